@@ -1,0 +1,84 @@
+"""The agent interface: what a system under test gets and what it gives (spec section 5).
+
+An agent factory is called once a dialogue with that dialogue's `Session` and an `Observer`::
+
+    class MyAgent:
+        def __init__(self, session, observer):
+            self.observer = observer
+
+        async def reply(self, user_text):
+            self.observer.recall(query=user_text, short_term_context="...")
+            return "..."
+
+``memfin run --agent mypackage.mymodule:MyAgent`` then evaluates it.
+"""
+
+from typing import Any, Protocol, runtime_checkable
+
+from memfin.contracts import HistoryMode, Record
+from memfin.contracts.trace import ComplianceTrace, RecallTrace, ToolTrace
+
+
+class Session(Record):
+    """The dialogue an agent instance serves. Nothing of the ground truth is in it."""
+
+    run_id: str
+    dialog_id: str
+    session_id: str
+    user_id: str
+    language: str = "zh"
+    history_mode: HistoryMode = "free"
+
+
+class AgentReply(Record):
+    """A reply together with its observations, for agents that do not call the observer.
+
+    Observations may be contract structs or plain dictionaries of the same fields; what is set
+    here wins over what the observer was told during the turn.
+    """
+
+    text: str
+    recall: RecallTrace | dict[str, Any] | None = None
+    tools: list[ToolTrace | dict[str, Any]] | None = None
+    compliance: ComplianceTrace | dict[str, Any] | None = None
+    profile_snapshot: dict[str, Any] | None = None
+
+
+class Observer(Protocol):
+    """Where an agent tells what it recalled, called and checked during the current turn.
+
+    Each method takes the fields of its contract as keywords. Nothing raises into the agent: a
+    malformed observation becomes the turn's error, with the path of the offending field.
+    """
+
+    def recall(self, **fields: Any) -> None:
+        """Record what memory put before the model (`RecallTrace`); the last call of a turn counts."""
+
+    def tool(self, **fields: Any) -> None:
+        """Record one tool call (`ToolTrace`); calls add up."""
+
+    def compliance(self, **fields: Any) -> None:
+        """Record the agent's own compliance check (`ComplianceTrace`); the last call counts."""
+
+    def profile(self, **fields: Any) -> None:
+        """Record the client profile as the agent sees it after this turn; the last call counts."""
+
+
+@runtime_checkable
+class Agent(Protocol):
+    """A system under test; ``reply`` may be a plain function, which then runs in a worker thread.
+
+    Optional methods: ``commit(assistant_text)`` puts a reply into the agent's history (its own in
+    history mode ``free``, the reference reply in ``forced``, which needs the method); ``close()``
+    ends the session; ``snapshot() -> bytes`` and ``restore(bytes)`` allow turn-level resume.
+    """
+
+    def reply(self, user_text: str) -> Any:  # noqa: ANN401 - str or AgentReply, or an awaitable of one
+        """Answer the user's words with a str or an `AgentReply`."""
+
+
+class AgentFactory(Protocol):
+    """Creates the agent of one dialogue; may be a coroutine function or a plain callable."""
+
+    def __call__(self, session: Session, observer: Observer) -> Any:  # noqa: ANN401 - see Agent
+        """Return the agent, or an awaitable of it."""

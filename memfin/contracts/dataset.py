@@ -1,0 +1,71 @@
+"""The input: dialogues with reference replies and ground truth (spec section 3)."""
+
+from typing import Any
+
+from memfin.contracts.base import ComplianceLabel, Record, Role
+
+
+class ProfileTruth(Record):
+    """The client's true profile; the agent never sees it.
+
+    Levels are canonical (``low``, ``medium``, ``high``; ``short``, ``medium``, ``long``) in
+    `levels`, while the fields keep the dataset's own wording: key resolution compares literally.
+    """
+
+    risk_level_gt: str
+    horizon_gt: str
+    liquidity_need_gt: str
+    constraints_gt: list[str] = []
+    preferences_gt: list[str] = []
+
+
+class TurnTags(Record):
+    """What the reference says a reply at this turn must do (trace schema, gt_turn_tags)."""
+
+    memory_required_keys_gt: list[str] = []
+    risk_disclosure_required_gt: list[str] = []
+    compliance_label_gt: ComplianceLabel | None = None
+    explainability_rubric_gt: list[str] = []
+
+
+class Turn(Record):
+    """One utterance. Only assistant turns carry tags."""
+
+    role: Role
+    text: str
+    turn_tags: TurnTags | None = None
+
+
+class Blueprint(Record):
+    """The part of the generator's plan that scoring reads."""
+
+    forbidden_list: list[str] = []
+
+
+class Dialog(Record):
+    """A valid, normalized dialogue of the dataset."""
+
+    dialog_id: str
+    profile_gt: ProfileTruth
+    turns: list[Turn]
+    scenario_type: str | None = None
+    difficulty: str | None = None
+    language: str | None = None
+    events: list[dict[str, Any]] = []
+    seed_source: str | None = None
+    seed_data: dict[str, Any] | None = None
+    blueprint: Blueprint = Blueprint()
+
+
+class TurnPair(Record):
+    """A user turn with the next assistant turn (metrics contract section 3).
+
+    ``turn_pair_id`` counts from 1, the absolute indices from 0.
+    """
+
+    turn_pair_id: int
+    user_turn_abs_idx: int
+    gt_assistant_abs_idx: int
+    user_text: str
+    gt_assistant_text: str
+    gt_turn_tags: TurnTags

@@ -1,0 +1,109 @@
+"""Progress events: one tagged object a line of ``progress_{run_id}.jsonl`` (spec section 4)."""
+
+from memfin.contracts.base import Count, DialogStatus, Finite, Record, SkipReason, TurnStatus
+from memfin.contracts.run import Counters
+
+
+class ProgressEvent(Record, tag_field="event"):
+    """What every event has: ``ts`` is UTC in ISO 8601 with ``Z``."""
+
+    ts: str
+    run_id: str
+
+
+class RunStarted(ProgressEvent, tag="run_started"):
+    """The run directory exists and the actors are up. ``dialogs`` is None when the source is a stream."""
+
+    dataset_path: str
+    dialogs: int | None = None
+    agent: str | None = None
+    judge: str | None = None
+    workers_dialog: int | None = None
+    workers_judge: int | None = None
+
+
+class DialogStarted(ProgressEvent, tag="dialog_started"):
+    """A replayer took the dialogue up."""
+
+    dialog_id: str
+    dataset_index: int
+    worker_id: int | None = None
+    turns: int | None = None
+
+
+class TurnDone(ProgressEvent, tag="turn_done"):
+    """A turn was answered or failed."""
+
+    dialog_id: str
+    turn_pair_id: int
+    turn_status: TurnStatus
+    latency_ms: Finite | None = None
+    error: str | None = None
+
+
+class DialogDone(ProgressEvent, tag="dialog_done"):
+    """The dialogue's rows are on disk."""
+
+    dialog_id: str
+    status: DialogStatus
+    turns: Count
+    skip_reason: SkipReason | None = None
+    error: str | None = None
+
+
+class JudgeDone(ProgressEvent, tag="judge_done"):
+    """The dialogue's turns are judged."""
+
+    dialog_id: str
+    judged: Count
+    failed: Count
+
+
+class MetricsDone(ProgressEvent, tag="metrics_done"):
+    """The summary is written."""
+
+    turn_rows: Count
+
+
+class RunFinished(ProgressEvent, tag="run_finished"):
+    """All artefacts are complete."""
+
+    total_dialogs: Count
+    valid_dialogs: Count
+    skipped_dialogs: Count
+    failed_dialogs: Count
+    total_turn_pairs: Count
+
+
+class RunInterrupted(ProgressEvent, tag="run_interrupted"):
+    """The run ended early; what was committed stays valid."""
+
+    reason: str
+    counters: Counters | None = None
+
+
+class RunResumed(ProgressEvent, tag="run_resumed"):
+    """An interrupted run goes on."""
+
+    dialogs_done: Count
+
+
+class Warned(ProgressEvent, tag="warning"):
+    """Something a user should look at, that did not stop the run."""
+
+    message: str
+    dialog_id: str | None = None
+
+
+AnyProgressEvent = (
+    RunStarted
+    | DialogStarted
+    | TurnDone
+    | DialogDone
+    | JudgeDone
+    | MetricsDone
+    | RunFinished
+    | RunInterrupted
+    | RunResumed
+    | Warned
+)

@@ -1,0 +1,111 @@
+"""The trace of a replay: what was asked, answered and observed (trace schema sections 4.2, 4.3)."""
+
+from typing import Any
+
+import msgspec
+
+from memfin.contracts.base import (
+    Count,
+    DialogStatus,
+    Finite,
+    HistoryMode,
+    Record,
+    SkipReason,
+    TurnStatus,
+)
+from memfin.contracts.dataset import ProfileTruth, TurnTags
+
+
+class ShortTermTurn(Record):
+    """A recent utterance in the agent's short-term window."""
+
+    role: str
+    content: str
+
+
+class RecallItem(Record):
+    """An entry that the agent recalled from its long-term memory."""
+
+    content: str
+    rank: int | None = None
+    item_id: str | None = None
+    score: Finite | None = None
+    source: str | None = None
+    turn_index: int | None = None
+    session_id: str | None = None
+
+
+class RecallTrace(Record):
+    """What the agent's memory put before the model at this turn."""
+
+    query: str = ""
+    short_term_context: str = ""
+    short_term_turns: list[ShortTermTurn] = []
+    profile_context: str = ""
+    packed_context: str = ""
+    token_count: Count = 0
+    items: list[RecallItem] = []
+
+
+class ToolTrace(Record):
+    """One tool call; ``latency_ms`` is in milliseconds.
+
+    ``args`` is an object, or the JSON text of one as chat-completion models hand it out.
+    """
+
+    tool_name: str
+    args: dict[str, Any] | str = {}
+    result_excerpt: str = ""
+    latency_ms: Finite | None = None
+    error: str | None = None
+
+
+class ComplianceTrace(Record):
+    """What the agent's own compliance check found in its reply."""
+
+    is_compliant: bool
+    needs_modification: bool = False
+    violations: list[dict[str, Any]] = []
+    risk_disclaimer_added: bool = False
+    suitability_warning: str | None = None
+
+
+class TurnTrace(Record):
+    """One user turn sent, with the agent's answer and its observations."""
+
+    turn_pair_id: int
+    user_turn_abs_idx: int
+    gt_assistant_abs_idx: int
+    user_text: str
+    gt_assistant_text: str
+    gt_turn_tags: TurnTags
+    turn_status: TurnStatus
+    pred_assistant_text: str | None = None
+    latency_ms: Finite | None = None
+    error: str | None = None
+    recall: RecallTrace | None = None
+    tools: list[ToolTrace] = []
+    compliance: ComplianceTrace | None = None
+    profile_snapshot: dict[str, Any] | None = None
+
+
+class DialogTrace(Record):
+    """One line of ``dialog_trace.jsonl``; the last fields are extensions of v1.1."""
+
+    trace_version: str
+    run_id: str
+    dialog_id: str
+    dataset_index: int
+    dialog_status: DialogStatus
+    valid_dialog: bool
+    scenario_type: str | None = None
+    difficulty: str | None = None
+    skip_reason: SkipReason | None = None
+    worker_id: int | None = None
+    session_id: str | None = None
+    user_id: str | None = None
+    turns: list[TurnTrace] = []
+    dialog_error: str | None = None
+    profile_gt: ProfileTruth | msgspec.UnsetType = msgspec.UNSET
+    history_mode: HistoryMode | msgspec.UnsetType = msgspec.UNSET
+    judge: str | msgspec.UnsetType = msgspec.UNSET

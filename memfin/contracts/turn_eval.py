@@ -1,0 +1,87 @@
+"""The scored turn: one line of ``turn_eval.jsonl`` (trace schema section 5)."""
+
+from typing import Literal
+
+from memfin.contracts.base import Bit, ComplianceLabel, Count, Finite, KeySource, Record, TurnStatus
+
+Resolver = Literal[
+    "profile_field",
+    "constraints_gt",
+    "preferences_gt",
+    "history_user_turn",
+    "history_abs_turn",
+    "unresolved",
+]
+Recoverability = Literal["recoverable", "unrevealed", "self_reference"]
+
+
+class ResolvedKey(Record):
+    """A required memory key and the text that shows it was remembered."""
+
+    key: str
+    resolvable: bool
+    target_text: str | None = None
+    resolver: Resolver | None = None
+
+
+class SourceHits(Record):
+    """Hits of one turn by the memory source that held the target; a key may count in several."""
+
+    short_term: Count = 0
+    long_term: Count = 0
+    profile: Count = 0
+
+
+class Finding(Record):
+    """Why a detector spoke: the rule that fired and the characters of the reply it fired on.
+
+    ``start`` and ``end`` are half-open character offsets into ``pred_assistant_text``.
+    """
+
+    field: str
+    value: str
+    rule: str
+    start: int
+    end: int
+
+
+class TurnEvalRow(Record):
+    """Everything the five metrics need of one turn.
+
+    The fields after ``judge_score_1_5`` are MemFin's own optional intermediate values. Lists that
+    speak of keys (``key_hit_flags``, ``key_hit_sources``, ``key_hit_guarded``,
+    ``key_recoverability``) align with the resolvable entries of ``resolved_keys``, in order.
+    """
+
+    trace_version: str
+    run_id: str
+    dialog_id: str
+    turn_pair_id: int
+    eligible_m1: bool
+    eligible_m2: bool
+    eligible_m3: bool
+    eligible_m4: bool
+    eligible_m5: bool
+    required_keys_raw: list[str] = []
+    resolved_keys: list[ResolvedKey] = []
+    key_hit_flags: list[Bit] = []
+    key_hit_sources: list[list[KeySource]] = []
+    m1_source_hits: SourceHits = SourceHits()
+    constraint_contradiction: Bit = 0
+    risk_required_tags: list[str] = []
+    risk_pred_tags: list[str] = []
+    risk_tag_hits: Count = 0
+    forbidden_hits: list[str] = []
+    pred_compliance_label: ComplianceLabel | None = None
+    gt_compliance_label: ComplianceLabel | None = None
+    rubric_required: list[str] = []
+    rubric_hit_items: list[str] = []
+    judge_score_1_5: Finite | None = None
+    turn_status: TurnStatus | None = None
+    key_hit_guarded: list[Bit] | None = None
+    key_recoverability: list[Recoverability] | None = None
+    contradicted_constraints: list[str] = []
+    risk_unmapped_tags: list[str] = []
+    findings: list[Finding] = []
+    detectors: dict[str, str] = {}
+    judge_error: str | None = None

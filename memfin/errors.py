@@ -1,0 +1,23 @@
+"""The errors a user meets: each is one clear line and knows the exit code it stands for."""
+
+
+class MemfinError(Exception):
+    """Base of every error that MemFin reports as one line instead of a traceback."""
+
+    exit_code = 2
+
+
+class UsageError(MemfinError):
+    """Unusable options, files or references; nothing was started (exit code 2)."""
+
+
+class GateFailed(MemfinError):  # noqa: N818 - a verdict, not a malfunction
+    """The work is done, but a threshold the user set is not met (exit code 1)."""
+
+    exit_code = 1
+
+
+class RunFault(MemfinError):  # noqa: N818 - names the event, as the progress log does
+    """The machine failed under a run: disk full, I/O error. The run can be resumed (exit code 3)."""
+
+    exit_code = 3
