@@ -8,13 +8,13 @@ from memfin.contracts.base import ComplianceLabel, Record, Role
 class ProfileTruth(Record):
     """The client's true profile; the agent never sees it.
 
-    Levels are canonical (``low``, ``medium``, ``high``; ``short``, ``medium``, ``long``) in
-    `levels`, while the fields keep the dataset's own wording: key resolution compares literally.
+    The fields keep the dataset's own wording: key resolution compares literally. A profile that
+    lacks a level is incomplete: its dialogue is valid, but leaves the denominator of M2.
     """
 
-    risk_level_gt: str
-    horizon_gt: str
-    liquidity_need_gt: str
+    risk_level_gt: str | None = None
+    horizon_gt: str | None = None
+    liquidity_need_gt: str | None = None
     constraints_gt: list[str] = []
     preferences_gt: list[str] = []
 
