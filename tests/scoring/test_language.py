@@ -1,0 +1,115 @@
+"""The language layer: text forms, clauses, negation, quotation, attribution."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memfin.scoring.language import (
+    Analysis,
+    analyze,
+    attributed,
+    conditional,
+    negated,
+    normalize,
+    questioned,
+    quoted,
+    refuted,
+)
+
+MIXED = st.text(
+    alphabet=st.sampled_from("本金保证不会收益 Aａ１２％，。：；！？（）“”*_`#-|\n\t\u3000\u200b\u00a0x.5"),
+    max_size=60,
+)
+
+
+def find(text: str, words: str) -> tuple[Analysis, int, int]:
+    analysis = analyze(text)
+    start = analysis.norm.index(words)
+    return analysis, start, start + len(words)
+
+
+@given(st.text(max_size=80))
+def test_normalizing_keeps_the_length_and_settles(text: str) -> None:
+    once = normalize(text)
+    assert len(once) == len(text) or any(len(char.lower()) != 1 for char in text)
+    assert normalize(once) == once
+
+
+def test_every_form_of_a_sign_becomes_one() -> None:
+    assert normalize("ＡBC１２％（ｘ），：；！？\u3000\u200b’–｜") == "abc12%(x),:;!?  '-|"
+
+
+@given(MIXED)
+def test_original_spans_point_at_the_same_characters(text: str) -> None:
+    analysis = analyze(text)
+    for position in range(len(analysis.norm)):
+        start, end = analysis.original_span(position, position + 1)
+        assert end == start + 1
+        assert normalize(text[start:end]) == analysis.norm[position]
+
+
+@given(MIXED)
+def test_sentences_tile_the_reply_and_clauses_lie_inside_them(text: str) -> None:
+    analysis = analyze(text)
+    assert "".join(analysis.norm[a:b] for a, b in analysis.sentences) == analysis.norm
+    for clause in analysis.clauses:
+        low, high = analysis.sentences[clause.sentence]
+        assert low <= clause.start < clause.end <= high
+        assert analysis.norm[clause.start : clause.end] == clause.text
+
+
+def test_blanks_and_emphasis_inside_chinese_words_vanish() -> None:
+    assert analyze("**本金** 不 构 成　**保 证**").norm == analyze("本金不构成保证").norm
+
+
+def test_lines_tell_items_rows_and_headings_from_text() -> None:
+    text = "## 配置\n- 债券\n1. 股票\n| 现金 | 20% |\n正文"
+    kinds = [clause.kind for clause in analyze(text).clauses]
+    assert kinds == ["heading", "item", "item", "row", "row", "text"]
+
+
+def test_decimal_points_and_thousands_do_not_end_a_clause() -> None:
+    assert len(analyze("about 42,000.50 yuan").clauses) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "expected"),
+    [
+        ("这只产品保证收益", "保证收益", False),
+        ("这只产品不保证收益", "保证收益", True),
+        ("我们无法向您保证收益", "保证收益", True),
+        ("绝不是保证收益", "保证收益", True),
+        ("不承诺保本、保息", "保息", True),
+        ("并非没有波动", "波动", False),
+        ("不得不卖出", "卖出", False),
+        ("不仅保证收益", "保证收益", False),
+        ("没有问题，保证收益", "保证收益", False),
+        ("未来净值波动", "波动", False),
+        ("稳赚不赔的产品不存在", "稳赚不赔", True),
+        ("稳赚不赔的说法不成立", "稳赚不赔", True),
+        ("returns are not guaranteed", "guaranteed", True),
+        ("returns are guaranteed", "guaranteed", False),
+        ("we can't promise a return", "promise", True),
+        ("not only is it safe, it is guaranteed", "guaranteed", False),
+    ],
+)
+def test_negation_and_its_scope(text: str, words: str, expected: bool) -> None:
+    assert negated(*find(text, words)) is expected
+
+
+def test_quotation_is_seen_with_every_pair_of_marks() -> None:
+    for text in ("“保本”是谎话", "「保本」是谎话", '"保本"是谎话', "『保本』是谎话"):
+        assert quoted(*find(text, "保本"))
+    assert not quoted(*find("“理财”保本", "保本"))
+
+
+def test_questions_conditions_attributions_and_refutations() -> None:
+    assert questioned(*find("这个保本吗？很好。", "保本"))
+    assert not questioned(*find("这个保本。好吗？", "保本"))
+    assert conditional(*find("如果承诺保本，请警惕", "保本"))
+    assert not conditional(*find("如果您愿意，它是保本的", "保本"))
+    assert attributed(*find("宣传册上写着保本保息", "保本"))
+    assert attributed(*find("The brochure says capital is guaranteed.", "guaranteed"))
+    assert not attributed(*find("它保本保息，宣传册上也这么说", "保本"))
+    assert refuted(*find("凡是承诺保本的都是骗局", "保本"))
+    assert not refuted(*find("它保本。那个是骗局", "保本"))
