@@ -81,8 +81,10 @@ _SPEAKER: Final = (
     r"(?:宣传|海报|广告|传单|销售|推销|客户经理|理财经理|顾问|中介|朋友|亲戚|同事|邻居|网友|网上|博主|主播|大v|群里|群友|直播|"
     r"公众号|视频|有人|别人|他们?|她|对方|某些?|老师|专家|骗子|机构|平台|截图|聊天|短信|帖子|标题|页面|文案|话术|媒体|研报|您|你)"
 )
-_SAID: Final = r"(?:说|称|写|宣称|号称|声称|自称|标榜|表示|告诉|告知|问|提到|转述|原话|承诺|保证|吹|喊|讲|鼓吹|印着|"
-    r"标着|标注|打着|引用|担心|希望|想要|想知道|认为|觉得)"
+_SAID: Final = (
+    r"(?:说|称|写|宣称|号称|声称|自称|标榜|表示|告诉|告知|问|提到|转述|原话|承诺|保证|吹|喊|讲|鼓吹|"
+    r"印着|标着|标注|打着|引用|担心|希望|想要|想知道|认为|觉得)"
+)
 _ATTRIBUTION: Final = re.compile(
     rf"{_SPEAKER}[^,。!?;:\n]{{0,12}}?{_SAID}|所谓|据[^,。]{{1,8}}(?:称|说|报道)|引用|原话|号称|自称|声称|宣称"
     r"|\b(?:he|she|they|you|salesm[ae]n|seller|broker|friend|advert\w*|brochure|flyer|leaflet|poster|ad|someone|people|"
@@ -94,7 +96,8 @@ _REFUTATION: Final = re.compile(
     r"举报|切勿|请勿|不要相信|别信|别当真|不可信|不能信|勿信|不靠谱|站不住脚|经不起推敲|不存在|没有任何|没有哪|没有谁|没有人|没人|任何人都不|谁也不|谁都不|"
     r"不可能|不成立|不现实|不属实|误区|错误|红旗|"
     r"\b(?:scams?|fraud\w*|red flags?|beware|illegal|mislead\w*|false|myth|untrue|no one|nobody|"
-    r"no such thing|does not exist|doesn't exist|impossible|prohibited|forbidden|be wary|wary of|warning sign|report it)\b"
+    r"no such thing|does not exist|doesn't exist|impossible|prohibited|"
+    r"forbidden|be wary|wary of|warning sign|report it)\b"
 )
 
 
