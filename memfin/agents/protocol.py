@@ -73,12 +73,12 @@ class Agent(Protocol):
     ends the session; ``snapshot() -> bytes`` and ``restore(bytes)`` allow turn-level resume.
     """
 
-    def reply(self, user_text: str) -> Any:  # noqa: ANN401 - str or AgentReply, or an awaitable of one
+    def reply(self, user_text: str) -> Any:
         """Answer the user's words with a str or an `AgentReply`."""
 
 
 class AgentFactory(Protocol):
     """Creates the agent of one dialogue; may be a coroutine function or a plain callable."""
 
-    def __call__(self, session: Session, observer: Observer) -> Any:  # noqa: ANN401 - see Agent
+    def __call__(self, session: Session, observer: Observer) -> Any:
         """Return the agent, or an awaitable of it."""

@@ -17,7 +17,7 @@ COMMANDS: Final = {
     "schema": "memfin.cli.schema",
     "report": "memfin.cli.report",
 }
-"""Subcommand to the module whose ``command`` implements it; imported when asked for, so that starting stays fast."""
+"""Subcommand to the module whose ``command`` implements it, imported when asked for."""
 
 
 class LazyGroup(click.Group):
@@ -39,10 +39,12 @@ class LazyGroup(click.Group):
         return command
 
 
-@click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.command(
+    cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
 @click.version_option(__version__, prog_name="memfin")
 def memfin() -> None:
-    """Evaluate financial-advice agents that remember.
+    r"""Evaluate financial-advice agents that remember.
 
     \b
     memfin run                    evaluate the built-in agent on the built-in dataset

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self, dataclass_transform
 
 import msgspec
 
@@ -42,6 +42,7 @@ SkipReason = Literal[
 ]
 
 
+@dataclass_transform(frozen_default=True, kw_only_default=True)
 class Record(msgspec.Struct, frozen=True, kw_only=True):
     """An immutable value of the contract.
 
@@ -49,7 +50,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     ``row["dialog_id"]`` is ``row.dialog_id``.
     """
 
-    def __getitem__(self, name: str) -> Any:  # noqa: ANN401 - the type is the field's
+    def __getitem__(self, name: str) -> Any:
         """Return the field of that name; raise KeyError for a name that is no field."""
         if name not in self.__struct_fields__:
             raise KeyError(name)
@@ -67,7 +68,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
         """Return the names of the fields; with item access this makes ``dict(record)`` work."""
         return self.__struct_fields__
 
-    def replace(self, **changes: Any) -> Self:  # noqa: ANN401 - fields of every type
+    def replace(self, **changes: Any) -> Self:
         """Return a copy with the given fields changed."""
         return msgspec.structs.replace(self, **changes)
 

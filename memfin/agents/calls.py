@@ -1,0 +1,199 @@
+"""Calls into an agent that nothing the agent does can turn against the run.
+
+An agent may raise, hang, swallow cancellation, block its thread or end the process. Every call
+runs in a task of its own outside the runtime's task group, bounded in time: cancellation that is
+swallowed would be delivered for ever inside a cancel scope, while a task out here can be left
+behind, counted, and reported.
+"""
+
+import asyncio
+import inspect
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Final, TypeVar
+
+import anyio
+import msgspec
+
+from memfin.agents.protocol import AgentReply, Observer, Session
+from memfin.agents.worker import AgentThread
+
+T = TypeVar("T")
+
+CANCEL_GRACE: Final = 0.5
+"""Seconds a cancelled call has to end before it is left behind."""
+
+
+class AgentFailure(Exception):  # noqa: N818 - names the event in the trace
+    """The agent broke its contract or raised; the text goes into the trace."""
+
+
+class AgentTimeout(AgentFailure):
+    """The agent did not answer in time."""
+
+
+class TransportError(Exception):
+    """A reply failed on its way, not in the agent: such a turn may be retried.
+
+    Adapters raise it for connections refused, reset or timed out, and for answers that say so
+    (HTTP 429, 502, 503, 504). ``ConnectionError`` counts as one too.
+    """
+
+
+def is_async(call: object) -> bool:
+    """Whether calling the object gives an awaitable, as far as it can be told beforehand."""
+    return inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(
+        getattr(call, "__call__", None)  # noqa: B004 - asks for the method, not for callability
+    )
+
+
+def builds_async_agent(factory: object) -> bool:
+    """Whether the factory is a class of agents that answer asynchronously: it may need the loop."""
+    return isinstance(factory, type) and is_async(getattr(factory, "reply", None))
+
+
+class AgentCalls:
+    """One dialogue's agent, with every call bounded; `open` it first, `close` it in the end.
+
+    Attributes:
+        abandoned: calls that ignored their cancellation and were left behind.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.abandoned = 0
+        self._name = name
+        self._thread = AgentThread(f"memfin-agent-{name}")
+        self._agent: Any = None
+        self._stuck: asyncio.Task[Any] | None = None
+
+    async def open(
+        self, factory: Callable[..., Any], session: Session, observer: Observer, limit: float
+    ) -> None:
+        """Create the agent within ``limit`` seconds; raise `AgentFailure` when that fails."""
+        on_loop = builds_async_agent(factory)
+        agent = await self._bounded(lambda: self._invoke(factory, session, observer, on_loop=on_loop), limit)
+        if not callable(getattr(agent, "reply", None)):
+            raise AgentFailure(f"the factory returned {_kind(agent)}; expected an object with a reply method")
+        self._agent = agent
+
+    @property
+    def has_commit(self) -> bool:
+        """Whether the agent keeps its history through ``commit``."""
+        return callable(getattr(self._agent, "commit", None))
+
+    async def reply(self, user_text: str, limit: float) -> AgentReply:
+        """Return the agent's answer; raise `AgentFailure`, `AgentTimeout` or a transport error."""
+        return as_reply(await self._bounded(lambda: self._invoke(self._agent.reply, user_text), limit))
+
+    async def commit(self, assistant_text: str, limit: float) -> None:
+        """Put a reply into the agent's history; raise `AgentFailure` when that fails."""
+        await self._bounded(lambda: self._invoke(self._agent.commit, assistant_text), limit)
+
+    async def close(self, limit: float) -> None:
+        """End the session and the thread; raise `AgentFailure` when the agent's close fails."""
+        try:
+            if callable(getattr(self._agent, "close", None)):
+                await self._bounded(lambda: self._invoke(self._agent.close), limit)
+        finally:
+            if self._thread.busy:
+                self.abandoned += 1
+            self._thread.stop()
+
+    async def _invoke(self, call: Callable[..., Any], *args: Any, on_loop: bool = False) -> Any:
+        """Call a method of the agent where it belongs: on the loop or in the agent's thread."""
+        try:
+            result = call(*args) if on_loop or is_async(call) else await self._thread.call(call, *args)
+            return await result if inspect.isawaitable(result) else result
+        except SystemExit as stop:
+            raise AgentFailure(f"the agent called sys.exit({stop.code!r})") from None
+
+    async def _bounded(self, start: Callable[[], Coroutine[Any, Any, T]], limit: float) -> T:
+        if self._stuck is not None:
+            before = asyncio.get_running_loop().time()
+            if not await _finished(self._stuck, limit):
+                raise AgentTimeout(
+                    "the agent is still busy with an earlier call that ignored its cancellation"
+                )
+            limit -= asyncio.get_running_loop().time() - before
+            self._stuck = None
+        task = asyncio.create_task(start(), name=f"memfin agent {self._name}")
+        try:
+            done = await _finished(task, limit)
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await self._cancel(task)
+            raise
+        if not done:
+            await self._cancel(task)
+            raise AgentTimeout(f"no answer within {limit:g} s")
+        return _outcome(task)
+
+    async def _cancel(self, task: asyncio.Task[Any]) -> None:
+        task.cancel()
+        if not await _finished(task, CANCEL_GRACE):
+            self.abandoned += 1
+            self._stuck = task
+        task.add_done_callback(_retrieve)
+
+
+def as_reply(value: object) -> AgentReply:
+    """Return what an agent gave back as an `AgentReply`; raise `AgentFailure` when it is none."""
+    if isinstance(value, str):
+        reply = AgentReply(text=value)
+    elif isinstance(value, AgentReply):
+        reply = value
+    elif isinstance(value, Mapping):
+        try:
+            reply = msgspec.convert(value, AgentReply)
+        except msgspec.ValidationError as problem:
+            raise AgentFailure(f"the agent returned an invalid reply: {problem}") from None
+    else:
+        raise AgentFailure(f"the agent returned {_kind(value)}; expected str or AgentReply")
+    if not isinstance(reply.text, str):
+        raise AgentFailure(f"the agent returned a reply whose text is {_kind(reply.text)}; expected str")
+    try:
+        reply.text.encode()
+    except UnicodeEncodeError as problem:
+        raise AgentFailure(
+            f"the reply holds a lone surrogate at character {problem.start} and cannot be written"
+        ) from None
+    return reply
+
+
+async def _finished(task: asyncio.Task[Any], limit: float) -> bool:
+    if not task.done():
+        await asyncio.wait((task,), timeout=max(limit, 0.0))
+    return task.done()
+
+
+def _outcome(task: asyncio.Task[T]) -> T:
+    """Return the result of a finished call, with its exception told in the trace's words."""
+    if task.cancelled():
+        raise AgentFailure("the agent cancelled its own call")
+    error = task.exception()
+    if error is None:
+        return task.result()
+    if isinstance(error, AgentFailure | TransportError | ConnectionError):
+        raise error
+    if isinstance(error, Exception):
+        raise AgentFailure(describe(error)) from error
+    raise error
+
+
+def describe(error: BaseException) -> str:
+    """Return the error as one line: its type, its message, no traceback."""
+    message = " ".join(str(error).split())
+    hint = ""
+    if isinstance(error, RuntimeError) and "event loop" in message:
+        hint = " (a plain factory or method runs in a worker thread; make it `async def` to use the loop)"
+    line = f"{type(error).__name__}: {message}{hint}" if message else type(error).__name__
+    return line.encode("utf-8", "backslashreplace").decode()[:2000]
+
+
+def _retrieve(task: asyncio.Task[Any]) -> None:
+    """Take the exception of a call nobody waits for, so that asyncio does not log it."""
+    if not task.cancelled():
+        task.exception()
+
+
+def _kind(value: object) -> str:
+    return "None" if value is None else f"an object of type {type(value).__name__}"

@@ -1,0 +1,81 @@
+"""One thread a dialogue for agents whose methods are plain functions.
+
+The thread is the agent's own: its calls never overlap and always come from the same thread, which
+keeps thread-bound resources (database connections, event loops of its own) usable. It is a daemon,
+so that an agent that never returns cannot keep the process alive.
+"""
+
+import asyncio
+import queue
+import threading
+from collections.abc import Callable
+from contextvars import copy_context
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class AgentThread:
+    """Runs plain functions one after another; start is lazy, `stop` does not wait."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._busy = False
+
+    @property
+    def busy(self) -> bool:
+        """Whether a call is still running, wanted or not."""
+        return self._busy
+
+    async def call(self, func: Callable[..., T], *args: Any) -> T:
+        """Return ``func(*args)``, run in this thread after all earlier calls.
+
+        Cancelling the wait does not stop a function that already runs; the next call then waits
+        for it, under its own time-out.
+        """
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[T] = loop.create_future()
+        context = copy_context()
+
+        def deliver(result: T | None, error: BaseException | None) -> None:
+            if future.done():
+                return
+            if error is None:
+                future.set_result(result)  # type: ignore[arg-type] # T may itself admit None
+            else:
+                future.set_exception(error)
+
+        def job() -> None:
+            if future.cancelled():
+                return
+            result: T | None = None
+            error: BaseException | None = None
+            try:
+                result = context.run(func, *args)
+            except StopIteration as stop:  # a future cannot carry it
+                error = RuntimeError(f"StopIteration: {stop}")
+            except BaseException as problem:  # noqa: BLE001 - handed to the awaiting task
+                error = problem
+            try:
+                loop.call_soon_threadsafe(deliver, result, error)
+            except RuntimeError:  # the loop is closed: nobody waits for this call any more
+                return
+
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._work, name=self._name, daemon=True)
+            self._thread.start()
+        self._jobs.put(job)
+        return await future
+
+    def _work(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            self._busy = True
+            job()
+            self._busy = False
+
+    def stop(self) -> None:
+        """End the thread after the calls that were handed in; a stuck one keeps it until it returns."""
+        if self._thread is not None:
+            self._jobs.put(None)

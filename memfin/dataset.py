@@ -1,0 +1,330 @@
+"""Dataset of dialogues: load, classify, normalize, align (metrics contract section 3, spec section 3)."""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO, Final, NamedTuple
+
+import msgspec
+
+from memfin.contracts import Blueprint, Dialog, ProfileTruth, Record, SkipReason, Turn, TurnPair, TurnTags
+from memfin.contracts.lines import Line, iter_lines
+from memfin.errors import UsageError
+
+SAMPLE: Final = Path(__file__).parent / "data" / "datasets" / "sample.jsonl"
+"""The dataset that ships with MemFin."""
+
+
+class Problem(NamedTuple):
+    """Why a line is no valid dialogue: the reason of the contract, where, and what was found."""
+
+    reason: SkipReason
+    path: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.message}"
+
+
+class InvalidDialogError(ValueError):
+    """The object is no valid dialogue; ``problem`` says why."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(str(problem))
+        self.problem = problem
+
+
+class DatasetEntry(Record):
+    """One line of a dataset: a valid dialogue, or the reason why it is skipped.
+
+    ``dataset_index`` is the 1-based line number; ``scenario_type`` and ``difficulty`` are kept for
+    skipped lines too, where they are readable.
+    """
+
+    dataset_index: int
+    dialog_id: str
+    dialog: Dialog | None = None
+    skip_reason: SkipReason | None = None
+    detail: str | None = None
+    scenario_type: str | None = None
+    difficulty: str | None = None
+
+
+def load_dataset_jsonl(dataset_path: str | Path) -> list[dict[str, Any]]:
+    """Return the objects of a JSONL dataset as they are, all at once.
+
+    Raises:
+        OSError: the file cannot be read.
+        json.JSONDecodeError: a line is not valid JSON; the message names the line.
+    """
+    objects: list[dict[str, Any]] = []
+    with Path(dataset_path).open("rb") as file:
+        for line in iter_lines(file):
+            if line.data.strip():
+                try:
+                    objects.append(msgspec.json.decode(line.data))
+                except (msgspec.DecodeError, RecursionError) as problem:
+                    text = line.data.decode("utf-8", "replace")
+                    raise json.JSONDecodeError(f"line {line.number}: {problem}", text, 0) from problem
+    return objects
+
+
+def classify_dialog_validity(dialog_obj: object) -> tuple[bool, SkipReason | None]:
+    """Return ``(valid_dialog, skip_reason)`` for one decoded line of a dataset."""
+    try:
+        normalize_dialog(dialog_obj)
+    except InvalidDialogError as invalid:
+        return False, invalid.problem.reason
+    return True, None
+
+
+def normalize_dialog(dialog_obj: object, default_id: str = "line_0") -> Dialog:
+    """Return the dialogue in its one canonical form; unknown fields are left behind.
+
+    ``content`` reads as ``text``, ``med`` as ``medium``; ``default_id`` names a dialogue that has
+    no usable ``dialog_id``. A dialogue that is already normalized is returned as it is.
+
+    Raises:
+        InvalidDialogError: the object is no valid dialogue; its ``problem`` has the reason.
+    """
+    if isinstance(dialog_obj, Dialog):
+        return dialog_obj
+    if not isinstance(dialog_obj, Mapping):
+        raise InvalidDialogError(
+            Problem("not_an_object", "$", f"expected an object, got {_kind(dialog_obj)}")
+        )
+    turns = _turns(dialog_obj.get("turns"))
+    blueprint = dialog_obj.get("blueprint")
+    return Dialog(
+        dialog_id=usable_id(dialog_obj) or default_id,
+        profile_gt=_profile(dialog_obj.get("profile_gt")),
+        turns=turns,
+        scenario_type=_text(dialog_obj, "scenario_type"),
+        difficulty=_difficulty(dialog_obj),
+        language=_text(dialog_obj, "language") or detect_language(turns[0].text),
+        events=[e for e in _list(dialog_obj.get("events")) if isinstance(e, dict)],
+        seed_source=_text(dialog_obj, "seed_source"),
+        seed_data=data if isinstance(data := dialog_obj.get("seed_data"), dict) else None,
+        blueprint=Blueprint(
+            forbidden_list=[
+                item
+                for item in _list(blueprint.get("forbidden_list") if isinstance(blueprint, Mapping) else None)
+                if isinstance(item, str) and item.strip()
+            ]
+        ),
+    )
+
+
+def align_turn_pairs(dialog_obj: object) -> list[TurnPair]:
+    """Return each user turn with the next assistant turn, numbered from 1.
+
+    Raises:
+        InvalidDialogError: the object is no valid dialogue.
+    """
+    turns = normalize_dialog(dialog_obj).turns
+    return [
+        TurnPair(
+            turn_pair_id=index // 2 + 1,
+            user_turn_abs_idx=index,
+            gt_assistant_abs_idx=index + 1,
+            user_text=turns[index].text,
+            gt_assistant_text=turns[index + 1].text,
+            gt_turn_tags=turns[index + 1].turn_tags or TurnTags(),
+        )
+        for index in range(0, len(turns) - 1, 2)
+    ]
+
+
+def read_entries(file: BinaryIO, limit: int | None = None) -> Iterator[DatasetEntry]:
+    """Yield the entries of a dataset one by one, at most ``limit`` of them; blank lines count for nothing.
+
+    The second valid dialogue of one ``dialog_id`` is skipped as ``duplicate_dialog_id``; to know
+    it, a 16-byte digest of every id is kept.
+    """
+    seen: set[bytes] = set()
+    count = 0
+    for line in iter_lines(file):
+        if not line.too_long and not line.data.strip():
+            continue
+        if limit is not None and count >= limit:
+            return
+        count += 1
+        entry = read_entry(line)
+        if entry.dialog is not None:
+            digest = hashlib.blake2b(entry.dialog_id.encode(), digest_size=16).digest()
+            if digest in seen:
+                problem = Problem(
+                    "duplicate_dialog_id", "$.dialog_id", f"{entry.dialog_id!r} stands on an earlier line too"
+                )
+                entry = _skipped(line.number, entry.dialog, problem)
+            seen.add(digest)
+        yield entry
+
+
+def read_entry(line: Line) -> DatasetEntry:
+    """Return one line as a dataset entry; a defect becomes its ``skip_reason``, never an exception."""
+    number = line.number
+    if line.too_long:
+        return _skipped(number, None, Problem("line_too_long", "$", "the line is longer than 16 MiB"))
+    try:
+        obj = msgspec.json.decode(line.data)
+    except (msgspec.DecodeError, UnicodeDecodeError) as problem:
+        return _skipped(number, None, Problem("invalid_json", "$", str(problem)))
+    except RecursionError:
+        return _skipped(number, None, Problem("invalid_json", "$", "the value is nested too deeply"))
+    try:
+        dialog = normalize_dialog(obj, default_id=f"line_{number}")
+    except InvalidDialogError as invalid:
+        return _skipped(number, obj, invalid.problem)
+    return DatasetEntry(
+        dataset_index=number,
+        dialog_id=dialog.dialog_id,
+        dialog=dialog,
+        scenario_type=dialog.scenario_type,
+        difficulty=dialog.difficulty,
+    )
+
+
+def check_dataset_file(path: Path) -> None:
+    """Raise `UsageError` with one clear line unless the path is a readable, non-empty, regular file."""
+    try:
+        if not path.exists():
+            raise UsageError(f"dataset {path}: no such file")
+        if path.is_dir():
+            raise UsageError(f"dataset {path}: is a directory; name a JSONL file")
+        if not path.is_file():
+            raise UsageError(
+                f"dataset {path}: not a regular file; a dataset is read twice, save it to a file first"
+            )
+        with path.open("rb") as file:
+            if not file.read(1):
+                raise UsageError(f"dataset {path}: the file is empty")
+    except OSError as problem:
+        raise UsageError(f"dataset {path}: {problem.strerror or problem}") from problem
+    except ValueError as problem:
+        raise UsageError(f"dataset {str(path)!r}: {problem}") from problem
+
+
+def dataset_sha256(path: Path) -> str:
+    """Return the SHA-256 of the file's bytes, read in pieces."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def detect_language(text: str) -> str:
+    """Return ``zh`` for text with Chinese characters, else ``en``."""
+    return "zh" if any("\u4e00" <= char <= "\u9fff" for char in text) else "en"
+
+
+def usable_id(obj: object) -> str | None:
+    """Return the dialogue's own id, or None when it has none that can be used."""
+    value = obj.get("dialog_id") if isinstance(obj, Mapping) else None
+    return value if isinstance(value, str) and value.strip() else None
+
+
+def _skipped(number: int, obj: object, problem: Problem) -> DatasetEntry:
+    fields = obj if isinstance(obj, Mapping | Dialog) else {}
+    return DatasetEntry(
+        dataset_index=number,
+        dialog_id=(obj.dialog_id if isinstance(obj, Dialog) else usable_id(obj)) or f"line_{number}",
+        skip_reason=problem.reason,
+        detail=str(problem),
+        scenario_type=_text(fields, "scenario_type"),
+        difficulty=_difficulty(fields),
+    )
+
+
+def _turns(value: object) -> list[Turn]:
+    if not isinstance(value, list) or not value:
+        found = "the list is empty" if value == [] else f"expected a list of turns, got {_kind(value)}"
+        raise InvalidDialogError(Problem("missing_turns", "$.turns", found))
+    turns = [_turn(index, item) for index, item in enumerate(value)]
+    if len(turns) % 2:
+        raise InvalidDialogError(
+            Problem(
+                "invalid_turn_sequence",
+                f"$.turns[{len(turns) - 1}]",
+                "the last user turn has no assistant turn",
+            )
+        )
+    return turns
+
+
+def _turn(index: int, item: object) -> Turn:
+    path = f"$.turns[{index}]"
+    if not isinstance(item, Mapping):
+        raise InvalidDialogError(
+            Problem("invalid_turn_sequence", path, f"expected an object, got {_kind(item)}")
+        )
+    expected = "assistant" if index % 2 else "user"
+    if item.get("role") != expected:
+        raise InvalidDialogError(
+            Problem(
+                "invalid_turn_sequence",
+                f"{path}.role",
+                f"expected {expected!r}, got {item.get('role')!r:.80}",
+            )
+        )
+    text = item.get("text", item.get("content"))
+    if not isinstance(text, str):
+        raise InvalidDialogError(
+            Problem("invalid_turn_sequence", f"{path}.text", f"expected a string, got {_kind(text)}")
+        )
+    if expected == "user":
+        if not text.strip():
+            raise InvalidDialogError(
+                Problem("invalid_turn_sequence", f"{path}.text", "the user turn is blank")
+            )
+        return Turn(role="user", text=text)
+    return Turn(role="assistant", text=text, turn_tags=_tags(f"{path}.turn_tags", item.get("turn_tags")))
+
+
+def _tags(path: str, value: object) -> TurnTags:
+    if not isinstance(value, Mapping):
+        raise InvalidDialogError(Problem("missing_gt_tags", path, f"expected an object, got {_kind(value)}"))
+    legacy = {"minor": "minor_violation", "severe": "severe_violation"}
+    known = {name: value[name] for name in TurnTags.__struct_fields__ if value.get(name) is not None}
+    if (label := known.get("compliance_label_gt")) in ("minor", "severe"):
+        known["compliance_label_gt"] = legacy[label]
+    try:
+        return msgspec.convert(known, TurnTags)
+    except msgspec.ValidationError as problem:
+        message, _, where = str(problem).partition(" - at `$")
+        raise InvalidDialogError(Problem("missing_gt_tags", path + where.rstrip("`"), message)) from problem
+
+
+def _profile(value: object) -> ProfileTruth:
+    if not isinstance(value, Mapping):
+        raise InvalidDialogError(
+            Problem("missing_profile_gt", "$.profile_gt", f"expected an object, got {_kind(value)}")
+        )
+    known = {name: value[name] for name in ProfileTruth.__struct_fields__ if value.get(name) is not None}
+    try:
+        return msgspec.convert(known, ProfileTruth)
+    except msgspec.ValidationError as problem:
+        message, _, where = str(problem).partition(" - at `$")
+        raise InvalidDialogError(
+            Problem("missing_profile_gt", "$.profile_gt" + where.rstrip("`"), message)
+        ) from problem
+
+
+def _difficulty(fields: object) -> str | None:
+    value = _text(fields, "difficulty")
+    return "medium" if value == "med" else value
+
+
+def _text(fields: object, name: str) -> str | None:
+    value = getattr(fields, name, None) if isinstance(fields, Dialog) else None
+    if isinstance(fields, Mapping):
+        value = fields.get(name)
+    return value if isinstance(value, str) and value else None
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _kind(value: object) -> str:
+    names = {dict: "an object", list: "a list", str: "a string", bool: "a boolean", type(None): "nothing"}
+    return names.get(type(value), "a number" if isinstance(value, int | float) else type(value).__name__)
