@@ -1,0 +1,100 @@
+"""A small incremental BM25 index whose cost per query does not grow with what it holds.
+
+Documents are added one at a time while a dialogue goes on. A query reads its rarest terms only, and
+of each term only the newest postings, so that both adding and asking stay flat however long the
+dialogue becomes (ADR 0003 says what was compared).
+"""
+
+import heapq
+import math
+import re
+from collections import Counter
+from typing import Final, NamedTuple
+
+K1: Final = 1.2
+B: Final = 0.75
+
+QUERY_TERMS: Final = 24
+"""How many distinct terms of a query are looked up: the rarest of those the index knows."""
+
+POSTINGS: Final = 48
+"""How many postings of a term a query reads: the newest."""
+
+_RUN: Final = re.compile(r"[\u3400-\u9fff]+|[a-z0-9]+(?:\.[0-9]+)?%?")
+_FIRST_HAN: Final = "\u3400"
+
+
+def terms(text: str) -> list[str]:
+    """Return the index terms of a text in order: Chinese character bigrams, words and numbers.
+
+    A Chinese run of a single character is a term by itself; words are lower case.
+    """
+    found: list[str] = []
+    for run in _RUN.findall(text.lower()):
+        if run[0] < _FIRST_HAN or len(run) == 1:
+            found.append(run)
+        else:
+            found.extend([run[at : at + 2] for at in range(len(run) - 1)])
+    return found
+
+
+class Match(NamedTuple):
+    """A document that a query found; ``score`` is its BM25 score over the terms that were read."""
+
+    document: int
+    score: float
+
+
+class IncrementalBM25:
+    """Documents by number, in the order they were added; the index is a function of that order."""
+
+    def __init__(self) -> None:
+        self._postings: dict[str, list[tuple[int, int]]] = {}
+        self._frequency: Counter[str] = Counter()
+        self._lengths: list[int] = []
+        self._total_length = 0
+        self.postings_read = 0
+
+    def __len__(self) -> int:
+        return len(self._lengths)
+
+    def add(self, frequencies: Counter[str]) -> int:
+        """Add a document given as how often it has each term; return its number."""
+        document = len(self._lengths)
+        length = frequencies.total()
+        self._lengths.append(length)
+        self._total_length += length
+        postings = self._postings
+        for term, count in frequencies.items():
+            entries = postings.get(term)
+            if entries is None:
+                postings[term] = [(document, count)]
+            else:
+                entries.append((document, count))
+                if len(entries) >= 2 * POSTINGS:
+                    del entries[:-POSTINGS]
+        self._frequency.update(frequencies.keys())
+        return document
+
+    def search(self, query: list[str], limit: int) -> list[Match]:
+        """Return at most `limit` documents by falling score, the newer first among equals."""
+        frequency = self._frequency
+        known = [term for term in dict.fromkeys(query) if term in frequency]
+        if not known:
+            return []
+        rarest = heapq.nsmallest(QUERY_TERMS, known, key=frequency.__getitem__)
+        total = len(self._lengths)
+        fixed = K1 * (1.0 - B)
+        slope = K1 * B * total / self._total_length
+        lengths = self._lengths
+        scores: dict[int, float] = {}
+        for term in rarest:
+            holding = frequency[term]
+            weight = math.log1p((total - holding + 0.5) / (holding + 0.5)) * (K1 + 1.0)
+            newest = self._postings[term][-POSTINGS:]
+            self.postings_read += len(newest)
+            for document, count in newest:
+                gain = weight * count / (count + fixed + slope * lengths[document])
+                scores[document] = scores.get(document, 0.0) + gain
+        best = heapq.nlargest(limit, scores.items(), key=lambda item: (item[1], item[0]))
+        return [Match(document, score) for document, score in best]
