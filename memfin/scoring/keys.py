@@ -1,0 +1,336 @@
+"""Memory keys: what a turn must remember, where it was remembered, and whether it could be.
+
+Implements the resolver contract of the trace schema (section 6) and its hit rule, and beside the
+literal hit two readings of it: the *guarded* hit, which does not take a chance 高 somewhere in the
+context for the client's liquidity need, and the *recoverability* of a key, which tells a memory that
+failed from a fact nobody ever told the agent.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from memfin.contracts import Dialog, HistoryMode, ResolvedKey, TurnTrace
+from memfin.contracts.base import KeySource
+from memfin.contracts.turn_eval import Recoverability, Resolver
+
+# At most nine digits: no dialogue is longer, and int() refuses absurdly long ones with an exception.
+_LEVEL_KEY: Final = re.compile(r"profile_gt\.(risk_level_gt|horizon_gt|liquidity_need_gt)")
+_LIST_KEY: Final = re.compile(r"profile_gt\.(constraints_gt|preferences_gt)\[([0-9]{1,9})\]")
+_HISTORY_KEY: Final = re.compile(r"history_turn_index:([0-9]{1,9})")
+
+_HISTORY_FIELD: Final = "history"
+_LIST_RESOLVERS: Final[Mapping[str, Resolver]] = {
+    "constraints_gt": "constraints_gt",
+    "preferences_gt": "preferences_gt",
+}
+
+GUARDED_LENGTH: Final = 2
+"""Targets of at most this many characters need their field's name beside them to count as guarded hits."""
+
+_FIELD_NAMES: Final[Mapping[str, tuple[str, ...]]] = {
+    "risk_level_gt": ("风险", "投资者", "投资风格", "risk", "Risk", "investor"),
+    "horizon_gt": ("期限", "周期", "投资时间", "持有", "horizon", "Horizon"),
+    "liquidity_need_gt": ("流动性", "变现", "liquidity", "Liquidity"),
+    "constraints_gt": ("约束", "限制", "红线", "禁止", "禁忌", "constraint", "Constraint", "forbidden"),
+    "preferences_gt": ("偏好", "喜好", "喜欢", "倾向", "青睐", "关注", "prefer", "Prefer"),
+    _HISTORY_FIELD: ("user", "User", "用户", "客户", "human", "Human"),
+}
+_PHRASE_END: Final = re.compile(r"[。，；！？、,;!?|\n\r]")
+_ENTRY_END: Final = re.compile(r"[。；;|\n\r]")
+_ENTRY_LABEL: Final = re.compile(r"[^:：=。；;|\n\r]{0,12}[:：=]")
+_ENTRY_SEPARATOR: Final = re.compile(r"[、,，/\s\[\]{}\"'“”()（）]+")
+_NEXT_LABEL: Final = re.compile(r"[:：=]")
+# Between a field's name and its value there is room for 需求比较 or `_need": "`, not for a clause.
+_REACH_AFTER: Final = 10
+_REACH_BEFORE: Final = 4
+_ENTRY_LENGTH: Final = 200
+
+
+class _Facts(NamedTuple):
+    """What keys resolve against: true profile, texts of all turns, and which turns are the user's."""
+
+    profile: Mapping[str, Any]
+    texts: Sequence[str]
+    user_positions: Sequence[int]
+
+
+def _text_of(turn: object) -> str:
+    if isinstance(turn, Mapping):
+        text = turn.get("text")
+        text = turn.get("content") if text is None else text
+    else:
+        text = getattr(turn, "text", None)
+    return text if isinstance(text, str) else ""
+
+
+def _role_of(turn: object) -> object:
+    return turn.get("role") if isinstance(turn, Mapping) else getattr(turn, "role", None)
+
+
+def _facts_of(dialog_obj: Dialog | Mapping[str, Any]) -> _Facts:
+    turns: Sequence[object]
+    if isinstance(dialog_obj, Dialog):
+        truth = dialog_obj.profile_gt
+        profile: object = {name: getattr(truth, name) for name in truth.__struct_fields__}
+        turns = dialog_obj.turns
+    else:
+        profile = dialog_obj.get("profile_gt")
+        given = dialog_obj.get("turns")
+        turns = given if isinstance(given, list | tuple) else ()
+    return _Facts(
+        profile if isinstance(profile, Mapping) else {},
+        [_text_of(turn) for turn in turns],
+        [position for position, turn in enumerate(turns) if _role_of(turn) == "user"],
+    )
+
+
+class _Resolution(NamedTuple):
+    """A resolved key, the profile field it asks for, and the 0-based position of a history key's turn."""
+
+    key: ResolvedKey
+    field: str
+    position: int | None = None
+
+
+def _unresolved(key: str) -> _Resolution:
+    return _Resolution(ResolvedKey(key=key, resolvable=False, target_text=None, resolver="unresolved"), "")
+
+
+def _resolution(
+    key: str, target: object, resolver: Resolver, field: str, position: int | None
+) -> _Resolution:
+    # An empty target is a substring of everything; it shows nothing and cannot be checked.
+    if not isinstance(target, str) or not target.strip():
+        return _unresolved(key)
+    resolved = ResolvedKey(key=key, resolvable=True, target_text=target, resolver=resolver)
+    return _Resolution(resolved, field, position)
+
+
+def _resolve(key: str, facts: _Facts) -> _Resolution:
+    if match := _LEVEL_KEY.fullmatch(key):
+        return _resolution(key, facts.profile.get(match[1]), "profile_field", match[1], None)
+    if match := _LIST_KEY.fullmatch(key):
+        values, index = facts.profile.get(match[1]), int(match[2])
+        if isinstance(values, list | tuple) and index < len(values):
+            return _resolution(key, values[index], _LIST_RESOLVERS[match[1]], match[1], None)
+    elif match := _HISTORY_KEY.fullmatch(key):
+        number = int(match[1])
+        if 1 <= number <= len(facts.user_positions):
+            position = facts.user_positions[number - 1]
+            return _resolution(key, facts.texts[position], "history_user_turn", _HISTORY_FIELD, position)
+        if 1 <= number <= len(facts.texts):
+            text = facts.texts[number - 1]
+            return _resolution(key, text, "history_abs_turn", _HISTORY_FIELD, number - 1)
+    return _unresolved(key)
+
+
+def resolve_memory_required_key(
+    key: str, dialog_obj: Dialog | Mapping[str, Any], turn_pair_id: int
+) -> ResolvedKey:
+    """Resolve a required memory key to the text that shows it was remembered.
+
+    ``dialog_obj`` is a `Dialog` or a plain object of the dataset. List indices count from 0;
+    ``history_turn_index:n`` means the n-th user turn, and where there are not that many the n-th of
+    all turns, both counted from 1. Whatever else, an index out of range or an empty target included,
+    comes back with ``resolvable`` false and resolver ``unresolved``. ``turn_pair_id`` belongs to the
+    contract's signature; no key form depends on it. (Trace schema section 6, metrics contract section 5.)
+    """
+    del turn_pair_id
+    return _resolve(key, _facts_of(dialog_obj)).key
+
+
+class MemorySources(NamedTuple):
+    """The three places where a remembered value may show up at a turn."""
+
+    short_term: str
+    long_term: Sequence[str]
+    profile: str
+
+    def hits(self, target: str) -> list[KeySource]:
+        """Name the sources that hold the target literally, in the order of the trace schema."""
+        found: list[KeySource] = []
+        if target in self.short_term:
+            found.append("short_term")
+        for content in self.long_term:
+            if target in content:
+                found.append("long_term")
+                break
+        if target in self.profile:
+            found.append("profile")
+        return found
+
+    def texts(self) -> Iterator[str]:
+        """Yield the text of every source."""
+        yield self.short_term
+        yield from self.long_term
+        yield self.profile
+
+
+_NOTHING: Final = MemorySources("", (), "")
+
+
+def memory_sources(turn_trace: TurnTrace | Mapping[str, Any]) -> MemorySources:
+    """Return what the agent's memory put before the model at this turn, if it was observed."""
+    if isinstance(turn_trace, TurnTrace):
+        recall = turn_trace.recall
+        if recall is None:
+            return _NOTHING
+        return MemorySources(
+            recall.short_term_context, [item.content for item in recall.items], recall.profile_context
+        )
+    plain = turn_trace.get("recall")
+    if not isinstance(plain, Mapping):
+        return _NOTHING
+    items = plain.get("items") or ()
+    return MemorySources(
+        plain.get("short_term_context") or "",
+        [item.get("content") or "" for item in items if isinstance(item, Mapping)],
+        plain.get("profile_context") or "",
+    )
+
+
+def detect_key_hits_from_memory_sources(
+    target_text: str, turn_trace: TurnTrace | Mapping[str, Any]
+) -> list[KeySource]:
+    """Name the memory sources of a turn that hold the target as a literal substring.
+
+    Sources are ``short_term`` (recall.short_term_context), ``long_term`` (any recall.items content) and
+    ``profile`` (recall.profile_context), in this order; an empty target is held by none.
+    (Trace schema section 6, metrics contract section 5.)
+    """
+    return memory_sources(turn_trace).hits(target_text) if target_text else []
+
+
+def _entry_holds(text: str, after_name: int, target: str) -> bool:
+    """Say whether the name that ends at ``after_name`` labels an entry that lists exactly the target."""
+    label = _ENTRY_LABEL.match(text, after_name)
+    if label is None:
+        return False
+    entry = text[label.end() : label.end() + _ENTRY_LENGTH]
+    if end := _ENTRY_END.search(entry):
+        entry = entry[: end.start()]
+    if following := _NEXT_LABEL.search(entry):
+        # "风险: 稳健, 流动性: 高" holds two entries; the words before the second label are its name.
+        parts = list(_ENTRY_SEPARATOR.finditer(entry, 0, following.start()))
+        entry = entry[: parts[-1].start()] if parts else ""
+    return any(target in (value, value.removesuffix("型")) for value in _ENTRY_SEPARATOR.split(entry))
+
+
+def _beside(text: str, start: int, end: int, target: str) -> bool:
+    """Say whether the target stands right before or behind the name at ``[start, end)``, in one phrase."""
+    behind = _PHRASE_END.split(text[end : end + _REACH_AFTER + len(target)], maxsplit=1)[0]
+    if target in behind:
+        return True
+    before = _PHRASE_END.split(text[max(0, start - _REACH_BEFORE - len(target)) : start])[-1]
+    return target in before
+
+
+def guarded_hit(target: str, field: str, sources: MemorySources) -> bool:
+    """Say whether a literal hit of the target is one of its field, too.
+
+    ``field`` is the profile field the key asks for, or ``history``. Targets of more than two
+    characters speak for themselves. A shorter one counts only beside a name of its field inside one
+    phrase, or as an entry that such a name labels; a short turn of the history only as a labelled line.
+    """
+    if len(target) > GUARDED_LENGTH:
+        return any(target in text for text in sources.texts())
+    labelled_only = field == _HISTORY_FIELD
+    for text in sources.texts():
+        if target not in text:
+            continue
+        for name in _FIELD_NAMES[field]:
+            start = text.find(name)
+            while start >= 0:
+                end = start + len(name)
+                if _entry_holds(text, end, target) or (
+                    not labelled_only and _beside(text, start, end, target)
+                ):
+                    return True
+                start = text.find(name, end)
+    return False
+
+
+class KeyHit(NamedTuple):
+    """How one resolvable key fared at one turn."""
+
+    sources: list[KeySource]
+    guarded: bool
+    recoverability: Recoverability
+
+
+class DialogKeys:
+    """The memory keys of one dialogue, prepared once so that a turn costs the same however long it is.
+
+    ``history_mode`` says which replies the agent was shown: in ``forced`` the reference replies of
+    earlier turns stand in its history, in ``free`` only its own do.
+    """
+
+    def __init__(self, dialog: Dialog, history_mode: HistoryMode = "free") -> None:
+        self._facts = _facts_of(dialog)
+        self._resolutions: dict[str, _Resolution] = {}
+        self._first_shown: dict[str, float] = {}
+        self._shown = self._shown_turns(dialog, history_mode)
+
+    @staticmethod
+    def _shown_turns(dialog: Dialog, history_mode: HistoryMode) -> dict[int, int]:
+        """Map the position of every turn the agent gets to see to that of the user turn that reveals it."""
+        shown: dict[int, int] = {}
+        unanswered: int | None = None
+        for position, turn in enumerate(dialog.turns):
+            if turn.role == "user":
+                shown[position] = position
+                unanswered = position if unanswered is None else unanswered
+            else:
+                if history_mode == "forced" and unanswered is not None:
+                    shown[position] = unanswered
+                unanswered = None
+        return shown
+
+    def _resolution(self, key: str) -> _Resolution:
+        found = self._resolutions.get(key)
+        if found is None:
+            found = self._resolutions[key] = _resolve(key, self._facts)
+        return found
+
+    def resolve(self, key: str) -> ResolvedKey:
+        """Resolve a key; see `resolve_memory_required_key`."""
+        return self._resolution(key).key
+
+    def _first_shown_at(self, value: str) -> float:
+        """Return the position of the user turn at which the value was first shown, infinite for never."""
+        first = self._first_shown.get(value)
+        if first is None:
+            texts = self._facts.texts
+            positions = (revealed for position, revealed in self._shown.items() if value in texts[position])
+            first = self._first_shown[value] = min(positions, default=float("inf"))
+        return first
+
+    def recoverability(self, key: str, user_turn_abs_idx: int) -> Recoverability:
+        """Say whether the agent could know the key's target at the turn of that 0-based position.
+
+        ``recoverable``: shown to it at an earlier turn. ``self_reference``: a history key that points
+        at the very turn. ``unrevealed``: anything else. History keys are judged by position, profile
+        keys by the earlier texts that hold the value.
+        """
+        resolution = self._resolution(key)
+        if resolution.position is None:
+            target = resolution.key.target_text
+            revealed = self._first_shown_at(target) if target else float("inf")
+        elif resolution.position == user_turn_abs_idx:
+            return "self_reference"
+        else:
+            revealed = self._shown.get(resolution.position, float("inf"))
+        return "recoverable" if revealed < user_turn_abs_idx else "unrevealed"
+
+    def hit(self, key: str, sources: MemorySources, user_turn_abs_idx: int) -> KeyHit | None:
+        """Look for a key's target in the memory sources of a turn; None for a key that does not resolve."""
+        resolution = self._resolution(key)
+        target = resolution.key.target_text
+        if target is None:
+            return None
+        found = sources.hits(target)
+        guarded = bool(found) and (
+            len(target) > GUARDED_LENGTH or guarded_hit(target, resolution.field, sources)
+        )
+        return KeyHit(found, guarded, self.recoverability(key, user_turn_abs_idx))
