@@ -1,0 +1,61 @@
+"""The names of the contract's older draft, read as those of v1 (spec section 4).
+
+The draft called a turn's status ``status`` and the labels ``minor`` and ``severe``
+(trace-fields-and-metric-formulas, the tables of ``TurnTrace`` and ``turn_eval``).
+"""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from memfin.contracts.dataset import TurnTags
+from memfin.contracts.trace import DialogTrace, TurnTrace
+from memfin.contracts.turn_eval import TurnEvalRow
+
+_LABELS: Final = MappingProxyType({"minor": "minor_violation", "severe": "severe_violation"})
+
+
+def upgrade(value: object, kind: object) -> object:
+    """Return plain data for a contract type with the older draft's names replaced by v1's.
+
+    Data of an unexpected shape is returned as it is: what is wrong with it is for the decoder to say.
+    """
+    change = _UPGRADES.get(kind)
+    return change(value) if change is not None and isinstance(value, dict) else value
+
+
+def _with_labels(value: dict[str, Any], *fields: str) -> dict[str, Any]:
+    """Rename the draft's labels in the given fields."""
+    changes = {
+        name: _LABELS[label]
+        for name in fields
+        if isinstance(label := value.get(name), str) and label in _LABELS
+    }
+    return {**value, **changes} if changes else value
+
+
+def _tags(value: dict[str, Any]) -> dict[str, Any]:
+    return _with_labels(value, "compliance_label_gt")
+
+
+def _turn(value: dict[str, Any]) -> dict[str, Any]:
+    if "turn_status" not in value and "status" in value:
+        value = {**value, "turn_status": value["status"]}
+    tags = value.get("gt_turn_tags")
+    return {**value, "gt_turn_tags": _tags(tags)} if isinstance(tags, dict) else value
+
+
+def _dialog(value: dict[str, Any]) -> dict[str, Any]:
+    turns = value.get("turns")
+    if not isinstance(turns, list):
+        return value
+    return {**value, "turns": [_turn(turn) if isinstance(turn, dict) else turn for turn in turns]}
+
+
+def _row(value: dict[str, Any]) -> dict[str, Any]:
+    return _with_labels(value, "pred_compliance_label", "gt_compliance_label")
+
+
+_UPGRADES: Final[Mapping[object, Callable[[dict[str, Any]], dict[str, Any]]]] = MappingProxyType(
+    {DialogTrace: _dialog, TurnTrace: _turn, TurnEvalRow: _row, TurnTags: _tags}
+)

@@ -1,0 +1,197 @@
+"""Reads contract records from bytes and files: strict, bounded, one clear error for what is wrong.
+
+Lines decode straight into their struct. Only data that does not fit is looked at again with the
+names of the older draft replaced (`memfin.contracts.legacy`).
+"""
+
+import functools
+import os
+import re
+import stat
+from collections.abc import Callable, Hashable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, Final, TypeVar, cast
+
+import msgspec
+
+from memfin.contracts.legacy import upgrade
+from memfin.contracts.lines import MAX_LINE_BYTES, iter_lines
+from memfin.errors import UsageError
+
+MAX_DOCUMENT_BYTES: Final = 256 * 1024 * 1024
+"""The largest file that is read as one JSON document, in bytes."""
+
+_SUPPORTED: Final = re.compile(r"v1(\.[0-9]+)?")
+_GZIP_MAGIC: Final = b"\x1f\x8b"
+_BOM: Final = b"\xef\xbb\xbf"
+
+RecordT = TypeVar("RecordT")
+
+
+class InvalidRecord(UsageError):  # noqa: N818 - names what was read, as the other errors do
+    """The bytes are no record of the contract; the message says where and why."""
+
+
+class UnsupportedTraceVersion(InvalidRecord):
+    """The record follows a major version of the contract that this program does not read."""
+
+
+def check_trace_version(version: str) -> None:
+    """Accept ``v1`` and every ``v1.x``, which may only add fields (trace schema section 8).
+
+    Raises:
+        UnsupportedTraceVersion: for any other version.
+    """
+    if not _SUPPORTED.fullmatch(version):
+        raise UnsupportedTraceVersion(
+            f"$.trace_version: {shown(version)} is not supported; this release reads v1 and v1.x"
+        )
+
+
+def decode(data: bytes, kind: type[RecordT]) -> RecordT:
+    """Decode one JSON text into a contract struct.
+
+    Unknown fields are ignored, older names are read, and a record with a ``trace_version`` must
+    be of a version that is supported.
+
+    Raises:
+        UnsupportedTraceVersion: when the record is of another major version.
+        InvalidRecord: when the text is no JSON or does not fit; the message begins with the path.
+    """
+    try:
+        record: RecordT = _decoder(cast("Hashable", kind)).decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        record = convert(upgrade(_decode_plain(data, kind), kind), kind)
+    version = getattr(record, "trace_version", None)
+    if version is not None:
+        check_trace_version(version)
+    return record
+
+
+def convert(value: object, kind: type[RecordT]) -> RecordT:
+    """Convert plain data to a contract struct.
+
+    Raises:
+        InvalidRecord: when the data does not fit; the message begins with the path.
+    """
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as problem:
+        raise InvalidRecord(_path_first(str(problem))) from None
+
+
+def iter_jsonl(
+    source: str | Path | BinaryIO,
+    kind: type[RecordT],
+    *,
+    on_error: Callable[[int, InvalidRecord], None] | None = None,
+    limit: int = MAX_LINE_BYTES,
+) -> Iterator[tuple[int, RecordT]]:
+    """Yield ``(line number, record)`` for the lines of a JSONL file, one line in memory at a time.
+
+    Args:
+        source: a path, or a file that is open for reading bytes (which stays open).
+        kind: the struct of a line.
+        on_error: takes the number and the error of a line that does not decode, and reading goes
+            on; without it the first such line ends the reading.
+        limit: the longest line that is read, in bytes.
+
+    Raises:
+        InvalidRecord: for a line that does not decode; the message begins with ``file:line:``.
+        UsageError: when the file cannot be opened.
+    """
+    if isinstance(source, str | Path):
+        with open_input(source) as file:
+            yield from iter_jsonl(file, kind, on_error=on_error, limit=limit)
+        return
+    name = getattr(source, "name", "<stream>")
+    for line in iter_lines(source, limit):
+        try:
+            if line.too_long:
+                raise InvalidRecord(f"$: the line is longer than {limit} bytes")  # noqa: TRY301 - one handler
+            record = decode(line.data, kind)
+        except InvalidRecord as problem:
+            if on_error is None:
+                raise type(problem)(f"{name}:{line.number}: {problem}") from None
+            on_error(line.number, problem)
+        else:
+            yield line.number, record
+
+
+def read_json(path: str | Path, kind: type[RecordT]) -> RecordT:
+    """Read a file that holds one record.
+
+    Raises:
+        InvalidRecord: when the content does not decode; the message begins with the file.
+        UsageError: when the file cannot be opened.
+    """
+    with open_input(path) as file:
+        data = file.read(MAX_DOCUMENT_BYTES + 1)
+    if len(data) > MAX_DOCUMENT_BYTES:
+        raise InvalidRecord(f"{path}: the file is larger than {MAX_DOCUMENT_BYTES} bytes")
+    try:
+        return decode(data.removeprefix(_BOM), kind)
+    except InvalidRecord as problem:
+        raise type(problem)(f"{path}: {problem}") from None
+
+
+def open_input(path: str | Path) -> BinaryIO:
+    """Open a regular, uncompressed file for reading bytes.
+
+    A pipe or device is refused before it is opened: opening one may block for ever.
+
+    Raises:
+        UsageError: when there is no such file, it is of another kind, or it may not be read.
+    """
+    try:
+        mode = os.stat(path).st_mode  # noqa: PTH116 - a str has no stat method
+        if stat.S_ISDIR(mode):
+            raise UsageError(f"{path} is a directory; name a file")
+        if not stat.S_ISREG(mode):
+            raise UsageError(f"{path} is not a regular file")
+        file = Path(path).open("rb")  # noqa: SIM115 - the caller closes it
+        compressed = file.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC)
+    except (OSError, ValueError) as problem:  # ValueError: a NUL in the path
+        reason = problem.strerror if isinstance(problem, OSError) else str(problem)
+        raise UsageError(f"cannot read {path}: {reason}") from None
+    if compressed:
+        file.close()
+        raise UsageError(f"{path} is compressed with gzip; decompress it first")
+    return file
+
+
+def shown(value: object, width: int = 60) -> str:
+    """Return a value as an error message shows it: on one line, printable, cut to a width."""
+    if isinstance(value, str):
+        value = value[:width]  # the representation of megabytes is made for nothing
+    text = repr(value)
+    return text if len(text) <= width else f"{text[: width - 3]}..."
+
+
+@functools.cache
+def _decoder(kind: Hashable) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(kind)
+
+
+def _decode_plain(data: bytes, kind: object) -> object:
+    """Decode to plain data and refuse another major version before its fields are judged."""
+    try:
+        value: Any = msgspec.json.decode(data)
+    except UnicodeDecodeError:
+        raise InvalidRecord("$: the text is not UTF-8") from None
+    except msgspec.DecodeError as problem:
+        raise InvalidRecord(f"$: invalid JSON: {problem}") from None
+    except RecursionError:
+        raise InvalidRecord("$: the value is nested too deeply") from None
+    fields = getattr(kind, "__struct_fields__", ())
+    if isinstance(value, dict) and "trace_version" in fields:
+        version = value.get("trace_version")
+        if isinstance(version, str):
+            check_trace_version(version)
+    return value
+
+
+def _path_first(message: str) -> str:
+    """Turn msgspec's ``reason - at `path``` into ``path: reason``."""
+    reason, _, path = message.partition(" - at `")
+    return f"{path.removesuffix('`') or '$'}: {reason}"
