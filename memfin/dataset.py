@@ -15,6 +15,8 @@ from memfin.errors import UsageError
 SAMPLE: Final = Path(__file__).parent / "data" / "datasets" / "sample.jsonl"
 """The dataset that ships with MemFin."""
 
+_PIECE: Final = 1024 * 1024
+
 
 class Problem(NamedTuple):
     """Why a line is no valid dialogue: the reason of the contract, where, and what was found."""
@@ -206,10 +208,16 @@ def check_dataset_file(path: Path) -> None:
         raise UsageError(f"dataset {str(path)!r}: {problem}") from problem
 
 
-def dataset_sha256(path: Path) -> str:
-    """Return the SHA-256 of the file's bytes, read in pieces."""
+def digest_dataset(path: Path) -> tuple[str, int]:
+    """Return the SHA-256 of the file's bytes and how many lines it has, read in pieces."""
+    sha256 = hashlib.sha256()
+    lines, last = 0, b"\n"
     with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        while piece := file.read(_PIECE):
+            sha256.update(piece)
+            lines += piece.count(b"\n")
+            last = piece[-1:]
+    return sha256.hexdigest(), lines + (last != b"\n")
 
 
 def detect_language(text: str) -> str:

@@ -16,11 +16,14 @@ import msgspec
 
 from memfin.agents.protocol import AgentReply, Observer, Session
 from memfin.agents.worker import AgentThread
+from memfin.references import describe
 
 T = TypeVar("T")
 
 CANCEL_GRACE: Final = 0.5
 """Seconds a cancelled call has to end before it is left behind."""
+
+LOOP_HINT: Final = " (a plain factory or method runs in a worker thread; make it `async def` to use the loop)"
 
 
 class AgentFailure(Exception):  # noqa: N818 - names the event in the trace
@@ -79,6 +82,11 @@ class AgentCalls:
     def has_commit(self) -> bool:
         """Whether the agent keeps its history through ``commit``."""
         return callable(getattr(self._agent, "commit", None))
+
+    @property
+    def stuck(self) -> bool:
+        """Whether an earlier call still runs although it was cancelled."""
+        return self._thread.busy or (self._stuck is not None and not self._stuck.done())
 
     async def reply(self, user_text: str, limit: float) -> AgentReply:
         """Return the agent's answer; raise `AgentFailure`, `AgentTimeout` or a transport error."""
@@ -175,18 +183,9 @@ def _outcome(task: asyncio.Task[T]) -> T:
     if isinstance(error, AgentFailure | TransportError | ConnectionError):
         raise error
     if isinstance(error, Exception):
-        raise AgentFailure(describe(error)) from error
+        hint = LOOP_HINT if isinstance(error, RuntimeError) and "event loop" in str(error) else ""
+        raise AgentFailure(describe(error) + hint) from error
     raise error
-
-
-def describe(error: BaseException) -> str:
-    """Return the error as one line: its type, its message, no traceback."""
-    message = " ".join(str(error).split())
-    hint = ""
-    if isinstance(error, RuntimeError) and "event loop" in message:
-        hint = " (a plain factory or method runs in a worker thread; make it `async def` to use the loop)"
-    line = f"{type(error).__name__}: {message}{hint}" if message else type(error).__name__
-    return line.encode("utf-8", "backslashreplace").decode()[:2000]
 
 
 def _retrieve(task: asyncio.Task[Any]) -> None:

@@ -11,7 +11,11 @@ Score = Annotated[float, msgspec.Meta(ge=1.0, le=5.0)]
 
 
 class JudgeRequest(Record):
-    """One reply to judge; ``reply`` is untrusted text."""
+    """One reply to judge; ``reply`` is untrusted text.
+
+    ``detected_items`` are the rubric items that the offline detectors found, for the heuristic
+    judge; a judge with a mind of its own does not look at them.
+    """
 
     dialog_id: str
     turn_pair_id: int
@@ -20,6 +24,7 @@ class JudgeRequest(Record):
     reply: str
     rubric_required: list[str]
     constraints: list[str] = []
+    detected_items: list[str] = []
 
 
 class Verdict(Record):

@@ -1,1 +1,7 @@
-"""MemFin: judges."""
+"""Judges: the protocol, the offline heuristic, and references to a user's own."""
+
+from memfin.judges.heuristic import HeuristicJudge
+from memfin.judges.protocol import Judge, JudgeError
+from memfin.judges.registry import resolve_judge
+
+__all__ = ["HeuristicJudge", "Judge", "JudgeError", "resolve_judge"]

@@ -1,0 +1,95 @@
+"""The aggregator: sums what is on disk into metrics, counters and statistics."""
+
+from array import array
+from collections import Counter
+
+from anyio.streams.memory import MemoryObjectReceiveStream
+
+from memfin.actors.base import Actor
+from memfin.actors.messages import DialogCommitted
+from memfin.contracts import Counters, DialogTrace, LatencyStats
+from memfin.metrics.aggregate import MetricsState
+
+
+class Tally:
+    """Counts of a run: dialogues and turns by status, latencies of answered turns.
+
+    Latencies take eight bytes a turn.
+    """
+
+    def __init__(self) -> None:
+        self.dialogs: Counter[str] = Counter()
+        self.skips: Counter[str] = Counter()
+        self.turns: Counter[str] = Counter()
+        self.rows = 0
+        self.retries = 0
+        self.abandoned = 0
+        self.judge_failures = 0
+        self._latencies = array("d")
+
+    def add(self, trace: DialogTrace) -> None:
+        """Count one dialogue and its turns."""
+        self.dialogs[trace.dialog_status] += 1
+        if trace.skip_reason is not None:
+            self.skips[trace.skip_reason] += 1
+        for turn in trace.turns:
+            self.turns[turn.turn_status] += 1
+            if turn.turn_status == "ok" and turn.latency_ms is not None:
+                self._latencies.append(turn.latency_ms)
+
+    def counters(self) -> Counters:
+        """Return the counters of the run manifest."""
+        total, skipped = self.dialogs.total(), self.dialogs["skipped"]
+        return Counters(
+            total_dialogs=total,
+            valid_dialogs=total - skipped,
+            skipped_dialogs=skipped,
+            failed_dialogs=self.dialogs["failed"],
+            total_turn_pairs=self.turns.total(),
+        )
+
+    def latency(self) -> LatencyStats:
+        """Return the distribution of the latencies, nearest-rank percentiles, in milliseconds."""
+        ordered = sorted(self._latencies)
+        if not ordered:
+            return LatencyStats()
+
+        def percentile(share: float) -> float:
+            return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+        return LatencyStats(
+            count=len(ordered),
+            mean=sum(ordered) / len(ordered),
+            p50=percentile(0.50),
+            p90=percentile(0.90),
+            p99=percentile(0.99),
+            max=ordered[-1],
+        )
+
+
+class Aggregator(Actor[DialogCommitted]):
+    """Adds every committed dialogue to the metric states; `metrics` and `tally` are the result."""
+
+    def __init__(self, *, inbox: MemoryObjectReceiveStream[DialogCommitted]) -> None:
+        super().__init__("aggregator", inbox)
+        self.metrics = MetricsState()
+        self.tally = Tally()
+        self._committed = inbox
+
+    async def run(self) -> None:
+        """Aggregate until the trace writer ends."""
+        async with self._committed:
+            async for message in self._committed:
+                self._count_received()
+                judged = message.judged
+                replayed = judged.replayed
+                for row in judged.rows:
+                    self.metrics.add_row(row)
+                if replayed.dialog is not None:
+                    self.metrics.add_dialog(replayed.trace, replayed.dialog)
+                self.tally.add(replayed.trace)
+                self.tally.rows += len(judged.rows)
+                self.tally.retries += replayed.retries
+                self.tally.abandoned += replayed.abandoned
+                self.tally.judge_failures += judged.judge_failures
+                self._done += 1

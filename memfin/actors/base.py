@@ -1,0 +1,73 @@
+"""What all actors have in common: a name, a run method, statistics."""
+
+from abc import ABC, abstractmethod
+from datetime import UTC, datetime
+from typing import Generic, TypeVar
+
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+
+from memfin.contracts import ProgressEvent, Record
+
+M = TypeVar("M")
+
+
+class ActorStatistics(Record):
+    """What an actor has done so far.
+
+    ``waiting`` messages stand in its inbox, which holds at most ``capacity``; ``peak_waiting`` is
+    the most that the actor itself has seen there.
+    """
+
+    name: str
+    received: int = 0
+    sent: int = 0
+    in_progress: int = 0
+    waiting: int = 0
+    peak_waiting: int = 0
+    capacity: float = 0
+
+
+class Actor(ABC, Generic[M]):
+    """One independent part of the runtime; it owns its ends of its channels and closes them.
+
+    An actor ends when its inbox ends. It never touches another actor's state: what it knows came
+    in a message.
+    """
+
+    def __init__(self, name: str, inbox: MemoryObjectReceiveStream[M] | None) -> None:
+        self.name = name
+        self.inbox = inbox
+        self._received = 0
+        self._sent = 0
+        self._done = 0
+        self._peak = 0
+
+    @abstractmethod
+    async def run(self) -> None:
+        """Work until the inbox ends, then close what this actor sends on."""
+
+    def statistics(self) -> ActorStatistics:
+        """Return the actor's counts at this moment."""
+        inbox = self.inbox.statistics() if self.inbox is not None else None
+        return ActorStatistics(
+            name=self.name,
+            received=self._received,
+            sent=self._sent,
+            in_progress=self._received - self._done,
+            waiting=inbox.current_buffer_used if inbox else 0,
+            peak_waiting=self._peak,
+            capacity=inbox.max_buffer_size if inbox else 0,
+        )
+
+    def _count_received(self) -> None:
+        self._received += 1
+        if self.inbox is not None:
+            self._peak = max(self._peak, self.inbox.statistics().current_buffer_used)
+
+
+EventSender = MemoryObjectSendStream[ProgressEvent]
+
+
+def utc_now() -> str:
+    """Return the present time as the contract writes it: UTC, ISO 8601, with ``Z``."""
+    return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")

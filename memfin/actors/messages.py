@@ -1,0 +1,40 @@
+"""What the actors send each other; every message is immutable and owned by its receiver."""
+
+from memfin.contracts import Dialog, DialogTrace, Record, TurnEvalRow
+
+
+class DialogTask(Record):
+    """A valid dialogue to replay."""
+
+    dataset_index: int
+    dialog: Dialog
+
+
+class DialogReplayed(Record):
+    """A dialogue's trace; ``dialog`` is None for a skipped line of the dataset."""
+
+    trace: DialogTrace
+    dialog: Dialog | None
+    retries: int = 0
+    abandoned: int = 0
+
+
+class DialogScored(Record):
+    """A dialogue with its rows, before judgement."""
+
+    replayed: DialogReplayed
+    rows: list[TurnEvalRow]
+
+
+class DialogJudged(Record):
+    """A dialogue with its final rows."""
+
+    replayed: DialogReplayed
+    rows: list[TurnEvalRow]
+    judge_failures: int = 0
+
+
+class DialogCommitted(Record):
+    """A dialogue whose trace and rows are on disk."""
+
+    judged: DialogJudged

@@ -1,0 +1,52 @@
+"""The progress log: every event of a run on disk, and to whoever listens."""
+
+from collections.abc import Callable
+from typing import Final
+
+import anyio
+import msgspec
+from anyio.streams.memory import MemoryObjectReceiveStream
+
+from memfin.actors.base import Actor
+from memfin.contracts import ProgressEvent
+from memfin.journal import RunDirectory
+
+BATCH: Final = 256
+"""Events written in one go when that many wait."""
+
+OnEvent = Callable[[ProgressEvent], None]
+
+
+class ProgressLog(Actor[ProgressEvent]):
+    """Appends events to the log in the order they came, then calls the listener with each."""
+
+    def __init__(
+        self,
+        directory: RunDirectory,
+        *,
+        inbox: MemoryObjectReceiveStream[ProgressEvent],
+        on_event: OnEvent | None,
+    ) -> None:
+        super().__init__("progress_log", inbox)
+        self._directory = directory
+        self._events = inbox
+        self._on_event = on_event
+        self._encoder = msgspec.json.Encoder()
+
+    async def run(self) -> None:
+        """Log events until every actor has closed its end."""
+        async with self._events:
+            async for first in self._events:
+                self._count_received()
+                batch = [first]
+                while len(batch) < BATCH:
+                    try:
+                        batch.append(self._events.receive_nowait())
+                    except (anyio.WouldBlock, anyio.EndOfStream):
+                        break
+                    self._received += 1
+                await self._directory.append_progress([self._encoder.encode(event) for event in batch])
+                if self._on_event is not None:
+                    for event in batch:
+                        self._on_event(event)
+                self._done += len(batch)

@@ -1,0 +1,87 @@
+"""The replayers: each takes dialogues one after another and replays them against a fresh agent."""
+
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+
+from memfin.actors.base import Actor, EventSender, utc_now
+from memfin.actors.messages import DialogReplayed, DialogTask
+from memfin.agents.registry import AgentSource
+from memfin.agents.replay import ReplayOptions, replay_dialog
+from memfin.contracts import DialogStarted, TurnDone, TurnTrace, Warned
+
+
+class Replayer(Actor[DialogTask]):
+    """One of ``workers_dialog`` replayers; they share the inbox, so a free one takes the next task."""
+
+    def __init__(
+        self,
+        worker_id: int,
+        agents: AgentSource,
+        options: ReplayOptions,
+        *,
+        inbox: MemoryObjectReceiveStream[DialogTask],
+        outbox: MemoryObjectSendStream[DialogReplayed],
+        events: EventSender,
+    ) -> None:
+        super().__init__(f"replayer-{worker_id}", inbox)
+        self._worker_id = worker_id
+        self._agents = agents
+        self._options = options
+        self._tasks = inbox
+        self._outbox = outbox
+        self._events = events
+
+    async def run(self) -> None:
+        """Replay dialogues until the source ends."""
+        async with self._tasks, self._outbox, self._events:
+            async for task in self._tasks:
+                self._count_received()
+                await self._outbox.send(await self._replay(task))
+                self._done += 1
+                self._sent += 1
+
+    async def _replay(self, task: DialogTask) -> DialogReplayed:
+        dialog, run_id = task.dialog, self._options.run_id
+        await self._events.send(
+            DialogStarted(
+                ts=utc_now(),
+                run_id=run_id,
+                dialog_id=dialog.dialog_id,
+                dataset_index=task.dataset_index,
+                worker_id=self._worker_id,
+                turns=len(dialog.turns) // 2,
+            )
+        )
+
+        async def report(turn: TurnTrace) -> None:
+            await self._events.send(
+                TurnDone(
+                    ts=utc_now(),
+                    run_id=run_id,
+                    dialog_id=dialog.dialog_id,
+                    turn_pair_id=turn.turn_pair_id,
+                    turn_status=turn.turn_status,
+                    latency_ms=turn.latency_ms,
+                    error=turn.error,
+                )
+            )
+
+        replay = await replay_dialog(
+            dialog,
+            task.dataset_index,
+            self._agents.factory_for(dialog),
+            self._options,
+            worker_id=self._worker_id,
+            on_turn=report,
+        )
+        for problem, count in (
+            ("calls ignored their cancellation and were left behind", replay.abandoned),
+            ("observations came after their turn had ended and were dropped", replay.late_observations),
+        ):
+            if count:
+                message = f"agent {self._agents.reference}: {count} {problem}"
+                await self._events.send(
+                    Warned(ts=utc_now(), run_id=run_id, message=message, dialog_id=dialog.dialog_id)
+                )
+        return DialogReplayed(
+            trace=replay.trace, dialog=dialog, retries=replay.retries, abandoned=replay.abandoned
+        )

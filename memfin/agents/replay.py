@@ -1,0 +1,261 @@
+"""Replay of one dialogue: its user turns one after another, each answer recorded (spec section 5)."""
+
+import random
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+import anyio
+
+from memfin.agents.calls import AgentCalls, AgentFailure, AgentTimeout, TransportError
+from memfin.agents.observer import Observed, TurnObserver
+from memfin.agents.protocol import AgentReply, Session
+from memfin.contracts import (
+    TRACE_VERSION,
+    TRACE_VERSION_EXTENDED,
+    Dialog,
+    DialogStatus,
+    DialogTrace,
+    HistoryMode,
+    Record,
+    TraceVersion,
+    TurnPair,
+    TurnStatus,
+    TurnTrace,
+)
+from memfin.dataset import align_turn_pairs, detect_language
+from memfin.errors import UsageError
+from memfin.references import describe
+
+FIRST_BACKOFF: Final = 0.25
+LONGEST_BACKOFF: Final = 8.0
+CLOSE_LIMIT: Final = 10.0
+"""Seconds: the first and the longest pause before a retry; what an agent's ``close`` may take."""
+
+OnTurn = Callable[[TurnTrace], Awaitable[None]]
+
+
+class ReplayOptions(Record):
+    """How dialogues are replayed; times in seconds."""
+
+    run_id: str
+    history: HistoryMode = "free"
+    turn_timeout: float = 120.0
+    turn_retries: int = 2
+    trace_version: TraceVersion = TRACE_VERSION
+    judge: str | None = None
+
+
+class Replay(Record):
+    """A dialogue's trace with what its making took: retries, calls left behind, late observations."""
+
+    trace: DialogTrace
+    retries: int = 0
+    abandoned: int = 0
+    late_observations: int = 0
+
+
+class HistoryUnsupportedError(UsageError):
+    """History mode ``forced`` was asked of an agent without ``commit``."""
+
+
+def open_session(dialog: Dialog, options: ReplayOptions) -> Session:
+    """Return the session of a dialogue; no two dialogues or runs share a session or user id."""
+    return Session(
+        run_id=options.run_id,
+        dialog_id=dialog.dialog_id,
+        session_id=f"session_{options.run_id}_{dialog.dialog_id}",
+        user_id=f"eval_user_{options.run_id}_{dialog.dialog_id}",
+        language=dialog.language or detect_language(dialog.turns[0].text),
+        history_mode=options.history,
+    )
+
+
+async def replay_dialog(
+    dialog: Dialog,
+    dataset_index: int,
+    factory: Callable[..., Any],
+    options: ReplayOptions,
+    *,
+    worker_id: int | None = None,
+    on_turn: OnTurn | None = None,
+    observer_factory: Callable[[], TurnObserver] | None = None,
+) -> Replay:
+    """Send the user turns of a dialogue to a fresh agent and return what happened.
+
+    Whatever the agent does ends in the trace: a failed turn is marked and the dialogue goes on; an
+    agent that cannot be created fails every turn of its dialogue, with the reason in
+    ``dialog_error``. ``observer_factory`` may make a subclass of `TurnObserver`, for hosts that
+    want to see observations as they come.
+
+    Raises:
+        HistoryUnsupportedError: the history mode is ``forced`` and the agent has no ``commit``.
+    """
+    session = open_session(dialog, options)
+    observer = TurnObserver() if observer_factory is None else observer_factory()
+    replayer = _DialogReplayer(AgentCalls(dialog.dialog_id), observer, options)
+    pairs = align_turn_pairs(dialog)
+    dialog_error: str | None = None
+    turns: list[TurnTrace] = []
+    try:
+        try:
+            await replayer.open(factory, session)
+        except (AgentFailure, TransportError, ConnectionError) as problem:
+            dialog_error = f"agent could not be created: {_text(problem)}"
+        for pair in pairs:
+            turn = (
+                await replayer.turn(pair)
+                if dialog_error is None
+                else build_turn_trace(pair, None, Observed(), None, "error", dialog_error)
+            )
+            turns.append(turn)
+            if on_turn is not None:
+                await on_turn(turn)
+    finally:
+        await replayer.close()
+    extended = options.trace_version == TRACE_VERSION_EXTENDED
+    trace = DialogTrace(
+        trace_version=options.trace_version,
+        run_id=options.run_id,
+        dialog_id=dialog.dialog_id,
+        dataset_index=dataset_index,
+        scenario_type=dialog.scenario_type,
+        difficulty=dialog.difficulty,
+        dialog_status=dialog_status(turns),
+        valid_dialog=True,
+        worker_id=worker_id,
+        session_id=session.session_id,
+        user_id=session.user_id,
+        turns=turns,
+        dialog_error=dialog_error,
+    )
+    if extended:
+        trace = trace.replace(
+            profile_gt=dialog.profile_gt, history_mode=options.history, judge=options.judge or "none"
+        )
+    return Replay(
+        trace=trace,
+        retries=replayer.retries,
+        abandoned=replayer.calls.abandoned,
+        late_observations=replayer.observer.late,
+    )
+
+
+def dialog_status(turns: list[TurnTrace]) -> DialogStatus:
+    """Return ``ok`` when all turns are, ``failed`` when none is, else ``partial`` (spec section 4)."""
+    answered = sum(turn.turn_status == "ok" for turn in turns)
+    if answered == len(turns):
+        return "ok"
+    return "partial" if answered else "failed"
+
+
+def build_turn_trace(
+    turn_pair: TurnPair,
+    pred_text: str | None,
+    observer_payload: Observed,
+    latency_ms: float | None,
+    turn_status: TurnStatus = "ok",
+    error: str | None = None,
+) -> TurnTrace:
+    """Return the trace of one turn; latency in milliseconds (metrics contract section 4)."""
+    return TurnTrace(
+        turn_pair_id=turn_pair.turn_pair_id,
+        user_turn_abs_idx=turn_pair.user_turn_abs_idx,
+        gt_assistant_abs_idx=turn_pair.gt_assistant_abs_idx,
+        user_text=turn_pair.user_text,
+        gt_assistant_text=turn_pair.gt_assistant_text,
+        gt_turn_tags=turn_pair.gt_turn_tags,
+        turn_status=turn_status,
+        pred_assistant_text=pred_text,
+        latency_ms=latency_ms,
+        error=error,
+        recall=observer_payload.recall,
+        tools=observer_payload.tools,
+        compliance=observer_payload.compliance,
+        profile_snapshot=observer_payload.profile_snapshot,
+    )
+
+
+class _DialogReplayer:
+    """The turn loop's state: one agent, one observer, the retry count."""
+
+    def __init__(self, calls: AgentCalls, observer: TurnObserver, options: ReplayOptions) -> None:
+        self.calls = calls
+        self.observer = observer
+        self.retries = 0
+        self._options = options
+
+    async def open(self, factory: Callable[..., Any], session: Session) -> None:
+        await self.calls.open(factory, session, self.observer, self._options.turn_timeout)
+        if self._options.history == "forced" and not self.calls.has_commit:
+            raise HistoryUnsupportedError(
+                "history mode 'forced' needs an agent with a commit method; use --history free or add one"
+            )
+
+    async def close(self) -> None:
+        try:
+            await self.calls.close(min(CLOSE_LIMIT, self._options.turn_timeout))
+        except (AgentFailure, TransportError, ConnectionError):
+            return  # the dialogue is over: its trace is complete without the agent's good-bye
+
+    async def turn(self, pair: TurnPair) -> TurnTrace:
+        token = self.observer.begin(pair.turn_pair_id)
+        try:
+            reply, latency_ms, status, error = await self._ask(pair.user_text)
+            if commit_error := await self._commit(pair, reply if status == "ok" else None):
+                status, error = ("error", commit_error) if status == "ok" else (status, error)
+            observed = self.observer.collect(reply)
+        finally:
+            self.observer.end(token)
+        if observed.error is not None and status == "ok":
+            status, error = "error", observed.error
+        text = reply.text if reply is not None else None
+        return build_turn_trace(pair, text, observed, latency_ms, status, error)
+
+    async def _ask(self, user_text: str) -> tuple[AgentReply | None, float, TurnStatus, str | None]:
+        """Return the reply, its latency in milliseconds, the turn's status and error."""
+        limit = self._options.turn_timeout
+        start = time.perf_counter()
+        reply: AgentReply | None = None
+        status: TurnStatus = "ok"
+        error: str | None = None
+        try:
+            reply = await self._with_retries(user_text, start + limit)
+        except AgentTimeout as problem:
+            status, error = "timeout", str(problem)
+        except (AgentFailure, TransportError, ConnectionError) as problem:
+            status, error = "error", _text(problem)
+        elapsed = time.perf_counter() - start
+        if status == "ok" and elapsed > limit:
+            status, error = "timeout", f"answered after {elapsed:.1f} s, over the limit of {limit:g} s"
+        return reply, elapsed * 1000.0, status, error
+
+    async def _with_retries(self, user_text: str, deadline: float) -> AgentReply:
+        attempt = 0
+        while True:
+            try:
+                return await self.calls.reply(user_text, deadline - time.perf_counter())
+            except (TransportError, ConnectionError):
+                pause = min(LONGEST_BACKOFF, FIRST_BACKOFF * 2**attempt)
+                pause *= random.uniform(0.5, 1.0)  # noqa: S311 - jitter, not a secret
+                attempt += 1
+                if attempt > self._options.turn_retries or time.perf_counter() + pause >= deadline:
+                    raise
+                self.retries += 1
+                await anyio.sleep(pause)
+
+    async def _commit(self, pair: TurnPair, reply: AgentReply | None) -> str | None:
+        """Put the turn's reply into the agent's history; return what went wrong, if anything."""
+        forced = self._options.history == "forced"
+        text = pair.gt_assistant_text if forced else (reply.text if reply is not None else None)
+        if text is None or not self.calls.has_commit or self.calls.stuck:
+            return None
+        try:
+            await self.calls.commit(text, self._options.turn_timeout)
+        except (AgentFailure, TransportError, ConnectionError) as problem:
+            return f"commit: {_text(problem)}"
+        return None
+
+
+def _text(problem: BaseException) -> str:
+    return str(problem) if isinstance(problem, AgentFailure) and str(problem) else describe(problem)

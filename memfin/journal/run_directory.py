@@ -1,0 +1,122 @@
+"""The directory of one run: its files, written by one thread, complete lines only."""
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import TracebackType
+from typing import Final, ParamSpec, Self, TypeVar
+
+import aiofiles
+import aiofiles.os
+import anyio
+from aiofiles.threadpool.binary import AsyncBufferedIOBase
+
+from memfin.errors import RunFault, UsageError
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+DIALOG_TRACE: Final = "dialog_trace.jsonl"
+TURN_EVAL: Final = "turn_eval.jsonl"
+LOGS: Final = "logs"
+
+
+def progress_path(runs_dir: Path, run_id: str) -> Path:
+    """Return where the progress log of a run stands."""
+    return runs_dir / LOGS / f"progress_{run_id}.jsonl"
+
+
+class RunDirectory:
+    """Appends rows and writes whole files of one run; use as an async context manager.
+
+    One thread does all the writing. A write that a cancellation interrupts is finished before
+    the cancellation goes on: lines are never torn by it, and nothing is written afterwards.
+    """
+
+    def __init__(self, runs_dir: Path, run_id: str) -> None:
+        self.path = runs_dir / run_id
+        self.progress = progress_path(runs_dir, run_id)
+        self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="memfin-writer")
+        self._files: dict[str, AsyncBufferedIOBase] = {}
+
+    async def __aenter__(self) -> Self:
+        """Create the directory and open its row files.
+
+        Raises:
+            UsageError: a run of that name exists, or the place cannot be written.
+        """
+        try:
+            await self._create()
+        except FileExistsError:
+            self._writer.shutdown(wait=False)
+            raise UsageError(f"run {self.path}: exists already; choose another --run-id") from None
+        except OSError as problem:
+            self._writer.shutdown(wait=False)
+            raise UsageError(
+                f"run {self.path}: cannot be created: {problem.strerror or problem}"
+            ) from problem
+        return self
+
+    async def _create(self) -> None:
+        await aiofiles.os.makedirs(self.progress.parent, exist_ok=True, executor=self._writer)
+        await aiofiles.os.mkdir(self.path, executor=self._writer)
+        for name, path in (
+            (DIALOG_TRACE, self.path / DIALOG_TRACE),
+            (TURN_EVAL, self.path / TURN_EVAL),
+            ("progress", self.progress),
+        ):
+            self._files[name] = await aiofiles.open(path, "ab", executor=self._writer)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the row files."""
+        with anyio.CancelScope(shield=True):
+            try:
+                for file in self._files.values():
+                    await self._finish(file.close)
+            finally:
+                self._writer.shutdown(wait=False)
+
+    async def append(self, name: str, lines: Sequence[bytes]) -> None:
+        """Append complete lines to a row file in one write; each gets its line end here.
+
+        Raises:
+            RunFault: the file system refused; the run cannot go on.
+        """
+        if lines:
+            file = self._files[name]
+            await self._finish(file.write, b"\n".join(lines) + b"\n")
+            await self._finish(file.flush)
+
+    async def append_progress(self, lines: Sequence[bytes]) -> None:
+        """Append complete lines to the progress log; raises as `append` does."""
+        await self.append("progress", lines)
+
+    async def write(self, name: str, data: bytes) -> None:
+        """Write a whole file so that readers see the old or the new content, nothing between.
+
+        Raises:
+            RunFault: the file system refused.
+        """
+
+        async def replace() -> None:
+            temporary = self.path / f".{name}.tmp"
+            async with aiofiles.open(temporary, "wb", executor=self._writer) as file:
+                await file.write(data)
+                await file.flush()
+                await aiofiles.os.wrap(os.fsync)(file.fileno(), executor=self._writer)
+            await aiofiles.os.replace(temporary, self.path / name, executor=self._writer)
+
+        await self._finish(replace)
+
+    async def _finish(self, operation: Callable[P, "object"], *args: P.args, **kwargs: P.kwargs) -> None:
+        """Run one file operation to its end, cancelled or not."""
+        try:
+            with anyio.CancelScope(shield=True):
+                await operation(*args, **kwargs)  # type: ignore[misc] # every operation here is awaitable
+        except OSError as problem:
+            raise RunFault(
+                f"run {self.path}: {problem.strerror or problem}; free the cause and start the run again"
+            ) from problem

@@ -1,0 +1,33 @@
+"""The offline judge: a deterministic proxy computed from the rubric detectors."""
+
+from typing import ClassVar
+
+from memfin.contracts import JudgeRequest, Verdict
+
+LOWEST = 1.0
+SPAN = 4.0
+
+
+class HeuristicJudge:
+    """Scores a reply by the share of its required rubric items that the detectors found.
+
+    All items give 5, none gives 1, linear between. It measures presence, not quality: figures
+    from it compare with each other, not with those of a model or a person.
+    """
+
+    name = "heuristic"
+    per_turn: ClassVar[bool] = False
+
+    async def judge(self, request: JudgeRequest) -> Verdict:
+        """Return the verdict; it only reads what the detectors found in the reply."""
+        required = request.rubric_required
+        hits = [item for item in required if item in request.detected_items]
+        share = len(hits) / len(required) if required else 0.0
+        return Verdict(
+            score=LOWEST + SPAN * share,
+            rubric_items=hits,
+            reason=f"{len(hits)} of {len(required)} required items detected",
+        )
+
+    async def close(self) -> None:
+        """Hold nothing, release nothing."""

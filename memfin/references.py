@@ -1,0 +1,54 @@
+"""References to Python objects, ``pkg.module:name``, and errors told in one line."""
+
+import importlib
+import sys
+from collections.abc import Callable
+from typing import Any, Final
+
+from memfin.errors import UsageError
+
+LONGEST_LINE: Final = 2000
+"""Characters of a foreign error message that are kept."""
+
+
+def import_reference(what: str, reference: str, forms: str) -> Callable[..., Any]:
+    """Return the callable that ``pkg.module:name`` names.
+
+    ``what`` is the option the reference was given for, ``forms`` lists what else it could be.
+
+    Raises:
+        UsageError: the reference is malformed, does not import or names no callable.
+    """
+    module_name, colon, attribute = reference.partition(":")
+    if not colon or not module_name or not attribute:
+        raise UsageError(f"{what} {reference!r}: unknown reference; known forms: {forms}")
+    try:
+        value: Any = importlib.import_module(module_name)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as problem:  # importing runs foreign code: it may raise or exit in any way
+        raise UsageError(
+            f"{what} {reference!r}: module {module_name!r} cannot be imported: {describe(problem)}"
+        ) from problem
+    for part in attribute.split("."):
+        if not hasattr(value, part):
+            raise UsageError(f"{what} {reference!r}: module {module_name!r} has no {attribute!r}")
+        value = getattr(value, part)
+    if not callable(value):
+        raise UsageError(f"{what} {reference!r}: {attribute!r} is not callable; name a factory or a class")
+    found: Callable[..., Any] = value
+    return found
+
+
+def package_version(module_name: str) -> str | None:
+    """Return ``__version__`` of the imported package that a module belongs to, where it has one."""
+    package = sys.modules.get(module_name.partition(".")[0])
+    version = getattr(package, "__version__", None)
+    return version if isinstance(version, str) else None
+
+
+def describe(error: BaseException) -> str:
+    """Return the error as one line: its type, its message, no traceback."""
+    message = " ".join(str(error).split())
+    line = f"{type(error).__name__}: {message}" if message else type(error).__name__
+    return line.encode("utf-8", "backslashreplace").decode()[:LONGEST_LINE]

@@ -1,0 +1,113 @@
+"""The Python API: evaluate a dataset, replay one dialogue; the doors of metrics contract sections 4 and 8."""
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import anyio
+import anyio.to_thread
+
+from memfin.actors.progress_log import OnEvent
+from memfin.agents.observer import TurnObserver
+from memfin.agents.replay import Replay, ReplayOptions, replay_dialog
+from memfin.contracts import DialogTrace, EvalSummary
+from memfin.dataset import InvalidDialogError, normalize_dialog, usable_id
+from memfin.runtime.evaluation import Evaluation
+from memfin.runtime.plan import AgentLike, JudgeLike, make_plan, new_run_id
+
+
+async def evaluate(
+    dataset: str | os.PathLike[str] | None = None,
+    *,
+    agent: AgentLike = "builtin",
+    judge: JudgeLike = "heuristic",
+    on_event: OnEvent | None = None,
+    **config: Any,
+) -> EvalSummary:
+    """Evaluate an agent on a dataset and return the metrics; artefacts go to ``runs_dir/run_id``.
+
+    Args:
+        dataset: path of a JSONL dataset; None is the sample that ships with MemFin.
+        agent: a reference as for ``--agent``, or an agent factory.
+        judge: a reference as for ``--judge``, a judge factory, or None.
+        on_event: called with every progress event, in order; it must not block.
+        config: other fields of `memfin.contracts.RunConfig`, such as ``workers_dialog=64``.
+
+    Raises:
+        UsageError: a setting, the dataset, the agent or the judge is unusable.
+        RunFault: the machine failed under the run.
+    """
+    plan = await anyio.to_thread.run_sync(lambda: make_plan(dataset, agent=agent, judge=judge, **config))
+    return await Evaluation(plan, on_event).run()
+
+
+async def run_dialog_replay(
+    dialog_obj: object,
+    run_id: str,
+    dataset_index: int,
+    agent_factory: Callable[..., Any],
+    observer_factory: Callable[[], TurnObserver] | None = None,
+    timeout_sec: float = 120,
+) -> DialogTrace:
+    """Replay one dialogue, turn after turn, and return its trace (metrics contract section 4).
+
+    Nothing is raised for what the agent or the data does: an invalid dialogue gives a skipped
+    trace, an agent's failure ends in ``turns[].error`` or ``dialog_error``. ``observer_factory``
+    makes the observer that the agent gets; None is MemFin's own.
+    """
+    options = ReplayOptions(run_id=run_id, turn_timeout=timeout_sec)
+    try:
+        dialog = normalize_dialog(dialog_obj, default_id=f"line_{dataset_index}")
+    except InvalidDialogError as invalid:
+        return DialogTrace(
+            trace_version=options.trace_version,
+            run_id=run_id,
+            dialog_id=usable_id(dialog_obj) or f"line_{dataset_index}",
+            dataset_index=dataset_index,
+            dialog_status="skipped",
+            valid_dialog=False,
+            skip_reason=invalid.problem.reason,
+            dialog_error=str(invalid.problem),
+        )
+    replay: Replay = await replay_dialog(
+        dialog, dataset_index, agent_factory, options, observer_factory=observer_factory
+    )
+    return replay.trace
+
+
+async def evaluate_dialog_task(
+    dialog_obj: object,
+    dataset_index: int,
+    run_id: str,
+    agent_factory: Callable[..., Any],
+    observer_factory: Callable[[], TurnObserver] | None = None,
+) -> DialogTrace:
+    """Replay one dialogue as a run's worker does (metrics contract section 8)."""
+    return await run_dialog_replay(dialog_obj, run_id, dataset_index, agent_factory, observer_factory)
+
+
+def run_eval_parallel(
+    dataset_path: str | os.PathLike[str],
+    run_id: str | None = None,
+    max_workers_dialog: int = 4,
+    max_workers_judge: int = 2,
+    agent_factory: AgentLike = "builtin",
+    **config: Any,
+) -> EvalSummary:
+    """Evaluate from synchronous code: serial inside a dialogue, concurrent between them.
+
+    This is `evaluate` with a loop of its own; inside a running loop use `evaluate`. The
+    parameters are those of metrics contract section 8, ``config`` is as for `evaluate`.
+    """
+
+    async def main() -> EvalSummary:
+        return await evaluate(
+            dataset_path,
+            agent=agent_factory,
+            run_id=run_id or new_run_id(),
+            workers_dialog=max_workers_dialog,
+            workers_judge=max_workers_judge,
+            **config,
+        )
+
+    return anyio.run(main)

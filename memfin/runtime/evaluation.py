@@ -1,0 +1,198 @@
+"""One evaluation from start to end: the directory, the actors under one task group, the papers."""
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import anyio
+import msgspec
+
+from memfin.actors.aggregator import Tally
+from memfin.actors.base import ActorStatistics, utc_now
+from memfin.actors.progress_log import OnEvent
+from memfin.contracts import (
+    EvalSummary,
+    MetricsDone,
+    ProgressEvent,
+    RunFinished,
+    RunInterrupted,
+    RunManifest,
+    RunStarted,
+    RunStats,
+    Warned,
+)
+from memfin.errors import MemfinError, RunFault, UsageError
+from memfin.journal import RunDirectory
+from memfin.metrics.aggregate import encode_summary
+from memfin.runtime.graph import Graph, build_graph
+from memfin.runtime.plan import RunPlan
+
+
+class Evaluation:
+    """Runs a plan once.
+
+    Attributes:
+        summary: the metrics, once the run is complete.
+        stats: what depends on time, once the run is complete.
+        directory: where the artefacts are.
+    """
+
+    def __init__(self, plan: RunPlan, on_event: OnEvent | None = None) -> None:
+        self.plan = plan
+        self.directory = RunDirectory(plan.runs_dir, plan.run_id)
+        self.summary: EvalSummary | None = None
+        self.stats: RunStats | None = None
+        self._on_event = on_event
+        self._started_at = utc_now()
+        self._start = time.perf_counter()
+        self._graph: Graph | None = None
+
+    def statistics(self) -> list[ActorStatistics]:
+        """Return what every actor has done so far; empty before the start."""
+        return self._graph.statistics() if self._graph is not None else []
+
+    async def run(self) -> EvalSummary:
+        """Evaluate and write all artefacts but the reports; return the summary.
+
+        Raises:
+            UsageError: the run directory cannot be created, or the dataset has no valid dialogue.
+            RunFault: the machine failed under the run; what is on disk is valid.
+        """
+        async with self.directory:
+            await self._write_papers(Tally(), ended=False)
+            try:
+                return await self._run_graph()
+            except BaseException as problem:
+                with anyio.CancelScope(shield=True):
+                    await self._record_interruption(problem)
+                raise
+
+    async def _run_graph(self) -> EvalSummary:
+        graph = self._graph = build_graph(self.plan, self.directory, self._on_event)
+        try:
+            async with anyio.create_task_group() as actors:
+                actors.start_soon(graph.progress_log.run, name=graph.progress_log.name)
+                async with graph.events:
+                    await graph.events.send(self._run_started())
+                    async with anyio.create_task_group() as workers:
+                        for actor in graph.workers:
+                            workers.start_soon(actor.run, name=actor.name)
+                        workers.start_soon(graph.aggregator.run, name=graph.aggregator.name)
+                    return await self._finish(graph)
+        except BaseExceptionGroup as group:
+            raise _foremost(group) from group
+
+    async def _finish(self, graph: Graph) -> EvalSummary:
+        """Write the summary and announce the end; the progress log is still listening."""
+        tally, plan = graph.aggregator.tally, self.plan
+        counters = tally.counters()
+        if counters.total_dialogs == 0:
+            raise UsageError(f"dataset {plan.dataset}: holds no dialogue")
+        summary = graph.aggregator.metrics.summary(
+            run_id=plan.run_id,
+            dataset_path=plan.dataset_path,
+            counters=counters,
+            config_fingerprint=plan.fingerprint,
+        )
+        await self.directory.write("metrics_summary.json", encode_summary(summary))
+        self.stats = self._run_stats(tally)
+        await self._write_papers(tally, ended=True)
+        await self.directory.write("run_stats.json", pretty_json(self.stats))
+        if counters.valid_dialogs == 0:
+            reasons = ", ".join(f"{reason}: {count}" for reason, count in sorted(tally.skips.items()))
+            raise UsageError(f"dataset {plan.dataset}: no valid dialogue ({reasons})")
+        now = utc_now()
+        await graph.events.send(MetricsDone(ts=now, run_id=plan.run_id, turn_rows=tally.rows))
+        await graph.events.send(RunFinished(ts=now, run_id=plan.run_id, **dict(counters)))
+        self.summary = summary
+        return summary
+
+    def _run_started(self) -> RunStarted:
+        config = self.plan.config
+        return RunStarted(
+            ts=self._started_at,
+            run_id=self.plan.run_id,
+            dataset_path=self.plan.dataset_path,
+            dialogs=self.plan.dialogs,
+            agent=config.agent,
+            judge=config.judge,
+            workers_dialog=config.workers_dialog,
+            workers_judge=config.workers_judge,
+        )
+
+    async def _write_papers(self, tally: Tally, *, ended: bool) -> None:
+        plan, config = self.plan, self.plan.config
+        manifest = RunManifest(
+            trace_version=config.trace_version,
+            run_id=plan.run_id,
+            dataset_path=plan.dataset_path,
+            started_at=self._started_at,
+            model_name=plan.agents.model_name,
+            workers_dialog=config.workers_dialog,
+            workers_judge=config.workers_judge,
+            counters=tally.counters(),
+            ended_at=utc_now() if ended else None,
+            notes=config.notes,
+        )
+        await self.directory.write("run_manifest.json", pretty_json(manifest))
+        if not ended:
+            await self.directory.write("config.json", pretty_json(plan.config_file()))
+
+    def _run_stats(self, tally: Tally) -> RunStats:
+        actors: Mapping[str, Any] = {entry.name: dict(entry) for entry in self.statistics()}
+        return RunStats(
+            run_id=self.plan.run_id,
+            wall_seconds=time.perf_counter() - self._start,
+            turn_latency_ms=tally.latency(),
+            turns_by_status=dict(sorted(tally.turns.items())),
+            dialogs_by_status=dict(sorted(tally.dialogs.items())),
+            skips_by_reason=dict(sorted(tally.skips.items())),
+            judge_failures=tally.judge_failures,
+            turn_retries=tally.retries,
+            abandoned_calls=tally.abandoned,
+            actors=dict(actors),
+        )
+
+    async def _record_interruption(self, problem: BaseException) -> None:
+        reason = str(problem) if isinstance(problem, MemfinError) else type(problem).__name__
+        tally = self._graph.aggregator.tally if self._graph is not None else Tally()
+        event: ProgressEvent = RunInterrupted(
+            ts=utc_now(), run_id=self.plan.run_id, reason=reason, counters=tally.counters()
+        )
+        try:
+            await self.directory.append_progress([msgspec.json.encode(event)])
+        except RunFault as fault:
+            if not isinstance(problem, MemfinError):
+                raise fault from problem
+        if self._on_event is not None:
+            self._on_event(event)
+
+    def warn(self, message: str) -> Warned:
+        """Return a warning event of this run."""
+        return Warned(ts=utc_now(), run_id=self.plan.run_id, message=message)
+
+
+def pretty_json(value: object) -> bytes:
+    """Return the value as indented UTF-8 JSON with a line end."""
+    return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
+
+
+def _foremost(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """Return the one exception that tells the user what happened.
+
+    Actors fall together: the first real error cancels the others. An error that MemFin knows goes
+    first, then any other, and a group stays a group only when nothing tells its members apart.
+    """
+    leaves = list(_leaves(group))
+    for kind in (MemfinError, Exception):
+        found = [leaf for leaf in leaves if isinstance(leaf, kind)]
+        if found:
+            return found[0]
+    return leaves[0]
+
+
+def _leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
+    found: list[BaseException] = []
+    for error in group.exceptions:
+        found += _leaves(error) if isinstance(error, BaseExceptionGroup) else [error]
+    return found

@@ -1,0 +1,82 @@
+"""Gates: the thresholds that turn a finished run into exit code 1."""
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from memfin.contracts import EvalSummary, RunStats
+from memfin.errors import UsageError
+from memfin.metrics.aggregate import MetricsState
+
+_FAIL_UNDER: Final = re.compile(r"\s*([\w.]+)\s*=\s*([^\s=]+)\s*\Z")
+
+
+def parse_fail_under(text: str) -> tuple[str, float]:
+    """Return the value's name and the threshold of ``metric.value=x``.
+
+    Raises:
+        UsageError: the text has another form, or names no value of any metric.
+    """
+    match = _FAIL_UNDER.match(text)
+    try:
+        threshold = float(match[2]) if match else None
+    except ValueError:
+        threshold = None
+    if match is None or threshold is None or threshold != threshold or abs(threshold) == float("inf"):  # noqa: PLR0124
+        raise UsageError(
+            f"--fail-under {text!r}: expected metric.value=number, such as m3_risk_coverage.risk_coverage=0.8"
+        )
+    check_value_name(match[1])
+    return match[1], threshold
+
+
+def check_value_name(name: str) -> None:
+    """Raise `UsageError` unless some metric has a value of that name."""
+    known = value_names()
+    if name not in known:
+        metric = name.partition(".")[0]
+        near = [candidate for candidate in known if candidate.startswith(f"{metric}.")] or known
+        raise UsageError(f"--fail-under: unknown value {name!r}; known: {', '.join(near)}")
+
+
+def value_names() -> list[str]:
+    """Return the names of all headline values, ``metric.value``."""
+    return list(_values(MetricsState().summary(run_id="", dataset_path="")))
+
+
+def failed_gates(
+    summary: EvalSummary, stats: RunStats, fail_under: Mapping[str, float], fail_on_error: float | None
+) -> list[str]:
+    """Return one line for every gate that a finished run does not pass.
+
+    ``fail_on_error`` below 1 (and above 0) is a share of the turns, otherwise a count; the gate
+    fails when that many turns failed, and 0 stands for any. A run in which every turn failed
+    passes no gate at all.
+    """
+    problems: list[str] = []
+    total = sum(stats.turns_by_status.values())
+    failed = total - stats.turns_by_status.get("ok", 0)
+    if total and failed == total:
+        problems.append(f"every one of the {total} turns failed")
+    if fail_on_error is not None and failed:
+        as_share = 0 < fail_on_error < 1
+        reached = failed / total >= fail_on_error if as_share else failed >= fail_on_error
+        if reached:
+            problems.append(
+                f"--fail-on-error {fail_on_error:g}: {failed} of {total} turns failed ({failed / total:.1%})"
+            )
+    values = _values(summary)
+    for name, threshold in fail_under.items():
+        value = values[name]
+        if value < threshold:
+            problems.append(f"--fail-under {name}={threshold:g}: the value is {value:.6g}")
+    return problems
+
+
+def _values(summary: EvalSummary) -> dict[str, float]:
+    return {
+        f"{metric}.{prefix}{value}": number
+        for metric, result in summary.metrics.items()
+        for prefix, values in (("", result.micro), ("macro.", result.macro))
+        for value, number in values.items()
+    }
