@@ -1,0 +1,38 @@
+"""Checks datasets and artefacts against the contract and reports every violation."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from memfin.errors import UsageError
+from memfin.validation.dialogues import dialogue_violations
+from memfin.validation.files import validate_file
+from memfin.validation.findings import Finding, Violation, path_text
+from memfin.validation.run_directory import validate_run
+from memfin.validation.structure import structure_violations
+
+__all__ = [
+    "Finding",
+    "Violation",
+    "dialogue_violations",
+    "path_text",
+    "structure_violations",
+    "validate_file",
+    "validate_path",
+    "validate_run",
+]
+
+
+def validate_path(path: str | Path, kind: str | None = None) -> Iterator[Finding]:
+    """Yield every finding in a file, or in all artefacts of a run directory.
+
+    Raises:
+        UsageError: when something cannot be read, or a directory is given together with a kind.
+    """
+    if Path(path).is_dir():
+        if kind is not None:
+            raise UsageError(
+                f"{path} is a directory, whose files have their kinds by name; leave the kind out"
+            )
+        yield from validate_run(path)
+    else:
+        yield from validate_file(path, kind)

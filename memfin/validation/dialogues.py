@@ -1,0 +1,154 @@
+"""Finds everything that is wrong with a line of a dataset (spec section 3).
+
+`memfin.dataset` decides whether a dialogue is valid and stops at its first defect. The walk here
+names all of them, each with the ``skip_reason`` it leads to, and besides what a run would put up
+with: values outside the dataset's wordings, profiles that leave the denominator of M2.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from memfin.contracts import Dialog, ProfileTruth, SkipReason, TurnTags
+from memfin.contracts.legacy import upgrade
+from memfin.contracts.lines import Line
+from memfin.contracts.reading import shown
+from memfin.contracts.schema import DIFFICULTIES, HORIZONS, LIQUIDITY_NEEDS, RISK_LEVELS
+from memfin.dataset import read_entry
+from memfin.validation.findings import Steps, Violation
+from memfin.validation.rules import Digest, digest
+from memfin.validation.structure import structure_violations, told
+
+
+class DatasetRules:
+    """The rules of one dataset; keeps a digest of the id of every valid dialogue."""
+
+    def __init__(self) -> None:
+        self._seen: set[Digest] = set()
+
+    def check_line(self, line: Line, value: object, of_text: list[Violation]) -> Iterator[Violation]:
+        """Yield the violations of one line.
+
+        Args:
+            line: the line as it stands in the file.
+            value: the plain data of the line.
+            of_text: what parsing found: repeated names, numbers or characters outside JSON.
+        """
+        entry = read_entry(line)
+        if entry.skip_reason == "invalid_json":
+            yield from (_skipped(item.steps, item.message, "invalid_json") for item in of_text)
+            return
+        yield from of_text
+        found = list(dialogue_violations(value))
+        yield from found
+        if entry.skip_reason and not any(_suffix(entry.skip_reason) in item.message for item in found):
+            yield _skipped((), str(entry.detail), entry.skip_reason)
+        if entry.dialog is not None:
+            key = digest(entry.dialog.dialog_id)
+            if key in self._seen:
+                message = f"{shown(entry.dialog.dialog_id)} stands on an earlier line too"
+                yield _skipped(("dialog_id",), message, "duplicate_dialog_id")
+            self._seen.add(key)
+
+
+def dialogue_violations(value: object) -> Iterator[Violation]:
+    """Yield every violation of one line of a dataset, given as plain data."""
+    if not isinstance(value, dict):
+        yield _skipped((), f"expected an object, got {told(value)}", "not_an_object")
+        return
+    identity = value.get("dialog_id")
+    if not isinstance(identity, str) or not identity.strip():
+        state = "missing" if identity is None else f"{told(identity)} is no id"
+        yield Violation(("dialog_id",), f"{state} (a run names the dialogue after its line)")
+    yield from _turns(value.get("turns"))
+    yield from _profile(value.get("profile_gt"))
+    difficulty = value.get("difficulty")
+    if difficulty is not None and difficulty not in DIFFICULTIES:
+        yield _outside(("difficulty",), difficulty, DIFFICULTIES)
+    rest = ("scenario_type", "language", "events", "seed_source", "seed_data", "blueprint")
+    yield from _optional(value, Dialog, (), rest)
+
+
+def _turns(turns: object) -> Iterator[Violation]:
+    if not isinstance(turns, list) or not turns:
+        state = "the list is empty" if turns == [] else _absent_or("a list of turns", turns)
+        yield _skipped(("turns",), state, "missing_turns")
+        return
+    for index, turn in enumerate(turns):
+        steps: Steps = ("turns", index)
+        if isinstance(turn, dict):
+            yield from _turn(turn, "assistant" if index % 2 else "user", steps)
+        else:
+            yield _skipped(steps, f"expected an object, got {told(turn)}", "invalid_turn_sequence")
+    if len(turns) % 2:
+        last: Steps = ("turns", len(turns) - 1)
+        yield _skipped(last, "the last user turn has no assistant turn", "invalid_turn_sequence")
+
+
+def _turn(turn: dict[str, Any], expected: str, steps: Steps) -> Iterator[Violation]:
+    role = turn.get("role")
+    if role != expected:
+        state = "missing" if role is None else f"expected {expected!r}, got {told(role)}"
+        yield _skipped((*steps, "role"), state, "invalid_turn_sequence")
+    field = "text" if "text" in turn or "content" not in turn else "content"
+    words = turn.get(field)
+    if not isinstance(words, str):
+        yield _skipped((*steps, field), _absent_or("a string", words), "invalid_turn_sequence")
+    elif expected == "user" and not words.strip():
+        yield _skipped((*steps, field), "the user turn is blank", "invalid_turn_sequence")
+    if expected == "assistant":
+        yield from _tags(turn.get("turn_tags"), (*steps, "turn_tags"))
+
+
+def _tags(tags: object, steps: Steps) -> Iterator[Violation]:
+    if not isinstance(tags, dict):
+        yield _skipped(steps, _absent_or("an object", tags), "missing_gt_tags")
+        return
+    for item in structure_violations(upgrade(_given(tags), TurnTags), TurnTags, steps):
+        yield _skipped(item.steps, item.message, "missing_gt_tags")
+
+
+def _profile(profile: object) -> Iterator[Violation]:
+    if not isinstance(profile, dict):
+        yield _skipped(("profile_gt",), _absent_or("an object", profile), "missing_profile_gt")
+        return
+    for item in structure_violations(_given(profile), ProfileTruth, ("profile_gt",)):
+        yield _skipped(item.steps, item.message, "missing_profile_gt")
+    levels = {"risk_level_gt": RISK_LEVELS, "horizon_gt": HORIZONS, "liquidity_need_gt": LIQUIDITY_NEEDS}
+    for name, allowed in levels.items():
+        level = profile.get(name)
+        if level is None:
+            yield Violation(("profile_gt", name), "missing (the dialogue leaves the denominator of M2)")
+        elif isinstance(level, str) and level not in allowed:
+            yield _outside(("profile_gt", name), level, allowed)
+
+
+def _optional(
+    value: Mapping[str, Any], kind: object, steps: Steps, names: tuple[str, ...]
+) -> Iterator[Violation]:
+    """Check the structure of the given fields alone; null and absent mean the same."""
+    given = {name: value[name] for name in names if value.get(name) is not None}
+    if isinstance(blueprint := given.get("blueprint"), dict):
+        given["blueprint"] = _given(blueprint)
+    for item in structure_violations(given, kind, steps):
+        if item.steps[len(steps)] in given:
+            yield item
+
+
+def _given(value: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: item for name, item in value.items() if item is not None}
+
+
+def _absent_or(expected: str, value: object) -> str:
+    return "missing" if value is None else f"expected {expected}, got {told(value)}"
+
+
+def _outside(steps: Steps, value: object, allowed: tuple[str, ...]) -> Violation:
+    return Violation(steps, f"{told(value)} is none of {', '.join(map(repr, allowed))}")
+
+
+def _skipped(steps: Steps, message: str, reason: SkipReason) -> Violation:
+    return Violation(steps, f"{message} {_suffix(reason)}")
+
+
+def _suffix(reason: SkipReason) -> str:
+    return f"(skip_reason {reason})"

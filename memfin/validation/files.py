@@ -1,0 +1,189 @@
+"""Validates one file, a line at a time or, for JSON documents, a value at a time."""
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+from memfin.contracts.catalog import DATASET, Contract, contract, contract_of_file
+from memfin.contracts.legacy import upgrade
+from memfin.contracts.lines import MAX_LINE_BYTES, Line, iter_lines
+from memfin.contracts.reading import (
+    MAX_DOCUMENT_BYTES,
+    UnsupportedTraceVersion,
+    check_trace_version,
+    open_input,
+)
+from memfin.errors import UsageError
+from memfin.validation.dialogues import DatasetRules
+from memfin.validation.findings import Finding, Steps, Violation, path_text
+from memfin.validation.locations import Locator
+from memfin.validation.rules import (
+    ConfigRules,
+    DialogTraceRules,
+    JudgementRules,
+    ManifestRules,
+    ProgressRules,
+    RunRules,
+    StatsRules,
+    SummaryRules,
+    TurnEvalRules,
+)
+from memfin.validation.structure import convert_or_violations
+from memfin.validation.text import NotJsonError, parse
+
+RULES: Final[Mapping[str, Callable[[], RunRules]]] = MappingProxyType(
+    {
+        "run-manifest": ManifestRules,
+        "dialog-trace": DialogTraceRules,
+        "turn-eval": TurnEvalRules,
+        "metrics-summary": SummaryRules,
+        "progress": ProgressRules,
+        "config": ConfigRules,
+        "run-stats": StatsRules,
+        "judgement": JudgementRules,
+    }
+)
+_BOM: Final = b"\xef\xbb\xbf"
+_BOM_MESSAGE: Final = "the file begins with a byte order mark, which JSON does not allow"
+_MAY_BE_EMPTY: Final = frozenset({"judgement"})
+
+
+class _Located(NamedTuple):
+    line: int
+    violation: Violation
+
+
+def validate_file(path: str | Path, kind: str | None = None) -> Iterator[Finding]:
+    """Yield every finding in one file, as it is read.
+
+    The file is an artefact of a run when it is named as one, otherwise a dataset; ``kind``, a name
+    of ``memfin schema``, says it outright. Lines of datasets may begin with a byte order mark and
+    end in CRLF; artefacts may end lines so, too. Names of the older draft are no findings.
+
+    Raises:
+        UsageError: when the file cannot be read, or no file follows the contract ``kind``.
+    """
+    entry = contract_of_file(path) if kind is None else contract(kind)
+    if entry.file_format is None:
+        raise UsageError(f"no file holds {entry.name!r} records alone; it is a part of others")
+    if entry is DATASET:
+        yield from _findings(path, _dataset(path))
+    else:
+        yield from validate_artefact(path, entry, RULES[entry.name]())
+
+
+def validate_artefact(
+    path: str | Path, entry: Contract, rules: RunRules, *, may_be_empty: bool = False
+) -> Iterator[Finding]:
+    """Yield every finding in an artefact, with rules that may know other files of its run.
+
+    Raises:
+        UsageError: when the file cannot be read.
+    """
+    may_be_empty = may_be_empty or entry.name in _MAY_BE_EMPTY
+    check = _document if entry.file_format == "json" else _lines
+    yield from _findings(path, check(path, entry, rules, may_be_empty=may_be_empty))
+
+
+def _findings(path: str | Path, located: Iterator[_Located]) -> Iterator[Finding]:
+    name = str(path)
+    try:
+        for line, (steps, message) in located:
+            yield Finding(file=name, line=line, path=path_text(steps), message=message)
+    except OSError as problem:
+        raise UsageError(f"cannot read {path}: {problem.strerror or problem}") from problem
+
+
+def _dataset(path: str | Path) -> Iterator[_Located]:
+    rules = DatasetRules()
+    empty = True
+    with open_input(path) as file:
+        for line in iter_lines(file):
+            empty = False
+            try:
+                value, of_text = _parsed(line)
+            except NotJsonError as problem:
+                reason = "line_too_long" if line.too_long else "invalid_json"
+                yield _Located(line.number, Violation((), f"{problem} (skip_reason {reason})"))
+                continue
+            for violation in rules.check_line(line, value, of_text):
+                yield _Located(line.number, violation)
+    if empty:
+        yield _Located(1, Violation((), "the file is empty"))
+
+
+def _lines(path: str | Path, entry: Contract, rules: RunRules, *, may_be_empty: bool) -> Iterator[_Located]:
+    empty = True
+    with open_input(path) as file:
+        for line in iter_lines(file):
+            empty = False
+            if line.had_bom:
+                yield _Located(line.number, Violation((), _BOM_MESSAGE))
+            try:
+                value, of_text = _parsed(line)
+            except NotJsonError as problem:
+                yield _Located(line.number, Violation((), str(problem)))
+                continue
+            for violation in _record(value, of_text, entry, rules):
+                yield _Located(line.number, violation)
+    if empty and not may_be_empty:
+        yield _Located(1, Violation((), "the file is empty"))
+
+
+def _document(
+    path: str | Path, entry: Contract, rules: RunRules, *, may_be_empty: bool
+) -> Iterator[_Located]:
+    with open_input(path) as file:
+        data = file.read(MAX_DOCUMENT_BYTES + 1)
+    if len(data) > MAX_DOCUMENT_BYTES:
+        yield _Located(1, Violation((), f"the file is larger than {MAX_DOCUMENT_BYTES} bytes"))
+        return
+    if data.startswith(_BOM):
+        yield _Located(1, Violation((), _BOM_MESSAGE))
+        data = data.removeprefix(_BOM)
+    if not data.strip():
+        if not may_be_empty:
+            yield _Located(1, Violation((), "the file is empty"))
+        return
+    try:
+        value, of_text = parse(data)
+    except NotJsonError as problem:
+        yield _Located(problem.line, Violation((), str(problem)))
+        return
+    locator: Locator | None = None
+    for violation in _record(value, of_text, entry, rules):
+        locator = locator or Locator(data.decode())
+        yield _Located(locator.line(violation.steps), violation)
+
+
+def _parsed(line: Line) -> tuple[object, list[Violation]]:
+    if line.too_long:
+        raise NotJsonError(f"the line is longer than {MAX_LINE_BYTES} bytes")
+    return parse(line.data)
+
+
+def _record(value: Any, of_text: list[Violation], entry: Contract, rules: RunRules) -> Iterator[Violation]:
+    """Yield the violations of one record; what it means is judged only when its form is sound."""
+    yield from of_text
+    known = {violation.steps for violation in of_text}
+    if (unsupported := _unsupported_version(value, entry)) is not None:
+        yield unsupported
+        return
+    record, of_structure = convert_or_violations(upgrade(value, entry.type), entry.type)
+    yield from (violation for violation in of_structure if violation.steps not in known)
+    if not of_text and not of_structure:
+        yield from rules.check(record)
+
+
+def _unsupported_version(value: object, entry: Contract) -> Violation | None:
+    """Another major version has other fields, so it is the one thing to say about its record."""
+    if "trace_version" not in getattr(entry.type, "__struct_fields__", ()) or not isinstance(value, dict):
+        return None
+    steps: Steps = ("trace_version",)
+    try:
+        if isinstance(version := value.get("trace_version"), str):
+            check_trace_version(version)
+    except UnsupportedTraceVersion as problem:
+        return Violation(steps, str(problem).removeprefix("$.trace_version: "))
+    return None

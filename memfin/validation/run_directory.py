@@ -1,0 +1,120 @@
+"""Validates the directory of a run: each artefact, and whether they tell the same story."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from memfin.contracts import Counters
+from memfin.contracts.catalog import CONTRACTS, DATASET, contract_of_file
+from memfin.errors import UsageError
+from memfin.validation.files import RULES, validate_artefact
+from memfin.validation.findings import Finding
+from memfin.validation.rules import (
+    ConfigRules,
+    DialogTraceRules,
+    ManifestRules,
+    RunRules,
+    SummaryRules,
+    TurnEvalRules,
+)
+
+_OF_EVERY_RUN: Final = ("dialog-trace", "turn-eval", "metrics-summary")
+_ORDER: Final = tuple(CONTRACTS)  # the trace stands before the rows, which are compared with it
+
+
+def validate_run(directory: str | Path) -> Iterator[Finding]:
+    """Yield every finding in the artefacts of a run, its progress log beside the directory included.
+
+    Raises:
+        UsageError: when the directory holds no artefact or one cannot be read.
+    """
+    root = Path(directory)
+    paths = run_files(root)
+    traced: DialogTraceRules | None = None
+    rules_of: dict[Path, RunRules] = {}
+    for path in paths:
+        entry = contract_of_file(path)
+        rules = TurnEvalRules(traced) if entry.name == "turn-eval" else RULES[entry.name]()
+        rules_of[path] = rules
+        if isinstance(rules, DialogTraceRules) and path.name == entry.file_name:
+            traced = rules
+        no_turns = isinstance(rules, TurnEvalRules) and traced is not None and traced.pairs == 0
+        yield from validate_artefact(path, entry, rules, may_be_empty=no_turns)
+    yield from _across(root, rules_of)
+
+
+def run_files(root: Path) -> list[Path]:
+    """Return the artefacts of a run in the order of the catalogue.
+
+    Raises:
+        UsageError: when there is none, or the directory cannot be read.
+    """
+    log = root.parent / "logs" / f"progress_{root.resolve().name}.jsonl"
+    try:
+        paths = [path for path in root.iterdir() if contract_of_file(path) is not DATASET and path.is_file()]
+    except OSError as problem:
+        raise UsageError(f"cannot read {root}: {problem.strerror or problem}") from None
+    if not paths:
+        raise UsageError(f"{root} holds no artefact of a run, such as run_manifest.json or turn_eval.jsonl")
+    paths += [log] if log.is_file() else []
+    return sorted(paths, key=lambda path: (_ORDER.index(contract_of_file(path).name), path.name))
+
+
+def _across(root: Path, rules_of: dict[Path, RunRules]) -> Iterator[Finding]:
+    """Compare the artefacts of the run with each other."""
+    named = {
+        contract_of_file(path).name: (path, rules)
+        for path, rules in rules_of.items()
+        if contract_of_file(path).file_name == path.name
+    }
+    yield from _one_run(rules_of)
+    manifest_path, manifest_rules = named.get("run-manifest", (root, None))
+    manifest = manifest_rules.manifest if isinstance(manifest_rules, ManifestRules) else None
+    ended = manifest is not None and manifest.ended_at is not None
+    if ended:
+        for name in _OF_EVERY_RUN:
+            if name not in named:
+                message = f"the run has ended, but {CONTRACTS[name].file_name} is missing"
+                yield Finding(file=str(manifest_path), line=1, path="$.ended_at", message=message)
+    trace_rules = named.get("dialog-trace", (root, None))[1]
+    counted = trace_rules.counters() if isinstance(trace_rules, DialogTraceRules) else None
+    if manifest is not None and ended and counted is not None:
+        yield from _counters(manifest_path, manifest.counters, counted)
+    summary_path, summary_rules = named.get("metrics-summary", (root, None))
+    if not isinstance(summary_rules, SummaryRules) or summary_rules.summary is None:
+        return
+    summary = summary_rules.summary
+    if counted is not None:
+        yield from _counters(summary_path, summary.counters, counted)
+    config = named.get("config", (root, None))[1]
+    stated = config.fingerprint if isinstance(config, ConfigRules) else None
+    if stated is not None and summary.config_fingerprint not in (None, stated):
+        yield Finding(
+            file=str(summary_path),
+            line=1,
+            path="$.config_fingerprint",
+            message="differs from that of config.json",
+        )
+
+
+def _one_run(rules_of: dict[Path, RunRules]) -> Iterator[Finding]:
+    first: tuple[Path, str] | None = None
+    for path, rules in rules_of.items():
+        if rules.run_id is None:
+            continue
+        if first is None:
+            first = (path, rules.run_id)
+        elif rules.run_id != first[1]:
+            message = f"{rules.run_id!r} differs from {first[1]!r}, the run of {first[0].name}"
+            yield Finding(file=str(path), line=1, path="$.run_id", message=message)
+
+
+def _counters(path: Path, stated: Counters, counted: Counters) -> Iterator[Finding]:
+    """Compare counters with the dialogues; a failed dialogue may lack some of its turn pairs."""
+    for name in stated:
+        there, here = counted[name], stated[name]
+        if name == "total_turn_pairs" and counted.failed_dialogs and here >= there:
+            continue
+        if here != there:
+            message = f"{here}, but dialog_trace.jsonl amounts to {there}"
+            yield Finding(file=str(path), line=1, path=f"$.counters.{name}", message=message)

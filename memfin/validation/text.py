@@ -1,0 +1,113 @@
+"""Parses JSON text and finds what a parser would pass over in silence.
+
+Parsers keep the last of repeated names and read NaN, overflowing numbers and lone surrogates, none
+of which other readers or writers of JSON agree on (RFC 8259 sections 4, 6 and 8.2).
+"""
+
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, Final
+
+from memfin.contracts.reading import shown
+from memfin.validation.findings import Steps, Violation
+
+_SURROGATE_ESCAPE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+
+
+class NotJsonError(ValueError):
+    """The text is no JSON value; ``line`` says where parsing stopped, from 1."""
+
+    def __init__(self, message: str, line: int = 1) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+class _Repeated(dict[str, Any]):
+    """An object of the text in which some names stand more than once."""
+
+    names: tuple[str, ...] = ()
+
+
+class _Parser:
+    """One parse; remembers whether anything was met that needs a closer look."""
+
+    def __init__(self) -> None:
+        self.suspicious = False
+
+    def parse(self, text: str) -> object:
+        return json.loads(
+            text, object_pairs_hook=self._object, parse_float=self._number, parse_constant=self._constant
+        )
+
+    def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        fields = dict(pairs)
+        if len(fields) == len(pairs):
+            return fields
+        self.suspicious = True
+        repeated = _Repeated(fields)
+        counts = Counter(name for name, _ in pairs)
+        repeated.names = tuple(name for name, count in counts.items() if count > 1)
+        return repeated
+
+    def _number(self, text: str) -> float:
+        number = float(text)
+        self.suspicious |= math.isinf(number)
+        return number
+
+    def _constant(self, text: str) -> float:
+        self.suspicious = True
+        return float(text)
+
+
+def parse(data: bytes) -> tuple[object, list[Violation]]:
+    """Return the value of a JSON text and the violations of the text itself.
+
+    Raises:
+        NotJsonError: when the text is not JSON at all.
+    """
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as problem:
+        raise NotJsonError(
+            f"not UTF-8: byte {data[problem.start]:#04x} at offset {problem.start}",
+            data.count(b"\n", 0, problem.start) + 1,
+        ) from None
+    parser = _Parser()
+    try:
+        value = parser.parse(text)
+    except json.JSONDecodeError as problem:
+        raise NotJsonError(f"invalid JSON: {problem.msg} (column {problem.colno})", problem.lineno) from None
+    except RecursionError:
+        raise NotJsonError("the value is nested too deeply") from None
+    except ValueError:  # the only other one: an integer of thousands of digits
+        raise NotJsonError("invalid JSON: an integer has too many digits") from None
+    if parser.suspicious or _SURROGATE_ESCAPE.search(data):
+        return value, list(_look_closer(value))
+    return value, []
+
+
+def _look_closer(value: object) -> Iterator[Violation]:
+    """Yield what is wrong in any part of the value; without recursion, however deep it is."""
+    pending: list[tuple[Steps, object]] = [((), value)]
+    while pending:
+        steps, part = pending.pop()
+        if isinstance(part, float):
+            if not math.isfinite(part):
+                yield Violation(steps, f"{part} is no finite number")
+        elif isinstance(part, str):
+            if _SURROGATE.search(part):
+                yield Violation(steps, f"{shown(part)} holds a lone surrogate, which is no character")
+        elif isinstance(part, dict):
+            if isinstance(part, _Repeated):
+                yield from (
+                    Violation((*steps, name), "the name is repeated in its object") for name in part.names
+                )
+            if any(_SURROGATE.search(name) for name in part):
+                yield Violation(steps, "a name holds a lone surrogate, which is no character")
+            pending += [((*steps, name), item) for name, item in reversed(part.items())]
+        elif isinstance(part, list):
+            pending += [((*steps, index), part[index]) for index in reversed(range(len(part)))]
