@@ -1,0 +1,147 @@
+"""M1, context continuity: were the facts a turn depends on in memory, and does the advice respect them?"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from memfin.contracts import MetricResult, SourceHits, TurnEvalRow
+from memfin.contracts.run import MetricName
+from memfin.metrics.state import BadRow, Cell, RowState, Share
+
+
+class ContextCell(Cell, frozen=True, gc=False):
+    """M1 sums of one dialogue; key totals are over its eligible turns, unresolvable keys over all."""
+
+    required: int = 0
+    hits: int = 0
+    strict: int = 0
+    contradictions: int = 0
+    short_term: int = 0
+    long_term: int = 0
+    profile: int = 0
+    guarded_of: int = 0
+    guarded_hits: int = 0
+    recoverable: int = 0
+    recoverable_hits: int = 0
+    unrevealed: int = 0
+    self_reference: int = 0
+    unresolvable: int = 0
+
+
+def _source_hits(row: TurnEvalRow) -> SourceHits:
+    """Return the hits by source, from the keys where they are given and from the turn's sums otherwise."""
+    if not row.key_hit_sources:
+        return row.m1_source_hits
+    named = [source for sources in row.key_hit_sources for source in sources]
+    return SourceHits(
+        short_term=named.count("short_term"),
+        long_term=named.count("long_term"),
+        profile=named.count("profile"),
+    )
+
+
+def _hit_flags(row: TurnEvalRow, required: int) -> Sequence[int]:
+    """Return the hit flags of the resolvable keys.
+
+    The older draft aligned the flags with all keys; those of unresolvable ones are left out then.
+    """
+    flags, keys = row.key_hit_flags, row.resolved_keys
+    if len(flags) == required:
+        return flags
+    if len(flags) == len(keys):
+        return [flag for flag, key in zip(flags, keys, strict=True) if key.resolvable]
+    raise BadRow(f"{len(flags)} hit flags for {required} resolvable keys")
+
+
+class M1State(RowState[ContextCell]):
+    """Mergeable state of M1.
+
+    A turn is in the denominator when its row is eligible and requires at least one resolvable key.
+    Guarded hits and recoverability are MemFin's own fields: rows without them stay out of the
+    denominators of ``key_coverage_guarded`` and ``recoverable_key_coverage``.
+    """
+
+    name: ClassVar[MetricName] = "m1_context_continuity"
+    shares: ClassVar[tuple[Share[ContextCell], ...]] = (
+        Share("key_coverage", lambda cell: cell.hits, lambda cell: cell.required),
+        Share("strict_key_hit_rate", lambda cell: cell.strict, lambda cell: cell.turns),
+        Share("contradiction_rate", lambda cell: cell.contradictions, lambda cell: cell.turns),
+        Share(
+            "short_term_hit_rate", lambda cell: cell.short_term, lambda cell: cell.required, broken_down=False
+        ),
+        Share(
+            "long_term_hit_rate", lambda cell: cell.long_term, lambda cell: cell.required, broken_down=False
+        ),
+        Share("profile_hit_rate", lambda cell: cell.profile, lambda cell: cell.required, broken_down=False),
+        Share(
+            "key_coverage_guarded",
+            lambda cell: cell.guarded_hits,
+            lambda cell: cell.guarded_of,
+            broken_down=False,
+        ),
+        Share(
+            "recoverable_key_coverage",
+            lambda cell: cell.recoverable_hits,
+            lambda cell: cell.recoverable,
+            broken_down=False,
+        ),
+    )
+
+    def _contribution(self, row: TurnEvalRow) -> ContextCell:
+        keys = row.resolved_keys
+        required = sum(key.resolvable for key in keys) if keys else len(row.key_hit_flags)
+        unresolvable = len(keys) - required if keys else 0
+        if not row.eligible_m1 or not required:
+            return ContextCell(unresolvable=unresolvable)
+        flags = _hit_flags(row, required)
+        hits = sum(flags)
+        sources = _source_hits(row)
+        if max(sources.short_term, sources.long_term, sources.profile) > required:
+            raise BadRow("a source holds more keys than are required")
+        guarded, recoverability = row.key_hit_guarded, row.key_recoverability
+        if guarded is not None and len(guarded) != required:
+            raise BadRow(f"{len(guarded)} guarded flags for {required} resolvable keys")
+        if recoverability is not None and len(recoverability) != required:
+            raise BadRow(f"{len(recoverability)} recoverabilities for {required} resolvable keys")
+        told = recoverability or ()
+        return ContextCell(
+            turns=1,
+            required=required,
+            hits=hits,
+            strict=int(hits == required),
+            contradictions=row.constraint_contradiction,
+            short_term=sources.short_term,
+            long_term=sources.long_term,
+            profile=sources.profile,
+            guarded_of=0 if guarded is None else required,
+            guarded_hits=0 if guarded is None else sum(guarded),
+            recoverable=told.count("recoverable"),
+            recoverable_hits=sum(
+                flag for flag, kind in zip(flags, told, strict=False) if kind == "recoverable"
+            ),
+            unrevealed=told.count("unrevealed"),
+            self_reference=told.count("self_reference"),
+            unresolvable=unresolvable,
+        )
+
+    def _counts(self, total: Callable[[Callable[[ContextCell], int]], int]) -> dict[str, int]:
+        return {
+            "eligible_turns": total(lambda cell: cell.turns),
+            "required_key_total": total(lambda cell: cell.required),
+            "required_key_hit_total": total(lambda cell: cell.hits),
+            "short_term_hit_total": total(lambda cell: cell.short_term),
+            "long_term_hit_total": total(lambda cell: cell.long_term),
+            "profile_hit_total": total(lambda cell: cell.profile),
+            "guarded_key_hit_total": total(lambda cell: cell.guarded_hits),
+            "recoverable_key_total": total(lambda cell: cell.recoverable),
+            "unrevealed_key_total": total(lambda cell: cell.unrevealed),
+            "self_reference_key_total": total(lambda cell: cell.self_reference),
+            "unresolvable_key_total": total(lambda cell: cell.unresolvable),
+            "contradiction_count": total(lambda cell: cell.contradictions),
+        }
+
+
+def compute_m1_context_continuity(
+    turn_rows: Iterable[TurnEvalRow | Mapping[str, Any]],
+) -> MetricResult:
+    """Compute M1 from turn_eval rows, structs or plain data; never raises (metrics contract 6.1)."""
+    return M1State.over(turn_rows)

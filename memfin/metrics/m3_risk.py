@@ -1,0 +1,59 @@
+"""M3, risk coverage: does a reply make the disclosures that the reference requires?"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, ClassVar
+
+from memfin.contracts import MetricResult, TurnEvalRow
+from memfin.contracts.run import MetricName
+from memfin.metrics.state import BadRow, Cell, RowState, Share
+
+
+class RiskCell(Cell, frozen=True, gc=False):
+    """M3 sums of one dialogue over its eligible turns."""
+
+    required: int = 0
+    hits: int = 0
+    strict: int = 0
+    unmapped: int = 0
+
+
+class M3State(RowState[RiskCell]):
+    """Mergeable state of M3.
+
+    A turn is in the denominator when its row is eligible and requires a tag. Required tags that are
+    in no vocabulary cannot be met; they stay in the denominator and are counted in
+    ``unmapped_tag_total``.
+    """
+
+    name: ClassVar[MetricName] = "m3_risk_coverage"
+    shares: ClassVar[tuple[Share[RiskCell], ...]] = (
+        Share("risk_coverage", lambda cell: cell.hits, lambda cell: cell.required),
+        Share("strict_risk_coverage_rate", lambda cell: cell.strict, lambda cell: cell.turns),
+    )
+
+    def _contribution(self, row: TurnEvalRow) -> RiskCell:
+        required = len(set(row.risk_required_tags))
+        if not row.eligible_m3 or not required:
+            return RiskCell()
+        if row.risk_tag_hits > required:
+            raise BadRow(f"{row.risk_tag_hits} hits for {required} required tags")
+        return RiskCell(
+            turns=1,
+            required=required,
+            hits=row.risk_tag_hits,
+            strict=int(row.risk_tag_hits == required),
+            unmapped=len(row.risk_unmapped_tags),
+        )
+
+    def _counts(self, total: Callable[[Callable[[RiskCell], int]], int]) -> dict[str, int]:
+        return {
+            "eligible_turns": total(lambda cell: cell.turns),
+            "risk_required_total": total(lambda cell: cell.required),
+            "risk_hit_total": total(lambda cell: cell.hits),
+            "unmapped_tag_total": total(lambda cell: cell.unmapped),
+        }
+
+
+def compute_m3_risk_coverage(turn_rows: Iterable[TurnEvalRow | Mapping[str, Any]]) -> MetricResult:
+    """Compute M3 from turn_eval rows, structs or plain data; never raises (metrics contract 6.3)."""
+    return M3State.over(turn_rows)

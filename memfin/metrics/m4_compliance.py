@@ -1,0 +1,56 @@
+"""M4, compliance: does the predicted label equal the reference's, and what does it violate?"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, ClassVar
+
+from memfin.contracts import MetricResult, TurnEvalRow
+from memfin.contracts.run import MetricName
+from memfin.metrics.state import BadRow, Cell, RowState, Share
+
+
+class ComplianceCell(Cell, frozen=True, gc=False):
+    """M4 sums of one dialogue over its eligible turns."""
+
+    correct: int = 0
+    severe: int = 0
+    minor: int = 0
+    forbidden: int = 0
+
+
+class M4State(RowState[ComplianceCell]):
+    """Mergeable state of M4; an eligible row without both labels is a bad row."""
+
+    name: ClassVar[MetricName] = "m4_compliance"
+    shares: ClassVar[tuple[Share[ComplianceCell], ...]] = (
+        Share("compliance_label_acc", lambda cell: cell.correct, lambda cell: cell.turns),
+        Share("severe_violation_rate", lambda cell: cell.severe, lambda cell: cell.turns),
+        Share("forbidden_hit_rate", lambda cell: cell.forbidden, lambda cell: cell.turns),
+    )
+
+    def _contribution(self, row: TurnEvalRow) -> ComplianceCell:
+        if not row.eligible_m4:
+            return ComplianceCell()
+        label, truth = row.pred_compliance_label, row.gt_compliance_label
+        if label is None or truth is None:
+            raise BadRow("eligible for M4, but a label is missing")
+        return ComplianceCell(
+            turns=1,
+            correct=int(label == truth),
+            severe=int(label == "severe_violation"),
+            minor=int(label == "minor_violation"),
+            forbidden=int(len(row.forbidden_hits) > 0),
+        )
+
+    def _counts(self, total: Callable[[Callable[[ComplianceCell], int]], int]) -> dict[str, int]:
+        return {
+            "eligible_turns": total(lambda cell: cell.turns),
+            "label_match_count": total(lambda cell: cell.correct),
+            "severe_count": total(lambda cell: cell.severe),
+            "minor_count": total(lambda cell: cell.minor),
+            "forbidden_hit_count": total(lambda cell: cell.forbidden),
+        }
+
+
+def compute_m4_compliance(turn_rows: Iterable[TurnEvalRow | Mapping[str, Any]]) -> MetricResult:
+    """Compute M4 from turn_eval rows, structs or plain data; never raises (metrics contract 6.4)."""
+    return M4State.over(turn_rows)

@@ -1,0 +1,77 @@
+"""M5, explainability: which rubric items does a reply satisfy, and how does the judge score it?"""
+
+from collections.abc import Callable, Iterable, Mapping
+from fractions import Fraction
+from typing import Any, ClassVar, Final
+
+from memfin.contracts import MetricResult, TurnEvalRow
+from memfin.contracts.run import MetricName
+from memfin.metrics.state import BadRow, Cell, RowState, Share
+
+LOWEST_SCORE: Final = 1.0
+HIGHEST_SCORE: Final = 5.0
+
+
+class ExplainabilityCell(Cell, frozen=True, gc=False):
+    """M5 sums of one dialogue; ``score`` is the exact sum of the ``scored`` judge scores."""
+
+    required: int = 0
+    hits: int = 0
+    scored: int = 0
+    score: Fraction = Fraction(0)
+    judge_failed: int = 0
+
+
+class M5State(RowState[ExplainabilityCell]):
+    """Mergeable state of M5.
+
+    A turn is in the denominator of the rubric when its row is eligible, requires an item, and the
+    judge did not fail on it (``judge_error``): without a verdict nobody knows which items the reply
+    satisfies, and calling them missed would blame the agent for the judge. Rows of a run without a
+    judge (``detectors["judge"] == "none"``) stay out for the same reason. The mean score is over the
+    turns that have one. ``judge_failed_turns`` counts the eligible turns whose judge gave no score.
+    """
+
+    name: ClassVar[MetricName] = "m5_explainability"
+    shares: ClassVar[tuple[Share[ExplainabilityCell], ...]] = (
+        Share("rubric_hit_rate", lambda cell: cell.hits, lambda cell: cell.required),
+        Share(
+            "judge_score_mean",
+            lambda cell: cell.score,
+            lambda cell: cell.scored,
+            low=LOWEST_SCORE,
+            high=HIGHEST_SCORE,
+        ),
+    )
+
+    def _contribution(self, row: TurnEvalRow) -> ExplainabilityCell:
+        required = set(row.rubric_required)
+        if not row.eligible_m5 or not required or row.detectors.get("judge") == "none":
+            return ExplainabilityCell()
+        if row.judge_error is not None:
+            return ExplainabilityCell(judge_failed=1)
+        score = row.judge_score_1_5
+        if score is not None and not LOWEST_SCORE <= score <= HIGHEST_SCORE:
+            raise BadRow(f"judge score {score} is not between 1 and 5")
+        return ExplainabilityCell(
+            turns=1,
+            required=len(required),
+            hits=len(required.intersection(row.rubric_hit_items)),
+            scored=int(score is not None),
+            score=Fraction(0) if score is None else Fraction(score),
+            judge_failed=int(score is None),
+        )
+
+    def _counts(self, total: Callable[[Callable[[ExplainabilityCell], int]], int]) -> dict[str, int]:
+        return {
+            "eligible_turns": total(lambda cell: cell.turns),
+            "rubric_required_total": total(lambda cell: cell.required),
+            "rubric_hit_total": total(lambda cell: cell.hits),
+            "judge_scored_turns": total(lambda cell: cell.scored),
+            "judge_failed_turns": total(lambda cell: cell.judge_failed),
+        }
+
+
+def compute_m5_explainability(turn_rows: Iterable[TurnEvalRow | Mapping[str, Any]]) -> MetricResult:
+    """Compute M5 from turn_eval rows, structs or plain data; never raises (metrics contract 6.5)."""
+    return M5State.over(turn_rows)

@@ -1,0 +1,208 @@
+"""Mergeable state of a metric: one cell of exact sums a dialogue, nothing else.
+
+A row adds its *contribution* to the cell of its dialogue. Cells hold integers and fractions, which
+add up exactly, and values are computed from the cells with correctly rounded sums. Hence shards may
+be merged in any order, rows of one dialogue may lie in different shards, and the result is the same
+to the last bit as if one state had seen everything.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from fractions import Fraction
+from operator import add
+from typing import Any, ClassVar, Final, Generic, NamedTuple, Self, TypeVar
+
+import msgspec
+
+from memfin.contracts import TRACE_VERSION, TRACE_VERSION_EXTENDED, MetricResult, TurnEvalRow
+from memfin.contracts.legacy import upgrade
+from memfin.contracts.reading import InvalidRecord, check_trace_version, convert
+from memfin.contracts.run import MetricName
+from memfin.metrics.interval import ratio_interval
+
+_KNOWN_VERSIONS: Final = frozenset({TRACE_VERSION, TRACE_VERSION_EXTENDED})
+
+
+class BadRow(ValueError):  # noqa: N818 - names the row, as the count does
+    """A row contradicts itself, so that the metric cannot count it."""
+
+
+class Cell(msgspec.Struct, frozen=True, gc=False):
+    """The sums of one dialogue; ``turns`` counts the rows (M2: the replays) in the denominator."""
+
+    turns: int = 0
+
+    def __add__(self, other: Self) -> Self:
+        """Return the sums of both; an addition that fails leaves both as they were."""
+        return type(self)(*map(add, msgspec.structs.astuple(self), msgspec.structs.astuple(other)))
+
+
+CellT = TypeVar("CellT", bound=Cell)
+
+
+class Share(NamedTuple, Generic[CellT]):
+    """A value of a metric: the sum of ``hits`` divided by the sum of ``of``, over cells.
+
+    ``broken_down`` values appear in ``macro`` and ``by_dialog`` as well as in ``micro``. ``low`` and
+    ``high`` are the bounds of the value's range, which its interval may not leave.
+    """
+
+    name: str
+    hits: Callable[[CellT], int | Fraction]
+    of: Callable[[CellT], int]
+    broken_down: bool = True
+    low: float = 0.0
+    high: float = 1.0
+
+
+class MetricState(ABC, Generic[CellT]):
+    """What every metric's state does: keep cells, count units that have none, merge, give the result."""
+
+    name: ClassVar[MetricName]
+    shares: ClassVar[tuple[Share[Any], ...]]
+
+    def __init__(self) -> None:
+        self._cells: dict[str, CellT] = {}
+        self._skipped = 0
+        self._failed = 0
+        self._bad = 0
+
+    @abstractmethod
+    def _counts(self, total: Callable[[Callable[[CellT], int]], int]) -> dict[str, int]:
+        """Return the metric's own counts; ``total`` sums something over all cells."""
+
+    def _put(self, dialog_id: str, contribution: CellT) -> None:
+        """Add a contribution to the cell of its dialogue."""
+        # Adding to an empty cell, too, so that what does not add up never gets in.
+        cell = self._cells.get(dialog_id)
+        self._cells[dialog_id] = (type(contribution)() if cell is None else cell) + contribution
+
+    def count_bad(self) -> None:
+        """Count a unit that is no record of the contract or contradicts itself."""
+        self._bad += 1
+
+    def merge(self, other: Self) -> None:
+        """Take in what another state of the same metric has counted; the other stays as it is."""
+        for dialog_id, cell in list(other._cells.items()):
+            self._put(dialog_id, cell)
+        self._skipped += other._skipped
+        self._failed += other._failed
+        self._bad += other._bad
+
+    def result(self) -> MetricResult:
+        """Compute the values of everything counted so far.
+
+        A value with denominator 0 is 0.0; a dialogue has an entry in ``by_dialog`` only for values
+        whose denominator it carries, and ``macro`` is the mean over those dialogues.
+        """
+        cells = sorted(self._cells.items())
+        micro: dict[str, float] = {}
+        macro: dict[str, float] = {}
+        by_dialog: dict[str, dict[str, float]] = {}
+        ci95: dict[str, tuple[float, float]] = {}
+        for share in self.shares:
+            carrying = [
+                (dialog_id, float(share.hits(cell)), float(of))
+                for dialog_id, cell in cells
+                if (of := share.of(cell))
+            ]
+            denominator = math.fsum(of for _, _, of in carrying)
+            micro[share.name] = math.fsum(hits for _, hits, _ in carrying) / denominator if carrying else 0.0
+            bounds = ratio_interval(((hits, of) for _, hits, of in carrying), share.low, share.high)
+            if bounds is not None:
+                ci95[share.name] = bounds
+            if share.broken_down:
+                values = [(dialog_id, hits / of) for dialog_id, hits, of in carrying]
+                macro[share.name] = math.fsum(value for _, value in values) / len(values) if values else 0.0
+                for dialog_id, value in values:
+                    by_dialog.setdefault(dialog_id, {})[share.name] = value
+
+        def total(number: Callable[[CellT], int]) -> int:
+            return sum(number(cell) for _, cell in cells)
+
+        eligible = total(lambda cell: cell.turns)
+        counts = {
+            "eligible_count": eligible,
+            "skipped_count": self._skipped,
+            "failed_count": self._failed + self._bad,
+            **self._counts(total),
+            "bad_rows": self._bad,
+        }
+        return MetricResult(
+            metric_name=self.name,
+            micro=micro,
+            macro=macro,
+            counts=counts,
+            by_dialog=dict(sorted(by_dialog.items())),
+            ci95=ci95,
+        )
+
+
+class RowState(MetricState[CellT]):
+    """The state of a metric over turn_eval rows.
+
+    ``eligible_count`` counts the rows in the denominator; ``failed_count`` those whose turn failed
+    (``turn_status`` timeout or error) and the bad ones; ``skipped_count`` the rest.
+    """
+
+    @abstractmethod
+    def _contribution(self, row: TurnEvalRow) -> CellT:
+        """Return what a row of an answered turn adds to its dialogue; ``turns`` is 0 outside the denominator.
+
+        May raise anything for a row that cannot be counted.
+        """
+
+    def add(self, row: TurnEvalRow | Mapping[str, Any]) -> None:
+        """Count one row, a struct or plain data; one that cannot be counted is bad and never raises."""
+        record = read_row(row)
+        if record is None:
+            self.count_bad()
+        else:
+            self.add_record(record)
+
+    def add_record(self, row: TurnEvalRow) -> None:
+        """Count one row that `read_row` returned."""
+        if row.turn_status is not None and row.turn_status != "ok":
+            self._failed += 1
+            return
+        try:
+            contribution = self._contribution(row)
+            self._put(row.dialog_id, contribution)
+        except Exception:  # noqa: BLE001 - a single row must not end the scoring of the others
+            self.count_bad()
+            return
+        if not contribution.turns:
+            self._skipped += 1
+
+    @classmethod
+    def over(cls, turn_rows: Iterable[TurnEvalRow | Mapping[str, Any]]) -> MetricResult:
+        """Return the result of counting the given rows."""
+        state = cls()
+        for row in turn_rows:
+            state.add(row)
+        return state.result()
+
+
+def read_row(value: object) -> TurnEvalRow | None:
+    """Return a turn_eval row as a struct, or None when it is none of a supported version.
+
+    Plain data is checked field by field; the names of the older draft are read. A struct was checked
+    when it was decoded, or is the program's own.
+    """
+    try:
+        if isinstance(value, TurnEvalRow):
+            row = value
+        elif isinstance(value, Mapping):
+            plain = dict(value)
+            try:
+                row = convert(plain, TurnEvalRow)
+            except InvalidRecord:
+                row = convert(upgrade(plain, TurnEvalRow), TurnEvalRow)
+        else:
+            return None
+        if row.trace_version not in _KNOWN_VERSIONS:
+            check_trace_version(row.trace_version)
+    except (InvalidRecord, TypeError, RecursionError):
+        return None
+    return row if isinstance(row.dialog_id, str) else None
