@@ -188,6 +188,42 @@ def read_entry(line: Line) -> DatasetEntry:
     )
 
 
+class DatasetIndex:
+    """Finds dialogues of a dataset by id; holds their places in the file, not their text.
+
+    Raises:
+        UsageError: on construction, when the file is no usable dataset.
+        OSError: when the file cannot be read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        check_dataset_file(path)
+        self.path = path
+        self._places: dict[str, tuple[int, int, int]] = {}
+        with path.open("rb") as file:
+            start = 0
+            for line in iter_lines(file):
+                end = file.tell()
+                entry = read_entry(line)
+                if entry.dialog is not None:
+                    self._places.setdefault(entry.dialog_id, (start, end - start, line.number))
+                start = end
+
+    def get(self, dialog_id: str) -> Dialog | None:
+        """Return the valid dialogue of that id, the first if there are several, or None."""
+        place = self._places.get(dialog_id)
+        if place is None:
+            return None
+        start, length, number = place
+        with self.path.open("rb") as file:
+            file.seek(start)
+            data = file.read(length).strip().removeprefix(b"\xef\xbb\xbf")
+        return read_entry(Line(number, data)).dialog
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+
 def check_dataset_file(path: Path) -> None:
     """Raise `UsageError` with one clear line unless the path is a readable, non-empty, regular file."""
     try:

@@ -2,17 +2,19 @@
 
 An agent may raise, hang, swallow cancellation, block its thread or end the process. Every call
 runs in a task of its own outside the runtime's task group, bounded in time: cancellation that is
-swallowed would be delivered for ever inside a cancel scope, while a task out here can be left
-behind, counted, and reported.
+swallowed would be delivered for ever inside a cancel scope, while a call out here can be left
+where it stands, counted, and reported.
 """
 
 import asyncio
 import inspect
-from collections.abc import Callable, Coroutine, Mapping
+import types
+from collections.abc import Callable, Coroutine, Generator, Mapping
+from contextlib import suppress
+from functools import partial
 from typing import Any, Final, TypeVar
 
 import anyio
-import msgspec
 
 from memfin.agents.protocol import AgentReply, Observer, Session
 from memfin.agents.worker import AgentThread
@@ -66,7 +68,6 @@ class AgentCalls:
         self._name = name
         self._thread = AgentThread(f"memfin-agent-{name}")
         self._agent: Any = None
-        self._stuck: asyncio.Task[Any] | None = None
 
     async def open(
         self, factory: Callable[..., Any], session: Session, observer: Observer, limit: float
@@ -85,8 +86,8 @@ class AgentCalls:
 
     @property
     def stuck(self) -> bool:
-        """Whether an earlier call still runs although it was cancelled."""
-        return self._thread.busy or (self._stuck is not None and not self._stuck.done())
+        """Whether an earlier plain call still runs in its thread although its time is over."""
+        return self._thread.busy
 
     async def reply(self, user_text: str, limit: float) -> AgentReply:
         """Return the agent's answer; raise `AgentFailure`, `AgentTimeout` or a transport error."""
@@ -115,32 +116,56 @@ class AgentCalls:
             raise AgentFailure(f"the agent called sys.exit({stop.code!r})") from None
 
     async def _bounded(self, start: Callable[[], Coroutine[Any, Any, T]], limit: float) -> T:
-        if self._stuck is not None:
-            before = asyncio.get_running_loop().time()
-            if not await _finished(self._stuck, limit):
-                raise AgentTimeout(
-                    "the agent is still busy with an earlier call that ignored its cancellation"
-                )
-            limit -= asyncio.get_running_loop().time() - before
-            self._stuck = None
-        task = asyncio.create_task(start(), name=f"memfin agent {self._name}")
+        leash = _Leash()
+        task = asyncio.create_task(_led(start(), leash), name=f"memfin agent {self._name}")
         try:
             done = await _finished(task, limit)
         except BaseException:
             with anyio.CancelScope(shield=True):
-                await self._cancel(task)
+                await self._cancel(task, leash)
             raise
         if not done:
-            await self._cancel(task)
-            raise AgentTimeout(f"no answer within {limit:g} s")
+            await self._cancel(task, leash)
+            raise AgentTimeout(f"no answer within {limit:.3g} s")
         return _outcome(task)
 
-    async def _cancel(self, task: asyncio.Task[Any]) -> None:
+    async def _cancel(self, task: asyncio.Task[Any], leash: "_Leash") -> None:
+        """Cancel the call; when it swallows that, end its task without asking it again."""
+        task.add_done_callback(_retrieve)
         task.cancel()
         if not await _finished(task, CANCEL_GRACE):
             self.abandoned += 1
-            self._stuck = task
-        task.add_done_callback(_retrieve)
+            leash.cut = True
+            task.cancel()
+            await _finished(task, CANCEL_GRACE)
+
+
+class _Leash:
+    """Once cut, the call gets nothing delivered any more: its next cancellation ends its task."""
+
+    cut = False
+
+
+@types.coroutine
+def _led(call: Coroutine[Any, Any, T], leash: _Leash) -> Generator[Any, Any, T]:
+    """Run a coroutine step by step, so that it can be left where it stands."""
+    step: Callable[[], Any] = partial(call.send, None)
+    while True:
+        try:
+            waiting_for = step()
+        except StopIteration as stop:
+            result: T = stop.value
+            return result
+        try:
+            sent = yield waiting_for
+        except BaseException as thrown:
+            if leash.cut:
+                with suppress(BaseException):  # whatever its finally blocks do now, it is over
+                    call.close()
+                raise
+            step = partial(call.throw, thrown)
+        else:
+            step = partial(call.send, sent)
 
 
 def as_reply(value: object) -> AgentReply:
@@ -150,10 +175,10 @@ def as_reply(value: object) -> AgentReply:
     elif isinstance(value, AgentReply):
         reply = value
     elif isinstance(value, Mapping):
-        try:
-            reply = msgspec.convert(value, AgentReply)
-        except msgspec.ValidationError as problem:
-            raise AgentFailure(f"the agent returned an invalid reply: {problem}") from None
+        known = {name: value[name] for name in AgentReply.__struct_fields__ if name in value}
+        if "text" not in known:
+            raise AgentFailure("the agent returned an object without text; expected str or AgentReply")
+        reply = AgentReply(**known)
     else:
         raise AgentFailure(f"the agent returned {_kind(value)}; expected str or AgentReply")
     if not isinstance(reply.text, str):

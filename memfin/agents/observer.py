@@ -95,7 +95,7 @@ class TurnObserver:
                 if reply.recall is not None:
                     recall = check("recall", RecallTrace, reply.recall)
                 if reply.tools is not None:
-                    tools = [check(f"tools[{i}]", ToolTrace, t) for i, t in enumerate(reply.tools)]
+                    tools = check_tools(reply.tools)
                 if reply.compliance is not None:
                     compliance = check("compliance", ComplianceTrace, reply.compliance)
                 if reply.profile_snapshot is not None:
@@ -142,6 +142,13 @@ def check(name: str, contract: type[R], value: R | Mapping[str, Any]) -> R:
             raise
         raise ObservationError(f"malformed observation {name}: {problem}") from problem
     return checked
+
+
+def check_tools(calls: object) -> list[ToolTrace]:
+    """Return a reply's tool calls as their contract; raise `ObservationError` where they are none."""
+    if not isinstance(calls, list | tuple):
+        raise ObservationError(f"malformed observation tools: Expected `array`, got `{type(calls).__name__}`")
+    return [check(f"tools[{index}]", ToolTrace, call) for index, call in enumerate(calls)]
 
 
 def check_profile(fields: Mapping[str, Any]) -> dict[str, Any]:

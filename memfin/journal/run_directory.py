@@ -34,9 +34,9 @@ class RunDirectory:
     the cancellation goes on: lines are never torn by it, and nothing is written afterwards.
     """
 
-    def __init__(self, runs_dir: Path, run_id: str) -> None:
-        self.path = runs_dir / run_id
-        self.progress = progress_path(runs_dir, run_id)
+    def __init__(self, path: Path, progress: Path) -> None:
+        self.path = path
+        self.progress = progress
         self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="memfin-writer")
         self._files: dict[str, AsyncBufferedIOBase] = {}
 
@@ -50,7 +50,7 @@ class RunDirectory:
             await self._create()
         except FileExistsError:
             self._writer.shutdown(wait=False)
-            raise UsageError(f"run {self.path}: exists already; choose another --run-id") from None
+            raise UsageError(f"run {self.path}: exists already; choose another name") from None
         except OSError as problem:
             self._writer.shutdown(wait=False)
             raise UsageError(
@@ -59,8 +59,9 @@ class RunDirectory:
         return self
 
     async def _create(self) -> None:
-        await aiofiles.os.makedirs(self.progress.parent, exist_ok=True, executor=self._writer)
+        await aiofiles.os.makedirs(self.path.parent, exist_ok=True, executor=self._writer)
         await aiofiles.os.mkdir(self.path, executor=self._writer)
+        await aiofiles.os.makedirs(self.progress.parent, exist_ok=True, executor=self._writer)
         for name, path in (
             (DIALOG_TRACE, self.path / DIALOG_TRACE),
             (TURN_EVAL, self.path / TURN_EVAL),

@@ -25,7 +25,7 @@ from memfin.errors import MemfinError, RunFault, UsageError
 from memfin.journal import RunDirectory
 from memfin.metrics.aggregate import encode_summary
 from memfin.runtime.graph import Graph, build_graph
-from memfin.runtime.plan import RunPlan
+from memfin.runtime.plan import Plan
 
 
 class Evaluation:
@@ -37,9 +37,9 @@ class Evaluation:
         directory: where the artefacts are.
     """
 
-    def __init__(self, plan: RunPlan, on_event: OnEvent | None = None) -> None:
+    def __init__(self, plan: Plan, on_event: OnEvent | None = None) -> None:
         self.plan = plan
-        self.directory = RunDirectory(plan.runs_dir, plan.run_id)
+        self.directory = RunDirectory(plan.directory, plan.progress)
         self.summary: EvalSummary | None = None
         self.stats: RunStats | None = None
         self._on_event = on_event
@@ -78,21 +78,22 @@ class Evaluation:
                         for actor in graph.workers:
                             workers.start_soon(actor.run, name=actor.name)
                         workers.start_soon(graph.aggregator.run, name=graph.aggregator.name)
-                    return await self._finish(graph)
+                    summary = await self._finish(graph)
         except BaseExceptionGroup as group:
             raise _foremost(group) from group
+        return summary
 
     async def _finish(self, graph: Graph) -> EvalSummary:
         """Write the summary and announce the end; the progress log is still listening."""
         tally, plan = graph.aggregator.tally, self.plan
         counters = tally.counters()
         if counters.total_dialogs == 0:
-            raise UsageError(f"dataset {plan.dataset}: holds no dialogue")
+            raise UsageError(f"{plan.source}: holds no dialogue")
         summary = graph.aggregator.metrics.summary(
             run_id=plan.run_id,
             dataset_path=plan.dataset_path,
             counters=counters,
-            config_fingerprint=plan.fingerprint,
+            fingerprint=plan.fingerprint,
         )
         await self.directory.write("metrics_summary.json", encode_summary(summary))
         self.stats = self._run_stats(tally)
@@ -100,7 +101,7 @@ class Evaluation:
         await self.directory.write("run_stats.json", pretty_json(self.stats))
         if counters.valid_dialogs == 0:
             reasons = ", ".join(f"{reason}: {count}" for reason, count in sorted(tally.skips.items()))
-            raise UsageError(f"dataset {plan.dataset}: no valid dialogue ({reasons})")
+            raise UsageError(f"{plan.source}: no valid dialogue ({reasons})")
         now = utc_now()
         await graph.events.send(MetricsDone(ts=now, run_id=plan.run_id, turn_rows=tally.rows))
         await graph.events.send(RunFinished(ts=now, run_id=plan.run_id, **dict(counters)))
@@ -127,7 +128,7 @@ class Evaluation:
             run_id=plan.run_id,
             dataset_path=plan.dataset_path,
             started_at=self._started_at,
-            model_name=plan.agents.model_name,
+            model_name=plan.model_name,
             workers_dialog=config.workers_dialog,
             workers_judge=config.workers_judge,
             counters=tally.counters(),

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from memfin.contracts import EvalSummary, RunStats
+from memfin.contracts import EvalSummary, MetricResult, RunStats
 from memfin.errors import UsageError
 from memfin.metrics.aggregate import MetricsState
 
@@ -41,7 +41,7 @@ def check_value_name(name: str) -> None:
 
 def value_names() -> list[str]:
     """Return the names of all headline values, ``metric.value``."""
-    return list(_values(MetricsState().summary(run_id="", dataset_path="")))
+    return list(_values(MetricsState().results()))
 
 
 def failed_gates(
@@ -65,7 +65,7 @@ def failed_gates(
             problems.append(
                 f"--fail-on-error {fail_on_error:g}: {failed} of {total} turns failed ({failed / total:.1%})"
             )
-    values = _values(summary)
+    values = _values(summary.metrics)
     for name, threshold in fail_under.items():
         value = values[name]
         if value < threshold:
@@ -73,10 +73,10 @@ def failed_gates(
     return problems
 
 
-def _values(summary: EvalSummary) -> dict[str, float]:
+def _values(metrics: Mapping[str, MetricResult]) -> dict[str, float]:
     return {
         f"{metric}.{prefix}{value}": number
-        for metric, result in summary.metrics.items()
+        for metric, result in metrics.items()
         for prefix, values in (("", result.micro), ("macro.", result.macro))
         for value, number in values.items()
     }

@@ -1,26 +1,20 @@
 """The actor graph of an evaluation: who sends what to whom, over channels of which size."""
 
-import math
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple
 
 import anyio
-from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 from memfin.actors.aggregator import Aggregator
 from memfin.actors.base import Actor, ActorStatistics, EventSender
 from memfin.actors.judge_pool import JudgePool
-from memfin.actors.messages import DialogCommitted, DialogJudged, DialogReplayed, DialogScored, DialogTask
+from memfin.actors.messages import DialogCommitted, DialogJudged, DialogReplayed, DialogScored
 from memfin.actors.progress_log import OnEvent, ProgressLog
-from memfin.actors.replayer import Replayer
 from memfin.actors.scorer import Scorer
-from memfin.actors.source import Source
-from memfin.actors.trace_writer import TraceWriter
+from memfin.actors.trace_writer import BATCH, TraceWriter
 from memfin.contracts import ProgressEvent
 from memfin.journal import RunDirectory
-from memfin.runtime.plan import RunPlan
-
-Message = TypeVar("Message")
+from memfin.runtime.plan import Plan
 
 DIALOGS: Final = 4
 """Dialogues that wait between two actors at most, besides those being worked on."""
@@ -46,35 +40,15 @@ class Graph(NamedTuple):
         return [actor.statistics() for actor in (*self.workers, self.aggregator, self.progress_log)]
 
 
-def build_graph(plan: RunPlan, directory: RunDirectory, on_event: OnEvent | None) -> Graph:
+def build_graph(plan: Plan, directory: RunDirectory, on_event: OnEvent | None) -> Graph:
     """Create all actors of a run and the channels between them."""
     config, run_id = plan.config, plan.run_id
-    task_in, task_out = _channel(DialogTask, min(config.workers_dialog, 64))
-    replayed_in, replayed_out = _channel(DialogReplayed, DIALOGS)
-    scored_in, scored_out = _channel(DialogScored, DIALOGS)
-    judged_in, judged_out = _channel(DialogJudged, DIALOGS * 4)
-    committed_in, committed_out = _channel(DialogCommitted, DIALOGS)
-    event_in, event_out = _channel(ProgressEvent, EVENTS)
-    source = Source(
-        plan.dataset,
-        run_id=run_id,
-        trace_version=config.trace_version,
-        limit=config.limit,
-        tasks=task_in,
-        skipped=replayed_in.clone(),
-    )
-    replayers = [
-        Replayer(
-            worker_id,
-            plan.agents,
-            plan.replay_options,
-            inbox=task_out.clone(),
-            outbox=replayed_in.clone(),
-            events=event_in.clone(),
-        )
-        for worker_id in range(config.workers_dialog)
-    ]
-    task_out.close()
+    replayed_in, replayed_out = anyio.create_memory_object_stream[DialogReplayed](DIALOGS)
+    scored_in, scored_out = anyio.create_memory_object_stream[DialogScored](DIALOGS)
+    judged_in, judged_out = anyio.create_memory_object_stream[DialogJudged](BATCH)
+    committed_in, committed_out = anyio.create_memory_object_stream[DialogCommitted](DIALOGS)
+    event_in, event_out = anyio.create_memory_object_stream[ProgressEvent](EVENTS)
+    producers = plan.producers(replayed_in, event_in)
     replayed_in.close()
     scorer = Scorer(history=config.history, inbox=replayed_out, outbox=scored_in)
     judges = JudgePool(
@@ -87,18 +61,8 @@ def build_graph(plan: RunPlan, directory: RunDirectory, on_event: OnEvent | None
     )
     writer = TraceWriter(directory, run_id, inbox=judged_out, outbox=committed_in, events=event_in.clone())
     return Graph(
-        workers=(source, *replayers, scorer, judges, writer),
+        workers=(*producers, scorer, judges, writer),
         aggregator=Aggregator(inbox=committed_out),
         progress_log=ProgressLog(directory, inbox=event_out, on_event=on_event),
         events=event_in,
     )
-
-
-def _channel(
-    kind: type[Message], size: float
-) -> tuple[MemoryObjectSendStream[Message], MemoryObjectReceiveStream[Message]]:
-    """Return both ends of a bounded channel for one kind of message."""
-    del kind  # it only tells the type checker what passes through
-    if size <= 0 or size == math.inf:
-        raise ValueError("a channel has a bound of at least one message")
-    return anyio.create_memory_object_stream[Message](size)

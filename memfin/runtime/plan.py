@@ -4,33 +4,89 @@ import hashlib
 import os
 import re
 import secrets
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+import anyio
 import msgspec
+from anyio.streams.memory import MemoryObjectSendStream
 
 from memfin import __version__
+from memfin.actors.base import Actor, EventSender
+from memfin.actors.messages import DialogReplayed, DialogTask
+from memfin.actors.replayer import Replayer
+from memfin.actors.source import Source
 from memfin.agents.registry import AgentSource, resolve_agent
 from memfin.agents.replay import ReplayOptions
 from memfin.contracts import ConfigFile, RunConfig
 from memfin.dataset import SAMPLE, check_dataset_file, digest_dataset
 from memfin.errors import UsageError
+from memfin.journal import progress_path
 from memfin.judges import Judge, resolve_judge
 from memfin.scoring.lexicon import lexicon_hashes
 
 RUN_ID: Final = re.compile(r"(?!\.)(?!logs\Z)[A-Za-z0-9._-]{1,128}\Z")
 
+MOST_TASKS: Final = 64
+"""Dialogues that wait for a replayer at most, however many replayers there are."""
+
 AgentLike = str | Callable[..., Any]
 JudgeLike = str | Callable[..., Any] | None
 
 
-class RunPlan:
-    """A run, ready to start: resolved settings, dataset, agents, judge, fingerprint.
+class Plan(ABC):
+    """What an evaluation works on, resolved and checked; the subclass knows where traces come from.
 
-    ``dialogs`` is how many dialogues there are at most: the lines of the dataset.
+    Attributes:
+        config: the resolved settings.
+        run_id: the name of the run in every row.
+        source: what is read, for error messages.
+        dataset_path: what the artefacts call the dataset.
+        dialogs: how many dialogues there are at most.
+        model_name: what the manifest calls the system under test.
+        directory, progress: where the artefacts and the progress log go.
+        fingerprint: digest of ``fingerprint_inputs``, everything the metrics depend on.
     """
+
+    config: RunConfig
+    run_id: str
+    source: str
+    dataset_path: str
+    dialogs: int
+    model_name: str
+    judge: Judge | None
+    directory: Path
+    progress: Path
+    fingerprint_inputs: dict[str, Any]
+
+    @abstractmethod
+    def producers(
+        self, replayed: MemoryObjectSendStream[DialogReplayed], events: EventSender
+    ) -> list[Actor[Any]]:
+        """Return the actors that make or read traces; they get clones of both ends."""
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of the canonical JSON of what the run depends on (spec section 4)."""
+        canonical = msgspec.json.encode(self.fingerprint_inputs, order="deterministic")
+        return hashlib.sha256(canonical).hexdigest()
+
+    def config_file(self) -> ConfigFile:
+        """Return ``config.json``: the resolved settings and what the fingerprint was made of."""
+        return ConfigFile(
+            run_id=self.run_id,
+            config_fingerprint=self.fingerprint,
+            settings=self.config.replace(run_id=self.run_id),
+            fingerprint_inputs=self.fingerprint_inputs,
+            memfin_version=__version__,
+        )
+
+
+class RunPlan(Plan):
+    """A dataset replayed against agents."""
 
     def __init__(
         self,
@@ -42,45 +98,79 @@ class RunPlan:
         lines: int,
     ) -> None:
         self.config = config
-        self.dialogs = lines if config.limit is None else min(lines, config.limit)
         self.run_id = config.run_id or new_run_id()
         self.dataset = dataset
-        self.agents = agents
-        self.judge = judge
+        self.source = f"dataset {dataset}"
         self.dataset_path = config.dataset or "builtin:sample.jsonl"
-        self.runs_dir = Path(config.runs_dir)
-        self.replay_options = ReplayOptions(
-            run_id=self.run_id,
-            history=config.history,
-            turn_timeout=config.turn_timeout,
-            turn_retries=config.turn_retries,
-            trace_version=config.trace_version,
-            judge=judge.name if judge is not None else "none",
-        )
-        self.fingerprint_inputs: dict[str, Any] = {
+        self.dialogs = lines if config.limit is None else min(lines, config.limit)
+        self.agents = agents
+        self.model_name = agents.model_name
+        self.judge = judge
+        runs_dir = Path(config.runs_dir)
+        self.directory = runs_dir / self.run_id
+        self.progress = progress_path(runs_dir, self.run_id)
+        self.fingerprint_inputs = {
             "dataset_sha256": sha256,
             "limit": config.limit,
             "agent": agents.reference,
             "agent_version": agents.version,
             "model": agents.model_name,
             "history": config.history,
-            "prompt_hashes": {},
-            "lexicon_hashes": lexicon_hashes(),
-            "matching": "literal+guarded",
-            "judge": {"reference": judge.name if judge is not None else "none"},
+            **scoring_inputs(judge),
             "seed": config.seed,
         }
-        self.fingerprint = fingerprint(self.fingerprint_inputs)
 
-    def config_file(self) -> ConfigFile:
-        """Return ``config.json``: the resolved settings and what the fingerprint was made of."""
-        return ConfigFile(
+    def producers(
+        self, replayed: MemoryObjectSendStream[DialogReplayed], events: EventSender
+    ) -> list[Actor[Any]]:
+        """Return the source and the replayers."""
+        config = self.config
+        send, receive = anyio.create_memory_object_stream[DialogTask](min(config.workers_dialog, MOST_TASKS))
+        options = ReplayOptions(
             run_id=self.run_id,
-            config_fingerprint=self.fingerprint,
-            settings=self.config.replace(run_id=self.run_id),
-            fingerprint_inputs=self.fingerprint_inputs,
-            memfin_version=__version__,
+            history=config.history,
+            turn_timeout=config.turn_timeout,
+            turn_retries=config.turn_retries,
+            trace_version=config.trace_version,
+            judge=judge_name(self.judge),
         )
+        replayers = [
+            Replayer(
+                worker_id,
+                self.agents,
+                options,
+                inbox=receive.clone(),
+                outbox=replayed.clone(),
+                events=events.clone(),
+            )
+            for worker_id in range(config.workers_dialog)
+        ]
+        receive.close()
+        source = Source(
+            self.dataset,
+            run_id=self.run_id,
+            trace_version=config.trace_version,
+            limit=config.limit,
+            tasks=send,
+            skipped=replayed.clone(),
+        )
+        return [source, *replayers]
+
+
+def scoring_inputs(judge: Judge | None) -> dict[str, Any]:
+    """Return what the scores depend on besides the traces."""
+    return {
+        "lexicon_hashes": lexicon_hashes(),
+        "prompt_hashes": {},
+        "matching": "literal+guarded",
+        "judge": {"reference": judge_name(judge)},
+        "memfin_version": __version__,
+    }
+
+
+def judge_name(judge: Judge | None) -> str:
+    """Return how the papers call the judge."""
+    return judge.name if judge is not None else "none"
 
 
 def make_plan(
@@ -104,7 +194,7 @@ def make_plan(
             **settings,
             "dataset": None if dataset is None else os.fspath(dataset),
             "agent": agents.reference,
-            "judge": resolved_judge.name if resolved_judge is not None else "none",
+            "judge": judge_name(resolved_judge),
         }
     )
     path = SAMPLE if config.dataset is None else Path(config.dataset)
@@ -141,8 +231,3 @@ def make_config(settings: Mapping[str, Any]) -> RunConfig:
 def new_run_id() -> str:
     """Return a fresh run id: ``YYYYMMDD_HHMMSS_`` and six hexadecimal digits, in UTC."""
     return f"{datetime.now(UTC):%Y%m%d_%H%M%S}_{secrets.token_hex(3)}"
-
-
-def fingerprint(inputs: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of the canonical JSON of what a run depends on (spec section 4)."""
-    return hashlib.sha256(msgspec.json.encode(dict(inputs), order="deterministic")).hexdigest()

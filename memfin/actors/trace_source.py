@@ -1,0 +1,62 @@
+"""The trace source: recorded traces in the place of replays, for scoring without an agent."""
+
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+import anyio.to_thread
+from anyio.streams.memory import MemoryObjectSendStream
+
+from memfin.actors.base import Actor
+from memfin.actors.messages import DialogReplayed
+from memfin.contracts import DialogTrace
+from memfin.contracts.reading import iter_jsonl
+from memfin.dataset import DatasetIndex
+from memfin.errors import RunFault, UsageError
+
+READ_AHEAD: Final = 8
+"""Traces read in one visit to the worker thread."""
+
+
+class TraceSource(Actor[None]):
+    """Streams ``dialog_trace.jsonl``, each trace with its dialogue from the dataset."""
+
+    def __init__(
+        self, path: Path, dialogs: DatasetIndex, *, outbox: MemoryObjectSendStream[DialogReplayed]
+    ) -> None:
+        super().__init__("trace_source", None)
+        self._path = path
+        self._dialogs = dialogs
+        self._outbox = outbox
+
+    async def run(self) -> None:
+        """Send every trace, then close the channel.
+
+        Raises:
+            UsageError: a line is no trace, or its dialogue is not in the dataset.
+            RunFault: the file cannot be read to its end.
+        """
+        async with self._outbox:
+            traces = iter_jsonl(self._path, DialogTrace)
+            try:
+                while batch := await anyio.to_thread.run_sync(lambda: self._read(traces)):
+                    for replayed in batch:
+                        self._count_received()
+                        await self._outbox.send(replayed)
+                        self._done += 1
+                        self._sent += 1
+            except OSError as problem:
+                raise RunFault(f"trace {self._path}: {problem.strerror or problem}") from problem
+
+    def _read(self, traces: Iterator[tuple[int, DialogTrace]]) -> list[DialogReplayed]:
+        return [self._with_dialog(number, trace) for number, trace in islice(traces, READ_AHEAD)]
+
+    def _with_dialog(self, number: int, trace: DialogTrace) -> DialogReplayed:
+        dialog = self._dialogs.get(trace.dialog_id) if trace.valid_dialog else None
+        if trace.valid_dialog and dialog is None:
+            raise UsageError(
+                f"{self._path}:{number}: dialogue {trace.dialog_id!r} "
+                f"is not in the dataset {self._dialogs.path}"
+            )
+        return DialogReplayed(trace=trace, dialog=dialog)

@@ -1,0 +1,35 @@
+"""``memfin aggregate``: metrics from recorded rows."""
+
+from pathlib import Path
+
+import click
+
+from memfin.errors import GateFailed, UsageError
+from memfin.metrics.aggregate import encode_summary
+from memfin.runtime.aggregation import aggregate_rows
+
+
+@click.command("aggregate", short_help="Compute the metrics of recorded rows.")
+@click.argument("turn_eval", type=click.Path(path_type=Path))
+@click.option(
+    "--dialog-trace", type=click.Path(path_type=Path), help="The run's traces, for M2 and the counters."
+)
+@click.option("--dataset", type=click.Path(path_type=Path), help="The run's dataset, for M2.")
+def command(turn_eval: Path, dialog_trace: Path | None, dataset: Path | None) -> None:
+    r"""Print the metrics summary of TURN_EVAL as JSON on stdout.
+
+    \b
+    memfin aggregate runs/my_run/turn_eval.jsonl
+    memfin aggregate turn_eval.jsonl --dialog-trace dialog_trace.jsonl --dataset my_dialogs.jsonl
+
+    M2 compares profiles, which rows do not hold: it needs the traces and the dataset. A line that
+    is no row is counted, named on stderr, and makes the exit code 1.
+    """
+    if (dialog_trace is None) != (dataset is None):
+        raise UsageError("--dialog-trace and --dataset go together: M2 needs both")
+    summary, problems = aggregate_rows(turn_eval, dialog_trace, dataset)
+    click.echo(encode_summary(summary).decode(), nl=False)
+    for problem in problems:
+        click.echo(f"memfin: {problem}", err=True)
+    if problems:
+        raise GateFailed(f"{len(problems)} lines could not be read")

@@ -1,0 +1,156 @@
+"""The options of ``run``: flags, ``MEMFIN_*`` variables and ``memfin.toml``, in that order of weight."""
+
+import tomllib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import click
+
+from memfin.errors import UsageError
+from memfin.runtime.gates import check_value_name, parse_fail_under
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+CONFIG_FILE: Final = "memfin.toml"
+
+RUN_OPTIONS: Final[tuple[click.Option, ...]] = (
+    click.Option(
+        ["--agent"],
+        default="builtin",
+        show_default=True,
+        help="System under test: builtin, oracle, echo or pkg.module:factory.",
+    ),
+    click.Option(
+        ["--judge"],
+        default="heuristic",
+        show_default=True,
+        help="Explainability judge: heuristic, none or pkg.module:factory.",
+    ),
+    click.Option(["--runs-dir"], default="runs", show_default=True, help="Where run directories go."),
+    click.Option(["--run-id"], help="Name of the run directory.  [default: date, time and 6 hex digits]"),
+    click.Option(
+        ["--workers-dialog"], type=int, default=4, show_default=True, help="Dialogues replayed at a time."
+    ),
+    click.Option(
+        ["--workers-judge"], type=int, default=2, show_default=True, help="Judgements made at a time."
+    ),
+    click.Option(
+        ["--history"],
+        type=click.Choice(["free", "forced"]),
+        default="free",
+        show_default=True,
+        help="Whose replies the agent remembers: its own, or the reference replies.",
+    ),
+    click.Option(["--limit"], type=int, help="Evaluate the first N dialogues only."),
+    click.Option(
+        ["--turn-timeout"],
+        type=float,
+        default=120.0,
+        show_default=True,
+        help="Seconds an agent has for a turn, retries included.",
+    ),
+    click.Option(
+        ["--turn-retries"], type=int, default=2, show_default=True, help="Retries after transport errors."
+    ),
+    click.Option(["--judge-rpm"], type=float, help="Judge requests a minute, at most."),
+    click.Option(["--judge-tpm"], type=float, help="Judge tokens a minute, at most."),
+    click.Option(
+        ["--judge-cache"],
+        type=click.Choice(["off", "read", "write"]),
+        default="write",
+        show_default=True,
+        help="Use of the cache of verdicts.",
+    ),
+    click.Option(["--seed"], type=int, default=0, show_default=True, help="Seed of everything seeded."),
+    click.Option(
+        ["--trace-version"],
+        type=click.Choice(["v1", "v1.1"]),
+        default="v1",
+        show_default=True,
+        help="Contract of the traces; v1.1 adds the extension fields.",
+    ),
+    click.Option(
+        ["--fail-under"],
+        multiple=True,
+        metavar="METRIC.VALUE=X",
+        help="Exit 1 when the value is below X, such as m3_risk_coverage.risk_coverage=0.8. Repeatable.",
+    ),
+    click.Option(
+        ["--fail-on-error"],
+        type=float,
+        metavar="N",
+        help="Exit 1 when N turns or more failed; below 1 a share of the turns, 0 for any.",
+    ),
+    click.Option(["--notes"], help="A remark for the run manifest."),
+)
+"""Every setting of a run that has a flag; each is also a key of the file and a variable."""
+
+
+def run_options(command: F) -> F:
+    """Give a command the options of a run and ``--config``."""
+    params: list[click.Parameter] = getattr(command, "__click_params__", [])
+    for option in RUN_OPTIONS:
+        option.envvar = f"MEMFIN_{(option.name or '').upper()}"
+    config = click.Option(
+        ["--config"],
+        type=click.Path(path_type=Path),
+        envvar="MEMFIN_CONFIG",
+        is_eager=True,
+        expose_value=False,
+        callback=_load_config,
+        help=f"Settings file.  [default: {CONFIG_FILE} where it exists]",
+    )
+    command.__click_params__ = [*reversed((config, *RUN_OPTIONS)), *params]  # type: ignore[attr-defined]
+    return command
+
+
+def fail_under_gates(values: tuple[str, ...]) -> dict[str, float]:
+    """Return the thresholds of all ``--fail-under`` options; raises `UsageError` as `parse_fail_under`."""
+    return dict(parse_fail_under(value) for value in values)
+
+
+def _load_config(ctx: click.Context, param: click.Parameter, value: Path | None) -> None:
+    """Put the file's settings beneath flags and environment."""
+    del param
+    path = value or Path(CONFIG_FILE)
+    if value is None and not path.is_file():
+        return
+    ctx.default_map = {**(ctx.default_map or {}), **read_config(path)}
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """Return the settings of a ``memfin.toml``; its ``[run]`` table counts as the top level.
+
+    Raises:
+        UsageError: the file cannot be read, is not TOML, or has a key that is no setting.
+    """
+    try:
+        content = tomllib.loads(path.read_text("utf-8-sig"))
+    except OSError as problem:
+        raise UsageError(f"config {path}: {problem.strerror or problem}") from problem
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+        raise UsageError(f"config {path}: {problem}") from problem
+    table = content.pop("run", {})
+    settings = {**content, **table} if isinstance(table, Mapping) else {**content, "run": table}
+    known = {option.name for option in RUN_OPTIONS} | {"dataset"}
+    for name in settings:
+        if name not in known:
+            raise UsageError(
+                f"config {path}: unknown setting {name!r}; known: {', '.join(sorted(filter(None, known)))}"
+            )
+    if "fail_under" in settings:
+        settings["fail_under"] = _fail_under_texts(path, settings["fail_under"])
+    return settings
+
+
+def _fail_under_texts(path: Path, value: object) -> list[str]:
+    if isinstance(value, Mapping):
+        for name in value:
+            check_value_name(name)
+        return [f"{name}={threshold}" for name, threshold in value.items()]
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return value
+    if isinstance(value, str):
+        return [value]
+    raise UsageError(f"config {path}: fail_under is a table of metric.value = number, or a list of texts")

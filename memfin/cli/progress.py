@@ -1,0 +1,194 @@
+"""Progress of a run: bars on a terminal, plain lines elsewhere, always on stderr."""
+
+import sys
+import time
+from types import TracebackType
+from typing import Final, Protocol, Self, TextIO
+
+from memfin.contracts import (
+    DialogDone,
+    DialogStarted,
+    JudgeDone,
+    ProgressEvent,
+    RunInterrupted,
+    RunStarted,
+    TurnDone,
+    Warned,
+)
+
+EVERY: Final = 5.0
+"""Seconds between two plain lines."""
+
+
+class ProgressView(Protocol):
+    """Shows events as they come; used as a context manager around the run."""
+
+    def __enter__(self) -> Self:
+        """Start showing."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop showing."""
+
+    def show(self, event: ProgressEvent) -> None:
+        """Take one event in."""
+
+
+class Standing:
+    """How far a run is, counted from its events."""
+
+    def __init__(self) -> None:
+        self.total: int | None = None
+        self.dialogs = 0
+        self.turns = 0
+        self.open_turns = 0
+        self.errors = 0
+        self.unjudged = 0
+        self._start = time.monotonic()
+
+    def count(self, event: ProgressEvent) -> None:
+        """Take one event in."""
+        match event:
+            case RunStarted():
+                self.total = event.dialogs
+            case DialogStarted():
+                self.open_turns += event.turns or 0
+            case TurnDone():
+                self.turns += 1
+                self.unjudged += event.turn_status == "ok"
+                self.errors += event.turn_status != "ok"
+            case JudgeDone():
+                self.unjudged -= event.judged + event.failed
+                self.errors += event.failed
+            case DialogDone():
+                self.dialogs += 1
+            case _:
+                return
+
+    @property
+    def judge_queue(self) -> int:
+        """Answered turns whose dialogue is not judged yet."""
+        return max(0, self.unjudged)
+
+    def eta(self) -> str:
+        """Return the time that is left, from the pace so far."""
+        if not self.total or not self.dialogs:
+            return "-:--:--"
+        left = max(0, self.total - self.dialogs)
+        seconds = int((time.monotonic() - self._start) / self.dialogs * left)
+        return f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+
+
+class QuietView:
+    """Shows nothing but warnings."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._stream.flush()
+
+    def show(self, event: ProgressEvent) -> None:
+        """Print warnings."""
+        if line := notice(event):
+            print(line, file=self._stream, flush=True)
+
+
+class PlainView(QuietView):
+    """A line every few seconds and one at the end."""
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__(stream)
+        self._standing = Standing()
+        self._printed = time.monotonic()
+
+    def __exit__(self, *exception: object) -> None:
+        self._print()
+
+    def show(self, event: ProgressEvent) -> None:
+        """Count the event and print a line when one is due."""
+        super().show(event)
+        self._standing.count(event)
+        if isinstance(event, RunStarted):
+            print(f"memfin: run {event.run_id} started", file=self._stream, flush=True)
+        elif time.monotonic() - self._printed >= EVERY:
+            self._print()
+
+    def _print(self) -> None:
+        self._printed = time.monotonic()
+        now = self._standing
+        print(
+            f"memfin: dialogs {now.dialogs}/{now.total if now.total is not None else '?'}"
+            f"  turns {now.turns}  judge queue {now.judge_queue}  errors {now.errors}  eta {now.eta()}",
+            file=self._stream,
+            flush=True,
+        )
+
+
+class BarView:
+    """Two bars, dialogues and turns, with the judge queue, errors and the time that is left."""
+
+    def __init__(self) -> None:
+        from rich.console import Console  # noqa: PLC0415 - only a terminal needs it
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn  # noqa: PLC0415
+
+        self._standing = Standing()
+        self._progress = Progress(
+            TextColumn("{task.description:>8}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[note]}"),
+            console=Console(stderr=True),
+            refresh_per_second=4,
+        )
+        self._dialogs = self._progress.add_task("dialogs", total=None, note="")
+        self._turns = self._progress.add_task("turns", total=None, note="")
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._progress.stop()
+
+    def show(self, event: ProgressEvent) -> None:
+        """Count the event and move the bars."""
+        now = self._standing
+        now.count(event)
+        if line := notice(event):
+            self._progress.console.print(line, markup=False, highlight=False)
+        self._progress.update(
+            self._dialogs,
+            total=now.total,
+            completed=now.dialogs,
+            note=f"errors {now.errors}  eta {now.eta()}",
+        )
+        self._progress.update(
+            self._turns,
+            total=now.open_turns or None,
+            completed=now.turns,
+            note=f"judge queue {now.judge_queue}",
+        )
+
+
+def notice(event: ProgressEvent) -> str | None:
+    """Return the line that a user must see whatever the view, if the event has one."""
+    match event:
+        case Warned():
+            where = f" (dialog {event.dialog_id})" if event.dialog_id else ""
+            return f"memfin: warning: {event.message}{where}"
+        case RunInterrupted():
+            return f"memfin: run {event.run_id} interrupted: {event.reason}"
+        case _:
+            return None
+
+
+def progress_view(*, quiet: bool) -> ProgressView:
+    """Return the view that fits: nothing, bars on a terminal, plain lines elsewhere."""
+    if quiet:
+        return QuietView(sys.stderr)
+    return BarView() if sys.stderr.isatty() else PlainView(sys.stderr)

@@ -1,0 +1,134 @@
+"""``memfin run``: evaluate an agent on a dataset."""
+
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import anyio
+import click
+
+from memfin.cli.options import fail_under_gates, run_options
+from memfin.cli.progress import ProgressView, progress_view
+from memfin.contracts import EvalSummary, RunStats
+from memfin.errors import GateFailed, RunFault
+from memfin.runtime.evaluation import Evaluation, pretty_json
+from memfin.runtime.gates import failed_gates
+from memfin.runtime.plan import Plan, make_plan
+from memfin.runtime.watchdog import LoopWatchdog
+
+STUCK_EXIT: Final = 3
+
+
+@click.command("run", short_help="Evaluate an agent on a dataset.")
+@click.argument("dataset", required=False, envvar="MEMFIN_DATASET")
+@run_options
+@click.option("--json", "as_json", is_flag=True, help="Print the metrics summary as JSON on stdout.")
+@click.option("--quiet", is_flag=True, help="No progress and no table.")
+def command(dataset: str | None, *, as_json: bool, quiet: bool, **settings: Any) -> None:
+    r"""Evaluate an agent on DATASET, a JSONL file of dialogues; without it on the built-in sample.
+
+    \b
+    memfin run
+    memfin run my_dialogs.jsonl --agent mypackage.agent:create --workers-dialog 16
+    memfin run --agent oracle --fail-under m3_risk_coverage.risk_coverage=0.8
+
+    Writes the run directory RUNS_DIR/RUN_ID with the traces, rows, metrics and reports. Every
+    option may also stand in memfin.toml (with _ for -) or in a variable MEMFIN_OPTION.
+
+    Exit codes: 0 done, 1 a gate failed, 2 bad usage or input, 3 stopped by a fault,
+    130 and 143 stopped by a signal.
+    """
+    settings["fail_under"] = fail_under_gates(settings["fail_under"])
+    plan = make_plan(dataset, **settings)
+    with progress_view(quiet=quiet) as view:
+        summary, stats = run_to_end(plan, view)
+    report = write_reports(plan.directory)
+    present(summary, stats, report, as_json=as_json, quiet=quiet)
+    gates = failed_gates(summary, stats, plan.config.fail_under, plan.config.fail_on_error)
+    sys.stdout.flush()
+    if gates:
+        raise GateFailed("; ".join(gates))
+
+
+def run_to_end(plan: Plan, view: ProgressView) -> tuple[EvalSummary, RunStats]:
+    """Run the plan in a loop of its own, ended early by SIGINT (exit 130) or SIGTERM (exit 143)."""
+    stopped_by: list[signal.Signals] = []
+    evaluation = Evaluation(plan, view.show)
+
+    async def main() -> None:
+        async with anyio.create_task_group() as group, _watchdog(plan):
+            group.start_soon(_stop_on_signal, group.cancel_scope, stopped_by)
+            await evaluation.run()
+            group.cancel_scope.cancel()
+
+    anyio.run(main)
+    if evaluation.summary is None or evaluation.stats is None:
+        number = stopped_by[0] if stopped_by else signal.SIGINT
+        click.echo(
+            f"memfin: stopped by {number.name}; {evaluation.directory.path} holds what was done", err=True
+        )
+        raise click.exceptions.Exit(128 + number)
+    return evaluation.summary, evaluation.stats
+
+
+async def _stop_on_signal(scope: anyio.CancelScope, stopped_by: list[signal.Signals]) -> None:
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        async for number in signals:
+            stopped_by.append(number)
+            scope.cancel()
+
+
+def _watchdog(plan: Plan) -> LoopWatchdog:
+    """Name an agent that blocks the loop; end the process when it never gives it back."""
+    agent = plan.config.agent
+
+    def warn(seconds: float) -> None:
+        click.echo(
+            f"memfin: warning: agent {agent} has blocked the event loop for {seconds:.1f} s; "
+            "make its methods plain functions, or await instead of blocking",
+            err=True,
+        )
+
+    def give_up(seconds: float) -> None:
+        click.echo(
+            f"memfin: agent {agent} has blocked the event loop for {seconds:.0f} s, over its turn time-out; "
+            f"the run was stopped, {plan.directory} holds what was done",
+            err=True,
+        )
+        os._exit(STUCK_EXIT)
+
+    return LoopWatchdog(warn, give_up, plan.config.turn_timeout + 5.0)
+
+
+def write_reports(directory: Path) -> Path:
+    """Write report.md and report.html; return the path of the latter.
+
+    Raises:
+        RunFault: the file system refused.
+    """
+    from memfin.report import write_reports as write  # noqa: PLC0415 - templates and charts load slowly
+
+    try:
+        return write(directory)[1]
+    except OSError as problem:
+        raise RunFault(f"report in {directory}: {problem.strerror or problem}") from problem
+
+
+def present(summary: EvalSummary, stats: RunStats, report: Path, *, as_json: bool, quiet: bool) -> None:
+    """Print what the user asked for: JSON, or the table and where the report is."""
+    if as_json:
+        click.echo(pretty_json(summary).decode(), nl=False)
+        return
+    if not quiet:
+        from memfin.report.table import print_summary  # noqa: PLC0415 - rich loads slowly
+
+        print_summary(summary)
+        turns = sum(stats.turns_by_status.values())
+        click.echo(
+            f"{summary.counters.valid_dialogs} dialogues, {turns} turns in {stats.wall_seconds:.1f} s; "
+            f"{turns - stats.turns_by_status.get('ok', 0)} turns failed, "
+            f"{summary.counters.skipped_dialogs} lines skipped"
+        )
+    click.echo(f"report: {report}")

@@ -1,0 +1,57 @@
+"""``memfin score``: rows and metrics from a recorded trace."""
+
+from pathlib import Path
+
+import click
+
+from memfin.cli.progress import progress_view
+from memfin.cli.run import present, run_to_end, write_reports
+from memfin.errors import UsageError
+from memfin.runtime.rescore import RescorePlan
+
+
+@click.command("score", short_help="Score a recorded trace without asking an agent.")
+@click.argument("dialog_trace", type=click.Path(path_type=Path))
+@click.option(
+    "--dataset", type=click.Path(path_type=Path), required=True, help="The dataset that was replayed."
+)
+@click.option(
+    "--out", type=click.Path(path_type=Path), required=True, help="Directory to create for the result."
+)
+@click.option(
+    "--judge",
+    default="heuristic",
+    show_default=True,
+    help="Explainability judge: heuristic, none or pkg.module:factory.",
+)
+@click.option(
+    "--history",
+    type=click.Choice(["free", "forced"]),
+    help="History mode of the recorded run.  [default: what the trace says, else free]",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the metrics summary as JSON on stdout.")
+@click.option("--quiet", is_flag=True, help="No progress and no table.")
+def command(
+    dialog_trace: Path,
+    dataset: Path,
+    out: Path,
+    judge: str,
+    history: str | None,
+    *,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    r"""Rebuild turn_eval.jsonl and the metrics from DIALOG_TRACE.
+
+    \b
+    memfin score runs/my_run/dialog_trace.jsonl --dataset my_dialogs.jsonl --out rescored
+
+    The directory gets everything that a run writes, so that it can be reported and compared.
+    """
+    try:
+        plan = RescorePlan(dialog_trace, dataset, out, judge=judge, history=history)
+    except OSError as problem:
+        raise UsageError(f"{problem.filename or dialog_trace}: {problem.strerror or problem}") from problem
+    with progress_view(quiet=quiet) as view:
+        summary, stats = run_to_end(plan, view)
+    present(summary, stats, write_reports(plan.directory), as_json=as_json, quiet=quiet)

@@ -1,0 +1,60 @@
+"""Metrics of recorded rows, streamed from the files (spec section 8, ``aggregate``)."""
+
+from pathlib import Path
+
+from memfin.actors.aggregator import Tally
+from memfin.contracts import Counters, DialogTrace, EvalSummary, TurnEvalRow
+from memfin.contracts.reading import InvalidRecord, iter_jsonl
+from memfin.dataset import DatasetIndex
+from memfin.errors import UsageError
+from memfin.metrics.aggregate import MetricsState
+
+
+def aggregate_rows(
+    turn_eval: Path, dialog_trace: Path | None = None, dataset: Path | None = None
+) -> tuple[EvalSummary, list[str]]:
+    """Return the summary of a ``turn_eval.jsonl`` and one line for every line that is no row.
+
+    Without the traces, the counters are those of the rows: every dialogue that has one, and M2 is
+    empty.
+
+    Raises:
+        UsageError: a file cannot be opened, holds nothing, or a trace is broken.
+    """
+    state = MetricsState()
+    problems: list[str] = []
+
+    def bad_line(number: int, problem: InvalidRecord) -> None:
+        state.add_row({})
+        problems.append(f"{turn_eval}:{number}: {problem}")
+
+    dialogs: set[str] = set()
+    rows = 0
+    run_id = ""
+    for _, row in iter_jsonl(turn_eval, TurnEvalRow, on_error=bad_line):
+        run_id = run_id or row.run_id
+        rows += 1
+        dialogs.add(row.dialog_id)
+        state.add_row(row)
+    if not rows and not problems:
+        raise UsageError(f"{turn_eval}: holds no rows")
+    counters = Counters(total_dialogs=len(dialogs), valid_dialogs=len(dialogs), total_turn_pairs=rows)
+    if dialog_trace is not None and dataset is not None:
+        counters = _add_traces(state, dialog_trace, dataset)
+    return state.summary(run_id, str(dataset or ""), counters), problems
+
+
+def _add_traces(state: MetricsState, dialog_trace: Path, dataset: Path) -> Counters:
+    index = DatasetIndex(dataset)
+    tally = Tally()
+    for number, trace in iter_jsonl(dialog_trace, DialogTrace):
+        tally.add(trace)
+        if not trace.valid_dialog:
+            continue
+        dialog = index.get(trace.dialog_id)
+        if dialog is None:
+            raise UsageError(
+                f"{dialog_trace}:{number}: dialogue {trace.dialog_id!r} is not in the dataset {dataset}"
+            )
+        state.add_dialog(trace, dialog)
+    return tally.counters()
