@@ -1,0 +1,211 @@
+"""Streaming access to the files of a run directory, in the parts a report needs.
+
+The structs here are views of the contract's: they leave out what a report does not show, so that
+recalled contexts, by far the largest part of a trace, are never built.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final, TypeVar
+
+import msgspec
+
+from memfin.contracts import ConfigFile, Counters, RecallTrace, RunManifest, RunStats, TurnEvalRow
+from memfin.contracts.reading import InvalidRecord, decode, iter_jsonl, read_json
+from memfin.errors import UsageError
+
+MANIFEST: Final = "run_manifest.json"
+SUMMARY: Final = "metrics_summary.json"
+ROWS: Final = "turn_eval.jsonl"
+TRACES: Final = "dialog_trace.jsonl"
+STATS: Final = "run_stats.json"
+CONFIG: Final = "config.json"
+
+_REQUIRED: Final = (MANIFEST, SUMMARY, ROWS, TRACES)
+_LINE_LIMIT: Final = 256 * 1024 * 1024
+"""A dialogue is one line of the trace, with all that was recalled at each of its turns."""
+T = TypeVar("T")
+
+
+class HeadlineValues(msgspec.Struct, gc=False):
+    """The values of one dialogue that a report shows; the rest of ``by_dialog`` is not kept."""
+
+    key_coverage: float | None = None
+    profile_score: float | None = None
+    risk_coverage: float | None = None
+    compliance_label_acc: float | None = None
+    rubric_hit_rate: float | None = None
+
+
+class SummaryMetric(msgspec.Struct, kw_only=True):
+    """A metric of the summary with ``by_dialog`` still in JSON: it alone grows with the run."""
+
+    micro: dict[str, float]
+    macro: dict[str, float]
+    counts: dict[str, int]
+    by_dialog: msgspec.Raw = msgspec.Raw(b"{}")
+    ci95: dict[str, tuple[float, float]] = {}
+
+
+class SummaryFile(msgspec.Struct, kw_only=True):
+    """``metrics_summary.json`` without its by_dialog tables decoded."""
+
+    run_id: str
+    trace_version: str
+    dataset_path: str
+    metrics: dict[str, SummaryMetric]
+    counters: Counters
+    config_fingerprint: str | None = None
+
+
+class ScannedTurn(msgspec.Struct, kw_only=True):
+    """The part of a turn trace that a report counts."""
+
+    turn_pair_id: int
+    user_text: str
+    gt_assistant_text: str = ""
+    turn_status: str | None = None
+    status: str | None = None
+    pred_assistant_text: str | None = None
+    latency_ms: float | None = None
+    error: str | None = None
+
+    @property
+    def outcome(self) -> str:
+        """Return the turn's status under its present or its older name."""
+        return self.turn_status or self.status or "error"
+
+
+class ScannedDialog(msgspec.Struct, kw_only=True):
+    """The part of a dialogue trace that a report counts."""
+
+    trace_version: str = "v1"
+    dialog_id: str
+    valid_dialog: bool
+    dialog_status: str | None = None
+    scenario_type: str | None = None
+    difficulty: str | None = None
+    language: str | None = None
+    skip_reason: str | None = None
+    dialog_error: str | None = None
+    turns: list[ScannedTurn] = []
+    history_mode: str | None = None
+    judge: str | None = None
+
+
+class TurnText(msgspec.Struct, kw_only=True):
+    """The texts of one turn that a report quotes."""
+
+    turn_pair_id: int
+    user_text: str
+    pred_assistant_text: str | None = None
+    recall: RecallTrace | None = None
+
+
+class _DialogTexts(msgspec.Struct):
+    dialog_id: str
+    valid_dialog: bool
+    turns: msgspec.Raw = msgspec.Raw(b"[]")
+
+
+def require_run_directory(run_dir: Path) -> None:
+    """Check that a directory holds a finished run.
+
+    Raises:
+        UsageError: it does not exist, is no directory, or lacks a file that a report needs.
+    """
+    if not run_dir.exists():
+        raise UsageError(f"{run_dir}: no such directory; give the directory of a run, such as runs/RUN_ID")
+    if not run_dir.is_dir():
+        raise UsageError(f"{run_dir}: not a directory; give the directory of a run, such as runs/RUN_ID")
+    missing = [name for name in _REQUIRED if not (run_dir / name).is_file()]
+    if MANIFEST in missing and len(missing) == len(_REQUIRED):
+        raise UsageError(f"{run_dir}: not a run directory; it holds no {MANIFEST}")
+    if missing == [SUMMARY]:
+        raise UsageError(
+            f"{run_dir}: {SUMMARY} is missing, the run did not finish; use: memfin resume {run_dir}"
+        )
+    if missing:
+        raise UsageError(f"{run_dir}: {', '.join(missing)} missing; a report needs {', '.join(_REQUIRED)}")
+
+
+def read_manifest(run_dir: Path) -> RunManifest:
+    """Read ``run_manifest.json``; raise UsageError when it is not one."""
+    return _read(run_dir / MANIFEST, RunManifest)
+
+
+def read_summary(run_dir: Path) -> SummaryFile:
+    """Read ``metrics_summary.json`` but for its by_dialog tables; raise UsageError when it is not one."""
+    return _read(run_dir / SUMMARY, SummaryFile)
+
+
+def by_dialog(run_dir: Path, name: str, metric: SummaryMetric) -> dict[str, HeadlineValues]:
+    """Decode the by_dialog table of one metric; raise UsageError when it is malformed."""
+    try:
+        return decode(bytes(metric.by_dialog), dict[str, HeadlineValues])
+    except InvalidRecord as problem:
+        path = run_dir / SUMMARY
+        raise UsageError(f"{path}: metrics.{name}.by_dialog: {problem}{_advice(path)}") from None
+
+
+def read_stats(run_dir: Path) -> RunStats | None:
+    """Read ``run_stats.json``, or return None when the run has none."""
+    path = run_dir / STATS
+    return _read(path, RunStats) if path.is_file() else None
+
+
+def read_config(run_dir: Path) -> ConfigFile | None:
+    """Read ``config.json``, or return None when the run has none."""
+    path = run_dir / CONFIG
+    return _read(path, ConfigFile) if path.is_file() else None
+
+
+def scan_dialogs(run_dir: Path) -> Iterator[ScannedDialog]:
+    """Yield the dialogues of ``dialog_trace.jsonl`` one at a time; raise UsageError at a bad line."""
+    return _scan(run_dir / TRACES, ScannedDialog)
+
+
+def scan_rows(run_dir: Path) -> Iterator[TurnEvalRow]:
+    """Yield the rows of ``turn_eval.jsonl`` one at a time; raise UsageError at a bad line."""
+    return _scan(run_dir / ROWS, TurnEvalRow)
+
+
+def fetch_turns(run_dir: Path, wanted: Mapping[str, set[int]]) -> dict[tuple[str, int], TurnText]:
+    """Return the texts of the wanted turns (dialogue id to turn pair ids) that the trace holds."""
+    left = dict(wanted)
+    found: dict[tuple[str, int], TurnText] = {}
+    if not left:
+        return found
+    for dialog in _scan(run_dir / TRACES, _DialogTexts):
+        if not dialog.valid_dialog or dialog.dialog_id not in left:
+            continue
+        pairs = left.pop(dialog.dialog_id)
+        for turn in decode(bytes(dialog.turns), list[TurnText]):
+            if turn.turn_pair_id in pairs:
+                found[dialog.dialog_id, turn.turn_pair_id] = turn
+        if not left:
+            break
+    return found
+
+
+def _scan(path: Path, kind: type[T]) -> Iterator[T]:
+    try:
+        for _, record in iter_jsonl(path, kind, limit=_LINE_LIMIT):
+            yield record
+    except InvalidRecord as problem:
+        raise UsageError(f"{problem}{_advice(path)}") from None
+    except OSError as problem:
+        raise UsageError(f"{path}: cannot be read: {problem.strerror}") from None
+
+
+def _read(path: Path, kind: type[T]) -> T:
+    try:
+        return read_json(path, kind)
+    except InvalidRecord as problem:
+        raise UsageError(f"{problem}{_advice(path)}") from None
+    except OSError as problem:
+        raise UsageError(f"{path}: cannot be read: {problem.strerror}") from None
+
+
+def _advice(path: Path) -> str:
+    return f"; to see everything that is wrong: memfin validate {path}"

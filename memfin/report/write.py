@@ -1,0 +1,44 @@
+"""Writes the reports of a run directory into it."""
+
+import os
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+
+from memfin.errors import RunFault
+from memfin.report.html import render_html_report
+from memfin.report.load import load_report
+from memfin.report.markdown import render_markdown_report
+
+
+def write_reports(run_dir: Path) -> tuple[Path, Path]:
+    """Write ``report.md`` and ``report.html`` into a run directory and return their paths.
+
+    A reader sees the old file or the new one, never a part. The same input files give the same
+    bytes.
+
+    Raises:
+        UsageError: when the directory is no finished run, or a file of it does not fit the contract.
+        RunFault: when a report cannot be written.
+    """
+    run_dir = Path(run_dir)
+    model = load_report(run_dir)
+    markdown, html = run_dir / "report.md", run_dir / "report.html"
+    _replace(markdown, render_markdown_report(model))
+    _replace(html, render_html_report(model))
+    return markdown, html
+
+
+def _replace(path: Path, text: str) -> None:
+    partial: Path | None = None
+    try:
+        with NamedTemporaryFile("wb", dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+            partial = Path(file.name)
+            file.write(text.encode())
+            file.flush()
+            os.fsync(file.fileno())
+        partial.chmod(0o644)  # temporary files are private, a report is not
+        partial.replace(path)
+    except OSError as problem:
+        if partial is not None:
+            partial.unlink(missing_ok=True)
+        raise RunFault(f"{path}: cannot be written: {problem.strerror}") from problem
