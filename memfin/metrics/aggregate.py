@@ -1,0 +1,111 @@
+"""All five metrics of a run together: one mergeable state, one summary, one byte form."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from memfin.contracts import (
+    TRACE_VERSION,
+    Counters,
+    Dialog,
+    DialogTrace,
+    EvalSummary,
+    MetricResult,
+    TurnEvalRow,
+)
+from memfin.metrics.m1_context import M1State
+from memfin.metrics.m2_profile import M2State
+from memfin.metrics.m3_risk import M3State
+from memfin.metrics.m4_compliance import M4State
+from memfin.metrics.m5_explainability import M5State
+from memfin.metrics.state import read_row
+
+
+class MetricsState:
+    """The mergeable states of M1 to M5; its size grows with the number of dialogues, not of turns."""
+
+    def __init__(self) -> None:
+        self.m1 = M1State()
+        self.m2 = M2State()
+        self.m3 = M3State()
+        self.m4 = M4State()
+        self.m5 = M5State()
+
+    def add_row(self, row: TurnEvalRow | Mapping[str, Any]) -> None:
+        """Count a turn_eval row in M1, M3, M4 and M5; a row that is none is counted bad in each."""
+        record = read_row(row)
+        for state in (self.m1, self.m3, self.m4, self.m5):
+            if record is None:
+                state.count_bad()
+            else:
+                state.add_record(record)
+
+    def add_rows(self, rows: Iterable[TurnEvalRow | Mapping[str, Any]]) -> None:
+        """Count several rows."""
+        for row in rows:
+            self.add_row(row)
+
+    def add_dialog(
+        self, trace: DialogTrace | Mapping[str, Any], dialog: Dialog | Mapping[str, Any] | None
+    ) -> None:
+        """Count a dialogue in M2; see `M2State.add_dialog`."""
+        self.m2.add_dialog(trace, dialog)
+
+    def merge(self, other: "MetricsState") -> None:
+        """Take in what another state has counted; the other stays as it is."""
+        self.m1.merge(other.m1)
+        self.m2.merge(other.m2)
+        self.m3.merge(other.m3)
+        self.m4.merge(other.m4)
+        self.m5.merge(other.m5)
+
+    def results(self) -> dict[str, MetricResult]:
+        """Return the result of each metric by its name, in order."""
+        return {state.name: state.result() for state in (self.m1, self.m2, self.m3, self.m4, self.m5)}
+
+    def summary(
+        self,
+        run_id: str,
+        dataset_path: str,
+        counters: Counters | Mapping[str, int],
+        fingerprint: str | None = None,
+    ) -> EvalSummary:
+        """Return the summary so far; ``fingerprint`` becomes its ``config_fingerprint``."""
+        return aggregate_all_metrics(run_id, dataset_path, self.results(), counters, fingerprint)
+
+
+def aggregate_all_metrics(
+    run_id: str,
+    dataset_path: str,
+    metrics: Mapping[str, MetricResult],
+    counters: Counters | Mapping[str, int],
+    config_fingerprint: str | None = None,
+) -> EvalSummary:
+    """Bring the metrics of a run together (metrics contract section 7).
+
+    Raises:
+        msgspec.ValidationError: when ``counters`` is plain data that does not fit `Counters`.
+    """
+    return EvalSummary(
+        run_id=run_id,
+        trace_version=TRACE_VERSION,
+        dataset_path=dataset_path,
+        metrics=dict(metrics),
+        counters=counters if isinstance(counters, Counters) else msgspec.convert(dict(counters), Counters),
+        config_fingerprint=config_fingerprint,
+    )
+
+
+def encode_summary(summary: EvalSummary) -> bytes:
+    """Write a summary as ``metrics_summary.json`` holds it: UTF-8, indented by 2, one final line end.
+
+    Equal summaries give equal bytes.
+
+    Raises:
+        msgspec.ValidationError: when a value is NaN or infinite, which JSON cannot hold.
+    """
+    encoded = msgspec.json.encode(summary)
+    # The encoder writes such numbers as null; reading them back is the cheapest complete check.
+    msgspec.json.decode(encoded, type=EvalSummary)
+    return msgspec.json.format(encoded, indent=2) + b"\n"

@@ -1,0 +1,172 @@
+"""M2, profile accuracy: does the agent's last picture of the client match the true profile?"""
+
+from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from fractions import Fraction
+from typing import Any, ClassVar, NamedTuple
+
+import msgspec
+
+from memfin.contracts import Dialog, DialogTrace, MetricResult, ProfileTruth
+from memfin.contracts.legacy import upgrade
+from memfin.contracts.reading import check_trace_version, convert
+from memfin.contracts.run import MetricName
+from memfin.metrics.state import Cell, MetricState, Share
+
+
+class ProfileCell(Cell, frozen=True, gc=False):
+    """M2 sums of one dialogue; ``turns`` counts its replays, which is 1 unless a run repeats the dialogue."""
+
+    risk: int = 0
+    horizon: int = 0
+    liquidity: int = 0
+    constraints_precision: Fraction = Fraction(0)
+    constraints_recall: Fraction = Fraction(0)
+    constraints_f1: Fraction = Fraction(0)
+    preferences_precision: Fraction = Fraction(0)
+    preferences_recall: Fraction = Fraction(0)
+    preferences_f1: Fraction = Fraction(0)
+    without_snapshot: int = 0
+
+
+class SetAgreement(NamedTuple):
+    """How well a predicted set matches the true one."""
+
+    precision: Fraction
+    recall: Fraction
+    f1: Fraction
+
+
+def set_agreement(predicted: AbstractSet[object], truth: AbstractSet[object]) -> SetAgreement:
+    """Compare two sets: both empty agree fully, one empty not at all (spec section 6)."""
+    if not predicted and not truth:
+        return SetAgreement(Fraction(1), Fraction(1), Fraction(1))
+    if not predicted or not truth:
+        return SetAgreement(Fraction(0), Fraction(0), Fraction(0))
+    shared = len(predicted & truth)
+    return SetAgreement(
+        Fraction(shared, len(predicted)),
+        Fraction(shared, len(truth)),
+        Fraction(2 * shared, len(predicted) + len(truth)),
+    )
+
+
+def last_snapshot(trace: DialogTrace) -> dict[str, Any] | None:
+    """Return the last profile snapshot that an answered turn left, or None."""
+    for turn in reversed(trace.turns):
+        if turn.turn_status == "ok" and turn.profile_snapshot is not None:
+            return turn.profile_snapshot
+    return None
+
+
+def _profile_score(cell: ProfileCell) -> Fraction:
+    return (cell.risk + cell.horizon + cell.liquidity + cell.constraints_f1 + cell.preferences_f1) / 5
+
+
+def _truth_of(trace: DialogTrace, dialog: Dialog | Mapping[str, Any] | None) -> ProfileTruth | None:
+    """Return the true profile: the dataset's, or the one a v1.1 trace carries."""
+    if isinstance(dialog, Dialog):
+        return dialog.profile_gt
+    if dialog is not None:
+        return convert(dialog.get("profile_gt"), ProfileTruth)
+    return None if trace.profile_gt is msgspec.UNSET else trace.profile_gt
+
+
+def _replays(cell: ProfileCell) -> int:
+    return cell.turns
+
+
+class M2State(MetricState[ProfileCell]):
+    """Mergeable state of M2; the unit is the dialogue.
+
+    In the denominator: valid dialogues that did not fail and whose true profile is complete. One
+    whose agent never showed a profile is in it as well, with an empty prediction
+    (``no_snapshot_count``). ``failed_count`` counts failed dialogues and traces that are no records
+    of the contract, ``skipped_count`` the rest. Without repetitions micro equals macro.
+    """
+
+    name: ClassVar[MetricName] = "m2_profile_accuracy"
+    shares: ClassVar[tuple[Share[ProfileCell], ...]] = (
+        Share("risk_level_acc", lambda cell: cell.risk, _replays),
+        Share("horizon_acc", lambda cell: cell.horizon, _replays),
+        Share("liquidity_acc", lambda cell: cell.liquidity, _replays),
+        Share("constraints_f1", lambda cell: cell.constraints_f1, _replays),
+        Share("preferences_f1", lambda cell: cell.preferences_f1, _replays),
+        Share("profile_score", _profile_score, _replays),
+        Share("constraints_precision", lambda cell: cell.constraints_precision, _replays, broken_down=False),
+        Share("constraints_recall", lambda cell: cell.constraints_recall, _replays, broken_down=False),
+        Share("preferences_precision", lambda cell: cell.preferences_precision, _replays, broken_down=False),
+        Share("preferences_recall", lambda cell: cell.preferences_recall, _replays, broken_down=False),
+    )
+
+    def add_dialog(
+        self, trace: DialogTrace | Mapping[str, Any], dialog: Dialog | Mapping[str, Any] | None
+    ) -> None:
+        """Count one dialogue; one that cannot be counted is bad and never raises.
+
+        ``dialog`` is the dialogue of the dataset; with None the true profile comes from the trace
+        itself, where it carries one (trace version v1.1).
+        """
+        try:
+            record = (
+                trace
+                if isinstance(trace, DialogTrace)
+                else convert(upgrade(dict(trace), DialogTrace), DialogTrace)
+            )
+            check_trace_version(record.trace_version)
+            if record.valid_dialog and record.dialog_status == "failed":
+                self._failed += 1
+                return
+            usable = record.valid_dialog and record.dialog_status != "skipped"
+            truth = _truth_of(record, dialog) if usable else None
+            contribution = None if truth is None else self._contribution(last_snapshot(record), truth)
+            if contribution is None:
+                self._skipped += 1
+            else:
+                self._put(record.dialog_id, contribution)
+        except Exception:  # noqa: BLE001 - a single dialogue must not end the scoring of the others
+            self.count_bad()
+
+    @staticmethod
+    def _contribution(snapshot: dict[str, Any] | None, truth: ProfileTruth) -> ProfileCell | None:
+        """Compare a prediction with the truth; None when the truth is incomplete."""
+        # Imported when needed while the profile reader is under way.
+        from memfin.scoring.profile import snapshot_values, truth_values  # noqa: PLC0415
+
+        true = truth_values(truth)
+        if true.risk_level is None or true.horizon is None or true.liquidity is None:
+            return None
+        predicted = snapshot_values(snapshot or {})
+        constraints = set_agreement(predicted.constraints, true.constraints)
+        preferences = set_agreement(predicted.preferences, true.preferences)
+        return ProfileCell(
+            turns=1,
+            risk=int(predicted.risk_level == true.risk_level),
+            horizon=int(predicted.horizon == true.horizon),
+            liquidity=int(predicted.liquidity == true.liquidity),
+            constraints_precision=constraints.precision,
+            constraints_recall=constraints.recall,
+            constraints_f1=constraints.f1,
+            preferences_precision=preferences.precision,
+            preferences_recall=preferences.recall,
+            preferences_f1=preferences.f1,
+            without_snapshot=int(snapshot is None),
+        )
+
+    def _counts(self, total: Callable[[Callable[[ProfileCell], int]], int]) -> dict[str, int]:
+        return {"no_snapshot_count": total(lambda cell: cell.without_snapshot)}
+
+
+def compute_m2_profile_accuracy(
+    dialog_traces: Iterable[DialogTrace | Mapping[str, Any]],
+    dialog_objs: Mapping[str, Dialog | Mapping[str, Any]],
+) -> MetricResult:
+    """Compute M2 from traces and the dataset's dialogues by id; never raises (metrics contract 6.2)."""
+    state = M2State()
+    for trace in dialog_traces:
+        try:
+            dialog = dialog_objs.get(trace["dialog_id"])
+        except (KeyError, TypeError, IndexError):
+            dialog = None
+        state.add_dialog(trace, dialog)
+    return state.result()
