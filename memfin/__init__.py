@@ -1,3 +1,72 @@
-"""MemFin: the evaluation runtime for financial-advice agents that remember."""
+"""MemFin: the evaluation runtime for financial-advice agents that remember.
 
-__version__ = "0.1.0"
+``await memfin.evaluate("dialogs.jsonl", agent=MyAgent)`` replays a dataset against an agent and
+returns the five metrics; ``python -m memfin run`` does the same from a shell. The names here are
+the public API; `memfin.dataset`, `memfin.scoring`, `memfin.metrics`, `memfin.report` and
+`memfin.runtime` hold the functions of the metrics contract.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Final
+
+__version__: Final = "0.1.0"
+
+if TYPE_CHECKING:
+    from memfin.agents.calls import TransportError
+    from memfin.agents.protocol import Agent, AgentFactory, AgentReply, Observer, Session
+    from memfin.contracts import EvalSummary, MetricResult, RunConfig
+    from memfin.errors import GateFailed, MemfinError, RunFault, UsageError
+    from memfin.runtime.api import evaluate
+    from memfin.runtime.evaluation import Evaluation
+
+_PLACES: Final = {
+    "Agent": "memfin.agents.protocol",
+    "AgentFactory": "memfin.agents.protocol",
+    "AgentReply": "memfin.agents.protocol",
+    "EvalSummary": "memfin.contracts",
+    "Evaluation": "memfin.runtime.evaluation",
+    "GateFailed": "memfin.errors",
+    "MemfinError": "memfin.errors",
+    "MetricResult": "memfin.contracts",
+    "Observer": "memfin.agents.protocol",
+    "RunConfig": "memfin.contracts",
+    "RunFault": "memfin.errors",
+    "Session": "memfin.agents.protocol",
+    "TransportError": "memfin.agents.calls",
+    "UsageError": "memfin.errors",
+    "evaluate": "memfin.runtime.api",
+}
+"""Where each public name lives; it is imported when it is first used, so that starting stays fast."""
+
+__all__ = [
+    "Agent",
+    "AgentFactory",
+    "AgentReply",
+    "EvalSummary",
+    "Evaluation",
+    "GateFailed",
+    "MemfinError",
+    "MetricResult",
+    "Observer",
+    "RunConfig",
+    "RunFault",
+    "Session",
+    "TransportError",
+    "UsageError",
+    "__version__",
+    "evaluate",
+]
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name from its place."""
+    if name not in _PLACES:
+        raise AttributeError(f"module 'memfin' has no attribute {name!r}")
+    value: object = getattr(importlib.import_module(_PLACES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return __all__

@@ -44,7 +44,7 @@ class Standing:
         self.turns = 0
         self.open_turns = 0
         self.errors = 0
-        self.unjudged = 0
+        self._unjudged: dict[str, int] = {}
         self._start = time.monotonic()
 
     def count(self, event: ProgressEvent) -> None:
@@ -56,20 +56,22 @@ class Standing:
                 self.open_turns += event.turns or 0
             case TurnDone():
                 self.turns += 1
-                self.unjudged += event.turn_status == "ok"
+                answered = self._unjudged.get(event.dialog_id, 0) + (event.turn_status == "ok")
+                self._unjudged[event.dialog_id] = answered
                 self.errors += event.turn_status != "ok"
             case JudgeDone():
-                self.unjudged -= event.judged + event.failed
+                self._unjudged.pop(event.dialog_id, None)
                 self.errors += event.failed
             case DialogDone():
                 self.dialogs += 1
+                self._unjudged.pop(event.dialog_id, None)
             case _:
                 return
 
     @property
     def judge_queue(self) -> int:
         """Answered turns whose dialogue is not judged yet."""
-        return max(0, self.unjudged)
+        return sum(self._unjudged.values())
 
     def eta(self) -> str:
         """Return the time that is left, from the pace so far."""

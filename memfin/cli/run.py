@@ -122,9 +122,11 @@ def present(summary: EvalSummary, stats: RunStats, report: Path, *, as_json: boo
         click.echo(pretty_json(summary).decode(), nl=False)
         return
     if not quiet:
-        from memfin.report.table import print_summary  # noqa: PLC0415 - rich loads slowly
+        from rich.console import Console  # noqa: PLC0415 - rich loads slowly
 
-        print_summary(summary)
+        from memfin.report.table import summary_table  # noqa: PLC0415 - as above
+
+        Console().print(summary_table(summary))
         turns = sum(stats.turns_by_status.values())
         click.echo(
             f"{summary.counters.valid_dialogs} dialogues, {turns} turns in {stats.wall_seconds:.1f} s; "

@@ -5,7 +5,7 @@ from itertools import islice
 import click
 import msgspec
 
-from memfin.contracts.catalog import FILE_KINDS
+from memfin.contracts.catalog import FILE_KINDS, contract
 from memfin.errors import GateFailed, UsageError
 from memfin.validation import Finding, validate_path
 
@@ -29,6 +29,8 @@ def command(files: tuple[str, ...], kind: str | None, as_json: bool, limit: int 
 
     Exit code 0: no findings. 1: findings. 2: something cannot be read.
     """
+    if kind is not None and contract(kind).file_format is None:
+        raise UsageError(f"no file holds {kind!r} records alone; there are files of {', '.join(FILE_KINDS)}")
     total, affected, unreadable = 0, set[str](), 0
     for file in files:
         count = 0
@@ -38,6 +40,8 @@ def command(files: tuple[str, ...], kind: str | None, as_json: bool, limit: int 
                 affected.add(finding.file)
                 count += 1
         except UsageError as problem:
+            if len(files) == 1:
+                raise
             click.echo(f"memfin: {problem}", err=True)
             unreadable += 1
         if count == limit:
@@ -47,7 +51,9 @@ def command(files: tuple[str, ...], kind: str | None, as_json: bool, limit: int 
         total += count
     summary = f"{_counted(total, 'finding')} in {_counted(len(affected), 'file')}"
     if unreadable:
-        raise UsageError(f"{_counted(unreadable, 'argument')} of {len(files)} not checked; {summary}")
+        raise UsageError(
+            f"{unreadable} of {len(files)} arguments cannot be checked; {summary} among the others"
+        )
     if total:
         raise GateFailed(summary)
     click.echo("memfin: no findings", err=True)

@@ -33,10 +33,12 @@ def parse_fail_under(text: str) -> tuple[str, float]:
 def check_value_name(name: str) -> None:
     """Raise `UsageError` unless some metric has a value of that name."""
     known = value_names()
-    if name not in known:
-        metric = name.partition(".")[0]
-        near = [candidate for candidate in known if candidate.startswith(f"{metric}.")] or known
-        raise UsageError(f"--fail-under: unknown value {name!r}; known: {', '.join(near)}")
+    if name in known:
+        return
+    metric = name.partition(".")[0]
+    values = [candidate for candidate in known if candidate.startswith(f"{metric}.")]
+    near = values or sorted({candidate.partition(".")[0] for candidate in known})
+    raise UsageError(f"--fail-under: unknown value {name!r}; known: {', '.join(near)}")
 
 
 def value_names() -> list[str]:

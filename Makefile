@@ -1,0 +1,51 @@
+# Two commands set everything up on a machine with Python >= 3.11, git and make:
+#   make run     evaluate the built-in agent on the built-in dataset
+#   make test    run the whole test suite
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.PHONY: run test lint bench docs clean
+
+run: $(VENV)/.installed
+	$(BIN)/memfin run
+
+test: $(VENV)/.installed-test
+	$(BIN)/python -m coverage erase
+	$(BIN)/python -m coverage run -m pytest
+	$(BIN)/python -m coverage combine --quiet
+	$(BIN)/python -m coverage report --fail-under=90
+
+lint: $(VENV)/.installed-lint
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/pyright --pythonpath $(BIN)/python
+
+bench: $(VENV)/.installed
+	$(BIN)/python benchmarks/pipeline.py
+
+docs: $(VENV)/.installed
+	$(BIN)/python scripts/cli_reference.py > docs/cli.md
+
+clean:
+	rm -rf $(VENV)
+
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "memfin needs Python 3.11 or newer; name one with make PYTHON=...")'
+	$(PYTHON) -m venv $(VENV)
+
+# The locked packages first, with hashes; then memfin itself, without asking for anything else.
+$(VENV)/.installed: $(BIN)/python pyproject.toml requirements/run.txt
+	$(PIP) install --require-hashes --requirement requirements/run.txt
+	$(PIP) install --no-deps --no-build-isolation --editable .
+	touch $@
+
+$(VENV)/.installed-test: $(VENV)/.installed requirements/test.txt
+	$(PIP) install --require-hashes --requirement requirements/test.txt
+	touch $@
+
+$(VENV)/.installed-lint: $(VENV)/.installed-test requirements/lint.txt
+	$(PIP) install --require-hashes --requirement requirements/lint.txt
+	touch $@

@@ -1,0 +1,8 @@
+#!/bin/sh
+# Renews the locked versions: every package with its hash, for all platforms and Python >= 3.11.
+# Needs uv. Run from the project's top folder, then read the diff before you commit it.
+set -eu
+compile="uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --no-emit-index-url --no-emit-find-links"
+$compile --output-file requirements/run.txt pyproject.toml requirements/build.in
+$compile --output-file requirements/test.txt --constraint requirements/run.txt --group test pyproject.toml requirements/build.in
+$compile --output-file requirements/lint.txt --constraint requirements/test.txt --group test --group lint pyproject.toml requirements/build.in
