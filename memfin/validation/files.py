@@ -16,7 +16,7 @@ from memfin.contracts.reading import (
 )
 from memfin.errors import UsageError
 from memfin.validation.dialogues import DatasetRules
-from memfin.validation.findings import Finding, Steps, Violation, path_text
+from memfin.validation.findings import Finding, Steps, Violation, file_text, path_text
 from memfin.validation.locations import Locator
 from memfin.validation.rules import (
     ConfigRules,
@@ -87,7 +87,7 @@ def validate_artefact(
 
 
 def _findings(path: str | Path, located: Iterator[_Located]) -> Iterator[Finding]:
-    name = str(path)
+    name = file_text(path)
     try:
         for line, (steps, message) in located:
             yield Finding(file=name, line=line, path=path_text(steps), message=message)

@@ -1,6 +1,7 @@
 """What validation finds: a place in a file and what is wrong there."""
 
 import re
+from pathlib import Path
 from typing import Final, NamedTuple
 
 import msgspec
@@ -31,6 +32,11 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     def __str__(self) -> str:
         """Return the finding as ``file:line: path: message``."""
         return f"{self.file}:{self.line}: {self.path}: {self.message}"
+
+
+def file_text(path: str | Path) -> str:
+    """Write a file's path so that it can be printed; bytes that are no UTF-8 are escaped."""
+    return str(path).encode(errors="backslashreplace").decode()
 
 
 def path_text(steps: Steps) -> str:

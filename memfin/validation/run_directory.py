@@ -8,7 +8,7 @@ from memfin.contracts import Counters
 from memfin.contracts.catalog import CONTRACTS, DATASET, contract_of_file
 from memfin.errors import UsageError
 from memfin.validation.files import RULES, validate_artefact
-from memfin.validation.findings import Finding
+from memfin.validation.findings import Finding, file_text
 from memfin.validation.rules import (
     ConfigRules,
     DialogTraceRules,
@@ -75,7 +75,7 @@ def _across(root: Path, rules_of: dict[Path, RunRules]) -> Iterator[Finding]:
         for name in _OF_EVERY_RUN:
             if name not in named:
                 message = f"the run has ended, but {CONTRACTS[name].file_name} is missing"
-                yield Finding(file=str(manifest_path), line=1, path="$.ended_at", message=message)
+                yield Finding(file=file_text(manifest_path), line=1, path="$.ended_at", message=message)
     trace_rules = named.get("dialog-trace", (root, None))[1]
     counted = trace_rules.counters() if isinstance(trace_rules, DialogTraceRules) else None
     if manifest is not None and ended and counted is not None:
@@ -90,7 +90,7 @@ def _across(root: Path, rules_of: dict[Path, RunRules]) -> Iterator[Finding]:
     stated = config.fingerprint if isinstance(config, ConfigRules) else None
     if stated is not None and summary.config_fingerprint not in (None, stated):
         yield Finding(
-            file=str(summary_path),
+            file=file_text(summary_path),
             line=1,
             path="$.config_fingerprint",
             message="differs from that of config.json",
@@ -106,7 +106,7 @@ def _one_run(rules_of: dict[Path, RunRules]) -> Iterator[Finding]:
             first = (path, rules.run_id)
         elif rules.run_id != first[1]:
             message = f"{rules.run_id!r} differs from {first[1]!r}, the run of {first[0].name}"
-            yield Finding(file=str(path), line=1, path="$.run_id", message=message)
+            yield Finding(file=file_text(path), line=1, path="$.run_id", message=message)
 
 
 def _counters(path: Path, stated: Counters, counted: Counters) -> Iterator[Finding]:
@@ -117,4 +117,4 @@ def _counters(path: Path, stated: Counters, counted: Counters) -> Iterator[Findi
             continue
         if here != there:
             message = f"{here}, but dialog_trace.jsonl amounts to {there}"
-            yield Finding(file=str(path), line=1, path=f"$.counters.{name}", message=message)
+            yield Finding(file=file_text(path), line=1, path=f"$.counters.{name}", message=message)

@@ -84,7 +84,7 @@ def _walk_union(value: object, node: mi.UnionType, steps: Steps) -> Iterator[Vio
     if len(named) == 1:
         yield from _walk(value, named[0], steps)
     else:
-        yield Violation(steps, f"expected {' or '.join(map(_name, named))}, got {told(value)}")
+        yield Violation(steps, f"expected {' or '.join(dict.fromkeys(map(_name, named)))}, got {told(value)}")
 
 
 def _walk_struct(value: dict[str, Any], node: mi.StructType, steps: Steps) -> Iterator[Violation]:
