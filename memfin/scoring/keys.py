@@ -38,13 +38,15 @@ _FIELD_NAMES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 _PHRASE_END: Final = re.compile(r"[。，；！？、,;!?|\n\r]")
 _ENTRY_END: Final = re.compile(r"[。；;|\n\r]")
-_ENTRY_LABEL: Final = re.compile(r"[^:：=。；;|\n\r]{0,12}[:：=]")
 _ENTRY_SEPARATOR: Final = re.compile(r"[、,，/\s\[\]{}\"'“”()（）]+")
 _NEXT_LABEL: Final = re.compile(r"[:：=]")
 # Between a field's name and its value there is room for 需求比较 or `_need": "`, not for a clause.
 _REACH_AFTER: Final = 10
 _REACH_BEFORE: Final = 4
+_LABEL_REACH: Final = 12
 _ENTRY_LENGTH: Final = 200
+_ENTRY_REACH: Final = _LABEL_REACH + 1 + _ENTRY_LENGTH
+_ENTRY_LABEL: Final = re.compile(rf"[^:：=。；;|\n\r]{{0,{_LABEL_REACH}}}[:：=]")
 
 
 class _Facts(NamedTuple):
@@ -219,11 +221,11 @@ def _entry_holds(text: str, after_name: int, target: str) -> bool:
 
 def _beside(text: str, start: int, end: int, target: str) -> bool:
     """Say whether the target stands right before or behind the name at ``[start, end)``, in one phrase."""
-    behind = _PHRASE_END.split(text[end : end + _REACH_AFTER + len(target)], maxsplit=1)[0]
-    if target in behind:
+    behind = end + _REACH_AFTER + len(target)
+    if text.find(target, end, behind) >= 0 and target in _PHRASE_END.split(text[end:behind], maxsplit=1)[0]:
         return True
-    before = _PHRASE_END.split(text[max(0, start - _REACH_BEFORE - len(target)) : start])[-1]
-    return target in before
+    before = max(0, start - _REACH_BEFORE - len(target))
+    return text.find(target, before, start) >= 0 and target in _PHRASE_END.split(text[before:start])[-1]
 
 
 def guarded_hit(target: str, field: str, sources: MemorySources) -> bool:
@@ -235,19 +237,29 @@ def guarded_hit(target: str, field: str, sources: MemorySources) -> bool:
     """
     if len(target) > GUARDED_LENGTH:
         return any(target in text for text in sources.texts())
-    labelled_only = field == _HISTORY_FIELD
-    for text in sources.texts():
-        if target not in text:
+    return any(
+        target in text and any(_named_in(text, name, target, field) for name in _FIELD_NAMES[field])
+        for text in sources.texts()
+    )
+
+
+def _named_in(text: str, name: str, target: str, field: str) -> bool:
+    """Say whether any occurrence of the name stands beside the target or labels it."""
+    start = text.find(name)
+    while start >= 0:
+        end = start + len(name)
+        nearest = text.find(target, max(0, start - _REACH_BEFORE - len(target)))
+        if nearest < 0:
+            return False
+        if nearest > end + _ENTRY_REACH:
+            # Both may be frequent in a long context, but seldom close: skip the names in between.
+            start = text.find(name, nearest - _ENTRY_REACH - len(name))
             continue
-        for name in _FIELD_NAMES[field]:
-            start = text.find(name)
-            while start >= 0:
-                end = start + len(name)
-                if _entry_holds(text, end, target) or (
-                    not labelled_only and _beside(text, start, end, target)
-                ):
-                    return True
-                start = text.find(name, end)
+        if _entry_holds(text, end, target):
+            return True
+        if field != _HISTORY_FIELD and _beside(text, start, end, target):
+            return True
+        start = text.find(name, end)
     return False
 
 
