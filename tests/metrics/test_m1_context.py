@@ -196,6 +196,13 @@ def test_a_bad_row_is_counted_and_changes_nothing_else(bad: Any) -> None:
     assert (result.micro, result.by_dialog) == (without.micro, without.by_dialog)
 
 
+@pytest.mark.parametrize("bad", BAD)
+def test_nothing_but_bad_rows_gives_zero(bad: Any) -> None:
+    result = compute_m1_context_continuity([bad])
+    assert set(result.micro.values()) == {0.0}
+    assert (result.counts["eligible_count"], result.counts["bad_rows"]) == (0, 1)
+
+
 def test_plain_rows_count_like_structs() -> None:
     rows = [row("a", (1, 0), key_hit_sources=[["short_term"], []]), row("b", (1,))]
     plain = [msgspec.to_builtins(each) for each in rows]

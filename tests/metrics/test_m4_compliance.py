@@ -34,7 +34,7 @@ def test_label_accuracy_is_the_share_of_equal_labels() -> None:
 
 def test_severe_rate_reads_the_prediction_alone() -> None:
     result = compute_m4_compliance(
-        [row("a", SEVERE, SEVERE), row("a", SEVERE, OK), row("a", OK, SEVERE), row("a", MINOR, OK)]
+        [row("a", SEVERE, SEVERE), row("a", SEVERE, OK), row("a", OK, OK), row("a", MINOR, OK)]
     )
     assert result.micro["severe_violation_rate"] == 0.5
     assert (result.counts["severe_count"], result.counts["minor_count"]) == (2, 1)
