@@ -1,0 +1,95 @@
+"""A client's words in clauses, each with what stops it from being a statement about the client.
+
+The agent reads with rules of its own and not with those of MemFin's scoring, which judge it.
+"""
+
+from typing import Final, NamedTuple
+
+from memfin.agents.builtin.rules import Language, ProfileRules
+
+# One for one, so that offsets into the reading form are offsets into what was said.
+_READING_FORM: Final = str.maketrans(
+    {chr(code): chr(code - 0xFEE0) for code in (*range(0xFF10, 0xFF1A), *range(0xFF21, 0xFF3B), *range(0xFF41, 0xFF5B))}
+    | {"％": "%", "＜": "<", "＞": ">", "＋": "+", "’": "'", "‘": "'", "\u3000": " ", "\u00a0": " ", "＄": "$"}
+)
+_SHORT: Final = 12
+
+
+class Clause(NamedTuple):
+    """A stretch of the client's words in reading form (half-width, straight quotes, same length)."""
+
+    text: str
+    sentence: int
+    question: bool
+    hypothetical: bool
+    hearsay: bool
+    personal: bool
+
+    @property
+    def stated(self) -> bool:
+        """Whether the client states it, neither asking nor supposing nor reporting somebody else."""
+        return not (self.question or self.hypothetical or self.hearsay)
+
+
+def detect_language(text: str, default: Language) -> Language:
+    """Return the language a text is in; one that does not show it has the default.
+
+    A few Latin words in a Chinese sentence are terms, and a single one on its own shows nothing.
+    """
+    han = sum("\u4e00" <= char <= "\u9fff" for char in text)
+    if han:
+        latin = sum(char.isascii() and char.isalpha() for char in text)
+        return "en" if latin > 8 * han else "zh"
+    words = sum(word.isascii() and word.strip(".,!?'\"").isalpha() for word in text.split())
+    return "en" if words >= 3 else default  # noqa: PLR2004 - fewer may be a ticker and its exchange
+
+
+def read_clauses(text: str, rules: ProfileRules) -> list[Clause]:
+    """Return the clauses of a text in order."""
+    reading = rules.reading
+    form = text.translate(_READING_FORM)
+    clauses: list[Clause] = []
+    start, number = 0, 0
+    while start < len(form):
+        end = reading["sentence_end"].search(form, start)
+        stop, after = (end.start(), end.end()) if end else (len(form), len(form))
+        if sentence := form[start:stop].strip():
+            asks = end is not None and reading["question_end"].search(end[0]) is not None
+            clauses.extend(_clauses_of(sentence, number, asks=asks, rules=rules))
+            number += 1
+        start = after
+    return clauses
+
+
+def _clauses_of(sentence: str, number: int, *, asks: bool, rules: ProfileRules) -> list[Clause]:
+    reading = rules.reading
+    parts = [part.strip() for part in reading["clause_end"].split(sentence)]
+    parts = [part for part in parts if part]
+    personal = reading["first_person"].search(sentence) is not None
+    clauses = []
+    supposing = False
+    for at, part in enumerate(parts):
+        last = at == len(parts) - 1
+        # A condition governs what follows it in its sentence: "if I were bold, I would buy stocks".
+        supposing = supposing or reading["hypothetical"].search(part) is not None
+        clauses.append(
+            Clause(
+                text=part,
+                sentence=number,
+                question=(asks and last) or reading["question"].search(part) is not None,
+                hypothetical=supposing,
+                hearsay=reading["hearsay"].search(part) is not None,
+                personal=personal or len(part) < _SHORT,
+            )
+        )
+    return clauses
+
+
+def about_others(clause: Clause, at: int, rules: ProfileRules) -> bool:
+    """Return whether somebody else than the client is the subject of what stands at an offset."""
+    last_other = None
+    for last_other in rules.reading["others"].finditer(clause.text, 0, at):
+        pass
+    if last_other is None:
+        return False
+    return rules.reading["first_person"].search(clause.text, last_other.end(), at) is None
