@@ -120,21 +120,7 @@ SOURCES: Final = (
 )
 """The memory sources of M1, with the stem of their hit counts in the summary."""
 
-LOWER_IS_BETTER: Final = frozenset(
-    {"contradiction_rate", "severe_violation_rate", "forbidden_hit_rate"},
-)
-
 SCORES: Final = frozenset({"judge_score_mean"})
-
-
-def value_label(key: str) -> str:
-    """Return a readable label for any value of a summary, known or not."""
-    for metric in METRICS:
-        for value in metric.values:
-            if value.key == key:
-                return value.label
-    words = key.replace("_", " ")
-    return words[:1].upper() + words[1:]
 
 
 def format_value(key: str, value: float) -> str:

@@ -36,7 +36,6 @@ def environment(escape: Callable[[str], str] | None = None) -> "Environment":
         "notes": glossary.NOTES,
         "value": glossary.format_value,
         "interval": glossary.format_interval,
-        "label": glossary.value_label,
     }
     engine.filters |= {"duration": duration, "milliseconds": milliseconds}
     return engine

@@ -1,0 +1,287 @@
+import json
+from pathlib import Path
+
+import pytest
+from report_run_factory import CONFIG_FINGERPRINT, metric, row, summary, trace, turn, write_run
+
+from memfin.contracts import Finding, ResolvedKey
+from memfin.errors import UsageError
+from memfin.report import load_report
+from memfin.report.dialogs import LatencySketch, script_language
+from memfin.report.load import summary_model
+from memfin.report.model import GroupTable
+
+RECORDED = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "recorded" / "20260219_101855"
+
+
+def group(tables: tuple[GroupTable, ...], title: str) -> dict[str, dict[str, float | None]]:
+    table = next(found for found in tables if found.title == title)
+    return {each.label: each.values for each in table.rows}
+
+
+def test_metrics_by_group_come_from_the_rows_of_the_group(tmp_path: Path) -> None:
+    traces = [
+        trace("a", [turn(1), turn(2)], scenario_type="s1", difficulty="hard"),
+        trace("b", [turn(1)], scenario_type="s2", difficulty="easy"),
+    ]
+    rows = [
+        row("a", 1, key_hit_flags=[1]),
+        row("a", 2, key_hit_flags=[0], key_hit_sources=[[]], pred_compliance_label="severe_violation"),
+        row("b", 1, eligible_m5=False, judge_score_1_5=None),
+    ]
+    model = load_report(write_run(tmp_path, traces, rows))
+    scenarios = group(model.groups, "By scenario")
+    assert scenarios["s1"]["key_coverage"] == 0.5
+    assert scenarios["s1"]["severe_violation_rate"] == 0.5
+    assert scenarios["s2"]["key_coverage"] == 1.0
+    assert scenarios["s2"]["rubric_hit_rate"] is None
+    assert scenarios["s1"]["profile_score"] == 0.4
+    assert [each.label for each in next(t for t in model.groups if t.title == "By difficulty").rows] == [
+        "easy",
+        "hard",
+    ]
+
+
+def test_a_property_that_all_dialogues_share_makes_no_table(tmp_path: Path) -> None:
+    model = load_report(
+        write_run(tmp_path, [trace("a", [turn()]), trace("b", [turn()])], [row("a"), row("b")])
+    )
+    assert model.groups == ()
+
+
+def test_the_language_is_told_by_script_and_said_to_be(tmp_path: Path) -> None:
+    traces = [
+        trace("a", [turn(user="基金定投适合我吗")]),
+        trace("b", [turn(user="Is a bond fund right for me?")]),
+    ]
+    model = load_report(write_run(tmp_path, traces, [row("a"), row("b")]))
+    (table,) = model.groups
+    assert [each.label for each in table.rows] == ["en", "zh"]
+    assert "script" in table.note
+
+
+def test_script_language_reads_mixed_text_by_its_weight() -> None:
+    assert script_language("我想买ETF和REITs，风险大吗？") == "zh"
+    assert script_language("Should I buy 茅台 now or wait for a while?") == "en"
+    assert script_language("123 !") is None
+
+
+def test_a_skipped_line_with_a_taken_id_does_not_replace_the_dialogue(tmp_path: Path) -> None:
+    skipped = trace("a", dialog_status="skipped", valid_dialog=False, skip_reason="duplicate_dialog_id")
+    rows = [row("a", key_hit_flags=[0], key_hit_sources=[[]])]
+    model = load_report(write_run(tmp_path, [skipped, trace("a", [turn(user="真的")]), skipped], rows))
+    assert model.skips == (("duplicate_dialog_id", 2),)
+    assert model.worst[0].cases[0][0].user_text == "真的"
+
+
+def test_a_worst_turn_shows_keys_sources_findings_and_labels(tmp_path: Path) -> None:
+    reply = "我们承诺绝对保本，请放心。"
+    shown = row(
+        "a",
+        2,
+        resolved_keys=[
+            ResolvedKey(key="history_turn_index:99", resolvable=False),
+            ResolvedKey(key="profile_gt.risk_level_gt", resolvable=True, target_text="稳健"),
+            ResolvedKey(key="profile_gt.horizon_gt", resolvable=True, target_text="2年以上"),
+        ],
+        key_hit_flags=[1, 0],
+        key_hit_sources=[["short_term", "profile"], []],
+        key_recoverability=["recoverable", "unrevealed"],
+        pred_compliance_label="severe_violation",
+        forbidden_hits=["保本保收益"],
+        findings=[Finding(field="forbidden", value="保本保收益", rule="promise.principal", start=4, end=8)],
+    )
+    model = load_report(write_run(tmp_path, [trace("a", [turn(1), turn(2, "保本吗", reply)])], [shown]))
+    severe, keys = model.worst
+    case = severe.cases[0][0]
+    assert keys.cases[0][0] is case
+    assert [(key.hit, key.sources, key.note) for key in case.keys] == [
+        (None, (), "not resolvable"),
+        (True, ("short_term", "profile"), ""),
+        (False, (), "not told before this turn"),
+    ]
+    assert [piece.text for piece in case.reply if piece.marked] == ["绝对保本"]
+    assert (case.findings[0].span, case.findings[0].rule) == ("绝对保本", "promise.principal")
+    assert case.forbidden == ("保本保收益",)
+    assert "12 characters of short-term window" not in case.recall
+    assert "8 characters of short-term window" in case.recall
+
+
+def test_a_row_without_its_turn_in_the_trace_is_shown_without_words(tmp_path: Path) -> None:
+    rows = [row("a", 9, key_hit_flags=[0]), row("stranger", 1, key_hit_flags=[0])]
+    model = load_report(write_run(tmp_path, [trace("a", [turn(1)])], rows))
+    assert model.worst[0].cases[0][0].user_text == "(the trace lacks this turn)"
+    assert any(caution.title == "Files do not belong together" for caution in model.cautions)
+
+
+def test_failures_of_dialogues_turns_and_judges_are_grouped(tmp_path: Path) -> None:
+    broken = turn(1, reply=None, turn_status="timeout", error="no answer within 120 s")
+    traces = [
+        trace("a", [broken, turn(2)], dialog_status="partial"),
+        trace("b", [broken], dialog_status="failed", dialog_error="factory raised ValueError: no key"),
+    ]
+    model = load_report(write_run(tmp_path, traces, [row("a", 2, judge_error="HTTP 503")]))
+    assert {(found.kind, found.count) for found in model.failures} == {
+        ("turn timeout", 2),
+        ("dialogue", 1),
+        ("judge", 1),
+    }
+
+
+def test_statistics_and_configuration_are_taken_when_they_are_there(tmp_path: Path) -> None:
+    model = load_report(write_run(tmp_path, [trace("a", [turn()])], [row("a")], extras=True))
+    assert model.timing is not None
+    assert model.timing.wall_seconds == 75.0
+    assert model.timing.turn_retries == 3
+    assert ("agent", "echo") in model.settings
+    assert model.fingerprint == CONFIG_FINGERPRINT
+    assert model.history_mode == "forced"
+    assert model.judge == "heuristic"
+
+
+def test_without_statistics_times_come_from_trace_and_manifest(tmp_path: Path) -> None:
+    failed = turn(3, reply=None, turn_status="error", error="x", latency_ms=99999.0)
+    model = load_report(write_run(tmp_path, [trace("a", [turn(1), turn(2), failed])], [row("a")]))
+    assert model.timing is not None
+    assert model.timing.wall_seconds == 3723.0
+    assert model.timing.latency is not None
+    assert model.timing.latency.count == 2
+    assert model.timing.latency.p50 == pytest.approx(100, rel=0.011)
+    assert model.timing.latency.max == 200.0
+
+
+def test_latency_quantiles_stay_within_one_per_cent() -> None:
+    sketch = LatencySketch()
+    for value in range(1, 10_001):
+        sketch.add(float(value))
+    stats = sketch.stats()
+    assert stats is not None
+    assert stats.mean == 5000.5
+    assert stats.p50 == pytest.approx(5000, rel=0.0101)
+    assert stats.p90 == pytest.approx(9000, rel=0.0101)
+    assert stats.p99 == pytest.approx(9900, rel=0.0101)
+    sketch.add(0.0)
+    assert LatencySketch().stats() is None
+
+
+def test_the_weakest_dialogues_are_listed_when_there_are_many(tmp_path: Path) -> None:
+    ids = [f"d{number:02d}" for number in range(40)]
+    values = {dialog_id: {"key_coverage": number / 40} for number, dialog_id in enumerate(ids)}
+    result = summary()
+    result.metrics.clear()
+    result.metrics["m1_context_continuity"] = metric(
+        "m1_context_continuity", {"key_coverage": 0.5}, by_dialog=values
+    )
+    traces = [trace(dialog_id, [turn()]) for dialog_id in reversed(ids)]
+    model = load_report(write_run(tmp_path, traces, [], result))
+    assert [found.dialog_id for found in model.dialogs] == ids[:25]
+    assert model.dialogs_omitted == 15
+    histogram = model.metrics[0].histogram
+    assert histogram is not None
+    assert histogram.counts == (4,) * 10
+
+
+def test_the_older_drafts_names_are_read(tmp_path: Path) -> None:
+    run_dir = write_run(
+        tmp_path, [trace("a", [turn()])], [row("a", pred_compliance_label="severe_violation")]
+    )
+    for name, old, new in (
+        ("turn_eval.jsonl", "severe_violation", "severe"),
+        ("dialog_trace.jsonl", '"turn_status"', '"status"'),
+    ):
+        path = run_dir / name
+        text = path.read_text("utf-8")
+        assert old in text
+        path.write_text(text.replace(old, new), "utf-8")
+    model = load_report(run_dir)
+    assert model.worst[0].title == "Severe violations"
+    assert model.failures == ()
+
+
+@pytest.mark.parametrize(
+    "missing", ["run_manifest.json", "metrics_summary.json", "turn_eval.jsonl", "dialog_trace.jsonl"]
+)
+def test_a_missing_file_is_named(tmp_path: Path, missing: str) -> None:
+    run_dir = write_run(tmp_path)
+    (run_dir / missing).unlink()
+    with pytest.raises(UsageError, match=missing.replace(".", r"\.")) as caught:
+        load_report(run_dir)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_unfinished_run_is_told_from_a_broken_one(tmp_path: Path) -> None:
+    (write_run(tmp_path) / "metrics_summary.json").unlink()
+    with pytest.raises(UsageError, match="did not finish; use: memfin resume"):
+        load_report(tmp_path)
+
+
+def test_directories_that_are_no_runs_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="not a run directory"):
+        load_report(tmp_path)
+    with pytest.raises(UsageError, match="no such directory"):
+        load_report(tmp_path / "absent")
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError, match="not a directory"):
+        load_report(tmp_path / "file")
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("run_manifest.json", b"{"),
+        ("run_manifest.json", b"[1]"),
+        ("metrics_summary.json", b"\xff\xfe"),
+        ("metrics_summary.json", b'{"run_id": "r", "trace_version": "v2"}'),
+        ("turn_eval.jsonl", b'{"dialog_id": 1}\n'),
+        ("turn_eval.jsonl", b"not json\n"),
+        ("dialog_trace.jsonl", b'{"dialog_id": "a"}\n'),
+        ("dialog_trace.jsonl", b"[" * 5000 + b"\n"),
+        ("run_stats.json", b"{}"),
+        ("config.json", b"null"),
+    ],
+)
+def test_an_unusable_file_is_one_line_that_names_it(tmp_path: Path, name: str, content: bytes) -> None:
+    run_dir = write_run(tmp_path, [trace("a", [turn()])], [row("a")], extras=True)
+    (run_dir / name).write_bytes(content)
+    with pytest.raises(UsageError) as caught:
+        load_report(run_dir)
+    message = str(caught.value)
+    assert message.startswith(str(run_dir / name))
+    assert f"memfin validate {run_dir / name}" in message
+    assert "\n" not in message
+
+
+def test_a_malformed_by_dialog_table_is_named(tmp_path: Path) -> None:
+    run_dir = write_run(tmp_path)
+    path = run_dir / "metrics_summary.json"
+    document = json.loads(path.read_text("utf-8"))
+    document["metrics"]["m3_risk_coverage"]["by_dialog"] = {"a": {"risk_coverage": "high"}}
+    path.write_text(json.dumps(document), "utf-8")
+    with pytest.raises(UsageError, match=r"m3_risk_coverage\.by_dialog.*risk_coverage"):
+        load_report(run_dir)
+
+
+def test_the_number_of_a_bad_line_is_told(tmp_path: Path) -> None:
+    run_dir = write_run(tmp_path, [], [row("a"), row("b")])
+    with (run_dir / "turn_eval.jsonl").open("ab") as file:
+        file.write(b"\n{}\n")
+    with pytest.raises(UsageError, match=r"turn_eval\.jsonl:4: "):
+        load_report(run_dir)
+
+
+def test_a_summary_alone_makes_a_model() -> None:
+    model = summary_model(summary())
+    assert [view.text.code for view in model.metrics] == ["M1", "M2", "M3", "M4", "M5"]
+    assert model.metrics[0].histogram is not None
+    assert model.metrics[0].histogram.dialogs == 2
+
+
+@pytest.mark.skipif(not RECORDED.is_dir(), reason="the recorded run is not beside the checkout")
+def test_the_recorded_run_loads() -> None:
+    model = load_report(RECORDED)
+    assert model.run_id == "20260219_101855"
+    assert {found.title: found.total for found in model.worst}["Severe violations"] == 10
+    assert any("all 37 reference labels" in caution.detail for caution in model.cautions)
+    assert len(model.dialogs) == 2
+    assert model.timing is not None
+    assert model.timing.wall_seconds == pytest.approx(2997.87, abs=0.01)
