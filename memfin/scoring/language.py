@@ -34,10 +34,13 @@ _RARE: Final = re.compile(
     "[" + "".join(re.escape(chr(code)) for code in _HALF_WIDTH if chr(code) not in "，：；！？（）") + "]"
 )
 _CJK: Final = "\u3400-\u4dbf\u4e00-\u9fff"
-_MARKS: Final = re.compile(rf"(?:\*\*+|__+|`+)(?: +(?=[{_CJK}]))?| (?<=[{_CJK}。、] ) *| +(?=[{_CJK}])")
-
-_SENTENCE_END: Final = re.compile(r"[。!?;\n…]+|\.(?=\s|$)")
-_CLAUSE_END: Final = re.compile(r"[,:|](?![0-9])|(?<![0-9])[,:|]")
+# These three begin with a plain character set on purpose: the engine then skips to the next member.
+_MARKS: Final = re.compile(
+    rf"[*_` ](?:(?:(?<=\*)\*+|(?<=_)_+|(?<=`)`*)(?: +(?=[{_CJK}]))?"
+    rf"|(?<= )(?:(?<=[{_CJK}。、] ) *| *(?=[{_CJK}])))"
+)
+_SENTENCE_END: Final = re.compile(r"[.。!?;\n…](?:(?<!\.)[。!?;\n…]*|(?=\s|$))")
+_CLAUSE_END: Final = re.compile(r"[,:|](?:(?![0-9])|(?<![0-9].))")
 _HEADING: Final = re.compile(r" *#+")
 _ITEM: Final = re.compile(
     r" *(?:[-*•·●▪➤→✅❌⚠>]|\(?[0-9]{1,2}[.)、]|[(]?[一二三四五六七八九十]{1,2}[)、]|[①-⑳])"
@@ -51,7 +54,8 @@ _QUOTE: Final = re.compile(
 _NOT_A_NEGATION: Final = (
     "不得不|不能不|不会不|不可不|不无|无不|无非|莫不|未尝不|未必不|不是不|并非不|并非没有|不是没有|不能说没有|不能说不|"
     "不仅|不但|不只|不单|不光|不妨|不断|不同|不错|不少|不久|不过|不论|不管|不止|不如|不一|不等|不足|不良|不动产|不时|"
-    "不利|不佳|不确定|不稳|不可抗|无论|无疑|无风险|无限|无忧|未来|未必|没准|没错|没问题|没关系|非常|非银|非农|非标|除非|是非|毫无疑问|"
+    "(?:并?不能|无法|难以|不可|没法|不会)(?:完全|彻底|根本)?(?:消除|避免|排除|杜绝|规避|免于|忽视|忽略|摆脱|抵御)|"
+    "不容忽视|不排除|不利|不佳|不确定|不稳|不可抗|无论|无疑|无风险|无限|无忧|未来|未必|没准|没错|没问题|没关系|非常|非银|非农|非标|除非|是非|毫无疑问|"
     "要不|不见得|差不多|了不起|对不起|莫过于|别人|别的|级别|类别|分别|个别|特别|区别|性别|"
     r"not only|no doubt|nothing but|no\. ?[0-9]|not just|none other"
 )
@@ -70,9 +74,9 @@ _NEGATED_AFTER: Final = re.compile(
 )
 _NEGATION_REACH: Final = 14
 
-_QUESTION: Final = re.compile(
-    r"\?|(?:吗|呢)\s*$|(?:是否|能否|可否|要不要|能不能|会不会|是不是|有没有|哪种|哪一?[类个些])"
-)
+_QUESTION: Final = re.compile(r"\?|(?:吗|呢)\W*$")
+_RHETORICAL: Final = re.compile(r"难道|岂不|何必|何乐|怎么能不|why not|what are you waiting")
+_SPEECH_BEGINS: Final = re.compile(r"(?:着|了|过|的|是|道|到|的是|我|您|大家|that)* ?[,:] ?(?![“「『\"'])")
 _CONDITION: Final = re.compile(
     r"如果|若(?!干)|假如|假设|假使|倘若|要是|万一|一旦|即使|即便|哪怕|除非|只要|的话|"
     r"\b(?:if|unless|suppose|assuming|should you|in case)\b"
@@ -86,7 +90,7 @@ _SAID: Final = (
     r"印着|标着|标注|打着|引用|担心|希望|想要|想知道|认为|觉得)"
 )
 _ATTRIBUTION: Final = re.compile(
-    rf"{_SPEAKER}[^,。!?;:\n]{{0,12}}?{_SAID}|所谓|据[^,。]{{1,8}}(?:称|说|报道)|引用|原话|号称|自称|声称|宣称"
+    rf"{_SPEAKER}[^,。!?;:\n不未没]{{0,12}}?{_SAID}|所谓|据[^,。]{{1,8}}(?:称|说|报道)|引用|原话|号称|自称|声称|宣称"
     r"|\b(?:he|she|they|you|salesm[ae]n|seller|broker|friend|advert\w*|brochure|flyer|leaflet|poster|ad|someone|people|"
     r"scammers?)\b[^.!?;]{0,24}?\b(?:say|says|said|claim\w*|promis\w*|ask(?:ed|s)?|mention\w*|wrote|reads?|told|tout\w*|call(?:s|ed)?)\b"
     r"|\b(?:so-called|according to)\b"
@@ -263,9 +267,10 @@ def quoted(analysis: Analysis, start: int, end: int) -> bool:
 
 
 def questioned(analysis: Analysis, start: int, end: int) -> bool:
-    """Say whether ``[start, end)`` is part of a question."""
-    low, high = analysis.sentence_span(start)
-    return _QUESTION.search(analysis.norm, low, max(high, end)) is not None
+    """Say whether the clause of ``[start, end)`` asks; a rhetorical question pushes, it does not ask."""
+    low, high = analysis.clause_span(start, end)
+    norm = analysis.norm
+    return _QUESTION.search(norm, low, high) is not None and _RHETORICAL.search(norm, low, high) is None
 
 
 def conditional(analysis: Analysis, start: int, end: int) -> bool:
@@ -275,14 +280,20 @@ def conditional(analysis: Analysis, start: int, end: int) -> bool:
 
 
 def attributed(analysis: Analysis, start: int, end: int) -> bool:
-    """Say whether the sentence lays ``[start, end)`` in somebody else's mouth.
+    """Say whether ``[start, end)`` is laid in somebody else's mouth.
 
     Somebody else is the user, a third party, a brochure or an advert that says, writes, promises or
-    asks, before the span and in the same sentence.
+    asks. Their words reach to the end of the clause, or of the sentence where the verb opens a speech
+    (他说：…). A quotation ends with its marks; that is for ``quoted`` to see.
     """
     low, _ = analysis.sentence_span(start)
-    match = _ATTRIBUTION.search(analysis.norm, low, end)
-    return match is not None and match.start() < start
+    norm = analysis.norm
+    for match in _ATTRIBUTION.finditer(norm, low, end):
+        if match.start() >= start:
+            break
+        if _CLAUSE_END.search(norm, match.end(), start) is None or _SPEECH_BEGINS.match(norm, match.end()):
+            return True
+    return False
 
 
 def refuted(analysis: Analysis, start: int, end: int) -> bool:

@@ -1,0 +1,200 @@
+"""Lexicons: pattern families kept as data, compiled into one scanner.
+
+A lexicon is a TOML file in ``memfin/data/lexicons``. Its ``[[rule]]`` entries each name the ``value``
+they speak for, the literal ``anchors`` that one Aho-Corasick pass looks for, an optional ``pattern``
+that must hold in the sentence around an anchor, the context guards that silence it, and ``examples``
+and ``counter_examples`` that are its tests. Patterns are regular expressions over normalized text with
+three shorthands: ``<NAME>`` is a word class of ``words.toml``, ``<8>`` any eight or fewer characters of
+the same sentence, ``<=8>`` of the same clause, and ``<w4>`` up to four further English words.
+"""
+
+import hashlib
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from importlib.resources import files
+from typing import Final, NamedTuple, TypeVar
+
+import msgspec
+from ahocorasick_rs import AhoCorasick, Implementation
+
+from memfin.contracts import Finding
+from memfin.errors import UsageError
+from memfin.scoring import language
+from memfin.scoring.language import Analysis
+from memfin.scoring.patterns import compile_pattern, expand
+
+T = TypeVar("T")
+Guard = Callable[[Analysis, int, int], bool]
+
+GUARDS: Final[dict[str, Guard]] = {
+    "negated": language.negated,
+    "quoted": language.quoted,
+    "attributed": language.attributed,
+    "questioned": language.questioned,
+    "conditional": language.conditional,
+    "refuted": language.refuted,
+}
+
+_LEXICONS: Final = files("memfin") / "data" / "lexicons"
+
+
+class RuleEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One ``[[rule]]`` of a lexicon file, as written."""
+
+    id: str
+    value: str
+    anchors: list[str]
+    examples: list[str]
+    counter_examples: list[str]
+    pattern: str | None = None
+    guards: list[str] | None = None
+
+
+class LexiconFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A lexicon file: what its rules speak about, their usual guards, and the rules."""
+
+    field: str
+    guards: list[str]
+    rule: list[RuleEntry]
+
+
+class Rule(NamedTuple):
+    """A compiled entry; ``slot`` numbers its (field, value) pair, ``number`` the rule itself."""
+
+    number: int
+    id: str
+    field: str
+    value: str
+    slot: int
+    search: re.Pattern[str]
+    guards: tuple[Guard, ...]
+
+
+class Match(NamedTuple):
+    """Where a rule fired: half-open offsets into ``Analysis.norm``."""
+
+    rule: Rule
+    start: int
+    end: int
+
+
+def read_table(name: str, form: type[T]) -> T:
+    """Read ``name.toml`` of the lexicon directory into a struct or mapping type.
+
+    Raises:
+        UsageError: The file is missing, no TOML, or not of that form.
+    """
+    try:
+        return msgspec.convert(tomllib.loads(_read(f"{name}.toml").decode()), form)
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+        raise UsageError(f"lexicon {name}.toml: {error}") from error
+
+
+@cache
+def word_classes() -> dict[str, list[str]]:
+    """Return the word classes of ``words.toml``: alternatives of regular expressions by name."""
+    return read_table("words", dict[str, list[str]])
+
+
+@cache
+def load_lexicon(name: str) -> LexiconFile:
+    """Read and check one lexicon of ``memfin/data/lexicons``, such as ``risk_tags``.
+
+    Raises:
+        UsageError: The file is missing, no TOML, not in the form above, or names an unknown guard.
+    """
+    lexicon = read_table(name, LexiconFile)
+    used = set(lexicon.guards).union(*(rule.guards or () for rule in lexicon.rule))
+    if unknown := sorted(used - GUARDS.keys()):
+        raise UsageError(f"lexicon {name}.toml: unknown guard {unknown[0]}; known: {', '.join(GUARDS)}")
+    return lexicon
+
+
+def lexicon_hashes() -> dict[str, str]:
+    """Return the SHA-256 of every lexicon file by name: what the detectors of this run knew."""
+    names = sorted(item.name for item in _LEXICONS.iterdir() if item.name.endswith(".toml"))
+    return {name: hashlib.sha256(_read(name)).hexdigest() for name in names}
+
+
+def _read(name: str) -> bytes:
+    try:
+        return (_LEXICONS / name).read_bytes()
+    except FileNotFoundError:
+        raise UsageError(f"lexicon {name}: not part of this installation") from None
+
+
+class Scanner:
+    """All rules of several lexicons behind one Aho-Corasick automaton."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        """Compile the named lexicons.
+
+        Raises:
+            UsageError: A lexicon is malformed, or a pattern is no regular expression.
+        """
+        slots: dict[tuple[str, str], int] = {}
+        by_anchor: dict[str, list[Rule]] = {}
+        number = 0
+        for name in names:
+            lexicon = load_lexicon(name)
+            for entry in lexicon.rule:
+                slot = slots.setdefault((lexicon.field, entry.value), len(slots))
+                rule = _compile(entry, lexicon, slot, number)
+                number += 1
+                for anchor in entry.anchors:
+                    by_anchor.setdefault(language.normalize(anchor), []).append(rule)
+        self._rules: Final = [tuple(rules) for rules in by_anchor.values()]
+        self._automaton: Final = AhoCorasick(list(by_anchor), implementation=Implementation.ContiguousNFA)
+
+    def scan(self, analysis: Analysis) -> list[Match]:
+        """Return the first unguarded match of every (field, value) pair, in the order of the text."""
+        norm, sentences = analysis.norm, analysis.sentences
+        found: list[Match] = []
+        settled: set[int] = set()
+        tried: set[int] = set()
+        index, (low, high) = 0, sentences[0]
+        for anchor, start, _ in self._automaton.find_matches_as_indexes(norm, overlapping=True):
+            if start >= high:
+                while start >= high:
+                    index += 1
+                    low, high = sentences[index]
+                tried.clear()
+            for rule in self._rules[anchor]:
+                if rule.slot in settled or rule.number in tried:
+                    continue
+                tried.add(rule.number)
+                if (span := _unguarded(rule, analysis, low, high, norm)) is not None:
+                    settled.add(rule.slot)
+                    found.append(Match(rule, *span))
+        return found
+
+
+def _unguarded(rule: Rule, analysis: Analysis, low: int, high: int, norm: str) -> tuple[int, int] | None:
+    match = rule.search.search(norm, low, high)
+    while match is not None:
+        start, end = match.span(1)
+        if not any(guard(analysis, start, end) for guard in rule.guards):
+            return start, end
+        match = rule.search.search(norm, start + 1, high)
+    return None
+
+
+def _compile(entry: RuleEntry, lexicon: LexiconFile, slot: int, number: int) -> Rule:
+    pattern = entry.pattern
+    if pattern is None:
+        pattern = "|".join(re.escape(language.normalize(anchor)) for anchor in entry.anchors)
+    try:
+        search = compile_pattern(expand(pattern, word_classes()))
+    except re.error as error:
+        raise UsageError(f"lexicon rule {entry.id}: {error}") from error
+    names = lexicon.guards if entry.guards is None else entry.guards
+    return Rule(number, entry.id, lexicon.field, entry.value, slot, search, tuple(GUARDS[name] for name in names))
+
+
+def findings(analysis: Analysis, matches: Iterable[Match]) -> Iterator[Finding]:
+    """Turn matches into findings with offsets into the reply as it was written."""
+    for rule, start, end in matches:
+        first, last = analysis.original_span(start, end)
+        yield Finding(field=rule.field, value=rule.value, rule=rule.id, start=first, end=last)
