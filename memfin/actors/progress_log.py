@@ -11,8 +11,11 @@ from memfin.actors.base import Actor
 from memfin.contracts import ProgressEvent
 from memfin.journal import RunDirectory
 
-BATCH: Final = 256
+BATCH: Final = 1024
 """Events written in one go when that many wait."""
+
+LINGER: Final = 0.02
+"""Seconds in which events gather before they are written."""
 
 OnEvent = Callable[[ProgressEvent], None]
 
@@ -37,6 +40,7 @@ class ProgressLog(Actor[ProgressEvent]):
         """Log events until every actor has closed its end."""
         async with self._events:
             async for first in self._events:
+                await anyio.sleep(LINGER)
                 self._count_received()
                 batch = [first]
                 while len(batch) < BATCH:

@@ -193,6 +193,9 @@ def as_reply(value: object) -> AgentReply:
 
 
 async def _finished(task: asyncio.Task[Any], limit: float) -> bool:
+    """Wait for the call, at most ``limit`` seconds; the first step spares quick ones the machinery."""
+    if not task.done():
+        await asyncio.sleep(0)
     if not task.done():
         await asyncio.wait((task,), timeout=max(limit, 0.0))
     return task.done()

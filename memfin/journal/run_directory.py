@@ -10,7 +10,7 @@ from typing import Final, ParamSpec, Self, TypeVar
 import aiofiles
 import aiofiles.os
 import anyio
-from aiofiles.threadpool.binary import AsyncBufferedIOBase
+from aiofiles.threadpool.binary import AsyncFileIO
 
 from memfin.errors import RunFault, UsageError
 
@@ -38,7 +38,7 @@ class RunDirectory:
         self.path = path
         self.progress = progress
         self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="memfin-writer")
-        self._files: dict[str, AsyncBufferedIOBase] = {}
+        self._files: dict[str, AsyncFileIO] = {}
 
     async def __aenter__(self) -> Self:
         """Create the directory and open its row files.
@@ -67,7 +67,7 @@ class RunDirectory:
             (TURN_EVAL, self.path / TURN_EVAL),
             ("progress", self.progress),
         ):
-            self._files[name] = await aiofiles.open(path, "ab", executor=self._writer)
+            self._files[name] = await aiofiles.open(path, "ab", buffering=0, executor=self._writer)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -87,9 +87,13 @@ class RunDirectory:
             RunFault: the file system refused; the run cannot go on.
         """
         if lines:
-            file = self._files[name]
-            await self._finish(file.write, b"\n".join(lines) + b"\n")
-            await self._finish(file.flush)
+            await self._finish(self._append_all, self._files[name], b"\n".join(lines) + b"\n")
+
+    async def _append_all(self, file: AsyncFileIO, data: bytes) -> None:
+        """Write to an unbuffered file until everything is written: one thread visit as a rule."""
+        rest = memoryview(data)
+        while rest:
+            rest = rest[await file.write(rest) :]
 
     async def append_progress(self, lines: Sequence[bytes]) -> None:
         """Append complete lines to the progress log; raises as `append` does."""

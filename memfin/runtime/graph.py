@@ -19,7 +19,7 @@ from memfin.runtime.plan import Plan
 DIALOGS: Final = 4
 """Dialogues that wait between two actors at most, besides those being worked on."""
 
-EVENTS: Final = 512
+EVENTS: Final = 2048
 """Progress events that wait for the log at most."""
 
 
