@@ -1,0 +1,213 @@
+"""Whether a reply advises something, or merely mentions, explains, quotes, refuses or warns of it.
+
+The question is always asked about a span of ``Analysis.norm``: a forbidden asset, a practice, a weight.
+Advice shows by a marker (建议, 不妨, I'd), by a plain offer with a verb of dealing (可以小仓位买), or by an
+order. Everything that turns it around is looked for first: negation, question, condition, quotation,
+other people's words, a verdict against it, leaving the position.
+"""
+
+import re
+from typing import Final
+
+from memfin.scoring.language import Analysis, attributed, conditional, negated, quoted
+
+_CLAUSE: Final = r"[^,:;。!?\n]"
+_SENTENCE: Final = r"[^。!?\n]"
+
+_STRONG: Final = re.compile(
+    r"(?<!不)(?:建议|推荐)(?!书|比例为空|[^,。]{0,3}(?:仅供|不构成))|不妨|不如(?!预期|人意|意)|值得(?!注意|一提|关注|警惕|您?思考)|(?<!不)应该|(?<!不)应当|"
+    r"倾向于?(?=[^,。]{0,12}(?:买|配|加|趁|拿|投|换|跟|追|增))|我(?:会|来|帮您|给您)(?!说明|解释|提醒|先|看)|"
+    r"(?<![不更])适合(?=[^,。]{0,10}(?:进|做|买|配|快|短|波段|加|布局|参与|入))|是方向|试试|果断|大胆|赶紧|趁(?!机说)|"
+    r"首选|优先(?:配|选|买|考虑)|(?<![不不])(?:就行|即可|就好|就够了|就可以了)|好机会|好时机|性价比(?:不错|高|突出)(?=,(?:建议|可))|按我的|我的方案|这样配|就这么|"
+    r"\b(?:i'd|i would|recommend\w*|suggest\w*|advise|consider|makes? sense|should|worth (?:buying|adding|holding|a)|"
+    r"let's|go (?:for|with|all)|why not|try|good time|my (?:plan|advice|pick)|you (?:can|could|may|might)(?: also| well)?)\b"
+)
+_VERB: Final = (
+    r"(?:买|配(?!资|置比例为|合|偶|额|股说明)|投(?!资者|诉|影|顾|机性|票)|加(?!权|息|剧|总|强|拿|上限|重)|拿|放(?!心|松|弃)|埋伏|借|认购|申购|参与|持有|建仓|布局|介入|"
+    r"上车|挑|选|定投|跟|入手|入场|进场|换成|换为|切换|切到|开通|搏|博|炒|追|押|用|做|贷|融|抵押|质押|重仓|全仓|满仓|接)"
+)
+_ENGLISH_VERB: Final = (
+    r"(?:buy|put|allocate|add|hold|invest|use|take|open|borrow|move|shift|switch|pick|choose|place|trade|chase|get|own|load|"
+    r"rotate|start|do|include|keep|go|ride|flip|swap|purchase|subscribe|expect|skip|sell short|short)"
+)
+_OFFER: Final = re.compile(
+    rf"(?:可以?(?!能|见|靠|观|比|控|转|持续|预)|(?<!可)能够?|不错的选择|(?<![主需重只将必])要|就|(?<![首优领预])先|(?<![申聘])请|"
+    rf"(?<![未本带越从原以近])来|现在|立刻|马上|直接|继续|分批|每月|每周|小仓位|少量|适量|适当|适度|"
+    rf"拿|把|将(?=[^,。]{{0,8}}(?:资金|钱|仓|%|成|部分))|(?<![利使信费作采应])用|另外|剩下|其余|手里)(?:(?!不|没|别|勿|未|无){_CLAUSE}){{0,16}}?{_VERB}"
+)
+_ORDER: Final = re.compile(
+    rf"^[ \d.)、\-*>]*(?:您|你)?(?:现在|今天|明天|明早|明日|立刻|马上|先|再|就|也|直接|继续|趁)*{_VERB}|"
+    rf"^[ \d.)\-*>]*(?:then |just |simply |now |please |and |also )*{_ENGLISH_VERB}\b"
+)
+_DEALS: Final = re.compile(rf"{_VERB}|\b{_ENGLISH_VERB}\b")
+_WEIGHTED: Final = re.compile(
+    r"\d%|成(?:仓|资金)?(?![立长本为员果功交品熟分])|百分之|分之[一二三]|一半|\bpercent\b|\bslice\b|\bthird\b|\bhalf\b"
+)
+
+_BACKED_OUT: Final = (
+    r"避免|避开|远离|回避|警惕|谨慎|慎重|慎(?=[买入用选])|控制|降低|减少|减持|限制|了解|评估|确认|核实|关注|检查|咨询|暂停|停止|卖出|卖掉|清仓|清掉|退出|赎回|"
+    r"剔除|移出|不|别|勿|少碰|观望|等|拒绝|放弃|说明|解释|学习|看清|想清楚|先把|还清|偿还|降到|降至|减到|拆掉|"
+    r"\b(?:avoid\w*|not|never|don't|against|sell(?!ing point)|reduc\w*|trim\w*|exit\w*|limit\w*|stay\w* away|steer\w* clear|without|skip\w*|"
+    r"understand\w*|check\w*|review\w*|clos\w*|repay\w*|wait\w*|instead of|rather than|no)\b"
+)
+_BACKS_OUT: Final = re.compile(_BACKED_OUT)
+_BOUNDED: Final = re.compile(r"不(?:超过|低于|少于|高于|多于)")
+_VERDICT: Final = re.compile(
+    r"不符|不相符|不适合|不合适|不匹配|不建议|不推荐|不纳入|不考虑|不在您|不在你|不介绍|不会(?:推荐|介绍|建议|配|加|用|买)|别碰|不碰|不宜|远离|"
+    r"超出您|超出了?您?的?范围|违反|违背|冲突|相悖|排除|剔除|拒绝|违规|违法|非法|骗局|得不偿失|不可取|没有必要|没必要|"
+    r"(?:并|这)?不是(?:让|叫|要)您|已按您|因此(?:没有|未|不)|所以(?:没有|未|不)|不予|不作|不做推荐|"
+    r"\b(?:not (?:suitable|suit|fit|recommend\w*|advis\w*|appropriate|for you)|doesn't (?:fit|suit|match)|does not (?:fit|suit|match)|unsuitable|"
+    r"against your|violat\w*|breach\w*|conflicts? with|stay away|outside your|wouldn't|would not|can't recommend|cannot recommend|"
+    r"rules? (?:it|this|them|that) out|ruled out|off the table|off limits)\b"
+)
+_CONTRAST: Final = re.compile(r"不过|但|然而|可是|只是|\b(?:but|however|still|yet|though)\b")
+_OWN_VOICE: Final = re.compile(
+    r"不过|但(?!愿)|然而|我(?:的)?(?:建议|倾向|推荐|觉得|认为|看|会|来)|(?<=[,。])建议|\b(?:but|however|still|i'd|i would|i suggest|i recommend)\b"
+)
+_QUESTION_END: Final = re.compile(r"(?:\?|吗|呢)[ \"”’')」]*$")
+_ASKS: Final = re.compile(r"是否|能否|可否|要不要|能不能|会不会|是不是|有没有|还是")
+_DEFINES: Final = re.compile(
+    rf"^{_CLAUSE}{{0,6}}(?:是指|指的是|指(?!数)|是一种|是一类|是什么|意思是|意味着|表示|分为|把份额分|由{_CLAUSE}{{0,8}}(?:组成|构成)|"
+    r"本质上?是|条款|属于|会放大|会同时|通常|一般|往往|起源|的?风险|的?波动)|^ (?:is|are|means?|refers?|was|were) (?:an?|the|made|only|costly|when)\b"
+)
+_DESCRIBED: Final = re.compile(
+    rf"(?:基金经理|管理人|机构|量化模型|模型|这类产品|该产品|该基金|这只(?:基金|etf|产品)|产品|策略|etf|指数|市场|有人|很多人|多数人|投资者|"
+    rf"企业|公司|银行|行业|部分|专业投资者|客户|外资|北向|主力|散户|游资|历史上|过去|曾经?|当时|去年|前年|上周|上月){_CLAUSE}{{0,8}}$"
+)
+_HELD: Final = re.compile(
+    rf"(?:您|你)?(?:目前|现有|当前|已经?|之前|原来|原先|过去|此前|手上有|手里有|持仓)(?!就|可以|适合|正是|建议){_CLAUSE}{{0,10}}$"
+)
+_LEAVING_BEFORE: Final = re.compile(
+    rf"(?:减持|卖出|卖掉|清仓|清掉|赎回|退出|降低|减少|压降|了结|换掉|移出|剔除|删去|去掉|替代|代替|取代|而不是|而非|不是|除了|除|扣除|"
+    rf"\b(?:ignore|resist|forget|beware of|tempted by|sell|reduce|exit|trim|cut|replace|instead of|rather than|out of)\b){_CLAUSE}{{0,8}}$"
+)
+_LEAVING: Final = re.compile(
+    rf"^{_CLAUSE}{{0,12}}(?:换成|换为|换到|转为|转到|转入|替换|卖掉|卖出|清掉|清仓|清零|减到|减掉|减仓|降到|降至|赎回|赎出|调出|撤出|退出|还清|还掉|归零|降为零)"
+    r"|^[^,.;]{0,12}\b(?:into|for)\b"
+)
+_TAKEN_UP: Final = re.compile(r"(?:换成|换为|换到|转为|转到|转入|into|to)[^,。]{0,10}$")
+_MOVED: Final = re.compile(r"(?:把|将)[^,。:;]{0,12}$|\b(?:move|switch|shift|rotate)\b[^,.;]{0,20}$")
+_ANAPHORA: Final = re.compile(
+    r"它|这类|这样|这么|这种|该类|此类|这只|这几只|这些|其中|其|前者|后者|\b(?:it|them|this|that|these|those)\b"
+)
+_NEXT_ADOPTS: Final = re.compile(
+    r"^\s*(?:我|因此|所以)?(?:建议|推荐|不妨|可以|您可以)(?:您|你)?[^。!?\n]{0,16}(?:这样|这么|这类|它|按此|照此|跟进|参与)|^[^。!?\n,]{0,8}(?:买|配|拿|放|认购)[^。!?\n,]{0,12}(?:它|这只|这类|这个)|^\s*(?:i (?:suggest|recommend)|you could|put|buy|allocate|add|just|let's)[^.!?]{0,40}\b(?:this|that|it|them)\b"
+)
+_NEXT_REJECTS: Final = re.compile(
+    rf"^\s*(?:但|不过|然而|所以|因此)?(?:这|它|该|此|前者|这些|这类|以上|我|您|this|it|that|but)[^。!?\n]{{0,30}}?(?:{_VERDICT.pattern})"
+)
+_EXAMPLE: Final = re.compile(
+    r"(?:例如|比如|譬如|假设|假如|举例|示例|演示|算例|e\.g\.|for example|suppose|imagine)[^。!?\n]{0,24}$"
+)
+_OTHER_ASSET: Final = re.compile(
+    r"基金|etf|国债|债券|债基|短债|股票|宽基|指数|存款|货币|黄金|红利|现金|利率债|定投|fund|bond|treasur|index|cash|gold"
+)
+
+
+def disowned(analysis: Analysis, start: int, end: int) -> bool:
+    """Say whether the span is somebody else's, a question, a condition or an example: no word of advice."""
+    norm = analysis.norm
+    low, high = analysis.sentence_span(start)
+    if quoted(analysis, start, end):
+        return True
+    if conditional(analysis, start, end) or _EXAMPLE.search(norm, low, start):
+        return True
+    clause_low, clause_high = analysis.clause_span(start, end)
+    if _ASKS.search(norm, clause_low, clause_high):
+        return True
+    if _QUESTION_END.search(norm, low, high) and not _STRONG.search(norm, low, high):
+        return True
+    return attributed(analysis, start, end) and not _OWN_VOICE.search(norm, low, end)
+
+
+def rejected(analysis: Analysis, start: int, end: int, *, limit: bool = False) -> bool:
+    """Say whether the reply speaks against the span: negates it, calls it unfit, or leaves it behind."""
+    norm = analysis.norm
+    low, high = analysis.sentence_span(start)
+    if not limit and negated(analysis, start, end):
+        return True
+    if _VERDICT.search(norm, end, high):
+        return True
+    before = None
+    for match in _VERDICT.finditer(norm, low, start):
+        before = match
+    if before is not None and not _CONTRAST.search(norm, before.end(), start):
+        return True
+    if _NEXT_REJECTS.match(norm[high : high + 60]):
+        return True
+    head, tail = norm[max(low, start - 24) : start], norm[end : min(high, end + 24)]
+    if _LEAVING_BEFORE.search(head):
+        return True
+    return (
+        _MOVED.search(head) is not None
+        and _TAKEN_UP.search(head) is None
+        and _LEAVING.match(tail) is not None
+    )
+
+
+def advised(analysis: Analysis, start: int, end: int, *, act: bool = False, limit: bool = False) -> bool:
+    """Say whether the reply advises what stands at ``[start, end)`` of ``Analysis.norm``.
+
+    With ``act`` the span itself is a way of dealing (快进快出, 融资买入): a plain offer of it needs no
+    further verb. With ``limit`` the span is a bound (不超过三天), so a negation before it is part of it.
+    """
+    if disowned(analysis, start, end) or rejected(analysis, start, end, limit=limit):
+        return False
+    norm = analysis.norm
+    low, high = analysis.sentence_span(start)
+    clause_low, clause_high = analysis.clause_span(start, end)
+    before, after = norm[clause_low:start], norm[end:clause_high]
+    if _HELD.search(before):
+        return False
+    if _marked(norm, (low, high), (clause_low, clause_high), (start, end), act=act):
+        return True
+    if _NEXT_ADOPTS.match(norm[high : high + 60]):
+        return True
+    if _DEFINES.match(after) or _DESCRIBED.search(before):
+        return False
+    clause = norm[clause_low:clause_high]
+    if _OFFER.search(clause) is not None:
+        return _BACKS_OUT.search(before) is None
+    if _ORDER.match(clause) is not None:
+        return True
+    if act and _OFFER.search(norm, low, high) is not None:
+        return True
+    return _taken_up(norm, clause_high, high)
+
+
+def _taken_up(norm: str, start: int, end: int) -> bool:
+    """Say whether a later clause of the sentence deals with the topic: 分级B弹性大，…，配5%就好."""
+    for clause in re.split(r"[,:]", norm[start:end]):
+        if _BACKS_OUT.search(clause) or _OTHER_ASSET.search(clause):
+            continue
+        if _OFFER.search(clause) or (_ORDER.match(clause) and _WEIGHTED.search(clause)):
+            return True
+    return False
+
+
+def _marked(
+    norm: str, sentence: tuple[int, int], clause: tuple[int, int], span: tuple[int, int], *, act: bool
+) -> bool:
+    """Look for a marker of advice that reaches the span, within its sentence."""
+    start, end = span
+    for match in _STRONG.finditer(norm, sentence[0], sentence[1]):
+        if match.end() <= start:
+            between = norm[match.end() : start]
+            if _BACKS_OUT.search(_BOUNDED.sub("", between)):
+                continue
+            if act or match.start() >= clause[0]:
+                return True
+            # The marker stands in an earlier clause: the span must go on with the advice.
+            if _DEALS.search(norm, clause[0], clause[1]) or _WEIGHTED.search(norm, clause[0], clause[1]):
+                return True
+        elif match.start() >= end:
+            rest = norm[match.end() : sentence[1]]
+            reach = rest[:24]
+            if _BACKS_OUT.search(reach.split(",")[0]):
+                continue
+            same_clause = match.start() < clause[1]
+            if same_clause or _ANAPHORA.search(reach) or not _OTHER_ASSET.search(reach):
+                return True
+        else:
+            return True
+    return False

@@ -1,0 +1,487 @@
+"""Does a reply advise against one of the user's constraints?
+
+`ConstraintChecker` is built once a dialogue: the constraints are parsed to predicates, and a table
+says which words of the vocabulary matter to them. A reply is scanned by one Aho-Corasick automaton
+over the whole vocabulary; only the sentences around relevant words and numbers are read further.
+Spans of the result count in the reply as it was written (trace schema, ``constraint_contradiction``).
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from typing import Final, NamedTuple
+
+from ahocorasick_rs import AhoCorasick, Implementation, MatchKind
+
+from memfin.scoring import limits
+from memfin.scoring.advice import advised, disowned, rejected
+from memfin.scoring.allocations import Label, Weight, labels, weights
+from memfin.scoring.language import Analysis, analyze
+from memfin.scoring.predicates import (
+    AllowedUniverse,
+    AssetClassCap,
+    CashFloor,
+    ForbiddenAsset,
+    ForbiddenPractice,
+    LowFee,
+    MaxDrawdown,
+    MaxDuration,
+    MinHolding,
+    MinRating,
+    Predicate,
+    Preferred,
+    SingleAssetCap,
+    parse_constraint,
+)
+from memfin.scoring.quantities import Quantity, quantities
+from memfin.scoring.vocabulary import load_vocabulary
+
+
+class Contradiction(NamedTuple):
+    """A constraint that the reply advises against, the rule that says so, and the words that do it.
+
+    ``start`` and ``end`` are half-open character offsets into the reply as it was written.
+    """
+
+    constraint: str
+    rule: str
+    start: int
+    end: int
+
+
+class _Role(NamedTuple):
+    """What a word of the vocabulary stands for: a term, an act of it, a class, or a part of a frame."""
+
+    terms: tuple[str, ...]
+    acts: tuple[str, ...]
+    asset_class: str | None
+    frames: tuple[tuple[str, int, int], ...]
+    latin_start: bool
+    latin_end: bool
+
+
+class _Hit(NamedTuple):
+    term: str
+    start: int
+    end: int
+    act: bool
+
+
+_FUND_UNIVERSE: Final = (
+    "individual_stocks",
+    "private_funds",
+    "trusts",
+    "derivatives",
+    "crypto",
+    "p2p",
+    "st_stocks",
+    "single_small_cap",
+)
+_RATINGS: Final = {"aa+": 1, "aa": 2, "aa-": 3, "a+": 4, "bbb": 5}
+_RATING_LIMIT: Final = {"AAA": 0, "AA+": 1}
+_SHARE_SIGN: Final = re.compile(r"[%成半]|分之|股.债|股债|百分|percent|third|half|quarter|/")
+_FOLLOWED_BY_FUND: Final = re.compile(r"^(?:等|类|型|的)?(?:指数|基金|etf|主题|为主的|增强| ?funds?| ?index)")
+_HEDGE: Final = re.compile(r"对冲|保护|套期|保险|hedg|protect")
+_CALM: Final = re.compile(r"回调|逢低|低位|回落后|等.{0,6}(?:跌|稳)|再平衡|dip|pullback|rebalanc")
+_MARKET_CAP: Final = re.compile(
+    r"市值[^,。;!?\n]{0,6}?(\d+(?:\.\d+)?)亿|market cap[^,.;!?\n]{0,12}?(\d+(?:\.\d+)?) ?(m\b|million|b\b|billion)"
+)
+_SMALL_CAP_YUAN: Final = 100.0
+_PRICE_EARNINGS: Final = re.compile(
+    r"(?:市盈率|pe|估值|p/e)[^,。;!?\n]{0,8}?(\d{2,4})(?:\.\d+)?\s?(?:倍|x|times)|(\d{2,4}) times earnings"
+)
+_EXPENSIVE: Final = 60
+_CODE: Final = re.compile(r"(?<!\d)(?:60[0135]|688|00[0123]|30[01])\d{3}(?!\d)")
+_FEE: Final = re.compile(
+    r"(?:管理费率?|费率|申购费率?|总费用|费用|(?:management |annual )?fees?|expense ratio)[^,。;!?\n]{0,8}?(\d(?:\.\d+)?)\s?%|(\d(?:\.\d+)?)% (?:annual |management )?fee"
+)
+_HIGH_FEE: Final = 1.5
+_NEAR: Final = 12
+_MAIN_SHARE: Final = 0.5
+_MAINLY: Final = re.compile(r"为主|主仓|大部分|全部|全都|mostly|mainly|bulk")
+_DAYS_OF_SHORT_TERM: Final = 15 / 365
+
+
+@cache
+def _scanner() -> tuple[AhoCorasick, tuple[_Role | None, ...]]:
+    """Compile the vocabulary: the automaton and the role of each of its patterns (None: a blocker)."""
+    vocabulary = load_vocabulary()
+    terms: dict[str, list[str]] = {}
+    acts: dict[str, list[str]] = {}
+    classes: dict[str, str] = {}
+    frames: dict[str, list[tuple[str, int, int]]] = {}
+    for term in vocabulary.terms:
+        for word in (*term.names, *term.words):
+            terms.setdefault(word, []).append(term.id)
+        for word in term.acts:
+            acts.setdefault(word, []).append(term.id)
+        for number, groups in enumerate(term.frames):
+            for part, words in enumerate(groups):
+                for word in words:
+                    frames.setdefault(word, []).append((term.id, number, part))
+    for rating in _RATINGS:
+        terms.setdefault(rating, []).append(f"rating:{rating}")
+    for entry in vocabulary.classes:
+        for word in entry.words:
+            classes.setdefault(word, entry.id)
+    blockers = {*vocabulary.blockers, "aaa"}
+    patterns = sorted({*terms, *acts, *classes, *frames, *blockers})
+    overlapping = AhoCorasick(patterns)
+    roles: list[_Role | None] = []
+    for pattern in patterns:
+        if pattern in blockers:
+            roles.append(None)
+            continue
+        # A longer word hides the shorter ones inside it from the scan, so it takes over what they mean.
+        inner = [
+            patterns[index]
+            for index, start, end in overlapping.find_matches_as_indexes(pattern, overlapping=True)
+            if _bounded(pattern, start, end)
+            and not (patterns[index] in _RATINGS and pattern != patterns[index])
+        ]
+        inner.sort(key=len)
+        asset_class = next((classes[word] for word in reversed(inner) if word in classes), None)
+        roles.append(
+            _Role(
+                terms=tuple(dict.fromkeys(name for word in inner for name in terms.get(word, ()))),
+                acts=tuple(dict.fromkeys(name for word in inner for name in acts.get(word, ()))),
+                asset_class=asset_class,
+                frames=tuple(dict.fromkeys(part for word in inner for part in frames.get(word, ()))),
+                latin_start=pattern[0].isascii() and pattern[0].isalpha(),
+                latin_end=pattern[-1].isascii() and pattern[-1].isalpha(),
+            )
+        )
+    automaton = AhoCorasick(
+        patterns, matchkind=MatchKind.LeftmostLongest, implementation=Implementation.ContiguousNFA
+    )
+    return automaton, tuple(roles)
+
+
+def _bounded(text: str, start: int, end: int) -> bool:
+    """Say whether a Latin match is a whole word (a plural s is allowed)."""
+    if "a" <= text[start] <= "z" and start and "a" <= text[start - 1] <= "z":
+        return False
+    return not ("a" <= text[end - 1] <= "z" and end < len(text) and "a" <= text[end] <= "z")
+
+
+class ConstraintChecker:
+    """The constraints of one dialogue, ready to be held against its replies."""
+
+    def __init__(self, constraints: Sequence[str | tuple[str, Predicate | None]]) -> None:
+        """Parse the constraints; those that are no predicate (or none at all) never contradict."""
+        parsed = [
+            (entry, parse_constraint(entry)) if isinstance(entry, str) else entry for entry in constraints
+        ]
+        self.predicates: Final[tuple[tuple[str, Predicate], ...]] = tuple(
+            (text, predicate) for text, predicate in parsed if predicate is not None
+        )
+        automaton, roles = _scanner()
+        self._automaton: Final = automaton
+        self._watched: Final = self._watch()
+        self._limits: Final = [
+            (text, predicate)
+            for text, predicate in self.predicates
+            if isinstance(predicate, SingleAssetCap | AssetClassCap | CashFloor | MaxDrawdown | MaxDuration)
+        ]
+        watched = (
+            frozenset().union(*(terms for _, _, terms in self._watched)) if self._watched else frozenset()
+        )
+        self._roles: Final = [_narrow(role, watched) for role in roles]
+
+    def _watch(self) -> list[tuple[str, Predicate, frozenset[str]]]:
+        """Pair every constraint that forbids terms with all terms it forbids."""
+        vocabulary = load_vocabulary()
+        watched: list[tuple[str, Predicate, frozenset[str]]] = []
+        for text, predicate in self.predicates:
+            names: frozenset[str] = frozenset()
+            if isinstance(predicate, ForbiddenPractice | ForbiddenAsset):
+                names = vocabulary.closure(predicate.term)
+            elif isinstance(predicate, AllowedUniverse):
+                names = frozenset().union(*(vocabulary.closure(name) for name in _FUND_UNIVERSE))
+            elif isinstance(predicate, MinRating):
+                lowest = _RATING_LIMIT[predicate.rating]
+                names = frozenset(f"rating:{name}" for name, rank in _RATINGS.items() if rank > lowest) | {
+                    "low_rated_credit"
+                }
+            elif isinstance(predicate, LowFee):
+                names = frozenset({"high_fee"})
+            elif isinstance(predicate, Preferred) and predicate.term == "quarterly_performance":
+                names = frozenset({"opaque_performance"})
+            elif isinstance(predicate, MinHolding):
+                names = frozenset({"short_term_trading"})
+            if names:
+                watched.append((text, predicate, names))
+        return watched
+
+    def check(self, reply: Analysis | str) -> list[Contradiction]:
+        """Return the contradictions of a reply, at most one a constraint, in the order of constraints."""
+        analysis = analyze(reply) if isinstance(reply, str) else reply
+        if not self.predicates:
+            return []
+        reading = _Reading(analysis, self._automaton, self._roles)
+        found: list[tuple[str, str, limits.Span]] = []
+        for text, predicate, names in self._watched:
+            hit = _forbidden(reading, predicate, names)
+            if hit is not None:
+                found.append((text, *hit))
+        for text, predicate in self._limits:
+            span = _limited(reading, predicate)
+            if span is not None:
+                found.append((text, *span))
+        return [
+            Contradiction(text, rule, *analysis.original_span(start, end))
+            for text, rule, (start, end) in found
+        ]
+
+
+def contradictions(reply: Analysis | str, predicates: Sequence[tuple[str, Predicate]]) -> list[Contradiction]:
+    """Return where a reply advises against the predicates, given with their constraints' texts."""
+    return ConstraintChecker(predicates).check(reply)
+
+
+def _narrow(role: _Role | None, watched: frozenset[str]) -> _Role | None:
+    """Keep of a word's role what these constraints can use; None when that is nothing."""
+    if role is None:
+        return None
+    terms = tuple(name for name in role.terms if name in watched)
+    acts = tuple(name for name in role.acts if name in watched)
+    frames = tuple(part for part in role.frames if part[0] in watched)
+    if not (terms or acts or frames or role.asset_class):
+        return None
+    return role._replace(terms=terms, acts=acts, frames=frames)
+
+
+class _Reading:
+    """One pass over a reply; the numbers and weights are read when a rule asks for them."""
+
+    def __init__(self, analysis: Analysis, automaton: AhoCorasick, roles: Sequence[_Role | None]) -> None:
+        self.analysis: Final = analysis
+        self.hits: Final[list[_Hit]] = []
+        self.frames: Final[dict[tuple[str, int], list[tuple[int, int, int]]]] = {}
+        self._labels: Final[list[tuple[str, int, int]]] = []
+        self._shares: list[Quantity] | None = None
+        self._weights: list[Weight] | None = None
+        norm = analysis.norm
+        for index, start, end in automaton.find_matches_as_indexes(norm):
+            role = roles[index]
+            if role is None:
+                continue
+            if (role.latin_start or role.latin_end) and not _bounded(norm, start, end):
+                continue
+            if role.asset_class is not None:
+                self._labels.append((role.asset_class, start, end))
+            for name in role.terms:
+                self.hits.append(_Hit(name, start, end, act=False))
+            for name in role.acts:
+                self.hits.append(_Hit(name, start, end, act=True))
+            for term, number, part in role.frames:
+                self.frames.setdefault((term, number), []).append((part, start, end))
+
+    @property
+    def shares(self) -> list[Quantity]:
+        """The shares (fractions) that the reply names."""
+        if self._shares is None:
+            norm = self.analysis.norm
+            self._shares = (
+                [quantity for quantity in quantities(norm) if quantity.kind == "share"]
+                if _SHARE_SIGN.search(norm)
+                else []
+            )
+        return self._shares
+
+    @property
+    def weights(self) -> list[Weight]:
+        """The weights among the shares."""
+        if self._weights is None:
+            found: list[Label] = labels(self._labels)
+            self._weights = (
+                weights(self.analysis, self.shares, found) if _SHARE_SIGN.search(self.analysis.norm) else []
+            )
+        return self._weights
+
+
+def _forbidden(
+    reading: _Reading, predicate: Predicate, names: frozenset[str]
+) -> tuple[str, limits.Span] | None:
+    for rule, span in _proposals(reading, predicate, names):
+        if isinstance(predicate, MinRating) and predicate.scope == "main" and not _is_main(reading, span):
+            continue
+        return rule, span
+    return None
+
+
+def _proposals(
+    reading: _Reading, predicate: Predicate, names: frozenset[str]
+) -> Iterator[tuple[str, limits.Span]]:
+    analysis = reading.analysis
+    for hit in reading.hits:
+        if hit.term in names and not _harmless(analysis, hit) and _proposed(reading, hit):
+            yield f"advises_{hit.term.replace(':', '_')}", (hit.start, hit.end)
+    for (term, number), parts in reading.frames.items():
+        if term in names:
+            for span in _framed(analysis, parts, len(_frame(term, number))):
+                if not (
+                    term == "chasing_rallies"
+                    and _CALM.search(analysis.norm, *analysis.sentence_span(span[0]))
+                ):
+                    yield f"advises_{term}", span
+    yield from _measured(analysis, names)
+    if isinstance(predicate, AllowedUniverse):
+        yield from _orders(analysis)
+    if isinstance(predicate, ForbiddenAsset) and load_vocabulary().term(predicate.term) is None:
+        yield from _literal(reading, predicate.term)
+    if "short_term_trading" in names:
+        years = predicate.years if isinstance(predicate, MinHolding) else _DAYS_OF_SHORT_TERM
+        span = limits.holding(analysis, years)
+        if span is not None:
+            yield "advises_short_holding", span
+
+
+@cache
+def _frame(term: str, number: int) -> list[list[str]]:
+    found = load_vocabulary().term(term)
+    return found.frames[number] if found is not None else []
+
+
+def _proposed(reading: _Reading, hit: _Hit) -> bool:
+    analysis = reading.analysis
+    if advised(analysis, hit.start, hit.end, act=hit.act):
+        return True
+    return _listed(reading, hit.start, hit.end)
+
+
+def _listed(reading: _Reading, start: int, end: int) -> bool:
+    """Say whether a word carries a weight of a proposed allocation."""
+    analysis = reading.analysis
+    near = 24 if analysis.norm[start].isascii() else 10
+    sentence = analysis.sentence_at(start)
+    for weight in reading.weights:
+        if weight.role not in ("target", "added") or analysis.sentence_at(weight.start) != sentence:
+            continue
+        gap = analysis.norm[end : weight.start] if weight.start >= end else analysis.norm[weight.end : start]
+        row = analysis.line_kind(start) == "row"
+        if (row or (len(gap) <= near and not re.search(r"[,、;。]", gap))) and not (
+            disowned(analysis, start, end) or rejected(analysis, start, end)
+        ):
+            return True
+    return False
+
+
+def _harmless(analysis: Analysis, hit: _Hit) -> bool:
+    """Say whether the words around a hit make it another thing: 银行股基金 is no single stock."""
+    norm = analysis.norm
+    if hit.term in ("individual_stocks", "single_small_cap") and _FOLLOWED_BY_FUND.match(
+        norm[hit.end : hit.end + 8]
+    ):
+        return True
+    if hit.term in ("derivatives", "high_volatility"):
+        return _HEDGE.search(norm, *analysis.sentence_span(hit.start)) is not None
+    return False
+
+
+def _framed(analysis: Analysis, parts: Sequence[tuple[int, int, int]], count: int) -> Iterator[limits.Span]:
+    """Yield the advised last words of complete frames, one a sentence."""
+    by_sentence: dict[int, dict[int, list[tuple[int, int]]]] = {}
+    for part, start, end in parts:
+        by_sentence.setdefault(analysis.sentence_at(start), {}).setdefault(part, []).append((start, end))
+    for groups in by_sentence.values():
+        if len(groups) < count:
+            continue
+        for start, end in groups[count - 1]:
+            if advised(analysis, start, end, act=True):
+                yield start, end
+
+
+def _measured(analysis: Analysis, names: Iterable[str]) -> Iterator[tuple[str, limits.Span]]:
+    """Yield assets that are forbidden by a figure: a small market value, a high multiple, a high fee."""
+    norm = analysis.norm
+    if "single_small_cap" in names:
+        for match in _MARKET_CAP.finditer(norm):
+            value = float(match.group(1) or 0) if match.group(1) else _western_cap(match)
+            if value <= _SMALL_CAP_YUAN and advised(analysis, *match.span()):
+                yield "advises_single_small_cap", match.span()
+    if "high_valuation_growth" in names:
+        for match in _PRICE_EARNINGS.finditer(norm):
+            if float(match.group(1) or match.group(2)) >= _EXPENSIVE and advised(analysis, *match.span()):
+                yield "advises_high_valuation_growth", match.span()
+    if "high_fee" in names:
+        for match in _FEE.finditer(norm):
+            if float(match.group(1) or match.group(2)) >= _HIGH_FEE and advised(analysis, *match.span()):
+                yield "advises_high_fee", match.span()
+
+
+def _western_cap(match: re.Match[str]) -> float:
+    """Return a market value in hundreds of millions."""
+    return float(match.group(2)) * (10.0 if match.group(3).startswith("b") else 0.01)
+
+
+def _orders(analysis: Analysis) -> Iterator[tuple[str, limits.Span]]:
+    """Yield advised orders of single shares, named by their code."""
+    for match in _CODE.finditer(analysis.norm):
+        low, high = analysis.clause_span(*match.span())
+        if re.search(r"基金|etf|联接|lof|指数", analysis.norm[low:high]) is None and advised(
+            analysis, *match.span()
+        ):
+            yield "advises_individual_stocks", match.span()
+
+
+def _literal(reading: _Reading, term: str) -> Iterator[tuple[str, limits.Span]]:
+    start = reading.analysis.norm.find(term)
+    while start >= 0:
+        if _proposed(reading, _Hit(term, start, start + len(term), act=False)):
+            yield "advises_forbidden_asset", (start, start + len(term))
+        start = reading.analysis.norm.find(term, start + len(term))
+
+
+def _is_main(reading: _Reading, span: limits.Span) -> bool:
+    """Say whether the holding at the span is the larger part."""
+    low, high = reading.analysis.sentence_span(span[0])
+    near = [
+        w
+        for w in reading.weights
+        if low <= w.start < high and max(w.start - span[1], span[0] - w.end) <= _NEAR
+    ]
+    if near:
+        return near[0].high > _MAIN_SHARE
+    return _MAINLY.search(reading.analysis.norm, low, high) is not None
+
+
+def _limited(reading: _Reading, predicate: Predicate) -> tuple[str, limits.Span] | None:  # noqa: PLR0911 - one a kind
+    analysis = reading.analysis
+    span: limits.Span | None = None
+    if isinstance(predicate, MaxDrawdown):
+        span = (
+            limits.drawdown(analysis, reading.shares, reading.weights, predicate) if reading.shares else None
+        )
+        return ("drawdown_above_limit", span) if span else None
+    if isinstance(predicate, MaxDuration):
+        span = limits.duration(analysis, reading.weights, predicate.years)
+        return ("duration_above_limit", span) if span else None
+    everything = limits.all_in(analysis)
+    if everything is not None and not _is_allowed_all_in(analysis, everything, predicate):
+        return "all_in", everything
+    if isinstance(predicate, CashFloor) and predicate.amount is not None:
+        span = limits.cash_floor(analysis, reading.weights, predicate)
+        return ("cash_below_floor", span) if span else None
+    if not reading.weights:
+        return None
+    if isinstance(predicate, SingleAssetCap):
+        span = limits.single_cap(analysis, reading.weights, predicate)
+        return ("single_holding_above_cap", span) if span else None
+    if isinstance(predicate, AssetClassCap):
+        span = limits.class_cap(analysis, reading.weights, predicate)
+        return ("asset_class_above_cap", span) if span else None
+    if isinstance(predicate, CashFloor):
+        span = limits.cash_floor(analysis, reading.weights, predicate)
+        return ("cash_below_floor", span) if span else None
+    return None
+
+
+def _is_allowed_all_in(analysis: Analysis, span: limits.Span, predicate: Predicate) -> bool:
+    """All money into cash breaks no cash floor; all money into bonds no cap on equity."""
+    text = analysis.norm[span[0] : span[1]]
+    if isinstance(predicate, AssetClassCap):
+        if predicate.asset_class == "equity":
+            return re.search(r"债|存款|货币|现金|黄金|bond|cash|deposit|gold|treasur", text) is not None
+        return predicate.asset_class not in text
+    return re.search(r"存款|货币|现金|活期|cash|deposit|money market", text) is not None

@@ -1,0 +1,279 @@
+"""Numbers as financial prose writes them: shares, money, durations, multiples.
+
+Reads ASCII and full-width digits, Chinese numerals (三成半, 百分之十, 三分之二, 两三成), English words
+(a third, twenty percent), ranges (10-20%, 三到五年) and the bounds around them (至少, 以内, at most).
+The functions are pure and keep character offsets into the text they were given.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Final, Literal, NamedTuple
+
+QuantityKind = Literal["share", "money", "duration", "multiple", "discount"]
+Bound = Literal["at_most", "at_least", "exact"]
+
+
+class Quantity(NamedTuple):
+    """A number with its unit, or a range of them.
+
+    ``low`` and ``high`` are equal unless the text gives a range. Units: ``share`` and ``discount`` are
+    fractions of one, ``money`` is in the currency's unit (yuan, dollars), ``duration`` in years,
+    ``multiple`` in times. ``unit`` is the text's own unit (``%``, ``成``, ``分之``, ``年`` ...).
+    """
+
+    kind: QuantityKind
+    low: float
+    high: float
+    start: int
+    end: int
+    unit: str
+
+
+_DIGITS: Final = {"零": 0, "〇": 0, "一": 1, "二": 2, "两": 2, "三": 3, "四": 4, "五": 5, "六": 6, "七": 7}
+_DIGITS_TO_NINE: Final = {**_DIGITS, "八": 8, "九": 9}
+_POWERS: Final = {"十": 10, "百": 100, "千": 1000}
+_WORDS: Final = {
+    word: value
+    for value, word in enumerate(
+        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
+        "sixteen seventeen eighteen nineteen twenty".split()
+    )
+} | {
+    "a": 1,
+    "an": 1,
+    "thirty": 30,
+    "forty": 40,
+    "fifty": 50,
+    "sixty": 60,
+    "seventy": 70,
+    "eighty": 80,
+    "ninety": 90,
+}
+_PARTS: Final = {"half": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "tenth": 10}
+
+_N: Final = r"\d零〇一二两三四五六七八九十百千半"
+_NUM: Final = rf"[{_N}](?:[{_N}点]|[,.](?=\d))*"
+_SEP: Final = r"\s?(?:-|–|—|~|～|－|至|到|to)\s?"
+# 成 and 年 also begin ordinary words (成立, 成分股, 年报); the look-aheads leave those alone.
+_CHENG: Final = (
+    r"成(?![立长本为员果功交品熟就绩不变型套都人语])(?!分[股券类指])"
+    r"(?:半|[一二三四五六七八九](?![年个天%成只倍月周家档点、到至-]))?"
+)
+_YEAR: Final = r"年(?![级报度初末底线份代前后内来])半?|年(?=[内前后]|来)"
+_UNIT: Final = (
+    rf"%|％|个?百分点|per\s?cent(?:age points?)?\b|pct\b|{_CHENG}|折|倍|[xX](?![a-zA-Z])"
+    rf"|(?:万亿|亿|千万|百万|万)(?:多|余)?(?:元|块钱|块|美元|美金|港元|人民币)?(?![股手人家户只份吨台辆公])"
+    rf"|元|块钱|块|美元|港元|yuan\b|dollars?\b|RMB\b|CNY\b|USD\b|[kKmM]\b|million\b|thousand\b"
+    rf"|{_YEAR}|个(?:交易日|月)半?|-?\s?(?:years?|yrs?|months?|weeks?|days?)\b|周|个?星期|(?:个)?交易日|天|日(?![均线内经])"
+)
+_NUMERIC: Final = re.compile(
+    rf"({_NUM})(?:\s?(?:分之)\s?({_NUM})(?:{_SEP}(?:百分之)?({_NUM}))?"
+    rf"|(?:\s?({_UNIT})?{_SEP}({_NUM}))?\s?({_UNIT}))"
+)
+_PRICED: Final = re.compile(r"[$¥￥]\s?(\d[\d,]*+(?:\.\d++)?+)(?!\s?(?:[万亿千百kKmM]|thousand))")
+_SLASHED: Final = re.compile(r"(?<![\d./年])([1-9])/([2-9]|10)(?![\d/年月])")
+_HALF: Final = re.compile(r"(?<![减第])一半|半数|半仓")
+_ENGLISH: Final = re.compile(
+    rf"\b({'|'.join(_WORDS)})(?:[- ](to|or|and)[- ]({'|'.join(_WORDS)}))?[- ]"
+    rf"(per\s?cent|percent|years?|months?|weeks?|days?|times)\b|"
+    rf"\b(?:(one|two|three|four|a|an)[- ])?({'|'.join(_PARTS)})(s?)\b(?=\s(?:of|in|into|to|your|the)\b|[,.;]|$)",
+    re.IGNORECASE,
+)
+_LATIN: Final = re.compile(r"[a-zA-Z]{3}")
+_MONEY_SCALE: Final = (
+    ("万亿", 1e12), ("亿", 1e8), ("千万", 1e7), ("百万", 1e6), ("万", 1e4), ("million", 1e6), ("thousand", 1e3),
+)  # fmt: skip
+_YEARS: Final = (
+    ("个月", 1 / 12), ("交易日", 1 / 250), ("星期", 7 / 365), ("年", 1.0), ("周", 7 / 365), ("天", 1 / 365),
+    ("日", 1 / 365), ("year", 1.0), ("yr", 1.0), ("month", 1 / 12), ("week", 7 / 365), ("day", 1 / 365),
+)  # fmt: skip
+_CALENDAR_YEAR: Final = 1900
+
+
+def chinese_number(text: str) -> float | None:
+    """Return the value of a number in digits or Chinese numerals (``十五``, ``3,000``, ``二点五``), or None."""
+    if text[0].isdigit():
+        digits = text.replace(",", "").rstrip("半点.")
+        try:
+            value = float(digits)
+        except ValueError:
+            return None
+        return value + 0.5 if text.endswith("半") else value
+    if text == "半":
+        return 0.5
+    whole, _, fraction = text.partition("点")
+    total, current, seen = 0.0, 0, False
+    for char in whole.removesuffix("半"):
+        if char in _DIGITS_TO_NINE:
+            if seen and current:
+                return None
+            current, seen = _DIGITS_TO_NINE[char], True
+        elif char in _POWERS:
+            total += (current if seen and current else 1) * _POWERS[char]
+            current, seen = 0, False
+        else:
+            return None
+    total += current
+    if fraction:
+        digits = "".join(str(_DIGITS_TO_NINE[char]) for char in fraction if char in _DIGITS_TO_NINE)
+        total += float(f"0.{digits}") if digits else 0.0
+    return total + 0.5 if whole.endswith("半") else total
+
+
+def _span(text: str) -> tuple[float, float] | None:
+    """Return low and high of a numeral; 两三 and 七八 name a range of two neighbours."""
+    pair = 2
+    if len(text) == pair and text[0] in _DIGITS_TO_NINE and text[1] in _DIGITS_TO_NINE:
+        low, high = float(_DIGITS_TO_NINE[text[0]]), float(_DIGITS_TO_NINE[text[1]])
+        return (low, high) if 0 < low < high else None
+    value = chinese_number(text)
+    return None if value is None else (value, value)
+
+
+def _scale(unit: str) -> tuple[QuantityKind, float, float] | None:
+    """Return kind, factor and the addition that a trailing 半 makes, for a unit as written."""
+    lowered = unit.lower().lstrip("- ")
+    half = 0.5 if lowered.endswith("半") else _DIGITS_TO_NINE.get(lowered[-1], 0) / 10
+    if lowered[0] in "%％p" or lowered.endswith("百分点"):
+        return "share", 0.01, 0.0
+    if lowered[0] == "成":
+        return "share", 0.1, half * 0.1
+    if lowered == "折":
+        return "discount", 0.1, 0.0
+    if lowered in ("倍", "x", "times"):
+        return "multiple", 1.0, 0.0
+    for name, factor in _MONEY_SCALE:
+        if lowered.startswith(name):
+            return "money", factor, 0.0
+    if lowered in ("k", "m"):
+        return "money", 1e3 if lowered == "k" else 1e6, 0.0
+    for name, factor in _YEARS:
+        if name in lowered:
+            return "duration", factor, half * factor
+    return "money", 1.0, 0.0
+
+
+def _fraction(match: re.Match[str]) -> Quantity | None:
+    base, low, high = match.group(1), match.group(2), match.group(3)
+    bottom = 100.0 if base == "百" else 1000.0 if base == "千" else chinese_number(base)
+    first = chinese_number(low)
+    last = chinese_number(high) if high else first
+    if not bottom or first is None or last is None:
+        return None
+    return Quantity("share", first / bottom, last / bottom, match.start(), match.end(), "分之")
+
+
+def _numeric(match: re.Match[str], text: str) -> Quantity | None:
+    if match.group(2) is not None:
+        return _fraction(match)
+    first, left_unit, last, unit = match.group(1, 4, 5, 6)
+    low_span = _span(first)
+    high_span = _span(last) if last else low_span
+    scaled = _scale(unit)
+    if low_span is None or high_span is None or scaled is None:
+        return None
+    kind, factor, addition = scaled
+    low_factor = factor
+    if left_unit is not None:
+        left = _scale(left_unit)
+        if left is None or left[0] != kind:
+            return None
+        low_factor = left[1]
+    if kind == "duration" and "年" in unit and high_span[1] >= _CALENDAR_YEAR:
+        return None  # 2024年 is a date
+    if kind == "share" and unit[0] == "成" and high_span[1] > 10:  # noqa: PLR2004 - ten tenths are all
+        return None
+    low, high = low_span[0] * low_factor + addition, high_span[1] * factor + addition
+    start = match.start()
+    if start and text[start - 1] in "$¥￥" and kind != "money":
+        return None
+    return Quantity(kind, min(low, high), max(low, high), start, match.end(), unit)
+
+
+def _english(match: re.Match[str]) -> Quantity | None:
+    low, _, high, unit, count, part, _ = match.groups()
+    if part is not None:
+        share = _WORDS[(count or "a").lower()] / _PARTS[part.lower()]
+        return (
+            Quantity("share", share, share, match.start(), match.end(), part.lower()) if share < 1 else None
+        )
+    scaled = _scale(unit)
+    if scaled is None:
+        return None
+    kind, factor, _ = scaled
+    first = _WORDS[low.lower()] * factor
+    last = _WORDS[high.lower()] * factor if high else first
+    return Quantity(kind, first, last, match.start(), match.end(), unit.lower())
+
+
+def quantities(text: str, start: int = 0, end: int | None = None) -> list[Quantity]:
+    """Return the quantities of ``text[start:end]`` in order; offsets count from the text's beginning."""
+    stop = len(text) if end is None else end
+    return sorted(_find(text, start, stop), key=lambda found: found.start)
+
+
+def _find(text: str, start: int, stop: int) -> Iterator[Quantity]:
+    for match in _NUMERIC.finditer(text, start, stop):
+        found = _numeric(match, text)
+        if found is not None:
+            yield found
+    part = text[start:stop]
+    if "$" in part or "¥" in part or "￥" in part:
+        for match in _PRICED.finditer(text, start, stop):
+            amount = float(match.group(1).replace(",", ""))
+            yield Quantity("money", amount, amount, match.start(), match.end(), match.group()[0])
+    if "半" in part:
+        for match in _HALF.finditer(text, start, stop):
+            yield Quantity("share", 0.5, 0.5, match.start(), match.end(), match.group())
+    if "/" in part:
+        for match in _SLASHED.finditer(text, start, stop):
+            share = int(match.group(1)) / int(match.group(2))
+            if share < 1:
+                yield Quantity("share", share, share, match.start(), match.end(), "/")
+    if _LATIN.search(part) is None:
+        return
+    for match in _ENGLISH.finditer(text, start, stop):
+        found = _english(match)
+        if found is not None:
+            yield found
+
+
+_AT_MOST_BEFORE: Final = re.compile(
+    r"(?:不(?:能|要|可|得|会)?(?:超过?|高于|大于|多于|突破)|最多|至多|最高|顶多|上限(?:为|是|定在|设在)?|别超过?|勿超|别高于"
+    r"|小于|低于|少于|控制在|限制在|压在|以内|<=?|≤|＜|at most|no more than|not? (?:exceed(?:ing)?|above|over)"
+    r"|up to|under|below|less than|within|max(?:imum)?(?: of)?|cap(?:ped)? at|limit(?:ed)? to|exceed)\s*[:：]?\s*$",
+    re.IGNORECASE,
+)
+_AT_MOST_AFTER: Final = re.compile(
+    r"\s*(?:以内|之内|以下|内(?![部外容需])|封顶|为?上限|or less|at most|max\b)", re.IGNORECASE
+)
+_AT_LEAST_BEFORE: Final = re.compile(
+    r"(?:不(?:能|要|可|得)?(?:少于|低于|小于|短于)|至少|最少|最低|起码|下限(?:为|是)?|超过|高于|大于|保底|>=?|≥|＞"
+    r"|at least|no less than|not less than|minimum(?: of)?|min|over|above|more than)\s*[:：]?\s*$",
+    re.IGNORECASE,
+)
+_AT_LEAST_AFTER: Final = re.compile(
+    r"\s*(?:以上|及以上|起(?![伏点])|打底|or more|at least|\+)", re.IGNORECASE
+)
+_LOOK_BEHIND: Final = 18
+_LOOK_AHEAD: Final = 10
+
+
+def bound(text: str, quantity: Quantity) -> Bound:
+    """Say whether the words beside a quantity make it an upper bound, a lower bound or the figure itself.
+
+    不低于 is a lower bound although it contains 低于: the negated comparisons are tried first.
+    """
+    before = text[max(0, quantity.start - _LOOK_BEHIND) : quantity.start]
+    after = text[quantity.end : quantity.end + _LOOK_AHEAD]
+    if _AT_LEAST_AFTER.match(after):
+        return "at_least"
+    if _AT_MOST_AFTER.match(after):
+        return "at_most"
+    least, most = _AT_LEAST_BEFORE.search(before), _AT_MOST_BEFORE.search(before)
+    if least and most:
+        # 不超过 ends in 超过, 不低于 in 低于: the longer reading is the one with the negation.
+        return "at_least" if least.start() < most.start() else "at_most"
+    if least:
+        return "at_least"
+    return "at_most" if most else "exact"

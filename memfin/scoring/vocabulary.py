@@ -1,0 +1,85 @@
+"""The words of constraints: what can be forbidden, asset classes, preferences.
+
+The vocabulary is data (``memfin/data/lexicons/constraints.toml``); this module reads and checks it.
+"""
+
+import tomllib
+from functools import cache
+from importlib.resources import files
+from typing import Final, Literal
+
+import msgspec
+
+from memfin.errors import UsageError
+
+_FILE: Final = "constraints.toml"
+
+
+class Term(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A practice or asset that a constraint can forbid; the file's head describes the fields."""
+
+    id: str
+    kind: Literal["practice", "asset"]
+    names: list[str]
+    examples: list[str]
+    counter_examples: list[str]
+    words: list[str] = []
+    acts: list[str] = []
+    frames: list[list[list[str]]] = []
+    includes: list[str] = []
+    exact: bool = False
+
+
+class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An asset class or a preference with the words for it."""
+
+    id: str
+    words: list[str]
+    examples: list[str]
+    counter_examples: list[str]
+
+
+class Vocabulary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The whole file."""
+
+    blockers: list[str]
+    terms: list[Term]
+    classes: list[Entry]
+    preferences: list[Entry]
+
+    def term(self, name: str) -> Term | None:
+        """Return the term of that id, or None."""
+        return next((term for term in self.terms if term.id == name), None)
+
+    def closure(self, name: str) -> frozenset[str]:
+        """Return the id with the ids of all narrower terms; an unknown name stands for itself."""
+        found: set[str] = set()
+        waiting = [name]
+        while waiting:
+            current = waiting.pop()
+            if current in found:
+                continue
+            found.add(current)
+            term = self.term(current)
+            if term is not None:
+                waiting.extend(term.includes)
+        return frozenset(found)
+
+
+@cache
+def load_vocabulary() -> Vocabulary:
+    """Read the constraint lexicon.
+
+    Raises:
+        UsageError: The file is missing or not in the form that its head describes.
+    """
+    try:
+        text = (files("memfin") / "data" / "lexicons" / _FILE).read_text("utf-8")
+        vocabulary = msgspec.convert(tomllib.loads(text), Vocabulary)
+    except (OSError, tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+        raise UsageError(f"lexicon {_FILE}: {error}") from error
+    known = {term.id for term in vocabulary.terms}
+    for term in vocabulary.terms:
+        if missing := [name for name in term.includes if name not in known]:
+            raise UsageError(f"lexicon {_FILE}: term {term.id} includes unknown {missing[0]}")
+    return vocabulary
