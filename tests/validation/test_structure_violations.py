@@ -103,6 +103,11 @@ def test_bounds_and_kinds_of_settings(field: str, value: object, message: str) -
     assert told({field: value}, RunConfig) == [message]
 
 
+def test_bounds_themselves_are_allowed_or_not_as_declared() -> None:
+    allowed = {"turn_timeout": 86_400, "workers_dialog": 1, "workers_judge": 10_000, "turn_retries": 0}
+    assert told(allowed, RunConfig) == []
+
+
 def test_tuples_are_told_by_length_and_item() -> None:
     metric = {"metric_name": "m", "micro": {}, "macro": {}, "counts": {}, "by_dialog": {}}
     assert told({**metric, "ci95": {"a": [0, 1], "b": [0], "c": ["x", 1]}}, MetricResult) == [

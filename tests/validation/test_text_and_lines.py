@@ -77,6 +77,11 @@ def test_values_are_located_in_a_document_of_many_lines() -> None:
     assert at("e") == '"e": "é"'
 
 
+def test_space_is_allowed_around_every_sign() -> None:
+    locator = Locator('\n { "a" : [ 1 ,\n2 ] ,\n"b"\t:\r\n{ } } ')
+    assert [locator.line(steps) for steps in ((), ("a", 0), ("a", 1), ("b",))] == [2, 2, 3, 5]
+
+
 def test_what_is_absent_is_located_at_what_should_hold_it() -> None:
     locator = Locator('{\n"a": {\n"b": 1}\n}')
     assert locator.line(("a", "c", 3)) == 2
