@@ -11,7 +11,7 @@ from typing import Any, Final
 from xml.etree import ElementTree as ET
 
 from memfin.report.excerpt import one_line
-from memfin.report.glossary import METRICS, SCORES, SOURCES, format_interval, format_value
+from memfin.report.glossary import METRICS, SOURCES, format_interval, format_value
 from memfin.report.model import GroupTable, MetricView, ReportModel
 
 _LABEL_LIMIT: Final = 18
@@ -76,14 +76,9 @@ def group_chart(name: str, table: GroupTable) -> Chart | None:
     rows = table.rows
     if not _MIN_GROUPS <= len(rows) <= _MAX_GROUPS or table.omitted:
         return None
-    keys = [metric.headline.key for metric in METRICS if metric.headline.key not in SCORES]
+    # codes only: pygal gives every entry of the legend the width of the longest
     series = [
-        (
-            f"{metric.code} {metric.headline.label}",
-            [{"value": row.values.get(metric.headline.key)} for row in rows],
-        )
-        for metric in METRICS
-        if metric.headline.key in keys
+        (metric.code, [{"value": row.values.get(metric.headline.key)} for row in rows]) for metric in METRICS
     ]
     words = [
         f"{row.label}: "
@@ -161,7 +156,7 @@ def _bars(
         height=height + (110 if legend else 60),
         show_legend=legend,
         legend_at_bottom=True,
-        legend_at_bottom_columns=3,
+        legend_at_bottom_columns=len(series),
         range=(0, 1),
         y_labels=[{"value": step / 4, "label": f"{25 * step} %"} for step in range(5)],
         print_values=False,  # they would lie across the ends of the bars and the intervals

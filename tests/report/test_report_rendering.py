@@ -288,3 +288,7 @@ def test_durations_are_written_in_readable_units() -> None:
         "999 ms",
         "1 min 02 s",
     ]
+
+
+def test_both_angle_brackets_and_ampersands_become_entities() -> None:
+    assert escape_markdown("<b> &amp;") == "&lt;b&gt; &amp;amp;"
