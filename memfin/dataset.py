@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple
 
@@ -16,6 +17,7 @@ SAMPLE: Final = Path(__file__).parent / "data" / "datasets" / "sample.jsonl"
 """The dataset that ships with MemFin."""
 
 _PIECE: Final = 1024 * 1024
+_SHOWN: Final = 80
 
 
 class Problem(NamedTuple):
@@ -63,12 +65,13 @@ def load_dataset_jsonl(dataset_path: str | Path) -> list[dict[str, Any]]:
     objects: list[dict[str, Any]] = []
     with Path(dataset_path).open("rb") as file:
         for line in iter_lines(file):
-            if line.data.strip():
-                try:
-                    objects.append(msgspec.json.decode(line.data))
-                except (msgspec.DecodeError, RecursionError) as problem:
-                    text = line.data.decode("utf-8", "replace")
-                    raise json.JSONDecodeError(f"line {line.number}: {problem}", text, 0) from problem
+            if line.too_long:
+                raise json.JSONDecodeError(f"line {line.number}: longer than 16 MiB", "", 0)
+            try:
+                objects.append(msgspec.json.decode(line.data))
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
+                text = line.data.decode("utf-8", "replace")
+                raise json.JSONDecodeError(f"line {line.number}: {problem}", text, 0) from problem
     return objects
 
 
@@ -145,13 +148,7 @@ def read_entries(file: BinaryIO, limit: int | None = None) -> Iterator[DatasetEn
     it, a 16-byte digest of every id is kept.
     """
     seen: set[bytes] = set()
-    count = 0
-    for line in iter_lines(file):
-        if not line.too_long and not line.data.strip():
-            continue
-        if limit is not None and count >= limit:
-            return
-        count += 1
+    for line in islice(iter_lines(file), limit):
         entry = read_entry(line)
         if entry.dialog is not None:
             digest = hashlib.blake2b(entry.dialog_id.encode(), digest_size=16).digest()
@@ -307,7 +304,7 @@ def _turn(index: int, item: object) -> Turn:
             Problem(
                 "invalid_turn_sequence",
                 f"{path}.role",
-                f"expected {expected!r}, got {item.get('role')!r:.80}",
+                f"expected {expected!r}, got {_shown_role(item.get('role'))}",
             )
         )
     text = item.get("text", item.get("content"))
@@ -334,8 +331,7 @@ def _tags(path: str, value: object) -> TurnTags:
     try:
         return msgspec.convert(known, TurnTags)
     except msgspec.ValidationError as problem:
-        message, _, where = str(problem).partition(" - at `$")
-        raise InvalidDialogError(Problem("missing_gt_tags", path + where.rstrip("`"), message)) from problem
+        raise _mismatch("missing_gt_tags", path, problem) from problem
 
 
 def _profile(value: object) -> ProfileTruth:
@@ -347,10 +343,13 @@ def _profile(value: object) -> ProfileTruth:
     try:
         return msgspec.convert(known, ProfileTruth)
     except msgspec.ValidationError as problem:
-        message, _, where = str(problem).partition(" - at `$")
-        raise InvalidDialogError(
-            Problem("missing_profile_gt", "$.profile_gt" + where.rstrip("`"), message)
-        ) from problem
+        raise _mismatch("missing_profile_gt", "$.profile_gt", problem) from problem
+
+
+def _mismatch(reason: SkipReason, path: str, problem: msgspec.ValidationError) -> InvalidDialogError:
+    """Return the error for a part that does not fit; the message may quote a value of any length."""
+    message, _, where = str(problem).rpartition(" - at `$")
+    return InvalidDialogError(Problem(reason, path + where.rstrip("`"), message[:_SHOWN]))
 
 
 def _difficulty(fields: object) -> str | None:
@@ -367,6 +366,11 @@ def _text(fields: object, name: str) -> str | None:
 
 def _list(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
+
+
+def _shown_role(value: object) -> str:
+    # Only a string is quoted: the representation of a deeply nested value may not come to its end.
+    return repr(value[:_SHOWN]) if isinstance(value, str) else _kind(value)
 
 
 def _kind(value: object) -> str:
