@@ -4,6 +4,9 @@ from abc import ABC, abstractmethod
 from datetime import UTC, datetime
 from typing import Generic, TypeVar
 
+import anyio
+from anyio import TASK_STATUS_IGNORED
+from anyio.abc import TaskStatus
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 from memfin.contracts import ProgressEvent, Record
@@ -30,13 +33,14 @@ class ActorStatistics(Record):
 class Actor(ABC, Generic[M]):
     """One independent part of the runtime; it owns its ends of its channels and closes them.
 
-    An actor ends when its inbox ends. It never touches another actor's state: what it knows came
-    in a message.
+    An actor ends when its inbox ends; ``finished`` is then set. It never touches another actor's
+    state: what it knows came in a message.
     """
 
     def __init__(self, name: str, inbox: MemoryObjectReceiveStream[M] | None) -> None:
         self.name = name
         self.inbox = inbox
+        self.finished = anyio.Event()
         self._received = 0
         self._sent = 0
         self._done = 0
@@ -45,6 +49,12 @@ class Actor(ABC, Generic[M]):
     @abstractmethod
     async def run(self) -> None:
         """Work until the inbox ends, then close what this actor sends on."""
+
+    async def supervised(self, *, task_status: TaskStatus[None] = TASK_STATUS_IGNORED) -> None:
+        """Run under a task group's ``start``; the group learns that the actor is up, and how it ends."""
+        task_status.started()
+        await self.run()
+        self.finished.set()
 
     def statistics(self) -> ActorStatistics:
         """Return the actor's counts at this moment."""

@@ -70,17 +70,15 @@ class Evaluation:
     async def _run_graph(self) -> EvalSummary:
         graph = self._graph = build_graph(self.plan, self.directory, self._on_event)
         try:
-            async with anyio.create_task_group() as actors:
-                actors.start_soon(graph.progress_log.run, name=graph.progress_log.name)
-                async with graph.events:
-                    await graph.events.send(self._run_started())
-                    async with anyio.create_task_group() as workers:
-                        for actor in graph.workers:
-                            workers.start_soon(actor.run, name=actor.name)
-                        workers.start_soon(graph.aggregator.run, name=graph.aggregator.name)
-                    summary = await self._finish(graph)
-        except BaseExceptionGroup as group:
-            raise _foremost(group) from group
+            async with anyio.create_task_group() as group, graph.events:
+                await graph.events.send(self._run_started())
+                for actor in graph.actors:
+                    await group.start(actor.supervised, name=actor.name)
+                for actor in graph.workers:
+                    await actor.finished.wait()
+                summary = await self._finish(graph)
+        except BaseExceptionGroup as failures:
+            raise _foremost(failures) from failures
         return summary
 
     async def _finish(self, graph: Graph) -> EvalSummary:

@@ -26,18 +26,25 @@ EVENTS: Final = 2048
 class Graph(NamedTuple):
     """The actors of one evaluation, wired and not yet started.
 
-    ``events`` is the evaluation's own end of the progress channel; the log ends when it and the
-    actors' ends are closed.
+    They start in the order of ``actors``, receivers before senders. The run is complete when every
+    actor but the progress log has finished: a channel's end alone does not tell an actor that is
+    done from one that has failed. ``events`` is the evaluation's own end of the progress channel;
+    the log ends when it and the actors' ends are closed.
     """
 
+    progress_log: ProgressLog
     workers: Sequence[Actor[Any]]
     aggregator: Aggregator
-    progress_log: ProgressLog
     events: EventSender
+
+    @property
+    def actors(self) -> Sequence[Actor[Any]]:
+        """All actors in the order of their start."""
+        return (self.progress_log, *self.workers)
 
     def statistics(self) -> list[ActorStatistics]:
         """Return the statistics of every actor."""
-        return [actor.statistics() for actor in (*self.workers, self.aggregator, self.progress_log)]
+        return [actor.statistics() for actor in self.actors]
 
 
 def build_graph(plan: Plan, directory: RunDirectory, on_event: OnEvent | None) -> Graph:
@@ -60,9 +67,11 @@ def build_graph(plan: Plan, directory: RunDirectory, on_event: OnEvent | None) -
         events=event_in.clone(),
     )
     writer = TraceWriter(directory, run_id, inbox=judged_out, outbox=committed_in, events=event_in.clone())
+    aggregator = Aggregator(inbox=committed_out)
+    log = ProgressLog(directory, inbox=event_out, on_event=on_event)
     return Graph(
-        workers=(*producers, scorer, judges, writer),
-        aggregator=Aggregator(inbox=committed_out),
-        progress_log=ProgressLog(directory, inbox=event_out, on_event=on_event),
+        progress_log=log,
+        workers=(aggregator, writer, judges, scorer, *producers),
+        aggregator=aggregator,
         events=event_in,
     )

@@ -1,0 +1,501 @@
+"""The command line as a user meets it: real processes, real files, what they print and return."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.support import TAGS, dataset, dialog, read_jsonl, write_jsonl
+
+ARTEFACTS = {
+    "run_manifest.json",
+    "dialog_trace.jsonl",
+    "turn_eval.jsonl",
+    "metrics_summary.json",
+    "config.json",
+    "run_stats.json",
+    "report.md",
+    "report.html",
+}
+
+AGENTS = """
+import asyncio, time
+
+class Base:
+    def __init__(self, session, observer):
+        self.observer = observer
+
+class ReturnsNone(Base):
+    async def reply(self, user_text):
+        return None
+
+class Raises(Base):
+    def reply(self, user_text):
+        raise ValueError("broken\\non two lines")
+
+class Hangs(Base):
+    async def reply(self, user_text):
+        await asyncio.sleep(3600)
+
+class HangsInThread(Base):
+    def reply(self, user_text):
+        time.sleep(3600)
+
+class Swallows(Base):
+    async def reply(self, user_text):
+        while True:
+            try:
+                await asyncio.sleep(3600)
+            except asyncio.CancelledError:
+                pass
+
+class Blocks(Base):
+    async def reply(self, user_text):
+        time.sleep(1.2)
+        return "late"
+
+class BlocksForEver(Base):
+    async def reply(self, user_text):
+        time.sleep(3600)
+
+class Exits(Base):
+    async def reply(self, user_text):
+        raise SystemExit(0)
+
+class Surrogate(Base):
+    async def reply(self, user_text):
+        return "\\ud800"
+
+class FirstFails(Base):
+    turn = 0
+    async def reply(self, user_text):
+        self.turn += 1
+        if self.turn == 1:
+            raise ValueError("first")
+        return "好的"
+
+class NoFactory(Base):
+    def __init__(self, session, observer):
+        raise RuntimeError("no model here")
+    async def reply(self, user_text):
+        return "x"
+
+async def make(session, observer):
+    return FirstFails(session, observer)
+
+number = 5
+"""
+
+Memfin = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def memfin(tmp_path: Path) -> Memfin:
+    """Return a function that runs ``python -m memfin`` in an empty directory."""
+    (tmp_path / "agents_under_test.py").write_text(AGENTS)
+
+    def run(
+        *words: object, timeout: float = 60, env: dict[str, str] | None = None
+    ) -> "subprocess.CompletedProcess[str]":
+        done = subprocess.run(
+            [sys.executable, "-m", "memfin", *map(str, words)],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            env={**os.environ, **(env or {})},
+            check=False,
+        )
+        assert "Traceback" not in done.stderr, done.stderr
+        return done
+
+    return run
+
+
+def refused(done: "subprocess.CompletedProcess[str]", *words: str) -> None:
+    """Hold that a command ended with exit 2 and one line that has the words."""
+    assert done.returncode == 2, done.stderr
+    assert done.stdout == ""
+    lines = [
+        line for line in done.stderr.splitlines() if not line.startswith(("memfin: run ", "memfin: dialogs "))
+    ]
+    assert len(lines) == 1, done.stderr
+    for word in words:
+        assert word in lines[0]
+
+
+def turn_errors(tmp_path: Path, run_id: str) -> list[str]:
+    traces = read_jsonl(tmp_path / "runs" / run_id / "dialog_trace.jsonl")
+    return [turn["error"] for trace in traces for turn in trace["turns"]]
+
+
+def test_run_without_arguments_evaluates_the_sample_and_says_where_the_report_is(
+    memfin: Memfin, tmp_path: Path
+) -> None:
+    done = memfin("run", "--run-id", "first")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith("report: runs/first/report.html\n")
+    assert "dialogs 14/14" in done.stderr
+    assert {path.name for path in (tmp_path / "runs" / "first").iterdir()} == ARTEFACTS
+    summary = json.loads((tmp_path / "runs" / "first" / "metrics_summary.json").read_bytes())
+    assert summary["counters"] == {
+        "total_dialogs": 14,
+        "valid_dialogs": 14,
+        "skipped_dialogs": 0,
+        "failed_dialogs": 0,
+        "total_turn_pairs": 125,
+    }
+    assert summary["metrics"]["m1_context_continuity"]["micro"]["key_coverage"] > 0.3
+    assert memfin("validate", "runs/first").returncode == 0
+    assert memfin("validate", *sorted((tmp_path / "runs" / "first").glob("*.json*"))).returncode == 0
+
+
+def test_json_goes_to_stdout_alone_and_is_the_summary_file(memfin: Memfin, tmp_path: Path) -> None:
+    done = memfin("run", "--run-id", "j", "--json", "--agent", "echo")
+    assert done.returncode == 0
+    assert done.stdout.encode() == (tmp_path / "runs" / "j" / "metrics_summary.json").read_bytes()
+
+
+def test_the_oracle_is_the_upper_and_the_echo_the_lower_bound(memfin: Memfin) -> None:
+    oracle = json.loads(memfin("run", "--agent", "oracle", "--json").stdout)["metrics"]
+    builtin = json.loads(memfin("run", "--json").stdout)["metrics"]
+    echo = json.loads(memfin("run", "--agent", "echo", "--json").stdout)["metrics"]
+    coverage = [m["m3_risk_coverage"]["micro"]["risk_coverage"] for m in (oracle, builtin, echo)]
+    assert coverage[0] >= 0.9
+    assert coverage[0] > coverage[2]
+    assert coverage[2] < 0.05
+    assert echo["m5_explainability"]["micro"]["judge_score_mean"] < 1.3
+    assert oracle["m5_explainability"]["micro"]["judge_score_mean"] > 4
+    assert oracle["m1_context_continuity"]["micro"]["key_coverage"] > 0.3
+    assert echo["m1_context_continuity"]["micro"]["key_coverage"] == 0.0
+    assert builtin["m2_profile_accuracy"]["micro"]["profile_score"] > 0.4
+
+
+@pytest.mark.parametrize(
+    ("agent", "status", "words"),
+    [
+        ("ReturnsNone", "error", "returned None; expected str or AgentReply"),
+        ("Raises", "error", "ValueError: broken on two lines"),
+        ("Exits", "error", "called sys.exit"),
+        ("Surrogate", "error", "lone surrogate"),
+        ("NoFactory", "error", "agent could not be created: RuntimeError: no model here"),
+        ("Hangs", "timeout", "no answer within 0.3 s"),
+        ("HangsInThread", "timeout", "no answer within 0.3 s"),
+        ("Swallows", "timeout", "no answer within 0.3 s"),
+        ("Blocks", "timeout", "over the limit of 0.3 s"),
+    ],
+)
+def test_an_agent_that_fails_every_turn_ends_the_run_with_exit_1_and_full_records(
+    memfin: Memfin, tmp_path: Path, agent: str, status: str, words: str
+) -> None:
+    data = dataset(tmp_path / "data.jsonl", 2, turns=2)
+    done = memfin(
+        "run", data, "--agent", f"agents_under_test:{agent}", "--turn-timeout", "0.3", "--run-id", "bad"
+    )
+    assert done.returncode == 1, done.stderr
+    assert "memfin: every one of the 4 turns failed" in done.stderr
+    errors = turn_errors(tmp_path, "bad")
+    assert len(errors) == 4
+    assert all(words in error for error in errors), errors
+    traces = read_jsonl(tmp_path / "runs" / "bad" / "dialog_trace.jsonl")
+    assert {trace["dialog_status"] for trace in traces} == {"failed"}
+    assert {turn["turn_status"] for trace in traces for turn in trace["turns"]} == {status}
+    rows = read_jsonl(tmp_path / "runs" / "bad" / "turn_eval.jsonl")
+    assert len(rows) == 4
+    assert not any(row[f"eligible_m{number}"] for row in rows for number in range(1, 6))
+    assert memfin("validate", "runs/bad").returncode == 0
+
+
+def test_an_agent_that_blocks_the_loop_is_named_while_it_does(memfin: Memfin, tmp_path: Path) -> None:
+    data = dataset(tmp_path / "data.jsonl", 1, turns=1)
+    done = memfin("run", data, "--agent", "agents_under_test:Blocks", "--turn-timeout", "60")
+    assert done.returncode == 0
+    assert "agent agents_under_test:Blocks has blocked the event loop" in done.stderr
+
+
+def test_an_agent_that_never_gives_the_loop_back_cannot_keep_the_run_alive(
+    memfin: Memfin, tmp_path: Path
+) -> None:
+    data = dataset(tmp_path / "data.jsonl", 1, turns=1)
+    start = time.monotonic()
+    done = memfin("run", data, "--agent", "agents_under_test:BlocksForEver", "--turn-timeout", "0.2")
+    assert done.returncode == 3
+    assert time.monotonic() - start < 30
+    assert "over its turn time-out" in done.stderr
+
+
+def test_a_failed_turn_marks_its_dialogue_partial_and_the_gate_counts_it(
+    memfin: Memfin, tmp_path: Path
+) -> None:
+    data = dataset(tmp_path / "data.jsonl", 2, turns=4)
+    words = ("run", data, "--agent", "agents_under_test:make", "--quiet")
+    assert memfin(*words, "--run-id", "p").returncode == 0
+    traces = read_jsonl(tmp_path / "runs" / "p" / "dialog_trace.jsonl")
+    assert {trace["dialog_status"] for trace in traces} == {"partial"}
+    assert memfin(*words, "--fail-on-error", "3").returncode == 0
+    gated = memfin(*words, "--fail-on-error", "2")
+    assert gated.returncode == 1
+    assert "--fail-on-error 2: 2 of 8 turns failed (25.0%)" in gated.stderr
+    assert memfin(*words, "--fail-on-error", "0.25").returncode == 1
+    assert memfin(*words, "--fail-on-error", "0.3").returncode == 0
+
+
+def test_fail_under_names_the_gate_that_failed(memfin: Memfin, tmp_path: Path) -> None:
+    done = memfin("run", "--agent", "echo", "--quiet", "--fail-under", "m3_risk_coverage.risk_coverage=0.8")
+    assert done.returncode == 1
+    assert "--fail-under m3_risk_coverage.risk_coverage=0.8: the value is" in done.stderr
+    refused(memfin("run", "--fail-under", "m3.x=1"), "unknown value 'm3.x'")
+    assert not (tmp_path / "runs" / "logs").exists() or len(list((tmp_path / "runs" / "logs").iterdir())) == 1
+
+
+def test_a_dataset_that_cannot_be_used_is_refused_in_one_line(memfin: Memfin, tmp_path: Path) -> None:
+    refused(memfin("run", "missing.jsonl"), "missing.jsonl: no such file")
+    (tmp_path / "folder").mkdir()
+    refused(memfin("run", "folder"), "folder: is a directory")
+    (tmp_path / "empty.jsonl").touch()
+    refused(memfin("run", "empty.jsonl"), "empty.jsonl: the file is empty")
+    (tmp_path / "blank.jsonl").write_text("\n \n\n")
+    refused(memfin("run", "blank.jsonl"), "blank.jsonl: holds no dialogue")
+    (tmp_path / "bad.jsonl").write_text('{"a": 1}\n[1]\nnull\nx\n')
+    refused(
+        memfin("run", "bad.jsonl"),
+        "no valid dialogue",
+        "invalid_json: 1",
+        "missing_turns: 1",
+        "not_an_object: 2",
+    )
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    refused(memfin("run", "pipe.jsonl"), "not a regular file")
+
+
+def test_bad_lines_are_skipped_with_their_reason_and_the_rest_is_evaluated(
+    memfin: Memfin, tmp_path: Path
+) -> None:
+    untagged = dialog("untagged")
+    untagged["turns"][1]["turn_tags"] = None
+    lines = [
+        b"\xef\xbb\xbf" + json.dumps(dialog("with-bom")).encode() + b"\r",
+        b'{"dialog_id": "cut", "turns": [',
+        b"[" * 100_000,
+        b'{"dialog_id": "long", "text": "' + b"x" * 20_000_000 + b'"}',
+        json.dumps(dialog("nul\u0000 and \u2028 separators")).encode(),
+        b'{"dialog_id": "surrogate", "turns": "\\ud800 lone"}',
+        b'{"dialog_id": "nan", "turns": NaN}',
+        json.dumps(dialog("with-bom")).encode(),
+        json.dumps(untagged).encode(),
+        json.dumps(dialog("no-profile", profile_gt=None)).encode(),
+        json.dumps(
+            dialog("wrong", turns_=1, language=5, difficulty=[], scenario_type={}, blueprint="x")
+        ).encode(),
+        json.dumps({**dialog("rows"), "turns": dialog("rows")["turns"][:3]}).encode(),
+        b"\xff\xfe not text",
+    ]
+    (tmp_path / "mixed.jsonl").write_bytes(b"\n".join(lines) + b"\n")
+    done = memfin("run", "mixed.jsonl", "--agent", "echo", "--run-id", "mixed")
+    assert done.returncode == 0, done.stderr
+    traces = {
+        trace["dataset_index"]: trace for trace in read_jsonl(tmp_path / "runs/mixed/dialog_trace.jsonl")
+    }
+    assert {index: trace["skip_reason"] for index, trace in traces.items()} == {
+        1: None,
+        2: "invalid_json",
+        3: "invalid_json",
+        4: "line_too_long",
+        5: None,
+        6: "invalid_json",
+        7: "invalid_json",
+        8: "duplicate_dialog_id",
+        9: "missing_gt_tags",
+        10: "missing_profile_gt",
+        11: None,
+        12: "invalid_turn_sequence",
+        13: "invalid_json",
+    }
+    assert traces[9]["dialog_error"].startswith("$.turns[1].turn_tags: ")
+    assert traces[5]["turns"][0]["pred_assistant_text"] == traces[5]["turns"][0]["user_text"]
+    assert memfin("validate", "runs/mixed").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("reference", "words"),
+    [
+        ("nowhere.module:factory", "cannot be imported: ModuleNotFoundError"),
+        ("agents_under_test:missing", "has no 'missing'"),
+        ("agents_under_test:number", "is not callable"),
+        ("agents_under_test", "unknown reference; known forms: builtin, oracle, echo"),
+        ("openai:gpt", "not part of this version"),
+        ("", "unknown reference"),
+    ],
+)
+def test_an_agent_reference_that_does_not_work_is_refused_before_anything_is_written(
+    memfin: Memfin, tmp_path: Path, reference: str, words: str
+) -> None:
+    refused(memfin("run", "--agent", reference), words)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_an_existing_run_is_never_overwritten(memfin: Memfin, tmp_path: Path) -> None:
+    assert memfin("run", "--agent", "echo", "--run-id", "once", "--quiet").returncode == 0
+    before = (tmp_path / "runs" / "once" / "metrics_summary.json").read_bytes()
+    refused(memfin("run", "--run-id", "once", "--quiet"), "runs/once: exists already")
+    assert (tmp_path / "runs" / "once" / "metrics_summary.json").read_bytes() == before
+
+
+def test_flags_win_over_the_environment_and_that_over_the_file(memfin: Memfin, tmp_path: Path) -> None:
+    (tmp_path / "memfin.toml").write_text(
+        'agent = "echo"\nworkers_dialog = 2\nrun_id = "file"\n[run]\nlimit = 1\n'
+    )
+    environment = {"MEMFIN_RUN_ID": "environment", "MEMFIN_WORKERS_DIALOG": "3"}
+    assert memfin("run", "--run-id", "flag", "--quiet", env=environment).returncode == 0
+    settings = json.loads((tmp_path / "runs" / "flag" / "config.json").read_bytes())["settings"]
+    assert settings["run_id"] == "flag"
+    assert settings["workers_dialog"] == 3
+    assert settings["agent"] == "echo"
+    assert settings["limit"] == 1
+    (tmp_path / "memfin.toml").write_text('agnet = "echo"\n')
+    refused(memfin("run"), "memfin.toml: unknown setting 'agnet'")
+    (tmp_path / "memfin.toml").write_text("agent = \n")
+    refused(memfin("run"), "memfin.toml:")
+    refused(memfin("run", "--config", "elsewhere.toml"), "elsewhere.toml: No such file")
+
+
+def test_a_bad_option_value_is_one_line(memfin: Memfin) -> None:
+    refused(memfin("run", "--workers-dialog", "0"), "workers_dialog", ">= 1")
+    refused(memfin("run", "--run-id", "a/b"), "run id 'a/b'")
+    done = memfin("run", "--workers-dialog", "many")
+    assert done.returncode == 2
+    assert "'many' is not a valid integer" in done.stderr
+
+
+def test_forced_history_needs_commit(memfin: Memfin, tmp_path: Path) -> None:
+    data = dataset(tmp_path / "data.jsonl", 1)
+    refused(memfin("run", data, "--agent", "agents_under_test:FirstFails", "--history", "forced"), "commit")
+    assert memfin("run", data, "--agent", "builtin", "--history", "forced", "--quiet").returncode == 0
+
+
+def test_v1_1_adds_the_extension_fields_and_v1_has_none(memfin: Memfin, tmp_path: Path) -> None:
+    data = dataset(tmp_path / "data.jsonl", 1)
+    for version in ("v1", "v1.1"):
+        done = memfin(
+            "run", data, "--agent", "echo", "--trace-version", version, "--run-id", version, "--quiet"
+        )
+        assert done.returncode == 0
+        (trace,) = read_jsonl(tmp_path / "runs" / version / "dialog_trace.jsonl")
+        extensions = {"profile_gt", "history_mode", "judge"}
+        assert extensions & set(trace) == (extensions if version == "v1.1" else set())
+        assert memfin("validate", f"runs/{version}").returncode == 0
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_the_run_with_valid_files(
+    memfin: Memfin, tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    data = dataset(tmp_path / "data.jsonl", 50)
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "memfin",
+            "run",
+            data,
+            "--agent",
+            "agents_under_test:Hangs",
+            "--run-id",
+            "cut",
+        ],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    log = tmp_path / "runs" / "logs" / "progress_cut.jsonl"
+    deadline = time.monotonic() + 30
+    while not (log.exists() and b"dialog_started" in log.read_bytes()):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=20)
+    assert process.returncode == code, errors
+    assert "Traceback" not in errors
+    assert read_jsonl(log)[-1]["event"] == "run_interrupted"
+    assert memfin("validate", "runs/cut/config.json", "runs/cut/run_manifest.json", log).returncode == 0
+
+
+def test_score_rebuilds_rows_and_metrics_without_an_agent(memfin: Memfin, tmp_path: Path) -> None:
+    data = write_jsonl(
+        tmp_path / "data.jsonl", [dialog("a", 4), {"bad": 1}, dialog("b", 3, difficulty="med")]
+    )
+    assert memfin("run", data, "--run-id", "r", "--quiet").returncode == 0
+    done = memfin("score", "runs/r/dialog_trace.jsonl", "--dataset", data, "--out", "again", "--quiet")
+    assert done.returncode == 0, done.stderr
+    for name in ("turn_eval.jsonl", "dialog_trace.jsonl"):
+        first = sorted((tmp_path / "runs" / "r" / name).read_bytes().splitlines())
+        assert sorted((tmp_path / "again" / name).read_bytes().splitlines()) == first
+    ours, theirs = (
+        json.loads((tmp_path / where / "metrics_summary.json").read_bytes()) for where in ("again", "runs/r")
+    )
+    assert ours["metrics"] == theirs["metrics"]
+    assert ours["counters"] == theirs["counters"]
+    assert memfin("validate", "again").returncode == 0
+    refused(memfin("score", "nope.jsonl", "--dataset", data, "--out", "x"), "nope.jsonl")
+    other = dataset(tmp_path / "other.jsonl", 1)
+    refused(
+        memfin("score", "runs/r/dialog_trace.jsonl", "--dataset", other, "--out", "x2", "--quiet"),
+        "is not in the dataset",
+    )
+
+
+def test_aggregate_gives_the_summary_of_the_run(memfin: Memfin, tmp_path: Path) -> None:
+    data = dataset(tmp_path / "data.jsonl", 5)
+    assert memfin("run", data, "--run-id", "r", "--quiet").returncode == 0
+    words = (
+        "aggregate",
+        "runs/r/turn_eval.jsonl",
+        "--dialog-trace",
+        "runs/r/dialog_trace.jsonl",
+        "--dataset",
+        data,
+    )
+    done = memfin(*words)
+    assert done.returncode == 0, done.stderr
+    summary = json.loads((tmp_path / "runs" / "r" / "metrics_summary.json").read_bytes())
+    again = json.loads(done.stdout)
+    assert again["metrics"] == summary["metrics"]
+    assert again["counters"] == summary["counters"]
+    rows = tmp_path / "rows.jsonl"
+    rows.write_bytes((tmp_path / "runs" / "r" / "turn_eval.jsonl").read_bytes() + b'{"run_id": 5}\n')
+    broken = memfin("aggregate", rows)
+    assert broken.returncode == 1
+    assert "rows.jsonl:16: " in broken.stderr
+    assert json.loads(broken.stdout)["metrics"]["m3_risk_coverage"]["counts"]["bad_rows"] == 1
+    refused(memfin("aggregate", "rows.jsonl", "--dataset", data), "go together")
+
+
+def test_progress_log_tells_the_whole_run(memfin: Memfin, tmp_path: Path) -> None:
+    data = write_jsonl(tmp_path / "data.jsonl", [dialog("a", 2), "not an object"])
+    assert memfin("run", data, "--agent", "echo", "--run-id", "p", "--quiet").returncode == 0
+    events = read_jsonl(tmp_path / "runs" / "logs" / "progress_p.jsonl")
+    names = [event["event"] for event in events]
+    assert names[0] == "run_started"
+    assert names[-2:] == ["metrics_done", "run_finished"]
+    assert names.count("dialog_started") == 1
+    assert names.count("turn_done") == 2
+    assert names.count("judge_done") == 1
+    assert names.count("dialog_done") == 2
+    assert all(event["ts"].endswith("Z") and event["run_id"] == "p" for event in events)
+    assert TAGS["explainability_rubric_gt"]
+
+
+def test_version_help_and_unknown_commands(memfin: Memfin) -> None:
+    assert memfin("--version").stdout.startswith("memfin, version ")
+    for command in ("run", "score", "aggregate", "validate", "schema", "report"):
+        done = memfin(command, "--help")
+        assert done.returncode == 0
+        assert f"memfin {command}" in done.stdout
+    assert memfin("nonsense").returncode == 2
+    assert memfin().returncode in (0, 2)

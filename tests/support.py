@@ -1,0 +1,86 @@
+"""What several tests share: small datasets and agents made on the spot."""
+
+import json
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from anyio.lowlevel import checkpoint
+
+TAGS: dict[str, Any] = {
+    "memory_required_keys_gt": ["profile_gt.risk_level_gt", "profile_gt.constraints_gt[0]"],
+    "risk_disclosure_required_gt": ["市场不确定性"],
+    "compliance_label_gt": "compliant",
+    "explainability_rubric_gt": ["信息依据", "边界声明"],
+}
+
+
+def dialog(dialog_id: str, turns: int = 3, **changes: Any) -> dict[str, Any]:
+    """Return a valid dialogue of that many pairs."""
+    spoken: list[dict[str, Any]] = []
+    for number in range(1, turns + 1):
+        spoken += [
+            {
+                "role": "user",
+                "text": f"{dialog_id}：我是稳健型，不使用杠杆，第{number}个问题怎么办？",
+                "turn_tags": None,
+            },
+            {
+                "role": "assistant",
+                "text": f"第{number}个回答：市场存在不确定性，仅供参考。",
+                "turn_tags": dict(TAGS),
+            },
+        ]
+    return {
+        "dialog_id": dialog_id,
+        "scenario_type": "资产配置",
+        "difficulty": "easy",
+        "language": "zh",
+        "profile_gt": {
+            "risk_level_gt": "稳健",
+            "horizon_gt": "2年以上",
+            "liquidity_need_gt": "中",
+            "constraints_gt": ["不使用杠杆"],
+            "preferences_gt": ["宽基指数基金"],
+        },
+        "turns": spoken,
+        **changes,
+    }
+
+
+def write_jsonl(path: Path, objects: Sequence[object]) -> Path:
+    """Write one JSON object a line and return the path."""
+    path.write_text("".join(json.dumps(item, ensure_ascii=False) + "\n" for item in objects), "utf-8")
+    return path
+
+
+def dataset(path: Path, dialogs: int, turns: int = 3) -> Path:
+    """Write a dataset of distinct dialogues and return its path."""
+    return write_jsonl(path, [dialog(f"d{number:04}", turns) for number in range(dialogs)])
+
+
+def read_jsonl(path: Path) -> list[dict[str, Any]]:
+    """Return the objects of a JSONL file."""
+    return [json.loads(line) for line in path.read_bytes().split(b"\n") if line]
+
+
+class WanderingAgent:
+    """Answers each turn differently, after a few random trips through the loop."""
+
+    def __init__(self, session: Any, observer: Any) -> None:
+        self._session = session
+        self._observer = observer
+        self._turn = 0
+
+    async def reply(self, user_text: str) -> str:
+        self._turn += 1
+        for _ in range(random.randrange(4)):
+            await checkpoint()
+        number = int(self._session.dialog_id.removeprefix("d"))
+        self._observer.recall(short_term_context=user_text if number % 3 else "", query=user_text)
+        self._observer.profile(risk_level="medium" if number % 2 else "high", investment_horizon="long")
+        if number % 5 == 0 and self._turn == 2:
+            raise ValueError("this turn fails")
+        hint = "市场存在不确定性，本金可能亏损。" if (number + self._turn) % 3 else "数据显示费用较低。"
+        return f"{number}-{self._turn}：根据公开数据，{hint}以上仅供参考。"
