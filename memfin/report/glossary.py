@@ -52,7 +52,7 @@ METRICS: Final = (
         (
             ValueText(
                 "contradiction_rate",
-                "Contradiction rate",
+                "Contradictions",
                 "share of turns whose advice conflicts with a constraint of the client",
                 better="lower",
             ),

@@ -26,12 +26,13 @@ def summary_table(summary: EvalSummary) -> "Table":
         box=box.SIMPLE_HEAD,
         title_justify="left",
         caption_justify="left",
+        padding=(0, 1, 0, 0),  # fits 80 columns, the width of a table that is not on a terminal
         pad_edge=False,
+        show_edge=False,
     )
-    for heading in ("Metric", "Value"):
-        table.add_column(heading, overflow="fold")
+    table.add_column("Metric", overflow="fold")
     for heading in ("Micro", "95 % interval", "Macro", "Eligible", "Skipped", "Failed"):
-        table.add_column(heading, justify="right", no_wrap=heading != "95 % interval")
+        table.add_column(heading, justify="right", no_wrap=True)
     for text in METRICS:
         result = summary.metrics.get(text.name)
         if result is None:
@@ -43,8 +44,7 @@ def summary_table(summary: EvalSummary) -> "Table":
             macro = result.macro.get(value.key)
             measured = result.counts.get("eligible_count", 0) > 0
             table.add_row(
-                Text(f"{text.code} {text.title}" if first else "", style="bold"),
-                Text(value.label),
+                Text.assemble((f"{text.code} ", "bold"), value.label),
                 Text(format_value(value.key, result.micro[value.key]) if measured else "-"),
                 Text(format_interval(value.key, result.ci95.get(value.key)), style="dim"),
                 Text(format_value(value.key, macro) if macro is not None and measured else "-"),

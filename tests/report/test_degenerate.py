@@ -1,9 +1,8 @@
-from report_run_factory import row, summary
-
 from memfin.contracts import EvalSummary
 from memfin.report.degenerate import Baselines, FrequentTexts, ReplyShapes, summary_cautions
 from memfin.report.load import summary_model
 from memfin.report.model import Caution, MetricView
+from tests.report.report_run_factory import row, summary
 
 
 def views(result: EvalSummary) -> dict[str, MetricView]:

@@ -2,12 +2,11 @@ import subprocess
 import sys
 from xml.etree import ElementTree as ET
 
-from report_run_factory import metric, summary
-
 from memfin.report.charts import charts_of, group_chart, headline_chart, histogram_chart, source_chart
 from memfin.report.glossary import METRICS
 from memfin.report.load import summary_model
 from memfin.report.model import GroupRow, GroupTable, Histogram, MetricView
+from tests.report.report_run_factory import metric, summary
 
 
 def table(labels: list[str]) -> GroupTable:

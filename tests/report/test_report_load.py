@@ -2,7 +2,6 @@ import json
 from pathlib import Path
 
 import pytest
-from report_run_factory import CONFIG_FINGERPRINT, metric, row, summary, trace, turn, write_run
 
 from memfin.contracts import Finding, ResolvedKey
 from memfin.errors import UsageError
@@ -10,6 +9,7 @@ from memfin.report import load_report
 from memfin.report.dialogs import LatencySketch, script_language
 from memfin.report.load import summary_model
 from memfin.report.model import GroupTable
+from tests.report.report_run_factory import CONFIG_FINGERPRINT, metric, row, summary, trace, turn, write_run
 
 RECORDED = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "recorded" / "20260219_101855"
 

@@ -2,12 +2,12 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
-from report_run_factory import row, trace, turn, write_run
 
 from memfin.contracts import RecallItem, RecallTrace
 from memfin.report import load_report
 from memfin.report.dialogs import DialogCensus, Facts
 from memfin.report.groups import GroupedMetrics
+from tests.report.report_run_factory import row, trace, turn, write_run
 
 
 def test_loading_holds_a_small_part_of_the_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
-from report_run_factory import row, summary, trace, turn, write_run
 
 from memfin.contracts import Finding
 from memfin.report import load_report, render_html_report, render_markdown_report
@@ -15,6 +14,7 @@ from memfin.report.excerpt import flat, visible
 from memfin.report.markdown import escape_markdown
 from memfin.report.model import ReportModel
 from memfin.report.templates import duration, milliseconds
+from tests.report.report_run_factory import row, summary, trace, turn, write_run
 
 HOSTILE = (
     "<script>alert(1)</script> | </td></style> `x` ```\n# head\n- item\n\n<img src=x onerror=y> "

@@ -1,10 +1,9 @@
 import random
 from typing import Any
 
-from report_run_factory import row
-
 from memfin.contracts import TurnEvalRow
 from memfin.report.worst import Ranking, WorstTurns, missed_tags
+from tests.report.report_run_factory import row
 
 
 def ranking(rows: list[TurnEvalRow], title: str, size: int = 3) -> Ranking:
@@ -30,7 +29,7 @@ def test_lowest_key_coverage_comes_first_and_more_misses_break_ties() -> None:
 def test_the_choice_does_not_depend_on_the_order_of_the_rows() -> None:
     rows = [row(f"d{number}", 1, key_hit_flags=[0]) for number in range(30)]
     first = ranking(rows, "Lowest key coverage")
-    random.Random(5).shuffle(rows)  # noqa: S311 - any order will do
+    random.Random(5).shuffle(rows)
     assert [entry[0] for entry in ranking(rows, "Lowest key coverage").entries] == [
         entry[0] for entry in first.entries
     ]

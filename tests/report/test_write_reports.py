@@ -2,10 +2,10 @@ import stat
 from pathlib import Path
 
 import pytest
-from report_run_factory import row, trace, turn, write_run
 
 from memfin.errors import RunFault
 from memfin.report import write_reports
+from tests.report.report_run_factory import row, trace, turn, write_run
 
 RECORDED = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "recorded" / "20260219_101855"
 
