@@ -9,8 +9,21 @@ from memfin.agents.builtin.rules import Language, ProfileRules
 
 # One for one, so that offsets into the reading form are offsets into what was said.
 _READING_FORM: Final = str.maketrans(
-    {chr(code): chr(code - 0xFEE0) for code in (*range(0xFF10, 0xFF1A), *range(0xFF21, 0xFF3B), *range(0xFF41, 0xFF5B))}
-    | {"％": "%", "＜": "<", "＞": ">", "＋": "+", "’": "'", "‘": "'", "\u3000": " ", "\u00a0": " ", "＄": "$"}
+    {
+        chr(code): chr(code - 0xFEE0)
+        for code in (*range(0xFF10, 0xFF1A), *range(0xFF21, 0xFF3B), *range(0xFF41, 0xFF5B))
+    }
+    | {
+        "％": "%",
+        "＜": "<",
+        "＞": ">",
+        "＋": "+",
+        "’": "'",
+        "‘": "'",
+        "\u3000": " ",
+        "\u00a0": " ",
+        "＄": "$",
+    }
 )
 _SHORT: Final = 12
 
@@ -87,9 +100,5 @@ def _clauses_of(sentence: str, number: int, *, asks: bool, rules: ProfileRules) 
 
 def about_others(clause: Clause, at: int, rules: ProfileRules) -> bool:
     """Return whether somebody else than the client is the subject of what stands at an offset."""
-    last_other = None
-    for last_other in rules.reading["others"].finditer(clause.text, 0, at):
-        pass
-    if last_other is None:
-        return False
-    return rules.reading["first_person"].search(clause.text, last_other.end(), at) is None
+    others = list(rules.reading["others"].finditer(clause.text, 0, at))
+    return bool(others) and rules.reading["first_person"].search(clause.text, others[-1].end(), at) is None

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import Final, Literal
 
-from memfin.agents.builtin.clauses import Clause, about_others, read_clauses
+from memfin.agents.builtin.clauses import Clause, about_others
 from memfin.agents.builtin.quantities import Duration, durations, money, percent
 from memfin.agents.builtin.rules import ConstraintRule, LevelRule, ProfileRules
 from memfin.contracts import Record
@@ -39,11 +39,11 @@ class Statement(Record):
     holds: bool = True
 
 
-def extract(text: str, rules: ProfileRules) -> list[Statement]:
-    """Return the client's statements in a turn's words, in the order they were made."""
+def extract(clauses: list[Clause], rules: ProfileRules) -> list[Statement]:
+    """Return the client's statements in the clauses of a turn, in the order they were made."""
     found: list[Statement] = []
     listing = -1
-    for clause in read_clauses(text, rules):
+    for clause in clauses:
         if clause.question or clause.hearsay or len(clause.text) > _MAX_CLAUSE:
             continue
         placed: list[tuple[int, Statement]] = list(_constraints(clause, rules))

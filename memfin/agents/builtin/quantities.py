@@ -54,7 +54,9 @@ MONEY_PATTERN: Final = (
     r"|\d[\d,]*(?:\.\d+)?\s?[万亿千](?:元|块钱?|人民币)?|\d[\d,]*(?:\.\d+)?\s?(?:元|块钱?)"
     r"|[一二两三四五六七八九十百]+[万亿](?:元|块钱?)?)"
 )
-_AMOUNT: Final = re.compile(r"(\d[\d,]*(?:\.\d+)?|[零一二两三四五六七八九十百]+)\s?(万|亿|千|k|m|thousand|million)?", re.I)
+_AMOUNT: Final = re.compile(
+    r"(\d[\d,]*(?:\.\d+)?|[零一二两三四五六七八九十百]+)\s?(万|亿|千|k|m|thousand|million)?", re.IGNORECASE
+)
 _SCALE: Final = {"万": 1e4, "亿": 1e8, "千": 1e3, "k": 1e3, "m": 1e6, "thousand": 1e3, "million": 1e6}
 
 _MONTHS: Final = {
@@ -68,7 +70,7 @@ _DURATION: Final = re.compile(
     rf"(?P<high>{_HAN_COUNT})\s?(?P<unit>(?:个半)?月|{_HAN_UNIT})(?P<half>半)?"
     rf"|\b(?:(?P<en_low>{_NUMBER}|{_ENGLISH_NUMBER})\s?(?P<en_low_unit>years?|months?)?(?:{_TO}|\sor\s))?"
     rf"(?P<en_high>{_NUMBER}|{_ENGLISH_NUMBER})[\s-]?(?P<en_unit>year|month|week|day|decade)s?\b(?P<en_half>\sand\sa\shalf)?",
-    re.I,
+    re.IGNORECASE,
 )
 _FIRST_CALENDAR_YEAR: Final = 100.0
 
@@ -154,5 +156,7 @@ def durations(text: str) -> Iterator[Duration]:
         extra = unit / 2 if half else 0.0
         low, high = low * unit + extra, high * unit + extra
         if first:
-            low = number(first)[0] * (_MONTHS[low_unit.lower().rstrip("s").lstrip("个")] if low_unit else unit)
+            low = number(first)[0] * (
+                _MONTHS[low_unit.lower().rstrip("s").lstrip("个")] if low_unit else unit
+            )
         yield Duration(low, high, found.start(), found.end())

@@ -82,11 +82,12 @@ def profile_rules(language: Language) -> ProfileRules:
     data = data_file(f"profile.{language}.toml")
     boundary = r"\b" if language == "en" else ""
     assets = data["assets"]
+    asset_words = _longest_first([word for _, *words in assets.values() for word in words])
     parts: dict[str, str] = {
         "pct": PERCENT_PATTERN,
         "count": COUNT_PATTERN,
         "money": MONEY_PATTERN,
-        "asset": f"{boundary}(?:{_longest_first([w for _, *words in assets.values() for w in words])}){boundary}",
+        "asset": f"{boundary}(?:{asset_words}){boundary}",
         **data["parts"],
     }
 
@@ -109,9 +110,7 @@ def profile_rules(language: Language) -> ProfileRules:
             )
         )
     group_names = {f"a{number}": name for number, name in enumerate(assets)}
-    alternatives = [
-        f"(?P<{group}>{_longest_first(assets[name][1:])})" for group, name in group_names.items()
-    ]
+    alternatives = [f"(?P<{group}>{_longest_first(assets[name][1:])})" for group, name in group_names.items()]
     product = f"{boundary}(?:{_longest_first(data['products']['words'])}){boundary}"
     lead = r"(?:[\w&'+-]+ ){0,3}?" if language == "en" else r"[A-Za-z0-9\u4e00-\u9fff+]{0,8}?"
     tail = r"(?: (?:" + product + "))*" if language == "en" else f"(?:{product}|类)*"

@@ -1,0 +1,71 @@
+"""The adviser's check of a reply against what must not be said, and for a disclosure of risk."""
+
+import functools
+import re
+from typing import NamedTuple
+
+from memfin.agents.builtin.rules import Language, Pattern, data_file
+
+
+class Violation(NamedTuple):
+    """A forbidden phrase in a reply; ``start`` and ``end`` bound its sentence."""
+
+    category: str
+    match: str
+    start: int
+    end: int
+
+    def fields(self) -> dict[str, str]:
+        """Return the violation as an entry of a `ComplianceTrace`."""
+        return {"type": self.category, "match": self.match, "severity": "high"}
+
+
+class ComplianceRules(NamedTuple):
+    """The compiled check of one language; the groups of ``forbidden`` are its categories."""
+
+    sentence: Pattern
+    forbidden: Pattern
+    refuted_before: Pattern
+    refuted_after: Pattern
+    disclosed: Pattern
+
+
+@functools.cache
+def compliance_rules(language: Language) -> ComplianceRules:
+    """Return the rules of ``compliance.toml`` for a language."""
+    data = data_file("compliance.toml")[language]
+    groups = (f"(?P<{category}>{'|'.join(forms)})" for category, forms in data["forbidden"].items())
+    return ComplianceRules(
+        sentence=re.compile(data["sentence"]),
+        forbidden=re.compile("|".join(groups), re.IGNORECASE),
+        refuted_before=re.compile(data["refuted_before"], re.IGNORECASE),
+        refuted_after=re.compile(data["refuted_after"], re.IGNORECASE),
+        disclosed=re.compile(data["disclosed"], re.IGNORECASE),
+    )
+
+
+def find_violations(reply: str, rules: ComplianceRules) -> list[Violation]:
+    """Return the forbidden phrases of a reply, except in sentences that refute or warn of them."""
+    if rules.forbidden.search(reply) is None:
+        return []
+    return [
+        Violation(hit.lastgroup or "", hit[0], sentence.start(), sentence.end())
+        for sentence in rules.sentence.finditer(reply)
+        for hit in rules.forbidden.finditer(reply, sentence.start(), sentence.end())
+        if rules.refuted_before.search(reply, sentence.start(), hit.start()) is None
+        and rules.refuted_after.search(reply, hit.end(), sentence.end()) is None
+    ]
+
+
+def discloses_risk(reply: str, rules: ComplianceRules) -> bool:
+    """Return whether a reply makes any disclosure of risk or limits."""
+    return rules.disclosed.search(reply) is not None
+
+
+def without_violations(reply: str, violations: list[Violation]) -> str:
+    """Return the reply without the sentences that hold violations."""
+    kept, at = [], 0
+    for violation in violations:
+        kept.append(reply[at : max(at, violation.start)])
+        at = max(at, violation.end)
+    return "".join([*kept, reply[at:]])
