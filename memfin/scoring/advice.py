@@ -15,7 +15,7 @@ _CLAUSE: Final = r"[^,:;。!?\n]"
 _SENTENCE: Final = r"[^。!?\n]"
 
 _STRONG: Final = re.compile(
-    r"(?<!不)(?:建议|推荐)(?!书|比例为空|[^,。]{0,3}(?:仅供|不构成))|不妨|不如(?!预期|人意|意)|值得(?!注意|一提|关注|警惕|您?思考)|(?<!不)应该|(?<!不)应当|"
+    r"(?<![不资卖作何体])(?:建议|推荐)(?!书|比例为空|[^,。]{0,3}(?:仅供|不构成))|不妨|不如(?!预期|人意|意)|值得(?!注意|一提|关注|警惕|您?思考)|(?<!不)应该|(?<!不)应当|"
     r"倾向于?(?=[^,。]{0,12}(?:买|配|加|趁|拿|投|换|跟|追|增))|我(?:会|来|帮您|给您)(?!说明|解释|提醒|先|看)|"
     r"(?<![不更])适合(?=[^,。]{0,10}(?:进|做|买|配|快|短|波段|加|布局|参与|入))|是方向|试试|果断|大胆|赶紧|趁(?!机说)|"
     r"首选|优先(?:配|选|买|考虑)|(?<![不不])(?:就行|即可|就好|就够了|就可以了)|好机会|好时机|性价比(?:不错|高|突出)(?=,(?:建议|可))|按我的|我的方案|这样配|就这么|"
@@ -24,7 +24,7 @@ _STRONG: Final = re.compile(
 )
 _VERB: Final = (
     r"(?:买|配(?!资|置比例为|合|偶|额|股说明)|投(?!资者|诉|影|顾|机性|票)|加(?!权|息|剧|总|强|拿|上限|重)|拿|放(?!心|松|弃)|埋伏|借|认购|申购|参与|持有|建仓|布局|介入|"
-    r"上车|挑|选|定投|跟|入手|入场|进场|换成|换为|切换|切到|开通|搏|博|炒|追|押|用|做|贷|融|抵押|质押|重仓|全仓|满仓|接)"
+    r"上车|挑|选|定投|跟|入手|入场|进场|换成|换为|切换|切到|开通|搏|博|炒|追|押|用|做|贷|融|抵押|质押|重仓|全仓|满仓|接盘|接飞刀|低吸)"
 )
 _ENGLISH_VERB: Final = (
     r"(?:buy|put|allocate|add|hold|invest|use|take|open|borrow|move|shift|switch|pick|choose|place|trade|chase|get|own|load|"
@@ -45,7 +45,7 @@ _WEIGHTED: Final = re.compile(
 )
 
 _BACKED_OUT: Final = (
-    r"避免|避开|远离|回避|警惕|谨慎|慎重|慎(?=[买入用选])|控制|降低|减少|减持|限制|了解|评估|确认|核实|关注|检查|咨询|暂停|停止|卖出|卖掉|清仓|清掉|退出|赎回|"
+    r"告诉|分享|补充|规避|防止|筛选|识别|避免|避开|远离|回避|警惕|谨慎|慎重|慎(?=[买入用选])|控制|降低|减少|减持|限制|了解|评估|确认|核实|关注|检查|咨询|暂停|停止|卖出|卖掉|清仓|清掉|退出|赎回|"
     r"剔除|移出|不|别|勿|少碰|观望|等|拒绝|放弃|说明|解释|学习|看清|想清楚|先把|还清|偿还|降到|降至|减到|拆掉|"
     r"\b(?:avoid\w*|not|never|don't|against|sell(?!ing point)|reduc\w*|trim\w*|exit\w*|limit\w*|stay\w* away|steer\w* clear|without|skip\w*|"
     r"understand\w*|check\w*|review\w*|clos\w*|repay\w*|wait\w*|instead of|rather than|no)\b"
@@ -53,7 +53,7 @@ _BACKED_OUT: Final = (
 _BACKS_OUT: Final = re.compile(_BACKED_OUT)
 _BOUNDED: Final = re.compile(r"不(?:超过|低于|少于|高于|多于)")
 _VERDICT: Final = re.compile(
-    r"不符|不相符|不适合|不合适|不匹配|不建议|不推荐|不纳入|不考虑|不在您|不在你|不介绍|不会(?:推荐|介绍|建议|配|加|用|买)|别碰|不碰|不宜|远离|"
+    r"不符|不相符|不适合|不合适|不匹配|不建议|不推荐|不纳入|不考虑|切勿|请勿|禁止|禁令|规避|杜绝|🚫|❌|不在您|不在你|不介绍|不会(?:推荐|介绍|建议|配|加|用|买)|别碰|不碰|不宜|远离|"
     r"超出您|超出了?您?的?范围|违反|违背|冲突|相悖|排除|剔除|拒绝|违规|违法|非法|骗局|得不偿失|不可取|没有必要|没必要|"
     r"(?:并|这)?不是(?:让|叫|要)您|已按您|因此(?:没有|未|不)|所以(?:没有|未|不)|不予|不作|不做推荐|"
     r"\b(?:not (?:suitable|suit|fit|recommend\w*|advis\w*|appropriate|for you)|doesn't (?:fit|suit|match)|does not (?:fit|suit|match)|unsuitable|"
@@ -65,20 +65,23 @@ _OWN_VOICE: Final = re.compile(
     r"不过|但(?!愿)|然而|我(?:的)?(?:建议|倾向|推荐|觉得|认为|看|会|来)|(?<=[,。])建议|\b(?:but|however|still|i'd|i would|i suggest|i recommend)\b"
 )
 _QUESTION_END: Final = re.compile(r"(?:\?|吗|呢)[ \"”’')」]*$")
+_PROPOSES_IN_QUESTION: Final = re.compile(r"建议|推荐|不妨|不如|\b(?:recommend|suggest|i'd)\b")
+_WH: Final = re.compile(r"怎么|如何|什么|哪|多少|\b(?:how|what|which|why)\b")
+_NOT_MEANT: Final = re.compile(r"(?:不意味着?|并不|不是|没有必要|无需|未必|并非|不代表)[^,。;]{0,12}$")
 _ASKS: Final = re.compile(r"是否|能否|可否|要不要|能不能|会不会|是不是|有没有|还是")
 _DEFINES: Final = re.compile(
     rf"^{_CLAUSE}{{0,6}}(?:是指|指的是|指(?!数)|是一种|是一类|是什么|意思是|意味着|表示|分为|把份额分|由{_CLAUSE}{{0,8}}(?:组成|构成)|"
-    r"本质上?是|条款|属于|会放大|会同时|通常|一般|往往|起源|的?风险|的?波动)|^ (?:is|are|means?|refers?|was|were) (?:an?|the|made|only|costly|when)\b"
+    r"本质上?是|条款|属于|的(?:机会成本|劣势|优势|风险|好处|缺点|成本|逻辑|投资者|个人|人|客户|账户|产品|公司)|等(?:杠杆)?工具|者占|为例|会放大|会同时|通常|一般|往往|起源|的?风险|的?波动)|^ (?:is|are|means?|refers?|was|were) (?:an?|the|made|only|costly|when)\b"
 )
 _DESCRIBED: Final = re.compile(
     rf"(?:基金经理|管理人|机构|量化模型|模型|这类产品|该产品|该基金|这只(?:基金|etf|产品)|产品|策略|etf|指数|市场|有人|很多人|多数人|投资者|"
-    rf"企业|公司|银行|行业|部分|专业投资者|客户|外资|北向|主力|散户|游资|历史上|过去|曾经?|当时|去年|前年|上周|上月){_CLAUSE}{{0,8}}$"
+    rf"企业|公司|银行|行业|部分|专业投资者|客户|用户|外资|北向|主力|散户|游资|历史上|过去|曾经?|当时|去年|前年|上周|上月){_CLAUSE}{{0,8}}$"
 )
 _HELD: Final = re.compile(
     rf"(?:您|你)?(?:目前|现有|当前|已经?|之前|原来|原先|过去|此前|手上有|手里有|持仓)(?!就|可以|适合|正是|建议){_CLAUSE}{{0,10}}$"
 )
 _LEAVING_BEFORE: Final = re.compile(
-    rf"(?:减持|卖出|卖掉|清仓|清掉|赎回|退出|降低|减少|压降|了结|换掉|移出|剔除|删去|去掉|替代|代替|取代|而不是|而非|不是|除了|除|扣除|"
+    rf"(?:防止|规避|杜绝|禁止|不进行|分散|减持|卖出|卖掉|清仓|清掉|赎回|退出|降低|减少|压降|了结|换掉|移出|剔除|删去|去掉|替代|代替|取代|而不是|而非|不是|除了|除|扣除|"
     rf"\b(?:ignore|resist|forget|beware of|tempted by|sell|reduce|exit|trim|cut|replace|instead of|rather than|out of)\b){_CLAUSE}{{0,8}}$"
 )
 _LEAVING: Final = re.compile(
@@ -115,7 +118,9 @@ def disowned(analysis: Analysis, start: int, end: int) -> bool:
     clause_low, clause_high = analysis.clause_span(start, end)
     if _ASKS.search(norm, clause_low, clause_high):
         return True
-    if _QUESTION_END.search(norm, low, high) and not _STRONG.search(norm, low, high):
+    if _QUESTION_END.search(norm, low, high) and (
+        _WH.search(norm, low, high) or not _PROPOSES_IN_QUESTION.search(norm, low, high)
+    ):
         return True
     return attributed(analysis, start, end) and not _OWN_VOICE.search(norm, low, end)
 
@@ -166,9 +171,12 @@ def advised(analysis: Analysis, start: int, end: int, *, act: bool = False, limi
     if _DEFINES.match(after) or _DESCRIBED.search(before):
         return False
     clause = norm[clause_low:clause_high]
+    if _BACKS_OUT.search(before) is not None:
+        return False
     if _OFFER.search(clause) is not None:
-        return _BACKS_OUT.search(before) is None
-    if _ORDER.match(clause) is not None:
+        return True
+    order = _ORDER.match(clause)
+    if order is not None and (act or clause_low + order.end() <= start):
         return True
     if act and _OFFER.search(norm, low, high) is not None:
         return True
@@ -191,6 +199,8 @@ def _marked(
     """Look for a marker of advice that reaches the span, within its sentence."""
     start, end = span
     for match in _STRONG.finditer(norm, sentence[0], sentence[1]):
+        if _NOT_MEANT.search(norm, sentence[0], match.start()):
+            continue
         if match.end() <= start:
             between = norm[match.end() : start]
             if _BACKS_OUT.search(_BOUNDED.sub("", between)):

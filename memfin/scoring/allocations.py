@@ -15,7 +15,7 @@ from memfin.scoring.advice import disowned
 from memfin.scoring.language import Analysis
 from memfin.scoring.quantities import Quantity
 
-Role = Literal["target", "held", "added", "reduced", "total"]
+Role = Literal["target", "held", "added", "reduced", "total", "part"]
 
 
 class Label(NamedTuple):
@@ -49,7 +49,7 @@ _BREAK: Final = re.compile(
     r"[,、;。!?\n|+]|(?:和|与|及|以及|搭配|再配|外加|\band\b|\bplus\b)(?=[约大概各\s]*[\d一二两三四五六七八九])|\band (?:put |invest |keep )?the (?:rest|remainder|other)\b"
 )
 _NO_WEIGHT_BEFORE: Final = re.compile(
-    r"(?:年化|收益率?|回报率?|涨幅?|跌幅?|上涨|下跌|回撤|回落|亏损?|损失|波动率?|费率?|管理费|托管费|利率|票息|股息率?|分位|概率|换手率?|"
+    r"(?:年化|收益率?|回报率?|涨幅?|跌幅?|上涨|下跌|回撤|回落|亏损?|损失|波动率?|费率?|管理费|托管费|利率|票息|股息率?|变成了?|变为|升至|涨至|涨到|分位|概率|换手率?|"
     r"增长|增速|同比|环比|胜率|止损线?|止盈线?|业绩|利润|营收|毛利率?|负债率|税率?|溢价率?|折价|息差|得分|容忍度|偏离|阈值|目标|缩水|浮亏|"
     r"跑赢|通胀|cpi|ppi|gdp|m2|市占率|市场份额|报酬|分红率?|不良率|杠杆率|保证金|违约率|夏普|"
     r"\b(?:returns?|yield\w*|gain\w*|fees?|drawdown|loss\w*|fell|rose|up|down|percentile|probability|chance|coupon|rate|volatility|inflation|"
@@ -57,7 +57,7 @@ _NO_WEIGHT_BEFORE: Final = re.compile(
 )
 _NO_WEIGHT_AFTER: Final = re.compile(
     r"^\s*(?:左右|上下|多|以上|以内)?的?(?:历史)?(?:分位|收益|年化|概率|回撤|回落|波动|涨幅|跌幅|股息|费|利息|票息|利率|的?可能|亏损|浮亏|报酬|增长|税|胜率|"
-    r"止损|折扣|跌|涨|把握|机会|return|yield|gain|fee|loss|drawdown|percentile|probability|chance|coupon|interest|growth|discount)"
+    r"止损|折扣|跌|涨|把握|机会|安全|合规|满足|保障|return|yield|gain|fee|loss|drawdown|percentile|probability|chance|coupon|interest|growth|discount)"
 )
 _WEIGHT_WORD: Final = re.compile(
     r"仓位|占比?|比例|配(?!股)|权重|\bweight\b|\ballocation\b|\bexposure\b|\bin\b"
@@ -88,7 +88,7 @@ _DISADVISED: Final = re.compile(
     r"(?![^,。;]{0,6}(?:超过|低于|高于))[^,。;!?\n]{0,14}$"
 )
 _DESCRIBED: Final = re.compile(
-    r"合同|约定|基准|指数(?:中|里|的)|前十大|成分股|重仓股|基金经理|管理人|(?:这|该|此|那)(?:只|款|支)[^,。]{0,8}(?:股票|债券|权益|现金)?(?:仓位|持仓|占)|偏股混合基金的|"
+    r"合同|约定|前[一二三五十]大|集中度|规定|招募|季报|基准|指数(?:中|里|的)|前十大|成分股|重仓股|基金经理|管理人|(?:这|该|此|那)(?:只|款|支)[^,。]{0,8}(?:股票|债券|权益|现金)?(?:仓位|持仓|占)|偏股混合基金的|"
     r"市场份额|营收|收入|gdp|人口|客户|机构(?:资金|持有)|渗透率|成交额|公司|很多人|有人|历史上|过去|曾|当时|权重股|行业权重|保证金|平均|一般(?:家庭|人)|"
     r"\b(?:fund holds|the fund's|its portfolio|prospectus|benchmark|historically)\b"
 )
@@ -111,8 +111,13 @@ _SCALED: Final = re.compile(
     r"(?:投资部分|投资的部分|剩余|其余|剩下|余下|可投资产|可投资金|投资资金)[^,。;\n]{0,6}$"
 )
 _BARE_VERB: Final = re.compile(r"\s*(?:建议|可以|可)?(?:大约|约|占|配|各|配到|配置|拿|放|买|最多|先配)?\s*")
+_ENUMERATED: Final = re.compile(r"\s*/\s*\d+%\s*/")
+_FOREIGN_CELL: Final = re.compile(
+    r"年化|波动率?|回撤|收益率?|涨幅|跌|费率|分位|股息|利率|息差|担保|平仓|胜率|同比|环比|增速|违约|亏损|roe|不良|缺口|占比超|pb|pe\b"
+)
 _GAP: Final = 160
 _WHOLE: Final = 1.0
+_COMPLETE: Final = 0.95
 
 
 def labels(hits: Sequence[tuple[str, int, int]]) -> list[Label]:
@@ -125,7 +130,7 @@ def weights(analysis: Analysis, shares: Sequence[Quantity], found: Sequence[Labe
     norm = analysis.norm
     starts = [label.start for label in found]
     result: list[Weight] = []
-    group, last_end = 0, 0
+    group, last_end, rows = 0, 0, _plan_rows(analysis, shares)
     after_style: dict[int, bool] = {}
     for index, share in enumerate(shares):
         if not 0 < share.low <= share.high <= _WHOLE:
@@ -135,7 +140,8 @@ def weights(analysis: Analysis, shares: Sequence[Quantity], found: Sequence[Labe
         if role is None:
             continue
         label = _label(norm, share, (low, high), found, starts, after_style, analysis)
-        if result and _separate(norm, last_end, share.start):
+        new_row = analysis.sentence_at(share.start) in rows and "\n" in norm[last_end : share.start]
+        if result and (new_row or _separate(norm, last_end, share.start)):
             group += 1
         last_end = share.end
         text = norm[_topic(norm, low, share.start, analysis) : high]
@@ -144,6 +150,19 @@ def weights(analysis: Analysis, shares: Sequence[Quantity], found: Sequence[Labe
     result.extend(_ratios(analysis, shares, group + 1))
     result.extend(_remainders(analysis, result, found, starts))
     return sorted(result, key=lambda weight: weight.start)
+
+
+def _plan_rows(analysis: Analysis, shares: Sequence[Quantity]) -> frozenset[int]:
+    """Return the sentences that are table rows with several shares: each row is a plan of its own."""
+    counts: dict[int, int] = {}
+    for share in shares:
+        sentence = analysis.sentence_at(share.start)
+        counts[sentence] = counts.get(sentence, 0) + 1
+    return frozenset(
+        sentence
+        for sentence, count in counts.items()
+        if count > 1 and analysis.line_kind(analysis.sentences[sentence][0]) == "row"
+    )
 
 
 def _segment(norm: str, shares: Sequence[Quantity], index: int, analysis: Analysis) -> tuple[int, int]:
@@ -181,7 +200,9 @@ def _role(analysis: Analysis, share: Quantity, low: int, high: int) -> Role | No
     no_weight = _NO_WEIGHT_BEFORE.search(head[-24:])
     if no_weight and not _WEIGHT_WORD.search(no_weight.group()):
         return None
-    if _NO_WEIGHT_AFTER.match(after):
+    if _NO_WEIGHT_AFTER.match(after) or _ENUMERATED.match(norm, share.end):
+        return None
+    if analysis.line_kind(share.start) == "row" and _FOREIGN_CELL.search(_cells(analysis, share)):
         return None
     if _LIMIT.search(norm[max(clause_low, share.start - 6) : share.start]) or _LIMIT.search(after[:10]):
         return None
@@ -206,7 +227,20 @@ def _role(analysis: Analysis, share: Quantity, low: int, high: int) -> Role | No
         return "held"
     if _TOTAL.search(before):
         return "total"
+    if "其中" in norm[sentence_low : share.start]:
+        return "part"
     return "target"
+
+
+def _cells(analysis: Analysis, share: Quantity) -> str:
+    """Return the first cell of the share's row and its own cell."""
+    low, high = analysis.sentence_span(share.start)
+    norm = analysis.norm
+    first_end = norm.find("|", norm.find("|", low) + 1)
+    own_start = max(norm.rfind("|", low, share.start), low)
+    own_end = norm.find("|", share.end, high)
+    first = norm[low : first_end if low < first_end < high else high]
+    return first + norm[own_start : own_end if own_end > 0 else high]
 
 
 def _label(  # noqa: PLR0913, PLR0917 - the reading needs all of the surroundings
@@ -252,6 +286,12 @@ def alternatives(analysis: Analysis, found: Sequence[Weight]) -> bool:
     first: dict[int, int] = {}
     for weight in found:
         first.setdefault(weight.group, weight.start)
+    complete = sum(
+        sum(weight.low for weight in found if weight.group == group and weight.role == "target") >= _COMPLETE
+        for group in first
+    )
+    if complete > 1:
+        return True
     marked, last = 0, 0
     for start in sorted(first.values()):
         marked += _ALTERNATIVE.search(analysis.norm, max(last, start - 200), start) is not None

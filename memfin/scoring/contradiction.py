@@ -374,7 +374,7 @@ def _harmless(analysis: Analysis, hit: _Hit) -> bool:
         norm[hit.end : hit.end + 8]
     ):
         return True
-    if hit.term in ("derivatives", "high_volatility"):
+    if hit.term in ("derivatives", "high_volatility", "leverage"):
         return _HEDGE.search(norm, *analysis.sentence_span(hit.start)) is not None
     return False
 

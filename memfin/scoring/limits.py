@@ -35,7 +35,7 @@ _INSTRUMENT: Final = re.compile(
 )
 _FUND_INSTRUMENT: Final = re.compile(r"基金|etf|债基|lof|联接|\bfund\b|\btracker\b")
 _PLURAL: Final = re.compile(
-    r"(?:[两二三四五六七八九十几多\d]|若干|数)(?:只|个|支)|/|等(?:多|几|权)|类|、|\b(?:two|three|four|five|six|several|some|many)\b|funds\b|etfs\b|stocks\b|bonds\b|组合|权益|一篮子"
+    r"(?:[两二三四五六七八九十几多\d]|若干|数)(?:只|个|支)|/|等(?:多|几|权)|类|、|\b(?:two|three|four|five|six|several|some|many)\b|funds\b|etfs\b|stocks\b|bonds\b|组合|权益|一篮子|层|\(如|或|[^中]和|与"
 )
 _MOST: Final = re.compile(r"大部分|绝大部分|大半|绝大多数|多数资金|most of (?:your|the)|the bulk of")
 _CASH_WORD: Final = re.compile(
@@ -82,7 +82,7 @@ _EXPECTED: Final = re.compile(
     r"可能|预计|估计|估算|大约|约|或|最多|最大|极端|压力|会|可达|达到|\b(?:may|might|could|would|can|expect\w*|worst|up to|about|around)\b"
 )
 _FORGIVEN: Final = re.compile(
-    r"超出|超过您|不符|不适合|不建议|因此不|所以不|太高|过高|无法接受|exceeds your|too (?:high|much)"
+    r"突破|击穿|的界限|的红线|超出|超过您|不符|不适合|不建议|因此不|所以不|太高|过高|无法接受|exceeds your|too (?:high|much)"
 )
 _BOND_WORD: Final = re.compile(r"债|久期|票据|存单|bond|treasur|duration|note|gilts?")
 _LONG_BOND: Final = re.compile(
@@ -94,6 +94,9 @@ _HOLD: Final = re.compile(
     r"持有|拿(?=着|\d|[一二两三四五六七八九十几半]|不超过|个)|持仓|封闭|来回|就卖|就走|卖出|了结|离场|出来|换下|换股|轮动|hold|sell|exit|flip|out (?:within|in|after)|rotate"
 )
 _HOLD_LONG: Final = re.compile(r"至少|以上|起码|不少于|不低于|at least|or more|minimum|or longer")
+_OTHER_SPAN: Final = re.compile(
+    r"[^,。;]{0,3}(?:后|免|可赎|起|者|的人|开支|生活|备用|支出)|[ -](?:expenses|of expenses)"
+)
 _NOT_HOLDING: Final = re.compile(
     r"检视|复盘|核对|调整|再平衡|回看|开支|支出|近|过去|成立|定投|每|封闭|分[一二两三四五六七八九十\d]|历史|期限|review|rebalanc|every|per|past|last"
 )
@@ -167,9 +170,9 @@ def single_cap(analysis: Analysis, found: Sequence[Weight], cap: SingleAssetCap)
 
     def breach(group: Sequence[Weight]) -> Span | None:
         for weight in group:
-            if weight.role not in ("target", "total") or weight.high <= cap.limit + _EPSILON:
+            if weight.role not in ("target", "part") or weight.high <= cap.limit + _EPSILON:
                 continue
-            if weight.role == "total" or is_part(analysis, [weight]):
+            if weight.role == "target" and is_part(analysis, [weight]):
                 continue
             named = _INSTRUMENT.search(weight.label) is not None
             if cap.scope == "fund":
@@ -371,6 +374,8 @@ def holding(analysis: Analysis, years: float) -> Span | None:
             continue
         low, high = analysis.clause_span(quantity.start, quantity.end)
         clause = norm[low:high]
+        if _OTHER_SPAN.match(norm, quantity.end):
+            continue
         if _NOT_HOLDING.search(norm, low, quantity.start) or _HOLD_LONG.search(clause):
             continue
         if bound(norm, quantity) == "at_least" or _HOLD.search(clause) is None:

@@ -277,12 +277,15 @@ def _whole_word(text: str, position: int, name: str) -> bool:
 def forbidden(text: str) -> ForbiddenPractice | ForbiddenAsset | None:
     """Return the ban of the thing a text names, whether or not the text itself negates it."""
     norm = " ".join(normalize(text).split())
+    named = load_vocabulary().term(norm)
+    if named is not None:
+        return ForbiddenPractice(named.id) if named.kind == "practice" else ForbiddenAsset(named.id)
     known = find_term(norm)
     if known is not None:
         return known
     bare = _BARE.sub("", norm) if not norm.isascii() else " ".join(_BARE.sub(" ", norm).split())
     for term in load_vocabulary().terms:
-        if term.exact and bare in term.names:
+        if bare in ((*term.names, *term.exact_names) if term.exact else term.exact_names):
             return ForbiddenAsset(term.id)
     return ForbiddenAsset(bare) if bare else None
 

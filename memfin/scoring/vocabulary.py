@@ -28,6 +28,7 @@ class Term(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     frames: list[list[list[str]]] = []
     includes: list[str] = []
     exact: bool = False
+    exact_names: list[str] = []
 
 
 class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
