@@ -68,40 +68,48 @@ _NEGATION: Final = (
 )
 _NEGATOR: Final = re.compile(f"(?P<none>{_NOT_A_NEGATION})|(?P<neg>{_NEGATION})")
 _NEGATED_AFTER: Final = re.compile(
-    r"[”」』’'\")]?(?:的?(?:说法|承诺|事情?|产品|东西|情况|好事)?)?(?:都|是|也|并|根本|其实)*"
-    r"(?:不存在|不可能|不可信|不成立|不现实|不属实|不合规|不合法|没有的事|谈不上|做不到|是假的|绝无|免谈"
-    r"| (?:is|are) (?:not|never|impossible)| (?:does|do) not exist)"
+    r"[^,。!?;:\n]{0,8}?(?:不存在|不可能(?=[的。,!;]|$)|不可信|不成立|不现实|不属实|不合规|不合法|没有的事|谈不上|做不到|是假的|绝无|免谈)"
+    r"| (?:is|are) (?:never|impossible)| (?:does|do) not exist"
 )
-_NEGATION_REACH: Final = 14
+_COORDINATION: Final = frozenset("也更又亦且或、和及")
+_NEGATION_REACH: Final = 18
 
 _QUESTION: Final = re.compile(r"\?|(?:吗|呢)\W*$")
 _RHETORICAL: Final = re.compile(r"难道|岂不|何必|何乐|怎么能不|why not|what are you waiting")
 _SPEECH_BEGINS: Final = re.compile(r"(?:着|了|过|的|是|道|到|的是|我|您|大家|that)* ?[,:] ?(?![“「『\"'])")
 _CONDITION: Final = re.compile(
-    r"如果|若(?!干)|假如|假设|假使|倘若|要是|万一|一旦|即使|即便|哪怕|除非|只要|的话|"
+    r"如果|若(?!干)|假如|假设|假使|倘若|要是|万一|一旦|即使|即便|哪怕|除非|的话|"
     r"\b(?:if|unless|suppose|assuming|should you|in case)\b"
 )
 _SPEAKER: Final = (
     r"(?:宣传|海报|广告|传单|销售|推销|客户经理|理财经理|顾问|中介|朋友|亲戚|同事|邻居|网友|网上|博主|主播|大v|群里|群友|直播|"
-    r"公众号|视频|有人|别人|他们?|她|对方|某些?|老师|专家|骗子|机构|平台|截图|聊天|短信|帖子|标题|页面|文案|话术|媒体|研报|您|你)"
+    r"公众号|视频|群主|大师|股神|客服|荐股|有人|别人|他们?|她|对方|某些?|老师|专家|骗子|机构|平台|截图|聊天|短信|帖子|标题|页面|文案|话术|媒体|研报|您|你)"
 )
 _SAID: Final = (
     r"(?:说|称|写|宣称|号称|声称|自称|标榜|表示|告诉|告知|问|提到|转述|原话|承诺|保证|吹|喊|讲|鼓吹|"
-    r"印着|标着|标注|打着|引用|担心|希望|想要|想知道|认为|觉得)"
+    r"印着|标着|标注|打着|引用|推荐|要求|会让|诱导|担心|希望|想要|想知道|认为|觉得)"
 )
 _ATTRIBUTION: Final = re.compile(
-    rf"{_SPEAKER}[^,。!?;:\n不未没]{{0,12}}?{_SAID}|所谓|据[^,。]{{1,8}}(?:称|说|报道)|引用|原话|号称|自称|声称|宣称"
-    r"|\b(?:he|she|they|you|salesm[ae]n|seller|broker|friend|advert\w*|brochure|flyer|leaflet|poster|ad|someone|people|"
-    r"scammers?)\b[^.!?;]{0,24}?\b(?:say|says|said|claim\w*|promis\w*|ask(?:ed|s)?|mention\w*|wrote|reads?|told|tout\w*|call(?:s|ed)?)\b"
+    rf"{_SPEAKER}[^,。!?;:\n不未没]{{0,12}}?{_SAID}|所谓|(?:凡是?|但凡|任何)[^,。!?;:\n不未没无难]{{0,8}}?(?:承诺|保证|声称|宣称|敢|说|打着|鼓吹|以)|"
+    rf"(?:如果|若|要是|假如|一旦|遇到|碰到|看到|听到)[^,。!?;:\n我]{{0,8}}?(?:说|承诺|保证|告诉|宣称|声称|推荐|要求|让您|让你|喊|打着)|"
+    r"据[^,。]{1,8}(?:称|说|报道)|引用|原话|号称|自称|声称|宣称"
+    r"|\b(?:he|she|they|you|salesm[ae]n|seller|broker|friend|advert\w*|brochure|flyer|leaflet|poster|ad|someone|people|bloggers?|gurus?|"
+    r"influencers?|analysts?|callers?|chat|group|scammers?)\b[^.!?;]{0,24}?\b(?:say|says|said|claim\w*|promis\w*|ask(?:ed|s)?|mention\w*|wrote|reads?|told|tout\w*|call(?:s|ed)?)\b"
     r"|\b(?:so-called|according to)\b"
 )
 _REFUTATION: Final = re.compile(
     r"骗局|骗子|诈骗|骗人|欺诈|陷阱|忽悠|套路|虚假|不实|误导|谎言|假的|不合规|违规|违法|非法|不合法|违反|禁止|严禁|警惕|当心|小心|提防|警觉|防范|留个心眼|"
-    r"举报|切勿|请勿|不要相信|别信|别当真|不可信|不能信|勿信|不靠谱|站不住脚|经不起推敲|不存在|没有任何|没有哪|没有谁|没有人|没人|任何人都不|谁也不|谁都不|"
-    r"不可能|不成立|不现实|不属实|误区|错误|红旗|"
-    r"\b(?:scams?|fraud\w*|red flags?|beware|illegal|mislead\w*|false|myth|untrue|no one|nobody|"
-    r"no such thing|does not exist|doesn't exist|impossible|prohibited|"
-    r"forbidden|be wary|wary of|warning sign|report it)\b"
+    r"举报|切勿|请勿|不要相信|别信|别当真|不可信|不能信|勿信|不靠谱|站不住脚|经不起推敲|信不得|别上当|上当|"
+    r"不成立|不现实|不属实|误区|错误|红旗|"
+    r"\b(?:scams?|fraud\w*|red flags?|beware|illegal|mislead\w*|false|myth|untrue|no such thing|does not exist|"
+    r"doesn't exist|prohibited|forbidden|be wary|wary of|warning sign|report it)\b"
+)
+_CONTRAST: Final = re.compile(
+    r"但|不过|然而|可是|只有|唯独|唯有|我们|我家|咱们|我这|交给我|\b(?:but|only|ours?|we|except)\b"
+)
+_WARNING_LEAD: Final = re.compile(
+    r"话术|骗|误区|谣言|套路|陷阱|真相|辟谣|警惕|警示|红线|违规|禁止|不要|不能|不得|常见说法|错误|反面|识别|防范|"
+    r"\b(?:myths?|scams?|red flags?|avoid|never|warning|misconceptions?|claims?)\b"
 )
 
 
@@ -205,6 +213,22 @@ class Analysis:
             return "heading"
         return "item" if _ITEM.match(head) else "text"
 
+    def lead_in(self, position: int) -> str:
+        """Return the line that introduces the list, or heads the table, around the position; else ""."""
+        kind = self.line_kind(position)
+        if kind not in ("item", "row"):
+            return ""
+        end = self.norm.rfind("\n", 0, position)
+        head = ""
+        while end > 0:
+            start = self.norm.rfind("\n", 0, end) + 1
+            if start < end and not self.norm.startswith(("|-", "| -", "|:"), start):
+                if self.line_kind(start) != kind:
+                    return head or self.norm[start:end]
+                head = self.norm[start:end] if kind == "row" else ""
+            end = start - 1
+        return head
+
     def clauses_of(self, sentence: int) -> list[Clause]:
         """Return the clauses of one sentence, in order; empty stretches are left out."""
         start, end = self.sentences[sentence]
@@ -248,17 +272,20 @@ def negated(analysis: Analysis, start: int, end: int) -> bool:
     """Say whether the words at ``[start, end)`` of ``norm`` stand under a negation.
 
     The scope of a negation is the rest of its clause, within a short reach; enumerations (``、``) stay
-    inside. Two negations cancel, and so do fixed forms such as 不得不 and 并非没有. A denial right
+    inside. Two negations cancel in Chinese (but not in a
+    coordination: 不能也不会), and so do fixed forms such as 不得不 and 并非没有. A denial right
     behind the words (…的说法不成立) counts as well.
     """
+    norm = analysis.norm
     low, high = analysis.clause_span(start, end)
-    reach = _NEGATION_REACH if start and analysis.norm[start] > "\u2e80" else 3 * _NEGATION_REACH
+    chinese = start < len(norm) and norm[start] > "\u2e80"
     signs = 0
-    for match in _NEGATOR.finditer(analysis.norm, max(low, start - reach), start):
-        signs += match.lastgroup == "neg"
-    if signs % 2:
+    for match in _NEGATOR.finditer(norm, max(low, start - _NEGATION_REACH * (1 if chinese else 3)), start):
+        if match.lastgroup == "neg" and not (signs and norm[match.start() - 1] in _COORDINATION):
+            signs += 1
+    if signs % 2 if chinese else signs:
         return True
-    return _NEGATED_AFTER.match(analysis.norm, end, high) is not None
+    return _NEGATED_AFTER.match(norm, end, high) is not None
 
 
 def quoted(analysis: Analysis, start: int, end: int) -> bool:
@@ -297,6 +324,14 @@ def attributed(analysis: Analysis, start: int, end: int) -> bool:
 
 
 def refuted(analysis: Analysis, start: int, end: int) -> bool:
-    """Say whether the sentence around ``[start, end)`` denies, exposes or warns of what it says."""
+    """Say whether the reply denies, exposes or warns of what it says at ``[start, end)``.
+
+    The warning stands in the same sentence, or in the line that introduces the list or heads the table
+    of which the span is a part. A warning of others in front of a contrast (别家是骗局，只有我们…) is none.
+    """
+    norm = analysis.norm
     low, high = analysis.sentence_span(start)
-    return _REFUTATION.search(analysis.norm, low, max(high, end)) is not None
+    for match in _REFUTATION.finditer(norm, low, max(high, end)):
+        if match.start() >= end or _CONTRAST.search(norm, match.end(), end) is None:
+            return True
+    return _WARNING_LEAD.search(analysis.lead_in(start)) is not None

@@ -190,7 +190,9 @@ def _compile(entry: RuleEntry, lexicon: LexiconFile, slot: int, number: int) -> 
     except re.error as error:
         raise UsageError(f"lexicon rule {entry.id}: {error}") from error
     names = lexicon.guards if entry.guards is None else entry.guards
-    return Rule(number, entry.id, lexicon.field, entry.value, slot, search, tuple(GUARDS[name] for name in names))
+    return Rule(
+        number, entry.id, lexicon.field, entry.value, slot, search, tuple(GUARDS[name] for name in names)
+    )
 
 
 def findings(analysis: Analysis, matches: Iterable[Match]) -> Iterator[Finding]:

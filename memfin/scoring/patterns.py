@@ -11,7 +11,7 @@ from typing import Final
 
 from memfin.errors import UsageError
 
-_SHORTHAND: Final = re.compile(r"<([A-Z][A-Z_]*|=?[0-9]{1,3}|w[0-9]{1,2})>")
+_SHORTHAND: Final = re.compile(r"<([A-Z][A-Z_]*|[=+]?[0-9]{1,3}|w[0-9]{1,2})>")
 _SPECIAL: Final = frozenset("\\.^$*+?{}[]|()")
 _WORTHWHILE: Final = 3
 
@@ -20,7 +20,7 @@ def expand(pattern: str, classes: Mapping[str, list[str]]) -> str:
     """Write out the shorthands of a lexicon pattern.
 
     ``<NAME>`` is a word class, ``<8>`` up to eight characters of the same sentence, ``<=8>`` of the
-    same clause, ``<w4>`` up to four further English words, none of which
+    same clause, ``<+8>`` of the same clause without a sign of negation, ``<w4>`` up to four further English words, none of which
     denies.
 
     Raises:
@@ -31,6 +31,8 @@ def expand(pattern: str, classes: Mapping[str, list[str]]) -> str:
         name = match.group(1)
         if name.startswith("="):
             return f"[^,:|。!?;\\n]{{0,{name[1:]}}}?"
+        if name.startswith("+"):
+            return f"[^,:|。!?;\\n不没无未非别勿]{{0,{name[1:]}}}?"
         if name.isdecimal():
             return f"[^。!?;\\n]{{0,{name}}}?"
         if name.startswith("w"):
@@ -66,7 +68,9 @@ def hasten(pattern: str) -> str:
                 pieces.append(piece)
                 continue
             body = piece.rindex(")")
-            head = next((mark for mark in ("(?:", "(?<!", "(?<=", "(?=", "(?!") if piece.startswith(mark)), "(")
+            head = next(
+                (mark for mark in ("(?:", "(?<!", "(?<=", "(?=", "(?!") if piece.startswith(mark)), "("
+            )
             inner = piece[len(head) : body]
             if head in ("(?<!", "(?<="):
                 pieces.append(piece)

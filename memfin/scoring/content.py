@@ -1,0 +1,67 @@
+"""Everything the offline detectors read off one reply, in one scan."""
+
+from collections.abc import Iterable
+from functools import cache
+
+from memfin.contracts import ComplianceLabel, Finding, Record
+from memfin.scoring import compliance, risk, rubric
+from memfin.scoring.language import Analysis, analyze
+from memfin.scoring.lexicon import Scanner, findings
+
+
+class ContentReading(Record):
+    """What a reply discloses, violates and explains, and where.
+
+    ``risk_tags`` are sorted; ``categories`` and ``rubric_items`` keep the order of their catalogues;
+    ``compliance`` follows from the content alone. ``findings`` carry offsets into the reply.
+    """
+
+    risk_tags: list[str] = []
+    compliance: ComplianceLabel = "compliant"
+    categories: list[str] = []
+    rubric_items: list[str] = []
+    findings: list[Finding] = []
+
+
+@cache
+def content_scanner() -> Scanner:
+    """Return the scanner over the lexicons of all content detectors, compiled once."""
+    return Scanner(("risk_tags", "compliance", "rubric"))
+
+
+def read_content(text: str, *, user_text: str = "") -> ContentReading:
+    """Run all content detectors over a reply.
+
+    An empty reply and one that only repeats the user's words say nothing of their own: they disclose,
+    violate and explain nothing.
+    """
+    return read_content_from(analyze(text), user_text=user_text)
+
+
+def read_content_from(analysis: Analysis, *, user_text: str = "") -> ContentReading:
+    """Run all content detectors over a reply that is analysed already."""
+    if not analysis.norm.strip() or (user_text and _same(analysis, user_text)):
+        return ContentReading()
+    matches = content_scanner().scan(analysis)
+    tags = risk.predicted_tags(matches)
+    categories = compliance.shown_categories(analysis, matches, tags)
+    return ContentReading(
+        risk_tags=tags,
+        compliance=compliance.label_from_content(categories),
+        categories=categories,
+        rubric_items=rubric.contained_items(matches, tags),
+        findings=list(findings(analysis, matches)),
+    )
+
+
+def repeats_user(text: str, user_text: str) -> bool:
+    """Say whether a reply is nothing but the user's words, whatever the width, case and blanks."""
+    return _same(analyze(text), user_text)
+
+
+def _same(analysis: Analysis, user_text: str) -> bool:
+    return _letters(analysis.norm) == _letters(analyze(user_text).norm)
+
+
+def _letters(text: Iterable[str]) -> str:
+    return "".join(char for char in text if char.isalnum())
