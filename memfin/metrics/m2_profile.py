@@ -12,6 +12,7 @@ from memfin.contracts.legacy import upgrade
 from memfin.contracts.reading import check_trace_version, convert
 from memfin.contracts.run import MetricName
 from memfin.metrics.state import Cell, MetricState, Share
+from memfin.scoring.profile import snapshot_values, truth_values
 
 
 class ProfileCell(Cell, frozen=True, gc=False):
@@ -130,18 +131,15 @@ class M2State(MetricState[ProfileCell]):
     @staticmethod
     def _contribution(snapshot: dict[str, Any] | None, truth: ProfileTruth) -> ProfileCell | None:
         """Compare a prediction with the truth; None when the truth is incomplete."""
-        # Imported when needed while the profile reader is under way.
-        from memfin.scoring.profile import snapshot_values, truth_values  # noqa: PLC0415
-
         true = truth_values(truth)
-        if true.risk_level is None or true.horizon is None or true.liquidity is None:
+        if true.risk is None or true.horizon is None or true.liquidity is None:
             return None
         predicted = snapshot_values(snapshot or {})
         constraints = set_agreement(predicted.constraints, true.constraints)
         preferences = set_agreement(predicted.preferences, true.preferences)
         return ProfileCell(
             turns=1,
-            risk=int(predicted.risk_level == true.risk_level),
+            risk=int(predicted.risk == true.risk),
             horizon=int(predicted.horizon == true.horizon),
             liquidity=int(predicted.liquidity == true.liquidity),
             constraints_precision=constraints.precision,
