@@ -31,9 +31,14 @@ def import_reference(what: str, reference: str, forms: str) -> Callable[..., Any
             f"{what} {reference!r}: module {module_name!r} cannot be imported: {describe(problem)}"
         ) from problem
     for part in attribute.split("."):
-        if not hasattr(value, part):
-            raise UsageError(f"{what} {reference!r}: module {module_name!r} has no {attribute!r}")
-        value = getattr(value, part)
+        try:
+            value = getattr(value, part)
+        except AttributeError:
+            raise UsageError(f"{what} {reference!r}: module {module_name!r} has no {attribute!r}") from None
+        except Exception as problem:  # a module may compute its attributes
+            raise UsageError(
+                f"{what} {reference!r}: {attribute!r} cannot be looked up: {describe(problem)}"
+            ) from problem
     if not callable(value):
         raise UsageError(f"{what} {reference!r}: {attribute!r} is not callable; name a factory or a class")
     found: Callable[..., Any] = value
@@ -49,6 +54,14 @@ def package_version(module_name: str) -> str | None:
 
 def describe(error: BaseException) -> str:
     """Return the error as one line: its type, its message, no traceback."""
-    message = " ".join(str(error).split())
-    line = f"{type(error).__name__}: {message}" if message else type(error).__name__
+    try:
+        message = str(error)
+    except Exception:  # noqa: BLE001 - a foreign class may fail even at telling what failed
+        message = ""
+    return one_line(f"{type(error).__name__}: {message}" if message.strip() else type(error).__name__)
+
+
+def one_line(text: str) -> str:
+    """Return foreign text as one line of bounded length that can be written as UTF-8."""
+    line = " ".join(text[: 2 * LONGEST_LINE].split())
     return line.encode("utf-8", "backslashreplace").decode()[:LONGEST_LINE]

@@ -61,10 +61,13 @@ class AgentCalls:
 
     Attributes:
         abandoned: calls that ignored their cancellation and were left behind.
+        has_commit: whether the agent keeps its history through ``commit``.
     """
 
     def __init__(self, name: str) -> None:
         self.abandoned = 0
+        self.has_commit = False
+        self._has_close = False
         self._name = name
         self._thread = AgentThread(f"memfin-agent-{name}")
         self._agent: Any = None
@@ -73,16 +76,7 @@ class AgentCalls:
         self, factory: Callable[..., Any], session: Session, observer: Observer, limit: float
     ) -> None:
         """Create the agent within ``limit`` seconds; raise `AgentFailure` when that fails."""
-        on_loop = builds_async_agent(factory)
-        agent = await self._bounded(lambda: self._invoke(factory, session, observer, on_loop=on_loop), limit)
-        if not callable(getattr(agent, "reply", None)):
-            raise AgentFailure(f"the factory returned {_kind(agent)}; expected an object with a reply method")
-        self._agent = agent
-
-    @property
-    def has_commit(self) -> bool:
-        """Whether the agent keeps its history through ``commit``."""
-        return callable(getattr(self._agent, "commit", None))
+        await self._bounded(lambda: self._create(factory, session, observer), limit)
 
     @property
     def stuck(self) -> bool:
@@ -91,7 +85,7 @@ class AgentCalls:
 
     async def reply(self, user_text: str, limit: float) -> AgentReply:
         """Return the agent's answer; raise `AgentFailure`, `AgentTimeout` or a transport error."""
-        return as_reply(await self._bounded(lambda: self._invoke(self._agent.reply, user_text), limit))
+        return await self._bounded(lambda: self._reply(user_text), limit)
 
     async def commit(self, assistant_text: str, limit: float) -> None:
         """Put a reply into the agent's history; raise `AgentFailure` when that fails."""
@@ -100,32 +94,41 @@ class AgentCalls:
     async def close(self, limit: float) -> None:
         """End the session and the thread; raise `AgentFailure` when the agent's close fails."""
         try:
-            if callable(getattr(self._agent, "close", None)):
+            if self._has_close:
                 await self._bounded(lambda: self._invoke(self._agent.close), limit)
         finally:
             if self._thread.busy:
                 self.abandoned += 1
             self._thread.stop()
 
+    async def _create(self, factory: Callable[..., Any], session: Session, observer: Observer) -> None:
+        agent = await self._invoke(factory, session, observer, on_loop=builds_async_agent(factory))
+        if not callable(getattr(agent, "reply", None)):
+            raise AgentFailure(f"the factory returned {_kind(agent)}; expected an object with a reply method")
+        self.has_commit = callable(getattr(agent, "commit", None))
+        self._has_close = callable(getattr(agent, "close", None))
+        self._agent = agent
+
+    async def _reply(self, user_text: str) -> AgentReply:
+        return as_reply(await self._invoke(self._agent.reply, user_text))
+
     async def _invoke(self, call: Callable[..., Any], *args: Any, on_loop: bool = False) -> Any:
         """Call a method of the agent where it belongs: on the loop or in the agent's thread."""
-        try:
-            result = call(*args) if on_loop or is_async(call) else await self._thread.call(call, *args)
-            return await result if inspect.isawaitable(result) else result
-        except SystemExit as stop:
-            raise AgentFailure(f"the agent called sys.exit({stop.code!r})") from None
+        result = call(*args) if on_loop or is_async(call) else await self._thread.call(call, *args)
+        return await result if inspect.isawaitable(result) else result
 
     async def _bounded(self, start: Callable[[], Coroutine[Any, Any, T]], limit: float) -> T:
         leash = _Leash()
-        task = asyncio.create_task(_led(start(), leash), name=f"memfin agent {self._name}")
+        task = asyncio.create_task(_contained(start, leash), name=f"memfin agent {self._name}")
         try:
             done = await _finished(task, limit)
+            if not done:
+                await self._cancel(task, leash)
         except BaseException:
             with anyio.CancelScope(shield=True):
                 await self._cancel(task, leash)
             raise
         if not done:
-            await self._cancel(task, leash)
             raise AgentTimeout(f"no answer within {limit:.3g} s")
         return _outcome(task)
 
@@ -144,6 +147,14 @@ class _Leash:
     """Once cut, the call gets nothing delivered any more: its next cancellation ends its task."""
 
     cut = False
+
+
+async def _contained(start: Callable[[], Coroutine[Any, Any, T]], leash: _Leash) -> T:
+    """Run the call; what would leave the event loop itself, past every task, ends here."""
+    try:
+        return await _led(start(), leash)
+    except SystemExit as stop:
+        raise AgentFailure(f"the agent called sys.exit({stop.code!r})") from None
 
 
 @types.coroutine
@@ -189,7 +200,8 @@ def as_reply(value: object) -> AgentReply:
         raise AgentFailure(
             f"the reply holds a lone surrogate at character {problem.start} and cannot be written"
         ) from None
-    return reply
+    # A subclass of str, such as a template library's safe text, cannot be written either.
+    return reply if type(reply.text) is str else reply.replace(text=str.__str__(reply.text))
 
 
 async def _finished(task: asyncio.Task[Any], limit: float) -> bool:
@@ -210,10 +222,9 @@ def _outcome(task: asyncio.Task[T]) -> T:
         return task.result()
     if isinstance(error, AgentFailure | TransportError | ConnectionError):
         raise error
-    if isinstance(error, Exception):
-        hint = LOOP_HINT if isinstance(error, RuntimeError) and "event loop" in str(error) else ""
-        raise AgentFailure(describe(error) + hint) from error
-    raise error
+    line = describe(error)
+    hint = LOOP_HINT if isinstance(error, RuntimeError) and "event loop" in line else ""
+    raise AgentFailure(line + hint) from error
 
 
 def _retrieve(task: asyncio.Task[Any]) -> None:

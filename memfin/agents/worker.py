@@ -12,6 +12,8 @@ from collections.abc import Callable
 from contextvars import copy_context
 from typing import Any, TypeVar
 
+from memfin.references import describe
+
 T = TypeVar("T")
 
 
@@ -52,12 +54,15 @@ class AgentThread:
                 return
             result: T | None = None
             error: BaseException | None = None
+            self._busy = True
             try:
                 result = context.run(func, *args)
-            except StopIteration as stop:  # a future cannot carry it
-                error = RuntimeError(f"StopIteration: {stop}")
+            except (StopIteration, KeyboardInterrupt) as problem:
+                # A future cannot carry the one; the other, no Ctrl-C in this thread, would stop the loop.
+                error = RuntimeError(describe(problem))
             except BaseException as problem:  # noqa: BLE001 - handed to the awaiting task
                 error = problem
+            self._busy = False  # before the result is known: whoever has it finds the thread free
             try:
                 loop.call_soon_threadsafe(deliver, result, error)
             except RuntimeError:  # the loop is closed: nobody waits for this call any more
@@ -71,9 +76,7 @@ class AgentThread:
 
     def _work(self) -> None:
         while (job := self._jobs.get()) is not None:
-            self._busy = True
             job()
-            self._busy = False
 
     def stop(self) -> None:
         """End the thread after the calls that were handed in; a stuck one keeps it until it returns."""
