@@ -1,4 +1,4 @@
-"""The adviser's check of a reply against what must not be said, and for a disclosure of risk."""
+"""The adviser's check of a reply against what must not be said."""
 
 import functools
 import re
@@ -27,7 +27,6 @@ class ComplianceRules(NamedTuple):
     forbidden: Pattern
     refuted_before: Pattern
     refuted_after: Pattern
-    disclosed: Pattern
 
 
 @functools.cache
@@ -40,7 +39,6 @@ def compliance_rules(language: Language) -> ComplianceRules:
         forbidden=re.compile("|".join(groups), re.IGNORECASE),
         refuted_before=re.compile(data["refuted_before"], re.IGNORECASE),
         refuted_after=re.compile(data["refuted_after"], re.IGNORECASE),
-        disclosed=re.compile(data["disclosed"], re.IGNORECASE),
     )
 
 
@@ -55,11 +53,6 @@ def find_violations(reply: str, rules: ComplianceRules) -> list[Violation]:
         if rules.refuted_before.search(reply, sentence.start(), hit.start()) is None
         and rules.refuted_after.search(reply, hit.end(), sentence.end()) is None
     ]
-
-
-def discloses_risk(reply: str, rules: ComplianceRules) -> bool:
-    """Return whether a reply makes any disclosure of risk or limits."""
-    return rules.disclosed.search(reply) is not None
 
 
 def without_violations(reply: str, violations: list[Violation]) -> str:

@@ -150,7 +150,8 @@ def _constraints(clause: Clause, rules: ProfileRules) -> Iterator[tuple[int, Sta
                 continue
             taken.append(match.span())
             for statement in _constraint(rule, match, rules):
-                yield match.start(), statement
+                if rule.kind == "max_loss_amount" or (statement.amount or 0.0) <= 1.0:
+                    yield match.start(), statement
 
 
 def _denied(clause: Clause, match: re.Match[str], rules: ProfileRules) -> bool:

@@ -57,7 +57,11 @@ class ClientProfile(Record):
     @property
     def max_acceptable_loss(self) -> float | None:
         """Return the largest loss she accepts as a fraction, the tightest of what she said."""
-        limits = [found.amount for found in self.constraints if found.kind == "max_drawdown" and found.amount]
+        limits = [
+            found.amount
+            for found in self.constraints
+            if found.kind == "max_drawdown" and found.amount is not None
+        ]
         limits += [0.0 for found in self.constraints if found.kind == "no_loss"]
         if self.principal:
             limits += [
@@ -65,7 +69,7 @@ class ClientProfile(Record):
                 for found in self.constraints
                 if found.kind == "max_loss_amount" and found.amount is not None
             ]
-        return min(limits, default=None)
+        return min((limit for limit in limits if limit <= 1.0), default=None)
 
     @property
     def forbidden(self) -> list[str]:

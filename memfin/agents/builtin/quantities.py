@@ -37,25 +37,26 @@ _ENGLISH: Final = {
     for word in words.split("|")
 }
 _ENGLISH_NUMBER: Final = "|".join(sorted(_ENGLISH, key=len, reverse=True))
-_NUMBER: Final = r"\d+(?:\.\d+)?"
+_NUMBER: Final = r"\d{1,9}(?:\.\d{1,9})?"
 _TO: Final = r"\s?(?:-|~|～|–|—|到|至|to)\s?"
 _HAN_NUMBER: Final = "[零一二两三四五六七八九十百]+"
 
 PERCENT_PATTERN: Final = (
     rf"(?:(?:{_NUMBER}\s?%?{_TO})?{_NUMBER}\s?(?:%|percent\b|per cent\b)"
     rf"|(?:{_ENGLISH_NUMBER})\s(?:percent|per cent)\b"
-    rf"|百分之(?:{_NUMBER}|{_HAN_NUMBER})|[一二两三四五六七八九]成半?)"
+    rf"|百分之(?:{_NUMBER}|{_HAN_NUMBER}(?!点))|[一二两三四五六七八九]成半?)"
 )
 COUNT_PATTERN: Final = rf"(?:{_NUMBER}|[一二两三四五六七八九十百半]+|\b(?:{_ENGLISH_NUMBER})\b)"
 MONEY_PATTERN: Final = (
-    r"(?:[$€£]\s?\d[\d,]*(?:\.\d+)?(?:\s?(?:k|m|thousand|million)\b)?"
-    r"|\d[\d,]*(?:\.\d+)?\s?(?:k|thousand|million)?\s?(?:dollars|usd|euros?|pounds|yuan|rmb|cny)\b"
+    r"(?:[$€£]\s?\d[\d,]{0,17}(?:\.\d{1,9})?(?:\s?(?:k|m|thousand|million)\b)?"
+    r"|\d[\d,]{0,17}(?:\.\d{1,9})?\s?(?:k|thousand|million)?\s?(?:dollars|usd|euros?|pounds|yuan|rmb|cny)\b"
     r"|\d+k\b"
-    r"|\d[\d,]*(?:\.\d+)?\s?[万亿千](?:元|块钱?|人民币)?|\d[\d,]*(?:\.\d+)?\s?(?:元|块钱?)"
+    r"|\d[\d,]{0,17}(?:\.\d{1,9})?\s?[万亿千](?:元|块钱?|人民币)?|\d[\d,]{0,17}(?:\.\d{1,9})?\s?(?:元|块钱?)"
     r"|[一二两三四五六七八九十百]+[万亿](?:元|块钱?)?)"
 )
 _AMOUNT: Final = re.compile(
-    r"(\d[\d,]*(?:\.\d+)?|[零一二两三四五六七八九十百]+)\s?(万|亿|千|k|m|thousand|million)?", re.IGNORECASE
+    r"(\d[\d,]{0,17}(?:\.\d{1,9})?|[零一二两三四五六七八九十百]+)\s?(万|亿|千|k|m|thousand|million)?",
+    re.IGNORECASE,
 )
 _SCALE: Final = {"万": 1e4, "亿": 1e8, "千": 1e3, "k": 1e3, "m": 1e6, "thousand": 1e3, "million": 1e6}
 
