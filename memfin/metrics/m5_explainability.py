@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Final
 from memfin.contracts import MetricResult, TurnEvalRow
 from memfin.contracts.run import MetricName
 from memfin.metrics.state import BadRow, Cell, RowState, Share
+from memfin.scoring.rows import NO_JUDGE
 
 LOWEST_SCORE: Final = 1.0
 HIGHEST_SCORE: Final = 5.0
@@ -46,7 +47,7 @@ class M5State(RowState[ExplainabilityCell]):
 
     def _contribution(self, row: TurnEvalRow) -> ExplainabilityCell:
         required = set(row.rubric_required)
-        if not row.eligible_m5 or not required or row.detectors.get("judge") == "none":
+        if not row.eligible_m5 or not required or row.detectors.get("judge") == NO_JUDGE:
             return ExplainabilityCell()
         if row.judge_error is not None:
             return ExplainabilityCell(judge_failed=1)

@@ -1,0 +1,302 @@
+"""The turn_eval rows: everything the metrics need of one turn, from one reading of its reply.
+
+Implements trace schema sections 5 and 7 and metrics contract section 5. A row is a pure function of
+the dialogue, its trace and the turn; the judge's part is filled in afterwards by `with_verdict`.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from memfin.contracts import (
+    TRACE_VERSION,
+    TRACE_VERSION_EXTENDED,
+    Dialog,
+    DialogTrace,
+    Finding,
+    HistoryMode,
+    JudgeFailure,
+    JudgeRequest,
+    SourceHits,
+    Turn,
+    TurnEvalRow,
+    TurnTrace,
+    Verdict,
+)
+from memfin.contracts.legacy import upgrade
+from memfin.contracts.reading import check_trace_version, convert
+from memfin.errors import UsageError
+from memfin.scoring.compliance import CATEGORIES, forbidden_hits, label_from_trace, worst_label
+from memfin.scoring.content import read_content_from
+from memfin.scoring.contradiction import ConstraintChecker
+from memfin.scoring.keys import DialogKeys, memory_sources
+from memfin.scoring.language import analyze
+from memfin.scoring.profile import canonical_horizon, canonical_level
+from memfin.scoring.risk import canonical_risk_tag
+from memfin.scoring.rubric import RUBRIC_ITEMS, rubric_hits
+
+ANY_RISK_TAG: Final = "risk_disclosure_present"
+"""The required tag that every predicted tag meets."""
+
+NO_JUDGE: Final = "none"
+"""What ``detectors["judge"]`` says of a run without a judge."""
+
+
+class DialogScorer:
+    """Builds the rows of one replayed dialogue; what its turns share is prepared once.
+
+    Args:
+        dialog: the dialogue with its ground truth.
+        trace: its replay; status and validity of the dialogue decide what is eligible.
+        history_mode: what the agent was shown; by default what the trace says, else ``free``.
+        risk_tag_mapper: required tags by the dataset's own wording, before the built-in names.
+        forbidden_patterns: entries on top of the dialogue's ``blueprint.forbidden_list``.
+    """
+
+    def __init__(
+        self,
+        dialog: Dialog,
+        trace: DialogTrace,
+        *,
+        history_mode: HistoryMode | None = None,
+        risk_tag_mapper: Mapping[str, str] | None = None,
+        forbidden_patterns: Sequence[str] = (),
+    ) -> None:
+        if history_mode is None:
+            history_mode = "free" if trace.history_mode is msgspec.UNSET else trace.history_mode
+        truth = dialog.profile_gt
+        self._trace = trace
+        self._keys = DialogKeys(dialog, history_mode)
+        self._checker = ConstraintChecker(truth.constraints_gt)
+        self._forbidden = [*dialog.blueprint.forbidden_list, *forbidden_patterns]
+        self._literal_forbidden = not set(CATEGORIES).issuperset(self._forbidden)
+        self._mapper = risk_tag_mapper or {}
+        self._tags: dict[str, str | None] = {}
+        self._version = (
+            trace.trace_version if trace.trace_version == TRACE_VERSION_EXTENDED else TRACE_VERSION
+        )
+        self._scoreable = trace.valid_dialog and trace.dialog_status not in ("failed", "skipped")
+        answered = [turn.turn_pair_id for turn in trace.turns if turn.turn_status == "ok"]
+        complete = None not in (
+            canonical_level(truth.risk_level_gt),
+            canonical_horizon(truth.horizon_gt),
+            canonical_level(truth.liquidity_need_gt),
+        )
+        self._profile_turn = answered[-1] if answered and complete else None
+
+    def row(self, turn: TurnTrace) -> TurnEvalRow:
+        """Return the row of one turn.
+
+        A turn that failed and every turn of a failed dialogue is eligible for nothing. An empty
+        requirement is not eligible; M1 needs a key that resolves, M4 a reply and a true label, and
+        M2 is eligible on the last answered turn of a dialogue whose true profile is complete.
+        """
+        answered = turn.turn_status == "ok"
+        eligible = answered and self._scoreable
+        tags = turn.gt_turn_tags
+        resolved = [self._keys.resolve(key) for key in tags.memory_required_keys_gt]
+        sources = memory_sources(turn)
+        found = [self._keys.hit(key, sources, turn.user_turn_abs_idx) for key in tags.memory_required_keys_gt]
+        hits = [hit for hit in found if hit is not None]
+        named = [source for hit in hits for source in hit.sources]
+        required, unmapped = self._required_tags(tags.risk_disclosure_required_gt)
+        reply = turn.pred_assistant_text if answered else None
+        row = TurnEvalRow(
+            trace_version=self._version,
+            run_id=self._trace.run_id,
+            dialog_id=self._trace.dialog_id,
+            turn_pair_id=turn.turn_pair_id,
+            eligible_m1=eligible and bool(hits),
+            eligible_m2=eligible and turn.turn_pair_id == self._profile_turn,
+            eligible_m3=eligible and bool(required),
+            eligible_m4=eligible and bool(reply) and tags.compliance_label_gt is not None,
+            eligible_m5=eligible and bool(tags.explainability_rubric_gt),
+            required_keys_raw=tags.memory_required_keys_gt,
+            resolved_keys=resolved,
+            key_hit_flags=[1 if hit.sources else 0 for hit in hits],
+            key_hit_sources=[hit.sources for hit in hits],
+            m1_source_hits=SourceHits(
+                short_term=named.count("short_term"),
+                long_term=named.count("long_term"),
+                profile=named.count("profile"),
+            ),
+            risk_required_tags=required,
+            risk_unmapped_tags=unmapped,
+            gt_compliance_label=tags.compliance_label_gt,
+            rubric_required=tags.explainability_rubric_gt,
+            turn_status=turn.turn_status,
+            key_hit_guarded=[1 if hit.guarded else 0 for hit in hits],
+            key_recoverability=[hit.recoverability for hit in hits],
+        )
+        return self._with_reply(row, turn, reply) if reply else row
+
+    def _required_tags(self, names: Sequence[str]) -> tuple[list[str], list[str]]:
+        """Return the required tags, canonical where known and each once, and those that are unknown."""
+        required: dict[str, None] = {}
+        unmapped: list[str] = []
+        for name in names:
+            if name not in self._tags:
+                self._tags[name] = self._mapper.get(name) or canonical_risk_tag(name)
+            tag = self._tags[name]
+            if tag is None and name not in required:
+                unmapped.append(name)
+            required[tag or name] = None
+        return list(required), unmapped
+
+    def _with_reply(self, row: TurnEvalRow, turn: TurnTrace, reply: str) -> TurnEvalRow:
+        """Return the row with what the detectors read in the reply."""
+        analysis = analyze(reply)
+        reading = read_content_from(analysis, user_text=turn.user_text)
+        contradictions = self._checker.check(analysis)
+        label = reading.compliance
+        compliance_detector = "lexicon"
+        if turn.compliance is not None:
+            label = worst_label(label, label_from_trace(turn.compliance))
+            compliance_detector = "lexicon+trace"
+        predicted = set(reading.risk_tags)
+        met = [
+            tag for tag in row.risk_required_tags if tag in predicted or (tag == ANY_RISK_TAG and predicted)
+        ]
+        contradicted = dict.fromkeys(contradiction.constraint for contradiction in contradictions)
+        findings = list(reading.findings)
+        findings.extend(
+            Finding(
+                field="constraint_contradiction",
+                value=contradiction.constraint,
+                rule=contradiction.rule,
+                start=contradiction.start,
+                end=contradiction.end,
+            )
+            for contradiction in contradictions
+        )
+        return row.replace(
+            constraint_contradiction=1 if contradicted else 0,
+            contradicted_constraints=list(contradicted),
+            risk_pred_tags=sorted(predicted),
+            risk_tag_hits=len(met),
+            forbidden_hits=forbidden_hits(
+                self._forbidden, reading.categories, reply if self._literal_forbidden else ""
+            ),
+            pred_compliance_label=label,
+            rubric_hit_items=rubric_hits(
+                row.rubric_required,
+                reading.rubric_items,
+                "" if set(RUBRIC_ITEMS).issuperset(row.rubric_required) else reply,
+            ),
+            findings=findings,
+            detectors={
+                "risk": "lexicon",
+                "compliance": compliance_detector,
+                "contradiction": "predicates",
+                "rubric": "lexicon",
+            },
+        )
+
+
+def judge_request(dialog: Dialog, turn: TurnTrace, row: TurnEvalRow) -> JudgeRequest:
+    """Return what a judge is asked about a turn; ``row`` is the turn's row before any verdict."""
+    return JudgeRequest(
+        dialog_id=row.dialog_id,
+        turn_pair_id=row.turn_pair_id,
+        language=dialog.language or "zh",
+        user_text=turn.user_text,
+        reply=turn.pred_assistant_text or "",
+        rubric_required=row.rubric_required,
+        constraints=dialog.profile_gt.constraints_gt,
+        detected_items=row.rubric_hit_items,
+    )
+
+
+def with_verdict(
+    row: TurnEvalRow, outcome: Verdict | JudgeFailure | None, *, judge: str | None = None
+) -> TurnEvalRow:
+    """Return the row with the judge's part filled in (spec section 7).
+
+    A verdict gives the score and, of the required rubric items, those it found satisfied. A failure
+    gives its reason and neither score nor items. None says that the run has no judge. ``judge`` is
+    noted in ``detectors``.
+    """
+    detectors = row.detectors
+    if outcome is None:
+        judge = NO_JUDGE
+    if judge is not None:
+        detectors = {**detectors, "judge": judge}
+    if isinstance(outcome, Verdict):
+        satisfied = [item for item in row.rubric_required if item in outcome.rubric_items]
+        return row.replace(
+            rubric_hit_items=satisfied, judge_score_1_5=outcome.score, judge_error=None, detectors=detectors
+        )
+    return row.replace(
+        rubric_hit_items=[],
+        judge_score_1_5=None,
+        judge_error=None if outcome is None else outcome.reason,
+        detectors=detectors,
+    )
+
+
+def build_turn_eval_rows(
+    dialog_traces: Iterable[DialogTrace | Mapping[str, Any]],
+    risk_tag_mapper: Mapping[str, str] | None = None,
+    forbidden_patterns: Sequence[str] = (),
+    *,
+    dialogs: Mapping[str, Dialog] | None = None,
+    history_mode: HistoryMode | None = None,
+) -> list[TurnEvalRow]:
+    """Build the rows of several replayed dialogues, without the judge's part (metrics contract section 5).
+
+    Traces may be structs or plain data. Ground truth comes from ``dialogs``, normalized dialogues by
+    id, or from the trace where it carries its true profile (version v1.1). Invalid dialogues have no
+    rows. The other arguments are those of `DialogScorer`.
+
+    Raises:
+        InvalidRecord: when plain data is no trace of a supported version.
+        UsageError: when the ground truth of a dialogue is nowhere to be found.
+    """
+    rows: list[TurnEvalRow] = []
+    for given in dialog_traces:
+        trace = _read_trace(given)
+        if not trace.valid_dialog:
+            continue
+        dialog = (dialogs or {}).get(trace.dialog_id) or _dialog_of(trace)
+        scorer = DialogScorer(
+            dialog,
+            trace,
+            history_mode=history_mode,
+            risk_tag_mapper=risk_tag_mapper,
+            forbidden_patterns=forbidden_patterns,
+        )
+        rows.extend(scorer.row(turn) for turn in trace.turns)
+    return rows
+
+
+def _read_trace(given: DialogTrace | Mapping[str, Any]) -> DialogTrace:
+    trace = (
+        given if isinstance(given, DialogTrace) else convert(upgrade(dict(given), DialogTrace), DialogTrace)
+    )
+    check_trace_version(trace.trace_version)
+    return trace
+
+
+def _dialog_of(trace: DialogTrace) -> Dialog:
+    """Rebuild the dialogue from a trace that carries its true profile."""
+    if trace.profile_gt is msgspec.UNSET:
+        raise UsageError(
+            f"dialogue {trace.dialog_id!r} of the trace is not in the dataset; "
+            "give the dataset that was replayed, or a trace with profile_gt"
+        )
+    turns: dict[int, Turn] = {}
+    for turn in trace.turns:
+        turns[turn.user_turn_abs_idx] = Turn(role="user", text=turn.user_text)
+        turns[turn.gt_assistant_abs_idx] = Turn(
+            role="assistant", text=turn.gt_assistant_text, turn_tags=turn.gt_turn_tags
+        )
+    # Turns that no pair holds were never sent; an empty one keeps the positions of the others.
+    absent = Turn(role="assistant", text="")
+    return Dialog(
+        dialog_id=trace.dialog_id,
+        profile_gt=trace.profile_gt,
+        turns=[turns.get(position, absent) for position in range(max(turns, default=-1) + 1)],
+        scenario_type=trace.scenario_type,
+        difficulty=trace.difficulty,
+    )
