@@ -88,7 +88,7 @@ def test_the_order_of_dialogues_does_not_matter(
 
 
 def test_the_interval_covers_the_truth_about_as_often_as_it_says() -> None:
-    chance = random.Random(7)  # noqa: S311 - a simulation
+    chance = random.Random(7)
     covered = 0
     for _ in range(400):
         clusters = []
