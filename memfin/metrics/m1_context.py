@@ -131,6 +131,7 @@ class M1State(RowState[ContextCell]):
             "short_term_hit_total": total(lambda cell: cell.short_term),
             "long_term_hit_total": total(lambda cell: cell.long_term),
             "profile_hit_total": total(lambda cell: cell.profile),
+            "guarded_key_total": total(lambda cell: cell.guarded_of),
             "guarded_key_hit_total": total(lambda cell: cell.guarded_hits),
             "recoverable_key_total": total(lambda cell: cell.recoverable),
             "unrevealed_key_total": total(lambda cell: cell.unrevealed),

@@ -108,7 +108,7 @@ def test_guarded_hits_have_a_value_of_their_own() -> None:
     result = compute_m1_context_continuity([row("a", (1, 1), key_hit_guarded=[1, 0]), row("a", (1,))])
     assert result.micro["key_coverage"] == 1.0
     assert result.micro["key_coverage_guarded"] == 0.5  # the row without guarded flags says nothing
-    assert result.counts["guarded_key_hit_total"] == 1
+    assert (result.counts["guarded_key_total"], result.counts["guarded_key_hit_total"]) == (2, 1)
 
 
 def test_recoverable_coverage_leaves_out_what_the_agent_was_never_told() -> None:
