@@ -325,7 +325,9 @@ class DialogKeys:
         at the very turn. ``unrevealed``: anything else. History keys are judged by position, profile
         keys by the earlier texts that hold the value.
         """
-        resolution = self._resolution(key)
+        return self._recoverability(self._resolution(key), user_turn_abs_idx)
+
+    def _recoverability(self, resolution: _Resolution, user_turn_abs_idx: int) -> Recoverability:
         if resolution.position is None:
             target = resolution.key.target_text
             revealed = self._first_shown_at(target) if target else float("inf")
@@ -345,4 +347,4 @@ class DialogKeys:
         guarded = bool(found) and (
             len(target) > GUARDED_LENGTH or guarded_hit(target, resolution.field, sources)
         )
-        return KeyHit(found, guarded, self.recoverability(key, user_turn_abs_idx))
+        return KeyHit(found, guarded, self._recoverability(resolution, user_turn_abs_idx))

@@ -42,6 +42,8 @@ ANY_RISK_TAG: Final = "risk_disclosure_present"
 NO_JUDGE: Final = "none"
 """What ``detectors["judge"]`` says of a run without a judge."""
 
+_KNOWN_ITEMS: Final = frozenset(RUBRIC_ITEMS)
+
 
 class DialogScorer:
     """Builds the rows of one replayed dialogue; what its turns share is prepared once.
@@ -102,6 +104,8 @@ class DialogScorer:
         named = [source for hit in hits for source in hit.sources]
         required, unmapped = self._required_tags(tags.risk_disclosure_required_gt)
         reply = turn.pred_assistant_text if answered else None
+        if reply is not None and not reply.strip():
+            reply = None
         row = TurnEvalRow(
             trace_version=self._version,
             run_id=self._trace.run_id,
@@ -110,7 +114,7 @@ class DialogScorer:
             eligible_m1=eligible and bool(hits),
             eligible_m2=eligible and turn.turn_pair_id == self._profile_turn,
             eligible_m3=eligible and bool(required),
-            eligible_m4=eligible and bool(reply) and tags.compliance_label_gt is not None,
+            eligible_m4=eligible and reply is not None and tags.compliance_label_gt is not None,
             eligible_m5=eligible and bool(tags.explainability_rubric_gt),
             required_keys_raw=tags.memory_required_keys_gt,
             resolved_keys=resolved,
@@ -129,7 +133,7 @@ class DialogScorer:
             key_hit_guarded=[1 if hit.guarded else 0 for hit in hits],
             key_recoverability=[hit.recoverability for hit in hits],
         )
-        return self._with_reply(row, turn, reply) if reply else row
+        return row if reply is None else self._with_reply(row, turn, reply)
 
     def _required_tags(self, names: Sequence[str]) -> tuple[list[str], list[str]]:
         """Return the required tags, canonical where known and each once, and those that are unknown."""
@@ -159,6 +163,18 @@ class DialogScorer:
             tag for tag in row.risk_required_tags if tag in predicted or (tag == ANY_RISK_TAG and predicted)
         ]
         contradicted = dict.fromkeys(contradiction.constraint for contradiction in contradictions)
+        # Categories and known items are read already; only literal entries need another look at the text.
+        categories, contained = reading.categories, reading.rubric_items
+        forbidden = (
+            forbidden_hits(self._forbidden, categories, reply)
+            if self._literal_forbidden
+            else [entry for entry in self._forbidden if entry in categories]
+        )
+        items = (
+            [item for item in row.rubric_required if item in contained]
+            if _KNOWN_ITEMS.issuperset(row.rubric_required)
+            else rubric_hits(row.rubric_required, contained, reply)
+        )
         findings = list(reading.findings)
         findings.extend(
             Finding(
@@ -175,15 +191,9 @@ class DialogScorer:
             contradicted_constraints=list(contradicted),
             risk_pred_tags=sorted(predicted),
             risk_tag_hits=len(met),
-            forbidden_hits=forbidden_hits(
-                self._forbidden, reading.categories, reply if self._literal_forbidden else ""
-            ),
+            forbidden_hits=forbidden,
             pred_compliance_label=label,
-            rubric_hit_items=rubric_hits(
-                row.rubric_required,
-                reading.rubric_items,
-                "" if set(RUBRIC_ITEMS).issuperset(row.rubric_required) else reply,
-            ),
+            rubric_hit_items=items,
             findings=findings,
             detectors={
                 "risk": "lexicon",

@@ -128,7 +128,7 @@ def test_an_empty_requirement_is_not_eligible(field: str, empty: Any, number: in
     assert eligible(one_row(turn(tags=TAGS.replace(**{field: empty})))) == expected
 
 
-@pytest.mark.parametrize("reply", [None, ""])
+@pytest.mark.parametrize("reply", [None, "", " \n\u3000"])
 def test_m4_needs_a_reply(reply: str | None) -> None:
     row = one_row(turn(reply=reply))
     assert eligible(row) == [True, True, True, False, True]
@@ -284,6 +284,12 @@ def test_rubric_hits_before_a_verdict_are_the_detected_items(reading: Any) -> No
     assert (request.detected_items, request.rubric_required) == (["边界声明"], ["信息依据", "边界声明"])
     assert (request.language, request.reply, request.user_text) == ("en", "好", "问题1")
     assert request.constraints == TRUTH.constraints_gt
+
+
+def test_rubric_items_of_the_datasets_own_are_met_literally() -> None:
+    tags = TAGS.replace(explainability_rubric_gt=["税务影响", "未提及的要素"])
+    row = one_row(turn(reply="税务影响：红利税按持有期限计算。", tags=tags))
+    assert row.rubric_hit_items == ["税务影响"]
 
 
 def test_forbidden_categories_come_from_the_blueprint_and_the_caller() -> None:
