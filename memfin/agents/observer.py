@@ -2,7 +2,10 @@
 
 from collections.abc import Mapping
 from contextvars import ContextVar, Token
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from typing import Any, Final, TypeVar
+from uuid import UUID
 
 import msgspec
 
@@ -14,8 +17,15 @@ from memfin.contracts import (
     ToolTrace,
     non_finite_path,
 )
+from memfin.references import describe, one_line
 
 R = TypeVar("R", bound=Record)
+
+_NO_TURN: Final = 0
+_TOO_DEEP: Final = "the value is nested too deeply"
+
+_OTHER_THAN_TEXT: Final = (bytes, bytearray, memoryview, datetime, date, time, timedelta, Decimal, UUID)
+"""Types that JSON writes as text, but that no field of the contract that asks for text takes."""
 
 _turn: Final[ContextVar[int | None]] = ContextVar("memfin_turn", default=None)
 
@@ -43,7 +53,7 @@ class TurnObserver:
 
     def __init__(self) -> None:
         self.late = 0
-        self._turn_id = 0
+        self._turn_id = _NO_TURN
         self._clear()
 
     def _clear(self) -> None:
@@ -60,25 +70,26 @@ class TurnObserver:
         return _turn.set(turn_pair_id)
 
     def end(self, token: Token[int | None]) -> None:
-        """Close the turn for the calling context."""
+        """Close the turn: what its code tells from here on is late."""
         _turn.reset(token)
+        self._turn_id = _NO_TURN
 
-    def recall(self, **fields: Any) -> None:
+    def recall(self, /, **fields: Any) -> None:
         """Record what memory put before the model; the last call of a turn counts."""
         if (value := self._check("recall", RecallTrace, fields)) is not None:
             self._recall = value
 
-    def tool(self, **fields: Any) -> None:
+    def tool(self, /, **fields: Any) -> None:
         """Record one tool call."""
         if (value := self._check("tool", ToolTrace, fields)) is not None:
             self._tools.append(value)
 
-    def compliance(self, **fields: Any) -> None:
+    def compliance(self, /, **fields: Any) -> None:
         """Record the agent's own compliance check; the last call of a turn counts."""
         if (value := self._check("compliance", ComplianceTrace, fields)) is not None:
             self._compliance = value
 
-    def profile(self, **fields: Any) -> None:
+    def profile(self, /, **fields: Any) -> None:
         """Record the client profile as the agent sees it; the last call of a turn counts."""
         if self._is_late():
             return
@@ -104,7 +115,7 @@ class TurnObserver:
             self._fail(str(problem))
         return Observed(
             recall=recall,
-            tools=tools,
+            tools=list(tools),
             compliance=compliance,
             profile_snapshot=profile,
             error=self._error,
@@ -127,20 +138,22 @@ class TurnObserver:
             return None
 
     def _fail(self, problem: str) -> None:
-        self._error = self._error or problem
+        self._error = self._error or one_line(problem)
 
 
 def check(name: str, contract: type[R], value: R | Mapping[str, Any]) -> R:
-    """Return the observation as its contract; raise `ObservationError` with the offending path."""
+    """Return the observation as its contract; raise `ObservationError` with the offending path.
+
+    What is returned is a copy: msgspec takes structs that an agent built as they are, unchecked,
+    and an agent may go on changing what it handed over.
+    """
+    plain = _plain(name, value, _OTHER_THAN_TEXT)
     try:
-        checked = msgspec.convert(value, contract)
-        if contract is not RecallTrace and (path := non_finite_path(msgspec.to_builtins(checked))):
-            raise ObservationError(f"malformed observation {name}: number is not finite - at `{path}`")
-        msgspec.json.encode(checked)
-    except (msgspec.ValidationError, TypeError, ValueError, RecursionError) as problem:
-        if isinstance(problem, ObservationError):
-            raise
+        checked = msgspec.convert(plain, contract)
+    except (msgspec.ValidationError, RecursionError) as problem:
         raise ObservationError(f"malformed observation {name}: {problem}") from problem
+    if contract is not RecallTrace:  # whose numbers all have types that say so
+        _check_finite(name, plain)
     return checked
 
 
@@ -157,11 +170,62 @@ def check_profile(fields: Mapping[str, Any]) -> dict[str, Any]:
         raise ObservationError(
             f"malformed observation profile: Expected `object`, got `{type(fields).__name__}`"
         )
+    plain: dict[str, Any] = _plain("profile", fields)
+    _check_finite("profile", plain)
+    # Scoring sees what a reader of the trace will see: lists where the agent had tuples.
+    profile: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(plain))
+    return profile
+
+
+def _plain(name: str, value: Any, builtin_types: tuple[type, ...] = ()) -> Any:
+    """Return a deep copy in plain data that can be written as JSON."""
     try:
-        plain: dict[str, Any] = msgspec.to_builtins(dict(fields), str_keys=True)
+        plain = msgspec.to_builtins(value, builtin_types=builtin_types, str_keys=True, enc_hook=_plain_form)
         msgspec.json.encode(plain)
-    except (TypeError, ValueError, RecursionError) as problem:
-        raise ObservationError(f"malformed observation profile: {problem}") from problem
-    if path := non_finite_path(plain):
-        raise ObservationError(f"malformed observation profile: number is not finite - at `{path}`")
+    except RecursionError:
+        raise ObservationError(f"malformed observation {name}: {_TOO_DEEP}") from None
+    except Exception as problem:
+        reason, path = describe(problem), _unwritable_path(value)
+        raise ObservationError(f"malformed observation {name}: {reason} - at `{path}`") from problem
     return plain
+
+
+def _check_finite(name: str, plain: object) -> None:
+    try:
+        path = non_finite_path(plain)
+    except RecursionError:
+        raise ObservationError(f"malformed observation {name}: {_TOO_DEEP}") from None
+    if path is not None:
+        raise ObservationError(f"malformed observation {name}: number is not finite - at `{path}`")
+
+
+def _plain_form(value: Any) -> Any:
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"no JSON form for `{type(value).__name__}`")
+
+
+def _unwritable_path(value: Any) -> str:
+    """Return the path of the innermost part that cannot be written as JSON."""
+    path = "$"
+    while True:
+        for where, part in _parts(path, value):
+            try:
+                msgspec.json.encode(part, enc_hook=_plain_form)
+            except Exception:  # noqa: BLE001 - whatever it is, it is in this part
+                path, value = where, part
+                break
+        else:
+            return path
+
+
+def _parts(path: str, value: Any) -> list[tuple[str, Any]]:
+    if isinstance(value, dict):
+        return [(f"{path}.{key}", part) for key, part in value.items()]
+    if isinstance(value, list | tuple):
+        return [(f"{path}[{index}]", part) for index, part in enumerate(value)]
+    if isinstance(value, msgspec.Struct):
+        return [(f"{path}.{field}", getattr(value, field)) for field in value.__struct_fields__]
+    return []

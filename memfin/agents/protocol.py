@@ -51,16 +51,16 @@ class Observer(Protocol):
     malformed observation becomes the turn's error, with the path of the offending field.
     """
 
-    def recall(self, **fields: Any) -> None:
+    def recall(self, /, **fields: Any) -> None:
         """Record what memory put before the model (`RecallTrace`); the last call of a turn counts."""
 
-    def tool(self, **fields: Any) -> None:
+    def tool(self, /, **fields: Any) -> None:
         """Record one tool call (`ToolTrace`); calls add up."""
 
-    def compliance(self, **fields: Any) -> None:
+    def compliance(self, /, **fields: Any) -> None:
         """Record the agent's own compliance check (`ComplianceTrace`); the last call counts."""
 
-    def profile(self, **fields: Any) -> None:
+    def profile(self, /, **fields: Any) -> None:
         """Record the client profile as the agent sees it after this turn; the last call counts."""
 
 
