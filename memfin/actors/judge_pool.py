@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import anyio
+from aiolimiter import AsyncLimiter
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 from memfin.actors.base import Actor, EventSender, utc_now
@@ -35,7 +36,8 @@ class JudgePool(Actor[DialogScored]):
     """Judges the turns that have a rubric.
 
     A judge that waits for a network gets its turns one a job, so that a few long dialogues keep
-    all workers busy; a local one takes a dialogue at once. Dialogues leave complete, in the order
+    all workers busy; a local one takes a dialogue at once. ``rpm`` bounds the judgements a minute,
+    in every sliding window, for judges of the first kind. Dialogues leave complete, in the order
     in which they are finished; only as many are open as the workers and the channel hold.
     """
 
@@ -45,6 +47,7 @@ class JudgePool(Actor[DialogScored]):
         workers: int,
         run_id: str,
         *,
+        rpm: float | None,
         inbox: MemoryObjectReceiveStream[DialogScored],
         outbox: MemoryObjectSendStream[DialogJudged],
         events: EventSender,
@@ -53,6 +56,8 @@ class JudgePool(Actor[DialogScored]):
         self._judge = judge
         self._workers = workers
         self._run_id = run_id
+        # One permit at a time: a larger bucket would let a burst through that breaks the limit.
+        self._limiter = AsyncLimiter(1, 60.0 / rpm) if rpm is not None else None
         self._scored = inbox
         self._outbox = outbox
         self._events = events
@@ -115,6 +120,8 @@ class JudgePool(Actor[DialogScored]):
         if self._judge is None:
             return JudgeFailure(reason="no judge")
         try:
+            if self._limiter is not None and self._judge.per_turn:
+                await self._limiter.acquire()
             return await self._judge.judge(request)
         except JudgeError as problem:
             return JudgeFailure(reason=str(problem))

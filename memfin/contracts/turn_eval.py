@@ -85,3 +85,4 @@ class TurnEvalRow(Record):
     findings: list[Finding] = []
     detectors: dict[str, str] = {}
     judge_error: str | None = None
+    scoring_error: str | None = None

@@ -143,7 +143,8 @@ class RowState(MetricState[CellT]):
     """The state of a metric over turn_eval rows.
 
     ``eligible_count`` counts the rows in the denominator; ``failed_count`` those whose turn failed
-    (``turn_status`` timeout or error) and the bad ones; ``skipped_count`` the rest.
+    (``turn_status`` timeout or error), those that could not be scored and the bad ones;
+    ``skipped_count`` the rest.
     """
 
     @abstractmethod
@@ -163,7 +164,8 @@ class RowState(MetricState[CellT]):
 
     def add_record(self, row: TurnEvalRow) -> None:
         """Count one row that `read_row` returned."""
-        if row.turn_status is not None and row.turn_status != "ok":
+        failed = row.turn_status is not None and row.turn_status != "ok"
+        if failed or row.scoring_error is not None:
             self._failed += 1
             return
         try:

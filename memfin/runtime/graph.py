@@ -57,11 +57,12 @@ def build_graph(plan: Plan, directory: RunDirectory, on_event: OnEvent | None) -
     event_in, event_out = anyio.create_memory_object_stream[ProgressEvent](EVENTS)
     producers = plan.producers(replayed_in, event_in)
     replayed_in.close()
-    scorer = Scorer(history=config.history, inbox=replayed_out, outbox=scored_in)
+    scorer = Scorer(history=config.history, inbox=replayed_out, outbox=scored_in, events=event_in.clone())
     judges = JudgePool(
         plan.judge,
         config.workers_judge,
         run_id,
+        rpm=config.judge_rpm,
         inbox=scored_out,
         outbox=judged_in,
         events=event_in.clone(),

@@ -204,6 +204,24 @@ class DialogScorer:
         )
 
 
+def unscored_row(trace: DialogTrace, turn: TurnTrace, reason: str) -> TurnEvalRow:
+    """Return the row of a turn whose scoring failed: eligible for nothing, counted as failed."""
+    return TurnEvalRow(
+        trace_version=trace.trace_version,
+        run_id=trace.run_id,
+        dialog_id=trace.dialog_id,
+        turn_pair_id=turn.turn_pair_id,
+        eligible_m1=False,
+        eligible_m2=False,
+        eligible_m3=False,
+        eligible_m4=False,
+        eligible_m5=False,
+        required_keys_raw=turn.gt_turn_tags.memory_required_keys_gt,
+        turn_status=turn.turn_status,
+        scoring_error=reason,
+    )
+
+
 def judge_request(dialog: Dialog, turn: TurnTrace, row: TurnEvalRow) -> JudgeRequest:
     """Return what a judge is asked about a turn; ``row`` is the turn's row before any verdict."""
     return JudgeRequest(

@@ -1,3 +1,4 @@
+import time
 from pathlib import Path
 from typing import Any
 
@@ -76,3 +77,26 @@ async def test_without_a_judge_nothing_is_scored(tmp_path: Path) -> None:
     assert m5.counts["judge_scored_turns"] == 0
     assert m5.counts["eligible_count"] == 0
     assert m5.micro["judge_score_mean"] == 0.0
+
+
+async def test_judge_rpm_holds_in_every_sliding_window(tmp_path: Path) -> None:
+    asked: list[float] = []
+
+    class TimedJudge:
+        async def judge(self, request: JudgeRequest) -> Verdict:
+            asked.append(time.monotonic())
+            return Verdict(score=3.0, rubric_items=[])
+
+    await evaluate(
+        dataset(tmp_path / "data.jsonl", 8),
+        agent="echo",
+        judge=TimedJudge,
+        runs_dir=tmp_path,
+        run_id="paced",
+        workers_judge=8,
+        judge_rpm=3000,
+    )
+    assert len(asked) == 24
+    window = 0.1
+    for first in asked:
+        assert sum(first <= moment < first + window for moment in asked) <= 3000 / 60 * window + 1
