@@ -55,7 +55,7 @@ _NOT_A_NEGATION: Final = (
     "不得不|不能不|不会不|不可不|不无|无不|无非|莫不|未尝不|未必不|不是不|并非不|并非没有|不是没有|不能说没有|不能说不|"
     "不仅|不但|不只|不单|不光|不妨|不断|不同|不错|不少|不久|不过|不论|不管|不止|不如|不一|不等|不足|不良|不动产|不时|"
     "(?:并?不能|无法|难以|不可|没法|不会)(?:完全|彻底|根本)?(?:消除|避免|排除|杜绝|规避|免于|忽视|忽略|摆脱|抵御)|"
-    "不容忽视|不排除|不利|不佳|不确定|不稳|不可抗|无论|无疑|无风险|无限|无忧|未来|未必|没准|没错|没问题|没关系|非常|非银|非农|非标|除非|是非|毫无疑问|"
+    "不容忽视|不排除|不利|不佳|不好|不振|不景气|不确定|不稳|不可抗|无论|无疑|无风险|无限|无忧|未来|未必|没准|没错|没问题|没关系|非常|非银|非农|非标|除非|是非|毫无疑问|"
     "要不|不见得|差不多|了不起|对不起|莫过于|别人|别的|级别|类别|分别|个别|特别|区别|性别|"
     r"not only|no doubt|nothing but|no\. ?[0-9]|not just|none other"
 )
@@ -86,23 +86,23 @@ _SPEAKER: Final = (
     r"公众号|视频|群主|大师|股神|客服|荐股|有人|别人|他们?|她|对方|某些?|老师|专家|骗子|机构|平台|截图|聊天|短信|帖子|标题|页面|文案|话术|媒体|研报|您|你)"
 )
 _SAID: Final = (
-    r"(?:说|称|写|宣称|号称|声称|自称|标榜|表示|告诉|告知|问|提到|转述|原话|承诺|保证|吹|喊|讲|鼓吹|"
+    r"(?:说|称|写|宣称|号称|声称|自称|让|叫|催|拉着|标榜|表示|告诉|告知|问|提到|转述|原话|承诺|保证|吹|喊|讲|鼓吹|"
     r"印着|标着|标注|打着|引用|推荐|要求|会让|诱导|担心|希望|想要|想知道|认为|觉得)"
 )
 _ATTRIBUTION: Final = re.compile(
     rf"{_SPEAKER}[^,。!?;:\n不未没]{{0,12}}?{_SAID}|所谓|(?:凡是?|但凡|任何)[^,。!?;:\n不未没无难]{{0,8}}?(?:承诺|保证|声称|宣称|敢|说|打着|鼓吹|以)|"
-    rf"(?:如果|若|要是|假如|一旦|遇到|碰到|看到|听到)[^,。!?;:\n我]{{0,8}}?(?:说|承诺|保证|告诉|宣称|声称|推荐|要求|让您|让你|喊|打着)|"
+    rf"(?:如果|若|要是|假如|一旦|遇到|碰到|看到|听到)[^,。!?;:\n我]{{0,8}}?(?:说|承诺|保证|告诉|宣称|声称|推荐|要求|让您|让你|喊|要您|要你|叫您|催您|打着)|"
     r"据[^,。]{1,8}(?:称|说|报道)|引用|原话|号称|自称|声称|宣称"
-    r"|\b(?:he|she|they|you|salesm[ae]n|seller|broker|friend|advert\w*|brochure|flyer|leaflet|poster|ad|someone|people|bloggers?|gurus?|"
+    r"|\b(?:he|she|they|you|salesm[ae]n|seller|broker|friend|advert\w*|brochure|flyer|leaflet|poster|ad|someone|anyone who|people|bloggers?|gurus?|"
     r"influencers?|analysts?|callers?|chat|group|scammers?)\b[^.!?;]{0,24}?\b(?:say|says|said|claim\w*|promis\w*|ask(?:ed|s)?|mention\w*|wrote|reads?|told|tout\w*|call(?:s|ed)?)\b"
     r"|\b(?:so-called|according to)\b"
 )
 _REFUTATION: Final = re.compile(
     r"骗局|骗子|诈骗|骗人|欺诈|陷阱|忽悠|套路|虚假|不实|误导|谎言|假的|不合规|违规|违法|非法|不合法|违反|禁止|严禁|警惕|当心|小心|提防|警觉|防范|留个心眼|"
-    r"举报|切勿|请勿|不要相信|别信|别当真|不可信|不能信|勿信|不靠谱|站不住脚|经不起推敲|信不得|别上当|上当|"
+    r"举报|报警|拒绝|挂断|别理|不要理|编的|别有用心|另有所图|十有八九|引流|切勿|请勿|不要相信|别信|别当真|不可信|不能信|勿信|不靠谱|站不住脚|经不起推敲|信不得|别上当|上当|"
     r"不成立|不现实|不属实|误区|错误|红旗|"
     r"\b(?:scams?|fraud\w*|red flags?|beware|illegal|mislead\w*|false|myth|untrue|no such thing|does not exist|"
-    r"doesn't exist|prohibited|forbidden|be wary|wary of|warning sign|report it)\b"
+    r"doesn't exist|prohibited|forbidden|be wary|wary of|warning sign|report it|lying|liars?|lies|refuse|decline|hang up|misconceptions?)\b"
 )
 _CONTRAST: Final = re.compile(
     r"但|不过|然而|可是|只有|唯独|唯有|我们|我家|咱们|我这|交给我|\b(?:but|only|ours?|we|except)\b"

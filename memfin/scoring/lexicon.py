@@ -28,6 +28,15 @@ from memfin.scoring.patterns import compile_pattern, expand
 T = TypeVar("T")
 Guard = Callable[[Analysis, int, int], bool]
 
+_RATES: Final = re.compile(r"利率|加息|降息|收益率(?:上|走高|抬)|\b(?:rates?|yields?)\b")
+
+
+def _rate_driven(analysis: Analysis, start: int, end: int) -> bool:
+    """Say whether the sentence speaks of what interest rates do to prices: a risk with its own tag."""
+    low, high = analysis.sentence_span(start)
+    return _RATES.search(analysis.norm, low, max(end, high)) is not None
+
+
 GUARDS: Final[dict[str, Guard]] = {
     "negated": language.negated,
     "quoted": language.quoted,
@@ -35,6 +44,7 @@ GUARDS: Final[dict[str, Guard]] = {
     "questioned": language.questioned,
     "conditional": language.conditional,
     "refuted": language.refuted,
+    "rate_driven": _rate_driven,
 }
 
 _LEXICONS: Final = files("memfin") / "data" / "lexicons"
