@@ -1,7 +1,7 @@
 """The builtin agent: an offline adviser whose replies follow from the dialogue and nothing else."""
 
 import time
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -24,6 +24,14 @@ from memfin.contracts import Record
 _LANGUAGES: Final[tuple[Language, ...]] = ("zh", "en")
 _EXCERPT: Final = 200
 _NS_PER_MS: Final = 1e6
+
+
+class Draft(NamedTuple):
+    """An answer before its check: what it says, its disclosure, and a warning where it suits badly."""
+
+    text: str
+    disclosure: str = ""
+    warning: str | None = None
 
 
 class BuiltinState(Record):
@@ -65,8 +73,7 @@ class BuiltinAgent:
         known = self._knowledge[heard.language]
         question = understand(heard, known, self._last_topic)
         speaker = Speaker(self._client.profile, known, self._client.rules)
-        draft, disclosure, warning = self._draft(heard, question, speaker)
-        reply = self._checked(draft, disclosure, warning, heard.language)
+        reply = self._checked(self._draft(heard, question, speaker), heard.language)
         self._observer.profile(**self._client.profile_observation())
         return reply
 
@@ -89,27 +96,35 @@ class BuiltinAgent:
         self._client.load(restored.client)
         self._discussed, self._last_topic = dict(restored.discussed), restored.last_topic
 
-    def _draft(self, heard: Heard, question: Question, speaker: Speaker) -> tuple[str, str, str | None]:
-        """Return the answer before its check, the disclosure that belongs to it, and a warning."""
-        known = speaker.known
+    def _draft(self, heard: Heard, question: Question, speaker: Speaker) -> Draft:
+        """Return the answer before its check."""
         opening = answers.acknowledge(heard, speaker)
         growth = self._growth(heard.text)
         if growth is not None:
-            return opening + answers.present_growth(growth, known), self._disclosure("general", known), None
-        if question.intent == "recall":
-            return opening + answers.answer_recall(heard, question, speaker), self._boundary(known), None
-        if question.intent == "small_talk":
-            return opening + known.phrases["small_talk"], "", None
-        if question.intent == "none":
-            return opening + answers.take_stock(speaker), self._disclosure("general", known), None
-        if question.intent == "allocate":
-            body, warning = self._allocation(question, speaker)
-            return opening + body, self._disclosure("general", known), warning
-        if not question.topics:
-            return opening + answers.unknown(known), self._boundary(known), None
-        return self._on_topic(opening, question, speaker)
+            draft = Draft(
+                answers.present_growth(growth, speaker.known), self._disclosure("general", speaker.known)
+            )
+        else:
+            draft = self._answer(heard, question, speaker)
+        return draft._replace(text=opening + draft.text)
 
-    def _on_topic(self, opening: str, question: Question, speaker: Speaker) -> tuple[str, str, str | None]:
+    def _answer(self, heard: Heard, question: Question, speaker: Speaker) -> Draft:
+        known = speaker.known
+        match question.intent:
+            case "recall":
+                text = answers.answer_recall(heard, self._client.memory.first(), speaker)
+                return Draft(text, self._boundary(known))
+            case "small_talk":
+                return Draft(known.phrases["small_talk"])
+            case "none":
+                return Draft(answers.take_stock(speaker), self._disclosure("general", known))
+            case "allocate":
+                return self._allocation(question, speaker)
+            case "unknown":
+                return Draft(answers.unknown(known), self._boundary(known))
+        return self._on_topic(question, speaker)
+
+    def _on_topic(self, question: Question, speaker: Speaker) -> Draft:
         topics = self._look_up(question, speaker.known)
         topic = topics[0]
         ties = self._tie(topic, question, speaker)
@@ -121,7 +136,7 @@ class BuiltinAgent:
             body = answers.explain(topic, ties, speaker, discussed=self._discussed.get(topic.id, 0))
         self._discussed[topic.id] = self._discussed.get(topic.id, 0) + 1
         self._last_topic = topic.id
-        return opening + body, self._disclosure(topic.disclosure, speaker.known), ties.warning
+        return Draft(body, self._disclosure(topic.disclosure, speaker.known), ties.warning)
 
     def _tie(self, topic: Topic, question: Question, speaker: Speaker) -> Ties:
         turn = self._client.memory.turn_index
@@ -140,7 +155,7 @@ class BuiltinAgent:
             self._tool("growth_calculator", {"kind": growth.phrase}, growth.numbers, start)
         return growth
 
-    def _allocation(self, question: Question, speaker: Speaker) -> tuple[str, str | None]:
+    def _allocation(self, question: Question, speaker: Speaker) -> Draft:
         start = time.perf_counter_ns()
         result = allocate(speaker.profile, speaker.rules)
         profile = self._client.profile_observation()
@@ -153,7 +168,8 @@ class BuiltinAgent:
         topic = speaker.known.topics["allocation"]
         ties = self._tie(topic, question, speaker)
         self._last_topic = topic.id
-        return answers.present_allocation(result, ties, topic, speaker), ties.warning
+        text = answers.present_allocation(result, ties, topic, speaker)
+        return Draft(text, self._disclosure("general", speaker.known), ties.warning)
 
     def _disclosure(self, kind: str, known: Knowledge) -> str:
         """Return the disclosure of a kind of product with the boundary statement, varied by turn."""
@@ -167,23 +183,23 @@ class BuiltinAgent:
         variants = known.disclosures["boundary"]
         return variants[self._client.memory.turn_index % len(variants)]
 
-    def _checked(self, draft: str, disclosure: str, warning: str | None, language: Language) -> str:
+    def _checked(self, draft: Draft, language: Language) -> str:
         """Return the draft as it may be given: without forbidden sentences, with its disclosure.
 
         The observation is about the reply that is given; that the draft had to be changed shows in
         ``needs_modification``.
         """
         rules, known = compliance_rules(language), self._knowledge[language]
-        found = find_violations(draft, rules)
-        text = without_violations(draft, found).strip() or answers.unknown(known).strip()
-        reply = f"{text} {disclosure}" if language == "en" and disclosure else text + disclosure
+        found = find_violations(draft.text, rules)
+        text = without_violations(draft.text, found).strip() or answers.unknown(known).strip()
+        reply = answers.spaced(text) + draft.disclosure if draft.disclosure else text
         left = find_violations(reply, rules)
         self._observer.compliance(
             is_compliant=not left,
             needs_modification=bool(found),
             violations=[violation.fields() for violation in left],
-            risk_disclaimer_added=bool(disclosure),
-            suitability_warning=warning,
+            risk_disclaimer_added=bool(draft.disclosure),
+            suitability_warning=draft.warning,
         )
         return reply
 

@@ -17,7 +17,7 @@ STOCK_FALL: Final = 0.50
 BOND_FALL: Final = 0.05
 """Assumed fall of bonds in the stress case."""
 
-CLASSES: Final = ("cash", "bond", "equity")
+CLASSES: Final[tuple[str, ...]] = ("cash", "bond", "equity")
 
 _WHOLE: Final = 100
 _BY_LEVEL: Final = {"low": (20, 15), "medium": (15, 35), "high": (10, 65)}
@@ -112,8 +112,8 @@ def _expressible(constraint: Constraint, rules: ProfileRules) -> bool:
 
 
 def _bounds(profile: ClientProfile, rules: ProfileRules) -> _Bounds:
-    low = dict.fromkeys(CLASSES, 0)
-    high = dict.fromkeys(CLASSES, _WHOLE)
+    low: dict[str, int] = dict.fromkeys(CLASSES, 0)
+    high: dict[str, int] = dict.fromkeys(CLASSES, _WHOLE)
     for constraint in profile.constraints:
         percent = 100 * (constraint.amount or 0.0)
         name = _asset_class(constraint.asset, rules)

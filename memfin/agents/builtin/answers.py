@@ -8,15 +8,18 @@ from typing import Final, NamedTuple
 
 from memfin.agents.builtin.allocation import CLASSES, Allocation, vehicles
 from memfin.agents.builtin.arithmetic import Growth
+from memfin.agents.builtin.bm25 import terms
 from memfin.agents.builtin.client import Heard
 from memfin.agents.builtin.extraction import Statement
-from memfin.agents.builtin.knowledge import Knowledge, Question, Topic
+from memfin.agents.builtin.knowledge import Knowledge, Topic
+from memfin.agents.builtin.memory import Exchange
 from memfin.agents.builtin.profile import ClientProfile, Level, profile_lines
 from memfin.agents.builtin.rules import ProfileRules
 from memfin.agents.builtin.ties import Ties
 
 _FACTS: Final = 2
 _STEPS: Final = 3
+_SHARED_TERMS: Final = 3
 _QUOTED: Final = 80
 """Characters of an earlier utterance that a recall answer quotes."""
 
@@ -38,39 +41,46 @@ class Speaker(NamedTuple):
 def acknowledge(heard: Heard, speaker: Speaker) -> str:
     """Return the sentence that confirms what the client has just said about herself, or nothing."""
     phrases = speaker.known.phrases
-    items = [item for said in heard.statements if (item := _item(said, heard.before, speaker))]
+    items = [(item, said) for said in heard.statements if (item := _item(said, heard.before, speaker))]
     if not items:
         return ""
-    changed = any(
-        said.field in _LEVELS and getattr(heard.before, said.field) is not None or not said.holds
-        for said in heard.statements
-    )
-    phrase = phrases["corrected" if changed else "noted"]
-    return phrase.format(items=phrases["enumerate"].join(dict.fromkeys(items)))
+    changed = any(not said.holds or _overrides(said, heard.before) for _, said in items)
+    text = phrases["enumerate"].join(dict.fromkeys(item for item, _ in items))
+    return phrases["corrected" if changed else "noted"].format(items=text)
+
+
+def _overrides(said: Statement, before: ClientProfile) -> bool:
+    """Return whether a statement changes a level the client had stated otherwise before."""
+    earlier: Level | None = getattr(before, said.field) if said.field in _LEVELS else None
+    return earlier is not None and earlier.value != said.value
 
 
 def _item(said: Statement, before: ClientProfile, speaker: Speaker) -> str:
     """Return how one statement is confirmed; one that does not hold in the end is passed over."""
-    phrases, rules, profile = speaker.known.phrases, speaker.rules, speaker.profile
     if said.field in _LEVELS:
-        current: Level | None = getattr(profile, said.field)
-        earlier: Level | None = getattr(before, said.field)
-        label, word = rules.labels[said.field], rules.level_word(said.field, said.value)
-        if said.holds and current is not None and current.value == said.value:
-            return phrases["item_level"].format(label=label, word=word)
-        if not said.holds and current is None and earlier is not None:
-            return phrases["item_withdrawn"].format(label=label, word=word)
-        return ""
+        return _level_item(said, before, speaker)
+    phrases, profile = speaker.known.phrases, speaker.profile
     if said.field == "principal":
         return phrases["item_principal"].format(words=said.words)
-    if said.field == "preference":
-        kept = any(found.words == said.words for found in profile.preferences)
-        return phrases["item_preference"].format(words=said.words) if said.holds and kept else ""
-    if said.holds:
-        kept = any(found.words == said.words for found in profile.constraints)
-        return phrases["item_constraint"].format(words=said.words) if kept else ""
-    lifted = said.asset in before.forbidden and said.asset not in profile.forbidden
-    return phrases["item_lifted"].format(asset=said.asset) if lifted else ""
+    if not said.holds:
+        lifted = said.asset in before.forbidden and said.asset not in profile.forbidden
+        return phrases["item_lifted"].format(asset=said.asset) if lifted else ""
+    kept = profile.preferences if said.field == "preference" else profile.constraints
+    if all(found.words != said.words for found in kept):
+        return ""
+    return phrases[f"item_{said.field}"].format(words=said.words)
+
+
+def _level_item(said: Statement, before: ClientProfile, speaker: Speaker) -> str:
+    phrases, rules = speaker.known.phrases, speaker.rules
+    current: Level | None = getattr(speaker.profile, said.field)
+    earlier: Level | None = getattr(before, said.field)
+    label, word = rules.labels[said.field], rules.level_word(said.field, said.value)
+    if said.holds and current is not None and current.value == said.value:
+        return phrases["item_level"].format(label=label, word=word)
+    if not said.holds and current is None and earlier is not None:
+        return phrases["item_withdrawn"].format(label=label, word=word)
+    return ""
 
 
 def take_stock(speaker: Speaker) -> str:
@@ -106,7 +116,7 @@ def explain(topic: Topic, ties: Ties, speaker: Speaker, *, discussed: int) -> st
 
 
 def spaced(sentence: str) -> str:
-    """Return a sentence ready to be followed by another one."""
+    """Return a text ready to be followed by another sentence: English wants a blank between them."""
     return f"{sentence} " if sentence.endswith((".", "?")) else sentence
 
 
@@ -150,7 +160,7 @@ def compare(first: Topic, second: Topic, ties: Ties, speaker: Speaker) -> str:
     parts.append(phrases["compare_close"])
     parts.append(tie_sentence(ties, speaker))
     if ties.conflict is None:
-        parts.append(_steps(first, speaker))
+        parts.append(_steps(second if ties.warning else first, speaker))
     return "".join(parts)
 
 
@@ -159,7 +169,7 @@ def present_allocation(result: Allocation, ties: Ties, topic: Topic, speaker: Sp
     phrases = speaker.known.phrases
     if result.weights is None:
         quoted = _quoted(result.conflicting, speaker)
-        return phrases["allocation_conflict"].format(constraints=quoted) + tie_sentence(ties, speaker)
+        return phrases["allocation_conflict"].format(constraints=quoted)
     parts = []
     if result.assumed:
         fields = phrases["enumerate"].join(speaker.rules.labels[field] for field in result.assumed)
@@ -230,25 +240,41 @@ def present_growth(growth: Growth, known: Knowledge) -> str:
             name = f"growth_{'then_' if at else ''}{'up' if rises else 'down'}"
             steps.append(phrases[name].format(value=value))
         numbers["moves"] = phrases["enumerate"].join(steps)
-    return phrases[growth.phrase].format(**numbers) + phrases["growth_note"]
+    note = phrases["growth_note"] if "rate" in numbers else ""
+    return phrases[growth.phrase].format(**numbers) + note
 
 
-def answer_recall(heard: Heard, question: Question, speaker: Speaker) -> str:
-    """Return what the client said earlier: from the profile where it is kept, else from memory."""
+def answer_recall(heard: Heard, first: Exchange | None, speaker: Speaker) -> str:
+    """Return what the client said earlier: from the profile where it is kept, else from memory.
+
+    `first` is the exchange the dialogue began with.
+    """
     phrases = speaker.known.phrases
     asked = [name for name, pattern in speaker.known.recall_fields.items() if pattern.search(heard.text)]
     if words := _known_words(asked, speaker):
         return phrases["recalled_field"].format(words=phrases["join"].join(words))
     if asked:
         return phrases["nothing_recalled"]
-    earlier = [found for found in heard.recall.short_term if found.user is not None]
-    for item in heard.recall.items:
-        said = item.content.split("\nassistant: ", 1)[0].removeprefix("user: ")
-        return phrases["recalled_text"].format(words=said[:_QUOTED], turn=item.turn_index)
-    if earlier:
-        last = earlier[-1]
-        return phrases["recalled_first"].format(words=(last.user or "")[:_QUOTED], turn=last.turn_index)
-    return phrases["nothing_recalled"]
+    wants_first = speaker.known.intents["recall_first"].search(heard.text) is not None
+    found = first if wants_first else _closest(heard)
+    if found is None or found.user is None:
+        return phrases["nothing_recalled"]
+    return phrases["recalled_text"].format(words=found.user[:_QUOTED], turn=found.turn_index)
+
+
+def _closest(heard: Heard) -> Exchange | None:
+    """Return the earlier exchange nearest to a question: in the window by shared terms, else recalled.
+
+    A question that shares nothing with the window or the store asks for what was said last.
+    """
+    asked = set(terms(heard.text))
+    window = [found for found in heard.recall.short_term if found.user is not None]
+    shared = [len(asked.intersection(terms(found.user or ""))) for found in window]
+    if shared and max(shared) >= _SHARED_TERMS:
+        return window[len(shared) - 1 - shared[::-1].index(max(shared))]
+    if heard.recall.exchanges:
+        return heard.recall.exchanges[0]
+    return window[-1] if window else None
 
 
 def _known_words(asked: list[str], speaker: Speaker) -> list[str]:

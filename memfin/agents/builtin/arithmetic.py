@@ -91,7 +91,7 @@ def _over_years(text: str) -> Growth | None:
     years = [value for value in years if value == int(value) and 0 < value <= _MOST_YEARS]
     if found is None or not years:
         return None
-    rate, count = _fraction(next(filter(None, found.groups()))), int(years[0])
+    rate, count = _fraction(next(filter(None, found.groups()))), int(max(years))
     if rate > _HIGHEST_RATE:
         return None
     if monthly := _MONTHLY.search(text):

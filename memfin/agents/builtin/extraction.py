@@ -138,15 +138,20 @@ def _horizon_level(span: Duration, text: str, rules: ProfileRules) -> str:
 
 
 def _constraints(clause: Clause, rules: ProfileRules) -> Iterator[tuple[int, Statement]]:
-    has_number = rules.percent.search(clause.text) is not None
+    lowered = clause.text.lower()
     taken: list[tuple[int, int]] = []
     for rule in rules.constraints:
-        if (rule.numeric and not has_number) or (clause.hypothetical and not rule.hypothetical):
+        if clause.hypothetical and not rule.hypothetical:
+            continue
+        if rule.needs and not any(sign in lowered for sign in rule.needs):
             continue
         for match in rule.pattern.finditer(clause.text):
             if any(match.start() < end and start < match.end() for start, end in taken):
                 continue
             if _denied(clause, match, rules) or about_others(clause, match.start(), rules):
+                continue
+            # "This fund's largest drawdown is 25 %" describes a product and limits nothing.
+            if rule.kind != "forbidden" and rules.reading["product"].search(clause.text, 0, match.start()):
                 continue
             taken.append(match.span())
             for statement in _constraint(rule, match, rules):

@@ -14,8 +14,6 @@ from memfin.contracts import Record
 _MOST_ASKED: Final = 2000
 """Characters of a turn that are searched for topics; what follows is pasted material."""
 
-_FOLLOW_UP_LENGTH: Final = 24
-
 
 class Topic(Record):
     """One subject of ``topics.<language>.toml``.
@@ -120,7 +118,7 @@ def understand(heard: Heard, known: Knowledge, last_topic: str | None) -> Questi
         intent = "explain"
     elif intents["small_talk"].search(heard.text):
         intent = "small_talk"
-    elif last_topic is not None and (intents["follow_up"].search(text) or len(text) <= _FOLLOW_UP_LENGTH):
+    elif last_topic is not None and intents["follow_up"].search(text):
         intent, topics = "explain", [last_topic]
     else:
         intent = "unknown"

@@ -6,6 +6,7 @@ find it by BM25.
 """
 
 from collections import Counter, deque
+from itertools import chain
 from typing import Any, Final
 
 from memfin.agents.builtin.bm25 import IncrementalBM25, terms
@@ -42,9 +43,13 @@ class Exchange(Record):
 
 
 class Recall(Record):
-    """What memory has to offer for a question; the question itself is not part of it."""
+    """What memory has to offer for a question; the question itself is not part of it.
+
+    ``exchanges`` are the recalled ones, best first, and ``items`` the same as they are observed.
+    """
 
     short_term: list[Exchange]
+    exchanges: list[Exchange]
     items: list[RecallItem]
 
     def short_term_turns(self) -> list[ShortTermTurn]:
@@ -100,9 +105,11 @@ class DialogueMemory:
     def recall(self, query: str) -> Recall:
         """Return the window and the best long-term matches for a query, best first."""
         items: list[RecallItem] = []
+        exchanges: list[Exchange] = []
         if self._archive:
             for rank, match in enumerate(self._index.search(terms(query), RECALLED), start=1):
                 exchange = self._archive[match.document]
+                exchanges.append(exchange)
                 items.append(
                     RecallItem(
                         content=exchange.text(),
@@ -114,7 +121,11 @@ class DialogueMemory:
                         session_id=self.session_id,
                     )
                 )
-        return Recall(short_term=list(self._window), items=items)
+        return Recall(short_term=list(self._window), exchanges=exchanges, items=items)
+
+    def first(self) -> Exchange | None:
+        """Return the exchange the dialogue began with, or None before the first reply."""
+        return next(chain(self._archive, self._window), None)
 
     def state(self) -> MemoryState:
         """Return the memory's content; `load` makes an equal memory of it."""

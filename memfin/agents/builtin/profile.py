@@ -143,7 +143,7 @@ def profile_lines(profile: ClientProfile, rules: ProfileRules) -> list[str]:
     lines.extend(f"{labels['constraint']}: {found.words}" for found in profile.constraints)
     lines.extend(f"{labels['preference']}: {found.words}" for found in profile.preferences)
     if (loss := profile.max_acceptable_loss) is not None:
-        lines.append(f"{labels['max_acceptable_loss']}: {loss:.4g}")
+        lines.append(f"{labels['max_acceptable_loss']}: {100 * loss:.4g}%")
     if profile.principal is not None:
         lines.append(f"{labels['principal']}: {profile.principal:.12g}")
     return lines

@@ -46,6 +46,9 @@ PERCENT_PATTERN: Final = (
     rf"|(?:{_ENGLISH_NUMBER})\s(?:percent|per cent)\b"
     rf"|百分之(?:{_NUMBER}|{_HAN_NUMBER}(?!点))|[一二两三四五六七八九]成半?)"
 )
+PERCENT_SIGNS: Final = ("%", "percent", "per cent", "百分之", "成")
+"""Every text that `PERCENT_PATTERN` matches holds one of these."""
+
 COUNT_PATTERN: Final = rf"(?:{_NUMBER}|[一二两三四五六七八九十百半]+|\b(?:{_ENGLISH_NUMBER})\b)"
 MONEY_PATTERN: Final = (
     r"(?:[$€£]\s?\d[\d,]{0,17}(?:\.\d{1,9})?(?:\s?(?:k|m|thousand|million)\b)?"
@@ -70,7 +73,8 @@ _DURATION: Final = re.compile(
     rf"(?:(?P<low>{_HAN_COUNT})\s?(?P<low_unit>{_HAN_UNIT})?{_TO})?"
     rf"(?P<high>{_HAN_COUNT})\s?(?P<unit>(?:个半)?月|{_HAN_UNIT})(?P<half>半)?"
     rf"|\b(?:(?P<en_low>{_NUMBER}|{_ENGLISH_NUMBER})\s?(?P<en_low_unit>years?|months?)?(?:{_TO}|\sor\s))?"
-    rf"(?P<en_high>{_NUMBER}|{_ENGLISH_NUMBER})[\s-]?(?P<en_unit>year|month|week|day|decade)s?\b(?P<en_half>\sand\sa\shalf)?",
+    rf"(?<![%\d.] )(?P<en_high>{_NUMBER}|{_ENGLISH_NUMBER})[\s-]?"
+    r"(?P<en_unit>year|month|week|day|decade)s?\b(?P<en_half>\sand\sa\shalf)?",
     re.IGNORECASE,
 )
 _FIRST_CALENDAR_YEAR: Final = 100.0
@@ -140,6 +144,9 @@ def money(text: str) -> float:
 
 def durations(text: str) -> Iterator[Duration]:
     """Yield the durations in a text; calendar years and months (2030年, 5月) are none."""
+    lowered = text.lower()
+    if not any(unit in lowered for unit in _MONTHS):
+        return
     for found in _DURATION.finditer(text):
         if found["high"]:
             unit = _MONTHS[found["unit"].lstrip("个半")]

@@ -6,7 +6,7 @@ import re
 import tomllib
 from typing import Any, Final, Literal, NamedTuple
 
-from memfin.agents.builtin.quantities import COUNT_PATTERN, MONEY_PATTERN, PERCENT_PATTERN
+from memfin.agents.builtin.quantities import COUNT_PATTERN, MONEY_PATTERN, PERCENT_PATTERN, PERCENT_SIGNS
 
 Language = Literal["zh", "en"]
 
@@ -27,12 +27,16 @@ class LevelRule(NamedTuple):
 
 
 class ConstraintRule(NamedTuple):
-    """A form in which clients state constraints of one kind."""
+    """A form in which clients state constraints of one kind.
+
+    The pattern is only tried on clauses that hold one of the strings in ``needs``, if there are any:
+    most clauses state no constraint, and looking for a substring is far cheaper.
+    """
 
     kind: str
     pattern: Pattern
     hypothetical: bool
-    numeric: bool
+    needs: tuple[str, ...]
 
 
 class ProfileRules(NamedTuple):
@@ -47,7 +51,6 @@ class ProfileRules(NamedTuple):
     constraints: tuple[ConstraintRule, ...]
     permission: Pattern
     principal: Pattern
-    percent: Pattern
     assets: Pattern
     asset_names: dict[str, str]
     asset_classes: dict[str, str]
@@ -126,13 +129,12 @@ def profile_rules(language: Language) -> ProfileRules:
                 kind=entry["kind"],
                 pattern=build(entry["pattern"]),
                 hypothetical=entry.get("hypothetical", False),
-                numeric="(?P<pct>" in entry["pattern"] or "(?P<money>" in entry["pattern"],
+                needs=tuple(entry.get("needs", PERCENT_SIGNS if "(?P<pct>" in entry["pattern"] else ())),
             )
             for entry in data["constraint"]
         ),
         permission=build(data["permission"]["pattern"]),
         principal=build(data["principal"]["pattern"]),
-        percent=build("<<pct>>|<<money>>"),
         assets=build("|".join(alternatives)),
         asset_names=group_names,
         asset_classes={name: entry[0] for name, entry in assets.items()},

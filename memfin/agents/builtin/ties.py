@@ -37,7 +37,7 @@ def tie(
         clauses.append(phrases[phrase].format(level=level, name=topic.name))
         if phrase in ("does_not_fit", "unfit_for_most"):
             warning = phrases["suitability"].format(level=level, name=topic.name)
-    clauses.extend(_circumstances(profile, known, rules))
+    clauses.extend(_circumstances(profile, known, rules, turn))
     for preference in profile.preferences:
         if preference.asset is not None and preference.asset in topic.assets and conflict is None:
             clauses.append(phrases["preference_tie"].format(words=preference.words, name=topic.name))
@@ -49,9 +49,10 @@ def tie(
     return Ties(clauses, conflict, warning)
 
 
-def _circumstances(profile: ClientProfile, known: Knowledge, rules: ProfileRules) -> list[str]:
+def _circumstances(profile: ClientProfile, known: Knowledge, rules: ProfileRules, turn: int) -> list[str]:
+    """Return what horizon and liquidity mean; a long horizon warns of little and is named now and then."""
     clauses = []
-    if profile.horizon is not None:
+    if profile.horizon is not None and (profile.horizon.value != "long" or turn % 2 == 0):
         word = rules.level_word("horizon", profile.horizon.value)
         clauses.append(known.phrases[f"horizon_{profile.horizon.value}"].format(word=word))
     if profile.liquidity_need is not None and profile.liquidity_need.value == "high":
