@@ -25,12 +25,14 @@ from memfin.contracts import (
 )
 from memfin.dataset import align_turn_pairs, detect_language
 from memfin.errors import UsageError
-from memfin.references import describe
+from memfin.references import describe, one_line
 
 FIRST_BACKOFF: Final = 0.25
 LONGEST_BACKOFF: Final = 8.0
 CLOSE_LIMIT: Final = 10.0
-"""Seconds: the first and the longest pause before a retry; what an agent's ``close`` may take."""
+HASTY_CLOSE_LIMIT: Final = 1.0
+"""Seconds: the first and the longest pause before a retry; what an agent's ``close`` may take, and
+what it may take when the host ends the replay early."""
 
 OnTurn = Callable[[TurnTrace], Awaitable[None]]
 
@@ -111,8 +113,11 @@ async def replay_dialog(
             turns.append(turn)
             if on_turn is not None:
                 await on_turn(turn)
-    finally:
-        await replayer.close()
+    except BaseException:
+        with anyio.CancelScope(shield=True):  # a host that cancels leaves the agent time to let go
+            await replayer.close(HASTY_CLOSE_LIMIT)
+        raise
+    await replayer.close(CLOSE_LIMIT)
     extended = options.trace_version == TRACE_VERSION_EXTENDED
     trace = DialogTrace(
         trace_version=options.trace_version,
@@ -192,9 +197,9 @@ class _DialogReplayer:
                 "history mode 'forced' needs an agent with a commit method; use --history free or add one"
             )
 
-    async def close(self) -> None:
+    async def close(self, limit: float) -> None:
         try:
-            await self.calls.close(min(CLOSE_LIMIT, self._options.turn_timeout))
+            await self.calls.close(min(limit, self._options.turn_timeout))
         except (AgentFailure, TransportError, ConnectionError):
             return  # the dialogue is over: its trace is complete without the agent's good-bye
 
@@ -222,7 +227,7 @@ class _DialogReplayer:
         try:
             reply = await self._with_retries(user_text, start + limit)
         except AgentTimeout as problem:
-            status, error = "timeout", str(problem)
+            status, error = "timeout", _text(problem)
         except (AgentFailure, TransportError, ConnectionError) as problem:
             status, error = "error", _text(problem)
         elapsed = time.perf_counter() - start
@@ -258,4 +263,7 @@ class _DialogReplayer:
 
 
 def _text(problem: BaseException) -> str:
-    return str(problem) if isinstance(problem, AgentFailure) and str(problem) else describe(problem)
+    # A failure already says what happened; an agent may raise one too, with any text.
+    return (
+        one_line(str(problem)) or "AgentFailure" if isinstance(problem, AgentFailure) else describe(problem)
+    )
