@@ -1,7 +1,9 @@
 """Judge references: from ``--judge`` to a judge (spec section 7)."""
 
+import asyncio
 import inspect
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, ClassVar, Final
 
 import anyio.to_thread
@@ -30,25 +32,43 @@ class PythonJudge:
 
     async def judge(self, request: JudgeRequest) -> Verdict:
         """Return the user's verdict; whatever goes wrong there is a `JudgeError`."""
-        call = self._implementation.judge
         try:
+            call = self._implementation.judge
             if inspect.iscoroutinefunction(call):
                 answer = await call(request)
             else:
                 answer = await anyio.to_thread.run_sync(call, request)
-            return msgspec.convert(answer, Verdict)
+                if inspect.isawaitable(answer):
+                    answer = await answer
+            return _checked(answer)
         except msgspec.ValidationError as problem:
             raise JudgeError(f"invalid verdict: {problem}") from problem
-        except Exception as problem:
+        except asyncio.CancelledError as problem:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            raise JudgeError("the judge cancelled its own call") from problem
+        except (KeyboardInterrupt, GeneratorExit):
+            raise
+        except BaseException as problem:  # a judge that exits fails its judgement, not the run
             raise JudgeError(describe(problem)) from problem
 
     async def close(self) -> None:
-        """Close the user's judge where it can be closed."""
-        close = getattr(self._implementation, "close", None)
-        if callable(close):
-            result = close()
-            if inspect.isawaitable(result):
-                await result
+        """Close the user's judge where it can be closed; all is judged, so its failure spoils nothing."""
+        with suppress(Exception):
+            close = getattr(self._implementation, "close", None)
+            if callable(close):
+                result = close()
+                if inspect.isawaitable(result):
+                    await result
+
+
+def _checked(answer: Any) -> Verdict:
+    """Hold an answer against the contract; msgspec takes a struct that a judge built as it is."""
+    plain = msgspec.to_builtins(answer) if isinstance(answer, msgspec.Struct) else answer
+    verdict = msgspec.convert(plain, Verdict)
+    msgspec.json.encode(verdict)  # refuses text that cannot be written
+    return verdict
 
 
 def resolve_judge(judge: str | Callable[..., Any] | None) -> Judge | None:
@@ -71,8 +91,11 @@ def resolve_judge(judge: str | Callable[..., Any] | None) -> Judge | None:
         name, factory = getattr(judge, "__qualname__", type(judge).__name__), judge
     try:
         implementation = factory()
-    except Exception as problem:
+    except (Exception, SystemExit) as problem:
         raise UsageError(f"judge {name!r}: the factory failed: {describe(problem)}") from problem
+    if inspect.iscoroutine(implementation):
+        implementation.close()
+        raise UsageError(f"judge {name!r}: the factory is asynchronous; name a plain function or a class")
     if not callable(getattr(implementation, "judge", None)):
         raise UsageError(f"judge {name!r}: the factory's object has no judge method")
     return PythonJudge(name, implementation)
