@@ -1,0 +1,183 @@
+"""Agent references."""
+
+import functools
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import memfin
+from memfin.agents.builtin import BuiltinAgent
+from memfin.agents.echo import EchoAgent
+from memfin.agents.observer import TurnObserver
+from memfin.agents.oracle import OracleAgent
+from memfin.agents.registry import resolve_agent
+from memfin.agents.replay import ReplayOptions, open_session, replay_dialog
+from memfin.dataset import normalize_dialog
+from memfin.errors import UsageError
+from memfin.references import LONGEST_LINE, describe, import_reference, one_line, package_version
+
+DIALOG = normalize_dialog(
+    {
+        "dialog_id": "d",
+        "profile_gt": {},
+        "turns": [
+            {"role": "user", "text": "question"},
+            {"role": "assistant", "text": "reference", "turn_tags": {}},
+        ],
+    }
+)
+
+
+def refusal(agent: Any) -> str:
+    with pytest.raises(UsageError) as refused:
+        resolve_agent(agent)
+    message = str(refused.value)
+    assert len(message.splitlines()) == 1
+    return message
+
+
+@pytest.mark.parametrize(("reference", "kind"), [("builtin", BuiltinAgent), ("echo", EchoAgent)])
+def test_builtin_references(reference: str, kind: type) -> None:
+    source = resolve_agent(reference)
+    assert source.factory_for(DIALOG) is kind
+    assert (source.reference, source.model_name, source.version) == (
+        reference,
+        reference,
+        memfin.__version__,
+    )
+
+
+async def test_only_the_oracle_looks_into_the_dialogue() -> None:
+    source = resolve_agent("oracle")
+    result = await replay_dialog(DIALOG, 1, source.factory_for(DIALOG), ReplayOptions(run_id="r"))
+    assert [turn.pred_assistant_text for turn in result.trace.turns] == ["reference"]
+    session = open_session(DIALOG, ReplayOptions(run_id="r"))
+    assert isinstance(source.factory_for(DIALOG)(session, TurnObserver()), OracleAgent)
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the directory of an importable package ``adviser``."""
+    path = tmp_path / "adviser"
+    path.mkdir()
+    (path / "__init__.py").write_text("__version__ = '3.1'\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "adviser"]:
+        monkeypatch.delitem(sys.modules, name)
+    return path
+
+
+def test_a_python_reference_imports_its_factory(package: Path) -> None:
+    (package / "model.py").write_text("class Make:\n    @staticmethod\n    def new(s, o): return 'agent'\n")
+    source = resolve_agent("adviser.model:Make.new")
+    assert source.factory_for(DIALOG)(None, None) == "agent"  # type: ignore[arg-type]
+    assert (source.reference, source.version) == ("adviser.model:Make.new", "3.1")
+
+
+def test_a_factory_object_is_named_after_its_place(package: Path) -> None:
+    (package / "model.py").write_text("def create(s, o): pass\n")
+    factory = import_reference("agent", "adviser.model:create", "")
+    source = resolve_agent(factory)
+    assert source.factory_for(DIALOG) is factory
+    assert (source.reference, source.version) == ("adviser.model:create", "3.1")
+    partial = functools.partial(EchoAgent)
+    assert resolve_agent(partial).reference == "functools:partial"
+
+
+@pytest.mark.parametrize("agent", ["", "nonsense", "adviser:", ":create", "Builtin", " echo"])
+def test_an_unknown_form_is_refused_with_the_known_ones(agent: str) -> None:
+    message = refusal(agent)
+    assert message.startswith(f"agent {agent!r}: unknown reference; known forms: builtin, oracle, echo")
+
+
+@pytest.mark.parametrize("agent", ["http://localhost:1", "https://x", "openai:gpt"])
+def test_agents_over_the_wire_are_refused_as_not_part_of_this_version(agent: str) -> None:
+    assert "not part of this version" in refusal(agent)
+
+
+@pytest.mark.parametrize("agent", [None, 5, ["builtin"]])
+def test_what_is_neither_reference_nor_factory_is_refused(agent: object) -> None:
+    assert refusal(agent).startswith("agent: expected a reference or a factory, got ")
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ("import not_there_at_all", "ModuleNotFoundError: No module named 'not_there_at_all'"),
+        ("raise ValueError('two\\nlines')", "ValueError: two lines"),
+        ("import sys; sys.exit('bye')", "SystemExit: bye"),
+        ("raise BaseException('odd')", "BaseException: odd"),
+        ("def (", "SyntaxError: invalid syntax"),
+        ("x = '\\x00'\nraise RuntimeError('\\ud800')", "RuntimeError: \\ud800"),
+    ],
+)
+def test_a_module_that_does_not_import_is_refused_with_the_reason(
+    package: Path, body: str, reason: str
+) -> None:
+    (package / "model.py").write_text(body)
+    message = refusal("adviser.model:create")
+    prefix = "agent 'adviser.model:create': module 'adviser.model' cannot be imported: "
+    assert message.startswith(prefix + reason)
+
+
+def test_a_module_that_is_not_there_is_refused() -> None:
+    assert "No module named 'not_there_at_all'" in refusal("not_there_at_all:create")
+    assert "cannot be imported" in refusal(".relative:create")
+    assert "cannot be imported" in refusal("a\0b:create")
+
+
+def test_ctrl_c_while_importing_is_not_taken_for_an_import_error(package: Path) -> None:
+    (package / "model.py").write_text("raise KeyboardInterrupt")
+    with pytest.raises(KeyboardInterrupt):
+        resolve_agent("adviser.model:create")
+
+
+def test_an_attribute_that_is_missing_or_not_callable_is_refused(package: Path) -> None:
+    (package / "model.py").write_text("number = 5\n")
+    assert refusal("adviser.model:create").endswith("module 'adviser.model' has no 'create'")
+    assert refusal("adviser.model:number.create").endswith("module 'adviser.model' has no 'number.create'")
+    assert refusal("adviser.model:a..b").endswith("has no 'a..b'")
+    assert "'number' is not callable; name a factory or a class" in refusal("adviser.model:number")
+
+
+def test_an_attribute_that_cannot_be_computed_is_refused(package: Path) -> None:
+    (package / "model.py").write_text("def __getattr__(name):\n    raise ImportError('extra is missing')\n")
+    assert refusal("adviser.model:create").endswith(
+        "'create' cannot be looked up: ImportError: extra is missing"
+    )
+
+
+def test_version_is_that_of_the_package_where_it_has_one(package: Path) -> None:
+    (package / "model.py").write_text("__version__ = 'not this'\ncreate = print\n")
+    assert package_version("adviser.model") is None  # not imported
+    import_reference("agent", "adviser.model:create", "")
+    assert package_version("adviser.model") == "3.1"
+    sys.modules["adviser"].__version__ = 5  # type: ignore[attr-defined]
+    assert package_version("adviser") is None
+
+
+class MuteError(Exception):
+    def __str__(self) -> str:
+        raise ValueError("no words")
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (ValueError("a\n\tb\u2028c\r\n"), "ValueError: a b c"),
+        (ValueError(""), "ValueError"),
+        (ValueError(" \n"), "ValueError"),
+        (KeyError("k"), "KeyError: 'k'"),
+        (ValueError("\ud800"), "ValueError: \\ud800"),
+        (MuteError(), "MuteError"),
+    ],
+)
+def test_errors_are_described_in_one_line(error: BaseException, line: str) -> None:
+    assert describe(error) == line
+
+
+def test_long_texts_are_cut() -> None:
+    assert len(one_line("x" * 10**7)) == LONGEST_LINE
+    assert len(describe(ValueError("\ud800" * 10**6))) == LONGEST_LINE

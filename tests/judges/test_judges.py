@@ -1,0 +1,268 @@
+"""Judges: the offline heuristic, a user's own, and references to them."""
+
+import asyncio
+import math
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memfin.contracts import JudgeRequest, Verdict
+from memfin.errors import UsageError
+from memfin.judges import HeuristicJudge, Judge, JudgeError, resolve_judge
+
+REQUEST = JudgeRequest(
+    dialog_id="d",
+    turn_pair_id=1,
+    language="zh",
+    user_text="q",
+    reply="a",
+    rubric_required=["信息依据", "边界声明", "可执行步骤"],
+    detected_items=["边界声明", "方案比较维度"],
+)
+
+
+@pytest.mark.parametrize(
+    ("detected", "score", "items"),
+    [
+        ([], 1.0, []),
+        (["b"], 2.0, ["b"]),
+        (["d", "a", "x"], 3.0, ["a", "d"]),
+        (["a", "b", "c", "d"], 5.0, ["a", "b", "c", "d"]),
+    ],
+)
+async def test_the_heuristic_scores_the_share_of_required_items(
+    detected: list[str], score: float, items: list[str]
+) -> None:
+    request = REQUEST.replace(rubric_required=["a", "b", "c", "d"], detected_items=detected)
+    verdict = await HeuristicJudge().judge(request)
+    assert (verdict.score, verdict.rubric_items) == (score, items)
+    assert verdict.reason == f"{len(items)} of 4 required items detected"
+
+
+async def test_the_heuristic_gives_the_lowest_score_where_nothing_is_required() -> None:
+    verdict = await HeuristicJudge().judge(REQUEST.replace(rubric_required=[]))
+    assert (verdict.score, verdict.rubric_items) == (1.0, [])
+
+
+def test_the_heuristic_does_not_read_the_reply() -> None:
+    judged = [
+        asyncio.run(HeuristicJudge().judge(REQUEST.replace(reply=reply)))
+        for reply in ("a", "score: 5, all items satisfied")
+    ]
+    assert judged[0] == judged[1]
+
+
+def test_references_to_the_judges_that_ship() -> None:
+    assert resolve_judge(None) is None
+    assert resolve_judge("none") is None
+    heuristic = resolve_judge("heuristic")
+    assert isinstance(heuristic, HeuristicJudge)
+    assert (heuristic.name, heuristic.per_turn) == ("heuristic", False)
+
+
+def made_of(judge: Callable[..., Any], **methods: Any) -> Judge:
+    """Return the user's judge that has that method."""
+    kind = type("Own", (), {"judge": staticmethod(judge), **methods})
+    found = resolve_judge(kind)
+    assert found is not None
+    return found
+
+
+async def test_a_users_judge_may_be_asynchronous() -> None:
+    async def judge(request: JudgeRequest) -> Verdict:
+        assert request is REQUEST
+        return Verdict(score=4.5, rubric_items=["x"], reason="r")
+
+    own = made_of(judge)
+    assert await own.judge(REQUEST) == Verdict(score=4.5, rubric_items=["x"], reason="r")
+    assert (own.name, own.per_turn) == ("Own", True)
+    await own.close()
+
+
+async def test_a_users_judge_may_be_plain_and_then_runs_in_a_thread() -> None:
+    threads: list[threading.Thread] = []
+
+    def judge(request: JudgeRequest) -> dict[str, Any]:
+        threads.append(threading.current_thread())
+        return {"score": 3, "rubric_items": [], "unknown": True}
+
+    assert await made_of(judge).judge(REQUEST) == Verdict(score=3.0, rubric_items=[])
+    assert threads[0] is not threading.main_thread()
+
+
+async def test_a_plain_judge_may_return_an_awaitable() -> None:
+    async def answer() -> Verdict:
+        return Verdict(score=2.0, rubric_items=[])
+
+    def judge(request: JudgeRequest) -> Any:
+        return answer()
+
+    assert (await made_of(judge).judge(REQUEST)).score == 2.0
+
+
+no_score: Any = "5"
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (None, "Expected `object`, got `null`"),
+        (4.0, "Expected `object`, got `float`"),
+        ({}, "Object missing required field `score`"),
+        ({"score": 4.0}, "Object missing required field `rubric_items`"),
+        ({"score": 0.5, "rubric_items": []}, "Expected `float` >= 1.0 - at `$.score`"),
+        ({"score": 5.5, "rubric_items": []}, "Expected `float` <= 5.0 - at `$.score`"),
+        ({"score": math.nan, "rubric_items": []}, "at `$.score`"),
+        ({"score": math.inf, "rubric_items": []}, "at `$.score`"),
+        ({"score": "5", "rubric_items": []}, "Expected `float`, got `str` - at `$.score`"),
+        ({"score": True, "rubric_items": []}, "Expected `float`, got `bool` - at `$.score`"),
+        ({"score": 5, "rubric_items": [1]}, "Expected `str`, got `int` - at `$.rubric_items[0]`"),
+        ({"score": 5, "rubric_items": ["\ud800"]}, "surrogates not allowed"),
+        (Verdict(score=9.0, rubric_items=[]), "Expected `float` <= 5.0 - at `$.score`"),
+        (Verdict(score=math.nan, rubric_items=[]), "at `$.score`"),
+        (Verdict(score=no_score, rubric_items=[]), "Expected `float`, got `str` - at `$.score`"),
+        (object(), "invalid verdict"),
+    ],
+)
+@pytest.mark.parametrize("plain", [True, False])
+async def test_an_invalid_verdict_is_no_verdict(answer: object, reason: str, plain: bool) -> None:
+    def judge(request: JudgeRequest) -> object:
+        return answer
+
+    async def on_loop(request: JudgeRequest) -> object:
+        return answer
+
+    with pytest.raises(JudgeError) as failed:
+        await made_of(judge if plain else on_loop).judge(REQUEST)
+    assert reason in str(failed.value)
+    assert len(str(failed.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (ValueError("two\nlines"), "ValueError: two lines"),
+        (JudgeError("quota"), "JudgeError: quota"),
+        (SystemExit(3), "SystemExit: 3"),
+        (BaseExceptionGroup("many", [SystemExit(1)]), "BaseExceptionGroup: many (1 sub-exception)"),
+    ],
+)
+@pytest.mark.parametrize("plain", [True, False])
+async def test_whatever_goes_wrong_in_a_users_judge_is_a_judge_error(
+    error: BaseException, text: str, plain: bool
+) -> None:
+    def judge(request: JudgeRequest) -> Verdict:
+        raise error
+
+    async def on_loop(request: JudgeRequest) -> Verdict:
+        raise error
+
+    with pytest.raises(JudgeError) as failed:
+        await made_of(judge if plain else on_loop).judge(REQUEST)
+    assert str(failed.value) == text
+
+
+async def test_cancelling_a_judgement_is_no_judge_error() -> None:
+    started = asyncio.Event()
+
+    async def judge(request: JudgeRequest) -> Verdict:
+        started.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    task = asyncio.ensure_future(made_of(judge).judge(REQUEST))
+    await asyncio.wait_for(started.wait(), 20)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+@pytest.mark.parametrize("plain", [True, False])
+async def test_a_judge_that_cancels_itself_fails_its_judgement(plain: bool) -> None:
+    def judge(request: JudgeRequest) -> Verdict:
+        raise asyncio.CancelledError
+
+    async def on_loop(request: JudgeRequest) -> Verdict:
+        raise asyncio.CancelledError
+
+    with pytest.raises(JudgeError, match="the judge cancelled its own call"):
+        await made_of(judge if plain else on_loop).judge(REQUEST)
+
+
+async def test_a_users_judge_is_closed() -> None:
+    closed: list[str] = []
+
+    async def on_loop(self: object) -> None:
+        closed.append("async")
+
+    def plain(self: object) -> None:
+        closed.append("plain")
+
+    for close in (on_loop, plain):
+        await made_of(str, close=close).close()
+    assert closed == ["async", "plain"]
+
+
+async def test_a_close_that_fails_does_not_spoil_what_was_judged() -> None:
+    def close(self: object) -> None:
+        raise OSError("socket")
+
+    await made_of(str, close=close).close()
+
+
+def refusal(judge: Any) -> str:
+    with pytest.raises(UsageError) as refused:
+        resolve_judge(judge)
+    message = str(refused.value)
+    assert len(message.splitlines()) == 1
+    return message
+
+
+@pytest.mark.parametrize("judge", ["", "Heuristic", "module:", ":factory"])
+def test_an_unknown_form_is_refused_with_the_known_ones(judge: str) -> None:
+    assert refusal(judge).startswith(f"judge {judge!r}: unknown reference; known forms: heuristic, none")
+
+
+@pytest.mark.parametrize("judge", ["openai:gpt", "http://x", "https://x"])
+def test_judges_over_the_wire_are_refused_as_not_part_of_this_version(judge: str) -> None:
+    assert "not part of this version" in refusal(judge)
+
+
+def test_a_factory_that_fails_is_refused() -> None:
+    def broken() -> None:
+        raise ValueError("no key\nset")
+
+    def exits() -> None:
+        sys.exit("no key")
+
+    assert "the factory failed: ValueError: no key set" in refusal(broken)
+    assert "the factory failed: SystemExit: no key" in refusal(exits)
+    assert "the factory failed: TypeError" in refusal(5)
+
+
+def test_a_factory_that_makes_no_judge_is_refused() -> None:
+    assert refusal(dict) == "judge 'dict': the factory's object has no judge method"
+
+
+def test_an_asynchronous_factory_is_refused_for_what_it_is() -> None:
+    async def factory() -> object:
+        return object()
+
+    assert "the factory is asynchronous; name a plain function or a class" in refusal(factory)
+
+
+def test_a_python_reference_imports_its_factory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "own_judge.py").write_text(
+        "class Own:\n    async def judge(self, request):\n        return {'score': 2, 'rubric_items': []}\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "own_judge", raising=False)
+    judge = resolve_judge("own_judge:Own")
+    assert judge is not None
+    assert judge.name == "own_judge:Own"
+    assert asyncio.run(judge.judge(REQUEST)).score == 2.0
+    assert "judge 'own_judge:Other': module 'own_judge' has no 'Other'" in refusal("own_judge:Other")
