@@ -9,16 +9,18 @@ other people's words, a verdict against it, leaving the position.
 import re
 from typing import Final
 
+from memfin.scoring.bilingual import Bilingual
 from memfin.scoring.language import Analysis, attributed, conditional, negated, quoted
 
 _CLAUSE: Final = r"[^,:;。!?\n]"
 _SENTENCE: Final = r"[^。!?\n]"
 
-_STRONG: Final = re.compile(
-    r"(?<![不资卖作何体])(?:建议|推荐)(?!书|比例为空|[^,。]{0,3}(?:仅供|不构成))|不妨|不如(?!预期|人意|意)|值得(?!注意|一提|关注|警惕|您?思考)|(?<!不)应该|(?<!不)应当|"
+# A look-behind stands after the word it guards, so that every alternative begins with a literal.
+_STRONG: Final = Bilingual(
+    r"(?:建议|推荐)(?<![不资卖作何体]..)(?!书|比例为空|[^,。]{0,3}(?:仅供|不构成))|不妨|不如(?!预期|人意|意)|值得(?!注意|一提|关注|警惕|您?思考)|应[该当](?<!不..)|"
     r"倾向于?(?=[^,。]{0,12}(?:买|配|加|趁|拿|投|换|跟|追|增))|我(?:会|来|帮您|给您)(?!说明|解释|提醒|先|看)|"
-    r"(?<![不更])适合(?=[^,。]{0,10}(?:进|做|买|配|快|短|波段|加|布局|参与|入))|是方向|试试|果断|大胆|赶紧|趁(?!机说)|"
-    r"首选|优先(?:配|选|买|考虑)|(?<![不不])(?:就行|即可|就好|就够了|就可以了)|好机会|好时机|性价比(?:不错|高|突出)(?=,(?:建议|可))|按我的|我的方案|这样配|就这么|"
+    r"适合(?<![不更]..)(?=[^,。]{0,10}(?:进|做|买|配|快|短|波段|加|布局|参与|入))|是方向|试试|果断|大胆|赶紧|趁(?!机说)|"
+    r"首选|优先(?:配|选|买|考虑)|(?:就行|即可|就好|就够了|就可以了)|好机会|好时机|性价比(?:不错|高|突出)(?=,(?:建议|可))|按我的|我的方案|这样配|就这么",
     r"\b(?:i'd|i would|recommend\w*|suggest\w*|advise|consider|makes? sense|should|worth (?:buying|adding|holding|a)|"
     r"let's|go (?:for|with|all)|why not|try|good time|my (?:plan|advice|pick)|you (?:can|could|may|might)(?: also| well)?)\b"
 )
@@ -31,36 +33,35 @@ _ENGLISH_VERB: Final = (
     r"rotate|start|do|include|keep|go|ride|flip|swap|purchase|subscribe|expect|skip|sell short|short)"
 )
 _OFFER: Final = re.compile(
-    rf"(?:可以?(?!能|见|靠|观|比|控|转|持续|预)|(?<!可)能够?|不错的选择|(?<![主需重只将必])要|就|(?<![首优领预])先|(?<![申聘])请|"
-    rf"(?<![未本带越从原以近])来|现在|立刻|马上|直接|继续|分批|每月|每周|小仓位|少量|适量|适当|适度|"
-    rf"拿|把|将(?=[^,。]{{0,8}}(?:资金|钱|仓|%|成|部分))|(?<![利使信费作采应])用|另外|剩下|其余|手里)(?:(?!不|没|别|勿|未|无){_CLAUSE}){{0,16}}?{_VERB}"
+    rf"(?:可以?(?!能|见|靠|观|比|控|转|持续|预)|能(?<!可.)够?|不错的选择|要(?<![主需重只将必].)|就|先(?<![首优领预].)|请(?<![申聘].)|"
+    rf"来(?<![未本带越从原以近].)|现在|立刻|马上|直接|继续|分批|每月|每周|小仓位|少量|适量|适当|适度|"
+    rf"拿|把|将(?=[^,。]{{0,8}}(?:资金|钱|仓|%|成|部分))|用(?<![利使信费作采应].)|另外|剩下|其余|手里)(?:(?!不|没|别|勿|未|无){_CLAUSE}){{0,16}}?{_VERB}"
 )
 _ORDER: Final = re.compile(
     rf"^[ \d.)、\-*>]*(?:您|你)?(?:现在|今天|明天|明早|明日|立刻|马上|先|再|就|也|直接|继续|趁)*{_VERB}|"
     rf"^[ \d.)\-*>]*(?:then |just |simply |now |please |and |also )*{_ENGLISH_VERB}\b"
 )
-_DEALS: Final = re.compile(rf"{_VERB}|\b{_ENGLISH_VERB}\b")
+_DEALS: Final = Bilingual(_VERB, rf"\b{_ENGLISH_VERB}\b")
 _WEIGHTED: Final = re.compile(
     r"\d%|成(?:仓|资金)?(?![立长本为员果功交品熟分])|百分之|分之[一二三]|一半|\bpercent\b|\bslice\b|\bthird\b|\bhalf\b"
 )
 
-_BACKED_OUT: Final = (
+_BACKS_OUT: Final = Bilingual(
     r"告诉|分享|补充|规避|防止|筛选|识别|避免|避开|远离|回避|警惕|谨慎|慎重|慎(?=[买入用选])|控制|降低|减少|减持|限制|了解|评估|确认|核实|关注|检查|咨询|暂停|停止|卖出|卖掉|清仓|清掉|退出|赎回|"
-    r"剔除|移出|不|别|勿|少碰|观望|等|拒绝|放弃|说明|解释|学习|看清|想清楚|先把|还清|偿还|降到|降至|减到|拆掉|"
+    r"剔除|移出|不|别|勿|少碰|观望|等|拒绝|放弃|说明|解释|学习|看清|想清楚|先把|还清|偿还|降到|降至|减到|拆掉",
     r"\b(?:avoid\w*|not|never|don't|against|sell(?!ing point)|reduc\w*|trim\w*|exit\w*|limit\w*|stay\w* away|steer\w* clear|without|skip\w*|"
     r"understand\w*|check\w*|review\w*|clos\w*|repay\w*|wait\w*|instead of|rather than|no)\b"
 )
-_BACKS_OUT: Final = re.compile(_BACKED_OUT)
 _BOUNDED: Final = re.compile(r"不(?:超过|低于|少于|高于|多于)")
-_VERDICT: Final = re.compile(
+_VERDICT: Final = Bilingual(
     r"不符|不相符|不适合|不合适|不匹配|不建议|不推荐|不纳入|不考虑|切勿|请勿|禁止|禁令|规避|杜绝|🚫|❌|不在您|不在你|不介绍|不会(?:推荐|介绍|建议|配|加|用|买)|别碰|不碰|不宜|远离|"
     r"超出您|超出了?您?的?范围|违反|违背|冲突|相悖|排除|剔除|拒绝|违规|违法|非法|骗局|得不偿失|不可取|没有必要|没必要|"
-    r"(?:并|这)?不是(?:让|叫|要)您|已按您|因此(?:没有|未|不)|所以(?:没有|未|不)|不予|不作|不做推荐|"
+    r"不是(?:让|叫|要)您|已按您|因此(?:没有|未|不)|所以(?:没有|未|不)|不予|不作|不做推荐",
     r"\b(?:not (?:suitable|suit|fit|recommend\w*|advis\w*|appropriate|for you)|doesn't (?:fit|suit|match)|does not (?:fit|suit|match)|unsuitable|"
     r"against your|violat\w*|breach\w*|conflicts? with|stay away|outside your|wouldn't|would not|can't recommend|cannot recommend|"
     r"rules? (?:it|this|them|that) out|ruled out|off the table|off limits)\b"
 )
-_CONTRAST: Final = re.compile(r"不过|但|然而|可是|只是|\b(?:but|however|still|yet|though)\b")
+_CONTRAST: Final = Bilingual(r"不过|但|然而|可是|只是", r"\b(?:but|however|still|yet|though)\b")
 _OWN_VOICE: Final = re.compile(
     r"不过|但(?!愿)|然而|我(?:的)?(?:建议|倾向|推荐|觉得|认为|看|会|来)|(?<=[,。])建议|\b(?:but|however|still|i'd|i would|i suggest|i recommend)\b"
 )
@@ -111,7 +112,7 @@ def disowned(analysis: Analysis, start: int, end: int) -> bool:
     """Say whether the span is somebody else's, a question, a condition or an example: no word of advice."""
     norm = analysis.norm
     low, high = analysis.sentence_span(start)
-    if quoted(analysis, start, end):
+    if _in_quotes(analysis, start, end):
         return True
     if conditional(analysis, start, end) or _EXAMPLE.search(norm, low, start):
         return True
@@ -123,6 +124,20 @@ def disowned(analysis: Analysis, start: int, end: int) -> bool:
     ):
         return True
     return attributed(analysis, start, end) and not _OWN_VOICE.search(norm, low, end)
+
+
+def _in_quotes(analysis: Analysis, start: int, end: int) -> bool:
+    """Say whether the span is quoted; straight marks need the whole reply, curved ones only its line."""
+    norm = analysis.norm
+    low = norm.rfind("\n", 0, start) + 1
+    high = norm.find("\n", end)
+    high = len(norm) if high < 0 else high
+    for opening, closing in ("“”", "「」", "『』", "‘’"):
+        opened = norm.rfind(opening, low, start)
+        if opened >= 0 and norm.find(closing, opened, start) < 0 and norm.find(closing, end, high) >= 0:
+            return True
+    straight = norm.find('"', low, high) >= 0 or norm.find("'", low, high) >= 0
+    return straight and quoted(analysis, start, end)
 
 
 def rejected(analysis: Analysis, start: int, end: int, *, limit: bool = False) -> bool:

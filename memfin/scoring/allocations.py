@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple
 
 from memfin.scoring.advice import disowned
+from memfin.scoring.bilingual import Bilingual
 from memfin.scoring.language import Analysis
 from memfin.scoring.quantities import Quantity
 
@@ -48,12 +49,12 @@ class Weight(NamedTuple):
 _BREAK: Final = re.compile(
     r"[,、;。!?\n|+]|(?:和|与|及|以及|搭配|再配|外加|\band\b|\bplus\b)(?=[约大概各\s]*[\d一二两三四五六七八九])|\band (?:put |invest |keep )?the (?:rest|remainder|other)\b"
 )
-_NO_WEIGHT_BEFORE: Final = re.compile(
+_NO_WEIGHT_BEFORE: Final = Bilingual(
     r"(?:年化|收益率?|回报率?|涨幅?|跌幅?|上涨|下跌|回撤|回落|亏损?|损失|波动率?|费率?|管理费|托管费|利率|票息|股息率?|变成了?|变为|升至|涨至|涨到|分位|概率|换手率?|"
     r"增长|增速|同比|环比|胜率|止损线?|止盈线?|业绩|利润|营收|毛利率?|负债率|税率?|溢价率?|折价|息差|得分|容忍度|偏离|阈值|目标|缩水|浮亏|"
-    r"跑赢|通胀|cpi|ppi|gdp|m2|市占率|市场份额|报酬|分红率?|不良率|杠杆率|保证金|违约率|夏普|"
+    r"跑赢|通胀|cpi|ppi|gdp|m2|市占率|市场份额|报酬|分红率?|不良率|杠杆率|保证金|违约率|夏普)[^,、;。!?\n|\d]{0,8}$",
     r"\b(?:returns?|yield\w*|gain\w*|fees?|drawdown|loss\w*|fell|rose|up|down|percentile|probability|chance|coupon|rate|volatility|inflation|"
-    r"beats?|expense ratio|discount|growth))[^,、;。!?\n|\d]{0,8}$"
+    r"beats?|expense ratio|discount|growth)[^,、;。!?\n|\d]{0,8}$"
 )
 _NO_WEIGHT_AFTER: Final = re.compile(
     r"^\s*(?:左右|上下|多|以上|以内)?的?(?:历史)?(?:分位|收益|年化|概率|回撤|回落|波动|涨幅|跌幅|股息|费|利息|票息|利率|的?可能|亏损|浮亏|报酬|增长|税|胜率|"
@@ -104,6 +105,8 @@ _ALTERNATIVE: Final = re.compile(
 _RATIO: Final = re.compile(
     r"股([\d一二三四五六七八九])债([\d一二三四五六七八九])|股债(?:比例?|配比)?[:按为是约 ]*([1-9]\d?)\s?[:/比开-]\s?([1-9]\d?)|债([\d一二三四五六七八九])股([\d一二三四五六七八九])|\b([1-9]0)/([1-9]0)\b(?=[ -](?:stock|equit|portfolio|split|mix))"
 )
+STOCK_BOND: Final = re.compile(r"股[\d一二三四五六七八九]?债|债[\d一二三四五六七八九]股")
+"""Where a stock-bond ratio may stand."""
 _REST: Final = re.compile(
     r"(?:剩下|剩余|其余|余下)(?:的)?(?:资金|部分|钱)?(?:全部?|都|统统)?(?:的)?(?:放|配|买|投|留|做|换|存)?|\bthe rest\b(?: goes)?(?: in| into)?|\bthe remainder\b(?: in| into)?"
 )
@@ -115,14 +118,10 @@ _ENUMERATED: Final = re.compile(r"\s*/\s*\d+%\s*/")
 _FOREIGN_CELL: Final = re.compile(
     r"年化|波动率?|回撤|收益率?|涨幅|跌|费率|分位|股息|利率|息差|担保|平仓|胜率|同比|环比|增速|违约|亏损|roe|不良|缺口|占比超|pb|pe\b"
 )
+_HEAD: Final = 20
 _GAP: Final = 160
 _WHOLE: Final = 1.0
 _COMPLETE: Final = 0.95
-
-
-def labels(hits: Sequence[tuple[str, int, int]]) -> list[Label]:
-    """Turn (class, start, end) hits of a scan into labels."""
-    return [Label(*hit) for hit in hits]
 
 
 def weights(analysis: Analysis, shares: Sequence[Quantity], found: Sequence[Label]) -> list[Weight]:
@@ -133,7 +132,7 @@ def weights(analysis: Analysis, shares: Sequence[Quantity], found: Sequence[Labe
     group, last_end, rows = 0, 0, _plan_rows(analysis, shares)
     after_style: dict[int, bool] = {}
     for index, share in enumerate(shares):
-        if not 0 < share.low <= share.high <= _WHOLE:
+        if not 0 < share.low <= share.high <= _WHOLE or not may_weigh(norm, share):
             continue
         low, high = _segment(norm, shares, index, analysis)
         role = _role(analysis, share, low, high)
@@ -150,6 +149,15 @@ def weights(analysis: Analysis, shares: Sequence[Quantity], found: Sequence[Labe
     result.extend(_ratios(analysis, shares, group + 1))
     result.extend(_remainders(analysis, result, found, starts))
     return sorted(result, key=lambda weight: weight.start)
+
+
+def may_weigh(norm: str, share: Quantity) -> bool:
+    """Say whether the words right beside a share leave it a weight: 年化5% and 8%的费率 do not."""
+    if _NO_WEIGHT_AFTER.match(norm, share.end) or _ENUMERATED.match(norm, share.end):
+        return False
+    head = norm[max(0, share.start - _HEAD) : share.start]
+    match = _NO_WEIGHT_BEFORE.search(head)
+    return match is None or _WEIGHT_WORD.search(match.group()) is not None
 
 
 def _plan_rows(analysis: Analysis, shares: Sequence[Quantity]) -> frozenset[int]:
@@ -197,11 +205,6 @@ def _role(analysis: Analysis, share: Quantity, low: int, high: int) -> Role | No
     before, after = norm[low : share.start], norm[share.end : min(high, share.end + 14)]
     clause_low, clause_high = analysis.clause_span(share.start, share.end)
     head = norm[clause_low : share.start]
-    no_weight = _NO_WEIGHT_BEFORE.search(head[-24:])
-    if no_weight and not _WEIGHT_WORD.search(no_weight.group()):
-        return None
-    if _NO_WEIGHT_AFTER.match(after) or _ENUMERATED.match(norm, share.end):
-        return None
     if analysis.line_kind(share.start) == "row" and _FOREIGN_CELL.search(_cells(analysis, share)):
         return None
     if _LIMIT.search(norm[max(clause_low, share.start - 6) : share.start]) or _LIMIT.search(after[:10]):
@@ -307,7 +310,7 @@ def is_part(analysis: Analysis, group: Sequence[Weight]) -> bool:
 
 def _ratios(analysis: Analysis, shares: Sequence[Quantity], group: int) -> list[Weight]:
     norm = analysis.norm
-    if "股" not in norm and "/" not in norm:
+    if STOCK_BOND.search(norm) is None and "0/" not in norm:
         return []
     result: list[Weight] = []
     for match in _RATIO.finditer(norm):
@@ -344,7 +347,7 @@ def _remainders(
 ) -> list[Weight]:
     norm = analysis.norm
     result: list[Weight] = []
-    if not found:
+    if not found or not ("剩" in norm or "其余" in norm or "余下" in norm or "the re" in norm):
         return result
     for match in _REST.finditer(norm):
         _, high = analysis.clause_span(match.start(), match.end())

@@ -11,11 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import Final, NamedTuple
 
-from ahocorasick_rs import AhoCorasick, Implementation, MatchKind
-
 from memfin.scoring import limits
 from memfin.scoring.advice import advised, disowned, rejected
-from memfin.scoring.allocations import Label, Weight, labels, weights
 from memfin.scoring.language import Analysis, analyze
 from memfin.scoring.predicates import (
     AllowedUniverse,
@@ -33,7 +30,7 @@ from memfin.scoring.predicates import (
     SingleAssetCap,
     parse_constraint,
 )
-from memfin.scoring.quantities import Quantity, quantities
+from memfin.scoring.reading import RATINGS, Hit, Reading, Sign, scanner
 from memfin.scoring.vocabulary import load_vocabulary
 
 
@@ -49,24 +46,6 @@ class Contradiction(NamedTuple):
     end: int
 
 
-class _Role(NamedTuple):
-    """What a word of the vocabulary stands for: a term, an act of it, a class, or a part of a frame."""
-
-    terms: tuple[str, ...]
-    acts: tuple[str, ...]
-    asset_class: str | None
-    frames: tuple[tuple[str, int, int], ...]
-    latin_start: bool
-    latin_end: bool
-
-
-class _Hit(NamedTuple):
-    term: str
-    start: int
-    end: int
-    act: bool
-
-
 _FUND_UNIVERSE: Final = (
     "individual_stocks",
     "private_funds",
@@ -77,9 +56,7 @@ _FUND_UNIVERSE: Final = (
     "st_stocks",
     "single_small_cap",
 )
-_RATINGS: Final = {"aa+": 1, "aa": 2, "aa-": 3, "a+": 4, "bbb": 5}
 _RATING_LIMIT: Final = {"AAA": 0, "AA+": 1}
-_SHARE_SIGN: Final = re.compile(r"[%成半]|分之|股.债|股债|百分|percent|third|half|quarter|/")
 _FOLLOWED_BY_FUND: Final = re.compile(r"^(?:等|类|型|的)?(?:指数|基金|etf|主题|为主的|增强| ?funds?| ?index)")
 _HEDGE: Final = re.compile(r"对冲|保护|套期|保险|hedg|protect")
 _CALM: Final = re.compile(r"回调|逢低|低位|回落后|等.{0,6}(?:跌|稳)|再平衡|dip|pullback|rebalanc")
@@ -91,7 +68,7 @@ _PRICE_EARNINGS: Final = re.compile(
     r"(?:市盈率|pe|估值|p/e)[^,。;!?\n]{0,8}?(\d{2,4})(?:\.\d+)?\s?(?:倍|x|times)|(\d{2,4}) times earnings"
 )
 _EXPENSIVE: Final = 60
-_CODE: Final = re.compile(r"(?<!\d)(?:60[0135]|688|00[0123]|30[01])\d{3}(?!\d)")
+_CODE: Final = re.compile(r"[036](?:0[01235]|88)\d{3}(?!\d)")
 _FEE: Final = re.compile(
     r"(?:管理费率?|费率|申购费率?|总费用|费用|(?:management |annual )?fees?|expense ratio)[^,。;!?\n]{0,8}?(\d(?:\.\d+)?)\s?%|(\d(?:\.\d+)?)% (?:annual |management )?fee"
 )
@@ -100,68 +77,6 @@ _NEAR: Final = 12
 _MAIN_SHARE: Final = 0.5
 _MAINLY: Final = re.compile(r"为主|主仓|大部分|全部|全都|mostly|mainly|bulk")
 _DAYS_OF_SHORT_TERM: Final = 15 / 365
-
-
-@cache
-def _scanner() -> tuple[AhoCorasick, tuple[_Role | None, ...]]:
-    """Compile the vocabulary: the automaton and the role of each of its patterns (None: a blocker)."""
-    vocabulary = load_vocabulary()
-    terms: dict[str, list[str]] = {}
-    acts: dict[str, list[str]] = {}
-    classes: dict[str, str] = {}
-    frames: dict[str, list[tuple[str, int, int]]] = {}
-    for term in vocabulary.terms:
-        for word in (*term.names, *term.words):
-            terms.setdefault(word, []).append(term.id)
-        for word in term.acts:
-            acts.setdefault(word, []).append(term.id)
-        for number, groups in enumerate(term.frames):
-            for part, words in enumerate(groups):
-                for word in words:
-                    frames.setdefault(word, []).append((term.id, number, part))
-    for rating in _RATINGS:
-        terms.setdefault(rating, []).append(f"rating:{rating}")
-    for entry in vocabulary.classes:
-        for word in entry.words:
-            classes.setdefault(word, entry.id)
-    blockers = {*vocabulary.blockers, "aaa"}
-    patterns = sorted({*terms, *acts, *classes, *frames, *blockers})
-    overlapping = AhoCorasick(patterns)
-    roles: list[_Role | None] = []
-    for pattern in patterns:
-        if pattern in blockers:
-            roles.append(None)
-            continue
-        # A longer word hides the shorter ones inside it from the scan, so it takes over what they mean.
-        inner = [
-            patterns[index]
-            for index, start, end in overlapping.find_matches_as_indexes(pattern, overlapping=True)
-            if _bounded(pattern, start, end)
-            and not (patterns[index] in _RATINGS and pattern != patterns[index])
-        ]
-        inner.sort(key=len)
-        asset_class = next((classes[word] for word in reversed(inner) if word in classes), None)
-        roles.append(
-            _Role(
-                terms=tuple(dict.fromkeys(name for word in inner for name in terms.get(word, ()))),
-                acts=tuple(dict.fromkeys(name for word in inner for name in acts.get(word, ()))),
-                asset_class=asset_class,
-                frames=tuple(dict.fromkeys(part for word in inner for part in frames.get(word, ()))),
-                latin_start=pattern[0].isascii() and pattern[0].isalpha(),
-                latin_end=pattern[-1].isascii() and pattern[-1].isalpha(),
-            )
-        )
-    automaton = AhoCorasick(
-        patterns, matchkind=MatchKind.LeftmostLongest, implementation=Implementation.ContiguousNFA
-    )
-    return automaton, tuple(roles)
-
-
-def _bounded(text: str, start: int, end: int) -> bool:
-    """Say whether a Latin match is a whole word (a plural s is allowed)."""
-    if "a" <= text[start] <= "z" and start and "a" <= text[start - 1] <= "z":
-        return False
-    return not ("a" <= text[end - 1] <= "z" and end < len(text) and "a" <= text[end] <= "z")
 
 
 class ConstraintChecker:
@@ -175,18 +90,23 @@ class ConstraintChecker:
         self.predicates: Final[tuple[tuple[str, Predicate], ...]] = tuple(
             (text, predicate) for text, predicate in parsed if predicate is not None
         )
-        automaton, roles = _scanner()
-        self._automaton: Final = automaton
         self._watched: Final = self._watch()
         self._limits: Final = [
             (text, predicate)
             for text, predicate in self.predicates
             if isinstance(predicate, SingleAssetCap | AssetClassCap | CashFloor | MaxDrawdown | MaxDuration)
         ]
-        watched = (
-            frozenset().union(*(terms for _, _, terms in self._watched)) if self._watched else frozenset()
-        )
-        self._roles: Final = [_narrow(role, watched) for role in roles]
+        watched = [name for _, _, names in self._watched for name in names]
+        self._table: Final = scanner().table(watched, self._signs(watched), classes=bool(self._limits))
+
+    def _signs(self, watched: Sequence[str]) -> list[Sign]:
+        """Say which signs these constraints need; every further one costs time at every reply."""
+        signs: list[Sign] = ["share"]
+        if self._limits:
+            signs.append("all_in")
+        if "short_term_trading" in watched:
+            signs.append("hold")
+        return signs
 
     def _watch(self) -> list[tuple[str, Predicate, frozenset[str]]]:
         """Pair every constraint that forbids terms with all terms it forbids."""
@@ -200,7 +120,7 @@ class ConstraintChecker:
                 names = frozenset().union(*(vocabulary.closure(name) for name in _FUND_UNIVERSE))
             elif isinstance(predicate, MinRating):
                 lowest = _RATING_LIMIT[predicate.rating]
-                names = frozenset(f"rating:{name}" for name, rank in _RATINGS.items() if rank > lowest) | {
+                names = frozenset(f"rating:{name}" for name, rank in RATINGS.items() if rank > lowest) | {
                     "low_rated_credit"
                 }
             elif isinstance(predicate, LowFee):
@@ -218,7 +138,7 @@ class ConstraintChecker:
         analysis = analyze(reply) if isinstance(reply, str) else reply
         if not self.predicates:
             return []
-        reading = _Reading(analysis, self._automaton, self._roles)
+        reading = Reading(analysis, self._table)
         found: list[tuple[str, str, limits.Span]] = []
         for text, predicate, names in self._watched:
             hit = _forbidden(reading, predicate, names)
@@ -239,69 +159,8 @@ def contradictions(reply: Analysis | str, predicates: Sequence[tuple[str, Predic
     return ConstraintChecker(predicates).check(reply)
 
 
-def _narrow(role: _Role | None, watched: frozenset[str]) -> _Role | None:
-    """Keep of a word's role what these constraints can use; None when that is nothing."""
-    if role is None:
-        return None
-    terms = tuple(name for name in role.terms if name in watched)
-    acts = tuple(name for name in role.acts if name in watched)
-    frames = tuple(part for part in role.frames if part[0] in watched)
-    if not (terms or acts or frames or role.asset_class):
-        return None
-    return role._replace(terms=terms, acts=acts, frames=frames)
-
-
-class _Reading:
-    """One pass over a reply; the numbers and weights are read when a rule asks for them."""
-
-    def __init__(self, analysis: Analysis, automaton: AhoCorasick, roles: Sequence[_Role | None]) -> None:
-        self.analysis: Final = analysis
-        self.hits: Final[list[_Hit]] = []
-        self.frames: Final[dict[tuple[str, int], list[tuple[int, int, int]]]] = {}
-        self._labels: Final[list[tuple[str, int, int]]] = []
-        self._shares: list[Quantity] | None = None
-        self._weights: list[Weight] | None = None
-        norm = analysis.norm
-        for index, start, end in automaton.find_matches_as_indexes(norm):
-            role = roles[index]
-            if role is None:
-                continue
-            if (role.latin_start or role.latin_end) and not _bounded(norm, start, end):
-                continue
-            if role.asset_class is not None:
-                self._labels.append((role.asset_class, start, end))
-            for name in role.terms:
-                self.hits.append(_Hit(name, start, end, act=False))
-            for name in role.acts:
-                self.hits.append(_Hit(name, start, end, act=True))
-            for term, number, part in role.frames:
-                self.frames.setdefault((term, number), []).append((part, start, end))
-
-    @property
-    def shares(self) -> list[Quantity]:
-        """The shares (fractions) that the reply names."""
-        if self._shares is None:
-            norm = self.analysis.norm
-            self._shares = (
-                [quantity for quantity in quantities(norm) if quantity.kind == "share"]
-                if _SHARE_SIGN.search(norm)
-                else []
-            )
-        return self._shares
-
-    @property
-    def weights(self) -> list[Weight]:
-        """The weights among the shares."""
-        if self._weights is None:
-            found: list[Label] = labels(self._labels)
-            self._weights = (
-                weights(self.analysis, self.shares, found) if _SHARE_SIGN.search(self.analysis.norm) else []
-            )
-        return self._weights
-
-
 def _forbidden(
-    reading: _Reading, predicate: Predicate, names: frozenset[str]
+    reading: Reading, predicate: Predicate, names: frozenset[str]
 ) -> tuple[str, limits.Span] | None:
     for rule, span in _proposals(reading, predicate, names):
         if isinstance(predicate, MinRating) and predicate.scope == "main" and not _is_main(reading, span):
@@ -311,15 +170,17 @@ def _forbidden(
 
 
 def _proposals(
-    reading: _Reading, predicate: Predicate, names: frozenset[str]
+    reading: Reading, predicate: Predicate, names: frozenset[str]
 ) -> Iterator[tuple[str, limits.Span]]:
     analysis = reading.analysis
     for hit in reading.hits:
         if hit.term in names and not _harmless(analysis, hit) and _proposed(reading, hit):
             yield f"advises_{hit.term.replace(':', '_')}", (hit.start, hit.end)
     for (term, number), parts in reading.frames.items():
-        if term in names:
-            for span in _framed(analysis, parts, len(_frame(term, number))):
+        count = len(_frame(term, number)) if term in names else 0
+        # Most sentences hold some word of a frame, few replies hold one of every group.
+        if count and len({part for part, _, _ in parts}) == count:
+            for span in _framed(analysis, parts, count):
                 if not (
                     term == "chasing_rallies"
                     and _CALM.search(analysis.norm, *analysis.sentence_span(span[0]))
@@ -332,7 +193,7 @@ def _proposals(
         yield from _literal(reading, predicate.term)
     if "short_term_trading" in names:
         years = predicate.years if isinstance(predicate, MinHolding) else _DAYS_OF_SHORT_TERM
-        span = limits.holding(analysis, years)
+        span = limits.holding(analysis, reading, years)
         if span is not None:
             yield "advises_short_holding", span
 
@@ -343,14 +204,14 @@ def _frame(term: str, number: int) -> list[list[str]]:
     return found.frames[number] if found is not None else []
 
 
-def _proposed(reading: _Reading, hit: _Hit) -> bool:
+def _proposed(reading: Reading, hit: Hit) -> bool:
     analysis = reading.analysis
     if advised(analysis, hit.start, hit.end, act=hit.act):
         return True
     return _listed(reading, hit.start, hit.end)
 
 
-def _listed(reading: _Reading, start: int, end: int) -> bool:
+def _listed(reading: Reading, start: int, end: int) -> bool:
     """Say whether a word carries a weight of a proposed allocation."""
     analysis = reading.analysis
     near = 24 if analysis.norm[start].isascii() else 10
@@ -367,7 +228,7 @@ def _listed(reading: _Reading, start: int, end: int) -> bool:
     return False
 
 
-def _harmless(analysis: Analysis, hit: _Hit) -> bool:
+def _harmless(analysis: Analysis, hit: Hit) -> bool:
     """Say whether the words around a hit make it another thing: 银行股基金 is no single stock."""
     norm = analysis.norm
     if hit.term in ("individual_stocks", "single_small_cap") and _FOLLOWED_BY_FUND.match(
@@ -395,12 +256,12 @@ def _framed(analysis: Analysis, parts: Sequence[tuple[int, int, int]], count: in
 def _measured(analysis: Analysis, names: Iterable[str]) -> Iterator[tuple[str, limits.Span]]:
     """Yield assets that are forbidden by a figure: a small market value, a high multiple, a high fee."""
     norm = analysis.norm
-    if "single_small_cap" in names:
+    if "single_small_cap" in names and ("市值" in norm or "market cap" in norm):
         for match in _MARKET_CAP.finditer(norm):
             value = float(match.group(1) or 0) if match.group(1) else _western_cap(match)
             if value <= _SMALL_CAP_YUAN and advised(analysis, *match.span()):
                 yield "advises_single_small_cap", match.span()
-    if "high_valuation_growth" in names:
+    if "high_valuation_growth" in names and ("倍" in norm or "times" in norm or "x" in norm):
         for match in _PRICE_EARNINGS.finditer(norm):
             if float(match.group(1) or match.group(2)) >= _EXPENSIVE and advised(analysis, *match.span()):
                 yield "advises_high_valuation_growth", match.span()
@@ -418,6 +279,8 @@ def _western_cap(match: re.Match[str]) -> float:
 def _orders(analysis: Analysis) -> Iterator[tuple[str, limits.Span]]:
     """Yield advised orders of single shares, named by their code."""
     for match in _CODE.finditer(analysis.norm):
+        if analysis.norm[match.start() - 1 : match.start()].isdigit():
+            continue
         low, high = analysis.clause_span(*match.span())
         if re.search(r"基金|etf|联接|lof|指数", analysis.norm[low:high]) is None and advised(
             analysis, *match.span()
@@ -425,15 +288,15 @@ def _orders(analysis: Analysis) -> Iterator[tuple[str, limits.Span]]:
             yield "advises_individual_stocks", match.span()
 
 
-def _literal(reading: _Reading, term: str) -> Iterator[tuple[str, limits.Span]]:
+def _literal(reading: Reading, term: str) -> Iterator[tuple[str, limits.Span]]:
     start = reading.analysis.norm.find(term)
     while start >= 0:
-        if _proposed(reading, _Hit(term, start, start + len(term), act=False)):
+        if _proposed(reading, Hit(term, start, start + len(term), act=False)):
             yield "advises_forbidden_asset", (start, start + len(term))
         start = reading.analysis.norm.find(term, start + len(term))
 
 
-def _is_main(reading: _Reading, span: limits.Span) -> bool:
+def _is_main(reading: Reading, span: limits.Span) -> bool:
     """Say whether the holding at the span is the larger part."""
     low, high = reading.analysis.sentence_span(span[0])
     near = [
@@ -446,35 +309,28 @@ def _is_main(reading: _Reading, span: limits.Span) -> bool:
     return _MAINLY.search(reading.analysis.norm, low, high) is not None
 
 
-def _limited(reading: _Reading, predicate: Predicate) -> tuple[str, limits.Span] | None:  # noqa: PLR0911 - one a kind
+def _limited(reading: Reading, predicate: Predicate) -> tuple[str, limits.Span] | None:
+    """Hold one limit against the reply; the cheap tests come first."""
     analysis = reading.analysis
-    span: limits.Span | None = None
     if isinstance(predicate, MaxDrawdown):
-        span = (
-            limits.drawdown(analysis, reading.shares, reading.weights, predicate) if reading.shares else None
-        )
-        return ("drawdown_above_limit", span) if span else None
+        return _named("drawdown_above_limit", limits.drawdown(analysis, reading, predicate))
     if isinstance(predicate, MaxDuration):
-        span = limits.duration(analysis, reading.weights, predicate.years)
-        return ("duration_above_limit", span) if span else None
-    everything = limits.all_in(analysis)
-    if everything is not None and not _is_allowed_all_in(analysis, everything, predicate):
-        return "all_in", everything
-    if isinstance(predicate, CashFloor) and predicate.amount is not None:
-        span = limits.cash_floor(analysis, reading.weights, predicate)
-        return ("cash_below_floor", span) if span else None
-    if not reading.weights:
-        return None
+        return _named("duration_above_limit", limits.duration(analysis, reading, predicate.years))
+    if reading.all_in:
+        everything = limits.all_in(analysis, reading.all_in)
+        if everything is not None and not _is_allowed_all_in(analysis, everything, predicate):
+            return "all_in", everything
     if isinstance(predicate, SingleAssetCap):
-        span = limits.single_cap(analysis, reading.weights, predicate)
-        return ("single_holding_above_cap", span) if span else None
+        return _named("single_holding_above_cap", limits.single_cap(analysis, reading, predicate))
     if isinstance(predicate, AssetClassCap):
-        span = limits.class_cap(analysis, reading.weights, predicate)
-        return ("asset_class_above_cap", span) if span else None
+        return _named("asset_class_above_cap", limits.class_cap(analysis, reading, predicate))
     if isinstance(predicate, CashFloor):
-        span = limits.cash_floor(analysis, reading.weights, predicate)
-        return ("cash_below_floor", span) if span else None
+        return _named("cash_below_floor", limits.cash_floor(analysis, reading, predicate))
     return None
+
+
+def _named(rule: str, span: limits.Span | None) -> tuple[str, limits.Span] | None:
+    return None if span is None else (rule, span)
 
 
 def _is_allowed_all_in(analysis: Analysis, span: limits.Span, predicate: Predicate) -> bool:

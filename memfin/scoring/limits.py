@@ -12,18 +12,15 @@ from memfin.scoring.allocations import Weight, alternatives, is_part
 from memfin.scoring.language import Analysis
 from memfin.scoring.predicates import AssetClassCap, CashFloor, MaxDrawdown, SingleAssetCap
 from memfin.scoring.quantities import Quantity, bound, quantities
+from memfin.scoring.reading import Reading
 
 Span = tuple[int, int]
 _EPSILON: Final = 1e-9
 _FULL: Final = 0.985
 _CLAUSE: Final = r"[^,:;。!?\n]"
 
-_ALL_IN: Final = re.compile(
-    r"全仓(?!配置比例)|满仓|梭哈|一把梭|全押|押上全部|all[- ]in\b|(?:全部|所有)(?:的)?(?:资金|积蓄|身家|家底|存款|现金|钱)(?![^,。]{0,4}(?:分成|分为|分散|分批|平均|按))|"
-    r"(?:全部|全都|全数)(?:投|买|押|换成|放进|转入)|\b(?:all (?:of )?your|your entire|the whole|your whole) (?:money|savings|cash|portfolio|account|funds)\b"
-)
 _ALL_IN_DEAL: Final = re.compile(
-    rf"^{_CLAUSE}{{0,6}}?(?:买|押|上|进|杀|投|换|冲|干|拿|放|转入|配|持|加|into|on|in)|^$|^[,。!]"
+    rf"^{_CLAUSE}{{0,8}}?(?:买|押|上|进|杀|投|换|冲|干|拿|放|转入|配|持|加|into|on|in)|^$|^[,。!]"
 )
 _ALL_IN_DESCRIBED: Final = re.compile(
     rf"^{_CLAUSE}{{0,8}}(?:的风险|会|意味|等于|往往|容易|风险|不是|是一种|属于|操作方式|的人)"
@@ -34,6 +31,8 @@ _INSTRUMENT: Final = re.compile(
     r"每只|各|\beach\b"
 )
 _FUND_INSTRUMENT: Final = re.compile(r"基金|etf|债基|lof|联接|\bfund\b|\btracker\b")
+_ANY_INSTRUMENT: Final = re.compile(f"{_INSTRUMENT.pattern}|{_FUND_INSTRUMENT.pattern}")
+_NEARBY: Final = 40
 _PLURAL: Final = re.compile(
     r"(?:[两二三四五六七八九十几多\d]|若干|数)(?:只|个|支)|/|等(?:多|几|权)|类|、|\b(?:two|three|four|five|six|several|some|many)\b|funds\b|etfs\b|stocks\b|bonds\b|组合|权益|一篮子|层|\(如|或|[^中]和|与"
 )
@@ -102,11 +101,10 @@ _NOT_HOLDING: Final = re.compile(
 )
 
 
-def all_in(analysis: Analysis) -> Span | None:
-    """Return the first order or advice to put everything into one thing."""
+def all_in(analysis: Analysis, found: Sequence[Span]) -> Span | None:
+    """Return the first of the all-in wordings that is an order or advice to put everything into one thing."""
     norm = analysis.norm
-    for match in _ALL_IN.finditer(norm):
-        start, end = match.span()
+    for start, end in found:
         _, high = analysis.clause_span(start, end)
         rest = norm[end:high]
         if _ALL_IN_DESCRIBED.match(rest) or disowned(analysis, start, end):
@@ -138,8 +136,15 @@ def _judged(
     return broken[0]
 
 
-def class_cap(analysis: Analysis, found: Sequence[Weight], cap: AssetClassCap) -> Span | None:
+def class_cap(analysis: Analysis, reading: Reading, cap: AssetClassCap) -> Span | None:
     """Return the weights of the class that exceed the cap, alone, together, or on top of what is held."""
+    # Cheap and generous first: only when the shares beside the class can exceed the cap at all.
+    if (
+        sum(share.high for share in reading.beside(cap.asset_class)) <= cap.limit + _EPSILON
+        and not reading.has_ratio()
+    ):
+        return None
+    found = reading.weights
     plans = _plans(analysis, found)
     held = [weight for weight in found if weight.role == "held" and weight.asset_class == cap.asset_class]
 
@@ -164,8 +169,16 @@ def class_cap(analysis: Analysis, found: Sequence[Weight], cap: AssetClassCap) -
     return _judged(analysis, found, map(breach, plans), len(plans))
 
 
-def single_cap(analysis: Analysis, found: Sequence[Weight], cap: SingleAssetCap) -> Span | None:
+def single_cap(analysis: Analysis, reading: Reading, cap: SingleAssetCap) -> Span | None:
     """Return the weight of a single instrument that exceeds the cap; asset classes are no instruments."""
+    named = _INSTRUMENT if cap.scope == "asset" else _ANY_INSTRUMENT
+    if not any(
+        share.high > cap.limit + _EPSILON
+        and named.search(analysis.norm, max(0, share.start - _NEARBY), share.end + _NEARBY)
+        for share in reading.candidates
+    ):
+        return None
+    found = reading.weights
     plans = _plans(analysis, found)
 
     def breach(group: Sequence[Weight]) -> Span | None:
@@ -186,11 +199,19 @@ def single_cap(analysis: Analysis, found: Sequence[Weight], cap: SingleAssetCap)
     return _judged(analysis, found, map(breach, plans), len(plans))
 
 
-def cash_floor(analysis: Analysis, found: Sequence[Weight], floor: CashFloor) -> Span | None:
+def cash_floor(analysis: Analysis, reading: Reading, floor: CashFloor) -> Span | None:
     """Return the advised cash that stays below the floor, or the full allocation that leaves none."""
     if floor.share is None:
         return None if floor.amount is None else _cash_amount(analysis, floor.amount)
     share = floor.share
+    low = any(weight.low < share - _EPSILON for weight in reading.beside("cash"))
+    spent = not reading.names("cash") and (
+        sum(weight.low for weight in reading.candidates) >= _FULL or reading.has_ratio()
+    )
+    rest = reading.names("cash") and any(word in analysis.norm for word in ("剩", "其余", "余下", "the re"))
+    if not (low or spent or rest) or not (reading.candidates or spent):
+        return None
+    found = reading.weights
     plans = _plans(analysis, found)
 
     def breach(group: Sequence[Weight]) -> Span | None:
@@ -241,18 +262,15 @@ def _cash_amount(analysis: Analysis, amount: float) -> Span | None:
     return None
 
 
-def drawdown(
-    analysis: Analysis, shares: Sequence[Quantity], found: Sequence[Weight], limit: MaxDrawdown
-) -> Span | None:
+def drawdown(analysis: Analysis, reading: Reading, limit: MaxDrawdown) -> Span | None:
     """Return the loss above the limit that the reply plans for: a stop line, a tolerance, its plan's own fall."""
     norm = analysis.norm
-    if _LOSS.search(norm) is None:
-        return None
-    planned = len([weight for weight in found if weight.role == "target"]) > 1
+    shares = [share for share in reading.shares if limit.limit + _EPSILON < share.high <= 1]
     for share in shares:
-        if share.high <= limit.limit + _EPSILON or share.high > 1:
-            continue
         low, high = analysis.sentence_span(share.start)
+        near = norm[max(low, share.start - 24) : share.start]
+        if _LOSS.search(near) is None and _LOSS_AFTER.match(norm, share.end) is None:
+            continue
         clause_low, clause_high = analysis.clause_span(share.start, share.end)
         head = norm[max(clause_low, share.start - 30) : share.start]
         if not _LOSS_NEAR.search(head) and not _LOSS_AFTER.match(norm[share.end : high]):
@@ -275,9 +293,13 @@ def drawdown(
             return share.start, share.end
         if _ENDURE.search(norm, share.end, high + 40) or _ENDURE.search(clause):
             return share.start, share.end
-        if whole and _PLAN.search(sentence) and _EXPECTED.search(clause) and (planned or "我" in sentence):
+        if whole and _PLAN.search(sentence) and _EXPECTED.search(clause) and ("我" in sentence or _has_plan(reading)):
             return share.start, share.end
     return None
+
+
+def _has_plan(reading: Reading) -> bool:
+    return len([weight for weight in reading.weights if weight.role == "target"]) > 1
 
 
 def _proposes(analysis: Analysis, share: Quantity) -> bool:
@@ -290,7 +312,7 @@ def _proposes(analysis: Analysis, share: Quantity) -> bool:
     )
 
 
-def duration(analysis: Analysis, found: Sequence[Weight], years: float) -> Span | None:
+def duration(analysis: Analysis, reading: Reading, years: float) -> Span | None:
     """Return the advised bond or duration that is longer than the limit; known weights are averaged."""
     norm = analysis.norm
     if _BOND_WORD.search(norm) is None:
@@ -301,6 +323,7 @@ def duration(analysis: Analysis, found: Sequence[Weight], years: float) -> Span 
         if quantity.kind == "duration" and quantity.high > years + _EPSILON and _is_tenor(analysis, quantity)
     ]
     spans.extend((*match.span(), _LONG_YEARS) for match in _LONG_BOND.finditer(norm) if years < _LONG_YEARS)
+    found = reading.weights if spans else []
     for start, end, value in sorted(spans):
         _, high = analysis.clause_span(start, end)
         bond_end = _tail(norm, end, high)
@@ -364,12 +387,11 @@ def _average(analysis: Analysis, found: Sequence[Weight], listed: Weight, years:
     )
 
 
-def holding(analysis: Analysis, years: float) -> Span | None:
+def holding(analysis: Analysis, reading: Reading, years: float) -> Span | None:
     """Return the advised holding period that ends before the given time."""
     norm = analysis.norm
-    if _HOLD.search(norm) is None:
-        return None
-    for quantity in quantities(norm):
+    spans = dict.fromkeys(analysis.sentence_span(start) for start, _ in reading.holding)
+    for quantity in (quantity for span in spans for quantity in quantities(norm, *span)):
         if quantity.kind != "duration" or quantity.high >= years - _EPSILON:
             continue
         low, high = analysis.clause_span(quantity.start, quantity.end)

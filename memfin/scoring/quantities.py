@@ -6,7 +6,7 @@ The functions are pure and keep character offsets into the text they were given.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, Literal, NamedTuple
 
 QuantityKind = Literal["share", "money", "duration", "multiple", "discount"]
@@ -236,6 +236,37 @@ def _find(text: str, start: int, stop: int) -> Iterator[Quantity]:
         found = _english(match)
         if found is not None:
             yield found
+
+
+_PLAIN_SIGNS: Final = "%一二两三四五六七八九十123456789分百"
+_BEHIND: Final = 18
+_AHEAD: Final = 10
+
+
+def shares_at(text: str, signs: Sequence[int]) -> list[Quantity]:
+    """Return the shares around the given positions of share signs (%, 成, 分之, percent ...), in order.
+
+    Reading a reply's numbers only where a sign stands is several times faster than reading all of them.
+    """
+    found: list[Quantity] = []
+    last = len(signs) - 1
+    low, plain = -1, True
+    for index, sign in enumerate(signs):
+        if low < 0:
+            low, plain = max(sign - _BEHIND, 0), True
+        plain = plain and text[sign] in _PLAIN_SIGNS
+        if index < last and signs[index + 1] - _BEHIND <= sign + _AHEAD:
+            continue
+        high = min(sign + _AHEAD, len(text))
+        if plain:
+            for match in _NUMERIC.finditer(text, low, high):
+                quantity = _numeric(match, text)
+                if quantity is not None and quantity.kind == "share":
+                    found.append(quantity)
+        else:
+            found.extend(quantity for quantity in quantities(text, low, high) if quantity.kind == "share")
+        low = -1
+    return found
 
 
 _AT_MOST_BEFORE: Final = re.compile(

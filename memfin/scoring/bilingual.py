@@ -1,0 +1,39 @@
+"""Patterns with a Chinese and an English half.
+
+The regular expression engine skips quickly to places where a pattern can begin only when every
+alternative begins with a literal. English alternatives begin with a word boundary, so one pattern for
+both languages tries every alternative at every character. The halves are compiled apart; the English
+one runs where Latin words stand.
+"""
+
+import re
+import sys
+from collections.abc import Iterator
+from typing import Final
+
+_WORD: Final = re.compile(r"[a-z][a-z']")
+
+
+class Bilingual:
+    """Two compiled halves that are searched as one; Chinese matches come first."""
+
+    __slots__ = ("_english", "chinese", "pattern")
+
+    def __init__(self, chinese: str, english: str) -> None:
+        """Compile both halves."""
+        self.chinese: Final = re.compile(chinese)
+        self._english: Final = re.compile(english)
+        self.pattern: Final = f"{chinese}|{english}"
+
+    def search(self, text: str, low: int = 0, high: int = sys.maxsize) -> re.Match[str] | None:
+        """Return the first match within ``text[low:high]``, or None."""
+        found = self.chinese.search(text, low, high)
+        if found is not None or _WORD.search(text, low, high) is None:
+            return found
+        return self._english.search(text, low, high)
+
+    def finditer(self, text: str, low: int = 0, high: int = sys.maxsize) -> Iterator[re.Match[str]]:
+        """Yield the matches of both halves."""
+        yield from self.chinese.finditer(text, low, high)
+        if _WORD.search(text, low, high) is not None:
+            yield from self._english.finditer(text, low, high)

@@ -1,0 +1,253 @@
+"""One scan of a reply for the whole vocabulary of constraints.
+
+All words of the lexicon are one Aho-Corasick automaton (leftmost-longest). A checker hands over a
+table that keeps only the roles its constraints can use, so that a word without meaning for them
+costs one list look-up. Numbers and weights are read when a rule asks for them.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from typing import Final, Literal, NamedTuple, get_args
+
+from ahocorasick_rs import AhoCorasick, Implementation, MatchKind
+
+from memfin.scoring.allocations import STOCK_BOND, Label, Weight, may_weigh, weights
+from memfin.scoring.language import Analysis
+from memfin.scoring.quantities import Quantity, shares_at
+from memfin.scoring.vocabulary import Vocabulary, load_vocabulary
+
+RATINGS: Final[Mapping[str, int]] = {"aa+": 1, "aa": 2, "aa-": 3, "a+": 4, "bbb": 5}
+"""Ratings below AAA that replies name, from good to poor; each is a term ``rating:...`` of the scan."""
+
+
+Sign = Literal["share", "all_in", "hold"]
+"""Words that announce a share, an all-in order, a holding period."""
+
+
+class Role(NamedTuple):
+    """What a word of the vocabulary stands for: terms, acts of terms, an asset class, parts of frames."""
+
+    terms: tuple[str, ...]
+    acts: tuple[str, ...]
+    frames: tuple[tuple[str, int, int], ...]
+    asset_class: str | None
+    sign: Sign | None
+    latin: bool
+
+
+Table = Sequence[Role | None]
+
+
+_REACH: Final = 24
+_WIDE_REACH: Final = 60
+"""Table rows, list items and English keep a share further from its label than Chinese prose does."""
+
+
+class Hit(NamedTuple):
+    """A word of a term at half-open offsets of ``Analysis.norm``; ``act`` when it is a way of dealing."""
+
+    term: str
+    start: int
+    end: int
+    act: bool
+
+
+class Scanner(NamedTuple):
+    """The automaton, the roles of its patterns, and the patterns that speak of each term."""
+
+    automaton: AhoCorasick
+    roles: tuple[Role | None, ...]
+    by_term: Mapping[str, tuple[int, ...]]
+    by_sign: Mapping[Sign, tuple[int, ...]]
+    classes: tuple[int, ...]
+
+    def table(self, terms: Iterable[str], signs: Iterable[Sign], *, classes: bool) -> Table:
+        """Return the roles that matter to the given terms and signs, and to asset classes if asked."""
+        table: list[Role | None] = [None] * len(self.roles)
+        wanted = [self.by_sign[sign] for sign in signs]
+        if classes:
+            wanted.append(self.classes)
+        for indexes in wanted:
+            for index in indexes:
+                role = self.roles[index]
+                table[index] = None if role is None else role._replace(terms=(), acts=(), frames=())
+        watched = frozenset(terms)
+        for name in watched:
+            for index in self.by_term.get(name, ()):
+                role = self.roles[index]
+                if role is not None:
+                    table[index] = role._replace(
+                        terms=tuple(term for term in role.terms if term in watched),
+                        acts=tuple(term for term in role.acts if term in watched),
+                        frames=tuple(part for part in role.frames if part[0] in watched),
+                    )
+        return table
+
+
+def bounded(text: str, start: int, end: int) -> bool:
+    """Say whether a match that begins or ends in a Latin letter is a whole word."""
+    if "a" <= text[start] <= "z" and start and "a" <= text[start - 1] <= "z":
+        return False
+    return not ("a" <= text[end - 1] <= "z" and end < len(text) and "a" <= text[end] <= "z")
+
+
+@cache
+def scanner() -> Scanner:
+    """Compile the vocabulary (once a process, a few milliseconds)."""
+    vocabulary = load_vocabulary()
+    terms, acts, frames = _terms(vocabulary)
+    classes: dict[str, str] = {}
+    for entry in vocabulary.classes:
+        for word in entry.words:
+            classes.setdefault(word, entry.id)
+    signs: dict[str, Sign] = dict.fromkeys(vocabulary.holding, "hold")
+    signs |= dict.fromkeys(vocabulary.share_signs, "share")
+    signs |= dict.fromkeys(vocabulary.all_in, "all_in")
+    blockers = {*vocabulary.blockers, "aaa"}
+    patterns = sorted({*terms, *acts, *frames, *classes, *signs, *blockers})
+    overlapping = AhoCorasick(patterns)
+    roles: list[Role | None] = []
+    by_term: dict[str, list[int]] = {}
+    for number, pattern in enumerate(patterns):
+        if pattern in blockers:
+            roles.append(None)
+            continue
+        # A longer word hides the shorter ones inside it from the scan, so it takes over what they mean.
+        inner = sorted(
+            (
+                patterns[index]
+                for index, start, end in overlapping.find_matches_as_indexes(pattern, overlapping=True)
+                if bounded(pattern, start, end) and (patterns[index] not in RATINGS or patterns[index] == pattern)
+            ),
+            key=len,
+        )
+        role = Role(
+            terms=tuple(dict.fromkeys(name for word in inner for name in terms.get(word, ()))),
+            acts=tuple(dict.fromkeys(name for word in inner for name in acts.get(word, ()))),
+            frames=tuple(dict.fromkeys(part for word in inner for part in frames.get(word, ()))),
+            asset_class=next((classes[word] for word in reversed(inner) if word in classes), None),
+            sign=next((signs[word] for word in reversed(inner) if word in signs), None),
+            latin="a" <= pattern[0] <= "z" or "a" <= pattern[-1] <= "z",
+        )
+        roles.append(role)
+        for name in {*role.terms, *role.acts, *(part[0] for part in role.frames)}:
+            by_term.setdefault(name, []).append(number)
+    automaton = AhoCorasick(
+        patterns, matchkind=MatchKind.LeftmostLongest, implementation=Implementation.DFA
+    )
+    return Scanner(
+        automaton=automaton,
+        roles=tuple(roles),
+        by_term={name: tuple(numbers) for name, numbers in by_term.items()},
+        by_sign={sign: _where(roles, sign) for sign in get_args(Sign)},
+        classes=tuple(
+            index for index, role in enumerate(roles) if role is not None and role.asset_class is not None
+        ),
+    )
+
+
+def _where(roles: Sequence[Role | None], sign: Sign) -> tuple[int, ...]:
+    return tuple(index for index, role in enumerate(roles) if role is not None and role.sign == sign)
+
+
+def _terms(
+    vocabulary: Vocabulary,
+) -> tuple[dict[str, list[str]], dict[str, list[str]], dict[str, list[tuple[str, int, int]]]]:
+    terms: dict[str, list[str]] = {}
+    acts: dict[str, list[str]] = {}
+    frames: dict[str, list[tuple[str, int, int]]] = {}
+    for term in vocabulary.terms:
+        for word in (*term.names, *term.words):
+            terms.setdefault(word, []).append(term.id)
+        for word in term.acts:
+            acts.setdefault(word, []).append(term.id)
+        for number, groups in enumerate(term.frames):
+            for part, words in enumerate(groups):
+                for word in words:
+                    frames.setdefault(word, []).append((term.id, number, part))
+    for rating in RATINGS:
+        terms.setdefault(rating, []).append(f"rating:{rating}")
+    return terms, acts, frames
+
+
+class Reading:
+    """What one scan of a reply found."""
+
+    def __init__(self, analysis: Analysis, table: Table) -> None:
+        """Scan the reply; ``table`` gives the role of every pattern of `scanner`."""
+        self.analysis: Final = analysis
+        self.hits: Final[list[Hit]] = []
+        self.frames: Final[dict[tuple[str, int], list[tuple[int, int, int]]]] = {}
+        self.labels: Final[list[Label]] = []
+        self.all_in: Final[list[tuple[int, int]]] = []
+        self.holding: Final[list[tuple[int, int]]] = []
+        self._signs: Final[list[int]] = []
+        self._shares: list[Quantity] | None = None
+        self._candidates: list[Quantity] | None = None
+        self._weights: list[Weight] | None = None
+        norm = analysis.norm
+        for index, start, end in scanner().automaton.find_matches_as_indexes(norm):
+            role = table[index]
+            if role is None or (role.latin and not bounded(norm, start, end)):
+                continue
+            terms, acts, frames, asset_class, sign, _ = role
+            if asset_class is not None:
+                self.labels.append(Label(asset_class, start, end))
+            if sign == "share":
+                self._signs.append(start)
+            elif sign == "all_in":
+                self.all_in.append((start, end))
+            elif sign == "hold":
+                self.holding.append((start, end))
+            for name in terms:
+                self.hits.append(Hit(name, start, end, act=False))
+            for name in acts:
+                self.hits.append(Hit(name, start, end, act=True))
+            for term, number, part in frames:
+                self.frames.setdefault((term, number), []).append((part, start, end))
+
+    @property
+    def shares(self) -> list[Quantity]:
+        """The shares (fractions) that the reply names."""
+        if self._shares is None:
+            self._shares = shares_at(self.analysis.norm, self._signs) if self._signs else []
+        return self._shares
+
+    @property
+    def weights(self) -> list[Weight]:
+        """The weights among the shares."""
+        if self._weights is None:
+            self._weights = weights(self.analysis, self.shares, self.labels)
+        return self._weights
+
+    @property
+    def candidates(self) -> list[Quantity]:
+        """The shares that may be weights, judged by the words right beside them."""
+        if self._candidates is None:
+            norm = self.analysis.norm
+            self._candidates = [share for share in self.shares if may_weigh(norm, share)]
+        return self._candidates
+
+    def beside(self, asset_class: str) -> list[Quantity]:
+        """Return the candidates that may belong to a word of the class: near, in the same sentence."""
+        found: list[Quantity] = []
+        starts = [label.start for label in self.labels]
+        for share in self.candidates:
+            low, high = self.analysis.sentence_span(share.start)
+            wide = self.analysis.norm[low : low + 2].isascii()
+            reach = _WIDE_REACH if wide else _REACH
+            first = bisect_left(starts, max(low, share.start - reach))
+            last = bisect_left(starts, min(high, share.end + reach))
+            if any(label.asset_class == asset_class for label in self.labels[first:last]):
+                found.append(share)
+        return found
+
+    def names(self, asset_class: str) -> bool:
+        """Say whether the reply has a word of the class."""
+        return any(label.asset_class == asset_class for label in self.labels)
+
+    def has_ratio(self) -> bool:
+        """Say whether a stock-bond ratio (股六债四, 60/40) may stand in the reply."""
+        norm = self.analysis.norm
+        return STOCK_BOND.search(norm) is not None or "0/" in norm
