@@ -1,13 +1,18 @@
 """The ``memfin`` command: finds the subcommand, turns errors into one line and an exit code."""
 
 import importlib
+import os
 import sys
 from typing import Final, NoReturn
 
 import click
 
 from memfin import __version__
-from memfin.errors import MemfinError
+from memfin.errors import MemfinError, RunFault
+from memfin.references import describe
+
+BROKEN_PIPE_EXIT: Final = 128 + 13
+"""What a shell reports of a program that SIGPIPE ended."""
 
 COMMANDS: Final = {
     "run": "memfin.cli.run",
@@ -67,4 +72,15 @@ def main() -> NoReturn:
     except MemfinError as problem:
         click.echo(f"memfin: {problem}", err=True)
         code = problem.exit_code
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing may fail again at exit
+        code = BROKEN_PIPE_EXIT
+    except Exception as problem:
+        if os.environ.get("MEMFIN_DEBUG"):
+            raise
+        click.echo(
+            f"memfin: internal error, please report it: {describe(problem)} (MEMFIN_DEBUG=1 shows where)",
+            err=True,
+        )
+        code = RunFault.exit_code
     sys.exit(code if isinstance(code, int) else 0)

@@ -10,7 +10,6 @@ from memfin.contracts import (
     DialogStarted,
     JudgeDone,
     ProgressEvent,
-    RunInterrupted,
     RunStarted,
     TurnDone,
     Warned,
@@ -179,14 +178,10 @@ class BarView:
 
 def notice(event: ProgressEvent) -> str | None:
     """Return the line that a user must see whatever the view, if the event has one."""
-    match event:
-        case Warned():
-            where = f" (dialog {event.dialog_id})" if event.dialog_id else ""
-            return f"memfin: warning: {event.message}{where}"
-        case RunInterrupted():
-            return f"memfin: run {event.run_id} interrupted: {event.reason}"
-        case _:
-            return None
+    if not isinstance(event, Warned):
+        return None
+    where = f" (dialog {event.dialog_id})" if event.dialog_id else ""
+    return f"memfin: warning: {event.message}{where}"
 
 
 def progress_view(*, quiet: bool) -> ProgressView:

@@ -55,15 +55,21 @@ def command(dataset: str | None, *, as_json: bool, quiet: bool, **settings: Any)
 def run_to_end(plan: Plan, view: ProgressView) -> tuple[EvalSummary, RunStats]:
     """Run the plan in a loop of its own, ended early by SIGINT (exit 130) or SIGTERM (exit 143)."""
     stopped_by: list[signal.Signals] = []
+    failures: list[Exception] = []
     evaluation = Evaluation(plan, view.show)
 
     async def main() -> None:
         async with anyio.create_task_group() as group, _watchdog(plan):
             group.start_soon(_stop_on_signal, group.cancel_scope, stopped_by)
-            await evaluation.run()
+            try:
+                await evaluation.run()
+            except Exception as failure:  # noqa: BLE001 - raised again outside the group, as itself
+                failures.append(failure)
             group.cancel_scope.cancel()
 
     anyio.run(main)
+    if failures:
+        raise failures[0]
     if evaluation.summary is None or evaluation.stats is None:
         number = stopped_by[0] if stopped_by else signal.SIGINT
         click.echo(

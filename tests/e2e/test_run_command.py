@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -122,9 +123,8 @@ def refused(done: "subprocess.CompletedProcess[str]", *words: str) -> None:
     """Hold that a command ended with exit 2 and one line that has the words."""
     assert done.returncode == 2, done.stderr
     assert done.stdout == ""
-    lines = [
-        line for line in done.stderr.splitlines() if not line.startswith(("memfin: run ", "memfin: dialogs "))
-    ]
+    progress = re.compile(r"memfin: (run \S+ started|dialogs )")
+    lines = [line for line in done.stderr.splitlines() if not progress.match(line)]
     assert len(lines) == 1, done.stderr
     for word in words:
         assert word in lines[0]
