@@ -1,6 +1,5 @@
 """The oracle: reference replies in order, honest observations beside them."""
 
-import inspect
 from typing import Any
 
 import pytest
@@ -100,7 +99,3 @@ def test_bytes_that_are_no_state_are_refused_with_a_clear_error() -> None:
     agent, _ = oracle()
     with pytest.raises(StateError, match="cannot be restored"):
         agent.restore(b"\x93garbage")
-
-
-def test_reply_is_asynchronous() -> None:
-    assert inspect.iscoroutinefunction(OracleAgent.reply)

@@ -53,7 +53,7 @@ def detect_language(text: str, default: Language) -> Language:
     if han:
         latin = sum(char.isascii() and char.isalpha() for char in text)
         return "en" if latin > 8 * han else "zh"
-    words = sum(word.isascii() and word.strip(".,!?'\"").isalpha() for word in text.split())
+    words = sum(word.isascii() and word.strip('.,!?"').replace("'", "").isalpha() for word in text.split())
     return "en" if words >= 3 else default  # noqa: PLR2004 - fewer may be a ticker and its exchange
 
 
@@ -80,18 +80,23 @@ def _clauses_of(sentence: str, number: int, *, asks: bool, rules: ProfileRules) 
     parts = [part for part in parts if part]
     personal = reading["first_person"].search(sentence) is not None
     clauses = []
-    supposing = False
+    supposing, others = False, False
     for at, part in enumerate(parts):
         last = at == len(parts) - 1
         # A condition governs what follows it in its sentence: "if I were bold, I would buy stocks".
         supposing = supposing or reading["hypothetical"].search(part) is not None
+        # A clause without a subject is about whom the one before was about: "my friend is bold, buys gold".
+        if reading["other_subject"].match(part):
+            others = True
+        elif reading["first_person"].search(part):
+            others = False
         clauses.append(
             Clause(
                 text=part,
                 sentence=number,
                 question=(asks and last) or reading["question"].search(part) is not None,
                 hypothetical=supposing,
-                hearsay=reading["hearsay"].search(part) is not None,
+                hearsay=others or reading["hearsay"].search(part) is not None,
                 personal=personal or len(part) < _SHORT,
             )
         )

@@ -229,7 +229,7 @@ def _listed(text: str, at: int, rules: ProfileRules, *, holds: bool) -> Iterator
         words = item[0].strip()
         yield (
             item.start(),
-            Statement(field="preference", value=words, words=words, asset=rules.asset(words), holds=holds),
+            Statement(field="preference", value=words, words=words, asset=rules.kind_of(words), holds=holds),
         )
         separator = table["separator"].match(text, item.end())
         if separator is None:

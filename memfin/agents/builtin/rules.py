@@ -62,6 +62,11 @@ class ProfileRules(NamedTuple):
         found = self.assets.fullmatch(words)
         return self.asset_names[found.lastgroup] if found is not None and found.lastgroup else None
 
+    def kind_of(self, words: str) -> str | None:
+        """Return the canonical name of the asset that words end with (国债 of 十年期国债), or None."""
+        names = [hit for hit in self.assets.finditer(words) if hit.end() == len(words)]
+        return self.asset(words) or (self.asset_names[names[-1].lastgroup or ""] if names else None)
+
     def level_word(self, field: str, level: str) -> str:
         """Return the dialogue language's canonical word for a level (``low`` is 保守 of risk_level)."""
         word: str = self.words[level][field]
