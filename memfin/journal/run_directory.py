@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Final, ParamSpec, Self, TypeVar
@@ -48,20 +49,23 @@ class RunDirectory:
         """
         try:
             await self._create()
-        except FileExistsError:
-            self._writer.shutdown(wait=False)
-            raise UsageError(f"run {self.path}: exists already; choose another name") from None
-        except OSError as problem:
-            self._writer.shutdown(wait=False)
-            raise UsageError(
-                f"run {self.path}: cannot be created: {problem.strerror or problem}"
-            ) from problem
+        except BaseException as problem:
+            with suppress(RunFault):
+                await self._close()
+            if isinstance(problem, OSError):
+                raise UsageError(
+                    f"run {self.path}: cannot be created: {problem.filename}: {problem.strerror or problem}"
+                ) from problem
+            raise
         return self
 
     async def _create(self) -> None:
-        await aiofiles.os.makedirs(self.path.parent, exist_ok=True, executor=self._writer)
-        await aiofiles.os.mkdir(self.path, executor=self._writer)
-        await aiofiles.os.makedirs(self.progress.parent, exist_ok=True, executor=self._writer)
+        for parent in (self.path.parent, self.progress.parent):
+            await aiofiles.os.makedirs(parent, exist_ok=True, executor=self._writer)
+        try:
+            await aiofiles.os.mkdir(self.path, executor=self._writer)
+        except FileExistsError:
+            raise UsageError(f"run {self.path}: exists already; choose another name") from None
         for name, path in (
             (DIALOG_TRACE, self.path / DIALOG_TRACE),
             (TURN_EVAL, self.path / TURN_EVAL),
@@ -73,12 +77,13 @@ class RunDirectory:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Close the row files."""
-        with anyio.CancelScope(shield=True):
-            try:
-                for file in self._files.values():
-                    await self._finish(file.close)
-            finally:
-                self._writer.shutdown(wait=False)
+        await self._close()
+
+    async def _close(self) -> None:
+        async with AsyncExitStack() as closing:  # every file, although the first may fail to close
+            closing.callback(self._writer.shutdown, wait=False)
+            for file in self._files.values():
+                closing.push_async_callback(self._finish, file.close)
 
     async def append(self, name: str, lines: Sequence[bytes]) -> None:
         """Append complete lines to a row file in one write; each gets its line end here.
