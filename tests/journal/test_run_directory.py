@@ -1,0 +1,302 @@
+"""The run directory: created once, complete lines, whole files, faults told."""
+
+import asyncio
+import gc
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path
+
+import anyio
+import pytest
+from aiofiles.threadpool.binary import AsyncFileIO
+
+from memfin.errors import RunFault, UsageError
+from memfin.journal import DIALOG_TRACE, TURN_EVAL, RunDirectory, progress_path
+
+LONG = 20.0
+
+
+def directory(runs: Path, name: str = "r") -> RunDirectory:
+    return RunDirectory(runs / name, progress_path(runs, name))
+
+
+async def refusal(where: RunDirectory) -> str:
+    with pytest.raises(UsageError) as refused:
+        async with where:
+            raise AssertionError("opened")
+    gc.collect()  # files that stayed open would warn, and warnings are errors
+    message = str(refused.value)
+    assert len(message.splitlines()) == 1
+    return message
+
+
+def test_the_progress_log_stands_beside_the_runs() -> None:
+    assert progress_path(Path("runs"), "r") == Path("runs/logs/progress_r.jsonl")
+
+
+async def test_entering_creates_the_directory_and_its_files(tmp_path: Path) -> None:
+    runs = tmp_path / "deep" / "runs"
+    async with directory(runs):
+        assert sorted(path.name for path in (runs / "r").iterdir()) == [DIALOG_TRACE, TURN_EVAL]
+        assert (runs / "logs" / "progress_r.jsonl").exists()
+
+
+async def test_a_run_that_exists_is_refused_and_left_alone(tmp_path: Path) -> None:
+    async with directory(tmp_path) as first:
+        await first.append(DIALOG_TRACE, [b"kept"])
+        assert (
+            await refusal(directory(tmp_path)) == f"run {tmp_path / 'r'}: exists already; choose another name"
+        )
+    assert (tmp_path / "r" / DIALOG_TRACE).read_bytes() == b"kept\n"
+
+
+async def test_of_many_that_create_one_run_exactly_one_does(tmp_path: Path) -> None:
+    winners: list[RunDirectory] = []
+
+    async def contend() -> None:
+        try:
+            async with directory(tmp_path) as won:
+                winners.append(won)
+        except UsageError as problem:
+            assert "exists already" in str(problem)  # noqa: PT017 - losing is allowed, failing is not
+
+    async with anyio.create_task_group() as group:
+        for _ in range(8):
+            group.start_soon(contend)
+    assert len(winners) == 1
+
+
+@pytest.mark.parametrize("what", ["file", "dangling link"])
+async def test_whatever_has_the_name_is_in_the_way(tmp_path: Path, what: str) -> None:
+    if what == "file":
+        (tmp_path / "r").write_text("x")
+    else:
+        (tmp_path / "r").symlink_to(tmp_path / "nowhere")
+    assert "exists already" in await refusal(directory(tmp_path))
+
+
+async def test_a_runs_directory_that_is_a_file_is_refused_for_what_it_is(tmp_path: Path) -> None:
+    (tmp_path / "runs").write_text("x")
+    message = await refusal(directory(tmp_path / "runs"))
+    assert message == f"run {tmp_path}/runs/r: cannot be created: {tmp_path}/runs: File exists"
+    message = await refusal(directory(tmp_path / "runs" / "deeper"))
+    assert message.endswith("Not a directory")
+
+
+async def test_logs_that_cannot_be_made_leave_no_run_behind(tmp_path: Path) -> None:
+    (tmp_path / "logs").write_text("x")
+    assert "logs: File exists" in await refusal(directory(tmp_path))
+    assert not (tmp_path / "r").exists()
+
+
+async def test_a_progress_log_that_cannot_be_opened_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "logs" / "progress_r.jsonl").mkdir(parents=True)
+    assert "progress_r.jsonl: Is a directory" in await refusal(directory(tmp_path))
+
+
+@pytest.fixture
+def locked(tmp_path: Path) -> Path:
+    """Return a directory that nobody but root may write to."""
+    tmp_path.chmod(0o500)
+    return tmp_path
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+async def test_a_place_that_may_not_be_written_is_refused(locked: Path) -> None:
+    assert "Permission denied" in await refusal(directory(locked))
+
+
+async def test_lines_are_appended_in_order_each_with_its_end(tmp_path: Path) -> None:
+    async with directory(tmp_path) as run:
+        await run.append(DIALOG_TRACE, [b"1", b"2"])
+        await run.append(DIALOG_TRACE, [])
+        assert (tmp_path / "r" / DIALOG_TRACE).read_bytes() == b"1\n2\n"  # at once, for whoever watches
+        await run.append(DIALOG_TRACE, ["三".encode()])
+        await run.append(TURN_EVAL, [b"row"])
+        await run.append_progress([b"event"])
+    assert (tmp_path / "r" / DIALOG_TRACE).read_text("utf-8") == "1\n2\n三\n"
+    assert (tmp_path / "r" / TURN_EVAL).read_bytes() == b"row\n"
+    assert (tmp_path / "logs" / "progress_r.jsonl").read_bytes() == b"event\n"
+
+
+async def test_appends_of_many_tasks_do_not_mix(tmp_path: Path) -> None:
+    async with directory(tmp_path) as run, anyio.create_task_group() as group:
+        for number in range(20):
+            group.start_soon(run.append, DIALOG_TRACE, [b"%02d" % number * 50_000] * 2)
+    lines = (tmp_path / "r" / DIALOG_TRACE).read_bytes().splitlines()
+    assert sorted(lines) == sorted([b"%02d" % number * 50_000 for number in range(20)] * 2)
+    assert lines[::2] == lines[1::2]
+
+
+async def test_a_whole_file_is_replaced_and_nothing_else_stays(tmp_path: Path) -> None:
+    async with directory(tmp_path) as run:
+        await run.write("a.json", b"old")
+        await run.write("a.json", b"new")
+    assert (tmp_path / "r" / "a.json").read_bytes() == b"new"
+    assert sorted(path.name for path in (tmp_path / "r").iterdir()) == ["a.json", DIALOG_TRACE, TURN_EVAL]
+
+
+async def test_a_reader_sees_the_old_or_the_new_content(tmp_path: Path) -> None:
+    contents = [b"a" * 300_000, b"b" * 200_000]
+    path = tmp_path / "r" / "a.json"
+    seen: set[bytes] = set()
+    done = threading.Event()
+
+    def read() -> None:
+        while not done.is_set():
+            seen.add(path.read_bytes())
+
+    async with directory(tmp_path) as run:
+        await run.write("a.json", contents[1])
+        reader = threading.Thread(target=read)
+        reader.start()
+        try:
+            for number in range(30):
+                await run.write("a.json", contents[number % 2])
+        finally:
+            done.set()
+            reader.join()
+    assert seen <= set(contents)
+    assert len(seen) == 2
+
+
+class SlowDisk:
+    """Makes the first write of a directory wait in its thread until it is released."""
+
+    def __init__(self, run: RunDirectory) -> None:
+        self.begun, self.release = threading.Event(), threading.Event()
+        run._writer.submit(self._block)
+
+    def _block(self) -> None:
+        self.begun.set()
+        self.release.wait(LONG)
+
+
+@pytest.mark.parametrize("write", ["append", "write"])
+async def test_a_cancelled_write_is_finished_before_the_cancellation_goes_on(
+    tmp_path: Path, write: str
+) -> None:
+    line = b"x" * 100_000
+    async with directory(tmp_path) as run:
+        disk = SlowDisk(run)
+        async with anyio.create_task_group() as group:
+            if write == "append":
+                group.start_soon(run.append, DIALOG_TRACE, [line])
+            else:
+                group.start_soon(run.write, "whole.json", line)
+            await anyio.wait_all_tasks_blocked()
+            group.cancel_scope.cancel()
+            # Long after a cancellation that did not wait would have gone on.
+            asyncio.get_running_loop().call_later(0.05, disk.release.set)
+        path = tmp_path / "r" / (DIALOG_TRACE if write == "append" else "whole.json")
+        assert path.read_bytes() == line + b"\n" * (write == "append")
+
+
+async def test_a_host_that_cancels_natively_tears_no_line(tmp_path: Path) -> None:
+    line = b"x" * 100_000
+    async with directory(tmp_path) as run:
+        disk = SlowDisk(run)
+        task = asyncio.ensure_future(run.append(DIALOG_TRACE, [line]))
+        await anyio.wait_all_tasks_blocked()
+        task.cancel()
+        disk.release.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    written = (tmp_path / "r" / DIALOG_TRACE).read_bytes()
+    assert written in (b"", line + b"\n")
+
+
+async def test_nothing_is_written_after_the_directory_is_closed(tmp_path: Path) -> None:
+    threads = set(threading.enumerate())
+    async with directory(tmp_path) as run, anyio.create_task_group() as group:
+        for _ in range(5):
+            group.start_soon(run.append, DIALOG_TRACE, [b"x" * 10_000])
+        await anyio.wait_all_tasks_blocked()
+        group.cancel_scope.cancel()
+    size = (tmp_path / "r" / DIALOG_TRACE).stat().st_size
+    for thread in set(threading.enumerate()) - threads:
+        thread.join(LONG)  # the writer, if it has not ended yet
+        assert not thread.is_alive()
+    assert (tmp_path / "r" / DIALOG_TRACE).stat().st_size == size
+    assert size % 10_001 == 0
+
+
+async def test_a_full_disk_is_a_fault_of_one_line(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "progress_r.jsonl").symlink_to("/dev/full")
+    async with directory(tmp_path) as run:
+        with pytest.raises(RunFault) as fault:
+            await run.append_progress([b"event"])
+        await run.append(DIALOG_TRACE, [b"elsewhere there is room"])
+    assert str(fault.value).startswith(f"run {tmp_path / 'r'}: No space left on device; ")
+    assert (tmp_path / "r" / DIALOG_TRACE).read_bytes() == b"elsewhere there is room\n"
+
+
+async def test_a_file_that_cannot_be_replaced_is_a_fault(tmp_path: Path) -> None:
+    async with directory(tmp_path) as run:
+        (tmp_path / "r" / "a.json").mkdir()
+        with pytest.raises(RunFault, match="Is a directory"):
+            await run.write("a.json", b"x")
+
+
+async def test_a_directory_that_vanished_is_a_fault(tmp_path: Path) -> None:
+    async with directory(tmp_path) as run:
+        for path in (tmp_path / "r").iterdir():
+            path.unlink()
+        (tmp_path / "r").rmdir()
+        with pytest.raises(RunFault, match="No such file or directory"):
+            await run.write("a.json", b"x")
+
+
+async def test_every_file_is_closed_although_one_fails_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files: list[AsyncFileIO] = []
+
+    async def fail(close: Callable[[], Awaitable[None]]) -> None:
+        await close()
+        raise OSError(5, "Input/output error")
+
+    async def use() -> None:
+        async with directory(tmp_path) as run:
+            files.extend(run._files.values())
+            for file in files[::2]:
+                monkeypatch.setattr(file, "close", partial(fail, file.close))
+
+    with pytest.raises(RunFault, match="Input/output error"):
+        await use()
+    assert [file.closed for file in files] == [True, True, True]
+
+
+def test_the_limit_of_a_file_is_a_fault_and_older_files_stay_whole(tmp_path: Path) -> None:
+    program = """
+        import asyncio, resource, sys
+        from pathlib import Path
+        from memfin.errors import RunFault
+        from memfin.journal import DIALOG_TRACE, RunDirectory, progress_path
+
+        async def main(runs):
+            async with RunDirectory(runs / "r", progress_path(runs, "r")) as run:
+                await run.write("a.json", b"old")
+                await run.append(DIALOG_TRACE, [b"x" * 1000])
+                resource.setrlimit(resource.RLIMIT_FSIZE, (1500, 1500))
+                for attempt in (run.append(DIALOG_TRACE, [b"y" * 1000]), run.write("a.json", b"z" * 2000)):
+                    try:
+                        await attempt
+                    except RunFault as fault:
+                        print(fault.exit_code, fault)
+
+        asyncio.run(main(Path(sys.argv[1])))
+    """
+    command = [sys.executable, "-W", "error", "-c", textwrap.dedent(program), str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert [line.startswith(f"3 run {tmp_path / 'r'}: File too large; ") for line in lines] == [True, True]
+    assert (tmp_path / "r" / "a.json").read_bytes() == b"old"
+    assert (tmp_path / "r" / DIALOG_TRACE).read_bytes().startswith(b"x" * 1000 + b"\n")
