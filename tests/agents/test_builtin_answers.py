@@ -57,6 +57,8 @@ class Talk:
         self.turn = 0
 
     async def say(self, *words: str) -> tuple[str, Observed]:
+        """Say some turns and return the last reply with its observations."""
+        reply, observed = "", Observed()
         for text in words:
             self.turn += 1
             token = self.observer.begin(self.turn)
@@ -116,9 +118,9 @@ async def test_what_must_be_refused_is_refused_and_met_with_steps(words: str, re
 async def test_explanation_gives_facts_both_sides_steps_and_a_fitting_disclosure() -> None:
     reply = await answer("纯债基金怎么样？")
     assert all(part in reply for part in ("依据是", "好处是", "代价是", "1）", "利率", "投资建议"))
-    assert "过往业绩" in await answer("宽基指数基金怎么样？") or "历史收益" in await answer(
-        "宽基指数基金怎么样？"
-    )
+    fund = await answer("宽基指数基金怎么样？")
+    assert "历史收益不能说明" in fund
+    assert "违约" not in fund
 
 
 async def test_profile_and_constraints_are_tied_into_the_answer() -> None:
@@ -210,8 +212,8 @@ async def test_corrections_are_confirmed_as_corrections() -> None:
 
 
 async def test_words_of_the_client_that_must_not_be_repeated_are_left_out() -> None:
-    reply, observed = await Talk().say("我喜欢稳赚不赔基金")
-    assert "稳赚不赔" not in reply
+    reply, observed = await Talk().say("我喜欢稳赚基金")
+    assert "稳赚" not in reply
     assert observed.compliance is not None
     assert (observed.compliance.needs_modification, observed.compliance.is_compliant) == (True, True)
 
@@ -239,17 +241,20 @@ async def test_profile_context_holds_what_was_said_in_this_very_turn() -> None:
 async def test_long_dialogue_costs_no_more_a_turn_than_a_short_one() -> None:
     talk = Talk()
     cost, sizes = [], []
-    for number in range(400):
+    spoken = CHINESE[1:]
+    span = 10 * len(spoken)
+    for number in range(8 * span):
         before = talk.agent._client.memory.postings_read
-        _, observed = await talk.say(CHINESE[1 + number % (len(CHINESE) - 1)])
+        _, observed = await talk.say(spoken[number % len(spoken)])
         cost.append(talk.agent._client.memory.postings_read - before)
         assert observed.recall is not None
         assert len(observed.recall.items) <= RECALLED
         assert len(observed.recall.short_term_turns) <= 2 * WINDOW
         sizes.append(observed.recall.token_count)
     assert max(cost) <= QUERY_TERMS * POSTINGS
-    assert max(cost[200:300]) == max(cost[300:])
-    assert max(sizes[300:]) <= max(sizes[100:300]) * 1.1
+    # Beyond the cap on postings the same questions cost the same, however much has been said.
+    assert sum(cost[-span:]) <= 1.02 * sum(cost[-2 * span : -span])
+    assert max(sizes[-span:]) <= 1.02 * max(sizes[span : 2 * span])
 
 
 async def test_no_file_is_read_after_construction(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -263,9 +268,8 @@ async def test_no_file_is_read_after_construction(monkeypatch: pytest.MonkeyPatc
     await talk.say(*CHINESE, *ENGLISH)
 
 
-lines = st.lists(
-    st.sampled_from([*CHINESE, *ENGLISH, "", "不碰期货，也不买黄金", "期货怎么样", "为什么"]), max_size=10
-)
+MORE = ["", "不碰期货，也不买黄金", "期货怎么样", "为什么"]
+lines = st.lists(st.sampled_from([*CHINESE, *ENGLISH, *MORE]), max_size=10)
 
 
 @settings(max_examples=40, deadline=None)
@@ -319,9 +323,9 @@ async def replies_digest() -> str:
     return digest.hexdigest()
 
 
-async def test_same_dialogue_gives_the_same_replies_under_any_hash_seed() -> None:
-    here = await replies_digest()
-    assert await replies_digest() == here
+def test_same_dialogue_gives_the_same_replies_under_any_hash_seed() -> None:
+    here = anyio.run(replies_digest)
+    assert anyio.run(replies_digest) == here
     script = SCRIPT.format(tests=str(pathlib.Path(__file__).parent))
     for seed in ("0", "1", "4242"):
         done = subprocess.run(

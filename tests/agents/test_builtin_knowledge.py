@@ -21,14 +21,8 @@ def shape(value: Any) -> Any:
 
 
 def texts(topic: Topic) -> list[str]:
-    return [
-        *topic.facts,
-        *topic.steps,
-        topic.benefit,
-        topic.risk,
-        topic.refusal or "",
-        *topic.traits.values(),
-    ]
+    single = [topic.benefit, topic.risk, topic.refusal or ""]
+    return [*topic.facts, *topic.steps, *topic.traits.values(), *single]
 
 
 def test_both_languages_know_the_same_topics_and_say_the_same_kinds_of_things() -> None:
