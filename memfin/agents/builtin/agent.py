@@ -190,10 +190,12 @@ class BuiltinAgent:
         ``needs_modification``.
         """
         rules, known = compliance_rules(language), self._knowledge[language]
-        found = find_violations(draft.text, rules)
-        text = without_violations(draft.text, found).strip() or answers.unknown(known).strip()
+        text = draft.text.strip()
         reply = answers.spaced(text) + draft.disclosure if draft.disclosure else text
-        left = find_violations(reply, rules)
+        found = left = find_violations(reply, rules)
+        if found:
+            reply = without_violations(reply, found).strip() or answers.unknown(known).strip()
+            left = find_violations(reply, rules)
         self._observer.compliance(
             is_compliant=not left,
             needs_modification=bool(found),

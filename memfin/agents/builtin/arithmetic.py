@@ -7,10 +7,16 @@ import re
 from decimal import ROUND_HALF_UP, Context, Decimal, localcontext
 from typing import Final, NamedTuple
 
-from memfin.agents.builtin.quantities import MONEY_PATTERN, PERCENT_PATTERN, durations, money, percent
+from memfin.agents.builtin.quantities import (
+    MONEY_PATTERN,
+    PERCENT_PATTERN,
+    PERCENT_SIGNS,
+    durations,
+    money,
+    percent,
+)
 
 _MONEY: Final = re.compile(MONEY_PATTERN, re.IGNORECASE)
-_PERCENT: Final = re.compile(PERCENT_PATTERN, re.IGNORECASE)
 _RATE: Final = re.compile(
     rf"(?:年化|每年|年收益率?|年利率|利率|复利|收益率?|涨幅)[^，。,0-9%]{{0,6}}(?P<zh>{PERCENT_PATTERN})"
     rf"|(?P<en>{PERCENT_PATTERN})\s*(?:a year|per year|per annum|annual(?:ly|ized)?|yearly|interest|return)"
@@ -61,7 +67,8 @@ def _fraction(words: str) -> Decimal:
 
 def compute_growth(text: str) -> Growth | None:
     """Return the computation that a question states completely, or None."""
-    if _PERCENT.search(text) is None or _ASKED.search(text) is None:
+    lowered = text.lower()
+    if not any(sign in lowered for sign in PERCENT_SIGNS) or _ASKED.search(text) is None:
         return None
     with localcontext(Context(prec=120)):
         return _compute(text)

@@ -44,13 +44,15 @@ def compliance_rules(language: Language) -> ComplianceRules:
 
 def find_violations(reply: str, rules: ComplianceRules) -> list[Violation]:
     """Return the forbidden phrases of a reply, except in sentences that refute or warn of them."""
-    if rules.forbidden.search(reply) is None:
+    hits = list(rules.forbidden.finditer(reply))
+    if not hits:
         return []
     return [
         Violation(hit.lastgroup or "", hit[0], sentence.start(), sentence.end())
         for sentence in rules.sentence.finditer(reply)
-        for hit in rules.forbidden.finditer(reply, sentence.start(), sentence.end())
-        if rules.refuted_before.search(reply, sentence.start(), hit.start()) is None
+        for hit in hits
+        if sentence.start() <= hit.start() < sentence.end()
+        and rules.refuted_before.search(reply, sentence.start(), hit.start()) is None
         and rules.refuted_after.search(reply, hit.end(), sentence.end()) is None
     ]
 
