@@ -22,7 +22,7 @@ _STRONG: Final = Bilingual(
     r"适合(?<![不更]..)(?=[^,。]{0,10}(?:进|做|买|配|快|短|波段|加|布局|参与|入))|是方向|试试|果断|大胆|赶紧|趁(?!机说)|"
     r"首选|优先(?:配|选|买|考虑)|(?:就行|即可|就好|就够了|就可以了)|好机会|好时机|性价比(?:不错|高|突出)(?=,(?:建议|可))|按我的|我的方案|这样配|就这么",
     r"\b(?:i'd|i would|recommend\w*|suggest\w*|advise|consider|makes? sense|should|worth (?:buying|adding|holding|a)|"
-    r"let's|go (?:for|with|all)|why not|try|good time|my (?:plan|advice|pick)|you (?:can|could|may|might)(?: also| well)?)\b"
+    r"let's|go (?:for|with|all)|why not|try|good time|my (?:plan|advice|pick)|you (?:can|could|may|might)(?: also| well)?)\b",
 )
 _VERB: Final = (
     r"(?:买|配(?!资|置比例为|合|偶|额|股说明)|投(?!资者|诉|影|顾|机性|票)|加(?!权|息|剧|总|强|拿|上限|重)|拿|放(?!心|松|弃)|埋伏|借|认购|申购|参与|持有|建仓|布局|介入|"
@@ -50,7 +50,7 @@ _BACKS_OUT: Final = Bilingual(
     r"告诉|分享|补充|规避|防止|筛选|识别|避免|避开|远离|回避|警惕|谨慎|慎重|慎(?=[买入用选])|控制|降低|减少|减持|限制|了解|评估|确认|核实|关注|检查|咨询|暂停|停止|卖出|卖掉|清仓|清掉|退出|赎回|"
     r"剔除|移出|不|别|勿|少碰|观望|等|拒绝|放弃|说明|解释|学习|看清|想清楚|先把|还清|偿还|降到|降至|减到|拆掉",
     r"\b(?:avoid\w*|not|never|don't|against|sell(?!ing point)|reduc\w*|trim\w*|exit\w*|limit\w*|stay\w* away|steer\w* clear|without|skip\w*|"
-    r"understand\w*|check\w*|review\w*|clos\w*|repay\w*|wait\w*|instead of|rather than|no)\b"
+    r"understand\w*|check\w*|review\w*|clos\w*|repay\w*|wait\w*|instead of|rather than|no)\b",
 )
 _BOUNDED: Final = re.compile(r"不(?:超过|低于|少于|高于|多于)")
 _VERDICT: Final = Bilingual(
@@ -59,7 +59,7 @@ _VERDICT: Final = Bilingual(
     r"不是(?:让|叫|要)您|已按您|因此(?:没有|未|不)|所以(?:没有|未|不)|不予|不作|不做推荐",
     r"\b(?:not (?:suitable|suit|fit|recommend\w*|advis\w*|appropriate|for you)|doesn't (?:fit|suit|match)|does not (?:fit|suit|match)|unsuitable|"
     r"against your|violat\w*|breach\w*|conflicts? with|stay away|outside your|wouldn't|would not|can't recommend|cannot recommend|"
-    r"rules? (?:it|this|them|that) out|ruled out|off the table|off limits)\b"
+    r"rules? (?:it|this|them|that) out|ruled out|off the table|off limits)\b",
 )
 _CONTRAST: Final = Bilingual(r"不过|但|然而|可是|只是", r"\b(?:but|however|still|yet|though)\b")
 _OWN_VOICE: Final = re.compile(

@@ -54,17 +54,15 @@ _NO_WEIGHT_BEFORE: Final = Bilingual(
     r"增长|增速|同比|环比|胜率|止损线?|止盈线?|业绩|利润|营收|毛利率?|负债率|税率?|溢价率?|折价|息差|得分|容忍度|偏离|阈值|目标|缩水|浮亏|"
     r"跑赢|通胀|cpi|ppi|gdp|m2|市占率|市场份额|报酬|分红率?|不良率|杠杆率|保证金|违约率|夏普)[^,、;。!?\n|\d]{0,8}$",
     r"\b(?:returns?|yield\w*|gain\w*|fees?|drawdown|loss\w*|fell|rose|up|down|percentile|probability|chance|coupon|rate|volatility|inflation|"
-    r"beats?|expense ratio|discount|growth)[^,、;。!?\n|\d]{0,8}$"
+    r"beats?|expense ratio|discount|growth)[^,、;。!?\n|\d]{0,8}$",
 )
 _NO_WEIGHT_AFTER: Final = re.compile(
     r"^\s*(?:左右|上下|多|以上|以内)?的?(?:历史)?(?:分位|收益|年化|概率|回撤|回落|波动|涨幅|跌幅|股息|费|利息|票息|利率|的?可能|亏损|浮亏|报酬|增长|税|胜率|"
     r"止损|折扣|跌|涨|把握|机会|安全|合规|满足|保障|return|yield|gain|fee|loss|drawdown|percentile|probability|chance|coupon|interest|growth|discount)"
 )
-_WEIGHT_WORD: Final = re.compile(
-    r"仓位|占比?|比例|配(?!股)|权重|\bweight\b|\ballocation\b|\bexposure\b|\bin\b"
-)
+_WEIGHT_WORD: Final = re.compile(r"仓位|占比?|比例|配(?!股)|权重|weight\b|allocation\b|exposure\b|in\b")
 _LIMIT: Final = re.compile(
-    r"上限|下限|底线|约束|红线|限制|要求|门槛|天花板|风控线|limit|ceiling|\bcap\b|\brule\b|floor|threshold|maximum|minimum"
+    r"上限|下限|底线|约束|红线|限制|要求|门槛|天花板|风控线|limit|ceiling|cap\b|rule\b|floor|threshold|maximum|minimum"
 )
 _HELD: Final = re.compile(
     r"现有|目前|当前|已有|您的持仓|您持有|您现在|您手里|原来|原本|原先|此前|之前|持仓表|现在的组合|占比已|"
@@ -93,7 +91,7 @@ _DESCRIBED: Final = re.compile(
     r"市场份额|营收|收入|gdp|人口|客户|机构(?:资金|持有)|渗透率|成交额|公司|很多人|有人|历史上|过去|曾|当时|权重股|行业权重|保证金|平均|一般(?:家庭|人)|"
     r"\b(?:fund holds|the fund's|its portfolio|prospectus|benchmark|historically)\b"
 )
-_EACH: Final = re.compile(r"各(?!类|种|自|位|家|大)|每只|每个|每支|分别|\beach\b|\bapiece\b")
+_EACH: Final = re.compile(r"各(?!类|种|自|位|家|大)|每只|每个|每支|分别|each\b|apiece\b")
 _PART: Final = re.compile(
     r"(?:债券|债|权益|股票|固收|投资|基金|剩余|其余|余下|这|那|核心|卫星|进攻|防守|这一|这块|该)(?:的)?(?:部分|仓|块|桶)(?:这样|里|中|内|的|再|按|分|拿|:|,)|其中|里面|在权益(?:仓位)?[中里内]"
     r"|\bwithin the\b|\bof the (?:bond|equity|stock) (?:part|sleeve|portion)\b"

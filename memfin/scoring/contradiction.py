@@ -215,12 +215,18 @@ def _listed(reading: Reading, start: int, end: int) -> bool:
     """Say whether a word carries a weight of a proposed allocation."""
     analysis = reading.analysis
     near = 24 if analysis.norm[start].isascii() else 10
-    sentence = analysis.sentence_at(start)
+    low, high = analysis.sentence_span(start)
+    row = analysis.line_kind(start) == "row"
+    reach = high - low if row else near
+    if not any(
+        low <= share.start < high and max(share.start - end, start - share.end) <= reach
+        for share in reading.candidates
+    ):
+        return False
     for weight in reading.weights:
-        if weight.role not in ("target", "added") or analysis.sentence_at(weight.start) != sentence:
+        if weight.role not in ("target", "added") or not low <= weight.start < high:
             continue
         gap = analysis.norm[end : weight.start] if weight.start >= end else analysis.norm[weight.end : start]
-        row = analysis.line_kind(start) == "row"
         if (row or (len(gap) <= near and not re.search(r"[,、;。]", gap))) and not (
             disowned(analysis, start, end) or rejected(analysis, start, end)
         ):

@@ -26,11 +26,11 @@ _ALL_IN_DESCRIBED: Final = re.compile(
     rf"^{_CLAUSE}{{0,8}}(?:的风险|会|意味|等于|往往|容易|风险|不是|是一种|属于|操作方式|的人)"
 )
 _INSTRUMENT: Final = re.compile(
-    r"etf(?!s)|lof|联接|基金[甲乙丙丁戊abcde一二三四五1-9]|[abc甲乙丙丁]基金|(?<![五三两几四六多])一只|单只|单一|这只|同一只|某只|那只|第一只|任一|(?<!\d)\d{6}(?!\d)|\bone\b|\ba single\b|"
-    r"沪深300|中证500|中证1000|创业板|科创50|上证50|a500|恒生科技|纳斯达克100?|标普500|s&p ?500|csi ?300|nasdaq|黄金|比特币|bitcoin|\bgold\b|茅台|宁德|白银|"
-    r"每只|各|\beach\b"
+    r"etf(?!s)|lof|联接|基金[甲乙丙丁戊abcde一二三四五1-9]|甲基金|乙基金|丙基金|丁基金|a基金|b基金|c基金|一只(?<![五三两几四六多]一只)|单只|单一|这只|同一只|某只|那只|第一只|任一|60\d{4}|00\d{4}|30\d{4}|51\d{4}|15\d{4}|16\d{4}|one\b|a single\b|"
+    r"沪深300|中证500|中证1000|创业板|科创50|上证50|a500|恒生科技|纳斯达克100?|标普500|s&p ?500|csi ?300|nasdaq|黄金|比特币|bitcoin|gold\b|茅台|宁德|白银|"
+    r"每只|各|each\b"
 )
-_FUND_INSTRUMENT: Final = re.compile(r"基金|etf|债基|lof|联接|\bfund\b|\btracker\b")
+_FUND_INSTRUMENT: Final = re.compile(r"基金|etf|债基|lof|联接|fund\b|tracker\b")
 _ANY_INSTRUMENT: Final = re.compile(f"{_INSTRUMENT.pattern}|{_FUND_INSTRUMENT.pattern}")
 _NEARBY: Final = 40
 _PLURAL: Final = re.compile(
@@ -49,7 +49,7 @@ _OWNED: Final = re.compile(
 )
 
 _LOSS: Final = re.compile(
-    r"回撤|回落|亏损|浮亏|亏|缩水|下跌|跌|损失|止损|drawdown|\bloss(?:es)?\b|\blose\b|\bfall\b|\bdrop\b|\bdecline\b|stop[- ]loss|\bdown\b"
+    r"回撤|回落|亏损|浮亏|亏|缩水|下跌|跌|损失|止损|drawdown|loss(?:es)?\b|lose\b|fall\b|drop\b|decline\b|stop[- ]loss|down\b"
 )
 _LOSS_NEAR: Final = re.compile(
     rf"(?:回撤|回落|亏损|浮亏|亏|缩水|下跌|跌|跌幅|损失|止损线?|止损位|drawdown|loss(?:es)?|lose|fall|drop|decline|stop[- ]loss|down)(?![^,。]{{0,3}}恢复){_CLAUSE}{{0,16}}$"
@@ -141,7 +141,7 @@ def class_cap(analysis: Analysis, reading: Reading, cap: AssetClassCap) -> Span 
     # Cheap and generous first: only when the shares beside the class can exceed the cap at all.
     if (
         sum(share.high for share in reading.beside(cap.asset_class)) <= cap.limit + _EPSILON
-        and not reading.has_ratio()
+        and not reading.has_ratio
     ):
         return None
     found = reading.weights
@@ -204,12 +204,14 @@ def cash_floor(analysis: Analysis, reading: Reading, floor: CashFloor) -> Span |
     if floor.share is None:
         return None if floor.amount is None else _cash_amount(analysis, floor.amount)
     share = floor.share
+    if not reading.candidates and not reading.has_ratio:
+        return None
     low = any(weight.low < share - _EPSILON for weight in reading.beside("cash"))
     spent = not reading.names("cash") and (
-        sum(weight.low for weight in reading.candidates) >= _FULL or reading.has_ratio()
+        sum(weight.low for weight in reading.candidates) >= _FULL or reading.has_ratio
     )
     rest = reading.names("cash") and any(word in analysis.norm for word in ("剩", "其余", "余下", "the re"))
-    if not (low or spent or rest) or not (reading.candidates or spent):
+    if not (low or spent or rest):
         return None
     found = reading.weights
     plans = _plans(analysis, found)
@@ -293,7 +295,12 @@ def drawdown(analysis: Analysis, reading: Reading, limit: MaxDrawdown) -> Span |
             return share.start, share.end
         if _ENDURE.search(norm, share.end, high + 40) or _ENDURE.search(clause):
             return share.start, share.end
-        if whole and _PLAN.search(sentence) and _EXPECTED.search(clause) and ("我" in sentence or _has_plan(reading)):
+        if (
+            whole
+            and _PLAN.search(sentence)
+            and _EXPECTED.search(clause)
+            and ("我" in sentence or _has_plan(reading))
+        ):
             return share.start, share.end
     return None
 

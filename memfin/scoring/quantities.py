@@ -239,6 +239,7 @@ def _find(text: str, start: int, stop: int) -> Iterator[Quantity]:
 
 
 _PLAIN_SIGNS: Final = "%一二两三四五六七八九十123456789分百"
+_SHARE_UNITS: Final = "%％个百成p"
 _BEHIND: Final = 18
 _AHEAD: Final = 10
 
@@ -260,6 +261,9 @@ def shares_at(text: str, signs: Sequence[int]) -> list[Quantity]:
         high = min(sign + _AHEAD, len(text))
         if plain:
             for match in _NUMERIC.finditer(text, low, high):
+                unit = match.group(6)
+                if unit is not None and unit[0] not in _SHARE_UNITS:
+                    continue
                 quantity = _numeric(match, text)
                 if quantity is not None and quantity.kind == "share":
                     found.append(quantity)

@@ -7,7 +7,7 @@ costs one list look-up. Numbers and weights are read when a rule asks for them.
 
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 from typing import Final, Literal, NamedTuple, get_args
 
 from ahocorasick_rs import AhoCorasick, Implementation, MatchKind
@@ -118,7 +118,8 @@ def scanner() -> Scanner:
             (
                 patterns[index]
                 for index, start, end in overlapping.find_matches_as_indexes(pattern, overlapping=True)
-                if bounded(pattern, start, end) and (patterns[index] not in RATINGS or patterns[index] == pattern)
+                if bounded(pattern, start, end)
+                and (patterns[index] not in RATINGS or patterns[index] == pattern)
             ),
             key=len,
         )
@@ -133,9 +134,7 @@ def scanner() -> Scanner:
         roles.append(role)
         for name in {*role.terms, *role.acts, *(part[0] for part in role.frames)}:
             by_term.setdefault(name, []).append(number)
-    automaton = AhoCorasick(
-        patterns, matchkind=MatchKind.LeftmostLongest, implementation=Implementation.DFA
-    )
+    automaton = AhoCorasick(patterns, matchkind=MatchKind.LeftmostLongest, implementation=Implementation.DFA)
     return Scanner(
         automaton=automaton,
         roles=tuple(roles),
@@ -179,7 +178,8 @@ class Reading:
         self.analysis: Final = analysis
         self.hits: Final[list[Hit]] = []
         self.frames: Final[dict[tuple[str, int], list[tuple[int, int, int]]]] = {}
-        self.labels: Final[list[Label]] = []
+        self._labelled: Final[list[tuple[str, int, int]]] = []
+        self._labels: list[Label] | None = None
         self.all_in: Final[list[tuple[int, int]]] = []
         self.holding: Final[list[tuple[int, int]]] = []
         self._signs: Final[list[int]] = []
@@ -193,7 +193,7 @@ class Reading:
                 continue
             terms, acts, frames, asset_class, sign, _ = role
             if asset_class is not None:
-                self.labels.append(Label(asset_class, start, end))
+                self._labelled.append((asset_class, start, end))
             if sign == "share":
                 self._signs.append(start)
             elif sign == "all_in":
@@ -206,6 +206,13 @@ class Reading:
                 self.hits.append(Hit(name, start, end, act=True))
             for term, number, part in frames:
                 self.frames.setdefault((term, number), []).append((part, start, end))
+
+    @property
+    def labels(self) -> list[Label]:
+        """The words of asset classes."""
+        if self._labels is None:
+            self._labels = [Label(*found) for found in self._labelled]
+        return self._labels
 
     @property
     def shares(self) -> list[Quantity]:
@@ -232,6 +239,8 @@ class Reading:
     def beside(self, asset_class: str) -> list[Quantity]:
         """Return the candidates that may belong to a word of the class: near, in the same sentence."""
         found: list[Quantity] = []
+        if not self.candidates:
+            return found
         starts = [label.start for label in self.labels]
         for share in self.candidates:
             low, high = self.analysis.sentence_span(share.start)
@@ -245,9 +254,10 @@ class Reading:
 
     def names(self, asset_class: str) -> bool:
         """Say whether the reply has a word of the class."""
-        return any(label.asset_class == asset_class for label in self.labels)
+        return any(label[0] == asset_class for label in self._labelled)
 
+    @cached_property
     def has_ratio(self) -> bool:
         """Say whether a stock-bond ratio (股六债四, 60/40) may stand in the reply."""
         norm = self.analysis.norm
-        return STOCK_BOND.search(norm) is not None or "0/" in norm
+        return "0/" in norm or STOCK_BOND.search(norm) is not None
