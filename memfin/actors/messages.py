@@ -1,6 +1,6 @@
 """What the actors send each other; every message is immutable and owned by its receiver."""
 
-from memfin.contracts import Dialog, DialogTrace, Record, TurnEvalRow
+from memfin.contracts import Dialog, DialogTrace, Record, TurnEvalRow, TurnTrace
 
 
 class DialogTask(Record):
@@ -10,6 +10,13 @@ class DialogTask(Record):
     dialog: Dialog
 
 
+class TurnReplayed(Record):
+    """One turn of a dialogue that is still being replayed; its `DialogReplayed` follows."""
+
+    dialog: Dialog
+    turn: TurnTrace
+
+
 class DialogReplayed(Record):
     """A dialogue's trace; ``dialog`` is None for a skipped line of the dataset."""
 
@@ -17,6 +24,9 @@ class DialogReplayed(Record):
     dialog: Dialog | None
     retries: int = 0
     abandoned: int = 0
+
+
+ToScorer = TurnReplayed | DialogReplayed
 
 
 class DialogScored(Record):

@@ -3,7 +3,7 @@
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 from memfin.actors.base import Actor, EventSender, utc_now
-from memfin.actors.messages import DialogReplayed, DialogTask
+from memfin.actors.messages import DialogReplayed, DialogTask, ToScorer, TurnReplayed
 from memfin.agents.registry import AgentSource
 from memfin.agents.replay import ReplayOptions, replay_dialog
 from memfin.contracts import DialogStarted, TurnDone, TurnTrace, Warned
@@ -19,7 +19,7 @@ class Replayer(Actor[DialogTask]):
         options: ReplayOptions,
         *,
         inbox: MemoryObjectReceiveStream[DialogTask],
-        outbox: MemoryObjectSendStream[DialogReplayed],
+        outbox: MemoryObjectSendStream[ToScorer],
         events: EventSender,
     ) -> None:
         super().__init__(f"replayer-{worker_id}", inbox)
@@ -53,6 +53,7 @@ class Replayer(Actor[DialogTask]):
         )
 
         async def report(turn: TurnTrace) -> None:
+            await self._outbox.send(TurnReplayed(dialog=dialog, turn=turn))
             await self._events.send(
                 TurnDone(
                     ts=utc_now(),

@@ -1,4 +1,4 @@
-"""The scorer: turns traces into rows, giving way between turns so that the loop stays free."""
+"""The scorer: turns traces into rows, each turn as soon as it is answered."""
 
 import time
 from typing import Final
@@ -7,8 +7,8 @@ import anyio.lowlevel
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 from memfin.actors.base import Actor, EventSender, utc_now
-from memfin.actors.messages import DialogReplayed, DialogScored
-from memfin.contracts import DialogTrace, HistoryMode, TurnEvalRow, TurnTrace, Warned
+from memfin.actors.messages import DialogReplayed, DialogScored, ToScorer, TurnReplayed
+from memfin.contracts import Dialog, DialogTrace, HistoryMode, TraceVersion, TurnEvalRow, TurnTrace, Warned
 from memfin.references import describe
 from memfin.scoring.rows import DialogScorer, unscored_row
 
@@ -16,61 +16,113 @@ SLICE: Final = 0.005
 """Seconds of scoring at a stretch before other tasks get their turn."""
 
 
-class Scorer(Actor[DialogReplayed]):
-    """Builds the ``turn_eval`` rows of each dialogue; the rules are in `memfin.scoring`."""
+class Scorer(Actor[ToScorer]):
+    """Builds the ``turn_eval`` rows of each dialogue; the rules are in `memfin.scoring`.
+
+    Replies are read while the agents work on their next ones, so that little is left to do when a
+    dialogue ends. A recorded trace comes without its turns in advance and is scored at once.
+    """
 
     def __init__(
         self,
         *,
+        run_id: str,
+        trace_version: TraceVersion,
         history: HistoryMode,
-        inbox: MemoryObjectReceiveStream[DialogReplayed],
+        inbox: MemoryObjectReceiveStream[ToScorer],
         outbox: MemoryObjectSendStream[DialogScored],
         events: EventSender,
     ) -> None:
         super().__init__("scorer", inbox)
+        self._run_id = run_id
+        self._trace_version: TraceVersion = trace_version
         self._history: HistoryMode = history
         self._replays = inbox
         self._outbox = outbox
         self._events = events
+        self._open: dict[str, _OpenDialog] = {}
+        self._resumed = 0.0
 
     async def run(self) -> None:
-        """Score dialogues until the replayers end."""
+        """Score turns and dialogues until the replayers end."""
         async with self._replays, self._outbox, self._events:
-            async for replayed in self._replays:
+            async for message in self._replays:
+                self._resumed = time.perf_counter()
+                if isinstance(message, TurnReplayed):
+                    await self._score(message.dialog, message.turn)
+                    continue
                 self._count_received()
-                await self._outbox.send(DialogScored(replayed=replayed, rows=await self._rows(replayed)))
+                await self._outbox.send(DialogScored(replayed=message, rows=await self._rows(message)))
                 self._done += 1
                 self._sent += 1
 
-    async def _rows(self, replayed: DialogReplayed) -> list[TurnEvalRow]:
-        if replayed.dialog is None:
-            return []
-        trace = replayed.trace
-        rows: list[TurnEvalRow] = []
-        try:
-            scorer = DialogScorer(replayed.dialog, trace, history_mode=self._history)
-        except Exception as problem:  # noqa: BLE001 - one dialogue must not end the scoring of the others
-            return [await self._unscored(trace, turn, problem) for turn in trace.turns]
-        resumed = time.perf_counter()
-        for turn in trace.turns:
-            try:
-                rows.append(scorer.row(turn))
-            except Exception as problem:  # noqa: BLE001 - replies are hostile; one must not end the run
-                rows.append(await self._unscored(trace, turn, problem))
-            if time.perf_counter() - resumed > SLICE:
-                await anyio.lowlevel.checkpoint()
-                resumed = time.perf_counter()
-        return rows
-
-    async def _unscored(self, trace: DialogTrace, turn: TurnTrace, problem: Exception) -> TurnEvalRow:
-        """Return the row of a turn on which the rules failed, and say so: it is a defect of MemFin."""
-        reason = describe(problem)
-        await self._events.send(
-            Warned(
-                ts=utc_now(),
-                run_id=trace.run_id,
-                message=f"turn {turn.turn_pair_id} could not be scored, please report this: {reason}",
-                dialog_id=trace.dialog_id,
+    async def _score(self, dialog: Dialog, turn: TurnTrace) -> None:
+        """Add one turn's row to its dialogue."""
+        opened = self._open.get(dialog.dialog_id)
+        if opened is None:
+            opened = self._open[dialog.dialog_id] = _OpenDialog(
+                dialog, self._run_id, self._trace_version, self._history
             )
-        )
-        return unscored_row(trace, turn, reason)
+        problem = opened.add(turn)
+        if problem is not None:
+            await self._events.send(
+                Warned(
+                    ts=utc_now(),
+                    run_id=self._run_id,
+                    message=f"turn {turn.turn_pair_id} could not be scored, please report this: {problem}",
+                    dialog_id=dialog.dialog_id,
+                )
+            )
+
+    async def _rows(self, replayed: DialogReplayed) -> list[TurnEvalRow]:
+        """Return the rows of a complete dialogue; score what has not come turn by turn."""
+        dialog, trace = replayed.dialog, replayed.trace
+        if dialog is None or not trace.turns:
+            return []
+        if trace.dialog_id not in self._open:
+            for turn in trace.turns:
+                await self._score(dialog, turn)
+                if time.perf_counter() - self._resumed > SLICE:
+                    await anyio.lowlevel.checkpoint()
+                    self._resumed = time.perf_counter()
+        return self._open.pop(trace.dialog_id).finish(trace)
+
+
+class _OpenDialog:
+    """The rows of a dialogue so far.
+
+    Replies are hostile text and rules may be wrong: a rule that fails costs its turn, not the run.
+    """
+
+    def __init__(
+        self, dialog: Dialog, run_id: str, trace_version: TraceVersion, history: HistoryMode
+    ) -> None:
+        self._dialog_id = dialog.dialog_id
+        self._run_id = run_id
+        self._trace_version: TraceVersion = trace_version
+        self._rows: list[TurnEvalRow] = []
+        self._scorer: DialogScorer | None = None
+        self._defect = ""
+        try:
+            self._scorer = DialogScorer(
+                dialog, run_id=run_id, trace_version=trace_version, history_mode=history
+            )
+        except Exception as problem:  # noqa: BLE001 - see the class
+            self._defect = describe(problem)
+
+    def add(self, turn: TurnTrace) -> str | None:
+        """Score one turn; return what went wrong, if anything."""
+        defect = self._defect
+        if self._scorer is not None:
+            try:
+                self._rows.append(self._scorer.row(turn))
+            except Exception as problem:  # noqa: BLE001 - see the class
+                defect = describe(problem)
+            else:
+                return None
+        self._rows.append(unscored_row(self._run_id, self._dialog_id, turn, defect, self._trace_version))
+        return defect
+
+    def finish(self, trace: DialogTrace) -> list[TurnEvalRow]:
+        """Return the complete rows."""
+        return self._rows if self._scorer is None else self._scorer.finish(trace, self._rows)

@@ -8,7 +8,7 @@ import anyio.to_thread
 from anyio.streams.memory import MemoryObjectSendStream
 
 from memfin.actors.base import Actor
-from memfin.actors.messages import DialogReplayed, DialogTask
+from memfin.actors.messages import DialogReplayed, DialogTask, ToScorer
 from memfin.contracts import DialogTrace, TraceVersion
 from memfin.dataset import DatasetEntry, read_entries
 from memfin.errors import RunFault
@@ -31,7 +31,7 @@ class Source(Actor[None]):
         trace_version: TraceVersion,
         limit: int | None,
         tasks: MemoryObjectSendStream[DialogTask],
-        skipped: MemoryObjectSendStream[DialogReplayed],
+        skipped: MemoryObjectSendStream[ToScorer],
     ) -> None:
         super().__init__("source", None)
         self._path = path

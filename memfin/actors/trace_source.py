@@ -9,7 +9,7 @@ import anyio.to_thread
 from anyio.streams.memory import MemoryObjectSendStream
 
 from memfin.actors.base import Actor
-from memfin.actors.messages import DialogReplayed
+from memfin.actors.messages import DialogReplayed, ToScorer
 from memfin.contracts import DialogTrace
 from memfin.contracts.reading import iter_jsonl
 from memfin.dataset import DatasetIndex
@@ -23,7 +23,7 @@ class TraceSource(Actor[None]):
     """Streams ``dialog_trace.jsonl``, each trace with its dialogue from the dataset."""
 
     def __init__(
-        self, path: Path, dialogs: DatasetIndex, *, outbox: MemoryObjectSendStream[DialogReplayed]
+        self, path: Path, dialogs: DatasetIndex, *, outbox: MemoryObjectSendStream[ToScorer]
     ) -> None:
         super().__init__("trace_source", None)
         self._path = path

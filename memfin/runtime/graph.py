@@ -8,7 +8,7 @@ import anyio
 from memfin.actors.aggregator import Aggregator
 from memfin.actors.base import Actor, ActorStatistics, EventSender
 from memfin.actors.judge_pool import JudgePool
-from memfin.actors.messages import DialogCommitted, DialogJudged, DialogReplayed, DialogScored
+from memfin.actors.messages import DialogCommitted, DialogJudged, DialogScored, ToScorer
 from memfin.actors.progress_log import OnEvent, ProgressLog
 from memfin.actors.scorer import Scorer
 from memfin.actors.trace_writer import BATCH, TraceWriter
@@ -18,6 +18,9 @@ from memfin.runtime.plan import Plan
 
 DIALOGS: Final = 4
 """Dialogues that wait between two actors at most, besides those being worked on."""
+
+TURNS: Final = 32
+"""Answered turns that wait for the scorer at most."""
 
 EVENTS: Final = 2048
 """Progress events that wait for the log at most."""
@@ -50,14 +53,21 @@ class Graph(NamedTuple):
 def build_graph(plan: Plan, directory: RunDirectory, on_event: OnEvent | None) -> Graph:
     """Create all actors of a run and the channels between them."""
     config, run_id = plan.config, plan.run_id
-    replayed_in, replayed_out = anyio.create_memory_object_stream[DialogReplayed](DIALOGS)
+    replayed_in, replayed_out = anyio.create_memory_object_stream[ToScorer](TURNS)
     scored_in, scored_out = anyio.create_memory_object_stream[DialogScored](DIALOGS)
     judged_in, judged_out = anyio.create_memory_object_stream[DialogJudged](BATCH)
     committed_in, committed_out = anyio.create_memory_object_stream[DialogCommitted](DIALOGS)
     event_in, event_out = anyio.create_memory_object_stream[ProgressEvent](EVENTS)
     producers = plan.producers(replayed_in, event_in)
     replayed_in.close()
-    scorer = Scorer(history=config.history, inbox=replayed_out, outbox=scored_in, events=event_in.clone())
+    scorer = Scorer(
+        run_id=run_id,
+        trace_version=config.trace_version,
+        history=config.history,
+        inbox=replayed_out,
+        outbox=scored_in,
+        events=event_in.clone(),
+    )
     judges = JudgePool(
         plan.judge,
         config.workers_judge,

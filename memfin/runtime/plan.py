@@ -16,7 +16,7 @@ from anyio.streams.memory import MemoryObjectSendStream
 
 from memfin import __version__
 from memfin.actors.base import Actor, EventSender
-from memfin.actors.messages import DialogReplayed, DialogTask
+from memfin.actors.messages import DialogTask, ToScorer
 from memfin.actors.replayer import Replayer
 from memfin.actors.source import Source
 from memfin.agents.registry import AgentSource, resolve_agent
@@ -63,9 +63,7 @@ class Plan(ABC):
     fingerprint_inputs: dict[str, Any]
 
     @abstractmethod
-    def producers(
-        self, replayed: MemoryObjectSendStream[DialogReplayed], events: EventSender
-    ) -> list[Actor[Any]]:
+    def producers(self, replayed: MemoryObjectSendStream[ToScorer], events: EventSender) -> list[Actor[Any]]:
         """Return the actors that make or read traces; they get clones of both ends."""
 
     @property
@@ -120,9 +118,7 @@ class RunPlan(Plan):
             "seed": config.seed,
         }
 
-    def producers(
-        self, replayed: MemoryObjectSendStream[DialogReplayed], events: EventSender
-    ) -> list[Actor[Any]]:
+    def producers(self, replayed: MemoryObjectSendStream[ToScorer], events: EventSender) -> list[Actor[Any]]:
         """Return the source and the replayers."""
         config = self.config
         send, receive = anyio.create_memory_object_stream[DialogTask](min(config.workers_dialog, MOST_TASKS))

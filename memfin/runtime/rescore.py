@@ -8,7 +8,7 @@ import msgspec
 from anyio.streams.memory import MemoryObjectSendStream
 
 from memfin.actors.base import Actor, EventSender
-from memfin.actors.messages import DialogReplayed
+from memfin.actors.messages import ToScorer
 from memfin.actors.trace_source import TraceSource
 from memfin.contracts import DialogTrace, RunManifest
 from memfin.contracts.reading import decode, iter_jsonl
@@ -72,9 +72,7 @@ class RescorePlan(Plan):
             **scoring_inputs(self.judge),
         }
 
-    def producers(
-        self, replayed: MemoryObjectSendStream[DialogReplayed], events: EventSender
-    ) -> list[Actor[Any]]:
+    def producers(self, replayed: MemoryObjectSendStream[ToScorer], events: EventSender) -> list[Actor[Any]]:
         """Return the trace source."""
         del events  # nothing is replayed, so there is nothing to tell before a dialogue is done
         return [TraceSource(self.trace, self.dialog_index, outbox=replayed.clone())]

@@ -43,15 +43,17 @@ NO_JUDGE: Final = "none"
 """What ``detectors["judge"]`` says of a run without a judge."""
 
 _KNOWN_ITEMS: Final = frozenset(RUBRIC_ITEMS)
+_ELIGIBLE: Final = ("eligible_m1", "eligible_m2", "eligible_m3", "eligible_m4", "eligible_m5")
 
 
 class DialogScorer:
-    """Builds the rows of one replayed dialogue; what its turns share is prepared once.
+    """Builds the rows of one dialogue turn by turn; what its turns share is prepared once.
 
     Args:
         dialog: the dialogue with its ground truth.
-        trace: its replay; status and validity of the dialogue decide what is eligible.
-        history_mode: what the agent was shown; by default what the trace says, else ``free``.
+        run_id: the run that the rows belong to.
+        trace_version: version of the traces; rows are of v1 or v1.1.
+        history_mode: what the agent was shown.
         risk_tag_mapper: required tags by the dataset's own wording, before the built-in names.
         forbidden_patterns: entries on top of the dialogue's ``blueprint.forbidden_list``.
     """
@@ -59,43 +61,48 @@ class DialogScorer:
     def __init__(
         self,
         dialog: Dialog,
-        trace: DialogTrace,
         *,
-        history_mode: HistoryMode | None = None,
+        run_id: str,
+        trace_version: str = TRACE_VERSION,
+        history_mode: HistoryMode = "free",
         risk_tag_mapper: Mapping[str, str] | None = None,
         forbidden_patterns: Sequence[str] = (),
     ) -> None:
-        if history_mode is None:
-            history_mode = "free" if trace.history_mode is msgspec.UNSET else trace.history_mode
         truth = dialog.profile_gt
-        self._trace = trace
+        self._run_id = run_id
+        self._dialog_id = dialog.dialog_id
         self._keys = DialogKeys(dialog, history_mode)
         self._checker = ConstraintChecker(truth.constraints_gt)
         self._forbidden = [*dialog.blueprint.forbidden_list, *forbidden_patterns]
         self._literal_forbidden = not set(CATEGORIES).issuperset(self._forbidden)
         self._mapper = risk_tag_mapper or {}
         self._tags: dict[str, str | None] = {}
-        self._version = (
-            trace.trace_version if trace.trace_version == TRACE_VERSION_EXTENDED else TRACE_VERSION
-        )
-        self._scoreable = trace.valid_dialog and trace.dialog_status not in ("failed", "skipped")
-        answered = [turn.turn_pair_id for turn in trace.turns if turn.turn_status == "ok"]
-        complete = None not in (
+        self._version = trace_version if trace_version == TRACE_VERSION_EXTENDED else TRACE_VERSION
+        self._complete = None not in (
             canonical_level(truth.risk_level_gt),
             canonical_horizon(truth.horizon_gt),
             canonical_level(truth.liquidity_need_gt),
         )
-        self._profile_turn = answered[-1] if answered and complete else None
+
+    def finish(self, trace: DialogTrace, rows: Iterable[TurnEvalRow]) -> list[TurnEvalRow]:
+        """Return the dialogue's rows with what only its end tells.
+
+        Every row of a failed dialogue is eligible for nothing. M2 is eligible on the last answered
+        turn of a dialogue whose true profile is complete.
+        """
+        if not trace.valid_dialog or trace.dialog_status in ("failed", "skipped"):
+            return [row.replace(**dict.fromkeys(_ELIGIBLE, False)) for row in rows]
+        answered = [turn.turn_pair_id for turn in trace.turns if turn.turn_status == "ok"]
+        last = answered[-1] if answered and self._complete else None
+        return [row.replace(eligible_m2=True) if row.turn_pair_id == last else row for row in rows]
 
     def row(self, turn: TurnTrace) -> TurnEvalRow:
-        """Return the row of one turn.
+        """Return the row of one turn, as far as the turn alone tells; `finish` completes it.
 
-        A turn that failed and every turn of a failed dialogue is eligible for nothing. An empty
-        requirement is not eligible; M1 needs a key that resolves, M4 a reply and a true label, and
-        M2 is eligible on the last answered turn of a dialogue whose true profile is complete.
+        A turn that failed is eligible for nothing. An empty requirement is not eligible; M1 needs a
+        key that resolves, M4 a reply and a true label.
         """
         answered = turn.turn_status == "ok"
-        eligible = answered and self._scoreable
         tags = turn.gt_turn_tags
         resolved = [self._keys.resolve(key) for key in tags.memory_required_keys_gt]
         sources = memory_sources(turn)
@@ -108,14 +115,14 @@ class DialogScorer:
             reply = None
         row = TurnEvalRow(
             trace_version=self._version,
-            run_id=self._trace.run_id,
-            dialog_id=self._trace.dialog_id,
+            run_id=self._run_id,
+            dialog_id=self._dialog_id,
             turn_pair_id=turn.turn_pair_id,
-            eligible_m1=eligible and bool(hits),
-            eligible_m2=eligible and turn.turn_pair_id == self._profile_turn,
-            eligible_m3=eligible and bool(required),
-            eligible_m4=eligible and reply is not None and tags.compliance_label_gt is not None,
-            eligible_m5=eligible and bool(tags.explainability_rubric_gt),
+            eligible_m1=answered and bool(hits),
+            eligible_m2=False,
+            eligible_m3=answered and bool(required),
+            eligible_m4=reply is not None and tags.compliance_label_gt is not None,
+            eligible_m5=answered and bool(tags.explainability_rubric_gt),
             required_keys_raw=tags.memory_required_keys_gt,
             resolved_keys=resolved,
             key_hit_flags=[1 if hit.sources else 0 for hit in hits],
@@ -204,12 +211,38 @@ class DialogScorer:
         )
 
 
-def unscored_row(trace: DialogTrace, turn: TurnTrace, reason: str) -> TurnEvalRow:
+def score_dialog(
+    dialog: Dialog,
+    trace: DialogTrace,
+    *,
+    history_mode: HistoryMode | None = None,
+    risk_tag_mapper: Mapping[str, str] | None = None,
+    forbidden_patterns: Sequence[str] = (),
+) -> list[TurnEvalRow]:
+    """Return the rows of one replayed dialogue, without the judge's part.
+
+    ``history_mode`` is by default what the trace says, else ``free``; the other arguments are those
+    of `DialogScorer`.
+    """
+    scorer = DialogScorer(
+        dialog,
+        run_id=trace.run_id,
+        trace_version=trace.trace_version,
+        history_mode=history_mode or ("free" if trace.history_mode is msgspec.UNSET else trace.history_mode),
+        risk_tag_mapper=risk_tag_mapper,
+        forbidden_patterns=forbidden_patterns,
+    )
+    return scorer.finish(trace, [scorer.row(turn) for turn in trace.turns])
+
+
+def unscored_row(
+    run_id: str, dialog_id: str, turn: TurnTrace, reason: str, trace_version: str = TRACE_VERSION
+) -> TurnEvalRow:
     """Return the row of a turn whose scoring failed: eligible for nothing, counted as failed."""
     return TurnEvalRow(
-        trace_version=trace.trace_version,
-        run_id=trace.run_id,
-        dialog_id=trace.dialog_id,
+        trace_version=trace_version,
+        run_id=run_id,
+        dialog_id=dialog_id,
         turn_pair_id=turn.turn_pair_id,
         eligible_m1=False,
         eligible_m2=False,
@@ -287,14 +320,13 @@ def build_turn_eval_rows(
         if not trace.valid_dialog:
             continue
         dialog = (dialogs or {}).get(trace.dialog_id) or _dialog_of(trace)
-        scorer = DialogScorer(
+        rows += score_dialog(
             dialog,
             trace,
             history_mode=history_mode,
             risk_tag_mapper=risk_tag_mapper,
             forbidden_patterns=forbidden_patterns,
         )
-        rows.extend(scorer.row(turn) for turn in trace.turns)
     return rows
 
 

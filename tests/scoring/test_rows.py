@@ -27,7 +27,7 @@ from memfin.contracts.reading import InvalidRecord
 from memfin.errors import UsageError
 from memfin.scoring import rows
 from memfin.scoring.contradiction import Contradiction
-from memfin.scoring.rows import DialogScorer, build_turn_eval_rows, judge_request, with_verdict
+from memfin.scoring.rows import DialogScorer, build_turn_eval_rows, judge_request, score_dialog, with_verdict
 
 RECORDED = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "recorded"
 RUN = RECORDED / "20260219_101855"
@@ -82,7 +82,8 @@ def trace(*turns: TurnTrace, **fields: Any) -> DialogTrace:
 
 
 def one_row(given: TurnTrace, *, source: Dialog | None = None, **fields: Any) -> TurnEvalRow:
-    return DialogScorer(source or dialog(), trace(given, **fields)).row(given)
+    (row,) = score_dialog(source or dialog(), trace(given, **fields))
+    return row
 
 
 def eligible(row: TurnEvalRow) -> list[bool]:
@@ -137,8 +138,8 @@ def test_m4_needs_a_reply(reply: str | None) -> None:
 
 def test_m2_is_eligible_on_the_last_answered_turn_only() -> None:
     turns = [turn(1), turn(2), turn(3, turn_status="error")]
-    scorer = DialogScorer(dialog(), trace(*turns, dialog_status="partial"))
-    assert [scorer.row(each).eligible_m2 for each in turns] == [False, True, False]
+    rows = score_dialog(dialog(), trace(*turns, dialog_status="partial"))
+    assert [row.eligible_m2 for row in rows] == [False, True, False]
 
 
 @pytest.mark.parametrize("missing", ["risk_level_gt", "horizon_gt", "liquidity_need_gt"])
@@ -167,8 +168,8 @@ def test_forced_history_comes_from_the_trace_or_the_caller() -> None:
     given = turn(2)
     assert one_row(given, source=source).key_recoverability == ["unrevealed", "recoverable"]
     forced = trace(given, history_mode="forced")
-    assert DialogScorer(source, forced).row(given).key_recoverability == ["recoverable", "recoverable"]
-    free = DialogScorer(source, forced, history_mode="free").row(given)
+    assert score_dialog(source, forced)[0].key_recoverability == ["recoverable", "recoverable"]
+    (free,) = score_dialog(source, forced, history_mode="free")
     assert free.key_recoverability == ["unrevealed", "recoverable"]
 
 
@@ -183,7 +184,7 @@ def test_the_callers_names_of_tags_come_first() -> None:
     names = ["波动风险", "前所未闻的风险"]
     given = turn(tags=TAGS.replace(risk_disclosure_required_gt=names))
     mapper = {"前所未闻的风险": "credit_risk", "波动风险": "liquidity_risk"}
-    row = DialogScorer(dialog(), trace(given), risk_tag_mapper=mapper).row(given)
+    (row,) = score_dialog(dialog(), trace(given), risk_tag_mapper=mapper)
     assert row.risk_required_tags == ["liquidity_risk", "credit_risk"]
     assert row.risk_unmapped_tags == []
 
@@ -296,8 +297,8 @@ def test_forbidden_categories_come_from_the_blueprint_and_the_caller() -> None:
     given = turn(reply="这只产品承诺保本保收益，绝对不会亏。XYZ-7")
     source = dialog(blueprint=Blueprint(forbidden_list=["保本保收益", "XYZ-7", "代客操作"]))
     assert one_row(given, source=source).forbidden_hits == ["保本保收益", "XYZ-7"]
-    scorer = DialogScorer(dialog(), trace(given), forbidden_patterns=["XYZ-7"])
-    assert scorer.row(given).forbidden_hits == ["XYZ-7"]
+    (row,) = score_dialog(dialog(), trace(given), forbidden_patterns=["XYZ-7"])
+    assert row.forbidden_hits == ["XYZ-7"]
     assert one_row(given).forbidden_hits == []
 
 
@@ -393,7 +394,7 @@ def test_the_recorded_rows_are_rebuilt() -> None:
 
 def test_rows_are_pure() -> None:
     traces, dialogs = recorded()
-    scorer = DialogScorer(dialogs[traces[0].dialog_id], traces[0])
+    scorer = DialogScorer(dialogs[traces[0].dialog_id], run_id="r")
     forwards = [scorer.row(each) for each in traces[0].turns]
     backwards = [scorer.row(each) for each in reversed(traces[0].turns)]
     assert forwards == backwards[::-1]
@@ -411,7 +412,7 @@ def test_building_a_row_is_cheap(monkeypatch: pytest.MonkeyPatch, reading: Any) 
     best = float("inf")
     for _ in range(20):
         started = time.perf_counter()
-        scorer = DialogScorer(dialogs[traces[0].dialog_id], traces[0])
+        scorer = DialogScorer(dialogs[traces[0].dialog_id], run_id="r")
         for each in traces[0].turns:
             scorer.row(each)
         best = min(best, (time.perf_counter() - started) / len(traces[0].turns))
