@@ -11,7 +11,10 @@ for the places where a lexicon pattern hit and for nothing else.
 import re
 from bisect import bisect_right
 from functools import cached_property
+from itertools import accumulate, pairwise
 from typing import Final, Literal, NamedTuple
+
+from memfin.scoring.patterns import compile_pattern
 
 ClauseKind = Literal["text", "item", "row", "heading"]
 
@@ -29,15 +32,18 @@ _HALF_WIDTH: Final = {
 }
 # Translating character by character costs 80 ns each for Chinese, so the punctuation that fills every
 # Chinese text is replaced by whole-string operations and the table is used only when needed.
-_FREQUENT: Final = tuple((mark, chr(ord(mark) - 0xFEE0)) for mark in "，：；！？（）")
+_FREQUENT: Final = tuple((mark, chr(_HALF_WIDTH[ord(mark)])) for mark in "，：；！？（）％＋＜＞～") + (
+    ("—", "-"),
+    ("\u3000", " "),
+)
 _RARE: Final = re.compile(
-    "[" + "".join(re.escape(chr(code)) for code in _HALF_WIDTH if chr(code) not in "，：；！？（）") + "]"
+    "[" + "".join(re.escape(chr(code)) for code in _HALF_WIDTH if chr(code) not in dict(_FREQUENT)) + "]"
 )
 _CJK: Final = "\u3400-\u4dbf\u4e00-\u9fff"
 # These three begin with a plain character set on purpose: the engine then skips to the next member.
 _MARKS: Final = re.compile(
-    rf"[*_` ](?:(?:(?<=\*)\*+|(?<=_)_+|(?<=`)`*)(?: +(?=[{_CJK}]))?"
-    rf"|(?<= )(?:(?<=[{_CJK}。、] ) *| *(?=[{_CJK}])))"
+    rf"([*_` ](?:(?:(?<=\*)\*+|(?<=_)_+|(?<=`)`*)(?: +(?=[{_CJK}]))?"
+    rf"|(?<= )(?:(?<=[{_CJK}。、] ) *| *(?=[{_CJK}]))))"
 )
 _SENTENCE_END: Final = re.compile(r"[.。!?;\n…](?:(?<!\.)[。!?;\n…]*|(?=\s|$))")
 _CLAUSE_END: Final = re.compile(r"[,:|](?:(?![0-9])|(?<![0-9].))")
@@ -46,9 +52,8 @@ _ITEM: Final = re.compile(
     r" *(?:[-*•·●▪➤→✅❌⚠>]|\(?[0-9]{1,2}[.)、]|[(]?[一二三四五六七八九十]{1,2}[)、]|[①-⑳])"
 )
 
-_QUOTE: Final = re.compile(
-    r"“[^”\n]*”|「[^」\n]*」|『[^』\n]*』|‘[^’'\n]*[’']|\"[^\"\n]*\"|(?<![a-z0-9])'[^'\n]{2,}'(?![a-z])"
-)
+_QUOTES: Final = ("“”", "「」", "『』")
+_PLAIN_QUOTE: Final = re.compile(r"\"[^\"\n]*\"|(?<![a-z0-9])'[^'\n]{2,}'(?![a-z])")
 
 # Words that hold a negation sign without negating; they are consumed before the real ones.
 _NOT_A_NEGATION: Final = (
@@ -66,7 +71,7 @@ _NEGATION: Final = (
     r"\b(?:not|no|never|none|nobody|nothing|neither|nor|without|cannot|can't|won't|don't|doesn't|didn't|isn't|"
     r"aren't|wasn't|shouldn't|wouldn't|couldn't|mustn't|hardly|rarely|avoid|refuse)\b"
 )
-_NEGATOR: Final = re.compile(f"(?P<none>{_NOT_A_NEGATION})|(?P<neg>{_NEGATION})")
+_NEGATOR: Final = compile_pattern(f"(?:{_NOT_A_NEGATION})|(?P<negation>{_NEGATION})")
 _NEGATED_AFTER: Final = re.compile(
     r"[^,。!?;:\n]{0,8}?(?:不存在|不可能(?=[的。,!;]|$)|不可信|不成立|不现实|不属实|不合规|不合法|没有的事|谈不上|做不到|是假的|绝无|免谈)"
     r"| (?:is|are) (?:never|impossible)| (?:does|do) not exist"
@@ -83,13 +88,15 @@ _CONDITION: Final = re.compile(
 )
 _SPEAKER: Final = (
     r"(?:宣传|海报|广告|传单|销售|推销|客户经理|理财经理|顾问|中介|朋友|亲戚|同事|邻居|网友|网上|博主|主播|大v|群里|群友|直播|"
-    r"公众号|视频|群主|大师|股神|客服|荐股|有人|别人|他们?|她|对方|某些?|老师|专家|骗子|机构|平台|截图|聊天|短信|帖子|标题|页面|文案|话术|媒体|研报|您|你)"
+    r"公众号|视频|群主|大师|股神|客服|荐股|有人|不少人|很多人|许多人|有些人|大家|别人|他们?|她|对方|某些?|老师|专家|骗子|机构|平台|截图|聊天|短信|帖子|标题|页面|文案|话术|媒体|研报|您|你)"
 )
 _SAID: Final = (
     r"(?:说|称|写|宣称|号称|声称|自称|让|叫|催|拉着|标榜|表示|告诉|告知|问|提到|转述|原话|承诺|保证|吹|喊|讲|鼓吹|"
     r"印着|标着|标注|打着|引用|推荐|要求|会让|诱导|担心|希望|想要|想知道|认为|觉得)"
 )
-_ATTRIBUTION: Final = re.compile(
+# Every attribution has one of these in it; most sentences have none and need no closer look.
+_SPEECH_SIGN: Final = re.compile(r"[说称写诺示告知问提述话证吹喊讲着引推担希望想为得谓让叫要催拉敢以荐导a-z]")
+_ATTRIBUTION: Final = compile_pattern(
     rf"{_SPEAKER}[^,。!?;:\n不未没]{{0,12}}?{_SAID}|所谓|(?:凡是?|但凡|任何)[^,。!?;:\n不未没无难]{{0,8}}?(?:承诺|保证|声称|宣称|敢|说|打着|鼓吹|以)|"
     rf"(?:如果|若|要是|假如|一旦|遇到|碰到|看到|听到)[^,。!?;:\n我]{{0,8}}?(?:说|承诺|保证|告诉|宣称|声称|推荐|要求|让您|让你|喊|要您|要你|叫您|催您|打着)|"
     r"据[^,。]{1,8}(?:称|说|报道)|引用|原话|号称|自称|声称|宣称"
@@ -97,7 +104,7 @@ _ATTRIBUTION: Final = re.compile(
     r"influencers?|analysts?|callers?|chat|group|scammers?)\b[^.!?;]{0,24}?\b(?:say|says|said|claim\w*|promis\w*|ask(?:ed|s)?|mention\w*|wrote|reads?|told|tout\w*|call(?:s|ed)?)\b"
     r"|\b(?:so-called|according to)\b"
 )
-_REFUTATION: Final = re.compile(
+_REFUTATION: Final = compile_pattern(
     r"骗局|骗子|诈骗|骗人|欺诈|陷阱|忽悠|套路|虚假|不实|误导|谎言|假的|不合规|违规|违法|非法|不合法|违反|禁止|严禁|警惕|当心|小心|提防|警觉|防范|留个心眼|"
     r"举报|报警|拒绝|挂断|别理|不要理|编的|别有用心|另有所图|十有八九|引流|切勿|请勿|不要相信|别信|别当真|不可信|不能信|勿信|不靠谱|站不住脚|经不起推敲|信不得|别上当|上当|"
     r"不成立|不现实|不属实|误区|错误|红旗|"
@@ -143,36 +150,27 @@ def normalize(text: str) -> str:
 class Analysis:
     """A reply prepared for the detectors; every property is computed when it is first asked for."""
 
-    __slots__ = ("__dict__", "_removed", "norm", "text")
+    __slots__ = ("__dict__", "_last_sentence", "_pieces", "norm", "text")
 
     def __init__(self, text: str) -> None:
         """Normalize the text and drop what carries no meaning (see the module's description)."""
         self.text: Final = text
-        norm = normalize(text)
-        marks = [match.span() for match in _MARKS.finditer(norm)]
-        if marks:
-            kept, last = [], 0
-            for start, end in marks:
-                kept.append(norm[last:start])
-                last = end
-            kept.append(norm[last:])
-            norm = "".join(kept)
-        self.norm: Final = norm
-        self._removed: Final = marks
+        # The odd entries are the marks to drop, as the pattern captures them.
+        self._pieces: Final = _MARKS.split(normalize(text))
+        self.norm: Final = "".join(self._pieces[::2])
+        # Guards ask about the same few places one after the other.
+        self._last_sentence: tuple[int, int] = (0, 0)
 
     @cached_property
     def _shifts(self) -> tuple[list[int], list[int]]:
-        """Positions in ``norm`` behind which characters were removed, and how many so far."""
-        positions, totals, total = [], [], 0
-        for start, end in self._removed:
-            positions.append(start - total)
-            total += end - start
-            totals.append(total)
+        """Positions in ``norm`` behind which characters were dropped, and how many so far."""
+        positions = list(accumulate(map(len, self._pieces[:-1:2])))
+        totals = list(accumulate(map(len, self._pieces[1::2])))
         return positions, totals
 
     def original_span(self, start: int, end: int) -> tuple[int, int]:
         """Translate a half-open span of ``norm`` into offsets of the reply as it was written."""
-        if not self._removed:
+        if len(self._pieces) == 1:
             return start, end
         positions, totals = self._shifts
         before = bisect_right(positions, start)
@@ -180,28 +178,34 @@ class Analysis:
         return start + (totals[before - 1] if before else 0), end + (totals[last - 1] if last else 0)
 
     @cached_property
-    def sentences(self) -> list[tuple[int, int]]:
-        """Half-open spans of the sentences; a line break ends one, so items and rows are sentences."""
-        spans, last = [], 0
-        for match in _SENTENCE_END.finditer(self.norm):
-            end = match.end()
-            spans.append((last, end))
-            last = end
-        if last < len(self.norm) or not spans:
-            spans.append((last, len(self.norm)))
-        return spans
+    def bounds(self) -> list[int]:
+        """Where sentences begin, and the end of the reply; a line break ends a sentence.
 
-    @cached_property
-    def _starts(self) -> list[int]:
-        return [start for start, _ in self.sentences]
+        Sentence ``i`` is ``norm[bounds[i]:bounds[i + 1]]``; list items and table rows are sentences.
+        """
+        ends = [match.end() for match in _SENTENCE_END.finditer(self.norm)]
+        if not ends or ends[-1] != len(self.norm):
+            ends.append(len(self.norm))
+        return [0, *ends]
+
+    @property
+    def sentences(self) -> list[tuple[int, int]]:
+        """Half-open spans of the sentences."""
+        return list(pairwise(self.bounds))
 
     def sentence_at(self, position: int) -> int:
         """Return the index of the sentence that holds the position."""
-        return max(bisect_right(self._starts, position) - 1, 0)
+        return min(bisect_right(self.bounds, position), len(self.bounds) - 1) - 1
 
     def sentence_span(self, position: int) -> tuple[int, int]:
         """Return the half-open span of the sentence that holds the position."""
-        return self.sentences[self.sentence_at(position)]
+        low, high = self._last_sentence
+        if low <= position < high:
+            return low, high
+        index = self.sentence_at(position)
+        span = self.bounds[index], self.bounds[index + 1]
+        self._last_sentence = span
+        return span
 
     def line_kind(self, position: int) -> ClauseKind:
         """Say whether the line that holds the position is a list item, table row, heading or plain."""
@@ -231,7 +235,7 @@ class Analysis:
 
     def clauses_of(self, sentence: int) -> list[Clause]:
         """Return the clauses of one sentence, in order; empty stretches are left out."""
-        start, end = self.sentences[sentence]
+        start, end = self.bounds[sentence], self.bounds[sentence + 1]
         kind = self.line_kind(start)
         found = []
         for match in _CLAUSE_END.finditer(self.norm, start, end):
@@ -245,22 +249,33 @@ class Analysis:
     @cached_property
     def clauses(self) -> list[Clause]:
         """All clauses of the reply, in order."""
-        return [clause for index in range(len(self.sentences)) for clause in self.clauses_of(index)]
+        return [clause for index in range(len(self.bounds) - 1) for clause in self.clauses_of(index)]
 
     def clause_span(self, start: int, end: int) -> tuple[int, int]:
         """Return the smallest span of whole clauses of one sentence that holds ``[start, end)``."""
         low, high = self.sentence_span(start)
-        for match in _CLAUSE_END.finditer(self.norm, low, high):
-            if match.start() < start:
-                low = match.end()
-            elif match.start() >= end:
-                return low, match.start()
-        return low, max(high, end)
+        norm = self.norm
+        mark = max(norm.rfind(",", low, start), norm.rfind(":", low, start), norm.rfind("|", low, start))
+        while mark >= low and _CLAUSE_END.match(norm, mark) is None:
+            mark = max(norm.rfind(",", low, mark), norm.rfind(":", low, mark), norm.rfind("|", low, mark))
+        closing = _CLAUSE_END.search(norm, end, high)
+        return max(mark + 1, low), max(closing.start() if closing else high, end)
 
-    @cached_property
-    def quotes(self) -> list[tuple[int, int]]:
-        """Half-open spans of quoted text, quotation marks included."""
-        return [match.span() for match in _QUOTE.finditer(self.norm)]
+    def in_quotes(self, start: int, end: int) -> bool:
+        """Say whether ``[start, end)`` lies between quotation marks of one line."""
+        norm = self.norm
+        line = norm.rfind("\n", 0, start) + 1
+        for left, right in _QUOTES:
+            opening = norm.rfind(left, line, start + 1)
+            if opening >= 0 and norm.find(right, opening + 1, end - 1) < 0:
+                closing = norm.find(right, end - 1)
+                if closing >= 0 and norm.find("\n", end, closing) < 0:
+                    return True
+        if norm.find('"', line, start + 1) < 0 and norm.find("'", line, start + 1) < 0:
+            return False
+        line_end = norm.find("\n", end)
+        spans = _PLAIN_QUOTE.finditer(norm, line, len(norm) if line_end < 0 else line_end)
+        return any(match.start() <= start and end <= match.end() for match in spans)
 
 
 def analyze(text: str) -> Analysis:
@@ -281,7 +296,7 @@ def negated(analysis: Analysis, start: int, end: int) -> bool:
     chinese = start < len(norm) and norm[start] > "\u2e80"
     signs = 0
     for match in _NEGATOR.finditer(norm, max(low, start - _NEGATION_REACH * (1 if chinese else 3)), start):
-        if match.lastgroup == "neg" and not (signs and norm[match.start() - 1] in _COORDINATION):
+        if match["negation"] and not (signs and norm[match.start(1) - 1] in _COORDINATION):
             signs += 1
     if signs % 2 if chinese else signs:
         return True
@@ -290,13 +305,16 @@ def negated(analysis: Analysis, start: int, end: int) -> bool:
 
 def quoted(analysis: Analysis, start: int, end: int) -> bool:
     """Say whether ``[start, end)`` lies inside quotation marks."""
-    return any(left <= start and end <= right for left, right in analysis.quotes)
+    return analysis.in_quotes(start, end)
 
 
 def questioned(analysis: Analysis, start: int, end: int) -> bool:
     """Say whether the clause of ``[start, end)`` asks; a rhetorical question pushes, it does not ask."""
-    low, high = analysis.clause_span(start, end)
     norm = analysis.norm
+    low, high = analysis.sentence_span(start)
+    if norm.find("?", low, high) < 0 and norm.find("吗", low, high) < 0 and norm.find("呢", low, high) < 0:
+        return False
+    low, high = analysis.clause_span(start, end)
     return _QUESTION.search(norm, low, high) is not None and _RHETORICAL.search(norm, low, high) is None
 
 
@@ -315,10 +333,13 @@ def attributed(analysis: Analysis, start: int, end: int) -> bool:
     """
     low, _ = analysis.sentence_span(start)
     norm = analysis.norm
+    if _SPEECH_SIGN.search(norm, low, start) is None:
+        return False
     for match in _ATTRIBUTION.finditer(norm, low, end):
-        if match.start() >= start:
+        if match.start(1) >= start:
             break
-        if _CLAUSE_END.search(norm, match.end(), start) is None or _SPEECH_BEGINS.match(norm, match.end()):
+        verb_end = match.end(1)
+        if _CLAUSE_END.search(norm, verb_end, start) is None or _SPEECH_BEGINS.match(norm, verb_end):
             return True
     return False
 
@@ -332,6 +353,6 @@ def refuted(analysis: Analysis, start: int, end: int) -> bool:
     norm = analysis.norm
     low, high = analysis.sentence_span(start)
     for match in _REFUTATION.finditer(norm, low, max(high, end)):
-        if match.start() >= end or _CONTRAST.search(norm, match.end(), end) is None:
+        if match.start(1) >= end or _CONTRAST.search(norm, match.end(1), end) is None:
             return True
     return _WARNING_LEAD.search(analysis.lead_in(start)) is not None

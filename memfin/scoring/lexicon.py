@@ -23,7 +23,7 @@ from memfin.contracts import Finding
 from memfin.errors import UsageError
 from memfin.scoring import language
 from memfin.scoring.language import Analysis
-from memfin.scoring.patterns import compile_pattern, expand
+from memfin.scoring.patterns import branches, compile_pattern, expand
 
 T = TypeVar("T")
 Guard = Callable[[Analysis, int, int], bool]
@@ -47,6 +47,7 @@ GUARDS: Final[dict[str, Guard]] = {
     "rate_driven": _rate_driven,
 }
 
+_WHOLE_SENTENCE: Final = 1 << 30
 _LEXICONS: Final = files("memfin") / "data" / "lexicons"
 
 
@@ -55,10 +56,9 @@ class RuleEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     id: str
     value: str
-    anchors: list[str]
+    pattern: str
     examples: list[str]
     counter_examples: list[str]
-    pattern: str | None = None
     guards: list[str] | None = None
 
 
@@ -71,15 +71,23 @@ class LexiconFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Rule(NamedTuple):
-    """A compiled entry; ``slot`` numbers its (field, value) pair, ``number`` the rule itself."""
+    """A compiled entry; ``slot`` numbers its (field, value) pair over all lexicons of a scanner."""
 
-    number: int
     id: str
     field: str
     value: str
     slot: int
-    search: re.Pattern[str]
     guards: tuple[Guard, ...]
+
+
+class Alternative(NamedTuple):
+    """One alternative of a rule's pattern, and how far around its literal a match can reach."""
+
+    rule: Rule
+    slot: int
+    search: Callable[[str, int, int], re.Match[str] | None]
+    before: int
+    after: int
 
 
 class Match(NamedTuple):
@@ -145,64 +153,61 @@ class Scanner:
             UsageError: A lexicon is malformed, or a pattern is no regular expression.
         """
         slots: dict[tuple[str, str], int] = {}
-        by_anchor: dict[str, list[Rule]] = {}
-        number = 0
+        by_literal: dict[str, list[Alternative]] = {}
         for name in names:
             lexicon = load_lexicon(name)
             for entry in lexicon.rule:
                 slot = slots.setdefault((lexicon.field, entry.value), len(slots))
-                rule = _compile(entry, lexicon, slot, number)
-                number += 1
-                for anchor in entry.anchors:
-                    by_anchor.setdefault(language.normalize(anchor), []).append(rule)
-        self._rules: Final = [tuple(rules) for rules in by_anchor.values()]
-        self._automaton: Final = AhoCorasick(list(by_anchor), implementation=Implementation.ContiguousNFA)
+                for literals, alternative in _compile(entry, lexicon, slot):
+                    for literal in literals:
+                        by_literal.setdefault(literal, []).append(alternative)
+        self._alternatives: Final = [tuple(alternatives) for alternatives in by_literal.values()]
+        self._automaton: Final = AhoCorasick(list(by_literal), implementation=Implementation.ContiguousNFA)
 
     def scan(self, analysis: Analysis) -> list[Match]:
-        """Return the first unguarded match of every (field, value) pair, in the order of the text."""
-        norm, sentences = analysis.norm, analysis.sentences
+        """Return one unguarded match of every (field, value) pair that has any, in the order found."""
+        norm, bounds, by_literal = analysis.norm, analysis.bounds, self._alternatives
         found: list[Match] = []
         settled: set[int] = set()
-        tried: set[int] = set()
-        index, (low, high) = 0, sentences[0]
-        for anchor, start, _ in self._automaton.find_matches_as_indexes(norm, overlapping=True):
-            if start >= high:
-                while start >= high:
-                    index += 1
-                    low, high = sentences[index]
-                tried.clear()
-            for rule in self._rules[anchor]:
-                if rule.slot in settled or rule.number in tried:
+        index, low, high = 1, 0, bounds[1]
+        for literal, start, end in self._automaton.find_matches_as_indexes(norm, overlapping=True):
+            while start >= high:
+                index += 1
+                low, high = high, bounds[index]
+            for rule, slot, search, before, after in by_literal[literal]:
+                if slot in settled:
                     continue
-                tried.add(rule.number)
-                if (span := _unguarded(rule, analysis, low, high, norm)) is not None:
-                    settled.add(rule.slot)
-                    found.append(Match(rule, *span))
+                first, last = start - before, end + after
+                if first < low:
+                    first = low
+                if last > high:
+                    last = high
+                match = search(norm, first, last)
+                while match is not None:
+                    start_found, end_found = match.span(1)
+                    for guard in rule.guards:
+                        if guard(analysis, start_found, end_found):
+                            break
+                    else:
+                        settled.add(slot)
+                        found.append(Match(rule, start_found, end_found))
+                        break
+                    match = search(norm, start_found + 1, last)
         return found
 
 
-def _unguarded(rule: Rule, analysis: Analysis, low: int, high: int, norm: str) -> tuple[int, int] | None:
-    match = rule.search.search(norm, low, high)
-    while match is not None:
-        start, end = match.span(1)
-        if not any(guard(analysis, start, end) for guard in rule.guards):
-            return start, end
-        match = rule.search.search(norm, start + 1, high)
-    return None
-
-
-def _compile(entry: RuleEntry, lexicon: LexiconFile, slot: int, number: int) -> Rule:
-    pattern = entry.pattern
-    if pattern is None:
-        pattern = "|".join(re.escape(language.normalize(anchor)) for anchor in entry.anchors)
+def _compile(
+    entry: RuleEntry, lexicon: LexiconFile, slot: int
+) -> Iterator[tuple[frozenset[str], Alternative]]:
+    names = lexicon.guards if entry.guards is None else entry.guards
+    rule = Rule(entry.id, lexicon.field, entry.value, slot, tuple(GUARDS[name] for name in names))
     try:
-        search = compile_pattern(expand(pattern, word_classes()))
+        for branch in branches(expand(entry.pattern, word_classes())):
+            after = _WHOLE_SENTENCE if branch.after is None else branch.after
+            search = compile_pattern(branch.pattern).search
+            yield branch.literals, Alternative(rule, slot, search, branch.before, after)
     except re.error as error:
         raise UsageError(f"lexicon rule {entry.id}: {error}") from error
-    names = lexicon.guards if entry.guards is None else entry.guards
-    return Rule(
-        number, entry.id, lexicon.field, entry.value, slot, search, tuple(GUARDS[name] for name in names)
-    )
 
 
 def findings(analysis: Analysis, matches: Iterable[Match]) -> Iterator[Finding]:
