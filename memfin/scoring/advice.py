@@ -16,21 +16,21 @@ _CLAUSE: Final = r"[^,:;。!?\n]"
 _SENTENCE: Final = r"[^。!?\n]"
 
 # A look-behind stands after the word it guards, so that every alternative begins with a literal.
+_ENGLISH_VERB: Final = (
+    r"(?:buy|put|allocate|add|hold|invest|use|take|open|borrow|move|shift|switch|pick|choose|place|trade|chase|get|own|load|"
+    r"rotate|start|do|include|keep|go|ride|flip|swap|purchase|subscribe|expect|skip|double|sell short|short)"
+)
 _STRONG: Final = Bilingual(
     r"(?:建议|推荐)(?<![不资卖作何体]..)(?!书|比例为空|[^,。]{0,3}(?:仅供|不构成))|不妨|不如(?!预期|人意|意)|值得(?!注意|一提|关注|警惕|您?思考)|应[该当](?<!不..)|"
     r"倾向于?(?=[^,。]{0,12}(?:买|配|加|趁|拿|投|换|跟|追|增))|我(?:会|来|帮您|给您)(?!说明|解释|提醒|先|看)|"
     r"适合(?<![不更]..)(?=[^,。]{0,10}(?:进|做|买|配|快|短|波段|加|布局|参与|入))|是方向|试试|果断|大胆|赶紧|趁(?!机说)|"
-    r"首选|优先(?:配|选|买|考虑)|(?:就行|即可|就好|就够了|就可以了)|好机会|好时机|性价比(?:不错|高|突出)(?=,(?:建议|可))|按我的|我的方案|这样配|就这么",
+    r"首选|优先(?:配|选|买|考虑)|(?:就行|即可|就好|就够|就可以了)|没问题|也行|可行|好机会|好时机|性价比(?:不错|高|突出)(?=,(?:建议|可))|按我的|我的方案|这样配|就这么",
     r"\b(?:i'd|i would|recommend\w*|suggest\w*|advise|consider|makes? sense|should|worth (?:buying|adding|holding|a)|"
-    r"let's|go (?:for|with|all)|why not|try|good time|my (?:plan|advice|pick)|you (?:can|could|may|might)(?: also| well)?)\b",
+    rf"let's|go (?:for|with|all)|why not|try|good time|my (?:plan|advice|pick)|you (?:can|could|may|might)(?: also| well| even| safely)? {_ENGLISH_VERB})\b",
 )
 _VERB: Final = (
     r"(?:买|配(?!资|置比例为|合|偶|额|股说明)|投(?!资者|诉|影|顾|机性|票)|加(?!权|息|剧|总|强|拿|上限|重)|拿|放(?!心|松|弃)|埋伏|借|认购|申购|参与|持有|建仓|布局|介入|"
     r"上车|挑|选|定投|跟|入手|入场|进场|换成|换为|切换|切到|开通|搏|博|炒|追|押|用|做|贷|融|抵押|质押|重仓|全仓|满仓|接盘|接飞刀|低吸)"
-)
-_ENGLISH_VERB: Final = (
-    r"(?:buy|put|allocate|add|hold|invest|use|take|open|borrow|move|shift|switch|pick|choose|place|trade|chase|get|own|load|"
-    r"rotate|start|do|include|keep|go|ride|flip|swap|purchase|subscribe|expect|skip|sell short|short)"
 )
 _OFFER: Final = re.compile(
     rf"(?:可以?(?!能|见|靠|观|比|控|转|持续|预)|能(?<!可.)够?|不错的选择|要(?<![主需重只将必].)|就|先(?<![首优领预].)|请(?<![申聘].)|"
@@ -39,11 +39,11 @@ _OFFER: Final = re.compile(
 )
 _ORDER: Final = re.compile(
     rf"^[ \d.)、\-*>]*(?:您|你)?(?:现在|今天|明天|明早|明日|立刻|马上|先|再|就|也|直接|继续|趁)*{_VERB}|"
-    rf"^[ \d.)\-*>]*(?:then |just |simply |now |please |and |also )*{_ENGLISH_VERB}\b"
+    rf"^[ \d.)\-*>]*(?:then |just |simply |now |please |and |also |so |therefore |instead )*{_ENGLISH_VERB}\b"
 )
 _DEALS: Final = Bilingual(_VERB, rf"\b{_ENGLISH_VERB}\b")
 _WEIGHTED: Final = re.compile(
-    r"\d%|成(?:仓|资金)?(?![立长本为员果功交品熟分])|百分之|分之[一二三]|一半|\bpercent\b|\bslice\b|\bthird\b|\bhalf\b"
+    r"\d%|成(?:仓|资金)?(?![立长本为员果功交品熟分])|百分之|分之[一二三]|一半|\d万?元|[万千]元?|\bpercent\b|\bslice\b|\bthird\b|\bhalf\b"
 )
 
 _BACKS_OUT: Final = Bilingual(
@@ -52,6 +52,8 @@ _BACKS_OUT: Final = Bilingual(
     r"\b(?:avoid\w*|not|never|don't|against|sell(?!ing point)|reduc\w*|trim\w*|exit\w*|limit\w*|stay\w* away|steer\w* clear|without|skip\w*|"
     r"understand\w*|check\w*|review\w*|clos\w*|repay\w*|wait\w*|instead of|rather than|no)\b",
 )
+_SIZED: Final = re.compile(r"仓位|占比|比例|给到|进去")
+_ZERO: Final = frozenset("0零")
 _BOUNDED: Final = re.compile(r"不(?:超过|低于|少于|高于|多于)")
 _VERDICT: Final = Bilingual(
     r"不符|不相符|不适合|不合适|不匹配|不建议|不推荐|不纳入|不考虑|切勿|请勿|禁止|禁令|规避|杜绝|🚫|❌|不在您|不在你|不介绍|不会(?:推荐|介绍|建议|配|加|用|买)|别碰|不碰|不宜|远离|"
@@ -71,15 +73,17 @@ _WH: Final = re.compile(r"怎么|如何|什么|哪|多少|\b(?:how|what|which|wh
 _NOT_MEANT: Final = re.compile(r"(?:不意味着?|并不|不是|没有必要|无需|未必|并非|不代表)[^,。;]{0,12}$")
 _ASKS: Final = re.compile(r"是否|能否|可否|要不要|能不能|会不会|是不是|有没有|还是")
 _DEFINES: Final = re.compile(
-    rf"^{_CLAUSE}{{0,6}}(?:是指|指的是|指(?!数)|是一种|是一类|是什么|意思是|意味着|表示|分为|把份额分|由{_CLAUSE}{{0,8}}(?:组成|构成)|"
-    r"本质上?是|条款|属于|的(?:机会成本|劣势|优势|风险|好处|缺点|成本|逻辑|投资者|个人|人|客户|账户|产品|公司)|等(?:杠杆)?工具|者占|为例|会放大|会同时|通常|一般|往往|起源|的?风险|的?波动)|^ (?:is|are|means?|refers?|was|were) (?:an?|the|made|only|costly|when)\b"
+    rf"^{_CLAUSE}{{0,6}}(?:是指|就是|指的是|指(?!数)|是一种|是一类|是什么|意思是|意味着|表示|分为|把份额分|由{_CLAUSE}{{0,8}}(?:组成|构成)|"
+    r"本质上?是|条款|属于|的(?:机会成本|劣势|优势|好处|缺点|成本|逻辑|投资者|个人|人|客户|账户|产品|公司)|等(?:杠杆)?工具|者占|为例|起源|投资者|"
+    r"平均|利率|余额|行为)|^ (?:is|are|means?|refers?|was|were|lets?) (?:an?|the|made|only|costly|when|you)\b"
 )
+_CHARACTERIZES: Final = re.compile(rf"^{_CLAUSE}{{0,6}}(?:会放大|会同时|通常|一般|往往|的?风险|的?波动)")
 _DESCRIBED: Final = re.compile(
     rf"(?:基金经理|管理人|机构|量化模型|模型|这类产品|该产品|该基金|这只(?:基金|etf|产品)|产品|策略|etf|指数|市场|有人|很多人|多数人|投资者|"
     rf"企业|公司|银行|行业|部分|专业投资者|客户|用户|外资|北向|主力|散户|游资|历史上|过去|曾经?|当时|去年|前年|上周|上月){_CLAUSE}{{0,8}}$"
 )
 _HELD: Final = re.compile(
-    rf"(?:您|你)?(?:目前|现有|当前|已经?|之前|原来|原先|过去|此前|手上有|手里有|持仓)(?!就|可以|适合|正是|建议){_CLAUSE}{{0,10}}$"
+    rf"(?:您|你)?(?:(?:目前|当前|之前|原来|原先|过去|此前)[^,。]{{0,4}}(?:持有|有|配|买|拿|投|占)|现有|已经?(?:持有|有|配|买|拿|投)|手上有|手里有|持仓)(?!就|可以|适合|正是|建议){_CLAUSE}{{0,10}}$"
 )
 _LEAVING_BEFORE: Final = re.compile(
     rf"(?:防止|规避|杜绝|禁止|不进行|分散|减持|卖出|卖掉|清仓|清掉|赎回|退出|降低|减少|压降|了结|换掉|移出|剔除|删去|去掉|替代|代替|取代|而不是|而非|不是|除了|除|扣除|"
@@ -155,6 +159,8 @@ def rejected(analysis: Analysis, start: int, end: int, *, limit: bool = False) -
         return True
     if _NEXT_REJECTS.match(norm[high : high + 60]):
         return True
+    if norm[start - 1 : start] in _ZERO:
+        return True
     head, tail = norm[max(low, start - 24) : start], norm[end : min(high, end + 24)]
     if _LEAVING_BEFORE.search(head):
         return True
@@ -177,7 +183,7 @@ def advised(analysis: Analysis, start: int, end: int, *, act: bool = False, limi
     low, high = analysis.sentence_span(start)
     clause_low, clause_high = analysis.clause_span(start, end)
     before, after = norm[clause_low:start], norm[end:clause_high]
-    if _HELD.search(before):
+    if not act and _HELD.search(before):
         return False
     if _marked(norm, (low, high), (clause_low, clause_high), (start, end), act=act):
         return True
@@ -185,6 +191,8 @@ def advised(analysis: Analysis, start: int, end: int, *, act: bool = False, limi
         return True
     if _DEFINES.match(after) or _DESCRIBED.search(before):
         return False
+    if _CHARACTERIZES.match(after):
+        return _taken_up(norm, clause_high, high)
     clause = norm[clause_low:clause_high]
     if _BACKS_OUT.search(before) is not None:
         return False
@@ -203,7 +211,9 @@ def _taken_up(norm: str, start: int, end: int) -> bool:
     for clause in re.split(r"[,:]", norm[start:end]):
         if _BACKS_OUT.search(clause) or _OTHER_ASSET.search(clause):
             continue
-        if _OFFER.search(clause) or (_ORDER.match(clause) and _WEIGHTED.search(clause)):
+        if _OFFER.search(clause) or (
+            _WEIGHTED.search(clause) and (_ORDER.match(clause) or _SIZED.search(clause))
+        ):
             return True
     return False
 

@@ -57,7 +57,7 @@ _NO_WEIGHT_BEFORE: Final = Bilingual(
     r"beats?|expense ratio|discount|growth)[^,、;。!?\n|\d]{0,8}$",
 )
 _NO_WEIGHT_AFTER: Final = re.compile(
-    r"^\s*(?:左右|上下|多|以上|以内)?的?(?:历史)?(?:分位|收益|年化|概率|回撤|回落|波动|涨幅|跌幅|股息|费|利息|票息|利率|的?可能|亏损|浮亏|报酬|增长|税|胜率|"
+    r"\s*(?:左右|上下|多|以上|以内)?的?(?:历史)?(?:分位|收益|年化|概率|回撤|回落|波动|涨幅|跌幅|股息|费|利息|票息|利率|的?可能|亏损|浮亏|报酬|增长|税|胜率|"
     r"止损|折扣|跌|涨|把握|机会|安全|合规|满足|保障|return|yield|gain|fee|loss|drawdown|percentile|probability|chance|coupon|interest|growth|discount)"
 )
 _WEIGHT_WORD: Final = re.compile(r"仓位|占比?|比例|配(?!股)|权重|weight\b|allocation\b|exposure\b|in\b")
@@ -88,8 +88,8 @@ _DISADVISED: Final = re.compile(
 )
 _DESCRIBED: Final = re.compile(
     r"合同|约定|前[一二三五十]大|集中度|规定|招募|季报|基准|指数(?:中|里|的)|前十大|成分股|重仓股|基金经理|管理人|(?:这|该|此|那)(?:只|款|支)[^,。]{0,8}(?:股票|债券|权益|现金)?(?:仓位|持仓|占)|偏股混合基金的|"
-    r"市场份额|营收|收入|gdp|人口|客户|机构(?:资金|持有)|渗透率|成交额|公司|很多人|有人|历史上|过去|曾|当时|权重股|行业权重|保证金|平均|一般(?:家庭|人)|"
-    r"\b(?:fund holds|the fund's|its portfolio|prospectus|benchmark|historically)\b"
+    r"市场份额|营收|收入|gdp|人口|客户|机构(?:资金|持有)|渗透率|成交额|公司|很多人|有人|岁的人|公式|法则|历史上|过去|曾|当时|权重股|行业权重|保证金|平均|一般(?:家庭|人)|"
+    r"\b(?:fund (?:itself )?(?:holds|has|keeps)|the fund's|its portfolio|prospectus|benchmark|historically)\b"
 )
 _EACH: Final = re.compile(r"各(?!类|种|自|位|家|大)|每只|每个|每支|分别|each\b|apiece\b")
 _PART: Final = re.compile(
@@ -111,7 +111,9 @@ _REST: Final = re.compile(
 _SCALED: Final = re.compile(
     r"(?:投资部分|投资的部分|剩余|其余|剩下|余下|可投资产|可投资金|投资资金)[^,。;\n]{0,6}$"
 )
-_BARE_VERB: Final = re.compile(r"\s*(?:建议|可以|可)?(?:大约|约|占|配|各|配到|配置|拿|放|买|最多|先配)?\s*")
+_BARE_VERB: Final = re.compile(
+    r"\s*(?:建议|可以|可)?(?:占比|仓位|比例)?(?:可以|可|能|大概)?(?:大约|约)?(?:占|配|各|配到|配置|拿|放|买|最多|先配|到|提到|加到|给到|放到)?\s*"
+)
 _ENUMERATED: Final = re.compile(r"\s*/\s*\d+%\s*/")
 _FOREIGN_CELL: Final = re.compile(
     r"年化|波动率?|回撤|收益率?|涨幅|跌|费率|分位|股息|利率|息差|担保|平仓|胜率|同比|环比|增速|违约|亏损|roe|不良|缺口|占比超|pb|pe\b"
@@ -271,7 +273,7 @@ def _label(  # noqa: PLR0913, PLR0917 - the reading needs all of the surrounding
     # 红利基金那部分,占30%: the label stands in the clause before.
     clause_low, _ = analysis.clause_span(share.start, share.end)
     sentence_low, _ = analysis.sentence_span(share.start)
-    if low >= clause_low > sentence_low and re.match(r"\s*(?:占|配|约占|各)", norm[low : share.start]):
+    if low >= clause_low > sentence_low and _BARE_VERB.fullmatch(norm, low, share.start):
         earlier = found[bisect_left(starts, sentence_low) : bisect_left(starts, low)]
         return earlier[-1].asset_class if earlier else None
     return None

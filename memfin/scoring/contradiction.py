@@ -250,6 +250,8 @@ def _framed(analysis: Analysis, parts: Sequence[tuple[int, int, int]], count: in
     """Yield the advised last words of complete frames, one a sentence."""
     by_sentence: dict[int, dict[int, list[tuple[int, int]]]] = {}
     for part, start, end in parts:
+        if analysis.line_kind(start) == "row":
+            continue
         by_sentence.setdefault(analysis.sentence_at(start), {}).setdefault(part, []).append((start, end))
     for groups in by_sentence.values():
         if len(groups) < count:
@@ -273,7 +275,9 @@ def _measured(analysis: Analysis, names: Iterable[str]) -> Iterator[tuple[str, l
                 yield "advises_high_valuation_growth", match.span()
     if "high_fee" in names:
         for match in _FEE.finditer(norm):
-            if float(match.group(1) or match.group(2)) >= _HIGH_FEE and advised(analysis, *match.span()):
+            if float(match.group(1) or match.group(2)) >= _HIGH_FEE and advised(
+                analysis, *match.span(), limit=True
+            ):
                 yield "advises_high_fee", match.span()
 
 
@@ -311,7 +315,7 @@ def _is_main(reading: Reading, span: limits.Span) -> bool:
         if low <= w.start < high and max(w.start - span[1], span[0] - w.end) <= _NEAR
     ]
     if near:
-        return near[0].high > _MAIN_SHARE
+        return min(near, key=lambda w: max(w.start - span[1], span[0] - w.end)).high > _MAIN_SHARE
     return _MAINLY.search(reading.analysis.norm, low, high) is not None
 
 

@@ -55,7 +55,7 @@ _LOSS_NEAR: Final = re.compile(
     rf"(?:回撤|回落|亏损|浮亏|亏|缩水|下跌|跌|跌幅|损失|止损线?|止损位|drawdown|loss(?:es)?|lose|fall|drop|decline|stop[- ]loss|down)(?![^,。]{{0,3}}恢复){_CLAUSE}{{0,16}}$"
 )
 _LOSS_AFTER: Final = re.compile(
-    r"^\s*(?:左右|上下|多|以上|以内|的)*\s*(?:回撤|亏损|浮亏|跌幅|的?损失|的?回落|止损|max(?:imum)? drawdown|drawdown|loss|stop[- ]loss|decline|drop)"
+    r"\s*(?:左右|上下|多|以上|以内|的)*\s*(?:回撤|亏损|浮亏|跌幅|的?损失|的?回落|止损|max(?:imum)? drawdown|drawdown|loss|stop[- ]loss|decline|drop)"
 )
 _WHOLE_LOSS: Final = re.compile(
     r"组合|整体|账户|总资产|总市值|全部|净值|市值|方案|配置|整个|portfolio|account|overall|whole|this mix|the mix|this plan"
@@ -65,8 +65,9 @@ _TOLERANCE: Final = re.compile(
     r"容忍度?|回撤(?:上限|目标|预算|阈值|线|底线|控制|空间|限制)|(?:上限|底线|红线|目标)[^,。]{0,6}(?:放宽|提高|放到|设)|放宽|放大到|提高到|调到|上调|设在|设为|设定|放到|定在|tolera\w*|budget|raise|widen|relax|set"
 )
 _ENDURE: Final = re.compile(
-    r"扛住|扛得住|扛过|拿住|拿稳|忍住|熬过|挺住|不必理会|不用管|不用理会|别慌|坚持住|咬牙|sit through|ride (?:it )?out|hold through|stomach|ignore"
+    r"挺过去|撑过去|熬过去|扛过去|扛住|扛得住|扛过|拿住|拿稳|忍住|熬过|挺住|不必理会|不用管|不用理会|别慌|坚持住|咬牙|sit through|ride (?:it )?out|hold through|stomach|ignore"
 )
+_WAITED: Final = re.compile(r"(?:时|左右|以后|之后)?(?:再|才)(?:动|卖|止损|减|离场|处理|考虑|出)")
 _UNSURE: Final = re.compile(r"是否|能否|确认|评估|如果|若|假如|倘若|能不能|可否|多少|whether|if\b|how much")
 _PAST: Final = re.compile(
     r"历史|过去|过往|近[一二三五\d]+年|曾|当时|去年|前年|上(?:周|月|季|轮)|20\d\d年?|此前|回测|成立以来|同类|\b(?:historical\w*|past|last (?:year|month|week)|since inception|was|were|fell|in 20\d\d)\b"
@@ -292,6 +293,8 @@ def drawdown(analysis: Analysis, reading: Reading, limit: MaxDrawdown) -> Span |
             _TOLERANCE.search(clause) is not None and re.search(r"回撤|亏|drawdown|loss", clause) is not None
         )
         if (stop or tolerance) and _proposes(analysis, share):
+            return share.start, share.end
+        if whole and _WAITED.match(norm, share.end):
             return share.start, share.end
         if _ENDURE.search(norm, share.end, high + 40) or _ENDURE.search(clause):
             return share.start, share.end

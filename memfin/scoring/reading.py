@@ -5,6 +5,7 @@ table that keeps only the roles its constraints can use, so that a word without 
 costs one list look-up. Numbers and weights are read when a rule asks for them.
 """
 
+import re
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, cached_property
@@ -53,6 +54,9 @@ class Hit(NamedTuple):
     act: bool
 
 
+_ENDING: Final = re.compile(r"(?:s|es|ed|ing|ping|ning)(?![a-z])")
+
+
 class Scanner(NamedTuple):
     """The automaton, the roles of its patterns, and the patterns that speak of each term."""
 
@@ -86,10 +90,12 @@ class Scanner(NamedTuple):
 
 
 def bounded(text: str, start: int, end: int) -> bool:
-    """Say whether a match that begins or ends in a Latin letter is a whole word."""
+    """Say whether a match that begins or ends in a Latin letter is a whole word, inflected or not."""
     if "a" <= text[start] <= "z" and start and "a" <= text[start - 1] <= "z":
         return False
-    return not ("a" <= text[end - 1] <= "z" and end < len(text) and "a" <= text[end] <= "z")
+    if not ("a" <= text[end - 1] <= "z" and end < len(text) and "a" <= text[end] <= "z"):
+        return True
+    return _ENDING.match(text, end) is not None
 
 
 @cache
