@@ -1,12 +1,14 @@
 """The options of ``run``: flags, ``MEMFIN_*`` variables and ``memfin.toml``, in that order of weight."""
 
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import click
+import msgspec
 
+from memfin.contracts import RunConfig
 from memfin.errors import UsageError
 from memfin.runtime.gates import check_value_name, parse_fail_under
 
@@ -123,12 +125,15 @@ def read_config(path: Path) -> dict[str, Any]:
     """Return the settings of a ``memfin.toml``; its ``[run]`` table counts as the top level.
 
     Raises:
-        UsageError: the file cannot be read, is not TOML, or has a key that is no setting.
+        UsageError: the file cannot be read, is not TOML, has a key that is no setting, or a value
+            of another type than the setting's.
     """
     try:
         content = tomllib.loads(path.read_text("utf-8-sig"))
     except OSError as problem:
         raise UsageError(f"config {path}: {problem.strerror or problem}") from problem
+    except RecursionError:
+        raise UsageError(f"config {path}: the values are nested too deeply") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
         raise UsageError(f"config {path}: {problem}") from problem
     table = content.pop("run", {})
@@ -139,18 +144,39 @@ def read_config(path: Path) -> dict[str, Any]:
             raise UsageError(
                 f"config {path}: unknown setting {name!r}; known: {', '.join(sorted(filter(None, known)))}"
             )
-    if "fail_under" in settings:
-        settings["fail_under"] = _fail_under_texts(path, settings["fail_under"])
-    return settings
+    gates = (
+        {"fail_under": _fail_under_texts(path, settings.pop("fail_under"))}
+        if "fail_under" in settings
+        else {}
+    )
+    try:  # the command line would take 4.7 for 4 and true for 1
+        msgspec.convert(settings, RunConfig)
+    except msgspec.ValidationError as problem:
+        message, _, where = str(problem).rpartition(" - at `$.")
+        raise UsageError(f"config {path}: {where.rstrip('`')}: {message}") from problem
+    return settings | gates
 
 
 def _fail_under_texts(path: Path, value: object) -> list[str]:
     if isinstance(value, Mapping):
-        for name in value:
-            check_value_name(name)
-        return [f"{name}={threshold}" for name, threshold in value.items()]
+        gates = dict(_dotted(value))
+        try:
+            for name in gates:
+                check_value_name(name)
+        except UsageError as problem:
+            raise UsageError(f"config {path}: {problem}") from None
+        return [f"{name}={threshold}" for name, threshold in gates.items()]
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
         return value
     if isinstance(value, str):
         return [value]
     raise UsageError(f"config {path}: fail_under is a table of metric.value = number, or a list of texts")
+
+
+def _dotted(table: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
+    """Yield the values of a table by dotted name: without quotes TOML makes tables of the dots."""
+    for name, value in table.items():
+        if isinstance(value, Mapping):
+            yield from _dotted(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
