@@ -50,8 +50,14 @@ class LoopWatchdog:
 
     def _watch(self) -> None:
         reported = 0.0
+        woke = time.monotonic()
         while not self._stop.wait(BEAT):
-            silent = time.monotonic() - self._last_beat
+            now = time.monotonic()
+            if now - woke >= PATIENCE:
+                # This thread stood still as well: Ctrl-Z, a frozen container. No agent is to blame.
+                self._last_beat = now
+            woke = now
+            silent = now - self._last_beat
             if silent < PATIENCE:
                 reported = 0.0
             elif not reported:
