@@ -1,0 +1,240 @@
+"""Options of a run: flags over environment over file, and refusals in one line."""
+
+import inspect
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from memfin.cli.options import CONFIG_FILE, RUN_OPTIONS, fail_under_gates, read_config, run_options
+from memfin.contracts import RunConfig
+from memfin.errors import UsageError
+from memfin.runtime.plan import make_plan
+
+GATE = "m3_risk_coverage.risk_coverage"
+
+
+@pytest.fixture(autouse=True)
+def empty_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for option in RUN_OPTIONS:
+        monkeypatch.delenv(f"MEMFIN_{(option.name or '').upper()}", raising=False)
+    monkeypatch.delenv("MEMFIN_CONFIG", raising=False)
+
+
+def settings(
+    *args: str, env: Mapping[str, str] | None = None, config: str | None = None, name: str = CONFIG_FILE
+) -> dict[str, Any]:
+    """Return what a command with the options of a run is called with."""
+    got: dict[str, Any] = {}
+
+    @click.command()
+    @click.argument("dataset", required=False, envvar="MEMFIN_DATASET")
+    @run_options
+    def command(**values: Any) -> None:
+        got.update(values)
+
+    if config is not None:
+        Path(name).write_text(config, "utf-8")
+    result = CliRunner().invoke(command, list(args), env=env, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return got
+
+
+def refusal(config: str) -> str:
+    with pytest.raises(UsageError) as refused:
+        settings(config=config)
+    message = str(refused.value)
+    assert len(message.splitlines()) == 1
+    assert message.startswith("config memfin.toml: ")
+    return message.removeprefix("config memfin.toml: ")
+
+
+def test_every_setting_of_a_run_has_a_flag_and_the_same_default() -> None:
+    defaults = settings()
+    fields = RunConfig()
+    assert set(defaults) == set(RunConfig.__struct_fields__)
+    for name, value in defaults.items():
+        assert value == (() if name == "fail_under" else fields[name]), name
+
+
+def test_what_the_python_api_names_is_what_the_flags_name() -> None:
+    named = set(inspect.signature(make_plan).parameters) - {"settings"}
+    assert named <= {option.name for option in RUN_OPTIONS} | {"dataset"}
+
+
+def test_flags_win_over_environment_which_wins_over_the_file() -> None:
+    config = "seed = 1\n"
+    env = {"MEMFIN_SEED": "2"}
+    assert settings("--seed", "3", env=env, config=config)["seed"] == 3
+    assert settings(env=env, config=config)["seed"] == 2
+    assert settings(config=config)["seed"] == 1
+
+
+def test_every_flag_has_its_variable() -> None:
+    values = {
+        "agent": "echo",
+        "judge": "none",
+        "runs_dir": "elsewhere",
+        "run_id": "x",
+        "workers_dialog": "7",
+        "workers_judge": "8",
+        "history": "forced",
+        "limit": "9",
+        "turn_timeout": "1.5",
+        "turn_retries": "0",
+        "judge_rpm": "10",
+        "judge_tpm": "11",
+        "judge_cache": "off",
+        "seed": "12",
+        "trace_version": "v1.1",
+        "fail_under": f"{GATE}=0.1 {GATE}=0.2",
+        "fail_on_error": "0.5",
+        "notes": "n",
+    }
+    assert set(values) == {option.name for option in RUN_OPTIONS}
+    got = settings(env={f"MEMFIN_{name.upper()}": value for name, value in values.items()})
+    assert got.pop("fail_under") == (f"{GATE}=0.1", f"{GATE}=0.2")
+    del values["fail_under"]
+    assert {name: str(got[name]) for name in values} == values | {
+        "judge_rpm": "10.0",
+        "judge_tpm": "11.0",
+    }
+
+
+def test_an_empty_variable_is_no_variable() -> None:
+    assert settings(env={"MEMFIN_SEED": ""}, config="seed = 5")["seed"] == 5
+
+
+def test_the_dataset_comes_from_argument_variable_or_file() -> None:
+    config = 'dataset = "file.jsonl"\n'
+    env = {"MEMFIN_DATASET": "variable.jsonl"}
+    assert settings("argument.jsonl", env=env, config=config)["dataset"] == "argument.jsonl"
+    assert settings(env=env, config=config)["dataset"] == "variable.jsonl"
+    assert settings(config=config)["dataset"] == "file.jsonl"
+
+
+def test_the_file_may_have_another_name() -> None:
+    assert settings("--config", "own.toml", config="seed = 4", name="own.toml")["seed"] == 4
+    assert settings(env={"MEMFIN_CONFIG": "own.toml"})["seed"] == 4
+    assert settings()["seed"] == 0
+
+
+def test_the_run_table_counts_as_the_top_level_and_wins() -> None:
+    got = settings(config="seed = 1\nlimit = 2\n[run]\nseed = 3\n")
+    assert (got["seed"], got["limit"]) == (3, 2)
+
+
+def test_a_mark_and_carriage_returns_are_no_part_of_the_file() -> None:
+    assert settings(config="\ufeffseed = 3\r\nlimit = 2\r\n")["limit"] == 2
+
+
+def test_whole_numbers_do_where_the_setting_is_a_float() -> None:
+    assert settings(config="turn_timeout = 5")["turn_timeout"] == 5.0
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ("workers_dialog = 4.7", "workers_dialog: Expected `int`, got `float`"),
+        ("limit = true", "limit: Expected `int | null`, got `bool`"),
+        ("workers_dialog = [1]", "workers_dialog: Expected `int`, got `array`"),
+        ('seed = "5"', "seed: Expected `int`, got `str`"),
+        ("notes = 5", "notes: Expected `str | null`, got `int`"),
+        ('agent = ["a"]', "agent: Expected `str`, got `array`"),
+        ("dataset = 5", "dataset: Expected `str | null`, got `int`"),
+        ("agent = 2024-01-01", "agent: Expected `str`, got `date`"),
+        ("turn_timeout = nan", "turn_timeout: Expected `float` > 0.0"),
+        ("turn_timeout = inf", "turn_timeout: Expected `float` <= 86400.0"),
+        ("workers_dialog = 0", "workers_dialog: Expected `int` >= 1"),
+        ('history = "both"', "history: Invalid enum value 'both'"),
+        ("unknown = 1", "unknown setting 'unknown'; known: agent, dataset, fail_on_error, fail_under, "),
+        ("[run]\nworkers-dialog = 1", "unknown setting 'workers-dialog'; known: "),
+        ("run = 5", "unknown setting 'run'; known: "),
+        ("seed = ", "Invalid value"),
+        ("seed 5", "Expected '=' after a key"),
+        ("seed = 1\nseed = 2", "Cannot overwrite a value"),
+        (f"seed = {'[' * 5000}{']' * 5000}", "the values are nested too deeply"),
+        ("fail_under = 5", "fail_under is a table of metric.value = number, or a list of texts"),
+        ("fail_under = [5]", "fail_under is a table of metric.value = number, or a list of texts"),
+        ("[fail_under]\nm9 = 0.5", "--fail-under: unknown value 'm9'"),
+        ("[run.fail_under]\nm3_risk_coverage.none = 0.5", "--fail-under: unknown value "),
+    ],
+)
+def test_an_unusable_file_is_refused_in_one_line(config: str, message: str) -> None:
+    assert refusal(config).startswith(message)
+
+
+def test_a_file_that_is_not_utf_8_is_refused() -> None:
+    Path(CONFIG_FILE).write_bytes(b"seed = '\xff'")
+    with pytest.raises(UsageError, match=r"config memfin\.toml: 'utf-8' codec can't decode"):
+        settings()
+
+
+def test_a_file_that_is_named_must_be_readable(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"config none\.toml: No such file or directory"):
+        settings("--config", "none.toml")
+    with pytest.raises(UsageError, match="Is a directory"):
+        settings("--config", str(tmp_path))
+
+
+def test_a_directory_of_the_default_name_is_not_read() -> None:
+    Path(CONFIG_FILE).mkdir()
+    assert settings()["seed"] == 0
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        f'[fail_under]\n"{GATE}" = 0.8',
+        f"[fail_under]\n{GATE} = 0.8",
+        "[run.fail_under.m3_risk_coverage]\nrisk_coverage = 0.8",
+        f'fail_under = ["{GATE}=0.8"]',
+        f'fail_under = "{GATE}=0.8"',
+    ],
+)
+def test_thresholds_may_be_written_in_every_way_toml_has(config: str) -> None:
+    assert fail_under_gates(settings(config=config)["fail_under"]) == {GATE: 0.8}
+
+
+def test_thresholds_of_flags_replace_those_of_the_file() -> None:
+    got = settings("--fail-under", f"{GATE}=0.5", config=f'fail_under = "{GATE}=0.8"')
+    assert fail_under_gates(got["fail_under"]) == {GATE: 0.5}
+
+
+def test_the_last_threshold_of_a_value_counts() -> None:
+    assert fail_under_gates((f"{GATE}=0.1", f"{GATE}=0.2")) == {GATE: 0.2}
+    assert fail_under_gates(()) == {}
+
+
+def test_a_threshold_of_the_file_must_be_a_number() -> None:
+    values = settings(config=f'[fail_under]\n"{GATE}" = "much"')["fail_under"]
+    with pytest.raises(UsageError, match=r"expected metric\.value=number"):
+        fail_under_gates(values)
+
+
+def test_reading_a_config_returns_its_settings() -> None:
+    Path("a.toml").write_text("[run]\nseed = 1\n")
+    assert read_config(Path("a.toml")) == {"seed": 1}
+
+
+@pytest.mark.parametrize(
+    ("args", "name"),
+    [
+        (("--workers-dialog", "many"), "--workers-dialog"),
+        (("--history", "both"), "--history"),
+        (("--trace-version", "v2"), "--trace-version"),
+        (("--turn-timeout", "soon"), "--turn-timeout"),
+        (("--judge-cache", "maybe"), "--judge-cache"),
+    ],
+)
+def test_a_flag_of_the_wrong_type_is_named(args: tuple[str, ...], name: str) -> None:
+    command = click.Command("c", callback=lambda **values: None)
+    run_options(command.callback)  # type: ignore[type-var]
+    command.params = [*RUN_OPTIONS]
+    result = CliRunner().invoke(command, list(args))
+    assert result.exit_code == 2
+    assert f"Invalid value for '{name}'" in result.output

@@ -1,0 +1,220 @@
+"""What a user sees of a run in progress."""
+
+import io
+import os
+import pty
+import re
+import select
+import subprocess
+import sys
+import textwrap
+import time
+from typing import Any
+
+import pytest
+
+from memfin.cli import progress
+from memfin.cli.progress import BarView, PlainView, QuietView, Standing, notice, progress_view
+from memfin.contracts import (
+    DialogDone,
+    DialogStarted,
+    JudgeDone,
+    MetricsDone,
+    ProgressEvent,
+    RunInterrupted,
+    RunStarted,
+    TurnDone,
+    Warned,
+)
+
+BASE: dict[str, Any] = {"ts": "2024-01-01T00:00:00Z", "run_id": "r"}
+
+
+def started(dialogs: int | None = 4) -> ProgressEvent:
+    return RunStarted(**BASE, dataset_path="d.jsonl", dialogs=dialogs)
+
+
+def opened(dialog: str = "d", turns: int = 2) -> ProgressEvent:
+    return DialogStarted(**BASE, dialog_id=dialog, dataset_index=1, turns=turns)
+
+
+def turn(dialog: str = "d", status: Any = "ok") -> ProgressEvent:
+    return TurnDone(**BASE, dialog_id=dialog, turn_pair_id=1, turn_status=status)
+
+
+def judged(dialog: str = "d", count: int = 2, failed: int = 0) -> ProgressEvent:
+    return JudgeDone(**BASE, dialog_id=dialog, judged=count, failed=failed)
+
+
+def done(dialog: str = "d") -> ProgressEvent:
+    return DialogDone(**BASE, dialog_id=dialog, status="ok", turns=2)
+
+
+class Clock:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 100.0
+        monkeypatch.setattr(progress.time, "monotonic", lambda: self.now)  # type: ignore[attr-defined]
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    return Clock(monkeypatch)
+
+
+def standing(*events: ProgressEvent) -> Standing:
+    counted = Standing()
+    for event in events:
+        counted.count(event)
+    return counted
+
+
+def test_events_are_counted() -> None:
+    now = standing(started(), opened(turns=3), turn(), turn(status="error"), turn(status="timeout"), done())
+    assert (now.total, now.open_turns, now.turns, now.dialogs, now.errors) == (4, 3, 3, 1, 2)
+
+
+def test_judgements_that_failed_are_errors() -> None:
+    assert standing(judged(count=1, failed=2)).errors == 2
+
+
+def test_the_judge_queue_holds_answered_turns_of_dialogues_that_are_not_judged() -> None:
+    events = [turn("a"), turn("a"), turn("a", "error"), turn("b")]
+    assert standing(*events).judge_queue == 3
+    assert standing(*events, judged("a")).judge_queue == 1
+    # not every turn has a rubric, and with no judge none is ever judged
+    assert standing(*events, judged("a", count=1), done("b")).judge_queue == 0
+
+
+def test_other_events_change_nothing() -> None:
+    before = vars(standing(turn()))
+    now = standing(turn(), MetricsDone(**BASE, turn_rows=5), Warned(**BASE, message="m"))
+    assert {**vars(now), "_start": 0} == {**before, "_start": 0}
+
+
+@pytest.mark.parametrize(
+    ("total", "finished", "elapsed", "eta"),
+    [
+        (None, 2, 10.0, "-:--:--"),
+        (0, 0, 10.0, "-:--:--"),
+        (10, 0, 10.0, "-:--:--"),
+        (10, 5, 10.0, "0:00:10"),
+        (10, 10, 10.0, "0:00:00"),
+        (10, 11, 10.0, "0:00:00"),
+        (1000, 1, 100.0, "27:45:00"),
+        (3, 1, 61.5, "0:02:03"),
+    ],
+)
+def test_the_time_that_is_left_follows_the_pace(
+    clock: Clock, total: int | None, finished: int, elapsed: float, eta: str
+) -> None:
+    now = standing(started(total))
+    for number in range(finished):
+        now.count(done(str(number)))
+    clock.now += elapsed
+    assert now.eta() == eta
+
+
+def test_plain_lines_come_every_few_seconds_and_at_the_end(clock: Clock) -> None:
+    stream = io.StringIO()
+    with PlainView(stream) as view:
+        view.show(started())
+        view.show(opened())
+        clock.now += progress.EVERY - 0.1
+        view.show(turn())
+        clock.now += 0.2
+        view.show(turn())
+        view.show(judged())
+        clock.now += 5
+        view.show(done())
+    assert stream.getvalue().splitlines() == [
+        "memfin: run r started",
+        "memfin: dialogs 0/4  turns 2  judge queue 2  errors 0  eta -:--:--",
+        "memfin: dialogs 1/4  turns 2  judge queue 0  errors 0  eta 0:00:30",
+        "memfin: dialogs 1/4  turns 2  judge queue 0  errors 0  eta 0:00:30",
+    ]
+
+
+def test_a_total_that_is_not_known_is_a_question_mark() -> None:
+    stream = io.StringIO()
+    with PlainView(stream) as view:
+        view.show(started(None))
+    assert "dialogs 0/?" in stream.getvalue()
+
+
+def test_the_quiet_view_shows_warnings_only() -> None:
+    stream = io.StringIO()
+    with QuietView(stream) as view:
+        for event in (started(), opened(), turn(), done()):
+            view.show(event)
+        assert stream.getvalue() == ""
+        view.show(Warned(**BASE, message="look", dialog_id="d"))
+    assert stream.getvalue() == "memfin: warning: look (dialog d)\n"
+
+
+def test_warnings_are_for_every_eye_and_other_events_are_not() -> None:
+    assert notice(Warned(**BASE, message="look")) == "memfin: warning: look"
+    assert notice(turn(status="error")) is None
+    assert notice(started()) is None
+
+
+def test_an_interruption_is_told_once_by_whoever_ends_the_run() -> None:
+    assert notice(RunInterrupted(**BASE, reason="signal")) is None
+
+
+def test_the_view_fits_the_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert type(progress_view(quiet=True)) is QuietView
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: False)
+    assert type(progress_view(quiet=False)) is PlainView
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    assert type(progress_view(quiet=False)) is BarView
+
+
+def test_a_terminal_shows_bars_and_warnings() -> None:
+    program = """
+        from memfin.cli.progress import BarView, progress_view
+        from memfin.contracts import *
+
+        base = {"ts": "t", "run_id": "r"}
+        with progress_view(quiet=False) as view:
+            assert isinstance(view, BarView)
+            view.show(RunStarted(**base, dataset_path="d", dialogs=4))
+            view.show(DialogStarted(**base, dialog_id="d", dataset_index=1, turns=3))
+            view.show(TurnDone(**base, dialog_id="d", turn_pair_id=1, turn_status="ok"))
+            view.show(TurnDone(**base, dialog_id="d", turn_pair_id=2, turn_status="error"))
+            view.show(Warned(**base, message="agent [bold]x[/bold] is slow"))
+            view.show(DialogDone(**base, dialog_id="d", status="ok", turns=3))
+        print("data", end="")
+    """
+    command = [sys.executable, "-c", textwrap.dedent(program)]
+    shown, data = on_a_terminal(command)
+    assert data == b"data"  # stdout is for data alone
+    plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown)
+    assert "agent [bold]x[/bold] is slow" in plain
+    last = plain.rstrip().splitlines()[-2:]
+    assert re.search(r"dialogs .*1/4 .*errors 1 .*eta \d:\d\d:\d\d", last[0])
+    assert re.search(r"turns .*2/3 .*judge queue 0", last[1])
+
+
+def on_a_terminal(command: list[str]) -> tuple[str, bytes]:
+    """Return what the command shows on a terminal as stderr, and what it writes to stdout."""
+    controller, terminal = pty.openpty()
+    env = {**os.environ, "TERM": "xterm", "COLUMNS": "100", "LINES": "24"}
+    shown = b""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=terminal, env=env) as process:
+        os.close(terminal)
+        end = time.monotonic() + 60
+        while time.monotonic() < end:
+            if not select.select([controller], [], [], 0.1)[0]:
+                continue
+            try:
+                piece = os.read(controller, 65536)
+            except OSError:  # how Linux says that the terminal's other side is closed
+                break
+            if not piece:
+                break
+            shown += piece
+        assert process.stdout is not None
+        data = process.stdout.read()
+    os.close(controller)
+    assert process.returncode == 0, shown.decode()
+    return shown.decode(), data
