@@ -9,6 +9,7 @@ import sys
 from typing import Any
 
 import anyio
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -172,6 +173,11 @@ async def test_beyond_its_material_the_agent_says_so() -> None:
     assert [tool.tool_name for tool in observed.tools] == ["profile_extractor"]
 
 
+async def test_english_keywords_count_as_whole_words_only() -> None:
+    assert "beyond the material" in await answer("Where does good coffee come from, Ireland?", language="en")
+    assert "costs" in await answer("What about the fee?", language="en")
+
+
 async def test_allocation_respects_remembered_constraints_and_uses_the_principal() -> None:
     talk = Talk()
     await talk.say(CHINESE[1])
@@ -201,6 +207,7 @@ async def test_recall_question_is_answered_from_the_profile_or_from_memory() -> 
 
 async def test_what_was_never_said_is_not_made_up() -> None:
     assert "没有找到" in await answer("我之前说的流动性要求是什么？")
+    assert "没有找到" in await answer("流动性重要吗？", "我之前说的流动性要求是什么？")
     assert "find nothing" in await answer("What did I say about my horizon?", language="en")
 
 
@@ -302,6 +309,14 @@ async def test_bytes_that_are_no_state_are_refused() -> None:
     for state in (b"", b"{}", b"\xc1", agent.snapshot()[:-1]):
         with pytest.raises(StateError, match="replay the dialogue"):
             agent.restore(state)
+
+
+async def test_state_of_another_version_is_refused() -> None:
+    agent = Talk().agent
+    state = msgspec.msgpack.decode(agent.snapshot())
+    state["client"]["version"] = 99
+    with pytest.raises(StateError, match="version 99, not 1"):
+        agent.restore(msgspec.msgpack.encode(state))
 
 
 SCRIPT = """

@@ -122,6 +122,14 @@ def test_cost_of_recall_does_not_grow_with_the_dialogue() -> None:
     assert max(cost[600:]) == max(cost[300:600])
 
 
+def test_postings_of_a_frequent_term_stay_few() -> None:
+    index = IncrementalBM25()
+    for _ in range(10 * POSTINGS):
+        index.add(Counter(["a"]))
+    assert len(index._postings["a"]) < 2 * POSTINGS
+    assert index.search(["a"], limit=1)[0].document == 10 * POSTINGS - 1
+
+
 utterances = st.text(alphabet="股债金回撤ab 1%，", max_size=12)
 
 

@@ -133,6 +133,8 @@ def test_constraints_are_kept_in_the_clients_words(text: str, constraints: list[
         ("I can lose up to 7%.", 0.07),
         ("If I lose more than 10%, I'd panic.", 0.1),
         ("没说过亏损的事", None),
+        ("我总共有4万，最多亏5万", None),
+        ("最大回撤不超过300%", None),
     ],
 )
 def test_largest_acceptable_loss_is_a_fraction(text: str, loss: float | None) -> None:
@@ -208,6 +210,10 @@ def test_permission_lifts_a_ban_and_dislike_drops_a_preference() -> None:
     assert seen("我不用杠杆，也不碰股票", "股票现在可以买一点")["forbidden_assets"] == ["杠杆"]
     assert seen("我喜欢可转债", "我不喜欢可转债了")["preferred_topics"] == []
     assert seen("I avoid gold.", "I'm ok with gold now.")["forbidden_assets"] == []
+
+
+def test_repeated_preference_is_kept_once() -> None:
+    assert seen("我喜欢国债和黄金", "我还是喜欢国债")["preferred_topics"] == ["黄金", "国债"]
 
 
 def test_a_ban_ends_the_liking_of_the_same_asset() -> None:
