@@ -14,7 +14,7 @@ from memfin.agents.builtin.extraction import Statement
 from memfin.agents.builtin.knowledge import Knowledge, Topic
 from memfin.agents.builtin.memory import Exchange
 from memfin.agents.builtin.profile import ClientProfile, Level, profile_lines
-from memfin.agents.builtin.rules import ProfileRules
+from memfin.agents.builtin.rules import LEVEL_FIELDS, ProfileRules
 from memfin.agents.builtin.ties import Ties
 
 _FACTS: Final = 2
@@ -27,7 +27,6 @@ _KINDS_ASKED: Final = {
     "max_drawdown": ("max_drawdown", "no_loss", "max_loss_amount"),
     "cash_floor": ("cash_floor", "reserve"),
 }
-_LEVELS: Final = ("risk_level", "horizon", "liquidity_need")
 
 
 class Speaker(NamedTuple):
@@ -51,13 +50,13 @@ def acknowledge(heard: Heard, speaker: Speaker) -> str:
 
 def _overrides(said: Statement, before: ClientProfile) -> bool:
     """Return whether a statement changes a level the client had stated otherwise before."""
-    earlier: Level | None = getattr(before, said.field) if said.field in _LEVELS else None
+    earlier: Level | None = getattr(before, said.field) if said.field in LEVEL_FIELDS else None
     return earlier is not None and earlier.value != said.value
 
 
 def _item(said: Statement, before: ClientProfile, speaker: Speaker) -> str:
     """Return how one statement is confirmed; one that does not hold in the end is passed over."""
-    if said.field in _LEVELS:
+    if said.field in LEVEL_FIELDS:
         return _level_item(said, before, speaker)
     phrases, profile = speaker.known.phrases, speaker.profile
     if said.field == "principal":
@@ -94,7 +93,7 @@ def take_stock(speaker: Speaker) -> str:
 def ask_for_missing(speaker: Speaker) -> str:
     """Return the question for the levels the client has not stated, or nothing."""
     phrases, labels = speaker.known.phrases, speaker.rules.labels
-    missing = [labels[field] for field in _LEVELS if getattr(speaker.profile, field) is None]
+    missing = [labels[field] for field in LEVEL_FIELDS if getattr(speaker.profile, field) is None]
     return phrases["missing"].format(fields=phrases["enumerate"].join(missing)) if missing else ""
 
 
@@ -282,7 +281,7 @@ def _known_words(asked: list[str], speaker: Speaker) -> list[str]:
     profile, labels, rules = speaker.profile, speaker.rules.labels, speaker.rules
     words: list[str] = []
     for name in asked:
-        if name in _LEVELS:
+        if name in LEVEL_FIELDS:
             level: Level | None = getattr(profile, name)
             if level is not None:
                 words.append(f"{labels[name]}: {rules.level_word(name, level.value)} ({level.words})")

@@ -10,14 +10,17 @@ from typing import Final, Literal
 
 from memfin.agents.builtin.clauses import Clause, about_others
 from memfin.agents.builtin.quantities import Duration, durations, money, percent
-from memfin.agents.builtin.rules import ConstraintRule, LevelRule, ProfileRules
+from memfin.agents.builtin.rules import ConstraintRule, LevelField, LevelRule, ProfileRules
 from memfin.contracts import Record
 
-Field = Literal["risk_level", "horizon", "liquidity_need", "constraint", "preference", "principal"]
+Field = LevelField | Literal["constraint", "preference", "principal"]
 
 _SHORT_MONTHS: Final = 6.0
 _MEDIUM_MONTHS: Final = 24.0
 _LOWER_BOUNDS: Final = frozenset({"cash_floor", "class_floor"})
+_HORIZON_WORDS: Final = 40
+"""A clause up to this length is kept as the words for a horizon, of a longer one the duration only."""
+
 _MAX_CLAUSE: Final = 600
 """Longer stretches without punctuation are pasted material, not something said about oneself."""
 
@@ -77,16 +80,12 @@ def _levels(clause: Clause, rules: ProfileRules) -> Iterator[tuple[int, Statemen
             yield (
                 match.start(),
                 Statement(
-                    field="horizon" if rule.field == "horizon" else _field(rule.field),
+                    field=rule.field,
                     value=group.removesuffix("_words"),
                     words=match[0],
                     holds=not denied,
                 ),
             )
-
-
-def _field(name: str) -> Field:
-    return "risk_level" if name == "risk_level" else "liquidity_need"
 
 
 def _speaks_of_herself(clause: Clause, match: re.Match[str], rule: LevelRule) -> bool:
@@ -118,9 +117,6 @@ def _horizon(clause: Clause, rules: ProfileRules) -> Iterator[tuple[int, Stateme
                 words=text.strip() if len(text) <= _HORIZON_WORDS else text[span.start : span.end],
             ),
         )
-
-
-_HORIZON_WORDS: Final = 40
 
 
 def _horizon_level(span: Duration, text: str, rules: ProfileRules) -> str:

@@ -3,10 +3,9 @@
 from typing import Any, Final
 
 from memfin.agents.builtin.extraction import Statement
-from memfin.agents.builtin.rules import ProfileRules
+from memfin.agents.builtin.rules import LEVEL_FIELDS, ProfileRules
 from memfin.contracts import Record
 
-_LEVELS: Final = ("risk_level", "horizon", "liquidity_need")
 _MANY: Final = frozenset({"forbidden", "class_cap", "class_floor"})
 """Kinds of constraint that hold once per asset; of every other kind the last statement stands."""
 
@@ -84,7 +83,7 @@ class ClientProfile(Record):
 
 
 def _with(profile: ClientProfile, said: Statement) -> ClientProfile:
-    if said.field in _LEVELS:
+    if said.field in LEVEL_FIELDS:
         current: Level | None = getattr(profile, said.field)
         if said.holds:
             return profile.replace(**{said.field: Level(value=said.value, words=said.words)})
@@ -134,7 +133,7 @@ def profile_lines(profile: ClientProfile, rules: ProfileRules) -> list[str]:
     """Return the profile as labelled lines: canonical words for levels, the client's own for the rest."""
     labels = rules.labels
     lines = []
-    for field in _LEVELS:
+    for field in LEVEL_FIELDS:
         level: Level | None = getattr(profile, field)
         if level is not None:
             word = rules.level_word(field, level.value)

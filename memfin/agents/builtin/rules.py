@@ -10,6 +10,10 @@ from memfin.agents.builtin.quantities import COUNT_PATTERN, MONEY_PATTERN, PERCE
 
 Language = Literal["zh", "en"]
 
+LevelField = Literal["risk_level", "horizon", "liquidity_need"]
+LEVEL_FIELDS: Final[tuple[LevelField, ...]] = ("risk_level", "horizon", "liquidity_need")
+"""The classified fields of a profile."""
+
 Pattern = re.Pattern[str]
 _PLACEHOLDER: Final = re.compile(r"<<(\w+)>>")
 
@@ -20,7 +24,7 @@ class LevelRule(NamedTuple):
     A group ``low_words`` holds bare words for a level, which need the client as their subject.
     """
 
-    field: str
+    field: LevelField
     phrases: Pattern
     not_the_client: Pattern | None
     by_itself: Pattern | None
@@ -103,7 +107,8 @@ def profile_rules(language: Language) -> ProfileRules:
         return re.compile(_PLACEHOLDER.sub(lambda found: parts[found[1]], pattern), re.IGNORECASE)
 
     levels = []
-    for field, table in data["levels"].items():
+    for field in LEVEL_FIELDS:
+        table = data["levels"][field]
         groups = [
             f"(?P<{name}>{'|'.join(table[name])})"
             for name in ("low", "low_words", "medium", "medium_words", "high", "high_words", "long", "short")
