@@ -53,6 +53,7 @@ _ITEM: Final = re.compile(
 )
 
 _QUOTES: Final = ("“”", "「」", "『』")
+_SINGLE_QUOTE: Final = re.compile(r"'(?<![a-z0-9]')")
 _PLAIN_QUOTE: Final = re.compile(r"\"[^\"\n]*\"|(?<![a-z0-9])'[^'\n]{2,}'(?![a-z])")
 
 # Words that hold a negation sign without negating; they are consumed before the real ones.
@@ -72,6 +73,8 @@ _NEGATION: Final = (
     r"aren't|wasn't|shouldn't|wouldn't|couldn't|mustn't|hardly|rarely|avoid|refuse)\b"
 )
 _NEGATOR: Final = compile_pattern(f"(?:{_NOT_A_NEGATION})|(?P<negation>{_NEGATION})")
+# Every negation has one of these in it; most spans have none before them and need no closer look.
+_NEGATION_SIGN: Final = re.compile("[不没无未非别莫勿难绝拒避杜禁严远回谈算称说毫a-z]")
 _NEGATED_AFTER: Final = re.compile(
     r"[^,。!?;:\n]{0,8}?(?:不存在|不可能(?=[的。,!;]|$)|不可信|不成立|不现实|不属实|不合规|不合法|没有的事|谈不上|做不到|是假的|绝无|免谈)"
     r"| (?:is|are) (?:never|impossible)| (?:does|do) not exist"
@@ -95,7 +98,9 @@ _SAID: Final = (
     r"印着|标着|标注|打着|引用|推荐|要求|会让|诱导|担心|希望|想要|想知道|认为|觉得)"
 )
 # Every attribution has one of these in it; most sentences have none and need no closer look.
-_SPEECH_SIGN: Final = re.compile(r"[说称写诺示告知问提述话证吹喊讲着引推担希望想为得谓让叫要催拉敢以荐导a-z]")
+_SPEECH_SIGN: Final = re.compile(
+    r"[说称写诺示告知问提述话证榜吹喊讲着引推担希望想为得谓让叫要催拉敢以荐导a-z]"
+)
 _ATTRIBUTION: Final = compile_pattern(
     rf"{_SPEAKER}[^,。!?;:\n不未没]{{0,12}}?{_SAID}|所谓|(?:凡是?|但凡|任何)[^,。!?;:\n不未没无难]{{0,8}}?(?:承诺|保证|声称|宣称|敢|说|打着|鼓吹|以)|"
     rf"(?:如果|若|要是|假如|一旦|遇到|碰到|看到|听到)[^,。!?;:\n我]{{0,8}}?(?:说|承诺|保证|告诉|宣称|声称|推荐|要求|让您|让你|喊|要您|要你|叫您|催您|打着)|"
@@ -263,19 +268,32 @@ class Analysis:
 
     def in_quotes(self, start: int, end: int) -> bool:
         """Say whether ``[start, end)`` lies between quotation marks of one line."""
+        if not self._quote_marks:
+            return False
         norm = self.norm
         line = norm.rfind("\n", 0, start) + 1
-        for left, right in _QUOTES:
+        for left, right in self._quote_marks:
+            if left == right:
+                line_end = norm.find("\n", end)
+                spans = _PLAIN_QUOTE.finditer(norm, line, len(norm) if line_end < 0 else line_end)
+                if any(match.start() <= start and end <= match.end() for match in spans):
+                    return True
+                continue
             opening = norm.rfind(left, line, start + 1)
             if opening >= 0 and norm.find(right, opening + 1, end - 1) < 0:
                 closing = norm.find(right, end - 1)
                 if closing >= 0 and norm.find("\n", end, closing) < 0:
                     return True
-        if norm.find('"', line, start + 1) < 0 and norm.find("'", line, start + 1) < 0:
-            return False
-        line_end = norm.find("\n", end)
-        spans = _PLAIN_QUOTE.finditer(norm, line, len(norm) if line_end < 0 else line_end)
-        return any(match.start() <= start and end <= match.end() for match in spans)
+        return False
+
+    @cached_property
+    def _quote_marks(self) -> list[str]:
+        """The pairs of quotation marks that occur at all."""
+        norm = self.norm
+        found = [pair for pair in _QUOTES if pair[0] in norm]
+        if '"' in norm or _SINGLE_QUOTE.search(norm):
+            found.append('""')
+        return found
 
 
 def analyze(text: str) -> Analysis:
@@ -292,14 +310,17 @@ def negated(analysis: Analysis, start: int, end: int) -> bool:
     behind the words (…的说法不成立) counts as well.
     """
     norm = analysis.norm
-    low, high = analysis.clause_span(start, end)
     chinese = start < len(norm) and norm[start] > "\u2e80"
-    signs = 0
-    for match in _NEGATOR.finditer(norm, max(low, start - _NEGATION_REACH * (1 if chinese else 3)), start):
-        if match["negation"] and not (signs and norm[match.start(1) - 1] in _COORDINATION):
-            signs += 1
-    if signs % 2 if chinese else signs:
-        return True
+    low, high = analysis.sentence_span(start)
+    low = max(low, start - _NEGATION_REACH * (1 if chinese else 3))
+    if _NEGATION_SIGN.search(norm, low, start) is not None:
+        low = max(low, analysis.clause_span(start, end)[0])
+        signs = 0
+        for match in _NEGATOR.finditer(norm, low, start):
+            if match["negation"] and not (signs and norm[match.start(1) - 1] in _COORDINATION):
+                signs += 1
+        if signs % 2 if chinese else signs:
+            return True
     return _NEGATED_AFTER.match(norm, end, high) is not None
 
 
@@ -333,7 +354,7 @@ def attributed(analysis: Analysis, start: int, end: int) -> bool:
     """
     low, _ = analysis.sentence_span(start)
     norm = analysis.norm
-    if _SPEECH_SIGN.search(norm, low, start) is None:
+    if _SPEECH_SIGN.search(norm, low, end) is None:
         return False
     for match in _ATTRIBUTION.finditer(norm, low, end):
         if match.start(1) >= start:

@@ -120,22 +120,24 @@ def branches(pattern: str) -> list[Branch]:
         options = list(_options(elements))
         if not options:
             raise UsageError(f"lexicon pattern {alternative!r}: nothing in it is certain to occur")
-        literals, start, _ = min(options, key=lambda option: _cost(option[0]))
-        before = sum(map(_width, elements)) - sum(map(_width, elements[start:])) + max(map(len, literals))
-        before += 0 if _exact(elements[start]) else _width(elements[start])
+        literals, start, inside = min(options, key=lambda option: _cost(option[0]))
+        before = sum(map(_width, elements[: start + 1] if inside else elements[:start]))
         after = sum(map(_width, elements[start:])) + _LOOK_AHEAD
         at_end = re.search(r"(?<!\\)\$", alternative) is not None
         found.append(Branch(alternative, literals, before, None if at_end else after))
     return found
 
 
-def _options(elements: list[str]) -> Iterator[tuple[frozenset[str], int, int]]:
-    """Yield sets of literals of which any match contains one, with the elements they come from."""
+def _options(elements: list[str]) -> Iterator[tuple[frozenset[str], int, bool]]:
+    """Yield sets of literals of which any match contains one.
+
+    With each set goes the element where the literal begins, and whether it may begin inside of it.
+    """
     exact = [_exact(element) for element in elements]
     for start, first in enumerate(exact):
         if first is None:
             if literals := _required(elements[start]):
-                yield literals, start, start + 1
+                yield literals, start, True
             continue
         product = frozenset(("",))
         for end in range(start, len(elements)):
@@ -144,9 +146,9 @@ def _options(elements: list[str]) -> Iterator[tuple[frozenset[str], int, int]]:
                 break
             product = frozenset(head + tail for head in product for tail in following)
             if "" not in product:
-                yield product, start, end + 1
+                yield product, start, False
         if literals := _required(elements[start]):
-            yield literals, start, start + 1
+            yield literals, start, True
 
 
 def _exact(element: str) -> frozenset[str] | None:
@@ -249,7 +251,7 @@ def _weight(literal: str) -> float:
     length = len(literal)
     if literal.isascii():
         return 0.5 ** min(length + 1, 8)
-    if any(char.isdecimal() for char in literal):
+    if length > 1 and any(char.isnumeric() for char in literal):
         return 0.01
     if length <= 2:
         return 1.0 if length == 1 or literal in _FREQUENT else 0.06
@@ -365,12 +367,12 @@ def _first_of_branch(branch: str) -> set[str] | None:
             return None
         look_around = branch.startswith(("(?<!", "(?<=", "(?!", "(?="))
         if branch[0] == "(":
-            group = next(_pieces(branch))
+            group, _ = _unquantified(next(_pieces(branch)))
             rest = branch[len(group) :]
             if look_around:
                 branch = rest
                 continue
-            members = _first(group[3:-1] if group.startswith("(?:") else group[1:-1])
+            members = _first(_inner(group))
         elif branch[0] == "[":
             end = _class_end(branch, 0)
             rest, members = branch[end + 1 :], None if branch[1] == "^" else {branch[1:end]}
