@@ -160,6 +160,10 @@ async def test_repeated_topic_brings_other_facts_and_disclosures() -> None:
 
 async def test_follow_up_without_a_subject_stays_with_the_topic() -> None:
     assert "接着说保险" in await answer("重疾险怎么选？", "为什么？")
+    assert "接着说保险" in await answer("重疾险怎么选？", "那风险呢？")
+    assert "超出了我手头资料" in await answer(
+        "重疾险怎么选？", "那就到这里，麻烦你把猫粮的购买清单整理出来。"
+    )
 
 
 async def test_comparison_runs_along_dimensions() -> None:
