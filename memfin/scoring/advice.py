@@ -17,25 +17,35 @@ _SENTENCE: Final = r"[^。!?\n]"
 
 # A look-behind stands after the word it guards, so that every alternative begins with a literal.
 _ENGLISH_VERB: Final = (
-    r"(?:buy|put|allocate|add|hold|invest|use|take|open|borrow|move|shift|switch|pick|choose|place|trade|chase|get|own|load|"
+    r"(?:buy|put|allocate|add|hold|invest|use|take|open|borrow|move|shift|switch|pick|choose|place|"
+    r"trade|chase|get|own|load|"
     r"rotate|start|do|include|keep|go|ride|flip|swap|purchase|subscribe|expect|skip|double|sell short|short)"
 )
 _STRONG: Final = Bilingual(
-    r"(?:建议|推荐)(?<![不资卖作何体]..)(?!书|比例为空|[^,。]{0,3}(?:仅供|不构成))|不妨|不如(?!预期|人意|意)|值得(?!注意|一提|关注|警惕|您?思考)|应[该当](?<!不..)|"
+    r"(?:建议|推荐)(?<![不资卖作何体]..)(?!书|比例为空|[^,。]{0,3}(?:仅供|不构成))|不妨|不如(?!预期|"
+    r"人意|意)|值得(?!注意|一提|关注|警惕|您?思考)|应[该当](?<!不..)|"
     r"倾向于?(?=[^,。]{0,12}(?:买|配|加|趁|拿|投|换|跟|追|增))|我(?:会|来|帮您|给您)(?!说明|解释|提醒|先|看)|"
-    r"适合(?<![不更]..)(?=[^,。]{0,10}(?:进|做|买|配|快|短|波段|加|布局|参与|入))|是方向|试试|果断|大胆|赶紧|趁(?!机说)|"
-    r"首选|优先(?:配|选|买|考虑)|(?:就行|即可|就好|就够|就可以了)|没问题|也行|可行|好机会|好时机|性价比(?:不错|高|突出)(?=,(?:建议|可))|按我的|我的方案|这样配|就这么",
-    r"\b(?:i'd|i would|recommend\w*|suggest\w*|advise|consider|makes? sense|should|worth (?:buying|adding|holding|a)|"
-    rf"let's|go (?:for|with|all)|why not|try|good time|my (?:plan|advice|pick)|you (?:can|could|may|might)(?: also| well| even| safely)? {_ENGLISH_VERB})\b",
+    r"适合(?<![不更]..)(?=[^,。]{0,10}(?:进|做|买|配|快|短|波段|加|布局|参与|入))|是方向|试试|果断|"
+    r"大胆|赶紧|趁(?!机说)|"
+    r"首选|优先(?:配|选|买|考虑)|(?:就行|即可|就好|就够|就可以了)|没问题|也行|可行|好机会|好时机|"
+    r"性价比(?:不错|高|突出)(?=,(?:建议|可))|按我的|我的方案|这样配|就这么",
+    r"\b(?:i'd|i would|recommend\w*|suggest\w*|advise|consider|makes? sense|should|worth (?:buying|"
+    r"adding|holding|a)|"
+    rf"let's|go (?:for|with|all)|why not|try|good time|my (?:plan|advice|pick)|you (?:can|could|may|"
+    rf"might)(?: also| well| even| safely)? {_ENGLISH_VERB})\b",
 )
 _VERB: Final = (
-    r"(?:买|配(?!资|置比例为|合|偶|额|股说明)|投(?!资者|诉|影|顾|机性|票)|加(?!权|息|剧|总|强|拿|上限|重)|拿|放(?!心|松|弃)|埋伏|借|认购|申购|参与|持有|建仓|布局|介入|"
-    r"上车|挑|选|定投|跟|入手|入场|进场|换成|换为|切换|切到|开通|搏|博|炒|追|押|用|做|贷|融|抵押|质押|重仓|全仓|满仓|接盘|接飞刀|低吸)"
+    r"(?:买|配(?!资|置比例为|合|偶|额|股说明)|投(?!资者|诉|影|顾|机性|票)|加(?!权|息|剧|总|强|拿|上限|"
+    r"重)|拿|放(?!心|松|弃)|埋伏|借|认购|申购|参与|持有|建仓|布局|介入|"
+    r"上车|挑|选|定投|跟|入手|入场|进场|换成|换为|切换|切到|开通|搏|博|炒|追|押|用|做|贷|融|抵押|质押|"
+    r"重仓|全仓|满仓|接盘|接飞刀|低吸)"
 )
 _OFFER: Final = re.compile(
-    rf"(?:可以?(?!能|见|靠|观|比|控|转|持续|预)|能(?<!可.)够?|不错的选择|要(?<![主需重只将必].)|就|先(?<![首优领预].)|请(?<![申聘].)|"
+    rf"(?:可以?(?!能|见|靠|观|比|控|转|持续|预)|能(?<!可.)够?|不错的选择|要(?<![主需重只将必].)|就|"
+    rf"先(?<![首优领预].)|请(?<![申聘].)|"
     rf"来(?<![未本带越从原以近].)|现在|立刻|马上|直接|继续|分批|每月|每周|小仓位|少量|适量|适当|适度|"
-    rf"拿|把|将(?=[^,。]{{0,8}}(?:资金|钱|仓|%|成|部分))|用(?<![利使信费作采应].)|另外|剩下|其余|手里)(?:(?!不|没|别|勿|未|无){_CLAUSE}){{0,16}}?{_VERB}"
+    rf"拿|把|将(?=[^,。]{{0,8}}(?:资金|钱|仓|%|成|部分))|用(?<![利使信费作采应].)|另外|剩下|其余|"
+    rf"手里)(?:(?!不|没|别|勿|未|无){_CLAUSE}){{0,16}}?{_VERB}"
 )
 _ORDER: Final = re.compile(
     rf"^[ \d.)、\-*>]*(?:您|你)?(?:现在|今天|明天|明早|明日|立刻|马上|先|再|就|也|直接|继续|趁)*{_VERB}|"
@@ -43,29 +53,38 @@ _ORDER: Final = re.compile(
 )
 _DEALS: Final = Bilingual(_VERB, rf"\b{_ENGLISH_VERB}\b")
 _WEIGHTED: Final = re.compile(
-    r"\d%|成(?:仓|资金)?(?![立长本为员果功交品熟分])|百分之|分之[一二三]|一半|\d万?元|[万千]元?|\bpercent\b|\bslice\b|\bthird\b|\bhalf\b"
+    r"\d%|成(?:仓|资金)?(?![立长本为员果功交品熟分])|百分之|分之[一二三]|一半|\d万?元|[万千]元?|"
+    r"\bpercent\b|\bslice\b|\bthird\b|\bhalf\b"
 )
 
 _BACKS_OUT: Final = Bilingual(
-    r"告诉|分享|补充|规避|防止|筛选|识别|避免|避开|远离|回避|警惕|谨慎|慎重|慎(?=[买入用选])|控制|降低|减少|减持|限制|了解|评估|确认|核实|关注|检查|咨询|暂停|停止|卖出|卖掉|清仓|清掉|退出|赎回|"
-    r"剔除|移出|不|别|勿|少碰|观望|等|拒绝|放弃|说明|解释|学习|看清|想清楚|先把|还清|偿还|降到|降至|减到|拆掉",
-    r"\b(?:avoid\w*|not|never|don't|against|sell(?!ing point)|reduc\w*|trim\w*|exit\w*|limit\w*|stay\w* away|steer\w* clear|without|skip\w*|"
+    r"告诉|分享|补充|规避|防止|筛选|识别|避免|避开|远离|回避|警惕|谨慎|慎重|慎(?=[买入用选])|控制|"
+    r"降低|减少|减持|限制|了解|评估|确认|核实|关注|检查|咨询|暂停|停止|卖出|卖掉|清仓|清掉|退出|赎回|"
+    r"剔除|移出|不|别|勿|少碰|观望|等|拒绝|放弃|说明|解释|学习|看清|想清楚|先把|还清|偿还|降到|降至|"
+    r"减到|拆掉",
+    r"\b(?:avoid\w*|not|never|don't|against|sell(?!ing point)|reduc\w*|trim\w*|exit\w*|limit\w*|"
+    r"stay\w* away|steer\w* clear|without|skip\w*|"
     r"understand\w*|check\w*|review\w*|clos\w*|repay\w*|wait\w*|instead of|rather than|no)\b",
 )
 _SIZED: Final = re.compile(r"仓位|占比|比例|给到|进去")
 _ZERO: Final = frozenset("0零")
 _BOUNDED: Final = re.compile(r"不(?:超过|低于|少于|高于|多于)")
 _VERDICT: Final = Bilingual(
-    r"不符|不相符|不适合|不合适|不匹配|不建议|不推荐|不纳入|不考虑|切勿|请勿|禁止|禁令|规避|杜绝|🚫|❌|不在您|不在你|不介绍|不会(?:推荐|介绍|建议|配|加|用|买)|别碰|不碰|不宜|远离|"
-    r"超出您|超出了?您?的?范围|违反|违背|冲突|相悖|排除|剔除|拒绝|违规|违法|非法|骗局|得不偿失|不可取|没有必要|没必要|"
+    r"不符|不相符|不适合|不合适|不匹配|不建议|不推荐|不纳入|不考虑|切勿|请勿|禁止|禁令|规避|杜绝|🚫|"
+    r"❌|不在您|不在你|不介绍|不会(?:推荐|介绍|建议|配|加|用|买)|别碰|不碰|不宜|远离|"
+    r"超出您|超出了?您?的?范围|违反|违背|冲突|相悖|排除|剔除|拒绝|违规|违法|非法|骗局|得不偿失|不可取|"
+    r"没有必要|没必要|"
     r"不是(?:让|叫|要)您|已按您|因此(?:没有|未|不)|所以(?:没有|未|不)|不予|不作|不做推荐",
-    r"\b(?:not (?:suitable|suit|fit|recommend\w*|advis\w*|appropriate|for you)|doesn't (?:fit|suit|match)|does not (?:fit|suit|match)|unsuitable|"
-    r"against your|violat\w*|breach\w*|conflicts? with|stay away|outside your|wouldn't|would not|can't recommend|cannot recommend|"
+    r"\b(?:not (?:suitable|suit|fit|recommend\w*|advis\w*|appropriate|for you)|doesn't (?:fit|suit|"
+    r"match)|does not (?:fit|suit|match)|unsuitable|"
+    r"against your|violat\w*|breach\w*|conflicts? with|stay away|outside your|wouldn't|would not|"
+    r"can't recommend|cannot recommend|"
     r"rules? (?:it|this|them|that) out|ruled out|off the table|off limits)\b",
 )
 _CONTRAST: Final = Bilingual(r"不过|但|然而|可是|只是", r"\b(?:but|however|still|yet|though)\b")
 _OWN_VOICE: Final = re.compile(
-    r"不过|但(?!愿)|然而|我(?:的)?(?:建议|倾向|推荐|觉得|认为|看|会|来)|(?<=[,。])建议|\b(?:but|however|still|i'd|i would|i suggest|i recommend)\b"
+    r"不过|但(?!愿)|然而|我(?:的)?(?:建议|倾向|推荐|觉得|认为|看|会|来)|(?<=[,。])建议|\b(?:but|"
+    r"however|still|i'd|i would|i suggest|i recommend)\b"
 )
 _QUESTION_END: Final = re.compile(r"(?:\?|吗|呢)[ \"”’')」]*$")
 _PROPOSES_IN_QUESTION: Final = re.compile(r"建议|推荐|不妨|不如|\b(?:recommend|suggest|i'd)\b")
@@ -73,42 +92,56 @@ _WH: Final = re.compile(r"怎么|如何|什么|哪|多少|\b(?:how|what|which|wh
 _NOT_MEANT: Final = re.compile(r"(?:不意味着?|并不|不是|没有必要|无需|未必|并非|不代表)[^,。;]{0,12}$")
 _ASKS: Final = re.compile(r"是否|能否|可否|要不要|能不能|会不会|是不是|有没有|还是")
 _DEFINES: Final = re.compile(
-    rf"^{_CLAUSE}{{0,6}}(?:是指|就是|指的是|指(?!数)|是一种|是一类|是什么|意思是|意味着|表示|分为|把份额分|由{_CLAUSE}{{0,8}}(?:组成|构成)|"
-    r"本质上?是|条款|属于|的(?:机会成本|劣势|优势|好处|缺点|成本|逻辑|投资者|个人|人|客户|账户|产品|公司)|等(?:杠杆)?工具|者占|为例|起源|投资者|"
+    rf"^{_CLAUSE}{{0,6}}(?:是指|就是|指的是|指(?!数)|是一种|是一类|是什么|意思是|意味着|表示|分为|"
+    rf"把份额分|由{_CLAUSE}{{0,8}}(?:组成|构成)|"
+    r"本质上?是|条款|属于|的(?:机会成本|劣势|优势|好处|缺点|成本|逻辑|投资者|个人|人|客户|账户|产品|"
+    r"公司)|等(?:杠杆)?工具|者占|为例|起源|投资者|"
     r"平均|利率|余额|行为)|^ (?:is|are|means?|refers?|was|were|lets?) (?:an?|the|made|only|costly|when|you)\b"
 )
 _CHARACTERIZES: Final = re.compile(rf"^{_CLAUSE}{{0,6}}(?:会放大|会同时|通常|一般|往往|的?风险|的?波动)")
 _DESCRIBED: Final = re.compile(
-    rf"(?:基金经理|管理人|机构|量化模型|模型|这类产品|该产品|该基金|这只(?:基金|etf|产品)|产品|策略|etf|指数|市场|有人|很多人|多数人|投资者|"
-    rf"企业|公司|银行|行业|部分|专业投资者|客户|用户|外资|北向|主力|散户|游资|历史上|过去|曾经?|当时|去年|前年|上周|上月){_CLAUSE}{{0,8}}$"
+    rf"(?:基金经理|管理人|机构|量化模型|模型|这类产品|该产品|该基金|这只(?:基金|etf|产品)|产品|策略|"
+    rf"etf|指数|市场|有人|很多人|多数人|投资者|"
+    rf"企业|公司|银行|行业|部分|专业投资者|客户|用户|外资|北向|主力|散户|游资|历史上|过去|曾经?|当时|"
+    rf"去年|前年|上周|上月){_CLAUSE}{{0,8}}$"
 )
 _HELD: Final = re.compile(
-    rf"(?:您|你)?(?:(?:目前|当前|之前|原来|原先|过去|此前)[^,。]{{0,4}}(?:持有|有|配|买|拿|投|占)|现有|已经?(?:持有|有|配|买|拿|投)|手上有|手里有|持仓)(?!就|可以|适合|正是|建议){_CLAUSE}{{0,10}}$"
+    rf"(?:您|你)?(?:(?:目前|当前|之前|原来|原先|过去|此前)[^,。]{{0,4}}(?:持有|有|配|买|拿|投|占)|现有|"
+    rf"已经?(?:持有|有|配|买|拿|投)|手上有|手里有|持仓)(?!就|可以|适合|正是|建议){_CLAUSE}{{0,10}}$"
 )
 _LEAVING_BEFORE: Final = re.compile(
-    rf"(?:防止|规避|杜绝|禁止|不进行|分散|减持|卖出|卖掉|清仓|清掉|赎回|退出|降低|减少|压降|了结|换掉|移出|剔除|删去|去掉|替代|代替|取代|而不是|而非|不是|除了|除|扣除|"
-    rf"\b(?:ignore|resist|forget|beware of|tempted by|sell|reduce|exit|trim|cut|replace|instead of|rather than|out of)\b){_CLAUSE}{{0,8}}$"
+    rf"(?:防止|规避|杜绝|禁止|不进行|分散|减持|卖出|卖掉|清仓|清掉|赎回|退出|降低|减少|压降|了结|换掉|"
+    rf"移出|剔除|删去|去掉|替代|代替|取代|而不是|而非|不是|除了|除|扣除|"
+    rf"\b(?:ignore|resist|forget|beware of|tempted by|sell|reduce|exit|trim|cut|replace|instead of|"
+    rf"rather than|out of)\b){_CLAUSE}{{0,8}}$"
 )
 _LEAVING: Final = re.compile(
-    rf"^{_CLAUSE}{{0,12}}(?:换成|换为|换到|转为|转到|转入|替换|卖掉|卖出|清掉|清仓|清零|减到|减掉|减仓|降到|降至|赎回|赎出|调出|撤出|退出|还清|还掉|归零|降为零)"
+    rf"^{_CLAUSE}{{0,12}}(?:换成|换为|换到|转为|转到|转入|替换|卖掉|卖出|清掉|清仓|清零|减到|减掉|减仓|"
+    rf"降到|降至|赎回|赎出|调出|撤出|退出|还清|还掉|归零|降为零)"
     r"|^[^,.;]{0,12}\b(?:into|for)\b"
 )
 _TAKEN_UP: Final = re.compile(r"(?:换成|换为|换到|转为|转到|转入|into|to)[^,。]{0,10}$")
 _MOVED: Final = re.compile(r"(?:把|将)[^,。:;]{0,12}$|\b(?:move|switch|shift|rotate)\b[^,.;]{0,20}$")
 _ANAPHORA: Final = re.compile(
-    r"它|这类|这样|这么|这种|该类|此类|这只|这几只|这些|其中|其|前者|后者|\b(?:it|them|this|that|these|those)\b"
+    r"它|这类|这样|这么|这种|该类|此类|这只|这几只|这些|其中|其|前者|后者|\b(?:it|them|this|that|"
+    r"these|those)\b"
 )
 _NEXT_ADOPTS: Final = re.compile(
-    r"^\s*(?:我|因此|所以)?(?:建议|推荐|不妨|可以|您可以)(?:您|你)?[^。!?\n]{0,16}(?:这样|这么|这类|它|按此|照此|跟进|参与)|^[^。!?\n,]{0,8}(?:买|配|拿|放|认购)[^。!?\n,]{0,12}(?:它|这只|这类|这个)|^\s*(?:i (?:suggest|recommend)|you could|put|buy|allocate|add|just|let's)[^.!?]{0,40}\b(?:this|that|it|them)\b"
+    r"^\s*(?:我|因此|所以)?(?:建议|推荐|不妨|可以|您可以)(?:您|你)?[^。!?\n]{0,16}(?:这样|这么|这类|"
+    r"它|按此|照此|跟进|参与)|^[^。!?\n,]{0,8}(?:买|配|拿|放|认购)[^。!?\n,]{0,12}(?:它|这只|这类|"
+    r"这个)|^\s*(?:i (?:suggest|recommend)|you could|put|buy|allocate|add|just|"
+    r"let's)[^.!?]{0,40}\b(?:this|that|it|them)\b"
 )
 _NEXT_REJECTS: Final = re.compile(
-    rf"^\s*(?:但|不过|然而|所以|因此)?(?:这|它|该|此|前者|这些|这类|以上|我|您|this|it|that|but)[^。!?\n]{{0,30}}?(?:{_VERDICT.pattern})"
+    rf"^\s*(?:但|不过|然而|所以|因此)?(?:这|它|该|此|前者|这些|这类|以上|我|您|this|it|that|"
+    rf"but)[^。!?\n]{{0,30}}?(?:{_VERDICT.pattern})"
 )
 _EXAMPLE: Final = re.compile(
     r"(?:例如|比如|譬如|假设|假如|举例|示例|演示|算例|e\.g\.|for example|suppose|imagine)[^。!?\n]{0,24}$"
 )
 _OTHER_ASSET: Final = re.compile(
-    r"基金|etf|国债|债券|债基|短债|股票|宽基|指数|存款|货币|黄金|红利|现金|利率债|定投|fund|bond|treasur|index|cash|gold"
+    r"基金|etf|国债|债券|债基|短债|股票|宽基|指数|存款|货币|黄金|红利|现金|利率债|定投|fund|bond|"
+    r"treasur|index|cash|gold"
 )
 
 
@@ -144,7 +177,7 @@ def _in_quotes(analysis: Analysis, start: int, end: int) -> bool:
     return straight and quoted(analysis, start, end)
 
 
-def rejected(analysis: Analysis, start: int, end: int, *, limit: bool = False) -> bool:
+def rejected(analysis: Analysis, start: int, end: int, *, limit: bool = False) -> bool:  # noqa: PLR0911 - one a sign
     """Say whether the reply speaks against the span: negates it, calls it unfit, or leaves it behind."""
     norm = analysis.norm
     low, high = analysis.sentence_span(start)

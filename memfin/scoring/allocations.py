@@ -47,33 +47,44 @@ class Weight(NamedTuple):
 
 
 _BREAK: Final = re.compile(
-    r"[,、;。!?\n|+]|(?:和|与|及|以及|搭配|再配|外加|\band\b|\bplus\b)(?=[约大概各\s]*[\d一二两三四五六七八九])|\band (?:put |invest |keep )?the (?:rest|remainder|other)\b"
+    r"[,、;。!?\n|+]|(?:和|与|及|以及|搭配|再配|外加|\band\b|"
+    r"\bplus\b)(?=[约大概各\s]*[\d一二两三四五六七八九])|\band (?:put |invest |keep )?the (?:rest|"
+    r"remainder|other)\b"
 )
 _NO_WEIGHT_BEFORE: Final = Bilingual(
-    r"(?:年化|收益率?|回报率?|涨幅?|跌幅?|上涨|下跌|回撤|回落|亏损?|损失|波动率?|费率?|管理费|托管费|利率|票息|股息率?|变成了?|变为|升至|涨至|涨到|分位|概率|换手率?|"
-    r"增长|增速|同比|环比|胜率|止损线?|止盈线?|业绩|利润|营收|毛利率?|负债率|税率?|溢价率?|折价|息差|得分|容忍度|偏离|阈值|目标|缩水|浮亏|"
-    r"跑赢|通胀|cpi|ppi|gdp|m2|市占率|市场份额|报酬|分红率?|不良率|杠杆率|保证金|违约率|夏普)[^,、;。!?\n|\d]{0,8}$",
-    r"\b(?:returns?|yield\w*|gain\w*|fees?|drawdown|loss\w*|fell|rose|up|down|percentile|probability|chance|coupon|rate|volatility|inflation|"
+    r"(?:年化|收益率?|回报率?|涨幅?|跌幅?|上涨|下跌|回撤|回落|亏损?|损失|波动率?|费率?|管理费|托管费|"
+    r"利率|票息|股息率?|变成了?|变为|升至|涨至|涨到|分位|概率|换手率?|"
+    r"增长|增速|同比|环比|胜率|止损线?|止盈线?|业绩|利润|营收|毛利率?|负债率|税率?|溢价率?|折价|息差|"
+    r"得分|容忍度|偏离|阈值|目标|缩水|浮亏|"
+    r"跑赢|通胀|cpi|ppi|gdp|m2|市占率|市场份额|报酬|分红率?|不良率|杠杆率|保证金|违约率|"
+    r"夏普)[^,、;。!?\n|\d]{0,8}$",
+    r"\b(?:returns?|yield\w*|gain\w*|fees?|drawdown|loss\w*|fell|rose|up|down|percentile|probability|"
+    r"chance|coupon|rate|volatility|inflation|"
     r"beats?|expense ratio|discount|growth)[^,、;。!?\n|\d]{0,8}$",
 )
 _NO_WEIGHT_AFTER: Final = re.compile(
-    r"\s*(?:左右|上下|多|以上|以内)?的?(?:历史)?(?:分位|收益|年化|概率|回撤|回落|波动|涨幅|跌幅|股息|费|利息|票息|利率|的?可能|亏损|浮亏|报酬|增长|税|胜率|"
-    r"止损|折扣|跌|涨|把握|机会|安全|合规|满足|保障|return|yield|gain|fee|loss|drawdown|percentile|probability|chance|coupon|interest|growth|discount)"
+    r"\s*(?:左右|上下|多|以上|以内)?的?(?:历史)?(?:分位|收益|年化|概率|回撤|回落|波动|涨幅|跌幅|股息|"
+    r"费|利息|票息|利率|的?可能|亏损|浮亏|报酬|增长|税|胜率|"
+    r"止损|折扣|跌|涨|把握|机会|安全|合规|满足|保障|return|yield|gain|fee|loss|drawdown|percentile|"
+    r"probability|chance|coupon|interest|growth|discount)"
 )
 _WEIGHT_WORD: Final = re.compile(r"仓位|占比?|比例|配(?!股)|权重|weight\b|allocation\b|exposure\b|in\b")
 _LIMIT: Final = re.compile(
-    r"上限|下限|底线|约束|红线|限制|要求|门槛|天花板|风控线|limit|ceiling|cap\b|rule\b|floor|threshold|maximum|minimum"
+    r"上限|下限|底线|约束|红线|限制|要求|门槛|天花板|风控线|limit|ceiling|cap\b|rule\b|floor|"
+    r"threshold|maximum|minimum"
 )
 _HELD: Final = re.compile(
     r"现有|目前|当前|已有|您的持仓|您持有|您现在|您手里|原来|原本|原先|此前|之前|持仓表|现在的组合|占比已|"
     r"you (?:currently )?(?:hold|have|own)|your (?:current|existing)|currently"
 )
 _ADDED: Final = re.compile(
-    r"(?:再加|加仓|增加|再买|再配|追加|加上|提高|上调|再补|add(?:ing)?(?: another)?|another|increase by)[^,。]{0,4}$"
+    r"(?:再加|加仓|增加|再买|再配|追加|加上|提高|上调|再补|add(?:ing)?(?: another)?|another|"
+    r"increase by)[^,。]{0,4}$"
 )
 _POINTS: Final = re.compile(r"百分点|points?")
 _REDUCED: Final = re.compile(
-    r"(?:降到|减到|降至|减至|压到|压缩到|缩减到|回落到|砍到|降为|减为|调低到|下调到|降低到|降低至|收到|down to|cut to|reduce to|trim to)[^,。]{0,4}$"
+    r"(?:降到|减到|降至|减至|压到|压缩到|缩减到|回落到|砍到|降为|减为|调低到|下调到|降低到|降低至|"
+    r"收到|down to|cut to|reduce to|trim to)[^,。]{0,4}$"
 )
 _TOTAL: Final = re.compile(
     r"合计|总计|一共|共计|总共|加起来|总仓位|合起来|累计|together|in total|combined|altogether"
@@ -83,40 +94,53 @@ _ILLUSTRATIVE: Final = re.compile(
 )
 _MOVES_FROM: Final = re.compile(r"(?:从|由|超过|高于|低于|from)[^,。]{0,6}$")
 _DISADVISED: Final = re.compile(
-    r"(?:不建议|不推荐|不要|不宜|不应|不该|别(?!超|低|高)|避免|切勿|勿(?!超)|不会|没有|don't|do not|avoid|never|not (?:recommend|suggest|advis)\w*)"
+    r"(?:不建议|不推荐|不要|不宜|不应|不该|别(?!超|低|高)|避免|切勿|勿(?!超)|不会|没有|don't|do not|"
+    r"avoid|never|not (?:recommend|suggest|advis)\w*)"
     r"(?![^,。;]{0,6}(?:超过|低于|高于))[^,。;!?\n]{0,14}$"
 )
 _DESCRIBED: Final = re.compile(
-    r"合同|约定|前[一二三五十]大|集中度|规定|招募|季报|基准|指数(?:中|里|的)|前十大|成分股|重仓股|基金经理|管理人|(?:这|该|此|那)(?:只|款|支)[^,。]{0,8}(?:股票|债券|权益|现金)?(?:仓位|持仓|占)|偏股混合基金的|"
-    r"市场份额|营收|收入|gdp|人口|客户|机构(?:资金|持有)|渗透率|成交额|公司|很多人|有人|岁的人|公式|法则|历史上|过去|曾|当时|权重股|行业权重|保证金|平均|一般(?:家庭|人)|"
+    r"合同|约定|前[一二三五十]大|集中度|规定|招募|季报|基准|指数(?:中|里|的)|前十大|成分股|重仓股|"
+    r"基金经理|管理人|(?:这|该|此|那)(?:只|款|支)[^,。]{0,8}(?:股票|债券|权益|现金)?(?:仓位|持仓|占)|"
+    r"偏股混合基金的|"
+    r"市场份额|营收|收入|gdp|人口|客户|机构(?:资金|持有)|渗透率|成交额|公司|很多人|有人|岁的人|公式|"
+    r"法则|历史上|过去|曾|当时|权重股|行业权重|保证金|平均|一般(?:家庭|人)|"
     r"\b(?:fund (?:itself )?(?:holds|has|keeps)|the fund's|its portfolio|prospectus|benchmark|historically)\b"
 )
 _EACH: Final = re.compile(r"各(?!类|种|自|位|家|大)|每只|每个|每支|分别|each\b|apiece\b")
 _PART: Final = re.compile(
-    r"(?:债券|债|权益|股票|固收|投资|基金|剩余|其余|余下|这|那|核心|卫星|进攻|防守|这一|这块|该)(?:的)?(?:部分|仓|块|桶)(?:这样|里|中|内|的|再|按|分|拿|:|,)|其中|里面|在权益(?:仓位)?[中里内]"
+    r"(?:债券|债|权益|股票|固收|投资|基金|剩余|其余|余下|这|那|核心|卫星|进攻|防守|这一|这块|"
+    r"该)(?:的)?(?:部分|仓|块|桶)(?:这样|里|中|内|的|再|按|分|拿|:|,)|其中|里面|"
+    r"在权益(?:仓位)?[中里内]"
     r"|\bwithin the\b|\bof the (?:bond|equity|stock) (?:part|sleeve|portion)\b"
 )
 _ALTERNATIVE: Final = re.compile(
-    r"(?:保守|稳健|平衡|均衡|进取|积极|激进|成长|防御|增强)(?:型|派|版|方案|模型|组合)|方案[一二三四abc123]|[一二三四abc123]方案|情形[一二三abc]|模型\(|"
+    r"(?:保守|稳健|平衡|均衡|进取|积极|激进|成长|防御|增强)(?:型|派|版|方案|模型|组合)|"
+    r"方案[一二三四abc123]|[一二三四abc123]方案|情形[一二三abc]|模型\(|"
     r"(?:option|plan|scenario|model) [abc123]|\b(?:conservative|balanced|aggressive)\b"
 )
 _RATIO: Final = re.compile(
-    r"股([\d一二三四五六七八九])债([\d一二三四五六七八九])|股债(?:比例?|配比)?[:按为是约 ]*([1-9]\d?)\s?[:/比开-]\s?([1-9]\d?)|债([\d一二三四五六七八九])股([\d一二三四五六七八九])|\b([1-9]0)/([1-9]0)\b(?=[ -](?:stock|equit|portfolio|split|mix))"
+    r"股([\d一二三四五六七八九])债([\d一二三四五六七八九])|股债(?:比例?|"
+    r"配比)?[:按为是约 ]*([1-9]\d?)\s?[:/比开-]\s?([1-9]\d?)|"
+    r"债([\d一二三四五六七八九])股([\d一二三四五六七八九])|\b([1-9]0)/([1-9]0)\b(?=[ -](?:stock|equit|"
+    r"portfolio|split|mix))"
 )
 STOCK_BOND: Final = re.compile(r"股[\d一二三四五六七八九]?债|债[\d一二三四五六七八九]股")
 """Where a stock-bond ratio may stand."""
 _REST: Final = re.compile(
-    r"(?:剩下|剩余|其余|余下)(?:的)?(?:资金|部分|钱)?(?:全部?|都|统统)?(?:的)?(?:放|配|买|投|留|做|换|存)?|\bthe rest\b(?: goes)?(?: in| into)?|\bthe remainder\b(?: in| into)?"
+    r"(?:剩下|剩余|其余|余下)(?:的)?(?:资金|部分|钱)?(?:全部?|都|统统)?(?:的)?(?:放|配|买|投|留|做|换|"
+    r"存)?|\bthe rest\b(?: goes)?(?: in| into)?|\bthe remainder\b(?: in| into)?"
 )
 _SCALED: Final = re.compile(
     r"(?:投资部分|投资的部分|剩余|其余|剩下|余下|可投资产|可投资金|投资资金)[^,。;\n]{0,6}$"
 )
 _BARE_VERB: Final = re.compile(
-    r"\s*(?:建议|可以|可)?(?:占比|仓位|比例)?(?:可以|可|能|大概)?(?:大约|约)?(?:占|配|各|配到|配置|拿|放|买|最多|先配|到|提到|加到|给到|放到)?\s*"
+    r"\s*(?:建议|可以|可)?(?:占比|仓位|比例)?(?:可以|可|能|大概)?(?:大约|约)?(?:占|配|各|配到|配置|拿|"
+    r"放|买|最多|先配|到|提到|加到|给到|放到)?\s*"
 )
 _ENUMERATED: Final = re.compile(r"\s*/\s*\d+%\s*/")
 _FOREIGN_CELL: Final = re.compile(
-    r"年化|波动率?|回撤|收益率?|涨幅|跌|费率|分位|股息|利率|息差|担保|平仓|胜率|同比|环比|增速|违约|亏损|roe|不良|缺口|占比超|pb|pe\b"
+    r"年化|波动率?|回撤|收益率?|涨幅|跌|费率|分位|股息|利率|息差|担保|平仓|胜率|同比|环比|增速|违约|"
+    r"亏损|roe|不良|缺口|占比超|pb|pe\b"
 )
 _HEAD: Final = 20
 _GAP: Final = 160
@@ -200,10 +224,12 @@ def _topic(norm: str, low: int, start: int, analysis: Analysis) -> int:
     return max(previous + 1, sentence_low)
 
 
-def _role(analysis: Analysis, share: Quantity, low: int, high: int) -> Role | None:  # noqa: PLR0911 - one return a reading
+def _role(  # noqa: C901, PLR0911 - one return a reading
+    analysis: Analysis, share: Quantity, low: int, high: int
+) -> Role | None:
     norm = analysis.norm
     before, after = norm[low : share.start], norm[share.end : min(high, share.end + 14)]
-    clause_low, clause_high = analysis.clause_span(share.start, share.end)
+    clause_low, _ = analysis.clause_span(share.start, share.end)
     head = norm[clause_low : share.start]
     if analysis.line_kind(share.start) == "row" and _FOREIGN_CELL.search(_cells(analysis, share)):
         return None
@@ -246,7 +272,7 @@ def _cells(analysis: Analysis, share: Quantity) -> str:
     return first + norm[own_start : own_end if own_end > 0 else high]
 
 
-def _label(  # noqa: PLR0913, PLR0917 - the reading needs all of the surroundings
+def _label(
     norm: str,
     share: Quantity,
     segment: tuple[int, int],

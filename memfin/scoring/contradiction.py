@@ -11,8 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import Final, NamedTuple
 
-from memfin.scoring import limits
+from memfin.scoring import limits, tenors
 from memfin.scoring.advice import advised, disowned, rejected
+from memfin.scoring.drawdown import drawdown
 from memfin.scoring.language import Analysis, analyze
 from memfin.scoring.predicates import (
     AllowedUniverse,
@@ -61,7 +62,8 @@ _FOLLOWED_BY_FUND: Final = re.compile(r"^(?:等|类|型|的)?(?:指数|基金|et
 _HEDGE: Final = re.compile(r"对冲|保护|套期|保险|hedg|protect")
 _CALM: Final = re.compile(r"回调|逢低|低位|回落后|等.{0,6}(?:跌|稳)|再平衡|dip|pullback|rebalanc")
 _MARKET_CAP: Final = re.compile(
-    r"市值[^,。;!?\n]{0,6}?(\d+(?:\.\d+)?)亿|market cap[^,.;!?\n]{0,12}?(\d+(?:\.\d+)?) ?(m\b|million|b\b|billion)"
+    r"市值[^,。;!?\n]{0,6}?(\d+(?:\.\d+)?)亿|market cap[^,.;!?\n]{0,12}?(\d+(?:\.\d+)?) ?(m\b|million|"
+    r"b\b|billion)"
 )
 _SMALL_CAP_YUAN: Final = 100.0
 _PRICE_EARNINGS: Final = re.compile(
@@ -70,7 +72,8 @@ _PRICE_EARNINGS: Final = re.compile(
 _EXPENSIVE: Final = 60
 _CODE: Final = re.compile(r"[036](?:0[01235]|88)\d{3}(?!\d)")
 _FEE: Final = re.compile(
-    r"(?:管理费率?|费率|申购费率?|总费用|费用|(?:management |annual )?fees?|expense ratio)[^,。;!?\n]{0,8}?(\d(?:\.\d+)?)\s?%|(\d(?:\.\d+)?)% (?:annual |management )?fee"
+    r"(?:管理费率?|费率|申购费率?|总费用|费用|(?:management |annual )?fees?|"
+    r"expense ratio)[^,。;!?\n]{0,8}?(\d(?:\.\d+)?)\s?%|(\d(?:\.\d+)?)% (?:annual |management )?fee"
 )
 _HIGH_FEE: Final = 1.5
 _NEAR: Final = 12
@@ -145,9 +148,9 @@ class ConstraintChecker:
             if hit is not None:
                 found.append((text, *hit))
         for text, predicate in self._limits:
-            span = _limited(reading, predicate)
-            if span is not None:
-                found.append((text, *span))
+            breach = _limited(reading, predicate)
+            if breach is not None:
+                found.append((text, *breach))
         return [
             Contradiction(text, rule, *analysis.original_span(start, end))
             for text, rule, (start, end) in found
@@ -180,12 +183,7 @@ def _proposals(
         count = len(_frame(term, number)) if term in names else 0
         # Most sentences hold some word of a frame, few replies hold one of every group.
         if count and len({part for part, _, _ in parts}) == count:
-            for span in _framed(analysis, parts, count):
-                if not (
-                    term == "chasing_rallies"
-                    and _CALM.search(analysis.norm, *analysis.sentence_span(span[0]))
-                ):
-                    yield f"advises_{term}", span
+            yield from ((f"advises_{term}", span) for span in _framed(analysis, parts, count, term))
     yield from _measured(analysis, names)
     if isinstance(predicate, AllowedUniverse):
         yield from _orders(analysis)
@@ -193,7 +191,7 @@ def _proposals(
         yield from _literal(reading, predicate.term)
     if "short_term_trading" in names:
         years = predicate.years if isinstance(predicate, MinHolding) else _DAYS_OF_SHORT_TERM
-        span = limits.holding(analysis, reading, years)
+        span = tenors.holding(analysis, reading, years)
         if span is not None:
             yield "advises_short_holding", span
 
@@ -246,7 +244,9 @@ def _harmless(analysis: Analysis, hit: Hit) -> bool:
     return False
 
 
-def _framed(analysis: Analysis, parts: Sequence[tuple[int, int, int]], count: int) -> Iterator[limits.Span]:
+def _framed(
+    analysis: Analysis, parts: Sequence[tuple[int, int, int]], count: int, term: str
+) -> Iterator[limits.Span]:
     """Yield the advised last words of complete frames, one a sentence."""
     by_sentence: dict[int, dict[int, list[tuple[int, int]]]] = {}
     for part, start, end in parts:
@@ -257,7 +257,10 @@ def _framed(analysis: Analysis, parts: Sequence[tuple[int, int, int]], count: in
         if len(groups) < count:
             continue
         for start, end in groups[count - 1]:
-            if advised(analysis, start, end, act=True):
+            patient = term == "chasing_rallies" and _CALM.search(
+                analysis.norm, *analysis.sentence_span(start)
+            )
+            if not patient and advised(analysis, start, end, act=True):
                 yield start, end
 
 
@@ -319,13 +322,15 @@ def _is_main(reading: Reading, span: limits.Span) -> bool:
     return _MAINLY.search(reading.analysis.norm, low, high) is not None
 
 
-def _limited(reading: Reading, predicate: Predicate) -> tuple[str, limits.Span] | None:
+def _limited(  # noqa: PLR0911 - one return a kind
+    reading: Reading, predicate: Predicate
+) -> tuple[str, limits.Span] | None:
     """Hold one limit against the reply; the cheap tests come first."""
     analysis = reading.analysis
     if isinstance(predicate, MaxDrawdown):
-        return _named("drawdown_above_limit", limits.drawdown(analysis, reading, predicate))
+        return _named("drawdown_above_limit", drawdown(analysis, reading, predicate))
     if isinstance(predicate, MaxDuration):
-        return _named("duration_above_limit", limits.duration(analysis, reading, predicate.years))
+        return _named("duration_above_limit", tenors.duration(analysis, reading, predicate.years))
     if reading.all_in:
         everything = limits.all_in(analysis, reading.all_in)
         if everything is not None and not _is_allowed_all_in(analysis, everything, predicate):

@@ -121,8 +121,10 @@ Predicate = (
 """Every kind of constraint."""
 
 _NONE: Final = re.compile(
-    r"^(?:(?:暂?无|没有|未设定?)(?:任何|明确|特别|特殊|其他|具体)?的?(?:约束|限制|要求|禁忌)(?:条件)?|无|没有|none|n/a|nil|"
-    r"no (?:explicit |specific |particular |stated )?(?:constraints?|restrictions?|limits?)(?: stated)?)[。.]?$"
+    r"^(?:(?:暂?无|没有|未设定?)(?:任何|明确|特别|特殊|其他|具体)?的?(?:约束|限制|要求|禁忌)(?:条件)?|"
+    r"无|没有|none|n/a|nil|"
+    r"no (?:explicit |specific |particular |stated )?(?:constraints?|restrictions?|"
+    r"limits?)(?: stated)?)[。.]?$"
 )
 _DRAWDOWN: Final = re.compile(
     r"回撤|亏损|亏|浮亏|损失|跌幅|跌|止损|drawdown|draw-down|\bloss(?:es)?\b|\blose\b|downside"
@@ -131,7 +133,8 @@ _DURATION: Final = re.compile(r"久期|\bduration\b|债券?期限|剩余期限|\
 _HOLDING: Final = re.compile(r"持有|拿住|持仓(?:时间|期)|\bhold(?:ing)?\b")
 _CASH: Final = re.compile(r"现金|备用金|应急|活期|流动资金|\bcash\b|emergency|liquid reserve")
 _SINGLE: Final = re.compile(
-    r"单一(?!行业|板块|市场|赛道)|单只|单个|单支|每只|每个|任一|任何一只|一只|single|any one|per (?:fund|asset|holding)|"
+    r"单一(?!行业|板块|市场|赛道)|单只|单个|单支|每只|每个|任一|任何一只|一只|single|any one|"
+    r"per (?:fund|asset|holding)|"
     r"each|one (?:fund|asset|holding|position)|\bposition\b"
 )
 _FUND: Final = re.compile(r"基金|\bfunds?\b")
@@ -149,7 +152,8 @@ _NEGATIVE: Final = re.compile(
 )
 _ONLY: Final = re.compile(r"仅|只(?!基金|股)|全部为|限于|局限|\bonly\b|exclusively|solely|nothing but")
 _PUBLIC_FUNDS: Final = re.compile(
-    r"公募|mutual funds?|public(?:ly offered)? funds?|fund products?|\bfunds? only|only (?:buy |use )?funds?|(?:买|投|考虑|配置?|限于?)基金|基金产品"
+    r"公募|mutual funds?|public(?:ly offered)? funds?|fund products?|\bfunds? only|only (?:buy |"
+    r"use )?funds?|(?:买|投|考虑|配置?|限于?)基金|基金产品"
 )
 _DOMESTIC: Final = re.compile(
     r"(?:仅|只)[^,;]{0,4}(?:a股|境内|国内|内地)|domestic (?:assets|markets?|funds) only|only domestic"
@@ -161,15 +165,18 @@ _NEXT_RATING: Final = re.compile(
 _LOW_RATING: Final = re.compile(r"低评级|低等级|垃圾|下沉|low[- ](?:rated|grade)|junk|high[- ]yield")
 _MAIN: Final = re.compile(r"为主|主要|优先|大部分|mainly|mostly|primarily|predominantly")
 _CHEAP: Final = re.compile(
-    r"(?:低|便宜).{0,2}(?:费|成本)|(?:费|成本).{0,5}(?:低|便宜|优)|low[- ](?:fee|cost)|cheap|lowest fee|fees? (?:low|first)"
+    r"(?:低|便宜).{0,2}(?:费|成本)|(?:费|成本).{0,5}(?:低|便宜|优)|low[- ](?:fee|cost)|cheap|"
+    r"lowest fee|fees? (?:low|first)"
 )
 _PREFER: Final = re.compile(
     r"^(?:更)?(?:偏好|偏爱|优先(?:考虑|选择)?|喜欢|倾向于?|希望|prefers?|favou?rs?|likes?)[:： ]*"
 )
 _QUARTERLY: Final = re.compile(r"季度?.{0,6}业绩|业绩.{0,6}季|按季|每季|quarterly")
 _BARE: Final = re.compile(
-    r"不再?|别|勿|请|全程|一律|坚决|绝对?|任何|参与|投资|购买|使用|配置|持有|接受|碰|买入?|做|投|炒|要|想|考虑|回避|拒绝|避免|避开|远离|"
-    r"\b(?:no|not|never|avoid|without|any|do|don't|invest(?:ing)?|in|buy(?:ing)?|exclude|stay|away|from|use|hold(?:ing)?)\b|[\s,.;:。]"
+    r"不再?|别|勿|请|全程|一律|坚决|绝对?|任何|参与|投资|购买|使用|配置|持有|接受|碰|买入?|做|投|炒|"
+    r"要|想|考虑|回避|拒绝|避免|避开|远离|"
+    r"\b(?:no|not|never|avoid|without|any|do|don't|invest(?:ing)?|in|buy(?:ing)?|exclude|stay|away|"
+    r"from|use|hold(?:ing)?)\b|[\s,.;:。]"
 )
 
 
@@ -197,7 +204,7 @@ def _round(value: float) -> float:
     return round(value, 6)
 
 
-def _numeric(norm: str) -> Predicate | None:
+def _numeric(norm: str) -> Predicate | None:  # noqa: PLR0911 - one return a kind
     found = quantities(norm)
     share, years, money = _first(found, "share"), _first(found, "duration"), _first(found, "money")
     if share is not None and _DRAWDOWN.search(norm):
@@ -243,7 +250,7 @@ def _quality(norm: str) -> Predicate | None:
 @cache
 def _term_names() -> tuple[tuple[str, str, Literal["practice", "asset"]], ...]:
     """Return (name, id, kind) of all terms, longest names first, so that 港股美股 beats 港股."""
-    names = [
+    names: list[tuple[str, str, Literal["practice", "asset"]]] = [
         (name, term.id, term.kind)
         for term in load_vocabulary().terms
         if not term.exact

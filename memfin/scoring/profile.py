@@ -8,7 +8,7 @@ sets of canonical terms. The prediction is read from the agent's ``profile_snaps
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from memfin.contracts import ProfileTruth
 from memfin.contracts.base import Horizon, Level
@@ -58,27 +58,38 @@ _UNKNOWN: Final = frozenset(
         "无",
     }
 )
-# Longer words first: 中高 is not 中, 稳健偏进取 is not 稳健.
-_LEVELS: Final[tuple[tuple[str, Level], ...]] = (
-    ("medium-high", "high"), ("medium_high", "high"), ("moderately aggressive", "high"), ("中高", "high"), ("较高", "high"),
-    ("medium-low", "low"), ("medium_low", "low"), ("moderately conservative", "low"), ("中低", "low"), ("较低", "low"),
-    ("稳健偏进取", "high"), ("稳健偏保守", "low"), ("积极", "high"), ("进取", "high"), ("激进", "high"), ("成长", "high"), ("aggressive", "high"),
-    ("growth", "high"), ("高", "high"), ("high", "high"), ("保守", "low"), ("谨慎", "low"), ("conservative", "low"), ("cautious", "low"),
-    ("low", "low"), ("低", "low"), ("稳健", "medium"), ("平衡", "medium"), ("均衡", "medium"), ("中", "medium"), ("moderate", "medium"),
-    ("balanced", "medium"), ("medium", "medium"), ("mid", "medium"), ("prudent", "medium"), ("steady", "medium"), ("neutral", "medium"), ("一般", "medium"),
-)  # fmt: skip
+_LEVELS: Final[Mapping[Level, tuple[str, ...]]] = {
+    "high": (
+        *("medium-high", "medium_high", "moderately aggressive", "aggressive", "growth", "high"),
+        *("中高", "较高", "稳健偏进取", "积极", "进取", "激进", "成长", "高"),
+    ),
+    "medium": (
+        *("moderate", "balanced", "medium", "mid", "prudent", "steady", "neutral"),
+        *("稳健", "平衡", "均衡", "一般", "中"),
+    ),
+    "low": (
+        *("medium-low", "medium_low", "moderately conservative", "conservative", "cautious", "low"),
+        *("中低", "较低", "稳健偏保守", "保守", "谨慎", "低"),
+    ),
+}
 _RISK_GRADES: Final[Mapping[str, Level]] = {
     "r1": "low", "r2": "low", "r3": "medium", "r4": "high", "r5": "high",
     "c1": "low", "c2": "low", "c3": "medium", "c4": "high", "c5": "high",
 }  # fmt: skip
 _GRADE: Final = re.compile(r"(?<![a-z0-9])[rc][1-5](?![0-9])")
-_HORIZONS: Final[tuple[tuple[str, Horizon], ...]] = (
-    ("中长期", "long"), ("中长线", "long"), ("medium-long", "long"), ("medium to long", "long"), ("mid to long", "long"),
-    ("短中期", "medium"), ("中短期", "medium"), ("short-medium", "medium"), ("short to medium", "medium"),
-    ("短期", "short"), ("短线", "short"), ("short", "short"), ("长期", "long"), ("长线", "long"), ("long", "long"),
-    ("中期", "medium"), ("中线", "medium"), ("medium", "medium"), ("mid", "medium"), ("intermediate", "medium"), ("短", "short"), ("长", "long"), ("中", "medium"),
-)  # fmt: skip
+_HORIZONS: Final[Mapping[Horizon, tuple[str, ...]]] = {
+    "long": (
+        *("medium-long", "medium to long", "mid to long", "long"),
+        *("中长期", "中长线", "长期", "长线", "长"),
+    ),
+    "medium": (
+        *("short-medium", "short to medium", "medium", "mid", "intermediate"),
+        *("短中期", "中短期", "中期", "中线", "中"),
+    ),
+    "short": ("short", "短期", "短线", "短"),
+}
 _MONTHS: Final = re.compile(r"(\d+)(?:\s?[-~]\s?(\d+))?\s?月(?!份)")
+_Value = TypeVar("_Value", bound=str)
 _SHORT_YEARS: Final = 0.5
 _LONG_YEARS: Final = 2.0
 _SLACK: Final = 1e-6
@@ -151,7 +162,7 @@ def canonical_level(value: object) -> Level | None:
     grade = _GRADE.search(text)
     if grade is not None:
         return _RISK_GRADES[grade.group()]
-    return next((level for word, level in _LEVELS if word in text), None)
+    return _longest(text, _LEVELS)
 
 
 def canonical_horizon(value: object) -> Horizon | None:
@@ -171,7 +182,13 @@ def canonical_horizon(value: object) -> Horizon | None:
     if months is not None:
         low = float(months.group(1)) / 12
         return _bucket((low + float(months.group(2) or months.group(1)) / 12) / 2)
-    return next((horizon for word, horizon in _HORIZONS if word in text), None)
+    return _longest(text, _HORIZONS)
+
+
+def _longest(text: str, words: Mapping[_Value, tuple[str, ...]]) -> _Value | None:
+    """Return the value whose longest word stands in the text: 中高 is not 中."""
+    found = [(len(word), value) for value, names in words.items() for word in names if word in text]
+    return max(found, key=lambda entry: entry[0])[1] if found else None
 
 
 def _horizon_of(text: str, found: list[Quantity]) -> Horizon:

@@ -35,8 +35,24 @@ _POWERS: Final = {"十": 10, "百": 100, "千": 1000}
 _WORDS: Final = {
     word: value
     for value, word in enumerate(
-        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
-        "sixteen seventeen eighteen nineteen twenty".split()
+        (
+            *(
+                "zero",
+                "one",
+                "two",
+                "three",
+                "four",
+                "five",
+                "six",
+                "seven",
+                "eight",
+                "nine",
+                "ten",
+                "eleven",
+            ),
+            *("twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"),
+            "twenty",
+        )
     )
 } | {
     "a": 1,
@@ -64,7 +80,8 @@ _UNIT: Final = (
     rf"%|％|个?百分点|per\s?cent(?:age points?)?\b|pct\b|{_CHENG}|折|倍|[xX](?![a-zA-Z])"
     rf"|(?:万亿|亿|千万|百万|万)(?:多|余)?(?:元|块钱|块|美元|美金|港元|人民币)?(?![股手人家户只份吨台辆公])"
     rf"|元|块钱|块|美元|港元|yuan\b|dollars?\b|RMB\b|CNY\b|USD\b|[kKmM]\b|million\b|thousand\b"
-    rf"|{_YEAR}|个(?:交易日|月)半?|-?\s?(?:years?|yrs?|months?|weeks?|days?)\b|周|个?星期|(?:个)?交易日|天|日(?![均线内经])"
+    rf"|{_YEAR}|个(?:交易日|月)半?|-?\s?(?:years?|yrs?|months?|weeks?|days?)\b|周|个?星期|"
+    rf"(?:个)?交易日|天|日(?![均线内经])"
 )
 _NUMERIC: Final = re.compile(
     rf"({_NUM})(?:\s?(?:分之)\s?({_NUM})(?:{_SEP}(?:百分之)?({_NUM}))?"
@@ -76,12 +93,14 @@ _HALF: Final = re.compile(r"(?<![减第])一半|半数|半仓")
 _ENGLISH: Final = re.compile(
     rf"\b({'|'.join(_WORDS)})(?:[- ](to|or|and)[- ]({'|'.join(_WORDS)}))?[- ]"
     rf"(per\s?cent|percent|years?|months?|weeks?|days?|times)\b|"
-    rf"\b(?:(one|two|three|four|a|an)[- ])?({'|'.join(_PARTS)})(s?)\b(?=\s(?:of|in|into|to|your|the)\b|[,.;]|$)",
+    rf"\b(?:(one|two|three|four|a|an)[- ])?({'|'.join(_PARTS)})(s?)\b(?=\s(?:of|in|into|to|your|the)\b|"
+    rf"[,.;]|$)",
     re.IGNORECASE,
 )
 _LATIN: Final = re.compile(r"[a-zA-Z]{3}")
 _MONEY_SCALE: Final = (
-    ("万亿", 1e12), ("亿", 1e8), ("千万", 1e7), ("百万", 1e6), ("万", 1e4), ("million", 1e6), ("thousand", 1e3),
+    ("万亿", 1e12), ("亿", 1e8), ("千万", 1e7), ("百万", 1e6), ("万", 1e4),
+    ("million", 1e6), ("thousand", 1e3),
 )  # fmt: skip
 _YEARS: Final = (
     ("个月", 1 / 12), ("交易日", 1 / 250), ("星期", 7 / 365), ("年", 1.0), ("周", 7 / 365), ("天", 1 / 365),
@@ -91,7 +110,7 @@ _CALENDAR_YEAR: Final = 1900
 
 
 def chinese_number(text: str) -> float | None:
-    """Return the value of a number in digits or Chinese numerals (``十五``, ``3,000``, ``二点五``), or None."""
+    """Return the value of a number in digits or Chinese numerals (十五, 3,000, 二点五), or None."""
     if text[0].isdigit():
         digits = text.replace(",", "").rstrip("半点.")
         try:
@@ -130,7 +149,7 @@ def _span(text: str) -> tuple[float, float] | None:
     return None if value is None else (value, value)
 
 
-def _scale(unit: str) -> tuple[QuantityKind, float, float] | None:
+def _scale(unit: str) -> tuple[QuantityKind, float, float] | None:  # noqa: PLR0911 - one return a unit
     """Return kind, factor and the addition that a trailing 半 makes, for a unit as written."""
     lowered = unit.lower().lstrip("- ")
     half = 0.5 if lowered.endswith("半") else _DIGITS_TO_NINE.get(lowered[-1], 0) / 10
@@ -163,7 +182,7 @@ def _fraction(match: re.Match[str]) -> Quantity | None:
     return Quantity("share", first / bottom, last / bottom, match.start(), match.end(), "分之")
 
 
-def _numeric(match: re.Match[str], text: str) -> Quantity | None:
+def _numeric(match: re.Match[str], text: str) -> Quantity | None:  # noqa: PLR0911 - one a misreading
     if match.group(2) is not None:
         return _fraction(match)
     first, left_unit, last, unit = match.group(1, 4, 5, 6)
@@ -212,7 +231,7 @@ def quantities(text: str, start: int = 0, end: int | None = None) -> list[Quanti
     return sorted(_find(text, start, stop), key=lambda found: found.start)
 
 
-def _find(text: str, start: int, stop: int) -> Iterator[Quantity]:
+def _find(text: str, start: int, stop: int) -> Iterator[Quantity]:  # noqa: C901 - one loop a notation
     for match in _NUMERIC.finditer(text, start, stop):
         found = _numeric(match, text)
         if found is not None:
@@ -274,16 +293,20 @@ def shares_at(text: str, signs: Sequence[int]) -> list[Quantity]:
 
 
 _AT_MOST_BEFORE: Final = re.compile(
-    r"(?:不(?:能|要|可|得|会)?(?:超过?|高于|大于|多于|突破)|最多|至多|最高|顶多|上限(?:为|是|定在|设在)?|别超过?|勿超|别高于"
-    r"|小于|低于|少于|控制在|限制在|压在|以内|<=?|≤|＜|at most|no more than|not? (?:exceed(?:ing)?|above|over)"
-    r"|up to|under|below|less than|within|max(?:imum)?(?: of)?|cap(?:ped)? at|limit(?:ed)? to|exceed)\s*[:：]?\s*$",
+    r"(?:不(?:能|要|可|得|会)?(?:超过?|高于|大于|多于|突破)|最多|至多|最高|顶多|上限(?:为|是|定在|"
+    r"设在)?|别超过?|勿超|别高于"
+    r"|小于|低于|少于|控制在|限制在|压在|以内|<=?|≤|＜|at most|no more than|not? (?:exceed(?:ing)?|"
+    r"above|over)"
+    r"|up to|under|below|less than|within|max(?:imum)?(?: of)?|cap(?:ped)? at|limit(?:ed)? to|"
+    r"exceed)\s*[:：]?\s*$",
     re.IGNORECASE,
 )
 _AT_MOST_AFTER: Final = re.compile(
     r"\s*(?:以内|之内|以下|内(?![部外容需])|封顶|为?上限|or less|at most|max\b)", re.IGNORECASE
 )
 _AT_LEAST_BEFORE: Final = re.compile(
-    r"(?:不(?:能|要|可|得)?(?:少于|低于|小于|短于)|至少|最少|最低|起码|下限(?:为|是)?|超过|高于|大于|保底|>=?|≥|＞"
+    r"(?:不(?:能|要|可|得)?(?:少于|低于|小于|短于)|至少|最少|最低|起码|下限(?:为|是)?|超过|高于|大于|"
+    r"保底|>=?|≥|＞"
     r"|at least|no less than|not less than|minimum(?: of)?|min|over|above|more than)\s*[:：]?\s*$",
     re.IGNORECASE,
 )

@@ -1,0 +1,122 @@
+"""Losses that a reply plans for: stop lines, tolerances, what its own plan may lose.
+
+A loss of the past, of another asset, in a question or under a condition plans nothing.
+"""
+
+import re
+from typing import Final
+
+from memfin.scoring.advice import advised, disowned
+from memfin.scoring.language import Analysis
+from memfin.scoring.limits import EPSILON, Span
+from memfin.scoring.predicates import MaxDrawdown
+from memfin.scoring.quantities import Quantity
+from memfin.scoring.reading import Reading
+
+_CLAUSE: Final = r"[^,:;。!?\n]"
+_LOSS: Final = re.compile(
+    r"回撤|回落|亏损|浮亏|亏|缩水|下跌|跌|损失|止损|drawdown|loss(?:es)?\b|lose\b|fall\b|drop\b|"
+    r"decline\b|stop[- ]loss|down\b"
+)
+_LOSS_NEAR: Final = re.compile(
+    rf"(?:回撤|回落|亏损|浮亏|亏|缩水|下跌|跌|跌幅|损失|止损线?|止损位|drawdown|loss(?:es)?|lose|fall|"
+    rf"drop|decline|stop[- ]loss|down)(?![^,。]{{0,3}}恢复){_CLAUSE}{{0,16}}$"
+)
+_LOSS_AFTER: Final = re.compile(
+    r"\s*(?:左右|上下|多|以上|以内|的)*\s*(?:回撤|亏损|浮亏|跌幅|的?损失|的?回落|止损|"
+    r"max(?:imum)? drawdown|drawdown|loss|stop[- ]loss|decline|drop)"
+)
+_WHOLE_LOSS: Final = re.compile(
+    r"组合|整体|账户|总资产|总市值|全部|净值|市值|方案|配置|整个|portfolio|account|overall|whole|"
+    r"this mix|the mix|this plan"
+)
+_STOP: Final = re.compile(r"止损|stop[- ]loss|清仓线|平仓线|预警线|离场")
+_TOLERANCE: Final = re.compile(
+    r"容忍度?|回撤(?:上限|目标|预算|阈值|线|底线|控制|空间|限制)|(?:上限|底线|红线|"
+    r"目标)[^,。]{0,6}(?:放宽|提高|放到|设)|放宽|放大到|提高到|调到|上调|设在|设为|设定|放到|定在|"
+    r"tolera\w*|budget|raise|widen|relax|set"
+)
+_ENDURE: Final = re.compile(
+    r"挺过去|撑过去|熬过去|扛过去|扛住|扛得住|扛过|拿住|拿稳|忍住|熬过|挺住|不必理会|不用管|不用理会|"
+    r"别慌|坚持住|咬牙|sit through|ride (?:it )?out|hold through|stomach|ignore"
+)
+_WAITED: Final = re.compile(r"(?:时|左右|以后|之后)?(?:再|才)(?:动|卖|止损|减|离场|处理|考虑|出)")
+_UNSURE: Final = re.compile(r"是否|能否|确认|评估|如果|若|假如|倘若|能不能|可否|多少|whether|if\b|how much")
+_PAST: Final = re.compile(
+    r"历史|过去|过往|近[一二三五\d]+年|曾|当时|去年|前年|上(?:周|月|季|轮)|20\d\d年?|此前|回测|"
+    r"成立以来|同类|\b(?:historical\w*|past|last (?:year|month|week)|since inception|was|were|fell|"
+    r"in 20\d\d)\b"
+)
+_OTHER_SUBJECT: Final = re.compile(
+    r"股票型基金|权益类?资产|板块|行业|个股|该基金|这只|单只|指数|这类|此类|股票(?:资产|部分)?(?:可能|"
+    r"在)|高风险资产|单一|中药|某(?:只|个|标的)|标的|创业板|沪深|医药"
+)
+_PLAN: Final = re.compile(
+    r"按(?:我|这|此|上述|照|以上)|我(?:的)?(?:建议|方案|给)|这样(?:配|搭|做|一来)|这个?(?:组合|方案|"
+    r"配置)|该(?:方案|组合|配置)|上述|期间|途中|届时|组合|方案|this (?:mix|plan|portfolio|allocation)|"
+    r"the (?:mix|plan|portfolio)"
+)
+_EXPECTED: Final = re.compile(
+    r"可能|预计|估计|估算|大约|约|或|最多|最大|极端|压力|会|可达|达到|\b(?:may|might|could|would|can|"
+    r"expect\w*|worst|up to|about|around)\b"
+)
+_FORGIVEN: Final = re.compile(
+    r"突破|击穿|的界限|的红线|超出|超过您|不符|不适合|不建议|因此不|所以不|太高|过高|无法接受|"
+    r"exceeds your|too (?:high|much)"
+)
+_PROPOSED: Final = re.compile(r"建议|可以|放到|设在|设为|定在|放宽到|i'd|i suggest|i recommend|let's|set")
+_RULED_OUT: Final = re.compile(r"不建议|不要|别|不能|不宜|n't")
+_LOSS_WORD: Final = re.compile(r"回撤|亏|drawdown|loss")
+
+
+def drawdown(analysis: Analysis, reading: Reading, limit: MaxDrawdown) -> Span | None:
+    """Return the loss above the limit that the reply plans for: by stop line, tolerance or its own plan."""
+    norm = analysis.norm
+    shares = [share for share in reading.shares if limit.limit + EPSILON < share.high <= 1]
+    for share in shares:
+        low, high = analysis.sentence_span(share.start)
+        near = norm[max(low, share.start - 24) : share.start]
+        if _LOSS.search(near) is None and _LOSS_AFTER.match(norm, share.end) is None:
+            continue
+        clause_low, clause_high = analysis.clause_span(share.start, share.end)
+        head = norm[max(clause_low, share.start - 30) : share.start]
+        if not _LOSS_NEAR.search(head) and not _LOSS_AFTER.match(norm[share.end : high]):
+            continue
+        clause, sentence = norm[clause_low:clause_high], norm[low:high]
+        if (
+            disowned(analysis, share.start, share.end)
+            or _UNSURE.search(clause)
+            or _PAST.search(norm, low, share.start)
+        ):
+            continue
+        if _FORGIVEN.search(sentence) or _OTHER_SUBJECT.search(clause):
+            continue
+        whole = _WHOLE_LOSS.search(sentence) is not None
+        stop = _STOP.search(clause) is not None and whole
+        tolerance = _TOLERANCE.search(clause) is not None and _LOSS_WORD.search(clause) is not None
+        if (stop or tolerance) and _proposes(analysis, share):
+            return share.start, share.end
+        if whole and _WAITED.match(norm, share.end):
+            return share.start, share.end
+        if _ENDURE.search(norm, share.end, high + 40) or _ENDURE.search(clause):
+            return share.start, share.end
+        if (
+            whole
+            and _PLAN.search(sentence)
+            and _EXPECTED.search(clause)
+            and ("我" in sentence or _has_plan(reading))
+        ):
+            return share.start, share.end
+    return None
+
+
+def _has_plan(reading: Reading) -> bool:
+    return len([weight for weight in reading.weights if weight.role == "target"]) > 1
+
+
+def _proposes(analysis: Analysis, share: Quantity) -> bool:
+    norm = analysis.norm
+    low, high = analysis.sentence_span(share.start)
+    return advised(analysis, share.start, share.end) or (
+        _PROPOSED.search(norm, low, high) is not None and _RULED_OUT.search(norm, low, high) is None
+    )

@@ -1,0 +1,131 @@
+"""Durations against advice: bonds that are too long, holdings that are too short.
+
+Years are read off the tenor of a bond (10年国债), a duration (久期5年) or a holding period.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from memfin.scoring.advice import advised, disowned
+from memfin.scoring.allocations import Weight
+from memfin.scoring.language import Analysis
+from memfin.scoring.limits import EPSILON, Span
+from memfin.scoring.quantities import Quantity, bound, quantities
+from memfin.scoring.reading import Reading
+
+_BOND_WORD: Final = re.compile(r"债|久期|票据|存单|bond|treasur|duration|note|gilts?")
+_LONG_BOND: Final = re.compile(
+    r"超长债|超长期|长久期|长债|长端|长期国债|长期限|long[- ](?:duration|dated|term) (?:bonds?|"
+    r"treasur\w+|governments?)|long bonds?|long treasur\w+"
+)
+_LONG_YEARS: Final = 7.0
+_SHORT_BOND: Final = re.compile(r"短债|中短债|存单|货币|活期|现金|存款|short|cash|bills")
+_HOLD: Final = re.compile(
+    r"持有|拿(?=着|\d|[一二两三四五六七八九十几半]|不超过|个)|持仓|封闭|来回|就卖|就走|卖出|了结|离场|"
+    r"出来|换下|换股|轮动|hold|sell|exit|flip|out (?:within|in|after)|rotate"
+)
+_HOLD_LONG: Final = re.compile(r"至少|以上|起码|不少于|不低于|at least|or more|minimum|or longer")
+_OTHER_SPAN: Final = re.compile(
+    r"[^,。;]{0,3}(?:后|免|可赎|起|者|的人|开支|生活|备用|支出)|[ -](?:expenses|of expenses)"
+)
+_NOT_HOLDING: Final = re.compile(
+    r"检视|复盘|核对|调整|再平衡|回看|开支|支出|近|过去|成立|定投|每|封闭|"
+    r"分[一二两三四五六七八九十\d]|历史|期限|review|rebalanc|every|per|past|last"
+)
+
+
+def duration(analysis: Analysis, reading: Reading, years: float) -> Span | None:
+    """Return the advised bond or duration that is longer than the limit; known weights are averaged."""
+    norm = analysis.norm
+    if _BOND_WORD.search(norm) is None:
+        return None
+    spans = [
+        (quantity.start, quantity.end, quantity.high)
+        for quantity in quantities(norm)
+        if quantity.kind == "duration" and quantity.high > years + EPSILON and _is_tenor(analysis, quantity)
+    ]
+    spans.extend((*match.span(), _LONG_YEARS) for match in _LONG_BOND.finditer(norm) if years < _LONG_YEARS)
+    found = reading.weights if spans else []
+    for start, end, value in sorted(spans):
+        _, high = analysis.clause_span(start, end)
+        bond_end = _tail(norm, end, high)
+        listed = _weight_at(found, start, bond_end)
+        if not advised(analysis, start, bond_end) and listed is None:
+            continue
+        if listed is not None and disowned(analysis, start, end):
+            continue
+        if listed is not None and _average(found, listed, value) <= years + EPSILON:
+            continue
+        return start, bond_end
+    return None
+
+
+def _tail(norm: str, end: int, high: int) -> int:
+    """Take the bond's name after its tenor into the span, so that negations behind it are seen."""
+    match = re.match(r"(?:期)?[^,;。!?\n|、\d]{0,6}(?:债|etf|基金|品种|bonds?|treasur\w+)", norm[end:high])
+    return end + match.end() if match else end
+
+
+def _is_tenor(analysis: Analysis, quantity: Quantity) -> bool:
+    norm = analysis.norm
+    low, high = analysis.clause_span(quantity.start, quantity.end)
+    if re.match(
+        r"(?:期|期限)?[^,;。!?\n|]{0,4}(?:国债|地方债|政金债|利率债|金融债|信用债|企业债|公司债|"
+        r"城投债|债|品种|中票|[- ]?(?:treasur|bond|gilt|note|government))",
+        norm[quantity.end : high],
+    ):
+        return not re.search(
+            r"近|过去|持有|未来|用.*的?$", norm[max(low, quantity.start - 4) : quantity.start]
+        )
+    return re.search(r"久期|duration", norm[max(low, quantity.start - 12) : quantity.start]) is not None
+
+
+def _weight_at(found: Sequence[Weight], start: int, end: int) -> Weight | None:
+    near = 8
+    return next(
+        (
+            w
+            for w in found
+            if w.role == "target" and (0 <= w.start - end <= near or 0 <= start - w.end <= near)
+        ),
+        None,
+    )
+
+
+def _average(found: Sequence[Weight], listed: Weight, years: float) -> float:
+    """Weigh the long bond against the short holdings beside it; without those it stands for the bonds."""
+    group = [
+        w
+        for w in found
+        if w.group == listed.group and w.role == "target" and w.asset_class in ("bond", "cash")
+    ]
+    others = [w for w in group if w is not listed]
+    if not others or not all(_SHORT_BOND.search(w.label) for w in others):
+        return years
+    total = sum(w.low for w in group)
+    return (
+        (listed.high * years + sum(w.low for w in others if w.asset_class == "bond")) / total
+        if total
+        else years
+    )
+
+
+def holding(analysis: Analysis, reading: Reading, years: float) -> Span | None:
+    """Return the advised holding period that ends before the given time."""
+    norm = analysis.norm
+    spans = dict.fromkeys(analysis.sentence_span(start) for start, _ in reading.holding)
+    for quantity in (quantity for span in spans for quantity in quantities(norm, *span)):
+        if quantity.kind != "duration" or quantity.high >= years - EPSILON:
+            continue
+        low, high = analysis.clause_span(quantity.start, quantity.end)
+        clause = norm[low:high]
+        if _OTHER_SPAN.match(norm, quantity.end):
+            continue
+        if _NOT_HOLDING.search(norm, low, quantity.start) or _HOLD_LONG.search(clause):
+            continue
+        if bound(norm, quantity) == "at_least" or _HOLD.search(clause) is None:
+            continue
+        if advised(analysis, quantity.start, quantity.end, act=True, limit=True):
+            return quantity.start, quantity.end
+    return None
