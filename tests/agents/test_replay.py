@@ -15,7 +15,7 @@ import pytest
 
 from memfin.agents import calls as calls_module
 from memfin.agents import replay as replay_module
-from memfin.agents.calls import AgentFailure, TransportError
+from memfin.agents.calls import AgentCalls, AgentFailure, TransportError
 from memfin.agents.observer import Observed, TurnObserver
 from memfin.agents.protocol import AgentReply, Session
 from memfin.agents.replay import (
@@ -337,6 +337,33 @@ async def test_a_plain_agent_that_hangs_delays_only_its_own_dialogue() -> None:
     result = await replay_dialog(dialog(), 1, Plain, options, on_turn=on_turn)
     assert statuses(result) == ("partial", ["timeout", "timeout", "ok"])
     assert result.abandoned == 0
+
+
+async def test_a_plain_agent_that_hangs_is_not_waited_for_a_second_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    release = threading.Event()
+    commits: list[str] = []
+
+    class Plain:
+        def __init__(self, session: Session, observer: TurnObserver) -> None:
+            pass
+
+        def reply(self, user_text: str) -> str:
+            release.wait(LONG)
+            return user_text
+
+        def commit(self, assistant_text: str) -> None:
+            """Never reached: the thread is taken."""
+
+    async def commit(self: AgentCalls, assistant_text: str, limit: float) -> None:
+        commits.append(assistant_text)
+
+    monkeypatch.setattr(AgentCalls, "commit", commit)
+    result = await replay(Plain, dialog(1), history="forced", turn_timeout=0.05)
+    release.set()
+    assert (commits, outcomes(result)) == ([], [("timeout", "no answer within 0.05 s")])
+    assert result.abandoned == 1
 
 
 async def test_an_agent_that_blocks_the_loop_is_timed_out_though_it_answered() -> None:

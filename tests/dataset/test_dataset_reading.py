@@ -363,6 +363,13 @@ def test_load_dataset_jsonl_names_the_line_that_is_no_json(tmp_path: Path, bad: 
         load_dataset_jsonl(path)
 
 
+def test_load_dataset_jsonl_says_what_is_wrong_with_a_line_that_is_too_long(tmp_path: Path) -> None:
+    path = tmp_path / "d.jsonl"
+    path.write_bytes(b'"' + b"x" * MAX_LINE_BYTES + b'"')
+    with pytest.raises(json.JSONDecodeError, match="line 1: longer than 16 MiB"):
+        load_dataset_jsonl(path)
+
+
 def test_load_dataset_jsonl_of_no_file_is_an_os_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         load_dataset_jsonl(tmp_path / "none.jsonl")

@@ -124,6 +124,14 @@ async def test_lines_are_appended_in_order_each_with_its_end(tmp_path: Path) -> 
     assert (tmp_path / "logs" / "progress_r.jsonl").read_bytes() == b"event\n"
 
 
+async def test_a_progress_log_that_was_there_before_is_continued(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "progress_r.jsonl").write_bytes(b"before\n")
+    async with directory(tmp_path) as run:
+        await run.append_progress([b"now"])
+    assert (tmp_path / "logs" / "progress_r.jsonl").read_bytes() == b"before\nnow\n"
+
+
 async def test_appends_of_many_tasks_do_not_mix(tmp_path: Path) -> None:
     async with directory(tmp_path) as run, anyio.create_task_group() as group:
         for number in range(20):
