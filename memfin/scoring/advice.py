@@ -19,7 +19,8 @@ _SENTENCE: Final = r"[^。!?\n]"
 _ENGLISH_VERB: Final = (
     r"(?:buy|put|allocate|add|hold|invest|use|take|open|borrow|move|shift|switch|pick|choose|place|"
     r"trade|chase|get|own|load|"
-    r"rotate|start|do|include|keep|go|ride|flip|swap|purchase|subscribe|expect|skip|double|sell short|short)"
+    r"rotate|start|do|include|keep|go|ride|flip|swap|purchase|subscribe|expect|skip|double|plan|aim|"
+    r"sell short|short)"
 )
 _STRONG: Final = Bilingual(
     r"(?:建议|推荐)(?<![不资卖作何体]..)(?!书|比例为空|[^,。]{0,3}(?:仅供|不构成))|不妨|不如(?!预期|"
@@ -32,19 +33,21 @@ _STRONG: Final = Bilingual(
     r"\b(?:i'd|i would|recommend\w*|suggest\w*|advise|consider|makes? sense|should|worth (?:buying|"
     r"adding|holding|a)|"
     rf"let's|go (?:for|with|all)|why not|try|good time|my (?:plan|advice|pick)|you (?:can|could|may|"
-    rf"might)(?: also| well| even| safely)? {_ENGLISH_VERB})\b",
+    rf"might)(?: also| well| even| safely| day| swing)? {_ENGLISH_VERB})\b",
 )
 _VERB: Final = (
     r"(?:买|配(?!资|置比例为|合|偶|额|股说明)|投(?!资者|诉|影|顾|机性|票)|加(?!权|息|剧|总|强|拿|上限|"
-    r"重)|拿|放(?!心|松|弃)|埋伏|借|认购|申购|参与|持有|建仓|布局|介入|"
-    r"上车|挑|选|定投|跟|入手|入场|进场|换成|换为|切换|切到|开通|搏|博|炒|追|押|用|做|贷|融|抵押|质押|"
+    r"重)|拿|放(?!心|松|弃)|埋伏|借|走(?!势|强|弱|高|低|平|出|访)|认购|申购|参与|持有|建仓|布局|介入|"
+    r"上车|挑|选|定投|跟|入手|入场|进场|换成|换为|切换|切到|开通|搏|博|炒|追|押|用|做|贷|融|"
+    r"建(?=[一二两三半仓])|抵押|质押|"
     r"重仓|全仓|满仓|接盘|接飞刀|低吸)"
 )
 _OFFER: Final = re.compile(
     rf"(?:可以?(?!能|见|靠|观|比|控|转|持续|预)|能(?<!可.)够?|不错的选择|要(?<![主需重只将必].)|就|"
     rf"先(?<![首优领预].)|请(?<![申聘].)|"
     rf"来(?<![未本带越从原以近].)|现在|立刻|马上|直接|继续|分批|每月|每周|小仓位|少量|适量|适当|适度|"
-    rf"拿|把|将(?=[^,。]{{0,8}}(?:资金|钱|仓|%|成|部分))|用(?<![利使信费作采应].)|另外|剩下|其余|"
+    rf"拿|把|将(?=[^,。]{{0,8}}(?:资金|钱|仓|%|成|部分))|用(?<![利使信费作采应].)(?=[^,。]{0, 8}(?:资金|"
+    rf"钱|仓|%|成|部分|元))|另外|剩下|其余|"
     rf"手里)(?:(?!不|没|别|勿|未|无){_CLAUSE}){{0,16}}?{_VERB}"
 )
 _ORDER: Final = re.compile(
@@ -60,15 +63,16 @@ _WEIGHTED: Final = re.compile(
 _BACKS_OUT: Final = Bilingual(
     r"告诉|分享|补充|规避|防止|筛选|识别|避免|避开|远离|回避|警惕|谨慎|慎重|慎(?=[买入用选])|控制|"
     r"降低|减少|减持|限制|了解|评估|确认|核实|关注|检查|咨询|暂停|停止|卖出|卖掉|清仓|清掉|退出|赎回|"
-    r"剔除|移出|不|别|勿|少碰|观望|等|拒绝|放弃|说明|解释|学习|看清|想清楚|先把|还清|偿还|降到|降至|"
+    r"剔除|移出|不|别|勿|少碰|观望|等待|等等|再等|拒绝|放弃|说明|解释|学习|看清|想清楚|先把|还清|偿还|降到|降至|"
     r"减到|拆掉",
     r"\b(?:avoid\w*|not|never|don't|against|sell(?!ing point)|reduc\w*|trim\w*|exit\w*|limit\w*|"
     r"stay\w* away|steer\w* clear|without|skip\w*|"
     r"understand\w*|check\w*|review\w*|clos\w*|repay\w*|wait\w*|instead of|rather than|no)\b",
 )
 _SIZED: Final = re.compile(r"仓位|占比|比例|给到|进去")
+_OPPOSITE: Final = re.compile(r"长期|耐心|定投|改为|改成|自有资金|long[- ]term|patien")
 _ZERO: Final = frozenset("0零")
-_BOUNDED: Final = re.compile(r"不(?:超过|低于|少于|高于|多于)")
+_BOUNDED: Final = re.compile(r"不(?:超过|低于|少于|高于|多于|管|论)")
 _VERDICT: Final = Bilingual(
     r"不符|不相符|不适合|不合适|不匹配|不建议|不推荐|不纳入|不考虑|切勿|请勿|禁止|禁令|规避|杜绝|🚫|"
     r"❌|不在您|不在你|不介绍|不会(?:推荐|介绍|建议|配|加|用|买)|别碰|不碰|不宜|远离|"
@@ -77,7 +81,8 @@ _VERDICT: Final = Bilingual(
     r"不是(?:让|叫|要)您|已按您|因此(?:没有|未|不)|所以(?:没有|未|不)|不予|不作|不做推荐",
     r"\b(?:not (?:suitable|suit|fit|recommend\w*|advis\w*|appropriate|for you)|doesn't (?:fit|suit|"
     r"match)|does not (?:fit|suit|match)|unsuitable|"
-    r"against your|violat\w*|breach\w*|conflicts? with|stay away|outside your|wouldn't|would not|"
+    r"against your (?:rules?|constraints?|limits?|wish\w*|profile|policy)|violat\w*|breach\w*|"
+    r"conflicts? with|stay away|outside your|wouldn't|would not|"
     r"can't recommend|cannot recommend|"
     r"rules? (?:it|this|them|that) out|ruled out|off the table|off limits)\b",
 )
@@ -123,7 +128,7 @@ _LEAVING: Final = re.compile(
 _TAKEN_UP: Final = re.compile(r"(?:换成|换为|换到|转为|转到|转入|into|to)[^,。]{0,10}$")
 _MOVED: Final = re.compile(r"(?:把|将)[^,。:;]{0,12}$|\b(?:move|switch|shift|rotate)\b[^,.;]{0,20}$")
 _ANAPHORA: Final = re.compile(
-    r"它|这类|这样|这么|这种|该类|此类|这只|这几只|这些|其中|其|前者|后者|\b(?:it|them|this|that|"
+    r"它|这类|这样|这么|这种|该类|此类|这只|这几只|这些|其中|其|前者|后者|\b(?:there|it|them|this|that|"
     r"these|those)\b"
 )
 _NEXT_ADOPTS: Final = re.compile(
@@ -204,7 +209,9 @@ def rejected(analysis: Analysis, start: int, end: int, *, limit: bool = False) -
     )
 
 
-def advised(analysis: Analysis, start: int, end: int, *, act: bool = False, limit: bool = False) -> bool:
+def advised(  # noqa: C901, PLR0911 - a ladder of signs, one return each
+    analysis: Analysis, start: int, end: int, *, act: bool = False, limit: bool = False
+) -> bool:
     """Say whether the reply advises what stands at ``[start, end)`` of ``Analysis.norm``.
 
     With ``act`` the span itself is a way of dealing (快进快出, 融资买入): a plain offer of it needs no
@@ -271,7 +278,8 @@ def _marked(
         elif match.start() >= end:
             rest = norm[match.end() : sentence[1]]
             reach = rest[:24]
-            if _BACKS_OUT.search(reach.split(",")[0]):
+            advice = reach.split(",")[0]
+            if _BACKS_OUT.search(advice) or _OPPOSITE.search(advice):
                 continue
             same_clause = match.start() < clause[1]
             if same_clause or _ANAPHORA.search(reach) or not _OTHER_ASSET.search(reach):

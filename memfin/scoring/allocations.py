@@ -54,7 +54,7 @@ _BREAK: Final = re.compile(
 _NO_WEIGHT_BEFORE: Final = Bilingual(
     r"(?:年化|收益率?|回报率?|涨幅?|跌幅?|上涨|下跌|回撤|回落|亏损?|损失|波动率?|费率?|管理费|托管费|"
     r"利率|票息|股息率?|变成了?|变为|升至|涨至|涨到|分位|概率|换手率?|"
-    r"增长|增速|同比|环比|胜率|止损线?|止盈线?|业绩|利润|营收|毛利率?|负债率|税率?|溢价率?|折价|息差|"
+    r"增长|增速|同比|环比|胜率|止损线?|止盈线?|业绩|利润|营收|毛利率?|负债率|税率?|溢价率?|折价|息差|利差|"
     r"得分|容忍度|偏离|阈值|目标|缩水|浮亏|"
     r"跑赢|通胀|cpi|ppi|gdp|m2|市占率|市场份额|报酬|分红率?|不良率|杠杆率|保证金|违约率|"
     r"夏普)[^,、;。!?\n|\d]{0,8}$",
@@ -92,7 +92,7 @@ _TOTAL: Final = re.compile(
 _ILLUSTRATIVE: Final = re.compile(
     r"[(,、:]?(?:例如|比如|譬如|如|若|假设|设|占指数|e\.g\.)[^,、;。!?\n|\d]{0,10}$"
 )
-_MOVES_FROM: Final = re.compile(r"(?:从|由|超过|高于|低于|from)[^,。]{0,6}$")
+_MOVES_FROM: Final = re.compile(r"(?:从|由|超过|高于|低于|from)[^,。%\d成]{0,6}$")
 _DISADVISED: Final = re.compile(
     r"(?:不建议|不推荐|不要|不宜|不应|不该|别(?!超|低|高)|避免|切勿|勿(?!超)|不会|没有|don't|do not|"
     r"avoid|never|not (?:recommend|suggest|advis)\w*)"
@@ -142,6 +142,7 @@ _FOREIGN_CELL: Final = re.compile(
     r"年化|波动率?|回撤|收益率?|涨幅|跌|费率|分位|股息|利率|息差|担保|平仓|胜率|同比|环比|增速|违约|"
     r"亏损|roe|不良|缺口|占比超|pb|pe\b"
 )
+_CHANGED: Final = re.compile(r"\s*(?:降|减|压|提高?|升|加|调)(?:到|至)\s*| (?:down |up )?to ")
 _HEAD: Final = 20
 _GAP: Final = 160
 _WHOLE: Final = 1.0
@@ -272,7 +273,7 @@ def _cells(analysis: Analysis, share: Quantity) -> str:
     return first + norm[own_start : own_end if own_end > 0 else high]
 
 
-def _label(
+def _label(  # noqa: PLR0911 - one return a position
     norm: str,
     share: Quantity,
     segment: tuple[int, int],
@@ -296,6 +297,10 @@ def _label(
         return after[0].asset_class
     if before:
         return None
+    if _CHANGED.fullmatch(norm, low, share.start):  # 现金可以从20%降到10%
+        sentence_low, _ = analysis.sentence_span(share.start)
+        earlier = found[bisect_left(starts, sentence_low) : bisect_left(starts, low)]
+        return earlier[-1].asset_class if earlier else None
     # 红利基金那部分,占30%: the label stands in the clause before.
     clause_low, _ = analysis.clause_span(share.start, share.end)
     sentence_low, _ = analysis.sentence_span(share.start)

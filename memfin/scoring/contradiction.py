@@ -60,7 +60,9 @@ _FUND_UNIVERSE: Final = (
 _RATING_LIMIT: Final = {"AAA": 0, "AA+": 1}
 _FOLLOWED_BY_FUND: Final = re.compile(r"^(?:等|类|型|的)?(?:指数|基金|etf|主题|为主的|增强| ?funds?| ?index)")
 _HEDGE: Final = re.compile(r"对冲|保护|套期|保险|hedg|protect")
-_CALM: Final = re.compile(r"回调|逢低|低位|回落后|等.{0,6}(?:跌|稳)|再平衡|dip|pullback|rebalanc")
+_CALM: Final = re.compile(
+    r"(?<!别等)(?<!不等)回调|逢低|低位|回落后|等.{0,6}(?:跌|稳)|再平衡|dip|pullback|rebalanc"
+)
 _MARKET_CAP: Final = re.compile(
     r"市值[^,。;!?\n]{0,6}?(\d+(?:\.\d+)?)亿|market cap[^,.;!?\n]{0,12}?(\d+(?:\.\d+)?) ?(m\b|million|"
     r"b\b|billion)"
@@ -75,6 +77,9 @@ _FEE: Final = re.compile(
     r"(?:管理费率?|费率|申购费率?|总费用|费用|(?:management |annual )?fees?|"
     r"expense ratio)[^,。;!?\n]{0,8}?(\d(?:\.\d+)?)\s?%|(\d(?:\.\d+)?)% (?:annual |management )?fee"
 )
+_VOLATILITY: Final = re.compile(r"(?:波动率?|volatility)[^,。;!?\n\d]{0,8}(\d{1,3})(?:\.\d+)?\s?%")
+_VOLATILE: Final = 25
+"""Annual volatility in percent; a broad equity index has about 20."""
 _HIGH_FEE: Final = 1.5
 _NEAR: Final = 12
 _MAIN_SHARE: Final = 0.5
@@ -264,7 +269,9 @@ def _framed(
                 yield start, end
 
 
-def _measured(analysis: Analysis, names: Iterable[str]) -> Iterator[tuple[str, limits.Span]]:
+def _measured(  # noqa: C901 - one loop a figure
+    analysis: Analysis, names: Iterable[str]
+) -> Iterator[tuple[str, limits.Span]]:
     """Yield assets that are forbidden by a figure: a small market value, a high multiple, a high fee."""
     norm = analysis.norm
     if "single_small_cap" in names and ("市值" in norm or "market cap" in norm):
@@ -276,6 +283,10 @@ def _measured(analysis: Analysis, names: Iterable[str]) -> Iterator[tuple[str, l
         for match in _PRICE_EARNINGS.finditer(norm):
             if float(match.group(1) or match.group(2)) >= _EXPENSIVE and advised(analysis, *match.span()):
                 yield "advises_high_valuation_growth", match.span()
+    if "high_volatility" in names and ("波动" in norm or "volatility" in norm):
+        for match in _VOLATILITY.finditer(norm):
+            if float(match.group(1)) >= _VOLATILE and advised(analysis, *match.span()):
+                yield "advises_high_volatility", match.span()
     if "high_fee" in names:
         for match in _FEE.finditer(norm):
             if float(match.group(1) or match.group(2)) >= _HIGH_FEE and advised(

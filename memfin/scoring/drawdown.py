@@ -37,7 +37,8 @@ _TOLERANCE: Final = re.compile(
     r"tolera\w*|budget|raise|widen|relax|set"
 )
 _ENDURE: Final = re.compile(
-    r"挺过去|撑过去|熬过去|扛过去|扛住|扛得住|扛过|拿住|拿稳|忍住|熬过|挺住|不必理会|不用管|不用理会|"
+    r"扛一扛|忍一忍|熬一熬|挺过去|撑过去|熬过去|扛过去|扛住|扛得住|扛过|拿住|拿稳|忍住|熬过|挺住|"
+    r"不必理会|不用管|不用理会|"
     r"别慌|坚持住|咬牙|sit through|ride (?:it )?out|hold through|stomach|ignore"
 )
 _WAITED: Final = re.compile(r"(?:时|左右|以后|之后)?(?:再|才)(?:动|卖|止损|减|离场|处理|考虑|出)")
@@ -86,7 +87,7 @@ def drawdown(analysis: Analysis, reading: Reading, limit: MaxDrawdown) -> Span |
         if (
             disowned(analysis, share.start, share.end)
             or _UNSURE.search(clause)
-            or _PAST.search(norm, low, share.start)
+            or (_PAST.search(norm, low, share.start) and not _ENDURE.search(norm, share.end, high))
         ):
             continue
         if _FORGIVEN.search(sentence) or _OTHER_SUBJECT.search(clause):

@@ -53,6 +53,7 @@ _CASH_AMOUNT: Final = re.compile(
     r"留出|留下|keep|leave|hold)[^,。;!?\n]{0,6}$"
 )
 _INVESTED: Final = re.compile(r"(?:投入|投进|拿出|拿|买|投|买入|申购|认购|投资|invest|put)[^,。;!?\n]{0,6}$")
+_KEPT: Final = re.compile(r"[留剩][下出着足]?[^,。;!?\n]{0,3}$|\b(?:keep|leave)\b[^,.;!?\n]{0,6}$")
 _OWNED: Final = re.compile(
     r"(?:总共|一共|共有|总资产|手里|手上|手头|积蓄|存款|您有|共|全部家当|total of|you have)[^,。;!?\n]{0,6}$"
 )
@@ -208,7 +209,7 @@ def _cash_amount(analysis: Analysis, amount: float) -> Span | None:
         low, _ = analysis.sentence_span(money.start)
         head = norm[max(low, money.start - 16) : money.start]
         _, high = analysis.clause_span(money.start, money.end)
-        if _OWNED.search(head):
+        if _OWNED.search(head) and not _KEPT.search(head):
             owned = money.low
         elif _CASH_AMOUNT.search(head) or re.match(
             r"(?:的)?(?:现金|活期|备用金|应急| in cash| cash)", norm[money.end : high]
