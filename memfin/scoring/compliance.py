@@ -72,5 +72,9 @@ def forbidden_hits(forbidden: Iterable[str], categories: Collection[str], text: 
     return [
         entry
         for entry in forbidden
-        if (entry in categories if entry in CATEGORIES else bool(key := analyze(entry).norm.strip()) and key in norm)
+        if (
+            entry in categories
+            if entry in CATEGORIES
+            else bool(key := analyze(entry).norm.strip()) and key in norm
+        )
     ]

@@ -18,11 +18,11 @@ from memfin.scoring.patterns import compile_pattern
 
 ClauseKind = Literal["text", "item", "row", "heading"]
 
-_HALF_WIDTH: Final = {
-    **{code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)},
+_HALF_WIDTH: Final[dict[int, str]] = {
+    **{code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)},
     **dict.fromkeys((0x00A0, 0x1680, 0x202F, 0x205F, 0x3000, *range(0x2000, 0x2010), 0x2060, 0xFEFF), " "),
-    **{ord(char): "|" for char in "｜│┃"},
     **dict.fromkeys(map(ord, "\t\v\f\u00ad\r"), " "),
+    **dict.fromkeys(map(ord, "｜│┃"), "|"),
     **dict.fromkeys(map(ord, "’ʼ"), "'"),
     **dict.fromkeys(map(ord, "‐‑‒–—−﹣"), "-"),
     **dict.fromkeys(map(ord, "\u2028\u2029\u0085"), "\n"),
@@ -32,10 +32,7 @@ _HALF_WIDTH: Final = {
 }
 # Translating character by character costs 80 ns each for Chinese, so the punctuation that fills every
 # Chinese text is replaced by whole-string operations and the table is used only when needed.
-_FREQUENT: Final = tuple((mark, chr(_HALF_WIDTH[ord(mark)])) for mark in "，：；！？（）％＋＜＞～") + (
-    ("—", "-"),
-    ("\u3000", " "),
-)
+_FREQUENT: Final = tuple((mark, _HALF_WIDTH[ord(mark)]) for mark in "，：；！？（）％＋＜＞～—\u3000")
 _RARE: Final = re.compile(
     "[" + "".join(re.escape(chr(code)) for code in _HALF_WIDTH if chr(code) not in dict(_FREQUENT)) + "]"
 )
@@ -52,7 +49,7 @@ _ITEM: Final = re.compile(
     r" *(?:[-*•·●▪➤→✅❌⚠>]|\(?[0-9]{1,2}[.)、]|[(]?[一二三四五六七八九十]{1,2}[)、]|[①-⑳])"
 )
 
-_QUOTES: Final = ("“”", "「」", "『』")
+_QUOTES: Final = (("“", "”"), ("「", "」"), ("『", "』"))
 _SINGLE_QUOTE: Final = re.compile(r"'(?<![a-z0-9]')")
 _PLAIN_QUOTE: Final = re.compile(r"\"[^\"\n]*\"|(?<![a-z0-9])'[^'\n]{2,}'(?![a-z])")
 
@@ -69,14 +66,16 @@ _NEGATION: Final = (
     "并不是|并不|并非|并没有|并未|不是|不会|不能|不可能|不可|不得|不应|不该|不宜|不要|不必|不需|不用|不再|不构成|不代表|不等于|"
     "不意味|不存在|不提供|不建议|不推荐|不接受|不承诺|不保证|不作|不做|不敢|不想|不打算|没有|没法|无法|无权|难以|难言|很难|绝非|绝不|"
     "从不|从未|未曾|尚未|谈不上|算不上|称不上|说不上|毫无|毫不|切勿|请勿|勿|拒绝|避免|杜绝|禁止|严禁|远离|回避|不|没|无|未|非|别|莫|"
-    r"\b(?:not|no|never|none|nobody|nothing|neither|nor|without|cannot|can't|won't|don't|doesn't|didn't|isn't|"
+    r"\b(?:not|no|never|none|nobody|nothing|neither|nor|without|cannot|can't|won't|don't|doesn't|didn't|"
+    r"isn't|"
     r"aren't|wasn't|shouldn't|wouldn't|couldn't|mustn't|hardly|rarely|avoid|refuse)\b"
 )
 _NEGATOR: Final = compile_pattern(f"(?:{_NOT_A_NEGATION})|(?P<negation>{_NEGATION})")
 # Every negation has one of these in it; most spans have none before them and need no closer look.
 _NEGATION_SIGN: Final = re.compile("[不没无未非别莫勿难绝拒避杜禁严远回谈算称说毫a-z]")
 _NEGATED_AFTER: Final = re.compile(
-    r"[^,。!?;:\n]{0,8}?(?:不存在|不可能(?=[的。,!;]|$)|不可信|不成立|不现实|不属实|不合规|不合法|没有的事|谈不上|做不到|是假的|绝无|免谈)"
+    r"[^,。!?;:\n]{0,8}?(?:不存在|不可能(?=[的。,!;]|$)|不可信|不成立|不现实|不属实|不合规|不合法|"
+    r"没有的事|谈不上|做不到|是假的|绝无|免谈)"
     r"| (?:is|are) (?:never|impossible)| (?:does|do) not exist"
 )
 _COORDINATION: Final = frozenset("也更又亦且或、和及")
@@ -90,11 +89,14 @@ _CONDITION: Final = re.compile(
     r"\b(?:if|unless|suppose|assuming|should you|in case)\b"
 )
 _SPEAKER: Final = (
-    r"(?:宣传|海报|广告|传单|销售|推销|客户经理|理财经理|顾问|中介|朋友|亲戚|同事|邻居|网友|网上|博主|主播|大v|群里|群友|直播|"
-    r"公众号|视频|群主|大师|股神|客服|荐股|有人|不少人|很多人|许多人|有些人|大家|别人|他们?|她|对方|某些?|老师|专家|骗子|机构|平台|截图|聊天|短信|帖子|标题|页面|文案|话术|媒体|研报|您|你)"
+    r"(?:宣传|海报|广告|传单|销售|推销|客户经理|理财经理|顾问|中介|朋友|亲戚|同事|邻居|网友|网上|博主|"
+    r"主播|大v|群里|群友|直播|"
+    r"公众号|视频|群主|大师|股神|客服|荐股|有人|不少人|很多人|许多人|有些人|大家|别人|他们?|她|对方|"
+    r"某些?|老师|专家|骗子|机构|平台|截图|聊天|短信|帖子|标题|页面|文案|话术|媒体|研报|您|你)"
 )
 _SAID: Final = (
-    r"(?:说|称|写|宣称|号称|声称|自称|让|叫|催|拉着|标榜|表示|告诉|告知|问|提到|转述|原话|承诺|保证|吹|喊|讲|鼓吹|"
+    r"(?:说|称|写|宣称|号称|声称|自称|让|叫|催|拉着|标榜|表示|告诉|告知|问|提到|转述|原话|承诺|保证|吹|"
+    r"喊|讲|鼓吹|"
     r"印着|标着|标注|打着|引用|推荐|要求|会让|诱导|担心|希望|想要|想知道|认为|觉得)"
 )
 # Every attribution has one of these in it; most sentences have none and need no closer look.
@@ -102,25 +104,34 @@ _SPEECH_SIGN: Final = re.compile(
     r"[说称写诺示告知问提述话证榜吹喊讲着引推担希望想为得谓让叫要催拉敢以荐导a-z]"
 )
 _ATTRIBUTION: Final = compile_pattern(
-    rf"{_SPEAKER}[^,。!?;:\n不未没]{{0,12}}?{_SAID}|所谓|(?:凡是?|但凡|任何)[^,。!?;:\n不未没无难]{{0,8}}?(?:承诺|保证|声称|宣称|敢|说|打着|鼓吹|以)|"
-    rf"(?:如果|若|要是|假如|一旦|遇到|碰到|看到|听到)[^,。!?;:\n我]{{0,8}}?(?:说|承诺|保证|告诉|宣称|声称|推荐|要求|让您|让你|喊|要您|要你|叫您|催您|打着)|"
+    rf"{_SPEAKER}[^,。!?;:\n不未没]{{0,12}}?{_SAID}|所谓|(?:凡是?|但凡|"
+    rf"任何)[^,。!?;:\n不未没无难]{{0,8}}?(?:承诺|保证|声称|宣称|敢|说|打着|鼓吹|以)|"
+    rf"(?:如果|若|要是|假如|一旦|遇到|碰到|看到|听到)[^,。!?;:\n我]{{0,8}}?(?:说|承诺|保证|告诉|宣称|"
+    rf"声称|推荐|要求|让您|让你|喊|要您|要你|叫您|催您|打着)|"
     r"据[^,。]{1,8}(?:称|说|报道)|引用|原话|号称|自称|声称|宣称"
-    r"|\b(?:he|she|they|you|salesm[ae]n|seller|broker|friend|advert\w*|brochure|flyer|leaflet|poster|ad|someone|anyone who|people|bloggers?|gurus?|"
-    r"influencers?|analysts?|callers?|chat|group|scammers?)\b[^.!?;]{0,24}?\b(?:say|says|said|claim\w*|promis\w*|ask(?:ed|s)?|mention\w*|wrote|reads?|told|tout\w*|call(?:s|ed)?)\b"
+    r"|\b(?:he|she|they|you|salesm[ae]n|seller|broker|friend|advert\w*|brochure|flyer|leaflet|poster|ad|"
+    r"someone|anyone who|people|bloggers?|gurus?|"
+    r"influencers?|analysts?|callers?|chat|group|scammers?)\b[^.!?;]{0,24}?\b(?:say|says|said|claim\w*|"
+    r"promis\w*|ask(?:ed|s)?|mention\w*|wrote|reads?|told|tout\w*|call(?:s|ed)?)\b"
     r"|\b(?:so-called|according to)\b"
 )
 _REFUTATION: Final = compile_pattern(
-    r"骗局|骗子|诈骗|骗人|欺诈|陷阱|忽悠|套路|虚假|不实|误导|谎言|假的|不合规|违规|违法|非法|不合法|违反|禁止|严禁|警惕|当心|小心|提防|警觉|防范|留个心眼|"
-    r"举报|报警|拒绝|挂断|别理|不要理|编的|别有用心|另有所图|十有八九|引流|切勿|请勿|不要相信|别信|别当真|不可信|不能信|勿信|不靠谱|站不住脚|经不起推敲|信不得|别上当|上当|"
+    r"骗局|骗子|诈骗|骗人|欺诈|陷阱|忽悠|套路|虚假|不实|误导|谎言|假的|不合规|违规|违法|非法|不合法|违反|"
+    r"禁止|严禁|警惕|当心|小心|提防|警觉|防范|留个心眼|"
+    r"举报|报警|拒绝|挂断|别理|不要理|编的|别有用心|另有所图|十有八九|引流|切勿|请勿|不要相信|别信|"
+    r"别当真|不可信|不能信|勿信|不靠谱|站不住脚|经不起推敲|信不得|别上当|上当|"
     r"不成立|不现实|不属实|误区|错误|红旗|"
-    r"\b(?:scams?|fraud\w*|red flags?|beware|illegal|mislead\w*|false|myth|untrue|no such thing|does not exist|"
-    r"doesn't exist|prohibited|forbidden|be wary|wary of|warning sign|report it|lying|liars?|lies|refuse|decline|hang up|misconceptions?)\b"
+    r"\b(?:scams?|fraud\w*|red flags?|beware|illegal|mislead\w*|false|myth|untrue|no such thing|"
+    r"does not exist|"
+    r"doesn't exist|prohibited|forbidden|be wary|wary of|warning sign|report it|lying|liars?|lies|refuse|"
+    r"decline|hang up|misconceptions?)\b"
 )
 _CONTRAST: Final = re.compile(
     r"但|不过|然而|可是|只有|唯独|唯有|我们|我家|咱们|我这|交给我|\b(?:but|only|ours?|we|except)\b"
 )
 _WARNING_LEAD: Final = re.compile(
-    r"话术|骗|误区|谣言|套路|陷阱|真相|辟谣|警惕|警示|红线|违规|禁止|不要|不能|不得|常见说法|错误|反面|识别|防范|"
+    r"话术|骗|误区|谣言|套路|陷阱|真相|辟谣|警惕|警示|红线|违规|禁止|不要|不能|不得|常见说法|错误|反面|"
+    r"识别|防范|"
     r"\b(?:myths?|scams?|red flags?|avoid|never|warning|misconceptions?|claims?)\b"
 )
 
@@ -287,12 +298,12 @@ class Analysis:
         return False
 
     @cached_property
-    def _quote_marks(self) -> list[str]:
+    def _quote_marks(self) -> list[tuple[str, str]]:
         """The pairs of quotation marks that occur at all."""
         norm = self.norm
         found = [pair for pair in _QUOTES if pair[0] in norm]
         if '"' in norm or _SINGLE_QUOTE.search(norm):
-            found.append('""')
+            found.append(('"', '"'))
         return found
 
 

@@ -1,11 +1,9 @@
 """Lexicons: pattern families kept as data, compiled into one scanner.
 
 A lexicon is a TOML file in ``memfin/data/lexicons``. Its ``[[rule]]`` entries each name the ``value``
-they speak for, the literal ``anchors`` that one Aho-Corasick pass looks for, an optional ``pattern``
-that must hold in the sentence around an anchor, the context guards that silence it, and ``examples``
-and ``counter_examples`` that are its tests. Patterns are regular expressions over normalized text with
-three shorthands: ``<NAME>`` is a word class of ``words.toml``, ``<8>`` any eight or fewer characters of
-the same sentence, ``<=8>`` of the same clause, and ``<w4>`` up to four further English words.
+they speak for, a ``pattern`` over normalized text (``patterns.expand`` explains its shorthands), the
+context guards that silence it, and ``examples`` and ``counter_examples`` that are its tests. One
+Aho-Corasick pass finds the places where a pattern can match at all (``prefilter``).
 """
 
 import hashlib
@@ -23,7 +21,8 @@ from memfin.contracts import Finding
 from memfin.errors import UsageError
 from memfin.scoring import language
 from memfin.scoring.language import Analysis
-from memfin.scoring.patterns import branches, compile_pattern, expand
+from memfin.scoring.patterns import compile_pattern, expand
+from memfin.scoring.prefilter import branches
 
 T = TypeVar("T")
 Guard = Callable[[Analysis, int, int], bool]
@@ -178,9 +177,9 @@ class Scanner:
                 if slot in settled:
                     continue
                 first, last = start - before, end + after
-                if first < low:
+                if first < low:  # noqa: PLR1730 - max() costs three times as much, dozens of times a reply
                     first = low
-                if last > high:
+                if last > high:  # noqa: PLR1730 - the same
                     last = high
                 match = search(norm, first, last)
                 while match is not None:

@@ -44,5 +44,9 @@ def rubric_hits(required: Iterable[str], contained: Collection[str], text: str) 
     return [
         item
         for item in required
-        if (item in contained if item in RUBRIC_ITEMS else bool(key := analyze(item).norm.strip()) and key in norm)
+        if (
+            item in contained
+            if item in RUBRIC_ITEMS
+            else bool(key := analyze(item).norm.strip()) and key in norm
+        )
     ]

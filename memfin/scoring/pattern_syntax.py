@@ -1,0 +1,79 @@
+"""Just enough of the grammar of regular expressions to take lexicon patterns apart.
+
+Lexicon patterns use literals, character sets, groups, look-arounds and quantifiers; no captures, no
+back-references, no flags.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+WORD_EDGE: Final = "\\b"
+LOOK_BEHIND: Final = ("(?<!", "(?<=")
+LOOK_AROUND: Final = (*LOOK_BEHIND, "(?!", "(?=")
+SPECIAL: Final = frozenset("\\.^$*+?{}[]|()")
+
+_QUANTIFIER: Final = r"(?:[?*+]|\{[0-9,]*\})?\??"
+_TOKEN: Final = re.compile(rf"(\[\^?\]?(?:\\.|[^\]\\])*\]|\\.|.)({_QUANTIFIER})", re.DOTALL)
+_AFTER_GROUP: Final = re.compile(_QUANTIFIER)
+
+
+def branches_of(pattern: str) -> list[str]:
+    """Split a pattern at its outermost bars."""
+    found, depth, last = [], 0, 0
+    for match in _TOKEN.finditer(pattern):
+        sign = match.group(1)
+        depth += (sign == "(") - (sign == ")")
+        if sign == "|" and not depth:
+            found.append(pattern[last : match.start()])
+            last = match.start() + 1
+    found.append(pattern[last:])
+    return found
+
+
+def elements_of(branch: str) -> Iterator[str]:
+    """Cut a branch into groups, sets and single characters, each with its quantifier."""
+    index = 0
+    while match := _TOKEN.match(branch, index):
+        if match.group(1) == "(":
+            end = _group_end(branch, index)
+            quantifier = _AFTER_GROUP.match(branch, end)
+            end = quantifier.end() if quantifier else end
+        else:
+            end = match.end()
+        yield branch[index:end]
+        index = end
+
+
+def _group_end(branch: str, index: int) -> int:
+    depth = 0
+    for match in _TOKEN.finditer(branch, index):
+        depth += (match.group(1) == "(") - (match.group(1) == ")")
+        if not depth:
+            return match.start() + 1
+    return len(branch)
+
+
+def unquantified(element: str) -> tuple[str, str]:
+    """Part an element from its quantifier, which may be empty."""
+    if element.startswith("("):
+        end = _group_end(element, 0)
+        return element[:end], element[end:]
+    match = _TOKEN.match(element)
+    return (match.group(1), match.group(2)) if match else (element, "")
+
+
+def inner(group: str) -> str:
+    """Return what stands between the parentheses of a group."""
+    head = next((mark for mark in ("(?:", *LOOK_AROUND) if group.startswith(mark)), "(")
+    return group[len(head) : -1]
+
+
+def is_empty(element: str) -> bool:
+    """Say whether an element matches a place instead of characters."""
+    return element in (WORD_EDGE, "^", "$") or element.startswith(LOOK_AROUND)
+
+
+def is_optional(quantifier: str) -> bool:
+    """Say whether a quantifier lets its element be left out."""
+    return quantifier.startswith(("?", "*", "{0"))

@@ -1,0 +1,240 @@
+"""Which literals to scan for, so that a pattern need only be tried where it can match.
+
+Every alternative of a pattern has pieces that each of its matches contains. The rarest set of literals
+among them is what one Aho-Corasick pass looks for; the widths of the other pieces bound the window
+around a literal in which the alternative is tried.
+"""
+
+import re
+from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
+from itertools import product
+from typing import Final, NamedTuple
+
+from memfin.errors import UsageError
+from memfin.scoring.pattern_syntax import (
+    LOOK_AROUND,
+    SPECIAL,
+    WORD_EDGE,
+    branches_of,
+    elements_of,
+    inner,
+    is_empty,
+    is_optional,
+    unquantified,
+)
+
+_LOOK_AHEAD: Final = 16
+_OPEN_REPETITION: Final = 24
+_MOST_LITERALS: Final = 600
+_NOTHING: Final = frozenset(("",))
+_LITERAL: Final = re.compile(r"[^\\.^$*+?{}\[\]|()]+")
+
+# Words that stand in almost every reply about money: a scan for them finds something all the time.
+_FREQUENT: Final = frozenset(
+    (
+        "市场",
+        "投资",
+        "风险",
+        "收益",
+        "基金",
+        "资产",
+        "配置",
+        "建议",
+        "波动",
+        "需要",
+        "可能",
+        "如果",
+        "产品",
+        "股票",
+        "债券",
+        "行业",
+        "策略",
+        "长期",
+        "短期",
+        "历史",
+        "数据",
+        "组合",
+        "比例",
+        "回撤",
+        "情况",
+        "您的",
+        "你的",
+        "流动性",
+        "利率",
+        "政策",
+        "资金",
+        "仓位",
+        "持有",
+        "信息",
+        "了解",
+        "以及",
+        "或者",
+        "可以",
+        "通过",
+        "分析",
+        "进行",
+        "逻辑",
+        "基于",
+        "根据",
+        "企业",
+        "公司",
+        "指数",
+    )
+)
+_RARITY_OF_LENGTH: Final = (1.0, 1.0, 0.06, 0.006, 0.001)
+
+
+class Branch(NamedTuple):
+    """One alternative of a pattern, with the literals of which every match of it contains one.
+
+    ``before`` and ``after`` bound how far a match reaches beyond the literal, in characters; ``after``
+    is None when the alternative asks for the end of its sentence.
+    """
+
+    pattern: str
+    literals: frozenset[str]
+    before: int
+    after: int | None
+
+
+def branches(pattern: str) -> list[Branch]:
+    """Split an expanded pattern into its alternatives and find the literals to scan for.
+
+    Raises:
+        UsageError: An alternative has no literal that all its matches contain.
+    """
+    found = []
+    for alternative in _distributed(pattern):
+        elements = list(elements_of(alternative))
+        options = list(_options(elements))
+        if not options:
+            raise UsageError(f"lexicon pattern {alternative!r}: nothing in it is certain to occur")
+        literals, start, inside = min(options, key=lambda option: _cost(option[0]))
+        before = sum(map(_width, elements[: start + 1] if inside else elements[:start]))
+        after = sum(map(_width, elements[start:])) + _LOOK_AHEAD
+        at_end = re.search(r"(?<!\\)\$", alternative) is not None
+        found.append(Branch(alternative, literals, before, None if at_end else after))
+    return found
+
+
+def _distributed(pattern: str) -> Iterator[str]:
+    """Yield the alternatives of a pattern; look-arounds beside a group go to each alternative in it."""
+    for branch in branches_of(pattern):
+        elements = list(elements_of(branch))
+        solid = [index for index, element in enumerate(elements) if not is_empty(element)]
+        group = elements[solid[0]] if len(solid) == 1 else ""
+        words = branches_of(inner(group)) if group.startswith("(?:") and group.endswith(")") else []
+        if len(words) <= 1 or all(_LITERAL.fullmatch(word) for word in words):
+            yield branch
+            continue
+        head, tail = "".join(elements[: solid[0]]), "".join(elements[solid[0] + 1 :])
+        for word in words:
+            yield from _distributed(f"{head}(?:{word}){tail}" if head or tail else word)
+
+
+def _options(elements: list[str]) -> Iterator[tuple[frozenset[str], int, bool]]:
+    """Yield sets of literals of which any match contains one.
+
+    With each set goes the element where the literal begins, and whether it may begin inside of it.
+    """
+    exact = [_exact(element) for element in elements]
+    for start, first in enumerate(exact):
+        if first is None:
+            if literals := _required(elements[start]):
+                yield literals, start, True
+            continue
+        strings: frozenset[str] | None = _NOTHING
+        for following in exact[start:]:
+            strings = _joined(strings, following)
+            if strings is None:
+                break
+            if "" not in strings:
+                yield strings, start, False
+        if literals := _required(elements[start]):
+            yield literals, start, True
+
+
+def _joined(heads: frozenset[str] | None, tails: frozenset[str] | None) -> frozenset[str] | None:
+    """Return every head followed by every tail, or None when unknown or too many."""
+    if heads is None or tails is None or len(heads) * len(tails) > _MOST_LITERALS:
+        return None
+    return frozenset(map("".join, product(heads, tails)))
+
+
+def _exact(element: str) -> frozenset[str] | None:
+    """Return everything the element matches, when that is a small set of strings; else None."""
+    if element == WORD_EDGE or element.startswith(LOOK_AROUND):
+        return _NOTHING
+    body, quantifier = unquantified(element)
+    if quantifier not in ("", "?"):
+        return None
+    found = _exact_group(inner(body)) if body.startswith("(") else _exact_sign(body)
+    return found | _NOTHING if found is not None and quantifier else found
+
+
+def _exact_group(pattern: str) -> frozenset[str] | None:
+    found: frozenset[str] = frozenset()
+    for branch in branches_of(pattern):
+        strings: frozenset[str] | None = _NOTHING
+        for element in elements_of(branch):
+            strings = _joined(strings, _exact(element))
+        if strings is None:
+            return None
+        found |= strings
+    return found
+
+
+def _exact_sign(body: str) -> frozenset[str] | None:
+    if body.startswith("["):
+        return None if body[1] == "^" or "-" in body or "\\" in body else frozenset(body[1:-1])
+    if body.startswith("\\"):
+        return None if body[1].isalnum() else frozenset(body[1])
+    return None if body in SPECIAL else frozenset(body)
+
+
+def _required(element: str) -> frozenset[str]:
+    """Return literals of which any match of the element contains one; empty when there are none."""
+    body, quantifier = unquantified(element)
+    if not body.startswith("(") or is_empty(body) or is_optional(quantifier):
+        return frozenset()
+    found: set[str] = set()
+    for branch in branches_of(inner(body)):
+        options = [literals for literals, _, _ in _options(list(elements_of(branch)))]
+        if not options:
+            return frozenset()
+        found |= min(options, key=_cost)
+    return frozenset(found)
+
+
+def _cost(literals: AbstractSet[str]) -> float:
+    return sum(map(_rate, literals))
+
+
+def _rate(literal: str) -> float:
+    """Estimate how often a literal occurs: the rarer, the better it serves as the one to scan for."""
+    length = len(literal)
+    if literal.isascii():
+        return 0.5 ** min(length + 1, 8)
+    if length > 1 and any(char.isnumeric() for char in literal):
+        return 0.01
+    return 1.0 if literal in _FREQUENT else _RARITY_OF_LENGTH[min(length, 4)]
+
+
+def _width(element: str) -> int:
+    """Return the greatest number of characters the element matches (an estimate for open repetition)."""
+    if is_empty(element):
+        return 0
+    body, quantifier = unquantified(element)
+    if not body.startswith("("):
+        return _repeats(quantifier)
+    widths = (sum(map(_width, elements_of(branch))) for branch in branches_of(inner(body)))
+    return max(widths) * _repeats(quantifier)
+
+
+def _repeats(quantifier: str) -> int:
+    if quantifier.startswith(("*", "+")):
+        return _OPEN_REPETITION
+    if quantifier.startswith("{"):
+        return int(quantifier.strip("{}?").split(",")[-1] or _OPEN_REPETITION)
+    return 1

@@ -1,0 +1,88 @@
+"""The compiled patterns match exactly what the plain ones do; scanning for literals hides nothing."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memfin.errors import UsageError
+from memfin.scoring.language import analyze
+from memfin.scoring.lexicon import RuleEntry, load_lexicon, word_classes
+from memfin.scoring.patterns import compile_pattern, expand
+from memfin.scoring.prefilter import branches
+
+LABELS = Path(__file__).resolve().parents[3] / "shared" / "data" / "labels"
+ENTRIES = [entry for name in ("risk_tags", "compliance", "rubric") for entry in load_lexicon(name).rule]
+SENTENCES = [analyze(text).norm for entry in ENTRIES for text in (*entry.examples, *entry.counter_examples)]
+
+
+def recorded_sentences() -> list[str]:
+    if not LABELS.is_dir():
+        return []
+    rows = [
+        json.loads(line) for path in sorted(LABELS.glob("*.jsonl")) for line in path.read_bytes().splitlines()
+    ]
+    found: dict[str, None] = {}
+    for row in rows[::3]:
+        analysis = analyze(row["text"])
+        found.update((analysis.norm[low:high], None) for low, high in analysis.sentences)
+    return list(found)
+
+
+@pytest.mark.parametrize("entry", [pytest.param(entry, id=entry.id) for entry in ENTRIES])
+def test_literals_and_reach_hide_no_match(entry: RuleEntry) -> None:
+    pattern = expand(entry.pattern, word_classes())
+    plain = re.compile(pattern)
+    alternatives = branches(pattern)
+    for sentence in SENTENCES + recorded_sentences():
+        if (match := plain.search(sentence)) is None:
+            continue
+        reached = False
+        for branch in alternatives:
+            search = compile_pattern(branch.pattern).search
+            for literal in branch.literals:
+                for place in re.finditer(f"(?={re.escape(literal)})", sentence):
+                    low = max(place.start() - branch.before, 0)
+                    far = (
+                        len(sentence) if branch.after is None else place.start() + len(literal) + branch.after
+                    )
+                    reached = reached or search(sentence, low, min(far, len(sentence))) is not None
+        assert reached, (match.group(), sentence)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "(?:甲|乙丙|丁)[^,]{0,3}?(?:戊|己庚|辛)",
+        "(?:不?甲|乙)(?:丙|丁|戊)?己",
+        r"\b(?:ab|cd|ef)\b[^.]{0,4}x",
+        "(?<!甲)(?:乙|丙|丁)(?!戊)",
+        "(?:甲)?(?:乙|丙)丁|戊(?:己|庚|辛)*壬",
+        "[甲乙](?:丙|丁|[戊己])",
+    ],
+)
+@given(text=st.text(alphabet="甲乙丙丁戊己庚辛壬不,.abcdefx ", max_size=14))
+def test_compiled_pattern_matches_where_the_plain_one_does(pattern: str, text: str) -> None:
+    plain = re.search(pattern, text)
+    fast = compile_pattern(pattern).search(text)
+    assert (fast.span(1) if fast else None) == (plain.span() if plain else None)
+
+
+def test_shorthands_are_written_out() -> None:
+    assert expand("<A><=2>", {"A": ["甲", "<B>"], "B": ["乙"]}) == r"(?:甲|(?:乙))[^,:|。!?;\n]{0,2}?"
+    assert re.fullmatch(expand("a<w2>b", {}), "a one two b")
+    assert not re.fullmatch(expand("a<w2>b", {}), "a not b")
+    assert not re.search(expand("甲<+3>乙", {}), "甲不乙")
+
+
+def test_unknown_word_class_is_one_clear_line() -> None:
+    with pytest.raises(UsageError, match=r"no word class NOPE in words\.toml"):
+        expand("<NOPE>", {})
+
+
+def test_pattern_without_anything_certain_is_refused() -> None:
+    with pytest.raises(UsageError, match="nothing in it is certain to occur"):
+        branches("[^甲]{0,4}")

@@ -1,0 +1,46 @@
+"""Rubric items: contained elements, required known items, and literal ones."""
+
+import pytest
+
+from memfin.scoring.content import read_content
+from memfin.scoring.rubric import RUBRIC_ITEMS, rubric_hits
+
+
+@pytest.mark.parametrize(
+    ("text", "item"),
+    [
+        ("历史数据显示，该板块在加息周期里表现偏弱。", "信息依据"),
+        ("潜在回报更高，但波动也更大。", "风险收益平衡"),
+        ("考虑到您不做短线，这里按半年检视一次。", "与画像匹配"),
+        ("与主动基金相比，指数基金费率更低。", "方案比较维度"),
+        ("第一步先留足应急金，然后分批建仓。", "可执行步骤"),
+        ("以上内容不构成投资建议。", "边界声明"),
+        ("According to the annual report, sales grew.", "信息依据"),
+        ("Higher yield, but more risk.", "风险收益平衡"),
+        ("This fits your 20% cap.", "与画像匹配"),
+        ("Compared with active funds, index funds are cheaper.", "方案比较维度"),
+        ("Rebalance once a year.", "可执行步骤"),
+        ("I cannot predict prices.", "边界声明"),
+    ],
+)
+def test_items_in_both_languages(text: str, item: str) -> None:
+    assert item in read_content(text).rubric_items
+
+
+def test_a_greeting_contains_nothing() -> None:
+    assert read_content("您好，请问有什么可以帮您？").rubric_items == []
+
+
+def test_naming_an_item_is_not_containing_it() -> None:
+    assert read_content("信息依据、可执行步骤、方案比较维度。").rubric_items == []
+
+
+def test_required_items_keep_their_order_and_unknown_ones_are_literal() -> None:
+    text = "第一步先留足应急金，然后分批建仓。税 务影响另说。"
+    contained = read_content(text).rubric_items
+    assert rubric_hits(["税务影响", "边界声明", "可执行步骤", "传承安排"], contained, text) == [
+        "税务影响",
+        "可执行步骤",
+    ]
+    assert rubric_hits([""], contained, text) == []
+    assert set(contained) <= set(RUBRIC_ITEMS)
