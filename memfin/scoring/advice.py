@@ -28,7 +28,7 @@ _STRONG: Final = Bilingual(
     r"倾向于?(?=[^,。]{0,12}(?:买|配|加|趁|拿|投|换|跟|追|增))|我(?:会|来|帮您|给您)(?!说明|解释|提醒|先|看)|"
     r"适合(?<![不更]..)(?=[^,。]{0,10}(?:进|做|买|配|快|短|波段|加|布局|参与|入))|是方向|试试|果断|"
     r"大胆|赶紧|趁(?!机说)|"
-    r"首选|优先(?:配|选|买|考虑)|(?:就行|即可|就好|就够|就可以了)|没问题|也行|可行|好机会|好时机|"
+    r"首选|优先(?:配|选|买|考虑)|没问题|也行|可行|正当时|可以考虑|吧(?=[,。!]|$)|好机会|好时机|"
     r"性价比(?:不错|高|突出)(?=,(?:建议|可))|按我的|我的方案|这样配|就这么",
     r"\b(?:i'd|i would|recommend\w*|suggest\w*|advise|consider|makes? sense|should|worth (?:buying|"
     r"adding|holding|a)|"
@@ -37,8 +37,8 @@ _STRONG: Final = Bilingual(
 )
 _VERB: Final = (
     r"(?:买|配(?!资|置比例为|合|偶|额|股说明)|投(?!资者|诉|影|顾|机性|票)|加(?!权|息|剧|总|强|拿|上限|"
-    r"重)|拿|放(?!心|松|弃)|埋伏|借|走(?!势|强|弱|高|低|平|出|访)|认购|申购|参与|持有|建仓|布局|介入|"
-    r"上车|挑|选|定投|跟|入手|入场|进场|换成|换为|切换|切到|开通|搏|博|炒|追|押|用|做|贷|融|"
+    r"重)|拿|放(?!心|松|弃)|办(?!公|法|理)|拉(?=[到长])|上(?=\d|[一二两三半]成)|埋伏|借|走(?!势|强|弱|高|低|平|出|访)|认购|申购|参与|持有|建仓|布局|介入|"
+    r"上车|挑|选|定投|跟|入手|入场|进场|换成|换为|切换|切到|开通|搏|博|炒|追|押|用|做|贷|融资?(?=买|加|做|建|入|一笔|点)|"
     r"建(?=[一二两三半仓])|抵押|质押|"
     r"重仓|全仓|满仓|接盘|接飞刀|低吸)"
 )
@@ -69,8 +69,11 @@ _BACKS_OUT: Final = Bilingual(
     r"stay\w* away|steer\w* clear|without|skip\w*|"
     r"understand\w*|check\w*|review\w*|clos\w*|repay\w*|wait\w*|instead of|rather than|no)\b",
 )
-_SIZED: Final = re.compile(r"仓位|占比|比例|给到|进去")
+_SIZED: Final = re.compile(r"仓位|占比|比例|给到|进去|可以占|占")
+_ENOUGH: Final = re.compile(r"(?:就行|即可|就好|就够|就可以了)")
+_SLEEVE: Final = re.compile(r"(?:债券|债|权益|股票|基金)(?:部分|仓位|资产|仓)的?")
 _OPPOSITE: Final = re.compile(r"长期|耐心|定投|改为|改成|自有资金|long[- ]term|patien")
+_REACH: Final = 40
 _ZERO: Final = frozenset("0零")
 _BOUNDED: Final = re.compile(r"不(?:超过|低于|少于|高于|多于|管|论)")
 _VERDICT: Final = Bilingual(
@@ -236,12 +239,12 @@ def advised(  # noqa: C901, PLR0911 - a ladder of signs, one return each
     clause = norm[clause_low:clause_high]
     if _BACKS_OUT.search(before) is not None:
         return False
-    if _OFFER.search(clause) is not None:
+    if _OFFER.search(clause) is not None or _ENOUGH.search(clause) is not None:
         return True
     order = _ORDER.match(clause)
     if order is not None and (act or clause_low + order.end() <= start):
         return True
-    if act and _OFFER.search(norm, low, high) is not None:
+    if act and (_OFFER.search(norm, low, high) or _ENOUGH.search(norm, low, high)):
         return True
     return _taken_up(norm, clause_high, high)
 
@@ -249,8 +252,10 @@ def advised(  # noqa: C901, PLR0911 - a ladder of signs, one return each
 def _taken_up(norm: str, start: int, end: int) -> bool:
     """Say whether a later clause of the sentence deals with the topic: 分级B弹性大，…，配5%就好."""
     for clause in re.split(r"[,:]", norm[start:end]):
-        if _BACKS_OUT.search(clause) or _OTHER_ASSET.search(clause):
+        if _BACKS_OUT.search(clause) or _OTHER_ASSET.search(_SLEEVE.sub("", clause)):
             continue
+        if _ENOUGH.search(clause) and (_DEALS.search(clause) or _WEIGHTED.search(clause)):
+            return True
         if _OFFER.search(clause) or (
             _WEIGHTED.search(clause) and (_ORDER.match(clause) or _SIZED.search(clause))
         ):
@@ -277,7 +282,7 @@ def _marked(
                 return True
         elif match.start() >= end:
             rest = norm[match.end() : sentence[1]]
-            reach = rest[:24]
+            reach = rest[:_REACH]
             advice = reach.split(",")[0]
             if _BACKS_OUT.search(advice) or _OPPOSITE.search(advice):
                 continue

@@ -32,7 +32,7 @@ class Weight(NamedTuple):
 
     ``role`` tells a proposed weight from one that is held today, added to what is held, a step of a
     reduction, or the sum of others. ``group`` numbers the allocation it belongs to. ``each`` marks a
-    weight that every one of several holdings has. ``low`` and ``high`` are fractions of the whole.
+    weight that every one of ``holdings`` holdings has. ``low`` and ``high`` are fractions of the whole.
     """
 
     asset_class: str | None
@@ -44,6 +44,7 @@ class Weight(NamedTuple):
     role: Role
     group: int
     each: bool
+    holdings: int = 1
 
 
 _BREAK: Final = re.compile(
@@ -143,6 +144,16 @@ _FOREIGN_CELL: Final = re.compile(
     r"亏损|roe|不良|缺口|占比超|pb|pe\b"
 )
 _CHANGED: Final = re.compile(r"\s*(?:降|减|压|提高?|升|加|调)(?:到|至)\s*| (?:down |up )?to ")
+_NUMBERS: Final = {
+    **{word: value for value, word in enumerate("零一二三四五六七八九十")},
+    "两": 2,
+    "two": 2,
+    "three": 3,
+    "four": 4,
+    "five": 5,
+    "six": 6,
+}
+_SEVERAL: Final = re.compile(r"([两二三四五六七八九十2-9])(?:只|个|支)|(two|three|four|five|six) ")
 _HEAD: Final = 20
 _GAP: Final = 160
 _WHOLE: Final = 1.0
@@ -170,10 +181,22 @@ def weights(analysis: Analysis, shares: Sequence[Quantity], found: Sequence[Labe
         last_end = share.end
         text = norm[_topic(norm, low, share.start, analysis) : high]
         each = _EACH.search(text) is not None
-        result.append(Weight(label, share.low, share.high, share.start, share.end, text, role, group, each))
+        count = _count(text) if each else 1
+        result.append(
+            Weight(label, share.low, share.high, share.start, share.end, text, role, group, each, count)
+        )
     result.extend(_ratios(analysis, shares, group + 1))
     result.extend(_remainders(analysis, result, found, starts))
     return sorted(result, key=lambda weight: weight.start)
+
+
+def _count(text: str) -> int:
+    """Return how many holdings a label speaks of: 三只ETF各25%, each of three funds."""
+    match = _SEVERAL.search(text)
+    if match is None:
+        return 1
+    word = match.group(1) or match.group(2)
+    return _NUMBERS[word] if word in _NUMBERS else int(word)
 
 
 def may_weigh(norm: str, share: Quantity) -> bool:
@@ -389,7 +412,7 @@ def _remainders(
         if not inside or not earlier or match.start() - earlier[-1].end > _GAP:
             continue
         group = [weight for weight in earlier if weight.group == earlier[-1].group]
-        rest = _WHOLE - sum(weight.low for weight in group)
+        rest = _WHOLE - sum(weight.low * weight.holdings for weight in group)
         if (
             0 < rest < _WHOLE
             and not is_part(analysis, group)

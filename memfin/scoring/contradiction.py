@@ -74,12 +74,15 @@ _PRICE_EARNINGS: Final = re.compile(
 _EXPENSIVE: Final = 60
 _CODE: Final = re.compile(r"[036](?:0[01235]|88)\d{3}(?!\d)")
 _FEE: Final = re.compile(
-    r"(?:管理费率?|费率|申购费率?|总费用|费用|(?:management |annual )?fees?|"
+    r"(?:管理费率?|费率|收费|合计费用|申购费率?|总费用|费用|(?:management |annual )?fees?|"
     r"expense ratio)[^,。;!?\n]{0,8}?(\d(?:\.\d+)?)\s?%|(\d(?:\.\d+)?)% (?:annual |management )?fee"
 )
 _VOLATILITY: Final = re.compile(r"(?:波动率?|volatility)[^,。;!?\n\d]{0,8}(\d{1,3})(?:\.\d+)?\s?%")
 _VOLATILE: Final = 25
 """Annual volatility in percent; a broad equity index has about 20."""
+_LOTS: Final = re.compile(
+    r"(?:买|买入|买进|各)[^,。;!?\n]{0,3}?[一二两三四五六七八九十百千\d]+(?:手|股)(?![票份权东])"
+)
 _HIGH_FEE: Final = 1.5
 _NEAR: Final = 12
 _MAIN_SHARE: Final = 0.5
@@ -192,6 +195,7 @@ def _proposals(
     yield from _measured(analysis, names)
     if isinstance(predicate, AllowedUniverse):
         yield from _orders(analysis)
+        yield from _lots(analysis)
     if isinstance(predicate, ForbiddenAsset) and load_vocabulary().term(predicate.term) is None:
         yield from _literal(reading, predicate.term)
     if "short_term_trading" in names:
@@ -309,6 +313,13 @@ def _orders(analysis: Analysis) -> Iterator[tuple[str, limits.Span]]:
         if re.search(r"基金|etf|联接|lof|指数", analysis.norm[low:high]) is None and advised(
             analysis, *match.span()
         ):
+            yield "advises_individual_stocks", match.span()
+
+
+def _lots(analysis: Analysis) -> Iterator[tuple[str, limits.Span]]:
+    """Yield advised purchases counted in shares or lots; funds are bought for an amount."""
+    for match in _LOTS.finditer(analysis.norm):
+        if not disowned(analysis, *match.span()) and not rejected(analysis, *match.span()):
             yield "advises_individual_stocks", match.span()
 
 

@@ -112,7 +112,7 @@ def drawdown(analysis: Analysis, reading: Reading, limit: MaxDrawdown) -> Span |
 
 
 def _has_plan(reading: Reading) -> bool:
-    return len([weight for weight in reading.weights if weight.role == "target"]) > 1
+    return len([weight for weight in reading.weights if weight.role == "target"]) > 0
 
 
 def _proposes(analysis: Analysis, share: Quantity) -> bool:

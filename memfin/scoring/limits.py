@@ -39,6 +39,7 @@ _INSTRUMENT: Final = re.compile(
 _FUND_INSTRUMENT: Final = re.compile(r"基金|etf|债基|lof|联接|fund\b|tracker\b")
 _ANY_INSTRUMENT: Final = re.compile(f"{_INSTRUMENT.pattern}|{_FUND_INSTRUMENT.pattern}")
 _NEARBY: Final = 40
+_EACH: Final = re.compile(r"各|每只|each")
 _PLURAL: Final = re.compile(
     r"(?:[两二三四五六七八九十几多\d]|若干|数)(?:只|个|支)|/|等(?:多|几|权)|类|、|\b(?:two|three|four|"
     r"five|six|several|some|many)\b|funds\b|etfs\b|stocks\b|bonds\b|组合|权益|一篮子|层|\(如|或|"
@@ -99,6 +100,7 @@ def class_cap(analysis: Analysis, reading: Reading, cap: AssetClassCap) -> Span 
     # Cheap and generous first: only when the shares beside the class can exceed the cap at all.
     if (
         sum(share.high for share in reading.beside(cap.asset_class)) <= cap.limit + EPSILON
+        and _EACH.search(analysis.norm) is None
         and not reading.has_ratio
     ):
         return None
@@ -119,8 +121,10 @@ def class_cap(analysis: Analysis, reading: Reading, cap: AssetClassCap) -> Span 
             if weight.role in ("target", "total") and weight.high > cap.limit + EPSILON:
                 return weight.start, weight.end
         targets = [weight for weight in own if weight.role == "target"]
-        whole = sum(weight.low for weight in group if weight.role == "target")
-        if len(targets) > 1 and whole <= 1.0 + 0.02 and sum(w.low for w in targets) > cap.limit + EPSILON:
+        whole = sum(weight.low * weight.holdings for weight in group if weight.role == "target")
+        together = sum(weight.low * weight.holdings for weight in targets)
+        several = len(targets) > 1 or any(weight.holdings > 1 for weight in targets)
+        if several and whole <= 1.0 + 0.02 and together > cap.limit + EPSILON:
             return targets[0].start, targets[-1].end
         return None
 

@@ -72,7 +72,7 @@ _NUM: Final = rf"[{_N}](?:[{_N}点]|[,.](?=\d))*"
 _SEP: Final = r"\s?(?:-|–|—|~|～|－|至|到|to)\s?"
 # 成 and 年 also begin ordinary words (成立, 成分股, 年报); the look-aheads leave those alone.
 _CHENG: Final = (
-    r"成(?![立长本为员果功交品熟就绩不变型套都人语])(?!分[股券类指])"
+    r"成(?![立长本为员果功交品熟绩不变型套都人语])(?!分[股券类指])"
     r"(?:半|[一二三四五六七八九](?![年个天%成只倍月周家档点、到至-]))?"
 )
 _YEAR: Final = r"年(?![级报度初末底线份代前后内来])半?|年(?=[内前后]|来)"
@@ -277,7 +277,7 @@ def shares_at(text: str, signs: Sequence[int]) -> list[Quantity]:
         plain = plain and text[sign] in _PLAIN_SIGNS
         if index < last and signs[index + 1] - _BEHIND <= sign + _AHEAD:
             continue
-        high = min(sign + _AHEAD, len(text))
+        high = min(sign + (_AHEAD if plain else 2 * _AHEAD), len(text))
         if plain:
             for match in _NUMERIC.finditer(text, low, high):
                 unit = match.group(6)

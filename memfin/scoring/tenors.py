@@ -25,6 +25,7 @@ _HOLD: Final = re.compile(
     r"持有|拿(?=着|\d|[一二两三四五六七八九十几半]|不超过|个)|持仓|封闭|来回|就卖|就走|卖出|了结|离场|"
     r"出来|换下|换股|轮动|hold|sell|exit|flip|out (?:within|in|after)|rotate"
 )
+_SALE: Final = re.compile(r"\s*(?:sell|exit|get out|take profits?|hold)\b|[^,。]{0,6}(?:就卖|就走|卖掉|了结)")
 _HOLD_LONG: Final = re.compile(r"至少|以上|起码|不少于|不低于|at least|or more|minimum|or longer")
 _OTHER_SPAN: Final = re.compile(
     r"[^,。;]{0,3}(?:后|免|可赎|起|者|的人|开支|生活|备用|支出)|[ -](?:expenses|of expenses)"
@@ -126,6 +127,7 @@ def holding(analysis: Analysis, reading: Reading, years: float) -> Span | None:
             continue
         if bound(norm, quantity) == "at_least" or _HOLD.search(clause) is None:
             continue
-        if advised(analysis, quantity.start, quantity.end, act=True, limit=True):
+        ordered = _SALE.match(clause) is not None and not disowned(analysis, quantity.start, quantity.end)
+        if ordered or advised(analysis, quantity.start, quantity.end, act=True, limit=True):
             return quantity.start, quantity.end
     return None
