@@ -91,7 +91,7 @@ _VERDICT: Final = Bilingual(
 )
 _CONTRAST: Final = Bilingual(r"不过|但|然而|可是|只是", r"\b(?:but|however|still|yet|though)\b")
 _OWN_VOICE: Final = re.compile(
-    r"不过|但(?!愿)|然而|我(?:的)?(?:建议|倾向|推荐|觉得|认为|看|会|来)|(?<=[,。])建议|\b(?:but|"
+    r"不过|但(?!愿)|然而|我(?:的)?(?:建议|倾向|推荐|觉得|认为|看|会|来)|(?<=[,。])建议|建议(?:您|你)|\b(?:but|"
     r"however|still|i'd|i would|i suggest|i recommend)\b"
 )
 _QUESTION_END: Final = re.compile(r"(?:\?|吗|呢)[ \"”’')」]*$")
