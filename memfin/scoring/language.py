@@ -50,7 +50,6 @@ _ITEM: Final = re.compile(
 )
 
 _QUOTES: Final = (("“", "”"), ("「", "」"), ("『", "』"))
-_SINGLE_QUOTE: Final = re.compile(r"'(?<![a-z0-9]')")
 _PLAIN_QUOTE: Final = re.compile(r"\"[^\"\n]*\"|(?<![a-z0-9])'[^'\n]{2,}'(?![a-z])")
 
 # Words that hold a negation sign without negating; they are consumed before the real ones.
@@ -71,8 +70,9 @@ _NEGATION: Final = (
     r"aren't|wasn't|shouldn't|wouldn't|couldn't|mustn't|hardly|rarely|avoid|refuse)\b"
 )
 _NEGATOR: Final = compile_pattern(f"(?:{_NOT_A_NEGATION})|(?P<negation>{_NEGATION})")
-# Every negation has one of these in it; most spans have none before them and need no closer look.
-_NEGATION_SIGN: Final = re.compile("[不没无未非别莫勿难绝拒避杜禁严远回谈算称说毫a-z]")
+# Every negation has one of these in it; most spans have none beside them and need no closer look.
+_NEGATION_SIGN: Final = re.compile("[不没无未非别莫勿难拒避杜禁远回]")
+_DENIAL_SIGN: Final = re.compile("[不没绝免假]| (?:is|are|do)")
 _NEGATED_AFTER: Final = re.compile(
     r"[^,。!?;:\n]{0,8}?(?:不存在|不可能(?=[的。,!;]|$)|不可信|不成立|不现实|不属实|不合规|不合法|"
     r"没有的事|谈不上|做不到|是假的|绝无|免谈)"
@@ -166,7 +166,7 @@ def normalize(text: str) -> str:
 class Analysis:
     """A reply prepared for the detectors; every property is computed when it is first asked for."""
 
-    __slots__ = ("__dict__", "_last_sentence", "_pieces", "norm", "text")
+    __slots__ = ("__dict__", "_last_sentence", "_pieces", "_speeches", "_speeches_of", "norm", "text")
 
     def __init__(self, text: str) -> None:
         """Normalize the text and drop what carries no meaning (see the module's description)."""
@@ -176,6 +176,8 @@ class Analysis:
         self.norm: Final = "".join(self._pieces[::2])
         # Guards ask about the same few places one after the other.
         self._last_sentence: tuple[int, int] = (0, 0)
+        self._speeches_of = -1
+        self._speeches: list[tuple[int, int]] = []
 
     @cached_property
     def _shifts(self) -> tuple[list[int], list[int]]:
@@ -277,34 +279,43 @@ class Analysis:
         closing = _CLAUSE_END.search(norm, end, high)
         return max(mark + 1, low), max(closing.start() if closing else high, end)
 
+    def speeches(self, position: int) -> list[tuple[int, int]]:
+        """Return where, in the sentence at the position, somebody else begins to say something."""
+        low, high = self.sentence_span(position)
+        if self._speeches_of != low:
+            self._speeches_of = low
+            self._speeches = (
+                [match.span(1) for match in _ATTRIBUTION.finditer(self.norm, low, high)]
+                if _SPEECH_SIGN.search(self.norm, low, high)
+                else []
+            )
+        return self._speeches
+
     def in_quotes(self, start: int, end: int) -> bool:
         """Say whether ``[start, end)`` lies between quotation marks of one line."""
-        if not self._quote_marks:
+        if not self._quote_marks and not self._plain_quotes:
             return False
         norm = self.norm
         line = norm.rfind("\n", 0, start) + 1
         for left, right in self._quote_marks:
-            if left == right:
-                line_end = norm.find("\n", end)
-                spans = _PLAIN_QUOTE.finditer(norm, line, len(norm) if line_end < 0 else line_end)
-                if any(match.start() <= start and end <= match.end() for match in spans):
-                    return True
-                continue
             opening = norm.rfind(left, line, start + 1)
             if opening >= 0 and norm.find(right, opening + 1, end - 1) < 0:
                 closing = norm.find(right, end - 1)
                 if closing >= 0 and norm.find("\n", end, closing) < 0:
                     return True
-        return False
+        return any(left <= start and end <= right for left, right in self._plain_quotes)
 
     @cached_property
     def _quote_marks(self) -> list[tuple[str, str]]:
         """The pairs of quotation marks that occur at all."""
-        norm = self.norm
-        found = [pair for pair in _QUOTES if pair[0] in norm]
-        if '"' in norm or _SINGLE_QUOTE.search(norm):
-            found.append(('"', '"'))
-        return found
+        return [pair for pair in _QUOTES if pair[0] in self.norm]
+
+    @cached_property
+    def _plain_quotes(self) -> list[tuple[int, int]]:
+        """Spans in straight quotation marks, which look the same at both ends."""
+        if '"' not in self.norm and "'" not in self.norm:
+            return []
+        return [match.span() for match in _PLAIN_QUOTE.finditer(self.norm)]
 
 
 def analyze(text: str) -> Analysis:
@@ -324,7 +335,7 @@ def negated(analysis: Analysis, start: int, end: int) -> bool:
     chinese = start < len(norm) and norm[start] > "\u2e80"
     low, high = analysis.sentence_span(start)
     low = max(low, start - _NEGATION_REACH * (1 if chinese else 3))
-    if _NEGATION_SIGN.search(norm, low, start) is not None:
+    if not chinese or _NEGATION_SIGN.search(norm, low, start) is not None:
         low = max(low, analysis.clause_span(start, end)[0])
         signs = 0
         for match in _NEGATOR.finditer(norm, low, start):
@@ -332,6 +343,8 @@ def negated(analysis: Analysis, start: int, end: int) -> bool:
                 signs += 1
         if signs % 2 if chinese else signs:
             return True
+    if _DENIAL_SIGN.search(norm, end, min(end + _NEGATION_REACH, high)) is None:
+        return False
     return _NEGATED_AFTER.match(norm, end, high) is not None
 
 
@@ -356,21 +369,17 @@ def conditional(analysis: Analysis, start: int, end: int) -> bool:
     return _CONDITION.search(analysis.norm, low, end) is not None
 
 
-def attributed(analysis: Analysis, start: int, end: int) -> bool:
+def attributed(analysis: Analysis, start: int, end: int) -> bool:  # noqa: ARG001 - guards are called alike
     """Say whether ``[start, end)`` is laid in somebody else's mouth.
 
     Somebody else is the user, a third party, a brochure or an advert that says, writes, promises or
     asks. Their words reach to the end of the clause, or of the sentence where the verb opens a speech
     (他说：…). A quotation ends with its marks; that is for ``quoted`` to see.
     """
-    low, _ = analysis.sentence_span(start)
-    norm = analysis.norm
-    if _SPEECH_SIGN.search(norm, low, end) is None:
-        return False
-    for match in _ATTRIBUTION.finditer(norm, low, end):
-        if match.start(1) >= start:
+    for first, verb_end in analysis.speeches(start):
+        if first >= start:
             break
-        verb_end = match.end(1)
+        norm = analysis.norm
         if _CLAUSE_END.search(norm, verb_end, start) is None or _SPEECH_BEGINS.match(norm, verb_end):
             return True
     return False

@@ -27,6 +27,8 @@ from memfin.scoring.pattern_syntax import (
 _LOOK_AHEAD: Final = 16
 _OPEN_REPETITION: Final = 24
 _MOST_LITERALS: Final = 600
+_WIDEST_RANGE: Final = 9
+_RANGE: Final = re.compile("(.)-(.)")
 _NOTHING: Final = frozenset(("",))
 _LITERAL: Final = re.compile(r"[^\\.^$*+?{}\[\]|()]+")
 
@@ -80,9 +82,23 @@ _FREQUENT: Final = frozenset(
         "企业",
         "公司",
         "指数",
+        "无法",
+        "不能",
+        "影响",
+        "交易",
+        "估值",
+        "不确定",
+        "不确定性",
+        "不代表",
+        "承受",
+        "承受能力",
+        "作为",
+        "确定",
+        "偏好",
+        "约束",
     )
 )
-_RARITY_OF_LENGTH: Final = (1.0, 1.0, 0.06, 0.006, 0.001)
+_RARITY_OF_LENGTH: Final = (1.0, 1.5, 0.06, 0.006, 0.001)
 
 
 class Branch(NamedTuple):
@@ -187,10 +203,21 @@ def _exact_group(pattern: str) -> frozenset[str] | None:
 
 def _exact_sign(body: str) -> frozenset[str] | None:
     if body.startswith("["):
-        return None if body[1] == "^" or "-" in body or "\\" in body else frozenset(body[1:-1])
+        return None if body[1] == "^" or "\\" in body else _members(body[1:-1])
     if body.startswith("\\"):
         return None if body[1].isalnum() else frozenset(body[1])
     return None if body in SPECIAL else frozenset(body)
+
+
+def _members(signs: str) -> frozenset[str] | None:
+    """Return the characters of a set such as ``a1-5``; None for a wide range."""
+    plain = _RANGE.sub("", signs)
+    found = set(plain)
+    for first, last in _RANGE.findall(signs):
+        if ord(last) - ord(first) > _WIDEST_RANGE:
+            return None
+        found.update(map(chr, range(ord(first), ord(last) + 1)))
+    return frozenset(found)
 
 
 def _required(element: str) -> frozenset[str]:
@@ -215,10 +242,12 @@ def _rate(literal: str) -> float:
     """Estimate how often a literal occurs: the rarer, the better it serves as the one to scan for."""
     length = len(literal)
     if literal.isascii():
-        return 0.5 ** min(length + 1, 8)
+        return 0.5 ** min(length + 1, 8) if literal.isalnum() or length > 1 else 1.0
     if length > 1 and any(char.isnumeric() for char in literal):
         return 0.01
-    return 1.0 if literal in _FREQUENT else _RARITY_OF_LENGTH[min(length, 4)]
+    if length > 1 and any(literal in word for word in _FREQUENT):
+        return 1.0
+    return _RARITY_OF_LENGTH[min(length, 4)]
 
 
 def _width(element: str) -> int:
