@@ -150,7 +150,7 @@ def check(name: str, contract: type[R], value: R | Mapping[str, Any]) -> R:
     plain = _plain(name, value, _OTHER_THAN_TEXT)
     try:
         checked = msgspec.convert(plain, contract)
-    except (msgspec.ValidationError, RecursionError) as problem:
+    except (ValueError, RecursionError) as problem:  # ValueError: a Decimal that is no number
         raise ObservationError(f"malformed observation {name}: {problem}") from problem
     if contract is not RecallTrace:  # whose numbers all have types that say so
         _check_finite(name, plain)

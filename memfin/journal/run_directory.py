@@ -60,12 +60,16 @@ class RunDirectory:
         return self
 
     async def _create(self) -> None:
-        for parent in (self.path.parent, self.progress.parent):
-            await aiofiles.os.makedirs(parent, exist_ok=True, executor=self._writer)
+        await aiofiles.os.makedirs(self.path.parent, exist_ok=True, executor=self._writer)
         try:
             await aiofiles.os.mkdir(self.path, executor=self._writer)
         except FileExistsError:
             raise UsageError(f"run {self.path}: exists already; choose another name") from None
+        try:
+            await aiofiles.os.makedirs(self.progress.parent, exist_ok=True, executor=self._writer)
+        except OSError:
+            await aiofiles.os.rmdir(self.path, executor=self._writer)  # the name stays free
+            raise
         for name, path in (
             (DIALOG_TRACE, self.path / DIALOG_TRACE),
             (TURN_EVAL, self.path / TURN_EVAL),

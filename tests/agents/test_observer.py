@@ -195,6 +195,8 @@ MALFORMED: list[tuple[str, dict[str, Any], str]] = [
     ("tool", {"tool_name": "t", "args": nested(2000)}, f"tool: {TOO_DEEP}"),
     ("tool", {"tool_name": "t", "latency_ms": math.inf}, "`$.latency_ms`"),
     ("tool", {"tool_name": "t", "latency_ms": "1"}, "Expected `float | null`, got `str` - at `$.latency_ms`"),
+    ("tool", {"tool_name": "t", "latency_ms": Decimal("sNaN")}, "cannot convert signaling NaN to float"),
+    ("tool", {"tool_name": "t", "latency_ms": Decimal("NaN")}, "`$.latency_ms`"),
     ("compliance", {}, f"compliance: {MISSING} `is_compliant`"),
     ("compliance", {"is_compliant": "yes"}, f"compliance: {BOOL} `str` - at `$.is_compliant`"),
     ("compliance", {"is_compliant": 1}, f"compliance: {BOOL} `int` - at `$.is_compliant`"),

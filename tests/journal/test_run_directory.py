@@ -94,6 +94,12 @@ async def test_logs_that_cannot_be_made_leave_no_run_behind(tmp_path: Path) -> N
     assert not (tmp_path / "r").exists()
 
 
+async def test_the_progress_log_may_stand_in_the_directory_itself(tmp_path: Path) -> None:
+    async with RunDirectory(tmp_path / "r", progress_path(tmp_path / "r", "r")) as run:
+        await run.append_progress([b"event"])
+    assert (tmp_path / "r" / "logs" / "progress_r.jsonl").read_bytes() == b"event\n"
+
+
 async def test_a_progress_log_that_cannot_be_opened_is_refused(tmp_path: Path) -> None:
     (tmp_path / "logs" / "progress_r.jsonl").mkdir(parents=True)
     assert "progress_r.jsonl: Is a directory" in await refusal(directory(tmp_path))
