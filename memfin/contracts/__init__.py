@@ -18,7 +18,7 @@ from memfin.contracts.base import (
     non_finite_path,
 )
 from memfin.contracts.dataset import Blueprint, Dialog, ProfileTruth, Turn, TurnPair, TurnTags
-from memfin.contracts.judgement import Judgement, JudgeFailure, JudgeRequest, Verdict
+from memfin.contracts.judgement import JudgeFailure, Judgement, JudgeRequest, Verdict
 from memfin.contracts.progress import (
     AnyProgressEvent,
     DialogDone,

@@ -31,7 +31,7 @@ from memfin.scoring.predicates import (
     SingleAssetCap,
     parse_constraint,
 )
-from memfin.scoring.reading import RATINGS, Hit, Reading, Sign, scanner
+from memfin.scoring.reading import RATINGS, Hit, Reading, Sign, role_table
 from memfin.scoring.vocabulary import load_vocabulary
 
 
@@ -108,7 +108,9 @@ class ConstraintChecker:
             if isinstance(predicate, SingleAssetCap | AssetClassCap | CashFloor | MaxDrawdown | MaxDuration)
         ]
         watched = [name for _, _, names in self._watched for name in names]
-        self._table: Final = scanner().table(watched, self._signs(watched), classes=bool(self._limits))
+        self._table: Final = role_table(
+            frozenset(watched), frozenset(self._signs(watched)), classes=bool(self._limits)
+        )
 
     def _signs(self, watched: Sequence[str]) -> list[Sign]:
         """Say which signs these constraints need; every further one costs time at every reply."""

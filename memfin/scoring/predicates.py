@@ -8,7 +8,7 @@ Shares are fractions of one, durations years, amounts units of the client's curr
 """
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 from typing import Final, Literal
 
 import msgspec
@@ -180,6 +180,7 @@ _BARE: Final = re.compile(
 )
 
 
+@lru_cache(maxsize=4096)
 def parse_constraint(text: str) -> Predicate | None:
     """Return the canonical predicate of a constraint, or None when it is none that can be checked.
 

@@ -7,8 +7,8 @@ costs one list look-up. Numbers and weights are read when a rule asks for them.
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cache, cached_property
+from collections.abc import Mapping, Sequence
+from functools import cache, cached_property, lru_cache
 from typing import Final, Literal, NamedTuple, get_args
 
 from ahocorasick_rs import AhoCorasick, Implementation, MatchKind
@@ -66,28 +66,6 @@ class Scanner(NamedTuple):
     by_sign: Mapping[Sign, tuple[int, ...]]
     classes: tuple[int, ...]
 
-    def table(self, terms: Iterable[str], signs: Iterable[Sign], *, classes: bool) -> Table:
-        """Return the roles that matter to the given terms and signs, and to asset classes if asked."""
-        table: list[Role | None] = [None] * len(self.roles)
-        wanted = [self.by_sign[sign] for sign in signs]
-        if classes:
-            wanted.append(self.classes)
-        for indexes in wanted:
-            for index in indexes:
-                role = self.roles[index]
-                table[index] = None if role is None else role._replace(terms=(), acts=(), frames=())
-        watched = frozenset(terms)
-        for name in watched:
-            for index in self.by_term.get(name, ()):
-                role = self.roles[index]
-                if role is not None:
-                    table[index] = role._replace(
-                        terms=tuple(term for term in role.terms if term in watched),
-                        acts=tuple(term for term in role.acts if term in watched),
-                        frames=tuple(part for part in role.frames if part[0] in watched),
-                    )
-        return table
-
 
 def bounded(text: str, start: int, end: int) -> bool:
     """Say whether a match that begins or ends in a Latin letter is a whole word, inflected or not."""
@@ -96,6 +74,33 @@ def bounded(text: str, start: int, end: int) -> bool:
     if not ("a" <= text[end - 1] <= "z" and end < len(text) and "a" <= text[end] <= "z"):
         return True
     return _ENDING.match(text, end) is not None
+
+
+@lru_cache(maxsize=1024)
+def role_table(terms: frozenset[str], signs: frozenset[Sign], *, classes: bool) -> Table:
+    """Return the roles that matter to the given terms and signs, and to asset classes if asked.
+
+    Dialogues of one dataset share their kinds of constraints, so the last tables are kept.
+    """
+    vocabulary = scanner()
+    table: list[Role | None] = [None] * len(vocabulary.roles)
+    wanted = [vocabulary.by_sign[sign] for sign in signs]
+    if classes:
+        wanted.append(vocabulary.classes)
+    for indexes in wanted:
+        for index in indexes:
+            role = vocabulary.roles[index]
+            table[index] = None if role is None else role._replace(terms=(), acts=(), frames=())
+    for name in terms:
+        for index in vocabulary.by_term.get(name, ()):
+            role = vocabulary.roles[index]
+            if role is not None:
+                table[index] = role._replace(
+                    terms=tuple(term for term in role.terms if term in terms),
+                    acts=tuple(term for term in role.acts if term in terms),
+                    frames=tuple(part for part in role.frames if part[0] in terms),
+                )
+    return table
 
 
 @cache
