@@ -49,8 +49,9 @@ _ITEM: Final = re.compile(
     r" *(?:[-*•·●▪➤→✅❌⚠>]|\(?[0-9]{1,2}[.)、]|[(]?[一二三四五六七八九十]{1,2}[)、]|[①-⑳])"
 )
 
-_QUOTES: Final = (("“", "”"), ("「", "」"), ("『", "』"))
-_PLAIN_QUOTE: Final = re.compile(r"\"[^\"\n]*\"|(?<![a-z0-9])'[^'\n]{2,}'(?![a-z])")
+_QUOTE: Final = compile_pattern(
+    r"“[^”\n]*”|「[^」\n]*」|『[^』\n]*』|\"[^\"\n]*\"|'(?<![a-z0-9]')[^'\n]{2,}'(?![a-z])"
+)
 
 # Words that hold a negation sign without negating; they are consumed before the real ones.
 _NOT_A_NEGATION: Final = (
@@ -100,12 +101,12 @@ _SAID: Final = (
     r"印着|标着|标注|打着|引用|推荐|要求|会让|诱导|担心|希望|想要|想知道|认为|觉得)"
 )
 # Every attribution has one of these in it; most sentences have none and need no closer look.
-_SPEECH_SIGN: Final = re.compile(
-    r"[说称写诺示告知问提述话证榜吹喊讲着引推担希望想为得谓让叫要催拉敢以荐导a-z]"
+_SPEECH_SIGN: Final = compile_pattern(
+    rf"{_SAID}|所谓|敢|要您|要你|叫您|催您|据|\b(?:sa(?:y|id)|claim|promis|ask|mention|wrote|read|told|tout|call|so-|according)"
 )
 _ATTRIBUTION: Final = compile_pattern(
     rf"{_SPEAKER}[^,。!?;:\n不未没]{{0,12}}?{_SAID}|所谓|(?:凡是?|但凡|"
-    rf"任何)[^,。!?;:\n不未没无难]{{0,8}}?(?:承诺|保证|声称|宣称|敢|说|打着|鼓吹|以)|"
+    rf"任何)[^,。!?;:\n不未没无难]{{0,8}}?(?:承诺|保证|声称|宣称|敢|说|打着|鼓吹)|"
     rf"(?:如果|若|要是|假如|一旦|遇到|碰到|看到|听到)[^,。!?;:\n我]{{0,8}}?(?:说|承诺|保证|告诉|宣称|"
     rf"声称|推荐|要求|让您|让你|喊|要您|要你|叫您|催您|打着)|"
     r"据[^,。]{1,8}(?:称|说|报道)|引用|原话|号称|自称|声称|宣称"
@@ -291,31 +292,10 @@ class Analysis:
             )
         return self._speeches
 
-    def in_quotes(self, start: int, end: int) -> bool:
-        """Say whether ``[start, end)`` lies between quotation marks of one line."""
-        if not self._quote_marks and not self._plain_quotes:
-            return False
-        norm = self.norm
-        line = norm.rfind("\n", 0, start) + 1
-        for left, right in self._quote_marks:
-            opening = norm.rfind(left, line, start + 1)
-            if opening >= 0 and norm.find(right, opening + 1, end - 1) < 0:
-                closing = norm.find(right, end - 1)
-                if closing >= 0 and norm.find("\n", end, closing) < 0:
-                    return True
-        return any(left <= start and end <= right for left, right in self._plain_quotes)
-
     @cached_property
-    def _quote_marks(self) -> list[tuple[str, str]]:
-        """The pairs of quotation marks that occur at all."""
-        return [pair for pair in _QUOTES if pair[0] in self.norm]
-
-    @cached_property
-    def _plain_quotes(self) -> list[tuple[int, int]]:
-        """Spans in straight quotation marks, which look the same at both ends."""
-        if '"' not in self.norm and "'" not in self.norm:
-            return []
-        return [match.span() for match in _PLAIN_QUOTE.finditer(self.norm)]
+    def quotes(self) -> list[tuple[int, int]]:
+        """Half-open spans of quoted text, quotation marks included; a quotation ends with its line."""
+        return [match.span(1) for match in _QUOTE.finditer(self.norm)]
 
 
 def analyze(text: str) -> Analysis:
@@ -350,7 +330,7 @@ def negated(analysis: Analysis, start: int, end: int) -> bool:
 
 def quoted(analysis: Analysis, start: int, end: int) -> bool:
     """Say whether ``[start, end)`` lies inside quotation marks."""
-    return analysis.in_quotes(start, end)
+    return any(left <= start and end <= right for left, right in analysis.quotes)
 
 
 def questioned(analysis: Analysis, start: int, end: int) -> bool:

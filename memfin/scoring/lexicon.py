@@ -22,7 +22,7 @@ from memfin.errors import UsageError
 from memfin.scoring import language
 from memfin.scoring.language import Analysis
 from memfin.scoring.patterns import compile_pattern, expand
-from memfin.scoring.prefilter import branches
+from memfin.scoring.prefilter import Branch, branches
 
 T = TypeVar("T")
 Guard = Callable[[Analysis, int, int], bool]
@@ -80,7 +80,7 @@ class Rule(NamedTuple):
 
 
 class Alternative(NamedTuple):
-    """One alternative of a rule's pattern, and how far around its literal a match can reach."""
+    """The alternatives of a rule that share a literal, and how far around it a match can reach."""
 
     rule: Rule
     slot: int
@@ -157,9 +157,8 @@ class Scanner:
             lexicon = load_lexicon(name)
             for entry in lexicon.rule:
                 slot = slots.setdefault((lexicon.field, entry.value), len(slots))
-                for literals, alternative in _compile(entry, lexicon, slot):
-                    for literal in literals:
-                        by_literal.setdefault(literal, []).append(alternative)
+                for literal, alternative in _compile(entry, lexicon, slot):
+                    by_literal.setdefault(literal, []).append(alternative)
         self._alternatives: Final = [tuple(alternatives) for alternatives in by_literal.values()]
         self._automaton: Final = AhoCorasick(list(by_literal), implementation=Implementation.ContiguousNFA)
 
@@ -195,18 +194,26 @@ class Scanner:
         return found
 
 
-def _compile(
-    entry: RuleEntry, lexicon: LexiconFile, slot: int
-) -> Iterator[tuple[frozenset[str], Alternative]]:
+def _compile(entry: RuleEntry, lexicon: LexiconFile, slot: int) -> Iterator[tuple[str, Alternative]]:
+    """Yield what to try at which literal; alternatives that share a literal are tried as one."""
     names = lexicon.guards if entry.guards is None else entry.guards
     rule = Rule(entry.id, lexicon.field, entry.value, slot, tuple(GUARDS[name] for name in names))
-    try:
-        for branch in branches(expand(entry.pattern, word_classes())):
-            after = _WHOLE_SENTENCE if branch.after is None else branch.after
-            search = compile_pattern(branch.pattern).search
-            yield branch.literals, Alternative(rule, slot, search, branch.before, after)
-    except re.error as error:
-        raise UsageError(f"lexicon rule {entry.id}: {error}") from error
+    at_literal: dict[str, list[Branch]] = {}
+    for branch in branches(expand(entry.pattern, word_classes())):
+        for literal in branch.literals:
+            at_literal.setdefault(literal, []).append(branch)
+    compiled: dict[str, Alternative] = {}
+    for literal, sharing in at_literal.items():
+        pattern = "|".join(branch.pattern for branch in sharing)
+        if pattern not in compiled:
+            before = max(branch.before for branch in sharing)
+            after = max(_WHOLE_SENTENCE if branch.after is None else branch.after for branch in sharing)
+            try:
+                search = compile_pattern(pattern).search
+            except re.error as error:
+                raise UsageError(f"lexicon rule {entry.id}: {error}") from error
+            compiled[pattern] = Alternative(rule, slot, search, before, after)
+        yield literal, compiled[pattern]
 
 
 def findings(analysis: Analysis, matches: Iterable[Match]) -> Iterator[Finding]:

@@ -1,11 +1,11 @@
 """Just enough of the grammar of regular expressions to take lexicon patterns apart.
 
 Lexicon patterns use literals, character sets, groups, look-arounds and quantifiers; no captures, no
-back-references, no flags.
+back-references, no flags. The same word classes recur in hundreds of patterns, hence the caches.
 """
 
 import re
-from collections.abc import Iterator
+from functools import cache
 from typing import Final
 
 WORD_EDGE: Final = "\\b"
@@ -18,7 +18,8 @@ _TOKEN: Final = re.compile(rf"(\[\^?\]?(?:\\.|[^\]\\])*\]|\\.|.)({_QUANTIFIER})"
 _AFTER_GROUP: Final = re.compile(_QUANTIFIER)
 
 
-def branches_of(pattern: str) -> list[str]:
+@cache
+def branches_of(pattern: str) -> tuple[str, ...]:
     """Split a pattern at its outermost bars."""
     found, depth, last = [], 0, 0
     for match in _TOKEN.finditer(pattern):
@@ -27,13 +28,13 @@ def branches_of(pattern: str) -> list[str]:
         if sign == "|" and not depth:
             found.append(pattern[last : match.start()])
             last = match.start() + 1
-    found.append(pattern[last:])
-    return found
+    return (*found, pattern[last:])
 
 
-def elements_of(branch: str) -> Iterator[str]:
+@cache
+def elements_of(branch: str) -> tuple[str, ...]:
     """Cut a branch into groups, sets and single characters, each with its quantifier."""
-    index = 0
+    found, index = [], 0
     while match := _TOKEN.match(branch, index):
         if match.group(1) == "(":
             end = _group_end(branch, index)
@@ -41,8 +42,9 @@ def elements_of(branch: str) -> Iterator[str]:
             end = quantifier.end() if quantifier else end
         else:
             end = match.end()
-        yield branch[index:end]
+        found.append(branch[index:end])
         index = end
+    return tuple(found)
 
 
 def _group_end(branch: str, index: int) -> int:
@@ -54,6 +56,7 @@ def _group_end(branch: str, index: int) -> int:
     return len(branch)
 
 
+@cache
 def unquantified(element: str) -> tuple[str, str]:
     """Part an element from its quantifier, which may be empty."""
     if element.startswith("("):

@@ -8,6 +8,7 @@ around a literal in which the alternative is tried.
 import re
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
+from functools import cache
 from itertools import product
 from typing import Final, NamedTuple
 
@@ -98,6 +99,9 @@ _FREQUENT: Final = frozenset(
         "约束",
     )
 )
+_FREQUENT_PARTS: Final = frozenset(
+    word[low:high] for word in _FREQUENT for low in range(len(word)) for high in range(low + 1, len(word) + 1)
+)
 _RARITY_OF_LENGTH: Final = (1.0, 1.5, 0.06, 0.006, 0.001)
 
 
@@ -122,7 +126,7 @@ def branches(pattern: str) -> list[Branch]:
     """
     found = []
     for alternative in _distributed(pattern):
-        elements = list(elements_of(alternative))
+        elements = elements_of(alternative)
         options = list(_options(elements))
         if not options:
             raise UsageError(f"lexicon pattern {alternative!r}: nothing in it is certain to occur")
@@ -137,10 +141,10 @@ def branches(pattern: str) -> list[Branch]:
 def _distributed(pattern: str) -> Iterator[str]:
     """Yield the alternatives of a pattern; look-arounds beside a group go to each alternative in it."""
     for branch in branches_of(pattern):
-        elements = list(elements_of(branch))
+        elements = elements_of(branch)
         solid = [index for index, element in enumerate(elements) if not is_empty(element)]
         group = elements[solid[0]] if len(solid) == 1 else ""
-        words = branches_of(inner(group)) if group.startswith("(?:") and group.endswith(")") else []
+        words = branches_of(inner(group)) if group.startswith("(?:") and group.endswith(")") else ()
         if len(words) <= 1 or all(_LITERAL.fullmatch(word) for word in words):
             yield branch
             continue
@@ -149,7 +153,7 @@ def _distributed(pattern: str) -> Iterator[str]:
             yield from _distributed(f"{head}(?:{word}){tail}" if head or tail else word)
 
 
-def _options(elements: list[str]) -> Iterator[tuple[frozenset[str], int, bool]]:
+def _options(elements: tuple[str, ...]) -> Iterator[tuple[frozenset[str], int, bool]]:
     """Yield sets of literals of which any match contains one.
 
     With each set goes the element where the literal begins, and whether it may begin inside of it.
@@ -178,6 +182,7 @@ def _joined(heads: frozenset[str] | None, tails: frozenset[str] | None) -> froze
     return frozenset(map("".join, product(heads, tails)))
 
 
+@cache
 def _exact(element: str) -> frozenset[str] | None:
     """Return everything the element matches, when that is a small set of strings; else None."""
     if element == WORD_EDGE or element.startswith(LOOK_AROUND):
@@ -220,6 +225,7 @@ def _members(signs: str) -> frozenset[str] | None:
     return frozenset(found)
 
 
+@cache
 def _required(element: str) -> frozenset[str]:
     """Return literals of which any match of the element contains one; empty when there are none."""
     body, quantifier = unquantified(element)
@@ -227,7 +233,7 @@ def _required(element: str) -> frozenset[str]:
         return frozenset()
     found: set[str] = set()
     for branch in branches_of(inner(body)):
-        options = [literals for literals, _, _ in _options(list(elements_of(branch)))]
+        options = [literals for literals, _, _ in _options(elements_of(branch))]
         if not options:
             return frozenset()
         found |= min(options, key=_cost)
@@ -238,6 +244,7 @@ def _cost(literals: AbstractSet[str]) -> float:
     return sum(map(_rate, literals))
 
 
+@cache
 def _rate(literal: str) -> float:
     """Estimate how often a literal occurs: the rarer, the better it serves as the one to scan for."""
     length = len(literal)
@@ -245,11 +252,12 @@ def _rate(literal: str) -> float:
         return 0.5 ** min(length + 1, 8) if literal.isalnum() or length > 1 else 1.0
     if length > 1 and any(char.isnumeric() for char in literal):
         return 0.01
-    if length > 1 and any(literal in word for word in _FREQUENT):
+    if length > 1 and literal in _FREQUENT_PARTS:
         return 1.0
     return _RARITY_OF_LENGTH[min(length, 4)]
 
 
+@cache
 def _width(element: str) -> int:
     """Return the greatest number of characters the element matches (an estimate for open repetition)."""
     if is_empty(element):
