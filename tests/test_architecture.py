@@ -16,7 +16,7 @@ LONGEST_MODULE = 400
 RANKS: Mapping[str, int] = {
     "": 0,  # memfin/__init__.py, which imports its names when they are asked for
     "errors": 0,
-    "references": 1,
+    "foreign": 1,
     "contracts": 1,
     "dataset": 2,
     "scoring": 2,
@@ -39,7 +39,7 @@ RANKS: Mapping[str, int] = {
 ONLY: Mapping[str, frozenset[str]] = {
     "errors": frozenset(),
     "contracts": frozenset({"errors"}),
-    "references": frozenset({"errors"}),
+    "foreign": frozenset({"errors"}),
     "journal": frozenset({"errors", "contracts"}),
     "metrics": frozenset({"errors", "contracts", "scoring"}),
     "report": frozenset({"", "errors", "contracts", "metrics"}),

@@ -9,7 +9,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from memfin.actors.base import Actor, EventSender, utc_now
 from memfin.actors.messages import DialogReplayed, DialogScored, ToScorer, TurnReplayed
 from memfin.contracts import Dialog, DialogTrace, HistoryMode, TraceVersion, TurnEvalRow, TurnTrace, Warned
-from memfin.references import describe
+from memfin.foreign.references import describe
 from memfin.scoring.rows import DialogScorer, unscored_row
 
 SLICE: Final = 0.005

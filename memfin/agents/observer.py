@@ -17,7 +17,7 @@ from memfin.contracts import (
     ToolTrace,
     non_finite_path,
 )
-from memfin.references import describe, one_line
+from memfin.foreign.references import describe, one_line
 
 R = TypeVar("R", bound=Record)
 

@@ -4,11 +4,12 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from memfin import __version__
+from memfin.agents.observer import TurnObserver
 from memfin.agents.protocol import Observer, Session
 from memfin.contracts import Dialog
 from memfin.dataset import align_turn_pairs
 from memfin.errors import UsageError
-from memfin.references import import_reference, package_version
+from memfin.foreign.references import import_reference, package_version
 
 FORMS: Final = "builtin, oracle, echo or pkg.module:factory"
 
@@ -62,6 +63,8 @@ def resolve_agent(agent: str | Callable[..., Any]) -> AgentSource:
 def _builtin() -> Callable[[Dialog], Factory]:
     from memfin.agents.builtin import BuiltinAgent  # noqa: PLC0415 - loads its knowledge only when used
 
+    # The first one compiles the rules; done here, no event loop waits for it.
+    BuiltinAgent(Session(run_id="", dialog_id="", session_id="", user_id=""), TurnObserver())
     return lambda _: BuiltinAgent
 
 
@@ -76,6 +79,10 @@ def _oracle() -> Callable[[Dialog], Factory]:
 
     def factory_for(dialog: Dialog) -> Factory:
         replies = [(pair.user_text, pair.gt_assistant_text) for pair in align_turn_pairs(dialog)]
-        return lambda session, observer: OracleAgent(session, observer, replies)
+
+        async def create(session: Session, observer: Observer) -> OracleAgent:
+            return OracleAgent(session, observer, replies)
+
+        return create
 
     return factory_for

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import anyio
 
-from memfin.agents.calls import AgentCalls, AgentFailure, AgentTimeout, TransportError
+from memfin.agents.calls import AgentCalls, TransportError
 from memfin.agents.observer import Observed, TurnObserver
 from memfin.agents.protocol import AgentReply, Session
 from memfin.contracts import (
@@ -25,7 +25,8 @@ from memfin.contracts import (
 )
 from memfin.dataset import align_turn_pairs, detect_language
 from memfin.errors import UsageError
-from memfin.references import describe, one_line
+from memfin.foreign.calls import CallFailed, CallTimedOut
+from memfin.foreign.references import describe, one_line
 
 FIRST_BACKOFF: Final = 0.25
 LONGEST_BACKOFF: Final = 8.0
@@ -102,7 +103,7 @@ async def replay_dialog(
     try:
         try:
             await replayer.open(factory, session)
-        except (AgentFailure, TransportError, ConnectionError) as problem:
+        except (CallFailed, TransportError, ConnectionError) as problem:
             dialog_error = f"agent could not be created: {_text(problem)}"
         for pair in pairs:
             turn = (
@@ -200,7 +201,7 @@ class _DialogReplayer:
     async def close(self, limit: float) -> None:
         try:
             await self.calls.close(min(limit, self._options.turn_timeout))
-        except (AgentFailure, TransportError, ConnectionError):
+        except (CallFailed, TransportError, ConnectionError):
             return  # the dialogue is over: its trace is complete without the agent's good-bye
 
     async def turn(self, pair: TurnPair) -> TurnTrace:
@@ -226,9 +227,9 @@ class _DialogReplayer:
         error: str | None = None
         try:
             reply = await self._with_retries(user_text, start + limit)
-        except AgentTimeout as problem:
+        except CallTimedOut as problem:
             status, error = "timeout", _text(problem)
-        except (AgentFailure, TransportError, ConnectionError) as problem:
+        except (CallFailed, TransportError, ConnectionError) as problem:
             status, error = "error", _text(problem)
         elapsed = time.perf_counter() - start
         if status == "ok" and elapsed > limit:
@@ -257,13 +258,11 @@ class _DialogReplayer:
             return None
         try:
             await self.calls.commit(text, self._options.turn_timeout)
-        except (AgentFailure, TransportError, ConnectionError) as problem:
+        except (CallFailed, TransportError, ConnectionError) as problem:
             return f"commit: {_text(problem)}"
         return None
 
 
 def _text(problem: BaseException) -> str:
     # A failure already says what happened; an agent may raise one too, with any text.
-    return (
-        one_line(str(problem)) or "AgentFailure" if isinstance(problem, AgentFailure) else describe(problem)
-    )
+    return one_line(str(problem)) or "CallFailed" if isinstance(problem, CallFailed) else describe(problem)

@@ -9,7 +9,7 @@ import click
 
 from memfin import __version__
 from memfin.errors import MemfinError, RunFault
-from memfin.references import describe
+from memfin.foreign.references import describe
 
 BROKEN_PIPE_EXIT: Final = 128 + 13
 """What a shell reports of a program that SIGPIPE ended."""

@@ -1,19 +1,21 @@
 """Judge references: from ``--judge`` to a judge (spec section 7)."""
 
-import asyncio
 import inspect
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, ClassVar, Final
 
-import anyio.to_thread
 import msgspec
 
 from memfin.contracts import JudgeRequest, Verdict
 from memfin.errors import UsageError
+from memfin.foreign.calls import CallFailed, ForeignCalls
+from memfin.foreign.references import describe, import_reference
 from memfin.judges.heuristic import HeuristicJudge
 from memfin.judges.protocol import Judge, JudgeError
-from memfin.references import describe, import_reference
+
+LIMIT: Final = 120.0
+"""Seconds for one judgement, unless the caller says otherwise."""
 
 FORMS: Final = "heuristic, none or pkg.module:factory"
 
@@ -21,46 +23,50 @@ FORMS: Final = "heuristic, none or pkg.module:factory"
 class PythonJudge:
     """A judge made by a user's factory; its ``judge`` may be a plain function or a coroutine function.
 
-    It gets a `JudgeRequest` and returns a `Verdict` or a mapping of its fields.
+    It gets a `JudgeRequest` and returns a `Verdict` or a mapping of its fields, within ``limit``
+    seconds. Plain functions run in threads, as many at a time as there are workers.
     """
 
     per_turn: ClassVar[bool] = True
 
-    def __init__(self, name: str, implementation: Any) -> None:
+    def __init__(self, name: str, implementation: Any, limit: float) -> None:
         self.name = name
         self._implementation = implementation
+        self._limit = limit
+        self._idle: list[ForeignCalls] = []
 
     async def judge(self, request: JudgeRequest) -> Verdict:
         """Return the user's verdict; whatever goes wrong there is a `JudgeError`."""
+        calls = self._idle.pop() if self._idle else ForeignCalls("judge", self.name)
         try:
-            call = self._implementation.judge
-            if inspect.iscoroutinefunction(call):
-                answer = await call(request)
+            return await calls.bounded(lambda: self._ask(calls, request), self._limit)
+        except CallFailed as problem:
+            raise JudgeError(str(problem)) from problem
+        finally:
+            if calls.stuck:
+                calls.stop()
             else:
-                answer = await anyio.to_thread.run_sync(call, request)
-                if inspect.isawaitable(answer):
-                    answer = await answer
+                self._idle.append(calls)
+
+    async def _ask(self, calls: ForeignCalls, request: JudgeRequest) -> Verdict:
+        answer = await calls.invoke(self._implementation.judge, request)
+        try:
             return _checked(answer)
-        except msgspec.ValidationError as problem:
-            raise JudgeError(f"invalid verdict: {problem}") from problem
-        except asyncio.CancelledError as problem:
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
-                raise
-            raise JudgeError("the judge cancelled its own call") from problem
-        except (KeyboardInterrupt, GeneratorExit):
-            raise
-        except BaseException as problem:  # a judge that exits fails its judgement, not the run
-            raise JudgeError(describe(problem)) from problem
+        except (msgspec.ValidationError, TypeError, ValueError) as problem:
+            raise CallFailed(f"invalid verdict: {problem}") from problem
 
     async def close(self) -> None:
         """Close the user's judge where it can be closed; all is judged, so its failure spoils nothing."""
-        with suppress(Exception):
-            close = getattr(self._implementation, "close", None)
-            if callable(close):
-                result = close()
-                if inspect.isawaitable(result):
-                    await result
+        calls = ForeignCalls("judge", self.name)
+        with suppress(CallFailed):
+            await calls.bounded(lambda: self._close(calls), self._limit)
+        for each in (calls, *self._idle):
+            each.stop()
+
+    async def _close(self, calls: ForeignCalls) -> None:
+        close = getattr(self._implementation, "close", None)
+        if callable(close):
+            await calls.invoke(close)
 
 
 def _checked(answer: Any) -> Verdict:
@@ -71,8 +77,10 @@ def _checked(answer: Any) -> Verdict:
     return verdict
 
 
-def resolve_judge(judge: str | Callable[..., Any] | None) -> Judge | None:
+def resolve_judge(judge: str | Callable[..., Any] | None, limit: float = LIMIT) -> Judge | None:
     """Return the judge that a reference or a factory object stands for; ``none`` is None.
+
+    ``limit`` is how many seconds a user's judge has for one judgement.
 
     Raises:
         UsageError: the reference has no known form, does not import, or its factory fails.
@@ -98,4 +106,4 @@ def resolve_judge(judge: str | Callable[..., Any] | None) -> Judge | None:
         raise UsageError(f"judge {name!r}: the factory is asynchronous; name a plain function or a class")
     if not callable(getattr(implementation, "judge", None)):
         raise UsageError(f"judge {name!r}: the factory's object has no judge method")
-    return PythonJudge(name, implementation)
+    return PythonJudge(name, implementation, limit)

@@ -27,6 +27,7 @@ from memfin.errors import UsageError
 from memfin.journal import progress_path
 from memfin.judges import Judge, resolve_judge
 from memfin.scoring.lexicon import lexicon_hashes
+from memfin.scoring.rows import prepare_scoring
 
 RUN_ID: Final = re.compile(r"(?!\.)(?!logs\Z)[A-Za-z0-9._-]{1,128}\Z")
 
@@ -184,15 +185,16 @@ def make_plan(
         UsageError: a setting, the dataset, the agent or the judge is unusable; one line says why.
     """
     agents = resolve_agent(agent)
-    resolved_judge = resolve_judge(judge)
     config = make_config(
         {
             **settings,
             "dataset": None if dataset is None else os.fspath(dataset),
             "agent": agents.reference,
-            "judge": judge_name(resolved_judge),
         }
     )
+    resolved_judge = resolve_judge(judge, config.turn_timeout)
+    config = config.replace(judge=judge_name(resolved_judge))
+    prepare_scoring()
     path = SAMPLE if config.dataset is None else Path(config.dataset)
     check_dataset_file(path)
     try:

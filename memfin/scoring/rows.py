@@ -46,6 +46,12 @@ _KNOWN_ITEMS: Final = frozenset(RUBRIC_ITEMS)
 _ELIGIBLE: Final = ("eligible_m1", "eligible_m2", "eligible_m3", "eligible_m4", "eligible_m5")
 
 
+def prepare_scoring() -> None:
+    """Load and compile the lexicons now, so that the first turn of a run does not wait for them."""
+    ConstraintChecker(["不使用杠杆"]).check("不建议使用杠杆")
+    read_content_from(analyze("市场存在不确定性"), user_text="")
+
+
 class DialogScorer:
     """Builds the rows of one dialogue turn by turn; what its turns share is prepared once.
 

@@ -15,19 +15,11 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from memfin.agents import calls as calls_module
-from memfin.agents.calls import (
-    LOOP_HINT,
-    AgentCalls,
-    AgentFailure,
-    AgentTimeout,
-    TransportError,
-    as_reply,
-    builds_async_agent,
-    is_async,
-)
+from memfin.agents.calls import AgentCalls, TransportError, as_reply, builds_async_agent
 from memfin.agents.observer import TurnObserver
 from memfin.agents.protocol import AgentReply, Session
+from memfin.foreign import calls as calls_module
+from memfin.foreign.calls import LOOP_HINT, CallFailed, CallTimedOut, is_async
 
 SESSION = Session(run_id="r", dialog_id="d", session_id="s", user_id="u")
 LONG = 20.0
@@ -61,7 +53,7 @@ def agent_tasks() -> list[str]:
 async def fails(reply: Callable[..., Any], limit: float = LONG) -> str:
     """Return the one line that a failing reply is told in; the agent must be usable afterwards."""
     async with opened(agent(reply=reply)) as calls:
-        with pytest.raises(AgentFailure) as failed:
+        with pytest.raises(CallFailed) as failed:
             await calls.reply("q", limit)
         assert agent_tasks() == []
     message = str(failed.value)
@@ -208,7 +200,7 @@ async def test_sys_exit_ends_the_turn_and_nothing_else() -> None:
         return text
 
     async with opened(agent(reply=reply)) as calls:
-        with pytest.raises(AgentFailure, match=r"sys\.exit\('I am out'\)"):
+        with pytest.raises(CallFailed, match=r"sys\.exit\('I am out'\)"):
             await calls.reply("first", LONG)
         assert (await calls.reply("second", LONG)).text == "second"
 
@@ -256,14 +248,14 @@ class Treacherous:
 
 @pytest.mark.parametrize("error", [ValueError("property"), SystemExit(1)])
 async def test_looking_up_reply_may_raise(error: BaseException) -> None:
-    with pytest.raises(AgentFailure):
+    with pytest.raises(CallFailed):
         async with opened(Treacherous("reply", error)):
             pass
 
 
 async def test_looking_up_commit_and_close_may_raise() -> None:
     for name in ("commit", "close"):
-        with pytest.raises(AgentFailure, match="property"):
+        with pytest.raises(CallFailed, match="property"):
             async with opened(Treacherous(name, ValueError("property"))):
                 pass
 
@@ -283,7 +275,7 @@ async def test_a_call_over_its_time_is_cancelled() -> None:
         return "late"
 
     async with opened(agent(reply=reply)) as calls:
-        with pytest.raises(AgentTimeout, match=r"no answer within 0\.02 s"):
+        with pytest.raises(CallTimedOut, match=r"no answer within 0\.02 s"):
             await calls.reply("q", SHORT)
         assert [type(error) for error in seen] == [asyncio.CancelledError]
         assert (calls.abandoned, agent_tasks(), calls.stuck) == (0, [], False)
@@ -303,7 +295,7 @@ async def test_cleaning_up_within_the_grace_is_no_abandonment(monkeypatch: pytes
         return "late"
 
     async with opened(agent(reply=reply)) as calls:
-        with pytest.raises(AgentTimeout):
+        with pytest.raises(CallTimedOut):
             await calls.reply("q", SHORT)
         assert (cleaned, calls.abandoned) == ([True], 0)
 
@@ -314,7 +306,7 @@ async def test_no_time_left_is_a_time_out() -> None:
         return "late"
 
     async with opened(agent(reply=reply)) as calls:
-        with pytest.raises(AgentTimeout):
+        with pytest.raises(CallTimedOut):
             await calls.reply("q", -1.0)
 
 
@@ -334,7 +326,7 @@ async def test_a_call_that_swallows_cancellation_is_left_behind_and_counted() ->
         return text
 
     async with opened(agent(reply=reply)) as calls:
-        with pytest.raises(AgentTimeout):
+        with pytest.raises(CallTimedOut):
             await calls.reply("first", SHORT)
         assert (calls.abandoned, agent_tasks()) == (1, [])
         assert (await calls.reply("second", LONG)).text == "second"
@@ -351,7 +343,7 @@ async def test_finally_blocks_of_a_cut_call_still_run() -> None:
         return text
 
     async with opened(agent(reply=reply)) as calls:
-        with pytest.raises(AgentTimeout):
+        with pytest.raises(CallTimedOut):
             await calls.reply("q", SHORT)
     assert closed == [True]
 
@@ -372,7 +364,7 @@ async def test_a_call_that_refuses_even_to_be_closed_is_left_behind(
         return text
 
     async with opened(agent(reply=reply)) as calls:
-        with pytest.raises(AgentTimeout):
+        with pytest.raises(CallTimedOut):
             await calls.reply("q", SHORT)
         assert (calls.abandoned, agent_tasks()) == (1, [])
         refusing.clear()
@@ -389,7 +381,7 @@ async def test_answering_the_cancellation_with_a_reply_is_still_a_time_out() -> 
         return "late"
 
     async with opened(agent(reply=reply)) as calls:
-        with pytest.raises(AgentTimeout):
+        with pytest.raises(CallTimedOut):
             await calls.reply("q", SHORT)
         assert calls.abandoned == 0
 
@@ -402,7 +394,7 @@ async def test_a_failure_after_the_time_is_over_is_not_logged(caplog: pytest.Log
             raise ValueError("while cancelled")
 
     async with opened(agent(reply=reply)) as calls:
-        with pytest.raises(AgentTimeout):
+        with pytest.raises(CallTimedOut):
             await calls.reply("q", SHORT)
     gc.collect()
     assert caplog.records == []
@@ -418,10 +410,10 @@ async def test_a_plain_call_over_its_time_keeps_its_thread_and_the_next_waits_fo
         return text
 
     async with opened(agent(reply=reply)) as calls:
-        with pytest.raises(AgentTimeout):
+        with pytest.raises(CallTimedOut):
             await calls.reply("first", SHORT)
         assert [calls.stuck] == [True]
-        with pytest.raises(AgentTimeout):
+        with pytest.raises(CallTimedOut):
             await calls.reply("second", SHORT)  # under its own time-out, and never begun
         assert agent_tasks() == []
         release.set()
@@ -439,7 +431,7 @@ async def test_a_plain_call_that_never_returns_is_counted_when_the_dialogue_ends
         return text
 
     async with opened(agent(reply=reply)) as calls:
-        with pytest.raises(AgentTimeout):
+        with pytest.raises(CallTimedOut):
             await calls.reply("q", SHORT)
     assert calls.abandoned == 1
     release.set()
@@ -592,7 +584,7 @@ async def test_a_plain_factory_runs_in_the_thread_and_gets_session_and_observer(
 
 @pytest.mark.parametrize(("made", "kind"), [(None, "None"), (5, "an object of type int")])
 async def test_a_factory_that_makes_no_agent_is_a_failure(made: object, kind: str) -> None:
-    with pytest.raises(AgentFailure, match=f"the factory returned {kind}; expected an object with a reply"):
+    with pytest.raises(CallFailed, match=f"the factory returned {kind}; expected an object with a reply"):
         await made_by(lambda session, observer: made)
 
 
@@ -601,13 +593,13 @@ async def test_a_factory_may_raise_anything(error: BaseException, message: str) 
     def factory(session: object, observer: object) -> None:
         raise error
 
-    with pytest.raises(AgentFailure) as failed:
+    with pytest.raises(CallFailed) as failed:
         await made_by(factory)
     assert str(failed.value) == message
 
 
 async def test_a_factory_of_the_wrong_signature_is_a_failure() -> None:
-    with pytest.raises(AgentFailure, match="TypeError"):
+    with pytest.raises(CallFailed, match="TypeError"):
         await made_by(lambda: agent(reply=str))
 
 
@@ -615,7 +607,7 @@ async def test_a_factory_that_hangs_is_a_time_out() -> None:
     async def factory(session: object, observer: object) -> None:
         await asyncio.sleep(LONG)
 
-    with pytest.raises(AgentTimeout):
+    with pytest.raises(CallTimedOut):
         await made_by(factory, SHORT)
 
 
@@ -623,7 +615,7 @@ async def test_a_plain_factory_that_needs_the_loop_is_told_how_to_get_it() -> No
     def factory(session: object, observer: object) -> None:
         asyncio.get_running_loop()
 
-    with pytest.raises(AgentFailure) as failed:
+    with pytest.raises(CallFailed) as failed:
         await made_by(factory)
     assert str(failed.value) == f"RuntimeError: no running event loop{LOOP_HINT}"
 
@@ -665,7 +657,7 @@ async def test_close_is_called_once_and_its_failure_told() -> None:
         closed.append(True)
         raise OSError("socket")
 
-    with pytest.raises(AgentFailure, match="OSError: socket"):
+    with pytest.raises(CallFailed, match="OSError: socket"):
         async with opened(agent(reply=str, close=close)):
             pass
     assert closed == [True]
@@ -674,7 +666,7 @@ async def test_close_is_called_once_and_its_failure_told() -> None:
 async def test_a_close_that_hangs_is_bounded() -> None:
     calls = AgentCalls("d")
     await calls.open(lambda session, observer: agent(reply=str, close=deaf), SESSION, TurnObserver(), LONG)
-    with pytest.raises(AgentTimeout):
+    with pytest.raises(CallTimedOut):
         await calls.close(SHORT)
     assert (calls.abandoned, agent_tasks()) == (1, [])
 

@@ -16,7 +16,7 @@ from memfin.agents.registry import resolve_agent
 from memfin.agents.replay import ReplayOptions, open_session, replay_dialog
 from memfin.dataset import normalize_dialog
 from memfin.errors import UsageError
-from memfin.references import LONGEST_LINE, describe, import_reference, one_line, package_version
+from memfin.foreign.references import LONGEST_LINE, describe, import_reference, one_line, package_version
 
 DIALOG = normalize_dialog(
     {
@@ -54,7 +54,7 @@ async def test_only_the_oracle_looks_into_the_dialogue() -> None:
     result = await replay_dialog(DIALOG, 1, source.factory_for(DIALOG), ReplayOptions(run_id="r"))
     assert [turn.pred_assistant_text for turn in result.trace.turns] == ["reference"]
     session = open_session(DIALOG, ReplayOptions(run_id="r"))
-    assert isinstance(source.factory_for(DIALOG)(session, TurnObserver()), OracleAgent)
+    assert isinstance(await source.factory_for(DIALOG)(session, TurnObserver()), OracleAgent)
 
 
 @pytest.fixture

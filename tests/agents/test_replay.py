@@ -13,9 +13,8 @@ import anyio
 import msgspec
 import pytest
 
-from memfin.agents import calls as calls_module
 from memfin.agents import replay as replay_module
-from memfin.agents.calls import AgentCalls, AgentFailure, TransportError
+from memfin.agents.calls import AgentCalls, TransportError
 from memfin.agents.observer import Observed, TurnObserver
 from memfin.agents.protocol import AgentReply, Session
 from memfin.agents.replay import (
@@ -40,6 +39,8 @@ from memfin.contracts import (
 )
 from memfin.contracts.reading import decode
 from memfin.dataset import normalize_dialog
+from memfin.foreign import calls as calls_module
+from memfin.foreign.calls import CallFailed
 
 LONG = 20.0
 SHORT = 0.02
@@ -291,7 +292,7 @@ async def raises_group() -> None:
 
 
 async def raises_failure() -> None:
-    raise AgentFailure("my own\n\ud800")
+    raise CallFailed("my own\n\ud800")
 
 
 @pytest.mark.parametrize(
@@ -451,7 +452,7 @@ async def test_no_more_retries_than_allowed() -> None:
 
 
 @pytest.mark.parametrize(
-    "error", [ValueError("x"), OSError("x"), TimeoutError("x"), AgentFailure("x"), RuntimeError("429")]
+    "error", [ValueError("x"), OSError("x"), TimeoutError("x"), CallFailed("x"), RuntimeError("429")]
 )
 async def test_nothing_else_is_retried(error: Exception) -> None:
     kind = type("Kind", (Transport,), {"error": error, "failures": 1})

@@ -5,6 +5,7 @@ import math
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -147,7 +148,7 @@ async def test_an_invalid_verdict_is_no_verdict(answer: object, reason: str, pla
     [
         (ValueError("two\nlines"), "ValueError: two lines"),
         (JudgeError("quota"), "JudgeError: quota"),
-        (SystemExit(3), "SystemExit: 3"),
+        (SystemExit(3), "the judge called sys.exit(3)"),
         (BaseExceptionGroup("many", [SystemExit(1)]), "BaseExceptionGroup: many (1 sub-exception)"),
     ],
 )
@@ -266,3 +267,24 @@ def test_a_python_reference_imports_its_factory(tmp_path: Path, monkeypatch: pyt
     assert judge.name == "own_judge:Own"
     assert asyncio.run(judge.judge(REQUEST)).score == 2.0
     assert "judge 'own_judge:Other': module 'own_judge' has no 'Other'" in refusal("own_judge:Other")
+
+
+async def test_a_judge_that_hangs_fails_its_judgement_within_its_time() -> None:
+    class Hangs:
+        async def judge(self, request: JudgeRequest) -> Verdict:
+            while True:
+                with suppress(asyncio.CancelledError):
+                    await asyncio.sleep(3600)
+
+    class HangsInThread:
+        def judge(self, request: JudgeRequest) -> Verdict:
+            threading.Event().wait()
+            raise AssertionError
+
+    for factory in (Hangs, HangsInThread):
+        judge = resolve_judge(factory, limit=0.05)
+        assert judge is not None
+        for _ in range(2):
+            with pytest.raises(JudgeError, match=r"no answer within 0\.05 s"):
+                await judge.judge(REQUEST)
+        await judge.close()

@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 
 from memfin.scoring.allocations import Weight
 from memfin.scoring.language import analyze
-from memfin.scoring.reading import Reading, scanner
+from memfin.scoring.reading import Reading, role_table
 from memfin.scoring.vocabulary import Entry, load_vocabulary
 
-TABLE = scanner().table((), ["share", "all_in", "hold"], classes=True)
+TABLE = role_table(frozenset(), frozenset({"share", "all_in", "hold"}), classes=True)
 
 
 def read(text: str) -> list[Weight]:

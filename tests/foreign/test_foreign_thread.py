@@ -7,13 +7,13 @@ from contextvars import ContextVar
 import anyio.to_thread
 import pytest
 
-from memfin.agents.worker import AgentThread
+from memfin.foreign.thread import CallThread
 
 LONG = 20.0
 
 
 async def test_results_and_errors_come_back() -> None:
-    thread = AgentThread("t")
+    thread = CallThread("t")
     assert await thread.call(divmod, 7, 2) == (3, 1)
     with pytest.raises(ZeroDivisionError):
         await thread.call(divmod, 7, 0)
@@ -24,13 +24,13 @@ async def test_results_and_errors_come_back() -> None:
 
 async def test_no_thread_is_started_before_the_first_call() -> None:
     before = threading.active_count()
-    thread = AgentThread("t")
+    thread = CallThread("t")
     assert threading.active_count() == before
     thread.stop()
 
 
 async def test_calls_run_one_after_another_in_the_order_they_came() -> None:
-    thread = AgentThread("t")
+    thread = CallThread("t")
     running: list[int] = []
     overlaps: list[int] = []
     order: list[int] = []
@@ -49,7 +49,7 @@ async def test_calls_run_one_after_another_in_the_order_they_came() -> None:
 
 
 async def test_a_call_that_is_cancelled_before_its_turn_never_runs() -> None:
-    thread = AgentThread("t")
+    thread = CallThread("t")
     release = threading.Event()
     ran: list[str] = []
     first = asyncio.ensure_future(thread.call(release.wait, LONG))
@@ -66,7 +66,7 @@ async def test_a_call_that_is_cancelled_before_its_turn_never_runs() -> None:
 
 
 async def test_busy_says_whether_a_call_still_runs_wanted_or_not() -> None:
-    thread = AgentThread("t")
+    thread = CallThread("t")
     begun, release = threading.Event(), threading.Event()
 
     def job() -> None:
@@ -86,7 +86,7 @@ async def test_busy_says_whether_a_call_still_runs_wanted_or_not() -> None:
 
 async def test_the_context_of_the_caller_is_copied() -> None:
     variable: ContextVar[int] = ContextVar("variable", default=0)
-    thread = AgentThread("t")
+    thread = CallThread("t")
     variable.set(1)
 
     def job() -> int:
@@ -100,7 +100,7 @@ async def test_the_context_of_the_caller_is_copied() -> None:
 
 
 async def test_stop_ends_the_thread_after_the_calls_that_were_handed_in() -> None:
-    thread = AgentThread("t")
+    thread = CallThread("t")
     workers: list[threading.Thread] = []
     call = asyncio.ensure_future(thread.call(lambda: workers.append(threading.current_thread())))
     await asyncio.sleep(0)
@@ -120,7 +120,7 @@ def test_a_call_that_outlives_its_loop_ends_quietly() -> None:
         begun.set()
         release.wait(LONG)
 
-    thread = AgentThread("t")
+    thread = CallThread("t")
 
     async def main() -> None:
         call = asyncio.ensure_future(thread.call(job))

@@ -1,8 +1,8 @@
-"""One thread a dialogue for agents whose methods are plain functions.
+"""A thread of its own for a foreign object whose methods are plain functions.
 
-The thread is the agent's own: its calls never overlap and always come from the same thread, which
+The calls of one object never overlap and always come from the same thread, which
 keeps thread-bound resources (database connections, event loops of its own) usable. It is a daemon,
-so that an agent that never returns cannot keep the process alive.
+so that a call that never returns cannot keep the process alive.
 """
 
 import asyncio
@@ -12,12 +12,12 @@ from collections.abc import Callable
 from contextvars import copy_context
 from typing import Any, TypeVar
 
-from memfin.references import describe
+from memfin.foreign.references import describe
 
 T = TypeVar("T")
 
 
-class AgentThread:
+class CallThread:
     """Runs plain functions one after another; start is lazy, `stop` does not wait."""
 
     def __init__(self, name: str) -> None:
