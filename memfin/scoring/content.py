@@ -1,11 +1,11 @@
 """Everything the offline detectors read off one reply, in one scan."""
 
-from collections.abc import Iterable
 from functools import cache
+from itertools import zip_longest
 
 from memfin.contracts import ComplianceLabel, Finding, Record
 from memfin.scoring import compliance, risk, rubric
-from memfin.scoring.language import Analysis, analyze
+from memfin.scoring.language import Analysis, analyze, normalize
 from memfin.scoring.lexicon import Scanner, findings
 
 
@@ -60,8 +60,6 @@ def repeats_user(text: str, user_text: str) -> bool:
 
 
 def _same(analysis: Analysis, user_text: str) -> bool:
-    return _letters(analysis.norm) == _letters(analyze(user_text).norm)
-
-
-def _letters(text: Iterable[str]) -> str:
-    return "".join(char for char in text if char.isalnum())
+    """Compare letter by letter; two different texts are told apart at their first letters."""
+    theirs = filter(str.isalnum, normalize(user_text))
+    return all(ours == other for ours, other in zip_longest(filter(str.isalnum, analysis.norm), theirs))
