@@ -36,10 +36,11 @@ $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "memfin needs Python 3.11 or newer; name one with make PYTHON=...")'
 	$(PYTHON) -m venv $(VENV)
 
-# The locked packages first, with hashes; then memfin itself, without asking for anything else.
+# The locked packages first, with hashes; then memfin itself, without asking for anything else. Its
+# build backend looks for its own program on the PATH.
 $(VENV)/.installed: $(BIN)/python pyproject.toml requirements/run.txt
 	$(PIP) install --require-hashes --requirement requirements/run.txt
-	$(PIP) install --no-deps --no-build-isolation --editable .
+	PATH="$(abspath $(BIN)):$$PATH" $(PIP) install --no-deps --no-build-isolation --editable .
 	touch $@
 
 $(VENV)/.installed-test: $(VENV)/.installed requirements/test.txt

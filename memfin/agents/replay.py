@@ -2,7 +2,7 @@
 
 import random
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 import anyio
@@ -23,6 +23,7 @@ from memfin.contracts import (
     TurnStatus,
     TurnTrace,
 )
+from memfin.contracts.reading import convert
 from memfin.dataset import align_turn_pairs, detect_language
 from memfin.errors import UsageError
 from memfin.foreign.calls import CallFailed, CallTimedOut
@@ -156,14 +157,22 @@ def dialog_status(turns: list[TurnTrace]) -> DialogStatus:
 
 
 def build_turn_trace(
-    turn_pair: TurnPair,
+    turn_pair: TurnPair | Mapping[str, Any],
     pred_text: str | None,
-    observer_payload: Observed,
+    observer_payload: Observed | Mapping[str, Any],
     latency_ms: float | None,
     turn_status: TurnStatus = "ok",
     error: str | None = None,
 ) -> TurnTrace:
-    """Return the trace of one turn; latency in milliseconds (metrics contract section 4)."""
+    """Return the trace of one turn; latency in milliseconds (metrics contract section 4).
+
+    Raises:
+        InvalidRecord: a plain mapping does not fit the contract; the message begins with its path.
+    """
+    if isinstance(turn_pair, Mapping):
+        turn_pair = convert(turn_pair, TurnPair)
+    if isinstance(observer_payload, Mapping):
+        observer_payload = convert(observer_payload, Observed)
     return TurnTrace(
         turn_pair_id=turn_pair.turn_pair_id,
         user_turn_abs_idx=turn_pair.user_turn_abs_idx,

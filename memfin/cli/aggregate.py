@@ -16,7 +16,7 @@ from memfin.runtime.aggregation import aggregate_rows
 )
 @click.option("--dataset", type=click.Path(path_type=Path), help="The run's dataset, for M2.")
 def command(turn_eval: Path, dialog_trace: Path | None, dataset: Path | None) -> None:
-    r"""Print the metrics summary of TURN_EVAL as JSON on stdout.
+    """Print the metrics summary of TURN_EVAL as JSON on stdout.
 
     \b
     memfin aggregate runs/my_run/turn_eval.jsonl

@@ -49,7 +49,7 @@ class LazyGroup(click.Group):
 )
 @click.version_option(__version__, prog_name="memfin")
 def memfin() -> None:
-    r"""Evaluate financial-advice agents that remember.
+    """Evaluate financial-advice agents that remember.
 
     \b
     memfin run                    evaluate the built-in agent on the built-in dataset
@@ -59,6 +59,8 @@ def memfin() -> None:
 
 def main() -> NoReturn:
     """Run the command line; every expected error is one line on stderr, never a traceback."""
+    if "" not in sys.path:  # the console script, unlike ``python -m``, does not look here for agents
+        sys.path.insert(0, "")
     try:
         code = memfin.main(standalone_mode=False)
     except click.exceptions.Exit as stop:

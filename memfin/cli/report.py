@@ -8,7 +8,7 @@ import click
 @click.command("report", context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("run_dir", metavar="RUN_DIR", type=click.Path(path_type=Path))
 def command(run_dir: Path) -> None:
-    r"""Write report.md and report.html into a run directory and print their paths.
+    """Write report.md and report.html into a run directory and print their paths.
 
     \b
     memfin report runs/20260217_210500_abc123

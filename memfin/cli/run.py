@@ -13,8 +13,9 @@ from memfin.cli.options import fail_under_gates, run_options
 from memfin.cli.progress import ProgressView, progress_view
 from memfin.contracts import EvalSummary, RunStats
 from memfin.errors import GateFailed, RunFault
-from memfin.runtime.evaluation import Evaluation, pretty_json
+from memfin.runtime.evaluation import Evaluation
 from memfin.runtime.gates import failed_gates
+from memfin.runtime.outputs import pretty_json
 from memfin.runtime.plan import Plan, make_plan
 from memfin.runtime.watchdog import LoopWatchdog
 
@@ -27,7 +28,7 @@ STUCK_EXIT: Final = 3
 @click.option("--json", "as_json", is_flag=True, help="Print the metrics summary as JSON on stdout.")
 @click.option("--quiet", is_flag=True, help="No progress and no table.")
 def command(dataset: str | None, *, as_json: bool, quiet: bool, **settings: Any) -> None:
-    r"""Evaluate an agent on DATASET, a JSONL file of dialogues; without it on the built-in sample.
+    """Evaluate an agent on DATASET, a JSONL file of dialogues; without it on the built-in sample.
 
     \b
     memfin run

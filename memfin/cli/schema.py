@@ -11,7 +11,7 @@ from memfin.contracts.schema import json_schema
 @click.command("schema")
 @click.argument("name", required=False)
 def command(name: str | None) -> None:
-    r"""Print the JSON Schema (2020-12) of a contract, or the list of contracts.
+    """Print the JSON Schema (2020-12) of a contract, or the list of contracts.
 
     \b
     memfin schema                      names, each with what it describes

@@ -41,7 +41,7 @@ def command(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    r"""Rebuild turn_eval.jsonl and the metrics from DIALOG_TRACE.
+    """Rebuild turn_eval.jsonl and the metrics from DIALOG_TRACE.
 
     \b
     memfin score runs/my_run/dialog_trace.jsonl --dataset my_dialogs.jsonl --out rescored

@@ -20,7 +20,7 @@ from memfin.validation import Finding, validate_path
     "--max", "limit", type=click.IntRange(min=1), help="Stop after this many findings a file or directory."
 )
 def command(files: tuple[str, ...], kind: str | None, as_json: bool, limit: int | None) -> None:
-    r"""Report every violation of the contract as file:line: path: message.
+    """Report every violation of the contract as file:line: path: message.
 
     \b
     memfin validate data.jsonl                       a dataset

@@ -25,6 +25,7 @@ from memfin.errors import MemfinError, RunFault, UsageError
 from memfin.journal import RunDirectory
 from memfin.metrics.aggregate import encode_summary
 from memfin.runtime.graph import Graph, build_graph
+from memfin.runtime.outputs import pretty_json
 from memfin.runtime.plan import Plan
 
 
@@ -169,11 +170,6 @@ class Evaluation:
     def warn(self, message: str) -> Warned:
         """Return a warning event of this run."""
         return Warned(ts=utc_now(), run_id=self.plan.run_id, message=message)
-
-
-def pretty_json(value: object) -> bytes:
-    """Return the value as indented UTF-8 JSON with a line end."""
-    return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
 
 
 def _foremost(group: BaseExceptionGroup[BaseException]) -> BaseException:

@@ -29,10 +29,6 @@ def test_the_reference_has_a_section_for_every_command() -> None:
     assert len(list(blocks(ROOT / "docs" / "cli.md"))) == len(COMMANDS)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="the docstrings are raw, so click misses the mark of lines to keep and rewraps the examples",
-)
 @pytest.mark.parametrize("name", COMMANDS)
 def test_help_shows_an_example_before_the_explanation(name: str) -> None:
     context = click.Context(command(name), info_name=name, terminal_width=100)

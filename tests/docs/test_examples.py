@@ -24,8 +24,13 @@ CONTRACT_FUNCTIONS = {
         "normalize_dialog",
         "align_turn_pairs",
     ],
-    "memfin.runtime.api": ["run_dialog_replay", "evaluate_dialog_task", "run_eval_parallel"],
-    "memfin.agents.replay": ["build_turn_trace"],
+    "memfin.runtime": [
+        "run_dialog_replay",
+        "evaluate_dialog_task",
+        "run_eval_parallel",
+        "build_turn_trace",
+        "write_eval_outputs",
+    ],
     "memfin.scoring": [
         "build_turn_eval_rows",
         "detect_key_hits_from_memory_sources",
