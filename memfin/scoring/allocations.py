@@ -1,22 +1,18 @@
 """Advised weights: which share of the money a reply puts where.
 
 Weights are read from running text (股票45%、债券35%; 40% in one dividend ETF; 把三分之二放到权益类), lists,
-table rows, stock-bond ratios (股六债四), all-in orders (全仓) and remainders (其余全放现金). A share that is
-a return, a fee, a yield, a drawdown, a percentile, a limit or a figure of the past is no weight.
-All offsets count in ``Analysis.norm``.
+table rows, stock-bond ratios (股六债四) and remainders (其余全放现金); `memfin.scoring.roles` tells which
+shares are weights at all. All offsets count in ``Analysis.norm``.
 """
 
 import re
 from bisect import bisect_left
 from collections.abc import Sequence
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
-from memfin.scoring.advice import disowned
-from memfin.scoring.bilingual import Bilingual
 from memfin.scoring.language import Analysis
 from memfin.scoring.quantities import Quantity
-
-Role = Literal["target", "held", "added", "reduced", "total", "part"]
+from memfin.scoring.roles import Role, may_weigh, proposed, role_of
 
 
 class Label(NamedTuple):
@@ -52,61 +48,6 @@ _BREAK: Final = re.compile(
     r"\bplus\b)(?=[约大概各\s]*[\d一二两三四五六七八九])|\band (?:put |invest |keep )?the (?:rest|"
     r"remainder|other)\b"
 )
-_NO_WEIGHT_BEFORE: Final = Bilingual(
-    r"(?:年化|收益率?|回报率?|涨幅?|跌幅?|上涨|下跌|回撤|回落|亏损?|损失|波动率?|费率?|管理费|托管费|"
-    r"利率|票息|股息率?|变成了?|变为|升至|涨至|涨到|分位|概率|换手率?|"
-    r"增长|增速|同比|环比|胜率|止损线?|止盈线?|业绩|利润|营收|毛利率?|负债率|税率?|溢价率?|折价|息差|利差|"
-    r"得分|容忍度|偏离|阈值|目标|缩水|浮亏|"
-    r"跑赢|通胀|cpi|ppi|gdp|m2|市占率|市场份额|报酬|分红率?|不良率|杠杆率|保证金|违约率|"
-    r"夏普)[^,、;。!?\n|\d]{0,8}$",
-    r"\b(?:returns?|yield\w*|gain\w*|fees?|drawdown|loss\w*|fell|rose|up|down|percentile|probability|"
-    r"chance|coupon|rate|volatility|inflation|"
-    r"beats?|expense ratio|discount|growth)[^,、;。!?\n|\d]{0,8}$",
-)
-_NO_WEIGHT_AFTER: Final = re.compile(
-    r"\s*(?:左右|上下|多|以上|以内)?的?(?:历史)?(?:分位|收益|年化|概率|回撤|回落|波动|涨幅|跌幅|股息|"
-    r"费|利息|票息|利率|的?可能|亏损|浮亏|报酬|增长|税|胜率|"
-    r"止损|折扣|跌|涨|把握|机会|安全|合规|满足|保障|return|yield|gain|fee|loss|drawdown|percentile|"
-    r"probability|chance|coupon|interest|growth|discount)"
-)
-_WEIGHT_WORD: Final = re.compile(r"仓位|占比?|比例|配(?!股)|权重|weight\b|allocation\b|exposure\b|in\b")
-_LIMIT: Final = re.compile(
-    r"上限|下限|底线|约束|红线|限制|要求|门槛|天花板|风控线|limit|ceiling|cap\b|rule\b|floor|"
-    r"threshold|maximum|minimum"
-)
-_HELD: Final = re.compile(
-    r"现有|目前|当前|已有|您的持仓|您持有|您现在|您手里|原来|原本|原先|此前|之前|持仓表|现在的组合|占比已|"
-    r"you (?:currently )?(?:hold|have|own)|your (?:current|existing)|currently"
-)
-_ADDED: Final = re.compile(
-    r"(?:再加|加仓|增加|再买|再配|追加|加上|提高|上调|再补|add(?:ing)?(?: another)?|another|"
-    r"increase by)[^,。]{0,4}$"
-)
-_POINTS: Final = re.compile(r"百分点|points?")
-_REDUCED: Final = re.compile(
-    r"(?:降到|减到|降至|减至|压到|压缩到|缩减到|回落到|砍到|降为|减为|调低到|下调到|降低到|降低至|"
-    r"收到|down to|cut to|reduce to|trim to)[^,。]{0,4}$"
-)
-_TOTAL: Final = re.compile(
-    r"合计|总计|一共|共计|总共|加起来|总仓位|合起来|累计|together|in total|combined|altogether"
-)
-_ILLUSTRATIVE: Final = re.compile(
-    r"[(,、:]?(?:例如|比如|譬如|如|若|假设|设|占指数|e\.g\.)[^,、;。!?\n|\d]{0,10}$"
-)
-_MOVES_FROM: Final = re.compile(r"(?:从|由|超过|高于|低于|from)[^,。%\d成]{0,6}$")
-_DISADVISED: Final = re.compile(
-    r"(?:不建议|不推荐|不要|不宜|不应|不该|别(?!超|低|高)|避免|切勿|勿(?!超)|不会|没有|don't|do not|"
-    r"avoid|never|not (?:recommend|suggest|advis)\w*)"
-    r"(?![^,。;]{0,6}(?:超过|低于|高于))[^,。;!?\n]{0,14}$"
-)
-_DESCRIBED: Final = re.compile(
-    r"合同|约定|前[一二三五十]大|集中度|规定|招募|季报|基准|指数(?:中|里|的)|前十大|成分股|重仓股|"
-    r"基金经理|管理人|(?:这|该|此|那)(?:只|款|支)[^,。]{0,8}(?:股票|债券|权益|现金)?(?:仓位|持仓|占)|"
-    r"偏股混合基金的|"
-    r"市场份额|营收|收入|gdp|人口|客户|机构(?:资金|持有)|渗透率|成交额|公司|很多人|有人|岁的人|公式|"
-    r"法则|历史上|过去|曾|当时|权重股|行业权重|保证金|平均|一般(?:家庭|人)|"
-    r"\b(?:fund (?:itself )?(?:holds|has|keeps)|the fund's|its portfolio|prospectus|benchmark|historically)\b"
-)
 _EACH: Final = re.compile(r"各(?!类|种|自|位|家|大)|每只|每个|每支|分别|each\b|apiece\b")
 _PART: Final = re.compile(
     r"(?:债券|债|权益|股票|固收|投资|基金|剩余|其余|余下|这|那|核心|卫星|进攻|防守|这一|这块|"
@@ -138,11 +79,6 @@ _BARE_VERB: Final = re.compile(
     r"\s*(?:建议|可以|可)?(?:占比|仓位|比例)?(?:可以|可|能|大概)?(?:大约|约)?(?:占|配|各|配到|配置|拿|"
     r"放|买|最多|先配|到|提到|加到|给到|放到)?\s*"
 )
-_ENUMERATED: Final = re.compile(r"\s*/\s*\d+%\s*/")
-_FOREIGN_CELL: Final = re.compile(
-    r"年化|波动率?|回撤|收益率?|涨幅|跌|费率|分位|股息|利率|息差|担保|平仓|胜率|同比|环比|增速|违约|"
-    r"亏损|roe|不良|缺口|占比超|pb|pe\b"
-)
 _CHANGED: Final = re.compile(r"\s*(?:降|减|压|提高?|升|加|调)(?:到|至)\s*| (?:down |up )?to ")
 _NUMBERS: Final = {
     **{word: value for value, word in enumerate("零一二三四五六七八九十")},
@@ -154,7 +90,6 @@ _NUMBERS: Final = {
     "six": 6,
 }
 _SEVERAL: Final = re.compile(r"([两二三四五六七八九十2-9])(?:只|个|支)|(two|three|four|five|six) ")
-_HEAD: Final = 20
 _GAP: Final = 160
 _WHOLE: Final = 1.0
 _COMPLETE: Final = 0.95
@@ -171,7 +106,7 @@ def weights(analysis: Analysis, shares: Sequence[Quantity], found: Sequence[Labe
         if not 0 < share.low <= share.high <= _WHOLE or not may_weigh(norm, share):
             continue
         low, high = _segment(norm, shares, index, analysis)
-        role = _role(analysis, share, low, high)
+        role = role_of(analysis, share, low, high)
         if role is None:
             continue
         label = _label(norm, share, (low, high), found, starts, after_style, analysis)
@@ -197,15 +132,6 @@ def _count(text: str) -> int:
         return 1
     word = match.group(1) or match.group(2)
     return _NUMBERS[word] if word in _NUMBERS else int(word)
-
-
-def may_weigh(norm: str, share: Quantity) -> bool:
-    """Say whether the words right beside a share leave it a weight: 年化5% and 8%的费率 do not."""
-    if _NO_WEIGHT_AFTER.match(norm, share.end) or _ENUMERATED.match(norm, share.end):
-        return False
-    head = norm[max(0, share.start - _HEAD) : share.start]
-    match = _NO_WEIGHT_BEFORE.search(head)
-    return match is None or _WEIGHT_WORD.search(match.group()) is not None
 
 
 def _plan_rows(analysis: Analysis, shares: Sequence[Quantity]) -> frozenset[int]:
@@ -246,54 +172,6 @@ def _topic(norm: str, low: int, start: int, analysis: Analysis) -> int:
         return low
     previous = max(norm.rfind(mark, sentence_low, low - 1) for mark in ",、:")
     return max(previous + 1, sentence_low)
-
-
-def _role(  # noqa: C901, PLR0911 - one return a reading
-    analysis: Analysis, share: Quantity, low: int, high: int
-) -> Role | None:
-    norm = analysis.norm
-    before, after = norm[low : share.start], norm[share.end : min(high, share.end + 14)]
-    clause_low, _ = analysis.clause_span(share.start, share.end)
-    head = norm[clause_low : share.start]
-    if analysis.line_kind(share.start) == "row" and _FOREIGN_CELL.search(_cells(analysis, share)):
-        return None
-    if _LIMIT.search(norm[max(clause_low, share.start - 6) : share.start]) or _LIMIT.search(after[:10]):
-        return None
-    if _ILLUSTRATIVE.search(head) or _DISADVISED.search(head) or _MOVES_FROM.search(head[-10:]):
-        return None
-    sentence_low, _ = analysis.sentence_span(share.start)
-    if _DESCRIBED.search(norm, max(sentence_low, share.start - 60), share.start):
-        return None
-    if disowned(analysis, share.start, share.end):
-        return None
-    if _REDUCED.search(head[-12:]):
-        return "reduced"
-    if _ADDED.search(head[-12:]) and (
-        _POINTS.search(share.unit) or "再" in head[-6:] or "another" in head[-16:]
-    ):
-        return "added"
-    own = re.search(r"建议|我会|推荐|suggest|recommend", norm[sentence_low : share.start])
-    held = None
-    for match in _HELD.finditer(norm, sentence_low, share.start):
-        held = match
-    if held is not None and (own is None or own.start() + sentence_low < held.start()):
-        return "held"
-    if _TOTAL.search(before):
-        return "total"
-    if "其中" in norm[sentence_low : share.start]:
-        return "part"
-    return "target"
-
-
-def _cells(analysis: Analysis, share: Quantity) -> str:
-    """Return the first cell of the share's row and its own cell."""
-    low, high = analysis.sentence_span(share.start)
-    norm = analysis.norm
-    first_end = norm.find("|", norm.find("|", low) + 1)
-    own_start = max(norm.rfind("|", low, share.start), low)
-    own_end = norm.find("|", share.end, high)
-    first = norm[low : first_end if low < first_end < high else high]
-    return first + norm[own_start : own_end if own_end > 0 else high]
 
 
 def _label(  # noqa: PLR0911 - one return a position
@@ -368,11 +246,7 @@ def _ratios(analysis: Analysis, shares: Sequence[Quantity], group: int) -> list[
         return []
     result: list[Weight] = []
     for match in _RATIO.finditer(norm):
-        if disowned(analysis, match.start(), match.end()) or _HELD.search(
-            norm, max(0, match.start() - 24), match.start()
-        ):
-            continue
-        if _DISADVISED.search(norm[max(0, match.start() - 20) : match.start()]):
+        if not proposed(analysis, *match.span()):
             continue
         parts = [part for part in match.groups() if part is not None]
         first, second = (_tenths(part) for part in parts)

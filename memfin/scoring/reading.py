@@ -13,9 +13,10 @@ from typing import Final, Literal, NamedTuple, get_args
 
 from ahocorasick_rs import AhoCorasick, Implementation, MatchKind
 
-from memfin.scoring.allocations import STOCK_BOND, Label, Weight, may_weigh, weights
+from memfin.scoring.allocations import STOCK_BOND, Label, Weight, weights
 from memfin.scoring.language import Analysis
 from memfin.scoring.quantities import Quantity, shares_at
+from memfin.scoring.roles import may_weigh
 from memfin.scoring.vocabulary import Vocabulary, load_vocabulary
 
 RATINGS: Final[Mapping[str, int]] = {"aa+": 1, "aa": 2, "aa-": 3, "a+": 4, "bbb": 5}
