@@ -6,6 +6,7 @@ from collections import Counter
 from anyio.streams.memory import MemoryObjectReceiveStream
 
 from memfin.actors.base import Actor
+from memfin.actors.channels import messages
 from memfin.actors.messages import DialogCommitted
 from memfin.contracts import Counters, DialogTrace, LatencyStats
 from memfin.metrics.aggregate import MetricsState
@@ -79,7 +80,7 @@ class Aggregator(Actor[DialogCommitted]):
     async def run(self) -> None:
         """Aggregate until the trace writer ends."""
         async with self._committed:
-            async for message in self._committed:
+            async for message in messages(self._committed):
                 self._count_received()
                 judged = message.judged
                 replayed = judged.replayed

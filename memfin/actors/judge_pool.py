@@ -7,6 +7,7 @@ from aiolimiter import AsyncLimiter
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 from memfin.actors.base import Actor, EventSender, utc_now
+from memfin.actors.channels import messages, send
 from memfin.actors.messages import DialogJudged, DialogScored
 from memfin.contracts import JudgeDone, JudgeFailure, JudgeRequest, Verdict
 from memfin.judges.protocol import Judge, JudgeError
@@ -71,7 +72,7 @@ class JudgePool(Actor[DialogScored]):
                     workers.start_soon(self._work, work.clone(), name=f"judge-{number}")
                 work.close()
                 async with jobs:
-                    async for scored in self._scored:
+                    async for scored in messages(self._scored):
                         self._count_received()
                         await self._open(scored, jobs)
             if self._judge is not None:
@@ -87,7 +88,7 @@ class JudgePool(Actor[DialogScored]):
         batches = [requests[start : start + size] for start in range(0, len(requests), size)]
         docket.open = len(batches)
         for batch in batches:
-            await jobs.send(_Job(docket, batch))
+            await send(jobs, _Job(docket, batch))
 
     def _requests(self, docket: _Docket) -> list[tuple[int, JudgeRequest]]:
         dialog = docket.scored.replayed.dialog
@@ -105,7 +106,7 @@ class JudgePool(Actor[DialogScored]):
 
     async def _work(self, work: MemoryObjectReceiveStream[_Job]) -> None:
         async with work:
-            async for job in work:
+            async for job in messages(work):
                 docket = job.docket
                 for index, request in job.requests:
                     outcome = await self._ask(request)
@@ -129,17 +130,19 @@ class JudgePool(Actor[DialogScored]):
     async def _hand_on(self, docket: _Docket) -> None:
         replayed = docket.scored.replayed
         if docket.judged or docket.failures:
-            await self._events.send(
+            await send(
+                self._events,
                 JudgeDone(
                     ts=utc_now(),
                     run_id=self._run_id,
                     dialog_id=replayed.trace.dialog_id,
                     judged=docket.judged,
                     failed=docket.failures,
-                )
+                ),
             )
-        await self._outbox.send(
-            DialogJudged(replayed=replayed, rows=docket.rows, judge_failures=docket.failures)
+        await send(
+            self._outbox,
+            DialogJudged(replayed=replayed, rows=docket.rows, judge_failures=docket.failures),
         )
         self._done += 1
         self._sent += 1

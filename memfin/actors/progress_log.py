@@ -8,6 +8,7 @@ import msgspec
 from anyio.streams.memory import MemoryObjectReceiveStream
 
 from memfin.actors.base import Actor
+from memfin.actors.channels import waiting
 from memfin.contracts import ProgressEvent
 from memfin.journal import RunDirectory
 
@@ -42,13 +43,8 @@ class ProgressLog(Actor[ProgressEvent]):
             async for first in self._events:
                 await anyio.sleep(LINGER)
                 self._count_received()
-                batch = [first]
-                while len(batch) < BATCH:
-                    try:
-                        batch.append(self._events.receive_nowait())
-                    except (anyio.WouldBlock, anyio.EndOfStream):
-                        break
-                    self._received += 1
+                batch = [first, *waiting(self._events, BATCH)]
+                self._received += len(batch) - 1
                 await self._directory.append_progress([self._encoder.encode(event) for event in batch])
                 if self._on_event is not None:
                     for event in batch:

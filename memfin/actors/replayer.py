@@ -3,6 +3,7 @@
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 from memfin.actors.base import Actor, EventSender, utc_now
+from memfin.actors.channels import messages, send
 from memfin.actors.messages import DialogReplayed, DialogTask, ToScorer, TurnReplayed
 from memfin.agents.registry import AgentSource
 from memfin.agents.replay import ReplayOptions, replay_dialog
@@ -33,15 +34,16 @@ class Replayer(Actor[DialogTask]):
     async def run(self) -> None:
         """Replay dialogues until the source ends."""
         async with self._tasks, self._outbox, self._events:
-            async for task in self._tasks:
+            async for task in messages(self._tasks):
                 self._count_received()
-                await self._outbox.send(await self._replay(task))
+                await send(self._outbox, await self._replay(task))
                 self._done += 1
                 self._sent += 1
 
     async def _replay(self, task: DialogTask) -> DialogReplayed:
         dialog, run_id = task.dialog, self._options.run_id
-        await self._events.send(
+        await send(
+            self._events,
             DialogStarted(
                 ts=utc_now(),
                 run_id=run_id,
@@ -49,12 +51,13 @@ class Replayer(Actor[DialogTask]):
                 dataset_index=task.dataset_index,
                 worker_id=self._worker_id,
                 turns=len(dialog.turns) // 2,
-            )
+            ),
         )
 
         async def report(turn: TurnTrace) -> None:
-            await self._outbox.send(TurnReplayed(dialog=dialog, turn=turn))
-            await self._events.send(
+            await send(self._outbox, TurnReplayed(dialog=dialog, turn=turn))
+            await send(
+                self._events,
                 TurnDone(
                     ts=utc_now(),
                     run_id=run_id,
@@ -63,7 +66,7 @@ class Replayer(Actor[DialogTask]):
                     turn_status=turn.turn_status,
                     latency_ms=turn.latency_ms,
                     error=turn.error,
-                )
+                ),
             )
 
         replay = await replay_dialog(
@@ -80,8 +83,9 @@ class Replayer(Actor[DialogTask]):
         ):
             if count:
                 message = f"agent {self._agents.reference}: {count} {problem}"
-                await self._events.send(
-                    Warned(ts=utc_now(), run_id=run_id, message=message, dialog_id=dialog.dialog_id)
+                await send(
+                    self._events,
+                    Warned(ts=utc_now(), run_id=run_id, message=message, dialog_id=dialog.dialog_id),
                 )
         return DialogReplayed(
             trace=replay.trace, dialog=dialog, retries=replay.retries, abandoned=replay.abandoned

@@ -1,19 +1,16 @@
 """The scorer: turns traces into rows, each turn as soon as it is answered."""
 
 import time
-from typing import Final
 
 import anyio.lowlevel
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 from memfin.actors.base import Actor, EventSender, utc_now
+from memfin.actors.channels import SLICE, messages, send
 from memfin.actors.messages import DialogReplayed, DialogScored, ToScorer, TurnReplayed
 from memfin.contracts import Dialog, DialogTrace, HistoryMode, TraceVersion, TurnEvalRow, TurnTrace, Warned
 from memfin.foreign.references import describe
 from memfin.scoring.rows import DialogScorer, unscored_row
-
-SLICE: Final = 0.005
-"""Seconds of scoring at a stretch before other tasks get their turn."""
 
 
 class Scorer(Actor[ToScorer]):
@@ -41,18 +38,16 @@ class Scorer(Actor[ToScorer]):
         self._outbox = outbox
         self._events = events
         self._open: dict[str, _OpenDialog] = {}
-        self._resumed = 0.0
 
     async def run(self) -> None:
         """Score turns and dialogues until the replayers end."""
         async with self._replays, self._outbox, self._events:
-            async for message in self._replays:
-                self._resumed = time.perf_counter()
+            async for message in messages(self._replays):
                 if isinstance(message, TurnReplayed):
                     await self._score(message.dialog, message.turn)
                     continue
                 self._count_received()
-                await self._outbox.send(DialogScored(replayed=message, rows=await self._rows(message)))
+                await send(self._outbox, DialogScored(replayed=message, rows=await self._rows(message)))
                 self._done += 1
                 self._sent += 1
 
@@ -65,13 +60,14 @@ class Scorer(Actor[ToScorer]):
             )
         problem = opened.add(turn)
         if problem is not None:
-            await self._events.send(
+            await send(
+                self._events,
                 Warned(
                     ts=utc_now(),
                     run_id=self._run_id,
                     message=f"turn {turn.turn_pair_id} could not be scored, please report this: {problem}",
                     dialog_id=dialog.dialog_id,
-                )
+                ),
             )
 
     async def _rows(self, replayed: DialogReplayed) -> list[TurnEvalRow]:
@@ -80,11 +76,12 @@ class Scorer(Actor[ToScorer]):
         if dialog is None or not trace.turns:
             return []
         if trace.dialog_id not in self._open:
+            resumed = time.perf_counter()
             for turn in trace.turns:
                 await self._score(dialog, turn)
-                if time.perf_counter() - self._resumed > SLICE:
+                if time.perf_counter() - resumed > SLICE:
                     await anyio.lowlevel.checkpoint()
-                    self._resumed = time.perf_counter()
+                    resumed = time.perf_counter()
         return self._open.pop(trace.dialog_id).finish(trace)
 
 

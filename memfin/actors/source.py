@@ -8,6 +8,7 @@ import anyio.to_thread
 from anyio.streams.memory import MemoryObjectSendStream
 
 from memfin.actors.base import Actor
+from memfin.actors.channels import send
 from memfin.actors.messages import DialogReplayed, DialogTask, ToScorer
 from memfin.contracts import DialogTrace, TraceVersion
 from memfin.dataset import DatasetEntry, read_entries
@@ -63,9 +64,9 @@ class Source(Actor[None]):
     async def _send(self, entry: DatasetEntry) -> None:
         self._count_received()
         if entry.dialog is not None:
-            await self._tasks.send(DialogTask(dataset_index=entry.dataset_index, dialog=entry.dialog))
+            await send(self._tasks, DialogTask(dataset_index=entry.dataset_index, dialog=entry.dialog))
         else:
-            await self._skipped.send(DialogReplayed(trace=self._skip_trace(entry), dialog=None))
+            await send(self._skipped, DialogReplayed(trace=self._skip_trace(entry), dialog=None))
         self._done += 1
         self._sent += 1
 

@@ -9,6 +9,7 @@ import anyio.to_thread
 from anyio.streams.memory import MemoryObjectSendStream
 
 from memfin.actors.base import Actor
+from memfin.actors.channels import send
 from memfin.actors.messages import DialogReplayed, ToScorer
 from memfin.contracts import DialogTrace
 from memfin.contracts.reading import iter_jsonl
@@ -43,7 +44,7 @@ class TraceSource(Actor[None]):
                 while batch := await anyio.to_thread.run_sync(lambda: self._read(traces)):
                     for replayed in batch:
                         self._count_received()
-                        await self._outbox.send(replayed)
+                        await send(self._outbox, replayed)
                         self._done += 1
                         self._sent += 1
             except OSError as problem:

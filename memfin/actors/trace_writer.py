@@ -7,12 +7,16 @@ import msgspec
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 from memfin.actors.base import Actor, EventSender, utc_now
+from memfin.actors.channels import send, waiting
 from memfin.actors.messages import DialogCommitted, DialogJudged
 from memfin.contracts import DialogDone
 from memfin.journal import DIALOG_TRACE, TURN_EVAL, RunDirectory
 
 BATCH: Final = 16
 """Dialogues written in one go when that many wait."""
+
+LINGER: Final = 0.01
+"""Seconds in which dialogues gather: a visit to the writer's thread costs more than a dialogue."""
 
 
 class TraceWriter(Actor[DialogJudged]):
@@ -43,19 +47,15 @@ class TraceWriter(Actor[DialogJudged]):
         """Write dialogues until the judge pool ends."""
         async with self._judged, self._outbox, self._events:
             async for first in self._judged:
+                await anyio.sleep(LINGER)
                 await self._commit(self._batch(first))
 
     def _batch(self, first: DialogJudged) -> list[DialogJudged]:
         """Return the first message with those that wait behind it."""
         self._count_received()
-        batch = [first]
-        while len(batch) < BATCH:
-            try:
-                batch.append(self._judged.receive_nowait())
-            except (anyio.WouldBlock, anyio.EndOfStream):
-                break
-            self._received += 1
-        return batch
+        behind = waiting(self._judged, BATCH - 1)
+        self._received += len(behind)
+        return [first, *behind]
 
     async def _commit(self, batch: list[DialogJudged]) -> None:
         encode = self._encoder.encode
@@ -63,7 +63,8 @@ class TraceWriter(Actor[DialogJudged]):
         await self._directory.append(TURN_EVAL, [encode(row) for judged in batch for row in judged.rows])
         for judged in batch:
             trace = judged.replayed.trace
-            await self._events.send(
+            await send(
+                self._events,
                 DialogDone(
                     ts=utc_now(),
                     run_id=self._run_id,
@@ -72,8 +73,8 @@ class TraceWriter(Actor[DialogJudged]):
                     turns=len(trace.turns),
                     skip_reason=trace.skip_reason,
                     error=trace.dialog_error,
-                )
+                ),
             )
-            await self._outbox.send(DialogCommitted(judged=judged))
+            await send(self._outbox, DialogCommitted(judged=judged))
             self._done += 1
             self._sent += 1
