@@ -294,7 +294,7 @@ def forbidden(text: str) -> ForbiddenPractice | ForbiddenAsset | None:
     bare = _BARE.sub("", norm) if not norm.isascii() else " ".join(_BARE.sub(" ", norm).split())
     for term in load_vocabulary().terms:
         if bare in ((*term.names, *term.exact_names) if term.exact else term.exact_names):
-            return ForbiddenAsset(term.id)
+            return ForbiddenPractice(term.id) if term.kind == "practice" else ForbiddenAsset(term.id)
     return ForbiddenAsset(bare) if bare else None
 
 

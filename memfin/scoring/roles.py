@@ -45,6 +45,8 @@ _ADDED: Final = re.compile(
     r"(?:再加|加仓|增加|再买|再配|追加|加上|提高|上调|再补|add(?:ing)?(?: another)?|another|"
     r"increase by)[^,。]{0,4}$"
 )
+_OWN: Final = re.compile(r"建议|我会|推荐|suggest|recommend")
+_KEPT: Final = re.compile(r"(?:保留|维持|保持|留|不动|\bkeep)(?:在|着|at)?[^,。]{0,3}$")
 _POINTS: Final = re.compile(r"百分点|points?")
 _REDUCED: Final = re.compile(
     r"(?:降到|减到|降至|减至|压到|压缩到|缩减到|回落到|砍到|降为|减为|调低到|下调到|降低到|降低至|"
@@ -57,6 +59,28 @@ _ILLUSTRATIVE: Final = re.compile(
     r"[(,、:]?(?:例如|比如|譬如|如|若|假设|设|占指数|e\.g\.)[^,、;。!?\n|\d]{0,10}$"
 )
 _MOVES_FROM: Final = re.compile(r"(?:从|由|超过|高于|低于|from)[^,。%\d成]{0,6}$")
+_MOVES_ON: Final = re.compile(
+    r"\s*(?:左右)?(?:的[^,。]{0,6})?(?:(?:降|减|压|提|升|加|调|砍)[低高少仓]?(?:到|至|为|成)|->|→|=>|"
+    r"down to|up to)"
+)
+_ALREADY: Final = re.compile(
+    r"已(?:经)?(?:占到?|到了?|有|达到?|是|高达|升到|涨到)?[约近]?$|\balready(?: at)? $"
+)
+_STOCKTAKING: Final = re.compile(
+    r"归拢|归类|盘点|现状|目前|当前|现有|现在(?!就|可以|开始|起|把|先|应|不妨|建议|买|加|配)|您?(?:报|列|提供|给)的|"
+    r"持仓(?:如下|情况|明细|表)|\bcurrent\w*|as it stands|\btoday\b|you (?:hold|own|have)"
+)
+_PLANNED: Final = re.compile(
+    r"建议|方案|目标|推荐|调整[后为成到]|改[成为]|参考配|可以这样|\b(?:suggest\w*|recommend\w*|plan|target|propos\w*)"
+)
+_EXCEEDS: Final = re.compile(
+    r"超出|越过|突破|超线|超标|超了|破了|破线|背道而驰|不符|违反|违背|超过[^,。;]{0,14}(?:线|上限|规矩|约定|要求|了)|"
+    r"\b(?:exceeds?|breach\w*|violat\w*|above your|over your|beyond your|past your)\b"
+)
+_CONCEDED: Final = re.compile(
+    r"虽|尽管|哪怕|即使|即便|就算|略|稍|一点|暂时|没关系|没事|不要紧|无妨|不碍事|机会|\b(?:fine|okay|slightly|though|"
+    r"a bit|a little|temporar\w*|worth)\b"
+)
 _DISADVISED: Final = re.compile(
     r"(?:不建议|不推荐|不要|不宜|不应|不该|别(?!超|低|高)|避免|切勿|勿(?!超)|不会|没有|don't|do not|"
     r"avoid|never|not (?:recommend|suggest|advis)\w*)"
@@ -67,7 +91,7 @@ _DESCRIBED: Final = re.compile(
     r"基金经理|管理人|(?:这|该|此|那)(?:只|款|支)[^,。]{0,8}(?:股票|债券|权益|现金)?(?:仓位|持仓|占)|"
     r"偏股混合基金的|"
     r"市场份额|营收|收入|gdp|人口|客户|机构(?:资金|持有)|渗透率|成交额|公司|很多人|有人|岁的人|公式|"
-    r"法则|历史上|过去|曾|当时|权重股|行业权重|保证金|平均|一般(?:家庭|人)|"
+    r"最大的[^,。]{0,3}是|其次是|法则|历史上|过去|曾|当时|权重股|行业权重|保证金|平均|一般(?:家庭|人)|"
     r"\b(?:fund (?:itself )?(?:holds|has|keeps)|the fund's|its portfolio|prospectus|benchmark|historically)\b"
 )
 _ENUMERATED: Final = re.compile(r"\s*/\s*\d+%\s*/")
@@ -87,24 +111,12 @@ def may_weigh(norm: str, share: Quantity) -> bool:
     return match is None or _WEIGHT_WORD.search(match.group()) is not None
 
 
-def role_of(  # noqa: C901, PLR0911 - one return a reading
-    analysis: Analysis, share: Quantity, low: int, high: int
-) -> Role | None:
+def role_of(analysis: Analysis, share: Quantity, low: int, high: int) -> Role | None:
     """Return the part a share plays, or None when it is no weight; ``low`` and ``high`` bound its label."""
     norm = analysis.norm
-    before, after = norm[low : share.start], norm[share.end : min(high, share.end + 14)]
     clause_low, _ = analysis.clause_span(share.start, share.end)
     head = norm[clause_low : share.start]
-    if analysis.line_kind(share.start) == "row" and _FOREIGN_CELL.search(_cells(analysis, share)):
-        return None
-    if _LIMIT.search(norm[max(clause_low, share.start - 6) : share.start]) or _LIMIT.search(after[:10]):
-        return None
-    if _ILLUSTRATIVE.search(head) or _DISADVISED.search(head) or _MOVES_FROM.search(head[-10:]):
-        return None
-    sentence_low, _ = analysis.sentence_span(share.start)
-    if _DESCRIBED.search(norm, max(sentence_low, share.start - 60), share.start):
-        return None
-    if disowned(analysis, share.start, share.end):
+    if _is_no_weight(analysis, share, head, high) or disowned(analysis, share.start, share.end):
         return None
     if _REDUCED.search(head[-12:]):
         return "reduced"
@@ -112,17 +124,49 @@ def role_of(  # noqa: C901, PLR0911 - one return a reading
         _POINTS.search(share.unit) or "再" in head[-6:] or "another" in head[-16:]
     ):
         return "added"
-    own = re.search(r"建议|我会|推荐|suggest|recommend", norm[sentence_low : share.start])
-    held = None
-    for match in _HELD.finditer(norm, sentence_low, share.start):
-        held = match
-    if held is not None and (own is None or own.start() + sentence_low < held.start()):
+    if _is_held(analysis, share, head):
         return "held"
-    if _TOTAL.search(before):
+    if _TOTAL.search(norm, low, share.start):
         return "total"
-    if "其中" in norm[sentence_low : share.start]:
-        return "part"
-    return "target"
+    sentence_low, _ = analysis.sentence_span(share.start)
+    return "part" if norm.find("其中", sentence_low, share.start) >= 0 else "target"
+
+
+def _is_no_weight(analysis: Analysis, share: Quantity, head: str, high: int) -> bool:
+    """Say whether the share is a limit, an example, a figure on the way, or a fact about something else."""
+    norm = analysis.norm
+    sentence_low, sentence_high = analysis.sentence_span(share.start)
+    return (
+        (
+            analysis.line_kind(share.start) == "row"
+            and _FOREIGN_CELL.search(_cells(analysis, share)) is not None
+        )
+        or _MOVES_ON.match(norm, share.end) is not None
+        or _LIMIT.search(head[-6:]) is not None
+        or _LIMIT.search(norm, share.end, min(high, share.end + 10)) is not None
+        or _ILLUSTRATIVE.search(head) is not None
+        or _DISADVISED.search(head) is not None
+        or _MOVES_FROM.search(head[-10:]) is not None
+        or _DESCRIBED.search(norm, max(sentence_low, share.start - 60), share.start) is not None
+        or _admitted(norm, share.end, sentence_high)
+    )
+
+
+def _is_held(analysis: Analysis, share: Quantity, head: str) -> bool:
+    """Say whether the client has this share today: a word of the present stands after the last advice."""
+    norm = analysis.norm
+    if _KEPT.search(head[-8:]):
+        return False
+    if _ALREADY.search(head[-8:]) or _listed_as_held(analysis, share):
+        return True
+    low, _ = analysis.sentence_span(share.start)
+    held = None
+    for match in _HELD.finditer(norm, low, share.start):
+        held = match
+    if held is None:
+        return False
+    own = _OWN.search(norm, low, share.start)
+    return own is None or own.start() < held.start()
 
 
 def proposed(analysis: Analysis, start: int, end: int) -> bool:
@@ -133,6 +177,42 @@ def proposed(analysis: Analysis, start: int, end: int) -> bool:
         or _HELD.search(norm, max(0, start - 24), start)
         or _DISADVISED.search(norm, max(0, start - 20), start)
     )
+
+
+def _admitted(norm: str, start: int, end: int) -> bool:
+    """Say whether the rest of the sentence states a breach and does not make light of it."""
+    return _EXCEEDS.search(norm, start, end) is not None and _CONCEDED.search(norm, start, end) is None
+
+
+def _listed_as_held(analysis: Analysis, share: Quantity) -> bool:
+    """Say whether the share stands in a list or a table of what the client has today."""
+    kind = analysis.line_kind(share.start)
+    if kind not in ("item", "row"):
+        return False
+    if kind == "row" and _STOCKTAKING.search(_column_head(analysis, share)):
+        return True
+    before = _introduction(analysis, share.start)
+    return _STOCKTAKING.search(before) is not None and _PLANNED.search(before) is None
+
+
+def _introduction(analysis: Analysis, position: int) -> str:
+    """Return the line before the list or table around the position."""
+    norm, kind = analysis.norm, analysis.line_kind(position)
+    end = norm.rfind("\n", 0, position)
+    while end > 0:
+        start = norm.rfind("\n", 0, end) + 1
+        if start < end and analysis.line_kind(start) != kind:
+            return norm[start:end]
+        end = start - 1
+    return ""
+
+
+def _column_head(analysis: Analysis, share: Quantity) -> str:
+    """Return the cell that heads the share's column, or "" where the table has no such cell."""
+    low, _ = analysis.sentence_span(share.start)
+    column = analysis.norm.count("|", low, share.start)
+    cells = analysis.lead_in(share.start).split("|")
+    return cells[column] if column < len(cells) else ""
 
 
 def _cells(analysis: Analysis, share: Quantity) -> str:

@@ -52,6 +52,16 @@ def test_no_recorded_reply_is_called_a_contradiction() -> None:
             assert not contradicts(row["constraints"], row["text"]), row["id"]
 
 
+def test_no_reference_reply_of_the_sample_is_called_a_contradiction() -> None:
+    """The reference replies were written to respect every constraint; they quote, warn and take stock."""
+    sample = HERE.parents[2] / "memfin" / "data" / "datasets" / "sample.jsonl"
+    for dialog in rows(sample):
+        checker = ConstraintChecker(dialog["profile_gt"]["constraints_gt"])
+        for turn in dialog["turns"]:
+            if turn["role"] == "assistant":
+                assert checker.check(turn["text"]) == [], (dialog["dialog_id"], turn["text"])
+
+
 def test_agreement_with_the_constructed_cases() -> None:
     assert f1(CASES) >= 0.95
 
