@@ -21,16 +21,32 @@ _LIMIT_TAGS: Final = frozenset(
     )
 )
 _STATES_LIMITS: Final = "边界声明"
+_HOPE: Final = "所求的收益"
+_RISK_TAGS: Final = frozenset(
+    (
+        "volatility_risk",
+        "no_guaranteed_return",
+        "credit_risk",
+        "liquidity_risk",
+        "interest_rate_risk",
+        "fx_risk",
+        "valuation_risk",
+    )
+)
+_WEIGHS: Final = "风险收益平衡"
 
 
 def contained_items(matches: Iterable[Match], risk_tags: Collection[str]) -> list[str]:
     """Return the rubric items a reply contains, in the order of ``RUBRIC_ITEMS``.
 
-    A disclosed limit (no advice, uncertain, no guarantee) is a statement of limits.
+    A disclosed limit (no advice, uncertain, no guarantee) is a statement of limits. A reply weighs risk
+    against return when one sentence does, or when it names what is hoped for and discloses a risk of it.
     """
     found = {match.rule.value for match in matches if match.rule.field == FIELD}
     if not _LIMIT_TAGS.isdisjoint(risk_tags):
         found.add(_STATES_LIMITS)
+    if _HOPE in found and not _RISK_TAGS.isdisjoint(risk_tags):
+        found.add(_WEIGHS)
     return [item for item in RUBRIC_ITEMS if item in found]
 
 
