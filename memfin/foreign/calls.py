@@ -8,6 +8,7 @@ it stands, counted, and reported.
 
 import asyncio
 import inspect
+import time
 import types
 from collections.abc import Callable, Coroutine, Generator
 from contextlib import suppress
@@ -47,6 +48,7 @@ class ForeignCalls:
 
     Attributes:
         abandoned: calls that ignored their cancellation and were left behind.
+        blocked: seconds for which the last call held the event loop by itself.
     """
 
     def __init__(self, what: str, name: str, passing: tuple[type[Exception], ...] = ()) -> None:
@@ -58,6 +60,7 @@ class ForeignCalls:
             passing: exceptions that the caller wants as they are instead of as `CallFailed`.
         """
         self.abandoned = 0
+        self.blocked = 0.0
         self._what = what
         self._name = f"memfin-{what}-{name}"
         self._passing: tuple[type[Exception], ...] = (CallFailed, *passing)
@@ -88,14 +91,20 @@ class ForeignCalls:
         """
         leash = _Leash()
         task = asyncio.create_task(_contained(start, leash, self._what), name=self._name)
+        due = time.perf_counter() + limit
         try:
             done = await _finished(task, limit)
+            if not done:
+                # Whatever else held the loop, this call was not served meanwhile: it gets that time back.
+                done = await _finished(task, time.perf_counter() - due)
             if not done:
                 await self._cancel(task, leash)
         except BaseException:
             with anyio.CancelScope(shield=True):
                 await self._cancel(task, leash)
             raise
+        finally:
+            self.blocked = leash.stepped
         if not done:
             raise CallTimedOut(f"no answer within {limit:.3g} s")
         return self._outcome(task)
@@ -125,9 +134,14 @@ class ForeignCalls:
 
 
 class _Leash:
-    """Once cut, the call gets nothing delivered any more: its next cancellation ends its task."""
+    """Once cut, the call gets nothing delivered any more: its next cancellation ends its task.
 
-    cut = False
+    ``stepped`` is the time in seconds that the call's own steps took on the loop.
+    """
+
+    def __init__(self) -> None:
+        self.cut = False
+        self.stepped = 0.0
 
 
 async def _contained(start: Callable[[], Coroutine[Any, Any, T]], leash: _Leash, what: str) -> T:
@@ -143,11 +157,14 @@ def _led(call: Coroutine[Any, Any, T], leash: _Leash) -> Generator[Any, Any, T]:
     """Run a coroutine step by step, so that it can be left where it stands."""
     step: Callable[[], Any] = partial(call.send, None)
     while True:
+        began = time.perf_counter()
         try:
             waiting_for = step()
         except StopIteration as stop:
             result: T = stop.value
             return result
+        finally:
+            leash.stepped += time.perf_counter() - began
         try:
             sent = yield waiting_for
         except BaseException as thrown:

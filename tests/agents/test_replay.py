@@ -825,3 +825,28 @@ async def test_a_host_that_cancels_does_not_wait_for_a_close_that_hangs(
 
     async with replaying(Waiting, started) as host:
         host.cancel()
+
+
+async def test_an_agent_that_blocks_the_loop_costs_its_own_turns_only() -> None:
+    class Blocks:
+        def __init__(self, session: Session, observer: object) -> None: ...
+
+        async def reply(self, user_text: str) -> str:
+            time.sleep(0.3)  # noqa: ASYNC251 - the misbehaviour under test
+            return "late"
+
+    class Waits:
+        def __init__(self, session: Session, observer: object) -> None: ...
+
+        async def reply(self, user_text: str) -> str:
+            await asyncio.sleep(0.05)
+            return "in time"
+
+    options = ReplayOptions(run_id="r", turn_timeout=0.2)
+    results = await asyncio.gather(
+        replay_dialog(dialog(), 1, Blocks, options),
+        *(replay_dialog(dialog(), 2, Waits, options) for _ in range(5)),
+    )
+    blocked, *others = ({turn.turn_status for turn in result.trace.turns} for result in results)
+    assert blocked == {"timeout"}
+    assert others == [{"ok"}] * 5
