@@ -52,9 +52,19 @@ from memfin.contracts.trace import (
     ToolTrace,
     TurnTrace,
 )
-from memfin.contracts.turn_eval import Finding, ResolvedKey, SourceHits, TurnEvalRow
+from memfin.contracts.turn_eval import (
+    ANY_RISK_TAG,
+    NO_JUDGE,
+    Finding,
+    ResolvedKey,
+    SourceHits,
+    TurnEvalRow,
+    met_risk_tags,
+)
 
 __all__ = [
+    "ANY_RISK_TAG",
+    "NO_JUDGE",
     "TRACE_VERSION",
     "TRACE_VERSION_EXTENDED",
     "AnyProgressEvent",
@@ -106,5 +116,6 @@ __all__ = [
     "TurnTrace",
     "Verdict",
     "Warned",
+    "met_risk_tags",
     "non_finite_path",
 ]

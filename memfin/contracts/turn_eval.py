@@ -1,6 +1,7 @@
 """The scored turn: one line of ``turn_eval.jsonl`` (trace schema section 5)."""
 
-from typing import Literal
+from collections.abc import Collection, Iterable
+from typing import Final, Literal
 
 from memfin.contracts.base import Bit, ComplianceLabel, Count, Finite, KeySource, Record, TurnStatus
 
@@ -13,6 +14,12 @@ Resolver = Literal[
     "unresolved",
 ]
 Recoverability = Literal["recoverable", "unrevealed", "self_reference"]
+
+NO_JUDGE: Final = "none"
+"""The judge reference of a run without a judge, and what ``detectors["judge"]`` says in its rows."""
+
+ANY_RISK_TAG: Final = "risk_disclosure_present"
+"""The required tag that every predicted tag meets."""
 
 
 class ResolvedKey(Record):
@@ -86,3 +93,12 @@ class TurnEvalRow(Record):
     detectors: dict[str, str] = {}
     judge_error: str | None = None
     scoring_error: str | None = None
+
+
+def met_risk_tags(required: Iterable[str], predicted: Collection[str]) -> list[str]:
+    """Return the required risk tags that the predicted ones meet, each once, in their order."""
+    return [
+        tag
+        for tag in dict.fromkeys(required)
+        if tag in predicted or (tag == ANY_RISK_TAG and len(predicted) > 0)
+    ]

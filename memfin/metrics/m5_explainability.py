@@ -4,10 +4,9 @@ from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from typing import Any, ClassVar, Final
 
-from memfin.contracts import MetricResult, TurnEvalRow
+from memfin.contracts import NO_JUDGE, MetricResult, TurnEvalRow
 from memfin.contracts.run import MetricName
 from memfin.metrics.state import BadRow, Cell, RowState, Share
-from memfin.scoring.rows import NO_JUDGE
 
 LOWEST_SCORE: Final = 1.0
 HIGHEST_SCORE: Final = 5.0

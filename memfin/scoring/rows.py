@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from memfin.contracts import (
+    NO_JUDGE,
     TRACE_VERSION,
     TRACE_VERSION_EXTENDED,
     Dialog,
@@ -23,6 +24,7 @@ from memfin.contracts import (
     TurnEvalRow,
     TurnTrace,
     Verdict,
+    met_risk_tags,
 )
 from memfin.contracts.legacy import upgrade
 from memfin.contracts.reading import check_trace_version, convert
@@ -35,12 +37,6 @@ from memfin.scoring.language import analyze
 from memfin.scoring.profile import canonical_horizon, canonical_level
 from memfin.scoring.risk import canonical_risk_tag
 from memfin.scoring.rubric import RUBRIC_ITEMS, rubric_hits
-
-ANY_RISK_TAG: Final = "risk_disclosure_present"
-"""The required tag that every predicted tag meets."""
-
-NO_JUDGE: Final = "none"
-"""What ``detectors["judge"]`` says of a run without a judge."""
 
 _KNOWN_ITEMS: Final = frozenset(RUBRIC_ITEMS)
 _ELIGIBLE: Final = ("eligible_m1", "eligible_m2", "eligible_m3", "eligible_m4", "eligible_m5")
@@ -172,9 +168,7 @@ class DialogScorer:
             label = worst_label(label, label_from_trace(turn.compliance))
             compliance_detector = "lexicon+trace"
         predicted = set(reading.risk_tags)
-        met = [
-            tag for tag in row.risk_required_tags if tag in predicted or (tag == ANY_RISK_TAG and predicted)
-        ]
+        met = met_risk_tags(row.risk_required_tags, predicted)
         contradicted = dict.fromkeys(contradiction.constraint for contradiction in contradictions)
         # Categories and known items are read already; only literal entries need another look at the text.
         categories, contained = reading.categories, reading.rubric_items
