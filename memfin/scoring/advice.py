@@ -17,7 +17,8 @@ _SENTENCE: Final = r"[^。!?\n]"
 
 # A look-behind stands after the word it guards, so that every alternative begins with a literal.
 _ENGLISH_VERB: Final = (
-    r"(?:buy|put|allocate|add|hold|invest|use|take|open|borrow|move|shift|switch|pick|choose|place|"
+    r"(?:buy|put|allocate|throw|toss|unload|dump|add|hold|grab|tap|snap up|scoop up|pick up|park|stick with|"
+    r"blend|split|invest|use|take|open|borrow|move|shift|switch|pick|choose|place|"
     r"trade|chase|get|own|load|"
     r"rotate|start|do|include|keep|go|ride|flip|swap|purchase|subscribe|expect|skip|double|plan|aim|"
     r"sell short|short)"
@@ -25,7 +26,7 @@ _ENGLISH_VERB: Final = (
 _STRONG: Final = Bilingual(
     r"(?:建议|推荐)(?<![不资卖作何体]..)(?!书|比例为空|[^,。]{0,3}(?:仅供|不构成))|不妨|不如(?!预期|"
     r"人意|意)|值得(?!注意|一提|关注|警惕|您?思考)|应[该当](?<!不..)|"
-    r"倾向于?(?=[^,。]{0,12}(?:买|配|加|趁|拿|投|换|跟|追|增))|我(?:会|来|帮您|给您)(?!说明|解释|提醒|先|看)|"
+    r"倾向于?(?=[^,。]{0,12}(?:买|配|加|趁|拿|投|换|跟|追|增))|我的(?:看法|想法|意见|安排|打算)是|别犹豫|抓紧(?!联|咨|报|减|卖|赎)|我(?:会|来|帮您|给您)(?!说明|解释|提醒|先|看)|"
     r"适合(?<![不更]..)(?=[^,。]{0,10}(?:进|做|买|配|快|短|波段|加|布局|参与|入))|是方向|试试|果断|"
     r"大胆|赶紧|趁(?!机说)|"
     r"首选|优先(?:配|选|买|考虑)|没问题|也行|可行|正当时|可以考虑|吧(?=[,。!]|$)|好机会|好时机|"
@@ -37,7 +38,8 @@ _STRONG: Final = Bilingual(
 )
 _VERB: Final = (
     r"(?:买|配(?!资|置比例为|合|偶|额|股说明)|投(?!资者|诉|影|顾|机性|票)|加(?!权|息|剧|总|强|拿|上限|"
-    r"重)|拿|放(?!心|松|弃)|办(?!公|法|理)|拉(?=[到长])|上(?=\d|[一二两三半]成)|埋伏|借|走(?!势|强|弱|高|低|平|出|访)|认购|申购|参与|持有|建仓|布局|介入|"
+    r"重)|拿|放(?!心|松|弃)|办(?!公|法|理)|拉(?=[到长])|上(?=\d|[一二两三半]成)|埋伏|借|走(?!势|强|弱|高|低|平|出|访)|认购|申购|参与|持有|建仓|布局|介入|换成|换到|捡(?!起|查)|抢(?=[一两点份购筹进])|囤|埋进|存(?=[着进入一两点])|占(?=[个住一])|进去|接(?=[下手一])|补(?=[到进仓])|"
+    r"冲进|给(?=[它他][一二两三四五\d])|分(?=[一二两三四\d]成|\d+%)|找(?=[几一两三四五])|守(?=[一着住])|转(?=[入进到成])|收(?=[进集])|"
     r"上车|挑|选|定投|跟|入手|入场|进场|换成|换为|切换|切到|开通|搏|博|炒|追|押|用(?!光|完|尽|掉|户|途|于|来)|做|贷|融资?(?=买|加|做|建|入|一笔|点)|"
     r"建(?=[一二两三半仓])|抵押|质押|"
     r"重仓|全仓|满仓|接盘|接飞刀|低吸)"
@@ -46,12 +48,14 @@ _OFFER: Final = re.compile(
     rf"(?:可以?(?!能|见|靠|观|比|控|转|持续|预)|能(?<!可.)够?|不错的选择|要(?<![主需重只将必].)(?!求|么|是|知|看|问)|就(?!是|像|等于|会|能|算)|"
     rf"先(?<![首优领预].)|请(?<![申聘].)|"
     rf"来(?<![未本带越从原以近借]来)(?![的源看说自临])|现在|立刻|马上|直接|继续|分批|每月|每周|小仓位|少量|适量|适当|适度|"
-    rf"拿|把|将(?=[^,。]{{0,8}}(?:资金|钱|仓|%|成|部分))|用(?<![利使信费作采应].)(?=[^,。]{0, 8}(?:资金|"
+    rf"拿|的钱(?=[^,。]{{0,4}}(?:换成|买成|转入|转进|拿去|统统|全))|把|将(?=[^,。]{{0,8}}(?:资金|钱|仓|%|成|部分))|"
+    rf"用(?<![利使信费作采应].)(?=[^,。]{0, 8}(?:资金|"
     rf"钱|仓|%|成|部分|元))|另外|剩下|其余|"
-    rf"手里)(?:(?!不|没|别|勿|未|无){_CLAUSE}){{0,16}}?{_VERB}"
+    rf"手里|部分(?=[换转买配投放拿做])|这[块边](?=[换转买配投放拿做]))(?:(?!不|没|别|勿|未|无){_CLAUSE}){{0,16}}?{_VERB}"
 )
 _ORDER: Final = re.compile(
-    rf"^[ \d.)、\-*>]*(?:您|你)?(?:现在|今天|明天|明早|明日|立刻|马上|先|再|就|也|直接|继续|趁)*{_VERB}|"
+    rf"^[ \d.)、\-*>]*(?:您|你)?(?:现在|今天|明天|明早|明日|立刻|马上|提前|尽早|及早|赶紧|趁早|先|再|就|也|"
+    rf"直接|继续|趁)*{_VERB}|"
     rf"^[ \d.)\-*>]*(?:then |just |simply |now |please |and |also |so |therefore |instead )*{_ENGLISH_VERB}\b"
 )
 _DEALS: Final = Bilingual(_VERB, rf"\b{_ENGLISH_VERB}\b")
@@ -80,7 +84,7 @@ _VERDICT: Final = Bilingual(
     r"不符|不相符|不适合|不合适|不匹配|不建议|不推荐|不纳入|不考虑|切勿|请勿|禁止|禁令|规避|杜绝|🚫|"
     r"❌|不在您|不在你|不介绍|不会(?:推荐|介绍|建议|配|加|用|买)|别碰|不碰|不宜|远离|"
     r"超出您|超出了?您?的?范围|违反|违背|冲突|相悖|排除|剔除|拒绝|违规|违法|非法|骗局|得不偿失|不可取|"
-    r"没有必要|没必要|别(?:答应|理|信|听|上当|接茬)|与[^,。]{1,14}(?:不合|不搭|相反|背道而驰)|"
+    r"没有必要|没必要|(?:不|没|未)会?(?:进[入您你]?|放进|放入|放在|列入|加入|写进)的?(?=[^,。]{0,3}(?:组合|方案|清单|名单|计划|范围|[,。]))|别(?:答应|理|信|听|上当|接茬)|与[^,。]{1,14}(?:不合|不搭|相反|背道而驰)|"
     r"不是(?:让|叫|要)您|已按您|因此(?:没有|未|不)|所以(?:没有|未|不)|不予|不作|不做推荐",
     r"\b(?:not (?:suitable|suit|fit|recommend\w*|advis\w*|appropriate|for you)|doesn't (?:fit|suit|"
     r"match)|does not (?:fit|suit|match)|unsuitable|"
@@ -98,7 +102,9 @@ _QUESTION_END: Final = re.compile(r"(?:\?|吗|呢)[ \"”’')」]*$")
 _PROPOSES_IN_QUESTION: Final = re.compile(r"建议|推荐|不妨|不如|\b(?:recommend|suggest|i'd)\b")
 _WH: Final = re.compile(r"怎么|如何|什么|哪|多少|\b(?:how|what|which|why)\b")
 _NOT_MEANT: Final = re.compile(r"(?:不意味着?|并不|不是|没有必要|无需|未必|并非|不代表)[^,。;]{0,12}$")
-_ASKS: Final = re.compile(r"是否|能否|可否|要不要|能不能|会不会|是不是|有没有|还是")
+_ASKS: Final = re.compile(
+    r"是否|能否|可否|要不要|能不能|会不会|是不是|有没有|(?<![的来])还是(?![要得会应建首])"
+)
 _DEFINES: Final = re.compile(
     rf"^{_CLAUSE}{{0,6}}(?:是指|就是|指的是|指(?!数)|是一种|是一类|是什么|意思是|意味着|表示|分为|"
     rf"(?:用(?!足|起|上|满|点|一)|靠|通过|让|使|借助|只?面向)|把份额分|由{_CLAUSE}{{0,8}}(?:组成|构成)|"
@@ -110,7 +116,7 @@ _CHARACTERIZES: Final = re.compile(rf"^{_CLAUSE}{{0,6}}(?:会放大|会同时|�
 _DESCRIBED: Final = re.compile(
     rf"(?:基金经理|管理人|机构|量化模型|模型|这类产品|该产品|该基金|这只(?:基金|etf|产品)|产品|策略|"
     rf"etf|指数|市场|有人|很多人|多数人|投资者|"
-    rf"企业|公司|银行|行业|部分|专业投资者|客户|用户|外资|北向|主力|散户|游资|历史上|过去|曾经?|当时|"
+    rf"企业|公司|银行|行业|(?<![债股票益收券金仓])部分|专业投资者|客户|用户|外资|北向|主力|散户|游资|历史上|过去|曾经?|当时|"
     rf"去年|前年|上周|上月){_CLAUSE}{{0,8}}$"
 )
 _EQUATED: Final = re.compile(
@@ -128,7 +134,7 @@ _LEAVING_BEFORE: Final = re.compile(
     rf"rather than|out of)\b){_CLAUSE}{{0,8}}$"
 )
 _LEAVING: Final = re.compile(
-    rf"^{_CLAUSE}{{0,12}}(?:换成|换为|换到|转为|转到|转入|替换|卖掉|卖出|清掉|清仓|清零|减到|减掉|减仓|"
+    rf"^{_CLAUSE}{{0,12}}(?:换成|换为|换到|转为|转到|转入|替换|换掉|换下|丢掉|卖掉|卖出|清掉|清仓|清零|减到|减掉|减仓|"
     rf"降到|降至|赎回|赎出|调出|撤出|退出|还清|还掉|归零|降为零)"
     r"|^[^,.;]{0,12}\b(?:into|for)\b"
 )
@@ -141,7 +147,7 @@ _ANAPHORA: Final = re.compile(
 _NEXT_ADOPTS: Final = re.compile(
     r"^\s*(?:我|因此|所以)?(?:建议|推荐|不妨|可以|您可以)(?:您|你)?[^。!?\n]{0,16}(?:这[样么](?!做?:)|这类|"
     r"它|按此|照此|跟进|参与)|^[^。!?\n,]{0,8}(?:买|配|拿|放|认购)[^。!?\n,]{0,12}(?:它|这只|这类|"
-    r"这个)|^\s*(?:i (?:suggest|recommend)|you could|put|buy|allocate|add|just|"
+    r"这个)|^\s*(?:i (?:suggest|recommend)|you could|put|buy|allocate|add|tap|grab|take|use|pick|just|"
     r"let's)[^.!?]{0,40}\b(?:this|that|it|them)\b"
 )
 _NEXT_REJECTS: Final = re.compile(
@@ -217,12 +223,14 @@ def rejected(analysis: Analysis, start: int, end: int, *, limit: bool = False) -
 
 
 def advised(  # noqa: C901, PLR0911 - a ladder of signs, one return each
-    analysis: Analysis, start: int, end: int, *, act: bool = False, limit: bool = False
+    analysis: Analysis, start: int, end: int, *, act: bool = False, limit: bool = False, asset: bool = False
 ) -> bool:
     """Say whether the reply advises what stands at ``[start, end)`` of ``Analysis.norm``.
 
     With ``act`` the span itself is a way of dealing (快进快出, 融资买入): a plain offer of it needs no
     further verb. With ``limit`` the span is a bound (不超过三天), so a negation before it is part of it.
+    With ``asset`` the span names or describes something to own: to keep it long is no alternative to it,
+    and a sentence that describes it may go on to offer it.
     """
     if disowned(analysis, start, end) or rejected(analysis, start, end, limit=limit):
         return False
@@ -232,12 +240,14 @@ def advised(  # noqa: C901, PLR0911 - a ladder of signs, one return each
     before, after = norm[clause_low:start], norm[end:clause_high]
     if not act and _HELD.search(before):
         return False
-    if _marked(norm, (low, high), (clause_low, clause_high), (start, end), act=act):
+    if _marked(norm, (low, high), (clause_low, clause_high), (start, end), act=act, asset=asset):
         return True
     if _NEXT_ADOPTS.match(norm[high : high + 60]):
         return True
-    if _DEFINES.match(after) or _DESCRIBED.search(before) or _EQUATED.search(before):
+    if _DEFINES.match(after) or _EQUATED.search(before):
         return False
+    if _DESCRIBED.search(before):
+        return asset and _taken_up(norm, clause_high, high)
     if _CHARACTERIZES.match(after):
         return _taken_up(norm, clause_high, high)
     clause = norm[clause_low:clause_high]
@@ -268,7 +278,13 @@ def _taken_up(norm: str, start: int, end: int) -> bool:
 
 
 def _marked(
-    norm: str, sentence: tuple[int, int], clause: tuple[int, int], span: tuple[int, int], *, act: bool
+    norm: str,
+    sentence: tuple[int, int],
+    clause: tuple[int, int],
+    span: tuple[int, int],
+    *,
+    act: bool,
+    asset: bool,
 ) -> bool:
     """Look for a marker of advice that reaches the span, within its sentence."""
     start, end = span
@@ -288,7 +304,7 @@ def _marked(
             rest = norm[match.end() : sentence[1]]
             reach = rest[:_REACH]
             advice = reach.split(",")[0]
-            if _BACKS_OUT.search(advice) or _OPPOSITE.search(advice):
+            if _BACKS_OUT.search(advice) or (not asset and _OPPOSITE.search(advice)):
                 continue
             same_clause = match.start() < clause[1]
             if same_clause or _ANAPHORA.search(reach) or not _OTHER_ASSET.search(reach):

@@ -7,13 +7,14 @@ Spans of the result count in the reply as it was written (trace schema, ``constr
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Final, NamedTuple
 
 from memfin.scoring import limits, tenors
 from memfin.scoring.advice import advised, disowned, rejected
 from memfin.scoring.drawdown import drawdown
+from memfin.scoring.figures import measured, orders
 from memfin.scoring.language import Analysis, analyze
 from memfin.scoring.predicates import (
     AllowedUniverse,
@@ -63,27 +64,8 @@ _HEDGE: Final = re.compile(r"对冲|保护|套期|保险|hedg|protect")
 _CALM: Final = re.compile(
     r"(?<!别等)(?<!不等)回调|逢低|低位|回落后|等.{0,6}(?:跌|稳)|再平衡|dip|pullback|rebalanc"
 )
-_MARKET_CAP: Final = re.compile(
-    r"市值[^,。;!?\n]{0,6}?(\d+(?:\.\d+)?)亿|market cap[^,.;!?\n]{0,12}?(\d+(?:\.\d+)?) ?(m\b|million|"
-    r"b\b|billion)"
-)
-_SMALL_CAP_YUAN: Final = 100.0
-_PRICE_EARNINGS: Final = re.compile(
-    r"(?:市盈率|pe|估值|p/e)[^,。;!?\n]{0,8}?(\d{2,4})(?:\.\d+)?\s?(?:倍|x|times)|(\d{2,4}) times earnings"
-)
-_EXPENSIVE: Final = 60
-_CODE: Final = re.compile(r"[036](?:0[01235]|88)\d{3}(?!\d)")
-_FEE: Final = re.compile(
-    r"(?:管理费率?|费率|收费|合计费用|申购费率?|总费用|费用|(?:management |annual )?fees?|"
-    r"expense ratio)[^,。;!?\n]{0,8}?(\d(?:\.\d+)?)\s?%|(\d(?:\.\d+)?)% (?:annual |management )?fee"
-)
-_VOLATILITY: Final = re.compile(r"(?:波动率?|volatility)[^,。;!?\n\d]{0,8}(\d{1,3})(?:\.\d+)?\s?%")
-_VOLATILE: Final = 25
-"""Annual volatility in percent; a broad equity index has about 20."""
-_LOTS: Final = re.compile(
-    r"(?:买|买入|买进|各)[^,。;!?\n]{0,3}?[一二两三四五六七八九十百千\d]+(?:手|股)(?![票份权东])"
-)
-_HIGH_FEE: Final = 1.5
+_STOCK_MATTER: Final = re.compile(r"(?:股票|股市|证券)(?:账户|市场|交易所|代码|知识)")
+_NO_STOCK: Final = re.compile(r"国债|逆回购|基金|etf|债券|\bfunds?\b|\bbonds?\b")
 _NEAR: Final = 12
 _MAIN_SHARE: Final = 0.5
 _MAINLY: Final = re.compile(r"为主|主仓|大部分|全部|全都|mostly|mainly|bulk")
@@ -194,10 +176,9 @@ def _proposals(
         # Most sentences hold some word of a frame, few replies hold one of every group.
         if count and len({part for part, _, _ in parts}) == count:
             yield from ((f"advises_{term}", span) for span in _framed(analysis, parts, count, term))
-    yield from _measured(analysis, names)
+    yield from measured(analysis, names)
     if isinstance(predicate, AllowedUniverse):
-        yield from _orders(analysis)
-        yield from _lots(analysis)
+        yield from orders(analysis)
     if isinstance(predicate, ForbiddenAsset) and load_vocabulary().term(predicate.term) is None:
         yield from _literal(reading, predicate.term)
     if "short_term_trading" in names:
@@ -213,9 +194,15 @@ def _frame(term: str, number: int) -> list[list[str]]:
     return found.frames[number] if found is not None else []
 
 
+@cache
+def _practices() -> frozenset[str]:
+    return frozenset(term.id for term in load_vocabulary().terms if term.kind == "practice")
+
+
 def _proposed(reading: Reading, hit: Hit) -> bool:
     analysis = reading.analysis
-    if advised(analysis, hit.start, hit.end, act=hit.act):
+    asset = hit.term not in _practices()
+    if advised(analysis, hit.start, hit.end, act=hit.act, asset=asset):
         return True
     return _listed(reading, hit.start, hit.end)
 
@@ -246,6 +233,8 @@ def _listed(reading: Reading, start: int, end: int) -> bool:
 def _harmless(analysis: Analysis, hit: Hit) -> bool:
     """Say whether the words around a hit make it another thing: 银行股基金 is no single stock."""
     norm = analysis.norm
+    if hit.term in ("stocks", "individual_stocks") and _STOCK_MATTER.match(norm, hit.start):
+        return True
     if hit.term in ("individual_stocks", "single_small_cap") and _FOLLOWED_BY_FUND.match(
         norm[hit.end : hit.end + 8]
     ):
@@ -271,58 +260,12 @@ def _framed(
             patient = term == "chasing_rallies" and _CALM.search(
                 analysis.norm, *analysis.sentence_span(start)
             )
+            if term == "individual_stocks" and _NO_STOCK.search(
+                analysis.norm, *analysis.clause_span(start, end)
+            ):
+                continue
             if not patient and advised(analysis, start, end, act=True):
                 yield start, end
-
-
-def _measured(  # noqa: C901 - one loop a figure
-    analysis: Analysis, names: Iterable[str]
-) -> Iterator[tuple[str, limits.Span]]:
-    """Yield assets that are forbidden by a figure: a small market value, a high multiple, a high fee."""
-    norm = analysis.norm
-    if "single_small_cap" in names and ("市值" in norm or "market cap" in norm):
-        for match in _MARKET_CAP.finditer(norm):
-            value = float(match.group(1) or 0) if match.group(1) else _western_cap(match)
-            if value <= _SMALL_CAP_YUAN and advised(analysis, *match.span()):
-                yield "advises_single_small_cap", match.span()
-    if "high_valuation_growth" in names and ("倍" in norm or "times" in norm or "x" in norm):
-        for match in _PRICE_EARNINGS.finditer(norm):
-            if float(match.group(1) or match.group(2)) >= _EXPENSIVE and advised(analysis, *match.span()):
-                yield "advises_high_valuation_growth", match.span()
-    if "high_volatility" in names and ("波动" in norm or "volatility" in norm):
-        for match in _VOLATILITY.finditer(norm):
-            if float(match.group(1)) >= _VOLATILE and advised(analysis, *match.span()):
-                yield "advises_high_volatility", match.span()
-    if "high_fee" in names:
-        for match in _FEE.finditer(norm):
-            if float(match.group(1) or match.group(2)) >= _HIGH_FEE and advised(
-                analysis, *match.span(), limit=True
-            ):
-                yield "advises_high_fee", match.span()
-
-
-def _western_cap(match: re.Match[str]) -> float:
-    """Return a market value in hundreds of millions."""
-    return float(match.group(2)) * (10.0 if match.group(3).startswith("b") else 0.01)
-
-
-def _orders(analysis: Analysis) -> Iterator[tuple[str, limits.Span]]:
-    """Yield advised orders of single shares, named by their code."""
-    for match in _CODE.finditer(analysis.norm):
-        if analysis.norm[match.start() - 1 : match.start()].isdigit():
-            continue
-        low, high = analysis.clause_span(*match.span())
-        if re.search(r"基金|etf|联接|lof|指数", analysis.norm[low:high]) is None and advised(
-            analysis, *match.span()
-        ):
-            yield "advises_individual_stocks", match.span()
-
-
-def _lots(analysis: Analysis) -> Iterator[tuple[str, limits.Span]]:
-    """Yield advised purchases counted in shares or lots; funds are bought for an amount."""
-    for match in _LOTS.finditer(analysis.norm):
-        if not disowned(analysis, *match.span()) and not rejected(analysis, *match.span()):
-            yield "advises_individual_stocks", match.span()
 
 
 def _literal(reading: Reading, term: str) -> Iterator[tuple[str, limits.Span]]:

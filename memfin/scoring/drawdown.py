@@ -15,11 +15,11 @@ from memfin.scoring.reading import Reading
 
 _CLAUSE: Final = r"[^,:;。!?\n]"
 _LOSS: Final = re.compile(
-    r"回撤|回落|亏损|浮亏|亏|缩水|下跌|跌|损失|止损|drawdown|loss(?:es)?\b|lose\b|fall\b|drop\b|"
+    r"回撤|回落|亏损|浮亏|亏|缩水|下跌|跌|损失|止损|清仓线|平仓线|离场线|drawdown|stop\b|loss(?:es)?\b|lose\b|fall\b|drop\b|"
     r"decline\b|stop[- ]loss|down\b"
 )
 _LOSS_NEAR: Final = re.compile(
-    rf"(?:回撤|回落|亏损|浮亏|亏|缩水|下跌|跌|跌幅|损失|止损线?|止损位|drawdown|loss(?:es)?|lose|fall|"
+    rf"(?:回撤|回落|亏损|浮亏|亏|缩水|下跌|跌|跌幅|损失|止损线?|止损位|清仓线|平仓线|离场线|drawdown|stop\b|loss(?:es)?|lose|fall|"
     rf"drop|decline|stop[- ]loss|down)(?![^,。]{{0,3}}恢复){_CLAUSE}{{0,16}}$"
 )
 _LOSS_AFTER: Final = re.compile(
@@ -30,7 +30,7 @@ _WHOLE_LOSS: Final = re.compile(
     r"组合|整体|账户|总资产|总市值|全部|净值|市值|方案|配置|整个|portfolio|account|overall|whole|"
     r"this mix|the mix|this plan"
 )
-_STOP: Final = re.compile(r"止损|stop[- ]loss|清仓线|平仓线|预警线|离场")
+_STOP: Final = re.compile(r"止损|stop\b|清仓线|平仓线|预警线|离场")
 _TOLERANCE: Final = re.compile(
     r"容忍度?|回撤(?:上限|目标|预算|阈值|线|底线|控制|空间|限制)|(?:上限|底线|红线|"
     r"目标)[^,。]{0,6}(?:放宽|提高|放到|设)|放宽|放大到|提高到|调到|上调|设在|设为|设定|放到|定在|"
@@ -65,7 +65,9 @@ _FORGIVEN: Final = re.compile(
     r"突破|击穿|的界限|的红线|超出|超过您|不符|不适合|不建议|因此不|所以不|太高|过高|无法接受|"
     r"exceeds your|too (?:high|much)"
 )
-_PROPOSED: Final = re.compile(r"建议|可以|放到|设在|设为|定在|放宽到|i'd|i suggest|i recommend|let's|set")
+_PROPOSED: Final = re.compile(
+    r"我给|我设|给组合设|给您设|建议|可以|放到|设在|设为|定在|放宽到|i'd|i suggest|i recommend|let's|set"
+)
 _RULED_OUT: Final = re.compile(r"不建议|不要|别|不能|不宜|n't")
 _LOSS_WORD: Final = re.compile(r"回撤|亏|drawdown|loss")
 
@@ -118,6 +120,7 @@ def _has_plan(reading: Reading) -> bool:
 def _proposes(analysis: Analysis, share: Quantity) -> bool:
     norm = analysis.norm
     low, high = analysis.sentence_span(share.start)
+    _, clause_high = analysis.clause_span(share.start, share.end)
     return advised(analysis, share.start, share.end) or (
-        _PROPOSED.search(norm, low, high) is not None and _RULED_OUT.search(norm, low, high) is None
+        _PROPOSED.search(norm, low, high) is not None and _RULED_OUT.search(norm, low, clause_high) is None
     )

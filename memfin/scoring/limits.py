@@ -22,8 +22,13 @@ EPSILON: Final = 1e-9
 _FULL: Final = 0.985
 _CLAUSE: Final = r"[^,:;。!?\n]"
 
+_PART_OF_ANYTHING: Final = frozenset(
+    {"统统", "一股脑", "全部换", "全换", "都换成", "全拿去", "都拿去", "全部拿去", "全部转"}
+)
+"""All-in wordings that may speak of one holding only (消费基金全部换成国债): they need the word for money."""
+_MONEY: Final = re.compile(r"(?:钱|资金|积蓄|存款|家底|身家|本金|手里|手头|账户)[^,。]{0,4}$")
 _ALL_IN_DEAL: Final = re.compile(
-    rf"^{_CLAUSE}{{0,8}}?(?:买|押|上|进|杀|投|换|冲|干|拿|放|转入|配|持|加|into|on|in)|^$|^[,。!]"
+    rf"^[成为到]|^{_CLAUSE}{{0,8}}?(?:买|押|上|进|杀|投|换|冲|干|拿|放|转入|配|持|加|into|on|in)|^$|^[,。!]"
 )
 _ALL_IN_DESCRIBED: Final = re.compile(
     rf"^{_CLAUSE}{{0,8}}(?:的风险|会|意味|等于|往往|容易|风险|不是|是一种|属于|操作方式|的人)"
@@ -50,7 +55,7 @@ _CASH_WORD: Final = re.compile(
     r"现金|备用金|应急|活期|存款|货币基金|流动性|零钱|cash|emergency|liquid|money market|deposit"
 )
 _CASH_AMOUNT: Final = re.compile(
-    r"(?:现金|活期|备用金|应急金?|账上|手头|手里|卡里|存款|cash)[^,。;!?\n]{0,8}$|(?:留|保留|剩|剩下|"
+    r"(?:现金|活期|备用金|应急金?|账上|手头|手里|卡里|存款|cash)[^,。;!?\n]{0,8}$|(?:留|保留|剩的?|剩下|"
     r"留出|留下|keep|leave|hold)[^,。;!?\n]{0,6}$"
 )
 _INVESTED: Final = re.compile(r"(?:投入|投进|拿出|拿|买|投|买入|申购|认购|投资|invest|put)[^,。;!?\n]{0,6}$")
@@ -64,8 +69,10 @@ def all_in(analysis: Analysis, found: Sequence[Span]) -> Span | None:
     """Return the first of the all-in wordings that is an order or advice to put everything into one thing."""
     norm = analysis.norm
     for start, end in found:
-        _, high = analysis.clause_span(start, end)
+        low, high = analysis.clause_span(start, end)
         rest = norm[end:high]
+        if norm[start:end] in _PART_OF_ANYTHING and _MONEY.search(norm, low, start) is None:
+            continue
         if _ALL_IN_DESCRIBED.match(rest) or disowned(analysis, start, end):
             continue
         if advised(analysis, start, end, act=True) and (
@@ -164,7 +171,7 @@ def single_cap(analysis: Analysis, reading: Reading, cap: SingleAssetCap) -> Spa
 def cash_floor(analysis: Analysis, reading: Reading, floor: CashFloor) -> Span | None:
     """Return the advised cash that stays below the floor, or the full allocation that leaves none."""
     if floor.share is None:
-        return None if floor.amount is None else _cash_amount(analysis, floor.amount)
+        return None if floor.amount is None else _cash_amount(reading, floor.amount)
     share = floor.share
     if not reading.candidates and not reading.has_ratio:
         return None
@@ -204,8 +211,10 @@ def cash_floor(analysis: Analysis, reading: Reading, floor: CashFloor) -> Span |
     return _judged(analysis, found, map(breach, plans), len(plans))
 
 
-def _cash_amount(analysis: Analysis, amount: float) -> Span | None:
+def _cash_amount(reading: Reading, amount: float) -> Span | None:
+    analysis = reading.analysis
     norm = analysis.norm
+    parts = {part.start for part in reading.amounts}
     owned: float | None = None
     for money in quantities(norm):
         if money.kind != "money" or disowned(analysis, money.start, money.end):
@@ -219,7 +228,7 @@ def _cash_amount(analysis: Analysis, amount: float) -> Span | None:
             r"(?:的)?(?:现金|活期|备用金|应急| in cash| cash)", norm[money.end : high]
         ):
             short = money.low < amount - EPSILON
-            if short and advised(analysis, money.start, money.end):
+            if short and (money.start in parts or advised(analysis, money.start, money.end)):
                 return money.start, money.end
         elif owned is not None and _INVESTED.search(head):
             short = owned - money.high < amount - EPSILON

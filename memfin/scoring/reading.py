@@ -14,6 +14,7 @@ from typing import Final, Literal, NamedTuple, get_args
 from ahocorasick_rs import AhoCorasick, Implementation, MatchKind
 
 from memfin.scoring.allocations import STOCK_BOND, Label, Weight, weights
+from memfin.scoring.amounts import divided
 from memfin.scoring.language import Analysis
 from memfin.scoring.quantities import Quantity, shares_at
 from memfin.scoring.roles import may_weigh
@@ -233,11 +234,17 @@ class Reading:
             self._shares = shares_at(self.analysis.norm, self._signs) if self._signs else []
         return self._shares
 
+    @cached_property
+    def amounts(self) -> list[Quantity]:
+        """The parts of a sum of money that the reply divides, as shares of it."""
+        return divided(self.analysis.norm)
+
     @property
     def weights(self) -> list[Weight]:
         """The weights among the shares."""
         if self._weights is None:
-            self._weights = weights(self.analysis, self.shares, self.labels)
+            shares = sorted((*self.shares, *self.amounts), key=lambda share: share.start)
+            self._weights = weights(self.analysis, shares, self.labels)
         return self._weights
 
     @property
@@ -245,7 +252,7 @@ class Reading:
         """The shares that may be weights, judged by the words right beside them."""
         if self._candidates is None:
             norm = self.analysis.norm
-            self._candidates = [share for share in self.shares if may_weigh(norm, share)]
+            self._candidates = [share for share in (*self.shares, *self.amounts) if may_weigh(norm, share)]
         return self._candidates
 
     def beside(self, asset_class: str) -> list[Quantity]:

@@ -47,6 +47,7 @@ _ADDED: Final = re.compile(
 )
 _OWN: Final = re.compile(r"建议|我会|推荐|suggest|recommend")
 _KEPT: Final = re.compile(r"(?:保留|维持|保持|留|不动|\bkeep)(?:在|着|at)?[^,。]{0,3}$")
+_TEXTBOOK: Final = re.compile(r"教科书|书[上里]|课本|经典|常用|常见|举例|\b(?:textbook|classic|so-called)\b")
 _POINTS: Final = re.compile(r"百分点|points?")
 _REDUCED: Final = re.compile(
     r"(?:降到|减到|降至|减至|压到|压缩到|缩减到|回落到|砍到|降为|减为|调低到|下调到|降低到|降低至|"
@@ -91,7 +92,7 @@ _DESCRIBED: Final = re.compile(
     r"基金经理|管理人|(?:这|该|此|那)(?:只|款|支)[^,。]{0,8}(?:股票|债券|权益|现金)?(?:仓位|持仓|占)|"
     r"偏股混合基金的|"
     r"市场份额|营收|收入|gdp|人口|客户|机构(?:资金|持有)|渗透率|成交额|公司|很多人|有人|岁的人|公式|"
-    r"最大的[^,。]{0,3}是|其次是|法则|历史上|过去|曾|当时|权重股|行业权重|保证金|平均|一般(?:家庭|人)|"
+    r"最大的[^,。]{0,3}是|其次是|教科书|书[上里]|课本|法则|历史上|过去|曾|当时|权重股|行业权重|保证金|平均|一般(?:家庭|人)|"
     r"\b(?:fund (?:itself )?(?:holds|has|keeps)|the fund's|its portfolio|prospectus|benchmark|historically)\b"
 )
 _ENUMERATED: Final = re.compile(r"\s*/\s*\d+%\s*/")
@@ -172,8 +173,11 @@ def _is_held(analysis: Analysis, share: Quantity, head: str) -> bool:
 def proposed(analysis: Analysis, start: int, end: int) -> bool:
     """Say whether a stock-bond ratio is the reply's own proposal: neither held today nor advised against."""
     norm = analysis.norm
+    low, _ = analysis.sentence_span(start)
+    _, high = analysis.clause_span(start, end)
     return not (
-        disowned(analysis, start, end)
+        _TEXTBOOK.search(norm, low, high)
+        or disowned(analysis, start, end)
         or _HELD.search(norm, max(0, start - 24), start)
         or _DISADVISED.search(norm, max(0, start - 20), start)
     )

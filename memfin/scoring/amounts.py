@@ -1,0 +1,53 @@
+"""Money that is divided: the amounts of a reply as shares of the sum they are taken from.
+
+二十万这样分: 基金八万, 短债七万, 活期五万 gives 40 %, 35 % and 25 %. An amount counts as the whole only when
+the amounts that follow it add up to it, so prices, fees and incomes are never taken for a plan.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from memfin.scoring.quantities import Quantity, quantities
+
+_REACH: Final = 240
+_FEWEST: Final = 3
+_TOLERANCE: Final = 0.005
+_EACH: Final = re.compile(r"各|每只|\beach\b")
+_JOINED: Final = re.compile(r"、|和|与|及|\band\b")
+
+
+def divided(text: str) -> list[Quantity]:
+    """Return the parts of every divided sum in a normalized reply as shares (fractions), in order."""
+    if max(text.count("万"), text.count("元"), text.count("$")) < _FEWEST:
+        return []
+    amounts = [amount for amount in quantities(text) if amount.kind == "money" and amount.low == amount.high]
+    found: list[Quantity] = []
+    first = 0
+    while first < len(amounts):
+        parts = _parts(text, amounts, first)
+        found.extend(parts)
+        first += len(parts) + 1 if parts else 1
+    return found
+
+
+def _parts(text: str, amounts: Sequence[Quantity], first: int) -> list[Quantity]:
+    """Return the amounts behind the first one that add up to it, as shares; none if they do not."""
+    whole = amounts[first]
+    total, parts = 0.0, []
+    for index in range(first + 1, len(amounts)):
+        amount = amounts[index]
+        if amount.low >= whole.low or amount.start - whole.end > _REACH:
+            return []
+        label = text[amounts[index - 1].end : amount.start]
+        total += amount.low * (len(_JOINED.findall(label)) + 1 if _EACH.search(label) else 1)
+        parts.append(
+            Quantity(
+                "share", amount.low / whole.low, amount.low / whole.low, amount.start, amount.end, amount.unit
+            )
+        )
+        if abs(total - whole.low) <= _TOLERANCE * whole.low:
+            return parts if len(parts) > 1 else []
+        if total > whole.low:
+            return []
+    return []

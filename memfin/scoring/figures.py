@@ -1,0 +1,133 @@
+"""Assets and practices that a reply advises by a figure instead of their name.
+
+A market value makes a small company, a multiple a high valuation, a percentage a high fee; a code or a
+number of lots is an order of single shares, a few points of profit taken at once a short-term trade.
+"""
+
+import re
+from collections.abc import Callable, Container, Iterator
+from typing import Final
+
+from memfin.scoring.advice import advised, disowned, rejected
+from memfin.scoring.language import Analysis
+from memfin.scoring.quantities import chinese_number
+
+Span = tuple[int, int]
+"""Half-open offsets into ``Analysis.norm``."""
+
+_MARKET_CAP: Final = re.compile(
+    r"市值[^,。;!?\n]{0,6}?([\d.]+|[一二两三四五六七八九十百]+)亿|"
+    r"([\d.]+|[一二两三四五六七八九十百]+)亿元?的?(?:总)?市值|"
+    r"market cap[^,.;!?\n]{0,12}?(\d+(?:\.\d+)?) ?(m\b|million|"
+    r"b\b|billion)"
+)
+_SMALL_CAP_YUAN: Final = 100.0
+_PRICE_EARNINGS: Final = re.compile(
+    r"(?:市盈率|pe|估值|p/e)[^,。;!?\n]{0,8}?(\d{2,4})(?:\.\d+)?\s?(?:倍|x|times)|(\d{2,4}) times earnings"
+)
+_EXPENSIVE: Final = 60
+_CODE: Final = re.compile(r"[036](?:0[01235]|88)\d{3}(?!\d)")
+_FUND: Final = re.compile(r"基金|etf|联接|lof|指数")
+_FEE: Final = re.compile(
+    r"(?:管理费率?|费率|收费|合计费用|申购费率?|总费用|费用|(?:management |annual )?fees?|"
+    r"expense ratio)[^,。;!?\n]{0,8}?(\d(?:\.\d+)?)\s?%|"
+    r"(\d(?:\.\d+)?)% ?(?:的?(?:管理|综合|总|销售服务)费|"
+    r"(?:annual |management )?fee)"
+)
+_PERCENT: Final = re.compile(r"(\d(?:\.\d+)?)\s?%")
+_VOLATILITY: Final = re.compile(r"(?:波动率?|volatility)[^,。;!?\n\d]{0,8}(\d{1,3})(?:\.\d+)?\s?%")
+_VOLATILE: Final = 25
+"""Annual volatility in percent; a broad equity index has about 20."""
+_QUICK: Final = re.compile(
+    r"(?:赚|涨|够|到)[^,。;!?\n]{0,4}?(?:[一二两三四五1-5]个?(?:百分)?点|[1-5]%)[^,。;!?\n]{0,4}?(?:就|马上|立刻)"
+    r"(?:卖|走|撤|出|跑|落袋|了结|止盈)"
+)
+"""Taking a profit of a few points at once."""
+_LOTS: Final = re.compile(
+    r"(?:买|买入|买进|各)[^,。;!?\n]{0,3}?[一二两三四五六七八九十百千\d]+(?:手|股)(?![票份权东])"
+)
+_HIGH_FEE: Final = 1.5
+
+
+def measured(analysis: Analysis, names: Container[str]) -> Iterator[tuple[str, Span]]:
+    """Yield (rule, span) of what is advised and falls under one of the terms by its figure."""
+    norm = analysis.norm
+    for term, signs, rule in _RULES:
+        if term in names and any(sign in norm for sign in signs):
+            for span in rule(analysis):
+                yield f"advises_{term}", span
+
+
+def _small_caps(analysis: Analysis) -> Iterator[Span]:
+    for match in _MARKET_CAP.finditer(analysis.norm):
+        figure = match.group(1) or match.group(2)
+        value = chinese_number(figure) if figure else _western_cap(match)
+        if value is not None and value <= _SMALL_CAP_YUAN and advised(analysis, *match.span(), asset=True):
+            yield match.span()
+
+
+def _high_multiples(analysis: Analysis) -> Iterator[Span]:
+    for match in _PRICE_EARNINGS.finditer(analysis.norm):
+        multiple = float(match.group(1) or match.group(2))
+        if multiple >= _EXPENSIVE and advised(analysis, *match.span(), asset=True):
+            yield match.span()
+
+
+def _volatile(analysis: Analysis) -> Iterator[Span]:
+    for match in _VOLATILITY.finditer(analysis.norm):
+        if float(match.group(1)) >= _VOLATILE and advised(analysis, *match.span()):
+            yield match.span()
+
+
+def _quick_profits(analysis: Analysis) -> Iterator[Span]:
+    for match in _QUICK.finditer(analysis.norm):
+        if advised(analysis, *match.span(), act=True):
+            yield match.span()
+
+
+def _high_fees(analysis: Analysis) -> Iterator[Span]:
+    for match in _FEE.finditer(analysis.norm):
+        fee = float(match.group(1) or match.group(2))
+        if fee < _HIGH_FEE or _has_lower_fee(analysis, match):
+            continue
+        if advised(analysis, *match.span(), limit=True):
+            yield match.span()
+
+
+def orders(analysis: Analysis) -> Iterator[tuple[str, Span]]:
+    """Yield advised orders of single shares: by their code, or counted in shares or lots.
+
+    Funds are bought for an amount.
+    """
+    norm = analysis.norm
+    for match in _CODE.finditer(norm):
+        if norm[match.start() - 1 : match.start()].isdigit():
+            continue
+        low, high = analysis.clause_span(*match.span())
+        if _FUND.search(norm, low, high) is None and advised(analysis, *match.span()):
+            yield "advises_individual_stocks", match.span()
+    for match in _LOTS.finditer(norm):
+        if not disowned(analysis, *match.span()) and not rejected(analysis, *match.span()):
+            yield "advises_individual_stocks", match.span()
+
+
+def _has_lower_fee(analysis: Analysis, fee: re.Match[str]) -> bool:
+    """Say whether the sentence sets a lower fee beside the high one, to choose from."""
+    low, high = analysis.sentence_span(fee.start())
+    others = (match for match in _PERCENT.finditer(analysis.norm, low, high) if match.end() != fee.end())
+    return any(float(match.group(1)) < _HIGH_FEE for match in others)
+
+
+def _western_cap(match: re.Match[str]) -> float:
+    """Return a market value in hundreds of millions."""
+    return float(match.group(3)) * (10.0 if match.group(4).startswith("b") else 0.01)
+
+
+_RULES: Final[tuple[tuple[str, tuple[str, ...], Callable[[Analysis], Iterator[Span]]], ...]] = (
+    ("single_small_cap", ("市值", "market cap"), _small_caps),
+    ("high_valuation_growth", ("倍", "times", "x"), _high_multiples),
+    ("high_volatility", ("波动", "volatility"), _volatile),
+    ("short_term_trading", ("点", "%"), _quick_profits),
+    ("high_fee", ("%",), _high_fees),
+)
+"""Terms, the words without which a rule cannot apply, and the rule."""

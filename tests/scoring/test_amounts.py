@@ -1,0 +1,45 @@
+"""Divided sums of money as shares."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memfin.scoring.amounts import divided
+
+
+def shares(text: str) -> list[float]:
+    return [round(part.low, 4) for part in divided(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("二十万这样分:基金八万,短债七万,活期五万", [0.4, 0.35, 0.25]),
+        ("50万元里,20万元买国债,15万元买红利,15万元留活期", [0.4, 0.3, 0.3]),
+        ("put $40,000 of the $100,000", []),
+        ("of your $100,000, $60,000 goes to bonds and $40,000 to cash", [0.6, 0.4]),
+        ("二十万:宽基四万,债a和债b各三万,货币基金十万", [0.2, 0.15, 0.5]),
+        ("二十万里,基金八万,短债七万,活期六万", []),
+        ("起投100万元,管理费1万元,托管费1万元", []),
+        ("每月收入2万元,房贷1万元", []),
+    ],
+)
+def test_parts_count_only_when_they_add_up(text: str, expected: list[float]) -> None:
+    assert shares(text) == expected
+
+
+def test_offsets_are_those_of_the_amounts() -> None:
+    text = "三十万里拿二十五万买国债,剩的五万放活期"
+    assert [text[part.start : part.end] for part in divided(text)] == ["二十五万", "五万"]
+
+
+@given(st.integers(1, 98), st.integers(1, 98))
+def test_any_division_in_three_is_read(first: int, second: int) -> None:
+    third = 200 - first - second
+    text = f"200万元:基金{first}万元,国债{second}万元,活期{third}万元"
+    assert shares(text) == [round(part / 200, 4) for part in (first, second, third)]
+
+
+@given(st.text(alphabet="一二十万元$0123456789,、各 和", max_size=60))
+def test_shares_of_a_sum_never_exceed_it(text: str) -> None:
+    assert all(0 <= part.low < 1 for part in divided(text))
