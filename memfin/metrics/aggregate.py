@@ -14,6 +14,7 @@ from memfin.contracts import (
     MetricResult,
     TurnEvalRow,
 )
+from memfin.contracts.reading import check_trace_version
 from memfin.metrics.m1_context import M1State
 from memfin.metrics.m2_profile import M2State
 from memfin.metrics.m3_risk import M3State
@@ -70,9 +71,13 @@ class MetricsState:
         dataset_path: str,
         counters: Counters | Mapping[str, int],
         fingerprint: str | None = None,
+        *,
+        trace_version: str = TRACE_VERSION,
     ) -> EvalSummary:
         """Return the summary so far; ``fingerprint`` becomes its ``config_fingerprint``."""
-        return aggregate_all_metrics(run_id, dataset_path, self.results(), counters, fingerprint)
+        return aggregate_all_metrics(
+            run_id, dataset_path, self.results(), counters, fingerprint, trace_version=trace_version
+        )
 
 
 def aggregate_all_metrics(
@@ -81,15 +86,21 @@ def aggregate_all_metrics(
     metrics: Mapping[str, MetricResult],
     counters: Counters | Mapping[str, int],
     config_fingerprint: str | None = None,
+    *,
+    trace_version: str = TRACE_VERSION,
 ) -> EvalSummary:
     """Bring the metrics of a run together (metrics contract section 7).
 
+    ``trace_version`` is that of the rows and traces they were computed from.
+
     Raises:
+        UnsupportedTraceVersion: when ``trace_version`` is neither ``v1`` nor a ``v1.x``.
         msgspec.ValidationError: when ``counters`` is plain data that does not fit `Counters`.
     """
+    check_trace_version(trace_version)
     return EvalSummary(
         run_id=run_id,
-        trace_version=TRACE_VERSION,
+        trace_version=trace_version,
         dataset_path=dataset_path,
         metrics=dict(metrics),
         counters=counters if isinstance(counters, Counters) else msgspec.convert(dict(counters), Counters),

@@ -7,7 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from memfin import metrics
 from memfin.contracts import Counters, EvalSummary, MetricResult
+from memfin.contracts.reading import UnsupportedTraceVersion
 from memfin.metrics import (
     aggregate_all_metrics,
     compute_m1_context_continuity,
@@ -77,6 +79,15 @@ def test_a_summary_holds_all_five_metrics_in_order() -> None:
         assert {"eligible_count", "skipped_count", "failed_count"} <= result.counts.keys()
 
 
+def test_a_summary_is_of_the_version_of_its_run() -> None:
+    state = MetricsState()
+    assert state.summary("r", "d", Counters(), trace_version="v1.1").trace_version == "v1.1"
+    extended = aggregate_all_metrics("r", "d", {}, Counters(), trace_version="v1.1")
+    assert extended.replace(trace_version="v1") == aggregate_all_metrics("r", "d", {}, Counters())
+    with pytest.raises(UnsupportedTraceVersion, match="v2"):
+        aggregate_all_metrics("r", "d", {}, Counters(), trace_version="v2")
+
+
 def test_a_row_that_is_none_is_counted_in_every_row_metric() -> None:
     state = MetricsState()
     state.add_row({})
@@ -102,3 +113,9 @@ def test_a_number_that_json_cannot_hold_is_refused(value: float) -> None:
     result = MetricResult(metric_name="m", micro={"x": value}, macro={}, counts={}, by_dialog={})
     with pytest.raises(msgspec.ValidationError, match="micro"):
         encode_summary(aggregate_all_metrics("r", "d", {"m": result}, Counters()))
+
+
+def test_only_the_profile_metric_needs_the_scoring_of_texts() -> None:
+    folder = Path(metrics.__file__).parent
+    reading = {path.stem for path in folder.glob("*.py") if "memfin.scoring" in path.read_text("utf-8")}
+    assert reading == {"m2_profile"}
