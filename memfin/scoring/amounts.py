@@ -10,6 +10,9 @@ from typing import Final
 
 from memfin.scoring.quantities import Quantity, quantities
 
+_SIGN: Final = re.compile(r"[万元](?<=[\d一二两三四五六七八九十百千半].)(?!亿)|\$(?=\d)")
+_BEHIND: Final = 18
+_AHEAD: Final = 16
 _REACH: Final = 240
 _FEWEST: Final = 3
 _TOLERANCE: Final = 0.005
@@ -19,9 +22,15 @@ _JOINED: Final = re.compile(r"、|和|与|及|\band\b")
 
 def divided(text: str) -> list[Quantity]:
     """Return the parts of every divided sum in a normalized reply as shares (fractions), in order."""
-    if max(text.count("万"), text.count("元"), text.count("$")) < _FEWEST:
+    signs = [match.start() for match in _SIGN.finditer(text)]
+    if not any(last - first <= _REACH for first, last in zip(signs, signs[_FEWEST - 1 :], strict=False)):
         return []
-    amounts = [amount for amount in quantities(text) if amount.kind == "money" and amount.low == amount.high]
+    low, high = max(0, signs[0] - _BEHIND), signs[-1] + _AHEAD
+    amounts = [
+        amount
+        for amount in quantities(text, low, min(high, len(text)))
+        if amount.kind == "money" and amount.low == amount.high
+    ]
     found: list[Quantity] = []
     first = 0
     while first < len(amounts):

@@ -32,7 +32,7 @@ from memfin.scoring.predicates import (
     SingleAssetCap,
     parse_constraint,
 )
-from memfin.scoring.reading import RATINGS, Hit, Reading, Sign, role_table
+from memfin.scoring.reading import RATINGS, SIGN_WIDTH, Hit, Reading, Sign, role_table
 from memfin.scoring.vocabulary import load_vocabulary
 
 
@@ -214,6 +214,8 @@ def _listed(reading: Reading, start: int, end: int) -> bool:
     low, high = analysis.sentence_span(start)
     row = analysis.line_kind(start) == "row"
     reach = high - low if row else near
+    if not reading.sign_near(max(low, start - reach - SIGN_WIDTH), min(high, end + reach + SIGN_WIDTH)):
+        return False
     if not any(
         low <= share.start < high and max(share.start - end, start - share.end) <= reach
         for share in reading.candidates

@@ -173,13 +173,15 @@ def cash_floor(analysis: Analysis, reading: Reading, floor: CashFloor) -> Span |
     if floor.share is None:
         return None if floor.amount is None else _cash_amount(reading, floor.amount)
     share = floor.share
+    rest = reading.names("cash") and any(word in analysis.norm for word in ("剩", "其余", "余下", "the re"))
+    if reading.names("cash") and not rest and not reading.sign_beside("cash"):
+        return None
     if not reading.candidates and not reading.has_ratio:
         return None
     low = any(weight.low < share - EPSILON for weight in reading.beside("cash"))
     spent = not reading.names("cash") and (
         sum(weight.low for weight in reading.candidates) >= _FULL or reading.has_ratio
     )
-    rest = reading.names("cash") and any(word in analysis.norm for word in ("剩", "其余", "余下", "the re"))
     if not (low or spent or rest):
         return None
     found = reading.weights

@@ -47,6 +47,10 @@ _WIDE_REACH: Final = 60
 """Table rows, list items and English keep a share further from its label than Chinese prose does."""
 
 
+SIGN_WIDTH: Final = 18
+"""A share begins and ends at most this far from its sign."""
+
+
 class Hit(NamedTuple):
     """A word of a term at half-open offsets of ``Analysis.norm``; ``act`` when it is a way of dealing."""
 
@@ -254,6 +258,21 @@ class Reading:
             norm = self.analysis.norm
             self._candidates = [share for share in (*self.shares, *self.amounts) if may_weigh(norm, share)]
         return self._candidates
+
+    def sign_near(self, low: int, high: int) -> bool:
+        """Say whether a word of a share, or an amount of a divided sum, may stand in ``norm[low:high]``."""
+        first = bisect_left(self._signs, low)
+        return (first < len(self._signs) and self._signs[first] < high) or any(
+            low <= amount.start < high for amount in self.amounts
+        )
+
+    def sign_beside(self, asset_class: str) -> bool:
+        """Say whether `beside` can find anything for the class."""
+        return any(
+            self.sign_near(start - _WIDE_REACH - SIGN_WIDTH, end + _WIDE_REACH + SIGN_WIDTH)
+            for name, start, end in self._labelled
+            if name == asset_class
+        )
 
     def beside(self, asset_class: str) -> list[Quantity]:
         """Return the candidates that may belong to a word of the class: near, in the same sentence."""
