@@ -62,7 +62,7 @@ _RATING_LIMIT: Final = {"AAA": 0, "AA+": 1}
 _FOLLOWED_BY_FUND: Final = re.compile(r"^(?:等|类|型|的)?(?:指数|基金|etf|主题|为主的|增强| ?funds?| ?index)")
 _HEDGE: Final = re.compile(r"对冲|保护|套期|保险|hedg|protect")
 _CALM: Final = re.compile(
-    r"(?<!别等)(?<!不等)回调|逢低|低位|回落后|等.{0,6}(?:跌|稳)|再平衡|dip|pullback|rebalanc"
+    r"(?<!别等)(?<!不等)回调|逢低|低位|回落后|等.{0,6}(?:跌|稳)|再平衡|分[一二三四五六七八九十\d]+个?[批月]|按[^,。]{0,4}月|照旧|照常|dip|pullback|rebalanc"
 )
 _STOCK_MATTER: Final = re.compile(r"(?:股票|股市|证券)(?:账户|市场|交易所|代码|知识)")
 _NO_STOCK: Final = re.compile(r"国债|逆回购|基金|etf|债券|\bfunds?\b|\bbonds?\b")

@@ -13,14 +13,17 @@ from memfin.scoring.predicates import MaxDrawdown
 from memfin.scoring.quantities import Quantity
 from memfin.scoring.reading import Reading
 
+_REACH: Final = 30
+_WIDE_REACH: Final = 48
 _CLAUSE: Final = r"[^,:;。!?\n]"
 _LOSS: Final = re.compile(
     r"回撤|回落|亏损|浮亏|亏|缩水|下跌|跌|损失|止损|清仓线|平仓线|离场线|drawdown|stop\b|loss(?:es)?\b|lose\b|fall\b|drop\b|"
     r"decline\b|stop[- ]loss|down\b"
 )
 _LOSS_NEAR: Final = re.compile(
-    rf"(?:回撤|回落|亏损|浮亏|亏|缩水|下跌|跌|跌幅|损失|止损线?|止损位|清仓线|平仓线|离场线|drawdown|stop\b|loss(?:es)?|lose|fall|"
-    rf"drop|decline|stop[- ]loss|down)(?![^,。]{{0,3}}恢复){_CLAUSE}{{0,16}}$"
+    rf"(?:回撤|回落|亏损|浮亏|亏|缩水|下跌|跌|跌幅|损失|止损线?|止损位|清仓线|平仓线|离场线|drawdown|loss(?:es)?|lose|fall|"
+    rf"drop|decline|stop[- ]loss|down)(?![^,。]{{0,3}}恢复){_CLAUSE}{{0,16}}$|"
+    rf"\bstop\b{_CLAUSE}{{0,32}}$"
 )
 _LOSS_AFTER: Final = re.compile(
     r"\s*(?:左右|上下|多|以上|以内|的)*\s*(?:回撤|亏损|浮亏|跌幅|的?损失|的?回落|止损|"
@@ -37,7 +40,7 @@ _TOLERANCE: Final = re.compile(
     r"tolera\w*|budget|raise|widen|relax|set"
 )
 _ENDURE: Final = re.compile(
-    r"扛一扛|忍一忍|熬一熬|挺过去|撑过去|熬过去|扛过去|扛住|扛得住|扛过|拿住|拿稳|忍住|熬过|挺住|"
+    r"扛一扛|忍一忍|熬一熬|挺过去|撑过去|熬过去|扛过去|扛住|扛得住|扛过|拿得?住|拿稳|忍住|熬过|挺住|"
     r"不必理会|不用管|不用理会|"
     r"别慌|坚持住|咬牙|sit through|ride (?:it )?out|hold through|stomach|ignore"
 )
@@ -78,11 +81,13 @@ def drawdown(analysis: Analysis, reading: Reading, limit: MaxDrawdown) -> Span |
     shares = [share for share in reading.shares if limit.limit + EPSILON < share.high <= 1]
     for share in shares:
         low, high = analysis.sentence_span(share.start)
-        near = norm[max(low, share.start - 24) : share.start]
+        # English needs more letters between a stop and its figure than Chinese.
+        reach = _WIDE_REACH if norm[low : low + 2].isascii() else _REACH
+        near = norm[max(low, share.start - reach) : share.start]
         if _LOSS.search(near) is None and _LOSS_AFTER.match(norm, share.end) is None:
             continue
         clause_low, clause_high = analysis.clause_span(share.start, share.end)
-        head = norm[max(clause_low, share.start - 30) : share.start]
+        head = norm[max(clause_low, share.start - reach) : share.start]
         if not _LOSS_NEAR.search(head) and not _LOSS_AFTER.match(norm[share.end : high]):
             continue
         clause, sentence = norm[clause_low:clause_high], norm[low:high]
