@@ -12,9 +12,16 @@ class UsageError(MemfinError):
 
 
 class GateFailed(MemfinError):  # noqa: N818 - a verdict, not a malfunction
-    """The work is done, but a threshold the user set is not met (exit code 1)."""
+    """The work is done, but a threshold the user set is not met (exit code 1).
+
+    ``summary`` is the `EvalSummary` of the run where it was one that failed its gates.
+    """
 
     exit_code = 1
+
+    def __init__(self, message: str, summary: object = None) -> None:
+        super().__init__(message)
+        self.summary = summary
 
 
 class RunFault(MemfinError):  # noqa: N818 - names the event, as the progress log does

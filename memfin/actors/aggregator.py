@@ -1,5 +1,6 @@
 """The aggregator: sums what is on disk into metrics, counters and statistics."""
 
+import math
 from array import array
 from collections import Counter
 
@@ -56,7 +57,7 @@ class Tally:
             return LatencyStats()
 
         def percentile(share: float) -> float:
-            return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+            return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
 
         return LatencyStats(
             count=len(ordered),

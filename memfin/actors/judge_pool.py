@@ -55,6 +55,7 @@ class JudgePool(Actor[DialogScored]):
     ) -> None:
         super().__init__("judge_pool", inbox)
         self._judge = judge
+        self._name = judge.name if judge is not None else None
         self._workers = workers
         self._run_id = run_id
         # One permit at a time: a larger bucket would let a burst through that breaks the limit.
@@ -66,17 +67,14 @@ class JudgePool(Actor[DialogScored]):
     async def run(self) -> None:
         """Judge dialogues until the scorer ends and every open dialogue is handed on."""
         jobs, work = anyio.create_memory_object_stream[_Job](self._workers)
-        async with self._scored, self._outbox, self._events:
-            async with anyio.create_task_group() as workers:
-                for number in range(self._workers):
-                    workers.start_soon(self._work, work.clone(), name=f"judge-{number}")
-                work.close()
-                async with jobs:
-                    async for scored in messages(self._scored):
-                        self._count_received()
-                        await self._open(scored, jobs)
-            if self._judge is not None:
-                await self._judge.close()
+        async with self._scored, self._outbox, self._events, anyio.create_task_group() as workers:
+            for number in range(self._workers):
+                workers.start_soon(self._work, work.clone(), name=f"judge-{number}")
+            work.close()
+            async with jobs:
+                async for scored in messages(self._scored):
+                    self._count_received()
+                    await self._open(scored, jobs)
 
     async def _open(self, scored: DialogScored, jobs: MemoryObjectSendStream[_Job]) -> None:
         docket = _Docket(scored)
@@ -110,7 +108,7 @@ class JudgePool(Actor[DialogScored]):
                 docket = job.docket
                 for index, request in job.requests:
                     outcome = await self._ask(request)
-                    docket.rows[index] = with_verdict(docket.rows[index], outcome)
+                    docket.rows[index] = with_verdict(docket.rows[index], outcome, judge=self._name)
                     docket.judged += isinstance(outcome, Verdict)
                     docket.failures += isinstance(outcome, JudgeFailure)
                 docket.open -= 1

@@ -43,7 +43,7 @@ class ProgressLog(Actor[ProgressEvent]):
             async for first in self._events:
                 await anyio.sleep(LINGER)
                 self._count_received()
-                batch = [first, *waiting(self._events, BATCH)]
+                batch = [first, *waiting(self._events, BATCH - 1)]
                 self._received += len(batch) - 1
                 await self._directory.append_progress([self._encoder.encode(event) for event in batch])
                 if self._on_event is not None:

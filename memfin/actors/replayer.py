@@ -1,10 +1,13 @@
 """The replayers: each takes dialogues one after another and replays them against a fresh agent."""
 
+from collections.abc import Callable
+
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 from memfin.actors.base import Actor, EventSender, utc_now
 from memfin.actors.channels import messages, send
 from memfin.actors.messages import DialogReplayed, DialogTask, ToScorer, TurnReplayed
+from memfin.agents.observer import TurnObserver
 from memfin.agents.registry import AgentSource
 from memfin.agents.replay import ReplayOptions, replay_dialog
 from memfin.contracts import DialogStarted, TurnDone, TurnTrace, Warned
@@ -22,6 +25,7 @@ class Replayer(Actor[DialogTask]):
         inbox: MemoryObjectReceiveStream[DialogTask],
         outbox: MemoryObjectSendStream[ToScorer],
         events: EventSender,
+        observer_factory: Callable[[], TurnObserver] | None = None,
     ) -> None:
         super().__init__(f"replayer-{worker_id}", inbox)
         self._worker_id = worker_id
@@ -30,6 +34,7 @@ class Replayer(Actor[DialogTask]):
         self._tasks = inbox
         self._outbox = outbox
         self._events = events
+        self._observer_factory = observer_factory
 
     async def run(self) -> None:
         """Replay dialogues until the source ends."""
@@ -76,6 +81,7 @@ class Replayer(Actor[DialogTask]):
             self._options,
             worker_id=self._worker_id,
             on_turn=report,
+            observer_factory=self._observer_factory,
         )
         for problem, count in (
             ("calls ignored their cancellation and were left behind", replay.abandoned),

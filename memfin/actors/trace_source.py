@@ -11,7 +11,7 @@ from anyio.streams.memory import MemoryObjectSendStream
 from memfin.actors.base import Actor
 from memfin.actors.channels import send
 from memfin.actors.messages import DialogReplayed, ToScorer
-from memfin.contracts import DialogTrace
+from memfin.contracts import Dialog, DialogTrace
 from memfin.contracts.reading import iter_jsonl
 from memfin.dataset import DatasetIndex
 from memfin.errors import RunFault, UsageError
@@ -54,10 +54,25 @@ class TraceSource(Actor[None]):
         return [self._with_dialog(number, trace) for number, trace in islice(traces, READ_AHEAD)]
 
     def _with_dialog(self, number: int, trace: DialogTrace) -> DialogReplayed:
-        dialog = self._dialogs.get(trace.dialog_id) if trace.valid_dialog else None
-        if trace.valid_dialog and dialog is None:
+        return DialogReplayed(trace=trace, dialog=dialog_of(trace, self._dialogs, f"{self._path}:{number}"))
+
+
+def dialog_of(trace: DialogTrace, dialogs: DatasetIndex, where: str) -> Dialog | None:
+    """Return the dialogue that a trace was made from; None for a skipped line.
+
+    Raises:
+        UsageError: the dataset does not hold it, or holds another text under its id.
+    """
+    if not trace.valid_dialog:
+        return None
+    dialog = dialogs.get(trace.dialog_id)
+    if dialog is None:
+        raise UsageError(f"{where}: dialogue {trace.dialog_id!r} is not in the dataset {dialogs.path}")
+    for turn in trace.turns:
+        place = turn.user_turn_abs_idx
+        if not 0 <= place < len(dialog.turns) or dialog.turns[place].text != turn.user_text:
             raise UsageError(
-                f"{self._path}:{number}: dialogue {trace.dialog_id!r} "
-                f"is not in the dataset {self._dialogs.path}"
+                f"{where}: turn {turn.turn_pair_id} of dialogue {trace.dialog_id!r} has another text "
+                f"in the dataset {dialogs.path}; name the dataset that was replayed"
             )
-        return DialogReplayed(trace=trace, dialog=dialog)
+    return dialog

@@ -71,6 +71,7 @@ class TraceWriter(Actor[DialogJudged]):
                     dialog_id=trace.dialog_id,
                     status=trace.dialog_status,
                     turns=len(trace.turns),
+                    dataset_index=trace.dataset_index,
                     skip_reason=trace.skip_reason,
                     error=trace.dialog_error,
                 ),

@@ -9,7 +9,7 @@ from memfin.agents.protocol import Observer, Session
 from memfin.contracts import Dialog
 from memfin.dataset import align_turn_pairs
 from memfin.errors import UsageError
-from memfin.foreign.references import import_reference, package_version
+from memfin.foreign.references import import_reference, package_version, reference_of
 
 FORMS: Final = "builtin, oracle, echo or pkg.module:factory"
 
@@ -47,7 +47,7 @@ def resolve_agent(agent: str | Callable[..., Any]) -> AgentSource:
     if not isinstance(agent, str):
         if not callable(agent):
             raise UsageError(f"agent: expected a reference or a factory, got {type(agent).__name__}")
-        name = f"{getattr(agent, '__module__', '?')}:{getattr(agent, '__qualname__', type(agent).__name__)}"
+        name = reference_of(agent)
         return AgentSource(name, lambda _: agent, package_version(name.partition(":")[0]))
     builtin = {"builtin": _builtin, "oracle": _oracle, "echo": _echo}.get(agent)
     if builtin is not None:

@@ -11,6 +11,7 @@ from memfin.agents.calls import AgentCalls, TransportError
 from memfin.agents.observer import Observed, TurnObserver
 from memfin.agents.protocol import AgentReply, Session
 from memfin.contracts import (
+    NO_JUDGE,
     TRACE_VERSION,
     TRACE_VERSION_EXTENDED,
     Dialog,
@@ -138,7 +139,7 @@ async def replay_dialog(
     )
     if extended:
         trace = trace.replace(
-            profile_gt=dialog.profile_gt, history_mode=options.history, judge=options.judge or "none"
+            profile_gt=dialog.profile_gt, history_mode=options.history, judge=options.judge or NO_JUDGE
         )
     return Replay(
         trace=trace,
@@ -236,8 +237,8 @@ class _DialogReplayer:
         error: str | None = None
         try:
             reply = await self._with_retries(user_text, start + limit)
-        except CallTimedOut as problem:
-            status, error = "timeout", _text(problem)
+        except CallTimedOut:
+            status, error = "timeout", f"no answer within {limit:g} s"
         except (CallFailed, TransportError, ConnectionError) as problem:
             status, error = "error", _text(problem)
         elapsed = time.perf_counter() - start

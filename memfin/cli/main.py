@@ -9,7 +9,7 @@ import click
 
 from memfin import __version__
 from memfin.errors import MemfinError, RunFault
-from memfin.foreign.references import describe
+from memfin.foreign.references import describe, one_line
 
 BROKEN_PIPE_EXIT: Final = 128 + 13
 """What a shell reports of a program that SIGPIPE ended."""
@@ -65,8 +65,11 @@ def main() -> NoReturn:
         code = memfin.main(standalone_mode=False)
     except click.exceptions.Exit as stop:
         code = stop.exit_code
-    except click.ClickException as problem:
+    except click.exceptions.NoArgsIsHelpError as problem:
         problem.show()
+        code = problem.exit_code
+    except click.ClickException as problem:
+        click.echo(f"memfin: {one_line(problem.format_message())}", err=True)
         code = problem.exit_code
     except click.Abort:
         click.echo("memfin: interrupted", err=True)

@@ -16,6 +16,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 CONFIG_FILE: Final = "memfin.toml"
 
+FLAGS: Final = {"quiet": "quiet", "json": "as_json"}
+"""Switches of the command that the file may hold besides the settings of a run."""
+
 RUN_OPTIONS: Final[tuple[click.Option, ...]] = (
     click.Option(
         ["--agent"],
@@ -55,16 +58,30 @@ RUN_OPTIONS: Final[tuple[click.Option, ...]] = (
     click.Option(
         ["--turn-retries"], type=int, default=2, show_default=True, help="Retries after transport errors."
     ),
-    click.Option(["--judge-rpm"], type=float, help="Judge requests a minute, at most."),
-    click.Option(["--judge-tpm"], type=float, help="Judge tokens a minute, at most."),
+    click.Option(
+        ["--judge-rpm"],
+        type=float,
+        help="Judge requests a minute, at most, in every window; not for the offline judge.",
+    ),
+    click.Option(
+        ["--judge-tpm"],
+        type=float,
+        help="Judge tokens a minute, at most; no judge of this version counts tokens.",
+    ),
     click.Option(
         ["--judge-cache"],
         type=click.Choice(["off", "read", "write"]),
         default="write",
         show_default=True,
-        help="Use of the cache of verdicts.",
+        help="Use of the cache of verdicts; no judge of this version has one.",
     ),
-    click.Option(["--seed"], type=int, default=0, show_default=True, help="Seed of everything seeded."),
+    click.Option(
+        ["--seed"],
+        type=int,
+        default=0,
+        show_default=True,
+        help="Part of the fingerprint; nothing of this version draws at random.",
+    ),
     click.Option(
         ["--trace-version"],
         type=click.Choice(["v1", "v1.1"]),
@@ -138,7 +155,7 @@ def read_config(path: Path) -> dict[str, Any]:
         raise UsageError(f"config {path}: {problem}") from problem
     table = content.pop("run", {})
     settings = {**content, **table} if isinstance(table, Mapping) else {**content, "run": table}
-    known = {option.name for option in RUN_OPTIONS} | {"dataset"}
+    known = {option.name for option in RUN_OPTIONS} | {"dataset", *FLAGS}
     for name in settings:
         if name not in known:
             raise UsageError(
@@ -149,12 +166,15 @@ def read_config(path: Path) -> dict[str, Any]:
         if "fail_under" in settings
         else {}
     )
+    flags = {param: settings.pop(name) for name, param in FLAGS.items() if name in settings}
+    if not all(isinstance(value, bool) for value in flags.values()):
+        raise UsageError(f"config {path}: quiet and json are true or false")
     try:  # the command line would take 4.7 for 4 and true for 1
         msgspec.convert(settings, RunConfig)
     except msgspec.ValidationError as problem:
         message, _, where = str(problem).rpartition(" - at `$.")
         raise UsageError(f"config {path}: {where.rstrip('`')}: {message}") from problem
-    return settings | gates
+    return settings | gates | flags
 
 
 def _fail_under_texts(path: Path, value: object) -> list[str]:

@@ -18,6 +18,9 @@ from memfin.contracts import (
 EVERY: Final = 5.0
 """Seconds between two plain lines."""
 
+MOST_SKIPS: Final = 20
+"""Skipped lines that are named one by one."""
+
 
 class ProgressView(Protocol):
     """Shows events as they come; used as a context manager around the run."""
@@ -81,11 +84,39 @@ class Standing:
         return f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
 
 
+class Notices:
+    """The lines that a user must see whatever the view: warnings, and skipped lines of the dataset."""
+
+    def __init__(self) -> None:
+        self._dataset = ""
+        self._skipped = 0
+
+    def of(self, event: ProgressEvent) -> list[str]:
+        """Return the lines that an event calls for."""
+        match event:
+            case RunStarted():
+                self._dataset = event.dataset_path
+            case Warned():
+                where = f" (dialog {event.dialog_id})" if event.dialog_id else ""
+                return [f"memfin: warning: {event.message}{where}"]
+            case DialogDone(skip_reason=str()):
+                self._skipped += 1
+                if self._skipped <= MOST_SKIPS:
+                    place = f"{self._dataset}:{event.dataset_index}"
+                    return [f"memfin: {place}: skipped, {event.skip_reason}: {event.error}"]
+                if self._skipped == MOST_SKIPS + 1:
+                    return ["memfin: more lines are skipped; the report counts them, the trace names each"]
+            case _:
+                return []
+        return []
+
+
 class QuietView:
-    """Shows nothing but warnings."""
+    """Shows nothing but notices."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
+        self._notices = Notices()
 
     def __enter__(self) -> Self:
         return self
@@ -94,8 +125,8 @@ class QuietView:
         self._stream.flush()
 
     def show(self, event: ProgressEvent) -> None:
-        """Print warnings."""
-        if line := notice(event):
+        """Print notices."""
+        for line in self._notices.of(event):
             print(line, file=self._stream, flush=True)
 
 
@@ -138,6 +169,7 @@ class BarView:
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn  # noqa: PLC0415
 
         self._standing = Standing()
+        self._notices = Notices()
         self._progress = Progress(
             TextColumn("{task.description:>8}"),
             BarColumn(),
@@ -160,7 +192,7 @@ class BarView:
         """Count the event and move the bars."""
         now = self._standing
         now.count(event)
-        if line := notice(event):
+        for line in self._notices.of(event):
             self._progress.console.print(line, markup=False, highlight=False)
         self._progress.update(
             self._dialogs,
@@ -174,14 +206,6 @@ class BarView:
             completed=now.turns,
             note=f"judge queue {now.judge_queue}",
         )
-
-
-def notice(event: ProgressEvent) -> str | None:
-    """Return the line that a user must see whatever the view, if the event has one."""
-    if not isinstance(event, Warned):
-        return None
-    where = f" (dialog {event.dialog_id})" if event.dialog_id else ""
-    return f"memfin: warning: {event.message}{where}"
 
 
 def progress_view(*, quiet: bool) -> ProgressView:

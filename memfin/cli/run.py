@@ -25,8 +25,14 @@ STUCK_EXIT: Final = 3
 @click.command("run", short_help="Evaluate an agent on a dataset.")
 @click.argument("dataset", required=False, envvar="MEMFIN_DATASET")
 @run_options
-@click.option("--json", "as_json", is_flag=True, help="Print the metrics summary as JSON on stdout.")
-@click.option("--quiet", is_flag=True, help="No progress and no table.")
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    envvar="MEMFIN_JSON",
+    help="Print the metrics summary as JSON on stdout.",
+)
+@click.option("--quiet", is_flag=True, envvar="MEMFIN_QUIET", help="No progress and no table.")
 def command(dataset: str | None, *, as_json: bool, quiet: bool, **settings: Any) -> None:
     """Evaluate an agent on DATASET, a JSONL file of dialogues; without it on the built-in sample.
 
@@ -43,6 +49,8 @@ def command(dataset: str | None, *, as_json: bool, quiet: bool, **settings: Any)
     """
     settings["fail_under"] = fail_under_gates(settings["fail_under"])
     plan = make_plan(dataset, **settings)
+    if plan.config.judge_tpm is not None or plan.config.judge_cache != "write":
+        click.echo("memfin: warning: --judge-tpm and --judge-cache have no effect in this version", err=True)
     with progress_view(quiet=quiet) as view:
         summary, stats = run_to_end(plan, view)
     report = write_reports(plan.directory)
@@ -60,8 +68,8 @@ def run_to_end(plan: Plan, view: ProgressView) -> tuple[EvalSummary, RunStats]:
     evaluation = Evaluation(plan, view.show)
 
     async def main() -> None:
-        async with anyio.create_task_group() as group, _watchdog(plan):
-            group.start_soon(_stop_on_signal, group.cancel_scope, stopped_by)
+        async with anyio.create_task_group() as group, _watchdog(plan, evaluation):
+            group.start_soon(_stop_on_signal, group.cancel_scope, evaluation, stopped_by)
             try:
                 await evaluation.run()
             except Exception as failure:  # noqa: BLE001 - raised again outside the group, as itself
@@ -80,33 +88,38 @@ def run_to_end(plan: Plan, view: ProgressView) -> tuple[EvalSummary, RunStats]:
     return evaluation.summary, evaluation.stats
 
 
-async def _stop_on_signal(scope: anyio.CancelScope, stopped_by: list[signal.Signals]) -> None:
+async def _stop_on_signal(
+    scope: anyio.CancelScope, evaluation: Evaluation, stopped_by: list[signal.Signals]
+) -> None:
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async for number in signals:
             stopped_by.append(number)
+            evaluation.stopped_by = number.name
             scope.cancel()
 
 
-def _watchdog(plan: Plan) -> LoopWatchdog:
-    """Name an agent that blocks the loop; end the process when it never gives it back."""
-    agent = plan.config.agent
+def _watchdog(plan: Plan, evaluation: Evaluation) -> LoopWatchdog:
+    """Name what blocks the loop; end the process when the loop is never given back."""
+    config = plan.config
+    suspects = [
+        f"{what} {name}" for what, name in (("agent", config.agent), ("judge", config.judge)) if ":" in name
+    ]
+    suspect = " or ".join(suspects) or "something"
 
     def warn(seconds: float) -> None:
         click.echo(
-            f"memfin: warning: agent {agent} has blocked the event loop for {seconds:.1f} s; "
+            f"memfin: warning: {suspect} has blocked the event loop for {seconds:.1f} s; "
             "make its methods plain functions, or await instead of blocking",
             err=True,
         )
 
     def give_up(seconds: float) -> None:
-        click.echo(
-            f"memfin: agent {agent} has blocked the event loop for {seconds:.0f} s, over its turn time-out; "
-            f"the run was stopped, {plan.directory} holds what was done",
-            err=True,
-        )
+        reason = f"{suspect} has blocked the event loop for {seconds:.0f} s, over its time-out"
+        evaluation.record_stop(reason)
+        click.echo(f"memfin: {reason}; the run was stopped, {plan.directory} holds what was done", err=True)
         os._exit(STUCK_EXIT)
 
-    return LoopWatchdog(warn, give_up, plan.config.turn_timeout + 5.0)
+    return LoopWatchdog(warn, give_up, config.turn_timeout + 5.0)
 
 
 def write_reports(directory: Path) -> Path:

@@ -1,11 +1,13 @@
 """``memfin score``: rows and metrics from a recorded trace."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from memfin.cli.progress import progress_view
 from memfin.cli.run import present, run_to_end, write_reports
+from memfin.contracts import HistoryMode
 from memfin.errors import UsageError
 from memfin.runtime.rescore import RescorePlan
 
@@ -29,6 +31,11 @@ from memfin.runtime.rescore import RescorePlan
     type=click.Choice(["free", "forced"]),
     help="History mode of the recorded run.  [default: what the trace says, else free]",
 )
+@click.option("--workers-judge", type=int, default=2, show_default=True, help="Judgements made at a time.")
+@click.option("--judge-rpm", type=float, help="Judge requests a minute, at most, in every window.")
+@click.option(
+    "--turn-timeout", type=float, default=120.0, show_default=True, help="Seconds a judge has for a turn."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the metrics summary as JSON on stdout.")
 @click.option("--quiet", is_flag=True, help="No progress and no table.")
 def command(
@@ -36,10 +43,11 @@ def command(
     dataset: Path,
     out: Path,
     judge: str,
-    history: str | None,
+    history: HistoryMode | None,
     *,
     as_json: bool,
     quiet: bool,
+    **settings: Any,
 ) -> None:
     """Rebuild turn_eval.jsonl and the metrics from DIALOG_TRACE.
 
@@ -49,9 +57,15 @@ def command(
     The directory gets everything that a run writes, so that it can be reported and compared.
     """
     try:
-        plan = RescorePlan(dialog_trace, dataset, out, judge=judge, history=history)
+        plan = RescorePlan(dialog_trace, dataset, out, judge=judge, history=history, **settings)
     except OSError as problem:
         raise UsageError(f"{problem.filename or dialog_trace}: {problem.strerror or problem}") from problem
+    if not plan.history_known:
+        click.echo(
+            "memfin: warning: nothing says which history mode the trace was made with; "
+            "free is assumed, say --history forced if it was that",
+            err=True,
+        )
     with progress_view(quiet=quiet) as view:
         summary, stats = run_to_end(plan, view)
     present(summary, stats, write_reports(plan.directory), as_json=as_json, quiet=quiet)

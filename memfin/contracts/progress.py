@@ -47,6 +47,7 @@ class DialogDone(ProgressEvent, tag="dialog_done"):
     dialog_id: str
     status: DialogStatus
     turns: Count
+    dataset_index: int | None = None
     skip_reason: SkipReason | None = None
     error: str | None = None
 

@@ -45,6 +45,11 @@ def import_reference(what: str, reference: str, forms: str) -> Callable[..., Any
     return found
 
 
+def reference_of(factory: Callable[..., Any]) -> str:
+    """Return how a factory object is called in the papers of a run: ``module:name``."""
+    return f"{getattr(factory, '__module__', '?')}:{getattr(factory, '__qualname__', type(factory).__name__)}"
+
+
 def package_version(module_name: str) -> str | None:
     """Return ``__version__`` of the imported package that a module belongs to, where it has one."""
     package = sys.modules.get(module_name.partition(".")[0])

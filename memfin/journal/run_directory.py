@@ -21,6 +21,8 @@ T = TypeVar("T")
 DIALOG_TRACE: Final = "dialog_trace.jsonl"
 TURN_EVAL: Final = "turn_eval.jsonl"
 LOGS: Final = "logs"
+OWN_PAPERS: Final = ("config.json", "metrics_summary.json", "run_manifest.json", "run_stats.json")
+"""The whole files that a run writes besides its rows."""
 
 
 def progress_path(runs_dir: Path, run_id: str) -> Path:
@@ -124,6 +126,17 @@ class RunDirectory:
             await aiofiles.os.replace(temporary, self.path / name, executor=self._writer)
 
         await self._finish(replace)
+
+    async def discard(self) -> None:
+        """Remove what this run has written: it turned out that it could not start."""
+
+        def remove() -> None:
+            self.progress.unlink(missing_ok=True)
+            for name in (DIALOG_TRACE, TURN_EVAL, *OWN_PAPERS):
+                (self.path / name).unlink(missing_ok=True)
+            self.path.rmdir()
+
+        await self._finish(aiofiles.os.wrap(remove), executor=self._writer)
 
     async def _finish(self, operation: Callable[P, "object"], *args: P.args, **kwargs: P.kwargs) -> None:
         """Run one file operation to its end, cancelled or not."""

@@ -16,6 +16,7 @@ class HeuristicJudge:
     """
 
     name = "heuristic"
+    version: str | None = None
     per_turn: ClassVar[bool] = False
 
     async def judge(self, request: JudgeRequest) -> Verdict:

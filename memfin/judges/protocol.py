@@ -13,6 +13,9 @@ class Judge(Protocol):
     """Judges one reply at a time; one instance serves all workers of a run."""
 
     name: str
+    version: str | None
+    """Version of what judges, for the fingerprint; None where it has none."""
+
     per_turn: ClassVar[bool]
     """Whether turns are worth spreading over the workers (a judge that waits for a network)."""
 

@@ -7,15 +7,18 @@ from typing import Any, ClassVar, Final
 
 import msgspec
 
-from memfin.contracts import JudgeRequest, Verdict
+from memfin.contracts import NO_JUDGE, JudgeRequest, Verdict
 from memfin.errors import UsageError
 from memfin.foreign.calls import CallFailed, ForeignCalls
-from memfin.foreign.references import describe, import_reference
+from memfin.foreign.references import describe, import_reference, package_version, reference_of
 from memfin.judges.heuristic import HeuristicJudge
 from memfin.judges.protocol import Judge, JudgeError
 
 LIMIT: Final = 120.0
 """Seconds for one judgement, unless the caller says otherwise."""
+
+CLOSE_LIMIT: Final = 10.0
+"""Seconds that a judge's ``close`` may take."""
 
 FORMS: Final = "heuristic, none or pkg.module:factory"
 
@@ -29,8 +32,9 @@ class PythonJudge:
 
     per_turn: ClassVar[bool] = True
 
-    def __init__(self, name: str, implementation: Any, limit: float) -> None:
+    def __init__(self, name: str, implementation: Any, limit: float, version: str | None = None) -> None:
         self.name = name
+        self.version = version
         self._implementation = implementation
         self._limit = limit
         self._idle: list[ForeignCalls] = []
@@ -59,7 +63,7 @@ class PythonJudge:
         """Close the user's judge where it can be closed; all is judged, so its failure spoils nothing."""
         calls = ForeignCalls("judge", self.name)
         with suppress(CallFailed):
-            await calls.bounded(lambda: self._close(calls), self._limit)
+            await calls.bounded(lambda: self._close(calls), min(self._limit, CLOSE_LIMIT))
         for each in (calls, *self._idle):
             each.stop()
 
@@ -85,7 +89,7 @@ def resolve_judge(judge: str | Callable[..., Any] | None, limit: float = LIMIT) 
     Raises:
         UsageError: the reference has no known form, does not import, or its factory fails.
     """
-    if judge is None or judge == "none":
+    if judge is None or judge == NO_JUDGE:
         return None
     if judge == "heuristic":
         return HeuristicJudge()
@@ -96,7 +100,7 @@ def resolve_judge(judge: str | Callable[..., Any] | None, limit: float = LIMIT) 
             )
         name, factory = judge, import_reference("judge", judge, FORMS)
     else:
-        name, factory = getattr(judge, "__qualname__", type(judge).__name__), judge
+        name, factory = reference_of(judge), judge
     try:
         implementation = factory()
     except (Exception, SystemExit) as problem:
@@ -106,4 +110,4 @@ def resolve_judge(judge: str | Callable[..., Any] | None, limit: float = LIMIT) 
         raise UsageError(f"judge {name!r}: the factory is asynchronous; name a plain function or a class")
     if not callable(getattr(implementation, "judge", None)):
         raise UsageError(f"judge {name!r}: the factory's object has no judge method")
-    return PythonJudge(name, implementation, limit)
+    return PythonJudge(name, implementation, limit, package_version(name.partition(":")[0]))

@@ -123,7 +123,8 @@ def require_run_directory(run_dir: Path) -> None:
         raise UsageError(f"{run_dir}: not a run directory; it holds no {MANIFEST}")
     if missing == [SUMMARY]:
         raise UsageError(
-            f"{run_dir}: {SUMMARY} is missing, the run did not finish; use: memfin resume {run_dir}"
+            f"{run_dir}: {SUMMARY} is missing, the run has not finished; "
+            "if it was stopped, run it again under another name (--run-id)"
         )
     if missing:
         raise UsageError(f"{run_dir}: {', '.join(missing)} missing; a report needs {', '.join(_REQUIRED)}")

@@ -4,7 +4,7 @@ import bisect
 from dataclasses import dataclass, field
 from typing import Final
 
-from memfin.contracts import TurnEvalRow
+from memfin.contracts import TurnEvalRow, met_risk_tags
 from memfin.report.glossary import format_value
 
 _LOW_SCORE: Final = 4.0
@@ -76,9 +76,6 @@ class WorstTurns:
 
 
 def missed_tags(row: TurnEvalRow) -> tuple[str, ...]:
-    """Return the required risk tags that the reply does not disclose, in the reference's order.
-
-    ``risk_disclosure_present`` is met by any disclosure.
-    """
-    made = set(row.risk_pred_tags) | ({"risk_disclosure_present"} if row.risk_pred_tags else set())
-    return tuple(dict.fromkeys(tag for tag in row.risk_required_tags if tag not in made))
+    """Return the required risk tags that the reply does not disclose, in the reference's order."""
+    met = met_risk_tags(row.risk_required_tags, row.risk_pred_tags)
+    return tuple(tag for tag in dict.fromkeys(row.risk_required_tags) if tag not in met)

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from memfin.actors.aggregator import Tally
+from memfin.actors.trace_source import dialog_of
 from memfin.contracts import Counters, DialogTrace, EvalSummary, TurnEvalRow
 from memfin.contracts.reading import InvalidRecord, iter_jsonl
 from memfin.dataset import DatasetIndex
@@ -49,12 +50,7 @@ def _add_traces(state: MetricsState, dialog_trace: Path, dataset: Path) -> Count
     tally = Tally()
     for number, trace in iter_jsonl(dialog_trace, DialogTrace):
         tally.add(trace)
-        if not trace.valid_dialog:
-            continue
-        dialog = index.get(trace.dialog_id)
-        if dialog is None:
-            raise UsageError(
-                f"{dialog_trace}:{number}: dialogue {trace.dialog_id!r} is not in the dataset {dataset}"
-            )
-        state.add_dialog(trace, dialog)
+        dialog = dialog_of(trace, index, f"{dialog_trace}:{number}")
+        if dialog is not None:
+            state.add_dialog(trace, dialog)
     return tally.counters()

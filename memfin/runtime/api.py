@@ -12,8 +12,10 @@ from memfin.agents.observer import TurnObserver
 from memfin.agents.replay import Replay, ReplayOptions, replay_dialog
 from memfin.contracts import DialogTrace, EvalSummary
 from memfin.dataset import InvalidDialogError, normalize_dialog, usable_id
+from memfin.errors import GateFailed
 from memfin.runtime.evaluation import Evaluation
-from memfin.runtime.plan import AgentLike, JudgeLike, make_plan, new_run_id
+from memfin.runtime.gates import failed_gates
+from memfin.runtime.plan import AgentLike, JudgeLike, ObserverFactory, make_plan, new_run_id
 
 
 async def evaluate(
@@ -22,6 +24,7 @@ async def evaluate(
     agent: AgentLike = "builtin",
     judge: JudgeLike = "heuristic",
     on_event: OnEvent | None = None,
+    observer_factory: ObserverFactory | None = None,
     **config: Any,
 ) -> EvalSummary:
     """Evaluate an agent on a dataset and return the metrics; artefacts go to ``runs_dir/run_id``.
@@ -31,14 +34,27 @@ async def evaluate(
         agent: a reference as for ``--agent``, or an agent factory.
         judge: a reference as for ``--judge``, a judge factory, or None.
         on_event: called with every progress event, in order; it must not block.
+        observer_factory: makes the observer of each dialogue, a subclass of `TurnObserver`; None is
+            MemFin's own.
         config: other fields of `memfin.contracts.RunConfig`, such as ``workers_dialog=64``.
 
     Raises:
         UsageError: a setting, the dataset, the agent or the judge is unusable.
         RunFault: the machine failed under the run.
+        GateFailed: the run is complete, but does not pass ``fail_under`` or ``fail_on_error``; the
+            summary is its ``summary``.
     """
-    plan = await anyio.to_thread.run_sync(lambda: make_plan(dataset, agent=agent, judge=judge, **config))
-    return await Evaluation(plan, on_event).run()
+    plan = await anyio.to_thread.run_sync(
+        lambda: make_plan(dataset, agent=agent, judge=judge, observer_factory=observer_factory, **config)
+    )
+    evaluation = Evaluation(plan, on_event)
+    summary = await evaluation.run()
+    settings = plan.config
+    if evaluation.stats is not None and (settings.fail_under or settings.fail_on_error is not None):
+        gates = failed_gates(summary, evaluation.stats, settings.fail_under, settings.fail_on_error)
+        if gates:
+            raise GateFailed("; ".join(gates), summary)
+    return summary
 
 
 async def run_dialog_replay(
@@ -92,6 +108,7 @@ def run_eval_parallel(
     max_workers_dialog: int = 4,
     max_workers_judge: int = 2,
     agent_factory: AgentLike = "builtin",
+    observer_factory: ObserverFactory | None = None,
     **config: Any,
 ) -> EvalSummary:
     """Evaluate from synchronous code: serial inside a dialogue, concurrent between them.
@@ -104,6 +121,7 @@ def run_eval_parallel(
         return await evaluate(
             dataset_path,
             agent=agent_factory,
+            observer_factory=observer_factory,
             run_id=run_id or new_run_id(),
             workers_dialog=max_workers_dialog,
             workers_judge=max_workers_judge,

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import anyio
@@ -19,9 +20,9 @@ from memfin.contracts import (
     RunManifest,
     RunStarted,
     RunStats,
-    Warned,
 )
 from memfin.errors import MemfinError, RunFault, UsageError
+from memfin.foreign.references import describe
 from memfin.journal import RunDirectory
 from memfin.metrics.aggregate import encode_summary
 from memfin.runtime.graph import Graph, build_graph
@@ -36,6 +37,7 @@ class Evaluation:
         summary: the metrics, once the run is complete.
         stats: what depends on time, once the run is complete.
         directory: where the artefacts are.
+        stopped_by: set it before cancelling `run`, to have the progress log say what ended the run.
     """
 
     def __init__(self, plan: Plan, on_event: OnEvent | None = None) -> None:
@@ -43,6 +45,7 @@ class Evaluation:
         self.directory = RunDirectory(plan.directory, plan.progress)
         self.summary: EvalSummary | None = None
         self.stats: RunStats | None = None
+        self.stopped_by: str | None = None
         self._on_event = on_event
         self._started_at = utc_now()
         self._start = time.perf_counter()
@@ -56,17 +59,23 @@ class Evaluation:
         """Evaluate and write all artefacts but the reports; return the summary.
 
         Raises:
-            UsageError: the run directory cannot be created, or the dataset has no valid dialogue.
+            UsageError: the run directory cannot be created, the dataset has no valid dialogue, or the agent
+            cannot do what the settings ask; no directory is left.
             RunFault: the machine failed under the run; what is on disk is valid.
         """
-        async with self.directory:
-            await self._write_papers(Tally(), ended=False)
-            try:
-                return await self._run_graph()
-            except BaseException as problem:
+        try:
+            async with self.directory:
+                await self._write_papers(Tally(), ended=False)
+                try:
+                    return await self._run_graph()
+                except BaseException as problem:
+                    with anyio.CancelScope(shield=True):
+                        await self._end_early(problem)
+                    raise
+        finally:
+            if self.plan.judge is not None:
                 with anyio.CancelScope(shield=True):
-                    await self._record_interruption(problem)
-                raise
+                    await self.plan.judge.close()
 
     async def _run_graph(self) -> EvalSummary:
         graph = self._graph = build_graph(self.plan, self.directory, self._on_event)
@@ -88,19 +97,20 @@ class Evaluation:
         counters = tally.counters()
         if counters.total_dialogs == 0:
             raise UsageError(f"{plan.source}: holds no dialogue")
+        if counters.valid_dialogs == 0:
+            reasons = ", ".join(f"{reason}: {count}" for reason, count in sorted(tally.skips.items()))
+            raise UsageError(f"{plan.source}: no valid dialogue ({reasons}); memfin validate tells where")
         summary = graph.aggregator.metrics.summary(
             run_id=plan.run_id,
             dataset_path=plan.dataset_path,
             counters=counters,
             fingerprint=plan.fingerprint,
+            trace_version=plan.config.trace_version,
         )
         await self.directory.write("metrics_summary.json", encode_summary(summary))
         self.stats = self._run_stats(tally)
         await self._write_papers(tally, ended=True)
         await self.directory.write("run_stats.json", pretty_json(self.stats))
-        if counters.valid_dialogs == 0:
-            reasons = ", ".join(f"{reason}: {count}" for reason, count in sorted(tally.skips.items()))
-            raise UsageError(f"{plan.source}: no valid dialogue ({reasons})")
         now = utc_now()
         await graph.events.send(MetricsDone(ts=now, run_id=plan.run_id, turn_rows=tally.rows))
         await graph.events.send(RunFinished(ts=now, run_id=plan.run_id, **dict(counters)))
@@ -153,8 +163,22 @@ class Evaluation:
             actors=dict(actors),
         )
 
+    def record_stop(self, reason: str) -> None:
+        """Append the interruption to the progress log from another thread, the loop being stuck."""
+        event = RunInterrupted(ts=utc_now(), run_id=self.plan.run_id, reason=reason)
+        with suppress(OSError), self.directory.progress.open("ab") as log:
+            log.write(msgspec.json.encode(event) + b"\n")
+
+    async def _end_early(self, problem: BaseException) -> None:
+        """Leave no trace of a run that could not start, and a complete one of every other."""
+        scored = self._graph.aggregator.tally.rows if self._graph is not None else 0
+        if isinstance(problem, UsageError) and not scored:
+            await self.directory.discard()
+        else:
+            await self._record_interruption(problem)
+
     async def _record_interruption(self, problem: BaseException) -> None:
-        reason = str(problem) if isinstance(problem, MemfinError) else type(problem).__name__
+        reason = str(problem) if isinstance(problem, MemfinError) else self.stopped_by or describe(problem)
         tally = self._graph.aggregator.tally if self._graph is not None else Tally()
         event: ProgressEvent = RunInterrupted(
             ts=utc_now(), run_id=self.plan.run_id, reason=reason, counters=tally.counters()
@@ -166,10 +190,6 @@ class Evaluation:
                 raise fault from problem
         if self._on_event is not None:
             self._on_event(event)
-
-    def warn(self, message: str) -> Warned:
-        """Return a warning event of this run."""
-        return Warned(ts=utc_now(), run_id=self.plan.run_id, message=message)
 
 
 def _foremost(group: BaseExceptionGroup[BaseException]) -> BaseException:

@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from memfin.contracts import DialogTrace, EvalSummary, Record, RunManifest, TurnEvalRow
-from memfin.contracts.reading import convert
+from memfin.contracts import DialogTrace, EvalSummary, Record, RunManifest, TurnEvalRow, non_finite_path
+from memfin.contracts.reading import InvalidRecord, convert
 from memfin.journal import DIALOG_TRACE, TURN_EVAL
 from memfin.metrics.aggregate import encode_summary
 
@@ -51,7 +51,10 @@ def pretty_json(value: object) -> bytes:
 
 
 def _held(value: R | Mapping[str, Any], kind: type[R]) -> R:
-    return convert(msgspec.to_builtins(value), kind)
+    plain = msgspec.to_builtins(value)
+    if path := non_finite_path(plain):
+        raise InvalidRecord(f"{path}: the number is not finite")
+    return convert(plain, kind)
 
 
 def _lines(values: Iterable[R | Mapping[str, Any]], kind: type[R]) -> bytes:

@@ -19,13 +19,15 @@ from memfin.actors.base import Actor, EventSender
 from memfin.actors.messages import DialogTask, ToScorer
 from memfin.actors.replayer import Replayer
 from memfin.actors.source import Source
+from memfin.agents.observer import TurnObserver
 from memfin.agents.registry import AgentSource, resolve_agent
 from memfin.agents.replay import ReplayOptions
-from memfin.contracts import ConfigFile, RunConfig
+from memfin.contracts import NO_JUDGE, ConfigFile, RunConfig
 from memfin.dataset import SAMPLE, check_dataset_file, digest_dataset
 from memfin.errors import UsageError
 from memfin.journal import progress_path
 from memfin.judges import Judge, resolve_judge
+from memfin.runtime.gates import check_value_name
 from memfin.scoring.lexicon import lexicon_hashes
 from memfin.scoring.rows import prepare_scoring
 
@@ -36,6 +38,7 @@ MOST_TASKS: Final = 64
 
 AgentLike = str | Callable[..., Any]
 JudgeLike = str | Callable[..., Any] | None
+ObserverFactory = Callable[[], TurnObserver]
 
 
 class Plan(ABC):
@@ -95,8 +98,10 @@ class RunPlan(Plan):
         judge: Judge | None,
         sha256: str,
         lines: int,
+        observer_factory: ObserverFactory | None = None,
     ) -> None:
         self.config = config
+        self._observer_factory = observer_factory
         self.run_id = config.run_id or new_run_id()
         self.dataset = dataset
         self.source = f"dataset {dataset}"
@@ -139,6 +144,7 @@ class RunPlan(Plan):
                 inbox=receive.clone(),
                 outbox=replayed.clone(),
                 events=events.clone(),
+                observer_factory=self._observer_factory,
             )
             for worker_id in range(config.workers_dialog)
         ]
@@ -160,14 +166,14 @@ def scoring_inputs(judge: Judge | None) -> dict[str, Any]:
         "lexicon_hashes": lexicon_hashes(),
         "prompt_hashes": {},
         "matching": "literal+guarded",
-        "judge": {"reference": judge_name(judge)},
+        "judge": {"reference": judge_name(judge), "version": judge.version if judge is not None else None},
         "memfin_version": __version__,
     }
 
 
 def judge_name(judge: Judge | None) -> str:
     """Return how the papers call the judge."""
-    return judge.name if judge is not None else "none"
+    return judge.name if judge is not None else NO_JUDGE
 
 
 def make_plan(
@@ -175,11 +181,13 @@ def make_plan(
     *,
     agent: AgentLike = "builtin",
     judge: JudgeLike = "heuristic",
+    observer_factory: ObserverFactory | None = None,
     **settings: Any,
 ) -> RunPlan:
     """Resolve and check everything a run needs; reads the dataset once for its hash.
 
-    ``settings`` are the other fields of `RunConfig`.
+    ``settings`` are the other fields of `RunConfig`; ``observer_factory`` makes the observer of each
+    dialogue, a subclass of `TurnObserver` that looks on.
 
     Raises:
         UsageError: a setting, the dataset, the agent or the judge is unusable; one line says why.
@@ -201,7 +209,7 @@ def make_plan(
         sha256, lines = digest_dataset(path)
     except OSError as problem:
         raise UsageError(f"dataset {path}: {problem.strerror or problem}") from problem
-    return RunPlan(config, path, agents, resolved_judge, sha256, lines)
+    return RunPlan(config, path, agents, resolved_judge, sha256, lines, observer_factory)
 
 
 def make_config(settings: Mapping[str, Any]) -> RunConfig:
@@ -218,6 +226,8 @@ def make_config(settings: Mapping[str, Any]) -> RunConfig:
     except msgspec.ValidationError as problem:
         message, _, where = str(problem).partition(" - at `$.")
         raise UsageError(f"setting {where.rstrip('`') or '?'}: {message}") from problem
+    for name in config.fail_under:
+        check_value_name(name)
     if config.run_id is not None and not RUN_ID.match(config.run_id):
         raise UsageError(
             f"run id {config.run_id!r}: use 1 to 128 of the characters A-Z a-z 0-9 . _ -, "

@@ -1,6 +1,5 @@
 """Scoring of a recorded trace: rows and metrics anew, no agent asked (spec section 8, ``score``)."""
 
-import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -9,20 +8,22 @@ from anyio.streams.memory import MemoryObjectSendStream
 
 from memfin.actors.base import Actor, EventSender
 from memfin.actors.messages import ToScorer
-from memfin.actors.trace_source import TraceSource
-from memfin.contracts import DialogTrace, RunManifest
+from memfin.actors.trace_source import TraceSource, dialog_of
+from memfin.contracts import ConfigFile, DialogTrace, HistoryMode, RunManifest
 from memfin.contracts.reading import decode, iter_jsonl
 from memfin.dataset import DatasetIndex, digest_dataset
 from memfin.errors import UsageError
 from memfin.judges import resolve_judge
 from memfin.runtime.plan import JudgeLike, Plan, judge_name, make_config, scoring_inputs
+from memfin.scoring.rows import prepare_scoring
 
 
 class RescorePlan(Plan):
     """A recorded trace scored against its dataset.
 
     The run id is the trace's own; the model's name comes from a run manifest beside the trace,
-    the history mode from the trace where it says it (v1.1), else from ``history``.
+    the history mode from ``history``, else from the trace (v1.1) or the run's ``config.json``;
+    ``history_known`` is false when none of them says it and ``free`` is assumed.
     """
 
     def __init__(
@@ -32,39 +33,46 @@ class RescorePlan(Plan):
         out: Path,
         *,
         judge: JudgeLike = "heuristic",
-        history: str | None = None,
-        workers_judge: int = 2,
+        history: HistoryMode | None = None,
+        **settings: Any,
     ) -> None:
-        """Read what identifies the trace and index the dataset.
+        """Read what identifies the trace, and hold every dialogue of it against the dataset.
+
+        ``settings`` are those of `RunConfig` that speak of the judge.
 
         Raises:
-            UsageError: an input is unusable.
+            UsageError: an input is unusable, or the trace was made from other data.
         """
         self.trace = dialog_trace
         self.dialog_index = DatasetIndex(dataset)
-        first = next(iter_jsonl(dialog_trace, DialogTrace), (0, None))[1]
+        first: DialogTrace | None = None
+        for number, trace in iter_jsonl(dialog_trace, DialogTrace):
+            first = first or trace
+            dialog_of(trace, self.dialog_index, f"{dialog_trace}:{number}")
         if first is None:
             raise UsageError(f"trace {dialog_trace}: holds no dialogue")
-        recorded = None if first.history_mode is msgspec.UNSET else first.history_mode
-        self.judge = resolve_judge(judge)
-        self.config = make_config(
+        prepare_scoring()
+        recorded = _history(dialog_trace.with_name("config.json"), first)
+        self.history_known = history is not None or recorded is not None
+        config = make_config(
             {
+                **settings,
                 "dataset": str(dataset),
                 "agent": "recorded",
-                "judge": judge_name(self.judge),
                 "history": history or recorded or "free",
-                "workers_judge": workers_judge,
+                "trace_version": "v1" if first.trace_version == "v1" else "v1.1",
             }
         )
+        self.judge = resolve_judge(judge, config.turn_timeout)
+        self.config = config.replace(judge=judge_name(self.judge))
         self.run_id = first.run_id
         self.source = f"trace {dialog_trace}"
         self.dataset_path = str(dataset)
         self.model_name = _model_name(dialog_trace.with_name("run_manifest.json"))
         self.directory = out
         self.progress = out / "progress.jsonl"
-        with dialog_trace.open("rb") as file:
-            trace_sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-        dataset_sha256, self.dialogs = digest_dataset(dataset)
+        trace_sha256, self.dialogs = digest_dataset(dialog_trace)
+        dataset_sha256, _ = digest_dataset(dataset)
         self.fingerprint_inputs = {
             "dataset_sha256": dataset_sha256,
             "trace_sha256": trace_sha256,
@@ -76,6 +84,18 @@ class RescorePlan(Plan):
         """Return the trace source."""
         del events  # nothing is replayed, so there is nothing to tell before a dialogue is done
         return [TraceSource(self.trace, self.dialog_index, outbox=replayed.clone())]
+
+
+def _history(config: Path, first: DialogTrace) -> HistoryMode | None:
+    """Return the history mode of the recorded run: the trace says it (v1.1), or the run's config.json."""
+    if first.history_mode is not msgspec.UNSET:
+        return first.history_mode
+    if not config.is_file():
+        return None
+    try:
+        return decode(config.read_bytes(), ConfigFile).settings.history
+    except (OSError, UsageError):
+        return None
 
 
 def _model_name(manifest: Path) -> str:

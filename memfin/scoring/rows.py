@@ -38,6 +38,9 @@ from memfin.scoring.profile import canonical_horizon, canonical_level
 from memfin.scoring.risk import canonical_risk_tag
 from memfin.scoring.rubric import RUBRIC_ITEMS, rubric_hits
 
+HEURISTIC_JUDGE: Final = "heuristic"
+"""The judge that goes by what the detectors found."""
+
 _KNOWN_ITEMS: Final = frozenset(RUBRIC_ITEMS)
 _ELIGIBLE: Final = ("eligible_m1", "eligible_m2", "eligible_m3", "eligible_m4", "eligible_m5")
 
@@ -276,13 +279,15 @@ def with_verdict(
 
     A verdict gives the score and, of the required rubric items, those it found satisfied. A failure
     gives its reason and neither score nor items. None says that the run has no judge. ``judge`` is
-    noted in ``detectors``.
+    noted in ``detectors``; the heuristic one takes its rubric items from the lexicons.
     """
     detectors = row.detectors
     if outcome is None:
         judge = NO_JUDGE
     if judge is not None:
         detectors = {**detectors, "judge": judge}
+        if judge not in (NO_JUDGE, HEURISTIC_JUDGE):
+            detectors["rubric"] = judge
     if isinstance(outcome, Verdict):
         satisfied = [item for item in row.rubric_required if item in outcome.rubric_items]
         return row.replace(

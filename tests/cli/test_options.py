@@ -62,7 +62,7 @@ def test_every_setting_of_a_run_has_a_flag_and_the_same_default() -> None:
 
 
 def test_what_the_python_api_names_is_what_the_flags_name() -> None:
-    named = set(inspect.signature(make_plan).parameters) - {"settings"}
+    named = set(inspect.signature(make_plan).parameters) - {"settings", "observer_factory"}
     assert named <= {option.name for option in RUN_OPTIONS} | {"dataset"}
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from memfin.cli import progress
-from memfin.cli.progress import BarView, PlainView, QuietView, Standing, notice, progress_view
+from memfin.cli.progress import BarView, Notices, PlainView, QuietView, Standing, progress_view
 from memfin.contracts import (
     DialogDone,
     DialogStarted,
@@ -152,13 +152,13 @@ def test_the_quiet_view_shows_warnings_only() -> None:
 
 
 def test_warnings_are_for_every_eye_and_other_events_are_not() -> None:
-    assert notice(Warned(**BASE, message="look")) == "memfin: warning: look"
-    assert notice(turn(status="error")) is None
-    assert notice(started()) is None
+    assert Notices().of(Warned(**BASE, message="look")) == ["memfin: warning: look"]
+    assert Notices().of(turn(status="error")) == []
+    assert Notices().of(started()) == []
 
 
 def test_an_interruption_is_told_once_by_whoever_ends_the_run() -> None:
-    assert notice(RunInterrupted(**BASE, reason="signal")) is None
+    assert Notices().of(RunInterrupted(**BASE, reason="signal")) == []
 
 
 def test_the_view_fits_the_place(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -218,3 +218,24 @@ def on_a_terminal(command: list[str]) -> tuple[str, bytes]:
     os.close(controller)
     assert process.returncode == 0, shown.decode()
     return shown.decode(), data
+
+
+def test_skipped_lines_are_named_up_to_a_bound() -> None:
+    notices = Notices()
+    notices.of(started())
+    lines: list[str] = []
+    for index in range(1, 31):
+        lines += notices.of(
+            DialogDone(
+                **BASE,
+                dialog_id=f"line_{index}",
+                status="skipped",
+                turns=0,
+                dataset_index=index,
+                skip_reason="missing_turns",
+                error="$.turns: the list is empty",
+            )
+        )
+    assert lines[0].endswith(":1: skipped, missing_turns: $.turns: the list is empty")
+    assert len(lines) == 21
+    assert "more lines are skipped" in lines[-1]

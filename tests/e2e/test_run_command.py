@@ -123,7 +123,7 @@ def refused(done: "subprocess.CompletedProcess[str]", *words: str) -> None:
     """Hold that a command ended with exit 2 and one line that has the words."""
     assert done.returncode == 2, done.stderr
     assert done.stdout == ""
-    progress = re.compile(r"memfin: (run \S+ started|dialogs )")
+    progress = re.compile(r"memfin: (run \S+ started|dialogs |\S+:\d+: skipped, )")
     lines = [line for line in done.stderr.splitlines() if not progress.match(line)]
     assert len(lines) == 1, done.stderr
     for word in words:
@@ -368,9 +368,10 @@ def test_flags_win_over_the_environment_and_that_over_the_file(memfin: Memfin, t
 def test_a_bad_option_value_is_one_line(memfin: Memfin) -> None:
     refused(memfin("run", "--workers-dialog", "0"), "workers_dialog", ">= 1")
     refused(memfin("run", "--run-id", "a/b"), "run id 'a/b'")
-    done = memfin("run", "--workers-dialog", "many")
-    assert done.returncode == 2
-    assert "'many' is not a valid integer" in done.stderr
+    refused(memfin("run", "--workers-dialog", "many"), "'many' is not a valid integer")
+    refused(memfin("run", "--trace-version", "v2"), "'v2' is not one of")
+    refused(memfin("run", "--bogus"), "No such option")
+    refused(memfin("validate"), "Missing argument")
 
 
 def test_forced_history_needs_commit(memfin: Memfin, tmp_path: Path) -> None:
@@ -423,7 +424,9 @@ def test_a_signal_ends_the_run_with_valid_files(
     assert process.returncode == code, errors
     assert "Traceback" not in errors
     assert read_jsonl(log)[-1]["event"] == "run_interrupted"
-    assert memfin("validate", "runs/cut/config.json", "runs/cut/run_manifest.json", log).returncode == 0
+    assert read_jsonl(log)[-1]["reason"] == number.name
+    validated = memfin("validate", "runs/cut")
+    assert validated.returncode == 0, validated.stdout
 
 
 def test_score_rebuilds_rows_and_metrics_without_an_agent(memfin: Memfin, tmp_path: Path) -> None:
@@ -442,12 +445,52 @@ def test_score_rebuilds_rows_and_metrics_without_an_agent(memfin: Memfin, tmp_pa
     assert ours["metrics"] == theirs["metrics"]
     assert ours["counters"] == theirs["counters"]
     assert memfin("validate", "again").returncode == 0
+    other = write_jsonl(tmp_path / "reworded.jsonl", [dialog("a", 4), dialog("b", 3)])
+    other.write_text(other.read_text("utf-8").replace("第2个问题", "另一个问题"), "utf-8")
+    refused(
+        memfin("score", "runs/r/dialog_trace.jsonl", "--dataset", other, "--out", "x3", "--quiet"),
+        "turn 2 of dialogue 'a' has another text",
+    )
+    assert not (tmp_path / "x3").exists()
     refused(memfin("score", "nope.jsonl", "--dataset", data, "--out", "x"), "nope.jsonl")
     other = dataset(tmp_path / "other.jsonl", 1)
     refused(
         memfin("score", "runs/r/dialog_trace.jsonl", "--dataset", other, "--out", "x2", "--quiet"),
         "is not in the dataset",
     )
+
+
+def test_score_takes_the_history_mode_from_the_run_and_warns_where_nothing_says_it(
+    memfin: Memfin, tmp_path: Path
+) -> None:
+    data = dataset(tmp_path / "data.jsonl", 3, turns=4)
+    assert memfin("run", data, "--run-id", "r", "--history", "forced", "--quiet").returncode == 0
+    done = memfin("score", "runs/r/dialog_trace.jsonl", "--dataset", data, "--out", "again", "--quiet")
+    assert done.returncode == 0
+    assert "history mode" not in done.stderr
+    first = sorted((tmp_path / "runs" / "r" / "turn_eval.jsonl").read_bytes().splitlines())
+    assert sorted((tmp_path / "again" / "turn_eval.jsonl").read_bytes().splitlines()) == first
+    (tmp_path / "alone").mkdir()
+    (tmp_path / "runs" / "r" / "dialog_trace.jsonl").rename(tmp_path / "alone" / "dialog_trace.jsonl")
+    lost = memfin("score", "alone/dialog_trace.jsonl", "--dataset", data, "--out", "third", "--quiet")
+    assert "nothing says which history mode" in lost.stderr
+    assert "has blocked the event loop" not in lost.stderr
+
+
+def test_a_run_that_cannot_start_leaves_its_name_free(memfin: Memfin, tmp_path: Path) -> None:
+    (tmp_path / "bad.jsonl").write_text("{}\n")
+    refused(memfin("run", "bad.jsonl", "--run-id", "again", "--quiet"), "missing_turns: 1")
+    assert not (tmp_path / "runs" / "again").exists()
+    assert not list((tmp_path / "runs" / "logs").iterdir())
+    data = dataset(tmp_path / "data.jsonl", 1)
+    assert memfin("run", data, "--run-id", "again", "--agent", "echo", "--quiet").returncode == 0
+
+
+def test_a_skipped_line_is_told_when_it_is_met(memfin: Memfin, tmp_path: Path) -> None:
+    data = write_jsonl(tmp_path / "data.jsonl", [dialog("a"), {"turns": 5}])
+    done = memfin("run", data, "--agent", "echo", "--quiet")
+    assert done.returncode == 0
+    assert f"memfin: {data}:2: skipped, missing_turns: $.turns: expected a list of turns" in done.stderr
 
 
 def test_aggregate_gives_the_summary_of_the_run(memfin: Memfin, tmp_path: Path) -> None:

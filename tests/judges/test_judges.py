@@ -80,7 +80,7 @@ async def test_a_users_judge_may_be_asynchronous() -> None:
 
     own = made_of(judge)
     assert await own.judge(REQUEST) == Verdict(score=4.5, rubric_items=["x"], reason="r")
-    assert (own.name, own.per_turn) == ("Own", True)
+    assert (own.name.rpartition(":")[2], own.per_turn) == ("Own", True)
     await own.close()
 
 
@@ -246,7 +246,7 @@ def test_a_factory_that_fails_is_refused() -> None:
 
 
 def test_a_factory_that_makes_no_judge_is_refused() -> None:
-    assert refusal(dict) == "judge 'dict': the factory's object has no judge method"
+    assert refusal(dict) == "judge 'builtins:dict': the factory's object has no judge method"
 
 
 def test_an_asynchronous_factory_is_refused_for_what_it_is() -> None:
