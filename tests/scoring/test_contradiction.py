@@ -66,6 +66,13 @@ def test_agreement_with_the_constructed_cases() -> None:
     assert f1(CASES) >= 0.95
 
 
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if not case["contradiction"]], ids=lambda case: case["text"][:24]
+)
+def test_no_harmless_case_is_called_a_contradiction(case: dict[str, Any]) -> None:
+    assert not contradicts(case["constraints"], case["text"])
+
+
 @pytest.mark.parametrize("term", load_vocabulary().terms, ids=lambda term: term.id)
 def test_examples_of_terms(term: Term) -> None:
     ban = ForbiddenPractice(term.id) if term.kind == "practice" else ForbiddenAsset(term.id)
@@ -114,6 +121,12 @@ def test_offsets_count_in_the_reply_as_written() -> None:
             "Go with 50% index funds and 50% bonds",
             "Go with 51% index funds and 49% bonds",
         ),
+        (
+            "单一资产仓位不超过30%",
+            "二十万这样分：黄金ETF六万，短债七万，货币基金七万",
+            "二十万这样分：黄金ETF七万，短债七万，货币基金六万",
+        ),
+        ("权益类总仓位不超过60%", "100万里，60万买宽基，40万买国债", "100万里，61万买宽基，39万买国债"),
         ("至少留出10万元现金", "建议手头留10万元现金", "建议手头留9万元现金"),
     ],
 )
