@@ -49,7 +49,7 @@ def _hit_flags(row: TurnEvalRow, required: int) -> Sequence[int]:
         return flags
     if len(flags) == len(keys):
         return [flag for flag, key in zip(flags, keys, strict=True) if key.resolvable]
-    raise BadRow(f"{len(flags)} hit flags for {required} resolvable keys")
+    raise BadRow("key_hit_flags", f"{len(flags)} flags for {required} resolvable keys")
 
 
 class M1State(RowState[ContextCell]):
@@ -96,12 +96,14 @@ class M1State(RowState[ContextCell]):
         hits = sum(flags)
         sources = _source_hits(row)
         if max(sources.short_term, sources.long_term, sources.profile) > required:
-            raise BadRow("a source holds more keys than are required")
+            field = "key_hit_sources" if row.key_hit_sources else "m1_source_hits"
+            raise BadRow(field, f"a source holds more than the {required} resolvable keys")
         guarded, recoverability = row.key_hit_guarded, row.key_recoverability
         if guarded is not None and len(guarded) != required:
-            raise BadRow(f"{len(guarded)} guarded flags for {required} resolvable keys")
+            raise BadRow("key_hit_guarded", f"{len(guarded)} flags for {required} resolvable keys")
         if recoverability is not None and len(recoverability) != required:
-            raise BadRow(f"{len(recoverability)} recoverabilities for {required} resolvable keys")
+            message = f"{len(recoverability)} entries for {required} resolvable keys"
+            raise BadRow("key_recoverability", message)
         told = recoverability or ()
         return ContextCell(
             turns=1,

@@ -36,7 +36,7 @@ class M3State(RowState[RiskCell]):
         if not row.eligible_m3 or not required:
             return RiskCell()
         if row.risk_tag_hits > required:
-            raise BadRow(f"{row.risk_tag_hits} hits for {required} required tags")
+            raise BadRow("risk_tag_hits", f"{row.risk_tag_hits}, but {required} tags are required")
         return RiskCell(
             turns=1,
             required=required,

@@ -32,7 +32,8 @@ class M4State(RowState[ComplianceCell]):
             return ComplianceCell()
         label, truth = row.pred_compliance_label, row.gt_compliance_label
         if label is None or truth is None:
-            raise BadRow("eligible for M4, but a label is missing")
+            missing = "gt_compliance_label" if truth is None else "pred_compliance_label"
+            raise BadRow("eligible_m4", f"true, though {missing} is missing")
         return ComplianceCell(
             turns=1,
             correct=int(label == truth),

@@ -52,7 +52,7 @@ class M5State(RowState[ExplainabilityCell]):
             return ExplainabilityCell(judge_failed=1)
         score = row.judge_score_1_5
         if score is not None and not LOWEST_SCORE <= score <= HIGHEST_SCORE:
-            raise BadRow(f"judge score {score} is not between 1 and 5")
+            raise BadRow("judge_score_1_5", f"{score} is not between 1 and 5")
         return ExplainabilityCell(
             turns=1,
             required=len(required),

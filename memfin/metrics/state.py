@@ -25,7 +25,11 @@ _KNOWN_VERSIONS: Final = frozenset({TRACE_VERSION, TRACE_VERSION_EXTENDED})
 
 
 class BadRow(ValueError):  # noqa: N818 - names the row, as the count does
-    """A row contradicts itself, so that the metric cannot count it."""
+    """A row contradicts itself, so that the metric cannot count it; ``field`` is where it does."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(message)
+        self.field = field
 
 
 class Cell(msgspec.Struct, frozen=True, gc=False):
@@ -164,8 +168,7 @@ class RowState(MetricState[CellT]):
 
     def add_record(self, row: TurnEvalRow) -> None:
         """Count one row that `read_row` returned."""
-        failed = row.turn_status is not None and row.turn_status != "ok"
-        if failed or row.scoring_error is not None:
+        if _failed(row):
             self._failed += 1
             return
         try:
@@ -177,6 +180,15 @@ class RowState(MetricState[CellT]):
         if not contribution.turns:
             self._skipped += 1
 
+    def objection(self, row: TurnEvalRow) -> BadRow | None:
+        """Return why a row would be counted bad, or None; asking counts nothing."""
+        try:
+            if not _failed(row):
+                self._contribution(row)
+        except BadRow as problem:
+            return problem
+        return None
+
     @classmethod
     def over(cls, turn_rows: Iterable[TurnEvalRow | Mapping[str, Any]]) -> MetricResult:
         """Return the result of counting the given rows."""
@@ -184,6 +196,11 @@ class RowState(MetricState[CellT]):
         for row in turn_rows:
             state.add(row)
         return state.result()
+
+
+def _failed(row: TurnEvalRow) -> bool:
+    """Say whether there is nothing to count: the turn had no answer, or its scoring failed."""
+    return row.turn_status not in (None, "ok") or row.scoring_error is not None
 
 
 def read_row(value: object) -> TurnEvalRow | None:

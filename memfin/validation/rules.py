@@ -24,6 +24,7 @@ from memfin.contracts import (
 )
 from memfin.contracts.reading import UnsupportedTraceVersion, check_trace_version, shown
 from memfin.validation.findings import Steps, Violation
+from memfin.validation.rows import row_violations
 
 Digest = bytes
 
@@ -147,60 +148,7 @@ class TurnEvalRules(RunRules):
             yield Violation(
                 ("dialog_id",), f"{shown(record.dialog_id)} is no valid dialogue of dialog_trace.jsonl"
             )
-        yield from _key_violations(record)
-        yield from _eligibility_violations(record)
-        if record.eligible_m3:
-            hits = risk_overlap(record.risk_required_tags, record.risk_pred_tags)
-            if record.risk_tag_hits != hits:
-                yield Violation(
-                    ("risk_tag_hits",), f"{record.risk_tag_hits}, but {hits} required tags are predicted"
-                )
-        if record.judge_score_1_5 is not None and not 1 <= record.judge_score_1_5 <= 5:  # noqa: PLR2004 - its scale
-            yield Violation(("judge_score_1_5",), f"{record.judge_score_1_5} is not between 1 and 5")
-
-
-def risk_overlap(required: list[str], predicted: list[str]) -> int:
-    """Count the required risk tags that are met (spec section 6, M3)."""
-    return sum(
-        tag in predicted or (tag == "risk_disclosure_present" and bool(predicted))
-        for tag in dict.fromkeys(required)
-    )
-
-
-def _key_violations(row: TurnEvalRow) -> Iterator[Violation]:
-    resolvable = sum(key.resolvable for key in row.resolved_keys)
-    if (row.eligible_m1 or row.key_hit_flags) and len(row.key_hit_flags) != resolvable:
-        yield Violation(
-            ("key_hit_flags",),
-            f"{len(row.key_hit_flags)} flags for {resolvable} resolvable keys of resolved_keys",
-        )
-    if not row.key_hit_sources:
-        return  # an optional companion of the flags
-    if len(row.key_hit_sources) != len(row.key_hit_flags):
-        yield Violation(
-            ("key_hit_sources",),
-            f"{len(row.key_hit_sources)} entries for {len(row.key_hit_flags)} key_hit_flags",
-        )
-    for index, (flag, sources) in enumerate(zip(row.key_hit_flags, row.key_hit_sources, strict=False)):
-        if flag != bool(sources):
-            yield Violation(("key_hit_flags", index), f"{flag} contradicts key_hit_sources[{index}]")
-
-
-def _eligibility_violations(row: TurnEvalRow) -> Iterator[Violation]:
-    """Compare with the rules for what is missing or failed (trace schema section 7)."""
-    needs: dict[str, tuple[bool, str]] = {
-        "eligible_m1": (bool(row.required_keys_raw), "required_keys_raw is empty"),
-        "eligible_m3": (bool(row.risk_required_tags), "risk_required_tags is empty"),
-        "eligible_m4": (row.gt_compliance_label is not None, "gt_compliance_label is missing"),
-        "eligible_m5": (bool(row.rubric_required), "rubric_required is empty"),
-    }
-    for name, (met, reason) in needs.items():
-        if row[name] and not met:
-            yield Violation((name,), f"true, though {reason}")
-    if row.turn_status not in (None, "ok"):
-        for name in ("eligible_m1", "eligible_m2", "eligible_m3", "eligible_m4", "eligible_m5"):
-            if row[name]:
-                yield Violation((name,), f"true, though turn_status is {row.turn_status!r}")
+        yield from row_violations(record)
 
 
 class SummaryRules(RunRules):

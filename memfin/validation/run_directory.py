@@ -19,7 +19,7 @@ from memfin.validation.rules import (
 )
 
 _OF_EVERY_RUN: Final = ("dialog-trace", "turn-eval", "metrics-summary")
-_ORDER: Final = tuple(CONTRACTS)  # the trace stands before the rows, which are compared with it
+_ORDER: Final = tuple(CONTRACTS)  # the manifest and the trace stand before the rows, which depend on them
 
 
 def validate_run(directory: str | Path) -> Iterator[Finding]:
@@ -30,6 +30,7 @@ def validate_run(directory: str | Path) -> Iterator[Finding]:
     """
     root = Path(directory)
     paths = run_files(root)
+    manifest: ManifestRules | None = None
     traced: DialogTraceRules | None = None
     rules_of: dict[Path, RunRules] = {}
     for path in paths:
@@ -38,9 +39,16 @@ def validate_run(directory: str | Path) -> Iterator[Finding]:
         rules_of[path] = rules
         if isinstance(rules, DialogTraceRules) and path.name == entry.file_name:
             traced = rules
+        if isinstance(rules, ManifestRules) and path.name == entry.file_name:
+            manifest = rules
         no_turns = isinstance(rules, TurnEvalRules) and traced is not None and traced.pairs == 0
-        yield from validate_artefact(path, entry, rules, may_be_empty=no_turns)
+        yield from validate_artefact(path, entry, rules, may_be_empty=no_turns or _goes_on(manifest))
     yield from _across(root, rules_of)
+
+
+def _goes_on(manifest: ManifestRules | None) -> bool:
+    """Say whether the run is under way or was interrupted, which leaves files that nothing reached."""
+    return manifest is not None and manifest.manifest is not None and manifest.manifest.ended_at is None
 
 
 def run_files(root: Path) -> list[Path]:

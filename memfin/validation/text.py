@@ -7,6 +7,7 @@ of which other readers or writers of JSON agree on (RFC 8259 sections 4, 6 and 8
 import json
 import math
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final
@@ -15,6 +16,7 @@ from memfin.contracts.reading import shown
 from memfin.validation.findings import Steps, Violation
 
 _SURROGATE_ESCAPE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
+_HUGE: Final = re.compile(rb"[0-9]{309}")  # 1e308 has as many digits; more are beyond a double
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
@@ -85,7 +87,7 @@ def parse(data: bytes) -> tuple[object, list[Violation]]:
         raise NotJsonError("the value is nested too deeply") from None
     except ValueError:  # the only other one: an integer of thousands of digits
         raise NotJsonError("invalid JSON: an integer has too many digits") from None
-    if parser.suspicious or _SURROGATE_ESCAPE.search(data):
+    if parser.suspicious or _SURROGATE_ESCAPE.search(data) or _HUGE.search(data):
         return value, list(_look_closer(value))
     return value, []
 
@@ -95,12 +97,8 @@ def _look_closer(value: object) -> Iterator[Violation]:
     pending: list[tuple[Steps, object]] = [((), value)]
     while pending:
         steps, part = pending.pop()
-        if isinstance(part, float):
-            if not math.isfinite(part):
-                yield Violation(steps, f"{part} is no finite number")
-        elif isinstance(part, str):
-            if _SURROGATE.search(part):
-                yield Violation(steps, f"{shown(part)} holds a lone surrogate, which is no character")
+        if (message := _scalar_violation(part)) is not None:
+            yield Violation(steps, message)
         elif isinstance(part, dict):
             if isinstance(part, _Repeated):
                 yield from (
@@ -111,3 +109,13 @@ def _look_closer(value: object) -> Iterator[Violation]:
             pending += [((*steps, name), item) for name, item in reversed(part.items())]
         elif isinstance(part, list):
             pending += [((*steps, index), part[index]) for index in reversed(range(len(part)))]
+
+
+def _scalar_violation(part: object) -> str | None:
+    if isinstance(part, float) and not math.isfinite(part):
+        return f"{part} is no finite number"
+    if isinstance(part, int) and abs(part) > sys.float_info.max:
+        return "the integer is beyond the range of numbers"
+    if isinstance(part, str) and _SURROGATE.search(part):
+        return f"{shown(part)} holds a lone surrogate, which is no character"
+    return None

@@ -159,6 +159,19 @@ def test_a_run_that_goes_on_may_lack_artefacts_and_final_counters(run: Run) -> N
     assert run(run_manifest=[manifest], metrics_summary=None) == []
 
 
+def test_a_run_that_was_interrupted_at_once_has_empty_files(run: Run) -> None:
+    manifest = MANIFEST | {"ended_at": None, "counters": {}}
+    empty: dict[str, Any] = {"dialog_trace": [], "turn_eval": [], "progress_r1": []}
+    assert run(run_manifest=[manifest], metrics_summary=None, **empty) == []
+
+
+def test_empty_files_are_findings_once_the_run_has_ended(run: Run) -> None:
+    assert run(dialog_trace=[], turn_eval=[], metrics_summary=None)[:2] == [
+        "dialog_trace.jsonl:1: $: the file is empty",
+        "run_manifest.json:1: $.ended_at: the run has ended, but metrics_summary.json is missing",
+    ]
+
+
 def test_fingerprints_agree(run: Run) -> None:
     assert run(metrics_summary=[SUMMARY | {"config_fingerprint": "bb"}]) == [
         "metrics_summary.json:1: $.config_fingerprint: differs from that of config.json"

@@ -28,11 +28,16 @@ ROW: dict[str, Any] = {
     ],
     "key_hit_flags": [1],
     "key_hit_sources": [["short_term"]],
+    "m1_source_hits": {"short_term": 1},
+    "key_hit_guarded": [1],
+    "key_recoverability": ["recoverable"],
     "risk_required_tags": ["market_uncertainty", "credit_risk"],
     "risk_pred_tags": ["market_uncertainty"],
     "risk_tag_hits": 1,
     "gt_compliance_label": "compliant",
+    "pred_compliance_label": "minor_violation",
     "rubric_required": ["信息依据"],
+    "rubric_hit_items": ["信息依据"],
     "judge_score_1_5": 4.0,
     "turn_status": "ok",
 }
@@ -152,8 +157,37 @@ def test_sound_records_have_no_findings(found: Any, kind: str, record: dict[str,
             "$.key_hit_flags: 2 flags for 1 resolvable keys of resolved_keys",
         ),
         ({"key_hit_flags": [], "key_hit_sources": []}, "$.key_hit_flags: 0 flags for 1 resolvable keys of"),
-        ({"key_hit_sources": [["profile"], []]}, "$.key_hit_sources: 2 entries for 1 key_hit_flags"),
-        ({"key_hit_sources": [[]]}, "$.key_hit_flags[0]: 1 contradicts key_hit_sources[0]"),
+        ({"key_hit_sources": [["short_term"], []]}, "$.key_hit_sources: 2 entries for 1 key_hit_flags"),
+        (
+            {"key_hit_sources": [[]], "m1_source_hits": {}},
+            "$.key_hit_flags[0]: 1 contradicts key_hit_sources[0]",
+        ),
+        (
+            {"key_hit_sources": [["short_term", "short_term"]], "m1_source_hits": {"short_term": 2}},
+            "$.key_hit_sources[0]: a source stands twice",
+        ),
+        ({"m1_source_hits": {}}, "$.m1_source_hits.short_term: 0, but key_hit_sources amounts to 1"),
+        (
+            {"m1_source_hits": {"short_term": 1, "profile": 1}},
+            "$.m1_source_hits.profile: 1, but key_hit_sources amounts to 0",
+        ),
+        (
+            {"key_hit_sources": [], "m1_source_hits": {"long_term": 2}},
+            "$.m1_source_hits.long_term: 2, but there are 1 resolvable keys",
+        ),
+        ({"key_hit_guarded": [1, 0]}, "$.key_hit_guarded: 2 flags for 1 resolvable keys of resolved_keys"),
+        ({"key_hit_guarded": [], "eligible_m1": False}, "$.key_hit_guarded: 0 flags for 1 resolvable keys"),
+        (
+            {"key_recoverability": []},
+            "$.key_recoverability: 0 entries for 1 resolvable keys of resolved_keys",
+        ),
+        ({"risk_tag_hits": 3, "eligible_m3": False}, "$.risk_tag_hits: 3, but 2 tags are required"),
+        ({"pred_compliance_label": None}, "$.eligible_m4: true, though pred_compliance_label is missing"),
+        (
+            {"rubric_hit_items": ["信息依据", "边界声明"]},
+            "$.rubric_hit_items[1]: '边界声明' is not among rubric_required",
+        ),
+        ({"judge_score_1_5": 9, "eligible_m5": False}, "$.judge_score_1_5: 9.0 is not between 1 and 5"),
         ({"risk_tag_hits": 2}, "$.risk_tag_hits: 2, but 1 required tags are predicted"),
         ({"required_keys_raw": []}, "$.eligible_m1: true, though required_keys_raw is empty"),
         (
@@ -161,7 +195,10 @@ def test_sound_records_have_no_findings(found: Any, kind: str, record: dict[str,
             "$.eligible_m3: true, though risk_required_tags is empty",
         ),
         ({"gt_compliance_label": None}, "$.eligible_m4: true, though gt_compliance_label is missing"),
-        ({"rubric_required": []}, "$.eligible_m5: true, though rubric_required is empty"),
+        (
+            {"rubric_required": [], "rubric_hit_items": []},
+            "$.eligible_m5: true, though rubric_required is empty",
+        ),
         ({"judge_score_1_5": 0.5}, "$.judge_score_1_5: 0.5 is not between 1 and 5"),
         ({"judge_score_1_5": 5.5}, "$.judge_score_1_5: 5.5 is not between 1 and 5"),
         ({"turn_pair_id": 0}, "$.turn_pair_id: 0 is less than 1"),
@@ -177,6 +214,13 @@ def test_a_failed_turn_is_eligible_for_nothing(found: Any) -> None:
     row = {**ROW, "eligible_m2": True, "turn_status": "timeout"}
     assert found("turn-eval", row) == [
         f"1: $.eligible_m{number}: true, though turn_status is 'timeout'" for number in range(1, 6)
+    ]
+
+
+def test_a_turn_that_could_not_be_scored_is_eligible_for_nothing(found: Any) -> None:
+    row = {**ROW, "eligible_m2": True, "scoring_error": "boom"}
+    assert found("turn-eval", row) == [
+        f"1: $.eligible_m{number}: true, though scoring_error is set" for number in range(1, 6)
     ]
 
 

@@ -29,6 +29,14 @@ def test_numbers_that_are_not_finite_are_found_in_free_form_parts(number: str, s
     assert told(f'{{"a": [0, {number}]}}'.encode()) == [f"$.a[1]: {shown} is no finite number"]
 
 
+def test_integers_that_no_double_can_stand_for_are_found() -> None:
+    digits = "9" * 309
+    assert told(f'{{"a": [1, -{digits}], "b": "{digits}", "c": true}}'.encode()) == [
+        "$.a[1]: the integer is beyond the range of numbers"
+    ]
+    assert told(str(10**308).encode()) == []
+
+
 def test_lone_surrogates_are_found_but_pairs_are_characters() -> None:
     assert told(rb'{"a": "\ud83d\ude00", "b": ["x\udc00"], "\ud800": 1}') == [
         "$: a name holds a lone surrogate, which is no character",
