@@ -31,6 +31,7 @@ class AgentCalls(ForeignCalls):
         super().__init__("agent", name, passing=(TransportError, ConnectionError))
         self.has_commit = False
         self._has_close = False
+        self._answers_on_loop = False
         self._agent: Any = None
 
     async def open(
@@ -61,10 +62,11 @@ class AgentCalls(ForeignCalls):
             raise CallFailed(f"the factory returned {_kind(agent)}; expected an object with a reply method")
         self.has_commit = callable(getattr(agent, "commit", None))
         self._has_close = callable(getattr(agent, "close", None))
+        self._answers_on_loop = is_async(agent.reply)
         self._agent = agent
 
     async def _reply(self, user_text: str) -> AgentReply:
-        return as_reply(await self.invoke(self._agent.reply, user_text))
+        return as_reply(await self.invoke(self._agent.reply, user_text, on_loop=self._answers_on_loop))
 
 
 def as_reply(value: object) -> AgentReply:
