@@ -9,7 +9,18 @@ from typing import Any, BinaryIO, Final, NamedTuple
 
 import msgspec
 
-from memfin.contracts import Blueprint, Dialog, ProfileTruth, Record, SkipReason, Turn, TurnPair, TurnTags
+from memfin.contracts import (
+    Blueprint,
+    Dialog,
+    Difficulty,
+    ProfileTruth,
+    Record,
+    SkipReason,
+    Turn,
+    TurnPair,
+    TurnTags,
+)
+from memfin.contracts.legacy import canonical_difficulty, upgrade
 from memfin.contracts.lines import Line, iter_lines
 from memfin.errors import UsageError
 
@@ -52,7 +63,7 @@ class DatasetEntry(Record):
     skip_reason: SkipReason | None = None
     detail: str | None = None
     scenario_type: str | None = None
-    difficulty: str | None = None
+    difficulty: Difficulty | None = None
 
 
 def load_dataset_jsonl(dataset_path: str | Path) -> list[dict[str, Any]]:
@@ -87,8 +98,9 @@ def classify_dialog_validity(dialog_obj: object) -> tuple[bool, SkipReason | Non
 def normalize_dialog(dialog_obj: object, default_id: str = "line_0") -> Dialog:
     """Return the dialogue in its one canonical form; unknown fields are left behind.
 
-    ``content`` reads as ``text``, ``med`` as ``medium``; ``default_id`` names a dialogue that has
-    no usable ``dialog_id``. A dialogue that is already normalized is returned as it is.
+    ``content`` reads as ``text``, ``med`` as ``medium`` and what is no difficulty as None;
+    ``default_id`` names a dialogue that has no usable ``dialog_id``. A dialogue that is already
+    normalized is returned as it is.
 
     Raises:
         InvalidDialogError: the object is no valid dialogue; its ``problem`` has the reason.
@@ -106,7 +118,7 @@ def normalize_dialog(dialog_obj: object, default_id: str = "line_0") -> Dialog:
         profile_gt=_profile(dialog_obj.get("profile_gt")),
         turns=turns,
         scenario_type=_text(dialog_obj, "scenario_type"),
-        difficulty=_difficulty(dialog_obj),
+        difficulty=canonical_difficulty(dialog_obj.get("difficulty")),
         language=_text(dialog_obj, "language") or detect_language(turns[0].text),
         events=[e for e in _list(dialog_obj.get("events")) if isinstance(e, dict)],
         seed_source=_text(dialog_obj, "seed_source"),
@@ -272,7 +284,7 @@ def _skipped(number: int, obj: object, problem: Problem) -> DatasetEntry:
         skip_reason=problem.reason,
         detail=str(problem),
         scenario_type=_text(fields, "scenario_type"),
-        difficulty=_difficulty(fields),
+        difficulty=canonical_difficulty(_text(fields, "difficulty")),
     )
 
 
@@ -324,12 +336,9 @@ def _turn(index: int, item: object) -> Turn:
 def _tags(path: str, value: object) -> TurnTags:
     if not isinstance(value, Mapping):
         raise InvalidDialogError(Problem("missing_gt_tags", path, f"expected an object, got {_kind(value)}"))
-    legacy = {"minor": "minor_violation", "severe": "severe_violation"}
     known = {name: value[name] for name in TurnTags.__struct_fields__ if value.get(name) is not None}
-    if (label := known.get("compliance_label_gt")) in ("minor", "severe"):
-        known["compliance_label_gt"] = legacy[label]
     try:
-        return msgspec.convert(known, TurnTags)
+        return msgspec.convert(upgrade(known, TurnTags), TurnTags)
     except msgspec.ValidationError as problem:
         raise _mismatch("missing_gt_tags", path, problem) from problem
 
@@ -350,11 +359,6 @@ def _mismatch(reason: SkipReason, path: str, problem: msgspec.ValidationError) -
     """Return the error for a part that does not fit; the message may quote a value of any length."""
     message, _, where = str(problem).rpartition(" - at `$")
     return InvalidDialogError(Problem(reason, path + where.rstrip("`"), message[:_SHOWN]))
-
-
-def _difficulty(fields: object) -> str | None:
-    value = _text(fields, "difficulty")
-    return "medium" if value == "med" else value
 
 
 def _text(fields: object, name: str) -> str | None:

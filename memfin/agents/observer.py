@@ -17,6 +17,7 @@ from memfin.contracts import (
     ToolTrace,
     non_finite_path,
 )
+from memfin.contracts.reading import reason_of
 from memfin.foreign.references import describe, one_line
 
 R = TypeVar("R", bound=Record)
@@ -151,7 +152,7 @@ def check(name: str, contract: type[R], value: R | Mapping[str, Any]) -> R:
     try:
         checked = msgspec.convert(plain, contract)
     except (ValueError, RecursionError) as problem:  # ValueError: a Decimal that is no number
-        raise ObservationError(f"malformed observation {name}: {problem}") from problem
+        raise ObservationError(f"malformed observation {name}: {reason_of(problem)}") from problem
     if contract is not RecallTrace:  # whose numbers all have types that say so
         _check_finite(name, plain)
     return checked

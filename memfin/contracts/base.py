@@ -46,8 +46,8 @@ SkipReason = Literal[
 class Record(msgspec.Struct, frozen=True, kw_only=True):
     """An immutable value of the contract.
 
-    The seed writes its contract as typed dictionaries, so a record also answers item access:
-    ``row["dialog_id"]`` is ``row.dialog_id``.
+    The seed writes its contract as typed dictionaries, so a record also answers item access,
+    ``row["dialog_id"]`` is ``row.dialog_id``, and ``get``.
     """
 
     def __getitem__(self, name: str) -> Any:
@@ -55,6 +55,11 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
         if name not in self.__struct_fields__:
             raise KeyError(name)
         return getattr(self, name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return the field of that name; the default for a name that is no field and a field left out."""
+        value = getattr(self, name) if name in self.__struct_fields__ else default
+        return default if value is msgspec.UNSET else value
 
     def __contains__(self, name: object) -> bool:
         """Say whether the record has a field of that name."""

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from memfin.contracts.base import ComplianceLabel, Record, Role
+from memfin.contracts.base import ComplianceLabel, Difficulty, Record, Role
 
 
 class ProfileTruth(Record):
@@ -49,7 +49,7 @@ class Dialog(Record):
     profile_gt: ProfileTruth
     turns: list[Turn]
     scenario_type: str | None = None
-    difficulty: str | None = None
+    difficulty: Difficulty | None = None
     language: str | None = None
     events: list[dict[str, Any]] = []
     seed_source: str | None = None

@@ -1,18 +1,23 @@
-"""The names of the contract's older draft, read as those of v1 (spec section 4).
+"""Other spellings that are read as those of v1 (spec sections 3 and 4).
 
-The draft called a turn's status ``status`` and the labels ``minor`` and ``severe``
-(trace-fields-and-metric-formulas, the tables of ``TurnTrace`` and ``turn_eval``).
+The contract's older draft called a turn's status ``status`` and the labels ``minor`` and ``severe``
+(trace-fields-and-metric-formulas, the tables of ``TurnTrace`` and ``turn_eval``). Datasets, and the
+traces that copied from them, may say ``med`` for the difficulty ``medium``.
 """
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, get_args
 
+from memfin.contracts.base import Difficulty
 from memfin.contracts.dataset import TurnTags
 from memfin.contracts.trace import DialogTrace, TurnTrace
 from memfin.contracts.turn_eval import TurnEvalRow
 
 _LABELS: Final = MappingProxyType({"minor": "minor_violation", "severe": "severe_violation"})
+_DIFFICULTIES: Final[Mapping[str, Difficulty]] = MappingProxyType(
+    {name: name for name in get_args(Difficulty)} | {"med": "medium"}
+)
 
 
 def upgrade(value: object, kind: object) -> object:
@@ -22,6 +27,11 @@ def upgrade(value: object, kind: object) -> object:
     """
     change = _UPGRADES.get(kind)
     return change(value) if change is not None and isinstance(value, dict) else value
+
+
+def canonical_difficulty(value: object) -> Difficulty | None:
+    """Return the difficulty that is meant, or None for what is none."""
+    return _DIFFICULTIES.get(value) if isinstance(value, str) else None
 
 
 def _with_labels(value: dict[str, Any], *fields: str) -> dict[str, Any]:
@@ -46,6 +56,8 @@ def _turn(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def _dialog(value: dict[str, Any]) -> dict[str, Any]:
+    if (difficulty := canonical_difficulty(value.get("difficulty"))) is not None:
+        value = {**value, "difficulty": difficulty}
     turns = value.get("turns")
     if not isinstance(turns, list):
         return value

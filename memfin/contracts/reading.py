@@ -22,6 +22,7 @@ MAX_DOCUMENT_BYTES: Final = 256 * 1024 * 1024
 """The largest file that is read as one JSON document, in bytes."""
 
 _SUPPORTED: Final = re.compile(r"v1(\.[0-9]+)?")
+_BEYOND_FINITE: Final = re.compile(r"Expected `float` [<>]= -?1\.797\d*e\+308")
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _BOM: Final = b"\xef\xbb\xbf"
 
@@ -77,7 +78,7 @@ def convert(value: object, kind: type[RecordT]) -> RecordT:
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as problem:
-        raise InvalidRecord(_path_first(str(problem))) from None
+        raise InvalidRecord(_path_first(reason_of(problem))) from None
 
 
 def iter_jsonl(
@@ -126,13 +127,21 @@ def read_json(path: str | Path, kind: type[RecordT]) -> RecordT:
         UsageError: when the file cannot be opened.
     """
     with open_input(path) as file:
-        data = file.read(MAX_DOCUMENT_BYTES + 1)
+        data = read_document(file)
     if len(data) > MAX_DOCUMENT_BYTES:
         raise InvalidRecord(f"{path}: the file is larger than {MAX_DOCUMENT_BYTES} bytes")
     try:
         return decode(data.removeprefix(_BOM), kind)
     except InvalidRecord as problem:
         raise type(problem)(f"{path}: {problem}") from None
+
+
+def read_document(file: BinaryIO) -> bytes:
+    """Return the content of a regular file, of a larger one than `MAX_DOCUMENT_BYTES` one byte more.
+
+    Memory is asked for by the file's size: reading up to the bound would ask for all of it at once.
+    """
+    return file.read(min(os.fstat(file.fileno()).st_size, MAX_DOCUMENT_BYTES) + 1)
 
 
 def open_input(path: str | Path) -> BinaryIO:
@@ -158,6 +167,11 @@ def open_input(path: str | Path) -> BinaryIO:
         file.close()
         raise UsageError(f"{path} is compressed with gzip; decompress it first")
     return file
+
+
+def reason_of(problem: Exception) -> str:
+    """Return msgspec's words for what does not fit, with plain ones for a number that is not finite."""
+    return _BEYOND_FINITE.sub("Expected a finite number", str(problem))
 
 
 def shown(value: object, width: int = 60) -> str:

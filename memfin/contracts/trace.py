@@ -7,6 +7,7 @@ import msgspec
 from memfin.contracts.base import (
     Count,
     DialogStatus,
+    Difficulty,
     Finite,
     HistoryMode,
     Record,
@@ -99,7 +100,7 @@ class DialogTrace(Record):
     dialog_status: DialogStatus
     valid_dialog: bool
     scenario_type: str | None = None
-    difficulty: str | None = None
+    difficulty: Difficulty | None = None
     skip_reason: SkipReason | None = None
     worker_id: int | None = None
     session_id: str | None = None

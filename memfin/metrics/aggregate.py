@@ -33,6 +33,11 @@ class MetricsState:
         self.m4 = M4State()
         self.m5 = M5State()
 
+    @property
+    def bad_rows(self) -> int:
+        """How often a row could not be counted by one of M1, M3, M4 and M5."""
+        return sum(state.bad_rows for state in (self.m1, self.m3, self.m4, self.m5))
+
     def add_row(self, row: TurnEvalRow | Mapping[str, Any]) -> None:
         """Count a turn_eval row in M1, M3, M4 and M5; a row that is none is counted bad in each."""
         record = read_row(row)

@@ -11,7 +11,7 @@ from memfin.contracts import Dialog, DialogTrace, MetricResult, ProfileTruth
 from memfin.contracts.legacy import upgrade
 from memfin.contracts.reading import check_trace_version, convert
 from memfin.contracts.run import MetricName
-from memfin.metrics.state import Cell, MetricState, Share
+from memfin.metrics.state import Cell, MetricState, Share, each_of
 from memfin.scoring.profile import snapshot_values, truth_values
 
 
@@ -157,14 +157,19 @@ class M2State(MetricState[ProfileCell]):
 
 def compute_m2_profile_accuracy(
     dialog_traces: Iterable[DialogTrace | Mapping[str, Any]],
-    dialog_objs: Mapping[str, Dialog | Mapping[str, Any]],
+    dialog_objs: Mapping[str, Dialog | Mapping[str, Any]] | None = None,
 ) -> MetricResult:
-    """Compute M2 from traces and the dataset's dialogues by id; never raises (metrics contract 6.2)."""
+    """Compute M2 from traces and the dataset's dialogues by id; never raises (metrics contract 6.2).
+
+    A dialogue that is not among ``dialog_objs`` is measured by the true profile of its trace, if it
+    carries one.
+    """
     state = M2State()
-    for trace in dialog_traces:
+    for trace in each_of(dialog_traces):
         try:
-            dialog = dialog_objs.get(trace["dialog_id"])
-        except (KeyError, TypeError, IndexError):
-            dialog = None
-        state.add_dialog(trace, dialog)
+            dialog = None if dialog_objs is None else dialog_objs.get(trace["dialog_id"])
+        except Exception:  # noqa: BLE001 - neither trace nor dialogues need to be what they should
+            state.count_bad()
+        else:
+            state.add_dialog(trace, dialog)
     return state.result()

@@ -8,10 +8,10 @@ to the last bit as if one state had seen everything.
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
 from operator import add
-from typing import Any, ClassVar, Final, Generic, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, Final, Generic, NamedTuple, Self, TypeVar, cast
 
 import msgspec
 
@@ -81,6 +81,11 @@ class MetricState(ABC, Generic[CellT]):
         # Adding to an empty cell, too, so that what does not add up never gets in.
         cell = self._cells.get(dialog_id)
         self._cells[dialog_id] = (type(contribution)() if cell is None else cell) + contribution
+
+    @property
+    def bad_rows(self) -> int:
+        """How many rows could not be counted so far."""
+        return self._bad
 
     def count_bad(self) -> None:
         """Count a unit that is no record of the contract or contradicts itself."""
@@ -191,11 +196,22 @@ class RowState(MetricState[CellT]):
 
     @classmethod
     def over(cls, turn_rows: Iterable[TurnEvalRow | Mapping[str, Any]]) -> MetricResult:
-        """Return the result of counting the given rows."""
+        """Return the result of counting the given rows, for whatever is given; see `each_of`."""
         state = cls()
-        for row in turn_rows:
+        for row in each_of(turn_rows):
             state.add(row)
         return state.result()
+
+
+def each_of(units: object) -> Iterator[Any]:
+    """Yield the units of an iterable; where that is impossible or breaks off, None, which is no unit.
+
+    A metric counts it bad, so that what did not come is told instead of raised.
+    """
+    try:
+        yield from cast("Iterable[Any]", units)
+    except Exception:  # noqa: BLE001 - the metrics never raise, whatever they are given
+        yield None
 
 
 def _failed(row: TurnEvalRow) -> bool:
@@ -222,6 +238,6 @@ def read_row(value: object) -> TurnEvalRow | None:
             return None
         if row.trace_version not in _KNOWN_VERSIONS:
             check_trace_version(row.trace_version)
-    except (InvalidRecord, TypeError, RecursionError):
+    except Exception:  # noqa: BLE001 - a mapping is foreign code, which may raise anything
         return None
     return row if isinstance(row.dialog_id, str) else None

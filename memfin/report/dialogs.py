@@ -5,6 +5,7 @@ from collections import Counter
 from typing import Final, NamedTuple
 
 from memfin.contracts import LatencyStats
+from memfin.contracts.legacy import canonical_difficulty
 from memfin.report.degenerate import ReplyShapes
 from memfin.report.excerpt import one_line
 from memfin.report.failures import FailureCounter
@@ -111,7 +112,8 @@ class DialogCensus:
         if not language:
             self.language_known = False
             language = script_language(dialog.turns[0].user_text) if dialog.turns else None
-        given = (dialog.scenario_type, dialog.difficulty, language)
+        difficulty = canonical_difficulty(dialog.difficulty) or dialog.difficulty
+        given = (dialog.scenario_type, difficulty, language)
         facts = Facts(*(self._label(kind, value) for kind, value in enumerate(given)))
         return self._labels.setdefault(facts, facts)  # one object for all dialogues of a kind
 

@@ -13,6 +13,7 @@ from memfin.contracts.reading import (
     UnsupportedTraceVersion,
     check_trace_version,
     open_input,
+    read_document,
 )
 from memfin.errors import UsageError
 from memfin.validation.dialogues import DatasetRules
@@ -135,7 +136,7 @@ def _document(
     path: str | Path, entry: Contract, rules: RunRules, *, may_be_empty: bool
 ) -> Iterator[_Located]:
     with open_input(path) as file:
-        data = file.read(MAX_DOCUMENT_BYTES + 1)
+        data = read_document(file)
     if len(data) > MAX_DOCUMENT_BYTES:
         yield _Located(1, Violation((), f"the file is larger than {MAX_DOCUMENT_BYTES} bytes"))
         return
