@@ -52,6 +52,7 @@ _ITEM: Final = re.compile(
 _QUOTE: Final = compile_pattern(
     r"“[^”\n]*”|「[^」\n]*」|『[^』\n]*』|\"[^\"\n]*\"|'(?<![a-z0-9]')[^'\n]{2,}'(?![a-z])"
 )
+_OPENING_QUOTES: Final = "“\"'「『"
 
 # Words that hold a negation sign without negating; they are consumed before the real ones.
 _NOT_A_NEGATION: Final = (
@@ -102,7 +103,7 @@ _SAID: Final = (
 )
 # Every attribution has one of these in it; most sentences have none and need no closer look.
 _SPEECH_SIGN: Final = compile_pattern(
-    rf"{_SAID}|所谓|敢|要您|要你|叫您|催您|据|\b(?:sa(?:y|id)|claim|promis|ask|mention|wrote|read|told|tout|call|so-|according)"
+    rf"{_SAID}|所谓|敢|要您|要你|叫您|催您|(?<![数依根占票])据|\b(?:sa(?:y|id)|claim|promis|ask|mention|wrote|read|told|tout|call|so-|according)"
 )
 _ATTRIBUTION: Final = compile_pattern(
     rf"{_SPEAKER}[^,。!?;:\n不未没]{{0,12}}?{_SAID}|所谓|(?:凡是?|但凡|"
@@ -293,9 +294,17 @@ class Analysis:
         return self._speeches
 
     @cached_property
+    def asks(self) -> bool:
+        """Whether the reply holds any sign of a question."""
+        return "?" in self.norm or "吗" in self.norm or "呢" in self.norm
+
+    @cached_property
     def quotes(self) -> list[tuple[int, int]]:
         """Half-open spans of quoted text, quotation marks included; a quotation ends with its line."""
-        return [match.span(1) for match in _QUOTE.finditer(self.norm)]
+        norm = self.norm
+        if not any(mark in norm for mark in _OPENING_QUOTES):
+            return []
+        return [match.span(1) for match in _QUOTE.finditer(norm)]
 
 
 def analyze(text: str) -> Analysis:

@@ -21,13 +21,14 @@ from memfin.contracts import Finding
 from memfin.errors import UsageError
 from memfin.scoring import language
 from memfin.scoring.language import Analysis
-from memfin.scoring.patterns import compile_pattern, expand
+from memfin.scoring.patterns import compile_at_head, compile_pattern, expand
 from memfin.scoring.prefilter import Branch, branches
 
 T = TypeVar("T")
 Guard = Callable[[Analysis, int, int], bool]
+Search = Callable[[str, int, int], re.Match[str] | None]
 
-_RATES: Final = re.compile(r"利率|加息|降息|收益率(?:上|走高|抬)|\b(?:rates?|yields?)\b")
+_RATES: Final = compile_pattern(r"利率|加息|降息|收益率(?:上|走高|抬)|\b(?:rates?|yields?)\b")
 
 
 def _rate_driven(analysis: Analysis, start: int, end: int) -> bool:
@@ -46,7 +47,6 @@ GUARDS: Final[dict[str, Guard]] = {
     "rate_driven": _rate_driven,
 }
 
-_WHOLE_SENTENCE: Final = 1 << 30
 _LEXICONS: Final = files("memfin") / "data" / "lexicons"
 
 
@@ -80,13 +80,11 @@ class Rule(NamedTuple):
 
 
 class Alternative(NamedTuple):
-    """The alternatives of a rule that share a literal, and how far around it a match can reach."""
+    """The alternatives of a rule that share a literal, and how far before it a match can begin."""
 
-    rule: Rule
+    number: int
     slot: int
-    search: Callable[[str, int, int], re.Match[str] | None]
     before: int
-    after: int
 
 
 class Match(NamedTuple):
@@ -149,71 +147,98 @@ class Scanner:
         """Compile the named lexicons.
 
         Raises:
-            UsageError: A lexicon is malformed, or a pattern is no regular expression.
+            UsageError: A lexicon is malformed.
         """
+        self._rules: Final[list[Rule]] = []
+        self._patterns: Final[list[str]] = []
         slots: dict[tuple[str, str], int] = {}
         by_literal: dict[str, list[Alternative]] = {}
         for name in names:
             lexicon = load_lexicon(name)
             for entry in lexicon.rule:
                 slot = slots.setdefault((lexicon.field, entry.value), len(slots))
-                for literal, alternative in _compile(entry, lexicon, slot):
-                    by_literal.setdefault(literal, []).append(alternative)
+                guards = lexicon.guards if entry.guards is None else entry.guards
+                rule = Rule(
+                    entry.id, lexicon.field, entry.value, slot, tuple(GUARDS[name] for name in guards)
+                )
+                numbers: dict[tuple[str, bool], Alternative] = {}
+                for literal, pattern, before in _alternatives(entry):
+                    key = pattern, not before
+                    if key not in numbers:
+                        numbers[key] = Alternative(len(self._rules), slot, before)
+                        self._rules.append(rule)
+                        self._patterns.append(pattern)
+                    by_literal.setdefault(literal, []).append(numbers[key])
+        # Half of the patterns never come near a match; each is compiled when it is first tried.
+        self._searches: Final[list[Search | None]] = [None] * len(self._rules)
         self._alternatives: Final = [tuple(alternatives) for alternatives in by_literal.values()]
         self._automaton: Final = AhoCorasick(list(by_literal), implementation=Implementation.ContiguousNFA)
+
+    def _search(self, number: int, before: int) -> Search:
+        pattern = self._patterns[number]
+        search = compile_pattern(pattern).search if before else compile_at_head(pattern).match
+        self._searches[number] = search
+        return search
 
     def scan(self, analysis: Analysis) -> list[Match]:
         """Return one unguarded match of every (field, value) pair that has any, in the order found."""
         norm, bounds, by_literal = analysis.norm, analysis.bounds, self._alternatives
+        searches = self._searches
+        idle = _idle_guards(analysis)
         found: list[Match] = []
         settled: set[int] = set()
+        # An alternative reads on to the end of the sentence, so one try a sentence is enough.
+        tried = [0] * len(searches)
         index, low, high = 1, 0, bounds[1]
-        for literal, start, end in self._automaton.find_matches_as_indexes(norm, overlapping=True):
+        for literal, start, _ in self._automaton.find_matches_as_indexes(norm, overlapping=True):
             while start >= high:
                 index += 1
                 low, high = high, bounds[index]
-            for rule, slot, search, before, after in by_literal[literal]:
+            for number, slot, before in by_literal[literal]:
                 if slot in settled:
                     continue
-                first, last = start - before, end + after
-                if first < low:  # noqa: PLR1730 - max() costs three times as much, dozens of times a reply
-                    first = low
-                if last > high:  # noqa: PLR1730 - the same
-                    last = high
-                match = search(norm, first, last)
+                search = searches[number] or self._search(number, before)
+                if before:
+                    if tried[number] == index:
+                        continue
+                    tried[number] = index
+                    first = start - before
+                    # A conditional costs a third of max(), dozens of times a reply.
+                    match = search(norm, first if first > low else low, high)  # noqa: FURB136 - see above
+                else:
+                    match = search(norm, start, high)
                 while match is not None:
                     start_found, end_found = match.span(1)
+                    rule = self._rules[number]
                     for guard in rule.guards:
-                        if guard(analysis, start_found, end_found):
+                        if guard not in idle and guard(analysis, start_found, end_found):
                             break
                     else:
                         settled.add(slot)
                         found.append(Match(rule, start_found, end_found))
                         break
-                    match = search(norm, start_found + 1, last)
+                    match = search(norm, start_found + 1, high) if before else None
         return found
 
 
-def _compile(entry: RuleEntry, lexicon: LexiconFile, slot: int) -> Iterator[tuple[str, Alternative]]:
-    """Yield what to try at which literal; alternatives that share a literal are tried as one."""
-    names = lexicon.guards if entry.guards is None else entry.guards
-    rule = Rule(entry.id, lexicon.field, entry.value, slot, tuple(GUARDS[name] for name in names))
-    at_literal: dict[str, list[Branch]] = {}
+def _idle_guards(analysis: Analysis) -> set[Guard]:
+    """Return the guards that can silence nothing in this reply, and need not be asked."""
+    idle: set[Guard] = set()
+    if not analysis.asks:
+        idle.add(language.questioned)
+    if not analysis.quotes:
+        idle.add(language.quoted)
+    return idle
+
+
+def _alternatives(entry: RuleEntry) -> Iterator[tuple[str, str, int]]:
+    """Yield the literals of a rule, each with the alternatives to try at it, as one pattern."""
+    at_literal: dict[tuple[str, bool], list[Branch]] = {}
     for branch in branches(expand(entry.pattern, word_classes())):
         for literal in branch.literals:
-            at_literal.setdefault(literal, []).append(branch)
-    compiled: dict[str, Alternative] = {}
-    for literal, sharing in at_literal.items():
-        pattern = "|".join(branch.pattern for branch in sharing)
-        if pattern not in compiled:
-            before = max(branch.before for branch in sharing)
-            after = max(_WHOLE_SENTENCE if branch.after is None else branch.after for branch in sharing)
-            try:
-                search = compile_pattern(pattern).search
-            except re.error as error:
-                raise UsageError(f"lexicon rule {entry.id}: {error}") from error
-            compiled[pattern] = Alternative(rule, slot, search, before, after)
-        yield literal, compiled[pattern]
+            at_literal.setdefault((literal, branch.before > 0), []).append(branch)
+    for (literal, _), sharing in at_literal.items():
+        yield literal, "|".join(branch.pattern for branch in sharing), max(b.before for b in sharing)
 
 
 def findings(analysis: Analysis, matches: Iterable[Match]) -> Iterator[Finding]:

@@ -15,6 +15,8 @@ SPECIAL: Final = frozenset("\\.^$*+?{}[]|()")
 
 _QUANTIFIER: Final = r"(?:[?*+]|\{[0-9,]*\})?\??"
 _TOKEN: Final = re.compile(rf"(\[\^?\]?(?:\\.|[^\]\\])*\]|\\.|.)({_QUANTIFIER})", re.DOTALL)
+# The signs that shape a pattern; sets and escapes are consumed whole, plain characters skipped.
+_STRUCTURE: Final = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]|\\.|[()|]", re.DOTALL)
 _AFTER_GROUP: Final = re.compile(_QUANTIFIER)
 
 
@@ -22,10 +24,13 @@ _AFTER_GROUP: Final = re.compile(_QUANTIFIER)
 def branches_of(pattern: str) -> tuple[str, ...]:
     """Split a pattern at its outermost bars."""
     found, depth, last = [], 0, 0
-    for match in _TOKEN.finditer(pattern):
-        sign = match.group(1)
-        depth += (sign == "(") - (sign == ")")
-        if sign == "|" and not depth:
+    for match in _STRUCTURE.finditer(pattern):
+        sign = match.group()
+        if sign == "(":
+            depth += 1
+        elif sign == ")":
+            depth -= 1
+        elif sign == "|" and not depth:
             found.append(pattern[last : match.start()])
             last = match.start() + 1
     return (*found, pattern[last:])
@@ -49,10 +54,14 @@ def elements_of(branch: str) -> tuple[str, ...]:
 
 def _group_end(branch: str, index: int) -> int:
     depth = 0
-    for match in _TOKEN.finditer(branch, index):
-        depth += (match.group(1) == "(") - (match.group(1) == ")")
-        if not depth:
-            return match.start() + 1
+    for match in _STRUCTURE.finditer(branch, index):
+        sign = match.group()
+        if sign == "(":
+            depth += 1
+        elif sign == ")":
+            depth -= 1
+            if not depth:
+                return match.end()
     return len(branch)
 
 

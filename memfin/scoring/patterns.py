@@ -53,6 +53,11 @@ def expand(pattern: str, classes: Mapping[str, list[str]]) -> str:
     return _SHORTHAND.sub(written_out, pattern)
 
 
+def compile_at_head(pattern: str) -> re.Pattern[str]:
+    """Compile a pattern for ``match`` at a known place; group 1 is what the pattern matched."""
+    return re.compile(f"({_hastened(pattern)})")
+
+
 def compile_pattern(pattern: str) -> re.Pattern[str]:
     """Compile a pattern so that ``search`` is fast; group 1 of a match is what the pattern matched.
 

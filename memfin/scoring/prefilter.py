@@ -13,6 +13,7 @@ from itertools import product
 from typing import Final, NamedTuple
 
 from memfin.errors import UsageError
+from memfin.scoring.frequencies import rate
 from memfin.scoring.pattern_syntax import (
     LOOK_AROUND,
     SPECIAL,
@@ -25,7 +26,6 @@ from memfin.scoring.pattern_syntax import (
     unquantified,
 )
 
-_LOOK_AHEAD: Final = 16
 _OPEN_REPETITION: Final = 24
 _MOST_LITERALS: Final = 600
 _WIDEST_RANGE: Final = 9
@@ -33,89 +33,21 @@ _RANGE: Final = re.compile("(.)-(.)")
 _NOTHING: Final = frozenset(("",))
 _LITERAL: Final = re.compile(r"[^\\.^$*+?{}\[\]|()]+")
 
-# Words that stand in almost every reply about money: a scan for them finds something all the time.
-_FREQUENT: Final = frozenset(
-    (
-        "市场",
-        "投资",
-        "风险",
-        "收益",
-        "基金",
-        "资产",
-        "配置",
-        "建议",
-        "波动",
-        "需要",
-        "可能",
-        "如果",
-        "产品",
-        "股票",
-        "债券",
-        "行业",
-        "策略",
-        "长期",
-        "短期",
-        "历史",
-        "数据",
-        "组合",
-        "比例",
-        "回撤",
-        "情况",
-        "您的",
-        "你的",
-        "流动性",
-        "利率",
-        "政策",
-        "资金",
-        "仓位",
-        "持有",
-        "信息",
-        "了解",
-        "以及",
-        "或者",
-        "可以",
-        "通过",
-        "分析",
-        "进行",
-        "逻辑",
-        "基于",
-        "根据",
-        "企业",
-        "公司",
-        "指数",
-        "无法",
-        "不能",
-        "影响",
-        "交易",
-        "估值",
-        "不确定",
-        "不确定性",
-        "不代表",
-        "承受",
-        "承受能力",
-        "作为",
-        "确定",
-        "偏好",
-        "约束",
-    )
-)
-_FREQUENT_PARTS: Final = frozenset(
-    word[low:high] for word in _FREQUENT for low in range(len(word)) for high in range(low + 1, len(word) + 1)
-)
-_RARITY_OF_LENGTH: Final = (1.0, 1.5, 0.06, 0.006, 0.001)
+_LONG_ENOUGH: Final = 5
+# To try a pattern at one place is cheaper than to search for it.
+_AT_ITS_HEAD: Final = 0.8
 
 
 class Branch(NamedTuple):
     """One alternative of a pattern, with the literals of which every match of it contains one.
 
-    ``before`` and ``after`` bound how far a match reaches beyond the literal, in characters; ``after``
-    is None when the alternative asks for the end of its sentence.
+    ``before`` bounds how far in front of the literal a match begins, in characters; with 0 every match
+    begins with the literal.
     """
 
     pattern: str
     literals: frozenset[str]
     before: int
-    after: int | None
 
 
 def branches(pattern: str) -> list[Branch]:
@@ -130,11 +62,12 @@ def branches(pattern: str) -> list[Branch]:
         options = list(_options(elements))
         if not options:
             raise UsageError(f"lexicon pattern {alternative!r}: nothing in it is certain to occur")
-        literals, start, inside = min(options, key=lambda option: _cost(option[0]))
-        before = sum(map(_width, elements[: start + 1] if inside else elements[:start]))
-        after = sum(map(_width, elements[start:])) + _LOOK_AHEAD
-        at_end = re.search(r"(?<!\\)\$", alternative) is not None
-        found.append(Branch(alternative, literals, before, None if at_end else after))
+        reaches = [
+            (literals, sum(map(_width, elements[: start + 1] if inside else elements[:start])))
+            for literals, start, inside in options
+        ]
+        literals, before = min(reaches, key=lambda reach: _cost(reach[0]) * (1 if reach[1] else _AT_ITS_HEAD))
+        found.append(Branch(alternative, literals, before))
     return found
 
 
@@ -164,6 +97,8 @@ def _options(elements: tuple[str, ...]) -> Iterator[tuple[frozenset[str], int, b
             if literals := _required(elements[start]):
                 yield literals, start, True
             continue
+        if start and _is_one_word(exact[start - 1]):
+            continue  # whatever begins here is longer, and so rarer, with the word in front
         strings: frozenset[str] | None = _NOTHING
         for following in exact[start:]:
             strings = _joined(strings, following)
@@ -171,8 +106,14 @@ def _options(elements: tuple[str, ...]) -> Iterator[tuple[frozenset[str], int, b
                 break
             if "" not in strings:
                 yield strings, start, False
+                if min(map(len, strings)) >= _LONG_ENOUGH:
+                    break
         if literals := _required(elements[start]):
             yield literals, start, True
+
+
+def _is_one_word(strings: frozenset[str] | None) -> bool:
+    return strings is not None and len(strings) == 1 and strings != _NOTHING
 
 
 def _joined(heads: frozenset[str] | None, tails: frozenset[str] | None) -> frozenset[str] | None:
@@ -241,20 +182,7 @@ def _required(element: str) -> frozenset[str]:
 
 
 def _cost(literals: AbstractSet[str]) -> float:
-    return sum(map(_rate, literals))
-
-
-@cache
-def _rate(literal: str) -> float:
-    """Estimate how often a literal occurs: the rarer, the better it serves as the one to scan for."""
-    length = len(literal)
-    if literal.isascii():
-        return 0.5 ** min(length + 1, 8) if literal.isalnum() or length > 1 else 1.0
-    if length > 1 and any(char.isnumeric() for char in literal):
-        return 0.01
-    if length > 1 and literal in _FREQUENT_PARTS:
-        return 1.0
-    return _RARITY_OF_LENGTH[min(length, 4)]
+    return sum(map(rate, literals))
 
 
 @cache

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from memfin.errors import UsageError
 from memfin.scoring.language import analyze
 from memfin.scoring.lexicon import RuleEntry, load_lexicon, word_classes
-from memfin.scoring.patterns import compile_pattern, expand
+from memfin.scoring.patterns import compile_at_head, compile_pattern, expand
 from memfin.scoring.prefilter import branches
 
 LABELS = Path(__file__).resolve().parents[3] / "shared" / "data" / "labels"
@@ -42,14 +42,16 @@ def test_literals_and_reach_hide_no_match(entry: RuleEntry) -> None:
             continue
         reached = False
         for branch in alternatives:
-            search = compile_pattern(branch.pattern).search
+            search, at_head = compile_pattern(branch.pattern).search, compile_at_head(branch.pattern).match
             for literal in branch.literals:
                 for place in re.finditer(f"(?={re.escape(literal)})", sentence):
-                    low = max(place.start() - branch.before, 0)
-                    far = (
-                        len(sentence) if branch.after is None else place.start() + len(literal) + branch.after
+                    first = place.start()
+                    tried = (
+                        search(sentence, max(first - branch.before, 0))
+                        if branch.before
+                        else at_head(sentence, first)
                     )
-                    reached = reached or search(sentence, low, min(far, len(sentence))) is not None
+                    reached = reached or tried is not None
         assert reached, (match.group(), sentence)
 
 
@@ -69,6 +71,10 @@ def test_compiled_pattern_matches_where_the_plain_one_does(pattern: str, text: s
     plain = re.search(pattern, text)
     fast = compile_pattern(pattern).search(text)
     assert (fast.span(1) if fast else None) == (plain.span() if plain else None)
+    if plain is not None:
+        there = compile_at_head(pattern).match(text, plain.start())
+        assert there is not None
+        assert there.span(1) == plain.span()
 
 
 def test_shorthands_are_written_out() -> None:
