@@ -169,6 +169,7 @@ BOOL = "Expected `bool`, got"
 MISSING = "Object missing required field"
 NO_FORM = "TypeError: no JSON form for `object`"
 NOT_FINITE = "number is not finite"
+FINITE = "Expected a finite number - at "
 SURROGATE = "surrogates not allowed"
 no_text: Any = 5
 
@@ -184,7 +185,7 @@ MALFORMED: list[tuple[str, dict[str, Any], str]] = [
     ("recall", {"items": [{"content": "a"}, {}]}, f"recall: {MISSING} `content` - at `$.items[1]`"),
     ("recall", {"items": [{"content": []}]}, f"recall: {NO_TEXT} `array` - at `$.items[0].content`"),
     ("recall", {"items": [RecallItem(content=no_text)]}, f"{NO_TEXT} `int` - at `$.items[0].content`"),
-    ("recall", {"items": [{"content": "a", "score": math.nan}]}, "`$.items[0].score`"),
+    ("recall", {"items": [{"content": "a", "score": math.nan}]}, FINITE + "`$.items[0].score`"),
     ("recall", {"items": [{"content": "a", "score": -math.inf}]}, "`$.items[0].score`"),
     ("recall", {"short_term_turns": [{"role": "user"}]}, f"{MISSING} `content` - at `$.short_term_turns[0]`"),
     ("recall", {"items": [{"content": "\ud800"}]}, f"{SURROGATE} - at `$.items[0].content`"),

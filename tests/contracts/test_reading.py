@@ -1,16 +1,20 @@
 import io
 import json
+import math
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from memfin.contracts import DialogTrace, EvalSummary, RunManifest, TurnEvalRow, TurnTrace
+from memfin.contracts import DialogTrace, EvalSummary, RunManifest, TurnEvalRow, TurnTrace, reading
 from memfin.contracts.reading import (
     InvalidRecord,
     UnsupportedTraceVersion,
     check_trace_version,
+    convert,
     decode,
     iter_jsonl,
     open_input,
@@ -198,6 +202,42 @@ def test_a_file_without_permission_is_refused(tmp_path: Path) -> None:
     path.touch(mode=0)
     with pytest.raises(UsageError, match="Permission denied"):
         open_input(path)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux bounds a process's memory this way")
+def test_a_small_document_needs_little_memory(tmp_path: Path) -> None:
+    path = tmp_path / "run_manifest.json"
+    path.write_bytes(b"[" + b" " * 5_000_000 + b"1]")
+    code = (
+        "import resource, sys\n"
+        "from memfin.contracts.reading import read_json\n"
+        "used = int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize()\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (used + 64 * 1024 * 1024,) * 2)\n"
+        "print(read_json(sys.argv[1], list))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(path)], capture_output=True, check=False, text=True
+    )
+    assert (done.returncode, done.stdout) == (0, "[1]\n"), done.stderr
+
+
+def test_a_document_beyond_the_bound_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "MAX_DOCUMENT_BYTES", 10)
+    path = tmp_path / "x.json"
+    for content, size in ((b"[12345678]", 10), (b"[123456789]", 11), (b"[" + b"1" * 100 + b"]", 11)):
+        path.write_bytes(content)
+        with open_input(path) as file:
+            assert len(reading.read_document(file)) == size
+    with pytest.raises(InvalidRecord, match="larger than 10 bytes"):
+        read_json(path, list)
+    path.write_bytes(b"[12345678]")
+    assert read_json(path, list) == [12345678]
+
+
+@pytest.mark.parametrize("score", [math.nan, math.inf, -math.inf])
+def test_a_number_that_is_not_finite_is_told_in_plain_words(score: float) -> None:
+    with pytest.raises(InvalidRecord, match=r"^\$\.judge_score_1_5: Expected a finite number$"):
+        convert({**ROW, "judge_score_1_5": score}, TurnEvalRow)
 
 
 def test_values_are_shown_on_one_printable_line() -> None:

@@ -1,16 +1,19 @@
 """Normalisation, pairing and language of dialogues."""
 
+import json
 from typing import Any
 
 import pytest
 
 from memfin.contracts import TurnTags
+from memfin.contracts.lines import Line
 from memfin.dataset import (
     InvalidDialogError,
     align_turn_pairs,
     classify_dialog_validity,
     detect_language,
     normalize_dialog,
+    read_entry,
 )
 
 
@@ -76,6 +79,16 @@ def test_text_wins_over_content() -> None:
 )
 def test_med_reads_as_medium(given: str, read: str) -> None:
     assert normalize_dialog(dialog(difficulty=given)).difficulty == read
+
+
+@pytest.mark.parametrize("given", ["extreme", "EASY", "", 3, ["easy"], None])
+def test_what_is_no_difficulty_loses_no_dialogue(given: object) -> None:
+    raw = dialog(difficulty=given)
+    assert normalize_dialog(raw).difficulty is None
+    entry = read_entry(Line(1, json.dumps(raw).encode()))
+    assert (entry.skip_reason, entry.difficulty) == (None, None)
+    broken = read_entry(Line(1, json.dumps({**raw, "turns": []}).encode()))
+    assert (broken.skip_reason, broken.difficulty) == ("missing_turns", None)
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,19 @@ def test_metrics_by_group_come_from_the_rows_of_the_group(tmp_path: Path) -> Non
     ]
 
 
+def test_older_wordings_of_a_difficulty_make_no_group_of_their_own(tmp_path: Path) -> None:
+    given = {"a": "med", "b": "medium", "c": "hard", "d": "of another world", "e": "easy"}
+    traces = [trace(name, [turn()], difficulty=difficulty) for name, difficulty in given.items()]
+    model = load_report(write_run(tmp_path, traces, [row(name) for name in given]))
+    (table,) = model.groups
+    assert [(each.label, each.dialogs) for each in table.rows] == [
+        ("easy", 1),
+        ("medium", 2),
+        ("hard", 1),
+        ("of another world", 1),
+    ]
+
+
 def test_a_property_that_all_dialogues_share_makes_no_table(tmp_path: Path) -> None:
     model = load_report(
         write_run(tmp_path, [trace("a", [turn()]), trace("b", [turn()])], [row("a"), row("b")])
