@@ -1,8 +1,10 @@
 """The scorer: turns traces into rows, each turn as soon as it is answered."""
 
 import time
+from typing import Final
 
 import anyio.lowlevel
+import anyio.to_thread
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 from memfin.actors.base import Actor, EventSender, utc_now
@@ -11,6 +13,9 @@ from memfin.actors.messages import DialogReplayed, DialogScored, ToScorer, TurnR
 from memfin.contracts import Dialog, DialogTrace, HistoryMode, TraceVersion, TurnEvalRow, TurnTrace, Warned
 from memfin.foreign.references import describe
 from memfin.scoring.rows import DialogScorer, unscored_row
+
+LONG_TEXT: Final = 20_000
+"""Characters from which on a turn is read in a worker thread, so that the loop does not wait for it."""
 
 
 class Scorer(Actor[ToScorer]):
@@ -58,7 +63,10 @@ class Scorer(Actor[ToScorer]):
             opened = self._open[dialog.dialog_id] = _OpenDialog(
                 dialog, self._run_id, self._trace_version, self._history
             )
-        problem = opened.add(turn)
+        if len(turn.pred_assistant_text or "") + len(turn.user_text) > LONG_TEXT:
+            problem = await anyio.to_thread.run_sync(opened.add, turn)
+        else:
+            problem = opened.add(turn)
         if problem is not None:
             await send(
                 self._events,

@@ -68,7 +68,12 @@ def dialog_of(trace: DialogTrace, dialogs: DatasetIndex, where: str) -> Dialog |
     dialog = dialogs.get(trace.dialog_id)
     if dialog is None:
         raise UsageError(f"{where}: dialogue {trace.dialog_id!r} is not in the dataset {dialogs.path}")
-    for turn in trace.turns:
+    for position, turn in enumerate(trace.turns, 1):
+        if turn.turn_pair_id != position:
+            raise UsageError(
+                f"{where}: dialogue {trace.dialog_id!r} has turn {turn.turn_pair_id} "
+                f"in place of turn {position}"
+            )
         place = turn.user_turn_abs_idx
         if not 0 <= place < len(dialog.turns) or dialog.turns[place].text != turn.user_text:
             raise UsageError(

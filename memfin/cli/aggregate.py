@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from memfin.errors import GateFailed, UsageError
+from memfin.foreign.references import one_line
 from memfin.metrics.aggregate import encode_summary
 from memfin.runtime.aggregation import aggregate_rows
 
@@ -23,13 +24,14 @@ def command(turn_eval: Path, dialog_trace: Path | None, dataset: Path | None) ->
     memfin aggregate turn_eval.jsonl --dialog-trace dialog_trace.jsonl --dataset my_dialogs.jsonl
 
     M2 compares profiles, which rows do not hold: it needs the traces and the dataset. A line that
-    is no row is counted, named on stderr, and makes the exit code 1.
+    is no row, a row that contradicts itself and a second row of a turn are named on stderr and
+    make the exit code 1.
     """
     if (dialog_trace is None) != (dataset is None):
         raise UsageError("--dialog-trace and --dataset go together: M2 needs both")
     summary, problems = aggregate_rows(turn_eval, dialog_trace, dataset)
     click.echo(encode_summary(summary).decode(), nl=False)
     for problem in problems:
-        click.echo(f"memfin: {problem}", err=True)
+        click.echo(f"memfin: {one_line(problem)}", err=True)
     if problems:
-        raise GateFailed(f"{len(problems)} lines could not be read")
+        raise GateFailed(f"{len(problems)} lines of {turn_eval} are not as they should be")

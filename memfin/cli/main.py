@@ -11,6 +11,7 @@ from memfin import __version__
 from memfin.errors import MemfinError, RunFault
 from memfin.foreign.references import describe, one_line
 
+INTERRUPTED_EXIT: Final = 130
 BROKEN_PIPE_EXIT: Final = 128 + 13
 """What a shell reports of a program that SIGPIPE ended."""
 
@@ -61,31 +62,39 @@ def main() -> NoReturn:
     """Run the command line; every expected error is one line on stderr, never a traceback."""
     if "" not in sys.path:  # the console script, unlike ``python -m``, does not look here for agents
         sys.path.insert(0, "")
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by whoever started us, as for a daemon
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123 - for good
     try:
         code = memfin.main(standalone_mode=False)
-    except click.exceptions.Exit as stop:
-        code = stop.exit_code
-    except click.exceptions.NoArgsIsHelpError as problem:
-        problem.show()
-        code = problem.exit_code
-    except click.ClickException as problem:
-        click.echo(f"memfin: {one_line(problem.format_message())}", err=True)
-        code = problem.exit_code
-    except click.Abort:
-        click.echo("memfin: interrupted", err=True)
-        code = 130
-    except MemfinError as problem:
-        click.echo(f"memfin: {problem}", err=True)
-        code = problem.exit_code
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing may fail again at exit
-        code = BROKEN_PIPE_EXIT
     except Exception as problem:
-        if os.environ.get("MEMFIN_DEBUG"):
+        if os.environ.get("MEMFIN_DEBUG") and not isinstance(problem, MemfinError | click.ClickException):
             raise
-        click.echo(
-            f"memfin: internal error, please report it: {describe(problem)} (MEMFIN_DEBUG=1 shows where)",
-            err=True,
-        )
-        code = RunFault.exit_code
+        code = told(problem)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def told(problem: Exception) -> int:
+    """Tell the user what ended the command, in one line, and return its exit code."""
+    match problem:
+        case click.exceptions.Exit():
+            return problem.exit_code
+        case click.exceptions.NoArgsIsHelpError():
+            problem.show()
+            return problem.exit_code
+        case click.ClickException():
+            line, code = problem.format_message(), problem.exit_code
+        case click.Abort():
+            line, code = "interrupted", INTERRUPTED_EXIT
+        case MemfinError():
+            line, code = str(problem), problem.exit_code
+        case BrokenPipeError():
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing may fail again at exit
+            return BROKEN_PIPE_EXIT
+        case OSError():
+            line, code = str(problem), RunFault.exit_code
+        case _:
+            line = f"internal error, please report it: {describe(problem)} (MEMFIN_DEBUG=1 shows where)"
+            code = RunFault.exit_code
+    click.echo(f"memfin: {one_line(line)}", err=True)
+    return code

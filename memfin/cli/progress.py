@@ -14,6 +14,7 @@ from memfin.contracts import (
     TurnDone,
     Warned,
 )
+from memfin.foreign.references import one_line
 
 EVERY: Final = 5.0
 """Seconds between two plain lines."""
@@ -98,12 +99,12 @@ class Notices:
                 self._dataset = event.dataset_path
             case Warned():
                 where = f" (dialog {event.dialog_id})" if event.dialog_id else ""
-                return [f"memfin: warning: {event.message}{where}"]
+                return [one_line(f"memfin: warning: {event.message}{where}")]
             case DialogDone(skip_reason=str()):
                 self._skipped += 1
                 if self._skipped <= MOST_SKIPS:
                     place = f"{self._dataset}:{event.dataset_index}"
-                    return [f"memfin: {place}: skipped, {event.skip_reason}: {event.error}"]
+                    return [one_line(f"memfin: {place}: skipped, {event.skip_reason}: {event.error}")]
                 if self._skipped == MOST_SKIPS + 1:
                     return ["memfin: more lines are skipped; the report counts them, the trace names each"]
             case _:

@@ -1,5 +1,7 @@
 """``memfin run``: evaluate an agent on a dataset."""
 
+import asyncio
+import contextlib
 import os
 import signal
 import sys
@@ -51,9 +53,10 @@ def command(dataset: str | None, *, as_json: bool, quiet: bool, **settings: Any)
     plan = make_plan(dataset, **settings)
     if plan.config.judge_tpm is not None or plan.config.judge_cache != "write":
         click.echo("memfin: warning: --judge-tpm and --judge-cache have no effect in this version", err=True)
+    directory = plan.directory.absolute()
     with progress_view(quiet=quiet) as view:
         summary, stats = run_to_end(plan, view)
-    report = write_reports(plan.directory)
+    report = write_reports(directory) and plan.directory / "report.html"
     present(summary, stats, report, as_json=as_json, quiet=quiet)
     gates = failed_gates(summary, stats, plan.config.fail_under, plan.config.fail_on_error)
     sys.stdout.flush()
@@ -76,7 +79,14 @@ def run_to_end(plan: Plan, view: ProgressView) -> tuple[EvalSummary, RunStats]:
                 failures.append(failure)
             group.cancel_scope.cancel()
 
-    anyio.run(main)
+    try:
+        with contextlib.redirect_stdout(sys.stderr):  # standard output is for data, not for what agents print
+            anyio.run(main)
+    except asyncio.CancelledError:
+        raise RunFault(
+            f"the run's own tasks were cancelled, by {plan.config.agent} it seems; {plan.directory} holds "
+            "what was done"
+        ) from None
     if failures:
         raise failures[0]
     if evaluation.summary is None or evaluation.stats is None:
@@ -104,9 +114,11 @@ def _watchdog(plan: Plan, evaluation: Evaluation) -> LoopWatchdog:
     suspects = [
         f"{what} {name}" for what, name in (("agent", config.agent), ("judge", config.judge)) if ":" in name
     ]
-    suspect = " or ".join(suspects) or "something"
+    suspect = " or ".join(suspects)
 
     def warn(seconds: float) -> None:
+        if not suspect:
+            return  # what ships with MemFin gives the loop back; a long text may take its time
         click.echo(
             f"memfin: warning: {suspect} has blocked the event loop for {seconds:.1f} s; "
             "make its methods plain functions, or await instead of blocking",
@@ -119,7 +131,7 @@ def _watchdog(plan: Plan, evaluation: Evaluation) -> LoopWatchdog:
         click.echo(f"memfin: {reason}; the run was stopped, {plan.directory} holds what was done", err=True)
         os._exit(STUCK_EXIT)
 
-    return LoopWatchdog(warn, give_up, config.turn_timeout + 5.0)
+    return LoopWatchdog(warn, give_up if suspect else None, config.turn_timeout + 5.0)
 
 
 def write_reports(directory: Path) -> Path:
@@ -152,5 +164,6 @@ def present(summary: EvalSummary, stats: RunStats, report: Path, *, as_json: boo
             f"{summary.counters.valid_dialogs} dialogues, {turns} turns in {stats.wall_seconds:.1f} s; "
             f"{turns - stats.turns_by_status.get('ok', 0)} turns failed, "
             f"{summary.counters.skipped_dialogs} lines skipped"
+            + (f", {stats.judge_failures} judgements failed" if stats.judge_failures else "")
         )
     click.echo(f"report: {report}")

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, Final, TypeVar, cast
 import msgspec
 
 from memfin.contracts.legacy import upgrade
-from memfin.contracts.lines import MAX_LINE_BYTES, iter_lines
+from memfin.contracts.lines import MAX_RECORD_BYTES, iter_lines
 from memfin.errors import UsageError
 
 MAX_DOCUMENT_BYTES: Final = 256 * 1024 * 1024
@@ -86,7 +86,7 @@ def iter_jsonl(
     kind: type[RecordT],
     *,
     on_error: Callable[[int, InvalidRecord], None] | None = None,
-    limit: int = MAX_LINE_BYTES,
+    limit: int = MAX_RECORD_BYTES,
 ) -> Iterator[tuple[int, RecordT]]:
     """Yield ``(line number, record)`` for the lines of a JSONL file, one line in memory at a time.
 

@@ -104,7 +104,7 @@ class RunConfig(Record):
     dataset: str | None = None
     agent: str = "builtin"
     judge: str = "heuristic"
-    runs_dir: Annotated[str, msgspec.Meta(min_length=1)] = "runs"
+    runs_dir: str = "runs"
     run_id: str | None = None
     workers_dialog: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 4
     workers_judge: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 2

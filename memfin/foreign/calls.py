@@ -150,6 +150,8 @@ async def _contained(start: Callable[[], Coroutine[Any, Any, T]], leash: _Leash,
         return await _led(start(), leash)
     except SystemExit as stop:
         raise CallFailed(f"the {what} called sys.exit({stop.code!r})") from None
+    except KeyboardInterrupt as problem:  # Ctrl-C reaches the loop's own handler, not this call
+        raise CallFailed(describe(problem)) from None
 
 
 @types.coroutine

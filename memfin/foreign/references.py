@@ -67,6 +67,12 @@ def describe(error: BaseException) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return foreign text as one line of bounded length that can be written as UTF-8."""
+    """Return foreign text as one line of bounded length that is safe to write and to show.
+
+    Whatever is not printable stands escaped: control characters, lone surrogates, signs that turn the
+    direction of writing.
+    """
     line = " ".join(text[: 2 * LONGEST_LINE].split())
-    return line.encode("utf-8", "backslashreplace").decode()[:LONGEST_LINE]
+    if not line.isprintable():
+        line = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in line)
+    return line[:LONGEST_LINE]

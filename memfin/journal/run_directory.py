@@ -101,10 +101,18 @@ class RunDirectory:
             await self._finish(self._append_all, self._files[name], b"\n".join(lines) + b"\n")
 
     async def _append_all(self, file: AsyncFileIO, data: bytes) -> None:
-        """Write to an unbuffered file until everything is written: one thread visit as a rule."""
+        """Write to an unbuffered file until everything is written: one thread visit as a rule.
+
+        Lines that did not fit are taken back, so that the file ends with a complete one.
+        """
         rest = memoryview(data)
-        while rest:
-            rest = rest[await file.write(rest) :]
+        try:
+            while rest:
+                rest = rest[await file.write(rest) :]
+        except OSError:
+            if written := len(data) - len(rest):
+                await file.truncate(await file.tell() - written)
+            raise
 
     async def append_progress(self, lines: Sequence[bytes]) -> None:
         """Append complete lines to the progress log; raises as `append` does."""

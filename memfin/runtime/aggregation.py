@@ -14,7 +14,10 @@ from memfin.metrics.aggregate import MetricsState
 def aggregate_rows(
     turn_eval: Path, dialog_trace: Path | None = None, dataset: Path | None = None
 ) -> tuple[EvalSummary, list[str]]:
-    """Return the summary of a ``turn_eval.jsonl`` and one line for every line that is no row.
+    """Return the summary of a ``turn_eval.jsonl`` and one line for everything wrong with its rows.
+
+    A line that is no row, or one that contradicts itself, counts as bad where it cannot be counted. A
+    second row of the same turn is left out.
 
     Without the traces, the counters are those of the rows: every dialogue that has one, and M2 is
     empty.
@@ -32,11 +35,26 @@ def aggregate_rows(
     dialogs: set[str] = set()
     rows = 0
     run_id = ""
-    for _, row in iter_jsonl(turn_eval, TurnEvalRow, on_error=bad_line):
+    seen: set[tuple[str, int]] = set()
+    for number, row in iter_jsonl(turn_eval, TurnEvalRow, on_error=bad_line):
         run_id = run_id or row.run_id
+        if row.run_id != run_id:
+            problems.append(f"{turn_eval}:{number}: is of run {row.run_id!r}, the first row of {run_id!r}")
+        if (row.dialog_id, row.turn_pair_id) in seen:
+            problems.append(
+                f"{turn_eval}:{number}: a second row of turn {row.turn_pair_id} of {row.dialog_id!r}, "
+                "left out"
+            )
+            continue
+        seen.add((row.dialog_id, row.turn_pair_id))
         rows += 1
         dialogs.add(row.dialog_id)
+        bad = state.bad_rows
         state.add_row(row)
+        if state.bad_rows > bad:
+            problems.append(
+                f"{turn_eval}:{number}: the row contradicts itself; memfin validate {turn_eval} says where"
+            )
     if not rows and not problems:
         raise UsageError(f"{turn_eval}: holds no rows")
     counters = Counters(total_dialogs=len(dialogs), valid_dialogs=len(dialogs), total_turn_pairs=rows)

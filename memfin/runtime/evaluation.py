@@ -42,7 +42,8 @@ class Evaluation:
 
     def __init__(self, plan: Plan, on_event: OnEvent | None = None) -> None:
         self.plan = plan
-        self.directory = RunDirectory(plan.directory, plan.progress)
+        # An agent may change the working directory under the run.
+        self.directory = RunDirectory(plan.directory.absolute(), plan.progress.absolute())
         self.summary: EvalSummary | None = None
         self.stats: RunStats | None = None
         self.stopped_by: str | None = None

@@ -226,8 +226,13 @@ def make_config(settings: Mapping[str, Any]) -> RunConfig:
     except msgspec.ValidationError as problem:
         message, _, where = str(problem).partition(" - at `$.")
         raise UsageError(f"setting {where.rstrip('`') or '?'}: {message}") from problem
+    if not config.runs_dir:
+        raise UsageError("setting runs_dir: the name is empty")
     for name in config.fail_under:
         check_value_name(name)
+    for name, value in plain.items():
+        if isinstance(value, str) and any("\ud800" <= char <= "\udfff" for char in value):
+            raise UsageError(f"setting {name}: holds bytes that are not UTF-8")
     if config.run_id is not None and not RUN_ID.match(config.run_id):
         raise UsageError(
             f"run id {config.run_id!r}: use 1 to 128 of the characters A-Z a-z 0-9 . _ -, "

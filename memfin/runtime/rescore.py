@@ -46,9 +46,16 @@ class RescorePlan(Plan):
         self.trace = dialog_trace
         self.dialog_index = DatasetIndex(dataset)
         first: DialogTrace | None = None
+        seen: set[str] = set()
         for number, trace in iter_jsonl(dialog_trace, DialogTrace):
             first = first or trace
-            dialog_of(trace, self.dialog_index, f"{dialog_trace}:{number}")
+            where = f"{dialog_trace}:{number}"
+            if trace.run_id != first.run_id:
+                raise UsageError(f"{where}: is of run {trace.run_id!r}, the first trace of {first.run_id!r}")
+            if trace.valid_dialog and trace.dialog_id in seen:
+                raise UsageError(f"{where}: a second trace of dialogue {trace.dialog_id!r}")
+            seen.add(trace.dialog_id if trace.valid_dialog else "")
+            dialog_of(trace, self.dialog_index, where)
         if first is None:
             raise UsageError(f"trace {dialog_trace}: holds no dialogue")
         prepare_scoring()

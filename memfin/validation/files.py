@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from memfin.contracts.catalog import DATASET, Contract, contract, contract_of_file
 from memfin.contracts.legacy import upgrade
-from memfin.contracts.lines import MAX_LINE_BYTES, Line, iter_lines
+from memfin.contracts.lines import MAX_LINE_BYTES, MAX_RECORD_BYTES, Line, iter_lines
 from memfin.contracts.reading import (
     MAX_DOCUMENT_BYTES,
     UnsupportedTraceVersion,
@@ -117,7 +117,7 @@ def _dataset(path: str | Path) -> Iterator[_Located]:
 def _lines(path: str | Path, entry: Contract, rules: RunRules, *, may_be_empty: bool) -> Iterator[_Located]:
     empty = True
     with open_input(path) as file:
-        for line in iter_lines(file):
+        for line in iter_lines(file, MAX_RECORD_BYTES):
             empty = False
             if line.had_bom:
                 yield _Located(line.number, Violation((), _BOM_MESSAGE))

@@ -81,6 +81,27 @@ class FirstFails(Base):
             raise ValueError("first")
         return "好的"
 
+class Chatty(Base):
+    async def reply(self, user_text):
+        print("what an agent prints is no data")
+        return "x" * 9_000_000 if "第1个" in user_text else "好的"
+
+class Wanders(Base):
+    async def reply(self, user_text):
+        import os
+        os.chdir("/")
+        return "好的"
+
+class Interrupts(Base):
+    async def reply(self, user_text):
+        raise KeyboardInterrupt
+
+class CancelsAll(Base):
+    async def reply(self, user_text):
+        for task in asyncio.all_tasks():
+            task.cancel()
+        await asyncio.sleep(1)
+
 class NoFactory(Base):
     def __init__(self, session, observer):
         raise RuntimeError("no model here")
@@ -183,6 +204,7 @@ def test_the_oracle_is_the_upper_and_the_echo_the_lower_bound(memfin: Memfin) ->
         ("ReturnsNone", "error", "returned None; expected str or AgentReply"),
         ("Raises", "error", "ValueError: broken on two lines"),
         ("Exits", "error", "called sys.exit"),
+        ("Interrupts", "error", "KeyboardInterrupt"),
         ("Surrogate", "error", "lone surrogate"),
         ("NoFactory", "error", "agent could not be created: RuntimeError: no model here"),
         ("Hangs", "timeout", "no answer within 0.3 s"),
@@ -227,7 +249,45 @@ def test_an_agent_that_never_gives_the_loop_back_cannot_keep_the_run_alive(
     done = memfin("run", data, "--agent", "agents_under_test:BlocksForEver", "--turn-timeout", "0.2")
     assert done.returncode == 3
     assert time.monotonic() - start < 30
-    assert "over its turn time-out" in done.stderr
+    assert "over its time-out; the run was stopped" in done.stderr
+    log = next((tmp_path / "runs" / "logs").iterdir())
+    assert read_jsonl(log)[-1]["event"] == "run_interrupted"
+
+
+def test_an_agent_that_prints_or_writes_at_length_spoils_neither_the_data_nor_the_files(
+    memfin: Memfin, tmp_path: Path
+) -> None:
+    data = dataset(tmp_path / "data.jsonl", 2, turns=2)
+    words = ("run", data, "--agent", "agents_under_test:Chatty", "--run-id", "c", "--json", "--quiet")
+    done = memfin(*words, "--turn-timeout", "1")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["run_id"] == "c"
+    assert "what an agent prints" in done.stderr
+    validated = memfin("validate", "runs/c")
+    assert validated.returncode == 0, validated.stdout[:500]
+    again = memfin("score", "runs/c/dialog_trace.jsonl", "--dataset", data, "--out", "again", "--quiet")
+    assert again.returncode == 0, again.stderr
+
+
+def test_an_agent_that_changes_the_directory_does_not_move_the_run(memfin: Memfin, tmp_path: Path) -> None:
+    data = dataset(tmp_path / "data.jsonl", 1)
+    done = memfin("run", data, "--agent", "agents_under_test:Wanders", "--run-id", "w", "--quiet")
+    assert done.returncode == 0, done.stderr
+    assert {path.name for path in (tmp_path / "runs" / "w").iterdir()} == ARTEFACTS
+
+
+def test_an_agent_that_cancels_everything_ends_the_run_with_a_word(memfin: Memfin, tmp_path: Path) -> None:
+    data = dataset(tmp_path / "data.jsonl", 1)
+    done = memfin("run", data, "--agent", "agents_under_test:CancelsAll", "--run-id", "x", "--quiet")
+    assert done.returncode == 3, done.stderr
+    assert "tasks were cancelled, by agents_under_test:CancelsAll" in done.stderr
+
+
+def test_closed_streams_are_no_obstacle(memfin: Memfin, tmp_path: Path) -> None:
+    data = dataset(tmp_path / "data.jsonl", 1)
+    command = f"{sys.executable} -m memfin run {data} --agent echo --run-id closed >&- 2>&-"
+    assert subprocess.run(["/bin/sh", "-c", command], cwd=tmp_path, check=False).returncode == 0
+    assert {path.name for path in (tmp_path / "runs" / "closed").iterdir()} == ARTEFACTS
 
 
 def test_a_failed_turn_marks_its_dialogue_partial_and_the_gate_counts_it(
@@ -449,9 +509,15 @@ def test_score_rebuilds_rows_and_metrics_without_an_agent(memfin: Memfin, tmp_pa
     other.write_text(other.read_text("utf-8").replace("第2个问题", "另一个问题"), "utf-8")
     refused(
         memfin("score", "runs/r/dialog_trace.jsonl", "--dataset", other, "--out", "x3", "--quiet"),
-        "turn 2 of dialogue 'a' has another text",
+        "has another text",
     )
     assert not (tmp_path / "x3").exists()
+    traces = (tmp_path / "runs" / "r" / "dialog_trace.jsonl").read_bytes()
+    (tmp_path / "twice.jsonl").write_bytes(traces + traces)
+    refused(
+        memfin("score", "twice.jsonl", "--dataset", data, "--out", "x4", "--quiet"),
+        "twice.jsonl:4: a second trace of dialogue",
+    )
     refused(memfin("score", "nope.jsonl", "--dataset", data, "--out", "x"), "nope.jsonl")
     other = dataset(tmp_path / "other.jsonl", 1)
     refused(
@@ -517,6 +583,16 @@ def test_aggregate_gives_the_summary_of_the_run(memfin: Memfin, tmp_path: Path) 
     assert "rows.jsonl:16: " in broken.stderr
     assert json.loads(broken.stdout)["metrics"]["m3_risk_coverage"]["counts"]["bad_rows"] == 1
     refused(memfin("aggregate", "rows.jsonl", "--dataset", data), "go together")
+    good = (tmp_path / "runs" / "r" / "turn_eval.jsonl").read_bytes().splitlines(keepends=True)
+    rows.write_bytes(b"".join([*good, good[0]]))
+    doubled = memfin("aggregate", rows)
+    assert doubled.returncode == 1
+    assert "rows.jsonl:16: a second row of turn" in doubled.stderr
+    assert json.loads(doubled.stdout)["metrics"]["m3_risk_coverage"]["counts"]["eligible_turns"] == 15
+    rows.write_bytes(good[0].replace(b'"risk_tag_hits":', b'"risk_tag_hits":9'))
+    contradicting = memfin("aggregate", rows)
+    assert contradicting.returncode == 1
+    assert "rows.jsonl:1: the row contradicts itself" in contradicting.stderr
 
 
 def test_progress_log_tells_the_whole_run(memfin: Memfin, tmp_path: Path) -> None:

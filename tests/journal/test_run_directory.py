@@ -315,4 +315,4 @@ def test_the_limit_of_a_file_is_a_fault_and_older_files_stay_whole(tmp_path: Pat
     lines = done.stdout.splitlines()
     assert [line.startswith(f"3 run {tmp_path / 'r'}: File too large; ") for line in lines] == [True, True]
     assert (tmp_path / "r" / "a.json").read_bytes() == b"old"
-    assert (tmp_path / "r" / DIALOG_TRACE).read_bytes().startswith(b"x" * 1000 + b"\n")
+    assert (tmp_path / "r" / DIALOG_TRACE).read_bytes() == b"x" * 1000 + b"\n"
