@@ -516,7 +516,7 @@ def test_score_rebuilds_rows_and_metrics_without_an_agent(memfin: Memfin, tmp_pa
     (tmp_path / "twice.jsonl").write_bytes(traces + traces)
     refused(
         memfin("score", "twice.jsonl", "--dataset", data, "--out", "x4", "--quiet"),
-        "twice.jsonl:4: a second trace of dialogue",
+        "a second trace of dialogue",
     )
     refused(memfin("score", "nope.jsonl", "--dataset", data, "--out", "x"), "nope.jsonl")
     other = dataset(tmp_path / "other.jsonl", 1)
