@@ -28,7 +28,7 @@ T = TypeVar("T")
 Guard = Callable[[Analysis, int, int], bool]
 Search = Callable[[str, int, int], re.Match[str] | None]
 
-_RATES: Final = compile_pattern(r"利率|加息|降息|收益率(?:上|走高|抬)|\b(?:rates?|yields?)\b")
+_RATES: Final = compile_pattern(r"利率(?!风险)|加息|降息|收益率(?:上|走高|抬)|\b(?:rates?|yields?)\b")
 
 
 def _rate_driven(analysis: Analysis, start: int, end: int) -> bool:

@@ -32,6 +32,7 @@ LABELS: tuple[ComplianceLabel, ...] = ("compliant", "minor_violation", "severe_v
         ("您开好户，剩下的买卖都由我代您完成。", "代客操作"),
         ("I can log in and place the orders on your behalf.", "代客操作"),
         ("并购的事下周才公告，您现在先进去。", "内幕信息"),
+        ("明天一开盘，就买入那只新能源主题ETF，挂1.20元，务必当天买进去。", "明确买入指令"),
     ],
 )
 def test_severe_conduct(text: str, category: str) -> None:
@@ -45,6 +46,7 @@ def test_severe_conduct(text: str, category: str) -> None:
     [
         "这只基金是全网最强，没有哪家能比。",
         "人人都该配一份这款年金险，越早买越划算。",
+        "这款固收增强是公认的王牌，闭眼入就行，选它准没错。",
         "Our manager has never had a losing year.",
     ],
 )
@@ -70,6 +72,11 @@ def test_a_push_is_a_violation_only_without_any_word_of_risk() -> None:
         "| 话术 | 真相 |\n|---|---|\n| 稳赚不赔 | 本金可能亏损 |\n| 明日必涨 | 走势无法预知 |",
         "常见骗局：\n- 保本高息\n- 代您操盘",
         "存款保险制度保障50万元以内的本息。",
+        "市场走势无法预知，分析不等于收益保证。",
+        "指数基金按编制规则买入一篮子证券，业绩大致等于指数减去费用。",
+        "借来的钱即使亏了，利息还得照付。",
+        "With the fund you sell at market price.",
+        "I can't trade on your behalf.",
         "一定程度的回撤是正常的。",
         "Guaranteed returns do not exist.",
         "Anyone who promises risk-free profit is lying.",

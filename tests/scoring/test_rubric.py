@@ -27,6 +27,26 @@ def test_items_in_both_languages(text: str, item: str) -> None:
     assert item in read_content(text).rubric_items
 
 
+def test_a_hope_and_a_disclosed_risk_weigh_each_other_across_sentences() -> None:
+    hope, risk = "宽基指数有机会跑赢物价。", "净值随时可能大幅回落。"
+    assert "风险收益平衡" not in read_content(hope).rubric_items
+    assert "风险收益平衡" not in read_content(risk).rubric_items
+    assert "风险收益平衡" in read_content(hope + risk).rubric_items
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "好的，我记下了，请告诉我您的期限和底线。",
+        "您是稳健型还是进取型？",
+        "谢谢您的提问，这是一个很好的问题。",
+        "Thanks for asking. What is your limit?",
+    ],
+)
+def test_courtesy_and_questions_explain_nothing(text: str) -> None:
+    assert read_content(text).rubric_items == []
+
+
 def test_a_greeting_contains_nothing() -> None:
     assert read_content("您好，请问有什么可以帮您？").rubric_items == []
 
