@@ -100,10 +100,10 @@ def _dataset(path: str | Path) -> Iterator[_Located]:
     rules = DatasetRules()
     empty = True
     with open_input(path) as file:
-        for line in iter_lines(file):
+        for line in iter_lines(file, MAX_LINE_BYTES):
             empty = False
             try:
-                value, of_text = _parsed(line)
+                value, of_text = _parsed(line, MAX_LINE_BYTES)
             except NotJsonError as problem:
                 reason = "line_too_long" if line.too_long else "invalid_json"
                 yield _Located(line.number, Violation((), f"{problem} (skip_reason {reason})"))
@@ -122,7 +122,7 @@ def _lines(path: str | Path, entry: Contract, rules: RunRules, *, may_be_empty: 
             if line.had_bom:
                 yield _Located(line.number, Violation((), _BOM_MESSAGE))
             try:
-                value, of_text = _parsed(line)
+                value, of_text = _parsed(line, MAX_RECORD_BYTES)
             except NotJsonError as problem:
                 yield _Located(line.number, Violation((), str(problem)))
                 continue
@@ -158,9 +158,9 @@ def _document(
         yield _Located(locator.line(violation.steps), violation)
 
 
-def _parsed(line: Line) -> tuple[object, list[Violation]]:
+def _parsed(line: Line, limit: int) -> tuple[object, list[Violation]]:
     if line.too_long:
-        raise NotJsonError(f"the line is longer than {MAX_LINE_BYTES} bytes")
+        raise NotJsonError(f"the line is longer than {limit} bytes")
     return parse(line.data)
 
 

@@ -37,7 +37,7 @@ def _type_info(kind: Hashable) -> mi.Type:
     return mi.type_info(kind)
 
 
-def _walk(value: object, node: mi.Type, steps: Steps) -> Iterator[Violation]:  # noqa: C901, PLR0912 - a case a type
+def _walk(value: object, node: mi.Type, steps: Steps) -> Iterator[Violation]:  # noqa: C901 - a case a type
     match node:
         case mi.UnionType():
             yield from _walk_union(value, node, steps)
@@ -57,8 +57,6 @@ def _walk(value: object, node: mi.Type, steps: Steps) -> Iterator[Violation]:  #
                 yield Violation(steps, f"{told(value)} is none of {allowed}")
         case mi.IntType() | mi.FloatType() if _fits(value, node):
             yield from _walk_bounds(cast("float", value), node, steps)
-        case mi.StrType(min_length=int(least)) if isinstance(value, str) and len(value) < least:
-            yield Violation(steps, f"{told(value)} has fewer than {least} characters")
         case _:
             if not _fits(value, node):
                 yield Violation(steps, f"expected {_name(node)}, got {told(value)}")

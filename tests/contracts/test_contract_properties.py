@@ -62,8 +62,8 @@ def values(node: mi.Type) -> st.SearchStrategy[Any]:  # noqa: C901, PLR0911 - a 
         case mi.FloatType(ge=low, gt=above, le=high):
             least = low if above is None else above
             return st.floats(least, high, allow_nan=False, exclude_min=above is not None)
-        case mi.StrType(min_length=least):
-            return st.text(st.characters(codec="utf-8"), min_size=least or 0, max_size=12)
+        case mi.StrType():
+            return TEXT
         case mi.BoolType():
             return st.booleans()
         case mi.NoneType():

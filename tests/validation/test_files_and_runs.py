@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from memfin.errors import UsageError
-from memfin.validation import validate_file, validate_path, validate_run
+from memfin.validation import files, validate_file, validate_path, validate_run
 
 RECORDED = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "recorded" / "20260219_101855"
 
@@ -220,14 +220,17 @@ def test_artefacts_have_no_byte_order_mark_but_may_end_lines_in_crlf(tmp_path: P
     ]
 
 
-def test_checking_goes_on_after_a_line_that_cannot_be_read(tmp_path: Path) -> None:
+def test_checking_goes_on_after_a_line_that_cannot_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "MAX_RECORD_BYTES", 1_000_000)
     path = tmp_path / "turn_eval.jsonl"
     nan = json.dumps(ROW | {"judge_score_1_5": 0}).replace(": 0}", ': NaN, "findings": 1}')
     lines = [
         "{",
         json.dumps(ROW),
         "[" * 100_000,
-        '"' + "x" * 17_000_000 + '"',
+        '"' + "x" * 1_000_001 + '"',
         nan,
         json.dumps(ROW | {"dialog_id": 1}),
     ]
@@ -235,7 +238,7 @@ def test_checking_goes_on_after_a_line_that_cannot_be_read(tmp_path: Path) -> No
     assert findings(path) == [
         "1: $: invalid JSON: Expecting property name enclosed in double quotes (column 2)",
         "3: $: the value is nested too deeply",
-        "4: $: the line is longer than 16777216 bytes",
+        "4: $: the line is longer than 1000000 bytes",
         "5: $.judge_score_1_5: nan is no finite number",
         "5: $.findings: expected an array, got 1",
         "6: $.dialog_id: expected a string, got 1",

@@ -95,7 +95,6 @@ def test_wrong_types_in_every_field_are_all_told() -> None:
         ("workers_dialog", 1.0, "$.workers_dialog: expected an integer, got 1.0"),
         ("limit", "x", "$.limit: expected an integer, got 'x'"),
         ("fail_under", {"a b": None}, "$.fail_under['a b']: expected a number, got null"),
-        ("runs_dir", "", "$.runs_dir: '' has fewer than 1 characters"),
         ("fail_under", {"a": float("inf")}, "$.fail_under.a: inf is greater than 1.7976931348623157e+308"),
         ("history", None, "$.history: null is none of 'forced', 'free'"),
     ],
