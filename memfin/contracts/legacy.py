@@ -7,7 +7,7 @@ traces that copied from them, may say ``med`` for the difficulty ``medium``.
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, Final, get_args
+from typing import Any, Final
 
 from memfin.contracts.base import Difficulty
 from memfin.contracts.dataset import TurnTags
@@ -16,7 +16,7 @@ from memfin.contracts.turn_eval import TurnEvalRow
 
 _LABELS: Final = MappingProxyType({"minor": "minor_violation", "severe": "severe_violation"})
 _DIFFICULTIES: Final[Mapping[str, Difficulty]] = MappingProxyType(
-    {name: name for name in get_args(Difficulty)} | {"med": "medium"}
+    {"easy": "easy", "medium": "medium", "med": "medium", "hard": "hard"}
 )
 
 

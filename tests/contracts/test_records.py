@@ -1,6 +1,7 @@
 """Records stand for the seed's typed dictionaries: item access, ``get``, ``keys``, ``replace``."""
 
 import inspect
+from typing import get_args
 
 import msgspec
 import pytest
@@ -10,6 +11,7 @@ from memfin.contracts import (
     ANY_RISK_TAG,
     Dialog,
     DialogTrace,
+    Difficulty,
     ProfileTruth,
     Record,
     SourceHits,
@@ -80,6 +82,10 @@ def test_any_risk_tag_meets_the_general_one(
 )
 def test_difficulties(given: object, meant: str | None) -> None:
     assert canonical_difficulty(given) == meant
+
+
+def test_every_difficulty_of_the_contract_is_known() -> None:
+    assert [canonical_difficulty(name) for name in get_args(Difficulty)] == list(get_args(Difficulty))
 
 
 def test_the_difficulty_of_a_trace_is_one_of_three_and_med_is_read() -> None:
