@@ -93,6 +93,8 @@ _Value = TypeVar("_Value", bound=str)
 _SHORT_YEARS: Final = 0.5
 _LONG_YEARS: Final = 2.0
 _SLACK: Final = 1e-6
+_LONGEST: Final = 1_000_000
+"""No share and no number of years is larger; a profile may hold integers that no float can."""
 
 _RISK_KEYS: Final = (
     "risk_level",
@@ -171,7 +173,7 @@ def canonical_horizon(value: object) -> Horizon | None:
     A range counts by its middle, an open bound by the side it is open to; a bare number is in years.
     """
     if isinstance(value, int | float) and not isinstance(value, bool):
-        return _bucket(float(value)) if value > 0 else None
+        return _bucket(float(min(value, _LONGEST))) if value > 0 else None
     text = _text(value)
     if text is None:
         return None
@@ -311,7 +313,7 @@ def _loss(value: object) -> MaxDrawdown | None:
             return None
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    size = abs(float(value))
+    size = abs(float(max(min(value, _LONGEST), -_LONGEST)))
     if not 0 < size <= 100:  # noqa: PLR2004 - percent
         return None
     return MaxDrawdown(round(size if size < 1 else size / 100, 6))

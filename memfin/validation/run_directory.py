@@ -76,6 +76,9 @@ def _across(root: Path, rules_of: dict[Path, RunRules]) -> Iterator[Finding]:
         if contract_of_file(path).file_name == path.name
     }
     yield from _one_run(rules_of)
+    if "run-manifest" not in named:
+        name = CONTRACTS["run-manifest"].file_name
+        yield Finding(file=file_text(root), line=1, path="$", message=f"{name} is missing")
     manifest_path, manifest_rules = named.get("run-manifest", (root, None))
     manifest = manifest_rules.manifest if isinstance(manifest_rules, ManifestRules) else None
     ended = manifest is not None and manifest.ended_at is not None

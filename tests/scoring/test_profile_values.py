@@ -140,3 +140,11 @@ def test_examples_of_preferences(entry: Entry) -> None:
 )
 def test_any_snapshot_is_read_without_errors(snapshot: dict[str, object]) -> None:
     assert snapshot_values(snapshot) == snapshot_values(dict(reversed(list(snapshot.items()))))
+
+
+def test_integers_that_no_float_can_hold_are_read_like_any_large_number() -> None:
+    huge = 10**400
+    values = snapshot_values({"investment_horizon": huge, "max_acceptable_loss": huge})
+    assert values.horizon == "long"
+    assert values.constraints == frozenset()
+    assert snapshot_values({"max_acceptable_loss": -huge}).constraints == frozenset()
