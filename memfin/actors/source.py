@@ -2,7 +2,7 @@
 
 from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 import anyio.to_thread
 from anyio.streams.memory import MemoryObjectSendStream
@@ -50,7 +50,7 @@ class Source(Actor[None]):
         """
         async with self._tasks, self._skipped:
             try:
-                file = await anyio.to_thread.run_sync(self._path.open, "rb")
+                file: BinaryIO = await anyio.to_thread.run_sync(lambda: self._path.open("rb"))
                 try:
                     entries = read_entries(file, self._limit)
                     while batch := await anyio.to_thread.run_sync(lambda: list(islice(entries, READ_AHEAD))):

@@ -2,7 +2,6 @@
 
 import sys
 import time
-from types import TracebackType
 from typing import Final, Protocol, Self, TextIO
 
 from memfin.contracts import (
@@ -28,10 +27,9 @@ class ProgressView(Protocol):
 
     def __enter__(self) -> Self:
         """Start showing."""
+        ...
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         """Stop showing."""
 
     def show(self, event: ProgressEvent) -> None:

@@ -21,6 +21,7 @@ class Judge(Protocol):
 
     async def judge(self, request: JudgeRequest) -> Verdict:
         """Return the verdict on one reply; raise `JudgeError` when there is none."""
+        ...
 
     async def close(self) -> None:
         """Release what the judge holds."""

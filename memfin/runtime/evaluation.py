@@ -80,6 +80,7 @@ class Evaluation:
 
     async def _run_graph(self) -> EvalSummary:
         graph = self._graph = build_graph(self.plan, self.directory, self._on_event)
+        summary: EvalSummary | None = None
         try:
             async with anyio.create_task_group() as group, graph.events:
                 await graph.events.send(self._run_started())
@@ -90,6 +91,8 @@ class Evaluation:
                 summary = await self._finish(graph)
         except BaseExceptionGroup as failures:
             raise _foremost(failures) from failures
+        if summary is None:
+            raise RunFault(f"run {self.plan.directory}: was cancelled from inside")
         return summary
 
     async def _finish(self, graph: Graph) -> EvalSummary:
