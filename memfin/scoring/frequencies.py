@@ -27,6 +27,7 @@ _CHINESE: Final = frozenset(
     个人 费率 久期 无法 操作 判断 任何 一年 确定 保证 监管 通过 就是 了解 作为
     周期 业绩 主要 不会 决定 要求 进行 或者 以及 你的 偏好 约束 根据 不代 流动性
     不确定 不确定性 不代表 承受能力
+    较高 过高 偏高 更高 回落 不少 较大 提高 下降 上升 上涨 下跌 增长
     """.split()  # noqa: SIM905 - quotes around each of 150 words would hide them
 )
 _ENGLISH: Final = frozenset(
