@@ -14,7 +14,7 @@ import pytest
 from memfin import contracts
 from memfin.cli.main import COMMANDS, memfin
 from memfin.cli.options import RUN_OPTIONS
-from memfin.contracts import AnyProgressEvent, SkipReason
+from memfin.contracts import AnyProgressEvent, Counters, SkipReason
 from memfin.contracts.trace import DialogTrace
 from memfin.metrics import MetricsState
 from tests.docs.pages import ROOT, blocks, pages, prose
@@ -197,6 +197,27 @@ def test_the_table_of_events_matches_the_contract() -> None:
     assert table is not None
     tags = {event.__struct_config__.tag for event in get_args(AnyProgressEvent)}
     assert set(first_cells(table[0])) == tags
+
+
+def test_the_table_of_events_names_every_field() -> None:
+    table = re.search(r"^\| event \|.*\n((?:\|.*\n)+)", ARTEFACTS.read_text("utf-8"), re.MULTILINE)
+    assert table is not None
+    rows = (line.split("|") for line in table[0].splitlines()[2:])
+    stated = {cells[1].strip(" `"): set(re.findall(r"`(\w+)`", cells[3])) for cells in rows}
+    common, counters = {"ts", "run_id"}, set(Counters.__struct_fields__)
+    for event in get_args(AnyProgressEvent):
+        fields = set(event.__struct_fields__) - common
+        told = stated[event.__struct_config__.tag]
+        assert told == fields - (counters if counters <= fields else set()), event.__name__
+
+
+def test_the_bounds_of_the_benchmark_are_told() -> None:
+    code = (ROOT / "benchmarks" / "pipeline.py").read_text("utf-8")
+    bounds = dict(re.findall(r"^((?:MOST|LEAST)_\w+) = ([\d.]+)$", code, re.MULTILINE))
+    page = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    told = dict(re.findall(r"^\| `(\w+)`:.*\| at (?:most|least) ([\d.]+) \|$", page, re.MULTILINE))
+    assert bounds
+    assert told == bounds
 
 
 def test_the_table_of_skip_reasons_is_complete() -> None:

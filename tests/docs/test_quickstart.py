@@ -66,7 +66,7 @@ def test_the_quickstart_shows_what_its_first_run_prints(
 @pytest.mark.parametrize("name", ["README.md", "README.zh-CN.md"])
 def test_the_readme_shows_what_a_run_prints(name: str, tmp_path: Path) -> None:
     shown = next(block.text for block in blocks(ROOT / name) if block.language == "text")
-    printed = shell("python -m memfin run", tmp_path).stdout
+    printed = shell("memfin run", tmp_path).stdout
     assert shape(printed) == shape(shown)
 
 
