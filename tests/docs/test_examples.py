@@ -1,6 +1,7 @@
 """The examples of the Python API run as they stand and print what the page says."""
 
 import importlib
+import inspect
 import io
 import json
 import re
@@ -46,6 +47,8 @@ CONTRACT_FUNCTIONS = {
     ],
     "memfin.report": ["render_markdown_report"],
 }
+
+NAMES = [f"{module}.{name}" for module, names in CONTRACT_FUNCTIONS.items() for name in names]
 
 
 def examples() -> list[tuple[Block, str | None]]:
@@ -99,6 +102,22 @@ def test_the_functions_of_the_metrics_contract_are_where_the_page_says(module: s
 def test_every_function_of_the_metrics_contract_has_a_section_with_an_example(name: str) -> None:
     assert re.search(rf"^### {name}$", PAGE.read_text("utf-8"), re.MULTILINE)
     assert any(f"{name}(" in block.text for block, _ in examples())
+
+
+def signatures() -> dict[str, str]:
+    """Return the parameters that the page shows for each function, by name."""
+    text = "\n".join(block.text for block in blocks(PAGE) if block.language == "text")
+    shown = re.findall(r"^(?:async )?(\w+)\(((?:[^()]|\(\))*)\)\s*->", text, re.MULTILINE)
+    return {name: re.sub(r"\s+", " ", parameters) for name, parameters in shown}
+
+
+@pytest.mark.parametrize("name", ["memfin.evaluate", "memfin.runtime.make_plan", *NAMES])
+def test_the_signature_on_the_page_is_that_of_the_function(name: str) -> None:
+    module, _, short = name.rpartition(".")
+    function = getattr(importlib.import_module(module), short)
+    expected = [str(each).partition(":")[0] for each in inspect.signature(function).parameters.values()]
+    told = [part.partition("=")[0].strip() for part in signatures()[short].split(",")]
+    assert [part for part in told if part != "*"] == [part.partition("=")[0] for part in expected]
 
 
 def test_the_annotated_line_of_the_dataset_page_is_a_sound_dialogue() -> None:
