@@ -6,6 +6,7 @@ look at are ratios and milliseconds a turn, not single absolute times.
 
     python benchmarks/pipeline.py            all measurements, a table on stdout
     python benchmarks/pipeline.py --quick    smaller sizes, for a first look
+    python benchmarks/pipeline.py --check    exit 1 where a bound is not held
 """
 
 import argparse
@@ -16,11 +17,19 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 TURNS = 13
 LATENCY = 0.05
+MOST_MS = 0.25
+MOST_MIB = 80
+MOST_GROWTH = 1.2
+MOST_LONG_OVER_SHORT = 1.3
+LEAST_SHARE = 0.95
+"""The bounds that ``--check`` holds the figures to, on a machine that does nothing else."""
+
 SENTENCES = (
     "从大类资产看，债券的票息提供了组合的基础收益，权益部分决定了长期的弹性",
     "结合您的稳健偏好与最大回撤的约束，权益仓位不宜过高，现金要留足应急所需",
@@ -182,9 +191,12 @@ def in_process(kind: str, dialogs: int, turns: int, workers: int, *, slow: bool 
 
 
 def main() -> None:
-    """Measure everything and print a table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true")
+    """Measure everything and print a table; with ``--check`` exit 1 where a bound is not held."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="smaller sizes")
+    parser.add_argument("--check", action="store_true", help="exit 1 where a bound is not held")
     parser.add_argument("--one", nargs=5, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
@@ -192,27 +204,54 @@ def main() -> None:
         run = measure if kind == "memfin" else floor
         print(json.dumps(run(int(dialogs), int(turns), int(workers), slow=bool(int(slow)))))
         return
+    missed = measure_all((50, 200) if options.quick else (50, 200, 1000))
+    for line in missed:
+        print(f"over its bound: {line}")
+    if options.check and missed:
+        sys.exit(1)
+
+
+def measure_all(sizes: Sequence[int]) -> list[str]:
+    """Print the table and return what is over its bound."""
     print(f"{'measurement':44} {'memfin':>12} {'floor':>12} {'peak MiB':>9}")
-    per_turn: dict[int, float] = {}
-    for dialogs in (50, 200) if options.quick else (50, 200, 1000):
+    per_turn: list[float] = []
+    missed: list[str] = []
+    for dialogs in sizes:
         ours = in_process("memfin", dialogs, TURNS, 4)
         theirs = in_process("floor", dialogs, TURNS, 4)
-        per_turn[dialogs] = ours["wall"] / dialogs / TURNS * 1000
+        per_turn.append(ours["wall"] / dialogs / TURNS * 1000)
+        name = f"{dialogs} dialogues of {TURNS} turns, ms a turn"
         print(
-            f"{f'{dialogs} dialogues of {TURNS} turns, ms a turn':44} {per_turn[dialogs]:12.3f} "
-            f"{theirs['wall'] / dialogs / TURNS * 1000:12.3f} {ours['peak']:9.1f}"
+            f"{name:44} {per_turn[-1]:12.3f} {theirs['wall'] / dialogs / TURNS * 1000:12.3f} {ours['peak']:9.1f}"
         )
-    long = in_process("memfin", 10, 400, 4)
-    long_turn = long["wall"] / 4000 * 1000
-    print(f"{'10 dialogues of 400 turns, ms a turn':44} {long_turn:12.3f} {'':12} {long['peak']:9.1f}")
-    print(f"{'long over short dialogues, ratio':44} {long_turn / per_turn[200]:12.2f}")
+        if per_turn[-1] > MOST_MS:
+            missed.append(f"{name}: {per_turn[-1]:.3f}, at most {MOST_MS}")
+        if ours["peak"] > MOST_MIB:
+            missed.append(f"{name}: peak {ours['peak']:.1f} MiB, at most {MOST_MIB}")
+    growth = per_turn[-1] / per_turn[0]
+    print(f"{'most over fewest dialogues, ratio':44} {growth:12.2f}")
+    if growth > MOST_GROWTH:
+        missed.append(f"cost a turn grows with the number of dialogues: {growth:.2f}, at most {MOST_GROWTH}")
+    ours = in_process("memfin", 10, 400, 4)
+    theirs = in_process("floor", 10, 400, 4)
+    long_turn = ours["wall"] / 4000 * 1000
+    print(
+        f"{'10 dialogues of 400 turns, ms a turn':44} {long_turn:12.3f} "
+        f"{theirs['wall'] / 4000 * 1000:12.3f} {ours['peak']:9.1f}"
+    )
+    ratio = long_turn / per_turn[1]
+    print(f"{'long over short dialogues, ratio':44} {ratio:12.2f}")
+    if ratio > MOST_LONG_OVER_SHORT:
+        missed.append(f"cost a turn grows with the dialogue: {ratio:.2f}, at most {MOST_LONG_OVER_SHORT}")
     ideal = TURNS * 4 * LATENCY
     ours = in_process("memfin", 256, TURNS, 64, slow=True)
     theirs = in_process("floor", 256, TURNS, 64, slow=True)
-    print(
-        f"{'50 ms agent, 64 workers, share of ideal':44} {ideal / ours['wall']:12.1%} "
-        f"{ideal / theirs['wall']:12.1%} {ours['peak']:9.1f}"
-    )
+    share = ideal / ours["wall"]
+    name = "50 ms agent, 64 workers, share of ideal"
+    print(f"{name:44} {share:12.1%} {ideal / theirs['wall']:12.1%} {ours['peak']:9.1f}")
+    if share < LEAST_SHARE:
+        missed.append(f"{name}: {share:.1%}, at least {LEAST_SHARE:.0%}")
+    return missed
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 
 M = TypeVar("M")
 
-SLICE: Final = 0.005
+SLICE: Final = 0.0003
 """Seconds an actor works on waiting messages before other tasks get their turn."""
 
 

@@ -43,8 +43,10 @@ SkipReason = Literal[
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
-class Record(msgspec.Struct, frozen=True, kw_only=True):
+class Record(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """An immutable value of the contract.
+
+    Records hold plain data and never themselves, so the garbage collector need not follow them.
 
     The seed writes its contract as typed dictionaries, so a record also answers item access,
     ``row["dialog_id"]`` is ``row.dialog_id``, and ``get``.
