@@ -15,8 +15,8 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 
 M = TypeVar("M")
 
-SLICE: Final = 0.0003
-"""Seconds an actor works on waiting messages before other tasks get their turn."""
+SLICE: Final = 0.0005
+"""Seconds an actor works on waiting messages before other tasks get their turn: two or three turns' worth."""
 
 
 async def send(channel: MemoryObjectSendStream[M], message: M) -> None:

@@ -15,7 +15,7 @@ from memfin.journal import RunDirectory
 BATCH: Final = 1024
 """Events written in one go when that many wait."""
 
-LINGER: Final = 0.02
+LINGER: Final = 0.004
 """Seconds in which events gather before they are written."""
 
 OnEvent = Callable[[ProgressEvent], None]

@@ -14,7 +14,7 @@ from memfin.contracts import DialogTrace, TraceVersion
 from memfin.dataset import DatasetEntry, read_entries
 from memfin.errors import RunFault
 
-READ_AHEAD: Final = 8
+READ_AHEAD: Final = 4
 """Entries read in one visit to the worker thread."""
 
 

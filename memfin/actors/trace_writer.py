@@ -15,7 +15,7 @@ from memfin.journal import DIALOG_TRACE, TURN_EVAL, RunDirectory
 BATCH: Final = 16
 """Dialogues written in one go when that many wait."""
 
-LINGER: Final = 0.01
+LINGER: Final = 0.004
 """Seconds in which dialogues gather: a visit to the writer's thread costs more than a dialogue."""
 
 

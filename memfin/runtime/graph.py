@@ -19,7 +19,7 @@ from memfin.runtime.plan import Plan
 DIALOGS: Final = 4
 """Dialogues that wait between two actors at most, besides those being worked on."""
 
-TURNS: Final = 32
+TURNS: Final = 256
 """Answered turns that wait for the scorer at most."""
 
 EVENTS: Final = 2048
