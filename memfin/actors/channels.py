@@ -20,11 +20,19 @@ SLICE: Final = 0.0005
 
 
 async def send(channel: MemoryObjectSendStream[M], message: M) -> None:
-    """Put a message into the channel; wait only while the channel is full."""
+    """Put a message into the channel; wait only while the channel is full.
+
+    Raises:
+        BrokenResourceError: the receivers have gone; when they went because everything is cancelled,
+            the cancellation comes first.
+    """
     try:
         channel.send_nowait(message)
     except anyio.WouldBlock:
         await channel.send(message)
+    except anyio.BrokenResourceError:
+        await anyio.lowlevel.checkpoint()
+        raise
 
 
 async def messages(channel: MemoryObjectReceiveStream[M]) -> AsyncIterator[M]:

@@ -200,11 +200,13 @@ def _foremost(group: BaseExceptionGroup[BaseException]) -> BaseException:
     """Return the one exception that tells the user what happened.
 
     Actors fall together: the first real error cancels the others. An error that MemFin knows goes
-    first, then any other, and a group stays a group only when nothing tells its members apart.
+    first, then any other; that a receiver has gone is only what the others saw of it.
     """
     leaves = list(_leaves(group))
-    for kind in (MemfinError, Exception):
-        found = [leaf for leaf in leaves if isinstance(leaf, kind)]
+    for found in (
+        [leaf for leaf in leaves if isinstance(leaf, MemfinError)],
+        [leaf for leaf in leaves if not isinstance(leaf, anyio.BrokenResourceError)],
+    ):
         if found:
             return found[0]
     return leaves[0]
