@@ -29,7 +29,8 @@ from memfin.runtime.rescore import RescorePlan
 @click.option(
     "--history",
     type=click.Choice(["free", "forced"]),
-    help="History mode of the recorded run.  [default: what the trace or the run's config.json says, else free]",
+    help="History mode of the recorded run.  "
+    "[default: what the trace or the run's config.json says, else free]",
 )
 @click.option("--workers-judge", type=int, default=2, show_default=True, help="Judgements made at a time.")
 @click.option("--judge-rpm", type=float, help="Judge requests a minute, at most, in every window.")
