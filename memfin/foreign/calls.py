@@ -93,10 +93,10 @@ class ForeignCalls:
         task = asyncio.create_task(_contained(start, leash, self._what), name=self._name)
         due = time.perf_counter() + limit
         try:
-            done = await _finished(task, limit)
+            done = await _finished(task, leash, limit)
             if not done:
                 # Whatever else held the loop, this call was not served meanwhile: it gets that time back.
-                done = await _finished(task, time.perf_counter() - due)
+                done = await _finished(task, leash, time.perf_counter() - due)
             if not done:
                 await self._cancel(task, leash)
         except BaseException:
@@ -113,11 +113,11 @@ class ForeignCalls:
         """Cancel the call; when it swallows that, end its task without asking it again."""
         task.add_done_callback(_retrieve)
         task.cancel()
-        if not await _finished(task, CANCEL_GRACE):
+        if not await _finished(task, leash, CANCEL_GRACE):
             self.abandoned += 1
             leash.cut = True
             task.cancel()
-            await _finished(task, CANCEL_GRACE)
+            await _finished(task, leash, CANCEL_GRACE)
 
     def _outcome(self, task: asyncio.Task[T]) -> T:
         """Return the result of a finished call, with its exception told in the trace's words."""
@@ -136,12 +136,20 @@ class ForeignCalls:
 class _Leash:
     """Once cut, the call gets nothing delivered any more: its next cancellation ends its task.
 
-    ``stepped`` is the time in seconds that the call's own steps took on the loop.
+    ``stepped`` is the time in seconds that the call's own steps took on the loop. ``waiter`` is what
+    the caller waits for; the call sets it with its last step, which spares the caller a trip around
+    the loop against waiting for the task itself.
     """
 
     def __init__(self) -> None:
         self.cut = False
         self.stepped = 0.0
+        self.waiter: asyncio.Future[None] | None = None
+
+    def wake(self) -> None:
+        """Let the caller go on, if it waits."""
+        if self.waiter is not None and not self.waiter.done():
+            self.waiter.set_result(None)
 
 
 async def _contained(start: Callable[[], Coroutine[Any, Any, T]], leash: _Leash, what: str) -> T:
@@ -152,6 +160,8 @@ async def _contained(start: Callable[[], Coroutine[Any, Any, T]], leash: _Leash,
         raise CallFailed(f"the {what} called sys.exit({stop.code!r})") from None
     except KeyboardInterrupt as problem:  # Ctrl-C reaches the loop's own handler, not this call
         raise CallFailed(describe(problem)) from None
+    finally:
+        leash.wake()
 
 
 @types.coroutine
@@ -179,12 +189,19 @@ def _led(call: Coroutine[Any, Any, T], leash: _Leash) -> Generator[Any, Any, T]:
             step = partial(call.send, sent)
 
 
-async def _finished(task: asyncio.Task[Any], limit: float) -> bool:
+async def _finished(task: asyncio.Task[Any], leash: _Leash, limit: float) -> bool:
     """Wait for the call, at most ``limit`` seconds; the first step spares quick ones the machinery."""
     if not task.done():
         await asyncio.sleep(0)
     if not task.done():
-        await asyncio.wait((task,), timeout=max(limit, 0.0))
+        loop = asyncio.get_running_loop()
+        leash.waiter = loop.create_future()
+        timer = loop.call_later(max(limit, 0.0), leash.wake)
+        try:
+            await leash.waiter
+        finally:
+            timer.cancel()
+            leash.waiter = None
     return task.done()
 
 

@@ -28,6 +28,7 @@ async def test_messages_give_way_to_other_tasks() -> None:
         sender.send_nowait(number)
     sender.close()
     turns = 0
+    total = 0
     done = False
 
     async def other() -> None:
@@ -38,7 +39,6 @@ async def test_messages_give_way_to_other_tasks() -> None:
 
     async with anyio.create_task_group() as group, receiver:
         group.start_soon(other)
-        total = 0
         async for message in messages(receiver):
             total += sum(range(message % 100))
         done = True
