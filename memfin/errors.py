@@ -24,6 +24,14 @@ class GateFailed(MemfinError):  # noqa: N818 - a verdict, not a malfunction
         self.summary = summary
 
 
+class RunStopped(MemfinError):  # noqa: N818 - names the event, as the progress log does
+    """A signal ended the run (exit code 128 and the signal's number)."""
+
+    def __init__(self, message: str, exit_code: int) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
 class RunFault(MemfinError):  # noqa: N818 - names the event, as the progress log does
     """The machine failed under a run: disk full, I/O error. The run can be resumed (exit code 3)."""
 

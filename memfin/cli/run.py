@@ -14,7 +14,7 @@ import click
 from memfin.cli.options import fail_under_gates, run_options
 from memfin.cli.progress import ProgressView, progress_view
 from memfin.contracts import EvalSummary, RunStats
-from memfin.errors import GateFailed, RunFault
+from memfin.errors import GateFailed, RunFault, RunStopped
 from memfin.runtime.evaluation import Evaluation
 from memfin.runtime.gates import failed_gates
 from memfin.runtime.outputs import pretty_json
@@ -91,10 +91,7 @@ def run_to_end(plan: Plan, view: ProgressView) -> tuple[EvalSummary, RunStats]:
         raise failures[0]
     if evaluation.summary is None or evaluation.stats is None:
         number = stopped_by[0] if stopped_by else signal.SIGINT
-        click.echo(
-            f"memfin: stopped by {number.name}; {evaluation.directory.path} holds what was done", err=True
-        )
-        raise click.exceptions.Exit(128 + number)
+        raise RunStopped(f"stopped by {number.name}; {plan.directory} holds what was done", 128 + number)
     return evaluation.summary, evaluation.stats
 
 
