@@ -11,7 +11,7 @@ from memfin.actors.channels import messages, send
 from memfin.actors.messages import DialogJudged, DialogScored
 from memfin.contracts import JudgeDone, JudgeFailure, JudgeRequest, Verdict
 from memfin.judges.protocol import Judge, JudgeError
-from memfin.scoring.rows import judge_request, with_verdict
+from memfin.scoring.verdicts import judge_request, with_verdict
 
 
 class _Docket:

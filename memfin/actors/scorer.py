@@ -12,7 +12,8 @@ from memfin.actors.channels import SLICE, messages, send
 from memfin.actors.messages import DialogReplayed, DialogScored, ToScorer, TurnReplayed
 from memfin.contracts import Dialog, DialogTrace, HistoryMode, TraceVersion, TurnEvalRow, TurnTrace, Warned
 from memfin.foreign.references import describe
-from memfin.scoring.rows import DialogScorer, unscored_row
+from memfin.scoring.rows import DialogScorer
+from memfin.scoring.verdicts import unscored_row
 
 LONG_TEXT: Final = 20_000
 """Characters from which on a turn is read in a worker thread, so that the loop does not wait for it."""

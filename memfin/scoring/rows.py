@@ -1,7 +1,8 @@
 """The turn_eval rows: everything the metrics need of one turn, from one reading of its reply.
 
 Implements trace schema sections 5 and 7 and metrics contract section 5. A row is a pure function of
-the dialogue, its trace and the turn; the judge's part is filled in afterwards by `with_verdict`.
+the dialogue, its trace and the turn; the judge's part is filled in afterwards, by
+`memfin.scoring.verdicts`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,20 +11,16 @@ from typing import Any, Final
 import msgspec
 
 from memfin.contracts import (
-    NO_JUDGE,
     TRACE_VERSION,
     TRACE_VERSION_EXTENDED,
     Dialog,
     DialogTrace,
     Finding,
     HistoryMode,
-    JudgeFailure,
-    JudgeRequest,
     SourceHits,
     Turn,
     TurnEvalRow,
     TurnTrace,
-    Verdict,
     met_risk_tags,
 )
 from memfin.contracts.legacy import upgrade
@@ -37,9 +34,6 @@ from memfin.scoring.language import analyze
 from memfin.scoring.profile import canonical_horizon, canonical_level
 from memfin.scoring.risk import canonical_risk_tag
 from memfin.scoring.rubric import RUBRIC_ITEMS, rubric_hits
-
-HEURISTIC_JUDGE: Final = "heuristic"
-"""The judge that goes by what the detectors found."""
 
 _KNOWN_ITEMS: Final = frozenset(RUBRIC_ITEMS)
 _ELIGIBLE: Final = ("eligible_m1", "eligible_m2", "eligible_m3", "eligible_m4", "eligible_m5")
@@ -236,69 +230,6 @@ def score_dialog(
         forbidden_patterns=forbidden_patterns,
     )
     return scorer.finish(trace, [scorer.row(turn) for turn in trace.turns])
-
-
-def unscored_row(
-    run_id: str, dialog_id: str, turn: TurnTrace, reason: str, trace_version: str = TRACE_VERSION
-) -> TurnEvalRow:
-    """Return the row of a turn whose scoring failed: eligible for nothing, counted as failed."""
-    return TurnEvalRow(
-        trace_version=trace_version,
-        run_id=run_id,
-        dialog_id=dialog_id,
-        turn_pair_id=turn.turn_pair_id,
-        eligible_m1=False,
-        eligible_m2=False,
-        eligible_m3=False,
-        eligible_m4=False,
-        eligible_m5=False,
-        required_keys_raw=turn.gt_turn_tags.memory_required_keys_gt,
-        turn_status=turn.turn_status,
-        scoring_error=reason,
-    )
-
-
-def judge_request(dialog: Dialog, turn: TurnTrace, row: TurnEvalRow) -> JudgeRequest:
-    """Return what a judge is asked about a turn; ``row`` is the turn's row before any verdict."""
-    return JudgeRequest(
-        dialog_id=row.dialog_id,
-        turn_pair_id=row.turn_pair_id,
-        language=dialog.language or "zh",
-        user_text=turn.user_text,
-        reply=turn.pred_assistant_text or "",
-        rubric_required=row.rubric_required,
-        constraints=dialog.profile_gt.constraints_gt,
-        detected_items=row.rubric_hit_items,
-    )
-
-
-def with_verdict(
-    row: TurnEvalRow, outcome: Verdict | JudgeFailure | None, *, judge: str | None = None
-) -> TurnEvalRow:
-    """Return the row with the judge's part filled in (spec section 7).
-
-    A verdict gives the score and, of the required rubric items, those it found satisfied. A failure
-    gives its reason and neither score nor items. None says that the run has no judge. ``judge`` is
-    noted in ``detectors``; the heuristic one takes its rubric items from the lexicons.
-    """
-    detectors = row.detectors
-    if outcome is None:
-        judge = NO_JUDGE
-    if judge is not None:
-        detectors = {**detectors, "judge": judge}
-        if judge not in (NO_JUDGE, HEURISTIC_JUDGE):
-            detectors["rubric"] = judge
-    if isinstance(outcome, Verdict):
-        satisfied = [item for item in row.rubric_required if item in outcome.rubric_items]
-        return row.replace(
-            rubric_hit_items=satisfied, judge_score_1_5=outcome.score, judge_error=None, detectors=detectors
-        )
-    return row.replace(
-        rubric_hit_items=[],
-        judge_score_1_5=None,
-        judge_error=None if outcome is None else outcome.reason,
-        detectors=detectors,
-    )
 
 
 def build_turn_eval_rows(

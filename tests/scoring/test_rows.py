@@ -26,7 +26,8 @@ from memfin.contracts.reading import InvalidRecord
 from memfin.errors import UsageError
 from memfin.scoring import rows
 from memfin.scoring.contradiction import Contradiction
-from memfin.scoring.rows import DialogScorer, build_turn_eval_rows, judge_request, score_dialog, with_verdict
+from memfin.scoring.rows import DialogScorer, build_turn_eval_rows, score_dialog
+from memfin.scoring.verdicts import judge_request, with_verdict
 
 RECORDED = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "recorded"
 RUN = RECORDED / "20260219_101855"
