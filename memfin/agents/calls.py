@@ -8,11 +8,16 @@ from memfin.foreign.calls import CallFailed, ForeignCalls, is_async
 
 
 class TransportError(Exception):
-    """A reply failed on its way, not in the agent: such a turn may be retried.
+    """A call failed on its way, not in the agent: it may be retried.
 
     Adapters raise it for connections refused, reset or timed out, and for answers that say so
-    (HTTP 429, 502, 503, 504). ``ConnectionError`` counts as one too.
+    (HTTP 429, 502, 503, 504). ``ConnectionError`` counts as one too where a reply is awaited.
+    ``retry_after`` is how many seconds the other side asked to be left alone, if it did.
     """
+
+    def __init__(self, message: str = "", *, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
 
 
 def builds_async_agent(factory: object) -> bool:

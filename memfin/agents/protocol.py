@@ -16,7 +16,7 @@ An agent factory is called once a dialogue with that dialogue's `Session` and an
 from typing import Any, Protocol, runtime_checkable
 
 from memfin.contracts import HistoryMode, Record
-from memfin.contracts.trace import ComplianceTrace, RecallTrace, ToolTrace
+from memfin.contracts.trace import ComplianceTrace, ModelUsage, RecallTrace, ToolTrace
 
 
 class Session(Record):
@@ -34,7 +34,9 @@ class AgentReply(Record):
     """A reply together with its observations, for agents that do not call the observer.
 
     Observations may be contract structs or plain dictionaries of the same fields; what is set
-    here wins over what the observer was told during the turn.
+    here wins over what the observer was told during the turn. ``usage`` is what the turn took of a
+    language model. ``observation_error`` is for adapters: an observation that was malformed where the
+    agent runs and could not be brought here; it becomes the turn's error.
     """
 
     text: str
@@ -42,6 +44,8 @@ class AgentReply(Record):
     tools: list[ToolTrace | dict[str, Any]] | None = None
     compliance: ComplianceTrace | dict[str, Any] | None = None
     profile_snapshot: dict[str, Any] | None = None
+    usage: ModelUsage | dict[str, Any] | None = None
+    observation_error: str | None = None
 
 
 class Observer(Protocol):

@@ -3,12 +3,12 @@
 import random
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import anyio
 
 from memfin.agents.calls import AgentCalls, TransportError
-from memfin.agents.observer import Observed, TurnObserver
+from memfin.agents.observer import ObservationError, Observed, TurnObserver, check
 from memfin.agents.protocol import AgentReply, Session
 from memfin.contracts import (
     NO_JUDGE,
@@ -18,6 +18,7 @@ from memfin.contracts import (
     DialogStatus,
     DialogTrace,
     HistoryMode,
+    ModelUsage,
     Record,
     TraceVersion,
     TurnPair,
@@ -29,6 +30,8 @@ from memfin.dataset import align_turn_pairs, detect_language
 from memfin.errors import UsageError
 from memfin.foreign.calls import CallFailed, CallTimedOut
 from memfin.foreign.references import describe, one_line
+
+T = TypeVar("T")
 
 FIRST_BACKOFF: Final = 0.25
 LONGEST_BACKOFF: Final = 8.0
@@ -202,7 +205,9 @@ class _DialogReplayer:
         self._options = options
 
     async def open(self, factory: Callable[..., Any], session: Session) -> None:
-        await self.calls.open(factory, session, self.observer, self._options.turn_timeout)
+        await self._with_retries(
+            lambda limit: self.calls.open(factory, session, self.observer, limit), TransportError
+        )
         if self._options.history == "forced" and not self.calls.has_commit:
             raise HistoryUnsupportedError(
                 "history mode 'forced' needs an agent with a commit method; use --history free or add one"
@@ -223,10 +228,14 @@ class _DialogReplayer:
             observed = self.observer.collect(reply)
         finally:
             self.observer.end(token)
-        if observed.error is not None and status == "ok":
-            status, error = "error", observed.error
+        usage, refused = _carried(reply)
+        refused = observed.error or refused
+        if refused is not None and status == "ok":
+            status, error = "error", refused
         text = reply.text if reply is not None else None
-        return build_turn_trace(pair, text, observed, latency_ms, status, error)
+        trace = build_turn_trace(pair, text, observed, latency_ms, status, error)
+        extended = self._options.trace_version == TRACE_VERSION_EXTENDED
+        return trace.replace(usage=usage) if extended and usage is not None else trace
 
     async def _ask(self, user_text: str) -> tuple[AgentReply | None, float, TurnStatus, str | None]:
         """Return the reply, its latency in milliseconds, the turn's status and error."""
@@ -236,7 +245,9 @@ class _DialogReplayer:
         status: TurnStatus = "ok"
         error: str | None = None
         try:
-            reply = await self._with_retries(user_text, start + limit)
+            reply = await self._with_retries(
+                lambda left: self.calls.reply(user_text, left), TransportError, ConnectionError
+            )
         except CallTimedOut:
             status, error = "timeout", f"no answer within {limit:g} s"
         except (CallFailed, TransportError, ConnectionError) as problem:
@@ -246,14 +257,19 @@ class _DialogReplayer:
             status, error = "timeout", f"answered after {elapsed:.1f} s, over the limit of {limit:g} s"
         return reply, elapsed * 1000.0, status, error
 
-    async def _with_retries(self, user_text: str, deadline: float) -> AgentReply:
+    async def _with_retries(
+        self, call: Callable[[float], Awaitable[T]], *retried: type[TransportError | ConnectionError]
+    ) -> T:
+        """Return what the call returns, which gets the seconds that are left of the turn's limit."""
+        deadline = time.perf_counter() + self._options.turn_timeout
         attempt = 0
         while True:
             try:
-                return await self.calls.reply(user_text, deadline - time.perf_counter())
-            except (TransportError, ConnectionError):
+                return await call(deadline - time.perf_counter())
+            except retried as problem:
                 pause = min(LONGEST_BACKOFF, FIRST_BACKOFF * 2**attempt)
                 pause *= random.uniform(0.5, 1.0)  # noqa: S311 - jitter, not a secret
+                pause = max(pause, getattr(problem, "retry_after", None) or 0.0)
                 attempt += 1
                 if attempt > self._options.turn_retries or time.perf_counter() + pause >= deadline:
                     raise
@@ -267,10 +283,23 @@ class _DialogReplayer:
         if text is None or not self.calls.has_commit or self.calls.stuck:
             return None
         try:
-            await self.calls.commit(text, self._options.turn_timeout)
+            await self._with_retries(lambda limit: self.calls.commit(text, limit), TransportError)
         except (CallFailed, TransportError, ConnectionError) as problem:
             return f"commit: {_text(problem)}"
         return None
+
+
+def _carried(reply: AgentReply | None) -> tuple[ModelUsage | None, str | None]:
+    """Return what the reply says of its model's usage, and what was wrong with an observation."""
+    if reply is None:
+        return None, None
+    refused = None if reply.observation_error is None else one_line(str(reply.observation_error))
+    if reply.usage is None:
+        return None, refused
+    try:
+        return check("usage", ModelUsage, reply.usage), refused
+    except ObservationError as problem:
+        return None, refused or one_line(str(problem))
 
 
 def _text(problem: BaseException) -> str:

@@ -46,6 +46,7 @@ from memfin.contracts.run import (
 from memfin.contracts.trace import (
     ComplianceTrace,
     DialogTrace,
+    ModelUsage,
     RecallItem,
     RecallTrace,
     ShortTermTurn,
@@ -89,6 +90,7 @@ __all__ = [
     "LatencyStats",
     "MetricResult",
     "MetricsDone",
+    "ModelUsage",
     "ProfileTruth",
     "ProgressEvent",
     "RecallItem",

@@ -71,8 +71,27 @@ class ComplianceTrace(Record):
     suitability_warning: str | None = None
 
 
+class ModelUsage(Record):
+    """What a turn took of the language model behind the agent: tokens as the server counted them.
+
+    ``calls`` counts the answers that came; ``latency_ms`` is the time from request to end of answer,
+    ``first_token_ms`` the time to the first words of the last answer, both in milliseconds.
+    ``trimmed_turns`` counts the oldest turns of the history that did not fit before the model any more.
+    A server that counts no tokens leaves ``unmetered_calls`` above 0.
+    """
+
+    model: str | None = None
+    calls: Count = 0
+    unmetered_calls: Count = 0
+    prompt_tokens: Count = 0
+    completion_tokens: Count = 0
+    latency_ms: Finite = 0.0
+    first_token_ms: Finite | None = None
+    trimmed_turns: Count = 0
+
+
 class TurnTrace(Record):
-    """One user turn sent, with the agent's answer and its observations."""
+    """One user turn sent, with the agent's answer and its observations; ``usage`` extends v1.1."""
 
     turn_pair_id: int
     user_turn_abs_idx: int
@@ -88,6 +107,7 @@ class TurnTrace(Record):
     tools: list[ToolTrace] = []
     compliance: ComplianceTrace | None = None
     profile_snapshot: dict[str, Any] | None = None
+    usage: ModelUsage | msgspec.UnsetType = msgspec.UNSET
 
 
 class DialogTrace(Record):

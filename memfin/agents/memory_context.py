@@ -1,0 +1,98 @@
+"""Memory for agents that are plain models: what is put before the model, and what is observed of it.
+
+``--agent-memory builtin`` gives a model the memory of the built-in agent: the last exchanges word for
+word, earlier ones that a question finds, and the client's profile read from her own words.
+``--agent-memory pkg.module:factory`` takes another one, such as an adapter of a memory library.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+from memfin.agents.builtin.client import ClientFile
+from memfin.agents.builtin.profile import profile_lines
+from memfin.agents.protocol import Session
+from memfin.contracts import RecallTrace, Record, ShortTermTurn
+from memfin.foreign.references import import_reference
+
+NO_MEMORY: Final = "none"
+FORMS: Final = "none, builtin or pkg.module:factory"
+
+
+class MemoryContext(Record):
+    """What memory has for one question of the client.
+
+    Attributes:
+        context: text that is put before the conversation, in the system message; may be empty.
+        turns: the recent utterances to send as the conversation so far, oldest first; None lets the
+            agent send the history that it keeps itself.
+        recall: the turn's recall observation.
+        profile: the turn's profile observation, if the memory knows the client.
+    """
+
+    context: str = ""
+    turns: list[ShortTermTurn] | None = None
+    recall: RecallTrace | dict[str, Any] | None = None
+    profile: dict[str, Any] | None = None
+
+
+class Memory(Protocol):
+    """The memory of one dialogue.
+
+    Methods may be plain functions, which then run in a thread of their own, or coroutine functions.
+    ``close()`` is optional. What a method raises is the turn's error.
+    """
+
+    def recall(self, user_text: str) -> Any:
+        """Return the `MemoryContext` for the client's words, which are not part of it."""
+
+    def record(self, user_text: str, assistant_text: str) -> Any:
+        """Take in a turn with the reply that counts as said: the agent's own, or the reference."""
+
+
+MemoryFactory = Callable[[Session], Any]
+"""Makes the memory of a dialogue; may be a coroutine function or a plain callable."""
+
+
+class BuiltinMemory:
+    """The built-in agent's memory of one dialogue: recent exchanges, BM25 over older ones, profile."""
+
+    def __init__(self, session: Session) -> None:
+        self._client = ClientFile(session)
+
+    async def recall(self, user_text: str) -> MemoryContext:
+        """Take in the client's words and return what is remembered for them.
+
+        The recall observation tells the profile with these words taken in, as the model sees it.
+        """
+        heard = self._client.hear(user_text)
+        rules = self._client.rules
+        parts = (
+            (rules.labels["profile"], "\n".join(profile_lines(self._client.profile, rules))),
+            (rules.labels["recalled"], "\n".join(item.content for item in heard.recall.items)),
+        )
+        return MemoryContext(
+            context="\n\n".join(f"[{label}]\n{content}" for label, content in parts if content),
+            turns=heard.recall.short_term_turns(),
+            recall=self._client.recall_observation(heard),
+            profile=self._client.profile_observation(),
+        )
+
+    async def record(self, user_text: str, assistant_text: str) -> None:
+        """Complete the turn with the reply that counts as said."""
+        del user_text  # heard already
+        self._client.memory.record(assistant_text)
+
+
+def resolve_memory(memory: str | MemoryFactory) -> MemoryFactory | None:
+    """Return the factory that a reference stands for; None for ``none``.
+
+    Raises:
+        UsageError: the reference has no known form or does not import.
+    """
+    if not isinstance(memory, str):
+        return memory
+    if memory == NO_MEMORY:
+        return None
+    if memory == "builtin":
+        return BuiltinMemory
+    return import_reference("agent memory", memory, FORMS)
