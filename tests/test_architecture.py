@@ -18,6 +18,7 @@ RANKS: Mapping[str, int] = {
     "errors": 0,
     "foreign": 1,
     "contracts": 1,
+    "wire": 1,
     "dataset": 2,
     "scoring": 2,
     "metrics": 2,
@@ -41,6 +42,7 @@ ONLY: Mapping[str, frozenset[str]] = {
     "contracts": frozenset({"errors"}),
     "foreign": frozenset({"errors"}),
     "journal": frozenset({"errors", "contracts"}),
+    "wire": frozenset({"errors", "contracts"}),
     "metrics": frozenset({"errors", "contracts", "scoring"}),
     "report": frozenset({"", "errors", "contracts", "metrics"}),
 }

@@ -1,0 +1,20 @@
+"""HTTP for agents and judges: endpoints and their secrets, the chat client, the gate over all calls."""
+
+from memfin.wire.chat import ChatAnswer, ChatClient, ChatRequest, ToolCall
+from memfin.wire.endpoint import Endpoint
+from memfin.wire.errors import WireError, WireErrorKind
+from memfin.wire.gate import CallGate, GateResult
+from memfin.wire.secrets import Scrubber
+
+__all__ = [
+    "CallGate",
+    "ChatAnswer",
+    "ChatClient",
+    "ChatRequest",
+    "Endpoint",
+    "GateResult",
+    "Scrubber",
+    "ToolCall",
+    "WireError",
+    "WireErrorKind",
+]

@@ -1,0 +1,137 @@
+"""Where a model is reached, and with which key: from the environment, never with its value."""
+
+import base64
+import os
+from collections.abc import Mapping
+from typing import Final, Literal, Self
+from urllib.parse import unquote
+
+from yarl import URL
+
+from memfin.errors import UsageError
+from memfin.wire.secrets import MASK, Scrubber
+
+Role = Literal["judge", "agent"]
+
+COMMON_URL: Final = "OPENAI_BASE_URL"
+COMMON_KEY: Final = "OPENAI_API_KEY"
+KEY_VARIABLES: Final = ("MEMFIN_JUDGE_API_KEY", "MEMFIN_AGENT_API_KEY", COMMON_KEY)
+"""Every environment variable that may hold a key."""
+
+
+class Endpoint:
+    """An OpenAI-compatible service: its base URL, such as ``http://127.0.0.1:8000/v1``, and its key.
+
+    Only the name of the variable with the key is kept; the value is read when a request is made.
+    Credentials in the URL, ``user:password@`` or a query, are sent but never shown: `base_url` and
+    the representation hold the masked form. ``user:password`` goes out as basic authentication and
+    then takes the place of the key.
+
+    Raises:
+        UsageError: the URL is none of HTTP.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        key_env: str | None = None,
+        *,
+        url_env: str | None = None,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        self.key_env = key_env
+        self.url_env = url_env
+        self._environ = os.environ if environ is None else environ
+        url = _parsed(base_url, url_env or "the base URL")
+        self._user, self._password = url.user, url.password
+        self._url = url.with_user(None).with_fragment(None)
+
+    @classmethod
+    def from_environment(cls, role: Role, environ: Mapping[str, str] | None = None) -> Self:
+        """Return the endpoint of the judge or the agent.
+
+        The base URL is that of ``MEMFIN_JUDGE_BASE_URL`` or ``MEMFIN_AGENT_BASE_URL``, else of
+        ``OPENAI_BASE_URL``; the key that of ``MEMFIN_JUDGE_API_KEY`` or ``MEMFIN_AGENT_API_KEY``,
+        else of ``OPENAI_API_KEY``, and none where none is set: a server of one's own needs none.
+
+        Raises:
+            UsageError: no base URL is set, or it is none of HTTP.
+        """
+        variables = os.environ if environ is None else environ
+        names = (f"MEMFIN_{role.upper()}_BASE_URL", COMMON_URL)
+        url_env = next((name for name in names if variables.get(name, "").strip()), None)
+        if url_env is None:
+            raise UsageError(
+                f"no {role} endpoint: set {names[0]} (or {COMMON_URL}) to the base URL of an "
+                "OpenAI-compatible server, such as http://127.0.0.1:8000/v1"
+            )
+        keys = (f"MEMFIN_{role.upper()}_API_KEY", COMMON_KEY)
+        key_env = next((name for name in keys if variables.get(name, "").strip()), None)
+        return cls(variables[url_env].strip(), key_env, url_env=url_env, environ=variables)
+
+    @property
+    def base_url(self) -> str:
+        """The base URL as it may be shown: without user and password, values of a query masked."""
+        shown = str(self._url.with_query(None))
+        names = "&".join(f"{name}={MASK}" for name in self._url.query)
+        return f"{shown}?{names}" if names else shown
+
+    def url(self, path: str) -> URL:
+        """Return where a request goes; a query of the base URL stays. Not to be shown."""
+        joined = self._url.path.rstrip("/") + "/" + path.lstrip("/")
+        return self._url.with_path(joined, keep_query=True)
+
+    def headers(self) -> dict[str, str]:
+        """Return the headers of a request, with the key as it is set at this moment. Not to be shown.
+
+        Raises:
+            UsageError: the key holds characters that no header can.
+        """
+        if self._user is not None or self._password is not None:
+            pair = f"{self._user or ''}:{self._password or ''}".encode()
+            return {"Authorization": f"Basic {base64.b64encode(pair).decode()}"}
+        key = self._key()
+        if not key:
+            return {}
+        if not (key.isascii() and key.isprintable()):
+            raise UsageError(f"the key in {self.key_env} holds a character that no HTTP header can carry")
+        return {"Authorization": f"Bearer {key}"}
+
+    def scrubber(self) -> Scrubber:
+        """Return what masks this endpoint's secrets."""
+        secrets = [self._key(), self._user or "", self._password or ""]
+        if self._user is not None or self._password is not None:
+            secrets.append(f"{self._user or ''}:{self._password or ''}")
+        secrets += self._url.query.values()
+        return Scrubber(secrets)
+
+    def _key(self) -> str:
+        return self._environ.get(self.key_env, "").strip() if self.key_env else ""
+
+    def __repr__(self) -> str:
+        return f"Endpoint({self.base_url!r}, key_env={self.key_env!r})"
+
+
+def scrubber_of_environment(environ: Mapping[str, str] | None = None) -> Scrubber:
+    """Return what masks every key in the environment, whoever is going to use it."""
+    variables = os.environ if environ is None else environ
+    secrets = [variables.get(name, "").strip() for name in KEY_VARIABLES]
+    for name in ("MEMFIN_JUDGE_BASE_URL", "MEMFIN_AGENT_BASE_URL", COMMON_URL):
+        try:
+            url = URL(variables.get(name, "").strip())
+        except ValueError:
+            continue
+        secrets += [url.user or "", url.password or "", unquote(url.raw_password or ""), *url.query.values()]
+    return Scrubber(secrets)
+
+
+def _parsed(text: str, source: str) -> URL:
+    """Return the URL; what is wrong with it is said without its text, which may hold a password."""
+    try:
+        url = URL(text)
+        usable = url.scheme in {"http", "https"} and bool(url.host) and url.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise UsageError(f"{source} is no URL of HTTP; it should look like http://127.0.0.1:8000/v1")
+    return url

@@ -1,0 +1,72 @@
+"""What can go wrong on the wire, as one exception with a closed set of kinds."""
+
+from typing import Final, Literal
+
+WireErrorKind = Literal[
+    "connect",
+    "timeout",
+    "closed",
+    "status",
+    "rate_limited",
+    "redirect",
+    "truncated",
+    "too_large",
+    "encoding",
+    "invalid_json",
+    "invalid_schema",
+    "refusal",
+    "empty",
+    "unavailable",
+]
+"""Why an attempt brought no answer.
+
+``connect``: no connection came about. ``closed``: it broke before the answer began. ``status``: an
+HTTP status that is no success; ``rate_limited`` is 429 and ``redirect`` is 3xx. ``truncated``: the
+answer ended early. ``too_large``: it passed the bound on its size. ``encoding``: it is not UTF-8, or
+compressed in a way nobody asked for. ``refusal`` and ``empty``: well-formed, but no answer.
+``unavailable``: not tried, because the endpoint has been down for too long.
+"""
+
+LONGEST: Final = 300
+"""Characters of a message."""
+
+_FINAL: Final = frozenset({"redirect", "unavailable"})
+
+
+class WireError(Exception):
+    """One attempt failed; ``str()`` is one line that holds no secret.
+
+    Attributes:
+        kind: what went wrong.
+        retryable: whether another attempt may bring an answer.
+        retry_after: seconds that the server asks to wait, bounded; None where it does not.
+        status: the HTTP status, where there was one.
+        tokens: what the attempt cost all the same, where that is known.
+        attempts: how many attempts were made; the gate counts them.
+    """
+
+    def __init__(
+        self,
+        kind: WireErrorKind,
+        message: str,
+        *,
+        retryable: bool | None = None,
+        retry_after: float | None = None,
+        status: int | None = None,
+        tokens: int | None = None,
+    ) -> None:
+        super().__init__(one_line(message))
+        self.kind = kind
+        self.retryable = kind not in _FINAL if retryable is None else retryable
+        self.retry_after = retry_after
+        self.status = status
+        self.tokens = tokens
+        self.attempts = 1
+
+
+def one_line(text: str, longest: int = LONGEST) -> str:
+    """Return the text on one line, printable, and cut where it is longer."""
+    # Whatever an answer holds, a terminal must not act on it.
+    line = "".join(character if character.isprintable() else " " for character in text[: 8 * longest])
+    line = " ".join(line.split())
+    return line if len(line) <= longest else f"{line[: longest - 3]}..."

@@ -1,0 +1,66 @@
+"""Takes the values of secrets out of text before it leaves the wire part."""
+
+import base64
+import json
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+from urllib.parse import quote, quote_plus
+
+MASK: Final = "***"
+
+_SHORT: Final = 6
+"""Shorter secrets are masked only where they stand alone: ``x`` as a key must not eat every x."""
+
+
+class Scrubber:
+    """Masks secrets in text, in whatever form they usually come back.
+
+    These are the value itself in upper or lower case, percent-encoded, escaped as in JSON or in a
+    Python literal, and in Base64 as HTTP's basic authentication sends it. The values appear in no
+    representation of the object.
+    """
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        forms = sorted(
+            {form for secret in secrets if secret for form in _forms(secret)}, key=len, reverse=True
+        )
+        pattern = "|".join(_pattern(form) for form in forms)
+        self._found = re.compile(pattern, re.IGNORECASE) if pattern else None
+
+    def scrub(self, text: str) -> str:
+        """Return the text with every secret in it masked."""
+        return self._found.sub(MASK, text) if self._found is not None else text
+
+    def scrub_data(self, value: Any) -> Any:
+        """Return plain data with every string in it scrubbed, names of fields included."""
+        if isinstance(value, str):
+            return self.scrub(value)
+        if isinstance(value, dict):
+            return {self.scrub_data(name): self.scrub_data(item) for name, item in value.items()}
+        if isinstance(value, list):
+            return [self.scrub_data(item) for item in value]
+        return value
+
+    def __repr__(self) -> str:
+        return "Scrubber()"
+
+
+def _forms(secret: str) -> Iterator[str]:
+    yield secret
+    yield quote(secret)
+    yield quote(secret, safe="")
+    yield quote_plus(secret)
+    yield json.dumps(secret)[1:-1]
+    yield json.dumps(secret, ensure_ascii=False)[1:-1]
+    yield repr(secret)[1:-1]
+    encoded = base64.b64encode(secret.encode("utf-8", "surrogateescape")).decode().rstrip("=")
+    if len(encoded) >= _SHORT:
+        yield encoded
+        yield encoded.replace("+", "-").replace("/", "_")
+
+
+def _pattern(form: str) -> str:
+    if len(form) >= _SHORT:
+        return re.escape(form)
+    return rf"(?<!\w){re.escape(form)}(?!\w)"
