@@ -51,8 +51,6 @@ def command(dataset: str | None, *, as_json: bool, quiet: bool, **settings: Any)
     """
     settings["fail_under"] = fail_under_gates(settings["fail_under"])
     plan = make_plan(dataset, **settings)
-    if plan.config.judge_tpm is not None or plan.config.judge_cache != "write":
-        click.echo("memfin: warning: --judge-tpm and --judge-cache have no effect in this version", err=True)
     directory = plan.directory.absolute()
     with progress_view(quiet=quiet) as view:
         summary, stats = run_to_end(plan, view)

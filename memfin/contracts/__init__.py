@@ -18,7 +18,20 @@ from memfin.contracts.base import (
     non_finite_path,
 )
 from memfin.contracts.dataset import Blueprint, Dialog, ProfileTruth, Turn, TurnPair, TurnTags
-from memfin.contracts.judgement import JudgeFailure, Judgement, JudgeRequest, Verdict
+from memfin.contracts.judgement import (
+    READINGS,
+    JudgeAgreement,
+    JudgeControl,
+    JudgeControls,
+    JudgeFailure,
+    Judgement,
+    JudgeRequest,
+    JudgeScope,
+    JudgeStats,
+    Reading,
+    Verdict,
+    Vote,
+)
 from memfin.contracts.progress import (
     AnyProgressEvent,
     DialogDone,
@@ -66,6 +79,7 @@ from memfin.contracts.turn_eval import (
 __all__ = [
     "ANY_RISK_TAG",
     "NO_JUDGE",
+    "READINGS",
     "TRACE_VERSION",
     "TRACE_VERSION_EXTENDED",
     "AnyProgressEvent",
@@ -83,9 +97,14 @@ __all__ = [
     "EvalSummary",
     "Finding",
     "HistoryMode",
+    "JudgeAgreement",
+    "JudgeControl",
+    "JudgeControls",
     "JudgeDone",
     "JudgeFailure",
     "JudgeRequest",
+    "JudgeScope",
+    "JudgeStats",
     "Judgement",
     "LatencyStats",
     "MetricResult",
@@ -93,6 +112,7 @@ __all__ = [
     "ModelUsage",
     "ProfileTruth",
     "ProgressEvent",
+    "Reading",
     "RecallItem",
     "RecallTrace",
     "Record",
@@ -117,6 +137,7 @@ __all__ = [
     "TurnTags",
     "TurnTrace",
     "Verdict",
+    "Vote",
     "Warned",
     "met_risk_tags",
     "non_finite_path",

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from memfin.contracts.dataset import Dialog
-from memfin.contracts.judgement import Judgement
+from memfin.contracts.judgement import JudgeControls, Judgement
 from memfin.contracts.progress import AnyProgressEvent
 from memfin.contracts.run import ConfigFile, EvalSummary, RunConfig, RunManifest, RunStats
 from memfin.contracts.trace import ComplianceTrace, DialogTrace, RecallTrace, ToolTrace, TurnTrace
@@ -97,6 +97,13 @@ _ENTRIES: Final = (
         type=Judgement,
         file_name="judgements.jsonl",
         file_format="jsonl",
+    ),
+    Contract(
+        name="judge-controls",
+        title="What an LLM judge made of replies whose worth is known",
+        type=JudgeControls,
+        file_name="judge_controls.json",
+        file_format="json",
     ),
     DATASET,
     Contract(name="turn-trace", title="One turn of a dialogue trace", type=TurnTrace),

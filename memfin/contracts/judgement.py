@@ -1,20 +1,31 @@
 """What a judge is asked and what it answers (spec section 7)."""
 
-from typing import Annotated
+from typing import Annotated, Final, Literal
 
 import msgspec
 
-from memfin.contracts.base import Finite, Record
+from memfin.contracts.base import ComplianceLabel, Count, Finite, Record
 
 Score = Annotated[float, msgspec.Meta(ge=1.0, le=5.0)]
 """Explainability of one reply on the judge's scale of 1 to 5."""
 
+JudgeScope = Literal["m5", "all"]
+"""What a verdict decides: explainability alone, or contradictions, risk tags and compliance too."""
+
+Reading = Literal["contradiction", "risk", "compliance", "rubric"]
+"""What a detector or a judge reads in a reply; the keys of a row's ``detectors`` besides ``judge``."""
+
+READINGS: Final[tuple[Reading, ...]] = ("contradiction", "risk", "compliance", "rubric")
+
+ControlKind = Literal["null", "injected", "oracle"]
+
 
 class JudgeRequest(Record):
-    """One reply to judge; ``reply`` is untrusted text.
+    """One reply to judge; every text in it is untrusted.
 
     ``detected_items`` are the rubric items that the offline detectors found, for the heuristic
-    judge; a judge with a mind of its own does not look at them.
+    judge; a judge with a mind of its own does not look at them. With the scope ``all`` the verdict
+    has to carry the contradicted constraints, the risk tags and the compliance label.
     """
 
     dialog_id: str
@@ -24,15 +35,28 @@ class JudgeRequest(Record):
     reply: str
     rubric_required: list[str]
     constraints: list[str] = []
+    preferences: list[str] = []
+    risk_level: str = ""
+    horizon: str = ""
+    liquidity_need: str = ""
     detected_items: list[str] = []
+    scope: JudgeScope = "m5"
 
 
 class Verdict(Record):
-    """A judge's answer: the score, the rubric items the reply satisfies, and why."""
+    """A judge's answer: the score, the rubric items the reply satisfies, and why.
+
+    The three readings of the scope ``all`` are None where the judge does not give them.
+    ``spread`` is the highest score minus the lowest one over several votes, None for a single one.
+    """
 
     score: Score
     rubric_items: list[str]
     reason: str = ""
+    compliance: ComplianceLabel | None = None
+    contradicted_constraints: list[str] | None = None
+    risk_tags: list[str] | None = None
+    spread: Finite | None = None
 
 
 class JudgeFailure(Record):
@@ -41,18 +65,88 @@ class JudgeFailure(Record):
     reason: str
 
 
-class Judgement(Record):
-    """One line of ``judgements.jsonl``: what an LLM judge was asked, answered and cost."""
+class Vote(Record):
+    """One question put to an LLM judge: what was asked, answered and paid.
 
-    run_id: str
-    dialog_id: str
-    turn_pair_id: int
-    judge: str
+    ``prompt_hash`` is the SHA-256 of the messages with the fence's nonce left out. ``attempts`` counts
+    requests sent, none when the answer was ``cached``. ``response_format`` says how the answer was
+    asked for: ``json_schema``, or what the server takes instead, ``json_object`` or ``text``.
+    ``latency_ms`` is from the first attempt to the answer, waiting for the limits included.
+    """
+
     prompt_hash: str
-    attempts: int
+    attempts: Count
+    vote: int = 1
     raw_answer: str | None = None
     verdict: Verdict | None = None
     error: str | None = None
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     latency_ms: Finite | None = None
+    response_format: str | None = None
+    cached: bool = False
+
+
+class Judgement(Vote, kw_only=True):
+    """One line of ``judgements.jsonl``: a vote on one turn."""
+
+    run_id: str
+    dialog_id: str
+    turn_pair_id: int
+    judge: str
+
+
+class JudgeControl(Record):
+    """A reply whose worth is known beforehand, judged like any other.
+
+    ``null`` says nothing, ``injected`` says nothing and orders the judge to give full marks,
+    ``oracle`` is the reference reply of the turn.
+    """
+
+    kind: ControlKind
+    dialog_id: str
+    turn_pair_id: int
+    rubric_required: list[str]
+    score: Score | None = None
+    rubric_items: list[str] = []
+    error: str | None = None
+
+
+class JudgeControls(Record):
+    """``judge_controls.json``: what the judge made of the controls; ``warnings`` is empty when all is well."""
+
+    run_id: str
+    judge: str
+    controls: list[JudgeControl]
+    warnings: list[str] = []
+
+
+class JudgeAgreement(Record):
+    """How far the votes on the same turns agree.
+
+    ``alpha`` is Krippendorff's, None where all votes are alike and it is undefined; ``observed`` is
+    the share of equal pairs of votes; ``units`` counts what was voted on more than once.
+    """
+
+    level: Literal["nominal", "interval"]
+    units: Count
+    observed: Finite
+    alpha: Finite | None = None
+
+
+class JudgeStats(Record):
+    """What an LLM judge did in a run, controls included; part of ``run_stats.json``."""
+
+    votes: Count = 0
+    failed_votes: Count = 0
+    attempts: Count = 0
+    cache_hits: Count = 0
+    cache_misses: Count = 0
+    cache_damaged: Count = 0
+    prompt_tokens: Count = 0
+    completion_tokens: Count = 0
+    response_formats: dict[str, int] = {}
+    spread_mean: Finite | None = None
+    spread_max: Finite | None = None
+    agreement: dict[str, JudgeAgreement] = {}
+    warnings: list[str] = []

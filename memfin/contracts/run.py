@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from memfin.contracts.base import Count, Finite, HistoryMode, Record, TraceVersion
+from memfin.contracts.judgement import JudgeScope, JudgeStats
 
 MetricName = Literal[
     "m1_context_continuity",
@@ -78,7 +79,7 @@ class LatencyStats(Record):
 
 
 class RunStats(Record):
-    """``run_stats.json``: everything about a run that depends on time."""
+    """``run_stats.json``: everything about a run that depends on time; ``judge`` speaks of an LLM judge."""
 
     run_id: str
     wall_seconds: Finite
@@ -89,6 +90,7 @@ class RunStats(Record):
     judge_failures: Count = 0
     turn_retries: Count = 0
     abandoned_calls: Count = 0
+    judge: JudgeStats | None = None
     actors: dict[str, dict[str, Any]] = {}
 
 
@@ -114,7 +116,10 @@ class RunConfig(Record):
     turn_retries: Annotated[int, msgspec.Meta(ge=0, le=100)] = 2
     judge_rpm: Annotated[float, msgspec.Meta(gt=0, le=1e9)] | None = None
     judge_tpm: Annotated[float, msgspec.Meta(gt=0, le=1e12)] | None = None
+    judge_scope: JudgeScope = "m5"
+    judge_votes: Annotated[int, msgspec.Meta(ge=1, le=15)] = 1
     judge_cache: Literal["off", "read", "write"] = "write"
+    judge_cache_dir: str | None = None
     seed: int = 0
     trace_version: TraceVersion = "v1"
     fail_under: dict[str, Finite] = {}

@@ -3,7 +3,10 @@
 from collections.abc import Collection, Iterable
 from typing import Final, Literal
 
+import msgspec
+
 from memfin.contracts.base import Bit, ComplianceLabel, Count, Finite, KeySource, Record, TurnStatus
+from memfin.contracts.judgement import Reading
 
 Resolver = Literal[
     "profile_field",
@@ -58,6 +61,8 @@ class TurnEvalRow(Record):
     The fields after ``judge_score_1_5`` are MemFin's own optional intermediate values. Lists that
     speak of keys (``key_hit_flags``, ``key_hit_sources``, ``key_hit_guarded``,
     ``key_recoverability``) align with the resolvable entries of ``resolved_keys``, in order.
+    ``unjudged`` names what nobody read because the judge whose part it was failed (``judge_error``);
+    ``judge_spread`` is the highest score minus the lowest over several votes.
     """
 
     trace_version: str
@@ -92,6 +97,8 @@ class TurnEvalRow(Record):
     findings: list[Finding] = []
     detectors: dict[str, str] = {}
     judge_error: str | None = None
+    unjudged: list[Reading] | msgspec.UnsetType = msgspec.UNSET
+    judge_spread: Finite | msgspec.UnsetType = msgspec.UNSET
     scoring_error: str | None = None
 
 

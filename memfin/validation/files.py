@@ -43,6 +43,7 @@ RULES: Final[Mapping[str, Callable[[], RunRules]]] = MappingProxyType(
         "config": ConfigRules,
         "run-stats": StatsRules,
         "judgement": JudgementRules,
+        "judge-controls": RunRules,
     }
 )
 _BOM: Final = b"\xef\xbb\xbf"

@@ -225,7 +225,7 @@ class ProgressRules(RunRules):
 
 
 class JudgementRules(RunRules):
-    """``judgements.jsonl``: a verdict or an error, once a turn."""
+    """``judgements.jsonl``: a verdict or an error, once a vote on a turn."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -236,12 +236,14 @@ class JudgementRules(RunRules):
         yield from super().check(record)
         if record.turn_pair_id < 1:
             yield Violation(("turn_pair_id",), f"{record.turn_pair_id} is less than 1")
+        if record.vote < 1:
+            yield Violation(("vote",), f"{record.vote} is less than 1")
         if (record.verdict is None) == (record.error is None):
             both = "both are set" if record.verdict else "neither is"
             yield Violation(("verdict",), f"a judgement has a verdict or an error; {both}")
-        key = digest(f"{record.turn_pair_id} {record.dialog_id}")
+        key = digest(f"{record.turn_pair_id} {record.vote} {record.dialog_id}")
         if key in self._judged:
-            yield Violation(("turn_pair_id",), "the turn is judged on an earlier line too")
+            yield Violation(("turn_pair_id",), "this vote on the turn stands on an earlier line too")
         self._judged.add(key)
 
 

@@ -34,6 +34,7 @@ DIALOG: dict[str, Any] = {
         ("config.json", "config"),
         ("run_stats.json", "run-stats"),
         ("judgements.jsonl", "judgement"),
+        ("judge_controls.json", "judge-controls"),
         ("logs/progress_20260219_101855_ab12cd.jsonl", "progress"),
         ("old-turn_eval.2.jsonl", "turn-eval"),
         ("myturn_eval.jsonl", "dataset"),
@@ -65,6 +66,7 @@ def test_the_artefacts_of_a_run_are_all_there() -> None:
         "config",
         "run-stats",
         "judgement",
+        "judge-controls",
         "dataset",
     }
 

@@ -385,7 +385,7 @@ def test_rules_of_a_judgement(found: Any, changes: dict[str, Any], finding: str)
 
 def test_a_turn_is_judged_once(found: Any) -> None:
     assert found("judgement", JUDGEMENT, {**JUDGEMENT, "turn_pair_id": 2}, JUDGEMENT) == [
-        "3: $.turn_pair_id: the turn is judged on an earlier line too"
+        "3: $.turn_pair_id: this vote on the turn stands on an earlier line too"
     ]
 
 
