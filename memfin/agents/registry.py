@@ -1,49 +1,86 @@
 """Agent references: from ``--agent`` to a factory for each dialogue (spec section 5)."""
 
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Protocol
 
 from memfin import __version__
 from memfin.agents.observer import TurnObserver
 from memfin.agents.protocol import Observer, Session
-from memfin.contracts import Dialog
+from memfin.agents.settings import AgentSettings
+from memfin.contracts import Dialog, ModelUsage
 from memfin.dataset import align_turn_pairs
 from memfin.errors import UsageError
 from memfin.foreign.references import import_reference, package_version, reference_of
 
-FORMS: Final = "builtin, oracle, echo or pkg.module:factory"
+FORMS: Final = "builtin, oracle, echo, http(s)://..., openai:MODEL or pkg.module:factory"
 
 Factory = Callable[[Session, Observer], Any]
 
 
+class Backend(Protocol):
+    """What the agents of a run share: connections to the service behind them."""
+
+    @property
+    def total_usage(self) -> ModelUsage | None:
+        """What the language models took so far; None where none is known of."""
+
+    async def close(self) -> None:
+        """Close the connections."""
+
+
 class AgentSource:
-    """Where a run's agents come from.
+    """Where a run's agents come from; `close` it when the run is over.
 
     Attributes:
         reference: the reference as given, or the dotted name of a factory object.
         version: version of the agent's package where it has one.
         model_name: what the run manifest calls the system under test.
+        inputs: what the agents' answers depend on besides, for the fingerprint; holds no secret.
     """
 
     def __init__(
-        self, reference: str, factory_for: Callable[[Dialog], Factory], version: str | None = None
+        self,
+        reference: str,
+        factory_for: Callable[[Dialog], Factory],
+        version: str | None = None,
+        *,
+        model_name: str | None = None,
+        inputs: Mapping[str, Any] | None = None,
+        backend: Backend | None = None,
     ) -> None:
         self.reference = reference
         self.version = version
-        self.model_name = reference
+        self.model_name = model_name or reference
+        self.inputs = dict(inputs or {})
         self._factory_for = factory_for
+        self._backend = backend
+
+    @property
+    def usage(self) -> ModelUsage | None:
+        """What the language models behind the agents took so far, failed turns included."""
+        return self._backend.total_usage if self._backend is not None else None
+
+    async def close(self) -> None:
+        """Let go of what the agents share; nothing happens where they share nothing."""
+        if self._backend is not None:
+            await self._backend.close()
 
     def factory_for(self, dialog: Dialog) -> Factory:
         """Return the factory of one dialogue's agent. Only the oracle looks into the dialogue."""
         return self._factory_for(dialog)
 
 
-def resolve_agent(agent: str | Callable[..., Any]) -> AgentSource:
+def resolve_agent(agent: str | Callable[..., Any], settings: AgentSettings | None = None) -> AgentSource:
     """Return the source of agents that a reference or a factory object stands for.
 
     Raises:
-        UsageError: the reference has no known form or does not import.
+        UsageError: the reference has no known form or does not import, the endpoint of a service or a
+            model is unusable, or a setting is of no use to this agent.
     """
+    settings = settings or AgentSettings()
+    if isinstance(agent, str) and agent.startswith("openai:"):
+        return _openai(agent, settings)
+    settings.refuse_model_settings(agent if isinstance(agent, str) else "a factory")
     if not isinstance(agent, str):
         if not callable(agent):
             raise UsageError(f"agent: expected a reference or a factory, got {type(agent).__name__}")
@@ -52,12 +89,22 @@ def resolve_agent(agent: str | Callable[..., Any]) -> AgentSource:
     builtin = {"builtin": _builtin, "oracle": _oracle, "echo": _echo}.get(agent)
     if builtin is not None:
         return AgentSource(agent, builtin(), __version__)
-    if agent.startswith(("http://", "https://", "openai:")):
-        raise UsageError(
-            f"agent {agent!r}: agents over the wire are not part of this version; known forms: {FORMS}"
-        )
+    if agent.startswith(("http://", "https://")):
+        return _http(agent, settings)
     factory = import_reference("agent", agent, FORMS)
     return AgentSource(agent, lambda _: factory, package_version(agent.partition(":")[0]))
+
+
+def _http(url: str, settings: AgentSettings) -> AgentSource:
+    from memfin.agents.http.client import HttpAgents  # noqa: PLC0415 - aiohttp loads slowly
+
+    agents = HttpAgents(url, turn_timeout=settings.turn_timeout)
+    return AgentSource(agents.url, lambda _: agents.open, backend=agents)
+
+
+def _openai(reference: str, settings: AgentSettings) -> AgentSource:
+    del settings
+    raise UsageError(f"agent {reference!r}: models are not agents yet")
 
 
 def _builtin() -> Callable[[Dialog], Factory]:

@@ -24,7 +24,7 @@ RUN_OPTIONS: Final[tuple[click.Option, ...]] = (
         ["--agent"],
         default="builtin",
         show_default=True,
-        help="System under test: builtin, oracle, echo or pkg.module:factory.",
+        help="System under test: builtin, oracle, echo, http(s)://..., openai:MODEL or pkg.module:factory.",
     ),
     click.Option(
         ["--judge"],
@@ -91,11 +91,39 @@ RUN_OPTIONS: Final[tuple[click.Option, ...]] = (
     ),
     click.Option(["--judge-cache-dir"], help="Where the cache is.  [default: RUNS_DIR/.judge_cache]"),
     click.Option(
+        ["--agent-system"],
+        metavar="FILE",
+        help="System prompt of an openai:MODEL agent.  [default: one that ships with MemFin]",
+    ),
+    click.Option(
+        ["--agent-memory"],
+        default="none",
+        show_default=True,
+        help="Memory put before an openai:MODEL agent: none, builtin or pkg.module:factory.",
+    ),
+    click.Option(
+        ["--agent-temperature"],
+        type=float,
+        default=0.0,
+        show_default=True,
+        help="Temperature of an openai:MODEL agent.",
+    ),
+    click.Option(
+        ["--agent-max-tokens"], type=int, help="Tokens of a reply of an openai:MODEL agent, at most."
+    ),
+    click.Option(
+        ["--agent-context-tokens"],
+        type=int,
+        default=32_000,
+        show_default=True,
+        help="Estimated tokens put before an openai:MODEL agent, at most; older turns are left out.",
+    ),
+    click.Option(
         ["--seed"],
         type=int,
         default=0,
         show_default=True,
-        help="Part of the fingerprint; nothing of this version draws at random.",
+        help="Sent to the models of agents and judges; part of the fingerprint.",
     ),
     click.Option(
         ["--trace-version"],

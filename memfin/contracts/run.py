@@ -6,6 +6,7 @@ import msgspec
 
 from memfin.contracts.base import Count, Finite, HistoryMode, Record, TraceVersion
 from memfin.contracts.judgement import JudgeScope, JudgeStats
+from memfin.contracts.trace import ModelUsage
 
 MetricName = Literal[
     "m1_context_continuity",
@@ -92,6 +93,7 @@ class RunStats(Record):
     abandoned_calls: Count = 0
     judge: JudgeStats | None = None
     actors: dict[str, dict[str, Any]] = {}
+    usage: ModelUsage | None = None
 
 
 Positive = Annotated[int, msgspec.Meta(ge=1)]
@@ -120,6 +122,11 @@ class RunConfig(Record):
     judge_votes: Annotated[int, msgspec.Meta(ge=1, le=15)] = 1
     judge_cache: Literal["off", "read", "write"] = "write"
     judge_cache_dir: str | None = None
+    agent_system: str | None = None
+    agent_memory: str = "none"
+    agent_temperature: Annotated[float, msgspec.Meta(ge=0, le=100)] = 0.0
+    agent_max_tokens: Positive | None = None
+    agent_context_tokens: Positive = 32_000
     seed: int = 0
     trace_version: TraceVersion = "v1"
     fail_under: dict[str, Finite] = {}

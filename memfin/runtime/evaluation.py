@@ -74,9 +74,8 @@ class Evaluation:
                         await self._end_early(problem)
                     raise
         finally:
-            if self.plan.judge is not None:
-                with anyio.CancelScope(shield=True):
-                    await self.plan.judge.close()
+            with anyio.CancelScope(shield=True):
+                await self.plan.close()
 
     async def _run_graph(self) -> EvalSummary:
         graph = self._graph = build_graph(self.plan, self.directory, self._on_event)
@@ -165,6 +164,7 @@ class Evaluation:
             turn_retries=tally.retries,
             abandoned_calls=tally.abandoned,
             actors=dict(actors),
+            usage=self.plan.usage,
         )
 
     def record_stop(self, reason: str) -> None:

@@ -22,7 +22,8 @@ from memfin.actors.source import Source
 from memfin.agents.observer import TurnObserver
 from memfin.agents.registry import AgentSource, resolve_agent
 from memfin.agents.replay import ReplayOptions
-from memfin.contracts import NO_JUDGE, ConfigFile, RunConfig
+from memfin.agents.settings import AgentSettings
+from memfin.contracts import NO_JUDGE, ConfigFile, ModelUsage, RunConfig
 from memfin.dataset import SAMPLE, check_dataset_file, digest_dataset
 from memfin.errors import UsageError
 from memfin.journal import progress_path
@@ -69,6 +70,16 @@ class Plan(ABC):
     @abstractmethod
     def producers(self, replayed: MemoryObjectSendStream[ToScorer], events: EventSender) -> list[Actor[Any]]:
         """Return the actors that make or read traces; they get clones of both ends."""
+
+    @property
+    def usage(self) -> ModelUsage | None:
+        """What the language models behind the agents took so far, where that is known."""
+        return None
+
+    async def close(self) -> None:
+        """Let go of what the judge and the agents hold."""
+        if self.judge is not None:
+            await self.judge.close()
 
     @property
     def fingerprint(self) -> str:
@@ -119,10 +130,23 @@ class RunPlan(Plan):
             "agent": agents.reference,
             "agent_version": agents.version,
             "model": agents.model_name,
+            "agent_settings": agents.inputs,
             "history": config.history,
             **scoring_inputs(judge),
             "seed": config.seed,
         }
+
+    @property
+    def usage(self) -> ModelUsage | None:
+        """What the language models behind the agents took so far."""
+        return self.agents.usage
+
+    async def close(self) -> None:
+        """Let go of what the judge and the agents hold."""
+        try:
+            await self.agents.close()
+        finally:
+            await super().close()
 
     def producers(self, replayed: MemoryObjectSendStream[ToScorer], events: EventSender) -> list[Actor[Any]]:
         """Return the source and the replayers."""
@@ -192,14 +216,15 @@ def make_plan(
     Raises:
         UsageError: a setting, the dataset, the agent or the judge is unusable; one line says why.
     """
-    agents = resolve_agent(agent)
     config = make_config(
         {
             **settings,
             "dataset": None if dataset is None else os.fspath(dataset),
-            "agent": agents.reference,
+            "agent": agent if isinstance(agent, str) else "",
         }
     )
+    agents = resolve_agent(agent, AgentSettings.of(config))
+    config = config.replace(agent=agents.reference)
     resolved_judge = resolve_judge(judge, config.turn_timeout)
     config = config.replace(judge=judge_name(resolved_judge))
     prepare_scoring()

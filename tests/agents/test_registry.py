@@ -14,6 +14,7 @@ from memfin.agents.observer import TurnObserver
 from memfin.agents.oracle import OracleAgent
 from memfin.agents.registry import resolve_agent
 from memfin.agents.replay import ReplayOptions, open_session, replay_dialog
+from memfin.agents.settings import AgentSettings
 from memfin.dataset import normalize_dialog
 from memfin.errors import UsageError
 from memfin.foreign.references import LONGEST_LINE, describe, import_reference, one_line, package_version
@@ -92,9 +93,16 @@ def test_an_unknown_form_is_refused_with_the_known_ones(agent: str) -> None:
     assert message.startswith(f"agent {agent!r}: unknown reference; known forms: builtin, oracle, echo")
 
 
-@pytest.mark.parametrize("agent", ["http://localhost:1", "https://x", "openai:gpt"])
-def test_agents_over_the_wire_are_refused_as_not_part_of_this_version(agent: str) -> None:
-    assert "not part of this version" in refusal(agent)
+@pytest.mark.parametrize(
+    "setting", [{"system": "s"}, {"memory": "builtin"}, {"temperature": 1.0}, {"max_tokens": 5}]
+)
+@pytest.mark.parametrize("agent", ["builtin", "http://127.0.0.1:1", EchoAgent])
+def test_settings_for_models_are_refused_for_other_agents(agent: Any, setting: dict[str, Any]) -> None:
+    with pytest.raises(UsageError) as refused:
+        resolve_agent(agent, AgentSettings(**setting))
+    assert f"setting agent_{next(iter(setting))}: is for agents of the form openai:MODEL" in str(
+        refused.value
+    )
 
 
 @pytest.mark.parametrize("agent", [None, 5, ["builtin"]])

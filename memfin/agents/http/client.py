@@ -1,0 +1,284 @@
+"""The client side: an agent behind the agent protocol, as the replay sees it."""
+
+import os
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Final, TypeVar
+
+import aiohttp
+import msgspec
+from yarl import URL
+
+from memfin.agents.calls import TransportError
+from memfin.agents.http.protocol import (
+    API_KEY,
+    PROTOCOL,
+    TRANSPORT_STATUSES,
+    CommitRequest,
+    OpenSession,
+    Problem,
+    SessionOpened,
+    TurnRequest,
+)
+from memfin.agents.protocol import AgentReply, Observer, Session
+from memfin.agents.usage import UsageTotal
+from memfin.contracts import ModelUsage, Record
+from memfin.errors import UsageError
+from memfin.foreign.calls import CallFailed
+from memfin.foreign.references import one_line
+from memfin.wire import Endpoint, WireError
+from memfin.wire.retry_after import retry_after_seconds
+
+R = TypeVar("R", bound=Record)
+
+LARGEST_ANSWER: Final = 8 * 1024 * 1024
+"""Bytes of an answer, decompressed: a reply with all that was recalled for it."""
+
+CONNECT_LIMIT: Final = 10.0
+BEYOND_TURN: Final = 30.0
+"""Seconds: what a connection may take, and how long a call outlives the turn that it was made for,
+which the replay has given up by then."""
+
+_ON_THE_WAY: Final = frozenset({"connect", "timeout", "closed", "truncated"})
+"""Kinds of failure that another attempt may mend."""
+
+
+class _Observed(Record):
+    """Observations as they came; the replay holds them against the contract, as any agent's."""
+
+    recall: Any = None
+    tools: Any = None
+    compliance: Any = None
+    profile_snapshot: Any = None
+    observation_error: Any = None
+
+
+class _Answer(_Observed):
+    text: str
+    usage: Any = None
+
+
+class _Failure(_Observed):
+    error: Problem
+
+
+class HttpAgents:
+    """The agents of one service, with the connections that they share; `close` it in the end.
+
+    ``open`` is the agent factory: one session of the service is one dialogue's agent.
+
+    Args:
+        url: base URL of the service, without credentials.
+        turn_timeout: seconds that a call may take; the service is told.
+        environ: where the token is read from; None is the process's own environment.
+
+    Raises:
+        UsageError: the URL is unusable.
+
+    Attributes:
+        url: the base URL.
+        usage: the sum of what the agents said that their language models took.
+    """
+
+    def __init__(
+        self, url: str, *, turn_timeout: float = 120.0, environ: Mapping[str, str] | None = None
+    ) -> None:
+        self.url = str(checked_url(url))
+        self.usage = UsageTotal()
+        self._endpoint = Endpoint(self.url, API_KEY, environ=os.environ if environ is None else environ)
+        self._endpoint.headers()  # a token that no header can carry is told now
+        self._turn_timeout = turn_timeout
+        self._http: aiohttp.ClientSession | None = None
+
+    async def open(self, session: Session, observer: Observer) -> "HttpAgent":
+        """Open a session of the service and return its agent.
+
+        Raises:
+            TransportError: the service could not be reached; it may be tried again.
+            CallFailed: it refused, or its answer is none of the protocol's.
+        """
+        request = OpenSession(protocol=PROTOCOL, session=session, turn_timeout=self._turn_timeout)
+        opened = await self.call("POST", "sessions", request, SessionOpened)
+        if opened.protocol != PROTOCOL:
+            raise CallFailed(
+                f"{self.url}: speaks version {opened.protocol} of the agent protocol, not {PROTOCOL}"
+            )
+        kind = CommittingHttpAgent if opened.has_commit else HttpAgent
+        return kind(self, f"sessions/{opened.id}", observer)
+
+    @property
+    def total_usage(self) -> ModelUsage | None:
+        """What the agents said that their language models took, so far."""
+        return self.usage.total
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._http is not None:
+            await self._http.close()
+            self._http = None
+
+    async def call(
+        self, method: str, path: str, body: Record | None, answer: type[R], observer: Observer | None = None
+    ) -> R:
+        """Make one call and return its answer; what failed calls observed goes to the observer.
+
+        Raises:
+            TransportError: the call failed on its way and may be made again.
+            CallFailed: the agent failed, the service refused, or the answer is none.
+        """
+        status, headers, content = await self._send(method, path, body)
+        if status < 300 and answer is Record:  # noqa: PLR2004 - a success that has no content
+            return answer()
+        try:
+            data = self._endpoint.scrubber().scrub_data(msgspec.json.decode(content))
+            if status < 300:  # noqa: PLR2004 - success
+                return msgspec.convert(data, answer)
+            failure = msgspec.convert(data, _Failure)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
+            if status < 300:  # noqa: PLR2004 - success
+                raise self._failed(f"the answer is none of the agent protocol: {problem}") from problem
+            failure = _Failure(error=Problem(code="", message=""))  # a proxy's page, maybe
+        if observer is not None:
+            _observe(failure, observer)
+        raise self._refusal(status, headers, failure.error)
+
+    async def _send(
+        self, method: str, path: str, body: Record | None
+    ) -> tuple[int, Mapping[str, str], bytes]:
+        headers = {"Accept": "application/json", **self._endpoint.headers()}
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        http = self._session()
+        try:
+            async with http.request(
+                method,
+                self._endpoint.url(path),
+                data=None if body is None else msgspec.json.encode(body),
+                headers=headers,
+                allow_redirects=False,
+            ) as response:
+                return response.status, response.headers, await read_body(response, LARGEST_ANSWER)
+        except WireError as problem:
+            if problem.kind in _ON_THE_WAY:
+                raise TransportError(self._told(str(problem))) from problem
+            raise self._failed(str(problem)) from problem
+        except TimeoutError as problem:
+            raise TransportError(self._told("no answer in time")) from problem
+        except (aiohttp.ClientError, OSError) as problem:
+            raise TransportError(self._told(f"{type(problem).__name__}: {problem}")) from problem
+
+    def _session(self) -> aiohttp.ClientSession:
+        """Return the shared connections, opened with the first call on the loop that makes it."""
+        if self._http is None:
+            self._http = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0),  # the replay bounds how many dialogues run
+                timeout=aiohttp.ClientTimeout(
+                    total=self._turn_timeout + BEYOND_TURN, sock_connect=CONNECT_LIMIT
+                ),
+                cookie_jar=aiohttp.DummyCookieJar(),
+            )
+        return self._http
+
+    def _refusal(self, status: int, headers: Mapping[str, str], error: Problem) -> Exception:
+        if error.code == "agent_failed":
+            return CallFailed(error.message)  # the agent's own error, told as if it were in this process
+        line = " ".join(part for part in (f"HTTP {status}", error.code, error.message) if part)
+        if status in TRANSPORT_STATUSES:
+            after = retry_after_seconds(headers.get("Retry-After"), datetime.now(UTC))
+            return TransportError(error.message or self._told(line), retry_after=after)
+        if 300 <= status < 400:  # noqa: PLR2004 - a redirection
+            line = f"HTTP {status}: redirections are not followed; name the service's own URL"
+        return self._failed(line)
+
+    def _failed(self, text: str) -> CallFailed:
+        return CallFailed(self._told(text))
+
+    def _told(self, text: str) -> str:
+        return one_line(self._endpoint.scrubber().scrub(f"{self.url}: {text}"))
+
+
+class HttpAgent:
+    """One session of a service, as the agent of one dialogue."""
+
+    def __init__(self, agents: HttpAgents, path: str, observer: Observer) -> None:
+        self._agents = agents
+        self._path = path
+        self._observer = observer
+        self._turn = 0
+        self._lost: str | None = None
+
+    async def reply(self, user_text: str) -> AgentReply:
+        """Take a turn.
+
+        The words of a turn that was lost on its way are the same turn again: the service, which may
+        have heard them, gives the answer that it gave then.
+
+        Raises:
+            TransportError: the call failed on its way and may be made again.
+            CallFailed: the agent failed, or its answer is none of the protocol's.
+        """
+        if self._lost != user_text:
+            self._turn += 1
+        self._lost = None
+        request = TurnRequest(turn=self._turn, user_text=user_text)
+        try:
+            answer = await self._agents.call("POST", f"{self._path}/turns", request, _Answer, self._observer)
+        except TransportError:
+            self._lost = user_text
+            raise
+        if answer.usage is not None:
+            self._agents.usage.add(answer.usage)
+        return AgentReply(**dict(answer))
+
+    async def close(self) -> None:
+        """End the session; raises as `reply` does."""
+        await self._agents.call("DELETE", self._path, None, Record)
+
+
+class CommittingHttpAgent(HttpAgent):
+    """A session whose agent keeps its history through ``commit``."""
+
+    async def commit(self, assistant_text: str) -> None:
+        """Put a reply into the agent's history; raises as `reply` does."""
+        request = CommitRequest(turn=max(1, self._turn), assistant_text=assistant_text)
+        await self._agents.call("POST", f"{self._path}/commit", request, Record)
+
+
+def checked_url(text: str) -> URL:
+    """Return the base URL of a service; raise `UsageError` when it is none, without showing secrets."""
+    try:
+        url = URL(text)
+        usable = url.scheme in {"http", "https"} and bool(url.host) and url.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise UsageError("agent: this is no URL of HTTP; it should look like http://127.0.0.1:8765")
+    if url.user is not None or url.password is not None or url.query_string or url.fragment:
+        raise UsageError(
+            f"agent {url.host}: the URL may have no user, query or fragment, since it goes into the papers "
+            f"of the run; put a token into {API_KEY}"
+        )
+    return url
+
+
+def _observe(observed: _Observed, observer: Observer) -> None:
+    """Tell the observer what a failed call had observed."""
+    tools = observed.tools if isinstance(observed.tools, list) else []
+    for tell, fields in (
+        (observer.recall, observed.recall),
+        *((observer.tool, call) for call in tools),
+        (observer.compliance, observed.compliance),
+        (observer.profile, observed.profile_snapshot),
+    ):
+        if isinstance(fields, dict):
+            tell(**fields)
+
+
+async def read_body(response: aiohttp.ClientResponse, most: int) -> bytes:
+    """Return an answer's body; raise `WireError` when it is larger than that many bytes."""
+    content = bytearray()
+    async for chunk in response.content.iter_chunked(65_536):
+        content += chunk
+        if len(content) > most:
+            raise WireError("too_large", f"the answer is larger than {most} bytes")
+    return bytes(content)

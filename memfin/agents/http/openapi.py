@@ -1,0 +1,173 @@
+"""The OpenAPI 3.1 document of the agent protocol, made from the structs that the server decodes with."""
+
+from typing import Any, Final
+
+import msgspec
+
+from memfin.agents.http.protocol import (
+    API_KEY,
+    CODES,
+    PROTOCOL,
+    CommitRequest,
+    ErrorAnswer,
+    OpenSession,
+    SessionOpened,
+    TurnAnswer,
+    TurnRequest,
+)
+
+_REF: Final = "#/components/schemas/{name}"
+
+_ID: Final = {
+    "name": "id",
+    "in": "path",
+    "required": True,
+    "description": "The id that the session got when it was opened.",
+    "schema": {"type": "string"},
+}
+
+
+class Health(msgspec.Struct):
+    """The server is up."""
+
+    status: str
+    protocol: int
+    version: str
+    sessions: int
+
+
+def openapi_document() -> dict[str, Any]:
+    """Return the document as plain data; it is a function of the protocol's version and nothing else."""
+    types = (OpenSession, SessionOpened, TurnRequest, TurnAnswer, CommitRequest, ErrorAnswer, Health)
+    _, schemas = msgspec.json.schema_components(types, ref_template=_REF)
+    for schema in schemas.values():
+        if "description" in schema:
+            schema["description"] = " ".join(schema["description"].split())
+    schemas["OpenSession"]["properties"]["protocol"] = {"const": PROTOCOL}
+    return {
+        "openapi": "3.1.0",
+        "jsonSchemaDialect": "https://json-schema.org/draft/2020-12/schema",
+        "info": {
+            "title": "MemFin agent protocol",
+            "version": str(PROTOCOL),
+            "summary": "How MemFin evaluates an agent that runs as a service.",
+            "description": _codes(),
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": "./", "description": "Beside this document."}],
+        "security": [{}, {"bearer": []}],
+        "paths": {
+            "/sessions": {
+                "post": _operation(
+                    "openSession",
+                    "Open a session: create the agent of a dialogue.",
+                    OpenSession,
+                    201,
+                    SessionOpened,
+                    errors=(400, 401, 413, 415, 500, 503),
+                )
+            },
+            "/sessions/{id}": {
+                "delete": _operation(
+                    "closeSession", "End a session: the dialogue is over.", None, 204, None, errors=(401, 404)
+                ),
+                "parameters": [_ID],
+            },
+            "/sessions/{id}/turns": {
+                "post": _operation(
+                    "takeTurn",
+                    "Ask the agent; the same request again gets the same answer.",
+                    TurnRequest,
+                    200,
+                    TurnAnswer,
+                    errors=(400, 401, 404, 409, 413, 415, 500, 503),
+                ),
+                "parameters": [_ID],
+            },
+            "/sessions/{id}/commit": {
+                "post": _operation(
+                    "commitReply",
+                    "Put the reply that counts as said into the agent's history.",
+                    CommitRequest,
+                    204,
+                    None,
+                    errors=(400, 401, 404, 409, 413, 415, 500, 503),
+                ),
+                "parameters": [_ID],
+            },
+            "/healthz": {
+                "get": _operation("health", "Say that the server is up.", None, 200, Health, public=True)
+            },
+            "/openapi.json": {
+                "get": {
+                    "operationId": "openapi",
+                    "summary": "This document.",
+                    "security": [{}],
+                    "responses": {
+                        "200": {
+                            "description": "The document.",
+                            "content": {"application/json": {"schema": {"type": "object"}}},
+                        }
+                    },
+                }
+            },
+        },
+        "components": {
+            "schemas": schemas,
+            "securitySchemes": {
+                "bearer": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "description": f"The token, which both sides read from {API_KEY}; it may be none.",
+                }
+            },
+        },
+    }
+
+
+def _operation(
+    name: str,
+    summary: str,
+    body: type | None,
+    status: int,
+    answer: type | None,
+    *,
+    errors: tuple[int, ...] = (),
+    public: bool = False,
+) -> dict[str, Any]:
+    operation: dict[str, Any] = {"operationId": name, "summary": summary}
+    if public:
+        operation["security"] = [{}]
+    if body is not None:
+        operation["requestBody"] = {"required": True, "content": _content(body)}
+    done: dict[str, Any] = {"description": "Done."}
+    if answer is not None:
+        done["content"] = _content(answer)
+    failed = {
+        str(error): {"description": _ERRORS[error], "content": _content(ErrorAnswer)} for error in errors
+    }
+    operation["responses"] = {str(status): done, **failed}
+    return operation
+
+
+def _content(kind: type) -> dict[str, Any]:
+    return {"application/json": {"schema": {"$ref": _REF.format(name=kind.__name__)}}}
+
+
+def _codes() -> str:
+    lines = "\n".join(f"- `{code}`: {meaning}" for code, meaning in CODES.items())
+    return (
+        f"Codes of errors, in `error.code`:\n\n{lines}\n\n429, 502, 503 and 504 ask the caller to try again."
+    )
+
+
+_ERRORS: Final = {
+    400: "The body is not what the call takes.",
+    401: "The bearer token is missing or wrong.",
+    404: "The session is not open.",
+    409: "The call does not fit the state of the session.",
+    413: "The body is too large.",
+    415: "The body is not sent as JSON.",
+    500: "The agent failed, or the server did.",
+    503: "Try again, after Retry-After seconds where the header says so.",
+}

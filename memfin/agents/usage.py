@@ -1,0 +1,38 @@
+"""What the language models behind a run's agents took, summed."""
+
+from typing import Any
+
+import msgspec
+
+from memfin.contracts import ModelUsage
+
+
+class UsageTotal:
+    """A sum of `ModelUsage`; ``total`` is None until something was added."""
+
+    def __init__(self) -> None:
+        self.total: ModelUsage | None = None
+
+    def add(self, usage: ModelUsage | dict[str, Any]) -> None:
+        """Add what one turn took; what is no usage is left out, the replay says so in the turn's error.
+
+        The total names a model only while all turns name the same one.
+        """
+        if not isinstance(usage, ModelUsage):
+            try:
+                usage = msgspec.convert(usage, ModelUsage)
+            except msgspec.ValidationError:
+                return
+        total = self.total
+        if total is None:
+            self.total = usage.replace(first_token_ms=None)
+            return
+        self.total = ModelUsage(
+            model=usage.model if usage.model == total.model else None,
+            calls=total.calls + usage.calls,
+            unmetered_calls=total.unmetered_calls + usage.unmetered_calls,
+            prompt_tokens=total.prompt_tokens + usage.prompt_tokens,
+            completion_tokens=total.completion_tokens + usage.completion_tokens,
+            latency_ms=total.latency_ms + usage.latency_ms,
+            trimmed_turns=total.trimmed_turns + usage.trimmed_turns,
+        )
