@@ -113,7 +113,7 @@ class JudgeControl(Record):
 
 
 class JudgeControls(Record):
-    """``judge_controls.json``: what the judge made of the controls; ``warnings`` is empty when all is well."""
+    """``judge_controls.json``: what the judge made of the controls, and what is wrong with that."""
 
     run_id: str
     judge: str

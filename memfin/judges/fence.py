@@ -1,0 +1,62 @@
+"""The fence around untrusted text in a prompt: what stands inside cannot end it, hide or act.
+
+Two things hold at once. The fence's lines carry a nonce that is drawn for each call, so nobody can
+have written them beforehand. And no text can form such a line even if it knew the nonce: every line
+of it begins with `MARGIN`, and the characters that fences and the control tokens of chat templates
+are made of (``<``, ``>``, ``[``, ``]``) come as their full-width forms. What is invisible or acts on
+the display (control characters, bidirectional and zero-width ones, tags, variation selectors) is
+spelt out, so that nothing reaches the judge that a reader would not see.
+"""
+
+import re
+import secrets
+from types import MappingProxyType
+from typing import Final
+
+MARGIN: Final = "| "
+"""What every line inside a fence begins with."""
+
+_LINE_ENDS: Final = re.compile("\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+
+_FULL_WIDTH: Final = MappingProxyType(str.maketrans("<>[]", "＜＞［］"))
+
+_UNSEEN: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
+"""Characters that show nothing although they count as printable."""
+
+_SELECTORS: Final = ((0xFE00, 0xFE0F), (0xE0100, 0xE01EF), (0x180B, 0x180F))
+"""Variation selectors, with which text can carry other text unseen."""
+
+
+def new_nonce() -> str:
+    """Return 128 random bits as 32 hexadecimal digits."""
+    return secrets.token_hex(16)
+
+
+def fenced(name: str, text: str, nonce: str) -> str:
+    """Return untrusted text inside its fence, of several lines, without a final line end.
+
+    Args:
+        name: what the text is, in MemFin's own words, such as ``reply``.
+        text: the untrusted text.
+        nonce: the nonce of the call.
+    """
+    lines = "\n".join(MARGIN + line for line in _LINE_ENDS.split(visible(text)))
+    return f"<untrusted {name} {nonce}>\n{lines}\n</untrusted {name} {nonce}>"
+
+
+def visible(text: str) -> str:
+    """Return text in which everything can be seen and no bracket is one of a fence or a control token."""
+    shown = text.translate(_FULL_WIDTH)
+    if shown.isprintable() and shown.isascii():
+        return shown
+    return "".join(_shown(character) for character in shown)
+
+
+def _shown(character: str) -> str:
+    if character == "\t" or (character.isspace() and not _LINE_ENDS.match(character)):
+        return " "
+    code = ord(character)
+    hidden = character in _UNSEEN or any(low <= code <= high for low, high in _SELECTORS)
+    if _LINE_ENDS.match(character) or (character.isprintable() and not hidden):
+        return character
+    return f"⟨U+{code:04X}⟩"

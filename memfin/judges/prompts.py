@@ -1,0 +1,123 @@
+"""The judge's prompts: versioned templates in two languages, filled with fenced text.
+
+The templates are part of the package (``memfin/data/prompts``) and hold every word that is the
+judge's to follow. What comes from a dataset or an agent enters as values, never as template text.
+"""
+
+import hashlib
+import json
+import re
+from functools import cache
+from importlib.resources import files
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+
+from memfin.contracts import JudgeRequest
+from memfin.judges.fence import fenced
+from memfin.judges.variants import Variant, masked
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+PROMPT_VERSION: Final = "judge-v1"
+
+Language = Literal["zh", "en"]
+
+MOST_CHARS: Final = 60_000
+"""Characters of untrusted text in one prompt. More is refused: half a reply gets no whole verdict."""
+
+NO_NONCE: Final = "0" * 32
+"""Stands for the nonce where a prompt is hashed."""
+
+_DIRECTORY: Final = files("memfin") / "data" / "prompts"
+_NAMES: Final = tuple(
+    f"{PROMPT_VERSION}.{part}.{lang}.j2" for lang in ("en", "zh") for part in ("system", "user")
+)
+_LIST_BREAK: Final = re.compile("\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+
+
+class TooLong(ValueError):  # noqa: N818 - names the condition
+    """The untrusted text is longer than a prompt may hold."""
+
+
+class Section(NamedTuple):
+    """One part of the user message."""
+
+    name: str
+    fenced: str
+
+
+def prompt_hashes() -> dict[str, str]:
+    """Return the SHA-256 of every file that prompts are made of, by its name."""
+    names = (*_NAMES, "identities.txt")
+    return {name: hashlib.sha256((_DIRECTORY / name).read_bytes()).hexdigest() for name in names}
+
+
+def language_of(request: JudgeRequest) -> Language:
+    """Return the language of the prompt: Chinese, unless the dialogue is in another one."""
+    return "zh" if request.language.lower().startswith(("zh", "cn", "chinese", "中")) else "en"
+
+
+def render(request: JudgeRequest, variant: Variant, nonce: str) -> list[dict[str, Any]]:
+    """Return the messages that ask for one vote on a reply.
+
+    Rubric items are numbered ``R1``, ``R2``, ... and constraints ``C1``, ``C2``, ... in the
+    variant's order, so that an answer names them without their words.
+
+    Raises:
+        TooLong: the texts have more than `MOST_CHARS` characters together.
+    """
+    texts = {
+        "user": request.user_text,
+        "profile": _profile(request),
+        "constraints": _numbered("C", [request.constraints[index] for index in variant.constraints]),
+        "rubric": _numbered("R", [request.rubric_required[index] for index in variant.rubric]),
+        "reply": masked(request.reply) if variant.masked else request.reply,
+    }
+    if (length := sum(map(len, texts.values()))) > MOST_CHARS:
+        raise TooLong(f"the texts have {length} characters, a judge is shown {MOST_CHARS} at most")
+    sections = [Section(name, fenced(name, texts[name], nonce)) for name in variant.sections]
+    engine, lang = _engine(), language_of(request)
+    system = engine.get_template(f"{PROMPT_VERSION}.system.{lang}.j2").render(nonce=nonce)
+    user = engine.get_template(f"{PROMPT_VERSION}.user.{lang}.j2").render(nonce=nonce, sections=sections)
+    return [{"role": "system", "content": system}, {"role": "user", "content": user}]
+
+
+def prompt_hash(request: JudgeRequest, variant: Variant) -> str:
+    """Return the SHA-256 of the messages, which is the same for every nonce."""
+    messages = render(request, variant, NO_NONCE)
+    return hashlib.sha256(json.dumps(messages, ensure_ascii=True, sort_keys=True).encode()).hexdigest()
+
+
+def _profile(request: JudgeRequest) -> str:
+    fields = (
+        ("risk_level", request.risk_level),
+        ("horizon", request.horizon),
+        ("liquidity_need", request.liquidity_need),
+        ("preferences", "; ".join(request.preferences)),
+    )
+    return "\n".join(f"{name}: {_one_line(text)}" for name, text in fields if text) or "-"
+
+
+def _numbered(letter: str, items: list[str]) -> str:
+    return "\n".join(f"{letter}{number}: {_one_line(item)}" for number, item in enumerate(items, 1)) or "-"
+
+
+def _one_line(text: str) -> str:
+    """Keep an entry of a list on its line, so that it cannot look like two."""
+    return _LIST_BREAK.sub(" ⏎ ", text)
+
+
+@cache
+def _engine() -> "Environment":
+    from jinja2 import DictLoader, Environment, StrictUndefined  # noqa: PLC0415 - only LLM judges need it
+
+    return Environment(
+        loader=DictLoader(
+            MappingProxyType({name: (_DIRECTORY / name).read_text("utf-8") for name in _NAMES})
+        ),
+        autoescape=False,  # noqa: S701 - the output is a prompt; `fenced` takes the part of escaping
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
