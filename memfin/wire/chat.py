@@ -1,102 +1,248 @@
-"""The chat completions protocol: what is asked, what comes back, and the client that does one attempt."""
+"""The client of the chat completions protocol: every call is one attempt."""
 
-from typing import Any, Final, Literal
+import asyncio
+import time
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Final
 
 import aiohttp
 import msgspec
 
-from memfin.contracts import Record
+from memfin.errors import UsageError
+from memfin.wire.answers import AnswerDraft, error_text
+from memfin.wire.body import ACCEPTED_ENCODING, inflater_of, read_body
 from memfin.wire.endpoint import Endpoint
-from memfin.wire.errors import WireError
+from memfin.wire.errors import WireError, one_line
+from memfin.wire.events import EventStream
+from memfin.wire.messages import ChatAnswer, ChatRequest, ToolCall
+from memfin.wire.retry_after import retry_after_seconds
+from memfin.wire.secrets import Scrubber
+
+__all__ = ["ChatAnswer", "ChatClient", "ChatRequest", "ToolCall"]
 
 MOST_BYTES: Final = 1024 * 1024
-"""Size of an answer's body that is accepted, after decompression (spec section 7)."""
+"""Size of an answer that is accepted, after decompression (spec section 7)."""
 
+STREAM_OVERHEAD: Final = 16
+"""How many times larger a stream may be than the answer in it: every token comes in its own JSON."""
 
-class ChatRequest(Record):
-    """One request; what is None is not sent. ``extra`` holds further fields for servers that know them.
+MOST_ERROR_BYTES: Final = 64 * 1024
+"""How much of an error's body is looked at."""
 
-    ``messages`` and ``tools`` are in the protocol's form.
-    """
+DRAIN: Final = 0.25
+"""Seconds that the end of a stream may take after its last event, so that the connection can be reused."""
 
-    model: str
-    messages: list[dict[str, Any]]
-    temperature: float | None = None
-    seed: int | None = None
-    max_tokens: int | None = None
-    response_format: dict[str, Any] | None = None
-    tools: list[dict[str, Any]] | None = None
-    tool_choice: Literal["auto", "none", "required"] | dict[str, Any] | None = None
-    extra: dict[str, Any] = {}
+_RETRYABLE: Final = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
+_SUCCESS: Final = 2
+_REDIRECT: Final = 3
+"""First digits of a status."""
 
-
-class ToolCall(Record):
-    """A call that the model asks for; ``arguments`` is JSON as the model wrote it, so maybe none."""
-
-    id: str
-    name: str
-    arguments: str
-
-
-class ChatAnswer(Record):
-    """What a model answered.
-
-    A refusal is an answer: ``refusal`` holds its words and ``text`` is empty. Times are
-    milliseconds from the start of the attempt; ``first_token_ms`` only where the answer streamed.
-    """
-
-    text: str
-    model: str
-    latency_ms: float
-    refusal: str | None = None
-    tool_calls: list[ToolCall] = []
-    finish_reason: str | None = None
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    first_token_ms: float | None = None
-
-    @property
-    def total_tokens(self) -> int | None:
-        """What the call cost in tokens, None where the server does not say."""
-        if self.prompt_tokens is None and self.completion_tokens is None:
-            return None
-        return (self.prompt_tokens or 0) + (self.completion_tokens or 0)
+_TOO_MANY: Final = 429
+_PAUSING: Final = frozenset({_TOO_MANY, 503})
+_QUOTA: Final = "insufficient_quota"
+_DONE: Final = "[DONE]"
 
 
 class ChatClient:
     """Asks one endpoint; every method makes exactly one attempt and raises `WireError`.
 
-    ``total`` bounds an attempt, ``read`` the silence within it, both in seconds.
+    ``total`` bounds an attempt, ``read`` the silence within it, both in seconds; ``most_bytes`` the
+    answer, after decompression. Redirects are never followed: the key is meant for one place, and a
+    second request would go past the limits. Secrets are masked in errors and in answers.
+
+    The connections belong to the event loop that runs at the first call; their number is not
+    bounded here but by the gate.
     """
 
     def __init__(
         self, endpoint: Endpoint, *, total: float, read: float, most_bytes: int = MOST_BYTES
     ) -> None:
         self.endpoint = endpoint
-        self._timeout = aiohttp.ClientTimeout(total=total, sock_read=read)
+        self._total = total
+        self._read = read
         self._most_bytes = most_bytes
         self._session: aiohttp.ClientSession | None = None
 
     async def complete(self, request: ChatRequest) -> ChatAnswer:
         """Ask for the answer in one piece."""
-        if self._session is None:
-            self._session = aiohttp.ClientSession(timeout=self._timeout)
-        body = {name: value for name, value in dict(request).items() if value is not None and name != "extra"}
-        url = self.endpoint.url("chat/completions")
-        async with self._session.post(url, json=body, headers=self.endpoint.headers()) as response:
-            data = await response.read()
-            if not response.ok:
-                raise WireError("status", f"HTTP {response.status}", status=response.status)
-        answer = msgspec.json.decode(data)
-        return ChatAnswer(
-            text=answer["choices"][0]["message"]["content"], model=request.model, latency_ms=0.0
-        )
+        return _raised(await self._attempt(request, stream=False))
 
     async def stream(self, request: ChatRequest) -> ChatAnswer:
-        """Ask for the answer as a stream, and return it when it is whole."""
-        return await self.complete(request)
+        """Ask for the answer as a stream, and return it when it is whole.
+
+        Servers that do not stream and answer in one piece are understood.
+        """
+        return _raised(await self._attempt(request, stream=True))
 
     async def close(self) -> None:
-        """Close the connections."""
-        if self._session is not None:
-            await self._session.close()
+        """Close the connections; a later call opens new ones."""
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    async def _attempt(self, request: ChatRequest, *, stream: bool) -> ChatAnswer | WireError:
+        """Make the attempt and return its outcome.
+
+        Errors are raised by another frame than this one: what hangs on to an error, and a traceback
+        that shows local variables, must not get hold of headers and URLs.
+        """
+        scrubber = self.endpoint.scrubber()
+        try:
+            return await self._exchange(request, scrubber, stream=stream)
+        except WireError as problem:
+            error = problem
+        except UsageError as problem:
+            error = WireError("connect", str(problem), retryable=False)
+        except (aiohttp.ClientError, OSError, ValueError) as problem:
+            error = self._described(problem)
+        return WireError(
+            error.kind,
+            f"{self.endpoint.base_url}: {scrubber.scrub(str(error))}",
+            retryable=error.retryable,
+            retry_after=error.retry_after,
+            status=error.status,
+            tokens=error.tokens,
+        )
+
+    async def _exchange(self, request: ChatRequest, scrubber: Scrubber, *, stream: bool) -> ChatAnswer:
+        begun = time.perf_counter()
+        body = _encoded(request, stream=stream)
+        headers = self.endpoint.headers() | {
+            "Accept": "text/event-stream, application/json" if stream else "application/json",
+            "Accept-Encoding": ACCEPTED_ENCODING,
+            "Content-Type": "application/json",
+        }
+        draft = AnswerDraft(scrubber)
+        async with self._connections().post(
+            self.endpoint.url("chat/completions"), data=body, headers=headers, allow_redirects=False
+        ) as response:
+            try:
+                first_token = await self._take(response, draft, scrubber)
+            except BaseException:
+                response.close()  # nobody is going to read the rest
+                raise
+        now = time.perf_counter()
+        first_ms = None if first_token is None else (first_token - begun) * 1000
+        return draft.answer(request.model, (now - begun) * 1000, first_ms)
+
+    async def _take(
+        self, response: aiohttp.ClientResponse, draft: AnswerDraft, scrubber: Scrubber
+    ) -> float | None:
+        """Read a response into the draft; return when the first word of a stream came."""
+        if response.status // 100 != _SUCCESS:
+            raise await _status_error(response, scrubber)
+        if response.content_type == "text/event-stream":
+            return await self._take_events(response, draft)
+        draft.add_document(await read_body(response, self._most_bytes))
+        return None
+
+    async def _take_events(self, response: aiohttp.ClientResponse, draft: AnswerDraft) -> float | None:
+        inflater = inflater_of(response, STREAM_OVERHEAD * self._most_bytes)
+        events = EventStream()
+        first: float | None = None
+        async for piece in response.content.iter_any():
+            for data in events.feed(inflater.feed(piece)):
+                if data.strip() == _DONE:
+                    await _drained(response)
+                    return first
+                draft.add_chunk(data)
+                if first is None and draft.begun:
+                    first = time.perf_counter()
+        inflater.finish()
+        for data in events.finish():
+            if data.strip() != _DONE:
+                draft.add_chunk(data)
+        if not draft.finished:
+            raise WireError("truncated", "the stream ended before the answer did")
+        return first
+
+    def _connections(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                timeout=aiohttp.ClientTimeout(total=self._total, sock_read=self._read),
+                auto_decompress=False,
+            )
+        return self._session
+
+    def _described(self, problem: Exception) -> WireError:
+        """Return what a failure below HTTP means; its own words may hold URLs and headers."""
+        if isinstance(problem, TimeoutError):
+            silent = isinstance(problem, aiohttp.SocketTimeoutError)
+            limit = f"silent for {self._read:g} s" if silent else f"no whole answer within {self._total:g} s"
+            return WireError("timeout", limit)
+        if isinstance(problem, aiohttp.ClientConnectorError):
+            lasting = isinstance(problem, aiohttp.ClientSSLError)
+            reason = problem.os_error.strerror or type(problem.os_error).__name__
+            return WireError("connect", f"cannot connect: {reason}", retryable=not lasting)
+        if isinstance(problem, aiohttp.ClientPayloadError):
+            return WireError("truncated", "the answer ended early")
+        if isinstance(problem, aiohttp.ClientConnectionError | OSError):
+            return WireError("closed", "the connection broke off")
+        if isinstance(problem, aiohttp.ClientResponseError):
+            return WireError("closed", "the answer is no HTTP that can be understood")
+        return WireError("connect", f"no request can be made: {type(problem).__name__}", retryable=False)
+
+    def __repr__(self) -> str:
+        return f"ChatClient({self.endpoint!r})"
+
+
+def _raised(outcome: ChatAnswer | WireError) -> ChatAnswer:
+    if isinstance(outcome, WireError):
+        raise outcome
+    return outcome
+
+
+def _encoded(request: ChatRequest, *, stream: bool) -> bytes:
+    try:
+        return msgspec.json.encode(request.body(stream=stream))
+    except UnicodeEncodeError:
+        raise WireError("encoding", "the request holds a lone surrogate", retryable=False) from None
+
+
+async def _status_error(response: aiohttp.ClientResponse, scrubber: Scrubber) -> WireError:
+    """Return the error that a response with no success means, with what the server says about it."""
+    status = response.status
+    if status // 100 == _REDIRECT:
+        return WireError(
+            "redirect",
+            f"HTTP {status}: the server redirects elsewhere; set the base URL to the right place",
+            status=status,
+        )
+    data = b""
+    with suppress(WireError, aiohttp.ClientError, TimeoutError, OSError):
+        data = await read_body(response, MOST_ERROR_BYTES)
+    said, code = _complaint(data)
+    said = one_line(scrubber.scrub(said), 200)
+    text = f"HTTP {status}: {said}" if said else f"HTTP {status}"
+    wait = response.headers.get("Retry-After") if status in _PAUSING else None
+    if status == _TOO_MANY and code == _QUOTA:
+        return WireError("status", text, retryable=False, status=status)
+    return WireError(
+        "rate_limited" if status == _TOO_MANY else "status",
+        text,
+        retryable=status in _RETRYABLE,
+        retry_after=retry_after_seconds(wait, datetime.now(UTC)),
+        status=status,
+    )
+
+
+def _complaint(data: bytes) -> tuple[str, str | None]:
+    """Return the words and the code of an error's body."""
+    try:
+        document = msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return data.decode("utf-8", "replace"), None
+    error = document.get("error", document) if isinstance(document, dict) else document
+    code = error.get("code") if isinstance(error, dict) else None
+    return error_text(error), code if isinstance(code, str) else None
+
+
+async def _drained(response: aiohttp.ClientResponse) -> None:
+    """Read what is left after a stream's last event; a connection with a rest is not reused."""
+    with suppress(TimeoutError, aiohttp.ClientError):
+        async with asyncio.timeout(DRAIN):
+            while not response.content.at_eof():
+                await response.content.readany()

@@ -55,7 +55,7 @@ class Endpoint:
         else of ``OPENAI_API_KEY``, and none where none is set: a server of one's own needs none.
 
         Raises:
-            UsageError: no base URL is set, or it is none of HTTP.
+            UsageError: no base URL is set, it is none of HTTP, or no header can carry the key.
         """
         variables = os.environ if environ is None else environ
         names = (f"MEMFIN_{role.upper()}_BASE_URL", COMMON_URL)
@@ -67,7 +67,9 @@ class Endpoint:
             )
         keys = (f"MEMFIN_{role.upper()}_API_KEY", COMMON_KEY)
         key_env = next((name for name in keys if variables.get(name, "").strip()), None)
-        return cls(variables[url_env].strip(), key_env, url_env=url_env, environ=variables)
+        endpoint = cls(variables[url_env].strip(), key_env, url_env=url_env, environ=variables)
+        endpoint.headers()  # says now what is wrong with the key, not at every request
+        return endpoint
 
     @property
     def base_url(self) -> str:
@@ -131,7 +133,7 @@ def _parsed(text: str, source: str) -> URL:
         url = URL(text)
         usable = url.scheme in {"http", "https"} and bool(url.host) and url.port != 0
     except ValueError:
-        usable = False
+        usable, url = False, URL()
     if not usable:
         raise UsageError(f"{source} is no URL of HTTP; it should look like http://127.0.0.1:8000/v1")
     return url

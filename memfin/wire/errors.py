@@ -56,7 +56,7 @@ class WireError(Exception):
         tokens: int | None = None,
     ) -> None:
         super().__init__(one_line(message))
-        self.kind = kind
+        self.kind: WireErrorKind = kind
         self.retryable = kind not in _FINAL if retryable is None else retryable
         self.retry_after = retry_after
         self.status = status

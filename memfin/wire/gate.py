@@ -1,38 +1,136 @@
-"""One gate for all calls of a run: rates, concurrency, pauses, retries, and the circuit breaker."""
+"""One gate for all calls of a run: rates, concurrency, pauses, retries, and the circuit breaker.
+
+What may start is decided at once, in pure state (`window`, `concurrency`, `breaker`); calls only wait
+for the decision. They start in the order in which they came.
+"""
 
 import asyncio
+import heapq
+import itertools
+import random
+from collections import Counter
 from collections.abc import Awaitable, Callable
-from typing import Generic, TypeVar
+from dataclasses import dataclass
+from typing import Final, Generic, TypeVar
 
+from memfin.contracts import Record
+from memfin.wire.breaker import Breaker
+from memfin.wire.clock import Clock, LoopClock, Timer
+from memfin.wire.concurrency import AdaptiveConcurrency
 from memfin.wire.errors import WireError
+from memfin.wire.retry_after import MOST
+from memfin.wire.window import SlidingWindow, Start
 
 T = TypeVar("T")
 
+MOST_ATTEMPTS: Final = 5
+MOST_DOWN: Final = 60.0
+"""Seconds that calls wait for an endpoint that is down, before they are turned away."""
 
+BACKOFF: Final = 0.5
+LONGEST_BACKOFF: Final = 30.0
+"""Seconds: the bound on the first wait before another attempt, doubled each time, up to the longest."""
+
+REFUSALS: Final = 2
+"""How many times more often than it may fail a call may be refused for its rate: that is not its fault."""
+
+_REFUNDED: Final = frozenset({"connect", "rate_limited"})
+_OF_ENDPOINT: Final = frozenset({"connect", "closed", "timeout"})
+_FIRST_SERVER_ERROR: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
 class GateResult(Generic[T]):
-    """What came out: the value, the attempts it took, and the seconds it waited for its turns."""
+    """What came out: the value, how many attempts it took, and the seconds spent waiting between them."""
 
-    def __init__(self, value: T, attempts: int, waited: float) -> None:
-        self.value = value
-        self.attempts = attempts
-        self.waited = waited
+    value: T
+    attempts: int
+    waited: float
+
+
+class GateStatistics(Record):
+    """What a gate has seen so far; ``failures`` counts attempts by the kind of their error."""
+
+    calls: int
+    attempts: int
+    failures: dict[str, int]
+    concurrency: int
+    most_in_flight: int
+    halvings: int
+    openings: int
+
+
+class _Permit:
+    """Leave to make one attempt."""
+
+    __slots__ = ("request", "round", "tokens", "trying")
+
+    def __init__(self, request: Start | None, tokens: Start | None, number: int, *, trying: bool) -> None:
+        self.request = request
+        self.tokens = tokens
+        self.round = number
+        self.trying = trying
+
+
+class _Waiter:
+    __slots__ = ("permit", "tokens")
+
+    def __init__(self, tokens: int, permit: asyncio.Future[_Permit | WireError]) -> None:
+        self.tokens = tokens
+        self.permit = permit
 
 
 class CallGate:
-    """Lets calls through; see the module."""
+    """Lets calls through, one gate for all workers of a run.
 
-    def __init__(
+    ``rpm`` and ``tpm`` bound requests and tokens a minute, see `SlidingWindow`; every attempt counts.
+    ``workers`` bounds the calls under way; a refusal for the rate (HTTP 429) halves that bound. A
+    server's wish to wait, cut to ``most_pause`` seconds, and a refusal without one pause all calls.
+    A call fails with its last `WireError` after ``most_attempts`` failures, or twice as many refusals;
+    at once when its error is not retryable, and when the endpoint has been down for ``most_down``
+    seconds. ``on_notice`` is told in one line when the gate pauses, opens or closes; it must not raise.
+
+    ``clock`` and ``draw`` (a number in [0, 1) for the jitter) are for tests.
+    """
+
+    def __init__(  # noqa: PLR0913 - each setting stands alone
         self,
         *,
         workers: int,
         rpm: float | None = None,
         tpm: float | None = None,
-        most_attempts: int = 5,
+        most_attempts: int = MOST_ATTEMPTS,
         on_notice: Callable[[str], None],
         name: str = "endpoint",
+        most_pause: float = MOST,
+        most_down: float = MOST_DOWN,
+        clock: Clock | None = None,
+        draw: Callable[[], float] = random.random,
     ) -> None:
+        self._name = name
+        self._requests = SlidingWindow.of_requests(rpm) if rpm is not None else None
+        self._tokens = SlidingWindow.of_tokens(tpm) if tpm is not None else None
+        self._concurrency = AdaptiveConcurrency(workers)
+        self._breaker = Breaker(most_down)
         self._most_attempts = most_attempts
-        self._slots = asyncio.Semaphore(workers)
+        self._most_pause = most_pause
+        self._notify = on_notice
+        self._clock: Clock = clock or LoopClock()
+        self._draw = draw
+        self._numbers = itertools.count()
+        self._queue: list[tuple[int, _Waiter]] = []
+        self._timer: Timer | None = None
+        self._paused_until = 0.0
+        self._refused_rounds = 0
+        self._gave_up = False
+        self._last_failure = ""
+        self._in_flight = 0
+        self._calls = 0
+        self._attempts = 0
+        self._failures: Counter[str] = Counter()
+        self._most_in_flight = 0
+        self._halvings = 0
+        self._openings = 0
 
     async def call(
         self,
@@ -41,14 +139,217 @@ class CallGate:
         tokens: int = 0,
         used: Callable[[T], int | None] | None = None,
     ) -> GateResult[T]:
-        """Make attempts until one succeeds; raise the last one's `WireError`, its ``attempts`` counted."""
-        number = 0
+        """Make attempts until one succeeds.
+
+        ``tokens`` is the estimate of what an attempt costs; ``used`` tells from the value what it
+        really cost, None where that is not known.
+
+        Raises:
+            WireError: the last one, its ``attempts`` counted. Other exceptions pass at once.
+        """
+        number = next(self._numbers)
+        self._calls += 1
+        failures = refusals = 0
+        waited = 0.0
         while True:
-            number += 1
-            async with self._slots:
-                try:
-                    return GateResult(await attempt(), number, 0.0)
-                except WireError as problem:
-                    problem.attempts = number
-                    if not problem.retryable or number >= self._most_attempts:
-                        raise
+            asked = self._clock.now()
+            permit = await self._admitted(number, tokens)
+            waited += self._clock.now() - asked
+            if isinstance(permit, WireError):
+                permit.attempts = failures + refusals
+                raise permit
+            try:
+                value = await attempt()
+                spent = used(value) if used is not None else None
+            except WireError as problem:
+                error = problem
+            except BaseException:
+                self._abandoned(permit)
+                raise
+            else:
+                self._succeeded(permit, spent)
+                return GateResult(value, failures + refusals + 1, waited)
+            self._failed(permit, error)
+            refused = error.kind == "rate_limited"
+            refusals += refused
+            failures += not refused
+            error.attempts = failures + refusals
+            exhausted = failures >= self._most_attempts or refusals >= REFUSALS * self._most_attempts
+            if exhausted or not error.retryable:
+                raise error
+            waited += await self._sleep(self._backoff(error.attempts))
+
+    def statistics(self) -> GateStatistics:
+        """Return the counts at this moment."""
+        return GateStatistics(
+            calls=self._calls,
+            attempts=self._attempts,
+            failures=dict(sorted(self._failures.items())),
+            concurrency=self._concurrency.limit,
+            most_in_flight=self._most_in_flight,
+            halvings=self._halvings,
+            openings=self._openings,
+        )
+
+    async def _admitted(self, number: int, tokens: int) -> _Permit | WireError:
+        """Wait for leave to make one attempt; an error when the endpoint is given up."""
+        waiter = _Waiter(tokens, asyncio.get_running_loop().create_future())
+        heapq.heappush(self._queue, (number, waiter))
+        self._pump()
+        try:
+            return await waiter.permit
+        except asyncio.CancelledError:
+            if waiter.permit.done() and not waiter.permit.cancelled():
+                # Leave was given, and the caller cancelled before it could take it.
+                self._returned(waiter.permit.result())
+            self._pump()
+            raise
+
+    def _pump(self) -> None:
+        """Let through what may start now, in order, and set the timer for what comes next."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        while self._queue:
+            waiter = self._queue[0][1]
+            if waiter.permit.done():  # cancelled
+                heapq.heappop(self._queue)
+                continue
+            now = self._clock.now()
+            if self._breaker.gives_up_in(now) <= 0 and self._breaker.wait(now) > 0:
+                self._turn_away(now)
+                return
+            if self._in_flight >= self._concurrency.limit:
+                return  # a call that ends pumps again
+            delay = self._delay(now, waiter.tokens)
+            if delay > 0:
+                self._timer = self._clock.call_later(delay, self._pump)
+                return
+            heapq.heappop(self._queue)
+            waiter.permit.set_result(self._permit(now, waiter.tokens))
+
+    def _delay(self, now: float, tokens: int) -> float:
+        """Return how long it takes until the next call may start, or something changes by itself."""
+        if (wait := self._breaker.wait(now)) > 0:
+            return min(wait, self._breaker.gives_up_in(now))
+        delay = self._paused_until - now
+        if self._requests is not None:
+            delay = max(delay, self._requests.wait(now))
+        if self._tokens is not None:
+            delay = max(delay, self._tokens.wait(now, tokens))
+        return delay
+
+    def _permit(self, now: float, tokens: int) -> _Permit:
+        self._in_flight += 1
+        self._attempts += 1
+        self._most_in_flight = max(self._most_in_flight, self._in_flight)
+        return _Permit(
+            self._requests.start(now) if self._requests is not None else None,
+            self._tokens.start(now, tokens) if self._tokens is not None else None,
+            self._concurrency.round,
+            trying=self._breaker.started(),
+        )
+
+    def _returned(self, permit: _Permit | WireError) -> None:
+        """Take back a permit that nobody used."""
+        if isinstance(permit, WireError):
+            return
+        self._attempts -= 1
+        if self._requests is not None and permit.request is not None:
+            self._requests.take_back(permit.request)
+        self._correct(permit, 0)
+        self._abandoned(permit)
+
+    def _abandoned(self, permit: _Permit) -> None:
+        """End an attempt without an outcome; what it may have cost stays counted."""
+        self._in_flight -= 1
+        self._breaker.abandoned(self._clock.now(), trying=permit.trying)
+        self._pump()
+
+    def _succeeded(self, permit: _Permit, spent: int | None) -> None:
+        self._in_flight -= 1
+        self._correct(permit, spent)
+        self._concurrency.succeeded()
+        self._refused_rounds = 0
+        self._answered()
+        self._pump()
+
+    def _failed(self, permit: _Permit, error: WireError) -> None:
+        self._in_flight -= 1
+        self._failures[error.kind] += 1
+        self._correct(permit, 0 if error.kind in _REFUNDED and error.tokens is None else error.tokens)
+        now = self._clock.now()
+        if error.kind in _OF_ENDPOINT or (error.status or 0) >= _FIRST_SERVER_ERROR:
+            self._last_failure = str(error)
+            if self._breaker.failed(now, trying=permit.trying):
+                self._openings += 1
+                wait = self._breaker.wait(now)
+                self._notify(f"{self._name} is down ({error}); calls wait, next try in {wait:.0f} s")
+        else:
+            self._answered()
+        if error.kind == "rate_limited":
+            self._refused(permit, now)
+        if error.retry_after:
+            self._pause(now, error.retry_after, f"{self._name} asks to wait")
+        self._pump()
+
+    def _refused(self, permit: _Permit, now: float) -> None:
+        """Slow down, once for all calls that were under way together."""
+        if permit.round != self._concurrency.round:
+            return
+        before = self._concurrency.limit
+        if self._concurrency.refused(permit.round):
+            self._halvings += 1
+            self._notify(
+                f"{self._name} is over its rate; calls at a time: {before} -> {self._concurrency.limit}"
+            )
+        self._refused_rounds += 1
+        self._paused_until = max(self._paused_until, now + self._backoff(self._refused_rounds))
+
+    def _pause(self, now: float, seconds: float, reason: str) -> None:
+        until = now + min(seconds, self._most_pause)
+        if until > self._paused_until:
+            if self._paused_until <= now:
+                self._notify(f"{reason}; all calls pause for {until - now:.1f} s")
+            self._paused_until = until
+
+    def _answered(self) -> None:
+        """Note that the endpoint is up, whatever it said."""
+        if self._breaker.answered():
+            self._gave_up = False
+            self._notify(f"{self._name} answers again; calls go on")
+
+    def _turn_away(self, now: float) -> None:
+        """Fail all that wait: the endpoint has been down for too long."""
+        down = self._breaker.down_for(now)
+        if not self._gave_up:
+            self._gave_up = True
+            self._notify(f"{self._name} has been down for {down:.0f} s; calls fail until it answers again")
+        waiting, self._queue = self._queue, []
+        for _, waiter in waiting:
+            if not waiter.permit.done():
+                text = f"not tried: the endpoint has been down for {down:.0f} s ({self._last_failure})"
+                waiter.permit.set_result(WireError("unavailable", text))
+
+    def _correct(self, permit: _Permit, spent: int | None) -> None:
+        if self._tokens is not None and permit.tokens is not None and spent is not None:
+            self._tokens.correct(permit.tokens, spent)
+
+    def _backoff(self, number: int) -> float:
+        """Return the wait before the next attempt: anything up to a bound that doubles."""
+        return self._draw() * min(LONGEST_BACKOFF, BACKOFF * 2.0 ** min(number - 1, 16))
+
+    async def _sleep(self, seconds: float) -> float:
+        """Wait by the gate's clock; return the seconds."""
+        over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def wake() -> None:
+            if not over.done():
+                over.set_result(None)
+
+        timer = self._clock.call_later(seconds, wake)
+        try:
+            await over
+        finally:
+            timer.cancel()
+        return seconds
