@@ -8,7 +8,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 
 from memfin.actors.base import Actor, EventSender, utc_now
 from memfin.actors.channels import messages, send
-from memfin.actors.messages import DialogJudged, DialogScored
+from memfin.actors.messages import DialogJudged, DialogScored, ToWriter
 from memfin.contracts import JudgeDone, JudgeFailure, JudgeRequest, Verdict
 from memfin.judges.protocol import Judge, JudgeError
 from memfin.scoring.verdicts import judge_request, with_verdict
@@ -34,7 +34,7 @@ class _Job:
 
 
 class JudgePool(Actor[DialogScored]):
-    """Judges the turns that have a rubric.
+    """Judges the turns that have a rubric; hands every replay to the writer before it is judged.
 
     A judge that waits for a network gets its turns one a job, so that a few long dialogues keep
     all workers busy; a local one takes a dialogue at once. ``rpm`` bounds the judgements a minute,
@@ -50,7 +50,7 @@ class JudgePool(Actor[DialogScored]):
         *,
         rpm: float | None,
         inbox: MemoryObjectReceiveStream[DialogScored],
-        outbox: MemoryObjectSendStream[DialogJudged],
+        outbox: MemoryObjectSendStream[ToWriter],
         events: EventSender,
     ) -> None:
         super().__init__("judge_pool", inbox)
@@ -74,6 +74,8 @@ class JudgePool(Actor[DialogScored]):
             async with jobs:
                 async for scored in messages(self._scored):
                     self._count_received()
+                    if not scored.replayed.recorded:  # safe on disk whatever becomes of the judge
+                        await send(self._outbox, scored.replayed)
                     await self._open(scored, jobs)
 
     async def _open(self, scored: DialogScored, jobs: MemoryObjectSendStream[_Job]) -> None:

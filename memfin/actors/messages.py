@@ -1,6 +1,6 @@
 """What the actors send each other; every message is immutable and owned by its receiver."""
 
-from memfin.contracts import Dialog, DialogTrace, Record, TurnEvalRow, TurnTrace
+from memfin.contracts import Dialog, DialogTrace, Judgement, Record, TurnEvalRow, TurnTrace
 
 
 class DialogTask(Record):
@@ -18,12 +18,16 @@ class TurnReplayed(Record):
 
 
 class DialogReplayed(Record):
-    """A dialogue's trace; ``dialog`` is None for a skipped line of the dataset."""
+    """A dialogue's trace; ``dialog`` is None for a skipped line of the dataset.
+
+    ``recorded`` says that the run directory holds the trace already.
+    """
 
     trace: DialogTrace
     dialog: Dialog | None
     retries: int = 0
     abandoned: int = 0
+    recorded: bool = False
 
 
 ToScorer = TurnReplayed | DialogReplayed
@@ -37,11 +41,15 @@ class DialogScored(Record):
 
 
 class DialogJudged(Record):
-    """A dialogue with its final rows."""
+    """A dialogue with its final rows, and what an LLM judge said of them."""
 
     replayed: DialogReplayed
     rows: list[TurnEvalRow]
     judge_failures: int = 0
+    judgements: list[Judgement] = []
+
+
+ToWriter = DialogReplayed | DialogJudged
 
 
 class DialogCommitted(Record):

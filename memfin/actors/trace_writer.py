@@ -7,23 +7,22 @@ import msgspec
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 from memfin.actors.base import Actor, EventSender, utc_now
-from memfin.actors.channels import send, waiting
-from memfin.actors.messages import DialogCommitted, DialogJudged
+from memfin.actors.channels import send
+from memfin.actors.messages import DialogCommitted, DialogJudged, DialogReplayed, ToWriter
 from memfin.contracts import DialogDone
-from memfin.journal import DIALOG_TRACE, TURN_EVAL, RunDirectory
+from memfin.journal import DIALOG_TRACE, JUDGEMENTS, TURN_EVAL, Entry, RunDirectory
 
-BATCH: Final = 16
-"""Dialogues written in one go when that many wait."""
-
-LINGER: Final = 0.004
-"""Seconds in which dialogues gather: a visit to the writer's thread costs more than a dialogue."""
+INBOX: Final = 32
+"""Messages that wait for the writer at most: what comes in during one synchronisation of the disk."""
 
 
-class TraceWriter(Actor[DialogJudged]):
-    """Appends traces and rows, dialogue by dialogue, and announces what is on disk.
+class TraceWriter(Actor[ToWriter]):
+    """Commits replays and judgements in groups, and announces the dialogues that are complete on disk.
 
-    While it writes, its inbox fills, then the judges wait, then the replayers: a slow disk slows
-    the run and never fills the memory.
+    A group is closed ``interval`` seconds after its first message, or once it holds ``size`` turns:
+    synchronising the disk costs as much for one dialogue as for many. While it writes, its inbox
+    fills, then the judges wait, then the replayers: a slow disk slows the run and never fills the
+    memory. A dialogue's replay comes before its judgement, and is committed no later.
     """
 
     def __init__(
@@ -31,38 +30,57 @@ class TraceWriter(Actor[DialogJudged]):
         directory: RunDirectory,
         run_id: str,
         *,
-        inbox: MemoryObjectReceiveStream[DialogJudged],
+        interval: float,
+        size: int,
+        inbox: MemoryObjectReceiveStream[ToWriter],
         outbox: MemoryObjectSendStream[DialogCommitted],
         events: EventSender,
     ) -> None:
         super().__init__("trace_writer", inbox)
         self._directory = directory
         self._run_id = run_id
-        self._judged = inbox
+        self._interval = interval
+        self._size = size
+        self._messages = inbox
         self._outbox = outbox
         self._events = events
-        self._encoder = msgspec.json.Encoder()
+        self._encode = msgspec.json.Encoder().encode
 
     async def run(self) -> None:
-        """Write dialogues until the judge pool ends."""
-        async with self._judged, self._outbox, self._events:
-            async for first in self._judged:
-                await anyio.sleep(LINGER)
-                await self._commit(self._batch(first))
+        """Commit dialogues until the judge pool ends."""
+        async with self._messages, self._outbox, self._events:
+            async for first in self._messages:
+                await self._commit(await self._gather(first))
 
-    def _batch(self, first: DialogJudged) -> list[DialogJudged]:
-        """Return the first message with those that wait behind it."""
-        self._count_received()
-        behind = waiting(self._judged, BATCH - 1)
-        self._received += len(behind)
-        return [first, *behind]
+    async def _gather(self, first: ToWriter) -> list[ToWriter]:
+        """Return the first message with those that come while the group is open."""
+        group: list[ToWriter] = []
+        room, message = self._size, first
+        with anyio.move_on_after(self._interval):
+            while True:
+                self._count_received()
+                group.append(message)
+                room -= max(1, len(_replayed(message).trace.turns))
+                if room <= 0:
+                    break
+                try:
+                    message = self._messages.receive_nowait()
+                except anyio.WouldBlock:
+                    try:
+                        message = await self._messages.receive()
+                    except anyio.EndOfStream:
+                        break
+                except anyio.EndOfStream:
+                    break
+        return group
 
-    async def _commit(self, batch: list[DialogJudged]) -> None:
-        encode = self._encoder.encode
-        await self._directory.append(DIALOG_TRACE, [encode(judged.replayed.trace) for judged in batch])
-        await self._directory.append(TURN_EVAL, [encode(row) for judged in batch for row in judged.rows])
-        for judged in batch:
-            trace = judged.replayed.trace
+    async def _commit(self, group: list[ToWriter]) -> None:
+        await self._directory.commit([self._entry(message) for message in group])
+        for message in group:
+            self._done += 1
+            if isinstance(message, DialogReplayed):
+                continue
+            trace = message.replayed.trace
             await send(
                 self._events,
                 DialogDone(
@@ -76,6 +94,33 @@ class TraceWriter(Actor[DialogJudged]):
                     error=trace.dialog_error,
                 ),
             )
-            await send(self._outbox, DialogCommitted(judged=judged))
-            self._done += 1
+            await send(self._outbox, DialogCommitted(judged=message))
             self._sent += 1
+
+    def _entry(self, message: ToWriter) -> Entry:
+        encode = self._encode
+        if isinstance(message, DialogReplayed):
+            return Entry(
+                "replay",
+                message.trace.dataset_index,
+                message.trace.dialog_id,
+                {DIALOG_TRACE: [encode(message.trace)]},
+                status=message.trace.dialog_status,
+                retries=message.retries,
+                abandoned=message.abandoned,
+            )
+        trace = message.replayed.trace
+        return Entry(
+            "judged",
+            trace.dataset_index,
+            trace.dialog_id,
+            {
+                TURN_EVAL: [encode(row) for row in message.rows],
+                JUDGEMENTS: [encode(judgement) for judgement in message.judgements],
+            },
+            judge_failures=message.judge_failures,
+        )
+
+
+def _replayed(message: ToWriter) -> DialogReplayed:
+    return message.replayed if isinstance(message, DialogJudged) else message

@@ -126,6 +126,20 @@ RUN_OPTIONS: Final[tuple[click.Option, ...]] = (
         help="Sent to the models of agents and judges; part of the fingerprint.",
     ),
     click.Option(
+        ["--fsync-interval"],
+        type=float,
+        default=0.1,
+        show_default=True,
+        help="Seconds in which finished dialogues gather before the disk is synchronised.",
+    ),
+    click.Option(
+        ["--fsync-turns"],
+        type=int,
+        default=256,
+        show_default=True,
+        help="Turns that gather at most before the disk is synchronised.",
+    ),
+    click.Option(
         ["--trace-version"],
         type=click.Choice(["v1", "v1.1"]),
         default="v1",

@@ -128,6 +128,8 @@ class RunConfig(Record):
     agent_max_tokens: Positive | None = None
     agent_context_tokens: Positive = 32_000
     seed: int = 0
+    fsync_interval: Annotated[float, msgspec.Meta(ge=0, le=3600)] = 0.1
+    fsync_turns: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] = 256
     trace_version: TraceVersion = "v1"
     fail_under: dict[str, Finite] = {}
     fail_on_error: Annotated[float, msgspec.Meta(ge=0, le=1e12)] | None = None

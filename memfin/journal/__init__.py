@@ -1,5 +1,25 @@
-"""The run directory: the one place where a run's rows and files are written."""
+"""The run directory: the one place where a run's rows and files are written, and the authority on them."""
 
-from memfin.journal.run_directory import DIALOG_TRACE, TURN_EVAL, RunDirectory, progress_path
+from memfin.journal.commits import (
+    COMMITS,
+    DIALOG_TRACE,
+    JUDGEMENTS,
+    TURN_EVAL,
+    Entry,
+    JournalDamaged,
+)
+from memfin.journal.index import CommitIndex, CommittedDialog
+from memfin.journal.run_directory import RunDirectory, progress_path
 
-__all__ = ["DIALOG_TRACE", "TURN_EVAL", "RunDirectory", "progress_path"]
+__all__ = [
+    "COMMITS",
+    "DIALOG_TRACE",
+    "JUDGEMENTS",
+    "TURN_EVAL",
+    "CommitIndex",
+    "CommittedDialog",
+    "Entry",
+    "JournalDamaged",
+    "RunDirectory",
+    "progress_path",
+]

@@ -1,28 +1,38 @@
-"""The directory of one run: its files, written by one thread, complete lines only."""
+"""The directory of one run: locked, written by one thread, committed in groups."""
 
-import os
-from collections.abc import Callable, Sequence
+import errno
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Final, ParamSpec, Self, TypeVar
+from typing import Any, Final, ParamSpec, Self, TypeVar, cast
 
-import aiofiles
 import aiofiles.os
 import anyio
-from aiofiles.threadpool.binary import AsyncFileIO
 
 from memfin.errors import RunFault, UsageError
+from memfin.journal.commits import COMMITS, DIALOG_TRACE, ROW_FILES, TURN_EVAL, Entry
+from memfin.journal.disk import APPEND, Disk
+from memfin.journal.index import CommitIndex, CommittedDialog
+from memfin.journal.journal import Journal
+from memfin.journal.lock import LOCK, RunLock
+from memfin.journal.recovery import Cut
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-DIALOG_TRACE: Final = "dialog_trace.jsonl"
-TURN_EVAL: Final = "turn_eval.jsonl"
 LOGS: Final = "logs"
 OWN_PAPERS: Final = ("config.json", "metrics_summary.json", "run_manifest.json", "run_stats.json")
 """The whole files that a run writes besides its rows."""
+
+LEAST_FREE: Final = 16 << 20
+"""Bytes that must be free on the disk before a run starts."""
+
+_MISNAMED: Final = frozenset(
+    {errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL, errno.ENOENT}
+)
+"""What is wrong with the place that the user named, not with the machine."""
 
 
 def progress_path(runs_dir: Path, run_id: str) -> Path:
@@ -31,127 +41,234 @@ def progress_path(runs_dir: Path, run_id: str) -> Path:
 
 
 class RunDirectory:
-    """Appends rows and writes whole files of one run; use as an async context manager.
+    """Commits rows and writes whole files of one run; use as an async context manager.
 
     One thread does all the writing. A write that a cancellation interrupts is finished before
     the cancellation goes on: lines are never torn by it, and nothing is written afterwards.
+
+    Attributes:
+        path: the directory.
+        progress: the progress log.
+        committed: what an earlier process has committed; empty for a new run.
+        cuts: what recovery has cut off.
     """
 
-    def __init__(self, path: Path, progress: Path) -> None:
+    def __init__(
+        self, path: Path, progress: Path, *, existing: bool = False, disk: Disk | None = None
+    ) -> None:
+        """Prepare to create the directory, or to continue an ``existing`` one."""
         self.path = path
         self.progress = progress
+        self.committed = CommitIndex()
+        self.cuts: tuple[Cut, ...] = ()
+        self._existing = existing
+        self._disk = disk or Disk()
+        self._lock = RunLock(path, self._disk)
+        self._journal = Journal(path, self._disk)
+        self._log: int | None = None
         self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="memfin-writer")
-        self._files: dict[str, AsyncFileIO] = {}
 
     async def __aenter__(self) -> Self:
-        """Create the directory and open its row files.
+        """Take the directory's lock; create the directory, or recover what is committed in it.
 
         Raises:
-            UsageError: a run of that name exists, or the place cannot be written.
+            UsageError: a run of that name exists, or none where one must be, or another process
+                has it, or the place cannot hold a directory.
+            JournalDamaged: committed data is missing or changed.
+            RunFault: the machine refuses: no space, no permission, an I/O error.
         """
         try:
-            await self._create()
-        except BaseException as problem:
+            await self._finish(self._recover if self._existing else self._create)
+        except BaseException:
             with suppress(RunFault):
                 await self._close()
-            if isinstance(problem, OSError):
-                raise UsageError(
-                    f"run {self.path}: cannot be created: {problem.filename}: {problem.strerror or problem}"
-                ) from problem
             raise
         return self
-
-    async def _create(self) -> None:
-        await aiofiles.os.makedirs(self.path.parent, exist_ok=True, executor=self._writer)
-        try:
-            await aiofiles.os.mkdir(self.path, executor=self._writer)
-        except FileExistsError:
-            raise UsageError(f"run {self.path}: exists already; choose another name") from None
-        try:
-            await aiofiles.os.makedirs(self.progress.parent, exist_ok=True, executor=self._writer)
-        except OSError:
-            await aiofiles.os.rmdir(self.path, executor=self._writer)  # the name stays free
-            raise
-        for name, path in (
-            (DIALOG_TRACE, self.path / DIALOG_TRACE),
-            (TURN_EVAL, self.path / TURN_EVAL),
-            ("progress", self.progress),
-        ):
-            self._files[name] = await aiofiles.open(path, "ab", buffering=0, executor=self._writer)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close the row files."""
+        """Close all files and give the lock up."""
         await self._close()
 
-    async def _close(self) -> None:
-        async with AsyncExitStack() as closing:  # every file, although the first may fail to close
-            closing.callback(self._writer.shutdown, wait=False)
-            for file in self._files.values():
-                closing.push_async_callback(self._finish, file.close)
+    def _create(self) -> None:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._check_space(self.path.parent)
+            self._disk.mkdir(self.path)
+        except FileExistsError as problem:
+            if problem.filename != str(self.path):
+                raise self._misnamed(problem) from problem
+            raise UsageError(f"run {self.path}: exists already; choose another name") from None
+        except OSError as problem:
+            if problem.errno in _MISNAMED:
+                raise self._misnamed(problem) from problem
+            raise
+        try:
+            self._lock.acquire()
+            self.progress.parent.mkdir(parents=True, exist_ok=True)
+            self._log = self._disk.open(self.progress, APPEND)
+            self._journal.create()
+        except OSError as problem:
+            self._take_back()  # the name stays free
+            if problem.errno in _MISNAMED:
+                raise self._misnamed(problem) from problem
+            raise
 
-    async def append(self, name: str, lines: Sequence[bytes]) -> None:
-        """Append complete lines to a row file in one write; each gets its line end here.
+    def _take_back(self) -> None:
+        """Remove what a creation that failed has made, as far as the disk lets that be done."""
+        if self._log is not None:
+            with suppress(OSError):
+                self._disk.unlink(self.progress)
+        for name in (*ROW_FILES, COMMITS, LOCK):
+            with suppress(OSError):
+                self._disk.unlink(self.path / name)
+        with suppress(OSError):
+            self._disk.rmdir(self.path)
+
+    def _misnamed(self, problem: OSError) -> UsageError:
+        return UsageError(
+            f"run {self.path}: cannot be created: {problem.filename}: {problem.strerror or problem}"
+        )
+
+    def _check_space(self, path: Path) -> None:
+        free = self._disk.free(path)
+        if free < LEAST_FREE:
+            raise OSError(
+                errno.ENOSPC,
+                f"only {free / (1 << 20):.1f} MiB are free, a run needs {LEAST_FREE >> 20} MiB to begin with",
+                str(path),
+            )
+
+    def _recover(self) -> None:
+        if not self.path.is_dir():
+            raise UsageError(f"run {self.path}: no such directory")
+        if not (self.path / COMMITS).exists():
+            raise UsageError(f"run {self.path}: has no {COMMITS}, so that nothing says how far it came")
+        self._lock.acquire()
+        self._check_space(self.path)
+        self.committed, self.cuts = self._journal.reopen()
+        self.progress.parent.mkdir(parents=True, exist_ok=True)
+        self._log = self._disk.open(self.progress, APPEND)
+        self._mend_progress(self._log)
+
+    def _mend_progress(self, log: int) -> None:
+        """Cut a line that a crash has torn."""
+        size = end = self._disk.size(log)
+        while end:
+            start = max(0, end - (1 << 16))
+            found = self._disk.read(log, end - start, start).rfind(b"\n")
+            if found >= 0:
+                end = start + found + 1
+                break
+            end = start
+        if end < size:
+            self._disk.truncate(log, end)
+
+    async def _close(self) -> None:
+        try:
+            await self._finish(self._close_files)
+        finally:
+            self._writer.shutdown(wait=False)
+
+    def _close_files(self) -> None:
+        try:
+            self._journal.close()
+        finally:
+            try:
+                if self._log is not None:
+                    log, self._log = self._log, None
+                    self._disk.close(log)
+            finally:
+                self._lock.release()
+
+    async def commit(self, entries: Sequence[Entry]) -> None:
+        """Commit a group: on return its rows and the records of them are on the medium.
+
+        Raises:
+            RunFault: the file system refused, now or earlier; the run cannot go on.
+        """
+        if entries:
+            await self._finish(self._journal.commit, entries)
+
+    async def read(self, dialogs: Sequence[CommittedDialog]) -> list[tuple[bytes, list[bytes]]]:
+        """Return the trace and the rows of committed dialogues, as the lines they are.
+
+        Raises:
+            RunFault: the files cannot be read.
+        """
+
+        def lines() -> list[tuple[bytes, list[bytes]]]:
+            read = self._journal.read
+            return [
+                (
+                    read(DIALOG_TRACE, dialog.trace).removesuffix(b"\n"),
+                    read(TURN_EVAL, dialog.rows).removesuffix(b"\n").split(b"\n") if dialog.rows else [],
+                )
+                for dialog in dialogs
+            ]
+
+        return await self._finish(lines)
+
+    async def append_progress(self, lines: Sequence[bytes]) -> None:
+        """Append complete lines to the progress log in one write; each gets its line end here.
 
         Raises:
             RunFault: the file system refused; the run cannot go on.
         """
         if lines:
-            await self._finish(self._append_all, self._files[name], b"\n".join(lines) + b"\n")
+            await self._finish(self._append_progress, b"\n".join(lines) + b"\n")
 
-    async def _append_all(self, file: AsyncFileIO, data: bytes) -> None:
-        """Write to an unbuffered file until everything is written: one thread visit as a rule.
-
-        Lines that did not fit are taken back, so that the file ends with a complete one.
-        """
-        rest = memoryview(data)
+    def _append_progress(self, data: bytes) -> None:
+        if self._log is None:
+            raise OSError(errno.EBADF, "the run directory is closed", str(self.progress))
+        size = self._disk.size(self._log)
         try:
-            while rest:
-                rest = rest[await file.write(rest) :]
-        except OSError:
-            if written := len(data) - len(rest):
-                await file.truncate(await file.tell() - written)
-            raise
+            self._disk.write_all(self._log, data)
+        except OSError as problem:
+            with suppress(OSError):
+                self._disk.truncate(self._log, size)
+            raise OSError(problem.errno, problem.strerror, str(self.progress)) from problem
 
-    async def append_progress(self, lines: Sequence[bytes]) -> None:
-        """Append complete lines to the progress log; raises as `append` does."""
-        await self.append("progress", lines)
-
-    async def write(self, name: str, data: bytes) -> None:
-        """Write a whole file so that readers see the old or the new content, nothing between.
+    async def write(self, papers: Mapping[str, bytes]) -> None:
+        """Write whole files by name, one after another; readers see the old or the new content of each.
 
         Raises:
             RunFault: the file system refused.
         """
 
-        async def replace() -> None:
-            temporary = self.path / f".{name}.tmp"
-            async with aiofiles.open(temporary, "wb", executor=self._writer) as file:
-                await file.write(data)
-                await file.flush()
-                await aiofiles.os.wrap(os.fsync)(file.fileno(), executor=self._writer)
-            await aiofiles.os.replace(temporary, self.path / name, executor=self._writer)
+        def replace() -> None:
+            for name, data in papers.items():
+                self._disk.write_whole(self.path / name, data)
+            self._disk.fsync_directory(self.path)
 
         await self._finish(replace)
 
     async def discard(self) -> None:
         """Remove what this run has written: it turned out that it could not start."""
+        await self._finish(self._remove)
 
-        def remove() -> None:
-            self.progress.unlink(missing_ok=True)
-            for name in (DIALOG_TRACE, TURN_EVAL, *OWN_PAPERS):
-                (self.path / name).unlink(missing_ok=True)
-            self.path.rmdir()
+    def _remove(self) -> None:
+        self._disk.unlink(self.progress)
+        for name in (*OWN_PAPERS, *ROW_FILES, COMMITS, LOCK):
+            self._disk.unlink(self.path / name)
+        self._disk.rmdir(self.path)
 
-        await self._finish(aiofiles.os.wrap(remove), executor=self._writer)
-
-    async def _finish(self, operation: Callable[P, "object"], *args: P.args, **kwargs: P.kwargs) -> None:
-        """Run one file operation to its end, cancelled or not."""
+    async def _finish(self, operation: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run an operation in the writer's thread to its end, cancelled or not."""
+        call: Any = aiofiles.os.wrap(operation)
+        result: Any = None
         try:
             with anyio.CancelScope(shield=True):
-                await operation(*args, **kwargs)  # type: ignore[misc] # every operation here is awaitable
+                result = await call(*args, executor=self._writer, **kwargs)
         except OSError as problem:
-            raise RunFault(
-                f"run {self.path}: {problem.strerror or problem}; free the cause and start the run again"
-            ) from problem
+            raise RunFault(self._fault(problem)) from problem
+        return cast("T", result)
+
+    def _fault(self, problem: OSError) -> str:
+        name = Path(problem.filename).name if problem.filename else ""
+        where = f"{name}: " if name and name != self.path.name else ""
+        return (
+            f"run {self.path}: {where}{problem.strerror or problem}; free the cause, "
+            f"then memfin resume {self.path} goes on"
+        )

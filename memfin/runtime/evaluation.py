@@ -66,7 +66,12 @@ class Evaluation:
         """
         try:
             async with self.directory:
-                await self._write_papers(Tally(), ended=False)
+                await self.directory.write(
+                    {
+                        "config.json": pretty_json(self.plan.config_file()),
+                        "run_manifest.json": pretty_json(self._manifest(Tally(), ended=False)),
+                    }
+                )
                 try:
                     return await self._run_graph()
                 except BaseException as problem:
@@ -110,10 +115,14 @@ class Evaluation:
             fingerprint=plan.fingerprint,
             trace_version=plan.config.trace_version,
         )
-        await self.directory.write("metrics_summary.json", encode_summary(summary))
         self.stats = self._run_stats(tally)
-        await self._write_papers(tally, ended=True)
-        await self.directory.write("run_stats.json", pretty_json(self.stats))
+        await self.directory.write(
+            {
+                "metrics_summary.json": encode_summary(summary),
+                "run_stats.json": pretty_json(self.stats),
+                "run_manifest.json": pretty_json(self._manifest(tally, ended=True)),
+            }
+        )
         now = utc_now()
         await graph.events.send(MetricsDone(ts=now, run_id=plan.run_id, turn_rows=tally.rows))
         await graph.events.send(RunFinished(ts=now, run_id=plan.run_id, **dict(counters)))
@@ -133,9 +142,9 @@ class Evaluation:
             workers_judge=config.workers_judge,
         )
 
-    async def _write_papers(self, tally: Tally, *, ended: bool) -> None:
+    def _manifest(self, tally: Tally, *, ended: bool) -> RunManifest:
         plan, config = self.plan, self.plan.config
-        manifest = RunManifest(
+        return RunManifest(
             trace_version=config.trace_version,
             run_id=plan.run_id,
             dataset_path=plan.dataset_path,
@@ -147,9 +156,6 @@ class Evaluation:
             ended_at=utc_now() if ended else None,
             notes=config.notes,
         )
-        await self.directory.write("run_manifest.json", pretty_json(manifest))
-        if not ended:
-            await self.directory.write("config.json", pretty_json(plan.config_file()))
 
     def _run_stats(self, tally: Tally) -> RunStats:
         actors: Mapping[str, Any] = {entry.name: dict(entry) for entry in self.statistics()}

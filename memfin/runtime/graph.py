@@ -8,10 +8,10 @@ import anyio
 from memfin.actors.aggregator import Aggregator
 from memfin.actors.base import Actor, ActorStatistics, EventSender
 from memfin.actors.judge_pool import JudgePool
-from memfin.actors.messages import DialogCommitted, DialogJudged, DialogScored, ToScorer
+from memfin.actors.messages import DialogCommitted, DialogScored, ToScorer, ToWriter
 from memfin.actors.progress_log import OnEvent, ProgressLog
 from memfin.actors.scorer import Scorer
-from memfin.actors.trace_writer import BATCH, TraceWriter
+from memfin.actors.trace_writer import INBOX, TraceWriter
 from memfin.contracts import ProgressEvent
 from memfin.journal import RunDirectory
 from memfin.runtime.plan import Plan
@@ -55,7 +55,7 @@ def build_graph(plan: Plan, directory: RunDirectory, on_event: OnEvent | None) -
     config, run_id = plan.config, plan.run_id
     replayed_in, replayed_out = anyio.create_memory_object_stream[ToScorer](TURNS)
     scored_in, scored_out = anyio.create_memory_object_stream[DialogScored](DIALOGS)
-    judged_in, judged_out = anyio.create_memory_object_stream[DialogJudged](BATCH)
+    judged_in, judged_out = anyio.create_memory_object_stream[ToWriter](INBOX)
     committed_in, committed_out = anyio.create_memory_object_stream[DialogCommitted](DIALOGS)
     event_in, event_out = anyio.create_memory_object_stream[ProgressEvent](EVENTS)
     producers = plan.producers(replayed_in, event_in)
@@ -77,7 +77,15 @@ def build_graph(plan: Plan, directory: RunDirectory, on_event: OnEvent | None) -
         outbox=judged_in,
         events=event_in.clone(),
     )
-    writer = TraceWriter(directory, run_id, inbox=judged_out, outbox=committed_in, events=event_in.clone())
+    writer = TraceWriter(
+        directory,
+        run_id,
+        interval=config.fsync_interval,
+        size=config.fsync_turns,
+        inbox=judged_out,
+        outbox=committed_in,
+        events=event_in.clone(),
+    )
     aggregator = Aggregator(inbox=committed_out)
     log = ProgressLog(directory, inbox=event_out, on_event=on_event)
     return Graph(

@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from pathlib import Path
 
 import anyio
@@ -6,7 +7,7 @@ from anyio.lowlevel import checkpoint
 
 from memfin.actors.base import ActorStatistics
 from memfin.errors import RunFault
-from memfin.journal import TURN_EVAL, RunDirectory
+from memfin.journal import TURN_EVAL, Entry, RunDirectory
 from memfin.runtime.evaluation import Evaluation
 from memfin.runtime.plan import make_plan
 from tests.support import WanderingAgent, dataset, read_jsonl
@@ -22,10 +23,9 @@ class StandingDisk(RunDirectory):
         super().__init__(original.path, original.progress)
         self.released = anyio.Event()
 
-    async def append(self, name: str, lines: list[bytes]) -> None:  # type: ignore[override]
-        if name == TURN_EVAL:
-            await self.released.wait()
-        await super().append(name, lines)
+    async def commit(self, entries: Sequence[Entry]) -> None:
+        await self.released.wait()
+        await super().commit(entries)
 
 
 def by_name(evaluation: Evaluation) -> dict[str, ActorStatistics]:
@@ -94,27 +94,29 @@ async def test_every_actor_tells_its_statistics(tmp_path: Path) -> None:
         "aggregator",
         "progress_log",
     }
-    for name in ("source", "scorer", "judge_pool", "trace_writer", "aggregator"):
+    for name in ("source", "scorer", "judge_pool", "aggregator"):
         assert found[name].received == 6, name
+    assert found["trace_writer"].received == 2 * 6  # each replay, and each judgement
     assert sum(found[f"replayer-{number}"].received for number in range(4)) == 6
     assert found["progress_log"].received == 1 + 6 * (1 + 3 + 1 + 1) + 2
 
 
 async def test_a_fault_of_the_disk_ends_the_run_with_what_was_written(tmp_path: Path) -> None:
     class FullDisk(RunDirectory):
-        appended = 0
+        commits = 0
 
-        def count(self) -> int:
-            self.appended += 1
-            return self.appended
-
-        async def append(self, name: str, lines: list[bytes]) -> None:  # type: ignore[override]
-            if name == TURN_EVAL and (self.count()) > 2:
+        async def commit(self, entries: Sequence[Entry]) -> None:
+            self.commits += 1
+            if self.commits > 2:
                 raise RunFault("run: No space left on device")
-            await super().append(name, lines)
+            await super().commit(entries)
 
     plan = make_plan(
-        dataset(tmp_path / "data.jsonl", 40), agent="echo", runs_dir=tmp_path / "runs", run_id="full"
+        dataset(tmp_path / "data.jsonl", 40),
+        agent="echo",
+        runs_dir=tmp_path / "runs",
+        run_id="full",
+        fsync_turns=3,
     )
     evaluation = Evaluation(plan)
     evaluation.directory = FullDisk(evaluation.directory.path, evaluation.directory.progress)

@@ -98,6 +98,8 @@ def test_every_flag_has_its_variable() -> None:
         "agent_max_tokens": "300",
         "agent_context_tokens": "4000",
         "seed": "12",
+        "fsync_interval": "0.5",
+        "fsync_turns": "33",
         "trace_version": "v1.1",
         "fail_under": f"{GATE}=0.1 {GATE}=0.2",
         "fail_on_error": "0.5",

@@ -18,6 +18,8 @@ ARTEFACTS = {
     "run_manifest.json",
     "dialog_trace.jsonl",
     "turn_eval.jsonl",
+    "commits.log",
+    ".lock",
     "metrics_summary.json",
     "config.json",
     "run_stats.json",

@@ -7,22 +7,26 @@ import subprocess
 import sys
 import textwrap
 import threading
-from collections.abc import Awaitable, Callable
-from functools import partial
 from pathlib import Path
 
 import anyio
 import pytest
-from aiofiles.threadpool.binary import AsyncFileIO
 
 from memfin.errors import RunFault, UsageError
-from memfin.journal import DIALOG_TRACE, TURN_EVAL, RunDirectory, progress_path
+from memfin.journal import COMMITS, DIALOG_TRACE, TURN_EVAL, Entry, RunDirectory, progress_path
+from memfin.journal.disk import Disk
+from memfin.journal.lock import LOCK
 
 LONG = 20.0
+OWN_FILES = sorted([LOCK, COMMITS, DIALOG_TRACE, TURN_EVAL])
 
 
 def directory(runs: Path, name: str = "r") -> RunDirectory:
     return RunDirectory(runs / name, progress_path(runs, name))
+
+
+def replay(number: int, line: bytes) -> Entry:
+    return Entry("replay", number, f"d{number}", {DIALOG_TRACE: [line]})
 
 
 async def refusal(where: RunDirectory) -> str:
@@ -42,13 +46,13 @@ def test_the_progress_log_stands_beside_the_runs() -> None:
 async def test_entering_creates_the_directory_and_its_files(tmp_path: Path) -> None:
     runs = tmp_path / "deep" / "runs"
     async with directory(runs):
-        assert sorted(path.name for path in (runs / "r").iterdir()) == [DIALOG_TRACE, TURN_EVAL]
+        assert sorted(path.name for path in (runs / "r").iterdir()) == OWN_FILES
         assert (runs / "logs" / "progress_r.jsonl").exists()
 
 
 async def test_a_run_that_exists_is_refused_and_left_alone(tmp_path: Path) -> None:
     async with directory(tmp_path) as first:
-        await first.append(DIALOG_TRACE, [b"kept"])
+        await first.commit([replay(1, b"kept")])
         assert (
             await refusal(directory(tmp_path)) == f"run {tmp_path / 'r'}: exists already; choose another name"
         )
@@ -113,21 +117,36 @@ def locked(tmp_path: Path) -> Path:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-async def test_a_place_that_may_not_be_written_is_refused(locked: Path) -> None:
-    assert "Permission denied" in await refusal(directory(locked))
+async def test_a_place_that_may_not_be_written_is_a_fault(locked: Path) -> None:
+    with pytest.raises(RunFault, match="Permission denied"):
+        async with directory(locked):
+            raise AssertionError("opened")
 
 
-async def test_lines_are_appended_in_order_each_with_its_end(tmp_path: Path) -> None:
+async def test_a_disk_without_room_is_a_fault_before_anything_is_made(tmp_path: Path) -> None:
+    class Small(Disk):
+        def free(self, path: Path) -> int:
+            del path
+            return 5 << 20
+
+    with pytest.raises(RunFault, match=r"only 5\.0 MiB are free, a run needs 16 MiB") as fault:
+        async with RunDirectory(tmp_path / "r", progress_path(tmp_path, "r"), disk=Small()):
+            raise AssertionError("opened")
+    assert fault.value.exit_code == 3
+    assert not (tmp_path / "r").exists()
+
+
+async def test_rows_are_in_order_each_with_its_line_end(tmp_path: Path) -> None:
     async with directory(tmp_path) as run:
-        await run.append(DIALOG_TRACE, [b"1", b"2"])
-        await run.append(DIALOG_TRACE, [])
-        assert (tmp_path / "r" / DIALOG_TRACE).read_bytes() == b"1\n2\n"  # at once, for whoever watches
-        await run.append(DIALOG_TRACE, ["三".encode()])
-        await run.append(TURN_EVAL, [b"row"])
-        await run.append_progress([b"event"])
-    assert (tmp_path / "r" / DIALOG_TRACE).read_text("utf-8") == "1\n2\n三\n"
-    assert (tmp_path / "r" / TURN_EVAL).read_bytes() == b"row\n"
-    assert (tmp_path / "logs" / "progress_r.jsonl").read_bytes() == b"event\n"
+        await run.commit([replay(1, b"1"), Entry("judged", 1, "d1", {TURN_EVAL: [b"r1", b"r2"]})])
+        assert (tmp_path / "r" / DIALOG_TRACE).read_bytes() == b"1\n"  # at once, for whoever watches
+        await run.commit([])
+        await run.commit([replay(2, "三".encode()), Entry("judged", 2, "d2", {TURN_EVAL: []})])
+        await run.append_progress([b"event", b"another"])
+        await run.append_progress([])
+    assert (tmp_path / "r" / DIALOG_TRACE).read_text("utf-8") == "1\n三\n"
+    assert (tmp_path / "r" / TURN_EVAL).read_bytes() == b"r1\nr2\n"
+    assert (tmp_path / "logs" / "progress_r.jsonl").read_bytes() == b"event\nanother\n"
 
 
 async def test_a_progress_log_that_was_there_before_is_continued(tmp_path: Path) -> None:
@@ -138,10 +157,12 @@ async def test_a_progress_log_that_was_there_before_is_continued(tmp_path: Path)
     assert (tmp_path / "logs" / "progress_r.jsonl").read_bytes() == b"before\nnow\n"
 
 
-async def test_appends_of_many_tasks_do_not_mix(tmp_path: Path) -> None:
+async def test_commits_of_many_tasks_do_not_mix(tmp_path: Path) -> None:
     async with directory(tmp_path) as run, anyio.create_task_group() as group:
         for number in range(20):
-            group.start_soon(run.append, DIALOG_TRACE, [b"%02d" % number * 50_000] * 2)
+            line = b"%02d" % number * 50_000
+            entry = Entry("replay", number, f"d{number}", {DIALOG_TRACE: [line, line]})
+            group.start_soon(run.commit, [entry])
     lines = (tmp_path / "r" / DIALOG_TRACE).read_bytes().splitlines()
     assert sorted(lines) == sorted([b"%02d" % number * 50_000 for number in range(20)] * 2)
     assert lines[::2] == lines[1::2]
@@ -149,10 +170,11 @@ async def test_appends_of_many_tasks_do_not_mix(tmp_path: Path) -> None:
 
 async def test_a_whole_file_is_replaced_and_nothing_else_stays(tmp_path: Path) -> None:
     async with directory(tmp_path) as run:
-        await run.write("a.json", b"old")
-        await run.write("a.json", b"new")
+        await run.write({"a.json": b"old", "b.json": b"b"})
+        await run.write({"a.json": b"new"})
     assert (tmp_path / "r" / "a.json").read_bytes() == b"new"
-    assert sorted(path.name for path in (tmp_path / "r").iterdir()) == ["a.json", DIALOG_TRACE, TURN_EVAL]
+    names = sorted(path.name for path in (tmp_path / "r").iterdir())
+    assert names == sorted(["a.json", "b.json", *OWN_FILES])
 
 
 async def test_a_reader_sees_the_old_or_the_new_content(tmp_path: Path) -> None:
@@ -166,12 +188,12 @@ async def test_a_reader_sees_the_old_or_the_new_content(tmp_path: Path) -> None:
             seen.add(path.read_bytes())
 
     async with directory(tmp_path) as run:
-        await run.write("a.json", contents[1])
+        await run.write({"a.json": contents[1]})
         reader = threading.Thread(target=read)
         reader.start()
         try:
             for number in range(30):
-                await run.write("a.json", contents[number % 2])
+                await run.write({"a.json": contents[number % 2]})
         finally:
             done.set()
             reader.join()
@@ -191,7 +213,7 @@ class SlowDisk:
         self.release.wait(LONG)
 
 
-@pytest.mark.parametrize("write", ["append", "write"])
+@pytest.mark.parametrize("write", ["commit", "write"])
 async def test_a_cancelled_write_is_finished_before_the_cancellation_goes_on(
     tmp_path: Path, write: str
 ) -> None:
@@ -199,23 +221,23 @@ async def test_a_cancelled_write_is_finished_before_the_cancellation_goes_on(
     async with directory(tmp_path) as run:
         disk = SlowDisk(run)
         async with anyio.create_task_group() as group:
-            if write == "append":
-                group.start_soon(run.append, DIALOG_TRACE, [line])
+            if write == "commit":
+                group.start_soon(run.commit, [replay(1, line)])
             else:
-                group.start_soon(run.write, "whole.json", line)
+                group.start_soon(run.write, {"whole.json": line})
             await anyio.wait_all_tasks_blocked()
             group.cancel_scope.cancel()
             # Long after a cancellation that did not wait would have gone on.
             asyncio.get_running_loop().call_later(0.05, disk.release.set)
-        path = tmp_path / "r" / (DIALOG_TRACE if write == "append" else "whole.json")
-        assert path.read_bytes() == line + b"\n" * (write == "append")
+        path = tmp_path / "r" / (DIALOG_TRACE if write == "commit" else "whole.json")
+        assert path.read_bytes() == line + b"\n" * (write == "commit")
 
 
 async def test_a_host_that_cancels_natively_tears_no_line(tmp_path: Path) -> None:
     line = b"x" * 100_000
     async with directory(tmp_path) as run:
         disk = SlowDisk(run)
-        task = asyncio.ensure_future(run.append(DIALOG_TRACE, [line]))
+        task = asyncio.ensure_future(run.commit([replay(1, line)]))
         await anyio.wait_all_tasks_blocked()
         task.cancel()
         disk.release.set()
@@ -228,8 +250,8 @@ async def test_a_host_that_cancels_natively_tears_no_line(tmp_path: Path) -> Non
 async def test_nothing_is_written_after_the_directory_is_closed(tmp_path: Path) -> None:
     threads = set(threading.enumerate())
     async with directory(tmp_path) as run, anyio.create_task_group() as group:
-        for _ in range(5):
-            group.start_soon(run.append, DIALOG_TRACE, [b"x" * 10_000])
+        for number in range(5):
+            group.start_soon(run.commit, [replay(number, b"x" * 10_000)])
         await anyio.wait_all_tasks_blocked()
         group.cancel_scope.cancel()
     size = (tmp_path / "r" / DIALOG_TRACE).stat().st_size
@@ -246,8 +268,11 @@ async def test_a_full_disk_is_a_fault_of_one_line(tmp_path: Path) -> None:
     async with directory(tmp_path) as run:
         with pytest.raises(RunFault) as fault:
             await run.append_progress([b"event"])
-        await run.append(DIALOG_TRACE, [b"elsewhere there is room"])
-    assert str(fault.value).startswith(f"run {tmp_path / 'r'}: No space left on device; ")
+        await run.commit([replay(1, b"elsewhere there is room")])
+    assert str(fault.value) == (
+        f"run {tmp_path / 'r'}: progress_r.jsonl: No space left on device; free the cause, "
+        f"then memfin resume {tmp_path / 'r'} goes on"
+    )
     assert (tmp_path / "r" / DIALOG_TRACE).read_bytes() == b"elsewhere there is room\n"
 
 
@@ -255,7 +280,7 @@ async def test_a_file_that_cannot_be_replaced_is_a_fault(tmp_path: Path) -> None
     async with directory(tmp_path) as run:
         (tmp_path / "r" / "a.json").mkdir()
         with pytest.raises(RunFault, match="Is a directory"):
-            await run.write("a.json", b"x")
+            await run.write({"a.json": b"x"})
 
 
 async def test_a_directory_that_vanished_is_a_fault(tmp_path: Path) -> None:
@@ -263,28 +288,33 @@ async def test_a_directory_that_vanished_is_a_fault(tmp_path: Path) -> None:
         for path in (tmp_path / "r").iterdir():
             path.unlink()
         (tmp_path / "r").rmdir()
+        with pytest.raises(RunFault, match=r"commits\.log: was removed or replaced while the run went on"):
+            await run.commit([replay(1, b"x")])
         with pytest.raises(RunFault, match="No such file or directory"):
-            await run.write("a.json", b"x")
+            await run.write({"a.json": b"x"})
 
 
-async def test_every_file_is_closed_although_one_fails_to(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    files: list[AsyncFileIO] = []
+async def test_every_file_is_closed_although_each_fails_to(tmp_path: Path) -> None:
+    class Failing(Disk):
+        opened: set[int] = set()
 
-    async def fail(close: Callable[[], Awaitable[None]]) -> None:
-        await close()
-        raise OSError(5, "Input/output error")
+        def open(self, path: Path, flags: int) -> int:
+            descriptor = super().open(path, flags)
+            self.opened.add(descriptor)
+            return descriptor
 
-    async def use() -> None:
-        async with directory(tmp_path) as run:
-            files.extend(run._files.values())
-            for file in files[::2]:
-                monkeypatch.setattr(file, "close", partial(fail, file.close))
+        def close(self, descriptor: int) -> None:
+            super().close(descriptor)
+            self.opened.discard(descriptor)
+            raise OSError(5, "Input/output error")
 
+        def fsync_directory(self, path: Path) -> None: ...
+
+    disk = Failing()
     with pytest.raises(RunFault, match="Input/output error"):
-        await use()
-    assert [file.closed for file in files] == [True, True, True]
+        async with RunDirectory(tmp_path / "r", progress_path(tmp_path, "r"), disk=disk):
+            assert len(disk.opened) == 5
+    assert disk.opened == set()
 
 
 def test_the_limit_of_a_file_is_a_fault_and_older_files_stay_whole(tmp_path: Path) -> None:
@@ -292,14 +322,17 @@ def test_the_limit_of_a_file_is_a_fault_and_older_files_stay_whole(tmp_path: Pat
         import asyncio, resource, sys
         from pathlib import Path
         from memfin.errors import RunFault
-        from memfin.journal import DIALOG_TRACE, RunDirectory, progress_path
+        from memfin.journal import DIALOG_TRACE, Entry, RunDirectory, progress_path
+
+        def replay(number, line):
+            return Entry("replay", number, "d", {DIALOG_TRACE: [line]})
 
         async def main(runs):
             async with RunDirectory(runs / "r", progress_path(runs, "r")) as run:
-                await run.write("a.json", b"old")
-                await run.append(DIALOG_TRACE, [b"x" * 1000])
+                await run.write({"a.json": b"old"})
+                await run.commit([replay(1, b"x" * 1000)])
                 resource.setrlimit(resource.RLIMIT_FSIZE, (1500, 1500))
-                for attempt in (run.append(DIALOG_TRACE, [b"y" * 1000]), run.write("a.json", b"z" * 2000)):
+                for attempt in (run.commit([replay(2, b"y" * 1000)]), run.write({"a.json": b"z" * 2000})):
                     try:
                         await attempt
                     except RunFault as fault:
@@ -313,6 +346,9 @@ def test_the_limit_of_a_file_is_a_fault_and_older_files_stay_whole(tmp_path: Pat
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=environment)
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
-    assert [line.startswith(f"3 run {tmp_path / 'r'}: File too large; ") for line in lines] == [True, True]
+    assert [line.split(";")[0] for line in lines] == [
+        f"3 run {tmp_path / 'r'}: dialog_trace.jsonl: File too large",
+        f"3 run {tmp_path / 'r'}: a.json: File too large",
+    ]
     assert (tmp_path / "r" / "a.json").read_bytes() == b"old"
     assert (tmp_path / "r" / DIALOG_TRACE).read_bytes() == b"x" * 1000 + b"\n"

@@ -1,0 +1,203 @@
+"""The commit log: one line a commit, each with its own checksum, read and written as pure functions."""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, Final, Literal, NamedTuple
+
+import msgspec
+
+from memfin.contracts import DialogStatus, Record
+from memfin.contracts.base import Count
+from memfin.errors import UsageError
+
+DIALOG_TRACE: Final = "dialog_trace.jsonl"
+TURN_EVAL: Final = "turn_eval.jsonl"
+JUDGEMENTS: Final = "judgements.jsonl"
+ROW_FILES: Final = (DIALOG_TRACE, TURN_EVAL, JUDGEMENTS)
+"""The files of rows that commits speak of."""
+
+COMMITS: Final = "commits.log"
+FORMAT: Final = 1
+HINT: Final = "memfin validate --repair RUN_DIR --out NEW_DIR writes a copy of what is sound"
+
+CommitKind = Literal["opened", "replay", "judged"]
+
+_DIGEST_SIZE: Final = 16
+_CHECK: Final = b',"check":"'
+_TAIL: Final = len(_CHECK) + 2 * _DIGEST_SIZE + len(b'"}\n')
+
+
+class JournalDamaged(UsageError):  # noqa: N818 - names the state that was found
+    """What was committed is not as it was written; the message says which file, where and what to do."""
+
+    def __init__(self, where: str, offset: int, what: str) -> None:
+        super().__init__(f"{where}: offset {offset}: {what}; {HINT}")
+        self.offset = offset
+
+
+class Part(Record):
+    """Where the rows of one commit stand in one file: ``length`` bytes from ``offset`` on, whole lines."""
+
+    file: Literal["dialog_trace.jsonl", "turn_eval.jsonl", "judgements.jsonl"]
+    offset: Count
+    length: Count
+    rows: Count
+    digest: str
+
+
+class CommitRecord(Record, omit_defaults=True):
+    """One line of the commit log.
+
+    ``seq`` counts from 1 without a gap. ``group`` is the ``seq`` of the first record that went to
+    disk in the same write: when it is on disk, every earlier group is. ``opened`` heads the log and
+    names its format; ``replay`` commits a dialogue's trace and ``judged`` its final rows.
+    """
+
+    seq: Annotated[int, msgspec.Meta(ge=1)]
+    group: Annotated[int, msgspec.Meta(ge=1)]
+    kind: CommitKind
+    format: int | None = None
+    dataset_index: int = 0
+    dialog_id: str = ""
+    status: DialogStatus | None = None
+    retries: Count = 0
+    abandoned: Count = 0
+    judge_failures: Count = 0
+    parts: tuple[Part, ...] = ()
+
+
+class Entry(NamedTuple):
+    """What is to be committed of one dialogue: encoded rows by file, and what the record says of them."""
+
+    kind: CommitKind
+    dataset_index: int = 0
+    dialog_id: str = ""
+    rows: Mapping[str, Sequence[bytes]] = {}
+    status: DialogStatus | None = None
+    retries: int = 0
+    abandoned: int = 0
+    judge_failures: int = 0
+
+
+class Located(NamedTuple):
+    """A sound record and where its line begins and ends in the log."""
+
+    offset: int
+    end: int
+    record: CommitRecord
+
+
+class Group(NamedTuple):
+    """The bytes that one group adds to every file, and its lines of the commit log."""
+
+    data: Mapping[str, bytes]
+    log: bytes
+    records: Sequence[CommitRecord]
+
+
+def digest(data: bytes) -> str:
+    """Return the checksum of some bytes: BLAKE2b of 16 bytes, in hexadecimal."""
+    return hashlib.blake2b(data, digest_size=_DIGEST_SIZE).hexdigest()
+
+
+def encode_record(record: CommitRecord) -> bytes:
+    """Return the line of a record: its JSON object, the checksum of all before it as the last field."""
+    body = msgspec.json.encode(record)
+    return body[:-1] + _CHECK + digest(body).encode() + b'"}\n'
+
+
+def decode_line(line: bytes) -> CommitRecord | None:
+    """Return the record of a line with its line end; None unless every byte is as it was written."""
+    body, check = line[:-_TAIL] + b"}", line[-_TAIL:]
+    if check != _CHECK + digest(body).encode() + b'"}\n':
+        return None
+    try:
+        return _DECODER.decode(body)
+    except msgspec.DecodeError:
+        return None
+
+
+def encode_group(entries: Sequence[Entry], seq: int, ends: Mapping[str, int]) -> Group:
+    """Return what a group of commits writes to files of the sizes ``ends``; the first is number ``seq``."""
+    pieces: dict[str, list[bytes]] = {}
+    sizes = dict(ends)
+    records: list[CommitRecord] = []
+    for number, entry in enumerate(entries, seq):
+        parts: list[Part] = []
+        for file, lines in entry.rows.items():
+            if not lines:
+                continue
+            data = b"\n".join(lines) + b"\n"
+            offset = sizes.get(file, 0)
+            sizes[file] = offset + len(data)
+            pieces.setdefault(file, []).append(data)
+            # The decoder would refuse any other name: this one is held by the type of a row file.
+            parts.append(
+                msgspec.convert(
+                    {
+                        "file": file,
+                        "offset": offset,
+                        "length": len(data),
+                        "rows": len(lines),
+                        "digest": digest(data),
+                    },
+                    Part,
+                )
+            )
+        records.append(
+            CommitRecord(
+                seq=number,
+                group=seq,
+                kind=entry.kind,
+                format=FORMAT if entry.kind == "opened" else None,
+                dataset_index=entry.dataset_index,
+                dialog_id=entry.dialog_id,
+                status=entry.status,
+                retries=entry.retries,
+                abandoned=entry.abandoned,
+                judge_failures=entry.judge_failures,
+                parts=tuple(parts),
+            )
+        )
+    return Group(
+        {file: b"".join(data) for file, data in pieces.items()},
+        b"".join(map(encode_record, records)),
+        records,
+    )
+
+
+def sound_records(lines: Iterable[bytes], where: str) -> Iterator[Located]:
+    """Yield the records of a commit log up to its end or to a tail that was torn when it was written.
+
+    ``lines`` are the physical lines with their line ends. Where the yielding ends, a torn tail
+    begins: the bytes of a group whose writing a crash cut short. A defect before a later group is
+    no such tail, since a group is begun only when the one before is safely on disk.
+
+    Raises:
+        JournalDamaged: a line within the log is not as it was written.
+        UsageError: the log is of a format that this release does not read.
+    """
+    offset, seq = 0, 0
+    torn: int | None = None
+    for line in lines:
+        record = decode_line(line)
+        if torn is None and record is not None and record.seq == seq + 1 and record.group <= record.seq:
+            if seq == 0:
+                _check_head(record, where)
+            seq += 1
+            yield Located(offset, offset + len(line), record)
+        elif torn is None:
+            torn = offset
+        if torn is not None and record is not None and record.group > seq + 1:
+            raise JournalDamaged(where, torn, "this line is not as it was written, and later ones are sound")
+        offset += len(line)
+
+
+def _check_head(record: CommitRecord, where: str) -> None:
+    if record.kind != "opened":
+        raise JournalDamaged(where, 0, "the log does not begin as a commit log")
+    if record.format != FORMAT:
+        raise UsageError(f"{where}: is of format {record.format}; this release reads format {FORMAT}")
+
+
+_DECODER: Final = msgspec.json.Decoder(CommitRecord)

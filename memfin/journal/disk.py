@@ -1,0 +1,130 @@
+"""The file operations of the journal: the one place where it meets the operating system."""
+
+import fcntl
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+APPEND: Final = os.O_RDWR | os.O_CREAT | os.O_APPEND
+REPLACE: Final = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+_PIECE: Final = 1 << 20
+
+
+class Disk:
+    """What the journal asks of a file system; every method raises `OSError` where that refuses.
+
+    Descriptors are plain numbers that child processes do not inherit through ``exec``. A test of
+    what happens under faults overrides single methods.
+    """
+
+    def open(self, path: Path, flags: int) -> int:
+        """Open a file, creating it when the flags say so, and return its descriptor."""
+        return os.open(path, flags, 0o666)
+
+    def close(self, descriptor: int) -> None:
+        """Close a descriptor."""
+        os.close(descriptor)
+
+    def write(self, descriptor: int, data: bytes | memoryview) -> int:
+        """Write some of the data and return how many bytes, which may be fewer than there are."""
+        return os.write(descriptor, data)
+
+    def read(self, descriptor: int, length: int, offset: int) -> bytes:
+        """Return up to ``length`` bytes from ``offset`` on; fewer only at the end of the file."""
+        pieces: list[bytes] = []
+        while length and (piece := os.pread(descriptor, min(length, _PIECE), offset)):
+            pieces.append(piece)
+            offset += len(piece)
+            length -= len(piece)
+        return b"".join(pieces)
+
+    def size(self, descriptor: int) -> int:
+        """Return how many bytes the file holds."""
+        return os.fstat(descriptor).st_size
+
+    def fsync(self, descriptor: int) -> None:
+        """Return when what was written is on the medium."""
+        os.fsync(descriptor)
+
+    def truncate(self, descriptor: int, size: int) -> None:
+        """Cut a file."""
+        os.ftruncate(descriptor, size)
+
+    def replace(self, source: Path, target: Path) -> None:
+        """Give the file another name, in the place of what had that name."""
+        source.replace(target)
+
+    def mkdir(self, path: Path) -> None:
+        """Create a directory that must not exist."""
+        path.mkdir()
+
+    def unlink(self, path: Path) -> None:
+        """Remove a file; that there is none is fine."""
+        path.unlink(missing_ok=True)
+
+    def rmdir(self, path: Path) -> None:
+        """Remove an empty directory."""
+        path.rmdir()
+
+    def lock(self, descriptor: int) -> bool:
+        """Lock an open file for its descriptor; return False when another one has it.
+
+        The lock belongs to the open file, so a second one within the same process is refused, too,
+        and ends with the last descriptor, so that no process that died can hold it.
+        """
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    def free(self, path: Path) -> int:
+        """Return how many bytes the file system of a path has left for this user."""
+        state = os.statvfs(path)
+        return state.f_bavail * state.f_frsize
+
+    def is_at(self, descriptor: int, path: Path) -> bool:
+        """Say whether the open file is still the one of that name."""
+        try:
+            there = path.stat()
+        except FileNotFoundError:
+            return False
+        here = os.fstat(descriptor)
+        return (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino)
+
+    def write_all(self, descriptor: int, data: bytes) -> None:
+        """Write all of the data, however many writes it takes."""
+        rest = memoryview(data)
+        while rest:
+            written = self.write(descriptor, rest)
+            if not written:
+                raise OSError(5, "the file system takes no more bytes")
+            rest = rest[written:]
+
+    def fsync_directory(self, path: Path) -> None:
+        """Return when the names in a directory are on the medium."""
+        descriptor = self.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            self.fsync(descriptor)
+        finally:
+            self.close(descriptor)
+
+    def write_whole(self, path: Path, data: bytes) -> None:
+        """Write a whole file so that readers see the old or the new content, nothing between.
+
+        The content is on the medium then; the name is once its directory is synchronised.
+        """
+        temporary = path.with_name(f".{path.name}.tmp")
+        try:
+            descriptor = self.open(temporary, REPLACE)
+            try:
+                self.write_all(descriptor, data)
+                self.fsync(descriptor)
+            finally:
+                self.close(descriptor)
+            self.replace(temporary, path)
+        except OSError as problem:
+            with suppress(OSError):
+                self.unlink(temporary)
+            raise OSError(problem.errno, problem.strerror, str(path)) from problem

@@ -1,0 +1,95 @@
+"""What a commit log amounts to: which dialogue is how far, and where its rows stand."""
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from memfin.contracts import DialogStatus
+from memfin.journal.commits import DIALOG_TRACE, TURN_EVAL, CommitRecord
+
+Piece = tuple[int, int]
+"""Offset and length in a file."""
+
+
+class CommittedDialog(NamedTuple):
+    """A dialogue whose replay is committed; ``judged`` says that its rows are, too.
+
+    ``rows`` is where they stand in ``turn_eval.jsonl``; None where there are none.
+    """
+
+    dataset_index: int
+    dialog_id: str
+    status: DialogStatus | None
+    trace: Piece
+    judged: bool = False
+    rows: Piece | None = None
+    retries: int = 0
+    abandoned: int = 0
+    judge_failures: int = 0
+
+
+class CommitIndex:
+    """The dialogues of a run by their line in the dataset; memory holds ids and offsets, no text.
+
+    Attributes:
+        ends: the committed size of every file of rows.
+        seq: the number of the last record.
+    """
+
+    def __init__(self) -> None:
+        self.ends: dict[str, int] = {}
+        self.seq = 0
+        self._dialogs: dict[int, CommittedDialog] = {}
+
+    def __len__(self) -> int:
+        return len(self._dialogs)
+
+    def __iter__(self) -> Iterator[CommittedDialog]:
+        return iter(self._dialogs.values())
+
+    def get(self, dataset_index: int) -> CommittedDialog | None:
+        """Return what is committed of the dialogue on that line of the dataset."""
+        return self._dialogs.get(dataset_index)
+
+    @property
+    def judged(self) -> int:
+        """How many dialogues are complete."""
+        return sum(dialog.judged for dialog in self)
+
+    def add(self, record: CommitRecord) -> str | None:
+        """Take one record in; return what is wrong with it in the light of those before, if anything."""
+        ends = dict(self.ends)
+        for part in record.parts:
+            if part.offset != ends.get(part.file, 0):
+                return f"record {record.seq} does not continue {part.file} where the one before ended"
+            ends[part.file] = part.offset + part.length
+        problem = self._enter(record)
+        if problem is None:
+            self.ends = ends
+            self.seq = record.seq
+        return problem
+
+    def _enter(self, record: CommitRecord) -> str | None:
+        pieces: Mapping[str, Piece] = {part.file: (part.offset, part.length) for part in record.parts}
+        known = self._dialogs.get(record.dataset_index)
+        name = f"dialogue {record.dialog_id!r} of line {record.dataset_index}"
+        match record.kind:
+            case "opened":
+                return None
+            case "replay":
+                if known is not None or DIALOG_TRACE not in pieces:
+                    return f"record {record.seq} commits {name} " + ("again" if known else "without a trace")
+                known = CommittedDialog(
+                    record.dataset_index,
+                    record.dialog_id,
+                    record.status,
+                    pieces[DIALOG_TRACE],
+                    retries=record.retries,
+                    abandoned=record.abandoned,
+                )
+            case "judged":
+                if known is None or known.judged:
+                    return f"record {record.seq} judges {name} " + ("again" if known else "before its replay")
+                rows = pieces.get(TURN_EVAL)
+                known = known._replace(judged=True, rows=rows, judge_failures=record.judge_failures)
+        self._dialogs[record.dataset_index] = known
+        return None

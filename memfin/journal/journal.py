@@ -1,0 +1,166 @@
+"""The journal: groups of commits put on the medium, rows first, then the records that vouch for them."""
+
+import errno
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from memfin.journal.commits import (
+    COMMITS,
+    DIALOG_TRACE,
+    TURN_EVAL,
+    Entry,
+    Group,
+    encode_group,
+)
+from memfin.journal.disk import APPEND, Disk
+from memfin.journal.index import CommitIndex, Piece
+from memfin.journal.recovery import Cut, examine
+
+
+class Journal:
+    """Appends commits to a run directory whose lock is held; all methods belong to one thread.
+
+    When a write or an fsync has failed, nothing says what is on the medium: the journal takes back
+    what it can of that group and refuses every later one. An fsync is never tried again, since a
+    second one may claim success for data that the first has lost.
+    """
+
+    def __init__(self, directory: Path, disk: Disk) -> None:
+        self._directory = directory
+        self._disk = disk
+        self._files: dict[str, int] = {}
+        self._ends: dict[str, int] = {}
+        self._seq = 0
+        self._failure: OSError | None = None
+
+    def create(self) -> None:
+        """Begin the journal of a new run; its name is durable on return.
+
+        Raises:
+            OSError: the file system refuses.
+        """
+        for name in (COMMITS, DIALOG_TRACE, TURN_EVAL):
+            self._file(name)
+        self.commit([Entry("opened")])
+
+    def reopen(self) -> tuple[CommitIndex, tuple[Cut, ...]]:
+        """Continue the journal of an earlier process: cut what was never committed, then append.
+
+        Raises:
+            JournalDamaged: committed data is missing or changed; nothing was touched.
+            UsageError: there is no journal.
+            OSError: the file system refuses.
+        """
+        index, cuts = examine(self._disk, self._directory)
+        for cut in cuts:
+            file = self._file(cut.file)
+            self._disk.truncate(file, cut.keep)
+            self._disk.fsync(file)
+        self._seq = index.seq
+        self._ends = dict(index.ends)
+        for name in (COMMITS, DIALOG_TRACE, TURN_EVAL):
+            self._file(name)
+        self._ends[COMMITS] = self._disk.size(self._files[COMMITS])
+        if not self._seq:
+            self.commit([Entry("opened")])
+        return index, cuts
+
+    def commit(self, entries: Sequence[Entry]) -> None:
+        """Write a group of commits; on return all of them are on the medium.
+
+        Raises:
+            OSError: the file system refused, now or earlier; none of the group counts.
+        """
+        if self._failure is not None:
+            raise OSError(self._failure.errno, self._failure.strerror, self._failure.filename)
+        group = encode_group(entries, self._seq + 1, self._ends)
+        written: list[str] = []
+        try:
+            self._write(group, written)
+        except OSError as problem:
+            self._failure = problem
+            self._take_back(written)
+            raise
+        for name, data in (*group.data.items(), (COMMITS, group.log)):
+            self._ends[name] = self._ends.get(name, 0) + len(data)
+        self._seq += len(group.records)
+
+    def _write(self, group: Group, written: list[str]) -> None:
+        """Rows before records: a record on the medium proves that its rows are there."""
+        if not self._disk.is_at(self._file(COMMITS), self._directory / COMMITS):
+            path = str(self._directory / COMMITS)
+            raise OSError(errno.ENOENT, "was removed or replaced while the run went on", path)
+        for name, data in group.data.items():
+            written.append(name)
+            self._append(name, data)
+        for name in group.data:
+            self._fsync(name)
+        written.append(COMMITS)
+        self._append(COMMITS, group.log)
+        self._fsync(COMMITS)
+        if not self._seq:
+            self._disk.fsync_directory(self._directory)
+
+    def _append(self, name: str, data: bytes) -> None:
+        file = self._file(name)
+        try:
+            self._disk.write_all(file, data)
+        except OSError as problem:
+            raise self._named(problem, name) from problem
+
+    def _fsync(self, name: str) -> None:
+        try:
+            self._disk.fsync(self._files[name])
+        except OSError as problem:
+            raise self._named(problem, name) from problem
+
+    def _named(self, problem: OSError, name: str) -> OSError:
+        return OSError(problem.errno, problem.strerror, str(self._directory / name))
+
+    def _take_back(self, written: Sequence[str]) -> None:
+        """Leave complete lines and no record of this group, as far as the disk lets that be done.
+
+        Rows are cut only while there is no record of them: should cutting the log fail, what it
+        says must stay true.
+        """
+        for name in [COMMITS] if COMMITS in written else written:
+            if name in self._files:
+                with suppress(OSError):
+                    self._disk.truncate(self._files[name], self._ends.get(name, 0))
+
+    def _file(self, name: str) -> int:
+        """Return the open file; one that is new gets its name onto the medium first."""
+        if name not in self._files:
+            self._files[name] = self._disk.open(self._directory / name, APPEND)
+            if self._seq:
+                self._disk.fsync_directory(self._directory)
+        return self._files[name]
+
+    def read(self, name: str, piece: Piece) -> bytes:
+        """Return committed rows.
+
+        Raises:
+            OSError: the file cannot be read, or has shrunk since it was examined.
+        """
+        offset, length = piece
+        data = self._disk.read(self._file(name), length, offset)
+        if len(data) < length:
+            raise OSError(errno.EIO, "has shrunk while the run went on", str(self._directory / name))
+        return data
+
+    def close(self) -> None:
+        """Close all files.
+
+        Raises:
+            OSError: the first that was refused; the others are closed nevertheless.
+        """
+        failure: OSError | None = None
+        while self._files:
+            name, file = self._files.popitem()
+            try:
+                self._disk.close(file)
+            except OSError as problem:
+                failure = failure or self._named(problem, name)
+        if failure is not None:
+            raise failure

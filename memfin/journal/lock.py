@@ -1,0 +1,52 @@
+"""The lock of a run directory: one run at a time, whoever started it."""
+
+import os
+from pathlib import Path
+from typing import Final
+
+from memfin.errors import UsageError
+from memfin.journal.disk import Disk
+
+LOCK: Final = ".lock"
+
+
+class RunLock:
+    """Holds the lock of a run directory from `acquire` to `release`.
+
+    The operating system ends the lock with the process; the file stays and means nothing by itself.
+    Within one process a second lock of the directory is refused, too.
+    """
+
+    def __init__(self, directory: Path, disk: Disk) -> None:
+        self._directory = directory
+        self._disk = disk
+        self._descriptor: int | None = None
+
+    def acquire(self) -> None:
+        """Take the lock.
+
+        Raises:
+            UsageError: another run has it.
+            OSError: the directory is not there or cannot be written.
+        """
+        disk = self._disk
+        descriptor = disk.open(self._directory / LOCK, os.O_RDWR | os.O_CREAT)
+        try:
+            if not disk.lock(descriptor):
+                holder = disk.read(descriptor, 20, 0).strip()
+                process = f"process {int(holder)}" if holder.isdigit() else "another process"
+                raise UsageError(  # noqa: TRY301 - one handler closes the file
+                    f"run {self._directory}: is in use by {process}; wait for it to end, or stop it first"
+                )
+            disk.truncate(descriptor, 0)
+            disk.write_all(descriptor, b"%d\n" % os.getpid())
+        except BaseException:
+            disk.close(descriptor)
+            raise
+        self._descriptor = descriptor
+
+    def release(self) -> None:
+        """Give the lock up, if it is held."""
+        if self._descriptor is not None:
+            descriptor, self._descriptor = self._descriptor, None
+            self._disk.close(descriptor)

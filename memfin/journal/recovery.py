@@ -1,0 +1,137 @@
+"""Recovery: what of a run is committed, and what a crash left behind that is to be cut."""
+
+import errno
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final, NamedTuple, Self
+
+from memfin.errors import UsageError
+from memfin.journal.commits import (
+    COMMITS,
+    ROW_FILES,
+    CommitRecord,
+    JournalDamaged,
+    Part,
+    digest,
+    sound_records,
+)
+from memfin.journal.disk import Disk
+from memfin.journal.index import CommitIndex
+
+_PIECE: Final = 1 << 20
+_LONGEST: Final = 64 << 20
+"""Bytes of a log line after which it cannot be one: a record holds an id and some numbers."""
+
+
+class Cut(NamedTuple):
+    """Bytes at the end of a file that no commit speaks of: from ``keep`` to ``size``."""
+
+    file: str
+    keep: int
+    size: int
+
+    def __str__(self) -> str:
+        return f"{self.file}: {self.size - self.keep} bytes from offset {self.keep} on, never committed"
+
+
+class Recovered(NamedTuple):
+    """The committed state of a run and what has to be cut for it to go on."""
+
+    committed: CommitIndex
+    cuts: tuple[Cut, ...]
+
+
+def examine(disk: Disk, directory: Path) -> Recovered:
+    """Hold every commit of a run against its rows; reads all files once, changes nothing.
+
+    Memory holds the index and the rows of one dialogue at a time.
+
+    Raises:
+        JournalDamaged: committed data is missing or changed, or the log is not as it was written.
+        UsageError: there is no commit log.
+        OSError: a file cannot be read.
+    """
+    log = directory / COMMITS
+    index, log_end = CommitIndex(), 0
+    with _Files(disk, directory) as files:
+        if files.get(COMMITS) is None:
+            raise UsageError(f"run {directory}: has no {COMMITS}, so that nothing says how far it came")
+        for offset, end, record in sound_records(log_lines(disk, files[COMMITS]), str(log)):
+            if problem := index.add(record):
+                raise JournalDamaged(str(log), offset, problem)
+            for part in record.parts:
+                _check(disk, files.get(part.file), directory, record, part)
+            log_end = end
+        cuts = tuple(
+            Cut(file, keep, size)
+            for file, keep in ((COMMITS, log_end), *((file, index.ends.get(file, 0)) for file in ROW_FILES))
+            if (size := disk.size(files[file]) if file in files else 0) > keep
+        )
+    if not index.seq and any(cut.file != COMMITS for cut in cuts):
+        raise JournalDamaged(str(log), 0, "not a single line is as it was written, but there are rows")
+    return Recovered(index, cuts)
+
+
+def log_lines(disk: Disk, descriptor: int) -> Iterator[bytes]:
+    """Yield the physical lines of an open file with their line ends; one without an end comes last."""
+    offset, held = 0, b""
+    while piece := disk.read(descriptor, _PIECE, offset):
+        offset += len(piece)
+        *lines, held = (held + piece).split(b"\n")
+        yield from (line + b"\n" for line in lines)
+        if len(held) > _LONGEST:
+            yield held
+            held = b""
+    if held:
+        yield held
+
+
+def check_part(data: bytes, part: Part) -> str | None:
+    """Return what is wrong with the rows that one commit speaks of, if anything."""
+    if len(data) < part.length:
+        return f"the file ends at {part.offset + len(data)}, {part.length - len(data)} bytes too early"
+    return None if digest(data) == part.digest else "the rows are not as they were written"
+
+
+def _check(disk: Disk, descriptor: int | None, directory: Path, record: CommitRecord, part: Part) -> None:
+    data = b"" if descriptor is None else disk.read(descriptor, part.length, part.offset)
+    problem = "the file is missing" if descriptor is None else check_part(data, part)
+    if problem is not None:
+        what = f"{record.kind} of dialogue {record.dialog_id!r}: {problem}"
+        raise JournalDamaged(str(directory / part.file), part.offset, what)
+
+
+class _Files(Mapping[str, int]):
+    """The log and the row files of a run, open for reading as far as they exist."""
+
+    def __init__(self, disk: Disk, directory: Path) -> None:
+        self._disk = disk
+        self._directory = directory
+        self._descriptors: dict[str, int] = {}
+
+    def __enter__(self) -> Self:
+        try:
+            for name in (COMMITS, *ROW_FILES):
+                try:
+                    self._descriptors[name] = self._disk.open(self._directory / name, os.O_RDONLY)
+                except OSError as problem:
+                    if problem.errno != errno.ENOENT:
+                        raise
+        except OSError:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        for descriptor in self._descriptors.values():
+            self._disk.close(descriptor)
+
+    def __getitem__(self, name: str) -> int:
+        return self._descriptors[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._descriptors)
+
+    def __len__(self) -> int:
+        return len(self._descriptors)
