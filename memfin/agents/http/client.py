@@ -24,9 +24,10 @@ from memfin.agents.protocol import AgentReply, Observer, Session
 from memfin.agents.usage import UsageTotal
 from memfin.contracts import ModelUsage, Record
 from memfin.errors import UsageError
-from memfin.foreign.calls import CallFailed
+from memfin.foreign.calls import CallFailed, CallTimedOut
 from memfin.foreign.references import one_line
 from memfin.wire import Endpoint, WireError
+from memfin.wire.body import ACCEPTED_ENCODING, read_body
 from memfin.wire.retry_after import retry_after_seconds
 
 R = TypeVar("R", bound=Record)
@@ -53,12 +54,12 @@ class _Observed(Record):
     observation_error: Any = None
 
 
-class _Answer(_Observed):
+class _Answer(_Observed, kw_only=True):
     text: str
     usage: Any = None
 
 
-class _Failure(_Observed):
+class _Failure(_Observed, kw_only=True):
     error: Problem
 
 
@@ -145,7 +146,11 @@ class HttpAgents:
     async def _send(
         self, method: str, path: str, body: Record | None
     ) -> tuple[int, Mapping[str, str], bytes]:
-        headers = {"Accept": "application/json", **self._endpoint.headers()}
+        headers = {
+            "Accept": "application/json",
+            "Accept-Encoding": ACCEPTED_ENCODING,
+            **self._endpoint.headers(),
+        }
         if body is not None:
             headers["Content-Type"] = "application/json"
         http = self._session()
@@ -176,12 +181,15 @@ class HttpAgents:
                     total=self._turn_timeout + BEYOND_TURN, sock_connect=CONNECT_LIMIT
                 ),
                 cookie_jar=aiohttp.DummyCookieJar(),
+                auto_decompress=False,
             )
         return self._http
 
     def _refusal(self, status: int, headers: Mapping[str, str], error: Problem) -> Exception:
         if error.code == "agent_failed":
             return CallFailed(error.message)  # the agent's own error, told as if it were in this process
+        if error.code == "agent_timed_out":
+            return CallTimedOut(error.message)
         line = " ".join(part for part in (f"HTTP {status}", error.code, error.message) if part)
         if status in TRANSPORT_STATUSES:
             after = retry_after_seconds(headers.get("Retry-After"), datetime.now(UTC))
@@ -250,7 +258,7 @@ def checked_url(text: str) -> URL:
         url = URL(text)
         usable = url.scheme in {"http", "https"} and bool(url.host) and url.port != 0
     except ValueError:
-        usable = False
+        url, usable = URL(), False
     if not usable:
         raise UsageError("agent: this is no URL of HTTP; it should look like http://127.0.0.1:8765")
     if url.user is not None or url.password is not None or url.query_string or url.fragment:
@@ -272,13 +280,3 @@ def _observe(observed: _Observed, observer: Observer) -> None:
     ):
         if isinstance(fields, dict):
             tell(**fields)
-
-
-async def read_body(response: aiohttp.ClientResponse, most: int) -> bytes:
-    """Return an answer's body; raise `WireError` when it is larger than that many bytes."""
-    content = bytearray()
-    async for chunk in response.content.iter_chunked(65_536):
-        content += chunk
-        if len(content) > most:
-            raise WireError("too_large", f"the answer is larger than {most} bytes")
-    return bytes(content)

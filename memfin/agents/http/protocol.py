@@ -83,7 +83,7 @@ class Observations(Record, omit_defaults=True):
     observation_error: str | None = None
 
 
-class TurnAnswer(Observations, omit_defaults=True):
+class TurnAnswer(Observations, kw_only=True, omit_defaults=True):
     """The agent's reply, its observations, and what it took of a language model."""
 
     text: str
@@ -97,7 +97,7 @@ class Problem(Record):
     message: str
 
 
-class ErrorAnswer(Observations, omit_defaults=True):
+class ErrorAnswer(Observations, kw_only=True, omit_defaults=True):
     """A call that failed, with what the agent had observed until then."""
 
     error: Problem

@@ -100,7 +100,10 @@ class AgentSession:
                 await self._end_turn()
                 self._latest = request.turn
                 turn = self._turn = _Turn(request, asyncio.create_task(self._ask(request)))
-        outcome = await asyncio.shield(turn.task)
+        await asyncio.wait([turn.task])  # which leaves it running when this caller goes away
+        if turn.task.cancelled():
+            raise Refusal(409, "turn_conflict", "the turn was ended by a later call")
+        outcome = turn.task.result()
         if isinstance(outcome, Refusal):
             if outcome.status == 503 and self._turn is turn:  # noqa: PLR2004 - sent again, it is asked again
                 self._turn = None
