@@ -1,8 +1,9 @@
 """The judge interface: scores how well a reply explains itself (spec section 7)."""
 
-from typing import ClassVar, Protocol
+from collections.abc import Sequence
+from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
 
-from memfin.contracts import JudgeRequest, Verdict
+from memfin.contracts import JudgeFailure, JudgeRequest, Verdict, Vote
 
 
 class JudgeError(Exception):
@@ -25,3 +26,52 @@ class Judge(Protocol):
 
     async def close(self) -> None:
         """Release what the judge holds."""
+
+
+class Ruling(NamedTuple):
+    """A judgement with the votes that led to it, in order; judges that keep no record have none."""
+
+    outcome: Verdict | JudgeFailure
+    votes: Sequence[Vote] = ()
+
+
+class CacheCounts(NamedTuple):
+    """Look-ups in a judge's cache; damaged entries count as misses, too."""
+
+    hits: int = 0
+    misses: int = 0
+    damaged: int = 0
+
+
+@runtime_checkable
+class RecordingJudge(Judge, Protocol):
+    """A judge that tells what it was answered and what that cost: a language model."""
+
+    async def deliberate(self, request: JudgeRequest) -> Ruling:
+        """Return the ruling on one reply; a judgement that fails is a `JudgeFailure`, never raised."""
+        ...
+
+    def cache_counts(self) -> CacheCounts:
+        """Return the look-ups so far."""
+        ...
+
+
+async def ruling(judge: Judge, request: JudgeRequest) -> Ruling:
+    """Return the ruling of any judge on one reply.
+
+    In the scope ``all`` a verdict that lacks one of the readings it has to carry is a failure.
+    """
+    if isinstance(judge, RecordingJudge):
+        return await judge.deliberate(request)
+    try:
+        verdict = await judge.judge(request)
+    except JudgeError as problem:
+        return Ruling(JudgeFailure(reason=str(problem)))
+    missing = [
+        name
+        for name in ("compliance", "contradicted_constraints", "risk_tags")
+        if request.scope == "all" and verdict[name] is None
+    ]
+    if missing:
+        return Ruling(JudgeFailure(reason=f"the verdict lacks {missing[0]}, which the scope all asks for"))
+    return Ruling(verdict)

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 from memfin.contracts import MetricResult, SourceHits, TurnEvalRow
 from memfin.contracts.run import MetricName
-from memfin.metrics.state import BadRow, Cell, RowState, Share
+from memfin.metrics.state import BadRow, Cell, RowState, Share, is_read
 
 
 class ContextCell(Cell, frozen=True, gc=False):
@@ -15,6 +15,7 @@ class ContextCell(Cell, frozen=True, gc=False):
     hits: int = 0
     strict: int = 0
     contradictions: int = 0
+    contradiction_of: int = 0
     short_term: int = 0
     long_term: int = 0
     profile: int = 0
@@ -57,14 +58,15 @@ class M1State(RowState[ContextCell]):
 
     A turn is in the denominator when its row is eligible and requires at least one resolvable key.
     Guarded hits and recoverability are MemFin's own fields: rows without them stay out of the
-    denominators of ``key_coverage_guarded`` and ``recoverable_key_coverage``.
+    denominators of ``key_coverage_guarded`` and ``recoverable_key_coverage``. A turn whose contradictions
+    the judge was to find and did not (``unjudged``) stays out of that of ``contradiction_rate``.
     """
 
     name: ClassVar[MetricName] = "m1_context_continuity"
     shares: ClassVar[tuple[Share[ContextCell], ...]] = (
         Share("key_coverage", lambda cell: cell.hits, lambda cell: cell.required),
         Share("strict_key_hit_rate", lambda cell: cell.strict, lambda cell: cell.turns),
-        Share("contradiction_rate", lambda cell: cell.contradictions, lambda cell: cell.turns),
+        Share("contradiction_rate", lambda cell: cell.contradictions, lambda cell: cell.contradiction_of),
         Share(
             "short_term_hit_rate", lambda cell: cell.short_term, lambda cell: cell.required, broken_down=False
         ),
@@ -105,12 +107,14 @@ class M1State(RowState[ContextCell]):
             message = f"{len(recoverability)} entries for {required} resolvable keys"
             raise BadRow("key_recoverability", message)
         told = recoverability or ()
+        read = is_read(row, "contradiction")
         return ContextCell(
             turns=1,
             required=required,
             hits=hits,
             strict=int(hits == required),
-            contradictions=row.constraint_contradiction,
+            contradictions=row.constraint_contradiction if read else 0,
+            contradiction_of=int(read),
             short_term=sources.short_term,
             long_term=sources.long_term,
             profile=sources.profile,
@@ -140,6 +144,8 @@ class M1State(RowState[ContextCell]):
             "self_reference_key_total": total(lambda cell: cell.self_reference),
             "unresolvable_key_total": total(lambda cell: cell.unresolvable),
             "contradiction_count": total(lambda cell: cell.contradictions),
+            "contradiction_turns": total(lambda cell: cell.contradiction_of),
+            "judge_failed_turns": total(lambda cell: cell.turns - cell.contradiction_of),
         }
 
 

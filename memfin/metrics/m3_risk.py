@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 from memfin.contracts import MetricResult, TurnEvalRow
 from memfin.contracts.run import MetricName
-from memfin.metrics.state import BadRow, Cell, RowState, Share
+from memfin.metrics.state import BadRow, Cell, RowState, Share, is_read
 
 
 class RiskCell(Cell, frozen=True, gc=False):
@@ -15,12 +15,14 @@ class RiskCell(Cell, frozen=True, gc=False):
     hits: int = 0
     strict: int = 0
     unmapped: int = 0
+    judge_failed: int = 0
 
 
 class M3State(RowState[RiskCell]):
     """Mergeable state of M3.
 
-    A turn is in the denominator when its row is eligible and requires a tag. Required tags that are
+    A turn is in the denominator when its row is eligible and requires a tag, unless the judge was to
+    find the disclosures and failed (``unjudged``). Required tags that are
     in no vocabulary cannot be met; they stay in the denominator and are counted in
     ``unmapped_tag_total``.
     """
@@ -35,6 +37,8 @@ class M3State(RowState[RiskCell]):
         required = len(set(row.risk_required_tags))
         if not row.eligible_m3 or not required:
             return RiskCell()
+        if not is_read(row, "risk"):
+            return RiskCell(judge_failed=1)
         if row.risk_tag_hits > required:
             raise BadRow("risk_tag_hits", f"{row.risk_tag_hits}, but {required} tags are required")
         return RiskCell(
@@ -51,6 +55,7 @@ class M3State(RowState[RiskCell]):
             "risk_required_total": total(lambda cell: cell.required),
             "risk_hit_total": total(lambda cell: cell.hits),
             "unmapped_tag_total": total(lambda cell: cell.unmapped),
+            "judge_failed_turns": total(lambda cell: cell.judge_failed),
         }
 
 

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 from memfin.contracts import MetricResult, TurnEvalRow
 from memfin.contracts.run import MetricName
-from memfin.metrics.state import BadRow, Cell, RowState, Share
+from memfin.metrics.state import BadRow, Cell, RowState, Share, is_read
 
 
 class ComplianceCell(Cell, frozen=True, gc=False):
@@ -15,10 +15,15 @@ class ComplianceCell(Cell, frozen=True, gc=False):
     severe: int = 0
     minor: int = 0
     forbidden: int = 0
+    judge_failed: int = 0
 
 
 class M4State(RowState[ComplianceCell]):
-    """Mergeable state of M4; an eligible row without both labels is a bad row."""
+    """Mergeable state of M4.
+
+    An eligible row without both labels is a bad row, unless the judge was to find the label and
+    failed (``unjudged``): then the turn leaves the denominator.
+    """
 
     name: ClassVar[MetricName] = "m4_compliance"
     shares: ClassVar[tuple[Share[ComplianceCell], ...]] = (
@@ -30,6 +35,8 @@ class M4State(RowState[ComplianceCell]):
     def _contribution(self, row: TurnEvalRow) -> ComplianceCell:
         if not row.eligible_m4:
             return ComplianceCell()
+        if not is_read(row, "compliance"):
+            return ComplianceCell(judge_failed=1)
         label, truth = row.pred_compliance_label, row.gt_compliance_label
         if label is None or truth is None:
             missing = "gt_compliance_label" if truth is None else "pred_compliance_label"
@@ -49,6 +56,7 @@ class M4State(RowState[ComplianceCell]):
             "severe_count": total(lambda cell: cell.severe),
             "minor_count": total(lambda cell: cell.minor),
             "forbidden_hit_count": total(lambda cell: cell.forbidden),
+            "judge_failed_turns": total(lambda cell: cell.judge_failed),
         }
 
 

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Final, Generic, NamedTuple, Self, TypeVar, cas
 
 import msgspec
 
-from memfin.contracts import TRACE_VERSION, TRACE_VERSION_EXTENDED, MetricResult, TurnEvalRow
+from memfin.contracts import TRACE_VERSION, TRACE_VERSION_EXTENDED, MetricResult, Reading, TurnEvalRow
 from memfin.contracts.legacy import upgrade
 from memfin.contracts.reading import InvalidRecord, check_trace_version, convert
 from memfin.contracts.run import MetricName
@@ -217,6 +217,11 @@ def each_of(units: object) -> Iterator[Any]:
 def _failed(row: TurnEvalRow) -> bool:
     """Say whether there is nothing to count: the turn had no answer, or its scoring failed."""
     return row.turn_status not in (None, "ok") or row.scoring_error is not None
+
+
+def is_read(row: TurnEvalRow, reading: Reading) -> bool:
+    """Say whether somebody read this in the reply; nobody did where the judge was to and failed."""
+    return row.unjudged is msgspec.UNSET or reading not in row.unjudged
 
 
 def read_row(value: object) -> TurnEvalRow | None:

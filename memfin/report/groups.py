@@ -15,6 +15,7 @@ _PROFILE: Final = "m2_profile_accuracy"
 _DIFFICULTIES: Final = ("easy", "medium", "hard")
 _OWN_DENOMINATORS: Final = {
     "key_coverage": "required_key_total",
+    "contradiction_rate": "contradiction_turns",
     "risk_coverage": "risk_required_total",
     "rubric_hit_rate": "rubric_required_total",
     "judge_score_mean": "judge_scored_turns",

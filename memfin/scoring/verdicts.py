@@ -5,19 +5,31 @@ Implements the judge side of trace schema section 5 and spec section 7.
 
 from typing import Final
 
+import msgspec
+
 from memfin.contracts import (
     NO_JUDGE,
+    READINGS,
     TRACE_VERSION,
+    ComplianceTrace,
     Dialog,
     JudgeFailure,
     JudgeRequest,
+    JudgeScope,
     TurnEvalRow,
     TurnTrace,
     Verdict,
+    met_risk_tags,
 )
+from memfin.scoring import risk
+from memfin.scoring.compliance import label_from_trace, worst_label
 
 HEURISTIC_JUDGE: Final = "heuristic"
 """The judge that goes by what the detectors found."""
+
+_CONTRADICTION: Final = "constraint_contradiction"
+_REPLACED: Final = frozenset({risk.FIELD, _CONTRADICTION})
+"""Fields of the findings that explain what the judge replaces; those of compliance explain forbidden hits."""
 
 
 def unscored_row(
@@ -40,8 +52,21 @@ def unscored_row(
     )
 
 
-def judge_request(dialog: Dialog, turn: TurnTrace, row: TurnEvalRow) -> JudgeRequest:
+def is_judged(row: TurnEvalRow, scope: JudgeScope) -> bool:
+    """Say whether a turn goes to the judge: one with a rubric, and in the scope ``all`` every answered one.
+
+    A blank reply has nothing to be read besides its rubric.
+    """
+    if scope == "all" and row.pred_compliance_label is not None:
+        return True
+    return row.eligible_m5
+
+
+def judge_request(
+    dialog: Dialog, turn: TurnTrace, row: TurnEvalRow, scope: JudgeScope = "m5"
+) -> JudgeRequest:
     """Return what a judge is asked about a turn; ``row`` is the turn's row before any verdict."""
+    truth = dialog.profile_gt
     return JudgeRequest(
         dialog_id=row.dialog_id,
         turn_pair_id=row.turn_pair_id,
@@ -49,19 +74,33 @@ def judge_request(dialog: Dialog, turn: TurnTrace, row: TurnEvalRow) -> JudgeReq
         user_text=turn.user_text,
         reply=turn.pred_assistant_text or "",
         rubric_required=row.rubric_required,
-        constraints=dialog.profile_gt.constraints_gt,
+        constraints=truth.constraints_gt,
+        preferences=truth.preferences_gt,
+        risk_level=truth.risk_level_gt or "",
+        horizon=truth.horizon_gt or "",
+        liquidity_need=truth.liquidity_need_gt or "",
         detected_items=row.rubric_hit_items,
+        scope=scope,
     )
 
 
 def with_verdict(
-    row: TurnEvalRow, outcome: Verdict | JudgeFailure | None, *, judge: str | None = None
+    row: TurnEvalRow,
+    outcome: Verdict | JudgeFailure | None,
+    *,
+    judge: str | None = None,
+    scope: JudgeScope = "m5",
+    checked: ComplianceTrace | None = None,
 ) -> TurnEvalRow:
     """Return the row with the judge's part filled in (spec section 7).
 
     A verdict gives the score and, of the required rubric items, those it found satisfied. A failure
     gives its reason and neither score nor items. None says that the run has no judge. ``judge`` is
     noted in ``detectors``; the heuristic one takes its rubric items from the lexicons.
+
+    In the scope ``all`` the verdict also takes the place of the detectors of contradictions, risk
+    tags and compliance; ``checked`` is the agent's own check, the worse of both labels counts. After
+    a failure nobody has read these: ``unjudged`` says so, and the metrics leave the turn out.
     """
     detectors = row.detectors
     if outcome is None:
@@ -70,14 +109,56 @@ def with_verdict(
         detectors = {**detectors, "judge": judge}
         if judge not in (NO_JUDGE, HEURISTIC_JUDGE):
             detectors["rubric"] = judge
-    if isinstance(outcome, Verdict):
-        satisfied = [item for item in row.rubric_required if item in outcome.rubric_items]
-        return row.replace(
-            rubric_hit_items=satisfied, judge_score_1_5=outcome.score, judge_error=None, detectors=detectors
+    if not isinstance(outcome, Verdict):
+        failed = row.replace(
+            rubric_hit_items=[],
+            judge_score_1_5=None,
+            judge_error=None if outcome is None else outcome.reason,
+            detectors=detectors,
         )
-    return row.replace(
-        rubric_hit_items=[],
-        judge_score_1_5=None,
-        judge_error=None if outcome is None else outcome.reason,
+        return failed if outcome is None or scope == "m5" else _unread(failed, judge)
+    judged = row.replace(
+        rubric_hit_items=[item for item in row.rubric_required if item in outcome.rubric_items],
+        judge_score_1_5=outcome.score if row.eligible_m5 or scope == "m5" else None,
+        judge_error=None,
+        judge_spread=msgspec.UNSET if outcome.spread is None else outcome.spread,
         detectors=detectors,
+    )
+    return judged if scope == "m5" else _read_by_judge(judged, outcome, judge, checked)
+
+
+def _read_by_judge(
+    row: TurnEvalRow, verdict: Verdict, judge: str | None, checked: ComplianceTrace | None
+) -> TurnEvalRow:
+    """Return the row with the judge's readings in place of the detectors'."""
+    name = judge or "judge"
+    label = verdict.compliance
+    source = name
+    if label is not None and checked is not None:
+        label, source = worst_label(label, label_from_trace(checked)), f"{name}+trace"
+    tags = sorted(set(verdict.risk_tags or ()))
+    contradicted = list(dict.fromkeys(verdict.contradicted_constraints or ()))
+    return row.replace(
+        constraint_contradiction=1 if contradicted else 0,
+        contradicted_constraints=contradicted,
+        risk_pred_tags=tags,
+        risk_tag_hits=len(met_risk_tags(row.risk_required_tags, tags)),
+        pred_compliance_label=label,
+        findings=[finding for finding in row.findings if finding.field not in _REPLACED],
+        detectors={**row.detectors, "contradiction": name, "risk": name, "compliance": source},
+    )
+
+
+def _unread(row: TurnEvalRow, judge: str | None) -> TurnEvalRow:
+    """Return the row without the readings that the judge did not give."""
+    name = judge or "judge"
+    return row.replace(
+        constraint_contradiction=0,
+        contradicted_constraints=[],
+        risk_pred_tags=[],
+        risk_tag_hits=0,
+        pred_compliance_label=None,
+        findings=[finding for finding in row.findings if finding.field not in _REPLACED],
+        detectors={**row.detectors, "contradiction": name, "risk": name, "compliance": name},
+        unjudged=list(READINGS),
     )

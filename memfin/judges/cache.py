@@ -1,0 +1,180 @@
+"""The cache of answers on disk: addressed by what was asked, safe to share, never believed blindly.
+
+An entry is one file, ``ab/abcdef....json`` by the key's digits, that appears whole or not at all
+(written aside, then renamed), so any number of runs and processes may use one directory. It holds the
+raw answer with a checksum; what is read is decoded as strictly as what comes from the wire.
+"""
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import anyio
+import anyio.to_thread
+import msgspec
+
+from memfin.contracts import Record
+
+CacheMode = Literal["off", "read", "write"]
+
+FORMAT: Final = 1
+"""Version of an entry's form, part of every key: entries of another form are never found."""
+
+MOST_BYTES: Final = 1024 * 1024
+"""Size of an entry that is read."""
+
+
+THREADS: Final = 4
+"""Files read or written at a time."""
+
+
+class CachedAnswer(Record):
+    """An answer worth keeping; failures are not."""
+
+    raw_answer: str
+    response_format: str
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+
+
+class _Entry(Record):
+    key: str
+    checksum: str
+    answer: CachedAnswer
+
+
+class AnswerCache:
+    """Keeps answers by key; ``on_notice`` is told once of every way in which the cache does not work.
+
+    Attributes:
+        hits, misses: look-ups that found an answer and that did not.
+        damaged: entries that were there and could not be believed; they count as misses, too.
+    """
+
+    def __init__(self, directory: Path, mode: CacheMode, on_notice: Callable[[str], None]) -> None:
+        self._directory = directory
+        self._reads = mode != "off"
+        self._writes = mode == "write"
+        self._notify = on_notice
+        self._told: set[str] = set()
+        self._under_way: dict[str, anyio.Event] = {}
+        self._threads: anyio.CapacityLimiter | None = None
+        self.hits = 0
+        self.misses = 0
+        self.damaged = 0
+
+    async def claim(self, key: str) -> CachedAnswer | None:
+        """Return the answer under a key, or None to the one caller that is to find it out.
+
+        Other callers for the same key wait meanwhile, so that one question is not paid twice; the
+        caller that got None calls `release` in the end, whatever has become of it.
+        """
+        if not self._reads:
+            return None
+        while (found := self._under_way.get(key)) is not None:
+            await found.wait()
+        event = self._under_way[key] = anyio.Event()
+        try:
+            answer = await anyio.to_thread.run_sync(self._read, key, limiter=self._own_threads())
+        except BaseException:
+            self._finish(key, event)
+            raise
+        if answer is None:
+            self.misses += 1
+            return None
+        self.hits += 1
+        self._finish(key, event)
+        return answer
+
+    def release(self, key: str) -> None:
+        """Let those go on that wait for the key."""
+        event = self._under_way.get(key)
+        if event is not None:
+            self._finish(key, event)
+
+    def _finish(self, key: str, event: anyio.Event) -> None:
+        del self._under_way[key]
+        event.set()
+
+    async def keep(self, key: str, answer: CachedAnswer) -> None:
+        """Put an answer under its key; that it could not be written is told, and costs nothing else."""
+        if self._writes:
+            await anyio.to_thread.run_sync(self._write, key, answer, limiter=self._own_threads())
+
+    def _own_threads(self) -> anyio.CapacityLimiter:
+        """Bound the threads here: the host's own bound may be used up by the host."""
+        if self._threads is None:
+            self._threads = anyio.CapacityLimiter(THREADS)
+        return self._threads
+
+    def discredit(self, key: str, why: str) -> None:
+        """Count an entry as damaged whose answer turned out to be none: it was no hit."""
+        self.hits -= 1
+        self.misses += 1
+        self._damaged(self._path(key), why)
+
+    def _path(self, key: str) -> Path:
+        return self._directory / key[:2] / f"{key}.json"
+
+    def _read(self, key: str) -> CachedAnswer | None:
+        path = self._path(key)
+        try:
+            with path.open("rb") as file:
+                data = file.read(MOST_BYTES + 1)
+        except FileNotFoundError:
+            return None
+        except OSError as problem:
+            self._tell("read", f"the judge cache {self._directory} cannot be read: {problem.strerror}")
+            return None
+        try:
+            entry = msgspec.json.decode(data, type=_Entry)
+        except (msgspec.DecodeError, ValueError, RecursionError):
+            self._damaged(path, "it is no entry")
+            return None
+        if entry.key != key or entry.checksum != _checksum(key, entry.answer):
+            self._damaged(path, "its checksum does not fit")
+            return None
+        return entry.answer
+
+    def _damaged(self, path: Path, why: str) -> None:
+        self.damaged += 1
+        self._tell(
+            "damaged",
+            f"the judge cache holds a damaged entry, {path}: {why}; it is ignored, and so are others like it",
+        )
+
+    def _write(self, key: str, answer: CachedAnswer) -> None:
+        path = self._path(key)
+        data = msgspec.json.encode(_Entry(key=key, checksum=_checksum(key, answer), answer=answer))
+        temporary = ""
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            handle, temporary = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=path.parent)
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            Path(temporary).replace(path)
+        except OSError as problem:
+            with suppress(OSError):
+                Path(temporary).unlink()
+            self._tell("write", f"the judge cache {self._directory} cannot be written: {problem.strerror}")
+
+    def _tell(self, what: str, text: str) -> None:
+        if what not in self._told:
+            self._told.add(what)
+            self._notify(text)
+
+
+def cache_key(parts: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of everything that an answer depends on, as hexadecimal digits."""
+    canonical = msgspec.json.encode({"format": FORMAT, **parts}, order="deterministic")
+    return hashlib.sha256(canonical).hexdigest()
+
+
+def _checksum(key: str, answer: CachedAnswer) -> str:
+    return hashlib.sha256(key.encode() + b"\n" + msgspec.json.encode(answer)).hexdigest()

@@ -1,0 +1,296 @@
+"""The judge ``openai:MODEL``: a model behind any OpenAI-compatible endpoint (spec section 7)."""
+
+import math
+import time
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final, NamedTuple
+
+from memfin.contracts import JudgeFailure, JudgeRequest, Verdict, Vote
+from memfin.errors import UsageError
+from memfin.judges.answers import (
+    InvalidAnswer,
+    ResponseFormat,
+    answer_schema,
+    read_answer,
+    response_format,
+)
+from memfin.judges.cache import AnswerCache, CachedAnswer, cache_key
+from memfin.judges.fence import new_nonce
+from memfin.judges.notices import Notices
+from memfin.judges.panel import combined
+from memfin.judges.prompts import PROMPT_VERSION, TooLong, prompt_hash, prompt_hashes, render
+from memfin.judges.protocol import CacheCounts, JudgeError, Ruling
+from memfin.judges.variants import Variant, variant
+from memfin.wire import CallGate, ChatAnswer, ChatClient, ChatRequest, Endpoint, WireError
+
+FORMATS: Final[tuple[ResponseFormat, ...]] = ("json_schema", "json_object", "text")
+"""How an answer is asked for, best first; the next one is for servers that refuse (400, 422, 501)."""
+
+MOST_TOKENS: Final = 2048
+"""Tokens of an answer; a verdict has some hundred."""
+
+TEMPERATURE: Final = 0.0
+
+LONGEST_RAW: Final = 20_000
+"""Characters of a raw answer that a record keeps."""
+
+READ_LIMIT: Final = 60.0
+"""Seconds that the server may be silent in the middle of an answer."""
+
+_REFUSES_FORMAT: Final = frozenset({400, 422, 501})
+_ANSWER_TOKENS: Final = 300
+
+
+class _Reply(NamedTuple):
+    answer: ChatAnswer
+    verdict: Verdict
+
+
+class _Asked(NamedTuple):
+    """What came of asking the model about one vote, over all attempts."""
+
+    form: ResponseFormat
+    attempts: int
+    reply: _Reply | None
+    raw: str | None
+    error: str | None
+
+
+class OpenAIJudge:
+    """Asks a model for a verdict on each reply, in a fence, by a strict schema, at temperature 0.
+
+    Args:
+        model: name of the model at the endpoint.
+        endpoint: where it is; the key is read from the environment when a request is made.
+        gate: limits, retries and pauses, shared by all workers.
+        cache: answers already paid for.
+        notices: takes what a user should know while it happens.
+        votes: how often each reply is judged, each time in another `variant`.
+        seed: sent to the model; servers that know seeds then answer alike.
+        limit: seconds for one attempt.
+    """
+
+    per_turn: ClassVar[bool] = True
+    version: str | None = PROMPT_VERSION
+
+    def __init__(
+        self,
+        model: str,
+        endpoint: Endpoint,
+        *,
+        gate: CallGate,
+        cache: AnswerCache,
+        notices: Notices,
+        votes: int = 1,
+        seed: int = 0,
+        limit: float = 120.0,
+    ) -> None:
+        self.name = f"openai:{model}"
+        self._model = model
+        self._endpoint = endpoint
+        self._gate = gate
+        self._cache = cache
+        self._notices = notices
+        self._votes = votes
+        self._seed = seed
+        self._client = ChatClient(endpoint, total=limit, read=min(limit, READ_LIMIT))
+        self._scrub = endpoint.scrubber().scrub
+        self._first_format = 0
+
+    @property
+    def endpoint_names(self) -> dict[str, str | None]:
+        """The names of the environment variables that the endpoint comes from."""
+        return {"base_url_env": self._endpoint.url_env, "key_env": self._endpoint.key_env}
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """What the verdicts depend on besides model and request, for the fingerprint."""
+        return {
+            "prompt_hashes": prompt_hashes(),
+            "temperature": TEMPERATURE,
+            "seed": self._seed,
+            "votes": self._votes,
+            "max_tokens": MOST_TOKENS,
+        }
+
+    def cache_counts(self) -> CacheCounts:
+        """Return the look-ups in the cache so far."""
+        return CacheCounts(self._cache.hits, self._cache.misses, self._cache.damaged)
+
+    async def judge(self, request: JudgeRequest) -> Verdict:
+        """Return the verdict on one reply; raise `JudgeError` when there is none."""
+        outcome = (await self.deliberate(request)).outcome
+        if isinstance(outcome, JudgeFailure):
+            raise JudgeError(outcome.reason)
+        return outcome
+
+    async def deliberate(self, request: JudgeRequest) -> Ruling:
+        """Return the ruling on one reply; it takes every vote, so the first that fails ends it."""
+        votes: list[Vote] = []
+        verdicts: list[Verdict] = []
+        for number in range(self._votes):
+            turned = variant(number, len(request.rubric_required), len(request.constraints))
+            try:
+                vote = await self._vote(request, turned, number + 1)
+            except TooLong as problem:
+                return Ruling(JudgeFailure(reason=str(problem)), votes)
+            votes.append(vote)
+            if vote.verdict is None:
+                return Ruling(JudgeFailure(reason=vote.error or "no verdict"), votes)
+            verdicts.append(vote.verdict)
+        return Ruling(combined(request, verdicts), votes)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._client.close()
+
+    async def _vote(self, request: JudgeRequest, turned: Variant, number: int) -> Vote:
+        asked_for = prompt_hash(request, turned)
+        schema = answer_schema(len(request.rubric_required), len(request.constraints))
+        key = cache_key(
+            {
+                "prompt": asked_for,
+                "schema": schema,
+                "endpoint": self._endpoint.base_url,
+                "model": self._model,
+                "temperature": TEMPERATURE,
+                "seed": self._seed,
+                "max_tokens": MOST_TOKENS,
+            }
+        )
+        cached = await self._cache.claim(key)
+        claimed = cached is None
+        if cached is not None:
+            try:
+                verdict = read_answer(cached.raw_answer, request, turned)
+            except InvalidAnswer as problem:
+                self._cache.discredit(key, str(problem))
+            else:
+                return Vote(
+                    prompt_hash=asked_for,
+                    attempts=0,
+                    vote=number,
+                    raw_answer=_cut(cached.raw_answer),
+                    verdict=verdict,
+                    response_format=cached.response_format,
+                    cached=True,
+                )
+        try:
+            began = time.perf_counter()
+            asked = await self._ask(request, turned, schema)
+            if asked.reply is not None:
+                await self._keep(key, asked, request, turned)
+        finally:
+            if claimed:
+                self._cache.release(key)
+        answer = asked.reply.answer if asked.reply is not None else None
+        return Vote(
+            prompt_hash=asked_for,
+            attempts=asked.attempts,
+            vote=number,
+            raw_answer=_cut(self._scrub(asked.raw)) if asked.raw is not None else None,
+            verdict=asked.reply.verdict if asked.reply is not None else None,
+            error=asked.error,
+            prompt_tokens=answer.prompt_tokens if answer is not None else None,
+            completion_tokens=answer.completion_tokens if answer is not None else None,
+            latency_ms=1000 * (time.perf_counter() - began),
+            response_format=asked.form,
+        )
+
+    async def _ask(self, request: JudgeRequest, turned: Variant, schema: dict[str, Any]) -> _Asked:
+        """Ask until there is a verdict or no further attempt makes sense."""
+        attempts = 0
+        raw: list[str] = []
+        for place in range(self._first_format, len(FORMATS)):
+            form = FORMATS[place]
+
+            async def attempt(form: ResponseFormat = form) -> _Reply:
+                return await self._attempt(request, turned, response_format(form, schema), raw)
+
+            try:
+                result = await self._gate.call(
+                    attempt, tokens=_estimate(request), used=lambda reply: reply.answer.total_tokens
+                )
+            except WireError as problem:
+                attempts += problem.attempts
+                if problem.status in _REFUSES_FORMAT and form != FORMATS[-1]:
+                    continue
+                return _Asked(form, attempts, None, raw[-1] if raw else None, self._scrub(str(problem)))
+            except UsageError as problem:  # the key was changed under the run into one that cannot be sent
+                return _Asked(form, attempts, None, None, self._scrub(str(problem)))
+            self._settle_on(place)
+            return _Asked(form, attempts + result.attempts, result.value, result.value.answer.text, None)
+        raise AssertionError("the last format returns")
+
+    def _settle_on(self, place: int) -> None:
+        """Begin with the format that the server took, and say so."""
+        if place > self._first_format:
+            self._first_format = place
+            self._notices.post(
+                f"{self.name}: the server refuses response_format {FORMATS[place - 1]}; "
+                f"answers are asked for as {FORMATS[place]} and checked as strictly"
+            )
+
+    async def _attempt(
+        self, request: JudgeRequest, turned: Variant, form: dict[str, Any] | None, raw: list[str]
+    ) -> _Reply:
+        """Make one attempt under a nonce of its own; what is no verdict is an error of the wire."""
+        answer = await self._client.complete(
+            ChatRequest(
+                model=self._model,
+                messages=render(request, turned, new_nonce()),
+                temperature=TEMPERATURE,
+                seed=self._seed,
+                max_tokens=MOST_TOKENS,
+                response_format=form,
+            )
+        )
+        tokens = answer.total_tokens
+        if answer.refusal is not None:
+            raise WireError("refusal", f"the judge refused: {self._scrub(answer.refusal)}", tokens=tokens)
+        raw.append(answer.text)
+        if answer.finish_reason == "length":
+            raise WireError("truncated", f"the answer is longer than {MOST_TOKENS} tokens", tokens=tokens)
+        if not answer.text.strip():
+            raise WireError("empty", "the answer is empty", tokens=tokens)
+        try:
+            verdict = read_answer(answer.text, request, turned)
+        except InvalidAnswer as problem:
+            raise WireError("invalid_schema", self._scrub(str(problem)), tokens=tokens) from problem
+        return _Reply(answer, verdict.replace(reason=self._scrub(verdict.reason)))
+
+    async def _keep(self, key: str, asked: _Asked, request: JudgeRequest, turned: Variant) -> None:
+        """Keep an answer, without secrets; one that is no verdict without them is not kept."""
+        if asked.reply is None:
+            return
+        answer = asked.reply.answer
+        raw = self._scrub(answer.text)
+        try:
+            read_answer(raw, request, turned)
+        except InvalidAnswer:
+            return
+        await self._cache.keep(
+            key,
+            CachedAnswer(
+                raw_answer=raw,
+                response_format=asked.form,
+                prompt_tokens=answer.prompt_tokens,
+                completion_tokens=answer.completion_tokens,
+            ),
+        )
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST_RAW else f"{text[:LONGEST_RAW]}…"
+
+
+def _estimate(request: JudgeRequest) -> int:
+    """Return about how many tokens a call costs: one for a Chinese character, one for four others.
+
+    The fixed part of the prompt and the answer count with round figures; the gate puts the real
+    number in afterwards.
+    """
+    texts = [request.user_text, request.reply, *request.constraints, *request.rubric_required]
+    wide = sum(1 for text in texts for character in text if not character.isascii())
+    narrow = sum(map(len, texts)) - wide
+    return 1200 + wide + math.ceil(narrow / 4) + _ANSWER_TOKENS
