@@ -187,6 +187,8 @@ def sound_records(lines: Iterable[bytes], where: str) -> Iterator[Located]:
             seq += 1
             yield Located(offset, offset + len(line), record)
         elif torn is None:
+            if record is not None:
+                raise JournalDamaged(where, offset, f"record {record.seq} stands where {seq + 1} belongs")
             torn = offset
         if torn is not None and record is not None and record.group > seq + 1:
             raise JournalDamaged(where, torn, "this line is not as it was written, and later ones are sound")
