@@ -45,6 +45,7 @@ class Endpoint:
         url = _parsed(base_url, url_env or "the base URL")
         self._user, self._password = url.user, url.password
         self._url = url.with_user(None).with_fragment(None)
+        self._scrubber: tuple[str, Scrubber] | None = None
 
     @classmethod
     def from_environment(cls, role: Role, environ: Mapping[str, str] | None = None) -> Self:
@@ -101,11 +102,12 @@ class Endpoint:
 
     def scrubber(self) -> Scrubber:
         """Return what masks this endpoint's secrets."""
-        secrets = [self._key(), self._user or "", self._password or ""]
-        if self._user is not None or self._password is not None:
-            secrets.append(f"{self._user or ''}:{self._password or ''}")
-        secrets += self._url.query.values()
-        return Scrubber(secrets)
+        key = self._key()
+        if self._scrubber is None or self._scrubber[0] != key:
+            user, password = self._user or "", self._password or ""
+            pair = f"{user}:{password}" if user or password else ""
+            self._scrubber = key, Scrubber([key, user, password, pair, *self._url.query.values()])
+        return self._scrubber[1]
 
     def _key(self) -> str:
         return self._environ.get(self.key_env, "").strip() if self.key_env else ""

@@ -4,7 +4,7 @@ import math
 from collections import deque
 from typing import Final, Self
 
-GUARD: Final = 0.06
+GUARD: Final = 0.07
 """How much wider than promised a window is kept, as a share of a second at most.
 
 The promise is about what the server sees. A request that is late on its way makes those behind it
