@@ -17,11 +17,13 @@ DIMENSIONS = 64
 class LoopbackModel:
     """The server's books: every chat request in order, every text that was embedded."""
 
-    def __init__(self, answer: Callable[[dict[str, Any]], Answer]) -> None:
+    def __init__(self, answer: Callable[[dict[str, Any]], Answer], error: str) -> None:
         self.requests: list[dict[str, Any]] = []
+        self.headers: list[dict[str, str]] = []
         self.embedded: list[str] = []
         self.base_url = ""
         self._answer = answer
+        self._error = error
 
     @property
     def asked(self) -> list[list[dict[str, Any]]]:
@@ -31,9 +33,10 @@ class LoopbackModel:
     async def chat(self, request: web.Request) -> web.Response:
         body = await request.json()
         self.requests.append(body)
+        self.headers.append(dict(request.headers))
         answer = self._answer(body)
         if isinstance(answer, int):
-            return web.json_response({"error": {"message": "busy"}}, status=answer)
+            return web.json_response({"error": {"message": self._error}}, status=answer)
         message = {"role": "assistant", "content": answer} if isinstance(answer, str) else answer
         return web.json_response(
             {
@@ -67,9 +70,11 @@ def embedding(text: str) -> list[float]:
 
 
 @asynccontextmanager
-async def loopback_model(answer: Callable[[dict[str, Any]], Answer]) -> AsyncIterator[LoopbackModel]:
-    """Serve a model on loopback for as long as the context is open."""
-    model = LoopbackModel(answer)
+async def loopback_model(
+    answer: Callable[[dict[str, Any]], Answer], *, error: str = "busy"
+) -> AsyncIterator[LoopbackModel]:
+    """Serve a model on loopback for as long as the context is open; refusals carry the error's text."""
+    model = LoopbackModel(answer, error)
     app = web.Application()
     app.router.add_post("/v1/chat/completions", model.chat)
     app.router.add_post("/v1/embeddings", model.embeddings)

@@ -83,7 +83,8 @@ async def test_what_a_chain_cuts_from_the_history_is_not_recorded_as_remembered(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async with loopback_model(numbered) as model:
-        chain = RunnableLambda(lambda messages: messages[-1:]) | chat_model(model)
+        cut = RunnableLambda[list[BaseMessage], list[BaseMessage]](lambda messages: messages[-1:])
+        chain = cut | chat_model(model)
         result = await replayed(runnable_agent(chain), monkeypatch)
     assert [turn.recall.short_term_turns for turn in result.trace.turns if turn.recall] == [[], [], []]
 
@@ -91,7 +92,10 @@ async def test_what_a_chain_cuts_from_the_history_is_not_recorded_as_remembered(
 async def test_the_tokens_of_all_model_calls_of_a_turn_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     async with loopback_model(numbered) as model:
         chat = chat_model(model)
-        chain = chat | RunnableLambda(lambda said: [HumanMessage(f"check: {said.content}")]) | chat
+        check = RunnableLambda[BaseMessage, list[BaseMessage]](
+            lambda said: [HumanMessage(f"check: {said.text}")]
+        )
+        chain = chat | check | chat
         result = await replayed(runnable_agent(chain), monkeypatch, turns=1)
     usage = result.trace.turns[0].usage
     assert isinstance(usage, ModelUsage)
@@ -133,8 +137,9 @@ async def test_documents_that_a_chain_retrieves_are_recorded_as_recalled(
         [("system", "Context: {context}"), MessagesPlaceholder("history"), ("human", "{question}")]
     )
     async with loopback_model(numbered) as model:
+        question = RunnableLambda[dict[str, Any], str](lambda asked: asked["question"])
         chain = (
-            RunnablePassthrough.assign(context=(lambda asked: asked["question"]) | Shelf())
+            RunnablePassthrough.assign(context=question | Shelf())
             | prompt
             | chat_model(model)
             | StrOutputParser()

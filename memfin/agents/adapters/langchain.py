@@ -9,7 +9,7 @@ Three lines make an agent that ``memfin run --agent my_chain:agent`` evaluates::
 A runnable has no history of its own, so the adapter keeps the dialogue's and hands it over as messages.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from memfin.agents.adapters.langchain_turn import TurnRecorder, text_of  # isort: skip - names a missing extra
@@ -17,7 +17,7 @@ from memfin.agents.adapters.langchain_turn import TurnRecorder, text_of  # isort
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 
-from memfin.agents.calls import TransportError
+from memfin.agents.adapters.transport import transport_error
 from memfin.agents.protocol import AgentReply, Observer, Session
 
 Inputs = Callable[[Sequence[BaseMessage], str], Any]
@@ -72,14 +72,17 @@ class RunnableAgent:
         text: str | None = None
         try:
             output = await self._ask(user_text)
-            text = self._reading.reply(output)
+            text = said = self._reading.reply(output)
         except Exception as problem:
-            raise transport_error(problem) or problem from problem
+            transient = transport_error(problem)
+            if transient is None:
+                raise
+            raise transient from problem
         finally:
             self._observe(user_text, output, text)
         profile = self._reading.profile(output) if self._reading.profile is not None else None
         snapshot = dict(profile) if profile is not None else None
-        return AgentReply(text=text, usage=self.recorder.usage(), profile_snapshot=snapshot)
+        return AgentReply(text=said, usage=self.recorder.usage(), profile_snapshot=snapshot)
 
     async def _ask(self, user_text: str) -> Any:
         """Return what the runnable makes of the user's words."""
@@ -178,25 +181,6 @@ def messages_of(output: Any, key: str = "messages") -> list[BaseMessage]:
     return messages[last + 1 :]
 
 
-def transport_error(problem: Exception) -> TransportError | None:
-    """Return the error that has a turn retried, when that may help; None when the fault is the agent's."""
-    if isinstance(problem, TransportError):
-        return problem
-    if not any(
-        isinstance(each, ConnectionError) or getattr(each, "is_retryable", False) is True
-        for each in _causes(problem)
-    ):
-        return None
-    return TransportError(f"{type(problem).__name__}: {problem}")
-
-
 def fields_of(record: Any) -> dict[str, Any]:
     """Return a contract record as the keywords that an observer takes."""
     return {name: getattr(record, name) for name in record.__struct_fields__}
-
-
-def _causes(problem: BaseException) -> Iterator[BaseException]:
-    seen: BaseException | None = problem
-    while seen is not None:
-        yield seen
-        seen = seen.__cause__ or seen.__context__

@@ -1,0 +1,54 @@
+"""Which failures of a model's client are the network's, so that the turn may be retried."""
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Final
+
+from memfin.agents.calls import TransportError
+from memfin.foreign.references import describe
+from memfin.wire.endpoint import scrubber_of_environment
+from memfin.wire.retry_after import retry_after_seconds
+
+_TRANSIENT: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
+"""HTTP statuses of servers that may answer the next time."""
+
+
+def transport_error(problem: BaseException) -> TransportError | None:
+    """Return the error that has a turn retried, when that may help; None when the fault is the agent's.
+
+    Clients of all kinds are understood by what they have in common: a builtin ``ConnectionError``
+    among the causes, a ``status_code``, or LangChain's ``is_retryable``.
+    """
+    causes = list(_causes(problem))
+    known = next((each for each in causes if isinstance(each, TransportError)), None)
+    if known is not None:
+        return known
+    if not any(_transient(each) for each in causes):
+        return None
+    told = scrubber_of_environment().scrub(describe(problem))
+    return TransportError(told, retry_after=next(filter(None, map(_retry_after, causes)), None))
+
+
+def _transient(problem: BaseException) -> bool:
+    return (
+        isinstance(problem, ConnectionError)
+        or getattr(problem, "is_retryable", None) is True
+        or getattr(problem, "status_code", None) in _TRANSIENT
+    )
+
+
+def _retry_after(problem: BaseException) -> float | None:
+    headers = getattr(getattr(problem, "response", None), "headers", None)
+    if not isinstance(headers, Mapping):
+        return None
+    value = headers.get("retry-after")
+    return retry_after_seconds(value, datetime.now(UTC)) if isinstance(value, str) else None
+
+
+def _causes(problem: BaseException) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    each: BaseException | None = problem
+    while each is not None and id(each) not in seen:
+        seen.add(id(each))
+        yield each
+        each = each.__cause__ or each.__context__  # HTTP clients suppress the one that says what it was
