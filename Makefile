@@ -6,7 +6,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: run test lint bench docs clean
+.PHONY: run test test-llama-cpp lint bench docs clean
 
 run: $(VENV)/.installed
 	$(BIN)/memfin run
@@ -16,6 +16,10 @@ test: $(VENV)/.installed-test
 	$(BIN)/python -m coverage run -m pytest
 	$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage report --fail-under=90
+
+# A llama.cpp server with a tiny random model as a judge: builds llama.cpp, which takes minutes.
+test-llama-cpp: $(VENV)/.installed-llama
+	$(BIN)/python -m pytest tests/e2e/test_llama_cpp.py
 
 lint: $(VENV)/.installed-lint
 	$(BIN)/ruff check
@@ -43,8 +47,13 @@ $(VENV)/.installed: $(BIN)/python pyproject.toml requirements/run.txt
 	PATH="$(abspath $(BIN)):$$PATH" $(PIP) install --no-deps --no-build-isolation --editable .
 	touch $@
 
-$(VENV)/.installed-test: $(VENV)/.installed requirements/test.txt
+$(VENV)/.installed-test: $(VENV)/.installed requirements/test.txt requirements/adapters.txt
 	$(PIP) install --require-hashes --requirement requirements/test.txt
+	$(PIP) install --require-hashes --requirement requirements/adapters.txt
+	touch $@
+
+$(VENV)/.installed-llama: $(VENV)/.installed-test requirements/llama.txt
+	$(PIP) install --require-hashes --requirement requirements/llama.txt
 	touch $@
 
 $(VENV)/.installed-lint: $(VENV)/.installed-test requirements/lint.txt
