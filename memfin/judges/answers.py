@@ -22,7 +22,8 @@ RISK_TAGS: Final = tuple(
 
 LABELS: Final[tuple[ComplianceLabel, ...]] = ("compliant", "minor_violation", "severe_violation")
 
-ResponseFormat = Literal["json_schema", "json_object", "text"]
+ResponseFormat = Literal["json_schema", "json_object_schema", "json_object", "text"]
+"""How an answer is asked for; ``json_object_schema`` is the form of the Python server of llama.cpp."""
 
 LONGEST_REASON: Final = 1000
 """Characters of a reason that are kept."""
@@ -74,6 +75,8 @@ def response_format(form: ResponseFormat, schema: dict[str, Any]) -> dict[str, A
     """Return the ``response_format`` of a request, None where the prompt alone asks for JSON."""
     if form == "json_schema":
         return {"type": form, "json_schema": {"name": "verdict", "strict": True, "schema": schema}}
+    if form == "json_object_schema":
+        return {"type": "json_object", "schema": schema}
     return {"type": form} if form == "json_object" else None
 
 

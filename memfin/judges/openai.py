@@ -23,7 +23,7 @@ from memfin.judges.protocol import CacheCounts, JudgeError, Ruling
 from memfin.judges.variants import Variant, variant
 from memfin.wire import CallGate, ChatAnswer, ChatClient, ChatRequest, Endpoint, WireError
 
-FORMATS: Final[tuple[ResponseFormat, ...]] = ("json_schema", "json_object", "text")
+FORMATS: Final[tuple[ResponseFormat, ...]] = ("json_schema", "json_object_schema", "json_object", "text")
 """How an answer is asked for, best first; the next one is for servers that refuse (400, 422, 501)."""
 
 MOST_TOKENS: Final = 2048
@@ -37,7 +37,9 @@ LONGEST_RAW: Final = 20_000
 READ_LIMIT: Final = 60.0
 """Seconds that the server may be silent in the middle of an answer."""
 
-_REFUSES_FORMAT: Final = frozenset({400, 422, 501})
+_SERVER_ERROR: Final = 500
+_UNPROCESSABLE: Final = 422
+_REFUSES_FORMAT: Final = frozenset({400, _UNPROCESSABLE, 501})
 _ANSWER_TOKENS: Final = 300
 
 
@@ -235,16 +237,18 @@ class OpenAIJudge:
         self, request: JudgeRequest, turned: Variant, form: dict[str, Any] | None, raw: list[str]
     ) -> _Reply:
         """Make one attempt under a nonce of its own; what is no verdict is an error of the wire."""
-        answer = await self._client.complete(
-            ChatRequest(
-                model=self._model,
-                messages=render(request, turned, new_nonce()),
-                temperature=TEMPERATURE,
-                seed=self._seed,
-                max_tokens=MOST_TOKENS,
-                response_format=form,
-            )
+        asked = ChatRequest(
+            model=self._model,
+            messages=render(request, turned, new_nonce()),
+            temperature=TEMPERATURE,
+            seed=self._seed,
+            max_tokens=MOST_TOKENS,
+            response_format=form,
         )
+        try:
+            answer = await self._client.complete(asked)
+        except WireError as problem:
+            raise (_refusal_of_format(problem) if form is not None else problem) from None
         tokens = answer.total_tokens
         if answer.refusal is not None:
             raise WireError("refusal", f"the judge refused: {self._scrub(answer.refusal)}", tokens=tokens)
@@ -278,6 +282,13 @@ class OpenAIJudge:
                 completion_tokens=answer.completion_tokens,
             ),
         )
+
+
+def _refusal_of_format(problem: WireError) -> WireError:
+    """Return the error as what it is: llama.cpp's Python server calls a format it lacks its own fault."""
+    if problem.status == _SERVER_ERROR and "response_format" in str(problem):
+        return WireError("status", str(problem), retryable=False, status=_UNPROCESSABLE)
+    return problem
 
 
 def _cut(text: str) -> str:
