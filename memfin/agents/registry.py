@@ -1,7 +1,7 @@
 """Agent references: from ``--agent`` to a factory for each dialogue (spec section 5)."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, runtime_checkable
 
 from memfin import __version__
 from memfin.agents.observer import TurnObserver
@@ -17,15 +17,32 @@ FORMS: Final = "builtin, oracle, echo, http(s)://..., openai:MODEL or pkg.module
 Factory = Callable[[Session, Observer], Any]
 
 
-class Backend(Protocol):
-    """What the agents of a run share: connections to the service behind them."""
+@runtime_checkable
+class SharedAgents(Protocol):
+    """A factory whose agents share something, such as connections, that the run closes in the end.
+
+    ``reference``, ``model`` and ``version`` are for the papers of the run, ``inputs`` is what the answers
+    depend on besides, for the fingerprint.
+    """
+
+    reference: str
+    model: str
+    version: str | None
+
+    @property
+    def inputs(self) -> Mapping[str, Any]:
+        """Settings that the answers depend on; no secrets."""
+        ...
 
     @property
     def total_usage(self) -> ModelUsage | None:
         """What the language models took so far; None where none is known of."""
 
+    def __call__(self, session: Session, observer: Observer) -> Any:
+        """Return the agent of a dialogue, or an awaitable of it."""
+
     async def close(self) -> None:
-        """Close the connections."""
+        """Let go of what is shared."""
 
 
 class AgentSource:
@@ -44,26 +61,29 @@ class AgentSource:
         factory_for: Callable[[Dialog], Factory],
         version: str | None = None,
         *,
-        model_name: str | None = None,
-        inputs: Mapping[str, Any] | None = None,
-        backend: Backend | None = None,
+        shared: SharedAgents | None = None,
     ) -> None:
         self.reference = reference
         self.version = version
-        self.model_name = model_name or reference
-        self.inputs = dict(inputs or {})
+        self.model_name = reference if shared is None else shared.model
+        self.inputs = {} if shared is None else dict(shared.inputs)
         self._factory_for = factory_for
-        self._backend = backend
+        self._shared = shared
+
+    @classmethod
+    def of_shared(cls, agents: SharedAgents) -> "AgentSource":
+        """Return the source of agents that share something."""
+        return cls(agents.reference, lambda _: agents, agents.version, shared=agents)
 
     @property
     def usage(self) -> ModelUsage | None:
         """What the language models behind the agents took so far, failed turns included."""
-        return self._backend.total_usage if self._backend is not None else None
+        return self._shared.total_usage if self._shared is not None else None
 
     async def close(self) -> None:
         """Let go of what the agents share; nothing happens where they share nothing."""
-        if self._backend is not None:
-            await self._backend.close()
+        if self._shared is not None:
+            await self._shared.close()
 
     def factory_for(self, dialog: Dialog) -> Factory:
         """Return the factory of one dialogue's agent. Only the oracle looks into the dialogue."""
@@ -84,6 +104,8 @@ def resolve_agent(agent: str | Callable[..., Any], settings: AgentSettings | Non
     if not isinstance(agent, str):
         if not callable(agent):
             raise UsageError(f"agent: expected a reference or a factory, got {type(agent).__name__}")
+        if isinstance(agent, SharedAgents):
+            return AgentSource.of_shared(agent)
         name = reference_of(agent)
         return AgentSource(name, lambda _: agent, package_version(name.partition(":")[0]))
     builtin = {"builtin": _builtin, "oracle": _oracle, "echo": _echo}.get(agent)
@@ -98,13 +120,13 @@ def resolve_agent(agent: str | Callable[..., Any], settings: AgentSettings | Non
 def _http(url: str, settings: AgentSettings) -> AgentSource:
     from memfin.agents.http.client import HttpAgents  # noqa: PLC0415 - aiohttp loads slowly
 
-    agents = HttpAgents(url, turn_timeout=settings.turn_timeout)
-    return AgentSource(agents.url, lambda _: agents.open, backend=agents)
+    return AgentSource.of_shared(HttpAgents(url, turn_timeout=settings.turn_timeout))
 
 
 def _openai(reference: str, settings: AgentSettings) -> AgentSource:
-    del settings
-    raise UsageError(f"agent {reference!r}: models are not agents yet")
+    from memfin.agents.openai.source import OpenAIAgents  # noqa: PLC0415 - aiohttp loads slowly
+
+    return AgentSource.of_shared(OpenAIAgents.from_settings(reference.removeprefix("openai:"), settings))
 
 
 def _builtin() -> Callable[[Dialog], Factory]:

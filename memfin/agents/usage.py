@@ -16,17 +16,15 @@ class UsageTotal:
     def add(self, usage: ModelUsage | dict[str, Any]) -> None:
         """Add what one turn took; what is no usage is left out, the replay says so in the turn's error.
 
-        The total names a model only while all turns name the same one.
+        The total names a model only while all turns name the same one; its ``first_token_ms`` is that
+        of what was added last.
         """
         if not isinstance(usage, ModelUsage):
             try:
                 usage = msgspec.convert(usage, ModelUsage)
             except msgspec.ValidationError:
                 return
-        total = self.total
-        if total is None:
-            self.total = usage.replace(first_token_ms=None)
-            return
+        total = self.total or ModelUsage(model=usage.model)
         self.total = ModelUsage(
             model=usage.model if usage.model == total.model else None,
             calls=total.calls + usage.calls,
@@ -34,5 +32,10 @@ class UsageTotal:
             prompt_tokens=total.prompt_tokens + usage.prompt_tokens,
             completion_tokens=total.completion_tokens + usage.completion_tokens,
             latency_ms=total.latency_ms + usage.latency_ms,
+            first_token_ms=usage.first_token_ms,
             trimmed_turns=total.trimmed_turns + usage.trimmed_turns,
         )
+
+    def of_run(self) -> ModelUsage | None:
+        """Return the sum without what only one turn can have."""
+        return None if self.total is None else self.total.replace(first_token_ms=None)

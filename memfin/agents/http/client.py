@@ -66,7 +66,7 @@ class _Failure(_Observed, kw_only=True):
 class HttpAgents:
     """The agents of one service, with the connections that they share; `close` it in the end.
 
-    ``open`` is the agent factory: one session of the service is one dialogue's agent.
+    It is an agent factory: one session of the service is one dialogue's agent.
 
     Args:
         url: base URL of the service, without credentials.
@@ -77,21 +77,24 @@ class HttpAgents:
         UsageError: the URL is unusable.
 
     Attributes:
-        url: the base URL.
+        url: the base URL, which is also ``reference`` and ``model`` in the papers of a run.
+        version, inputs: None and empty; what a service depends on is its own affair.
         usage: the sum of what the agents said that their language models took.
     """
 
     def __init__(
         self, url: str, *, turn_timeout: float = 120.0, environ: Mapping[str, str] | None = None
     ) -> None:
-        self.url = str(checked_url(url))
+        self.url = self.reference = self.model = str(checked_url(url))
+        self.version: str | None = None
+        self.inputs: dict[str, Any] = {}
         self.usage = UsageTotal()
         self._endpoint = Endpoint(self.url, API_KEY, environ=os.environ if environ is None else environ)
         self._endpoint.headers()  # a token that no header can carry is told now
         self._turn_timeout = turn_timeout
         self._http: aiohttp.ClientSession | None = None
 
-    async def open(self, session: Session, observer: Observer) -> "HttpAgent":
+    async def __call__(self, session: Session, observer: Observer) -> "HttpAgent":
         """Open a session of the service and return its agent.
 
         Raises:
@@ -110,7 +113,7 @@ class HttpAgents:
     @property
     def total_usage(self) -> ModelUsage | None:
         """What the agents said that their language models took, so far."""
-        return self.usage.total
+        return self.usage.of_run()
 
     async def close(self) -> None:
         """Close the connections."""
