@@ -3,15 +3,28 @@
 from collections.abc import Sequence
 
 import anyio
-from aiolimiter import AsyncLimiter
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 from memfin.actors.base import Actor, EventSender, utc_now
 from memfin.actors.channels import messages, send
 from memfin.actors.messages import DialogJudged, DialogScored, ToWriter
-from memfin.contracts import JudgeDone, JudgeFailure, JudgeRequest, Verdict
-from memfin.judges.protocol import Judge, JudgeError
-from memfin.scoring.verdicts import judge_request, with_verdict
+from memfin.contracts import (
+    JudgeControl,
+    JudgeControls,
+    JudgeDone,
+    JudgeFailure,
+    Judgement,
+    JudgeRequest,
+    JudgeScope,
+    JudgeStats,
+    Verdict,
+    Warned,
+)
+from memfin.judges.controls import Control, ControlTurns, control_result, control_warnings
+from memfin.judges.notices import Notices
+from memfin.judges.protocol import Judge, RecordingJudge, Ruling, ruling
+from memfin.judges.tally import JudgeTally
+from memfin.scoring.verdicts import is_judged, judge_request, with_verdict
 
 
 class _Docket:
@@ -20,6 +33,8 @@ class _Docket:
     def __init__(self, scored: DialogScored) -> None:
         self.scored = scored
         self.rows = list(scored.rows)
+        self.checked = {turn.turn_pair_id: turn.compliance for turn in scored.replayed.trace.turns}
+        self.judgements: list[Judgement] = []
         self.failures = 0
         self.judged = 0
         self.open = 0
@@ -34,12 +49,15 @@ class _Job:
 
 
 class JudgePool(Actor[DialogScored]):
-    """Judges the turns that have a rubric; hands every replay to the writer before it is judged.
+    """Judges the turns that have a rubric; in the scope ``all`` every turn that was answered.
 
     A judge that waits for a network gets its turns one a job, so that a few long dialogues keep
-    all workers busy; a local one takes a dialogue at once. ``rpm`` bounds the judgements a minute,
-    in every sliding window, for judges of the first kind. Dialogues leave complete, in the order
-    in which they are finished; only as many are open as the workers and the channel hold.
+    all workers busy; a local one takes a dialogue at once. Dialogues leave complete, in the order
+    in which they are finished; only as many are open as the workers and the channel hold. What the
+    judge has to say meanwhile (``notices``) goes to the progress log as warnings.
+
+    Attributes:
+        controls: what a language model made of the controls, once all dialogues are judged.
     """
 
     def __init__(
@@ -48,26 +66,47 @@ class JudgePool(Actor[DialogScored]):
         workers: int,
         run_id: str,
         *,
-        rpm: float | None,
+        scope: JudgeScope,
+        notices: Notices,
         inbox: MemoryObjectReceiveStream[DialogScored],
         outbox: MemoryObjectSendStream[ToWriter],
         events: EventSender,
     ) -> None:
         super().__init__("judge_pool", inbox)
+        self.controls: JudgeControls | None = None
         self._judge = judge
         self._name = judge.name if judge is not None else None
         self._workers = workers
         self._run_id = run_id
-        # One permit at a time: a larger bucket would let a burst through that breaks the limit.
-        self._limiter = AsyncLimiter(1, 60.0 / rpm) if rpm is not None else None
+        self._scope: JudgeScope = scope
+        self._notices = notices
+        self._tally = JudgeTally()
+        self._control_turns = ControlTurns()
         self._scored = inbox
         self._outbox = outbox
         self._events = events
 
+    def judge_statistics(self) -> JudgeStats | None:
+        """Return what a language model has done so far; None with any other judge."""
+        if not isinstance(self._judge, RecordingJudge):
+            return None
+        warnings = self.controls.warnings if self.controls is not None else []
+        return self._tally.statistics(self._judge.cache_counts(), warnings)
+
     async def run(self) -> None:
-        """Judge dialogues until the scorer ends and every open dialogue is handed on."""
+        """Judge dialogues until the scorer ends and every open dialogue is handed on; then the controls."""
+        async with self._scored, self._outbox, self._events:
+            async with anyio.create_task_group() as speaking:
+                speaking.start_soon(self._speak, name="judge-notices")
+                await self._judge_dialogs()
+                await self._judge_controls()
+                speaking.cancel_scope.cancel()
+            for line in self._notices.waiting():
+                await self._warn(line)
+
+    async def _judge_dialogs(self) -> None:
         jobs, work = anyio.create_memory_object_stream[_Job](self._workers)
-        async with self._scored, self._outbox, self._events, anyio.create_task_group() as workers:
+        async with anyio.create_task_group() as workers:
             for number in range(self._workers):
                 workers.start_soon(self._work, work.clone(), name=f"judge-{number}")
             work.close()
@@ -91,41 +130,98 @@ class JudgePool(Actor[DialogScored]):
             await send(jobs, _Job(docket, batch))
 
     def _requests(self, docket: _Docket) -> list[tuple[int, JudgeRequest]]:
-        dialog = docket.scored.replayed.dialog
+        replayed = docket.scored.replayed
+        dialog = replayed.dialog
         if dialog is None:
             return []
-        turns = {turn.turn_pair_id: turn for turn in docket.scored.replayed.trace.turns}
         if self._judge is None:
             docket.rows = [with_verdict(row, None) for row in docket.rows]
             return []
-        return [
-            (index, judge_request(dialog, turns[row.turn_pair_id], row))
+        if replayed.trace.dialog_status == "failed":
+            return []  # its rows are in no denominator
+        turns = {turn.turn_pair_id: turn for turn in replayed.trace.turns}
+        requests = [
+            (index, judge_request(dialog, turns[row.turn_pair_id], row, self._scope))
             for index, row in enumerate(docket.rows)
-            if row.eligible_m5
+            if is_judged(row, self._scope)
         ]
+        if isinstance(self._judge, RecordingJudge):
+            for index, request in requests:
+                if docket.rows[index].eligible_m5:
+                    reference = turns[request.turn_pair_id].gt_assistant_text
+                    self._control_turns.offer(replayed.trace.dataset_index, request, reference)
+        return requests
 
     async def _work(self, work: MemoryObjectReceiveStream[_Job]) -> None:
         async with work:
             async for job in messages(work):
                 docket = job.docket
                 for index, request in job.requests:
-                    outcome = await self._ask(request)
-                    docket.rows[index] = with_verdict(docket.rows[index], outcome, judge=self._name)
-                    docket.judged += isinstance(outcome, Verdict)
-                    docket.failures += isinstance(outcome, JudgeFailure)
+                    ruled = await self._ask(request)
+                    self._tally.add(request, ruled)
+                    docket.rows[index] = with_verdict(
+                        docket.rows[index],
+                        ruled.outcome,
+                        judge=self._name,
+                        scope=self._scope,
+                        checked=docket.checked[request.turn_pair_id],
+                    )
+                    docket.judgements += self._records(request, ruled)
+                    docket.judged += isinstance(ruled.outcome, Verdict)
+                    docket.failures += isinstance(ruled.outcome, JudgeFailure)
                 docket.open -= 1
                 if docket.open == 0:
                     await self._hand_on(docket)
 
-    async def _ask(self, request: JudgeRequest) -> Verdict | JudgeFailure:
+    async def _ask(self, request: JudgeRequest) -> Ruling:
         if self._judge is None:
-            return JudgeFailure(reason="no judge")
-        try:
-            if self._limiter is not None and self._judge.per_turn:
-                await self._limiter.acquire()
-            return await self._judge.judge(request)
-        except JudgeError as problem:
-            return JudgeFailure(reason=str(problem))
+            return Ruling(JudgeFailure(reason="no judge"))
+        return await ruling(self._judge, request)
+
+    def _records(self, request: JudgeRequest, ruled: Ruling) -> list[Judgement]:
+        return [
+            Judgement(
+                **dict(vote),
+                run_id=self._run_id,
+                dialog_id=request.dialog_id,
+                turn_pair_id=request.turn_pair_id,
+                judge=self._name or "",
+            )
+            for vote in ruled.votes
+        ]
+
+    async def _judge_controls(self) -> None:
+        """Judge the controls, as many at a time as there are workers, and say what is wrong with them."""
+        controls = self._control_turns.controls()
+        if not controls:
+            return
+        results: list[JudgeControl | None] = [None] * len(controls)
+        places = anyio.CapacityLimiter(self._workers)
+
+        async def judge_one(place: int, control: Control) -> None:
+            async with places:
+                ruled = await self._ask(control.request)
+            self._tally.add(control.request, ruled, control=True)
+            results[place] = control_result(control, ruled)
+
+        async with anyio.create_task_group() as group:
+            for place, control in enumerate(controls):
+                group.start_soon(judge_one, place, control)
+        judged = [result for result in results if result is not None]
+        warnings = control_warnings(judged)
+        self.controls = JudgeControls(
+            run_id=self._run_id, judge=self._name or "", controls=judged, warnings=warnings
+        )
+        for line in warnings:
+            await self._warn(f"judge control: {line}")
+
+    async def _speak(self) -> None:
+        """Pass the judge's notices on while it works."""
+        async for line in self._notices.each():
+            await self._warn(line)
+
+    async def _warn(self, line: str) -> None:
+        await send(self._events, Warned(ts=utc_now(), run_id=self._run_id, message=line))
 
     async def _hand_on(self, docket: _Docket) -> None:
         replayed = docket.scored.replayed
@@ -142,7 +238,12 @@ class JudgePool(Actor[DialogScored]):
             )
         await send(
             self._outbox,
-            DialogJudged(replayed=replayed, rows=docket.rows, judge_failures=docket.failures),
+            DialogJudged(
+                replayed=replayed,
+                rows=docket.rows,
+                judge_failures=docket.failures,
+                judgements=sorted(docket.judgements, key=lambda each: (each.turn_pair_id, each.vote)),
+            ),
         )
         self._done += 1
         self._sent += 1

@@ -161,4 +161,6 @@ def present(summary: EvalSummary, stats: RunStats, report: Path, *, as_json: boo
             f"{summary.counters.skipped_dialogs} lines skipped"
             + (f", {stats.judge_failures} judgements failed" if stats.judge_failures else "")
         )
+    for line in stats.judge.warnings if stats.judge is not None else ():
+        click.echo(f"memfin: warning: judge control: {line}", err=True)
     click.echo(f"report: {report}")

@@ -137,10 +137,15 @@ class RunConfig(Record):
 
 
 class ConfigFile(Record):
-    """``config.json``: the resolved settings of a run and the fingerprint of what they name."""
+    """``config.json``: the resolved settings of a run and the fingerprint of what they name.
+
+    ``judge_endpoint`` names the environment variables that said where the judge's model is, and
+    which of them holds its key.
+    """
 
     run_id: str
     config_fingerprint: str
     settings: RunConfig
     fingerprint_inputs: dict[str, Any]
     memfin_version: str
+    judge_endpoint: dict[str, str | None] | None = None

@@ -9,12 +9,13 @@ from memfin.journal.commits import (
     JournalDamaged,
 )
 from memfin.journal.index import CommitIndex, CommittedDialog
-from memfin.journal.run_directory import RunDirectory, progress_path
+from memfin.journal.run_directory import JUDGE_CONTROLS, RunDirectory, progress_path
 
 __all__ = [
     "COMMITS",
     "DIALOG_TRACE",
     "JUDGEMENTS",
+    "JUDGE_CONTROLS",
     "TURN_EVAL",
     "CommitIndex",
     "CommittedDialog",

@@ -23,7 +23,14 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 LOGS: Final = "logs"
-OWN_PAPERS: Final = ("config.json", "metrics_summary.json", "run_manifest.json", "run_stats.json")
+JUDGE_CONTROLS: Final = "judge_controls.json"
+OWN_PAPERS: Final = (
+    "config.json",
+    JUDGE_CONTROLS,
+    "metrics_summary.json",
+    "run_manifest.json",
+    "run_stats.json",
+)
 """The whole files that a run writes besides its rows."""
 
 LEAST_FREE: Final = 16 << 20

@@ -1,7 +1,15 @@
 """Judges: the protocol, the offline heuristic, and references to a user's own."""
 
 from memfin.judges.heuristic import HeuristicJudge
+from memfin.judges.notices import Notices
 from memfin.judges.protocol import Judge, JudgeError
-from memfin.judges.registry import resolve_judge
+from memfin.judges.registry import JudgeSetup, resolve_judge
 
-__all__ = ["HeuristicJudge", "Judge", "JudgeError", "resolve_judge"]
+__all__ = [
+    "HeuristicJudge",
+    "Judge",
+    "JudgeError",
+    "JudgeSetup",
+    "Notices",
+    "resolve_judge",
+]

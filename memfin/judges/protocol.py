@@ -1,7 +1,7 @@
 """The judge interface: scores how well a reply explains itself (spec section 7)."""
 
-from collections.abc import Sequence
-from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from memfin.contracts import JudgeFailure, JudgeRequest, Verdict, Vote
 
@@ -49,6 +49,16 @@ class RecordingJudge(Judge, Protocol):
 
     async def deliberate(self, request: JudgeRequest) -> Ruling:
         """Return the ruling on one reply; a judgement that fails is a `JudgeFailure`, never raised."""
+        ...
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """What the verdicts depend on besides model and request, for the fingerprint."""
+        ...
+
+    @property
+    def endpoint_names(self) -> Mapping[str, str | None]:
+        """The names of the environment variables that say where the model is, and its key."""
         ...
 
     def cache_counts(self) -> CacheCounts:

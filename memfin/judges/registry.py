@@ -3,16 +3,23 @@
 import inspect
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, ClassVar, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 import msgspec
 
-from memfin.contracts import NO_JUDGE, JudgeRequest, Verdict
+from memfin.contracts import NO_JUDGE, JudgeRequest, JudgeScope, Verdict
 from memfin.errors import UsageError
 from memfin.foreign.calls import CallFailed, ForeignCalls
 from memfin.foreign.references import describe, import_reference, package_version, reference_of
+from memfin.judges.cache import AnswerCache, CacheMode
 from memfin.judges.heuristic import HeuristicJudge
+from memfin.judges.notices import Notices
 from memfin.judges.protocol import Judge, JudgeError
+
+if TYPE_CHECKING:
+    from memfin.judges.openai import OpenAIJudge
+    from memfin.wire.gate import CallGate
 
 LIMIT: Final = 120.0
 """Seconds for one judgement, unless the caller says otherwise."""
@@ -20,27 +27,59 @@ LIMIT: Final = 120.0
 CLOSE_LIMIT: Final = 10.0
 """Seconds that a judge's ``close`` may take."""
 
-FORMS: Final = "heuristic, none or pkg.module:factory"
+FORMS: Final = "heuristic, none, openai:MODEL or pkg.module:factory"
+
+OPENAI: Final = "openai:"
+
+
+class JudgeSetup(NamedTuple):
+    """What a run gives to its judge, besides the reference.
+
+    ``gate`` bounds the calls of all workers together; without one there is no bound. The others are
+    the settings of `RunConfig` and what takes the judge's notices. ``cache_dir`` is needed for a cache.
+    """
+
+    gate: "CallGate | None" = None
+    notices: Notices | None = None
+    scope: JudgeScope = "m5"
+    votes: int = 1
+    seed: int = 0
+    cache: CacheMode = "off"
+    cache_dir: Path = Path()
 
 
 class PythonJudge:
     """A judge made by a user's factory; its ``judge`` may be a plain function or a coroutine function.
 
     It gets a `JudgeRequest` and returns a `Verdict` or a mapping of its fields, within ``limit``
-    seconds. Plain functions run in threads, as many at a time as there are workers.
+    seconds. Plain functions run in threads, as many at a time as there are workers. ``gate`` bounds
+    its judgements a minute.
     """
 
     per_turn: ClassVar[bool] = True
 
-    def __init__(self, name: str, implementation: Any, limit: float, version: str | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        implementation: Any,
+        limit: float,
+        version: str | None = None,
+        gate: "CallGate | None" = None,
+    ) -> None:
         self.name = name
         self.version = version
         self._implementation = implementation
         self._limit = limit
+        self._gate = gate
         self._idle: list[ForeignCalls] = []
 
     async def judge(self, request: JudgeRequest) -> Verdict:
         """Return the user's verdict; whatever goes wrong there is a `JudgeError`."""
+        if self._gate is None:
+            return await self._judge(request)
+        return (await self._gate.call(lambda: self._judge(request))).value
+
+    async def _judge(self, request: JudgeRequest) -> Verdict:
         calls = self._idle.pop() if self._idle else ForeignCalls("judge", self.name)
         try:
             return await calls.bounded(lambda: self._ask(calls, request), self._limit)
@@ -81,22 +120,43 @@ def _checked(answer: Any) -> Verdict:
     return verdict
 
 
-def resolve_judge(judge: str | Callable[..., Any] | None, limit: float = LIMIT) -> Judge | None:
+def resolve_judge(
+    judge: str | Callable[..., Any] | None, limit: float = LIMIT, setup: JudgeSetup | None = None
+) -> Judge | None:
     """Return the judge that a reference or a factory object stands for; ``none`` is None.
 
-    ``limit`` is how many seconds a user's judge has for one judgement.
+    ``limit`` is how many seconds a user's judge has for one judgement, and a model for one attempt.
 
     Raises:
-        UsageError: the reference has no known form, does not import, or its factory fails.
+        UsageError: the reference has no known form, does not import, its factory fails, the endpoint
+            of a model is not named in the environment, or the settings ask for what the judge cannot.
     """
+    setup = setup or JudgeSetup()
+    offline = judge is None or judge in (NO_JUDGE, "heuristic")
+    if setup.scope == "all" and offline:
+        name = "heuristic" if judge == "heuristic" else NO_JUDGE
+        raise UsageError(
+            f"judge {name!r}: does not read replies, so that it cannot decide all; "
+            "take --judge-scope m5, or a judge openai:MODEL or pkg.module:factory"
+        )
+    model = judge.removeprefix(OPENAI) if isinstance(judge, str) and judge.startswith(OPENAI) else None
+    if setup.votes > 1 and model is None:
+        raise UsageError("--judge-votes: only a judge openai:MODEL votes several times")
+    if model is not None:
+        return _openai_judge(model, limit, setup)
     if judge is None or judge == NO_JUDGE:
         return None
     if judge == "heuristic":
         return HeuristicJudge()
+    return _python_judge(judge, limit, setup)
+
+
+def _python_judge(judge: str | Callable[..., Any], limit: float, setup: JudgeSetup) -> PythonJudge:
     if isinstance(judge, str):
-        if judge.startswith(("openai:", "http://", "https://")):
+        if judge.startswith(("http://", "https://")):
             raise UsageError(
-                f"judge {judge!r}: judges over the wire are not part of this version; known forms: {FORMS}"
+                f"judge {judge!r}: a judge is named openai:MODEL, and its server stands in "
+                "MEMFIN_JUDGE_BASE_URL"
             )
         name, factory = judge, import_reference("judge", judge, FORMS)
     else:
@@ -110,4 +170,28 @@ def resolve_judge(judge: str | Callable[..., Any] | None, limit: float = LIMIT) 
         raise UsageError(f"judge {name!r}: the factory is asynchronous; name a plain function or a class")
     if not callable(getattr(implementation, "judge", None)):
         raise UsageError(f"judge {name!r}: the factory's object has no judge method")
-    return PythonJudge(name, implementation, limit, package_version(name.partition(":")[0]))
+    version = package_version(name.partition(":")[0])
+    return PythonJudge(name, implementation, limit, version, setup.gate)
+
+
+def _openai_judge(model: str, limit: float, setup: JudgeSetup) -> "OpenAIJudge":
+    # The client for HTTP loads slowly, and most runs need none.
+    from memfin.judges.openai import OpenAIJudge  # noqa: PLC0415
+    from memfin.wire import CallGate, Endpoint  # noqa: PLC0415
+
+    if not model.strip() or not model.isprintable():
+        raise UsageError(f"judge {OPENAI + model!r}: name the model, as in openai:gpt-4o-mini")
+    endpoint = Endpoint.from_environment("judge")
+    endpoint.headers()  # a key that no request can carry is refused now, not at the first call
+    notices = setup.notices or Notices()
+    gate = setup.gate or CallGate(workers=1, on_notice=notices.post, name="the judge's endpoint")
+    return OpenAIJudge(
+        model,
+        endpoint,
+        gate=gate,
+        cache=AnswerCache(setup.cache_dir, setup.cache, notices.post),
+        notices=notices,
+        votes=setup.votes,
+        seed=setup.seed,
+        limit=limit,
+    )

@@ -15,7 +15,8 @@ from memfin.dataset import InvalidDialogError, normalize_dialog, usable_id
 from memfin.errors import GateFailed
 from memfin.runtime.evaluation import Evaluation
 from memfin.runtime.gates import failed_gates
-from memfin.runtime.plan import AgentLike, JudgeLike, ObserverFactory, make_plan, new_run_id
+from memfin.runtime.judging import JudgeLike
+from memfin.runtime.plan import AgentLike, ObserverFactory, make_plan, new_run_id
 
 
 async def evaluate(

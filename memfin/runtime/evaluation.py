@@ -13,6 +13,7 @@ from memfin.actors.base import ActorStatistics, utc_now
 from memfin.actors.progress_log import OnEvent
 from memfin.contracts import (
     EvalSummary,
+    JudgeStats,
     MetricsDone,
     ProgressEvent,
     RunFinished,
@@ -23,7 +24,7 @@ from memfin.contracts import (
 )
 from memfin.errors import MemfinError, RunFault, UsageError
 from memfin.foreign.references import describe
-from memfin.journal import RunDirectory
+from memfin.journal import JUDGE_CONTROLS, RunDirectory
 from memfin.metrics.aggregate import encode_summary
 from memfin.runtime.graph import Graph, build_graph
 from memfin.runtime.outputs import pretty_json
@@ -115,9 +116,11 @@ class Evaluation:
             fingerprint=plan.fingerprint,
             trace_version=plan.config.trace_version,
         )
-        self.stats = self._run_stats(tally)
+        self.stats = self._run_stats(tally, graph.judges.judge_statistics())
+        controls = graph.judges.controls
         await self.directory.write(
             {
+                **({JUDGE_CONTROLS: pretty_json(controls)} if controls is not None else {}),
                 "metrics_summary.json": encode_summary(summary),
                 "run_stats.json": pretty_json(self.stats),
                 "run_manifest.json": pretty_json(self._manifest(tally, ended=True)),
@@ -157,7 +160,7 @@ class Evaluation:
             notes=config.notes,
         )
 
-    def _run_stats(self, tally: Tally) -> RunStats:
+    def _run_stats(self, tally: Tally, judge: JudgeStats | None) -> RunStats:
         actors: Mapping[str, Any] = {entry.name: dict(entry) for entry in self.statistics()}
         return RunStats(
             run_id=self.plan.run_id,
@@ -169,6 +172,7 @@ class Evaluation:
             judge_failures=tally.judge_failures,
             turn_retries=tally.retries,
             abandoned_calls=tally.abandoned,
+            judge=judge,
             actors=dict(actors),
             usage=self.plan.usage,
         )

@@ -38,6 +38,7 @@ class Graph(NamedTuple):
     progress_log: ProgressLog
     workers: Sequence[Actor[Any]]
     aggregator: Aggregator
+    judges: JudgePool
     events: EventSender
 
     @property
@@ -72,7 +73,8 @@ def build_graph(plan: Plan, directory: RunDirectory, on_event: OnEvent | None) -
         plan.judge,
         config.workers_judge,
         run_id,
-        rpm=config.judge_rpm,
+        scope=config.judge_scope,
+        notices=plan.notices,
         inbox=scored_out,
         outbox=judged_in,
         events=event_in.clone(),
@@ -92,5 +94,6 @@ def build_graph(plan: Plan, directory: RunDirectory, on_event: OnEvent | None) -
         progress_log=log,
         workers=(aggregator, writer, judges, scorer, *producers),
         aggregator=aggregator,
+        judges=judges,
         events=event_in,
     )

@@ -23,12 +23,13 @@ from memfin.agents.observer import TurnObserver
 from memfin.agents.registry import AgentSource, resolve_agent
 from memfin.agents.replay import ReplayOptions
 from memfin.agents.settings import AgentSettings
-from memfin.contracts import NO_JUDGE, ConfigFile, ModelUsage, RunConfig
+from memfin.contracts import ConfigFile, ModelUsage, RunConfig
 from memfin.dataset import SAMPLE, check_dataset_file, digest_dataset
 from memfin.errors import UsageError
 from memfin.journal import progress_path
-from memfin.judges import Judge, resolve_judge
+from memfin.judges import Judge, Notices
 from memfin.runtime.gates import check_value_name
+from memfin.runtime.judging import JudgeLike, judge_endpoint, judge_inputs, judge_name, make_judge
 from memfin.scoring.lexicon import lexicon_hashes
 from memfin.scoring.rows import prepare_scoring
 
@@ -38,7 +39,6 @@ MOST_TASKS: Final = 64
 """Dialogues that wait for a replayer at most, however many replayers there are."""
 
 AgentLike = str | Callable[..., Any]
-JudgeLike = str | Callable[..., Any] | None
 ObserverFactory = Callable[[], TurnObserver]
 
 
@@ -52,6 +52,8 @@ class Plan(ABC):
         dataset_path: what the artefacts call the dataset.
         dialogs: how many dialogues there are at most.
         model_name: what the manifest calls the system under test.
+        judge: what judges the replies, if anything does.
+        notices: what it has to say while it works.
         directory, progress: where the artefacts and the progress log go.
         fingerprint: digest of ``fingerprint_inputs``, everything the metrics depend on.
     """
@@ -63,6 +65,7 @@ class Plan(ABC):
     dialogs: int
     model_name: str
     judge: Judge | None
+    notices: Notices
     directory: Path
     progress: Path
     fingerprint_inputs: dict[str, Any]
@@ -95,6 +98,7 @@ class Plan(ABC):
             settings=self.config.replace(run_id=self.run_id),
             fingerprint_inputs=self.fingerprint_inputs,
             memfin_version=__version__,
+            judge_endpoint=judge_endpoint(self.judge),
         )
 
 
@@ -107,6 +111,7 @@ class RunPlan(Plan):
         dataset: Path,
         agents: AgentSource,
         judge: Judge | None,
+        notices: Notices,
         sha256: str,
         lines: int,
         observer_factory: ObserverFactory | None = None,
@@ -121,6 +126,7 @@ class RunPlan(Plan):
         self.agents = agents
         self.model_name = agents.model_name
         self.judge = judge
+        self.notices = notices
         runs_dir = Path(config.runs_dir)
         self.directory = runs_dir / self.run_id
         self.progress = progress_path(runs_dir, self.run_id)
@@ -132,7 +138,7 @@ class RunPlan(Plan):
             "model": agents.model_name,
             "agent_settings": agents.inputs,
             "history": config.history,
-            **scoring_inputs(judge),
+            **scoring_inputs(judge, config),
             "seed": config.seed,
         }
 
@@ -184,20 +190,14 @@ class RunPlan(Plan):
         return [source, *replayers]
 
 
-def scoring_inputs(judge: Judge | None) -> dict[str, Any]:
+def scoring_inputs(judge: Judge | None, config: RunConfig) -> dict[str, Any]:
     """Return what the scores depend on besides the traces."""
     return {
         "lexicon_hashes": lexicon_hashes(),
-        "prompt_hashes": {},
         "matching": "literal+guarded",
-        "judge": {"reference": judge_name(judge), "version": judge.version if judge is not None else None},
+        **judge_inputs(judge, config),
         "memfin_version": __version__,
     }
-
-
-def judge_name(judge: Judge | None) -> str:
-    """Return how the papers call the judge."""
-    return judge.name if judge is not None else NO_JUDGE
 
 
 def make_plan(
@@ -225,7 +225,8 @@ def make_plan(
     )
     agents = resolve_agent(agent, AgentSettings.of(config))
     config = config.replace(agent=agents.reference)
-    resolved_judge = resolve_judge(judge, config.turn_timeout)
+    notices = Notices()
+    resolved_judge = make_judge(judge, config, notices)
     config = config.replace(judge=judge_name(resolved_judge))
     prepare_scoring()
     path = SAMPLE if config.dataset is None else Path(config.dataset)
@@ -234,7 +235,7 @@ def make_plan(
         sha256, lines = digest_dataset(path)
     except OSError as problem:
         raise UsageError(f"dataset {path}: {problem.strerror or problem}") from problem
-    return RunPlan(config, path, agents, resolved_judge, sha256, lines, observer_factory)
+    return RunPlan(config, path, agents, resolved_judge, notices, sha256, lines, observer_factory)
 
 
 def make_config(settings: Mapping[str, Any]) -> RunConfig:

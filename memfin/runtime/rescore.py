@@ -13,8 +13,9 @@ from memfin.contracts import ConfigFile, DialogTrace, HistoryMode, RunManifest
 from memfin.contracts.reading import decode, iter_jsonl
 from memfin.dataset import DatasetIndex, digest_dataset
 from memfin.errors import UsageError
-from memfin.judges import resolve_judge
-from memfin.runtime.plan import JudgeLike, Plan, judge_name, make_config, scoring_inputs
+from memfin.judges import Notices
+from memfin.runtime.judging import JudgeLike, judge_name, make_judge
+from memfin.runtime.plan import Plan, make_config, scoring_inputs
 from memfin.scoring.rows import prepare_scoring
 
 
@@ -70,7 +71,8 @@ class RescorePlan(Plan):
                 "trace_version": "v1" if first.trace_version == "v1" else "v1.1",
             }
         )
-        self.judge = resolve_judge(judge, config.turn_timeout)
+        self.notices = Notices()
+        self.judge = make_judge(judge, config, self.notices)
         self.config = config.replace(judge=judge_name(self.judge))
         self.run_id = first.run_id
         self.source = f"trace {dialog_trace}"
@@ -84,7 +86,7 @@ class RescorePlan(Plan):
             "dataset_sha256": dataset_sha256,
             "trace_sha256": trace_sha256,
             "history": self.config.history,
-            **scoring_inputs(self.judge),
+            **scoring_inputs(self.judge, self.config),
         }
 
     def producers(self, replayed: MemoryObjectSendStream[ToScorer], events: EventSender) -> list[Actor[Any]]:

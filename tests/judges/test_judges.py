@@ -13,7 +13,7 @@ import pytest
 
 from memfin.contracts import JudgeRequest, Verdict
 from memfin.errors import UsageError
-from memfin.judges import HeuristicJudge, Judge, JudgeError, resolve_judge
+from memfin.judges import HeuristicJudge, Judge, JudgeError, JudgeSetup, resolve_judge
 
 REQUEST = JudgeRequest(
     dialog_id="d",
@@ -228,9 +228,20 @@ def test_an_unknown_form_is_refused_with_the_known_ones(judge: str) -> None:
     assert refusal(judge).startswith(f"judge {judge!r}: unknown reference; known forms: heuristic, none")
 
 
-@pytest.mark.parametrize("judge", ["openai:gpt", "http://x", "https://x"])
-def test_judges_over_the_wire_are_refused_as_not_part_of_this_version(judge: str) -> None:
-    assert "not part of this version" in refusal(judge)
+@pytest.mark.parametrize("judge", ["http://x", "https://x"])
+def test_an_address_is_no_judge_and_the_refusal_says_where_it_belongs(judge: str) -> None:
+    assert "named openai:MODEL, and its server stands in MEMFIN_JUDGE_BASE_URL" in refusal(judge)
+
+
+@pytest.mark.parametrize("reference", ["heuristic", "none", None])
+def test_a_judge_that_does_not_read_cannot_decide_all(reference: str | None) -> None:
+    with pytest.raises(UsageError, match="does not read replies, so that it cannot decide all"):
+        resolve_judge(reference, setup=JudgeSetup(scope="all"))
+
+
+def test_only_a_model_votes_several_times() -> None:
+    with pytest.raises(UsageError, match="only a judge openai:MODEL votes several times"):
+        resolve_judge(lambda: None, setup=JudgeSetup(votes=3))
 
 
 def test_a_factory_that_fails_is_refused() -> None:

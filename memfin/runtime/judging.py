@@ -1,0 +1,68 @@
+"""The judge of a run, made from its settings: one gate over all workers, one cache, one notice board."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from memfin.contracts import NO_JUDGE, RunConfig
+from memfin.judges import Judge, JudgeSetup, Notices, resolve_judge
+from memfin.judges.protocol import RecordingJudge
+
+JudgeLike = str | Callable[..., Any] | None
+
+CACHE: Final = ".judge_cache"
+"""Name of the cache's directory beside the runs; no run can have it, as it begins with a dot."""
+
+
+def make_judge(judge: JudgeLike, config: RunConfig, notices: Notices) -> Judge | None:
+    """Return the judge that a reference or a factory stands for, under the limits of the settings.
+
+    Raises:
+        UsageError: the judge is unusable, or its endpoint is not named in the environment.
+    """
+    setup = JudgeSetup(
+        notices=notices,
+        scope=config.judge_scope,
+        votes=config.judge_votes,
+        seed=config.seed,
+        cache=config.judge_cache,
+        # An agent may change the working directory under the run.
+        cache_dir=Path(config.judge_cache_dir or Path(config.runs_dir) / CACHE).absolute(),
+    )
+    if judge is not None and judge not in (NO_JUDGE, "heuristic"):
+        from memfin.wire.gate import CallGate  # noqa: PLC0415 - the client for HTTP loads slowly
+
+        setup = setup._replace(
+            gate=CallGate(
+                workers=config.workers_judge,
+                rpm=config.judge_rpm,
+                tpm=config.judge_tpm,
+                on_notice=notices.post,
+                name="the judge's endpoint",
+            )
+        )
+    return resolve_judge(judge, config.turn_timeout, setup)
+
+
+def judge_name(judge: Judge | None) -> str:
+    """Return how the papers call the judge."""
+    return judge.name if judge is not None else NO_JUDGE
+
+
+def judge_inputs(judge: Judge | None, config: RunConfig) -> dict[str, Any]:
+    """Return what the fingerprint holds of the judge; where its server stands is no part of it."""
+    inputs: dict[str, Any] = {
+        "reference": judge_name(judge),
+        "version": judge.version if judge is not None else None,
+        "scope": config.judge_scope,
+    }
+    hashes: dict[str, str] = {}
+    if isinstance(judge, RecordingJudge):
+        inputs |= judge.settings
+        hashes = inputs.pop("prompt_hashes")
+    return {"judge": inputs, "prompt_hashes": hashes}
+
+
+def judge_endpoint(judge: Judge | None) -> dict[str, str | None] | None:
+    """Return the names of the environment variables that a model's endpoint comes from."""
+    return dict(judge.endpoint_names) if isinstance(judge, RecordingJudge) else None
