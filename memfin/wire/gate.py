@@ -7,6 +7,7 @@ for the decision. They start in the order in which they came.
 import asyncio
 import heapq
 import itertools
+import math
 import random
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -216,7 +217,10 @@ class CallGate:
                 heapq.heappop(self._queue)
                 continue
             now = self._clock.now()
-            if self._breaker.gives_up_in(now) <= 0 and self._breaker.wait(now) > 0:
+            closed_for = self._breaker.wait(now)
+            if closed_for == math.inf:
+                return  # one call tries whether the endpoint is back; its outcome pumps again
+            if closed_for > 0 and self._breaker.gives_up_in(now) <= 0:
                 self._turn_away(now)
                 return
             if self._in_flight >= self._concurrency.limit:
