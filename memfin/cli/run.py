@@ -106,8 +106,11 @@ async def _stop_on_signal(
 def _watchdog(plan: Plan, evaluation: Evaluation) -> LoopWatchdog:
     """Name what blocks the loop; end the process when the loop is never given back."""
     config = plan.config
+    named = (("agent", config.agent), ("agent memory", config.agent_memory), ("judge", config.judge))
     suspects = [
-        f"{what} {name}" for what, name in (("agent", config.agent), ("judge", config.judge)) if ":" in name
+        f"{what} {name}"
+        for what, name in named
+        if ":" in name and not name.startswith(("openai:", "http://", "https://"))
     ]
     suspect = " or ".join(suspects)
 
