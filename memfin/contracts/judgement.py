@@ -70,7 +70,8 @@ class Vote(Record):
 
     ``prompt_hash`` is the SHA-256 of the messages with the fence's nonce left out. ``attempts`` counts
     requests sent, none when the answer was ``cached``. ``response_format`` says how the answer was
-    asked for: ``json_schema``, or what the server takes instead, ``json_object`` or ``text``.
+    asked for: ``json_schema``, or what the server takes instead: ``json_object_schema``,
+    ``json_object`` or ``text``.
     ``latency_ms`` is from the first attempt to the answer, waiting for the limits included.
     """
 
