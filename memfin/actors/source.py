@@ -9,10 +9,12 @@ from anyio.streams.memory import MemoryObjectSendStream
 
 from memfin.actors.base import Actor
 from memfin.actors.channels import send
-from memfin.actors.messages import DialogReplayed, DialogTask, ToScorer
-from memfin.contracts import DialogTrace, TraceVersion
+from memfin.actors.messages import DialogCommitted, DialogJudged, DialogReplayed, DialogTask, ToScorer
+from memfin.contracts import DialogTrace, TraceVersion, TurnEvalRow
+from memfin.contracts.reading import decode
 from memfin.dataset import DatasetEntry, read_entries
-from memfin.errors import RunFault
+from memfin.errors import RunFault, UsageError
+from memfin.journal import CommittedDialog, RunDirectory
 
 READ_AHEAD: Final = 4
 """Entries read in one visit to the worker thread."""
@@ -21,7 +23,9 @@ READ_AHEAD: Final = 4
 class Source(Actor[None]):
     """Streams a dataset: valid dialogues to the replayers, skipped lines straight to the scorer.
 
-    Memory does not grow with the file: at most `READ_AHEAD` entries wait here.
+    What an earlier process has committed in the run directory is not done again: complete dialogues
+    go to the aggregator, replays without a judgement to the scorer, as they were recorded. Memory
+    does not grow with the file: at most `READ_AHEAD` entries wait here.
     """
 
     def __init__(
@@ -31,44 +35,95 @@ class Source(Actor[None]):
         run_id: str,
         trace_version: TraceVersion,
         limit: int | None,
+        directory: RunDirectory,
         tasks: MemoryObjectSendStream[DialogTask],
-        skipped: MemoryObjectSendStream[ToScorer],
+        replayed: MemoryObjectSendStream[ToScorer],
+        committed: MemoryObjectSendStream[DialogCommitted],
     ) -> None:
         super().__init__("source", None)
         self._path = path
         self._run_id = run_id
         self._trace_version = trace_version
         self._limit = limit
+        self._directory = directory
         self._tasks = tasks
-        self._skipped = skipped
+        self._replayed = replayed
+        self._committed = committed
+        self._met = 0
 
     async def run(self) -> None:
-        """Send every entry of the dataset, then close both channels.
+        """Send every entry of the dataset, then close all channels.
 
         Raises:
             RunFault: the dataset cannot be read to its end.
+            UsageError: it is not the one whose replays the run directory holds.
         """
-        async with self._tasks, self._skipped:
+        async with self._tasks, self._replayed, self._committed:
             try:
                 file: BinaryIO = await anyio.to_thread.run_sync(lambda: self._path.open("rb"))
                 try:
                     entries = read_entries(file, self._limit)
                     while batch := await anyio.to_thread.run_sync(lambda: list(islice(entries, READ_AHEAD))):
                         for entry in batch:
-                            await self._send(entry)
+                            known = self._directory.committed.get(entry.dataset_index)
+                            await (self._send(entry) if known is None else self._send_recorded(entry, known))
                 finally:
                     file.close()
             except OSError as problem:
                 raise RunFault(f"dataset {self._path}: {problem.strerror or problem}") from problem
+            if self._met < len(self._directory.committed):
+                lost = len(self._directory.committed) - self._met
+                raise UsageError(
+                    f"dataset {self._path}: has become shorter: {lost} dialogues that the run has "
+                    "committed are not in it; start a new run"
+                )
 
     async def _send(self, entry: DatasetEntry) -> None:
         self._count_received()
         if entry.dialog is not None:
             await send(self._tasks, DialogTask(dataset_index=entry.dataset_index, dialog=entry.dialog))
         else:
-            await send(self._skipped, DialogReplayed(trace=self._skip_trace(entry), dialog=None))
+            await send(self._replayed, DialogReplayed(trace=self._skip_trace(entry), dialog=None))
         self._done += 1
         self._sent += 1
+
+    async def _send_recorded(self, entry: DatasetEntry, known: CommittedDialog) -> None:
+        self._count_received()
+        self._met += 1
+        ((trace, rows),) = await self._directory.read([known])
+        message = await anyio.to_thread.run_sync(self._recorded, entry, known, trace, rows)
+        if isinstance(message, DialogReplayed):
+            await send(self._replayed, message)
+        else:
+            await send(self._committed, message)
+        self._done += 1
+        self._sent += 1
+
+    def _recorded(
+        self, entry: DatasetEntry, known: CommittedDialog, line: bytes, rows: list[bytes]
+    ) -> DialogReplayed | DialogCommitted:
+        """Return the recorded dialogue, held against what the dataset has on its line now."""
+        trace = decode(line, DialogTrace)
+        dialog = entry.dialog
+        asked = [turn.user_text for turn in trace.turns]
+        there = [turn.text for turn in dialog.turns[::2]] if dialog is not None else []
+        if entry.dialog_id != known.dialog_id or asked != there[: len(asked)]:
+            raise UsageError(
+                f"dataset {self._path}: line {entry.dataset_index} is not the dialogue "
+                f"{known.dialog_id!r} that the run has committed for it; start a new run"
+            )
+        replayed = DialogReplayed(
+            trace=trace, dialog=dialog, retries=known.retries, abandoned=known.abandoned, recorded=True
+        )
+        if not known.judged:
+            return replayed
+        return DialogCommitted(
+            judged=DialogJudged(
+                replayed=replayed,
+                rows=[decode(row, TurnEvalRow) for row in rows],
+                judge_failures=known.judge_failures,
+            )
+        )
 
     def _skip_trace(self, entry: DatasetEntry) -> DialogTrace:
         return DialogTrace(

@@ -23,6 +23,9 @@ class TraceWriter(Actor[ToWriter]):
     synchronising the disk costs as much for one dialogue as for many. While it writes, its inbox
     fills, then the judges wait, then the replayers: a slow disk slows the run and never fills the
     memory. A dialogue's replay comes before its judgement, and is committed no later.
+
+    Attributes:
+        turns: how many turns it has committed.
     """
 
     def __init__(
@@ -45,6 +48,7 @@ class TraceWriter(Actor[ToWriter]):
         self._outbox = outbox
         self._events = events
         self._encode = msgspec.json.Encoder().encode
+        self.turns = 0
 
     async def run(self) -> None:
         """Commit dialogues until the judge pool ends."""
@@ -79,6 +83,7 @@ class TraceWriter(Actor[ToWriter]):
         for message in group:
             self._done += 1
             if isinstance(message, DialogReplayed):
+                self.turns += len(message.trace.turns)
                 continue
             trace = message.replayed.trace
             await send(

@@ -9,6 +9,7 @@ from memfin.contracts import (
     DialogStarted,
     JudgeDone,
     ProgressEvent,
+    RunResumed,
     RunStarted,
     TurnDone,
     Warned,
@@ -42,6 +43,7 @@ class Standing:
     def __init__(self) -> None:
         self.total: int | None = None
         self.dialogs = 0
+        self._before = 0
         self.turns = 0
         self.open_turns = 0
         self.errors = 0
@@ -53,6 +55,9 @@ class Standing:
         match event:
             case RunStarted():
                 self.total = event.dialogs
+            case RunResumed():
+                self.total = event.dialogs
+                self.dialogs = self._before = event.dialogs_done
             case DialogStarted():
                 self.open_turns += event.turns or 0
             case TurnDone():
@@ -76,10 +81,11 @@ class Standing:
 
     def eta(self) -> str:
         """Return the time that is left, from the pace so far."""
-        if not self.total or not self.dialogs:
+        done = self.dialogs - self._before
+        if not self.total or not done:
             return "-:--:--"
         left = max(0, self.total - self.dialogs)
-        seconds = int((time.monotonic() - self._start) / self.dialogs * left)
+        seconds = int((time.monotonic() - self._start) / done * left)
         return f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
 
 
@@ -93,8 +99,8 @@ class Notices:
     def of(self, event: ProgressEvent) -> list[str]:
         """Return the lines that an event calls for."""
         match event:
-            case RunStarted():
-                self._dataset = event.dataset_path
+            case RunStarted() | RunResumed():
+                self._dataset = event.dataset_path or ""
             case Warned():
                 where = f" (dialog {event.dialog_id})" if event.dialog_id else ""
                 return [one_line(f"memfin: warning: {event.message}{where}")]
@@ -146,6 +152,13 @@ class PlainView(QuietView):
         self._standing.count(event)
         if isinstance(event, RunStarted):
             print(f"memfin: run {event.run_id} started", file=self._stream, flush=True)
+        elif isinstance(event, RunResumed):
+            print(
+                f"memfin: run {event.run_id} goes on: {event.dialogs_done} dialogues are done, "
+                f"{event.replays_done} more are answered",
+                file=self._stream,
+                flush=True,
+            )
         elif time.monotonic() - self._printed >= EVERY:
             self._print()
 

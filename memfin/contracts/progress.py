@@ -84,9 +84,17 @@ class RunInterrupted(ProgressEvent, tag="run_interrupted"):
 
 
 class RunResumed(ProgressEvent, tag="run_resumed"):
-    """An interrupted run goes on."""
+    """An interrupted run goes on.
+
+    ``dialogs_done`` dialogues are complete, ``replays_done`` more are answered and not judged yet.
+    ``changed`` names what is another than when the run began, and was insisted on.
+    """
 
     dialogs_done: Count
+    replays_done: Count = 0
+    dataset_path: str | None = None
+    dialogs: int | None = None
+    changed: list[str] = []
 
 
 class Warned(ProgressEvent, tag="warning"):

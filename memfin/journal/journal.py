@@ -1,7 +1,7 @@
 """The journal: groups of commits put on the medium, rows first, then the records that vouch for them."""
 
 import errno
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -34,13 +34,13 @@ class Journal:
         self._seq = 0
         self._failure: OSError | None = None
 
-    def create(self) -> None:
-        """Begin the journal of a new run; its name is durable on return.
+    def create(self, names: Iterable[str] = ()) -> None:
+        """Begin the journal of a new run with its files, those of ``names`` included; durable on return.
 
         Raises:
             OSError: the file system refuses.
         """
-        for name in (COMMITS, DIALOG_TRACE, TURN_EVAL):
+        for name in (COMMITS, DIALOG_TRACE, TURN_EVAL, *names):
             self._file(name)
         self.commit([Entry("opened")])
 

@@ -54,7 +54,7 @@ def examine(disk: Disk, directory: Path) -> Recovered:
     """
     log = directory / COMMITS
     index, log_end = CommitIndex(), 0
-    with _Files(disk, directory) as files:
+    with OpenFiles(disk, directory) as files:
         if files.get(COMMITS) is None:
             raise UsageError(f"run {directory}: has no {COMMITS}, so that nothing says how far it came")
         for offset, end, record in sound_records(log_lines(disk, files[COMMITS]), str(log)):
@@ -102,8 +102,8 @@ def _check(disk: Disk, descriptor: int | None, directory: Path, record: CommitRe
         raise JournalDamaged(str(directory / part.file), part.offset, what)
 
 
-class _Files(Mapping[str, int]):
-    """The log and the row files of a run, open for reading as far as they exist."""
+class OpenFiles(Mapping[str, int]):
+    """Descriptors of the log and the row files of a run by name, open for reading as far as they exist."""
 
     def __init__(self, disk: Disk, directory: Path) -> None:
         self._disk = disk
@@ -111,6 +111,7 @@ class _Files(Mapping[str, int]):
         self._descriptors: dict[str, int] = {}
 
     def __enter__(self) -> Self:
+        """Open the files; raise `OSError` for one that is there and cannot be read."""
         try:
             for name in (COMMITS, *ROW_FILES):
                 try:
@@ -124,6 +125,7 @@ class _Files(Mapping[str, int]):
         return self
 
     def __exit__(self, *exception: object) -> None:
+        """Close the files."""
         for descriptor in self._descriptors.values():
             self._disk.close(descriptor)
 

@@ -11,13 +11,15 @@ from typing import Any, Final, ParamSpec, Self, TypeVar, cast
 import aiofiles.os
 import anyio
 
+from memfin.contracts import DialogStatus
 from memfin.errors import RunFault, UsageError
 from memfin.journal.commits import COMMITS, DIALOG_TRACE, ROW_FILES, TURN_EVAL, Entry
 from memfin.journal.disk import APPEND, Disk
 from memfin.journal.index import CommitIndex, CommittedDialog
 from memfin.journal.journal import Journal
 from memfin.journal.lock import LOCK, RunLock
-from memfin.journal.recovery import Cut
+from memfin.journal.recovery import Cut, examine
+from memfin.journal.rewrite import drop_commits, finish_rewrite
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -61,14 +63,27 @@ class RunDirectory:
     """
 
     def __init__(
-        self, path: Path, progress: Path, *, existing: bool = False, disk: Disk | None = None
+        self,
+        path: Path,
+        progress: Path,
+        *,
+        existing: bool = False,
+        drop: frozenset[DialogStatus] = frozenset(),
+        advice: str = "free the cause and start again",
+        disk: Disk | None = None,
     ) -> None:
-        """Prepare to create the directory, or to continue an ``existing`` one."""
+        """Prepare to create the directory, or to continue an ``existing`` one.
+
+        Dialogues whose status is among ``drop`` are taken out of it first. ``advice`` ends the
+        message of every fault.
+        """
         self.path = path
         self.progress = progress
         self.committed = CommitIndex()
         self.cuts: tuple[Cut, ...] = ()
         self._existing = existing
+        self._drop = drop
+        self._advice = advice
         self._disk = disk or Disk()
         self._lock = RunLock(path, self._disk)
         self._journal = Journal(path, self._disk)
@@ -154,6 +169,12 @@ class RunDirectory:
             raise UsageError(f"run {self.path}: has no {COMMITS}, so that nothing says how far it came")
         self._lock.acquire()
         self._check_space(self.path)
+        finish_rewrite(self._disk, self.path)
+        if self._drop:
+            found = examine(self._disk, self.path).committed
+            dropped = {dialog.dataset_index for dialog in found if dialog.status in self._drop}
+            if dropped:
+                drop_commits(self._disk, self.path, dropped.__contains__)
         self.committed, self.cuts = self._journal.reopen()
         self.progress.parent.mkdir(parents=True, exist_ok=True)
         self._log = self._disk.open(self.progress, APPEND)
@@ -237,8 +258,10 @@ class RunDirectory:
                 self._disk.truncate(self._log, size)
             raise OSError(problem.errno, problem.strerror, str(self.progress)) from problem
 
-    async def write(self, papers: Mapping[str, bytes]) -> None:
+    async def write(self, papers: Mapping[str, bytes | None]) -> None:
         """Write whole files by name, one after another; readers see the old or the new content of each.
+
+        None in the place of a content removes the file.
 
         Raises:
             RunFault: the file system refused.
@@ -246,7 +269,10 @@ class RunDirectory:
 
         def replace() -> None:
             for name, data in papers.items():
-                self._disk.write_whole(self.path / name, data)
+                if data is None:
+                    self._disk.unlink(self.path / name)
+                else:
+                    self._disk.write_whole(self.path / name, data)
             self._disk.fsync_directory(self.path)
 
         await self._finish(replace)
@@ -275,7 +301,4 @@ class RunDirectory:
     def _fault(self, problem: OSError) -> str:
         name = Path(problem.filename).name if problem.filename else ""
         where = f"{name}: " if name and name != self.path.name else ""
-        return (
-            f"run {self.path}: {where}{problem.strerror or problem}; free the cause, "
-            f"then memfin resume {self.path} goes on"
-        )
+        return f"run {self.path}: {where}{problem.strerror or problem}; {self._advice}"

@@ -19,6 +19,7 @@ from memfin.contracts import (
     RunFinished,
     RunInterrupted,
     RunManifest,
+    RunResumed,
     RunStarted,
     RunStats,
 )
@@ -44,12 +45,18 @@ class Evaluation:
     def __init__(self, plan: Plan, on_event: OnEvent | None = None) -> None:
         self.plan = plan
         # An agent may change the working directory under the run.
-        self.directory = RunDirectory(plan.directory.absolute(), plan.progress.absolute())
+        self.directory = RunDirectory(
+            plan.directory.absolute(),
+            plan.progress.absolute(),
+            existing=plan.resumed is not None,
+            drop=plan.resumed.drop if plan.resumed is not None else frozenset(),
+            advice=plan.advice,
+        )
         self.summary: EvalSummary | None = None
         self.stats: RunStats | None = None
         self.stopped_by: str | None = None
         self._on_event = on_event
-        self._started_at = utc_now()
+        self._started_at = plan.resumed.started_at if plan.resumed is not None else utc_now()
         self._start = time.perf_counter()
         self._graph: Graph | None = None
 
@@ -67,12 +74,7 @@ class Evaluation:
         """
         try:
             async with self.directory:
-                await self.directory.write(
-                    {
-                        "config.json": pretty_json(self.plan.config_file()),
-                        "run_manifest.json": pretty_json(self._manifest(Tally(), ended=False)),
-                    }
-                )
+                await self.directory.write(self._first_papers())
                 try:
                     return await self._run_graph()
                 except BaseException as problem:
@@ -88,7 +90,7 @@ class Evaluation:
         summary: EvalSummary | None = None
         try:
             async with anyio.create_task_group() as group, graph.events:
-                await graph.events.send(self._run_started())
+                await graph.events.send(self._beginning())
                 for actor in graph.actors:
                     await group.start(actor.supervised, name=actor.name)
                 for actor in graph.workers:
@@ -132,8 +134,32 @@ class Evaluation:
         self.summary = summary
         return summary
 
-    def _run_started(self) -> RunStarted:
-        config = self.plan.config
+    def _first_papers(self) -> dict[str, bytes | None]:
+        """Return what a run writes before it asks anyone; an end that is none any more is taken away."""
+        manifest = {"run_manifest.json": pretty_json(self._manifest(Tally(), ended=False))}
+        config = {"config.json": pretty_json(self.plan.config_file())}
+        if self.plan.resumed is None:
+            return {**config, **manifest}
+        return {
+            **(config if self.plan.resumed.changed else {}),
+            **manifest,
+            "metrics_summary.json": None,
+            "run_stats.json": None,
+        }
+
+    def _beginning(self) -> RunStarted | RunResumed:
+        config, resumed = self.plan.config, self.plan.resumed
+        if resumed is not None:
+            done = self.directory.committed.judged
+            return RunResumed(
+                ts=utc_now(),
+                run_id=self.plan.run_id,
+                dialogs_done=done,
+                replays_done=len(self.directory.committed) - done,
+                dataset_path=self.plan.dataset_path,
+                dialogs=self.plan.dialogs,
+                changed=list(resumed.changed),
+            )
         return RunStarted(
             ts=self._started_at,
             run_id=self.plan.run_id,
@@ -185,8 +211,8 @@ class Evaluation:
 
     async def _end_early(self, problem: BaseException) -> None:
         """Leave no trace of a run that could not start, and a complete one of every other."""
-        scored = self._graph.aggregator.tally.rows if self._graph is not None else 0
-        if isinstance(problem, UsageError) and not scored:
+        answered = self._graph.writer.turns if self._graph is not None else 0
+        if isinstance(problem, UsageError) and not answered and self.plan.resumed is None:
             await self.directory.discard()
         else:
             await self._record_interruption(problem)

@@ -37,6 +37,7 @@ class Graph(NamedTuple):
 
     progress_log: ProgressLog
     workers: Sequence[Actor[Any]]
+    writer: TraceWriter
     aggregator: Aggregator
     judges: JudgePool
     events: EventSender
@@ -59,7 +60,7 @@ def build_graph(plan: Plan, directory: RunDirectory, on_event: OnEvent | None) -
     judged_in, judged_out = anyio.create_memory_object_stream[ToWriter](INBOX)
     committed_in, committed_out = anyio.create_memory_object_stream[DialogCommitted](DIALOGS)
     event_in, event_out = anyio.create_memory_object_stream[ProgressEvent](EVENTS)
-    producers = plan.producers(replayed_in, event_in)
+    producers = plan.producers(replayed_in, event_in, committed_in, directory)
     replayed_in.close()
     scorer = Scorer(
         run_id=run_id,
@@ -93,6 +94,7 @@ def build_graph(plan: Plan, directory: RunDirectory, on_event: OnEvent | None) -
     return Graph(
         progress_log=log,
         workers=(aggregator, writer, judges, scorer, *producers),
+        writer=writer,
         aggregator=aggregator,
         judges=judges,
         events=event_in,

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import anyio
 import msgspec
@@ -16,17 +16,17 @@ from anyio.streams.memory import MemoryObjectSendStream
 
 from memfin import __version__
 from memfin.actors.base import Actor, EventSender
-from memfin.actors.messages import DialogTask, ToScorer
+from memfin.actors.messages import DialogCommitted, DialogTask, ToScorer
 from memfin.actors.replayer import Replayer
 from memfin.actors.source import Source
 from memfin.agents.observer import TurnObserver
 from memfin.agents.registry import AgentSource, resolve_agent
 from memfin.agents.replay import ReplayOptions
 from memfin.agents.settings import AgentSettings
-from memfin.contracts import ConfigFile, ModelUsage, RunConfig
+from memfin.contracts import ConfigFile, DialogStatus, ModelUsage, RunConfig
 from memfin.dataset import SAMPLE, check_dataset_file, digest_dataset
 from memfin.errors import UsageError
-from memfin.journal import progress_path
+from memfin.journal import RunDirectory, progress_path
 from memfin.judges import Judge, Notices
 from memfin.runtime.gates import check_value_name
 from memfin.runtime.judging import JudgeLike, judge_endpoint, judge_inputs, judge_name, make_judge
@@ -40,6 +40,18 @@ MOST_TASKS: Final = 64
 
 AgentLike = str | Callable[..., Any]
 ObserverFactory = Callable[[], TurnObserver]
+
+
+class Resumed(NamedTuple):
+    """The beginning of a run that goes on.
+
+    ``changed`` names the inputs of the fingerprint that are others now; ``drop`` are the statuses
+    of dialogues to replay again.
+    """
+
+    started_at: str
+    changed: tuple[str, ...] = ()
+    drop: frozenset[DialogStatus] = frozenset()
 
 
 class Plan(ABC):
@@ -56,6 +68,7 @@ class Plan(ABC):
         notices: what it has to say while it works.
         directory, progress: where the artefacts and the progress log go.
         fingerprint: digest of ``fingerprint_inputs``, everything the metrics depend on.
+        resumed: what is known of the run's beginning, where it goes on.
     """
 
     config: RunConfig
@@ -70,9 +83,22 @@ class Plan(ABC):
     progress: Path
     fingerprint_inputs: dict[str, Any]
 
+    resumed: Resumed | None = None
+
     @abstractmethod
-    def producers(self, replayed: MemoryObjectSendStream[ToScorer], events: EventSender) -> list[Actor[Any]]:
-        """Return the actors that make or read traces; they get clones of both ends."""
+    def producers(
+        self,
+        replayed: MemoryObjectSendStream[ToScorer],
+        events: EventSender,
+        committed: MemoryObjectSendStream[DialogCommitted],
+        directory: RunDirectory,
+    ) -> list[Actor[Any]]:
+        """Return the actors that make or read traces; they get clones of the ends."""
+
+    @property
+    @abstractmethod
+    def advice(self) -> str:
+        """What a user can do after a fault has stopped the run."""
 
     @property
     def usage(self) -> ModelUsage | None:
@@ -154,7 +180,18 @@ class RunPlan(Plan):
         finally:
             await super().close()
 
-    def producers(self, replayed: MemoryObjectSendStream[ToScorer], events: EventSender) -> list[Actor[Any]]:
+    @property
+    def advice(self) -> str:
+        """What a user can do after a fault has stopped the run."""
+        return f"free the cause, then memfin resume {self.directory} goes on"
+
+    def producers(
+        self,
+        replayed: MemoryObjectSendStream[ToScorer],
+        events: EventSender,
+        committed: MemoryObjectSendStream[DialogCommitted],
+        directory: RunDirectory,
+    ) -> list[Actor[Any]]:
         """Return the source and the replayers."""
         config = self.config
         send, receive = anyio.create_memory_object_stream[DialogTask](min(config.workers_dialog, MOST_TASKS))
@@ -184,8 +221,10 @@ class RunPlan(Plan):
             run_id=self.run_id,
             trace_version=config.trace_version,
             limit=config.limit,
+            directory=directory,
             tasks=send,
-            skipped=replayed.clone(),
+            replayed=replayed.clone(),
+            committed=committed.clone(),
         )
         return [source, *replayers]
 

@@ -7,12 +7,13 @@ import msgspec
 from anyio.streams.memory import MemoryObjectSendStream
 
 from memfin.actors.base import Actor, EventSender
-from memfin.actors.messages import ToScorer
+from memfin.actors.messages import DialogCommitted, ToScorer
 from memfin.actors.trace_source import TraceSource, dialog_of
 from memfin.contracts import ConfigFile, DialogTrace, HistoryMode, RunManifest
 from memfin.contracts.reading import decode, iter_jsonl
 from memfin.dataset import DatasetIndex, digest_dataset
 from memfin.errors import UsageError
+from memfin.journal import RunDirectory
 from memfin.judges import Notices
 from memfin.runtime.judging import JudgeLike, judge_name, make_judge
 from memfin.runtime.plan import Plan, make_config, scoring_inputs
@@ -89,9 +90,20 @@ class RescorePlan(Plan):
             **scoring_inputs(self.judge, self.config),
         }
 
-    def producers(self, replayed: MemoryObjectSendStream[ToScorer], events: EventSender) -> list[Actor[Any]]:
+    @property
+    def advice(self) -> str:
+        """What a user can do after a fault has stopped the scoring."""
+        return f"free the cause, remove {self.directory} and score again"
+
+    def producers(
+        self,
+        replayed: MemoryObjectSendStream[ToScorer],
+        events: EventSender,
+        committed: MemoryObjectSendStream[DialogCommitted],
+        directory: RunDirectory,
+    ) -> list[Actor[Any]]:
         """Return the trace source."""
-        del events  # nothing is replayed, so there is nothing to tell before a dialogue is done
+        del events, committed, directory  # nothing is replayed, and nothing was done before
         return [TraceSource(self.trace, self.dialog_index, outbox=replayed.clone())]
 
 

@@ -107,7 +107,7 @@ LAST_GROUP = len(JOURNAL.states) - 1 - GROUPS[-1]
 def remember_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     """Check a line that many variants share but once: thousands of them differ in a single byte."""
     monkeypatch.setattr(commits, "decode_line", functools.lru_cache(1000)(commits.decode_line))
-    monkeypatch.setattr(recovery, "digest", functools.lru_cache(1000)(recovery.digest))
+    monkeypatch.setattr(recovery, "digest", functools.lru_cache(1000)(commits.digest))
 
 
 def flipped(data: bytes, place: int, mask: int) -> bytes:

@@ -270,8 +270,7 @@ async def test_a_full_disk_is_a_fault_of_one_line(tmp_path: Path) -> None:
             await run.append_progress([b"event"])
         await run.commit([replay(1, b"elsewhere there is room")])
     assert str(fault.value) == (
-        f"run {tmp_path / 'r'}: progress_r.jsonl: No space left on device; free the cause, "
-        f"then memfin resume {tmp_path / 'r'} goes on"
+        f"run {tmp_path / 'r'}: progress_r.jsonl: No space left on device; free the cause and start again"
     )
     assert (tmp_path / "r" / DIALOG_TRACE).read_bytes() == b"elsewhere there is room\n"
 

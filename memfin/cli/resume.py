@@ -1,0 +1,45 @@
+"""``memfin resume``: go on with an interrupted run."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from memfin.cli.progress import progress_view
+from memfin.cli.run import present, run_to_end, write_reports
+from memfin.errors import GateFailed
+from memfin.runtime.gates import failed_gates
+from memfin.runtime.resume import make_resume_plan
+
+
+@click.command("resume", short_help="Go on with an interrupted run.")
+@click.argument("run_dir", type=click.Path(path_type=Path))
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Go on although the dataset, agent, judge, lexicon or MemFin is another; the manifest notes it.",
+)
+@click.option("--retry-failed", is_flag=True, help="Replay failed and partial dialogues again.")
+@click.option("--json", "as_json", is_flag=True, help="Print the metrics summary as JSON on stdout.")
+@click.option("--quiet", is_flag=True, help="No progress and no table.")
+def command(run_dir: Path, *, force: bool, retry_failed: bool, as_json: bool, quiet: bool) -> None:
+    """Go on with the run in RUN_DIR where it stopped.
+
+    \b
+    memfin resume runs/20260219_101855_ab12cd
+    memfin resume runs/20260219_101855_ab12cd --retry-failed
+
+    Whatever ended the run, committed replays are not asked again and committed judgements not made
+    again; the metrics are those of a run that was never interrupted. Settings are the run's own, and
+    relative paths in them start from the current directory. Exit codes are those of run.
+    """
+    plan = make_resume_plan(run_dir, force=force, retry_failed=retry_failed)
+    directory = plan.directory.absolute()
+    with progress_view(quiet=quiet) as view:
+        summary, stats = run_to_end(plan, view)
+    report = write_reports(directory) and plan.directory / "report.html"
+    present(summary, stats, report, as_json=as_json, quiet=quiet)
+    gates = failed_gates(summary, stats, plan.config.fail_under, plan.config.fail_on_error)
+    sys.stdout.flush()
+    if gates:
+        raise GateFailed("; ".join(gates))

@@ -1,0 +1,107 @@
+"""Copies of a journal that leave commits out, and how such a copy takes the original's place."""
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from memfin.journal.commits import (
+    COMMITS,
+    ROW_FILES,
+    CommitRecord,
+    Entry,
+    sound_records,
+)
+from memfin.journal.disk import Disk
+from memfin.journal.journal import Journal
+from memfin.journal.recovery import OpenFiles, log_lines
+
+WORKSHOP: Final = ".rewrite"
+_COMPLETE: Final = "complete"
+_GROUP: Final = 64
+"""Commits that are copied in one go."""
+
+
+def copy_journal(disk: Disk, source: OpenFiles, records: Iterable[CommitRecord], target: Path) -> None:
+    """Write a new journal of the given records, whose rows are read from the source.
+
+    Every file that the source has stands in the target, too, so that none of it can be taken for
+    one that belongs to the copy. ``target`` exists and holds no journal.
+
+    Raises:
+        OSError: the file system refuses.
+    """
+    journal = Journal(target, disk)
+    try:
+        journal.create([name for name in ROW_FILES if name in source])
+        entries = (_entry(disk, source, record) for record in records if record.kind != "opened")
+        while group := list(islice(entries, _GROUP)):
+            journal.commit(group)
+    finally:
+        journal.close()
+
+
+def _entry(disk: Disk, source: OpenFiles, record: CommitRecord) -> Entry:
+    rows: dict[str, list[bytes]] = {
+        part.file: disk.read(source[part.file], part.length, part.offset).removesuffix(b"\n").split(b"\n")
+        for part in record.parts
+    }
+    return Entry(
+        record.kind,
+        record.dataset_index,
+        record.dialog_id,
+        rows,
+        status=record.status,
+        retries=record.retries,
+        abandoned=record.abandoned,
+        judge_failures=record.judge_failures,
+    )
+
+
+def drop_commits(disk: Disk, directory: Path, dropped: Callable[[int], bool]) -> None:
+    """Take every commit of some dialogues, named by their line of the dataset, out of a sound journal.
+
+    The journal changes all at once: the copy is complete on the medium before the first file is
+    replaced, and `finish_rewrite` completes the replacing after a crash.
+
+    Raises:
+        OSError: the file system refuses; `finish_rewrite` makes good what was begun.
+    """
+    workshop = directory / WORKSHOP
+    disk.mkdir(workshop)
+    with OpenFiles(disk, directory) as source:
+        records = (
+            located.record
+            for located in sound_records(log_lines(disk, source[COMMITS]), str(directory / COMMITS))
+        )
+        copy_journal(disk, source, _kept(records, dropped), workshop)
+    disk.write_whole(workshop / _COMPLETE, b"")
+    disk.fsync_directory(workshop)
+    disk.fsync_directory(directory)
+    finish_rewrite(disk, directory)
+
+
+def _kept(records: Iterable[CommitRecord], dropped: Callable[[int], bool]) -> Iterator[CommitRecord]:
+    return (record for record in records if not dropped(record.dataset_index))
+
+
+def finish_rewrite(disk: Disk, directory: Path) -> None:
+    """Complete a replacement that was interrupted, or clear away a copy that never became complete.
+
+    Raises:
+        OSError: the file system refuses; calling this again goes on.
+    """
+    workshop = directory / WORKSHOP
+    if not workshop.is_dir():
+        return
+    complete = (workshop / _COMPLETE).exists()
+    for name in (*ROW_FILES, COMMITS):
+        if complete and (workshop / name).exists():
+            disk.replace(workshop / name, directory / name)
+        else:
+            disk.unlink(workshop / name)
+    disk.fsync_directory(directory)  # before the mark that would have the replacing done again goes
+    disk.unlink(workshop / _COMPLETE)
+    disk.unlink(workshop / f".{_COMPLETE}.tmp")
+    disk.rmdir(workshop)
+    disk.fsync_directory(directory)

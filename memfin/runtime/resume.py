@@ -1,0 +1,92 @@
+"""Going on with an interrupted run: its settings, held against what they stand for now."""
+
+from pathlib import Path
+from typing import Final
+
+from memfin.contracts import ConfigFile, DialogStatus, RunManifest
+from memfin.contracts.reading import read_json
+from memfin.errors import UsageError
+from memfin.journal import COMMITS, progress_path
+from memfin.runtime.judging import JudgeLike
+from memfin.runtime.plan import AgentLike, ObserverFactory, Resumed, RunPlan, make_plan
+
+RETRIED: Final[frozenset[DialogStatus]] = frozenset({"failed", "partial"})
+
+
+def make_resume_plan(
+    run_dir: str | Path,
+    *,
+    force: bool = False,
+    retry_failed: bool = False,
+    agent: AgentLike | None = None,
+    judge: JudgeLike = None,
+    observer_factory: ObserverFactory | None = None,
+) -> RunPlan:
+    """Return the plan that goes on with the run in a directory, under the settings it began with.
+
+    Args:
+        run_dir: the run directory.
+        force: go on although something that the metrics depend on is another than it was.
+        retry_failed: replay failed and partial dialogues again.
+        agent: the factory, where the run was started with one instead of a reference.
+        judge: likewise.
+        observer_factory: as for `make_plan`; it is no part of the recorded settings.
+
+    Raises:
+        UsageError: there is no run to go on with, something that it needs is unusable, or the dataset,
+            agent, lexicon or prompt is another than when it began and ``force`` is not set.
+    """
+    directory = Path(run_dir)
+    recorded, manifest = _papers(directory)
+    settings = {name: recorded.settings[name] for name in recorded.settings}
+    for name in ("agent", "judge", "dataset"):
+        del settings[name]
+    plan = make_plan(
+        recorded.settings.dataset,
+        agent=recorded.settings.agent if agent is None else agent,
+        judge=recorded.settings.judge if judge is None else judge,
+        observer_factory=observer_factory,
+        **settings,
+    )
+    changed = _changes(recorded, plan)
+    if changed and not force:
+        told = ", ".join(changed)
+        raise UsageError(
+            f"run {directory}: not as it was when the run began: {told}; start a new run, or mix both "
+            "with --force"
+        )
+    plan.directory = directory
+    plan.progress = progress_path(directory.absolute().parent, plan.run_id)
+    plan.resumed = Resumed(manifest.started_at, changed, RETRIED if retry_failed else frozenset())
+    if changed:
+        plan.config = plan.config.replace(notes=_noted(manifest.notes, changed))
+    return plan
+
+
+def _papers(directory: Path) -> tuple[ConfigFile, RunManifest]:
+    if not directory.is_dir():
+        raise UsageError(f"run {directory}: no such directory")
+    if not (directory / COMMITS).is_file():
+        raise UsageError(
+            f"run {directory}: has no {COMMITS}, so that nothing says how far it came; start a new run"
+        )
+    for name in ("config.json", "run_manifest.json"):
+        if not (directory / name).is_file():
+            raise UsageError(f"run {directory}: has no {name}: it ended before it began; start a new run")
+    config = read_json(directory / "config.json", ConfigFile)
+    if "trace_sha256" in config.fingerprint_inputs:
+        raise UsageError(f"run {directory}: was made by memfin score; score again into a new directory")
+    return config, read_json(directory / "run_manifest.json", RunManifest)
+
+
+def _changes(recorded: ConfigFile, plan: RunPlan) -> tuple[str, ...]:
+    """Return the inputs of the fingerprint whose values differ."""
+    before, now = recorded.fingerprint_inputs, plan.config_file().fingerprint_inputs
+    if recorded.config_fingerprint == plan.fingerprint:
+        return ()
+    return tuple(sorted(name for name in {*before, *now} if before.get(name) != now.get(name)))
+
+
+def _noted(notes: str | None, changed: tuple[str, ...]) -> str:
+    said = f"resumed with --force, changed since it began: {', '.join(changed)}"
+    return f"{notes}; {said}" if notes else said
