@@ -34,7 +34,7 @@ class RunLock:
         try:
             if not disk.lock(descriptor):
                 holder = disk.read(descriptor, 20, 0).strip()
-                process = f"process {int(holder)}" if holder.isdigit() else "another process"
+                process = f"process {int(holder)}" if holder.isdigit() else "another run"
                 raise UsageError(  # noqa: TRY301 - one handler closes the file
                     f"run {self._directory}: is in use by {process}; wait for it to end, or stop it first"
                 )

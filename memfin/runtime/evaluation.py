@@ -98,6 +98,8 @@ class Evaluation:
                 summary = await self._finish(graph)
         except BaseExceptionGroup as failures:
             raise _foremost(failures) from failures
+        finally:
+            graph.close()
         if summary is None:
             raise RunFault(f"run {self.plan.directory}: was cancelled from inside")
         return summary

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 import anyio
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 from memfin.actors.aggregator import Aggregator
 from memfin.actors.base import Actor, ActorStatistics, EventSender
@@ -46,6 +47,13 @@ class Graph(NamedTuple):
     def actors(self) -> Sequence[Actor[Any]]:
         """All actors in the order of their start."""
         return (self.progress_log, *self.workers)
+
+    def close(self) -> None:
+        """Close every end that an actor holds: one that was cancelled before it ran has closed none."""
+        for actor in self.actors:
+            for end in vars(actor).values():
+                if isinstance(end, MemoryObjectSendStream | MemoryObjectReceiveStream):
+                    end.close()
 
     def statistics(self) -> list[ActorStatistics]:
         """Return the statistics of every actor."""

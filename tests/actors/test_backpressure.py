@@ -1,3 +1,4 @@
+import gc
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -126,6 +127,26 @@ async def test_a_fault_of_the_disk_ends_the_run_with_what_was_written(tmp_path: 
     assert events[-1]["event"] == "run_interrupted"
     assert "No space left" in events[-1]["reason"]
     assert not (tmp_path / "runs" / "full" / "metrics_summary.json").exists()
+
+
+@pytest.mark.parametrize("steps", range(12))
+async def test_cancelling_before_the_actors_run_leaves_no_channel_open(tmp_path: Path, steps: int) -> None:
+    """An end that nobody closed would warn, and warnings are errors."""
+    plan = make_plan(
+        dataset(tmp_path / "data.jsonl", 3), agent="echo", runs_dir=tmp_path / "runs", run_id="early"
+    )
+    evaluation = Evaluation(plan)
+    async with anyio.create_task_group() as group:
+        group.start_soon(evaluation.run)
+        while not (tmp_path / "runs" / "early" / "config.json").exists():  # noqa: ASYNC110 - on disk
+            await checkpoint()
+        for _ in range(steps):
+            await checkpoint()
+        group.cancel_scope.cancel()
+    del evaluation
+    gc.collect()
+    events = read_jsonl(tmp_path / "runs" / "logs" / "progress_early.jsonl")
+    assert events[-1]["event"] in ("run_interrupted", "run_finished")
 
 
 async def test_cancelling_the_host_leaves_complete_lines_and_says_so(tmp_path: Path) -> None:

@@ -81,6 +81,6 @@ async def test_the_lock_of_a_killed_process_blocks_nobody(
 async def test_a_holder_that_did_not_sign_is_refused_as_well(tmp_path: Path) -> None:
     async with RunDirectory(tmp_path / "r", progress_path(tmp_path, "r")):
         (tmp_path / "r" / LOCK).write_bytes(b"")
-        with pytest.raises(UsageError, match="is in use by another process;"):
+        with pytest.raises(UsageError, match="is in use by another run;"):
             async with existing(tmp_path):
                 raise AssertionError("opened")
