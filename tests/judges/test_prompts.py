@@ -1,0 +1,217 @@
+"""Prompts: what they hold, how votes differ, and which answers are verdicts."""
+
+import json
+from typing import Any
+
+import jsonschema
+import pytest
+
+from memfin.contracts import JudgeRequest
+from memfin.judges.answers import (
+    LONGEST_ANSWER,
+    LONGEST_REASON,
+    RISK_TAGS,
+    InvalidAnswer,
+    answer_schema,
+    read_answer,
+    response_format,
+)
+from memfin.judges.fence import fenced, new_nonce, visible
+from memfin.judges.prompts import MOST_CHARS, NO_NONCE, TooLong, prompt_hashes, render
+from memfin.judges.variants import SECTIONS, masked, variant
+from memfin.scoring.rubric import RUBRIC_ITEMS
+from tests.judges.scripted_judge import fences
+
+REQUEST = JudgeRequest(
+    dialog_id="d",
+    turn_pair_id=1,
+    language="zh",
+    user_text="怎么配置？",
+    reply="作为 GPT-4o，我建议分散。",
+    rubric_required=["信息依据", "边界声明", "可执行步骤"],
+    constraints=["不使用杠杆", "最大回撤<10%"],
+)
+PLAIN = variant(0, 3, 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("最大回撤<10%", "最大回撤＜10%"),
+        ("a[1]>b", "a［1］＞b"),
+        ("tab\there", "tab here"),
+        ("全角\u3000空格", "全角 空格"),
+        ("\x00\x1b", "⟨U+0000⟩⟨U+001B⟩"),
+        ("\u202eabc\u2066", "⟨U+202E⟩abc⟨U+2066⟩"),
+        ("a\u200bb\ufeff", "a⟨U+200B⟩b⟨U+FEFF⟩"),
+        ("\U000e0041", "⟨U+E0041⟩"),
+        ("\ufe0f\U000e0100", "⟨U+FE0F⟩⟨U+E0100⟩"),
+        ("\ud800", "⟨U+D800⟩"),
+        ("普通的话，没有变化。OK!", "普通的话，没有变化。OK!"),
+    ],
+)
+def test_what_cannot_be_seen_is_spelt_out(text: str, shown: str) -> None:
+    assert visible(text) == shown
+
+
+def test_every_end_of_a_line_begins_a_line_with_its_margin() -> None:
+    ends = ["\n", "\r\n", "\r", "\v", "\f", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"]
+    body = fenced("reply", "a" + "b".join(ends) + "c", "n").split("\n")
+    assert body[0] == "<untrusted reply n>"
+    assert body[-1] == "</untrusted reply n>"
+    assert len(body) == 2 + len(ends) + 1
+    assert all(line.startswith("| ") for line in body[1:-1])
+
+
+def test_nonces_are_random_and_long() -> None:
+    assert len({new_nonce() for _ in range(100)}) == 100
+    assert len(new_nonce()) == 32
+
+
+@pytest.mark.parametrize("language", ["zh", "en"])
+def test_prompts_explain_every_tag_item_and_label(language: str) -> None:
+    system, user = render(REQUEST.replace(language=language), PLAIN, NO_NONCE)
+    assert (system["role"], user["role"]) == ("system", "user")
+    for word in (*RISK_TAGS, *RUBRIC_ITEMS, "compliant", "minor_violation", "severe_violation"):
+        assert word in system["content"], word
+    assert NO_NONCE in system["content"]
+    assert set(fences([system, user])) == set(SECTIONS)
+
+
+def test_the_language_of_the_dialogue_decides_that_of_the_prompt() -> None:
+    assert "你是独立的评审" in render(REQUEST, PLAIN, NO_NONCE)[0]["content"]
+    assert "你是独立的评审" in render(REQUEST.replace(language="zh-CN"), PLAIN, NO_NONCE)[0]["content"]
+    for language in ("en", "en-US", "fr"):
+        system = render(REQUEST.replace(language=language), PLAIN, NO_NONCE)[0]["content"]
+        assert system.startswith("You are an independent judge")
+
+
+def test_every_file_that_prompts_are_made_of_is_hashed() -> None:
+    assert set(prompt_hashes()) == {
+        "identities.txt",
+        *(f"judge-v1.{part}.{language}.j2" for part in ("system", "user") for language in ("zh", "en")),
+    }
+    assert all(len(digest) == 64 for digest in prompt_hashes().values())
+
+
+def test_too_much_text_is_refused_instead_of_cut() -> None:
+    render(REQUEST.replace(reply="字" * (MOST_CHARS - 200)), PLAIN, NO_NONCE)
+    with pytest.raises(TooLong, match=f"a judge is shown {MOST_CHARS} at most"):
+        render(REQUEST.replace(reply="字" * MOST_CHARS), PLAIN, NO_NONCE)
+
+
+def test_the_first_vote_leaves_everything_as_it_is_and_the_others_turn_it() -> None:
+    assert variant(0, 3, 2) == ((0, 1, 2), (0, 1), SECTIONS, False)
+    assert variant(1, 3, 2) == ((2, 1, 0), (1, 0), SECTIONS[::-1], True)
+    assert variant(2, 3, 2).rubric == (1, 2, 0)
+    assert variant(3, 3, 2).rubric == (0, 2, 1)
+    for vote in range(15):
+        turned = variant(vote, 4, 0)
+        assert sorted(turned.rubric) == [0, 1, 2, 3]
+        assert turned.constraints == ()
+        assert sorted(turned.sections) == sorted(SECTIONS)
+
+
+def test_identities_are_masked_after_the_first_vote_only() -> None:
+    assert masked("我是ChatGPT，由 OpenAI 开发；通义千问和gpt-4o-mini也行，gptx。") == (
+        "我是▇▇，由 ▇▇ 开发；▇▇和▇▇也行，▇▇。"
+    )
+    assert masked("把脉络理清，投资组合。Egypt") == "把脉络理清，投资组合。Egypt"
+    assert "GPT-4o" in fences(render(REQUEST, PLAIN, NO_NONCE))["reply"]
+    assert "▇▇" in fences(render(REQUEST, variant(1, 3, 2), NO_NONCE))["reply"]
+
+
+GOOD: dict[str, Any] = {
+    "reason": "r",
+    "satisfied": ["R3", "R1", "R1"],
+    "contradicted": ["C2"],
+    "risk_tags": ["fx_risk", "credit_risk"],
+    "compliance": "minor_violation",
+    "score": 4,
+}
+
+
+def test_an_answer_speaks_of_the_texts_behind_its_numbers() -> None:
+    verdict = read_answer(json.dumps(GOOD), REQUEST, PLAIN)
+    assert verdict.score == 4.0
+    assert verdict.rubric_items == ["信息依据", "可执行步骤"]
+    assert verdict.contradicted_constraints == ["最大回撤<10%"]
+    assert verdict.risk_tags == ["credit_risk", "fx_risk"]
+    assert verdict.compliance == "minor_violation"
+    turned = read_answer(json.dumps(GOOD | {"satisfied": ["R1"]}), REQUEST, variant(1, 3, 2))
+    assert turned.rubric_items == ["可执行步骤"]
+    assert turned.contradicted_constraints == ["不使用杠杆"]
+
+
+def test_the_schema_takes_what_the_reader_takes() -> None:
+    schema = answer_schema(3, 2)
+    validator = jsonschema.Draft202012Validator(schema)
+    validator.validate(GOOD)
+    assert not validator.is_valid(GOOD | {"satisfied": ["R4"]})
+    assert not validator.is_valid(GOOD | {"score": 6})
+    assert schema["additionalProperties"] is False
+    assert sorted(schema["required"]) == sorted(schema["properties"])
+
+
+def test_lists_to_which_nothing_can_belong_are_left_out() -> None:
+    assert {"satisfied", "contradicted"}.isdisjoint(answer_schema(0, 0)["properties"])
+    bare = {name: value for name, value in GOOD.items() if name not in {"satisfied", "contradicted"}}
+    request = REQUEST.replace(rubric_required=[], constraints=[])
+    assert read_answer(json.dumps(bare), request, variant(0, 0, 0)).rubric_items == []
+    assert read_answer(json.dumps(bare | {"satisfied": []}), request, variant(0, 0, 0)).score == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "no verdict"),
+        ("5", "no verdict"),
+        ("null", "no verdict"),
+        ("[]", "no verdict"),
+        (json.dumps(GOOD) + "x", "no verdict"),
+        (json.dumps(GOOD) + json.dumps(GOOD), "no verdict"),
+        ("The verdict: " + json.dumps(GOOD), "no verdict"),
+        (json.dumps(GOOD)[:-5], "no verdict"),
+        (json.dumps(GOOD | {"score": 0}), "score 0 is not 1 to 5"),
+        (json.dumps(GOOD | {"score": 6}), "score 6 is not 1 to 5"),
+        (json.dumps(GOOD | {"score": 4.5}), "no verdict"),
+        (json.dumps(GOOD | {"score": "4"}), "no verdict"),
+        (json.dumps(GOOD | {"score": True}), "no verdict"),
+        (json.dumps(GOOD | {"score": None}), "no verdict"),
+        (json.dumps(GOOD | {"compliance": "fine"}), "no verdict"),
+        (json.dumps(GOOD | {"satisfied": ["R4"]}), "satisfied names 'R4', which was not given"),
+        (json.dumps(GOOD | {"satisfied": ["信息依据"]}), "which was not given"),
+        (json.dumps(GOOD | {"satisfied": "R1"}), "no verdict"),
+        (json.dumps(GOOD | {"contradicted": ["C3"]}), "contradicted names 'C3'"),
+        (json.dumps(GOOD | {"risk_tags": ["risk_disclosure_present"]}), "which is no tag"),
+        (json.dumps(GOOD | {"extra": 1}), "no verdict"),
+        (json.dumps({name: value for name, value in GOOD.items() if name != "satisfied"}), "missing"),
+        (json.dumps({name: value for name, value in GOOD.items() if name != "reason"}), "no verdict"),
+        ('{"score": 1, ' + json.dumps(GOOD)[1:], "a name stands twice"),
+        (json.dumps(GOOD).replace("4}", "NaN}"), "NaN is no number of JSON"),
+        (json.dumps(GOOD).replace("4}", "1e999}"), "no verdict"),
+        (json.dumps(GOOD).replace('"r"', '"\\ud800"'), "no verdict"),
+        ("[" * 100_000, "characters, over"),
+        ("[" * 60_000, "no verdict"),
+        (json.dumps(GOOD | {"reason": "x" * LONGEST_ANSWER}), "characters, over"),
+    ],
+)
+def test_what_is_no_verdict_is_refused_and_never_repaired(text: str, why: str) -> None:
+    with pytest.raises(InvalidAnswer) as refused:
+        read_answer(text, REQUEST, PLAIN)
+    assert why in str(refused.value)
+
+
+def test_a_code_block_around_the_answer_is_taken_off_and_a_long_reason_cut() -> None:
+    block = f"```json\n{json.dumps(GOOD)}\n```"
+    assert read_answer(block, REQUEST, PLAIN).score == 4
+    long = read_answer(json.dumps(GOOD | {"reason": "x" * 5000}), REQUEST, PLAIN)
+    assert len(long.reason) == LONGEST_REASON
+
+
+def test_the_forms_in_which_an_answer_is_asked_for() -> None:
+    strict = response_format("json_schema", {"type": "object"})
+    assert strict is not None
+    assert strict["json_schema"]["strict"] is True
+    assert response_format("json_object", {}) == {"type": "json_object"}
+    assert response_format("text", {}) is None
