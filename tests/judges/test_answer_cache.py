@@ -1,0 +1,172 @@
+"""The cache of answers: whole entries or none, shared by processes, never believed blindly."""
+
+import asyncio
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import anyio
+import pytest
+
+from memfin.judges.cache import AnswerCache, CachedAnswer, CacheMode, cache_key
+
+KEY = cache_key({"prompt": "p"})
+ANSWER = CachedAnswer(raw_answer='{"score": 4}', response_format="json_schema", prompt_tokens=3)
+
+
+def cache(path: Path, mode: CacheMode = "write", told: list[str] | None = None) -> AnswerCache:
+    return AnswerCache(path, mode, (told if told is not None else []).append)
+
+
+def files(directory: Path) -> list[str]:
+    return [path.name for path in directory.rglob("*") if path.is_file()]
+
+
+async def test_what_is_kept_is_found_by_another_run(tmp_path: Path) -> None:
+    first = cache(tmp_path)
+    assert await first.claim(KEY) is None
+    await first.keep(KEY, ANSWER)
+    first.release(KEY)
+    second = cache(tmp_path, "read")
+    assert await second.claim(KEY) == ANSWER
+    assert (second.hits, second.misses, first.hits, first.misses) == (1, 0, 0, 1)
+    assert files(tmp_path) == [f"{KEY}.json"]
+
+
+async def test_the_modes_read_and_write_what_they_say(tmp_path: Path) -> None:
+    reading = cache(tmp_path, "read")
+    await reading.keep(KEY, ANSWER)
+    assert files(tmp_path) == []
+    await cache(tmp_path).keep(KEY, ANSWER)
+    off = cache(tmp_path, "off")
+    assert await off.claim(KEY) is None
+    off.release(KEY)
+    assert (off.hits, off.misses) == (0, 0)
+
+
+def test_the_key_depends_on_every_part_and_on_no_order() -> None:
+    assert cache_key({"a": 1, "b": 2}) == cache_key({"b": 2, "a": 1})
+    assert len({cache_key({"a": 1}), cache_key({"a": 2}), cache_key({"b": 1}), cache_key({})}) == 4
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda data: b"",
+        lambda data: data[:-7],
+        lambda data: data.replace(b"4", b"5"),
+        lambda data: data.replace(b"json_schema", b"text"),
+        lambda data: b"\xff\xfe" + data,
+        lambda data: b"[" * 100_000,
+        lambda data: b"null",
+    ],
+)
+async def test_a_damaged_entry_is_told_once_ignored_and_replaced(tmp_path: Path, spoil: object) -> None:
+    assert callable(spoil)
+    told: list[str] = []
+    kept = cache(tmp_path, told=told)
+    await kept.keep(KEY, ANSWER)
+    path = tmp_path / KEY[:2] / f"{KEY}.json"
+    path.write_bytes(spoil(path.read_bytes()))
+    for _ in range(2):
+        assert await kept.claim(KEY) is None
+        kept.release(KEY)
+    assert (kept.hits, kept.misses, kept.damaged) == (0, 2, 2)
+    assert len(told) == 1
+    assert str(path) in told[0]
+    await kept.keep(KEY, ANSWER)
+    assert await kept.claim(KEY) == ANSWER
+
+
+async def test_an_entry_under_another_key_is_not_believed(tmp_path: Path) -> None:
+    kept = cache(tmp_path)
+    await kept.keep(KEY, ANSWER)
+    other = cache_key({"prompt": "other"})
+    (tmp_path / other[:2]).mkdir()
+    (tmp_path / KEY[:2] / f"{KEY}.json").rename(tmp_path / other[:2] / f"{other}.json")
+    assert await kept.claim(other) is None
+    assert kept.damaged == 1
+
+
+async def test_a_place_that_cannot_be_written_costs_a_warning_and_nothing_else(tmp_path: Path) -> None:
+    told: list[str] = []
+    (tmp_path / "file").write_text("")
+    kept = cache(tmp_path / "file", told=told)
+    for _ in range(3):
+        assert await kept.claim(KEY) is None
+        await kept.keep(KEY, ANSWER)
+        kept.release(KEY)
+    assert sum("cannot be written" in line for line in told) == 1
+    assert len(told) == len(set(told))
+
+
+async def test_one_question_asked_by_many_at_once_is_found_out_once(tmp_path: Path) -> None:
+    kept = cache(tmp_path)
+    paid = 0
+
+    async def ask() -> None:
+        nonlocal paid
+        if await kept.claim(KEY) is None:
+            paid += 1
+            await asyncio.sleep(0)
+            await kept.keep(KEY, ANSWER)
+            kept.release(KEY)
+
+    async with anyio.create_task_group() as group:
+        for _ in range(20):
+            group.start_soon(ask)
+    assert (paid, kept.hits, kept.misses) == (1, 19, 1)
+
+
+async def test_when_the_one_who_asks_fails_the_next_one_asks(tmp_path: Path) -> None:
+    kept = cache(tmp_path)
+    asked = []
+
+    async def ask(number: int) -> None:
+        if await kept.claim(KEY) is None:
+            asked.append(number)
+            await asyncio.sleep(0)
+            kept.release(KEY)
+
+    async with anyio.create_task_group() as group:
+        for number in range(3):
+            group.start_soon(ask, number)
+    assert sorted(asked) == [0, 1, 2]
+
+
+WRITER = """
+import asyncio, sys
+from pathlib import Path
+from memfin.judges.cache import AnswerCache, CachedAnswer, cache_key
+async def main():
+    cache = AnswerCache(Path(sys.argv[1]), "write", lambda line: sys.exit(line))
+    for number in range(60):
+        key = cache_key({"n": number})
+        found = await cache.claim(key)
+        if found is None:
+            answer = CachedAnswer(raw_answer=f"answer {number} " + "x" * 5000, response_format="text")
+            await cache.keep(key, answer)
+            cache.release(key)
+        else:
+            assert found.raw_answer.startswith(f"answer {number} "), found
+    assert cache.damaged == 0
+asyncio.run(main())
+"""
+
+
+def test_several_processes_share_one_cache(tmp_path: Path) -> None:
+    root = Path(__file__).resolve().parents[2]
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(tmp_path)],
+            env={**os.environ, "PYTHONPATH": str(root)},
+            stderr=subprocess.PIPE,
+        )
+        for _ in range(4)
+    ]
+    for writer in writers:
+        _, errors = writer.communicate(timeout=120)
+        assert writer.returncode == 0, errors.decode()
+    assert len(files(tmp_path)) == 60
+    assert all(name.endswith(".json") for name in files(tmp_path))

@@ -1,0 +1,299 @@
+"""The judge openai:MODEL against a real server that fails as it is told to."""
+
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memfin.contracts import JudgeFailure, JudgeRequest, Verdict
+from memfin.errors import UsageError
+from memfin.judges import JudgeError, JudgeSetup, resolve_judge
+from memfin.judges.cache import AnswerCache, CachedAnswer, CacheMode
+from memfin.judges.notices import Notices
+from memfin.judges.openai import OpenAIJudge
+from memfin.wire import CallGate, Endpoint
+from tests.judges.scripted_judge import verdict
+from tests.wire.faulty_server import TRANSIENT, FaultyServer
+
+REQUEST = JudgeRequest(
+    dialog_id="d",
+    turn_pair_id=1,
+    language="zh",
+    user_text="怎么配置？",
+    reply="根据数据，注意风险，仅供参考。",
+    rubric_required=["信息依据", "边界声明"],
+    constraints=["不使用杠杆"],
+)
+
+
+@asynccontextmanager
+async def judge_of(
+    server: FaultyServer,
+    tmp_path: Path,
+    *,
+    votes: int = 1,
+    cache: CacheMode = "off",
+    environ: dict[str, str] | None = None,
+    attempts: int = 5,
+    limit: float = 20.0,
+) -> AsyncIterator[tuple[OpenAIJudge, Notices]]:
+    notices = Notices()
+    judge = OpenAIJudge(
+        "m",
+        Endpoint(server.base_url, "KEY" if environ else None, environ=environ or {}),
+        gate=CallGate(
+            workers=8, on_notice=notices.post, most_attempts=attempts, most_pause=0.01, draw=lambda: 0.0
+        ),
+        cache=AnswerCache(tmp_path / "cache", cache, notices.post),
+        notices=notices,
+        votes=votes,
+        seed=7,
+        limit=limit,
+    )
+    try:
+        yield judge, notices
+    finally:
+        await judge.close()
+
+
+async def test_a_vote_is_recorded_with_everything_it_took(tmp_path: Path) -> None:
+    async with (
+        FaultyServer(responder=verdict, script=["500", "invalid_json"]) as server,
+        judge_of(server, tmp_path) as (judge, _),
+    ):
+        ruling = await judge.deliberate(REQUEST)
+    assert isinstance(ruling.outcome, Verdict)
+    assert (ruling.outcome.score, ruling.outcome.rubric_items) == (4.0, ["信息依据", "边界声明"])
+    (vote,) = ruling.votes
+    assert (vote.attempts, vote.vote, vote.cached, vote.response_format) == (3, 1, False, "json_schema")
+    assert (vote.prompt_tokens, vote.completion_tokens) == (10, 5)
+    assert json.loads(vote.raw_answer or "")["score"] == 4
+    assert vote.latency_ms is not None
+    body = server.arrivals[0].body
+    assert (body["model"], body["temperature"], body["seed"]) == ("m", 0.0, 7)
+    assert body["response_format"]["json_schema"]["strict"] is True
+    assert body["max_tokens"] > 0
+
+
+async def test_every_transient_fault_is_got_over_and_moves_no_score(tmp_path: Path) -> None:
+    async with FaultyServer(responder=verdict) as server, judge_of(server, tmp_path) as (judge, _):
+        sound = await judge.judge(REQUEST)
+    for fault in TRANSIENT:
+        async with FaultyServer(responder=verdict, script=[fault]) as server:
+            async with judge_of(server, tmp_path) as (judge, _):
+                assert await judge.judge(REQUEST) == sound, fault
+            # A body of another charset than its header says may still be plain ASCII.
+            assert len(server.arrivals) == 2 - (fault == "bad_charset"), fault
+
+
+@pytest.mark.parametrize(
+    "fault", ["500", "invalid_json", "refusal", "empty_choices", "empty_text", "too_large"]
+)
+async def test_a_fault_that_lasts_is_a_failure_with_its_reason_after_bounded_attempts(
+    tmp_path: Path, fault: str
+) -> None:
+    async with (
+        FaultyServer(responder=verdict, share=1.0, faults=[fault]) as server,
+        judge_of(server, tmp_path, attempts=3) as (judge, _),
+    ):
+        ruling = await judge.deliberate(REQUEST)
+        assert isinstance(ruling.outcome, JudgeFailure)
+        assert ruling.outcome.reason
+        (vote,) = ruling.votes
+        assert (vote.verdict, vote.error, vote.attempts) == (None, ruling.outcome.reason, 3)
+        with pytest.raises(JudgeError):
+            await judge.judge(REQUEST)
+    assert len(server.arrivals) == 6
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "score: 5",
+        "{}",
+        json.dumps({"score": 5}),
+        json.dumps({"reason": "", "satisfied": ["R9"], "contradicted": [], "risk_tags": [], "score": 5}),
+    ],
+)
+async def test_an_answer_that_is_no_verdict_gives_no_score(tmp_path: Path, content: str) -> None:
+    async with (
+        FaultyServer(responder=lambda _: content) as server,
+        judge_of(server, tmp_path, attempts=2) as (judge, _),
+    ):
+        ruling = await judge.deliberate(REQUEST)
+    assert isinstance(ruling.outcome, JudgeFailure)
+    assert "no verdict" in ruling.outcome.reason
+    assert ruling.votes[0].raw_answer == content
+    assert len(server.arrivals) == 2
+
+
+def takes(*forms: str) -> Callable[[dict[str, Any]], str | None]:
+    """Say which fault a server has for a request whose response_format it does not take."""
+
+    def fault(body: dict[str, Any]) -> str | None:
+        return None if (body.get("response_format") or {"type": "text"})["type"] in forms else "400"
+
+    return fault
+
+
+class PickyServer(FaultyServer):
+    """Takes some forms of response_format only."""
+
+    def __init__(self, *forms: str) -> None:
+        super().__init__(responder=self._judged)
+        self._picks = takes(*forms)
+
+    def _judged(self, body: dict[str, Any]) -> str:
+        schema = {"properties": {"satisfied": {"items": {"enum": ["R1", "R2"]}}}}
+        return verdict({**body, "response_format": {"json_schema": {"schema": schema}}})
+
+    async def _answer(self, request: Any, body: dict[str, Any], fault: str | None) -> Any:
+        return await super()._answer(request, body, self._picks(body))
+
+
+@pytest.mark.parametrize(("form", "first"), [("json_object", 2), ("text", 4)])
+async def test_a_server_that_refuses_the_schema_is_asked_as_it_likes_and_that_is_recorded(
+    tmp_path: Path, form: str, first: int
+) -> None:
+    async with PickyServer(form) as server, judge_of(server, tmp_path) as (judge, notices):
+        ruling = await judge.deliberate(REQUEST)
+        assert isinstance(ruling.outcome, Verdict)
+        asked = "json_object_schema" if form == "json_object" else form
+        assert (ruling.outcome.score, ruling.votes[0].response_format) == (4.0, asked)
+        assert ruling.votes[0].attempts == first == len(server.arrivals)
+        await judge.judge(REQUEST)
+        assert len(server.arrivals) == first + 1
+        (line,) = notices.waiting()
+        assert f"asked for as {asked}" in line
+
+
+async def test_a_server_that_refuses_every_form_is_a_failure(tmp_path: Path) -> None:
+    async with PickyServer() as server, judge_of(server, tmp_path) as (judge, notices):
+        ruling = await judge.deliberate(REQUEST)
+        assert isinstance(ruling.outcome, JudgeFailure)
+        assert "400" in ruling.outcome.reason
+        assert len(server.arrivals) == 4
+        assert notices.waiting() == []
+
+
+async def test_votes_differ_in_order_and_names_and_the_median_counts(tmp_path: Path) -> None:
+    scores = iter([5, 1, 2])
+
+    def answer(body: dict[str, Any]) -> str:
+        return json.dumps({**json.loads(verdict(body)), "score": next(scores)})
+
+    async with FaultyServer(responder=answer) as server, judge_of(server, tmp_path, votes=3) as (judge, _):
+        ruling = await judge.deliberate(REQUEST)
+    assert isinstance(ruling.outcome, Verdict)
+    assert (ruling.outcome.score, ruling.outcome.spread) == (2.0, 4.0)
+    assert ruling.outcome.rubric_items == ["信息依据", "边界声明"]
+    assert [vote.vote for vote in ruling.votes] == [1, 2, 3]
+    assert len({vote.prompt_hash for vote in ruling.votes}) == 3
+
+
+async def test_one_vote_that_fails_fails_the_judgement(tmp_path: Path) -> None:
+    async with (
+        FaultyServer(responder=verdict, script=[None, "401"]) as server,
+        judge_of(server, tmp_path, votes=3) as (judge, _),
+    ):
+        ruling = await judge.deliberate(REQUEST)
+    assert isinstance(ruling.outcome, JudgeFailure)
+    assert [vote.verdict is not None for vote in ruling.votes] == [True, False]
+    assert len(server.arrivals) == 2
+
+
+async def test_a_second_judge_takes_the_answers_from_the_cache(tmp_path: Path) -> None:
+    async with (
+        FaultyServer(responder=verdict) as server,
+        judge_of(server, tmp_path, votes=2, cache="write") as (judge, _),
+    ):
+        first = await judge.deliberate(REQUEST)
+        async with judge_of(server, tmp_path, votes=2, cache="read") as (later, _):
+            second = await later.deliberate(REQUEST)
+            assert later.cache_counts() == (2, 0, 0)
+            await later.deliberate(REQUEST.replace(reply="another"))
+            assert later.cache_counts() == (2, 2, 0)
+    assert second.outcome == first.outcome
+    assert [(vote.cached, vote.attempts) for vote in second.votes] == [(True, 0)] * 2
+    assert len(server.arrivals) == 4
+
+
+async def test_failures_are_not_cached(tmp_path: Path) -> None:
+    async with (
+        FaultyServer(responder=verdict, script=["401"]) as server,
+        judge_of(server, tmp_path, cache="write") as (judge, _),
+    ):
+        assert isinstance((await judge.deliberate(REQUEST)).outcome, JudgeFailure)
+        assert isinstance((await judge.deliberate(REQUEST)).outcome, Verdict)
+    assert len(server.arrivals) == 2
+
+
+async def test_a_cached_answer_that_is_no_verdict_is_asked_again(tmp_path: Path) -> None:
+    async with (
+        FaultyServer(responder=verdict) as server,
+        judge_of(server, tmp_path, cache="write") as (judge, _),
+    ):
+        await judge.deliberate(REQUEST)
+        (path,) = (tmp_path / "cache").rglob("*.json")
+        key = path.stem
+        spoilt = AnswerCache(tmp_path / "cache", "write", lambda line: None)
+        await spoilt.keep(key, CachedAnswer(raw_answer="5", response_format="text"))
+        ruling = await judge.deliberate(REQUEST)
+        assert isinstance(ruling.outcome, Verdict)
+        assert judge.cache_counts() == (0, 2, 1)
+    assert len(server.arrivals) == 2
+
+
+async def test_a_key_that_comes_back_is_in_no_record_and_no_cache(tmp_path: Path) -> None:
+    key = "sk-canary-0123456789"
+
+    def leak(body: dict[str, Any]) -> str:
+        return json.dumps({**json.loads(verdict(body)), "reason": f"your key is {key}"})
+
+    async with (
+        FaultyServer(responder=leak) as server,
+        judge_of(server, tmp_path, cache="write", environ={"KEY": key}) as (judge, _),
+    ):
+        ruling = await judge.deliberate(REQUEST)
+        again = await judge.deliberate(REQUEST)
+    assert server.arrivals[0].headers["Authorization"] == f"Bearer {key}"
+    assert key not in repr(ruling)
+    assert "***" in repr(ruling)
+    assert again.votes[0].cached
+    assert all(key.encode() not in path.read_bytes() for path in (tmp_path / "cache").rglob("*.json"))
+
+
+async def test_too_long_a_reply_is_a_failure_without_a_call(tmp_path: Path) -> None:
+    async with FaultyServer(responder=verdict) as server, judge_of(server, tmp_path) as (judge, _):
+        ruling = await judge.deliberate(REQUEST.replace(reply="字" * 70_000))
+    assert isinstance(ruling.outcome, JudgeFailure)
+    assert "characters" in ruling.outcome.reason
+    assert server.arrivals == []
+
+
+def test_without_an_endpoint_the_judge_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("MEMFIN_JUDGE_BASE_URL", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(UsageError, match="no judge endpoint: set MEMFIN_JUDGE_BASE_URL") as refused:
+        resolve_judge("openai:gpt")
+    assert len(str(refused.value).splitlines()) == 1
+
+
+def test_what_is_no_name_of_a_model_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMFIN_JUDGE_BASE_URL", "http://127.0.0.1:1/v1")
+    for reference in ("openai:", "openai: ", "openai:a\nb"):
+        with pytest.raises(UsageError, match="name the model"):
+            resolve_judge(reference)
+
+
+def test_a_key_that_no_header_can_carry_is_refused_before_anything_starts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("MEMFIN_JUDGE_BASE_URL", "http://127.0.0.1:1/v1")
+    monkeypatch.setenv("MEMFIN_JUDGE_API_KEY", "schlüssel")
+    with pytest.raises(UsageError, match="MEMFIN_JUDGE_API_KEY") as refused:
+        resolve_judge("openai:m", setup=JudgeSetup())
+    assert "schlüssel" not in str(refused.value)
