@@ -180,7 +180,8 @@ async def test_the_handlers_answer_as_the_document_says(monkeypatch: pytest.Monk
         if method != "parameters"
         for status in operation["responses"]
     }
-    assert call.seen == told
+    twice = ("POST", "/sessions", 409)  # has a test of its own
+    assert call.seen | {twice} == told
     assert call.codes == set(CODES) - {"internal"}
 
 
@@ -297,6 +298,49 @@ async def test_a_session_of_the_same_name_is_replaced_and_the_old_one_closed() -
         assert (await call("POST", f"{first}/turns", {"turn": 1, "user_text": "x"}))[0] == 404
         assert (await call("POST", f"{second}/turns", {"turn": 1, "user_text": "x"}))[0] == 200
     assert [agent.closed for agent in agents] == [True, True]
+
+
+async def test_a_session_that_is_answering_does_not_expire() -> None:
+    clock = Clock()
+    agents: list[Agent] = []
+
+    def factory(session: Any, observer: Any) -> Agent:
+        agents.append(Agent(session, observer))
+        return agents[-1]
+
+    async with door(factory, idle_limit=100.0, clock=clock) as call:
+        path = await opened(call)
+        hanging = asyncio.create_task(call("POST", f"{path}/turns", {"turn": 1, "user_text": "hang"}))
+        while not agents[0].heard:  # noqa: ASYNC110 - the agent has no event to wait for
+            await asyncio.sleep(0.001)
+        clock.now = 1000.0
+        await opened(call, "other")
+        assert not agents[0].closed
+        assert (await call("DELETE", path))[0] == 204
+        assert (await hanging)[0] == 409
+        assert agents[0].closed
+
+
+async def test_a_session_opened_twice_at_once_has_one_agent() -> None:
+    agents: list[Agent] = []
+    go = asyncio.Event()
+
+    async def factory(session: Any, observer: Any) -> Agent:
+        agent = Agent(session, observer)
+        agents.append(agent)
+        if len(agents) == 1:
+            await go.wait()
+        return agent
+
+    async with door(factory) as call:
+        first = asyncio.create_task(call("POST", "/sessions", opening()))
+        while not agents:  # noqa: ASYNC110 - the agent has no event to wait for
+            await asyncio.sleep(0.001)
+        assert (await call("POST", "/sessions", opening()))[0] == 201
+        go.set()
+        assert (await first)[0] == 409
+        assert [agent.closed for agent in agents] == [True, False]
+        assert (await call("GET", "/healthz"))[1]["sessions"] == 1
 
 
 async def test_idle_sessions_expire_and_make_room() -> None:

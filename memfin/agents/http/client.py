@@ -70,7 +70,8 @@ class HttpAgents:
 
     Args:
         url: base URL of the service, without credentials.
-        turn_timeout: seconds that a call may take; the service is told.
+        turn_timeout: seconds that a call may take, at most; the service is told. A run's own limit for
+            a turn is usually shorter.
         environ: where the token is read from; None is the process's own environment.
 
     Raises:
@@ -83,7 +84,7 @@ class HttpAgents:
     """
 
     def __init__(
-        self, url: str, *, turn_timeout: float = 120.0, environ: Mapping[str, str] | None = None
+        self, url: str, *, turn_timeout: float = 3600.0, environ: Mapping[str, str] | None = None
     ) -> None:
         self.url = self.reference = self.model = str(checked_url(url))
         self.version: str | None = None

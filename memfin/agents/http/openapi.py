@@ -64,7 +64,7 @@ def openapi_document() -> dict[str, Any]:
                     OpenSession,
                     201,
                     SessionOpened,
-                    errors=(400, 401, 413, 415, 500, 503),
+                    errors=(400, 401, 409, 413, 415, 500, 503),
                 )
             },
             "/sessions/{id}": {

@@ -111,7 +111,7 @@ CODES: Final = {
     "not_found": "no such path",
     "unknown_session": "the session was closed, has expired, or never was",
     "method_not_allowed": "the path has no such method",
-    "turn_conflict": "the turn is over, or was asked with other words",
+    "turn_conflict": "the turn is over or was asked with other words; or the session was opened again",
     "too_large": "the body is too large",
     "agent_failed": "the agent broke its contract or raised; the message is its error",
     "agent_timed_out": "the agent did not answer within turn_timeout",

@@ -199,7 +199,8 @@ class SessionTable:
         self._clock = clock
         self._sessions: dict[str, AgentSession] = {}
         self._last_use: dict[str, float] = {}
-        self._opening = 0
+        self._opening: dict[object, str] = {}
+        self._closed = False
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -208,24 +209,30 @@ class SessionTable:
         """Create an agent and return it with its id; one of the same session id is replaced.
 
         Raises:
-            Refusal: there are too many sessions, or the agent could not be created.
+            Refusal: there are too many sessions, the agent could not be created, or the session was
+                opened again meanwhile.
         """
         wanted = request.session.session_id
         for key in [key for key, each in self._sessions.items() if each.session.session_id == wanted]:
             await self.close(key)
         await self.expire()
-        if len(self._sessions) + self._opening >= self._most:
+        if self._closed or len(self._sessions) + len(self._opening) >= self._most:
             raise Refusal(503, "too_many_sessions", retry_after=1.0)
+        # An earlier request for it, whose caller is gone, may still be creating its agent.
+        self._opening = {each: name for each, name in self._opening.items() if name != wanted}
         session = AgentSession(request)
-        self._opening += 1
+        self._opening[session] = wanted
+        kept = False
         try:
             await session.open(factory)
-        except BaseException:
-            with anyio.CancelScope(shield=True):
-                await session.close()
-            raise
+            kept = self._opening.pop(session, None) is not None and not self._closed
+            if not kept:
+                raise Refusal(409, "turn_conflict", "the session was opened again, or the server stops")
         finally:
-            self._opening -= 1
+            self._opening.pop(session, None)
+            if not kept:
+                with anyio.CancelScope(shield=True):
+                    await session.close()
         key = secrets.token_urlsafe(18)
         self._sessions[key] = session
         self._last_use[key] = self._clock()
@@ -255,7 +262,7 @@ class SessionTable:
 
     async def close_all(self) -> None:
         """Close every session, all at once."""
-        keys, self._opening = list(self._sessions), self._most
+        keys, self._closed = list(self._sessions), True
         async with anyio.create_task_group() as group:
             for key in keys:
                 group.start_soon(self.close, key)

@@ -35,7 +35,8 @@ class OpenAIAgents:
         tools: functions, or `Tool` records, by the name that the model is to call them by.
         temperature, max_tokens, seed: sent with every request; None is not sent.
         context_tokens: estimated tokens of a prompt; older turns of the history are left out.
-        turn_timeout: seconds that a turn may take.
+        turn_timeout: seconds that a request, a tool or the memory may take, at most. A run's own limit
+            for a turn is usually shorter.
 
     Raises:
         UsageError: the endpoint, the memory or a tool is unusable.
@@ -56,7 +57,7 @@ class OpenAIAgents:
         max_tokens: int | None = None,
         context_tokens: int = 32_000,
         seed: int | None = 0,
-        turn_timeout: float = 120.0,
+        turn_timeout: float = 3600.0,
     ) -> None:
         if not model.strip():
             raise UsageError("agent 'openai:': name the model, such as openai:qwen3")
