@@ -1,12 +1,14 @@
 """``memfin validate``: checks datasets and artefacts against the contract."""
 
 from itertools import islice
+from pathlib import Path
 
 import click
 import msgspec
 
 from memfin.contracts.catalog import FILE_KINDS, contract
-from memfin.errors import GateFailed, UsageError
+from memfin.errors import GateFailed, RunFault, UsageError
+from memfin.journal.repair import repair as repair_run
 from memfin.validation import Finding, validate_path
 
 
@@ -19,16 +21,35 @@ from memfin.validation import Finding, validate_path
 @click.option(
     "--max", "limit", type=click.IntRange(min=1), help="Stop after this many findings a file or directory."
 )
-def command(files: tuple[str, ...], kind: str | None, as_json: bool, limit: int | None) -> None:
+@click.option("--repair", is_flag=True, help="Write a repaired copy of one damaged run directory.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="Directory to create for the copy; with --repair."
+)
+def command(
+    files: tuple[str, ...],
+    kind: str | None,
+    *,
+    as_json: bool,
+    limit: int | None,
+    repair: bool,
+    out: Path | None,
+) -> None:
     """Report every violation of the contract as file:line: path: message.
 
     \b
     memfin validate data.jsonl                       a dataset
     memfin validate runs/20260219_101855_ab12cd      all artefacts of a run, and whether they agree
     memfin validate --kind turn-eval rows.jsonl      a file under another name
+    memfin validate --repair runs/damaged --out runs/repaired
+
+    With --repair, every commit that is provably as it was written goes into a new directory, which
+    memfin resume completes; what has to be dropped is listed, and the original is left as it is.
 
     Exit code 0: no findings. 1: findings. 2: something cannot be read.
     """
+    if repair or out is not None:
+        _repair(files, kind, out if repair else None)
+        return
     if kind is not None and contract(kind).file_format is None:
         raise UsageError(f"no file holds {kind!r} records alone; there are files of {', '.join(FILE_KINDS)}")
     total, affected, unreadable = 0, set[str](), 0
@@ -57,6 +78,27 @@ def command(files: tuple[str, ...], kind: str | None, as_json: bool, limit: int 
     if total:
         raise GateFailed(summary)
     click.echo("memfin: no findings", err=True)
+
+
+def _repair(files: tuple[str, ...], kind: str | None, out: Path | None) -> None:
+    if out is None or len(files) != 1 or kind is not None:
+        raise UsageError("a repair is: memfin validate --repair RUN_DIR --out NEW_DIR")
+    source = Path(files[0])
+    try:
+        repaired = repair_run(source, out)
+    except OSError as problem:
+        raise RunFault(f"{problem.filename or out}: {problem.strerror or problem}") from problem
+    for dropped in repaired.dropped:
+        click.echo(str(source / str(dropped)))
+    if not repaired.dropped:
+        click.echo(f"memfin: {source} needs no repair; {out} is a copy", err=True)
+        return
+    click.echo(
+        f"memfin: {out} holds {_counted(repaired.replays, 'replay')} and "
+        f"{_counted(repaired.judgements, 'judgement')}; {_counted(len(repaired.dropped), 'thing')} dropped; "
+        f"memfin resume {out} does again what is missing",
+        err=True,
+    )
 
 
 def _line(finding: Finding, *, as_json: bool) -> str:

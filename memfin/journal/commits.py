@@ -31,8 +31,10 @@ class JournalDamaged(UsageError):  # noqa: N818 - names the state that was found
     """What was committed is not as it was written; the message says which file, where and what to do."""
 
     def __init__(self, where: str, offset: int, what: str) -> None:
-        super().__init__(f"{where}: offset {offset}: {what}; {HINT}")
+        self.where = where
         self.offset = offset
+        self.what = f"offset {offset}: {what}; {HINT}"
+        super().__init__(f"{where}: {self.what}")
 
 
 class Part(Record):

@@ -1,12 +1,16 @@
 """Validates the directory of a run: each artefact, and whether they tell the same story."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from memfin.contracts import Counters
 from memfin.contracts.catalog import CONTRACTS, DATASET, contract_of_file
 from memfin.errors import UsageError
+from memfin.journal import COMMITS, JournalDamaged
+from memfin.journal.disk import Disk
+from memfin.journal.recovery import examine
 from memfin.validation.files import RULES, validate_artefact
 from memfin.validation.findings import Finding, file_text
 from memfin.validation.rules import (
@@ -19,6 +23,7 @@ from memfin.validation.rules import (
 )
 
 _OF_EVERY_RUN: Final = ("dialog-trace", "turn-eval", "metrics-summary")
+_PIECE: Final = 1 << 20
 _ORDER: Final = tuple(CONTRACTS)  # the manifest and the trace stand before the rows, which depend on them
 
 
@@ -44,6 +49,37 @@ def validate_run(directory: str | Path) -> Iterator[Finding]:
         no_turns = isinstance(rules, TurnEvalRules) and traced is not None and traced.pairs == 0
         yield from validate_artefact(path, entry, rules, may_be_empty=no_turns or _goes_on(manifest))
     yield from _across(root, rules_of)
+    yield from _committed(root, ended=manifest is not None and not _goes_on(manifest))
+
+
+def _committed(root: Path, *, ended: bool) -> Iterator[Finding]:
+    """Hold the rows against the commit log, where there is one."""
+    if not (root / COMMITS).is_file():
+        return
+    try:
+        cuts = examine(Disk(), root).cuts
+    except JournalDamaged as problem:
+        path = Path(problem.where)
+        yield Finding(
+            file=file_text(path), line=_line_at(path, problem.offset), path="$", message=problem.what
+        )
+        return
+    except OSError as problem:
+        raise UsageError(f"cannot read {root}: {problem.strerror or problem}") from problem
+    for cut in cuts if ended else ():
+        path = root / cut.file
+        message = f"offset {cut.keep}: {cut.size - cut.keep} bytes that were never committed"
+        yield Finding(file=file_text(path), line=_line_at(path, cut.keep), path="$", message=message)
+
+
+def _line_at(path: Path, offset: int) -> int:
+    """Return the number of the line that holds an offset; 1 for a file that is missing."""
+    line = 1
+    with suppress(FileNotFoundError), path.open("rb") as file:
+        while offset and (piece := file.read(min(offset, _PIECE))):
+            line += piece.count(b"\n")
+            offset -= len(piece)
+    return line
 
 
 def _goes_on(manifest: ManifestRules | None) -> bool:
