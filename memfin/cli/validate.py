@@ -42,8 +42,8 @@ def command(
     memfin validate --kind turn-eval rows.jsonl      a file under another name
     memfin validate --repair runs/damaged --out runs/repaired
 
-    With --repair, every commit that is provably as it was written goes into a new directory, which
-    memfin resume completes; what has to be dropped is listed, and the original is left as it is.
+    With --repair, every commit that is provably as it was written goes into a new directory, where
+    resume goes on with it; what has to be dropped is listed, and the original is left as it is.
 
     Exit code 0: no findings. 1: findings. 2: something cannot be read.
     """
