@@ -1,10 +1,14 @@
 """The calls into one dialogue's agent: create, ask, commit, close; each bounded in time."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from memfin.agents.protocol import AgentReply, Observer, Session
 from memfin.foreign.calls import CallFailed, ForeignCalls, is_async
+from memfin.foreign.references import one_line
+
+LONGEST_PAUSE: Final = 86_400.0
+"""Seconds beyond which a wish for a pause is a mistake."""
 
 
 class TransportError(Exception):
@@ -18,6 +22,15 @@ class TransportError(Exception):
     def __init__(self, message: str = "", *, retry_after: float | None = None) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+
+
+def asked_pause(problem: Exception) -> float:
+    """Return how many seconds the other side asked to wait; 0.0 where it asked for nothing sensible."""
+    try:
+        asked: Any = getattr(problem, "retry_after", None)
+    except Exception:  # noqa: BLE001 - an agent's own class of error may fail at anything
+        return 0.0
+    return float(asked) if type(asked) in (int, float) and 0 < asked <= LONGEST_PAUSE else 0.0
 
 
 def builds_async_agent(factory: object) -> bool:
@@ -95,6 +108,13 @@ def as_reply(value: object) -> AgentReply:
         raise CallFailed(
             f"the reply holds a lone surrogate at character {problem.start} and cannot be written"
         ) from None
+    if reply.observation_error is not None:
+        if not isinstance(reply.observation_error, str):
+            raise CallFailed(
+                f"the agent returned a reply whose observation_error is {_kind(reply.observation_error)}; "
+                "expected str"
+            )
+        reply = reply.replace(observation_error=one_line(str.__str__(reply.observation_error)))
     # A subclass of str, such as a template library's safe text, cannot be written either.
     return reply if type(reply.text) is str else reply.replace(text=str.__str__(reply.text))
 

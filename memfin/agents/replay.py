@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 
 import anyio
 
-from memfin.agents.calls import AgentCalls, TransportError
+from memfin.agents.calls import AgentCalls, TransportError, asked_pause
 from memfin.agents.observer import ObservationError, Observed, TurnObserver, check
 from memfin.agents.protocol import AgentReply, Session
 from memfin.contracts import (
@@ -269,7 +269,7 @@ class _DialogReplayer:
             except retried as problem:
                 pause = min(LONGEST_BACKOFF, FIRST_BACKOFF * 2**attempt)
                 pause *= random.uniform(0.5, 1.0)  # noqa: S311 - jitter, not a secret
-                pause = max(pause, getattr(problem, "retry_after", None) or 0.0)
+                pause = max(pause, asked_pause(problem))
                 attempt += 1
                 if attempt > self._options.turn_retries or time.perf_counter() + pause >= deadline:
                     raise
@@ -293,13 +293,12 @@ def _carried(reply: AgentReply | None) -> tuple[ModelUsage | None, str | None]:
     """Return what the reply says of its model's usage, and what was wrong with an observation."""
     if reply is None:
         return None, None
-    refused = None if reply.observation_error is None else one_line(str(reply.observation_error))
     if reply.usage is None:
-        return None, refused
+        return None, reply.observation_error
     try:
-        return check("usage", ModelUsage, reply.usage), refused
+        return check("usage", ModelUsage, reply.usage), reply.observation_error
     except ObservationError as problem:
-        return None, refused or one_line(str(problem))
+        return None, reply.observation_error or one_line(str(problem))
 
 
 def _text(problem: BaseException) -> str:

@@ -262,6 +262,46 @@ async def test_a_transport_error_of_the_agent_itself_is_retried(
     assert [turn["turn_status"] for turn in rows[-1]["turns"]] == ["ok"] * 3
 
 
+class Odd(memfin.TransportError):
+    @property
+    def retry_after(self) -> float:
+        raise RuntimeError("odd")
+
+    @retry_after.setter
+    def retry_after(self, value: float) -> None:
+        pass
+
+
+@pytest.mark.parametrize("asked", ["5", float("nan"), float("inf"), 10**400, -3, [], True, Odd("x")])
+async def test_a_retry_after_that_makes_no_sense_is_none(
+    asked: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memfin.agents.replay.FIRST_BACKOFF", 0.001)
+
+    class Busy(Base):
+        async def reply(self, user_text: str) -> Any:
+            self.turn += 1
+            if self.turn == 1:
+                raise asked if isinstance(asked, Odd) else memfin.TransportError("busy", retry_after=asked)
+            return "fine"
+
+    data = dataset(tmp_path / "data.jsonl", 1)
+    rows = await run(tmp_path, "here", Busy, data)
+    assert [turn["turn_status"] for turn in rows[-1]["turns"]] == ["ok"] * 3
+    async with served(Busy) as url:
+        assert await run(tmp_path, "there", url, data) == rows
+
+
+async def test_an_observation_error_that_is_no_text_is_told(tmp_path: Path) -> None:
+    class Wrong(Base):
+        async def reply(self, user_text: str) -> Any:
+            return AgentReply(text="x", observation_error=5)  # type: ignore[arg-type]
+
+    rows = await run(tmp_path, "r", Wrong, dataset(tmp_path / "data.jsonl", 1))
+    told = "the agent returned a reply whose observation_error is an object of type int; expected str"
+    assert {turn["error"] for turn in rows[-1]["turns"]} == {told}
+
+
 async def test_retry_after_is_heeded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pauses: list[float] = []
     monkeypatch.setattr("memfin.agents.replay.anyio.sleep", lambda pause: _note(pauses, pause))
@@ -453,6 +493,6 @@ async def test_a_turn_over_its_time_is_a_timeout_and_the_next_one_is_asked(tmp_p
             return "fine"
 
     async with served(Slow) as url:
-        rows = await run(tmp_path, "r", url, dataset(tmp_path / "data.jsonl", 1), turn_timeout=2.0)
+        rows = await run(tmp_path, "r", url, dataset(tmp_path / "data.jsonl", 1), turn_timeout=4.0)
     assert [turn["turn_status"] for turn in rows[-1]["turns"]] == ["ok", "timeout", "ok"]
     assert len(ended) == 1

@@ -124,7 +124,18 @@ async def test_a_model_with_the_memory_of_the_page_from_the_command_line(tmp_pat
             tmp_path,
             environment(MEMFIN_AGENT_BASE_URL=server.base_url, MEMFIN_AGENT_API_KEY="canary-9"),
             *("-m", "memfin", "run", "--agent", "openai:qwen3", "--agent-memory", "my_memory:LastWords"),
-            *("--agent-system", "prompt.md", "--limit", "2", "--run-id", "r", "--fail-on-error", "0"),
+            *(
+                "--agent-system",
+                "prompt.md",
+                "--limit",
+                "2",
+                "--run-id",
+                "r",
+                "--fail-on-error",
+                "0",
+                "--trace-version",
+                "v1.1",
+            ),
         )
         assert server.arrivals[0].headers["Authorization"] == "Bearer canary-9"
         systems = {arrival.body["messages"][0]["content"].split("\n")[0] for arrival in server.arrivals}
@@ -136,6 +147,8 @@ async def test_a_model_with_the_memory_of_the_page_from_the_command_line(tmp_pat
     assert len(traces[0]["turns"][2]["recall"]["items"]) == 2
     written = b"".join(path.read_bytes() for path in (tmp_path / "runs").glob("**/*.*") if path.is_file())
     assert b"canary" not in written
+    assert traces[0]["turns"][0]["usage"]["calls"] == 1
+    await _output("", tmp_path, environment(), "-m", "memfin", "validate", "runs/r")
 
 
 @pytest.mark.parametrize("agent", ["openai:m", "http://user:pw@127.0.0.1:1"])

@@ -170,7 +170,7 @@ async def test_the_handlers_answer_as_the_document_says(monkeypatch: pytest.Monk
         path = await opened(other)
         monkeypatch.setattr(Agent, "commit", _unreachable)
         assert (await other("POST", f"{path}/commit", {"turn": 1, "assistant_text": "x"}))[0] == 503
-        asked = opening("d", turn_timeout=0.05)
+        asked = opening("d", turn_timeout=1.0)
         path = f"/sessions/{(await other('POST', '/sessions', asked))[1]['id']}"
         assert (await other("POST", f"{path}/turns", {"turn": 1, "user_text": "hang"}))[0] == 500
     told = {

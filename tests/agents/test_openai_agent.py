@@ -138,6 +138,17 @@ async def test_tokens_and_latency_are_recorded(
     assert plain.usage.calls == 3
 
 
+async def test_agents_count_anew_with_every_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with FaultyServer() as server:
+        monkeypatch.setenv("MEMFIN_AGENT_BASE_URL", server.base_url)
+        agents = OpenAIAgents("small")
+        for run_id in ("first", "second"):
+            await evaluated(server, tmp_path, monkeypatch, agent=lambda: agents, run_id=run_id)
+            stats = decode((tmp_path / run_id / "run_stats.json").read_bytes(), RunStats)
+            assert stats.usage is not None
+            assert stats.usage.calls == 3
+
+
 async def test_a_server_that_counts_no_tokens_is_told_apart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -627,7 +638,7 @@ async def test_every_reply_of_a_faulty_run_is_that_of_a_sound_one(
 
 async def test_a_turn_over_its_time_is_a_timeout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with FaultyServer(script=[None, "hang"]) as server:
-        turns = await evaluated(server, tmp_path, monkeypatch, turn_timeout=3.0)
+        turns = await evaluated(server, tmp_path, monkeypatch, turn_timeout=4.0)
     assert statuses(turns) == ["ok", "timeout", "ok"]
 
 

@@ -64,7 +64,7 @@ class _Failure(_Observed, kw_only=True):
 
 
 class HttpAgents:
-    """The agents of one service, with the connections that they share; `close` it in the end.
+    """The agents of one service, with the connections that they share, for one run at a time.
 
     It is an agent factory: one session of the service is one dialogue's agent.
 
@@ -117,7 +117,8 @@ class HttpAgents:
         return self.usage.of_run()
 
     async def close(self) -> None:
-        """Close the connections."""
+        """Close the connections and begin a new count of usage; the next run opens new ones."""
+        self.usage = UsageTotal()
         if self._http is not None:
             await self._http.close()
             self._http = None

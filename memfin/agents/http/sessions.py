@@ -7,7 +7,7 @@ from typing import Any
 
 import anyio
 
-from memfin.agents.calls import AgentCalls, TransportError
+from memfin.agents.calls import AgentCalls, TransportError, asked_pause
 from memfin.agents.http.protocol import (
     CODES,
     CommitRequest,
@@ -50,7 +50,7 @@ def refusal_of(problem: Exception, observations: Observations | None = None) -> 
     if isinstance(problem, CallTimedOut):
         return Refusal(500, "agent_timed_out", one_line(str(problem)), observations=observations)
     if isinstance(problem, TransportError | ConnectionError):
-        after = getattr(problem, "retry_after", None)
+        after = asked_pause(problem) or None
         message = one_line(str(problem)) if isinstance(problem, TransportError) else describe(problem)
         return Refusal(503, "agent_unreachable", message, retry_after=after, observations=observations)
     return Refusal(500, "agent_failed", one_line(str(problem)), observations=observations)

@@ -21,7 +21,7 @@ BEYOND_TURN = 30.0
 
 
 class OpenAIAgents:
-    """The agents of one model; an agent factory with `close`.
+    """The agents of one model; an agent factory with `close`, for one run at a time.
 
     ``memfin.evaluate(agent=OpenAIAgents("qwen3", tools={"quote": quote}))`` is what
     ``--agent openai:qwen3`` does, with tools.
@@ -136,5 +136,6 @@ class OpenAIAgents:
         }
 
     async def close(self) -> None:
-        """Close the connections; agents that are asked later open new ones."""
+        """Close the connections and begin a new count of usage; the next run opens new ones."""
+        self._usage = UsageTotal()
         await self._chat.close()
