@@ -20,7 +20,7 @@ from memfin.contracts import (
     Verdict,
     Warned,
 )
-from memfin.judges.controls import Control, ControlTurns, control_result, control_warnings
+from memfin.judges.controls import Control, control_result, control_warnings
 from memfin.judges.notices import Notices
 from memfin.judges.protocol import Judge, RecordingJudge, Ruling, ruling
 from memfin.judges.tally import JudgeTally
@@ -57,10 +57,10 @@ class JudgePool(Actor[DialogScored]):
     judge has to say meanwhile (``notices``) goes to the progress log as warnings.
 
     Attributes:
-        controls: what a language model made of the controls, once all dialogues are judged.
+        controls: what the judge made of the ``controls`` given, once it has judged them all.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each of them stands alone
         self,
         judge: Judge | None,
         workers: int,
@@ -68,6 +68,7 @@ class JudgePool(Actor[DialogScored]):
         *,
         scope: JudgeScope,
         notices: Notices,
+        controls: Sequence[Control],
         inbox: MemoryObjectReceiveStream[DialogScored],
         outbox: MemoryObjectSendStream[ToWriter],
         events: EventSender,
@@ -81,7 +82,7 @@ class JudgePool(Actor[DialogScored]):
         self._scope: JudgeScope = scope
         self._notices = notices
         self._tally = JudgeTally()
-        self._control_turns = ControlTurns()
+        self._controls = controls
         self._scored = inbox
         self._outbox = outbox
         self._events = events
@@ -94,12 +95,13 @@ class JudgePool(Actor[DialogScored]):
         return self._tally.statistics(self._judge.cache_counts(), warnings)
 
     async def run(self) -> None:
-        """Judge dialogues until the scorer ends and every open dialogue is handed on; then the controls."""
+        """Judge the controls, and dialogues until the scorer ends and every open one is handed on."""
         async with self._scored, self._outbox, self._events:
             async with anyio.create_task_group() as speaking:
                 speaking.start_soon(self._speak, name="judge-notices")
-                await self._judge_dialogs()
-                await self._judge_controls()
+                async with anyio.create_task_group() as judging:
+                    judging.start_soon(self._judge_controls, name="judge-controls")
+                    await self._judge_dialogs()
                 speaking.cancel_scope.cancel()
             for line in self._notices.waiting():
                 await self._warn(line)
@@ -140,17 +142,11 @@ class JudgePool(Actor[DialogScored]):
         if replayed.trace.dialog_status == "failed":
             return []  # its rows are in no denominator
         turns = {turn.turn_pair_id: turn for turn in replayed.trace.turns}
-        requests = [
+        return [
             (index, judge_request(dialog, turns[row.turn_pair_id], row, self._scope))
             for index, row in enumerate(docket.rows)
             if is_judged(row, self._scope)
         ]
-        if isinstance(self._judge, RecordingJudge):
-            for index, request in requests:
-                if docket.rows[index].eligible_m5:
-                    reference = turns[request.turn_pair_id].gt_assistant_text
-                    self._control_turns.offer(replayed.trace.dataset_index, request, reference)
-        return requests
 
     async def _work(self, work: MemoryObjectReceiveStream[_Job]) -> None:
         async with work:
@@ -192,10 +188,9 @@ class JudgePool(Actor[DialogScored]):
 
     async def _judge_controls(self) -> None:
         """Judge the controls, as many at a time as there are workers, and say what is wrong with them."""
-        controls = self._control_turns.controls()
-        if not controls:
+        if not self._controls:
             return
-        results: list[JudgeControl | None] = [None] * len(controls)
+        results: list[JudgeControl | None] = [None] * len(self._controls)
         places = anyio.CapacityLimiter(self._workers)
 
         async def judge_one(place: int, control: Control) -> None:
@@ -205,7 +200,7 @@ class JudgePool(Actor[DialogScored]):
             results[place] = control_result(control, ruled)
 
         async with anyio.create_task_group() as group:
-            for place, control in enumerate(controls):
+            for place, control in enumerate(self._controls):
                 group.start_soon(judge_one, place, control)
         judged = [result for result in results if result is not None]
         warnings = control_warnings(judged)

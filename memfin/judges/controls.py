@@ -1,12 +1,12 @@
 """Controls: replies whose worth is known beforehand, judged in every run that a model judges.
 
-On some turns of the run the judge also gets a reply that says nothing, the same with an order to
+On the first turns of the dataset the judge also gets a reply that says nothing, the same with an order to
 give full marks, and the reference reply. A judge that is generous to nothing, obeys the order, or has
 no use for the reference is no measure of the replies in between.
 """
 
-import heapq
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import islice
 from statistics import fmean
 from typing import Final, NamedTuple
 
@@ -16,7 +16,7 @@ from memfin.judges.prompts import language_of
 from memfin.judges.protocol import Ruling
 
 TURNS: Final = 3
-"""Turns of a run that controls are made of."""
+"""Turns of the dataset that controls are made of."""
 
 KINDS: Final[tuple[ControlKind, ...]] = ("null", "injected", "oracle")
 
@@ -47,34 +47,18 @@ class Control(NamedTuple):
     request: JudgeRequest
 
 
-class ControlTurns:
-    """Picks the first turns of a run that ask for an explanation, in whatever order they come."""
+def controls(requests: Iterable[JudgeRequest]) -> list[Control]:
+    """Return the controls of the first turns that serve, turn by turn.
 
-    def __init__(self) -> None:
-        self._kept: list[tuple[int, int, str, JudgeRequest]] = []
-
-    def offer(self, dataset_index: int, request: JudgeRequest, reference: str) -> None:
-        """Consider a turn, by the line of its dialogue; without rubric or reference it does not serve."""
-        if not request.rubric_required or not reference.strip():
-            return
-        entry = (
-            -dataset_index,
-            -request.turn_pair_id,
-            request.dialog_id,
-            request.replace(reply=reference, detected_items=[]),
-        )
-        if len(self._kept) < TURNS:
-            heapq.heappush(self._kept, entry)
-        elif entry[:3] > self._kept[0][:3]:
-            heapq.heapreplace(self._kept, entry)
-
-    def controls(self) -> list[Control]:
-        """Return the controls of the turns picked so far, turn by turn."""
-        return [
-            Control(kind, request.replace(reply=_reply(kind, request)))
-            for *_, request in sorted(self._kept, key=lambda entry: (-entry[0], -entry[1], entry[2]))
-            for kind in KINDS
-        ]
+    ``requests`` come in the order of the dataset, with the reference as the reply. A turn without a
+    rubric or without a reference does not serve.
+    """
+    serving = (each for each in requests if each.rubric_required and each.reply.strip())
+    return [
+        Control(kind, request.replace(reply=_reply(kind, request)))
+        for request in islice(serving, TURNS)
+        for kind in KINDS
+    ]
 
 
 def _reply(kind: ControlKind, request: JudgeRequest) -> str:

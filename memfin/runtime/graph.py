@@ -84,6 +84,7 @@ def build_graph(plan: Plan, directory: RunDirectory, on_event: OnEvent | None) -
         run_id,
         scope=config.judge_scope,
         notices=plan.notices,
+        controls=plan.controls,
         inbox=scored_out,
         outbox=judged_in,
         events=event_in.clone(),

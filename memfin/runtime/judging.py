@@ -1,12 +1,19 @@
 """The judge of a run, made from its settings: one gate over all workers, one cache, one notice board."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-from memfin.contracts import NO_JUDGE, RunConfig
+from memfin.contracts import NO_JUDGE, JudgeRequest, RunConfig
+from memfin.dataset import align_turn_pairs, read_entries
 from memfin.judges import Judge, JudgeSetup, Notices, resolve_judge
+from memfin.judges.controls import Control, controls
 from memfin.judges.protocol import RecordingJudge
+from memfin.scoring.verdicts import reference_request
+
+LOOKED_AT: Final = 1000
+"""Dialogues among which turns for the controls are looked for."""
 
 JudgeLike = str | Callable[..., Any] | None
 
@@ -42,6 +49,26 @@ def make_judge(judge: JudgeLike, config: RunConfig, notices: Notices) -> Judge |
             )
         )
     return resolve_judge(judge, config.turn_timeout, setup)
+
+
+def judge_controls(judge: Judge | None, dataset: Path, config: RunConfig) -> list[Control]:
+    """Return the controls of a run that a model judges; other runs have none.
+
+    They are made of the dataset alone, so that they are the same whatever the agent answers and
+    however often the run is interrupted.
+
+    Raises:
+        OSError: the dataset cannot be read.
+    """
+    return controls(_references(dataset, config)) if isinstance(judge, RecordingJudge) else []
+
+
+def _references(dataset: Path, config: RunConfig) -> Iterator[JudgeRequest]:
+    with dataset.open("rb") as file:
+        for entry in islice(read_entries(file, config.limit), LOOKED_AT):
+            if entry.dialog is not None:
+                for pair in align_turn_pairs(entry.dialog):
+                    yield reference_request(entry.dialog, pair, config.judge_scope)
 
 
 def judge_name(judge: Judge | None) -> str:

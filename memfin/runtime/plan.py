@@ -5,7 +5,7 @@ import os
 import re
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -28,8 +28,16 @@ from memfin.dataset import SAMPLE, check_dataset_file, digest_dataset
 from memfin.errors import UsageError
 from memfin.journal import RunDirectory, progress_path
 from memfin.judges import Judge, Notices
+from memfin.judges.controls import Control
 from memfin.runtime.gates import check_value_name
-from memfin.runtime.judging import JudgeLike, judge_endpoint, judge_inputs, judge_name, make_judge
+from memfin.runtime.judging import (
+    JudgeLike,
+    judge_controls,
+    judge_endpoint,
+    judge_inputs,
+    judge_name,
+    make_judge,
+)
 from memfin.scoring.lexicon import lexicon_hashes
 from memfin.scoring.rows import prepare_scoring
 
@@ -66,6 +74,7 @@ class Plan(ABC):
         model_name: what the manifest calls the system under test.
         judge: what judges the replies, if anything does.
         notices: what it has to say while it works.
+        controls: replies whose worth is known, for a judge that is a model.
         directory, progress: where the artefacts and the progress log go.
         fingerprint: digest of ``fingerprint_inputs``, everything the metrics depend on.
         resumed: what is known of the run's beginning, where it goes on.
@@ -79,6 +88,7 @@ class Plan(ABC):
     model_name: str
     judge: Judge | None
     notices: Notices
+    controls: Sequence[Control]
     directory: Path
     progress: Path
     fingerprint_inputs: dict[str, Any]
@@ -153,6 +163,7 @@ class RunPlan(Plan):
         self.model_name = agents.model_name
         self.judge = judge
         self.notices = notices
+        self.controls = judge_controls(judge, dataset, config)
         runs_dir = Path(config.runs_dir)
         self.directory = runs_dir / self.run_id
         self.progress = progress_path(runs_dir, self.run_id)

@@ -15,7 +15,7 @@ from memfin.dataset import DatasetIndex, digest_dataset
 from memfin.errors import UsageError
 from memfin.journal import RunDirectory
 from memfin.judges import Notices
-from memfin.runtime.judging import JudgeLike, judge_name, make_judge
+from memfin.runtime.judging import JudgeLike, judge_controls, judge_name, make_judge
 from memfin.runtime.plan import Plan, make_config, scoring_inputs
 from memfin.scoring.rows import prepare_scoring
 
@@ -75,6 +75,7 @@ class RescorePlan(Plan):
         self.notices = Notices()
         self.judge = make_judge(judge, config, self.notices)
         self.config = config.replace(judge=judge_name(self.judge))
+        self.controls = judge_controls(self.judge, dataset, self.config)
         self.run_id = first.run_id
         self.source = f"trace {dialog_trace}"
         self.dataset_path = str(dataset)

@@ -17,6 +17,7 @@ from memfin.contracts import (
     JudgeRequest,
     JudgeScope,
     TurnEvalRow,
+    TurnPair,
     TurnTrace,
     Verdict,
     met_risk_tags,
@@ -66,20 +67,37 @@ def judge_request(
     dialog: Dialog, turn: TurnTrace, row: TurnEvalRow, scope: JudgeScope = "m5"
 ) -> JudgeRequest:
     """Return what a judge is asked about a turn; ``row`` is the turn's row before any verdict."""
-    truth = dialog.profile_gt
-    return JudgeRequest(
-        dialog_id=row.dialog_id,
-        turn_pair_id=row.turn_pair_id,
-        language=dialog.language or "zh",
+    return _request(dialog, row.dialog_id, row.turn_pair_id, row.rubric_required, scope).replace(
         user_text=turn.user_text,
         reply=turn.pred_assistant_text or "",
-        rubric_required=row.rubric_required,
+        detected_items=row.rubric_hit_items,
+    )
+
+
+def reference_request(dialog: Dialog, pair: TurnPair, scope: JudgeScope = "m5") -> JudgeRequest:
+    """Return what a judge would be asked if the agent had given the reference reply."""
+    items = pair.gt_turn_tags.explainability_rubric_gt
+    return _request(dialog, dialog.dialog_id, pair.turn_pair_id, items, scope).replace(
+        user_text=pair.user_text, reply=pair.gt_assistant_text
+    )
+
+
+def _request(
+    dialog: Dialog, dialog_id: str, turn_pair_id: int, rubric: list[str], scope: JudgeScope
+) -> JudgeRequest:
+    truth = dialog.profile_gt
+    return JudgeRequest(
+        dialog_id=dialog_id,
+        turn_pair_id=turn_pair_id,
+        language=dialog.language or "zh",
+        user_text="",
+        reply="",
+        rubric_required=rubric,
         constraints=truth.constraints_gt,
         preferences=truth.preferences_gt,
         risk_level=truth.risk_level_gt or "",
         horizon=truth.horizon_gt or "",
         liquidity_need=truth.liquidity_need_gt or "",
-        detected_items=row.rubric_hit_items,
         scope=scope,
     )
 

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import os
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,12 +16,14 @@ from memfin.errors import UsageError
 from memfin.runtime.api import evaluate
 from memfin.runtime.evaluation import Evaluation
 from memfin.runtime.plan import make_plan
+from memfin.runtime.resume import make_resume_plan
 from memfin.validation import validate_run
 from tests.judges.scripted_judge import verdict
 from tests.support import WanderingAgent, dataset, read_jsonl
 from tests.wire.faulty_server import FaultyServer
 
 JUDGE = "openai:m"
+ROOT = Path(__file__).resolve().parents[2]
 KEY = "sk-canary-5f2d9c71aa"
 
 
@@ -388,3 +392,89 @@ async def test_a_users_judge_may_decide_all_when_it_reads_all(
             assert row["pred_compliance_label"] == "minor_violation"
     assert not (tmp_path / "run" / "judge_controls.json").exists()
     assert list(validate_run(tmp_path / "run")) == []
+
+
+async def test_an_interrupted_run_goes_on_and_pays_nothing_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = dataset(tmp_path / "data.jsonl", 5)
+    answered = 0
+    enough = asyncio.Event()
+
+    async def stops(body: dict[str, Any]) -> str:
+        nonlocal answered
+        answered += 1
+        if answered > 16:
+            enough.set()
+            await asyncio.Event().wait()
+        return verdict(body)
+
+    settings: dict[str, Any] = {"agent": "oracle", "judge": JUDGE, "runs_dir": tmp_path}
+    async with judging(monkeypatch) as server:
+        await evaluate(path, **settings, run_id="whole", judge_cache_dir=str(tmp_path / "other"))
+        needed = len(server.arrivals)
+    async with judging(monkeypatch, responder=stops) as server:
+        task = asyncio.ensure_future(evaluate(path, **settings, run_id="cut"))
+        await enough.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        server._responder = verdict
+        before = len(server.arrivals)
+        await Evaluation(make_resume_plan(tmp_path / "cut")).run()
+        assert len(server.arrivals) - before == needed - 16
+    whole, cut = (
+        (tmp_path / name / "metrics_summary.json").read_bytes().replace(name.encode(), b"")
+        for name in ("whole", "cut")
+    )
+    assert whole == cut
+    assert len(read_jsonl(tmp_path / "cut" / "judgements.jsonl")) == 15
+    assert len(json.loads((tmp_path / "cut" / "judge_controls.json").read_bytes())["controls"]) == 9
+    assert list(validate_run(tmp_path / "cut")) == []
+
+
+async def command(*arguments: str, **environment: str) -> tuple[int, str, str]:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "memfin",
+        *arguments,
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), **environment},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    out, err = await process.communicate()
+    return process.returncode or 0, out.decode(), err.decode()
+
+
+async def test_the_command_tells_controls_that_go_wrong_at_the_end(tmp_path: Path) -> None:
+    def generous(body: dict[str, Any]) -> str:
+        return json.dumps({**json.loads(verdict(body)), "score": 4})
+
+    path = dataset(tmp_path / "data.jsonl", 2)
+    async with FaultyServer(responder=generous) as server:
+        code, out, err = await command(
+            "run",
+            str(path),
+            "--agent=echo",
+            "--judge=openai:m",
+            f"--runs-dir={tmp_path}",
+            "--run-id=r",
+            "--judge-votes=2",
+            MEMFIN_JUDGE_BASE_URL=server.base_url,
+            OPENAI_API_KEY=KEY,
+        )
+    assert code == 0
+    assert "memfin: warning: judge control: a reply that says nothing got 4 of 5" in err
+    assert KEY not in out + err
+    config = json.loads((tmp_path / "r" / "config.json").read_bytes())
+    assert config["judge_endpoint"]["key_env"] == "OPENAI_API_KEY"
+
+
+async def test_the_command_refuses_a_judge_without_endpoint_in_one_line(tmp_path: Path) -> None:
+    for more in ((), ("--judge-scope=all", "--judge=heuristic"), ("--judge-votes=3", "--judge=none")):
+        code, out, err = await command("run", "--judge=openai:m", f"--runs-dir={tmp_path / 'runs'}", *more)
+        assert (code, out) == (2, "")
+        assert len(err.splitlines()) == 1
+        assert err.startswith("memfin: ")
+    assert not (tmp_path / "runs").exists()
