@@ -273,6 +273,15 @@ async def test_dialogues_of_one_graph_keep_apart(monkeypatch: pytest.MonkeyPatch
         assert result.trace.turns[0].pred_assistant_text == "0 notes"
 
 
+async def test_a_thread_in_memory_goes_with_its_dialogue(monkeypatch: pytest.MonkeyPatch) -> None:
+    saver = InMemorySaver()
+    async with loopback_model(numbered) as model:
+        graph = talking_graph(model).compile(checkpointer=saver)
+        await replayed(graph_agent(graph), monkeypatch, turns=2)
+    assert len(model.requests) == 2
+    assert dict(saver.storage) == {}
+
+
 def test_an_observed_store_reads_and_writes_like_its_own() -> None:
     recorder = TurnRecorder()
     store: BaseStore = ObservedStore(InMemoryStore(), lambda: recorder)

@@ -29,6 +29,7 @@ from memfin.agents.adapters.langchain_turn import TurnRecorder, plain, text_of
 try:
     from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
     from langchain_core.runnables import RunnableConfig
+    from langgraph.checkpoint.memory import InMemorySaver
     from langgraph.pregel import Pregel
     from langgraph.pregel.protocol import PregelProtocol
     from langgraph.store.base import BaseStore, GetOp, Item, Op, Result, SearchOp
@@ -122,6 +123,12 @@ class ThreadAgent(RunnableAgent):
                 "history 'forced' needs a graph whose messages are replaced by id, as the reducer "
                 "add_messages does; use --history free"
             )
+
+    async def close(self) -> None:
+        """Let the thread go where nobody could look at it later: from a checkpointer in memory."""
+        checkpointer = getattr(self._graph, "checkpointer", None)
+        if isinstance(checkpointer, InMemorySaver):
+            await checkpointer.adelete_thread(self.session.session_id)
 
     async def _ask(self, user_text: str) -> Any:
         """Send the user's words to the thread; an attempt that broke off is taken up where it stands."""

@@ -1,0 +1,155 @@
+"""Works through a page as its reader would: saves its files, runs its commands, in order."""
+
+import json
+import os
+import re
+import socket
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from subprocess import DEVNULL, PIPE, STDOUT, CompletedProcess
+from typing import Any, Final
+
+import anyio
+from anyio.abc import Process
+
+from tests.agents.loopback_model import Answer, LoopbackModel, loopback_model
+from tests.docs.pages import ROOT, blocks
+
+MODEL_URL: Final = "http://127.0.0.1:8000/v1"
+SERVICE_PORT: Final = "8765"
+"""What pages write for the reader's servers; a test has others, on ports that are free."""
+
+_NAMED: Final = re.compile(r"# (\w+\.(?:py|toml))\n")
+_FENCE: Final = re.compile(r"<untrusted (\w+) (\w+)>\n(.*?)</untrusted \1 \2>", re.DOTALL)
+Done = list[tuple[str, CompletedProcess[bytes]]]
+
+
+def adviser_and_judge(request: dict[str, Any]) -> Answer:
+    """Answer as a model that advises, and that judges a reply by whether it says anything of its own."""
+    asked = request.get("response_format")
+    if asked is None:
+        return "建议分散配置。市场存在不确定性，本金可能亏损，以上仅供参考，不构成投资建议。"
+    schema = asked["json_schema"]["schema"]["properties"]
+    fenced = {kind: text for kind, _, text in _FENCE.findall(request["messages"][-1]["content"])}
+    worth = "好的，收到" not in fenced["reply"] and "noted" not in fenced["reply"]
+    verdict = {
+        "reason": "r",
+        "satisfied": schema.get("satisfied", {"items": {"enum": []}})["items"]["enum"] if worth else [],
+        "contradicted": [],
+        "risk_tags": [],
+        "compliance": "compliant",
+        "score": 5 if worth else 1,
+    }
+    return json.dumps({name: verdict[name] for name in schema})
+
+
+class PageSession:
+    """A folder and the variables of a shell in it; what the page's servers are called is replaced.
+
+    Attributes:
+        done: each command with its outcome, in order.
+        replaced: what stands on the page, and what stands there in the test.
+        on_done: called with each command when it has ended.
+    """
+
+    def __init__(self, folder: Path, replaced: dict[str, str]) -> None:
+        self.folder = folder
+        self.done: Done = []
+        self.on_done: Callable[[str], None] = _ignore
+        self.replaced = replaced
+        programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+        self._variables = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("MEMFIN_", "OPENAI_", "MEM0_", "LANGSMITH_", "LANGCHAIN_"))
+        } | {"PATH": programs, "COLUMNS": "80", "PYTHONPATH": str(ROOT), "NO_PROXY": "127.0.0.1"}
+        self._services = AsyncExitStack()
+
+    def set(self, name: str, value: str) -> None:
+        """Set a variable, as the reader's shell may have it set."""
+        self._variables[name] = value
+
+    async def work_through(self, page: Path) -> None:
+        """Save each file and run each command of a page."""
+        for block in blocks(page):
+            text = self._mine(block.text)
+            named = _NAMED.match(block.text)
+            if named is not None:
+                await anyio.Path(self.folder / named[1]).write_text(text, "utf-8")
+            elif block.language == "sh":
+                for line in text.replace("\\\n", " ").splitlines():
+                    await self._run(line.strip())
+
+    async def close(self) -> None:
+        """End what the page left running."""
+        await self._services.aclose()
+
+    def _mine(self, text: str) -> str:
+        for written, real in self.replaced.items():
+            text = text.replace(written, real)
+        return text
+
+    async def _run(self, line: str) -> None:
+        if not line or line.startswith((".", "#")):
+            return
+        if line.startswith("export "):
+            name, _, value = line.removeprefix("export ").partition("=")
+            self._variables[name] = value.split("#")[0].strip()
+        elif line.endswith("&"):
+            await self._services.enter_async_context(self._service(line.rstrip("& ")))
+        else:
+            words = ["/bin/sh", "-c", line]
+            done = await anyio.run_process(
+                words, cwd=self.folder, env=self._variables, check=False, stdin=DEVNULL
+            )
+            self.done.append((line, done))
+            self.on_done(line)
+
+    @asynccontextmanager
+    async def _service(self, line: str) -> AsyncIterator[Process]:
+        """Start a server, wait for its first words, and end it in the end."""
+        words = ["/bin/sh", "-c", f"exec {line}"]
+        async with await anyio.open_process(
+            words, cwd=self.folder, env=self._variables, stdin=DEVNULL, stdout=PIPE, stderr=STDOUT
+        ) as process:
+            assert process.stdout is not None
+            await process.stdout.receive()
+            try:
+                yield process
+            finally:
+                process.terminate()
+
+
+def _ignore(line: str) -> None:
+    del line
+
+
+def free_port() -> int:
+    """Return a port of loopback that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@asynccontextmanager
+async def page_session(
+    folder: Path, answer: Callable[[dict[str, Any]], Answer] = adviser_and_judge
+) -> AsyncIterator[tuple[PageSession, LoopbackModel]]:
+    """Give a session in a folder, and the model that it finds where the page says there is one."""
+    async with loopback_model(answer) as model:
+        session = PageSession(folder, {MODEL_URL: model.base_url, SERVICE_PORT: str(free_port())})
+        try:
+            yield session, model
+        finally:
+            await session.close()
+
+
+def assert_all_succeeded(done: Done) -> None:
+    """Fail with the first command that did not do its work."""
+    for line, process in done:
+        told = process.stderr.decode("utf-8", "replace")
+        assert process.returncode == 0, f"{line}\n{told}"
+        assert "Traceback" not in told, line
