@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import random
 import re
 import signal
 import socket
@@ -243,6 +244,44 @@ async def test_an_answer_lost_on_its_way_is_given_again_and_the_agent_asked_once
     assert there == here  # PlainAgent's replies tell whatever it was asked or committed twice
     stats = decode((tmp_path / "there" / "run_stats.json").read_bytes(), RunStats)
     assert stats.turn_retries >= 4 * (3 + 3)  # every other answer of each session was dropped
+
+
+async def test_a_third_of_all_calls_failing_changes_no_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memfin.agents.replay.FIRST_BACKOFF", 0.001)
+    chance = random.Random(5)
+    met: set[str] = set()
+
+    @web.middleware
+    async def failing(request: web.Request, handler: Any) -> Any:
+        assert request.transport is not None
+        if chance.random() >= 0.3 or request.method == "DELETE":
+            return await handler(request)
+        fault = chance.choice(["reset", "reset after", "429", "502", "503", "504", "half"])
+        met.add(fault)
+        if fault.isdecimal():
+            return web.Response(status=int(fault), headers={"Retry-After": "0"}, text="<html>")
+        response = await handler(request) if fault != "reset" else web.Response()
+        if fault == "half":
+            request.transport.write(b"HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n{")
+            request.transport.close()
+        else:
+            request.transport.abort()
+        return response
+
+    data = dataset(tmp_path / "data.jsonl", 20)
+    here = await run(tmp_path, "here", PlainAgent, data)
+    app = application(PlainAgent)
+    app.middlewares.append(failing)
+    server = TestServer(app)
+    await server.start_server()
+    try:
+        there = await run(tmp_path, "there", str(server.make_url("/")), data, turn_retries=30)
+    finally:
+        await server.close()
+    assert there == here
+    assert len(met) == 7
 
 
 async def test_a_transport_error_of_the_agent_itself_is_retried(

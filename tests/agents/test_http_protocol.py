@@ -321,6 +321,41 @@ async def test_a_session_that_is_answering_does_not_expire() -> None:
         assert agents[0].closed
 
 
+async def test_the_time_of_a_turn_is_no_idleness() -> None:
+    clock = Clock()
+
+    class Slow(Agent):
+        async def reply(self, user_text: str) -> Any:
+            clock.now += 1000.0
+            return "fine"
+
+    async with door(Slow, idle_limit=100.0, clock=clock) as call:
+        path = await opened(call)
+        assert (await call("POST", f"{path}/turns", {"turn": 1, "user_text": "x"}))[0] == 200
+        await opened(call, "other")
+        assert (await call("POST", f"{path}/turns", {"turn": 2, "user_text": "x"}))[0] == 200
+
+
+async def test_a_server_that_stops_ends_its_turns_and_closes_its_agents() -> None:
+    agents: list[Agent] = []
+
+    def factory(session: Any, observer: Any) -> Agent:
+        agents.append(Agent(session, observer))
+        return agents[-1]
+
+    app = application(factory)
+    async with TestClient(TestServer(app)) as client:
+        call = Door(client)
+        path = await opened(call)
+        hanging = asyncio.create_task(call("POST", f"{path}/turns", {"turn": 1, "user_text": "hang"}))
+        while not agents[0].heard:  # noqa: ASYNC110 - the agent has no event to wait for
+            await asyncio.sleep(0.001)
+        await app.shutdown()
+        assert (await hanging)[0] == 409
+        assert (await call("POST", "/sessions", opening("late")))[0] == 503
+    assert agents[0].closed
+
+
 async def test_a_session_opened_twice_at_once_has_one_agent() -> None:
     agents: list[Agent] = []
     go = asyncio.Event()

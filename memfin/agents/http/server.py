@@ -100,6 +100,7 @@ def application(
     app.router.add_post("/sessions/{id}/turns", service.turn)
     app.router.add_post("/sessions/{id}/commit", service.commit)
     app.router.add_delete("/sessions/{id}", service.close)
+    app.on_shutdown.append(service.stop)
     app.cleanup_ctx.append(service.sweeping(min(LONGEST_SWEEP, idle_limit / 2)))
     return app
 
@@ -208,8 +209,12 @@ class _Service:
         return _answer(201, SessionOpened(protocol=PROTOCOL, id=key, has_commit=session.calls.has_commit))
 
     async def turn(self, request: web.Request) -> web.Response:
-        session = self._table.find(request.match_info["id"])
-        return _answer(200, await session.turn(await _read(request, TurnRequest)))
+        key = request.match_info["id"]
+        session = self._table.find(key)
+        try:
+            return _answer(200, await session.turn(await _read(request, TurnRequest)))
+        finally:
+            self._table.touch(key)  # the time that a turn took is no idleness
 
     async def commit(self, request: web.Request) -> web.Response:
         session = self._table.find(request.match_info["id"])
@@ -230,9 +235,13 @@ class _Service:
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
-            await self._table.close_all()
 
         return context
+
+    async def stop(self, app: web.Application) -> None:
+        """Close every agent; the turns that still run are ended and answered."""
+        del app
+        await self._table.close_all()
 
     async def _sweep(self, interval: float) -> None:
         while True:

@@ -243,8 +243,13 @@ class SessionTable:
         session = self._sessions.get(key)
         if session is None:
             raise Refusal(404, "unknown_session")
-        self._last_use[key] = self._clock()
+        self.touch(key)
         return session
+
+    def touch(self, key: str) -> None:
+        """Count a session as used now, if it is open."""
+        if key in self._sessions:
+            self._last_use[key] = self._clock()
 
     async def close(self, key: str) -> None:
         """Close a session; nothing happens for one that is not open."""
