@@ -84,6 +84,7 @@ class OpenAIAgent:
         self._total = usage or UsageTotal()
         self._history: list[Exchange] = []
         self._open: str | None = None
+        self._unrecorded: str | None = None
         self._lost: _Turn | None = None
         self._make_memory = memory
         self._memory: Memory | None = None
@@ -110,11 +111,14 @@ class OpenAIAgent:
     async def commit(self, assistant_text: str) -> None:
         """Put the reply that counts as said into the history and the memory."""
         user_text, self._open = self._open, None
-        if user_text is None:
+        if user_text is not None:
+            self._history.append(Exchange(user=user_text, assistant=assistant_text))
+            self._unrecorded = user_text
+        elif self._unrecorded is None:
             return
-        self._history.append(Exchange(user=user_text, assistant=assistant_text))
         if self._memory is not None:
-            await self._ask_memory(self._memory.record, user_text, assistant_text)
+            await self._ask_memory(self._memory.record, self._unrecorded, assistant_text)
+        self._unrecorded = None
 
     async def close(self) -> None:
         """Close the memory and end the threads."""
