@@ -71,7 +71,7 @@ TRANSIENT: Final = (
 SLOW: Final = ("hang", "hang_in_body", "slow_drip")
 """Faults that only the client's patience ends."""
 
-LASTING: Final = ("redirect", "redirect_elsewhere", "401", "400", "quota")
+LASTING: Final = ("redirect", "redirect_elsewhere", "401", "400", "quota", "echo_key")
 """Faults that another attempt would meet again."""
 
 BOMB: Final = 10 * 1024 * 1024
@@ -84,6 +84,7 @@ class Arrival(NamedTuple):
     path: str
     body: dict[str, Any]
     headers: dict[str, str]
+    query: dict[str, str]
     fault: str | None
 
 
@@ -93,7 +94,8 @@ class FaultyServer:
     ``script`` is used up first, one entry a request (None: no fault), then a ``share`` of requests
     meets one of ``faults``, by ``seed``. ``latency`` seconds pass before every answer. ``usage`` is what
     the answers say they cost. ``elsewhere`` is where ``redirect_elsewhere`` points. Attributes
-    ``arrivals``, ``most_in_flight`` and ``open_connections`` say what happened.
+    ``arrivals``, ``most_in_flight`` and ``open_connections`` say what happened; ``arrived`` is set at every
+    arrival.
     """
 
     def __init__(  # noqa: PLR0913 - each setting stands alone and has a default
@@ -120,6 +122,7 @@ class FaultyServer:
         self._elsewhere = elsewhere
         self._stopping = asyncio.Event()
         self.arrivals: list[Arrival] = []
+        self.arrived = asyncio.Event()
         self.in_flight = 0
         self.most_in_flight = 0
         app = web.Application(client_max_size=64 * 1024 * 1024)
@@ -171,7 +174,9 @@ class FaultyServer:
         try:
             fault = self._next_fault()
             body = await request.json()
-            self.arrivals.append(Arrival(at, request.path, body, dict(request.headers), fault))
+            headers, query = dict(request.headers), dict(request.query)
+            self.arrivals.append(Arrival(at, request.path, body, headers, query, fault))
+            self.arrived.set()
             if self.latency:
                 await asyncio.sleep(self.latency)
             return await self._answer(request, body, fault)
@@ -292,6 +297,9 @@ class FaultyServer:
         if fault == "quota":
             error = {"error": {"message": "You exceeded your quota", "code": "insufficient_quota"}}
             return web.json_response(error, status=429)
+        if fault == "echo_key":
+            said = f"Incorrect key: {request.headers.get('Authorization', 'none')}, {request.url}"
+            return web.json_response({"error": {"message": said}}, status=401)
         if fault in {"redirect", "redirect_elsewhere"}:
             place = str(request.url.with_path("/v1/moved")) if fault == "redirect" else self._elsewhere
             return web.Response(status=307, headers={"Location": place})
