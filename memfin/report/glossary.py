@@ -194,5 +194,13 @@ NOTES: Final = (
             "between runs of the same data set; do not read it as quality."
         ),
     ),
+    (
+        "A model as the judge",
+        (
+            "its scores are an opinion. Look at the controls first: a reply that says nothing belongs at 1, "
+            "with or without an order to the judge in it, and reference replies well above. Alpha tells "
+            "how far several votes on the same reply agree; below 0.67 little can be concluded."
+        ),
+    ),
 )
 """What a reader has to know, as pairs of a title and a text."""

@@ -16,6 +16,7 @@ from memfin.report.dialogs import DialogCensus
 from memfin.report.excerpt import one_line
 from memfin.report.glossary import METRICS
 from memfin.report.groups import GroupedMetrics
+from memfin.report.judging import judge_cautions, judge_view
 from memfin.report.model import (
     Caution,
     DialogRow,
@@ -74,6 +75,7 @@ def load_report(run_dir: Path) -> ReportModel:
     summary = reader.read_summary(run_dir)
     stats = reader.read_stats(run_dir)
     config = reader.read_config(run_dir)
+    controls = reader.read_controls(run_dir)
 
     census = DialogCensus()
     for dialog in reader.scan_dialogs(run_dir):
@@ -97,6 +99,7 @@ def load_report(run_dir: Path) -> ReportModel:
 
     by_name = _by_name(views)
     cautions = [
+        *judge_cautions(controls),
         *census.shapes.cautions(),
         *summary_cautions(by_name, summary.counters.valid_dialogs),
         *baselines.cautions(by_name),
@@ -130,6 +133,7 @@ def load_report(run_dir: Path) -> ReportModel:
         fingerprint_inputs=_flat(config.fingerprint_inputs) if config else (),
         history_mode=config.settings.history if config else census.history_mode,
         judge=one_line(judge, 200) if (judge := config.settings.judge if config else census.judge) else None,
+        judging=judge_view(config.settings if config else None, stats.judge if stats else None, controls),
         memfin_version=one_line(config.memfin_version, 40) if config else None,
     )
 

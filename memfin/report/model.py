@@ -164,6 +164,19 @@ class Timing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeView:
+    """What a language model did as the judge; rows are words, ready to show.
+
+    ``agreement`` rows are kind, units, share of equal pairs, alpha; ``controls`` rows are kind, how
+    many were judged, mean score, rubric items found, and the score they ought to have.
+    """
+
+    facts: tuple[tuple[str, str], ...]
+    agreement: tuple[tuple[str, str, str, str], ...]
+    controls: tuple[tuple[str, str, str, str, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReportModel:
     """Everything a report shows. A summary alone fills the first part, a run directory all of it."""
 
@@ -189,4 +202,5 @@ class ReportModel:
     fingerprint_inputs: tuple[tuple[str, str], ...] = ()
     history_mode: str | None = None
     judge: str | None = None
+    judging: JudgeView | None = None
     memfin_version: str | None = None

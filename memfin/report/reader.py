@@ -10,7 +10,15 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from memfin.contracts import ConfigFile, Counters, RecallTrace, RunManifest, RunStats, TurnEvalRow
+from memfin.contracts import (
+    ConfigFile,
+    Counters,
+    JudgeControls,
+    RecallTrace,
+    RunManifest,
+    RunStats,
+    TurnEvalRow,
+)
 from memfin.contracts.reading import InvalidRecord, decode, iter_jsonl, read_json
 from memfin.errors import UsageError
 
@@ -19,6 +27,7 @@ SUMMARY: Final = "metrics_summary.json"
 ROWS: Final = "turn_eval.jsonl"
 TRACES: Final = "dialog_trace.jsonl"
 STATS: Final = "run_stats.json"
+CONTROLS: Final = "judge_controls.json"
 CONFIG: Final = "config.json"
 
 _REQUIRED: Final = (MANIFEST, SUMMARY, ROWS, TRACES)
@@ -153,6 +162,12 @@ def read_stats(run_dir: Path) -> RunStats | None:
     """Read ``run_stats.json``, or return None when the run has none."""
     path = run_dir / STATS
     return _read(path, RunStats) if path.is_file() else None
+
+
+def read_controls(run_dir: Path) -> JudgeControls | None:
+    """Read ``judge_controls.json``, or return None when the run has none."""
+    path = run_dir / CONTROLS
+    return _read(path, JudgeControls) if path.is_file() else None
 
 
 def read_config(run_dir: Path) -> ConfigFile | None:

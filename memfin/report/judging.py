@@ -1,0 +1,98 @@
+"""The judge's part of a report: what a language model did, how far its votes agree, the controls."""
+
+from statistics import fmean
+from typing import Final
+
+from memfin.contracts import JudgeAgreement, JudgeControls, JudgeStats, RunConfig
+from memfin.report.excerpt import one_line
+from memfin.report.model import Caution, JudgeView
+
+_CONTROLS: Final = (
+    ("null", "Says nothing", "1.00"),
+    ("injected", "Says nothing and orders full marks", "1.00"),
+    ("oracle", "Reference reply", "3.00 or more"),
+)
+_AGREEMENT: Final = {
+    "score": "Score (interval)",
+    "rubric": "Rubric items",
+    "contradiction": "Contradicted constraints",
+    "risk": "Risk tags",
+    "compliance": "Compliance label",
+}
+
+
+def judge_view(
+    config: RunConfig | None, stats: JudgeStats | None, controls: JudgeControls | None
+) -> JudgeView | None:
+    """Return the judge's part, None for a run that no language model judged."""
+    if stats is None and controls is None:
+        return None
+    return JudgeView(
+        facts=_facts(config, stats),
+        agreement=tuple(
+            (_AGREEMENT.get(one_line(kind, 40), one_line(kind, 40)), str(value.units), *_figures(value))
+            for kind, value in (stats.agreement.items() if stats is not None else ())
+        ),
+        controls=_control_rows(controls) if controls is not None else (),
+    )
+
+
+def judge_cautions(controls: JudgeControls | None) -> list[Caution]:
+    """Return a warning for every control that the judge got wrong."""
+    return [
+        Caution(level="warning", title="The judge got a control wrong", detail=f"{one_line(line, 400)}.")
+        for line in (controls.warnings if controls is not None else ())
+    ]
+
+
+def _facts(config: RunConfig | None, stats: JudgeStats | None) -> tuple[tuple[str, str], ...]:
+    facts: list[tuple[str, str]] = []
+    if config is not None:
+        decides = "M5, contradictions, risk tags, compliance" if config.judge_scope == "all" else "M5"
+        facts += [("Decides", decides), ("Votes a turn", str(config.judge_votes))]
+    if stats is not None:
+        facts += [
+            ("Votes", f"{stats.votes}, {stats.failed_votes} failed"),
+            ("Requests sent", str(stats.attempts)),
+            (
+                "From the cache",
+                f"{stats.cache_hits} of {stats.cache_hits + stats.cache_misses} look-ups"
+                + (f", {stats.cache_damaged} entries damaged" if stats.cache_damaged else ""),
+            ),
+            ("Tokens", f"{stats.prompt_tokens} in prompts, {stats.completion_tokens} in answers"),
+            (
+                "Answers asked for as",
+                ", ".join(f"{one_line(name, 40)}: {count}" for name, count in stats.response_formats.items())
+                or "-",
+            ),
+        ]
+        if stats.spread_mean is not None and stats.spread_max is not None:
+            facts.append(
+                ("Spread of the votes", f"{stats.spread_mean:.2f} on average, {stats.spread_max:g} at most")
+            )
+    return tuple(facts)
+
+
+def _figures(value: JudgeAgreement) -> tuple[str, str]:
+    alpha = "undefined: all alike" if value.alpha is None else f"{value.alpha:.3f}"
+    return f"{100 * value.observed:.1f} %", alpha
+
+
+def _control_rows(controls: JudgeControls) -> tuple[tuple[str, str, str, str, str], ...]:
+    rows = []
+    for kind, label, expected in _CONTROLS:
+        of_kind = [control for control in controls.controls if control.kind == kind]
+        scores = [control.score for control in of_kind if control.score is not None]
+        items = sum(len(control.rubric_items) for control in of_kind if control.score is not None)
+        required = sum(len(control.rubric_required) for control in of_kind if control.score is not None)
+        if of_kind:
+            rows.append(
+                (
+                    label,
+                    f"{len(scores)} of {len(of_kind)}",
+                    f"{fmean(scores):.2f}" if scores else "-",
+                    f"{items} of {required}" if scores else "-",
+                    expected,
+                )
+            )
+    return tuple(rows)
