@@ -5,6 +5,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import pytest
 
 pytest.importorskip("langchain_core", reason="the extra memfin[langchain] is not installed")
@@ -240,6 +241,48 @@ async def test_a_server_that_is_not_there_is_a_transport_error(monkeypatch: pyte
     result = await replayed(runnable_agent(chat), monkeypatch, turns=1, turn_retries=1)
     assert result.retries == 1
     assert result.trace.turns[0].turn_status == "error"
+
+
+async def test_no_key_of_the_environment_gets_into_the_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    key = "sk-canary-0123456789"
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+
+    @tool
+    def look_up(name: str) -> str:
+        """Return what there is."""
+        return f"{name} with {key}"
+
+    answers: list[Any] = [400, 429, f"reply with {key}"]
+    async with loopback_model(lambda request: answers.pop(0), error=f"wrong key {key}") as model:
+        found = RunnableLambda[list[BaseMessage], list[BaseMessage]](
+            lambda messages: [SystemMessage(look_up.invoke({"name": key})), *messages]
+        )
+        result = await replayed(runnable_agent(found | chat_model(model)), monkeypatch, turns=2)
+    first, second = result.trace.turns
+    assert "wrong key ***" in (first.error or "")
+    assert second.pred_assistant_text == "reply with ***"
+    assert second.tools[-1].result_excerpt == "*** with ***"
+    assert key.encode() not in msgspec.json.encode(result.trace)
+
+
+async def test_the_history_that_counts_is_that_of_the_call_which_gave_the_reply(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def answer(request: dict[str, Any]) -> str:
+        return "fine" if "check" in str(request["messages"]) else numbered(request)
+
+    async with loopback_model(answer) as model:
+        chat = chat_model(model)
+
+        async def checked(messages: list[BaseMessage]) -> BaseMessage:
+            said = await chat.ainvoke(messages[-3:])
+            await chat.ainvoke([*messages, HumanMessage(f"check: {said.text}")])
+            return said
+
+        result = await replayed(runnable_agent(RunnableLambda(checked)), monkeypatch)
+    recall = result.trace.turns[2].recall
+    assert recall is not None
+    assert [turn.content for turn in recall.short_term_turns] == [QUESTIONS[1], "answer 2"]
 
 
 @pytest.mark.parametrize(

@@ -14,11 +14,13 @@ from typing import Any, NamedTuple
 
 from memfin.agents.adapters.langchain_turn import TurnRecorder, text_of  # isort: skip - names a missing extra
 
+import msgspec
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 
-from memfin.agents.adapters.transport import transport_error
+from memfin.agents.adapters.transport import as_told
 from memfin.agents.protocol import AgentReply, Observer, Session
+from memfin.wire.endpoint import scrubber_of_environment
 
 Inputs = Callable[[Sequence[BaseMessage], str], Any]
 """Makes a runnable's input of the history and the user's present words."""
@@ -62,6 +64,8 @@ class RunnableAgent:
     async def reply(self, user_text: str) -> AgentReply:
         """Ask the runnable and observe what memory and tools did below it.
 
+        Keys that the environment holds are masked in all of it: frameworks put them into texts.
+
         Raises:
             TransportError: the model behind it could not be reached or said to come again.
             TypeError: the runnable's output holds no text.
@@ -74,15 +78,16 @@ class RunnableAgent:
             output = await self._ask(user_text)
             text = said = self._reading.reply(output)
         except Exception as problem:
-            transient = transport_error(problem)
-            if transient is None:
+            told = as_told(problem)
+            if told is problem:
                 raise
-            raise transient from problem
+            raise told from None
         finally:
             self._observe(user_text, output, text)
         profile = self._reading.profile(output) if self._reading.profile is not None else None
         snapshot = dict(profile) if profile is not None else None
-        return AgentReply(text=said, usage=self.recorder.usage(), profile_snapshot=snapshot)
+        text = scrubber_of_environment().scrub(said)
+        return AgentReply(text=text, usage=self.recorder.usage(), profile_snapshot=snapshot)
 
     async def _ask(self, user_text: str) -> Any:
         """Return what the runnable makes of the user's words."""
@@ -90,11 +95,12 @@ class RunnableAgent:
         return await self._runnable.ainvoke(asked, run_config(self.session, self.recorder))
 
     def _observe(self, user_text: str, output: Any, text: str | None) -> None:
-        shown = fields_of(self.recorder.recall(user_text, text))
+        scrub = scrubber_of_environment().scrub_data
+        shown = msgspec.to_builtins(self.recorder.recall(user_text, text))
         more = self._reading.recall(output) if self._reading.recall is not None and text is not None else None
-        self._observer.recall(**{**shown, **(more or {})})
+        self._observer.recall(**scrub({**shown, **(more or {})}))
         for trace in self.recorder.tools(messages_of(output)):
-            self._observer.tool(**fields_of(trace))
+            self._observer.tool(**scrub(msgspec.to_builtins(trace)))
 
 
 class HistoryKeepingAgent(RunnableAgent):
@@ -179,8 +185,3 @@ def messages_of(output: Any, key: str = "messages") -> list[BaseMessage]:
     messages = [each for each in found if isinstance(each, BaseMessage)] if isinstance(found, list) else []
     last = max((index for index, each in enumerate(messages) if each.type == "human"), default=-1)
     return messages[last + 1 :]
-
-
-def fields_of(record: Any) -> dict[str, Any]:
-    """Return a contract record as the keywords that an observer takes."""
-    return {name: getattr(record, name) for name in record.__struct_fields__}

@@ -23,7 +23,7 @@ from urllib.parse import quote
 
 import anyio.to_thread
 
-from memfin.agents.adapters.transport import transport_error
+from memfin.agents.adapters.transport import as_told
 from memfin.agents.builtin.memory import estimate_tokens
 from memfin.agents.memory_context import MemoryContext
 from memfin.agents.protocol import Session
@@ -111,10 +111,10 @@ class Mem0Memory:
         try:
             await self._memory.add(messages, user_id=self._user_id)
         except Exception as problem:
-            transient = transport_error(problem)
-            if transient is None:
+            told = as_told(problem)
+            if told is problem:
                 raise
-            raise transient from problem
+            raise told from None
         self._unsaved = None
 
     async def close(self) -> None:
@@ -124,10 +124,10 @@ class Mem0Memory:
         try:
             found = await self._memory.search(query, filters={"user_id": self._user_id}, top_k=self._top_k)
         except Exception as problem:
-            transient = transport_error(problem)
-            if transient is None:
+            told = as_told(problem)
+            if told is problem:
                 raise
-            raise transient from problem
+            raise told from None
         return [
             RecallItem(
                 content=each["memory"], rank=rank, item_id=each["id"], score=each["score"], source="mem0"

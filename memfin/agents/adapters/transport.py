@@ -1,10 +1,11 @@
-"""Which failures of a model's client are the network's, so that the turn may be retried."""
+"""How failures of a model's client are told: which are the network's, and all of them without secrets."""
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Final
 
 from memfin.agents.calls import TransportError
+from memfin.foreign.calls import CallFailed
 from memfin.foreign.references import describe
 from memfin.wire.endpoint import scrubber_of_environment
 from memfin.wire.retry_after import retry_after_seconds
@@ -13,20 +14,23 @@ _TRANSIENT: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 """HTTP statuses of servers that may answer the next time."""
 
 
-def transport_error(problem: BaseException) -> TransportError | None:
-    """Return the error that has a turn retried, when that may help; None when the fault is the agent's.
+def as_told(problem: Exception) -> Exception:
+    """Return the error that stands for a failure in the trace.
 
-    Clients of all kinds are understood by what they have in common: a builtin ``ConnectionError``
-    among the causes, a ``status_code``, or LangChain's ``is_retryable``.
+    It is a `TransportError`, which has the turn retried, when that may help. Clients of all kinds are
+    understood by what they have in common: a builtin ``ConnectionError`` among the causes, a
+    ``status_code``, or LangChain's ``is_retryable``. Else it is the problem itself, or a `CallFailed`
+    in its place when its text holds a key of the environment.
     """
     causes = list(_causes(problem))
     known = next((each for each in causes if isinstance(each, TransportError)), None)
+    text = describe(problem)
+    told = scrubber_of_environment().scrub(text)
+    if known is None and any(_transient(each) for each in causes):
+        known = TransportError(told, retry_after=next(filter(None, map(_retry_after, causes)), None))
     if known is not None:
         return known
-    if not any(_transient(each) for each in causes):
-        return None
-    told = scrubber_of_environment().scrub(describe(problem))
-    return TransportError(told, retry_after=next(filter(None, map(_retry_after, causes)), None))
+    return problem if told == text else CallFailed(told)
 
 
 def _transient(problem: BaseException) -> bool:
