@@ -35,6 +35,8 @@ OWN_PAPERS: Final = (
 )
 """The whole files that a run writes besides its rows."""
 
+START_AGAIN: Final = "free the cause and start again"
+
 LEAST_FREE: Final = 16 << 20
 """Bytes that must be free on the disk before a run starts."""
 
@@ -69,13 +71,13 @@ class RunDirectory:
         *,
         existing: bool = False,
         drop: frozenset[DialogStatus] = frozenset(),
-        advice: str = "free the cause and start again",
+        advice: str = START_AGAIN,
         disk: Disk | None = None,
     ) -> None:
         """Prepare to create the directory, or to continue an ``existing`` one.
 
         Dialogues whose status is among ``drop`` are taken out of it first. ``advice`` ends the
-        message of every fault.
+        message of every fault after the run's first papers are written.
         """
         self.path = path
         self.progress = progress
@@ -84,6 +86,7 @@ class RunDirectory:
         self._existing = existing
         self._drop = drop
         self._advice = advice
+        self._begun = existing
         self._disk = disk or Disk()
         self._lock = RunLock(path, self._disk)
         self._journal = Journal(path, self._disk)
@@ -276,6 +279,7 @@ class RunDirectory:
             self._disk.fsync_directory(self.path)
 
         await self._finish(replace)
+        self._begun = True
 
     async def discard(self) -> None:
         """Remove what this run has written: it turned out that it could not start."""
@@ -301,4 +305,5 @@ class RunDirectory:
     def _fault(self, problem: OSError) -> str:
         name = Path(problem.filename).name if problem.filename else ""
         where = f"{name}: " if name and name != self.path.name else ""
-        return f"run {self.path}: {where}{problem.strerror or problem}; {self._advice}"
+        advice = self._advice if self._begun else START_AGAIN
+        return f"run {self.path}: {where}{problem.strerror or problem}; {advice}"

@@ -74,8 +74,8 @@ class Evaluation:
         """
         try:
             async with self.directory:
-                await self.directory.write(self._first_papers())
                 try:
+                    await self.directory.write(self._first_papers())
                     return await self._run_graph()
                 except BaseException as problem:
                     with anyio.CancelScope(shield=True):
@@ -214,7 +214,8 @@ class Evaluation:
     async def _end_early(self, problem: BaseException) -> None:
         """Leave no trace of a run that could not start, and a complete one of every other."""
         answered = self._graph.writer.turns if self._graph is not None else 0
-        if isinstance(problem, UsageError) and not answered and self.plan.resumed is None:
+        begun = self._graph is not None
+        if not answered and self.plan.resumed is None and (isinstance(problem, UsageError) or not begun):
             await self.directory.discard()
         else:
             await self._record_interruption(problem)

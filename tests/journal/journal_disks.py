@@ -49,7 +49,7 @@ class FaultyDisk(Disk):
     ) -> None:
         self.calls = 0
         self.failed = ""
-        self._fail_at = fail_at
+        self.fail_at = fail_at
         self._code = code
         self._kinds = kinds
         self._half = half
@@ -60,9 +60,9 @@ class FaultyDisk(Disk):
         if kind not in self._kinds:
             return False
         self.calls += 1
-        if self.calls == self._fail_at:
+        if self.calls == self.fail_at:
             self.failed = kind
-        return self.calls == self._fail_at or (self._for_good and self.calls > self._fail_at)
+        return self.calls == self.fail_at or (self._for_good and self.calls > self.fail_at)
 
     def _error(self, path: Path | None = None) -> OSError:
         return OSError(self._code, os.strerror(self._code), None if path is None else str(path))
@@ -94,6 +94,21 @@ class FaultyDisk(Disk):
         if self._fails("truncate"):
             raise self._error()
         super().truncate(descriptor, size)
+
+    def unlink(self, path: Path) -> None:
+        if self._fails("unlink"):
+            raise self._error(path)
+        super().unlink(path)
+
+    def mkdir(self, path: Path) -> None:
+        if self._fails("mkdir"):
+            raise self._error(path)
+        super().mkdir(path)
+
+    def rmdir(self, path: Path) -> None:
+        if self._fails("rmdir"):
+            raise self._error(path)
+        super().rmdir(path)
 
     def replace(self, source: Path, target: Path) -> None:
         if self._fails("replace"):

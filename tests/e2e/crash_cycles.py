@@ -1,0 +1,189 @@
+"""Kills runs with SIGKILL at random moments, resumes them, and counts what is lost or done twice.
+
+    python tests/e2e/crash_cycles.py --cycles 10000 --seed 1
+
+Each cycle is one kill. A run is killed again and again until it comes to its end, which is then held
+against that of a run that nobody killed. Exit code 1 and a line for each failure; the seed gives
+the same moments again, though not the same state of the machine.
+"""
+
+import argparse
+import asyncio
+import os
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from memfin.contracts import DialogDone, ProgressEvent  # noqa: E402 - found by way of the line above
+from memfin.errors import UsageError  # noqa: E402
+from memfin.journal import COMMITS, DIALOG_TRACE, TURN_EVAL  # noqa: E402
+from memfin.journal.disk import Disk  # noqa: E402
+from memfin.journal.recovery import examine  # noqa: E402
+from memfin.runtime.evaluation import Evaluation  # noqa: E402
+from memfin.runtime.plan import RunPlan, make_plan  # noqa: E402
+from memfin.runtime.resume import make_resume_plan  # noqa: E402
+from tests.support import dataset, read_jsonl  # noqa: E402
+
+DIALOGS = 24
+TURNS = 3
+LONGEST = 0.12
+"""Seconds until a kill at most; a run takes about twice as long."""
+
+SUMMARY = "metrics_summary.json"
+
+
+class Agent:
+    """Answers after a moment, alike at all times, and says on a pipe that it was asked."""
+
+    pipe = -1
+
+    def __init__(self, session: Any, observer: Any) -> None:
+        self._name = session.dialog_id
+        self._observer = observer
+        self._turn = 0
+
+    async def reply(self, user_text: str) -> str:
+        """Return the reply of this turn."""
+        self._turn += 1
+        if self.pipe >= 0 and self._turn == 1:
+            os.write(self.pipe, f"asked {self._name}\n".encode())
+        await asyncio.sleep(0.002)
+        self._observer.recall(short_term_context=user_text, query=user_text)
+        return f"{self._name}：市场存在不确定性，仅供参考。"
+
+
+def plan(folder: Path, name: str) -> RunPlan:
+    """Return the plan that begins a run, or the one that goes on with it."""
+    run = folder / name / "r"
+    if run.exists():
+        return make_resume_plan(run, agent=Agent)
+    return make_plan(
+        folder / "data.jsonl", agent=Agent, runs_dir=folder / name, run_id="r", fsync_interval=0.005
+    )
+
+
+def child(folder: Path, name: str, pipe: int) -> NoReturn:
+    """Work on the run in a process of its own until it ends or the process is killed."""
+    Agent.pipe = pipe
+
+    def tell(event: ProgressEvent) -> None:
+        if isinstance(event, DialogDone):
+            os.write(pipe, f"done {event.dialog_id}\n".encode())
+
+    code = 1
+    try:
+        asyncio.run(Evaluation(plan(folder, name), tell).run())
+        code = 0
+    except UsageError as problem:
+        os.write(pipe, f"refused {problem}\n".encode())
+    finally:
+        os._exit(code)
+
+
+def one_life(folder: Path, name: str, seconds: float) -> tuple[bool, list[list[str]]]:
+    """Let a process work for so long; return whether it came to its end, and what it said."""
+    receiving, sending = os.pipe()
+    process = os.fork()
+    if process == 0:
+        os.close(receiving)
+        child(folder, name, sending)
+    os.close(sending)
+    time.sleep(seconds)
+    os.kill(process, signal.SIGKILL)
+    _, status = os.waitpid(process, 0)
+    with os.fdopen(receiving, "rb") as file:
+        said = [line.decode().split(" ", 1) for line in file.read().splitlines()]
+    return os.WIFEXITED(status) and os.WEXITSTATUS(status) == 0, said
+
+
+def committed(run: Path, *, judged: bool) -> set[str]:
+    """Return the dialogues that are committed."""
+    if not (run / COMMITS).exists():
+        return set()
+    return {dialog.dialog_id for dialog in examine(Disk(), run).committed if dialog.judged or not judged}
+
+
+def cycle(folder: Path, name: str, seconds: float) -> tuple[bool, list[str]]:
+    """Kill the run once; return whether it is complete, and what went wrong."""
+    run = folder / name / "r"
+    replays, done = committed(run, judged=False), committed(run, judged=True)
+    complete, said = one_life(folder, name, seconds)
+    refusals = [text for word, text in said if word == "refused"]
+    if any("; start a new run" in text for text in refusals) and not replays:
+        shutil.rmtree(folder / name)  # killed before there was anything to go on with
+        return False, []
+    problems = [f"refused: {text}" for text in refusals]
+    asked = {text for word, text in said if word == "asked"}
+    told = {text for word, text in said if word == "done"}
+    for what, found in (
+        ("lost after it was told", told - committed(run, judged=True)),
+        (
+            "lost though committed",
+            (replays - committed(run, judged=False)) | (done - committed(run, judged=True)),
+        ),
+        ("asked though committed", asked & replays),
+        ("told twice", told & done),
+    ):
+        problems += [f"{what}: {dialog_id}" for dialog_id in sorted(found)]
+    return complete, problems
+
+
+def at_the_end(run: Path, expected: bytes) -> list[str]:
+    """Hold a complete run against one that nobody killed."""
+    problems = []
+    if (run / SUMMARY).read_bytes() != expected:
+        problems.append("another summary")
+    traces = [trace["dialog_id"] for trace in read_jsonl(run / DIALOG_TRACE)]
+    rows = [(row["dialog_id"], row["turn_pair_id"]) for row in read_jsonl(run / TURN_EVAL)]
+    if not len(set(traces)) == len(traces) == DIALOGS:
+        problems.append(f"{len(traces)} traces of {len(set(traces))} dialogues")
+    if not len(set(rows)) == len(rows) == DIALOGS * TURNS:
+        problems.append(f"{len(rows)} rows of {len(set(rows))} turns")
+    return problems
+
+
+def crash(cycles: int, seed: int, folder: Path) -> tuple[list[str], int]:
+    """Return every failure in so many kills, and how many runs came to their end."""
+    draw = random.Random(seed)
+    dataset(folder / "data.jsonl", DIALOGS, TURNS)
+    asyncio.run(Evaluation(plan(folder, "whole")).run())
+    expected = (folder / "whole" / "r" / SUMMARY).read_bytes()
+    failures: list[str] = []
+    completed = 0
+    for number in range(cycles):
+        name = f"run{completed}"
+        complete, problems = cycle(folder, name, draw.uniform(0, LONGEST))
+        if complete:
+            problems += at_the_end(folder / name / "r", expected)
+            shutil.rmtree(folder / name)
+            completed += 1
+        failures += [f"seed {seed}, cycle {number}: {problem}" for problem in problems]
+    return failures, completed
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Run the cycles that the command line asks for."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--cycles", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args(words)
+    with tempfile.TemporaryDirectory() as folder:
+        failures, completed = crash(options.cycles, options.seed, Path(folder))
+    last = f"{options.cycles} kills, {completed} runs completed, {len(failures)} failures"
+    sys.stdout.write("\n".join([*failures, last, ""]))
+    sys.exit(bool(failures))
+
+
+if __name__ == "__main__":
+    main()
