@@ -176,6 +176,7 @@ def _count(value: Any, otherwise: int | None) -> int | None:
 
 def _decoded(data: bytes) -> _Completion:
     try:
+        data.decode()  # msgspec does not look into fields that nobody asked for
         return _DECODER.decode(data.removeprefix(_BOM))
     except UnicodeDecodeError:
         raise WireError("encoding", "the answer is not UTF-8") from None

@@ -16,6 +16,7 @@ import random
 import socket
 import struct
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from types import TracebackType
@@ -354,7 +355,7 @@ class FaultyServer:
             )
         if fault == "bad_charset":
             return web.Response(
-                body=whole.replace(b"echo", b"\xb9\xfa\xff"),
+                body=whole.replace(b'"role"', b'"\xb9\xfa"'),
                 headers={"Content-Type": "application/json; charset=gb2312"},
             )
         if fault == "unknown_encoding":
@@ -381,10 +382,11 @@ class FaultyServer:
     async def _flood(self, request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
         await response.prepare(request)
-        await response.write(b'{"model": "')
-        for _ in range(BOMB // 65536):
-            await response.write(b"x" * 65536)
-        await response.write_eof()
+        with suppress(ConnectionError):  # the client has had enough
+            await response.write(b'{"model": "')
+            for _ in range(BOMB // 65536):
+                await response.write(b"x" * 65536)
+            await response.write_eof()
         return response
 
 

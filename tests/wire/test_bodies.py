@@ -192,6 +192,7 @@ def test_refusals_are_answers() -> None:
         (b'{"choices": [{"message": {"content": "\\ud800 and more"}}]}', "invalid_json"),
         (b'{"choices": NaN}', "invalid_json"),
         (b'{"choices": [{"message": {"content": "\xff"}}]}', "encoding"),
+        (b'{"x": "\xff", "choices": [{"message": {"content": "y"}}]}', "encoding"),
         (b'{"usage": ' + b"[" * 100_000, "invalid_json"),
     ],
 )

@@ -150,7 +150,7 @@ async def test_attempts_after_a_failure_count_like_first_ones() -> None:
 async def test_tokens_hold_in_every_minute_by_real_usage(estimate: int, real: int) -> None:
     bench = Bench(tpm=60_000)
     started = bench.clock.time
-    seconds = 400
+    seconds = 150
 
     async def worker(stop: float) -> None:
         while bench.clock.time < stop:

@@ -1,6 +1,7 @@
 """Gate and client together against a server on loopback: what the server sees, and what comes out."""
 
 import asyncio
+import random
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -40,7 +41,7 @@ def used(value: ChatAnswer) -> int | None:
 @asynccontextmanager
 async def asked(server: FaultyServer, gate: CallGate) -> AsyncIterator[Callable[[int], Any]]:
     """Yield what asks one question through the gate; a refusal is no answer here, as for a judge."""
-    client = ChatClient(Endpoint(server.base_url), total=3.0, read=1.0)
+    client = ChatClient(Endpoint(server.base_url), total=1.0, read=0.4)
 
     async def attempt(number: int) -> ChatAnswer:
         value = await client.complete(question(number))
@@ -136,11 +137,14 @@ async def outcomes_of(server: FaultyServer, calls: int) -> tuple[dict[int, str],
 
 
 async def test_what_comes_out_of_a_faulty_server_is_what_comes_out_of_a_sound_one() -> None:
-    calls = 1000
+    calls = 600
     sound, none, _ = await outcomes_of(FaultyServer(responder=answer), calls)
     assert len(sound) == calls
     assert not none
-    faulty_server = FaultyServer(share=0.3, faults=(*TRANSIENT, *SLOW), seed=5, responder=answer)
+    faults = [*TRANSIENT, *SLOW] * 6
+    script = faults + [None] * round(len(faults) / 0.3 * 0.7)
+    random.Random(5).shuffle(script)
+    faulty_server = FaultyServer(script=script, share=0.3, faults=faults, responder=answer)
     faulty, failed, gate = await outcomes_of(faulty_server, calls)
     assert set(faulty_server.fault_counts()) == {*TRANSIENT, *SLOW}
     assert {number: sound[number] for number in faulty} == faulty
