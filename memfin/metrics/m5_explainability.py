@@ -1,7 +1,6 @@
 """M5, explainability: which rubric items does a reply satisfy, and how does the judge score it?"""
 
 from collections.abc import Callable, Iterable, Mapping
-from fractions import Fraction
 from typing import Any, ClassVar, Final
 
 from memfin.contracts import NO_JUDGE, MetricResult, TurnEvalRow
@@ -10,15 +9,17 @@ from memfin.metrics.state import BadRow, Cell, RowState, Share
 
 LOWEST_SCORE: Final = 1.0
 HIGHEST_SCORE: Final = 5.0
+SCORE_UNITS: Final = 2**52
+"""Parts of a point in which scores are added up; every float from 1 to 5 is a whole number of them."""
 
 
 class ExplainabilityCell(Cell, frozen=True, gc=False):
-    """M5 sums of one dialogue; ``score`` is the exact sum of the ``scored`` judge scores."""
+    """M5 sums of one dialogue; ``score`` is the exact sum of the ``scored`` judge scores, in `SCORE_UNITS`."""
 
     required: int = 0
     hits: int = 0
     scored: int = 0
-    score: Fraction = Fraction(0)
+    score: int = 0
     judge_failed: int = 0
 
 
@@ -37,7 +38,7 @@ class M5State(RowState[ExplainabilityCell]):
         Share("rubric_hit_rate", lambda cell: cell.hits, lambda cell: cell.required),
         Share(
             "judge_score_mean",
-            lambda cell: cell.score,
+            lambda cell: cell.score / SCORE_UNITS,
             lambda cell: cell.scored,
             low=LOWEST_SCORE,
             high=HIGHEST_SCORE,
@@ -58,7 +59,7 @@ class M5State(RowState[ExplainabilityCell]):
             required=len(required),
             hits=len(required.intersection(row.rubric_hit_items)),
             scored=int(score is not None),
-            score=Fraction(0) if score is None else Fraction(score),
+            score=0 if score is None else int(score * SCORE_UNITS),
             judge_failed=int(score is None),
         )
 

@@ -1,12 +1,18 @@
 """Everything the offline detectors read off one reply, in one scan."""
 
-from functools import cache
+from collections.abc import Collection
+from functools import cache, lru_cache
 from itertools import zip_longest
+from typing import Final
 
 from memfin.contracts import ComplianceLabel, Finding, Record
 from memfin.scoring import compliance, risk, rubric
 from memfin.scoring.language import Analysis, analyze, normalize
 from memfin.scoring.lexicon import Scanner, findings
+
+
+_HEAD: Final = 16
+"""Characters of a text that tell whether it can be another one at all."""
 
 
 class ContentReading(Record):
@@ -29,6 +35,12 @@ def content_scanner() -> Scanner:
     return Scanner(("risk_tags", "compliance", "rubric"))
 
 
+@lru_cache(maxsize=256)
+def _unasked(asked: tuple[str, ...]) -> frozenset[int]:
+    """Return the slots of the scanner that matter to none of the rubric items asked for."""
+    return content_scanner().slots(rubric.FIELD, rubric.values_besides(asked))
+
+
 def read_content(text: str, *, user_text: str = "") -> ContentReading:
     """Run all content detectors over a reply.
 
@@ -38,11 +50,18 @@ def read_content(text: str, *, user_text: str = "") -> ContentReading:
     return read_content_from(analyze(text), user_text=user_text)
 
 
-def read_content_from(analysis: Analysis, *, user_text: str = "") -> ContentReading:
-    """Run all content detectors over a reply that is analysed already."""
+def read_content_from(
+    analysis: Analysis, *, user_text: str = "", asked: Collection[str] | None = None
+) -> ContentReading:
+    """Run all content detectors over a reply that is analysed already.
+
+    ``asked`` are the rubric items that somebody asks for; the others are not looked for. None asks
+    for all.
+    """
     if not analysis.norm.strip() or (user_text and _same(analysis, user_text)):
         return ContentReading()
-    matches = content_scanner().scan(analysis)
+    unasked = frozenset[int]() if asked is None else _unasked(tuple(asked))
+    matches = content_scanner().scan(analysis, unasked)
     tags = risk.predicted_tags(matches)
     categories = compliance.shown_categories(analysis, matches, tags)
     return ContentReading(
@@ -61,5 +80,8 @@ def repeats_user(text: str, user_text: str) -> bool:
 
 def _same(analysis: Analysis, user_text: str) -> bool:
     """Compare letter by letter; two different texts are told apart at their first letters."""
+    first = next(filter(str.isalnum, analysis.norm), "")
+    if next(filter(str.isalnum, normalize(user_text[:_HEAD])), first) != first:
+        return False
     theirs = filter(str.isalnum, normalize(user_text))
     return all(ours == other for ours, other in zip_longest(filter(str.isalnum, analysis.norm), theirs))

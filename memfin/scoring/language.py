@@ -10,7 +10,6 @@ for the places where a lexicon pattern hit and for nothing else.
 
 import re
 from bisect import bisect_right
-from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import Final, Literal, NamedTuple
 
@@ -166,47 +165,57 @@ def normalize(text: str) -> str:
 
 
 class Analysis:
-    """A reply prepared for the detectors; every property is computed when it is first asked for."""
+    """A reply prepared for the detectors.
 
-    __slots__ = ("__dict__", "_last_sentence", "_pieces", "_speeches", "_speeches_of", "norm", "text")
+    Attributes:
+        text: the reply as it was written.
+        norm: its normalized form, in which all offsets count.
+        bounds: where sentences begin, and the end of the reply; a line break ends a sentence. Sentence
+            ``i`` is ``norm[bounds[i]:bounds[i + 1]]``; list items and table rows are sentences.
+    """
+
+    __slots__ = (
+        "_last_sentence",
+        "_pieces",
+        "_quotes",
+        "_shifts",
+        "_speeches",
+        "_speeches_of",
+        "bounds",
+        "norm",
+        "text",
+    )
 
     def __init__(self, text: str) -> None:
         """Normalize the text and drop what carries no meaning (see the module's description)."""
         self.text: Final = text
         # The odd entries are the marks to drop, as the pattern captures them.
         self._pieces: Final = _MARKS.split(normalize(text))
-        self.norm: Final = "".join(self._pieces[::2])
+        norm = self.norm = self._pieces[0] if len(self._pieces) == 1 else "".join(self._pieces[::2])
+        bounds = self.bounds = [0, *[match.end() for match in _SENTENCE_END.finditer(norm)]]
+        if len(bounds) == 1 or bounds[-1] != len(norm):
+            bounds.append(len(norm))
         # Guards ask about the same few places one after the other.
         self._last_sentence: tuple[int, int] = (0, 0)
         self._speeches_of = -1
         self._speeches: list[tuple[int, int]] = []
-
-    @cached_property
-    def _shifts(self) -> tuple[list[int], list[int]]:
-        """Positions in ``norm`` behind which characters were dropped, and how many so far."""
-        positions = list(accumulate(map(len, self._pieces[:-1:2])))
-        totals = list(accumulate(map(len, self._pieces[1::2])))
-        return positions, totals
+        self._quotes: list[tuple[int, int]] | None = None
+        # Positions in ``norm`` behind which characters were dropped, and how many so far.
+        self._shifts: tuple[list[int], list[int]] | None = None
 
     def original_span(self, start: int, end: int) -> tuple[int, int]:
         """Translate a half-open span of ``norm`` into offsets of the reply as it was written."""
         if len(self._pieces) == 1:
             return start, end
+        if self._shifts is None:
+            self._shifts = (
+                list(accumulate(map(len, self._pieces[:-1:2]))),
+                list(accumulate(map(len, self._pieces[1::2]))),
+            )
         positions, totals = self._shifts
         before = bisect_right(positions, start)
         last = bisect_right(positions, end - 1) if end > start else before
         return start + (totals[before - 1] if before else 0), end + (totals[last - 1] if last else 0)
-
-    @cached_property
-    def bounds(self) -> list[int]:
-        """Where sentences begin, and the end of the reply; a line break ends a sentence.
-
-        Sentence ``i`` is ``norm[bounds[i]:bounds[i + 1]]``; list items and table rows are sentences.
-        """
-        ends = [match.end() for match in _SENTENCE_END.finditer(self.norm)]
-        if not ends or ends[-1] != len(self.norm):
-            ends.append(len(self.norm))
-        return [0, *ends]
 
     @property
     def sentences(self) -> list[tuple[int, int]]:
@@ -266,7 +275,7 @@ class Analysis:
             found.append(Clause(start, end, self.norm[start:end], sentence, kind))
         return found
 
-    @cached_property
+    @property
     def clauses(self) -> list[Clause]:
         """All clauses of the reply, in order."""
         return [clause for index in range(len(self.bounds) - 1) for clause in self.clauses_of(index)]
@@ -293,18 +302,19 @@ class Analysis:
             )
         return self._speeches
 
-    @cached_property
+    @property
     def asks(self) -> bool:
         """Whether the reply holds any sign of a question."""
         return "?" in self.norm or "吗" in self.norm or "呢" in self.norm
 
-    @cached_property
+    @property
     def quotes(self) -> list[tuple[int, int]]:
         """Half-open spans of quoted text, quotation marks included; a quotation ends with its line."""
-        norm = self.norm
-        if not any(mark in norm for mark in _OPENING_QUOTES):
-            return []
-        return [match.span(1) for match in _QUOTE.finditer(norm)]
+        if self._quotes is None:
+            norm = self.norm
+            quoting = any(mark in norm for mark in _OPENING_QUOTES)
+            self._quotes = [match.span(1) for match in _QUOTE.finditer(norm)] if quoting else []
+        return self._quotes
 
 
 def analyze(text: str) -> Analysis:

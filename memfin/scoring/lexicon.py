@@ -9,7 +9,8 @@ Aho-Corasick pass finds the places where a pattern can match at all (``prefilter
 import hashlib
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from functools import cache
 from importlib.resources import files
 from typing import Final, NamedTuple, TypeVar
@@ -22,7 +23,7 @@ from memfin.errors import UsageError
 from memfin.scoring import language
 from memfin.scoring.language import Analysis
 from memfin.scoring.patterns import compile_at_head, compile_pattern, expand
-from memfin.scoring.prefilter import Branch, branches
+from memfin.scoring.prefilter import Branch, branches, forget
 
 T = TypeVar("T")
 Guard = Callable[[Analysis, int, int], bool]
@@ -171,8 +172,20 @@ class Scanner:
                     by_literal.setdefault(literal, []).append(numbers[key])
         # Half of the patterns never come near a match; each is compiled when it is first tried.
         self._searches: Final[list[Search | None]] = [None] * len(self._rules)
-        self._alternatives: Final = [tuple(alternatives) for alternatives in by_literal.values()]
+        self._slots: Final = slots
+        # Most literals announce the same alternatives as many others; they share one tuple.
+        shared: dict[tuple[Alternative, ...], tuple[Alternative, ...]] = {}
+        self._alternatives: Final = [
+            shared.setdefault(group, group) for group in map(tuple, by_literal.values())
+        ]
         self._automaton: Final = AhoCorasick(list(by_literal), implementation=Implementation.ContiguousNFA)
+        forget()
+
+    def slots(self, field: str, values: Collection[str]) -> frozenset[int]:
+        """Return the slots of a field's values, for ``scan`` to leave out; unknown values have none."""
+        return frozenset(
+            slot for (name, value), slot in self._slots.items() if name == field and value in values
+        )
 
     def _search(self, number: int, before: int) -> Search:
         pattern = self._patterns[number]
@@ -180,13 +193,16 @@ class Scanner:
         self._searches[number] = search
         return search
 
-    def scan(self, analysis: Analysis) -> list[Match]:
-        """Return one unguarded match of every (field, value) pair that has any, in the order found."""
+    def scan(self, analysis: Analysis, without: AbstractSet[int] = frozenset()) -> list[Match]:
+        """Return one unguarded match of every (field, value) pair that has any, in the order found.
+
+        ``without`` are the ``slots`` of pairs that nobody asks for; they cost nothing.
+        """
         norm, bounds, by_literal = analysis.norm, analysis.bounds, self._alternatives
         searches = self._searches
         idle = _idle_guards(analysis)
         found: list[Match] = []
-        settled: set[int] = set()
+        settled = set(without)
         # An alternative reads on to the end of the sentence, so one try a sentence is enough.
         tried = [0] * len(searches)
         index, low, high = 1, 0, bounds[1]

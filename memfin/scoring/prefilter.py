@@ -50,6 +50,12 @@ class Branch(NamedTuple):
     before: int
 
 
+def forget() -> None:
+    """Drop what was kept while patterns were taken apart; no scan needs it any more."""
+    for kept in (_exact, _required, _width, rate, branches_of, elements_of, unquantified):
+        kept.cache_clear()
+
+
 def branches(pattern: str) -> list[Branch]:
     """Split an expanded pattern into its alternatives and find the literals to scan for.
 

@@ -268,6 +268,8 @@ class Reading:
 
     def sign_beside(self, asset_class: str) -> bool:
         """Say whether `beside` can find anything for the class."""
+        if not self._signs and not self.amounts:
+            return False
         return any(
             self.sign_near(start - _WIDE_REACH - SIGN_WIDTH, end + _WIDE_REACH + SIGN_WIDTH)
             for name, start, end in self._labelled

@@ -157,7 +157,7 @@ class DialogScorer:
     def _with_reply(self, row: TurnEvalRow, turn: TurnTrace, reply: str) -> TurnEvalRow:
         """Return the row with what the detectors read in the reply."""
         analysis = analyze(reply)
-        reading = read_content_from(analysis, user_text=turn.user_text)
+        reading = read_content_from(analysis, user_text=turn.user_text, asked=row.rubric_required)
         contradictions = self._checker.check(analysis)
         label = reading.compliance
         compliance_detector = "lexicon"

@@ -36,6 +36,12 @@ _RISK_TAGS: Final = frozenset(
 _WEIGHS: Final = "风险收益平衡"
 
 
+def values_besides(items: Collection[str]) -> frozenset[str]:
+    """Return the lexicon's values that tell nothing about any of the given rubric items."""
+    told = {*items, _HOPE} if _WEIGHS in items else set(items)
+    return frozenset((*RUBRIC_ITEMS, _HOPE)) - told
+
+
 def contained_items(matches: Iterable[Match], risk_tags: Collection[str]) -> list[str]:
     """Return the rubric items a reply contains, in the order of ``RUBRIC_ITEMS``.
 
