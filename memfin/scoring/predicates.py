@@ -13,6 +13,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from memfin.scoring.kept import kept
 from memfin.scoring.language import normalize
 from memfin.scoring.quantities import Quantity, quantities
 from memfin.scoring.vocabulary import load_vocabulary
@@ -181,6 +182,7 @@ _BARE: Final = re.compile(
 
 
 @lru_cache(maxsize=4096)
+@kept
 def parse_constraint(text: str) -> Predicate | None:
     """Return the canonical predicate of a constraint, or None when it is none that can be checked.
 

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from memfin.contracts import ProfileTruth
 from memfin.contracts.base import Horizon, Level
+from memfin.scoring.kept import kept
 from memfin.scoring.language import normalize
 from memfin.scoring.predicates import (
     ForbiddenAsset,
@@ -37,6 +38,7 @@ class SnapshotProfile(NamedTuple):
     preferences: frozenset[str]
 
 
+_NOTHING: Final = SnapshotProfile(None, None, None, frozenset(), frozenset())
 _UNKNOWN: Final = frozenset(
     {
         "",
@@ -159,8 +161,11 @@ _LOSS_KEYS: Final = (
 def canonical_level(value: object) -> Level | None:
     """Return a risk level or liquidity need as ``low``, ``medium`` or ``high``; None when unknown."""
     text = _text(value)
-    if text is None:
-        return None
+    return None if text is None else _level(text)
+
+
+@kept
+def _level(text: str) -> Level | None:
     grade = _GRADE.search(text)
     if grade is not None:
         return _RISK_GRADES[grade.group()]
@@ -175,8 +180,11 @@ def canonical_horizon(value: object) -> Horizon | None:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return _bucket(float(min(value, _LONGEST))) if value > 0 else None
     text = _text(value)
-    if text is None:
-        return None
+    return None if text is None else _horizon(text)
+
+
+@kept
+def _horizon(text: str) -> Horizon | None:
     found = [quantity for quantity in quantities(text) if quantity.kind == "duration"]
     if found:
         return _horizon_of(text, found)
@@ -233,6 +241,8 @@ def snapshot_values(snapshot: Mapping[str, object]) -> SnapshotProfile:
 
     ``max_acceptable_loss`` is a fraction (0.1), a percentage (10) or a text (10%).
     """
+    if not snapshot:
+        return _NOTHING
     constraints = set(constraint_terms(_listed(snapshot, _CONSTRAINT_KEYS)))
     for value in _listed(snapshot, _FORBIDDEN_KEYS):
         text = _text(value)
@@ -331,6 +341,7 @@ _DECORATION: Final = re.compile(
 _SHORT_WORD: Final = 3
 
 
+@kept
 def _preference(text: str) -> str:
     compact = _compact(text)
     bare = _DECORATION.sub("", compact) or compact
