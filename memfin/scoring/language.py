@@ -36,6 +36,7 @@ _RARE: Final = re.compile(
     "[" + "".join(re.escape(chr(code)) for code in _HALF_WIDTH if chr(code) not in dict(_FREQUENT)) + "]"
 )
 _CJK: Final = "\u3400-\u4dbf\u4e00-\u9fff"
+_MARK_SIGNS: Final = ("*", "_", "`", " ")
 # These three begin with a plain character set on purpose: the engine then skips to the next member.
 _MARKS: Final = re.compile(
     rf"([*_` ](?:(?:(?<=\*)\*+|(?<=_)_+|(?<=`)`*)(?: +(?=[{_CJK}]))?"
@@ -189,9 +190,10 @@ class Analysis:
     def __init__(self, text: str) -> None:
         """Normalize the text and drop what carries no meaning (see the module's description)."""
         self.text: Final = text
+        norm = normalize(text)
         # The odd entries are the marks to drop, as the pattern captures them.
-        self._pieces: Final = _MARKS.split(normalize(text))
-        norm = self.norm = self._pieces[0] if len(self._pieces) == 1 else "".join(self._pieces[::2])
+        self._pieces: Final = _MARKS.split(norm) if any(sign in norm for sign in _MARK_SIGNS) else [norm]
+        norm = self.norm = norm if len(self._pieces) == 1 else "".join(self._pieces[::2])
         bounds = self.bounds = [0, *[match.end() for match in _SENTENCE_END.finditer(norm)]]
         if len(bounds) == 1 or bounds[-1] != len(norm):
             bounds.append(len(norm))
