@@ -14,7 +14,7 @@ SCORE_UNITS: Final = 2**52
 
 
 class ExplainabilityCell(Cell, frozen=True, gc=False):
-    """M5 sums of one dialogue; ``score`` is the exact sum of the ``scored`` judge scores, in `SCORE_UNITS`."""
+    """M5 sums of one dialogue; ``score`` is the sum of the ``scored`` judge scores in `SCORE_UNITS`."""
 
     required: int = 0
     hits: int = 0

@@ -1,14 +1,15 @@
 """Mergeable state of a metric: one cell of exact sums a dialogue, nothing else.
 
-A row adds its *contribution* to the cell of its dialogue. Cells hold integers, which add up exactly,
-and values are computed from the cells with correctly rounded sums. Hence shards may be merged in any
-order, rows of one dialogue may lie in different shards, and the result is the same to the last bit
-as if one state had seen everything.
+A row adds its *contribution* to the cell of its dialogue. Cells hold integers and fractions, which
+add up exactly, and values are computed from the cells with correctly rounded sums. Hence shards may
+be merged in any order, rows of one dialogue may lie in different shards, and the result is the same
+to the last bit as if one state had seen everything.
 """
 
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from fractions import Fraction
 from operator import add
 from typing import Any, ClassVar, Final, Generic, NamedTuple, Self, TypeVar, cast
 
@@ -52,7 +53,7 @@ class Share(NamedTuple, Generic[CellT]):
     """
 
     name: str
-    hits: Callable[[CellT], float]
+    hits: Callable[[CellT], float | Fraction]
     of: Callable[[CellT], int]
     broken_down: bool = True
     low: float = 0.0

@@ -10,7 +10,6 @@ from memfin.scoring import compliance, risk, rubric
 from memfin.scoring.language import Analysis, analyze, normalize
 from memfin.scoring.lexicon import Scanner, findings
 
-
 _HEAD: Final = 16
 """Characters of a text that tell whether it can be another one at all."""
 

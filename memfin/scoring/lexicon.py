@@ -128,10 +128,18 @@ def load_lexicon(name: str) -> LexiconFile:
     return lexicon
 
 
-def lexicon_hashes() -> dict[str, str]:
-    """Return the SHA-256 of every lexicon file by name: what the detectors of this run knew."""
+@cache
+def _hashes() -> dict[str, str]:
     names = sorted(item.name for item in _LEXICONS.iterdir() if item.name.endswith(".toml"))
     return {name: hashlib.sha256(_read(name)).hexdigest() for name in names}
+
+
+def lexicon_hashes() -> dict[str, str]:
+    """Return the SHA-256 of every lexicon file by name: what the detectors of this run know.
+
+    A process reads its lexicons once, and hashes them once.
+    """
+    return dict(_hashes())
 
 
 def _read(name: str) -> bytes:

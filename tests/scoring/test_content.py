@@ -125,3 +125,16 @@ def test_no_ordinary_recorded_reply_is_severe() -> None:
     ]
     assert len(replies) > 60
     assert [reply for reply in replies if read_content(reply).compliance == "severe_violation"] == []
+
+
+def test_only_the_rubric_items_asked_for_are_looked_for() -> None:
+    everything = read_content(REPLY)
+    analysis = analyze(REPLY)
+    for asked in ([], everything.rubric_items[:1], everything.rubric_items):
+        reading = read_content_from(analysis, asked=asked)
+        assert [item for item in reading.rubric_items if item in asked] == asked
+        assert reading.risk_tags == everything.risk_tags
+        assert reading.categories == everything.categories
+        unasked = set(everything.rubric_items) - set(asked)
+        assert not [f for f in reading.findings if f.field == "rubric" and f.value in unasked]
+    assert len(everything.rubric_items) > 1
