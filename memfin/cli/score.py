@@ -24,7 +24,7 @@ from memfin.runtime.rescore import RescorePlan
     "--judge",
     default="heuristic",
     show_default=True,
-    help="Explainability judge: heuristic, none or pkg.module:factory.",
+    help="Judge of the replies: heuristic, none, openai:MODEL or pkg.module:factory.",
 )
 @click.option(
     "--history",
@@ -34,6 +34,32 @@ from memfin.runtime.rescore import RescorePlan
 )
 @click.option("--workers-judge", type=int, default=2, show_default=True, help="Judgements made at a time.")
 @click.option("--judge-rpm", type=float, help="Judge requests a minute, at most, in every window.")
+@click.option(
+    "--judge-tpm", type=float, help="Tokens a minute of an openai judge, at most, in every window."
+)
+@click.option(
+    "--judge-scope",
+    type=click.Choice(["m5", "all"]),
+    default="m5",
+    show_default=True,
+    help="What verdicts decide: M5 alone, or contradictions, risk tags and compliance as well.",
+)
+@click.option(
+    "--judge-votes",
+    type=int,
+    default=1,
+    show_default=True,
+    help="Judgements of each turn by an openai judge, in varied order; the median counts.",
+)
+@click.option(
+    "--judge-cache",
+    type=click.Choice(["off", "read", "write"]),
+    default="write",
+    show_default=True,
+    help="Whether an openai judge takes verdicts from the cache, and adds to it (write).",
+)
+@click.option("--judge-cache-dir", help="Where the cache is.  [default: runs/.judge_cache]")
+@click.option("--seed", type=int, default=0, show_default=True, help="Sent to an openai judge.")
 @click.option(
     "--turn-timeout", type=float, default=120.0, show_default=True, help="Seconds a judge has for a turn."
 )
