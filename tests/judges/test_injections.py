@@ -8,7 +8,6 @@ import pytest
 from memfin.contracts import JudgeRequest
 from memfin.judges.answers import answer_schema
 from memfin.judges.cache import AnswerCache
-from memfin.judges.fence import MARGIN
 from memfin.judges.notices import Notices
 from memfin.judges.openai import OpenAIJudge
 from memfin.judges.prompts import NO_NONCE, prompt_hash, render
@@ -62,7 +61,7 @@ def test_no_attempt_changes_the_structure_of_a_prompt(place: str, vote: int) -> 
             outside = "".join(FENCE.sub("", message["content"]) for message in messages)
             assert OBEY not in outside
             for found in FENCE.finditer(messages[-1]["content"]):
-                assert all(line.startswith(MARGIN) for line in found[3].split("\n"))
+                assert all(line.startswith("| ") for line in found[3].split("\n"))
                 assert not set("<>[]") & set(found[3])
                 assert all(char == "\n" or char.isprintable() for char in found[3])
 
