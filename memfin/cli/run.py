@@ -89,7 +89,7 @@ def run_to_end(plan: Plan, view: ProgressView) -> tuple[EvalSummary, RunStats]:
         raise failures[0]
     if evaluation.summary is None or evaluation.stats is None:
         number = stopped_by[0] if stopped_by else signal.SIGINT
-        raise RunStopped(f"stopped by {number.name}; {plan.directory} holds what was done", 128 + number)
+        raise RunStopped(f"stopped by {number.name}; {plan.after_stop}", 128 + number)
     return evaluation.summary, evaluation.stats
 
 
@@ -126,7 +126,7 @@ def _watchdog(plan: Plan, evaluation: Evaluation) -> LoopWatchdog:
     def give_up(seconds: float) -> None:
         reason = f"{suspect} has blocked the event loop for {seconds:.0f} s, over its time-out"
         evaluation.record_stop(reason)
-        click.echo(f"memfin: {reason}; the run was stopped, {plan.directory} holds what was done", err=True)
+        click.echo(f"memfin: {reason}; the run was stopped, {plan.after_stop}", err=True)
         os._exit(STUCK_EXIT)
 
     return LoopWatchdog(warn, give_up if suspect else None, config.turn_timeout + 5.0)

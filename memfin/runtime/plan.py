@@ -111,6 +111,11 @@ class Plan(ABC):
         """What a user can do after a fault has stopped the run."""
 
     @property
+    def after_stop(self) -> str:
+        """What there is once a run was stopped on purpose."""
+        return f"{self.directory} holds what was done"
+
+    @property
     def usage(self) -> ModelUsage | None:
         """What the language models behind the agents took so far, where that is known."""
         return None
@@ -195,6 +200,11 @@ class RunPlan(Plan):
     def advice(self) -> str:
         """What a user can do after a fault has stopped the run."""
         return f"free the cause, then memfin resume {self.directory} goes on"
+
+    @property
+    def after_stop(self) -> str:
+        """What there is once the run was stopped on purpose."""
+        return f"memfin resume {self.directory} goes on"
 
     def producers(
         self,

@@ -1,11 +1,34 @@
 """Runs that are killed at random moments lose nothing and do nothing twice."""
 
+import json
+import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 CYCLES = 300
+ROOT = Path(__file__).resolve().parents[2]
+
+SLOW_AGENT = """
+import asyncio, os, pathlib, signal
+
+class Stopping:
+    \"\"\"Ends its own process once, in its thirtieth turn.\"\"\"
+
+    turns = 0
+
+    def __init__(self, session, observer):
+        self._session = session
+
+    async def reply(self, user_text):
+        Stopping.turns += 1
+        if Stopping.turns == 30 and not pathlib.Path("stopped").exists():
+            pathlib.Path("stopped").touch()
+            os.kill(os.getpid(), signal.SIGTERM)
+            await asyncio.sleep(60)
+        return "市场存在不确定性，仅供参考。"
+"""
 
 
 def test_kills_at_random_moments_cost_nothing_that_was_committed() -> None:
@@ -15,3 +38,27 @@ def test_kills_at_random_moments_cost_nothing_that_was_committed() -> None:
     told = re.fullmatch(r"300 kills, (\d+) runs completed, 0 failures\n", done.stdout)
     assert told is not None
     assert int(told[1]) >= 5
+
+
+def test_a_run_that_a_signal_ended_says_how_it_goes_on_and_does(tmp_path: Path) -> None:
+    (tmp_path / "slow_agent.py").write_text(SLOW_AGENT, "utf-8")
+
+    def memfin(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "memfin", *words]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(tmp_path)])}
+        return subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
+
+    stopped = memfin("run", "--agent", "slow_agent:Stopping", "--run-id", "r", "--quiet")
+    assert stopped.returncode == 143
+    assert stopped.stderr == "memfin: stopped by SIGTERM; memfin resume runs/r goes on\n"
+    resumed = memfin("resume", "runs/r")
+    assert resumed.returncode == 0, resumed.stderr
+    assert "memfin: run r goes on: " in resumed.stderr
+    assert resumed.stdout.endswith("report: runs/r/report.html\n")
+    again = memfin("resume", "runs/r", "--json")
+    assert json.loads(again.stdout) == json.loads((tmp_path / "runs/r/metrics_summary.json").read_bytes())
+    refused = memfin("resume", "runs/none", "--quiet")
+    assert (refused.returncode, refused.stderr) == (2, "memfin: run runs/none: no such directory\n")
+    assert memfin("validate", "runs/r").returncode == 0
