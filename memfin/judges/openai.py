@@ -99,12 +99,10 @@ class OpenAIJudge:
         self._scrub = endpoint.scrubber().scrub
         self._first_format = 0
 
-    @property
     def endpoint_names(self) -> dict[str, str | None]:
         """The names of the environment variables that the endpoint comes from."""
         return {"base_url_env": self._endpoint.url_env, "key_env": self._endpoint.key_env}
 
-    @property
     def settings(self) -> Mapping[str, Any]:
         """What the verdicts depend on besides model and request, for the fingerprint."""
         return {

@@ -45,18 +45,19 @@ class CacheCounts(NamedTuple):
 
 @runtime_checkable
 class RecordingJudge(Judge, Protocol):
-    """A judge that tells what it was answered and what that cost: a language model."""
+    """A judge that tells what it was answered and what that cost: a language model.
+
+    Everything it tells is a method: a check for the protocol would evaluate properties.
+    """
 
     async def deliberate(self, request: JudgeRequest) -> Ruling:
         """Return the ruling on one reply; a judgement that fails is a `JudgeFailure`, never raised."""
         ...
 
-    @property
     def settings(self) -> Mapping[str, Any]:
         """What the verdicts depend on besides model and request, for the fingerprint."""
         ...
 
-    @property
     def endpoint_names(self) -> Mapping[str, str | None]:
         """The names of the environment variables that say where the model is, and its key."""
         ...

@@ -4,6 +4,7 @@ import asyncio
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import anyio
@@ -62,8 +63,9 @@ def test_the_key_depends_on_every_part_and_on_no_order() -> None:
         lambda data: b"null",
     ],
 )
-async def test_a_damaged_entry_is_told_once_ignored_and_replaced(tmp_path: Path, spoil: object) -> None:
-    assert callable(spoil)
+async def test_a_damaged_entry_is_told_once_ignored_and_replaced(
+    tmp_path: Path, spoil: Callable[[bytes], bytes]
+) -> None:
     told: list[str] = []
     kept = cache(tmp_path, told=told)
     await kept.keep(KEY, ANSWER)
