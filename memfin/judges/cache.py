@@ -155,9 +155,9 @@ class AnswerCache:
             path.parent.mkdir(parents=True, exist_ok=True)
             handle, temporary = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=path.parent)
             with os.fdopen(handle, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
+                file.write(
+                    data
+                )  # not synchronised: an entry that a crash has torn is found out by its checksum
             Path(temporary).replace(path)
         except OSError as problem:
             with suppress(OSError):

@@ -27,6 +27,12 @@ _SELECTORS: Final = ((0xFE00, 0xFE0F), (0xE0100, 0xE01EF), (0x180B, 0x180F))
 """Variation selectors, with which text can carry other text unseen."""
 
 
+_PLAIN: Final = "\n -~·—‘’“”…、。《》「」【】一-鿿！-～"
+"""Characters, as ranges, that are shown as they are and need no closer look: nearly all of a text."""
+
+_DOUBTFUL: Final = re.compile(f"[^{_PLAIN}]")
+
+
 def new_nonce() -> str:
     """Return 128 random bits as 32 hexadecimal digits."""
     return secrets.token_hex(16)
@@ -46,10 +52,7 @@ def fenced(name: str, text: str, nonce: str) -> str:
 
 def visible(text: str) -> str:
     """Return text in which everything can be seen and no bracket is one of a fence or a control token."""
-    shown = text.translate(_FULL_WIDTH)
-    if shown.isprintable() and shown.isascii():
-        return shown
-    return "".join(_shown(character) for character in shown)
+    return _DOUBTFUL.sub(lambda found: _shown(found.group()), text.translate(_FULL_WIDTH))
 
 
 def _shown(character: str) -> str:

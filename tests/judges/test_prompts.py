@@ -32,6 +32,7 @@ REQUEST = JudgeRequest(
     constraints=["不使用杠杆", "最大回撤<10%"],
 )
 PLAIN = variant(0, 3, 2)
+LINE_ENDS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 
 
 @pytest.mark.parametrize(
@@ -54,8 +55,19 @@ def test_what_cannot_be_seen_is_spelt_out(text: str, shown: str) -> None:
     assert visible(text) == shown
 
 
+def test_every_character_there_is_gets_the_closer_look_it_needs() -> None:
+    for code in range(0x110000):
+        character = chr(code)
+        shown = visible(character)
+        if shown == character:
+            assert character.isprintable() or character in LINE_ENDS, hex(code)
+            assert character not in "<>[]"
+        else:
+            assert shown in {" ", f"⟨U+{code:04X}⟩"} or character in "<>[]", hex(code)
+
+
 def test_every_end_of_a_line_begins_a_line_with_its_margin() -> None:
-    ends = ["\n", "\r\n", "\r", "\v", "\f", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"]
+    ends = ["\r\n", *LINE_ENDS]
     body = fenced("reply", "a" + "b".join(ends) + "c", "n").split("\n")
     assert body[0] == "<untrusted reply n>"
     assert body[-1] == "</untrusted reply n>"
