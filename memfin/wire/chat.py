@@ -117,11 +117,8 @@ class ChatClient:
         async with self._connections().post(
             self.endpoint.url("chat/completions"), data=body, headers=headers, allow_redirects=False
         ) as response:
-            try:
-                first_token = await self._take(response, draft, scrubber)
-            except BaseException:
-                response.close()  # nobody is going to read the rest
-                raise
+            # Leaving the block before the end of the body closes the connection.
+            first_token = await self._take(response, draft, scrubber)
         now = time.perf_counter()
         first_ms = None if first_token is None else (first_token - begun) * 1000
         return draft.answer(request.model, (now - begun) * 1000, first_ms)

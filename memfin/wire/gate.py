@@ -32,6 +32,10 @@ BACKOFF: Final = 0.5
 LONGEST_BACKOFF: Final = 30.0
 """Seconds: the bound on the first wait before another attempt, doubled each time, up to the longest."""
 
+BEAT: Final = 0.02
+LATE: Final = 0.01
+"""Seconds between two looks at the clock while calls are under way, and by which one may be late."""
+
 REFUSALS: Final = 2
 """How many times more often than it may fail a call may be refused for its rate: that is not its fault."""
 
@@ -111,6 +115,7 @@ class CallGate:
         self._name = name
         self._requests = SlidingWindow.of_requests(rpm) if rpm is not None else None
         self._tokens = SlidingWindow.of_tokens(tpm) if tpm is not None else None
+        self._windows = [window for window in (self._requests, self._tokens) if window is not None]
         self._concurrency = AdaptiveConcurrency(workers)
         self._breaker = Breaker(most_down)
         self._most_attempts = most_attempts
@@ -121,6 +126,8 @@ class CallGate:
         self._numbers = itertools.count()
         self._queue: list[tuple[int, _Waiter]] = []
         self._timer: Timer | None = None
+        self._heart: Timer | None = None
+        self._next_beat = 0.0
         self._paused_until = 0.0
         self._refused_rounds = 0
         self._gave_up = False
@@ -206,8 +213,32 @@ class CallGate:
             self._pump()
             raise
 
+    def _beat(self) -> None:
+        """Look at the clock while calls are under way: a beat that is late tells that the loop stood still.
+
+        What was let through shortly before was then still here, or could not be taken note of by a
+        server on the same machine: the windows count it from the end of the standstill on.
+        """
+        now = self._clock.now()
+        if self._heart is not None:
+            self._heart.cancel()
+            self._heart = None
+            if now > self._next_beat + LATE:
+                for window in self._windows:
+                    window.held_up(self._next_beat - 2 * BEAT, now)
+        if self._in_flight and self._windows:
+            self._next_beat = now + BEAT
+            self._heart = self._clock.call_later(BEAT, self._beat)
+
     def _pump(self) -> None:
         """Let through what may start now, in order, and set the timer for what comes next."""
+        if self._heart is not None and (not self._in_flight or self._clock.now() > self._next_beat + LATE):
+            self._beat()
+        self._admit()
+        if self._heart is None:
+            self._beat()
+
+    def _admit(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

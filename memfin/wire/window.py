@@ -95,10 +95,18 @@ class SlidingWindow:
         if start.counted:
             self._sum += change
 
+    def held_up(self, since: float, now: float) -> None:
+        """Count what started since that moment as started now: it was held up before it could leave."""
+        now = self._steady(now)
+        for start in reversed(self._starts):
+            if start.at < since + self._offset:
+                break
+            start.at = now
+            self._due = max(self._due, now + start.weight * self._pace)
+
     def take_back(self, start: Start) -> None:
         """Forget a start that did not take place."""
         self.correct(start, 0)
-        start.at = -math.inf
 
     def _steady(self, now: float) -> float:
         """Return the time on a clock that never goes back."""

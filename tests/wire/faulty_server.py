@@ -299,7 +299,8 @@ class FaultyServer:
             error = {"error": {"message": "You exceeded your quota", "code": "insufficient_quota"}}
             return web.json_response(error, status=429)
         if fault == "echo_key":
-            said = f"Incorrect key: {request.headers.get('Authorization', 'none')}, {request.url}"
+            asked = body["messages"][-1]["content"]
+            said = f"{asked} {request.headers.get('Authorization', 'none')}, {request.url}"
             return web.json_response({"error": {"message": said}}, status=401)
         if fault in {"redirect", "redirect_elsewhere"}:
             place = str(request.url.with_path("/v1/moved")) if fault == "redirect" else self._elsewhere

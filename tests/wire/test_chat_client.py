@@ -263,6 +263,21 @@ async def test_a_redirect_takes_the_key_nowhere() -> None:
         assert other.arrivals == []
 
 
+async def test_no_part_of_a_key_is_left_where_a_message_is_cut() -> None:
+    key = "sk-partly-0123456789abcdef0123456789abcdef"
+    lengths = range(140, 205, 5)
+    async with (
+        FaultyServer(script=["echo_key"] * len(lengths)) as server,
+        client_of(server, key) as client,
+    ):
+        for length in lengths:
+            request = ChatRequest(model="m", messages=[{"role": "user", "content": "x" * length}])
+            with pytest.raises(WireError) as caught:
+                await client.complete(request)
+            assert "sk-" not in str(caught.value)
+            assert caught.value.status == 401
+
+
 async def test_text_that_cannot_be_sent_is_an_error_of_the_request() -> None:
     request = ChatRequest(model="m", messages=[{"role": "user", "content": "\ud800"}])
     async with FaultyServer() as server, client_of(server) as client:

@@ -99,6 +99,7 @@ def most_within(times: list[float], period: float) -> int:
 async def test_the_server_never_sees_more_than_the_limit_in_any_second() -> None:
     """600 requests a minute, and beside it 60,000 tokens a minute at 100 a call: ten a second each."""
     notices: list[str] = []
+    by_requests = by_tokens = Seen([], 0.0)
     for _ in range(3):
         requests = CallGate(workers=WORKERS, rpm=600, on_notice=notices.append)
         tokens = CallGate(workers=WORKERS, tpm=60_000, on_notice=notices.append)

@@ -41,6 +41,11 @@ def test_every_form_is_masked(form: str) -> None:
     assert base64.b64encode(KEY.encode()).decode()[:12] not in scrubbed
 
 
+@pytest.mark.parametrize("form", ["pass%20word%2F1", "pass%20word/1", "pass+word%2F1", "pass word/1"])
+def test_every_way_to_write_a_password_in_a_url_is_masked(form: str) -> None:
+    assert Scrubber(["pass word/1"]).scrub(f"at {form}@host") == "at ***@host"
+
+
 def test_short_secrets_are_masked_where_they_stand_alone() -> None:
     scrubber = Scrubber(["x", "abc"])
     assert scrubber.scrub("the key x, Bearer abc: exact, abcdef") == "the key ***, Bearer ***: exact, abcdef"

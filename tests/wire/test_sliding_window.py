@@ -179,6 +179,18 @@ def test_overestimates_are_given_back_and_underestimates_made_up_for() -> None:
     assert window.wait(0.0, 100) == pytest.approx(20 * (1 + GUARD) - SLACK)
 
 
+def test_what_was_held_up_counts_from_when_it_could_leave() -> None:
+    window = SlidingWindow(3, 1.0, 0.1)
+    for at in (0.0, 0.2, 0.4):
+        window.start(at)
+    window.held_up(0.1, 0.7)
+    assert window.wait(0.7) == pytest.approx(0.3)  # the first left in time
+    window.start(1.0)
+    assert window.wait(1.0) == pytest.approx(0.7)
+    window.held_up(5.0, 6.0)
+    assert window.wait(6.0) == 0
+
+
 def test_memory_is_that_of_one_window() -> None:
     window = SlidingWindow.of_requests(600)
     greedy(window, 1000)
