@@ -16,6 +16,7 @@ LONGEST_MODULE = 400
 RANKS: Mapping[str, int] = {
     "": 0,  # memfin/__init__.py, which imports its names when they are asked for
     "errors": 0,
+    "secrets": 0,
     "foreign": 1,
     "contracts": 1,
     "wire": 1,
@@ -40,9 +41,10 @@ RANKS: Mapping[str, int] = {
 ONLY: Mapping[str, frozenset[str]] = {
     "errors": frozenset(),
     "contracts": frozenset({"errors"}),
-    "foreign": frozenset({"errors"}),
+    "secrets": frozenset(),
+    "foreign": frozenset({"errors", "secrets"}),
     "journal": frozenset({"errors", "contracts"}),
-    "wire": frozenset({"errors", "contracts"}),
+    "wire": frozenset({"errors", "secrets", "contracts"}),
     "metrics": frozenset({"errors", "contracts", "scoring"}),
     "report": frozenset({"", "errors", "contracts", "metrics"}),
 }

@@ -3,6 +3,7 @@
 import importlib
 import os
 import sys
+import traceback
 from typing import Final, NoReturn
 
 import click
@@ -10,6 +11,7 @@ import click
 from memfin import __version__
 from memfin.errors import MemfinError, RunFault
 from memfin.foreign.references import describe, one_line
+from memfin.secrets import scrubber_of_environment
 
 INTERRUPTED_EXIT: Final = 130
 BROKEN_PIPE_EXIT: Final = 128 + 13
@@ -68,9 +70,9 @@ def main() -> NoReturn:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123 - for good
     try:
         code = memfin.main(standalone_mode=False)
-    except Exception as problem:
+    except Exception as problem:  # noqa: BLE001 - whatever it is, it is told and gives the exit code
         if os.environ.get("MEMFIN_DEBUG") and not isinstance(problem, MemfinError | click.ClickException):
-            raise
+            click.echo(scrubber_of_environment().scrub(traceback.format_exc()), err=True, nl=False)
         code = told(problem)
     sys.exit(code if isinstance(code, int) else 0)
 

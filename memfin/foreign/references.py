@@ -6,9 +6,13 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from memfin.errors import UsageError
+from memfin.secrets import scrubber_of_environment
 
 LONGEST_LINE: Final = 2000
 """Characters of a foreign error message that are kept."""
+
+LONGEST_SECRET: Final = 8192
+"""Characters behind these that are looked at, so that no key is cut and its beginning kept."""
 
 
 def import_reference(what: str, reference: str, forms: str) -> Callable[..., Any]:
@@ -70,9 +74,10 @@ def one_line(text: str) -> str:
     """Return foreign text as one line of bounded length that is safe to write and to show.
 
     Whatever is not printable stands escaped: control characters, lone surrogates, signs that turn the
-    direction of writing.
+    direction of writing. Keys of the environment are masked: clients like to quote what they sent.
     """
-    line = " ".join(text[: 2 * LONGEST_LINE].split())
+    known = scrubber_of_environment().scrub(text[: 2 * LONGEST_LINE + LONGEST_SECRET])
+    line = " ".join(known[: 2 * LONGEST_LINE].split())
     if not line.isprintable():
         line = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in line)
     return line[:LONGEST_LINE]

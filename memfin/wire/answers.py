@@ -4,9 +4,9 @@ from typing import Any, Final
 
 import msgspec
 
+from memfin.secrets import Scrubber
 from memfin.wire.errors import WireError
 from memfin.wire.messages import ChatAnswer, ToolCall
-from memfin.wire.secrets import Scrubber
 
 FILTERED: Final = "content_filter"
 

@@ -10,6 +10,7 @@ import aiohttp
 import msgspec
 
 from memfin.errors import UsageError
+from memfin.secrets import Scrubber
 from memfin.wire.answers import AnswerDraft, error_text
 from memfin.wire.body import ACCEPTED_ENCODING, inflater_of, read_body
 from memfin.wire.endpoint import Endpoint
@@ -17,7 +18,6 @@ from memfin.wire.errors import WireError, one_line
 from memfin.wire.events import EventStream
 from memfin.wire.messages import ChatAnswer, ChatRequest, ToolCall
 from memfin.wire.retry_after import retry_after_seconds
-from memfin.wire.secrets import Scrubber
 
 __all__ = ["ChatAnswer", "ChatClient", "ChatRequest", "ToolCall"]
 

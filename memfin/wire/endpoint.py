@@ -4,19 +4,16 @@ import base64
 import os
 from collections.abc import Mapping
 from typing import Final, Literal, Self
-from urllib.parse import unquote
 
 from yarl import URL
 
 from memfin.errors import UsageError
-from memfin.wire.secrets import MASK, Scrubber
+from memfin.secrets import MASK, Scrubber
 
 Role = Literal["judge", "agent"]
 
 COMMON_URL: Final = "OPENAI_BASE_URL"
 COMMON_KEY: Final = "OPENAI_API_KEY"
-KEY_VARIABLES: Final = ("MEMFIN_JUDGE_API_KEY", "MEMFIN_AGENT_API_KEY", COMMON_KEY)
-"""Every environment variable that may hold a key."""
 
 
 class Endpoint:
@@ -114,19 +111,6 @@ class Endpoint:
 
     def __repr__(self) -> str:
         return f"Endpoint({self.base_url!r}, key_env={self.key_env!r})"
-
-
-def scrubber_of_environment(environ: Mapping[str, str] | None = None) -> Scrubber:
-    """Return what masks every key in the environment, whoever is going to use it."""
-    variables = os.environ if environ is None else environ
-    secrets = [variables.get(name, "").strip() for name in KEY_VARIABLES]
-    for name in ("MEMFIN_JUDGE_BASE_URL", "MEMFIN_AGENT_BASE_URL", COMMON_URL):
-        try:
-            url = URL(variables.get(name, "").strip())
-        except ValueError:
-            continue
-        secrets += [url.user or "", url.password or "", unquote(url.raw_password or ""), *url.query.values()]
-    return Scrubber(secrets)
 
 
 def _parsed(text: str, source: str) -> URL:

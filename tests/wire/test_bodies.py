@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memfin.secrets import Scrubber
 from memfin.wire.answers import AnswerDraft
 from memfin.wire.body import Inflater
 from memfin.wire.errors import WireError
 from memfin.wire.events import EventStream
 from memfin.wire.messages import ChatAnswer
-from memfin.wire.secrets import Scrubber
 
 
 @given(st.binary(max_size=3000), st.integers(1, 500), st.integers(1, 3))

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memfin.errors import UsageError
-from memfin.wire.endpoint import Endpoint, scrubber_of_environment
+from memfin.secrets import MASK, Scrubber, scrubber_of_environment
+from memfin.wire.endpoint import Endpoint
 from memfin.wire.errors import LONGEST, WireError
-from memfin.wire.secrets import MASK, Scrubber
 
 KEY = "sk-canary+Zx/9\"q='8f"
 

@@ -20,7 +20,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 
 from memfin.agents.adapters.transport import as_told
 from memfin.agents.protocol import AgentReply, Observer, Session
-from memfin.wire.endpoint import scrubber_of_environment
+from memfin.secrets import scrubber_of_environment
 
 Inputs = Callable[[Sequence[BaseMessage], str], Any]
 """Makes a runnable's input of the history and the user's present words."""

@@ -7,7 +7,7 @@ from typing import Final
 from memfin.agents.calls import TransportError
 from memfin.foreign.calls import CallFailed
 from memfin.foreign.references import describe
-from memfin.wire.endpoint import scrubber_of_environment
+from memfin.secrets import scrubber_of_environment
 from memfin.wire.retry_after import retry_after_seconds
 
 _TRANSIENT: Final = frozenset({408, 425, 429, 500, 502, 503, 504})

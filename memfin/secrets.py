@@ -1,16 +1,27 @@
-"""Takes the values of secrets out of text before it leaves the wire part."""
+"""Takes the values of secrets out of text before it is written or shown."""
 
 import base64
 import json
+import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any, Final
-from urllib.parse import quote, quote_plus
+from urllib.parse import SplitResult, parse_qsl, quote, quote_plus, unquote, urlsplit
 
 MASK: Final = "***"
 
 _SHORT: Final = 6
 """Shorter secrets are masked only where they stand alone: ``x`` as a key must not eat every x."""
+
+
+_OWN_KEYS: Final = frozenset({"MEMFIN_JUDGE_API_KEY", "MEMFIN_AGENT_API_KEY", "OPENAI_API_KEY"})
+_OWN_URLS: Final = ("MEMFIN_JUDGE_BASE_URL", "MEMFIN_AGENT_BASE_URL", "OPENAI_BASE_URL")
+_SECRET_NAME: Final = re.compile(
+    r"(?:API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|SECRET|SECRET_?KEY|TOKEN|PASSWORD|PASSWD)\Z", re.IGNORECASE
+)
+_LIKELY: Final = 8
+"""Shorter values of variables that only look like secrets are taken for settings."""
 
 
 class Scrubber:
@@ -48,6 +59,37 @@ class Scrubber:
 
     def __repr__(self) -> str:
         return "Scrubber()"
+
+
+def scrubber_of_environment(environ: Mapping[str, str] | None = None) -> Scrubber:
+    """Return what masks the keys in the environment, whoever is going to use them.
+
+    These are MemFin's own key variables, credentials in its base URLs, and the values of variables that
+    are named like secrets (``..._API_KEY``, ``..._TOKEN``, ``..._PASSWORD``), as an agent may use them.
+    """
+    variables = os.environ if environ is None else environ
+    secrets = [
+        value.strip()
+        for name, value in variables.items()
+        if name in _OWN_KEYS or (len(value) >= _LIKELY and _SECRET_NAME.search(name))
+    ]
+    for name in _OWN_URLS:
+        secrets += _credentials(variables.get(name, "").strip())
+    return _scrubber(tuple(secrets))
+
+
+@lru_cache(maxsize=4)
+def _scrubber(secrets: tuple[str, ...]) -> Scrubber:
+    return Scrubber(secrets)
+
+
+def _credentials(url: str) -> list[str]:
+    try:
+        parts: SplitResult = urlsplit(url)
+    except ValueError:
+        return []
+    given = [parts.username or "", parts.password or ""]
+    return [*given, *map(unquote, given), *(value for _, value in parse_qsl(parts.query))]
 
 
 def _forms(secret: str) -> Iterator[str]:
