@@ -15,7 +15,7 @@ from memfin.cli.options import fail_under_gates, run_options
 from memfin.cli.progress import ProgressView, progress_view
 from memfin.contracts import EvalSummary, RunStats
 from memfin.errors import GateFailed, RunFault, RunStopped
-from memfin.runtime.evaluation import Evaluation
+from memfin.runtime.run import Run
 from memfin.runtime.gates import failed_gates
 from memfin.runtime.outputs import pretty_json
 from memfin.runtime.plan import Plan, make_plan
@@ -66,7 +66,7 @@ def run_to_end(plan: Plan, view: ProgressView) -> tuple[EvalSummary, RunStats]:
     """Run the plan in a loop of its own, ended early by SIGINT (exit 130) or SIGTERM (exit 143)."""
     stopped_by: list[signal.Signals] = []
     failures: list[Exception] = []
-    evaluation = Evaluation(plan, view.show)
+    evaluation = Run(plan, view.show)
 
     async def main() -> None:
         async with anyio.create_task_group() as group, _watchdog(plan, evaluation):
@@ -94,7 +94,7 @@ def run_to_end(plan: Plan, view: ProgressView) -> tuple[EvalSummary, RunStats]:
 
 
 async def _stop_on_signal(
-    scope: anyio.CancelScope, evaluation: Evaluation, stopped_by: list[signal.Signals]
+    scope: anyio.CancelScope, evaluation: Run, stopped_by: list[signal.Signals]
 ) -> None:
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async for number in signals:
@@ -103,7 +103,7 @@ async def _stop_on_signal(
             scope.cancel()
 
 
-def _watchdog(plan: Plan, evaluation: Evaluation) -> LoopWatchdog:
+def _watchdog(plan: Plan, evaluation: Run) -> LoopWatchdog:
     """Name what blocks the loop; end the process when the loop is never given back."""
     config = plan.config
     named = (("agent", config.agent), ("agent memory", config.agent_memory), ("judge", config.judge))

@@ -13,7 +13,7 @@ from memfin.agents.replay import Replay, ReplayOptions, replay_dialog
 from memfin.contracts import DialogTrace, EvalSummary
 from memfin.dataset import InvalidDialogError, normalize_dialog, usable_id
 from memfin.errors import GateFailed
-from memfin.runtime.evaluation import Evaluation
+from memfin.runtime.run import Run
 from memfin.runtime.gates import failed_gates
 from memfin.runtime.judging import JudgeLike
 from memfin.runtime.plan import AgentLike, ObserverFactory, make_plan, new_run_id
@@ -48,7 +48,7 @@ async def evaluate(
     plan = await anyio.to_thread.run_sync(
         lambda: make_plan(dataset, agent=agent, judge=judge, observer_factory=observer_factory, **config)
     )
-    evaluation = Evaluation(plan, on_event)
+    evaluation = Run(plan, on_event)
     summary = await evaluation.run()
     settings = plan.config
     if evaluation.stats is not None and (settings.fail_under or settings.fail_on_error is not None):

@@ -9,8 +9,8 @@ from anyio.lowlevel import checkpoint
 from memfin.actors.base import ActorStatistics
 from memfin.errors import RunFault
 from memfin.journal import TURN_EVAL, Entry, RunDirectory
-from memfin.runtime.evaluation import Evaluation
 from memfin.runtime.plan import make_plan
+from memfin.runtime.run import Run
 from tests.support import WanderingAgent, dataset, read_jsonl
 
 DIALOGS = 300
@@ -29,11 +29,11 @@ class StandingDisk(RunDirectory):
         await super().commit(entries)
 
 
-def by_name(evaluation: Evaluation) -> dict[str, ActorStatistics]:
+def by_name(evaluation: Run) -> dict[str, ActorStatistics]:
     return {entry.name: entry for entry in evaluation.statistics()}
 
 
-async def settle(evaluation: Evaluation) -> dict[str, ActorStatistics]:
+async def settle(evaluation: Run) -> dict[str, ActorStatistics]:
     """Wait until nothing moves any more: the counts stay the same over many rounds of the loop."""
     before: dict[str, ActorStatistics] = {}
     quiet = 0
@@ -53,7 +53,7 @@ async def test_a_disk_that_stands_still_stops_the_source_and_loses_nothing(tmp_p
         run_id="slow",
         workers_dialog=WORKERS,
     )
-    evaluation = Evaluation(plan)
+    evaluation = Run(plan)
     disk = evaluation.directory = StandingDisk(evaluation.directory)
     async with anyio.create_task_group() as group:
         group.start_soon(evaluation.run)
@@ -82,7 +82,7 @@ async def test_every_actor_tells_its_statistics(tmp_path: Path) -> None:
     plan = make_plan(
         dataset(tmp_path / "data.jsonl", 6), agent="echo", runs_dir=tmp_path / "runs", run_id="stats"
     )
-    evaluation = Evaluation(plan)
+    evaluation = Run(plan)
     assert evaluation.statistics() == []
     await evaluation.run()
     found = by_name(evaluation)
@@ -119,7 +119,7 @@ async def test_a_fault_of_the_disk_ends_the_run_with_what_was_written(tmp_path: 
         run_id="full",
         fsync_turns=3,
     )
-    evaluation = Evaluation(plan)
+    evaluation = Run(plan)
     evaluation.directory = FullDisk(evaluation.directory.path, evaluation.directory.progress)
     with pytest.raises(RunFault, match="No space left"):
         await evaluation.run()
@@ -135,7 +135,7 @@ async def test_cancelling_before_the_actors_run_leaves_no_channel_open(tmp_path:
     plan = make_plan(
         dataset(tmp_path / "data.jsonl", 3), agent="echo", runs_dir=tmp_path / "runs", run_id="early"
     )
-    evaluation = Evaluation(plan)
+    evaluation = Run(plan)
     async with anyio.create_task_group() as group:
         group.start_soon(evaluation.run)
         while not (tmp_path / "runs" / "early" / "config.json").exists():  # noqa: ASYNC110 - on disk
@@ -160,7 +160,7 @@ async def test_cancelling_the_host_leaves_complete_lines_and_says_so(tmp_path: P
     plan = make_plan(
         dataset(tmp_path / "data.jsonl", 5), agent=Endless, runs_dir=tmp_path / "runs", run_id="cut"
     )
-    evaluation = Evaluation(plan)
+    evaluation = Run(plan)
     async with anyio.create_task_group() as group:
         group.start_soon(evaluation.run)
         while not by_name(evaluation).get("replayer-0", ActorStatistics(name="")).received:

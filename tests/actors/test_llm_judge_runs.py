@@ -14,9 +14,9 @@ import pytest
 from memfin.contracts import EvalSummary, JudgeRequest, ProgressEvent, Verdict, Warned
 from memfin.errors import UsageError
 from memfin.runtime.api import evaluate
-from memfin.runtime.evaluation import Evaluation
 from memfin.runtime.plan import make_plan
 from memfin.runtime.resume import make_resume_plan
+from memfin.runtime.run import Run
 from memfin.validation import validate_run
 from tests.judges.scripted_judge import verdict
 from tests.support import WanderingAgent, dataset, read_jsonl
@@ -145,7 +145,7 @@ async def test_thirty_per_cent_of_faults_move_no_score(
             workers_judge=8,
         )
         hurry(plan.judge)
-        await Evaluation(plan).run()
+        await Run(plan).run()
         assert len(server.fault_counts()) > 5
     faulty_rows = rows(tmp_path, "faulty")
     scored = 0
@@ -252,7 +252,7 @@ async def test_a_turn_the_judge_failed_on_leaves_every_denominator_it_was_to_rea
             judge_scope="all",
         )
         hurry(plan.judge)
-        summary = await Evaluation(plan).run()
+        summary = await Run(plan).run()
     m1, m3, m4, m5 = (
         summary.metrics[name]
         for name in ("m1_context_continuity", "m3_risk_coverage", "m4_compliance", "m5_explainability")
@@ -334,7 +334,7 @@ async def test_a_judge_that_is_down_gives_counted_failures_a_notice_and_no_score
         )
         hurry(plan.judge)
         plan.judge._gate._breaker._most_down = 0.0  # type: ignore[union-attr]
-        summary = await Evaluation(plan, events.append).run()
+        summary = await Run(plan, events.append).run()
         assert len(server.arrivals) < 100
     m5 = summary.metrics["m5_explainability"]
     assert (m5.counts["judge_failed_turns"], m5.counts["judge_scored_turns"]) == (12, 0)
@@ -421,7 +421,7 @@ async def test_an_interrupted_run_goes_on_and_pays_nothing_twice(
             await task
         server._responder = verdict
         before = len(server.arrivals)
-        await Evaluation(make_resume_plan(tmp_path / "cut")).run()
+        await Run(make_resume_plan(tmp_path / "cut")).run()
         assert len(server.arrivals) - before == needed - 16
     whole, cut = (
         (tmp_path / name / "metrics_summary.json").read_bytes().replace(name.encode(), b"")

@@ -28,9 +28,9 @@ from memfin.errors import UsageError  # noqa: E402
 from memfin.journal import COMMITS, DIALOG_TRACE, TURN_EVAL  # noqa: E402
 from memfin.journal.disk import Disk  # noqa: E402
 from memfin.journal.recovery import examine  # noqa: E402
-from memfin.runtime.evaluation import Evaluation  # noqa: E402
 from memfin.runtime.plan import RunPlan, make_plan  # noqa: E402
 from memfin.runtime.resume import make_resume_plan  # noqa: E402
+from memfin.runtime.run import Run  # noqa: E402
 from tests.support import dataset, read_jsonl  # noqa: E402
 
 DIALOGS = 24
@@ -81,7 +81,7 @@ def child(folder: Path, name: str, pipe: int) -> NoReturn:
 
     code = 1
     try:
-        asyncio.run(Evaluation(plan(folder, name), tell).run())
+        asyncio.run(Run(plan(folder, name), tell).run())
         code = 0
     except UsageError as problem:
         os.write(pipe, f"refused {problem}\n".encode())
@@ -155,7 +155,7 @@ def crash(cycles: int, seed: int, folder: Path) -> tuple[list[str], int]:
     """Return every failure in so many kills, and how many runs came to their end."""
     draw = random.Random(seed)
     dataset(folder / "data.jsonl", DIALOGS, TURNS)
-    asyncio.run(Evaluation(plan(folder, "whole")).run())
+    asyncio.run(Run(plan(folder, "whole")).run())
     expected = (folder / "whole" / "r" / SUMMARY).read_bytes()
     failures: list[str] = []
     completed = 0

@@ -14,9 +14,9 @@ from memfin.errors import RunFault
 from memfin.journal import RunDirectory
 from memfin.journal.disk import Disk
 from memfin.journal.recovery import examine
-from memfin.runtime.evaluation import Evaluation
 from memfin.runtime.plan import RunPlan, make_plan
 from memfin.runtime.resume import make_resume_plan
+from memfin.runtime.run import Run
 from memfin.validation import validate_run
 from tests.journal.journal_disks import FaultyDisk
 from tests.support import dataset
@@ -54,14 +54,14 @@ def plan(tmp_path: Path, name: str) -> RunPlan:
     )
 
 
-def evaluation(made: RunPlan, disk: Disk, done: set[str] | None = None) -> Evaluation:
+def evaluation(made: RunPlan, disk: Disk, done: set[str] | None = None) -> Run:
     """Return an evaluation on a disk that notes the dialogues which it acknowledged."""
 
     def note(event: ProgressEvent) -> None:
         if done is not None and isinstance(event, DialogDone):
             done.add(event.dialog_id)
 
-    found = Evaluation(made, note)
+    found = Run(made, note)
     found.directory = RunDirectory(
         made.directory,
         made.progress,
@@ -90,7 +90,7 @@ async def finish(tmp_path: Path, name: str) -> bytes:
     """Complete the run on a sound disk, or begin it when the fault left no run; return its summary."""
     run = tmp_path / name / "r"
     made = make_resume_plan(run, agent=Agent) if run.exists() else plan(tmp_path, name)
-    await Evaluation(made).run()
+    await Run(made).run()
     assert list(validate_run(run)) == []
     return (run / SUMMARY).read_bytes()
 
@@ -104,7 +104,7 @@ async def test_a_run_stops_at_every_fault_and_resumes(
     tmp_path: Path, code: int, half: bool, for_good: bool
 ) -> None:
     dataset(tmp_path / "data.jsonl", DIALOGS, turns=2)
-    await Evaluation(plan(tmp_path, "whole")).run()
+    await Run(plan(tmp_path, "whole")).run()
     expected = (tmp_path / "whole" / "r" / SUMMARY).read_bytes()
     kinds = frozenset({"open"}) if code == errno.EMFILE else CHANGES
     failed: set[str] = set()
@@ -143,10 +143,10 @@ async def test_resuming_stops_at_every_fault_and_resumes(
 ) -> None:
     """With a failed dialogue to be replayed, so that the journal is rewritten; and with tails to be cut."""
     dataset(tmp_path / "data.jsonl", DIALOGS, turns=2)
-    await Evaluation(plan(tmp_path, "whole")).run()
+    await Run(plan(tmp_path, "whole")).run()
     expected = (tmp_path / "whole" / "r" / SUMMARY).read_bytes()
     monkeypatch.setattr(Agent, "broken", True)
-    await Evaluation(plan(tmp_path, "broken")).run()
+    await Run(plan(tmp_path, "broken")).run()
     monkeypatch.setattr(Agent, "broken", False)
     if torn:
         for name in ("commits.log", "dialog_trace.jsonl", "turn_eval.jsonl"):
@@ -166,7 +166,7 @@ async def test_resuming_stops_at_every_fault_and_resumes(
             assert (run / SUMMARY).read_bytes() == expected
         failed.add(disk.failed)
         assert not disk.opened
-        await Evaluation(make_resume_plan(run, agent=Agent, retry_failed=True)).run()
+        await Run(make_resume_plan(run, agent=Agent, retry_failed=True)).run()
         assert (run / SUMMARY).read_bytes() == expected, disk.fail_at
         assert list(validate_run(run)) == []
         shutil.rmtree(tmp_path / name)

@@ -12,10 +12,10 @@ from anyio.lowlevel import checkpoint
 from memfin.contracts import DialogDone, JudgeRequest, ProgressEvent, RunResumed, Verdict
 from memfin.errors import UsageError
 from memfin.journal import COMMITS, DIALOG_TRACE, TURN_EVAL
-from memfin.runtime.evaluation import Evaluation
 from memfin.runtime.plan import RunPlan, make_plan
 from memfin.runtime.rescore import RescorePlan
 from memfin.runtime.resume import make_resume_plan
+from memfin.runtime.run import Run
 from memfin.validation import validate_run
 from tests.support import dialog, read_jsonl, write_jsonl
 
@@ -99,7 +99,7 @@ async def stopped_after(made: RunPlan, number: int, monkeypatch: pytest.MonkeyPa
             group.cancel_scope.cancel()
 
     asked.clear()
-    evaluation = Evaluation(made, show)
+    evaluation = Run(made, show)
     with monkeypatch.context() as patch:
         patch.setattr(Agent, "patience", (number + WORKERS - 1) * TURNS)
         async with anyio.create_task_group() as group:
@@ -111,7 +111,7 @@ async def stopped_after(made: RunPlan, number: int, monkeypatch: pytest.MonkeyPa
 
 async def whole(tmp_path: Path) -> bytes:
     """Return the summary of a run that nothing interrupts."""
-    await Evaluation(plan(tmp_path / "data.jsonl", tmp_path / "whole")).run()
+    await Run(plan(tmp_path / "data.jsonl", tmp_path / "whole")).run()
     asked.clear()
     judged.clear()
     return (tmp_path / "whole" / "r" / SUMMARY).read_bytes()
@@ -142,7 +142,7 @@ async def test_an_interrupted_run_ends_as_if_nothing_had_happened(
     replays, judgements = committed(tmp_path, "replay"), committed(tmp_path, "judged")
     assert number <= len(judgements) <= len(replays) < DIALOGS + 1
     events: list[ProgressEvent] = []
-    await Evaluation(again(tmp_path), events.append).run()
+    await Run(again(tmp_path), events.append).run()
     assert (tmp_path / "r" / SUMMARY).read_bytes() == expected
     assert not {dialog_id for dialog_id, _ in asked} & (replays - {"d0001"})
     assert not {dialog_id for dialog_id, _ in judged} & (judgements - {"d0001"})
@@ -165,7 +165,7 @@ async def test_a_run_that_is_stopped_again_and_again_comes_to_the_same_end(
         rounds += 1
         assert len(read_jsonl(tmp_path / "r" / DIALOG_TRACE)) > done
     assert rounds >= 2
-    await Evaluation(again(tmp_path)).run()
+    await Run(again(tmp_path)).run()
     assert (tmp_path / "r" / SUMMARY).read_bytes() == expected
     once_each(tmp_path)
 
@@ -183,7 +183,7 @@ async def test_replays_whose_judge_never_answered_are_judged_and_not_asked_again
         tmp_path / "data.jsonl", agent=Agent, judge=Silent, runs_dir=tmp_path, run_id="r", fsync_interval=0
     )
     async with anyio.create_task_group() as group:
-        group.start_soon(Evaluation(made).run)
+        group.start_soon(Run(made).run)
         while len(committed(tmp_path, "replay")) < 3:  # noqa: ASYNC110 - the disk sets no event
             await anyio.sleep(0.01)
         group.cancel_scope.cancel()
@@ -191,7 +191,7 @@ async def test_replays_whose_judge_never_answered_are_judged_and_not_asked_again
     asked.clear()
     with pytest.raises(UsageError, match="not as it was when the run began: judge; start a new run"):
         again(tmp_path)
-    await Evaluation(again(tmp_path, force=True)).run()
+    await Run(again(tmp_path, force=True)).run()
     assert not {dialog_id for dialog_id, _ in asked} & (replays - {"d0001"})
     assert judged["d0000", 1] == 1
     found, there = ((tmp_path / runs / "r" / SUMMARY).read_bytes() for runs in (".", "whole"))
@@ -202,12 +202,12 @@ async def test_replays_whose_judge_never_answered_are_judged_and_not_asked_again
 
 async def test_a_run_that_is_complete_is_summed_up_again(tmp_path: Path) -> None:
     data(tmp_path / "data.jsonl")
-    await Evaluation(plan(tmp_path / "data.jsonl", tmp_path)).run()
+    await Run(plan(tmp_path / "data.jsonl", tmp_path)).run()
     papers = {path.name: path.read_bytes() for path in (tmp_path / "r").iterdir()}
     asked.clear()
     judged.clear()
     (tmp_path / "r" / SUMMARY).unlink()
-    await Evaluation(again(tmp_path)).run()
+    await Run(again(tmp_path)).run()
     assert not asked
     assert not judged
     for name in (SUMMARY, "config.json", DIALOG_TRACE, TURN_EVAL, COMMITS):
@@ -223,12 +223,12 @@ async def test_failed_and_partial_dialogues_are_replayed_again_when_that_is_want
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data(tmp_path / "data.jsonl")
-    await Evaluation(plan(tmp_path / "data.jsonl", tmp_path)).run()
+    await Run(plan(tmp_path / "data.jsonl", tmp_path)).run()
     monkeypatch.setattr(Agent, "broken", False)
     expected = await whole(tmp_path)
-    await Evaluation(again(tmp_path)).run()
+    await Run(again(tmp_path)).run()
     assert not asked
-    await Evaluation(again(tmp_path, retry_failed=True)).run()
+    await Run(again(tmp_path, retry_failed=True)).run()
     assert {dialog_id for dialog_id, _ in asked} == {"d0002", "d0005"}
     assert {dialog_id for dialog_id, _ in judged} == {"d0002", "d0005"}
     assert (tmp_path / "r" / SUMMARY).read_bytes() == expected
@@ -251,7 +251,7 @@ async def test_a_changed_dataset_is_refused_and_what_is_insisted_on_is_noted(
         "or mix both with --force"
     )
     events: list[ProgressEvent] = []
-    summary = await Evaluation(again(tmp_path, force=True), events.append).run()
+    summary = await Run(again(tmp_path, force=True), events.append).run()
     assert isinstance(events[0], RunResumed)
     assert events[0].changed == ["dataset_sha256"]
     manifest, config = (
@@ -269,7 +269,7 @@ async def test_a_dataset_that_lacks_what_is_committed_is_refused_even_by_force(
     tmp_path: Path, change: str
 ) -> None:
     data(tmp_path / "data.jsonl")
-    await Evaluation(plan(tmp_path / "data.jsonl", tmp_path)).run()
+    await Run(plan(tmp_path / "data.jsonl", tmp_path)).run()
     objects = read_jsonl(tmp_path / "data.jsonl")
     if change == "shorter":
         problem = r"has become shorter: 2 dialogues that the run has committed are not in it"
@@ -283,7 +283,7 @@ async def test_a_dataset_that_lacks_what_is_committed_is_refused_even_by_force(
     write_jsonl(tmp_path / "data.jsonl", objects)
     rows = (tmp_path / "r" / TURN_EVAL).read_bytes()
     with pytest.raises(UsageError, match=problem):
-        await Evaluation(again(tmp_path, force=True)).run()
+        await Run(again(tmp_path, force=True)).run()
     assert (tmp_path / "r" / TURN_EVAL).read_bytes() == rows
     events = read_jsonl(tmp_path / "logs" / "progress_r.jsonl")
     assert events[-1]["event"] == "run_interrupted"
@@ -296,7 +296,7 @@ async def test_only_one_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
     async def contend() -> None:
         try:
-            await Evaluation(again(tmp_path)).run()
+            await Run(again(tmp_path)).run()
         except UsageError as problem:
             refusals.append(str(problem))
 
@@ -316,14 +316,14 @@ async def test_what_cannot_be_resumed_is_refused_with_one_line(tmp_path: Path) -
         return str(refused.value).removeprefix(f"run {path}: ")
 
     data(tmp_path / "data.jsonl")
-    await Evaluation(plan(tmp_path / "data.jsonl", tmp_path)).run()
+    await Run(plan(tmp_path / "data.jsonl", tmp_path)).run()
     assert refusal(tmp_path / "no") == "no such directory"
     (tmp_path / "empty").mkdir()
     assert refusal(tmp_path / "empty").startswith("has no commits.log")
     (tmp_path / "empty" / COMMITS).touch()
     assert refusal(tmp_path / "empty") == "has no config.json: it ended before it began; start a new run"
     rescored = RescorePlan(tmp_path / "r" / DIALOG_TRACE, tmp_path / "data.jsonl", tmp_path / "scored")
-    await Evaluation(rescored).run()
+    await Run(rescored).run()
     assert refusal(tmp_path / "scored") == "was made by memfin score; score again into a new directory"
     (tmp_path / "r" / "config.json").write_bytes(b"{}")
     with pytest.raises(UsageError, match=r"config\.json: "):

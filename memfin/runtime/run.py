@@ -1,0 +1,258 @@
+"""One run from start to end: the directory, the actors under one task group, the papers."""
+
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+import anyio
+import msgspec
+
+from memfin.actors.aggregator import Tally
+from memfin.actors.base import ActorStatistics, utc_now
+from memfin.actors.progress_log import OnEvent
+from memfin.contracts import (
+    EvalSummary,
+    JudgeStats,
+    MetricsDone,
+    ProgressEvent,
+    RunFinished,
+    RunInterrupted,
+    RunManifest,
+    RunResumed,
+    RunStarted,
+    RunStats,
+)
+from memfin.errors import MemfinError, RunFault, UsageError
+from memfin.foreign.references import describe
+from memfin.journal import JUDGE_CONTROLS, RunDirectory
+from memfin.metrics.aggregate import encode_summary
+from memfin.runtime.graph import Graph, build_graph
+from memfin.runtime.outputs import pretty_json
+from memfin.runtime.plan import Plan
+
+
+class Run:
+    """Runs a plan once.
+
+    Attributes:
+        summary: the metrics, once the run is complete.
+        stats: what depends on time, once the run is complete.
+        directory: where the artefacts are.
+        stopped_by: set it before cancelling `run`, to have the progress log say what ended the run.
+    """
+
+    def __init__(self, plan: Plan, on_event: OnEvent | None = None) -> None:
+        self.plan = plan
+        # An agent may change the working directory under the run.
+        self.directory = RunDirectory(
+            plan.directory.absolute(),
+            plan.progress.absolute(),
+            existing=plan.resumed is not None,
+            drop=plan.resumed.drop if plan.resumed is not None else frozenset(),
+            advice=plan.advice,
+        )
+        self.summary: EvalSummary | None = None
+        self.stats: RunStats | None = None
+        self.stopped_by: str | None = None
+        self._on_event = on_event
+        self._started_at = plan.resumed.started_at if plan.resumed is not None else utc_now()
+        self._start = time.perf_counter()
+        self._graph: Graph | None = None
+
+    def statistics(self) -> list[ActorStatistics]:
+        """Return what every actor has done so far; empty before the start."""
+        return self._graph.statistics() if self._graph is not None else []
+
+    async def run(self) -> EvalSummary:
+        """Evaluate and write all artefacts but the reports; return the summary.
+
+        Raises:
+            UsageError: the run directory cannot be created, the dataset has no valid dialogue, or the agent
+            cannot do what the settings ask; no directory is left.
+            RunFault: the machine failed under the run; what is on disk is valid.
+        """
+        try:
+            async with self.directory:
+                try:
+                    await self.directory.write(self._first_papers())
+                    return await self._run_graph()
+                except BaseException as problem:
+                    with anyio.CancelScope(shield=True):
+                        await self._end_early(problem)
+                    raise
+        finally:
+            with anyio.CancelScope(shield=True):
+                await self.plan.close()
+
+    async def _run_graph(self) -> EvalSummary:
+        graph = self._graph = build_graph(self.plan, self.directory, self._on_event)
+        summary: EvalSummary | None = None
+        try:
+            async with anyio.create_task_group() as group, graph.events:
+                await graph.events.send(self._beginning())
+                for actor in graph.actors:
+                    await group.start(actor.supervised, name=actor.name)
+                for actor in graph.workers:
+                    await actor.finished.wait()
+                summary = await self._finish(graph)
+        except BaseExceptionGroup as failures:
+            raise _foremost(failures) from failures
+        finally:
+            graph.close()
+        if summary is None:
+            raise RunFault(f"run {self.plan.directory}: was cancelled from inside")
+        return summary
+
+    async def _finish(self, graph: Graph) -> EvalSummary:
+        """Write the summary and announce the end; the progress log is still listening."""
+        tally, plan = graph.aggregator.tally, self.plan
+        counters = tally.counters()
+        if counters.total_dialogs == 0:
+            raise UsageError(f"{plan.source}: holds no dialogue")
+        if counters.valid_dialogs == 0:
+            reasons = ", ".join(f"{reason}: {count}" for reason, count in sorted(tally.skips.items()))
+            raise UsageError(f"{plan.source}: no valid dialogue ({reasons}); memfin validate tells where")
+        summary = graph.aggregator.metrics.summary(
+            run_id=plan.run_id,
+            dataset_path=plan.dataset_path,
+            counters=counters,
+            fingerprint=plan.fingerprint,
+            trace_version=plan.config.trace_version,
+        )
+        self.stats = self._run_stats(tally, graph.judges.judge_statistics())
+        controls = graph.judges.controls
+        await self.directory.write(
+            {
+                **({JUDGE_CONTROLS: pretty_json(controls)} if controls is not None else {}),
+                "metrics_summary.json": encode_summary(summary),
+                "run_stats.json": pretty_json(self.stats),
+                "run_manifest.json": pretty_json(self._manifest(tally, ended=True)),
+            }
+        )
+        now = utc_now()
+        await graph.events.send(MetricsDone(ts=now, run_id=plan.run_id, turn_rows=tally.rows))
+        await graph.events.send(RunFinished(ts=now, run_id=plan.run_id, **dict(counters)))
+        self.summary = summary
+        return summary
+
+    def _first_papers(self) -> dict[str, bytes | None]:
+        """Return what a run writes before it asks anyone; an end that is none any more is taken away."""
+        manifest = {"run_manifest.json": pretty_json(self._manifest(Tally(), ended=False))}
+        config = {"config.json": pretty_json(self.plan.config_file())}
+        if self.plan.resumed is None:
+            return {**config, **manifest}
+        return {
+            **(config if self.plan.resumed.changed else {}),
+            **manifest,
+            "metrics_summary.json": None,
+            "run_stats.json": None,
+        }
+
+    def _beginning(self) -> RunStarted | RunResumed:
+        config, resumed = self.plan.config, self.plan.resumed
+        if resumed is not None:
+            done = self.directory.committed.judged
+            return RunResumed(
+                ts=utc_now(),
+                run_id=self.plan.run_id,
+                dialogs_done=done,
+                replays_done=len(self.directory.committed) - done,
+                dataset_path=self.plan.dataset_path,
+                dialogs=self.plan.dialogs,
+                changed=list(resumed.changed),
+            )
+        return RunStarted(
+            ts=self._started_at,
+            run_id=self.plan.run_id,
+            dataset_path=self.plan.dataset_path,
+            dialogs=self.plan.dialogs,
+            agent=config.agent,
+            judge=config.judge,
+            workers_dialog=config.workers_dialog,
+            workers_judge=config.workers_judge,
+        )
+
+    def _manifest(self, tally: Tally, *, ended: bool) -> RunManifest:
+        plan, config = self.plan, self.plan.config
+        return RunManifest(
+            trace_version=config.trace_version,
+            run_id=plan.run_id,
+            dataset_path=plan.dataset_path,
+            started_at=self._started_at,
+            model_name=plan.model_name,
+            workers_dialog=config.workers_dialog,
+            workers_judge=config.workers_judge,
+            counters=tally.counters(),
+            ended_at=utc_now() if ended else None,
+            notes=config.notes,
+        )
+
+    def _run_stats(self, tally: Tally, judge: JudgeStats | None) -> RunStats:
+        actors: Mapping[str, Any] = {entry.name: dict(entry) for entry in self.statistics()}
+        return RunStats(
+            run_id=self.plan.run_id,
+            wall_seconds=time.perf_counter() - self._start,
+            turn_latency_ms=tally.latency(),
+            turns_by_status=dict(sorted(tally.turns.items())),
+            dialogs_by_status=dict(sorted(tally.dialogs.items())),
+            skips_by_reason=dict(sorted(tally.skips.items())),
+            judge_failures=tally.judge_failures,
+            turn_retries=tally.retries,
+            abandoned_calls=tally.abandoned,
+            judge=judge,
+            actors=dict(actors),
+            usage=self.plan.usage,
+        )
+
+    def record_stop(self, reason: str) -> None:
+        """Append the interruption to the progress log from another thread, the loop being stuck."""
+        event = RunInterrupted(ts=utc_now(), run_id=self.plan.run_id, reason=reason)
+        with suppress(OSError), self.directory.progress.open("ab") as log:
+            log.write(msgspec.json.encode(event) + b"\n")
+
+    async def _end_early(self, problem: BaseException) -> None:
+        """Leave no trace of a run that could not start, and a complete one of every other."""
+        answered = self._graph.writer.turns if self._graph is not None else 0
+        begun = self._graph is not None
+        if not answered and self.plan.resumed is None and (isinstance(problem, UsageError) or not begun):
+            await self.directory.discard()
+        else:
+            await self._record_interruption(problem)
+
+    async def _record_interruption(self, problem: BaseException) -> None:
+        reason = str(problem) if isinstance(problem, MemfinError) else self.stopped_by or describe(problem)
+        tally = self._graph.aggregator.tally if self._graph is not None else Tally()
+        event: ProgressEvent = RunInterrupted(
+            ts=utc_now(), run_id=self.plan.run_id, reason=reason, counters=tally.counters()
+        )
+        try:
+            await self.directory.append_progress([msgspec.json.encode(event)])
+        except RunFault as fault:
+            if not isinstance(problem, MemfinError):
+                raise fault from problem
+        if self._on_event is not None:
+            self._on_event(event)
+
+
+def _foremost(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """Return the one exception that tells the user what happened.
+
+    Actors fall together: the first real error cancels the others. An error that MemFin knows goes
+    first, then any other; that a receiver has gone is only what the others saw of it.
+    """
+    leaves = list(_leaves(group))
+    for found in (
+        [leaf for leaf in leaves if isinstance(leaf, MemfinError)],
+        [leaf for leaf in leaves if not isinstance(leaf, anyio.BrokenResourceError)],
+    ):
+        if found:
+            return found[0]
+    return leaves[0]
+
+
+def _leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
+    found: list[BaseException] = []
+    for error in group.exceptions:
+        found += _leaves(error) if isinstance(error, BaseExceptionGroup) else [error]
+    return found
