@@ -17,6 +17,7 @@ from memfin.contracts.base import (
     TurnStatus,
     non_finite_path,
 )
+from memfin.contracts.begun import BegunDialog
 from memfin.contracts.dataset import Blueprint, Dialog, ProfileTruth, Turn, TurnPair, TurnTags
 from memfin.contracts.judgement import (
     READINGS,
@@ -83,6 +84,7 @@ __all__ = [
     "TRACE_VERSION",
     "TRACE_VERSION_EXTENDED",
     "AnyProgressEvent",
+    "BegunDialog",
     "Blueprint",
     "ComplianceLabel",
     "ComplianceTrace",

@@ -23,12 +23,17 @@ class RunStarted(ProgressEvent, tag="run_started"):
 
 
 class DialogStarted(ProgressEvent, tag="dialog_started"):
-    """A replayer took the dialogue up."""
+    """A replayer took the dialogue up.
+
+    ``first_turn`` is the turn it is asked first: 1 where it starts from the beginning, a later one
+    where its agent goes on from a snapshot, and one more than there are where all are answered.
+    """
 
     dialog_id: str
     dataset_index: int
     worker_id: int | None = None
     turns: int | None = None
+    first_turn: Count = 1
 
 
 class TurnDone(ProgressEvent, tag="turn_done"):
@@ -87,11 +92,14 @@ class RunResumed(ProgressEvent, tag="run_resumed"):
     """An interrupted run goes on.
 
     ``dialogs_done`` dialogues are complete, ``replays_done`` more are answered and not judged yet.
+    Of ``dialogs_begun`` more some turns and the agent's state are recorded; ``dialog_started`` says at
+    which turn each of them goes on.
     ``changed`` names what is another than when the run began, and was insisted on.
     """
 
     dialogs_done: Count
     replays_done: Count = 0
+    dialogs_begun: Count = 0
     dataset_path: str | None = None
     dialogs: int | None = None
     changed: list[str] = []

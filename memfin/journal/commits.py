@@ -102,16 +102,26 @@ def digest(data: bytes) -> str:
     return hashlib.blake2b(data, digest_size=_DIGEST_SIZE).hexdigest()
 
 
-def encode_record(record: CommitRecord) -> bytes:
-    """Return the line of a record: its JSON object, the checksum of all before it as the last field."""
-    body = msgspec.json.encode(record)
+def sealed(body: bytes) -> bytes:
+    """Return the line of a JSON object: the checksum of all before it as its last field."""
     return body[:-1] + _CHECK + digest(body).encode() + b'"}\n'
+
+
+def unsealed(line: bytes) -> bytes | None:
+    """Return the JSON object of a line with its line end; None unless every byte is as it was written."""
+    body, check = line[:-_TAIL] + b"}", line[-_TAIL:]
+    return body if check == _CHECK + digest(body).encode() + b'"}\n' else None
+
+
+def encode_record(record: CommitRecord) -> bytes:
+    """Return the line of a record."""
+    return sealed(msgspec.json.encode(record))
 
 
 def decode_line(line: bytes) -> CommitRecord | None:
     """Return the record of a line with its line end; None unless every byte is as it was written."""
-    body, check = line[:-_TAIL] + b"}", line[-_TAIL:]
-    if check != _CHECK + digest(body).encode() + b'"}\n':
+    body = unsealed(line)
+    if body is None:
         return None
     try:
         return _DECODER.decode(body)

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from memfin.contracts import BegunDialog
 from memfin.journal.commits import (
     COMMITS,
     DIALOG_TRACE,
@@ -16,6 +17,7 @@ from memfin.journal.commits import (
 from memfin.journal.disk import APPEND, Disk
 from memfin.journal.index import CommitIndex, Piece
 from memfin.journal.recovery import Cut, examine
+from memfin.journal.turns import TURNS, TurnLog
 
 
 class Journal:
@@ -24,6 +26,9 @@ class Journal:
     When a write or an fsync has failed, nothing says what is on the medium: the journal takes back
     what it can of that group and refuses every later one. An fsync is never tried again, since a
     second one may claim success for data that the first has lost.
+
+    Attributes:
+        turns: what is recorded of dialogues that are under way.
     """
 
     def __init__(self, directory: Path, disk: Disk) -> None:
@@ -33,6 +38,7 @@ class Journal:
         self._ends: dict[str, int] = {}
         self._seq = 0
         self._failure: OSError | None = None
+        self.turns = TurnLog(directory, disk)
 
     def create(self, names: Iterable[str] = ()) -> None:
         """Begin the journal of a new run with its files, those of ``names`` included; durable on return.
@@ -44,8 +50,10 @@ class Journal:
             self._file(name)
         self.commit([Entry("opened")])
 
-    def reopen(self) -> tuple[CommitIndex, tuple[Cut, ...]]:
+    def reopen(self, *, forget_turns: bool = False) -> tuple[CommitIndex, tuple[Cut, ...]]:
         """Continue the journal of an earlier process: cut what was never committed, then append.
+
+        With ``forget_turns`` dialogues that were under way start again from the beginning.
 
         Raises:
             JournalDamaged: committed data is missing or changed; nothing was touched.
@@ -64,10 +72,15 @@ class Journal:
         self._ends[COMMITS] = self._disk.size(self._files[COMMITS])
         if not self._seq:
             self.commit([Entry("opened")])
+        if forget_turns:
+            self.turns.forget()
+        self.turns.recover({dialog.dataset_index for dialog in index})
         return index, cuts
 
-    def commit(self, entries: Sequence[Entry]) -> None:
+    def commit(self, entries: Sequence[Entry], begun: Sequence[BegunDialog] = ()) -> None:
         """Write a group of commits; on return all of them are on the medium.
+
+        ``begun`` is how far dialogues are that no entry completes, each of them once.
 
         Raises:
             OSError: the file system refused, now or earlier; none of the group counts.
@@ -77,7 +90,7 @@ class Journal:
         group = encode_group(entries, self._seq + 1, self._ends)
         written: list[str] = []
         try:
-            self._write(group, written)
+            self._write(group, written, begun)
         except OSError as problem:
             self._failure = problem
             self._take_back(written)
@@ -85,12 +98,18 @@ class Journal:
         for name, data in (*group.data.items(), (COMMITS, group.log)):
             self._ends[name] = self._ends.get(name, 0) + len(data)
         self._seq += len(group.records)
+        if self.turns:
+            self.turns.release(entry.dataset_index for entry in entries if entry.kind == "replay")
 
-    def _write(self, group: Group, written: list[str]) -> None:
+    def _write(self, group: Group, written: list[str], begun: Sequence[BegunDialog]) -> None:
         """Rows before records: a record on the medium proves that its rows are there."""
         if not self._disk.is_at(self._file(COMMITS), self._directory / COMMITS):
             path = str(self._directory / COMMITS)
             raise OSError(errno.ENOENT, "was removed or replaced while the run went on", path)
+        if begun:
+            self._append_turns(begun)
+        if not group.records:
+            return
         for name, data in group.data.items():
             written.append(name)
             self._append(name, data)
@@ -101,6 +120,12 @@ class Journal:
         self._fsync(COMMITS)
         if not self._seq:
             self._disk.fsync_directory(self._directory)
+
+    def _append_turns(self, begun: Sequence[BegunDialog]) -> None:
+        try:
+            self.turns.append(begun)
+        except OSError as problem:
+            raise self._named(problem, TURNS) from problem
 
     def _append(self, name: str, data: bytes) -> None:
         file = self._file(name)
@@ -162,5 +187,9 @@ class Journal:
                 self._disk.close(file)
             except OSError as problem:
                 failure = failure or self._named(problem, name)
+        try:
+            self.turns.close()
+        except OSError as problem:
+            failure = failure or self._named(problem, TURNS)
         if failure is not None:
             raise failure

@@ -11,7 +11,7 @@ from typing import Any, Final, ParamSpec, Self, TypeVar, cast
 import aiofiles.os
 import anyio
 
-from memfin.contracts import DialogStatus
+from memfin.contracts import BegunDialog, DialogStatus
 from memfin.errors import RunFault, UsageError
 from memfin.journal.commits import COMMITS, DIALOG_TRACE, ROW_FILES, TURN_EVAL, Entry
 from memfin.journal.disk import APPEND, Disk
@@ -20,6 +20,7 @@ from memfin.journal.journal import Journal
 from memfin.journal.lock import LOCK, RunLock
 from memfin.journal.recovery import Cut, examine
 from memfin.journal.rewrite import drop_commits, finish_rewrite
+from memfin.journal.turns import TURNS, TURNS_NEW, TurnLog
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -62,6 +63,8 @@ class RunDirectory:
         progress: the progress log.
         committed: what an earlier process has committed; empty for a new run.
         cuts: what recovery has cut off.
+        begun: how many dialogues an earlier process has left under way.
+        warnings: what recovery found that does not keep the run from going on.
     """
 
     def __init__(
@@ -71,20 +74,25 @@ class RunDirectory:
         *,
         existing: bool = False,
         drop: frozenset[DialogStatus] = frozenset(),
+        forget_turns: bool = False,
         advice: str = START_AGAIN,
         disk: Disk | None = None,
     ) -> None:
         """Prepare to create the directory, or to continue an ``existing`` one.
 
-        Dialogues whose status is among ``drop`` are taken out of it first. ``advice`` ends the
-        message of every fault after the run's first papers are written.
+        Dialogues whose status is among ``drop`` are taken out of it first. With ``forget_turns``
+        dialogues that were under way start again from the beginning. ``advice`` ends the message of
+        every fault after the run's first papers are written.
         """
         self.path = path
         self.progress = progress
         self.committed = CommitIndex()
         self.cuts: tuple[Cut, ...] = ()
+        self.begun = 0
+        self.warnings: tuple[str, ...] = ()
         self._existing = existing
         self._drop = drop
+        self._forget_turns = forget_turns
         self._advice = advice
         self._begun = existing
         self._disk = disk or Disk()
@@ -145,7 +153,7 @@ class RunDirectory:
         if self._log is not None:
             with suppress(OSError):
                 self._disk.unlink(self.progress)
-        for name in (*ROW_FILES, COMMITS, LOCK):
+        for name in (*ROW_FILES, COMMITS, TURNS, TURNS_NEW, LOCK):
             with suppress(OSError):
                 self._disk.unlink(self.path / name)
         with suppress(OSError):
@@ -177,11 +185,25 @@ class RunDirectory:
             found = examine(self._disk, self.path).committed
             dropped = {dialog.dataset_index for dialog in found if dialog.status in self._drop}
             if dropped:
+                self._drop_turns(found)
                 drop_commits(self._disk, self.path, dropped.__contains__)
-        self.committed, self.cuts = self._journal.reopen()
+        self.committed, self.cuts = self._journal.reopen(forget_turns=self._forget_turns)
+        self.begun = len(self._journal.turns)
+        self.warnings = tuple(
+            f"{TURNS}: {damage}; its dialogue goes on from an earlier turn"
+            for damage in self._journal.turns.damage
+        )
         self.progress.parent.mkdir(parents=True, exist_ok=True)
         self._log = self._disk.open(self.progress, APPEND)
         self._mend_progress(self._log)
+
+    def _drop_turns(self, found: CommitIndex) -> None:
+        """Take out the turns of complete dialogues, which would pass for those of dropped ones later."""
+        turns = TurnLog(self.path, self._disk)
+        try:
+            turns.recover({dialog.dataset_index for dialog in found})
+        finally:
+            turns.close()
 
     def _mend_progress(self, log: int) -> None:
         """Cut a line that a crash has torn."""
@@ -213,14 +235,26 @@ class RunDirectory:
             finally:
                 self._lock.release()
 
-    async def commit(self, entries: Sequence[Entry]) -> None:
+    async def commit(self, entries: Sequence[Entry], begun: Sequence[BegunDialog] = ()) -> None:
         """Commit a group: on return its rows and the records of them are on the medium.
+
+        ``begun`` is how far dialogues are that no entry completes, each of them once.
 
         Raises:
             RunFault: the file system refused, now or earlier; the run cannot go on.
         """
-        if entries:
-            await self._finish(self._journal.commit, entries)
+        if entries or begun:
+            await self._finish(self._journal.commit, entries, begun)
+
+    async def read_begun(self, dataset_index: int) -> BegunDialog | None:
+        """Return how far a dialogue came in an earlier process; None where it starts from the beginning.
+
+        Raises:
+            RunFault: the file cannot be read.
+        """
+        if not self.begun:
+            return None
+        return await self._finish(self._journal.turns.read, dataset_index)
 
     async def read(self, dialogs: Sequence[CommittedDialog]) -> list[tuple[bytes, list[bytes]]]:
         """Return the trace and the rows of committed dialogues, as the lines they are.
@@ -287,7 +321,7 @@ class RunDirectory:
 
     def _remove(self) -> None:
         self._disk.unlink(self.progress)
-        for name in (*OWN_PAPERS, *ROW_FILES, COMMITS, LOCK):
+        for name in (*OWN_PAPERS, *ROW_FILES, COMMITS, TURNS, TURNS_NEW, LOCK):
             self._disk.unlink(self.path / name)
         self._disk.rmdir(self.path)
 
