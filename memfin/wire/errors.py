@@ -31,6 +31,8 @@ LONGEST: Final = 300
 """Characters of a message."""
 
 _FINAL: Final = frozenset({"redirect", "unavailable"})
+_OF_ENDPOINT: Final = frozenset({"connect", "closed", "timeout"})
+_FIRST_SERVER_ERROR: Final = 500
 
 
 class WireError(Exception):
@@ -62,6 +64,11 @@ class WireError(Exception):
         self.status = status
         self.tokens = tokens
         self.attempts = 1
+
+    @property
+    def of_endpoint(self) -> bool:
+        """Whether it looks as if the endpoint were down; any other error is an answer of a sort."""
+        return self.kind in _OF_ENDPOINT or (self.status or 0) >= _FIRST_SERVER_ERROR
 
 
 def one_line(text: str, longest: int = LONGEST) -> str:

@@ -15,12 +15,14 @@ from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
 from memfin.contracts import Record
+from memfin.wire.attempts import Attempts
 from memfin.wire.breaker import Breaker
 from memfin.wire.clock import Clock, LoopClock, Timer
 from memfin.wire.concurrency import AdaptiveConcurrency
 from memfin.wire.errors import WireError
+from memfin.wire.permits import Permit, Waiter
 from memfin.wire.retry_after import MOST
-from memfin.wire.window import SlidingWindow, Start
+from memfin.wire.window import SlidingWindow
 
 T = TypeVar("T")
 
@@ -36,12 +38,7 @@ BEAT: Final = 0.02
 LATE: Final = 0.01
 """Seconds between two looks at the clock while calls are under way, and by which one may be late."""
 
-REFUSALS: Final = 2
-"""How many times more often than it may fail a call may be refused for its rate: that is not its fault."""
-
 _REFUNDED: Final = frozenset({"connect", "rate_limited"})
-_OF_ENDPOINT: Final = frozenset({"connect", "closed", "timeout"})
-_FIRST_SERVER_ERROR: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,26 +62,6 @@ class GateStatistics(Record):
     openings: int
 
 
-class _Permit:
-    """Leave to make one attempt."""
-
-    __slots__ = ("request", "round", "tokens", "trying")
-
-    def __init__(self, request: Start | None, tokens: Start | None, number: int, *, trying: bool) -> None:
-        self.request = request
-        self.tokens = tokens
-        self.round = number
-        self.trying = trying
-
-
-class _Waiter:
-    __slots__ = ("permit", "tokens")
-
-    def __init__(self, tokens: int, permit: asyncio.Future[_Permit | WireError]) -> None:
-        self.tokens = tokens
-        self.permit = permit
-
-
 class CallGate:
     """Lets calls through, one gate for all workers of a run.
 
@@ -92,8 +69,9 @@ class CallGate:
     ``workers`` bounds the calls under way; a refusal for the rate (HTTP 429) halves that bound. A
     server's wish to wait, cut to ``most_pause`` seconds, and a refusal without one pause all calls.
     A call fails with its last `WireError` after ``most_attempts`` failures, or twice as many refusals;
-    at once when its error is not retryable, and when the endpoint has been down for ``most_down``
-    seconds. ``on_notice`` is told in one line when the gate pauses, opens or closes; it must not raise.
+    at once when its error is not retryable, and, with one of the kind ``unavailable``, when the endpoint
+    has been down for ``most_down`` seconds. ``on_notice`` is told in one line when the gate pauses, opens
+    or closes; it must not raise.
 
     ``clock`` and ``draw`` (a number in [0, 1) for the jitter) are for tests.
     """
@@ -124,7 +102,7 @@ class CallGate:
         self._clock: Clock = clock or LoopClock()
         self._draw = draw
         self._numbers = itertools.count()
-        self._queue: list[tuple[int, _Waiter]] = []
+        self._queue: list[tuple[int, Waiter]] = []
         self._timer: Timer | None = None
         self._heart: Timer | None = None
         self._next_beat = 0.0
@@ -146,26 +124,35 @@ class CallGate:
         *,
         tokens: int = 0,
         used: Callable[[T], int | None] | None = None,
+        probe: Callable[[], Awaitable[int | None]] | None = None,
     ) -> GateResult[T]:
         """Make attempts until one succeeds.
 
         ``tokens`` is the estimate of what an attempt costs; ``used`` tells from the value what it
-        really cost, None where that is not known.
+        really cost, None where that is not known. ``probe`` asks the endpoint for next to nothing and
+        returns the tokens that took: it tries an open breaker, so that no call is used up by that, and
+        it decides whether a call that has failed for an error of the endpoint has failed by itself.
 
         Raises:
             WireError: the last one, its ``attempts`` counted. Other exceptions pass at once.
         """
         number = next(self._numbers)
         self._calls += 1
-        failures = refusals = 0
+        attempts = Attempts(self._most_attempts, probed=probe is not None)
         waited = 0.0
         while True:
             asked = self._clock.now()
             permit = await self._admitted(number, tokens)
             waited += self._clock.now() - asked
             if isinstance(permit, WireError):
-                permit.attempts = failures + refusals
+                permit.attempts = attempts.made
                 raise permit
+            if probe is not None and (permit.trying or attempts.doubtful):
+                there = await self._asked(permit, probe)
+                attempts.found(there=there)
+                if not there and self._breaker.wait(self._clock.now()) <= 0:
+                    waited += await self._sleep(self._backoff(attempts.made))
+                continue
             try:
                 value = await attempt()
                 spent = used(value) if used is not None else None
@@ -176,16 +163,25 @@ class CallGate:
                 raise
             else:
                 self._succeeded(permit, spent)
-                return GateResult(value, failures + refusals + 1, waited)
+                return GateResult(value, attempts.made + 1, waited)
             self._failed(permit, error)
-            refused = error.kind == "rate_limited"
-            refusals += refused
-            failures += not refused
-            error.attempts = failures + refusals
-            exhausted = failures >= self._most_attempts or refusals >= REFUSALS * self._most_attempts
-            if exhausted or not error.retryable:
-                raise error
-            waited += await self._sleep(self._backoff(error.attempts))
+            attempts.failed(error)
+            if attempts.doubtful:
+                continue
+            waited += await self._sleep(self._backoff(attempts.made))
+
+    async def _asked(self, permit: Permit, probe: Callable[[], Awaitable[int | None]]) -> bool:
+        """Say whether the endpoint is there: whether it answers at all."""
+        try:
+            spent = await probe()
+        except WireError as problem:
+            self._failed(permit, problem)
+            return not problem.of_endpoint
+        except BaseException:
+            self._abandoned(permit)
+            raise
+        self._succeeded(permit, spent)
+        return True
 
     def statistics(self) -> GateStatistics:
         """Return the counts at this moment."""
@@ -199,9 +195,9 @@ class CallGate:
             openings=self._openings,
         )
 
-    async def _admitted(self, number: int, tokens: int) -> _Permit | WireError:
+    async def _admitted(self, number: int, tokens: int) -> Permit | WireError:
         """Wait for leave to make one attempt; an error when the endpoint is given up."""
-        waiter = _Waiter(tokens, asyncio.get_running_loop().create_future())
+        waiter = Waiter(tokens, asyncio.get_running_loop().create_future())
         heapq.heappush(self._queue, (number, waiter))
         self._pump()
         try:
@@ -274,18 +270,18 @@ class CallGate:
             delay = max(delay, self._tokens.wait(now, tokens))
         return delay
 
-    def _permit(self, now: float, tokens: int) -> _Permit:
+    def _permit(self, now: float, tokens: int) -> Permit:
         self._in_flight += 1
         self._attempts += 1
         self._most_in_flight = max(self._most_in_flight, self._in_flight)
-        return _Permit(
+        return Permit(
             self._requests.start(now) if self._requests is not None else None,
             self._tokens.start(now, tokens) if self._tokens is not None else None,
             self._concurrency.round,
             trying=self._breaker.started(),
         )
 
-    def _returned(self, permit: _Permit | WireError) -> None:
+    def _returned(self, permit: Permit | WireError) -> None:
         """Take back a permit that nobody used."""
         if isinstance(permit, WireError):
             return
@@ -295,13 +291,13 @@ class CallGate:
         self._correct(permit, 0)
         self._abandoned(permit)
 
-    def _abandoned(self, permit: _Permit) -> None:
+    def _abandoned(self, permit: Permit) -> None:
         """End an attempt without an outcome; what it may have cost stays counted."""
         self._in_flight -= 1
         self._breaker.abandoned(self._clock.now(), trying=permit.trying)
         self._pump()
 
-    def _succeeded(self, permit: _Permit, spent: int | None) -> None:
+    def _succeeded(self, permit: Permit, spent: int | None) -> None:
         self._in_flight -= 1
         self._correct(permit, spent)
         self._concurrency.succeeded()
@@ -309,12 +305,12 @@ class CallGate:
         self._answered()
         self._pump()
 
-    def _failed(self, permit: _Permit, error: WireError) -> None:
+    def _failed(self, permit: Permit, error: WireError) -> None:
         self._in_flight -= 1
         self._failures[error.kind] += 1
         self._correct(permit, 0 if error.kind in _REFUNDED and error.tokens is None else error.tokens)
         now = self._clock.now()
-        if error.kind in _OF_ENDPOINT or (error.status or 0) >= _FIRST_SERVER_ERROR:
+        if error.of_endpoint:
             self._last_failure = str(error)
             if self._breaker.failed(now, trying=permit.trying):
                 self._openings += 1
@@ -328,7 +324,7 @@ class CallGate:
             self._pause(now, error.retry_after, f"{self._name} asks to wait")
         self._pump()
 
-    def _refused(self, permit: _Permit, now: float) -> None:
+    def _refused(self, permit: Permit, now: float) -> None:
         """Slow down, once for all calls that were under way together."""
         if permit.round != self._concurrency.round:
             return
@@ -363,10 +359,10 @@ class CallGate:
         waiting, self._queue = self._queue, []
         for _, waiter in waiting:
             if not waiter.permit.done():
-                text = f"not tried: the endpoint has been down for {down:.0f} s ({self._last_failure})"
+                text = f"the endpoint has been down for {down:.0f} s ({self._last_failure})"
                 waiter.permit.set_result(WireError("unavailable", text))
 
-    def _correct(self, permit: _Permit, spent: int | None) -> None:
+    def _correct(self, permit: Permit, spent: int | None) -> None:
         if self._tokens is not None and permit.tokens is not None and spent is not None:
             self._tokens.correct(permit.tokens, spent)
 

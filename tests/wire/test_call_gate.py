@@ -8,9 +8,10 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 import anyio
 import pytest
 
+from memfin.wire.attempts import REFUSALS
 from memfin.wire.breaker import FAILURES
 from memfin.wire.errors import WireError, WireErrorKind
-from memfin.wire.gate import REFUSALS, CallGate, GateResult
+from memfin.wire.gate import CallGate, GateResult
 from tests.wire.fake_clock import FakeClock, settle
 
 
@@ -351,7 +352,7 @@ async def test_calls_are_turned_away_when_the_endpoint_stays_down_and_no_longer_
     away = [error for error in errors if error.kind == "unavailable"]
     assert len(away) > 40
     assert {str(error) for error in away} == {
-        "not tried: the endpoint has been down for 30 s (it was connect)",
+        "the endpoint has been down for 30 s (it was connect)",
     }
     assert not any(error.retryable for error in away)
     assert {error.attempts for error in away} >= {0}
