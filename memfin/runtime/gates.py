@@ -43,21 +43,31 @@ def check_value_name(name: str) -> None:
 
 def value_names() -> list[str]:
     """Return the names of all headline values, ``metric.value``."""
-    return list(_values(MetricsState().results()))
+    return list(headline_values(MetricsState().results()))
 
 
 def failed_gates(
     summary: EvalSummary, stats: RunStats, fail_under: Mapping[str, float], fail_on_error: float | None
 ) -> list[str]:
-    """Return one line for every gate that a finished run does not pass.
+    """Return one line for every gate that a finished run does not pass; see `gates_failed_by`."""
+    return gates_failed_by(headline_values(summary.metrics), stats.turns_by_status, fail_under, fail_on_error)
+
+
+def gates_failed_by(
+    values: Mapping[str, float],
+    turns_by_status: Mapping[str, int],
+    fail_under: Mapping[str, float],
+    fail_on_error: float | None,
+) -> list[str]:
+    """Return one line for every gate that values and turns do not pass.
 
     ``fail_on_error`` below 1 (and above 0) is a share of the turns, otherwise a count; the gate
     fails when that many turns failed, and 0 stands for any. A run in which every turn failed
     passes no gate at all.
     """
     problems: list[str] = []
-    total = sum(stats.turns_by_status.values())
-    failed = total - stats.turns_by_status.get("ok", 0)
+    total = sum(turns_by_status.values())
+    failed = total - turns_by_status.get("ok", 0)
     if total and failed == total:
         problems.append(f"every one of the {total} turns failed")
     if fail_on_error is not None and failed:
@@ -67,7 +77,6 @@ def failed_gates(
             problems.append(
                 f"--fail-on-error {fail_on_error:g}: {failed} of {total} turns failed ({failed / total:.1%})"
             )
-    values = _values(summary.metrics)
     for name, threshold in fail_under.items():
         value = values[name]
         if value < threshold:
@@ -75,7 +84,8 @@ def failed_gates(
     return problems
 
 
-def _values(metrics: Mapping[str, MetricResult]) -> dict[str, float]:
+def headline_values(metrics: Mapping[str, MetricResult]) -> dict[str, float]:
+    """Return the values that gates may name: ``metric.value``, and ``metric.macro.value`` for macro ones."""
     return {
         f"{metric}.{prefix}{value}": number
         for metric, result in metrics.items()

@@ -78,6 +78,7 @@ class Plan(ABC):
         directory, progress: where the artefacts and the progress log go.
         fingerprint: digest of ``fingerprint_inputs``, everything the metrics depend on.
         resumed: what is known of the run's beginning, where it goes on.
+        part_of: the directory of the soak that the run is an epoch of.
     """
 
     config: RunConfig
@@ -94,6 +95,7 @@ class Plan(ABC):
     fingerprint_inputs: dict[str, Any]
 
     resumed: Resumed | None = None
+    part_of: Path | None = None
 
     @abstractmethod
     def producers(
@@ -199,12 +201,12 @@ class RunPlan(Plan):
     @property
     def advice(self) -> str:
         """What a user can do after a fault has stopped the run."""
-        return f"free the cause, then memfin resume {self.directory} goes on"
+        return f"free the cause, then {self.after_stop}"
 
     @property
     def after_stop(self) -> str:
         """What there is once the run was stopped on purpose."""
-        return f"memfin resume {self.directory} goes on"
+        return f"memfin resume {self.part_of or self.directory} goes on"
 
     def producers(
         self,
