@@ -1,13 +1,14 @@
 """What the actors send each other; every message is immutable and owned by its receiver."""
 
-from memfin.contracts import Dialog, DialogTrace, Judgement, Record, TurnEvalRow, TurnTrace
+from memfin.contracts import BegunDialog, Dialog, DialogTrace, Judgement, Record, TurnEvalRow, TurnTrace
 
 
 class DialogTask(Record):
-    """A valid dialogue to replay."""
+    """A valid dialogue to replay; ``begun`` is how far it came in an earlier process."""
 
     dataset_index: int
     dialog: Dialog
+    begun: BegunDialog | None = None
 
 
 class TurnReplayed(Record):
@@ -49,7 +50,7 @@ class DialogJudged(Record):
     judgements: list[Judgement] = []
 
 
-ToWriter = DialogReplayed | DialogJudged
+ToWriter = BegunDialog | DialogReplayed | DialogJudged
 
 
 class DialogCommitted(Record):

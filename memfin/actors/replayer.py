@@ -1,20 +1,24 @@
 """The replayers: each takes dialogues one after another and replays them against a fresh agent."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 from memfin.actors.base import Actor, EventSender, utc_now
 from memfin.actors.channels import messages, send
-from memfin.actors.messages import DialogReplayed, DialogTask, ToScorer, TurnReplayed
+from memfin.actors.messages import DialogReplayed, DialogTask, ToScorer, ToWriter, TurnReplayed
 from memfin.agents.observer import TurnObserver
 from memfin.agents.registry import AgentSource
 from memfin.agents.replay import ReplayOptions, replay_dialog
-from memfin.contracts import DialogStarted, TurnDone, TurnTrace, Warned
+from memfin.contracts import BegunDialog, DialogStarted, TurnDone, TurnTrace, Warned
 
 
 class Replayer(Actor[DialogTask]):
-    """One of ``workers_dialog`` replayers; they share the inbox, so a free one takes the next task."""
+    """One of ``workers_dialog`` replayers; they share the inbox, so a free one takes the next task.
+
+    How far a dialogue is goes straight to the trace writer (``writer``), and so before the dialogue's
+    trace, which takes the way by the scorer and the judges.
+    """
 
     def __init__(
         self,
@@ -24,6 +28,7 @@ class Replayer(Actor[DialogTask]):
         *,
         inbox: MemoryObjectReceiveStream[DialogTask],
         outbox: MemoryObjectSendStream[ToScorer],
+        writer: MemoryObjectSendStream[ToWriter],
         events: EventSender,
         observer_factory: Callable[[], TurnObserver] | None = None,
     ) -> None:
@@ -33,12 +38,13 @@ class Replayer(Actor[DialogTask]):
         self._options = options
         self._tasks = inbox
         self._outbox = outbox
+        self._writer = writer
         self._events = events
         self._observer_factory = observer_factory
 
     async def run(self) -> None:
         """Replay dialogues until the source ends."""
-        async with self._tasks, self._outbox, self._events:
+        async with self._tasks, self._outbox, self._writer, self._events:
             async for task in messages(self._tasks):
                 self._count_received()
                 await send(self._outbox, await self._replay(task))
@@ -47,17 +53,31 @@ class Replayer(Actor[DialogTask]):
 
     async def _replay(self, task: DialogTask) -> DialogReplayed:
         dialog, run_id = task.dialog, self._options.run_id
-        await send(
-            self._events,
-            DialogStarted(
-                ts=utc_now(),
-                run_id=run_id,
-                dialog_id=dialog.dialog_id,
-                dataset_index=task.dataset_index,
-                worker_id=self._worker_id,
-                turns=len(dialog.turns) // 2,
-            ),
-        )
+
+        async def warn(message: str) -> None:
+            message = f"agent {self._agents.reference}: {message}"
+            await send(
+                self._events,
+                Warned(ts=utc_now(), run_id=run_id, message=message, dialog_id=dialog.dialog_id),
+            )
+
+        async def start(turns: Sequence[TurnTrace], refused: str | None = None) -> None:
+            if refused is not None:
+                await warn(f"could not go on from its snapshot, the dialogue starts again: {refused}")
+            await send(
+                self._events,
+                DialogStarted(
+                    ts=utc_now(),
+                    run_id=run_id,
+                    dialog_id=dialog.dialog_id,
+                    dataset_index=task.dataset_index,
+                    worker_id=self._worker_id,
+                    turns=len(dialog.turns) // 2,
+                    first_turn=len(turns) + 1,
+                ),
+            )
+            for turn in turns:
+                await send(self._outbox, TurnReplayed(dialog=dialog, turn=turn))
 
         async def report(turn: TurnTrace) -> None:
             await send(self._outbox, TurnReplayed(dialog=dialog, turn=turn))
@@ -74,6 +94,11 @@ class Replayer(Actor[DialogTask]):
                 ),
             )
 
+        async def keep(begun: BegunDialog) -> None:
+            await send(self._writer, begun)
+
+        if task.begun is None:
+            await start(())
         replay = await replay_dialog(
             dialog,
             task.dataset_index,
@@ -81,6 +106,9 @@ class Replayer(Actor[DialogTask]):
             self._options,
             worker_id=self._worker_id,
             on_turn=report,
+            on_begun=keep,
+            begun=task.begun,
+            on_resume=start if task.begun is not None else None,
             observer_factory=self._observer_factory,
         )
         for problem, count in (
@@ -88,11 +116,11 @@ class Replayer(Actor[DialogTask]):
             ("observations came after their turn had ended and were dropped", replay.late_observations),
         ):
             if count:
-                message = f"agent {self._agents.reference}: {count} {problem}"
-                await send(
-                    self._events,
-                    Warned(ts=utc_now(), run_id=run_id, message=message, dialog_id=dialog.dialog_id),
-                )
+                await warn(f"{count} {problem}")
+        if replay.snapshot_error is not None:
+            await warn(
+                f"no snapshot, an interruption would start the dialogue again: {replay.snapshot_error}"
+            )
         return DialogReplayed(
             trace=replay.trace, dialog=dialog, retries=replay.retries, abandoned=replay.abandoned
         )

@@ -10,7 +10,7 @@ from anyio.streams.memory import MemoryObjectSendStream
 from memfin.actors.base import Actor
 from memfin.actors.channels import send
 from memfin.actors.messages import DialogCommitted, DialogJudged, DialogReplayed, DialogTask, ToScorer
-from memfin.contracts import DialogTrace, TraceVersion, TurnEvalRow
+from memfin.contracts import BegunDialog, Dialog, DialogTrace, TraceVersion, TurnEvalRow
 from memfin.contracts.reading import decode
 from memfin.dataset import DatasetEntry, read_entries
 from memfin.errors import RunFault, UsageError
@@ -24,8 +24,9 @@ class Source(Actor[None]):
     """Streams a dataset: valid dialogues to the replayers, skipped lines straight to the scorer.
 
     What an earlier process has committed in the run directory is not done again: complete dialogues
-    go to the aggregator, replays without a judgement to the scorer, as they were recorded. Memory
-    does not grow with the file: at most `READ_AHEAD` entries wait here.
+    go to the aggregator, replays without a judgement to the scorer, as they were recorded. A dialogue
+    that was under way goes to the replayers with what is known of it. Memory does not grow with the
+    file: at most `READ_AHEAD` entries wait here.
     """
 
     def __init__(
@@ -81,11 +82,21 @@ class Source(Actor[None]):
     async def _send(self, entry: DatasetEntry) -> None:
         self._count_received()
         if entry.dialog is not None:
-            await send(self._tasks, DialogTask(dataset_index=entry.dataset_index, dialog=entry.dialog))
+            begun = await self._begun(entry.dataset_index, entry.dialog)
+            task = DialogTask(dataset_index=entry.dataset_index, dialog=entry.dialog, begun=begun)
+            await send(self._tasks, task)
         else:
             await send(self._replayed, DialogReplayed(trace=self._skip_trace(entry), dialog=None))
         self._done += 1
         self._sent += 1
+
+    async def _begun(self, dataset_index: int, dialog: Dialog) -> BegunDialog | None:
+        """Return how far the dialogue came, if that was with the same questions."""
+        begun = await self._directory.read_begun(dataset_index) if self._directory.begun else None
+        if begun is None or begun.dialog_id != dialog.dialog_id:
+            return None
+        asked = [turn.user_text for turn in begun.turns]
+        return begun if asked == [turn.text for turn in dialog.turns[::2]][: len(asked)] else None
 
     async def _send_recorded(self, entry: DatasetEntry, known: CommittedDialog) -> None:
         self._count_received()

@@ -9,11 +9,14 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from memfin.actors.base import Actor, EventSender, utc_now
 from memfin.actors.channels import send
 from memfin.actors.messages import DialogCommitted, DialogJudged, DialogReplayed, ToWriter
-from memfin.contracts import DialogDone
+from memfin.contracts import BegunDialog, DialogDone
 from memfin.journal import DIALOG_TRACE, JUDGEMENTS, TURN_EVAL, Entry, RunDirectory
 
 INBOX: Final = 32
 """Messages that wait for the writer at most: what comes in during one synchronisation of the disk."""
+
+SNAPSHOTS: Final = 16 << 20
+"""Bytes of agents' snapshots with which a group is closed."""
 
 
 class TraceWriter(Actor[ToWriter]):
@@ -22,7 +25,8 @@ class TraceWriter(Actor[ToWriter]):
     A group is closed ``interval`` seconds after its first message, or once it holds ``size`` turns:
     synchronising the disk costs as much for one dialogue as for many. While it writes, its inbox
     fills, then the judges wait, then the replayers: a slow disk slows the run and never fills the
-    memory. A dialogue's replay comes before its judgement, and is committed no later.
+    memory. A dialogue's replay comes before its judgement, and is committed no later. Of a dialogue that
+    is under way the newest state of a group is recorded, and none if the group holds its replay.
 
     Attributes:
         turns: how many turns it has committed.
@@ -59,13 +63,17 @@ class TraceWriter(Actor[ToWriter]):
     async def _gather(self, first: ToWriter) -> list[ToWriter]:
         """Return the first message with those that come while the group is open."""
         group: list[ToWriter] = []
-        room, message = self._size, first
+        room, space, message = self._size, SNAPSHOTS, first
         with anyio.move_on_after(self._interval):
             while True:
                 self._count_received()
                 group.append(message)
-                room -= max(1, len(_replayed(message).trace.turns))
-                if room <= 0:
+                if isinstance(message, BegunDialog):
+                    room -= 1
+                    space -= len(message.snapshot)
+                else:
+                    room -= max(1, len(_replayed(message).trace.turns))
+                if room <= 0 or space <= 0:
                     break
                 try:
                     message = self._messages.receive_nowait()
@@ -79,9 +87,18 @@ class TraceWriter(Actor[ToWriter]):
         return group
 
     async def _commit(self, group: list[ToWriter]) -> None:
-        await self._directory.commit([self._entry(message) for message in group])
+        begun = {message.dataset_index: message for message in group if isinstance(message, BegunDialog)}
+        entries: list[Entry] = []
+        for message in group:
+            if isinstance(message, DialogReplayed):
+                begun.pop(message.trace.dataset_index, None)
+            if not isinstance(message, BegunDialog):
+                entries.append(self._entry(message))
+        await self._directory.commit(entries, list(begun.values()))
         for message in group:
             self._done += 1
+            if isinstance(message, BegunDialog):
+                continue
             if isinstance(message, DialogReplayed):
                 self.turns += len(message.trace.turns)
                 continue
@@ -102,7 +119,7 @@ class TraceWriter(Actor[ToWriter]):
             await send(self._outbox, DialogCommitted(judged=message))
             self._sent += 1
 
-    def _entry(self, message: ToWriter) -> Entry:
+    def _entry(self, message: DialogReplayed | DialogJudged) -> Entry:
         encode = self._encode
         if isinstance(message, DialogReplayed):
             return Entry(
@@ -127,5 +144,5 @@ class TraceWriter(Actor[ToWriter]):
         )
 
 
-def _replayed(message: ToWriter) -> DialogReplayed:
+def _replayed(message: DialogReplayed | DialogJudged) -> DialogReplayed:
     return message.replayed if isinstance(message, DialogJudged) else message

@@ -6,9 +6,13 @@ from typing import Any, Final
 from memfin.agents.protocol import AgentReply, Observer, Session
 from memfin.foreign.calls import CallFailed, ForeignCalls, is_async
 from memfin.foreign.references import one_line
+from memfin.foreign.thread import CallThread
 
 LONGEST_PAUSE: Final = 86_400.0
 """Seconds beyond which a wish for a pause is a mistake."""
+
+SNAPSHOT_SIZE: Final = 4 << 20
+"""Bytes of a snapshot at most: one of every dialogue that is under way may be in memory at a time."""
 
 
 class TransportError(Exception):
@@ -43,11 +47,13 @@ class AgentCalls(ForeignCalls):
 
     Attributes:
         has_commit: whether the agent keeps its history through ``commit``.
+        has_snapshots: whether its state can be taken with ``snapshot`` and given back with ``restore``.
     """
 
     def __init__(self, name: str) -> None:
         super().__init__("agent", name, passing=(TransportError, ConnectionError))
         self.has_commit = False
+        self.has_snapshots = False
         self._has_close = False
         self._answers_on_loop = False
         self._agent: Any = None
@@ -66,6 +72,27 @@ class AgentCalls(ForeignCalls):
         """Put a reply into the agent's history; raise `CallFailed` when that fails."""
         await self.bounded(lambda: self.invoke(self._agent.commit, assistant_text), limit)
 
+    async def snapshot(self, limit: float) -> bytes:
+        """Return the agent's state; raise `CallFailed` when it gives none that can be kept.
+
+        A plain ``snapshot`` that hangs keeps its thread; the agent's next plain calls get a new one.
+        """
+        try:
+            state = await self.bounded(lambda: self.invoke(self._agent.snapshot), limit)
+        finally:
+            if self.stuck:
+                self.stop()
+                self._thread = CallThread(self._name)
+        if not isinstance(state, bytes):
+            raise CallFailed(f"snapshot returned {_kind(state)}; expected bytes")
+        if len(state) > SNAPSHOT_SIZE:
+            raise CallFailed(f"snapshot returned {len(state)} bytes; at most {SNAPSHOT_SIZE} are kept")
+        return bytes(state)
+
+    async def restore(self, state: bytes, limit: float) -> None:
+        """Give the agent back its state; raise `CallFailed` when it does not take it."""
+        await self.bounded(lambda: self.invoke(self._agent.restore, state), limit)
+
     async def close(self, limit: float) -> None:
         """End the session and the thread; raise `CallFailed` when the agent's close fails."""
         try:
@@ -80,6 +107,9 @@ class AgentCalls(ForeignCalls):
             raise CallFailed(f"the factory returned {_kind(agent)}; expected an object with a reply method")
         self.has_commit = callable(getattr(agent, "commit", None))
         self._has_close = callable(getattr(agent, "close", None))
+        self.has_snapshots = callable(getattr(agent, "snapshot", None)) and callable(
+            getattr(agent, "restore", None)
+        )
         self._answers_on_loop = is_async(agent.reply)
         self._agent = agent
 

@@ -2,7 +2,7 @@
 
 import random
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 import anyio
@@ -14,6 +14,7 @@ from memfin.contracts import (
     NO_JUDGE,
     TRACE_VERSION,
     TRACE_VERSION_EXTENDED,
+    BegunDialog,
     Dialog,
     DialogStatus,
     DialogTrace,
@@ -40,7 +41,13 @@ HASTY_CLOSE_LIMIT: Final = 1.0
 """Seconds: the first and the longest pause before a retry; what an agent's ``close`` may take, and
 what it may take when the host ends the replay early."""
 
+SNAPSHOT_LIMIT: Final = 5.0
+"""Seconds that an agent's ``snapshot`` may take at most."""
+
 OnTurn = Callable[[TurnTrace], Awaitable[None]]
+OnBegun = Callable[[BegunDialog], Awaitable[None]]
+OnResume = Callable[[Sequence[TurnTrace], str | None], Awaitable[None]]
+"""Gets the turns that need not be asked again, and why there are none where the agent could not go on."""
 
 
 class ReplayOptions(Record):
@@ -55,12 +62,16 @@ class ReplayOptions(Record):
 
 
 class Replay(Record):
-    """A dialogue's trace with what its making took: retries, calls left behind, late observations."""
+    """A dialogue's trace with what its making took: retries, calls left behind, late observations.
+
+    ``snapshot_error`` is why the agent's state could not be kept from some turn on, if it could not.
+    """
 
     trace: DialogTrace
     retries: int = 0
     abandoned: int = 0
     late_observations: int = 0
+    snapshot_error: str | None = None
 
 
 class HistoryUnsupportedError(UsageError):
@@ -87,6 +98,9 @@ async def replay_dialog(
     *,
     worker_id: int | None = None,
     on_turn: OnTurn | None = None,
+    on_begun: OnBegun | None = None,
+    begun: BegunDialog | None = None,
+    on_resume: OnResume | None = None,
     observer_factory: Callable[[], TurnObserver] | None = None,
 ) -> Replay:
     """Send the user turns of a dialogue to a fresh agent and return what happened.
@@ -96,21 +110,36 @@ async def replay_dialog(
     ``dialog_error``. ``observer_factory`` may make a subclass of `TurnObserver`, for hosts that
     want to see observations as they come.
 
+    ``on_begun`` gets the turns so far with the agent's snapshot after each answered turn, where the
+    agent gives one. Handed in again as ``begun`` it has the dialogue go on there: ``on_resume`` is
+    told so before the first turn is asked. An agent that does not take its snapshot back is made
+    anew, and the dialogue starts again.
+
     Raises:
         HistoryUnsupportedError: the history mode is ``forced`` and the agent has no ``commit``.
     """
     session = open_session(dialog, options)
     observer = TurnObserver() if observer_factory is None else observer_factory()
-    replayer = _DialogReplayer(AgentCalls(dialog.dialog_id), observer, options)
+    replayer = _DialogReplayer(dialog.dialog_id, observer, options)
     pairs = align_turn_pairs(dialog)
     dialog_error: str | None = None
     turns: list[TurnTrace] = []
+    refused: str | None = None
     try:
         try:
-            await replayer.open(factory, session)
+            if begun is None:
+                await replayer.open(factory, session)
+            else:
+                turns += begun.turns  # they stand, even if no agent can be made to go on
+                if len(turns) < len(pairs):
+                    refused = await replayer.go_on(factory, session, begun)
         except (CallFailed, TransportError, ConnectionError) as problem:
             dialog_error = f"agent could not be created: {_text(problem)}"
-        for pair in pairs:
+        if refused is not None:
+            turns.clear()
+        if on_resume is not None:
+            await on_resume(tuple(turns), refused)
+        for pair in pairs[len(turns) :]:
             turn = (
                 await replayer.turn(pair)
                 if dialog_error is None
@@ -119,6 +148,20 @@ async def replay_dialog(
             turns.append(turn)
             if on_turn is not None:
                 await on_turn(turn)
+            if on_begun is not None and turn.turn_status == "ok":
+                state = await replayer.snapshot()
+                if state is not None:
+                    await on_begun(
+                        BegunDialog(
+                            dataset_index=dataset_index,
+                            dialog_id=dialog.dialog_id,
+                            turns=list(turns),
+                            snapshot=state,
+                            retries=replayer.retries,
+                            abandoned=replayer.abandoned,
+                            late_observations=observer.late,
+                        )
+                    )
     except BaseException:
         with anyio.CancelScope(shield=True):  # a host that cancels leaves the agent time to let go
             await replayer.close(HASTY_CLOSE_LIMIT)
@@ -147,8 +190,9 @@ async def replay_dialog(
     return Replay(
         trace=trace,
         retries=replayer.retries,
-        abandoned=replayer.calls.abandoned,
+        abandoned=replayer.abandoned,
         late_observations=replayer.observer.late,
+        snapshot_error=replayer.snapshot_error,
     )
 
 
@@ -198,11 +242,19 @@ def build_turn_trace(
 class _DialogReplayer:
     """The turn loop's state: one agent, one observer, the retry count."""
 
-    def __init__(self, calls: AgentCalls, observer: TurnObserver, options: ReplayOptions) -> None:
-        self.calls = calls
+    def __init__(self, name: str, observer: TurnObserver, options: ReplayOptions) -> None:
+        self.calls = AgentCalls(name)
         self.observer = observer
         self.retries = 0
+        self.snapshot_error: str | None = None
+        self._name = name
         self._options = options
+        self._abandoned = 0
+
+    @property
+    def abandoned(self) -> int:
+        """Calls that were left behind, those to earlier agents of the dialogue included."""
+        return self._abandoned + self.calls.abandoned
 
     async def open(self, factory: Callable[..., Any], session: Session) -> None:
         await self._with_retries(
@@ -212,6 +264,34 @@ class _DialogReplayer:
             raise HistoryUnsupportedError(
                 "history mode 'forced' needs an agent with a commit method; use --history free or add one"
             )
+
+    async def go_on(self, factory: Callable[..., Any], session: Session, begun: BegunDialog) -> str | None:
+        """Open the agent in the state it was in; return why that failed where it had to start anew."""
+        await self.open(factory, session)
+        try:
+            if not self.calls.has_snapshots:
+                raise CallFailed("the agent has no restore method any more")
+            await self.calls.restore(begun.snapshot, self._options.turn_timeout)
+        except (CallFailed, TransportError, ConnectionError) as problem:
+            await self.close(HASTY_CLOSE_LIMIT)
+            self._abandoned += self.calls.abandoned
+            self.calls = AgentCalls(self._name)
+            await self.open(factory, session)
+            return _text(problem)
+        self.retries += begun.retries
+        self._abandoned += begun.abandoned
+        self.observer.late += begun.late_observations
+        return None
+
+    async def snapshot(self) -> bytes | None:
+        """Return the agent's state, if it gives one; the first failure is remembered and ends the asking."""
+        if not self.calls.has_snapshots or self.snapshot_error is not None or self.calls.stuck:
+            return None
+        try:
+            return await self.calls.snapshot(min(SNAPSHOT_LIMIT, self._options.turn_timeout))
+        except (CallFailed, TransportError, ConnectionError) as problem:
+            self.snapshot_error = _text(problem)
+            return None
 
     async def close(self, limit: float) -> None:
         try:

@@ -68,7 +68,7 @@ def build_graph(plan: Plan, directory: RunDirectory, on_event: OnEvent | None) -
     judged_in, judged_out = anyio.create_memory_object_stream[ToWriter](INBOX)
     committed_in, committed_out = anyio.create_memory_object_stream[DialogCommitted](DIALOGS)
     event_in, event_out = anyio.create_memory_object_stream[ProgressEvent](EVENTS)
-    producers = plan.producers(replayed_in, event_in, committed_in, directory)
+    producers = plan.producers(replayed_in, event_in, judged_in, committed_in, directory)
     replayed_in.close()
     scorer = Scorer(
         run_id=run_id,

@@ -16,7 +16,7 @@ from anyio.streams.memory import MemoryObjectSendStream
 
 from memfin import __version__
 from memfin.actors.base import Actor, EventSender
-from memfin.actors.messages import DialogCommitted, DialogTask, ToScorer
+from memfin.actors.messages import DialogCommitted, DialogTask, ToScorer, ToWriter
 from memfin.actors.replayer import Replayer
 from memfin.actors.source import Source
 from memfin.agents.observer import TurnObserver
@@ -102,6 +102,7 @@ class Plan(ABC):
         self,
         replayed: MemoryObjectSendStream[ToScorer],
         events: EventSender,
+        writer: MemoryObjectSendStream[ToWriter],
         committed: MemoryObjectSendStream[DialogCommitted],
         directory: RunDirectory,
     ) -> list[Actor[Any]]:
@@ -212,6 +213,7 @@ class RunPlan(Plan):
         self,
         replayed: MemoryObjectSendStream[ToScorer],
         events: EventSender,
+        writer: MemoryObjectSendStream[ToWriter],
         committed: MemoryObjectSendStream[DialogCommitted],
         directory: RunDirectory,
     ) -> list[Actor[Any]]:
@@ -233,6 +235,7 @@ class RunPlan(Plan):
                 options,
                 inbox=receive.clone(),
                 outbox=replayed.clone(),
+                writer=writer.clone(),
                 events=events.clone(),
                 observer_factory=self._observer_factory,
             )

@@ -7,7 +7,7 @@ import msgspec
 from anyio.streams.memory import MemoryObjectSendStream
 
 from memfin.actors.base import Actor, EventSender
-from memfin.actors.messages import DialogCommitted, ToScorer
+from memfin.actors.messages import DialogCommitted, ToScorer, ToWriter
 from memfin.actors.trace_source import TraceSource, dialog_of
 from memfin.contracts import ConfigFile, DialogTrace, HistoryMode, RunManifest
 from memfin.contracts.reading import decode, iter_jsonl
@@ -100,11 +100,12 @@ class RescorePlan(Plan):
         self,
         replayed: MemoryObjectSendStream[ToScorer],
         events: EventSender,
+        writer: MemoryObjectSendStream[ToWriter],
         committed: MemoryObjectSendStream[DialogCommitted],
         directory: RunDirectory,
     ) -> list[Actor[Any]]:
         """Return the trace source."""
-        del events, committed, directory  # nothing is replayed, and nothing was done before
+        del events, writer, committed, directory  # nothing is replayed, and nothing was done before
         return [TraceSource(self.trace, self.dialog_index, outbox=replayed.clone())]
 
 

@@ -22,6 +22,7 @@ from memfin.contracts import (
     RunResumed,
     RunStarted,
     RunStats,
+    Warned,
 )
 from memfin.errors import MemfinError, RunFault, UsageError
 from memfin.foreign.references import describe
@@ -50,6 +51,7 @@ class Run:
             plan.progress.absolute(),
             existing=plan.resumed is not None,
             drop=plan.resumed.drop if plan.resumed is not None else frozenset(),
+            forget_turns=plan.resumed is not None and bool(plan.resumed.changed),
             advice=plan.advice,
         )
         self.summary: EvalSummary | None = None
@@ -91,6 +93,8 @@ class Run:
         try:
             async with anyio.create_task_group() as group, graph.events:
                 await graph.events.send(self._beginning())
+                for line in self.directory.warnings:
+                    await graph.events.send(Warned(ts=utc_now(), run_id=self.plan.run_id, message=line))
                 for actor in graph.actors:
                     await group.start(actor.supervised, name=actor.name)
                 for actor in graph.workers:
@@ -158,6 +162,7 @@ class Run:
                 run_id=self.plan.run_id,
                 dialogs_done=done,
                 replays_done=len(self.directory.committed) - done,
+                dialogs_begun=self.directory.begun,
                 dataset_path=self.plan.dataset_path,
                 dialogs=self.plan.dialogs,
                 changed=list(resumed.changed),
