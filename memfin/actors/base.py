@@ -34,13 +34,21 @@ class Actor(ABC, Generic[M]):
     """One independent part of the runtime; it owns its ends of its channels and closes them.
 
     An actor ends when its inbox ends; ``finished`` is then set. It never touches another actor's
-    state: what it knows came in a message.
+    state: what it knows came in a message. A run that is to end early tells its actors: `drain`
+    first, later `halt`.
+
+    Attributes:
+        finished: set when the actor has ended in order.
+        cut: whether it left something undone that it was told to leave.
     """
 
     def __init__(self, name: str, inbox: MemoryObjectReceiveStream[M] | None) -> None:
         self.name = name
         self.inbox = inbox
         self.finished = anyio.Event()
+        self.cut = False
+        self._halted = False
+        self._life: anyio.CancelScope | None = None
         self._received = 0
         self._sent = 0
         self._done = 0
@@ -53,8 +61,21 @@ class Actor(ABC, Generic[M]):
     async def supervised(self, *, task_status: TaskStatus[None] = TASK_STATUS_IGNORED) -> None:
         """Run under a task group's ``start``; the group learns that the actor is up, and how it ends."""
         task_status.started()
-        await self.run()
+        with anyio.CancelScope() as self._life:
+            if self._halted:
+                self._life.cancel()
+            await self.run()
+        self.cut = self.cut or self._life.cancelled_caught
         self.finished.set()
+
+    def drain(self) -> None:
+        """Begin nothing new; most actors only end what others begin, and end with their inbox."""
+
+    def halt(self) -> None:
+        """End now, as if the inbox had ended; what the actor has in hand is lost."""
+        self._halted = True
+        if self._life is not None:
+            self._life.cancel()
 
     def statistics(self) -> ActorStatistics:
         """Return the actor's counts at this moment."""

@@ -86,6 +86,7 @@ class JudgePool(Actor[DialogScored]):
         self._scored = inbox
         self._outbox = outbox
         self._events = events
+        self._judging: list[anyio.CancelScope] = []
 
     def judge_statistics(self) -> JudgeStats | None:
         """Return what a language model has done so far; None with any other judge."""
@@ -105,6 +106,12 @@ class JudgePool(Actor[DialogScored]):
                 speaking.cancel_scope.cancel()
             for line in self._notices.waiting():
                 await self._warn(line)
+        self.cut = self._received > self._done or (bool(self._controls) and self.controls is None)
+
+    def _until_halted(self) -> anyio.CancelScope:
+        scope = anyio.CancelScope()
+        self._judging.append(scope)
+        return scope
 
     async def _judge_dialogs(self) -> None:
         jobs, work = anyio.create_memory_object_stream[_Job](self._workers)
@@ -117,7 +124,18 @@ class JudgePool(Actor[DialogScored]):
                     self._count_received()
                     if not scored.replayed.recorded:  # safe on disk whatever becomes of the judge
                         await send(self._outbox, scored.replayed)
-                    await self._open(scored, jobs)
+                    try:
+                        if not self._halted:
+                            await self._open(scored, jobs)
+                    except anyio.BrokenResourceError:
+                        if not self._halted:  # the workers have gone
+                            raise
+
+    def halt(self) -> None:
+        """Judge nothing more; replays still go to the writer until the inbox ends."""
+        self._halted = True
+        for scope in self._judging:
+            scope.cancel()
 
     async def _open(self, scored: DialogScored, jobs: MemoryObjectSendStream[_Job]) -> None:
         docket = _Docket(scored)
@@ -150,24 +168,28 @@ class JudgePool(Actor[DialogScored]):
 
     async def _work(self, work: MemoryObjectReceiveStream[_Job]) -> None:
         async with work:
-            async for job in messages(work):
-                docket = job.docket
-                for index, request in job.requests:
-                    ruled = await self._ask(request)
-                    self._tally.add(request, ruled)
-                    docket.rows[index] = with_verdict(
-                        docket.rows[index],
-                        ruled.outcome,
-                        judge=self._name,
-                        scope=self._scope,
-                        checked=docket.checked[request.turn_pair_id],
-                    )
-                    docket.judgements += self._records(request, ruled)
-                    docket.judged += isinstance(ruled.outcome, Verdict)
-                    docket.failures += isinstance(ruled.outcome, JudgeFailure)
-                docket.open -= 1
-                if docket.open == 0:
-                    await self._hand_on(docket)
+            with self._until_halted():
+                await self._work_off(work)
+
+    async def _work_off(self, work: MemoryObjectReceiveStream[_Job]) -> None:
+        async for job in messages(work):
+            docket = job.docket
+            for index, request in job.requests:
+                ruled = await self._ask(request)
+                self._tally.add(request, ruled)
+                docket.rows[index] = with_verdict(
+                    docket.rows[index],
+                    ruled.outcome,
+                    judge=self._name,
+                    scope=self._scope,
+                    checked=docket.checked[request.turn_pair_id],
+                )
+                docket.judgements += self._records(request, ruled)
+                docket.judged += isinstance(ruled.outcome, Verdict)
+                docket.failures += isinstance(ruled.outcome, JudgeFailure)
+            docket.open -= 1
+            if docket.open == 0:
+                await self._hand_on(docket)
 
     async def _ask(self, request: JudgeRequest) -> Ruling:
         if self._judge is None:
@@ -190,6 +212,10 @@ class JudgePool(Actor[DialogScored]):
         """Judge the controls, as many at a time as there are workers, and say what is wrong with them."""
         if not self._controls:
             return
+        with self._until_halted():
+            await self._judge_all_controls()
+
+    async def _judge_all_controls(self) -> None:
         results: list[JudgeControl | None] = [None] * len(self._controls)
         places = anyio.CapacityLimiter(self._workers)
 

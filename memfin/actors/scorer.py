@@ -4,7 +4,6 @@ import time
 from typing import Final
 
 import anyio.lowlevel
-import anyio.to_thread
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 from memfin.actors.base import Actor, EventSender, utc_now
@@ -12,6 +11,7 @@ from memfin.actors.channels import SLICE, messages, send
 from memfin.actors.messages import DialogReplayed, DialogScored, ToScorer, TurnReplayed
 from memfin.contracts import Dialog, DialogTrace, HistoryMode, TraceVersion, TurnEvalRow, TurnTrace, Warned
 from memfin.foreign.references import describe
+from memfin.foreign.thread import CallThread
 from memfin.scoring.rows import DialogScorer
 from memfin.scoring.verdicts import unscored_row
 
@@ -44,18 +44,22 @@ class Scorer(Actor[ToScorer]):
         self._outbox = outbox
         self._events = events
         self._open: dict[str, _OpenDialog] = {}
+        self._thread = CallThread("memfin-scorer")
 
     async def run(self) -> None:
         """Score turns and dialogues until the replayers end."""
-        async with self._replays, self._outbox, self._events:
-            async for message in messages(self._replays):
-                if isinstance(message, TurnReplayed):
-                    await self._score(message.dialog, message.turn)
-                    continue
-                self._count_received()
-                await send(self._outbox, DialogScored(replayed=message, rows=await self._rows(message)))
-                self._done += 1
-                self._sent += 1
+        try:
+            async with self._replays, self._outbox, self._events:
+                async for message in messages(self._replays):
+                    if isinstance(message, TurnReplayed):
+                        await self._score(message.dialog, message.turn)
+                        continue
+                    self._count_received()
+                    await send(self._outbox, DialogScored(replayed=message, rows=await self._rows(message)))
+                    self._done += 1
+                    self._sent += 1
+        finally:
+            self._thread.stop()
 
     async def _score(self, dialog: Dialog, turn: TurnTrace) -> None:
         """Add one turn's row to its dialogue."""
@@ -65,7 +69,7 @@ class Scorer(Actor[ToScorer]):
                 dialog, self._run_id, self._trace_version, self._history
             )
         if len(turn.pred_assistant_text or "") + len(turn.user_text) > LONG_TEXT:
-            problem = await anyio.to_thread.run_sync(opened.add, turn)
+            problem = await self._thread.finish(opened.add, turn)
         else:
             problem = opened.add(turn)
         if problem is not None:

@@ -4,7 +4,6 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, Final
 
-import anyio.to_thread
 from anyio.streams.memory import MemoryObjectSendStream
 
 from memfin.actors.base import Actor
@@ -14,6 +13,7 @@ from memfin.contracts import BegunDialog, Dialog, DialogTrace, TraceVersion, Tur
 from memfin.contracts.reading import decode
 from memfin.dataset import DatasetEntry, read_entries
 from memfin.errors import RunFault, UsageError
+from memfin.foreign.thread import CallThread
 from memfin.journal import CommittedDialog, RunDirectory
 
 READ_AHEAD: Final = 4
@@ -51,6 +51,7 @@ class Source(Actor[None]):
         self._replayed = replayed
         self._committed = committed
         self._met = 0
+        self._thread = CallThread("memfin-source")
 
     async def run(self) -> None:
         """Send every entry of the dataset, then close all channels.
@@ -61,23 +62,33 @@ class Source(Actor[None]):
         """
         async with self._tasks, self._replayed, self._committed:
             try:
-                file: BinaryIO = await anyio.to_thread.run_sync(lambda: self._path.open("rb"))
-                try:
-                    entries = read_entries(file, self._limit)
-                    while batch := await anyio.to_thread.run_sync(lambda: list(islice(entries, READ_AHEAD))):
-                        for entry in batch:
-                            known = self._directory.committed.get(entry.dataset_index)
-                            await (self._send(entry) if known is None else self._send_recorded(entry, known))
-                finally:
-                    file.close()
+                await self._read()
             except OSError as problem:
                 raise RunFault(f"dataset {self._path}: {problem.strerror or problem}") from problem
+            finally:
+                self._thread.stop()
             if self._met < len(self._directory.committed):
                 lost = len(self._directory.committed) - self._met
                 raise UsageError(
                     f"dataset {self._path}: has become shorter: {lost} dialogues that the run has "
                     "committed are not in it; start a new run"
                 )
+
+    async def _read(self) -> None:
+        call = self._thread.finish
+        file: BinaryIO = await call(lambda: self._path.open("rb"))
+        try:
+            entries = read_entries(file, self._limit)
+            while batch := await call(lambda: list(islice(entries, READ_AHEAD))):
+                for entry in batch:
+                    known = self._directory.committed.get(entry.dataset_index)
+                    await (self._send(entry) if known is None else self._send_recorded(entry, known))
+        finally:
+            await call(file.close)
+
+    def drain(self) -> None:
+        """Read no further."""
+        self.halt()
 
     async def _send(self, entry: DatasetEntry) -> None:
         self._count_received()
@@ -102,7 +113,7 @@ class Source(Actor[None]):
         self._count_received()
         self._met += 1
         ((trace, rows),) = await self._directory.read([known])
-        message = await anyio.to_thread.run_sync(self._recorded, entry, known, trace, rows)
+        message = await self._thread.finish(self._recorded, entry, known, trace, rows)
         if isinstance(message, DialogReplayed):
             await send(self._replayed, message)
         else:

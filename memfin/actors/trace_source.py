@@ -5,16 +5,16 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-import anyio.to_thread
 from anyio.streams.memory import MemoryObjectSendStream
 
 from memfin.actors.base import Actor
 from memfin.actors.channels import send
 from memfin.actors.messages import DialogReplayed, ToScorer
 from memfin.contracts import Dialog, DialogTrace
-from memfin.contracts.reading import iter_jsonl
+from memfin.contracts.reading import iter_jsonl, open_input
 from memfin.dataset import DatasetIndex
 from memfin.errors import RunFault, UsageError
+from memfin.foreign.thread import CallThread
 
 READ_AHEAD: Final = 8
 """Traces read in one visit to the worker thread."""
@@ -38,17 +38,28 @@ class TraceSource(Actor[None]):
             UsageError: a line is no trace, or its dialogue is not in the dataset.
             RunFault: the file cannot be read to its end.
         """
+        thread = CallThread("memfin-trace-source")
         async with self._outbox:
-            traces = iter_jsonl(self._path, DialogTrace)
             try:
-                while batch := await anyio.to_thread.run_sync(lambda: self._read(traces)):
-                    for replayed in batch:
-                        self._count_received()
-                        await send(self._outbox, replayed)
-                        self._done += 1
-                        self._sent += 1
+                file = await thread.finish(open_input, self._path)
+                try:
+                    traces = iter_jsonl(file, DialogTrace)
+                    while batch := await thread.finish(self._read, traces):
+                        for replayed in batch:
+                            self._count_received()
+                            await send(self._outbox, replayed)
+                            self._done += 1
+                            self._sent += 1
+                finally:
+                    await thread.finish(file.close)
             except OSError as problem:
                 raise RunFault(f"trace {self._path}: {problem.strerror or problem}") from problem
+            finally:
+                thread.stop()
+
+    def drain(self) -> None:
+        """Read no further."""
+        self.halt()
 
     def _read(self, traces: Iterator[tuple[int, DialogTrace]]) -> list[DialogReplayed]:
         return [self._with_dialog(number, trace) for number, trace in islice(traces, READ_AHEAD)]

@@ -19,11 +19,14 @@ import anyio
 
 from memfin.foreign.references import describe
 from memfin.foreign.thread import CallThread
+from memfin.foreign.watch import WATCH, Callee, CallWatch
 
 T = TypeVar("T")
 
 CANCEL_GRACE: Final = 0.5
-"""Seconds a cancelled call has to end before it is left behind."""
+HASTY_GRACE: Final = 0.2
+"""Seconds a cancelled call has to end before it is left behind: one that is over its time, and one
+whose host is itself cancelled."""
 
 LOOP_HINT: Final = " (a plain factory or method runs in a worker thread; make it `async def` to use the loop)"
 
@@ -61,6 +64,7 @@ class ForeignCalls:
         """
         self.abandoned = 0
         self.blocked = 0.0
+        self._callee = Callee(what, name)
         self._what = what
         self._name = f"memfin-{what}-{name}"
         self._passing: tuple[type[Exception], ...] = (CallFailed, *passing)
@@ -89,7 +93,7 @@ class ForeignCalls:
             CallTimedOut: it did not end in time.
             CallFailed: it raised; the text says what, the cause is the exception.
         """
-        leash = _Leash()
+        leash = _Leash(self._callee)
         task = asyncio.create_task(_contained(start, leash, self._what), name=self._name)
         due = time.perf_counter() + limit
         try:
@@ -98,10 +102,10 @@ class ForeignCalls:
                 # Whatever else held the loop, this call was not served meanwhile: it gets that time back.
                 done = await _finished(task, leash, time.perf_counter() - due)
             if not done:
-                await self._cancel(task, leash)
+                await self._cancel(task, leash, CANCEL_GRACE)
         except BaseException:
             with anyio.CancelScope(shield=True):
-                await self._cancel(task, leash)
+                await self._cancel(task, leash, HASTY_GRACE)
             raise
         finally:
             self.blocked = leash.stepped
@@ -109,15 +113,17 @@ class ForeignCalls:
             raise CallTimedOut(f"no answer within {limit:.3g} s")
         return self._outcome(task)
 
-    async def _cancel(self, task: asyncio.Task[Any], leash: "_Leash") -> None:
+    async def _cancel(self, task: asyncio.Task[Any], leash: "_Leash", grace: float) -> None:
         """Cancel the call; when it swallows that, end its task without asking it again."""
         task.add_done_callback(_retrieve)
         task.cancel()
-        if not await _finished(task, leash, CANCEL_GRACE):
+        if not await _finished(task, leash, grace):
             self.abandoned += 1
             leash.cut = True
             task.cancel()
-            await _finished(task, leash, CANCEL_GRACE)
+            if leash.watch.on_swallowed is not None:
+                leash.watch.on_swallowed(self._callee)
+            await _finished(task, leash, grace)
 
     def _outcome(self, task: asyncio.Task[T]) -> T:
         """Return the result of a finished call, with its exception told in the trace's words."""
@@ -138,10 +144,12 @@ class _Leash:
 
     ``stepped`` is the time in seconds that the call's own steps took on the loop. ``waiter`` is what
     the caller waits for; the call sets it with its last step, which spares the caller a trip around
-    the loop against waiting for the task itself.
+    the loop against waiting for the task itself. ``watch`` is that of the run.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, callee: Callee) -> None:
+        self.callee = callee
+        self.watch = WATCH.get() or CallWatch()
         self.cut = False
         self.stepped = 0.0
         self.waiter: asyncio.Future[None] | None = None
@@ -168,7 +176,9 @@ async def _contained(start: Callable[[], Coroutine[Any, Any, T]], leash: _Leash,
 def _led(call: Coroutine[Any, Any, T], leash: _Leash) -> Generator[Any, Any, T]:
     """Run a coroutine step by step, so that it can be left where it stands."""
     step: Callable[[], Any] = partial(call.send, None)
+    watch = leash.watch
     while True:
+        before, watch.on_loop = watch.on_loop, leash.callee
         began = time.perf_counter()
         try:
             waiting_for = step()
@@ -177,6 +187,7 @@ def _led(call: Coroutine[Any, Any, T], leash: _Leash) -> Generator[Any, Any, T]:
             return result
         finally:
             leash.stepped += time.perf_counter() - began
+            watch.on_loop = before
         try:
             sent = yield waiting_for
         except BaseException as thrown:

@@ -12,13 +12,19 @@ from collections.abc import Callable
 from contextvars import copy_context
 from typing import Any, TypeVar
 
+import anyio
+
 from memfin.foreign.references import describe
+from memfin.foreign.watch import WATCH
 
 T = TypeVar("T")
 
 
 class CallThread:
-    """Runs plain functions one after another; start is lazy, `stop` does not wait."""
+    """Runs plain functions one after another; start is lazy, `stop` does not wait and `join` does.
+
+    A thread that starts in a run belongs to it and is ended with it at the latest.
+    """
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -69,14 +75,35 @@ class CallThread:
                 return
 
         if self._thread is None:
-            self._thread = threading.Thread(target=self._work, name=self._name, daemon=True)
-            self._thread.start()
+            self._start()
         self._jobs.put(job)
         return await future
+
+    async def finish(self, func: Callable[..., T], *args: Any) -> T:
+        """Return ``func(*args)`` like `call`, and wait for its end even when cancelled meanwhile."""
+        with anyio.CancelScope(shield=True):
+            result = await self.call(func, *args)
+        return result  # noqa: RET504 - for mypy a scope may end without it
+
+    def _start(self) -> None:
+        self._thread = threading.Thread(target=self._work, name=self._name, daemon=True)
+        self._thread.start()
+        if (watch := WATCH.get()) is not None:
+            watch.add_thread(self)
 
     def _work(self) -> None:
         while (job := self._jobs.get()) is not None:
             job()
+
+    @property
+    def alive(self) -> bool:
+        """Whether the thread has started and not ended."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def join(self, limit: float) -> None:
+        """Wait at most ``limit`` seconds for the end; not at all while a call is stuck in the thread."""
+        if self._thread is not None and not self._busy:
+            self._thread.join(limit)
 
     def stop(self) -> None:
         """End the thread after the calls that were handed in; a stuck one keeps it until it returns."""
