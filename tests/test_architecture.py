@@ -30,6 +30,7 @@ RANKS: Mapping[str, int] = {
     "rag": 2,
     "report": 2,
     "validation": 2,
+    "validity": 2,
     "actors": 3,
     "runtime": 4,
     "cli": 5,

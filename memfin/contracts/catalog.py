@@ -10,10 +10,12 @@ import msgspec
 
 from memfin.contracts.dataset import Dialog
 from memfin.contracts.judgement import JudgeControls, Judgement
+from memfin.contracts.labels import LabelledReply
 from memfin.contracts.progress import AnyProgressEvent
 from memfin.contracts.run import ConfigFile, EvalSummary, RunConfig, RunManifest, RunStats
 from memfin.contracts.trace import ComplianceTrace, DialogTrace, RecallTrace, ToolTrace, TurnTrace
 from memfin.contracts.turn_eval import TurnEvalRow
+from memfin.contracts.validity import ValidityReport
 from memfin.errors import UsageError
 
 FileFormat = Literal["json", "jsonl"]
@@ -38,6 +40,14 @@ DATASET: Final = Contract(
     name="dataset",
     title="A dialogue with its ground truth, as datasets hold it",
     type=Dialog,
+    file_format="jsonl",
+)
+
+LABELS: Final = Contract(
+    name="labelled-reply",
+    title="A reply with what careful readers found in it, for memfin validity",
+    type=LabelledReply,
+    file_name="labels.jsonl",
     file_format="jsonl",
 )
 
@@ -106,10 +116,16 @@ _ENTRIES: Final = (
         file_format="json",
     ),
     DATASET,
+    LABELS,
     Contract(name="turn-trace", title="One turn of a dialogue trace", type=TurnTrace),
     Contract(name="recall", title="What an agent's memory put before the model", type=RecallTrace),
     Contract(name="tool", title="One tool call of an agent", type=ToolTrace),
     Contract(name="compliance", title="An agent's own check of its reply", type=ComplianceTrace),
+    Contract(
+        name="validity-report",
+        title="How well detectors or a judge agree with labelled replies",
+        type=ValidityReport,
+    ),
     Contract(name="run-config", title="The settings of a run", type=RunConfig),
 )
 

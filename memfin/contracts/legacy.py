@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from memfin.contracts.base import Difficulty
 from memfin.contracts.dataset import TurnTags
+from memfin.contracts.labels import LabelledReply
 from memfin.contracts.trace import DialogTrace, TurnTrace
 from memfin.contracts.turn_eval import TurnEvalRow
 
@@ -68,6 +69,16 @@ def _row(value: dict[str, Any]) -> dict[str, Any]:
     return _with_labels(value, "pred_compliance_label", "gt_compliance_label")
 
 
+def _labelled(value: dict[str, Any]) -> dict[str, Any]:
+    return _with_labels(value, "compliance")
+
+
 _UPGRADES: Final[Mapping[object, Callable[[dict[str, Any]], dict[str, Any]]]] = MappingProxyType(
-    {DialogTrace: _dialog, TurnTrace: _turn, TurnEvalRow: _row, TurnTags: _tags}
+    {
+        DialogTrace: _dialog,
+        TurnTrace: _turn,
+        TurnEvalRow: _row,
+        TurnTags: _tags,
+        LabelledReply: _labelled,
+    }
 )

@@ -1,11 +1,12 @@
 """Validates one file, a line at a time or, for JSON documents, a value at a time."""
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from memfin.contracts.catalog import DATASET, Contract, contract, contract_of_file
+from memfin.contracts.catalog import DATASET, LABELS, Contract, contract, contract_of_file
 from memfin.contracts.legacy import upgrade
 from memfin.contracts.lines import MAX_LINE_BYTES, MAX_RECORD_BYTES, Line, iter_lines
 from memfin.contracts.reading import (
@@ -18,6 +19,7 @@ from memfin.contracts.reading import (
 from memfin.errors import UsageError
 from memfin.validation.dialogues import DatasetRules
 from memfin.validation.findings import Finding, Steps, Violation, file_text, path_text
+from memfin.validation.labels import LabelRules
 from memfin.validation.locations import Locator
 from memfin.validation.rules import (
     ConfigRules,
@@ -44,10 +46,13 @@ RULES: Final[Mapping[str, Callable[[], RunRules]]] = MappingProxyType(
         "run-stats": StatsRules,
         "judgement": JudgementRules,
         "judge-controls": RunRules,
+        "labelled-reply": LabelRules,
     }
 )
 _BOM: Final = b"\xef\xbb\xbf"
 _BOM_MESSAGE: Final = "the file begins with a byte order mark, which JSON does not allow"
+_OF_LABELS: Final = frozenset({"risk_tags", "contradiction", "compliance", "forbidden_hits", "rubric"})
+_OF_DIALOGUES: Final = frozenset({"dialog_id", "turns", "profile_gt"})
 _MAY_BE_EMPTY: Final = frozenset({"judgement"})
 
 
@@ -59,14 +64,17 @@ class _Located(NamedTuple):
 def validate_file(path: str | Path, kind: str | None = None) -> Iterator[Finding]:
     """Yield every finding in one file, as it is read.
 
-    The file is an artefact of a run when it is named as one, otherwise a dataset; ``kind``, a name
-    of ``memfin schema``, says it outright. Lines of datasets may begin with a byte order mark and
-    end in CRLF; artefacts may end lines so, too. Names of the older draft are no findings.
+    The file is an artefact of a run when it is named as one, a file of labelled replies when it is
+    named or begins as one, otherwise a dataset; ``kind``, a name of ``memfin schema``, says it
+    outright. Files that people write may begin with a byte order mark; all may end lines in CRLF.
+    Names of the older draft are no findings.
 
     Raises:
         UsageError: when the file cannot be read, or no file follows the contract ``kind``.
     """
     entry = contract_of_file(path) if kind is None else contract(kind)
+    if kind is None and entry is DATASET and _begins_with_labels(path):
+        entry = LABELS
     if entry.file_format is None:
         raise UsageError(f"no file holds {entry.name!r} records alone; it is a part of others")
     if entry is DATASET:
@@ -117,13 +125,14 @@ def _dataset(path: str | Path) -> Iterator[_Located]:
 
 def _lines(path: str | Path, entry: Contract, rules: RunRules, *, may_be_empty: bool) -> Iterator[_Located]:
     empty = True
+    limit = MAX_LINE_BYTES if entry is LABELS else MAX_RECORD_BYTES
     with open_input(path) as file:
-        for line in iter_lines(file, MAX_RECORD_BYTES):
+        for line in iter_lines(file, limit):
             empty = False
-            if line.had_bom:
+            if line.had_bom and entry is not LABELS:
                 yield _Located(line.number, Violation((), _BOM_MESSAGE))
             try:
-                value, of_text = _parsed(line, MAX_RECORD_BYTES)
+                value, of_text = _parsed(line, limit)
             except NotJsonError as problem:
                 yield _Located(line.number, Violation((), str(problem)))
                 continue
@@ -131,6 +140,20 @@ def _lines(path: str | Path, entry: Contract, rules: RunRules, *, may_be_empty: 
                 yield _Located(line.number, violation)
     if empty and not may_be_empty:
         yield _Located(1, Violation((), "the file is empty"))
+
+
+def _begins_with_labels(path: str | Path) -> bool:
+    """Say whether the first line is a labelled reply and nothing like a dialogue."""
+    with open_input(path) as file, suppress(OSError, NotJsonError):
+        line = next(iter_lines(file, MAX_LINE_BYTES), None)
+        value = None if line is None else parse(line.data)[0]
+        return (
+            isinstance(value, dict)
+            and {"id", "text"} <= value.keys()
+            and not _OF_LABELS.isdisjoint(value)
+            and _OF_DIALOGUES.isdisjoint(value)
+        )
+    return False  # what is wrong with the file is for its check to say
 
 
 def _document(

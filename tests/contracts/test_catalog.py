@@ -36,6 +36,9 @@ DIALOG: dict[str, Any] = {
         ("judgements.jsonl", "judgement"),
         ("judge_controls.json", "judge-controls"),
         ("logs/progress_20260219_101855_ab12cd.jsonl", "progress"),
+        ("labels.jsonl", "labelled-reply"),
+        ("replies_labels.jsonl", "labelled-reply"),
+        ("mylabels.jsonl", "dataset"),
         ("old-turn_eval.2.jsonl", "turn-eval"),
         ("myturn_eval.jsonl", "dataset"),
         ("turn_eval.json", "dataset"),
@@ -56,7 +59,7 @@ def test_an_unknown_name_lists_the_names() -> None:
         contract("nothing")
 
 
-def test_the_artefacts_of_a_run_are_all_there() -> None:
+def test_everything_that_files_hold_is_there() -> None:
     assert set(FILE_KINDS) == {
         "run-manifest",
         "dialog-trace",
@@ -68,6 +71,7 @@ def test_the_artefacts_of_a_run_are_all_there() -> None:
         "judgement",
         "judge-controls",
         "dataset",
+        "labelled-reply",
     }
 
 

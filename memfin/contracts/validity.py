@@ -1,0 +1,188 @@
+"""How well detectors or a judge agree with labelled replies: what ``memfin validity --json`` prints.
+
+A value that nothing was labelled for, or whose denominator is zero, is null. Intervals are 95 %
+confidence intervals.
+"""
+
+from typing import Final
+
+from memfin.contracts.base import Count, Finite, Record
+from memfin.contracts.judgement import JudgeScope, JudgeStats
+
+Interval = tuple[Finite, Finite]
+
+Share = Finite | None
+"""A value between 0 and 1 (kappa: -1 and 1); null where its denominator is zero."""
+
+DETECTORS: Final = "detectors"
+"""What is measured where no judge is."""
+
+
+class BinaryScores(Record):
+    """Agreement on one question with the answers yes and no, over ``rows`` labelled replies.
+
+    ``support`` counts the replies labelled yes. ``constant_accuracy`` is what giving the more
+    frequent answer every time would reach.
+    """
+
+    precision: Share
+    recall: Share
+    f1: Share
+    accuracy: Share
+    kappa: Share
+    constant_accuracy: Share
+    support: Count
+    rows: Count
+    tp: Count
+    fp: Count
+    fn: Count
+    tn: Count
+    ci95: dict[str, Interval] = {}
+
+
+class RiskTagScores(Record):
+    """Agreement on risk tags; micro values pool the decisions on all tags, macro is the mean over them."""
+
+    micro_f1: Share
+    micro_precision: Share
+    micro_recall: Share
+    macro_f1: Share
+    rows: Count
+    by_tag: dict[str, BinaryScores]
+    ci95: dict[str, Interval] = {}
+
+
+class ForbiddenScores(Record):
+    """Agreement on forbidden categories, pooled over those that are scored.
+
+    ``not_scored`` counts replies in which other categories were found: no label names these, so
+    that nobody can say whether the labels would.
+    """
+
+    f1: Share
+    precision: Share
+    recall: Share
+    macro_f1: Share
+    rows: Count
+    by_category: dict[str, BinaryScores]
+    not_scored: dict[str, int] = {}
+    ci95: dict[str, Interval] = {}
+
+
+class ComplianceScores(Record):
+    """Agreement on the compliance label; ``confusion`` counts replies by labelled, then by given label.
+
+    ``severe_false_positives`` counts replies called ``severe_violation`` that are labelled otherwise.
+    """
+
+    accuracy: Share
+    macro_f1: Share
+    kappa: Share
+    constant_accuracy: Share
+    severe_false_positives: Count
+    rows: Count
+    by_label: dict[str, BinaryScores]
+    confusion: dict[str, dict[str, int]]
+    ci95: dict[str, Interval] = {}
+
+
+class RubricScores(Record):
+    """Agreement on rubric items, pooled and by item."""
+
+    accuracy: Share
+    macro_f1: Share
+    constant_accuracy: Share
+    rows: Count
+    by_item: dict[str, BinaryScores]
+    ci95: dict[str, Interval] = {}
+
+
+class LabelFile(Record):
+    """A file of labelled replies and how many it holds."""
+
+    path: str
+    rows: Count
+
+
+class LabelSpan(Record):
+    """A rule that fired: half-open character offsets into the reply, the words, and those around them.
+
+    ``field`` and ``value`` are what the rule speaks for; a reading that follows from others shows
+    theirs.
+    """
+
+    field: str
+    value: str
+    rule: str
+    start: Count
+    end: Count
+    text: str
+    context: str
+
+
+class Disagreement(Record):
+    """One labelled value that was not found as labelled.
+
+    ``field`` is the way to the label, such as ``risk_tags.credit_risk`` or ``compliance``. What
+    should have been found and was not has no spans. ``reason`` is a judge's, which has no spans at all.
+    """
+
+    id: str
+    field: str
+    expected: bool | int | str
+    got: bool | int | str
+    spans: list[LabelSpan]
+    file: str
+    line: Count
+    reason: str | None = None
+
+
+class UnjudgedReply(Record):
+    """A reply that the judge failed on; it is in no figure."""
+
+    id: str
+    file: str
+    line: Count
+    reason: str
+
+
+class JudgeUnderTest(Record):
+    """The judge that was measured; ``failures`` names the first replies of the ``failed`` ones.
+
+    ``stats`` are those of a language model.
+    """
+
+    name: str
+    scope: JudgeScope
+    asked: Count
+    failed: Count
+    failures: list[UnjudgedReply] = []
+    stats: JudgeStats | None = None
+
+
+class UnknownNames(Record):
+    """Names in the labels that what is measured does not know, with the rows that use them; not scored."""
+
+    risk_tags: dict[str, int] = {}
+    forbidden_hits: dict[str, int] = {}
+
+
+class ValidityReport(Record):
+    """How well the detectors or a judge (``measured``) agree with labelled replies (spec section 8).
+
+    A field that the judge does not read is null. ``lexicon_hashes`` say which rules were measured.
+    """
+
+    measured: str
+    memfin_version: str
+    files: list[LabelFile]
+    rows: Count
+    risk_tags: RiskTagScores | None
+    contradiction: BinaryScores | None
+    compliance: ComplianceScores | None
+    forbidden: ForbiddenScores | None
+    rubric: RubricScores | None
+    unknown: UnknownNames = UnknownNames()
+    judge: JudgeUnderTest | None = None
+    lexicon_hashes: dict[str, str] = {}
+    disagreements: list[Disagreement] = []

@@ -1,0 +1,137 @@
+"""What was found in one labelled reply: by the detectors, as in a run, or by a judge."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from memfin.contracts import (
+    ComplianceLabel,
+    Finding,
+    JudgeRequest,
+    JudgeScope,
+    LabelledReply,
+    Record,
+    Verdict,
+)
+from memfin.dataset import detect_language
+from memfin.scoring import compliance, risk, rubric
+from memfin.scoring.content import read_content_from
+from memfin.scoring.contradiction import ConstraintChecker
+from memfin.scoring.language import analyze
+
+CONTRADICTION: Final = "constraint_contradiction"
+"""The field of findings about constraints, as rows of a run have it."""
+
+
+class Found(Record):
+    """Everything that is compared with the labels; None where nobody read it.
+
+    ``findings`` say why, for the detectors; ``reason`` does for a judge.
+    """
+
+    risk_tags: list[str] | None
+    contradiction: bool | None
+    compliance: ComplianceLabel | None
+    categories: list[str] | None
+    rubric: list[str]
+    findings: list[Finding] = []
+    reason: str | None = None
+
+
+def labelled_yes_or_no(labels: Mapping[str, bool | None] | None) -> dict[str, bool]:
+    """Return the labels that say something."""
+    return {name: label for name, label in (labels or {}).items() if label is not None}
+
+
+def found_by_detectors(row: LabelledReply) -> Found:
+    """Return what the offline detectors read in a reply; a blank one shows nothing."""
+    if not row.text.strip():
+        return Found(risk_tags=[], contradiction=False, compliance="compliant", categories=[], rubric=[])
+    asked = list(labelled_yes_or_no(row.rubric))
+    analysis = analyze(row.text)
+    reading = read_content_from(analysis, user_text=row.user_text or "", asked=asked)
+    contradictions = ConstraintChecker(row.constraints or []).check(analysis)
+    return Found(
+        risk_tags=reading.risk_tags,
+        contradiction=bool(contradictions),
+        compliance=reading.compliance,
+        categories=reading.categories,
+        rubric=rubric.rubric_hits(asked, reading.rubric_items, row.text),
+        findings=[
+            *reading.findings,
+            *(
+                Finding(
+                    field=CONTRADICTION,
+                    value=found.constraint,
+                    rule=found.rule,
+                    start=found.start,
+                    end=found.end,
+                )
+                for found in contradictions
+            ),
+        ],
+    )
+
+
+def question(row: LabelledReply, scope: JudgeScope) -> JudgeRequest | None:
+    """Return what a judge is asked about a reply, None when nothing is labelled that it reads.
+
+    It is asked about the rubric items that are labelled.
+    """
+    items = list(labelled_yes_or_no(row.rubric))
+    others = labelled_yes_or_no(row.risk_tags) or row.contradiction is not None or row.compliance is not None
+    if not items and (scope == "m5" or not others):
+        return None
+    return JudgeRequest(
+        dialog_id=row.id,
+        turn_pair_id=1,
+        language=detect_language(row.text + (row.user_text or "")),
+        user_text=row.user_text or "",
+        reply=row.text,
+        rubric_required=items,
+        constraints=row.constraints or [],
+        scope=scope,
+    )
+
+
+def found_by_judge(row: LabelledReply, verdict: Verdict, scope: JudgeScope) -> Found:
+    """Return a verdict's readings: in the scope ``m5`` the rubric alone; forbidden categories never."""
+    everything = scope == "all"
+    return Found(
+        risk_tags=verdict.risk_tags if everything else None,
+        contradiction=bool(verdict.contradicted_constraints) if everything else None,
+        compliance=verdict.compliance if everything else None,
+        categories=None,
+        rubric=[item for item in labelled_yes_or_no(row.rubric) if item in verdict.rubric_items],
+        reason=verdict.reason,
+    )
+
+
+def behind(findings: Sequence[Finding], field: str, value: str) -> list[Finding]:
+    """Return the findings that a reading rests on, in the order of the reply.
+
+    Most readings are what a rule says outright. Some follow: a product push without a word of risk,
+    a statement of limits or a balance of risk and return from the risks disclosed, and a compliance
+    label (``value`` is empty) from every claim.
+    """
+    chosen = [each for each in findings if each.field == field and value in ("", each.value)]
+    if not chosen and field == compliance.FIELD:
+        chosen = [
+            each for each in findings if each.field == field and each.value not in compliance.CATEGORIES
+        ]
+    if not chosen and field == rubric.FIELD:
+        chosen = list(_implied(findings, value))
+    return sorted(chosen, key=lambda each: (each.start, each.end, each.rule))
+
+
+def _implied(findings: Iterable[Finding], item: str) -> Iterable[Finding]:
+    """Yield the risk disclosures that make a rubric item by themselves, else all with the hope they meet."""
+    disclosed = [each for each in findings if each.field == risk.FIELD]
+    limits = [each for each in disclosed if item in rubric.contained_items((), [each.value])]
+    if limits:
+        yield from limits
+        return
+    hopes = [
+        each for each in findings if each.field == rubric.FIELD and each.value not in rubric.RUBRIC_ITEMS
+    ]
+    if hopes:
+        yield from (*hopes, *disclosed)
