@@ -48,7 +48,7 @@ def make_resume_plan(
         observer_factory=observer_factory,
         **settings,
     )
-    changed = _changes(recorded, plan)
+    changed = changed_inputs(recorded, plan.config_file())
     if changed and not force:
         told = ", ".join(changed)
         raise UsageError(
@@ -79,12 +79,12 @@ def _papers(directory: Path) -> tuple[ConfigFile, RunManifest]:
     return config, read_json(directory / "run_manifest.json", RunManifest)
 
 
-def _changes(recorded: ConfigFile, plan: RunPlan) -> tuple[str, ...]:
+def changed_inputs(recorded: ConfigFile, now: ConfigFile) -> tuple[str, ...]:
     """Return the inputs of the fingerprint whose values differ."""
-    before, now = recorded.fingerprint_inputs, plan.config_file().fingerprint_inputs
-    if recorded.config_fingerprint == plan.fingerprint:
+    if recorded.config_fingerprint == now.config_fingerprint:
         return ()
-    return tuple(sorted(name for name in {*before, *now} if before.get(name) != now.get(name)))
+    before, after = recorded.fingerprint_inputs, now.fingerprint_inputs
+    return tuple(sorted(name for name in {*before, *after} if before.get(name) != after.get(name)))
 
 
 def _noted(notes: str | None, changed: tuple[str, ...]) -> str:
