@@ -1,13 +1,17 @@
 """The judge interface: scores how well a reply explains itself (spec section 7)."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, cast, runtime_checkable
 
 from memfin.contracts import JudgeFailure, JudgeRequest, Verdict, Vote
 
 
 class JudgeError(Exception):
     """A judgement did not come about; the turn gets no score and the failure is counted."""
+
+
+class EndpointDown(Exception):  # noqa: N818 - names the state that was found
+    """The judge cannot be reached, for longer than it may be: no judgement has failed, all have to wait."""
 
 
 class Judge(Protocol):
@@ -21,7 +25,12 @@ class Judge(Protocol):
     """Whether turns are worth spreading over the workers (a judge that waits for a network)."""
 
     async def judge(self, request: JudgeRequest) -> Verdict:
-        """Return the verdict on one reply; raise `JudgeError` when there is none."""
+        """Return the verdict on one reply.
+
+        Raises:
+            JudgeError: there is none.
+            EndpointDown: nothing can be judged now.
+        """
         ...
 
     async def close(self) -> None:
@@ -51,7 +60,11 @@ class RecordingJudge(Judge, Protocol):
     """
 
     async def deliberate(self, request: JudgeRequest) -> Ruling:
-        """Return the ruling on one reply; a judgement that fails is a `JudgeFailure`, never raised."""
+        """Return the ruling on one reply; a judgement that fails is a `JudgeFailure`, never raised.
+
+        Raises:
+            EndpointDown: nothing can be judged now.
+        """
         ...
 
     def settings(self) -> Mapping[str, Any]:
@@ -71,9 +84,13 @@ async def ruling(judge: Judge, request: JudgeRequest) -> Ruling:
     """Return the ruling of any judge on one reply.
 
     In the scope ``all`` a verdict that lacks one of the readings it has to carry is a failure.
+
+    Raises:
+        EndpointDown: nothing can be judged now.
     """
-    if isinstance(judge, RecordingJudge):
-        return await judge.deliberate(request)
+    # To ask whether it is a `RecordingJudge` takes longer than an offline judgement.
+    if (deliberate := getattr(judge, "deliberate", None)) is not None:
+        return cast("Ruling", await deliberate(request))
     try:
         verdict = await judge.judge(request)
     except JudgeError as problem:

@@ -17,6 +17,8 @@ class JudgeTally:
 
     def add(self, request: JudgeRequest, ruling: Ruling, *, control: bool = False) -> None:
         """Count a ruling; those on controls tell nothing about the agreement on the run's replies."""
+        if not ruling.votes:
+            return
         for vote in ruling.votes:
             self._counts["votes"] += 1
             self._counts["failed_votes"] += vote.verdict is None

@@ -3,7 +3,7 @@
 Implements the judge side of trace schema section 5 and spec section 7.
 """
 
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -67,32 +67,36 @@ def judge_request(
     dialog: Dialog, turn: TurnTrace, row: TurnEvalRow, scope: JudgeScope = "m5"
 ) -> JudgeRequest:
     """Return what a judge is asked about a turn; ``row`` is the turn's row before any verdict."""
-    return _request(dialog, row.dialog_id, row.turn_pair_id, row.rubric_required, scope).replace(
+    return _request(
+        dialog,
+        row.turn_pair_id,
+        scope,
         user_text=turn.user_text,
         reply=turn.pred_assistant_text or "",
+        rubric_required=row.rubric_required,
         detected_items=row.rubric_hit_items,
     )
 
 
 def reference_request(dialog: Dialog, pair: TurnPair, scope: JudgeScope = "m5") -> JudgeRequest:
     """Return what a judge would be asked if the agent had given the reference reply."""
-    items = pair.gt_turn_tags.explainability_rubric_gt
-    return _request(dialog, dialog.dialog_id, pair.turn_pair_id, items, scope).replace(
-        user_text=pair.user_text, reply=pair.gt_assistant_text
+    return _request(
+        dialog,
+        pair.turn_pair_id,
+        scope,
+        user_text=pair.user_text,
+        reply=pair.gt_assistant_text,
+        rubric_required=pair.gt_turn_tags.explainability_rubric_gt,
     )
 
 
-def _request(
-    dialog: Dialog, dialog_id: str, turn_pair_id: int, rubric: list[str], scope: JudgeScope
-) -> JudgeRequest:
+def _request(dialog: Dialog, turn_pair_id: int, scope: JudgeScope, **asked: Any) -> JudgeRequest:
     truth = dialog.profile_gt
     return JudgeRequest(
-        dialog_id=dialog_id,
+        **asked,
+        dialog_id=dialog.dialog_id,
         turn_pair_id=turn_pair_id,
         language=dialog.language or "zh",
-        user_text="",
-        reply="",
-        rubric_required=rubric,
         constraints=truth.constraints_gt,
         preferences=truth.preferences_gt,
         risk_level=truth.risk_level_gt or "",
