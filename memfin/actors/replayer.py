@@ -9,8 +9,8 @@ from memfin.actors.channels import messages, send
 from memfin.actors.messages import DialogReplayed, DialogTask, ToScorer, ToWriter, TurnReplayed
 from memfin.agents.observer import TurnObserver
 from memfin.agents.registry import AgentSource
-from memfin.agents.replay import ReplayOptions, replay_dialog
-from memfin.contracts import BegunDialog, DialogStarted, TurnDone, TurnTrace, Warned
+from memfin.agents.replay import DialogLeftError, ReplayOptions, replay_dialog
+from memfin.contracts import BegunDialog, Dialog, DialogStarted, TurnDone, TurnTrace, Warned
 
 
 class Replayer(Actor[DialogTask]):
@@ -41,43 +41,30 @@ class Replayer(Actor[DialogTask]):
         self._writer = writer
         self._events = events
         self._observer_factory = observer_factory
+        self._draining = False
 
     async def run(self) -> None:
         """Replay dialogues until the source ends."""
         async with self._tasks, self._outbox, self._writer, self._events:
             async for task in messages(self._tasks):
                 self._count_received()
-                await send(self._outbox, await self._replay(task))
+                try:
+                    replayed = None if self._draining else await self._replay(task)
+                except DialogLeftError:
+                    replayed = None
+                if replayed is None:
+                    self.cut = True
+                    return
+                await send(self._outbox, replayed)
                 self._done += 1
                 self._sent += 1
 
+    def drain(self) -> None:
+        """Begin no turn any more; the one that is asked may be answered."""
+        self._draining = True
+
     async def _replay(self, task: DialogTask) -> DialogReplayed:
         dialog, run_id = task.dialog, self._options.run_id
-
-        async def warn(message: str) -> None:
-            message = f"agent {self._agents.reference}: {message}"
-            await send(
-                self._events,
-                Warned(ts=utc_now(), run_id=run_id, message=message, dialog_id=dialog.dialog_id),
-            )
-
-        async def start(turns: Sequence[TurnTrace], refused: str | None = None) -> None:
-            if refused is not None:
-                await warn(f"could not go on from its snapshot, the dialogue starts again: {refused}")
-            await send(
-                self._events,
-                DialogStarted(
-                    ts=utc_now(),
-                    run_id=run_id,
-                    dialog_id=dialog.dialog_id,
-                    dataset_index=task.dataset_index,
-                    worker_id=self._worker_id,
-                    turns=len(dialog.turns) // 2,
-                    first_turn=len(turns) + 1,
-                ),
-            )
-            for turn in turns:
-                await send(self._outbox, TurnReplayed(dialog=dialog, turn=turn))
 
         async def report(turn: TurnTrace) -> None:
             await send(self._outbox, TurnReplayed(dialog=dialog, turn=turn))
@@ -97,8 +84,16 @@ class Replayer(Actor[DialogTask]):
         async def keep(begun: BegunDialog) -> None:
             await send(self._writer, begun)
 
+        async def go_on(turns: Sequence[TurnTrace], refused: str | None) -> None:
+            if refused is not None:
+                problem = f"could not go on from its snapshot, the dialogue starts again: {refused}"
+                await self._warn(dialog, problem)
+            await self._announce(task, len(turns) + 1)
+            for turn in turns:
+                await send(self._outbox, TurnReplayed(dialog=dialog, turn=turn))
+
         if task.begun is None:
-            await start(())
+            await self._announce(task, 1)
         replay = await replay_dialog(
             dialog,
             task.dataset_index,
@@ -108,7 +103,8 @@ class Replayer(Actor[DialogTask]):
             on_turn=report,
             on_begun=keep,
             begun=task.begun,
-            on_resume=start if task.begun is not None else None,
+            on_resume=go_on if task.begun is not None else None,
+            leaving=lambda: self._draining,
             observer_factory=self._observer_factory,
         )
         for problem, count in (
@@ -116,11 +112,30 @@ class Replayer(Actor[DialogTask]):
             ("observations came after their turn had ended and were dropped", replay.late_observations),
         ):
             if count:
-                await warn(f"{count} {problem}")
-        if replay.snapshot_error is not None:
-            await warn(
-                f"no snapshot, an interruption would start the dialogue again: {replay.snapshot_error}"
-            )
+                await self._warn(dialog, f"{count} {problem}")
+        if (why := replay.snapshot_error) is not None:
+            await self._warn(dialog, f"no snapshot, an interruption would have lost turns: {why}")
         return DialogReplayed(
             trace=replay.trace, dialog=dialog, retries=replay.retries, abandoned=replay.abandoned
+        )
+
+    async def _announce(self, task: DialogTask, first_turn: int) -> None:
+        await send(
+            self._events,
+            DialogStarted(
+                ts=utc_now(),
+                run_id=self._options.run_id,
+                dialog_id=task.dialog.dialog_id,
+                dataset_index=task.dataset_index,
+                worker_id=self._worker_id,
+                turns=len(task.dialog.turns) // 2,
+                first_turn=first_turn,
+            ),
+        )
+
+    async def _warn(self, dialog: Dialog, problem: str) -> None:
+        message = f"agent {self._agents.reference}: {problem}"
+        await send(
+            self._events,
+            Warned(ts=utc_now(), run_id=self._options.run_id, message=message, dialog_id=dialog.dialog_id),
         )

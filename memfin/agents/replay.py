@@ -2,7 +2,7 @@
 
 import random
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 import anyio
@@ -37,9 +37,10 @@ T = TypeVar("T")
 FIRST_BACKOFF: Final = 0.25
 LONGEST_BACKOFF: Final = 8.0
 CLOSE_LIMIT: Final = 10.0
-HASTY_CLOSE_LIMIT: Final = 1.0
-"""Seconds: the first and the longest pause before a retry; what an agent's ``close`` may take, and
-what it may take when the host ends the replay early."""
+EARLY_CLOSE_LIMIT: Final = 1.0
+HASTY_CLOSE_LIMIT: Final = 0.2
+"""Seconds: the first and the longest pause before a retry; what an agent's ``close`` may take, what
+it may take before the end of its dialogue, and when the host cancels the replay."""
 
 SNAPSHOT_LIMIT: Final = 5.0
 """Seconds that an agent's ``snapshot`` may take at most."""
@@ -74,6 +75,10 @@ class Replay(Record):
     snapshot_error: str | None = None
 
 
+class DialogLeftError(Exception):
+    """The dialogue was left between two turns, as was asked for."""
+
+
 class HistoryUnsupportedError(UsageError):
     """History mode ``forced`` was asked of an agent without ``commit``."""
 
@@ -90,7 +95,7 @@ def open_session(dialog: Dialog, options: ReplayOptions) -> Session:
     )
 
 
-async def replay_dialog(
+async def replay_dialog(  # noqa: PLR0913 - each of them stands alone
     dialog: Dialog,
     dataset_index: int,
     factory: Callable[..., Any],
@@ -101,6 +106,7 @@ async def replay_dialog(
     on_begun: OnBegun | None = None,
     begun: BegunDialog | None = None,
     on_resume: OnResume | None = None,
+    leaving: Callable[[], bool] | None = None,
     observer_factory: Callable[[], TurnObserver] | None = None,
 ) -> Replay:
     """Send the user turns of a dialogue to a fresh agent and return what happened.
@@ -113,58 +119,45 @@ async def replay_dialog(
     ``on_begun`` gets the turns so far with the agent's snapshot after each answered turn, where the
     agent gives one. Handed in again as ``begun`` it has the dialogue go on there: ``on_resume`` is
     told so before the first turn is asked. An agent that does not take its snapshot back is made
-    anew, and the dialogue starts again.
+    anew, and the dialogue starts again. ``leaving`` is asked before each turn.
 
     Raises:
+        DialogLeftError: ``leaving`` said so.
         HistoryUnsupportedError: the history mode is ``forced`` and the agent has no ``commit``.
     """
     session = open_session(dialog, options)
-    observer = TurnObserver() if observer_factory is None else observer_factory()
+    observer = (observer_factory or TurnObserver)()
     replayer = _DialogReplayer(dialog.dialog_id, observer, options)
     pairs = align_turn_pairs(dialog)
-    dialog_error: str | None = None
-    turns: list[TurnTrace] = []
-    refused: str | None = None
+    turns = list(begun.turns) if begun is not None else []
     try:
-        try:
-            if begun is None:
-                await replayer.open(factory, session)
-            else:
-                turns += begun.turns  # they stand, even if no agent can be made to go on
-                if len(turns) < len(pairs):
-                    refused = await replayer.go_on(factory, session, begun)
-        except (CallFailed, TransportError, ConnectionError) as problem:
-            dialog_error = f"agent could not be created: {_text(problem)}"
-        if refused is not None:
+        if begun is None:
+            await replayer.start(factory, session)
+        elif len(turns) < len(pairs):
+            await replayer.start(factory, session, begun.snapshot)
+        if replayer.refused is not None:
             turns.clear()
+        elif begun is not None:
+            replayer.count(begun)
         if on_resume is not None:
-            await on_resume(tuple(turns), refused)
-        for pair in pairs[len(turns) :]:
-            turn = (
-                await replayer.turn(pair)
-                if dialog_error is None
-                else build_turn_trace(pair, None, Observed(), None, "error", dialog_error)
-            )
+            await on_resume(tuple(turns), replayer.refused)
+        for pair in _until_left(pairs[len(turns) :], leaving):
+            turn = await replayer.turn(pair)
             turns.append(turn)
             if on_turn is not None:
                 await on_turn(turn)
-            if on_begun is not None and turn.turn_status == "ok":
-                state = await replayer.snapshot()
-                if state is not None:
-                    await on_begun(
-                        BegunDialog(
-                            dataset_index=dataset_index,
-                            dialog_id=dialog.dialog_id,
-                            turns=list(turns),
-                            snapshot=state,
-                            retries=replayer.retries,
-                            abandoned=replayer.abandoned,
-                            late_observations=observer.late,
-                        )
-                    )
-    except BaseException:
+            if on_begun is not None and (state := await replayer.snapshot(turn)) is not None:
+                now = BegunDialog(
+                    dataset_index=dataset_index,
+                    dialog_id=dialog.dialog_id,
+                    turns=list(turns),
+                    snapshot=state,
+                    **replayer.counts(),
+                )
+                await on_begun(now)
+    except BaseException as problem:
         with anyio.CancelScope(shield=True):  # a host that cancels leaves the agent time to let go
-            await replayer.close(HASTY_CLOSE_LIMIT)
+            await replayer.leave(problem)
         raise
     await replayer.close(CLOSE_LIMIT)
     extended = options.trace_version == TRACE_VERSION_EXTENDED
@@ -181,19 +174,20 @@ async def replay_dialog(
         session_id=session.session_id,
         user_id=session.user_id,
         turns=turns,
-        dialog_error=dialog_error,
+        dialog_error=replayer.dialog_error,
     )
     if extended:
         trace = trace.replace(
             profile_gt=dialog.profile_gt, history_mode=options.history, judge=options.judge or NO_JUDGE
         )
-    return Replay(
-        trace=trace,
-        retries=replayer.retries,
-        abandoned=replayer.abandoned,
-        late_observations=replayer.observer.late,
-        snapshot_error=replayer.snapshot_error,
-    )
+    return Replay(trace=trace, snapshot_error=replayer.snapshot_error, **replayer.counts())
+
+
+def _until_left(pairs: Sequence[TurnPair], leaving: Callable[[], bool] | None) -> Iterator[TurnPair]:
+    for pair in pairs:
+        if leaving is not None and leaving():
+            raise DialogLeftError
+        yield pair
 
 
 def dialog_status(turns: list[TurnTrace]) -> DialogStatus:
@@ -240,23 +234,59 @@ def build_turn_trace(
 
 
 class _DialogReplayer:
-    """The turn loop's state: one agent, one observer, the retry count."""
+    """The turn loop's state: one agent, one observer, the retry count.
+
+    Attributes:
+        dialog_error: why there is no agent that could be asked.
+        refused: why an agent could not go on from its snapshot, so that another was made.
+        snapshot_error: why no snapshot is asked for any more.
+    """
 
     def __init__(self, name: str, observer: TurnObserver, options: ReplayOptions) -> None:
         self.calls = AgentCalls(name)
         self.observer = observer
         self.retries = 0
+        self.dialog_error: str | None = None
+        self.refused: str | None = None
         self.snapshot_error: str | None = None
         self._name = name
         self._options = options
         self._abandoned = 0
 
-    @property
-    def abandoned(self) -> int:
-        """Calls that were left behind, those to earlier agents of the dialogue included."""
-        return self._abandoned + self.calls.abandoned
+    def counts(self) -> dict[str, int]:
+        """Return what the dialogue took so far, in earlier processes, too."""
+        return {
+            "retries": self.retries,
+            "abandoned": self._abandoned + self.calls.abandoned,
+            "late_observations": self.observer.late,
+        }
 
-    async def open(self, factory: Callable[..., Any], session: Session) -> None:
+    def count(self, begun: BegunDialog) -> None:
+        """Add what the dialogue took in earlier processes."""
+        self.retries += begun.retries
+        self._abandoned += begun.abandoned
+        self.observer.late += begun.late_observations
+
+    async def start(
+        self, factory: Callable[..., Any], session: Session, snapshot: bytes | None = None
+    ) -> None:
+        """Have an agent made, in the state of its snapshot where there is one that it takes.
+
+        Raises:
+            HistoryUnsupportedError: the history mode is ``forced`` and the agent has no ``commit``.
+        """
+        try:
+            await self._open(factory, session)
+            if snapshot is not None and (refused := await self._restore(snapshot)) is not None:
+                await self.close(EARLY_CLOSE_LIMIT)
+                self._abandoned += self.calls.abandoned
+                self.calls = AgentCalls(self._name)
+                self.refused = refused
+                await self._open(factory, session)
+        except (CallFailed, TransportError, ConnectionError) as problem:
+            self.dialog_error = f"agent could not be created: {_text(problem)}"
+
+    async def _open(self, factory: Callable[..., Any], session: Session) -> None:
         await self._with_retries(
             lambda limit: self.calls.open(factory, session, self.observer, limit), TransportError
         )
@@ -265,27 +295,21 @@ class _DialogReplayer:
                 "history mode 'forced' needs an agent with a commit method; use --history free or add one"
             )
 
-    async def go_on(self, factory: Callable[..., Any], session: Session, begun: BegunDialog) -> str | None:
-        """Open the agent in the state it was in; return why that failed where it had to start anew."""
-        await self.open(factory, session)
+    async def _restore(self, snapshot: bytes) -> str | None:
+        """Put the agent into the state of a snapshot; return why it is not, if so."""
+        if not self.calls.has_snapshots:
+            return "it has no snapshot and restore methods any more"
         try:
-            if not self.calls.has_snapshots:
-                raise CallFailed("the agent has no restore method any more")
-            await self.calls.restore(begun.snapshot, self._options.turn_timeout)
+            await self.calls.restore(snapshot, self._options.turn_timeout)
         except (CallFailed, TransportError, ConnectionError) as problem:
-            await self.close(HASTY_CLOSE_LIMIT)
-            self._abandoned += self.calls.abandoned
-            self.calls = AgentCalls(self._name)
-            await self.open(factory, session)
             return _text(problem)
-        self.retries += begun.retries
-        self._abandoned += begun.abandoned
-        self.observer.late += begun.late_observations
         return None
 
-    async def snapshot(self) -> bytes | None:
-        """Return the agent's state, if it gives one; the first failure is remembered and ends the asking."""
-        if not self.calls.has_snapshots or self.snapshot_error is not None or self.calls.stuck:
+    async def snapshot(self, turn: TurnTrace) -> bytes | None:
+        """Return the agent's state after an answered turn; the first failure ends the asking."""
+        if turn.turn_status != "ok" or not self.calls.has_snapshots:
+            return None
+        if self.snapshot_error is not None or self.calls.stuck:
             return None
         try:
             return await self.calls.snapshot(min(SNAPSHOT_LIMIT, self._options.turn_timeout))
@@ -293,13 +317,20 @@ class _DialogReplayer:
             self.snapshot_error = _text(problem)
             return None
 
-    async def close(self, limit: float) -> None:
+    async def leave(self, problem: BaseException) -> None:
+        """Close the agent of a dialogue that is not replayed to its end."""
+        limit = EARLY_CLOSE_LIMIT if isinstance(problem, DialogLeftError) else HASTY_CLOSE_LIMIT
+        await self.close(limit, hasty=True)
+
+    async def close(self, limit: float, *, hasty: bool = False) -> None:
         try:
-            await self.calls.close(min(limit, self._options.turn_timeout))
+            await self.calls.close(min(limit, self._options.turn_timeout), hasty=hasty)
         except (CallFailed, TransportError, ConnectionError):
             return  # the dialogue is over: its trace is complete without the agent's good-bye
 
     async def turn(self, pair: TurnPair) -> TurnTrace:
+        if self.dialog_error is not None:
+            return build_turn_trace(pair, None, Observed(), None, "error", self.dialog_error)
         token = self.observer.begin(pair.turn_pair_id)
         try:
             reply, latency_ms, status, error = await self._ask(pair.user_text)

@@ -7,6 +7,7 @@ import pytest
 from anyio.lowlevel import checkpoint
 
 from memfin.actors.base import ActorStatistics
+from memfin.contracts import BegunDialog
 from memfin.errors import RunFault
 from memfin.journal import TURN_EVAL, Entry, RunDirectory
 from memfin.runtime.plan import make_plan
@@ -24,9 +25,9 @@ class StandingDisk(RunDirectory):
         super().__init__(original.path, original.progress)
         self.released = anyio.Event()
 
-    async def commit(self, entries: Sequence[Entry]) -> None:
+    async def commit(self, entries: Sequence[Entry], begun: Sequence[BegunDialog] = ()) -> None:
         await self.released.wait()
-        await super().commit(entries)
+        await super().commit(entries, begun)
 
 
 def by_name(evaluation: Run) -> dict[str, ActorStatistics]:
@@ -97,7 +98,9 @@ async def test_every_actor_tells_its_statistics(tmp_path: Path) -> None:
     }
     for name in ("source", "scorer", "judge_pool", "aggregator"):
         assert found[name].received == 6, name
-    assert found["trace_writer"].received == 2 * 6  # each replay, and each judgement
+    assert found["trace_writer"].received == 6 * (
+        3 + 2
+    )  # each turn with its snapshot, each replay and judgement
     assert sum(found[f"replayer-{number}"].received for number in range(4)) == 6
     assert found["progress_log"].received == 1 + 6 * (1 + 3 + 1 + 1) + 2
 
@@ -106,11 +109,11 @@ async def test_a_fault_of_the_disk_ends_the_run_with_what_was_written(tmp_path: 
     class FullDisk(RunDirectory):
         commits = 0
 
-        async def commit(self, entries: Sequence[Entry]) -> None:
+        async def commit(self, entries: Sequence[Entry], begun: Sequence[BegunDialog] = ()) -> None:
             self.commits += 1
             if self.commits > 2:
                 raise RunFault("run: No space left on device")
-            await super().commit(entries)
+            await super().commit(entries, begun)
 
     plan = make_plan(
         dataset(tmp_path / "data.jsonl", 40),
@@ -138,7 +141,7 @@ async def test_cancelling_before_the_actors_run_leaves_no_channel_open(tmp_path:
     evaluation = Run(plan)
     async with anyio.create_task_group() as group:
         group.start_soon(evaluation.run)
-        while not (tmp_path / "runs" / "early" / "config.json").exists():  # noqa: ASYNC110 - on disk
+        while not (tmp_path / "runs" / "early" / "config.json").exists():
             await checkpoint()
         for _ in range(steps):
             await checkpoint()
