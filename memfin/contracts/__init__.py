@@ -58,6 +58,15 @@ from memfin.contracts.run import (
     RunManifest,
     RunStats,
 )
+from memfin.contracts.soak import (
+    Distribution,
+    Drift,
+    ProcessSample,
+    SoakEpoch,
+    SoakErrors,
+    SoakLimits,
+    SoakSummary,
+)
 from memfin.contracts.trace import (
     ComplianceTrace,
     DialogTrace,
@@ -116,6 +125,8 @@ __all__ = [
     "DialogTrace",
     "Difficulty",
     "Disagreement",
+    "Distribution",
+    "Drift",
     "EvalSummary",
     "Finding",
     "ForbiddenScores",
@@ -137,6 +148,7 @@ __all__ = [
     "MetricResult",
     "MetricsDone",
     "ModelUsage",
+    "ProcessSample",
     "ProfileTruth",
     "ProgressEvent",
     "Reading",
@@ -155,6 +167,10 @@ __all__ = [
     "RunStats",
     "ShortTermTurn",
     "SkipReason",
+    "SoakEpoch",
+    "SoakErrors",
+    "SoakLimits",
+    "SoakSummary",
     "SourceHits",
     "ToolTrace",
     "TraceVersion",

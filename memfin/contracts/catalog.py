@@ -13,6 +13,7 @@ from memfin.contracts.judgement import JudgeControls, Judgement
 from memfin.contracts.labels import LabelledReply
 from memfin.contracts.progress import AnyProgressEvent
 from memfin.contracts.run import ConfigFile, EvalSummary, RunConfig, RunManifest, RunStats
+from memfin.contracts.soak import SoakEpoch, SoakSummary
 from memfin.contracts.trace import ComplianceTrace, DialogTrace, RecallTrace, ToolTrace, TurnTrace
 from memfin.contracts.turn_eval import TurnEvalRow
 from memfin.contracts.validity import ValidityReport
@@ -113,6 +114,20 @@ _ENTRIES: Final = (
         title="What an LLM judge made of replies whose worth is known",
         type=JudgeControls,
         file_name="judge_controls.json",
+        file_format="json",
+    ),
+    Contract(
+        name="soak-epoch",
+        title="One epoch of a soak: values, latencies, errors, resources",
+        type=SoakEpoch,
+        file_name="soak.jsonl",
+        file_format="jsonl",
+    ),
+    Contract(
+        name="soak-summary",
+        title="Where a soak stands, and what drifts over its epochs",
+        type=SoakSummary,
+        file_name="soak_summary.json",
         file_format="json",
     ),
     DATASET,

@@ -35,6 +35,8 @@ DIALOG: dict[str, Any] = {
         ("run_stats.json", "run-stats"),
         ("judgements.jsonl", "judgement"),
         ("judge_controls.json", "judge-controls"),
+        ("soak.jsonl", "soak-epoch"),
+        ("runs/s/soak_summary.json", "soak-summary"),
         ("logs/progress_20260219_101855_ab12cd.jsonl", "progress"),
         ("labels.jsonl", "labelled-reply"),
         ("replies_labels.jsonl", "labelled-reply"),
@@ -70,6 +72,8 @@ def test_everything_that_files_hold_is_there() -> None:
         "run-stats",
         "judgement",
         "judge-controls",
+        "soak-epoch",
+        "soak-summary",
         "dataset",
         "labelled-reply",
     }

@@ -1,0 +1,147 @@
+"""A soak's papers: one line an epoch, and the summary of all of them (spec section 8, ``soak``)."""
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from memfin.contracts.base import Count, Finite, Record
+
+SoakState = Literal["running", "finished", "interrupted", "failed"]
+
+
+class SoakLimits(Record):
+    """When a soak ends and what it keeps.
+
+    No epoch begins after ``duration_seconds`` or beyond ``epochs``; at least one of both is set.
+    ``keep_epochs`` is how many of the last epochs keep their traces, None for all. ``metrics_port``
+    serves Prometheus metrics on loopback; 0 takes a free port.
+    """
+
+    duration_seconds: Annotated[float, msgspec.Meta(gt=0, le=1e9)] | None = None
+    epochs: Annotated[int, msgspec.Meta(ge=1, le=999_999)] | None = None
+    keep_epochs: Count | None = None
+    metrics_port: Annotated[int, msgspec.Meta(ge=0, le=65_535)] | None = None
+
+
+class Distribution(Record):
+    """A distribution of times in milliseconds.
+
+    ``centroids`` are those of a t-digest, as mean and weight; two distributions can be merged by them.
+    All values are 0 where nothing was measured.
+    """
+
+    count: Count = 0
+    mean: Finite = 0.0
+    min: Finite = 0.0
+    p50: Finite = 0.0
+    p90: Finite = 0.0
+    p99: Finite = 0.0
+    max: Finite = 0.0
+    centroids: list[tuple[Finite, Finite]] = []
+
+
+class SoakErrors(Record):
+    """What went wrong: turns that failed or timed out, dialogues, retries, judgements, calls left behind.
+
+    ``failed_turns`` includes ``timeouts``. ``skipped_dialogs`` are lines of the dataset that hold no valid
+    dialogue.
+    """
+
+    failed_turns: Count = 0
+    timeouts: Count = 0
+    failed_dialogs: Count = 0
+    partial_dialogs: Count = 0
+    skipped_dialogs: Count = 0
+    turn_retries: Count = 0
+    judge_failures: Count = 0
+    abandoned_calls: Count = 0
+
+
+class ProcessSample(Record):
+    """What the process holds at a moment; ``tasks`` are those of the event loop."""
+
+    rss_bytes: Count = 0
+    open_files: Count = 0
+    threads: Count = 0
+    tasks: Count = 0
+
+
+class SoakEpoch(Record):
+    """One line of ``soak.jsonl``: an epoch that is complete.
+
+    ``epoch`` counts from 1; ``epoch_run_id`` names its run. ``process`` counts the processes that worked
+    on the soak, and ``resumed`` says that an earlier one began this epoch. ``wall_seconds`` is the time
+    that the last process took for it. ``metrics`` holds every headline value by ``metric.value``.
+    ``resources`` are taken after the epoch, ``peak`` is the most that was seen while it went on.
+    """
+
+    run_id: str
+    epoch: Annotated[int, msgspec.Meta(ge=1)]
+    epoch_run_id: str
+    process: Annotated[int, msgspec.Meta(ge=1)]
+    started_at: str
+    ended_at: str
+    wall_seconds: Finite
+    dialogs: Count
+    turns: Count
+    metrics: dict[str, Finite]
+    turn_latency_ms: Distribution
+    loop_lag_ms: Distribution
+    errors: SoakErrors
+    resources: ProcessSample
+    peak: ProcessSample
+    resumed: bool = False
+
+
+class Drift(Record):
+    """A value over epochs: what it was, and whether it has a trend.
+
+    ``slope`` is the change an epoch (Sen's estimator), ``ci95`` its 95 % interval, None while there are
+    too few epochs. ``drifting`` says that the interval leaves 0 out. ``epochs`` is how many epochs the
+    slope is over.
+    """
+
+    first: Finite
+    last: Finite
+    mean: Finite
+    min: Finite
+    max: Finite
+    epochs: Count
+    slope: Finite = 0.0
+    ci95: tuple[Finite, Finite] | None = None
+    drifting: bool = False
+
+
+class SoakSummary(Record):
+    """``soak_summary.json``: where a soak stands; it is renewed while the soak goes on.
+
+    ``elapsed_seconds`` is the time spent by all ``processes``. ``pruned_epochs`` says up to which epoch
+    the traces are removed. ``metrics`` and ``operation`` hold the drift of headline values, and of what
+    tells how the runtime and the machine fare. ``rss_bytes_per_100k_turns`` is the growth of resident
+    memory with its interval. ``gates`` are the thresholds that the soak does not pass, once it is
+    finished; ``reason`` is what ended it early; ``changed`` names what ``--force`` went on in spite of.
+    """
+
+    run_id: str
+    state: SoakState
+    started_at: str
+    updated_at: str
+    memfin_version: str
+    limits: SoakLimits
+    epochs: Count = 0
+    processes: Count = 1
+    pruned_epochs: Count = 0
+    elapsed_seconds: Finite = 0.0
+    dialogs: Count = 0
+    turns: Count = 0
+    errors: SoakErrors = SoakErrors()
+    error_rate: Finite = 0.0
+    turn_latency_ms: Distribution = Distribution()
+    loop_lag_ms: Distribution = Distribution()
+    metrics: dict[str, Drift] = {}
+    operation: dict[str, Drift] = {}
+    rss_bytes_per_100k_turns: Finite | None = None
+    rss_ci95: tuple[Finite, Finite] | None = None
+    gates: list[str] = []
+    reason: str | None = None
+    changed: list[str] = []

@@ -1,0 +1,282 @@
+"""A soak: one epoch after another over the same dataset, until it is time to end."""
+
+import gc
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final, Protocol
+
+import anyio
+import anyio.to_thread
+
+from memfin import __version__
+from memfin.actors.base import utc_now
+from memfin.contracts import ProgressEvent, RunStats
+from memfin.contracts.soak import ProcessSample, SoakEpoch, SoakErrors, SoakState, SoakSummary
+from memfin.errors import MemfinError, RunFault, UsageError
+from memfin.foreign.references import describe
+from memfin.journal import DIALOG_TRACE
+from memfin.runtime.gates import headline_values
+from memfin.runtime.plan import RunPlan
+from memfin.runtime.run import Run
+from memfin.runtime.soak_digest import Digest, recorded_latencies
+from memfin.runtime.soak_directory import CONFIG, SUMMARY, SoakDirectory, epoch_run_id, read_epochs
+from memfin.runtime.soak_plan import SoakPlan
+from memfin.runtime.soak_probe import Probe
+from memfin.runtime.soak_tally import SoakTally
+
+RENEW: Final = 5.0
+"""Seconds after which the summary is renewed within an epoch: what a crash costs of the time spent."""
+
+
+class SoakListener(Protocol):
+    """Looks on; must not block."""
+
+    def on_event(self, event: ProgressEvent) -> None:
+        """Take a progress event of the epoch under way."""
+
+    def on_epoch(self, epoch: SoakEpoch, summary: SoakSummary) -> None:
+        """Take a complete epoch, and what all epochs amount to."""
+
+    def on_sample(self, sample: ProcessSample) -> None:
+        """Take a look at the process, every few seconds."""
+
+
+class Soak:
+    """Runs a plan of a soak once; what it holds does not grow with the number of epochs.
+
+    Attributes:
+        summary: where the soak stands; None before it runs.
+    """
+
+    def __init__(
+        self,
+        plan: SoakPlan,
+        listeners: Sequence[SoakListener] = (),
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Prepare; ``clock`` tells seconds for the duration."""
+        self.plan = plan
+        self.summary: SoakSummary | None = None
+        self._stopped_by: str | None = None
+        self._listeners = listeners
+        self._clock = clock
+        self._begun_at = clock()
+        before = plan.resumed.summary if plan.resumed is not None else None
+        self._spent = before.elapsed_seconds if before is not None else 0.0
+        self._started_at = before.started_at if before is not None else utc_now()
+        self._processes = before.processes + 1 if before is not None else 1
+        self._pruned = before.pruned_epochs if before is not None else 0
+        changed = plan.resumed.changed if plan.resumed is not None else ()
+        self._changed = [*(before.changed if before is not None else ()), *changed]
+        self._directory = SoakDirectory(plan.directory, plan.run_id, existing=plan.resumed is not None)
+        self._tally = SoakTally()
+        self._probe = Probe()
+        self._run: Run | None = None
+
+    @property
+    def stopped_by(self) -> str | None:
+        """What ended the soak; set it before cancelling `run`, to have the papers say so."""
+        return self._stopped_by
+
+    @stopped_by.setter
+    def stopped_by(self, name: str | None) -> None:
+        self._stopped_by = name
+        if self._run is not None:
+            self._run.stopped_by = name
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds spent on the soak, by this process and those before."""
+        return self._spent + self._clock() - self._begun_at
+
+    async def run(self) -> SoakSummary:
+        """Run epochs until the limits are reached; return the final summary.
+
+        Raises:
+            UsageError: the directory cannot be created or is in use, or something an epoch needs is
+                unusable now or another than when the soak began.
+            RunFault: the machine failed; what is on disk is valid, and the soak can go on.
+        """
+        self._begun_at = self._clock()
+        async with self._directory as directory:
+            await directory.recover()
+            await anyio.to_thread.run_sync(self._count_recorded)
+            if self.plan.resumed is None or self.plan.resumed.changed:
+                await directory.write(CONFIG, self.plan.config_file)
+            await self._renew("running")
+            try:
+                await self._epochs()
+                await self._prune()
+            except BaseException as problem:
+                with anyio.CancelScope(shield=True):
+                    await self._end_early(problem)
+                raise
+            return await self._renew("finished", gates=self._tally.failed_gates(self.plan.config))
+
+    def _count_recorded(self) -> None:
+        for epoch in read_epochs(self._directory.path):
+            self._tally.add(epoch)
+
+    async def _epochs(self) -> None:
+        """Run epochs until it is time, with the probe and the renewing of the summary beside them."""
+        failures: list[Exception] = []
+
+        async def beside(work: Callable[[], Awaitable[None]]) -> None:
+            try:
+                await work()
+            except Exception as failure:  # noqa: BLE001 - raised again outside the group, as itself
+                failures.append(failure)
+            group.cancel_scope.cancel()
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(beside, self._probe.run, name="soak-probe")
+            group.start_soon(beside, self._keep_renewing, name="soak-summary")
+            await beside(self._one_after_another)
+        if failures:
+            raise failures[0]
+
+    async def _one_after_another(self) -> None:
+        while not self._over():
+            await self._epoch(self._tally.epochs + 1)
+            await self._prune()
+            if not self._over():
+                await anyio.sleep(self.plan.pause)
+
+    def _over(self) -> bool:
+        limits, done = self.plan.limits, self._tally.epochs
+        if limits.epochs is not None and done >= limits.epochs:
+            return True
+        return limits.duration_seconds is not None and done > 0 and self.elapsed >= limits.duration_seconds
+
+    async def _epoch(self, number: int) -> None:
+        """Run one epoch to its end and write its line."""
+        directory = self._directory
+        begun = await anyio.to_thread.run_sync(directory.begun, number)
+        if not begun and directory.epoch(number).exists():
+            await directory.clear(number)
+        plan = await anyio.to_thread.run_sync(lambda: self.plan.epoch(number, begun=begun))
+        self._probe.take()
+        started_at, start = utc_now(), time.perf_counter()
+        stats, metrics = await self._one_run(plan)
+        latency = await anyio.to_thread.run_sync(self._latencies, number)
+        wall = time.perf_counter() - start
+        gc.collect()  # what is left in circles of the run is no growth
+        resources = self._probe.look()
+        lag, peak = self._probe.take()
+        epoch = SoakEpoch(
+            run_id=self.plan.run_id,
+            epoch=number,
+            epoch_run_id=epoch_run_id(self.plan.run_id, number),
+            process=self._processes,
+            started_at=started_at,
+            ended_at=utc_now(),
+            wall_seconds=wall,
+            dialogs=sum(stats.dialogs_by_status.values()) - stats.dialogs_by_status.get("skipped", 0),
+            turns=sum(stats.turns_by_status.values()),
+            metrics=metrics,
+            turn_latency_ms=latency.distribution(),
+            loop_lag_ms=lag,
+            errors=_errors(stats),
+            resources=resources,
+            peak=peak,
+            resumed=begun,
+        )
+        await directory.append(epoch)
+        self._tally.add(epoch)
+        summary = await self._renew("running")
+        for listener in self._listeners:
+            listener.on_epoch(epoch, summary)
+
+    async def _one_run(self, plan: RunPlan) -> tuple[RunStats, dict[str, float]]:
+        """Run an epoch and keep nothing of it but its figures."""
+        run = self._run = Run(plan, self._on_event)
+        try:
+            summary = await run.run()
+        finally:
+            self._run = None
+        if run.stats is None:
+            raise RunFault(f"soak {self.plan.directory}: an epoch ended without statistics")
+        return run.stats, headline_values(summary.metrics)
+
+    def _latencies(self, number: int) -> Digest:
+        digest = Digest()
+        digest.add_all(recorded_latencies(self._directory.epoch(number) / DIALOG_TRACE))
+        return digest
+
+    def _on_event(self, event: ProgressEvent) -> None:
+        for listener in self._listeners:
+            listener.on_event(event)
+
+    async def _prune(self) -> None:
+        keep = self.plan.limits.keep_epochs
+        if keep is None:
+            return
+        while self._pruned < self._tally.epochs - keep:
+            await self._directory.prune(self._pruned + 1)
+            self._pruned += 1
+
+    async def _keep_renewing(self) -> None:
+        while True:
+            for listener in self._listeners:
+                listener.on_sample(self._probe.last)
+            await anyio.sleep(RENEW)
+            await self._renew("running")
+
+    async def _renew(
+        self, state: SoakState, *, gates: Sequence[str] = (), reason: str | None = None
+    ) -> SoakSummary:
+        fields: dict[str, Any] = self._tally.fields()
+        self.summary = SoakSummary(
+            run_id=self.plan.run_id,
+            state=state,
+            started_at=self._started_at,
+            updated_at=utc_now(),
+            memfin_version=__version__,
+            limits=self.plan.limits,
+            processes=self._processes,
+            pruned_epochs=self._pruned,
+            elapsed_seconds=self.elapsed,
+            gates=list(gates),
+            reason=reason,
+            changed=self._changed,
+            **fields,
+        )
+        await self._directory.write(SUMMARY, self.summary)
+        return self.summary
+
+    async def _end_early(self, problem: BaseException) -> None:
+        """Say in the summary what ended the soak, or leave nothing of one that could not start.
+
+        A disk that refuses this as well has been told of.
+        """
+        first = self._directory.epoch(1)
+        if isinstance(problem, UsageError) and self.plan.resumed is None and not first.exists():
+            await self._directory.discard()
+            return
+        known = isinstance(problem, MemfinError)
+        reason = str(problem) if known else self.stopped_by or describe(problem)
+        try:
+            await self._renew("failed" if known else "interrupted", reason=reason)
+        except RunFault as fault:
+            if not known:
+                raise fault from problem
+
+    def record_stop(self, reason: str) -> None:
+        """Append the interruption to the epoch's progress log from another thread, the loop being stuck."""
+        if self._run is not None:
+            self._run.record_stop(reason)
+
+
+def _errors(stats: RunStats) -> SoakErrors:
+    turns, dialogs = stats.turns_by_status, stats.dialogs_by_status
+    return SoakErrors(
+        failed_turns=sum(turns.values()) - turns.get("ok", 0),
+        timeouts=turns.get("timeout", 0),
+        failed_dialogs=dialogs.get("failed", 0),
+        partial_dialogs=dialogs.get("partial", 0),
+        skipped_dialogs=dialogs.get("skipped", 0),
+        turn_retries=stats.turn_retries,
+        judge_failures=stats.judge_failures,
+        abandoned_calls=stats.abandoned_calls,
+    )

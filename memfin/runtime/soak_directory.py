@@ -1,0 +1,283 @@
+"""The directory of a soak: locked, one line an epoch, a summary that is renewed, epochs below it."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self, TypeVar, cast
+
+import anyio
+import anyio.to_thread
+import msgspec
+
+from memfin.contracts.reading import InvalidRecord, decode, read_json
+from memfin.contracts.soak import SoakEpoch, SoakSummary
+from memfin.errors import RunFault, UsageError
+from memfin.journal import COMMITS, DIALOG_TRACE, progress_path
+from memfin.journal.disk import APPEND, Disk
+from memfin.journal.lock import LOCK, RunLock
+from memfin.journal.run_directory import LOGS, OWN_PAPERS, START_AGAIN
+from memfin.runtime.outputs import pretty_json
+
+T = TypeVar("T")
+
+SUMMARY: Final = "soak_summary.json"
+LINES: Final = "soak.jsonl"
+CONFIG: Final = "config.json"
+EPOCHS: Final = "epochs"
+
+KEPT: Final = frozenset({*OWN_PAPERS, "report.md", "report.html"})
+"""What pruning leaves of an epoch: everything that does not grow with the length of its replies."""
+
+
+def epoch_name(epoch: int) -> str:
+    """Return the name of an epoch's directory."""
+    return f"{epoch:06}"
+
+
+def epoch_run_id(run_id: str, epoch: int) -> str:
+    """Return the run id of an epoch: unlike its directory's name it is one among all runs."""
+    return f"{run_id}.{epoch_name(epoch)}"
+
+
+def is_soak(path: Path) -> bool:
+    """Say whether a directory is that of a soak."""
+    return (path / SUMMARY).is_file()
+
+
+class SoakDirectory:
+    """Writes the papers of a soak; use as an async context manager, which holds the directory's lock.
+
+    Attributes:
+        path: the directory.
+    """
+
+    def __init__(self, path: Path, run_id: str, *, existing: bool = False, disk: Disk | None = None) -> None:
+        """Prepare to create the directory, or to continue an ``existing`` one."""
+        self.path = path.absolute()
+        self._shown = path
+        self._run_id = run_id
+        self._existing = existing
+        self._disk = disk or Disk()
+        self._lock = RunLock(self.path, self._disk)
+        self._begun = existing
+
+    @property
+    def epochs(self) -> Path:
+        """Where the epochs are."""
+        return self.path / EPOCHS
+
+    def epoch(self, number: int) -> Path:
+        """Return the run directory of an epoch."""
+        return self.epochs / epoch_name(number)
+
+    async def __aenter__(self) -> Self:
+        """Take the lock; create the directory when it is a new one.
+
+        Raises:
+            UsageError: there is one of that name already, or another process has it.
+            RunFault: the file system refuses.
+        """
+        await self._finish(self._open)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Give the lock up; a soak that never wrote its papers leaves no directory."""
+        await self._finish(self._close)
+
+    def _open(self) -> None:
+        if self._existing:
+            self._lock.acquire()
+            return
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._disk.mkdir(self.path)
+        except FileExistsError as problem:
+            if Path(str(problem.filename)) != self.path:
+                raise UsageError(f"soak {self._shown}: {problem.filename} is no directory") from None
+            raise UsageError(f"soak {self._shown}: exists already; choose another name") from None
+        except NotADirectoryError as problem:
+            raise UsageError(f"soak {self._shown}: {problem.filename}: {problem.strerror}") from None
+        try:
+            self._lock.acquire()
+            self._disk.mkdir(self.epochs)
+        except OSError:
+            self._discard()
+            raise
+
+    def _close(self) -> None:
+        if not self._begun:
+            self._discard()
+        self._lock.release()
+
+    async def discard(self) -> None:
+        """Remove the directory: it turned out that the soak could not start.
+
+        Raises:
+            RunFault: the file system refuses.
+        """
+        await self._finish(self._discard)
+
+    def _discard(self) -> None:
+        for remove, path in (
+            (self._disk.unlink, self.path / SUMMARY),
+            (self._disk.unlink, self.path / CONFIG),
+            (self._disk.rmdir, self.epochs / LOGS),
+            (self._disk.rmdir, self.epochs),
+            (self._disk.unlink, self.path / LOCK),
+            (self._disk.rmdir, self.path),
+        ):
+            with suppress(OSError):
+                remove(path)
+
+    async def write(self, name: str, paper: object) -> None:
+        """Write a whole file; readers see the old or the new content.
+
+        Raises:
+            RunFault: the file system refuses.
+        """
+
+        def replace() -> None:
+            self._disk.write_whole(self.path / name, pretty_json(paper))
+            self._disk.fsync_directory(self.path)
+
+        await self._finish(replace)
+        self._begun = True
+
+    async def append(self, line: SoakEpoch) -> None:
+        """Add the line of a complete epoch; it is on the medium on return.
+
+        Raises:
+            RunFault: the file system refuses; what was written of the line is taken back.
+        """
+        await self._finish(lambda: self._append(msgspec.json.encode(line) + b"\n"))
+
+    def _append(self, data: bytes) -> None:
+        path = self.path / LINES
+        file = self._disk.open(path, APPEND)
+        try:
+            size = self._disk.size(file)
+            try:
+                self._disk.write_all(file, data)
+                self._disk.fsync(file)
+            except OSError as problem:
+                with suppress(OSError):
+                    self._disk.truncate(file, size)
+                raise OSError(problem.errno, problem.strerror, str(path)) from problem
+        finally:
+            self._disk.close(file)
+
+    async def recover(self) -> None:
+        """Cut a line that a crash has torn.
+
+        Raises:
+            RunFault: the file system refuses.
+        """
+        await self._finish(self._recover)
+
+    def _recover(self) -> None:
+        path = self.path / LINES
+        if not path.exists():
+            return
+        file = self._disk.open(path, APPEND)
+        try:
+            size = self._disk.size(file)
+            whole = _whole_lines(self._disk, file, size)
+            if whole < size:
+                self._disk.truncate(file, whole)
+                self._disk.fsync(file)
+        finally:
+            self._disk.close(file)
+
+    async def prune(self, number: int) -> None:
+        """Remove traces, rows, judgements, journal and progress log of an epoch; its papers stay.
+
+        Raises:
+            RunFault: the file system refuses.
+        """
+        directory = self.epoch(number)
+
+        def remove() -> None:
+            for path in directory.iterdir():
+                if path.name not in KEPT:
+                    self._disk.unlink(path)
+            self._disk.unlink(progress_path(self.epochs, epoch_run_id(self._run_id, number)))
+
+        await self._finish(remove)
+
+    async def clear(self, number: int) -> None:
+        """Remove an epoch that ended before it began, so that it can begin.
+
+        Raises:
+            RunFault: the file system refuses.
+        """
+        directory = self.epoch(number)
+        await self._finish(lambda: shutil.rmtree(directory))
+
+    def begun(self, number: int) -> bool:
+        """Say whether an epoch has a directory with anything in it that counts."""
+        directory = self.epoch(number)
+        papers = all((directory / name).is_file() for name in (CONFIG, "run_manifest.json", COMMITS))
+        trace = directory / DIALOG_TRACE
+        return papers or (trace.is_file() and trace.stat().st_size > 0)
+
+    async def _finish(self, operation: Callable[[], T]) -> T:
+        """Run an operation in a thread to its end, cancelled or not."""
+        result: Any = None
+        try:
+            with anyio.CancelScope(shield=True):
+                result = await anyio.to_thread.run_sync(operation)
+        except OSError as problem:
+            name = Path(str(problem.filename)).name if problem.filename else ""
+            where = f"{name}: " if name and name != self.path.name else ""
+            advice = (
+                f"free the cause, then memfin resume {self._shown} goes on" if self._begun else START_AGAIN
+            )
+            raise RunFault(f"soak {self._shown}: {where}{problem.strerror or problem}; {advice}") from problem
+        return cast("T", result)
+
+
+def _whole_lines(disk: Disk, file: int, size: int) -> int:
+    """Return the size up to the last line end."""
+    end = size
+    while end:
+        start = max(0, end - (1 << 16))
+        found = disk.read(file, end - start, start).rfind(b"\n")
+        if found >= 0:
+            return start + found + 1
+        end = start
+    return 0
+
+
+def read_epochs(path: Path) -> Iterator[SoakEpoch]:
+    """Yield the epochs of a soak's directory in their order, a line at a time.
+
+    Raises:
+        UsageError: a line is no epoch, or not the next one.
+    """
+    lines = path / LINES
+    if not lines.exists():
+        return
+    with lines.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            try:
+                epoch: Any = decode(line, SoakEpoch)
+            except InvalidRecord as problem:
+                raise UsageError(f"{lines}:{number}: {problem}; the soak cannot go on") from None
+            if epoch.epoch != number:
+                raise UsageError(
+                    f"{lines}:{number}: is epoch {epoch.epoch}, where {number} belongs; the soak cannot go on"
+                )
+            yield epoch
+
+
+def read_summary(path: Path) -> SoakSummary:
+    """Return the summary of a soak's directory.
+
+    Raises:
+        UsageError: it is missing or none.
+    """
+    return read_json(path / SUMMARY, SoakSummary)

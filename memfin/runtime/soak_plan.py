@@ -1,0 +1,257 @@
+"""From settings to the plan of a soak, and of each of its epochs."""
+
+import re
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from memfin.contracts import NO_JUDGE, ConfigFile, RunConfig
+from memfin.contracts.reading import read_json
+from memfin.contracts.soak import SoakLimits, SoakSummary
+from memfin.errors import UsageError
+from memfin.journal import progress_path
+from memfin.runtime.judging import CACHE, JudgeLike
+from memfin.runtime.plan import AgentLike, ObserverFactory, RunPlan, make_config, make_plan, new_run_id
+from memfin.runtime.resume import changed_inputs, make_resume_plan
+from memfin.runtime.soak_directory import CONFIG, EPOCHS, epoch_name, epoch_run_id, is_soak, read_summary
+
+LONGEST_ID: Final = 120
+"""Characters of a soak's run id at most: those of its epochs are longer."""
+
+_OF_THE_SOAK: Final = frozenset({"dataset", "agent", "judge", "run_id", "fail_under", "fail_on_error"})
+"""Settings that epochs do not take over as they are; gates are for the soak as a whole."""
+
+_DURATION: Final = re.compile(r"(?:(\d+(?:\.\d+)?)([dhms]))+")
+_PART: Final = re.compile(r"(\d+(?:\.\d+)?)([dhms])")
+_SECONDS: Final = {"d": 86_400.0, "h": 3_600.0, "m": 60.0, "s": 1.0}
+
+
+def parse_duration(text: str) -> float:
+    """Return the seconds of ``8h``, ``30m``, ``90s``, ``1d12h`` or ``1h30m``.
+
+    Raises:
+        UsageError: the text has another form.
+    """
+    compact = text.strip().lower()
+    if not _DURATION.fullmatch(compact):
+        raise UsageError(f"--duration {text!r}: expected a number with d, h, m or s, such as 8h, 30m or 90s")
+    seconds = sum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(compact))
+    if not 0 < seconds <= 1e9:  # noqa: PLR2004 - the bound of SoakLimits
+        raise UsageError(f"--duration {text!r}: must be more than 0 and at most 1e9 seconds")
+    return seconds
+
+
+class SoakBeginning(NamedTuple):
+    """What an earlier process left: its summary, and what is another now that ``--force`` accepts."""
+
+    summary: SoakSummary
+    changed: tuple[str, ...] = ()
+
+
+class EpochSource:
+    """Makes the plan of every epoch anew: agents, judge and connections belong to one epoch alone.
+
+    Paths are made absolute when it is created, since an agent may change the working directory.
+    """
+
+    def __init__(
+        self,
+        config: RunConfig,
+        directory: Path,
+        agent: AgentLike,
+        judge: JudgeLike,
+        observer_factory: ObserverFactory | None,
+        *,
+        force: bool = False,
+    ) -> None:
+        self._agent = agent
+        self._judge = judge
+        self._observer_factory = observer_factory
+        self._force = force
+        self._run_id = str(config.run_id)
+        self._epochs = directory.absolute() / EPOCHS
+        self._shown_dataset = config.dataset
+        self._dataset = _absolute(config.dataset)
+        self._settings = {name: config[name] for name in config if name not in _OF_THE_SOAK} | {
+            "runs_dir": str(self._epochs),
+            "judge_cache_dir": _absolute(config.judge_cache_dir or str(Path(config.runs_dir) / CACHE)),
+            "agent_system": _absolute(config.agent_system),
+        }
+
+    def directory(self, number: int) -> Path:
+        """Return the run directory of an epoch."""
+        return self._epochs / epoch_name(number)
+
+    def make(self, number: int) -> RunPlan:
+        """Return the plan of a new epoch; raises `UsageError` as `make_plan`."""
+        plan = make_plan(
+            self._dataset,
+            agent=self._agent,
+            judge=self._judge,
+            observer_factory=self._observer_factory,
+            **(self._settings | {"run_id": epoch_run_id(self._run_id, number)}),
+        )
+        return self._placed(plan, number)
+
+    def resume(self, number: int) -> RunPlan:
+        """Return the plan of an epoch that was interrupted; raises `UsageError` as `make_resume_plan`."""
+        plan = make_resume_plan(
+            self.directory(number),
+            force=self._force,
+            agent=self._agent,
+            judge=self._judge,
+            observer_factory=self._observer_factory,
+        )
+        return self._placed(plan, number)
+
+    def _placed(self, plan: RunPlan, number: int) -> RunPlan:
+        plan.directory = self.directory(number)
+        plan.progress = progress_path(self._epochs, plan.run_id)
+        if self._shown_dataset is not None:
+            plan.dataset_path = self._shown_dataset
+        return plan
+
+
+class SoakPlan:
+    """What a soak works on, resolved and checked.
+
+    Attributes:
+        config: the settings of the soak; those of its epochs differ in where they write.
+        limits: when it ends.
+        run_id: its name.
+        directory: where its papers go.
+        resumed: what an earlier process left, where it goes on.
+    """
+
+    def __init__(
+        self, config: RunConfig, limits: SoakLimits, directory: Path, epochs: EpochSource, first: RunPlan
+    ) -> None:
+        self.config = config.replace(agent=first.config.agent, judge=first.config.judge)
+        self.limits = limits
+        self.run_id = str(config.run_id)
+        self.directory = directory
+        self.resumed: SoakBeginning | None = None
+        self._epochs = epochs
+        self._first: RunPlan | None = first
+        self.config_file = first.config_file().replace(run_id=self.run_id, settings=self.config)
+
+    @property
+    def after_stop(self) -> str:
+        """What there is once the soak was stopped on purpose."""
+        return f"memfin resume {self.directory} goes on"
+
+    @property
+    def pause(self) -> float:
+        """Seconds between two epochs.
+
+        Every epoch has a judge of its own, whose limits begin anew; a window has to pass before,
+        or two epochs together could exceed them.
+        """
+        config = self.config
+        if config.judge in (NO_JUDGE, "heuristic"):
+            return 0.0
+        of_requests = max(1.0, 60 / config.judge_rpm) if config.judge_rpm else 0.0
+        return 1.1 * max(of_requests, 60.0 if config.judge_tpm else 0.0)
+
+    def epoch(self, number: int, *, begun: bool) -> RunPlan:
+        """Return the plan of an epoch; ``begun`` goes on with one that was interrupted. Blocks.
+
+        Raises:
+            UsageError: something that it needs is unusable now, or is another than when the soak began.
+        """
+        plan, self._first = self._first, None
+        if begun:
+            plan = self._epochs.resume(number)
+        elif plan is None or plan.run_id != epoch_run_id(self.run_id, number):
+            plan = self._epochs.make(number)
+        plan.part_of = self.directory
+        changed = changed_inputs(self.config_file, plan.config_file())
+        if changed:
+            raise UsageError(
+                f"soak {self.directory}: not as it was when the soak began: {', '.join(changed)}; "
+                "its epochs could not be compared; start a new soak, or mix both with memfin resume --force"
+            )
+        return plan
+
+
+def make_soak_plan(
+    dataset: str | Path | None = None,
+    *,
+    limits: SoakLimits,
+    agent: AgentLike = "builtin",
+    judge: JudgeLike = "heuristic",
+    observer_factory: ObserverFactory | None = None,
+    **settings: Any,
+) -> SoakPlan:
+    """Resolve and check everything a soak needs; ``settings`` are as for `make_plan`.
+
+    Raises:
+        UsageError: neither a duration nor a number of epochs is set, or a setting, the dataset, the agent
+            or the judge is unusable.
+    """
+    config = make_config({**settings, "dataset": None if dataset is None else str(dataset)})
+    config = config.replace(run_id=config.run_id or new_run_id())
+    if len(str(config.run_id)) > LONGEST_ID:
+        raise UsageError(f"run id {config.run_id!r}: that of a soak has at most {LONGEST_ID} characters")
+    limits = checked_limits(limits)
+    directory = Path(config.runs_dir) / str(config.run_id)
+    epochs = EpochSource(config, directory, agent, judge, observer_factory)
+    return SoakPlan(config, limits, directory, epochs, epochs.make(1))
+
+
+def make_soak_resume_plan(
+    directory: str | Path,
+    *,
+    force: bool = False,
+    metrics_port: int | None = None,
+    agent: AgentLike | None = None,
+    judge: JudgeLike = None,
+    observer_factory: ObserverFactory | None = None,
+) -> SoakPlan:
+    """Return the plan that goes on with the soak in a directory, under the settings it began with.
+
+    ``metrics_port`` is one for this process; the others are as for `make_resume_plan`.
+
+    Raises:
+        UsageError: there is no soak to go on with, something that it needs is unusable, or it is another
+            than when the soak began and ``force`` is not set.
+    """
+    path = Path(directory)
+    if not is_soak(path):
+        raise UsageError(f"soak {path}: no such soak")
+    recorded, summary = read_json(path / CONFIG, ConfigFile), read_summary(path)
+    limits = summary.limits if metrics_port is None else summary.limits.replace(metrics_port=metrics_port)
+    config = recorded.settings.replace(run_id=recorded.run_id)
+    epochs = EpochSource(
+        config,
+        path,
+        recorded.settings.agent if agent is None else agent,
+        recorded.settings.judge if judge is None else judge,
+        observer_factory,
+        force=force,
+    )
+    plan = SoakPlan(config, checked_limits(limits), path, epochs, epochs.make(summary.epochs + 1))
+    changed = changed_inputs(recorded, plan.config_file)
+    if changed and not force:
+        raise UsageError(
+            f"soak {path}: not as it was when the soak began: {', '.join(changed)}; start a new one, or mix "
+            "both with --force"
+        )
+    plan.resumed = SoakBeginning(summary, changed)
+    return plan
+
+
+def checked_limits(limits: SoakLimits) -> SoakLimits:
+    """Return the limits; raise `UsageError` where they never end a soak, or are out of range."""
+    if limits.duration_seconds is None and limits.epochs is None:
+        raise UsageError("soak: give --duration, such as 8h, or --epochs N")
+    try:
+        return msgspec.convert(msgspec.to_builtins(limits), SoakLimits)
+    except msgspec.ValidationError as problem:
+        message, _, where = str(problem).partition(" - at `$.")
+        raise UsageError(f"setting {where.rstrip('`')}: {message}") from problem
+
+
+def _absolute(path: str | None) -> str | None:
+    return None if path is None else str(Path(path).absolute())
