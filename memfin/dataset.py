@@ -306,7 +306,7 @@ def _turns(value: object) -> list[Turn]:
 
 def _turn(index: int, item: object) -> Turn:
     path = f"$.turns[{index}]"
-    if not isinstance(item, Mapping):
+    if not isinstance(item, dict | Mapping):  # the abstract class alone takes five times as long
         raise InvalidDialogError(
             Problem("invalid_turn_sequence", path, f"expected an object, got {_kind(item)}")
         )
@@ -334,6 +334,10 @@ def _turn(index: int, item: object) -> Turn:
 
 
 def _tags(path: str, value: object) -> TurnTags:
+    try:
+        return msgspec.convert(value, TurnTags)  # as most are; what is null or in older words comes below
+    except msgspec.ValidationError:
+        pass
     if not isinstance(value, Mapping):
         raise InvalidDialogError(Problem("missing_gt_tags", path, f"expected an object, got {_kind(value)}"))
     known = {name: value[name] for name in TurnTags.__struct_fields__ if value.get(name) is not None}
