@@ -93,11 +93,11 @@ class AgentCalls(ForeignCalls):
         """Give the agent back its state; raise `CallFailed` when it does not take it."""
         await self.bounded(lambda: self.invoke(self._agent.restore, state), limit)
 
-    async def close(self, limit: float) -> None:
+    async def close(self, limit: float, *, hasty: bool = False) -> None:
         """End the session and the thread; raise `CallFailed` when the agent's close fails."""
         try:
             if self._has_close:
-                await self.bounded(lambda: self.invoke(self._agent.close), limit)
+                await self.bounded(lambda: self.invoke(self._agent.close), limit, hasty=hasty)
         finally:
             self.stop()
 

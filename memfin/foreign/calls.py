@@ -24,7 +24,7 @@ from memfin.foreign.watch import WATCH, Callee, CallWatch
 T = TypeVar("T")
 
 CANCEL_GRACE: Final = 0.5
-HASTY_GRACE: Final = 0.2
+HASTY_GRACE: Final = 0.15
 """Seconds a cancelled call has to end before it is left behind: one that is over its time, and one
 whose host is itself cancelled."""
 
@@ -86,8 +86,12 @@ class ForeignCalls:
         result = call(*args) if on_loop or is_async(call) else await self._thread.call(call, *args)
         return await result if inspect.isawaitable(result) else result
 
-    async def bounded(self, start: Callable[[], Coroutine[Any, Any, T]], limit: float) -> T:
+    async def bounded(
+        self, start: Callable[[], Coroutine[Any, Any, T]], limit: float, *, hasty: bool = False
+    ) -> T:
         """Return what the coroutine of ``start`` returns, within ``limit`` seconds.
+
+        A ``hasty`` call that is over its time has but `HASTY_GRACE` to end.
 
         Raises:
             CallTimedOut: it did not end in time.
@@ -102,7 +106,7 @@ class ForeignCalls:
                 # Whatever else held the loop, this call was not served meanwhile: it gets that time back.
                 done = await _finished(task, leash, time.perf_counter() - due)
             if not done:
-                await self._cancel(task, leash, CANCEL_GRACE)
+                await self._cancel(task, leash, HASTY_GRACE if hasty else CANCEL_GRACE)
         except BaseException:
             with anyio.CancelScope(shield=True):
                 await self._cancel(task, leash, HASTY_GRACE)
