@@ -146,14 +146,7 @@ async def replay_dialog(  # noqa: PLR0913 - each of them stands alone
             turns.append(turn)
             if on_turn is not None:
                 await on_turn(turn)
-            if on_begun is not None and (state := await replayer.snapshot(turn)) is not None:
-                now = BegunDialog(
-                    dataset_index=dataset_index,
-                    dialog_id=dialog.dialog_id,
-                    turns=list(turns),
-                    snapshot=state,
-                    **replayer.counts(),
-                )
+            if on_begun is not None and (now := await replayer.begun(dataset_index, turns)) is not None:
                 await on_begun(now)
     except BaseException as problem:
         with anyio.CancelScope(shield=True):  # a host that cancels leaves the agent time to let go
@@ -305,17 +298,27 @@ class _DialogReplayer:
             return _text(problem)
         return None
 
-    async def snapshot(self, turn: TurnTrace) -> bytes | None:
-        """Return the agent's state after an answered turn; the first failure ends the asking."""
-        if turn.turn_status != "ok" or not self.calls.has_snapshots:
+    async def begun(self, dataset_index: int, turns: Sequence[TurnTrace]) -> BegunDialog | None:
+        """Return how far the dialogue is with the agent's state, if its last turn was answered.
+
+        The first snapshot that cannot be had ends the asking for them.
+        """
+        if turns[-1].turn_status != "ok" or not self.calls.has_snapshots:
             return None
         if self.snapshot_error is not None or self.calls.stuck:
             return None
         try:
-            return await self.calls.snapshot(min(SNAPSHOT_LIMIT, self._options.turn_timeout))
+            state = await self.calls.snapshot(min(SNAPSHOT_LIMIT, self._options.turn_timeout))
         except (CallFailed, TransportError, ConnectionError) as problem:
             self.snapshot_error = _text(problem)
             return None
+        return BegunDialog(
+            dataset_index=dataset_index,
+            dialog_id=self._name,
+            turns=list(turns),
+            snapshot=state,
+            **self.counts(),
+        )
 
     async def leave(self, problem: BaseException) -> None:
         """Close the agent of a dialogue that is not replayed to its end."""

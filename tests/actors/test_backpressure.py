@@ -98,9 +98,7 @@ async def test_every_actor_tells_its_statistics(tmp_path: Path) -> None:
     }
     for name in ("source", "scorer", "judge_pool", "aggregator"):
         assert found[name].received == 6, name
-    assert found["trace_writer"].received == 6 * (
-        3 + 2
-    )  # each turn with its snapshot, each replay and judgement
+    assert found["trace_writer"].received == 6 * (3 + 2)  # each turn, replay and judgement
     assert sum(found[f"replayer-{number}"].received for number in range(4)) == 6
     assert found["progress_log"].received == 1 + 6 * (1 + 3 + 1 + 1) + 2
 
