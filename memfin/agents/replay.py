@@ -2,7 +2,7 @@
 
 import random
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any, Final, TypeVar
 
 import anyio
@@ -10,13 +10,13 @@ import anyio
 from memfin.agents.calls import AgentCalls, TransportError, asked_pause
 from memfin.agents.observer import ObservationError, Observed, TurnObserver, check
 from memfin.agents.protocol import AgentReply, Session
+from memfin.agents.traces import build_turn_trace, dialog_status
 from memfin.contracts import (
     NO_JUDGE,
     TRACE_VERSION,
     TRACE_VERSION_EXTENDED,
     BegunDialog,
     Dialog,
-    DialogStatus,
     DialogTrace,
     HistoryMode,
     ModelUsage,
@@ -26,7 +26,6 @@ from memfin.contracts import (
     TurnStatus,
     TurnTrace,
 )
-from memfin.contracts.reading import convert
 from memfin.dataset import align_turn_pairs, detect_language
 from memfin.errors import UsageError
 from memfin.foreign.calls import CallFailed, CallTimedOut
@@ -153,7 +152,6 @@ async def replay_dialog(  # noqa: PLR0913 - each of them stands alone
             await replayer.leave(problem)
         raise
     await replayer.close(CLOSE_LIMIT)
-    extended = options.trace_version == TRACE_VERSION_EXTENDED
     trace = DialogTrace(
         trace_version=options.trace_version,
         run_id=options.run_id,
@@ -169,10 +167,7 @@ async def replay_dialog(  # noqa: PLR0913 - each of them stands alone
         turns=turns,
         dialog_error=replayer.dialog_error,
     )
-    if extended:
-        trace = trace.replace(
-            profile_gt=dialog.profile_gt, history_mode=options.history, judge=options.judge or NO_JUDGE
-        )
+    trace = _extended(trace, dialog, options)
     return Replay(trace=trace, snapshot_error=replayer.snapshot_error, **replayer.counts())
 
 
@@ -183,46 +178,12 @@ def _until_left(pairs: Sequence[TurnPair], leaving: Callable[[], bool] | None) -
         yield pair
 
 
-def dialog_status(turns: list[TurnTrace]) -> DialogStatus:
-    """Return ``ok`` when all turns are, ``failed`` when none is, else ``partial`` (spec section 4)."""
-    answered = sum(turn.turn_status == "ok" for turn in turns)
-    if answered == len(turns):
-        return "ok"
-    return "partial" if answered else "failed"
-
-
-def build_turn_trace(
-    turn_pair: TurnPair | Mapping[str, Any],
-    pred_text: str | None,
-    observer_payload: Observed | Mapping[str, Any],
-    latency_ms: float | None,
-    turn_status: TurnStatus = "ok",
-    error: str | None = None,
-) -> TurnTrace:
-    """Return the trace of one turn; latency in milliseconds (metrics contract section 4).
-
-    Raises:
-        InvalidRecord: a plain mapping does not fit the contract; the message begins with its path.
-    """
-    if isinstance(turn_pair, Mapping):
-        turn_pair = convert(turn_pair, TurnPair)
-    if isinstance(observer_payload, Mapping):
-        observer_payload = convert(observer_payload, Observed)
-    return TurnTrace(
-        turn_pair_id=turn_pair.turn_pair_id,
-        user_turn_abs_idx=turn_pair.user_turn_abs_idx,
-        gt_assistant_abs_idx=turn_pair.gt_assistant_abs_idx,
-        user_text=turn_pair.user_text,
-        gt_assistant_text=turn_pair.gt_assistant_text,
-        gt_turn_tags=turn_pair.gt_turn_tags,
-        turn_status=turn_status,
-        pred_assistant_text=pred_text,
-        latency_ms=latency_ms,
-        error=error,
-        recall=observer_payload.recall,
-        tools=observer_payload.tools,
-        compliance=observer_payload.compliance,
-        profile_snapshot=observer_payload.profile_snapshot,
+def _extended(trace: DialogTrace, dialog: Dialog, options: ReplayOptions) -> DialogTrace:
+    """Return the trace with what version 1.1 adds to it, if it is of that version."""
+    if options.trace_version != TRACE_VERSION_EXTENDED:
+        return trace
+    return trace.replace(
+        profile_gt=dialog.profile_gt, history_mode=options.history, judge=options.judge or NO_JUDGE
     )
 
 
