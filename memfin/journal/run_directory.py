@@ -284,6 +284,15 @@ class RunDirectory:
         if lines:
             await self._finish(self._append_progress, b"\n".join(lines) + b"\n")
 
+    def note(self, lines: Sequence[bytes], limit: float) -> None:
+        """Append lines to the progress log from any thread, for an event loop that is stuck.
+
+        Waits ``limit`` seconds for it at most. What the writer is busy with comes first; that the
+        disk refuses, or the directory is closed, is not told.
+        """
+        with suppress(OSError, RuntimeError):  # a time-out is an OSError
+            self._writer.submit(self._append_progress, b"\n".join(lines) + b"\n").result(limit)
+
     def _append_progress(self, data: bytes) -> None:
         if self._log is None:
             raise OSError(errno.EBADF, "the run directory is closed", str(self.progress))

@@ -37,11 +37,17 @@ class Graph(NamedTuple):
     """
 
     progress_log: ProgressLog
-    workers: Sequence[Actor[Any]]
+    producers: Sequence[Actor[Any]]
+    scorer: Scorer
     writer: TraceWriter
     aggregator: Aggregator
     judges: JudgePool
     events: EventSender
+
+    @property
+    def workers(self) -> Sequence[Actor[Any]]:
+        """All actors but the progress log."""
+        return (self.aggregator, self.writer, self.judges, self.scorer, *self.producers)
 
     @property
     def actors(self) -> Sequence[Actor[Any]]:
@@ -102,7 +108,8 @@ def build_graph(plan: Plan, directory: RunDirectory, on_event: OnEvent | None) -
     log = ProgressLog(directory, inbox=event_out, on_event=on_event)
     return Graph(
         progress_log=log,
-        workers=(aggregator, writer, judges, scorer, *producers),
+        producers=producers,
+        scorer=scorer,
         writer=writer,
         aggregator=aggregator,
         judges=judges,

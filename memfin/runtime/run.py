@@ -1,9 +1,10 @@
 """One run from start to end: the directory, the actors under one task group, the papers."""
 
+import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final
 
 import anyio
 import msgspec
@@ -24,13 +25,23 @@ from memfin.contracts import (
     RunStats,
     Warned,
 )
-from memfin.errors import MemfinError, RunFault, UsageError
+from memfin.errors import MemfinError, RunFault, RunStopped, UsageError
 from memfin.foreign.references import describe
 from memfin.journal import JUDGE_CONTROLS, RunDirectory
 from memfin.metrics.aggregate import encode_summary
+from memfin.runtime.draining import DRAIN_LIMIT, Drain
 from memfin.runtime.graph import Graph, build_graph
 from memfin.runtime.outputs import pretty_json
 from memfin.runtime.plan import Plan
+from memfin.runtime.supervision import Supervision
+
+HASTY_CLOSE: Final = 0.15
+"""Seconds that the judge and what the agents share have for their end when the host cancels the run."""
+
+RECORD_LIMIT: Final = 0.2
+"""Seconds that a record of the end may take when the loop is stuck."""
+
+STOPPED_EXIT: Final = 130
 
 
 class Run:
@@ -41,9 +52,27 @@ class Run:
         stats: what depends on time, once the run is complete.
         directory: where the artefacts are.
         stopped_by: set it before cancelling `run`, to have the progress log say what ended the run.
+        begun: set once the run directory has its first papers.
     """
 
-    def __init__(self, plan: Plan, on_event: OnEvent | None = None) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        on_event: OnEvent | None = None,
+        *,
+        on_blocked: OnEvent | None = None,
+        give_up: Callable[[str], None] | None = None,
+    ) -> None:
+        """Prepare; nothing starts yet.
+
+        Args:
+            plan: what to run.
+            on_event: called on the loop with every progress event; must not block.
+            on_blocked: called from a thread, at once, with the warning that something blocks the
+                loop; without it ``on_event`` gets that when the loop is free again.
+            give_up: called from a thread with the reason when foreign code does not give the loop
+                back; without it the run waits.
+        """
         self.plan = plan
         # An agent may change the working directory under the run.
         self.directory = RunDirectory(
@@ -57,7 +86,17 @@ class Run:
         self.summary: EvalSummary | None = None
         self.stats: RunStats | None = None
         self.stopped_by: str | None = None
+        self.begun = anyio.Event()
         self._on_event = on_event
+        self._on_blocked = on_blocked
+        self._give_up = give_up
+        self._unsent: list[ProgressEvent] = []
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._scope: anyio.CancelScope | None = None
+        self._cancelled = False
+        self._drain_within: float | None = None
+        self._drain: Drain | None = None
+        self._ended = False
         self._started_at = plan.resumed.started_at if plan.resumed is not None else utc_now()
         self._start = time.perf_counter()
         self._graph: Graph | None = None
@@ -73,23 +112,76 @@ class Run:
             UsageError: the run directory cannot be created, the dataset has no valid dialogue, or the agent
             cannot do what the settings ask; no directory is left.
             RunFault: the machine failed under the run; what is on disk is valid.
+            RunStopped: `stop` or `cancel` ended the run before it was complete.
         """
+        self._loop = asyncio.get_running_loop()
         try:
-            async with self.directory:
-                try:
-                    await self.directory.write(self._first_papers())
-                    return await self._run_graph()
-                except BaseException as problem:
-                    with anyio.CancelScope(shield=True):
-                        await self._end_early(problem)
-                    raise
+            with anyio.CancelScope() as self._scope:
+                if self._cancelled:
+                    self._scope.cancel()
+                return await self._run()
         finally:
-            with anyio.CancelScope(shield=True):
-                await self.plan.close()
+            self._scope = None
+        raise self._stopped()
+
+    def stop(self, reason: str, within: float = DRAIN_LIMIT) -> None:
+        """End the run in order: running turns may end, nothing new starts, what is answered is kept.
+
+        What takes longer than ``within`` seconds is cancelled in time. Returns at once; `run` then
+        raises `RunStopped`, or returns the summary where everything was done already.
+        """
+        if self._drain_within is None:
+            self.stopped_by = self.stopped_by or reason
+            self._drain_within = within
+            self._begin_drain()
+
+    def cancel(self, reason: str) -> None:
+        """End the run within a second, whatever is being done; `run` then raises `RunStopped`."""
+        self.stopped_by = self.stopped_by or reason
+        self._cancelled = True
+        if self._scope is not None:
+            self._scope.cancel()
+
+    def _begin_drain(self) -> None:
+        """Drain the actors once there are some and a drain is wanted."""
+        if self._graph is not None and self._drain_within is not None and self._drain is None:
+            reason = self.stopped_by or ""
+            self._drain = Drain(self._graph, self._drain_within, lambda: self.cancel(reason))
+
+    def _stopped(self) -> RunStopped:
+        return RunStopped(f"stopped: {self.stopped_by}; {self.plan.after_stop}", STOPPED_EXIT)
+
+    async def _run(self) -> EvalSummary:
+        supervision = Supervision(
+            self.plan.run_id,
+            self.plan.config,
+            warn=self._warn,
+            warn_blocked=self._warn_blocked,
+            give_up=self._lose if self._give_up is not None else None,
+        )
+        closing = float("inf")
+        async with supervision:
+            try:
+                async with self.directory:
+                    try:
+                        await self.directory.write(self._first_papers())
+                        self.begun.set()
+                        return await self._run_graph()
+                    except BaseException as problem:
+                        with anyio.CancelScope(shield=True):
+                            await self._end_early(problem)
+                        raise
+            except (asyncio.CancelledError, RunStopped):
+                closing = HASTY_CLOSE
+                raise
+            finally:
+                with anyio.move_on_after(closing, shield=True):
+                    await self.plan.close()
 
     async def _run_graph(self) -> EvalSummary:
         graph = self._graph = build_graph(self.plan, self.directory, self._on_event)
         summary: EvalSummary | None = None
+        cut = False
         try:
             async with anyio.create_task_group() as group, graph.events:
                 await graph.events.send(self._beginning())
@@ -97,13 +189,20 @@ class Run:
                     await graph.events.send(Warned(ts=utc_now(), run_id=self.plan.run_id, message=line))
                 for actor in graph.actors:
                     await group.start(actor.supervised, name=actor.name)
+                self._begin_drain()
                 for actor in graph.workers:
                     await actor.finished.wait()
-                summary = await self._finish(graph)
+                cut = any(actor.cut for actor in graph.workers)
+                if not cut:
+                    summary = await self._finish(graph)
         except BaseExceptionGroup as failures:
             raise _foremost(failures) from failures
         finally:
+            if self._drain is not None:
+                self._drain.close()
             graph.close()
+        if cut:
+            raise self._stopped()
         if summary is None:
             raise RunFault(f"run {self.plan.directory}: was cancelled from inside")
         return summary
@@ -135,9 +234,12 @@ class Run:
             }
         )
         now = utc_now()
+        for event in self._unsent:
+            await graph.events.send(event)
         await graph.events.send(MetricsDone(ts=now, run_id=plan.run_id, turn_rows=tally.rows))
         await graph.events.send(RunFinished(ts=now, run_id=plan.run_id, **dict(counters)))
         self.summary = summary
+        self._ended = True
         return summary
 
     def _first_papers(self) -> dict[str, bytes | None]:
@@ -211,10 +313,35 @@ class Run:
         )
 
     def record_stop(self, reason: str) -> None:
-        """Append the interruption to the progress log from another thread, the loop being stuck."""
-        event = RunInterrupted(ts=utc_now(), run_id=self.plan.run_id, reason=reason)
-        with suppress(OSError), self.directory.progress.open("ab") as log:
-            log.write(msgspec.json.encode(event) + b"\n")
+        """Append the interruption to the progress log from another thread, the loop being stuck.
+
+        What the disk is busy with is finished first. Nothing happens where the end is on record.
+        """
+        if not self._ended:
+            event = RunInterrupted(ts=utc_now(), run_id=self.plan.run_id, reason=reason)
+            self.directory.note([msgspec.json.encode(event)], RECORD_LIMIT)
+
+    def _warn(self, event: ProgressEvent) -> None:
+        """Send a warning on its way, at the latest with the end of the run."""
+        if self._graph is not None:
+            with suppress(anyio.WouldBlock, anyio.BrokenResourceError, anyio.ClosedResourceError):
+                self._graph.events.send_nowait(event)
+                return
+        self._unsent.append(event)
+
+    def _warn_blocked(self, event: ProgressEvent) -> None:
+        """Put a warning into the progress log from another thread, the loop being stuck, and tell it."""
+        self.directory.note([msgspec.json.encode(event)], 0)
+        if self._on_blocked is not None:
+            self._on_blocked(event)
+        elif self._on_event is not None and self._loop is not None:
+            with suppress(RuntimeError):  # the loop is closed: nobody listens any more
+                self._loop.call_soon_threadsafe(self._on_event, event)
+
+    def _lose(self, reason: str) -> None:
+        self.record_stop(reason)
+        if self._give_up is not None:
+            self._give_up(reason)
 
     async def _end_early(self, problem: BaseException) -> None:
         """Leave no trace of a run that could not start, and a complete one of every other."""
@@ -226,18 +353,22 @@ class Run:
             await self._record_interruption(problem)
 
     async def _record_interruption(self, problem: BaseException) -> None:
-        reason = str(problem) if isinstance(problem, MemfinError) else self.stopped_by or describe(problem)
+        faulty = isinstance(problem, MemfinError) and not isinstance(problem, RunStopped)
+        reason = str(problem) if faulty else self.stopped_by or describe(problem)
         tally = self._graph.aggregator.tally if self._graph is not None else Tally()
-        event: ProgressEvent = RunInterrupted(
+        interrupted = RunInterrupted(
             ts=utc_now(), run_id=self.plan.run_id, reason=reason, counters=tally.counters()
         )
+        events = [*self._unsent, interrupted]
+        self._ended = True
         try:
-            await self.directory.append_progress([msgspec.json.encode(event)])
+            await self.directory.append_progress([msgspec.json.encode(event) for event in events])
         except RunFault as fault:
             if not isinstance(problem, MemfinError):
                 raise fault from problem
         if self._on_event is not None:
-            self._on_event(event)
+            for event in events:
+                self._on_event(event)
 
 
 def _foremost(group: BaseExceptionGroup[BaseException]) -> BaseException:

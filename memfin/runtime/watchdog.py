@@ -12,16 +12,17 @@ PATIENCE: Final = 0.8
 
 
 class LoopWatchdog:
-    """Calls ``on_blocked(seconds)`` when the loop stands still, and once more at ``deadline``.
+    """Calls ``on_blocked(seconds)`` when the loop stands still, and ``on_deadline(seconds)`` when for long.
 
     Use as an async context manager inside the loop that it watches. The callbacks run in the
-    watchdog's own thread, since the loop cannot run anything at that moment.
+    watchdog's own thread, since the loop cannot run anything at that moment. One that returns False
+    is called again, until the loop turns.
     """
 
     def __init__(
         self,
-        on_blocked: Callable[[float], None],
-        on_deadline: Callable[[float], None] | None = None,
+        on_blocked: Callable[[float], bool | None],
+        on_deadline: Callable[[float], bool | None] | None = None,
         deadline: float = float("inf"),
     ) -> None:
         self._on_blocked = on_blocked
@@ -43,6 +44,7 @@ class LoopWatchdog:
         if self._timer is not None:
             self._timer.cancel()
         self._stop.set()
+        self._thread.join()
 
     def _beat(self, loop: asyncio.AbstractEventLoop) -> None:
         self._last_beat = time.monotonic()
@@ -60,9 +62,9 @@ class LoopWatchdog:
             silent = now - self._last_beat
             if silent < PATIENCE:
                 reported = 0.0
-            elif not reported:
+            elif not reported and self._on_blocked(silent) is not False:
                 reported = silent
-                self._on_blocked(silent)
             if silent >= self._deadline and self._on_deadline is not None:
-                self._on_deadline(silent)
+                if self._on_deadline(silent) is False:
+                    continue
                 return
