@@ -7,9 +7,10 @@ import click
 
 from memfin.cli.progress import progress_view
 from memfin.cli.run import present, run_to_end, write_reports
-from memfin.errors import GateFailed
+from memfin.errors import GateFailed, UsageError
 from memfin.runtime.gates import failed_gates
 from memfin.runtime.resume import make_resume_plan
+from memfin.runtime.soak_directory import is_soak
 
 
 @click.command("resume", short_help="Go on with an interrupted run.")
@@ -20,10 +21,15 @@ from memfin.runtime.resume import make_resume_plan
     help="Go on although the dataset, agent, judge, lexicon or MemFin is another; the manifest notes it.",
 )
 @click.option("--retry-failed", is_flag=True, help="Replay failed and partial dialogues again.")
+@click.option(
+    "--metrics-port", type=int, metavar="PORT", help="For a soak: another port for its Prometheus metrics."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the metrics summary as JSON on stdout.")
 @click.option("--quiet", is_flag=True, help="No progress and no table.")
-def command(run_dir: Path, *, force: bool, retry_failed: bool, as_json: bool, quiet: bool) -> None:
-    """Go on with the run in RUN_DIR where it stopped.
+def command(
+    run_dir: Path, *, force: bool, retry_failed: bool, metrics_port: int | None, as_json: bool, quiet: bool
+) -> None:
+    """Go on with the run or the soak in RUN_DIR where it stopped.
 
     \b
     memfin resume runs/20260219_101855_ab12cd
@@ -33,6 +39,17 @@ def command(run_dir: Path, *, force: bool, retry_failed: bool, as_json: bool, qu
     again; the metrics are those of a run that was never interrupted. Settings are the run's own, and
     relative paths in them start from the current directory. Exit codes are those of run.
     """
+    if is_soak(run_dir):
+        if retry_failed:
+            raise UsageError(
+                "--retry-failed: is for a run; a soak counts its failures, and each of its epochs is a run"
+            )
+        from memfin.cli import soak  # noqa: PLC0415 - only a soak needs it
+
+        soak.resume(run_dir, force=force, metrics_port=metrics_port, as_json=as_json, quiet=quiet)
+        return
+    if metrics_port is not None:
+        raise UsageError(f"--metrics-port: is for a soak; {run_dir} is none")
     plan = make_resume_plan(run_dir, force=force, retry_failed=retry_failed)
     directory = plan.directory.absolute()
     with progress_view(quiet=quiet) as view:

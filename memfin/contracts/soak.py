@@ -118,8 +118,9 @@ class SoakSummary(Record):
     ``elapsed_seconds`` is the time spent by all ``processes``. ``pruned_epochs`` says up to which epoch
     the traces are removed. ``metrics`` and ``operation`` hold the drift of headline values, and of what
     tells how the runtime and the machine fare. ``rss_bytes_per_100k_turns`` is the growth of resident
-    memory with its interval. ``gates`` are the thresholds that the soak does not pass, once it is
-    finished; ``reason`` is what ended it early; ``changed`` names what ``--force`` went on in spite of.
+    memory in the last process with its interval, None before 10,000 turns. ``gates`` are the thresholds
+    that the soak does not pass, once it is finished; ``reason`` is what ended it early; ``changed`` names
+    what ``--force`` went on in spite of.
     """
 
     run_id: str

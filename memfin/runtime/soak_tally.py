@@ -12,6 +12,9 @@ from memfin.runtime.soak_trend import Series
 PER: Final = 100_000
 """Turns over which the growth of memory is told."""
 
+LEAST: Final = 10_000
+"""Turns below which that growth is not told: it would be that of the start alone."""
+
 RESOURCES: Final = tuple(ProcessSample.__struct_fields__)
 """Values that belong to a process, start anew with it, and take a while to settle."""
 
@@ -76,7 +79,7 @@ class SoakTally:
     def _growth(self) -> tuple[float | None, tuple[float, float] | None]:
         """Return the growth of resident memory in this process, after its warm-up."""
         series = self._operation.get("rss_bytes")
-        if series is None or not self._process_turns:
+        if series is None or self._process_turns < LEAST:
             return None, None
         scale = PER * series.count / self._process_turns
         slope, bounds = series.slope(warm_up=True)

@@ -1,0 +1,153 @@
+"""Metrics of a soak for Prometheus, on loopback."""
+
+import math
+from types import TracebackType
+from typing import Final, Self
+
+from memfin.contracts import DialogDone, ProgressEvent, TurnDone
+from memfin.contracts.soak import ProcessSample, SoakEpoch, SoakSummary
+from memfin.errors import UsageError
+
+HOST: Final = "127.0.0.1"
+BUCKETS: Final = (
+    0.001,
+    0.0025,
+    0.005,
+    0.01,
+    0.025,
+    0.05,
+    0.1,
+    0.25,
+    0.5,
+    1,
+    2.5,
+    5,
+    10,
+    30,
+    60,
+    120,
+    math.inf,
+)
+"""Upper bounds of the latency histogram, in seconds."""
+
+
+class SoakExporter:
+    """Listens to a soak and serves what it learns; use as a context manager.
+
+    It counts in this process only: like every counter that Prometheus reads, it begins anew with a
+    restart. The server has threads of its own and answers while the event loop is busy.
+
+    Attributes:
+        address: where the metrics are, once it serves.
+    """
+
+    def __init__(self, port: int) -> None:
+        """Prepare to serve on a port of loopback, 0 for a free one.
+
+        Raises:
+            UsageError: prometheus-client is not installed.
+        """
+        try:
+            from prometheus_client import (  # noqa: PLC0415 - an extra
+                CollectorRegistry,
+                Counter,
+                Gauge,
+                Histogram,
+            )
+        except ModuleNotFoundError:
+            raise UsageError(
+                "--metrics-port: needs prometheus-client; pip install 'memfin[prometheus]' brings it"
+            ) from None
+        self._port = port
+        self.address = ""
+        self._registry = registry = CollectorRegistry()
+        name = "memfin_soak_"
+        self._epochs = Counter(f"{name}epochs", "Epochs that are complete", registry=registry)
+        self._turns = Counter(f"{name}turns", "Turns by status", ["status"], registry=registry)
+        self._dialogs = Counter(
+            f"{name}dialogs", "Dialogues by status, skipped lines too", ["status"], registry=registry
+        )
+        self._latency = Histogram(
+            f"{name}turn_latency_seconds",
+            "Latency of the answered turns",
+            buckets=BUCKETS,
+            registry=registry,
+        )
+        self._errors = Counter(
+            f"{name}errors", "What went wrong in complete epochs, by kind", ["kind"], registry=registry
+        )
+        self._value = Gauge(
+            f"{name}metric", "Headline values of the last complete epoch", ["metric"], registry=registry
+        )
+        self._drift = Gauge(
+            f"{name}metric_drifting",
+            "1 where a headline value has a trend over the epochs",
+            ["metric"],
+            registry=registry,
+        )
+        self._lag = Gauge(
+            f"{name}loop_lag_seconds",
+            "Lag of the event loop in the last complete epoch",
+            ["quantile"],
+            registry=registry,
+        )
+        self._process = {
+            "rss_bytes": Gauge(f"{name}rss_bytes", "Resident memory", registry=registry),
+            "open_files": Gauge(f"{name}open_files", "Open file descriptors", registry=registry),
+            "threads": Gauge(f"{name}threads", "Threads", registry=registry),
+            "tasks": Gauge(f"{name}tasks", "Tasks of the event loop", registry=registry),
+        }
+
+    def __enter__(self) -> Self:
+        """Serve.
+
+        Raises:
+            UsageError: the port is in use or may not be taken.
+        """
+        from prometheus_client import start_http_server  # noqa: PLC0415 - an extra
+
+        try:
+            self._server, self._thread = start_http_server(self._port, HOST, self._registry)
+        except OSError as problem:
+            raise UsageError(f"--metrics-port {self._port}: {problem.strerror or problem}") from None
+        self.address = f"http://{HOST}:{self._server.server_port}/metrics"
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop serving."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def on_event(self, event: ProgressEvent) -> None:
+        """Count turns and dialogues as they are done."""
+        match event:
+            case TurnDone():
+                self._turns.labels(event.turn_status).inc()
+                if event.turn_status == "ok" and event.latency_ms is not None:
+                    self._latency.observe(event.latency_ms / 1000)
+            case DialogDone():
+                self._dialogs.labels(event.status).inc()
+            case _:
+                return
+
+    def on_epoch(self, epoch: SoakEpoch, summary: SoakSummary) -> None:
+        """Take the figures of a complete epoch."""
+        self._epochs.inc()
+        for kind in epoch.errors:
+            self._errors.labels(kind).inc(epoch.errors[kind])
+        for name, value in epoch.metrics.items():
+            self._value.labels(name).set(value)
+        for name, drift in summary.metrics.items():
+            self._drift.labels(name).set(drift.drifting)
+        for quantile, lag in (("0.5", epoch.loop_lag_ms.p50), ("0.99", epoch.loop_lag_ms.p99)):
+            self._lag.labels(quantile).set(lag / 1000)
+        self._lag.labels("1").set(epoch.loop_lag_ms.max / 1000)
+        self.on_sample(epoch.resources)
+
+    def on_sample(self, sample: ProcessSample) -> None:
+        """Take a look at the process."""
+        for name, gauge in self._process.items():
+            gauge.set(sample[name])
