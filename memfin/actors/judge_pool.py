@@ -1,8 +1,9 @@
 """The judge pool: ``workers_judge`` workers share one judge and hand on whole dialogues."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import anyio
+import anyio.lowlevel
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 from memfin.actors.base import Actor, EventSender, utc_now
@@ -22,7 +23,7 @@ from memfin.contracts import (
 )
 from memfin.judges.controls import Control, control_result, control_warnings
 from memfin.judges.notices import Notices
-from memfin.judges.protocol import Judge, RecordingJudge, Ruling, ruling
+from memfin.judges.protocol import EndpointDown, Judge, RecordingJudge, Ruling, ruling
 from memfin.judges.tally import JudgeTally
 from memfin.scoring.verdicts import is_judged, judge_request, with_verdict
 
@@ -56,7 +57,11 @@ class JudgePool(Actor[DialogScored]):
     in which they are finished; only as many are open as the workers and the channel hold. What the
     judge has to say meanwhile (``notices``) goes to the progress log as warnings.
 
+    When the judge's endpoint is given up as down, the pool halts: dialogues whose judgement is complete
+    have left, of all others only the replays do, so that they are judged when the run is resumed.
+
     Attributes:
+        on_given_up: called with the reason when that happens, if set.
         controls: what the judge made of the ``controls`` given, once it has judged them all.
     """
 
@@ -75,6 +80,7 @@ class JudgePool(Actor[DialogScored]):
     ) -> None:
         super().__init__("judge_pool", inbox)
         self.controls: JudgeControls | None = None
+        self.on_given_up: Callable[[str], None] | None = None
         self._judge = judge
         self._name = judge.name if judge is not None else None
         self._workers = workers
@@ -137,6 +143,12 @@ class JudgePool(Actor[DialogScored]):
         for scope in self._judging:
             scope.cancel()
 
+    def _give_up(self, problem: EndpointDown) -> None:
+        """Halt, and tell why the first time."""
+        if not self._halted and self.on_given_up is not None:
+            self.on_given_up(str(problem))
+        self.halt()
+
     async def _open(self, scored: DialogScored, jobs: MemoryObjectSendStream[_Job]) -> None:
         docket = _Docket(scored)
         requests = self._requests(docket)
@@ -169,7 +181,10 @@ class JudgePool(Actor[DialogScored]):
     async def _work(self, work: MemoryObjectReceiveStream[_Job]) -> None:
         async with work:
             with self._until_halted():
-                await self._work_off(work)
+                try:
+                    await self._work_off(work)
+                except EndpointDown as problem:
+                    self._give_up(problem)
 
     async def _work_off(self, work: MemoryObjectReceiveStream[_Job]) -> None:
         async for job in messages(work):
@@ -221,13 +236,18 @@ class JudgePool(Actor[DialogScored]):
 
         async def judge_one(place: int, control: Control) -> None:
             async with places:
-                ruled = await self._ask(control.request)
+                try:
+                    ruled = await self._ask(control.request)
+                except EndpointDown as problem:
+                    self._give_up(problem)
+                    return
             self._tally.add(control.request, ruled, control=True)
             results[place] = control_result(control, ruled)
 
         async with anyio.create_task_group() as group:
             for place, control in enumerate(self._controls):
                 group.start_soon(judge_one, place, control)
+        await anyio.lowlevel.checkpoint()  # where the judge was given up, it ends here
         judged = [result for result in results if result is not None]
         warnings = control_warnings(judged)
         self.controls = JudgeControls(

@@ -83,6 +83,13 @@ RUN_OPTIONS: Final[tuple[click.Option, ...]] = (
         help="Judgements of each turn by an openai judge, in varied order; the median counts.",
     ),
     click.Option(
+        ["--judge-patience"],
+        type=float,
+        default=600.0,
+        show_default=True,
+        help="Seconds the endpoint of an openai judge may be down before the run stops, to be resumed.",
+    ),
+    click.Option(
         ["--judge-cache"],
         type=click.Choice(["off", "read", "write"]),
         default="write",

@@ -34,9 +34,7 @@ from memfin.runtime.rescore import RescorePlan
 )
 @click.option("--workers-judge", type=int, default=2, show_default=True, help="Judgements made at a time.")
 @click.option("--judge-rpm", type=float, help="Judge requests a minute, at most, in every window.")
-@click.option(
-    "--judge-tpm", type=float, help="Tokens a minute of an openai judge, at most, in every window."
-)
+@click.option("--judge-tpm", type=float, help="Tokens a minute of an openai judge, at most, in every window.")
 @click.option(
     "--judge-scope",
     type=click.Choice(["m5", "all"]),
@@ -50,6 +48,13 @@ from memfin.runtime.rescore import RescorePlan
     default=1,
     show_default=True,
     help="Judgements of each turn by an openai judge, in varied order; the median counts.",
+)
+@click.option(
+    "--judge-patience",
+    type=float,
+    default=600.0,
+    show_default=True,
+    help="Seconds the endpoint of an openai judge may be down before the scoring stops.",
 )
 @click.option(
     "--judge-cache",

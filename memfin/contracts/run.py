@@ -120,6 +120,7 @@ class RunConfig(Record):
     judge_tpm: Annotated[float, msgspec.Meta(gt=0, le=1e12)] | None = None
     judge_scope: JudgeScope = "m5"
     judge_votes: Annotated[int, msgspec.Meta(ge=1, le=15)] = 1
+    judge_patience: Annotated[float, msgspec.Meta(gt=0, le=31_536_000)] = 600.0
     judge_cache: Literal["off", "read", "write"] = "write"
     judge_cache_dir: str | None = None
     agent_system: str | None = None

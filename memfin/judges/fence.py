@@ -10,7 +10,6 @@ spelt out, so that nothing reaches the judge that a reader would not see.
 
 import re
 import secrets
-from types import MappingProxyType
 from typing import Final
 
 MARGIN: Final = "| "
@@ -18,7 +17,7 @@ MARGIN: Final = "| "
 
 _LINE_ENDS: Final = re.compile("\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 
-_FULL_WIDTH: Final = MappingProxyType(str.maketrans("<>[]", "＜＞［］"))
+_FULL_WIDTH: Final = tuple(zip("<>[]", "＜＞［］", strict=True))
 
 _UNSEEN: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 """Characters that show nothing although they count as printable."""
@@ -52,7 +51,9 @@ def fenced(name: str, text: str, nonce: str) -> str:
 
 def visible(text: str) -> str:
     """Return text in which everything can be seen and no bracket is one of a fence or a control token."""
-    return _DOUBTFUL.sub(lambda found: _shown(found.group()), text.translate(_FULL_WIDTH))
+    for bracket, wide in _FULL_WIDTH:  # faster than a translation, which looks at every character
+        text = text.replace(bracket, wide)
+    return _DOUBTFUL.sub(lambda found: _shown(found.group()), text)
 
 
 def _shown(character: str) -> str:

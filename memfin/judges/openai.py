@@ -18,8 +18,8 @@ from memfin.judges.cache import AnswerCache, CachedAnswer, cache_key
 from memfin.judges.fence import new_nonce
 from memfin.judges.notices import Notices
 from memfin.judges.panel import combined
-from memfin.judges.prompts import PROMPT_VERSION, TooLong, prompt_hash, prompt_hashes, render
-from memfin.judges.protocol import CacheCounts, JudgeError, Ruling
+from memfin.judges.prompts import PROMPT_VERSION, Prompt, TooLong, compose, prompt_hashes
+from memfin.judges.protocol import CacheCounts, EndpointDown, JudgeError, Ruling
 from memfin.judges.variants import Variant, variant
 from memfin.wire import CallGate, ChatAnswer, ChatClient, ChatRequest, Endpoint, WireError
 
@@ -28,6 +28,9 @@ FORMATS: Final[tuple[ResponseFormat, ...]] = ("json_schema", "json_object_schema
 
 MOST_TOKENS: Final = 2048
 """Tokens of an answer; a verdict has some hundred."""
+
+PROBE_TOKENS: Final = 4
+"""Tokens of the answer to the question whether the endpoint is there."""
 
 TEMPERATURE: Final = 0.0
 
@@ -118,14 +121,18 @@ class OpenAIJudge:
         return CacheCounts(self._cache.hits, self._cache.misses, self._cache.damaged)
 
     async def judge(self, request: JudgeRequest) -> Verdict:
-        """Return the verdict on one reply; raise `JudgeError` when there is none."""
+        """Return the verdict on one reply; raises as `Judge.judge`."""
         outcome = (await self.deliberate(request)).outcome
         if isinstance(outcome, JudgeFailure):
             raise JudgeError(outcome.reason)
         return outcome
 
     async def deliberate(self, request: JudgeRequest) -> Ruling:
-        """Return the ruling on one reply; it takes every vote, so the first that fails ends it."""
+        """Return the ruling on one reply; it takes every vote, so the first that fails ends it.
+
+        Raises:
+            EndpointDown: the endpoint has been down for longer than the gate waits.
+        """
         votes: list[Vote] = []
         verdicts: list[Verdict] = []
         for number in range(self._votes):
@@ -145,7 +152,8 @@ class OpenAIJudge:
         await self._client.close()
 
     async def _vote(self, request: JudgeRequest, turned: Variant, number: int) -> Vote:
-        asked_for = prompt_hash(request, turned)
+        prompt = compose(request, turned)
+        asked_for = prompt.digest()
         schema = answer_schema(len(request.rubric_required), len(request.constraints))
         key = cache_key(
             {
@@ -177,7 +185,7 @@ class OpenAIJudge:
                 )
         try:
             began = time.perf_counter()
-            asked = await self._ask(request, turned, schema)
+            asked = await self._ask(request, turned, prompt, schema)
             if asked.reply is not None:
                 await self._keep(key, asked, request, turned)
         finally:
@@ -197,7 +205,9 @@ class OpenAIJudge:
             response_format=asked.form,
         )
 
-    async def _ask(self, request: JudgeRequest, turned: Variant, schema: dict[str, Any]) -> _Asked:
+    async def _ask(
+        self, request: JudgeRequest, turned: Variant, prompt: Prompt, schema: dict[str, Any]
+    ) -> _Asked:
         """Ask until there is a verdict or no further attempt makes sense."""
         attempts = 0
         raw: list[str] = []
@@ -205,13 +215,19 @@ class OpenAIJudge:
             form = FORMATS[place]
 
             async def attempt(form: ResponseFormat = form) -> _Reply:
-                return await self._attempt(request, turned, response_format(form, schema), raw)
+                answer = await self._attempt(prompt, response_format(form, schema))
+                return self._reply(answer, request, turned, raw)
 
             try:
                 result = await self._gate.call(
-                    attempt, tokens=_estimate(request), used=lambda reply: reply.answer.total_tokens
+                    attempt,
+                    tokens=_estimate(request),
+                    used=lambda reply: reply.answer.total_tokens,
+                    probe=self._probe,
                 )
             except WireError as problem:
+                if problem.kind == "unavailable":
+                    raise EndpointDown(self._scrub(str(problem))) from None
                 attempts += problem.attempts
                 if problem.status in _REFUSES_FORMAT and form != FORMATS[-1]:
                     continue
@@ -222,6 +238,12 @@ class OpenAIJudge:
             return _Asked(form, attempts + result.attempts, result.value, result.value.answer.text, None)
         raise AssertionError("the last format returns")
 
+    async def _probe(self) -> int | None:
+        """Ask for next to nothing, to see whether the endpoint is there; any answer will do."""
+        messages = [{"role": "user", "content": "Reply with OK."}]
+        asked = ChatRequest(model=self._model, messages=messages, max_tokens=PROBE_TOKENS)
+        return (await self._client.complete(asked)).total_tokens
+
     def _settle_on(self, place: int) -> None:
         """Begin with the format that the server took, and say so."""
         if place > self._first_format:
@@ -231,22 +253,23 @@ class OpenAIJudge:
                 f"answers are asked for as {FORMATS[place]} and checked as strictly"
             )
 
-    async def _attempt(
-        self, request: JudgeRequest, turned: Variant, form: dict[str, Any] | None, raw: list[str]
-    ) -> _Reply:
-        """Make one attempt under a nonce of its own; what is no verdict is an error of the wire."""
+    async def _attempt(self, prompt: Prompt, form: dict[str, Any] | None) -> ChatAnswer:
+        """Make one attempt under a nonce of its own."""
         asked = ChatRequest(
             model=self._model,
-            messages=render(request, turned, new_nonce()),
+            messages=prompt.messages(new_nonce()),
             temperature=TEMPERATURE,
             seed=self._seed,
             max_tokens=MOST_TOKENS,
             response_format=form,
         )
         try:
-            answer = await self._client.complete(asked)
+            return await self._client.complete(asked)
         except WireError as problem:
             raise (_refusal_of_format(problem) if form is not None else problem) from None
+
+    def _reply(self, answer: ChatAnswer, request: JudgeRequest, turned: Variant, raw: list[str]) -> _Reply:
+        """Return an answer with its verdict; what is no verdict is an error of the wire."""
         tokens = answer.total_tokens
         if answer.refusal is not None:
             raise WireError("refusal", f"the judge refused: {self._scrub(answer.refusal)}", tokens=tokens)
@@ -267,10 +290,11 @@ class OpenAIJudge:
             return
         answer = asked.reply.answer
         raw = self._scrub(answer.text)
-        try:
-            read_answer(raw, request, turned)
-        except InvalidAnswer:
-            return
+        if raw != answer.text:
+            try:
+                read_answer(raw, request, turned)
+            except InvalidAnswer:
+                return
         await self._cache.keep(
             key,
             CachedAnswer(

@@ -29,6 +29,9 @@ MOST_CHARS: Final = 60_000
 NO_NONCE: Final = "0" * 32
 """Stands for the nonce where a prompt is hashed."""
 
+_GAP: Final = "\0"
+"""Keeps the place of the nonce: `fenced` spells control characters out, so that no text has one."""
+
 _DIRECTORY: Final = files("memfin") / "data" / "prompts"
 _NAMES: Final = tuple(
     f"{PROMPT_VERSION}.{part}.{lang}.j2" for lang in ("en", "zh") for part in ("system", "user")
@@ -38,6 +41,25 @@ _LIST_BREAK: Final = re.compile("\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 
 class TooLong(ValueError):  # noqa: N818 - names the condition
     """The untrusted text is longer than a prompt may hold."""
+
+
+class Prompt(NamedTuple):
+    """The messages that ask for one vote, in pieces between which the nonce goes."""
+
+    system: tuple[str, ...]
+    user: tuple[str, ...]
+
+    def messages(self, nonce: str) -> list[dict[str, Any]]:
+        """Return the messages with a nonce in every fence."""
+        return [
+            {"role": "system", "content": nonce.join(self.system)},
+            {"role": "user", "content": nonce.join(self.user)},
+        ]
+
+    def digest(self) -> str:
+        """Return the SHA-256 of the messages, which is the same for every nonce."""
+        text = json.dumps(self.messages(NO_NONCE), ensure_ascii=True, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
 
 
 class Section(NamedTuple):
@@ -58,8 +80,8 @@ def language_of(request: JudgeRequest) -> Language:
     return "zh" if request.language.lower().startswith(("zh", "cn", "chinese", "中")) else "en"
 
 
-def render(request: JudgeRequest, variant: Variant, nonce: str) -> list[dict[str, Any]]:
-    """Return the messages that ask for one vote on a reply.
+def compose(request: JudgeRequest, variant: Variant) -> Prompt:
+    """Return the prompt that asks for one vote on a reply.
 
     Rubric items are numbered ``R1``, ``R2``, ... and constraints ``C1``, ``C2``, ... in the
     variant's order, so that an answer names them without their words.
@@ -76,17 +98,17 @@ def render(request: JudgeRequest, variant: Variant, nonce: str) -> list[dict[str
     }
     if (length := sum(map(len, texts.values()))) > MOST_CHARS:
         raise TooLong(f"the texts have {length} characters, a judge is shown {MOST_CHARS} at most")
-    sections = [Section(name, fenced(name, texts[name], nonce)) for name in variant.sections]
-    engine, lang = _engine(), language_of(request)
-    system = engine.get_template(f"{PROMPT_VERSION}.system.{lang}.j2").render(nonce=nonce)
-    user = engine.get_template(f"{PROMPT_VERSION}.user.{lang}.j2").render(nonce=nonce, sections=sections)
-    return [{"role": "system", "content": system}, {"role": "user", "content": user}]
+    sections = [Section(name, fenced(name, texts[name], _GAP)) for name in variant.sections]
+    lang = language_of(request)
+    template = _engine().get_template(f"{PROMPT_VERSION}.user.{lang}.j2")
+    user = template.render(nonce=_GAP, sections=sections)
+    return Prompt(_system(lang), tuple(user.split(_GAP)))
 
 
-def prompt_hash(request: JudgeRequest, variant: Variant) -> str:
-    """Return the SHA-256 of the messages, which is the same for every nonce."""
-    messages = render(request, variant, NO_NONCE)
-    return hashlib.sha256(json.dumps(messages, ensure_ascii=True, sort_keys=True).encode()).hexdigest()
+@cache
+def _system(lang: Language) -> tuple[str, ...]:
+    template = _engine().get_template(f"{PROMPT_VERSION}.system.{lang}.j2")
+    return tuple(template.render(nonce=_GAP).split(_GAP))
 
 
 def _profile(request: JudgeRequest) -> str:

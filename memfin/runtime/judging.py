@@ -44,6 +44,7 @@ def make_judge(judge: JudgeLike, config: RunConfig, notices: Notices) -> Judge |
                 workers=config.workers_judge,
                 rpm=config.judge_rpm,
                 tpm=config.judge_tpm,
+                most_down=config.judge_patience,
                 on_notice=notices.post,
                 name="the judge's endpoint",
             )

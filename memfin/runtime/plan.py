@@ -114,6 +114,11 @@ class Plan(ABC):
         """What a user can do after a fault has stopped the run."""
 
     @property
+    @abstractmethod
+    def when_back(self) -> str:
+        """What a user can do once a judge that was down is back."""
+
+    @property
     def after_stop(self) -> str:
         """What there is once a run was stopped on purpose."""
         return f"{self.directory} holds what was done"
@@ -203,6 +208,11 @@ class RunPlan(Plan):
     def advice(self) -> str:
         """What a user can do after a fault has stopped the run."""
         return f"free the cause, then {self.after_stop}"
+
+    @property
+    def when_back(self) -> str:
+        """What a user can do once a judge that was down is back."""
+        return f"memfin resume {self.directory} finishes the run once it is back"
 
     @property
     def after_stop(self) -> str:

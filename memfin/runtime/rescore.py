@@ -96,6 +96,11 @@ class RescorePlan(Plan):
         """What a user can do after a fault has stopped the scoring."""
         return f"free the cause, remove {self.directory} and score again"
 
+    @property
+    def when_back(self) -> str:
+        """What a user can do once a judge that was down is back."""
+        return f"once it is back, remove {self.directory} and score again"
+
     def producers(
         self,
         replayed: MemoryObjectSendStream[ToScorer],

@@ -90,6 +90,7 @@ def test_every_flag_has_its_variable() -> None:
         "judge_tpm": "11",
         "judge_scope": "all",
         "judge_votes": "3",
+        "judge_patience": "30.0",
         "judge_cache": "off",
         "judge_cache_dir": "verdicts",
         "agent_system": "prompt.md",

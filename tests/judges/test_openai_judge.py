@@ -14,6 +14,7 @@ from memfin.judges import JudgeError, JudgeSetup, resolve_judge
 from memfin.judges.cache import AnswerCache, CachedAnswer, CacheMode
 from memfin.judges.notices import Notices
 from memfin.judges.openai import OpenAIJudge
+from memfin.judges.protocol import EndpointDown
 from memfin.wire import CallGate, Endpoint
 from tests.judges.scripted_judge import verdict
 from tests.wire.faulty_server import TRANSIENT, FaultyServer
@@ -39,13 +40,19 @@ async def judge_of(
     environ: dict[str, str] | None = None,
     attempts: int = 5,
     limit: float = 20.0,
+    most_down: float = 60.0,
 ) -> AsyncIterator[tuple[OpenAIJudge, Notices]]:
     notices = Notices()
     judge = OpenAIJudge(
         "m",
         Endpoint(server.base_url, "KEY" if environ else None, environ=environ or {}),
         gate=CallGate(
-            workers=8, on_notice=notices.post, most_attempts=attempts, most_pause=0.01, draw=lambda: 0.0
+            workers=8,
+            on_notice=notices.post,
+            most_attempts=attempts,
+            most_pause=0.01,
+            most_down=most_down,
+            draw=lambda: 0.0,
         ),
         cache=AnswerCache(tmp_path / "cache", cache, notices.post),
         notices=notices,
@@ -88,9 +95,7 @@ async def test_every_transient_fault_is_got_over_and_moves_no_score(tmp_path: Pa
             assert len(server.arrivals) == 2, fault
 
 
-@pytest.mark.parametrize(
-    "fault", ["500", "invalid_json", "refusal", "empty_choices", "empty_text", "too_large"]
-)
+@pytest.mark.parametrize("fault", ["invalid_json", "refusal", "empty_choices", "empty_text", "too_large"])
 async def test_a_fault_that_lasts_is_a_failure_with_its_reason_after_bounded_attempts(
     tmp_path: Path, fault: str
 ) -> None:
@@ -106,6 +111,38 @@ async def test_a_fault_that_lasts_is_a_failure_with_its_reason_after_bounded_att
         with pytest.raises(JudgeError):
             await judge.judge(REQUEST)
     assert len(server.arrivals) == 6
+
+
+class FailsOnVerdicts(FaultyServer):
+    """Answers the question whether it is there, and fails on everything else."""
+
+    async def _answer(self, request: Any, body: dict[str, Any], fault: str | None) -> Any:
+        return await super()._answer(request, body, "503" if "response_format" in body else None)
+
+
+async def test_an_error_of_a_server_that_is_there_is_a_failure_of_the_one_judgement(tmp_path: Path) -> None:
+    async with FailsOnVerdicts() as server, judge_of(server, tmp_path, attempts=3) as (judge, _):
+        ruling = await judge.deliberate(REQUEST)
+    assert isinstance(ruling.outcome, JudgeFailure)
+    assert "HTTP 503" in ruling.outcome.reason
+    assert ["response_format" in arrival.body for arrival in server.arrivals] == [True, True, True, False]
+    assert ruling.votes[0].attempts == 4
+    asked = server.arrivals[-1].body
+    assert (asked["max_tokens"], len(asked["messages"])) == (4, 1)
+    assert REQUEST.reply not in str(asked)
+
+
+@pytest.mark.parametrize("fault", ["500", "reset", "closed"])
+async def test_a_server_that_stays_down_is_no_failure_of_a_judgement(tmp_path: Path, fault: str) -> None:
+    async with (
+        FaultyServer(share=1.0, faults=[fault]) as server,
+        judge_of(server, tmp_path, most_down=0.2, cache="write") as (judge, notices),
+    ):
+        for _ in range(2):
+            with pytest.raises(EndpointDown, match="the endpoint has been down for") as down:
+                await judge.deliberate(REQUEST)
+            assert len(str(down.value).splitlines()) == 1
+    assert any("is down" in line for line in notices.waiting())
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from memfin.judges.answers import (
     response_format,
 )
 from memfin.judges.fence import fenced, new_nonce, visible
-from memfin.judges.prompts import MOST_CHARS, NO_NONCE, TooLong, prompt_hashes, render
+from memfin.judges.prompts import MOST_CHARS, NO_NONCE, TooLong, compose, prompt_hashes
 from memfin.judges.variants import SECTIONS, masked, variant
 from memfin.scoring.rubric import RUBRIC_ITEMS
 from tests.judges.scripted_judge import fences
@@ -82,7 +82,7 @@ def test_nonces_are_random_and_long() -> None:
 
 @pytest.mark.parametrize("language", ["zh", "en"])
 def test_prompts_explain_every_tag_item_and_label(language: str) -> None:
-    system, user = render(REQUEST.replace(language=language), PLAIN, NO_NONCE)
+    system, user = compose(REQUEST.replace(language=language), PLAIN).messages(NO_NONCE)
     assert (system["role"], user["role"]) == ("system", "user")
     for word in (*RISK_TAGS, *RUBRIC_ITEMS, "compliant", "minor_violation", "severe_violation"):
         assert word in system["content"], word
@@ -91,10 +91,11 @@ def test_prompts_explain_every_tag_item_and_label(language: str) -> None:
 
 
 def test_the_language_of_the_dialogue_decides_that_of_the_prompt() -> None:
-    assert "你是独立的评审" in render(REQUEST, PLAIN, NO_NONCE)[0]["content"]
-    assert "你是独立的评审" in render(REQUEST.replace(language="zh-CN"), PLAIN, NO_NONCE)[0]["content"]
+    for language in ("zh", "zh-CN"):
+        system = compose(REQUEST.replace(language=language), PLAIN).messages(NO_NONCE)[0]["content"]
+        assert "你是独立的评审" in system
     for language in ("en", "en-US", "fr"):
-        system = render(REQUEST.replace(language=language), PLAIN, NO_NONCE)[0]["content"]
+        system = compose(REQUEST.replace(language=language), PLAIN).messages(NO_NONCE)[0]["content"]
         assert system.startswith("You are an independent judge")
 
 
@@ -107,9 +108,9 @@ def test_every_file_that_prompts_are_made_of_is_hashed() -> None:
 
 
 def test_too_much_text_is_refused_instead_of_cut() -> None:
-    render(REQUEST.replace(reply="字" * (MOST_CHARS - 200)), PLAIN, NO_NONCE)
+    compose(REQUEST.replace(reply="字" * (MOST_CHARS - 200)), PLAIN).messages(NO_NONCE)
     with pytest.raises(TooLong, match=f"a judge is shown {MOST_CHARS} at most"):
-        render(REQUEST.replace(reply="字" * MOST_CHARS), PLAIN, NO_NONCE)
+        compose(REQUEST.replace(reply="字" * MOST_CHARS), PLAIN).messages(NO_NONCE)
 
 
 def test_the_first_vote_leaves_everything_as_it_is_and_the_others_turn_it() -> None:
@@ -129,8 +130,8 @@ def test_identities_are_masked_after_the_first_vote_only() -> None:
         "我是▇▇，由 ▇▇ 开发；▇▇和▇▇也行，▇▇。"
     )
     assert masked("把脉络理清，投资组合。Egypt") == "把脉络理清，投资组合。Egypt"
-    assert "GPT-4o" in fences(render(REQUEST, PLAIN, NO_NONCE))["reply"]
-    assert "▇▇" in fences(render(REQUEST, variant(1, 3, 2), NO_NONCE))["reply"]
+    assert "GPT-4o" in fences(compose(REQUEST, PLAIN).messages(NO_NONCE))["reply"]
+    assert "▇▇" in fences(compose(REQUEST, variant(1, 3, 2)).messages(NO_NONCE))["reply"]
 
 
 GOOD: dict[str, Any] = {
