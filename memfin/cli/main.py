@@ -25,6 +25,7 @@ COMMANDS: Final = {
     "validate": "memfin.cli.validate",
     "schema": "memfin.cli.schema",
     "report": "memfin.cli.report",
+    "validity": "memfin.cli.validity",
 }
 """Subcommand to the module whose ``command`` implements it, imported when asked for."""
 

@@ -1,0 +1,269 @@
+"""``memfin validity``: how well detectors or a judge agree with labelled replies."""
+
+import contextlib
+import copy
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any, Final
+
+import anyio
+import click
+import msgspec
+
+from memfin.cli.options import CONFIG_FILE, RUN_OPTIONS, read_config
+from memfin.cli.run import STUCK_EXIT
+from memfin.contracts import Disagreement, JudgeScope, ValidityReport
+from memfin.errors import GateFailed, UsageError
+from memfin.foreign.references import one_line
+from memfin.runtime.validity import InvalidLabels, measure_validity
+from memfin.runtime.watchdog import LoopWatchdog
+from memfin.validity.gates import failed_gates, parse_gate
+
+EVERY: Final = 5.0
+"""Seconds between two lines of progress."""
+
+SETTINGS: Final = tuple(
+    option.name
+    for option in RUN_OPTIONS
+    if option.name is not None
+    and option.name != "judge_scope"  # a judge is measured on all that it can read, whatever runs ask of it
+    and (
+        option.name.startswith("judge_")
+        or option.name in ("workers_judge", "runs_dir", "turn_timeout", "seed")
+    )
+)
+"""Settings of a run that speak of its judge."""
+
+_HELP: Final = {
+    "runs_dir": "Where the judge's cache is, unless --judge-cache-dir says it.",
+    "turn_timeout": "Seconds a judge has for a reply, and a model for one attempt.",
+    "seed": "Sent to an openai judge.",
+}
+
+
+def _judge_options() -> list[click.Option]:
+    """Return the options of `run` for these settings, which also come from variables and the file."""
+    chosen = []
+    for name in SETTINGS:
+        option = copy.copy(next(each for each in RUN_OPTIONS if each.name == name))
+        option.envvar = f"MEMFIN_{name.upper()}"
+        option.help = _HELP.get(name, option.help)
+        chosen.append(option)
+    return chosen
+
+
+def _load_config(ctx: click.Context, param: click.Parameter, value: Path | None) -> None:
+    """Put the file's settings of the judge beneath flags and environment."""
+    del param
+    path = value or Path(CONFIG_FILE)
+    if value is not None or path.is_file():
+        ctx.default_map = {name: each for name, each in read_config(path).items() if name in SETTINGS}
+
+
+@click.command("validity", short_help="Measure the detectors, or a judge, against labelled replies.")
+@click.argument("labels", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "--judge",
+    help="Measure a judge: openai:MODEL or pkg.module:factory.  [default: the offline detectors]",
+)
+@click.option(
+    "--judge-scope",
+    type=click.Choice(["m5", "all"]),
+    default="all",
+    show_default=True,
+    help="What the judge reads: the rubric alone (m5), or contradictions, risk tags and compliance as well.",
+)
+@click.option(
+    "--fail-under",
+    multiple=True,
+    metavar="NAME=X",
+    help="Exit 1 when the value is below X, such as risk_tags.micro_f1=0.9. Repeatable.",
+)
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path),
+    envvar="MEMFIN_CONFIG",
+    is_eager=True,
+    expose_value=False,
+    callback=_load_config,
+    help=f"File with settings of the judge.  [default: {CONFIG_FILE} where it exists]",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON on stdout.")
+@click.option("--quiet", is_flag=True, help="No progress.")
+def command(
+    labels: tuple[Path, ...],
+    judge: str | None,
+    judge_scope: JudgeScope,
+    fail_under: tuple[str, ...],
+    *,
+    as_json: bool,
+    quiet: bool,
+    **settings: Any,
+) -> None:
+    """Measure the detectors, or a judge, against the labelled replies of LABELS.
+
+    \b
+    memfin validity labels.jsonl
+    memfin validity first.jsonl second.jsonl --json --fail-under risk_tags.micro_f1=0.9
+    memfin validity labels.jsonl --judge openai:my-model --workers-judge 16
+
+    A line of LABELS is a reply with what careful readers found in it: memfin schema labelled-reply.
+    A field or tag that a line lacks is not scored. Prints precision, recall, F1, kappa, intervals,
+    the confusion of compliance labels, and every disagreement with the words behind it.
+
+    Exit codes: 0 done, 1 a gate failed or every judgement did, 2 bad usage or input, 3 stopped by a fault.
+    """
+    gates = dict(parse_gate(text) for text in fail_under)
+    with tempfile.TemporaryFile() as spool:
+        report = _measured(labels, judge, judge_scope, settings, spool, quiet=quiet)
+        spool.seek(0)
+        if as_json:
+            _print_json(report, spool)
+        else:
+            _print_tables(report, spool)
+    sys.stdout.flush()
+    _warn(report)
+    problems = failed_gates(report, gates)
+    if report.judge is not None and report.judge.failed and report.judge.failed == report.judge.asked:
+        problems.append(f"every one of the {report.judge.asked} judgements failed")
+    if problems:
+        raise GateFailed("; ".join(problems))
+
+
+command.params[-3:-3] = _judge_options()
+
+
+def _measured(
+    labels: tuple[Path, ...],
+    judge: str | None,
+    judge_scope: JudgeScope,
+    settings: dict[str, Any],
+    spool: IO[bytes],
+    *,
+    quiet: bool,
+) -> ValidityReport:
+    """Measure in a loop of its own; disagreements wait in the spool, one a line."""
+
+    def keep(found: Disagreement) -> None:
+        spool.write(msgspec.json.encode(found) + b"\n")
+
+    async def main() -> ValidityReport:
+        async with contextlib.AsyncExitStack() as stack:
+            if judge is not None and ":" in judge and not judge.startswith("openai:"):
+                await stack.enter_async_context(_watchdog(judge, settings["turn_timeout"]))
+            return await measure_validity(
+                labels,
+                judge=judge,
+                judge_scope=judge_scope,
+                on_disagreement=keep,
+                on_progress=None if quiet else _Progress().show,
+                on_notice=lambda line: _say(f"warning: {line}"),
+                **settings,
+            )
+
+    try:
+        with contextlib.redirect_stdout(sys.stderr):  # standard output is for data, not for what judges print
+            return anyio.run(main)
+    except InvalidLabels as invalid:
+        for finding in invalid.findings:
+            click.echo(one_line(str(finding)), err=True)
+        count = len(invalid.findings)
+        raise UsageError(
+            f"{count} finding{'' if count == 1 else 's'} in the labels; nothing was measured"
+        ) from None
+
+
+class _Progress:
+    """Says how far the measuring is, every few seconds."""
+
+    def __init__(self) -> None:
+        self._said = time.monotonic()
+
+    def show(self, done: int, total: int) -> None:
+        """Take in how many replies are done."""
+        now = time.monotonic()
+        if now - self._said >= EVERY:
+            self._said = now
+            _say(f"{done} of {total} replies")
+
+
+def _watchdog(judge: str, limit: float) -> LoopWatchdog:
+    """Name a judge that blocks the loop; end the process when it never gives it back."""
+
+    def warn(seconds: float) -> None:
+        _say(
+            f"warning: judge {judge} has blocked the event loop for {seconds:.1f} s; "
+            "make its judge a plain function, or await instead of blocking"
+        )
+
+    def give_up(seconds: float) -> None:
+        _say(f"judge {judge} has blocked the event loop for {seconds:.0f} s, over its time-out")
+        os._exit(STUCK_EXIT)
+
+    return LoopWatchdog(warn, give_up, limit + 5.0)
+
+
+def _warn(report: ValidityReport) -> None:
+    """Say what the figures leave out."""
+    for field, names in (
+        ("risk_tags", report.unknown.risk_tags),
+        ("forbidden_hits", report.unknown.forbidden_hits),
+    ):
+        for name, rows in names.items():
+            _say(f"warning: {field} {name!r} is known to nobody here and not scored ({rows} rows)")
+    if (judge := report.judge) is not None and judge.failures:
+        first = judge.failures[0]
+        _say(
+            f"warning: {judge.failed} of {judge.asked} judgements failed and are in no figure; "
+            f"the first, {first.file}:{first.line}: {first.reason}"
+        )
+    sections = (report.risk_tags, report.contradiction, report.compliance, report.forbidden, report.rubric)
+    if not any(scores is not None and scores.rows for scores in sections):
+        _say(f"warning: no reply has a label that speaks of {report.measured}")
+
+
+def _print_json(report: ValidityReport, spool: IO[bytes]) -> None:
+    """Print the report with its disagreements, which are many, one a line as they come."""
+    whole = msgspec.json.format(msgspec.json.encode(report), indent=2).decode()
+    head, _, _ = whole.rpartition("[]\n}")
+    click.echo(f"{head}[", nl=False)
+    for number, line in enumerate(_lines(spool)):
+        click.echo(f"{',' if number else ''}\n    {line.decode()}", nl=False)
+    click.echo("\n  ]\n}")
+
+
+def _print_tables(report: ValidityReport, spool: IO[bytes]) -> None:
+    from rich.console import Console  # noqa: PLC0415 - rich loads slowly
+
+    from memfin.validity.table import disagreement_text, tables  # noqa: PLC0415 - as above
+
+    console = Console()
+    files = ", ".join(one_line(file.path) for file in report.files)
+    who = "offline detectors" if report.judge is None else f"judge {one_line(report.measured)}"
+    click.echo(f"{who} against {report.rows} labelled replies of {files}\n")
+    for table in tables(report):
+        console.print(table, highlight=False)
+        click.echo()
+    if report.judge is not None and report.judge.stats is not None:
+        stats = report.judge.stats
+        click.echo(
+            f"judged: {report.judge.asked}, failed: {report.judge.failed}, "
+            f"tokens: {stats.prompt_tokens} + {stats.completion_tokens}, from the cache: {stats.cache_hits}\n"
+        )
+    count = 0
+    for line in _lines(spool):
+        click.echo(disagreement_text(msgspec.json.decode(line, type=Disagreement)))
+        count += 1
+    click.echo(f"{count} disagreement{'' if count == 1 else 's'}")
+
+
+def _lines(spool: IO[bytes]) -> Iterator[bytes]:
+    return (line.rstrip(b"\n") for line in spool)
+
+
+def _say(line: str) -> None:
+    click.echo(f"memfin: {one_line(line)}", err=True)
