@@ -10,14 +10,16 @@ import anyio.to_thread
 
 from memfin import __version__
 from memfin.actors.base import utc_now
+from memfin.actors.progress_log import OnEvent
 from memfin.contracts import ProgressEvent, RunStats
 from memfin.contracts.soak import ProcessSample, SoakEpoch, SoakErrors, SoakState, SoakSummary
-from memfin.errors import MemfinError, RunFault, UsageError
+from memfin.errors import MemfinError, RunFault, RunStopped, UsageError
 from memfin.foreign.references import describe
 from memfin.journal import DIALOG_TRACE
+from memfin.runtime.draining import DRAIN_LIMIT
 from memfin.runtime.gates import headline_values
 from memfin.runtime.plan import RunPlan
-from memfin.runtime.run import Run
+from memfin.runtime.run import STOPPED_EXIT, Run
 from memfin.runtime.soak_digest import Digest, recorded_latencies
 from memfin.runtime.soak_directory import CONFIG, SUMMARY, SoakDirectory, epoch_run_id, read_epochs
 from memfin.runtime.soak_plan import SoakPlan
@@ -53,13 +55,24 @@ class Soak:
         plan: SoakPlan,
         listeners: Sequence[SoakListener] = (),
         *,
+        on_blocked: OnEvent | None = None,
+        give_up: Callable[[str], None] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Prepare; ``clock`` tells seconds for the duration."""
+        """Prepare; nothing starts yet.
+
+        Args:
+            plan: what to run.
+            listeners: who looks on.
+            on_blocked: as for `memfin.runtime.run.Run`.
+            give_up: likewise.
+            clock: tells seconds, for the duration.
+        """
         self.plan = plan
         self.summary: SoakSummary | None = None
-        self._stopped_by: str | None = None
         self._listeners = listeners
+        self.on_blocked = on_blocked
+        self.give_up = give_up
         self._clock = clock
         self._begun_at = clock()
         before = plan.resumed.summary if plan.resumed is not None else None
@@ -73,6 +86,9 @@ class Soak:
         self._tally = SoakTally()
         self._probe = Probe()
         self._run: Run | None = None
+        self._stopped_by: str | None = None
+        self._stop: Callable[[Run], None] | None = None
+        self._stopping = anyio.Event()
 
     @property
     def stopped_by(self) -> str | None:
@@ -84,6 +100,24 @@ class Soak:
         self._stopped_by = name
         if self._run is not None:
             self._run.stopped_by = name
+
+    def stop(self, reason: str, within: float = DRAIN_LIMIT) -> None:
+        """End the soak in order, as `memfin.runtime.run.Run.stop` ends the epoch under way.
+
+        Returns at once; `run` then raises `RunStopped`, unless everything was done already.
+        """
+        self._end(reason, lambda run: run.stop(reason, within))
+
+    def cancel(self, reason: str) -> None:
+        """End the soak within a second, whatever is being done; `run` then raises `RunStopped`."""
+        self._end(reason, lambda run: run.cancel(reason))
+
+    def _end(self, reason: str, stop: Callable[[Run], None]) -> None:
+        self._stopped_by = self._stopped_by or reason
+        self._stop = stop
+        self._stopping.set()
+        if self._run is not None:
+            stop(self._run)
 
     @property
     def elapsed(self) -> float:
@@ -97,6 +131,7 @@ class Soak:
             UsageError: the directory cannot be created or is in use, or something an epoch needs is
                 unusable now or another than when the soak began.
             RunFault: the machine failed; what is on disk is valid, and the soak can go on.
+            RunStopped: `stop` or `cancel` ended the soak before its limits were reached.
         """
         self._begun_at = self._clock()
         async with self._directory as directory:
@@ -138,10 +173,13 @@ class Soak:
 
     async def _one_after_another(self) -> None:
         while not self._over():
+            if self._stopping.is_set():
+                raise RunStopped(f"stopped: {self.stopped_by}; {self.plan.after_stop}", STOPPED_EXIT)
             await self._epoch(self._tally.epochs + 1)
             await self._prune()
             if not self._over():
-                await anyio.sleep(self.plan.pause)
+                with anyio.move_on_after(self.plan.pause):
+                    await self._stopping.wait()
 
     def _over(self) -> bool:
         limits, done = self.plan.limits, self._tally.epochs
@@ -190,7 +228,10 @@ class Soak:
 
     async def _one_run(self, plan: RunPlan) -> tuple[RunStats, dict[str, float]]:
         """Run an epoch and keep nothing of it but its figures."""
-        run = self._run = Run(plan, self._on_event)
+        run = Run(plan, self._on_event, on_blocked=self.on_blocked, give_up=self.give_up)
+        self._run = run
+        if self._stop is not None:
+            self._stop(run)
         try:
             summary = await run.run()
         finally:
@@ -254,7 +295,7 @@ class Soak:
         if isinstance(problem, UsageError) and self.plan.resumed is None and not first.exists():
             await self._directory.discard()
             return
-        known = isinstance(problem, MemfinError)
+        known = isinstance(problem, MemfinError) and not isinstance(problem, RunStopped)
         reason = str(problem) if known else self.stopped_by or describe(problem)
         try:
             await self._renew("failed" if known else "interrupted", reason=reason)

@@ -62,6 +62,7 @@ class SoakDirectory:
         self._disk = disk or Disk()
         self._lock = RunLock(self.path, self._disk)
         self._begun = existing
+        self._one_at_a_time = anyio.CapacityLimiter(1)
 
     @property
     def epochs(self) -> Path:
@@ -225,11 +226,11 @@ class SoakDirectory:
         return papers or (trace.is_file() and trace.stat().st_size > 0)
 
     async def _finish(self, operation: Callable[[], T]) -> T:
-        """Run an operation in a thread to its end, cancelled or not."""
+        """Run an operation in a thread to its end, cancelled or not, one after another in their order."""
         result: Any = None
         try:
             with anyio.CancelScope(shield=True):
-                result = await anyio.to_thread.run_sync(operation)
+                result = await anyio.to_thread.run_sync(operation, limiter=self._one_at_a_time)
         except OSError as problem:
             name = Path(str(problem.filename)).name if problem.filename else ""
             where = f"{name}: " if name and name != self.path.name else ""

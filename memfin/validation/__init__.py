@@ -8,6 +8,7 @@ from memfin.validation.dialogues import dialogue_violations
 from memfin.validation.files import validate_file
 from memfin.validation.findings import Finding, Violation, path_text
 from memfin.validation.run_directory import validate_run
+from memfin.validation.soak import is_soak, validate_soak
 from memfin.validation.structure import structure_violations
 
 __all__ = [
@@ -19,11 +20,12 @@ __all__ = [
     "validate_file",
     "validate_path",
     "validate_run",
+    "validate_soak",
 ]
 
 
 def validate_path(path: str | Path, kind: str | None = None) -> Iterator[Finding]:
-    """Yield every finding in a file, or in all artefacts of a run directory.
+    """Yield every finding in a file, or in all artefacts of the directory of a run or a soak.
 
     Raises:
         UsageError: when something cannot be read, or a directory is given together with a kind.
@@ -33,6 +35,6 @@ def validate_path(path: str | Path, kind: str | None = None) -> Iterator[Finding
             raise UsageError(
                 f"{path} is a directory, whose files have their kinds by name; leave the kind out"
             )
-        yield from validate_run(path)
+        yield from (validate_soak if is_soak(path) else validate_run)(path)
     else:
         yield from validate_file(path, kind)

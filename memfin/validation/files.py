@@ -32,6 +32,7 @@ from memfin.validation.rules import (
     SummaryRules,
     TurnEvalRules,
 )
+from memfin.validation.soak_rules import SoakEpochRules, SoakSummaryRules
 from memfin.validation.structure import convert_or_violations
 from memfin.validation.text import NotJsonError, parse
 
@@ -46,6 +47,8 @@ RULES: Final[Mapping[str, Callable[[], RunRules]]] = MappingProxyType(
         "run-stats": StatsRules,
         "judgement": JudgementRules,
         "judge-controls": RunRules,
+        "soak-epoch": SoakEpochRules,
+        "soak-summary": SoakSummaryRules,
         "labelled-reply": LabelRules,
     }
 )

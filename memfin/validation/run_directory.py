@@ -5,8 +5,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from memfin.contracts import Counters
+from memfin.contracts import Counters, RunManifest
 from memfin.contracts.catalog import CONTRACTS, DATASET, contract_of_file
+from memfin.contracts.reading import read_json
 from memfin.errors import UsageError
 from memfin.journal import COMMITS, JournalDamaged
 from memfin.journal.disk import Disk
@@ -93,15 +94,25 @@ def run_files(root: Path) -> list[Path]:
     Raises:
         UsageError: when there is none, or the directory cannot be read.
     """
-    log = root.parent / "logs" / f"progress_{root.resolve().name}.jsonl"
+    logs = [root.parent / "logs" / f"progress_{name}.jsonl" for name in _names(root)]
     try:
         paths = [path for path in root.iterdir() if contract_of_file(path) is not DATASET and path.is_file()]
     except OSError as problem:
         raise UsageError(f"cannot read {root}: {problem.strerror or problem}") from None
     if not paths:
         raise UsageError(f"{root} holds no artefact of a run, such as run_manifest.json or turn_eval.jsonl")
-    paths += [log] if log.is_file() else []
+    paths += [log for log in logs if log.is_file()][:1]
     return sorted(paths, key=lambda path: (_ORDER.index(contract_of_file(path).name), path.name))
+
+
+def _names(root: Path) -> Iterator[str]:
+    """Yield what the run may be called: its directory's name, and the id in its manifest.
+
+    An epoch of a soak has another id than its directory's name.
+    """
+    yield root.resolve().name
+    with suppress(UsageError):
+        yield read_json(root / "run_manifest.json", RunManifest).run_id
 
 
 def _across(root: Path, rules_of: dict[Path, RunRules]) -> Iterator[Finding]:
