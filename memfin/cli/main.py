@@ -20,6 +20,7 @@ BROKEN_PIPE_EXIT: Final = 128 + 13
 COMMANDS: Final = {
     "run": "memfin.cli.run",
     "resume": "memfin.cli.resume",
+    "soak": "memfin.cli.soak",
     "score": "memfin.cli.score",
     "aggregate": "memfin.cli.aggregate",
     "validate": "memfin.cli.validate",
