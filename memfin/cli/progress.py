@@ -89,6 +89,12 @@ class Standing:
         return f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
 
 
+def warning_line(event: Warned) -> str:
+    """Return the line that shows a warning."""
+    where = f" (dialog {event.dialog_id})" if event.dialog_id else ""
+    return one_line(f"memfin: warning: {event.message}{where}")
+
+
 class Notices:
     """The lines that a user must see whatever the view: warnings, and skipped lines of the dataset."""
 
@@ -102,8 +108,7 @@ class Notices:
             case RunStarted() | RunResumed():
                 self._dataset = event.dataset_path or ""
             case Warned():
-                where = f" (dialog {event.dialog_id})" if event.dialog_id else ""
-                return [one_line(f"memfin: warning: {event.message}{where}")]
+                return [warning_line(event)]
             case DialogDone(skip_reason=str()):
                 self._skipped += 1
                 if self._skipped <= MOST_SKIPS:

@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from memfin.cli.options import fail_under_gates, run_options
-from memfin.cli.run import work_to_end
 from memfin.cli.soak_view import closing_line, drift_table, soak_view
+from memfin.cli.working import work_to_end
 from memfin.contracts.soak import SoakLimits, SoakSummary
 from memfin.errors import GateFailed
 from memfin.runtime.outputs import pretty_json

@@ -30,6 +30,7 @@ from memfin.foreign.references import describe
 from memfin.journal import JUDGE_CONTROLS, RunDirectory
 from memfin.metrics.aggregate import encode_summary
 from memfin.runtime.draining import DRAIN_LIMIT, Drain
+from memfin.runtime.failures import foremost
 from memfin.runtime.graph import Graph, build_graph
 from memfin.runtime.outputs import pretty_json
 from memfin.runtime.plan import Plan
@@ -53,6 +54,10 @@ class Run:
         directory: where the artefacts are.
         stopped_by: set it before cancelling `run`, to have the progress log say what ended the run.
         begun: set once the run directory has its first papers.
+        on_blocked: called from a thread, at once, with the warning that something blocks the loop;
+            while it is None, ``on_event`` gets that when the loop is free again.
+        give_up: called from a thread with the reason when foreign code does not give the loop back;
+            while it is None, the run waits.
     """
 
     def __init__(
@@ -63,16 +68,7 @@ class Run:
         on_blocked: OnEvent | None = None,
         give_up: Callable[[str], None] | None = None,
     ) -> None:
-        """Prepare; nothing starts yet.
-
-        Args:
-            plan: what to run.
-            on_event: called on the loop with every progress event; must not block.
-            on_blocked: called from a thread, at once, with the warning that something blocks the
-                loop; without it ``on_event`` gets that when the loop is free again.
-            give_up: called from a thread with the reason when foreign code does not give the loop
-                back; without it the run waits.
-        """
+        """Prepare; ``on_event`` will be called on the loop with every progress event; it must not block."""
         self.plan = plan
         # An agent may change the working directory under the run.
         self.directory = RunDirectory(
@@ -87,9 +83,9 @@ class Run:
         self.stats: RunStats | None = None
         self.stopped_by: str | None = None
         self.begun = anyio.Event()
+        self.on_blocked = on_blocked
+        self.give_up = give_up
         self._on_event = on_event
-        self._on_blocked = on_blocked
-        self._give_up = give_up
         self._unsent: list[ProgressEvent] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self._scope: anyio.CancelScope | None = None
@@ -97,6 +93,7 @@ class Run:
         self._drain_within: float | None = None
         self._drain: Drain | None = None
         self._ended = False
+        self._fault: RunFault | None = None
         self._started_at = plan.resumed.started_at if plan.resumed is not None else utc_now()
         self._start = time.perf_counter()
         self._graph: Graph | None = None
@@ -111,7 +108,8 @@ class Run:
         Raises:
             UsageError: the run directory cannot be created, the dataset has no valid dialogue, or the agent
             cannot do what the settings ask; no directory is left.
-            RunFault: the machine failed under the run; what is on disk is valid.
+            RunFault: the machine failed under the run, or the judge was down for too long; what is on
+                disk is valid.
             RunStopped: `stop` or `cancel` ended the run before it was complete.
         """
         self._loop = asyncio.get_running_loop()
@@ -148,8 +146,14 @@ class Run:
             reason = self.stopped_by or ""
             self._drain = Drain(self._graph, self._drain_within, lambda: self.cancel(reason))
 
-    def _stopped(self) -> RunStopped:
-        return RunStopped(f"stopped: {self.stopped_by}; {self.plan.after_stop}", STOPPED_EXIT)
+    def _judge_down(self, reason: str) -> None:
+        """End the run in order: what is not judged now is judged when the run is resumed."""
+        where = f"run {self.plan.directory}: the judge was given up"
+        self._fault = RunFault(f"{where}: {reason}; {self.plan.when_back}")
+        self.stop("the judge was given up", DRAIN_LIMIT + self.plan.config.turn_timeout)
+
+    def _stopped(self) -> RunStopped | RunFault:
+        return self._fault or RunStopped(f"stopped: {self.stopped_by}; {self.plan.after_stop}", STOPPED_EXIT)
 
     async def _run(self) -> EvalSummary:
         supervision = Supervision(
@@ -157,7 +161,7 @@ class Run:
             self.plan.config,
             warn=self._warn,
             warn_blocked=self._warn_blocked,
-            give_up=self._lose if self._give_up is not None else None,
+            give_up=self.give_up,
         )
         closing = float("inf")
         async with supervision:
@@ -180,6 +184,7 @@ class Run:
 
     async def _run_graph(self) -> EvalSummary:
         graph = self._graph = build_graph(self.plan, self.directory, self._on_event)
+        graph.judges.on_given_up = self._judge_down
         summary: EvalSummary | None = None
         cut = False
         try:
@@ -196,7 +201,7 @@ class Run:
                 if not cut:
                     summary = await self._finish(graph)
         except BaseExceptionGroup as failures:
-            raise _foremost(failures) from failures
+            raise foremost(failures) from failures
         finally:
             if self._drain is not None:
                 self._drain.close()
@@ -318,6 +323,7 @@ class Run:
         What the disk is busy with is finished first. Nothing happens where the end is on record.
         """
         if not self._ended:
+            self._ended = True
             event = RunInterrupted(ts=utc_now(), run_id=self.plan.run_id, reason=reason)
             self.directory.note([msgspec.json.encode(event)], RECORD_LIMIT)
 
@@ -332,16 +338,11 @@ class Run:
     def _warn_blocked(self, event: ProgressEvent) -> None:
         """Put a warning into the progress log from another thread, the loop being stuck, and tell it."""
         self.directory.note([msgspec.json.encode(event)], 0)
-        if self._on_blocked is not None:
-            self._on_blocked(event)
+        if self.on_blocked is not None:
+            self.on_blocked(event)
         elif self._on_event is not None and self._loop is not None:
             with suppress(RuntimeError):  # the loop is closed: nobody listens any more
                 self._loop.call_soon_threadsafe(self._on_event, event)
-
-    def _lose(self, reason: str) -> None:
-        self.record_stop(reason)
-        if self._give_up is not None:
-            self._give_up(reason)
 
     async def _end_early(self, problem: BaseException) -> None:
         """Leave no trace of a run that could not start, and a complete one of every other."""
@@ -369,26 +370,3 @@ class Run:
         if self._on_event is not None:
             for event in events:
                 self._on_event(event)
-
-
-def _foremost(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """Return the one exception that tells the user what happened.
-
-    Actors fall together: the first real error cancels the others. An error that MemFin knows goes
-    first, then any other; that a receiver has gone is only what the others saw of it.
-    """
-    leaves = list(_leaves(group))
-    for found in (
-        [leaf for leaf in leaves if isinstance(leaf, MemfinError)],
-        [leaf for leaf in leaves if not isinstance(leaf, anyio.BrokenResourceError)],
-    ):
-        if found:
-            return found[0]
-    return leaves[0]
-
-
-def _leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
-    found: list[BaseException] = []
-    for error in group.exceptions:
-        found += _leaves(error) if isinstance(error, BaseExceptionGroup) else [error]
-    return found
