@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from memfin.contracts import EvalSummary, JudgeRequest, ProgressEvent, Verdict, Warned
+from memfin.contracts import EvalSummary, JudgeRequest, Verdict
 from memfin.errors import UsageError
 from memfin.runtime.api import evaluate
 from memfin.runtime.plan import make_plan
@@ -316,33 +316,6 @@ async def test_concurrent_runs_share_one_cache(tmp_path: Path, monkeypatch: pyte
         await run(tmp_path, "last", **settings)
     assert stats(tmp_path, "last")["attempts"] == 0
     assert stats(tmp_path, "last")["cache_damaged"] == 0
-
-
-async def test_a_judge_that_is_down_gives_counted_failures_a_notice_and_no_score(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    events: list[ProgressEvent] = []
-    async with judging(monkeypatch, share=1.0, faults=["503"]) as server:
-        plan = make_plan(
-            dataset(tmp_path / "data.jsonl", 4),
-            agent=Advisor,
-            judge=JUDGE,
-            runs_dir=tmp_path,
-            run_id="down",
-            judge_cache="off",
-            workers_judge=4,
-        )
-        hurry(plan.judge)
-        plan.judge._gate._breaker._most_down = 0.0  # type: ignore[union-attr]
-        summary = await Run(plan, events.append).run()
-        assert len(server.arrivals) < 100
-    m5 = summary.metrics["m5_explainability"]
-    assert (m5.counts["judge_failed_turns"], m5.counts["judge_scored_turns"]) == (12, 0)
-    assert {row["judge_score_1_5"] for row in rows(tmp_path, "down").values()} == {None}
-    assert all(row["judge_error"] for row in rows(tmp_path, "down").values())
-    told = [event.message for event in events if isinstance(event, Warned)]
-    assert any("the judge's endpoint is down" in line for line in told)
-    assert any("controls could not be judged" in line for line in told)
 
 
 async def test_no_byte_written_holds_the_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
