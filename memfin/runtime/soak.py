@@ -48,6 +48,7 @@ class Soak:
 
     Attributes:
         summary: where the soak stands; None before it runs.
+        on_blocked, give_up: as those of `memfin.runtime.run.Run`.
     """
 
     def __init__(
@@ -55,24 +56,14 @@ class Soak:
         plan: SoakPlan,
         listeners: Sequence[SoakListener] = (),
         *,
-        on_blocked: OnEvent | None = None,
-        give_up: Callable[[str], None] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Prepare; nothing starts yet.
-
-        Args:
-            plan: what to run.
-            listeners: who looks on.
-            on_blocked: as for `memfin.runtime.run.Run`.
-            give_up: likewise.
-            clock: tells seconds, for the duration.
-        """
+        """Prepare; nothing starts yet. ``clock`` tells seconds, for the duration."""
         self.plan = plan
         self.summary: SoakSummary | None = None
+        self.on_blocked: OnEvent | None = None
+        self.give_up: Callable[[str], None] | None = None
         self._listeners = listeners
-        self.on_blocked = on_blocked
-        self.give_up = give_up
         self._clock = clock
         self._begun_at = clock()
         before = plan.resumed.summary if plan.resumed is not None else None
