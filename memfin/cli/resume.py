@@ -20,7 +20,11 @@ from memfin.runtime.soak_directory import is_soak
     is_flag=True,
     help="Go on although the dataset, agent, judge, lexicon or MemFin is another; the manifest notes it.",
 )
-@click.option("--retry-failed", is_flag=True, help="Replay failed and partial dialogues again.")
+@click.option(
+    "--retry-failed",
+    is_flag=True,
+    help="Replay failed and partial dialogues again, and judge again where a judgement failed.",
+)
 @click.option(
     "--metrics-port", type=int, metavar="PORT", help="For a soak: another port for its Prometheus metrics."
 )

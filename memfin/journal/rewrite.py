@@ -1,6 +1,6 @@
 """Copies of a journal that leave commits out, and how such a copy takes the original's place."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from itertools import islice
 from pathlib import Path
 from typing import Final
@@ -58,8 +58,8 @@ def _entry(disk: Disk, source: OpenFiles, record: CommitRecord) -> Entry:
     )
 
 
-def drop_commits(disk: Disk, directory: Path, dropped: Callable[[int], bool]) -> None:
-    """Take every commit of some dialogues, named by their line of the dataset, out of a sound journal.
+def drop_commits(disk: Disk, directory: Path, dropped: Callable[[CommitRecord], bool]) -> None:
+    """Take some commits out of a sound journal; where a replay goes, its judgement has to go with it.
 
     The journal changes all at once: the copy is complete on the medium before the first file is
     replaced, and `finish_rewrite` completes the replacing after a crash.
@@ -74,15 +74,11 @@ def drop_commits(disk: Disk, directory: Path, dropped: Callable[[int], bool]) ->
             located.record
             for located in sound_records(log_lines(disk, source[COMMITS]), str(directory / COMMITS))
         )
-        copy_journal(disk, source, _kept(records, dropped), workshop)
+        copy_journal(disk, source, (record for record in records if not dropped(record)), workshop)
     disk.write_whole(workshop / _COMPLETE, b"")
     disk.fsync_directory(workshop)
     disk.fsync_directory(directory)
     finish_rewrite(disk, directory)
-
-
-def _kept(records: Iterable[CommitRecord], dropped: Callable[[int], bool]) -> Iterator[CommitRecord]:
-    return (record for record in records if not dropped(record.dataset_index))
 
 
 def finish_rewrite(disk: Disk, directory: Path) -> None:

@@ -74,13 +74,15 @@ class RunDirectory:
         *,
         existing: bool = False,
         drop: frozenset[DialogStatus] = frozenset(),
+        rejudge: bool = False,
         forget_turns: bool = False,
         advice: str = START_AGAIN,
         disk: Disk | None = None,
     ) -> None:
         """Prepare to create the directory, or to continue an ``existing`` one.
 
-        Dialogues whose status is among ``drop`` are taken out of it first. With ``forget_turns``
+        Dialogues whose status is among ``drop`` are taken out of it first; with ``rejudge`` also the
+        judgements of dialogues in which one failed, while their replays stay. With ``forget_turns``
         dialogues that were under way start again from the beginning. ``advice`` ends the message of
         every fault after the run's first papers are written.
         """
@@ -92,6 +94,7 @@ class RunDirectory:
         self.warnings: tuple[str, ...] = ()
         self._existing = existing
         self._drop = drop
+        self._rejudge = rejudge
         self._forget_turns = forget_turns
         self._advice = advice
         self._begun = existing
@@ -181,12 +184,8 @@ class RunDirectory:
         self._lock.acquire()
         self._check_space(self.path)
         finish_rewrite(self._disk, self.path)
-        if self._drop:
-            found = examine(self._disk, self.path).committed
-            dropped = {dialog.dataset_index for dialog in found if dialog.status in self._drop}
-            if dropped:
-                self._drop_turns(found)
-                drop_commits(self._disk, self.path, dropped.__contains__)
+        if self._drop or self._rejudge:
+            self._take_out()
         self.committed, self.cuts = self._journal.reopen(forget_turns=self._forget_turns)
         self.begun = len(self._journal.turns)
         self.warnings = tuple(
@@ -196,6 +195,23 @@ class RunDirectory:
         self.progress.parent.mkdir(parents=True, exist_ok=True)
         self._log = self._disk.open(self.progress, APPEND)
         self._mend_progress(self._log)
+
+    def _take_out(self) -> None:
+        """Take out what is to be done again."""
+        found = examine(self._disk, self.path).committed
+        dropped = {dialog.dataset_index for dialog in found if dialog.status in self._drop}
+        failed = {dialog.dataset_index for dialog in found if self._rejudge and dialog.judge_failures}
+        if dropped:
+            self._drop_turns(found)
+        if dropped or failed:
+            drop_commits(
+                self._disk,
+                self.path,
+                lambda record: (
+                    record.dataset_index in dropped
+                    or (record.kind == "judged" and record.dataset_index in failed)
+                ),
+            )
 
     def _drop_turns(self, found: CommitIndex) -> None:
         """Take out the turns of complete dialogues, which would pass for those of dropped ones later."""

@@ -54,12 +54,13 @@ class Resumed(NamedTuple):
     """The beginning of a run that goes on.
 
     ``changed`` names the inputs of the fingerprint that are others now; ``drop`` are the statuses
-    of dialogues to replay again.
+    of dialogues to replay again; with ``rejudge`` those are judged again in which a judgement failed.
     """
 
     started_at: str
     changed: tuple[str, ...] = ()
     drop: frozenset[DialogStatus] = frozenset()
+    rejudge: bool = False
 
 
 class Plan(ABC):

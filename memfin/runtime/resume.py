@@ -27,7 +27,8 @@ def make_resume_plan(
     Args:
         run_dir: the run directory.
         force: go on although something that the metrics depend on is another than it was.
-        retry_failed: replay failed and partial dialogues again.
+        retry_failed: replay failed and partial dialogues again, and judge again the others in which a
+            judgement failed.
         agent: the factory, where the run was started with one instead of a reference.
         judge: likewise.
         observer_factory: as for `make_plan`; it is no part of the recorded settings.
@@ -57,7 +58,9 @@ def make_resume_plan(
         )
     plan.directory = directory
     plan.progress = progress_path(directory.absolute().parent, plan.run_id)
-    plan.resumed = Resumed(manifest.started_at, changed, RETRIED if retry_failed else frozenset())
+    plan.resumed = Resumed(
+        manifest.started_at, changed, RETRIED if retry_failed else frozenset(), rejudge=retry_failed
+    )
     if changed:
         plan.config = plan.config.replace(notes=_noted(manifest.notes, changed))
     return plan

@@ -76,6 +76,7 @@ class Run:
             plan.progress.absolute(),
             existing=plan.resumed is not None,
             drop=plan.resumed.drop if plan.resumed is not None else frozenset(),
+            rejudge=plan.resumed is not None and plan.resumed.rejudge,
             forget_turns=plan.resumed is not None and bool(plan.resumed.changed),
             advice=plan.advice,
         )

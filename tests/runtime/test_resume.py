@@ -236,6 +236,58 @@ async def test_failed_and_partial_dialogues_are_replayed_again_when_that_is_want
     once_each(tmp_path)
 
 
+async def test_failed_judgements_are_made_again_when_that_is_wanted_and_no_agent_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Agent, "broken", False)
+    data(tmp_path / "data.jsonl")
+    expected = await whole(tmp_path)
+    failing = {("d0001", 2), ("d0004", 1), ("d0004", 3)}
+    sound = Judge.judge
+
+    async def judge(self: Judge, request: JudgeRequest) -> Verdict:
+        if (request.dialog_id, request.turn_pair_id) in failing:
+            raise ValueError("no verdict on this one")
+        return await sound(self, request)
+
+    monkeypatch.setattr(Judge, "judge", judge)
+    await Run(plan(tmp_path / "data.jsonl", tmp_path)).run()
+    monkeypatch.setattr(Judge, "judge", sound)
+    asked.clear()
+    judged.clear()
+    await Run(again(tmp_path)).run()
+    assert not judged
+    assert (tmp_path / "r" / SUMMARY).read_bytes() != expected
+    traces = (tmp_path / "r" / DIALOG_TRACE).read_bytes()
+    await Run(again(tmp_path, retry_failed=True)).run()
+    assert not asked
+    assert judged == {(name, turn): 1 for name in ("d0001", "d0004") for turn in range(1, TURNS + 1)}
+    assert (tmp_path / "r" / DIALOG_TRACE).read_bytes() == traces
+    assert (tmp_path / "r" / SUMMARY).read_bytes() == expected
+    once_each(tmp_path)
+
+
+async def test_what_is_replayed_again_is_judged_again_and_so_is_what_else_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data(tmp_path / "data.jsonl")
+
+    async def judge(self: Judge, request: JudgeRequest) -> Verdict:
+        raise ValueError("none at all")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Judge, "judge", judge)
+        await Run(plan(tmp_path / "data.jsonl", tmp_path)).run()
+    monkeypatch.setattr(Agent, "broken", False)
+    expected = await whole(tmp_path)
+    await Run(again(tmp_path, retry_failed=True)).run()
+    assert {dialog_id for dialog_id, _ in asked} == {"d0002", "d0005"}
+    assert len(judged) == DIALOGS * TURNS
+    assert max(judged.values()) == 1
+    assert (tmp_path / "r" / SUMMARY).read_bytes() == expected
+    once_each(tmp_path)
+
+
 async def test_a_changed_dataset_is_refused_and_what_is_insisted_on_is_noted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
