@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from memfin.contracts import EvalSummary, MetricResult, RunConfig
     from memfin.errors import GateFailed, MemfinError, RunFault, UsageError
     from memfin.runtime.api import evaluate
-    from memfin.runtime.evaluation import Evaluation
+    from memfin.runtime.embedding import Evaluation
 
 _PLACES: Final = {
     "Agent": "memfin.agents.protocol",
     "AgentFactory": "memfin.agents.protocol",
     "AgentReply": "memfin.agents.protocol",
     "EvalSummary": "memfin.contracts",
-    "Evaluation": "memfin.runtime.evaluation",
+    "Evaluation": "memfin.runtime.embedding",
     "GateFailed": "memfin.errors",
     "MemfinError": "memfin.errors",
     "MetricResult": "memfin.contracts",

@@ -3,7 +3,7 @@
 from memfin.agents.traces import build_turn_trace
 from memfin.runtime.aggregation import aggregate_rows
 from memfin.runtime.api import evaluate, evaluate_dialog_task, run_dialog_replay, run_eval_parallel
-from memfin.runtime.evaluation import Evaluation
+from memfin.runtime.embedding import Evaluation
 from memfin.runtime.outputs import write_eval_outputs
 from memfin.runtime.plan import make_plan
 

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from typing import Any
 
 import anyio
-import anyio.to_thread
 
 from memfin.actors.progress_log import OnEvent
 from memfin.agents.observer import TurnObserver
@@ -13,10 +12,9 @@ from memfin.agents.replay import Replay, ReplayOptions, replay_dialog
 from memfin.contracts import DialogTrace, EvalSummary
 from memfin.dataset import InvalidDialogError, normalize_dialog, usable_id
 from memfin.errors import GateFailed
-from memfin.runtime.run import Run
-from memfin.runtime.gates import failed_gates
+from memfin.runtime.embedding import Evaluation
 from memfin.runtime.judging import JudgeLike
-from memfin.runtime.plan import AgentLike, ObserverFactory, make_plan, new_run_id
+from memfin.runtime.plan import AgentLike, ObserverFactory, new_run_id
 
 
 async def evaluate(
@@ -45,16 +43,13 @@ async def evaluate(
         GateFailed: the run is complete, but does not pass ``fail_under`` or ``fail_on_error``; the
             summary is its ``summary``.
     """
-    plan = await anyio.to_thread.run_sync(
-        lambda: make_plan(dataset, agent=agent, judge=judge, observer_factory=observer_factory, **config)
+    evaluation = Evaluation(
+        dataset, agent=agent, judge=judge, observer_factory=observer_factory, on_event=on_event, **config
     )
-    evaluation = Run(plan, on_event)
-    summary = await evaluation.run()
-    settings = plan.config
-    if evaluation.stats is not None and (settings.fail_under or settings.fail_on_error is not None):
-        gates = failed_gates(summary, evaluation.stats, settings.fail_under, settings.fail_on_error)
-        if gates:
-            raise GateFailed("; ".join(gates), summary)
+    async with evaluation:
+        summary = await evaluation.wait()
+    if gates := evaluation.failed_gates:
+        raise GateFailed("; ".join(gates), summary)
     return summary
 
 
