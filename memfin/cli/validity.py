@@ -15,7 +15,7 @@ import click
 import msgspec
 
 from memfin.cli.options import CONFIG_FILE, RUN_OPTIONS, read_config
-from memfin.cli.run import STUCK_EXIT
+from memfin.cli.working import STUCK_EXIT
 from memfin.contracts import Disagreement, JudgeScope, ValidityReport
 from memfin.errors import GateFailed, UsageError
 from memfin.foreign.references import one_line
