@@ -7,7 +7,7 @@ from memfin import __version__
 from memfin.agents.observer import TurnObserver
 from memfin.agents.protocol import Observer, Session
 from memfin.agents.settings import AgentSettings
-from memfin.contracts import Dialog, ModelUsage
+from memfin.contracts import Dialog, ModelUsage, ParameterChange
 from memfin.dataset import align_turn_pairs
 from memfin.errors import UsageError
 from memfin.foreign.references import import_reference, package_version, reference_of
@@ -79,6 +79,18 @@ class AgentSource:
     def usage(self) -> ModelUsage | None:
         """What the language models behind the agents took so far, failed turns included."""
         return self._shared.total_usage if self._shared is not None else None
+
+    def listen(self, on_notice: Callable[[str], None]) -> None:
+        """Have the agents tell what a user should know while they answer, if they have a way to."""
+        listen = getattr(self._shared, "listen", None)
+        if callable(listen):
+            listen(on_notice)
+
+    @property
+    def parameter_changes(self) -> list[ParameterChange]:
+        """Return which parameters the model behind the agents has refused so far, where that is known."""
+        changes = getattr(self._shared, "parameter_changes", None)
+        return changes() if callable(changes) else []
 
     async def close(self) -> None:
         """Let go of what the agents share; nothing happens where they share nothing."""

@@ -135,6 +135,14 @@ class JudgeAgreement(Record):
     alpha: Finite | None = None
 
 
+class ParameterChange(Record):
+    """A parameter that a model refuses: what is sent in its place, if anything, and how often it refused."""
+
+    parameter: str
+    sent_as: str | None
+    refusals: Count
+
+
 class JudgeStats(Record):
     """What an LLM judge did in a run, controls included; part of ``run_stats.json``."""
 
@@ -150,4 +158,5 @@ class JudgeStats(Record):
     spread_mean: Finite | None = None
     spread_max: Finite | None = None
     agreement: dict[str, JudgeAgreement] = {}
+    parameters: list[ParameterChange] = []
     warnings: list[str] = []

@@ -5,7 +5,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final, NamedTuple
 
-from memfin.contracts import JudgeFailure, JudgeRequest, Verdict, Vote
+from memfin.contracts import JudgeFailure, JudgeRequest, ParameterChange, Verdict, Vote
 from memfin.errors import UsageError
 from memfin.judges.answers import (
     InvalidAnswer,
@@ -99,6 +99,7 @@ class OpenAIJudge:
         self._votes = votes
         self._seed = seed
         self._client = ChatClient(endpoint, total=limit, read=min(limit, READ_LIMIT))
+        self._client.parameters.on_notice = lambda line: notices.post(f"judge {self.name}: {line}")
         self._scrub = endpoint.scrubber().scrub
         self._first_format = 0
 
@@ -119,6 +120,10 @@ class OpenAIJudge:
     def cache_counts(self) -> CacheCounts:
         """Return the look-ups in the cache so far."""
         return CacheCounts(self._cache.hits, self._cache.misses, self._cache.damaged)
+
+    def parameter_changes(self) -> list[ParameterChange]:
+        """Return which parameters the model has refused so far."""
+        return self._client.parameters.changes()
 
     async def judge(self, request: JudgeRequest) -> Verdict:
         """Return the verdict on one reply; raises as `Judge.judge`."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Protocol, cast, runtime_checkable
 
-from memfin.contracts import JudgeFailure, JudgeRequest, Verdict, Vote
+from memfin.contracts import JudgeFailure, JudgeRequest, ParameterChange, Verdict, Vote
 
 
 class JudgeError(Exception):
@@ -77,6 +77,10 @@ class RecordingJudge(Judge, Protocol):
 
     def cache_counts(self) -> CacheCounts:
         """Return the look-ups so far."""
+        ...
+
+    def parameter_changes(self) -> Sequence[ParameterChange]:
+        """Return which parameters the model has refused so far."""
         ...
 
 

@@ -38,6 +38,8 @@ class Attempts:
         """Count an attempt that failed; raise its error when it was the last one."""
         self.made += 1
         error.attempts = self.made
+        if error.kind == "parameter":
+            return  # the next request goes without it, so that this happens once for each
         refused = error.kind == "rate_limited"
         self._refusals += refused
         self._failures += not refused

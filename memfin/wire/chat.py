@@ -17,6 +17,7 @@ from memfin.wire.endpoint import Endpoint
 from memfin.wire.errors import WireError, one_line
 from memfin.wire.events import EventStream
 from memfin.wire.messages import ChatAnswer, ChatRequest, ToolCall
+from memfin.wire.parameters import Parameters, refused_parameter
 from memfin.wire.retry_after import retry_after_seconds
 
 __all__ = ["ChatAnswer", "ChatClient", "ChatRequest", "ToolCall"]
@@ -51,6 +52,9 @@ class ChatClient:
     answer, after decompression. Redirects are never followed: the key is meant for one place, and a
     second request would go past the limits. Secrets are masked in errors and in answers.
 
+    A parameter that the model refuses by name is left out of all later requests, or goes out under its
+    other name: see `parameters`.
+
     The connections belong to the event loop that runs at the first call; their number is not
     bounded here but by the gate.
     """
@@ -59,6 +63,7 @@ class ChatClient:
         self, endpoint: Endpoint, *, total: float, read: float, most_bytes: int = MOST_BYTES
     ) -> None:
         self.endpoint = endpoint
+        self.parameters = Parameters()
         self._total = total
         self._read = read
         self._most_bytes = most_bytes
@@ -89,9 +94,11 @@ class ChatClient:
         """
         scrubber = self.endpoint.scrubber()
         try:
-            return await self._exchange(request, scrubber, stream=stream)
+            return await self._exchange(self.parameters.fitted(request), scrubber, stream=stream)
         except WireError as problem:
             error = problem
+            if problem.parameter is not None:
+                self.parameters.refuse(problem.parameter)
         except UsageError as problem:
             error = WireError("connect", str(problem), retryable=False)
         except (aiohttp.ClientError, OSError, ValueError) as problem:
@@ -103,6 +110,7 @@ class ChatClient:
             retry_after=error.retry_after,
             status=error.status,
             tokens=error.tokens,
+            parameter=error.parameter,
         )
 
     async def _exchange(self, request: ChatRequest, scrubber: Scrubber, *, stream: bool) -> ChatAnswer:
@@ -118,17 +126,15 @@ class ChatClient:
             self.endpoint.url("chat/completions"), data=body, headers=headers, allow_redirects=False
         ) as response:
             # Leaving the block before the end of the body closes the connection.
-            first_token = await self._take(response, draft, scrubber)
+            if response.status // 100 != _SUCCESS:
+                raise await _status_error(response, scrubber, request)
+            first_token = await self._take(response, draft)
         now = time.perf_counter()
         first_ms = None if first_token is None else (first_token - begun) * 1000
         return draft.answer(request.model, (now - begun) * 1000, first_ms)
 
-    async def _take(
-        self, response: aiohttp.ClientResponse, draft: AnswerDraft, scrubber: Scrubber
-    ) -> float | None:
+    async def _take(self, response: aiohttp.ClientResponse, draft: AnswerDraft) -> float | None:
         """Read a response into the draft; return when the first word of a stream came."""
-        if response.status // 100 != _SUCCESS:
-            raise await _status_error(response, scrubber)
         if response.content_type == "text/event-stream":
             return await self._take_events(response, draft)
         draft.add_document(await read_body(response, self._most_bytes))
@@ -199,7 +205,9 @@ def _encoded(request: ChatRequest, *, stream: bool) -> bytes:
         raise WireError("encoding", "the request holds a lone surrogate", retryable=False) from None
 
 
-async def _status_error(response: aiohttp.ClientResponse, scrubber: Scrubber) -> WireError:
+async def _status_error(
+    response: aiohttp.ClientResponse, scrubber: Scrubber, request: ChatRequest
+) -> WireError:
     """Return the error that a response with no success means, with what the server says about it."""
     status = response.status
     if status // 100 == _REDIRECT:
@@ -217,6 +225,8 @@ async def _status_error(response: aiohttp.ClientResponse, scrubber: Scrubber) ->
     wait = response.headers.get("Retry-After") if status in _PAUSING else None
     if status == _TOO_MANY and code == _QUOTA:
         return WireError("status", text, retryable=False, status=status)
+    if (parameter := refused_parameter(request, status, data)) is not None:
+        return WireError("parameter", text, status=status, parameter=parameter)
     return WireError(
         "rate_limited" if status == _TOO_MANY else "status",
         text,

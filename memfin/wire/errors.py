@@ -7,6 +7,7 @@ WireErrorKind = Literal[
     "timeout",
     "closed",
     "status",
+    "parameter",
     "rate_limited",
     "redirect",
     "truncated",
@@ -21,7 +22,8 @@ WireErrorKind = Literal[
 """Why an attempt brought no answer.
 
 ``connect``: no connection came about. ``closed``: it broke before the answer began. ``status``: an
-HTTP status that is no success; ``rate_limited`` is 429 and ``redirect`` is 3xx. ``truncated``: the
+HTTP status that is no success; ``parameter`` is one that refuses a parameter by name, which the next
+request leaves out or names otherwise; ``rate_limited`` is 429 and ``redirect`` is 3xx. ``truncated``: the
 answer ended early. ``too_large``: it passed the bound on its size. ``encoding``: it is not UTF-8, or
 compressed in a way nobody asked for. ``refusal`` and ``empty``: well-formed, but no answer.
 ``unavailable``: not tried, because the endpoint has been down for too long.
@@ -44,6 +46,7 @@ class WireError(Exception):
         retry_after: seconds that the server asks to wait, bounded; None where it does not.
         status: the HTTP status, where there was one.
         tokens: what the attempt cost all the same, where that is known.
+        parameter: the parameter that was refused, for the kind ``parameter``.
         attempts: how many attempts were made; the gate counts them.
     """
 
@@ -56,6 +59,7 @@ class WireError(Exception):
         retry_after: float | None = None,
         status: int | None = None,
         tokens: int | None = None,
+        parameter: str | None = None,
     ) -> None:
         super().__init__(one_line(message))
         self.kind: WireErrorKind = kind
@@ -63,6 +67,7 @@ class WireError(Exception):
         self.retry_after = retry_after
         self.status = status
         self.tokens = tokens
+        self.parameter = parameter
         self.attempts = 1
 
     @property

@@ -166,7 +166,7 @@ class CallGate:
                 return GateResult(value, attempts.made + 1, waited)
             self._failed(permit, error)
             attempts.failed(error)
-            if attempts.doubtful:
+            if attempts.doubtful or error.kind == "parameter":
                 continue
             waited += await self._sleep(self._backoff(attempts.made))
 

@@ -293,7 +293,7 @@ class FaultyServer:
         status, _, form = fault.partition("_")
         if status.isdecimal():
             headers = {"Retry-After": RETRY_AFTER[form]()} if form else {}
-            error = {"error": {"message": f"this is fault {fault}", "type": "fault", "code": fault}}
+            error = {"error": {"message": self.complaint(body, fault), "type": "fault", "code": fault}}
             return web.json_response(error, status=int(status), headers=headers)
         if fault == "quota":
             error = {"error": {"message": "You exceeded your quota", "code": "insufficient_quota"}}
@@ -365,6 +365,11 @@ class FaultyServer:
             )
         assert fault in TRANSIENT, f"no such fault: {fault}"
         return None
+
+    def complaint(self, body: dict[str, Any], fault: str) -> str:
+        """Return what the body of an HTTP error says."""
+        del body
+        return f"this is fault {fault}"
 
     async def _begin(self, request: web.Request, length: int, part: bytes) -> None:
         assert request.transport is not None

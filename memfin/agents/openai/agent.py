@@ -17,6 +17,7 @@ from memfin.contracts import ModelUsage, RecallTrace, Record
 from memfin.foreign.calls import CallFailed, ForeignCalls, is_async
 from memfin.foreign.references import one_line
 from memfin.wire import ChatAnswer, ChatRequest, ToolCall, WireError
+from memfin.wire.parameters import INSTEAD
 
 MOST_ROUNDS: Final = 8
 MOST_CALLS: Final = 16
@@ -188,7 +189,7 @@ class OpenAIAgent:
             tool_choice="none" if offers and turn.rounds >= MOST_ROUNDS else None,
         )
         try:
-            answer = await self._chat.stream(request)
+            answer = await self._streamed(request)
         except WireError as problem:
             if problem.retryable:
                 raise TransportError(str(problem), retry_after=problem.retry_after) from problem
@@ -207,6 +208,16 @@ class OpenAIAgent:
         turn.usage.add(used)
         self._total.add(used)
         return answer
+
+    async def _streamed(self, request: ChatRequest) -> ChatAnswer:
+        """Ask; when the model refuses a parameter, ask again as it likes it, once for each that there is."""
+        for _ in INSTEAD:
+            try:
+                return await self._chat.stream(request)
+            except WireError as problem:
+                if problem.kind != "parameter":
+                    raise
+        return await self._chat.stream(request)
 
     async def _execute(self, call: ToolCall) -> str:
         """Execute a call, record it, and return what the model is told."""

@@ -11,7 +11,7 @@ from memfin.agents.openai.tools import Tool, bind_tools, tools_hash
 from memfin.agents.protocol import Observer, Session
 from memfin.agents.settings import AgentSettings
 from memfin.agents.usage import UsageTotal
-from memfin.contracts import ModelUsage
+from memfin.contracts import ModelUsage, ParameterChange
 from memfin.errors import UsageError
 from memfin.foreign.references import package_version, reference_of
 from memfin.wire import ChatClient, Endpoint
@@ -119,6 +119,14 @@ class OpenAIAgents:
         """What the model took so far, failed turns included."""
         return self._usage.of_run()
 
+    def listen(self, on_notice: Callable[[str], None]) -> None:
+        """Tell what a user should know of the model while it answers."""
+        self._chat.parameters.on_notice = lambda line: on_notice(f"agent {self.reference}: {line}")
+
+    def parameter_changes(self) -> list[ParameterChange]:
+        """Return which parameters the model has refused so far."""
+        return self._chat.parameters.changes()
+
     @property
     def inputs(self) -> dict[str, Any]:
         """What the answers depend on, for the fingerprint; no secret is in it."""
@@ -136,6 +144,7 @@ class OpenAIAgents:
         }
 
     async def close(self) -> None:
-        """Close the connections and begin a new count of usage; the next run opens new ones."""
+        """Close the connections and begin new counts; the next run opens new ones."""
         self._usage = UsageTotal()
+        self._chat.parameters.forget()
         await self._chat.close()

@@ -1,0 +1,105 @@
+"""Parameters that some models refuse: what goes in their place from the first refusal on.
+
+Newer models take no ``temperature`` but their own, know no ``seed``, or want ``max_completion_tokens``
+where others know ``max_tokens`` only. Nothing in a model's name tells, so each is sent as usual until
+the model refuses it by name.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from memfin.contracts import ParameterChange
+from memfin.wire.messages import ChatRequest
+
+INSTEAD: Final[Mapping[str, str | None]] = {
+    "temperature": None,
+    "seed": None,
+    "max_tokens": "max_completion_tokens",
+}
+"""What may be refused, and the name under which it is sent then; None leaves it out."""
+
+_STATUSES: Final = frozenset({400, 422})
+_UNWELCOME: Final = (
+    r"(?:unsupported|not support|unrecogni[sz]ed|unknown|unexpected|extra[_ ](?:forbidden|inputs|fields)|"
+    r"not permitted|not allowed|deprecated|only the default|不支持|未知)"
+)
+_NEAR: Final = 100
+"""Characters between the name of a parameter and the words that it is unwelcome."""
+
+_PATTERNS: Final = {
+    name: re.compile(
+        rf"{_UNWELCOME}.{{0,{_NEAR}}}?(?<![a-z_]){name}(?![a-z_])|"
+        rf"(?<![a-z_]){name}(?![a-z_]).{{0,{_NEAR}}}?{_UNWELCOME}",
+        re.IGNORECASE | re.DOTALL,
+    )
+    for name in INSTEAD
+}
+
+
+def refused_parameter(request: ChatRequest, status: int, body: bytes) -> str | None:
+    """Return the parameter of the request that an answer refuses, if it refuses one by name.
+
+    A value that is merely out of bounds is no refusal: it would be the same mistake under another name.
+    """
+    if status not in _STATUSES:
+        return None
+    sent = [name for name in INSTEAD if request[name] is not None]
+    text, told = _complaint(body)
+    if told is not None:
+        return told if told in sent and _PATTERNS[told].search(text) else None
+    return next((name for name in sent if _PATTERNS[name].search(text)), None)
+
+
+def _complaint(body: bytes) -> tuple[str, str | None]:
+    """Return an error's text, and what its own field for that names, as OpenAI's servers fill it."""
+    try:
+        document: Any = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return body.decode("utf-8", "replace"), None
+    error = document.get("error") if isinstance(document, dict) else None
+    name = error.get("param") if isinstance(error, dict) else None
+    text = msgspec.json.encode(document).decode()  # without the escapes that some servers write
+    return text, name if isinstance(name, str) else None
+
+
+class Parameters:
+    """Which parameters an endpoint's model takes, as far as its refusals have shown.
+
+    Attributes:
+        on_notice: told once of each that it does not, if set; it must not raise.
+    """
+
+    def __init__(self) -> None:
+        self.on_notice: Callable[[str], None] | None = None
+        self._refusals: dict[str, int] = {}
+
+    def fitted(self, request: ChatRequest) -> ChatRequest:
+        """Return the request as the model takes it."""
+        for name in self._refusals:
+            value, other = request[name], INSTEAD[name]
+            if value is not None:
+                more = {} if other is None else {other: value}
+                request = request.replace(**{name: None}, extra=more | request.extra)
+        return request
+
+    def refuse(self, name: str) -> None:
+        """Count a refusal."""
+        if name not in self._refusals and self.on_notice is not None:
+            other = INSTEAD[name]
+            instead = "it is left out" if other is None else f"it goes out as {other}"
+            self.on_notice(f"the model refuses the parameter {name}; from now on {instead}")
+        self._refusals[name] = self._refusals.get(name, 0) + 1
+
+    def forget(self) -> None:
+        """Begin anew."""
+        self._refusals.clear()
+
+    def changes(self) -> list[ParameterChange]:
+        """Return what is sent otherwise than asked for, and how often that was refused before."""
+        return [
+            ParameterChange(parameter=name, sent_as=INSTEAD[name], refusals=count)
+            for name, count in sorted(self._refusals.items())
+        ]
