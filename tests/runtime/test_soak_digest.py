@@ -1,0 +1,89 @@
+"""Distributions: close to the exact percentiles, and merged, not averaged."""
+
+import json
+import math
+import random
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from memfin.contracts import Distribution
+from memfin.runtime.soak_digest import CENTROIDS, Digest, recorded_latencies
+
+
+def of(values: list[float]) -> Distribution:
+    digest = Digest()
+    digest.add_all(values)
+    return digest.distribution()
+
+
+def exact(values: list[float], share: float) -> float:
+    return sorted(values)[math.ceil(share * len(values)) - 1]
+
+
+def test_percentiles_are_close_to_the_exact_ones() -> None:
+    source = random.Random(1)
+    values = [source.lognormvariate(3, 1) for _ in range(50_000)]
+    found = of(values)
+    assert found.count == len(values)
+    assert (found.min, found.max) == (min(values), max(values))
+    assert found.mean == pytest.approx(sum(values) / len(values))
+    for share in (0.50, 0.90, 0.99):
+        assert getattr(found, f"p{share * 100:.0f}") == pytest.approx(exact(values, share), rel=0.01)
+    assert len(found.centroids) <= CENTROIDS + 1
+
+
+def test_epochs_are_merged_and_not_averaged() -> None:
+    """Nine quick epochs and a slow one: the mean of their medians is nobody's median."""
+    source = random.Random(2)
+    epochs = [[source.uniform(1, 2) for _ in range(1000)] for _ in range(9)]
+    epochs.append([source.uniform(100, 200) for _ in range(1000)])
+    whole = Digest()
+    for epoch in epochs:
+        whole.merge(msgspec.json.decode(msgspec.json.encode(of(epoch)), type=Distribution))
+    found = whole.distribution()
+    pooled = [value for epoch in epochs for value in epoch]
+    assert found.count == 10_000
+    assert found.p50 == pytest.approx(exact(pooled, 0.5), rel=0.01)
+    assert found.p99 == pytest.approx(exact(pooled, 0.99), rel=0.02)
+    assert found.p50 < 2
+    assert sum(of(epoch).p50 for epoch in epochs) / 10 > 10
+
+
+def test_nothing_measured_is_a_distribution_too() -> None:
+    digest = Digest()
+    assert digest.distribution() == Distribution()
+    digest.merge(Distribution())
+    assert digest.distribution() == Distribution()
+
+
+def test_one_value_is_all_percentiles() -> None:
+    found = of([4.5])
+    assert (found.min, found.p50, found.p99, found.max, found.count) == (4.5, 4.5, 4.5, 4.5, 1)
+
+
+def test_a_thousand_merges_stay_small_and_in_order() -> None:
+    source = random.Random(3)
+    whole = Digest()
+    values: list[float] = []
+    for _ in range(1000):
+        epoch = [source.expovariate(1 / 50) for _ in range(20)]
+        values += epoch
+        whole.merge(of(epoch))
+    found = whole.distribution()
+    assert len(found.centroids) <= CENTROIDS + 1
+    assert found.min <= found.p50 <= found.p90 <= found.p99 <= found.max
+    for share in (0.50, 0.90, 0.99):
+        assert getattr(found, f"p{share * 100:.0f}") == pytest.approx(exact(values, share), rel=0.02)
+
+
+def test_latencies_of_answered_turns_are_read_from_the_trace(tmp_path: Path) -> None:
+    turns = [
+        {"turn_status": "ok", "latency_ms": 2.5, "pred_assistant_text": "x"},
+        {"turn_status": "timeout", "latency_ms": 9000.0},
+        {"turn_status": "ok", "latency_ms": None},
+    ]
+    trace = tmp_path / "dialog_trace.jsonl"
+    trace.write_text(json.dumps({"turns": turns}) + "\n" + json.dumps({"turns": turns[:1]}) + "\n")
+    assert list(recorded_latencies(trace)) == [2.5, 2.5]

@@ -1,0 +1,140 @@
+"""The trend of a value over epochs: known examples, coverage, robustness, bounded state."""
+
+import math
+import random
+from itertools import combinations
+from statistics import median
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memfin.runtime.soak_trend import MOST, Series, Slope, sen_slope
+
+VALUES = st.floats(-1e6, 1e6, allow_nan=False)
+
+
+def series(values: list[float]) -> Series:
+    found = Series()
+    for value in values:
+        found.add(value)
+    return found
+
+
+def test_the_slope_of_a_line_is_its_own_with_a_point_for_an_interval() -> None:
+    assert sen_slope([2.0, 4.0, 6.0, 8.0, 10.0, 12.0]) == Slope(2.0, (2.0, 2.0))
+
+
+def test_it_is_the_median_of_the_slopes_of_all_pairs() -> None:
+    values = [10.0, 15.0, 14.0, 20.0]
+    slopes = [(values[j] - values[i]) / (j - i) for i, j in combinations(range(4), 2)]
+    assert sen_slope(values).value == pytest.approx(median(slopes))
+
+
+@pytest.mark.parametrize(("n", "bounds"), [(5, (0, 9)), (6, (1, 13)), (7, (3, 17)), (10, (11, 33))])
+def test_few_points_have_the_bounds_that_kendalls_exact_distribution_gives(
+    n: int, bounds: tuple[int, int]
+) -> None:
+    """Ranks of the bounds among the ordered slopes, as tables of it give them."""
+    values = [random.Random(n).random() * 100 + 5 * number for number in range(n)]
+    slopes = sorted((values[j] - values[i]) / (j - i) for i, j in combinations(range(n), 2))
+    assert sen_slope(values).interval == (slopes[bounds[0]], slopes[bounds[1]])
+
+
+@pytest.mark.parametrize("n", range(5))
+def test_fewer_than_five_points_have_no_interval(n: int) -> None:
+    assert sen_slope([float(number) for number in range(n)]).interval is None
+
+
+def test_a_wild_epoch_does_not_move_the_slope() -> None:
+    quiet = [1.0 + 0.01 * (number % 3) for number in range(30)]
+    wild = [*quiet[:15], 1000.0, *quiet[16:]]
+    assert abs(sen_slope(wild).value) < 0.001
+    bounds = sen_slope(wild).interval
+    assert bounds is not None
+    assert bounds[0] <= 0 <= bounds[1]
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1, 1 / 3, 0.7432189, -5e-324, 1e300])
+def test_equal_values_have_no_drift_at_all_however_many_epochs(value: float) -> None:
+    drift = series([value] * 5000).drift()
+    assert (drift.slope, drift.ci95, drift.drifting) == (0.0, (0.0, 0.0), False)
+    assert drift.first == drift.last == drift.mean == drift.min == drift.max == value
+
+
+@pytest.mark.parametrize("n", [12, 40, 200])
+def test_intervals_cover_the_true_slope_as_often_as_they_say(n: int) -> None:
+    source = random.Random(20261122 + n)
+    covered = 0
+    rounds = 400
+    for _ in range(rounds):
+        bounds = series([0.03 * number + source.gauss(0, 1) for number in range(n)]).drift().ci95
+        assert bounds is not None
+        covered += bounds[0] <= 0.03 <= bounds[1]
+    assert 0.92 <= covered / rounds <= 0.985
+
+
+def test_batches_keep_the_coverage_where_neighbours_resemble_each_other() -> None:
+    source = random.Random(7)
+    covered = naive = 0
+    rounds = 200
+    for _ in range(rounds):
+        values, noise = [], 0.0
+        for _ in range(1200):
+            noise = 0.6 * noise + source.gauss(0, 1)
+            values.append(noise)
+        batched, plain = series(values).drift().ci95, sen_slope(values[:63]).interval
+        assert batched is not None
+        assert plain is not None
+        covered += batched[0] <= 0 <= batched[1]
+        naive += plain[0] <= 0 <= plain[1]
+    assert covered / rounds >= 0.9
+    assert naive / rounds < 0.85  # what batching is for
+
+
+def test_a_drift_is_found() -> None:
+    source = random.Random(3)
+    drift = series([0.8 - 0.0005 * number + source.gauss(0, 0.01) for number in range(300)]).drift()
+    assert drift.drifting
+    assert drift.slope == pytest.approx(-0.0005, rel=0.1)
+    assert drift.epochs > 250
+
+
+@given(st.lists(VALUES, min_size=2, max_size=40), st.floats(-100, 100), st.floats(0.5, 8))
+def test_shifting_moves_nothing_and_scaling_scales(values: list[float], shift: float, scale: float) -> None:
+    plain = sen_slope(values)
+    moved = sen_slope([value * scale + shift for value in values])
+    assert moved.value == pytest.approx(plain.value * scale, rel=1e-6, abs=1e-6)
+    turned = sen_slope(values[::-1])
+    assert turned.value == pytest.approx(-plain.value, rel=1e-9, abs=1e-12)
+
+
+@given(st.lists(VALUES, min_size=1, max_size=700))
+def test_a_series_knows_its_values_and_stays_small(values: list[float]) -> None:
+    found = series(values)
+    drift = found.drift()
+    assert len(found) < MOST
+    assert (drift.first, drift.last) == (values[0], values[-1])
+    assert (drift.min, drift.max) == (min(values), max(values))
+    assert drift.mean == pytest.approx(math.fsum(values) / len(values), rel=1e-12, abs=1e-300)
+    assert drift.min <= drift.mean <= drift.max
+    assert drift.ci95 is None or drift.ci95[0] <= drift.slope <= drift.ci95[1]
+    assert 0 <= len(values) - drift.epochs < max(1, len(values) / 16)
+
+
+def test_the_slope_is_for_one_epoch_however_large_the_batches() -> None:
+    for n in (10, 63, 64, 100, 1000, 10_000):
+        assert series([3.0 * number for number in range(n)]).drift().slope == pytest.approx(3.0)
+
+
+def test_a_warm_up_is_left_out_where_there_is_one() -> None:
+    values = [100.0 * number for number in range(60)] + [6000.0] * 140
+    found = series(values)
+    assert found.drift(warm_up=True).slope == 0.0
+    assert found.drift().slope > 0.0
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_what_is_not_finite_is_refused(value: float) -> None:
+    with pytest.raises(ValueError, match="finite"):
+        Series().add(value)
