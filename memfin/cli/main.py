@@ -3,6 +3,7 @@
 import importlib
 import os
 import sys
+import threading
 import traceback
 from typing import Final, NoReturn
 
@@ -76,7 +77,12 @@ def main() -> NoReturn:
         if os.environ.get("MEMFIN_DEBUG") and not isinstance(problem, MemfinError | click.ClickException):
             click.echo(scrubber_of_environment().scrub(traceback.format_exc()), err=True, nl=False)
         code = told(problem)
-    sys.exit(code if isinstance(code, int) else 0)
+    code = code if isinstance(code, int) else 0
+    if threading.active_count() > 1:
+        from memfin.cli.signals import end_with_threads  # noqa: PLC0415 - after most commands there are none
+
+        end_with_threads(code)
+    sys.exit(code)
 
 
 def told(problem: Exception) -> int:

@@ -4,6 +4,7 @@ import os
 import select
 import signal
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -17,6 +18,9 @@ OVERDUE: Final = 4.6
 OVERDUE_AGAIN: Final = 0.3
 """Seconds after the first and the second signal after which the process has to end as it is: what
 is left of 5 and of 0.5 s is for the interpreter."""
+
+THREADS_END: Final = 0.2
+"""Seconds that threads which are about to end have for it."""
 
 OnSignal = Callable[[signal.Signals], None]
 
@@ -96,10 +100,12 @@ def end_with_threads(code: int) -> None:
     A plain function that an agent has run in a thread cannot be stopped, and the interpreter waits
     for such threads.
     """
-    deadline = time.monotonic() + 0.2
+    deadline = time.monotonic() + THREADS_END
     for thread in threading.enumerate():
         if not thread.daemon and thread is not threading.main_thread():
-            with suppress(RuntimeError):
-                thread.join(max(0.0, deadline - time.monotonic()))
+            thread.join(max(0.0, deadline - time.monotonic()))
             if thread.is_alive():
+                for stream in (sys.stdout, sys.stderr):
+                    with suppress(OSError, ValueError):
+                        stream.flush()
                 os._exit(code)
