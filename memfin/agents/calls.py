@@ -11,6 +11,9 @@ from memfin.foreign.thread import CallThread
 LONGEST_PAUSE: Final = 86_400.0
 """Seconds beyond which a wish for a pause is a mistake."""
 
+LATE_CLOSE: Final = 1.0
+"""Seconds to wait for an agent that its factory still makes when nobody wants it any more."""
+
 SNAPSHOT_SIZE: Final = 4 << 20
 """Bytes of a snapshot at most: one of every dialogue that is under way may be in memory at a time."""
 
@@ -57,6 +60,8 @@ class AgentCalls(ForeignCalls):
         self._has_close = False
         self._answers_on_loop = False
         self._agent: Any = None
+        self._late: Any = None
+        self._making = False
 
     async def open(
         self, factory: Callable[..., Any], session: Session, observer: Observer, limit: float
@@ -98,11 +103,13 @@ class AgentCalls(ForeignCalls):
         try:
             if self._has_close:
                 await self.bounded(lambda: self.invoke(self._agent.close), limit, hasty=hasty)
+            elif self._making:
+                await self.bounded(self._close_late, min(limit, LATE_CLOSE), hasty=hasty)
         finally:
             self.stop()
 
     async def _create(self, factory: Callable[..., Any], session: Session, observer: Observer) -> None:
-        agent = await self.invoke(factory, session, observer, on_loop=builds_async_agent(factory))
+        agent = await self._made(factory, session, observer)
         if not callable(getattr(agent, "reply", None)):
             raise CallFailed(f"the factory returned {_kind(agent)}; expected an object with a reply method")
         self.has_commit = callable(getattr(agent, "commit", None))
@@ -112,6 +119,30 @@ class AgentCalls(ForeignCalls):
         )
         self._answers_on_loop = is_async(agent.reply)
         self._agent = agent
+
+    async def _made(self, factory: Callable[..., Any], session: Session, observer: Observer) -> Any:
+        if is_async(factory) or builds_async_agent(factory):
+            return await self.invoke(factory, session, observer, on_loop=True)
+
+        def make() -> Any:
+            self._late = factory(session, observer)
+            return self._late
+
+        self._making = True  # and stays so when the wait is cancelled, while the thread goes on
+        try:
+            made = await self.invoke(make)
+        except Exception:
+            self._making = False
+            raise
+        self._making, self._late = False, None
+        return made
+
+    async def _close_late(self) -> None:
+        """Close the agent that a thread made although the wait for it had been given up."""
+        await self._thread.call(lambda: None)  # which the thread comes to after the factory
+        close = getattr(self._late, "close", None)
+        if callable(close):
+            await self.invoke(close)
 
     async def _reply(self, user_text: str) -> AgentReply:
         return as_reply(await self.invoke(self._agent.reply, user_text, on_loop=self._answers_on_loop))

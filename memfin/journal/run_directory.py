@@ -1,12 +1,13 @@
 """The directory of one run: locked, written by one thread, committed in groups."""
 
+import asyncio
 import errno
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, ParamSpec, Self, TypeVar, cast
+from typing import Any, Final, ParamSpec, Self, TypeVar
 
 import aiofiles.os
 import anyio
@@ -353,13 +354,21 @@ class RunDirectory:
     async def _finish(self, operation: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run an operation in the writer's thread to its end, cancelled or not."""
         call: Any = aiofiles.os.wrap(operation)
-        result: Any = None
+        running: asyncio.Future[T] = asyncio.ensure_future(call(*args, executor=self._writer, **kwargs))
+        cancelled: asyncio.CancelledError | None = None
+        with anyio.CancelScope(shield=True):
+            while not running.done():
+                try:
+                    await asyncio.wait([running])
+                except asyncio.CancelledError as problem:  # of the host's task itself: no scope shields it
+                    cancelled = problem
         try:
-            with anyio.CancelScope(shield=True):
-                result = await call(*args, executor=self._writer, **kwargs)
+            result = running.result()
         except OSError as problem:
-            raise RunFault(self._fault(problem)) from problem
-        return cast("T", result)
+            raise cancelled or RunFault(self._fault(problem)) from problem
+        if cancelled is not None:
+            raise cancelled
+        return result
 
     def _fault(self, problem: OSError) -> str:
         name = Path(problem.filename).name if problem.filename else ""

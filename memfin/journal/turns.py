@@ -225,14 +225,15 @@ class TurnLog:
             self._disk.close(file)
 
     def close(self) -> None:
-        """Close the file; remove it when no dialogue needs it.
+        """Close the file; remove it when no dialogue needs it, if that can be.
 
         Raises:
             OSError: the file system refuses.
         """
-        if self._file is not None and not self._begun:
-            self._remove()
         self._close_file()
+        if self._size and not self._begun:
+            with suppress(OSError):  # what is left says nothing of any dialogue that is under way
+                self._disk.unlink(self._path)
 
 
 def turn_records(disk: Disk, file: int) -> Iterator[tuple[int, bytes, BegunDialog | None]]:

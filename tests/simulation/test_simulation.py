@@ -1,0 +1,39 @@
+"""A thousand runs in virtual time, each disturbed as its seed says: nothing is lost, nothing is done twice.
+
+A failure names its seed; ``MEMFIN_SEED=N pytest tests/simulation`` runs that one alone, and
+``MEMFIN_SEEDS=N`` as many as one likes.
+"""
+
+import os
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.simulation.simulated_run import INTERRUPTIONS, World, simulate
+
+SEEDS = int(os.environ.get("MEMFIN_SEEDS", "1000"))
+ONLY = os.environ.get("MEMFIN_SEED")
+PARTS = 10
+WORLDS = 8
+
+
+@pytest.fixture(scope="module")
+def worlds(tmp_path_factory: pytest.TempPathFactory) -> list[World]:
+    folder = tmp_path_factory.mktemp("worlds")
+    return [World(number, folder) for number in range(WORLDS)]
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_simulated_runs_keep_every_promise(worlds: list[World], part: int, tmp_path: Path) -> None:
+    seeds = range(part, SEEDS, PARTS) if ONLY is None else [int(ONLY)] if part == int(ONLY) % PARTS else []
+    ends: Counter[str] = Counter()
+    restored = 0
+    for seed in seeds:
+        lives = simulate(worlds[seed % WORLDS], seed, tmp_path / str(seed))
+        assert not lives.problems, f"MEMFIN_SEED={seed}: {lives.problems}; lives: {lives.interruptions}"
+        ends.update(lives.interruptions)
+        restored += lives.restored
+    if len(seeds) >= 50:
+        assert set(ends) == {"none", *INTERRUPTIONS}
+        assert restored > len(seeds) // 5
