@@ -200,7 +200,7 @@ async def test_an_epoch_gives_the_metrics_of_a_run(tmp_path: Path) -> None:
 async def test_agents_are_made_anew_and_nothing_of_an_epoch_stays_in_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    runs: list[weakref.ref[Run]] = []
+    runs: list[weakref.ref[Any]] = []
     original = Run.__init__
 
     def noting(self: Run, *args: Any, **more: Any) -> None:
@@ -208,7 +208,7 @@ async def test_agents_are_made_anew_and_nothing_of_an_epoch_stays_in_memory(
         runs.append(weakref.ref(self))
 
     monkeypatch.setattr(Run, "__init__", noting)
-    agents: list[weakref.ref[Steady]] = []
+    agents: list[weakref.ref[Any]] = []
 
     class Watched(Steady):
         def __init__(self, session: Any, observer: Any) -> None:
