@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from memfin.errors import GateFailed, MemfinError, RunFault, UsageError
     from memfin.runtime.api import evaluate
     from memfin.runtime.embedding import Evaluation
+    from memfin.runtime.validity import measure_validity
 
 _PLACES: Final = {
     "Agent": "memfin.agents.protocol",
@@ -35,6 +36,7 @@ _PLACES: Final = {
     "TransportError": "memfin.agents.calls",
     "UsageError": "memfin.errors",
     "evaluate": "memfin.runtime.api",
+    "measure_validity": "memfin.runtime.validity",
 }
 """Where each public name lives; it is imported when it is first used, so that starting stays fast."""
 
@@ -55,6 +57,7 @@ __all__ = [
     "UsageError",
     "__version__",
     "evaluate",
+    "measure_validity",
 ]
 
 
