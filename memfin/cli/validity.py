@@ -39,6 +39,7 @@ SETTINGS: Final = tuple(
 """Settings of a run that speak of its judge."""
 
 _HELP: Final = {
+    "judge_patience": "Seconds the endpoint of an openai judge may be down before the command stops.",
     "runs_dir": "Where the judge's cache is, unless --judge-cache-dir says it.",
     "turn_timeout": "Seconds a judge has for a reply, and a model for one attempt.",
     "seed": "Sent to an openai judge.",
