@@ -43,12 +43,15 @@ class SignalWatch:
         self._thread = threading.Thread(target=self._watch, name="memfin-signals", daemon=True)
         self._before: dict[signal.Signals, Any] = {}
         self._wakeup = -1
+        self._masks = threading.local()
 
     def __enter__(self) -> Self:
         """Take the signals."""
         self._wakeup = signal.set_wakeup_fd(self._sender.fileno(), warn_on_full_buffer=False)
         self._before = {number: signal.signal(number, _ignore) for number in TAKEN}
-        os.register_at_fork(after_in_child=self._give_back)  # a child's signals are its own
+        os.register_at_fork(
+            before=self._hold, after_in_parent=self._release, after_in_child=self._give_back_in_child
+        )
         self._thread.start()
         return self
 
@@ -59,6 +62,21 @@ class SignalWatch:
         self._thread.join()
         self._sender.close()
         self._receiver.close()
+
+    def _hold(self) -> None:
+        """Hold the signals back while a thread forks: until a child has its own handlers, ours act in it."""
+        if self._before:
+            self._masks.before = signal.pthread_sigmask(signal.SIG_BLOCK, TAKEN)
+
+    def _release(self) -> None:
+        mask = vars(self._masks).pop("before", None)
+        if mask is not None:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+    def _give_back_in_child(self) -> None:
+        """A child's signals are its own."""
+        self._give_back()
+        self._release()
 
     def _give_back(self) -> None:
         if self._before:
