@@ -17,8 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-from pipeline import ZeroAgent, write_dataset
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # wherever it is called from
+
+from benchmarks.pipeline import ZeroAgent, write_dataset
 from memfin.contracts import SoakLimits, SoakSummary
 from memfin.runtime.soak import Soak
 from memfin.runtime.soak_plan import make_soak_plan

@@ -335,7 +335,8 @@ async def stopped_in_the_second_epoch(tmp_path: Path, *, cancelled: bool = False
             if len(done) == 3:
                 begun.set()
 
-    soak = Soak(plan(tmp_path, Hanging, **({"epochs": 4} | limits)), [Waiting()])
+    settings: dict[str, Any] = {"epochs": 4} | limits
+    soak = Soak(plan(tmp_path, Hanging, **settings), [Waiting()])
     async with anyio.create_task_group() as group:
 
         async def run() -> None:
