@@ -8,15 +8,18 @@ from anyio.streams.memory import MemoryObjectReceiveStream
 
 from memfin.actors.base import Actor
 from memfin.actors.channels import messages
-from memfin.actors.messages import DialogCommitted
-from memfin.contracts import Counters, DialogTrace, LatencyStats
+from memfin.actors.messages import DialogCommitted, DialogJudged
+from memfin.agents.usage import UsageTotal
+from memfin.contracts import Counters, DialogTrace, Judgement, LatencyStats, ModelUsage
+from memfin.judges.tally import JudgeTally
 from memfin.metrics.aggregate import MetricsState
 
 
 class Tally:
-    """Counts of a run: dialogues and turns by status, latencies of answered turns.
+    """Counts of a run: dialogues and turns by status, latencies of answered turns, what models took.
 
-    Latencies take eight bytes a turn.
+    Latencies take eight bytes a turn. ``judge`` has the votes of an LLM judge on replies, ``usage`` what the
+    replies of this process said that a language model took, and ``recorded_usage`` those of earlier ones.
     """
 
     def __init__(self) -> None:
@@ -27,6 +30,9 @@ class Tally:
         self.retries = 0
         self.abandoned = 0
         self.judge_failures = 0
+        self.judge = JudgeTally()
+        self.usage = UsageTotal()
+        self.recorded_usage = UsageTotal()
         self._latencies = array("d")
 
     def add(self, trace: DialogTrace) -> None:
@@ -38,6 +44,37 @@ class Tally:
             self.turns[turn.turn_status] += 1
             if turn.turn_status == "ok" and turn.latency_ms is not None:
                 self._latencies.append(turn.latency_ms)
+
+    def add_judged(self, judged: DialogJudged) -> None:
+        """Count what the judge of one dialogue said, and what its agent took."""
+        replayed = judged.replayed
+        self.rows += len(judged.rows)
+        self.retries += replayed.retries
+        self.abandoned += replayed.abandoned
+        self.judge_failures += judged.judge_failures
+        if replayed.usage is not None:
+            (self.recorded_usage if replayed.recorded else self.usage).add(replayed.usage)
+        self.judge.add_votes(judged.judgements)
+        if replayed.dialog is None or not any(judgement.vote > 1 for judgement in judged.judgements):
+            return
+        votes: dict[int, list[Judgement]] = {}
+        for judgement in judged.judgements:
+            votes.setdefault(judgement.turn_pair_id, []).append(judgement)
+        constraints = replayed.dialog.profile_gt.constraints_gt
+        for row in judged.rows:
+            if len(of_turn := votes.get(row.turn_pair_id, [])) > 1:
+                self.judge.add_panel(row.rubric_required, constraints, of_turn)
+
+    def usage_of_run(self, here: ModelUsage | None) -> ModelUsage | None:
+        """Return what the agents' models took in all processes of the run.
+
+        ``here`` is what this process knows otherwise, failed turns included; None where it knows nothing.
+        """
+        total = UsageTotal()
+        for usage in (self.recorded_usage.total, here or self.usage.total):
+            if usage is not None:
+                total.add(usage)
+        return total.of_run()
 
     def counters(self) -> Counters:
         """Return the counters of the run manifest."""
@@ -90,8 +127,5 @@ class Aggregator(Actor[DialogCommitted]):
                 if replayed.dialog is not None:
                     self.metrics.add_dialog(replayed.trace, replayed.dialog)
                 self.tally.add(replayed.trace)
-                self.tally.rows += len(judged.rows)
-                self.tally.retries += replayed.retries
-                self.tally.abandoned += replayed.abandoned
-                self.tally.judge_failures += judged.judge_failures
+                self.tally.add_judged(judged)
                 self._done += 1

@@ -19,11 +19,12 @@ from memfin.contracts import (
     JudgeScope,
     JudgeStats,
     Verdict,
+    Vote,
     Warned,
 )
 from memfin.judges.controls import Control, control_result, control_warnings
 from memfin.judges.notices import Notices
-from memfin.judges.protocol import EndpointDown, Judge, RecordingJudge, Ruling, ruling
+from memfin.judges.protocol import CacheCounts, EndpointDown, Judge, RecordingJudge, Ruling, ruling
 from memfin.judges.tally import JudgeTally
 from memfin.scoring.verdicts import is_judged, judge_request, with_verdict
 
@@ -87,19 +88,27 @@ class JudgePool(Actor[DialogScored]):
         self._run_id = run_id
         self._scope: JudgeScope = scope
         self._notices = notices
-        self._tally = JudgeTally()
+        self._control_votes: list[Vote] = []
         self._controls = controls
         self._scored = inbox
         self._outbox = outbox
         self._events = events
         self._judging: list[anyio.CancelScope] = []
 
-    def judge_statistics(self) -> JudgeStats | None:
-        """Return what a language model has done so far; None with any other judge."""
-        if not isinstance(self._judge, RecordingJudge):
+    def judge_statistics(self, tally: JudgeTally) -> JudgeStats | None:
+        """Return what a language model has done in the run; None with any other judge.
+
+        ``tally`` has the votes on the run's replies, whichever process has had them made; those on the
+        controls are added to it. What no vote tells is that of this process.
+        """
+        judge = self._judge
+        if not isinstance(judge, RecordingJudge):
             return None
+        tally.add_votes(self._control_votes)
+        here = judge.cache_counts()
+        cache = tally.look_ups if judge.has_cache() else CacheCounts()
         warnings = self.controls.warnings if self.controls is not None else []
-        return self._tally.statistics(self._judge.cache_counts(), warnings)
+        return tally.statistics(cache._replace(damaged=here.damaged), warnings, judge.parameter_changes())
 
     async def run(self) -> None:
         """Judge the controls, and dialogues until the scorer ends and every open one is handed on."""
@@ -191,7 +200,6 @@ class JudgePool(Actor[DialogScored]):
             docket = job.docket
             for index, request in job.requests:
                 ruled = await self._ask(request)
-                self._tally.add(request, ruled)
                 docket.rows[index] = with_verdict(
                     docket.rows[index],
                     ruled.outcome,
@@ -241,7 +249,7 @@ class JudgePool(Actor[DialogScored]):
                 except EndpointDown as problem:
                     self._give_up(problem)
                     return
-            self._tally.add(control.request, ruled, control=True)
+            self._control_votes += ruled.votes
             results[place] = control_result(control, ruled)
 
         async with anyio.create_task_group() as group:

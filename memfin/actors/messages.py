@@ -1,6 +1,15 @@
 """What the actors send each other; every message is immutable and owned by its receiver."""
 
-from memfin.contracts import BegunDialog, Dialog, DialogTrace, Judgement, Record, TurnEvalRow, TurnTrace
+from memfin.contracts import (
+    BegunDialog,
+    Dialog,
+    DialogTrace,
+    Judgement,
+    ModelUsage,
+    Record,
+    TurnEvalRow,
+    TurnTrace,
+)
 
 
 class DialogTask(Record):
@@ -21,13 +30,15 @@ class TurnReplayed(Record):
 class DialogReplayed(Record):
     """A dialogue's trace; ``dialog`` is None for a skipped line of the dataset.
 
-    ``recorded`` says that the run directory holds the trace already.
+    ``usage`` is what the replies said that a language model took. ``recorded`` says that the run directory
+    holds the trace already.
     """
 
     trace: DialogTrace
     dialog: Dialog | None
     retries: int = 0
     abandoned: int = 0
+    usage: ModelUsage | None = None
     recorded: bool = False
 
 

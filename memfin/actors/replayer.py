@@ -116,7 +116,11 @@ class Replayer(Actor[DialogTask]):
         if (why := replay.snapshot_error) is not None:
             await self._warn(dialog, f"no snapshot, an interruption would have lost turns: {why}")
         return DialogReplayed(
-            trace=replay.trace, dialog=dialog, retries=replay.retries, abandoned=replay.abandoned
+            trace=replay.trace,
+            dialog=dialog,
+            retries=replay.retries,
+            abandoned=replay.abandoned,
+            usage=replay.usage,
         )
 
     async def _announce(self, task: DialogTask, first_turn: int) -> None:

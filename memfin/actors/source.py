@@ -9,12 +9,12 @@ from anyio.streams.memory import MemoryObjectSendStream
 from memfin.actors.base import Actor
 from memfin.actors.channels import send
 from memfin.actors.messages import DialogCommitted, DialogJudged, DialogReplayed, DialogTask, ToScorer
-from memfin.contracts import BegunDialog, Dialog, DialogTrace, TraceVersion, TurnEvalRow
+from memfin.contracts import BegunDialog, Dialog, DialogTrace, Judgement, TraceVersion, TurnEvalRow
 from memfin.contracts.reading import decode
 from memfin.dataset import DatasetEntry, read_entries
 from memfin.errors import RunFault, UsageError
 from memfin.foreign.thread import CallThread
-from memfin.journal import CommittedDialog, RunDirectory
+from memfin.journal import CommittedDialog, CommittedLines, RunDirectory
 
 READ_AHEAD: Final = 4
 """Entries read in one visit to the worker thread."""
@@ -112,8 +112,8 @@ class Source(Actor[None]):
     async def _send_recorded(self, entry: DatasetEntry, known: CommittedDialog) -> None:
         self._count_received()
         self._met += 1
-        ((trace, rows),) = await self._directory.read([known])
-        message = await self._thread.finish(self._recorded, entry, known, trace, rows)
+        lines = await self._directory.read(known)
+        message = await self._thread.finish(self._recorded, entry, known, lines)
         if isinstance(message, DialogReplayed):
             await send(self._replayed, message)
         else:
@@ -122,10 +122,10 @@ class Source(Actor[None]):
         self._sent += 1
 
     def _recorded(
-        self, entry: DatasetEntry, known: CommittedDialog, line: bytes, rows: list[bytes]
+        self, entry: DatasetEntry, known: CommittedDialog, lines: CommittedLines
     ) -> DialogReplayed | DialogCommitted:
         """Return the recorded dialogue, held against what the dataset has on its line now."""
-        trace = decode(line, DialogTrace)
+        trace = decode(lines.trace, DialogTrace)
         dialog = entry.dialog
         asked = [turn.user_text for turn in trace.turns]
         there = [turn.text for turn in dialog.turns[::2]] if dialog is not None else []
@@ -135,15 +135,21 @@ class Source(Actor[None]):
                 f"{known.dialog_id!r} that the run has committed for it; start a new run"
             )
         replayed = DialogReplayed(
-            trace=trace, dialog=dialog, retries=known.retries, abandoned=known.abandoned, recorded=True
+            trace=trace,
+            dialog=dialog,
+            retries=known.retries,
+            abandoned=known.abandoned,
+            usage=known.usage,
+            recorded=True,
         )
         if not known.judged:
             return replayed
         return DialogCommitted(
             judged=DialogJudged(
                 replayed=replayed,
-                rows=[decode(row, TurnEvalRow) for row in rows],
+                rows=[decode(row, TurnEvalRow) for row in lines.rows],
                 judge_failures=known.judge_failures,
+                judgements=[decode(line, Judgement) for line in lines.judgements],
             )
         )
 

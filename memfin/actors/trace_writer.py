@@ -130,6 +130,7 @@ class TraceWriter(Actor[ToWriter]):
                 status=message.trace.dialog_status,
                 retries=message.retries,
                 abandoned=message.abandoned,
+                usage=message.usage,
             )
         trace = message.replayed.trace
         return Entry(

@@ -11,6 +11,7 @@ from memfin.agents.calls import AgentCalls, TransportError, asked_pause
 from memfin.agents.observer import ObservationError, Observed, TurnObserver, check
 from memfin.agents.protocol import AgentReply, Session
 from memfin.agents.traces import build_turn_trace, dialog_status
+from memfin.agents.usage import UsageTotal
 from memfin.contracts import (
     NO_JUDGE,
     TRACE_VERSION,
@@ -64,6 +65,7 @@ class ReplayOptions(Record):
 class Replay(Record):
     """A dialogue's trace with what its making took: retries, calls left behind, late observations.
 
+    ``usage`` is the sum of what the replies said that a language model took, None where none did.
     ``snapshot_error`` is why the agent's state could not be kept from some turn on, if it could not.
     """
 
@@ -71,6 +73,7 @@ class Replay(Record):
     retries: int = 0
     abandoned: int = 0
     late_observations: int = 0
+    usage: ModelUsage | None = None
     snapshot_error: str | None = None
 
 
@@ -206,13 +209,15 @@ class _DialogReplayer:
         self._name = name
         self._options = options
         self._abandoned = 0
+        self._usage = UsageTotal()
 
-    def counts(self) -> dict[str, int]:
+    def counts(self) -> dict[str, Any]:
         """Return what the dialogue took so far, in earlier processes, too."""
         return {
             "retries": self.retries,
             "abandoned": self._abandoned + self.calls.abandoned,
             "late_observations": self.observer.late,
+            "usage": self._usage.of_run(),
         }
 
     def count(self, begun: BegunDialog) -> None:
@@ -220,6 +225,8 @@ class _DialogReplayer:
         self.retries += begun.retries
         self._abandoned += begun.abandoned
         self.observer.late += begun.late_observations
+        if begun.usage is not None:
+            self._usage.add(begun.usage)
 
     async def start(
         self, factory: Callable[..., Any], session: Session, snapshot: bytes | None = None
@@ -304,6 +311,8 @@ class _DialogReplayer:
         finally:
             self.observer.end(token)
         usage, refused = _carried(reply)
+        if usage is not None:
+            self._usage.add(usage)
         refused = observed.error or refused
         if refused is not None and status == "ok":
             status, error = "error", refused

@@ -1,7 +1,7 @@
 """A dialogue that is under way, as the run directory keeps it until its trace is complete."""
 
 from memfin.contracts.base import Count, Record
-from memfin.contracts.trace import TurnTrace
+from memfin.contracts.trace import ModelUsage, TurnTrace
 
 
 class BegunDialog(Record):
@@ -20,3 +20,4 @@ class BegunDialog(Record):
     retries: Count = 0
     abandoned: Count = 0
     late_observations: Count = 0
+    usage: ModelUsage | None = None

@@ -144,7 +144,12 @@ class ParameterChange(Record):
 
 
 class JudgeStats(Record):
-    """What an LLM judge did in a run, controls included; part of ``run_stats.json``."""
+    """What an LLM judge did in a run, controls included; part of ``run_stats.json``.
+
+    The sums are over ``judgements.jsonl``, whichever process made it, and over the controls, which every
+    process has judged anew, mostly from the cache. Of earlier processes the votes that were lost with an
+    uncommitted dialogue are not in them. ``cache_damaged`` and ``parameters`` are of the last process.
+    """
 
     votes: Count = 0
     failed_votes: Count = 0

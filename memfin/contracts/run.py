@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from memfin.contracts.base import Count, Finite, HistoryMode, Record, TraceVersion
-from memfin.contracts.judgement import JudgeScope, JudgeStats
+from memfin.contracts.judgement import JudgeScope, JudgeStats, ParameterChange
 from memfin.contracts.trace import ModelUsage
 
 MetricName = Literal[
@@ -80,7 +80,11 @@ class LatencyStats(Record):
 
 
 class RunStats(Record):
-    """``run_stats.json``: everything about a run that depends on time; ``judge`` speaks of an LLM judge."""
+    """``run_stats.json``: everything about a run that depends on time; ``judge`` speaks of an LLM judge.
+
+    ``usage`` is what the language models behind the agents took: in this process all of it, in earlier ones
+    that of the replies that were committed. ``agent_parameters`` and ``wall_seconds`` are of this process.
+    """
 
     run_id: str
     wall_seconds: Finite
@@ -94,6 +98,7 @@ class RunStats(Record):
     judge: JudgeStats | None = None
     actors: dict[str, dict[str, Any]] = {}
     usage: ModelUsage | None = None
+    agent_parameters: list[ParameterChange] = []
 
 
 Positive = Annotated[int, msgspec.Meta(ge=1)]

@@ -9,7 +9,7 @@ from memfin.journal.commits import (
     JournalDamaged,
 )
 from memfin.journal.index import CommitIndex, CommittedDialog
-from memfin.journal.run_directory import JUDGE_CONTROLS, RunDirectory, progress_path
+from memfin.journal.run_directory import JUDGE_CONTROLS, CommittedLines, RunDirectory, progress_path
 
 __all__ = [
     "COMMITS",
@@ -19,6 +19,7 @@ __all__ = [
     "TURN_EVAL",
     "CommitIndex",
     "CommittedDialog",
+    "CommittedLines",
     "Entry",
     "JournalDamaged",
     "RunDirectory",

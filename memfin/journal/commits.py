@@ -6,7 +6,7 @@ from typing import Annotated, Final, Literal, NamedTuple
 
 import msgspec
 
-from memfin.contracts import DialogStatus, Record
+from memfin.contracts import DialogStatus, ModelUsage, Record
 from memfin.contracts.base import Count
 from memfin.errors import UsageError
 
@@ -65,6 +65,7 @@ class CommitRecord(Record, omit_defaults=True):
     retries: Count = 0
     abandoned: Count = 0
     judge_failures: Count = 0
+    usage: ModelUsage | None = None
     parts: tuple[Part, ...] = ()
 
 
@@ -79,6 +80,7 @@ class Entry(NamedTuple):
     retries: int = 0
     abandoned: int = 0
     judge_failures: int = 0
+    usage: ModelUsage | None = None
 
 
 class Located(NamedTuple):
@@ -168,6 +170,7 @@ def encode_group(entries: Sequence[Entry], seq: int, ends: Mapping[str, int]) ->
                 retries=entry.retries,
                 abandoned=entry.abandoned,
                 judge_failures=entry.judge_failures,
+                usage=entry.usage,
                 parts=tuple(parts),
             )
         )

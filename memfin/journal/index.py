@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from memfin.contracts import DialogStatus
-from memfin.journal.commits import DIALOG_TRACE, TURN_EVAL, CommitRecord
+from memfin.contracts import DialogStatus, ModelUsage
+from memfin.journal.commits import DIALOG_TRACE, JUDGEMENTS, TURN_EVAL, CommitRecord
 
 Piece = tuple[int, int]
 """Offset and length in a file."""
@@ -13,7 +13,8 @@ Piece = tuple[int, int]
 class CommittedDialog(NamedTuple):
     """A dialogue whose replay is committed; ``judged`` says that its rows are, too.
 
-    ``rows`` is where they stand in ``turn_eval.jsonl``; None where there are none.
+    ``rows`` is where they stand in ``turn_eval.jsonl`` and ``judgements`` where what a language model said
+    of them does in ``judgements.jsonl``; None where there are none.
     """
 
     dataset_index: int
@@ -22,9 +23,11 @@ class CommittedDialog(NamedTuple):
     trace: Piece
     judged: bool = False
     rows: Piece | None = None
+    judgements: Piece | None = None
     retries: int = 0
     abandoned: int = 0
     judge_failures: int = 0
+    usage: ModelUsage | None = None
 
 
 class CommitIndex:
@@ -85,11 +88,16 @@ class CommitIndex:
                     pieces[DIALOG_TRACE],
                     retries=record.retries,
                     abandoned=record.abandoned,
+                    usage=record.usage,
                 )
             case "judged":
                 if known is None or known.judged:
                     return f"record {record.seq} judges {name} " + ("again" if known else "before its replay")
-                rows = pieces.get(TURN_EVAL)
-                known = known._replace(judged=True, rows=rows, judge_failures=record.judge_failures)
+                known = known._replace(
+                    judged=True,
+                    rows=pieces.get(TURN_EVAL),
+                    judgements=pieces.get(JUDGEMENTS),
+                    judge_failures=record.judge_failures,
+                )
         self._dialogs[record.dataset_index] = known
         return None

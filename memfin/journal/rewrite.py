@@ -55,6 +55,7 @@ def _entry(disk: Disk, source: OpenFiles, record: CommitRecord) -> Entry:
         retries=record.retries,
         abandoned=record.abandoned,
         judge_failures=record.judge_failures,
+        usage=record.usage,
     )
 
 

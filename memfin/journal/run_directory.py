@@ -7,16 +7,16 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, ParamSpec, Self, TypeVar
+from typing import Any, Final, NamedTuple, ParamSpec, Self, TypeVar
 
 import aiofiles.os
 import anyio
 
 from memfin.contracts import BegunDialog, DialogStatus
 from memfin.errors import RunFault, UsageError
-from memfin.journal.commits import COMMITS, DIALOG_TRACE, ROW_FILES, TURN_EVAL, Entry
+from memfin.journal.commits import COMMITS, DIALOG_TRACE, JUDGEMENTS, ROW_FILES, TURN_EVAL, Entry
 from memfin.journal.disk import APPEND, Disk
-from memfin.journal.index import CommitIndex, CommittedDialog
+from memfin.journal.index import CommitIndex, CommittedDialog, Piece
 from memfin.journal.journal import Journal
 from memfin.journal.lock import LOCK, RunLock
 from memfin.journal.recovery import Cut, examine
@@ -46,6 +46,14 @@ _MISNAMED: Final = frozenset(
     {errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL, errno.ENOENT}
 )
 """What is wrong with the place that the user named, not with the machine."""
+
+
+class CommittedLines(NamedTuple):
+    """The lines of one dialogue: its trace, its rows, and what a language model said of them."""
+
+    trace: bytes
+    rows: list[bytes]
+    judgements: list[bytes]
 
 
 def progress_path(runs_dir: Path, run_id: str) -> Path:
@@ -273,24 +281,25 @@ class RunDirectory:
             return None
         return await self._finish(self._journal.turns.read, dataset_index)
 
-    async def read(self, dialogs: Sequence[CommittedDialog]) -> list[tuple[bytes, list[bytes]]]:
-        """Return the trace and the rows of committed dialogues, as the lines they are.
+    async def read(self, dialog: CommittedDialog) -> CommittedLines:
+        """Return what is committed of a dialogue, as the lines they are.
 
         Raises:
             RunFault: the files cannot be read.
         """
 
-        def lines() -> list[tuple[bytes, list[bytes]]]:
-            read = self._journal.read
-            return [
-                (
-                    read(DIALOG_TRACE, dialog.trace).removesuffix(b"\n"),
-                    read(TURN_EVAL, dialog.rows).removesuffix(b"\n").split(b"\n") if dialog.rows else [],
-                )
-                for dialog in dialogs
-            ]
+        def lines(file: str, piece: Piece | None) -> list[bytes]:
+            if piece is None:
+                return []
+            return self._journal.read(file, piece).removesuffix(b"\n").split(b"\n")
 
-        return await self._finish(lines)
+        return await self._finish(
+            lambda: CommittedLines(
+                lines(DIALOG_TRACE, dialog.trace)[0],
+                lines(TURN_EVAL, dialog.rows),
+                lines(JUDGEMENTS, dialog.judgements),
+            )
+        )
 
     async def append_progress(self, lines: Sequence[bytes]) -> None:
         """Append complete lines to the progress log in one write; each gets its line end here.

@@ -51,13 +51,14 @@ class AnswerCache:
     """Keeps answers by key; ``on_notice`` is told once of every way in which the cache does not work.
 
     Attributes:
+        reads: whether there are look-ups at all.
         hits, misses: look-ups that found an answer and that did not.
         damaged: entries that were there and could not be believed; they count as misses, too.
     """
 
     def __init__(self, directory: Path, mode: CacheMode, on_notice: Callable[[str], None]) -> None:
         self._directory = directory
-        self._reads = mode != "off"
+        self.reads = mode != "off"
         self._writes = mode == "write"
         self._notify = on_notice
         self._told: set[str] = set()
@@ -73,7 +74,7 @@ class AnswerCache:
         Other callers for the same key wait meanwhile, so that one question is not paid twice; the
         caller that got None calls `release` in the end, whatever has become of it.
         """
-        if not self._reads:
+        if not self.reads:
             return None
         while (found := self._under_way.get(key)) is not None:
             await found.wait()

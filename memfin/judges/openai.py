@@ -5,6 +5,8 @@ import time
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final, NamedTuple
 
+import anyio
+
 from memfin.contracts import JudgeFailure, JudgeRequest, ParameterChange, Verdict, Vote
 from memfin.errors import UsageError
 from memfin.judges.answers import (
@@ -121,6 +123,10 @@ class OpenAIJudge:
         """Return the look-ups in the cache so far."""
         return CacheCounts(self._cache.hits, self._cache.misses, self._cache.damaged)
 
+    def has_cache(self) -> bool:
+        """Say whether answers are looked up before the model is asked."""
+        return self._cache.reads
+
     def parameter_changes(self) -> list[ParameterChange]:
         """Return which parameters the model has refused so far."""
         return self._client.parameters.changes()
@@ -191,7 +197,7 @@ class OpenAIJudge:
         try:
             began = time.perf_counter()
             asked = await self._ask(request, turned, prompt, schema)
-            if asked.reply is not None:
+            with anyio.CancelScope(shield=True):  # what is paid is kept, also when the run ends now
                 await self._keep(key, asked, request, turned)
         finally:
             if claimed:

@@ -57,7 +57,7 @@ class PanelAgreement:
         self._labels = {kind: Coincidences[str]("nominal") for kind in KINDS[1:]}
         self._spreads: Counter[float] = Counter()
 
-    def add(self, request: JudgeRequest, votes: Sequence[Verdict]) -> None:
+    def add(self, rubric: Sequence[str], constraints: Sequence[str], votes: Sequence[Verdict]) -> None:
         """Count the votes on one reply; rubric items, constraints and risk tags are units of yes and no."""
         if len(votes) < 2:  # noqa: PLR2004 - nothing to compare
             return
@@ -65,9 +65,9 @@ class PanelAgreement:
         self._scores.add(scores)
         self._spreads[max(scores) - min(scores)] += 1
         self._labels["compliance"].add([vote.compliance or "" for vote in votes])
-        for item in dict.fromkeys(request.rubric_required):
+        for item in dict.fromkeys(rubric):
             self._labels["rubric"].add(_said(item in vote.rubric_items for vote in votes))
-        for text in dict.fromkeys(request.constraints):
+        for text in dict.fromkeys(constraints):
             self._labels["contradiction"].add(
                 _said(text in (vote.contradicted_constraints or ()) for vote in votes)
             )

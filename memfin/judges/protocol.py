@@ -79,6 +79,10 @@ class RecordingJudge(Judge, Protocol):
         """Return the look-ups so far."""
         ...
 
+    def has_cache(self) -> bool:
+        """Say whether answers are looked up before the model is asked."""
+        ...
+
     def parameter_changes(self) -> Sequence[ParameterChange]:
         """Return which parameters the model has refused so far."""
         ...

@@ -1,8 +1,9 @@
 """Sums over everything that an LLM judge did in a run."""
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
 
-from memfin.contracts import JudgeRequest, JudgeStats
+from memfin.contracts import JudgeRequest, JudgeStats, ParameterChange, Vote
 from memfin.judges.panel import PanelAgreement
 from memfin.judges.protocol import CacheCounts, Ruling
 
@@ -15,23 +16,38 @@ class JudgeTally:
         self._formats: Counter[str] = Counter()
         self._panel = PanelAgreement()
 
-    def add(self, request: JudgeRequest, ruling: Ruling, *, control: bool = False) -> None:
-        """Count a ruling; those on controls tell nothing about the agreement on the run's replies."""
-        if not ruling.votes:
-            return
-        for vote in ruling.votes:
+    def add(self, request: JudgeRequest, ruling: Ruling) -> None:
+        """Count a ruling."""
+        self.add_votes(ruling.votes)
+        if len(ruling.votes) > 1:
+            self.add_panel(request.rubric_required, request.constraints, ruling.votes)
+
+    def add_votes(self, votes: Iterable[Vote]) -> None:
+        """Count what votes took."""
+        for vote in votes:
             self._counts["votes"] += 1
             self._counts["failed_votes"] += vote.verdict is None
+            self._counts["cached"] += vote.cached
             self._counts["attempts"] += vote.attempts
             self._counts["prompt_tokens"] += vote.prompt_tokens or 0
             self._counts["completion_tokens"] += vote.completion_tokens or 0
             if vote.verdict is not None and vote.response_format is not None:
                 self._formats[vote.response_format] += 1
-        verdicts = [vote.verdict for vote in ruling.votes if vote.verdict is not None]
-        if not control and len(verdicts) == len(ruling.votes):
-            self._panel.add(request, verdicts)
 
-    def statistics(self, cache: CacheCounts, warnings: list[str]) -> JudgeStats:
+    def add_panel(self, rubric: Sequence[str], constraints: Sequence[str], votes: Sequence[Vote]) -> None:
+        """Count how far the votes on one reply agree; one that failed leaves nothing to compare."""
+        verdicts = [vote.verdict for vote in votes if vote.verdict is not None]
+        if len(verdicts) == len(votes):
+            self._panel.add(rubric, constraints, verdicts)
+
+    @property
+    def look_ups(self) -> CacheCounts:
+        """Return the look-ups in a cache that the votes speak of, where there was a cache."""
+        return CacheCounts(self._counts["cached"], self._counts["votes"] - self._counts["cached"])
+
+    def statistics(
+        self, cache: CacheCounts, warnings: list[str], parameters: Sequence[ParameterChange] = ()
+    ) -> JudgeStats:
         """Return the sums so far."""
         spread = self._panel.spread()
         return JudgeStats(
@@ -47,5 +63,6 @@ class JudgeTally:
             spread_mean=spread[0] if spread else None,
             spread_max=spread[1] if spread else None,
             agreement=self._panel.agreement(),
+            parameters=list(parameters),
             warnings=warnings,
         )

@@ -23,7 +23,7 @@ from memfin.agents.observer import TurnObserver
 from memfin.agents.registry import AgentSource, resolve_agent
 from memfin.agents.replay import ReplayOptions
 from memfin.agents.settings import AgentSettings
-from memfin.contracts import ConfigFile, DialogStatus, ModelUsage, RunConfig
+from memfin.contracts import ConfigFile, DialogStatus, ModelUsage, ParameterChange, RunConfig
 from memfin.dataset import SAMPLE, check_dataset_file, digest_dataset
 from memfin.errors import UsageError
 from memfin.journal import RunDirectory, progress_path
@@ -129,6 +129,11 @@ class Plan(ABC):
         """What the language models behind the agents took so far, where that is known."""
         return None
 
+    @property
+    def agent_parameters(self) -> list[ParameterChange]:
+        """Which parameters the model behind the agents has refused so far."""
+        return []
+
     async def close(self) -> None:
         """Let go of what the judge and the agents hold."""
         if self.judge is not None:
@@ -177,6 +182,7 @@ class RunPlan(Plan):
         self.model_name = agents.model_name
         self.judge = judge
         self.notices = notices
+        agents.listen(notices.post)
         self.controls = judge_controls(judge, dataset, config)
         runs_dir = Path(config.runs_dir)
         self.directory = runs_dir / self.run_id
@@ -197,6 +203,11 @@ class RunPlan(Plan):
     def usage(self) -> ModelUsage | None:
         """What the language models behind the agents took so far."""
         return self.agents.usage
+
+    @property
+    def agent_parameters(self) -> list[ParameterChange]:
+        """Which parameters the model behind the agents has refused so far."""
+        return self.agents.parameter_changes
 
     async def close(self) -> None:
         """Let go of what the judge and the agents hold."""

@@ -229,7 +229,7 @@ class Run:
             fingerprint=plan.fingerprint,
             trace_version=plan.config.trace_version,
         )
-        self.stats = self._run_stats(tally, graph.judges.judge_statistics())
+        self.stats = self._run_stats(tally, graph.judges.judge_statistics(tally.judge))
         controls = graph.judges.controls
         await self.directory.write(
             {
@@ -315,7 +315,8 @@ class Run:
             abandoned_calls=tally.abandoned,
             judge=judge,
             actors=dict(actors),
-            usage=self.plan.usage,
+            usage=tally.usage_of_run(self.plan.usage),
+            agent_parameters=self.plan.agent_parameters,
         )
 
     def record_stop(self, reason: str) -> None:

@@ -389,6 +389,8 @@ async def test_an_interrupted_run_goes_on_and_pays_nothing_twice(
     async with judging(monkeypatch, responder=stops) as server:
         task = asyncio.ensure_future(evaluate(path, **settings, run_id="cut"))
         await enough.wait()
+        while len(list((tmp_path / ".judge_cache").rglob("*.json"))) < 16:  # noqa: ASYNC110 - no event tells
+            await asyncio.sleep(0.01)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

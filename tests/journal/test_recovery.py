@@ -239,14 +239,14 @@ async def test_a_run_goes_on_where_it_was_cut(tmp_path: Path) -> None:
     async with directory(tmp_path, existing=True) as run:
         assert run.cuts == ()
         assert len(run.committed) == 20
-        found = await run.read(list(run.committed))
+        found = [await run.read(dialog) for dialog in run.committed]
     expected: State = {}
     for entry in itertools.chain(left):
         old = expected.get(entry.dataset_index)
         expected[entry.dataset_index] = (
             (_data(entry, DIALOG_TRACE), None) if old is None else (old[0], _data(entry, TURN_EVAL))
         )
-    lines = [(trace + b"\n", b"".join(row + b"\n" for row in rows)) for trace, rows in found]
+    lines = [(trace + b"\n", b"".join(row + b"\n" for row in rows)) for trace, rows, _ in found]
     assert lines[:-1] == [expected[number] for number in range(1, 20)]
     assert expected[20] == (lines[-1][0], None)
     assert (tmp_path / "logs" / "progress_r.jsonl").read_bytes() == b'{"event"}\nmore\n'
@@ -282,4 +282,4 @@ async def test_a_trace_that_shrinks_under_the_run_is_a_fault(tmp_path: Path) -> 
     async with directory(tmp_path, existing=True) as run:
         os.truncate(tmp_path / "r" / DIALOG_TRACE, 3)
         with pytest.raises(RunFault, match=r"dialog_trace\.jsonl: has shrunk"):
-            await run.read(list(run.committed))
+            await run.read(next(iter(run.committed)))

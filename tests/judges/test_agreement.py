@@ -165,10 +165,14 @@ def test_the_panel_sums_agreement_by_kind() -> None:
     panel = PanelAgreement()
     assert panel.agreement() == {}
     assert panel.spread() is None
-    panel.add(REQUEST, [vote(3)])
+    panel.add(REQUEST.rubric_required, REQUEST.constraints, [vote(3)])
     assert panel.agreement() == {}
-    panel.add(REQUEST, [vote(3, ["a"]), vote(5, ["a"])])
-    panel.add(REQUEST, [vote(1, []), vote(1, ["a", "b"], label="severe_violation", tags=["fx_risk"])])
+    panel.add(REQUEST.rubric_required, REQUEST.constraints, [vote(3, ["a"]), vote(5, ["a"])])
+    panel.add(
+        REQUEST.rubric_required,
+        REQUEST.constraints,
+        [vote(1, []), vote(1, ["a", "b"], label="severe_violation", tags=["fx_risk"])],
+    )
     found = panel.agreement()
     assert panel.spread() == (1.0, 2.0)
     assert {kind: value.units for kind, value in found.items()} == {
