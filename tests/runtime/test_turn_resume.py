@@ -94,7 +94,8 @@ def plan(folder: Path, name: str, agent: Any = Keeping, **settings: Any) -> RunP
 
 
 def again(folder: Path, name: str = "runs", agent: Any = Keeping, **settings: Any) -> RunPlan:
-    return make_resume_plan(folder / name / "r", agent=agent, **({"judge": Judge} | settings))
+    given: dict[str, Any] = {"judge": Judge} | settings
+    return make_resume_plan(folder / name / "r", agent=agent, **given)
 
 
 def spoken(folder: Path, name: str = "runs") -> list[DialogTrace]:
@@ -115,11 +116,15 @@ async def whole(folder: Path, agent: Any = Keeping, **settings: Any) -> bytes:
     return (folder / "whole" / "r" / SUMMARY).read_bytes()
 
 
+def lines(path: Path) -> list[bytes]:
+    """Return the lines of a file that is being written, as far as they are complete."""
+    return path.read_bytes().split(b"\n")[:-1] if path.exists() else []
+
+
 def recorded(run: Path) -> Counter[str]:
     """Return how many turns the turn log holds of each dialogue."""
     found: Counter[str] = Counter()
-    path = run / TURNS
-    for line in path.read_bytes().splitlines() if path.exists() else []:
+    for line in lines(run / TURNS):
         record = msgspec.json.decode(line, type=BegunDialog)
         found[record.dialog_id] = record.turns_before + len(record.turns)
     return found
@@ -148,7 +153,7 @@ def open_turns(folder: Path) -> Counter[str]:
 
 
 def traces_of(run: Path) -> list[dict[str, Any]]:
-    return read_jsonl(run / DIALOG_TRACE) if (run / DIALOG_TRACE).exists() else []
+    return [msgspec.json.decode(line) for line in lines(run / DIALOG_TRACE)]
 
 
 def progress(folder: Path) -> int:
