@@ -72,7 +72,7 @@ def command(
     line when an epoch is complete; soak_summary.json has totals and the drift of every value.
     Gates are for the soak as a whole: means over the epochs, failed turns of all of them.
 
-    memfin resume RUNS_DIR/RUN_ID goes on with a soak that was stopped. Exit codes are those of run.
+    Whatever stops a soak, memfin resume RUNS_DIR/RUN_ID goes on with it. Exit codes are those of run.
     """
     settings["fail_under"] = fail_under_gates(settings["fail_under"])
     limits = SoakLimits(
