@@ -59,7 +59,7 @@ class Standing:
                 self.total = event.dialogs
                 self.dialogs = self._before = event.dialogs_done
             case DialogStarted():
-                self.open_turns += event.turns or 0
+                self.open_turns += event.turns - event.first_turn + 1 if event.turns is not None else 0
             case TurnDone():
                 self.turns += 1
                 answered = self._unjudged.get(event.dialog_id, 0) + (event.turn_status == "ok")
@@ -160,7 +160,7 @@ class PlainView(QuietView):
         elif isinstance(event, RunResumed):
             print(
                 f"memfin: run {event.run_id} goes on: {event.dialogs_done} dialogues are done, "
-                f"{event.replays_done} more are answered",
+                f"{event.replays_done} more are answered, {event.dialogs_begun} go on where they stopped",
                 file=self._stream,
                 flush=True,
             )

@@ -12,6 +12,7 @@ from memfin.errors import UsageError
 from memfin.journal import COMMITS, JournalDamaged
 from memfin.journal.disk import Disk
 from memfin.journal.recovery import examine
+from memfin.journal.turns import TURNS, turn_records
 from memfin.validation.files import RULES, validate_artefact
 from memfin.validation.findings import Finding, file_text
 from memfin.validation.rules import (
@@ -51,6 +52,7 @@ def validate_run(directory: str | Path) -> Iterator[Finding]:
         yield from validate_artefact(path, entry, rules, may_be_empty=no_turns or _goes_on(manifest))
     yield from _across(root, rules_of)
     yield from _committed(root, ended=manifest is not None and not _goes_on(manifest))
+    yield from _begun(root / TURNS)
 
 
 def _committed(root: Path, *, ended: bool) -> Iterator[Finding]:
@@ -71,6 +73,17 @@ def _committed(root: Path, *, ended: bool) -> Iterator[Finding]:
         path = root / cut.file
         message = f"offset {cut.keep}: {cut.size - cut.keep} bytes that were never committed"
         yield Finding(file=file_text(path), line=_line_at(path, cut.keep), path="$", message=message)
+
+
+def _begun(path: Path) -> Iterator[Finding]:
+    """Hold what is recorded of dialogues under way against its checksums."""
+    if not path.is_file():
+        return
+    with path.open("rb") as file:
+        for number, (_, _, record) in enumerate(turn_records(Disk(), file.fileno()), 1):
+            if record is None:
+                message = "the line is not as it was written; its dialogue goes on from an earlier turn"
+                yield Finding(file=file_text(path), line=number, path="$", message=message)
 
 
 def _line_at(path: Path, offset: int) -> int:

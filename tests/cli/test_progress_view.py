@@ -22,6 +22,7 @@ from memfin.contracts import (
     MetricsDone,
     ProgressEvent,
     RunInterrupted,
+    RunResumed,
     RunStarted,
     TurnDone,
     Warned,
@@ -239,3 +240,18 @@ def test_skipped_lines_are_named_up_to_a_bound() -> None:
     assert lines[0].endswith(":1: skipped, missing_turns: $.turns: the list is empty")
     assert len(lines) == 21
     assert "more lines are skipped" in lines[-1]
+
+
+def test_a_run_that_goes_on_tells_how_far_it_is() -> None:
+    stream = io.StringIO()
+    resumed = RunResumed(**BASE, dialogs_done=3, replays_done=2, dialogs_begun=1, dialogs=9)
+    with PlainView(stream) as view:
+        view.show(resumed)
+    line = "memfin: run r goes on: 3 dialogues are done, 2 more are answered, 1 go on where they stopped"
+    assert stream.getvalue().splitlines()[0] == line
+
+
+def test_turns_that_an_earlier_process_had_answered_are_not_open() -> None:
+    now = Standing()
+    now.count(DialogStarted(**BASE, dialog_id="d", dataset_index=1, turns=5, first_turn=4))
+    assert now.open_turns == 2
