@@ -75,6 +75,7 @@ class Soak:
         self._changed = [*(before.changed if before is not None else ()), *changed]
         self._directory = SoakDirectory(plan.directory, plan.run_id, existing=plan.resumed is not None)
         self._tally = SoakTally()
+        self._totals: dict[str, Any] = {}
         self._probe = Probe()
         self._run: Run | None = None
         self._stopped_by: str | None = None
@@ -143,6 +144,11 @@ class Soak:
     def _count_recorded(self) -> None:
         for epoch in read_epochs(self._directory.path):
             self._tally.add(epoch)
+        self._totals = self._tally.fields()
+
+    def _count(self, epoch: SoakEpoch) -> None:
+        self._tally.add(epoch)
+        self._totals = self._tally.fields()
 
     async def _epochs(self) -> None:
         """Run epochs until it is time, with the probe and the renewing of the summary beside them."""
@@ -212,7 +218,7 @@ class Soak:
             resumed=begun,
         )
         await directory.append(epoch)
-        self._tally.add(epoch)
+        await anyio.to_thread.run_sync(self._count, epoch)  # slopes of all values take milliseconds
         summary = await self._renew("running")
         for listener in self._listeners:
             listener.on_epoch(epoch, summary)
@@ -258,7 +264,6 @@ class Soak:
     async def _renew(
         self, state: SoakState, *, gates: Sequence[str] = (), reason: str | None = None
     ) -> SoakSummary:
-        fields: dict[str, Any] = self._tally.fields()
         self.summary = SoakSummary(
             run_id=self.plan.run_id,
             state=state,
@@ -272,7 +277,7 @@ class Soak:
             gates=list(gates),
             reason=reason,
             changed=self._changed,
-            **fields,
+            **self._totals,
         )
         await self._directory.write(SUMMARY, self.summary)
         return self.summary
