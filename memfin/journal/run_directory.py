@@ -247,7 +247,7 @@ class RunDirectory:
         try:
             await self._finish(self._close_files)
         finally:
-            self._writer.shutdown(wait=False)
+            self._writer.shutdown()  # its thread has nothing left to do and ends at once
 
     def _close_files(self) -> None:
         try:
