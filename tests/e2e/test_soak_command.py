@@ -30,6 +30,12 @@ class Slow(Quick):
         await asyncio.sleep(0.02)
         return await super().reply(user_text)
 
+class Hangs(Quick):
+    async def reply(self, user_text):
+        if self.session.run_id.endswith("2"):
+            await asyncio.sleep(3600)
+        return await super().reply(user_text)
+
 class Fails(Quick):
     async def reply(self, user_text):
         if self.session.dialog_id == "d0001":
@@ -189,6 +195,23 @@ def test_a_soak_that_was_ended_goes_on_and_asks_for_nothing_twice(
     assert memfin("validate", "runs/s").returncode == 0
     again = memfin("resume", "runs/s", "--json")
     assert json.loads(again.stdout)["epochs"] == 3
+
+
+def test_a_second_signal_ends_a_soak_whose_agent_hangs_at_once(memfin: Memfin, tmp_path: Path) -> None:
+    process = started(
+        tmp_path, "soak", "data.jsonl", "--agent", "soaked:Hangs", "--epochs", 3, "--run-id", "h"
+    )
+    progress = tmp_path / "runs" / "h" / "epochs" / "logs" / "progress_h.000002.jsonl"
+    until(lambda: progress.is_file() and b"dialog_started" in progress.read_bytes())
+    process.send_signal(signal.SIGTERM)
+    process.send_signal(signal.SIGTERM)
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == 143, told
+    assert told.splitlines()[-1] == "memfin: stopped by SIGTERM; memfin resume runs/h goes on"
+    (tmp_path / "soaked.py").write_text(AGENTS.replace("asyncio.sleep(3600)", "asyncio.sleep(0)"))
+    assert memfin("resume", "runs/h").returncode == 0
+    assert lines(tmp_path, "h") == 3
+    assert memfin("validate", "runs/h").returncode == 0
 
 
 def test_a_fault_of_the_disk_is_exit_3_and_the_soak_goes_on_afterwards(

@@ -1,5 +1,6 @@
 """A soak: its papers, drift, pruning, gates, and how it goes on after an end before its time."""
 
+import asyncio
 import gc
 import json
 import os
@@ -12,7 +13,9 @@ from typing import Any
 import anyio
 import msgspec
 import pytest
+from aiohttp.test_utils import TestServer
 
+from memfin.agents.http import application
 from memfin.contracts import (
     DialogDone,
     Distribution,
@@ -644,3 +647,50 @@ def test_a_judge_with_limits_has_a_pause_between_epochs(
 ) -> None:
     assert plan(tmp_path, epochs=1, run_id="offline", judge="heuristic").pause == 0.0
     assert plan(tmp_path, epochs=1, judge=OwnJudge, **limits).pause == pytest.approx(pause)
+
+
+async def test_connections_of_agents_over_http_do_not_add_up(tmp_path: Path) -> None:
+    server = TestServer(application(Steady))
+    await server.start_server()
+    try:
+        made = plan(tmp_path, str(server.make_url("/")).rstrip("/"), epochs=6, workers_dialog=4)
+        summary = await Soak(made).run()
+    finally:
+        await server.close()
+    assert summary.errors.failed_turns == 0
+    assert Steady.made == 6 * 4  # an agent of its own for each dialogue of each epoch
+    files = [line.resources.open_files for line in lines(tmp_path)]
+    assert max(files[1:]) <= files[0] + 1  # with those of the last epoch still open there would be more
+
+
+async def test_what_a_factory_shares_is_closed_after_every_epoch_and_serves_the_next(tmp_path: Path) -> None:
+    class Sharing:
+        reference, model, version = "tests:Sharing", "shared", None
+        inputs: dict[str, Any] = {}
+        total_usage = None
+        closed = 0
+
+        def __call__(self, session: Any, observer: Any) -> Steady:
+            return Steady(session, observer)
+
+        async def close(self) -> None:
+            self.closed += 1
+
+    agents = Sharing()
+    await Soak(plan(tmp_path, agents, epochs=3)).run()
+    assert agents.closed == 3
+
+
+async def test_a_soak_can_be_stopped_between_epochs(tmp_path: Path) -> None:
+    """While it waits for a judge's window, which would take more than a minute."""
+    made = plan(tmp_path, epochs=3, judge=OwnJudge, judge_tpm=1e9)
+    assert made.pause > 60
+
+    class Stopping(Watching):
+        def on_epoch(self, epoch: SoakEpoch, summary: SoakSummary) -> None:
+            asyncio.get_running_loop().call_later(0.05, soak.stop, "enough")
+
+    soak = Soak(made, [Stopping()])
+    with anyio.fail_after(30), pytest.raises(RunStopped, match="stopped: enough; memfin resume"):
+        await soak.run()
+    assert (summary_of(tmp_path).state, summary_of(tmp_path).epochs) == ("interrupted", 1)
