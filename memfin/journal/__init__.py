@@ -8,8 +8,8 @@ from memfin.journal.commits import (
     Entry,
     JournalDamaged,
 )
-from memfin.journal.index import CommitIndex, CommittedDialog
-from memfin.journal.run_directory import JUDGE_CONTROLS, CommittedLines, RunDirectory, progress_path
+from memfin.journal.index import CommitIndex, CommittedDialog, CommittedLines
+from memfin.journal.run_directory import JUDGE_CONTROLS, RunDirectory, progress_path
 
 __all__ = [
     "COMMITS",

@@ -30,6 +30,14 @@ class CommittedDialog(NamedTuple):
     usage: ModelUsage | None = None
 
 
+class CommittedLines(NamedTuple):
+    """The lines of one dialogue: its trace, its rows, and what a language model said of them."""
+
+    trace: bytes
+    rows: list[bytes]
+    judgements: list[bytes]
+
+
 class CommitIndex:
     """The dialogues of a run by their line in the dataset; memory holds ids and offsets, no text.
 

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, NamedTuple, ParamSpec, Self, TypeVar
+from typing import Any, Final, ParamSpec, Self, TypeVar
 
 import aiofiles.os
 import anyio
@@ -16,11 +16,12 @@ from memfin.contracts import BegunDialog, DialogStatus
 from memfin.errors import RunFault, UsageError
 from memfin.journal.commits import COMMITS, DIALOG_TRACE, JUDGEMENTS, ROW_FILES, TURN_EVAL, Entry
 from memfin.journal.disk import APPEND, Disk
-from memfin.journal.index import CommitIndex, CommittedDialog, Piece
+from memfin.journal.index import CommitIndex, CommittedDialog, CommittedLines, Piece
 from memfin.journal.journal import Journal
 from memfin.journal.lock import LOCK, RunLock
 from memfin.journal.recovery import Cut, examine
 from memfin.journal.rewrite import drop_commits, finish_rewrite
+from memfin.journal.stillborn import clear, is_stillborn
 from memfin.journal.turns import TURNS, TURNS_NEW, TurnLog
 
 P = ParamSpec("P")
@@ -46,14 +47,6 @@ _MISNAMED: Final = frozenset(
     {errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL, errno.ENOENT}
 )
 """What is wrong with the place that the user named, not with the machine."""
-
-
-class CommittedLines(NamedTuple):
-    """The lines of one dialogue: its trace, its rows, and what a language model said of them."""
-
-    trace: bytes
-    rows: list[bytes]
-    judgements: list[bytes]
 
 
 def progress_path(runs_dir: Path, run_id: str) -> Path:
@@ -144,13 +137,14 @@ class RunDirectory:
         except FileExistsError as problem:
             if problem.filename != str(self.path):
                 raise self._misnamed(problem) from problem
-            raise UsageError(f"run {self.path}: exists already; choose another name") from None
+            if not is_stillborn(self._disk, self.path):
+                raise self._exists() from None
         except OSError as problem:
             if problem.errno in _MISNAMED:
                 raise self._misnamed(problem) from problem
             raise
         try:
-            self._lock.acquire()
+            self._take_name()
             self.progress.parent.mkdir(parents=True, exist_ok=True)
             self._log = self._disk.open(self.progress, APPEND)
             self._journal.create()
@@ -159,6 +153,19 @@ class RunDirectory:
             if problem.errno in _MISNAMED:
                 raise self._misnamed(problem) from problem
             raise
+
+    def _take_name(self) -> None:
+        """Lock the directory, which is new or what a run has left that ended before it began."""
+        try:
+            self._lock.acquire()
+        except UsageError:
+            raise self._exists() from None  # another run was faster
+        if not is_stillborn(self._disk, self.path):
+            raise self._exists()
+        clear(self._disk, self.path)
+
+    def _exists(self) -> UsageError:
+        return UsageError(f"run {self.path}: exists already; choose another name")
 
     def _take_back(self) -> None:
         """Remove what a creation that failed has made, as far as the disk lets that be done."""

@@ -75,7 +75,10 @@ def _papers(directory: Path) -> tuple[ConfigFile, RunManifest]:
         )
     for name in ("config.json", "run_manifest.json"):
         if not (directory / name).is_file():
-            raise UsageError(f"run {directory}: has no {name}: it ended before it began; start a new run")
+            raise UsageError(
+                f"run {directory}: has no {name}: it ended before it began; memfin run --run-id "
+                f"{directory.name} takes its place"
+            )
     config = read_json(directory / "config.json", ConfigFile)
     if "trace_sha256" in config.fingerprint_inputs:
         raise UsageError(f"run {directory}: was made by memfin score; score again into a new directory")

@@ -391,7 +391,7 @@ def test_bad_lines_are_skipped_with_their_reason_and_the_rest_is_evaluated(
         ("agents_under_test:missing", "has no 'missing'"),
         ("agents_under_test:number", "is not callable"),
         ("agents_under_test", "unknown reference; known forms: builtin, oracle, echo"),
-        ("openai:gpt", "not part of this version"),
+        ("openai:gpt", "no agent endpoint: set MEMFIN_AGENT_BASE_URL"),
         ("", "unknown reference"),
     ],
 )
@@ -407,6 +407,21 @@ def test_an_existing_run_is_never_overwritten(memfin: Memfin, tmp_path: Path) ->
     before = (tmp_path / "runs" / "once" / "metrics_summary.json").read_bytes()
     refused(memfin("run", "--run-id", "once", "--quiet"), "runs/once: exists already")
     assert (tmp_path / "runs" / "once" / "metrics_summary.json").read_bytes() == before
+
+
+def test_a_name_whose_run_was_killed_before_it_began_can_be_used_again(
+    memfin: Memfin, tmp_path: Path
+) -> None:
+    words = ("run", "--agent", "echo", "--limit", "2", "--run-id", "once", "--quiet")
+    assert memfin(*words).returncode == 0
+    run = tmp_path / "runs" / "once"
+    for path in run.iterdir():
+        if path.name != ".lock":
+            path.unlink()
+    (run / "commits.log").touch()
+    refused(memfin("resume", "runs/once"), "memfin run --run-id once takes its place")
+    assert memfin(*words).returncode == 0
+    assert memfin("validate", "runs/once").returncode == 0
 
 
 def test_flags_win_over_the_environment_and_that_over_the_file(memfin: Memfin, tmp_path: Path) -> None:

@@ -61,18 +61,79 @@ async def test_a_run_that_exists_is_refused_and_left_alone(tmp_path: Path) -> No
 
 async def test_of_many_that_create_one_run_exactly_one_does(tmp_path: Path) -> None:
     winners: list[RunDirectory] = []
+    losers: list[str] = []
+    over = anyio.Event()
 
     async def contend() -> None:
         try:
             async with directory(tmp_path) as won:
                 winners.append(won)
+                await over.wait()
         except UsageError as problem:
-            assert "exists already" in str(problem)  # noqa: PT017 - losing is allowed, failing is not
+            losers.append(str(problem))
+            if len(losers) == 7:
+                over.set()
 
-    async with anyio.create_task_group() as group:
-        for _ in range(8):
-            group.start_soon(contend)
+    with anyio.fail_after(LONG):
+        async with anyio.create_task_group() as group:
+            for _ in range(8):
+                group.start_soon(contend)
     assert len(winners) == 1
+    assert all("exists already" in problem for problem in losers)
+
+
+PAPERS = {"config.json", "run_manifest.json"}
+
+
+@pytest.mark.parametrize(
+    "left",
+    [
+        set(),
+        {LOCK},
+        {LOCK, COMMITS},
+        {LOCK, COMMITS, DIALOG_TRACE, TURN_EVAL},
+        {LOCK, COMMITS, DIALOG_TRACE, TURN_EVAL, ".config.json.tmp"},
+        {LOCK, COMMITS, DIALOG_TRACE, TURN_EVAL, "config.json"},
+        {LOCK, COMMITS, DIALOG_TRACE, TURN_EVAL, "config.json", ".run_manifest.json.tmp"},
+    ],
+    ids=len,
+)
+async def test_what_a_run_has_left_that_ended_before_it_began_is_taken_over(
+    tmp_path: Path, left: set[str]
+) -> None:
+    async with directory(tmp_path, "sound"):
+        log = (tmp_path / "sound" / COMMITS).read_bytes()
+    for cut in (0, len(log) // 2, len(log)):
+        where = tmp_path / f"r{cut}"
+        where.mkdir()
+        for name in left:
+            (where / name).write_bytes(log[:cut] if name == COMMITS else b"{" if name in PAPERS else b"")
+        async with directory(tmp_path, where.name) as run:
+            await run.commit([replay(1, b"kept")])
+            assert (where / DIALOG_TRACE).read_bytes() == b"kept\n"
+            assert sorted(path.name for path in where.iterdir()) == OWN_FILES
+
+
+@pytest.mark.parametrize("left", ["papers", "rows", "commits", "strange", "locked"])
+async def test_what_may_count_is_not_taken_over(tmp_path: Path, left: str) -> None:
+    where = tmp_path / "r"
+    async with directory(tmp_path) as run:
+        if left == "commits":
+            await run.commit([replay(1, b"kept")])
+        if left == "locked":
+            assert "exists already" in await refusal(directory(tmp_path))
+    if left == "locked":
+        return
+    if left == "papers":
+        for name in PAPERS:
+            (where / name).write_bytes(b"{}")
+    elif left == "rows":
+        (where / TURN_EVAL).write_bytes(b"{}\n")
+    elif left == "strange":
+        (where / "thesis.txt").write_bytes(b"mine")
+    before = {path.name: path.read_bytes() for path in where.iterdir()}
+    assert "exists already" in await refusal(directory(tmp_path))
+    assert {path.name: path.read_bytes() for path in where.iterdir()} == before
 
 
 @pytest.mark.parametrize("what", ["file", "dangling link"])

@@ -373,7 +373,9 @@ async def test_what_cannot_be_resumed_is_refused_with_one_line(tmp_path: Path) -
     (tmp_path / "empty").mkdir()
     assert refusal(tmp_path / "empty").startswith("has no commits.log")
     (tmp_path / "empty" / COMMITS).touch()
-    assert refusal(tmp_path / "empty") == "has no config.json: it ended before it began; start a new run"
+    assert refusal(tmp_path / "empty") == (
+        "has no config.json: it ended before it began; memfin run --run-id empty takes its place"
+    )
     rescored = RescorePlan(tmp_path / "r" / DIALOG_TRACE, tmp_path / "data.jsonl", tmp_path / "scored")
     await Run(rescored).run()
     assert refusal(tmp_path / "scored") == "was made by memfin score; score again into a new directory"
