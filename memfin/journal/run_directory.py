@@ -119,6 +119,9 @@ class RunDirectory:
             await self._finish(self._recover if self._existing else self._create)
         except BaseException:
             with suppress(RunFault):
+                if not self._existing and self._log is not None:  # it is made, and the host was cancelled
+                    await self.discard()
+            with suppress(RunFault):
                 await self._close()
             raise
         return self
