@@ -20,32 +20,48 @@ _OWN_URLS: Final = ("MEMFIN_JUDGE_BASE_URL", "MEMFIN_AGENT_BASE_URL", "OPENAI_BA
 _SECRET_NAME: Final = re.compile(
     r"(?:API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|SECRET|SECRET_?KEY|TOKEN|PASSWORD|PASSWD)\Z", re.IGNORECASE
 )
+_OPEN_QUERY: Final = frozenset({"api-version", "api_version", "version"})
+"""Fields of a base URL's query that are no secret; their values are dates that any text may hold."""
+
 _LIKELY: Final = 8
 """Shorter values of variables that only look like secrets are taken for settings."""
 
 
 class Scrubber:
-    """Masks secrets in text, in whatever form they usually come back.
+    r"""Masks secrets in text, in whatever form they usually come back.
 
-    These are the value itself in upper or lower case, percent-encoded, escaped as in JSON or in a
-    Python literal, and in Base64 as HTTP's basic authentication sends it. The values appear in no
-    representation of the object.
+    These are the value itself in upper or lower case, percent-encoded, escaped as in JSON (``\u002d``
+    for any of its characters, too) or in a Python literal, and in Base64 as HTTP's basic authentication
+    sends it. The values appear in no representation of the object; it is false when there are none.
     """
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
+        secrets = tuple(secrets)
         forms = sorted(
             {form for secret in secrets if secret for form in _forms(secret)}, key=len, reverse=True
         )
         self._lowered = tuple({form.lower() for form in forms})
         self._pattern = re.compile("|".join(_pattern(form) for form in forms), re.IGNORECASE)
+        likely = sorted({each for each in secrets if len(each) >= _SHORT}, key=len, reverse=True)
+        self._escaped = re.compile("|".join(map(_escaped_pattern, likely)) or r"(?!)", re.IGNORECASE)
+
+    def __bool__(self) -> bool:
+        return bool(self._lowered)
+
+    def finds(self, text: str) -> bool:
+        """Whether there may be a secret in the text; False is certain."""
+        lowered = text.lower()
+        # Nearly all text holds no secret, and to search for plain text is far cheaper than the patterns.
+        if any(form in lowered for form in self._lowered):
+            return True
+        return "\\" in text and self._escaped.search(text) is not None
 
     def scrub(self, text: str) -> str:
         """Return the text with every secret in it masked."""
-        lowered = text.lower()
-        # Nearly all text holds no secret, and to search for plain text is far cheaper than the pattern.
-        if not any(form in lowered for form in self._lowered):
+        if not self.finds(text):
             return text
-        return self._pattern.sub(MASK, text)
+        text = self._pattern.sub(MASK, text)
+        return self._escaped.sub(MASK, text) if "\\" in text else text
 
     def scrub_data(self, value: Any) -> Any:
         """Return plain data with every string in it scrubbed, names of fields included."""
@@ -53,7 +69,7 @@ class Scrubber:
             return self.scrub(value)
         if isinstance(value, dict):
             return {self.scrub_data(name): self.scrub_data(item) for name, item in value.items()}
-        if isinstance(value, list):
+        if isinstance(value, list | tuple):
             return [self.scrub_data(item) for item in value]
         return value
 
@@ -61,11 +77,12 @@ class Scrubber:
         return "Scrubber()"
 
 
-def scrubber_of_environment(environ: Mapping[str, str] | None = None) -> Scrubber:
+def scrubber_of_environment(environ: Mapping[str, str] | None = None, *, shortest: int = 1) -> Scrubber:
     """Return what masks the keys in the environment, whoever is going to use them.
 
     These are MemFin's own key variables, credentials in its base URLs, and the values of variables that
     are named like secrets (``..._API_KEY``, ``..._TOKEN``, ``..._PASSWORD``), as an agent may use them.
+    Values of fewer than ``shortest`` characters are left out.
     """
     variables = os.environ if environ is None else environ
     secrets = [
@@ -75,7 +92,7 @@ def scrubber_of_environment(environ: Mapping[str, str] | None = None) -> Scrubbe
     ]
     for name in _OWN_URLS:
         secrets += _credentials(variables.get(name, "").strip())
-    return _scrubber(tuple(secrets))
+    return _scrubber(tuple(secret for secret in secrets if len(secret) >= shortest))
 
 
 @lru_cache(maxsize=4)
@@ -89,7 +106,8 @@ def _credentials(url: str) -> list[str]:
     except ValueError:
         return []
     given = [parts.username or "", parts.password or ""]
-    return [*given, *map(unquote, given), *(value for _, value in parse_qsl(parts.query))]
+    query = [value for name, value in parse_qsl(parts.query) if name.lower() not in _OPEN_QUERY]
+    return [*given, *map(unquote, given), *query]
 
 
 def _forms(secret: str) -> Iterator[str]:
@@ -110,3 +128,13 @@ def _pattern(form: str) -> str:
     if len(form) >= _SHORT:
         return re.escape(form)
     return rf"(?<!\w){re.escape(form)}(?!\w)"
+
+
+def _escaped_pattern(secret: str) -> str:
+    """Return what finds a secret in JSON, as text or in a text once more, with any character escaped."""
+    return "".join(rf"(?:\\{{0,7}}{re.escape(each)}|{_escapes(each)})" for each in secret)
+
+
+def _escapes(character: str) -> str:
+    units = character.encode("utf-16-be", "surrogatepass")
+    return "".join(rf"\\{{1,7}}u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))

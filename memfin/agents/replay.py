@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar
 import anyio
 
 from memfin.agents.calls import AgentCalls, TransportError, asked_pause
+from memfin.agents.masking import masked_observations, masked_text, masked_usage, scrubber_of_replies
 from memfin.agents.observer import ObservationError, Observed, TurnObserver, check
 from memfin.agents.protocol import AgentReply, Session
 from memfin.agents.traces import build_turn_trace, dialog_status
@@ -31,6 +32,7 @@ from memfin.dataset import align_turn_pairs, detect_language
 from memfin.errors import UsageError
 from memfin.foreign.calls import CallFailed, CallTimedOut
 from memfin.foreign.references import describe, one_line
+from memfin.secrets import Scrubber
 
 T = TypeVar("T")
 
@@ -210,6 +212,7 @@ class _DialogReplayer:
         self._options = options
         self._abandoned = 0
         self._usage = UsageTotal()
+        self._scrubber: Scrubber | None = None
 
     def counts(self) -> dict[str, Any]:
         """Return what the dialogue took so far, in earlier processes, too."""
@@ -310,13 +313,17 @@ class _DialogReplayer:
             observed = self.observer.collect(reply)
         finally:
             self.observer.end(token)
+        if self._scrubber is None:  # agents may load keys when they are made or first asked
+            self._scrubber = scrubber_of_replies()
+        observed = masked_observations(observed, self._scrubber)
         usage, refused = _carried(reply)
+        usage = masked_usage(usage, self._scrubber)
         if usage is not None:
             self._usage.add(usage)
         refused = observed.error or refused
         if refused is not None and status == "ok":
             status, error = "error", refused
-        text = reply.text if reply is not None else None
+        text = masked_text(reply.text, self._scrubber) if reply is not None else None
         trace = build_turn_trace(pair, text, observed, latency_ms, status, error)
         extended = self._options.trace_version == TRACE_VERSION_EXTENDED
         return trace.replace(usage=usage) if extended and usage is not None else trace

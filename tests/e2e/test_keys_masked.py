@@ -1,11 +1,20 @@
 """No key of the environment is written or shown, whatever a user's agent and judge do with it."""
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
-from tests.support import dataset
+import pytest
+
+import memfin
+from memfin.agents.protocol import AgentReply
+from memfin.report import write_reports
+from tests.judges.scripted_judge import verdict
+from tests.support import dataset, read_jsonl
+from tests.wire.faulty_server import FaultyServer
 
 CANARY = "canary-5f3a/Zk+91=secret"
 
@@ -85,3 +94,91 @@ def test_what_ends_a_run_is_told_without_the_key(tmp_path: Path) -> None:
         done = run(tmp_path, "run", str(data), *words)
         assert "canary" not in (done.stdout + done.stderr).lower()
         assert leaks(tmp_path) == []
+
+
+class Quoting:
+    """Hands on what services told it, with the key that they refused."""
+
+    def __init__(self, session: Any, observer: Any) -> None:
+        self.observer, self.turn, self.committed = observer, 0, list[str]()
+
+    def reply(self, user_text: str) -> Any:
+        self.turn += 1
+        said = f"Incorrect API key provided: {CANARY}"
+        hidden = json.dumps({"key": CANARY}).replace("-", "\\u002d")
+        usage = {"calls": 1, "model": f"m-{CANARY}"}
+        if self.turn == 1:
+            self.observer.tool(tool_name="quote", args={"token": CANARY}, result_excerpt=hidden, error=said)
+            self.observer.profile(note=[CANARY], **{CANARY: 1})
+            self.observer.recall(
+                query=said, short_term_context=said, items=[{"content": CANARY, "metadata": {CANARY: [said]}}]
+            )
+            self.observer.compliance(is_compliant=False, violations=[{"rule": said}])
+            return f"市场存在不确定性。{said} {hidden}"
+        return AgentReply(
+            text=f"仅供参考。{CANARY.upper()}",
+            tools=[{"tool_name": CANARY, "args": said}],
+            profile_snapshot={"note": said},
+            recall={"query": CANARY, "short_term_context": ""},
+            compliance={"is_compliant": True, "suitability_warning": said},
+            usage=usage,
+            observation_error=said if self.turn == 3 else None,
+        )
+
+    def commit(self, assistant_text: str) -> None:
+        assert "canary" in assistant_text.lower()  # the agent's history is its own
+
+
+async def test_what_an_agent_says_and_tells_goes_nowhere_with_the_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SOMEBODYS_API_KEY", CANARY)
+    events: list[Any] = []
+    async with FaultyServer(responder=verdict) as server:
+        monkeypatch.setenv("MEMFIN_JUDGE_BASE_URL", server.base_url)
+        await memfin.evaluate(
+            dataset(tmp_path / "d.jsonl", 2),
+            agent=Quoting,
+            judge="openai:m",
+            judge_scope="all",
+            judge_cache_dir=str(tmp_path / "runs" / "cache"),
+            trace_version="v1.1",
+            runs_dir=tmp_path / "runs",
+            run_id="r",
+            on_event=events.append,
+        )
+        sent = json.dumps([arrival.body for arrival in server.arrivals], ensure_ascii=False)
+        assert len(server.arrivals) >= 4
+    write_reports(tmp_path / "runs" / "r")
+    assert leaks(tmp_path) == []
+    written = b"".join(path.read_bytes() for path in (tmp_path / "runs").rglob("*") if path.is_file())
+    shown = "".join(capfd.readouterr()) + repr(events)
+    for text in (sent, shown, written.decode("utf-8", "replace")):
+        assert "canary" not in text.lower()
+        assert "5f3a" not in text
+    assert "Incorrect API key provided: ***" in sent
+    first, second, third = read_jsonl(tmp_path / "runs" / "r" / "dialog_trace.jsonl")[0]["turns"]
+    assert first["pred_assistant_text"] == '市场存在不确定性。Incorrect API key provided: *** {"key": "***"}'
+    assert first["tools"][0]["args"] == {"token": "***"}
+    assert first["profile_snapshot"] == {"note": ["***"], "***": 1}
+    assert first["recall"]["items"][0]["content"] == "***"
+    assert second["usage"]["model"] == "m-***"
+    assert (first["turn_status"], second["turn_status"]) == ("ok", "ok")
+    assert third["error"].endswith("***")
+
+
+async def test_a_placeholder_of_a_key_masks_no_word_of_a_reply(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "EMPTY")
+
+    class Agent:
+        def __init__(self, session: Any, observer: Any) -> None:
+            pass
+
+        def reply(self, user_text: str) -> str:
+            return "an EMPTY promise"
+
+    await memfin.evaluate(dataset(tmp_path / "d.jsonl", 1), agent=Agent, runs_dir=tmp_path, run_id="r")
+    (trace,) = read_jsonl(tmp_path / "r" / "dialog_trace.jsonl")
+    assert {turn["pred_assistant_text"] for turn in trace["turns"]} == {"an EMPTY promise"}

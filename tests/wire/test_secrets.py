@@ -41,6 +41,40 @@ def test_every_form_is_masked(form: str) -> None:
     assert base64.b64encode(KEY.encode()).decode()[:12] not in scrubbed
 
 
+def escaped(text: str) -> str:
+    return "".join(f"\\u{ord(each):04x}" for each in text)
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        escaped(KEY),
+        escaped(KEY).upper().replace("\\U", "\\u"),
+        KEY[:4] + escaped(KEY[4]) + KEY[5:].replace('"', '\\"').replace("/", "\\/"),
+        json.dumps(json.dumps(escaped(KEY)))[1:-1],
+        escaped("sk-") + KEY[3:].replace('"', '\\\\\\"'),
+    ],
+)
+def test_any_character_may_be_escaped_as_in_json(form: str) -> None:
+    scrubbed = Scrubber([KEY]).scrub(f'{{"said": "{form} \\u0041"}}')
+    assert scrubbed.replace('\\\\\\"', "").replace('\\"', "") == '{"said": "*** \\u0041"}'
+
+
+def test_escapes_of_other_text_stay() -> None:
+    text = '{"said": "\\u5e02\\u573a \\\\ \\" C:\\\\sk-canar"}'
+    assert Scrubber([KEY]).scrub(text) == text
+    assert not Scrubber([KEY]).finds(text)
+
+
+def test_a_scrubber_tells_whether_it_has_secrets() -> None:
+    assert Scrubber([KEY])
+    assert not Scrubber(["", ""])
+    assert scrubber_of_environment({"OPENAI_API_KEY": "EMPTY"})
+    assert not scrubber_of_environment({"OPENAI_API_KEY": "EMPTY"}, shortest=8)
+    dated = {"OPENAI_BASE_URL": "http://h/v1?api-version=2024-10-21"}
+    assert not scrubber_of_environment(dated)
+
+
 @pytest.mark.parametrize("form", ["pass%20word%2F1", "pass%20word/1", "pass+word%2F1", "pass word/1"])
 def test_every_way_to_write_a_password_in_a_url_is_masked(form: str) -> None:
     assert Scrubber(["pass word/1"]).scrub(f"at {form}@host") == "at ***@host"
