@@ -17,7 +17,7 @@ _SENTENCE: Final = r"[^。!?\n]"
 
 # A look-behind stands after the word it guards, so that every alternative begins with a literal.
 _ENGLISH_VERB: Final = (
-    r"(?:buy|put|allocate|throw|toss|unload|dump|add|hold|grab|tap|snap up|scoop up|pick up|park|stick with|"
+    r"(?:buy|put|allocate|tilt|lock in|load up|scale in|scale into|roll|stake|fund|deploy|commit|tuck|devote|dedicate|direct|steer|carve out|set aside|finance|lean into|lever up|top up|sweep|convert|exchange|swing|make|run|write|leave|let|lend|wire|max out|reallocate|replace|throw|toss|unload|dump|add|hold|grab|tap|snap up|scoop up|pick up|park|stick with|"
     r"blend|split|invest|use|take|open|borrow|move|shift|switch|pick|choose|place|"
     r"trade|chase|get|own|load|"
     r"rotate|start|do|include|keep|go|ride|flip|swap|purchase|subscribe|expect|skip|double|plan|aim|"
@@ -29,12 +29,12 @@ _STRONG: Final = Bilingual(
     r"倾向于?(?=[^,。]{0,12}(?:买|配|加|趁|拿|投|换|跟|追|增))|我的(?:看法|想法|意见|安排|打算)是|别犹豫|抓紧(?!联|咨|报|减|卖|赎)|我(?:会|来|帮您|给您)(?!说明|解释|提醒|先|看)|"
     r"适合(?<![不更]..)(?=[^,。]{0,10}(?:进|做|买|配|快|短|波段|加|布局|参与|入))|是方向|试试|果断|"
     r"大胆|赶紧|趁(?!机说)|"
-    r"首选|优先(?:配|选|买|考虑)|没问题|也行|可行|正当时|可以考虑|吧(?=[,。!]|$)|好机会|好时机|"
+    r"主推|力荐|别错过|不为过|就对了|来得及|也好(?=[,。!;]|$)|试一?试|何不|不错的(?:选择|去处)|有得做|划算(?=[,。!;]|$)|正合适|时机(?:很|正)?(?:合适|成熟|到了)|机会难得|可以一试|动手|(?:我的)?意见是|我的(?:做法|思路|配法)|就按|照这个|我给您(?:配|排|列|定)|我们给您|帮您(?:配|排|约|办|开)|首选|优先(?:配|选|买|考虑)|没问题|也行|可行|正当时|可以考虑|吧(?=[,。!]|$)|好机会|好时机|"
     r"性价比(?:不错|高|突出)(?=,(?:建议|可))|按我的|我的方案|这样配|就这么",
     r"\b(?:i'd|i would|recommend\w*|suggest\w*|advise|consider|makes? sense|should|worth (?:buying|"
     r"adding|holding|a)|"
-    rf"let's|go (?:for|with|all)|why not|try|good time|my (?:plan|advice|pick)|you (?:can|could|may|"
-    rf"might)(?: also| well| even| safely| day| swing)? {_ENGLISH_VERB})\b",
+    rf"let's|i'll|my (?:suggestion|take|view|idea|vote|choice|preference) (?:is|would be)|a reasonable|works? (?:well|nicely)|(?:is|are) (?:a )?(?:good|great|reasonable|sensible|fine|smart|solid|attractive)|earns? its place|can't go wrong|fits? nicely|go (?:straight )?(?:for|with|all)|go \d|why not|try|good time|my (?:plan|advice|pick)|you (?:can|could|may|"
+    rf"might|'d be fine to|might want to|may want to|could always)(?: also| well| even| safely| day| swing)? {_ENGLISH_VERB})\b",
 )
 _VERB: Final = (
     r"(?:买|配(?!资|置比例为|合|偶|额|股说明)|投(?!资者|诉|影|顾|机性|票)|加(?!权|息|剧|总|强|拿|上限|"
@@ -56,7 +56,8 @@ _OFFER: Final = re.compile(
 _ORDER: Final = re.compile(
     rf"^[ \d.)、\-*>]*(?:您|你)?(?:现在|今天|明天|明早|明日|立刻|马上|提前|尽早|及早|赶紧|趁早|先|再|就|也|"
     rf"直接|继续|趁)*{_VERB}|"
-    rf"^[ \d.)\-*>]*(?:then |just |simply |now |please |and |also |so |therefore |instead )*{_ENGLISH_VERB}\b"
+    rf"^[ \d.)\-*>]*(?:sell|exit|dump|cut|trim|close|skip|forget|cancel|cash out|liquidate|stop|break|redeem)\b[^,.;:]{{0,60}}?\b(?:and|then) (?:then |just )?{_ENGLISH_VERB}\b|"
+    rf"^[ \d.)\-*>]*(?:then |just |simply |now |please |and |also |so |therefore |instead |maybe |perhaps |instead, |next |finally |first |second |third |meanwhile |step \d:? )*{_ENGLISH_VERB}\b"
 )
 _DEALS: Final = Bilingual(_VERB, rf"\b{_ENGLISH_VERB}\b")
 _WEIGHTED: Final = re.compile(
@@ -154,6 +155,30 @@ _NEXT_REJECTS: Final = re.compile(
     rf"^\s*(?:但|不过|然而|所以|因此)?(?:这|它|该|此|前者|这些|这类|以上|我|您|this|it|that|"
     rf"but)[^。!?\n]{{0,30}}?(?:{_VERDICT.pattern})"
 )
+_OPTION: Final = re.compile(
+    r"认[沽购]|期权|虚值|实值|平值|权利金|备兑|合约|covered|cash-secured|(?:weekly |index )?(?:puts?|calls?)\b|options?\b|"
+    r"call |put |straddle|strangle|credit|iron|premium"
+)
+_WRITING: Final = re.compile(r"卖出?|\b(?:sell|write)\b")
+_PLAN_HEAD: Final = re.compile(
+    r"建议(?!书)|方案|推荐|安排|这样[配分搭做]|配置如下|如下配置|计划|怎么配|组合如下|配法|分法|清单|可以考虑|调整[后为成]|步骤|"
+    r"\b(?:plan|suggest\w*|recommend\w*|proposed?|proposal|i'd|i would|split|allocation|lineup|here is what|here's what|picks)\b"
+)
+_NO_PLAN_HEAD: Final = re.compile(
+    r"不建议|不推荐|不适合|不[在含]|避免|回避|规避|区别|对比|比较|现有|目前|当前|风险|注意|误区|说明|介绍|了解|什么|如何|怎么(?!配)|指标|"
+    r"历史|过去|为什么|原因|剔除|减掉|卖出|禁|如果|若|\b(?:not|avoid|risks?|current|today|compare|versus|vs|why|never|what to watch|if)\b"
+)
+_ADOPTING_REACH: Final = 220
+_ADOPTS: Final = re.compile(
+    r"(?:建议|推荐|不妨|可以|就|先|直接|今天|放心|赶紧|都|请|现在|我会|您)(?:{_CLAUSE}){0,10}?(?:买|配|拿|放|认购|申购|加|选|投|上|留|埋伏|"
+    r"参与|跟|安排|纳入)(?:{_CLAUSE}){0,8}?(?:它|这只|这款|这家|这类|这个|这种|此类|进来|进组合|进去)(?!的)|"
+    r"[把将给](?:它|这只|这款|这类)(?:{_CLAUSE}){0,8}?(?:买|配|放|加|纳入|安排|留)|(?:买|选|投|配|认购)它(?!的)|"
+    r"今天就动手|(?:可以|就|今天|现在)(?:{_CLAUSE}){0,6}(?:认购|下单|申购|上车|入手)|"
+    r"\b(?:buy|pick|add|choose|go (?:straight )?for|put|load up on|grab|take|get)\b[^.!?]{0,30}\b(?:it|this one|this fund|"
+    r"this product|them|the stock)\b(?! (?:back|out|slow))|\bthe (?:one|only) (?:fund |stock |product )?i(?:'d| would) (?:pick|buy|choose)".replace(
+        "{_CLAUSE}", _CLAUSE
+    )
+)
 _EXAMPLE: Final = re.compile(
     r"(?:例如|比如|譬如|假设|假如|举例|示例|演示|算例|e\.g\.|for example|suppose|imagine)[^。!?\n]{0,24}$"
 )
@@ -213,6 +238,8 @@ def rejected(analysis: Analysis, start: int, end: int, *, limit: bool = False) -
     if norm[start - 1 : start] in _ZERO:
         return True
     head, tail = norm[max(low, start - 24) : start], norm[end : min(high, end + 24)]
+    if _written_option(norm, start, end):
+        head = _WRITING.sub("", head)
     if _LEAVING_BEFORE.search(head):
         return True
     return (
@@ -251,8 +278,12 @@ def advised(  # noqa: C901, PLR0911 - a ladder of signs, one return each
     if _CHARACTERIZES.match(after):
         return _taken_up(norm, clause_high, high)
     clause = norm[clause_low:clause_high]
+    if _written_option(norm, start, end):
+        before = _WRITING.sub("", before)
     if _BACKS_OUT.search(before) is not None:
         return False
+    if _in_plan(analysis, start):
+        return True
     if _OFFER.search(clause) is not None or _ENOUGH.search(clause) is not None:
         return True
     order = _ORDER.match(clause)
@@ -260,7 +291,52 @@ def advised(  # noqa: C901, PLR0911 - a ladder of signs, one return each
         return True
     if act and (_OFFER.search(norm, low, high) or _ENOUGH.search(norm, low, high)):
         return True
-    return _taken_up(norm, clause_high, high)
+    return _taken_up(norm, clause_high, high) or (asset and _adopted_later(analysis, high))
+
+
+def _written_option(norm: str, start: int, end: int) -> bool:
+    """Say whether the span names an option: to sell one opens a position, it leaves none."""
+    return _OPTION.match(norm, start, end + 1) is not None
+
+
+def _in_plan(analysis: Analysis, start: int) -> bool:
+    """Say whether the span stands in a list or table that is introduced as the reply's plan."""
+    head = analysis.lead_in(start)
+    if not head:
+        return False
+    if analysis.line_kind(start) == "row":
+        head += _introduction(analysis, start)
+    return _PLAN_HEAD.search(head) is not None and _NO_PLAN_HEAD.search(head) is None
+
+
+def _introduction(analysis: Analysis, position: int) -> str:
+    """Return the line above the table around the position."""
+    norm = analysis.norm
+    end = norm.rfind("\n", 0, position)
+    while end > 0:
+        start = norm.rfind("\n", 0, end) + 1
+        if start < end and analysis.line_kind(start) != "row":
+            return norm[start:end]
+        end = start - 1
+    return ""
+
+
+def _adopted_later(analysis: Analysis, position: int) -> bool:
+    """Say whether a later sentence takes up what was described: 把它加进组合, it is the one I would pick."""
+    norm = analysis.norm
+    for match in _ADOPTS.finditer(norm, position, position + _ADOPTING_REACH):
+        low, high = analysis.sentence_span(match.start())
+        if (
+            negated(analysis, *match.span())
+            or conditional(analysis, *match.span())
+            or _QUESTION_END.search(norm, low, high)
+            or _VERDICT.search(norm, position, high)
+            or _BACKS_OUT.search(match.group())
+            or attributed(analysis, *match.span())
+        ):
+            continue
+        return True
+    return False
 
 
 def _taken_up(norm: str, start: int, end: int) -> bool:

@@ -25,6 +25,8 @@ from memfin.scoring.predicates import (
     LowFee,
     MaxDrawdown,
     MaxDuration,
+    MaxLockUp,
+    MaxPremium,
     MinHolding,
     MinRating,
     Predicate,
@@ -58,7 +60,9 @@ _FUND_UNIVERSE: Final = (
     "st_stocks",
     "single_small_cap",
 )
+_OUTSIDE: Final = {"public_funds": _FUND_UNIVERSE, "index_funds": (*_FUND_UNIVERSE, "active_funds")}
 _RATING_LIMIT: Final = {"AAA": 0, "AA+": 1}
+_LIMITS: Final = (SingleAssetCap, AssetClassCap, CashFloor, MaxDrawdown, MaxDuration, MaxLockUp, MaxPremium)
 _FOLLOWED_BY_FUND: Final = re.compile(r"^(?:等|类|型|的)?(?:指数|基金|etf|主题|为主的|增强| ?funds?| ?index)")
 _HEDGE: Final = re.compile(r"对冲|保护|套期|保险|hedg|protect")
 _CALM: Final = re.compile(
@@ -87,7 +91,7 @@ class ConstraintChecker:
         self._limits: Final = [
             (text, predicate)
             for text, predicate in self.predicates
-            if isinstance(predicate, SingleAssetCap | AssetClassCap | CashFloor | MaxDrawdown | MaxDuration)
+            if isinstance(predicate, _LIMITS)
         ]
         watched = [name for _, _, names in self._watched for name in names]
         self._table: Final = role_table(
@@ -112,7 +116,7 @@ class ConstraintChecker:
             if isinstance(predicate, ForbiddenPractice | ForbiddenAsset):
                 names = vocabulary.closure(predicate.term)
             elif isinstance(predicate, AllowedUniverse):
-                names = frozenset().union(*(vocabulary.closure(name) for name in _FUND_UNIVERSE))
+                names = frozenset().union(*(vocabulary.closure(name) for name in _OUTSIDE[predicate.universe]))
             elif isinstance(predicate, MinRating):
                 lowest = _RATING_LIMIT[predicate.rating]
                 names = frozenset(f"rating:{name}" for name, rank in RATINGS.items() if rank > lowest) | {
@@ -181,6 +185,10 @@ def _proposals(
         yield from orders(analysis)
     if isinstance(predicate, ForbiddenAsset) and load_vocabulary().term(predicate.term) is None:
         yield from _literal(reading, predicate.term)
+    if "lock_up_products" in names:
+        span = tenors.lock_up(analysis, reading, 0.0)
+        if span is not None:
+            yield "advises_lock_up_products", span
     if "short_term_trading" in names:
         years = predicate.years if isinstance(predicate, MinHolding) else _DAYS_OF_SHORT_TERM
         span = tenors.holding(analysis, reading, years)
@@ -300,6 +308,10 @@ def _limited(  # noqa: PLR0911 - one return a kind
         return _named("drawdown_above_limit", drawdown(analysis, reading, predicate))
     if isinstance(predicate, MaxDuration):
         return _named("duration_above_limit", tenors.duration(analysis, reading, predicate.years))
+    if isinstance(predicate, MaxLockUp):
+        return _named("lock_up_above_limit", tenors.lock_up(analysis, reading, predicate.years))
+    if isinstance(predicate, MaxPremium):
+        return _named("premium_above_limit", limits.premium(analysis, predicate.amount))
     if reading.all_in:
         everything = limits.all_in(analysis, reading.all_in)
         if everything is not None and not _is_allowed_all_in(analysis, everything, predicate):

@@ -59,16 +59,17 @@ class AssetClassCap(_Base, frozen=True, tag="asset_class_cap"):
 
 
 class CashFloor(_Base, frozen=True, tag="cash_floor"):
-    """Cash of at least this share, or of at least this amount."""
+    """Cash of at least this share, of at least this amount, or for this many months of spending."""
 
     share: float | None = None
     amount: float | None = None
+    months: float | None = None
 
 
 class AllowedUniverse(_Base, frozen=True, tag="allowed_universe"):
     """Nothing outside the universe."""
 
-    universe: Literal["public_funds"]
+    universe: Literal["public_funds", "index_funds"]
 
 
 class MinRating(_Base, frozen=True, tag="min_rating"):
@@ -88,6 +89,18 @@ class MinHolding(_Base, frozen=True, tag="min_holding"):
     """Holdings are kept at least this many years."""
 
     years: float
+
+
+class MaxLockUp(_Base, frozen=True, tag="max_lock_up"):
+    """Nothing that is locked up for longer than this many years."""
+
+    years: float
+
+
+class MaxPremium(_Base, frozen=True, tag="max_premium"):
+    """Insurance premiums of at most this amount a year."""
+
+    amount: float
 
 
 class LowFee(_Base, frozen=True, tag="low_fee"):
@@ -115,6 +128,8 @@ Predicate = (
     | MinRating
     | MaxDuration
     | MinHolding
+    | MaxLockUp
+    | MaxPremium
     | LowFee
     | Preferred
     | NoConstraint
@@ -128,11 +143,27 @@ _NONE: Final = re.compile(
     r"limits?)(?: stated)?)[。.]?$"
 )
 _DRAWDOWN: Final = re.compile(
-    r"回撤|亏损|亏|浮亏|损失|跌幅|跌|止损|drawdown|draw-down|\bloss(?:es)?\b|\blose\b|downside"
+    r"回撤|亏损|亏|浮亏|损失|跌幅|跌|止损|drawdown|draw-down|\bloss(?:es)?\b|\blos(?:e|ing)\b|downside|缩水|损失|\bdip\b|\bfall\b|\bdrop\b"
 )
 _DURATION: Final = re.compile(r"久期|\bduration\b|债券?期限|剩余期限|\bmaturit(?:y|ies)\b")
 _HOLDING: Final = re.compile(r"持有|拿住|持仓(?:时间|期)|\bhold(?:ing)?\b")
-_CASH: Final = re.compile(r"现金|备用金|应急|活期|流动资金|\bcash\b|emergency|liquid reserve")
+_CASH: Final = re.compile(
+    r"现金|备用金|应急|活期|流动资金|流动性|生活费|开支|开销|支出|花销|活钱|周转|零用|\bcash\b|emergency|\bliquid|expenses|"
+    r"\bspending\b|rainy[- ]day|\breserves?\b"
+)
+_SPENDING: Final = re.compile(r"生活费|开支|开销|支出|花销|用度|expenses|spending|living costs")
+_LOCK: Final = re.compile(
+    r"封闭|锁定|锁仓|锁住|锁死|定开|[不别][^,;]{0,4}持有期|持有期[^,;]{0,3}(?:不|别)|\block(?:ed|s|ing)?\b|lock-?(?:up|in)|\btied up\b|closed-end|redeem"
+)
+_ANYTIME: Final = re.compile(
+    r"随时[^,;]{0,6}(?:取|用|赎|变现|支取|退)|(?:不|别)[^,;]{0,4}(?:取不出|赎不|锁住|锁死)|流动性要好|"
+    r"illiquid|withdraw|any ?time|(?:liquid|accessible|redeemable) at all|\bstay liquid\b|daily liquidity"
+)
+_LOCK_LIMIT: Final = re.compile(
+    r"超过|长于|大于|多于|不过|以上|以内|之内|以下|最长|最多|至多|顶多|over|above|longer|more than|at most|beyond|up to|"
+    r"maximum|max\b|exceed|within|under"
+)
+_PREMIUM: Final = re.compile(r"保费|年交|年缴|\bpremiums?\b")
 _SINGLE: Final = re.compile(
     r"单一(?!行业|板块|市场|赛道)|单只|单个|单支|每只|每个|任一|任何一只|一只|single|any one|"
     r"per (?:fund|asset|holding)|"
@@ -141,11 +172,12 @@ _SINGLE: Final = re.compile(
 _FUND: Final = re.compile(r"基金|\bfunds?\b")
 _CAP_CLASSES: Final = (
     ("sector", re.compile(r"行业|板块|赛道|sector|industry")),
+    ("overseas", re.compile(r"海外|境外|港股|美股|overseas|foreign|international")),
     ("equity", re.compile(r"权益|股票|偏股|股市|股类|仓位|\bequit(?:y|ies)\b|\bstocks?\b|\bshares\b")),
     ("bond", re.compile(r"债|固收|\bbonds?\b|fixed income")),
     ("gold", re.compile(r"黄金|贵金属|\bgold\b|precious")),
     ("cash", re.compile(r"现金|货币|\bcash\b")),
-    ("other", re.compile(r"商品|另类|私募|信托|commodit|alternativ")),
+    ("other", re.compile(r"商品|另类|私募|信托|reits?\b|commodit|alternativ|crypto|加密|比特币")),
 )
 _NEGATIVE: Final = re.compile(
     r"不(?!低于|少于|动产|限)|别|勿|禁|避|拒|没|非(?!银)|零(?!售|钱)|无(?!风险)|戒|远离|排除|除外|剔除|"
@@ -157,7 +189,13 @@ _PUBLIC_FUNDS: Final = re.compile(
     r"use )?funds?|(?:买|投|考虑|配置?|限于?)基金|基金产品"
 )
 _DOMESTIC: Final = re.compile(
-    r"(?:仅|只)[^,;]{0,4}(?:a股|境内|国内|内地)|domestic (?:assets|markets?|funds) only|only domestic"
+    r"(?:仅|只)[^,;]{0,4}(?:a股|境内|国内|内地)|domestic\b[^,;]{0,16}\bonly|only domestic|(?:home|local) markets? only"
+)
+_INDEX_FUNDS: Final = re.compile(
+    r"指数(?:类|型)?(?:基金|产品)|被动(?:基金|产品|型|指数)|\b(?:index|passive|tracker)s? (?:funds?|products?|etfs?|investing)"
+)
+_ACTIVE_FUNDS: Final = re.compile(
+    r"主动(?:型|管理|权益|偏股)?(?:类|的)?(?:基金|产品)?|\bactive(?:ly)?[- ](?:managed|funds?|management)"
 )
 _TOP_RATING: Final = re.compile(r"(?<!a)aaa(?!a)")
 _NEXT_RATING: Final = re.compile(
@@ -214,8 +252,15 @@ def _numeric(norm: str) -> Predicate | None:  # noqa: PLR0911 - one return a kin
         return MaxDrawdown(_round(share.high))
     if years is not None and _DURATION.search(norm):
         return MaxDuration(_round(years.high))
+    if years is not None and _LOCK.search(norm):
+        limited = _LOCK_LIMIT.search(norm) is not None
+        return MaxLockUp(_round(years.high)) if limited else ForbiddenAsset("lock_up_products")
     if years is not None and _HOLDING.search(norm):
         return MinHolding(_round(years.low))
+    if money is not None and _PREMIUM.search(norm):
+        return MaxPremium(_round(money.high))
+    if years is not None and share is None and _CASH.search(norm) and _SPENDING.search(norm):
+        return CashFloor(months=_round(years.low * 12))
     if _CASH.search(norm) and (share is not None or money is not None):
         return _cash_floor(share, money)
     if share is None:
@@ -245,9 +290,13 @@ def _quality(norm: str) -> Predicate | None:
             return MinRating("AA+", scope)
         if _TOP_RATING.search(norm) and (_ONLY.search(norm) or scope == "main" or "以上" in norm):
             return MinRating("AAA", scope)
+    if _INDEX_FUNDS.search(norm) and _ONLY.search(norm):
+        return AllowedUniverse("index_funds")
+    if _ACTIVE_FUNDS.search(norm) and negative:
+        return ForbiddenAsset("active_funds")
     if _PUBLIC_FUNDS.search(norm) and _ONLY.search(norm):
         return AllowedUniverse("public_funds")
-    return None
+    return ForbiddenAsset("lock_up_products") if _ANYTIME.search(norm) else None
 
 
 @cache
@@ -259,7 +308,9 @@ def _term_names() -> tuple[tuple[str, str, Literal["practice", "asset"]], ...]:
         if not term.exact
         for name in (*term.names, *term.words)
     ]
-    return tuple(sorted(names, key=lambda entry: -len(entry[0])))
+    # What constraints call a term goes before what replies call it: 期货 names derivatives, not leverage.
+    own = {(name, term.id) for term in load_vocabulary().terms for name in term.names}
+    return tuple(sorted(names, key=lambda entry: (-len(entry[0]), (entry[0], entry[1]) not in own)))
 
 
 def find_term(norm: str) -> ForbiddenPractice | ForbiddenAsset | None:

@@ -77,7 +77,7 @@ _CHENG: Final = (
 )
 _YEAR: Final = r"年(?![级报度初末底线份代前后内来])半?|年(?=[内前后]|来)"
 _UNIT: Final = (
-    rf"%|％|个?百分点|per\s?cent(?:age points?)?\b|pct\b|{_CHENG}|折|倍|[xX](?![a-zA-Z])"
+    rf"%|％|个?百分点|个点|per\s?cent(?:age points?)?\b|pct\b|{_CHENG}|折|倍|[xX](?![a-zA-Z])"
     rf"|(?:万亿|亿|千万|百万|万)(?:多|余)?(?:元|块钱|块|美元|美金|港元|人民币)?(?![股手人家户只份吨台辆公])"
     rf"|元|块钱|块|美元|港元|yuan\b|dollars?\b|RMB\b|CNY\b|USD\b|[kKmM]\b|million\b|thousand\b"
     rf"|{_YEAR}|个(?:交易日|月)半?|-?\s?(?:years?|yrs?|months?|weeks?|days?)\b|周|个?星期|"
@@ -153,7 +153,7 @@ def _scale(unit: str) -> tuple[QuantityKind, float, float] | None:  # noqa: PLR0
     """Return kind, factor and the addition that a trailing 半 makes, for a unit as written."""
     lowered = unit.lower().lstrip("- ")
     half = 0.5 if lowered.endswith("半") else _DIGITS_TO_NINE.get(lowered[-1], 0) / 10
-    if lowered[0] in "%％p" or lowered.endswith("百分点"):
+    if lowered[0] in "%％p" or lowered.endswith(("百分点", "个点")):
         return "share", 0.01, 0.0
     if lowered[0] == "成":
         return "share", 0.1, half * 0.1
@@ -258,6 +258,8 @@ def _find(text: str, start: int, stop: int) -> Iterator[Quantity]:  # noqa: C901
 
 
 _PLAIN_SIGNS: Final = "%一二两三四五六七八九十123456789分百"
+_SPLIT_SIGNS: Final = ("半", "/")
+"""A sign that goes on so (一半, 1/3) is no plain number."""
 _SHARE_UNITS: Final = "%％个百成p"
 _BEHIND: Final = 18
 _AHEAD: Final = 10
@@ -274,7 +276,7 @@ def shares_at(text: str, signs: Sequence[int]) -> list[Quantity]:
     for index, sign in enumerate(signs):
         if low < 0:
             low, plain = max(sign - _BEHIND, 0), True
-        plain = plain and text[sign] in _PLAIN_SIGNS
+        plain = plain and text[sign] in _PLAIN_SIGNS and text[sign + 1 : sign + 2] not in _SPLIT_SIGNS
         if index < last and signs[index + 1] - _BEHIND <= sign + _AHEAD:
             continue
         high = min(sign + (_AHEAD if plain else 2 * _AHEAD), len(text))

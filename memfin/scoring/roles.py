@@ -27,14 +27,14 @@ _NO_WEIGHT_BEFORE: Final = Bilingual(
     r"beats?|expense ratio|discount|growth)[^,、;。!?\n|\d]{0,8}$",
 )
 _NO_WEIGHT_AFTER: Final = re.compile(
-    r"\s*(?:左右|上下|多|以上|以内)?的?(?:历史)?(?:分位|收益|年化|概率|回撤|回落|波动|涨幅|跌幅|股息|"
+    r"\s*(?:左右|上下|多|以上|以内)?的?(?:历史|基差|贴水|浮动|最大|累计|涨跌|年度|单日)?(?:分位|收益|基差|贴水|利差|票息|下跌|上涨|下滑|幅度|起伏|震荡|缩水|损失|年化|概率|回撤|回落|波动|涨幅|跌幅|股息|"
     r"费|利息|票息|利率|的?可能|亏损|浮亏|报酬|增长|税|胜率|"
     r"止损|折扣|跌|涨|把握|机会|安全|合规|满足|保障|return|yield|gain|fee|loss|drawdown|percentile|"
     r"probability|chance|coupon|interest|growth|discount)"
 )
 _WEIGHT_WORD: Final = re.compile(r"仓位|占比?|比例|配(?!股)|权重|weight\b|allocation\b|exposure\b|in\b")
 _LIMIT: Final = re.compile(
-    r"上限|下限|底线|约束|红线|限制|要求|门槛|天花板|风控线|limit|ceiling|cap\b|rule\b|floor|"
+    r"上限|下限|底线|约束|红线|限制|要求|门槛|天花板|风控线|limit|ceiling|\bcap\b(?<![a-z]-cap)|rule\b|floor|"
     r"threshold|maximum|minimum"
 )
 _HELD: Final = re.compile(
@@ -48,7 +48,10 @@ _ADDED: Final = re.compile(
 _OWN: Final = re.compile(r"建议|我会|推荐|suggest|recommend")
 _KEPT: Final = re.compile(r"(?:保留|维持|保持|留|不动|\bkeep)(?:在|着|at)?[^,。]{0,3}$")
 _TEXTBOOK: Final = re.compile(r"教科书|书[上里]|课本|经典|常用|常见|举例|\b(?:textbook|classic|so-called)\b")
-_POINTS: Final = re.compile(r"百分点|points?")
+_POINTS: Final = re.compile(r"百分点|个点|points?")
+_SHIFTED: Final = re.compile(r"[挪移转换调搬划]|\b(?:move|shift|switch)\b")
+_TO_CLASS: Final = re.compile(r"\s*(?:的?[^,。;]{0,6})?(?:到|进|至|给|入|成|为|(?:in)?to\b)")
+_BARE_POINTS: Final = re.compile(r"[挪移转换调搬划配加减降提升占放拿买留抽腾]|仓|比例")
 _REDUCED: Final = re.compile(
     r"(?:降到|减到|降至|减至|压到|压缩到|缩减到|回落到|砍到|降为|减为|调低到|下调到|降低到|降低至|"
     r"收到|down to|cut to|reduce to|trim to)[^,。]{0,4}$"
@@ -76,7 +79,7 @@ _PLANNED: Final = re.compile(
 )
 _EXCEEDS: Final = re.compile(
     r"超出|越过|突破|超线|超标|超了|破了|破线|背道而驰|不符|违反|违背|超过[^,。;]{0,14}(?:线|上限|规矩|约定|要求|了)|"
-    r"\b(?:exceeds?|breach\w*|violat\w*|above your|over your|beyond your|past your)\b"
+    r"\b(?:exceeds?|breach\w*|violat\w*|above (?:your|the [\d.]+%)|over (?:your|the [\d.]+%)|rules? (?:it|this|that) out|beyond your|past your)\b"
 )
 _CONCEDED: Final = re.compile(
     r"虽|尽管|哪怕|即使|即便|就算|略|稍|一点|暂时|没关系|没事|不要紧|无妨|不碍事|机会|\b(?:fine|okay|slightly|though|"
@@ -119,8 +122,12 @@ def role_of(analysis: Analysis, share: Quantity, low: int, high: int) -> Role | 
     head = norm[clause_low : share.start]
     if _is_no_weight(analysis, share, head, high) or disowned(analysis, share.start, share.end):
         return None
+    if share.unit == "个点" and _BARE_POINTS.search(head[-12:]) is None:
+        return None
     if _REDUCED.search(head[-12:]):
         return "reduced"
+    if _POINTS.search(share.unit) and _SHIFTED.search(head[-6:]) and _TO_CLASS.match(norm, share.end, high):
+        return "added"
     if _ADDED.search(head[-12:]) and (
         _POINTS.search(share.unit) or "再" in head[-6:] or "another" in head[-16:]
     ):

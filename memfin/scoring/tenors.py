@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from memfin.scoring.advice import advised, disowned
+from memfin.scoring.advice import advised, disowned, rejected
 from memfin.scoring.allocations import Weight
 from memfin.scoring.language import Analysis
 from memfin.scoring.limits import EPSILON, Span
@@ -16,7 +16,7 @@ from memfin.scoring.reading import Reading
 
 _BOND_WORD: Final = re.compile(r"债|久期|票据|存单|bond|treasur|duration|note|gilts?")
 _LONG_BOND: Final = re.compile(
-    r"超长债|超长期|长久期|长债|长端|长期国债|长期限|long[- ](?:duration|dated|term) (?:bonds?|"
+    r"长期债|超长|超长债|超长期|长久期|长债|长端|长期国债|长期限|long[- ](?:duration|dated|term) (?:bonds?|"
     r"treasur\w+|governments?)|long bonds?|long treasur\w+"
 )
 _LONG_YEARS: Final = 7.0
@@ -73,7 +73,7 @@ def _is_tenor(analysis: Analysis, quantity: Quantity) -> bool:
     low, high = analysis.clause_span(quantity.start, quantity.end)
     if re.match(
         r"(?:期|期限)?[^,;。!?\n|]{0,4}(?:国债|地方债|政金债|利率债|金融债|信用债|企业债|公司债|"
-        r"城投债|债|品种|中票|[- ]?(?:treasur|bond|gilt|note|government))",
+        r"城投债|债|品种|中票|国开|农发|口行|政金|超长|利率|地债|[- ]?(?:treasur|bond|gilt|note|government))",
         norm[quantity.end : high],
     ):
         return not re.search(
@@ -130,4 +130,38 @@ def holding(analysis: Analysis, reading: Reading, years: float) -> Span | None:
         ordered = _SALE.match(clause) is not None and not disowned(analysis, quantity.start, quantity.end)
         if ordered or advised(analysis, quantity.start, quantity.end, act=True, limit=True):
             return quantity.start, quantity.end
+    return None
+
+
+_LOCKED_BEFORE: Final = re.compile(
+    r"(?:封闭(?:运作|管理)?期?|锁定期?|锁仓期?|锁|持有期|期限|(?:locked?|tied)(?: (?:up|in|away))?(?: for)?|lock-?(?:up|in)(?: period)? "
+    r"(?:of|is)|term of|matures in|(?:redeem|withdraw)\w*(?: it)? (?:before|for|until))[^,。;!?\n\d]{0,6}$"
+)
+_LOCKED_AFTER: Final = re.compile(
+    r"\s*(?:的)?(?:封闭|锁定|持有期|滚动持有|持有(?=[混债股稳优灵]|基金|型|期|产品)|定开|定期开放|不开放|内?不[能可得]|内?取不|内?赎不|"
+    r"锁|[- ]?(?:lock|closed|fixed[- ]term|term (?:product|note|annuity|deposit)|annuity|non-traded|cd\b))"
+)
+_LOCKS: Final = re.compile(r"封闭|锁|持有|定开|定期开放|不开放|不能|不可|不得|取不|赎不|lock|tied|redeem|withdraw|closed|term|annuity|cd\b")
+
+
+def lock_up(analysis: Analysis, reading: Reading, years: float) -> Span | None:
+    """Return the advised product whose money cannot be taken out for longer than the limit."""
+    norm = analysis.norm
+    if _LOCKS.search(norm) is None:
+        return None
+    for quantity in quantities(norm):
+        if quantity.kind != "duration" or quantity.high <= years + EPSILON:
+            continue
+        low, high = analysis.sentence_span(quantity.start)
+        after = _LOCKED_AFTER.match(norm, quantity.end, high)
+        if after is None and _LOCKED_BEFORE.search(norm[max(low, quantity.start - 20) : quantity.start]) is None:
+            continue
+        end = after.end() if after else quantity.end
+        if advised(analysis, quantity.start, end, asset=True):
+            return quantity.start, end
+        listed = _weight_at(reading.weights, quantity.start, end)
+        if listed is not None and not (
+            disowned(analysis, quantity.start, end) or rejected(analysis, quantity.start, end)
+        ):
+            return quantity.start, end
     return None
