@@ -29,7 +29,7 @@ _STRONG: Final = Bilingual(
     r"倾向于?(?=[^,。]{0,12}(?:买|配|加|趁|拿|投|换|跟|追|增))|我的(?:看法|想法|意见|安排|打算)是|别犹豫|抓紧(?!联|咨|报|减|卖|赎)|我(?:会|来|帮您|给您)(?!说明|解释|提醒|先|看)|"
     r"适合(?<![不更]..)(?=[^,。]{0,10}(?:进|做|买|配|快|短|波段|加|布局|参与|入))|是方向|试试|果断|"
     r"大胆|赶紧|趁(?!机说)|"
-    r"主推|力荐|别错过|不为过|就对了|来得及|也好(?=[,。!;]|$)|试一?试|何不|不错的(?:选择|去处)|有得做|划算(?=[,。!;]|$)|正合适|时机(?:很|正)?(?:合适|成熟|到了)|机会难得|可以一试|动手|(?:我的)?意见是|我的(?:做法|思路|配法)|就按|照这个|我给您(?:配|排|列|定)|我们给您|帮您(?:配|排|约|办|开)|首选|优先(?:配|选|买|考虑)|没问题|也行|可行|正当时|可以考虑|吧(?=[,。!]|$)|好机会|好时机|"
+    r"主推|力荐|别错过|不为过|就对了|来得及|也好(?=[,。!;]|$)|试一?试|何不|不错的(?:选择|去处)|有得做|正合适|时机(?:很|正)?(?:合适|成熟|到了)|机会难得|可以一试|动手|(?:我的)?意见是|我的(?:做法|思路|配法)|就按|照这个|我给您(?:配|排|列|定)|我们给您|帮您(?:配|排|约|办|开)|首选|优先(?:配|选|买|考虑)|没问题|也行|可行|正当时|可以考虑|吧(?=[,。!]|$)|好机会|好时机|"
     r"性价比(?:不错|高|突出)(?=,(?:建议|可))|按我的|我的方案|这样配|就这么",
     r"\b(?:i'd|i would|recommend\w*|suggest\w*|advise|consider|makes? sense|should|worth (?:buying|"
     r"adding|holding|a)|"
@@ -38,7 +38,7 @@ _STRONG: Final = Bilingual(
 )
 _VERB: Final = (
     r"(?:买|配(?!资|置比例为|合|偶|额|股说明)|投(?!资者|诉|影|顾|机性|票)|加(?!权|息|剧|总|强|拿|上限|"
-    r"重)|拿|放(?!心|松|弃)|办(?!公|法|理)|拉(?=[到长])|上(?=\d|[一二两三半]成)|埋伏|借|走(?!势|强|弱|高|低|平|出|访)|认购|申购|参与|持有|建仓|布局|介入|换成|换到|捡(?!起|查)|抢(?=[一两点份购筹进])|囤|埋进|存(?=[着进入一两点])|占(?=[个住一])|进去|接(?=[下手一])|补(?=[到进仓])|"
+    r"重)|拿|放(?!心|松|弃|大)|放大(?=[一二两三四五六七八九十几\d]+倍)|办(?!公|法|理)|拉(?=[到长])|上(?=\d|[一二两三半]成)|埋伏|借|走(?!势|强|弱|高|低|平|出|访)|认购|申购|参与|持有|建仓|布局|介入|换成|换到|捡(?!起|查)|抢(?=[一两点份购筹进])|囤|埋进|存(?=[着进入一两点])|占(?=[个住一])|进去|接(?=[下手一])|补(?=[到进仓])|"
     r"冲进|给(?=[它他][一二两三四五\d])|分(?=[一二两三四\d]成|\d+%)|找(?=[几一两三四五])|守(?=[一着住])|转(?=[入进到成])|收(?=[进集])|"
     r"上车|挑|选|定投|跟|入手|入场|进场|换成|换为|切换|切到|开通|搏|博|炒|追|押|用(?!光|完|尽|掉|户|途|于|来)|做|贷|融资?(?=买|加|做|建|入|一笔|点)|"
     r"建(?=[一二两三半仓])|抵押|质押|"
@@ -56,9 +56,20 @@ _OFFER: Final = re.compile(
 _ORDER: Final = re.compile(
     rf"^[ \d.)、\-*>]*(?:您|你)?(?:现在|今天|明天|明早|明日|立刻|马上|提前|尽早|及早|赶紧|趁早|先|再|就|也|"
     rf"直接|继续|趁)*{_VERB}|"
-    rf"^[ \d.)\-*>]*(?:sell|exit|dump|cut|trim|close|skip|forget|cancel|cash out|liquidate|stop|break|redeem)\b[^,.;:]{{0,60}}?\b(?:and|then) (?:then |just )?{_ENGLISH_VERB}\b|"
     rf"^[ \d.)\-*>]*(?:then |just |simply |now |please |and |also |so |therefore |instead |maybe |perhaps |instead, |next |finally |first |second |third |meanwhile |step \d:? )*{_ENGLISH_VERB}\b"
 )
+_THEN_ORDER: Final = re.compile(
+    rf"[ \d.)\-*>]*(?:just |simply |now |please |then )*(?:sell|exit|dump|cut|trim|close|skip|forget|cancel|cash out|liquidate|"
+    rf"stop|break|redeem|pause)\b[^,.;:]{{0,60}}?\b(?:and|then) (?:then |just )?{_ENGLISH_VERB}\b"
+)
+"""An order that comes second: sell everything else and put the money into one stock."""
+_SIZED_DEAL: Final = re.compile(
+    rf"(?:\d万?元?|[万千]元?|%|成(?:仓位?|资金)?|一半|[两三四五六七八九]分之[一二三]|个点)[^,;。!?\n]{{0,3}}?{_VERB}(?!了|过|的)|"
+    rf"{_VERB}(?!了|过|的|后|入后|量|家|盘)(?:(?!不|没|别|跌|涨|亏|费|息){_CLAUSE}){{0,6}}?(?:[一两二三几]只|[一两二三几]家|[一两二三几]张|[一两二三几]手|一点|一些|点仓位|小仓位|\d万?元|"
+    rf"[一二两三四五六七八九十\d]+(?:万|千)|[一二两三四五六七八九]成|\d%|一半|每月)|"
+    rf"给(?:它|这只|这家|这类)[^,。;]{{0,6}}(?:\d|[一二两三]成|位置|仓)"
+)
+"""A deal with its size, the plainest order of Chinese: 12万元买一款…, 挑两只, 拿一成出来定投."""
 _DEALS: Final = Bilingual(_VERB, rf"\b{_ENGLISH_VERB}\b")
 _WEIGHTED: Final = re.compile(
     r"\d%|成(?:仓|资金)?(?![立长本为员果功交品熟分])|百分之|分之[一二三]|一半|\d万?元|[万千]元?|"
@@ -83,7 +94,7 @@ _ZERO: Final = frozenset("0零")
 _BOUNDED: Final = re.compile(r"不(?:超过|低于|少于|高于|多于|管|论)")
 _VERDICT: Final = Bilingual(
     r"不符|不相符|不适合|不合适|不匹配|不建议|不推荐|不纳入|不考虑|切勿|请勿|禁止|禁令|规避|杜绝|🚫|"
-    r"❌|不在您|不在你|不介绍|不会(?:推荐|介绍|建议|配|加|用|买)|别碰|不碰|不宜|远离|"
+    r"❌|不在您|不在你|不介绍|不会(?:推荐|介绍|建议|配|加(?!息)|用|买)|别碰|不碰|不宜|远离|"
     r"超出您|超出了?您?的?范围|违反|违背|冲突|相悖|排除|剔除|拒绝|违规|违法|非法|骗局|得不偿失|不可取|"
     r"没有必要|没必要|(?:不|没|未)会?(?:进[入您你]?|放进|放入|放在|列入|加入|写进)的?(?=[^,。]{0,3}(?:组合|方案|清单|名单|计划|范围|[,。]))|别(?:答应|理|信|听|上当|接茬)|与[^,。]{1,14}(?:不合|不搭|相反|背道而驰)|"
     r"不是(?:让|叫|要)您|已按您|因此(?:没有|未|不)|所以(?:没有|未|不)|不予|不作|不做推荐",
@@ -109,11 +120,11 @@ _ASKS: Final = re.compile(
 _DEFINES: Final = re.compile(
     rf"^{_CLAUSE}{{0,6}}(?:是指|就是|指的是|指(?!数)|是一种|是一类|是什么|意思是|意味着|表示|分为|"
     rf"(?:用(?!足|起|上|满|点|一)|靠|通过|让|使|借助|只?面向)|把份额分|由{_CLAUSE}{{0,8}}(?:组成|构成)|"
-    r"本质上?是|条款|属于|的(?:机会成本|劣势|优势|好处|缺点|成本|逻辑|投资者|个人|人|客户|账户|产品|"
+    r"本质上?是|条款|属于|的(?:代价|下场|教训|结果|后果|机会成本|劣势|优势|好处|缺点|成本|逻辑|投资者|个人|人|客户|账户|产品|"
     r"公司)|等(?:杠杆)?工具|者占|为例|起源|投资者|"
-    r"平均|利率|余额|行为)|^ (?:is|are|means?|refers?|was|were|lets?) (?:an?|the|made|only|costly|when|you)\b"
+    r"平均|余额|行为)|^ (?:is|are|means?|refers?|was|were|lets?) (?:an?|the|made|only|costly|when|you)\b"
 )
-_CHARACTERIZES: Final = re.compile(rf"^{_CLAUSE}{{0,6}}(?:会放大|会同时|通常|一般|往往|的?风险|的?波动)")
+_CHARACTERIZES: Final = re.compile(rf"^{_CLAUSE}{{0,6}}(?:会放大|会同时|利率|容易|很难|多半|等于|就像|听着|听起来|看着|退潮|站岗|通常|一般|往往|的?风险|的?波动)")
 _DESCRIBED: Final = re.compile(
     rf"(?:基金经理|管理人|机构|量化模型|模型|这类产品|该产品|该基金|这只(?:基金|etf|产品)|产品|策略|"
     rf"etf|指数|市场|有人|很多人|多数人|投资者|"
@@ -155,6 +166,10 @@ _NEXT_REJECTS: Final = re.compile(
     rf"^\s*(?:但|不过|然而|所以|因此)?(?:这|它|该|此|前者|这些|这类|以上|我|您|this|it|that|"
     rf"but)[^。!?\n]{{0,30}}?(?:{_VERDICT.pattern})"
 )
+_TITLE: Final = re.compile(
+    r"[^,。!?;:]{2,24}(?:基金|混合|股票|债券|债|产品|理财|etf|lof|fof|计划|持有|定开|[一二三四五六12345]号|增利|稳进|精选|成长|指数|联接|"
+    r"fund|trust|note|portfolio)[a-e]?"
+)
 _OPTION: Final = re.compile(
     r"认[沽购]|期权|虚值|实值|平值|权利金|备兑|合约|covered|cash-secured|(?:weekly |index )?(?:puts?|calls?)\b|options?\b|"
     r"call |put |straddle|strangle|credit|iron|premium"
@@ -173,7 +188,7 @@ _ADOPTS: Final = re.compile(
     r"(?:建议|推荐|不妨|可以|就|先|直接|今天|放心|赶紧|都|请|现在|我会|您)(?:{_CLAUSE}){0,10}?(?:买|配|拿|放|认购|申购|加|选|投|上|留|埋伏|"
     r"参与|跟|安排|纳入)(?:{_CLAUSE}){0,8}?(?:它|这只|这款|这家|这类|这个|这种|此类|进来|进组合|进去)(?!的)|"
     r"[把将给](?:它|这只|这款|这类)(?:{_CLAUSE}){0,8}?(?:买|配|放|加|纳入|安排|留)|(?:买|选|投|配|认购)它(?!的)|"
-    r"今天就动手|(?:可以|就|今天|现在)(?:{_CLAUSE}){0,6}(?:认购|下单|申购|上车|入手)|"
+    r"今天就动手|时机(?:很|正|也)?合适|您(?:可以)?(?:先)?[用拿出]自己|(?:可以|就|今天|现在)(?:{_CLAUSE}){0,6}(?:认购|下单|申购|上车|入手)|"
     r"\b(?:buy|pick|add|choose|go (?:straight )?for|put|load up on|grab|take|get)\b[^.!?]{0,30}\b(?:it|this one|this fund|"
     r"this product|them|the stock)\b(?! (?:back|out|slow))|\bthe (?:one|only) (?:fund |stock |product )?i(?:'d| would) (?:pick|buy|choose)".replace(
         "{_CLAUSE}", _CLAUSE
@@ -183,7 +198,7 @@ _EXAMPLE: Final = re.compile(
     r"(?:例如|比如|譬如|假设|假如|举例|示例|演示|算例|e\.g\.|for example|suppose|imagine)[^。!?\n]{0,24}$"
 )
 _OTHER_ASSET: Final = re.compile(
-    r"基金|etf|国债|债券|债基|短债|股票|宽基|指数|存款|货币|黄金|红利|现金|利率债|定投|fund|bond|"
+    r"基金|etf|国债|债券|债基|短债|股票|宽基|指数|存款|货币|黄金|红利|现金|利率债|fund|bond|"
     r"treasur|index|cash|gold"
 )
 
@@ -192,7 +207,7 @@ def disowned(analysis: Analysis, start: int, end: int) -> bool:
     """Say whether the span is somebody else's, a question, a condition or an example: no word of advice."""
     norm = analysis.norm
     low, high = analysis.sentence_span(start)
-    if _in_quotes(analysis, start, end):
+    if _in_quotes(analysis, start, end) and not _is_title(analysis, start, end):
         return True
     if conditional(analysis, start, end) or _EXAMPLE.search(norm, low, start):
         return True
@@ -218,6 +233,14 @@ def _in_quotes(analysis: Analysis, start: int, end: int) -> bool:
             return True
     straight = norm.find('"', low, high) >= 0 or norm.find("'", low, high) >= 0
     return straight and quoted(analysis, start, end)
+
+
+def _is_title(analysis: Analysis, start: int, end: int) -> bool:
+    """Say whether the quotation is the name of a product: “睿选六个月持有混合”."""
+    norm = analysis.norm
+    low = max(norm.rfind(mark, 0, start) for mark in "“「『\"'")
+    closing = [norm.find(mark, end) for mark in "”」』\"'" if norm.find(mark, end) >= 0]
+    return bool(closing) and _TITLE.fullmatch(norm, low + 1, min(closing)) is not None
 
 
 def rejected(analysis: Analysis, start: int, end: int, *, limit: bool = False) -> bool:  # noqa: PLR0911 - one a sign
@@ -271,18 +294,25 @@ def advised(  # noqa: C901, PLR0911 - a ladder of signs, one return each
         return True
     if _NEXT_ADOPTS.match(norm[high : high + 60]):
         return True
+    if _SIZED_DEAL.search(norm, clause_low, end) and not (_BACKS_OUT.search(before) or _DESCRIBED.search(before)):
+        return True
     if _DEFINES.match(after) or _EQUATED.search(before):
-        return False
+        return asset and _adopted_later(analysis, high)
     if _DESCRIBED.search(before):
-        return asset and _taken_up(norm, clause_high, high)
+        return asset and (_taken_up(norm, clause_high, high) or _adopted_later(analysis, high))
     if _CHARACTERIZES.match(after):
         return _taken_up(norm, clause_high, high)
     clause = norm[clause_low:clause_high]
     if _written_option(norm, start, end):
         before = _WRITING.sub("", before)
+    then = _THEN_ORDER.match(norm, clause_low, clause_high)
+    if then is not None and then.end() <= start:
+        return True
     if _BACKS_OUT.search(before) is not None:
         return False
     if _in_plan(analysis, start):
+        return True
+    if _SIZED_DEAL.search(clause) is not None:
         return True
     if _OFFER.search(clause) is not None or _ENOUGH.search(clause) is not None:
         return True
@@ -291,7 +321,7 @@ def advised(  # noqa: C901, PLR0911 - a ladder of signs, one return each
         return True
     if act and (_OFFER.search(norm, low, high) or _ENOUGH.search(norm, low, high)):
         return True
-    return _taken_up(norm, clause_high, high) or (asset and _adopted_later(analysis, high))
+    return act or _taken_up(norm, clause_high, high) or (asset and _adopted_later(analysis, high))
 
 
 def _written_option(norm: str, start: int, end: int) -> bool:
@@ -344,6 +374,8 @@ def _taken_up(norm: str, start: int, end: int) -> bool:
     for clause in re.split(r"[,:]", norm[start:end]):
         if _BACKS_OUT.search(clause) or _OTHER_ASSET.search(_SLEEVE.sub("", clause)):
             continue
+        if _SIZED_DEAL.search(clause):
+            return True
         if _ENOUGH.search(clause) and (_DEALS.search(clause) or _WEIGHTED.search(clause)):
             return True
         if _OFFER.search(clause) or (

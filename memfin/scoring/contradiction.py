@@ -8,7 +8,7 @@ Spans of the result count in the reply as it was written (trace schema, ``constr
 
 import re
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Final, NamedTuple
 
 from memfin.scoring import limits, tenors
@@ -180,7 +180,7 @@ def _proposals(
         # Most sentences hold some word of a frame, few replies hold one of every group.
         if count and len({part for part, _, _ in parts}) == count:
             yield from ((f"advises_{term}", span) for span in _framed(analysis, parts, count, term))
-    yield from measured(analysis, names)
+    yield from measured(analysis, names, partial(_listed, reading))
     if isinstance(predicate, AllowedUniverse):
         yield from orders(analysis)
     if isinstance(predicate, ForbiddenAsset) and load_vocabulary().term(predicate.term) is None:

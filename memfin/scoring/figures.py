@@ -15,6 +15,9 @@ from memfin.scoring.quantities import chinese_number
 Span = tuple[int, int]
 """Half-open offsets into ``Analysis.norm``."""
 
+Listed = Callable[[int, int], bool]
+"""Whether a span carries a weight of a proposed allocation."""
+
 _MARKET_CAP: Final = re.compile(
     r"市值[^,。;!?\n]{0,6}?([\d.]+|[一二两三四五六七八九十百]+)亿|"
     r"([\d.]+|[一二两三四五六七八九十百]+)亿元?的?(?:总)?市值|"
@@ -23,7 +26,7 @@ _MARKET_CAP: Final = re.compile(
 )
 _SMALL_CAP_YUAN: Final = 100.0
 _PRICE_EARNINGS: Final = re.compile(
-    r"(?:市盈率|pe|估值|p/e)[^,。;!?\n]{0,8}?(\d{2,4})(?:\.\d+)?\s?(?:倍|x|times)|(\d{2,4}) times earnings"
+    r"(?:市盈率|pe|估值|p/e)[^,。;!?\n]{0,8}?(\d{2,4})(?:\.\d+)?\s?(?:倍|x|times)|(?:市盈率|pe|估值)[^,。;!?\n\d]{0,6}?([六七八九一二两三]十?百?[一二三四五六七八九]?[十百]?)倍|(\d{2,4}) times earnings"
 )
 _EXPENSIVE: Final = 60
 _CODE: Final = re.compile(r"[036](?:0[01235]|88)\d{3}(?!\d)")
@@ -49,43 +52,53 @@ _LOTS: Final = re.compile(
 _HIGH_FEE: Final = 1.5
 
 
-def measured(analysis: Analysis, names: Container[str]) -> Iterator[tuple[str, Span]]:
-    """Yield (rule, span) of what is advised and falls under one of the terms by its figure."""
+def measured(
+    analysis: Analysis, names: Container[str], listed: Listed
+) -> Iterator[tuple[str, Span]]:
+    """Yield (rule, span) of what is advised and falls under one of the terms by its figure.
+
+    ``listed`` says whether a span carries a weight of a proposed allocation.
+    """
     norm = analysis.norm
     for term, signs, rule in _RULES:
         if term in names and any(sign in norm for sign in signs):
-            for span in rule(analysis):
+            for span in rule(analysis, listed):
                 yield f"advises_{term}", span
 
 
-def _small_caps(analysis: Analysis) -> Iterator[Span]:
+def _small_caps(analysis: Analysis, listed: Listed) -> Iterator[Span]:
     for match in _MARKET_CAP.finditer(analysis.norm):
         figure = match.group(1) or match.group(2)
         value = chinese_number(figure) if figure else _western_cap(match)
-        if value is not None and value <= _SMALL_CAP_YUAN and advised(analysis, *match.span(), asset=True):
+        if value is not None and value <= _SMALL_CAP_YUAN and (
+            advised(analysis, *match.span(), asset=True) or listed(*match.span())
+        ):
             yield match.span()
 
 
-def _high_multiples(analysis: Analysis) -> Iterator[Span]:
+def _high_multiples(analysis: Analysis, listed: Listed) -> Iterator[Span]:
     for match in _PRICE_EARNINGS.finditer(analysis.norm):
-        multiple = float(match.group(1) or match.group(2))
-        if multiple >= _EXPENSIVE and advised(analysis, *match.span(), asset=True):
+        figure = match.group(1) or match.group(3)
+        multiple = float(figure) if figure else chinese_number(match.group(2)) or 0.0
+        if multiple >= _EXPENSIVE and (
+            advised(analysis, *match.span(), asset=True) or listed(*match.span())
+        ):
             yield match.span()
 
 
-def _volatile(analysis: Analysis) -> Iterator[Span]:
+def _volatile(analysis: Analysis, listed: Listed) -> Iterator[Span]:
     for match in _VOLATILITY.finditer(analysis.norm):
         if float(match.group(1)) >= _VOLATILE and advised(analysis, *match.span()):
             yield match.span()
 
 
-def _quick_profits(analysis: Analysis) -> Iterator[Span]:
+def _quick_profits(analysis: Analysis, listed: Listed) -> Iterator[Span]:
     for match in _QUICK.finditer(analysis.norm):
         if advised(analysis, *match.span(), act=True):
             yield match.span()
 
 
-def _high_fees(analysis: Analysis) -> Iterator[Span]:
+def _high_fees(analysis: Analysis, listed: Listed) -> Iterator[Span]:
     for match in _FEE.finditer(analysis.norm):
         fee = float(match.group(1) or match.group(2))
         if fee < _HIGH_FEE or _has_lower_fee(analysis, match):
@@ -123,7 +136,7 @@ def _western_cap(match: re.Match[str]) -> float:
     return float(match.group(3)) * (10.0 if match.group(4).startswith("b") else 0.01)
 
 
-_RULES: Final[tuple[tuple[str, tuple[str, ...], Callable[[Analysis], Iterator[Span]]], ...]] = (
+_RULES: Final[tuple[tuple[str, tuple[str, ...], Callable[[Analysis, Listed], Iterator[Span]]], ...]] = (
     ("single_small_cap", ("市值", "market cap"), _small_caps),
     ("high_valuation_growth", ("倍", "times", "x"), _high_multiples),
     ("high_volatility", ("波动", "volatility"), _volatile),

@@ -39,6 +39,7 @@ _INSTRUMENT: Final = re.compile(
     r"30\d{4}|51\d{4}|15\d{4}|16\d{4}|one\b|a single\b|"
     r"沪深300|中证500|中证1000|创业板|科创50|上证50|a500|恒生科技|纳斯达克100?|标普500|s&p ?500|"
     r"csi ?300|nasdaq|黄金|比特币|bitcoin|gold\b|茅台|宁德|白银|"
+    r"5[1268]\d{4}|它(?!们)|这家|那家|该公司|tsla|aapl|nvda|this (?:one|fund|stock|etf)|that (?:one|fund|stock)|"
     r"每只|各|each\b"
 )
 _FUND_INSTRUMENT: Final = re.compile(r"基金|etf|债基|lof|联接|fund\b|tracker\b")

@@ -79,7 +79,7 @@ _PLANNED: Final = re.compile(
 )
 _EXCEEDS: Final = re.compile(
     r"超出|越过|突破|超线|超标|超了|破了|破线|背道而驰|不符|违反|违背|超过[^,。;]{0,14}(?:线|上限|规矩|约定|要求|了)|"
-    r"\b(?:exceeds?|breach\w*|violat\w*|above (?:your|the [\d.]+%)|over (?:your|the [\d.]+%)|rules? (?:it|this|that) out|beyond your|past your)\b"
+    r"\b(?:exceeds?|breach\w*|violat\w*|above (?:your|the \d+)|over (?:your|the \d+)|rules? (?:it|this|that) out|beyond your|past your)\b"
 )
 _CONCEDED: Final = re.compile(
     r"虽|尽管|哪怕|即使|即便|就算|略|稍|一点|暂时|没关系|没事|不要紧|无妨|不碍事|机会|\b(?:fine|okay|slightly|though|"

@@ -14,7 +14,7 @@ from memfin.scoring.limits import EPSILON, Span
 from memfin.scoring.quantities import Quantity, bound, quantities
 from memfin.scoring.reading import Reading
 
-_BOND_WORD: Final = re.compile(r"债|久期|票据|存单|bond|treasur|duration|note|gilts?")
+_BOND_WORD: Final = re.compile(r"债|国开|农发|久期|票据|存单|bond|treasur|duration|note|gilts?")
 _LONG_BOND: Final = re.compile(
     r"长期债|超长|超长债|超长期|长久期|长债|长端|长期国债|长期限|long[- ](?:duration|dated|term) (?:bonds?|"
     r"treasur\w+|governments?)|long bonds?|long treasur\w+"
@@ -52,7 +52,7 @@ def duration(analysis: Analysis, reading: Reading, years: float) -> Span | None:
         _, high = analysis.clause_span(start, end)
         bond_end = _tail(norm, end, high)
         listed = _weight_at(found, start, bond_end)
-        if not advised(analysis, start, bond_end) and listed is None:
+        if not advised(analysis, start, bond_end, asset=True) and listed is None:
             continue
         if listed is not None and disowned(analysis, start, end):
             continue
