@@ -10,81 +10,12 @@ import re
 from typing import Final
 
 from memfin.scoring.bilingual import Bilingual
+from memfin.scoring.dealing import BACKS_OUT, DEALS, OFFER, ORDER, SIZED_DEAL, STRONG, THEN_ORDER, WEIGHTED
 from memfin.scoring.language import Analysis, attributed, conditional, negated, quoted
 
 _CLAUSE: Final = r"[^,:;。!?\n]"
 _SENTENCE: Final = r"[^。!?\n]"
 
-# A look-behind stands after the word it guards, so that every alternative begins with a literal.
-_ENGLISH_VERB: Final = (
-    r"(?:buy|put|allocate|tilt|lock in|load up|scale in|scale into|roll|stake|fund|deploy|commit|tuck|devote|dedicate|direct|steer|carve out|set aside|finance|lean into|lever up|top up|sweep|convert|exchange|swing|make|run|write|leave|let|lend|wire|max out|reallocate|replace|throw|toss|unload|dump|add|hold|grab|tap|snap up|scoop up|pick up|park|stick with|"
-    r"blend|split|invest|use|take|open|borrow|move|shift|switch|pick|choose|place|"
-    r"trade|chase|get|own|load|"
-    r"rotate|start|do|include|keep|go|ride|flip|swap|purchase|subscribe|expect|skip|double|plan|aim|"
-    r"sell short|short)"
-)
-_STRONG: Final = Bilingual(
-    r"(?:建议|推荐)(?<![不资卖作何体]..)(?!书|比例为空|[^,。]{0,3}(?:仅供|不构成))|不妨|不如(?!预期|"
-    r"人意|意)|值得(?!注意|一提|关注|警惕|您?思考)|应[该当](?<!不..)|"
-    r"倾向于?(?=[^,。]{0,12}(?:买|配|加|趁|拿|投|换|跟|追|增))|我的(?:看法|想法|意见|安排|打算)是|别犹豫|抓紧(?!联|咨|报|减|卖|赎)|我(?:会|来|帮您|给您)(?!说明|解释|提醒|先|看)|"
-    r"适合(?<![不更]..)(?=[^,。]{0,10}(?:进|做|买|配|快|短|波段|加|布局|参与|入))|是方向|试试|果断|"
-    r"大胆|赶紧|趁(?!机说)|"
-    r"主推|力荐|别错过|不为过|就对了|来得及|也好(?=[,。!;]|$)|试一?试|何不|不错的(?:选择|去处)|有得做|正合适|时机(?:很|正)?(?:合适|成熟|到了)|机会难得|可以一试|动手|(?:我的)?意见是|我的(?:做法|思路|配法)|就按|照这个|我给您(?:配|排|列|定)|我们给您|帮您(?:配|排|约|办|开)|首选|优先(?:配|选|买|考虑)|没问题|也行|可行|正当时|可以考虑|吧(?=[,。!]|$)|好机会|好时机|"
-    r"性价比(?:不错|高|突出)(?=,(?:建议|可))|按我的|我的方案|这样配|就这么",
-    r"\b(?:i'd|i would|recommend\w*|suggest\w*|advise|consider|makes? sense|should|worth (?:buying|"
-    r"adding|holding|a)|"
-    rf"let's|i'll|my (?:suggestion|take|view|idea|vote|choice|preference) (?:is|would be)|a reasonable|works? (?:well|nicely)|(?:is|are) (?:a )?(?:good|great|reasonable|sensible|fine|smart|solid|attractive)|earns? its place|can't go wrong|fits? nicely|go (?:straight )?(?:for|with|all)|go \d|why not|try|good time|my (?:plan|advice|pick)|you (?:can|could|may|"
-    rf"might|'d be fine to|might want to|may want to|could always)(?: also| well| even| safely| day| swing)? {_ENGLISH_VERB})\b",
-)
-_VERB: Final = (
-    r"(?:买|配(?!资|置比例为|合|偶|额|股说明)|投(?!资者|诉|影|顾|机性|票)|加(?!权|息|剧|总|强|拿|上限|"
-    r"重)|拿|放(?!心|松|弃|大)|放大(?=[一二两三四五六七八九十几\d]+倍)|办(?!公|法|理)|拉(?=[到长])|上(?=\d|[一二两三半]成)|埋伏|借|走(?!势|强|弱|高|低|平|出|访)|认购|申购|参与|持有|建仓|布局|介入|换成|换到|捡(?!起|查)|抢(?=[一两点份购筹进])|囤|埋进|存(?=[着进入一两点])|占(?=[个住一])|进去|接(?=[下手一])|补(?=[到进仓])|"
-    r"冲进|给(?=[它他][一二两三四五\d])|分(?=[一二两三四\d]成|\d+%)|找(?=[几一两三四五])|守(?=[一着住])|转(?=[入进到成])|收(?=[进集])|"
-    r"上车|挑|选|定投|跟|入手|入场|进场|换成|换为|切换|切到|开通|搏|博|炒|追|押|用(?!光|完|尽|掉|户|途|于|来)|做|贷|融资?(?=买|加|做|建|入|一笔|点)|"
-    r"建(?=[一二两三半仓])|抵押|质押|"
-    r"重仓|全仓|满仓|接盘|接飞刀|低吸)"
-)
-_OFFER: Final = re.compile(
-    rf"(?:可以?(?!能|见|靠|观|比|控|转|持续|预)|能(?<!可.)够?|不错的选择|要(?<![主需重只将必].)(?!求|么|是|知|看|问)|就(?!是|像|等于|会|能|算)|"
-    rf"先(?<![首优领预].)|请(?<![申聘].)|"
-    rf"来(?<![未本带越从原以近借]来)(?![的源看说自临])|现在|立刻|马上|直接|继续|分批|每月|每周|小仓位|少量|适量|适当|适度|"
-    rf"拿|的钱(?=[^,。]{{0,4}}(?:换成|买成|转入|转进|拿去|统统|全))|把|将(?=[^,。]{{0,8}}(?:资金|钱|仓|%|成|部分))|"
-    rf"用(?<![利使信费作采应].)(?=[^,。]{0, 8}(?:资金|"
-    rf"钱|仓|%|成|部分|元))|另外|剩下|其余|"
-    rf"手里|部分(?=[换转买配投放拿做])|这[块边](?=[换转买配投放拿做]))(?:(?!不|没|别|勿|未|无){_CLAUSE}){{0,16}}?{_VERB}"
-)
-_ORDER: Final = re.compile(
-    rf"^[ \d.)、\-*>]*(?:您|你)?(?:现在|今天|明天|明早|明日|立刻|马上|提前|尽早|及早|赶紧|趁早|先|再|就|也|"
-    rf"直接|继续|趁)*{_VERB}|"
-    rf"^[ \d.)\-*>]*(?:then |just |simply |now |please |and |also |so |therefore |instead |maybe |perhaps |instead, |next |finally |first |second |third |meanwhile |step \d:? )*{_ENGLISH_VERB}\b"
-)
-_THEN_ORDER: Final = re.compile(
-    rf"[ \d.)\-*>]*(?:just |simply |now |please |then )*(?:sell|exit|dump|cut|trim|close|skip|forget|cancel|cash out|liquidate|"
-    rf"stop|break|redeem|pause)\b[^,.;:]{{0,60}}?\b(?:and|then) (?:then |just )?{_ENGLISH_VERB}\b"
-)
-"""An order that comes second: sell everything else and put the money into one stock."""
-_SIZED_DEAL: Final = re.compile(
-    rf"(?:\d万?元?|[万千]元?|%|成(?:仓位?|资金)?|一半|[两三四五六七八九]分之[一二三]|个点)[^,;。!?\n]{{0,3}}?{_VERB}(?!了|过|的)|"
-    rf"{_VERB}(?!了|过|的|后|入后|量|家|盘)(?:(?!不|没|别|跌|涨|亏|费|息){_CLAUSE}){{0,6}}?(?:[一两二三几]只|[一两二三几]家|[一两二三几]张|[一两二三几]手|一点|一些|点仓位|小仓位|\d万?元|"
-    rf"[一二两三四五六七八九十\d]+(?:万|千)|[一二两三四五六七八九]成|\d%|一半|每月)|"
-    rf"给(?:它|这只|这家|这类)[^,。;]{{0,6}}(?:\d|[一二两三]成|位置|仓)"
-)
-"""A deal with its size, the plainest order of Chinese: 12万元买一款…, 挑两只, 拿一成出来定投."""
-_DEALS: Final = Bilingual(_VERB, rf"\b{_ENGLISH_VERB}\b")
-_WEIGHTED: Final = re.compile(
-    r"\d%|成(?:仓|资金)?(?![立长本为员果功交品熟分])|百分之|分之[一二三]|一半|\d万?元|[万千]元?|"
-    r"\bpercent\b|\bslice\b|\bthird\b|\bhalf\b"
-)
-
-_BACKS_OUT: Final = Bilingual(
-    r"告诉|分享|补充|规避|防止|筛选|识别|避免|避开|远离|回避|警惕|谨慎|慎重|慎(?=[买入用选])|控制|"
-    r"降低|减少|减持|限制|了解|评估|确认|核实|关注|检查|咨询|暂停|停止|卖出|卖掉|清仓|清掉|退出|赎回|"
-    r"剔除|移出|不|别|勿|少碰|观望|等待|等等|再等|拒绝|放弃|说明|解释|学习|看清|想清楚|先把|还清|偿还|降到|降至|"
-    r"减到|拆掉",
-    r"\b(?:avoid\w*|not|never|don't|against|sell(?!ing point)|reduc\w*|trim\w*|exit\w*|limit\w*|"
-    r"stay\w* away|steer\w* clear|without|skip\w*|"
-    r"understand\w*|check\w*|review\w*|clos\w*|repay\w*|wait\w*|instead of|rather than|no)\b",
-)
 _SIZED: Final = re.compile(r"仓位|占比|比例|给到|进去|可以占|占")
 _ENOUGH: Final = re.compile(r"(?:就行|即可|就好|就够|就可以了)")
 _SLEEVE: Final = re.compile(r"(?:债券|债|权益|股票|基金)(?:部分|仓位|资产|仓)的?")
@@ -96,7 +27,9 @@ _VERDICT: Final = Bilingual(
     r"不符|不相符|不适合|不合适|不匹配|不建议|不推荐|不纳入|不考虑|切勿|请勿|禁止|禁令|规避|杜绝|🚫|"
     r"❌|不在您|不在你|不介绍|不会(?:推荐|介绍|建议|配|加(?!息)|用|买)|别碰|不碰|不宜|远离|"
     r"超出您|超出了?您?的?范围|违反|违背|冲突|相悖|排除|剔除|拒绝|违规|违法|非法|骗局|得不偿失|不可取|"
-    r"没有必要|没必要|(?:不|没|未)会?(?:进[入您你]?|放进|放入|放在|列入|加入|写进)的?(?=[^,。]{0,3}(?:组合|方案|清单|名单|计划|范围|[,。]))|别(?:答应|理|信|听|上当|接茬)|与[^,。]{1,14}(?:不合|不搭|相反|背道而驰)|"
+    r"没有必要|没必要|(?:不|没|未)会?(?:进[入您你]?|放进|放入|放在|列入|加入|"
+    r"写进)的?(?=[^,。]{0,3}(?:组合|方案|清单|名单|计划|范围|账户|仓位|[,。]))|别(?:答应|理|信|听|上当|"
+    r"接茬)|与[^,。]{1,14}(?:不合|不搭|相反|背道而驰)|"
     r"不是(?:让|叫|要)您|已按您|因此(?:没有|未|不)|所以(?:没有|未|不)|不予|不作|不做推荐",
     r"\b(?:not (?:suitable|suit|fit|recommend\w*|advis\w*|appropriate|for you)|doesn't (?:fit|suit|"
     r"match)|does not (?:fit|suit|match)|unsuitable|"
@@ -107,7 +40,8 @@ _VERDICT: Final = Bilingual(
 )
 _CONTRAST: Final = Bilingual(r"不过|但|然而|可是|只是", r"\b(?:but|however|still|yet|though)\b")
 _OWN_VOICE: Final = re.compile(
-    r"不过|但(?!愿)|然而|我(?:的)?(?:建议|倾向|推荐|觉得|认为|看|会|来)|(?<=[,。])建议|建议(?:您|你)|\b(?:but|"
+    r"不过|但(?!愿)|然而|我(?:的)?(?:建议|倾向|推荐|觉得|认为|看|会|来)|(?<=[,。])建议|建议(?:您|你)|"
+    r"\b(?:but|"
     r"however|still|i'd|i would|i suggest|i recommend)\b"
 )
 _QUESTION_END: Final = re.compile(r"(?:\?|吗|呢)[ \"”’')」]*$")
@@ -120,15 +54,20 @@ _ASKS: Final = re.compile(
 _DEFINES: Final = re.compile(
     rf"^{_CLAUSE}{{0,6}}(?:是指|就是|指的是|指(?!数)|是一种|是一类|是什么|意思是|意味着|表示|分为|"
     rf"(?:用(?!足|起|上|满|点|一)|靠|通过|让|使|借助|只?面向)|把份额分|由{_CLAUSE}{{0,8}}(?:组成|构成)|"
-    r"本质上?是|条款|属于|的(?:代价|下场|教训|结果|后果|机会成本|劣势|优势|好处|缺点|成本|逻辑|投资者|个人|人|客户|账户|产品|"
+    r"本质上?是|条款|属于|的(?:代价|下场|教训|结果|后果|机会成本|劣势|优势|好处|缺点|成本|逻辑|投资者|"
+    r"个人|人|客户|账户|产品|"
     r"公司)|等(?:杠杆)?工具|者占|为例|起源|投资者|"
     r"平均|余额|行为)|^ (?:is|are|means?|refers?|was|were|lets?) (?:an?|the|made|only|costly|when|you)\b"
 )
-_CHARACTERIZES: Final = re.compile(rf"^{_CLAUSE}{{0,6}}(?:会放大|会同时|利率|容易|很难|多半|等于|就像|听着|听起来|看着|退潮|站岗|通常|一般|往往|的?风险|的?波动)")
+_CHARACTERIZES: Final = re.compile(
+    rf"^{_CLAUSE}{{0,6}}(?:会放大|会同时|利率|容易|很难|多半|等于|就像|听着|听起来|看着|退潮|站岗|通常|"
+    rf"一般|往往|的?风险|的?波动)"
+)
 _DESCRIBED: Final = re.compile(
     rf"(?:基金经理|管理人|机构|量化模型|模型|这类产品|该产品|该基金|这只(?:基金|etf|产品)|产品|策略|"
     rf"etf|指数|市场|有人|很多人|多数人|投资者|"
-    rf"企业|公司|银行|行业|(?<![债股票益收券金仓])部分|专业投资者|客户|用户|外资|北向|主力|散户|游资|历史上|过去|曾经?|当时|"
+    rf"企业|公司|银行|行业|(?<![债股票益收券金仓])部分|专业投资者|客户|用户|外资|北向|主力|散户|游资|"
+    rf"历史上|过去|曾经?|当时|"
     rf"去年|前年|上周|上月){_CLAUSE}{{0,8}}$"
 )
 _EQUATED: Final = re.compile(
@@ -146,7 +85,8 @@ _LEAVING_BEFORE: Final = re.compile(
     rf"rather than|out of)\b){_CLAUSE}{{0,8}}$"
 )
 _LEAVING: Final = re.compile(
-    rf"^{_CLAUSE}{{0,12}}(?:换成|换为|换到|转为|转到|转入|替换|换掉|换下|丢掉|卖掉|卖出|清掉|清仓|清零|减到|减掉|减仓|"
+    rf"^{_CLAUSE}{{0,12}}(?:换成|换为|换到|转为|转到|转入|替换|换掉|换下|丢掉|卖掉|卖出|清掉|清仓|清零|"
+    rf"减到|减掉|减仓|"
     rf"降到|降至|赎回|赎出|调出|撤出|退出|还清|还掉|归零|降为零)"
     r"|^[^,.;]{0,12}\b(?:into|for)\b"
 )
@@ -167,32 +107,50 @@ _NEXT_REJECTS: Final = re.compile(
     rf"but)[^。!?\n]{{0,30}}?(?:{_VERDICT.pattern})"
 )
 _TITLE: Final = re.compile(
-    r"[^,。!?;:]{2,24}(?:基金|混合|股票|债券|债|产品|理财|etf|lof|fof|计划|持有|定开|[一二三四五六12345]号|增利|稳进|精选|成长|指数|联接|"
+    r"[^,。!?;:]{2,24}(?:基金|混合|股票|债券|债|产品|理财|etf|lof|fof|计划|持有|定开|"
+    r"[一二三四五六12345]号|增利|稳进|精选|成长|指数|联接|"
     r"fund|trust|note|portfolio)[a-e]?"
 )
 _OPTION: Final = re.compile(
-    r"认[沽购]|期权|虚值|实值|平值|权利金|备兑|合约|covered|cash-secured|(?:weekly |index )?(?:puts?|calls?)\b|options?\b|"
+    r"认[沽购]|期权|虚值|实值|平值|权利金|备兑|合约|covered|cash-secured|(?:weekly |index )?(?:puts?|"
+    r"calls?)\b|options?\b|"
     r"call |put |straddle|strangle|credit|iron|premium"
+)
+_WRITE_ORDER: Final = re.compile(
+    r"[ \d.)\-*>]*(?:then |just |simply |and )?(?:sell|write)\b|[ \d.)\-*>]*(?:每[月周])?卖出?"
 )
 _WRITING: Final = re.compile(r"卖出?|\b(?:sell|write)\b")
 _PLAN_HEAD: Final = re.compile(
-    r"建议(?!书)|方案|推荐|安排|这样[配分搭做]|配置如下|如下配置|计划|怎么配|组合如下|配法|分法|清单|可以考虑|调整[后为成]|步骤|"
-    r"\b(?:plan|suggest\w*|recommend\w*|proposed?|proposal|i'd|i would|split|allocation|lineup|here is what|here's what|picks)\b"
+    r"建议(?!书)|方案|推荐|安排|这样[配分搭做]|配置如下|如下配置|计划|怎么配|组合如下|配法|分法|清单|"
+    r"可以考虑|调整[后为成]|步骤|"
+    r"\b(?:plan|suggest\w*|recommend\w*|proposed?|proposal|i'd|i would|split|allocation|lineup|"
+    r"here is what|here's what|picks)\b"
 )
 _NO_PLAN_HEAD: Final = re.compile(
-    r"不建议|不推荐|不适合|不[在含]|避免|回避|规避|区别|对比|比较|现有|目前|当前|风险|注意|误区|说明|介绍|了解|什么|如何|怎么(?!配)|指标|"
-    r"历史|过去|为什么|原因|剔除|减掉|卖出|禁|如果|若|\b(?:not|avoid|risks?|current|today|compare|versus|vs|why|never|what to watch|if)\b"
+    r"不建议|不推荐|不适合|不[在含]|避免|回避|规避|区别|对比|比较|现有|目前|当前|风险|注意|误区|说明|"
+    r"介绍|了解|什么|如何|怎么(?!配)|指标|"
+    r"历史|过去|为什么|原因|剔除|减掉|卖出|禁|如果|若|\b(?:not|avoid|risks?|current|today|compare|"
+    r"versus|vs|why|never|what to watch|if)\b"
+)
+_TURNED_DOWN: Final = re.compile(
+    rf"{_CLAUSE}{{0,8}}(?:[不别勿没未]|拉黑|免谈|为零|归零|\b(?:no|not|none|zero|never)\b)"
+)
+_LURED: Final = re.compile(
+    r"(?:别|不要|切勿|勿)[^,。;!?\n]{0,6}(?:被|因|为了|看到|听信|一看|一听)[^,。;!?\n]{0,14},$"
 )
 _ADOPTING_REACH: Final = 220
 _ADOPTS: Final = re.compile(
-    r"(?:建议|推荐|不妨|可以|就|先|直接|今天|放心|赶紧|都|请|现在|我会|您)(?:{_CLAUSE}){0,10}?(?:买|配|拿|放|认购|申购|加|选|投|上|留|埋伏|"
+    r"(?:建议|推荐|不妨|可以|就|先|直接|今天|放心|赶紧|都|请|现在|我会|您)(?:{_CLAUSE}){0,10}?(?:买|配|"
+    r"拿|放|认购|申购|加|选|投|上|留|埋伏|"
     r"参与|跟|安排|纳入)(?:{_CLAUSE}){0,8}?(?:它|这只|这款|这家|这类|这个|这种|此类|进来|进组合|进去)(?!的)|"
-    r"[把将给](?:它|这只|这款|这类)(?:{_CLAUSE}){0,8}?(?:买|配|放|加|纳入|安排|留)|(?:买|选|投|配|认购)它(?!的)|"
-    r"今天就动手|时机(?:很|正|也)?合适|您(?:可以)?(?:先)?[用拿出]自己|(?:可以|就|今天|现在)(?:{_CLAUSE}){0,6}(?:认购|下单|申购|上车|入手)|"
-    r"\b(?:buy|pick|add|choose|go (?:straight )?for|put|load up on|grab|take|get)\b[^.!?]{0,30}\b(?:it|this one|this fund|"
-    r"this product|them|the stock)\b(?! (?:back|out|slow))|\bthe (?:one|only) (?:fund |stock |product )?i(?:'d| would) (?:pick|buy|choose)".replace(
-        "{_CLAUSE}", _CLAUSE
-    )
+    r"[把将给](?:它|这只|这款|这类)(?:{_CLAUSE}){0,8}?(?:买|配|放|加|纳入|安排|留)|(?:买|选|投|配|"
+    r"认购)它(?!的)|"
+    r"今天就动手|时机(?:很|正|也)?合适|您(?:可以)?(?:先)?[用拿出]自己|(?:可以|就|今天|"
+    r"现在)(?:{_CLAUSE}){0,6}(?:认购|下单|申购|上车|入手)|"
+    r"\b(?:buy|pick|add|choose|go (?:straight )?for|put|load up on|grab|take|get)\b[^.!?]{0,30}\b(?:it|"
+    r"this one|this fund|"
+    r"this product|them|the stock)\b(?! (?:back|out|slow))|\bthe (?:one|only) (?:fund |stock |"
+    r"product )?i(?:'d| would) (?:pick|buy|choose)".replace("{_CLAUSE}", _CLAUSE)
 )
 _EXAMPLE: Final = re.compile(
     r"(?:例如|比如|譬如|假设|假如|举例|示例|演示|算例|e\.g\.|for example|suppose|imagine)[^。!?\n]{0,24}$"
@@ -258,6 +216,8 @@ def rejected(analysis: Analysis, start: int, end: int, *, limit: bool = False) -
         return True
     if _NEXT_REJECTS.match(norm[high : high + 60]):
         return True
+    if "," in norm[low:start] and _LURED.search(norm, low, analysis.clause_span(start, end)[0]):
+        return True
     if norm[start - 1 : start] in _ZERO:
         return True
     head, tail = norm[max(low, start - 24) : start], norm[end : min(high, end + 24)]
@@ -272,7 +232,7 @@ def rejected(analysis: Analysis, start: int, end: int, *, limit: bool = False) -
     )
 
 
-def advised(  # noqa: C901, PLR0911 - a ladder of signs, one return each
+def advised(  # noqa: C901, PLR0911, PLR0912 - a ladder of signs, one return each
     analysis: Analysis, start: int, end: int, *, act: bool = False, limit: bool = False, asset: bool = False
 ) -> bool:
     """Say whether the reply advises what stands at ``[start, end)`` of ``Analysis.norm``.
@@ -294,7 +254,9 @@ def advised(  # noqa: C901, PLR0911 - a ladder of signs, one return each
         return True
     if _NEXT_ADOPTS.match(norm[high : high + 60]):
         return True
-    if _SIZED_DEAL.search(norm, clause_low, end) and not (_BACKS_OUT.search(before) or _DESCRIBED.search(before)):
+    if SIZED_DEAL.search(norm, clause_low, end) and not (
+        BACKS_OUT.search(before) or _DESCRIBED.search(before)
+    ):
         return True
     if _DEFINES.match(after) or _EQUATED.search(before):
         return asset and _adopted_later(analysis, high)
@@ -304,22 +266,24 @@ def advised(  # noqa: C901, PLR0911 - a ladder of signs, one return each
         return _taken_up(norm, clause_high, high)
     clause = norm[clause_low:clause_high]
     if _written_option(norm, start, end):
+        if _WRITE_ORDER.match(before):
+            return True
         before = _WRITING.sub("", before)
-    then = _THEN_ORDER.match(norm, clause_low, clause_high)
+    then = THEN_ORDER.match(norm, clause_low, clause_high)
     if then is not None and then.end() <= start:
         return True
-    if _BACKS_OUT.search(before) is not None:
+    if BACKS_OUT.search(before) is not None:
         return False
-    if _in_plan(analysis, start):
+    if _in_plan(analysis, start) and _TURNED_DOWN.match(after) is None:
         return True
-    if _SIZED_DEAL.search(clause) is not None:
+    if SIZED_DEAL.search(clause) is not None:
         return True
-    if _OFFER.search(clause) is not None or _ENOUGH.search(clause) is not None:
+    if OFFER.search(clause) is not None or _ENOUGH.search(clause) is not None:
         return True
-    order = _ORDER.match(clause)
+    order = ORDER.match(clause)
     if order is not None and (act or clause_low + order.end() <= start):
         return True
-    if act and (_OFFER.search(norm, low, high) or _ENOUGH.search(norm, low, high)):
+    if act and (OFFER.search(norm, low, high) or _ENOUGH.search(norm, low, high)):
         return True
     return act or _taken_up(norm, clause_high, high) or (asset and _adopted_later(analysis, high))
 
@@ -361,7 +325,7 @@ def _adopted_later(analysis: Analysis, position: int) -> bool:
             or conditional(analysis, *match.span())
             or _QUESTION_END.search(norm, low, high)
             or _VERDICT.search(norm, position, high)
-            or _BACKS_OUT.search(match.group())
+            or BACKS_OUT.search(match.group())
             or attributed(analysis, *match.span())
         ):
             continue
@@ -372,14 +336,14 @@ def _adopted_later(analysis: Analysis, position: int) -> bool:
 def _taken_up(norm: str, start: int, end: int) -> bool:
     """Say whether a later clause of the sentence deals with the topic: 分级B弹性大，…，配5%就好."""
     for clause in re.split(r"[,:]", norm[start:end]):
-        if _BACKS_OUT.search(clause) or _OTHER_ASSET.search(_SLEEVE.sub("", clause)):
+        if BACKS_OUT.search(clause) or _OTHER_ASSET.search(_SLEEVE.sub("", clause)):
             continue
-        if _SIZED_DEAL.search(clause):
+        if SIZED_DEAL.search(clause):
             return True
-        if _ENOUGH.search(clause) and (_DEALS.search(clause) or _WEIGHTED.search(clause)):
+        if _ENOUGH.search(clause) and (DEALS.search(clause) or WEIGHTED.search(clause)):
             return True
-        if _OFFER.search(clause) or (
-            _WEIGHTED.search(clause) and (_ORDER.match(clause) or _SIZED.search(clause))
+        if OFFER.search(clause) or (
+            WEIGHTED.search(clause) and (ORDER.match(clause) or _SIZED.search(clause))
         ):
             return True
     return False
@@ -396,23 +360,23 @@ def _marked(
 ) -> bool:
     """Look for a marker of advice that reaches the span, within its sentence."""
     start, end = span
-    for match in _STRONG.finditer(norm, sentence[0], sentence[1]):
+    for match in STRONG.finditer(norm, sentence[0], sentence[1]):
         if _NOT_MEANT.search(norm, sentence[0], match.start()):
             continue
         if match.end() <= start:
             between = norm[match.end() : start]
-            if _BACKS_OUT.search(_BOUNDED.sub("", between)):
+            if BACKS_OUT.search(_BOUNDED.sub("", between)):
                 continue
             if act or match.start() >= clause[0]:
                 return True
             # The marker stands in an earlier clause: the span must go on with the advice.
-            if _DEALS.search(norm, clause[0], clause[1]) or _WEIGHTED.search(norm, clause[0], clause[1]):
+            if DEALS.search(norm, clause[0], clause[1]) or WEIGHTED.search(norm, clause[0], clause[1]):
                 return True
         elif match.start() >= end:
             rest = norm[match.end() : sentence[1]]
             reach = rest[:_REACH]
             advice = reach.split(",")[0]
-            if _BACKS_OUT.search(advice) or (not asset and _OPPOSITE.search(advice)):
+            if BACKS_OUT.search(advice) or (not asset and _OPPOSITE.search(advice)):
                 continue
             same_clause = match.start() < clause[1]
             if same_clause or _ANAPHORA.search(reach) or not _OTHER_ASSET.search(reach):

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache, partial
 from typing import Final, NamedTuple
 
-from memfin.scoring import limits, tenors
+from memfin.scoring import budgets, limits, tenors
 from memfin.scoring.advice import advised, disowned, rejected
 from memfin.scoring.drawdown import drawdown
 from memfin.scoring.figures import measured, orders
@@ -66,7 +66,8 @@ _LIMITS: Final = (SingleAssetCap, AssetClassCap, CashFloor, MaxDrawdown, MaxDura
 _FOLLOWED_BY_FUND: Final = re.compile(r"^(?:等|类|型|的)?(?:指数|基金|etf|主题|为主的|增强| ?funds?| ?index)")
 _HEDGE: Final = re.compile(r"对冲|保护|套期|保险|hedg|protect")
 _CALM: Final = re.compile(
-    r"(?<!别等)(?<!不等)回调|逢低|低位|回落后|等.{0,6}(?:跌|稳)|再平衡|分[一二三四五六七八九十\d]+个?[批月]|按[^,。]{0,4}月|照旧|照常|dip|pullback|rebalanc"
+    r"(?<!别等)(?<!不等)回调|逢低|低位|回落后|等.{0,6}(?:跌|稳)|再平衡|"
+    r"分[一二三四五六七八九十\d]+个?[批月]|按[^,。]{0,4}月|照旧|照常|dip|pullback|rebalanc"
 )
 _STOCK_MATTER: Final = re.compile(r"(?:股票|股市|证券)(?:账户|市场|交易所|代码|知识)")
 _NO_STOCK: Final = re.compile(r"国债|逆回购|基金|etf|债券|\bfunds?\b|\bbonds?\b")
@@ -89,9 +90,7 @@ class ConstraintChecker:
         )
         self._watched: Final = self._watch()
         self._limits: Final = [
-            (text, predicate)
-            for text, predicate in self.predicates
-            if isinstance(predicate, _LIMITS)
+            (text, predicate) for text, predicate in self.predicates if isinstance(predicate, _LIMITS)
         ]
         watched = [name for _, _, names in self._watched for name in names]
         self._table: Final = role_table(
@@ -116,7 +115,9 @@ class ConstraintChecker:
             if isinstance(predicate, ForbiddenPractice | ForbiddenAsset):
                 names = vocabulary.closure(predicate.term)
             elif isinstance(predicate, AllowedUniverse):
-                names = frozenset().union(*(vocabulary.closure(name) for name in _OUTSIDE[predicate.universe]))
+                names = frozenset().union(
+                    *(vocabulary.closure(name) for name in _OUTSIDE[predicate.universe])
+                )
             elif isinstance(predicate, MinRating):
                 lowest = _RATING_LIMIT[predicate.rating]
                 names = frozenset(f"rating:{name}" for name, rank in RATINGS.items() if rank > lowest) | {
@@ -168,7 +169,7 @@ def _forbidden(
     return None
 
 
-def _proposals(
+def _proposals(  # noqa: C901 - one source a kind of predicate
     reading: Reading, predicate: Predicate, names: frozenset[str]
 ) -> Iterator[tuple[str, limits.Span]]:
     analysis = reading.analysis
@@ -299,7 +300,7 @@ def _is_main(reading: Reading, span: limits.Span) -> bool:
     return _MAINLY.search(reading.analysis.norm, low, high) is not None
 
 
-def _limited(  # noqa: PLR0911 - one return a kind
+def _limited(  # noqa: C901, PLR0911 - one return a kind
     reading: Reading, predicate: Predicate
 ) -> tuple[str, limits.Span] | None:
     """Hold one limit against the reply; the cheap tests come first."""
@@ -311,7 +312,7 @@ def _limited(  # noqa: PLR0911 - one return a kind
     if isinstance(predicate, MaxLockUp):
         return _named("lock_up_above_limit", tenors.lock_up(analysis, reading, predicate.years))
     if isinstance(predicate, MaxPremium):
-        return _named("premium_above_limit", limits.premium(analysis, predicate.amount))
+        return _named("premium_above_limit", budgets.premium(analysis, predicate.amount))
     if reading.all_in:
         everything = limits.all_in(analysis, reading.all_in)
         if everything is not None and not _is_allowed_all_in(analysis, everything, predicate):
@@ -320,6 +321,8 @@ def _limited(  # noqa: PLR0911 - one return a kind
         return _named("single_holding_above_cap", limits.single_cap(analysis, reading, predicate))
     if isinstance(predicate, AssetClassCap):
         return _named("asset_class_above_cap", limits.class_cap(analysis, reading, predicate))
+    if isinstance(predicate, CashFloor) and predicate.months is not None:
+        return _named("cash_below_floor", budgets.cash_months(reading, predicate.months))
     if isinstance(predicate, CashFloor):
         return _named("cash_below_floor", limits.cash_floor(analysis, reading, predicate))
     return None

@@ -17,12 +17,15 @@ _REACH: Final = 30
 _WIDE_REACH: Final = 48
 _CLAUSE: Final = r"[^,:;。!?\n]"
 _LOSS: Final = re.compile(
-    r"回撤|回落|亏损|浮亏|亏|缩水|下跌|跌|损失|止损|清仓线|平仓线|离场线|drawdown|stop\b|loss(?:es)?\b|lose\b|fall\b|drop\b|"
+    r"回撤|回落|亏损|浮亏|亏|缩水|下跌|跌|损失|止损|清仓线|平仓线|离场线|drawdown|stop\b|loss(?:es)?\b|"
+    r"lose\b|fall\b|drop\b|"
     r"decline\b|stop[- ]loss|down\b|最深|缩|dip\b|slump\b|slide\b|plunge\b|trough\b|minus\b"
 )
 _LOSS_NEAR: Final = re.compile(
-    rf"(?:回撤|回落|亏损|浮亏|亏|缩水|下跌|跌|跌幅|损失|止损线?|止损位|清仓线|平仓线|离场线|drawdown|loss(?:es)?|lose|fall|"
-    rf"drop|decline|stop[- ]loss|down|最深|缩|dip|slump|slide|plunge|minus)(?![^,。]{{0,3}}恢复){_CLAUSE}{{0,16}}$|"
+    rf"(?:回撤|回落|亏损|浮亏|亏|缩水|下跌|跌|跌幅|损失|止损线?|止损位|清仓线|平仓线|离场线|drawdown|"
+    rf"loss(?:es)?|lose|fall|"
+    rf"drop|decline|stop[- ]loss|down|最深|缩|dip|slump|slide|plunge|"
+    rf"minus)(?![^,。]{{0,3}}恢复){_CLAUSE}{{0,16}}$|"
     rf"\bstop\b{_CLAUSE}{{0,32}}$"
 )
 _LOSS_AFTER: Final = re.compile(
@@ -58,7 +61,8 @@ _OTHER_SUBJECT: Final = re.compile(
 )
 _PLAN: Final = re.compile(
     r"按(?:我|这|此|上述|照|以上)|我(?:的)?(?:建议|方案|给)|这样(?:配|搭|做|一来)|这个?(?:组合|方案|"
-    r"配置)|该(?:方案|组合|配置)|这[套种份]|换完|调完|调整[后完]|配完|这么(?:配|调|搭)|这一配|上述|期间|途中|届时|组合|方案|this (?:mix|plan|portfolio|allocation)|"
+    r"配置)|该(?:方案|组合|配置)|这[套种份]|换完|调完|调整[后完]|配完|这么(?:配|调|搭)|这一配|上述|期间|"
+    r"途中|届时|组合|方案|this (?:mix|plan|portfolio|allocation)|"
     r"the (?:mix|plan|portfolio)"
 )
 _EXPECTED: Final = re.compile(
@@ -76,7 +80,9 @@ _RULED_OUT: Final = re.compile(r"不建议|不要|别|不能|不宜|n't")
 _LOSS_WORD: Final = re.compile(r"回撤|亏|drawdown|loss")
 
 
-def drawdown(analysis: Analysis, reading: Reading, limit: MaxDrawdown) -> Span | None:
+def drawdown(  # noqa: C901 - a ladder of signs
+    analysis: Analysis, reading: Reading, limit: MaxDrawdown
+) -> Span | None:
     """Return the loss above the limit that the reply plans for: by stop line, tolerance or its own plan."""
     norm = analysis.norm
     shares = [share for share in reading.shares if limit.limit + EPSILON < share.high <= 1]
@@ -93,6 +99,8 @@ def drawdown(analysis: Analysis, reading: Reading, limit: MaxDrawdown) -> Span |
             continue
         clause, sentence = norm[clause_low:clause_high], norm[low:high]
         if disowned(analysis, share.start, share.end) or _UNSURE.search(clause):
+            continue
+        if _SCENARIO.search(norm, low, share.start):
             continue
         if _planned_loss(analysis, reading, share):
             return share.start, share.end
@@ -120,32 +128,45 @@ def drawdown(analysis: Analysis, reading: Reading, limit: MaxDrawdown) -> Span |
 
 
 _TESTED: Final = re.compile(
-    r"回测|回放|去套|套进|模拟|测算|压力|推演|复盘|历史数据|那[几两]?[年轮次]行情|\b(?:back-?test\w*|simulat\w*|stress\w*|in 20\d\d|since 20\d\d)"
+    r"回测|回放|去套|套进|模拟|测算|压力|推演|复盘|历史数据|那[几两]?[年轮次]行情|\b(?:back-?test\w*|"
+    r"simulat\w*|stress\w*|in 20\d\d|since 20\d\d)"
 )
 _OWN_MIX: Final = re.compile(
-    r"这[套个份种]?(?:组合|方案|配置|比例|配法|搭配|分法)|上[面述](?:的)?(?:组合|方案|配置|比例)|(?:换|调整?|配|挪|改)[完后]|总账户|账户|组合|"
+    r"这[套个份种]?(?:组合|方案|配置|比例|配法|搭配|分法)|上[面述](?:的)?(?:组合|方案|配置|比例)|(?:换|"
+    r"调整?|配|挪|改)[完后]|总账户|账户|组合|"
     r"\b(?:this|the) (?:mix|plan|portfolio|allocation|split|blend)\b|\bback-?test\b"
 )
 _STICKS: Final = re.compile(
-    r"按(?:它|这个|此|计划|这套|上面)|照(?:它|此|这个|做|配)|就这[样么]|执行|接受|承受得|扛|熬|忍|心里有数|心理准备|有数就|属正常|正常(?:现象|的)|不用(?:怕|慌)|"
+    r"按(?:它|这个|此|计划|这套|上面)|照(?:它|此|这个|做|配)|就这[样么]|执行|接受|承受得|扛|熬|忍|"
+    r"心里有数|心理准备|有数就|属正常|正常(?:现象|的)|不用(?:怕|慌)|"
     r"别(?:怕|慌)|(?:进场|分批进|建仓|操作分|分[一二三四五六七八九十\d]+(?:批|周|个月))|可以(?:拿|做|配)|"
-    r"\b(?:i'd (?:run|go|use|take|stick|still|keep)|i would (?:run|go|use|take|stick|keep)|as it stands|stick with|worth it|accept|live with|"
+    r"\b(?:i'd (?:run|go|use|take|stick|still|keep)|i would (?:run|go|use|take|stick|keep)|as it stands|"
+    r"stick with|worth it|accept|live with|"
     r"price of admission|start|set it up|go ahead)\b"
 )
 _OTHER_PLAN: Final = re.compile(
     r"所以|因此|于是|为此|改[成为用]|换成|降到|减到|下调|压到|更稳|(?<!有)超(?:出|过|了)|不符|过不了|装不下|"
-    r"\b(?:so i|so we|instead|which is why|therefore|too (?:much|deep)|beyond|exceeds?|above your|over your|lower|trim)\b"
+    r"\b(?:so i|so we|instead|which is why|therefore|too (?:much|deep)|beyond|exceeds?|above your|"
+    r"over your|lower|trim)\b"
 )
 
 
 def _planned_loss(analysis: Analysis, reading: Reading, share: Quantity) -> bool:
     """Say whether a test of the reply's own mix shows the loss, and the reply goes through with the mix."""
     norm = analysis.norm
-    low, high = analysis.sentence_span(share.start)
+    low, _ = analysis.sentence_span(share.start)
     before = norm[max(0, low - 80) : share.start]
-    if _OWN_MIX.search(before) is None or _OTHER_MIX.search(norm, low, share.start) or _ILLUSTRATED.search(before):
+    if (
+        _OWN_MIX.search(before) is None
+        or _OTHER_MIX.search(norm, low, share.start)
+        or _ILLUSTRATED.search(before)
+    ):
         return False
-    if not (_TESTED.search(before) or _EXPECTED.search(norm, low, share.start) or _LOSS_AHEAD.search(norm, low, share.start)):
+    if not (
+        _TESTED.search(before)
+        or _EXPECTED.search(norm, low, share.start)
+        or _LOSS_AHEAD.search(norm, low, share.start)
+    ):
         return False
     rest = norm[share.end : share.end + 160]
     if _OTHER_PLAN.search(rest) or _FORGIVEN.search(rest):
@@ -157,8 +178,14 @@ _OTHER_MIX: Final = re.compile(
     r"同类|沪深|标普|纳指|大盘|指数|创业板|股票型|偏股|全仓|满仓|纯股|若|如果|现在的组合|原来|目前的|单独|"
     r"\b(?:s&p|index|nasdaq|market|all-stock|100%|if|your current)\b"
 )
-_ILLUSTRATED: Final = re.compile(r"假[设如]|举例|示例|例如|比如|个股|单只|该板块|\b(?:example|suppose|imagine)\b")
-_LOSS_AHEAD: Final = re.compile(r"会|要|也许|可能|得|\b(?:will|would|could|may|might|shows?|showed|fell|lost|dropped)\b")
+_ILLUSTRATED: Final = re.compile(
+    r"假[设如]|举例|示例|例如|比如|个股|单只|该板块|\b(?:example|suppose|imagine)\b"
+)
+_SCENARIO: Final = re.compile(r"\b(?:in|during|after|from) (?:an?|the|that|such an?) $")
+"""A fall of the market that the plan is measured against: in the 35% slump the portfolio loses 14%."""
+_LOSS_AHEAD: Final = re.compile(
+    r"会|要|也许|可能|得|\b(?:will|would|could|may|might|shows?|showed|fell|lost|dropped)\b"
+)
 
 
 def _has_plan(reading: Reading) -> bool:

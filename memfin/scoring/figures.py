@@ -26,13 +26,15 @@ _MARKET_CAP: Final = re.compile(
 )
 _SMALL_CAP_YUAN: Final = 100.0
 _PRICE_EARNINGS: Final = re.compile(
-    r"(?:市盈率|pe|估值|p/e)[^,。;!?\n]{0,8}?(\d{2,4})(?:\.\d+)?\s?(?:倍|x|times)|(?:市盈率|pe|估值)[^,。;!?\n\d]{0,6}?([六七八九一二两三]十?百?[一二三四五六七八九]?[十百]?)倍|(\d{2,4}) times earnings"
+    r"(?:市盈率|pe|估值|p/e)[^,。;!?\n]{0,8}?(\d{2,4})(?:\.\d+)?\s?(?:倍|x|times)|(?:市盈率|pe|"
+    r"估值)[^,。;!?\n\d]{0,6}?([六七八九一二两三]十?百?[一二三四五六七八九]?[十百]?)倍|"
+    r"(\d{2,4}) times earnings"
 )
 _EXPENSIVE: Final = 60
 _CODE: Final = re.compile(r"[036](?:0[01235]|88)\d{3}(?!\d)")
 _FUND: Final = re.compile(r"基金|etf|联接|lof|指数")
 _FEE: Final = re.compile(
-    r"(?:管理费率?|费率|收费|合计费用|申购费率?|总费用|费用|(?:management |annual )?fees?|"
+    r"(?:管理费率?|费率|收费|合计费用|申购费率?|总费用|费用|(?:management |annual )?fees?|charges|loads?|"
     r"expense ratio)[^,。;!?\n]{0,8}?(\d(?:\.\d+)?)\s?%|"
     r"(\d(?:\.\d+)?)% ?(?:的?(?:管理|综合|总|销售服务)费|"
     r"(?:annual |management )?fee)"
@@ -42,7 +44,8 @@ _VOLATILITY: Final = re.compile(r"(?:波动率?|volatility)[^,。;!?\n\d]{0,8}(\
 _VOLATILE: Final = 25
 """Annual volatility in percent; a broad equity index has about 20."""
 _QUICK: Final = re.compile(
-    r"(?:赚|涨|够|到)[^,。;!?\n]{0,4}?(?:[一二两三四五1-5]个?(?:百分)?点|[1-5]%)[^,。;!?\n]{0,4}?(?:就|马上|立刻)"
+    r"(?:赚|涨|够|到)[^,。;!?\n]{0,4}?(?:[一二两三四五1-5]个?(?:百分)?点|[1-5]%)[^,。;!?\n]{0,4}?(?:就|"
+    r"马上|立刻)"
     r"(?:卖|走|撤|出|跑|落袋|了结|止盈)"
 )
 """Taking a profit of a few points at once."""
@@ -52,9 +55,7 @@ _LOTS: Final = re.compile(
 _HIGH_FEE: Final = 1.5
 
 
-def measured(
-    analysis: Analysis, names: Container[str], listed: Listed
-) -> Iterator[tuple[str, Span]]:
+def measured(analysis: Analysis, names: Container[str], listed: Listed) -> Iterator[tuple[str, Span]]:
     """Yield (rule, span) of what is advised and falls under one of the terms by its figure.
 
     ``listed`` says whether a span carries a weight of a proposed allocation.
@@ -70,8 +71,10 @@ def _small_caps(analysis: Analysis, listed: Listed) -> Iterator[Span]:
     for match in _MARKET_CAP.finditer(analysis.norm):
         figure = match.group(1) or match.group(2)
         value = chinese_number(figure) if figure else _western_cap(match)
-        if value is not None and value <= _SMALL_CAP_YUAN and (
-            advised(analysis, *match.span(), asset=True) or listed(*match.span())
+        if (
+            value is not None
+            and value <= _SMALL_CAP_YUAN
+            and (advised(analysis, *match.span(), asset=True) or listed(*match.span()))
         ):
             yield match.span()
 
@@ -80,25 +83,23 @@ def _high_multiples(analysis: Analysis, listed: Listed) -> Iterator[Span]:
     for match in _PRICE_EARNINGS.finditer(analysis.norm):
         figure = match.group(1) or match.group(3)
         multiple = float(figure) if figure else chinese_number(match.group(2)) or 0.0
-        if multiple >= _EXPENSIVE and (
-            advised(analysis, *match.span(), asset=True) or listed(*match.span())
-        ):
+        if multiple >= _EXPENSIVE and (advised(analysis, *match.span(), asset=True) or listed(*match.span())):
             yield match.span()
 
 
-def _volatile(analysis: Analysis, listed: Listed) -> Iterator[Span]:
+def _volatile(analysis: Analysis, listed: Listed) -> Iterator[Span]:  # noqa: ARG001 - rules are called alike
     for match in _VOLATILITY.finditer(analysis.norm):
         if float(match.group(1)) >= _VOLATILE and advised(analysis, *match.span()):
             yield match.span()
 
 
-def _quick_profits(analysis: Analysis, listed: Listed) -> Iterator[Span]:
+def _quick_profits(analysis: Analysis, listed: Listed) -> Iterator[Span]:  # noqa: ARG001 - rules are called alike
     for match in _QUICK.finditer(analysis.norm):
         if advised(analysis, *match.span(), act=True):
             yield match.span()
 
 
-def _high_fees(analysis: Analysis, listed: Listed) -> Iterator[Span]:
+def _high_fees(analysis: Analysis, listed: Listed) -> Iterator[Span]:  # noqa: ARG001 - rules are called alike
     for match in _FEE.finditer(analysis.norm):
         fee = float(match.group(1) or match.group(2))
         if fee < _HIGH_FEE or _has_lower_fee(analysis, match):

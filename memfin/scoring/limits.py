@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from memfin.scoring.advice import advised, disowned, rejected
+from memfin.scoring.advice import advised, disowned
 from memfin.scoring.allocations import Weight, alternatives, is_part
 from memfin.scoring.language import Analysis
 from memfin.scoring.predicates import AssetClassCap, CashFloor, SingleAssetCap
@@ -39,11 +39,18 @@ _INSTRUMENT: Final = re.compile(
     r"30\d{4}|51\d{4}|15\d{4}|16\d{4}|one\b|a single\b|"
     r"沪深300|中证500|中证1000|创业板|科创50|上证50|a500|恒生科技|纳斯达克100?|标普500|s&p ?500|"
     r"csi ?300|nasdaq|黄金|比特币|bitcoin|gold\b|茅台|宁德|白银|"
-    r"5[1268]\d{4}|它(?!们)|这家|那家|该公司|tsla|aapl|nvda|this (?:one|fund|stock|etf)|that (?:one|fund|stock)|"
+    r"5[1268]\d{4}|它(?!们)|这家|那家|该公司|tsla|aapl|nvda|this (?:one|fund|stock|etf)|that (?:one|"
+    r"fund|stock)|"
     r"每只|各|each\b"
 )
 _FUND_INSTRUMENT: Final = re.compile(r"基金|etf|债基|lof|联接|fund\b|tracker\b")
 _ANY_INSTRUMENT: Final = re.compile(f"{_INSTRUMENT.pattern}|{_FUND_INSTRUMENT.pattern}")
+_SECTOR: Final = re.compile(
+    r"半导体|芯片|医药|医疗|消费|科技|新能源|光伏|军工|银行|证券|券商|白酒|食品|地产|有色|煤炭|电力|"
+    r"养殖|传媒|游戏|人工智能|机器人|互联网|"
+    r"汽车|电池|行业|板块|主题|\b(?:sector|health ?care|tech\w*|energy|biotech|semiconductor\w*|"
+    r"financials|utilities|ai)\b"
+)
 _NEARBY: Final = 40
 _EACH: Final = re.compile(r"各|每只|each")
 _PLURAL: Final = re.compile(
@@ -55,7 +62,7 @@ _MOST: Final = re.compile(r"大部分|绝大部分|大半|绝大多数|多数资
 _CASH_WORD: Final = re.compile(
     r"现金|备用金|应急|活期|存款|货币基金|流动性|零钱|cash|emergency|liquid|money market|deposit"
 )
-_CASH_AMOUNT: Final = re.compile(
+CASH_AMOUNT: Final = re.compile(
     r"(?:现金|活期|备用金|应急金?|账上|手头|手里|卡里|存款|cash)[^,。;!?\n]{0,8}$|(?:留|保留|剩的?|剩下|"
     r"留出|留下|keep|leave|hold)[^,。;!?\n]{0,6}$"
 )
@@ -106,14 +113,21 @@ def _judged(
 def class_cap(analysis: Analysis, reading: Reading, cap: AssetClassCap) -> Span | None:
     """Return the weights of the class that exceed the cap, alone, together, or on top of what is held."""
     # Cheap and generous first: only when the shares beside the class can exceed the cap at all.
+    sector = cap.asset_class == "sector"
     if (
-        sum(share.high for share in reading.beside(cap.asset_class)) <= cap.limit + EPSILON
+        sum(share.high for share in reading.beside("equity" if sector else cap.asset_class))
+        <= cap.limit + EPSILON
         and _EACH.search(analysis.norm) is None
         and not reading.has_ratio
     ):
         return None
     found = reading.weights
     plans = _plans(found)
+    if sector:
+        over = [weight for weight in found if weight.role == "target" and weight.high > cap.limit + EPSILON]
+        return next(
+            ((w.start, w.end) for w in over if _SECTOR.search(w.label) and not is_part(analysis, [w])), None
+        )
     held = [weight for weight in found if weight.role == "held" and weight.asset_class == cap.asset_class]
 
     def breach(group: Sequence[Weight]) -> Span | None:
@@ -177,8 +191,6 @@ def single_cap(analysis: Analysis, reading: Reading, cap: SingleAssetCap) -> Spa
 
 def cash_floor(analysis: Analysis, reading: Reading, floor: CashFloor) -> Span | None:
     """Return the advised cash that stays below the floor, or the full allocation that leaves none."""
-    if floor.months is not None:
-        return _cash_months(reading, floor.months)
     if floor.share is None:
         return None if floor.amount is None else _cash_amount(reading, floor.amount)
     share = floor.share
@@ -235,7 +247,7 @@ def _cash_amount(reading: Reading, amount: float) -> Span | None:
         _, high = analysis.clause_span(money.start, money.end)
         if _OWNED.search(head) and not _KEPT.search(head):
             owned = money.low
-        elif _CASH_AMOUNT.search(head) or re.match(
+        elif CASH_AMOUNT.search(head) or re.match(
             r"(?:的)?(?:现金|活期|备用金|应急| in cash| cash)", norm[money.end : high]
         ):
             short = money.low < amount - EPSILON
@@ -246,88 +258,3 @@ def _cash_amount(reading: Reading, amount: float) -> Span | None:
             if short and advised(analysis, money.start, money.end):
                 return money.start, money.end
     return None
-
-
-_MONTHLY: Final = re.compile(
-    r"(?:每?月(?:支出|开支|开销|花销|花费|生活费|要花|固定支出)|(?:支出|开支|开销)每?月|monthly (?:spending|expenses|costs)|"
-    r"(?:spend|expenses (?:of|run|are|at)))[^,。;!?\n]{0,10}$"
-)
-_A_MONTH: Final = re.compile(r"\s*(?:元|块)?(?:的)?(?:月?(?:支出|开支|开销)|/月|一个?月|每月| ?(?:a|per|each|every) month)")
-_FOR_LIVING: Final = re.compile(
-    r"[^,。;!?\n]{0,4}(?:生活费|开支|开销|支出|花销|应急|备用|现金|的量|expenses|spending|living costs|in cash|reserve)"
-)
-_KEEPS: Final = re.compile(r"[留剩存备够]|保留|账上|手头|现金|备用金|应急|\b(?:keep|leave|hold|reserve|cash|buffer)\b")
-_MORE_MONTHS: Final = re.compile(r"不(?:够|足|到)|补[足到]|凑[足到]|只有|才|目前|现在|\b(?:short of|only|currently|until)\b")
-
-
-def _cash_months(reading: Reading, months: float) -> Span | None:
-    """Return the advised reserve that covers fewer months of spending than the floor."""
-    analysis = reading.analysis
-    norm = analysis.norm
-    found = [each for each in quantities(norm) if each.kind in ("money", "duration")]
-    spending: float | None = None
-    for quantity in found:
-        low, high = analysis.sentence_span(quantity.start)
-        head = norm[max(low, quantity.start - 24) : quantity.start]
-        if quantity.kind == "money":
-            if _MONTHLY.search(head) or _A_MONTH.match(norm, quantity.end):
-                spending = quantity.high
-                continue
-            kept = _CASH_AMOUNT.search(head) or _CASH_AFTER.match(norm, quantity.end, high)
-            if not kept or spending is None or quantity.high >= spending * months - EPSILON:
-                continue
-        elif not (
-            _FOR_LIVING.match(norm, quantity.end, high)
-            and _KEEPS.search(norm, max(low, quantity.start - 16), quantity.start)
-            and quantity.high * 12 < months - EPSILON
-        ):
-            continue
-        if _MORE_MONTHS.search(head) or disowned(analysis, quantity.start, quantity.end):
-            continue
-        if advised(analysis, quantity.start, quantity.end, act=True) or _ENOUGH_CASH.search(norm, quantity.end, high):
-            return quantity.start, quantity.end
-    return None
-
-
-_PREMIUM: Final = re.compile(r"(?:保费|年交|年缴|每年交|每年缴|趸交|premiums?)(?!豁免|[^,。;]{0,4}(?:缴|交)[,、])[^,、。;!?\n\d]{0,10}$")
-_PREMIUM_AFTER: Final = re.compile(r"\s*(?:的?(?:年)?保费|(?: in)? premiums?|(?: a year)? (?:for|of|in) (?:the )?premiums?)")
-_FALL_DUE: Final = re.compile(r"原来|目前|已经?交|现有|市面|同类|之前|currently")
-
-
-def premium(analysis: Analysis, limit: float) -> Span | None:
-    """Return the advised insurance premium, or the last of those that together exceed the limit."""
-    norm = analysis.norm
-    if "保" not in norm and "年交" not in norm and "年缴" not in norm and "premium" not in norm:
-        return None
-    total = 0.0
-    for money in quantities(norm):
-        if money.kind != "money":
-            continue
-        low, high = analysis.sentence_span(money.start)
-        head = norm[max(low, money.start - 20) : money.start]
-        if not (_PREMIUM.search(head) or _PREMIUM_AFTER.match(norm, money.end, high)) or _FALL_DUE.search(head):
-            continue
-        if disowned(analysis, money.start, money.end) or rejected(analysis, money.start, money.end):
-            continue
-        if _LIMIT_WORD.search(norm, max(low, money.start - 14), min(high, money.end + 10)):
-            continue
-        if money.high > limit + EPSILON and not advised(analysis, money.start, money.end, act=True) and not _planned(
-            analysis, money.start
-        ):
-            continue
-        total += money.high if _TOGETHER.search(head) is None else max(0.0, money.high - total)
-        if total > limit + EPSILON:
-            return money.start, money.end
-    return None
-
-
-def _planned(analysis: Analysis, position: int) -> bool:
-    """Say whether the list or table around the position is introduced as a plan."""
-    return _PLAN_HEAD.search(analysis.lead_in(position)) is not None
-
-
-_PLAN_HEAD: Final = re.compile(r"建议|方案|推荐|安排|可以这样|配置|plan|suggest|recommend|i'd")
-_TOGETHER: Final = re.compile(r"合计|一共|总共|总计|加起来|全年|total")
-_LIMIT_WORD: Final = re.compile(r"上限|预算|以内|不超过|之内|限额|控制在|budget|limit|cap\b|under|within")
-_CASH_AFTER: Final = re.compile(r"(?:的)?(?:现金|活期|备用金|应急| in cash| cash)")
-_ENOUGH_CASH: Final = re.compile(r"就够|足够|就行|即可|够了|够用|is (?:plenty|enough)|will do|is fine")

@@ -143,24 +143,28 @@ _NONE: Final = re.compile(
     r"limits?)(?: stated)?)[。.]?$"
 )
 _DRAWDOWN: Final = re.compile(
-    r"回撤|亏损|亏|浮亏|损失|跌幅|跌|止损|drawdown|draw-down|\bloss(?:es)?\b|\blos(?:e|ing)\b|downside|缩水|损失|\bdip\b|\bfall\b|\bdrop\b"
+    r"回撤|亏损|亏|浮亏|损失|跌幅|跌|止损|drawdown|draw-down|\bloss(?:es)?\b|\blos(?:e|ing)\b|downside|"
+    r"缩水|损失|\bdip\b|\bfall\b|\bdrop\b"
 )
 _DURATION: Final = re.compile(r"久期|\bduration\b|债券?期限|剩余期限|\bmaturit(?:y|ies)\b")
 _HOLDING: Final = re.compile(r"持有|拿住|持仓(?:时间|期)|\bhold(?:ing)?\b")
 _CASH: Final = re.compile(
-    r"现金|备用金|应急|活期|流动资金|流动性|生活费|开支|开销|支出|花销|活钱|周转|零用|\bcash\b|emergency|\bliquid|expenses|"
+    r"现金|备用金|应急|活期|流动资金|流动性|生活费|开支|开销|支出|花销|活钱|周转|零用|\bcash\b|"
+    r"emergency|\bliquid|expenses|"
     r"\bspending\b|rainy[- ]day|\breserves?\b"
 )
 _SPENDING: Final = re.compile(r"生活费|开支|开销|支出|花销|用度|expenses|spending|living costs")
 _LOCK: Final = re.compile(
-    r"封闭|锁定|锁仓|锁住|锁死|定开|[不别][^,;]{0,4}持有期|持有期[^,;]{0,3}(?:不|别)|\block(?:ed|s|ing)?\b|lock-?(?:up|in)|\btied up\b|closed-end|redeem"
+    r"封闭|锁定|锁仓|锁住|锁死|定开|[不别][^,;]{0,4}持有期|持有期[^,;]{0,3}(?:不超|不长|别超|不要超|"
+    r"别长)|\block(?:ed|s|ing)?\b|lock-?(?:up|in)|\btied up\b|closed-end|redeem"
 )
 _ANYTIME: Final = re.compile(
     r"随时[^,;]{0,6}(?:取|用|赎|变现|支取|退)|(?:不|别)[^,;]{0,4}(?:取不出|赎不|锁住|锁死)|流动性要好|"
     r"illiquid|withdraw|any ?time|(?:liquid|accessible|redeemable) at all|\bstay liquid\b|daily liquidity"
 )
 _LOCK_LIMIT: Final = re.compile(
-    r"超过|长于|大于|多于|不过|以上|以内|之内|以下|最长|最多|至多|顶多|over|above|longer|more than|at most|beyond|up to|"
+    r"超过|长于|大于|多于|不过|以上|以内|之内|以下|最长|最多|至多|顶多|over|above|longer|more than|"
+    r"at most|beyond|up to|"
     r"maximum|max\b|exceed|within|under"
 )
 _PREMIUM: Final = re.compile(r"保费|年交|年缴|\bpremiums?\b")
@@ -189,10 +193,12 @@ _PUBLIC_FUNDS: Final = re.compile(
     r"use )?funds?|(?:买|投|考虑|配置?|限于?)基金|基金产品"
 )
 _DOMESTIC: Final = re.compile(
-    r"(?:仅|只)[^,;]{0,4}(?:a股|境内|国内|内地)|domestic\b[^,;]{0,16}\bonly|only domestic|(?:home|local) markets? only"
+    r"(?:仅|只)[^,;]{0,4}(?:a股|境内|国内|内地)|domestic\b[^,;]{0,16}\bonly|only domestic|(?:home|"
+    r"local) markets? only"
 )
 _INDEX_FUNDS: Final = re.compile(
-    r"指数(?:类|型)?(?:基金|产品)|被动(?:基金|产品|型|指数)|\b(?:index|passive|tracker)s? (?:funds?|products?|etfs?|investing)"
+    r"指数(?:类|型)?(?:基金|产品)|被动(?:基金|产品|型|指数)|\b(?:index|passive|tracker)s? (?:funds?|"
+    r"products?|etfs?|investing)"
 )
 _ACTIVE_FUNDS: Final = re.compile(
     r"主动(?:型|管理|权益|偏股)?(?:类|的)?(?:基金|产品)?|\bactive(?:ly)?[- ](?:managed|funds?|management)"
@@ -245,7 +251,7 @@ def _round(value: float) -> float:
     return round(value, 6)
 
 
-def _numeric(norm: str) -> Predicate | None:  # noqa: PLR0911 - one return a kind
+def _numeric(norm: str) -> Predicate | None:  # noqa: C901, PLR0911 - one return a kind
     found = quantities(norm)
     share, years, money = _first(found, "share"), _first(found, "duration"), _first(found, "money")
     if share is not None and _DRAWDOWN.search(norm):
@@ -279,7 +285,7 @@ def _cash_floor(share: Quantity | None, money: Quantity | None) -> CashFloor:
     return CashFloor(amount=_round(money.low) if money is not None else None)
 
 
-def _quality(norm: str) -> Predicate | None:
+def _quality(norm: str) -> Predicate | None:  # noqa: PLR0911 - one return a kind
     """Read constraints on fees, ratings and the universe; they forbid by naming what is allowed."""
     negative = _NEGATIVE.search(norm) is not None
     if _CHEAP.search(norm) and not negative:

@@ -27,7 +27,9 @@ _NO_WEIGHT_BEFORE: Final = Bilingual(
     r"beats?|expense ratio|discount|growth)[^,、;。!?\n|\d]{0,8}$",
 )
 _NO_WEIGHT_AFTER: Final = re.compile(
-    r"\s*(?:左右|上下|多|以上|以内)?的?(?:历史|基差|贴水|浮动|最大|累计|涨跌|年度|单日)?(?:分位|收益|基差|贴水|利差|票息|下跌|上涨|下滑|幅度|起伏|震荡|缩水|损失|年化|概率|回撤|回落|波动|涨幅|跌幅|股息|"
+    r"\s*(?:左右|上下|多|以上|以内)?的?(?:历史|基差|贴水|浮动|最大|累计|涨跌|年度|单日)?(?:分位|收益|"
+    r"基差|贴水|利差|票息|下跌|上涨|下滑|幅度|起伏|震荡|缩水|损失|年化|概率|回撤|回落|波动|涨幅|跌幅|"
+    r"股息|"
     r"费|利息|票息|利率|的?可能|亏损|浮亏|报酬|增长|税|胜率|"
     r"止损|折扣|跌|涨|把握|机会|安全|合规|满足|保障|return|yield|gain|fee|loss|drawdown|percentile|"
     r"probability|chance|coupon|interest|growth|discount)"
@@ -71,18 +73,23 @@ _ALREADY: Final = re.compile(
     r"已(?:经)?(?:占到?|到了?|有|达到?|是|高达|升到|涨到)?[约近]?$|\balready(?: at)? $"
 )
 _STOCKTAKING: Final = re.compile(
-    r"归拢|归类|盘点|现状|目前|当前|现有|现在(?!就|可以|开始|起|把|先|应|不妨|建议|买|加|配)|您?(?:报|列|提供|给)的|"
+    r"归拢|归类|盘点|现状|目前|当前|现有|现在(?!就|可以|开始|起|把|先|应|不妨|建议|买|加|配)|您?(?:报|"
+    r"列|提供|给)的|"
     r"持仓(?:如下|情况|明细|表)|\bcurrent\w*|as it stands|\btoday\b|you (?:hold|own|have)"
 )
 _PLANNED: Final = re.compile(
-    r"建议|方案|目标|推荐|调整[后为成到]|改[成为]|参考配|可以这样|\b(?:suggest\w*|recommend\w*|plan|target|propos\w*)"
+    r"建议|方案|目标|推荐|调整[后为成到]|改[成为]|参考配|可以这样|\b(?:suggest\w*|recommend\w*|plan|"
+    r"target|propos\w*)"
 )
 _EXCEEDS: Final = re.compile(
-    r"超出|越过|突破|超线|超标|超了|破了|破线|背道而驰|不符|违反|违背|超过[^,。;]{0,14}(?:线|上限|规矩|约定|要求|了)|"
-    r"\b(?:exceeds?|breach\w*|violat\w*|above (?:your|the \d+)|over (?:your|the \d+)|rules? (?:it|this|that) out|beyond your|past your)\b"
+    r"超出|越过|突破|超线|超标|超了|破了|破线|背道而驰|不符|违反|违背|超过[^,。;]{0,14}(?:线|上限|规矩|"
+    r"约定|要求|了)|"
+    r"\b(?:exceeds?|breach\w*|violat\w*|above (?:your|the \d+)|over (?:your|the \d+)|rules? (?:it|this|"
+    r"that) out|beyond your|past your)\b"
 )
 _CONCEDED: Final = re.compile(
-    r"虽|尽管|哪怕|即使|即便|就算|略|稍|一点|暂时|没关系|没事|不要紧|无妨|不碍事|机会|\b(?:fine|okay|slightly|though|"
+    r"虽|尽管|哪怕|即使|即便|就算|略|稍|一点|暂时|没关系|没事|不要紧|无妨|不碍事|机会|\b(?:fine|okay|"
+    r"slightly|though|"
     r"a bit|a little|temporar\w*|worth)\b"
 )
 _DISADVISED: Final = re.compile(
@@ -95,7 +102,8 @@ _DESCRIBED: Final = re.compile(
     r"基金经理|管理人|(?:这|该|此|那)(?:只|款|支)[^,。]{0,8}(?:股票|债券|权益|现金)?(?:仓位|持仓|占)|"
     r"偏股混合基金的|"
     r"市场份额|营收|收入|gdp|人口|客户|机构(?:资金|持有)|渗透率|成交额|公司|很多人|有人|岁的人|公式|"
-    r"最大的[^,。]{0,3}是|其次是|教科书|书[上里]|课本|法则|历史上|过去|曾|当时|权重股|行业权重|保证金|平均|一般(?:家庭|人)|"
+    r"最大的[^,。]{0,3}是|其次是|教科书|书[上里]|课本|法则|历史上|过去|曾|当时|权重股|行业权重|保证金|"
+    r"平均|一般(?:家庭|人)|"
     r"\b(?:fund (?:itself )?(?:holds|has|keeps)|the fund's|its portfolio|prospectus|benchmark|historically)\b"
 )
 _ENUMERATED: Final = re.compile(r"\s*/\s*\d+%\s*/")
@@ -115,7 +123,9 @@ def may_weigh(norm: str, share: Quantity) -> bool:
     return match is None or _WEIGHT_WORD.search(match.group()) is not None
 
 
-def role_of(analysis: Analysis, share: Quantity, low: int, high: int) -> Role | None:
+def role_of(  # noqa: PLR0911 - one return a role
+    analysis: Analysis, share: Quantity, low: int, high: int
+) -> Role | None:
     """Return the part a share plays, or None when it is no weight; ``low`` and ``high`` bound its label."""
     norm = analysis.norm
     clause_low, _ = analysis.clause_span(share.start, share.end)

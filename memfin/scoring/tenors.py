@@ -26,6 +26,7 @@ _HOLD: Final = re.compile(
     r"出来|换下|换股|轮动|hold|sell|exit|flip|out (?:within|in|after)|rotate"
 )
 _SALE: Final = re.compile(r"\s*(?:sell|exit|get out|take profits?|hold)\b|[^,。]{0,6}(?:就卖|就走|卖掉|了结)")
+_NEXT_SALE: Final = re.compile(r",[^,。;]{0,8}(?:就卖|就走|就换|就出|换下|再换|再找|卖掉)")
 _HOLD_LONG: Final = re.compile(r"至少|以上|起码|不少于|不低于|at least|or more|minimum|or longer")
 _OTHER_SPAN: Final = re.compile(
     r"[^,。;]{0,3}(?:后|免|可赎|起|者|的人|开支|生活|备用|支出)|[ -](?:expenses|of expenses)"
@@ -42,9 +43,11 @@ def duration(analysis: Analysis, reading: Reading, years: float) -> Span | None:
     if _BOND_WORD.search(norm) is None:
         return None
     spans = [
-        (quantity.start, quantity.end, quantity.high)
+        (quantity.start, quantity.end, value)
         for quantity in quantities(norm)
-        if quantity.kind == "duration" and quantity.high > years + EPSILON and _is_tenor(analysis, quantity)
+        if quantity.kind == "duration"
+        and quantity.high > years + EPSILON
+        and (value := _is_tenor(analysis, quantity)) > years + EPSILON
     ]
     spans.extend((*match.span(), _LONG_YEARS) for match in _LONG_BOND.finditer(norm) if years < _LONG_YEARS)
     found = reading.weights if spans else []
@@ -68,7 +71,8 @@ def _tail(norm: str, end: int, high: int) -> int:
     return end + match.end() if match else end
 
 
-def _is_tenor(analysis: Analysis, quantity: Quantity) -> bool:
+def _is_tenor(analysis: Analysis, quantity: Quantity) -> float:
+    """Return the years of a bond's tenor (the middle of 1-3年国债) or of a duration, 0 for another time."""
     norm = analysis.norm
     low, high = analysis.clause_span(quantity.start, quantity.end)
     if re.match(
@@ -76,10 +80,12 @@ def _is_tenor(analysis: Analysis, quantity: Quantity) -> bool:
         r"城投债|债|品种|中票|国开|农发|口行|政金|超长|利率|地债|[- ]?(?:treasur|bond|gilt|note|government))",
         norm[quantity.end : high],
     ):
-        return not re.search(
+        named = not re.search(
             r"近|过去|持有|未来|用.*的?$", norm[max(low, quantity.start - 4) : quantity.start]
         )
-    return re.search(r"久期|duration", norm[max(low, quantity.start - 12) : quantity.start]) is not None
+        return (quantity.low + quantity.high) / 2 if named else 0.0
+    stated = re.search(r"久期|duration", norm[max(low, quantity.start - 12) : quantity.start]) is not None
+    return quantity.high if stated else 0.0
 
 
 def _weight_at(found: Sequence[Weight], start: int, end: int) -> Weight | None:
@@ -127,21 +133,28 @@ def holding(analysis: Analysis, reading: Reading, years: float) -> Span | None:
             continue
         if bound(norm, quantity) == "at_least" or _HOLD.search(clause) is None:
             continue
-        ordered = _SALE.match(clause) is not None and not disowned(analysis, quantity.start, quantity.end)
+        ordered = (_SALE.match(clause) or _NEXT_SALE.match(norm, high)) is not None and not disowned(
+            analysis, quantity.start, quantity.end
+        )
         if ordered or advised(analysis, quantity.start, quantity.end, act=True, limit=True):
             return quantity.start, quantity.end
     return None
 
 
 _LOCKED_BEFORE: Final = re.compile(
-    r"(?:封闭(?:运作|管理)?期?|锁定期?|锁仓期?|锁|持有期|期限|(?:locked?|tied)(?: (?:up|in|away))?(?: for)?|lock-?(?:up|in)(?: period)? "
+    r"(?:封闭(?:运作|管理)?期?|锁定期?|锁仓期?|锁|持有期|期限|(?:locked?|tied)(?: (?:up|in|"
+    r"away))?(?: for)?|lock-?(?:up|in)(?: period)? "
     r"(?:of|is)|term of|matures in|(?:redeem|withdraw)\w*(?: it)? (?:before|for|until))[^,。;!?\n\d]{0,6}$"
 )
 _LOCKED_AFTER: Final = re.compile(
-    r"\s*(?:的)?(?:封闭|锁定|持有期|滚动持有|持有(?=[混债股稳优灵]|基金|型|期|产品)|定开|定期开放|不开放|内?不[能可得]|内?取不|内?赎不|"
+    r"\s*(?:的)?(?:封闭|锁定|持有期|滚动持有|持有(?=[混债股稳优灵]|基金|型|期|产品)|定开|定期开放|"
+    r"不开放|内?不[能可得]|内?取不|内?赎不|"
     r"锁|[- ]?(?:lock|closed|fixed[- ]term|term (?:product|note|annuity|deposit)|annuity|non-traded|cd\b))"
 )
-_LOCKS: Final = re.compile(r"封闭|锁|持有|定开|定期开放|不开放|不能|不可|不得|取不|赎不|lock|tied|redeem|withdraw|closed|term|annuity|cd\b")
+_LOCKS: Final = re.compile(
+    r"封闭|锁|持有|定开|定期开放|不开放|不能|不可|不得|取不|赎不|lock|tied|redeem|withdraw|closed|term|"
+    r"annuity|cd\b"
+)
 
 
 def lock_up(analysis: Analysis, reading: Reading, years: float) -> Span | None:
@@ -154,7 +167,10 @@ def lock_up(analysis: Analysis, reading: Reading, years: float) -> Span | None:
             continue
         low, high = analysis.sentence_span(quantity.start)
         after = _LOCKED_AFTER.match(norm, quantity.end, high)
-        if after is None and _LOCKED_BEFORE.search(norm[max(low, quantity.start - 20) : quantity.start]) is None:
+        if (
+            after is None
+            and _LOCKED_BEFORE.search(norm[max(low, quantity.start - 20) : quantity.start]) is None
+        ):
             continue
         end = after.end() if after else quantity.end
         if advised(analysis, quantity.start, end, asset=True):

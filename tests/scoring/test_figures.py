@@ -7,7 +7,7 @@ from memfin.scoring.language import analyze
 
 
 def rules(text: str, *names: str) -> list[str]:
-    return [rule for rule, _ in measured(analyze(text), names)]
+    return [rule for rule, _ in measured(analyze(text), names, lambda _start, _end: False)]
 
 
 @pytest.mark.parametrize(
