@@ -85,7 +85,6 @@ SAME_MEANING: list[tuple[Predicate, list[str]]] = [
     (ForbiddenAsset("hk_us_stocks"), ["不碰港股美股"]),
     (ForbiddenAsset("precious_metals"), ["不投贵金属", "No gold"]),
     (ForbiddenAsset("stocks"), ["不碰股票"]),
-    (ForbiddenAsset("lock_up_products"), ["不买有封闭期的产品"]),
     (
         AllowedUniverse("public_funds"),
         ["仅考虑公募基金", "只买公募，不碰私募", "Mutual funds only", "Fund products only"],
@@ -102,7 +101,7 @@ SAME_MEANING: list[tuple[Predicate, list[str]]] = [
     ),
     (
         ForbiddenAsset("lock_up_products"),
-        ["资金要随时能取", "No lock-up products", "Must be able to withdraw any time"],
+        ["不买有封闭期的产品", "资金要随时能取", "No lock-up products", "Must be able to withdraw any time"],
     ),
     (CashFloor(months=6.0), ["至少留六个月生活费", "Keep six months of expenses liquid"]),
     (MaxPremium(15000.0), ["全年保费不超过1.5万元"]),
@@ -110,7 +109,6 @@ SAME_MEANING: list[tuple[Predicate, list[str]]] = [
     (ForbiddenAsset("active_funds"), ["不买主动基金", "No actively managed funds"]),
     (ForbiddenAsset("derivatives"), ["不碰期货期权", "No options"]),
     (ForbiddenAsset("crypto"), ["不碰币圈", "不买虚拟币", "No crypto"]),
-    (MaxDrawdown(0.1), ["Can't stand losing more than 10%"]),
     (LowFee(), ["优先低费率基金", "费率低的基金优先"]),
     (Preferred("quarterly_performance"), ["偏好季度可观察业绩的基金"]),
     (NoConstraint(), ["无明确约束", "没有特别限制", "No constraints"]),
