@@ -436,6 +436,24 @@ async def test_an_epoch_that_ended_before_it_began_begins_anew(tmp_path: Path, l
     assert findings(tmp_path) == []
 
 
+async def test_the_summary_is_whole_however_often_it_is_renewed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Renewals from two tasks at once never meet in the same temporary file."""
+    monkeypatch.setattr("memfin.runtime.soak.RENEW", 0.0)
+    read: list[SoakSummary] = []
+
+    class Reading(Watching):
+        def on_event(self, event: ProgressEvent) -> None:
+            read.append(summary_of(tmp_path))
+
+    summary = await Soak(plan(tmp_path, epochs=8), [Reading()]).run()
+    assert summary == summary_of(tmp_path)
+    assert {each.state for each in read} == {"running"}
+    assert [each.epochs for each in read] == sorted(each.epochs for each in read)
+    assert [each.elapsed_seconds for each in read] == sorted(each.elapsed_seconds for each in read)
+
+
 async def test_a_finished_soak_stays_finished(tmp_path: Path) -> None:
     first = await Soak(plan(tmp_path, epochs=2)).run()
     Steady.made = 0
