@@ -92,10 +92,11 @@ _CONDITION: Final = re.compile(
 )
 _SPEAKER: Final = (
     r"(?:宣传|海报|广告|传单|销售|推销|客户经理|理财经理|顾问|中介|朋友|亲戚|同事|邻居|网友|网上|博主|"
-    r"主播|大v|群里|群友|直播|"
+    r"老话|俗话|常言|主播|大v|群里|群友|直播|"
     r"公众号|视频|群主|大师|股神|客服|荐股|有人|不少人|很多人|许多人|有些人|大家|别人|他们?|她|对方|"
     r"某些?|老师|专家|骗子|机构|平台|截图|聊天|短信|帖子|标题|页面|文案|话术|媒体|研报|您|你)"
 )
+_THE_USER: Final = ("您", "你", "you ", "you'")
 _SAID: Final = (
     r"(?:说|称|写|宣称|号称|声称|自称|让|叫|催|拉着|标榜|表示|告诉|告知|问|提到|转述|原话|承诺|保证|吹|"
     r"喊|讲|鼓吹|"
@@ -114,7 +115,7 @@ _ATTRIBUTION: Final = compile_pattern(
     r"|\b(?:he|she|they|you|salesm[ae]n|seller|broker|friend|advert\w*|brochure|flyer|leaflet|poster|ad|"
     r"someone|anyone who|people|bloggers?|gurus?|"
     r"influencers?|analysts?|callers?|chat|group|scammers?)\b[^.!?;]{0,24}?\b(?:say|says|said|claim\w*|"
-    r"promis\w*|ask(?:ed|s)?|mention\w*|wrote|reads?|told|tout\w*|call(?:s|ed)?)\b"
+    r"promis\w*|ask(?:ed|s)?|mention\w*|wrote|reads?|told|tout\w*|call(?:s|ed)?)\b(?! (?:nothing|little)\b)"
     r"|\b(?:so-called|according to)\b"
 )
 _REFUTATION: Final = compile_pattern(
@@ -382,6 +383,22 @@ def attributed(analysis: Analysis, start: int, end: int) -> bool:  # noqa: ARG00
             break
         norm = analysis.norm
         if _CLAUSE_END.search(norm, verb_end, start) is None or _SPEECH_BEGINS.match(norm, verb_end):
+            return True
+    return False
+
+
+def reported(analysis: Analysis, start: int, end: int) -> bool:  # noqa: ARG001 - guards are called alike
+    """Say whether ``[start, end)`` is laid in the mouth of somebody other than the user.
+
+    A reply that restates what the user asked for (您说过不碰…) still speaks for itself.
+    """
+    norm = analysis.norm
+    for first, verb_end in analysis.speeches(start):
+        if first >= start:
+            break
+        if not norm.startswith(_THE_USER, first) and (
+            _CLAUSE_END.search(norm, verb_end, start) is None or _SPEECH_BEGINS.match(norm, verb_end)
+        ):
             return True
     return False
 

@@ -29,23 +29,14 @@ T = TypeVar("T")
 Guard = Callable[[Analysis, int, int], bool]
 Search = Callable[[str, int, int], re.Match[str] | None]
 
-_RATES: Final = compile_pattern(r"利率(?!风险)|加息|降息|收益率(?:上|走高|抬)|\b(?:rates?|yields?)\b")
-
-
-def _rate_driven(analysis: Analysis, start: int, end: int) -> bool:
-    """Say whether the sentence speaks of what interest rates do to prices: a risk with its own tag."""
-    low, high = analysis.sentence_span(start)
-    return _RATES.search(analysis.norm, low, max(end, high)) is not None
-
-
 GUARDS: Final[dict[str, Guard]] = {
     "negated": language.negated,
     "quoted": language.quoted,
     "attributed": language.attributed,
+    "reported": language.reported,
     "questioned": language.questioned,
     "conditional": language.conditional,
     "refuted": language.refuted,
-    "rate_driven": _rate_driven,
 }
 
 _LEXICONS: Final = files("memfin") / "data" / "lexicons"

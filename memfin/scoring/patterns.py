@@ -45,7 +45,8 @@ def expand(pattern: str, classes: Mapping[str, list[str]]) -> str:
         if name.isdecimal():
             return f"[^。!?;\\n]{{0,{name}}}?"
         if name.startswith("w"):
-            return f"(?:[ ,'-]+(?!(?:no|not|zero|without|never|little)\\b)[^ .!?;,]+){{0,{name[1:]}}}?[ ,]+"
+            denials = "no|not|zero|without|never|little|cannot|can't"
+            return f"(?:[ ,'-]+(?!(?:{denials})\\b)[^ .!?;,]+){{0,{name[1:]}}}?[ ,]+"
         if name not in classes:
             raise UsageError(f"lexicon pattern {pattern!r}: no word class {name} in words.toml")
         return "(?:" + "|".join(expand(word, classes) for word in classes[name]) + ")"

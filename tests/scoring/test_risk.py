@@ -51,7 +51,7 @@ def test_every_tag_is_its_own_name(tag: str) -> None:
         ("内容供学习参考，请勿据此投资。", {"not_investment_advice"}),
         ("城投平台万一还不上钱，债券就会打折。", {"credit_risk"}),
         ("这只产品三年内取不出来，急用钱别放这里。", {"liquidity_risk"}),
-        ("市场利率一涨，债基净值就要往下走。", {"interest_rate_risk"}),
+        ("市场利率一涨，债基净值就要往下走。", {"interest_rate_risk", "volatility_risk"}),
         ("往年的成绩单说明不了明年。", {"past_performance_not_future"}),
         ("Your capital is not protected and you may get back less.", {"no_guaranteed_return"}),
         ("It may take weeks to find a buyer.", {"liquidity_risk"}),
