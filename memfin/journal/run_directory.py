@@ -150,6 +150,7 @@ class RunDirectory:
             self._take_name()
             self.progress.parent.mkdir(parents=True, exist_ok=True)
             self._log = self._disk.open(self.progress, APPEND)
+            self._mend_progress(self._log)  # of an earlier run of that name
             self._journal.create()
         except OSError as problem:
             self._take_back()  # the name stays free

@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import random
 import shutil
+import traceback
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -32,6 +33,7 @@ from memfin.journal.turns import TURNS, TurnLog
 from memfin.runtime.plan import RunPlan, make_plan
 from memfin.runtime.resume import make_resume_plan
 from memfin.runtime.run import Run
+from memfin.validation import validate_run
 from tests.simulation.simulated_disk import SimulatedDisk
 from tests.simulation.virtual_time import StuckError, VirtualLoop, run_in
 from tests.support import dialog, read_jsonl, write_jsonl
@@ -137,6 +139,7 @@ class Lives:
     def _begin(self) -> None:
         self._number += 1
         self.alive = True
+        self._made: Run | None = None
         self.chance = drawn("life", self.seed, self._number)
         self.asked: Counter[tuple[str, int]] = Counter()
         self.judged: Counter[tuple[str, int]] = Counter()
@@ -188,8 +191,7 @@ class Lives:
             off_at=self.chance.randint(1, 120) if kind in ("off", "power cut") else 0,
             go_off=lambda: self._go_off(loop, disk),
         )
-        made = Run(plan, self.note)
-        made.directory = directory = SimulatedDirectory(
+        directory = SimulatedDirectory(
             plan.directory.absolute(),
             plan.progress.absolute(),
             existing=plan.resumed is not None,
@@ -199,7 +201,7 @@ class Lives:
         directory.confirmed = {}
         random.seed(self.chance.random())
         try:
-            problem = run_in(loop, self._main(made, loop, disk, kind))
+            problem = run_in(loop, self._main(plan, directory, loop, disk, kind))
         except StuckError as stuck:
             self.problems.append(f"life {self._number}, {kind}: {stuck}")
             return
@@ -210,15 +212,16 @@ class Lives:
             loop.close()
             asyncio.set_event_loop(None)
         self.alive = False
-        self._check_end(made, disk, problem, left)
+        complete = self._made is not None and self._made.summary is not None
+        self._check_end(disk, problem, left, complete=complete)
         for descriptor in list(disk.opened):
             disk.close(descriptor)
         if disk.off and kind != "off":
             disk.cut_power()
-        to_the_end = made.summary is not None and not disk.failed and not disk.off
+        to_the_end = complete and not disk.failed and not disk.off
         self.interruptions.append("none" if to_the_end else kind)
         self._check_life(replays, judgements, begun, directory.confirmed)
-        self.complete = made.summary is not None
+        self.complete = complete
 
     def _plan(self) -> RunPlan | None:
         factory: Any = {"none": Agent, "plain": PlainSnapshots, "async": AsyncSnapshots}[self.snapshots]
@@ -229,34 +232,39 @@ class Lives:
 
         agent.__qualname__ = "agent"
         judge = SimulatedJudge(self)
-        if not self.run.exists():
-            return make_plan(
-                self.world.data,
-                agent=agent,
-                judge=lambda: judge,
-                runs_dir=self.run.parent,
-                run_id="r",
-                history=self.world.history,
-                workers_dialog=self._workers,
-                workers_judge=self._draw.randint(1, 3),
-                turn_timeout=TIMEOUT,
-                turn_retries=RETRIES,
-                fsync_turns=self._fsync_turns,
-                fsync_interval=self._fsync_interval,
-            )
-        try:
-            return make_resume_plan(self.run, agent=agent, judge=lambda: judge)
-        except UsageError as problem:
-            if "start a new run" not in str(problem):
-                raise
-            return None
+        if self.run.exists():
+            try:
+                return make_resume_plan(self.run, agent=agent, judge=lambda: judge)
+            except UsageError as problem:
+                if "start a new run" in str(problem):
+                    return None
+                if "takes its place" not in str(problem):
+                    raise
+        return make_plan(
+            self.world.data,
+            agent=agent,
+            judge=lambda: judge,
+            runs_dir=self.run.parent,
+            run_id="r",
+            history=self.world.history,
+            workers_dialog=self._workers,
+            workers_judge=self._draw.randint(1, 3),
+            turn_timeout=TIMEOUT,
+            turn_retries=RETRIES,
+            fsync_turns=self._fsync_turns,
+            fsync_interval=self._fsync_interval,
+        )
 
     def _go_off(self, loop: VirtualLoop, disk: SimulatedDisk) -> None:
         disk.off = True
         self.alive = False
         loop.stop()
 
-    async def _main(self, made: Run, loop: VirtualLoop, disk: SimulatedDisk, kind: str) -> None:
+    async def _main(
+        self, plan: RunPlan, directory: RunDirectory, loop: VirtualLoop, disk: SimulatedDisk, kind: str
+    ) -> None:
+        made = self._made = Run(plan, self.note)
+        made.directory = directory
         life = self.chance.expovariate(1 / (self.pace * 6 + 0.3))
         if kind == "off later":
             loop.call_later(life, lambda: self._go_off(loop, disk))
@@ -289,9 +297,9 @@ class Lives:
                 self.problems.append(f"{self.open_agents} agents at a time for {self._workers} workers")
 
     def _check_end(
-        self, made: Run, disk: SimulatedDisk, problem: BaseException | None, left: list[str]
+        self, disk: SimulatedDisk, problem: BaseException | None, left: list[str], *, complete: bool
     ) -> None:
-        expected = made.summary is not None or disk.off or isinstance(problem, asyncio.CancelledError | None)
+        expected = complete or disk.off or isinstance(problem, asyncio.CancelledError | None)
         if isinstance(problem, BaseExceptionGroup):
             problem = problem.exceptions[0]
         if not expected and not (disk.failed and isinstance(problem, RunFault)):
@@ -364,6 +372,8 @@ class Lives:
         turns = {(name, turn) for name, size in self.world.sizes.items() for turn in range(1, size + 1)}
         if rows != dict.fromkeys(turns, 1):
             self.problems.append("turns without a row, or with several")
+        if self.interruptions[-1] == "none":
+            self.problems += [f"validate: {finding}" for finding in validate_run(self.run)]
         if turns_begun(self.run):
             self.problems.append("turns of dialogues that are complete are kept")
         if (self.run / TURNS).exists() and self.interruptions[-1] == "none":
@@ -397,10 +407,13 @@ def turns_begun(run: Path) -> dict[str, int]:
 def simulate(world: World, seed: int, folder: Path) -> Lives:
     """Live a run to its end; return what was seen."""
     lives = Lives(world, seed, folder)
-    while not lives.complete and not lives.problems:
-        lives.live()
-    if not lives.problems:
-        lives.check_result()
+    try:
+        while not lives.complete and not lives.problems:
+            lives.live()
+        if not lives.problems:
+            lives.check_result()
+    except Exception:  # noqa: BLE001 - whatever it is, the seed has to be told with it
+        lives.problems.append(traceback.format_exc())
     return lives
 
 
