@@ -12,6 +12,11 @@ class UsageTotal:
 
     def __init__(self) -> None:
         self.total: ModelUsage | None = None
+        self._models: set[str | None] = set()
+
+    def add_failed(self, latency_ms: float) -> None:
+        """Add a request that brought no answer: what it took in tokens is not known, nor by which model."""
+        self._add(ModelUsage(calls=1, unmetered_calls=1, latency_ms=latency_ms))
 
     def add(self, usage: ModelUsage | dict[str, Any]) -> None:
         """Add what one turn took; what is no usage is left out, the replay says so in the turn's error.
@@ -24,9 +29,13 @@ class UsageTotal:
                 usage = msgspec.convert(usage, ModelUsage)
             except msgspec.ValidationError:
                 return
-        total = self.total or ModelUsage(model=usage.model)
+        self._models.add(usage.model)
+        self._add(usage)
+
+    def _add(self, usage: ModelUsage) -> None:
+        total = self.total or ModelUsage()
         self.total = ModelUsage(
-            model=usage.model if usage.model == total.model else None,
+            model=next(iter(self._models)) if len(self._models) == 1 else None,
             calls=total.calls + usage.calls,
             unmetered_calls=total.unmetered_calls + usage.unmetered_calls,
             prompt_tokens=total.prompt_tokens + usage.prompt_tokens,

@@ -9,6 +9,8 @@ from memfin.wire.errors import WireError
 from memfin.wire.messages import ChatAnswer, ToolCall
 
 FILTERED: Final = "content_filter"
+CUT: Final = "length"
+"""Reasons to finish that leave an answer short: the server's filter, and its limit of tokens."""
 
 _BOM: Final = b"\xef\xbb\xbf"
 _MOST_CALLS: Final = 1000
@@ -41,6 +43,7 @@ class _Choice(msgspec.Struct):
     message: _Message | None = None
     delta: _Message | None = None
     finish_reason: str | None = None
+    index: Any = None
 
 
 class _Completion(msgspec.Struct):
@@ -85,7 +88,7 @@ class AnswerDraft:
     def add_document(self, data: bytes) -> None:
         """Take a whole answer."""
         completion = _decoded(data)
-        self._add(completion)
+        self._add(completion, (completion.choices or [])[:1])
         if completion.choices is None:
             raise WireError("invalid_schema", "the answer has no choices")
         if completion.choices and completion.choices[0].message is None:
@@ -93,7 +96,9 @@ class AnswerDraft:
 
     def add_chunk(self, data: str) -> None:
         """Take the data of one event of a stream."""
-        self._add(_decoded(data.encode()))
+        chunk = _decoded(data.encode())
+        # Answers beyond the first come mixed with it; one that is alone may have no index.
+        self._add(chunk, [each for each in chunk.choices or () if each.index is None or each.index == 0])
 
     def answer(self, model: str, latency_ms: float, first_token_ms: float | None) -> ChatAnswer:
         """Return the answer; ``model`` stands in where the server names none."""
@@ -125,14 +130,14 @@ class AnswerDraft:
             raise WireError("empty", f"the answer is empty{reason}", tokens=answer.total_tokens)
         return answer
 
-    def _add(self, completion: _Completion) -> None:
+    def _add(self, completion: _Completion, choices: list[_Choice]) -> None:
         if completion.error and not completion.choices:
             raise WireError(
                 "status", f"the server reports an error: {self._scrub(error_text(completion.error))}"
             )
         self._model = completion.model or self._model
         self._add_usage(completion.usage)
-        for choice in (completion.choices or [])[:1]:
+        for choice in choices[:1]:
             self._finish_reason = choice.finish_reason or self._finish_reason
             if (message := choice.message or choice.delta) is not None:
                 self._add_message(message)

@@ -2,9 +2,10 @@
 
 import asyncio
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
 import aiohttp
 import msgspec
@@ -12,10 +13,10 @@ import msgspec
 from memfin.errors import UsageError
 from memfin.secrets import Scrubber
 from memfin.wire.answers import AnswerDraft, error_text
-from memfin.wire.body import ACCEPTED_ENCODING, inflater_of, read_body
+from memfin.wire.body import ACCEPTED_ENCODING, Body, read_body, rest_of
 from memfin.wire.endpoint import Endpoint
 from memfin.wire.errors import WireError, one_line
-from memfin.wire.events import EventStream
+from memfin.wire.events import EVENTS, EventStream, is_event_stream
 from memfin.wire.messages import ChatAnswer, ChatRequest, ToolCall
 from memfin.wire.parameters import Parameters, refused_parameter
 from memfin.wire.retry_after import retry_after_seconds
@@ -42,6 +43,9 @@ _REDIRECT: Final = 3
 _TOO_MANY: Final = 429
 _PAUSING: Final = frozenset({_TOO_MANY, 503})
 _QUOTA: Final = "insufficient_quota"
+_WITHHELD: Final = frozenset({"content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"})
+"""Codes of errors that mean that the provider does not want to deal with the text."""
+
 _DONE: Final = "[DONE]"
 
 
@@ -94,7 +98,7 @@ class ChatClient:
         """
         scrubber = self.endpoint.scrubber()
         try:
-            return await self._exchange(self.parameters.fitted(request), scrubber, stream=stream)
+            return await self._exchange(request, scrubber, stream=stream)
         except WireError as problem:
             error = problem
             if problem.parameter is not None:
@@ -115,7 +119,8 @@ class ChatClient:
 
     async def _exchange(self, request: ChatRequest, scrubber: Scrubber, *, stream: bool) -> ChatAnswer:
         begun = time.perf_counter()
-        body = _encoded(request, stream=stream)
+        fields = self.parameters.fitted(request, stream=stream)
+        stream = fields.get("stream", False)
         headers = self.endpoint.headers() | {
             "Accept": "text/event-stream, application/json" if stream else "application/json",
             "Accept-Encoding": ACCEPTED_ENCODING,
@@ -123,42 +128,34 @@ class ChatClient:
         }
         draft = AnswerDraft(scrubber)
         async with self._connections().post(
-            self.endpoint.url("chat/completions"), data=body, headers=headers, allow_redirects=False
+            self.endpoint.url("chat/completions"),
+            data=_encoded(fields),
+            headers=headers,
+            allow_redirects=False,
         ) as response:
             # Leaving the block before the end of the body closes the connection.
             if response.status // 100 != _SUCCESS:
-                raise await _status_error(response, scrubber, request)
-            first_token = await self._take(response, draft)
+                raise await _status_error(response, scrubber, fields, self.endpoint)
+            first_token = await self._take(response, draft, stream=stream)
         now = time.perf_counter()
         first_ms = None if first_token is None else (first_token - begun) * 1000
         return draft.answer(request.model, (now - begun) * 1000, first_ms)
 
-    async def _take(self, response: aiohttp.ClientResponse, draft: AnswerDraft) -> float | None:
+    async def _take(
+        self, response: aiohttp.ClientResponse, draft: AnswerDraft, *, stream: bool
+    ) -> float | None:
         """Read a response into the draft; return when the first word of a stream came."""
-        if response.content_type == "text/event-stream":
-            return await self._take_events(response, draft)
-        draft.add_document(await read_body(response, self._most_bytes))
+        events: bool | None = response.content_type == EVENTS
+        larger = STREAM_OVERHEAD if stream or events else 1
+        body, head = Body(response, larger * self._most_bytes), b""
+        if stream and not events:
+            # Some servers call a stream something else, and some answer in one piece all the same.
+            while (events := is_event_stream(head)) is None and (piece := await body.read()):
+                head += piece
+        if events:
+            return await _take_events(body, head, draft)
+        draft.add_document(await rest_of(body, head, self._most_bytes))
         return None
-
-    async def _take_events(self, response: aiohttp.ClientResponse, draft: AnswerDraft) -> float | None:
-        inflater = inflater_of(response, STREAM_OVERHEAD * self._most_bytes)
-        events = EventStream()
-        first: float | None = None
-        async for piece in response.content.iter_any():
-            for data in events.feed(inflater.feed(piece)):
-                if data.strip() == _DONE:
-                    await _drained(response)
-                    return first
-                draft.add_chunk(data)
-                if first is None and draft.begun:
-                    first = time.perf_counter()
-        inflater.finish()
-        for data in events.finish():
-            if data.strip() != _DONE:
-                draft.add_chunk(data)
-        if not draft.finished:
-            raise WireError("truncated", "the stream ended before the answer did")
-        return first
 
     def _connections(self) -> aiohttp.ClientSession:
         if self._session is None:
@@ -192,21 +189,43 @@ class ChatClient:
         return f"ChatClient({self.endpoint!r})"
 
 
+async def _take_events(body: Body, head: bytes, draft: AnswerDraft) -> float | None:
+    """Read a stream whose head has been read into the draft; return when the first word came."""
+    events = EventStream()
+    first: float | None = None
+    piece = head or await body.read()
+    while piece:
+        for data in events.feed(piece):
+            if data.strip() == _DONE:
+                await _drained(body)
+                return first
+            draft.add_chunk(data)
+            if first is None and draft.begun:
+                first = time.perf_counter()
+        piece = await body.read()
+    for data in events.finish():
+        if data.strip() != _DONE:
+            draft.add_chunk(data)
+    if not draft.finished:
+        raise WireError("truncated", "the stream ended before the answer did")
+    return first
+
+
 def _raised(outcome: ChatAnswer | WireError) -> ChatAnswer:
     if isinstance(outcome, WireError):
         raise outcome
     return outcome
 
 
-def _encoded(request: ChatRequest, *, stream: bool) -> bytes:
+def _encoded(fields: dict[str, Any]) -> bytes:
     try:
-        return msgspec.json.encode(request.body(stream=stream))
+        return msgspec.json.encode(fields)
     except UnicodeEncodeError:
         raise WireError("encoding", "the request holds a lone surrogate", retryable=False) from None
 
 
 async def _status_error(
-    response: aiohttp.ClientResponse, scrubber: Scrubber, request: ChatRequest
+    response: aiohttp.ClientResponse, scrubber: Scrubber, sent: Mapping[str, Any], endpoint: Endpoint
 ) -> WireError:
     """Return the error that a response with no success means, with what the server says about it."""
     status = response.status
@@ -222,10 +241,13 @@ async def _status_error(
     said, code = _complaint(data)
     said = one_line(scrubber.scrub(said), 200)
     text = f"HTTP {status}: {said}" if said else f"HTTP {status}"
+    text += endpoint.hint(status)
     wait = response.headers.get("Retry-After") if status in _PAUSING else None
     if status == _TOO_MANY and code == _QUOTA:
         return WireError("status", text, retryable=False, status=status)
-    if (parameter := refused_parameter(request, status, data)) is not None:
+    if code in _WITHHELD:
+        return WireError("refusal", f"the provider refused: {text}", retryable=False, status=status)
+    if (parameter := refused_parameter(sent, status, data)) is not None:
         return WireError("parameter", text, status=status, parameter=parameter)
     return WireError(
         "rate_limited" if status == _TOO_MANY else "status",
@@ -247,9 +269,9 @@ def _complaint(data: bytes) -> tuple[str, str | None]:
     return error_text(error), code if isinstance(code, str) else None
 
 
-async def _drained(response: aiohttp.ClientResponse) -> None:
+async def _drained(body: Body) -> None:
     """Read what is left after a stream's last event; a connection with a rest is not reused."""
-    with suppress(TimeoutError, aiohttp.ClientError):
+    with suppress(TimeoutError, aiohttp.ClientError, WireError):
         async with asyncio.timeout(DRAIN):
-            while not response.content.at_eof():
-                await response.content.readany()
+            while await body.read():
+                pass

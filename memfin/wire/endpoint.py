@@ -2,6 +2,7 @@
 
 import base64
 import os
+import re
 from collections.abc import Mapping
 from typing import Final, Literal, Self
 
@@ -14,6 +15,9 @@ Role = Literal["judge", "agent"]
 
 COMMON_URL: Final = "OPENAI_BASE_URL"
 COMMON_KEY: Final = "OPENAI_API_KEY"
+
+_NOT_THERE: Final = frozenset({404, 405})
+_VERSION: Final = re.compile(r"/(?:v\d+\w*|openai)(?:/|\Z)")
 
 
 class Endpoint:
@@ -53,7 +57,8 @@ class Endpoint:
         else of ``OPENAI_API_KEY``, and none where none is set: a server of one's own needs none.
 
         Raises:
-            UsageError: no base URL is set, it is none of HTTP, or no header can carry the key.
+            UsageError: no base URL is set, it is none of HTTP, it has a user although there is a key,
+                or no header can carry the key.
         """
         variables = os.environ if environ is None else environ
         names = (f"MEMFIN_{role.upper()}_BASE_URL", COMMON_URL)
@@ -66,8 +71,18 @@ class Endpoint:
         keys = (f"MEMFIN_{role.upper()}_API_KEY", COMMON_KEY)
         key_env = next((name for name in keys if variables.get(name, "").strip()), None)
         endpoint = cls(variables[url_env].strip(), key_env, url_env=url_env, environ=variables)
+        if endpoint.has_user and key_env is not None:
+            raise UsageError(
+                f"{url_env} has a user or password and {key_env} a key; a request can carry only one of "
+                "them: take the user out of the URL, or unset the key"
+            )
         endpoint.headers()  # says now what is wrong with the key, not at every request
         return endpoint
+
+    @property
+    def has_user(self) -> bool:
+        """Whether the URL has a user or a password, which a request then carries instead of the key."""
+        return self._user is not None or self._password is not None
 
     @property
     def base_url(self) -> str:
@@ -87,7 +102,7 @@ class Endpoint:
         Raises:
             UsageError: the key holds characters that no header can.
         """
-        if self._user is not None or self._password is not None:
+        if self.has_user:
             pair = f"{self._user or ''}:{self._password or ''}".encode()
             return {"Authorization": f"Basic {base64.b64encode(pair).decode()}"}
         key = self._key()
@@ -96,6 +111,15 @@ class Endpoint:
         if not (key.isascii() and key.isprintable()):
             raise UsageError(f"the key in {self.key_env} holds a character that no HTTP header can carry")
         return {"Authorization": f"Bearer {key}"}
+
+    def hint(self, status: int) -> str:
+        """Return what may be wrong with the base URL when a server answers so; empty where nothing is."""
+        if status not in _NOT_THERE:
+            return ""
+        path = self._url.path.rstrip("/")
+        if path.endswith("/completions"):
+            return "; the base URL should end before /chat/completions"
+        return "" if _VERSION.search(path) else "; the base URL of most servers ends in /v1"
 
     def scrubber(self) -> Scrubber:
         """Return what masks this endpoint's secrets."""

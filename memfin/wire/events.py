@@ -4,7 +4,21 @@ from typing import Final
 
 from memfin.wire.errors import WireError
 
+EVENTS: Final = "text/event-stream"
+"""The content type of a stream."""
+
 _BOM: Final = b"\xef\xbb\xbf"
+_BEGINNINGS: Final = (b"data:", b"event:", b"id:", b"retry:", b":")
+_LONGEST_HEAD: Final = 1 << 16
+
+
+def is_event_stream(head: bytes) -> bool | None:
+    """Say whether a body that begins so is a stream of events; None while that is open."""
+    text = head.removeprefix(_BOM).lstrip()
+    if text.startswith(_BEGINNINGS):
+        return True
+    is_open = len(head) < _LONGEST_HEAD and any(each.startswith(text) for each in _BEGINNINGS)
+    return None if is_open else False
 
 
 class EventStream:

@@ -1,12 +1,12 @@
 """Parameters that some models refuse: what goes in their place from the first refusal on.
 
 Newer models take no ``temperature`` but their own, know no ``seed``, or want ``max_completion_tokens``
-where others know ``max_tokens`` only. Nothing in a model's name tells, so each is sent as usual until
-the model refuses it by name.
+where others know ``max_tokens`` only; some servers do not stream, or know no ``stream_options``. Nothing
+in a model's name tells, so each is sent as usual until the model refuses it by name.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -18,39 +18,47 @@ INSTEAD: Final[Mapping[str, str | None]] = {
     "temperature": None,
     "seed": None,
     "max_tokens": "max_completion_tokens",
+    "stream_options": None,
+    "stream": None,
 }
 """What may be refused, and the name under which it is sent then; None leaves it out."""
 
-_STATUSES: Final = frozenset({400, 422})
+_STATUSES: Final = frozenset({400, 422, 501})
 _UNWELCOME: Final = (
     r"(?:unsupported|not support|unrecogni[sz]ed|unknown|unexpected|extra[_ ](?:forbidden|inputs|fields)|"
-    r"not permitted|not allowed|deprecated|only the default|不支持|未知)"
+    r"not permitted|not allowed|not available|not implemented|disabled|deprecated|only the default|"
+    r"不支持|未知)"
 )
+_SPELLINGS: Final[Mapping[str, str]] = {"stream": "stream(?:ing)?"}
+"""How else a complaint may name a parameter."""
+
 _NEAR: Final = 100
 """Characters between the name of a parameter and the words that it is unwelcome."""
 
 _PATTERNS: Final = {
     name: re.compile(
-        rf"{_UNWELCOME}.{{0,{_NEAR}}}?(?<![a-z_]){name}(?![a-z_])|"
-        rf"(?<![a-z_]){name}(?![a-z_]).{{0,{_NEAR}}}?{_UNWELCOME}",
+        rf"{_UNWELCOME}.{{0,{_NEAR}}}?(?<![a-z_]){spelling}(?![a-z_])|"
+        rf"(?<![a-z_]){spelling}(?![a-z_]).{{0,{_NEAR}}}?{_UNWELCOME}",
         re.IGNORECASE | re.DOTALL,
     )
     for name in INSTEAD
+    for spelling in (_SPELLINGS.get(name, name),)
 }
 
 
-def refused_parameter(request: ChatRequest, status: int, body: bytes) -> str | None:
-    """Return the parameter of the request that an answer refuses, if it refuses one by name.
+def refused_parameter(sent: Collection[str], status: int, body: bytes) -> str | None:
+    """Return which of the parameters that were sent an answer refuses, if it refuses one by name.
 
     A value that is merely out of bounds is no refusal: it would be the same mistake under another name.
     """
     if status not in _STATUSES:
         return None
-    sent = [name for name in INSTEAD if request[name] is not None]
+    refusable = [name for name in INSTEAD if name in sent]
     text, told = _complaint(body)
     if told is not None:
-        return told if told in sent and _PATTERNS[told].search(text) else None
-    return next((name for name in sent if _PATTERNS[name].search(text)), None)
+        told = told.partition(".")[0]  # it may name a field of the parameter
+        return told if told in refusable and _PATTERNS[told].search(text) else None
+    return next((name for name in refusable if _PATTERNS[name].search(text)), None)
 
 
 def _complaint(body: bytes) -> tuple[str, str | None]:
@@ -76,14 +84,14 @@ class Parameters:
         self.on_notice: Callable[[str], None] | None = None
         self._refusals: dict[str, int] = {}
 
-    def fitted(self, request: ChatRequest) -> ChatRequest:
-        """Return the request as the model takes it."""
+    def fitted(self, request: ChatRequest, *, stream: bool = False) -> dict[str, Any]:
+        """Return the body of a request as the model takes it."""
+        body = request.body(stream=stream and "stream" not in self._refusals)
         for name in self._refusals:
-            value, other = request[name], INSTEAD[name]
-            if value is not None:
-                more = {} if other is None else {other: value}
-                request = request.replace(**{name: None}, extra=more | request.extra)
-        return request
+            value, other = body.pop(name, None), INSTEAD[name]
+            if value is not None and other is not None:
+                body.setdefault(other, value)
+        return body
 
     def refuse(self, name: str) -> None:
         """Count a refusal."""

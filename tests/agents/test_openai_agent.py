@@ -663,8 +663,7 @@ async def test_connections_are_shared_by_dialogues_and_closed_with_the_run(
 
 @pytest.fixture
 def endpoint(monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setenv("OPENAI_BASE_URL", "http://user:geheim@127.0.0.1:1/v1")
-    monkeypatch.setenv("OPENAI_API_KEY", "canary-key")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://canary:geheim@127.0.0.1:1/v1")
     return "http://127.0.0.1:1/v1"
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from memfin.contracts import ParameterChange
 from memfin.wire import CallGate, ChatClient, ChatRequest, Endpoint, WireError
-from memfin.wire.parameters import INSTEAD, Parameters, refused_parameter
+from memfin.wire.parameters import Parameters, refused_parameter
 from tests.wire.faulty_server import FaultyServer
 
 REQUEST = ChatRequest(
@@ -25,6 +25,8 @@ def openai_error(message: str, param: str | None = None, code: str | None = None
     error = {"message": message, "type": "invalid_request_error", "param": param, "code": code}
     return json.dumps({"error": error}).encode()
 
+
+LADDER = {"temperature", "seed", "max_tokens", "max_completion_tokens"}
 
 REFUSALS: list[tuple[bytes, str]] = [
     (
@@ -50,6 +52,11 @@ REFUSALS: list[tuple[bytes, str]] = [
     (openai_error("不支持参数 seed"), "seed"),
     (b'{"detail":[{"type":"extra_forbidden","loc":["body","seed"],"msg":"Not permitted"}]}', "seed"),
     (b"unknown field max_tokens", "max_tokens"),
+    (openai_error("streaming not supported"), "stream"),
+    (openai_error("This model does not support streaming responses.", "stream"), "stream"),
+    (openai_error("Unrecognized request argument supplied: stream_options"), "stream_options"),
+    (openai_error("Unknown parameter: 'stream_options'.", "stream_options.include_usage"), "stream_options"),
+    (b'{"detail":[{"type":"extra_forbidden","loc":["body","stream_options"]}]}', "stream_options"),
 ]
 
 OTHERS: list[bytes] = [
@@ -59,6 +66,7 @@ OTHERS: list[bytes] = [
     openai_error("Unknown parameter: 'response_format'.", "response_format", "unknown_parameter"),
     openai_error("Unsupported: reseeding, temperatures", None),
     openai_error("the model does not support tools"),
+    openai_error("upstreams are not supported"),
     b'{"detail":[{"type":"less_than","loc":["body","seed"],"msg":"Input should be less than 5"}]}',
     b"\xff\xfe",
     b"",
@@ -69,30 +77,35 @@ OTHERS: list[bytes] = [
 @pytest.mark.parametrize(("body", "name"), REFUSALS)
 @pytest.mark.parametrize("status", [400, 422])
 def test_a_refusal_is_known_by_the_name_of_the_parameter(body: bytes, name: str, status: int) -> None:
-    assert refused_parameter(REQUEST, status, body) == name
-    assert refused_parameter(REQUEST.replace(**{name: None}), status, body) is None
-    assert refused_parameter(REQUEST, 500, body) is None
+    sent = REQUEST.body(stream=True)
+    assert refused_parameter(sent, status, body) == name
+    assert refused_parameter(sent.keys() - {name}, status, body) is None
+    assert refused_parameter(sent, 500, body) is None
 
 
 @pytest.mark.parametrize("body", OTHERS)
 def test_other_complaints_are_no_refusals(body: bytes) -> None:
-    assert refused_parameter(REQUEST, 400, body) is None
+    assert refused_parameter(REQUEST.body(stream=True), 400, body) is None
 
 
 def test_a_request_is_fitted_and_told_once() -> None:
     parameters, told = Parameters(), list[str]()
     parameters.on_notice = told.append
-    assert parameters.fitted(REQUEST) == REQUEST
+    assert parameters.fitted(REQUEST) == REQUEST.body()
     for name in ("max_tokens", "max_tokens", "seed"):
         parameters.refuse(name)
-    assert parameters.fitted(REQUEST).body() == {
+    assert parameters.fitted(REQUEST) == {
         "model": "m",
         "messages": REQUEST.messages,
         "temperature": 0.0,
         "max_completion_tokens": 100,
         "top_p": 1,
     }
-    assert parameters.fitted(REQUEST.replace(max_tokens=None)).max_tokens is None
+    assert (
+        parameters.fitted(REQUEST.replace(max_tokens=None))
+        .keys()
+        .isdisjoint({"max_tokens", "max_completion_tokens"})
+    )
     assert told == [
         "the model refuses the parameter max_tokens; from now on it goes out as max_completion_tokens",
         "the model refuses the parameter seed; from now on it is left out",
@@ -131,7 +144,7 @@ async def test_the_next_request_goes_without(stream: bool) -> None:
     async with Choosy("temperature", "seed", "max_tokens") as server:
         client = client_of(server)
         ask = client.stream if stream else client.complete
-        for _ in INSTEAD:
+        for _ in ("temperature", "seed", "max_tokens"):
             with pytest.raises(WireError) as refused:
                 await ask(REQUEST)
             assert (refused.value.kind, refused.value.retryable, refused.value.status) == (
@@ -141,13 +154,48 @@ async def test_the_next_request_goes_without(stream: bool) -> None:
             )
         assert (await ask(REQUEST)).text == "echo: hello"
         await client.close()
-    sent = [set(arrival.body) & {*INSTEAD, "max_completion_tokens"} for arrival in server.arrivals]
+    sent = [set(arrival.body) & LADDER for arrival in server.arrivals]
     assert sent == [
         {"temperature", "seed", "max_tokens"},
         {"seed", "max_tokens"},
         {"max_tokens"},
         {"max_completion_tokens"},
     ]
+
+
+async def test_a_server_that_does_not_stream_is_asked_for_the_whole_answer_from_then_on() -> None:
+    async with Choosy("stream_options", "stream") as server:
+        client, told = client_of(server), list[str]()
+        client.parameters.on_notice = told.append
+        for name in ("stream_options", "stream"):
+            with pytest.raises(WireError) as refused:
+                await client.stream(REQUEST)
+            assert refused.value.parameter == name
+        for _ in range(2):
+            answer = await client.stream(REQUEST)
+            assert (answer.text, answer.first_token_ms) == ("echo: hello", None)
+        await client.close()
+    sent = [set(arrival.body) & {"stream", "stream_options"} for arrival in server.arrivals]
+    assert sent == [{"stream", "stream_options"}, {"stream"}, set(), set()]
+    assert [arrival.headers["Accept"] for arrival in server.arrivals][1:3] == [
+        "text/event-stream, application/json",
+        "application/json",
+    ]
+    assert told == [
+        f"the model refuses the parameter {name}; from now on it is left out"
+        for name in ("stream_options", "stream")
+    ]
+
+
+async def test_a_stream_that_cannot_tell_its_usage_is_still_read() -> None:
+    async with Choosy("stream_options") as server:
+        client = client_of(server)
+        with pytest.raises(WireError):
+            await client.stream(REQUEST)
+        answer = await client.stream(REQUEST)
+        await client.close()
+    assert (answer.text, answer.total_tokens) == ("echo: hello", None)
+    assert answer.first_token_ms is not None
 
 
 async def test_many_calls_at_once_get_over_it_without_using_up_their_attempts() -> None:

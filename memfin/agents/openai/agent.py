@@ -17,6 +17,7 @@ from memfin.contracts import ModelUsage, RecallTrace, Record
 from memfin.foreign.calls import CallFailed, ForeignCalls, is_async
 from memfin.foreign.references import one_line
 from memfin.wire import ChatAnswer, ChatRequest, ToolCall, WireError
+from memfin.wire.answers import CUT, FILTERED
 from memfin.wire.parameters import INSTEAD
 
 MOST_ROUNDS: Final = 8
@@ -207,17 +208,38 @@ class OpenAIAgent:
         )
         turn.usage.add(used)
         self._total.add(used)
+        self._refuse_incomplete(answer)
         return answer
+
+    def _refuse_incomplete(self, answer: ChatAnswer) -> None:
+        """Raise `CallFailed` for an answer of which a user would get but the beginning, or nothing."""
+        if answer.finish_reason == CUT:
+            tokens = answer.completion_tokens or self._settings.max_tokens
+            limit = "raise" if self._settings.max_tokens else "the server has a limit of its own; set"
+            raise CallFailed(
+                f"the answer was cut{f' at {tokens} tokens' if tokens else ''}; {limit} --agent-max-tokens"
+            )
+        if answer.finish_reason == FILTERED:
+            what = "cut the answer off" if answer.text.strip() else "withheld the answer"
+            raise CallFailed(f"the server's content filter {what}")
 
     async def _streamed(self, request: ChatRequest) -> ChatAnswer:
         """Ask; when the model refuses a parameter, ask again as it likes it, once for each that there is."""
         for _ in INSTEAD:
             try:
-                return await self._chat.stream(request)
+                return await self._attempt(request)
             except WireError as problem:
                 if problem.kind != "parameter":
                     raise
-        return await self._chat.stream(request)
+        return await self._attempt(request)
+
+    async def _attempt(self, request: ChatRequest) -> ChatAnswer:
+        begun = time.perf_counter()
+        try:
+            return await self._chat.stream(request)
+        except BaseException:  # when the turn's time is over, too
+            self._total.add_failed((time.perf_counter() - begun) * _MS)
+            raise
 
     async def _execute(self, call: ToolCall) -> str:
         """Execute a call, record it, and return what the model is told."""
