@@ -5,19 +5,21 @@ An entry is one file, ``ab/abcdef....json`` by the key's digits, that appears wh
 raw answer with a checksum; what is read is decoded as strictly as what comes from the wire.
 """
 
+import asyncio
 import hashlib
+import itertools
 import os
-import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal
 
 import anyio
-import anyio.to_thread
 import msgspec
 
 from memfin.contracts import Record
+from memfin.judges.batches import Batches
 
 CacheMode = Literal["off", "read", "write"]
 
@@ -26,10 +28,6 @@ FORMAT: Final = 1
 
 MOST_BYTES: Final = 1024 * 1024
 """Size of an entry that is read."""
-
-
-THREADS: Final = 4
-"""Files read or written at a time."""
 
 
 class CachedAnswer(Record):
@@ -63,7 +61,10 @@ class AnswerCache:
         self._notify = on_notice
         self._told: set[str] = set()
         self._under_way: dict[str, anyio.Event] = {}
-        self._threads: anyio.CapacityLimiter | None = None
+        self._files = Batches("memfin-judge-cache")
+        self._numbers = itertools.count()
+        self._unwritten: dict[str, CachedAnswer] = {}
+        self._writing: asyncio.Task[None] | None = None
         self.hits = 0
         self.misses = 0
         self.damaged = 0
@@ -79,8 +80,10 @@ class AnswerCache:
         while (found := self._under_way.get(key)) is not None:
             await found.wait()
         event = self._under_way[key] = anyio.Event()
+        answer = self._unwritten.get(key)
         try:
-            answer = await anyio.to_thread.run_sync(self._read, key, limiter=self._own_threads())
+            if answer is None and self._may_exist(key):
+                answer = await self._files.do(partial(self._read, key))
         except BaseException:
             self._finish(key, event)
             raise
@@ -101,16 +104,35 @@ class AnswerCache:
         del self._under_way[key]
         event.set()
 
-    async def keep(self, key: str, answer: CachedAnswer) -> None:
-        """Put an answer under its key; that it could not be written is told, and costs nothing else."""
-        if self._writes:
-            await anyio.to_thread.run_sync(self._write, key, answer, limiter=self._own_threads())
+    def keep(self, key: str, answer: CachedAnswer) -> None:
+        """Put an answer under its key; that it could not be written is told, and costs nothing else.
 
-    def _own_threads(self) -> anyio.CapacityLimiter:
-        """Bound the threads here: the host's own bound may be used up by the host."""
-        if self._threads is None:
-            self._threads = anyio.CapacityLimiter(THREADS)
-        return self._threads
+        It is found at once and on disk soon, at the latest when the cache is closed.
+        """
+        if self._writes:
+            self._unwritten[key] = answer
+            if self._writing is None or self._writing.done():
+                self._writing = asyncio.ensure_future(self._write_all())
+
+    async def _write_all(self) -> None:
+        while self._unwritten:
+            batch = list(self._unwritten.items())
+            await self._files.do(partial(self._write_batch, batch))
+            for key, answer in batch:
+                if self._unwritten.get(key) is answer:
+                    del self._unwritten[key]
+
+    def _write_batch(self, batch: list[tuple[str, CachedAnswer]]) -> None:
+        for key, answer in batch:
+            self._write(key, answer)
+
+    async def close(self) -> None:
+        """Write what is left and end the thread that reads and writes; a later use begins another one."""
+        try:
+            if self._writing is not None:
+                await asyncio.shield(self._writing)
+        finally:
+            self._files.close()
 
     def discredit(self, key: str, why: str) -> None:
         """Count an entry as damaged whose answer turned out to be none: it was no hit."""
@@ -120,6 +142,16 @@ class AnswerCache:
 
     def _path(self, key: str) -> Path:
         return self._directory / key[:2] / f"{key}.json"
+
+    def _may_exist(self, key: str) -> bool:
+        """Look whether there is an entry, which takes less time than asking another thread to do it."""
+        try:
+            self._path(key).stat()
+        except FileNotFoundError:
+            return False
+        except OSError:
+            return True  # reading it tells what is wrong
+        return True
 
     def _read(self, key: str) -> CachedAnswer | None:
         path = self._path(key)
@@ -151,19 +183,25 @@ class AnswerCache:
     def _write(self, key: str, answer: CachedAnswer) -> None:
         path = self._path(key)
         data = msgspec.json.encode(_Entry(key=key, checksum=_checksum(key, answer), answer=answer))
-        temporary = ""
+        temporary = path.with_name(f".{key[:8]}.{os.getpid()}.{next(self._numbers)}.tmp")
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            handle, temporary = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=path.parent)
-            with os.fdopen(handle, "wb") as file:
-                file.write(
-                    data
-                )  # not synchronised: an entry that a crash has torn is found out by its checksum
-            Path(temporary).replace(path)
+            handle = self._created(temporary)
+            with open(handle, "wb", buffering=0) as file:  # noqa: PTH123 - a descriptor has no path
+                file.write(data)  # not synchronised: what a crash has torn is found out by its checksum
+            temporary.replace(path)
         except OSError as problem:
             with suppress(OSError):
-                Path(temporary).unlink()
+                temporary.unlink()
             self._tell("write", f"the judge cache {self._directory} cannot be written: {problem.strerror}")
+
+    def _created(self, path: Path) -> int:
+        """Open a new file, for this user alone."""
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+        try:
+            return os.open(path, flags, 0o600)
+        except FileNotFoundError:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            return os.open(path, flags, 0o600)
 
     def _tell(self, what: str, text: str) -> None:
         if what not in self._told:

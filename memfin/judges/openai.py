@@ -5,8 +5,6 @@ import time
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final, NamedTuple
 
-import anyio
-
 from memfin.contracts import JudgeFailure, JudgeRequest, ParameterChange, Verdict, Vote
 from memfin.errors import UsageError
 from memfin.judges.answers import (
@@ -159,7 +157,8 @@ class OpenAIJudge:
         return Ruling(combined(request, verdicts), votes)
 
     async def close(self) -> None:
-        """Close the connections."""
+        """Close the connections and the cache."""
+        await self._cache.close()
         await self._client.close()
 
     async def _vote(self, request: JudgeRequest, turned: Variant, number: int) -> Vote:
@@ -197,8 +196,8 @@ class OpenAIJudge:
         try:
             began = time.perf_counter()
             asked = await self._ask(request, turned, prompt, schema)
-            with anyio.CancelScope(shield=True):  # what is paid is kept, also when the run ends now
-                await self._keep(key, asked, request, turned)
+            if asked.reply is not None:
+                self._keep(key, asked, request, turned)
         finally:
             if claimed:
                 self._cache.release(key)
@@ -295,7 +294,7 @@ class OpenAIJudge:
             raise WireError("invalid_schema", self._scrub(str(problem)), tokens=tokens) from problem
         return _Reply(answer, verdict.replace(reason=self._scrub(verdict.reason)))
 
-    async def _keep(self, key: str, asked: _Asked, request: JudgeRequest, turned: Variant) -> None:
+    def _keep(self, key: str, asked: _Asked, request: JudgeRequest, turned: Variant) -> None:
         """Keep an answer, without secrets; one that is no verdict without them is not kept."""
         if asked.reply is None:
             return
@@ -306,7 +305,7 @@ class OpenAIJudge:
                 read_answer(raw, request, turned)
             except InvalidAnswer:
                 return
-        await self._cache.keep(
+        self._cache.keep(
             key,
             CachedAnswer(
                 raw_answer=raw,
@@ -335,6 +334,6 @@ def _estimate(request: JudgeRequest) -> int:
     number in afterwards.
     """
     texts = [request.user_text, request.reply, *request.constraints, *request.rubric_required]
-    wide = sum(1 for text in texts for character in text if not character.isascii())
+    wide = sum(len(text) - len(text.encode("ascii", "ignore")) for text in texts)
     narrow = sum(map(len, texts)) - wide
     return 1200 + wide + math.ceil(narrow / 4) + _ANSWER_TOKENS

@@ -5,7 +5,6 @@ judge's to follow. What comes from a dataset or an agent enters as values, never
 """
 
 import hashlib
-import json
 import re
 from functools import cache
 from importlib.resources import files
@@ -25,9 +24,6 @@ Language = Literal["zh", "en"]
 
 MOST_CHARS: Final = 60_000
 """Characters of untrusted text in one prompt. More is refused: half a reply gets no whole verdict."""
-
-NO_NONCE: Final = "0" * 32
-"""Stands for the nonce where a prompt is hashed."""
 
 _GAP: Final = "\0"
 """Keeps the place of the nonce: `fenced` spells control characters out, so that no text has one."""
@@ -57,9 +53,8 @@ class Prompt(NamedTuple):
         ]
 
     def digest(self) -> str:
-        """Return the SHA-256 of the messages, which is the same for every nonce."""
-        text = json.dumps(self.messages(NO_NONCE), ensure_ascii=True, sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()
+        """Return the SHA-256 of the messages without the nonce."""
+        return hashlib.sha256(_GAP.join((*self.system, "", *self.user)).encode()).hexdigest()
 
 
 class Section(NamedTuple):

@@ -27,19 +27,23 @@ def files(directory: Path) -> list[str]:
 async def test_what_is_kept_is_found_by_another_run(tmp_path: Path) -> None:
     first = cache(tmp_path)
     assert await first.claim(KEY) is None
-    await first.keep(KEY, ANSWER)
+    first.keep(KEY, ANSWER)
     first.release(KEY)
+    assert await first.claim(KEY) == ANSWER
+    await first.close()
     second = cache(tmp_path, "read")
     assert await second.claim(KEY) == ANSWER
-    assert (second.hits, second.misses, first.hits, first.misses) == (1, 0, 0, 1)
+    assert (second.hits, second.misses, first.hits, first.misses) == (1, 0, 1, 1)
     assert files(tmp_path) == [f"{KEY}.json"]
 
 
 async def test_the_modes_read_and_write_what_they_say(tmp_path: Path) -> None:
     reading = cache(tmp_path, "read")
-    await reading.keep(KEY, ANSWER)
+    reading.keep(KEY, ANSWER)
     assert files(tmp_path) == []
-    await cache(tmp_path).keep(KEY, ANSWER)
+    writing = cache(tmp_path)
+    writing.keep(KEY, ANSWER)
+    await writing.close()
     off = cache(tmp_path, "off")
     assert await off.claim(KEY) is None
     off.release(KEY)
@@ -68,7 +72,8 @@ async def test_a_damaged_entry_is_told_once_ignored_and_replaced(
 ) -> None:
     told: list[str] = []
     kept = cache(tmp_path, told=told)
-    await kept.keep(KEY, ANSWER)
+    kept.keep(KEY, ANSWER)
+    await kept.close()
     path = tmp_path / KEY[:2] / f"{KEY}.json"
     path.write_bytes(spoil(path.read_bytes()))
     for _ in range(2):
@@ -77,13 +82,15 @@ async def test_a_damaged_entry_is_told_once_ignored_and_replaced(
     assert (kept.hits, kept.misses, kept.damaged) == (0, 2, 2)
     assert len(told) == 1
     assert str(path) in told[0]
-    await kept.keep(KEY, ANSWER)
+    kept.keep(KEY, ANSWER)
+    await kept.close()
     assert await kept.claim(KEY) == ANSWER
 
 
 async def test_an_entry_under_another_key_is_not_believed(tmp_path: Path) -> None:
     kept = cache(tmp_path)
-    await kept.keep(KEY, ANSWER)
+    kept.keep(KEY, ANSWER)
+    await kept.close()
     other = cache_key({"prompt": "other"})
     (tmp_path / other[:2]).mkdir()
     (tmp_path / KEY[:2] / f"{KEY}.json").rename(tmp_path / other[:2] / f"{other}.json")
@@ -97,7 +104,8 @@ async def test_a_place_that_cannot_be_written_costs_a_warning_and_nothing_else(t
     kept = cache(tmp_path / "file", told=told)
     for _ in range(3):
         assert await kept.claim(KEY) is None
-        await kept.keep(KEY, ANSWER)
+        kept.keep(KEY, ANSWER)
+        await kept.close()
         kept.release(KEY)
     assert sum("cannot be written" in line for line in told) == 1
     assert len(told) == len(set(told))
@@ -112,7 +120,7 @@ async def test_one_question_asked_by_many_at_once_is_found_out_once(tmp_path: Pa
         if await kept.claim(KEY) is None:
             paid += 1
             await asyncio.sleep(0)
-            await kept.keep(KEY, ANSWER)
+            kept.keep(KEY, ANSWER)
             kept.release(KEY)
 
     async with anyio.create_task_group() as group:
@@ -148,10 +156,11 @@ async def main():
         found = await cache.claim(key)
         if found is None:
             answer = CachedAnswer(raw_answer=f"answer {number} " + "x" * 5000, response_format="text")
-            await cache.keep(key, answer)
+            cache.keep(key, answer)
             cache.release(key)
         else:
             assert found.raw_answer.startswith(f"answer {number} "), found
+    await cache.close()
     assert cache.damaged == 0
 asyncio.run(main())
 """

@@ -10,7 +10,7 @@ from memfin.judges.answers import answer_schema
 from memfin.judges.cache import AnswerCache
 from memfin.judges.notices import Notices
 from memfin.judges.openai import OpenAIJudge
-from memfin.judges.prompts import NO_NONCE, compose
+from memfin.judges.prompts import compose
 from memfin.judges.variants import variant
 from memfin.wire import CallGate, Endpoint
 from tests.judges.injections import injections
@@ -19,6 +19,8 @@ from tests.wire.faulty_server import FaultyServer
 
 ATTEMPTS = list(injections())
 REPLY = "根据公开数据，股债各半较为合适，注意风险，仅供参考。"
+
+NO_NONCE = "0" * 32
 
 
 def request(language: str = "zh", **changes: object) -> JudgeRequest:

@@ -247,6 +247,7 @@ async def test_a_second_judge_takes_the_answers_from_the_cache(tmp_path: Path) -
         judge_of(server, tmp_path, votes=2, cache="write") as (judge, _),
     ):
         first = await judge.deliberate(REQUEST)
+        await judge.close()
         async with judge_of(server, tmp_path, votes=2, cache="read") as (later, _):
             second = await later.deliberate(REQUEST)
             assert later.cache_counts() == (2, 0, 0)
@@ -273,10 +274,12 @@ async def test_a_cached_answer_that_is_no_verdict_is_asked_again(tmp_path: Path)
         judge_of(server, tmp_path, cache="write") as (judge, _),
     ):
         await judge.deliberate(REQUEST)
+        await judge.close()
         (path,) = (tmp_path / "cache").rglob("*.json")
         key = path.stem
         spoilt = AnswerCache(tmp_path / "cache", "write", lambda line: None)
-        await spoilt.keep(key, CachedAnswer(raw_answer="5", response_format="text"))
+        spoilt.keep(key, CachedAnswer(raw_answer="5", response_format="text"))
+        await spoilt.close()
         ruling = await judge.deliberate(REQUEST)
         assert isinstance(ruling.outcome, Verdict)
         assert judge.cache_counts() == (0, 2, 1)

@@ -17,7 +17,7 @@ from memfin.judges.answers import (
     response_format,
 )
 from memfin.judges.fence import fenced, new_nonce, visible
-from memfin.judges.prompts import MOST_CHARS, NO_NONCE, TooLong, compose, prompt_hashes
+from memfin.judges.prompts import MOST_CHARS, TooLong, compose, prompt_hashes
 from memfin.judges.variants import SECTIONS, masked, variant
 from memfin.scoring.rubric import RUBRIC_ITEMS
 from tests.judges.scripted_judge import fences
@@ -32,6 +32,7 @@ REQUEST = JudgeRequest(
     constraints=["不使用杠杆", "最大回撤<10%"],
 )
 PLAIN = variant(0, 3, 2)
+NO_NONCE = "0" * 32
 LINE_ENDS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 
 
