@@ -90,6 +90,13 @@ RUN_OPTIONS: Final[tuple[click.Option, ...]] = (
         help="Seconds the endpoint of an openai judge may be down before the run stops, to be resumed.",
     ),
     click.Option(
+        ["--judge-max-tokens"],
+        type=int,
+        default=2048,
+        show_default=True,
+        help="Tokens of an openai judge's answer, at most; a model that thinks aloud needs more.",
+    ),
+    click.Option(
         ["--judge-cache"],
         type=click.Choice(["off", "read", "write"]),
         default="write",
@@ -164,6 +171,12 @@ RUN_OPTIONS: Final[tuple[click.Option, ...]] = (
         type=float,
         metavar="N",
         help="Exit 1 when N turns or more failed; below 1 a share of the turns, 0 for any.",
+    ),
+    click.Option(
+        ["--fail-on-judge-error"],
+        type=float,
+        metavar="N",
+        help="Exit 1 when N judgements or more failed; below 1 a share of the judged turns, 0 for any.",
     ),
     click.Option(["--notes"], help="A remark for the run manifest."),
 )

@@ -59,10 +59,18 @@ class Verdict(Record):
     spread: Finite | None = None
 
 
+Declined = Literal["too_long", "refused"]
+"""Why a judge does not read a reply at all: it is longer than a prompt may be, or the judge refuses it."""
+
+
 class JudgeFailure(Record):
-    """A judgement that did not come about; it yields no score, never a default one."""
+    """A judgement that did not come about; it yields no score, never a default one.
+
+    ``declined`` says that it failed for what the reply is, not for what the judge is.
+    """
 
     reason: str
+    declined: Declined | None = None
 
 
 class Vote(Record):
@@ -71,7 +79,7 @@ class Vote(Record):
     ``prompt_hash`` is the SHA-256 of the messages with the fence's nonce left out. ``attempts`` counts
     requests sent, none when the answer was ``cached``. ``response_format`` says how the answer was
     asked for: ``json_schema``, or what the server takes instead: ``json_object_schema``,
-    ``json_object`` or ``text``.
+    ``json_object`` or ``text``. Tokens are those of all attempts that told them, the failed ones too.
     ``latency_ms`` is from the first attempt to the answer, waiting for the limits included.
     """
 

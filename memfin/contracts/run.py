@@ -82,6 +82,9 @@ class LatencyStats(Record):
 class RunStats(Record):
     """``run_stats.json``: everything about a run that depends on time; ``judge`` speaks of an LLM judge.
 
+    ``judged_turns`` were put to the judge and ``judge_failures`` of them got no verdict, for the most frequent
+    reasons in ``judge_failure_reasons``; ``judge_declined`` counts those that were ``too_long`` for it and
+    those it ``refused``.
     ``usage`` is what the language models behind the agents took: in this process all of it, in earlier ones
     that of the replies that were committed. ``agent_parameters`` and ``wall_seconds`` are of this process.
     """
@@ -92,7 +95,10 @@ class RunStats(Record):
     turns_by_status: dict[str, int]
     dialogs_by_status: dict[str, int]
     skips_by_reason: dict[str, int]
+    judged_turns: Count = 0
     judge_failures: Count = 0
+    judge_declined: dict[str, int] = {}
+    judge_failure_reasons: dict[str, int] = {}
     turn_retries: Count = 0
     abandoned_calls: Count = 0
     judge: JudgeStats | None = None
@@ -126,6 +132,7 @@ class RunConfig(Record):
     judge_scope: JudgeScope = "m5"
     judge_votes: Annotated[int, msgspec.Meta(ge=1, le=15)] = 1
     judge_patience: Annotated[float, msgspec.Meta(gt=0, le=31_536_000)] = 600.0
+    judge_max_tokens: Annotated[int, msgspec.Meta(ge=1, le=10_000_000)] = 2048
     judge_cache: Literal["off", "read", "write"] = "write"
     judge_cache_dir: str | None = None
     agent_system: str | None = None
@@ -139,6 +146,7 @@ class RunConfig(Record):
     trace_version: TraceVersion = "v1"
     fail_under: dict[str, Finite] = {}
     fail_on_error: Annotated[float, msgspec.Meta(ge=0, le=1e12)] | None = None
+    fail_on_judge_error: Annotated[float, msgspec.Meta(ge=0, le=1e12)] | None = None
     notes: str | None = None
 
 

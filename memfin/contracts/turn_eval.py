@@ -6,7 +6,7 @@ from typing import Final, Literal
 import msgspec
 
 from memfin.contracts.base import Bit, ComplianceLabel, Count, Finite, KeySource, Record, TurnStatus
-from memfin.contracts.judgement import Reading
+from memfin.contracts.judgement import Declined, Reading
 
 Resolver = Literal[
     "profile_field",
@@ -62,6 +62,8 @@ class TurnEvalRow(Record):
     speak of keys (``key_hit_flags``, ``key_hit_sources``, ``key_hit_guarded``,
     ``key_recoverability``) align with the resolvable entries of ``resolved_keys``, in order.
     ``unjudged`` names what nobody read because the judge whose part it was failed (``judge_error``);
+    ``judge_declined`` says why a judge would not read the reply, where that was the reason; with a judge
+    that was to read everything, the readings are then the detectors', as ``detectors`` says.
     ``judge_spread`` is the highest score minus the lowest over several votes.
     """
 
@@ -97,6 +99,7 @@ class TurnEvalRow(Record):
     findings: list[Finding] = []
     detectors: dict[str, str] = {}
     judge_error: str | None = None
+    judge_declined: Declined | msgspec.UnsetType = msgspec.UNSET
     unjudged: list[Reading] | msgspec.UnsetType = msgspec.UNSET
     judge_spread: Finite | msgspec.UnsetType = msgspec.UNSET
     scoring_error: str | None = None

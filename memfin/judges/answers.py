@@ -31,6 +31,14 @@ LONGEST_REASON: Final = 1000
 LONGEST_ANSWER: Final = 65_536
 """Characters of an answer; a verdict has some hundred."""
 
+_THINK: Final = "<think>"
+_THOUGHT: Final = "</think>"
+
+_SHOWN: Final = 60
+"""Characters of a bad answer that an error shows."""
+
+_MOST_DIGITS: Final = 20
+
 _BLOCK: Final = re.compile(r"```(?:json)?\s*\n(.*)\n\s*```", re.DOTALL)
 
 
@@ -44,7 +52,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     reason: str
     compliance: ComplianceLabel
     risk_tags: list[str]
-    score: int
+    score: int | float
     satisfied: list[str] | msgspec.UnsetType = msgspec.UNSET
     contradicted: list[str] | msgspec.UnsetType = msgspec.UNSET
 
@@ -84,27 +92,24 @@ def read_answer(text: str, request: JudgeRequest, variant: Variant) -> Verdict:
     """Return the verdict that an answer holds, its numbers resolved to the request's own texts.
 
     The whole text is one JSON object; a Markdown code block around it is allowed, since models that
-    are asked for JSON by the prompt alone like to put one there. Nothing is guessed or repaired.
+    are asked for JSON by the prompt alone like to put one there. Before it a reasoning model may have put
+    its thoughts, as one block ``<think>...</think>`` at the very beginning. Nothing is guessed or repaired.
 
     Raises:
         InvalidAnswer: it is anything else.
     """
-    if len(text) > LONGEST_ANSWER:
-        raise InvalidAnswer(f"the answer has {len(text)} characters, over {LONGEST_ANSWER}")
-    stripped = text.strip()
+    stripped = _without_thoughts(text.strip())
+    if len(stripped) > LONGEST_ANSWER:
+        raise InvalidAnswer(f"the answer has {len(stripped)} characters, over {LONGEST_ANSWER}")
     block = _BLOCK.fullmatch(stripped)
+    value = _document(block.group(1) if block else stripped)
     try:
-        value = json.loads(
-            block.group(1) if block else stripped, object_pairs_hook=_once_each, parse_constant=_no_number
-        )
         answer = msgspec.convert(value, Answer)
         msgspec.json.encode(answer)  # refuses text that cannot be written, such as half a surrogate pair
-    except InvalidAnswer:
-        raise
     except (msgspec.ValidationError, ValueError, RecursionError) as problem:
         raise InvalidAnswer(f"the answer is no verdict: {problem}") from problem
-    if answer.score not in range(1, 6):
-        raise InvalidAnswer(f"the answer is no verdict: score {answer.score} is not 1 to 5")
+    if answer.score not in range(1, 6):  # 5.0 is a whole number to JSON Schema, and to Python
+        raise InvalidAnswer(f"the answer is no verdict: score {answer.score} is not a whole number 1 to 5")
     return Verdict(
         score=float(answer.score),
         rubric_items=_named("satisfied", answer.satisfied, "R", request.rubric_required, variant.rubric),
@@ -115,6 +120,48 @@ def read_answer(text: str, request: JudgeRequest, variant: Variant) -> Verdict:
         ),
         risk_tags=_known(answer.risk_tags),
     )
+
+
+def _without_thoughts(text: str) -> str:
+    """Take off the one block of thoughts that an answer may begin with."""
+    if not text.startswith(_THINK):
+        return text
+    thoughts, end, rest = text.partition(_THOUGHT)
+    if not end:
+        raise InvalidAnswer(f"the answer begins with {_THINK} and never ends that: {_excerpt(thoughts)}")
+    return rest.strip()
+
+
+def _document(text: str) -> Any:
+    """Return the one JSON value that a text is."""
+    if not text:
+        raise InvalidAnswer("the answer holds no verdict: nothing stands where the JSON should be")
+    try:
+        return json.loads(
+            text, object_pairs_hook=_once_each, parse_constant=_no_number, parse_int=_whole_number
+        )
+    except InvalidAnswer:
+        raise
+    except RecursionError as problem:
+        raise InvalidAnswer("the answer is no verdict: it is nested too deeply") from problem
+    except json.JSONDecodeError as problem:
+        if problem.msg == "Extra data":
+            rest = _excerpt(text[problem.pos :])
+            raise InvalidAnswer(f"the answer is no verdict: after its JSON comes {rest}") from problem
+        raise InvalidAnswer(
+            f"the answer is not JSON: {problem.msg} at character {problem.pos}; it begins {_excerpt(text)}"
+        ) from problem
+
+
+def _excerpt(text: str) -> str:
+    shown = " ".join(text[: 4 * _SHOWN].split())
+    return repr(shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}...")
+
+
+def _whole_number(digits: str) -> int:
+    if len(digits) > _MOST_DIGITS:
+        raise InvalidAnswer(f"the answer is no verdict: it holds a number of {len(digits)} digits")
+    return int(digits)
 
 
 def _numbers(letter: str, count: int) -> list[str]:

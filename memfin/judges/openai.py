@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Final, NamedTuple
 
 from memfin.contracts import JudgeFailure, JudgeRequest, ParameterChange, Verdict, Vote
@@ -22,12 +22,13 @@ from memfin.judges.prompts import PROMPT_VERSION, Prompt, TooLong, compose, prom
 from memfin.judges.protocol import CacheCounts, EndpointDown, JudgeError, Ruling
 from memfin.judges.variants import Variant, variant
 from memfin.wire import CallGate, ChatAnswer, ChatClient, ChatRequest, Endpoint, WireError
+from memfin.wire.answers import FILTERED
 
 FORMATS: Final[tuple[ResponseFormat, ...]] = ("json_schema", "json_object_schema", "json_object", "text")
 """How an answer is asked for, best first; the next one is for servers that refuse (400, 422, 501)."""
 
 MOST_TOKENS: Final = 2048
-"""Tokens of an answer; a verdict has some hundred."""
+"""Tokens of an answer, unless the caller says otherwise; a verdict has some hundred, thoughts have more."""
 
 PROBE_TOKENS: Final = 4
 """Tokens of the answer to the question whether the endpoint is there."""
@@ -43,6 +44,7 @@ READ_LIMIT: Final = 60.0
 _SERVER_ERROR: Final = 500
 _UNPROCESSABLE: Final = 422
 _REFUSES_FORMAT: Final = frozenset({400, _UNPROCESSABLE, 501})
+_CUT_OFF: Final = "finish_reason length"
 _ANSWER_TOKENS: Final = 300
 
 
@@ -59,6 +61,7 @@ class _Asked(NamedTuple):
     reply: _Reply | None
     raw: str | None
     error: str | None
+    refused: bool = False
 
 
 class OpenAIJudge:
@@ -73,6 +76,7 @@ class OpenAIJudge:
         votes: how often each reply is judged, each time in another `variant`.
         seed: sent to the model; servers that know seeds then answer alike.
         limit: seconds for one attempt.
+        max_tokens: tokens of an answer at most, a model's thoughts included.
     """
 
     per_turn: ClassVar[bool] = True
@@ -89,6 +93,7 @@ class OpenAIJudge:
         votes: int = 1,
         seed: int = 0,
         limit: float = 120.0,
+        max_tokens: int = MOST_TOKENS,
     ) -> None:
         self.name = f"openai:{model}"
         self._model = model
@@ -98,6 +103,7 @@ class OpenAIJudge:
         self._notices = notices
         self._votes = votes
         self._seed = seed
+        self._max_tokens = max_tokens
         self._client = ChatClient(endpoint, total=limit, read=min(limit, READ_LIMIT))
         self._client.parameters.on_notice = lambda line: notices.post(f"judge {self.name}: {line}")
         self._scrub = endpoint.scrubber().scrub
@@ -114,7 +120,7 @@ class OpenAIJudge:
             "temperature": TEMPERATURE,
             "seed": self._seed,
             "votes": self._votes,
-            "max_tokens": MOST_TOKENS,
+            "max_tokens": self._max_tokens,
         }
 
     def cache_counts(self) -> CacheCounts:
@@ -147,12 +153,13 @@ class OpenAIJudge:
         for number in range(self._votes):
             turned = variant(number, len(request.rubric_required), len(request.constraints))
             try:
-                vote = await self._vote(request, turned, number + 1)
+                vote, refused = await self._vote(request, turned, number + 1)
             except TooLong as problem:
-                return Ruling(JudgeFailure(reason=str(problem)), votes)
+                return Ruling(JudgeFailure(reason=str(problem), declined="too_long"), votes)
             votes.append(vote)
             if vote.verdict is None:
-                return Ruling(JudgeFailure(reason=vote.error or "no verdict"), votes)
+                declined = "refused" if refused else None
+                return Ruling(JudgeFailure(reason=vote.error or "no verdict", declined=declined), votes)
             verdicts.append(vote.verdict)
         return Ruling(combined(request, verdicts), votes)
 
@@ -161,7 +168,8 @@ class OpenAIJudge:
         await self._cache.close()
         await self._client.close()
 
-    async def _vote(self, request: JudgeRequest, turned: Variant, number: int) -> Vote:
+    async def _vote(self, request: JudgeRequest, turned: Variant, number: int) -> tuple[Vote, bool]:
+        """Return a vote, and whether the model has refused it."""
         prompt = compose(request, turned)
         asked_for = prompt.digest()
         schema = answer_schema(len(request.rubric_required), len(request.constraints))
@@ -173,7 +181,7 @@ class OpenAIJudge:
                 "model": self._model,
                 "temperature": TEMPERATURE,
                 "seed": self._seed,
-                "max_tokens": MOST_TOKENS,
+                "max_tokens": self._max_tokens,
             }
         )
         cached = await self._cache.claim(key)
@@ -184,7 +192,7 @@ class OpenAIJudge:
             except InvalidAnswer as problem:
                 self._cache.discredit(key, str(problem))
             else:
-                return Vote(
+                vote = Vote(
                     prompt_hash=asked_for,
                     attempts=0,
                     vote=number,
@@ -193,40 +201,47 @@ class OpenAIJudge:
                     response_format=cached.response_format,
                     cached=True,
                 )
+                return vote, False
         try:
             began = time.perf_counter()
-            asked = await self._ask(request, turned, prompt, schema)
+            answers: list[ChatAnswer] = []
+            asked = await self._ask(request, turned, prompt, schema, answers)
             if asked.reply is not None:
                 self._keep(key, asked, request, turned)
         finally:
             if claimed:
                 self._cache.release(key)
-        answer = asked.reply.answer if asked.reply is not None else None
-        return Vote(
+        vote = Vote(
             prompt_hash=asked_for,
             attempts=asked.attempts,
             vote=number,
             raw_answer=_cut(self._scrub(asked.raw)) if asked.raw is not None else None,
             verdict=asked.reply.verdict if asked.reply is not None else None,
             error=asked.error,
-            prompt_tokens=answer.prompt_tokens if answer is not None else None,
-            completion_tokens=answer.completion_tokens if answer is not None else None,
+            prompt_tokens=_sum(answer.prompt_tokens for answer in answers),
+            completion_tokens=_sum(answer.completion_tokens for answer in answers),
             latency_ms=1000 * (time.perf_counter() - began),
             response_format=asked.form,
         )
+        return vote, asked.refused
 
     async def _ask(
-        self, request: JudgeRequest, turned: Variant, prompt: Prompt, schema: dict[str, Any]
+        self,
+        request: JudgeRequest,
+        turned: Variant,
+        prompt: Prompt,
+        schema: dict[str, Any],
+        answers: list[ChatAnswer],
     ) -> _Asked:
-        """Ask until there is a verdict or no further attempt makes sense."""
+        """Ask until there is a verdict or no further attempt makes sense; ``answers`` gets all that came."""
         attempts = 0
-        raw: list[str] = []
         for place in range(self._first_format, len(FORMATS)):
             form = FORMATS[place]
 
             async def attempt(form: ResponseFormat = form) -> _Reply:
                 answer = await self._attempt(prompt, response_format(form, schema))
-                return self._reply(answer, request, turned, raw)
+                answers.append(answer)
+                return self._reply(answer, request, turned)
 
             try:
                 result = await self._gate.call(
@@ -239,9 +254,11 @@ class OpenAIJudge:
                 if problem.kind == "unavailable":
                     raise EndpointDown(self._scrub(str(problem))) from None
                 attempts += problem.attempts
-                if problem.status in _REFUSES_FORMAT and form != FORMATS[-1]:
+                refused = problem.kind == "refusal"
+                if problem.status in _REFUSES_FORMAT and form != FORMATS[-1] and not refused:
                     continue
-                return _Asked(form, attempts, None, raw[-1] if raw else None, self._scrub(str(problem)))
+                raw = next((answer.text for answer in reversed(answers) if answer.refusal is None), None)
+                return _Asked(form, attempts, None, raw, self._scrub(str(problem)), refused)
             except UsageError as problem:  # the key was changed under the run into one that cannot be sent
                 return _Asked(form, attempts, None, None, self._scrub(str(problem)))
             self._settle_on(place)
@@ -270,29 +287,38 @@ class OpenAIJudge:
             messages=prompt.messages(new_nonce()),
             temperature=TEMPERATURE,
             seed=self._seed,
-            max_tokens=MOST_TOKENS,
+            max_tokens=self._max_tokens,
             response_format=form,
         )
         try:
             return await self._client.complete(asked)
         except WireError as problem:
+            if problem.kind == "empty" and _CUT_OFF in str(problem):  # all of it went into thoughts
+                raise self._too_long(problem.tokens) from None
             raise (_refusal_of_format(problem) if form is not None else problem) from None
 
-    def _reply(self, answer: ChatAnswer, request: JudgeRequest, turned: Variant, raw: list[str]) -> _Reply:
+    def _reply(self, answer: ChatAnswer, request: JudgeRequest, turned: Variant) -> _Reply:
         """Return an answer with its verdict; what is no verdict is an error of the wire."""
         tokens = answer.total_tokens
         if answer.refusal is not None:
             raise WireError("refusal", f"the judge refused: {self._scrub(answer.refusal)}", tokens=tokens)
-        raw.append(answer.text)
         if answer.finish_reason == "length":
-            raise WireError("truncated", f"the answer is longer than {MOST_TOKENS} tokens", tokens=tokens)
+            raise self._too_long(tokens)
         if not answer.text.strip():
             raise WireError("empty", "the answer is empty", tokens=tokens)
         try:
             verdict = read_answer(answer.text, request, turned)
         except InvalidAnswer as problem:
+            if answer.finish_reason == FILTERED:
+                text = "the judge refused: the server's content filter cut the answer off"
+                raise WireError("refusal", text, tokens=tokens) from problem
             raise WireError("invalid_schema", self._scrub(str(problem)), tokens=tokens) from problem
         return _Reply(answer, verdict.replace(reason=self._scrub(verdict.reason)))
+
+    def _too_long(self, tokens: int | None) -> WireError:
+        """Return the error of an answer that is cut: at temperature 0 the same would come, and cost, again."""
+        text = f"the answer is longer than {self._max_tokens} tokens; --judge-max-tokens allows more"
+        return WireError("truncated", text, retryable=False, tokens=tokens)
 
     def _keep(self, key: str, asked: _Asked, request: JudgeRequest, turned: Variant) -> None:
         """Keep an answer, without secrets; one that is no verdict without them is not kept."""
@@ -321,6 +347,12 @@ def _refusal_of_format(problem: WireError) -> WireError:
     if problem.status == _SERVER_ERROR and "response_format" in str(problem):
         return WireError("status", str(problem), retryable=False, status=_UNPROCESSABLE)
     return problem
+
+
+def _sum(counts: Iterable[int | None]) -> int | None:
+    """Return the sum of the counts that are known, None where none is."""
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None
 
 
 def _cut(text: str) -> str:

@@ -44,6 +44,7 @@ class JudgeSetup(NamedTuple):
     scope: JudgeScope = "m5"
     votes: int = 1
     seed: int = 0
+    max_tokens: int = 2048
     cache: CacheMode = "off"
     cache_dir: Path = Path()
 
@@ -194,4 +195,5 @@ def _openai_judge(model: str, limit: float, setup: JudgeSetup) -> "OpenAIJudge":
         votes=setup.votes,
         seed=setup.seed,
         limit=limit,
+        max_tokens=setup.max_tokens,
     )

@@ -32,6 +32,7 @@ def make_judge(judge: JudgeLike, config: RunConfig, notices: Notices) -> Judge |
         scope=config.judge_scope,
         votes=config.judge_votes,
         seed=config.seed,
+        max_tokens=config.judge_max_tokens,
         cache=config.judge_cache,
         # An agent may change the working directory under the run.
         cache_dir=Path(config.judge_cache_dir or Path(config.runs_dir) / CACHE).absolute(),

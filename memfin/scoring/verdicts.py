@@ -122,7 +122,8 @@ def with_verdict(
 
     In the scope ``all`` the verdict also takes the place of the detectors of contradictions, risk
     tags and compliance; ``checked`` is the agent's own check, the worse of both labels counts. After
-    a failure nobody has read these: ``unjudged`` says so, and the metrics leave the turn out.
+    a failure nobody has read these: ``unjudged`` says so, and the metrics leave the turn out. A reply that
+    the judge declines to read, as too long or by refusing, does not escape: the detectors' readings stay.
     """
     detectors = row.detectors
     if outcome is None:
@@ -138,7 +139,12 @@ def with_verdict(
             judge_error=None if outcome is None else outcome.reason,
             detectors=detectors,
         )
-        return failed if outcome is None or scope == "m5" else _unread(failed, judge)
+        if outcome is None:
+            return failed
+        if outcome.declined is not None:
+            failed = failed.replace(judge_declined=outcome.declined)
+            return failed if scope == "m5" else failed.replace(unjudged=["rubric"])
+        return failed if scope == "m5" else _unread(failed, judge)
     judged = row.replace(
         rubric_hit_items=[item for item in row.rubric_required if item in outcome.rubric_items],
         judge_score_1_5=outcome.score if row.eligible_m5 or scope == "m5" else None,

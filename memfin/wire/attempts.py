@@ -12,8 +12,9 @@ class Attempts:
     """Counts what became of one call's attempts; pure state.
 
     ``probed`` says that the gate can ask whether the endpoint is there at all. A call then fails for an
-    error of the endpoint only once that question was answered: until then the error is in doubt. An
-    endpoint that turns out to have been down gives the call all its attempts once more, one time.
+    error of the endpoint, or for refusals of its rate, only once that question was answered: until then the
+    error is in doubt. An endpoint that turns out to have been down gives the call all its attempts once
+    more, one time.
 
     Attributes:
         made: requests that were sent for the call, the questions included.
@@ -46,7 +47,8 @@ class Attempts:
         exhausted = self._failures >= self._most or self._refusals >= REFUSALS * self._most
         if error.retryable and not exhausted:
             return
-        if not (self._probed and error.of_endpoint and (error.retryable or error.status is None)):
+        of_endpoint = error.of_endpoint and (error.retryable or error.status is None)
+        if not (self._probed and (of_endpoint or refused)):
             raise error
         self._doubted = error
 

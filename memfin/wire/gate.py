@@ -70,8 +70,8 @@ class CallGate:
     server's wish to wait, cut to ``most_pause`` seconds, and a refusal without one pause all calls.
     A call fails with its last `WireError` after ``most_attempts`` failures, or twice as many refusals;
     at once when its error is not retryable, and, with one of the kind ``unavailable``, when the endpoint
-    has been down for ``most_down`` seconds. ``on_notice`` is told in one line when the gate pauses, opens
-    or closes; it must not raise.
+    has been down for ``most_down`` seconds, or has refused every call for its rate for that long.
+    ``on_notice`` is told in one line when the gate pauses, opens or closes; it must not raise.
 
     ``clock`` and ``draw`` (a number in [0, 1) for the jitter) are for tests.
     """
@@ -96,6 +96,7 @@ class CallGate:
         self._windows = [window for window in (self._requests, self._tokens) if window is not None]
         self._concurrency = AdaptiveConcurrency(workers)
         self._breaker = Breaker(most_down)
+        self._most_down = most_down
         self._most_attempts = most_attempts
         self._most_pause = most_pause
         self._notify = on_notice
@@ -108,6 +109,7 @@ class CallGate:
         self._next_beat = 0.0
         self._paused_until = 0.0
         self._refused_rounds = 0
+        self._refused_since: float | None = None
         self._gave_up = False
         self._last_failure = ""
         self._in_flight = 0
@@ -165,6 +167,9 @@ class CallGate:
                 self._succeeded(permit, spent)
                 return GateResult(value, attempts.made + 1, waited)
             self._failed(permit, error)
+            if (unavailable := self._refused_for_good(error)) is not None:
+                unavailable.attempts = attempts.made + 1
+                raise unavailable
             attempts.failed(error)
             if attempts.doubtful or error.kind == "parameter":
                 continue
@@ -176,7 +181,9 @@ class CallGate:
             spent = await probe()
         except WireError as problem:
             self._failed(permit, problem)
-            return not problem.of_endpoint
+            if (unavailable := self._refused_for_good(problem)) is not None:
+                raise unavailable from None
+            return not problem.of_endpoint and problem.kind != "rate_limited"
         except BaseException:
             self._abandoned(permit)
             raise
@@ -302,6 +309,7 @@ class CallGate:
         self._correct(permit, spent)
         self._concurrency.succeeded()
         self._refused_rounds = 0
+        self._refused_since = None
         self._answered()
         self._pump()
 
@@ -319,10 +327,31 @@ class CallGate:
         else:
             self._answered()
         if error.kind == "rate_limited":
+            self._last_failure = str(error)
+            self._refused_since = now if self._refused_since is None else self._refused_since
             self._refused(permit, now)
+        elif not error.of_endpoint:
+            self._refused_since = None
         if error.retry_after:
             self._pause(now, error.retry_after, f"{self._name} asks to wait")
         self._pump()
+
+    def _refused_for_good(self, error: WireError) -> WireError | None:
+        """Return the error of a call that is refused when nothing but refusals came for too long.
+
+        It is looked at when a refusal comes: a long pause alone gives nothing up. All that wait are
+        turned away with it; a call that comes later may try its luck.
+        """
+        refused = self._clock.now() - (self._refused_since or 0.0)
+        if error.kind != "rate_limited" or self._refused_since is None or refused < self._most_down:
+            return None
+        said = f"has refused every call for its rate for {refused:.0f} s"
+        if not self._gave_up:
+            self._gave_up = True
+            self._notify(f"{self._name} {said}; it counts as down and is given up")
+        text = f"the endpoint {said} ({self._last_failure})"
+        self._turn_all_away(text)
+        return WireError("unavailable", text)
 
     def _refused(self, permit: Permit, now: float) -> None:
         """Slow down, once for all calls that were under way together."""
@@ -346,8 +375,9 @@ class CallGate:
 
     def _answered(self) -> None:
         """Note that the endpoint is up, whatever it said."""
-        if self._breaker.answered():
+        if self._refused_since is None:
             self._gave_up = False
+        if self._breaker.answered():
             self._notify(f"{self._name} answers again; calls go on")
 
     def _turn_away(self, now: float) -> None:
@@ -355,11 +385,13 @@ class CallGate:
         down = self._breaker.down_for(now)
         if not self._gave_up:
             self._gave_up = True
-            self._notify(f"{self._name} has been down for {down:.0f} s; calls fail until it answers again")
+            self._notify(f"{self._name} has been down for {down:.0f} s and is given up")
+        self._turn_all_away(f"the endpoint has been down for {down:.0f} s ({self._last_failure})")
+
+    def _turn_all_away(self, text: str) -> None:
         waiting, self._queue = self._queue, []
         for _, waiter in waiting:
             if not waiter.permit.done():
-                text = f"the endpoint has been down for {down:.0f} s ({self._last_failure})"
                 waiter.permit.set_result(WireError("unavailable", text))
 
     def _correct(self, permit: Permit, spent: int | None) -> None:

@@ -91,6 +91,7 @@ def test_every_flag_has_its_variable() -> None:
         "judge_scope": "all",
         "judge_votes": "3",
         "judge_patience": "30.0",
+        "judge_max_tokens": "4096",
         "judge_cache": "off",
         "judge_cache_dir": "verdicts",
         "agent_system": "prompt.md",
@@ -104,6 +105,7 @@ def test_every_flag_has_its_variable() -> None:
         "trace_version": "v1.1",
         "fail_under": f"{GATE}=0.1 {GATE}=0.2",
         "fail_on_error": "0.5",
+        "fail_on_judge_error": "0.25",
         "notes": "n",
     }
     assert set(values) == {option.name for option in RUN_OPTIONS}

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from memfin.contracts import JudgeFailure, JudgeRequest, Verdict
 from memfin.errors import UsageError
@@ -41,6 +42,7 @@ async def judge_of(
     attempts: int = 5,
     limit: float = 20.0,
     most_down: float = 60.0,
+    max_tokens: int = 2048,
 ) -> AsyncIterator[tuple[OpenAIJudge, Notices]]:
     notices = Notices()
     judge = OpenAIJudge(
@@ -59,6 +61,7 @@ async def judge_of(
         votes=votes,
         seed=7,
         limit=limit,
+        max_tokens=max_tokens,
     )
     try:
         yield judge, notices
@@ -76,7 +79,7 @@ async def test_a_vote_is_recorded_with_everything_it_took(tmp_path: Path) -> Non
     assert (ruling.outcome.score, ruling.outcome.rubric_items) == (4.0, ["信息依据", "边界声明"])
     (vote,) = ruling.votes
     assert (vote.attempts, vote.vote, vote.cached, vote.response_format) == (3, 1, False, "json_schema")
-    assert (vote.prompt_tokens, vote.completion_tokens) == (10, 5)
+    assert (vote.prompt_tokens, vote.completion_tokens) == (10, 5)  # what failed told none
     assert json.loads(vote.raw_answer or "")["score"] == 4
     assert vote.latency_ms is not None
     body = server.arrivals[0].body
@@ -161,7 +164,7 @@ async def test_an_answer_that_is_no_verdict_gives_no_score(tmp_path: Path, conte
     ):
         ruling = await judge.deliberate(REQUEST)
     assert isinstance(ruling.outcome, JudgeFailure)
-    assert "no verdict" in ruling.outcome.reason
+    assert "no verdict" in ruling.outcome.reason or "is not JSON" in ruling.outcome.reason
     assert ruling.votes[0].raw_answer == content
     assert len(server.arrivals) == 2
 
@@ -310,6 +313,7 @@ async def test_too_long_a_reply_is_a_failure_without_a_call(tmp_path: Path) -> N
         ruling = await judge.deliberate(REQUEST.replace(reply="字" * 70_000))
     assert isinstance(ruling.outcome, JudgeFailure)
     assert "characters" in ruling.outcome.reason
+    assert ruling.outcome.declined == "too_long"
     assert server.arrivals == []
 
 
@@ -336,3 +340,152 @@ def test_a_key_that_no_header_can_carry_is_refused_before_anything_starts(
     with pytest.raises(UsageError, match="MEMFIN_JUDGE_API_KEY") as refused:
         resolve_judge("openai:m", setup=JudgeSetup())
     assert "schlüssel" not in str(refused.value)
+
+
+def completion(content: str | None, finish: str = "stop", **message: str) -> dict[str, Any]:
+    """Return the document of a whole answer."""
+    said = {"role": "assistant", "content": content, **message}
+    choice = {"index": 0, "message": said, "finish_reason": finish}
+    return {"model": "m", "choices": [choice], "usage": {"prompt_tokens": 10, "completion_tokens": 5}}
+
+
+class Completes(FaultyServer):
+    """Answers with whole documents."""
+
+    def __init__(self, document: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+        super().__init__()
+        self._document = document
+
+    async def _answer(self, request: Any, body: dict[str, Any], fault: str | None) -> Any:
+        return web.json_response(self._document(body))
+
+
+def sound(body: dict[str, Any], **changes: Any) -> str:
+    return json.dumps({**json.loads(verdict(body)), **changes})
+
+
+async def outcome_of(tmp_path: Path, content: Callable[[dict[str, Any]], str]) -> Any:
+    """Return what a judge with two attempts makes of one reply, and how often it asked."""
+    async with (
+        FaultyServer(responder=content) as server,
+        judge_of(server, tmp_path, attempts=2) as (judge, _),
+    ):
+        ruling = await judge.deliberate(REQUEST)
+    return ruling.outcome, ruling.votes[0], len(server.arrivals)
+
+
+@pytest.mark.parametrize(
+    "before",
+    ['<think>\nlet me see: {"score": 1}\n</think>\n\n', "  <think></think>", "<think>字</think>```json\n"],
+)
+async def test_thoughts_before_the_answer_are_taken_off(tmp_path: Path, before: str) -> None:
+    after = "\n```" if before.endswith("```json\n") else ""
+    outcome, vote, _ = await outcome_of(tmp_path, lambda body: before + sound(body) + after)
+    assert isinstance(outcome, Verdict)
+    assert outcome.score == 4.0
+    assert (vote.raw_answer or "").startswith(before)
+
+
+@pytest.mark.parametrize(
+    ("wrapped", "said"),
+    [
+        ("So: <think>a</think>{}", "it begins 'So: <think>a</think>{"),
+        ("<think>a</think><think>b</think>{}", "is not JSON"),
+        ("<thinking>a</thinking>{}", "is not JSON"),
+        ("<think>a", "never ends"),
+        ("<think>a</think>", "nothing stands where the JSON should be"),
+        ("{}<think>a</think>", "after its JSON comes '<think>a</think>'"),
+        (
+            "Here you are: {}",
+            "the answer is not JSON: Expecting value at character 0; it begins 'Here you are",
+        ),
+    ],
+)
+async def test_only_one_block_of_thoughts_at_the_very_beginning_is(
+    tmp_path: Path, wrapped: str, said: str
+) -> None:
+    outcome, vote, asked = await outcome_of(tmp_path, lambda body: wrapped.replace("{}", sound(body)))
+    assert isinstance(outcome, JudgeFailure)
+    assert said in outcome.reason
+    assert len(outcome.reason.splitlines()) == 1
+    assert asked == 2
+    assert (vote.prompt_tokens, vote.completion_tokens) == (20, 10)
+
+
+async def test_a_whole_score_may_be_written_with_a_point(tmp_path: Path) -> None:
+    outcome, _, _ = await outcome_of(tmp_path, lambda body: sound(body, score=3.0))
+    assert isinstance(outcome, Verdict)
+    assert outcome.score == 3.0
+
+
+@pytest.mark.parametrize("score", ["4.5", "6", "0", "true", '"5"', "1e400", "NaN", "null"])
+async def test_any_other_score_is_none(tmp_path: Path, score: str) -> None:
+    outcome, _, _ = await outcome_of(tmp_path, lambda body: sound(body, score="@").replace('"@"', score))
+    assert isinstance(outcome, JudgeFailure)
+    assert "no verdict" in outcome.reason
+
+
+async def test_a_number_without_end_is_told_in_plain_words(tmp_path: Path) -> None:
+    outcome, _, _ = await outcome_of(tmp_path, lambda body: sound(body, score="@").replace('"@"', "9" * 6000))
+    assert isinstance(outcome, JudgeFailure)
+    assert outcome.reason.endswith("the answer is no verdict: it holds a number of 6000 digits")
+
+
+@pytest.mark.parametrize("content", ["{", "", None])
+@pytest.mark.parametrize("limit", [64, 4096])
+async def test_an_answer_longer_than_its_limit_is_paid_once(
+    tmp_path: Path, limit: int, content: str | None
+) -> None:
+    async with (
+        Completes(lambda _: completion(content, "length")) as server,
+        judge_of(server, tmp_path, max_tokens=limit) as (judge, _),
+    ):
+        assert judge.settings()["max_tokens"] == limit
+        ruling = await judge.deliberate(REQUEST)
+    assert isinstance(ruling.outcome, JudgeFailure)
+    said = f"the answer is longer than {limit} tokens; --judge-max-tokens allows more"
+    assert said in ruling.outcome.reason
+    assert ruling.outcome.declined is None
+    assert [arrival.body["max_tokens"] for arrival in server.arrivals] == [limit]
+    if content:
+        assert (ruling.votes[0].prompt_tokens, ruling.votes[0].completion_tokens) == (10, 5)
+
+
+async def test_the_limit_of_an_answer_is_part_of_the_cached_question(tmp_path: Path) -> None:
+    async with FaultyServer(responder=verdict) as server:
+        for limit in (100, 200, 100):
+            async with judge_of(server, tmp_path, cache="write", max_tokens=limit) as (judge, _):
+                await judge.judge(REQUEST)
+    assert [arrival.body["max_tokens"] for arrival in server.arrivals] == [100, 200]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda body: completion(None, refusal="I will not"),
+        lambda body: completion("", "content_filter"),
+        lambda body: completion(sound(body)[:30], "content_filter"),
+    ],
+    ids=["refusal", "filter", "filter_cut"],
+)
+async def test_a_refusal_is_told_apart_from_other_failures(tmp_path: Path, answer: Any) -> None:
+    async with Completes(answer) as server, judge_of(server, tmp_path, attempts=2) as (judge, _):
+        ruling = await judge.deliberate(REQUEST)
+    assert isinstance(ruling.outcome, JudgeFailure)
+    assert (ruling.outcome.declined, len(server.arrivals)) == ("refused", 2)
+
+
+class Withholds(FaultyServer):
+    """Refuses every prompt as a provider's policy filter does: HTTP 400 with a code."""
+
+    async def _answer(self, request: Any, body: dict[str, Any], fault: str | None) -> Any:
+        error = {"message": "the prompt was filtered", "code": "content_filter"}
+        return web.json_response({"error": error}, status=400)
+
+
+async def test_a_filtered_prompt_is_a_refusal_and_no_question_of_format(tmp_path: Path) -> None:
+    async with Withholds() as server, judge_of(server, tmp_path) as (judge, _):
+        ruling = await judge.deliberate(REQUEST)
+    assert isinstance(ruling.outcome, JudgeFailure)
+    assert ruling.outcome.declined == "refused"
+    assert len(server.arrivals) == 1

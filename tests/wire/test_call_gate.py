@@ -356,7 +356,7 @@ async def test_calls_are_turned_away_when_the_endpoint_stays_down_and_no_longer_
     }
     assert not any(error.retryable for error in away)
     assert {error.attempts for error in away} >= {0}
-    assert "judge has been down for 30 s; calls fail until it answers again" in bench.notices
+    assert "judge has been down for 30 s and is given up" in bench.notices
     assert len(bench.notices) == 2
     assert bench.clock.time - 1000 > 30
     tried = len(bench.endpoint.arrivals)

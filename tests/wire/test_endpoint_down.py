@@ -169,3 +169,42 @@ async def test_a_cancelled_question_leaves_nothing_behind() -> None:
         group.cancel_scope.cancel()
     bench.down = lambda: False
     assert all(isinstance(outcome, GateResult) for outcome in await bench.finished(5))
+
+
+@pytest.mark.parametrize("workers", [1, 3, 64])
+async def test_an_endpoint_that_refuses_every_call_for_its_rate_counts_as_down_after_the_patience(
+    workers: int,
+) -> None:
+    bench = Bench(workers, most_down=300.0)
+    bench.kind = "rate_limited"
+    bench.down = lambda: True
+    outcomes = await bench.finished(90)
+    assert {outcome.kind for outcome in outcomes if isinstance(outcome, WireError)} == {"unavailable"}
+    assert len(outcomes) == 90
+    said = "has refused every call for its rate for"
+    assert all(said in str(outcome) for outcome in outcomes)
+    assert sum(said in line for line in bench.notices) == 1
+    latest = max([at for at, _ in bench.attempts] + bench.probes)
+    assert START + 300 <= latest < START + 300 + 120
+
+
+@pytest.mark.parametrize("workers", [1, 8])
+async def test_a_rate_that_frees_up_in_time_costs_no_call(workers: int) -> None:
+    bench = Bench(workers, most_down=600.0)
+    bench.kind = "rate_limited"
+    bench.down = lambda: bench.clock.time < START + 500
+    outcomes = await bench.finished(40)
+    assert [outcome for outcome in outcomes if isinstance(outcome, WireError)] == []
+
+
+async def test_a_call_that_alone_is_refused_for_its_rate_fails_by_itself() -> None:
+    bench = Bench(1)
+    bench.kind = "rate_limited"
+    bench.poison = frozenset({0})
+    outcomes = await bench.finished(3)
+    failed = outcomes[0]
+    assert isinstance(failed, WireError)
+    assert failed.kind == "rate_limited"
+    assert sum(number == 0 for _, number in bench.attempts) == 10
+    assert len(bench.probes) == 1
+    assert all(isinstance(outcome, GateResult) for outcome in outcomes[1:])

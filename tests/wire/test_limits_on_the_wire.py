@@ -203,4 +203,4 @@ async def test_a_dead_endpoint_ends_in_counted_failures() -> None:
     await client.close()
     assert failures.total() == 50
     assert failures["unavailable"] > 0
-    assert "calls fail until it answers again" in notices[-1]
+    assert "s and is given up" in notices[-1]
