@@ -1,9 +1,10 @@
 """The judge's part of a report: what a language model did, how far its votes agree, the controls."""
 
+from collections.abc import Sequence
 from statistics import fmean
 from typing import Final
 
-from memfin.contracts import JudgeAgreement, JudgeControls, JudgeStats, RunConfig
+from memfin.contracts import JudgeAgreement, JudgeControls, JudgeStats, ParameterChange, RunConfig
 from memfin.report.excerpt import one_line
 from memfin.report.model import Caution, JudgeView
 
@@ -66,11 +67,22 @@ def _facts(config: RunConfig | None, stats: JudgeStats | None) -> tuple[tuple[st
                 or "-",
             ),
         ]
+        if stats.parameters:
+            facts.append(("Parameters the model refuses", changed_parameters(stats.parameters)))
         if stats.spread_mean is not None and stats.spread_max is not None:
             facts.append(
                 ("Spread of the votes", f"{stats.spread_mean:.2f} on average, {stats.spread_max:g} at most")
             )
     return tuple(facts)
+
+
+def changed_parameters(changes: Sequence[ParameterChange]) -> str:
+    """Return which parameters a model refuses, and what is sent in their place."""
+    return ", ".join(
+        f"{one_line(change.parameter, 40)} "
+        + ("left out" if change.sent_as is None else f"as {one_line(change.sent_as, 40)}")
+        for change in changes
+    )
 
 
 def _figures(value: JudgeAgreement) -> tuple[str, str]:

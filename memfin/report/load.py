@@ -16,7 +16,7 @@ from memfin.report.dialogs import DialogCensus
 from memfin.report.excerpt import one_line
 from memfin.report.glossary import METRICS
 from memfin.report.groups import GroupedMetrics
-from memfin.report.judging import judge_cautions, judge_view
+from memfin.report.judging import changed_parameters, judge_cautions, judge_view
 from memfin.report.model import (
     Caution,
     DialogRow,
@@ -227,12 +227,26 @@ def _timing(manifest: RunManifest, stats: RunStats | None, census: DialogCensus)
             turn_retries=stats.turn_retries,
             abandoned_calls=stats.abandoned_calls,
             judge_failures=stats.judge_failures,
+            usage=_usage(stats),
         )
     latency, wall = census.latency.stats(), _wall_seconds(manifest)
     if latency is None and wall is None:
         return None
     source = f"{reader.TRACES} (quantiles within 1 %) and {reader.MANIFEST}"
     return Timing(latency=latency, wall_seconds=wall, source=source)
+
+
+def _usage(stats: RunStats) -> tuple[tuple[str, str], ...]:
+    """Return what the language model behind the agent took; nothing where none is known of."""
+    rows: list[tuple[str, str]] = []
+    if (usage := stats.usage) is not None:
+        rows.append(("Model calls of the agent", str(usage.calls)))
+        counted = f"{usage.prompt_tokens} in prompts, {usage.completion_tokens} in answers"
+        unknown = f"; {usage.unmetered_calls} calls without a count" if usage.unmetered_calls else ""
+        rows.append(("Tokens of the agent", counted + unknown))
+    if stats.agent_parameters:
+        rows.append(("Parameters the agent's model refuses", changed_parameters(stats.agent_parameters)))
+    return tuple(rows)
 
 
 def _wall_seconds(manifest: RunManifest) -> float | None:

@@ -152,7 +152,10 @@ class Caution:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
-    """Latency and wall time; ``source`` tells where the figures come from."""
+    """Latency, wall time and what the agent's model took; ``source`` tells where the figures come from.
+
+    ``usage`` holds rows of words and figures, ready to show.
+    """
 
     latency: LatencyStats | None
     wall_seconds: float | None
@@ -161,6 +164,7 @@ class Timing:
     turn_retries: int = 0
     abandoned_calls: int = 0
     judge_failures: int = 0
+    usage: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
