@@ -18,6 +18,11 @@ from memfin.scoring.verdicts import unscored_row
 LONG_TEXT: Final = 20_000
 """Characters from which on a turn is read in a worker thread, so that the loop does not wait for it."""
 
+SLOW: Final = 0.004
+WARM: Final = 8
+"""Seconds that reading a turn takes when rules are met for the first time in the process and
+have to be compiled; and turns in a row that took less after which the loop reads them again."""
+
 
 class Scorer(Actor[ToScorer]):
     """Builds the ``turn_eval`` rows of each dialogue; the rules are in `memfin.scoring`.
@@ -45,6 +50,7 @@ class Scorer(Actor[ToScorer]):
         self._events = events
         self._open: dict[str, _OpenDialog] = {}
         self._thread = CallThread("memfin-scorer")
+        self._cold = WARM
 
     async def run(self) -> None:
         """Score turns and dialogues until the replayers end."""
@@ -68,10 +74,11 @@ class Scorer(Actor[ToScorer]):
             opened = self._open[dialog.dialog_id] = _OpenDialog(
                 dialog, self._run_id, self._trace_version, self._history
             )
-        if len(turn.pred_assistant_text or "") + len(turn.user_text) > LONG_TEXT:
-            problem = await self._thread.finish(opened.add, turn)
+        if self._cold > 0 or len(turn.pred_assistant_text or "") + len(turn.user_text) > LONG_TEXT:
+            problem, took = await self._thread.finish(opened.add_timed, turn)
         else:
-            problem = opened.add(turn)
+            problem, took = opened.add_timed(turn)
+        self._cold = WARM if took > SLOW else self._cold - 1
         if problem is not None:
             await send(
                 self._events,
@@ -132,6 +139,12 @@ class _OpenDialog:
                 return None
         self._rows.append(unscored_row(self._run_id, self._dialog_id, turn, defect, self._trace_version))
         return defect
+
+    def add_timed(self, turn: TurnTrace) -> tuple[str | None, float]:
+        """Score one turn like `add`; return also how many seconds it took."""
+        began = time.perf_counter()
+        defect = self.add(turn)
+        return defect, time.perf_counter() - began
 
     def finish(self, trace: DialogTrace) -> list[TurnEvalRow]:
         """Return the complete rows."""
