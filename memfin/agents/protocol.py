@@ -74,7 +74,8 @@ class Agent(Protocol):
 
     Optional methods: ``commit(assistant_text)`` puts a reply into the agent's history (its own in
     history mode ``free``, the reference reply in ``forced``, which needs the method); ``close()``
-    ends the session; ``snapshot() -> bytes`` and ``restore(bytes)`` allow turn-level resume.
+    ends the session; ``snapshot() -> bytes`` gives the state after an answered turn and
+    ``restore(bytes)`` puts a fresh agent into it, so that an interrupted dialogue goes on there.
     """
 
     def reply(self, user_text: str) -> Any:
