@@ -82,9 +82,9 @@ class LatencyStats(Record):
 class RunStats(Record):
     """``run_stats.json``: everything about a run that depends on time; ``judge`` speaks of an LLM judge.
 
-    ``judged_turns`` were put to the judge and ``judge_failures`` of them got no verdict, for the most frequent
-    reasons in ``judge_failure_reasons``; ``judge_declined`` counts those that were ``too_long`` for it and
-    those it ``refused``.
+    ``judged_turns`` were put to the judge and ``judge_failures`` of them got no verdict, for the reasons in
+    ``judge_failure_reasons``, the most frequent first; ``judge_declined`` counts those that were
+    ``too_long`` for it and those it ``refused``.
     ``usage`` is what the language models behind the agents took: in this process all of it, in earlier ones
     that of the replies that were committed. ``agent_parameters`` and ``wall_seconds`` are of this process.
     """

@@ -9,17 +9,21 @@ import asyncio
 import hashlib
 import itertools
 import os
+import stat
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
+from itertools import islice
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
 
 import anyio
 import msgspec
 
 from memfin.contracts import Record
 from memfin.judges.batches import Batches
+
+T = TypeVar("T")
 
 CacheMode = Literal["off", "read", "write"]
 
@@ -28,6 +32,12 @@ FORMAT: Final = 1
 
 MOST_BYTES: Final = 1024 * 1024
 """Size of an entry that is read."""
+
+WAIT: Final = 10.0
+"""Seconds that the file system may take for what is asked of it at a time; slower it is of no use."""
+
+MOST_WRITTEN: Final = 64
+"""Entries that are written at a time."""
 
 
 class CachedAnswer(Record):
@@ -48,19 +58,26 @@ class _Entry(Record):
 class AnswerCache:
     """Keeps answers by key; ``on_notice`` is told once of every way in which the cache does not work.
 
+    A file system that does not answer within ``wait`` seconds is not asked again: every look-up misses from
+    then on, and nothing more is kept. Only regular files are entries.
+
     Attributes:
         reads: whether there are look-ups at all.
         hits, misses: look-ups that found an answer and that did not.
         damaged: entries that were there and could not be believed; they count as misses, too.
     """
 
-    def __init__(self, directory: Path, mode: CacheMode, on_notice: Callable[[str], None]) -> None:
+    def __init__(
+        self, directory: Path, mode: CacheMode, on_notice: Callable[[str], None], wait: float = WAIT
+    ) -> None:
         self._directory = directory
         self.reads = mode != "off"
         self._writes = mode == "write"
         self._notify = on_notice
         self._told: set[str] = set()
         self._under_way: dict[str, anyio.Event] = {}
+        self._wait = wait
+        self._hangs = False
         self._files = Batches("memfin-judge-cache")
         self._numbers = itertools.count()
         self._unwritten: dict[str, CachedAnswer] = {}
@@ -82,8 +99,8 @@ class AnswerCache:
         event = self._under_way[key] = anyio.Event()
         answer = self._unwritten.get(key)
         try:
-            if answer is None and self._may_exist(key):
-                answer = await self._files.do(partial(self._read, key))
+            if answer is None:
+                answer = await self._in_time(partial(self._read, key))
         except BaseException:
             self._finish(key, event)
             raise
@@ -109,15 +126,17 @@ class AnswerCache:
 
         It is found at once and on disk soon, at the latest when the cache is closed.
         """
-        if self._writes:
+        if self._writes and not self._hangs:
             self._unwritten[key] = answer
             if self._writing is None or self._writing.done():
                 self._writing = asyncio.ensure_future(self._write_all())
 
     async def _write_all(self) -> None:
         while self._unwritten:
-            batch = list(self._unwritten.items())
-            await self._files.do(partial(self._write_batch, batch))
+            batch = list(islice(self._unwritten.items(), MOST_WRITTEN))
+            await self._in_time(partial(self._write_batch, batch))
+            if self._hangs:
+                self._unwritten.clear()
             for key, answer in batch:
                 if self._unwritten.get(key) is answer:
                     del self._unwritten[key]
@@ -125,6 +144,22 @@ class AnswerCache:
     def _write_batch(self, batch: list[tuple[str, CachedAnswer]]) -> None:
         for key, answer in batch:
             self._write(key, answer)
+
+    async def _in_time(self, job: Callable[[], T]) -> T | None:
+        """Return what the job returns; None where the file system hangs."""
+        if self._hangs:
+            return None
+        try:
+            with anyio.fail_after(self._wait):
+                return await self._files.do(job)
+        except TimeoutError:
+            self._hangs = True
+            self._tell(
+                "hangs",
+                f"the judge cache {self._directory} has not answered for {self._wait:g} s; it is not used "
+                "any more",
+            )
+            return None
 
     async def close(self) -> None:
         """Write what is left and end the thread that reads and writes; a later use begins another one."""
@@ -143,21 +178,19 @@ class AnswerCache:
     def _path(self, key: str) -> Path:
         return self._directory / key[:2] / f"{key}.json"
 
-    def _may_exist(self, key: str) -> bool:
-        """Look whether there is an entry, which takes less time than asking another thread to do it."""
-        try:
-            self._path(key).stat()
-        except FileNotFoundError:
-            return False
-        except OSError:
-            return True  # reading it tells what is wrong
-        return True
-
     def _read(self, key: str) -> CachedAnswer | None:
         path = self._path(key)
         try:
-            with path.open("rb") as file:
-                data = file.read(MOST_BYTES + 1)
+            # Without waiting: a pipe would be opened only once somebody writes into it.
+            handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+            try:
+                if not stat.S_ISREG(os.fstat(handle).st_mode):
+                    self._damaged(path, "it is no regular file")
+                    return None
+                with open(handle, "rb", closefd=False) as file:
+                    data = file.read(MOST_BYTES + 1)
+            finally:
+                os.close(handle)
         except FileNotFoundError:
             return None
         except OSError as problem:

@@ -82,7 +82,7 @@ class OpenAIJudge:
     per_turn: ClassVar[bool] = True
     version: str | None = PROMPT_VERSION
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each setting stands alone
         self,
         model: str,
         endpoint: Endpoint,
@@ -158,8 +158,10 @@ class OpenAIJudge:
                 return Ruling(JudgeFailure(reason=str(problem), declined="too_long"), votes)
             votes.append(vote)
             if vote.verdict is None:
-                declined = "refused" if refused else None
-                return Ruling(JudgeFailure(reason=vote.error or "no verdict", declined=declined), votes)
+                failure = JudgeFailure(
+                    reason=vote.error or "no verdict", declined="refused" if refused else None
+                )
+                return Ruling(failure, votes)
             verdicts.append(vote.verdict)
         return Ruling(combined(request, verdicts), votes)
 
@@ -316,7 +318,7 @@ class OpenAIJudge:
         return _Reply(answer, verdict.replace(reason=self._scrub(verdict.reason)))
 
     def _too_long(self, tokens: int | None) -> WireError:
-        """Return the error of an answer that is cut: at temperature 0 the same would come, and cost, again."""
+        """Return the error of an answer that is cut: at temperature 0 it would be again, and cost again."""
         text = f"the answer is longer than {self._max_tokens} tokens; --judge-max-tokens allows more"
         return WireError("truncated", text, retryable=False, tokens=tokens)
 

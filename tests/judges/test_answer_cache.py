@@ -4,6 +4,7 @@ import asyncio
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -181,3 +182,87 @@ def test_several_processes_share_one_cache(tmp_path: Path) -> None:
         assert writer.returncode == 0, errors.decode()
     assert len(files(tmp_path)) == 60
     assert all(name.endswith(".json") for name in files(tmp_path))
+
+
+@pytest.mark.parametrize("kind", ["pipe", "directory", "link_to_pipe"])
+async def test_what_is_no_regular_file_is_a_damaged_entry_and_blocks_nothing(
+    tmp_path: Path, kind: str
+) -> None:
+    notices: list[str] = []
+    kept = cache(tmp_path / "cache", told=notices)
+    path = tmp_path / "cache" / "ab" / "abc.json"
+    path.parent.mkdir(parents=True)
+    if kind == "directory":
+        path.mkdir()
+    else:
+        pipe = path if kind == "pipe" else tmp_path / "pipe"
+        os.mkfifo(pipe)
+        if pipe != path:
+            path.symlink_to(pipe)
+    with anyio.fail_after(30):
+        assert await kept.claim("abc") is None
+    kept.release("abc")
+    assert (kept.misses, kept.damaged) == (1, 1)
+    assert "is no regular file" in notices[0]
+    await kept.close()
+
+
+async def test_a_file_system_that_hangs_is_given_up_and_told_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    back = threading.Event()
+
+    def hang(*_: object) -> None:
+        back.wait(60)
+
+    notices: list[str] = []
+    kept = AnswerCache(tmp_path / "cache", "write", notices.append, wait=0.05)
+    monkeypatch.setattr(kept, "_read", hang)
+    monkeypatch.setattr(kept, "_write", hang)
+    with anyio.fail_after(30):
+        for key in ("ab1", "ab2", "ab1"):
+            assert await kept.claim(key) is None
+            kept.keep(key, ANSWER)
+            kept.release(key)
+        await kept.close()
+    back.set()
+    assert kept.misses == 3
+    assert [line for line in notices if "has not answered for 0.05 s" in line] == notices[:1] == notices
+
+
+async def test_a_file_system_that_hangs_on_writing_ends_no_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    back = threading.Event()
+    notices: list[str] = []
+    kept = AnswerCache(tmp_path / "cache", "write", notices.append, wait=0.05)
+    monkeypatch.setattr(kept, "_write", lambda key, answer: back.wait(60))
+    with anyio.fail_after(30):
+        assert await kept.claim("ab1") is None
+        kept.keep("ab1", ANSWER)
+        kept.release("ab1")
+        await kept.close()
+    back.set()
+    assert len(notices) == 1
+
+
+def test_a_hanging_file_system_does_not_keep_the_process(tmp_path: Path) -> None:
+    code = """
+import asyncio, sys, time
+from pathlib import Path
+from memfin.judges.cache import AnswerCache
+async def main():
+    cache = AnswerCache(Path(sys.argv[1]), "write", print, wait=0.05)
+    cache._read = lambda key: time.sleep(3600)
+    assert await cache.claim("ab1") is None
+    await cache.close()
+asyncio.run(main())
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)],
+        check=False,
+        capture_output=True,
+        timeout=120,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
+    )
+    assert (ended.returncode, ended.stderr) == (0, b"")

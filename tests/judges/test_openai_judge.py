@@ -32,7 +32,7 @@ REQUEST = JudgeRequest(
 
 
 @asynccontextmanager
-async def judge_of(
+async def judge_of(  # noqa: PLR0913 - each setting stands alone
     server: FaultyServer,
     tmp_path: Path,
     *,
