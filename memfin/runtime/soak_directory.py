@@ -1,14 +1,15 @@
 """The directory of a soak: locked, one line an epoch, a summary that is renewed, epochs below it."""
 
+import asyncio
 import shutil
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar, cast
 
 import anyio
-import anyio.to_thread
 import msgspec
 
 from memfin.contracts.reading import InvalidRecord, decode, read_json
@@ -62,7 +63,7 @@ class SoakDirectory:
         self._disk = disk or Disk()
         self._lock = RunLock(self.path, self._disk)
         self._begun = existing
-        self._one_at_a_time = anyio.CapacityLimiter(1)
+        self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="memfin-soak")
 
     @property
     def epochs(self) -> Path:
@@ -80,14 +81,21 @@ class SoakDirectory:
             UsageError: there is one of that name already, or another process has it.
             RunFault: the file system refuses.
         """
-        await self._finish(self._open)
+        try:
+            await self._finish(self._open)
+        except BaseException:
+            self._writer.shutdown(wait=False)
+            raise
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Give the lock up; a soak that never wrote its papers leaves no directory."""
-        await self._finish(self._close)
+        try:
+            await self._finish(self._close)
+        finally:
+            self._writer.shutdown(wait=False)
 
     def _open(self) -> None:
         if self._existing:
@@ -226,11 +234,14 @@ class SoakDirectory:
         return papers or (trace.is_file() and trace.stat().st_size > 0)
 
     async def _finish(self, operation: Callable[[], T]) -> T:
-        """Run an operation in a thread to its end, cancelled or not, one after another in their order."""
+        """Run an operation in the writer's thread to its end, cancelled or not, in the order of the calls.
+
+        The thread is the soak's own, so that writing beside an epoch never makes the host's pool grow.
+        """
         result: Any = None
         try:
             with anyio.CancelScope(shield=True):
-                result = await anyio.to_thread.run_sync(operation, limiter=self._one_at_a_time)
+                result = await asyncio.get_running_loop().run_in_executor(self._writer, operation)
         except OSError as problem:
             name = Path(str(problem.filename)).name if problem.filename else ""
             where = f"{name}: " if name and name != self.path.name else ""
