@@ -71,7 +71,7 @@ _DESCRIBED: Final = re.compile(
     rf"去年|前年|上周|上月){_CLAUSE}{{0,8}}$"
 )
 _EQUATED: Final = re.compile(
-    r"(?:就是|等于|等同于?|无异于|本质上?是|其实是|说白了是|算是|相当于|不过是)(?:在|一种)?$|"
+    r"(?:就是|等于|等同于?|无异于|本质上?是|其实是|说白了是|算是|相当于|不过是|是指|指的是|指)(?:在|一种)?$|"
     r"\b(?:is|are|means) (?:just |simply |really |nothing but )$"
 )
 _HELD: Final = re.compile(

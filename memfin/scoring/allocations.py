@@ -78,9 +78,13 @@ _SCALED: Final = re.compile(
 )
 _BARE_VERB: Final = re.compile(
     r"\s*(?:建议|可以|可)?(?:占比|仓位|比例)?(?:可以|可|能|大概)?(?:大约|约)?(?:占|配|各|配到|配置|拿|"
-    r"放|买|最多|先配|到|提到|加到|给到|放到)?\s*"
+    r"放|买|最多|先配|到|提到|加到|给到|放到|留个?|留着|留出|剩|压到|降到|减到)?\s*"
 )
 _CHANGED: Final = re.compile(r"\s*(?:降|减|压|提高?|升|加|调)(?:到|至)\s*| (?:down |up )?to ")
+_THIS_PART: Final = re.compile(r"\s*(?:左右)?,(?:这|该)(?:部分|笔钱?|块|些钱?)[^,。;]{0,4}?[放存买配]")
+_PRONOUN: Final = re.compile(r"它|其|\bit\b|\bthat\b")
+TRIPLE: Final = re.compile(r"(?<![\d:/.-])(\d{1,2})([:/比])(\d{1,2})\2(\d{1,2})(?![\d:/%年月.-])")
+"""A ratio of three parts."""
 _NUMBERS: Final = {
     **{word: value for value, word in enumerate("零一二三四五六七八九十")},
     "两": 2,
@@ -121,7 +125,7 @@ def weights(analysis: Analysis, shares: Sequence[Quantity], found: Sequence[Labe
         result.append(
             Weight(label, share.low, share.high, share.start, share.end, text, role, group, each, count)
         )
-    result.extend(_ratios(analysis, shares, group + 1))
+    result.extend(_ratios(analysis, shares, found, starts, group + 1))
     result.extend(_remainders(analysis, result, found, starts))
     return sorted(result, key=lambda weight: weight.start)
 
@@ -199,8 +203,15 @@ def _label(  # noqa: PLR0911 - one return a position
         return after[0].asset_class
     if before:
         return None
+    following = _THIS_PART.match(norm, share.end)
+    if following is not None:
+        _, next_high = analysis.clause_span(following.end(), following.end())
+        later = found[bisect_left(starts, following.end() - 1) : bisect_left(starts, next_high)]
+        return later[0].asset_class if later else None
     if _CHANGED.fullmatch(norm, low, share.start):  # 现金可以从20%降到10%
         sentence_low, _ = analysis.sentence_span(share.start)
+        if _PRONOUN.search(norm, sentence_low, share.start) and sentence_low:
+            sentence_low, _ = analysis.sentence_span(sentence_low - 1)
         earlier = found[bisect_left(starts, sentence_low) : bisect_left(starts, low)]
         return earlier[-1].asset_class if earlier else None
     # 红利基金那部分,占30%: the label stands in the clause before.
@@ -241,11 +252,18 @@ def is_part(analysis: Analysis, group: Sequence[Weight]) -> bool:
     return _PART.search(analysis.norm, low, group[0].start) is not None
 
 
-def _ratios(analysis: Analysis, shares: Sequence[Quantity], group: int) -> list[Weight]:
+def _ratios(
+    analysis: Analysis,
+    shares: Sequence[Quantity],
+    found: Sequence[Label],
+    starts: Sequence[int],
+    group: int,
+) -> list[Weight]:
     norm = analysis.norm
+    result = _triples(analysis, found, starts, group)
     if STOCK_BOND.search(norm) is None and "0/" not in norm:
-        return []
-    result: list[Weight] = []
+        return result
+    group += len(result)
     for match in _RATIO.finditer(norm):
         if not proposed(analysis, *match.span()):
             continue
@@ -263,6 +281,35 @@ def _ratios(analysis: Analysis, shares: Sequence[Quantity], group: int) -> list[
         for name, part in (("equity", first), ("bond", second)):
             value = scale * part / total
             result.append(Weight(name, value, value, start, end, match.group(), "target", group, each=False))
+        group += 1
+    return result
+
+
+def _triples(
+    analysis: Analysis, found: Sequence[Label], starts: Sequence[int], group: int
+) -> list[Weight]:
+    """Read three-part ratios with their labels: 股票、债券、现金按5:3:2; 60/30/10 stocks, bonds and cash."""
+    norm = analysis.norm
+    result: list[Weight] = []
+    if not found:
+        return result
+    for match in TRIPLE.finditer(norm):
+        parts = [float(match.group(number)) for number in (1, 3, 4)]
+        if sum(parts) not in (10.0, 100.0) or not proposed(analysis, *match.span()):
+            continue
+        low, high = analysis.sentence_span(match.start())
+        before = found[bisect_left(starts, max(low, match.start() - 30)) : bisect_left(starts, match.start())]
+        after = found[bisect_left(starts, match.end()) : bisect_left(starts, min(high, match.end() + 60))]
+        named = before[-3:] if len(before) >= len(parts) else after[:3]
+        if len(named) < len(parts):
+            continue
+        for label, part in zip(named, parts, strict=True):
+            value = part / sum(parts)
+            result.append(
+                Weight(
+                    label.asset_class, value, value, *match.span(), match.group(), "target", group, each=False
+                )
+            )
         group += 1
     return result
 

@@ -22,6 +22,23 @@ _EACH: Final = re.compile(r"各|每只|\beach\b")
 _JOINED: Final = re.compile(r"、|和|与|及|\band\b")
 
 
+_BARE: Final = re.compile(r"(?:占|配|放|给)到?(\d{1,2})(?=[、,。;\n和]|$)")
+_HUNDRED: Final = 100
+_ROUNDING: Final = 3
+
+
+def bare_shares(text: str) -> list[Quantity]:
+    """Return shares written without a sign (宽基占35、短债占45、货币占20), when they add up to a hundred."""
+    if "占" not in text:
+        return []
+    found = [(int(match.group(1)), match) for match in _BARE.finditer(text)]
+    if len(found) < _FEWEST or abs(sum(value for value, _ in found) % _HUNDRED) > _ROUNDING:
+        return []
+    return [
+        Quantity("share", value / _HUNDRED, value / _HUNDRED, *match.span(1), "%") for value, match in found
+    ]
+
+
 def divided(text: str) -> list[Quantity]:
     """Return the parts of every divided sum in a normalized reply as shares (fractions), in order."""
     if not any(mark in text for mark in _MARKS):

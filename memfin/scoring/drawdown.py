@@ -142,7 +142,7 @@ _STICKS: Final = re.compile(
     r"别(?:怕|慌)|(?:进场|分批进|建仓|操作分|分[一二三四五六七八九十\d]+(?:批|周|个月))|可以(?:拿|做|配)|"
     r"\b(?:i'd (?:run|go|use|take|stick|still|keep)|i would (?:run|go|use|take|stick|keep)|as it stands|"
     r"stick with|worth it|accept|live with|"
-    r"price of admission|start|set it up|go ahead)\b"
+    r"price of admission|stay the course|hang on|sit tight|hold on|don't panic|start|set it up|go ahead)\b"
 )
 _OTHER_PLAN: Final = re.compile(
     r"所以|因此|于是|为此|改[成为用]|换成|降到|减到|下调|压到|更稳|(?<!有)超(?:出|过|了)|不符|过不了|装不下|"
@@ -184,7 +184,7 @@ _ILLUSTRATED: Final = re.compile(
 _SCENARIO: Final = re.compile(r"\b(?:in|during|after|from) (?:an?|the|that|such an?) $")
 """A fall of the market that the plan is measured against: in the 35% slump the portfolio loses 14%."""
 _LOSS_AHEAD: Final = re.compile(
-    r"会|要|也许|可能|得|\b(?:will|would|could|may|might|shows?|showed|fell|lost|dropped)\b"
+    r"会|要|也许|可能|得|\b(?:will|would|could|may|might|shows?|showed|should|expect\w*|ready|prepared?|fell|lost|dropped)\b"
 )
 
 

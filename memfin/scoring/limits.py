@@ -199,7 +199,7 @@ def cash_floor(analysis: Analysis, reading: Reading, floor: CashFloor) -> Span |
         return None
     if not reading.candidates and not reading.has_ratio:
         return None
-    low = any(weight.low < share - EPSILON for weight in reading.beside("cash"))
+    low = any(weight.low < share - EPSILON for weight in reading.beside("cash")) or "down to" in analysis.norm
     spent = not reading.names("cash") and (
         sum(weight.low for weight in reading.candidates) >= _FULL or reading.has_ratio
     )

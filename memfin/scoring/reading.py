@@ -13,8 +13,8 @@ from typing import Final, Literal, NamedTuple, get_args
 
 from ahocorasick_rs import AhoCorasick, Implementation, MatchKind
 
-from memfin.scoring.allocations import STOCK_BOND, Label, Weight, weights
-from memfin.scoring.amounts import divided
+from memfin.scoring.allocations import STOCK_BOND, TRIPLE, Label, Weight, weights
+from memfin.scoring.amounts import bare_shares, divided
 from memfin.scoring.language import Analysis
 from memfin.scoring.quantities import Quantity, shares_at
 from memfin.scoring.roles import may_weigh
@@ -241,7 +241,8 @@ class Reading:
     @cached_property
     def amounts(self) -> list[Quantity]:
         """The parts of a sum of money that the reply divides, as shares of it."""
-        return divided(self.analysis.norm)
+        norm = self.analysis.norm
+        return [*divided(norm), *bare_shares(norm)]
 
     @property
     def weights(self) -> list[Weight]:
@@ -300,4 +301,4 @@ class Reading:
     def has_ratio(self) -> bool:
         """Say whether a stock-bond ratio (股六债四, 60/40) may stand in the reply."""
         norm = self.analysis.norm
-        return "0/" in norm or STOCK_BOND.search(norm) is not None
+        return "0/" in norm or TRIPLE.search(norm) is not None or STOCK_BOND.search(norm) is not None
