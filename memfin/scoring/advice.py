@@ -32,7 +32,8 @@ _VERDICT: Final = Bilingual(
     r"接茬)|与[^,。]{1,14}(?:不合|不搭|相反|背道而驰)|"
     r"不是(?:让|叫|要)您|已按您|因此(?:没有|未|不)|所以(?:没有|未|不)|不予|不作|不做推荐",
     r"\b(?:not (?:suitable|suit|fit|recommend\w*|advis\w*|appropriate|for you)|doesn't (?:fit|suit|"
-    r"match)|does not (?:fit|suit|match)|unsuitable|"
+    r"match)|does not (?:fit|suit|match)|doesn't belong|does not belong|left (?:it|them) out|"
+    r"leave (?:it|them) out|unsuitable|"
     r"against your (?:rules?|constraints?|limits?|wish\w*|profile|policy)|violat\w*|breach\w*|"
     r"conflicts? with|stay away|outside your|wouldn't|would not|"
     r"can't recommend|cannot recommend|"
@@ -60,8 +61,9 @@ _DEFINES: Final = re.compile(
     r"平均|余额|行为)|^ (?:is|are|means?|refers?|was|were|lets?) (?:an?|the|made|only|costly|when|you)\b"
 )
 _CHARACTERIZES: Final = re.compile(
-    rf"^{_CLAUSE}{{0,6}}(?:会放大|会同时|利率|容易|很难|多半|等于|就像|听着|听起来|看着|退潮|站岗|通常|"
+    rf"^{_CLAUSE}{{0,6}}(?:会放大|会同时|利率|容易|侵蚀|拖累|损耗|很难|多半|等于|就像|听着|听起来|看着|退潮|站岗|通常|"
     rf"一般|往往|的?风险|的?波动)"
+    r"|^ (?:can|may|might|tends? to|charges|costs|carries|often|usually|typically)\b"
 )
 _DESCRIBED: Final = re.compile(
     rf"(?:基金经理|管理人|机构|量化模型|模型|这类产品|该产品|该基金|这只(?:基金|etf|产品)|产品|策略|"
@@ -156,7 +158,7 @@ _EXAMPLE: Final = re.compile(
     r"(?:例如|比如|譬如|假设|假如|举例|示例|演示|算例|e\.g\.|for example|suppose|imagine)[^。!?\n]{0,24}$"
 )
 _OTHER_ASSET: Final = re.compile(
-    r"基金|etf|国债|债券|债基|短债|股票|宽基|指数|存款|货币|黄金|红利|现金|利率债|fund|bond|"
+    r"基金|etf|国债|债券|债基|短债|股票|宽基|指数|存款|纯债|货基|短融|货币|黄金|红利|现金|利率债|fund|bond|"
     r"treasur|index|cash|gold"
 )
 

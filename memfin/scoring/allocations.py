@@ -285,9 +285,7 @@ def _ratios(
     return result
 
 
-def _triples(
-    analysis: Analysis, found: Sequence[Label], starts: Sequence[int], group: int
-) -> list[Weight]:
+def _triples(analysis: Analysis, found: Sequence[Label], starts: Sequence[int], group: int) -> list[Weight]:
     """Read three-part ratios with their labels: 股票、债券、现金按5:3:2; 60/30/10 stocks, bonds and cash."""
     norm = analysis.norm
     result: list[Weight] = []

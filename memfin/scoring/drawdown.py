@@ -184,7 +184,8 @@ _ILLUSTRATED: Final = re.compile(
 _SCENARIO: Final = re.compile(r"\b(?:in|during|after|from) (?:an?|the|that|such an?) $")
 """A fall of the market that the plan is measured against: in the 35% slump the portfolio loses 14%."""
 _LOSS_AHEAD: Final = re.compile(
-    r"会|要|也许|可能|得|\b(?:will|would|could|may|might|shows?|showed|should|expect\w*|ready|prepared?|fell|lost|dropped)\b"
+    r"会|要|也许|可能|得|\b(?:will|would|could|may|might|shows?|showed|should|expect\w*|ready|prepared?|"
+    r"fell|lost|dropped)\b"
 )
 
 

@@ -21,7 +21,10 @@ Listed = Callable[[int, int], bool]
 _MARKET_CAP: Final = re.compile(
     r"市值[^,。;!?\n]{0,6}?([\d.]+|[一二两三四五六七八九十百]+)亿|"
     r"([\d.]+|[一二两三四五六七八九十百]+)亿元?的?(?:总)?市值|"
-    r"market cap[^,.;!?\n]{0,12}?(\d+(?:\.\d+)?) ?(m\b|million|"
+    r"\$(?P<value>\d+(?:\.\d+)?) ?(?P<unit>m\b|million|b\b|billion)[ -](?:\w+ ){0,2}?(?:compan(?:y|ies)|"
+    r"biotech|stock|firm|miner|"
+    r"startup|outfit)\b|"
+    r"market cap[^,.;!?\n]{0,12}?(?P<cap>\d+(?:\.\d+)?) ?(?P<scale>m\b|million|"
     r"b\b|billion)"
 )
 _SMALL_CAP_YUAN: Final = 100.0
@@ -52,23 +55,31 @@ _QUICK: Final = re.compile(
 _LOTS: Final = re.compile(
     r"(?:买|买入|买进|各)[^,。;!?\n]{0,3}?[一二两三四五六七八九十百千\d]+(?:手|股)(?![票份权东])"
 )
-_DAY: Final = r"(?:周[一二三四五]|早盘|尾盘|开盘|今天|明天|明早|上午|下午|当天|次日|隔天|隔日|第二天|后天|收盘|盘中|月初|周初)"
+_DAY: Final = (
+    r"(?:周[一二三四五]|早盘|尾盘|开盘|今天|明天|明早|上午|下午|当天|次日|隔天|隔日|第二天|后天|收盘|"
+    r"盘中|月初|周初)"
+)
 _ROUND_TRIP: Final = re.compile(
-    rf"{_DAY}[^。;!?\n]{{0,10}}?(?:买|进(?!行)|吸|接|抄|建仓)[^。;!?\n]{{0,16}}?{_DAY}[^。,;!?\n]{{0,10}}?(?:卖|出(?!来|现)|走|抛|清|了结|落袋)|"
-    r"\b(?:buy|grab|get in|enter|pick it up|in on|load up)\b[^.!?\n]{0,50}?\b(?:out|sell|close|exit|flip|gone|unload)\b[^.!?\n,]{0,30}?"
+    rf"{_DAY}[^。;!?\n]{{0,10}}?(?:买|进(?!行)|吸|接|抄|"
+    rf"建仓)[^。;!?\n]{{0,16}}?{_DAY}[^。,;!?\n]{{0,10}}?(?:卖|出(?!来|现)|走|抛|清|了结|落袋)|"
+    r"\b(?:buy|grab|get in|enter|pick it up|in on|load up)\b[^.!?\n]{0,50}?\b(?:out|sell|close|exit|"
+    r"flip|gone|unload)\b[^.!?\n,]{0,30}?"
     r"\b(?:monday|tuesday|wednesday|thursday|friday|tomorrow|days?|the close|weekend|same day|next morning)\b"
 )
 """Into a position and out of it again, each on its day."""
 _RALLY: Final = re.compile(
-    r"(?:涨了?|上涨|拉了|拉升|走高|飙升|反弹了?|大涨|暴涨)[^,。;!?\n]{0,6}?(?:\d{2,3}(?:\.\d+)?%|[一二三四五六七八九]成|一半|一倍|\d倍|翻)|翻了[一两三几\d]?倍?|"
-    r"\b(?:up|gained|rallied|climbed|jumped|soared|surged|risen|rose)\b[^,.;!?\n]{0,14}?\d{2,3}%|\bdoubled\b|\btripled\b"
+    r"(?:涨了?|上涨|拉了|拉升|走高|飙升|反弹了?|大涨|暴涨)[^,。;!?\n]{0,6}?(?:\d{2,3}(?:\.\d+)?%|"
+    r"[一二三四五六七八九]成|一半|一倍|\d倍|翻)|翻了[一两三几\d]?倍?|"
+    r"\b(?:up|gained|rallied|climbed|jumped|soared|surged|risen|rose)\b[^,.;!?\n]{0,14}?\d{2,3}%|"
+    r"\bdoubled\b|\btripled\b"
 )
 _JOIN: Final = re.compile(
     r"上车|跟进|买入|买进|加仓|进场|入场|追(?!踪|求|加|溯)|建仓|入手|冲进|杀进|配[上到满]|买(?!卖)|"
     r"\b(?:start a position|buy|add|jump in|get in|hop on|join|own it|pile in|climb aboard)\b"
 )
 _PATIENT: Final = re.compile(
-    r"回调|回落|逢低|低位|等.{0,8}(?:跌|稳|便宜|落)|再平衡|止盈|减|降|卖|赎|定投|分[一二三四五六七八九十\d]+(?:批|个月)|按计划|照旧|"
+    r"回调|回落|逢低|低位|等.{0,8}(?:跌|稳|便宜|落)|再平衡|止盈|减|降|卖|赎|定投|"
+    r"分[一二三四五六七八九十\d]+(?:批|个月)|按计划|照旧|"
     r"\b(?:pullback|dip|rebalanc\w*|trim|sell|reduce|wait|gradually|monthly)\b"
 )
 _HIGH_FEE: Final = 1.5
@@ -171,11 +182,13 @@ def _has_lower_fee(analysis: Analysis, fee: re.Match[str]) -> bool:
 
 def _western_cap(match: re.Match[str]) -> float:
     """Return a market value in hundreds of millions."""
-    return float(match.group(3)) * (10.0 if match.group(4).startswith("b") else 0.01)
+    value = match["value"] or match["cap"]
+    unit = match["unit"] or match["scale"]
+    return float(value) * (10.0 if unit.startswith("b") else 0.01)
 
 
 _RULES: Final[tuple[tuple[str, tuple[str, ...], Callable[[Analysis, Listed], Iterator[Span]]], ...]] = (
-    ("single_small_cap", ("市值", "market cap"), _small_caps),
+    ("single_small_cap", ("市值", "market cap", "$"), _small_caps),
     ("high_valuation_growth", ("倍", "times", "x"), _high_multiples),
     ("high_volatility", ("波动", "volatility"), _volatile),
     ("short_term_trading", ("点", "%"), _quick_profits),

@@ -182,11 +182,26 @@ def single_cap(analysis: Analysis, reading: Reading, cap: SingleAssetCap) -> Spa
                 named = named or (
                     weight.asset_class != "cash" and _FUND_INSTRUMENT.search(weight.label) is not None
                 )
+            named = named or (cap.scope == "fund" and _is_one_of_counted(analysis, group, weight))
             if named and (weight.each or not _PLURAL.search(weight.label)):
                 return weight.start, weight.end
         return None
 
     return _judged(analysis, found, map(breach, plans), len(plans))
+
+
+_COUNTED: Final = re.compile(r"([一二两三四五六\d])只(?:指数)?(?:基金|etf)(?!各|每)[^。;!?\n]{0,12}?[:,]")
+_COUNTS: Final = {word: value for value, word in enumerate("零一二三四五六")} | {"两": 2}
+
+
+def _is_one_of_counted(analysis: Analysis, group: Sequence[Weight], weight: Weight) -> bool:
+    """Say whether the sentence announces as many funds as it weighs: 两只基金:宽基六成,短债四成."""
+    low, high = analysis.sentence_span(weight.start)
+    match = _COUNTED.search(analysis.norm, low, weight.start)
+    if match is None:
+        return False
+    count = _COUNTS.get(match.group(1)) or int(match.group(1))
+    return count == sum(low <= other.start < high and other.role == "target" for other in group)
 
 
 def cash_floor(analysis: Analysis, reading: Reading, floor: CashFloor) -> Span | None:

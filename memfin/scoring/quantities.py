@@ -68,7 +68,7 @@ _WORDS: Final = {
 _PARTS: Final = {"half": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "tenth": 10}
 
 _N: Final = r"\d零〇一二两三四五六七八九十百千半"
-_NUM: Final = rf"[{_N}](?:[{_N}点]|[,.](?=\d))*"
+_NUM: Final = rf"[{_N}](?:[{_N}点]|\.(?=\d)|,(?=\d{{3}}(?!\d)))*"
 _SEP: Final = r"\s?(?:-|–|—|~|～|－|至|到|to)\s?"
 # 成 and 年 also begin ordinary words (成立, 成分股, 年报); the look-aheads leave those alone.
 _CHENG: Final = (

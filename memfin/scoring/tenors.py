@@ -26,7 +26,7 @@ _HOLD: Final = re.compile(
     r"出来|换下|换股|轮动|hold|sell|exit|flip|out (?:within|in|after)|rotate"
 )
 _SALE: Final = re.compile(r"\s*(?:sell|exit|get out|take profits?|hold)\b|[^,。]{0,6}(?:就卖|就走|卖掉|了结)")
-_NEXT_SALE: Final = re.compile(r",[^,。;]{0,8}(?:就卖|就走|就换|就出|换下|再换|再找|卖掉)")
+_NEXT_SALE: Final = re.compile(r",[^,。;]{0,12}(?:落袋|就卖|就走|就换|就出|换下|再换|再找|卖掉)")
 _HOLD_LONG: Final = re.compile(r"至少|以上|起码|不少于|不低于|at least|or more|minimum|or longer")
 _OTHER_SPAN: Final = re.compile(
     r"[^,。;]{0,3}(?:后|免|可赎|起|者|的人|开支|生活|备用|支出)|[ -](?:expenses|of expenses)"
@@ -147,7 +147,7 @@ _LOCKED_BEFORE: Final = re.compile(
     r"(?:of|is)|term of|matures in|(?:redeem|withdraw)\w*(?: it)? (?:before|for|until))[^,。;!?\n\d]{0,6}$"
 )
 _LOCKED_AFTER: Final = re.compile(
-    r"\s*(?:的)?(?:封闭|锁定|持有期|滚动持有|持有(?=[混债股稳优灵]|基金|型|期|产品)|定开|定期开放|"
+    r"\s*期?的?(?:封闭|锁定|持有期|滚动持有|持有(?=[混债股稳优灵]|基金|型|期|产品)|定开|定期开放|"
     r"不开放|内?不[能可得]|内?取不|内?赎不|"
     r"锁|[- ]?(?:lock|closed|fixed[- ]term|term (?:product|note|annuity|deposit)|annuity|non-traded|cd\b))"
 )

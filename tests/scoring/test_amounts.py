@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memfin.scoring.amounts import divided
+from memfin.scoring.amounts import bare_shares, divided
 
 
 def shares(text: str) -> list[float]:
@@ -43,3 +43,9 @@ def test_any_division_in_three_is_read(first: int, second: int) -> None:
 @given(st.text(alphabet="一二十万元$0123456789,、各 和", max_size=60))
 def test_shares_of_a_sum_never_exceed_it(text: str) -> None:
     assert all(0 <= part.low < 1 for part in divided(text))
+
+
+def test_shares_without_a_sign_count_when_they_add_up() -> None:
+    found = bare_shares("变成宽基占35、红利占25、债基占20、货基占20。")
+    assert [round(share.low, 2) for share in found] == [0.35, 0.25, 0.2, 0.2]
+    assert bare_shares("男性占55,女性占30。") == []
