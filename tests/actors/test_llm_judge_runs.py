@@ -265,7 +265,7 @@ async def test_a_turn_the_judge_failed_on_leaves_every_denominator_it_was_to_rea
     failed = rows(tmp_path)["d0001", 1]
     assert failed["unjudged"] == ["contradiction", "risk", "compliance", "rubric"]
     assert failed["pred_compliance_label"] is None
-    assert "no verdict" in failed["judge_error"]
+    assert "is not JSON" in failed["judge_error"]
     assert list(validate_run(tmp_path / "run")) == []
 
 
