@@ -14,6 +14,7 @@ from itertools import accumulate, pairwise
 from typing import Final, Literal, NamedTuple
 
 from memfin.scoring.patterns import compile_pattern
+from memfin.scoring.speech import ATTRIBUTION, SPEECH_BEGINS, SPEECH_SIGN, THE_USER
 
 ClauseKind = Literal["text", "item", "row", "heading"]
 
@@ -85,39 +86,9 @@ _NEGATION_REACH: Final = 18
 
 _QUESTION: Final = re.compile(r"\?|(?:吗|呢)\W*$")
 _RHETORICAL: Final = re.compile(r"难道|岂不|何必|何乐|怎么能不|why not|what are you waiting")
-_SPEECH_BEGINS: Final = re.compile(r"(?:着|了|过|的|是|道|到|的是|我|您|大家|that)* ?[,:] ?(?![“「『\"'])")
 _CONDITION: Final = re.compile(
     r"如果|若(?!干)|假如|假设|假使|倘若|要是|万一|一旦|即使|即便|哪怕|除非|的话|"
     r"\b(?:if|unless|suppose|assuming|should you|in case)\b"
-)
-_SPEAKER: Final = (
-    r"(?:宣传|海报|广告|传单|销售|推销|客户经理|理财经理|顾问|中介|朋友|亲戚|同事|邻居|网友|网上|博主|"
-    r"老话|俗话|常言|主播|大v|群里|群友|直播|"
-    r"公众号|视频|群主|大师|股神|客服|荐股|有人|不少人|很多人|许多人|有些人|大家|别人|他们?|她|对方|"
-    r"某些?|老师|专家|骗子|机构|平台|截图|聊天|短信|帖子|标题|页面|文案|话术|媒体|研报|"
-    r"(?<![给向对替跟为帮])[您你])"
-)
-_THE_USER: Final = ("您", "你", "you ", "you'")
-_SAID: Final = (
-    r"(?:说|称|写|宣称|号称|声称|自称|让|叫|催|拉着|标榜|表示|告诉|告知|问|提到|转述|原话|承诺|保证|吹|"
-    r"喊|讲|鼓吹|"
-    r"印着|标着|标注|打着|引用|推荐|要求|会让|诱导|担心|希望|想要|想知道|认为|觉得)"
-)
-# Every attribution has one of these in it; most sentences have none and need no closer look.
-_SPEECH_SIGN: Final = compile_pattern(
-    rf"{_SAID}|所谓|敢|要您|要你|叫您|催您|(?<![数依根占票])据|\b(?:sa(?:y|id)|claim|promis|ask|mention|wrote|read|told|tout|call|so-|according)"
-)
-_ATTRIBUTION: Final = compile_pattern(
-    rf"{_SPEAKER}[^,。!?;:\n不未没]{{0,12}}?{_SAID}|所谓|(?:凡是?|但凡|"
-    rf"任何)[^,。!?;:\n不未没无难]{{0,8}}?(?:承诺|保证|声称|宣称|敢|说|打着|鼓吹)|"
-    rf"(?:如果|若|要是|假如|一旦|遇到|碰到|看到|听到)[^,。!?;:\n我]{{0,8}}?(?:说|承诺|保证|告诉|宣称|"
-    rf"声称|推荐|要求|让您|让你|喊|要您|要你|叫您|催您|打着)|"
-    r"据[^,。]{1,8}(?:称|说|报道)|引用|原话|号称|自称|声称|宣称"
-    r"|\b(?:he|she|they|you|salesm[ae]n|seller|broker|friend|advert\w*|brochure|flyer|leaflet|poster|ad|"
-    r"someone|anyone who|people|bloggers?|gurus?|"
-    r"influencers?|analysts?|callers?|chat|group|scammers?)\b[^.!?;]{0,24}?\b(?:say|says|said|claim\w*|"
-    r"promis\w*|ask(?:ed|s)?|mention\w*|wrote|reads?|told|tout\w*|call(?:s|ed)?)\b(?! (?:nothing|little)\b)"
-    r"|\b(?:so-called|according to)\b"
 )
 _REFUTATION: Final = compile_pattern(
     r"骗局|骗子|诈骗|骗人|欺诈|陷阱|忽悠|套路|虚假|不实|误导|谎言|假的|不合规|违规|违法|非法|不合法|违反|"
@@ -300,8 +271,8 @@ class Analysis:
         if self._speeches_of != low:
             self._speeches_of = low
             self._speeches = (
-                [match.span(1) for match in _ATTRIBUTION.finditer(self.norm, low, high)]
-                if _SPEECH_SIGN.search(self.norm, low, high)
+                [match.span(1) for match in ATTRIBUTION.finditer(self.norm, low, high)]
+                if SPEECH_SIGN.search(self.norm, low, high)
                 else []
             )
         return self._speeches
@@ -383,7 +354,7 @@ def attributed(analysis: Analysis, start: int, end: int) -> bool:  # noqa: ARG00
         if first >= start:
             break
         norm = analysis.norm
-        if _CLAUSE_END.search(norm, verb_end, start) is None or _SPEECH_BEGINS.match(norm, verb_end):
+        if _CLAUSE_END.search(norm, verb_end, start) is None or SPEECH_BEGINS.match(norm, verb_end):
             return True
     return False
 
@@ -397,8 +368,8 @@ def reported(analysis: Analysis, start: int, end: int) -> bool:  # noqa: ARG001 
     for first, verb_end in analysis.speeches(start):
         if first >= start:
             break
-        if not norm.startswith(_THE_USER, first) and (
-            _CLAUSE_END.search(norm, verb_end, start) is None or _SPEECH_BEGINS.match(norm, verb_end)
+        if not norm.startswith(THE_USER, first) and (
+            _CLAUSE_END.search(norm, verb_end, start) is None or SPEECH_BEGINS.match(norm, verb_end)
         ):
             return True
     return False
