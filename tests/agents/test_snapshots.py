@@ -264,7 +264,7 @@ async def test_a_snapshot_that_cannot_be_had_costs_nothing_but_itself(
 ) -> None:
     base = FaultyOnLoop if asynchronous else FaultyInThread
     released = threading.Event()
-    agent: type[Faulty] = type("Agent", (base,), {"answer": answer, "released": released})
+    agent: Any = type("Agent", (base,), {"answer": answer, "released": released})
     found = await replay(agent)
     hangs_in_thread = isinstance(answer, Hang) and not asynchronous
     asked = agent.snapshots
