@@ -19,20 +19,6 @@ _RISK_WORDS: Final = (
     *("风险", "谨慎", "亏", "是否合适", "不适合", "适合您", "适合你", "适合能"),
     *("risk", "suits", "suitab", " lose", " loss"),
 )
-    "风险",
-    "谨慎",
-    "亏",
-    "是否合适",
-    "不适合",
-    "适合您",
-    "适合你",
-    "适合能",
-    "risk",
-    "suits",
-    "suitab",
-    " lose",
-    " loss",
-)
 _SEVERITY: Final[dict[ComplianceLabel, int]] = {"compliant": 0, "minor_violation": 1, "severe_violation": 2}
 _MINOR_SEVERITIES: Final = frozenset(("low", "minor", "minor_violation", "info", "warning"))
 
