@@ -1,5 +1,6 @@
 """What the models behind agent and judge took, as a report shows it."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -10,6 +11,7 @@ from memfin.contracts.reading import decode
 from memfin.report.html import render_html_report
 from memfin.report.load import load_report
 from memfin.report.markdown import render_markdown_report
+from memfin.report.model import ReportModel
 from tests.report.report_run_factory import row, trace, turn, write_run
 
 CHANGES = [
@@ -26,8 +28,9 @@ def written(path: Path, **changes: object) -> Path:
 
 
 @pytest.mark.parametrize("render", [render_markdown_report, render_html_report])
-def test_calls_tokens_and_refused_parameters_are_shown(tmp_path: Path, render: object) -> None:
-    assert callable(render)
+def test_calls_tokens_and_refused_parameters_are_shown(
+    tmp_path: Path, render: Callable[[ReportModel], str]
+) -> None:
     usage = ModelUsage(
         model="m", calls=17, unmetered_calls=2, prompt_tokens=1234, completion_tokens=567, latency_ms=1.0
     )
@@ -46,7 +49,8 @@ def test_calls_tokens_and_refused_parameters_are_shown(tmp_path: Path, render: o
 
 
 @pytest.mark.parametrize("render", [render_markdown_report, render_html_report])
-def test_nothing_is_shown_where_nothing_is_known(tmp_path: Path, render: object) -> None:
-    assert callable(render)
+def test_nothing_is_shown_where_nothing_is_known(
+    tmp_path: Path, render: Callable[[ReportModel], str]
+) -> None:
     text = render(load_report(written(tmp_path / "r")))
     assert "of the agent" not in text
