@@ -19,6 +19,8 @@ from memfin.errors import RunFault, RunStopped
 
 STUCK_EXIT: Final = 3
 
+PATIENCE: Final = "running turns may end, for 5 s at most; once more ends at once"
+
 LEFT_TASKS: Final = 1.0
 """Seconds that tasks which agents have left behind get for their end."""
 
@@ -108,6 +110,8 @@ class _Endings:
 
     def stop(self, number: signal.Signals) -> None:
         self._soon(self._work.stop, number.name)
+        if sys.stderr.isatty():  # somebody has pressed Ctrl-C and waits
+            click.echo(f"memfin: {number.name}: {PATIENCE}", err=True)
 
     def cancel(self, number: signal.Signals) -> None:
         self._soon(self._work.cancel, number.name)

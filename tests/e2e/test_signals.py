@@ -309,6 +309,30 @@ def test_a_second_signal_ends_the_run_at_once(
     is_whole_after_resuming(tmp_path, expected)
 
 
+def test_somebody_at_a_terminal_is_told_what_goes_on(tmp_path: Path) -> None:
+    prepare(tmp_path)
+    (tmp_path / "temper").write_text("Quick")
+    ours, terminal = os.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-m", "memfin", "run", "data.jsonl", *OPTIONS],
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        stderr=terminal,
+    ) as process:
+        os.close(terminal)
+        while not (tmp_path / LOG).exists() or b'"turn_done"' not in (tmp_path / LOG).read_bytes():
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(LONG) == 130
+    told = os.read(ours, 1 << 16).decode().splitlines()
+    os.close(ours)
+    assert told == [
+        "memfin: SIGINT: running turns may end, for 5 s at most; once more ends at once",
+        f"memfin: stopped by SIGINT; memfin resume {RUN} goes on",
+    ]
+
+
 def test_a_judge_that_hangs_costs_its_judgements_and_no_replay(
     tmp_path: Path, started: Callable[..., "subprocess.Popen[str]"]
 ) -> None:
