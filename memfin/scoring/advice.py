@@ -24,7 +24,7 @@ _REACH: Final = 40
 _ZERO: Final = frozenset("0零")
 _BOUNDED: Final = re.compile(r"不(?:超过|低于|少于|高于|多于|管|论)")
 _VERDICT: Final = Bilingual(
-    r"不符|不相符|不适合|不合适|不匹配|不建议|不推荐|不纳入|不考虑|切勿|请勿|禁止|禁令|规避|杜绝|🚫|"
+    r"不符|不相符|不适合|不合适|不匹配|不建议|不推荐|不纳入|不考虑|切勿|请勿|禁止|禁令|规避|杜绝|划掉|划去|筛掉|淘汰|🚫|"
     r"❌|不在您|不在你|不介绍|不会(?:推荐|介绍|建议|配|加(?!息)|用|买)|别碰|不碰|不宜|远离|"
     r"超出您|超出了?您?的?范围|违反|违背|冲突|相悖|排除|剔除|拒绝|违规|违法|非法|骗局|得不偿失|不可取|"
     r"没有必要|没必要|(?:不|没|未)会?(?:进[入您你]?|放进|放入|放在|列入|加入|"
@@ -283,7 +283,11 @@ def advised(  # noqa: C901, PLR0911, PLR0912 - a ladder of signs, one return eac
     if OFFER.search(clause) is not None or _ENOUGH.search(clause) is not None:
         return True
     order = ORDER.match(clause)
-    if order is not None and (act or clause_low + order.end() <= start):
+    if (
+        order is not None
+        and _TURNED_DOWN.match(after) is None
+        and (act or clause_low + order.end() <= (start if asset else end))
+    ):
         return True
     if act and (OFFER.search(norm, low, high) or _ENOUGH.search(norm, low, high)):
         return True

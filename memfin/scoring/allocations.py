@@ -83,6 +83,8 @@ _BARE_VERB: Final = re.compile(
 _CHANGED: Final = re.compile(r"\s*(?:降|减|压|提高?|升|加|调)(?:到|至)\s*| (?:down |up )?to ")
 _THIS_PART: Final = re.compile(r"\s*(?:左右)?,(?:这|该)(?:部分|笔钱?|块|些钱?)[^,。;]{0,4}?[放存买配]")
 _PRONOUN: Final = re.compile(r"它|其|\bit\b|\bthat\b")
+TRIPLE_SIGN: Final = re.compile(r"[:/比](?=\d{1,2}[:/比]\d)")
+"""What every ratio of three parts has in it; looked for first, as it is found faster."""
 TRIPLE: Final = re.compile(r"(?<![\d:/.-])(\d{1,2})([:/比])(\d{1,2})\2(\d{1,2})(?![\d:/%年月.-])")
 """A ratio of three parts."""
 _NUMBERS: Final = {
@@ -202,7 +204,8 @@ def _label(  # noqa: PLR0911 - one return a position
         after_style.setdefault(sentence, True)
         return after[0].asset_class
     if before:
-        return None
+        moved = "把" in norm[low : share.start] or "将" in norm[low : share.start]
+        return before[-1].asset_class if moved else None
     following = _THIS_PART.match(norm, share.end)
     if following is not None:
         _, next_high = analysis.clause_span(following.end(), following.end())
@@ -289,7 +292,7 @@ def _triples(analysis: Analysis, found: Sequence[Label], starts: Sequence[int], 
     """Read three-part ratios with their labels: 股票、债券、现金按5:3:2; 60/30/10 stocks, bonds and cash."""
     norm = analysis.norm
     result: list[Weight] = []
-    if not found:
+    if not found or TRIPLE_SIGN.search(norm) is None:
         return result
     for match in TRIPLE.finditer(norm):
         parts = [float(match.group(number)) for number in (1, 3, 4)]

@@ -55,7 +55,10 @@ def cash_months(reading: Reading, months: float) -> Span | None:
                 continue
         elif not (
             _FOR_LIVING.match(norm, quantity.end, high)
-            and _KEEPS.search(norm, max(low, quantity.start - 16), quantity.start)
+            and (
+                _KEEPS.search(norm, max(low, quantity.start - 16), quantity.start)
+                or _ENOUGH_CASH.search(norm, quantity.end, high)
+            )
             and quantity.high * 12 < months - EPSILON
         ):
             continue
@@ -75,6 +78,7 @@ _PREMIUM: Final = re.compile(
 _PREMIUM_AFTER: Final = re.compile(
     r"\s*(?:的?(?:年)?保费|(?: in)? premiums?|(?: a year)? (?:for|of|in) (?:the )?premiums?)"
 )
+_FOR_TWO: Final = re.compile(r"各(?:买|配|来|投保)|每人(?:买|配|一份)|两人都|both of you|each of you")
 _FALL_DUE: Final = re.compile(r"原来|目前|已经?交|现有|市面|同类|之前|currently")
 
 
@@ -103,6 +107,8 @@ def premium(analysis: Analysis, limit: float) -> Span | None:
             and not _planned(analysis, money.start)
         ):
             continue
+        if _FOR_TWO.search(norm, low, money.start):
+            total += money.high
         total += money.high if _TOGETHER.search(head) is None else max(0.0, money.high - total)
         if total > limit + EPSILON:
             return money.start, money.end

@@ -250,7 +250,7 @@ def _harmless(analysis: Analysis, hit: Hit) -> bool:
         norm[hit.end : hit.end + 8]
     ):
         return True
-    if hit.term in ("derivatives", "high_volatility", "leverage"):
+    if hit.term in ("high_volatility", "leverage"):
         return _HEDGE.search(norm, *analysis.sentence_span(hit.start)) is not None
     return False
 

@@ -12,7 +12,8 @@ _CLAUSE: Final = r"[^,:;。!?\n]"
 
 # A look-behind stands after the word it guards, so that every alternative begins with a literal.
 ENGLISH_VERB: Final = (
-    r"(?:buy|put|allocate|tilt|lock in|load up|scale in|scale into|roll|stake|fund|deploy|commit|tuck|"
+    r"(?:buy|put|allocate|refinance|pull out|draw|tilt|lock in|load up|scale in|scale into|roll|stake|"
+    r"fund|deploy|commit|tuck|"
     r"devote|dedicate|direct|steer|carve out|set aside|finance|lean into|lever up|top up|sweep|convert|"
     r"exchange|swing|make|run|write|leave|let|lend|wire|max out|reallocate|replace|throw|toss|unload|"
     r"dump|add|hold|grab|tap|snap up|scoop up|pick up|park|stick with|"
@@ -38,7 +39,8 @@ STRONG: Final = Bilingual(
     r"性价比(?:不错|高|突出)(?=,(?:建议|可))|按我的|我的方案|这样配|就这么",
     r"\b(?:i'd|i would|recommend\w*|suggest\w*|advise|consider|makes? sense|should|worth (?:buying|"
     r"adding|holding|a)|"
-    rf"let's|i'll|top pick|(?:i|we) (?:like|favou?r|prefer|love)|i'm a fan of|lean towards?|"
+    rf"let's|i'll|(?:can|could|should|may|might) go (?:in)?to|let it be|top pick|(?:i|we) (?:like|"
+    rf"favou?r|prefer|love)|i'm a fan of|lean towards?|"
     rf"see how it (?:feels|goes)|no harm in|won't hurt|belongs in|deserves|put one on|the way to go|"
     rf"is the (?:one|play|move)|get started|my (?:suggestion|take|view|idea|vote|choice|"
     rf"preference) (?:is|would be)|a reasonable|"
@@ -93,7 +95,7 @@ SIZED_DEAL: Final = re.compile(
     rf"{VERB}(?!了|过|的|后|入后|量|家|盘|资)(?:(?!不|没|别|跌|涨|亏|费|"
     rf"息){_CLAUSE}){{0,6}}?(?:[一两二三几]只|[一两二三几]家|[一两二三几]张|[一两二三几]手|一点|一些|"
     rf"点仓位|小仓位|\d万?元|"
-    rf"[一二两三四五六七八九十\d]+(?:万|千)|[一二两三四五六七八九]成|\d%|一半|每月|"
+    rf"[一二两三四五六七八九十\d]+(?:万|千)|[一二两三四五六七八九]成|\d%|一半|每月|[一二两三四五\d]个点的?仓|"
     rf"[\d一二两三五十]+(?:克|枚|股|份|笔|支))|"
     rf"给(?:它|这只|这家|这类)[^,。;]{{0,6}}(?:\d|[一二两三]成|位置|仓)"
 )

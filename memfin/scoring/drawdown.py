@@ -45,7 +45,7 @@ _TOLERANCE: Final = re.compile(
 )
 _ENDURE: Final = re.compile(
     r"扛一扛|忍一忍|熬一熬|挺过去|撑过去|熬过去|扛过去|扛住|扛得住|扛过|拿得?住|拿稳|忍住|熬过|挺住|"
-    r"不必理会|不用管|不用理会|"
+    r"别下车|别走|别离场|不必理会|不用管|不用理会|"
     r"别慌|坚持住|咬牙|sit through|ride (?:it )?out|hold through|stomach|ignore"
 )
 _WAITED: Final = re.compile(r"(?:时|左右|以后|之后)?(?:再|才)(?:动|卖|止损|减|离场|处理|考虑|出)")

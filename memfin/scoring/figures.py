@@ -19,8 +19,8 @@ Listed = Callable[[int, int], bool]
 """Whether a span carries a weight of a proposed allocation."""
 
 _MARKET_CAP: Final = re.compile(
-    r"市值[^,。;!?\n]{0,6}?([\d.]+|[一二两三四五六七八九十百]+)亿|"
-    r"([\d.]+|[一二两三四五六七八九十百]+)亿元?的?(?:总)?市值|"
+    r"市值[^,。;!?\n]{0,6}?([\d.]+|[一二两三四五六七八九十百]+)[来多余]?亿|"
+    r"([\d.]+|[一二两三四五六七八九十百]+)[来多余]?亿元?的?(?:总)?市值|"
     r"\$(?P<value>\d+(?:\.\d+)?) ?(?P<unit>m\b|million|b\b|billion)[ -](?:\w+ ){0,2}?(?:compan(?:y|ies)|"
     r"biotech|stock|firm|miner|"
     r"startup|outfit)\b|"
@@ -69,12 +69,12 @@ _ROUND_TRIP: Final = re.compile(
 """Into a position and out of it again, each on its day."""
 _RALLY: Final = re.compile(
     r"(?:涨了?|上涨|拉了|拉升|走高|飙升|反弹了?|大涨|暴涨)[^,。;!?\n]{0,6}?(?:\d{2,3}(?:\.\d+)?%|"
-    r"[一二三四五六七八九]成|一半|一倍|\d倍|翻)|翻了[一两三几\d]?倍?|"
+    r"[一二三四五六七八九]成|一半|一倍|\d倍|翻)|翻了[一两三几\d]?倍?|翻[倍番]|"
     r"\b(?:up|gained|rallied|climbed|jumped|soared|surged|risen|rose)\b[^,.;!?\n]{0,14}?\d{2,3}%|"
     r"\bdoubled\b|\btripled\b"
 )
 _JOIN: Final = re.compile(
-    r"上车|跟进|买入|买进|加仓|进场|入场|追(?!踪|求|加|溯)|建仓|入手|冲进|杀进|配[上到满]|买(?!卖)|"
+    r"上车|跟进|买入|买进|加仓|进场|入场|追(?!踪|求|加|溯)|建仓|入手|冲进|杀进|配[上到满]|先?上[一二两三半]成|买(?!卖)|"
     r"\b(?:start a position|buy|add|jump in|get in|hop on|join|own it|pile in|climb aboard)\b"
 )
 _PATIENT: Final = re.compile(

@@ -110,7 +110,9 @@ def _judged(
     return broken[0]
 
 
-def class_cap(analysis: Analysis, reading: Reading, cap: AssetClassCap) -> Span | None:
+def class_cap(  # noqa: C901 - a ladder of signs
+    analysis: Analysis, reading: Reading, cap: AssetClassCap
+) -> Span | None:
     """Return the weights of the class that exceed the cap, alone, together, or on top of what is held."""
     # Cheap and generous first: only when the shares beside the class can exceed the cap at all.
     sector = cap.asset_class == "sector"
@@ -135,6 +137,10 @@ def class_cap(analysis: Analysis, reading: Reading, cap: AssetClassCap) -> Span 
         if is_part(analysis, group):
             return None
         added = [weight for weight in own if weight.role == "added"]
+        if added and not held:
+            planned = sum(weight.low for weight in own if weight.role in ("target", "added"))
+            if cap.limit + EPSILON < planned <= 1.0:
+                return own[0].start, own[-1].end
         if added and held:
             # One list of what is held adds up; a later mention of it repeats the list.
             together = sum(weight.high for weight in held if weight.group == held[0].group)
@@ -263,7 +269,8 @@ def _cash_amount(reading: Reading, amount: float) -> Span | None:
         if _OWNED.search(head) and not _KEPT.search(head):
             owned = money.low
         elif CASH_AMOUNT.search(head) or re.match(
-            r"(?:的)?(?:现金|活期|备用金|应急| in cash| cash)", norm[money.end : high]
+            r"(?:的)?(?:现金|活期|备用金|应急|留着|留作|留下|做备用|备用| in cash| cash)",
+            norm[money.end : high],
         ):
             short = money.low < amount - EPSILON
             if short and (money.start in parts or advised(analysis, money.start, money.end)):

@@ -13,7 +13,7 @@ from typing import Final, Literal, NamedTuple, get_args
 
 from ahocorasick_rs import AhoCorasick, Implementation, MatchKind
 
-from memfin.scoring.allocations import STOCK_BOND, TRIPLE, Label, Weight, weights
+from memfin.scoring.allocations import STOCK_BOND, TRIPLE_SIGN, Label, Weight, weights
 from memfin.scoring.amounts import bare_shares, divided
 from memfin.scoring.language import Analysis
 from memfin.scoring.quantities import Quantity, shares_at
@@ -301,4 +301,4 @@ class Reading:
     def has_ratio(self) -> bool:
         """Say whether a stock-bond ratio (股六债四, 60/40) may stand in the reply."""
         norm = self.analysis.norm
-        return "0/" in norm or TRIPLE.search(norm) is not None or STOCK_BOND.search(norm) is not None
+        return "0/" in norm or TRIPLE_SIGN.search(norm) is not None or STOCK_BOND.search(norm) is not None
