@@ -23,7 +23,7 @@ from memfin.contracts import (
     Warned,
 )
 from memfin.journal import DIALOG_TRACE
-from memfin.journal.turns import TURNS
+from memfin.journal.turns import TURNS, TurnLog
 from memfin.runtime.plan import RunPlan, make_plan
 from memfin.runtime.resume import make_resume_plan
 from memfin.runtime.run import Run
@@ -223,6 +223,18 @@ async def test_an_agent_without_snapshots_writes_nothing_and_starts_again(tmp_pa
     assert {event.first_turn for event in events if isinstance(event, DialogStarted)} == {1}
     assert isinstance(events[0], RunResumed)
     assert events[0].dialogs_begun == 0
+
+
+async def test_a_dialogue_that_is_complete_within_a_group_writes_no_turns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def append(*arguments: object) -> None:
+        raise AssertionError("written")
+
+    dataset(tmp_path / "data.jsonl", 2, TURNS_EACH)
+    monkeypatch.setattr(TurnLog, "append", append)
+    await Run(plan(tmp_path, "runs", fsync_interval=1.0)).run()
+    assert len(traces_of(tmp_path / "runs" / "r")) == 2
 
 
 async def test_an_agent_that_refuses_its_snapshot_starts_again_with_a_warning(
