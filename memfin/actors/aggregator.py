@@ -11,6 +11,7 @@ from memfin.actors.channels import messages
 from memfin.actors.messages import DialogCommitted, DialogJudged
 from memfin.agents.usage import UsageTotal
 from memfin.contracts import Counters, DialogTrace, Judgement, LatencyStats, ModelUsage
+from memfin.judges.failures import JudgedTurns
 from memfin.judges.tally import JudgeTally
 from memfin.metrics.aggregate import MetricsState
 
@@ -18,7 +19,7 @@ from memfin.metrics.aggregate import MetricsState
 class Tally:
     """Counts of a run: dialogues and turns by status, latencies of answered turns, what models took.
 
-    Latencies take eight bytes a turn. ``judge`` has the votes of an LLM judge on replies, ``usage`` what the
+    Latencies take eight bytes a turn. ``judged`` counts what any judge was asked, ``judge`` has the votes of an LLM judge on replies, ``usage`` what the
     replies of this process said that a language model took, and ``recorded_usage`` those of earlier ones.
     """
 
@@ -29,7 +30,7 @@ class Tally:
         self.rows = 0
         self.retries = 0
         self.abandoned = 0
-        self.judge_failures = 0
+        self.judged = JudgedTurns()
         self.judge = JudgeTally()
         self.usage = UsageTotal()
         self.recorded_usage = UsageTotal()
@@ -51,7 +52,8 @@ class Tally:
         self.rows += len(judged.rows)
         self.retries += replayed.retries
         self.abandoned += replayed.abandoned
-        self.judge_failures += judged.judge_failures
+        for row in judged.rows:
+            self.judged.add(row)
         if replayed.usage is not None:
             (self.recorded_usage if replayed.recorded else self.usage).add(replayed.usage)
         self.judge.add_votes(judged.judgements)

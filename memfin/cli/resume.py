@@ -59,8 +59,9 @@ def command(
     with progress_view(quiet=quiet) as view:
         summary, stats = run_to_end(plan, view)
     report = write_reports(directory) and plan.directory / "report.html"
-    present(summary, stats, report, as_json=as_json, quiet=quiet)
-    gates = failed_gates(summary, stats, plan.config.fail_under, plan.config.fail_on_error)
+    present(summary, stats, report, plan.config, as_json=as_json, quiet=quiet)
+    config = plan.config
+    gates = failed_gates(summary, stats, config.fail_under, config.fail_on_error, config.fail_on_judge_error)
     sys.stdout.flush()
     if gates:
         raise GateFailed("; ".join(gates))

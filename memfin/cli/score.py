@@ -1,5 +1,6 @@
 """``memfin score``: rows and metrics from a recorded trace."""
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,8 @@ import click
 from memfin.cli.progress import progress_view
 from memfin.cli.run import present, run_to_end, write_reports
 from memfin.contracts import HistoryMode
-from memfin.errors import UsageError
+from memfin.errors import GateFailed, UsageError
+from memfin.runtime.gates import judge_gates_failed_by
 from memfin.runtime.rescore import RescorePlan
 
 
@@ -64,6 +66,26 @@ from memfin.runtime.rescore import RescorePlan
     help="Whether an openai judge takes verdicts from the cache, and adds to it (write).",
 )
 @click.option("--judge-cache-dir", help="Where the cache is.  [default: runs/.judge_cache]")
+@click.option(
+    "--judge-patience",
+    type=float,
+    default=600.0,
+    show_default=True,
+    help="Seconds the endpoint of an openai judge may be down before the scoring stops.",
+)
+@click.option(
+    "--judge-max-tokens",
+    type=int,
+    default=2048,
+    show_default=True,
+    help="Tokens of an openai judge's answer, at most; a model that thinks aloud needs more.",
+)
+@click.option(
+    "--fail-on-judge-error",
+    type=float,
+    metavar="N",
+    help="Exit 1 when N judgements or more failed; below 1 a share of the judged turns, 0 for any.",
+)
 @click.option("--seed", type=int, default=0, show_default=True, help="Sent to an openai judge.")
 @click.option(
     "--turn-timeout", type=float, default=120.0, show_default=True, help="Seconds a judge has for a turn."
@@ -100,4 +122,9 @@ def command(
         )
     with progress_view(quiet=quiet) as view:
         summary, stats = run_to_end(plan, view)
-    present(summary, stats, write_reports(plan.directory), as_json=as_json, quiet=quiet)
+    present(summary, stats, write_reports(plan.directory), plan.config, as_json=as_json, quiet=quiet)
+    sys.stdout.flush()
+    if gates := judge_gates_failed_by(
+        stats.judged_turns, stats.judge_failures, plan.config.fail_on_judge_error
+    ):
+        raise GateFailed("; ".join(gates))

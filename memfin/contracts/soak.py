@@ -44,7 +44,7 @@ class SoakErrors(Record):
     """What went wrong: turns that failed or timed out, dialogues, retries, judgements, calls left behind.
 
     ``failed_turns`` includes ``timeouts``. ``skipped_dialogs`` are lines of the dataset that hold no valid
-    dialogue.
+    dialogue. ``judge_failures`` are of the ``judged_turns`` that were put to the judge.
     """
 
     failed_turns: Count = 0
@@ -53,6 +53,7 @@ class SoakErrors(Record):
     partial_dialogs: Count = 0
     skipped_dialogs: Count = 0
     turn_retries: Count = 0
+    judged_turns: Count = 0
     judge_failures: Count = 0
     abandoned_calls: Count = 0
 

@@ -17,6 +17,11 @@ class RiskCell(Cell, frozen=True, gc=False):
     unmapped: int = 0
     judge_failed: int = 0
 
+    @property
+    def unread(self) -> int:
+        """How many turns left the denominator because the judge failed on them."""
+        return self.judge_failed
+
 
 class M3State(RowState[RiskCell]):
     """Mergeable state of M3.

@@ -17,6 +17,11 @@ class ComplianceCell(Cell, frozen=True, gc=False):
     forbidden: int = 0
     judge_failed: int = 0
 
+    @property
+    def unread(self) -> int:
+        """How many turns left the denominator because the judge failed on them."""
+        return self.judge_failed
+
 
 class M4State(RowState[ComplianceCell]):
     """Mergeable state of M4.

@@ -14,13 +14,22 @@ SCORE_UNITS: Final = 2**52
 
 
 class ExplainabilityCell(Cell, frozen=True, gc=False):
-    """M5 sums of one dialogue; ``score`` is the sum of the ``scored`` judge scores in `SCORE_UNITS`."""
+    """M5 sums of one dialogue; ``score`` is the sum of the ``scored`` judge scores in `SCORE_UNITS`.
+
+    Of the ``judge_failed`` turns those that have no verdict at all ``left`` the denominator.
+    """
 
     required: int = 0
     hits: int = 0
     scored: int = 0
     score: int = 0
     judge_failed: int = 0
+    left: int = 0
+
+    @property
+    def unread(self) -> int:
+        """How many turns left the denominator because the judge failed on them."""
+        return self.left
 
 
 class M5State(RowState[ExplainabilityCell]):
@@ -50,7 +59,7 @@ class M5State(RowState[ExplainabilityCell]):
         if not row.eligible_m5 or not required or row.detectors.get("judge") == NO_JUDGE:
             return ExplainabilityCell()
         if row.judge_error is not None:
-            return ExplainabilityCell(judge_failed=1)
+            return ExplainabilityCell(judge_failed=1, left=1)
         score = row.judge_score_1_5
         if score is not None and not LOWEST_SCORE <= score <= HIGHEST_SCORE:
             raise BadRow("judge_score_1_5", f"{score} is not between 1 and 5")

@@ -37,6 +37,11 @@ class Cell(msgspec.Struct, frozen=True, gc=False):
 
     turns: int = 0
 
+    @property
+    def unread(self) -> int:
+        """How many turns left the denominator because the judge that was to read them failed."""
+        return 0
+
     def __add__(self, other: Self) -> Self:
         """Return the sums of both; an addition that fails leaves both as they were."""
         return type(self)(*map(add, msgspec.structs.astuple(self), msgspec.structs.astuple(other)))
@@ -152,8 +157,8 @@ class RowState(MetricState[CellT]):
     """The state of a metric over turn_eval rows.
 
     ``eligible_count`` counts the rows in the denominator; ``failed_count`` those whose turn failed
-    (``turn_status`` timeout or error), those that could not be scored and the bad ones;
-    ``skipped_count`` the rest.
+    (``turn_status`` timeout or error), those that could not be scored, those that would be in the
+    denominator if their judge had not failed, and the bad ones; ``skipped_count`` the rest.
     """
 
     @abstractmethod
@@ -183,7 +188,8 @@ class RowState(MetricState[CellT]):
             self.count_bad()
             return
         if not contribution.turns:
-            self._skipped += 1
+            self._failed += contribution.unread
+            self._skipped += not contribution.unread
 
     def objection(self, row: TurnEvalRow) -> BadRow | None:
         """Return why a row would be counted bad, or None; asking counts nothing."""

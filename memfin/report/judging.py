@@ -1,11 +1,21 @@
 """The judge's part of a report: what a language model did, how far its votes agree, the controls."""
 
+from collections import Counter
 from collections.abc import Sequence
 from statistics import fmean
 from typing import Final
 
-from memfin.contracts import JudgeAgreement, JudgeControls, JudgeStats, ParameterChange, RunConfig
+from memfin.contracts import (
+    NO_JUDGE,
+    JudgeAgreement,
+    JudgeControls,
+    JudgeStats,
+    ParameterChange,
+    RunConfig,
+    TurnEvalRow,
+)
 from memfin.report.excerpt import one_line
+from memfin.report.failures import FailureCounter
 from memfin.report.model import Caution, JudgeView
 
 _CONTROLS: Final = (
@@ -44,6 +54,57 @@ def judge_cautions(controls: JudgeControls | None) -> list[Caution]:
         Caution(level="warning", title="The judge got a control wrong", detail=f"{one_line(line, 400)}.")
         for line in (controls.warnings if controls is not None else ())
     ]
+
+
+class UnjudgedTurns:
+    """Counts the turns that were put to a judge, and those of them that got no verdict."""
+
+    def __init__(self) -> None:
+        self._judged = 0
+        self._left: Counter[str] = Counter()
+        self._read_by_rules = 0
+        self._reasons = FailureCounter()
+
+    def add(self, row: TurnEvalRow) -> None:
+        """Count one scored turn; whatever it holds besides, only its judge's part is looked at."""
+        if row.detectors.get("judge", NO_JUDGE) == NO_JUDGE:
+            return
+        self._judged += 1
+        if row.judge_error is not None:
+            declined = row.judge_declined if isinstance(row.judge_declined, str) else "failed"
+            self._left[declined] += 1
+            self._read_by_rules += declined != "failed" and isinstance(row.unjudged, list)
+            self._reasons.add("judge", row.judge_error, "")
+
+    def cautions(self) -> list[Caution]:
+        """Return what there is to say of judgements that failed."""
+        failed = self._left.total()
+        if not failed:
+            return []
+        reason = self._reasons.groups(1)[0]
+        share = 100 * failed / self._judged
+        detail = (
+            f"{failed} of {self._judged} judged turns ({share:.1f} %) got no verdict, most often "
+            f"({reason.count}) because of: {reason.message}. They are outside the figures that the judge makes, "
+            "as failed; when those are the hard ones, the rest looks better than it is."
+        )
+        found = [Caution(level="warning", title="Judgements failed", detail=detail)]
+        long, refused = self._left["too_long"], self._left["refused"]
+        if long or refused:
+            read = (
+                " The rules have read them for M1, M3 and M4; the explanation was not read."
+                if self._read_by_rules
+                else ""
+            )
+            found.append(
+                Caution(
+                    level="warning",
+                    title="Replies escaped the judge",
+                    detail=f"{long} were too long for it, {refused} were refused by it or its provider."
+                    + read,
+                )
+            )
+        return found
 
 
 def _facts(config: RunConfig | None, stats: JudgeStats | None) -> tuple[tuple[str, str], ...]:

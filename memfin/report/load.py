@@ -16,7 +16,7 @@ from memfin.report.dialogs import DialogCensus
 from memfin.report.excerpt import one_line
 from memfin.report.glossary import METRICS
 from memfin.report.groups import GroupedMetrics
-from memfin.report.judging import changed_parameters, judge_cautions, judge_view
+from memfin.report.judging import UnjudgedTurns, changed_parameters, judge_cautions, judge_view
 from memfin.report.model import (
     Caution,
     DialogRow,
@@ -84,10 +84,11 @@ def load_report(run_dir: Path) -> ReportModel:
     values: dict[str, HeadlineValues] = {}
     views = tuple(_views(run_dir, summary, values))
     grouped, worst, baselines = GroupedMetrics(), WorstTurns(), Baselines()
-    strangers = 0
+    unjudged, strangers = UnjudgedTurns(), 0
     for row in reader.scan_rows(run_dir):
         worst.add(row)
         baselines.add(row)
+        unjudged.add(row)
         if row.judge_error:
             where = f"{one_line(row.dialog_id, 80)} turn {row.turn_pair_id}"
             census.failures.add("judge", row.judge_error, where)
@@ -99,6 +100,7 @@ def load_report(run_dir: Path) -> ReportModel:
 
     by_name = _by_name(views)
     cautions = [
+        *unjudged.cautions(),
         *judge_cautions(controls),
         *census.shapes.cautions(),
         *summary_cautions(by_name, summary.counters.valid_dialogs),

@@ -40,8 +40,8 @@ async def evaluate(
     Raises:
         UsageError: a setting, the dataset, the agent or the judge is unusable.
         RunFault: the machine failed under the run.
-        GateFailed: the run is complete, but does not pass ``fail_under`` or ``fail_on_error``; the
-            summary is its ``summary``.
+        GateFailed: the run is complete, but does not pass ``fail_under``, ``fail_on_error`` or
+            ``fail_on_judge_error``; the summary is its ``summary``.
     """
     evaluation = Evaluation(
         dataset, agent=agent, judge=judge, observer_factory=observer_factory, on_event=on_event, **config

@@ -149,9 +149,8 @@ class Evaluation:
         if run.summary is None or run.stats is None:
             return []
         settings = run.plan.config
-        if not settings.fail_under and settings.fail_on_error is None:
-            return []
-        return failed_gates(run.summary, run.stats, settings.fail_under, settings.fail_on_error)
+        gates = (settings.fail_under, settings.fail_on_error, settings.fail_on_judge_error)
+        return [] if gates == ({}, None, None) else failed_gates(run.summary, run.stats, *gates)
 
     def statistics(self) -> list[ActorStatistics]:
         """Return what every part of the run has done so far; empty before the start."""

@@ -47,10 +47,43 @@ def value_names() -> list[str]:
 
 
 def failed_gates(
-    summary: EvalSummary, stats: RunStats, fail_under: Mapping[str, float], fail_on_error: float | None
+    summary: EvalSummary,
+    stats: RunStats,
+    fail_under: Mapping[str, float],
+    fail_on_error: float | None,
+    fail_on_judge_error: float | None = None,
 ) -> list[str]:
-    """Return one line for every gate that a finished run does not pass; see `gates_failed_by`."""
-    return gates_failed_by(headline_values(summary.metrics), stats.turns_by_status, fail_under, fail_on_error)
+    """Return one line for every gate that a finished run does not pass.
+
+    See `gates_failed_by` and `judge_gates_failed_by`.
+    """
+    values = headline_values(summary.metrics)
+    return [
+        *gates_failed_by(values, stats.turns_by_status, fail_under, fail_on_error),
+        *judge_gates_failed_by(stats.judged_turns, stats.judge_failures, fail_on_judge_error),
+    ]
+
+
+def judge_gates_failed_by(judged: int, failed: int, fail_on_judge_error: float | None) -> list[str]:
+    """Return one line for every gate that so many failed judgements do not pass.
+
+    ``fail_on_judge_error`` is a share of the turns that were put to the judge or a count, as
+    ``fail_on_error`` is of turns. A run whose judge gave no verdict at all passes no gate.
+    """
+    problems: list[str] = []
+    if judged and failed == judged:
+        problems.append(f"the judge gave no verdict on any of the {judged} turns it was asked about")
+    if fail_on_judge_error is not None and failed and _reached(failed, judged, fail_on_judge_error):
+        problems.append(
+            f"--fail-on-judge-error {fail_on_judge_error:g}: {failed} of {judged} judgements failed "
+            f"({failed / judged:.1%})"
+        )
+    return problems
+
+
+def _reached(failed: int, total: int, limit: float) -> bool:
+    """Say whether so many failures reach a limit: below 1 and above 0 a share, otherwise a count."""
+    return failed / total >= limit if 0 < limit < 1 else failed >= limit
 
 
 def gates_failed_by(
@@ -70,13 +103,10 @@ def gates_failed_by(
     failed = total - turns_by_status.get("ok", 0)
     if total and failed == total:
         problems.append(f"every one of the {total} turns failed")
-    if fail_on_error is not None and failed:
-        as_share = 0 < fail_on_error < 1
-        reached = failed / total >= fail_on_error if as_share else failed >= fail_on_error
-        if reached:
-            problems.append(
-                f"--fail-on-error {fail_on_error:g}: {failed} of {total} turns failed ({failed / total:.1%})"
-            )
+    if fail_on_error is not None and failed and _reached(failed, total, fail_on_error):
+        problems.append(
+            f"--fail-on-error {fail_on_error:g}: {failed} of {total} turns failed ({failed / total:.1%})"
+        )
     for name, threshold in fail_under.items():
         value = values[name]
         if value < threshold:

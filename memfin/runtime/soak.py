@@ -314,6 +314,7 @@ def _errors(stats: RunStats) -> SoakErrors:
         partial_dialogs=dialogs.get("partial", 0),
         skipped_dialogs=dialogs.get("skipped", 0),
         turn_retries=stats.turn_retries,
+        judged_turns=stats.judged_turns,
         judge_failures=stats.judge_failures,
         abandoned_calls=stats.abandoned_calls,
     )

@@ -19,7 +19,9 @@ from memfin.runtime.soak_directory import CONFIG, EPOCHS, epoch_name, epoch_run_
 LONGEST_ID: Final = 120
 """Characters of a soak's run id at most: those of its epochs are longer."""
 
-_OF_THE_SOAK: Final = frozenset({"dataset", "agent", "judge", "run_id", "fail_under", "fail_on_error"})
+_OF_THE_SOAK: Final = frozenset(
+    {"dataset", "agent", "judge", "run_id", "fail_under", "fail_on_error", "fail_on_judge_error"}
+)
 """Settings that epochs do not take over as they are; gates are for the soak as a whole."""
 
 _DURATION: Final = re.compile(r"(?:(\d+(?:\.\d+)?)([dhms]))+")

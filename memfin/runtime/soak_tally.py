@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from memfin.contracts import RunConfig
 from memfin.contracts.soak import Distribution, ProcessSample, SoakEpoch, SoakErrors
-from memfin.runtime.gates import gates_failed_by
+from memfin.runtime.gates import gates_failed_by, judge_gates_failed_by
 from memfin.runtime.soak_digest import Digest
 from memfin.runtime.soak_trend import Series
 
@@ -93,7 +93,11 @@ class SoakTally:
         means: Mapping[str, float] = {name: series.drift().mean for name, series in self._metrics.items()}
         failed = self.errors.failed_turns
         by_status = {"ok": self.turns - failed, "failed": failed}
-        return gates_failed_by(means, by_status, config.fail_under, config.fail_on_error)
+        errors = self.errors
+        return [
+            *gates_failed_by(means, by_status, config.fail_under, config.fail_on_error),
+            *judge_gates_failed_by(errors.judged_turns, errors.judge_failures, config.fail_on_judge_error),
+        ]
 
 
 def _operation(epoch: SoakEpoch) -> dict[str, float]:

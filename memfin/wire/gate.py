@@ -11,15 +11,14 @@ import math
 import random
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import Final, Generic, TypeVar
+from typing import Final, TypeVar
 
-from memfin.contracts import Record
 from memfin.wire.attempts import Attempts
 from memfin.wire.breaker import Breaker
 from memfin.wire.clock import Clock, LoopClock, Timer
 from memfin.wire.concurrency import AdaptiveConcurrency
 from memfin.wire.errors import WireError
+from memfin.wire.outcomes import GateResult, GateStatistics
 from memfin.wire.permits import Permit, Waiter
 from memfin.wire.retry_after import MOST
 from memfin.wire.window import SlidingWindow
@@ -39,27 +38,6 @@ LATE: Final = 0.01
 """Seconds between two looks at the clock while calls are under way, and by which one may be late."""
 
 _REFUNDED: Final = frozenset({"connect", "rate_limited"})
-
-
-@dataclass(frozen=True, slots=True)
-class GateResult(Generic[T]):
-    """What came out: the value, how many attempts it took, and the seconds spent waiting between them."""
-
-    value: T
-    attempts: int
-    waited: float
-
-
-class GateStatistics(Record):
-    """What a gate has seen so far; ``failures`` counts attempts by the kind of their error."""
-
-    calls: int
-    attempts: int
-    failures: dict[str, int]
-    concurrency: int
-    most_in_flight: int
-    halvings: int
-    openings: int
 
 
 class CallGate:

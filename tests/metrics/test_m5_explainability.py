@@ -50,7 +50,7 @@ def test_a_failed_judge_gives_no_score_and_leaves_the_rubric() -> None:
     result = compute_m5_explainability([failed, row("a", "x", "x", 4)])
     assert result.micro == {"rubric_hit_rate": 1.0, "judge_score_mean": 4.0}
     assert result.counts["judge_failed_turns"] == 1
-    assert [result.counts[f"{name}_count"] for name in ("eligible", "skipped", "failed")] == [1, 1, 0]
+    assert [result.counts[f"{name}_count"] for name in ("eligible", "skipped", "failed")] == [1, 0, 1]
 
 
 def test_a_score_beside_a_judge_error_is_not_taken() -> None:

@@ -88,3 +88,29 @@ def test_an_unknown_value_is_refused_with_the_names_that_exist() -> None:
         parse_fail_under("m3_risk_coverage.coverage=0.5")
     with pytest.raises(UsageError, match="m1_context_continuity, m2_profile_accuracy"):
         parse_fail_under("m9.coverage=0.5")
+
+
+@pytest.mark.parametrize(
+    ("limit", "judged", "failed", "fails"),
+    [
+        (None, 10, 1, False),
+        (0, 10, 0, False),
+        (0, 10, 1, True),
+        (2, 10, 1, False),
+        (2, 10, 2, True),
+        (0.2, 10, 1, False),
+        (0.1, 10, 1, True),
+        (None, 10, 9, False),
+        (None, 10, 10, True),
+        (None, 0, 0, False),
+        (0, 0, 0, False),
+    ],
+)
+def test_failed_judgements_have_a_gate_of_their_own(
+    limit: float | None, judged: int, failed: int, *, fails: bool
+) -> None:
+    told = stats(10, 0).replace(judged_turns=judged, judge_failures=failed)
+    gates = failed_gates(summary(1.0), told, {}, 0, limit)
+    assert bool(gates) is fails
+    if limit is None and fails:
+        assert gates == ["the judge gave no verdict on any of the 10 turns it was asked about"]

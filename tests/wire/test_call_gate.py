@@ -11,7 +11,8 @@ import pytest
 from memfin.wire.attempts import REFUSALS
 from memfin.wire.breaker import FAILURES
 from memfin.wire.errors import WireError, WireErrorKind
-from memfin.wire.gate import CallGate, GateResult
+from memfin.wire.gate import CallGate
+from memfin.wire.outcomes import GateResult
 from tests.wire.fake_clock import FakeClock, settle
 
 

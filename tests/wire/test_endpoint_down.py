@@ -7,7 +7,8 @@ import anyio
 import pytest
 
 from memfin.wire.errors import WireError, WireErrorKind
-from memfin.wire.gate import CallGate, GateResult
+from memfin.wire.gate import CallGate
+from memfin.wire.outcomes import GateResult
 from tests.wire.fake_clock import FakeClock
 
 LATENCY = 0.05
