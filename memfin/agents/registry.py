@@ -1,5 +1,6 @@
 """Agent references: from ``--agent`` to a factory for each dialogue (spec section 5)."""
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol, runtime_checkable
 
@@ -13,6 +14,9 @@ from memfin.errors import UsageError
 from memfin.foreign.references import import_reference, package_version, reference_of
 
 FORMS: Final = "builtin, oracle, echo, http(s)://..., openai:MODEL or pkg.module:factory"
+
+_ADDRESS: Final = re.compile(r"(?:[\w.-]+|\[[0-9a-f:.]+\]):\d+(?:/[^@?#]*)?\Z", re.IGNORECASE)
+"""A host with a port; no factory has a name of digits."""
 
 Factory = Callable[[Session, Observer], Any]
 
@@ -123,8 +127,10 @@ def resolve_agent(agent: str | Callable[..., Any], settings: AgentSettings | Non
     builtin = {"builtin": _builtin, "oracle": _oracle, "echo": _echo}.get(agent)
     if builtin is not None:
         return AgentSource(agent, builtin(), __version__)
-    if agent.startswith(("http://", "https://")):
+    if agent.lower().startswith(("http://", "https://")):
         return _http(agent, settings)
+    if _ADDRESS.match(agent):
+        raise UsageError(f"agent {agent!r}: an address needs its scheme, as in http://{agent}")
     factory = import_reference("agent", agent, FORMS)
     return AgentSource(agent, lambda _: factory, package_version(agent.partition(":")[0]))
 

@@ -14,7 +14,7 @@ from memfin.errors import UsageError
 from memfin.secrets import Scrubber
 from memfin.wire.answers import AnswerDraft, error_text
 from memfin.wire.body import ACCEPTED_ENCODING, Body, read_body, rest_of
-from memfin.wire.endpoint import Endpoint
+from memfin.wire.endpoint import Endpoint, tls_hint
 from memfin.wire.errors import WireError, one_line
 from memfin.wire.events import EVENTS, EventStream, is_event_stream
 from memfin.wire.messages import ChatAnswer, ChatRequest, ToolCall
@@ -176,6 +176,7 @@ class ChatClient:
         if isinstance(problem, aiohttp.ClientConnectorError):
             lasting = isinstance(problem, aiohttp.ClientSSLError)
             reason = problem.os_error.strerror or type(problem.os_error).__name__
+            reason += tls_hint(problem)
             return WireError("connect", f"cannot connect: {reason}", retryable=not lasting)
         if isinstance(problem, aiohttp.ClientPayloadError):
             return WireError("truncated", "the answer ended early")

@@ -137,6 +137,11 @@ class Endpoint:
         return f"Endpoint({self.base_url!r}, key_env={self.key_env!r})"
 
 
+def tls_hint(problem: OSError) -> str:
+    """Return what an error of a connection by ``https`` means when the server speaks ``http``."""
+    return "; does the server speak http instead of https?" if "WRONG_VERSION_NUMBER" in str(problem) else ""
+
+
 def _parsed(text: str, source: str) -> URL:
     """Return the URL; what is wrong with it is said without its text, which may hold a password."""
     try:

@@ -22,7 +22,7 @@ class ChatRequest(Record):
     extra: dict[str, Any] = {}
 
     def body(self, *, stream: bool = False) -> dict[str, Any]:
-        """Return the request as it is sent."""
+        """Return the request as it is sent; a stream is to tell its usage."""
         fields = {name: value for name, value in dict(self).items() if name != "extra" and value is not None}
         streaming = {"stream": True, "stream_options": {"include_usage": True}} if stream else {}
         return fields | streaming | self.extra

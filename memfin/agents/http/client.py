@@ -28,6 +28,7 @@ from memfin.foreign.calls import CallFailed, CallTimedOut
 from memfin.foreign.references import one_line
 from memfin.wire import Endpoint, WireError
 from memfin.wire.body import ACCEPTED_ENCODING, read_body
+from memfin.wire.endpoint import tls_hint
 from memfin.wire.retry_after import retry_after_seconds
 
 R = TypeVar("R", bound=Record)
@@ -39,6 +40,8 @@ CONNECT_LIMIT: Final = 10.0
 BEYOND_TURN: Final = 30.0
 """Seconds: what a connection may take, and how long a call outlives the turn that it was made for,
 which the replay has given up by then."""
+
+_NOT_THERE: Final = frozenset({404, 405})
 
 _ON_THE_WAY: Final = frozenset({"connect", "timeout", "closed", "truncated"})
 """Kinds of failure that another attempt may mend."""
@@ -174,6 +177,8 @@ class HttpAgents:
             raise self._failed(str(problem)) from problem
         except TimeoutError as problem:
             raise TransportError(self._told("no answer in time")) from problem
+        except aiohttp.ClientConnectorSSLError as problem:
+            raise self._failed(f"{type(problem).__name__}: {problem}{tls_hint(problem)}") from problem
         except (aiohttp.ClientError, OSError) as problem:
             raise TransportError(self._told(f"{type(problem).__name__}: {problem}")) from problem
 
@@ -201,6 +206,8 @@ class HttpAgents:
             return TransportError(error.message or self._told(line), retry_after=after)
         if 300 <= status < 400:  # noqa: PLR2004 - a redirection
             line = f"HTTP {status}: redirections are not followed; name the service's own URL"
+        if status in _NOT_THERE and not error.code:
+            line += "; is this the base URL of a service that speaks MemFin's agent protocol?"
         return self._failed(line)
 
     def _failed(self, text: str) -> CallFailed:

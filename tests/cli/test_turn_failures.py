@@ -1,0 +1,98 @@
+"""Why most turns of a run failed is told at its end; addresses that are wrong say what is wrong."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+import memfin
+from memfin.agents.registry import resolve_agent
+from memfin.cli.failures import MOST_REASONS, TurnFailures
+from memfin.contracts import TurnDone
+from memfin.errors import UsageError
+from memfin.wire.endpoint import Endpoint
+from tests.support import dataset, read_jsonl
+
+
+def done(error: str | None) -> TurnDone:
+    status: Any = "ok" if error is None else "error"
+    return TurnDone(ts="t", run_id="r", dialog_id="d", turn_pair_id=1, turn_status=status, error=error)
+
+
+def told(*errors: str | None) -> str | None:
+    failures = TurnFailures()
+    for error in errors:
+        failures.count(done(error))
+    return failures.line()
+
+
+def test_the_most_frequent_reason_of_a_run_that_mostly_failed() -> None:
+    assert told() is None
+    assert told(None, "a") is None
+    assert told(None, "b", "after 3.2 s", "after 4 s") == (
+        "3 of 4 turns failed; the most frequent reason, 2 times: after 3.2 s"
+    )
+    many = [f"reason {'x' * number}" for number in range(MOST_REASONS + 50)]
+    assert told(*many, "reason x", "more\nlines") == (
+        f"{len(many) + 2} of {len(many) + 2} turns failed; the most frequent reason, 2 times: reason x"
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "hint"),
+    [
+        ("", "; the base URL of most servers ends in /v1"),
+        ("/v1/chat/completions", "; the base URL should end before /chat/completions"),
+        ("/v1", ""),
+        ("/v1beta/openai/", ""),
+    ],
+)
+async def test_a_base_url_that_is_not_there_says_what_to_look_at(
+    path: str, hint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert Endpoint(f"http://h{path}").hint(500) == ""
+    async with TestServer(web.Application()) as server:
+        monkeypatch.setenv("MEMFIN_AGENT_BASE_URL", str(server.make_url("")).rstrip("/") + path)
+        await memfin.evaluate(
+            dataset(tmp_path / "d.jsonl", 1, 1), agent="openai:m", runs_dir=tmp_path, run_id="r"
+        )
+    (trace,) = read_jsonl(tmp_path / "r" / "dialog_trace.jsonl")
+    assert trace["turns"][0]["error"].endswith(f": HTTP 404: 404: Not Found{hint}")
+
+
+@pytest.mark.parametrize("agent", ["openai:m", "https://{address}"])
+async def test_https_to_a_port_of_http_says_so(
+    agent: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with TestServer(web.Application()) as server:
+        address = f"{server.host}:{server.port}"
+        monkeypatch.setenv("MEMFIN_AGENT_BASE_URL", f"https://{address}/v1")
+        data = dataset(tmp_path / "d.jsonl", 1, 1)
+        await memfin.evaluate(data, agent=agent.format(address=address), runs_dir=tmp_path, run_id="r")
+    (trace,) = read_jsonl(tmp_path / "r" / "dialog_trace.jsonl")
+    assert "; does the server speak http instead of https?" in trace["turns"][0]["error"]
+
+
+def test_a_service_may_be_named_in_capitals_but_not_without_its_scheme() -> None:
+    assert resolve_agent("HTTP://LocalHost:8765").reference == "http://localhost:8765"
+    for address in ("127.0.0.1:9010", "localhost:80/advice", "my-host.example:1", "[::1]:80"):
+        with pytest.raises(UsageError) as refused:
+            resolve_agent(address)
+        assert str(refused.value) == (
+            f"agent '{address}': an address needs its scheme, as in http://{address}"
+        )
+
+
+@pytest.mark.parametrize("role", ["judge", "agent"])
+def test_a_url_with_a_user_and_a_key_are_one_too_many(role: Any) -> None:
+    environ = {f"MEMFIN_{role.upper()}_BASE_URL": "http://me:geheim@h/v1", "OPENAI_API_KEY": "canary-key"}
+    with pytest.raises(UsageError) as refused:
+        Endpoint.from_environment(role, environ)
+    assert str(refused.value) == (
+        f"MEMFIN_{role.upper()}_BASE_URL has a user or password and OPENAI_API_KEY a key; a request can "
+        "carry only one of them: take the user out of the URL, or unset the key"
+    )
+    del environ["OPENAI_API_KEY"]
+    assert Endpoint.from_environment(role, environ).headers()["Authorization"].startswith("Basic ")
