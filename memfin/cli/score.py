@@ -67,13 +67,6 @@ from memfin.runtime.rescore import RescorePlan
 )
 @click.option("--judge-cache-dir", help="Where the cache is.  [default: runs/.judge_cache]")
 @click.option(
-    "--judge-patience",
-    type=float,
-    default=600.0,
-    show_default=True,
-    help="Seconds the endpoint of an openai judge may be down before the scoring stops.",
-)
-@click.option(
     "--judge-max-tokens",
     type=int,
     default=2048,

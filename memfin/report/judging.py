@@ -85,8 +85,8 @@ class UnjudgedTurns:
         share = 100 * failed / self._judged
         detail = (
             f"{failed} of {self._judged} judged turns ({share:.1f} %) got no verdict, most often "
-            f"({reason.count}) because of: {reason.message}. They are outside the figures that the judge makes, "
-            "as failed; when those are the hard ones, the rest looks better than it is."
+            f"({reason.count}) because of: {reason.message}. They are outside the figures that the judge "
+            "makes, as failed; when those are the hard ones, the rest looks better than it is."
         )
         found = [Caution(level="warning", title="Judgements failed", detail=detail)]
         long, refused = self._left["too_long"], self._left["refused"]
