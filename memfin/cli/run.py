@@ -11,8 +11,10 @@ from memfin.cli.failures import TurnFailures
 from memfin.cli.options import fail_under_gates, run_options
 from memfin.cli.progress import ProgressView, progress_view
 from memfin.cli.working import work_to_end
-from memfin.contracts import EvalSummary, ProgressEvent, RunStats, Warned
+from memfin.contracts import EvalSummary, ProgressEvent, RunConfig, RunStats, Warned
 from memfin.errors import GateFailed, RunFault
+from memfin.foreign.references import one_line
+from memfin.judges.failures import judge_warnings
 from memfin.runtime.gates import failed_gates
 from memfin.runtime.outputs import pretty_json
 from memfin.runtime.plan import Plan, make_plan
@@ -50,8 +52,9 @@ def command(dataset: str | None, *, as_json: bool, quiet: bool, **settings: Any)
     with progress_view(quiet=quiet) as view:
         summary, stats = run_to_end(plan, view)
     report = write_reports(directory) and plan.directory / "report.html"
-    present(summary, stats, report, as_json=as_json, quiet=quiet)
-    gates = failed_gates(summary, stats, plan.config.fail_under, plan.config.fail_on_error)
+    present(summary, stats, report, plan.config, as_json=as_json, quiet=quiet)
+    config = plan.config
+    gates = failed_gates(summary, stats, config.fail_under, config.fail_on_error, config.fail_on_judge_error)
     sys.stdout.flush()
     if gates:
         raise GateFailed("; ".join(gates))
@@ -90,8 +93,18 @@ def write_reports(directory: Path) -> Path:
         raise RunFault(f"report in {directory}: {problem.strerror or problem}") from problem
 
 
-def present(summary: EvalSummary, stats: RunStats, report: Path, *, as_json: bool, quiet: bool) -> None:
-    """Print what the user asked for: JSON, or the table and where the report is."""
+def present(
+    summary: EvalSummary, stats: RunStats, report: Path, config: RunConfig, *, as_json: bool, quiet: bool
+) -> None:
+    """Print what the user asked for: JSON, or the table and where the report is; and what to beware of."""
+    for line in judge_warnings(
+        stats.judged_turns,
+        stats.judge_failures,
+        stats.judge_declined,
+        stats.judge_failure_reasons,
+        config.judge_scope,
+    ):
+        click.echo(f"memfin: warning: judge: {one_line(line)}", err=True)
     if as_json:
         click.echo(pretty_json(summary).decode(), nl=False)
         return
@@ -108,6 +121,4 @@ def present(summary: EvalSummary, stats: RunStats, report: Path, *, as_json: boo
             f"{summary.counters.skipped_dialogs} lines skipped"
             + (f", {stats.judge_failures} judgements failed" if stats.judge_failures else "")
         )
-    for line in stats.judge.warnings if stats.judge is not None else ():
-        click.echo(f"memfin: warning: judge control: {line}", err=True)
     click.echo(f"report: {report}")
