@@ -224,6 +224,9 @@ def test_an_agent_that_fails_every_turn_ends_the_run_with_exit_1_and_full_record
     )
     assert done.returncode == 1, done.stderr
     assert "memfin: every one of the 4 turns failed" in done.stderr
+    told = next(line for line in done.stderr.splitlines() if "most frequent reason" in line)
+    assert told.startswith("memfin: warning: 4 of 4 turns failed; the most frequent reason, 4 times: ")
+    assert words in told
     errors = turn_errors(tmp_path, "bad")
     assert len(errors) == 4
     assert all(words in error for error in errors), errors
