@@ -45,6 +45,8 @@ _SERVER_ERROR: Final = 500
 _UNPROCESSABLE: Final = 422
 _REFUSES_FORMAT: Final = frozenset({400, _UNPROCESSABLE, 501})
 _CUT_OFF: Final = "finish_reason length"
+_NOT_FOUND: Final = 404
+_REFUSES_ALL: Final = frozenset({401, 403, _NOT_FOUND})
 _ANSWER_TOKENS: Final = 300
 
 
@@ -108,6 +110,7 @@ class OpenAIJudge:
         self._client.parameters.on_notice = lambda line: notices.post(f"judge {self.name}: {line}")
         self._scrub = endpoint.scrubber().scrub
         self._first_format = 0
+        self._answered = False
 
     def endpoint_names(self) -> dict[str, str | None]:
         """The names of the environment variables that the endpoint comes from."""
@@ -253,6 +256,11 @@ class OpenAIJudge:
                     probe=self._probe,
                 )
             except WireError as problem:
+                if problem.kind == "tls":
+                    where = self._endpoint.url_env or "the base URL"
+                    text = f"judge {self.name}: {self._scrub(str(problem))} Then use http:// in {where}"
+                    raise UsageError(text) from None
+                self._tell_early(problem)
                 if problem.kind == "unavailable":
                     raise EndpointDown(self._scrub(str(problem))) from None
                 attempts += problem.attempts
@@ -263,6 +271,7 @@ class OpenAIJudge:
                 return _Asked(form, attempts, None, raw, self._scrub(str(problem)), refused)
             except UsageError as problem:  # the key was changed under the run into one that cannot be sent
                 return _Asked(form, attempts, None, None, self._scrub(str(problem)))
+            self._answered = True
             self._settle_on(place)
             return _Asked(form, attempts + result.attempts, result.value, result.value.answer.text, None)
         raise AssertionError("the last format returns")
@@ -272,6 +281,16 @@ class OpenAIJudge:
         messages = [{"role": "user", "content": "Reply with OK."}]
         asked = ChatRequest(model=self._model, messages=messages, max_tokens=PROBE_TOKENS)
         return (await self._client.complete(asked)).total_tokens
+
+    def _tell_early(self, problem: WireError) -> None:
+        """Say once, before the first verdict, that the endpoint refuses what will not be allowed later."""
+        if self._answered or problem.status not in _REFUSES_ALL:
+            return
+        self._answered = True
+        where = self._endpoint.url_env or "the base URL"
+        key = self._endpoint.key_env or "MEMFIN_JUDGE_API_KEY (not set)"
+        look = f"look at {where} and the model's name" if problem.status == _NOT_FOUND else f"look at {key}"
+        self._notices.post(f"judge {self.name}: {self._scrub(str(problem))}; {look}")
 
     def _settle_on(self, place: int) -> None:
         """Begin with the format that the server took, and say so."""

@@ -176,7 +176,8 @@ class ChatClient:
         if isinstance(problem, aiohttp.ClientConnectorError):
             lasting = isinstance(problem, aiohttp.ClientSSLError)
             reason = problem.os_error.strerror or type(problem.os_error).__name__
-            reason += tls_hint(problem)
+            if hint := tls_hint(problem):
+                return WireError("tls", f"cannot connect: {reason}{hint}")
             return WireError("connect", f"cannot connect: {reason}", retryable=not lasting)
         if isinstance(problem, aiohttp.ClientPayloadError):
             return WireError("truncated", "the answer ended early")

@@ -4,6 +4,7 @@ from typing import Final, Literal
 
 WireErrorKind = Literal[
     "connect",
+    "tls",
     "timeout",
     "closed",
     "status",
@@ -21,7 +22,7 @@ WireErrorKind = Literal[
 ]
 """Why an attempt brought no answer.
 
-``connect``: no connection came about. ``closed``: it broke before the answer began. ``status``: an
+``connect``: no connection came about. ``tls``: the server does not speak TLS at all. ``closed``: it broke before the answer began. ``status``: an
 HTTP status that is no success; ``parameter`` is one that refuses a parameter by name, which the next
 request leaves out or names otherwise; ``rate_limited`` is 429 and ``redirect`` is 3xx. ``truncated``: the
 answer ended early. ``too_large``: it passed the bound on its size. ``encoding``: it is not UTF-8, or
@@ -32,7 +33,7 @@ compressed in a way nobody asked for. ``refusal`` and ``empty``: well-formed, bu
 LONGEST: Final = 300
 """Characters of a message."""
 
-_FINAL: Final = frozenset({"redirect", "unavailable"})
+_FINAL: Final = frozenset({"redirect", "tls", "unavailable"})
 _OF_ENDPOINT: Final = frozenset({"connect", "closed", "timeout"})
 _FIRST_SERVER_ERROR: Final = 500
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from tests.judges.scripted_judge import verdict
 from tests.support import dataset
@@ -49,6 +50,10 @@ def words(tmp_path: Path, *more: str) -> list[str]:
     data = dataset(tmp_path / "data.jsonl", 4)
     runs = f"--runs-dir={tmp_path / 'runs'}"
     return ["run", str(data), "--agent=echo", "--judge=openai:m", runs, "--run-id=r", *more]
+
+
+def replace(path: Path, text: str, other: str) -> None:
+    path.write_text(path.read_text("utf-8").replace(text, other), "utf-8")
 
 
 WARNING = (
@@ -140,3 +145,47 @@ async def test_replies_that_are_too_long_are_told(tmp_path: Path) -> None:
         "read them for M1, M3 and M4, nobody for M5"
     ) in err
     assert "Replies escaped the judge" in (tmp_path / "runs" / "r" / "report.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize("controls", [True, False])
+async def test_https_to_a_server_of_http_ends_at_once(tmp_path: Path, *, controls: bool) -> None:
+    async with FaultyServer(responder=verdict) as server:
+        url = server.base_url.replace("http://", "https://")
+        arguments = words(tmp_path, "--quiet")
+        if not controls:  # no turn has a rubric; the first reply is the first call
+            replace(Path(arguments[1]), '["信息依据", "边界声明"]', "[]")
+            arguments.append("--judge-scope=all")
+        code, _, err = await command(*arguments, url=url)
+        assert code == 2
+        assert err[-1].startswith("memfin: judge openai:m: https://")
+        assert err[-1].endswith("Then use http:// in MEMFIN_JUDGE_BASE_URL")
+        assert "Traceback" not in "".join(err)
+        if os.path.exists(tmp_path / "runs" / "r"):  # noqa: ASYNC240, PTH110 - a reply was there, and is kept
+            code, _, err = await command(
+                "resume", str(tmp_path / "runs" / "r"), "--quiet", url=server.base_url
+            )
+            assert code == 0
+
+
+@pytest.mark.parametrize(
+    ("status", "look"),
+    [
+        (401, "look at MEMFIN_JUDGE_API_KEY (not set)"),
+        (403, "look at MEMFIN_JUDGE_API_KEY (not set)"),
+        (404, "look at MEMFIN_JUDGE_BASE_URL and the model's name"),
+    ],
+)
+async def test_what_is_refused_from_the_start_is_told_early_and_once(
+    tmp_path: Path, status: int, look: str
+) -> None:
+    class Refuses(FaultyServer):
+        async def _answer(self, request: Any, body: dict[str, Any], fault: str | None) -> Any:
+            return web.json_response({"error": {"message": "no"}}, status=status)
+
+    async with Refuses() as server:
+        code, _, err = await command(*words(tmp_path, "--quiet"), url=server.base_url)
+    assert code == 1
+    told = [line for line in err if line.endswith(look)]
+    assert len(told) == 1
+    assert err.index(told[0]) == 0
+    assert f"HTTP {status}: no" in told[0]
