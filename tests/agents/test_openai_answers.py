@@ -4,7 +4,7 @@ import asyncio
 import gzip
 import json
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from aiohttp.test_utils import TestServer
 import memfin
 from memfin.contracts import ParameterChange, RunStats
 from memfin.contracts.reading import decode
+from memfin.wire.body import STEP, Inflater
 from tests.support import dataset, read_jsonl
 
 TEXT = "市场存在不确定性，本金可能亏损。"
@@ -239,26 +240,29 @@ async def test_a_body_that_decompresses_without_end_leaves_the_loop_to_others(
     kind: str, content_type: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bomb = await asyncio.to_thread(endless, kind)
-    turns_of_others: list[int] = []
+    fed: list[int] = []
+    feed = Inflater.steps
+
+    def watched(self: Inflater, data: bytes) -> Iterator[bytes]:
+        for piece in feed(self, data):
+            # Set off by each step, and run only when the client gives way before the next ones.
+            asyncio.get_running_loop().call_soon(fed.append, len(piece))
+            waiting.append(len(piece))
+            assert sum(waiting[len(fed) :]) <= 3 * STEP
+            yield piece
+
+    waiting: list[int] = []
+    monkeypatch.setattr(Inflater, "steps", watched)
 
     async def handle(request: web.Request, body: dict[str, Any]) -> web.StreamResponse:
-        turns_of_others.append(0)
         return web.Response(body=bomb, content_type=content_type, headers={"Content-Encoding": "gzip"})
 
-    async def others() -> None:
-        while True:
-            await asyncio.sleep(0)
-            if turns_of_others:
-                turns_of_others[-1] += 1
-
     async with serving(handle, monkeypatch):
-        other = asyncio.create_task(others())
         turns, _ = await run(tmp_path, turns=1, turn_retries=0, turn_timeout=60)
-        other.cancel()
     assert turns[0]["turn_status"] == "error"
     assert "is larger than" in turns[0]["error"]
-    (others_turns,) = turns_of_others
-    assert others_turns > 12  # 16 steps of 64 KiB make the smallest body that is too large
+    assert max(waiting) <= STEP
+    assert len(waiting) >= 16  # steps of 64 KiB make the smallest body that is too large
 
 
 async def test_a_slow_endless_body_ends_with_its_turn(
