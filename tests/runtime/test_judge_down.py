@@ -174,6 +174,21 @@ async def test_a_run_whose_judge_stays_down_stops_in_order_and_is_finished_later
     assert list(validate_run(directory)) == []
 
 
+@pytest.mark.parametrize("verdicts", [0, CONTROLS + 7])
+async def test_a_judge_that_says_nothing_but_429_counts_as_down(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verdicts: int
+) -> None:
+    expected = await whole(tmp_path, monkeypatch, judge_cache_dir=str(tmp_path / "other"))
+    async with judging(monkeypatch, verdicts, "429_zero") as server:
+        stopped, _ = await given_up(plan(tmp_path, judge_cache_dir=str(tmp_path / "cache")))
+        assert "the endpoint has refused every call for its rate for" in str(stopped)
+        assert stopped.exit_code == 3
+        assert all(record.get("judge_failures", 0) == 0 for record in committed(tmp_path, "judged"))
+        server.left = None
+        await Run(again(tmp_path)).run()
+    assert (tmp_path / "runs" / "r" / SUMMARY).read_bytes() == expected
+
+
 async def test_a_run_may_be_given_up_again_and_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = await whole(tmp_path, monkeypatch, judge_cache_dir=str(tmp_path / "other"))
     async with judging(monkeypatch, 0) as server:
