@@ -94,7 +94,8 @@ class AgentSource:
     def parameter_changes(self) -> list[ParameterChange]:
         """Return which parameters the model behind the agents has refused so far, where that is known."""
         changes = getattr(self._shared, "parameter_changes", None)
-        return changes() if callable(changes) else []
+        found: list[ParameterChange] = changes() if callable(changes) else []
+        return found
 
     async def close(self) -> None:
         """Let go of what the agents share; nothing happens where they share nothing."""

@@ -81,9 +81,10 @@ class CallThread:
 
     async def finish(self, func: Callable[..., T], *args: Any) -> T:
         """Return ``func(*args)`` like `call`, and wait for its end even when cancelled meanwhile."""
+        ended: list[T] = []
         with anyio.CancelScope(shield=True):
-            result = await self.call(func, *args)
-        return result  # noqa: RET504 - for mypy a scope may end without it
+            ended.append(await self.call(func, *args))
+        return ended[0]  # a shielded scope does not end without it, which type checkers cannot know
 
     def _start(self) -> None:
         self._thread = threading.Thread(target=self._work, name=self._name, daemon=True)

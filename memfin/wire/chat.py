@@ -174,11 +174,7 @@ class ChatClient:
             limit = f"silent for {self._read:g} s" if silent else f"no whole answer within {self._total:g} s"
             return WireError("timeout", limit)
         if isinstance(problem, aiohttp.ClientConnectorError):
-            lasting = isinstance(problem, aiohttp.ClientSSLError)
-            reason = problem.os_error.strerror or type(problem.os_error).__name__
-            if hint := tls_hint(problem):
-                return WireError("tls", f"cannot connect: {reason}{hint}")
-            return WireError("connect", f"cannot connect: {reason}", retryable=not lasting)
+            return _unconnected(problem)
         if isinstance(problem, aiohttp.ClientPayloadError):
             return WireError("truncated", "the answer ended early")
         if isinstance(problem, aiohttp.ClientConnectionError | OSError):
@@ -189,6 +185,13 @@ class ChatClient:
 
     def __repr__(self) -> str:
         return f"ChatClient({self.endpoint!r})"
+
+
+def _unconnected(problem: aiohttp.ClientConnectorError) -> WireError:
+    reason = f"cannot connect: {problem.os_error.strerror or type(problem.os_error).__name__}"
+    if hint := tls_hint(problem):
+        return WireError("tls", reason + hint)
+    return WireError("connect", reason, retryable=not isinstance(problem, aiohttp.ClientSSLError))
 
 
 async def _take_events(body: Body, head: bytes, draft: AnswerDraft) -> float | None:

@@ -37,7 +37,7 @@ def test_reasons_that_differ_in_numbers_are_one_and_the_most_frequent_comes_firs
     for number in range(5):
         judged.add(row(judge_error=f"the texts have {number} characters", judge_declined="too_long"))
     judged.add(row(judge_error="no", judge_declined="refused"))
-    assert list(judged.reasons().items())[0] == ("the texts have 0 characters", 5)
+    assert next(iter(judged.reasons().items())) == ("the texts have 0 characters", 5)
     assert judged.declined == {"too_long": 5, "refused": 1}
 
 
