@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Protocol, runtime_checkable
+from typing import Any, Final, Protocol, cast, runtime_checkable
 
 from memfin import __version__
 from memfin.agents.observer import TurnObserver
@@ -93,9 +93,8 @@ class AgentSource:
     @property
     def parameter_changes(self) -> list[ParameterChange]:
         """Return which parameters the model behind the agents has refused so far, where that is known."""
-        changes = getattr(self._shared, "parameter_changes", None)
-        found: list[ParameterChange] = changes() if callable(changes) else []
-        return found
+        changes: Any = getattr(self._shared, "parameter_changes", None)
+        return cast("list[ParameterChange]", changes()) if callable(changes) else []
 
     async def close(self) -> None:
         """Let go of what the agents share; nothing happens where they share nothing."""

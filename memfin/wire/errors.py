@@ -23,11 +23,11 @@ WireErrorKind = Literal[
 """Why an attempt brought no answer.
 
 ``connect``: no connection came about. ``tls``: the server does not speak TLS at all. ``closed``: it broke
-before the answer began. ``status``: an HTTP status that is no success; ``parameter`` is one that refuses a parameter by name, which the next
-request leaves out or names otherwise; ``rate_limited`` is 429 and ``redirect`` is 3xx. ``truncated``: the
-answer ended early. ``too_large``: it passed the bound on its size. ``encoding``: it is not UTF-8, or
-compressed in a way nobody asked for. ``refusal`` and ``empty``: well-formed, but no answer.
-``unavailable``: not tried, because the endpoint has been down for too long.
+before the answer began. ``status``: an HTTP status that is no success; ``parameter`` is one that refuses a
+parameter by name, which the next request leaves out or names otherwise; ``rate_limited`` is 429 and
+``redirect`` is 3xx. ``truncated``: the answer ended early. ``too_large``: it passed the bound on its size.
+``encoding``: it is not UTF-8, or compressed in a way nobody asked for. ``refusal`` and ``empty``:
+well-formed, but no answer. ``unavailable``: not tried, because the endpoint has been down for too long.
 """
 
 LONGEST: Final = 300
