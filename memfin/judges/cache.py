@@ -78,7 +78,8 @@ class AnswerCache:
         self._under_way: dict[str, anyio.Event] = {}
         self._wait = wait
         self._hangs = False
-        self._files = Batches("memfin-judge-cache")
+        self._reading = Batches("memfin-judge-cache-read")
+        self._writer = Batches("memfin-judge-cache-write")  # nobody who reads waits for it
         self._numbers = itertools.count()
         self._unwritten: dict[str, CachedAnswer] = {}
         self._writing: asyncio.Task[None] | None = None
@@ -100,7 +101,7 @@ class AnswerCache:
         answer = self._unwritten.get(key)
         try:
             if answer is None:
-                answer = await self._in_time(partial(self._read, key))
+                answer = await self._in_time(self._reading, partial(self._read, key))
         except BaseException:
             self._finish(key, event)
             raise
@@ -134,7 +135,7 @@ class AnswerCache:
     async def _write_all(self) -> None:
         while self._unwritten:
             batch = list(islice(self._unwritten.items(), MOST_WRITTEN))
-            await self._in_time(partial(self._write_batch, batch))
+            await self._in_time(self._writer, partial(self._write_batch, batch))
             if self._hangs:
                 self._unwritten.clear()
             for key, answer in batch:
@@ -145,13 +146,13 @@ class AnswerCache:
         for key, answer in batch:
             self._write(key, answer)
 
-    async def _in_time(self, job: Callable[[], T]) -> T | None:
+    async def _in_time(self, thread: Batches, job: Callable[[], T]) -> T | None:
         """Return what the job returns; None where the file system hangs."""
         if self._hangs:
             return None
         try:
             with anyio.fail_after(self._wait):
-                return await self._files.do(job)
+                return await thread.do(job)
         except TimeoutError:
             self._hangs = True
             self._tell(
@@ -162,12 +163,13 @@ class AnswerCache:
             return None
 
     async def close(self) -> None:
-        """Write what is left and end the thread that reads and writes; a later use begins another one."""
+        """Write what is left and end the threads that read and write; a later use begins another one."""
         try:
             if self._writing is not None:
                 await asyncio.shield(self._writing)
         finally:
-            self._files.close()
+            self._reading.close()
+            self._writer.close()
 
     def discredit(self, key: str, why: str) -> None:
         """Count an entry as damaged whose answer turned out to be none: it was no hit."""
