@@ -1,14 +1,11 @@
 """``memfin resume``: go on with an interrupted run."""
 
-import sys
 from pathlib import Path
 
 import click
 
-from memfin.cli.progress import progress_view
-from memfin.cli.run import present, run_to_end, write_reports
-from memfin.errors import GateFailed, UsageError
-from memfin.runtime.gates import failed_gates
+from memfin.cli.run import carry_out
+from memfin.errors import UsageError
 from memfin.runtime.resume import make_resume_plan
 from memfin.runtime.soak_directory import is_soak
 
@@ -55,13 +52,4 @@ def command(
     if metrics_port is not None:
         raise UsageError(f"--metrics-port: is for a soak; {run_dir} is none")
     plan = make_resume_plan(run_dir, force=force, retry_failed=retry_failed)
-    directory = plan.directory.absolute()
-    with progress_view(quiet=quiet) as view:
-        summary, stats = run_to_end(plan, view)
-    report = write_reports(directory) and plan.directory / "report.html"
-    present(summary, stats, report, plan.config, as_json=as_json, quiet=quiet)
-    config = plan.config
-    gates = failed_gates(summary, stats, config.fail_under, config.fail_on_error, config.fail_on_judge_error)
-    sys.stdout.flush()
-    if gates:
-        raise GateFailed("; ".join(gates))
+    carry_out(plan, as_json=as_json, quiet=quiet)

@@ -48,6 +48,15 @@ def command(dataset: str | None, *, as_json: bool, quiet: bool, **settings: Any)
     """
     settings["fail_under"] = fail_under_gates(settings["fail_under"])
     plan = make_plan(dataset, **settings)
+    carry_out(plan, as_json=as_json, quiet=quiet)
+
+
+def carry_out(plan: Plan, *, as_json: bool, quiet: bool) -> None:
+    """Run the plan to its end, write the reports, print what the user asked for, and hold the gates.
+
+    Raises:
+        GateFailed: the run is complete, but a gate does not hold.
+    """
     directory = plan.directory.absolute()
     with progress_view(quiet=quiet) as view:
         summary, stats = run_to_end(plan, view)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 import msgspec
+from aiolimiter import AsyncLimiter
 
 from memfin.contracts import NO_JUDGE, JudgeRequest, JudgeScope, Verdict
 from memfin.errors import UsageError
@@ -35,11 +36,13 @@ OPENAI: Final = "openai:"
 class JudgeSetup(NamedTuple):
     """What a run gives to its judge, besides the reference.
 
-    ``gate`` bounds the calls of all workers together; without one there is no bound. The others are
+    ``gate`` bounds the requests to a model, of all workers together, ``rpm`` the judgements a minute of
+    a user's own judge; without them there is no bound. The others are
     the settings of `RunConfig` and what takes the judge's notices. ``cache_dir`` is needed for a cache.
     """
 
     gate: "CallGate | None" = None
+    rpm: float | None = None
     notices: Notices | None = None
     scope: JudgeScope = "m5"
     votes: int = 1
@@ -53,8 +56,8 @@ class PythonJudge:
     """A judge made by a user's factory; its ``judge`` may be a plain function or a coroutine function.
 
     It gets a `JudgeRequest` and returns a `Verdict` or a mapping of its fields, within ``limit``
-    seconds. Plain functions run in threads, as many at a time as there are workers. ``gate`` bounds
-    its judgements a minute.
+    seconds. Plain functions run in threads, as many at a time as there are workers. ``rpm`` bounds
+    its judgements a minute, in every sliding window.
     """
 
     per_turn: ClassVar[bool] = True
@@ -65,22 +68,20 @@ class PythonJudge:
         implementation: Any,
         limit: float,
         version: str | None = None,
-        gate: "CallGate | None" = None,
+        rpm: float | None = None,
     ) -> None:
         self.name = name
         self.version = version
         self._implementation = implementation
         self._limit = limit
-        self._gate = gate
+        # One permit at a time: a larger bucket would let a burst through that breaks the limit.
+        self._limiter = AsyncLimiter(1, 60.0 / rpm) if rpm is not None else None
         self._idle: list[ForeignCalls] = []
 
     async def judge(self, request: JudgeRequest) -> Verdict:
         """Return the user's verdict; whatever goes wrong there is a `JudgeError`."""
-        if self._gate is None:
-            return await self._judge(request)
-        return (await self._gate.call(lambda: self._judge(request))).value
-
-    async def _judge(self, request: JudgeRequest) -> Verdict:
+        if self._limiter is not None:
+            await self._limiter.acquire()
         calls = self._idle.pop() if self._idle else ForeignCalls("judge", self.name)
         try:
             return await calls.bounded(lambda: self._ask(calls, request), self._limit)
@@ -172,7 +173,7 @@ def _python_judge(judge: str | Callable[..., Any], limit: float, setup: JudgeSet
     if not callable(getattr(implementation, "judge", None)):
         raise UsageError(f"judge {name!r}: the factory's object has no judge method")
     version = package_version(name.partition(":")[0])
-    return PythonJudge(name, implementation, limit, version, setup.gate)
+    return PythonJudge(name, implementation, limit, version, setup.rpm)
 
 
 def _openai_judge(model: str, limit: float, setup: JudgeSetup) -> "OpenAIJudge":

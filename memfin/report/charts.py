@@ -5,6 +5,7 @@ description for those who cannot see it, and coloured by the page's CSS variable
 follows the light or dark theme. pygal is imported when the first chart is drawn.
 """
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -104,9 +105,7 @@ def histogram_chart(view: MetricView) -> Chart | None:
         for number, count in enumerate(spread.counts)
         if count
     ]
-    from pygal import Bar  # type: ignore[import-untyped]  # noqa: PLC0415 - slow, only reports need it
-
-    chart = Bar(
+    chart = _pygal().Bar(
         **_look(),
         width=270,
         height=190,
@@ -148,9 +147,7 @@ def _bars(
     legend: bool = False,
 ) -> Chart:
     """Draw horizontal bars on a scale of 0 to 100 %; pygal stacks rows upwards, so all is reversed."""
-    from pygal import HorizontalBar  # noqa: PLC0415 - slow, only reports need it
-
-    chart = HorizontalBar(
+    chart = _pygal().HorizontalBar(
         **_look(),
         width=620,
         height=height + (110 if legend else 60),
@@ -169,10 +166,19 @@ def _bars(
     return _drawn(chart, name, title, words, "")
 
 
-def _look() -> dict[str, Any]:
-    from pygal.style import Style  # type: ignore[import-untyped]  # noqa: PLC0415 - slow, only reports need it
+def _pygal() -> Any:
+    """Import the library, without the import hook of an old kind that it puts in place for its plug-ins.
 
-    style = Style(
+    Whatever the program imports afterwards would stumble over that hook.
+    """
+    import pygal  # type: ignore[import-untyped]  # noqa: PLC0415 - slow, only reports need it
+
+    sys.meta_path[:] = [finder for finder in sys.meta_path if hasattr(finder, "find_spec")]
+    return pygal
+
+
+def _look() -> dict[str, Any]:
+    style = _pygal().style.Style(
         background="transparent",
         plot_background="transparent",
         foreground="var(--ink-soft)",

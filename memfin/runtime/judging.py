@@ -10,6 +10,7 @@ from memfin.dataset import align_turn_pairs, read_entries
 from memfin.judges import Judge, JudgeSetup, Notices, resolve_judge
 from memfin.judges.controls import Control, controls
 from memfin.judges.protocol import RecordingJudge
+from memfin.judges.registry import OPENAI
 from memfin.scoring.verdicts import reference_request
 
 LOOKED_AT: Final = 1000
@@ -31,13 +32,14 @@ def make_judge(judge: JudgeLike, config: RunConfig, notices: Notices) -> Judge |
         notices=notices,
         scope=config.judge_scope,
         votes=config.judge_votes,
+        rpm=config.judge_rpm,
         seed=config.seed,
         max_tokens=config.judge_max_tokens,
         cache=config.judge_cache,
         # An agent may change the working directory under the run.
         cache_dir=Path(config.judge_cache_dir or Path(config.runs_dir) / CACHE).absolute(),
     )
-    if judge is not None and judge not in (NO_JUDGE, "heuristic"):
+    if isinstance(judge, str) and judge.startswith(OPENAI):
         from memfin.wire.gate import CallGate  # noqa: PLC0415 - the client for HTTP loads slowly
 
         setup = setup._replace(
