@@ -1,12 +1,22 @@
 """What several tests share: small datasets and agents made on the spot."""
 
 import json
+import os
 import random
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from anyio.lowlevel import checkpoint
+
+
+def unmeasured() -> dict[str, str]:
+    """Return the environment without what has a child process measure its coverage.
+
+    Measuring takes memory and files of its own, which some tests count or forbid.
+    """
+    return {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
+
 
 TAGS: dict[str, Any] = {
     "memory_required_keys_gt": ["profile_gt.risk_level_gt", "profile_gt.constraints_gt[0]"],

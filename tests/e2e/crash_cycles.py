@@ -118,7 +118,7 @@ def cycle(folder: Path, name: str, seconds: float) -> tuple[bool, list[str]]:
     replays, done = committed(run, judged=False), committed(run, judged=True)
     complete, said = one_life(folder, name, seconds)
     refusals = [text for word, text in said if word == "refused"]
-    if any("before it began" in text for text in refusals) and not replays:
+    if any("before it began" in text or "start a new run" in text for text in refusals) and not replays:
         shutil.rmtree(folder / name)  # killed before there was anything to go on with
         return False, []
     problems = [f"refused: {text}" for text in refusals]

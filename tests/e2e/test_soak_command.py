@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import dataset, read_jsonl
+from tests.support import dataset, read_jsonl, unmeasured
 
 AGENTS = """
 import asyncio
@@ -226,6 +226,7 @@ def test_a_fault_of_the_disk_is_exit_3_and_the_soak_goes_on_afterwards(
     done = subprocess.run(
         [sys.executable, "-m", "memfin", *words],
         cwd=tmp_path,
+        env=unmeasured(),
         capture_output=True,
         text=True,
         timeout=120,

@@ -129,7 +129,8 @@ def hurry(made: RunPlan) -> None:
 async def test_what_the_cache_gave_is_counted_over_all_processes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings: dict[str, Any] = {"judge": "openai:m", "judge_cache": "write"}
+    # One dialogue at a time, or the agents could stand still before any of them is complete.
+    settings: dict[str, Any] = {"judge": "openai:m", "judge_cache": "write", "workers_dialog": 1}
     async with judging(monkeypatch):
         await Run(plan(tmp_path, "paid", **settings)).run()
         await stopped(plan(tmp_path, "cut", **settings), monkeypatch)

@@ -16,7 +16,7 @@ from memfin.journal.disk import Disk
 from memfin.journal.run_directory import RunDirectory
 from memfin.runtime.plan import RunPlan, make_plan
 from memfin.runtime.run import Run
-from tests.support import dialog, write_jsonl
+from tests.support import dialog, unmeasured, write_jsonl
 
 ROOT = Path(__file__).resolve().parents[2]
 MIB = 1 << 20
@@ -32,6 +32,7 @@ def test_fifty_thousand_turns_leave_memory_descriptors_tasks_and_threads_flat() 
     done = subprocess.run(
         [sys.executable, "benchmarks/soak.py", "--turns", "50000", "--json"],
         cwd=ROOT,
+        env=unmeasured(),
         capture_output=True,
         text=True,
         timeout=540,

@@ -147,9 +147,13 @@ async def stopped(made: RunPlan, done: Callable[[], bool], patience: int | None 
 
 def open_turns(folder: Path) -> Counter[str]:
     """Return how many turns are committed of each dialogue that is not complete."""
-    run = folder / "runs" / "r"
-    done = {trace["dialog_id"] for trace in traces_of(run)}
-    return Counter({name: count for name, count in recorded(run).items() if name not in done})
+    return turns_besides(folder, {trace["dialog_id"] for trace in traces_of(folder / "runs" / "r")})
+
+
+def turns_besides(folder: Path, done: set[str]) -> Counter[str]:
+    """Return how many turns are committed of each dialogue but those."""
+    found = recorded(folder / "runs" / "r")
+    return Counter({name: count for name, count in found.items() if name not in done})
 
 
 def traces_of(run: Path) -> list[dict[str, Any]]:
@@ -158,7 +162,9 @@ def traces_of(run: Path) -> list[dict[str, Any]]:
 
 def progress(folder: Path) -> int:
     """Return how many turns are committed."""
-    return open_turns(folder).total() + TURNS_EACH * len(traces_of(folder / "runs" / "r"))
+    # One look at the traces: a dialogue that is completed meanwhile must not count twice.
+    done = {trace["dialog_id"] for trace in traces_of(folder / "runs" / "r")}
+    return turns_besides(folder, done).total() + TURNS_EACH * len(done)
 
 
 async def stop_at(folder: Path, turns: int, agent: Any = Keeping, **settings: Any) -> Counter[str]:
