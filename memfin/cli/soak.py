@@ -15,7 +15,6 @@ from memfin.errors import GateFailed
 from memfin.runtime.outputs import pretty_json
 from memfin.runtime.soak import Soak, SoakListener
 from memfin.runtime.soak_plan import SoakPlan, make_soak_plan, make_soak_resume_plan, parse_duration
-from memfin.runtime.soak_prometheus import SoakExporter
 
 
 @click.command("soak", short_help="Evaluate again and again, and see what drifts.")
@@ -95,6 +94,8 @@ def soak_to_end(plan: SoakPlan, *, as_json: bool, quiet: bool) -> None:
     with ExitStack() as stack:
         listeners: list[SoakListener] = []
         if plan.limits.metrics_port is not None:
+            from memfin.runtime.soak_prometheus import SoakExporter  # noqa: PLC0415 - few soaks serve metrics
+
             exporter = stack.enter_context(SoakExporter(plan.limits.metrics_port))
             listeners.append(exporter)
             click.echo(f"memfin: metrics at {exporter.address}", err=True)

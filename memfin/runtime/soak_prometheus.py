@@ -4,6 +4,8 @@ import math
 from types import TracebackType
 from typing import Final, Self
 
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
+
 from memfin.contracts import DialogDone, ProgressEvent, TurnDone
 from memfin.contracts.soak import ProcessSample, SoakEpoch, SoakSummary
 from memfin.errors import UsageError
@@ -42,22 +44,7 @@ class SoakExporter:
     """
 
     def __init__(self, port: int) -> None:
-        """Prepare to serve on a port of loopback, 0 for a free one.
-
-        Raises:
-            UsageError: prometheus-client is not installed.
-        """
-        try:
-            from prometheus_client import (  # noqa: PLC0415 - an extra
-                CollectorRegistry,
-                Counter,
-                Gauge,
-                Histogram,
-            )
-        except ModuleNotFoundError:
-            raise UsageError(
-                "--metrics-port: needs prometheus-client; pip install 'memfin[prometheus]' brings it"
-            ) from None
+        """Prepare to serve on a port of loopback, 0 for a free one."""
         self._port = port
         self.address = ""
         self._registry = registry = CollectorRegistry()
@@ -104,8 +91,6 @@ class SoakExporter:
         Raises:
             UsageError: the port is in use or may not be taken.
         """
-        from prometheus_client import start_http_server  # noqa: PLC0415 - an extra
-
         try:
             self._server, self._thread = start_http_server(self._port, HOST, self._registry)
         except OSError as problem:

@@ -1,7 +1,6 @@
 """What Prometheus reads of a soak, over a real connection on loopback."""
 
 import socket
-import sys
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -91,9 +90,3 @@ def test_a_port_in_use_is_one_line() -> None:
         port = taken.getsockname()[1]
         with pytest.raises(UsageError, match=rf"^--metrics-port {port}: Address already in use$"):
             SoakExporter(port).__enter__()
-
-
-def test_without_the_client_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "prometheus_client", None)
-    with pytest.raises(UsageError, match=r"pip install 'memfin\[prometheus\]'"):
-        SoakExporter(0)
