@@ -1,0 +1,1 @@
+"""The governed memory layer: what an agent remembers of a person, with whose consent, and for how long."""
