@@ -72,6 +72,7 @@ from memfin.contracts.rag import (
     RagSummary,
     RagType,
     RequiredEvidence,
+    iso_span,
 )
 from memfin.contracts.run import (
     ConfigFile,
@@ -235,6 +236,7 @@ __all__ = [
     "Verdict",
     "Vote",
     "Warned",
+    "iso_span",
     "met_risk_tags",
     "non_finite_path",
 ]

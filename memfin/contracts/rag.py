@@ -5,6 +5,9 @@ type can say (dates of the calendar, ids that repeat, questions that expect noth
 `memfin.validation.rag` to check.
 """
 
+import calendar
+import re
+from datetime import date
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
@@ -24,8 +27,24 @@ RagSpeaker = Literal["question", "answer"]
 PageNumber = Annotated[int, msgspec.Meta(ge=1, le=1_000_000_000)]
 Weight = Annotated[float, msgspec.Meta(gt=0, le=1e9)]
 Threshold = Annotated[float, msgspec.Meta(ge=0, le=1)]
-IsoDate = Annotated[str, msgspec.Meta(pattern=r"^[0-9]{4}(-[0-9]{2}(-[0-9]{2})?)?$")]
+IsoDate = str
 """A date as ``2020-08-30``; where a document says no more, ``2020-08`` or ``2020``, which match as such."""
+
+_ISO_DATE: Final = re.compile(r"([0-9]{4})(?:-([0-9]{2})(?:-([0-9]{2}))?)?")
+
+
+def iso_span(text: str) -> tuple[date, date] | None:
+    """Return the first and the last day that an ISO date of any precision covers; None for what is none."""
+    match = _ISO_DATE.fullmatch(text)
+    if match is None:
+        return None
+    year, month, day = (None if part is None else int(part) for part in match.groups())
+    try:
+        first = date(year or 0, month or 1, day or 1)
+        days = day or calendar.monthrange(first.year, month or 12)[1]
+        return first, date(first.year, month or 12, days)
+    except ValueError:  # no such day
+        return None
 
 
 class RagDateRange(Record):
@@ -93,7 +112,7 @@ class EvidenceLocation(Record):
     """
 
     page: PageNumber
-    lines: Annotated[str, msgspec.Meta(pattern=r"^[0-9]+(-[0-9]+)?( *, *[0-9]+(-[0-9]+)?)*$")] | None = None
+    lines: str | None = None
 
 
 class RagScoring(Record):
@@ -156,7 +175,7 @@ class RagCriteria(Record):
     at least ``pass_threshold`` of its greatest.
     """
 
-    type_weights: dict[RagType, Weight] = {}
+    type_weights: dict[str, Weight] = {}
     pass_threshold: Threshold = PASS_THRESHOLD
 
 
