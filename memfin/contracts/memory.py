@@ -12,7 +12,7 @@ import msgspec
 
 from memfin.contracts.base import Count, Record
 
-Identifier = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_-]{1,64}\Z")]
+Identifier = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_-]{1,64}\Z", extra={"given": True})]
 """An id: of a user, context, consent, thread, task, drift record or candidate."""
 
 Reference = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_-]{1,64}\Z")]
@@ -26,7 +26,7 @@ Text = Annotated[str, msgspec.Meta(min_length=1, max_length=4000)]
 
 Title = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
 Moment = Annotated[datetime, msgspec.Meta(tz=True)]
-SchemaVersion = Annotated[str, msgspec.Meta(pattern=r"^1\.[0-9]{1,3}\Z")]
+SchemaVersion = Annotated[str, msgspec.Meta(pattern=r"^1\.[0-9]{1,3}\Z", extra={"given": True})]
 Version = Annotated[int, msgspec.Meta(ge=1)]
 
 ConsentScope = Literal["create_task", "save_to_profile", "save_to_thread", "training_use_allowed"]
