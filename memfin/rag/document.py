@@ -10,7 +10,6 @@ from typing import BinaryIO, Final, NamedTuple
 
 from memfin.contracts.reading import open_input
 from memfin.errors import UsageError
-from memfin.rag.pdf import pdf_pages
 
 MAX_DOCUMENT_BYTES: Final = 64 * 1024 * 1024
 """The largest text that is read as a document, in bytes; of a directory, all its pages together."""
@@ -138,6 +137,8 @@ def _file_pages(path: Path) -> Iterator[Page]:
         magic = file.read(len(_PDF_MAGIC))
         file.seek(0)
         if magic == _PDF_MAGIC or path.suffix.lower() == ".pdf":
+            from memfin.rag.pdf import pdf_pages  # noqa: PLC0415 - half the time that the command line starts in
+
             yield from (Page(number, text) for number, text in enumerate(pdf_pages(file, path), 1))
             return
         yield from text_pages(_text(file, path), str(path))

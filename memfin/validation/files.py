@@ -84,11 +84,10 @@ def validate_file(path: str | Path, kind: str | None = None) -> Iterator[Finding
         UsageError: when the file cannot be read, or no file follows the contract ``kind``.
     """
     entry = contract_of_file(path) if kind is None else contract(kind)
-    if kind is None and entry is DATASET:
-        if holds_questions(path):
-            entry = QUESTIONS
-        elif _begins_with_labels(path):
-            entry = LABELS
+    if kind is None and holds_questions(path):
+        entry = QUESTIONS
+    elif kind is None and entry is DATASET and _begins_with_labels(path):
+        entry = LABELS
     if entry.file_format is None:
         raise UsageError(f"no file holds {entry.name!r} records alone; it is a part of others")
     if entry is DATASET:
@@ -163,6 +162,8 @@ def holds_questions(path: str | Path) -> bool:
         return False
     if place.parent.name == "questions":
         return True
+    if contract_of_file(path) is not DATASET:
+        return False
     with open_input(path) as file, suppress(OSError):
         head = file.read(_HEAD_BYTES)
         return _QUESTION_KEY.search(head) is not None and _DIALOGUE_KEY.search(head) is None

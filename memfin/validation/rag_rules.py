@@ -104,7 +104,7 @@ def _evidence_set(entry: RagQuestionEntry) -> Iterator[Violation]:
         yield Violation(("required_evidence",), "is empty, so nothing can be found")
     elif least is not None and least > required:
         yield Violation(
-            ("expected", "evidence_count_min"), f"{least}, but required_evidence has {required} entries"
+            ("expected", "evidence_count_min"), f"{least}, but required_evidence holds {required}"
         )
 
 
