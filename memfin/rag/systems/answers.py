@@ -55,9 +55,7 @@ def _checked(value: Any) -> RagAnswer:
     if isinstance(value, dict) and "answer" not in value:
         raise CallFailed(f"the system returned an object without answer; {_EXPECTED}")
     try:
-        plain = msgspec.to_builtins(value)
-        if isinstance(plain, dict):  # unknown fields may hold anything, and are nobody's business
-            plain = {name: plain[name] for name in RagAnswer.__struct_fields__ if name in plain}
+        plain = msgspec.to_builtins(_known(value))
         answer = msgspec.convert(plain, RagAnswer)
         size = len(msgspec.json.encode(answer))
     except UnicodeEncodeError as problem:
@@ -69,6 +67,14 @@ def _checked(value: Any) -> RagAnswer:
     if size > LARGEST:
         raise CallFailed(f"the system returned an answer of {size} bytes; at most {LARGEST} are taken")
     return answer
+
+
+def _known(value: Any) -> dict[str, Any]:
+    """Return the fields of the contract: others may hold anything, and are nobody's business."""
+    names = RagAnswer.__struct_fields__
+    if isinstance(value, dict):
+        return {name: value[name] for name in names if name in value}
+    return {name: getattr(value, name) for name in names if hasattr(value, name)}
 
 
 def _usage(value: Any) -> ModelUsage | None:

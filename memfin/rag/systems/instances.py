@@ -37,12 +37,10 @@ class Instances:
         *,
         given: Any = None,
         document: Any = None,
-        open_limit: float = OPEN_LIMIT,
     ) -> None:
         self._name = name
         self._make = make
         self._document = document
-        self._open_limit = open_limit
         self._idle: list[SystemCalls] = []
         self._all: list[SystemCalls] = []
         self._owners: list[SystemCalls] = []
@@ -109,7 +107,7 @@ class Instances:
         calls = SystemCalls(self._name)
         self._all.append(calls)
         try:
-            await calls.open(self._make, self._document, self._open_limit)
+            await calls.open(self._make, self._document, OPEN_LIMIT)
         except BaseException as problem:
             with anyio.CancelScope(shield=True), suppress(CallFailed, TransportError, ConnectionError):
                 await calls.close(HASTY_CLOSE_LIMIT, hasty=True)
