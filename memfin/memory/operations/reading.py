@@ -90,7 +90,10 @@ class ReadingOperations(TaskOperations):
             with self.faults():
                 return assemble(plan, self._material(user_id, plan, consent), said)
 
-        return self.consistently(user_id, read)
+        memory = self.consistently(user_id, read)
+        if self.telemetry is not None:
+            self.telemetry.context_built(memory.attributes)
+        return memory
 
     def start_task(
         self,
