@@ -15,6 +15,7 @@ from memfin.errors import UsageError
 from memfin.foreign.calls import CallFailed, CallTimedOut
 from memfin.foreign.references import describe, one_line
 from memfin.rag.systems.answers import masked
+from memfin.rag.systems.calls import SystemCalls
 from memfin.rag.systems.instances import Instances
 from memfin.rag.systems.protocol import KnownSystem, RagReply
 from memfin.secrets import Scrubber
@@ -142,15 +143,16 @@ class SystemUnderTest:
             retries += 1
 
         start = time.perf_counter()
+        calls: SystemCalls | None = None
         reply: RagReply | None = None
         status: Status = "ok"
         error: str | None = None
         try:
-            calls = await self._instances.lend()
+            calls = lent = await self._instances.lend()
             start = time.perf_counter()
             try:
                 reply = await with_retries(
-                    lambda left: calls.query(self._words(question), left),
+                    lambda left: lent.query(self._words(question), left),
                     TransportError,
                     ConnectionError,
                     limit=self._timeout,
@@ -160,12 +162,12 @@ class SystemUnderTest:
                     on_retry=count,
                 )
             finally:
-                self._instances.back(calls)
-            if calls.blocked > self._timeout:
-                status, error = "timeout", f"answered after {calls.blocked:.1f} s, over {self._timeout:g} s"
+                self._instances.back(lent)
+            if lent.blocked > self._timeout:
+                status, error = "timeout", f"answered after {lent.blocked:.1f} s, over {self._timeout:g} s"
         except CallTimedOut as problem:
-            made = reply is None and "could not be created" in str(problem)
-            status, error = "timeout", str(problem) if made else f"no answer within {self._timeout:g} s"
+            over = calls is not None and time.perf_counter() - start >= self._timeout
+            status, error = "timeout", f"no answer within {self._timeout:g} s" if over else _text(problem)
         except (CallFailed, TransportError, ConnectionError) as problem:
             status, error = "error", _text(problem)
         elapsed = (time.perf_counter() - start) * 1000.0
