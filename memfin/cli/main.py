@@ -27,6 +27,7 @@ COMMANDS: Final = {
     "validate": "memfin.cli.validate",
     "schema": "memfin.cli.schema",
     "report": "memfin.cli.report",
+    "bench": "memfin.cli.bench",
     "validity": "memfin.cli.validity",
 }
 """Subcommand to the module whose ``command`` implements it, imported when asked for."""

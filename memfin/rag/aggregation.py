@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
-from typing import Final
+from typing import Final, Self
 
 import msgspec
 
@@ -18,6 +18,9 @@ from memfin.contracts.rag import (
 
 _PERCENT: Final = 100
 
+AnyResult = RagResult | RagIndividual
+"""A line of the results, or what the summary has of it."""
+
 
 class Sums(msgspec.Struct, frozen=True):
     """The sums of a group of questions; scores are fractions, so that their sum has no order."""
@@ -28,8 +31,8 @@ class Sums(msgspec.Struct, frozen=True):
     score: Fraction = Fraction()
     max_score: Fraction = Fraction()
 
-    def __add__(self, other: "Sums") -> "Sums":
-        return Sums(
+    def __add__(self, other: Self) -> Self:
+        return type(self)(
             self.count + other.count,
             self.passed + other.passed,
             self.errors + other.errors,
@@ -83,7 +86,7 @@ class RagState:
         if self._keep:
             self._results.append((result.id, result.question_index, _individual(result)))
 
-    def merge(self, other: "RagState") -> None:
+    def merge(self, other: Self) -> None:
         """Take in what another state has counted; the other stays as it is."""
         for key, sums in other._groups.items():
             self._groups[key] = self._groups.get(key, Sums()) + sums
@@ -158,7 +161,7 @@ def _individual(result: RagResult) -> RagIndividual:
     )
 
 
-def regressions(before: Mapping[str, RagResult], now: Iterable[RagResult]) -> list[str]:
+def regressions(before: Mapping[str, AnyResult], now: Iterable[AnyResult]) -> list[str]:
     """Return the ids of fact questions that were right and are wrong now, in their order.
 
     A fact question is right when its ``exact_match`` is 1: citations may change without a regression.
@@ -173,7 +176,7 @@ def regressions(before: Mapping[str, RagResult], now: Iterable[RagResult]) -> li
     )
 
 
-def is_right(result: RagResult) -> bool:
+def is_right(result: AnyResult) -> bool:
     """Say whether a fact question was answered with the expected values."""
     return result.error is None and result.details.get("exact_match") == 1
 

@@ -8,6 +8,8 @@ from memfin.errors import RunFault
 from memfin.report.html import render_html_report
 from memfin.report.load import load_report
 from memfin.report.markdown import render_markdown_report
+from memfin.report.rag.load import is_benchmark_run, load_rag_report
+from memfin.report.rag.render import render_rag_html, render_rag_markdown
 
 
 def write_reports(run_dir: Path) -> tuple[Path, Path]:
@@ -21,10 +23,15 @@ def write_reports(run_dir: Path) -> tuple[Path, Path]:
         RunFault: when a report cannot be written.
     """
     run_dir = Path(run_dir)
-    model = load_report(run_dir)
     markdown, html = run_dir / "report.md", run_dir / "report.html"
-    _replace(markdown, render_markdown_report(model))
-    _replace(html, render_html_report(model))
+    if is_benchmark_run(run_dir):
+        rag = load_rag_report(run_dir)
+        texts = render_rag_markdown(rag), render_rag_html(rag)
+    else:
+        model = load_report(run_dir)
+        texts = render_markdown_report(model), render_html_report(model)
+    for path, text in zip((markdown, html), texts, strict=True):
+        _replace(path, text)
     return markdown, html
 
 
