@@ -1,5 +1,6 @@
 """Consent: versions without gaps, what each scope allows, and who may write a profile."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +30,9 @@ from tests.memory.memory_world import (
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> MemoryStore:
-    return open_store(tmp_path, Clock(pace=SECOND))
+def store(tmp_path: Path) -> Iterator[MemoryStore]:
+    with open_store(tmp_path, Clock(pace=SECOND)) as opened:
+        yield opened
 
 
 def versions(store: MemoryStore, user_id: str) -> list[ProfileConsent]:
@@ -82,17 +84,22 @@ def test_versions_count_from_one_without_gaps_and_keep_every_byte(store: MemoryS
     assert history == kept[:-1]
 
 
-def test_a_consent_keeps_its_id_until_it_is_revoked(store: MemoryStore) -> None:
-    store = open_store(store.root / "frozen", Clock())
+def test_a_consent_keeps_its_id_until_it_is_revoked_also_when_time_stands_still(tmp_path: Path) -> None:
+    with open_store(tmp_path, Clock()) as store:
+        ids, found = grants_and_revocations(store)
+    assert [each.consent_id for each in found] == [each for each in ids for _ in range(3)]
+    assert len(set(ids)) == 4
+    assert [each.revoked_at for each in found] == [None, None, START] * 4
+
+
+def grants_and_revocations(store: MemoryStore) -> tuple[list[str], list[ProfileConsent]]:
+    """Grant, grant anew and revoke four times; return the ids of the consents, and all versions."""
     ids = []
     for _ in range(4):
         store.grant_consent("u1", EVERYTHING)
         ids.append(store.grant_consent("u1", NOTHING_KEPT).consent_id)
         store.revoke_consent("u1")
-    found = versions(store, "u1")
-    assert [each.consent_id for each in found] == [each for each in ids for _ in range(3)]
-    assert len(set(ids)) == 4
-    assert [each.revoked_at for each in found] == [None, None, START] * 4
+    return ids, versions(store, "u1")
 
 
 def test_preferences_of_a_later_grant_replace_the_profile_and_none_leave_it(store: MemoryStore) -> None:
