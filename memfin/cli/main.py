@@ -29,6 +29,7 @@ COMMANDS: Final = {
     "report": "memfin.cli.report",
     "bench": "memfin.cli.bench",
     "validity": "memfin.cli.validity",
+    "memory": "memfin.cli.memory",
 }
 """Subcommand to the module whose ``command`` implements it, imported when asked for."""
 
