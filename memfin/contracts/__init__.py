@@ -17,8 +17,8 @@ from memfin.contracts.base import (
     TurnStatus,
     non_finite_path,
 )
-from memfin.contracts.bench import BenchConfig, BenchConfigFile
 from memfin.contracts.begun import BegunDialog
+from memfin.contracts.bench import BenchConfig, BenchConfigFile
 from memfin.contracts.dataset import Blueprint, Dialog, ProfileTruth, Turn, TurnPair, TurnTags
 from memfin.contracts.judgement import (
     READINGS,
