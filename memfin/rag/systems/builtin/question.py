@@ -81,3 +81,15 @@ def read_question(text: str) -> Question:
         total=known.signs["total"].search(words) is not None,
         chinese=any("\u3400" <= mark <= "\u9fff" for mark in text),
     )
+
+
+def asks_same(question: Question, other: str) -> bool:
+    """Say whether another question asks for the same kind of thing."""
+    pattern = vocabulary().kinds.get(question.kind)
+    return pattern is not None and pattern.search(shown(other)) is not None
+
+
+def speaks_of(question: Question, text: str) -> bool:
+    """Say whether a sentence speaks of the kind of thing that is asked for."""
+    pattern = vocabulary().topics.get(question.kind)
+    return pattern is None or pattern.search(shown(text)) is not None

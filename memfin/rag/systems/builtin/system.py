@@ -1,6 +1,6 @@
 """The built-in RAG system: finds passages, takes the value that is asked for, quotes it, or abstains."""
 
-from collections.abc import Mapping
+import re
 from typing import Any, Final
 
 from memfin import __version__
@@ -13,23 +13,27 @@ from memfin.rag.extraction.normalize import plain
 from memfin.rag.extraction.polarity import leading_polarity, polarity
 from memfin.rag.systems.builtin.passages import Passage, Sentence, passages_of
 from memfin.rag.systems.builtin.people import Names
-from memfin.rag.systems.builtin.question import Question, read_question
+from memfin.rag.systems.builtin.question import Question, read_question, speaks_of
 from memfin.rag.systems.builtin.search import Hit, PassageIndex
-from memfin.rag.systems.builtin.values import Candidate, candidates, has_value
-from memfin.rag.systems.builtin.words import Unit, joined, units_of
+from memfin.rag.systems.builtin.values import Candidate, candidates, has_value, summed
+from memfin.rag.systems.builtin.words import Unit, joined, shown, units_of, vocabulary
 
 SUPPORT: Final = 0.5
-"""The share of a question that a passage must meet to support an answer."""
+SUPPORT_OF_VALUES: Final = 0.35
+"""The share of a question that a passage must meet to support an answer, and one that is a value of the
+kind that is asked for, or a list."""
 
 LISTED: Final = 0.55
-MOST_LISTED: Final = 5
+MOST_LISTED: Final = 6
 """Passages that a list is made of: how near the best one, and how many at most."""
 
-UNKNOWN_NEAR: Final = 0.85
+UNKNOWN_NEAR: Final = 0.6
 """How near the best passage one must be whose not knowing is heeded."""
 
 LONGEST_QUOTE: Final = 300
 """Characters of a quote."""
+
+_CLAUSE: Final = re.compile("[,，;；。]")
 
 _TYPED: Final = frozenset(
     ("amount", "breakdown", "date", "range", "clock", "count", "id", "place", "organization", "person")
@@ -61,13 +65,17 @@ class BuiltinRag:
     reference = "builtin"
     model = "builtin"
     version: str | None = __version__
-    inputs: Mapping[str, Any] = {}
     total_usage: ModelUsage | None = None
 
     def __init__(self, document: Document) -> None:
         self._passages = passages_of(document)
         self._index = PassageIndex(self._passages)
         self._names = Names(document)
+
+    @property
+    def inputs(self) -> dict[str, Any]:
+        """What the answers depend on besides the document, for the fingerprint."""
+        return {"words_sha256": vocabulary().sha256}
 
     async def query(self, question: str) -> RagAnswer:
         """Return the answer with its evidence, or an abstention with the nearest words."""
@@ -87,14 +95,19 @@ class BuiltinRag:
     def _answer(self, asked: Question, hits: list[Hit], units: list[Unit]) -> RagAnswer:
         nearest = self._nearest(hits[0], units)
         if asked.kind == "conflict":
-            return _abstain(asked, "unknown", [_answer_of(hit.passage) for hit in hits[:2]])
-        if hits[0].coverage < SUPPORT:
-            return _abstain(asked, "none", [nearest])
+            said = [part for hit in hits[:3] for part in _parts(hit.passage)[:1]]
+            return _abstain(asked, "unknown", said)
         if (unknown := self._unknown(asked, hits, units)) is not None:
             return _abstain(asked, "unknown", [unknown])
+        if hits[0].coverage < (
+            SUPPORT_OF_VALUES if asked.kind in _TYPED or asked.kind == "list" else SUPPORT
+        ):
+            return _abstain(asked, "none", _parts(hits[0].passage)[:1])
         if asked.kind in _TYPED:
             found = candidates(asked, hits, units, self._index, self._names)
-            return self._value(asked, found) if found else _abstain(asked, "none", [nearest])
+            return (
+                self._value(asked, found) if found else _abstain(asked, "none", _parts(hits[0].passage)[:1])
+            )
         if asked.kind == "list":
             return self._list(asked, hits)
         return self._boolean(asked, hits[0], units) if asked.kind == "boolean" else _words(asked, nearest)
@@ -107,27 +120,39 @@ class BuiltinRag:
     def _unknown(self, asked: Question, hits: list[Hit], units: list[Unit]) -> Sentence | None:
         """Return the words by which the document says that what is asked is not known, if it does.
 
-        A value of the asked kind beside them is an answer all the same, unless details are asked for.
+        They speak of the kind of thing that is asked for, as in 哪一天想不起来了, or stand in the best
+        passage without a value of that kind, or beside one when details are asked for.
         """
-        for hit in hits:
-            if hit.score < UNKNOWN_NEAR * hits[0].score:
-                return None
-            told = [each for each in hit.passage.said if signs_of_not_knowing(plain(each.text))]
-            if not told:
-                if not asked.details:
-                    return None
-                continue
-            known = any(has_value(asked, each.text, self._names) for each in hit.passage.said)
-            if asked.details or (asked.kind in _TYPED and not known):
-                return max(told, key=lambda each: self._index.share(each.text, units))
-            if asked.kind in ("text", "boolean", "list") and hit.passage.said[0] in told:
-                return told[0]
+        if asked.kind == "list":
             return None
+        for hit in hits:
+            if hit.score < UNKNOWN_NEAR * hits[0].score or hit.coverage < SUPPORT_OF_VALUES:
+                return None
+            told = [each for each in hit.passage.said if _is_unknown(each.text)]
+            told.sort(key=lambda each: -self._index.share(each.text, units))
+            if told and (said := self._heeded(asked, hit, told, best=hit is hits[0])) is not None:
+                return said
         return None
+
+    def _heeded(self, asked: Question, hit: Hit, told: list[Sentence], *, best: bool) -> Sentence | None:
+        """Return which of the sentences that tell of not knowing means what is asked, nearest first."""
+        said = hit.passage.said
+        if asked.kind not in _TYPED:
+            return told[0] if best and (asked.details or said[0] in told) else None
+        left_open = next((each for each in told if _leaves_open(asked, each.text)), None)
+        if left_open is not None:
+            return left_open
+        near = told[0]
+        if speaks_of(asked, near.text) and (asked.details or not has_value(asked, near.text, self._names)):
+            return near
+        known = any(has_value(asked, each.text, self._names) for each in said)
+        return near if best and (asked.details or not known) else None
 
     def _list(self, asked: Question, hits: list[Hit]) -> RagAnswer:
         near = [
-            hit for hit in hits if hit.score >= LISTED * hits[0].score and hit.coverage >= LISTED * SUPPORT
+            hit
+            for hit in hits
+            if hit.score >= LISTED * hits[0].score and hit.coverage >= LISTED * SUPPORT_OF_VALUES
         ]
         quotes = [
             part
@@ -153,9 +178,11 @@ class BuiltinRag:
             quotes += _parts(best.hit.passage)
         typed: dict[str, Any] = {}
         if asked.kind == "amount":
-            typed["amount"] = value
+            typed["amount"] = (summed(best.sentence.text) if asked.total else None) or value
         elif asked.kind == "breakdown" and isinstance(value, tuple):
             typed["amount_breakdown"] = list(value)
+            if asked.total:
+                typed["amount"] = sum(part for part in value if isinstance(part, float))
         elif asked.kind == "count" and isinstance(value, float):
             typed["count"] = int(value)
         elif isinstance(value, PartialDate):
@@ -183,9 +210,18 @@ class BuiltinRag:
         return date
 
 
-def _answer_of(passage: Passage) -> Sentence:
-    sentences = passage.said or passage.asked
-    return sentences[0]
+def _leaves_open(asked: Question, text: str) -> bool:
+    """Say whether a clause says that the very thing is not known: 搬到哪里我不知道."""
+    return any(
+        _is_unknown(clause)
+        and speaks_of(asked, clause)
+        and vocabulary().signs["open"].search(shown(clause)) is not None
+        for clause in _CLAUSE.split(text)
+    )
+
+
+def _is_unknown(text: str) -> bool:
+    return bool(signs_of_not_knowing(plain(text)) or vocabulary().signs["unknown"].search(shown(text)))
 
 
 def _parts(passage: Passage) -> list[Sentence]:

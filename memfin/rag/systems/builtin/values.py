@@ -10,7 +10,7 @@ from memfin.rag.extraction.facts import Fact, find_facts
 from memfin.rag.extraction.normalize import plain
 from memfin.rag.systems.builtin.passages import Sentence
 from memfin.rag.systems.builtin.people import Names, organizations_in, places_in
-from memfin.rag.systems.builtin.question import Kind, Question
+from memfin.rag.systems.builtin.question import Kind, Question, asks_same
 from memfin.rag.systems.builtin.search import Hit, PassageIndex
 from memfin.rag.systems.builtin.words import Unit
 
@@ -21,6 +21,7 @@ NEAR: Final = 0.6
 """Passages that values are taken from: the best ones, no worse than this share of the first."""
 
 _SHARE_OF_SENTENCE: Final = 0.5
+_SAME_KIND: Final = 0.2
 _ASKED: Final = 0.45
 _FIRST: Final = 0.06
 _TOTAL: Final = re.compile(r"总共|一共|合计|总计|共计|共|加起来|in total|altogether|total", re.IGNORECASE)
@@ -45,7 +46,7 @@ def candidates(
     """Return the values of the asked kind near the question, best first."""
     found: list[Candidate] = []
     floor = NEAR * hits[0].score if hits else 0.0
-    for hit in hits[:LOOKED_AT]:
+    for hit in _preferred(question, hits)[:LOOKED_AT]:
         if hit.score < floor:
             break
         sides = ((hit.passage.said, 1.0), (hit.passage.asked if hit.passage.is_pair else (), _ASKED))
@@ -53,6 +54,9 @@ def candidates(
             for place, sentence in enumerate(sentences):
                 share = index.share(sentence.text, units)
                 score = hit.score * (1.0 - _SHARE_OF_SENTENCE + _SHARE_OF_SENTENCE * share) * weight
+                score += (
+                    _SAME_KIND if hit.passage.is_pair and asks_same(question, hit.passage.question) else 0.0
+                )
                 score += _FIRST if place == 0 else 0.0
                 totals = _totals(question, sentence.text, names)
                 found.extend(
@@ -62,6 +66,17 @@ def candidates(
                 )
     found.sort(key=lambda each: -each.score)
     return found
+
+
+def _preferred(question: Question, hits: list[Hit]) -> list[Hit]:
+    """Return the hits anew, those first whose own question asks for the same kind of thing."""
+    found = [
+        hit._replace(score=hit.score + _SAME_KIND)
+        if hit.passage.is_pair and asks_same(question, hit.passage.question)
+        else hit
+        for hit in hits
+    ]
+    return sorted(found, key=lambda hit: (-hit.score, hit.number))
 
 
 def _totals(question: Question, text: str, names: Names) -> tuple[Value, ...]:
@@ -104,18 +119,34 @@ def _values(question: Question, text: str, names: Names) -> Iterator[Value]:
             if fact.kind == "amount" and isinstance(fact.value, float)
         )
         if amounts:
-            yield _without_total(amounts)
+            yield _without_total(amounts, words)
     else:
         yield from _figures(question, words)
 
 
-def _without_total(amounts: tuple[float, ...]) -> tuple[float, ...]:
-    """Return the parts of a sum without the sum itself, where that stands beside them."""
+def _without_total(amounts: tuple[float, ...], words: str) -> tuple[float, ...]:
+    """Return the parts of a sum without the sum itself, where a sentence names that beside them."""
+    if _TOTAL.search(words) is None:
+        return amounts
     for place, amount in enumerate(amounts):
         rest = amounts[:place] + amounts[place + 1 :]
         if len(rest) > 1 and math.isclose(sum(rest), amount):
             return rest
     return amounts
+
+
+def summed(text: str) -> float | None:
+    """Return what the sums of money in a sentence make together, None where there are not several."""
+    if _TOTAL.search(text):
+        return None
+    amounts = [
+        fact.value
+        for fact in find_facts(plain(text), names=False)
+        if fact.kind == "amount" and isinstance(fact.value, float)
+    ]
+    if len(amounts) > 2 and math.isclose(max(amounts), sum(amounts) / 2):  # noqa: PLR2004 - the sum and its parts
+        return max(amounts)
+    return sum(amounts) if len(amounts) > 1 else None
 
 
 def _figures(question: Question, words: str) -> Iterator[Value]:

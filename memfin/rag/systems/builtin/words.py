@@ -1,5 +1,6 @@
 """The words of questions and passages: index terms, synonyms, what a question asks besides its words."""
 
+import hashlib
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -34,6 +35,8 @@ class Vocabulary(NamedTuple):
     idle_english: frozenset[str]
     kinds: Mapping[str, re.Pattern[str]]
     signs: Mapping[str, re.Pattern[str]]
+    topics: Mapping[str, re.Pattern[str]]
+    sha256: str
 
 
 class Unit(NamedTuple):
@@ -50,15 +53,22 @@ class Unit(NamedTuple):
 @cache
 def vocabulary() -> Vocabulary:
     """Return the shipped words."""
-    data = tomllib.loads(_DATA.read_text("utf-8"))
+    content = _DATA.read_bytes()
+    data = tomllib.loads(content.decode())
     groups = tuple(tuple(str(word) for word in group) for group in data["synonyms"])
+    tables = {
+        table: MappingProxyType({name: _any_of(patterns) for name, patterns in data[table].items()})
+        for table in ("kinds", "signs", "topics")
+    }
     return Vocabulary(
-        groups,
-        frozenset(data["surnames"]),
-        _any_of(data["idle"]),
-        frozenset(data["idle_english"].split()),
-        MappingProxyType({name: _any_of(patterns) for name, patterns in data["kinds"].items()}),
-        MappingProxyType({name: _any_of(patterns) for name, patterns in data["signs"].items()}),
+        groups=groups,
+        surnames=frozenset(data["surnames"]),
+        idle=_any_of(data["idle"]),
+        idle_english=frozenset(data["idle_english"].split()),
+        kinds=tables["kinds"],
+        signs=tables["signs"],
+        topics=tables["topics"],
+        sha256=hashlib.sha256(content).hexdigest(),
     )
 
 

@@ -105,7 +105,7 @@ def _chunk(passage: Passage) -> Chunk:
         page: int | None = None
         for sentence in sentences:
             if sentence.page == page:
-                parts[-1] = (page, joined((parts[-1][1], sentence.text)))
+                parts[-1] = (sentence.page, joined((parts[-1][1], sentence.text)))
             else:
                 label = lead if passage.is_pair and page is None else ""
                 page = sentence.page
