@@ -235,6 +235,14 @@ def test_what_is_wrong_with_a_question_is_told(tmp_path: Path, question: dict[st
 
 
 @pytest.mark.parametrize(
+    ("start", "end"), [("2020-08-15", "2020-08"), ("2020", "2020-01-01"), ("2020-08-15", "2020-08-15")]
+)
+def test_a_period_may_begin_within_its_end(tmp_path: Path, start: str, end: str) -> None:
+    fact = changed(FACT, "expected", to={"date_range": {"start": start, "end": end}})
+    assert findings(written(tmp_path / "questions" / "q.json", file_of(fact))) == []
+
+
+@pytest.mark.parametrize(
     ("content", "told"),
     [
         (file_of(), "4: $.questions: there are no questions"),
@@ -395,19 +403,32 @@ def test_ranges_of_lines() -> None:
             line_ranges(text)
 
 
+@pytest.mark.parametrize(
+    "words", [["."], ["questions/q.json"], ["--kind", "rag-benchmark", "questions/q.json"]]
+)
 def test_the_command_tells_findings_in_questions_and_what_the_document_does_not_bear_out(
-    tmp_path: Path,
+    tmp_path: Path, words: list[str]
 ) -> None:
-    path = written(tmp_path / "questions" / "q.json", file_of(FACT))
+    written(tmp_path / "questions" / "q.json", file_of(FACT))
     (tmp_path / "d.md").write_text("<!-- page 2 -->\n问：多少？\n答：4200元。\n", "utf-8")
     result = subprocess.run(
-        [sys.executable, "-m", "memfin", "validate", str(tmp_path)],
+        [sys.executable, "-m", "memfin", "validate", *words],
         capture_output=True,
         check=False,
         encoding="utf-8",
+        cwd=tmp_path,
     )
     assert result.returncode == 1
     assert result.stdout == (
-        f"{path}:15: $.questions[0].required_evidence[0].must_include: '42000元' does not stand on page 2\n"
+        "questions/q.json:15: $.questions[0].required_evidence[0].must_include: "
+        "'42000元' does not stand on page 2\n"
     )
     assert result.stderr == "memfin: 1 finding in 1 file\n"
+
+
+def test_a_huge_file_is_told_before_it_is_parsed(tmp_path: Path) -> None:
+    path = tmp_path / "questions" / "q.json"
+    path.parent.mkdir()
+    with path.open("wb") as file:
+        file.truncate(200 * 1024 * 1024)
+    assert findings(path) == ["1: $: the file is larger than 67108864 bytes"]
