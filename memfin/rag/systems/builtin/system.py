@@ -130,16 +130,18 @@ class BuiltinRag:
                 return None
             told = [each for each in hit.passage.said if _is_unknown(each.text)]
             told.sort(key=lambda each: -self._index.share(each.text, units))
-            if told and (said := self._heeded(asked, hit, told, best=hit is hits[0])) is not None:
+            if told and (said := self._heeded(asked, hit, told, units, best=hit is hits[0])) is not None:
                 return said
         return None
 
-    def _heeded(self, asked: Question, hit: Hit, told: list[Sentence], *, best: bool) -> Sentence | None:
+    def _heeded(
+        self, asked: Question, hit: Hit, told: list[Sentence], units: list[Unit], *, best: bool
+    ) -> Sentence | None:
         """Return which of the sentences that tell of not knowing means what is asked, nearest first."""
         said = hit.passage.said
         if asked.kind not in _TYPED:
             return told[0] if best and (asked.details or said[0] in told) else None
-        left_open = next((each for each in told if _leaves_open(asked, each.text)), None)
+        left_open = next((each for each in told if self._leaves_open(asked, each.text, units)), None)
         if left_open is not None:
             return left_open
         near = told[0]
@@ -147,6 +149,21 @@ class BuiltinRag:
             return near
         known = any(has_value(asked, each.text, self._names) for each in said)
         return near if best and (asked.details or not known) else None
+
+    def _leaves_open(self, asked: Question, text: str, units: list[Unit]) -> bool:
+        """Say whether a clause says that the very thing is not known: 搬到哪里我不知道.
+
+        A clause with a value that is nearer to the question answers it all the same.
+        """
+        is_open = vocabulary().signs["open"]
+        clauses = _CLAUSE.split(text)
+        left = [
+            self._index.share(each, units)
+            for each in clauses
+            if _is_unknown(each) and speaks_of(asked, each) and is_open.search(shown(each)) is not None
+        ]
+        given = [self._index.share(each, units) for each in clauses if has_value(asked, each, self._names)]
+        return bool(left) and max(left) >= max(given, default=0.0)
 
     def _list(self, asked: Question, hits: list[Hit]) -> RagAnswer:
         near = [
@@ -208,16 +225,6 @@ class BuiltinRag:
             if years:
                 return date._replace(year=years[-1])
         return date
-
-
-def _leaves_open(asked: Question, text: str) -> bool:
-    """Say whether a clause says that the very thing is not known: 搬到哪里我不知道."""
-    return any(
-        _is_unknown(clause)
-        and speaks_of(asked, clause)
-        and vocabulary().signs["open"].search(shown(clause)) is not None
-        for clause in _CLAUSE.split(text)
-    )
 
 
 def _is_unknown(text: str) -> bool:
