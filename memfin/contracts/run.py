@@ -34,8 +34,8 @@ class Counters(Record):
 class RunManifest(Record):
     """``run_manifest.json``: which run this is (trace schema section 4.1).
 
-    ``suite`` is left out where dialogues were replayed. In a run of the RAG suite the dataset is the benchmark
-    and a question counts as a dialogue of one turn.
+    ``suite`` is left out where dialogues were replayed. In a run of the RAG suite the dataset is the
+    benchmark, and a question counts as a dialogue of one turn.
     """
 
     trace_version: str
