@@ -121,6 +121,7 @@ _GUESS: Final = re.compile(
     r"|typically)\b",
     re.IGNORECASE,
 )
+_COMMON: Final = re.compile("具体|详细|说明|请|是否|文件|文档|笔录|记载|提及|提到")
 _MANY: Final = 4
 """Sentences without a sign that a text may have before one aside no longer makes it an abstention."""
 _REACH: Final = 14
@@ -172,8 +173,9 @@ def _shared(segment: str, question: frozenset[str]) -> int:
 
 
 def _bigrams(text: str) -> frozenset[str]:
-    folded = fold(text)
-    return frozenset(folded[place : place + 2] for place in range(len(folded) - 1))
+    folded = fold(_COMMON.sub("", text))
+    pairs = (folded[place : place + 2] for place in range(len(folded) - 1))
+    return frozenset(pair for pair in pairs if pair.isalpha())
 
 
 def recognize_abstention(text: str, question: str = "") -> Abstention:  # noqa: PLR0911 - one a reason

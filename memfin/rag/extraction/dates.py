@@ -32,7 +32,7 @@ class PartialDate(NamedTuple):
         year = "-" if self.year is None else f"{self.year:04}"
         if self.month is None and self.day is None:
             return year
-        month = "-" if self.month is None else f"{self.month:02}"
+        month = "" if self.month is None else f"{self.month:02}"
         return f"{year}-{month}" if self.day is None else f"{year}-{month}-{self.day:02}"
 
 

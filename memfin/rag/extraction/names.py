@@ -43,7 +43,9 @@ _MISTER: Final = re.compile(
     r"\b(?:Mr|Mrs|Ms|Miss|Dr|Prof|Professor)\b\.?\s+([A-Z][a-z'-]+(?:\s+[A-Z][a-z'-]+)?)"
     r"|\b(?:named|called)\s+([A-Z][a-z'-]+(?:\s+[A-Z][a-z'-]+)?)"
 )
-_FEW_WORDS: Final = frozenset("某何任时和应成解项")
+_NO_NAMES: Final = frozenset(
+    ("某", "何", "任", "时", "和", "应", "成", "解", "项", "任何", "有关", "时任", "包括")
+)
 
 
 class FoundName(NamedTuple):
@@ -77,7 +79,7 @@ def find_names(text: str) -> list[FoundName]:
     found = [quoted for quoted in quotations(text) if is_name(quoted.name)]
     for match in _TITLED.finditer(text) if _TITLE_SIGN.search(text) else ():
         name = match.group(1)
-        if len(name) == 1 and name in _FEW_WORDS:
+        if name in _NO_NAMES:
             continue
         found.append(FoundName(match.group() if len(name) == 1 else name, match.start(), match.end()))
     for pattern in (_INTRODUCED, _MISTER):

@@ -26,6 +26,7 @@ _LONGEST_GROUPED: Final = 24
 _ELLIPSIS: Final = re.compile(r"(?:\.\s?){3,}|…+|[\[【(（]\s?(?:\.{3}|…+|略|省略)\s?[\]】)）]")
 _ASIDE_LIMIT: Final = 400
 """Characters that an ellipsis in a quote may stand for, in folded text."""
+_MARKUP: Final = " \t\r\n\v\f*_`"
 _SCALES: Final = frozenset("百千万亿佰仟萬億")
 _NUMERAL_SET: Final = frozenset(NUMERALS)
 
@@ -98,7 +99,7 @@ def _joint(text: str, start: int, end: int) -> str:
             return ""
         return " "
     numbers = (left.isdigit() or left in _NUMERAL_SET) and (right.isdigit() or right in _NUMERAL_SET)
-    return " " if numbers and not gap.isspace() else ""
+    return " " if numbers and gap.strip(_MARKUP) else ""
 
 
 def _groups(text: str, comma: int) -> bool:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from memfin.contracts.rag import RagAnswer, RagQuestion, RequiredEvidence
 from memfin.rag.scoring.index import DocumentIndex
-from memfin.rag.scoring.matching import mismatch, nearest, passage
+from memfin.rag.scoring.matching import mismatch, passage, reason
 
 
 class Cited(NamedTuple):
@@ -40,7 +40,7 @@ def cited_items(
             cited[place] = True
         entry: dict[str, Any] = {"page": citation.page, "supports": supports}
         if not supports:
-            entry["reason"] = quoted.problem or nearest([result for result in results if result is not None])
+            entry["reason"] = reason(quoted, [result for result in results if result is not None])
         told.append(entry)
     return cited, told
 

@@ -17,6 +17,9 @@ from memfin.rag.transcript import segments
 _MOST_PLACES: Final = 256
 """Places of one quote that are looked at; a quote with more is too short to point at anything."""
 
+_SHORT_PAGE: Final = 60
+"""Folded characters; a page with no more may well be the answer."""
+
 _ID_SIGNS: Final = re.compile(r"[^0-9a-z]")
 _NOON: Final = 12
 
@@ -81,6 +84,16 @@ class DocumentIndex:
     def crossed(self, start: int, end: int) -> int:
         """Return how many pages a span touches."""
         return bisect_right(self._starts, max(start, end - 1)) - bisect_right(self._starts, start) + 1
+
+    def is_recited(self, text: str) -> bool:
+        """Say whether a text contains a whole page, so that what it says is no answer but the document."""
+        pages = [
+            span for span in zip(self._starts, self._ends, strict=True) if span[1] - span[0] > _SHORT_PAGE
+        ]
+        if len(text) < min((end - start for start, end in pages), default=len(text) + 1):
+            return False
+        folded = fold(text)
+        return any(self.text[start:end].strip() in folded for start, end in pages)
 
     def locate(self, parts: tuple[str, ...], page: int | None = None) -> list[tuple[int, int]]:
         """Return the spans where a quote stands, in whole or in part on the page when one is given.

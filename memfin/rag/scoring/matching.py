@@ -19,9 +19,6 @@ _LONGEST: Final = 5000
 _MOST_PAGES: Final = 2
 _COMPARED: Final = 8
 """Places of a passage that are looked at to tell whether it is another one again."""
-_ORDER: Final[tuple[Mismatch, ...]] = (
-    "other_place", "not_in_document", "too_long", "wrong_page", "lacks_must_include", "empty",
-)  # fmt: skip
 
 
 class Passage(NamedTuple):
@@ -90,9 +87,12 @@ def mismatch(  # noqa: PLR0911 - one return a reason
     return "other_place"
 
 
-def nearest(mismatches: list[Mismatch]) -> Mismatch | None:
-    """Return the mismatch that came nearest to a match, None when there are none."""
-    return min(mismatches, key=_ORDER.index, default=None)
+def reason(passage: Passage, mismatches: list[Mismatch]) -> Mismatch | None:
+    """Return why a passage is none of the required evidence, as what came nearest to it says."""
+    for near in ("other_place", "wrong_page"):
+        if near in mismatches:
+            return near
+    return passage.problem or (mismatches[0] if mismatches else None)
 
 
 def same_passage(one: Passage, other: Passage) -> bool:

@@ -13,7 +13,7 @@ from memfin.rag.scoring.citations import citation_correctness, citation_provided
 from memfin.rag.scoring.fields import Given, matches
 from memfin.rag.scoring.hallucination import check_answer
 from memfin.rag.scoring.index import DocumentIndex
-from memfin.rag.scoring.matching import Passage, distinct, mismatch, nearest, passage
+from memfin.rag.scoring.matching import Passage, distinct, mismatch, passage, reason
 
 EXACT_MATCH: Final = 0.7
 CITATION_CORRECTNESS: Final = 0.3
@@ -82,12 +82,14 @@ def _fact_exact(
     told = stance(answer, question.question)
     given = Given(question, answer, Told(answer.answer, question.question), told)
     found = [match.details() for match in matches(given)]
-    reason = None
+    void = None
     if not found:
-        reason = "nothing_expected"
+        void = "nothing_expected"
     elif told.abstains and told.source == "declared":
-        reason = "abstained"
-    exact = float(reason is None and all(match["matched"] for match in found))
+        void = "abstained"
+    elif index and any(match["source"] == "answer" for match in found) and index.is_recited(answer.answer):
+        void = "recites_a_page"
+    exact = float(void is None and all(match["matched"] for match in found))
     cited = citation_correctness(question, answer, index)
     details: dict[str, Any] = {
         "exact_match": exact,
@@ -95,8 +97,8 @@ def _fact_exact(
         "fields": found,
         "citation": cited.details,
     }
-    if reason is not None:
-        details["reason"] = reason
+    if void is not None:
+        details["reason"] = void
     return EXACT_MATCH * exact + CITATION_CORRECTNESS * cited.value, details
 
 
@@ -120,7 +122,7 @@ def _evidence_set(
         if supports:
             relevant.append(item)
         else:
-            entry["reason"] = item.problem or nearest([result for result in results if result is not None])
+            entry["reason"] = reason(item, [result for result in results if result is not None])
         told.append(entry)
     good = len(distinct(relevant))
     total = good + len(returned) - len(relevant)

@@ -1,0 +1,94 @@
+"""Which answers decline to answer, in Chinese and English, and which only look so."""
+
+import pytest
+
+from memfin.rag.extraction.abstention import recognize_abstention
+
+ASKED = "42000元具体用到哪里了？请详细说明。"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "无法确定。",
+        "文件没有说明42000元的具体用途。",
+        "根据笔录，无法得知具体花费明细",
+        "笔录中未提及具体用途。",
+        "未记载",
+        "没有相关信息",
+        "没有关于这笔钱用途的记载",
+        "信息不足，无法作答",
+        "陈明飞称都忘记了",
+        "他说记不清了。",
+        "具体请了谁吃饭，忘记了。",
+        "我不知道",
+        "不详",
+        "N/A",
+        "无从查证",
+        "42000元的具体用途，文件并未交代。",
+        "陈明飞一共收了42000元。具体用到哪里，他说都忘记了。",
+        "文档中没有说明具体用途。不过，文档提到他收了42000元。",
+        "抱歉，材料里查不到这笔钱的去向",
+        "The document does not say how it was spent.",
+        "I don't know.",
+        "The use of the money is not mentioned.",
+        "It cannot be determined from the record.",
+        "There is no information about that.",
+        "Unknown",
+        "The witness forgot.",
+        "不清楚是否有人知道",
+    ],
+)
+def test_answers_that_decline(text: str) -> None:
+    found = recognize_abstention(text, ASKED)
+    assert found.abstains
+    assert found.sign
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "他没有忘记，钱都用来请客了。",
+        "没有忘记",
+        "并未忘记这件事",
+        "从未忘记过",
+        "没忘，都花在请客上",
+        "谁也没有忘记钱的去向",
+        "他没有说忘记了",
+        "他并不是不知道",
+        "不能说不知道",
+        "他不会不清楚钱的去向",
+        "不是没有说明，而是写明了用途",
+        "并非无法确定：钱用于请客",
+        "怎么会忘记了呢？",
+        "他忘记带身份证，钱用来请客",
+        "有没有提到用途？有的，请客",
+        "如果不清楚可以查看第4页，钱用于请客",
+        "是否不清楚用途？钱用于请客",
+        "用途未提及，但可能是请客吃饭",
+        "请客、送礼",
+        "是的，他都用来请客了。具体日期未提及。",
+        "He did not forget where the money went: dinners.",
+        "It is not unknown: he bought gifts.",
+        "The witness has not forgotten anything; it went to dinners",
+        "It is unclear to some, but probably it went to dinners.",
+        "Whether it is unknown is the question; dinners.",
+        "",
+        "   ",
+        "。",
+    ],
+)
+def test_answers_that_only_look_as_if_they_declined(text: str) -> None:
+    assert not recognize_abstention(text, ASKED).abstains
+
+
+def test_a_gap_beside_the_point_is_no_abstention() -> None:
+    asked = "成龙飞总共给了多少钱？"
+    told = "成龙飞总共给了42000元。交钱的具体日期没有提及。"
+    assert recognize_abstention(told, asked).reason == "beside_the_point"
+    assert recognize_abstention(told, "交钱的具体日期是哪一天？").abstains
+
+
+def test_a_long_text_with_one_gap_in_it_is_no_abstention() -> None:
+    told = "请客花了钱。送礼花了钱。打车花了钱。吃饭花了钱。住店花了钱。42000元具体用到哪里忘记了。"
+    assert not recognize_abstention(told, ASKED).abstains
