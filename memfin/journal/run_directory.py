@@ -2,7 +2,7 @@
 
 import asyncio
 import errno
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -341,10 +341,10 @@ class RunDirectory:
                 self._disk.truncate(self._log, size)
             raise OSError(problem.errno, problem.strerror, str(self.progress)) from problem
 
-    async def write(self, papers: Mapping[str, bytes | None]) -> None:
+    async def write(self, papers: Mapping[str, bytes | Iterator[bytes] | None]) -> None:
         """Write whole files by name, one after another; readers see the old or the new content of each.
 
-        None in the place of a content removes the file.
+        A content may come in pieces; None in its place removes the file.
 
         Raises:
             RunFault: the file system refused.

@@ -28,7 +28,7 @@ from memfin.contracts import (
 from memfin.errors import MemfinError, RunFault, RunStopped, UsageError
 from memfin.foreign.references import describe
 from memfin.journal import JUDGE_CONTROLS, RunDirectory
-from memfin.metrics.aggregate import encode_summary
+from memfin.metrics.aggregate import summary_pieces
 from memfin.runtime.draining import DRAIN_LIMIT, Drain
 from memfin.runtime.failures import foremost
 from memfin.runtime.graph import Graph, build_graph
@@ -234,7 +234,7 @@ class Run:
         await self.directory.write(
             {
                 **({JUDGE_CONTROLS: pretty_json(controls)} if controls is not None else {}),
-                "metrics_summary.json": encode_summary(summary),
+                "metrics_summary.json": summary_pieces(summary),
                 "run_stats.json": pretty_json(self.stats),
                 "run_manifest.json": pretty_json(self._manifest(tally, ended=True)),
             }
