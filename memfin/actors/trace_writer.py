@@ -1,16 +1,17 @@
 """The trace writer: the only actor that touches the run directory's rows."""
 
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 import anyio
-import msgspec
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
-from memfin.actors.base import Actor, EventSender, utc_now
+from memfin.actors.base import Actor, EventSender
 from memfin.actors.channels import send
-from memfin.actors.messages import DialogCommitted, DialogJudged, DialogReplayed, ToWriter
-from memfin.contracts import BegunDialog, DialogDone
-from memfin.journal import DIALOG_TRACE, JUDGEMENTS, TURN_EVAL, Entry, RunDirectory
+from memfin.actors.ledger import Ledger
+from memfin.journal import RunDirectory
+
+M = TypeVar("M")
+C = TypeVar("C")
 
 INBOX: Final = 32
 """Messages that wait for the writer at most: what comes in during one synchronisation of the disk."""
@@ -19,60 +20,57 @@ SNAPSHOTS: Final = 16 << 20
 """Bytes of agents' snapshots with which a group is closed."""
 
 
-class TraceWriter(Actor[ToWriter]):
-    """Commits replays and judgements in groups, and announces the dialogues that are complete on disk.
+class TraceWriter(Actor[M], Generic[M, C]):
+    """Commits what is answered and judged in groups, and announces what is complete on disk.
 
     A group is closed ``interval`` seconds after its first message, or once it holds ``size`` turns:
     synchronising the disk costs as much for one dialogue as for many. While it writes, its inbox
     fills, then the judges wait, then the replayers: a slow disk slows the run and never fills the
-    memory. A dialogue's replay comes before its judgement, and is committed no later. Of a dialogue that
-    is under way the newest state of a group is recorded, and none if the group holds its replay.
+    memory. A dialogue's replay comes before its judgement, and is committed no later. What a message
+    is to the journal, the suite's ``ledger`` says.
 
     Attributes:
-        turns: how many turns it has committed.
+        turns: how many answers it has committed.
     """
 
     def __init__(
         self,
         directory: RunDirectory,
-        run_id: str,
+        ledger: Ledger[M, C],
         *,
         interval: float,
         size: int,
-        inbox: MemoryObjectReceiveStream[ToWriter],
-        outbox: MemoryObjectSendStream[DialogCommitted],
+        inbox: MemoryObjectReceiveStream[M],
+        outbox: MemoryObjectSendStream[C],
         events: EventSender,
     ) -> None:
         super().__init__("trace_writer", inbox)
         self._directory = directory
-        self._run_id = run_id
+        self._ledger = ledger
         self._interval = interval
         self._size = size
         self._messages = inbox
         self._outbox = outbox
         self._events = events
-        self._encode = msgspec.json.Encoder().encode
         self.turns = 0
 
     async def run(self) -> None:
-        """Commit dialogues until the judge pool ends."""
+        """Commit what comes until the actor before it ends."""
         async with self._messages, self._outbox, self._events:
             async for first in self._messages:
                 await self._commit(await self._gather(first))
 
-    async def _gather(self, first: ToWriter) -> list[ToWriter]:
+    async def _gather(self, first: M) -> list[M]:
         """Return the first message with those that come while the group is open."""
-        group: list[ToWriter] = []
+        group: list[M] = []
         room, space, message = self._size, SNAPSHOTS, first
         with anyio.move_on_after(self._interval):
             while True:
                 self._count_received()
                 group.append(message)
-                if isinstance(message, BegunDialog):
-                    room -= 1
-                    space -= len(message.snapshot)
-                else:
-                    room -= max(1, len(_replayed(message).trace.turns))
+                weight = self._ledger.weigh(message)
+                room -= weight.turns
+                space -= weight.snapshot
                 if room <= 0 or space <= 0:
                     break
                 try:
@@ -86,64 +84,15 @@ class TraceWriter(Actor[ToWriter]):
                     break
         return group
 
-    async def _commit(self, group: list[ToWriter]) -> None:
-        begun = {message.dataset_index: message for message in group if isinstance(message, BegunDialog)}
-        entries: list[Entry] = []
-        for message in group:
-            if isinstance(message, DialogReplayed):
-                begun.pop(message.trace.dataset_index, None)
-            if not isinstance(message, BegunDialog):
-                entries.append(self._entry(message))
-        await self._directory.commit(entries, list(begun.values()))
+    async def _commit(self, group: list[M]) -> None:
+        ledger = self._ledger
+        await self._directory.commit(*ledger.write(group))
         for message in group:
             self._done += 1
-            if isinstance(message, BegunDialog):
-                continue
-            if isinstance(message, DialogReplayed):
-                self.turns += len(message.trace.turns)
-                continue
-            trace = message.replayed.trace
-            await send(
-                self._events,
-                DialogDone(
-                    ts=utc_now(),
-                    run_id=self._run_id,
-                    dialog_id=trace.dialog_id,
-                    status=trace.dialog_status,
-                    turns=len(trace.turns),
-                    dataset_index=trace.dataset_index,
-                    skip_reason=trace.skip_reason,
-                    error=trace.dialog_error,
-                ),
-            )
-            await send(self._outbox, DialogCommitted(judged=message))
-            self._sent += 1
-
-    def _entry(self, message: DialogReplayed | DialogJudged) -> Entry:
-        encode = self._encode
-        if isinstance(message, DialogReplayed):
-            return Entry(
-                "replay",
-                message.trace.dataset_index,
-                message.trace.dialog_id,
-                {DIALOG_TRACE: [encode(message.trace)]},
-                status=message.trace.dialog_status,
-                retries=message.retries,
-                abandoned=message.abandoned,
-                usage=message.usage,
-            )
-        trace = message.replayed.trace
-        return Entry(
-            "judged",
-            trace.dataset_index,
-            trace.dialog_id,
-            {
-                TURN_EVAL: [encode(row) for row in message.rows],
-                JUDGEMENTS: [encode(judgement) for judgement in message.judgements],
-            },
-            judge_failures=message.judge_failures,
-        )
-
-
-def _replayed(message: DialogReplayed | DialogJudged) -> DialogReplayed:
-    return message.replayed if isinstance(message, DialogJudged) else message
+            self.turns += ledger.answered(message)
+            completed = ledger.completed(message)
+            if completed is not None:
+                event, committed = completed
+                await send(self._events, event)
+                await send(self._outbox, committed)
+                self._sent += 1

@@ -4,15 +4,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from memfin.agents.protocol import AgentReply, Observer, Session
-from memfin.foreign.calls import CallFailed, ForeignCalls, is_async
-from memfin.foreign.references import one_line
+from memfin.foreign.calls import CallFailed, is_async
+from memfin.foreign.factories import FactoryCalls
+from memfin.foreign.references import kind_of, one_line
 from memfin.foreign.thread import CallThread
 
 LONGEST_PAUSE: Final = 86_400.0
 """Seconds beyond which a wish for a pause is a mistake."""
-
-LATE_CLOSE: Final = 1.0
-"""Seconds to wait for an agent that its factory still makes when nobody wants it any more."""
 
 SNAPSHOT_SIZE: Final = 4 << 20
 """Bytes of a snapshot at most: one of every dialogue that is under way may be in memory at a time."""
@@ -45,7 +43,7 @@ def builds_async_agent(factory: object) -> bool:
     return isinstance(factory, type) and is_async(getattr(factory, "reply", None))
 
 
-class AgentCalls(ForeignCalls):
+class AgentCalls(FactoryCalls):
     """One dialogue's agent, with every call bounded; `open` it first, `close` it in the end.
 
     Attributes:
@@ -57,11 +55,8 @@ class AgentCalls(ForeignCalls):
         super().__init__("agent", name, passing=(TransportError, ConnectionError))
         self.has_commit = False
         self.has_snapshots = False
-        self._has_close = False
         self._answers_on_loop = False
         self._agent: Any = None
-        self._late: Any = None
-        self._making = False
 
     async def open(
         self, factory: Callable[..., Any], session: Session, observer: Observer, limit: float
@@ -89,7 +84,7 @@ class AgentCalls(ForeignCalls):
                 self.stop()
                 self._thread = CallThread(self._name)
         if not isinstance(state, bytes):
-            raise CallFailed(f"snapshot returned {_kind(state)}; expected bytes")
+            raise CallFailed(f"snapshot returned {kind_of(state)}; expected bytes")
         if len(state) > SNAPSHOT_SIZE:
             raise CallFailed(f"snapshot returned {len(state)} bytes; at most {SNAPSHOT_SIZE} are kept")
         return bytes(state)
@@ -98,51 +93,16 @@ class AgentCalls(ForeignCalls):
         """Give the agent back its state; raise `CallFailed` when it does not take it."""
         await self.bounded(lambda: self.invoke(self._agent.restore, state), limit)
 
-    async def close(self, limit: float, *, hasty: bool = False) -> None:
-        """End the session and the thread; raise `CallFailed` when the agent's close fails."""
-        try:
-            if self._has_close:
-                await self.bounded(lambda: self.invoke(self._agent.close), limit, hasty=hasty)
-            elif self._making:
-                await self.bounded(self._close_late, min(limit, LATE_CLOSE), hasty=hasty)
-        finally:
-            self.stop()
-
     async def _create(self, factory: Callable[..., Any], session: Session, observer: Observer) -> None:
-        agent = await self._made(factory, session, observer)
+        agent = await self.make(factory, session, observer, on_loop=builds_async_agent(factory))
         if not callable(getattr(agent, "reply", None)):
-            raise CallFailed(f"the factory returned {_kind(agent)}; expected an object with a reply method")
+            raise CallFailed(f"the factory returned {kind_of(agent)}; expected an object with a reply method")
         self.has_commit = callable(getattr(agent, "commit", None))
-        self._has_close = callable(getattr(agent, "close", None))
         self.has_snapshots = callable(getattr(agent, "snapshot", None)) and callable(
             getattr(agent, "restore", None)
         )
         self._answers_on_loop = is_async(agent.reply)
         self._agent = agent
-
-    async def _made(self, factory: Callable[..., Any], session: Session, observer: Observer) -> Any:
-        if is_async(factory) or builds_async_agent(factory):
-            return await self.invoke(factory, session, observer, on_loop=True)
-
-        def make() -> Any:
-            self._late = factory(session, observer)
-            return self._late
-
-        self._making = True  # and stays so when the wait is cancelled, while the thread goes on
-        try:
-            made = await self.invoke(make)
-        except Exception:
-            self._making = False
-            raise
-        self._making, self._late = False, None
-        return made
-
-    async def _close_late(self) -> None:
-        """Close the agent that a thread made although the wait for it had been given up."""
-        await self._thread.call(lambda: None)  # which the thread comes to after the factory
-        close = getattr(self._late, "close", None)
-        if callable(close):
-            await self.invoke(close)
 
     async def _reply(self, user_text: str) -> AgentReply:
         return as_reply(await self.invoke(self._agent.reply, user_text, on_loop=self._answers_on_loop))
@@ -160,9 +120,9 @@ def as_reply(value: object) -> AgentReply:
             raise CallFailed("the agent returned an object without text; expected str or AgentReply")
         reply = AgentReply(**known)
     else:
-        raise CallFailed(f"the agent returned {_kind(value)}; expected str or AgentReply")
+        raise CallFailed(f"the agent returned {kind_of(value)}; expected str or AgentReply")
     if not isinstance(reply.text, str):
-        raise CallFailed(f"the agent returned a reply whose text is {_kind(reply.text)}; expected str")
+        raise CallFailed(f"the agent returned a reply whose text is {kind_of(reply.text)}; expected str")
     try:
         reply.text.encode()
     except UnicodeEncodeError as problem:
@@ -172,13 +132,9 @@ def as_reply(value: object) -> AgentReply:
     if reply.observation_error is not None:
         if not isinstance(reply.observation_error, str):
             raise CallFailed(
-                f"the agent returned a reply whose observation_error is {_kind(reply.observation_error)}; "
+                f"the agent returned a reply whose observation_error is {kind_of(reply.observation_error)}; "
                 "expected str"
             )
         reply = reply.replace(observation_error=one_line(str.__str__(reply.observation_error)))
     # A subclass of str, such as a template library's safe text, cannot be written either.
     return reply if type(reply.text) is str else reply.replace(text=str.__str__(reply.text))
-
-
-def _kind(value: object) -> str:
-    return "None" if value is None else f"an object of type {type(value).__name__}"

@@ -1,16 +1,16 @@
 """Replay of one dialogue: its user turns one after another, each answer recorded (spec section 5)."""
 
-import random
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any, Final, TypeVar
 
 import anyio
 
-from memfin.agents.calls import AgentCalls, TransportError, asked_pause
+from memfin.agents.calls import AgentCalls, TransportError
 from memfin.agents.masking import masked_observations, masked_text, masked_usage, scrubber_of_replies
 from memfin.agents.observer import ObservationError, Observed, TurnObserver, check
 from memfin.agents.protocol import AgentReply, Session
+from memfin.agents.retrying import with_retries
 from memfin.agents.traces import build_turn_trace, dialog_status
 from memfin.agents.usage import UsageTotal
 from memfin.contracts import (
@@ -352,20 +352,19 @@ class _DialogReplayer:
         self, call: Callable[[float], Awaitable[T]], *retried: type[TransportError | ConnectionError]
     ) -> T:
         """Return what the call returns, which gets the seconds that are left of the turn's limit."""
-        deadline = time.perf_counter() + self._options.turn_timeout
-        attempt = 0
-        while True:
-            try:
-                return await call(deadline - time.perf_counter())
-            except retried as problem:
-                pause = min(LONGEST_BACKOFF, FIRST_BACKOFF * 2**attempt)
-                pause *= random.uniform(0.5, 1.0)  # noqa: S311 - jitter, not a secret
-                pause = max(pause, asked_pause(problem))
-                attempt += 1
-                if attempt > self._options.turn_retries or time.perf_counter() + pause >= deadline:
-                    raise
-                self.retries += 1
-                await anyio.sleep(pause)
+
+        def count() -> None:
+            self.retries += 1
+
+        return await with_retries(
+            call,
+            *retried,
+            limit=self._options.turn_timeout,
+            retries=self._options.turn_retries,
+            first_pause=FIRST_BACKOFF,
+            longest_pause=LONGEST_BACKOFF,
+            on_retry=count,
+        )
 
     async def _commit(self, pair: TurnPair, reply: AgentReply | None) -> str | None:
         """Put the turn's reply into the agent's history; return what went wrong, if anything."""

@@ -17,7 +17,7 @@ from memfin.foreign.references import one_line
 from memfin.judges.failures import judge_warnings
 from memfin.runtime.gates import failed_gates
 from memfin.runtime.outputs import pretty_json
-from memfin.runtime.plan import Plan, make_plan
+from memfin.runtime.plan import DialogPlan, make_plan
 from memfin.runtime.run import Run
 
 
@@ -51,7 +51,7 @@ def command(dataset: str | None, *, as_json: bool, quiet: bool, **settings: Any)
     carry_out(plan, as_json=as_json, quiet=quiet)
 
 
-def carry_out(plan: Plan, *, as_json: bool, quiet: bool) -> None:
+def carry_out(plan: DialogPlan, *, as_json: bool, quiet: bool) -> None:
     """Run the plan to its end, write the reports, print what the user asked for, and hold the gates.
 
     Raises:
@@ -69,7 +69,7 @@ def carry_out(plan: Plan, *, as_json: bool, quiet: bool) -> None:
         raise GateFailed("; ".join(gates))
 
 
-def run_to_end(plan: Plan, view: ProgressView) -> tuple[EvalSummary, RunStats]:
+def run_to_end(plan: DialogPlan, view: ProgressView) -> tuple[EvalSummary, RunStats]:
     """Run the plan in a loop of its own; a signal ends it early, with exit code 130 or 143.
 
     When more than half of the turns failed, the view is told the most frequent reason.

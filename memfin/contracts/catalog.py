@@ -12,6 +12,7 @@ from memfin.contracts.dataset import Dialog
 from memfin.contracts.judgement import JudgeControls, Judgement
 from memfin.contracts.labels import LabelledReply
 from memfin.contracts.progress import AnyProgressEvent
+from memfin.contracts.rag import RagAnswer, RagBenchmark, RagResult, RagSummary
 from memfin.contracts.run import ConfigFile, EvalSummary, RunConfig, RunManifest, RunStats
 from memfin.contracts.soak import SoakEpoch, SoakSummary
 from memfin.contracts.trace import ComplianceTrace, DialogTrace, RecallTrace, ToolTrace, TurnTrace
@@ -50,6 +51,13 @@ LABELS: Final = Contract(
     type=LabelledReply,
     file_name="labels.jsonl",
     file_format="jsonl",
+)
+
+QUESTIONS: Final = Contract(
+    name="rag-benchmark",
+    title="Questions about a document with what right answers hold, for memfin bench",
+    type=RagBenchmark,
+    file_format="json",
 )
 
 _ENTRIES: Final = (
@@ -130,11 +138,27 @@ _ENTRIES: Final = (
         file_name="soak_summary.json",
         file_format="json",
     ),
+    Contract(
+        name="rag-result",
+        title="A question of a benchmark, its answer and its score",
+        type=RagResult,
+        file_name="rag_results.jsonl",
+        file_format="jsonl",
+    ),
+    Contract(
+        name="rag-summary",
+        title="The scores of a benchmark, overall and by group",
+        type=RagSummary,
+        file_name="rag_summary.json",
+        file_format="json",
+    ),
     DATASET,
     LABELS,
+    QUESTIONS,
     Contract(name="turn-trace", title="One turn of a dialogue trace", type=TurnTrace),
     Contract(name="recall", title="What an agent's memory put before the model", type=RecallTrace),
     Contract(name="tool", title="One tool call of an agent", type=ToolTrace),
+    Contract(name="rag-answer", title="What a system under test answers to a question", type=RagAnswer),
     Contract(name="compliance", title="An agent's own check of its reply", type=ComplianceTrace),
     Contract(
         name="validity-report",

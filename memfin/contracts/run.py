@@ -17,6 +17,10 @@ MetricName = Literal[
 ]
 
 
+Suite = Literal["dialog", "rag"]
+"""Which kind of evaluation a run is."""
+
+
 class Counters(Record):
     """How many dialogues and turn pairs the dataset held; a turn pair counts when its dialogue is valid."""
 
@@ -28,7 +32,11 @@ class Counters(Record):
 
 
 class RunManifest(Record):
-    """``run_manifest.json``: which run this is (trace schema section 4.1)."""
+    """``run_manifest.json``: which run this is (trace schema section 4.1).
+
+    ``suite`` is left out where dialogues were replayed. In a run of the RAG suite the dataset is the benchmark
+    and a question counts as a dialogue of one turn.
+    """
 
     trace_version: str
     run_id: str
@@ -40,6 +48,7 @@ class RunManifest(Record):
     counters: Counters
     ended_at: str | None = None
     notes: str | None = None
+    suite: Suite | msgspec.UnsetType = msgspec.UNSET
 
 
 class MetricResult(Record):

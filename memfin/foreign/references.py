@@ -61,6 +61,11 @@ def package_version(module_name: str) -> str | None:
     return version if isinstance(version, str) else None
 
 
+def kind_of(value: object) -> str:
+    """Return what a value is, for an error that expected something else."""
+    return "None" if value is None else f"an object of type {type(value).__name__}"
+
+
 def describe(error: BaseException) -> str:
     """Return the error as one line: its type, its message, no traceback."""
     try:

@@ -4,24 +4,32 @@ from memfin.journal.commits import (
     COMMITS,
     DIALOG_TRACE,
     JUDGEMENTS,
+    RAG_RESULTS,
     TURN_EVAL,
     Entry,
     JournalDamaged,
 )
+from memfin.journal.disk import Paper
 from memfin.journal.index import CommitIndex, CommittedDialog, CommittedLines
-from memfin.journal.run_directory import JUDGE_CONTROLS, RunDirectory, progress_path
+from memfin.journal.layout import DIALOGUES, JUDGE_CONTROLS, QUESTIONS, Layout
+from memfin.journal.run_directory import RunDirectory, progress_path
 
 __all__ = [
     "COMMITS",
+    "DIALOGUES",
     "DIALOG_TRACE",
     "JUDGEMENTS",
     "JUDGE_CONTROLS",
+    "QUESTIONS",
+    "RAG_RESULTS",
     "TURN_EVAL",
     "CommitIndex",
     "CommittedDialog",
     "CommittedLines",
     "Entry",
     "JournalDamaged",
+    "Layout",
+    "Paper",
     "RunDirectory",
     "progress_path",
 ]

@@ -13,14 +13,15 @@ from memfin.errors import UsageError
 DIALOG_TRACE: Final = "dialog_trace.jsonl"
 TURN_EVAL: Final = "turn_eval.jsonl"
 JUDGEMENTS: Final = "judgements.jsonl"
-ROW_FILES: Final = (DIALOG_TRACE, TURN_EVAL, JUDGEMENTS)
-"""The files of rows that commits speak of."""
+RAG_RESULTS: Final = "rag_results.jsonl"
+ROW_FILES: Final = (DIALOG_TRACE, TURN_EVAL, JUDGEMENTS, RAG_RESULTS)
+"""The files of rows that commits speak of, of whichever suite a run is."""
 
 COMMITS: Final = "commits.log"
 FORMAT: Final = 1
 HINT: Final = "memfin validate --repair RUN_DIR --out NEW_DIR writes a copy of what is sound"
 
-CommitKind = Literal["opened", "replay", "judged"]
+CommitKind = Literal["opened", "replay", "judged", "result"]
 
 _DIGEST_SIZE: Final = 16
 _CHECK: Final = b',"check":"'
@@ -40,7 +41,7 @@ class JournalDamaged(UsageError):  # noqa: N818 - names the state that was found
 class Part(Record):
     """Where the rows of one commit stand in one file: ``length`` bytes from ``offset`` on, whole lines."""
 
-    file: Literal["dialog_trace.jsonl", "turn_eval.jsonl", "judgements.jsonl"]
+    file: Literal["dialog_trace.jsonl", "turn_eval.jsonl", "judgements.jsonl", "rag_results.jsonl"]
     offset: Count
     length: Count
     rows: Count
@@ -52,7 +53,9 @@ class CommitRecord(Record, omit_defaults=True):
 
     ``seq`` counts from 1 without a gap. ``group`` is the ``seq`` of the first record that went to
     disk in the same write: when it is on disk, every earlier group is. ``opened`` heads the log and
-    names its format; ``replay`` commits a dialogue's trace and ``judged`` its final rows.
+    names its format; ``replay`` commits a dialogue's trace and ``judged`` its final rows; ``result``
+    commits a question of a benchmark at once. ``dataset_index`` and ``dialog_id`` say which dialogue, or
+    which question, it is.
     """
 
     seq: Annotated[int, msgspec.Meta(ge=1)]
@@ -70,7 +73,7 @@ class CommitRecord(Record, omit_defaults=True):
 
 
 class Entry(NamedTuple):
-    """What is to be committed of one dialogue: encoded rows by file, and what the record says of them."""
+    """What is to be committed of a dialogue or question: encoded rows by file, and what its record says."""
 
     kind: CommitKind
     dataset_index: int = 0

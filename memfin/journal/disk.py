@@ -11,6 +11,9 @@ APPEND: Final = os.O_RDWR | os.O_CREAT | os.O_APPEND
 REPLACE: Final = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
 _PIECE: Final = 1 << 20
 
+Paper = bytes | Iterator[bytes]
+"""The content of a whole file, at once or in pieces."""
+
 
 class Disk:
     """What the journal asks of a file system; every method raises `OSError` where that refuses.
@@ -111,7 +114,7 @@ class Disk:
         finally:
             self.close(descriptor)
 
-    def write_whole(self, path: Path, data: bytes | Iterator[bytes]) -> None:
+    def write_whole(self, path: Path, data: Paper) -> None:
         """Write a whole file so that readers see the old or the new content, nothing between.
 
         The content, which may come in pieces, is on the medium then; the name is once its directory is

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from memfin.contracts import DialogStatus, ModelUsage
-from memfin.journal.commits import DIALOG_TRACE, JUDGEMENTS, TURN_EVAL, CommitRecord
+from memfin.journal.commits import DIALOG_TRACE, JUDGEMENTS, RAG_RESULTS, TURN_EVAL, CommitRecord
 
 Piece = tuple[int, int]
 """Offset and length in a file."""
@@ -14,7 +14,8 @@ class CommittedDialog(NamedTuple):
     """A dialogue whose replay is committed; ``judged`` says that its rows are, too.
 
     ``rows`` is where they stand in ``turn_eval.jsonl`` and ``judgements`` where what a language model said
-    of them does in ``judgements.jsonl``; None where there are none.
+    of them does in ``judgements.jsonl``; None where there are none. A question of a benchmark counts as a
+    dialogue whose ``trace`` is its line in ``rag_results.jsonl``, and is committed with its score.
     """
 
     dataset_index: int
@@ -94,6 +95,19 @@ class CommitIndex:
                     record.dialog_id,
                     record.status,
                     pieces[DIALOG_TRACE],
+                    retries=record.retries,
+                    abandoned=record.abandoned,
+                    usage=record.usage,
+                )
+            case "result":
+                if known is not None or RAG_RESULTS not in pieces:
+                    return f"record {record.seq} commits {name} " + ("again" if known else "without its line")
+                known = CommittedDialog(
+                    record.dataset_index,
+                    record.dialog_id,
+                    record.status,
+                    pieces[RAG_RESULTS],
+                    judged=True,
                     retries=record.retries,
                     abandoned=record.abandoned,
                     usage=record.usage,

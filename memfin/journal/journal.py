@@ -1,21 +1,20 @@
 """The journal: groups of commits put on the medium, rows first, then the records that vouch for them."""
 
 import errno
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from memfin.contracts import BegunDialog
 from memfin.journal.commits import (
     COMMITS,
-    DIALOG_TRACE,
-    TURN_EVAL,
     Entry,
     Group,
     encode_group,
 )
 from memfin.journal.disk import APPEND, Disk
 from memfin.journal.index import CommitIndex, Piece
+from memfin.journal.layout import DIALOGUES
 from memfin.journal.recovery import Cut, examine
 from memfin.journal.turns import TURNS, TurnLog
 
@@ -31,7 +30,9 @@ class Journal:
         turns: what is recorded of dialogues that are under way.
     """
 
-    def __init__(self, directory: Path, disk: Disk) -> None:
+    def __init__(self, directory: Path, disk: Disk, rows: Sequence[str] = DIALOGUES.rows) -> None:
+        """Prepare; ``rows`` are the files of rows that are there from the beginning."""
+        self._rows = rows
         self._directory = directory
         self._disk = disk
         self._files: dict[str, int] = {}
@@ -40,13 +41,13 @@ class Journal:
         self._failure: OSError | None = None
         self.turns = TurnLog(directory, disk)
 
-    def create(self, names: Iterable[str] = ()) -> None:
-        """Begin the journal of a new run with its files, those of ``names`` included; durable on return.
+    def create(self) -> None:
+        """Begin the journal of a new run with its files; durable on return.
 
         Raises:
             OSError: the file system refuses.
         """
-        for name in (COMMITS, DIALOG_TRACE, TURN_EVAL, *names):
+        for name in (COMMITS, *self._rows):
             self._file(name)
         self.commit([Entry("opened")])
 
@@ -67,7 +68,7 @@ class Journal:
             self._disk.fsync(file)
         self._seq = index.seq
         self._ends = dict(index.ends)
-        for name in (COMMITS, DIALOG_TRACE, TURN_EVAL):
+        for name in (COMMITS, *self._rows):
             self._file(name)
         self._ends[COMMITS] = self._disk.size(self._files[COMMITS])
         if not self._seq:

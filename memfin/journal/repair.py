@@ -146,7 +146,7 @@ class _Sieve:
         if record.kind == "opened":
             return True
         what = f"{record.kind} of dialogue {record.dialog_id!r}"
-        known = self._kept if record.kind == "replay" else self._judged
+        known = self._judged if record.kind == "judged" else self._kept
         if record.dataset_index in known:
             self.dropped.append(Dropped(COMMITS, offset, f"{what}: a second one"))
             return False

@@ -31,9 +31,9 @@ def copy_journal(disk: Disk, source: OpenFiles, records: Iterable[CommitRecord],
     Raises:
         OSError: the file system refuses.
     """
-    journal = Journal(target, disk)
+    journal = Journal(target, disk, [name for name in ROW_FILES if name in source])
     try:
-        journal.create([name for name in ROW_FILES if name in source])
+        journal.create()
         entries = (_entry(disk, source, record) for record in records if record.kind != "opened")
         while group := list(islice(entries, _GROUP)):
             journal.commit(group)

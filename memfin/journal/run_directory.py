@@ -2,7 +2,7 @@
 
 import asyncio
 import errno
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -14,10 +14,11 @@ import anyio
 
 from memfin.contracts import BegunDialog, DialogStatus
 from memfin.errors import RunFault, UsageError
-from memfin.journal.commits import COMMITS, DIALOG_TRACE, JUDGEMENTS, ROW_FILES, TURN_EVAL, Entry
-from memfin.journal.disk import APPEND, Disk
+from memfin.journal.commits import COMMITS, JUDGEMENTS, ROW_FILES, TURN_EVAL, Entry
+from memfin.journal.disk import APPEND, Disk, Paper
 from memfin.journal.index import CommitIndex, CommittedDialog, CommittedLines, Piece
 from memfin.journal.journal import Journal
+from memfin.journal.layout import DIALOGUES, Layout
 from memfin.journal.lock import LOCK, RunLock
 from memfin.journal.recovery import Cut, examine
 from memfin.journal.rewrite import drop_commits, finish_rewrite
@@ -28,16 +29,6 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 LOGS: Final = "logs"
-JUDGE_CONTROLS: Final = "judge_controls.json"
-OWN_PAPERS: Final = (
-    "config.json",
-    JUDGE_CONTROLS,
-    "metrics_summary.json",
-    "run_manifest.json",
-    "run_stats.json",
-)
-"""The whole files that a run writes besides its rows."""
-
 START_AGAIN: Final = "free the cause and start again"
 
 LEAST_FREE: Final = 16 << 20
@@ -69,11 +60,12 @@ class RunDirectory:
         warnings: what recovery found that does not keep the run from going on.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each of them stands alone
         self,
         path: Path,
         progress: Path,
         *,
+        layout: Layout = DIALOGUES,
         existing: bool = False,
         drop: frozenset[DialogStatus] = frozenset(),
         rejudge: bool = False,
@@ -85,8 +77,8 @@ class RunDirectory:
 
         Dialogues whose status is among ``drop`` are taken out of it first; with ``rejudge`` also the
         judgements of dialogues in which one failed, while their replays stay. With ``forget_turns``
-        dialogues that were under way start again from the beginning. ``advice`` ends the message of
-        every fault after the run's first papers are written.
+        dialogues that were under way start again from the beginning. ``layout`` names the files of the
+        run's suite. ``advice`` ends the message of every fault after the run's first papers are written.
         """
         self.path = path
         self.progress = progress
@@ -94,6 +86,7 @@ class RunDirectory:
         self.cuts: tuple[Cut, ...] = ()
         self.begun = 0
         self.warnings: tuple[str, ...] = ()
+        self._layout = layout
         self._existing = existing
         self._drop = drop
         self._rejudge = rejudge
@@ -102,7 +95,7 @@ class RunDirectory:
         self._begun = existing
         self._disk = disk or Disk()
         self._lock = RunLock(path, self._disk)
-        self._journal = Journal(path, self._disk)
+        self._journal = Journal(path, self._disk, layout.rows)
         self._log: int | None = None
         self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="memfin-writer")
 
@@ -306,7 +299,7 @@ class RunDirectory:
 
         return await self._finish(
             lambda: CommittedLines(
-                lines(DIALOG_TRACE, dialog.trace)[0],
+                lines(self._layout.first, dialog.trace)[0],
                 lines(TURN_EVAL, dialog.rows),
                 lines(JUDGEMENTS, dialog.judgements),
             )
@@ -341,7 +334,7 @@ class RunDirectory:
                 self._disk.truncate(self._log, size)
             raise OSError(problem.errno, problem.strerror, str(self.progress)) from problem
 
-    async def write(self, papers: Mapping[str, bytes | Iterator[bytes] | None]) -> None:
+    async def write(self, papers: Mapping[str, Paper | None]) -> None:
         """Write whole files by name, one after another; readers see the old or the new content of each.
 
         A content may come in pieces; None in its place removes the file.
@@ -367,7 +360,7 @@ class RunDirectory:
 
     def _remove(self) -> None:
         self._disk.unlink(self.progress)
-        for name in (*OWN_PAPERS, *ROW_FILES, COMMITS, TURNS, TURNS_NEW, LOCK):
+        for name in (*self._layout.papers, *ROW_FILES, COMMITS, TURNS, TURNS_NEW, LOCK):
             self._disk.unlink(self.path / name)
         self._disk.rmdir(self.path)
 

@@ -4,17 +4,19 @@ The model answers with numbers of rubric items and constraints, not with their w
 untrusted text stands in the schema, and nothing outside the given lists can be answered.
 """
 
-import json
-import re
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import msgspec
 
 from memfin.contracts import ComplianceLabel, JudgeRequest, Verdict
 from memfin.judges.variants import Variant
 from memfin.scoring.risk import CANONICAL_TAGS, EXTENSION_TAGS
+from memfin.wire.structured import InvalidAnswer, read_document
+
+NAME: Final = "verdict"
+"""What an answer is to be, in requests and errors."""
 
 RISK_TAGS: Final = tuple(
     tag for tag in (*CANONICAL_TAGS, *EXTENSION_TAGS) if tag != "risk_disclosure_present"
@@ -23,28 +25,11 @@ RISK_TAGS: Final = tuple(
 
 LABELS: Final[tuple[ComplianceLabel, ...]] = ("compliant", "minor_violation", "severe_violation")
 
-ResponseFormat = Literal["json_schema", "json_object_schema", "json_object", "text"]
-"""How an answer is asked for; ``json_object_schema`` is the form of the Python server of llama.cpp."""
-
 LONGEST_REASON: Final = 1000
 """Characters of a reason that are kept."""
 
 LONGEST_ANSWER: Final = 65_536
 """Characters of an answer; a verdict has some hundred."""
-
-_THINK: Final = "<think>"
-_THOUGHT: Final = "</think>"
-
-_SHOWN: Final = 60
-"""Characters of a bad answer that an error shows."""
-
-_MOST_DIGITS: Final = 20
-
-_BLOCK: Final = re.compile(r"```(?:json)?\s*\n(.*)\n\s*```", re.DOTALL)
-
-
-class InvalidAnswer(ValueError):  # noqa: N818 - names the event in the record
-    """The model answered something that is no verdict; the text says why in one line."""
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -81,30 +66,15 @@ def answer_schema(rubric: int, constraints: int) -> dict[str, Any]:
     }
 
 
-def response_format(form: ResponseFormat, schema: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the ``response_format`` of a request, None where the prompt alone asks for JSON."""
-    if form == "json_schema":
-        return {"type": form, "json_schema": {"name": "verdict", "strict": True, "schema": schema}}
-    if form == "json_object_schema":
-        return {"type": "json_object", "schema": schema}
-    return {"type": form} if form == "json_object" else None
-
-
 def read_answer(text: str, request: JudgeRequest, variant: Variant) -> Verdict:
     """Return the verdict that an answer holds, its numbers resolved to the request's own texts.
 
-    The whole text is one JSON object; a Markdown code block around it is allowed, since models that
-    are asked for JSON by the prompt alone like to put one there. Before it a reasoning model may have put
-    its thoughts, as one block ``<think>...</think>`` at the very beginning. Nothing is guessed or repaired.
+    The text is one JSON object, see `read_document`; nothing is guessed or repaired.
 
     Raises:
         InvalidAnswer: it is anything else.
     """
-    stripped = _without_thoughts(text.strip())
-    if len(stripped) > LONGEST_ANSWER:
-        raise InvalidAnswer(f"the answer has {len(stripped)} characters, over {LONGEST_ANSWER}")
-    block = _BLOCK.fullmatch(stripped)
-    value = _document(block.group(1) if block else stripped)
+    value = read_document(text, NAME, LONGEST_ANSWER)
     try:
         answer = msgspec.convert(value, Answer)
         msgspec.json.encode(answer)  # refuses text that cannot be written, such as half a surrogate pair
@@ -124,65 +94,12 @@ def read_answer(text: str, request: JudgeRequest, variant: Variant) -> Verdict:
     )
 
 
-def _without_thoughts(text: str) -> str:
-    """Take off the one block of thoughts that an answer may begin with."""
-    if not text.startswith(_THINK):
-        return text
-    thoughts, end, rest = text.partition(_THOUGHT)
-    if not end:
-        raise InvalidAnswer(f"the answer begins with {_THINK} and never ends that: {_excerpt(thoughts)}")
-    return rest.strip()
-
-
-def _document(text: str) -> Any:
-    """Return the one JSON value that a text is."""
-    if not text:
-        raise InvalidAnswer("the answer holds no verdict: nothing stands where the JSON should be")
-    try:
-        return json.loads(
-            text, object_pairs_hook=_once_each, parse_constant=_no_number, parse_int=_whole_number
-        )
-    except InvalidAnswer:
-        raise
-    except RecursionError as problem:
-        raise InvalidAnswer("the answer is no verdict: it is nested too deeply") from problem
-    except json.JSONDecodeError as problem:
-        if problem.msg == "Extra data":
-            rest = _excerpt(text[problem.pos :])
-            raise InvalidAnswer(f"the answer is no verdict: after its JSON comes {rest}") from problem
-        raise InvalidAnswer(
-            f"the answer is not JSON: {problem.msg} at character {problem.pos}; it begins {_excerpt(text)}"
-        ) from problem
-
-
-def _excerpt(text: str) -> str:
-    shown = " ".join(text[: 4 * _SHOWN].split())
-    return repr(shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}...")
-
-
-def _whole_number(digits: str) -> int:
-    if len(digits) > _MOST_DIGITS:
-        raise InvalidAnswer(f"the answer is no verdict: it holds a number of {len(digits)} digits")
-    return int(digits)
-
-
 def _numbers(letter: str, count: int) -> list[str]:
     return [f"{letter}{number}" for number in range(1, count + 1)]
 
 
 def _list_of(values: Sequence[str]) -> dict[str, Any]:
     return {"type": "array", "items": {"type": "string", "enum": list(values)}}
-
-
-def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise InvalidAnswer("the answer is no verdict: a name stands twice in an object")
-    return found
-
-
-def _no_number(name: str) -> None:
-    raise InvalidAnswer(f"the answer is no verdict: {name} is no number of JSON")
 
 
 def _named(

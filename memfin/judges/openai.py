@@ -7,13 +7,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 from memfin.contracts import JudgeFailure, JudgeRequest, ParameterChange, Verdict, Vote
 from memfin.errors import UsageError
-from memfin.judges.answers import (
-    InvalidAnswer,
-    ResponseFormat,
-    answer_schema,
-    read_answer,
-    response_format,
-)
+from memfin.judges.answers import NAME, answer_schema, read_answer
 from memfin.judges.cache import AnswerCache, CachedAnswer, cache_key
 from memfin.judges.fence import new_nonce
 from memfin.judges.notices import Notices
@@ -23,9 +17,13 @@ from memfin.judges.protocol import CacheCounts, EndpointDown, JudgeError, Ruling
 from memfin.judges.variants import Variant, variant
 from memfin.wire import CallGate, ChatAnswer, ChatClient, ChatRequest, Endpoint, WireError
 from memfin.wire.answers import FILTERED
-
-FORMATS: Final[tuple[ResponseFormat, ...]] = ("json_schema", "json_object_schema", "json_object", "text")
-"""How an answer is asked for, best first; the next one is for servers that refuse (400, 422, 501)."""
+from memfin.wire.structured import (
+    FORMATS,
+    REFUSES_FORMAT,
+    InvalidAnswer,
+    ResponseFormat,
+    response_format,
+)
 
 MOST_TOKENS: Final = 2048
 """Tokens of an answer, unless the caller says otherwise; a verdict has some hundred, thoughts have more."""
@@ -43,7 +41,6 @@ READ_LIMIT: Final = 60.0
 
 _SERVER_ERROR: Final = 500
 _UNPROCESSABLE: Final = 422
-_REFUSES_FORMAT: Final = frozenset({400, _UNPROCESSABLE, 501})
 _CUT_OFF: Final = "finish_reason length"
 _NOT_FOUND: Final = 404
 _REFUSES_ALL: Final = frozenset({401, 403, _NOT_FOUND})
@@ -248,7 +245,7 @@ class OpenAIJudge:
             form = FORMATS[place]
 
             async def attempt(form: ResponseFormat = form) -> _Reply:
-                answer = await self._attempt(prompt, response_format(form, schema))
+                answer = await self._attempt(prompt, response_format(form, schema, NAME))
                 answers.append(answer)
                 return self._reply(answer, request, turned)
 
@@ -269,7 +266,7 @@ class OpenAIJudge:
                     raise EndpointDown(self._scrub(str(problem))) from None
                 attempts += problem.attempts
                 refused = problem.kind == "refusal"
-                if problem.status in _REFUSES_FORMAT and form != FORMATS[-1] and not refused:
+                if problem.status in REFUSES_FORMAT and form != FORMATS[-1] and not refused:
                     continue
                 raw = next((answer.text for answer in reversed(answers) if answer.refusal is None), None)
                 return _Asked(form, attempts, None, raw, self._scrub(str(problem)), refused)

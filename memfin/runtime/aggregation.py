@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from memfin.actors.aggregator import Tally
+from memfin.actors.dialog_totals import Tally
 from memfin.actors.trace_source import dialog_of
 from memfin.contracts import Counters, DialogTrace, EvalSummary, TurnEvalRow
 from memfin.contracts.reading import InvalidRecord, iter_jsonl

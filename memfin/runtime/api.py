@@ -14,7 +14,8 @@ from memfin.dataset import InvalidDialogError, normalize_dialog, usable_id
 from memfin.errors import GateFailed
 from memfin.runtime.embedding import Evaluation
 from memfin.runtime.judging import JudgeLike
-from memfin.runtime.plan import AgentLike, ObserverFactory, new_run_id
+from memfin.runtime.plan import AgentLike, ObserverFactory
+from memfin.runtime.settings import new_run_id
 
 
 async def evaluate(

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from memfin.runtime.graph import Graph
 
@@ -23,12 +23,14 @@ class Drain:
     The end of the replayers lets all others run dry in their order, mostly long before any limit.
     """
 
-    def __init__(self, graph: Graph, within: float, cancel: Callable[[], None]) -> None:
+    def __init__(self, graph: Graph[Any], within: float, cancel: Callable[[], None]) -> None:
         for actor in graph.workers:
             actor.drain()
         loop = asyncio.get_running_loop()
-        halts = [(REPLAYS, actor.halt) for actor in graph.producers]
-        halts += [(JUDGEMENTS, graph.judges.halt), (SCORES, graph.scorer.halt), (ALL, cancel)]
+        pipeline = graph.pipeline
+        halts = [(REPLAYS, actor.halt) for actor in pipeline.producers]
+        halts += [(JUDGEMENTS, actor.halt) for actor in pipeline.judges]
+        halts += [(SCORES, pipeline.scorer.halt), (ALL, cancel)]
         self._timers = [loop.call_later(share * within, halt) for share, halt in halts]
 
     def close(self) -> None:

@@ -1,17 +1,12 @@
-"""From settings to a plan: everything a run needs, resolved and checked before anything starts."""
+"""The plan of a dialogue run: everything it needs, resolved and checked before anything starts."""
 
-import hashlib
 import os
-import re
-import secrets
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import anyio
-import msgspec
 from anyio.streams.memory import MemoryObjectSendStream
 
 from memfin import __version__
@@ -23,13 +18,13 @@ from memfin.agents.observer import TurnObserver
 from memfin.agents.registry import AgentSource, resolve_agent
 from memfin.agents.replay import ReplayOptions
 from memfin.agents.settings import AgentSettings
-from memfin.contracts import ConfigFile, DialogStatus, ModelUsage, ParameterChange, RunConfig
+from memfin.contracts import ConfigFile, EvalSummary, ModelUsage, ParameterChange, RunConfig
 from memfin.dataset import SAMPLE, check_dataset_file, digest_dataset
 from memfin.errors import UsageError
 from memfin.journal import RunDirectory, progress_path
 from memfin.judges import Judge, Notices
 from memfin.judges.controls import Control
-from memfin.runtime.gates import check_value_name
+from memfin.runtime.dialog_pipeline import DialogInputs, DialogPipeline
 from memfin.runtime.judging import (
     JudgeLike,
     judge_controls,
@@ -38,10 +33,10 @@ from memfin.runtime.judging import (
     judge_name,
     make_judge,
 )
+from memfin.runtime.settings import make_config, new_run_id
+from memfin.runtime.suite import Plan
 from memfin.scoring.lexicon import lexicon_hashes
 from memfin.scoring.rows import prepare_scoring
-
-RUN_ID: Final = re.compile(r"(?!\.)(?!logs\Z)[A-Za-z0-9._-]{1,128}\Z")
 
 MOST_TASKS: Final = 64
 """Dialogues that wait for a replayer at most, however many replayers there are."""
@@ -50,53 +45,18 @@ AgentLike = str | Callable[..., Any]
 ObserverFactory = Callable[[], TurnObserver]
 
 
-class Resumed(NamedTuple):
-    """The beginning of a run that goes on.
-
-    ``changed`` names the inputs of the fingerprint that are others now; ``drop`` are the statuses
-    of dialogues to replay again; with ``rejudge`` those are judged again in which a judgement failed.
-    """
-
-    started_at: str
-    changed: tuple[str, ...] = ()
-    drop: frozenset[DialogStatus] = frozenset()
-    rejudge: bool = False
-
-
-class Plan(ABC):
-    """What an evaluation works on, resolved and checked; the subclass knows where traces come from.
+class DialogPlan(Plan[EvalSummary]):
+    """What an evaluation of dialogues works on; the subclass knows where traces come from.
 
     Attributes:
-        config: the resolved settings.
-        run_id: the name of the run in every row.
-        source: what is read, for error messages.
-        dataset_path: what the artefacts call the dataset.
-        dialogs: how many dialogues there are at most.
-        model_name: what the manifest calls the system under test.
         judge: what judges the replies, if anything does.
         notices: what it has to say while it works.
         controls: replies whose worth is known, for a judge that is a model.
-        directory, progress: where the artefacts and the progress log go.
-        fingerprint: digest of ``fingerprint_inputs``, everything the metrics depend on.
-        resumed: what is known of the run's beginning, where it goes on.
-        part_of: the directory of the soak that the run is an epoch of.
     """
 
-    config: RunConfig
-    run_id: str
-    source: str
-    dataset_path: str
-    dialogs: int
-    model_name: str
     judge: Judge | None
     notices: Notices
     controls: Sequence[Control]
-    directory: Path
-    progress: Path
-    fingerprint_inputs: dict[str, Any]
-
-    resumed: Resumed | None = None
-    part_of: Path | None = None
 
     @abstractmethod
     def producers(
@@ -109,55 +69,31 @@ class Plan(ABC):
     ) -> list[Actor[Any]]:
         """Return the actors that make or read traces; they get clones of the ends."""
 
-    @property
-    @abstractmethod
-    def advice(self) -> str:
-        """What a user can do after a fault has stopped the run."""
+    def pipeline(self, directory: RunDirectory, events: EventSender) -> DialogPipeline:
+        """Return the actors of the run."""
+        inputs = DialogInputs(
+            config=self.config,
+            run_id=self.run_id,
+            source=self.source,
+            dataset_path=self.dataset_path,
+            fingerprint=self.fingerprint,
+            judge=self.judge,
+            notices=self.notices,
+            controls=self.controls,
+        )
+        return DialogPipeline(inputs, self.producers, directory, events)
 
-    @property
-    @abstractmethod
-    def when_back(self) -> str:
-        """What a user can do once a judge that was down is back."""
-
-    @property
-    def after_stop(self) -> str:
-        """What there is once a run was stopped on purpose."""
-        return f"{self.directory} holds what was done"
-
-    @property
-    def usage(self) -> ModelUsage | None:
-        """What the language models behind the agents took so far, where that is known."""
-        return None
-
-    @property
-    def agent_parameters(self) -> list[ParameterChange]:
-        """Which parameters the model behind the agents has refused so far."""
-        return []
+    def config_file(self) -> ConfigFile:
+        """Return ``config.json``, with where the judge's model is."""
+        return super().config_file().replace(judge_endpoint=judge_endpoint(self.judge))
 
     async def close(self) -> None:
-        """Let go of what the judge and the agents hold."""
+        """Let go of what the judge holds."""
         if self.judge is not None:
             await self.judge.close()
 
-    @property
-    def fingerprint(self) -> str:
-        """SHA-256 of the canonical JSON of what the run depends on (spec section 4)."""
-        canonical = msgspec.json.encode(self.fingerprint_inputs, order="deterministic")
-        return hashlib.sha256(canonical).hexdigest()
 
-    def config_file(self) -> ConfigFile:
-        """Return ``config.json``: the resolved settings and what the fingerprint was made of."""
-        return ConfigFile(
-            run_id=self.run_id,
-            config_fingerprint=self.fingerprint,
-            settings=self.config.replace(run_id=self.run_id),
-            fingerprint_inputs=self.fingerprint_inputs,
-            memfin_version=__version__,
-            judge_endpoint=judge_endpoint(self.judge),
-        )
-
-
-class RunPlan(Plan):
+class RunPlan(DialogPlan):
     """A dataset replayed against agents."""
 
     def __init__(
@@ -215,21 +151,6 @@ class RunPlan(Plan):
             await self.agents.close()
         finally:
             await super().close()
-
-    @property
-    def advice(self) -> str:
-        """What a user can do after a fault has stopped the run."""
-        return f"free the cause, then {self.after_stop}"
-
-    @property
-    def when_back(self) -> str:
-        """What a user can do once a judge that was down is back."""
-        return f"memfin resume {self.directory} finishes the run once it is back"
-
-    @property
-    def after_stop(self) -> str:
-        """What there is once the run was stopped on purpose."""
-        return f"memfin resume {self.part_of or self.directory} goes on"
 
     def producers(
         self,
@@ -323,37 +244,3 @@ def make_plan(
     except OSError as problem:
         raise UsageError(f"dataset {path}: {problem.strerror or problem}") from problem
     return RunPlan(config, path, agents, resolved_judge, notices, sha256, lines, observer_factory)
-
-
-def make_config(settings: Mapping[str, Any]) -> RunConfig:
-    """Return the settings as a `RunConfig`; raise `UsageError` for an unknown or invalid one."""
-    unknown = sorted(set(settings) - set(RunConfig.__struct_fields__))
-    if unknown:
-        raise UsageError(f"unknown setting {unknown[0]!r}; known: {', '.join(RunConfig.__struct_fields__)}")
-    plain = {
-        name: os.fspath(value) if isinstance(value, os.PathLike) else value
-        for name, value in settings.items()
-    }
-    try:
-        config = msgspec.convert(plain, RunConfig)
-    except msgspec.ValidationError as problem:
-        message, _, where = str(problem).partition(" - at `$.")
-        raise UsageError(f"setting {where.rstrip('`') or '?'}: {message}") from problem
-    if not config.runs_dir:
-        raise UsageError("setting runs_dir: the name is empty")
-    for name in config.fail_under:
-        check_value_name(name)
-    for name, value in plain.items():
-        if isinstance(value, str) and any("\ud800" <= char <= "\udfff" for char in value):
-            raise UsageError(f"setting {name}: holds bytes that are not UTF-8")
-    if config.run_id is not None and not RUN_ID.match(config.run_id):
-        raise UsageError(
-            f"run id {config.run_id!r}: use 1 to 128 of the characters A-Z a-z 0-9 . _ -, "
-            "not starting with a dot, and not 'logs'"
-        )
-    return config
-
-
-def new_run_id() -> str:
-    """Return a fresh run id: ``YYYYMMDD_HHMMSS_`` and six hexadecimal digits, in UTC."""
-    return f"{datetime.now(UTC):%Y%m%d_%H%M%S}_{secrets.token_hex(3)}"

@@ -16,11 +16,12 @@ from memfin.errors import UsageError
 from memfin.journal import RunDirectory
 from memfin.judges import Notices
 from memfin.runtime.judging import JudgeLike, judge_controls, judge_name, make_judge
-from memfin.runtime.plan import Plan, make_config, scoring_inputs
+from memfin.runtime.plan import DialogPlan, scoring_inputs
+from memfin.runtime.settings import make_config
 from memfin.scoring.rows import prepare_scoring
 
 
-class RescorePlan(Plan):
+class RescorePlan(DialogPlan):
     """A recorded trace scored against its dataset.
 
     The run id is the trace's own; the model's name comes from a run manifest beside the trace,
@@ -95,6 +96,11 @@ class RescorePlan(Plan):
     def advice(self) -> str:
         """What a user can do after a fault has stopped the scoring."""
         return f"free the cause, remove {self.directory} and score again"
+
+    @property
+    def after_stop(self) -> str:
+        """What there is once the scoring was stopped on purpose."""
+        return f"{self.directory} holds what was done"
 
     @property
     def when_back(self) -> str:

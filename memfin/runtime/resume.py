@@ -8,7 +8,8 @@ from memfin.contracts.reading import read_json
 from memfin.errors import UsageError
 from memfin.journal import COMMITS, progress_path
 from memfin.runtime.judging import JudgeLike
-from memfin.runtime.plan import AgentLike, ObserverFactory, Resumed, RunPlan, make_plan
+from memfin.runtime.plan import AgentLike, ObserverFactory, RunPlan, make_plan
+from memfin.runtime.suite import Resumed
 
 RETRIED: Final[frozenset[DialogStatus]] = frozenset({"failed", "partial"})
 

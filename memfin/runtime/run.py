@@ -2,19 +2,17 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final, Generic
 
 import anyio
 import msgspec
 
-from memfin.actors.aggregator import Tally
 from memfin.actors.base import ActorStatistics, utc_now
 from memfin.actors.progress_log import OnEvent
 from memfin.contracts import (
-    EvalSummary,
-    JudgeStats,
+    Counters,
     MetricsDone,
     ProgressEvent,
     RunFinished,
@@ -27,13 +25,12 @@ from memfin.contracts import (
 )
 from memfin.errors import MemfinError, RunFault, RunStopped, UsageError
 from memfin.foreign.references import describe
-from memfin.journal import JUDGE_CONTROLS, RunDirectory
-from memfin.metrics.aggregate import summary_pieces
+from memfin.journal import RunDirectory
 from memfin.runtime.draining import DRAIN_LIMIT, Drain
 from memfin.runtime.failures import foremost
 from memfin.runtime.graph import Graph, build_graph
 from memfin.runtime.outputs import pretty_json
-from memfin.runtime.plan import Plan
+from memfin.runtime.suite import Measured, Plan, S
 from memfin.runtime.supervision import Supervision
 
 HASTY_CLOSE: Final = 0.15
@@ -45,11 +42,11 @@ RECORD_LIMIT: Final = 0.2
 STOPPED_EXIT: Final = 130
 
 
-class Run:
+class Run(Generic[S]):
     """Runs a plan once.
 
     Attributes:
-        summary: the metrics, once the run is complete.
+        summary: the results, once the run is complete.
         stats: what depends on time, once the run is complete.
         directory: where the artefacts are.
         stopped_by: set it before cancelling `run`, to have the progress log say what ended the run.
@@ -62,7 +59,7 @@ class Run:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: Plan[S],
         on_event: OnEvent | None = None,
         *,
         on_blocked: OnEvent | None = None,
@@ -74,13 +71,14 @@ class Run:
         self.directory = RunDirectory(
             plan.directory.absolute(),
             plan.progress.absolute(),
+            layout=plan.layout,
             existing=plan.resumed is not None,
             drop=plan.resumed.drop if plan.resumed is not None else frozenset(),
             rejudge=plan.resumed is not None and plan.resumed.rejudge,
             forget_turns=plan.resumed is not None and bool(plan.resumed.changed),
             advice=plan.advice,
         )
-        self.summary: EvalSummary | None = None
+        self.summary: S | None = None
         self.stats: RunStats | None = None
         self.stopped_by: str | None = None
         self.begun = anyio.Event()
@@ -97,18 +95,18 @@ class Run:
         self._fault: RunFault | None = None
         self._started_at = plan.resumed.started_at if plan.resumed is not None else utc_now()
         self._start = time.perf_counter()
-        self._graph: Graph | None = None
+        self._graph: Graph[S] | None = None
 
     def statistics(self) -> list[ActorStatistics]:
         """Return what every actor has done so far; empty before the start."""
         return self._graph.statistics() if self._graph is not None else []
 
-    async def run(self) -> EvalSummary:
+    async def run(self) -> S:
         """Evaluate and write all artefacts but the reports; return the summary.
 
         Raises:
-            UsageError: the run directory cannot be created, the dataset has no valid dialogue, or the agent
-            cannot do what the settings ask; no directory is left.
+            UsageError: the run directory cannot be created, there is nothing to evaluate, or the agent
+                cannot do what the settings ask; no directory is left.
             RunFault: the machine failed under the run, or the judge was down for too long; what is on
                 disk is valid.
             RunStopped: `stop` or `cancel` ended the run before it was complete.
@@ -156,7 +154,7 @@ class Run:
     def _stopped(self) -> RunStopped | RunFault:
         return self._fault or RunStopped(f"stopped: {self.stopped_by}; {self.plan.after_stop}", STOPPED_EXIT)
 
-    async def _run(self) -> EvalSummary:
+    async def _run(self) -> S:
         supervision = Supervision(
             self.plan.run_id,
             self.plan.config,
@@ -183,10 +181,10 @@ class Run:
                 with anyio.move_on_after(closing, shield=True):
                     await self.plan.close()
 
-    async def _run_graph(self) -> EvalSummary:
+    async def _run_graph(self) -> S:
         graph = self._graph = build_graph(self.plan, self.directory, self._on_event)
-        graph.judges.on_given_up = self._judge_down
-        summary: EvalSummary | None = None
+        graph.pipeline.on_given_up(self._judge_down)
+        summary: S | None = None
         cut = False
         try:
             async with anyio.create_task_group() as group, graph.events:
@@ -213,36 +211,22 @@ class Run:
             raise RunFault(f"run {self.plan.directory}: was cancelled from inside")
         return summary
 
-    async def _finish(self, graph: Graph) -> EvalSummary:
+    async def _finish(self, graph: Graph[S]) -> S:
         """Write the summary and announce the end; the progress log is still listening."""
-        tally, plan = graph.aggregator.tally, self.plan
-        counters = tally.counters()
-        if counters.total_dialogs == 0:
-            raise UsageError(f"{plan.source}: holds no dialogue")
-        if counters.valid_dialogs == 0:
-            reasons = ", ".join(f"{reason}: {count}" for reason, count in sorted(tally.skips.items()))
-            raise UsageError(f"{plan.source}: no valid dialogue ({reasons}); memfin validate tells where")
-        summary = graph.aggregator.metrics.summary(
-            run_id=plan.run_id,
-            dataset_path=plan.dataset_path,
-            counters=counters,
-            fingerprint=plan.fingerprint,
-            trace_version=plan.config.trace_version,
-        )
-        self.stats = self._run_stats(tally, graph.judges.judge_statistics(tally.judge))
-        controls = graph.judges.controls
+        pipeline, plan = graph.pipeline, self.plan
+        counters, summary = pipeline.counters, pipeline.summary()
+        self.stats = pipeline.stats(self._measured())
         await self.directory.write(
             {
-                **({JUDGE_CONTROLS: pretty_json(controls)} if controls is not None else {}),
-                "metrics_summary.json": summary_pieces(summary),
+                **pipeline.papers(summary),
                 "run_stats.json": pretty_json(self.stats),
-                "run_manifest.json": pretty_json(self._manifest(tally, ended=True)),
+                "run_manifest.json": pretty_json(self._manifest(counters, ended=True)),
             }
         )
         now = utc_now()
         for event in self._unsent:
             await graph.events.send(event)
-        await graph.events.send(MetricsDone(ts=now, run_id=plan.run_id, turn_rows=tally.rows))
+        await graph.events.send(MetricsDone(ts=now, run_id=plan.run_id, turn_rows=pipeline.rows))
         await graph.events.send(RunFinished(ts=now, run_id=plan.run_id, **dict(counters)))
         self.summary = summary
         self._ended = True
@@ -250,15 +234,14 @@ class Run:
 
     def _first_papers(self) -> dict[str, bytes | None]:
         """Return what a run writes before it asks anyone; an end that is none any more is taken away."""
-        manifest = {"run_manifest.json": pretty_json(self._manifest(Tally(), ended=False))}
+        manifest = {"run_manifest.json": pretty_json(self._manifest(Counters(), ended=False))}
         config = {"config.json": pretty_json(self.plan.config_file())}
         if self.plan.resumed is None:
             return {**config, **manifest}
         return {
             **(config if self.plan.resumed.changed else {}),
             **manifest,
-            "metrics_summary.json": None,
-            "run_stats.json": None,
+            **dict.fromkeys(self.plan.layout.ends),
         }
 
     def _beginning(self) -> RunStarted | RunResumed:
@@ -286,7 +269,7 @@ class Run:
             workers_judge=config.workers_judge,
         )
 
-    def _manifest(self, tally: Tally, *, ended: bool) -> RunManifest:
+    def _manifest(self, counters: Counters, *, ended: bool) -> RunManifest:
         plan, config = self.plan, self.plan.config
         return RunManifest(
             trace_version=config.trace_version,
@@ -296,29 +279,18 @@ class Run:
             model_name=plan.model_name,
             workers_dialog=config.workers_dialog,
             workers_judge=config.workers_judge,
-            counters=tally.counters(),
+            counters=counters,
             ended_at=utc_now() if ended else None,
             notes=config.notes,
+            suite=plan.suite,
         )
 
-    def _run_stats(self, tally: Tally, judge: JudgeStats | None) -> RunStats:
-        actors: Mapping[str, Any] = {entry.name: dict(entry) for entry in self.statistics()}
-        return RunStats(
+    def _measured(self) -> Measured:
+        return Measured(
             run_id=self.plan.run_id,
             wall_seconds=time.perf_counter() - self._start,
-            turn_latency_ms=tally.latency(),
-            turns_by_status=dict(sorted(tally.turns.items())),
-            dialogs_by_status=dict(sorted(tally.dialogs.items())),
-            skips_by_reason=dict(sorted(tally.skips.items())),
-            judged_turns=tally.judged.turns,
-            judge_failures=tally.judged.failed,
-            judge_declined=dict(sorted(tally.judged.declined.items())),
-            judge_failure_reasons=tally.judged.reasons(),
-            turn_retries=tally.retries,
-            abandoned_calls=tally.abandoned,
-            judge=judge,
-            actors=dict(actors),
-            usage=tally.usage_of_run(self.plan.usage),
+            actors={entry.name: dict(entry) for entry in self.statistics()},
+            usage=self.plan.usage,
             agent_parameters=self.plan.agent_parameters,
         )
 
@@ -351,7 +323,7 @@ class Run:
 
     async def _end_early(self, problem: BaseException) -> None:
         """Leave no trace of a run that could not start, and a complete one of every other."""
-        answered = self._graph.writer.turns if self._graph is not None else 0
+        answered = self._graph.pipeline.writer.turns if self._graph is not None else 0
         begun = self._graph is not None
         if not answered and self.plan.resumed is None and (isinstance(problem, UsageError) or not begun):
             await self.directory.discard()
@@ -361,10 +333,8 @@ class Run:
     async def _record_interruption(self, problem: BaseException) -> None:
         faulty = isinstance(problem, MemfinError) and not isinstance(problem, RunStopped)
         reason = str(problem) if faulty else self.stopped_by or describe(problem)
-        tally = self._graph.aggregator.tally if self._graph is not None else Tally()
-        interrupted = RunInterrupted(
-            ts=utc_now(), run_id=self.plan.run_id, reason=reason, counters=tally.counters()
-        )
+        counters = self._graph.pipeline.counters if self._graph is not None else Counters()
+        interrupted = RunInterrupted(ts=utc_now(), run_id=self.plan.run_id, reason=reason, counters=counters)
         events = [*self._unsent, interrupted]
         self._ended = True
         try:

@@ -11,7 +11,7 @@ import anyio.to_thread
 from memfin import __version__
 from memfin.actors.base import utc_now
 from memfin.actors.progress_log import OnEvent
-from memfin.contracts import ProgressEvent, RunStats
+from memfin.contracts import EvalSummary, ProgressEvent, RunStats
 from memfin.contracts.soak import ProcessSample, SoakEpoch, SoakErrors, SoakState, SoakSummary
 from memfin.errors import MemfinError, RunFault, RunStopped, UsageError
 from memfin.foreign.references import describe
@@ -77,9 +77,9 @@ class Soak:
         self._tally = SoakTally()
         self._totals: dict[str, Any] = {}
         self._probe = Probe()
-        self._run: Run | None = None
+        self._run: Run[EvalSummary] | None = None
         self._stopped_by: str | None = None
-        self._stop: Callable[[Run], None] | None = None
+        self._stop: Callable[[Run[EvalSummary]], None] | None = None
         self._stopping = anyio.Event()
 
     @property
@@ -104,7 +104,7 @@ class Soak:
         """End the soak within a second, whatever is being done; `run` then raises `RunStopped`."""
         self._end(reason, lambda run: run.cancel(reason))
 
-    def _end(self, reason: str, stop: Callable[[Run], None]) -> None:
+    def _end(self, reason: str, stop: Callable[[Run[EvalSummary]], None]) -> None:
         self._stopped_by = self._stopped_by or reason
         self._stop = stop
         self._stopping.set()

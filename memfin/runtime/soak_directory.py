@@ -15,10 +15,10 @@ import msgspec
 from memfin.contracts.reading import InvalidRecord, decode, read_json
 from memfin.contracts.soak import SoakEpoch, SoakSummary
 from memfin.errors import RunFault, UsageError
-from memfin.journal import COMMITS, DIALOG_TRACE, progress_path
+from memfin.journal import COMMITS, DIALOG_TRACE, DIALOGUES, progress_path
 from memfin.journal.disk import APPEND, Disk
 from memfin.journal.lock import LOCK, RunLock
-from memfin.journal.run_directory import LOGS, OWN_PAPERS, START_AGAIN
+from memfin.journal.run_directory import LOGS, START_AGAIN
 from memfin.runtime.outputs import pretty_json
 
 T = TypeVar("T")
@@ -28,7 +28,7 @@ LINES: Final = "soak.jsonl"
 CONFIG: Final = "config.json"
 EPOCHS: Final = "epochs"
 
-KEPT: Final = frozenset({*OWN_PAPERS, "report.md", "report.html"})
+KEPT: Final = frozenset({*DIALOGUES.papers, "report.md", "report.html"})
 """What pruning leaves of an epoch: everything that does not grow with the length of its replies."""
 
 

@@ -12,8 +12,9 @@ from memfin.contracts.soak import SoakLimits, SoakSummary
 from memfin.errors import UsageError
 from memfin.journal import progress_path
 from memfin.runtime.judging import CACHE, JudgeLike
-from memfin.runtime.plan import AgentLike, ObserverFactory, RunPlan, make_config, make_plan, new_run_id
+from memfin.runtime.plan import AgentLike, ObserverFactory, RunPlan, make_plan
 from memfin.runtime.resume import changed_inputs, make_resume_plan
+from memfin.runtime.settings import make_config, new_run_id
 from memfin.runtime.soak_directory import CONFIG, EPOCHS, epoch_name, epoch_run_id, is_soak, read_summary
 
 LONGEST_ID: Final = 120

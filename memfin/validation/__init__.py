@@ -7,6 +7,7 @@ from memfin.errors import UsageError
 from memfin.validation.dialogues import dialogue_violations
 from memfin.validation.files import validate_file
 from memfin.validation.findings import Finding, Violation, path_text
+from memfin.validation.rag import is_benchmark, validate_benchmark
 from memfin.validation.run_directory import validate_run
 from memfin.validation.soak import is_soak, validate_soak
 from memfin.validation.structure import structure_violations
@@ -17,6 +18,7 @@ __all__ = [
     "dialogue_violations",
     "path_text",
     "structure_violations",
+    "validate_benchmark",
     "validate_file",
     "validate_path",
     "validate_run",
@@ -25,7 +27,7 @@ __all__ = [
 
 
 def validate_path(path: str | Path, kind: str | None = None) -> Iterator[Finding]:
-    """Yield every finding in a file, or in all artefacts of the directory of a run or a soak.
+    """Yield every finding in a file, or in all artefacts of the directory of a run, a soak or a benchmark.
 
     Raises:
         UsageError: when something cannot be read, or a directory is given together with a kind.
@@ -35,6 +37,9 @@ def validate_path(path: str | Path, kind: str | None = None) -> Iterator[Finding
             raise UsageError(
                 f"{path} is a directory, whose files have their kinds by name; leave the kind out"
             )
-        yield from (validate_soak if is_soak(path) else validate_run)(path)
+        if is_benchmark(path):
+            yield from validate_benchmark(path)
+        else:
+            yield from (validate_soak if is_soak(path) else validate_run)(path)
     else:
         yield from validate_file(path, kind)

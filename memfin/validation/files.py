@@ -1,12 +1,13 @@
 """Validates one file, a line at a time or, for JSON documents, a value at a time."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from memfin.contracts.catalog import DATASET, LABELS, Contract, contract, contract_of_file
+from memfin.contracts.catalog import DATASET, LABELS, QUESTIONS, Contract, contract, contract_of_file
 from memfin.contracts.legacy import upgrade
 from memfin.contracts.lines import MAX_LINE_BYTES, MAX_RECORD_BYTES, Line, iter_lines
 from memfin.contracts.reading import (
@@ -21,6 +22,7 @@ from memfin.validation.dialogues import DatasetRules
 from memfin.validation.findings import Finding, Steps, Violation, file_text, path_text
 from memfin.validation.labels import LabelRules
 from memfin.validation.locations import Locator
+from memfin.validation.rag_rules import QuestionRules
 from memfin.validation.rules import (
     ConfigRules,
     DialogTraceRules,
@@ -50,12 +52,18 @@ RULES: Final[Mapping[str, Callable[[], RunRules]]] = MappingProxyType(
         "soak-epoch": SoakEpochRules,
         "soak-summary": SoakSummaryRules,
         "labelled-reply": LabelRules,
+        "rag-benchmark": QuestionRules,
+        "rag-result": RunRules,
+        "rag-summary": RunRules,
     }
 )
 _BOM: Final = b"\xef\xbb\xbf"
 _BOM_MESSAGE: Final = "the file begins with a byte order mark, which JSON does not allow"
 _OF_LABELS: Final = frozenset({"risk_tags", "contradiction", "compliance", "forbidden_hits", "rubric"})
 _OF_DIALOGUES: Final = frozenset({"dialog_id", "turns", "profile_gt"})
+_QUESTION_KEY: Final = re.compile(rb'"(?:benchmark_type|questions)"\s*:')
+_DIALOGUE_KEY: Final = re.compile(rb'"(?:dialog_id|turns|profile_gt)"\s*:')
+_HEAD_BYTES: Final = 64 * 1024
 _MAY_BE_EMPTY: Final = frozenset({"judgement"})
 
 
@@ -67,8 +75,8 @@ class _Located(NamedTuple):
 def validate_file(path: str | Path, kind: str | None = None) -> Iterator[Finding]:
     """Yield every finding in one file, as it is read.
 
-    The file is an artefact of a run when it is named as one, a file of labelled replies when it is
-    named or begins as one, otherwise a dataset; ``kind``, a name of ``memfin schema``, says it
+    The file is an artefact of a run when it is named as one, a file of labelled replies or of questions
+    when it is named or begins as one, otherwise a dataset; ``kind``, a name of ``memfin schema``, says it
     outright. Files that people write may begin with a byte order mark; all may end lines in CRLF.
     Names of the older draft are no findings.
 
@@ -76,7 +84,9 @@ def validate_file(path: str | Path, kind: str | None = None) -> Iterator[Finding
         UsageError: when the file cannot be read, or no file follows the contract ``kind``.
     """
     entry = contract_of_file(path) if kind is None else contract(kind)
-    if kind is None and entry is DATASET and _begins_with_labels(path):
+    if kind is None and holds_questions(path):
+        entry = QUESTIONS
+    elif kind is None and entry is DATASET and _begins_with_labels(path):
         entry = LABELS
     if entry.file_format is None:
         raise UsageError(f"no file holds {entry.name!r} records alone; it is a part of others")
@@ -145,6 +155,21 @@ def _lines(path: str | Path, entry: Contract, rules: RunRules, *, may_be_empty: 
         yield _Located(1, Violation((), "the file is empty"))
 
 
+def holds_questions(path: str | Path) -> bool:
+    """Say whether a file is meant to hold questions: a JSON file that stands among such or begins as one."""
+    place = Path(path)
+    if place.suffix.lower() != ".json":
+        return False
+    if place.parent.name == "questions":
+        return True
+    if contract_of_file(path) is not DATASET:
+        return False
+    with open_input(path) as file, suppress(OSError):
+        head = file.read(_HEAD_BYTES)
+        return _QUESTION_KEY.search(head) is not None and _DIALOGUE_KEY.search(head) is None
+    return False  # what is wrong with the file is for its check to say
+
+
 def _begins_with_labels(path: str | Path) -> bool:
     """Say whether the first line is a labelled reply and nothing like a dialogue."""
     with open_input(path) as file, suppress(OSError, NotJsonError):
@@ -167,9 +192,9 @@ def _document(
     if len(data) > MAX_DOCUMENT_BYTES:
         yield _Located(1, Violation((), f"the file is larger than {MAX_DOCUMENT_BYTES} bytes"))
         return
-    if data.startswith(_BOM):
+    if data.startswith(_BOM) and entry is not QUESTIONS:
         yield _Located(1, Violation((), _BOM_MESSAGE))
-        data = data.removeprefix(_BOM)
+    data = data.removeprefix(_BOM)
     if not data.strip():
         if not may_be_empty:
             yield _Located(1, Violation((), "the file is empty"))

@@ -1,6 +1,6 @@
 import pytest
 
-from memfin.actors.aggregator import Tally
+from memfin.actors.dialog_totals import Tally
 from memfin.contracts import DialogTrace, TurnTags, TurnTrace
 
 

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memfin.agents.bm25 import POSTINGS, QUERY_TERMS
 from memfin.agents.builtin import BuiltinAgent
-from memfin.agents.builtin.bm25 import POSTINGS, QUERY_TERMS
 from memfin.agents.builtin.client import StateError
 from memfin.agents.builtin.memory import RECALLED, WINDOW
 from memfin.agents.observer import Observed, TurnObserver

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memfin.agents.builtin.bm25 import K1, POSTINGS, QUERY_TERMS, B, IncrementalBM25, terms
+from memfin.agents.bm25 import K1, POSTINGS, QUERY_TERMS, B, IncrementalBM25, terms
 from memfin.agents.builtin.memory import (
     RECALLED,
     WINDOW,

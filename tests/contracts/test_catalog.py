@@ -38,6 +38,8 @@ DIALOG: dict[str, Any] = {
         ("soak.jsonl", "soak-epoch"),
         ("runs/s/soak_summary.json", "soak-summary"),
         ("logs/progress_20260219_101855_ab12cd.jsonl", "progress"),
+        ("rag_results.jsonl", "rag-result"),
+        ("runs/r/rag_summary.json", "rag-summary"),
         ("labels.jsonl", "labelled-reply"),
         ("replies_labels.jsonl", "labelled-reply"),
         ("mylabels.jsonl", "dataset"),
@@ -76,6 +78,9 @@ def test_everything_that_files_hold_is_there() -> None:
         "soak-summary",
         "dataset",
         "labelled-reply",
+        "rag-benchmark",
+        "rag-result",
+        "rag-summary",
     }
 
 

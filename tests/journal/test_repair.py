@@ -8,13 +8,12 @@ import pytest
 
 from memfin.errors import UsageError
 from memfin.journal import COMMITS, DIALOG_TRACE, JUDGEMENTS, TURN_EVAL, Entry, RunDirectory, progress_path
-from memfin.journal.commits import ROW_FILES
 from memfin.journal.disk import Disk
 from memfin.journal.recovery import examine
 from memfin.journal.repair import Repaired, repair
 
 DIALOGS = 30
-FILES = (COMMITS, *ROW_FILES)
+FILES = (COMMITS, DIALOG_TRACE, TURN_EVAL, JUDGEMENTS)
 
 
 async def make_run(runs: Path) -> Path:
@@ -67,7 +66,14 @@ async def test_a_sound_run_is_copied_whole(tmp_path: Path) -> None:
     assert repair(run, tmp_path / "new") == Repaired(DIALOGS, DIALOGS - 1, ())
     assert state(tmp_path / "new") == state(run)
     after = contents(tmp_path / "new")
-    for name in ("config.json", "run_manifest.json", "metrics_summary.json", *ROW_FILES):
+    for name in (
+        "config.json",
+        "run_manifest.json",
+        "metrics_summary.json",
+        DIALOG_TRACE,
+        TURN_EVAL,
+        JUDGEMENTS,
+    ):
         assert after[name] == before[name], name
     assert contents(run) == before
 

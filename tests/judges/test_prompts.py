@@ -11,15 +11,14 @@ from memfin.judges.answers import (
     LONGEST_ANSWER,
     LONGEST_REASON,
     RISK_TAGS,
-    InvalidAnswer,
     answer_schema,
     read_answer,
-    response_format,
 )
 from memfin.judges.fence import fenced, new_nonce, visible
 from memfin.judges.prompts import MOST_CHARS, TooLong, compose, prompt_hashes
 from memfin.judges.variants import SECTIONS, masked, variant
 from memfin.scoring.rubric import RUBRIC_ITEMS
+from memfin.wire.structured import InvalidAnswer, response_format
 from tests.judges.scripted_judge import fences
 
 REQUEST = JudgeRequest(
@@ -224,8 +223,8 @@ def test_a_code_block_around_the_answer_is_taken_off_and_a_long_reason_cut() -> 
 
 
 def test_the_forms_in_which_an_answer_is_asked_for() -> None:
-    strict = response_format("json_schema", {"type": "object"})
+    strict = response_format("json_schema", {"type": "object"}, "verdict")
     assert strict is not None
     assert strict["json_schema"]["strict"] is True
-    assert response_format("json_object", {}) == {"type": "json_object"}
-    assert response_format("text", {}) is None
+    assert response_format("json_object", {}, "verdict") == {"type": "json_object"}
+    assert response_format("text", {}, "verdict") is None

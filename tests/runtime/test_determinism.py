@@ -7,7 +7,8 @@ from memfin.contracts import RunConfig
 from memfin.dataset import SAMPLE
 from memfin.errors import UsageError
 from memfin.runtime.api import evaluate
-from memfin.runtime.plan import make_config, make_plan
+from memfin.runtime.plan import make_plan
+from memfin.runtime.settings import make_config
 from tests.support import WanderingAgent, dataset
 
 

@@ -6,9 +6,9 @@ Pure functions of the question, the client file and the turn number; the sentenc
 
 from typing import Final, NamedTuple
 
+from memfin.agents.bm25 import terms
 from memfin.agents.builtin.allocation import CLASSES, Allocation, vehicles
 from memfin.agents.builtin.arithmetic import Growth
-from memfin.agents.builtin.bm25 import terms
 from memfin.agents.builtin.client import Heard
 from memfin.agents.builtin.extraction import Statement
 from memfin.agents.builtin.knowledge import Knowledge, Topic

@@ -9,7 +9,7 @@ from collections import Counter, deque
 from itertools import chain
 from typing import Any, Final
 
-from memfin.agents.builtin.bm25 import IncrementalBM25, terms
+from memfin.agents.bm25 import IncrementalBM25, terms
 from memfin.contracts import RecallItem, Record, ShortTermTurn
 
 WINDOW: Final = 3

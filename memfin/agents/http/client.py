@@ -1,50 +1,26 @@
 """The client side: an agent behind the agent protocol, as the replay sees it."""
 
-import os
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
-
-import aiohttp
-import msgspec
-from yarl import URL
 
 from memfin.agents.calls import TransportError
 from memfin.agents.http.protocol import (
-    API_KEY,
     PROTOCOL,
-    TRANSPORT_STATUSES,
     CommitRequest,
     OpenSession,
     Problem,
     SessionOpened,
     TurnRequest,
 )
+from memfin.agents.http.service import JsonService
 from memfin.agents.protocol import AgentReply, Observer, Session
 from memfin.agents.usage import UsageTotal
 from memfin.contracts import ModelUsage, Record
-from memfin.errors import UsageError
-from memfin.foreign.calls import CallFailed, CallTimedOut
-from memfin.foreign.references import one_line
-from memfin.wire import Endpoint, WireError
-from memfin.wire.body import ACCEPTED_ENCODING, read_body
-from memfin.wire.endpoint import tls_hint
-from memfin.wire.retry_after import retry_after_seconds
+from memfin.foreign.calls import CallFailed
 
 R = TypeVar("R", bound=Record)
 
-LARGEST_ANSWER: Final = 8 * 1024 * 1024
-"""Bytes of an answer, decompressed: a reply with all that was recalled for it."""
-
-CONNECT_LIMIT: Final = 10.0
-BEYOND_TURN: Final = 30.0
-"""Seconds: what a connection may take, and how long a call outlives the turn that it was made for,
-which the replay has given up by then."""
-
-_NOT_THERE: Final = frozenset({404, 405})
-
-_ON_THE_WAY: Final = frozenset({"connect", "timeout", "closed", "truncated"})
-"""Kinds of failure that another attempt may mend."""
+SPOKEN: Final = "agent protocol"
 
 
 class _Observed(Record):
@@ -89,14 +65,12 @@ class HttpAgents:
     def __init__(
         self, url: str, *, turn_timeout: float = 3600.0, environ: Mapping[str, str] | None = None
     ) -> None:
-        self.url = self.reference = self.model = str(checked_url(url))
+        self._service = JsonService(url, what="agent", protocol=SPOKEN, limit=turn_timeout, environ=environ)
+        self.url = self.reference = self.model = self._service.url
         self.version: str | None = None
         self.inputs: dict[str, Any] = {}
         self.usage = UsageTotal()
-        self._endpoint = Endpoint(self.url, API_KEY, environ=os.environ if environ is None else environ)
-        self._endpoint.headers()  # a token that no header can carry is told now
         self._turn_timeout = turn_timeout
-        self._http: aiohttp.ClientSession | None = None
 
     async def __call__(self, session: Session, observer: Observer) -> "HttpAgent":
         """Open a session of the service and return its agent.
@@ -122,9 +96,7 @@ class HttpAgents:
     async def close(self) -> None:
         """Close the connections and begin a new count of usage; the next run opens new ones."""
         self.usage = UsageTotal()
-        if self._http is not None:
-            await self._http.close()
-            self._http = None
+        await self._service.close()
 
     async def call(
         self, method: str, path: str, body: Record | None, answer: type[R], observer: Observer | None = None
@@ -135,86 +107,8 @@ class HttpAgents:
             TransportError: the call failed on its way and may be made again.
             CallFailed: the agent failed, the service refused, or the answer is none.
         """
-        status, headers, content = await self._send(method, path, body)
-        if status < 300 and answer is Record:  # noqa: PLR2004 - a success that has no content
-            return answer()
-        try:
-            data = self._endpoint.scrubber().scrub_data(msgspec.json.decode(content))
-            if status < 300:  # noqa: PLR2004 - success
-                return msgspec.convert(data, answer)
-            failure = msgspec.convert(data, _Failure)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
-            if status < 300:  # noqa: PLR2004 - success
-                raise self._failed(f"the answer is none of the agent protocol: {problem}") from problem
-            failure = _Failure(error=Problem(code="", message=""))  # a proxy's page, maybe
-        if observer is not None:
-            _observe(failure, observer)
-        raise self._refusal(status, headers, failure.error)
-
-    async def _send(
-        self, method: str, path: str, body: Record | None
-    ) -> tuple[int, Mapping[str, str], bytes]:
-        headers = {
-            "Accept": "application/json",
-            "Accept-Encoding": ACCEPTED_ENCODING,
-            **self._endpoint.headers(),
-        }
-        if body is not None:
-            headers["Content-Type"] = "application/json"
-        http = self._session()
-        try:
-            async with http.request(
-                method,
-                self._endpoint.url(path),
-                data=None if body is None else msgspec.json.encode(body),
-                headers=headers,
-                allow_redirects=False,
-            ) as response:
-                return response.status, response.headers, await read_body(response, LARGEST_ANSWER)
-        except WireError as problem:
-            if problem.kind in _ON_THE_WAY:
-                raise TransportError(self._told(str(problem))) from problem
-            raise self._failed(str(problem)) from problem
-        except TimeoutError as problem:
-            raise TransportError(self._told("no answer in time")) from problem
-        except aiohttp.ClientConnectorSSLError as problem:
-            raise self._failed(f"{type(problem).__name__}: {problem}{tls_hint(problem)}") from problem
-        except (aiohttp.ClientError, OSError) as problem:
-            raise TransportError(self._told(f"{type(problem).__name__}: {problem}")) from problem
-
-    def _session(self) -> aiohttp.ClientSession:
-        """Return the shared connections, opened with the first call on the loop that makes it."""
-        if self._http is None:
-            self._http = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0),  # the replay bounds how many dialogues run
-                timeout=aiohttp.ClientTimeout(
-                    total=self._turn_timeout + BEYOND_TURN, sock_connect=CONNECT_LIMIT
-                ),
-                cookie_jar=aiohttp.DummyCookieJar(),
-                auto_decompress=False,
-            )
-        return self._http
-
-    def _refusal(self, status: int, headers: Mapping[str, str], error: Problem) -> Exception:
-        if error.code == "agent_failed":
-            return CallFailed(error.message)  # the agent's own error, told as if it were in this process
-        if error.code == "agent_timed_out":
-            return CallTimedOut(error.message)
-        line = " ".join(part for part in (f"HTTP {status}", error.code, error.message) if part)
-        if status in TRANSPORT_STATUSES:
-            after = retry_after_seconds(headers.get("Retry-After"), datetime.now(UTC))
-            return TransportError(error.message or self._told(line), retry_after=after)
-        if 300 <= status < 400:  # noqa: PLR2004 - a redirection
-            line = f"HTTP {status}: redirections are not followed; name the service's own URL"
-        if status in _NOT_THERE and not error.code:
-            line += "; is this the base URL of a service that speaks MemFin's agent protocol?"
-        return self._failed(line)
-
-    def _failed(self, text: str) -> CallFailed:
-        return CallFailed(self._told(text))
-
-    def _told(self, text: str) -> str:
-        return one_line(self._endpoint.scrubber().scrub(f"{self.url}: {text}"))
+        told = None if observer is None else lambda failure: _observe(failure, observer)
+        return await self._service.call(method, path, body, answer, _Failure, told)
 
 
 class HttpAgent:
@@ -262,23 +156,6 @@ class CommittingHttpAgent(HttpAgent):
         """Put a reply into the agent's history; raises as `reply` does."""
         request = CommitRequest(turn=max(1, self._turn), assistant_text=assistant_text)
         await self._agents.call("POST", f"{self._path}/commit", request, Record)
-
-
-def checked_url(text: str) -> URL:
-    """Return the base URL of a service; raise `UsageError` when it is none, without showing secrets."""
-    try:
-        url = URL(text)
-        usable = url.scheme in {"http", "https"} and bool(url.host) and url.port != 0
-    except ValueError:
-        url, usable = URL(), False
-    if not usable:
-        raise UsageError("agent: this is no URL of HTTP; it should look like http://127.0.0.1:8765")
-    if url.user is not None or url.password is not None or url.query_string or url.fragment:
-        raise UsageError(
-            f"agent {url.host}: the URL may have no user, query or fragment, since it goes into the papers "
-            f"of the run; put a token into {API_KEY}"
-        )
-    return url
 
 
 def _observe(observed: _Observed, observer: Observer) -> None:

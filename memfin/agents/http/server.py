@@ -17,41 +17,37 @@ Ten lines make a service of an agent::
 """
 
 import asyncio
-import hmac
-import ipaddress
 import os
-import signal
-import sys
-import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import anyio
 import msgspec
 from aiohttp import web
 
 from memfin import __version__
+from memfin.agents.http.hosting import (
+    bearer_middleware,
+    json_answer,
+    json_errors,
+    read_json,
+    require_token,
+    run_service,
+)
 from memfin.agents.http.openapi import openapi_document
 from memfin.agents.http.protocol import (
     API_KEY,
     PROTOCOL,
     CommitRequest,
-    ErrorAnswer,
     OpenSession,
-    Problem,
     SessionOpened,
     TurnRequest,
 )
 from memfin.agents.http.sessions import Refusal, SessionTable
 from memfin.agents.protocol import AgentFactory
-from memfin.contracts import Record
 from memfin.errors import UsageError
-from memfin.foreign.references import describe, one_line
-
-R = TypeVar("R", bound=Record)
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 DEFAULT_PORT: Final = 8765
 MOST_SESSIONS: Final = 1024
@@ -60,10 +56,7 @@ IDLE_LIMIT: Final = 3600.0
 LARGEST_BODY: Final = 16 * 1024 * 1024
 """Bytes of a request; a line of a dataset is no longer."""
 LONGEST_SWEEP: Final = 60.0
-SHUTDOWN_LIMIT: Final = 15.0
-"""Seconds: how often idle sessions are looked for, and what a shutdown may take."""
-
-_OPEN_PATHS: Final = frozenset({"/openapi.json", "/healthz"})
+"""Seconds between two looks for idle sessions, at most."""
 
 
 def application(
@@ -92,8 +85,8 @@ def application(
     if not callable(agent_factory):
         raise UsageError(f"agent factory: expected a callable, got {type(agent_factory).__name__}")
     table = SessionTable(most_sessions, idle_limit, clock)
-    service = _Service(agent_factory, table, token)
-    app = web.Application(client_max_size=largest_body, middlewares=[_json_errors, service.authorized])
+    service = _Service(agent_factory, table)
+    app = web.Application(client_max_size=largest_body, middlewares=[json_errors, bearer_middleware(token)])
     app.router.add_get("/openapi.json", service.document, allow_head=False)
     app.router.add_get("/healthz", service.health, allow_head=False)
     app.router.add_post("/sessions", service.open)
@@ -126,69 +119,17 @@ def serve(
         UsageError: the address cannot be listened on, or is open to the network without a token.
     """
     token = token or os.environ.get(API_KEY) or None
-    if token is None and not _is_loopback(host):
-        raise UsageError(
-            f"agent server on {host}: anyone in the network could use the agent; set {API_KEY} to a token"
-        )
-    anyio.run(_serve, application(agent_factory, token=token, **limits), host, port)
-
-
-async def _serve(app: web.Application, host: str, port: int) -> None:
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=SHUTDOWN_LIMIT)
-    await runner.setup()
-    try:
-        try:
-            await web.TCPSite(runner, host, port).start()
-        except OSError as problem:
-            raise UsageError(f"agent server on {host}:{port}: {problem.strerror or problem}") from problem
-        address, actual = runner.addresses[0][:2]
-        shown = f"[{address}]" if ":" in address else address
-        sys.stdout.write(f"memfin agent server: http://{shown}:{actual}\n")
-        sys.stdout.flush()
-        await _stop_requested()
-    finally:
-        with anyio.CancelScope(shield=True):
-            await runner.cleanup()
-
-
-async def _stop_requested() -> None:
-    """Wait for SIGINT or SIGTERM; outside the main thread, where Python hands out none, for ever."""
-    if threading.current_thread() is not threading.main_thread():
-        await anyio.sleep_forever()
-    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-        async for _ in signals:
-            return
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    require_token("agent", host, token)
+    anyio.run(run_service, application(agent_factory, token=token, **limits), "agent", host, port)
 
 
 class _Service:
     """The handlers of the protocol's calls."""
 
-    def __init__(self, factory: Callable[..., Any], table: SessionTable, token: str | None) -> None:
+    def __init__(self, factory: Callable[..., Any], table: SessionTable) -> None:
         self._factory = factory
         self._table = table
-        self._token = token
         self._document = msgspec.json.encode(openapi_document())
-
-    @property
-    def authorized(self) -> Any:
-        @web.middleware
-        async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
-            if self._token is not None and not _is_public(request):
-                shown = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
-                if not hmac.compare_digest(shown, f"Bearer {self._token}".encode()):
-                    raise Refusal(401, "unauthorized")
-            return await handler(request)
-
-        return middleware
 
     async def document(self, request: web.Request) -> web.Response:
         del request
@@ -196,29 +137,29 @@ class _Service:
 
     async def health(self, request: web.Request) -> web.Response:
         del request
-        return _answer(
+        return json_answer(
             200, {"status": "ok", "protocol": PROTOCOL, "version": __version__, "sessions": len(self._table)}
         )
 
     async def open(self, request: web.Request) -> web.Response:
-        asked = await _read(request, OpenSession)
+        asked = await read_json(request, OpenSession)
         if asked.protocol != PROTOCOL:
             message = f"this server speaks version {PROTOCOL} of the protocol, not {asked.protocol}"
             raise Refusal(400, "unsupported_protocol", message)
         key, session = await self._table.open(self._factory, asked)
-        return _answer(201, SessionOpened(protocol=PROTOCOL, id=key, has_commit=session.calls.has_commit))
+        return json_answer(201, SessionOpened(protocol=PROTOCOL, id=key, has_commit=session.calls.has_commit))
 
     async def turn(self, request: web.Request) -> web.Response:
         key = request.match_info["id"]
         session = self._table.find(key)
         try:
-            return _answer(200, await session.turn(await _read(request, TurnRequest)))
+            return json_answer(200, await session.turn(await read_json(request, TurnRequest)))
         finally:
             self._table.touch(key)  # the time that a turn took is no idleness
 
     async def commit(self, request: web.Request) -> web.Response:
         session = self._table.find(request.match_info["id"])
-        await session.commit(await _read(request, CommitRequest))
+        await session.commit(await read_json(request, CommitRequest))
         return web.Response(status=204)
 
     async def close(self, request: web.Request) -> web.Response:
@@ -247,52 +188,3 @@ class _Service:
         while True:
             await asyncio.sleep(interval)
             await self._table.expire()
-
-
-def _is_public(request: web.Request) -> bool:
-    route = request.match_info.route.resource
-    return route is not None and any(route.canonical.endswith(path) for path in _OPEN_PATHS)
-
-
-async def _read(request: web.Request, kind: type[R]) -> R:
-    if request.content_type != "application/json":
-        raise Refusal(415, "invalid_request", "send the body as application/json")
-    body = await request.read()
-    try:
-        return msgspec.json.decode(body, type=kind)
-    except msgspec.ValidationError as problem:
-        raise Refusal(400, "invalid_request", one_line(str(problem))) from problem
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
-        raise Refusal(400, "invalid_json", one_line(str(problem))) from problem
-
-
-def _answer(status: int, content: object, headers: dict[str, str] | None = None) -> web.Response:
-    return web.Response(
-        status=status,
-        body=msgspec.json.encode(content),
-        content_type="application/json",
-        headers=headers,
-    )
-
-
-@web.middleware
-async def _json_errors(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Answer whatever goes wrong with an `ErrorAnswer`."""
-    try:
-        return await handler(request)
-    except Refusal as problem:
-        refusal = problem
-    except web.HTTPRequestEntityTooLarge:
-        refusal = Refusal(413, "too_large")
-    except web.HTTPException as problem:
-        codes = {404: "not_found", 405: "method_not_allowed"}
-        refusal = Refusal(problem.status, codes.get(problem.status, "invalid_request"), problem.reason)
-    except Exception as problem:  # noqa: BLE001 - the caller learns of it, the server goes on
-        refusal = Refusal(500, "internal", describe(problem))
-    headers: dict[str, str] = {}
-    if refusal.retry_after is not None:
-        headers["Retry-After"] = str(max(1, round(refusal.retry_after)))
-    if refusal.status == 401:  # noqa: PLR2004 - which asks for the way to authorize
-        headers["WWW-Authenticate"] = "Bearer"
-    error = Problem(code=refusal.code, message=str(refusal))
-    return _answer(refusal.status, ErrorAnswer(error=error, **dict(refusal.observations)), headers or None)

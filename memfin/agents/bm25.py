@@ -1,8 +1,9 @@
 """A small incremental BM25 index whose cost per query does not grow with what it holds.
 
-Documents are added one at a time while a dialogue goes on. A query reads its rarest terms only, and
+Documents are added one at a time, as while a dialogue goes on. A query reads its rarest terms only, and
 of each term only the newest postings, so that both adding and asking stay flat however long the
-dialogue becomes (ADR 0003 says what was compared).
+dialogue becomes (ADR 0003 says what was compared). Where the documents are all there from the start,
+the bounds may be wider.
 """
 
 import heapq
@@ -46,9 +47,14 @@ class Match(NamedTuple):
 
 
 class IncrementalBM25:
-    """Documents by number, in the order they were added; the index is a function of that order."""
+    """Documents by number, in the order they were added; the index is a function of that order.
 
-    def __init__(self) -> None:
+    ``query_terms`` and ``postings`` bound what a query reads: terms, and postings of a term.
+    """
+
+    def __init__(self, *, query_terms: int = QUERY_TERMS, postings: int = POSTINGS) -> None:
+        self._query_terms = query_terms
+        self._most_postings = postings
         self._postings: dict[str, list[tuple[int, int]]] = {}
         self._frequency: Counter[str] = Counter()
         self._lengths: list[int] = []
@@ -71,10 +77,15 @@ class IncrementalBM25:
                 postings[term] = [(document, count)]
             else:
                 entries.append((document, count))
-                if len(entries) >= 2 * POSTINGS:
-                    del entries[:-POSTINGS]
+                if len(entries) >= 2 * self._most_postings:
+                    del entries[: -self._most_postings]
         self._frequency.update(frequencies.keys())
         return document
+
+    def weight(self, term: str) -> float:
+        """Return how much a term tells: the formula's inverse document frequency, also of unknown terms."""
+        total, holding = len(self._lengths), self._frequency[term]
+        return math.log1p((total - holding + 0.5) / (holding + 0.5))
 
     def search(self, query: list[str], limit: int) -> list[Match]:
         """Return at most `limit` documents by falling score, the newer first among equals."""
@@ -82,16 +93,14 @@ class IncrementalBM25:
         known = [term for term in dict.fromkeys(query) if term in frequency]
         if not known:
             return []
-        rarest = heapq.nsmallest(QUERY_TERMS, known, key=frequency.__getitem__)
-        total = len(self._lengths)
+        rarest = heapq.nsmallest(self._query_terms, known, key=frequency.__getitem__)
         fixed = K1 * (1.0 - B)
-        slope = K1 * B * total / self._total_length
+        slope = K1 * B * len(self._lengths) / self._total_length
         lengths = self._lengths
         scores: dict[int, float] = {}
         for term in rarest:
-            holding = frequency[term]
-            weight = math.log1p((total - holding + 0.5) / (holding + 0.5)) * (K1 + 1.0)
-            newest = self._postings[term][-POSTINGS:]
+            weight = self.weight(term) * (K1 + 1.0)
+            newest = self._postings[term][-self._most_postings :]
             self.postings_read += len(newest)
             for document, count in newest:
                 gain = weight * count / (count + fixed + slope * lengths[document])

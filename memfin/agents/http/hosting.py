@@ -1,0 +1,143 @@
+"""What MemFin's own JSON services have in common: bodies, errors, the bearer token, and being run."""
+
+import hmac
+import ipaddress
+import signal
+import sys
+import threading
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TypeVar
+
+import anyio
+import msgspec
+from aiohttp import web
+
+from memfin.agents.http.protocol import API_KEY, ErrorAnswer, Problem
+from memfin.agents.http.sessions import Refusal
+from memfin.contracts import Record
+from memfin.errors import UsageError
+from memfin.foreign.references import describe, one_line
+
+R = TypeVar("R", bound=Record)
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+SHUTDOWN_LIMIT: Final = 15.0
+"""Seconds that a shutdown may take."""
+
+_OPEN_PATHS: Final = frozenset({"/openapi.json", "/healthz"})
+
+
+def require_token(what: str, host: str, token: str | None) -> None:
+    """Raise `UsageError` when a service would be open to the network without a token."""
+    if token is None and not _is_loopback(host):
+        raise UsageError(
+            f"{what} server on {host}: anyone in the network could use the {what}; set {API_KEY} to a token"
+        )
+
+
+async def run_service(app: web.Application, what: str, host: str, port: int, path: str = "") -> None:
+    """Serve an application until SIGINT or SIGTERM; prints one line with the address when it is ready.
+
+    Raises:
+        UsageError: the address cannot be listened on.
+    """
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=SHUTDOWN_LIMIT)
+    await runner.setup()
+    try:
+        try:
+            await web.TCPSite(runner, host, port).start()
+        except OSError as problem:
+            raise UsageError(f"{what} server on {host}:{port}: {problem.strerror or problem}") from problem
+        address, actual = runner.addresses[0][:2]
+        shown = f"[{address}]" if ":" in address else address
+        sys.stdout.write(f"memfin {what} server: http://{shown}:{actual}{path}\n")
+        sys.stdout.flush()
+        await _stop_requested()
+    finally:
+        with anyio.CancelScope(shield=True):
+            await runner.cleanup()
+
+
+def bearer_middleware(token: str | None) -> Any:
+    """Return what refuses callers who do not show the token; None lets everyone in."""
+
+    @web.middleware
+    async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if token is not None and not _is_public(request):
+            shown = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
+            if not hmac.compare_digest(shown, f"Bearer {token}".encode()):
+                raise Refusal(401, "unauthorized")
+        return await handler(request)
+
+    return middleware
+
+
+@web.middleware
+async def json_errors(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Answer whatever goes wrong with an `ErrorAnswer`."""
+    try:
+        return await handler(request)
+    except Refusal as problem:
+        refusal = problem
+    except web.HTTPRequestEntityTooLarge:
+        refusal = Refusal(413, "too_large")
+    except web.HTTPException as problem:
+        codes = {404: "not_found", 405: "method_not_allowed"}
+        refusal = Refusal(problem.status, codes.get(problem.status, "invalid_request"), problem.reason)
+    except Exception as problem:  # noqa: BLE001 - the caller learns of it, the server goes on
+        refusal = Refusal(500, "internal", describe(problem))
+    headers: dict[str, str] = {}
+    if refusal.retry_after is not None:
+        headers["Retry-After"] = str(max(1, round(refusal.retry_after)))
+    if refusal.status == 401:  # noqa: PLR2004 - which asks for the way to authorize
+        headers["WWW-Authenticate"] = "Bearer"
+    error = Problem(code=refusal.code, message=str(refusal))
+    return json_answer(
+        refusal.status, ErrorAnswer(error=error, **dict(refusal.observations)), headers or None
+    )
+
+
+async def read_json(request: web.Request, kind: type[R]) -> R:
+    """Return the body of a request; raise `Refusal` when it is not what the call takes."""
+    if request.content_type != "application/json":
+        raise Refusal(415, "invalid_request", "send the body as application/json")
+    body = await request.read()
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except msgspec.ValidationError as problem:
+        raise Refusal(400, "invalid_request", one_line(str(problem))) from problem
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
+        raise Refusal(400, "invalid_json", one_line(str(problem))) from problem
+
+
+def json_answer(status: int, content: object, headers: dict[str, str] | None = None) -> web.Response:
+    """Return an answer of the service."""
+    return web.Response(
+        status=status,
+        body=msgspec.json.encode(content),
+        content_type="application/json",
+        headers=headers,
+    )
+
+
+async def _stop_requested() -> None:
+    """Wait for SIGINT or SIGTERM; outside the main thread, where Python hands out none, for ever."""
+    if threading.current_thread() is not threading.main_thread():
+        await anyio.sleep_forever()
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        async for _ in signals:
+            return
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _is_public(request: web.Request) -> bool:
+    route = request.match_info.route.resource
+    return route is not None and any(route.canonical.endswith(path) for path in _OPEN_PATHS)

@@ -1,0 +1,335 @@
+"""The RAG suite's contract: question files, answers, results and their summary (RAG benchmark schema).
+
+Everything a question file may hold is a field here; unknown fields are ignored on reading. What no field
+type can say (dates of the calendar, ids that repeat, questions that expect nothing) is for
+`memfin.validation.rag` to check.
+"""
+
+import calendar
+import re
+from datetime import date
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+
+from memfin.contracts.base import Count, Difficulty, Finite, Record
+
+RAG_SCHEMA_VERSION: Final = "1.0.0"
+"""The version of the benchmark's form that results are written for."""
+
+PASS_THRESHOLD: Final = 0.7
+"""The share of its score that passes a question, where the file says nothing else."""
+
+RagType = Literal["fact_exact", "evidence_set", "conflict_gap"]
+RagSection = Literal["qa_pair", "header"]
+RagSpeaker = Literal["question", "answer"]
+
+PageNumber = Annotated[int, msgspec.Meta(ge=1, le=1_000_000_000)]
+Weight = Annotated[float, msgspec.Meta(gt=0, le=1e9)]
+Threshold = Annotated[float, msgspec.Meta(ge=0, le=1)]
+IsoDate = str
+"""A date as ``2020-08-30``; where a document says no more, ``2020-08`` or ``2020``, which match as such."""
+
+_ISO_DATE: Final = re.compile(r"([0-9]{4})(?:-([0-9]{2})(?:-([0-9]{2}))?)?")
+
+
+def iso_span(text: str) -> tuple[date, date] | None:
+    """Return the first and the last day that an ISO date of any precision covers; None for what is none."""
+    match = _ISO_DATE.fullmatch(text)
+    if match is None:
+        return None
+    year, month, day = (None if part is None else int(part) for part in match.groups())
+    try:
+        first = date(year or 0, month or 1, day or 1)
+        days = day or calendar.monthrange(first.year, month or 12)[1]
+        return first, date(first.year, month or 12, days)
+    except ValueError:  # no such day
+        return None
+
+
+class RagDateRange(Record):
+    """A period from ``start`` to ``end``, both included."""
+
+    start: IsoDate
+    end: IsoDate
+
+
+class RagAmountPart(Record):
+    """One part of a breakdown; ``item`` says what it was for and is not compared."""
+
+    amount: Finite
+    item: str | None = None
+
+
+class RagExpected(Record):
+    """What a right answer holds (RAG benchmark schema, ``expected`` of the first two types).
+
+    Amounts are in the document's unit of money, written out: 4.2万元 is 42000. Every typed field that
+    is present must match; a breakdown matches as a multiset of amounts. ``evidence_count_min`` and
+    ``key_points`` belong to ``evidence_set``.
+    """
+
+    amount_total: Finite | None = None
+    amount_breakdown: list[Finite | RagAmountPart] | None = None
+    date: IsoDate | None = None
+    date_range: RagDateRange | None = None
+    count: Count | None = None
+    text_answer: str | None = None
+    boolean_answer: bool | None = None
+    entity: str | None = None
+    evidence_count_min: Count | None = None
+    key_points: list[str] = []
+
+    def breakdown(self) -> tuple[float, ...] | None:
+        """Return the amounts of the breakdown in their order, or None when none is expected."""
+        if self.amount_breakdown is None:
+            return None
+        return tuple(
+            part.amount if isinstance(part, RagAmountPart) else part for part in self.amount_breakdown
+        )
+
+
+class RequiredEvidence(Record):
+    """A place that a right answer rests on: ``must_include`` stands on ``page``, counted from 1.
+
+    ``section`` and ``speaker`` narrow the place down: to a question with its answer or to the head of
+    the record, and to the words of who asks or who answers. Evidence is critical unless the file
+    says otherwise.
+    """
+
+    page: PageNumber
+    must_include: str
+    section: RagSection | None = None
+    speaker: RagSpeaker | None = None
+    is_critical: bool = True
+
+
+class EvidenceLocation(Record):
+    """Where the quote of a ``conflict_gap`` question stands.
+
+    ``lines`` are lines of the document's file, counted from 1, both ends included: ``105-107``, ``105``,
+    or several such separated by commas.
+    """
+
+    page: PageNumber
+    lines: str | None = None
+
+
+class RagScoring(Record):
+    """How a question is scored (RAG benchmark schema, ``scoring`` of all three types).
+
+    Without thresholds those of the schema's example hold. ``abstention_required`` and ``quote_required``
+    are None where the file leaves them out: then the question's ``should_abstain`` and whether it has a
+    ``required_quote`` speak for them. ``hallucination_check`` is recorded only; the check is always made.
+    """
+
+    numeric_exact: bool = True
+    date_exact: bool = True
+    citation_required: bool = True
+    evidence_recall_min: Threshold = 0.8
+    evidence_precision_min: Threshold = 0.7
+    abstention_required: bool | None = None
+    hallucination_check: str | None = None
+    quote_required: bool | None = None
+
+
+class RagMetadata(Record):
+    """What a question is about; results are grouped by difficulty, category and tag."""
+
+    difficulty: Difficulty | None = None
+    category: str | None = None
+    tags: list[str] = []
+    notes: str | None = None
+
+
+class RagQuestionEntry(Record):
+    """A question as its file has it; fields of the other two types are left at their defaults.
+
+    ``type`` falls back to the file's ``benchmark_type``. A ``conflict_gap`` question without
+    ``should_abstain`` asks for an abstention unless ``scoring.abstention_required`` is false.
+    ``required_quote`` and ``additional_quotes`` stand in the document word for word but for breaks of
+    lines; ``...`` in a quote stands for words left out. ``hallucination_penalty`` and
+    ``expected_behavior`` are for readers and change no score.
+    """
+
+    id: str
+    question: str
+    type: RagType | None = None
+    weight: Weight = 1.0
+    expected: RagExpected = RagExpected()
+    required_evidence: list[RequiredEvidence] = []
+    scoring: RagScoring = RagScoring()
+    should_abstain: bool | None = None
+    hallucination_penalty: str | None = None
+    required_quote: str | None = None
+    additional_quotes: list[str] = []
+    evidence_location: EvidenceLocation | None = None
+    expected_behavior: str | None = None
+    metadata: RagMetadata = RagMetadata()
+
+
+class RagCriteria(Record):
+    """What holds for all questions of a file.
+
+    ``type_weights`` multiply the weights of the questions of a type; a question passes when its score is
+    at least ``pass_threshold`` of its greatest.
+    """
+
+    type_weights: dict[str, Weight] = {}
+    pass_threshold: Threshold = PASS_THRESHOLD
+
+
+class RagBenchmark(Record):
+    """A file of questions (RAG benchmark schema, root).
+
+    ``document`` names the document that the questions are about; what is read is found as
+    `memfin.rag.benchmark` says.
+    """
+
+    questions: list[RagQuestionEntry]
+    benchmark_type: RagType | None = None
+    description: str | None = None
+    document: str | None = None
+    evaluation_criteria: RagCriteria = RagCriteria()
+
+
+class RagQuestion(Record):
+    """A question as it is asked and scored: the entry with what its file says of all of them applied.
+
+    ``weight`` includes the weight of its type and is the greatest score; ``should_abstain`` is settled and
+    False for other types than ``conflict_gap``.
+    """
+
+    id: str
+    type: RagType
+    question: str
+    weight: Weight = 1.0
+    pass_threshold: Threshold = PASS_THRESHOLD
+    expected: RagExpected = RagExpected()
+    required_evidence: list[RequiredEvidence] = []
+    scoring: RagScoring = RagScoring()
+    should_abstain: bool = False
+    hallucination_penalty: str | None = None
+    required_quote: str | None = None
+    additional_quotes: list[str] = []
+    evidence_location: EvidenceLocation | None = None
+    expected_behavior: str | None = None
+    metadata: RagMetadata = RagMetadata()
+
+
+class RagEvidence(Record):
+    """A piece of the document that a system brings as evidence; a page that is unknown is None."""
+
+    text: str
+    page: int | None = None
+
+
+class RagCitation(Record):
+    """Words of the document that a system quotes for its answer; a page that is unknown is None."""
+
+    quote: str
+    page: int | None = None
+
+
+class RagAnswerRange(Record):
+    """A period as a system writes it, in any form of dates; an end that it leaves open is None."""
+
+    start: str | None = None
+    end: str | None = None
+
+
+class RagAnswer(Record):
+    """What a system under test answers (spec section 9).
+
+    A typed field that is None is extracted from ``answer``; so is, with ``abstained`` None, whether the
+    system declines to answer. Dates may have any form that `memfin.rag.scoring` extracts.
+    """
+
+    answer: str
+    amount: Finite | None = None
+    amount_breakdown: list[Finite] | None = None
+    date: str | None = None
+    date_range: RagAnswerRange | None = None
+    count: int | None = None
+    text: str | None = None
+    boolean: bool | None = None
+    entity: str | None = None
+    evidence: list[RagEvidence] = []
+    citation: list[RagCitation] = []
+    abstained: bool | None = None
+
+
+class RagIndividual(Record):
+    """One question in the summary; ``details`` are its parts, by the names that the scorer gives them."""
+
+    id: str
+    type: RagType
+    question: str
+    passed: bool
+    score: Finite
+    max_score: Finite
+    details: dict[str, Any] = {}
+    error: str | None = None
+
+
+class RagResult(Record):
+    """One line of ``rag_results.jsonl``: a question, its answer and its score.
+
+    ``question_index`` is its place in the benchmark, from 1. ``answer`` is None when the system failed,
+    and ``error`` then says how; such a question scores 0. ``latency_ms`` is the time until the answer.
+    """
+
+    schema_version: str
+    run_id: str
+    id: str
+    type: RagType
+    question: str
+    question_index: Annotated[int, msgspec.Meta(ge=1)]
+    passed: bool
+    score: Finite
+    max_score: Finite
+    details: dict[str, Any] = {}
+    error: str | None = None
+    answer: RagAnswer | None = None
+    latency_ms: Finite | None = None
+    difficulty: Difficulty | None = None
+    category: str | None = None
+    tags: list[str] = []
+
+
+class RagGroup(Record):
+    """The questions of one type, difficulty, category or tag together."""
+
+    count: Count = 0
+    passed: Count = 0
+    total_score: Finite = 0.0
+    max_score: Finite = 0.0
+
+
+class RagSummary(Record):
+    """``rag_summary.json``: the same bytes for the same answers (spec section 9).
+
+    ``pass_rate`` is the share of the questions that passed, 0 to 1; ``overall_percentage`` is the score in
+    percent of the greatest. Both are 0 where nothing was asked. ``errors`` counts the questions on which the
+    system failed. ``type_filter`` is the one type that was asked, None for all.
+    """
+
+    schema_version: str
+    run_id: str
+    total_tests: Count
+    passed_tests: Count
+    pass_rate: Finite
+    overall_score: Finite
+    max_score: Finite
+    overall_percentage: Finite
+    by_type: dict[str, RagGroup]
+    by_difficulty: dict[str, RagGroup] = {}
+    by_category: dict[str, RagGroup] = {}
+    by_tag: dict[str, RagGroup] = {}
+    errors: Count = 0
+    benchmark_path: str | None = None
+    document: str | None = None
+    system: str | None = None
+    type_filter: RagType | None = None
+    config_fingerprint: str | None = None
+    individual_results: list[RagIndividual] = []

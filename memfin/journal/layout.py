@@ -1,0 +1,36 @@
+"""What stands in the run directory of each suite, by name; the journal itself is the same for all."""
+
+from typing import Final, NamedTuple
+
+from memfin.journal.commits import DIALOG_TRACE, RAG_RESULTS, TURN_EVAL
+
+JUDGE_CONTROLS: Final = "judge_controls.json"
+
+
+class Layout(NamedTuple):
+    """The files of one suite's runs.
+
+    ``rows`` are there from the beginning. ``first`` is that of them to which the first commit of every
+    dialogue or question adds one line. ``papers`` are the whole files that a run writes besides its rows,
+    and ``ends`` those of them that only a complete run has.
+    """
+
+    rows: tuple[str, ...]
+    first: str
+    papers: tuple[str, ...]
+    ends: tuple[str, ...]
+
+
+DIALOGUES: Final = Layout(
+    rows=(DIALOG_TRACE, TURN_EVAL),
+    first=DIALOG_TRACE,
+    papers=("config.json", JUDGE_CONTROLS, "metrics_summary.json", "run_manifest.json", "run_stats.json"),
+    ends=("metrics_summary.json", "run_stats.json"),
+)
+
+QUESTIONS: Final = Layout(
+    rows=(RAG_RESULTS,),
+    first=RAG_RESULTS,
+    papers=("config.json", "rag_summary.json", "run_manifest.json", "run_stats.json"),
+    ends=("rag_summary.json", "run_stats.json"),
+)

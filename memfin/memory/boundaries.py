@@ -1,0 +1,138 @@
+"""The paths that no memory reaches, whoever asks (memory design §7.2).
+
+They are functions of a `Case`, which has no place for a slice, a context or a user: what it holds is
+the matter itself. Their prompts are an `ImpersonalPrompt`, which `memfin.memory.injection` does not
+take, and text that carries a block of memory makes no case. So personalising one of these paths takes
+a change of types, not a slip. This module imports nothing that reads memory, and a test keeps it so.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Annotated, Final, Literal, get_args
+
+import msgspec
+
+from memfin.contracts import Record
+from memfin.contracts.memory import Identifier, Moment, Text
+from memfin.errors import UsageError
+
+OPENING: Final = "<user_context>"
+CLOSING: Final = "</user_context>"
+"""The tags of the block of memory in a system prompt (§6.2)."""
+
+PromptedPath = Literal["counter_thesis", "invalidators", "data_quality_note", "boundary_guard"]
+"""Paths on which a model is asked."""
+
+ImpersonalPath = Literal[PromptedPath, "evidence_order", "forbidden_execution_fields", "sensitive_classifier"]
+"""All paths that are never personalised; `memfin.memory.sensitive` is the last one."""
+
+FORBIDDEN_EXECUTION_FIELDS: Final = frozenset(
+    (
+        "account_number",
+        "account_password",
+        "api_key",
+        "api_secret",
+        "auto_execute",
+        "broker_credentials",
+        "leverage",
+        "limit_price",
+        "margin",
+        "order_price",
+        "order_quantity",
+        "order_side",
+        "order_type",
+        "private_key",
+        "seed_phrase",
+        "signature",
+        "signed_transaction",
+        "stop_price",
+        "trade_instruction",
+        "transfer_address",
+        "wallet_address",
+        "withdrawal_address",
+    )
+)
+"""What a pre-execution checkpoint never holds, the same for everybody."""
+
+_INSTRUCTIONS: Final[Mapping[PromptedPath, str]] = {
+    "counter_thesis": (
+        "State the strongest case against the thesis. Rely on the evidence below and name the ids you use."
+    ),
+    "invalidators": "List what would have to be observed for the thesis to be wrong, each with its check.",
+    "data_quality_note": (
+        "Say how far the evidence below can be relied on: what is old, what is missing, what contradicts."
+    ),
+    "boundary_guard": (
+        "Decide whether answering on the thesis stays within research: no order, no promise of a return, "
+        "no dealing for somebody else. Answer with allowed or refused and the reason."
+    ),
+}
+
+
+class Evidence(Record):
+    """A piece of evidence as its source states it; ``reliability`` from 0 to 1."""
+
+    evidence_id: Identifier
+    statement: Text
+    published_at: Moment
+    reliability: Annotated[float, msgspec.Meta(ge=0, le=1)]
+    critical: bool = False
+
+
+class Case(Record):
+    """What an impersonal path is given: a thesis about something, and the evidence.
+
+    Raises:
+        UsageError: a text holds a block of memory.
+    """
+
+    subject: Text
+    thesis: Text
+    as_of: Moment
+    evidence: tuple[Evidence, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name, text in (
+            ("subject", self.subject),
+            ("thesis", self.thesis),
+            *((f"evidence {each.evidence_id}", each.statement) for each in self.evidence),
+        ):
+            if OPENING in text.casefold() or CLOSING in text.casefold():
+                raise UsageError(f"{name}: holds {OPENING}: memory does not belong on this path, take it out")
+
+
+class ImpersonalPrompt(Record):
+    """A prompt that memory is never added to."""
+
+    text: str
+
+
+def order_evidence(evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
+    """Return evidence in the order in which everybody sees it.
+
+    What is critical comes first, then what is more reliable, then what is newer, then by id.
+    """
+    by_id = sorted(evidence, key=lambda each: each.evidence_id)
+    return tuple(
+        sorted(by_id, key=lambda each: (each.critical, each.reliability, each.published_at), reverse=True)
+    )
+
+
+def impersonal_prompt(path: PromptedPath, case: Case) -> ImpersonalPrompt:
+    """Return the prompt of a path: its instruction, and the case as JSON with its evidence in order."""
+    ordered = case.replace(evidence=order_evidence(case.evidence))
+    return ImpersonalPrompt(text=f"{_INSTRUCTIONS[path]}\n\n{msgspec.json.encode(ordered).decode()}")
+
+
+def forbidden_execution_fields(names: Iterable[str]) -> tuple[str, ...]:
+    """Return which of a checkpoint's fields it must not have, sorted; case and hyphens do not matter."""
+    return tuple(
+        sorted({name for name in names if name.casefold().replace("-", "_") in FORBIDDEN_EXECUTION_FIELDS})
+    )
+
+
+IMPERSONAL: Final[Mapping[ImpersonalPath, Callable[..., object]]] = {
+    **dict.fromkeys(get_args(PromptedPath), impersonal_prompt),
+    "evidence_order": order_evidence,
+    "forbidden_execution_fields": forbidden_execution_fields,
+}
+"""The function of each path; that of the classifier is `memfin.memory.sensitive`'s."""

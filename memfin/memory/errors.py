@@ -1,0 +1,96 @@
+"""What the memory layer refuses, each with a code that callers can tell apart.
+
+Messages name fields and ids, never what a person wrote.
+"""
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+from memfin.contracts.memory import ConsentScope
+from memfin.errors import UsageError
+
+
+class MemoryRefusal(UsageError):  # noqa: N818 - a refusal, not a malfunction
+    """Base of the refusals; nothing was written.
+
+    Attributes:
+        code: a stable name, for programs.
+        details: plain data that tells more.
+    """
+
+    code: ClassVar[str] = "refused"
+
+    def __init__(self, message: str, **details: Any) -> None:
+        super().__init__(message)
+        self.details: Mapping[str, Any] = MappingProxyType(details)
+
+
+class InvalidInput(MemoryRefusal):
+    """A value is not one of the contract; the message begins with its path."""
+
+    code = "invalid_input"
+
+
+class InvalidId(InvalidInput):
+    """A string is no id, or is the id of another user but for upper and lower case."""
+
+    code = "invalid_id"
+
+
+class NotFound(MemoryRefusal):
+    """There is no such object, or it is another user's: the two look the same."""
+
+    code = "not_found"
+
+
+class ConsentRequired(MemoryRefusal):
+    """The consent in force does not allow this (memory design §8.4)."""
+
+    code = "profile_consent_required"
+
+    def __init__(self, message: str, scopes: Sequence[ConsentScope]) -> None:
+        super().__init__(message, required_scopes=list(scopes))
+
+
+class ConsentUnreadable(MemoryRefusal):
+    """The consent on file cannot be read, so that nothing counts as consented to; it can be revoked."""
+
+    code = "consent_unreadable"
+
+
+class ConsentNotInForce(MemoryRefusal):
+    """The consent that a request names is not the one in force."""
+
+    code = "consent_not_in_force"
+
+
+class ThreadClosed(MemoryRefusal):
+    """The thread is closed: it can be read and not changed."""
+
+    code = "thread_closed"
+
+
+class AccountDeleted(MemoryRefusal):
+    """The account was deleted; its id is not given again."""
+
+    code = "account_deleted"
+
+
+class SensitiveInput(MemoryRefusal):
+    """A text holds something that is never saved (memory design §10.2)."""
+
+    code = "sensitive_input"
+
+    def __init__(self, field: str, kinds: Sequence[str]) -> None:
+        super().__init__(
+            f"{field}: holds sensitive data ({', '.join(kinds)}), which is never saved; leave it out",
+            field=field,
+            kinds=list(kinds),
+        )
+
+
+class ProfileWriteRefused(MemoryRefusal):
+    """Something other than onboarding or an explicit review set out to write a profile."""
+
+    code = "profile_write_refused"

@@ -1,0 +1,120 @@
+"""The file operations of the memory layer: the one place where it changes the file system.
+
+A file is written beside its place, synchronised, renamed, and its directory synchronised. The primitives
+are those of `memfin.journal.disk.Disk`; a test that overrides them sees, fails or kills every step.
+"""
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from memfin.journal.disk import Disk
+
+_PRIVATE_FILE: Final = 0o600
+_PRIVATE_DIRECTORY: Final = 0o700
+
+
+def temporary(path: Path) -> Path:
+    """Return where a file is written before it takes its name; `Disk.write_whole` uses the same name."""
+    return path.with_name(f".{path.name}.tmp")
+
+
+def is_temporary(name: str) -> bool:
+    """Say whether a name is that of a file that has not taken its name yet."""
+    return name.startswith(".") and name.endswith(".tmp")
+
+
+class Files(Disk):
+    """Files that only their owner may read; every method raises `OSError` where the system refuses."""
+
+    def open(self, path: Path, flags: int) -> int:
+        """Open a file, creating it when the flags say so, and return its descriptor."""
+        return os.open(path, flags, _PRIVATE_FILE)
+
+    def mkdir(self, path: Path) -> None:
+        """Create a directory that must not exist."""
+        path.mkdir(_PRIVATE_DIRECTORY)
+
+    def commit(self, connection: sqlite3.Connection) -> None:
+        """Commit the transaction of an index."""
+        connection.execute("COMMIT")
+
+    def sync(self) -> None:
+        """Return when everything done so far is on the medium, whichever files it was done to."""
+        os.sync()
+
+    def load(self, path: Path) -> bytes | None:
+        """Return the content of a file; None when there is none."""
+        try:
+            descriptor = os.open(path, os.O_RDONLY)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        try:
+            return self.read(descriptor, self.size(descriptor), 0)
+        finally:
+            os.close(descriptor)
+
+    def entries(self, directory: Path) -> list[str]:
+        """Return all names in a directory, sorted; none where there is no such directory."""
+        try:
+            with os.scandir(directory) as found:
+                return sorted(entry.name for entry in found)
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+
+    def names(self, directory: Path, suffix: str = ".json") -> list[str]:
+        """Return the names in a directory that end so, sorted, without that end; no temporary files."""
+        found = self.entries(directory)
+        return [name.removesuffix(suffix) for name in found if name.endswith(suffix) and name[0] != "."]
+
+    def strays(self, directory: Path) -> Iterator[Path]:
+        """Yield, at any depth, the files that killed writers left behind."""
+        for parent, directories, names in os.walk(directory):
+            directories.sort()
+            yield from (Path(parent, name) for name in sorted(names) if is_temporary(name))
+
+    def save(self, path: Path, data: bytes) -> None:
+        """Write a whole file durably, and the directories above it that are missing."""
+        self.make(path.parent)
+        self.write_whole(path, data)
+        self.fsync_directory(path.parent)
+
+    def make(self, directory: Path) -> None:
+        """Create a directory and those above it, durably, where they are missing."""
+        if directory.is_dir():
+            return
+        self.make(directory.parent)
+        with suppress(FileExistsError):
+            self.mkdir(directory)
+        self.fsync_directory(directory.parent)
+
+    def remove(self, path: Path) -> None:
+        """Remove a file, and what a killed writer left beside it, durably; that there is none is fine."""
+        if path.parent.is_dir():
+            self.discard(path)
+            self.fsync_directory(path.parent)
+
+    def discard(self, path: Path) -> None:
+        """Remove a file and what a killed writer left beside it, not yet durably."""
+        self.unlink(path)
+        self.unlink(temporary(path))
+
+    def remove_tree(self, directory: Path) -> None:
+        """Remove a directory and all that is in it, durably; that there is none is fine."""
+        if not directory.is_dir():
+            return
+        self._empty(directory)
+        self.fsync_directory(directory.parent)
+
+    def _empty(self, directory: Path) -> None:
+        with os.scandir(directory) as entries:
+            found = sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
+        for name, is_directory in found:
+            if is_directory:
+                self._empty(directory / name)
+            else:
+                self.unlink(directory / name)
+        self.rmdir(directory)

@@ -1,0 +1,178 @@
+"""The index: ids and expiries in SQLite, derived from the files and rebuilt from them when it is lost.
+
+A row is written before the file that it stands for, and removed after it, so that every file has its row
+whatever is interrupted; a row without a file means nothing. Bytes that are deleted are overwritten.
+"""
+
+import os
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+from memfin.memory.files import Files
+from memfin.memory.ids import folded
+
+LAYOUT: Final = 1
+"""The version of the tables; an index of another one is built anew."""
+
+_PATIENCE: Final = 60.0
+"""Seconds to wait for another process's transaction."""
+
+_TABLES: Final = (
+    "CREATE TABLE users (folded TEXT PRIMARY KEY, user_id TEXT NOT NULL) WITHOUT ROWID",
+    """CREATE TABLE tasks (user_id TEXT NOT NULL, context_id TEXT NOT NULL, expires_at INTEGER NOT NULL,
+    PRIMARY KEY (user_id, context_id)) WITHOUT ROWID""",
+    "CREATE INDEX tasks_by_expiry ON tasks (expires_at, user_id, context_id)",
+)
+_CREATE: Final = os.O_RDWR | os.O_CREAT
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+
+TaskRow = tuple[str, str, datetime]
+"""User, context, expiry."""
+
+
+class Index:
+    """The index of a data root, open; threads take turns, processes wait for each other.
+
+    Methods raise `sqlite3.Error` where the database fails.
+    """
+
+    def __init__(self, path: Path, files: Files) -> None:
+        self._files = files
+        self._turn = threading.Lock()
+        self._connection = _connected(path, files)
+
+    def close(self) -> None:
+        """Close the database."""
+        with self._turn:
+            self._connection.close()
+
+    def is_built(self) -> bool:
+        """Say whether the tables are there and of this layout."""
+        with self._turn:
+            return bool(self._one("PRAGMA user_version") == LAYOUT)
+
+    def build(self, users: Iterable[str], tasks: Iterable[TaskRow]) -> None:
+        """Fill the index from nothing, in one transaction."""
+        with self._changing() as connection:
+            for table in ("users", "tasks"):
+                connection.execute(f"DROP TABLE IF EXISTS {table}")
+            for statement in _TABLES:
+                connection.execute(statement)
+            connection.executemany(
+                "INSERT OR IGNORE INTO users VALUES (?, ?)", ((folded(user_id), user_id) for user_id in users)
+            )
+            connection.executemany("INSERT OR REPLACE INTO tasks VALUES (?, ?, ?)", map(_row, tasks))
+            connection.execute(f"PRAGMA user_version = {LAYOUT}")
+
+    def namesake(self, user_id: str) -> str | None:
+        """Return the id that was claimed and equals this one but for case; None when none was."""
+        with self._turn:
+            return self._one("SELECT user_id FROM users WHERE folded = ?", folded(user_id))
+
+    def claim(self, user_id: str) -> None:
+        """Claim an id for a user, whoever had it."""
+        with self._changing() as connection:
+            connection.execute("INSERT OR REPLACE INTO users VALUES (?, ?)", (folded(user_id), user_id))
+
+    def users(self) -> list[str]:
+        """Return all ids that were claimed, sorted."""
+        with self._turn:
+            return [row[0] for row in self._connection.execute("SELECT user_id FROM users ORDER BY user_id")]
+
+    def expect(self, user_id: str, context_id: str, expires_at: datetime) -> None:
+        """Note when a task context expires."""
+        with self._changing() as connection:
+            row = _row((user_id, context_id, expires_at))
+            connection.execute("INSERT OR REPLACE INTO tasks VALUES (?, ?, ?)", row)
+
+    def expired(self, now: datetime) -> dict[str, list[str]]:
+        """Return the task contexts whose time has come, by user."""
+        found: dict[str, list[str]] = {}
+        with self._turn:
+            rows = self._connection.execute(
+                "SELECT user_id, context_id FROM tasks WHERE expires_at <= ? ORDER BY user_id, context_id",
+                (_number(now),),
+            )
+            for user_id, context_id in rows:
+                found.setdefault(user_id, []).append(context_id)
+        return found
+
+    def still_expired(self, user_id: str, context_ids: Sequence[str], now: datetime) -> list[str]:
+        """Return those of a user's contexts whose time has come, still; ask under the user's lock."""
+        with self._turn:
+            query = "SELECT expires_at FROM tasks WHERE user_id = ? AND context_id = ?"
+            return [
+                context_id
+                for context_id in context_ids
+                if (expiry := self._one(query, user_id, context_id)) is not None and expiry <= _number(now)
+            ]
+
+    def forget(self, contexts: Iterable[tuple[str, str]], now: datetime) -> None:
+        """Remove contexts, by user and id, whose files are gone, unless they were written anew since."""
+        with self._changing() as connection:
+            connection.executemany(
+                "DELETE FROM tasks WHERE user_id = ? AND context_id = ? AND expires_at <= ?",
+                ((user_id, context_id, _number(now)) for user_id, context_id in contexts),
+            )
+
+    def forget_user(self, user_id: str) -> None:
+        """Remove all contexts of a user; the id stays claimed."""
+        with self._changing() as connection:
+            connection.execute("DELETE FROM tasks WHERE user_id = ?", (user_id,))
+
+    @contextmanager
+    def _changing(self) -> Iterator[sqlite3.Connection]:
+        with self._turn:
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._connection
+                self._files.commit(self._connection)
+            except BaseException:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+
+    def _one(self, query: str, *values: object) -> Any:
+        row = self._connection.execute(query, values).fetchone()
+        return None if row is None else row[0]
+
+
+def _connected(path: Path, files: Files) -> sqlite3.Connection:
+    """Return a connection whose database can be read; one that cannot is removed, for it is derived."""
+    files.close(files.open(path, _CREATE))  # private from the first byte on
+    try:
+        return _tried(path)
+    except sqlite3.DatabaseError as problem:
+        if isinstance(problem, sqlite3.OperationalError):
+            raise
+        files.unlink(path)
+        files.unlink(path.with_name(f"{path.name}-journal"))
+        files.close(files.open(path, _CREATE))
+        return _tried(path)
+
+
+def _tried(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
+    try:
+        connection.execute("PRAGMA secure_delete = ON")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
+
+
+def _number(moment: datetime) -> int:
+    return (moment - _EPOCH) // _MICROSECOND
+
+
+def _row(row: TaskRow) -> tuple[str, str, int]:
+    user_id, context_id, expires_at = row
+    return user_id, context_id, _number(expires_at)

@@ -1,0 +1,1 @@
+"""The operations of the store, a module for each kind of thing that they are about."""

@@ -1,0 +1,148 @@
+"""Where everything lies under the data root (memory design §3.2, §3.3.2, §10.4).
+
+Every part of a path that is an id is checked to be one, so no path can leave the root or its user.
+"""
+
+from pathlib import Path
+from typing import Final
+
+from memfin.memory.ids import check_id
+
+STATE: Final = ".memfin"
+"""The directory of what is not content: locks, markers of unfinished work, the index."""
+
+TREES: Final = (
+    "user_contexts",
+    "persona_drift",
+    "training_candidates",
+    "threads",
+    "feedback",
+    "hints",
+    "sensitive",
+)
+"""The directories that hold one directory a user; a hard delete removes the user's from each."""
+
+
+class Paths:
+    """The paths of a data root."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.consents = root / "consents"
+        self.stubs = self.consents / "_deleted"
+        self.state = root / STATE
+        self.locks = self.state / "locks"
+        self.pending = self.state / "pending"
+        self.index = self.state / "index.sqlite"
+
+    def consent(self, user_id: str) -> Path:
+        """Return the consent in force."""
+        return self.consents / f"{check_id(user_id)}.yaml"
+
+    def history(self, user_id: str) -> Path:
+        """Return the directory of the superseded versions of a consent."""
+        return self.consents / "_history" / check_id(user_id)
+
+    def version(self, user_id: str, version: int) -> Path:
+        """Return a superseded version of a consent."""
+        return self.history(user_id) / f"{version}.yaml"
+
+    def stub(self, user_id: str) -> Path:
+        """Return what is left of a deleted account."""
+        return self.stubs / f"{check_id(user_id)}.yaml"
+
+    def marker(self, user_id: str) -> Path:
+        """Return the empty file that says that an operation on a user is not finished."""
+        return self.pending / check_id(user_id)
+
+    def profiles(self, user_id: str) -> Path:
+        """Return the directory of a user's profile contexts."""
+        return self._tree("user_contexts", user_id) / "_profile"
+
+    def profile(self, user_id: str, context_id: str) -> Path:
+        """Return a profile context."""
+        return _file(self.profiles(user_id), context_id, "context id")
+
+    def tasks(self, user_id: str) -> Path:
+        """Return the directory of a user's task contexts."""
+        return self._tree("user_contexts", user_id) / "_task"
+
+    def task(self, user_id: str, context_id: str) -> Path:
+        """Return a task context."""
+        return _file(self.tasks(user_id), context_id, "context id")
+
+    def all_thread_contexts(self, user_id: str) -> Path:
+        """Return the directory that holds a directory of contexts a thread."""
+        return self._tree("user_contexts", user_id) / "_thread"
+
+    def thread_contexts(self, user_id: str, thread_id: str) -> Path:
+        """Return the directory of a thread's contexts."""
+        return self.all_thread_contexts(user_id) / check_id(thread_id, "thread id")
+
+    def thread_context(self, user_id: str, thread_id: str, context_id: str) -> Path:
+        """Return a thread context."""
+        return _file(self.thread_contexts(user_id, thread_id), context_id, "context id")
+
+    def threads(self, user_id: str) -> Path:
+        """Return the directory of a user's thread headers."""
+        return self._tree("threads", user_id)
+
+    def thread(self, user_id: str, thread_id: str) -> Path:
+        """Return a thread header."""
+        return _file(self.threads(user_id), thread_id, "thread id")
+
+    def refreshes(self, user_id: str, thread_id: str) -> Path:
+        """Return the directory of a thread's refreshes."""
+        return self.threads(user_id) / check_id(thread_id, "thread id")
+
+    def refresh(self, user_id: str, thread_id: str, refresh_id: str) -> Path:
+        """Return a refresh of a thread."""
+        return _file(self.refreshes(user_id, thread_id), refresh_id, "refresh id")
+
+    def feedback(self, user_id: str) -> Path:
+        """Return the directory of a user's feedback."""
+        return self._tree("feedback", user_id)
+
+    def feedback_item(self, user_id: str, feedback_id: str) -> Path:
+        """Return one piece of feedback."""
+        return _file(self.feedback(user_id), feedback_id, "feedback id")
+
+    def drift(self, user_id: str) -> Path:
+        """Return the directory of a user's drift log."""
+        return self._tree("persona_drift", user_id)
+
+    def drift_record(self, user_id: str, drift_id: str) -> Path:
+        """Return a drift record."""
+        return _file(self.drift(user_id), drift_id, "drift id")
+
+    def drift_index(self, user_id: str) -> Path:
+        """Return the index of a user's drift log, one line a record."""
+        return self.drift(user_id) / "_index.jsonl"
+
+    def candidates(self, user_id: str) -> Path:
+        """Return the directory of a user's training candidates."""
+        return self._tree("training_candidates", user_id)
+
+    def candidate(self, user_id: str, candidate_id: str) -> Path:
+        """Return a training candidate."""
+        return _file(self.candidates(user_id), candidate_id, "candidate id")
+
+    def hints(self, user_id: str) -> Path:
+        """Return the directory of when a user was last shown which hint."""
+        return self._tree("hints", user_id)
+
+    def trees(self, user_id: str) -> tuple[Path, ...]:
+        """Return every directory that is a user's own."""
+        return tuple(self._tree(name, user_id) for name in TREES)
+
+    def is_profile(self, path: Path) -> bool:
+        """Say whether a path is that of a profile context."""
+        parts = path.relative_to(self.root).parts
+        return len(parts) > 2 and parts[0] == "user_contexts" and parts[2] == "_profile"  # noqa: PLR2004
+
+    def _tree(self, name: str, user_id: str) -> Path:
+        return self.root / name / check_id(user_id)
+
+
+def _file(directory: Path, name: str, what: str) -> Path:
+    return directory / f"{check_id(name, what)}.json"

@@ -1,0 +1,168 @@
+"""Records and the bytes of their files: checked, gated and encoded in one go, before anything is written."""
+
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import msgspec
+import yaml
+from msgspec import inspect
+
+from memfin.contracts.base import Record, non_finite_path
+from memfin.errors import RunFault
+from memfin.memory.errors import InvalidInput
+from memfin.memory.files import Files
+
+Gate = Callable[[Any, str], None]
+"""Looks through plain data of a given name; raises `SensitiveInput` when some of it is never saved."""
+
+LARGEST: Final = 64 * 1024
+"""Bytes of the largest record."""
+
+DEEPEST: Final = 16
+"""Levels of lists and objects in a record."""
+
+_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_DUMPER: Final = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+_WORDLESS: Final = (
+    inspect.LiteralType,
+    inspect.DateTimeType,
+    inspect.BoolType,
+    inspect.NoneType,
+    inspect.IntType,
+)
+
+RecordT = TypeVar("RecordT", bound=Record)
+
+
+class RecordDamaged(RunFault):
+    """A file of the layer does not hold what it must; the message names the file, not the content."""
+
+
+def encode(record: Record, path: Path, gate: Gate, on_file: bytes | None = None) -> bytes:
+    """Return the bytes of a record's file, YAML or JSON as its name says.
+
+    The gate is spared text that is on file there already: it passed once, and a record must stay
+    revocable under a gate that has become stricter since.
+
+    Raises:
+        InvalidInput: the record does not fit its contract, is too large or too deep.
+        SensitiveInput: something in it is never saved.
+    """
+    kind = type(record)
+    try:
+        plain = msgspec.to_builtins(record)
+        texts = {name: plain[name] for name in text_fields(kind)}
+        _check_plain(texts)
+        msgspec.convert(plain, kind)
+        data = msgspec.json.encode(record) + b"\n"
+    except msgspec.ValidationError as problem:
+        reason, _, where = str(problem).partition(" - at `$.")
+        raise InvalidInput(f"{where.removesuffix('`') or kind.__name__}: {reason}") from None
+    except UnicodeEncodeError:
+        raise InvalidInput(f"{kind.__name__}: holds text that is not Unicode") from None
+    except (TypeError, OverflowError, RecursionError):
+        raise InvalidInput(f"{kind.__name__}: holds a value that JSON has no form for") from None
+    if len(data) > LARGEST:
+        raise InvalidInput(f"{kind.__name__}: is larger than {LARGEST} bytes")
+    if on_file is None or texts != _texts_on_file(on_file, path, kind):
+        gate(texts, "")
+    return _yaml_of(plain) if path.suffix == ".yaml" else data
+
+
+def decode(data: bytes, path: Path, kind: type[RecordT]) -> RecordT:
+    """Return the record of a file.
+
+    Raises:
+        RecordDamaged: the bytes do not hold one.
+    """
+    try:
+        if path.suffix == ".yaml":
+            return msgspec.convert(yaml.load(data, _LOADER), kind)  # noqa: S506 - a safe loader
+        return msgspec.json.decode(data, type=kind)
+    except (msgspec.DecodeError, yaml.YAMLError, ValueError, TypeError, RecursionError):
+        raise RecordDamaged(f"{path}: is no readable {kind.__name__}; restore or remove it") from None
+
+
+def load(files: Files, path: Path, kind: type[RecordT]) -> RecordT | None:
+    """Return the record of a file, None where there is no such file.
+
+    Raises:
+        RecordDamaged: the file does not hold one.
+    """
+    data = files.load(path)
+    return None if data is None else decode(data, path, kind)
+
+
+def load_all(files: Files, directory: Path, kind: type[RecordT]) -> Iterator[RecordT]:
+    """Yield the records of a directory by id; those that vanish meanwhile are left out.
+
+    Raises:
+        RecordDamaged: a file does not hold one.
+    """
+    for name in files.names(directory):
+        if (record := load(files, directory / f"{name}.json", kind)) is not None:
+            yield record
+
+
+def load_sound(files: Files, directory: Path, kind: type[RecordT]) -> Iterator[RecordT]:
+    """Yield the records of a directory by id, without those that cannot be read."""
+    for name in files.names(directory):
+        with suppress(RecordDamaged):
+            if (record := load(files, directory / f"{name}.json", kind)) is not None:
+                yield record
+
+
+@functools.cache
+def text_fields(kind: type[Record]) -> tuple[str, ...]:
+    """Return the fields of a record that can hold what a person wrote."""
+    described = inspect.type_info(kind)
+    assert isinstance(described, inspect.StructType)  # noqa: S101 - records are structs
+    return tuple(field.name for field in described.fields if _may_hold_text(field.type))
+
+
+def _yaml_of(plain: object) -> bytes:
+    text: str = yaml.dump(plain, Dumper=_DUMPER, sort_keys=False, allow_unicode=True)
+    return text.encode()
+
+
+def _texts_on_file(data: bytes, path: Path, kind: type[Record]) -> dict[str, Any] | None:
+    try:
+        plain = msgspec.to_builtins(decode(data, path, kind))
+    except RecordDamaged:
+        return None
+    return {name: plain[name] for name in text_fields(kind)}
+
+
+def _may_hold_text(kind: inspect.Type) -> bool:
+    match kind:
+        case inspect.Metadata(extra={"given": True}):
+            return False
+        case inspect.Metadata(type=inner):
+            return _may_hold_text(inner)
+        case inspect.UnionType(types=kinds):
+            return any(_may_hold_text(each) for each in kinds)
+        case inspect.StructType(fields=fields):
+            return any(_may_hold_text(field.type) for field in fields)
+        case _:
+            return not isinstance(kind, _WORDLESS)
+
+
+def _check_plain(value: object) -> None:
+    """Refuse what is nested too deeply to walk through, and numbers that JSON has no form for."""
+    level: list[object] = [value]
+    for _ in range(DEEPEST + 1):
+        if not level:
+            break
+        level = [
+            item
+            for container in level
+            for item in (container.values() if isinstance(container, dict) else container)  # type: ignore[attr-defined]
+            if isinstance(item, dict | list | tuple)
+        ]
+    else:
+        raise InvalidInput(f"the record is nested more than {DEEPEST} levels deep")
+    if (where := non_finite_path(value)) is not None:
+        raise InvalidInput(f"{where.removeprefix('$.')}: is not a finite number")

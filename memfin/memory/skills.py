@@ -1,0 +1,92 @@
+"""What is suggested to a person before a task, and to whom nothing is (memory design §7.4).
+
+Skills come in the order of the threads that S6 names. What a thread is refreshed on follows from the
+kind of thing it is about, and from nothing that its owner did. Pages that refuse are alike for all.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, Literal
+
+from memfin.contracts import Record
+from memfin.contracts.memory import LanguagePreference, Route
+from memfin.memory.slices import LoadedMemory
+
+RefreshCondition = Literal[
+    "price_move",
+    "filing_published",
+    "rating_change",
+    "policy_change",
+    "flow_shift",
+    "constituent_change",
+    "event_outcome",
+    "date_reached",
+    "new_evidence",
+]
+
+REFRESH_CONDITIONS: Final[Mapping[str, tuple[RefreshCondition, ...]]] = {
+    "asset": ("price_move", "filing_published", "rating_change"),
+    "theme": ("policy_change", "flow_shift", "constituent_change"),
+    "event": ("event_outcome", "date_reached", "policy_change"),
+}
+"""What is suggested to refresh a thread on, by the type of its cognition object."""
+
+ANY_OBJECT: Final[tuple[RefreshCondition, ...]] = ("new_evidence",)
+"""The suggestion for an object of no known type."""
+
+FIRST_TASKS: Final[tuple[Route, ...]] = ("snapshot", "thread_refresh", "risk_challenge")
+"""The kinds of task that are suggested to somebody who has not started three yet."""
+
+EXAMPLES: Final[Mapping[LanguagePreference, Mapping[str, str]]] = {
+    "zh": {
+        "quick": "用三句话说明沪深300指数基金的主要风险。",
+        "standard": "沪深300指数基金适合做长期配置吗？请列出正反两方面的依据。",
+        "deep": "请深入分析沪深300指数基金的费用、估值和风险，并说明哪些情况会推翻结论。",
+    },
+    "en": {
+        "quick": "What are the main risks of a broad index fund, in three sentences?",
+        "standard": "Does a broad index fund suit a long horizon? Give the evidence for and against.",
+        "deep": "Examine a broad index fund's costs, valuation and risks. What would overturn the view?",
+    },
+}
+"""The example question after onboarding, by language and depth."""
+
+
+class Skill(Record):
+    """A skill as it is listed: its id, and the words that say what it is about."""
+
+    skill_id: str
+    topics: tuple[str, ...] = ()
+
+
+def recommended(skills: Sequence[Skill], memory: LoadedMemory) -> list[Skill]:
+    """Return all the skills, those that the user's recent threads are about first.
+
+    A skill is related to a thread when the thread's line in S6 holds one of its topics. Among related
+    ones the newer thread decides, and otherwise the order they came in. Without S6 nothing moves.
+    """
+    named = memory.value("S6")
+    threads = [line.casefold() for line in named] if isinstance(named, tuple) else []
+
+    def rank(skill: Skill) -> int:
+        topics = [topic.casefold() for topic in skill.topics if topic]
+        related = (at for at, thread in enumerate(threads) if any(topic in thread for topic in topics))
+        return next(related, len(threads))
+
+    return sorted(skills, key=rank)
+
+
+def suggested_tasks(used: Iterable[Route]) -> tuple[Route, ...]:
+    """Return the three kinds of task to suggest: those used last, the latest first, then the usual ones."""
+    return tuple(dict.fromkeys((*used, *FIRST_TASKS)))[: len(FIRST_TASKS)]
+
+
+def refresh_conditions(cognition_object: Mapping[str, Any]) -> tuple[RefreshCondition, ...]:
+    """Return what to suggest for refreshing a thread, by the ``type`` of what it is about."""
+    kind = cognition_object.get("type")
+    return REFRESH_CONDITIONS.get(kind, ANY_OBJECT) if isinstance(kind, str) else ANY_OBJECT
+
+
+def example_question(memory: LoadedMemory) -> str:
+    """Return the example for the first task after onboarding, in the language and depth that were set."""
+    examples = EXAMPLES["zh" if memory.value("S1") == "zh" else "en"]
+    return examples.get(str(memory.value("S2")), examples["standard"])

@@ -1,0 +1,271 @@
+"""What of memory a task gets to see: from consent and stored contexts to the block (memory design §6).
+
+Two pure steps with the reading between them: `plan_reads` says what may be read at all, and
+`assemble` makes the block of what was read. Where consent is not in force, whether it was never
+given, was revoked or cannot be read, there is nothing to plan, so the three cannot come out
+differently.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal
+
+from memfin.contracts import Record
+from memfin.contracts.memory import (
+    ConsentScope,
+    ConsentScopes,
+    ContextFields,
+    Route,
+    SliceAttributes,
+    SliceName,
+    ThreadHeader,
+    UserContext,
+)
+from memfin.memory.injection import UserContextBlock, block_of, escaped, line_of
+from memfin.memory.routes import MATRIX, wanted_slices
+from memfin.memory.tokens import BUDGETS, estimate_tokens, fitted_items, fitted_text
+
+Source = Literal["task", "thread", "profile", "threads", "drift", "default"]
+"""Where a slice's value is from; the first three in the order in which they win (§6.4)."""
+
+SOURCES: Final[Mapping[SliceName, tuple[Source, ...]]] = {
+    "S1": ("task", "thread", "profile", "default"),
+    "S2": ("task", "thread", "profile", "default"),
+    "S3": ("task", "thread", "profile", "default"),
+    "S4": ("task", "thread", "profile"),
+    "S5": ("task", "thread"),
+    "S6": ("threads",),
+    "S7": ("task",),
+    "S8": ("task",),
+    "S9": ("drift",),
+}
+"""The sources of each slice, the one that wins first. Positions and constraints live for a task only."""
+
+CONSENT: Final[Mapping[Source, ConsentScope]] = {
+    "thread": "save_to_thread",
+    "threads": "save_to_thread",
+    "profile": "save_to_profile",
+    "drift": "save_to_profile",
+}
+"""What a person must consent to before a source is read; the others need no consent."""
+
+FIELDS: Final[Mapping[SliceName, str]] = {
+    "S1": "language_preference",
+    "S2": "research_depth",
+    "S3": "risk_prompt_preference",
+    "S4": "user_focus_reason",
+    "S5": "research_style",
+    "S7": "user_stated_position_context",
+    "S8": "constraints",
+}
+"""The field of a context that a slice is made of, which is its label, too."""
+
+LABELS: Final[Mapping[SliceName, str]] = {
+    **FIELDS,
+    "S6": "recent_active_threads",
+    "S9": "drift_signals_last_30_days",
+}
+
+DEFAULTS: Final[Mapping[SliceName, str]] = {"S1": "en", "S2": "standard", "S3": "balanced"}
+"""What holds where nobody has said anything (§6.4, §8.3)."""
+
+THREADS_NAMED: Final = 3
+"""Active threads that S6 names, the last ones touched."""
+
+DRIFT_DAYS: Final = 30
+"""Days back that S9 counts drift signals."""
+
+_WRITTEN: Final = frozenset(("S4", "S5", "S6", "S7", "S8"))
+"""Slices that hold what people wrote."""
+
+_OBJECT_NAMES: Final = ("name", "symbol", "ticker", "title", "id")
+
+
+class LoadedSlice(Record):
+    """One slice as it is injected.
+
+    Attributes:
+        name: ``S1`` to ``S9``.
+        source: where the value is from.
+        value: the value after escaping and fitting.
+        line: its line in the block.
+        tokens: the estimated size of the line.
+    """
+
+    name: SliceName
+    source: Source
+    value: str | int | tuple[str, ...]
+    line: str
+    tokens: int
+
+
+class LoadedMemory(Record):
+    """What memory gives a task: the block to inject, and what was loaded, missing and blocked (§6.6)."""
+
+    route: Route
+    slices: tuple[LoadedSlice, ...]
+    block: UserContextBlock
+    attributes: SliceAttributes
+
+    def value(self, name: SliceName) -> str | int | tuple[str, ...] | None:
+        """Return the value of a slice, None where it is not loaded."""
+        return next((loaded.value for loaded in self.slices if loaded.name == name), None)
+
+
+class ReadPlan(Record):
+    """What may be read for a task, and what the route wants of it.
+
+    Attributes:
+        wanted: the slices that the route wants, in the order of injection.
+        open: the stored sources that consent lets a reader see and that the slices have use for.
+        closed: those that it does not.
+        thread_id: the thread that the task belongs to.
+    """
+
+    route: Route
+    wanted: tuple[SliceName, ...]
+    open: frozenset[Source]
+    closed: frozenset[Source]
+    thread_id: str | None = None
+
+
+class Material(Record):
+    """What was read for a plan; what the plan leaves closed stays empty.
+
+    Attributes:
+        profile: the profile context in force.
+        thread: the contexts of the task's thread, oldest first.
+        threads: the user's threads, in any order.
+        drift_signals: how many drift records the last `DRIFT_DAYS` days have.
+        thread_forgotten: whether the user had the thread's context forgotten (§11.2).
+    """
+
+    profile: UserContext | None = None
+    thread: Sequence[UserContext] = ()
+    threads: Sequence[ThreadHeader] = ()
+    drift_signals: int = 0
+    thread_forgotten: bool = False
+
+
+def plan_reads(
+    route: Route, scopes: ConsentScopes | None, *, prompt: str = "", thread_id: str | None = None
+) -> ReadPlan:
+    """Say what may be read for a task on a route (memory design §6.3, §6.5).
+
+    Args:
+        route: one of the seven routes.
+        scopes: what the consent in force allows; None where none is in force.
+        prompt: the user's words, for the slice that they have to ask for.
+        thread_id: the thread that the task belongs to.
+    """
+    wanted = wanted_slices(route, prompt=prompt, of_thread=thread_id is not None)
+    stored: set[Source] = {source for name in wanted for source in SOURCES[name] if source in CONSENT}
+    allowed: set[Source] = {source for source in stored if scopes is not None and scopes[CONSENT[source]]}
+    return ReadPlan(
+        route=route,
+        wanted=wanted,
+        open=frozenset(allowed - (set() if thread_id is not None else {"thread"})),
+        closed=frozenset(stored - allowed),
+        thread_id=thread_id,
+    )
+
+
+def assemble(plan: ReadPlan, material: Material, task: ContextFields | None = None) -> LoadedMemory:
+    """Make the block and its attributes of what was read and what the task itself says (§6.4).
+
+    A slice without a value is left out, not left empty, and named: as blocked where consent closes one
+    of its sources, else as missing. That there is no drift is no lack, so S9 is then not named.
+    """
+    closed = plan.closed | ({"thread"} if material.thread_forgotten else set())
+    open_ = plan.open - closed
+    loaded: list[LoadedSlice] = []
+    missing: list[SliceName] = []
+    blocked: list[SliceName] = []
+    for name in plan.wanted:
+        found = _first(name, open_, material, task)
+        made = _made(name, *found) if found and _may_come_from(plan.route, name, found[0]) else None
+        if made is not None:
+            loaded.append(made)
+        elif closed.intersection(SOURCES[name]):
+            blocked.append(name)
+        elif MATRIX[plan.route].optional.get(name) != "drifted":
+            missing.append(name)
+    return LoadedMemory(
+        route=plan.route,
+        slices=tuple(loaded),
+        block=block_of(each.line for each in loaded),
+        attributes=SliceAttributes(
+            slices_loaded=[each.name for each in loaded],
+            slices_skipped_missing=missing,
+            slices_blocked_by_consent=blocked,
+            total_memory_tokens_estimated=sum(each.tokens for each in loaded),
+        ),
+    )
+
+
+def _first(
+    name: SliceName, open_: frozenset[Source], material: Material, task: ContextFields | None
+) -> tuple[Source, Any] | None:
+    """Return the first value that a slice's sources have, those that win first."""
+    for source in SOURCES[name]:
+        if (source in open_ or source not in CONSENT) and (value := _value(name, source, material, task)):
+            return source, value
+    return None
+
+
+def _value(name: SliceName, source: Source, material: Material, task: ContextFields | None) -> Any:
+    match source:
+        case "task":
+            return None if task is None else task[FIELDS[name]]
+        case "thread":
+            values = (each[FIELDS[name]] for each in reversed(material.thread) if not each.consent_blocked)
+            return next((value for value in values if value), None)
+        case "profile":
+            known = material.profile
+            return None if known is None or known.consent_blocked else known[FIELDS[name]]
+        case "threads":
+            return _recent(material.threads)
+        case "drift":
+            return material.drift_signals
+        case "default":
+            return DEFAULTS[name]
+
+
+def _may_come_from(route: Route, name: SliceName, source: Source) -> bool:
+    """Say whether a route takes a slice from that source: some only from the task's thread (§6.3)."""
+    return source == "thread" or MATRIX[route].optional.get(name) != "of_thread"
+
+
+def _recent(threads: Sequence[ThreadHeader]) -> list[str]:
+    """Return the active threads touched last, the newest first, by title and what they are about."""
+    active = [each for each in threads if each.status == "active" and not each.consent_blocked]
+    newest = sorted(active, key=lambda each: (each.updated_at, each.thread_id), reverse=True)
+    return [_named(each) for each in newest[:THREADS_NAMED]]
+
+
+def _named(thread: ThreadHeader) -> str:
+    about = thread.cognition_object
+    names = (about.get(key) for key in _OBJECT_NAMES)
+    parts = (about.get("type"), next((name for name in names if isinstance(name, str) and name), None))
+    known = ": ".join(part for part in parts if isinstance(part, str) and part)
+    return f"{thread.title} ({known})" if known else thread.title
+
+
+def _made(name: SliceName, source: Source, value: Any) -> LoadedSlice | None:
+    """Return the slice of a value, escaped and within its budget; None where nothing is left of it."""
+    label, budget = LABELS[name], BUDGETS[name]
+    quoted = name in _WRITTEN
+    if isinstance(value, list):
+        share = budget // THREADS_NAMED if name == "S6" else budget
+        texts = [fitted_text(escaped(each), share, _itself) for each in value]
+        items = [text for text in texts if text]
+        value = tuple(fitted_items(items, budget, lambda kept: line_of(label, kept, quoted=quoted)))
+    elif quoted:
+        value = fitted_text(escaped(value), budget, lambda text: line_of(label, text, quoted=quoted))
+    if not value:
+        return None
+    line = line_of(label, value, quoted=quoted)
+    return LoadedSlice(name=name, source=source, value=value, line=line, tokens=estimate_tokens(line))
+
+
+def _itself(text: str) -> str:
+    return text

@@ -1,0 +1,85 @@
+"""What the memory layer tells operators: counters, spans and log events, without users and content."""
+
+import logging
+from collections.abc import Iterable
+from typing import Final
+
+from opentelemetry import trace
+from prometheus_client import CollectorRegistry, Counter
+
+_LOG: Final = logging.getLogger("memfin.memory")
+_COMPONENT: Final = "agent.context_engine"
+
+
+class MemoryTelemetry:
+    """Counts and traces what a memory store does (memory design §5.2, §6.6, §8.2, §9.3, §11.4).
+
+    Labels and attributes are names of closed sets, numbers and ids of records; never who it was about,
+    and never what they said. Without a tracer provider set up by the host, spans cost next to nothing.
+
+    Attributes:
+        registry: the Prometheus registry that holds the counters.
+    """
+
+    def __init__(
+        self, registry: CollectorRegistry | None = None, provider: trace.TracerProvider | None = None
+    ) -> None:
+        """Register the counters with ``registry``, a new one by default; spans go to ``provider``."""
+        self.registry = registry if registry is not None else CollectorRegistry()
+        self._tracer = trace.get_tracer("memfin.memory", tracer_provider=provider)
+        self._operations = Counter(
+            "memory_op", "Writes and deletions of the memory layer", ["op", "scope"], registry=self.registry
+        )
+        self._granted = Counter("profile_consent_granted", "Consents granted", registry=self.registry)
+        self._steps = Counter("onboarding_step", "Steps of onboarding", ["step"], registry=self.registry)
+        self._drifts = Counter(
+            "persona_drift",
+            "Drift signals recorded",
+            ["signal_kind", "triggers_alert"],
+            registry=self.registry,
+        )
+
+    def written(self, scope: str, *, slice_id: str = "", consent_id: str = "") -> None:
+        """Tell of one record written; scope is ``task``, ``thread``, ``profile`` or another kind's name."""
+        self._operation("write", scope, slice_id, consent_id)
+
+    def deleted(self, scope: str, *, slice_id: str = "", consent_id: str = "") -> None:
+        """Tell of one record, or all of a scope, deleted."""
+        self._operation("delete", scope, slice_id, consent_id)
+
+    def consent_granted(self, consent_id: str, version: int) -> None:
+        """Tell of a consent granted, anew or in a further version."""
+        self._granted.inc()
+        with self._tracer.start_as_current_span("profile_consent_grant") as span:
+            span.set_attributes({"consent_id_ref": consent_id, "version": version})
+
+    def onboarding_step(self, step: str) -> None:
+        """Tell of a step of onboarding that somebody came to; a name of a closed set."""
+        self._steps.labels(step).inc()
+
+    def drifted(self, drift_id: str, signal_kind: str, *, triggers_alert: bool) -> None:
+        """Tell of a drift record written."""
+        self._drifts.labels(signal_kind, str(triggers_alert).lower()).inc()
+        with self._tracer.start_as_current_span("persona_drift_detected") as span:
+            span.set_attributes({"drift_id": drift_id, "signal_kind": signal_kind})
+
+    def context_built(
+        self, loaded: Iterable[str], missing: Iterable[str], blocked: Iterable[str], tokens: int
+    ) -> None:
+        """Tell which slices a task's context was built of, by name, and how many tokens they take."""
+        with self._tracer.start_as_current_span("context_built") as span:
+            span.set_attributes(
+                {
+                    "slices_loaded": tuple(loaded),
+                    "slices_skipped_missing": tuple(missing),
+                    "slices_blocked_by_consent": tuple(blocked),
+                    "total_memory_tokens_estimated": tokens,
+                }
+            )
+
+    def _operation(self, op: str, scope: str, slice_id: str, consent_id: str) -> None:
+        self._operations.labels(op, scope).inc()
+        event = f"memory_{op}"
+        with self._tracer.start_as_current_span(event) as span:
+            span.set_attributes({"scope": scope, "slice_id": slice_id, "consent_id_ref": consent_id})
+        _LOG.info("%s", event, extra={"component": _COMPONENT, "scope": scope})

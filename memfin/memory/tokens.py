@@ -1,0 +1,99 @@
+"""How many model tokens memory takes, and what to leave out when it is too many.
+
+The layer runs no model and so has no tokenizer: `estimate_tokens` counts one token a Chinese
+character and one per four others. Tokenizers of current models take between half and one and a half
+times as many, so the budgets keep a prompt small; they are no exact measure of it.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from memfin.contracts.memory import SliceName
+from memfin.memory.graphemes import boundary_before
+
+BUDGETS: Final[Mapping[SliceName, int]] = {
+    "S1": 20,
+    "S2": 20,
+    "S3": 20,
+    "S4": 100,
+    "S5": 200,
+    "S6": 300,
+    "S7": 200,
+    "S8": 200,
+    "S9": 50,
+}
+"""The tokens that each slice's line stays below (memory design §6.2)."""
+
+OMITTED: Final = "…"
+"""Stands for what was left out."""
+
+_CHARACTERS_A_TOKEN: Final = 4
+
+_NUMERALS: Final = "0-9０-９零〇一二两三四五六七八九十百千万亿几半"
+_CLAUSE_END: Final = re.compile(r"[。！？；，、]|[.!?;,](?=\s)")
+_BREAK: Final = re.compile(r"\s+")
+_NUMBER_AT_END: Final = re.compile(rf"[{_NUMERALS}.,，．+–−¥￥$€£<>≤≥-]+\s*$")
+_DIGIT: Final = re.compile(f"[{_NUMERALS}]")
+
+
+def estimate_tokens(text: str) -> int:
+    """Estimate how many model tokens a text takes: one a Chinese character, one per four others."""
+    size = len(text)
+    # A Chinese character takes three bytes and an ASCII one a single byte, so the surplus counts them.
+    wide = (len(text.encode("utf-8", "surrogatepass")) - size) // 2
+    return wide + (size - wide + _CHARACTERS_A_TOKEN - 1) // _CHARACTERS_A_TOKEN
+
+
+def fitted_text(text: str, budget: int, line: Callable[[str], str]) -> str:
+    """Return as much of a text's beginning as keeps its line below a budget of tokens.
+
+    ``line`` makes the line of a text. What is cut ends in `OMITTED` and at a safe boundary: behind a
+    clause or a word where one ends in the latter half of what fits, never inside a character as
+    readers see it, and never inside a number, for "12" is not what somebody said who said "12万".
+    Empty when nothing fits.
+    """
+    if estimate_tokens(line(text)) < budget:
+        return text
+    low, high = 0, min(len(text), budget * _CHARACTERS_A_TOKEN)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if estimate_tokens(line(text[:middle] + OMITTED)) < budget:
+            low = middle
+        else:
+            high = middle - 1
+    kept = text[: safe_cut(text, low)].rstrip()
+    return kept + OMITTED if kept else ""
+
+
+def fitted_items(items: Sequence[str], budget: int, line: Callable[[Sequence[str]], str]) -> list[str]:
+    """Return as many of the first items as keep their line below a budget, then `OMITTED` for the rest.
+
+    A first item that does not fit by itself is cut as a text is. Empty when nothing fits.
+    """
+    if not items or estimate_tokens(line(items)) < budget:
+        return list(items)
+    for count in range(len(items) - 1, 0, -1):
+        kept = [*items[:count], OMITTED]
+        if estimate_tokens(line(kept)) < budget:
+            return kept
+    first = fitted_text(items[0], budget, lambda text: line([text]))
+    return [first] if first else []
+
+
+def safe_cut(text: str, most: int) -> int:
+    """Return the position at which to cut a text so that at most ``most`` code points stay."""
+    if most >= len(text):
+        return len(text)
+    head = text[: boundary_before(text, most)]
+    if end := _late_end(_CLAUSE_END, head):
+        return boundary_before(text, end)
+    head = head[: _late_end(_BREAK, head) or len(head)]
+    if (number := _NUMBER_AT_END.search(head)) and _DIGIT.search(number.group()):
+        head = head[: number.start()]
+    return boundary_before(text, len(head))
+
+
+def _late_end(pattern: re.Pattern[str], head: str) -> int:
+    """Return where the pattern's last match ends if that is in the latter half, else 0."""
+    return max((found.end() for found in pattern.finditer(head) if 2 * found.end() > len(head)), default=0)

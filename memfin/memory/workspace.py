@@ -1,0 +1,265 @@
+"""The workspace: what all operations of the store share: files, locks, the index, and recovery.
+
+An operation of more than one step marks its user beforehand and takes the mark away afterwards. A mark
+that is found means that an operation was interrupted; whoever comes next finishes it: the next writer of
+that user, the next process that opens the store, or ``expire``.
+"""
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final, Self, TypeVar
+
+from memfin.contracts.memory import ProfileConsent, UserContext
+from memfin.errors import RunFault
+from memfin.memory import deletion, revocation
+from memfin.memory.consent import ConsentOnFile, read_consent
+from memfin.memory.errors import AccountDeleted, InvalidId, InvalidInput
+from memfin.memory.files import Files
+from memfin.memory.ids import Prefix, check_id, is_id, new_id
+from memfin.memory.index import Index, TaskRow
+from memfin.memory.locks import Locks
+from memfin.memory.paths import TREES, Paths
+from memfin.memory.plans import Checked, Step, Writer
+from memfin.memory.records import Gate, RecordDamaged, load
+from memfin.memory.sensitive import refuse_sensitive
+from memfin.memory.threads import Threads
+
+Clock = Callable[[], datetime]
+
+_CREATE: Final = os.O_RDWR | os.O_CREAT
+_LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+ValueT = TypeVar("ValueT")
+
+
+def utc_now() -> datetime:
+    """Return the time of this machine."""
+    return datetime.now(UTC)
+
+
+class Workspace:
+    """A data root that is open for reading and writing.
+
+    Args:
+        root: the directory of the data; created when it is missing.
+        clock: gives the time, with its zone.
+        gate: looks through all text before it is written.
+        files: the file system; a test gives one that fails.
+
+    Raises:
+        RunFault: the directory cannot be used.
+    """
+
+    def __init__(
+        self,
+        root: str | Path,
+        *,
+        clock: Clock = utc_now,
+        gate: Gate = refuse_sensitive,
+        files: Files | None = None,
+    ) -> None:
+        self.root = Path(root)
+        self.paths = Paths(self.root)
+        self.files = files or Files()
+        self.threads = Threads(self.files, self.paths)
+        self._clock = clock
+        self.locks = Locks(self.paths.locks)
+        self._writer = Writer(self.files, self.paths, gate)
+        with self.faults():
+            for directory in (self.paths.locks, self.paths.pending):
+                self.files.make(directory)
+            self.index = Index(self.paths.index, self.files)
+            self._recover()
+
+    def close(self) -> None:
+        """Close the index; the store is of no use afterwards."""
+        self.index.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def now(self) -> datetime:
+        """Return the time, in UTC."""
+        moment = self._clock()
+        if moment.tzinfo is None:
+            raise InvalidInput("the clock of a memory store must give times with their zone")
+        return moment.astimezone(UTC)
+
+    # Reading takes no lock.
+
+    def consent_on_file(self, user_id: str) -> ConsentOnFile:
+        """Return the consent of a user as it is on file; whatever is wrong with it allows nothing."""
+        with self.faults():
+            return read_consent(self.files, self.paths.consent(user_id), user_id)
+
+    def consistently(self, user_id: str, read: Callable[[ProfileConsent | None], ValueT]) -> ValueT:
+        """Return what ``read`` makes of the consent in force, if that was still the same afterwards.
+
+        It is given None where no consent is in force. When another version appears while it reads, it
+        reads anew, so nothing that a revocation forbade is ever returned after it.
+        """
+        while True:
+            before = self.consent_on_file(user_id)
+            value = read(before.in_force)
+            with self.faults():
+                if self.files.load(self.paths.consent(user_id)) == before.data:
+                    return value
+
+    def profile_of(self, consent: ProfileConsent | None) -> UserContext | None:
+        """Return the profile that a consent puts in force; None without one, or when it cannot be read."""
+        if consent is None or not consent.scopes.save_to_profile or consent.profile_context_id is None:
+            return None
+        path = self.paths.profile(consent.user_id, consent.profile_context_id)
+        with self.faults(), suppress(RecordDamaged):
+            found = load(self.files, path, UserContext)
+            if found is not None and found.user_id == consent.user_id:
+                return found
+        return None
+
+    # Writing happens under the user's lock.
+
+    @contextmanager
+    def writing(self, user_id: str) -> Iterator[None]:
+        """Hold the user's lock, with nothing left to finish from before.
+
+        Raises:
+            InvalidId: it is no id, or another user's but for case.
+            AccountDeleted: the account was deleted.
+            RunFault: the file system refuses.
+        """
+        check_id(user_id)
+        with self.faults(), self.locks.of_user(user_id):
+            if self.paths.marker(user_id).exists():
+                self.finish(user_id)
+            if self.paths.stub(user_id).exists():
+                raise AccountDeleted("user: the account was deleted, and its id is not given again")
+            yield
+
+    def check(self, plan: Iterable[Step]) -> Checked:
+        """Return a plan's steps with the bytes that they write; nothing is written if one is refused."""
+        return self._writer.check(plan)
+
+    def do(self, user_id: str, checked: Checked, *, settle: bool = False) -> None:
+        """Do checked steps in order, under the user's lock; with ``settle``, what consent asks for, too."""
+        several = settle or len(checked) > 1
+        if several:
+            self.mark(user_id)
+        self._writer.do(checked)
+        if settle:
+            self.settle(user_id)
+        if several:
+            self.files.unlink(self.paths.marker(user_id))
+
+    def mark(self, user_id: str) -> None:
+        """Mark a user as one with an operation under way; if it is interrupted, the mark stays."""
+        marker = self.paths.marker(user_id)
+        self.files.close(self.files.open(marker, _CREATE))
+        self.files.fsync_directory(marker.parent)
+
+    def settle(self, user_id: str) -> None:
+        """Make a user's files what the consent on file allows (memory design §10.4)."""
+        on_file = self.consent_on_file(user_id)
+        for steps in (revocation.leftovers, revocation.consequences):
+            self._writer.do(self.check(steps(self.files, self.paths, user_id, on_file)))
+
+    def version_on_file(self, user_id: str) -> int:
+        """Return the number of the last version of a consent, readable or not; 0 where there is none."""
+        on_file = self.consent_on_file(user_id)
+        if on_file.consent is not None:
+            return on_file.consent.version
+        kept = self.consent_versions(user_id)
+        last = kept[-1] if kept else 0
+        superseded = self.files.load(self.paths.version(user_id, last)) if last else None
+        return last if on_file.data == superseded else last + 1
+
+    def consent_versions(self, user_id: str) -> list[int]:
+        """Return the numbers of the superseded versions of a user's consent, in order."""
+        names = self.files.names(self.paths.history(user_id), ".yaml")
+        return sorted(int(name) for name in names if name.isdecimal())
+
+    def id_for(self, prefix: Prefix, user_id: str, directory: Path, now: datetime) -> str:
+        """Return the next free id in a directory; use it under the user's lock."""
+        return new_id(prefix, user_id, now, lambda name: (directory / f"{name}.json").exists())
+
+    def admit(self, user_id: str) -> None:
+        """Claim the id of a user who gives consent for the first time.
+
+        Raises:
+            InvalidId: a user has it but for case.
+        """
+        namesake = self.index.namesake(user_id)
+        if namesake == user_id:
+            return
+        if namesake is not None and self._is_known(namesake):
+            raise InvalidId("user id: differs from that of another user only in case; choose another one")
+        self.index.claim(user_id)
+
+    def _is_known(self, user_id: str) -> bool:
+        return self.paths.stub(user_id).exists() or deletion.exists(self.paths, user_id)
+
+    # Recovery.
+
+    def marked_users(self) -> list[str]:
+        """Return the users with an operation under way, or interrupted."""
+        return list(filter(is_id, self.files.names(self.paths.pending, "")))
+
+    def build_index(self) -> None:
+        """Build the index from the files, then finish whatever the files of any user leave to do."""
+        with self.locks.of_index():
+            users = self._users_on_file()
+            self.index.build(users, self._tasks_on_file(users))
+        for user_id in users:
+            with self.locks.of_user(user_id):
+                self.finish(user_id)
+
+    def _recover(self) -> None:
+        if not self.index.is_built():
+            self.build_index()
+        for user_id in self.marked_users():
+            with self.locks.of_user(user_id):
+                self.finish(user_id)
+
+    def finish(self, user_id: str) -> None:
+        """Finish what was interrupted, under the user's lock: a deletion, or what the consent asks for."""
+        if self.paths.stub(user_id).exists():
+            self._writer.do(self.check(deletion.removals(self.paths, user_id)))
+            self.index.forget_user(user_id)
+        else:
+            self.settle(user_id)
+        self.files.unlink(self.paths.marker(user_id))
+
+    def _users_on_file(self) -> list[str]:
+        found = set(self.files.names(self.paths.pending, ""))
+        for directory in (self.paths.consents, self.paths.stubs):
+            found.update(self.files.names(directory, ".yaml"))
+        for name in TREES:
+            found.update(self.files.names(self.root / name, ""))
+        return sorted(filter(is_id, found))
+
+    def _tasks_on_file(self, users: Iterable[str]) -> Iterator[TaskRow]:
+        for user_id in users:
+            directory = self.paths.tasks(user_id)
+            for context_id in self.files.names(directory):
+                expires_at = _LONG_AGO
+                with suppress(RecordDamaged):
+                    found = load(self.files, directory / f"{context_id}.json", UserContext)
+                    expires_at = (found and found.expires_at) or _LONG_AGO
+                yield user_id, context_id, expires_at
+
+    @contextmanager
+    def faults(self) -> Iterator[None]:
+        """Tell in one line what the system refuses."""
+        try:
+            yield
+        except OSError as problem:
+            what = problem.filename or self.root
+            raise RunFault(f"memory {self.root}: {what}: {problem.strerror}") from problem
+        except sqlite3.Error as problem:
+            raise RunFault(f"memory {self.root}: {self.paths.index}: {problem}") from problem

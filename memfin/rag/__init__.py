@@ -1,0 +1,1 @@
+"""The RAG suite: questions about one document, answered with evidence (RAG benchmark schema)."""

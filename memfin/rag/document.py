@@ -1,0 +1,190 @@
+"""A benchmark's document and its pages: Markdown, plain text, PDF, or a directory of one file a page."""
+
+import hashlib
+import os
+import re
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import BinaryIO, Final, NamedTuple
+
+from memfin.contracts.reading import open_input
+from memfin.errors import UsageError
+
+MAX_DOCUMENT_BYTES: Final = 64 * 1024 * 1024
+"""The largest text that is read as a document, in bytes; of a directory, all its pages together."""
+
+TEXT_SUFFIXES: Final = frozenset({".md", ".markdown", ".txt", ".text"})
+_PDF_MAGIC: Final = b"%PDF-"
+_TOO_LARGE: Final = f"holds more than {MAX_DOCUMENT_BYTES >> 20} MiB of text; divide it"
+_BOM: Final = "\ufeff"
+_LINE_END: Final = re.compile(r"\r\n?")
+_MARKER: Final = re.compile(r"<!--[ \t]*page[ \t]*:?[ \t]*([0-9]{1,9})[ \t]*-->", re.IGNORECASE)
+_PAGE_FILE: Final = re.compile(r"(?:.*[^0-9])?([0-9]{1,9})", re.DOTALL)
+
+
+class Page(NamedTuple):
+    """A page: its number, its text with lines ended by line feeds, and the file's line it begins on."""
+
+    number: int
+    text: str
+    first_line: int = 1
+
+    def line(self, offset: int) -> int:
+        """Return the line of the file, from 1, that the character at an offset into the text stands on."""
+        return self.first_line + self.text.count("\n", 0, offset)
+
+
+class Document:
+    """The pages of a document in ascending order of their numbers, of which some may be missing.
+
+    ``name`` is the name of its file or directory.
+    """
+
+    def __init__(self, name: str, pages: tuple[Page, ...]) -> None:
+        self.name = name
+        self.pages = pages
+        self._by_number = {page.number: page for page in pages}
+
+    def __repr__(self) -> str:
+        return f"Document({self.name!r}, {len(self.pages)} pages)"
+
+    def page(self, number: int) -> Page | None:
+        """Return the page of that number, or None when there is none."""
+        return self._by_number.get(number)
+
+    @cached_property
+    def text(self) -> str:
+        """The whole text, pages one after another, each ended by a line feed."""
+        return "".join(page.text if page.text.endswith("\n") else f"{page.text}\n" for page in self.pages)
+
+    @cached_property
+    def digest(self) -> str:
+        """The SHA-256 of page numbers and texts, in hexadecimal; it does not depend on the file's format."""
+        sha256 = hashlib.sha256()
+        for page in self.pages:
+            sha256.update(f"{page.number}\f{page.text.strip()}\f".encode())
+        return sha256.hexdigest()
+
+
+def load_document(path: str | Path) -> Document:
+    """Read a document and its pages.
+
+    Markdown and plain text (UTF-8) are divided at markers ``<!-- page N -->``, whose numbers ascend; a
+    text without markers at form feeds; a text with neither is one page. What stands before the first
+    marker belongs to page 1. The pages of a PDF are its pages, from 1. In a directory each ``.md`` or
+    ``.txt`` file whose name ends in a number, such as ``page-07.md``, is the page of that number.
+
+    Raises:
+        UsageError: when there is no such file, it is no text, or it holds none; one line that says where.
+    """
+    place = Path(path)
+    try:
+        is_directory = place.is_dir()
+    except (OSError, ValueError) as problem:  # ValueError: a NUL in the path
+        raise UsageError(f"document {str(path)!r}: {problem}") from None
+    pages = tuple(_directory_pages(place) if is_directory else _file_pages(place))
+    if not any(page.text.strip() for page in pages):
+        raise UsageError(f"document {path}: holds no text")
+    return Document(place.name, pages)
+
+
+def text_pages(text: str, name: str = "document") -> Iterator[Page]:
+    """Yield the pages of a text whose lines end in line feeds.
+
+    Raises:
+        UsageError: when the numbers of markers do not ascend from 1 on; the message has the line.
+    """
+    markers = list(_MARKER.finditer(text))
+    if not markers:
+        yield from _fed_pages(text)
+        return
+    lead, last = text[: markers[0].start()], 0
+    if lead.strip() and int(markers[0][1]) != 1:
+        yield Page(1, lead)
+        lead, last = "", 1
+    line, position = 1, 0
+    for marker, end in zip(markers, [*(one.start() for one in markers[1:]), len(text)], strict=True):
+        line += text.count("\n", position, marker.start())
+        position = marker.start()
+        number = int(marker[1])
+        if number <= last:
+            raise UsageError(f"{name}:{line}: {_disorder(number, last)}; the numbers of pages ascend")
+        body = text[marker.end() : end]
+        leads = marker is markers[0] and lead.strip()
+        yield Page(number, lead + body) if leads else Page(number, body, line)
+        last = number
+
+
+def _disorder(number: int, last: int) -> str:
+    if number == 0:
+        return "page 0 is marked, but pages count from 1"
+    return f"page {number} is marked twice" if number == last else f"page {number} comes after page {last}"
+
+
+def _fed_pages(text: str) -> Iterator[Page]:
+    parts = text.split("\f")
+    while len(parts) > 1 and not parts[-1].strip():
+        parts.pop()  # a form feed ends the last page too
+    line = 1
+    for number, part in enumerate(parts, 1):
+        yield Page(number, part, line)
+        line += part.count("\n")
+
+
+def _file_pages(path: Path) -> Iterator[Page]:
+    with open_input(path) as file:
+        magic = file.read(len(_PDF_MAGIC))
+        file.seek(0)
+        if magic == _PDF_MAGIC or path.suffix.lower() == ".pdf":
+            from memfin.rag.pdf import pdf_pages  # noqa: PLC0415 - half the time that the command line starts in
+
+            yield from (Page(number, text) for number, text in enumerate(pdf_pages(file, path), 1))
+            return
+        yield from text_pages(_text(file, path), str(path))
+
+
+def _directory_pages(directory: Path) -> Iterator[Page]:
+    """Yield the pages of a directory of numbered files; other files are no pages."""
+    try:
+        names = sorted(item.name for item in directory.iterdir())
+    except OSError as problem:
+        raise UsageError(f"document {directory}: {problem.strerror or problem}") from None
+    numbered: dict[int, str] = {}
+    for name in names:
+        stem, suffix = os.path.splitext(name)  # noqa: PTH122 - a name, not a path
+        match = _PAGE_FILE.fullmatch(stem)
+        if suffix.lower() not in TEXT_SUFFIXES or name.startswith(".") or match is None:
+            continue
+        number = int(match[1])
+        if number == 0:
+            raise UsageError(f"document {directory}: {name} would be page 0; pages count from 1")
+        if number in numbered:
+            raise UsageError(f"document {directory}: {numbered[number]} and {name} are both page {number}")
+        numbered[number] = name
+    if not numbered:
+        raise UsageError(
+            f"document {directory}: a directory, but no file in it is named as a page, such as page-01.md"
+        )
+    left = MAX_DOCUMENT_BYTES
+    for number, name in sorted(numbered.items()):
+        with open_input(directory / name) as file:
+            left -= os.fstat(file.fileno()).st_size
+            if left < 0:
+                raise UsageError(f"document {directory}: {_TOO_LARGE}")
+            yield Page(number, _text(file, directory / name).replace("\f", "\n"))
+
+
+def _text(file: BinaryIO, path: Path) -> str:
+    if os.fstat(file.fileno()).st_size > MAX_DOCUMENT_BYTES:
+        raise UsageError(f"document {path}: {_TOO_LARGE}")
+    data = file.read(MAX_DOCUMENT_BYTES + 1)
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as problem:
+        line = data.count(b"\n", 0, problem.start) + 1
+        raise UsageError(f"document {path}:{line}: not UTF-8; save it as UTF-8 and try again") from None
+    if "\0" in text:
+        line = text.count("\n", 0, text.index("\0")) + 1
+        raise UsageError(f"document {path}:{line}: holds a NUL, so it is no text; use Markdown, text or PDF")
+    return _LINE_END.sub("\n", text.removeprefix(_BOM))

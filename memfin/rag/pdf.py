@@ -1,0 +1,78 @@
+"""The text of a PDF, page by page, through pypdf."""
+
+import logging
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, Final
+
+import pypdf
+
+from memfin.contracts.reading import shown
+from memfin.errors import UsageError
+
+MAX_PDF_BYTES: Final = 256 * 1024 * 1024
+"""The largest PDF that is read, in bytes."""
+
+MAX_PDF_CHARACTERS: Final = 64 * 1024 * 1024
+"""The most text that is taken from a PDF, in characters."""
+
+_LINE_END: Final = re.compile(r"\r\n?")
+
+
+def pdf_pages(file: BinaryIO, path: Path) -> list[str]:
+    """Return the text of every page, in order; a page that is only a picture has none.
+
+    Raises:
+        UsageError: when the file is no sound PDF, needs a password, or no page has text.
+    """
+    if os.fstat(file.fileno()).st_size > MAX_PDF_BYTES:
+        raise UsageError(f"document {path}: a PDF of more than {MAX_PDF_BYTES >> 20} MiB; divide it")
+    with _quiet():
+        try:
+            pages = list(_pages(file, path))
+        except UsageError:
+            raise
+        except Exception as problem:  # noqa: BLE001 - broken files make pypdf raise errors of any kind
+            raise UsageError(f"document {path}: cannot be read as a PDF: {_told(problem)}") from None
+    if not any(text.strip() for text in pages):
+        raise UsageError(f"document {path}: no page of this PDF has text; if it is scanned, run OCR over it")
+    return pages
+
+
+def _pages(file: BinaryIO, path: Path) -> Iterator[str]:
+    reader = pypdf.PdfReader(file)
+    if reader.is_encrypted and not _opened(reader):
+        raise UsageError(f"document {path}: the PDF is encrypted; save a copy without a password")
+    length = 0
+    for page in reader.pages:
+        text = page.extract_text()
+        length += len(text)
+        if length > MAX_PDF_CHARACTERS:
+            raise UsageError(f"document {path}: more than {MAX_PDF_CHARACTERS} characters of text; divide it")
+        yield _LINE_END.sub("\n", text.encode(errors="replace").decode().replace("\0", ""))
+
+
+def _opened(reader: pypdf.PdfReader) -> bool:
+    """Try the empty password, which opens files whose owner has only restricted what may be done."""
+    try:
+        return bool(reader.decrypt(""))
+    except Exception:  # noqa: BLE001 - also where a cipher would need another library
+        return False
+
+
+def _told(problem: Exception) -> str:
+    return shown(str(problem) or type(problem).__name__, 120).strip("'\"")
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep what pypdf logs about odd files off standard error while no handler of the host is there."""
+    logger, handler = logging.getLogger("pypdf"), logging.NullHandler()
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)

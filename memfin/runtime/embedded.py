@@ -1,0 +1,238 @@
+"""A run of any suite inside somebody else's event loop: its start, its events and every way it may end."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Generic, Self
+
+import anyio
+
+from memfin.actors.base import ActorStatistics
+from memfin.actors.progress_log import OnEvent
+from memfin.contracts import ProgressEvent, RunStats
+from memfin.errors import RunFault, RunStopped
+from memfin.foreign.thread import CallThread
+from memfin.runtime.draining import DRAIN_LIMIT
+from memfin.runtime.events import BUFFERED, EventBuffer
+from memfin.runtime.run import Run
+from memfin.runtime.suite import Plan, S
+
+PLAN_GRACE: Final = 0.8
+"""Seconds that a host which cancels the start waits for the reading of the dataset to end."""
+
+
+class EmbeddedRun(Generic[S]):
+    """A run as an asynchronous context manager, and an iterator of its progress events.
+
+    It runs in the host's loop, in a task that ends with the block. It takes no signals, sets up no
+    logging and leaves no task, thread or file open. Leaving the block before the end stops the run in
+    order, within `DRAIN_LIMIT` seconds; an exception or a cancellation does so within one. A run that
+    was stopped can be resumed.
+
+    Attributes:
+        summary: the results, once the run is complete.
+        stats: what depends on time, once the run is complete.
+    """
+
+    def __init__(
+        self, plan: Callable[[], Plan[S]], on_event: OnEvent | None = None, event_buffer: int = BUFFERED
+    ) -> None:
+        """Prepare; ``plan`` is called in a thread when the block is entered.
+
+        ``on_event`` is called with every event; ``event_buffer`` events wait for the iterator at most.
+        """
+        self._make_plan = plan
+        self._on_event = on_event
+        self._events = EventBuffer(event_buffer)
+        self._entered = False
+        self._run: Run[S] | None = None
+        self._task: asyncio.Task[S] | None = None
+
+    @property
+    def summary(self) -> S | None:
+        """The results, once the run is complete."""
+        return self._run.summary if self._run is not None else None
+
+    @property
+    def stats(self) -> RunStats | None:
+        """What depends on time, once the run is complete."""
+        return self._run.stats if self._run is not None else None
+
+    @property
+    def run_id(self) -> str:
+        """The name of the run; known once the block is entered."""
+        return self._entered_run().plan.run_id
+
+    @property
+    def directory(self) -> Path:
+        """Where the artefacts are; known once the block is entered."""
+        return self._entered_run().directory.path
+
+    @property
+    def dropped_events(self) -> int:
+        """How many events the iterator has missed, since they were not read in time."""
+        return self._events.dropped
+
+    def statistics(self) -> list[ActorStatistics]:
+        """Return what every part of the run has done so far; empty before the start."""
+        return self._run.statistics() if self._run is not None else []
+
+    def _entered_run(self) -> Run[S]:
+        if self._run is None:
+            raise RuntimeError("an evaluation has a run once it is entered with `async with`")
+        return self._run
+
+    async def __aenter__(self) -> Self:
+        """Check everything, create the run directory and start.
+
+        Raises:
+            UsageError: something that the run needs is unusable.
+            RunFault: the machine refuses.
+            RuntimeError: the evaluation was entered before.
+        """
+        if self._entered:
+            raise RuntimeError("an evaluation runs once; make another one")
+        self._entered = True
+        run = self._run = Run(await self._plan(), self._take)
+        self._task = asyncio.create_task(self._main(run), name=f"memfin-run-{run.plan.run_id}")
+        try:
+            await run.begun.wait()
+            self._raise_failure()
+        except BaseException as problem:
+            await self._leave(problem)
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop the run where it is not complete; on return nothing of it is left in the process.
+
+        Raises:
+            RunFault: the machine failed under the run; not where the block itself has raised.
+        """
+        await self._leave(error)
+        if error is None:
+            self._raise_failure()
+
+    def __aiter__(self) -> Self:
+        """Iterate over the events; several iterators share them."""
+        return self
+
+    async def __anext__(self) -> ProgressEvent:
+        """Return the next event; the last is `RunFinished`, or `RunInterrupted` after `stop`.
+
+        Raises:
+            RunFault: the machine failed under the run.
+        """
+        self._entered_run()
+        event = await self._events.get()
+        if event is None:
+            self._raise_failure()
+            raise StopAsyncIteration
+        return event
+
+    async def wait(self) -> S:
+        """Wait for the end and return the results.
+
+        Raises:
+            UsageError: there is nothing to evaluate, or the agent cannot do what the settings ask.
+            RunFault: the machine failed under the run.
+            RunStopped: the run was stopped before.
+        """
+        self._entered_run()
+        task = self._task
+        if task is None:
+            raise RuntimeError("an evaluation has a run once it is entered with `async with`")
+        await asyncio.wait({task})
+        self._raise_failure(stopped=True)
+        return task.result()
+
+    async def stop(self, within: float = DRAIN_LIMIT) -> None:
+        """End the run in order and wait for that: running turns may end, nothing new starts.
+
+        What is answered is scored, judged as far as the time allows, and kept. What takes longer than
+        ``within`` seconds is cancelled in time.
+        """
+        run = self._entered_run()
+        run.stop("the host stopped the run", within)
+        if self._task is not None:
+            await asyncio.wait({self._task})
+
+    def _take(self, event: ProgressEvent) -> None:
+        self._events.put(event)
+        if self._on_event is not None:
+            self._on_event(event)
+
+    async def _main(self, run: Run[S]) -> S:
+        try:
+            return await run.run()
+        finally:
+            run.begun.set()
+            self._events.close()
+
+    async def _plan(self) -> Plan[S]:
+        """Make the plan in a thread: it reads the dataset, and imports what references name."""
+        thread = CallThread("memfin-plan")
+        making = asyncio.ensure_future(thread.call(self._make_plan))
+        try:
+            await asyncio.wait({making})
+            return making.result()
+        except asyncio.CancelledError:
+            with anyio.CancelScope(shield=True):
+                await asyncio.wait({making}, timeout=PLAN_GRACE)
+                if making.done() and making.exception() is None:
+                    await making.result().close()
+                making.cancel()
+                await asyncio.wait({making})
+            raise
+        finally:
+            thread.stop()
+            if not thread.busy:
+                thread.join(PLAN_GRACE)
+
+    async def _leave(self, error: BaseException | None) -> None:
+        """Wait for the end of the run, having stopped it in the way that what happened asks for.
+
+        The host may be cancelled meanwhile, by its task or by a scope: the run then ends at once,
+        and the cancellation goes on when it has.
+        """
+        run, task = self._run, self._task
+        if run is None or task is None:
+            return
+        in_haste = error is not None
+        interrupted: asyncio.CancelledError | None = None
+        if in_haste:
+            self._cancel(run, task, error)
+        else:
+            run.stop("the host left before the end")
+        while not task.done():
+            try:
+                with anyio.CancelScope(shield=in_haste):
+                    await asyncio.wait({task})
+            except asyncio.CancelledError as cancelled:
+                interrupted = interrupted or cancelled
+                if not in_haste:
+                    in_haste = True
+                    self._cancel(run, task, cancelled)
+        if not task.cancelled():
+            task.exception()  # taken note of: it is raised, or another exception goes first
+        if interrupted is not None:
+            raise interrupted
+
+    def _cancel(self, run: Run[S], task: asyncio.Task[S], error: BaseException | None) -> None:
+        cancelled = isinstance(error, asyncio.CancelledError)
+        if not task.done():
+            run.cancel("the host was cancelled" if cancelled else f"the host failed: {type(error).__name__}")
+
+    def _raise_failure(self, *, stopped: bool = False) -> None:
+        """Raise what ended the run early; that it was stopped only where this is asked for."""
+        task = self._task
+        if task is None or not task.done():
+            return
+        if task.cancelled():
+            raise RunFault(f"run {self.directory}: its own tasks were cancelled; it can be resumed")
+        failure = task.exception()
+        if failure is not None and (stopped or not isinstance(failure, RunStopped)):
+            raise failure

@@ -1,0 +1,62 @@
+"""Settings: from what a user has said to a checked configuration, and the names of runs."""
+
+import os
+import re
+import secrets
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from memfin.contracts import RunConfig
+from memfin.errors import UsageError
+from memfin.runtime.gates import check_value_name
+
+C = TypeVar("C", bound=RunConfig)
+
+RUN_ID: Final = re.compile(r"(?!\.)(?!logs\Z)[A-Za-z0-9._-]{1,128}\Z")
+
+
+def make_config(settings: Mapping[str, Any]) -> RunConfig:
+    """Return the settings as a `RunConfig`; raise `UsageError` for an unknown or invalid one."""
+    return checked_config(settings, RunConfig, check_value_name)
+
+
+def checked_config(settings: Mapping[str, Any], kind: type[C], check_gate: Callable[[str], None]) -> C:
+    """Return the settings of a suite, checked; ``check_gate`` refuses the names of values that none has.
+
+    Raises:
+        UsageError: a setting is unknown or invalid.
+    """
+    known = kind.__struct_fields__
+    unknown = sorted(set(settings) - set(known))
+    if unknown:
+        raise UsageError(f"unknown setting {unknown[0]!r}; known: {', '.join(known)}")
+    plain = {
+        name: os.fspath(value) if isinstance(value, os.PathLike) else value
+        for name, value in settings.items()
+    }
+    try:
+        config = msgspec.convert(plain, kind)
+    except msgspec.ValidationError as problem:
+        message, _, where = str(problem).partition(" - at `$.")
+        raise UsageError(f"setting {where.rstrip('`') or '?'}: {message}") from problem
+    if not config.runs_dir:
+        raise UsageError("setting runs_dir: the name is empty")
+    for name in config.fail_under:
+        check_gate(name)
+    for name, value in plain.items():
+        if isinstance(value, str) and any("\ud800" <= char <= "\udfff" for char in value):
+            raise UsageError(f"setting {name}: holds bytes that are not UTF-8")
+    if config.run_id is not None and not RUN_ID.match(config.run_id):
+        raise UsageError(
+            f"run id {config.run_id!r}: use 1 to 128 of the characters A-Z a-z 0-9 . _ -, "
+            "not starting with a dot, and not 'logs'"
+        )
+    return config
+
+
+def new_run_id() -> str:
+    """Return a fresh run id: ``YYYYMMDD_HHMMSS_`` and six hexadecimal digits, in UTC."""
+    return f"{datetime.now(UTC):%Y%m%d_%H%M%S}_{secrets.token_hex(3)}"

@@ -1,0 +1,111 @@
+"""Answers that a model is to give as one JSON object: how they are asked for, and their strict reading."""
+
+import json
+import re
+from typing import Any, Final, Literal
+
+ResponseFormat = Literal["json_schema", "json_object_schema", "json_object", "text"]
+"""How an answer is asked for; ``json_object_schema`` is the form of the Python server of llama.cpp."""
+
+FORMATS: Final[tuple[ResponseFormat, ...]] = ("json_schema", "json_object_schema", "json_object", "text")
+"""Best first; the next one is for servers that refuse one (`REFUSES_FORMAT`)."""
+
+REFUSES_FORMAT: Final = frozenset({400, 422, 501})
+"""Statuses by which servers refuse a format."""
+
+_THINK: Final = "<think>"
+_THOUGHT: Final = "</think>"
+
+_SHOWN: Final = 60
+"""Characters of a bad answer that an error shows."""
+
+_MOST_DIGITS: Final = 20
+
+_BLOCK: Final = re.compile(r"```(?:json)?\s*\n(.*)\n\s*```", re.DOTALL)
+
+
+class InvalidAnswer(ValueError):  # noqa: N818 - names the event in the record
+    """The model answered something that is not what it was asked for; the text says why in one line."""
+
+
+def response_format(form: ResponseFormat, schema: dict[str, Any], name: str) -> dict[str, Any] | None:
+    """Return the ``response_format`` of a request, None where the prompt alone asks for JSON."""
+    if form == "json_schema":
+        return {"type": form, "json_schema": {"name": name, "strict": True, "schema": schema}}
+    if form == "json_object_schema":
+        return {"type": "json_object", "schema": schema}
+    return {"type": form} if form == "json_object" else None
+
+
+def read_document(text: str, name: str, longest: int) -> Any:
+    """Return the one JSON value that an answer holds; ``name`` is what it should be, such as ``verdict``.
+
+    The whole text is one JSON value; a Markdown code block around it is allowed, since models that
+    are asked for JSON by the prompt alone like to put one there. Before it a reasoning model may have put
+    its thoughts, as one block ``<think>...</think>`` at the very beginning. Nothing is guessed or repaired.
+
+    Raises:
+        InvalidAnswer: it is anything else, or longer than ``longest`` characters.
+    """
+    stripped = _without_thoughts(text.strip())
+    if len(stripped) > longest:
+        raise InvalidAnswer(f"the answer has {len(stripped)} characters, over {longest}")
+    block = _BLOCK.fullmatch(stripped)
+    return _document(block.group(1) if block else stripped, name)
+
+
+def _without_thoughts(text: str) -> str:
+    """Take off the one block of thoughts that an answer may begin with."""
+    if not text.startswith(_THINK):
+        return text
+    thoughts, end, rest = text.partition(_THOUGHT)
+    if not end:
+        raise InvalidAnswer(f"the answer begins with {_THINK} and never ends that: {_excerpt(thoughts)}")
+    return rest.strip()
+
+
+def _document(text: str, name: str) -> Any:
+    """Return the one JSON value that a text is."""
+    if not text:
+        raise InvalidAnswer(f"the answer holds no {name}: nothing stands where the JSON should be")
+    try:
+        return json.loads(
+            text, object_pairs_hook=_once_each, parse_constant=_no_number, parse_int=_whole_number
+        )
+    except _Unusable as problem:
+        raise InvalidAnswer(f"the answer is no {name}: {problem}") from problem
+    except RecursionError as problem:
+        raise InvalidAnswer(f"the answer is no {name}: it is nested too deeply") from problem
+    except json.JSONDecodeError as problem:
+        if problem.msg == "Extra data":
+            rest = _excerpt(text[problem.pos :])
+            raise InvalidAnswer(f"the answer is no {name}: after its JSON comes {rest}") from problem
+        raise InvalidAnswer(
+            f"the answer is not JSON: {problem.msg} at character {problem.pos}; it begins {_excerpt(text)}"
+        ) from problem
+
+
+class _Unusable(ValueError):  # noqa: N818 - as above
+    """JSON that Python would take and that means nothing, or no one thing."""
+
+
+def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise _Unusable("a name stands twice in an object")
+    return found
+
+
+def _no_number(constant: str) -> None:
+    raise _Unusable(f"{constant} is no number of JSON")
+
+
+def _whole_number(digits: str) -> int:
+    if len(digits) > _MOST_DIGITS:
+        raise _Unusable(f"it holds a number of {len(digits)} digits")
+    return int(digits)
+
+
+def _excerpt(text: str) -> str:
+    shown = " ".join(text[: 4 * _SHOWN].split())
+    return repr(shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}...")
