@@ -8,10 +8,12 @@ from memfin.errors import RunFault
 from memfin.report.html import render_html_report
 from memfin.report.load import load_report
 from memfin.report.markdown import render_markdown_report
+from memfin.report.soak.load import is_soak_directory, load_soak_report
+from memfin.report.soak.render import render_soak_html, render_soak_markdown
 
 
 def write_reports(run_dir: Path) -> tuple[Path, Path]:
-    """Write ``report.md`` and ``report.html`` into a run directory and return their paths.
+    """Write ``report.md`` and ``report.html`` into a run directory, or a soak's, and return their paths.
 
     A reader sees the old file or the new one, never a part. The same input files give the same
     bytes.
@@ -21,10 +23,15 @@ def write_reports(run_dir: Path) -> tuple[Path, Path]:
         RunFault: when a report cannot be written.
     """
     run_dir = Path(run_dir)
-    model = load_report(run_dir)
     markdown, html = run_dir / "report.md", run_dir / "report.html"
-    _replace(markdown, render_markdown_report(model))
-    _replace(html, render_html_report(model))
+    if is_soak_directory(run_dir):
+        soak = load_soak_report(run_dir)
+        texts = render_soak_markdown(soak), render_soak_html(soak)
+    else:
+        model = load_report(run_dir)
+        texts = render_markdown_report(model), render_html_report(model)
+    for path, text in zip((markdown, html), texts, strict=True):
+        _replace(path, text)
     return markdown, html
 
 
