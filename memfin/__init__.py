@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from memfin.contracts import EvalSummary, MetricResult, RunConfig
     from memfin.errors import GateFailed, MemfinError, RunFault, UsageError
     from memfin.runtime.api import evaluate
+    from memfin.runtime.bench import BenchEvaluation, BenchmarkRunner
     from memfin.runtime.embedding import Evaluation
     from memfin.runtime.validity import measure_validity
 
@@ -24,6 +25,8 @@ _PLACES: Final = {
     "Agent": "memfin.agents.protocol",
     "AgentFactory": "memfin.agents.protocol",
     "AgentReply": "memfin.agents.protocol",
+    "BenchEvaluation": "memfin.runtime.bench",
+    "BenchmarkRunner": "memfin.runtime.bench",
     "EvalSummary": "memfin.contracts",
     "Evaluation": "memfin.runtime.embedding",
     "GateFailed": "memfin.errors",
@@ -44,6 +47,8 @@ __all__ = [
     "Agent",
     "AgentFactory",
     "AgentReply",
+    "BenchEvaluation",
+    "BenchmarkRunner",
     "EvalSummary",
     "Evaluation",
     "GateFailed",

@@ -14,7 +14,7 @@ class UsageError(MemfinError):
 class GateFailed(MemfinError):  # noqa: N818 - a verdict, not a malfunction
     """The work is done, but a threshold the user set is not met (exit code 1).
 
-    ``summary`` is the `EvalSummary` of the run where it was one that failed its gates.
+    ``summary`` is that of the run where it was one that failed its gates.
     """
 
     exit_code = 1

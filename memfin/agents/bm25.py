@@ -82,6 +82,10 @@ class IncrementalBM25:
         self._frequency.update(frequencies.keys())
         return document
 
+    def knows(self, term: str) -> bool:
+        """Say whether any document has the term."""
+        return term in self._frequency
+
     def weight(self, term: str) -> float:
         """Return how much a term tells: the formula's inverse document frequency, also of unknown terms."""
         total, holding = len(self._lengths), self._frequency[term]

@@ -27,7 +27,9 @@ COMMANDS: Final = {
     "validate": "memfin.cli.validate",
     "schema": "memfin.cli.schema",
     "report": "memfin.cli.report",
+    "bench": "memfin.cli.bench",
     "validity": "memfin.cli.validity",
+    "memory": "memfin.cli.memory",
 }
 """Subcommand to the module whose ``command`` implements it, imported when asked for."""
 

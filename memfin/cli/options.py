@@ -222,14 +222,8 @@ def read_config(path: Path) -> dict[str, Any]:
         UsageError: the file cannot be read, is not TOML, has a key that is no setting, or a value
             of another type than the setting's.
     """
-    try:
-        content = tomllib.loads(path.read_text("utf-8-sig"))
-    except OSError as problem:
-        raise UsageError(f"config {path}: {problem.strerror or problem}") from problem
-    except RecursionError:
-        raise UsageError(f"config {path}: the values are nested too deeply") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
-        raise UsageError(f"config {path}: {problem}") from problem
+    content = read_toml(path)
+    content.pop("bench", None)  # which is for another command
     table = content.pop("run", {})
     settings = {**content, **table} if isinstance(table, Mapping) else {**content, "run": table}
     known = {option.name for option in RUN_OPTIONS} | {"dataset", *FLAGS}
@@ -252,6 +246,18 @@ def read_config(path: Path) -> dict[str, Any]:
         message, _, where = str(problem).rpartition(" - at `$.")
         raise UsageError(f"config {path}: {where.rstrip('`')}: {message}") from problem
     return settings | gates | flags
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Return the content of a settings file; raises `UsageError` when it cannot be read or is no TOML."""
+    try:
+        return tomllib.loads(path.read_text("utf-8-sig"))
+    except OSError as problem:
+        raise UsageError(f"config {path}: {problem.strerror or problem}") from problem
+    except RecursionError:
+        raise UsageError(f"config {path}: the values are nested too deeply") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+        raise UsageError(f"config {path}: {problem}") from problem
 
 
 def _fail_under_texts(path: Path, value: object) -> list[str]:

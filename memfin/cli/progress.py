@@ -2,7 +2,7 @@
 
 import sys
 import time
-from typing import Final, Protocol, Self, TextIO
+from typing import Final, NamedTuple, Protocol, Self, TextIO
 
 from memfin.contracts import (
     DialogDone,
@@ -37,8 +37,17 @@ class ProgressView(Protocol):
         """Take one event in."""
 
 
+class Bar(NamedTuple):
+    """One bar of a terminal's view; ``total`` is None while it is unknown."""
+
+    name: str
+    completed: int
+    total: int | None
+    note: str
+
+
 class Standing:
-    """How far a run is, counted from its events."""
+    """How far a run is, counted from its events; other suites count other events in its place."""
 
     def __init__(self) -> None:
         self.total: int | None = None
@@ -87,6 +96,28 @@ class Standing:
         left = max(0, self.total - self.dialogs)
         seconds = int((time.monotonic() - self._start) / done * left)
         return f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+
+    def line(self) -> str:
+        """Return all of it as a plain line."""
+        total = self.total if self.total is not None else "?"
+        return (
+            f"memfin: dialogs {self.dialogs}/{total}  turns {self.turns}  judge queue {self.judge_queue}"
+            f"  errors {self.errors}  eta {self.eta()}"
+        )
+
+    def goes_on(self, event: RunResumed) -> str:
+        """Return the line that begins a run that goes on."""
+        return (
+            f"memfin: run {event.run_id} goes on: {event.dialogs_done} dialogues are done, "
+            f"{event.replays_done} more are answered, {event.dialogs_begun} go on where they stopped"
+        )
+
+    def bars(self) -> tuple[Bar, ...]:
+        """Return the bars of a terminal, the same ones every time."""
+        return (
+            Bar("dialogs", self.dialogs, self.total, f"errors {self.errors}  eta {self.eta()}"),
+            Bar("turns", self.turns, self.open_turns or None, f"judge queue {self.judge_queue}"),
+        )
 
 
 def warning_line(event: Warned) -> str:
@@ -143,9 +174,9 @@ class QuietView:
 class PlainView(QuietView):
     """A line every few seconds and one at the end."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO, standing: Standing | None = None) -> None:
         super().__init__(stream)
-        self._standing = Standing()
+        self._standing = standing or Standing()
         self._printed = time.monotonic()
 
     def __exit__(self, *exception: object) -> None:
@@ -158,34 +189,23 @@ class PlainView(QuietView):
         if isinstance(event, RunStarted):
             print(f"memfin: run {event.run_id} started", file=self._stream, flush=True)
         elif isinstance(event, RunResumed):
-            print(
-                f"memfin: run {event.run_id} goes on: {event.dialogs_done} dialogues are done, "
-                f"{event.replays_done} more are answered, {event.dialogs_begun} go on where they stopped",
-                file=self._stream,
-                flush=True,
-            )
+            print(self._standing.goes_on(event), file=self._stream, flush=True)
         elif time.monotonic() - self._printed >= EVERY:
             self._print()
 
     def _print(self) -> None:
         self._printed = time.monotonic()
-        now = self._standing
-        print(
-            f"memfin: dialogs {now.dialogs}/{now.total if now.total is not None else '?'}"
-            f"  turns {now.turns}  judge queue {now.judge_queue}  errors {now.errors}  eta {now.eta()}",
-            file=self._stream,
-            flush=True,
-        )
+        print(self._standing.line(), file=self._stream, flush=True)
 
 
 class BarView:
-    """Two bars, dialogues and turns, with the judge queue, errors and the time that is left."""
+    """The standing as bars, such as dialogues and turns."""
 
-    def __init__(self) -> None:
+    def __init__(self, standing: Standing | None = None) -> None:
         from rich.console import Console  # noqa: PLC0415 - only a terminal needs it
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn  # noqa: PLC0415
 
-        self._standing = Standing()
+        self._standing = standing or Standing()
         self._notices = Notices()
         self._progress = Progress(
             TextColumn("{task.description:>8}"),
@@ -195,8 +215,9 @@ class BarView:
             console=Console(stderr=True),
             refresh_per_second=4,
         )
-        self._dialogs = self._progress.add_task("dialogs", total=None, note="")
-        self._turns = self._progress.add_task("turns", total=None, note="")
+        self._tasks = [
+            self._progress.add_task(bar.name, total=None, note="") for bar in self._standing.bars()
+        ]
 
     def __enter__(self) -> Self:
         self._progress.start()
@@ -207,26 +228,18 @@ class BarView:
 
     def show(self, event: ProgressEvent) -> None:
         """Count the event and move the bars."""
-        now = self._standing
-        now.count(event)
+        self._standing.count(event)
         for line in self._notices.of(event):
             self._progress.console.print(line, markup=False, highlight=False)
-        self._progress.update(
-            self._dialogs,
-            total=now.total,
-            completed=now.dialogs,
-            note=f"errors {now.errors}  eta {now.eta()}",
-        )
-        self._progress.update(
-            self._turns,
-            total=now.open_turns or None,
-            completed=now.turns,
-            note=f"judge queue {now.judge_queue}",
-        )
+        for task, bar in zip(self._tasks, self._standing.bars(), strict=True):
+            self._progress.update(task, total=bar.total, completed=bar.completed, note=bar.note)
 
 
-def progress_view(*, quiet: bool) -> ProgressView:
-    """Return the view that fits: nothing, bars on a terminal, plain lines elsewhere."""
+def progress_view(*, quiet: bool, standing: Standing | None = None) -> ProgressView:
+    """Return the view that fits: nothing, bars on a terminal, plain lines elsewhere.
+
+    ``standing`` counts the events of a suite; None is that of dialogues.
+    """
     if quiet:
         return QuietView(sys.stderr)
-    return BarView() if sys.stderr.isatty() else PlainView(sys.stderr)
+    return BarView(standing) if sys.stderr.isatty() else PlainView(sys.stderr, standing)

@@ -6,7 +6,7 @@ import click
 
 from memfin.cli.run import carry_out
 from memfin.errors import UsageError
-from memfin.runtime.resume import make_resume_plan
+from memfin.runtime.resume import is_bench, make_resume_plan
 from memfin.runtime.soak_directory import is_soak
 
 
@@ -20,7 +20,8 @@ from memfin.runtime.soak_directory import is_soak
 @click.option(
     "--retry-failed",
     is_flag=True,
-    help="Replay failed and partial dialogues again, and judge again where a judgement failed.",
+    help="Replay failed and partial dialogues again, judge again where a judgement failed, ask again where a "
+    "system failed.",
 )
 @click.option(
     "--metrics-port", type=int, metavar="PORT", help="For a soak: another port for its Prometheus metrics."
@@ -30,7 +31,7 @@ from memfin.runtime.soak_directory import is_soak
 def command(
     run_dir: Path, *, force: bool, retry_failed: bool, metrics_port: int | None, as_json: bool, quiet: bool
 ) -> None:
-    """Go on with the run or the soak in RUN_DIR where it stopped.
+    """Go on with the run, the benchmark or the soak in RUN_DIR where it stopped.
 
     \b
     memfin resume runs/20260219_101855_ab12cd
@@ -51,5 +52,10 @@ def command(
         return
     if metrics_port is not None:
         raise UsageError(f"--metrics-port: is for a soak; {run_dir} is none")
+    if is_bench(run_dir):
+        from memfin.cli import bench  # noqa: PLC0415 - only a benchmark needs it
+
+        bench.resume(run_dir, force=force, retry_failed=retry_failed, as_json=as_json, quiet=quiet)
+        return
     plan = make_resume_plan(run_dir, force=force, retry_failed=retry_failed)
     carry_out(plan, as_json=as_json, quiet=quiet)

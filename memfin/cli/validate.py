@@ -1,15 +1,19 @@
 """``memfin validate``: checks datasets and artefacts against the contract."""
 
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
 import click
 import msgspec
 
-from memfin.contracts.catalog import FILE_KINDS, contract
+from memfin.contracts.catalog import FILE_KINDS, QUESTIONS, contract
 from memfin.errors import GateFailed, RunFault, UsageError
 from memfin.journal.repair import repair as repair_run
+from memfin.rag.grounding import check_benchmark
 from memfin.validation import Finding, validate_path
+from memfin.validation.files import holds_questions
+from memfin.validation.rag import is_benchmark
 
 
 @click.command("validate")
@@ -39,6 +43,7 @@ def command(
     \b
     memfin validate data.jsonl                       a dataset
     memfin validate runs/20260219_101855_ab12cd      all artefacts of a run, and whether they agree
+    memfin validate my-benchmark                     questions, and their document beside them
     memfin validate --kind turn-eval rows.jsonl      a file under another name
     memfin validate --repair runs/damaged --out runs/repaired
 
@@ -56,7 +61,7 @@ def command(
     for file in files:
         count = 0
         try:
-            for finding in islice(validate_path(file, kind), limit):
+            for finding in islice(_findings(file, kind), limit):
                 click.echo(_line(finding, as_json=as_json))
                 affected.add(finding.file)
                 count += 1
@@ -99,6 +104,15 @@ def _repair(files: tuple[str, ...], kind: str | None, out: Path | None) -> None:
         f"memfin resume {out} does again what is missing",
         err=True,
     )
+
+
+def _findings(path: str, kind: str | None) -> Iterator[Finding]:
+    """Check a path; of a benchmark also whether its document, where it is there, bears it out."""
+    if Path(path).is_dir():
+        asks = kind is None and is_benchmark(path)
+    else:
+        asks = holds_questions(path) if kind is None else contract(kind) is QUESTIONS
+    return check_benchmark(path) if asks else validate_path(path, kind)
 
 
 def _line(finding: Finding, *, as_json: bool) -> str:

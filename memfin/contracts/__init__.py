@@ -18,6 +18,7 @@ from memfin.contracts.base import (
     non_finite_path,
 )
 from memfin.contracts.begun import BegunDialog
+from memfin.contracts.bench import BenchConfig, BenchConfigFile
 from memfin.contracts.dataset import Blueprint, Dialog, ProfileTruth, Turn, TurnPair, TurnTags
 from memfin.contracts.judgement import (
     READINGS,
@@ -42,6 +43,8 @@ from memfin.contracts.progress import (
     JudgeDone,
     MetricsDone,
     ProgressEvent,
+    QuestionDone,
+    QuestionStarted,
     RunFinished,
     RunInterrupted,
     RunResumed,
@@ -139,6 +142,8 @@ __all__ = [
     "TRACE_VERSION_EXTENDED",
     "AnyProgressEvent",
     "BegunDialog",
+    "BenchConfig",
+    "BenchConfigFile",
     "BinaryScores",
     "Blueprint",
     "ComplianceLabel",
@@ -181,6 +186,8 @@ __all__ = [
     "ProcessSample",
     "ProfileTruth",
     "ProgressEvent",
+    "QuestionDone",
+    "QuestionStarted",
     "RagAmountPart",
     "RagAnswer",
     "RagAnswerRange",

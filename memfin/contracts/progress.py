@@ -1,6 +1,7 @@
 """Progress events: one tagged object a line of ``progress_{run_id}.jsonl`` (spec section 4)."""
 
 from memfin.contracts.base import Count, DialogStatus, Finite, Record, SkipReason, TurnStatus
+from memfin.contracts.rag import RagType
 from memfin.contracts.run import Counters
 
 
@@ -65,6 +66,27 @@ class JudgeDone(ProgressEvent, tag="judge_done"):
     failed: Count
 
 
+class QuestionStarted(ProgressEvent, tag="question_started"):
+    """A question of a benchmark is put to the system under test."""
+
+    question_id: str
+    question_index: int
+    worker_id: int | None = None
+
+
+class QuestionDone(ProgressEvent, tag="question_done"):
+    """The question's answer and its score are on disk; ``error`` says how the system failed, if it did."""
+
+    question_id: str
+    question_index: int
+    type: RagType
+    passed: bool
+    score: Finite
+    max_score: Finite
+    latency_ms: Finite | None = None
+    error: str | None = None
+
+
 class MetricsDone(ProgressEvent, tag="metrics_done"):
     """The summary is written."""
 
@@ -118,6 +140,8 @@ AnyProgressEvent = (
     | TurnDone
     | DialogDone
     | JudgeDone
+    | QuestionStarted
+    | QuestionDone
     | MetricsDone
     | RunFinished
     | RunInterrupted

@@ -136,12 +136,13 @@ def read_json(path: str | Path, kind: type[RecordT]) -> RecordT:
         raise type(problem)(f"{path}: {problem}") from None
 
 
-def read_document(file: BinaryIO) -> bytes:
-    """Return the content of a regular file, of a larger one than `MAX_DOCUMENT_BYTES` one byte more.
+def read_document(file: BinaryIO, limit: int | None = None) -> bytes:
+    """Return the content of a regular file; of one beyond the limit, `MAX_DOCUMENT_BYTES`, one byte more.
 
     Memory is asked for by the file's size: reading up to the bound would ask for all of it at once.
     """
-    return file.read(min(os.fstat(file.fileno()).st_size, MAX_DOCUMENT_BYTES) + 1)
+    bound = MAX_DOCUMENT_BYTES if limit is None else limit
+    return file.read(min(os.fstat(file.fileno()).st_size, bound) + 1)
 
 
 def open_input(path: str | Path) -> BinaryIO:

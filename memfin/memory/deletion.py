@@ -5,7 +5,7 @@ Once the stub is on file the deletion is settled, and is finished after any inte
 
 from collections.abc import Iterator
 
-from memfin.memory.files import temporary
+from memfin.memory.files import Files, temporary
 from memfin.memory.paths import Paths
 from memfin.memory.plans import Remove, RemoveTree, Step
 
@@ -18,7 +18,7 @@ def removals(paths: Paths, user_id: str) -> Iterator[Step]:
     yield Remove(temporary(paths.stub(user_id)))
 
 
-def exists(paths: Paths, user_id: str) -> bool:
+def exists(files: Files, paths: Paths, user_id: str) -> bool:
     """Say whether there is anything of a user but a stub."""
     places = (paths.consent(user_id), paths.history(user_id), *paths.trees(user_id))
-    return any(place.exists() for place in places)
+    return any(map(files.exists, places))

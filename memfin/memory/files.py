@@ -46,6 +46,10 @@ class Files(Disk):
         """Return when everything done so far is on the medium, whichever files it was done to."""
         os.sync()
 
+    def exists(self, path: Path) -> bool:
+        """Say whether there is a file or a directory of that name."""
+        return path.exists()
+
     def load(self, path: Path) -> bytes | None:
         """Return the content of a file; None when there is none."""
         try:

@@ -4,11 +4,21 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Final, Literal
 
-from memfin.contracts.memory import LanguagePreference
+from memfin.contracts.base import Record
+from memfin.contracts.memory import LanguagePreference, Moment, SchemaVersion
 from memfin.memory.onboarding import OnboardingState
 from memfin.memory.slices import LoadedMemory
 
 Hint = Literal["set_preferences", "renew_consent"]
+
+
+class HintShown(Record):
+    """The last hint that a user was shown, as it is on file."""
+
+    hint: Hint
+    shown_at: Moment
+    schema_version: SchemaVersion = "1.0"
+
 
 PAUSE: Final = timedelta(hours=24)
 """A user sees at most one hint in this time."""

@@ -19,6 +19,7 @@ TREES: Final = (
     "feedback",
     "hints",
     "sensitive",
+    "imports",
 )
 """The directories that hold one directory a user; a hard delete removes the user's from each."""
 
@@ -131,9 +132,22 @@ class Paths:
         """Return the directory of when a user was last shown which hint."""
         return self._tree("hints", user_id)
 
+    def staging(self, user_id: str) -> Path:
+        """Return where an import of a user lies until it is whole."""
+        return self._tree("imports", user_id)
+
     def trees(self, user_id: str) -> tuple[Path, ...]:
         """Return every directory that is a user's own."""
         return tuple(self._tree(name, user_id) for name in TREES)
+
+    def all_trees(self) -> tuple[Path, ...]:
+        """Return the directories that hold one directory a user."""
+        return tuple(self.root / name for name in TREES)
+
+    def shared(self) -> tuple[Path, ...]:
+        """Return the directories that are there before any user is; only users' own are made later."""
+        consents = (self.consents, self.consents / "_history", self.stubs)
+        return (self.locks, self.pending, *consents, *self.all_trees())
 
     def is_profile(self, path: Path) -> bool:
         """Say whether a path is that of a profile context."""

@@ -5,7 +5,7 @@ with the warrant that `memfin.memory.profile` gives for onboarding and for an ex
 design §5.1); every other plan that sets out to do so is refused.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -60,10 +60,13 @@ Checked = list[tuple[Step, bytes]]
 class Writer:
     """Carries out plans."""
 
-    def __init__(self, files: Files, paths: Paths, gate: Gate) -> None:
+    def __init__(
+        self, files: Files, paths: Paths, gate: Gate, observer: Callable[[Step], None] | None = None
+    ) -> None:
         self._files = files
         self._paths = paths
         self._gate = gate
+        self._observer = observer
 
     def check(self, plan: Iterable[Step]) -> Checked:
         """Return the steps with what they write.
@@ -80,6 +83,9 @@ class Writer:
             OSError: the file system refused a step; those before it are done.
         """
         for step, data in checked:
+            told = self._observer is not None and (
+                not isinstance(step, Remove | RemoveTree) or step.path.exists()
+            )
             match step:
                 case Put(path) | Keep(path):
                     self._files.save(path, data)
@@ -89,6 +95,8 @@ class Writer:
                     self._files.remove(path)
                 case RemoveTree(path):
                     self._files.remove_tree(path)
+            if told and self._observer is not None:
+                self._observer(step)
 
     def _checked(self, step: Step) -> bytes:
         match step:
@@ -108,3 +116,7 @@ class Writer:
                 return data
             case _:
                 return b""
+
+    def _changes(self, step: Step) -> bool:
+        """Say whether a step is going to change anything: what is not there needs no removal."""
+        return not isinstance(step, Remove | RemoveTree) or self._files.exists(step.path)

@@ -80,7 +80,7 @@ def decode(data: bytes, path: Path, kind: type[RecordT]) -> RecordT:
     """
     try:
         if path.suffix == ".yaml":
-            return msgspec.convert(yaml.load(data, _LOADER), kind)  # noqa: S506 - a safe loader
+            return msgspec.convert(_plain_of(data), kind)
         return msgspec.json.decode(data, type=kind)
     except (msgspec.DecodeError, yaml.YAMLError, ValueError, TypeError, RecursionError):
         raise RecordDamaged(f"{path}: is no readable {kind.__name__}; restore or remove it") from None
@@ -121,6 +121,17 @@ def text_fields(kind: type[Record]) -> tuple[str, ...]:
     described = inspect.type_info(kind)
     assert isinstance(described, inspect.StructType)  # noqa: S101 - records are structs
     return tuple(field.name for field in described.fields if _may_hold_text(field.type))
+
+
+def _plain_of(data: bytes) -> object:
+    """Return what a YAML file holds; libyaml would overflow the stack on deep nesting."""
+    depth = 0
+    for event in yaml.parse(data, _LOADER):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > DEEPEST:
+            raise ValueError("nested too deeply")
+    plain: object = yaml.load(data, _LOADER)  # noqa: S506 - a safe loader
+    return plain
 
 
 def _yaml_of(plain: object) -> bytes:

@@ -48,7 +48,7 @@ def leftovers(files: Files, paths: Paths, user_id: str, on_file: ConsentOnFile) 
     strays += [temporary(paths.consent(user_id)), temporary(paths.stub(user_id))]
     if on_file.consent is not None:  # a version that was to be superseded, and was not
         strays.append(paths.version(user_id, on_file.consent.version))
-    yield from (Remove(stray) for stray in strays if stray.exists())
+    yield from (Remove(stray) for stray in strays if files.exists(stray))
 
 
 def blocked(files: Files, directory: Path) -> Iterator[Step]:

@@ -2,11 +2,14 @@
 
 from memfin.memory.operations.accounts import AccountOperations
 from memfin.memory.operations.consents import ConsentOperations
-from memfin.memory.operations.tasks import TaskOperations
+from memfin.memory.operations.packages import PackageOperations
+from memfin.memory.operations.reading import ReadingOperations
 from memfin.memory.operations.threads import ThreadOperations
 
 
-class MemoryStore(ConsentOperations, ThreadOperations, TaskOperations, AccountOperations):
+class MemoryStore(
+    ConsentOperations, ThreadOperations, ReadingOperations, PackageOperations, AccountOperations
+):
     """The memory of a data root: who consented to what, and what is remembered of them.
 
     Methods block; a host with an event loop calls them in worker threads. One store may be used by any

@@ -1,14 +1,29 @@
 """What the memory layer tells operators: counters, spans and log events, without users and content."""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Final
 
+import msgspec
 from opentelemetry import trace
 from prometheus_client import CollectorRegistry, Counter
 
+from memfin.contracts.memory import DriftRecord, SliceAttributes
+from memfin.memory.plans import Append, Put, Remove, RemoveTree, Step
+
 _LOG: Final = logging.getLogger("memfin.memory")
 _COMPONENT: Final = "agent.context_engine"
+
+_SCOPES: Final[Mapping[str, str]] = {
+    "consents": "consent",
+    "persona_drift": "drift",
+    "training_candidates": "candidate",
+    "threads": "thread_header",
+    "feedback": "feedback",
+    "hints": "hint",
+}
+"""The scope of what is no context, by the directory it lies in."""
 
 
 class MemoryTelemetry:
@@ -39,6 +54,22 @@ class MemoryTelemetry:
             registry=self.registry,
         )
 
+    def observer(self, root: Path) -> Callable[[Step], None]:
+        """Return what tells of each step that is done under a data root."""
+
+        def observe(step: Step) -> None:
+            scope, slice_id = _scope_of(step.path.relative_to(root))
+            record = step.record if isinstance(step, Put | Append) else None
+            consent_id = str(record.get("consent_id") or "") if record is not None else ""
+            if isinstance(step, Remove | RemoveTree):
+                self.deleted(scope, slice_id=slice_id)
+            else:
+                self.written(scope, slice_id=slice_id, consent_id=consent_id)
+            if isinstance(record, DriftRecord) and isinstance(step, Put):
+                self.drifted(record.drift_id, record.signal_kind, triggers_alert=record.triggers_alert)
+
+        return observe
+
     def written(self, scope: str, *, slice_id: str = "", consent_id: str = "") -> None:
         """Tell of one record written; scope is ``task``, ``thread``, ``profile`` or another kind's name."""
         self._operation("write", scope, slice_id, consent_id)
@@ -46,6 +77,11 @@ class MemoryTelemetry:
     def deleted(self, scope: str, *, slice_id: str = "", consent_id: str = "") -> None:
         """Tell of one record, or all of a scope, deleted."""
         self._operation("delete", scope, slice_id, consent_id)
+
+    def expired(self, count: int) -> None:
+        """Tell of task contexts that a sweep removed."""
+        if count:
+            self._operation("delete", "task", "", "", count)
 
     def consent_granted(self, consent_id: str, version: int) -> None:
         """Tell of a consent granted, anew or in a further version."""
@@ -63,23 +99,23 @@ class MemoryTelemetry:
         with self._tracer.start_as_current_span("persona_drift_detected") as span:
             span.set_attributes({"drift_id": drift_id, "signal_kind": signal_kind})
 
-    def context_built(
-        self, loaded: Iterable[str], missing: Iterable[str], blocked: Iterable[str], tokens: int
-    ) -> None:
+    def context_built(self, attributes: SliceAttributes) -> None:
         """Tell which slices a task's context was built of, by name, and how many tokens they take."""
         with self._tracer.start_as_current_span("context_built") as span:
-            span.set_attributes(
-                {
-                    "slices_loaded": tuple(loaded),
-                    "slices_skipped_missing": tuple(missing),
-                    "slices_blocked_by_consent": tuple(blocked),
-                    "total_memory_tokens_estimated": tokens,
-                }
-            )
+            span.set_attributes(msgspec.to_builtins(attributes))
 
-    def _operation(self, op: str, scope: str, slice_id: str, consent_id: str) -> None:
-        self._operations.labels(op, scope).inc()
+    def _operation(self, op: str, scope: str, slice_id: str, consent_id: str, count: int = 1) -> None:
+        self._operations.labels(op, scope).inc(count)
         event = f"memory_{op}"
         with self._tracer.start_as_current_span(event) as span:
             span.set_attributes({"scope": scope, "slice_id": slice_id, "consent_id_ref": consent_id})
         _LOG.info("%s", event, extra={"component": _COMPONENT, "scope": scope})
+
+
+def _scope_of(path: Path) -> tuple[str, str]:
+    """Return the scope of a path below the data root, and the id of the context that it names, if any."""
+    tree, *rest = path.parts
+    if tree == "user_contexts":
+        scope = rest[1].strip("_") if len(rest) > 1 else "user"
+        return scope, path.stem if path.suffix == ".json" and not path.name.startswith(".") else ""
+    return _SCOPES.get(tree, "other"), ""

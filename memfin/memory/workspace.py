@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final, Self, TypeVar
+from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from memfin.contracts.memory import ProfileConsent, UserContext
 from memfin.errors import RunFault
@@ -22,11 +22,15 @@ from memfin.memory.files import Files
 from memfin.memory.ids import Prefix, check_id, is_id, new_id
 from memfin.memory.index import Index, TaskRow
 from memfin.memory.locks import Locks
-from memfin.memory.paths import TREES, Paths
+from memfin.memory.paths import Paths
 from memfin.memory.plans import Checked, Step, Writer
 from memfin.memory.records import Gate, RecordDamaged, load
 from memfin.memory.sensitive import refuse_sensitive
+from memfin.memory.staging import move_in
 from memfin.memory.threads import Threads
+
+if TYPE_CHECKING:
+    from memfin.memory.telemetry import MemoryTelemetry
 
 Clock = Callable[[], datetime]
 
@@ -49,6 +53,7 @@ class Workspace:
         clock: gives the time, with its zone.
         gate: looks through all text before it is written.
         files: the file system; a test gives one that fails.
+        telemetry: hears of every write and deletion; nobody does by default.
 
     Raises:
         RunFault: the directory cannot be used.
@@ -61,19 +66,31 @@ class Workspace:
         clock: Clock = utc_now,
         gate: Gate = refuse_sensitive,
         files: Files | None = None,
+        telemetry: "MemoryTelemetry | None" = None,
     ) -> None:
         self.root = Path(root)
         self.paths = Paths(self.root)
         self.files = files or Files()
         self.threads = Threads(self.files, self.paths)
         self._clock = clock
-        self.locks = Locks(self.paths.locks)
-        self._writer = Writer(self.files, self.paths, gate)
+        self.locks = self.open_locks()
+        self.gate = gate
+        self.telemetry = telemetry
+        observer = None if telemetry is None else telemetry.observer(self.root)
+        self._writer = Writer(self.files, self.paths, gate, observer)
         with self.faults():
-            for directory in (self.paths.locks, self.paths.pending):
+            for directory in self.paths.shared():
                 self.files.make(directory)
-            self.index = Index(self.paths.index, self.files)
+            self.index = self.open_index()
             self._recover()
+
+    def open_locks(self) -> Locks:
+        """Return the locks of the data root."""
+        return Locks(self.paths.locks)
+
+    def open_index(self) -> Index:
+        """Return the index of the data root, open."""
+        return Index(self.paths.index, self.files)
 
     def close(self) -> None:
         """Close the index; the store is of no use afterwards."""
@@ -136,9 +153,9 @@ class Workspace:
         """
         check_id(user_id)
         with self.faults(), self.locks.of_user(user_id):
-            if self.paths.marker(user_id).exists():
+            if self.files.exists(self.paths.marker(user_id)):
                 self.finish(user_id)
-            if self.paths.stub(user_id).exists():
+            if self.files.exists(self.paths.stub(user_id)):
                 raise AccountDeleted("user: the account was deleted, and its id is not given again")
             yield
 
@@ -186,7 +203,7 @@ class Workspace:
 
     def id_for(self, prefix: Prefix, user_id: str, directory: Path, now: datetime) -> str:
         """Return the next free id in a directory; use it under the user's lock."""
-        return new_id(prefix, user_id, now, lambda name: (directory / f"{name}.json").exists())
+        return new_id(prefix, user_id, now, lambda name: self.files.exists(directory / f"{name}.json"))
 
     def admit(self, user_id: str) -> None:
         """Claim the id of a user who gives consent for the first time.
@@ -202,7 +219,7 @@ class Workspace:
         self.index.claim(user_id)
 
     def _is_known(self, user_id: str) -> bool:
-        return self.paths.stub(user_id).exists() or deletion.exists(self.paths, user_id)
+        return self.files.exists(self.paths.stub(user_id)) or deletion.exists(self.files, self.paths, user_id)
 
     # Recovery.
 
@@ -228,10 +245,11 @@ class Workspace:
 
     def finish(self, user_id: str) -> None:
         """Finish what was interrupted, under the user's lock: a deletion, or what the consent asks for."""
-        if self.paths.stub(user_id).exists():
+        if self.files.exists(self.paths.stub(user_id)):
             self._writer.do(self.check(deletion.removals(self.paths, user_id)))
             self.index.forget_user(user_id)
         else:
+            move_in(self.files, self.paths, user_id)
             self.settle(user_id)
         self.files.unlink(self.paths.marker(user_id))
 
@@ -239,8 +257,8 @@ class Workspace:
         found = set(self.files.names(self.paths.pending, ""))
         for directory in (self.paths.consents, self.paths.stubs):
             found.update(self.files.names(directory, ".yaml"))
-        for name in TREES:
-            found.update(self.files.names(self.root / name, ""))
+        for directory in self.paths.all_trees():
+            found.update(self.files.names(directory, ""))
         return sorted(filter(is_id, found))
 
     def _tasks_on_file(self, users: Iterable[str]) -> Iterator[TaskRow]:

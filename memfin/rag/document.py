@@ -19,7 +19,7 @@ _PDF_MAGIC: Final = b"%PDF-"
 _TOO_LARGE: Final = f"holds more than {MAX_DOCUMENT_BYTES >> 20} MiB of text; divide it"
 _BOM: Final = "\ufeff"
 _LINE_END: Final = re.compile(r"\r\n?")
-_MARKER: Final = re.compile(r"<!--[ \t]*page[ \t]*:?[ \t]*([0-9]{1,9})[ \t]*-->", re.IGNORECASE)
+_MARKER: Final = re.compile(r"<!--[ \t]*page[ \t]*+:?[ \t]*([0-9]{1,9})[ \t]*-->", re.IGNORECASE)
 _PAGE_FILE: Final = re.compile(r"(?:.*[^0-9])?([0-9]{1,9})", re.DOTALL)
 
 

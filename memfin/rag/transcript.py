@@ -22,7 +22,7 @@ _SPEAKERS: Final[dict[str, RagSpeaker]] = {
 }
 _DECORATION: Final = r"[ \t\u3000>*_#\-]*"
 _TURN: Final = re.compile(
-    rf"^{_DECORATION}(?P<name>问|答|question|answer|q|a)[ \t\u3000]*[0-9]{{0,4}}[.、]?[*_]*[ \t\u3000]*[:：]"
+    rf"^{_DECORATION}(?P<name>问|答|question|answer|q|a)[ \t\u3000]*+[0-9]{{0,4}}[.、]?[*_]*[ \t\u3000]*[:：]"
     r"|(?<=[。？！；?!])[ \t\u3000]*(?P<inner>[问答])[ \t\u3000]*[:：]",
     re.MULTILINE | re.IGNORECASE,
 )
@@ -31,7 +31,7 @@ _FURNITURE: Final = re.compile(
     r"第[ \t]*[0-9一二三四五六七八九十百]+[ \t]*页.{0,20}"
     r"|page[ \t]+[0-9]+.{0,20}"
     r"|[-—–][ \t]*[0-9]{1,4}[ \t]*[-—–]"
-    r"|[^。，？！；:：\n]{0,16}(?:签名|签字|捺印)[ \t）)]*(?:[:：（(_].*)?"
+    r"|[^。，？！；:：\n]{0,16}(?:签名|签字|捺印)[ \t）)]*+(?:[:：（(_].*)?"
     r"|以上(?:笔录|记录).*"
     rf"){_DECORATION}$",
     re.MULTILINE | re.IGNORECASE,

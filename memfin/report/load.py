@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from heapq import nsmallest
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -16,7 +16,7 @@ from memfin.report.dialogs import DialogCensus
 from memfin.report.excerpt import one_line
 from memfin.report.glossary import METRICS
 from memfin.report.groups import GroupedMetrics
-from memfin.report.judging import UnjudgedTurns, changed_parameters, judge_cautions, judge_view
+from memfin.report.judging import UnjudgedTurns, judge_cautions, judge_view
 from memfin.report.model import (
     Caution,
     DialogRow,
@@ -27,6 +27,7 @@ from memfin.report.model import (
     TurnCase,
     WorstList,
 )
+from memfin.report.papers import flat_settings, measured_timing
 from memfin.report.reader import HeadlineValues
 from memfin.report.worst import Ranking, WorstTurns
 
@@ -132,7 +133,7 @@ def load_report(run_dir: Path) -> ReportModel:
         skips=tuple(sorted(census.skips.items(), key=lambda item: (-item[1], item[0]))),
         timing=_timing(manifest, stats, census),
         settings=_settings(manifest, config),
-        fingerprint_inputs=_flat(config.fingerprint_inputs) if config else (),
+        fingerprint_inputs=flat_settings(config.fingerprint_inputs) if config else (),
         history_mode=config.settings.history if config else census.history_mode,
         judge=one_line(judge, 200) if (judge := config.settings.judge if config else census.judge) else None,
         judging=judge_view(config.settings if config else None, stats.judge if stats else None, controls),
@@ -221,34 +222,12 @@ def _worst_lists(run_dir: Path, rankings: tuple[Ranking, ...], census: DialogCen
 
 def _timing(manifest: RunManifest, stats: RunStats | None, census: DialogCensus) -> Timing | None:
     if stats is not None:
-        return Timing(
-            latency=stats.turn_latency_ms if stats.turn_latency_ms.count else None,
-            wall_seconds=stats.wall_seconds,
-            source=reader.STATS,
-            turns_by_status=dict(sorted(stats.turns_by_status.items())),
-            turn_retries=stats.turn_retries,
-            abandoned_calls=stats.abandoned_calls,
-            judge_failures=stats.judge_failures,
-            usage=_usage(stats),
-        )
+        return measured_timing(stats)
     latency, wall = census.latency.stats(), _wall_seconds(manifest)
     if latency is None and wall is None:
         return None
     source = f"{reader.TRACES} (quantiles within 1 %) and {reader.MANIFEST}"
     return Timing(latency=latency, wall_seconds=wall, source=source)
-
-
-def _usage(stats: RunStats) -> tuple[tuple[str, str], ...]:
-    """Return what the language model behind the agent took; nothing where none is known of."""
-    rows: list[tuple[str, str]] = []
-    if (usage := stats.usage) is not None:
-        rows.append(("Model calls of the agent", str(usage.calls)))
-        counted = f"{usage.prompt_tokens} in prompts, {usage.completion_tokens} in answers"
-        unknown = f"; {usage.unmetered_calls} calls without a count" if usage.unmetered_calls else ""
-        rows.append(("Tokens of the agent", counted + unknown))
-    if stats.agent_parameters:
-        rows.append(("Parameters the agent's model refuses", changed_parameters(stats.agent_parameters)))
-    return tuple(rows)
 
 
 def _wall_seconds(manifest: RunManifest) -> float | None:
@@ -263,20 +242,8 @@ def _wall_seconds(manifest: RunManifest) -> float | None:
 
 def _settings(manifest: RunManifest, config: ConfigFile | None) -> tuple[tuple[str, str], ...]:
     if config is not None:
-        return _flat(msgspec.to_builtins(config.settings))
-    return _flat({"workers_dialog": manifest.workers_dialog, "workers_judge": manifest.workers_judge})
-
-
-def _flat(values: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    """Return settings as text, one level deep: the rest as JSON."""
-    return tuple(
-        (
-            one_line(name, 80),
-            one_line(value if isinstance(value, str) else msgspec.json.encode(value).decode(), 300),
-        )
-        for name, value in sorted(values.items())
-        if value is not None and value != {}
-    )
+        return flat_settings(msgspec.to_builtins(config.settings))
+    return flat_settings({"workers_dialog": manifest.workers_dialog, "workers_judge": manifest.workers_judge})
 
 
 def _by_name(views: Iterable[MetricView]) -> dict[str, MetricView]:

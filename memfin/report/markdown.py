@@ -31,9 +31,10 @@ def render_markdown_report(summary: EvalSummary | ReportModel) -> str:
     """
     model = summary if isinstance(summary, ReportModel) else summary_model(summary)
     template = environment(escape_markdown).get_template("report.md.j2")
-    return _BLANK_LINES.sub("\n\n", template.render(model=model, bar=_bar)).strip() + "\n"
+    return _BLANK_LINES.sub("\n\n", template.render(model=model, bar=bar)).strip() + "\n"
 
 
-def _bar(share: float) -> str:
+def bar(share: float) -> str:
+    """Return a share of 0 to 1 as a bar of 20 characters."""
     filled = round(min(max(share, 0.0), 1.0) * _BAR)
     return "█" * filled + "░" * (_BAR - filled)

@@ -8,6 +8,8 @@ from memfin.errors import RunFault
 from memfin.report.html import render_html_report
 from memfin.report.load import load_report
 from memfin.report.markdown import render_markdown_report
+from memfin.report.rag.load import is_benchmark_run, load_rag_report
+from memfin.report.rag.render import render_rag_html, render_rag_markdown
 from memfin.report.soak.load import is_soak_directory, load_soak_report
 from memfin.report.soak.render import render_soak_html, render_soak_markdown
 
@@ -27,6 +29,9 @@ def write_reports(run_dir: Path) -> tuple[Path, Path]:
     if is_soak_directory(run_dir):
         soak = load_soak_report(run_dir)
         texts = render_soak_markdown(soak), render_soak_html(soak)
+    elif is_benchmark_run(run_dir):
+        rag = load_rag_report(run_dir)
+        texts = render_rag_markdown(rag), render_rag_html(rag)
     else:
         model = load_report(run_dir)
         texts = render_markdown_report(model), render_html_report(model)

@@ -73,7 +73,7 @@ def judge_gates_failed_by(judged: int, failed: int, fail_on_judge_error: float |
     problems: list[str] = []
     if judged and failed == judged:
         problems.append(f"the judge gave no verdict on any of the {judged} turns it was asked about")
-    if fail_on_judge_error is not None and failed and _reached(failed, judged, fail_on_judge_error):
+    if fail_on_judge_error is not None and failed and reached(failed, judged, fail_on_judge_error):
         problems.append(
             f"--fail-on-judge-error {fail_on_judge_error:g}: {failed} of {judged} judgements failed "
             f"({failed / judged:.1%})"
@@ -81,7 +81,7 @@ def judge_gates_failed_by(judged: int, failed: int, fail_on_judge_error: float |
     return problems
 
 
-def _reached(failed: int, total: int, limit: float) -> bool:
+def reached(failed: int, total: int, limit: float) -> bool:
     """Say whether so many failures reach a limit: below 1 and above 0 a share, otherwise a count."""
     return failed / total >= limit if 0 < limit < 1 else failed >= limit
 
@@ -103,7 +103,7 @@ def gates_failed_by(
     failed = total - turns_by_status.get("ok", 0)
     if total and failed == total:
         problems.append(f"every one of the {total} turns failed")
-    if fail_on_error is not None and failed and _reached(failed, total, fail_on_error):
+    if fail_on_error is not None and failed and reached(failed, total, fail_on_error):
         problems.append(
             f"--fail-on-error {fail_on_error:g}: {failed} of {total} turns failed ({failed / total:.1%})"
         )

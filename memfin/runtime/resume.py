@@ -1,15 +1,20 @@
 """Going on with an interrupted run: its settings, held against what they stand for now."""
 
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, TypeVar
+
+import msgspec
 
 from memfin.contracts import ConfigFile, DialogStatus, RunManifest
 from memfin.contracts.reading import read_json
+from memfin.contracts.run import Suite
 from memfin.errors import UsageError
-from memfin.journal import COMMITS, progress_path
+from memfin.journal import COMMITS, RAG_RESULTS, progress_path
 from memfin.runtime.judging import JudgeLike
 from memfin.runtime.plan import AgentLike, ObserverFactory, RunPlan, make_plan
-from memfin.runtime.suite import Resumed
+from memfin.runtime.suite import Plan, Resumed
+
+F = TypeVar("F", bound=ConfigFile)
 
 RETRIED: Final[frozenset[DialogStatus]] = frozenset({"failed", "partial"})
 
@@ -39,7 +44,7 @@ def make_resume_plan(
             agent, lexicon or prompt is another than when it began and ``force`` is not set.
     """
     directory = Path(run_dir)
-    recorded, manifest = _papers(directory)
+    recorded, manifest = read_papers(directory, ConfigFile)
     settings = {name: recorded.settings[name] for name in recorded.settings}
     for name in ("agent", "judge", "dataset"):
         del settings[name]
@@ -50,6 +55,61 @@ def make_resume_plan(
         observer_factory=observer_factory,
         **settings,
     )
+    go_on_with(plan, directory, recorded, manifest, force=force, retry_failed=retry_failed)
+    return plan
+
+
+def is_bench(run_dir: str | Path) -> bool:
+    """Say whether a directory is that of a benchmark run, complete or not."""
+    return (Path(run_dir) / RAG_RESULTS).is_file()
+
+
+def read_papers(
+    directory: Path, kind: type[F], suite: Suite | msgspec.UnsetType = msgspec.UNSET
+) -> tuple[F, RunManifest]:
+    """Return the settings and the manifest of a run of a suite that is to go on.
+
+    Raises:
+        UsageError: there is no such run, or not enough of it.
+    """
+    if not directory.is_dir():
+        raise UsageError(f"run {directory}: no such directory")
+    if not (directory / COMMITS).is_file():
+        raise UsageError(
+            f"run {directory}: has no {COMMITS}, so that nothing says how far it came; start a new run"
+        )
+    for name in ("config.json", "run_manifest.json"):
+        if not (directory / name).is_file():
+            command = "run" if suite is msgspec.UNSET else "bench"
+            raise UsageError(
+                f"run {directory}: has no {name}: it ended before it began; memfin {command} --run-id "
+                f"{directory.name} takes its place"
+            )
+    manifest = read_json(directory / "run_manifest.json", RunManifest)
+    if manifest.suite != suite:
+        asked = "of questions" if suite is msgspec.UNSET else "of dialogues"
+        raise UsageError(f"run {directory}: is one {asked}, which memfin resume goes on with")
+    config = read_json(directory / "config.json", kind)
+    if "trace_sha256" in config.fingerprint_inputs:
+        raise UsageError(f"run {directory}: was made by memfin score; score again into a new directory")
+    return config, manifest
+
+
+def go_on_with(
+    plan: Plan[Any],
+    directory: Path,
+    recorded: ConfigFile,
+    manifest: RunManifest,
+    *,
+    force: bool,
+    retry_failed: bool,
+) -> None:
+    """Have a plan go on with the run in a directory.
+
+    Raises:
+        UsageError: something that the results depend on is another than when the run began, and ``force`` is
+            not set.
+    """
     changed = changed_inputs(recorded, plan.config_file())
     if changed and not force:
         told = ", ".join(changed)
@@ -64,26 +124,6 @@ def make_resume_plan(
     )
     if changed:
         plan.config = plan.config.replace(notes=_noted(manifest.notes, changed))
-    return plan
-
-
-def _papers(directory: Path) -> tuple[ConfigFile, RunManifest]:
-    if not directory.is_dir():
-        raise UsageError(f"run {directory}: no such directory")
-    if not (directory / COMMITS).is_file():
-        raise UsageError(
-            f"run {directory}: has no {COMMITS}, so that nothing says how far it came; start a new run"
-        )
-    for name in ("config.json", "run_manifest.json"):
-        if not (directory / name).is_file():
-            raise UsageError(
-                f"run {directory}: has no {name}: it ended before it began; memfin run --run-id "
-                f"{directory.name} takes its place"
-            )
-    config = read_json(directory / "config.json", ConfigFile)
-    if "trace_sha256" in config.fingerprint_inputs:
-        raise UsageError(f"run {directory}: was made by memfin score; score again into a new directory")
-    return config, read_json(directory / "run_manifest.json", RunManifest)
 
 
 def changed_inputs(recorded: ConfigFile, now: ConfigFile) -> tuple[str, ...]:

@@ -184,12 +184,13 @@ class Run(Generic[S]):
     async def _run_graph(self) -> S:
         graph = self._graph = build_graph(self.plan, self.directory, self._on_event)
         graph.pipeline.on_given_up(self._judge_down)
+        self.plan.listen(self._notice)
         summary: S | None = None
         cut = False
         try:
             async with anyio.create_task_group() as group, graph.events:
                 await graph.events.send(self._beginning())
-                for line in self.directory.warnings:
+                for line in (*self.plan.warnings, *self.directory.warnings):
                     await graph.events.send(Warned(ts=utc_now(), run_id=self.plan.run_id, message=line))
                 for actor in graph.actors:
                     await group.start(actor.supervised, name=actor.name)
@@ -303,6 +304,9 @@ class Run(Generic[S]):
             self._ended = True
             event = RunInterrupted(ts=utc_now(), run_id=self.plan.run_id, reason=reason)
             self.directory.note([msgspec.json.encode(event)], RECORD_LIMIT)
+
+    def _notice(self, line: str) -> None:
+        self._warn(Warned(ts=utc_now(), run_id=self.plan.run_id, message=line))
 
     def _warn(self, event: ProgressEvent) -> None:
         """Send a warning on its way, at the latest with the end of the run."""

@@ -125,6 +125,7 @@ class Plan(ABC, Generic[S]):
         model_name: what the manifest calls the system under test.
         directory, progress: where the artefacts and the progress log go.
         fingerprint: digest of ``fingerprint_inputs``, everything the results depend on.
+        warnings: what a user should know before anything is asked.
         resumed: what is known of the run's beginning, where it goes on.
         part_of: the directory of the soak that the run is an epoch of.
     """
@@ -142,12 +143,16 @@ class Plan(ABC, Generic[S]):
     progress: Path
     fingerprint_inputs: dict[str, Any]
 
+    warnings: Sequence[str] = ()
     resumed: Resumed | None = None
     part_of: Path | None = None
 
     @abstractmethod
     def pipeline(self, directory: RunDirectory, events: EventSender) -> Pipeline[S]:
         """Return the actors of the run; they get clones of the end."""
+
+    def listen(self, on_notice: Callable[[str], None]) -> None:
+        """Have ``on_notice`` called, on the loop, with what a user should know while the run goes on."""
 
     @property
     def advice(self) -> str:

@@ -86,7 +86,7 @@ class Supervision:
         return True
 
     def _warning(self, callee: Callee, problem: str) -> Warned:
-        dialog_id = None if callee.what == "judge" else callee.name
+        dialog_id = None if callee.what in _OF_THE_RUN else callee.name
         message = f"{self._name(callee)} {problem}"
         return Warned(ts=utc_now(), run_id=self._run_id, message=message, dialog_id=dialog_id)
 
@@ -103,4 +103,6 @@ class Supervision:
         return ":" in reference and not reference.startswith(_OURS)
 
 
-_TITLES: Final = {"judge": "judge", "memory": "agent memory"}
+_TITLES: Final = {"judge": "judge", "memory": "agent memory", "system": "system"}
+_OF_THE_RUN: Final = frozenset({"judge", "system"})
+"""Callees that serve the whole run; others are named after the dialogue that they are for."""

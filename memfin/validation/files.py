@@ -22,6 +22,7 @@ from memfin.validation.dialogues import DatasetRules
 from memfin.validation.findings import Finding, Steps, Violation, file_text, path_text
 from memfin.validation.labels import LabelRules
 from memfin.validation.locations import Locator
+from memfin.validation.rag_results import RagResultRules, RagSummaryRules
 from memfin.validation.rag_rules import QuestionRules
 from memfin.validation.rules import (
     ConfigRules,
@@ -53,10 +54,13 @@ RULES: Final[Mapping[str, Callable[[], RunRules]]] = MappingProxyType(
         "soak-summary": SoakSummaryRules,
         "labelled-reply": LabelRules,
         "rag-benchmark": QuestionRules,
-        "rag-result": RunRules,
-        "rag-summary": RunRules,
+        "rag-result": RagResultRules,
+        "rag-summary": RagSummaryRules,
     }
 )
+MAX_QUESTIONS_BYTES: Final = 64 * 1024 * 1024
+"""The largest file of questions that is read, in bytes."""
+
 _BOM: Final = b"\xef\xbb\xbf"
 _BOM_MESSAGE: Final = "the file begins with a byte order mark, which JSON does not allow"
 _OF_LABELS: Final = frozenset({"risk_tags", "contradiction", "compliance", "forbidden_hits", "rubric"})
@@ -187,10 +191,11 @@ def _begins_with_labels(path: str | Path) -> bool:
 def _document(
     path: str | Path, entry: Contract, rules: RunRules, *, may_be_empty: bool
 ) -> Iterator[_Located]:
+    limit = MAX_QUESTIONS_BYTES if entry is QUESTIONS else MAX_DOCUMENT_BYTES
     with open_input(path) as file:
-        data = read_document(file)
-    if len(data) > MAX_DOCUMENT_BYTES:
-        yield _Located(1, Violation((), f"the file is larger than {MAX_DOCUMENT_BYTES} bytes"))
+        data = read_document(file, limit)
+    if len(data) > limit:
+        yield _Located(1, Violation((), f"the file is larger than {limit} bytes"))
         return
     if data.startswith(_BOM) and entry is not QUESTIONS:
         yield _Located(1, Violation((), _BOM_MESSAGE))

@@ -22,6 +22,7 @@ FACTS: Final = (
 )
 """The fields of ``expected`` that a fact can be compared by."""
 
+_Place = tuple[int, str, str | None, str | None]
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 _LINES: Final = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
 
@@ -78,11 +79,13 @@ def _at(steps: Steps, violations: Iterator[Violation]) -> Iterator[Violation]:
 
 def _question(entry: RagQuestionEntry, kind: RagType | None) -> Iterator[Violation]:
     yield from _not_blank(("question",), entry.question)
+    places = set[_Place]()
     for index, evidence in enumerate(entry.required_evidence):
         steps: Steps = ("required_evidence", index)
         yield from _not_blank((*steps, "must_include"), evidence.must_include)
-        if _place(evidence) in map(_place, entry.required_evidence[:index]):
+        if (place := _place(evidence)) in places:
             yield Violation(steps, "the same evidence is required twice")
+        places.add(place)
     yield from _at(("expected",), _expected(entry.expected))
     yield from _quotes(entry)
     if entry.evidence_location is not None:
@@ -190,5 +193,5 @@ def _not_blank(steps: Steps, text: str | None) -> Iterator[Violation]:
         yield Violation(steps, "is blank")
 
 
-def _place(evidence: RequiredEvidence) -> tuple[int, str, str | None, str | None]:
+def _place(evidence: RequiredEvidence) -> _Place:
     return evidence.page, evidence.must_include.strip(), evidence.section, evidence.speaker

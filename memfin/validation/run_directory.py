@@ -15,6 +15,7 @@ from memfin.journal.recovery import examine
 from memfin.journal.turns import TURNS, turn_records
 from memfin.validation.files import RULES, validate_artefact
 from memfin.validation.findings import Finding, file_text
+from memfin.validation.rag_results import RagResultRules, RagSummaryRules, summary_against_results
 from memfin.validation.rules import (
     ConfigRules,
     DialogTraceRules,
@@ -24,7 +25,10 @@ from memfin.validation.rules import (
     TurnEvalRules,
 )
 
-_OF_EVERY_RUN: Final = ("dialog-trace", "turn-eval", "metrics-summary")
+_OF_EVERY_RUN: Final = {
+    "dialog": ("dialog-trace", "turn-eval", "metrics-summary"),
+    "rag": ("rag-result", "rag-summary"),
+}
 _PIECE: Final = 1 << 20
 _ORDER: Final = tuple(CONTRACTS)  # the manifest and the trace stand before the rows, which depend on them
 
@@ -139,33 +143,62 @@ def _across(root: Path, rules_of: dict[Path, RunRules]) -> Iterator[Finding]:
     if "run-manifest" not in named:
         name = CONTRACTS["run-manifest"].file_name
         yield Finding(file=file_text(root), line=1, path="$", message=f"{name} is missing")
-    manifest_path, manifest_rules = named.get("run-manifest", (root, None))
-    manifest = manifest_rules.manifest if isinstance(manifest_rules, ManifestRules) else None
-    ended = manifest is not None and manifest.ended_at is not None
-    if ended:
-        for name in _OF_EVERY_RUN:
+    path, rules = named.get("run-manifest", (root, None))
+    manifest = rules.manifest if isinstance(rules, ManifestRules) else None
+    ended: _Ended = None
+    if manifest is not None and manifest.ended_at is not None:
+        ended = path, manifest
+        for name in _OF_EVERY_RUN[manifest.suite or "dialog"]:
             if name not in named:
                 message = f"the run has ended, but {CONTRACTS[name].file_name} is missing"
-                yield Finding(file=file_text(manifest_path), line=1, path="$.ended_at", message=message)
-    trace_rules = named.get("dialog-trace", (root, None))[1]
-    counted = trace_rules.counters() if isinstance(trace_rules, DialogTraceRules) else None
-    if manifest is not None and ended and counted is not None:
-        yield from _counters(manifest_path, manifest.counters, counted)
-    summary_path, summary_rules = named.get("metrics-summary", (root, None))
-    if not isinstance(summary_rules, SummaryRules) or summary_rules.summary is None:
-        return
-    summary = summary_rules.summary
-    if counted is not None:
-        yield from _counters(summary_path, summary.counters, counted)
+                yield Finding(file=file_text(path), line=1, path="$.ended_at", message=message)
     config = named.get("config", (root, None))[1]
     stated = config.fingerprint if isinstance(config, ConfigRules) else None
-    if stated is not None and summary.config_fingerprint not in (None, stated):
-        yield Finding(
-            file=file_text(summary_path),
-            line=1,
-            path="$.config_fingerprint",
-            message="differs from that of config.json",
-        )
+    yield from _of_dialogues(named, ended, stated)
+    yield from _of_questions(named, ended, stated)
+
+
+_Named = dict[str, tuple[Path, RunRules]]
+_Ended = tuple[Path, RunManifest] | None
+"""The artefacts of a run by the names of their contracts; the manifest of one that has ended."""
+
+
+def _of_dialogues(named: _Named, ended: _Ended, fingerprint: str | None) -> Iterator[Finding]:
+    counted: Counters | None = None
+    if "dialog-trace" in named:
+        path, rules = named["dialog-trace"]
+        counted = rules.counters() if isinstance(rules, DialogTraceRules) else None
+        if ended is not None and counted is not None:
+            yield from _counters(ended[0], ended[1].counters, counted, path.name)
+    if "metrics-summary" not in named:
+        return
+    path, rules = named["metrics-summary"]
+    if isinstance(rules, SummaryRules) and rules.summary is not None:
+        if counted is not None:
+            yield from _counters(path, rules.summary.counters, counted, "dialog_trace.jsonl")
+        yield from _fingerprints(path, rules.summary.config_fingerprint, fingerprint)
+
+
+def _of_questions(named: _Named, ended: _Ended, fingerprint: str | None) -> Iterator[Finding]:
+    results: RagResultRules | None = None
+    if "rag-result" in named:
+        path, rules = named["rag-result"]
+        results = rules if isinstance(rules, RagResultRules) else None
+        if ended is not None and results is not None:
+            yield from _counters(ended[0], ended[1].counters, results.counters(), path.name)
+    if "rag-summary" not in named:
+        return
+    path, rules = named["rag-summary"]
+    if isinstance(rules, RagSummaryRules) and rules.summary is not None:
+        if results is not None:
+            yield from summary_against_results(path, rules.summary, results.scores)
+        yield from _fingerprints(path, rules.summary.config_fingerprint, fingerprint)
+
+
+def _fingerprints(path: Path, here: str | None, stated: str | None) -> Iterator[Finding]:
+    if stated is not None and here not in (None, stated):
+        message = "differs from that of config.json"
+        yield Finding(file=file_text(path), line=1, path="$.config_fingerprint", message=message)
 
 
 def _one_run(rules_of: dict[Path, RunRules]) -> Iterator[Finding]:
@@ -180,12 +213,12 @@ def _one_run(rules_of: dict[Path, RunRules]) -> Iterator[Finding]:
             yield Finding(file=file_text(path), line=1, path="$.run_id", message=message)
 
 
-def _counters(path: Path, stated: Counters, counted: Counters) -> Iterator[Finding]:
+def _counters(path: Path, stated: Counters, counted: Counters, source: str) -> Iterator[Finding]:
     """Compare counters with the dialogues; a failed dialogue may lack some of its turn pairs."""
     for name in stated:
         there, here = counted[name], stated[name]
         if name == "total_turn_pairs" and counted.failed_dialogs and here >= there:
             continue
         if here != there:
-            message = f"{here}, but dialog_trace.jsonl amounts to {there}"
+            message = f"{here}, but {source} amounts to {there}"
             yield Finding(file=file_text(path), line=1, path=f"$.counters.{name}", message=message)

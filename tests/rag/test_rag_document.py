@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pypdf
+import pypdf.errors
 import pypdf.generic as pg
 import pytest
 from hypothesis import given, settings
@@ -201,9 +202,21 @@ def test_what_is_no_file_is_one_line(tmp_path: Path, make: Callable[[Path], None
         load_document(tmp_path if inside else tmp_path / "1.md")
 
 
-def test_a_path_that_no_file_can_have_is_refused() -> None:
-    with pytest.raises(UsageError, match="a"):
-        load_document("a\0b")
+@pytest.mark.parametrize("name", ["a\0b", "x" * 5000], ids=["nul", "long"])
+def test_a_path_that_no_file_can_have_is_refused(name: str) -> None:
+    with pytest.raises(UsageError, match=r"cannot read|too long"):
+        load_document(name)
+
+
+def test_a_directory_that_may_not_be_listed_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(self: Path) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    with pytest.raises(UsageError, match="Permission denied"):
+        load_document(tmp_path)
 
 
 def test_a_huge_text_is_refused_before_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -279,6 +292,17 @@ def test_a_page_that_cannot_be_extracted_is_one_line(tmp_path: Path, monkeypatch
     monkeypatch.setattr(pypdf.PageObject, "extract_text", fail)
     with pytest.raises(UsageError, match="cannot be read as a PDF: RecursionError"):
         load_document(text_file(tmp_path, SOUND, "d.pdf"))
+
+
+def test_a_cipher_that_nothing_here_knows_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(self: object, key: str) -> None:
+        raise pypdf.errors.DependencyError("a library is missing")
+
+    monkeypatch.setattr(pypdf.PdfReader, "decrypt", fail)
+    with pytest.raises(UsageError, match="the PDF is encrypted"):
+        load_document(text_file(tmp_path, a_pdf("x", key=""), "d.pdf"))
 
 
 def test_text_of_a_pdf_is_made_of_characters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memfin.rag.document import Document, Page
+from memfin.rag.document import Document, Page, text_pages
 from memfin.rag.transcript import Segment, segments
 
 
@@ -125,6 +125,15 @@ def test_lines_that_nobody_says_are_of_the_head(line: str) -> None:
 def test_lines_that_only_look_so_are_said(line: str) -> None:
     ((_, speaker, _, _),) = parts(f"答：a\n{line}\nb")
     assert speaker == "answer"
+
+
+@pytest.mark.parametrize(
+    "begins", ["问", "签名", "第1页", "-", "- " * 9, "<!-- page", "<!-- page 1", "答1**"]
+)
+def test_long_runs_of_blanks_cost_no_more_than_other_text(begins: str) -> None:
+    line = begins + " " * 200_000 + "x"  # tried at every blank, this would take hours
+    document = Document("d", tuple(text_pages(f"问：a\n{line}")))
+    assert "".join(document.text[part.start : part.end] for part in segments(document)) == f"问：a\n{line}"
 
 
 def test_other_documents_have_no_parts() -> None:

@@ -27,7 +27,7 @@ class AccountOperations(Workspace):
             path = self.paths.stub(user_id)
             stub = load(self.files, path, DeletionStub)
             if stub is None:
-                if not deletion.exists(self.paths, user_id):
+                if not deletion.exists(self.files, self.paths, user_id):
                     raise NotFound("user: there is none of that id")
                 version = self.version_on_file(user_id)
                 stub = DeletionStub(deleted_at=self.now(), consent_version_at_deletion=version)
@@ -44,11 +44,13 @@ class AccountOperations(Workspace):
         with self.faults():
             for user_id in self.marked_users():
                 with self.locks.of_user(user_id):
-                    if self.paths.marker(user_id).exists():
+                    if self.files.exists(self.paths.marker(user_id)):
                         overdue += is_overdue(self.consent_on_file(user_id).consent, now)
                         self.finish(user_id)
                         finished += 1
             removed = sweep_tasks(self.files, self.paths, self.locks, self.index, now)
+        if self.telemetry is not None:
+            self.telemetry.expired(removed)
         return Sweep(task_contexts=removed, finished=finished, overdue=overdue)
 
     def rebuild_index(self) -> None:

@@ -82,6 +82,8 @@ class ConsentOperations(Workspace):
             if current is None:
                 self.admit(user_id)
             self.do(user_id, checked, settle=True)
+            if self.telemetry is not None:
+                self.telemetry.consent_granted(granted.consent_id, granted.version)
             return granted
 
     def revoke_consent(

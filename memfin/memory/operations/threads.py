@@ -17,12 +17,12 @@ from memfin.memory import consent as rules
 from memfin.memory import threads
 from memfin.memory.candidates import candidate
 from memfin.memory.errors import InvalidInput
+from memfin.memory.operations.drift import DriftOperations
 from memfin.memory.plans import Put, Step
 from memfin.memory.revocation import blocked
-from memfin.memory.workspace import Workspace
 
 
-class ThreadOperations(Workspace):
+class ThreadOperations(DriftOperations):
     """What happens to threads. A thread's context never makes its way into the profile."""
 
     def save_thread(
@@ -103,7 +103,9 @@ class ThreadOperations(Workspace):
             plan.append(Put(self.paths.refresh(user_id, thread_id, refreshed.refresh_id), refreshed))
             plan.append(Put(self.paths.thread(user_id, thread_id), header.replace(updated_at=now)))
             plan += self._candidate(consent, f"thread:{thread_id}")
-            self.do(user_id, self.check(plan))
+            checked = self.check(plan)
+            checked += self.refresh_drift(consent, header, [*before, refreshed], now)
+            self.do(user_id, checked)
             return refreshed
 
     def patch_thread(

@@ -1,0 +1,138 @@
+"""Feedback: the record in the review queue, and what its rating and comment say (memory design §5.5).
+
+The review queue is ``feedback/<user_id>/<feedback_id>.json`` under the data root. Words are looked up in
+a dictionary (``memfin/data/memory/feedback_keywords.toml``); no model reads them, no profile hears of them.
+"""
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final, Literal, NamedTuple
+
+import msgspec
+
+from memfin.contracts.memory import Feedback
+
+_TICK: Final = timedelta(microseconds=1)
+
+Sign = Literal[-1, 1]
+
+
+class Word(NamedTuple):
+    """A word of a comment and which side of a topic it takes."""
+
+    topic: str
+    sign: Sign
+    word: str
+
+
+class Reading(NamedTuple):
+    """What a comment says: at most one word a topic, and the words that take an earlier view back."""
+
+    words: tuple[Word, ...]
+    retraction: str | None
+
+
+class _Sides(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    positive: list[str]
+    negative: list[str]
+
+
+class _Words(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    words: list[str]
+
+
+class Dictionary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The whole file."""
+
+    ratings: _Sides
+    topics: dict[str, _Sides]
+    other: _Words
+    retractions: _Words
+
+
+@cache
+def load_dictionary() -> Dictionary:
+    """Read the dictionary, once a process."""
+    source = files("memfin").joinpath("data", "memory", "feedback_keywords.toml")
+    return msgspec.convert(tomllib.loads(source.read_text("utf-8")), Dictionary)
+
+
+def received(
+    feedback_id: str,
+    related_object_ref: str,
+    cognition_object: Mapping[str, Any],
+    rating: str,
+    comment: str | None,
+    now: datetime,
+) -> Feedback:
+    """Return the record of feedback as it stands in the review queue."""
+    return Feedback(
+        feedback_id=feedback_id,
+        related_object_ref=related_object_ref,
+        cognition_object=dict(cognition_object),
+        rating=rating,
+        created_at=now,
+        comment=comment,
+    )
+
+
+def later(now: datetime, history: Iterable[Feedback]) -> datetime:
+    """Return now, or the moment after the last feedback where the clock has not come so far."""
+    return max([now, *(each.created_at + _TICK for each in history)])
+
+
+def polarity(rating: str) -> Sign | None:
+    """Return whether a rating is for (1) or against (-1); None for one that is neither."""
+    ratings = load_dictionary().ratings
+    if rating in ratings.positive:
+        return 1
+    return -1 if rating in ratings.negative else None
+
+
+def read(comment: str | None) -> Reading:
+    """Return what a comment says by the dictionary; a topic of which it says both sides is left out."""
+    if not comment:
+        return Reading((), None)
+    retraction = None
+    sides: dict[str, dict[Sign, str]] = {}
+    for match in _pattern().finditer(" ".join(comment.lower().split())):
+        word = match[0]
+        meaning = _meanings()[word]
+        if meaning is None:
+            retraction = retraction or (word if word in load_dictionary().retractions.words else None)
+        else:
+            topic, sign = meaning
+            sides.setdefault(topic, {}).setdefault(sign, word)
+    words = [
+        Word(topic, *next(iter(found.items()))) for topic, found in sorted(sides.items()) if len(found) == 1
+    ]
+    return Reading(tuple(words), retraction)
+
+
+@cache
+def _meanings() -> Mapping[str, tuple[str, Sign] | None]:
+    """Return each word's topic and side; None for words without."""
+    dictionary = load_dictionary()
+    meanings: dict[str, tuple[str, Sign] | None] = {}
+    for topic, sides in dictionary.topics.items():
+        meanings.update(dict.fromkeys(sides.positive, (topic, 1)))
+        meanings.update(dict.fromkeys(sides.negative, (topic, -1)))
+    return meanings | dict.fromkeys([*dictionary.other.words, *dictionary.retractions.words])
+
+
+_LETTER: Final = "[a-z_']"
+
+
+@cache
+def _pattern() -> re.Pattern[str]:
+    words = sorted(_meanings(), key=lambda word: (-len(word), word))
+    return re.compile(
+        "|".join(
+            rf"(?<!{_LETTER}){re.escape(word)}(?!{_LETTER})" if word.isascii() else re.escape(word)
+            for word in words
+        )
+    )

@@ -1,0 +1,91 @@
+"""The gate in front of every write: sensitive input is refused, whichever field it stands in."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Any, Final
+
+import msgspec
+
+from memfin.memory.errors import InvalidInput, SensitiveInput
+from memfin.memory.sensitive.findings import Finding
+from memfin.memory.sensitive.scan import find_sensitive
+
+_DEEPEST: Final = 64
+_SHOWN: Final = 40
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+
+
+def findings_within(value: Any) -> Iterator[Finding]:
+    """Yield what is sensitive in text, plain data or structs, each with the path of its field.
+
+    Names of fields are searched as well, and so are numbers, for a phone number is as often sent as one.
+    A path holds names of fields only as far as they look like names; others show as ``*``.
+
+    Raises:
+        InvalidInput: Lists and objects stand in each other more than 64 deep.
+    """
+    yield from _within(value, "", _DEEPEST)
+
+
+def refuse_sensitive(value: Any, field: str = "text") -> None:
+    """Return when there is nothing sensitive in text, plain data or structs (memory design §10.2).
+
+    ``field`` is the name of the value itself.
+
+    Raises:
+        SensitiveInput: There is. The message names the first field and all kinds in it, in the same
+            words for everybody, and never the text.
+        InvalidInput: Lists and objects stand in each other more than 64 deep.
+    """
+    found = tuple(_within(value, field, _DEEPEST))
+    if found:
+        first = found[0].field
+        raise SensitiveInput(first, list(dict.fromkeys(each.kind for each in found if each.field == first)))
+
+
+def _within(value: Any, path: str, depth: int) -> Iterator[Finding]:
+    if depth < 0:
+        raise InvalidInput(f"{path[:_SHOWN]}...: nested more than {_DEEPEST} deep")
+    text = _as_text(value)
+    if text is not None:
+        for each in find_sensitive(text):
+            yield each.replace(field=path) if path else each
+    elif isinstance(value, msgspec.Struct):
+        for name in value.__struct_fields__:
+            yield from _within(getattr(value, name), _joined(path, name), depth - 1)
+    elif isinstance(value, Mapping):
+        for name, item in value.items():
+            yield from _within(name, _joined(path, "*"), depth - 1)
+            named = isinstance(name, str) and _NAME.fullmatch(name) and not find_sensitive(name)
+            yield from _within(item, _joined(path, name if named else "*"), depth - 1)
+    elif isinstance(value, Sequence | AbstractSet):
+        for number, item in enumerate(value):
+            yield from _within(item, f"{path}[{number}]", depth - 1)
+        yield from _across(value, path)
+
+
+def _as_text(value: Any) -> str | None:
+    """Return how a value would be written where it is one text; None for what holds other values."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value).decode("utf-8", "replace")
+    if isinstance(value, float) and value.is_integer():
+        return f"{value:.0f}"
+    if isinstance(value, msgspec.Struct | Mapping | Sequence | AbstractSet):
+        return None
+    return "" if value is None or value is msgspec.UNSET else str(value)
+
+
+def _across(items: Any, path: str) -> Iterator[Finding]:
+    """Yield what is sensitive only when the texts of a list are read one after the other."""
+    texts = [item for item in items if isinstance(item, str)]
+    if len(texts) < 2 or any(find_sensitive(text) for text in texts):  # noqa: PLR2004 - one text was searched
+        return
+    for each in find_sensitive(" ".join(texts)):
+        yield Finding(kind=each.kind, rule=each.rule, start=0, end=0, field=path)
+
+
+def _joined(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name

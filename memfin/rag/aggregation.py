@@ -1,0 +1,191 @@
+"""The summary of the RAG suite, from exact sums that may be added up in any order (spec section 9)."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from fractions import Fraction
+from typing import Final, Self
+
+import msgspec
+
+from memfin.contracts.rag import (
+    RAG_SCHEMA_VERSION,
+    RagGroup,
+    RagIndividual,
+    RagQuestion,
+    RagResult,
+    RagSummary,
+    RagType,
+)
+
+_PERCENT: Final = 100
+
+AnyResult = RagResult | RagIndividual
+"""A line of the results, or what the summary has of it."""
+
+
+class Sums(msgspec.Struct, frozen=True):
+    """The sums of a group of questions; scores are fractions, so that their sum has no order."""
+
+    count: int = 0
+    passed: int = 0
+    errors: int = 0
+    score: Fraction = Fraction()
+    max_score: Fraction = Fraction()
+
+    def __add__(self, other: Self) -> Self:
+        return type(self)(
+            self.count + other.count,
+            self.passed + other.passed,
+            self.errors + other.errors,
+            self.score + other.score,
+            self.max_score + other.max_score,
+        )
+
+    def group(self) -> RagGroup:
+        """Return the sums as the summary has them."""
+        return RagGroup(
+            count=self.count,
+            passed=self.passed,
+            total_score=float(self.score),
+            max_score=float(self.max_score),
+        )
+
+
+def decimal(score: float) -> Fraction:
+    """Return a score as the decimal number it was written as: 0.1 is one tenth, and ten of them are 1."""
+    return Fraction(repr(score))
+
+
+class RagState:
+    """What the results of a run add up to.
+
+    States of any shards of a run may be merged in any order: the summary is the same to the last byte.
+    With ``keep_results`` false the state has a constant size, and the summary no individual results.
+    """
+
+    def __init__(self, *, keep_results: bool = True) -> None:
+        self._keep = keep_results
+        self._groups: dict[tuple[str, str], Sums] = {}
+        self._results: list[tuple[str, int, RagIndividual]] = []
+
+    @property
+    def total(self) -> Sums:
+        """The sums of all results so far."""
+        return self._groups.get(("all", ""), Sums())
+
+    def add(self, result: RagResult) -> None:
+        """Count a result."""
+        sums = Sums(
+            1,
+            int(result.passed),
+            int(result.error is not None),
+            decimal(result.score),
+            decimal(result.max_score),
+        )
+        for key in _groups_of(result):
+            self._groups[key] = self._groups.get(key, Sums()) + sums
+        if self._keep:
+            self._results.append((result.id, result.question_index, _individual(result)))
+
+    def merge(self, other: Self) -> None:
+        """Take in what another state has counted; the other stays as it is."""
+        for key, sums in other._groups.items():
+            self._groups[key] = self._groups.get(key, Sums()) + sums
+        if self._keep:
+            self._results.extend(other._results)
+
+    def _by(self, kind: str) -> dict[str, RagGroup]:
+        found = sorted((name, sums) for (of, name), sums in self._groups.items() if of == kind)
+        return {name: sums.group() for name, sums in found}
+
+    def summary(
+        self,
+        run_id: str,
+        *,
+        benchmark_path: str | None = None,
+        document: str | None = None,
+        system: str | None = None,
+        type_filter: RagType | None = None,
+        config_fingerprint: str | None = None,
+    ) -> RagSummary:
+        """Return the summary of everything counted so far; individual results are in the order of ids."""
+        total = self.total
+        return RagSummary(
+            schema_version=RAG_SCHEMA_VERSION,
+            run_id=run_id,
+            total_tests=total.count,
+            passed_tests=total.passed,
+            pass_rate=total.passed / total.count if total.count else 0.0,
+            overall_score=float(total.score),
+            max_score=float(total.max_score),
+            overall_percentage=float(_PERCENT * total.score / total.max_score) if total.max_score else 0.0,
+            by_type=self._by("type"),
+            by_difficulty=self._by("difficulty"),
+            by_category=self._by("category"),
+            by_tag=self._by("tag"),
+            errors=total.errors,
+            benchmark_path=benchmark_path,
+            document=document,
+            system=system,
+            type_filter=type_filter,
+            config_fingerprint=config_fingerprint,
+            individual_results=[result for *_, result in sorted(self._results, key=_place)],
+        )
+
+
+def _place(result: tuple[str, int, RagIndividual]) -> tuple[str, int]:
+    return result[0], result[1]
+
+
+def _groups_of(result: RagResult) -> Iterator[tuple[str, str]]:
+    """Yield the groups that a result belongs to; a tag that is given twice counts once."""
+    yield "all", ""
+    yield "type", result.type
+    if result.difficulty is not None:
+        yield "difficulty", result.difficulty
+    if result.category is not None:
+        yield "category", result.category
+    for tag in dict.fromkeys(result.tags):
+        yield "tag", tag
+
+
+def _individual(result: RagResult) -> RagIndividual:
+    return RagIndividual(
+        id=result.id,
+        type=result.type,
+        question=result.question,
+        passed=result.passed,
+        score=result.score,
+        max_score=result.max_score,
+        details=result.details,
+        error=result.error,
+    )
+
+
+def regressions(before: Mapping[str, AnyResult], now: Iterable[AnyResult]) -> list[str]:
+    """Return the ids of fact questions that were right and are wrong now, in their order.
+
+    A fact question is right when its ``exact_match`` is 1: citations may change without a regression.
+    """
+    return sorted(
+        result.id
+        for result in now
+        if result.type == "fact_exact"
+        and (earlier := before.get(result.id)) is not None
+        and is_right(earlier)
+        and not is_right(result)
+    )
+
+
+def is_right(result: AnyResult) -> bool:
+    """Say whether a fact question was answered with the expected values."""
+    return result.error is None and result.details.get("exact_match") == 1
+
+
+def grouping(question: RagQuestion) -> dict[str, object]:
+    """Return the fields of a result that its question's metadata fill."""
+    metadata = question.metadata
+    return {
+        "difficulty": metadata.difficulty,
+        "category": metadata.category,
+        "tags": list(metadata.tags),
+    }

@@ -1,0 +1,248 @@
+"""Dates, periods and times of day in Chinese, ISO and English forms, whole or partial."""
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from memfin.rag.extraction.normalize import plain
+from memfin.rag.extraction.numerals import number_value
+
+
+class PartialDate(NamedTuple):
+    """A day of the calendar, or what a text says of one; parts that it leaves out are None."""
+
+    year: int | None
+    month: int | None = None
+    day: int | None = None
+
+    def agrees(self, other: "PartialDate") -> bool:
+        """Say whether no part that both dates give differs, and they give a part in common."""
+        pairs = [
+            (own, its) for own, its in zip(self, other, strict=True) if own is not None and its is not None
+        ]
+        return bool(pairs) and all(own == its for own, its in pairs)
+
+    def within(self, other: "PartialDate") -> bool:
+        """Say whether the other date gives every part that this one gives, and the same."""
+        return all(own is None or own == its for own, its in zip(self, other, strict=True))
+
+    def iso(self) -> str:
+        """Return the date in the form of ISO 8601, truncated where parts are not known: ``--08-30``."""
+        year = "-" if self.year is None else f"{self.year:04}"
+        if self.month is None and self.day is None:
+            return year
+        month = "-" if self.month is None else f"{self.month:02}"
+        return f"{year}-{month}" if self.day is None else f"{year}-{month}-{self.day:02}"
+
+
+class FoundDate(NamedTuple):
+    """A date at ``text[start:end]``."""
+
+    date: PartialDate
+    start: int
+    end: int
+
+
+class FoundRange(NamedTuple):
+    """A period at ``text[start:end]``, with what one end says of year and month carried to the other."""
+
+    first: PartialDate
+    last: PartialDate
+    start: int
+    end: int
+
+
+_CN_YEAR: Final = "[一二][零〇○一二三四五六七八九]{3}"
+_CN_SHORT: Final = "[零〇一二三四五六七八九]{2}"
+_CN_MONTH: Final = "十[一二]|[一二三四五六七八九十正]"
+_CN_DAY: Final = "三十一?|二?十[一二三四五六七八九]|二十|廿[一二三四五六七八九]?|初?[一二三四五六七八九十]"
+_MONTH: Final = rf"1[0-2]|0?[1-9](?!\d)|{_CN_MONTH}"
+_DAY: Final = rf"3[01]|[12]\d|0?[1-9](?!\d)|{_CN_DAY}"
+_NO_NUMBER: Final = r"(?<![\d.零〇一二三四五六七八九十百千万第])"
+_YEAR: Final = (
+    rf"(?:(?P<year>(?:1[89]|20)\d\d|{_CN_YEAR})年?度?|(?P<short>\d\d|{_CN_SHORT})年)(?=[的]?(?:{_MONTH})月)"
+)
+_CHINESE: Final = re.compile(
+    rf"{_NO_NUMBER}(?:"
+    rf"(?:{_YEAR}的?)?(?P<month>{_MONTH})月份?(?:(?P<day>{_DAY})(?:[日号]"
+    rf"|(?![\d多几.,个名位人次笔元万千百天年月])))?"
+    rf"|(?P<only_year>(?:1[89]|20)\d\d|{_CN_YEAR})年(?!级)"
+    rf"|(?P<only_day>{_DAY})(?:号(?!楼|线|房|门|院|店|库|桌|案|证|文)|日(?!内|之内|后|以内|以后|前|以前"
+    rf"|均|利率)))"
+)
+_ISO: Final = re.compile(
+    r"(?<![\d./-])(?P<year>(?:1[89]|20)\d\d)(?P<mark>[-/.])(?P<month>1[0-2]"
+    r"|0?[1-9])(?:(?P=mark)(?P<day>3[01]|[12]\d|0?[1-9]))?"
+    r"(?!\d|[-/.]\d)"
+)
+_COMPACT: Final = re.compile(
+    r"(?<!\d)(?P<year>(?:19|20)\d\d)(?P<month>0[1-9]|1[0-2])(?P<day>0[1-9]|[12]\d|3[01])(?!\d)"
+)
+_AMERICAN: Final = re.compile(r"(?<![\d/])(\d{1,2})/(\d{1,2})/((?:19|20)\d\d)(?![\d/])")
+_NAMES: Final = [
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+]
+_MONTHS: Final = {name[:3]: number for number, name in enumerate(_NAMES, 1)}
+_NAME: Final = "|".join(f"{name[:3]}(?:{name[3:]})?" if name[3:] else name for name in _NAMES).replace(
+    "sep(", "sept?("
+)
+_ENGLISH: Final = re.compile(
+    rf"(?<![a-z])(?:(?P<d1>\d{{1,2}})(?:st|nd|rd"
+    rf"|th)?\s(?:of\s)?(?P<m1>{_NAME})(?![a-z])\.?(?:,?\s(?P<y1>(?:1[89]|20)\d\d))?"
+    rf"|(?P<m2>{_NAME})\.?\s(?:the\s)?(?P<d2>\d{{1,2}})(?:st|nd|rd|th)?(?!\d)(?:,?\s(?P<y2>(?:1[89]"
+    rf"|20)\d\d)(?!\d))?"
+    rf"|(?P<m3>{_NAME})\.?,?\s(?:of\s)?(?P<y3>(?:1[89]|20)\d\d)(?!\d)"
+    rf"|(?:in|since|by|of|until|from|during|early|late|mid)\s(?:early\s|late\s|mid-?)?"
+    rf"(?:(?P<y4>(?:1[89]|20)\d\d)(?![\d,.]*\d|\s?[a-z]*(?:yuan|rmb|元))"
+    rf"|(?P<m4>{'|'.join(_NAMES)})(?![a-z]|\s\d)))",
+    re.IGNORECASE,
+)
+_LATIN: Final = re.compile("[A-Za-z]{2}")
+_TO: Final = re.compile(
+    r"\s*(?:左右|前后|起|开始|初|中旬|底|末|上旬|下旬)?,?\s*(?:至|到|~|-|–|—|―|to|until|till|through|and)\s*",
+    re.IGNORECASE,
+)
+_LAST_DAYS: Final = (0, 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+_CENTURY: Final = 2000
+_SHORT_YEARS: Final = 100
+_TIME: Final = re.compile(
+    r"(?<![\d:])(?P<h1>[01]?\d|2[0-4]):(?P<m1>[0-5]\d)(?::[0-5]\d)?(?![\d:])"
+    r"|(?P<half>凌晨|早上|上午|中午|下午|傍晚|晚上|当晚)?(?P<h2>[01]?\d|2[0-4]|[一二三四五六七八九]"
+    r"|十[一二三四五六七八九]?|二十[一二三四]?)"
+    r"(?:时|点钟?)(?:(?P<quarter>半|整|一刻)|(?P<m2>[0-5]?\d|[零〇一二三四五六七八九十]{1,3})分)?"
+)
+_AFTERNOON: Final = frozenset(("下午", "傍晚", "晚上", "当晚"))
+_NOON: Final = 12
+
+
+def _number(text: str | None) -> int | None:
+    if text is None:
+        return None
+    if text == "正":
+        return 1
+    value = number_value(text.removeprefix("初"))
+    return None if value is None else int(value)
+
+
+def _checked(year: int | None, month: int | None, day: int | None) -> PartialDate | None:
+    """Return the date, or None when the calendar has no such day."""
+    if month is not None and not 0 < month < len(_LAST_DAYS):
+        return None
+    if day is not None and not 0 < day <= (_LAST_DAYS[month] if month else 31):
+        return None
+    if (month, day) == (2, 29) and year is not None and (year % 4 or (year % 100 == 0 and year % 400)):
+        return None
+    return PartialDate(year, month, day)
+
+
+def _found(match: re.Match[str], year: int | None, month: int | None, day: int | None) -> Iterator[FoundDate]:
+    date = _checked(year, month, day)
+    if date is not None:
+        yield FoundDate(date, match.start(), match.end())
+
+
+def _chinese(text: str) -> Iterator[FoundDate]:
+    for match in _CHINESE.finditer(text):
+        short = _number(match["short"])
+        year = _number(match["year"] or match["only_year"]) if short is None else _CENTURY + short
+        yield from _found(match, year, _number(match["month"]), _number(match["day"] or match["only_day"]))
+
+
+def _english(text: str) -> Iterator[FoundDate]:
+    for match in _ENGLISH.finditer(text):
+        name = match["m1"] or match["m2"] or match["m3"] or match["m4"]
+        year = _number(match["y1"] or match["y2"] or match["y3"] or match["y4"])
+        yield from _found(
+            match, year, _MONTHS[name[:3].lower()] if name else None, _number(match["d1"] or match["d2"])
+        )
+
+
+def _numeric(text: str) -> Iterator[FoundDate]:
+    for pattern in (_ISO, _COMPACT):
+        for match in pattern.finditer(text):
+            if match["day"] is None and match["mark"] == ".":
+                continue  # 2020.8 is a number
+            yield from _found(match, int(match["year"]), int(match["month"]), _number(match["day"]))
+    if "/" in text:
+        for match in _AMERICAN.finditer(text):
+            first, second = int(match[1]), int(match[2])
+            month, day = (second, first) if first > _NOON else (first, second)
+            yield from _found(match, int(match[3]), month, day)
+
+
+def find_dates(text: str) -> list[FoundDate]:
+    """Return the dates of a `plain` text in order; a day that is on no calendar is none."""
+    found = [*_chinese(text)] if "年" in text or "月" in text or "日" in text or "号" in text else []
+    found.extend(_numeric(text))
+    if _LATIN.search(text):
+        found.extend(_english(text))
+    found.sort(key=lambda date: (date.start, -date.end))
+    kept: list[FoundDate] = []
+    for date in found:
+        if not kept or date.start >= kept[-1].end:
+            kept.append(date)
+    return kept
+
+
+def find_ranges(text: str, dates: list[FoundDate] | None = None) -> list[FoundRange]:
+    """Return the periods of a `plain` text: two dates with 至, 到, a dash, ``to`` or the like between."""
+    found: list[FoundRange] = []
+    known = find_dates(text) if dates is None else dates
+    for left, right in pairwise(known):
+        between = text[left.end : right.start]
+        if _TO.fullmatch(between):
+            first, last = left.date, right.date
+            if last.year is None:
+                month = first.month if last.month is None else last.month
+                last = PartialDate(first.year, month, last.day)
+            elif first.year is None:
+                first = PartialDate(last.year, first.month, first.day)
+            found.append(FoundRange(first, last, left.start, right.end))
+    return found
+
+
+def parse_date(text: str) -> PartialDate | None:
+    """Return the one date that a typed field holds, in any form; None when it holds none or several."""
+    shown = plain(text).strip()
+    if shown.isdigit() and len(shown) == len("2020"):
+        return PartialDate(int(shown))
+    dates = {found.date for found in find_dates(shown)}
+    return dates.pop() if len(dates) == 1 else None
+
+
+class FoundTime(NamedTuple):
+    """A time of day at ``text[start:end]``; minutes that are not said are None."""
+
+    hour: int
+    minute: int | None
+    start: int
+    end: int
+
+
+def find_times(text: str) -> list[FoundTime]:
+    """Return the times of day of a `plain` text; 3点 without minutes or part of the day is no time."""
+    if ":" not in text and "时" not in text and "点" not in text:
+        return []
+    found = []
+    for match in _TIME.finditer(text):
+        hour = _number(match["h1"] or match["h2"])
+        quarter = match["quarter"]
+        minute = {"半": 30, "整": 0, "一刻": 15}[quarter] if quarter else _number(match["m1"] or match["m2"])
+        if hour is None or (minute is None and match["half"] is None):
+            continue
+        if match["half"] in _AFTERNOON and hour < _NOON:
+            hour += _NOON
+        found.append(FoundTime(hour, minute, match.start(), match.end()))
+    return found

@@ -1,0 +1,304 @@
+"""The facts of a text that can be looked up in a document: amounts, counts, dates, numbers, ids, names.
+
+One pass takes a `plain` text apart. What has been read as one kind is not read again as another: the
+figures of a date are no amounts, those of an id no counts, and figures that only order a text (numbers of
+list items, pages, lines, citations) are no facts at all.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Final, Literal, NamedTuple
+
+from memfin.rag.extraction.dates import FoundDate, PartialDate, find_dates, find_times
+from memfin.rag.extraction.names import find_names
+from memfin.rag.extraction.normalize import NUMERALS, plain, widths
+from memfin.rag.extraction.numerals import ENGLISH_NUMBER, NUMBER, digit_string, number_value
+from memfin.scoring.quantities import quantities
+
+FactKind = Literal["amount", "share", "count", "number", "date", "time", "id", "name"]
+
+
+class Fact(NamedTuple):
+    """A fact at ``text[start:end]`` of the plain text.
+
+    ``value`` is a number for ``amount`` (yuan, dollars), ``share`` (of one), ``count`` and ``number``,
+    a `PartialDate`, hours and minutes for ``time``, and the characters of an ``id`` or ``name``. ``unit``
+    is that of a count in a canonical form, empty for units that go with anything (个).
+    """
+
+    kind: FactKind
+    value: float | PartialDate | str | tuple[int, int | None]
+    start: int
+    end: int
+    unit: str = ""
+
+
+_ORDERING: Final = re.compile(
+    r"第\s?[\d零〇一二两三四五六七八九十百千、,,~-]+(?:至第?[\d一二三四五六七八九十]+)?(?:页|行|段|问|答"
+    r"|章|节|部分|点|条(?!人命)|款|项|轮|句|题|栏|卷)"
+    r"|(?:页码|页|行号?|P|p)[::]?\s?\d+(?:[-~–]\d+)?(?=[)\],.。;、行页]|$)"
+    r"|(?<!\d)\d{1,5}(?:[-~–]\d{1,5})?页(?!纸)"
+    r"|\b(?:pages?|pp?\.|lines?|sections?|paragraphs?|chapters?|items?|nos?\.|questions?)\s?\d+(?:\s?(?:-"
+    r"|–|to|and|,)\s?\d+)*"
+    r"|\[\d{1,3}\]|[(]\d{1,2}[)]|[(][一二三四五六七八九十]{1,2}[)]"
+    r"|第[一二三四五六七八九十\d]{1,2}(?=[,:、,:])",
+    re.IGNORECASE,
+)
+_ITEM: Final = re.compile(
+    r"(?m)^[ \t>#*-]*(?:\d{1,2}[.)、:](?!\d)|[一二三四五六七八九十]{1,2}[、.]|[(]?[a-zA-Z][.)](?=\s))"
+    r"|[①-⑳❶-❿⑴-⒇]|(?<=[,;。:])[ ]?\d{1,2}[.)、](?=[^\d\s,.])"
+)
+_MONEY_UNIT: Final = (
+    r"(?:元|圆|块钱|块(?![地砖])|人民币|美元|美金|港元|港币|欧元|日元|英镑"
+    r"|(?i:yuan|rmb|cny|dollars?|usd|hkd|euros?)(?![a-z]))"
+)
+_LATIN: Final = re.compile("[A-Za-z]{2}")
+
+
+def _money_pattern(number: str) -> re.Pattern[str]:
+    return re.compile(
+        rf"(?P<coin>[¥$€£]|(?i:rmb|cny|usd|hkd)|人民币)?\s?(?P<number>{number})(?:多|余|来)?\s?"
+        rf"(?P<unit>{_MONEY_UNIT})?(?:(?<=[元块])(?P<jiao>[1-9一二三四五六七八九])(?:[角毛]"
+        rf"|(?![\d个次人,.万千百十月日]))"
+        rf"(?:(?P<fen>[1-9一二三四五六七八九])分)?)?",
+        re.IGNORECASE,
+    )
+
+
+_AMOUNT: Final = _money_pattern(NUMBER)
+_ENGLISH_AMOUNT: Final = _money_pattern(f"{ENGLISH_NUMBER}|{NUMBER}")
+_CARD: Final = re.compile(
+    r"(?<![\w.+-])(?:[\w.+-]+@[\w-]+(?:\.[\w-]+)+|(?:https?://|www\.)[^\s\u4e00-\u9fff,。]+"
+    r"|\+?\d{1,3}[- ]1[3-9]\d{9}|1[3-9]\d[- ]\d{4}[- ]\d{4}|0\d{2,3}-\d{7,8}|400-\d{3,4}-\d{3,4}"
+    r"|\d{4}(?:[ -]\d{4}){2,3}(?:[ -]\d{1,4})?|\d{2,}\*+\d{1,}"
+    r"|(?=[A-Za-z_-]*\d)(?=\d*[A-Za-z])[A-Za-z0-9](?:[A-Za-z0-9_-]{3,}))(?![\w])",
+    re.ASCII,
+)
+_LONG: Final = re.compile(r"(?<![\d.,])\d{7,}[Xx]?(?![\d]|[.,]\d|\s?(?:[万亿元块]|yuan|rmb))")
+_SPELT: Final = re.compile("[零〇○一二三四五六七八九幺]{3,}")
+_ONLY_LETTERS: Final = re.compile(r"[A-Za-z]+\d{0,1}$|\d+(?:st|nd|rd|th|k|w|px|pm|am)$", re.IGNORECASE)
+
+_UNITS: Final[dict[str, str]] = {
+    **dict.fromkeys(("人", "名", "位", "口", "个人", "people", "persons", "person", "witnesses"), "人"),
+    **dict.fromkeys(("次", "回", "趟", "遍", "times", "time", "occasions"), "次"),
+    **dict.fromkeys(("天", "日", "days", "day"), "天"),
+    **dict.fromkeys(("周", "个星期", "星期", "个礼拜", "weeks", "week"), "周"),
+    **dict.fromkeys(("个月", "months", "month"), "月"),
+    **dict.fromkeys(("年", "周年", "years", "year"), "年"),
+    **dict.fromkeys(("小时", "个小时", "钟头", "个钟头", "hours", "hour"), "小时"),
+    **dict.fromkeys(("分钟", "minutes", "minute"), "分钟"),
+    **dict.fromkeys(("岁", "周岁"), "岁"),
+    **dict.fromkeys(("笔", "payments", "transfers"), "笔"),
+    **dict.fromkeys(("个", "项", "件", "种", "样", "点", "者", "方"), ""),
+}
+_MEASURES: Final = (
+    "套份张条家户顿箱瓶部辆间所栋幢本封起届班亩斤吨盒袋只桌组批期级层楼座台把根颗杯支页号股手倍"
+)
+_MEASURE: Final = (
+    "(?:"
+    + "|".join(sorted((unit for unit in _UNITS if not unit.isascii()), key=len, reverse=True))
+    + f"|平方米|平米|公里|千米|公斤|千克|毫米|厘米|米|[{_MEASURES}])"
+)
+
+
+def _count_pattern(number: str) -> re.Pattern[str]:
+    return re.compile(
+        rf"(?P<nth>第)?(?P<number>{number})(?:多|余|来|几)?\s?"
+        rf"(?:(?P<unit>{_MEASURE})(?![一二三四五六七八九]?些)|(?P<noun>(?<=\s)[A-Za-z]{{3,}}))?",
+        re.IGNORECASE,
+    )
+
+
+UNIT_ASKED: Final = re.compile(rf"(?:多少|几)(?P<unit>{_MEASURE})|how many (?P<noun>[a-z]+)", re.IGNORECASE)
+"""What a question asks a count of."""
+
+_COUNT: Final = _count_pattern(NUMBER)
+_ENGLISH_COUNT: Final = _count_pattern(f"{ENGLISH_NUMBER}|{NUMBER}")
+_IDIOM: Final = re.compile(
+    "[万千]一(?!元)|千万(?=[不别要记勿莫])|十分(?![钟之])|百分百|一(?:起|些|直|般|定|样|共|切|旦|并|律"
+    "|方面|次性|点(?![零一二三四五六七八九])|下|致|边|面|带|向|时|度|会儿?|概|再|经|贯|旁|手|同|部分|系列"
+    "|事|案|审|审?判|无|口|带|路|心|家人)"
+    "|[统唯第同单专万不逐之进]一|三番五次|五花八门|七上八下|四处|四周|乱七八糟|三三两两|两者|双方|再三"
+    "|八成是|九牛一毛|"
+    "一五一十|一清二楚|千方百计|百般|百姓|千丝万缕|成千上万|星期[一二三四五六]"
+    "|周[一二三四五六](?=[,。的上下早晚]|$)|礼拜[一二三四五六]|"
+    "三方|四方|四川|三亚|五金|九龙|六合|八卦|二手|二审|再一|张三|李四|王五|赵六|[甲乙]一"
+)
+_VAGUE: Final = re.compile("[几数上多](?=[十百千万亿])[十百千万亿]+")
+_ONE: Final = frozenset(("一", "壹", "a", "one", "半"))
+_SHARE_SIGN: Final = re.compile("[%％]|[\\d一二两三四五六七八九十半][成折倍]|分之|百分|per\\s?cent|一半|半数")
+_ABOUT: Final = re.compile(rf"(?<=[{NUMERALS}\d])[多余来](?=[万亿])")
+_PAIR: Final = 2
+_WINDOW: Final = 200
+_SHORT_NUMBER: Final = 1
+
+
+def ordering_masked(text: str) -> str:
+    """Return the plain form of a text in which figures that only order it are blanked out.
+
+    They are the numbers of list items, pages, lines, sections and citations.
+    """
+    masked = _ITEM.sub(_blank, widths(text))
+    return _ORDERING.sub(_blank, _ABOUT.sub("", plain(masked)))
+
+
+def _blank(match: re.Match[str]) -> str:
+    return "\0" * len(match.group())
+
+
+def _take(text: str, facts: list[Fact], found: list[Fact]) -> str:
+    """Add what was found to the facts and return the text with it blanked out."""
+    facts.extend(found)
+    pieces: list[str] = []
+    done = 0
+    for fact in found:
+        if fact.start >= done:
+            pieces += (text[done : fact.start], "\0" * (fact.end - fact.start))
+            done = fact.end
+    return "".join((*pieces, text[done:]))
+
+
+def _date_facts(text: str) -> list[Fact]:
+    return [Fact("date", found.date, found.start, found.end) for found in find_dates(text)]
+
+
+def _time_facts(text: str) -> list[Fact]:
+    return [Fact("time", (found.hour, found.minute), found.start, found.end) for found in find_times(text)]
+
+
+def _money(match: re.Match[str]) -> float | None:
+    value = number_value(match["number"])
+    if value is None:
+        return None
+    for part, share in (("jiao", 0.1), ("fen", 0.01)):
+        if match[part]:
+            value += (number_value(match[part]) or 0.0) * share
+    return round(value, 2) if match["jiao"] else value
+
+
+def amounts_in(text: str) -> list[Fact]:
+    """Return the sums of money in a masked text: figures with a unit of money or a currency's sign."""
+    found = []
+    pattern = _ENGLISH_AMOUNT if _LATIN.search(text) else _AMOUNT
+    for match in pattern.finditer(text):
+        if match["unit"] is None and match["coin"] is None:
+            continue
+        value = _money(match)
+        if value is not None and not (match["number"] in _ONE and match["unit"] in ("块", "元")):
+            found.append(Fact("amount", value, match.start(), match.end()))
+    return found
+
+
+def _shares(text: str) -> list[Fact]:
+    if _SHARE_SIGN.search(text) is None:
+        return []
+    found: list[Fact] = []
+    for share in quantities(text):
+        if share.kind in ("share", "discount", "multiple") and not (found and share.start < found[-1].end):
+            value = round(share.high, 9)
+            found.append(Fact("share", value, share.start, share.end))
+            if share.low != share.high:
+                found.append(Fact("share", round(share.low, 9), share.start, share.end))
+    return found
+
+
+def _identifiers(text: str) -> list[Fact]:
+    found: list[Fact] = []
+    for pattern in (_CARD, _LONG):
+        for match in pattern.finditer(text):
+            shown = match.group()
+            if pattern is _CARD and _ONLY_LETTERS.match(shown):
+                continue
+            if not any(other.start < match.end() and match.start() < other.end for other in found):
+                found.append(Fact("id", shown, match.start(), match.end()))
+    for match in _SPELT.finditer(text):
+        digits = digit_string(match.group())
+        after = text[match.end() : match.end() + 1]
+        if digits is not None and (not after or after not in NUMERALS):
+            found.append(Fact("id", digits, match.start(), match.end()))
+    found.sort(key=lambda fact: fact.start)
+    return found
+
+
+def counts_in(text: str) -> list[Fact]:
+    """Return the counts and bare numbers of a masked text; 一个 and ``a`` count nothing."""
+    found: list[Fact] = []
+    pattern = _ENGLISH_COUNT if _LATIN.search(text) else _COUNT
+    for match in pattern.finditer(text):
+        found.extend(_count(match))
+    return found
+
+
+def _count(match: re.Match[str]) -> Iterator[Fact]:
+    written, unit, noun = match["number"], match["unit"], match["noun"]
+    if unit is None and noun is None and len(written) == _SHORT_NUMBER and not written.isdigit():
+        return
+    canonical = canonical_unit(unit or noun or "")
+    kind: FactKind = "number" if unit is None and noun is None else "count"
+    end = match.end("unit") if unit else match.end("number")
+    pair = digit_string(written)
+    if pair is not None and len(pair) == _PAIR and pair[0] < pair[1] and written != pair:
+        yield Fact(kind, float(pair[0]), match.start(), end, canonical)
+        yield Fact(kind, float(pair[1]), match.start(), end, canonical)
+        return
+    value = number_value(written)
+    if value is not None:
+        yield Fact(kind, value, match.start(), end, canonical)
+
+
+def is_indefinite(fact: Fact, text: str) -> bool:
+    """Say whether a count is no more than an article: 一名, 第一次, one of."""
+    start = fact.start + (text[fact.start] == "第")
+    return fact.kind in ("count", "number") and fact.value == 1 and not text[start].isdigit()
+
+
+_Finder = Callable[[str], list[Fact]]
+_FINDERS: Final[tuple[_Finder, ...]] = (
+    _date_facts,
+    _time_facts,
+    amounts_in,
+    _identifiers,
+    _shares,
+    counts_in,
+)
+
+
+def canonical_unit(written: str) -> str:
+    """Return the unit of counts that a word stands for: 位 and ``people`` are 人; empty for any."""
+    return _UNITS.get(written.lower(), "" if written.isascii() else written)
+
+
+def find_facts(text: str, *, names: bool = True, indefinite: bool = False) -> list[Fact]:
+    """Return the facts of a text in order; offsets count in its `ordering_masked` form.
+
+    Counts that are no more than an article (一名) are left out unless ``indefinite`` asks for them.
+    """
+    return facts_in(ordering_masked(text), names=names, indefinite=indefinite)
+
+
+def facts_in(masked: str, *, names: bool = True, indefinite: bool = False) -> list[Fact]:
+    """Return what `find_facts` returns, for a text that is masked already."""
+    facts: list[Fact] = []
+    if names:
+        facts.extend(Fact("name", name.name, name.start, name.end) for name in find_names(masked))
+    rest = _VAGUE.sub(_blank, _IDIOM.sub(_blank, masked))
+    for finder in _FINDERS:
+        rest = _take(rest, facts, finder(rest))
+    kept = facts if indefinite else [fact for fact in facts if not is_indefinite(fact, masked)]
+    kept.sort(key=lambda fact: (fact.start, fact.end, fact.kind))
+    return kept
+
+
+def around(text: str, fact: Fact, ends: str) -> tuple[int, int]:
+    """Return the span between two of the given marks that a fact stands in, up to 200 characters each way."""
+    first, last = max(0, fact.start - _WINDOW), min(len(text), fact.end + _WINDOW)
+    start = max(max(text.rfind(mark, first, fact.start) for mark in ends) + 1, first)
+    stops = [place for mark in ends if (place := text.find(mark, fact.end, last)) >= 0]
+    return start, min(stops, default=last)
+
+
+def dates_of(facts: list[Fact]) -> list[FoundDate]:
+    """Return the dates among facts as `memfin.rag.extraction.dates` has them."""
+    return [
+        FoundDate(fact.value, fact.start, fact.end) for fact in facts if isinstance(fact.value, PartialDate)
+    ]

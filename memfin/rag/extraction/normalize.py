@@ -1,0 +1,180 @@
+"""Two written forms that texts are compared in: *plain* for reading values, *folded* for finding quotes.
+
+Plain text is half-width (NFKC) and without the blanks that stand beside Chinese characters; punctuation
+stays, for it tells numbers apart. Folded text is lower case besides and has no punctuation: only where
+two words or two numbers would grow together is a single blank left between them. What folding keeps of a
+number is its value: ``2,000`` is ``2000``, ``4.2`` keeps its point, and ``1、2000元`` stays two numbers.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from typing import Final
+
+_CJK_FIRST: Final = "\u2e80"
+NUMERALS: Final = "零〇○一二两三四五六七八九十百千万亿壹贰叁肆伍陆柒捌玖拾佰仟萬億幺廿卅"
+"""Characters that Chinese numbers are written with, in their plain and their formal shapes."""
+
+_ENUMERATING_COMMA: Final = re.compile("(?<=[0-9])，(?=[0-9])")
+_INVISIBLE: Final = re.compile("[\u00ad\u200b-\u200f\u2060\ufeff]")
+_BLANKS: Final = re.compile(f"(?<=[{_CJK_FIRST}-\U0003ffff])\\s+|(?<!\\s)\\s++(?=[{_CJK_FIRST}-\U0003ffff])")
+_GAP: Final = re.compile(r"[^\w%‰$€£¥<>=]+|_+")
+_CLUSTER: Final = re.compile(".[\u0300-\u036f\u3099\u309a]*", re.DOTALL)
+_GROUP: Final = re.compile(r"\d{3}(?!\d)")
+_BEFORE_GROUP: Final = re.compile(r"(?<!\d)(?:\d{1,3}|\d{1,3}(?:,\d{3})+)$")
+_LONGEST_GROUPED: Final = 24
+_ELLIPSIS: Final = re.compile(r"(?:\.\s?){3,}|…+|[\[【(（]\s?(?:\.{3}|…+|略|省略)\s?[\]】)）]")
+_ASIDE_LIMIT: Final = 400
+"""Characters that an ellipsis in a quote may stand for, in folded text."""
+_SCALES: Final = frozenset("百千万亿佰仟萬億")
+_NUMERAL_SET: Final = frozenset(NUMERALS)
+
+
+def widths(text: str) -> str:
+    """Return the text in half-width forms (NFKC), without invisible characters.
+
+    A full-width comma between half-width digits enumerates (100，200); between full-width ones it groups
+    thousands, as its half-width form does.
+    """
+    if "，" in text:
+        text = _ENUMERATING_COMMA.sub("、", text)
+    return _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
+
+
+def plain(text: str) -> str:
+    """Return the text in half-width forms and without blanks and line breaks beside Chinese characters."""
+    return _BLANKS.sub("", widths(text))
+
+
+def fold(text: str) -> str:
+    """Return the form in which quotes, names and ``must_include`` are compared; it may be empty."""
+    text = widths(text).casefold()
+    return _GAP.sub(lambda gap: _joint(text, gap.start(), gap.end()), text)
+
+
+def fold_with_origins(text: str) -> tuple[str, list[int]]:
+    """Return the folded text and, for each of its characters, the offset in ``text`` that it comes from."""
+    if "，" in text:
+        text = _ENUMERATING_COMMA.sub("、", text)
+    pieces: list[str] = []
+    origins: list[int] = []
+    for cluster in _CLUSTER.finditer(text):
+        piece = _INVISIBLE.sub("", unicodedata.normalize("NFKC", cluster.group())).casefold()
+        pieces.append(piece)
+        origins.extend([cluster.start()] * len(piece))
+    whole = "".join(pieces)
+    folded: list[str] = []
+    kept: list[int] = []
+    done = 0
+    for gap in _GAP.finditer(whole):
+        folded.append(whole[done : gap.start()])
+        kept.extend(origins[done : gap.start()])
+        joint = _joint(whole, gap.start(), gap.end())
+        folded.append(joint)
+        kept.extend([origins[gap.start()]] * len(joint))
+        done = gap.end()
+    folded.append(whole[done:])
+    kept.extend(origins[done:])
+    return "".join(folded), kept
+
+
+def joint(left: str, right: str) -> str:
+    """Return what stands between two folded texts when one follows the other: a blank or nothing."""
+    return " " if left and right and left[-1] < _CJK_FIRST and right[0] < _CJK_FIRST else ""
+
+
+def _joint(text: str, start: int, end: int) -> str:
+    """Return what is left of the gap ``text[start:end]`` between words."""
+    if start == 0 or end == len(text):
+        return ""
+    left, right, gap = text[start - 1], text[end], text[start:end]
+    if left < _CJK_FIRST and right < _CJK_FIRST:
+        if left.isdigit() and right.isdigit():
+            if gap == ".":
+                return gap
+            if gap == "," and _groups(text, start):
+                return ""
+        elif gap in ("'", "’"):
+            return ""
+        return " "
+    numbers = (left.isdigit() or left in _NUMERAL_SET) and (right.isdigit() or right in _NUMERAL_SET)
+    return " " if numbers and not gap.isspace() else ""
+
+
+def _groups(text: str, comma: int) -> bool:
+    """Say whether the comma groups the thousands of a number."""
+    before = text[max(0, comma - _LONGEST_GROUPED) : comma]
+    return bool(_GROUP.match(text, comma + 1) and _BEFORE_GROUP.search(before))
+
+
+def occurrences(needle: str, text: str, start: int = 0, end: int | None = None) -> Iterator[tuple[int, int]]:
+    """Yield the spans of ``text[start:end]`` where the needle stands, both folded.
+
+    A needle that begins or ends with a number matches at that number's boundary only (spec section 9):
+    2000元 is neither in 12000元 nor in 0.2000元, 2000 not in 2000万, 三万元 not in 十三万元.
+    """
+    stop = len(text) if end is None else end
+    if not needle:
+        return
+    found = text.find(needle, start, stop)
+    while found >= 0:
+        after = found + len(needle)
+        if _begins(needle, text, found) and _ends(needle, text, after):
+            yield found, after
+        found = text.find(needle, found + 1, stop)
+
+
+def contains(needle: str, text: str) -> bool:
+    """Say whether the folded needle stands in the folded text, at the boundaries of numbers."""
+    return next(occurrences(needle, text), None) is not None
+
+
+def _begins(needle: str, text: str, start: int) -> bool:
+    first = needle[0]
+    if not start:
+        return True
+    if first.isdigit():
+        before = text[start - 1]
+        return not (before.isdigit() or (before == "." and start > 1 and text[start - 2].isdigit()))
+    return first not in _NUMERAL_SET or text[start - 1] not in _NUMERAL_SET
+
+
+def _ends(needle: str, text: str, end: int) -> bool:
+    last = needle[-1]
+    if end >= len(text):
+        return True
+    after = text[end]
+    if last.isdigit():
+        fraction = after == "." and text[end + 1 : end + 2].isdigit()
+        return not (after.isdigit() or fraction or after in _SCALES)
+    return last not in _NUMERAL_SET or after not in _NUMERAL_SET
+
+
+def quote_parts(quote: str) -> tuple[str, ...]:
+    """Return the folded parts of a quote between its ellipses; a quote without words has none."""
+    if "." not in quote and "…" not in quote and "略" not in quote:
+        folded = fold(quote)
+        return (folded,) if folded else ()
+    return tuple(part for piece in _ELLIPSIS.split(quote) if (part := fold(piece)))
+
+
+def find_quote(
+    parts: tuple[str, ...], text: str, start: int = 0, end: int | None = None
+) -> Iterator[tuple[int, int]]:
+    """Yield the spans of the folded text that hold the parts of a quote one after the other.
+
+    Words left out between two parts may be up to 400 characters long. For every place of the first part
+    the nearest places of the others are taken.
+    """
+    if not parts:
+        return
+    stop = len(text) if end is None else end
+    for first, after in occurrences(parts[0], text, start, stop):
+        reach = after
+        for part in parts[1:]:
+            spot = next(occurrences(part, text, reach, min(stop, reach + _ASIDE_LIMIT + len(part))), None)
+            if spot is None:
+                break
+            reach = spot[1]
+        else:
+            yield first, reach

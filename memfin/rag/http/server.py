@@ -1,0 +1,156 @@
+"""The server side: puts a RAG system in Python behind the RAG protocol.
+
+Ten lines make a service of a system::
+
+    from memfin.rag.http import serve
+
+    class MyRag:
+        def __init__(self, document):
+            self.document = document
+
+        async def query(self, question):
+            return {"answer": "...", "citation": [{"page": 1, "quote": "..."}]}
+
+    serve(MyRag, document="interview.md", port=8766)
+
+``memfin bench --rag http://127.0.0.1:8766/query`` then asks it.
+"""
+
+import os
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any, Final
+
+import anyio
+import msgspec
+from aiohttp import web
+
+from memfin import __version__
+from memfin.agents.calls import TransportError, asked_pause
+from memfin.agents.http.hosting import (
+    bearer_middleware,
+    json_answer,
+    json_errors,
+    read_json,
+    require_token,
+    run_service,
+)
+from memfin.agents.http.protocol import API_KEY
+from memfin.agents.http.sessions import Refusal
+from memfin.foreign.calls import CallFailed, CallTimedOut
+from memfin.foreign.references import describe, one_line
+from memfin.rag.document import Document, load_document
+from memfin.rag.http.openapi import openapi_document
+from memfin.rag.http.protocol import PATH, PROTOCOL, QueryAnswer, QueryRequest
+from memfin.rag.systems.registry import load_system
+from memfin.rag.systems.under_test import SystemUnderTest
+
+DEFAULT_PORT: Final = 8766
+TIMEOUT: Final = 600.0
+"""Seconds that the system may take for a question; the caller usually gives up earlier."""
+
+LARGEST_BODY: Final = 1024 * 1024
+"""Bytes of a request."""
+
+
+def application(
+    system_factory: Callable[..., Any] | object,
+    *,
+    document: Document | str | Path | None = None,
+    token: str | None = None,
+    timeout: float = TIMEOUT,
+    largest_body: int = LARGEST_BODY,
+) -> web.Application:
+    """Return an aiohttp application that serves a RAG system; it may be a sub-application of another.
+
+    Args:
+        system_factory: as ``--rag pkg.module:factory`` would name it; it is called when the server starts. A
+            reference such as ``builtin`` or a system itself will do, too.
+        document: what the factory is called with, or where that is read from.
+        token: the bearer token that callers must show; None asks for none.
+        timeout: seconds that the system may take for a question.
+        largest_body: bytes of a request's body, at most.
+
+    Raises:
+        UsageError: the system is none, or the document cannot be read.
+    """
+    loaded = document if isinstance(document, Document | None) else load_document(Path(document))
+    service = _Service(load_system(system_factory, document=loaded), timeout)
+    app = web.Application(client_max_size=largest_body, middlewares=[json_errors, bearer_middleware(token)])
+    app.router.add_get("/openapi.json", service.document, allow_head=False)
+    app.router.add_get("/healthz", service.health, allow_head=False)
+    app.router.add_post(PATH, service.query)
+    app.router.add_post("/", service.query)
+    app.cleanup_ctx.append(service.running)
+    return app
+
+
+def serve(
+    system_factory: Callable[..., Any] | object,
+    *,
+    document: Document | str | Path | None = None,
+    host: str = "127.0.0.1",
+    port: int = DEFAULT_PORT,
+    token: str | None = None,
+    **limits: Any,
+) -> None:
+    """Serve a RAG system until SIGINT or SIGTERM; prints one line with the address when it is ready.
+
+    Args:
+        system_factory: as for `application`.
+        document: as for `application`.
+        host: address to listen on.
+        port: port to listen on; 0 takes a free one, which the line names.
+        token: bearer token; None takes it from ``MEMFIN_AGENT_API_KEY``, if that is set.
+        limits: ``timeout`` and ``largest_body`` of `application`.
+
+    Raises:
+        UsageError: the address cannot be listened on, or is open to the network without a token; or the
+            system cannot be made.
+    """
+    token = token or os.environ.get(API_KEY) or None
+    require_token("rag", host, token)
+    app = application(system_factory, document=document, token=token, **limits)
+    anyio.run(run_service, app, "rag", host, port, PATH)
+
+
+class _Service:
+    """The handlers of the protocol's calls."""
+
+    def __init__(self, system: SystemUnderTest, timeout: float) -> None:
+        self._system = system
+        self._timeout = timeout
+        self._document = msgspec.json.encode(openapi_document())
+
+    async def running(self, app: web.Application) -> AsyncIterator[None]:
+        del app
+        await self._system.open()
+        yield
+        await self._system.close()
+
+    async def document(self, request: web.Request) -> web.Response:
+        del request
+        return web.Response(body=self._document, content_type="application/json")
+
+    async def health(self, request: web.Request) -> web.Response:
+        del request
+        return json_answer(200, {"status": "ok", "protocol": PROTOCOL, "version": __version__})
+
+    async def query(self, request: web.Request) -> web.Response:
+        asked = await read_json(request, QueryRequest)
+        try:
+            reply = await self._system.query(asked.question, self._timeout)
+        except (CallFailed, TransportError, ConnectionError) as problem:
+            raise _refusal(problem) from problem
+        return json_answer(200, QueryAnswer(**dict(reply.answer), usage=reply.usage))
+
+
+def _refusal(problem: Exception) -> Refusal:
+    """Return how a question is answered on which the system failed."""
+    if isinstance(problem, CallTimedOut):
+        return Refusal(500, "system_timed_out", one_line(str(problem)))
+    if isinstance(problem, CallFailed):
+        return Refusal(500, "system_failed", one_line(str(problem)) or "CallFailed")
+    message = one_line(str(problem)) if isinstance(problem, TransportError) else ""
+    after = asked_pause(problem) or None
+    return Refusal(503, "system_unreachable", message or describe(problem), retry_after=after)

@@ -1,0 +1,226 @@
+"""The score of one question: the three formulas of the RAG benchmark schema and what they are made of."""
+
+from typing import Any, Final
+
+import msgspec
+
+from memfin.contracts.rag import RagAnswer, RagCitation, RagQuestion
+from memfin.rag.document import Document
+from memfin.rag.extraction.normalize import find_quote, fold, quote_parts
+from memfin.rag.extraction.values import Told
+from memfin.rag.scoring.abstaining import has_typed_answer, stance
+from memfin.rag.scoring.citations import citation_correctness, citation_provided, unique_required
+from memfin.rag.scoring.fields import Given, matches
+from memfin.rag.scoring.hallucination import check_answer
+from memfin.rag.scoring.index import DocumentIndex
+from memfin.rag.scoring.matching import Passage, distinct, mismatch, nearest, passage
+
+EXACT_MATCH: Final = 0.7
+CITATION_CORRECTNESS: Final = 0.3
+RECALL: Final = 0.5
+PRECISION: Final = 0.3
+CITATION_PROVIDED: Final = 0.2
+ABSTENTION: Final = 0.4
+NO_HALLUCINATION: Final = 0.4
+QUOTE: Final = 0.2
+
+_SLACK: Final = 1e-9
+"""What a sum of the weights above may be off in binary."""
+
+
+class QuestionScore(msgspec.Struct, frozen=True, kw_only=True):
+    """The score of one answer.
+
+    ``score`` is between 0 and ``max_score``, the question's weight; ``passed`` compares their quotient with
+    the question's threshold. ``details`` hold the value of every part of the formula and why it is so.
+    """
+
+    score: float
+    max_score: float
+    passed: bool
+    details: dict[str, Any]
+
+
+def score_question(
+    question: RagQuestion, answer: RagAnswer, document: Document | DocumentIndex | None
+) -> QuestionScore:
+    """Score an answer (spec section 9).
+
+    Prepare the document once as a `DocumentIndex` to score many answers. Without a document pages and words
+    of evidence are compared with the question alone, and quotes cannot be verified.
+    """
+    index = DocumentIndex(document) if isinstance(document, Document) else document
+    if question.type == "fact_exact":
+        share, details = _fact_exact(question, answer, index)
+    elif question.type == "evidence_set":
+        share, details = _evidence_set(question, answer, index)
+    else:
+        share, details = _conflict_gap(question, answer, index)
+    return _weighted(question, share, details)
+
+
+def score_failure(question: RagQuestion, error: str) -> QuestionScore:
+    """Return the score of a question on which the system failed: nothing of its weight."""
+    return _weighted(question, 0.0, {"failed": error}, failed=True)
+
+
+def _weighted(
+    question: RagQuestion, share: float, details: dict[str, Any], *, failed: bool = False
+) -> QuestionScore:
+    share = round(share, 12)
+    return QuestionScore(
+        score=share * question.weight,
+        max_score=question.weight,
+        passed=not failed and share >= question.pass_threshold - _SLACK,
+        details=details,
+    )
+
+
+def _fact_exact(
+    question: RagQuestion, answer: RagAnswer, index: DocumentIndex | None
+) -> tuple[float, dict[str, Any]]:
+    told = stance(answer, question.question)
+    given = Given(question, answer, Told(answer.answer, question.question), told)
+    found = [match.details() for match in matches(given)]
+    reason = None
+    if not found:
+        reason = "nothing_expected"
+    elif told.abstains and told.source == "declared":
+        reason = "abstained"
+    exact = float(reason is None and all(match["matched"] for match in found))
+    cited = citation_correctness(question, answer, index)
+    details: dict[str, Any] = {
+        "exact_match": exact,
+        "citation_correctness": cited.value,
+        "fields": found,
+        "citation": cited.details,
+    }
+    if reason is not None:
+        details["reason"] = reason
+    return EXACT_MATCH * exact + CITATION_CORRECTNESS * cited.value, details
+
+
+def _evidence_set(
+    question: RagQuestion, answer: RagAnswer, index: DocumentIndex | None
+) -> tuple[float, dict[str, Any]]:
+    required = unique_required(question.required_evidence)
+    returned = {
+        item.key: item
+        for item in (passage(evidence.text, evidence.page, index) for evidence in answer.evidence)
+    }
+    found = [False] * len(required)
+    relevant: list[Passage] = []
+    told: list[dict[str, Any]] = []
+    for item in returned.values():
+        results = [mismatch(item, wanted, index) for wanted in required]
+        supports = [place for place, result in enumerate(results) if result is None]
+        for place in supports:
+            found[place] = True
+        entry: dict[str, Any] = {"page": item.page, "supports": supports}
+        if supports:
+            relevant.append(item)
+        else:
+            entry["reason"] = item.problem or nearest([result for result in results if result is not None])
+        told.append(entry)
+    good = len(distinct(relevant))
+    total = good + len(returned) - len(relevant)
+    recall = sum(found) / len(found) if found else 0.0
+    precision = good / total if total else 0.0
+    cited = citation_provided(question, answer, index)
+    scoring = question.scoring
+    enough = recall >= scoring.evidence_recall_min - _SLACK
+    precise = precision >= scoring.evidence_precision_min - _SLACK
+    details = {
+        "recall": recall,
+        "recall_min": scoring.evidence_recall_min,
+        "precision": precision,
+        "precision_min": scoring.evidence_precision_min,
+        "citation_provided": cited.value,
+        "returned": len(answer.evidence),
+        "distinct": total,
+        "relevant": good,
+        "evidence": [
+            {"page": wanted.page, "must_include": wanted.must_include, "found": is_found}
+            for wanted, is_found in zip(required, found, strict=True)
+        ],
+        "passages": told,
+        "citation": cited.details,
+        **_points(question, answer),
+    }
+    share = RECALL * enough + PRECISION * precise + CITATION_PROVIDED * cited.value
+    return share, details
+
+
+def _points(question: RagQuestion, answer: RagAnswer) -> dict[str, Any]:
+    """Return what is recorded of key points and of the least number of pieces of evidence; neither scores."""
+    expected = question.expected
+    recorded: dict[str, Any] = {}
+    if expected.key_points:
+        said = fold(answer.answer)
+        recorded["key_points_in_answer"] = [fold(point) in said for point in expected.key_points]
+    if expected.evidence_count_min is not None:
+        recorded["evidence_count_met"] = len(answer.evidence) >= expected.evidence_count_min
+    return recorded
+
+
+def _conflict_gap(
+    question: RagQuestion, answer: RagAnswer, index: DocumentIndex | None
+) -> tuple[float, dict[str, Any]]:
+    told = stance(answer, question.question)
+    answers = bool(answer.answer.strip() or (answer.text or "").strip() or has_typed_answer(answer))
+    correct = told.abstains if question.should_abstain else answers and not told.abstains
+    check = check_answer(question, answer, index)
+    quoted, quote = _quote(question, answer, index)
+    details: dict[str, Any] = {
+        "correct_abstention": float(correct),
+        "no_hallucination": float(check.passed),
+        "quote_included": float(quoted),
+        "should_abstain": question.should_abstain,
+        "abstention": told.details(),
+        "hallucination": check.details(),
+        "quote": quote,
+    }
+    if question.hallucination_penalty is not None:
+        details["hallucination"]["penalty"] = question.hallucination_penalty
+    return ABSTENTION * correct + NO_HALLUCINATION * check.passed + QUOTE * quoted, details
+
+
+def _quote(
+    question: RagQuestion, answer: RagAnswer, index: DocumentIndex | None
+) -> tuple[bool, dict[str, Any]]:
+    """Say whether the answer quotes the required words, in its text or in a citation of the right page.
+
+    Where the file asks for a quote without a ``required_quote``, one of the additional ones will do.
+    """
+    wanted = [question.required_quote] if question.required_quote else list(question.additional_quotes)
+    required = question.scoring.quote_required
+    if required is None:
+        required = question.required_quote is not None
+    if not required or not any(quote_parts(quote) for quote in wanted):
+        return True, {"required": False, "reason": "not_required"}
+    wrong_page = False
+    for quote in wanted:
+        parts = quote_parts(quote)
+        for where, text in (("answer", answer.answer), ("text", answer.text or "")):
+            if any(find_quote(parts, fold(text))):
+                return True, {"required": True, "found_in": where}
+        for citation in answer.citation:
+            if not any(find_quote(parts, fold(citation.quote))):
+                continue
+            if _right_page(question, citation, parts, index):
+                return True, {"required": True, "found_in": "citation", "page": citation.page}
+            wrong_page = True
+    return False, {"required": True, "reason": "wrong_page" if wrong_page else "not_quoted"}
+
+
+def _right_page(
+    question: RagQuestion, citation: RagCitation, parts: tuple[str, ...], index: DocumentIndex | None
+) -> bool:
+    if citation.page is None or (index is not None and not index.paged):
+        return True
+    location = question.evidence_location
+    if location is not None and citation.page == location.page:
+        return True
+    if index is not None:
+        return bool(index.locate(parts, citation.page))
+    return location is None

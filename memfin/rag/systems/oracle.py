@@ -1,0 +1,65 @@
+"""The upper bound: a system that answers from the ground truth."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from memfin import __version__
+from memfin.contracts import ModelUsage, ParameterChange
+from memfin.contracts.rag import RagAnswer, RagAnswerRange, RagCitation, RagEvidence, RagQuestion
+
+_DECLINED: Final = "原文没有给出答案，无法回答。"
+
+
+class Oracle:
+    """Answers each question as its file expects it; scores 100 % where the file is sound."""
+
+    reference = "oracle"
+    model = "oracle"
+    version: str | None = __version__
+    inputs: Mapping[str, Any] = {}
+    total_usage: ModelUsage | None = None
+
+    async def query(self, question: RagQuestion) -> RagAnswer:
+        """Return the right answer to a question."""
+        return _conflict_gap(question) if question.type == "conflict_gap" else _found(question)
+
+    async def close(self) -> None:
+        """Do nothing: there is nothing to let go of."""
+
+    def parameter_changes(self) -> list[ParameterChange]:
+        """Return nothing: there is no model."""
+        return []
+
+
+def _found(question: RagQuestion) -> RagAnswer:
+    expected = question.expected
+    required = question.required_evidence
+    breakdown = expected.breakdown()
+    period = expected.date_range
+    quotes = list(dict.fromkeys((each.page, each.must_include) for each in required))
+    words = expected.key_points or [text for _, text in quotes] or [expected.text_answer or "-"]
+    return RagAnswer(
+        answer="；".join(words),
+        amount=expected.amount_total,
+        amount_breakdown=list(breakdown) if breakdown is not None else None,
+        date=expected.date,
+        date_range=None if period is None else RagAnswerRange(start=period.start, end=period.end),
+        count=expected.count,
+        text=expected.text_answer,
+        boolean=expected.boolean_answer,
+        entity=expected.entity,
+        evidence=[RagEvidence(page=page, text=text) for page, text in quotes],
+        citation=[RagCitation(page=page, quote=text) for page, text in quotes],
+        abstained=False,
+    )
+
+
+def _conflict_gap(question: RagQuestion) -> RagAnswer:
+    place = question.evidence_location
+    quotes = [text for text in (question.required_quote, *question.additional_quotes) if text]
+    said = "；".join(quotes)
+    return RagAnswer(
+        answer=f"{_DECLINED}{said}" if question.should_abstain else said or question.question,
+        citation=[RagCitation(page=None if place is None else place.page, quote=text) for text in quotes],
+        abstained=question.should_abstain,
+    )

@@ -1,0 +1,109 @@
+"""References to systems under test: from ``--rag`` to a system for a run (spec section 9)."""
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from memfin.agents.settings import AgentSettings
+from memfin.errors import UsageError
+from memfin.foreign.references import import_reference, package_version, reference_of
+from memfin.rag.systems.instances import Instances
+from memfin.rag.systems.protocol import KnownSystem
+from memfin.rag.systems.under_test import SystemUnderTest
+
+if TYPE_CHECKING:
+    from memfin.rag.document import Document
+
+FORMS: Final = "builtin, oracle, http(s)://..., openai:MODEL or pkg.module:factory"
+
+OPENAI: Final = "openai:"
+
+_ADDRESS: Final = re.compile(r"(?:[\w.-]+|\[[0-9a-f:.]+\]):\d+(?:/[^@?#]*)?\Z", re.IGNORECASE)
+"""A host with a port; no factory has a name of digits."""
+
+
+def load_system(
+    system: str | Callable[..., Any] | object,
+    *,
+    document: "Document | None" = None,
+    settings: AgentSettings | None = None,
+    retries: int = 2,
+) -> SystemUnderTest:
+    """Return the system that a reference, a factory or a system itself stands for.
+
+    ``system`` is a reference as for ``--rag``, a factory or class, which is called with ``document``, or
+    an object with a ``query`` method. ``settings`` are those of a run: the seconds for a question and, for
+    ``openai:MODEL``, the model's. ``retries`` is how often a question is asked again that failed on
+    its way.
+
+    Raises:
+        UsageError: the reference has no known form or does not import, the endpoint of a service or a model
+            is unusable, the document is missing where the system reads it, or a setting is of no use to
+            this system.
+    """
+    settings = settings or AgentSettings()
+    limits: dict[str, Any] = {"timeout": settings.turn_timeout, "retries": retries}
+    if isinstance(system, str) and system.startswith(OPENAI):
+        return _owned(_openai(system, document, settings), **limits)
+    settings.refuse_model_settings(system if isinstance(system, str) else "a Python system")
+    if not isinstance(system, str):
+        return _object(system, document, limits)
+    if system == "oracle":
+        from memfin.rag.systems.oracle import Oracle  # noqa: PLC0415 - only when used
+
+        return _owned(Oracle(), sees_truth=True, **limits)
+    if system == "builtin":
+        from memfin.rag.systems.builtin import BuiltinRag  # noqa: PLC0415 - loads its rules only when used
+
+        return _owned(BuiltinRag(_needed(system, document)), **limits)
+    if system.lower().startswith(("http://", "https://")):
+        from memfin.rag.http.client import HttpRag  # noqa: PLC0415 - aiohttp loads slowly
+
+        return _owned(HttpRag(system, timeout=settings.turn_timeout), **limits)
+    if _ADDRESS.match(system):
+        raise UsageError(f"rag {system!r}: an address needs its scheme, as in http://{system}")
+    factory = import_reference("rag", system, FORMS)
+    return _made(system, factory, document, limits)
+
+
+def _made(
+    reference: str, factory: Callable[..., Any], document: "Document | None", limits: dict[str, Any]
+) -> SystemUnderTest:
+    version = package_version(reference.partition(":")[0])
+    return SystemUnderTest(
+        reference, Instances(reference, factory, document=document), version=version, **limits
+    )
+
+
+def _object(system: Any, document: "Document | None", limits: dict[str, Any]) -> SystemUnderTest:
+    if callable(getattr(system, "query", None)) and not isinstance(system, type):
+        name = reference_of(type(system))
+        instances = Instances(name, given=system)
+        known = system if isinstance(system, KnownSystem) else None
+        version = package_version(name.partition(":")[0])
+        return SystemUnderTest(name, instances, version=version, known=known, **limits)
+    if not callable(system):
+        kind = type(system).__name__
+        raise UsageError(f"rag: expected a reference, a factory or an object with a query method, got {kind}")
+    return _made(reference_of(system), system, document, limits)
+
+
+def _owned(system: KnownSystem, *, sees_truth: bool = False, **limits: Any) -> SystemUnderTest:
+    instances = Instances(system.reference, given=system)
+    return SystemUnderTest(
+        system.reference, instances, known=system, owned=True, sees_truth=sees_truth, **limits
+    )
+
+
+def _openai(reference: str, document: "Document | None", settings: AgentSettings) -> KnownSystem:
+    from memfin.rag.systems.openai import OpenAIRag  # noqa: PLC0415 - aiohttp loads slowly
+
+    return OpenAIRag.from_settings(reference.removeprefix(OPENAI), _needed(reference, document), settings)
+
+
+def _needed(reference: str, document: "Document | None") -> "Document":
+    if document is None:
+        raise UsageError(
+            f"rag {reference!r}: reads the document itself, and there is none; name it with --document"
+        )
+    return document

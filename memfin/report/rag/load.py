@@ -1,0 +1,233 @@
+"""Makes the model of a benchmark's report from the files of its run directory."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from heapq import nsmallest
+from pathlib import Path
+from typing import Any, Final
+
+from memfin.contracts import BenchConfigFile, RunManifest, RunStats
+from memfin.contracts.rag import RagGroup, RagIndividual, RagResult, RagSummary
+from memfin.contracts.reading import iter_jsonl, read_json
+from memfin.errors import UsageError
+from memfin.report.excerpt import one_line
+from memfin.report.failures import FailureCounter
+from memfin.report.model import Caution
+from memfin.report.papers import flat_settings, measured_timing
+from memfin.report.rag.model import QuestionCase, RagReportModel, ScoreRow, ScoreTable, TypeView
+from memfin.report.rag.words import BY_NAME, TYPES
+
+SUMMARY: Final = "rag_summary.json"
+RESULTS: Final = "rag_results.jsonl"
+
+_REQUIRED: Final = ("run_manifest.json", SUMMARY, RESULTS)
+_MOST_CASES: Final = 20
+_MOST_ROWS: Final = 500
+_MOST_GROUPS: Final = 25
+_MOST_FAILURES: Final = 20
+_MOST_CITATIONS: Final = 5
+_LINE_LIMIT: Final = 256 * 1024 * 1024
+_HALF: Final = 0.5
+
+
+def is_benchmark_run(run_dir: Path) -> bool:
+    """Say whether a directory is that of a benchmark run."""
+    return (run_dir / RESULTS).is_file()
+
+
+def load_rag_report(run_dir: Path) -> RagReportModel:
+    """Read a benchmark's run directory and make the model of its report.
+
+    Raises:
+        UsageError: when the run is not finished, or a file of it does not fit the contract.
+    """
+    for name in _REQUIRED:
+        if not (run_dir / name).is_file():
+            raise UsageError(f"run {run_dir}: has no {name}; memfin resume {run_dir} goes on with it")
+    manifest = read_json(run_dir / "run_manifest.json", RunManifest)
+    summary = read_json(run_dir / SUMMARY, RagSummary)
+    config = _optional(run_dir / "config.json", BenchConfigFile)
+    stats = _optional(run_dir / "run_stats.json", RunStats)
+    results = summary.individual_results
+    failures = FailureCounter()
+    for one in results:
+        if one.error is not None:
+            failures.add("question", one.error, one.id)
+    total = ScoreRow(
+        label="All questions",
+        count=summary.total_tests,
+        passed=summary.passed_tests,
+        score=summary.overall_score,
+        max_score=summary.max_score,
+    )
+    weakest = nsmallest(_MOST_CASES, (one for one in results if not one.passed), key=_rank)
+    failed = summary.total_tests - summary.passed_tests
+    return RagReportModel(
+        run_id=one_line(summary.run_id, 128),
+        system=one_line(manifest.model_name, 200),
+        benchmark=one_line(manifest.dataset_path, 300),
+        document=one_line(summary.document, 300) if summary.document else None,
+        type_filter=summary.type_filter,
+        started_at=one_line(manifest.started_at, 40),
+        ended_at=one_line(manifest.ended_at, 40) if manifest.ended_at else None,
+        notes=one_line(manifest.notes, 500) if manifest.notes else None,
+        total=total,
+        pass_rate=summary.pass_rate,
+        errors=summary.errors,
+        types=tuple(_types(summary)),
+        tables=tuple(_tables(summary)),
+        cases=tuple(_cases(run_dir, weakest)),
+        cases_omitted=max(0, failed - len(weakest)),
+        rows=tuple(
+            (one_line(one.id, 80), one.type, one.passed, one.score, one.max_score)
+            for one in results[:_MOST_ROWS]
+        ),
+        rows_omitted=max(0, len(results) - _MOST_ROWS),
+        cautions=tuple(_cautions(summary)),
+        failures=failures.groups(_MOST_FAILURES),
+        timing=measured_timing(stats) if stats is not None else None,
+        fingerprint=summary.config_fingerprint,
+        memfin_version=one_line(config.memfin_version, 40) if config is not None else None,
+        settings=flat_settings(_told(config)) if config is not None else (),
+        fingerprint_inputs=flat_settings(config.fingerprint_inputs) if config is not None else (),
+    )
+
+
+def _optional(path: Path, kind: type[Any]) -> Any:
+    return read_json(path, kind) if path.is_file() else None
+
+
+def _told(config: BenchConfigFile) -> dict[str, Any]:
+    """Return the settings that a benchmark heeds."""
+    settings = dict(config.settings)
+    for name in [name for name in settings if name.startswith("judge") or name in _OF_DIALOGUES]:
+        del settings[name]
+    return settings
+
+
+_OF_DIALOGUES: Final = frozenset(
+    {"workers_judge", "history", "trace_version", "agent_system", "agent_memory", "fail_on_judge_error"}
+)
+
+
+def _types(summary: RagSummary) -> Iterator[TypeView]:
+    """Yield the types that were asked, with the means of the parts of their scores."""
+    for text in TYPES:
+        group = summary.by_type.get(text.name)
+        if group is None or not group.count:
+            continue
+        sums = dict.fromkeys((key for key, _, _ in text.parts), 0.0)
+        for one in summary.individual_results:
+            if one.type == text.name:
+                for key in sums:
+                    sums[key] += _number(one.details.get(key)) or 0.0
+        parts = tuple((label, sums[key] / group.count, weight) for key, label, weight in text.parts)
+        yield TypeView(text=text, row=_row(text.title, group), parts=parts)
+
+
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, bool | int | float) else None
+
+
+def _row(label: str, group: RagGroup) -> ScoreRow:
+    return ScoreRow(
+        label=one_line(label, 80),
+        count=group.count,
+        passed=group.passed,
+        score=group.total_score,
+        max_score=group.max_score,
+    )
+
+
+def _tables(summary: RagSummary) -> Iterator[ScoreTable]:
+    groups: tuple[tuple[str, Mapping[str, RagGroup]], ...] = (
+        ("By difficulty", summary.by_difficulty),
+        ("By category", summary.by_category),
+        ("By tag", summary.by_tag),
+    )
+    for title, found in groups:
+        if found:
+            largest = nsmallest(_MOST_GROUPS, found.items(), key=lambda item: (-item[1].count, item[0]))
+            shown = tuple(_row(label, group) for label, group in largest)
+            yield ScoreTable(title=title, rows=shown, omitted=len(found) - len(shown))
+
+
+def _rank(one: RagIndividual) -> tuple[float, float, str]:
+    """Order by share of the score lost, then by what it weighs."""
+    return (one.score / one.max_score if one.max_score else 0.0, -one.max_score, one.id)
+
+
+def _cases(run_dir: Path, picked: Iterable[RagIndividual]) -> Iterator[QuestionCase]:
+    """Yield the cases of the questions picked, with the answers from the results."""
+    ordered = list(picked)
+    wanted = {one.id for one in ordered}
+    found = {
+        result.id: result.answer
+        for _, result in iter_jsonl(run_dir / RESULTS, RagResult)
+        if result.id in wanted
+    }
+    for one in ordered:
+        answer = found.get(one.id)
+        citations = answer.citation[:_MOST_CITATIONS] if answer is not None else []
+        yield QuestionCase(
+            id=one_line(one.id, 80),
+            type=one.type,
+            question=one_line(one.question, 500),
+            answer=one_line(answer.answer, 800) if answer is not None else None,
+            share=one.score / one.max_score if one.max_score else 0.0,
+            parts=tuple(_parts(one)),
+            citations=tuple(
+                one_line(f"p. {each.page}: {each.quote}" if each.page is not None else each.quote, 240)
+                for each in citations
+            ),
+            error=one_line(one.error, 400) if one.error is not None else None,
+        )
+
+
+def _parts(one: RagIndividual) -> Iterator[tuple[str, str]]:
+    for key, label, _ in BY_NAME[one.type].parts:
+        value = _number(one.details.get(key))
+        if value is not None:
+            yield label, f"{value:.0%}"
+    for field in _dicts(one.details.get("fields")):
+        if not field.get("matched"):
+            told = {name: field[name] for name in ("expected", "got") if name in field}
+            yield one_line(str(field.get("field", "field")), 40), one_line(str(told), 200)
+
+
+def _dicts(value: object) -> list[dict[str, Any]]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def _cautions(summary: RagSummary) -> Iterator[Caution]:
+    if summary.errors:
+        share = summary.errors / summary.total_tests if summary.total_tests else 0.0
+        yield Caution(
+            level="warning" if share >= _HALF else "note",
+            title="The system failed",
+            detail=f"{summary.errors} of {summary.total_tests} questions have no answer; they score 0.",
+        )
+    if summary.document is None:
+        yield Caution(
+            level="warning",
+            title="No document",
+            detail="Inventions cannot be told from what the document says, and pages were not checked.",
+        )
+    facts = [one for one in summary.individual_results if one.type == "fact_exact"]
+    if facts and all(one.details.get("reason") == "abstained" for one in facts):
+        yield Caution(
+            level="warning",
+            title="Every fact was declined",
+            detail="The scores of conflicts and gaps say nothing about a system that answers nothing.",
+        )
+    gaps = [one for one in summary.individual_results if one.details.get("should_abstain")]
+    if gaps and not any(_abstained(one) for one in gaps):
+        yield Caution(
+            level="note",
+            title="Nothing was declined",
+            detail="The system answered every question that the document does not settle.",
+        )
+
+
+def _abstained(one: RagIndividual) -> bool:
+    found = one.details.get("abstention")
+    return isinstance(found, dict) and bool(found.get("abstained"))

@@ -1,0 +1,179 @@
+"""Benchmarks in Python: inside a host's event loop, and from synchronous code (RAG benchmark schema)."""
+
+import os
+from pathlib import Path
+from typing import Any, Self
+
+import anyio
+
+from memfin.actors.progress_log import OnEvent
+from memfin.contracts import BenchConfigFile
+from memfin.contracts.rag import RagSummary, RagType
+from memfin.errors import GateFailed
+from memfin.runtime.bench_gates import failed_bench_gates
+from memfin.runtime.bench_plan import BenchPlan, RagLike, make_bench_plan
+from memfin.runtime.embedded import EmbeddedRun
+from memfin.runtime.events import BUFFERED
+from memfin.runtime.resume import go_on_with, read_papers
+
+
+def make_bench_resume_plan(
+    run_dir: str | os.PathLike[str],
+    *,
+    force: bool = False,
+    retry_failed: bool = False,
+    rag: RagLike | None = None,
+) -> BenchPlan:
+    """Return the plan that goes on with the benchmark run in a directory, under its settings.
+
+    Args:
+        run_dir: the run directory.
+        force: go on although the questions, the document or the system are others than they were.
+        retry_failed: ask again the questions on which the system failed.
+        rag: the system, where the run was started with one instead of a reference.
+
+    Raises:
+        UsageError: there is no run to go on with, something that it needs is unusable, or it is another than
+            when the run began and ``force`` is not set.
+    """
+    directory = Path(run_dir)
+    recorded, manifest = read_papers(directory, BenchConfigFile, "rag")
+    settings = {name: recorded.settings[name] for name in recorded.settings}
+    for name in ("agent", "dataset", "document"):
+        del settings[name]
+    plan = make_bench_plan(
+        recorded.settings.dataset,
+        rag=recorded.settings.agent if rag is None else rag,
+        document=recorded.settings.document,
+        **settings,
+    )
+    go_on_with(plan, directory, recorded, manifest, force=force, retry_failed=retry_failed)
+    return plan
+
+
+class BenchEvaluation(EmbeddedRun[RagSummary]):
+    """A benchmark run as an asynchronous context manager, and an iterator of its progress events.
+
+    ``async with BenchEvaluation(path, rag=my_system) as run: summary = await run.wait()``. Everything that
+    `memfin.Evaluation` promises its host holds here too.
+
+    Attributes:
+        summary: what the answers are worth, once the run is complete.
+        stats: what depends on time, once the run is complete.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        rag: RagLike = "builtin",
+        document: str | os.PathLike[str] | None = None,
+        on_event: OnEvent | None = None,
+        event_buffer: int = BUFFERED,
+        **config: Any,
+    ) -> None:
+        """Prepare; nothing is read or checked yet.
+
+        Args:
+            path: a directory with ``questions/*.json``, or a file of questions; None is the benchmark that
+                ships with MemFin.
+            rag: a reference as for ``--rag``, a factory, or an object with a ``query`` method.
+            document: the document, where the benchmark does not name it.
+            on_event: called with every progress event, in order; it must not block.
+            event_buffer: events that wait for the iterator at most; older ones are dropped.
+            config: other fields of `memfin.contracts.BenchConfig`, such as ``workers_dialog=16``.
+        """
+        super().__init__(
+            lambda: make_bench_plan(path, rag=rag, document=document, **config), on_event, event_buffer
+        )
+
+    @classmethod
+    def resume(
+        cls,
+        run_dir: str | os.PathLike[str],
+        *,
+        rag: RagLike | None = None,
+        force: bool = False,
+        retry_failed: bool = False,
+        on_event: OnEvent | None = None,
+        event_buffer: int = BUFFERED,
+    ) -> Self:
+        """Return the evaluation that goes on with an interrupted run; the settings are the run's own.
+
+        The arguments are those of `make_bench_resume_plan` and of a new evaluation.
+        """
+        evaluation = cls.__new__(cls)
+        EmbeddedRun.__init__(
+            evaluation,
+            lambda: make_bench_resume_plan(run_dir, force=force, retry_failed=retry_failed, rag=rag),
+            on_event,
+            event_buffer,
+        )
+        return evaluation
+
+    @property
+    def failed_gates(self) -> list[str]:
+        """One line for every gate of the settings that the complete run does not pass."""
+        run = self._entered_run()
+        plan = run.plan
+        if run.summary is None or run.stats is None or not isinstance(plan, BenchPlan):
+            return []
+        config = plan.config
+        if not (config.fail_under or config.fail_on_regression) and config.fail_on_error is None:
+            return []
+        return failed_bench_gates(run.summary, run.stats, config, plan.before)
+
+
+class BenchmarkRunner:
+    """Asks the questions of a benchmark; the door of the RAG benchmark schema.
+
+    ``BenchmarkRunner("path/to/benchmark").run_benchmark(system, question_type="fact_exact")`` returns the
+    summary, whose fields are also its items: ``summary["overall_percentage"]``.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        document: str | os.PathLike[str] | None = None,
+        on_event: OnEvent | None = None,
+        **config: Any,
+    ) -> None:
+        """Prepare; nothing is read yet. The arguments are those of `BenchEvaluation`."""
+        self._path = path
+        self._document = document
+        self._on_event = on_event
+        self._config = config
+
+    def run_benchmark(self, system: RagLike = "builtin", question_type: RagType | None = None) -> RagSummary:
+        """Ask a system all questions, or those of one type, and return what its answers are worth.
+
+        ``system`` is an object with a ``query`` method, a factory, or a reference as for ``--rag``. The
+        artefacts go to ``runs_dir/run_id``, as those of any run. Inside a running event loop use
+        `run_benchmark_async`.
+
+        Raises:
+            UsageError: a setting, the benchmark, the document or the system is unusable.
+            RunFault: the machine failed under the run.
+            GateFailed: the run is complete, but does not pass ``fail_under``, ``fail_on_error`` or
+                ``fail_on_regression``; the summary is its ``summary``.
+        """
+        return anyio.run(self.run_benchmark_async, system, question_type)
+
+    async def run_benchmark_async(
+        self, system: RagLike = "builtin", question_type: RagType | None = None
+    ) -> RagSummary:
+        """Do what `run_benchmark` does inside a running event loop."""
+        evaluation = BenchEvaluation(
+            self._path,
+            rag=system,
+            document=self._document,
+            on_event=self._on_event,
+            type=question_type,
+            **self._config,
+        )
+        async with evaluation:
+            summary = await evaluation.wait()
+        if gates := evaluation.failed_gates:
+            raise GateFailed("; ".join(gates), summary)
+        return summary

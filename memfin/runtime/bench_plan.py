@@ -1,0 +1,167 @@
+"""The plan of a benchmark run: everything it needs, resolved and checked before anything starts."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+import msgspec
+
+from memfin import __version__
+from memfin.actors.base import EventSender
+from memfin.agents.settings import AgentSettings
+from memfin.contracts import BenchConfig, ModelUsage, ParameterChange
+from memfin.contracts.rag import RagSummary
+from memfin.contracts.run import Suite
+from memfin.errors import UsageError
+from memfin.journal import QUESTIONS, Layout, RunDirectory, progress_path
+from memfin.rag.benchmark import SAMPLE, Benchmark, load_benchmark
+from memfin.rag.document import Document, load_document
+from memfin.rag.scoring import DocumentIndex
+from memfin.rag.systems import load_system
+from memfin.rag.systems.under_test import SystemUnderTest
+from memfin.runtime.bench_gates import check_gate_name, right_facts
+from memfin.runtime.question_pipeline import QuestionInputs, QuestionPipeline
+from memfin.runtime.settings import checked_config, new_run_id
+from memfin.runtime.suite import Plan
+
+BUILTIN: Final = "builtin:rag"
+"""What the papers call the benchmark that ships with MemFin."""
+
+RagLike = str | Callable[..., Any] | object
+
+
+class BenchPlan(Plan[RagSummary]):
+    """A benchmark whose questions are put to a system.
+
+    Attributes:
+        before: the fact questions that the run of ``fail_on_regression`` answered right, by id.
+    """
+
+    suite: ClassVar[Suite | msgspec.UnsetType] = "rag"
+    layout: ClassVar[Layout] = QUESTIONS
+
+    config: BenchConfig
+
+    def __init__(
+        self, config: BenchConfig, benchmark: Benchmark, document: Document | None, system: SystemUnderTest
+    ) -> None:
+        self.config = config
+        self.run_id = config.run_id or new_run_id()
+        self.benchmark = benchmark
+        self.document = document
+        self.document_index = DocumentIndex(document) if document is not None else None
+        self.system = system
+        self.source = f"benchmark {benchmark.path}"
+        self.dataset_path = config.dataset or BUILTIN
+        self.questions = [
+            (number, question)
+            for number, question in enumerate(benchmark.questions, 1)
+            if config.type in (None, question.type)
+        ][: config.limit]
+        if not self.questions:
+            raise UsageError(f"{self.source}: holds no question of the type {config.type}")
+        self.dialogs = len(self.questions)
+        self.model_name = system.model_name
+        self.before = right_facts(config.fail_on_regression)
+        runs_dir = Path(config.runs_dir)
+        self.directory = runs_dir / self.run_id
+        self.progress = progress_path(runs_dir, self.run_id)
+        self.warnings = tuple(_warnings(benchmark, document))
+        self.fingerprint_inputs = {
+            "benchmark_sha256": benchmark.digest,
+            "document_sha256": document.digest if document is not None else None,
+            "type": config.type,
+            "limit": config.limit,
+            "rag": system.reference,
+            "rag_version": system.version,
+            "model": system.model_name,
+            "rag_settings": system.inputs,
+            "seed": config.seed,
+            "memfin_version": __version__,
+        }
+
+    def pipeline(self, directory: RunDirectory, events: EventSender) -> QuestionPipeline:
+        """Return the actors of the run."""
+        document = self.document
+        inputs = QuestionInputs(
+            config=self.config,
+            run_id=self.run_id,
+            source=self.source,
+            questions=self.questions,
+            document_index=self.document_index,
+            system=self.system,
+            about={
+                "benchmark_path": self.dataset_path,
+                "document": document.name if document is not None else None,
+                "system": self.model_name,
+                "type_filter": self.config.type,
+                "config_fingerprint": self.fingerprint,
+            },
+        )
+        return QuestionPipeline(inputs, directory, events)
+
+    def listen(self, on_notice: Callable[[str], None]) -> None:
+        """Have what the system has to say while it answers told."""
+        self.system.listen(on_notice)
+
+    @property
+    def usage(self) -> ModelUsage | None:
+        """What the language models behind the system took so far."""
+        return self.system.usage
+
+    @property
+    def agent_parameters(self) -> list[ParameterChange]:
+        """Which parameters the model behind the system has refused so far."""
+        return self.system.parameter_changes
+
+    async def close(self) -> None:
+        """Let go of what the system holds."""
+        await self.system.close()
+
+
+def make_bench_plan(
+    path: str | os.PathLike[str] | None = None,
+    *,
+    rag: RagLike = "builtin",
+    document: str | os.PathLike[str] | None = None,
+    **settings: Any,
+) -> BenchPlan:
+    """Resolve and check everything a benchmark run needs; reads the questions and the document.
+
+    Args:
+        path: a directory with ``questions/*.json`` or a file of questions; None is the benchmark that ships
+            with MemFin.
+        rag: a reference as for ``--rag``, a factory, or an object with a ``query`` method.
+        document: the document, where the benchmark does not name it.
+        settings: other fields of `memfin.contracts.BenchConfig`.
+
+    Raises:
+        UsageError: a setting, the benchmark, the document or the system is unusable; one line says why.
+    """
+    config = checked_config(
+        {
+            **settings,
+            "dataset": None if path is None else os.fspath(path),
+            "document": None if document is None else os.fspath(document),
+            "agent": rag if isinstance(rag, str) else "",
+        },
+        BenchConfig,
+        check_gate_name,
+    )
+    benchmark = load_benchmark(SAMPLE if config.dataset is None else config.dataset)
+    place = config.document or benchmark.document
+    loaded = load_document(place) if place is not None else None
+    system = load_system(rag, document=loaded, settings=AgentSettings.of(config), retries=config.turn_retries)
+    return BenchPlan(config.replace(agent=system.reference), benchmark, loaded, system)
+
+
+def _warnings(benchmark: Benchmark, document: Document | None) -> list[str]:
+    """Return what a user should know before the first question."""
+    if document is not None:
+        return []
+    missing = (
+        f"names {benchmark.document_name!r}, which is not in it" if benchmark.document_name else "names none"
+    )
+    line = f"no document: the benchmark {missing}; name it with --document, else inventions pass unseen"
+    return [line]

@@ -1,0 +1,62 @@
+"""The application: the routes, the checks before them, and what they share."""
+
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+
+from aiohttp import hdrs, web
+
+from memfin.memory.access_tokens import TokenFile
+from memfin.memory.store import MemoryStore
+from memfin.memory.telemetry import MemoryTelemetry
+from memfin.web.memory.calls import ROUTES
+from memfin.web.memory.endpoints import Desk
+from memfin.web.memory.hosts import HostCheck
+from memfin.web.memory.metering import metering
+from memfin.web.memory.problems import Problem, json_problems, problem_answer
+from memfin.web.memory.requests import LARGEST_BODY
+from memfin.web.memory.service import OpenCalls
+
+
+def memory_application(
+    store: MemoryStore,
+    tokens: TokenFile,
+    *,
+    telemetry: MemoryTelemetry | None = None,
+    host: str = "127.0.0.1",
+    names: Iterable[str] = (),
+    largest_body: int = LARGEST_BODY,
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+) -> web.Application:
+    """Return an aiohttp application that serves a memory store.
+
+    Args:
+        store: what is served; the caller closes it.
+        tokens: who may act for whom.
+        telemetry: the store's counters, shown at ``/metrics``.
+        host: the address that the application is going to listen on.
+        names: further names under which it may be asked for, as behind a proxy.
+        largest_body: bytes of a request's body, at most.
+        clock: for the sessions of the pages.
+    """
+    telemetry = telemetry or MemoryTelemetry()
+    desk = Desk(store, tokens)
+    app = web.Application(
+        client_max_size=largest_body,
+        middlewares=[metering(telemetry.registry), json_problems, HostCheck(host, names).middleware],
+    )
+    for route in ROUTES:
+        app.router.add_route(
+            route.method, route.path, desk.handler(route), name=route.name, expect_handler=_on_expect
+        )
+    OpenCalls(ROUTES, telemetry.registry).add_to(app)
+    del clock
+    return app
+
+
+async def _on_expect(request: web.Request) -> web.StreamResponse | None:
+    """Ask for the body where the caller waits to be asked; refuse any other expectation."""
+    if request.headers[hdrs.EXPECT].lower() != "100-continue":
+        return problem_answer(Problem(417, "expectation_failed", "only 100-continue can be expected"))
+    await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+    request.writer.output_size = 0  # the answer has not begun
+    return None

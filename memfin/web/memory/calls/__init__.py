@@ -1,0 +1,8 @@
+"""What the service's calls do, by subject: plain functions over the store, run in worker threads."""
+
+from typing import Final
+
+from memfin.web.memory.calls import consents, exports, feedback, tasks, threads
+
+ROUTES: Final = (*consents.ROUTES, *threads.ROUTES, *feedback.ROUTES, *tasks.ROUTES, *exports.ROUTES)
+"""Every call that needs a token."""

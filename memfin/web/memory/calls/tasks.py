@@ -1,0 +1,70 @@
+"""Tasks: the gate before one, what of memory goes into it, its end (memory design §5.6, §6, §8.4)."""
+
+from typing import Final
+
+from memfin.contracts.memory import ContextFields
+from memfin.memory.store import MemoryStore
+from memfin.web.memory.bodies import EndedTask, NewTask, Task, TaskEnd
+from memfin.web.memory.problems import Problem
+from memfin.web.memory.routes import Call, Route
+
+
+def begin(store: MemoryStore, call: Call) -> Task:
+    """Begin a task, if consent allows it, and assemble its context."""
+    asked: NewTask = call.body
+    started = store.start_task(
+        call.user_id, asked.route, prompt=asked.prompt, thread_id=asked.thread_id, fields=_fields(asked)
+    )
+    return Task(
+        task_id=str(started.context.task_id),
+        user_context=started.memory.block.text,
+        attributes=started.memory.attributes,
+        advisor_order=list(started.advisor_order),
+    )
+
+
+def end(store: MemoryStore, call: Call) -> EndedTask:
+    """Note the end of a task, and say what light hint may go with its result."""
+    asked: TaskEnd = call.body
+    context = store.end_task(call.user_id, call.params["task_id"], asked.status)
+    return EndedTask(
+        task_id=call.params["task_id"],
+        expires_at=context.expires_at or context.updated_at,
+        hint=store.take_hint(call.user_id),
+    )
+
+
+def _fields(asked: NewTask) -> ContextFields:
+    """Return what the task itself says, whichever of the body's two places says it."""
+    fields = asked.user_context_overrides or ContextFields()
+    for name in ("user_stated_position_context", "constraints"):
+        if asked[name]:
+            if fields[name] and fields[name] != asked[name]:
+                raise Problem(400, "invalid_input", f"{name}: differs from the one in user_context_overrides")
+            fields = fields.replace(**{name: asked[name]})
+    return fields
+
+
+ROUTES: Final = (
+    Route(
+        method="POST",
+        path="/api/tasks",
+        name="beginTask",
+        summary="Begin a task: 403 without consent, otherwise the context for its system prompt.",
+        work=begin,
+        body=NewTask,
+        status=201,
+        answer=Task,
+        errors=(403, 404, 410, 422),
+    ),
+    Route(
+        method="POST",
+        path="/api/tasks/{task_id}/end",
+        name="endTask",
+        summary="Note the end of a task; its context is kept for 24 more hours.",
+        work=end,
+        body=TaskEnd,
+        answer=EndedTask,
+        errors=(410,),
+    ),
+)

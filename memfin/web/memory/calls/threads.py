@@ -1,0 +1,116 @@
+"""Threads: saved, refreshed, forgotten, closed (memory design §5.3, §5.4, §11.2)."""
+
+from typing import Final
+
+from msgspec import UNSET
+
+from memfin.contracts.memory import ContextFields, ThreadHeader
+from memfin.memory.store import MemoryStore
+from memfin.web.memory.bodies import (
+    Refresh,
+    Refreshed,
+    SaveAsThread,
+    SavedThread,
+    ThreadChange,
+    Threads,
+)
+from memfin.web.memory.problems import Problem
+from memfin.web.memory.routes import Call, Route
+
+
+def save(store: MemoryStore, call: Call) -> SavedThread:
+    """Save a snapshot as a thread."""
+    asked: SaveAsThread = call.body
+    header = store.save_thread(
+        call.user_id,
+        call.params["snapshot_id"],
+        asked.title,
+        asked.cognition_object,
+        save_user_context=asked.save_user_context,
+        consent_id=asked.consent_ack.consent_id if asked.consent_ack else None,
+        context=ContextFields(
+            user_focus_reason=asked.user_focus_reason,
+            research_style=asked.research_style,
+            user_stated_position_context=asked.user_stated_position_context,
+        ),
+    )
+    return SavedThread(thread_id=header.thread_id)
+
+
+def every(store: MemoryStore, call: Call) -> Threads:
+    """Return the threads, the one touched last first."""
+    return Threads(threads=store.list_threads(call.user_id))
+
+
+def refresh(store: MemoryStore, call: Call) -> Refreshed:
+    """Take down what a refresh found."""
+    asked: Refresh = call.body
+    refreshed = store.refresh_thread(
+        call.user_id,
+        call.params["thread_id"],
+        user_supplied_context=asked.user_supplied_context,
+        main_thesis=asked.main_thesis,
+        change_summary=asked.change_summary,
+        watch_question_updates=asked.watch_question_updates,
+    )
+    return Refreshed(
+        thread_id=refreshed.thread_id, refresh_id=refreshed.refresh_id, context_id=refreshed.context_id
+    )
+
+
+def change(store: MemoryStore, call: Call) -> ThreadHeader:
+    """Forget the contexts of a thread, or close it."""
+    asked: ThreadChange = call.body
+    if asked.consent_blocked is UNSET and asked.status is UNSET:
+        raise Problem(400, "invalid_input", "name what to change: consent_blocked or status")
+    if asked.consent_blocked is False:
+        raise Problem(400, "invalid_input", "consent_blocked: what was forgotten does not come back")
+    return store.patch_thread(
+        call.user_id,
+        call.params["thread_id"],
+        consent_blocked=asked.consent_blocked is True,
+        status=None if asked.status is UNSET else asked.status,
+    )
+
+
+ROUTES: Final = (
+    Route(
+        method="POST",
+        path="/api/snapshots/{snapshot_id}/save-as-thread",
+        name="saveAsThread",
+        summary="Save a snapshot as a thread, with the context that its person gives.",
+        work=save,
+        body=SaveAsThread,
+        status=201,
+        answer=SavedThread,
+        errors=(403, 410, 422),
+    ),
+    Route(
+        method="GET",
+        path="/api/threads",
+        name="listThreads",
+        summary="Return the threads, the one touched last first.",
+        work=every,
+        answer=Threads,
+    ),
+    Route(
+        method="POST",
+        path="/api/threads/{thread_id}/refresh",
+        name="refreshThread",
+        summary="Take down what a refresh found, and add the context that the person gave.",
+        work=refresh,
+        body=Refresh,
+        answer=Refreshed,
+        errors=(403, 409, 410, 422),
+    ),
+    Route(
+        method="PATCH",
+        path="/api/threads/{thread_id}",
+        name="changeThread",
+        summary="Forget the contexts of a thread, or close it; neither can be undone.",
+        work=change,
+        body=ThreadChange,
+        answer=ThreadHeader,
+        errors=(410,),
+    ),
+)

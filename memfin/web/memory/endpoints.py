@@ -1,0 +1,96 @@
+"""Turns routes into handlers: who calls, for whom, with what; then the work, in a thread."""
+
+from functools import partial
+from typing import Any, Final
+
+import anyio
+import anyio.to_thread
+from aiohttp import hdrs, web
+
+from memfin.memory.access_tokens import TokenFile
+from memfin.memory.errors import InvalidId
+from memfin.memory.ids import check_id
+from memfin.memory.store import MemoryStore
+from memfin.web.memory.problems import Handler, Problem, json_answer, not_found
+from memfin.web.memory.requests import read_json
+from memfin.web.memory.routes import Call, Download, Route
+
+MOST_THREADS: Final = 16
+"""Calls whose work is done at a time; further ones wait for their turn."""
+
+
+class Desk:
+    """Does work on a store, and looks tokens up, in a bounded number of threads."""
+
+    def __init__(self, store: MemoryStore, tokens: TokenFile) -> None:
+        self.store = store
+        self.tokens = tokens
+        self._limiter: anyio.CapacityLimiter | None = None
+
+    async def do(self, work: Any, *args: Any) -> Any:
+        """Return what a function returns that may wait for files; once begun, it goes on to its end."""
+        if self._limiter is None:
+            self._limiter = anyio.CapacityLimiter(MOST_THREADS)
+        return await anyio.to_thread.run_sync(partial(work, *args), limiter=self._limiter)
+
+    def handler(self, route: Route) -> Handler:
+        """Return the handler of a route."""
+
+        async def handle(request: web.Request) -> web.StreamResponse:
+            user_id = await self._caller(request)
+            call = await _call(request, route, user_id)
+            answer = await self.do(route.work, self.store, call)
+            return _download(answer) if isinstance(answer, Download) else json_answer(route.status, answer)
+
+        return handle
+
+    async def _caller(self, request: web.Request) -> str:
+        shown = request.headers.getall(hdrs.AUTHORIZATION, [])
+        scheme, _, token = shown[0].partition(" ") if len(shown) == 1 else ("", "", "")
+        user_id = await self.do(self.tokens.user_of, token.strip()) if scheme.lower() == "bearer" else None
+        if user_id is None:
+            raise Problem(
+                401,
+                "unauthorized",
+                "show a token of the user: Authorization: Bearer TOKEN",
+                headers={hdrs.WWW_AUTHENTICATE: "Bearer"},
+            )
+        return str(user_id)
+
+
+async def _call(request: web.Request, route: Route, user_id: str) -> Call:
+    """Return what is asked; who is not asked for by its own token, and what no id names, is not there."""
+    params = dict(request.match_info)
+    if params.pop("user_id", user_id) != user_id:
+        raise not_found()
+    try:
+        for value in params.values():
+            check_id(value, "id")
+    except InvalidId as problem:
+        raise not_found() from problem
+    query = _query(request, route)
+    body = None if route.body is None else await read_json(request, route.body)
+    return Call(user_id=user_id, params=params, query=query, body=body)
+
+
+def _query(request: web.Request, route: Route) -> dict[str, str]:
+    known = {field.name: field.schema["enum"] for field in route.query}
+    for name in request.query:
+        if name not in known:
+            raise Problem(400, "invalid_input", f"query: unknown field; there are {list(known)}")
+        values = request.query.getall(name)
+        if len(values) > 1 or values[0] not in known[name]:
+            raise Problem(400, "invalid_input", f"query: {name}: expected one of {known[name]}")
+    return dict(request.query)
+
+
+def _download(answer: Download) -> web.Response:
+    return web.Response(
+        body=answer.data,
+        content_type=answer.media_type,
+        headers={
+            "Content-Disposition": f'attachment; filename="{answer.name}"',
+            "Cache-Control": "no-store",
+            "X-Content-Type-Options": "nosniff",
+        },
+    )

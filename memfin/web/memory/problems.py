@@ -1,0 +1,130 @@
+"""Failures as answers: one form for all of them, and one set of bytes for whatever is not there."""
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from types import TracebackType
+from typing import Any, Final
+
+import msgspec
+from aiohttp import web
+
+from memfin.errors import RunFault
+from memfin.foreign.references import one_line
+from memfin.memory.errors import MemoryRefusal
+from memfin.web.memory.bodies import ErrorAnswer, Fault
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+_LOG: Final = logging.getLogger("memfin.web.memory")
+
+STATUSES: Final[Mapping[str, int]] = {
+    "refused": 400,
+    "invalid_input": 400,
+    "invalid_id": 400,
+    "not_found": 404,
+    "profile_consent_required": 403,
+    "consent_unreadable": 403,
+    "consent_not_in_force": 403,
+    "profile_write_refused": 403,
+    "thread_closed": 409,
+    "account_deleted": 410,
+    "sensitive_input": 422,
+}
+"""The status of each of the store's refusals."""
+
+_CODES: Final[Mapping[int, str]] = {
+    405: "method_not_allowed",
+    417: "expectation_failed",
+}
+
+
+class Problem(Exception):  # noqa: N818 - an answer, not a malfunction
+    """A call that fails.
+
+    Attributes:
+        status: of HTTP.
+        code: a stable name.
+        details: plain data that tells more.
+        headers: that go with it.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        message: str,
+        details: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.details = dict(details or {})
+        self.headers = dict(headers or {})
+
+
+def not_found() -> Problem:
+    """Return the one problem for what is not there and for what is another user's."""
+    return Problem(404, "not_found", "there is nothing here")
+
+
+def problem_of(failure: Exception) -> Problem:
+    """Return the problem that stands for an exception; what it was is logged when it is a fault of ours."""
+    match failure:
+        case Problem():
+            return failure
+        case MemoryRefusal(code="not_found") | web.HTTPNotFound():
+            return not_found()
+        case MemoryRefusal():
+            return Problem(STATUSES[failure.code], failure.code, one_line(str(failure)), failure.details)
+        case web.HTTPException():
+            return _problem_of_http(failure)
+        case OSError() | RunFault():
+            _LOG.error("the storage failed: %s", type(failure).__name__)
+            return Problem(503, "storage_failed", "the storage failed; try again later")
+        case _:
+            # what the exception says may be somebody's words
+            _LOG.error("internal error: %s", type(failure).__name__, exc_info=_without_words(failure))
+            return Problem(500, "internal", "internal error")
+
+
+def _problem_of_http(failure: web.HTTPException) -> Problem:
+    if isinstance(failure, web.HTTPRequestEntityTooLarge):
+        return Problem(413, "too_large", "the body is too large")
+    allowed = failure.headers.get("Allow")
+    return Problem(
+        failure.status,
+        _CODES.get(failure.status, "invalid_request"),
+        failure.reason,
+        headers={"Allow": allowed} if allowed else None,
+    )
+
+
+def problem_answer(problem: Problem) -> web.Response:
+    """Return the answer that tells of a problem."""
+    fault = Fault(code=problem.code, message=str(problem), details=problem.details)
+    return json_answer(problem.status, ErrorAnswer(error=fault), problem.headers)
+
+
+def json_answer(status: int, content: object, headers: Mapping[str, str] | None = None) -> web.Response:
+    """Return an answer in JSON that nobody keeps or takes for something else."""
+    return web.Response(
+        status=status,
+        body=msgspec.json.encode(content),
+        content_type="application/json",
+        headers={"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", **(headers or {})},
+    )
+
+
+@web.middleware
+async def json_problems(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Answer whatever goes wrong in the one form."""
+    try:
+        return await handler(request)
+    except Exception as failure:  # noqa: BLE001 - the caller learns of it, the service goes on
+        return problem_answer(problem_of(failure))
+
+
+def _without_words(failure: Exception) -> tuple[type[Exception], Exception, TracebackType | None]:
+    """Return where an exception came from, without what it says."""
+    return RuntimeError, RuntimeError(type(failure).__name__), failure.__traceback__

@@ -1,0 +1,78 @@
+"""The shape of the service's calls: what each takes, gives and refuses, and which function does it."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from memfin.contracts.base import Record
+from memfin.memory.store import MemoryStore
+
+Method = Literal["GET", "POST", "PATCH", "DELETE"]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of an authorized caller.
+
+    Attributes:
+        user_id: whom the caller's token acts for; a user in the path is this one.
+        params: the other parts of the path.
+        query: the fields of the query that the route knows.
+        body: the decoded body, for a route that takes one.
+    """
+
+    user_id: str
+    params: Mapping[str, str]
+    query: Mapping[str, str]
+    body: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    """A file as an answer."""
+
+    name: str
+    media_type: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A part of the path or a field of the query: what it is, and its schema."""
+
+    name: str
+    description: str
+    schema: Mapping[str, Any]
+
+
+Work = Callable[[MemoryStore, Call], Record | Download]
+"""Does a call; runs in a worker thread, so that it may wait for files and locks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One call of the service.
+
+    Attributes:
+        method: of HTTP.
+        path: template of it; ``{user_id}`` is the caller.
+        name: operation id, also the label of its metrics.
+        summary: one sentence.
+        work: what does it.
+        answer: the struct of its answer, or a media type.
+        status: of its answer.
+        body: the struct of its body, or None.
+        query: fields of the query.
+        errors: statuses with which it refuses, beyond those of every route.
+    """
+
+    method: Method
+    path: str
+    name: str
+    summary: str
+    work: Work
+    answer: type[Record] | str
+    status: int = 200
+    body: type[Record] | None = None
+    query: tuple[Field, ...] = ()
+    errors: tuple[int, ...] = ()

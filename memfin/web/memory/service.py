@@ -1,0 +1,46 @@
+"""What anyone may ask: whether the service is up, its counters, its description."""
+
+from collections.abc import Sequence
+
+import msgspec
+from aiohttp import web
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+
+from memfin import __version__
+from memfin.web.memory.bodies import Health
+from memfin.web.memory.openapi import openapi_document
+from memfin.web.memory.problems import json_answer
+from memfin.web.memory.routes import Route
+
+
+class OpenCalls:
+    """The handlers of the calls that need no token."""
+
+    def __init__(self, routes: Sequence[Route], registry: CollectorRegistry) -> None:
+        self._registry = registry
+        self._document = msgspec.Raw(msgspec.json.encode(openapi_document(routes)))
+
+    def add_to(self, app: web.Application) -> None:
+        """Add the handlers to an application."""
+        for path, handler in (
+            ("/healthz", self._health),
+            ("/metrics", self._metrics),
+            ("/openapi.json", self._openapi),
+        ):
+            app.router.add_get(path, handler, allow_head=False, name=path.strip("/").partition(".")[0])
+
+    async def _health(self, request: web.Request) -> web.Response:
+        del request
+        return json_answer(200, Health(status="ok", version=__version__))
+
+    async def _metrics(self, request: web.Request) -> web.Response:
+        del request
+        return web.Response(
+            body=generate_latest(self._registry),
+            headers={"Content-Type": CONTENT_TYPE_LATEST, "Cache-Control": "no-store"},
+        )
+
+    async def _openapi(self, request: web.Request) -> web.Response:
+        del request
+        return json_answer(200, self._document)

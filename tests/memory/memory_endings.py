@@ -1,0 +1,80 @@
+"""Operations that must be all or nothing, and the states before and after them."""
+
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
+
+from memfin.contracts.memory import UserContext
+from memfin.memory import MemoryStore
+from memfin.memory.files import Files
+from tests.memory.memory_disks import laid_out, tree
+from tests.memory.memory_world import (
+    EVERYTHING,
+    NOTHING_KEPT,
+    SECOND,
+    START,
+    Clock,
+    open_store,
+    preferences,
+    settle_in,
+)
+
+USER = "u1"
+OTHER = "u2"
+LATER = START + timedelta(hours=1)
+
+Change = Callable[[MemoryStore], object]
+
+CHANGES: Mapping[str, Change] = MappingProxyType(
+    {
+        "first-grant": lambda store: store.grant_consent("u3", EVERYTHING, preferences("new")),
+        "grant-anew": lambda store: store.grant_consent(USER, EVERYTHING, preferences("new")),
+        "grant-less": lambda store: store.grant_consent(USER, NOTHING_KEPT),
+        "revoke": lambda store: store.revoke_consent(USER),
+        "revoke-profile": lambda store: store.revoke_consent(USER, scope="save_to_profile"),
+        "revoke-training": lambda store: store.revoke_consent(USER, scope="training_use_allowed"),
+        "delete": lambda store: store.delete_user(USER),
+    }
+)
+
+
+class State(NamedTuple):
+    """A legal state: the files, and the profiles that readers get."""
+
+    files: dict[str, bytes]
+    profiles: tuple[UserContext | None, ...]
+
+
+def begun(root: Path) -> dict[str, bytes]:
+    """Return the files of a world in which one person has left something everywhere, another one little."""
+    with open_store(root, Clock(pace=SECOND)) as store:
+        settle_in(store, USER, "one")
+        store.grant_consent(OTHER, EVERYTHING, preferences("two"))
+    return tree(root, state=True)
+
+
+def changed(root: Path, change: Change, files: Files | None = None) -> None:
+    """Open the store of a root and make a change, at a fixed time."""
+    store = open_store(root, Clock(LATER), files)
+    try:
+        change(store)
+    finally:
+        store.close()
+
+
+def state_of(root: Path, store: MemoryStore) -> State:
+    """Return what is in a root, and what readers get of it."""
+    return State(tree(root), tuple(store.read_profile(user_id) for user_id in (USER, OTHER, "u3")))
+
+
+def legal_states(room: Path, start: dict[str, bytes], change: Change) -> tuple[State, State]:
+    """Return the states before and after a change."""
+    states = []
+    for name, made in (("before", lambda _: None), ("after", change)):
+        root = laid_out(room / name, start)
+        changed(root, made)
+        with open_store(root, Clock(LATER)) as store:
+            states.append(state_of(root, store))
+    return states[0], states[1]

@@ -1,0 +1,256 @@
+"""The built-in RAG system and the oracle: what they answer, quote and leave open."""
+
+import asyncio
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memfin.contracts.rag import RagAnswer, RagAnswerRange
+from memfin.rag.benchmark import load_benchmark
+from memfin.rag.document import Document, Page, load_document
+from memfin.rag.extraction.normalize import fold
+from memfin.rag.scoring import DocumentIndex, score_question
+from memfin.rag.systems import SystemUnderTest, load_system
+from memfin.rag.systems.builtin import BuiltinRag
+from memfin.rag.systems.builtin.passages import passages_of
+from memfin.rag.systems.builtin.question import read_question
+from tests.rag.rag_documents import ENGLISH, PROSE, RECORD
+
+SAMPLE = Path(__file__).resolve().parents[2] / "memfin" / "data" / "rag"
+
+
+def answer(document: Document, question: str) -> RagAnswer:
+    return asyncio.run(BuiltinRag(document).query(question))
+
+
+def quotes(given: RagAnswer) -> list[tuple[int | None, str]]:
+    return [(each.page, each.quote) for each in given.citation]
+
+
+# --- values
+
+
+@pytest.mark.parametrize(
+    ("document", "question", "field", "value", "page"),
+    [
+        (RECORD, "唐以宁一共投入了多少钱？", "amount", 45000, 1),
+        (RECORD, "唐以宁每笔分别投了多少钱？", "amount_breakdown", [30000, 15000], 1),
+        (RECORD, "第一笔钱是什么时候转的？", "date", "2019-04-02", 1),
+        (RECORD, "罗知远什么时候退的钱？", "date", "2020-06-15", 2),
+        (RECORD, "罗知远退款多少元？", "amount", 5000, 2),
+        (RECORD, "罗知远退过几次钱？", "count", 1, 2),
+        (RECORD, "唐以宁先后转了几笔钱？", "count", 2, 1),
+        (RECORD, "唐以宁多大年龄？", "count", 38, 1),
+        (RECORD, "双方是否签订了合同？", "boolean", False, 1),
+        (RECORD, "店铺开在什么地方？", "entity", "江枫市柳堤路18号", 2),
+        (RECORD, "房东是谁？", "entity", "霍青山", 2),
+        (RECORD, "笔录是什么时候做的？", "date", "2022-04-11", 1),
+        (ENGLISH, "When was the contract signed?", "date", "2020-02-12", 1),
+        (ENGLISH, "How much did Dana Whitlow pay in total?", "amount", 12500, 1),
+        (ENGLISH, "How many transfers were made?", "count", 2, 1),
+        (ENGLISH, "Was any money returned?", "boolean", False, 1),
+        (ENGLISH, "Who was the adviser?", "entity", "Mr. Orlin Pratt", 2),
+        (PROSE, "How much was the entry fee?", "amount", 300, 1),
+        (PROSE, "When was the fund opened?", "date", "2018-06-04", 1),
+        (PROSE, "How many accounts did the fund have at the end of 2020?", "count", 412, 2),
+        (PROSE, "What period was the fund closed for audit?", "date_range",
+         RagAnswerRange(start="2021-03-01", end="2021-06-30"), 3),
+    ],
+    ids=lambda value: value[:24] if isinstance(value, str) else "",
+)  # fmt: skip
+def test_values_of_the_asked_kind_are_found_and_quoted(
+    document: Document, question: str, field: str, value: Any, page: int
+) -> None:
+    found = answer(document, question)
+    assert getattr(found, field) == value
+    assert found.abstained is False
+    assert page in {place for place, _ in quotes(found)}
+
+
+def test_a_reason_is_quoted() -> None:
+    found = answer(RECORD, "店为什么关门？")
+    assert found.text == "因为2020年1月以后没有客人，房租又涨了，五月就关了。"
+    assert quotes(found) == [(2, found.text)]
+
+
+def test_a_list_brings_the_passages_that_bear_on_it() -> None:
+    found = answer(RECORD, "有哪些证据表明罗知远承诺还钱？")
+    assert any("年底前还清" in each.text and each.page == 2 for each in found.evidence)
+    assert len(found.evidence) < 4
+
+
+@pytest.mark.parametrize(
+    ("document", "question", "quote"),
+    [
+        (RECORD, "购买设备具体花了多少钱？请详细说明。", "都忘记了"),
+        (ENGLISH, "What exactly was the money used for?", "I do not remember"),
+        (RECORD, "罗知远的身份证号是多少？", ""),
+        (RECORD, "罗知远的车是什么品牌？", ""),
+        (RECORD, "唐以宁有没有报警？", ""),
+        (ENGLISH, "What is Orlin Pratt's phone number?", ""),
+        (ENGLISH, "Where does Orlin Pratt live?", ""),
+        (RECORD, "", ""),
+        (RECORD, "？！…", ""),
+    ],
+    ids=lambda value: value[:24] if isinstance(value, str) else "",
+)
+def test_what_nothing_supports_is_left_open(document: Document, question: str, quote: str) -> None:
+    found = answer(document, question)
+    assert found.abstained is True
+    assert (found.amount, found.date, found.count, found.boolean, found.entity) == (None,) * 5
+    assert quote in "".join(text for _, text in quotes(found))
+
+
+def test_contradictions_are_left_open_with_what_was_said() -> None:
+    found = answer(RECORD, "关于投了多少钱，前后说法是否一致？")
+    assert found.abstained is True
+    assert quotes(found)
+
+
+def test_a_clause_that_leaves_the_very_thing_open_is_heeded_beside_a_value() -> None:
+    text = "问：公司搬到哪里了？\n答：原来在青川路8号，去年六月搬走了，搬到哪里我不知道。\n"
+    found = answer(Document("d", (Page(1, text),)), "公司搬走以后的新地址在哪里？")
+    assert found.abstained is True
+    assert "搬到哪里我不知道" in quotes(found)[0][1]
+
+
+@pytest.mark.parametrize("document", [RECORD, ENGLISH, PROSE], ids=lambda each: each.name)
+def test_every_quote_stands_on_its_page(document: Document) -> None:
+    for question in ("一共投了多少钱？", "店在哪里？", "Who was paid?", "When did it end?", "有哪些证据？"):
+        for page, quote in quotes(answer(document, question)):
+            assert page is not None
+            place = document.page(page)
+            assert place is not None
+            assert fold(quote) in fold(place.text)
+
+
+def test_the_same_question_has_the_same_answer_from_any_instance() -> None:
+    one, other = BuiltinRag(RECORD), BuiltinRag(RECORD)
+    questions = ["房东是谁？", "一共投了多少钱？", "他退过钱吗？"]
+    first = [asyncio.run(one.query(question)) for question in questions]
+    random.Random(7).shuffle(questions)
+    again = {question: asyncio.run(other.query(question)) for question in questions}
+    assert first == [again[question] for question in ("房东是谁？", "一共投了多少钱？", "他退过钱吗？")]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text(max_size=60), st.lists(st.text(max_size=80), min_size=1, max_size=3))
+def test_no_question_and_no_document_is_too_odd(question: str, texts: list[str]) -> None:
+    document = Document("d", tuple(Page(number, text) for number, text in enumerate(texts, 1)))
+    found = answer(document, question)
+    assert isinstance(found, RagAnswer)
+    assert found.abstained is not None
+
+
+# --- its parts
+
+
+def test_passages_of_a_record_are_its_pairs() -> None:
+    pairs = [passage for passage in passages_of(RECORD) if passage.is_pair]
+    assert len(pairs) == 9
+    assert (pairs[0].question, pairs[0].answer) == (
+        "你和罗知远是什么关系？",
+        "他是我以前的同事，2019年3月开始我们合伙开店。",
+    )
+    assert not any("第1页" in passage.answer for passage in passages_of(RECORD))
+
+
+def test_passages_of_prose_are_its_paragraphs_under_their_headings() -> None:
+    found = [(passage.question, passage.answer) for passage in passages_of(PROSE)]
+    assert (
+        "Fees",
+        "The management fee is 1.2 percent a year. The entry fee was $300 for every account.",
+    ) in found
+    assert ("Size", "At the end of 2020 the fund had 412 accounts.") in found
+    assert not any("Page" in text for _, text in found)
+
+
+def test_long_paragraphs_are_cut_between_sentences() -> None:
+    text = "".join(f"第{number}句话讲的是一件不太要紧的小事。" for number in range(200))
+    passages = passages_of(Document("d", (Page(1, text),)))
+    assert len(passages) > 3
+    assert "".join(passage.answer for passage in passages) == text
+
+
+@pytest.mark.parametrize(
+    ("question", "kind"),
+    [
+        ("一共给了多少钱？", "amount"),
+        ("每笔分别是多少？", "breakdown"),
+        ("几点到的？", "clock"),
+        ("去了几次？", "count"),
+        ("持续了多久？", "count"),
+        ("哪一天签的？", "date"),
+        ("从什么时候到什么时候？", "range"),
+        ("是否签过合同？", "boolean"),
+        ("他同意吗？", "boolean"),
+        ("收款人是谁？", "person"),
+        ("在哪里见的面？", "place"),
+        ("是哪家公司？", "organization"),
+        ("卡号是什么？", "id"),
+        ("有哪些证据？", "list"),
+        ("前后是否一致？", "conflict"),
+        ("为什么关门？", "text"),
+        ("Did he pay?", "boolean"),
+        ("What evidence is there?", "list"),
+    ],
+)
+def test_the_kind_of_a_question_is_read_from_its_words(question: str, kind: str) -> None:
+    assert read_question(question).kind == kind
+
+
+# --- on the sample
+
+
+def scored(reference: str) -> dict[str, float]:
+    """Return the score of a system on each question of the sample."""
+    benchmark = load_benchmark(SAMPLE)
+    document = load_document(SAMPLE / "interview.md")
+    index = DocumentIndex(document)
+
+    async def ask() -> dict[str, float]:
+        loaded: SystemUnderTest = load_system(reference, document=document)
+        try:
+            found = {}
+            for question in benchmark.questions:
+                asked = await loaded.ask(question)
+                assert asked.answer is not None, asked.error
+                score = score_question(question, asked.answer, index)
+                found[question.id] = score.score / score.max_score
+            return found
+        finally:
+            await loaded.close()
+
+    return asyncio.run(ask())
+
+
+def test_the_oracle_scores_everything() -> None:
+    scores = scored("oracle")
+    assert len(scores) >= 36
+    assert set(scores.values()) == {1.0}
+
+
+def test_the_built_in_system_is_a_baseline_and_no_more() -> None:
+    """It reads no ground truth: what it gains comes from the document, and much is beyond it."""
+    scores = scored("builtin")
+    share = sum(scores.values()) / len(scores)
+    assert 0.5 < share < 0.95
+
+
+def test_the_built_in_system_gets_the_words_of_a_question_and_nothing_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    heard: list[Any] = []
+    original = BuiltinRag.query
+
+    async def query(self: BuiltinRag, question: str) -> RagAnswer:
+        heard.append(question)
+        return await original(self, question)
+
+    monkeypatch.setattr(BuiltinRag, "query", query)
+    scored("builtin")
+    assert {type(each) for each in heard} == {str}
