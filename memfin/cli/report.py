@@ -8,13 +8,14 @@ import click
 @click.command("report", context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("run_dir", metavar="RUN_DIR", type=click.Path(path_type=Path))
 def command(run_dir: Path) -> None:
-    """Write report.md and report.html into a run directory and print their paths.
+    """Write report.md and report.html into a run directory or a soak's and print their paths.
 
     \b
     memfin report runs/20260217_210500_abc123
 
-    The HTML file stands alone: it needs no network and no other file. The same run gives the same
-    bytes; reports that exist are replaced.
+    A soak's report shows what changed over its epochs; it can be written while the soak goes on. The
+    HTML file stands alone: it needs no network and no other file. The same run gives the same bytes;
+    reports that exist are replaced.
     """
     from memfin.report import write_reports  # noqa: PLC0415 - templates and metrics load only when used
 

@@ -9,6 +9,7 @@ from memfin.journal.commits import (
     Entry,
     JournalDamaged,
 )
+from memfin.journal.disk import Paper
 from memfin.journal.index import CommitIndex, CommittedDialog, CommittedLines
 from memfin.journal.layout import DIALOGUES, JUDGE_CONTROLS, QUESTIONS, Layout
 from memfin.journal.run_directory import RunDirectory, progress_path
@@ -28,6 +29,7 @@ __all__ = [
     "Entry",
     "JournalDamaged",
     "Layout",
+    "Paper",
     "RunDirectory",
     "progress_path",
 ]

@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -9,6 +10,9 @@ from typing import Final
 APPEND: Final = os.O_RDWR | os.O_CREAT | os.O_APPEND
 REPLACE: Final = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
 _PIECE: Final = 1 << 20
+
+Paper = bytes | Iterator[bytes]
+"""The content of a whole file, at once or in pieces."""
 
 
 class Disk:
@@ -110,16 +114,18 @@ class Disk:
         finally:
             self.close(descriptor)
 
-    def write_whole(self, path: Path, data: bytes) -> None:
+    def write_whole(self, path: Path, data: Paper) -> None:
         """Write a whole file so that readers see the old or the new content, nothing between.
 
-        The content is on the medium then; the name is once its directory is synchronised.
+        The content, which may come in pieces, is on the medium then; the name is once its directory is
+        synchronised.
         """
         temporary = path.with_name(f".{path.name}.tmp")
         try:
             descriptor = self.open(temporary, REPLACE)
             try:
-                self.write_all(descriptor, data)
+                for piece in (data,) if isinstance(data, bytes) else data:
+                    self.write_all(descriptor, piece)
                 self.fsync(descriptor)
             finally:
                 self.close(descriptor)

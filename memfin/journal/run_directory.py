@@ -15,7 +15,7 @@ import anyio
 from memfin.contracts import BegunDialog, DialogStatus
 from memfin.errors import RunFault, UsageError
 from memfin.journal.commits import COMMITS, JUDGEMENTS, ROW_FILES, TURN_EVAL, Entry
-from memfin.journal.disk import APPEND, Disk
+from memfin.journal.disk import APPEND, Disk, Paper
 from memfin.journal.index import CommitIndex, CommittedDialog, CommittedLines, Piece
 from memfin.journal.journal import Journal
 from memfin.journal.layout import DIALOGUES, Layout
@@ -334,10 +334,10 @@ class RunDirectory:
                 self._disk.truncate(self._log, size)
             raise OSError(problem.errno, problem.strerror, str(self.progress)) from problem
 
-    async def write(self, papers: Mapping[str, bytes | None]) -> None:
+    async def write(self, papers: Mapping[str, Paper | None]) -> None:
         """Write whole files by name, one after another; readers see the old or the new content of each.
 
-        None in the place of a content removes the file.
+        A content may come in pieces; None in its place removes the file.
 
         Raises:
             RunFault: the file system refused.

@@ -5,6 +5,7 @@ untrusted text stands in the schema, and nothing outside the given lists can be 
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -42,8 +43,9 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     contradicted: list[str] | msgspec.UnsetType = msgspec.UNSET
 
 
+@lru_cache(maxsize=256)
 def answer_schema(rubric: int, constraints: int) -> dict[str, Any]:
-    """Return the JSON schema of an answer on so many rubric items and constraints.
+    """Return the JSON schema of an answer on so many rubric items and constraints; leave it as it is.
 
     It uses only what strict decoding on servers supports: a list to which nothing can belong is left
     out of the schema, since an empty enumeration is none.

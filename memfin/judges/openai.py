@@ -175,17 +175,7 @@ class OpenAIJudge:
         prompt = compose(request, turned)
         asked_for = prompt.digest()
         schema = answer_schema(len(request.rubric_required), len(request.constraints))
-        key = cache_key(
-            {
-                "prompt": asked_for,
-                "schema": schema,
-                "endpoint": self._endpoint.base_url,
-                "model": self._model,
-                "temperature": TEMPERATURE,
-                "seed": self._seed,
-                "max_tokens": self._max_tokens,
-            }
-        )
+        key = self._key_of(asked_for, schema) if self._cache.reads else ""
         cached = await self._cache.claim(key)
         claimed = cached is None
         if cached is not None:
@@ -226,6 +216,20 @@ class OpenAIJudge:
             response_format=asked.form,
         )
         return vote, asked.refused
+
+    def _key_of(self, prompt: str, schema: dict[str, Any]) -> str:
+        """Return the cache's key of an answer: everything that the answer depends on."""
+        return cache_key(
+            {
+                "prompt": prompt,
+                "schema": schema,
+                "endpoint": self._endpoint.base_url,
+                "model": self._model,
+                "temperature": TEMPERATURE,
+                "seed": self._seed,
+                "max_tokens": self._max_tokens,
+            }
+        )
 
     async def _ask(
         self,

@@ -6,7 +6,7 @@ judge's to follow. What comes from a dataset or an agent enters as values, never
 
 import hashlib
 import re
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
@@ -54,7 +54,15 @@ class Prompt(NamedTuple):
 
     def digest(self) -> str:
         """Return the SHA-256 of the messages without the nonce."""
-        return hashlib.sha256(_GAP.join((*self.system, "", *self.user)).encode()).hexdigest()
+        digest = _begun_digest(self.system).copy()
+        digest.update(_GAP.join(self.user).encode())
+        return digest.hexdigest()
+
+
+@lru_cache(maxsize=8)
+def _begun_digest(system: tuple[str, ...]) -> "hashlib._Hash":
+    """Return the digest of what comes before a user message: long, and the same for all of a language."""
+    return hashlib.sha256(_GAP.join((*system, "", "")).encode())
 
 
 class Section(NamedTuple):

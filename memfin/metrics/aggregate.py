@@ -1,6 +1,7 @@
 """All five metrics of a run together: one mergeable state, one summary, one byte form."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from math import isfinite
 from typing import Any
 
 import msgspec
@@ -121,7 +122,48 @@ def encode_summary(summary: EvalSummary) -> bytes:
     Raises:
         msgspec.ValidationError: when a value is NaN or infinite, which JSON cannot hold.
     """
-    encoded = msgspec.json.encode(summary)
-    # The encoder writes such numbers as null; reading them back is the cheapest complete check.
-    msgspec.json.decode(encoded, type=EvalSummary)
-    return msgspec.json.format(encoded, indent=2) + b"\n"
+    return b"".join(summary_pieces(summary))
+
+
+def summary_pieces(summary: EvalSummary) -> Iterator[bytes]:
+    """Return the bytes of `encode_summary` metric by metric: those of many dialogues are long.
+
+    Raises:
+        msgspec.ValidationError: at once, when a value is NaN or infinite.
+    """
+    # The encoder would write such numbers as null.
+    for name, metric in summary.metrics.items():
+        for place, value in _numbers(metric):
+            if not isfinite(value):
+                raise msgspec.ValidationError(f"{value} is no JSON number - at `$.metrics.{name}.{place}`")
+    return _pieces(summary)
+
+
+def _pieces(summary: EvalSummary) -> Iterator[bytes]:
+    frame = _indented(msgspec.structs.replace(summary, metrics={}))
+    head, empty, tail = frame.partition(b'\n  "metrics": {}')
+    yield head + empty[:-1]
+    separator = b""
+    for name, metric in summary.metrics.items():
+        # A line break stands between values only: within a JSON string it is escaped.
+        lines = _indented({name: metric}).removeprefix(b"{").removesuffix(b"\n}")
+        yield separator + lines.replace(b"\n", b"\n  ")
+        separator = b","
+    yield (b"\n  }" if summary.metrics else b"}") + tail + b"\n"
+
+
+def _indented(value: object) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(value), indent=2)
+
+
+def _numbers(metric: MetricResult) -> Iterator[tuple[str, float]]:
+    """Yield every number of a result that may be a fraction, with its place."""
+    for place, values in (("micro", metric.micro), ("macro", metric.macro)):
+        for key, value in values.items():
+            yield f"{place}.{key}", value
+    for dialog_id, values in metric.by_dialog.items():
+        for key, value in values.items():
+            yield f"by_dialog.{dialog_id}.{key}", value
+    for key, bounds in metric.ci95.items():
+        for value in bounds:
+            yield f"ci95.{key}", value

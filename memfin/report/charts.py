@@ -1,16 +1,9 @@
-"""Charts as inline SVG, drawn by pygal (docs/adr/0004-report-charts.md).
+"""The charts of a dialogue run's report."""
 
-A chart leaves here without scripts, comments, links or any other reference, with a title and a
-description for those who cannot see it, and coloured by the page's CSS variables so that it
-follows the light or dark theme. pygal is imported when the first chart is drawn.
-"""
-
-import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
-from xml.etree import ElementTree as ET
 
+from memfin.report.drawing import Chart, drawn, look, pygal
 from memfin.report.excerpt import one_line
 from memfin.report.glossary import METRICS, SOURCES, format_interval, format_value
 from memfin.report.model import GroupTable, MetricView, ReportModel
@@ -18,16 +11,6 @@ from memfin.report.model import GroupTable, MetricView, ReportModel
 _LABEL_LIMIT: Final = 18
 _MIN_GROUPS: Final = 2
 _MAX_GROUPS: Final = 10
-_COLOURS: Final = tuple(f"var(--series-{number})" for number in range(1, 6))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Chart:
-    """A drawn chart: ``svg`` is safe to embed as it is, ``alt`` says in words what it shows."""
-
-    title: str
-    alt: str
-    svg: str
 
 
 def headline_chart(metrics: Sequence[MetricView]) -> Chart | None:
@@ -105,8 +88,8 @@ def histogram_chart(view: MetricView) -> Chart | None:
         for number, count in enumerate(spread.counts)
         if count
     ]
-    chart = _pygal().Bar(
-        **_look(),
+    chart = pygal().Bar(
+        **look(),
         width=270,
         height=190,
         show_legend=False,
@@ -121,7 +104,7 @@ def histogram_chart(view: MetricView) -> Chart | None:
     chart.x_labels = labels
     chart.add("Dialogues", list(spread.counts))
     title = f"{view.text.code} {view.text.headline.label}"
-    return _drawn(chart, f"chart-spread-{view.text.code.lower()}", title, words, "Dialogues by value. ")
+    return drawn(chart, f"chart-spread-{view.text.code.lower()}", title, words, "Dialogues by value. ")
 
 
 def charts_of(model: ReportModel) -> dict[str, Chart]:
@@ -147,8 +130,8 @@ def _bars(
     legend: bool = False,
 ) -> Chart:
     """Draw horizontal bars on a scale of 0 to 100 %; pygal stacks rows upwards, so all is reversed."""
-    chart = _pygal().HorizontalBar(
-        **_look(),
+    chart = pygal().HorizontalBar(
+        **look(),
         width=620,
         height=height + (110 if legend else 60),
         show_legend=legend,
@@ -163,69 +146,4 @@ def _bars(
     chart.x_labels = list(reversed(labels))
     for label, values in series:
         chart.add(label, list(reversed(values)))
-    return _drawn(chart, name, title, words, "")
-
-
-def _pygal() -> Any:
-    """Import the library, without the import hook of an old kind that it puts in place for its plug-ins.
-
-    Whatever the program imports afterwards would stumble over that hook.
-    """
-    import pygal  # type: ignore[import-untyped]  # noqa: PLC0415 - slow, only reports need it
-
-    sys.meta_path[:] = [finder for finder in sys.meta_path if hasattr(finder, "find_spec")]
-    return pygal
-
-
-def _look() -> dict[str, Any]:
-    style = _pygal().style.Style(
-        background="transparent",
-        plot_background="transparent",
-        foreground="var(--ink-soft)",
-        foreground_strong="var(--ink)",
-        foreground_subtle="var(--rule)",
-        guide_stroke_color="var(--rule)",
-        major_guide_stroke_color="var(--rule)",
-        guide_stroke_dasharray="none",
-        major_guide_stroke_dasharray="none",
-        colors=_COLOURS,
-        value_colors=("var(--ink)",) * len(_COLOURS),
-        ci_colors=("var(--ink)",) * len(_COLOURS),
-        font_family="inherit",
-        label_font_size=13,
-        major_label_font_size=13,
-        value_font_size=13,
-        legend_font_size=13,
-        title_font_size=13,
-        opacity="1",
-        transition="0s",
-    )
-    return {"style": style, "js": (), "margin": 8, "margin_right": 26, "rounded_bars": 2, "show_title": False}
-
-
-def _drawn(chart: Any, name: str, title: str, words: Sequence[str], lead: str) -> Chart:
-    chart.uuid = name.removeprefix("chart-")  # the default is random; pygal puts "chart-" before it
-    chart.no_data_text = "no data"
-    alt = lead + "; ".join(words)
-    return Chart(title=title, alt=alt, svg=_embeddable(chart.render(is_unicode=True), title, alt))
-
-
-def _embeddable(document: str, title: str, alt: str) -> str:
-    """Return an SVG document as an element for HTML: figures only, named and described."""
-    # The parser drops comments (they hold the date and links) and processing instructions.
-    root = ET.fromstring(document.encode())  # noqa: S314 - pygal's own output
-    for parent in list(root.iter()):
-        for child in list(parent):
-            tag = child.tag.rpartition("}")[2]
-            if tag in {"script", "desc", "title"} or "tooltip-overlay" in child.get("class", ""):
-                parent.remove(child)
-    for element in root.iter():
-        element.tag = element.tag.rpartition("}")[2]  # HTML knows the namespace by itself
-    for tag, text in (("desc", alt), ("title", title)):
-        label = ET.Element(tag)
-        label.text = text
-        root.insert(0, label)
-    root.set("role", "img")
-    root.set("aria-label", f"{title}. {alt}")
-    root.set("preserveAspectRatio", "xMinYMid meet")
-    return ET.tostring(root, encoding="unicode", short_empty_elements=False)
+    return drawn(chart, name, title, words, "")

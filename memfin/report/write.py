@@ -10,10 +10,12 @@ from memfin.report.load import load_report
 from memfin.report.markdown import render_markdown_report
 from memfin.report.rag.load import is_benchmark_run, load_rag_report
 from memfin.report.rag.render import render_rag_html, render_rag_markdown
+from memfin.report.soak.load import is_soak_directory, load_soak_report
+from memfin.report.soak.render import render_soak_html, render_soak_markdown
 
 
 def write_reports(run_dir: Path) -> tuple[Path, Path]:
-    """Write ``report.md`` and ``report.html`` into a run directory and return their paths.
+    """Write ``report.md`` and ``report.html`` into a run directory, or a soak's, and return their paths.
 
     A reader sees the old file or the new one, never a part. The same input files give the same
     bytes.
@@ -24,7 +26,10 @@ def write_reports(run_dir: Path) -> tuple[Path, Path]:
     """
     run_dir = Path(run_dir)
     markdown, html = run_dir / "report.md", run_dir / "report.html"
-    if is_benchmark_run(run_dir):
+    if is_soak_directory(run_dir):
+        soak = load_soak_report(run_dir)
+        texts = render_soak_markdown(soak), render_soak_html(soak)
+    elif is_benchmark_run(run_dir):
         rag = load_rag_report(run_dir)
         texts = render_rag_markdown(rag), render_rag_html(rag)
     else:

@@ -1,6 +1,6 @@
 """The actors of a dialogue run: who sends what to whom, over channels of which size."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import anyio
@@ -15,10 +15,10 @@ from memfin.actors.scorer import Scorer
 from memfin.actors.trace_writer import INBOX, TraceWriter
 from memfin.contracts import Counters, EvalSummary, RunConfig, RunStats
 from memfin.errors import UsageError
-from memfin.journal import JUDGE_CONTROLS, RunDirectory
+from memfin.journal import JUDGE_CONTROLS, Paper, RunDirectory
 from memfin.judges import Judge, Notices
 from memfin.judges.controls import Control
-from memfin.metrics.aggregate import encode_summary
+from memfin.metrics.aggregate import summary_pieces
 from memfin.runtime.outputs import pretty_json
 from memfin.runtime.suite import Measured, Pipeline
 
@@ -149,10 +149,10 @@ class DialogPipeline(Pipeline[EvalSummary]):
             agent_parameters=measured.agent_parameters,
         )
 
-    def papers(self, summary: EvalSummary) -> dict[str, bytes]:
+    def papers(self, summary: EvalSummary) -> Mapping[str, Paper]:
         """Return the metrics, and what an LLM judge made of its controls."""
         controls = self._judge_pool.controls
         return {
             **({JUDGE_CONTROLS: pretty_json(controls)} if controls is not None else {}),
-            "metrics_summary.json": encode_summary(summary),
+            "metrics_summary.json": summary_pieces(summary),
         }

@@ -7,7 +7,7 @@ difference between them than what stands here.
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
@@ -28,7 +28,7 @@ from memfin.contracts import (
     RunStats,
 )
 from memfin.contracts.run import Suite
-from memfin.journal import DIALOGUES, Layout, RunDirectory
+from memfin.journal import DIALOGUES, Layout, Paper, RunDirectory
 
 S = TypeVar("S", bound=Record)
 """The summary of a suite's run."""
@@ -107,7 +107,7 @@ class Pipeline(ABC, Generic[S]):
         """Return what depends on time."""
 
     @abstractmethod
-    def papers(self, summary: S) -> dict[str, bytes]:
+    def papers(self, summary: S) -> Mapping[str, Paper]:
         """Return the suite's own files of a complete run, by name."""
 
 

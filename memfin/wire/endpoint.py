@@ -4,6 +4,7 @@ import base64
 import os
 import re
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Final, Literal, Self
 
 from yarl import URL
@@ -84,7 +85,7 @@ class Endpoint:
         """Whether the URL has a user or a password, which a request then carries instead of the key."""
         return self._user is not None or self._password is not None
 
-    @property
+    @cached_property
     def base_url(self) -> str:
         """The base URL as it may be shown: without user and password, values of a query masked."""
         shown = str(self._url.with_query(None))

@@ -108,6 +108,26 @@ def test_the_bytes_are_indented_utf8_with_a_final_line_end() -> None:
     assert msgspec.json.decode(encoded, type=EvalSummary) == summary
 
 
+@pytest.mark.parametrize("names", [(), ("m",), ("a", 'b": {}', "\n")], ids=["none", "one", "three"])
+def test_a_summary_in_pieces_has_the_bytes_of_one_written_whole(
+    names: tuple[str, ...],
+) -> None:
+    results = {
+        name: MetricResult(
+            metric_name=name,
+            micro={"x": 0.5},
+            macro={},
+            counts={"n": 1},
+            by_dialog={'"metrics": {}': {"\n}": 0.5}},
+            ci95={"x": (0.25, 0.75)},
+        )
+        for name in names
+    }
+    summary = aggregate_all_metrics('r\n  "metrics": {}', "d", results, Counters(), "f")
+    whole = msgspec.json.format(msgspec.json.encode(summary), indent=2) + b"\n"
+    assert encode_summary(summary) == whole
+
+
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
 def test_a_number_that_json_cannot_hold_is_refused(value: float) -> None:
     result = MetricResult(metric_name="m", micro={"x": value}, macro={}, counts={}, by_dialog={})

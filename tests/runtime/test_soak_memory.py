@@ -121,7 +121,6 @@ async def standing(disk: GatedDisk, run: Run) -> bool:
 
 
 async def test_a_disk_that_takes_a_second_a_record_bounds_what_is_held(tmp_path: Path) -> None:
-    """Memory is looked at as long as the disk is waited for: the summary of so many dialogues comes after."""
     plan = slow_plan(tmp_path)
     disk = GatedDisk()
     run = Run(plan)
@@ -141,6 +140,7 @@ async def test_a_disk_that_takes_a_second_a_record_bounds_what_is_held(tmp_path:
                     assert actors["trace_writer"].waiting == actors["trace_writer"].capacity
                     under_way.append(actors["source"].sent - actors["aggregator"].received)
                 disk.turn()
+    rss.append(process.memory_info().rss)
     assert run.summary is not None
     assert run.summary.counters.valid_dialogs == DIALOGS
     assert disk.now > 2 * DIALOGS  # a second for each replay and each judgement

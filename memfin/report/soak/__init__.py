@@ -1,0 +1,1 @@
+"""The report of a soak: what changed over its epochs."""
