@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 from memfin.agents.builtin.client import ClientFile
-from memfin.agents.builtin.profile import profile_lines
 from memfin.agents.protocol import Session
 from memfin.contracts import RecallTrace, Record, ShortTermTurn
 from memfin.foreign.references import import_reference
@@ -62,16 +61,15 @@ class BuiltinMemory:
     async def recall(self, user_text: str) -> MemoryContext:
         """Take in the client's words and return what is remembered for them.
 
-        The recall observation tells the profile with these words taken in, as the model sees it.
+        The recall observation tells the profile with these words taken in, as the model sees it: the
+        block of the memory layer, at the end of the system message.
         """
         heard = self._client.hear(user_text)
-        rules = self._client.rules
-        parts = (
-            (rules.labels["profile"], "\n".join(profile_lines(self._client.profile, rules))),
-            (rules.labels["recalled"], "\n".join(item.content for item in heard.recall.items)),
-        )
+        recalled = "\n".join(item.content for item in heard.recall.items)
+        label = self._client.rules.labels["recalled"]
+        parts = (f"[{label}]\n{recalled}" if recalled else "", self._client.user_context())
         return MemoryContext(
-            context="\n\n".join(f"[{label}]\n{content}" for label, content in parts if content),
+            context="\n\n".join(part for part in parts if part),
             turns=heard.recall.short_term_turns(),
             recall=self._client.recall_observation(heard),
             profile=self._client.profile_observation(),

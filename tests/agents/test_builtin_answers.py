@@ -70,6 +70,12 @@ class Talk:
         return reply, observed
 
 
+def user_context(*lines: str) -> str:
+    """Return the block that the memory layer gives a Chinese client of whom these lines are known."""
+    preferences = ("language_preference: zh", "research_depth: standard", "risk_prompt_preference: balanced")
+    return "\n".join(("<user_context>", *preferences, *lines, "</user_context>"))
+
+
 async def answer(*words: str, language: str = "zh") -> str:
     return (await Talk(language).say(*words))[0]
 
@@ -239,13 +245,15 @@ async def test_assistant_words_never_enter_the_profile() -> None:
     assert observed.profile_snapshot["constraints"] == []
     assert observed.recall is not None
     assert "您属于激进型" in observed.recall.short_term_context
-    assert observed.recall.profile_context == ""
+    assert observed.recall.profile_context == user_context()
 
 
 async def test_profile_context_holds_what_was_said_in_this_very_turn() -> None:
     _, observed = await Talk().say("我比较保守，不使用杠杆")
     assert observed.recall is not None
-    assert observed.recall.profile_context == "风险等级: 保守\n约束: 不使用杠杆"
+    assert observed.recall.profile_context == user_context(
+        'user_stated_position_context: "风险等级: 保守"', 'constraints: ["不使用杠杆"]'
+    )
     assert observed.recall.short_term_context == ""
 
 

@@ -167,11 +167,11 @@ def test_loading_forgets_what_was_there() -> None:
 
 def test_packed_context_joins_the_three_sources_and_counts_its_tokens() -> None:
     memory = talked(DialogueMemory("s"), *[(f"黄金{n}", "好") for n in range(5)])
-    labels = {"profile": "客户画像", "recalled": "相关历史", "recent": "近期对话"}
+    labels = {"recalled": "相关历史", "recent": "近期对话"}
     fields = recall_fields("黄金", memory.recall("黄金"), "风险等级: 稳健", labels)
     packed = fields["packed_context"]
-    assert packed.startswith("[客户画像]\n风险等级: 稳健\n\n[相关历史]\nuser: 黄金")
-    assert packed.endswith(fields["short_term_context"])
+    assert packed.startswith("[相关历史]\nuser: 黄金")
+    assert packed.endswith("\n\n风险等级: 稳健\n\n[近期对话]\n" + fields["short_term_context"])
     assert fields["token_count"] == estimate_tokens(packed)
 
 

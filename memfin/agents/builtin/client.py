@@ -1,5 +1,8 @@
 """The client file: everything an adviser keeps of one client, fed by her words and the replies.
 
+What she said about herself goes through the governed memory layer, and comes back from it as the context
+of a turn; the exchanges are the dialogue's own memory.
+
 The builtin agent and the oracle keep the same file; only what they answer differs.
 """
 
@@ -9,8 +12,9 @@ import msgspec
 
 from memfin.agents.builtin.clauses import Clause, detect_language, read_clauses
 from memfin.agents.builtin.extraction import Statement, extract
+from memfin.agents.builtin.governed import GovernedMemory
 from memfin.agents.builtin.memory import DialogueMemory, MemoryState, Recall, recall_fields
-from memfin.agents.builtin.profile import ClientProfile, profile_lines, profile_snapshot
+from memfin.agents.builtin.profile import ClientProfile, profile_snapshot
 from memfin.agents.builtin.rules import Language, ProfileRules, profile_rules
 from memfin.agents.protocol import Session
 from memfin.contracts import Record
@@ -53,6 +57,7 @@ class ClientFile:
         self.language: Language = "en" if session.language.lower().startswith("en") else "zh"
         self.memory = DialogueMemory(session.session_id)
         self.profile = ClientProfile()
+        self._governed = GovernedMemory(self.language)
 
     @property
     def rules(self) -> ProfileRules:
@@ -66,6 +71,7 @@ class ClientFile:
         clauses = read_clauses(user_text, self.rules)
         statements = extract(clauses, self.rules)
         self.profile = before.after(statements)
+        self._governed.keep(self.profile, self.language, self.rules)
         self.memory.hear(user_text)
         return Heard(
             text=user_text,
@@ -77,9 +83,12 @@ class ClientFile:
         )
 
     def recall_observation(self, heard: Heard) -> dict[str, Any]:
-        """Return the fields of the turn's recall observation."""
-        profile_context = "\n".join(profile_lines(self.profile, self.rules))
-        return recall_fields(heard.text, heard.recall, profile_context, self.rules.labels)
+        """Return the fields of the turn's recall observation; the profile is what the layer injects."""
+        return recall_fields(heard.text, heard.recall, self.user_context(), self.rules.labels)
+
+    def user_context(self) -> str:
+        """Return the block of the client's memory that the layer gives for this turn."""
+        return self._governed.load().block.text
 
     def profile_observation(self) -> dict[str, Any]:
         """Return the fields of the turn's profile observation."""
@@ -99,6 +108,7 @@ class ClientFile:
             )
         self.language, self.profile = state.language, state.profile
         self.memory.load(state.memory)
+        self._governed.keep(self.profile, self.language, self.rules)
 
 
 def decode_state(state: bytes, form: type[S]) -> S:

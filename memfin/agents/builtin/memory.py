@@ -170,16 +170,17 @@ def estimate_tokens(text: str) -> int:
 def recall_fields(query: str, recall: Recall, profile_context: str, labels: dict[str, str]) -> dict[str, Any]:
     """Return the fields of a `RecallTrace` for a turn.
 
-    `labels` names the parts of the packed context (``profile``, ``recalled``, ``recent``) in the
-    dialogue's language.
+    `labels` names the parts of the packed context (``recalled``, ``recent``) in the dialogue's
+    language; the profile, a block with tags of its own, stands where a system prompt would end.
     """
     short_term_context = recall.short_term_context()
+    recalled = "\n".join(item.content for item in recall.items)
     parts = (
-        ("profile", profile_context),
-        ("recalled", "\n".join(item.content for item in recall.items)),
-        ("recent", short_term_context),
+        f"[{labels['recalled']}]\n{recalled}" if recalled else "",
+        profile_context,
+        f"[{labels['recent']}]\n{short_term_context}" if short_term_context else "",
     )
-    packed = "\n\n".join(f"[{labels[name]}]\n{content}" for name, content in parts if content)
+    packed = "\n\n".join(part for part in parts if part)
     return {
         "query": query,
         "short_term_context": short_term_context,

@@ -132,6 +132,22 @@ def _with_constraint(profile: ClientProfile, said: Statement) -> ClientProfile:
 def profile_lines(profile: ClientProfile, rules: ProfileRules) -> list[str]:
     """Return the profile as labelled lines: canonical words for levels, the client's own for the rest."""
     labels = rules.labels
+    return [
+        *_level_lines(profile, rules),
+        *(f"{labels['constraint']}: {found.words}" for found in profile.constraints),
+        *_preference_lines(profile, rules),
+        *_amount_lines(profile, rules),
+    ]
+
+
+def position_lines(profile: ClientProfile, rules: ProfileRules) -> list[str]:
+    """Return all of the profile but its constraints as labelled lines, the newest preference first."""
+    preferences = _preference_lines(profile, rules)[::-1]
+    return [*_level_lines(profile, rules), *_amount_lines(profile, rules), *preferences]
+
+
+def _level_lines(profile: ClientProfile, rules: ProfileRules) -> list[str]:
+    labels = rules.labels
     lines = []
     for field in LEVEL_FIELDS:
         level: Level | None = getattr(profile, field)
@@ -139,8 +155,16 @@ def profile_lines(profile: ClientProfile, rules: ProfileRules) -> list[str]:
             word = rules.level_word(field, level.value)
             own = f" ({labels['own_words']}: {level.words})" if level.words != word else ""
             lines.append(f"{labels[field]}: {word}{own}")
-    lines.extend(f"{labels['constraint']}: {found.words}" for found in profile.constraints)
-    lines.extend(f"{labels['preference']}: {found.words}" for found in profile.preferences)
+    return lines
+
+
+def _preference_lines(profile: ClientProfile, rules: ProfileRules) -> list[str]:
+    return [f"{rules.labels['preference']}: {found.words}" for found in profile.preferences]
+
+
+def _amount_lines(profile: ClientProfile, rules: ProfileRules) -> list[str]:
+    labels = rules.labels
+    lines = []
     if (loss := profile.max_acceptable_loss) is not None:
         lines.append(f"{labels['max_acceptable_loss']}: {100 * loss:.4g}%")
     if profile.principal is not None:

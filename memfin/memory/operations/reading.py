@@ -82,7 +82,7 @@ class ReadingOperations(TaskOperations):
             check_id(thread_id, "thread id")
         if route not in MATRIX:
             raise InvalidInput(f"route: there is none of that name; there are {', '.join(MATRIX)}")
-        said = _fields(overrides)
+        said = _fields(overrides, "overrides")
 
         def read(consent: ProfileConsent | None) -> LoadedMemory:
             scopes = None if consent is None else consent.scopes
@@ -102,13 +102,14 @@ class ReadingOperations(TaskOperations):
         *,
         prompt: str = "",
         thread_id: str | None = None,
-        fields: ContextFields | None = None,
+        fields: ContextFields | Mapping[str, Any] | None = None,
     ) -> StartedTask:
         """Begin a task and return it with what memory gives it; see `begin_task` for what it raises."""
         if route not in MATRIX:
             raise InvalidInput(f"route: there is none of that name; there are {', '.join(MATRIX)}")
-        context = self.begin_task(user_id, route, fields=fields, thread_id=thread_id)
-        memory = self.load_memory_slices(user_id, route, thread_id, fields, prompt=prompt)
+        said = _fields(fields, "fields")
+        context = self.begin_task(user_id, route, fields=said, thread_id=thread_id)
+        memory = self.load_memory_slices(user_id, route, thread_id, said, prompt=prompt)
         return StartedTask(context=context, memory=memory, advisor_order=advisors_for(memory))
 
     def onboarding_state(self, user_id: str, *, known: bool = True) -> OnboardingState:
@@ -172,11 +173,11 @@ class ReadingOperations(TaskOperations):
         return sum(name[: len(oldest)] > oldest for name in self.files.names(self.paths.drift(user_id)))
 
 
-def _fields(overrides: ContextFields | Mapping[str, Any] | None) -> ContextFields | None:
-    if overrides is None or isinstance(overrides, ContextFields):
-        return overrides
+def _fields(said: ContextFields | Mapping[str, Any] | None, what: str) -> ContextFields | None:
+    if said is None or isinstance(said, ContextFields):
+        return said
     try:
-        return msgspec.convert(dict(overrides), ContextFields)
+        return msgspec.convert(dict(said), ContextFields)
     except msgspec.ValidationError as problem:
         reason, _, where = str(problem).partition(" - at `$.")
-        raise InvalidInput(f"overrides.{where.removesuffix('`')}: {reason}") from None
+        raise InvalidInput(f"{what}.{where.removesuffix('`')}: {reason}") from None

@@ -1,0 +1,104 @@
+"""The page about memory says what the code does: its tables are the code's, its example runs."""
+
+import io
+import re
+from collections.abc import Mapping
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Final, get_args
+
+import pytest
+
+from memfin.contracts.memory import ConsentScope, SliceAttributes
+from memfin.memory.advisors import ORDERS
+from memfin.memory.boundaries import IMPERSONAL, ImpersonalPath
+from memfin.memory.onboarding import OnboardingState
+from memfin.memory.routes import MATRIX, SLICES, Condition
+from memfin.memory.slices import CONSENT, DEFAULTS, LABELS, SOURCES
+from memfin.memory.tokens import BUDGETS
+from tests.docs.pages import ROOT, blocks, prose
+
+PAGE: Final = ROOT / "docs" / "memory.md"
+
+WORDS: Final[Mapping[Condition, Mapping[str, str]]] = {
+    "asked_for": {"S6": "if asked for"},
+    "of_thread": {"S5": "if from the thread"},
+    "drifted": {"S9": "if there is drift"},
+    "offered": {"S6": "if there are", "S7": "if given", "S8": "if given"},
+}
+
+
+def table(first: str) -> dict[str, list[str]]:
+    """Return the rows of the table whose first heading is given, by their first cell."""
+    lines = prose(PAGE).splitlines()
+    start = next(number for number, line in enumerate(lines) if line.startswith(f"| {first} |"))
+    rows: dict[str, list[str]] = {}
+    for line in lines[start + 2 :]:
+        if not line.startswith("|"):
+            break
+        name, *cells = (cell.strip() for cell in line.strip("|").split("|"))
+        rows[name.strip("`")] = cells
+    return rows
+
+
+def test_the_matrix_of_the_page_is_the_codes() -> None:
+    expected = {
+        route: [
+            "yes"
+            if name in plan.required
+            else WORDS[plan.optional[name]][name]
+            if name in plan.optional
+            else ""
+            for name in SLICES
+        ]
+        for route, plan in MATRIX.items()
+    }
+    assert table("route") == expected
+
+
+def test_the_table_of_slices_is_the_codes() -> None:
+    def sources(name: str) -> str:
+        return ", ".join(
+            f"default `{DEFAULTS[each]}`" if source == "default" else source
+            for each in SLICES
+            if each == name
+            for source in SOURCES[each]
+        )
+
+    assert table("slice") == {
+        name: [f"`{LABELS[name]}`", sources(name), str(BUDGETS[name])] for name in SLICES
+    }
+
+
+def test_the_tables_of_attributes_states_and_orders_are_the_codes() -> None:
+    assert list(table("attribute")) == list(SliceAttributes.__struct_fields__)
+    assert set(table("state")) == set(get_args(OnboardingState))
+    assert table("`risk_prompt_preference`") == {
+        name: [", ".join(f"`{advisor}`" for advisor in order)] for name, order in ORDERS.items()
+    }
+
+
+def test_the_table_of_what_is_never_personalised_is_the_codes() -> None:
+    rows = table("path")
+    paths: set[str] = set(get_args(ImpersonalPath))
+    assert set(rows) == paths
+    for path, function in IMPERSONAL.items():
+        assert rows[path] == [f"`{function.__name__}`"]
+
+
+def test_consents_named_are_those_that_open_sources() -> None:
+    scopes: set[str] = set(get_args(ConsentScope))
+    named = {cells[1].strip("`") for cells in table("scope").values()}
+    assert named <= scopes
+    assert set(CONSENT.values()) <= named
+
+
+def test_the_example_prints_what_the_page_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, shown = list(blocks(PAGE))[:2]
+    assert (code.language, shown.language) == ("python", "text")
+    printed = io.StringIO()
+    with redirect_stdout(printed):
+        exec(compile(code.text, str(PAGE), "exec"), {})  # noqa: S102 - the page's own example
+    assert printed.getvalue() == shown.text
+    assert re.search("ada", code.text)
