@@ -83,7 +83,7 @@ def test_the_forms_of_the_schema_are_sound(tmp_path: Path) -> None:
 
 
 def test_unknown_fields_are_no_findings_at_any_depth(tmp_path: Path) -> None:
-    fact = copy.deepcopy(FACT) | {"extra": {"a": [1]}}
+    fact: dict[str, Any] = copy.deepcopy(FACT) | {"extra": {"a": [1]}}
     for part in ("expected", "scoring", "metadata"):
         fact[part]["extra"] = None
     fact["required_evidence"][0]["extra"] = 1
