@@ -17,16 +17,16 @@ from memfin.memory.files import Files
 from memfin.memory.ids import folded
 
 LAYOUT: Final = 1
-"""The version of the tables; an index of another one is built anew."""
+"""The version of the tables, set once they are filled; an index of another one is built anew."""
 
 _PATIENCE: Final = 60.0
 """Seconds to wait for another process's transaction."""
 
 _TABLES: Final = (
-    "CREATE TABLE users (folded TEXT PRIMARY KEY, user_id TEXT NOT NULL) WITHOUT ROWID",
-    """CREATE TABLE tasks (user_id TEXT NOT NULL, context_id TEXT NOT NULL, expires_at INTEGER NOT NULL,
+    "CREATE TABLE IF NOT EXISTS users (folded TEXT PRIMARY KEY, user_id TEXT NOT NULL) WITHOUT ROWID",
+    """CREATE TABLE IF NOT EXISTS tasks (user_id TEXT NOT NULL, context_id TEXT NOT NULL, expires_at INTEGER NOT NULL,
     PRIMARY KEY (user_id, context_id)) WITHOUT ROWID""",
-    "CREATE INDEX tasks_by_expiry ON tasks (expires_at, user_id, context_id)",
+    "CREATE INDEX IF NOT EXISTS tasks_by_expiry ON tasks (expires_at, user_id, context_id)",
 )
 _CREATE: Final = os.O_RDWR | os.O_CREAT
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -58,12 +58,8 @@ class Index:
             return bool(self._one("PRAGMA user_version") == LAYOUT)
 
     def build(self, users: Iterable[str], tasks: Iterable[TaskRow]) -> None:
-        """Fill the index from nothing, in one transaction."""
+        """Fill the index in one transaction; what other processes noted meanwhile stays."""
         with self._changing() as connection:
-            for table in ("users", "tasks"):
-                connection.execute(f"DROP TABLE IF EXISTS {table}")
-            for statement in _TABLES:
-                connection.execute(statement)
             connection.executemany(
                 "INSERT OR IGNORE INTO users VALUES (?, ?)", ((folded(user_id), user_id) for user_id in users)
             )
@@ -144,7 +140,7 @@ class Index:
 
 
 def _connected(path: Path, files: Files) -> sqlite3.Connection:
-    """Return a connection whose database can be read; one that cannot is removed, for it is derived."""
+    """Return a connection; a database that cannot be read, or is of another layout, is made anew."""
     files.close(files.open(path, _CREATE))  # private from the first byte on
     try:
         return _tried(path)
@@ -162,7 +158,12 @@ def _tried(path: Path) -> sqlite3.Connection:
     try:
         connection.execute("PRAGMA secure_delete = ON")
         connection.execute("PRAGMA synchronous = NORMAL")
-        connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+        (layout,) = connection.execute("PRAGMA user_version").fetchone()
+        if layout not in {0, LAYOUT}:
+            raise sqlite3.DatabaseError("another layout")
+        if layout != LAYOUT:
+            for statement in _TABLES:
+                connection.execute(statement)
     except sqlite3.Error:
         connection.close()
         raise

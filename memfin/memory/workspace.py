@@ -228,17 +228,18 @@ class Workspace:
         return list(filter(is_id, self.files.names(self.paths.pending, "")))
 
     def build_index(self) -> None:
-        """Build the index from the files, then finish whatever the files of any user leave to do."""
-        with self.locks.of_index():
-            users = self._users_on_file()
-            self.index.build(users, self._tasks_on_file(users))
+        """Finish whatever the files of any user leave to do, then build the index from the files."""
+        users = self._users_on_file()
         for user_id in users:
             with self.locks.of_user(user_id):
                 self.finish(user_id)
+        self.index.build(users, self._tasks_on_file(users))
 
     def _recover(self) -> None:
         if not self.index.is_built():
-            self.build_index()
+            with self.locks.of_index():
+                if not self.index.is_built():
+                    self.build_index()
         for user_id in self.marked_users():
             with self.locks.of_user(user_id):
                 self.finish(user_id)

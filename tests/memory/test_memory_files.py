@@ -254,8 +254,14 @@ def test_the_index_is_rebuilt_from_the_files(tmp_path: Path) -> None:
         rows = dump(tmp_path)
         store.rebuild_index()
     assert dump(tmp_path) == rows
-    for damage in (b"", b"no database, whatever it may look like" * 200):
-        (tmp_path / ".memfin" / "index.sqlite").write_bytes(damage)
+    index = tmp_path / ".memfin" / "index.sqlite"
+    of_another_layout = tmp_path / "another.sqlite"
+    connection = sqlite3.connect(of_another_layout)
+    connection.executescript("CREATE TABLE users (x); PRAGMA user_version = 99")
+    connection.close()
+    damages = (b"", b"no database, whatever it may look like" * 200, of_another_layout.read_bytes())
+    for damage in damages:
+        index.write_bytes(damage)
         with open_store(tmp_path, clock) as store:
             assert dump(tmp_path) == rows
             assert store.index.users() == ["u1", "u2"]
