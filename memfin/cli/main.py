@@ -27,6 +27,7 @@ COMMANDS: Final = {
     "validate": "memfin.cli.validate",
     "schema": "memfin.cli.schema",
     "report": "memfin.cli.report",
+    "compare": "memfin.cli.compare",
     "bench": "memfin.cli.bench",
     "validity": "memfin.cli.validity",
     "memory": "memfin.cli.memory",

@@ -8,6 +8,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from memfin.contracts.comparison import Comparison
 from memfin.contracts.dataset import Dialog
 from memfin.contracts.judgement import JudgeControls, Judgement
 from memfin.contracts.labels import LabelledReply
@@ -165,6 +166,7 @@ _ENTRIES: Final = (
         title="How well detectors or a judge agree with labelled replies",
         type=ValidityReport,
     ),
+    Contract(name="comparison", title="Two runs compared, pair by pair", type=Comparison),
     Contract(name="run-config", title="The settings of a run", type=RunConfig),
 )
 

@@ -9,9 +9,9 @@ scipy and its like would multiply the size of the installation for one number.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from statistics import NormalDist
-from typing import Final
+from typing import Final, NamedTuple
 
 CONFIDENCE: Final = 0.95
 
@@ -84,3 +84,41 @@ def ratio_interval(
     residuals = math.fsum((y - ratio * x) ** 2 for y, x in carrying)
     half = student_t_quantile(n - 1) * math.sqrt(n / (n - 1) * residuals) / total
     return max(low, ratio - half), min(high, ratio + half)
+
+
+def paired_difference(
+    pairs: Iterable[tuple[tuple[float, float], tuple[float, float]]], low: float, high: float
+) -> tuple[float, tuple[float, float] | None]:
+    """Return how far the second of two ratios is above the first, and the 95 % interval of that.
+
+    ``pairs`` are (numerator, denominator) of the same dialogue in two runs; pairs in which a denominator
+    is 0 are left out, and without any the difference is 0. Since both ratios come from the same dialogues,
+    what makes a dialogue hard in both cancels: the variance is that of the difference of the two
+    linearized estimators. ``low`` and ``high`` are the range of the value. Below two pairs there is no
+    interval; where all pairs differ alike it is a point.
+    """
+    carrying = [pair for pair in pairs if pair[0][1] > 0 and pair[1][1] > 0]
+    n = len(carrying)
+    if not n:
+        return 0.0, None
+    first, second = (_ratio(side) for side in zip(*carrying, strict=True))
+    difference = second.value - first.value
+    if n < 2:  # noqa: PLR2004 - no spread without a second dialogue
+        return difference, None
+    squares = math.fsum(
+        ((b[0] - second.value * b[1]) / second.total - (a[0] - first.value * a[1]) / first.total) ** 2
+        for a, b in carrying
+    )
+    half = student_t_quantile(n - 1) * math.sqrt(n / (n - 1) * squares)
+    span = high - low
+    return difference, (max(-span, difference - half), min(span, difference + half))
+
+
+class _Ratio(NamedTuple):
+    value: float
+    total: float
+
+
+def _ratio(clusters: Sequence[tuple[float, float]]) -> _Ratio:
+    total = math.fsum(x for _, x in clusters)
+    return _Ratio(math.fsum(y for y, _ in clusters) / total, total)

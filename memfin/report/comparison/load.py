@@ -1,0 +1,146 @@
+"""Compares two run directories of the same suite."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from memfin.contracts import EvalSummary, TurnEvalRow
+from memfin.contracts.base import Record
+from memfin.contracts.comparison import Comparison
+from memfin.contracts.rag import RagSummary
+from memfin.contracts.reading import iter_jsonl, read_json
+from memfin.errors import UsageError
+from memfin.metrics.m1_context import M1State
+from memfin.metrics.m2_profile import M2State
+from memfin.metrics.m3_risk import M3State
+from memfin.metrics.m4_compliance import M4State
+from memfin.metrics.m5_explainability import M5State
+from memfin.metrics.state import RowState
+from memfin.report.comparison.pairs import Measured, changed_cases, most_changed, paired_value
+from memfin.report.glossary import METRICS
+from memfin.report.rag.load import RESULTS
+from memfin.report.rag.load import SUMMARY as RAG_SUMMARY
+from memfin.report.reader import CONFIG, ROWS, SUMMARY
+
+_LOWER_IS_BETTER: Final = frozenset({"contradiction_rate", "severe_violation_rate", "forbidden_hit_rate"})
+HEADLINES: Final = frozenset({"score", *(f"{metric.name}.{metric.headline.key}" for metric in METRICS)})
+"""The values that speak for a run: one of each metric, and the score of a benchmark."""
+
+_COMPARED: Final = frozenset(
+    {"agent", "agent_version", "agent_settings", "model", "rag", "rag_version", "rag_settings"}
+)
+"""Inputs that two runs are compared because of; the others should be the same."""
+
+_INPUT_NAMES: Final = {
+    "dataset_sha256": "dataset",
+    "benchmark_sha256": "benchmark",
+    "document_sha256": "document",
+    "lexicon_hashes": "lexicons",
+    "prompt_hashes": "prompts",
+}
+
+
+Suite = Literal["dialogues", "rag"]
+
+_CASES: Final[Mapping[Suite, str]] = {"rag": "question", "dialogues": "dialogue"}
+
+
+def compare_runs(run_a: Path, run_b: Path) -> Comparison:
+    """Compare run b with run a: every value over the dialogues or questions that both have.
+
+    Raises:
+        UsageError: a directory holds no finished run, or the two are runs of different suites.
+    """
+    suite, other = _suite(run_a), _suite(run_b)
+    if suite != other:
+        raise UsageError(
+            f"{run_a} is a run of the suite {suite}, {run_b} one of {other}; give two of the same"
+        )
+    measured = _questions if suite == "rag" else _dialogs
+    (name_a, values_a), (name_b, values_b) = measured(run_a), measured(run_b)
+    cases_a, cases_b = (
+        {case for value in values.values() for case in value.cases} for values in (values_a, values_b)
+    )
+    if not cases_a & cases_b:
+        raise UsageError(f"{run_a} and {run_b} have no {_CASES[suite]} in common; nothing can be compared")
+    shared = [name for name in values_a if name in values_b]  # in the order of metrics, and of types
+    return Comparison(
+        a=name_a,
+        b=name_b,
+        suite=suite,
+        pairs=len(cases_a & cases_b),
+        only_a=len(cases_a - cases_b),
+        only_b=len(cases_b - cases_a),
+        inputs_changed=_inputs_changed(run_a, run_b),
+        values={name: paired_value(values_a[name], values_b[name]) for name in shared},
+        changed=most_changed(
+            case
+            for name in shared
+            if name in HEADLINES
+            for case in changed_cases(name, values_a[name], values_b[name])
+        ),
+    )
+
+
+def _suite(path: Path) -> Suite:
+    if not path.is_dir():
+        raise UsageError(f"{path}: no such directory; give the directory of a run, such as runs/RUN_ID")
+    if (path / RAG_SUMMARY).is_file():
+        return "rag"
+    if (path / SUMMARY).is_file() and (path / ROWS).is_file():
+        return "dialogues"
+    if (path / ROWS).is_file() or (path / RESULTS).is_file():
+        raise UsageError(f"{path}: the run has not finished; memfin resume {path} goes on with it")
+    raise UsageError(f"{path}: not a run directory; it holds neither {SUMMARY} nor {RAG_SUMMARY}")
+
+
+def _dialogs(path: Path) -> tuple[str, dict[str, Measured]]:
+    """Return the run's name and its values; those of M2, one a dialogue, stand in the summary."""
+    summary = read_json(path / SUMMARY, EvalSummary)
+    states: tuple[RowState[Any], ...] = (M1State(), M3State(), M4State(), M5State())
+    for _, row in iter_jsonl(path / ROWS, TurnEvalRow):
+        for state in states:
+            state.add_record(row)
+    values = {
+        f"{state.name}.{share.name}": Measured(
+            state.clusters(share), share.low, share.high, share.name not in _LOWER_IS_BETTER
+        )
+        for state in states
+        for share in state.shares
+    }
+    profile = summary.metrics.get(M2State.name)
+    for share in M2State.shares if profile is not None else ():
+        if share.broken_down and profile is not None:
+            cases = {
+                dialog_id: (found[share.name], 1.0)
+                for dialog_id, found in profile.by_dialog.items()
+                if share.name in found
+            }
+            values[f"{M2State.name}.{share.name}"] = Measured(cases)
+    return summary.run_id, {name: values[name] for name in sorted(values) if values[name].cases}
+
+
+def _questions(path: Path) -> tuple[str, dict[str, Measured]]:
+    """Return the run's name and the scores of its questions, together and by type."""
+    summary = read_json(path / RAG_SUMMARY, RagSummary)
+    groups: dict[str, dict[str, tuple[float, float]]] = {}
+    for one in summary.individual_results:
+        groups.setdefault("score", {})[one.id] = (one.score, one.max_score)
+        groups.setdefault("pass_rate", {})[one.id] = (float(one.passed), 1.0)
+        groups.setdefault(f"{one.type}.score", {})[one.id] = (one.score, one.max_score)
+    return summary.run_id, {name: Measured(cases) for name, cases in groups.items()}
+
+
+class _Inputs(Record):
+    """The part of ``config.json`` that is the same in every suite."""
+
+    fingerprint_inputs: dict[str, Any] = {}
+
+
+def _inputs_changed(run_a: Path, run_b: Path) -> list[str]:
+    a, b = (
+        read_json(path / CONFIG, _Inputs).fingerprint_inputs if (path / CONFIG).is_file() else {}
+        for path in (run_a, run_b)
+    )
+    changed = (name for name in sorted(a.keys() | b.keys()) if a.get(name) != b.get(name))
+    return [_INPUT_NAMES.get(name, name) for name in changed if name not in _COMPARED]

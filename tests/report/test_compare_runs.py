@@ -1,0 +1,161 @@
+"""Two runs compared: pairs, verdicts, what did not stay the same, and the command."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+import memfin
+from memfin.cli.bench import command as bench
+from memfin.cli.compare import command
+from memfin.contracts.comparison import Comparison
+from memfin.errors import GateFailed, UsageError
+from memfin.report.comparison import compare_runs
+from tests.support import dialog, write_jsonl
+
+COVERAGE = "m3_risk_coverage.risk_coverage"
+
+
+class Bold:
+    def __init__(self, session: Any, observer: Any) -> None:
+        del session, observer
+
+    def reply(self, user_text: str) -> str:
+        return "可以买入。"
+
+
+class Careful(Bold):
+    def reply(self, user_text: str) -> str:
+        return "市场存在不确定性，净值会有波动，以上仅供参考，不构成投资建议。"
+
+
+async def evaluate(tmp_path: Path, name: str, agent: Any, dialogs: int = 4, **more: Any) -> Path:
+    data = write_jsonl(tmp_path / f"{name}.jsonl", [dialog(f"d{number}", 2) for number in range(dialogs)])
+    await memfin.evaluate(data, agent=agent, runs_dir=str(tmp_path / "runs"), run_id=name, **more)
+    return tmp_path / "runs" / name
+
+
+def compared(*words: object) -> Result:
+    return CliRunner().invoke(command, [str(word) for word in words])
+
+
+async def test_a_run_is_no_better_and_no_worse_than_itself(tmp_path: Path) -> None:
+    run = await evaluate(tmp_path, "a", Careful)
+    found = compare_runs(run, run)
+    assert {value.verdict for value in found.values.values()} == {"no_difference"}
+    assert {value.difference for value in found.values.values()} == {0.0}
+    assert found.changed == []
+    assert (found.pairs, found.only_a, found.only_b) == (4, 0, 0)
+    assert found.inputs_changed == []
+
+
+async def test_values_are_those_of_the_summary_where_both_runs_have_all_dialogues(tmp_path: Path) -> None:
+    run = await evaluate(tmp_path, "a", Careful)
+    summary = json.loads((run / "metrics_summary.json").read_text())
+    found = compare_runs(run, run)
+    for name, value in found.values.items():
+        metric, _, key = name.partition(".")
+        assert value.a == pytest.approx(summary["metrics"][metric]["micro"][key], abs=1e-12), name
+
+
+async def test_what_got_better_and_what_got_worse_is_said_either_way_round(tmp_path: Path) -> None:
+    bold, careful = await evaluate(tmp_path, "bold", Bold), await evaluate(tmp_path, "careful", Careful)
+    up, down = compare_runs(bold, careful), compare_runs(careful, bold)
+    assert (up.values[COVERAGE].verdict, down.values[COVERAGE].verdict) == ("better", "worse")
+    assert up.values[COVERAGE].difference == -down.values[COVERAGE].difference > 0
+    assert {case.change > 0 for case in up.changed if case.value == COVERAGE} == {True}
+    assert [case.change for case in down.changed] == sorted(case.change for case in down.changed)
+
+
+async def test_a_value_of_which_less_is_better_turns_the_verdict(tmp_path: Path) -> None:
+    run = await evaluate(tmp_path, "a", Careful)
+    worse = shutil.copytree(run, tmp_path / "runs" / "b")
+    rows = (worse / "turn_eval.jsonl").read_text()
+    said, changed = (f'"pred_compliance_label":"{label}"' for label in ("compliant", "severe_violation"))
+    assert said in rows
+    (worse / "turn_eval.jsonl").write_text(rows.replace(said, changed))
+    value = compare_runs(run, worse).values["m4_compliance.severe_violation_rate"]
+    assert (value.a, value.b, value.verdict, value.higher_is_better) == (0.0, 1.0, "worse", False)
+
+
+async def test_dialogues_of_one_run_alone_are_left_out_and_counted(tmp_path: Path) -> None:
+    small, large = await evaluate(tmp_path, "small", Bold, 3), await evaluate(tmp_path, "large", Careful, 5)
+    found = compare_runs(small, large)
+    assert (found.pairs, found.only_a, found.only_b) == (3, 0, 2)
+    assert found.values[COVERAGE].pairs == 3
+    assert found.inputs_changed == ["dataset"]
+    shown = compared(small, large)
+    assert "3 dialogues in both runs, 2 only in b left out" in shown.output
+    assert "the runs differ in more than what was evaluated: dataset" in shown.output
+
+
+async def test_one_dialogue_gives_a_difference_and_no_verdict(tmp_path: Path) -> None:
+    bold, careful = await evaluate(tmp_path, "bold", Bold, 1), await evaluate(tmp_path, "careful", Careful, 1)
+    value = compare_runs(bold, careful).values[COVERAGE]
+    assert (value.ci95, value.verdict) == (None, "unknown")
+    assert value.difference > 0
+
+
+async def test_the_command_prints_a_table_json_and_a_gate(tmp_path: Path) -> None:
+    bold, careful = await evaluate(tmp_path, "bold", Bold), await evaluate(tmp_path, "careful", Careful)
+    table = compared(careful, bold)
+    assert table.exit_code == 0
+    assert "M3 Risk coverage" in table.output
+    assert "worse" in table.output
+    assert "key_coverage_guarded" not in table.output
+    assert "strict_risk_" in compared(careful, bold, "--all").output
+    found = Comparison(**json.loads(compared(careful, bold, "--json").stdout))
+    assert (found.a, found.b, found.suite) == ("careful", "bold", "dialogues")
+    failed = compared(careful, bold, "--fail-on-worse")
+    assert isinstance(failed.exception, GateFailed)
+    assert COVERAGE in str(failed.exception)
+    assert compared(bold, careful, "--fail-on-worse").exit_code == 0
+
+
+def test_benchmarks_are_compared_question_by_question(tmp_path: Path) -> None:
+    runs = {}
+    for name, rag in (("oracle", "oracle"), ("builtin", "builtin")):
+        done = CliRunner().invoke(
+            bench,
+            ["--rag", rag, "--run-id", name, "--runs-dir", str(tmp_path / "runs"), "--quiet"],
+        )
+        assert done.exit_code == 0, done.output
+        runs[name] = tmp_path / "runs" / name
+    found = compare_runs(runs["oracle"], runs["builtin"])
+    assert found.suite == "rag"
+    assert found.values["score"].a == 1.0
+    assert found.values["score"].verdict == "worse"
+    assert list(found.values)[:2] == ["score", "pass_rate"]
+    assert {case.value for case in found.changed} == {"score"}
+    assert found.inputs_changed == []
+    assert "All questions" in compared(runs["oracle"], runs["builtin"]).output
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (shutil.rmtree, "no such directory"),
+        (lambda run: (run / "metrics_summary.json").unlink(), "has not finished; memfin resume"),
+        (lambda run: [path.unlink() for path in run.iterdir() if path.is_file()], "not a run directory"),
+        (lambda run: (run / "metrics_summary.json").write_text("{}"), "metrics_summary.json"),
+        (lambda run: (run / "turn_eval.jsonl").write_text("{}\n"), "turn_eval.jsonl"),
+    ],
+    ids=["gone", "unfinished", "empty", "summary", "rows"],
+)
+async def test_what_is_no_run_is_one_line(tmp_path: Path, spoil: Any, said: str) -> None:
+    run = await evaluate(tmp_path, "a", Careful)
+    other = shutil.copytree(run, tmp_path / "runs" / "b")
+    spoil(other)
+    with pytest.raises(UsageError, match=said):
+        compare_runs(run, other)
+
+
+async def test_runs_without_a_common_dialogue_are_not_compared(tmp_path: Path) -> None:
+    first = await evaluate(tmp_path, "a", Careful)
+    data = write_jsonl(tmp_path / "other.jsonl", [dialog("other", 2)])
+    await memfin.evaluate(data, agent=Careful, runs_dir=str(tmp_path / "runs"), run_id="b")
+    with pytest.raises(UsageError, match="no dialogue in common"):
+        compare_runs(first, tmp_path / "runs" / "b")
