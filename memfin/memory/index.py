@@ -24,8 +24,10 @@ _PATIENCE: Final = 60.0
 
 _TABLES: Final = (
     "CREATE TABLE IF NOT EXISTS users (folded TEXT PRIMARY KEY, user_id TEXT NOT NULL) WITHOUT ROWID",
-    """CREATE TABLE IF NOT EXISTS tasks (user_id TEXT NOT NULL, context_id TEXT NOT NULL, expires_at INTEGER NOT NULL,
-    PRIMARY KEY (user_id, context_id)) WITHOUT ROWID""",
+    """CREATE TABLE IF NOT EXISTS tasks (
+    user_id TEXT NOT NULL, context_id TEXT NOT NULL, expires_at INTEGER NOT NULL,
+    PRIMARY KEY (user_id, context_id)
+    ) WITHOUT ROWID""",
     "CREATE INDEX IF NOT EXISTS tasks_by_expiry ON tasks (expires_at, user_id, context_id)",
 )
 _CREATE: Final = os.O_RDWR | os.O_CREAT
@@ -69,7 +71,8 @@ class Index:
     def namesake(self, user_id: str) -> str | None:
         """Return the id that was claimed and equals this one but for case; None when none was."""
         with self._turn:
-            return self._one("SELECT user_id FROM users WHERE folded = ?", folded(user_id))
+            found: str | None = self._one("SELECT user_id FROM users WHERE folded = ?", folded(user_id))
+            return found
 
     def claim(self, user_id: str) -> None:
         """Claim an id for a user, whoever had it."""

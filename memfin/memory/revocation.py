@@ -29,8 +29,11 @@ def is_overdue(consent: ProfileConsent | None, now: datetime) -> bool:
 def consequences(files: Files, paths: Paths, user_id: str, on_file: ConsentOnFile) -> Iterator[Step]:
     """Yield the steps that make a user's files what the consent on file allows; none when they are.
 
-    They depend on nothing else, so it does not show afterwards whether there was an interruption.
+    They depend on nothing else, so it does not show afterwards whether there was an interruption. While
+    a consent cannot be read, nothing is read under it, and nothing is removed for it, either.
     """
+    if on_file.data is not None and on_file.consent is None:
+        return
     consent = on_file.consent
     yield from _profiles(files, paths, user_id, consent)
     if on_file.in_force is None:

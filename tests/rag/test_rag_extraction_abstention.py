@@ -37,6 +37,8 @@ ASKED = "42000元具体用到哪里了？请详细说明。"
         "Unknown",
         "The witness forgot.",
         "不清楚是否有人知道",
+        "笔录里没有柯映雪的身份证号码。",
+        "The record does not name anybody.",
     ],
 )
 def test_answers_that_decline(text: str) -> None:
@@ -73,6 +75,7 @@ def test_answers_that_decline(text: str) -> None:
         "The witness has not forgotten anything; it went to dinners",
         "It is unclear to some, but probably it went to dinners.",
         "Whether it is unknown is the question; dinners.",
+        "前后不一致：先说请客，后来说“具体用到哪里忘记了”。",
         "",
         "   ",
         "。",

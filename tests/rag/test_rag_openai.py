@@ -142,6 +142,7 @@ def test_a_budget_keeps_what_is_nearest_in_the_order_of_the_document() -> None:
     assert sum(estimate_tokens(each["content"]) for each in asked.messages) <= 1_300 - 1_000
     numbers = [int(line.split("第")[1].split("件")[0]) for line in text.split("\n") if "问：第" in line]
     assert numbers == sorted(numbers)
+    assert text.index("答：房东是霍青山。") > text.rindex("问：第")  # the nearest, but last in the document
     assert chunks.messages("i", "房东是谁？", 1_000).chunks == 0
 
 

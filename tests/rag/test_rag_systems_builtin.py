@@ -118,6 +118,50 @@ def test_a_clause_that_leaves_the_very_thing_open_is_heeded_beside_a_value() -> 
     assert "搬到哪里我不知道" in quotes(found)[0][1]
 
 
+def record(*turns: tuple[str, str]) -> Document:
+    return Document("d", (Page(1, "\n".join(f"问：{asked}\n答：{said}" for asked, said in turns)),))
+
+
+def test_a_value_in_the_question_that_is_affirmed_is_quoted_with_the_affirmation() -> None:
+    found = answer(record(("定金是不是3000元？", "是的，没有错。")), "定金是多少钱？")
+    assert found.amount == 3000
+    assert [text for _, text in quotes(found)] == ["定金是不是3000元？", "是的，没有错。"]
+
+
+@pytest.mark.parametrize(
+    ("turns", "expected"),
+    [
+        ([("哪年签的？", "2021年签的。"), ("哪天搬走的？", "8月30日搬走的。")], "2021-08-30"),
+        ([("哪年签的？", "2021年，补签在2022年。"), ("哪天搬走的？", "8月30日搬走的。")], "2022-08-30"),
+        ([("哪天搬走的？", "8月30日搬走的。")], "--08-30"),
+    ],
+    ids=["year-before", "nearest-year", "no-year"],
+)
+def test_a_date_takes_its_year_from_what_was_said_before(turns: list[tuple[str, str]], expected: str) -> None:
+    assert answer(record(*turns), "哪天搬走的？").date == expected
+
+
+def test_a_share_is_no_count() -> None:
+    found = answer(record(("提成的比例是多少？", "提成按30%算。")), "提成是多少比例？")
+    assert (found.count, found.text) == (None, "提成按30%算。")
+
+
+def test_a_time_of_day_is_told_in_the_words_of_the_document() -> None:
+    assert answer(record(("几点到的公司？", "上午九点半到的。")), "几点到公司？").text == "上午九点半到的。"
+
+
+def test_what_stays_between_yes_and_no_is_left_open() -> None:
+    found = answer(record(("他同意退货吗？", "可能吧，也许同意。")), "他是否同意退货？")
+    assert (found.abstained, found.boolean) == (True, None)
+
+
+def test_a_clause_with_the_value_answers_although_another_is_left_open() -> None:
+    text = "四月我去了公司五次，电话打了多少次就数不清了。"
+    turns = ("催过他们吗？", text)
+    assert answer(record(turns), "四月去了公司几次？").count == 5
+    assert answer(record(turns), "电话打了多少次？").abstained is True
+
+
 @pytest.mark.parametrize("document", [RECORD, ENGLISH, PROSE], ids=lambda each: each.name)
 def test_every_quote_stands_on_its_page(document: Document) -> None:
     for question in ("一共投了多少钱？", "店在哪里？", "Who was paid?", "When did it end?", "有哪些证据？"):

@@ -2,12 +2,15 @@
 
 A sign of not knowing is looked for sentence by sentence. What only looks like one is set aside first:
 double negations (没有忘记, 不是没有说明, not unknown), questions (是否不清楚), conditions. An answer that
-starts with yes, one that guesses after declining, and one that mentions a gap beside the point are answers.
+starts with yes, one that guesses after declining, one that mentions a gap beside the point, and one that
+tells of a conflict and quotes somebody who does not know are answers.
 """
 
 import re
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from memfin.rag.extraction.names import quotations
 from memfin.rag.extraction.normalize import fold, plain
 from memfin.rag.extraction.polarity import leading_polarity
 
@@ -41,6 +44,7 @@ _CHINESE: Final = (
     r"|(?:尚|仍|还)(?:不明|未知|存疑|待查|无定论)|未知(?=[,。;!]|$)|(?:不予|拒绝|恕不|无可)(?:回答|作答"
     r"|奉告|提供|置评)|查不(?:到|出|清)|找不到|看不出|推不出|得不出|无据可查|无从(?:查考|考证|得知|谈起)"
     r"|没有答案|无解"
+    r"|(?:笔录|文件|文档|材料|文中|资料|全文|原文|记录|书证)(?:里面?|中|内|上)?(?:并|都|均|也)?(?:没有|未|无)(?![忘不否疑])"
     r"|(?:均|都|也|并)?(?:无|没有)(?:法|办法)(?=[,。;!]|$)"
 )
 _ENGLISH: Final = (
@@ -65,7 +69,11 @@ _ENGLISH: Final = (
     r"|\b(?:unknown|unclear|undisclosed|unspecified|unanswerable)\b|\b(?:forgot|forgotten)\b(?!\sto\b)"
     r"|\bno idea\b|\b(?:decline|refuse)s?\sto\s(?:answer|say|provide|speculate)|\bwon't speculate\b"
 )
-_SIGN: Final = re.compile(rf"(?P<chinese>{_CHINESE})|(?P<english>{_ENGLISH})", re.IGNORECASE)
+_ENGLISH_LACK: Final = (
+    r"\b(?:document|record|text|transcript|file|source|context|passage)s?\s"
+    r"(?:does not|doesn't|do not|don't|did not|has no|have no|contains? no|gives? no|lacks?)\b"
+)
+_SIGN: Final = re.compile(rf"(?P<chinese>{_CHINESE})|(?P<english>{_ENGLISH}|{_ENGLISH_LACK})", re.IGNORECASE)
 # Each sign has one of these in it, and to look for them costs a tenth of what the signs cost.
 _HINT: Final = re.compile(
     r"[无难不没未缺查限忘拒恕]|n['o]t|\bno\b|un|insuff|lack|forg|declin|refus|hard|imposs|never",
@@ -122,6 +130,11 @@ _GUESS: Final = re.compile(
     re.IGNORECASE,
 )
 _COMMON: Final = re.compile("具体|详细|说明|请|是否|文件|文档|笔录|记载|提及|提到")
+_CONFLICT: Final = re.compile(
+    r"不一致|不符|矛盾|说法不同|两种说法|前后|更正|改口|对不上|出入|\b(?:inconsisten|contradict|conflict)",
+    re.IGNORECASE,
+)
+"""Words that tell of two statements: the answer to a question about a conflict."""
 _MANY: Final = 4
 """Sentences without a sign that a text may have before one aside no longer makes it an abstention."""
 _REACH: Final = 14
@@ -193,6 +206,9 @@ def recognize_abstention(text: str, question: str = "") -> Abstention:  # noqa: 
         return Abstention(abstains=True, sign=shown.strip())
     if not _SIGN.search(shown):
         return Abstention(abstains=False, reason="no_sign")
+    unquoted = "".join(_outside_quotes(shown))
+    if _CONFLICT.search(unquoted) and not signs_of_not_knowing(unquoted):
+        return Abstention(abstains=False, reason="tells_a_conflict")
     parts = segments_of(shown)
     signs = [next(iter(signs_of_not_knowing(part)), None) for part in parts]
     told = [place for place, sign in enumerate(signs) if sign is not None]
@@ -209,6 +225,15 @@ def recognize_abstention(text: str, question: str = "") -> Abstention:  # noqa: 
     if any(signs[later] is None and _GUESS.search(parts[later]) for later in range(place + 1, len(parts))):
         return Abstention(abstains=False, reason="guesses")
     return Abstention(abstains=True, sign=None if sign is None else sign.group())
+
+
+def _outside_quotes(text: str) -> Iterator[str]:
+    done = 0
+    for quoted in quotations(text):
+        if quoted.start >= done:
+            yield text[done : quoted.start]
+            done = quoted.end
+    yield text[done:]
 
 
 def _nearest(

@@ -133,10 +133,10 @@ def _big(text: str, level: int) -> Decimal | None:
 def _english_value(text: str) -> float | None:
     total, current = Decimal(0), Decimal(0)
     for word in re.split(r"[\s-]+", text.lower()):
-        scale = _ENGLISH_SCALES.get(word)
-        if scale == _ENGLISH_SCALES["hundred"]:
+        scale = _ENGLISH_SCALES.get(word, 0)
+        if word == "hundred":
             current = (current or Decimal(1)) * scale
-        elif scale is not None:
+        elif scale:
             total, current = total + (current or Decimal(1)) * scale, Decimal(0)
         elif word in _ENGLISH:
             current += _ENGLISH[word]

@@ -1,5 +1,6 @@
 """Whether a passage is evidence that a question requires (RAG benchmark schema, required_evidence)."""
 
+from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple
 
 from memfin.contracts.rag import RequiredEvidence
@@ -87,7 +88,7 @@ def mismatch(  # noqa: PLR0911 - one return a reason
     return "other_place"
 
 
-def reason(passage: Passage, mismatches: list[Mismatch]) -> Mismatch | None:
+def reason(passage: Passage, mismatches: Sequence[str]) -> str | None:
     """Return why a passage is none of the required evidence, as what came nearest to it says."""
     for near in ("other_place", "wrong_page"):
         if near in mismatches:

@@ -200,7 +200,7 @@ class BuiltinRag:
             typed["amount_breakdown"] = list(value)
             if asked.total:
                 typed["amount"] = sum(part for part in value if isinstance(part, float))
-        elif asked.kind == "count" and isinstance(value, float):
+        elif asked.kind == "count" and isinstance(value, float) and value.is_integer():
             typed["count"] = int(value)
         elif isinstance(value, PartialDate):
             typed["date"] = self._completed(value, best.hit).iso()
