@@ -98,6 +98,8 @@ def test_width_case_blanks_and_punctuation_do_not_count(left: str, right: str) -
         ("三、四个", "三四个"),
         ("piano loan", "pianoloan"),
         ("12 000", "12000"),
+        ("12,34", "1234"),
+        ("1234,567", "1234567"),
     ],
 )
 def test_two_numbers_or_words_never_grow_into_one(left: str, right: str) -> None:

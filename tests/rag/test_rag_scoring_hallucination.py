@@ -57,6 +57,7 @@ def test_facts_of_the_document_are_not_invented_in_any_form(text: str) -> None:
         ("请客花了0.8万", "number"),
         ("It cost eight thousand yuan", "amount"),
         ("花了2000元", "amount"),
+        ("花了三元", "amount"),
         ("两笔相差两千元", "amount"),
         ("前后一共62000元", "amount"),
         ("2020年7月2日", "date"),
