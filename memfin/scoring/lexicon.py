@@ -143,8 +143,8 @@ def _read(name: str) -> bytes:
 class Scanner:
     """All rules of several lexicons behind one Aho-Corasick automaton."""
 
-    def __init__(self, names: Iterable[str]) -> None:
-        """Compile the named lexicons.
+    def __init__(self, names: Iterable[str], rules: Collection[str] | None = None) -> None:
+        """Compile the named lexicons, or of them the ``rules`` of these ids alone.
 
         Raises:
             UsageError: A lexicon is malformed.
@@ -156,6 +156,8 @@ class Scanner:
         for name in names:
             lexicon = load_lexicon(name)
             for entry in lexicon.rule:
+                if rules is not None and entry.id not in rules:
+                    continue
                 slot = slots.setdefault((lexicon.field, entry.value), len(slots))
                 guards = lexicon.guards if entry.guards is None else entry.guards
                 rule = Rule(
