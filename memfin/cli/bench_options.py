@@ -22,6 +22,7 @@ AS_IN_RUN: Final = (
     "runs_dir",
     "run_id",
     "turn_retries",
+    "agent_system",
     "agent_temperature",
     "agent_max_tokens",
     "agent_context_tokens",

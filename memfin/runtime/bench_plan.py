@@ -46,7 +46,7 @@ class BenchPlan(Plan[RagSummary]):
     def __init__(
         self, config: BenchConfig, benchmark: Benchmark, document: Document | None, system: SystemUnderTest
     ) -> None:
-        self.config = config
+        self.config = config  # pyright: ignore[reportIncompatibleVariableOverride]
         self.run_id = config.run_id or new_run_id()
         self.benchmark = benchmark
         self.document = document

@@ -1,14 +1,26 @@
 """Benchmarks from Python: the runner of the schema, its asynchronous form, a run inside a host's loop."""
 
+import asyncio
 import json
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import anyio
 import pytest
 
 import memfin
-from memfin.contracts import ProgressEvent, QuestionDone, QuestionStarted, RunFinished, RunStarted, Warned
+from memfin.contracts import (
+    ModelUsage,
+    ParameterChange,
+    ProgressEvent,
+    QuestionDone,
+    QuestionStarted,
+    RunFinished,
+    RunStarted,
+    Warned,
+)
 from memfin.contracts.rag import RagAnswer, RagSummary
 from memfin.errors import GateFailed, UsageError
 from memfin.journal import QUESTIONS
@@ -265,10 +277,74 @@ async def test_a_host_that_leaves_early_stops_the_run_and_can_resume_it(tmp_path
 
 async def test_a_cancelled_host_is_not_held_up(tmp_path: Path) -> None:
     mixed(tmp_path / "b")
-    with anyio.move_on_after(0.2) as scope:
+    done: list[QuestionDone] = []
+
+    def watch(event: ProgressEvent) -> None:
+        if isinstance(event, QuestionDone):
+            done.append(event)
+        if len(done) == 2:
+            scope.cancel()
+
+    with anyio.CancelScope() as scope:
         async with BenchEvaluation(
-            tmp_path / "b", rag=Counting(patience=2), runs_dir=tmp_path, run_id="r"
+            tmp_path / "b", rag=Counting(patience=2), runs_dir=tmp_path, run_id="r", on_event=watch
         ) as evaluation:
             await evaluation.wait()
     assert scope.cancelled_caught
     assert len(read_jsonl(tmp_path / "r" / "rag_results.jsonl")) == 2
+
+
+async def test_a_system_that_ignores_its_cancellation_is_left_behind_and_named(tmp_path: Path) -> None:
+    benchmark(tmp_path / "b", [fact("f1"), fact("f2")])
+
+    class Stubborn(Counting):
+        async def query(self, question: str) -> dict[str, Any]:
+            while question.startswith("f1"):
+                with suppress(asyncio.CancelledError):
+                    await asyncio.sleep(3600)
+            return await super().query(question)
+
+    events: list[ProgressEvent] = []
+    plan = make_bench_plan(
+        tmp_path / "b", rag=Stubborn(), runs_dir=tmp_path, run_id="r", turn_timeout=0.05, turn_retries=0
+    )
+    run = Run(plan, events.append)
+    summary = await run.run()
+    assert [one.error for one in summary.individual_results] == ["no answer within 0.05 s", None]
+    assert run.stats is not None
+    assert run.stats.abandoned_calls == 1
+    (warned,) = [event for event in events if isinstance(event, Warned)]
+    assert warned.message.startswith(f"system {__name__}:")
+    assert warned.message.endswith("ignores its cancellation; the call was left behind")
+    assert warned.dialog_id is None
+
+
+async def test_what_a_model_says_meanwhile_is_a_warning(tmp_path: Path) -> None:
+    benchmark(tmp_path / "b", [fact("f1")])
+
+    class Talkative(Counting):
+        reference = model = "talkative"
+        version = None
+        inputs: ClassVar[dict[str, Any]] = {"depth": 3}
+        total_usage = ModelUsage(calls=2, prompt_tokens=5, completion_tokens=7)
+        tell: Callable[[str], None]
+
+        def parameter_changes(self) -> list[ParameterChange]:
+            return []
+
+        def listen(self, on_notice: Callable[[str], None]) -> None:
+            self.tell = on_notice
+
+        async def query(self, question: str) -> dict[str, Any]:
+            self.tell("the model is slow")
+            return await super().query(question)
+
+    events: list[ProgressEvent] = []
+    plan = make_bench_plan(tmp_path / "b", rag=Talkative(), runs_dir=tmp_path, run_id="r")
+    assert plan.fingerprint_inputs["rag_settings"] == {"depth": 3}
+    run = Run(plan, events.append)
+    assert (await run.run()).system == "talkative"
+    assert [event.message for event in events if isinstance(event, Warned)] == ["the model is slow"]
+    assert run.stats is not None
+    assert run.stats.usage is not None
+    assert run.stats.usage.calls == 2

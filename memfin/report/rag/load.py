@@ -105,7 +105,7 @@ def _told(config: BenchConfigFile) -> dict[str, Any]:
 
 
 _OF_DIALOGUES: Final = frozenset(
-    {"workers_judge", "history", "trace_version", "agent_system", "agent_memory", "fail_on_judge_error"}
+    {"workers_judge", "history", "trace_version", "agent_memory", "fail_on_judge_error"}
 )
 
 
