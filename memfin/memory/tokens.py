@@ -85,7 +85,7 @@ def safe_cut(text: str, most: int) -> int:
     """Return the position at which to cut a text so that at most ``most`` code points stay."""
     if most >= len(text):
         return len(text)
-    head = text[: boundary_before(text, most)]
+    head = text[:most]
     if end := _late_end(_CLAUSE_END, head):
         return boundary_before(text, end)
     head = head[: _late_end(_BREAK, head) or len(head)]

@@ -13,9 +13,9 @@ from memfin.agents.builtin.memory import (
     WINDOW,
     DialogueMemory,
     MemoryState,
-    estimate_tokens,
     recall_fields,
 )
+from memfin.memory.tokens import estimate_tokens
 
 
 def talked(memory: DialogueMemory, *exchanges: tuple[str, str]) -> DialogueMemory:
@@ -173,11 +173,3 @@ def test_packed_context_joins_the_three_sources_and_counts_its_tokens() -> None:
     assert packed.startswith("[相关历史]\nuser: 黄金")
     assert packed.endswith("\n\n风险等级: 稳健\n\n[近期对话]\n" + fields["short_term_context"])
     assert fields["token_count"] == estimate_tokens(packed)
-
-
-def test_token_estimate_counts_characters_of_chinese_and_quarters_of_the_rest() -> None:
-    assert estimate_tokens("") == 0
-    assert estimate_tokens("稳健") == 2
-    assert estimate_tokens("abcdefgh") == 2
-    assert estimate_tokens("稳健 abcd") == 2 + 2
-    assert estimate_tokens("\ud800") == 1

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 import memfin
-from memfin.agents.builtin.memory import estimate_tokens
 from memfin.agents.memory_context import MemoryContext
 from memfin.agents.openai import OpenAIAgents, Tool
 from memfin.agents.openai.agent import MOST_ROUNDS
@@ -18,6 +17,7 @@ from memfin.agents.openai.prompts import shipped_prompt
 from memfin.contracts import ConfigFile, RunManifest, RunStats
 from memfin.contracts.reading import decode
 from memfin.errors import UsageError
+from memfin.memory.tokens import estimate_tokens
 from memfin.runtime import run_eval_parallel
 from memfin.runtime.plan import make_plan
 from tests.support import dataset, dialog, read_jsonl, write_jsonl

@@ -187,8 +187,13 @@ def test_files_that_cannot_be_read_cost_their_own_slices(store: MemoryStore) -> 
     assert store.load_memory_slices("u1", "snapshot").value("S2") == "standard"
 
 
-def test_a_context_under_anothers_name_is_not_read(store: MemoryStore) -> None:
+def test_a_thread_or_context_under_anothers_name_is_not_read(store: MemoryStore) -> None:
     thread_id = settle_in(store, "u1")
+    header = store.paths.thread("u1", thread_id)
+    own = header.read_bytes()
+    header.write_bytes(own.replace(b'"user_id":"u1"', b'"user_id":"u9"'))
+    assert store.load_memory_slices("u1", "snapshot", prompt=PROMPT).value("S6") is None
+    header.write_bytes(own)
     (context,) = store.thread_contexts("u1", thread_id)
     path = store.paths.thread_context("u1", thread_id, context.context_id)
     path.write_bytes(path.read_bytes().replace(b'"user_id":"u1"', b'"user_id":"u9"'))

@@ -117,7 +117,8 @@ def test_items_are_kept_whole_and_what_is_left_out_shows() -> None:
 
 
 def test_the_estimate_is_one_a_chinese_character_and_one_per_four_others() -> None:
-    assert [estimate_tokens(text) for text in ("", "稳健", "abcd", "abcde", "稳健 ab")] == [0, 2, 1, 2, 3]
+    texts = ("", "稳健", "abcdefgh", "abcde", "稳健 abcd", "\ud800")
+    assert [estimate_tokens(text) for text in texts] == [0, 2, 2, 2, 4, 1]
 
 
 def everything(text: str) -> Any:

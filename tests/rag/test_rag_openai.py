@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memfin.agents.builtin.memory import estimate_tokens
 from memfin.agents.settings import AgentSettings
 from memfin.contracts.rag import RagAnswer, RagAnswerRange, RagCitation, RagEvidence
 from memfin.errors import UsageError
+from memfin.memory.tokens import estimate_tokens
 from memfin.rag.document import Document, Page
 from memfin.rag.systems import SystemUnderTest, load_system
 from memfin.rag.systems.openai import OpenAIRag

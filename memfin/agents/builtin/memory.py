@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from memfin.agents.bm25 import IncrementalBM25, terms
 from memfin.contracts import RecallItem, Record, ShortTermTurn
+from memfin.memory.tokens import estimate_tokens
 
 WINDOW: Final = 3
 """Exchanges in the short-term window."""
@@ -154,17 +155,6 @@ class DialogueMemory:
             frequencies = Counter(terms(oldest.user or "") * _CLIENT_WEIGHT)
             frequencies.update(terms(oldest.assistant or ""))
             self._index.add(frequencies)
-
-
-def estimate_tokens(text: str) -> int:
-    """Estimate how many model tokens a text takes: one a Chinese character, one per four others.
-
-    It is an estimate: the builtin agent runs no model and so has no tokenizer.
-    """
-    size = len(text)
-    # A Chinese character takes three bytes and an ASCII one a single byte, so the surplus counts them.
-    wide = (len(text.encode("utf-8", "surrogatepass")) - size) // 2
-    return wide + (size - wide + 3) // 4
 
 
 def recall_fields(query: str, recall: Recall, profile_context: str, labels: dict[str, str]) -> dict[str, Any]:

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from memfin.agents.builtin.memory import estimate_tokens
 from memfin.contracts import RecallTrace, Record, ShortTermTurn
+from memfin.memory.tokens import estimate_tokens
 
 MESSAGE_TOKENS: Final = 4
 """What a message takes besides its words: its role and its ends."""

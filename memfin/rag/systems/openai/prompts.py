@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from memfin.agents.builtin.memory import estimate_tokens
 from memfin.agents.openai.prompts import LANGUAGES, SystemPrompt
 from memfin.judges.fence import fenced
+from memfin.memory.tokens import estimate_tokens
 from memfin.rag.document import Document
 from memfin.rag.systems.builtin.passages import Passage, passages_of
 from memfin.rag.systems.builtin.search import PassageIndex
