@@ -5,7 +5,7 @@ Once the stub is on file the deletion is settled, and is finished after any inte
 
 from collections.abc import Iterator
 
-from memfin.memory.files import Files, temporary
+from memfin.memory.files import Files
 from memfin.memory.paths import Paths
 from memfin.memory.plans import Remove, RemoveTree, Step
 
@@ -15,7 +15,6 @@ def removals(paths: Paths, user_id: str) -> Iterator[Step]:
     yield Remove(paths.consent(user_id))
     yield RemoveTree(paths.history(user_id))
     yield from (RemoveTree(tree) for tree in paths.trees(user_id))
-    yield Remove(temporary(paths.stub(user_id)))
 
 
 def exists(files: Files, paths: Paths, user_id: str) -> bool:

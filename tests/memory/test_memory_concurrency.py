@@ -10,6 +10,7 @@ from pathlib import Path
 from memfin.contracts.memory import ProfileConsent
 from memfin.memory.errors import InvalidId
 from memfin.memory.index import Index
+from memfin.memory.locks import Locks
 from memfin.memory.records import decode
 from tests.memory.memory_disks import UnsyncedFiles, tree
 from tests.memory.memory_world import EVERYTHING, Clock, open_store, preferences
@@ -67,6 +68,14 @@ def test_ids_that_differ_only_in_case_are_given_to_one_of_many_who_ask_at_once(t
         assert len(granted) > 1
         assert len(set(granted)) == 1
         assert store.files.names(tmp_path / "consents", ".yaml") == granted[:1]
+
+
+def test_ids_that_differ_only_in_case_share_a_lock(tmp_path: Path) -> None:
+    locks = Locks(tmp_path)
+    for name in ("bob", "BOB", "Bob"):
+        with locks.of_user(name):
+            pass
+    assert len(list(tmp_path.iterdir())) == 1
 
 
 def test_stores_opened_at_once_build_one_index(tmp_path: Path) -> None:

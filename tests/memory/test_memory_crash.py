@@ -140,7 +140,6 @@ def test_a_loss_of_power_at_any_step_leaves_one_of_the_two_states(
         with pytest.raises(Killed):
             changed(root, CHANGES[name], files)
         dark = laid_out(tmp_path / f"{step}-dark", files.survivors())
-        (dark / STATE / "index.sqlite").unlink(missing_ok=True)  # SQLite looks after itself
         with open_store(dark, Clock(LATER)) as restarted:
             assert state_of(dark, restarted) in (before, after), step
         shutil.rmtree(root)
