@@ -71,6 +71,7 @@ class GovernedMemory:
         self._store = IsolatedStore(self._tick, founded.files)
         self._consent_id = founded.consent_id
         self._said = self._kept = Said(language=language)
+        self._loaded: LoadedMemory | None = None
         self._thread_id = ""
         self._refreshes = 0
 
@@ -79,7 +80,7 @@ class GovernedMemory:
         said = _said(profile, language, rules)
         if said == self._said:
             return
-        self._said = said
+        self._said, self._loaded = said, None
         nothing = Said(language=language)
         less: tuple[Callable[[], Said], ...] = (lambda: said, said.without_refused, lambda: nothing)
         for part in less:
@@ -89,9 +90,15 @@ class GovernedMemory:
                 return
 
     def load(self) -> LoadedMemory:
-        """Return what the layer gives a turn: the block to inject, and what it is made of."""
-        task = self._kept.fields().replace(language_preference=None)
-        return self._store.load_memory_slices(_CLIENT, "pre_execution", self._thread_id or None, task)
+        """Return what the layer gives a turn: the block to inject, and what it is made of.
+
+        The store has no other writers, so it is asked again only after something was kept.
+        """
+        if self._loaded is None:
+            task = self._kept.fields().replace(language_preference=None)
+            thread_id = self._thread_id or None
+            self._loaded = self._store.load_memory_slices(_CLIENT, "pre_execution", thread_id, task)
+        return self._loaded
 
     def _save(self, fields: ContextFields) -> None:
         if self._thread_id and self._refreshes < _REFRESHES:
