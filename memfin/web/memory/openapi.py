@@ -30,7 +30,7 @@ _REASONS: Final[Mapping[int, str]] = {
     403: "The consent in force does not allow it.",
     404: "There is no such thing, or it is another user's.",
     408: "The body did not come in time.",
-    409: "The thread is closed.",
+    409: "The thread is closed, or what was forgotten is asked back.",
     410: "The account was deleted.",
     413: "The body is too large.",
     415: "The body is not plain JSON.",

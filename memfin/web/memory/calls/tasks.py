@@ -5,7 +5,6 @@ from typing import Final
 from memfin.contracts.memory import ContextFields
 from memfin.memory.store import MemoryStore
 from memfin.web.memory.bodies import EndedTask, NewTask, Task, TaskEnd
-from memfin.web.memory.problems import Problem
 from memfin.web.memory.routes import Call, Route
 
 
@@ -35,14 +34,10 @@ def end(store: MemoryStore, call: Call) -> EndedTask:
 
 
 def _fields(asked: NewTask) -> ContextFields:
-    """Return what the task itself says, whichever of the body's two places says it."""
+    """Return what the task itself says; what stands in the body's own fields wins over the overrides."""
     fields = asked.user_context_overrides or ContextFields()
-    for name in ("user_stated_position_context", "constraints"):
-        if asked[name]:
-            if fields[name] and fields[name] != asked[name]:
-                raise Problem(400, "invalid_input", f"{name}: differs from the one in user_context_overrides")
-            fields = fields.replace(**{name: asked[name]})
-    return fields
+    own = {name: asked[name] for name in ("user_stated_position_context", "constraints") if asked[name]}
+    return fields.replace(**own)
 
 
 ROUTES: Final = (

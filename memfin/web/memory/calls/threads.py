@@ -61,16 +61,22 @@ def refresh(store: MemoryStore, call: Call) -> Refreshed:
 def change(store: MemoryStore, call: Call) -> ThreadHeader:
     """Forget the contexts of a thread, or close it."""
     asked: ThreadChange = call.body
-    if asked.consent_blocked is UNSET and asked.status is UNSET:
-        raise Problem(400, "invalid_input", "name what to change: consent_blocked or status")
-    if asked.consent_blocked is False:
-        raise Problem(400, "invalid_input", "consent_blocked: what was forgotten does not come back")
+    user_id, thread_id = call.user_id, call.params["thread_id"]
+    if asked.consent_blocked is False or asked.status == "active":
+        _not_undone(store.patch_thread(user_id, thread_id), asked)
     return store.patch_thread(
-        call.user_id,
-        call.params["thread_id"],
+        user_id,
+        thread_id,
         consent_blocked=asked.consent_blocked is True,
         status=None if asked.status is UNSET else asked.status,
     )
+
+
+def _not_undone(header: ThreadHeader, asked: ThreadChange) -> None:
+    if asked.consent_blocked is False and header.consent_blocked:
+        raise Problem(409, "thread_forgotten", "what was forgotten does not come back")
+    if asked.status == "active" and header.status == "closed":
+        raise Problem(409, "thread_closed", "a closed thread stays closed")
 
 
 ROUTES: Final = (
@@ -111,6 +117,6 @@ ROUTES: Final = (
         work=change,
         body=ThreadChange,
         answer=ThreadHeader,
-        errors=(410,),
+        errors=(409, 410),
     ),
 )
