@@ -130,6 +130,10 @@ class TokenFile:
         right = hmac.compare_digest(_digest(shown), kept)
         return token.user_id if token is not None and right else None
 
+    def holds(self, token_id: str) -> bool:
+        """Say whether a token of that id is known, still."""
+        return token_id in self._current()
+
     def _current(self) -> dict[str, AccessToken]:
         """Return the tokens by id, read again when the file is another one than last time."""
         try:

@@ -12,6 +12,9 @@ from memfin.web.memory.calls import ROUTES
 from memfin.web.memory.endpoints import Desk
 from memfin.web.memory.hosts import HostCheck
 from memfin.web.memory.metering import metering
+from memfin.web.memory.pages.application import pages_application
+from memfin.web.memory.pages.door import see_other
+from memfin.web.memory.pages.rendering import PREFIX
 from memfin.web.memory.problems import Problem, json_problems, problem_answer
 from memfin.web.memory.requests import LARGEST_BODY
 from memfin.web.memory.service import OpenCalls
@@ -49,8 +52,14 @@ def memory_application(
             route.method, route.path, desk.handler(route), name=route.name, expect_handler=_on_expect
         )
     OpenCalls(ROUTES, telemetry.registry).add_to(app)
-    del clock
+    app.add_subapp(PREFIX, pages_application(desk, telemetry, clock))
+    app.router.add_get("/", _to_the_pages, allow_head=False, name="root")
     return app
+
+
+async def _to_the_pages(request: web.Request) -> web.StreamResponse:
+    del request
+    return see_other(f"{PREFIX}/settings")
 
 
 async def _on_expect(request: web.Request) -> web.StreamResponse | None:

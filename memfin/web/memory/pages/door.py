@@ -1,0 +1,149 @@
+"""The door of the pages: cookies, sessions, and forms that can only have come from a page of this service."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
+
+from aiohttp import web
+from yarl import URL
+
+from memfin.web.memory.endpoints import Desk
+from memfin.web.memory.pages.rendering import FORM_FIELD, HEADERS, PREFIX, page, words_of_problem
+from memfin.web.memory.pages.sessions import LONGEST, Session, Sessions, fresh_secret, same
+from memfin.web.memory.problems import Handler, Problem, problem_of
+from memfin.web.memory.requests import SLOWEST_BODY
+
+SESSION_COOKIE: Final = "memfin_session"
+FORM_COOKIE: Final = "memfin_form"
+_SIGN_IN: Final = f"{PREFIX}/sign-in"
+
+Form = Mapping[str, str]
+View = Callable[[web.Request, Session], Awaitable[web.StreamResponse]]
+FormView = Callable[[web.Request, Session, Form], Awaitable[web.StreamResponse]]
+
+
+class Door:
+    """Lets people in with their access token, and out again."""
+
+    def __init__(self, desk: Desk, sessions: Sessions) -> None:
+        self._desk = desk
+        self._sessions = sessions
+
+    def view(self, view: View) -> Handler:
+        """Return the handler of a page for people who are signed in."""
+
+        async def handle(request: web.Request) -> web.StreamResponse:
+            session = await self._session(request)
+            return see_other(_SIGN_IN) if session is None else await view(request, session)
+
+        return handle
+
+    def form(self, view: FormView) -> Handler:
+        """Return the handler of a form of such a page."""
+
+        async def handle(request: web.Request) -> web.StreamResponse:
+            session = await self._session(request)
+            if session is None:
+                return see_other(_SIGN_IN)
+            return await view(request, session, await read_form(request, session.form_secret))
+
+        return handle
+
+    async def sign_in_page(self, request: web.Request) -> web.StreamResponse:
+        """Ask for the access token."""
+        if await self._session(request) is not None:
+            return see_other(f"{PREFIX}/settings")
+        return _asking(request)
+
+    async def sign_in(self, request: web.Request) -> web.StreamResponse:
+        """Begin a session for the person of a token."""
+        form = await read_form(request, request.cookies.get(FORM_COOKIE, ""))
+        token = form.get("token", "").strip()
+        user_id = await self._desk.do(self._desk.tokens.user_of, token)
+        if user_id is None:
+            return _asking(request, wrong=True)
+        key = self._sessions.begin(user_id, token.split("_")[1])
+        response = see_other(f"{PREFIX}/settings")
+        _set(request, response, SESSION_COOKIE, key)
+        response.del_cookie(FORM_COOKIE, path=PREFIX)
+        return response
+
+    async def sign_out(
+        self, request: web.Request, session: Session, form: Mapping[str, str]
+    ) -> web.StreamResponse:
+        """End the session."""
+        del session, form
+        self._sessions.end(request.cookies[SESSION_COOKIE])
+        response = see_other(_SIGN_IN)
+        response.del_cookie(SESSION_COOKIE, path=PREFIX)
+        return response
+
+    async def _session(self, request: web.Request) -> Session | None:
+        """Return the session of a visitor; one whose token was taken back is over."""
+        key = request.cookies.get(SESSION_COOKIE, "")
+        session = self._sessions.find(key)
+        if session is not None and not await self._desk.do(self._desk.tokens.holds, session.token_id):
+            self._sessions.end(key)
+            return None
+        return session
+
+
+async def read_form(request: web.Request, secret: str) -> dict[str, str]:
+    """Return the fields of a form.
+
+    Raises:
+        Problem: it carries another secret, comes from another site, or is no plain form.
+    """
+    if request.headers.get("Sec-Fetch-Site", "same-origin") not in {"same-origin", "none"}:
+        raise Problem(403, "form_expired", "the form is from another site")
+    if request.content_type != "application/x-www-form-urlencoded":
+        raise Problem(415, "invalid_input", "send the form as application/x-www-form-urlencoded")
+    try:
+        async with asyncio.timeout(SLOWEST_BODY):
+            given = await request.post()
+    except (TimeoutError, ValueError) as problem:
+        raise Problem(400, "invalid_input", "the form cannot be read") from problem
+    # browsers end lines of a form with CR LF
+    form = {name: value.replace("\r\n", "\n") for name, value in given.items() if isinstance(value, str)}
+    if not secret or not same(form.get(FORM_FIELD, ""), secret):
+        raise Problem(403, "form_expired", "the form is too old")
+    return form
+
+
+def see_other(path: str) -> web.Response:
+    """Return an answer that sends the browser to another page."""
+    return web.Response(status=303, headers={**HEADERS, "Location": str(URL(path))})
+
+
+@web.middleware
+async def page_problems(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Answer what goes wrong on a page with a page."""
+    try:
+        return await handler(request)
+    except Exception as failure:  # noqa: BLE001 - the visitor learns of it, the service goes on
+        problem = problem_of(failure)
+        response = page(
+            request, "problem", status=problem.status, problem=words_of_problem(request, problem.code)
+        )
+        response.headers.update(problem.headers)
+        return response
+
+
+def _asking(request: web.Request, *, wrong: bool = False) -> web.Response:
+    secret = fresh_secret()
+    words = words_of_problem(request, "unknown_token") if wrong else None
+    response = page(request, "sign_in", status=401 if wrong else 200, form_secret=secret, problem=words)
+    _set(request, response, FORM_COOKIE, secret)
+    return response
+
+
+def _set(request: web.Request, response: web.Response, name: str, value: str) -> None:
+    response.set_cookie(
+        name,
+        value,
+        path=PREFIX,
+        httponly=True,
+        samesite="Strict",
+        secure=request.secure,
+        max_age=int(LONGEST.total_seconds()),
+    )

@@ -1,0 +1,81 @@
+"""Makes pages of templates: everything is escaped, and nothing but the service's own style is loaded."""
+
+from functools import cache
+from typing import Any, Final
+
+from aiohttp import web
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup
+
+from memfin.web.memory.pages.texts import COOKIE, language_of, packaged, texts
+
+PREFIX: Final = "/memory"
+HEADERS: Final = {
+    "Content-Security-Policy": (
+        "default-src 'none'; style-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+_YEAR: Final = 365 * 24 * 3600
+FORM_FIELD: Final = "form_secret"
+
+
+def page(
+    request: web.Request,
+    name: str,
+    *,
+    status: int = 200,
+    form_secret: str = "",
+    signed_in: bool = False,
+    **values: Any,
+) -> web.Response:
+    """Return a page in the visitor's language.
+
+    Args:
+        request: what is answered.
+        name: of the template, without its suffix.
+        status: of HTTP.
+        form_secret: for every form on the page.
+        signed_in: whether the visitor has a session.
+        values: for the template.
+    """
+    language = language_of(request)
+    words = texts(language)
+
+    def csrf() -> Markup:
+        return Markup('<input type="hidden" name="{}" value="{}">').format(FORM_FIELD, form_secret)
+
+    shown = {"done": None, "problem": None, **values}
+    body = (
+        _environment()
+        .get_template(f"{name}.html.j2")
+        .render(t=words, lang=language, page=name, here=request.path, session=signed_in, csrf=csrf, **shown)
+    )
+    response = web.Response(text=body, status=status, content_type="text/html", headers=HEADERS)
+    if request.query.get("lang") == language:
+        response.set_cookie(
+            COOKIE, language, path=PREFIX, httponly=True, samesite="Strict", max_age=31_536_000
+        )
+    return response
+
+
+def words_of_problem(request: web.Request, code: str) -> str:
+    """Return what a page says of a problem."""
+    problems = texts(language_of(request))["problems"]
+    return str(problems.get(code, problems["internal"]))
+
+
+@cache
+def _environment() -> Environment:
+    return Environment(
+        loader=FunctionLoader(packaged),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )

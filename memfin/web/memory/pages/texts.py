@@ -1,0 +1,39 @@
+"""The words of the pages, in two languages, and which one a visitor gets."""
+
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from tomllib import loads
+from typing import Any, Final, Literal
+
+from aiohttp import web
+
+Language = Literal["zh", "en"]
+
+LANGUAGES: Final[tuple[Language, ...]] = ("zh", "en")
+COOKIE: Final = "memfin_lang"
+_DIRECTORY: Final = files("memfin") / "data" / "templates" / "memory"
+
+
+@cache
+def texts(language: Language) -> Mapping[str, Any]:
+    """Return all words in a language."""
+    return loads((_DIRECTORY / f"texts.{language}.toml").read_text("utf-8"))
+
+
+@cache
+def packaged(name: str) -> str:
+    """Return the text of a template, or of the style sheet."""
+    return (_DIRECTORY / name).read_text("utf-8")
+
+
+def language_of(request: web.Request) -> Language:
+    """Return what was asked for, now or before, else what the browser prefers, else English."""
+    for asked in (request.query.get("lang"), request.cookies.get(COOKIE)):
+        if asked in LANGUAGES:
+            return "zh" if asked == "zh" else "en"
+    for part in request.headers.get("Accept-Language", "").lower().split(","):
+        tag = part.partition(";")[0].strip()
+        if tag.partition("-")[0] in LANGUAGES:
+            return "zh" if tag.startswith("zh") else "en"
+    return "en"
