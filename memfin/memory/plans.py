@@ -83,9 +83,8 @@ class Writer:
             OSError: the file system refused a step; those before it are done.
         """
         for step, data in checked:
-            told = self._observer is not None and (
-                not isinstance(step, Remove | RemoveTree) or step.path.exists()
-            )
+            # What is removed is looked for before, told of after.
+            observer = self._observer if self._changes(step) else None
             match step:
                 case Put(path) | Keep(path):
                     self._files.save(path, data)
@@ -95,8 +94,8 @@ class Writer:
                     self._files.remove(path)
                 case RemoveTree(path):
                     self._files.remove_tree(path)
-            if told and self._observer is not None:
-                self._observer(step)
+            if observer is not None:
+                observer(step)
 
     def _checked(self, step: Step) -> bytes:
         match step:

@@ -6,7 +6,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from memfin.contracts.memory import ContextFields, Preferences, ProfileConsent, UserContext
+from memfin.contracts.memory import ContextFields, Preferences, UserContext
 from memfin.memory.errors import InvalidInput
 
 Entrance = Literal["onboarding", "review"]
@@ -86,8 +86,3 @@ def preferences_of(profile: UserContext | None) -> Preferences:
     if profile is None:
         return Preferences()
     return Preferences(**{name: getattr(profile, name) for name in PREFERENCES})
-
-
-def is_in_force(profile: UserContext, consent: ProfileConsent) -> bool:
-    """Say whether a profile is the one that a consent names, and its owner's."""
-    return profile.context_id == consent.profile_context_id and profile.user_id == consent.user_id

@@ -1,7 +1,6 @@
 """Task contexts: written at the begin and the end of a task, gone 24 hours later (memory design §5.6)."""
 
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Final, Literal
 
 import msgspec
@@ -53,8 +52,3 @@ def is_expired(expires_at: datetime | None, now: datetime) -> bool:
 def context_of(task_id: str) -> str:
     """Return the id of the context of a task."""
     return with_prefix("ctx", task_id)
-
-
-def context_id_of(path: Path) -> str:
-    """Return the id that a context's file is named for."""
-    return path.stem

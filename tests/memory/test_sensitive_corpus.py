@@ -1,4 +1,5 @@
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,8 @@ from memfin.memory.sensitive import find_sensitive
 
 ROOT = Path(__file__).resolve().parents[2]
 CORPUS = ROOT / "tests" / "fixtures" / "memory" / "sensitive_corpus.jsonl"
-RECORDED = Path("/work/shared/data/recorded")
+RECORDED = Path(os.environ.get("MEMFIN_RECORDED_DATA", "/nonexistent"))
+"""A directory with recorded dialogues, `MemFinConv.jsonl`; they are not part of this repository."""
 LEAST_RECALL = 0.99
 MOST_FALSE_ALARMS = 1
 """In 10,000 characters."""
@@ -102,6 +104,6 @@ def test_sentences_of_the_sample_dialogues_written_apart_are_no_seed_phrases() -
     assert alarms == []
 
 
-@pytest.mark.skipif(not RECORDED.is_dir(), reason="the recorded run is not on this machine")
+@pytest.mark.skipif(not RECORDED.is_dir(), reason="MEMFIN_RECORDED_DATA names no directory")
 def test_what_users_say_in_the_recorded_run_is_not_refused() -> None:
     assert alarms_of(said_in(RECORDED / "MemFinConv.jsonl")) == []

@@ -16,6 +16,10 @@ _NOISE: Final = re.compile(
 """UUIDs and digests, whose digits say nothing."""
 
 MOST_DIGITS: Final = 19
+_TABLE: Final = 40
+"""So many groups are a table: no number in it is looked for digit by digit."""
+
+_MOST_GROUPS: Final = 9
 
 
 class Number(NamedTuple):
@@ -58,7 +62,7 @@ def quiet(view: View) -> View:
     if lower == view.lower:
         return view
     text = "".join("=" if low == "=" else given for low, given in zip(lower, view.text, strict=True))
-    return view._replace(text=text, lower=lower)
+    return View(text, view.starts)
 
 
 def numbers(view: View) -> Iterator[Number]:
@@ -66,9 +70,10 @@ def numbers(view: View) -> Iterator[Number]:
     for sequence in _SEQUENCE.finditer(view.text):
         groups = [match.span() for match in _GROUP.finditer(view.text, *sequence.span())]
         gaps = [_sign(view.text[end:start]) for (_, end), (start, _) in pairwise(groups)]
+        most = MOST_DIGITS if len(groups) <= _TABLE else _MOST_GROUPS
         for first in range(len(groups)):
             digits = ""
-            for last in range(first, len(groups)):
+            for last in range(first, min(first + most, len(groups))):
                 digits += view.text[slice(*groups[last])]
                 if len(digits) > MOST_DIGITS:
                     break

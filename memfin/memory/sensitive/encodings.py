@@ -16,7 +16,8 @@ _RESIDUES: Final = frozenset({1, 0x2BC830A3})
 _WORD: Final = re.compile(r"[0-9A-Za-z]+")
 _GAP: Final = re.compile(r"[ \t]?[-·][ \t]?|[ \t]{1,3}|[ \t]*\n[ \t]*")
 LONGEST: Final = 120
-_MOST_WORDS: Final = 32
+_LEAST_PIECE: Final = 3
+"""Characters of a piece, on average, of a code that is written in several."""
 
 
 class Coded(NamedTuple):
@@ -30,6 +31,7 @@ class Coded(NamedTuple):
 
 def coded(view: View, first: re.Pattern[str], lengths: range) -> Iterator[Coded]:
     """Yield words, and neighbouring words taken together, that begin like a code and have a length of one."""
+    most = max(2, lengths.stop // _LEAST_PIECE)
     words = [match.span() for match in _WORD.finditer(view.text)]
     for number, (start, end) in enumerate(words):
         if first.match(view.text, start, end) is None:
@@ -37,7 +39,9 @@ def coded(view: View, first: re.Pattern[str], lengths: range) -> Iterator[Coded]
         joined = view.text[start:end]
         if len(joined) in lengths:
             yield Coded(joined, start, end, whole=True)
-        for (_, last), (begin, stop) in pairwise(words[number : number + _MOST_WORDS]):
+        if end - start == 1:
+            continue
+        for (_, last), (begin, stop) in pairwise(words[number : number + most]):
             if len(joined) >= lengths.stop or not _GAP.fullmatch(view.text, last, begin):
                 break
             joined += view.text[begin:stop]

@@ -40,8 +40,10 @@ def refuse_sensitive(value: Any, field: str = "text") -> None:
     """
     found = tuple(_within(value, field, _DEEPEST))
     if found:
-        first = found[0].field
-        raise SensitiveInput(first, list(dict.fromkeys(each.kind for each in found if each.field == first)))
+        first = found[0].field or "text"
+        raise SensitiveInput(
+            first, list(dict.fromkeys(each.kind for each in found if each.field == found[0].field))
+        )
 
 
 def _within(value: Any, path: str, depth: int) -> Iterator[Finding]:

@@ -9,10 +9,12 @@ from memfin.memory.sensitive.findings import Finding
 from memfin.memory.sensitive.view import View
 from memfin.memory.sensitive.vocabulary import labelled
 
-_PEM: Final = re.compile(r"-{2,}\s*BEGIN\s+(?:[A-Z0-9]+\s+){0,3}PRIVATE\s+KEY(?:\s+BLOCK)?(?:\s*-{2,})?")
+_PEM: Final = re.compile(
+    r"(?<!-)-{2,20}\s{0,9}BEGIN\s+(?:[A-Z0-9]+\s+){0,3}PRIVATE\s+KEY(?:\s+BLOCK)?(?:\s*-{2,})?"
+)
 _PUTTY: Final = re.compile(r"PuTTY-User-Key-File-\d")
 _HEX: Final = re.compile(
-    r"(?<![0-9A-Za-z])(?:0[xX])?(?:[0-9a-fA-F](?:[ \t]?-?[ \t]?\n?[ \t]?)){63}[0-9a-fA-F](?![0-9A-Za-z])"
+    r"(?<![0-9A-Za-z])(?:0[xX])?(?:[0-9a-fA-F](?>[ \t]?-?[ \t]?\n?[ \t]?)){63}[0-9a-fA-F](?![0-9A-Za-z])"
 )
 _REACH: Final = 40
 _WIF_FIRST: Final = re.compile(r"[5KLc9]")

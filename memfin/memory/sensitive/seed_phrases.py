@@ -72,7 +72,8 @@ def _in_row(view: View, places: Sequence[Span]) -> Iterator[Finding]:
     for first, size in _checked(numbers):
         found = True
         yield _finding(view, "bip39_english", places[first][0], places[first + size - 1][1])
-    if not found and labelled(view, places[0][0], "phrase", _REACH):
+    # "Seed" and "phrase" are words of the list themselves.
+    if not found and any(labelled(view, places[at][0], "phrase", _REACH) for at in (0, 1, 2)):
         yield _finding(view, "labelled_words", places[0][0], places[-1][1])
 
 

@@ -2,8 +2,9 @@
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final
 
 _KEPT_CONTROLS: Final = frozenset("\n\t")
 _INVISIBLE_LETTERS: Final = frozenset("ᅟᅠㅤﾠ⠀")
@@ -14,17 +15,27 @@ _SPELT_OUT: Final = re.compile(r"[〇零一二三四五六七八九幺壹贰叁�
 """So many numerals in a row are read digit by digit."""
 
 
-class View(NamedTuple):
+class View:
     """Normalized text; character ``i`` of it stands at ``starts[i]`` of the text that was given.
 
     Widths and styles of letters are unified (NFKC), digits of every script are ASCII digits, dashes are
     ``-``, blanks are a space and line ends a line feed; what shows nothing (zero-width characters,
     variation selectors, combining marks, control characters) is gone.
+
+    Attributes:
+        text: the normalized text.
+        lower: the same in lower case, places kept.
+        starts: where its characters stand.
+        label_ends: where labels end, by topic, as far as that was asked for.
     """
 
-    text: str
-    lower: str
-    starts: tuple[int, ...]
+    __slots__ = ("label_ends", "lower", "starts", "text")
+
+    def __init__(self, text: str, starts: Sequence[int]) -> None:
+        self.text = text
+        self.lower = _lowered(text)
+        self.starts = starts
+        self.label_ends: dict[str, list[int]] = {}
 
     def span(self, start: int, end: int) -> tuple[int, int]:
         """Return where a span of the view stands in the text that was given, the end exclusive."""
@@ -35,18 +46,18 @@ def view_of(text: str) -> View:
     """Return the normalized text."""
     pieces: list[str] = []
     starts: list[int] = []
-    for at, character in enumerate(text):
+    for at, character in enumerate(text.replace("\r\n", "\u200b\n")):
         form = character if " " <= character <= "~" else _form(character)
         pieces.append(form)
         starts.extend([at] * len(form))
     normalized = "".join(pieces)
-    return View(normalized, _lowered(normalized), tuple(starts))
+    return View(normalized, starts)
 
 
 def spelt_out(view: View) -> View:
     """Return the view with long runs of Chinese numerals as digits, 一三八… as 138…."""
     text = _SPELT_OUT.sub(lambda match: match[0].translate(_NUMERALS), view.text)
-    return view._replace(text=text, lower=_lowered(text))
+    return view if text == view.text else View(text, view.starts)
 
 
 def without_breaks(view: View) -> View | None:
@@ -59,8 +70,7 @@ def without_breaks(view: View) -> View | None:
     if not last:
         return None
     kept.extend(range(last, len(view.text)))
-    text = "".join(view.text[at] for at in kept)
-    return View(text, _lowered(text), tuple(view.starts[at] for at in kept))
+    return View("".join(view.text[at] for at in kept), [view.starts[at] for at in kept])
 
 
 _BREAK: Final = re.compile(r"(?<=[!-~])[ \t]*\n\s*(?=[!-~])")

@@ -2,6 +2,7 @@
 
 import re
 import tomllib
+from bisect import bisect_right
 from functools import cache
 from importlib.resources import files
 from typing import Final, Literal
@@ -16,7 +17,6 @@ Topic = Literal["identity", "passport", "social", "card", "phone", "wallet", "pr
 _CLOSE: Final = 16
 """Characters between a label and its identifier, at most."""
 
-_LONGEST_LABEL: Final = 20
 _SENTENCE_END: Final = re.compile(r"[。!?;]")
 
 
@@ -85,7 +85,12 @@ def _labels(topic: Topic) -> re.Pattern[str]:
 
 def labelled(view: View, at: int, topic: Topic, reach: int = _CLOSE) -> bool:
     """Say whether a label of the topic stands up to ``reach`` characters before a place, in its sentence."""
-    begin = max(0, at - reach - _LONGEST_LABEL)
-    before = view.lower[begin:at]
-    ends = [label.end() for label in _labels(topic).finditer(before)]
-    return bool(ends) and len(before) - ends[-1] <= reach and _SENTENCE_END.search(before, ends[-1]) is None
+    ends = view.label_ends.get(topic)
+    if ends is None:
+        ends = view.label_ends[topic] = [label.end() for label in _labels(topic).finditer(view.lower)]
+    number = bisect_right(ends, at)
+    return (
+        number > 0
+        and at - ends[number - 1] <= reach
+        and _SENTENCE_END.search(view.lower, ends[number - 1], at) is None
+    )
