@@ -104,13 +104,17 @@ class MetricState(ABC, Generic[CellT]):
         self._failed += other._failed
         self._bad += other._bad
 
-    def clusters(self, share: Share[CellT]) -> dict[str, tuple[float, float]]:
-        """Return numerator and denominator of one value for every dialogue that carries it."""
-        return {
-            dialog_id: (float(share.hits(cell)), float(of))
-            for dialog_id, cell in self._cells.items()
-            if (of := share.of(cell))
-        }
+    def clusters(self) -> Iterator[tuple[Share[Any], dict[str, tuple[float, float]]]]:
+        """Yield each value with its numerator and denominator in every dialogue that carries it."""
+        for share in self.shares:
+            yield (
+                share,
+                {
+                    dialog_id: (float(share.hits(cell)), float(of))
+                    for dialog_id, cell in self._cells.items()
+                    if (of := share.of(cell))
+                },
+            )
 
     def result(self) -> MetricResult:
         """Compute the values of everything counted so far.

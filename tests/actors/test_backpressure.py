@@ -7,7 +7,7 @@ import pytest
 from anyio.lowlevel import checkpoint
 
 from memfin.actors.base import ActorStatistics
-from memfin.contracts import BegunDialog
+from memfin.contracts import BegunDialog, EvalSummary
 from memfin.errors import RunFault
 from memfin.journal import TURN_EVAL, Entry, RunDirectory
 from memfin.runtime.plan import make_plan
@@ -30,11 +30,11 @@ class StandingDisk(RunDirectory):
         await super().commit(entries, begun)
 
 
-def by_name(evaluation: Run) -> dict[str, ActorStatistics]:
+def by_name(evaluation: Run[EvalSummary]) -> dict[str, ActorStatistics]:
     return {entry.name: entry for entry in evaluation.statistics()}
 
 
-async def settle(evaluation: Run) -> dict[str, ActorStatistics]:
+async def settle(evaluation: Run[EvalSummary]) -> dict[str, ActorStatistics]:
     """Wait until nothing moves any more: the counts stay the same over many rounds of the loop."""
     before: dict[str, ActorStatistics] = {}
     quiet = 0

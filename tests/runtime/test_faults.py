@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from memfin.contracts import DialogDone, ProgressEvent
+from memfin.contracts import DialogDone, EvalSummary, ProgressEvent
 from memfin.errors import RunFault
 from memfin.journal import RunDirectory
 from memfin.journal.disk import Disk
@@ -54,7 +54,7 @@ def plan(tmp_path: Path, name: str) -> RunPlan:
     )
 
 
-def evaluation(made: RunPlan, disk: Disk, done: set[str] | None = None) -> Run:
+def evaluation(made: RunPlan, disk: Disk, done: set[str] | None = None) -> Run[EvalSummary]:
     """Return an evaluation on a disk that notes the dialogues which it acknowledged."""
 
     def note(event: ProgressEvent) -> None:

@@ -206,7 +206,7 @@ async def test_agents_are_made_anew_and_nothing_of_an_epoch_stays_in_memory(
     runs: list[weakref.ref[Any]] = []
     original = Run.__init__
 
-    def noting(self: Run, *args: Any, **more: Any) -> None:
+    def noting(self: Run[EvalSummary], *args: Any, **more: Any) -> None:
         original(self, *args, **more)
         runs.append(weakref.ref(self))
 

@@ -12,6 +12,7 @@ from typing import Any
 import anyio
 import psutil
 
+from memfin.contracts import EvalSummary
 from memfin.journal.disk import Disk
 from memfin.journal.run_directory import RunDirectory
 from memfin.runtime.plan import RunPlan, make_plan
@@ -109,7 +110,7 @@ def slow_plan(tmp_path: Path) -> RunPlan:
     return make_plan(data, agent=Quick, runs_dir=tmp_path / "runs", run_id="slow", workers_dialog=WORKERS)
 
 
-async def standing(disk: GatedDisk, run: Run) -> bool:
+async def standing(disk: GatedDisk, run: Run[EvalSummary]) -> bool:
     """Wait until the disk is waited for and nothing else moves; return False when the run is over."""
     quiet, before = 0, None
     while quiet < 5 and run.summary is None:

@@ -19,6 +19,7 @@ from memfin.contracts import (
     DialogDone,
     DialogStarted,
     DialogTrace,
+    EvalSummary,
     JudgeFailure,
     JudgeRequest,
     ProgressEvent,
@@ -139,7 +140,7 @@ class Lives:
     def _begin(self) -> None:
         self._number += 1
         self.alive = True
-        self._made: Run | None = None
+        self._made: Run[EvalSummary] | None = None
         self.chance = drawn("life", self.seed, self._number)
         self.asked: Counter[tuple[str, int]] = Counter()
         self.judged: Counter[tuple[str, int]] = Counter()
@@ -286,7 +287,7 @@ class Lives:
                 finally:
                     group.cancel_scope.cancel()
 
-    async def _watch(self, made: Run) -> None:
+    async def _watch(self, made: Run[EvalSummary]) -> None:
         """Look at the channels at drawn moments."""
         for _ in range(50):  # and no more, so that a run that stands still is found to do so
             await anyio.sleep(self.latency())

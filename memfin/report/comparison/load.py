@@ -103,10 +103,10 @@ def _dialogs(path: Path) -> tuple[str, dict[str, Measured]]:
             state.add_record(row)
     values = {
         f"{state.name}.{share.name}": Measured(
-            state.clusters(share), share.low, share.high, share.name not in _LOWER_IS_BETTER
+            cases, share.low, share.high, share.name not in _LOWER_IS_BETTER
         )
         for state in states
-        for share in state.shares
+        for share, cases in state.clusters()
     }
     profile = summary.metrics.get(M2State.name)
     for share in M2State.shares if profile is not None else ():
