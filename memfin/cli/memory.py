@@ -70,14 +70,19 @@ def serve(data: Path, host: str, port: int, names: tuple[str, ...]) -> None:
 @command.command("expire")
 @data_option
 def expire(data: Path) -> None:
-    """Remove expired task contexts, and finish what was interrupted; for a timer, such as cron's.
+    """Remove expired task contexts, look at reopened questions, finish what was interrupted.
 
     \b
     memfin memory expire --data data
+
+    Meant for a timer, such as cron's; a running service does the same every ten minutes.
     """
     with _store(data) as store:
         sweep = store.expire()
+        signals = store.scan_drift()
     click.echo(f"memfin: {sweep.task_contexts} expired task contexts removed", err=True)
+    if signals:
+        click.echo(f"memfin: {signals} drift signals recorded", err=True)
     if sweep.finished:
         click.echo(f"memfin: {sweep.finished} interrupted operations finished", err=True)
     if sweep.overdue:

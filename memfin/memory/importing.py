@@ -12,6 +12,7 @@ from memfin.contracts.base import Record
 from memfin.contracts.memory import DriftRecord, ProfileConsent, ThreadHeader, UserContext
 from memfin.errors import UsageError
 from memfin.memory.consent import allows
+from memfin.memory.drift.log import DriftIndexLine, index_line
 from memfin.memory.errors import MemoryRefusal
 from memfin.memory.ids import check_id
 from memfin.memory.layout import DRIFT_INDEX, Placed, current_consent, placed
@@ -31,6 +32,7 @@ _OWN_ID: Final[Mapping[str, str]] = {
     "ThreadRefresh": "refresh_id",
     "Feedback": "feedback_id",
 }
+_LINE: Final = msgspec.json.Decoder(DriftIndexLine)
 _UNLIKE_A_CONSENT: Final = re.compile(rb"[^A-Za-z0-9_:.+' \n-]")
 """Aliases, merges, tags and brackets: what makes a small YAML file a large or a deep one."""
 
@@ -93,7 +95,7 @@ def _checked(paths: Paths, user_id: str, name: str, data: bytes, gate: Gate) -> 
     """Return the records of a file, which are hers, and in the form in which the layer writes them."""
     place = _place(paths, user_id, name)
     if name == DRIFT_INDEX:
-        return []
+        return _index_lines(data, name)
     try:
         record = _consent(data, name) if name.endswith(".yaml") else decode(data, Path(name), place.kind)
         as_written = encode(record, Path(name), gate)
@@ -104,6 +106,17 @@ def _checked(paths: Paths, user_id: str, name: str, data: bytes, gate: Gate) -> 
         raise UsageError(f"{name}: not in the form in which the memory layer writes a {place.kind.__name__}")
     _names_itself(user_id, name, place, record)
     return [record]
+
+
+def _index_lines(data: bytes, name: str) -> list[Record]:
+    """Return the lines of the index of a drift log."""
+    try:
+        lines: list[Record] = [_LINE.decode(line) for line in data.split(b"\n")[:-1]]
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
+        raise UsageError(f"{name}: is no index of a drift log") from problem
+    if b"".join(msgspec.json.encode(line) + b"\n" for line in lines) != data:
+        raise UsageError(f"{name}: not in the form in which the memory layer writes an index")
+    return lines
 
 
 def _consent(data: bytes, name: str) -> ProfileConsent:
@@ -142,7 +155,9 @@ def _agree(user_id: str, records: Mapping[str, list[Record]], held: Iterable[Rec
     profiles = {each.context_id for each in held if isinstance(each, UserContext) and each.scope == "profile"}
     if profiles - {consent.profile_context_id if consent and allows(consent, "save_to_profile") else None}:
         raise UsageError("user_contexts/_profile: there is a profile that the consent does not put in force")
-    drifted = any(isinstance(each, DriftRecord) for each in held)
+    drifted = [index_line(each) for each in held if isinstance(each, DriftRecord)]
+    if any(line not in drifted for line in records.get(DRIFT_INDEX, ())):
+        raise UsageError(f"{DRIFT_INDEX}: has a line that no record of the drift log stands behind")
     if drifted and (consent is None or consent.revoked_at is not None):
         raise UsageError("persona_drift: there is a drift log without a consent")
     if not allows(consent, "save_to_thread") and any(_is_open_thread(each) for each in held):

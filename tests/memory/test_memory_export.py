@@ -21,6 +21,7 @@ from memfin.contracts.memory import (
 )
 from memfin.errors import RunFault, UsageError
 from memfin.memory import MemoryStore
+from memfin.memory.drift.log import index_line
 from memfin.memory.errors import AccountDeleted, NotFound
 from memfin.memory.files import Files
 from memfin.memory.manifest import MANIFEST, encode_manifest, manifest_of
@@ -89,7 +90,7 @@ def fill(store: MemoryStore, user: str) -> str:
         plan: list[Step] = [
             Put(store.paths.feedback_item(user, "feedback_1"), feedback),
             Put(store.paths.drift_record(user, "drift_1"), drift),
-            Append(store.paths.drift_index(user), drift),
+            Append(store.paths.drift_index(user), index_line(drift)),
         ]
         store.do(user, store.check(plan))
     task = store.begin_task(user, "snapshot", fields=ContextFields(time_horizon="三年"), thread_id=thread)
@@ -396,6 +397,9 @@ CRAFTED: dict[str, tuple[Callable[[Package], Package], str]] = {
         lambda package: {path: data for path, data in package.items() if "drift" in path},
         "drift",
     ),
+    "index-of-nothing": (edit("_index", b'"drift_id":"drift_1"', b'"drift_id":"drift_2"'), "no record"),
+    "no-index": (edit("_index", b"{", b"["), "no index"),
+    "index-spelling": (edit("_index", b"{", b"{ "), "not in the form"),
     "deep-yaml": (
         lambda package: package | {"consents/alice.yaml": b"- " * 30_000},
         "is no readable ProfileConsent",

@@ -265,7 +265,6 @@ async def test_a_body_that_never_comes_is_not_waited_for(
 
 async def test_what_is_not_there_and_what_is_not_allowed(service: Service) -> None:
     for path in (
-        "/",
         "/api",
         "/api/users",
         "/api/users/alice",

@@ -11,7 +11,7 @@ from memfin.memory.telemetry import MemoryTelemetry
 from memfin.web.memory.calls import ROUTES
 from memfin.web.memory.endpoints import Desk
 from memfin.web.memory.hosts import HostCheck
-from memfin.web.memory.metering import metering
+from memfin.web.memory.metering import UNDERWAY, Underway, metering
 from memfin.web.memory.pages.application import pages_application
 from memfin.web.memory.pages.door import see_other
 from memfin.web.memory.pages.rendering import PREFIX
@@ -43,10 +43,16 @@ def memory_application(
     """
     telemetry = telemetry or MemoryTelemetry()
     desk = Desk(store, tokens)
+    underway = Underway()
     app = web.Application(
         client_max_size=largest_body,
-        middlewares=[metering(telemetry.registry), json_problems, HostCheck(host, names).middleware],
+        middlewares=[
+            metering(telemetry.registry, underway),
+            json_problems,
+            HostCheck(host, names).middleware,
+        ],
     )
+    app[UNDERWAY] = underway
     for route in ROUTES:
         app.router.add_route(
             route.method, route.path, desk.handler(route), name=route.name, expect_handler=_on_expect

@@ -1,17 +1,30 @@
 """Runs the memory service until it is told to stop, and lets the calls that are under way end."""
 
+import logging
+import signal
+import sys
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Final
 
 import anyio
+import anyio.to_thread
+from aiohttp import web
 
-from memfin.agents.http.hosting import run_service
-from memfin.errors import UsageError
+from memfin.errors import MemfinError, UsageError
 from memfin.memory.access_tokens import TOKENS_FILE, TokenFile
 from memfin.memory.store import MemoryStore
 from memfin.memory.telemetry import MemoryTelemetry
 from memfin.web.memory.application import memory_application
 from memfin.web.memory.hosts import is_loopback
+from memfin.web.memory.metering import UNDERWAY
+
+DRAINED_WITHIN: Final = 15.0
+"""Seconds that calls under way have to end."""
+HOUSE_KEPT_EVERY: Final = 600.0
+"""Seconds between two sweeps of expired contexts and of watch questions whose hour is over."""
+
+_LOG: Final = logging.getLogger("memfin.web.memory")
 
 
 def serve(data: Path, *, host: str = "127.0.0.1", port: int = 0, names: Iterable[str] = ()) -> None:
@@ -35,4 +48,45 @@ def serve(data: Path, *, host: str = "127.0.0.1", port: int = 0, names: Iterable
     telemetry = MemoryTelemetry()
     with MemoryStore(data, telemetry=telemetry) as store:
         app = memory_application(store, tokens, telemetry=telemetry, host=host, names=names)
-        anyio.run(run_service, app, "memory", host, port)
+        anyio.run(_serve, app, store, host, port)
+
+
+async def _serve(app: web.Application, store: MemoryStore, host: str, port: int) -> None:
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=DRAINED_WITHIN)
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, host, port)
+        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            try:
+                await site.start()
+            except OSError as problem:
+                raise UsageError(
+                    f"memory server on {host}:{port}: {problem.strerror or problem}"
+                ) from problem
+            address, actual = runner.addresses[0][:2]
+            shown = f"[{address}]" if ":" in address else address
+            sys.stdout.write(f"memfin memory server: http://{shown}:{actual}\n")
+            sys.stdout.flush()
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(keep_house, store, HOUSE_KEPT_EVERY, name="memfin-memory-house")
+                async for _ in signals:
+                    break
+                tasks.cancel_scope.cancel()
+        # aiohttp's own shutdown reads no more of a body that is still coming, so calls end before it
+        await site.stop()
+        with anyio.move_on_after(DRAINED_WITHIN):
+            await app[UNDERWAY].none()
+    finally:
+        with anyio.CancelScope(shield=True):
+            await runner.cleanup()
+
+
+async def keep_house(store: MemoryStore, interval: float) -> None:
+    """Do at once and ever again what ``memfin memory expire`` does; ``interval`` is in seconds."""
+    while True:
+        try:
+            await anyio.to_thread.run_sync(store.expire)
+            await anyio.to_thread.run_sync(store.scan_drift)
+        except (MemfinError, OSError) as problem:
+            _LOG.error("the sweep failed: %s", type(problem).__name__)
+        await anyio.sleep(interval)
