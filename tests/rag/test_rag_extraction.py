@@ -428,7 +428,8 @@ def test_the_parts_of_a_breakdown(text: str, parts: tuple[float, ...] | None) ->
         ("三次，分别在8月1日和8月2日", "几次？", 3),
         ("twice? no: three times", "how many times?", 3),
         ("3次或4次", "几次？", None),
-        ("不止一人", "几个人？", 1),
+        ("不止一人", "几个人？", None),
+        ("是两次？不，三次", "几次？", 3),
         ("没说", "几次？", None),
     ],
 )

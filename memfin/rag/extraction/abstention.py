@@ -44,7 +44,7 @@ _CHINESE: Final = (
     r"|(?:尚|仍|还)(?:不明|未知|存疑|待查|无定论)|未知(?=[,。;!]|$)|(?:不予|拒绝|恕不|无可)(?:回答|作答"
     r"|奉告|提供|置评)|查不(?:到|出|清)|找不到|看不出|推不出|得不出|无据可查|无从(?:查考|考证|得知|谈起)"
     r"|没有答案|无解"
-    r"|(?:笔录|文件|文档|材料|文中|资料|全文|原文|记录|书证)(?:里面?|中|内|上)?(?:并|都|均|也)?(?:没有|未|无)(?![忘不否疑])"
+    r"|(?:笔录|文件|文档|材料|文中|资料|全文|原文|记录|书证)(?:里面?|中|内|上)?(?:并|都|均|也)?(?:没有|没(?!有)|未|无)(?![忘不否疑])"
     r"|(?:均|都|也|并)?(?:无|没有)(?:法|办法)(?=[,。;!]|$)"
 )
 _ENGLISH: Final = (
@@ -100,7 +100,7 @@ _BARE: Final = frozenset(
 
 _NEGATED: Final = re.compile(
     r"(?:不是|并非|绝非|不能|不该|不可能|不会|不曾|未曾|从未|从来没有?|并没有?|没有|并未|未必|没|未"
-    r"|谈不上|算不上|说不上|怎么会|怎会|岂|哪会|不再|非|绝不|决不|并不|毫不|否认|不存在|不至于)"
+    r"|谈不上|算不上|说不上|怎么?(?:可能|会|能)|岂|哪里?(?:会|能)|不再|非|绝不|决不|并不|毫不|否认|不存在|不至于)"
     r"(?:说|是|真的|完全|曾|曾经|会|他|她|其|自己|称|觉得|认为)*$"
 )
 _NEGATED_ENGLISH: Final = re.compile(
@@ -119,16 +119,19 @@ _ASKED: Final = re.compile("[?]|[吗么]$")
 _SENTENCE: Final = re.compile(r"[^。!?;\n]+[。!?;\n]*")
 _DOT: Final = re.compile(r"(?<=[A-Za-z\"')])\.\s+(?=[A-Z\"'])")
 _CONTRAST: Final = re.compile(
-    r"(?:,|^|(?<=[。.;]))\s*(?:但是?|不过|然而|可是|只是|而是|\b(?:but|however|yet|nevertheless)\b)",
+    r"(?:,|^|(?<=[。.;]))\s*(?:但是?|不过|然而|可是|只是|而是|\b(?:but|however|yet|nevertheless)\b)"
+    r"|(?<![不非])但(?!凡|愿)",
     re.IGNORECASE,
 )
 _GUESS: Final = re.compile(
-    r"可能(?!性)|大概|也许|或许|推测|估计|猜测|应该(?:是|为|在|用)|想必|多半|很可能|一般来说|通常|据推算"
+    r"可能(?!性|是?因为|由于|是由于|需要?|存在|另有)|大概|也许|或许|推测|估计|猜测|应该?(?:是|为|在|用|系)|想必|多半|很可能|一般来说|通常|据推算"
     r"|合理推断"
     r"|\b(?:probably|likely|perhaps|maybe|might|presumably|i guess|i think|my guess|i assume|i estimate"
     r"|typically)\b",
     re.IGNORECASE,
 )
+_GUESS_BESIDE: Final = re.compile(rf",[^,。;]{{0,4}}(?:{_GUESS.pattern})", re.IGNORECASE)
+"""A guess in the sentence that declines: 无法确定,可能是…"""
 _COMMON: Final = re.compile("具体|详细|说明|请|是否|文件|文档|笔录|记载|提及|提到")
 _CONFLICT: Final = re.compile(
     r"不一致|不符|矛盾|说法不同|两种说法|前后|更正|改口|对不上|出入|\b(?:inconsisten|contradict|conflict)",
@@ -222,7 +225,10 @@ def recognize_abstention(text: str, question: str = "") -> Abstention:  # noqa: 
             return Abstention(abstains=False, reason="beside_the_point")
     elif leading_polarity(parts[0]) is True:
         return Abstention(abstains=False, reason="answers_yes")
-    if any(signs[later] is None and _GUESS.search(parts[later]) for later in range(place + 1, len(parts))):
+    beside = sign is not None and _GUESS_BESIDE.search(parts[place], sign.end())
+    if beside or any(
+        signs[later] is None and _GUESS.search(parts[later]) for later in range(place + 1, len(parts))
+    ):
         return Abstention(abstains=False, reason="guesses")
     return Abstention(abstains=True, sign=None if sign is None else sign.group())
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from memfin.rag.extraction.normalize import plain
-from memfin.rag.extraction.numerals import number_value
+from memfin.rag.extraction.numerals import informal, number_value
 
 
 class PartialDate(NamedTuple):
@@ -55,8 +55,11 @@ class FoundRange(NamedTuple):
 
 _CN_YEAR: Final = "[一二][零〇○一二三四五六七八九]{3}"
 _CN_SHORT: Final = "[零〇一二三四五六七八九]{2}"
-_CN_MONTH: Final = "十[一二]|[一二三四五六七八九十正]"
-_CN_DAY: Final = "三十一?|二?十[一二三四五六七八九]|二十|廿[一二三四五六七八九]?|初?[一二三四五六七八九十]"
+_CN_MONTH: Final = "一?十[一二]|一十|[零〇]?[一二三四五六七八九]|[十正]"
+_CN_DAY: Final = (  # 一十八: the formal 壹拾捌 in plain numerals
+    r"三十一?|[一二]?十[一二三四五六七八九]|[一二]十|廿[一二三四五六七八九]?|[零〇初]?[一二三四五六七八九]"
+    r"|初?十"
+)
 _MONTH: Final = rf"1[0-2]|0?[1-9](?!\d)|{_CN_MONTH}"
 _DAY: Final = rf"3[01]|[12]\d|0?[1-9](?!\d)|{_CN_DAY}"
 _NO_NUMBER: Final = r"(?<![\d.零〇一二三四五六七八九十百千万第])"
@@ -72,9 +75,9 @@ _CHINESE: Final = re.compile(
     rf"|均|利率)))"
 )
 _ISO: Final = re.compile(
-    r"(?<![\d./-])(?P<year>(?:1[89]|20)\d\d)(?P<mark>[-/.])(?P<month>1[0-2]"
+    r"(?:(?<![\d./-])|(?<=\d-\d\d/))(?P<year>(?:1[89]|20)\d\d)(?P<mark>[-/.])(?P<month>1[0-2]"
     r"|0?[1-9])(?:(?P=mark)(?P<day>3[01]|[12]\d|0?[1-9]))?"
-    r"(?!\d|[-/.]\d)"
+    r"(?!\d|[-/.]\d(?<!-\d\d/\d))"
 )
 _COMPACT: Final = re.compile(
     r"(?<!\d)(?P<year>(?:19|20)\d\d)(?P<month>0[1-9]|1[0-2])(?P<day>0[1-9]|[12]\d|3[01])(?!\d)"
@@ -109,6 +112,13 @@ _ENGLISH: Final = re.compile(
     rf"|(?P<m4>{'|'.join(_NAMES)})(?![a-z]|\s\d)))",
     re.IGNORECASE,
 )
+_ENGLISH_DAYS: Final = re.compile(
+    rf"(?<![a-z])(?P<m1>{_NAME})\.?\s(?P<a1>\d{{1,2}})(?:st|nd|rd|th)?(?P<gap1>\s?(?:-|–|—|to|and)\s?)"
+    rf"(?P<b1>\d{{1,2}})(?:st|nd|rd|th)?(?!\d)(?:,?\s(?P<y1>(?:1[89]|20)\d\d)(?!\d))?"
+    rf"|(?<![\w.,])(?P<a2>\d{{1,2}})(?:st|nd|rd|th)?(?P<gap2>\s?(?:-|–|—|to|and)\s?)"
+    rf"(?P<b2>\d{{1,2}})(?:st|nd|rd|th)?\s(?:of\s)?(?P<m2>{_NAME})(?![a-z])(?:\.?,?\s(?P<y2>(?:1[89]|20)\d\d))?",
+    re.IGNORECASE,
+)
 _LATIN: Final = re.compile("[A-Za-z]{2}")
 _TO: Final = re.compile(
     r"\s*(?:左右|前后|起|开始|初|中旬|底|末|上旬|下旬)?,?\s*(?:至|到|~|-|–|—|―|to|until|till|through|and)\s*",
@@ -121,7 +131,7 @@ _TIME: Final = re.compile(
     r"(?<![\d:])(?P<h1>[01]?\d|2[0-4]):(?P<m1>[0-5]\d)(?::[0-5]\d)?(?![\d:])"
     r"|(?P<half>凌晨|早上|上午|中午|下午|傍晚|晚上|当晚)?(?P<h2>[01]?\d|2[0-4]|[一二三四五六七八九]"
     r"|十[一二三四五六七八九]?|二十[一二三四]?)"
-    r"(?:时|点钟?)(?:(?P<quarter>半|整|一刻)|(?P<m2>[0-5]?\d|[零〇一二三四五六七八九十]{1,3})分)?"
+    r"(?P<hour>时(?!候|间|常|而|期|刻|不)|点钟?)(?:(?P<quarter>半|整|一刻)|(?P<m2>[0-5]?\d|[零〇一二三四五六七八九十]{1,3})分)?"
 )
 _AFTERNOON: Final = frozenset(("下午", "傍晚", "晚上", "当晚"))
 _NOON: Final = 12
@@ -169,6 +179,21 @@ def _english(text: str) -> Iterator[FoundDate]:
         )
 
 
+def _english_days(text: str) -> Iterator[FoundDate]:
+    """Yield both ends of what names the month and the year once: March 2-5, 2021."""
+    for match in _ENGLISH_DAYS.finditer(text):
+        form = "1" if match["m1"] else "2"
+        year, month = _number(match[f"y{form}"]), _MONTHS[match[f"m{form}"][:3].lower()]
+        ends = (
+            (f"a{form}", match.start(), match.start(f"gap{form}")),
+            (f"b{form}", match.end(f"gap{form}"), match.end()),
+        )
+        for name, start, end in ends:
+            date = _checked(year, month, _number(match[name]))
+            if date is not None:
+                yield FoundDate(date, start, end)
+
+
 def _numeric(text: str) -> Iterator[FoundDate]:
     for pattern in (_ISO, _COMPACT):
         for match in pattern.finditer(text):
@@ -184,9 +209,11 @@ def _numeric(text: str) -> Iterator[FoundDate]:
 
 def find_dates(text: str) -> list[FoundDate]:
     """Return the dates of a `plain` text in order; a day that is on no calendar is none."""
+    text = informal(text)
     found = [*_chinese(text)] if "年" in text or "月" in text or "日" in text or "号" in text else []
     found.extend(_numeric(text))
     if _LATIN.search(text):
+        found.extend(_english_days(text))
         found.extend(_english(text))
     found.sort(key=lambda date: (date.start, -date.end))
     kept: list[FoundDate] = []
@@ -232,7 +259,7 @@ class FoundTime(NamedTuple):
 
 
 def find_times(text: str) -> list[FoundTime]:
-    """Return the times of day of a `plain` text; 3点 without minutes or part of the day is no time."""
+    """Return the times of day of a `plain` text; 3点 without minutes or part of the day is none."""
     if ":" not in text and "时" not in text and "点" not in text:
         return []
     found = []
@@ -240,7 +267,8 @@ def find_times(text: str) -> list[FoundTime]:
         hour = _number(match["h1"] or match["h2"])
         quarter = match["quarter"]
         minute = {"半": 30, "整": 0, "一刻": 15}[quarter] if quarter else _number(match["m1"] or match["m2"])
-        if hour is None or (minute is None and match["half"] is None):
+        sharp = match["half"] is not None or match["hour"] == "点钟" or (match["hour"] == "时" and hour != 1)
+        if hour is None or (minute is None and not sharp):
             continue
         if match["half"] in _AFTERNOON and hour < _NOON:
             hour += _NOON

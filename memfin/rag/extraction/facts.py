@@ -56,12 +56,15 @@ _MONEY_UNIT: Final = (
 _LATIN: Final = re.compile("[A-Za-z]{2}")
 
 
+_COIN: Final = "[1-9一二两三四五六七八九壹贰貳叁參肆伍陆陸柒捌玖]"
+
+
 def _money_pattern(number: str) -> re.Pattern[str]:
     return re.compile(
         rf"(?P<coin>[¥$€£]|(?i:rmb|cny|usd|hkd)|人民币)?\s?(?P<number>{number})(?:多|余|来)?\s?"
-        rf"(?P<unit>{_MONEY_UNIT})?(?:(?<=[元块])(?P<jiao>[1-9一二三四五六七八九])(?:[角毛]"
+        rf"(?P<unit>{_MONEY_UNIT})?(?:(?<=[元块圆])(?P<jiao>{_COIN})(?:[角毛]"
         rf"|(?![\d个次人,.万千百十月日]))"
-        rf"(?:(?P<fen>[1-9一二三四五六七八九])分)?)?",
+        rf"(?:(?P<fen>{_COIN})分)?|(?<=[元块])(?P<half>半)(?![年月天日个价小路夜]))?",
         re.IGNORECASE,
     )
 
@@ -115,6 +118,16 @@ UNIT_ASKED: Final = re.compile(rf"(?:多少|几)(?P<unit>{_MEASURE})|how many (?
 
 _COUNT: Final = _count_pattern(NUMBER)
 _ENGLISH_COUNT: Final = _count_pattern(f"{ENGLISH_NUMBER}|{NUMBER}")
+_WORD_COUNTS: Final = {
+    "once": (1.0, "次"),
+    "twice": (2.0, "次"),
+    "thrice": (3.0, "次"),
+    "俩人": (2.0, "人"),
+    "仨人": (3.0, "人"),
+}
+_WORDS: Final = re.compile(
+    r"(?<![他她你我咱们])[俩仨]人|\b(?:once|twice|thrice)\b(?!\s(?:as|the)\b)", re.IGNORECASE
+)
 _BESIDE: Final = rf"[{NUMERALS}\d.元块圆]"
 _IDIOM: Final = re.compile(
     rf"(?<![{NUMERALS}\d.])(?:千万(?=[不别要记勿莫])|十分(?![钟之])|百分百"
@@ -174,6 +187,8 @@ def _money(match: re.Match[str]) -> float | None:
     for part, share in (("jiao", 0.1), ("fen", 0.01)):
         if match[part]:
             value += (number_value(match[part]) or 0.0) * share
+    if match["half"]:
+        value += 0.5
     return round(value, 2) if match["jiao"] else value
 
 
@@ -227,6 +242,12 @@ def counts_in(text: str) -> list[Fact]:
     pattern = _ENGLISH_COUNT if _LATIN.search(text) else _COUNT
     for match in pattern.finditer(text):
         found.extend(_count(match))
+    words = [*_WORDS.finditer(text)]
+    if words:
+        for match in words:
+            value, unit = _WORD_COUNTS[match.group().lower()]
+            found.append(Fact("count", value, match.start(), match.end(), unit))
+        found.sort(key=lambda fact: fact.start)
     return found
 
 

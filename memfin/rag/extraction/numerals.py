@@ -27,10 +27,11 @@ _CN: Final = "零〇○一二两兩三四五六七八九十百千万亿壹贰貳
 _CN_START: Final = "零〇○一二两兩三四五六七八九十壹贰貳叁參肆伍陆陸柒捌玖拾幺廿卅"
 NUMBER: Final = (
     rf"(?:(?:{_DIGITAL})(?:[十百千万亿拾佰仟萬億][{_CN}\d]*+|\s?[kKwW](?![A-Za-z0-9]))?+"
-    rf"|[{_CN_START}][{_CN}]*+(?:点[零〇一二三四五六七八九]+[万亿]?)?)"
+    rf"|半[百千万亿]++(?!分)|[{_CN_START}][{_CN}]*+(?:点[零〇一二三四五六七八九]+[万亿]?)?)"
 )
 """A pattern, without groups, of a number in digits, Chinese numerals or both; for `plain` text."""
 
+_FORMAL: Final = re.compile("[壹贰貳叁參肆伍陆陸柒捌玖拾]")
 _LONGEST: Final = 60
 """Characters of the longest number; what is longer is none."""
 _TENS: Final = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
@@ -83,13 +84,18 @@ def _exact(text: str) -> Decimal | None:
         return first
     if not mixed.group(2):
         return None
-    after = _exact(rest)
+    after = _exact(rest.lstrip("零〇"))
     return None if after is None else first + after
 
 
 def _complete(text: str) -> str:
     """Return a number with its spoken short form written out: 四万二 as 四万二千."""
     return _SHORT.sub(lambda end: end.group() + _NEXT_BELOW[end.group(1)], text)
+
+
+def informal(text: str) -> str:
+    """Return the text with formal numerals in their plain shapes, as long as it was."""
+    return text.translate(_PLAIN) if _FORMAL.search(text) else text
 
 
 def digit_string(text: str) -> str | None:
@@ -113,6 +119,9 @@ def number_value(text: str) -> float | None:
     digits = digit_string(text)
     if digits is not None:
         return float(digits)
+    if text[0] == "半":
+        whole = _big("一" + text[1:], 0)
+        return None if whole is None else float(whole) / 2
     value = _big(_complete(text), 0)
     return None if value is None else float(value)
 

@@ -19,7 +19,7 @@ _NO: Final = re.compile(
     re.IGNORECASE,
 )
 _DOUBLE: Final = re.compile(
-    "不是没有?|并非没有?|不是不|并非不|不得不|不能不|不会不|没有不|无不|不能说没有?|不否认|没有否认"
+    "不可能没有?|不可能不|不是没有?|并非没有?|不是不|并非不|不得不|不能不|不会不|没有不|无不|不能说没有?|不否认|没有否认"
     "|并未否认|未否认|未必没有?|不无|不可否认|绝非没有?"
     r"|not without|cannot deny|did not deny|didn't deny|never denied|not untrue|not false",
     re.IGNORECASE,
@@ -36,7 +36,7 @@ _NEGATION: Final = re.compile(
     re.IGNORECASE,
 )
 _OPEN: Final = re.compile(
-    r"未必|不一定|可能(?!性)|也许|或许|大概|不好说|说不准|\b(?:maybe|perhaps|possibly|might"
+    r"未必|不一定|(?<!不)可能(?!性)|也许|或许|大概|不好说|说不准|\b(?:maybe|perhaps|possibly|might"
     r"|may or may not|either)\b",
     re.IGNORECASE,
 )

@@ -23,15 +23,26 @@ from memfin.rag.extraction.facts import (
     find_facts,
     ordering_masked,
 )
+from memfin.rag.extraction.normalize import NUMERALS
 
 ValueT = TypeVar("ValueT")
 
 _DENIED: Final = re.compile(
-    r"(?:不是|并非|而非|而不是|不等于|不到|不足|没有|并没有|未|非)(?:给|收|付|退|转|达到?|满)?(?:了|过)?$"
-    r"|\b(?:not|never|rather than|instead of|isn't|wasn't)\s(?:the\s|in\s|on\s)?$",
+    r"(?:不是|并非|而非|而不是|不等于|不到|不足|不止|不只|超过|多于|少于|高于|低于|没有|并没有|未|非)(?:达到?|满)?$"
+    r"|\b(?:not|never|rather than|instead of|isn't|wasn't|(?:more|less|fewer) than)\s(?:the\s|in\s|on\s)?$",
     re.IGNORECASE,
 )
-_DENIED_AFTER: Final = re.compile(r"(?:的说法)?(?:是|为)?(?:不对|错误|不正确|有误|不实|是错的)")
+_NOT_DONE: Final = re.compile(
+    r"(?:没有?|未曾?|不曾)(?:给|收|付|支付|退|转|借|还|归还|拿|花|用|取|赔|收到|拿到)(?:了|过)?$"
+)
+_UNDONE: Final = re.compile(r"没|未|不|\bnot\b|n't\b|\bun\w", re.IGNORECASE)
+"""A question about what was not done, which 没有还12万元 answers."""
+_INEXACT: Final = re.compile(
+    rf"[{NUMERALS}\d][{NUMERALS}\d.,，]*\s?(?:[多几]|余(?![额款下部])|来(?=[百千万亿元块个人名位次天年]))[百千万亿]*"
+)
+_DENIED_AFTER: Final = re.compile(
+    r"(?:的说法)?(?:是|为)?(?:不对|错误|不正确|有误|不实|是错的)|\?\s?(?:no|不)\b", re.IGNORECASE
+)
 _NAMED: Final = re.compile(
     r"(?:总共|共计|合计|一共|总计|总额|总数|总金额|累计|合共|总和|总量|共有?|答案|最终|结论"
     r"|\btotal(?:l?ing|led)?\b|\bin (?:all|total)\b|\baltogether\b|\banswer\b|\bsum\b)"
@@ -64,8 +75,8 @@ class Told:
     """An answer's text taken apart once, for every field that is asked of it."""
 
     def __init__(self, text: str, question: str = "") -> None:
-        self.text = ordering_masked(text)
-        self._question = question
+        self.text = ordering_masked(_INEXACT.sub("\0", text))
+        self.question = question
         self._known: dict[tuple[int, int], bool] = {}
 
     @cached_property
@@ -76,18 +87,19 @@ class Told:
     @cached_property
     def asked(self) -> list[Fact]:
         """The facts of the question."""
-        return find_facts(self._question, names=False) if self._question else []
+        return find_facts(self.question, names=False) if self.question else []
 
     @cached_property
     def unit(self) -> str | None:
         """The unit that the question asks a count of (几次, how many times), canonical; None for none."""
-        match = UNIT_ASKED.search(ordering_masked(self._question))
+        match = UNIT_ASKED.search(ordering_masked(self.question))
         return None if match is None else canonical_unit(match["unit"] or match["noun"] or "")
 
     def denies(self, fact: Fact) -> bool:
         """Say whether the answer denies a fact, or says of it that nothing is known."""
         before = self.text[max(0, fact.start - _BEFORE) : fact.start]
-        if _DENIED.search(before) or _DENIED_AFTER.match(self.text, fact.end):
+        undone = _NOT_DONE.search(before) and not _UNDONE.search(self.question)
+        if undone or _DENIED.search(before) or _DENIED_AFTER.match(self.text, fact.end):
             return True
         span = around(self.text, fact, CLAUSE_ENDS)
         if span not in self._known:
@@ -210,6 +222,8 @@ def counts(told: Told) -> list[Fact]:
     found = [fact for fact in told.facts if fact.kind == "count"]
     if told.unit:
         found = [fact for fact in found if fact.unit == told.unit] or found
+    if "第几" not in told.question:
+        found = [fact for fact in found if not told.text.startswith("第", fact.start)]
     definite = [fact for fact in found if fact.value != 1 or told.text[fact.start].isdigit()]
     return definite or found or [fact for fact in told.facts if fact.kind == "number"]
 

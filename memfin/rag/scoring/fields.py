@@ -70,9 +70,11 @@ _SHOWN: Final = 8
 _TITLE: Final = re.compile(r"(?:先生|女士|小姐|同志)$|[(（].*[)）]$|^(?:mr|mrs|ms|dr)\.?\s", re.IGNORECASE)
 _CLAUSE: Final = re.compile(r"[^,。;!?\n]+")
 _DENIED: Final = re.compile(
-    r"(?:不是|并非|而非|不叫|没有|不会是|\bnot|\bnever|n't|rather than|instead of)\s?(?:the\s)?$",
+    r"(?:不是|并非|而非|不[在叫姓住]|不位于|不属于|没有|不会是|\bnot|\bnever|n't|rather than|instead of)"
+    r"\s?(?:the\s)?$",
     re.IGNORECASE,
 )
+_NOT_DONE: Final = re.compile(r"(?:从?未|从?没有?|并没有?|并未)(?!来|必|[忘错否少不没问])[\u4e00-\u9fff]")
 _OR_BEFORE: Final = re.compile(r"(?:或者?|还是|、|/|\bor)\s?$", re.IGNORECASE)
 _OR_AFTER: Final = re.compile(r"\s?(?:或者?|还是|、|/|or\b)", re.IGNORECASE)
 
@@ -236,7 +238,8 @@ def _count(given: Given) -> Match:
 def _boolean(given: Given) -> Match:
     expected = given.question.expected.boolean_answer
     got = given.answer.boolean
-    lead = leading_polarity(plain(given.answer.answer))
+    shown = plain(given.answer.answer)
+    lead = False if _NOT_DONE.match(shown) else leading_polarity(shown)
     if got is None:
         got = None if given.stance.abstains else polarity(given.words)
         if got is None:

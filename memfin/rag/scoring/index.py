@@ -226,4 +226,4 @@ class KnownFacts:
 
 
 def _same_time(one: tuple[int, int | None], other: tuple[int, int | None]) -> bool:
-    return one[0] % _NOON == other[0] % _NOON and (one[1] or 0) == (other[1] or 0)
+    return one[0] % _NOON == other[0] % _NOON and (one[1] is None or one[1] == (other[1] or 0))
