@@ -107,10 +107,16 @@ class Files(Disk):
         self.unlink(temporary(path))
 
     def remove_tree(self, directory: Path) -> None:
-        """Remove a directory and all that is in it, durably; that there is none is fine."""
-        if not directory.is_dir():
+        """Remove a directory and all that is in it, durably; that there is none is fine.
+
+        A link is removed itself: what it leads to may be anybody's.
+        """
+        if directory.is_symlink():
+            self.unlink(directory)
+        elif directory.is_dir():
+            self._empty(directory)
+        else:
             return
-        self._empty(directory)
         self.fsync_directory(directory.parent)
 
     def _empty(self, directory: Path) -> None:

@@ -9,12 +9,10 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Final
 
 from memfin.memory.consent import ConsentOnFile
-from memfin.memory.drift import Thresholds, load_thresholds
 from memfin.memory.files import Files
 from memfin.memory.ids import folded
 from memfin.memory.index import Index, TaskRow
@@ -53,11 +51,6 @@ class IsolatedStore(MemoryStore):
     def open_index(self) -> Index:
         """Return an index in memory."""
         return _InMemoryIndex(self.files.names(self.paths.consents, ".yaml"))
-
-    @cached_property
-    def thresholds(self) -> Thresholds:
-        """The thresholds of the detectors, those that ship with MemFin."""
-        return _thresholds()
 
     def consent_on_file(self, user_id: str) -> ConsentOnFile:
         """Return the consent of a user; the one read last is not decoded again while it is the same."""
@@ -153,11 +146,6 @@ class InMemoryFiles(Files):
             for name, data in sorted(names.items())
             if data is not None
         }
-
-
-@cache
-def _thresholds() -> Thresholds:
-    return load_thresholds()
 
 
 def _refuse_values(texts: Mapping[str, Any], _: str) -> None:

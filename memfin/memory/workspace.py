@@ -17,6 +17,7 @@ from memfin.contracts.memory import ProfileConsent, UserContext
 from memfin.errors import RunFault
 from memfin.memory import deletion, revocation
 from memfin.memory.consent import ConsentOnFile, read_consent
+from memfin.memory.drift.thresholds import Thresholds, shipped_thresholds
 from memfin.memory.errors import AccountDeleted, InvalidId, InvalidInput
 from memfin.memory.files import Files
 from memfin.memory.ids import Prefix, check_id, is_id, new_id
@@ -54,6 +55,7 @@ class Workspace:
         gate: looks through all text before it is written.
         files: the file system; a test gives one that fails.
         telemetry: hears of every write and deletion; nobody does by default.
+        thresholds: of the drift detectors; those that ship with MemFin by default.
 
     Raises:
         RunFault: the directory cannot be used.
@@ -67,6 +69,7 @@ class Workspace:
         gate: Gate = refuse_sensitive,
         files: Files | None = None,
         telemetry: "MemoryTelemetry | None" = None,
+        thresholds: Thresholds | None = None,
     ) -> None:
         self.root = Path(root)
         self.paths = Paths(self.root)
@@ -76,6 +79,7 @@ class Workspace:
         self.locks = self.open_locks()
         self.gate = gate
         self.telemetry = telemetry
+        self.thresholds = thresholds or shipped_thresholds()
         observer = None if telemetry is None else telemetry.observer(self.root)
         self._writer = Writer(self.files, self.paths, gate, observer)
         with self.faults():

@@ -160,3 +160,19 @@ def test_a_consent_that_cannot_be_read_is_deleted_too(tmp_path: Path) -> None:
         (tmp_path / "consents" / "u1.yaml").write_bytes(b"}")
         assert store.delete_user("u1").consent_version_at_deletion == 2
         assert tree(tmp_path).keys() == {"consents/_deleted/u1.yaml"}
+
+
+def test_a_link_in_the_root_is_removed_and_what_it_leads_to_stays(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "keep.json").write_text("somebody else's")
+    with open_store(tmp_path / "data") as store:
+        settle_in(store, "ada", CANARY)
+        for directory in (store.paths.profiles("ada"), store.paths.drift("ada"), store.paths.feedback("ada")):
+            store.files.remove_tree(directory)
+            directory.symlink_to(elsewhere, target_is_directory=True)
+        store.revoke_consent("ada")
+        store.delete_user("ada")
+        assert (elsewhere / "keep.json").read_text() == "somebody else's"
+        assert [path for path in store.root.rglob("*") if path.is_symlink()] == []
+        assert residue(store.root, CANARY) == []

@@ -8,6 +8,7 @@ import pytest
 
 from memfin.contracts.memory import ChangeSummary, WatchQuestionUpdate, WatchStatus
 from memfin.memory import MemoryStore
+from memfin.memory.drift import load_thresholds
 from memfin.memory.telemetry import MemoryTelemetry
 from tests.memory.memory_world import EVERYTHING, SECOND, Clock, preferences
 
@@ -49,6 +50,13 @@ def reverse(store: MemoryStore, clock: Clock, times: int = 1) -> None:
 def ask(store: MemoryStore, thread_id: str, status: WatchStatus) -> None:
     update = WatchQuestionUpdate(question_id="q1", status=status)
     store.refresh_thread("li", thread_id, watch_question_updates=[update])
+
+
+def reopen(store: MemoryStore, user_id: str, thread_id: str) -> None:
+    statuses: tuple[WatchStatus, ...] = ("resolved", "reopened")
+    for status in statuses:
+        update = WatchQuestionUpdate(question_id="q1", status=status)
+        store.refresh_thread(user_id, thread_id, watch_question_updates=[update])
 
 
 def kinds(store: MemoryStore) -> list[str]:
@@ -250,3 +258,56 @@ def test_the_same_events_leave_the_same_log(tmp_path: Path) -> None:
         return {path.name: path.read_bytes() for path in (root / "persona_drift" / "li").iterdir()}
 
     assert logged(tmp_path / "one") == logged(tmp_path / "other")
+
+
+def test_a_store_takes_thresholds_of_its_own(tmp_path: Path, clock: Clock) -> None:
+    shipped = load_thresholds()
+    longer = shipped.replace(grade_reversal=shipped.grade_reversal.replace(within_days=30))
+    found = {}
+    for name, thresholds in (("shipped", None), ("longer", longer)):
+        with MemoryStore(tmp_path / name, clock=clock, thresholds=thresholds) as store:
+            store.grant_consent("li", EVERYTHING, preferences("想了解养老"))
+            store.record_feedback("li", "snapshot:snap_1", SOL, "thumbs_up")
+            clock.now += 14 * DAY + SECOND
+            store.record_feedback("li", "snapshot:snap_1", SOL, "not_helpful")
+            found[name] = kinds(store)
+    assert found == {"shipped": [], "longer": ["grade_reversal"]}
+
+
+def test_a_scan_passes_over_a_person_whose_threads_cannot_be_read(
+    store: MemoryStore, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    store.grant_consent("aaron", EVERYTHING, preferences("first in order"))
+    spoilt = store.save_thread("aaron", "snap_1", "SOL", SOL).thread_id
+    whole = thread_of(store)
+    for user_id, thread_id in (("aaron", spoilt), ("li", whole)):
+        reopen(store, user_id, thread_id)
+    store.paths.thread("aaron", spoilt).write_text("{")
+    clock.now += 2 * HOUR
+    assert store.scan_drift() == 1
+    assert kinds(store) == ["watch_question_resolved_then_reopened"]
+    assert "aaron" not in caplog.text
+    assert "cannot be read" in caplog.text
+
+
+def test_a_scan_passes_over_a_person_who_is_deleted_meanwhile(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with MemoryStore(tmp_path, clock=clock) as store:
+        for user_id in ("aaron", "li"):
+            store.grant_consent(user_id, EVERYTHING, preferences("x"))
+            thread_id = store.save_thread(user_id, "snap_1", "SOL", SOL).thread_id
+            reopen(store, user_id, thread_id)
+        clock.now += 2 * HOUR
+        looked_for = store.files.exists
+
+        def exists(path: Path) -> bool:
+            there = looked_for(path)
+            if there and path.parent.name == "aaron" and path.name == "_due":
+                monkeypatch.undo()
+                store.delete_user("aaron")
+            return there
+
+        monkeypatch.setattr(store.files, "exists", exists)
+        assert store.scan_drift() == 1
+        assert kinds(store) == ["watch_question_resolved_then_reopened"]

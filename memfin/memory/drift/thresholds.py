@@ -2,6 +2,7 @@
 
 import tomllib
 from datetime import timedelta
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated
@@ -110,3 +111,9 @@ def load_thresholds(path: Path | None = None) -> Thresholds:
     except (OSError, ValueError, msgspec.ValidationError) as problem:
         detail = problem.strerror if isinstance(problem, OSError) else problem
         raise UsageError(f"drift thresholds {path}: {detail}") from problem
+
+
+@cache
+def shipped_thresholds() -> Thresholds:
+    """Return the thresholds that ship with MemFin, read once a process."""
+    return load_thresholds()

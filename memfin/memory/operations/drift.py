@@ -4,7 +4,6 @@ import logging
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,10 +12,10 @@ import msgspec
 from memfin.contracts.memory import DriftRecord, Feedback, ProfileConsent, ThreadHeader, ThreadRefresh
 from memfin.memory import consent as rules
 from memfin.memory import drift, feedback
-from memfin.memory.errors import ConsentRequired, MemoryRefusal
+from memfin.memory.errors import AccountDeleted, ConsentRequired, MemoryRefusal
 from memfin.memory.ids import is_id, new_id
 from memfin.memory.plans import Append, Checked, Put
-from memfin.memory.records import load_sound
+from memfin.memory.records import RecordDamaged, load_sound
 from memfin.memory.workspace import Workspace
 
 _LOG: Final = logging.getLogger("memfin.memory")
@@ -29,11 +28,6 @@ class DriftOperations(Workspace):
 
     A signal is found again and recorded at the next occasion when an interruption kept it out of the log.
     """
-
-    @cached_property
-    def thresholds(self) -> drift.Thresholds:
-        """The thresholds of the detectors."""
-        return drift.load_thresholds()
 
     def record_feedback(
         self,
@@ -83,15 +77,24 @@ class DriftOperations(Workspace):
     def scan_drift(self) -> int:
         """Look at the watch questions whose hour is over (memory design §9.2); return the signals recorded.
 
-        A refresh looks at those of its own thread as well; this is for a timer.
+        A refresh looks at those of its own thread as well; this is for a timer. People whose threads
+        cannot be read, or who are deleted meanwhile, are passed over: nobody else waits for them.
         """
         found = 0
         with self.faults():
             users = self.files.names(self.paths.root / "persona_drift", "")
         for user_id in filter(is_id, users):
-            if self.files.exists(self._due(user_id)):
+            if not self.files.exists(self._due(user_id)):
+                continue
+            try:
                 with self.writing(user_id):
                     found += self._scan(user_id, self.now())
+            except RecordDamaged:
+                _LOG.warning(
+                    "persona drift: the threads of one person cannot be read, so they are not scanned"
+                )
+            except AccountDeleted:
+                continue
         return found
 
     def refresh_drift(
