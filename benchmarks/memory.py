@@ -285,20 +285,20 @@ def main() -> int:
         files_sweep = timed(sweep)
         sqlite_sweep = timed(lambda: sql.sweep(clock[0]))
         store.close()
+        figures = {
+            "users": options.users,
+            "threads_a_user": options.threads,
+            "populated_and_index_built_s": round(opened + rebuilt, 1),
+            "assembly": assemblies,
+            "sweep": {
+                "task_contexts": swept,
+                "files_s": round(files_sweep, 2),
+                "sqlite_s": round(sqlite_sweep, 2),
+            },
+        }
+        print(json.dumps(figures, indent=2), flush=True)
     finally:
         shutil.rmtree(root)
-    figures = {
-        "users": options.users,
-        "threads_a_user": options.threads,
-        "populated_and_index_built_s": round(opened + rebuilt, 1),
-        "assembly": assemblies,
-        "sweep": {
-            "task_contexts": swept,
-            "files_s": round(files_sweep, 2),
-            "sqlite_s": round(sqlite_sweep, 2),
-        },
-    }
-    print(json.dumps(figures, indent=2))
     if early or swept != options.tasks:
         print(f"swept {early} contexts too early and {swept} of {options.tasks} in time", file=sys.stderr)
         return 1
