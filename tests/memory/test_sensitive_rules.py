@@ -33,6 +33,12 @@ def rules(text: str) -> set[str]:
         ("行\u2028" + "13912345678", "cn_mobile"),
         ("١٣٩١٢٣٤٥٦٧٨", "cn_mobile"),
         ("SSN 536-90-4399", "us_social_security"),
+        ("打我手机 l38OO138OOO", "cn_mobile"),
+        ("身份证号 11O1O119900307123X", "cn_resident_labelled"),
+        ("卡号4111 llll 1111 1l1l", "visa"),
+        ("11010119900307002Х", "cn_resident"),
+        ("zhаng@ехample.com", "address"),
+        ("0х" + "52908400098527886E0F7030069857D2E4169EE7", "ethereum"),
     ],
     ids=lambda value: value if str(value).replace("_", "").isalnum() and str(value).isascii() else "text",
 )
@@ -58,8 +64,12 @@ def test_a_rule_finds_its_form(text: str, rule: str) -> None:
         "共13900000000",
         "SF13912345678",
         "1.5 13912345678股",
+        "lOl lol OOo lll 1 2 3",
+        "Фонд растёт, ТОО и ООО платят в 2026 году",
+        "ΔP/P = 0.35, χ² = 11",
+        "1l1l" + "O" * 400,
     ],
-    ids=range(15),
+    ids=range(19),
 )
 def test_what_only_looks_alike_is_left_alone(text: str) -> None:
     assert find_sensitive(text) == ()

@@ -15,10 +15,22 @@ _SPELT_OUT: Final = re.compile(r"[〇零一二三四五六七八九幺壹贰叁�
 """So many numerals in a row are read digit by digit."""
 
 
+_LIKE_DIGITS: Final = str.maketrans("lIoO", "1100")
+_MISSPELT: Final = re.compile(r"(?<![0-9A-Za-z_])[0-9lIoO](?:[ -]?[0-9lIoO]){10,}(?=[Xx]?(?![0-9A-Za-z_]))")
+"""What may be a number some of whose digits are letters that look like them."""
+
+_FEWEST_DIGITS: Final = 4
+_ALIKE: Final = str.maketrans(
+    "АВЕКМНОРСТУХЅІЈаеорсухѕіјΑΒΕΖΗΙΚΜΝΟΡΤΥΧοχ", "ABEKMHOPCTYXSIJaeopcyxsijABEZHIKMNOPTYXox"
+)
+"""Cyrillic and Greek letters that look like Latin ones."""
+
+
 class View:
     """Normalized text; character ``i`` of it stands at ``starts[i]`` of the text that was given.
 
-    Widths and styles of letters are unified (NFKC), digits of every script are ASCII digits, dashes are
+    Widths and styles of letters are unified (NFKC), letters of other scripts that look like Latin ones
+    are Latin, digits of every script are ASCII digits, dashes are
     ``-``, blanks are a space and line ends a line feed; what shows nothing (zero-width characters,
     variation selectors, combining marks, control characters) is gone.
 
@@ -55,9 +67,16 @@ def view_of(text: str) -> View:
 
 
 def spelt_out(view: View) -> View:
-    """Return the view with long runs of Chinese numerals as digits, 一三八… as 138…."""
+    """Return the view with long runs of numerals as digits: 一三八… as 138…, l38O… as 1380…."""
     text = _SPELT_OUT.sub(lambda match: match[0].translate(_NUMERALS), view.text)
+    text = _MISSPELT.sub(_as_digits, text)
     return view if text == view.text else View(text, view.starts)
+
+
+def _as_digits(match: re.Match[str]) -> str:
+    """Return a run with letters for digits as digits; one with hardly a digit is left as it is."""
+    digits = sum(map(str.isdigit, match[0]))
+    return match[0].translate(_LIKE_DIGITS) if digits >= _FEWEST_DIGITS else match[0]
 
 
 def without_breaks(view: View) -> View | None:
@@ -92,7 +111,7 @@ def _form(character: str) -> str:
         return "\n"
     if character in _INVISIBLE_LETTERS:
         return ""
-    return "".join(map(_plain, unicodedata.normalize("NFKC", character)))
+    return "".join(map(_plain, unicodedata.normalize("NFKC", character).translate(_ALIKE)))
 
 
 def _plain(character: str) -> str:
