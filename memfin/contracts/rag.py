@@ -26,6 +26,7 @@ RagSpeaker = Literal["question", "answer"]
 
 PageNumber = Annotated[int, msgspec.Meta(ge=1, le=1_000_000_000)]
 Weight = Annotated[float, msgspec.Meta(gt=0, le=1e9)]
+AnsweredInteger = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 Threshold = Annotated[float, msgspec.Meta(ge=0, le=1)]
 IsoDate = str
 """A date as ``2020-08-30``; where a document says no more, ``2020-08`` or ``2020``, which match as such."""
@@ -221,14 +222,14 @@ class RagEvidence(Record):
     """A piece of the document that a system brings as evidence; a page that is unknown is None."""
 
     text: str
-    page: int | None = None
+    page: AnsweredInteger | None = None
 
 
 class RagCitation(Record):
     """Words of the document that a system quotes for its answer; a page that is unknown is None."""
 
     quote: str
-    page: int | None = None
+    page: AnsweredInteger | None = None
 
 
 class RagAnswerRange(Record):
@@ -250,7 +251,7 @@ class RagAnswer(Record):
     amount_breakdown: list[Finite] | None = None
     date: str | None = None
     date_range: RagAnswerRange | None = None
-    count: int | None = None
+    count: AnsweredInteger | None = None
     text: str | None = None
     boolean: bool | None = None
     entity: str | None = None

@@ -103,3 +103,14 @@ def test_an_answer_gets_what_the_formula_says(case: dict[str, Any]) -> None:
     share = sum(factor * part for factor, part in zip(FORMULAS[case["on"]], case["parts"], strict=True))
     assert result.score == pytest.approx(share * question.weight)
     assert result.passed is (share >= question.pass_threshold - 1e-9)
+
+
+def test_a_count_too_large_to_reckon_with_breaks_the_contract() -> None:
+    with pytest.raises(msgspec.ValidationError, match="count"):
+        msgspec.json.decode(f'{{"answer": "", "count": {"9" * 400}}}', type=RagAnswer)
+
+
+def test_long_rows_of_figures_are_read_in_one_pass() -> None:
+    question = msgspec.convert({"id": "case", **QUESTIONS["fact"]}, RagQuestion)
+    for text in ("9" * 100_000, "一" * 100_000, ",000" * 25_000):
+        assert score_question(question, RagAnswer(answer=text), DOCUMENTS["record"]).score == 0

@@ -38,8 +38,10 @@ _NOT_DONE: Final = re.compile(
 _UNDONE: Final = re.compile(r"没|未|不|\bnot\b|n't\b|\bun\w", re.IGNORECASE)
 """A question about what was not done, which 没有还12万元 answers."""
 _INEXACT: Final = re.compile(
-    rf"[{NUMERALS}\d][{NUMERALS}\d.,，]*\s?(?:[多几]|余(?![额款下部])|来(?=[百千万亿元块个人名位次天年]))[百千万亿]*"
+    rf"(?<![{NUMERALS}\d])(?<![{NUMERALS}\d][.,，])[{NUMERALS}\d][{NUMERALS}\d.,，]*+\s?"
+    r"(?:[多几]|余(?![额款下部])|来(?=[百千万亿元块个人名位次天年]))[百千万亿]*"
 )
+"""A figure that is not the whole of what is meant: 十几, 20多万, 100余."""
 _DENIED_AFTER: Final = re.compile(
     r"(?:的说法)?(?:是|为)?(?:不对|错误|不正确|有误|不实|是错的)|\?\s?(?:no|不)\b", re.IGNORECASE
 )
