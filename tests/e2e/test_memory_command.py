@@ -7,6 +7,7 @@ import socket
 import stat
 import subprocess
 import sys
+import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -68,6 +69,23 @@ def ask(url: str, token: str, method: str = "GET", body: Any = None) -> Any:
     with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310
         content = answer.read()
     return content if answer.headers["Content-Type"] != "application/json" else json.loads(content)
+
+
+def test_the_log_quotes_nothing_of_a_malformed_request(tmp_path: Path) -> None:
+    with served(tmp_path) as (url, process):
+        address = urllib.parse.urlsplit(url)
+        for spoilt in (b"\0", b"a" * 9000):
+            head = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer Canary7f3e"
+            with socket.create_connection((address.hostname, address.port), timeout=60) as connection:
+                connection.sendall(head + spoilt + b"\r\n\r\n")
+                assert connection.recv(12) == b"HTTP/1.0 400"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+        assert process.stderr is not None
+        logged = process.stderr.read()
+        assert "Error handling request" in logged
+        assert "Canary" not in logged
+        assert "Traceback" not in logged
 
 
 def test_a_memory_from_its_token_to_its_end(memfin: Memfin, tmp_path: Path) -> None:

@@ -52,7 +52,9 @@ def serve(data: Path, *, host: str = "127.0.0.1", port: int = 0, names: Iterable
 
 
 async def _serve(app: web.Application, store: MemoryStore, host: str, port: int) -> None:
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=DRAINED_WITHIN)
+    runner = web.AppRunner(
+        app, access_log=None, logger=_wordless("memfin.web.memory.http"), shutdown_timeout=DRAINED_WITHIN
+    )
     await runner.setup()
     try:
         site = web.TCPSite(runner, host, port)
@@ -79,6 +81,18 @@ async def _serve(app: web.Application, store: MemoryStore, host: str, port: int)
     finally:
         with anyio.CancelScope(shield=True):
             await runner.cleanup()
+
+
+def _wordless(name: str) -> logging.Logger:
+    """Return a logger without exceptions: those of malformed requests quote them, tokens included."""
+
+    def without_exception(record: logging.LogRecord) -> bool:
+        record.exc_info = record.exc_text = None
+        return True
+
+    logger = logging.getLogger(name)
+    logger.addFilter(without_exception)
+    return logger
 
 
 async def keep_house(store: MemoryStore, interval: float) -> None:
