@@ -17,6 +17,7 @@ from memfin.errors import UsageError
 from memfin.journal import QUESTIONS, Layout, RunDirectory, progress_path
 from memfin.rag.benchmark import SAMPLE, Benchmark, load_benchmark
 from memfin.rag.document import Document, load_document
+from memfin.rag.grounding import check_benchmark
 from memfin.rag.scoring import DocumentIndex
 from memfin.rag.systems import load_system
 from memfin.rag.systems.under_test import SystemUnderTest
@@ -27,6 +28,8 @@ from memfin.runtime.suite import Plan
 
 BUILTIN: Final = "builtin:rag"
 """What the papers call the benchmark that ships with MemFin."""
+
+MOST_PERCENT: Final = 100
 
 RagLike = str | Callable[..., Any] | object
 
@@ -149,11 +152,28 @@ def make_bench_plan(
         BenchConfig,
         check_gate_name,
     )
-    benchmark = load_benchmark(SAMPLE if config.dataset is None else config.dataset)
+    for name, percent in config.fail_under.items():
+        if not 0 <= percent <= MOST_PERCENT:
+            raise UsageError(f"fail_under {name}: {percent:g} is no percentage; give 0 to {MOST_PERCENT}")
+    chosen = SAMPLE if config.dataset is None else config.dataset
+    benchmark = load_benchmark(chosen)
     place = config.document or benchmark.document
     loaded = load_document(place) if place is not None else None
     system = load_system(rag, document=loaded, settings=AgentSettings.of(config), retries=config.turn_retries)
-    return BenchPlan(config.replace(agent=system.reference), benchmark, loaded, system)
+    plan = BenchPlan(config.replace(agent=system.reference), benchmark, loaded, system)
+    if place is not None:
+        plan.warnings = (*plan.warnings, *_unfounded(chosen, place))
+    return plan
+
+
+def _unfounded(chosen: str | os.PathLike[str], document: str | os.PathLike[str]) -> list[str]:
+    """Return a line where the document does not bear the questions out: such cannot be answered rightly."""
+    findings = list(check_benchmark(Path(chosen), Path(document)))
+    if not findings:
+        return []
+    others = f" and {len(findings) - 1} more like it" if len(findings) > 1 else ""
+    line = f"the document does not bear the questions out: {findings[0].message}{others}"
+    return [f"{line}; memfin validate {os.fspath(chosen)} tells where"]
 
 
 def _warnings(benchmark: Benchmark, document: Document | None) -> list[str]:

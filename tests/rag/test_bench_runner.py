@@ -129,6 +129,24 @@ async def test_a_document_that_is_named_goes_before_that_of_the_benchmark(tmp_pa
     assert (await Run(plan).run()).document == "other.md"
 
 
+def test_questions_that_the_document_does_not_bear_out_are_warned_of(tmp_path: Path) -> None:
+    benchmark(tmp_path / "b", [fact("f1"), fact("f2"), gap("g1")])
+    assert make_bench_plan(tmp_path / "b", rag=Counting(), runs_dir=tmp_path).warnings == ()
+    (tmp_path / "other.md").write_text(DOCUMENT.replace("42000", "41000"), "utf-8")
+    plan = make_bench_plan(tmp_path / "b", rag=Counting(), document=tmp_path / "other.md", runs_dir=tmp_path)
+    (line,) = plan.warnings
+    assert "does not bear the questions out" in line
+    assert "42000元" in line
+    assert "and 1 more like it; memfin validate" in line
+
+
+@pytest.mark.parametrize("percent", [-1.0, 100.5])
+def test_a_threshold_is_a_percentage(tmp_path: Path, percent: float) -> None:
+    benchmark(tmp_path / "b", [fact("f1")])
+    with pytest.raises(UsageError, match="is no percentage; give 0 to 100"):
+        make_bench_plan(tmp_path / "b", rag=Counting(), fail_under={"overall_percentage": percent})
+
+
 async def test_without_a_document_the_run_warns_and_goes_on(tmp_path: Path) -> None:
     benchmark(tmp_path / "b", [fact("f1"), gap("g1")], document=None)
     events: list[ProgressEvent] = []
