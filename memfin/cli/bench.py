@@ -50,7 +50,7 @@ def command(
 
     Without PATH the benchmark that ships with MemFin is asked, document included. Writes the run
     directory RUNS_DIR/RUN_ID with answers, scores, summary and reports; memfin resume goes on with a
-    run that was stopped. Every option may also stand in memfin.toml, in the table [bench].
+    run that was stopped. Settings may also stand in memfin.toml, in the table [bench].
 
     With --epochs or --duration the benchmark is soaked: every epoch is a run of its own, and
     soak_summary.json has the drift of every value, as memfin soak does for dialogues.

@@ -54,7 +54,7 @@ def command(
     Gates are for the soak as a whole: means over the epochs, failed turns of all of them.
 
     Whatever stops a soak, memfin resume RUNS_DIR/RUN_ID goes on with it. Exit codes are those of run.
-    memfin bench repeats a benchmark with the same options.
+    To repeat a benchmark instead, give memfin bench --epochs or --duration.
     """
     settings["fail_under"] = fail_under_gates(settings["fail_under"])
     limits = soak_limits(settings) or SoakLimits()

@@ -11,7 +11,6 @@ from memfin.contracts.reading import InvalidRecord, iter_jsonl, read_json
 from memfin.contracts.run import Suite
 from memfin.contracts.soak import SoakEpoch
 from memfin.errors import UsageError
-from memfin.rag.aggregation import headline_values
 from memfin.validation.files import validate_artefact
 from memfin.validation.findings import Finding, file_text
 from memfin.validation.rules import ConfigRules, RunRules
@@ -115,7 +114,13 @@ def _of_dialogs(path: Path) -> dict[str, float]:
 
 
 def _of_questions(path: Path) -> dict[str, float]:
-    return headline_values(read_json(path, RagSummary))
+    summary = read_json(path, RagSummary)
+    values = {"overall_percentage": summary.overall_percentage, "pass_rate": summary.pass_rate}
+    for kind, group in summary.by_type.items():
+        if group.count:
+            share = group.total_score / group.max_score if group.max_score else 0.0
+            values |= {f"{kind}.percentage": 100 * share, f"{kind}.pass_rate": group.passed / group.count}
+    return {f"rag.{name}": value for name, value in values.items()}
 
 
 _HEADLINES: Final[Mapping[str, Callable[[Path], dict[str, float]]]] = {
