@@ -10,6 +10,8 @@ from memfin.cli.bench_options import bench_options, gates
 from memfin.cli.bench_view import QuestionStanding
 from memfin.cli.progress import progress_view
 from memfin.cli.run import write_reports
+from memfin.cli.soak import soak_to_end
+from memfin.cli.soak_options import soak_limits, soak_options
 from memfin.cli.working import work_to_end
 from memfin.contracts import RunStats
 from memfin.contracts.rag import RagSummary
@@ -20,6 +22,7 @@ from memfin.runtime.bench_gates import failed_bench_gates, not_asked, total_erro
 from memfin.runtime.bench_plan import BenchPlan, make_bench_plan
 from memfin.runtime.outputs import pretty_json
 from memfin.runtime.run import Run
+from memfin.runtime.soak_bench import make_bench_soak_plan
 
 MOST_NAMED = 5
 """Questions that a warning names."""
@@ -28,6 +31,7 @@ MOST_NAMED = 5
 @click.command("bench", short_help="Ask a retrieval system the questions of a benchmark.")
 @click.argument("path", required=False, envvar="MEMFIN_BENCHMARK")
 @bench_options
+@soak_options("MEMFIN_BENCH", "Ask all of it again and again. ")
 @click.option(
     "--json", "as_json", is_flag=True, envvar="MEMFIN_JSON", help="Print the summary as JSON on stdout."
 )
@@ -42,14 +46,23 @@ def command(
     memfin bench my_benchmark --rag mypackage.rag:create --type fact_exact
     memfin bench my_benchmark --rag https://rag.example/query --fail-under 70
     memfin bench my_benchmark --rag openai:gpt-4o-mini --fail-on-regression runs/last_week
+    memfin bench my_benchmark --rag mypackage.rag:create --duration 8h --keep-epochs 10
 
     Without PATH the benchmark that ships with MemFin is asked, document included. Writes the run
     directory RUNS_DIR/RUN_ID with answers, scores, summary and reports; memfin resume goes on with a
-    run that was stopped. Every option may also stand in memfin.toml, in the table [bench].
+    run that was stopped. Settings may also stand in memfin.toml, in the table [bench].
+
+    With --epochs or --duration the benchmark is soaked: every epoch is a run of its own, and
+    soak_summary.json has the drift of every value, as memfin soak does for dialogues.
 
     Exit codes: 0 done, 1 a gate failed, 2 bad usage or input, 3 stopped by a fault,
     130 and 143 stopped by a signal.
     """
+    limits = soak_limits(settings)
+    if limits is not None:
+        soaked = make_bench_soak_plan(path, limits=limits, fail_under=gates(fail_under), **settings)
+        soak_to_end(soaked, as_json=as_json, quiet=quiet)
+        return
     plan = make_bench_plan(path, fail_under=gates(fail_under), **settings)
     carry_out(plan, as_json=as_json, quiet=quiet)
 

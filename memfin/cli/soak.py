@@ -1,45 +1,31 @@
 """``memfin soak``: evaluate again and again, and see what drifts."""
 
 import sys
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
 from memfin.cli.options import fail_under_gates, run_options
+from memfin.cli.soak_options import soak_limits, soak_options
 from memfin.cli.soak_view import closing_line, drift_table, soak_view
+from memfin.cli.soak_words import words_of
 from memfin.cli.working import work_to_end
+from memfin.contracts.run import Suite
 from memfin.contracts.soak import SoakLimits, SoakSummary
 from memfin.errors import GateFailed
 from memfin.runtime.outputs import pretty_json
 from memfin.runtime.soak import Soak, SoakListener
-from memfin.runtime.soak_plan import SoakPlan, make_soak_plan, make_soak_resume_plan, parse_duration
+from memfin.runtime.soak_bench import make_bench_soak_resume_plan
+from memfin.runtime.soak_directory import read_summary
+from memfin.runtime.soak_plan import SoakPlan, make_soak_plan, make_soak_resume_plan
 
 
 @click.command("soak", short_help="Evaluate again and again, and see what drifts.")
 @click.argument("dataset", required=False, envvar="MEMFIN_DATASET")
-@click.option(
-    "--duration",
-    metavar="TIME",
-    envvar="MEMFIN_DURATION",
-    help="Begin no epoch after this time: 8h, 30m, 90s, 1d12h.",
-)
-@click.option("--epochs", type=int, metavar="N", envvar="MEMFIN_EPOCHS", help="End after N epochs.")
-@click.option(
-    "--keep-epochs",
-    type=int,
-    metavar="K",
-    envvar="MEMFIN_KEEP_EPOCHS",
-    help="Keep traces and rows of the last K epochs, and of others their papers only.  [default: all]",
-)
-@click.option(
-    "--metrics-port",
-    type=int,
-    metavar="PORT",
-    envvar="MEMFIN_METRICS_PORT",
-    help="Serve Prometheus metrics on 127.0.0.1:PORT; 0 takes a free port and prints it.",
-)
+@soak_options("MEMFIN")
 @run_options
 @click.option(
     "--json",
@@ -52,10 +38,6 @@ from memfin.runtime.soak_plan import SoakPlan, make_soak_plan, make_soak_resume_
 def command(
     dataset: str | None,
     *,
-    duration: str | None,
-    epochs: int | None,
-    keep_epochs: int | None,
-    metrics_port: int | None,
     as_json: bool,
     quiet: bool,
     **settings: Any,
@@ -72,21 +54,23 @@ def command(
     Gates are for the soak as a whole: means over the epochs, failed turns of all of them.
 
     Whatever stops a soak, memfin resume RUNS_DIR/RUN_ID goes on with it. Exit codes are those of run.
+    To repeat a benchmark instead, give memfin bench --epochs or --duration.
     """
     settings["fail_under"] = fail_under_gates(settings["fail_under"])
-    limits = SoakLimits(
-        duration_seconds=None if duration is None else parse_duration(duration),
-        epochs=epochs,
-        keep_epochs=keep_epochs,
-        metrics_port=metrics_port,
-    )
+    limits = soak_limits(settings) or SoakLimits()
     soak_to_end(make_soak_plan(dataset, limits=limits, **settings), as_json=as_json, quiet=quiet)
 
 
 def resume(run_dir: Path, *, force: bool, metrics_port: int | None, as_json: bool, quiet: bool) -> None:
     """Go on with the soak in a directory; what ``memfin resume`` does with one."""
-    plan = make_soak_resume_plan(run_dir, force=force, metrics_port=metrics_port)
-    soak_to_end(plan, as_json=as_json, quiet=quiet)
+    resumed = _RESUMED[read_summary(run_dir).suite or "dialog"]
+    soak_to_end(resumed(run_dir, force=force, metrics_port=metrics_port), as_json=as_json, quiet=quiet)
+
+
+_RESUMED: Final[Mapping[Suite, Callable[..., SoakPlan]]] = {
+    "dialog": make_soak_resume_plan,
+    "rag": make_bench_soak_resume_plan,
+}
 
 
 def soak_to_end(plan: SoakPlan, *, as_json: bool, quiet: bool) -> None:
@@ -99,7 +83,7 @@ def soak_to_end(plan: SoakPlan, *, as_json: bool, quiet: bool) -> None:
             exporter = stack.enter_context(SoakExporter(plan.limits.metrics_port))
             listeners.append(exporter)
             click.echo(f"memfin: metrics at {exporter.address}", err=True)
-        view = stack.enter_context(soak_view(quiet=quiet))
+        view = stack.enter_context(soak_view(quiet=quiet, words=words_of(plan.suite.suite)))
         soak = Soak(plan, [*listeners, view])
         work_to_end(soak, plan)
     if soak.summary is not None:

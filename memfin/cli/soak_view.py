@@ -5,7 +5,8 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TextIO
 
-from memfin.cli.progress import EVERY, Notices, Standing
+from memfin.cli.progress import EVERY, Notices
+from memfin.cli.soak_words import DIALOGS, SoakWords, words_of
 from memfin.contracts import DialogDone, ProgressEvent, RunResumed, RunStarted
 from memfin.contracts.soak import Drift, ProcessSample, SoakEpoch, SoakSummary
 
@@ -17,12 +18,12 @@ _MIB: Final = 1 << 20
 
 def epoch_line(epoch: SoakEpoch, summary: SoakSummary) -> str:
     """Return the line of a complete epoch."""
-    lag, latency = epoch.loop_lag_ms, epoch.turn_latency_ms
+    lag, latency, words = epoch.loop_lag_ms, epoch.turn_latency_ms, words_of(summary.suite)
     drifting = [name for name, drift in summary.metrics.items() if drift.drifting and ".macro." not in name]
     of = f"/{summary.limits.epochs}" if summary.limits.epochs is not None else ""
     return (
-        f"epoch {epoch.epoch}{of}: {epoch.dialogs} dialogues, {epoch.turns} turns in "
-        f"{epoch.wall_seconds:.1f} s; {epoch.errors.failed_turns} turns failed"
+        f"epoch {epoch.epoch}{of}: {words.amount(epoch.dialogs, epoch.turns)} in "
+        f"{epoch.wall_seconds:.1f} s; {epoch.errors.failed_turns} {words.unit} failed"
         f"; latency p50 {latency.p50:.3g} p99 {latency.p99:.3g} ms"
         f"; loop lag p99 {lag.p99:.3g} ms; rss {epoch.resources.rss_bytes / _MIB:.1f} MiB"
         f", {epoch.resources.open_files} files" + (f"; drifting: {', '.join(drifting)}" if drifting else "")
@@ -85,28 +86,26 @@ class QuietSoakView:
 class PlainSoakView(QuietSoakView):
     """A line an epoch, and one every few seconds within long ones."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO, words: SoakWords = DIALOGS) -> None:
         super().__init__(stream)
-        self._standing = Standing()
+        self._words = words
+        self._standing = words.standing()
         self._printed = time.monotonic()
 
     def on_event(self, event: ProgressEvent) -> None:
         """Count the event and print a line when one is due."""
         super().on_event(event)
         if isinstance(event, RunStarted | RunResumed):
-            self._standing = Standing()
+            self._standing = self._words.standing()
         now = self._standing
         now.count(event)
         if isinstance(event, RunResumed):
-            self._say(
-                f"memfin: epoch {event.run_id} goes on: {event.dialogs_done} dialogues are done, "
-                f"{event.replays_done} more are answered"
-            )
+            self._say(f"memfin: epoch {event.run_id} goes on: {self._words.goes_on(event)}")
         elif time.monotonic() - self._printed >= EVERY:
             self._printed = time.monotonic()
             self._say(
-                f"memfin: dialogs {now.dialogs}/{now.total if now.total is not None else '?'}"
-                f"  turns {now.turns}  errors {now.errors}  eta of the epoch {now.eta()}"
+                f"memfin: {self._words.name} {now.dialogs}/{now.total if now.total is not None else '?'}"
+                f"  {self._words.note(now)}  eta of the epoch {now.eta()}"
             )
 
     def on_epoch(self, epoch: SoakEpoch, summary: SoakSummary) -> None:
@@ -119,14 +118,15 @@ class PlainSoakView(QuietSoakView):
 class BarSoakView(QuietSoakView):
     """A line an epoch above the bar of the epoch under way."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO, words: SoakWords = DIALOGS) -> None:
         from rich.console import Console  # noqa: PLC0415 - only a terminal needs it
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn  # noqa: PLC0415
 
         super().__init__(stream)
-        self._standing = Standing()
+        self._words = words
+        self._standing = words.standing()
         self._progress = Progress(
-            TextColumn("epoch {task.fields[epoch]} dialogs"),
+            TextColumn(f"epoch {{task.fields[epoch]}} {words.name}"),
             BarColumn(),
             MofNCompleteColumn(),
             TextColumn("{task.fields[note]}"),
@@ -134,7 +134,7 @@ class BarSoakView(QuietSoakView):
             refresh_per_second=4,
             transient=True,
         )
-        self._bar = self._progress.add_task("dialogs", total=None, epoch="", note="")
+        self._bar = self._progress.add_task(words.name, total=None, epoch="", note="")
 
     def __enter__(self) -> Self:
         self._progress.start()
@@ -147,7 +147,7 @@ class BarSoakView(QuietSoakView):
         """Count the event and move the bar."""
         super().on_event(event)
         if isinstance(event, RunStarted | RunResumed):
-            self._standing = Standing()
+            self._standing = self._words.standing()
         now = self._standing
         now.count(event)
         self._progress.update(
@@ -155,7 +155,7 @@ class BarSoakView(QuietSoakView):
             total=now.total,
             completed=now.dialogs,
             epoch=event.run_id.rpartition(".")[2],
-            note=f"turns {now.turns}  errors {now.errors}  eta {now.eta()}",
+            note=f"{self._words.note(now)}  eta {now.eta()}",
         )
 
     def on_epoch(self, epoch: SoakEpoch, summary: SoakSummary) -> None:
@@ -167,11 +167,11 @@ class BarSoakView(QuietSoakView):
         self._progress.console.print(line, markup=False, highlight=False)
 
 
-def soak_view(*, quiet: bool) -> SoakView:
+def soak_view(*, quiet: bool, words: SoakWords = DIALOGS) -> SoakView:
     """Return the view that fits: nothing, a bar on a terminal, plain lines elsewhere."""
     if quiet:
         return QuietSoakView(sys.stderr)
-    return BarSoakView(sys.stderr) if sys.stderr.isatty() else PlainSoakView(sys.stderr)
+    return BarSoakView(sys.stderr, words) if sys.stderr.isatty() else PlainSoakView(sys.stderr, words)
 
 
 def drift_table(summary: SoakSummary) -> "Table":
@@ -210,7 +210,7 @@ def _short(value: float) -> str:
 
 def closing_line(summary: SoakSummary) -> str:
     """Return what a soak amounts to, in one line."""
-    latency, errors = summary.turn_latency_ms, summary.errors
+    latency, errors, words = summary.turn_latency_ms, summary.errors, words_of(summary.suite)
     others: Mapping[str, Any] = {
         "turns timed out": errors.timeouts,
         "retries": errors.turn_retries,
@@ -220,10 +220,10 @@ def closing_line(summary: SoakSummary) -> str:
     }
     growth = summary.rss_bytes_per_100k_turns
     return (
-        f"{summary.epochs} epochs, {summary.dialogs} dialogues, {summary.turns} turns in "
-        f"{summary.elapsed_seconds:.1f} s; {errors.failed_turns} turns failed"
+        f"{summary.epochs} epochs, {words.amount(summary.dialogs, summary.turns)} in "
+        f"{summary.elapsed_seconds:.1f} s; {errors.failed_turns} {words.unit} failed"
         + "".join(f", {count} {what}" for what, count in others.items() if count)
         + f"; latency p50 {latency.p50:.3g} p90 {latency.p90:.3g} p99 {latency.p99:.3g} ms"
         f"; loop lag p99 {summary.loop_lag_ms.p99:.3g} ms"
-        + (f"; memory {growth / _MIB:+.2f} MiB in 100,000 turns" if growth is not None else "")
+        + (f"; memory {growth / _MIB:+.2f} MiB in 100,000 {words.unit}" if growth is not None else "")
     )

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from memfin.contracts.base import Count, Finite, Record
+from memfin.contracts.run import Suite
 
 SoakState = Literal["running", "finished", "interrupted", "failed"]
 
@@ -121,7 +122,8 @@ class SoakSummary(Record):
     tells how the runtime and the machine fare. ``rss_bytes_per_100k_turns`` is the growth of resident
     memory in the last process with its interval, None before 10,000 turns. ``gates`` are the thresholds
     that the soak does not pass, once it is finished; ``reason`` is what ended it early; ``changed`` names
-    what ``--force`` went on in spite of.
+    what ``--force`` went on in spite of. ``suite`` is left out where dialogues are replayed; with ``rag`` a
+    question counts as a dialogue of one turn.
     """
 
     run_id: str
@@ -147,3 +149,4 @@ class SoakSummary(Record):
     gates: list[str] = []
     reason: str | None = None
     changed: list[str] = []
+    suite: Suite | msgspec.UnsetType = msgspec.UNSET

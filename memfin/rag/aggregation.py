@@ -189,3 +189,18 @@ def grouping(question: RagQuestion) -> dict[str, object]:
         "category": metadata.category,
         "tags": list(metadata.tags),
     }
+
+
+def headline_values(summary: RagSummary) -> dict[str, float]:
+    """Return the values whose course over repetitions tells, by name.
+
+    ``rag.overall_percentage`` and ``rag.pass_rate`` are those of the summary; ``rag.TYPE.percentage`` and
+    ``rag.TYPE.pass_rate`` are the same of the questions of one type.
+    """
+    values = {"rag.overall_percentage": summary.overall_percentage, "rag.pass_rate": summary.pass_rate}
+    for kind, group in summary.by_type.items():
+        if group.count:
+            share = group.total_score / group.max_score if group.max_score else 0.0
+            values[f"rag.{kind}.percentage"] = _PERCENT * share
+            values[f"rag.{kind}.pass_rate"] = group.passed / group.count
+    return values

@@ -53,8 +53,16 @@ def failed_bench_gates(
     asked in other words, blocks nothing. A run in which the system failed on every question passes no
     gate at all.
     """
-    problems: list[str] = []
     total, failed = summary.total_tests, total_errors(stats)
+    return [
+        *score_gates(summary.overall_percentage, total, failed, config),
+        *regression_gates(summary, config, before),
+    ]
+
+
+def score_gates(percentage: float, total: int, failed: int, config: BenchConfig) -> list[str]:
+    """Return one line for every gate that a score, and so many failures of all questions, do not pass."""
+    problems: list[str] = []
     if total and failed == total:
         problems.append(f"the system failed on every one of the {total} questions")
     limit = config.fail_on_error
@@ -64,16 +72,21 @@ def failed_bench_gates(
             f"({failed / total:.1%})"
         )
     threshold = config.fail_under.get(PERCENTAGE)
-    if threshold is not None and summary.overall_percentage < threshold:
-        problems.append(f"--fail-under {threshold:g}: the score is {summary.overall_percentage:.6g} %")
-    worse = regressions(before, _same(summary, before))
-    if worse:
-        named = ", ".join(worse[:MOST_NAMED]) + (", ..." if len(worse) > MOST_NAMED else "")
-        problems.append(
-            f"--fail-on-regression {config.fail_on_regression}: {len(worse)} fact questions that were right "
-            f"are wrong now: {named}"
-        )
+    if threshold is not None and percentage < threshold:
+        problems.append(f"--fail-under {threshold:g}: the score is {percentage:.6g} %")
     return problems
+
+
+def regression_gates(
+    summary: RagSummary, config: BenchConfig, before: Mapping[str, RagIndividual]
+) -> list[str]:
+    """Return the line that names the fact questions of ``before`` that got worse, if there are any."""
+    worse = regressions(before, _same(summary, before))
+    if not worse:
+        return []
+    named = ", ".join(worse[:MOST_NAMED]) + (", ..." if len(worse) > MOST_NAMED else "")
+    line = f"{len(worse)} fact questions that were right are wrong now: {named}"
+    return [f"--fail-on-regression {config.fail_on_regression}: {line}"]
 
 
 def total_errors(stats: RunStats) -> int:

@@ -1,8 +1,8 @@
-"""A soak: one epoch after another over the same dataset, until it is time to end."""
+"""A soak: one epoch after another over the same dialogues or questions, until it is time to end."""
 
 import gc
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 import anyio
@@ -11,20 +11,18 @@ import anyio.to_thread
 from memfin import __version__
 from memfin.actors.base import utc_now
 from memfin.actors.progress_log import OnEvent
-from memfin.contracts import EvalSummary, ProgressEvent, RunStats
+from memfin.contracts import ProgressEvent, RunStats
 from memfin.contracts.soak import ProcessSample, SoakEpoch, SoakErrors, SoakState, SoakSummary
 from memfin.errors import MemfinError, RunFault, RunStopped, UsageError
 from memfin.foreign.references import describe
-from memfin.journal import DIALOG_TRACE
 from memfin.runtime.draining import DRAIN_LIMIT
-from memfin.runtime.gates import headline_values
-from memfin.runtime.plan import RunPlan
 from memfin.runtime.run import STOPPED_EXIT, Run
-from memfin.runtime.soak_digest import Digest, recorded_latencies
+from memfin.runtime.soak_digest import Digest
 from memfin.runtime.soak_directory import CONFIG, SUMMARY, SoakDirectory, epoch_run_id, read_epochs
 from memfin.runtime.soak_plan import SoakPlan
 from memfin.runtime.soak_probe import Probe
 from memfin.runtime.soak_tally import SoakTally
+from memfin.runtime.suite import Plan
 
 RENEW: Final = 5.0
 """Seconds after which the summary is renewed within an epoch: what a crash costs of the time spent."""
@@ -73,13 +71,15 @@ class Soak:
         self._pruned = before.pruned_epochs if before is not None else 0
         changed = plan.resumed.changed if plan.resumed is not None else ()
         self._changed = [*(before.changed if before is not None else ()), *changed]
-        self._directory = SoakDirectory(plan.directory, plan.run_id, existing=plan.resumed is not None)
+        self._directory = SoakDirectory(
+            plan.directory, plan.run_id, layout=plan.suite.layout, existing=plan.resumed is not None
+        )
         self._tally = SoakTally()
         self._totals: dict[str, Any] = {}
         self._probe = Probe()
-        self._run: Run[EvalSummary] | None = None
+        self._run: Run[Any] | None = None
         self._stopped_by: str | None = None
-        self._stop: Callable[[Run[EvalSummary]], None] | None = None
+        self._stop: Callable[[Run[Any]], None] | None = None
         self._stopping = anyio.Event()
 
     @property
@@ -104,7 +104,7 @@ class Soak:
         """End the soak within a second, whatever is being done; `run` then raises `RunStopped`."""
         self._end(reason, lambda run: run.cancel(reason))
 
-    def _end(self, reason: str, stop: Callable[[Run[EvalSummary]], None]) -> None:
+    def _end(self, reason: str, stop: Callable[[Run[Any]], None]) -> None:
         self._stopped_by = self._stopped_by or reason
         self._stop = stop
         self._stopping.set()
@@ -139,7 +139,10 @@ class Soak:
                 with anyio.CancelScope(shield=True):
                     await self._end_early(problem)
                 raise
-            return await self._renew("finished", gates=self._tally.failed_gates(self.plan.config))
+            return await self._renew("finished", gates=await anyio.to_thread.run_sync(self._failed_gates))
+
+    def _failed_gates(self) -> list[str]:
+        return self.plan.suite.failed_gates(self._tally, self._directory.epoch(self._tally.epochs))
 
     def _count_recorded(self) -> None:
         for epoch in read_epochs(self._directory.path):
@@ -199,6 +202,7 @@ class Soak:
         gc.collect()  # what is left in circles of the run is no growth
         resources = self._probe.look()
         lag, peak = self._probe.take()
+        dialogs = self.plan.suite.dialogs(stats)
         epoch = SoakEpoch(
             run_id=self.plan.run_id,
             epoch=number,
@@ -207,12 +211,12 @@ class Soak:
             started_at=started_at,
             ended_at=utc_now(),
             wall_seconds=wall,
-            dialogs=sum(stats.dialogs_by_status.values()) - stats.dialogs_by_status.get("skipped", 0),
+            dialogs=sum(dialogs.values()) - dialogs.get("skipped", 0),
             turns=sum(stats.turns_by_status.values()),
             metrics=metrics,
             turn_latency_ms=latency.distribution(),
             loop_lag_ms=lag,
-            errors=_errors(stats),
+            errors=_errors(stats, dialogs),
             resources=resources,
             peak=peak,
             resumed=begun,
@@ -223,7 +227,7 @@ class Soak:
         for listener in self._listeners:
             listener.on_epoch(epoch, summary)
 
-    async def _one_run(self, plan: RunPlan) -> tuple[RunStats, dict[str, float]]:
+    async def _one_run(self, plan: Plan[Any]) -> tuple[RunStats, dict[str, float]]:
         """Run an epoch and keep nothing of it but its figures."""
         run = Run(plan, self._on_event, on_blocked=self.on_blocked, give_up=self.give_up)
         self._run = run
@@ -235,11 +239,11 @@ class Soak:
             self._run = None
         if run.stats is None:
             raise RunFault(f"soak {self.plan.directory}: an epoch ended without statistics")
-        return run.stats, headline_values(summary.metrics)
+        return run.stats, self.plan.suite.values(summary)
 
     def _latencies(self, number: int) -> Digest:
         digest = Digest()
-        digest.add_all(recorded_latencies(self._directory.epoch(number) / DIALOG_TRACE))
+        digest.add_all(self.plan.suite.latencies(self._directory.epoch(number)))
         return digest
 
     def _on_event(self, event: ProgressEvent) -> None:
@@ -270,6 +274,7 @@ class Soak:
             started_at=self._started_at,
             updated_at=utc_now(),
             memfin_version=__version__,
+            suite=self.plan.suite.suite,
             limits=self.plan.limits,
             processes=self._processes,
             pruned_epochs=self._pruned,
@@ -305,8 +310,8 @@ class Soak:
             self._run.record_stop(reason)
 
 
-def _errors(stats: RunStats) -> SoakErrors:
-    turns, dialogs = stats.turns_by_status, stats.dialogs_by_status
+def _errors(stats: RunStats, dialogs: Mapping[str, int]) -> SoakErrors:
+    turns = stats.turns_by_status
     return SoakErrors(
         failed_turns=sum(turns.values()) - turns.get("ok", 0),
         timeouts=turns.get("timeout", 0),

@@ -103,3 +103,18 @@ def recorded_latencies(trace: Path) -> Iterator[float]:
             for turn in decode(line.data).turns:
                 if turn.turn_status == "ok" and turn.latency_ms is not None:
                     yield turn.latency_ms
+
+
+class _Answer(msgspec.Struct):
+    error: str | None = None
+    latency_ms: float | None = None
+
+
+def answer_latencies(results: Path) -> Iterator[float]:
+    """Yield the latency of every answer in a ``rag_results.jsonl``; raises as `recorded_latencies`."""
+    decode = msgspec.json.Decoder(_Answer).decode
+    with results.open("rb") as file:
+        for line in iter_lines(file, MAX_RECORD_BYTES):
+            answer = decode(line.data)
+            if answer.error is None and answer.latency_ms is not None:
+                yield answer.latency_ms

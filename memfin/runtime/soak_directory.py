@@ -15,7 +15,7 @@ import msgspec
 from memfin.contracts.reading import InvalidRecord, decode, read_json
 from memfin.contracts.soak import SoakEpoch, SoakSummary
 from memfin.errors import RunFault, UsageError
-from memfin.journal import COMMITS, DIALOG_TRACE, DIALOGUES, progress_path
+from memfin.journal import COMMITS, DIALOGUES, Layout, progress_path
 from memfin.journal.disk import APPEND, Disk
 from memfin.journal.lock import LOCK, RunLock
 from memfin.journal.run_directory import LOGS, START_AGAIN
@@ -28,8 +28,7 @@ LINES: Final = "soak.jsonl"
 CONFIG: Final = "config.json"
 EPOCHS: Final = "epochs"
 
-KEPT: Final = frozenset({*DIALOGUES.papers, "report.md", "report.html"})
-"""What pruning leaves of an epoch: everything that does not grow with the length of its replies."""
+REPORTS: Final = ("report.md", "report.html")
 
 
 def epoch_name(epoch: int) -> str:
@@ -54,11 +53,20 @@ class SoakDirectory:
         path: the directory.
     """
 
-    def __init__(self, path: Path, run_id: str, *, existing: bool = False, disk: Disk | None = None) -> None:
-        """Prepare to create the directory, or to continue an ``existing`` one."""
+    def __init__(
+        self,
+        path: Path,
+        run_id: str,
+        *,
+        layout: Layout = DIALOGUES,
+        existing: bool = False,
+        disk: Disk | None = None,
+    ) -> None:
+        """Prepare to create the directory, or to continue an ``existing`` one; epochs have a ``layout``."""
         self.path = path.absolute()
         self._shown = path
         self._run_id = run_id
+        self._layout = layout
         self._existing = existing
         self._disk = disk or Disk()
         self._lock = RunLock(self.path, self._disk)
@@ -202,16 +210,19 @@ class SoakDirectory:
             self._disk.close(file)
 
     async def prune(self, number: int) -> None:
-        """Remove traces, rows, judgements, journal and progress log of an epoch; its papers stay.
+        """Remove traces, rows, judgements, journal and progress log of an epoch.
+
+        Its papers and reports stay: everything that does not grow with the length of its replies.
 
         Raises:
             RunFault: the file system refuses.
         """
         directory = self.epoch(number)
+        kept = {*self._layout.papers, *REPORTS}
 
         def remove() -> None:
             for path in directory.iterdir():
-                if path.name not in KEPT:
+                if path.name not in kept:
                     self._disk.unlink(path)
             self._disk.unlink(progress_path(self.epochs, epoch_run_id(self._run_id, number)))
 
@@ -230,8 +241,8 @@ class SoakDirectory:
         """Say whether an epoch has a directory with anything in it that counts."""
         directory = self.epoch(number)
         papers = all((directory / name).is_file() for name in (CONFIG, "run_manifest.json", COMMITS))
-        trace = directory / DIALOG_TRACE
-        return papers or (trace.is_file() and trace.stat().st_size > 0)
+        first = directory / self._layout.first
+        return papers or (first.is_file() and first.stat().st_size > 0)
 
     async def _finish(self, operation: Callable[[], T]) -> T:
         """Run an operation in the writer's thread to its end, cancelled or not, in the order of the calls.

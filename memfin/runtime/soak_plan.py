@@ -2,28 +2,29 @@
 
 import re
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
 from memfin.contracts import NO_JUDGE, ConfigFile, RunConfig
 from memfin.contracts.reading import read_json
+from memfin.contracts.run import Suite
 from memfin.contracts.soak import SoakLimits, SoakSummary
 from memfin.errors import UsageError
-from memfin.journal import progress_path
-from memfin.runtime.judging import CACHE, JudgeLike
-from memfin.runtime.plan import AgentLike, ObserverFactory, RunPlan, make_plan
-from memfin.runtime.resume import changed_inputs, make_resume_plan
+from memfin.runtime.judging import JudgeLike
+from memfin.runtime.plan import AgentLike, ObserverFactory
+from memfin.runtime.resume import changed_inputs
 from memfin.runtime.settings import make_config, new_run_id
-from memfin.runtime.soak_directory import CONFIG, EPOCHS, epoch_name, epoch_run_id, is_soak, read_summary
+from memfin.runtime.soak_dialogs import SoakedDialogs
+from memfin.runtime.soak_directory import CONFIG, epoch_run_id, is_soak, read_summary
+from memfin.runtime.soak_suite import SoakSuite
+from memfin.runtime.suite import Plan
+
+C = TypeVar("C", bound=RunConfig)
+F = TypeVar("F", bound=ConfigFile)
 
 LONGEST_ID: Final = 120
 """Characters of a soak's run id at most: those of its epochs are longer."""
-
-_OF_THE_SOAK: Final = frozenset(
-    {"dataset", "agent", "judge", "run_id", "fail_under", "fail_on_error", "fail_on_judge_error"}
-)
-"""Settings that epochs do not take over as they are; gates are for the soak as a whole."""
 
 _DURATION: Final = re.compile(r"(?:(\d+(?:\.\d+)?)([dhms]))+")
 _PART: Final = re.compile(r"(\d+(?:\.\d+)?)([dhms])")
@@ -52,70 +53,6 @@ class SoakBeginning(NamedTuple):
     changed: tuple[str, ...] = ()
 
 
-class EpochSource:
-    """Makes the plan of every epoch anew: agents, judge and connections belong to one epoch alone.
-
-    Paths are made absolute when it is created, since an agent may change the working directory.
-    """
-
-    def __init__(
-        self,
-        config: RunConfig,
-        directory: Path,
-        agent: AgentLike,
-        judge: JudgeLike,
-        observer_factory: ObserverFactory | None,
-        *,
-        force: bool = False,
-    ) -> None:
-        self._agent = agent
-        self._judge = judge
-        self._observer_factory = observer_factory
-        self._force = force
-        self._run_id = str(config.run_id)
-        self._epochs = directory.absolute() / EPOCHS
-        self._shown_dataset = config.dataset
-        self._dataset = _absolute(config.dataset)
-        self._settings = {name: config[name] for name in config if name not in _OF_THE_SOAK} | {
-            "runs_dir": str(self._epochs),
-            "judge_cache_dir": _absolute(config.judge_cache_dir or str(Path(config.runs_dir) / CACHE)),
-            "agent_system": _absolute(config.agent_system),
-        }
-
-    def directory(self, number: int) -> Path:
-        """Return the run directory of an epoch."""
-        return self._epochs / epoch_name(number)
-
-    def make(self, number: int) -> RunPlan:
-        """Return the plan of a new epoch; raises `UsageError` as `make_plan`."""
-        plan = make_plan(
-            self._dataset,
-            agent=self._agent,
-            judge=self._judge,
-            observer_factory=self._observer_factory,
-            **(self._settings | {"run_id": epoch_run_id(self._run_id, number)}),
-        )
-        return self._placed(plan, number)
-
-    def resume(self, number: int) -> RunPlan:
-        """Return the plan of an epoch that was interrupted; raises `UsageError` as `make_resume_plan`."""
-        plan = make_resume_plan(
-            self.directory(number),
-            force=self._force,
-            agent=self._agent,
-            judge=self._judge,
-            observer_factory=self._observer_factory,
-        )
-        return self._placed(plan, number)
-
-    def _placed(self, plan: RunPlan, number: int) -> RunPlan:
-        plan.directory = self.directory(number)
-        plan.progress = progress_path(self._epochs, plan.run_id)
-        if self._shown_dataset is not None:
-            plan.dataset_path = self._shown_dataset
-        return plan
-
-
 class SoakPlan:
     """What a soak works on, resolved and checked.
 
@@ -124,19 +61,28 @@ class SoakPlan:
         limits: when it ends.
         run_id: its name.
         directory: where its papers go.
+        suite: what its epochs are.
         resumed: what an earlier process left, where it goes on.
     """
 
     def __init__(
-        self, config: RunConfig, limits: SoakLimits, directory: Path, epochs: EpochSource, first: RunPlan
+        self,
+        config: RunConfig,
+        limits: SoakLimits,
+        directory: Path,
+        suite: SoakSuite[Any],
+        *,
+        begins_at: int = 1,
     ) -> None:
+        """Resolve and check the first epoch to come, ``begins_at``; raises `UsageError` as its plan."""
+        first = suite.plan(begins_at)
         self.config = config.replace(agent=first.config.agent, judge=first.config.judge)
         self.limits = limits
         self.run_id = str(config.run_id)
         self.directory = directory
+        self.suite = suite
         self.resumed: SoakBeginning | None = None
-        self._epochs = epochs
-        self._first: RunPlan | None = first
+        self._first: Plan[Any] | None = first
         self.config_file = first.config_file().replace(run_id=self.run_id, settings=self.config)
 
     @property
@@ -157,7 +103,7 @@ class SoakPlan:
         of_requests = max(1.0, 60 / config.judge_rpm) if config.judge_rpm else 0.0
         return 1.1 * max(of_requests, 60.0 if config.judge_tpm else 0.0)
 
-    def epoch(self, number: int, *, begun: bool) -> RunPlan:
+    def epoch(self, number: int, *, begun: bool) -> Plan[Any]:
         """Return the plan of an epoch; ``begun`` goes on with one that was interrupted. Blocks.
 
         Raises:
@@ -165,9 +111,9 @@ class SoakPlan:
         """
         plan, self._first = self._first, None
         if begun:
-            plan = self._epochs.resume(number)
+            plan = self.suite.resumed(number)
         elif plan is None or plan.run_id != epoch_run_id(self.run_id, number):
-            plan = self._epochs.make(number)
+            plan = self.suite.plan(number)
         plan.part_of = self.directory
         changed = changed_inputs(self.config_file, plan.config_file())
         if changed:
@@ -193,14 +139,11 @@ def make_soak_plan(
         UsageError: neither a duration nor a number of epochs is set, or a setting, the dataset, the agent
             or the judge is unusable.
     """
-    config = make_config({**settings, "dataset": None if dataset is None else str(dataset)})
-    config = config.replace(run_id=config.run_id or new_run_id())
-    if len(str(config.run_id)) > LONGEST_ID:
-        raise UsageError(f"run id {config.run_id!r}: that of a soak has at most {LONGEST_ID} characters")
+    config = soak_config(make_config({**settings, "dataset": None if dataset is None else str(dataset)}))
     limits = checked_limits(limits)
     directory = Path(config.runs_dir) / str(config.run_id)
-    epochs = EpochSource(config, directory, agent, judge, observer_factory)
-    return SoakPlan(config, limits, directory, epochs, epochs.make(1))
+    suite = SoakedDialogs(config, directory, agent, judge, observer_factory)
+    return SoakPlan(config, limits, directory, suite)
 
 
 def make_soak_resume_plan(
@@ -221,12 +164,9 @@ def make_soak_resume_plan(
             than when the soak began and ``force`` is not set.
     """
     path = Path(directory)
-    if not is_soak(path):
-        raise UsageError(f"soak {path}: no such soak")
-    recorded, summary = read_json(path / CONFIG, ConfigFile), read_summary(path)
-    limits = summary.limits if metrics_port is None else summary.limits.replace(metrics_port=metrics_port)
+    recorded, summary = began(path, ConfigFile)
     config = recorded.settings.replace(run_id=recorded.run_id)
-    epochs = EpochSource(
+    suite = SoakedDialogs(
         config,
         path,
         recorded.settings.agent if agent is None else agent,
@@ -234,7 +174,52 @@ def make_soak_resume_plan(
         observer_factory,
         force=force,
     )
-    plan = SoakPlan(config, checked_limits(limits), path, epochs, epochs.make(summary.epochs + 1))
+    return going_on(path, recorded, summary, suite, force=force, metrics_port=metrics_port)
+
+
+def soak_config(config: C) -> C:
+    """Return the settings of a new soak, which has a name; raise `UsageError` where that is too long."""
+    config = config.replace(run_id=config.run_id or new_run_id())
+    if len(str(config.run_id)) > LONGEST_ID:
+        raise UsageError(f"run id {config.run_id!r}: that of a soak has at most {LONGEST_ID} characters")
+    return config
+
+
+def began(
+    path: Path, kind: type[F], suite: Suite | msgspec.UnsetType = msgspec.UNSET
+) -> tuple[F, SoakSummary]:
+    """Return the settings and the summary of a soak of a suite that is to go on.
+
+    Raises:
+        UsageError: there is no such soak.
+    """
+    if not is_soak(path):
+        raise UsageError(f"soak {path}: no such soak")
+    summary = read_summary(path)
+    if summary.suite != suite:
+        repeated = "a benchmark" if suite is msgspec.UNSET else "dialogues"
+        raise UsageError(f"soak {path}: repeats {repeated}, which memfin resume goes on with")
+    return read_json(path / CONFIG, kind), summary
+
+
+def going_on(
+    path: Path,
+    recorded: ConfigFile,
+    summary: SoakSummary,
+    suite: SoakSuite[Any],
+    *,
+    force: bool,
+    metrics_port: int | None,
+) -> SoakPlan:
+    """Return the plan of a soak that goes on with what `began` has found.
+
+    Raises:
+        UsageError: something that it needs is unusable, or it is another than when the soak began and
+            ``force`` is not set.
+    """
+    limits = summary.limits if metrics_port is None else summary.limits.replace(metrics_port=metrics_port)
+    config = recorded.settings.replace(run_id=recorded.run_id)
+    plan = SoakPlan(config, checked_limits(limits), path, suite, begins_at=summary.epochs + 1)
     changed = changed_inputs(recorded, plan.config_file)
     if changed and not force:
         raise UsageError(
@@ -254,7 +239,3 @@ def checked_limits(limits: SoakLimits) -> SoakLimits:
     except msgspec.ValidationError as problem:
         message, _, where = str(problem).partition(" - at `$.")
         raise UsageError(f"setting {where.rstrip('`')}: {message}") from problem
-
-
-def _absolute(path: str | None) -> str | None:
-    return None if path is None else str(Path(path).absolute())

@@ -6,7 +6,7 @@ from typing import Final, Self
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
 
-from memfin.contracts import DialogDone, ProgressEvent, TurnDone
+from memfin.contracts import DialogDone, ProgressEvent, QuestionDone, TurnDone
 from memfin.contracts.soak import ProcessSample, SoakEpoch, SoakSummary
 from memfin.errors import UsageError
 
@@ -107,16 +107,22 @@ class SoakExporter:
         self._thread.join()
 
     def on_event(self, event: ProgressEvent) -> None:
-        """Count turns and dialogues as they are done."""
+        """Count turns and dialogues as they are done; a question counts as a dialogue of one turn."""
         match event:
             case TurnDone():
-                self._turns.labels(event.turn_status).inc()
-                if event.turn_status == "ok" and event.latency_ms is not None:
-                    self._latency.observe(event.latency_ms / 1000)
+                self._count_turn(event.turn_status, event.latency_ms)
             case DialogDone():
                 self._dialogs.labels(event.status).inc()
+            case QuestionDone():
+                self._count_turn("ok" if event.error is None else "error", event.latency_ms)
+                self._dialogs.labels("complete" if event.error is None else "failed").inc()
             case _:
                 return
+
+    def _count_turn(self, status: str, latency_ms: float | None) -> None:
+        self._turns.labels(status).inc()
+        if status == "ok" and latency_ms is not None:
+            self._latency.observe(latency_ms / 1000)
 
     def on_epoch(self, epoch: SoakEpoch, summary: SoakSummary) -> None:
         """Take the figures of a complete epoch."""

@@ -1,11 +1,8 @@
 """What the epochs of a soak amount to: totals, merged distributions, drifts, from bounded state."""
 
-from collections.abc import Mapping
 from typing import Any, Final
 
-from memfin.contracts import RunConfig
 from memfin.contracts.soak import Distribution, ProcessSample, SoakEpoch, SoakErrors
-from memfin.runtime.gates import gates_failed_by, judge_gates_failed_by
 from memfin.runtime.soak_digest import Digest
 from memfin.runtime.soak_trend import Series
 
@@ -85,19 +82,9 @@ class SoakTally:
         slope, bounds = series.slope(warm_up=True)
         return slope * scale, None if bounds is None else (bounds[0] * scale, bounds[1] * scale)
 
-    def failed_gates(self, config: RunConfig) -> list[str]:
-        """Return one line for every gate that the soak does not pass.
-
-        Values are means over all epochs, turns are those of all epochs.
-        """
-        means: Mapping[str, float] = {name: series.drift().mean for name, series in self._metrics.items()}
-        failed = self.errors.failed_turns
-        by_status = {"ok": self.turns - failed, "failed": failed}
-        errors = self.errors
-        return [
-            *gates_failed_by(means, by_status, config.fail_under, config.fail_on_error),
-            *judge_gates_failed_by(errors.judged_turns, errors.judge_failures, config.fail_on_judge_error),
-        ]
+    def means(self) -> dict[str, float]:
+        """Return the mean of every headline value over the epochs."""
+        return {name: series.drift().mean for name, series in self._metrics.items()}
 
 
 def _operation(epoch: SoakEpoch) -> dict[str, float]:

@@ -1,12 +1,14 @@
 """Validates the directory of a soak: its own papers, every epoch, and whether they tell the same story."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
 from memfin.contracts import EvalSummary
 from memfin.contracts.catalog import CONTRACTS
+from memfin.contracts.rag import RagSummary
 from memfin.contracts.reading import InvalidRecord, iter_jsonl, read_json
+from memfin.contracts.run import Suite
 from memfin.contracts.soak import SoakEpoch
 from memfin.errors import UsageError
 from memfin.validation.files import validate_artefact
@@ -18,8 +20,8 @@ from memfin.validation.soak_rules import SoakEpochRules, SoakSummaryRules
 SUMMARY: Final = "soak_summary.json"
 LINES: Final = "soak.jsonl"
 CONFIG: Final = "config.json"
-_KEPT: Final = ("run-manifest", "metrics-summary", "run-stats")
-"""What pruning leaves of every epoch."""
+_SUMMARIES: Final[Mapping[Suite, str]] = {"dialog": "metrics-summary", "rag": "rag-summary"}
+"""The contract of an epoch's summary, by suite."""
 
 
 def is_soak(directory: str | Path) -> bool:
@@ -55,10 +57,10 @@ def validate_soak(directory: str | Path) -> Iterator[Finding]:
     if lines.run_id not in (None, summary.run_id):
         message = f"{lines.run_id!r} differs from {summary.run_id!r}, the run of {SUMMARY}"
         yield Finding(file=file_text(root / LINES), line=1, path="$.run_id", message=message)
-    yield from _epochs(root, summary.pruned_epochs, lines.epochs)
+    yield from _epochs(root, _SUMMARIES[summary.suite or "dialog"], summary.pruned_epochs, lines.epochs)
 
 
-def _epochs(root: Path, pruned: int, complete: int) -> Iterator[Finding]:
+def _epochs(root: Path, summary: str, pruned: int, complete: int) -> Iterator[Finding]:
     """Check the run directory of every epoch: all of it, or the papers that pruning has left."""
     for number in range(1, complete + 1):
         directory = root / "epochs" / f"{number:06}"
@@ -68,7 +70,7 @@ def _epochs(root: Path, pruned: int, complete: int) -> Iterator[Finding]:
         elif number > pruned:
             yield from validate_run(directory)
         else:
-            for name in _KEPT:
+            for name in ("run-manifest", summary, "run-stats"):
                 entry = CONTRACTS[name]
                 path = directory / str(entry.file_name)
                 if path.is_file():
@@ -76,17 +78,17 @@ def _epochs(root: Path, pruned: int, complete: int) -> Iterator[Finding]:
                 else:
                     yield Finding(file=file_text(path), line=1, path="$", message="the file is missing")
     if (root / LINES).is_file():
-        yield from _values(root)
+        yield from _values(root, summary)
 
 
-def _values(root: Path) -> Iterator[Finding]:
+def _values(root: Path, summary: str) -> Iterator[Finding]:
     """Hold the values of every line against the summary of its epoch."""
     try:
         for number, epoch in iter_jsonl(root / LINES, SoakEpoch, on_error=_told_already):
-            path = root / "epochs" / f"{epoch.epoch:06}" / "metrics_summary.json"
+            path = root / "epochs" / f"{epoch.epoch:06}" / str(CONTRACTS[summary].file_name)
             if not path.is_file():
                 continue
-            found = _headlines(read_json(path, EvalSummary))
+            found = _HEADLINES[summary](path)
             for name in sorted({*found, *epoch.metrics}):
                 if found.get(name) != epoch.metrics.get(name):
                     message = f"{epoch.metrics.get(name)}, but the epoch's summary says {found.get(name)}"
@@ -101,10 +103,27 @@ def _told_already(line: int, problem: InvalidRecord) -> None:
     """Pass over a line that is a finding of its own."""
 
 
-def _headlines(summary: EvalSummary) -> dict[str, float]:
+def _of_dialogs(path: Path) -> dict[str, float]:
+    summary = read_json(path, EvalSummary)
     return {
         f"{metric}.{prefix}{name}": value
         for metric, result in summary.metrics.items()
         for prefix, values in (("", result.micro), ("macro.", result.macro))
         for name, value in values.items()
     }
+
+
+def _of_questions(path: Path) -> dict[str, float]:
+    summary = read_json(path, RagSummary)
+    values = {"overall_percentage": summary.overall_percentage, "pass_rate": summary.pass_rate}
+    for kind, group in summary.by_type.items():
+        if group.count:
+            share = group.total_score / group.max_score if group.max_score else 0.0
+            values |= {f"{kind}.percentage": 100 * share, f"{kind}.pass_rate": group.passed / group.count}
+    return {f"rag.{name}": value for name, value in values.items()}
+
+
+_HEADLINES: Final[Mapping[str, Callable[[Path], dict[str, float]]]] = {
+    "metrics-summary": _of_dialogs,
+    "rag-summary": _of_questions,
+}

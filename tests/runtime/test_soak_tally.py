@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from memfin.contracts import Distribution, ProcessSample, RunConfig, SoakEpoch, SoakErrors
+from memfin.runtime.soak_dialogs import dialog_gates
 from memfin.runtime.soak_digest import Digest
 from memfin.runtime.soak_tally import SoakTally
 
@@ -88,14 +89,14 @@ def test_recorded_lines_amount_to_the_same_to_the_last_bit() -> None:
 def test_gates_hold_means_and_turns_of_all_epochs() -> None:
     found = tally(*(epoch(number, MIB, failed=1) for number in range(1, 5)))
     config = RunConfig(fail_under={"m3_risk_coverage.risk_coverage": 0.506}, fail_on_error=4)
-    assert found.failed_gates(config) == [
+    assert dialog_gates(found, config) == [
         "--fail-on-error 4: 4 of 4000 turns failed (0.1%)",
         "--fail-under m3_risk_coverage.risk_coverage=0.506: the value is 0.505",
     ]
-    assert found.failed_gates(config.replace(fail_under={}, fail_on_error=5)) == []
+    assert dialog_gates(found, config.replace(fail_under={}, fail_on_error=5)) == []
 
 
 def test_a_soak_in_which_every_turn_failed_passes_no_gate() -> None:
-    assert tally(epoch(1, MIB, turns=3, failed=3)).failed_gates(RunConfig()) == [
+    assert dialog_gates(tally(epoch(1, MIB, turns=3, failed=3)), RunConfig()) == [
         "every one of the 3 turns failed"
     ]

@@ -11,10 +11,14 @@ from memfin.contracts.reading import iter_jsonl, read_json
 from memfin.contracts.soak import Drift, SoakEpoch, SoakSummary
 from memfin.report.glossary import METRICS
 from memfin.report.model import Caution
+from memfin.report.rag.words import TYPES
 from memfin.report.soak.model import (
     OPERATION,
+    RAG,
+    WORDS,
     Course,
     SoakReportModel,
+    SoakWords,
     TrendRow,
     TrendTable,
     change_in_unit,
@@ -28,6 +32,16 @@ _MOST_EPOCHS: Final = 40
 _MOST_POINTS: Final = 120
 _MOST_GROWTH: Final = 1 << 20
 _HEADLINES: Final = {f"{metric.name}.{metric.headline.key}": metric.code for metric in METRICS}
+_SCORES: Final = {f"{RAG}.overall_percentage": "All"} | {
+    f"{RAG}.{kind.name}.percentage": kind.title for kind in TYPES
+}
+_RAG_WORDS: Final = (
+    {f"{RAG}.overall_percentage": "Score", f"{RAG}.pass_rate": "Questions that passed"}
+    | {f"{RAG}.{kind.name}.percentage": f"{kind.title}: score" for kind in TYPES}
+    | {f"{RAG}.{kind.name}.pass_rate": f"{kind.title}: passed" for kind in TYPES}
+)
+_WATCHED: Final = _HEADLINES | {f"{RAG}.overall_percentage": "RAG"}
+"""Values whose drift is worth a warning, with the names that it gives them."""
 
 
 def is_soak_directory(path: Path) -> bool:
@@ -44,8 +58,10 @@ def load_soak_report(directory: Path) -> SoakReportModel:
     summary = read_json(directory / SUMMARY, SoakSummary)
     config = read_json(directory / "config.json", ConfigFile)
     epochs = list(_epochs(directory / LINES, summary.epochs))
+    words = WORDS[summary.suite or "dialog"]
     return SoakReportModel(
         summary=summary,
+        words=words,
         agent=config.settings.agent,
         dataset=config.settings.dataset or "the built-in sample",
         cautions=list(_cautions(summary)),
@@ -53,12 +69,16 @@ def load_soak_report(directory: Path) -> SoakReportModel:
         operation=TrendTable(
             title="The runtime and the machine",
             rows=[
-                TrendRow(label=label, unit=unit, drift=summary.operation[name])
+                TrendRow(
+                    label=label.format(unit=words.unit, units=words.units).capitalize(),
+                    unit=unit,
+                    drift=summary.operation[name],
+                )
                 for name, (label, unit) in OPERATION.items()
                 if name in summary.operation
             ],
         ),
-        courses=list(_courses(epochs)),
+        courses=list(_courses(epochs, words)),
         epochs=epochs[-_MOST_EPOCHS:],
         omitted=max(len(epochs) - _MOST_EPOCHS, 0),
     )
@@ -76,8 +96,10 @@ def _epochs(path: Path, number: int) -> Iterator[SoakEpoch]:
 
 def _tables(metrics: Mapping[str, Drift]) -> Iterator[TrendTable]:
     """Yield a table for each metric: its values in the glossary's words, then all others but the means."""
-    titles = {metric.name: f"{metric.code} {metric.title}" for metric in METRICS}
-    words = {f"{metric.name}.{item.key}": item.label for metric in METRICS for item in metric.values}
+    titles = {metric.name: f"{metric.code} {metric.title}" for metric in METRICS} | {RAG: "Benchmark"}
+    words = {
+        f"{metric.name}.{item.key}": item.label for metric in METRICS for item in metric.values
+    } | _RAG_WORDS
     rows: dict[str, list[TrendRow]] = {}
     for name in (*(name for name in words if name in metrics), *sorted(metrics.keys() - words.keys())):
         metric, _, value = name.partition(".")
@@ -89,19 +111,23 @@ def _tables(metrics: Mapping[str, Drift]) -> Iterator[TrendTable]:
         yield TrendTable(title=titles.get(name, name), rows=rows[name])
 
 
-def _courses(epochs: Sequence[SoakEpoch]) -> Iterator[Course]:
-    heads = {
-        code: [epoch.metrics.get(name) for epoch in epochs]
-        for name, code in _HEADLINES.items()
-        if any(name in epoch.metrics for epoch in epochs)
-    }
-    if heads:
-        yield _course("metrics", "Headline values", "share", heads)
+def _courses(epochs: Sequence[SoakEpoch], words: SoakWords) -> Iterator[Course]:
+    for name, title, unit, names in (
+        ("metrics", "Headline values", "share", _HEADLINES),
+        ("rag", "Score", "percent", _SCORES),
+    ):
+        heads = {
+            label: [epoch.metrics.get(value) for epoch in epochs]
+            for value, label in names.items()
+            if any(value in epoch.metrics for epoch in epochs)
+        }
+        if heads:
+            yield _course(name, title, unit, heads)
     pieces: tuple[tuple[str, str, Any, dict[str, Callable[[SoakEpoch], float]]], ...] = (
         ("memory", "Resident memory after each epoch", "bytes", {"RSS": lambda e: e.resources.rss_bytes}),
         (
             "latency",
-            "Turn latency",
+            f"{words.unit.capitalize()} latency",
             "ms",
             {"p50": lambda e: e.turn_latency_ms.p50, "p99": lambda e: e.turn_latency_ms.p99},
         ),
@@ -148,21 +174,22 @@ def _cautions(summary: SoakSummary) -> Iterator[Caution]:
         )
     for name, drift in summary.metrics.items():
         metric, _, value = name.partition(".")
-        if drift.drifting and name in _HEADLINES and drift.ci95 is not None:
+        if drift.drifting and name in _WATCHED and drift.ci95 is not None:
             unit = unit_of(metric, value)
             low, high = (change_in_unit(unit, bound) for bound in drift.ci95)
             yield Caution(
                 level="warning",
-                title=f"{_HEADLINES[name]} {value} drifts",
+                title=f"{_WATCHED[name]} {value} drifts",
                 detail=f"{change_in_unit(unit, drift.slope)} an epoch, 95 % interval {low} to {high}",
             )
     growth, bounds = summary.rss_bytes_per_100k_turns, summary.rss_ci95
+    units = WORDS[summary.suite or "dialog"].units
     if growth is not None and bounds is not None and bounds[0] > _MOST_GROWTH:
         low, high = (change_in_unit("bytes", bound) for bound in bounds)
         yield Caution(
             level="warning",
             title="Memory grows",
-            detail=f"{change_in_unit('bytes', growth)} in 100,000 turns, 95 % interval {low} to {high}",
+            detail=f"{change_in_unit('bytes', growth)} in 100,000 {units}, 95 % interval {low} to {high}",
         )
     if summary.epochs and all(drift.ci95 is None for drift in summary.metrics.values()):
         yield Caution(

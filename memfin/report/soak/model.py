@@ -1,33 +1,56 @@
 """What the report of a soak shows."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
+from memfin.contracts.run import Suite
 from memfin.contracts.soak import Drift, SoakEpoch, SoakSummary
 from memfin.report.glossary import METRICS, SCORES
 from memfin.report.model import Caution
 from memfin.report.templates import milliseconds
 
-Unit = Literal["share", "score", "ms", "bytes", "count", "number"]
+Unit = Literal["share", "percent", "score", "ms", "bytes", "count", "number"]
 
 _MIB: Final = 1 << 20
+RAG: Final = "rag"
+"""What the names of a benchmark's values begin with."""
+
 _NAMES: Final = frozenset(metric.name for metric in METRICS)
 
 OPERATION: Final[dict[str, tuple[str, Unit]]] = {
-    "error_rate": ("Turns that failed", "share"),
-    "turn_latency_p50_ms": ("Turn latency, median", "ms"),
-    "turn_latency_p99_ms": ("Turn latency, 99th percentile", "ms"),
+    "error_rate": ("{units} that failed", "share"),
+    "turn_latency_p50_ms": ("{unit} latency, median", "ms"),
+    "turn_latency_p99_ms": ("{unit} latency, 99th percentile", "ms"),
     "loop_lag_p99_ms": ("Event-loop lag, 99th percentile", "ms"),
     "rss_bytes": ("Resident memory", "bytes"),
     "open_files": ("Open files", "count"),
     "threads": ("Threads", "count"),
     "tasks": ("Tasks of the event loop", "count"),
 }
-"""What tells how the runtime and the machine fare: labels and units by name."""
+"""What tells how the runtime and the machine fare: labels with the words of the suite, units."""
+
+
+class SoakWords(NamedTuple):
+    """What a suite asks: words for one and for several; ``wholes`` are what turns make up, if anything."""
+
+    unit: str
+    units: str
+    wholes: str | None
+    system: str
+    source: str
+
+
+WORDS: Final[Mapping[Suite, SoakWords]] = {
+    "dialog": SoakWords("turn", "turns", "dialogues", "Agent", "Data set"),
+    "rag": SoakWords("question", "questions", None, "System", "Benchmark"),
+}
 
 
 def unit_of(metric: str, value: str) -> Unit:
     """Return the unit of a metric's value; a metric that the glossary does not know is a plain number."""
+    if metric == RAG:
+        return "percent" if value.endswith("percentage") else "share"
     if metric not in _NAMES:
         return "number"
     return "score" if value in SCORES else "share"
@@ -36,8 +59,8 @@ def unit_of(metric: str, value: str) -> Unit:
 def in_unit(unit: Unit, value: float) -> str:
     """Write a value as a reader would."""
     match unit:
-        case "share":
-            return f"{100 * value:.1f} %"
+        case "share" | "percent":
+            return f"{value * (100 if unit == 'share' else 1):.1f} %"
         case "score":
             return f"{value:.2f}"
         case "ms":
@@ -50,8 +73,13 @@ def in_unit(unit: Unit, value: float) -> str:
 
 
 def change_in_unit(unit: Unit, value: float) -> str:
-    """Write a change with its sign; shares change by percentage points."""
-    scale, name = {"share": (100, " pp"), "ms": (1, " ms"), "bytes": (1 / _MIB, " MiB")}.get(unit, (1, ""))
+    """Write a change with its sign; shares and percentages change by percentage points."""
+    scale, name = {
+        "share": (100, " pp"),
+        "percent": (1, " pp"),
+        "ms": (1, " ms"),
+        "bytes": (1 / _MIB, " MiB"),
+    }.get(unit, (1, ""))
     scaled = value * scale
     return "0" if scaled == 0 else f"{scaled:+.3g}{name}"
 
@@ -105,6 +133,7 @@ class SoakReportModel:
     """A soak's report; ``epochs`` are the last ones, ``omitted`` is how many come before."""
 
     summary: SoakSummary
+    words: SoakWords
     agent: str
     dataset: str
     cautions: list[Caution]

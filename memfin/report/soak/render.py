@@ -11,6 +11,8 @@ from memfin.report.templates import environment
 _BLANK_LINES: Final = re.compile(r"\n{3,}")
 _FEW: Final = 2
 _DOTS: Final = 40
+_TOPS: Final = {"share": 1, "percent": 100}
+"""The greatest value of units that have one."""
 
 
 def render_soak_markdown(model: SoakReportModel) -> str:
@@ -34,7 +36,8 @@ def course_chart(course: Course) -> Chart | None:
         return None
     epochs = sorted({epoch for points in lines.values() for epoch, _ in points})
     every = max(len(epochs) // 8, 1)
-    settings: dict[str, Any] = {"range": (0, 1)} if course.unit == "share" else {}
+    top = _TOPS.get(course.unit)
+    settings: dict[str, Any] = {} if top is None else {"range": (0, top)}
     chart = pygal().Line(
         **look(),
         **settings,
@@ -45,7 +48,7 @@ def course_chart(course: Course) -> Chart | None:
         legend_at_bottom_columns=len(lines),
         show_dots=len(epochs) <= _DOTS,
         dots_size=2,
-        include_x_axis=course.unit != "share",
+        include_x_axis=top is None,
         truncate_label=-1,
         show_minor_x_labels=False,
         x_labels_major_every=every,
