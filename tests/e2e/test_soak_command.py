@@ -191,7 +191,7 @@ def test_a_soak_that_was_ended_goes_on_and_asks_for_nothing_twice(
         for event in read_jsonl(progress)
         if event["event"] == "turn_done"
     ]
-    # What a killed process had not yet written to its log of events is not there: at most two dialogues of three turns.
+    # What a killed process had not yet written to its log of events, of two dialogues at most, is not there.
     assert len(set(asked)) == 18 if number == signal.SIGINT else 18 - len(set(asked)) <= 6
     assert memfin("validate", "runs/s").returncode == 0
     again = memfin("resume", "runs/s", "--json")
