@@ -19,6 +19,7 @@ from memfin.contracts.base import (
 )
 from memfin.contracts.begun import BegunDialog
 from memfin.contracts.bench import BenchConfig, BenchConfigFile
+from memfin.contracts.comparison import ChangedCase, Comparison, PairedValue
 from memfin.contracts.dataset import Blueprint, Dialog, ProfileTruth, Turn, TurnPair, TurnTags
 from memfin.contracts.judgement import (
     READINGS,
@@ -146,6 +147,8 @@ __all__ = [
     "BenchConfigFile",
     "BinaryScores",
     "Blueprint",
+    "ChangedCase",
+    "Comparison",
     "ComplianceLabel",
     "ComplianceScores",
     "ComplianceTrace",
@@ -182,6 +185,7 @@ __all__ = [
     "MetricResult",
     "MetricsDone",
     "ModelUsage",
+    "PairedValue",
     "ParameterChange",
     "ProcessSample",
     "ProfileTruth",
