@@ -19,7 +19,7 @@ class PairedValue(Record):
     a: Finite
     b: Finite
     difference: Finite
-    ci95: tuple[Finite, Finite] | None
+    ci95: tuple[Finite, Finite] | None = None
     verdict: Verdict
     pairs: Count
     higher_is_better: bool = True
