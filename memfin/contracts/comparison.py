@@ -19,9 +19,9 @@ class PairedValue(Record):
     a: Finite
     b: Finite
     difference: Finite
-    ci95: tuple[Finite, Finite] | None = None
     verdict: Verdict
     pairs: Count
+    ci95: tuple[Finite, Finite] | None = None
     higher_is_better: bool = True
 
 
