@@ -153,6 +153,9 @@ async def test_an_interrupted_run_ends_as_if_nothing_had_happened(
     once_each(tmp_path)
 
 
+MOST_ROUNDS = 60
+
+
 async def test_a_run_that_is_stopped_again_and_again_comes_to_the_same_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -163,7 +166,10 @@ async def test_a_run_that_is_stopped_again_and_again_comes_to_the_same_end(
     while (done := len(read_jsonl(tmp_path / "r" / DIALOG_TRACE))) < DIALOGS + 2 - WORKERS:
         await stopped_after(again(tmp_path), 1, monkeypatch)
         rounds += 1
-        assert len(read_jsonl(tmp_path / "r" / DIALOG_TRACE)) > done
+        assert (
+            len(read_jsonl(tmp_path / "r" / DIALOG_TRACE)) >= done
+        )  # a slow disk commits nothing in a round
+        assert rounds < MOST_ROUNDS
     assert rounds >= 2
     await Run(again(tmp_path)).run()
     assert (tmp_path / "r" / SUMMARY).read_bytes() == expected
