@@ -15,7 +15,8 @@ DEVELOPMENT = [
     ROOT / ".." / "shared" / "data" / "labels" / f"{name}_dev.jsonl" for name in ("turns", "challenge")
 ]
 ROW = re.compile(
-    r"^\| (development files|odd rows)[^|]*\| (\d+) replies \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|$", re.MULTILINE
+    r"^\| (development files|odd rows)[^|]*\| (\d+) replies \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|$",
+    re.MULTILINE,
 )
 LEAST = 0.92
 MOST_APART = 0.02
