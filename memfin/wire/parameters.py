@@ -6,13 +6,16 @@ in a model's name tells, so each is sent as usual until the model refuses it by 
 """
 
 import re
-from collections.abc import Callable, Collection, Mapping
-from typing import Any, Final
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import Any, Final, TypeVar
 
 import msgspec
 
 from memfin.contracts import ParameterChange
+from memfin.wire.errors import WireError
 from memfin.wire.messages import ChatRequest
+
+T = TypeVar("T")
 
 INSTEAD: Final[Mapping[str, str | None]] = {
     "temperature": None,
@@ -111,3 +114,18 @@ class Parameters:
             ParameterChange(parameter=name, sent_as=INSTEAD[name], refusals=count)
             for name, count in sorted(self._refusals.items())
         ]
+
+
+async def as_it_likes(attempt: Callable[[], Awaitable[T]]) -> T:
+    """Ask; when the model refuses a parameter, ask again without, once for each that there is.
+
+    Raises:
+        WireError: whatever else goes wrong.
+    """
+    for _ in INSTEAD:
+        try:
+            return await attempt()
+        except WireError as problem:
+            if problem.kind != "parameter":
+                raise
+    return await attempt()

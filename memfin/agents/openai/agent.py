@@ -3,6 +3,7 @@
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -18,7 +19,7 @@ from memfin.foreign.calls import CallFailed, ForeignCalls, is_async
 from memfin.foreign.references import one_line
 from memfin.wire import ChatAnswer, ChatRequest, ToolCall, WireError
 from memfin.wire.answers import CUT, FILTERED
-from memfin.wire.parameters import INSTEAD
+from memfin.wire.parameters import as_it_likes
 
 MOST_ROUNDS: Final = 8
 MOST_CALLS: Final = 16
@@ -190,7 +191,7 @@ class OpenAIAgent:
             tool_choice="none" if offers and turn.rounds >= MOST_ROUNDS else None,
         )
         try:
-            answer = await self._streamed(request)
+            answer = await as_it_likes(partial(self._attempt, request))
         except WireError as problem:
             if problem.retryable:
                 raise TransportError(str(problem), retry_after=problem.retry_after) from problem
@@ -222,16 +223,6 @@ class OpenAIAgent:
         if answer.finish_reason == FILTERED:
             what = "cut the answer off" if answer.text.strip() else "withheld the answer"
             raise CallFailed(f"the server's content filter {what}")
-
-    async def _streamed(self, request: ChatRequest) -> ChatAnswer:
-        """Ask; when the model refuses a parameter, ask again as it likes it, once for each that there is."""
-        for _ in INSTEAD:
-            try:
-                return await self._attempt(request)
-            except WireError as problem:
-                if problem.kind != "parameter":
-                    raise
-        return await self._attempt(request)
 
     async def _attempt(self, request: ChatRequest) -> ChatAnswer:
         begun = time.perf_counter()

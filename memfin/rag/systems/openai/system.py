@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,7 +20,7 @@ from memfin.rag.systems.openai.prompts import Chunks, language_of, shipped_instr
 from memfin.rag.systems.protocol import RagReply
 from memfin.wire import ChatAnswer, ChatClient, ChatRequest, Endpoint, WireError
 from memfin.wire.answers import CUT, FILTERED
-from memfin.wire.parameters import INSTEAD
+from memfin.wire.parameters import as_it_likes
 from memfin.wire.structured import FORMATS, REFUSES_FORMAT, response_format
 
 BEYOND: Final = 30.0
@@ -171,7 +172,7 @@ class OpenAIRag:
                 response_format=response_format(FORMATS[place], SCHEMA, NAME),
             )
             try:
-                answer = await self._asked(request)
+                answer = await as_it_likes(partial(self._attempt, request))
             except WireError as problem:
                 if (
                     problem.status in REFUSES_FORMAT
@@ -189,16 +190,6 @@ class OpenAIRag:
                 )
             return answer
         raise AssertionError("the last format returns or raises")
-
-    async def _asked(self, request: ChatRequest) -> ChatAnswer:
-        """Ask; when the model refuses a parameter, ask again as it likes it, once for each that there is."""
-        for _ in INSTEAD:
-            try:
-                return await self._attempt(request)
-            except WireError as problem:
-                if problem.kind != "parameter":
-                    raise
-        return await self._attempt(request)
 
     async def _attempt(self, request: ChatRequest) -> ChatAnswer:
         begun = time.perf_counter()
