@@ -13,8 +13,7 @@ import msgspec
 
 from memfin.agents.http.protocol import Problem
 from memfin.contracts import ModelUsage, Record
-from memfin.contracts.base import Finite
-from memfin.contracts.rag import RagAnswerRange, RagCitation, RagEvidence
+from memfin.contracts.rag import RagAnswer
 
 PROTOCOL: Final = 1
 
@@ -31,25 +30,13 @@ class QueryRequest(Record):
     question: Annotated[str, msgspec.Meta(max_length=LONGEST_QUESTION)]
 
 
-class QueryAnswer(Record, omit_defaults=True):
+class QueryAnswer(RagAnswer, omit_defaults=True):
     """The answer; only ``answer`` must be there.
 
     A typed field that is left out is extracted from ``answer``, and so is whether the system declines to
     answer, ``abstained``. Pages count from 1. ``usage`` is what the answer took of a language model.
     """
 
-    answer: str
-    amount: Finite | None = None
-    amount_breakdown: list[Finite] | None = None
-    date: str | None = None
-    date_range: RagAnswerRange | None = None
-    count: int | None = None
-    text: str | None = None
-    boolean: bool | None = None
-    entity: str | None = None
-    evidence: list[RagEvidence] = []
-    citation: list[RagCitation] = []
-    abstained: bool | None = None
     usage: ModelUsage | None = None
 
 
