@@ -155,7 +155,8 @@ async def test_what_an_agent_says_and_tells_goes_nowhere_with_the_key(
     shown = "".join(capfd.readouterr()) + repr(events)
     for text in (sent, shown, written.decode("utf-8", "replace")):
         assert "canary" not in text.lower()
-        assert "5f3a" not in text
+        assert "5f3a/" not in text  # without the stroke it would stand in a digest by chance
+        assert "Zk+91" not in text
     assert "Incorrect API key provided: ***" in sent
     first, second, third = read_jsonl(tmp_path / "runs" / "r" / "dialog_trace.jsonl")[0]["turns"]
     assert first["pred_assistant_text"] == '市场存在不确定性。Incorrect API key provided: *** {"key": "***"}'
