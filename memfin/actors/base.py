@@ -5,8 +5,6 @@ from datetime import UTC, datetime
 from typing import Generic, TypeVar
 
 import anyio
-from anyio import TASK_STATUS_IGNORED
-from anyio.abc import TaskStatus
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 from memfin.contracts import ProgressEvent, Record
@@ -38,8 +36,8 @@ class Actor(ABC, Generic[M]):
     first, later `halt`.
 
     Attributes:
-        finished: set when the actor has ended in order.
-        cut: whether it left something undone that it was told to leave.
+        finished: set when the actor has ended.
+        cut: whether it left something undone, because it was told to or because it was ended from outside.
     """
 
     def __init__(self, name: str, inbox: MemoryObjectReceiveStream[M] | None) -> None:
@@ -58,15 +56,19 @@ class Actor(ABC, Generic[M]):
     async def run(self) -> None:
         """Work until the inbox ends, then close what this actor sends on."""
 
-    async def supervised(self, *, task_status: TaskStatus[None] = TASK_STATUS_IGNORED) -> None:
-        """Run under a task group's ``start``; the group learns that the actor is up, and how it ends."""
-        task_status.started()
-        with anyio.CancelScope() as self._life:
-            if self._halted:
-                self._life.cancel()
-            await self.run()
-        self.cut = self.cut or self._life.cancelled_caught
-        self.finished.set()
+    async def supervised(self) -> None:
+        """Run as a task of a group and say so when it has ended, whatever has ended it."""
+        try:
+            with anyio.CancelScope() as self._life:
+                if self._halted:
+                    self._life.cancel()
+                await self.run()
+            self.cut = self.cut or self._life.cancelled_caught
+        except BaseException:
+            self.cut = True
+            raise
+        finally:
+            self.finished.set()
 
     def drain(self) -> None:
         """Begin nothing new; most actors only end what others begin, and end with their inbox."""

@@ -152,6 +152,8 @@ class Run(Generic[S]):
         self.stop("the judge was given up", DRAIN_LIMIT + self.plan.config.turn_timeout)
 
     def _stopped(self) -> RunStopped | RunFault:
+        if self._fault is None and self.stopped_by is None:
+            return RunFault(f"run {self.plan.directory}: was cancelled from inside; {self.plan.after_stop}")
         return self._fault or RunStopped(f"stopped: {self.stopped_by}; {self.plan.after_stop}", STOPPED_EXIT)
 
     async def _run(self) -> S:
@@ -193,7 +195,7 @@ class Run(Generic[S]):
                 for line in (*self.plan.warnings, *self.directory.warnings):
                     await graph.events.send(Warned(ts=utc_now(), run_id=self.plan.run_id, message=line))
                 for actor in graph.actors:
-                    await group.start(actor.supervised, name=actor.name)
+                    group.start_soon(actor.supervised, name=actor.name)
                 self._begin_drain()
                 for actor in graph.workers:
                     await actor.finished.wait()
@@ -206,10 +208,8 @@ class Run(Generic[S]):
             if self._drain is not None:
                 self._drain.close()
             graph.close()
-        if cut:
-            raise self._stopped()
         if summary is None:
-            raise RunFault(f"run {self.plan.directory}: was cancelled from inside")
+            raise self._stopped()
         return summary
 
     async def _finish(self, graph: Graph[S]) -> S:

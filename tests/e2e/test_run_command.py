@@ -116,6 +116,12 @@ async def make(session, observer):
 number = 5
 """
 
+SLOW_DISK = """
+import os, time
+fsync = os.fsync
+os.fsync = lambda descriptor: (time.sleep({seconds}), fsync(descriptor))[1]
+"""
+
 Memfin = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
@@ -281,8 +287,14 @@ def test_an_agent_that_changes_the_directory_does_not_move_the_run(memfin: Memfi
     assert {path.name for path in (tmp_path / "runs" / "w").iterdir()} == ARTEFACTS
 
 
-def test_an_agent_that_cancels_everything_ends_the_run_with_a_word(memfin: Memfin, tmp_path: Path) -> None:
+@pytest.mark.parametrize("seconds", [0, 0.2])
+def test_an_agent_that_cancels_everything_ends_the_run_with_a_word(
+    memfin: Memfin, tmp_path: Path, seconds: float
+) -> None:
+    """Whatever the run is doing; a slow disk holds up its first steps."""
     data = dataset(tmp_path / "data.jsonl", 1)
+    with (tmp_path / "agents_under_test.py").open("a") as agents:
+        agents.write(SLOW_DISK.format(seconds=seconds))
     done = memfin("run", data, "--agent", "agents_under_test:CancelsAll", "--run-id", "x", "--quiet")
     assert done.returncode == 3, done.stderr
     assert "tasks were cancelled, by agents_under_test:CancelsAll" in done.stderr

@@ -41,6 +41,7 @@ TURNS = 3
 LONG = 30.0
 HASTE = 1.0
 SLACK = 3.0
+SOON = 0.2
 """Seconds that a cancelled run has, and what a busy machine may add; what hangs here hangs for `LONG`."""
 
 has_proc = pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="needs /proc to count open files")
@@ -455,6 +456,29 @@ async def test_an_agent_that_cancels_every_task_is_a_fault_and_no_cancellation(
         await memfin.evaluate(data, **settings(tmp_path, agent=CancelsAll))
 
 
+@pytest.mark.parametrize(
+    "name", ["source", "replayer-0", "scorer", "judge_pool", "trace_writer", "aggregator", "progress_log"]
+)
+async def test_an_agent_that_cancels_one_actor_ends_the_run_with_a_fault(
+    tmp_path: Path, data: Path, name: str
+) -> None:
+    cancelled = []
+
+    class CancelsOne(Agent):
+        async def reply(self, user_text: str) -> str:
+            for task in asyncio.all_tasks():
+                if task.get_name() == name:
+                    task.cancel()
+                    cancelled.append(name)
+            return await super().reply(user_text)
+
+    chosen = settings(tmp_path, agent=CancelsOne)
+    with anyio.fail_after(20), pytest.raises(RunFault, match=r"memfin resume .* goes on"):
+        await memfin.evaluate(data, **chosen)
+    assert cancelled, {task.get_name() for task in asyncio.all_tasks()}
+    assert list(validate_run(tmp_path / "r")) == []
+
+
 async def test_gates_are_asked_for_in_the_block_and_raised_by_evaluate(tmp_path: Path, data: Path) -> None:
     chosen = settings(tmp_path, fail_under={"m5_explainability.judge_score_mean": 5.0})
     async with memfin.Evaluation(data, **chosen) as evaluation:
@@ -466,36 +490,51 @@ async def test_gates_are_asked_for_in_the_block_and_raised_by_evaluate(tmp_path:
         await memfin.evaluate(data, **{**chosen, "run_id": "again"})
 
 
+Go = Callable[[], None]
+"""Lets a host be cancelled a little later."""
+
+
 @asynccontextmanager
-async def by_asyncio_timeout() -> AsyncIterator[None]:
+async def by_asyncio_timeout() -> AsyncIterator[Go]:
     with pytest.raises(TimeoutError):
-        async with asyncio.timeout(0.3):
-            yield
+        async with asyncio.timeout(None) as limit:
+            yield lambda: limit.reschedule(asyncio.get_running_loop().time() + SOON)
 
 
 @asynccontextmanager
-async def by_anyio_fail_after() -> AsyncIterator[None]:
-    with pytest.raises(TimeoutError), anyio.fail_after(0.3):
-        yield
+async def by_anyio_fail_after() -> AsyncIterator[Go]:
+    with pytest.raises(TimeoutError), anyio.fail_after(None) as scope:  # noqa: PT012 - the block is what fails
+
+        def go() -> None:
+            scope.deadline = anyio.current_time() + SOON
+
+        yield go
 
 
 @asynccontextmanager
-async def by_an_outer_scope() -> AsyncIterator[None]:
-    with anyio.move_on_after(0.3) as outer, anyio.CancelScope():
-        yield
+async def by_an_outer_scope() -> AsyncIterator[Go]:
+    with anyio.CancelScope() as outer, anyio.CancelScope():
+
+        def go() -> None:
+            outer.deadline = anyio.current_time() + SOON
+
+        yield go
     assert outer.cancelled_caught
 
 
 @asynccontextmanager
-async def by_a_sibling_that_fails() -> AsyncIterator[None]:
+async def by_a_sibling_that_fails() -> AsyncIterator[Go]:
+    told = asyncio.Event()
+
     async def fail() -> None:
-        await asyncio.sleep(0.3)
+        await told.wait()
+        await asyncio.sleep(SOON)
         raise ZeroDivisionError
 
     with pytest.raises(ExceptionGroup):  # noqa: PT012 - the block is what fails
         async with asyncio.TaskGroup() as group:
             group.create_task(fail())
-            yield
+            yield told.set
 
 
 WAYS = [by_asyncio_timeout, by_anyio_fail_after, by_an_outer_scope, by_a_sibling_that_fails]
@@ -511,15 +550,16 @@ async def test_a_host_that_is_cancelled_is_rid_of_the_run_at_once(
     expected = await whole(tmp_path, data, agent=Stubborn, judge=HangingJudge)
     Agent.patience = DIALOGS * TURNS // 2
     before = footprint()
-    start = time.monotonic()
-    async with way():
+    async with way() as go:
         chosen = settings(tmp_path, agent=Stubborn, judge=HangingJudge)
         async with memfin.Evaluation(data, **chosen) as evaluation:
             while Agent.answered < Agent.patience:  # noqa: ASYNC110 - agents of all kinds count here
                 await asyncio.sleep(0.001)
+            start = time.monotonic()
+            go()
             if not leaving:
                 await evaluation.wait()
-    assert time.monotonic() - start < 0.3 + HASTE + SLACK
+    assert time.monotonic() - start < SOON + HASTE + SLACK
     assert footprint() == before
     events = log_of(tmp_path)
     assert events[-1]["event"] == "run_interrupted"
