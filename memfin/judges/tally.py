@@ -21,9 +21,11 @@ class Panel(Protocol):
 
     def agreement(self) -> dict[str, JudgeAgreement]:
         """Return the agreement on everything that was voted on; empty without several votes."""
+        ...
 
     def spread(self) -> tuple[float, float] | None:
         """Return the mean and the highest spread of the scores, None without several votes."""
+        ...
 
 
 class VoteTally:
