@@ -39,12 +39,14 @@ class BenchPlan(Plan[RagSummary]):
 
     Attributes:
         before: the fact questions that the run of ``fail_on_regression`` answered right, by id.
+        individual_results: whether the host wants every question in the summary that the run returns.
     """
 
     suite: ClassVar[Suite | msgspec.UnsetType] = "rag"
     layout: ClassVar[Layout] = QUESTIONS
 
     config: BenchConfig
+    individual_results = False
 
     def __init__(
         self, config: BenchConfig, benchmark: Benchmark, document: Document | None, system: SystemUnderTest
