@@ -47,6 +47,9 @@ EXPORTS: Mapping[str, Change] = MappingProxyType(
 )
 """They change nothing of what they export; the package lies within the root, to be looked at with it."""
 
+KILLED: Mapping[str, Change] = MappingProxyType({**CHANGES, **EXPORTS})
+"""What is killed at each of its steps."""
+
 
 class State(NamedTuple):
     """A legal state: the files, and the profiles that readers get."""

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from tests.memory.memory_disks import SuicidalFiles, laid_out, tree
 from tests.memory.memory_endings import (
-    CHANGES,
     EXPORTS,
+    KILLED,
     LATER,
     State,
     begun,
@@ -38,7 +38,7 @@ class Seen(NamedTuple):
 
 def killed_at_every_step(name: str, room: Path, start: dict[str, bytes]) -> Seen:
     """Have a child begin the change and die before its first step, another before its second, and so on."""
-    change = (CHANGES | EXPORTS)[name]
+    change = KILLED[name]
     before, after = legal_states(room, start, change)
     root = room / "root"
     found: list[State] = []
@@ -87,7 +87,7 @@ def main(room: Path) -> None:
     gc.freeze()  # children are forked faster when nobody touches what they share
     gc.disable()
     start = begun(room / "begun")
-    found = {name: killed_at_every_step(name, room / name, start) for name in CHANGES | EXPORTS}
+    found = {name: killed_at_every_step(name, room / name, start) for name in KILLED}
     sys.stdout.write(json.dumps(found))
 
 

@@ -25,7 +25,7 @@ from tests.memory.memory_disks import (
 )
 from tests.memory.memory_endings import (
     CHANGES,
-    EXPORTS,
+    KILLED,
     LATER,
     USER,
     Change,
@@ -59,14 +59,14 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, int
     return found
 
 
-@pytest.mark.parametrize("name", CHANGES | EXPORTS)
+@pytest.mark.parametrize("name", KILLED)
 def test_a_process_that_is_killed_at_any_step_leaves_one_of_the_two_states(
     name: str, killed: dict[str, tuple[int, int, int, str]], start: dict[str, bytes], tmp_path: Path
 ) -> None:
     """And no reader meets any other state meanwhile, least of all a profile that is revoked."""
     times, before, after, wrong = killed[name]
     assert not wrong
-    assert times == steps(tmp_path, start, (CHANGES | EXPORTS)[name]) == before + after
+    assert times == steps(tmp_path, start, KILLED[name]) == before + after
     assert min(before, after) > 0
 
 
