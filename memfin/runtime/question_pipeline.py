@@ -1,6 +1,6 @@
 """The actors of a benchmark run: who sends what to whom, over channels of which size."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Any, Final, NamedTuple
 
 import anyio
@@ -33,7 +33,7 @@ class QuestionInputs(NamedTuple):
     config: BenchConfig
     run_id: str
     source: str
-    questions: Sequence[tuple[int, RagQuestion]]
+    questions: Collection[tuple[int, RagQuestion]]
     document_index: DocumentIndex | None
     system: SystemUnderTest
     about: dict[str, Any]

@@ -42,6 +42,9 @@ _INPUT_NAMES: Final = {
 
 Suite = Literal["dialogues", "rag"]
 
+_PASSED: Final = (1.0, 1.0)
+_NOT_PASSED: Final = (0.0, 1.0)
+
 _CASES: Final[Mapping[Suite, str]] = {"rag": "question", "dialogues": "dialogue"}
 
 
@@ -125,9 +128,10 @@ def _questions(path: Path) -> tuple[str, dict[str, Measured]]:
     place = path / RAG_SUMMARY
     groups: dict[str, dict[str, tuple[float, float]]] = {}
     for one in iter_individual_results(place):
-        groups.setdefault("score", {})[one.id] = (one.score, one.max_score)
-        groups.setdefault("pass_rate", {})[one.id] = (float(one.passed), 1.0)
-        groups.setdefault(f"{one.type}.score", {})[one.id] = (one.score, one.max_score)
+        score = (one.score, one.max_score)
+        groups.setdefault("score", {})[one.id] = score
+        groups.setdefault("pass_rate", {})[one.id] = _PASSED if one.passed else _NOT_PASSED
+        groups.setdefault(f"{one.type}.score", {})[one.id] = score
     return read_sums(place).run_id, {name: Measured(cases) for name, cases in groups.items()}
 
 
