@@ -169,9 +169,9 @@ def test_reading_at_signs_finds_every_share(parts: list[str]) -> None:
 
 
 NOTATION = (
-    "0 1 20 3,000 2.5 零 一 三 十 百 千 半 点 . , - ~ 至 到 分之 百分之 % ％ 个百分点 个点 percent pct 成 成半 成立 "
-    "折 倍 x 万 亿 百万 元 块 块钱 美元 港元 yuan dollars k m million thousand 年 年半 年初 个月 个交易日 years "
-    "months week day 周 星期 天 日 日均 a 的"
+    "0 1 20 3,000 2.5 零 一 三 十 百 千 半 点 . , - ~ 至 到 分之 百分之 % ％ 个百分点 个点 percent pct "
+    "成 成半 成立 折 倍 x 万 亿 百万 元 块 块钱 美元 港元 yuan dollars k m million thousand "
+    "年 年半 年初 个月 个交易日 years months week day 周 星期 天 日 日均 a 的"
 )
 
 
