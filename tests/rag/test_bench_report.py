@@ -100,8 +100,8 @@ async def test_cautions_say_what_limits_the_figures(tmp_path: Path) -> None:
 
 
 async def test_long_lists_are_cut_and_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memfin.report.rag.load._MOST_ROWS", 3)
-    monkeypatch.setattr("memfin.report.rag.load._MOST_CASES", 2)
+    monkeypatch.setattr("memfin.report.rag.census._MOST_ROWS", 3)
+    monkeypatch.setattr("memfin.report.rag.census._MOST_CASES", 2)
     monkeypatch.setattr("memfin.report.rag.load._MOST_GROUPS", 1)
     metadata = {"tags": ["金额", "日期"]}
     benchmark(tmp_path / "b", [fact(f"f{number:02}", metadata=metadata) for number in range(6)])
