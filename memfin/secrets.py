@@ -50,6 +50,8 @@ class Scrubber:
 
     def finds(self, text: str) -> bool:
         """Whether there may be a secret in the text; False is certain."""
+        if not (text and self._lowered):
+            return False
         lowered = text.lower()
         # Nearly all text holds no secret, and to search for plain text is far cheaper than the patterns.
         if any(form in lowered for form in self._lowered):

@@ -5,9 +5,11 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Final, NamedTuple
 
+import msgspec
+
 from memfin.contracts import JudgeFailure, JudgeRequest, ParameterChange, Verdict, Vote
 from memfin.errors import UsageError
-from memfin.judges.answers import NAME, answer_schema, read_answer
+from memfin.judges.answers import answer_schema, encoded_format, read_answer
 from memfin.judges.cache import AnswerCache, CachedAnswer, cache_key
 from memfin.judges.fence import new_nonce
 from memfin.judges.notices import Notices
@@ -22,7 +24,6 @@ from memfin.wire.structured import (
     REFUSES_FORMAT,
     InvalidAnswer,
     ResponseFormat,
-    response_format,
 )
 
 MOST_TOKENS: Final = 2048
@@ -174,8 +175,8 @@ class OpenAIJudge:
         """Return a vote, and whether the model has refused it."""
         prompt = compose(request, turned)
         asked_for = prompt.digest()
-        schema = answer_schema(len(request.rubric_required), len(request.constraints))
-        key = self._key_of(asked_for, schema) if self._cache.reads else ""
+        counts = len(request.rubric_required), len(request.constraints)
+        key = self._key_of(asked_for, answer_schema(*counts)) if self._cache.reads else ""
         cached = await self._cache.claim(key)
         claimed = cached is None
         if cached is not None:
@@ -197,7 +198,7 @@ class OpenAIJudge:
         try:
             began = time.perf_counter()
             answers: list[ChatAnswer] = []
-            asked = await self._ask(request, turned, prompt, schema, answers)
+            asked = await self._ask(request, turned, prompt, answers)
             if asked.reply is not None:
                 self._keep(key, asked, request, turned)
         finally:
@@ -236,16 +237,16 @@ class OpenAIJudge:
         request: JudgeRequest,
         turned: Variant,
         prompt: Prompt,
-        schema: dict[str, Any],
         answers: list[ChatAnswer],
     ) -> _Asked:
         """Ask until there is a verdict or no further attempt makes sense; ``answers`` gets all that came."""
         attempts = 0
+        counts = len(request.rubric_required), len(request.constraints)
         for place in range(self._first_format, len(FORMATS)):
             form = FORMATS[place]
 
             async def attempt(form: ResponseFormat = form) -> _Reply:
-                answer = await self._attempt(prompt, response_format(form, schema, NAME))
+                answer = await self._attempt(prompt, encoded_format(form, *counts))
                 answers.append(answer)
                 return self._reply(answer, request, turned)
 
@@ -302,7 +303,7 @@ class OpenAIJudge:
                 f"answers are asked for as {FORMATS[place]} and checked as strictly"
             )
 
-    async def _attempt(self, prompt: Prompt, form: dict[str, Any] | None) -> ChatAnswer:
+    async def _attempt(self, prompt: Prompt, form: msgspec.Raw | None) -> ChatAnswer:
         """Make one attempt under a nonce of its own."""
         asked = ChatRequest(
             model=self._model,
@@ -335,7 +336,8 @@ class OpenAIJudge:
                 text = "the judge refused: the server's content filter cut the answer off"
                 raise WireError("refusal", text, tokens=tokens) from problem
             raise WireError("invalid_schema", self._scrub(str(problem)), tokens=tokens) from problem
-        return _Reply(answer, verdict.replace(reason=self._scrub(verdict.reason)))
+        reason = self._scrub(verdict.reason)
+        return _Reply(answer, verdict if reason == verdict.reason else verdict.replace(reason=reason))
 
     def _too_long(self, tokens: int | None) -> WireError:
         """Return the error of an answer that is cut: at temperature 0 it would be again, and cost again."""
@@ -387,7 +389,6 @@ def _estimate(request: JudgeRequest) -> int:
     The fixed part of the prompt and the answer count with round figures; the gate puts the real
     number in afterwards.
     """
-    texts = [request.user_text, request.reply, *request.constraints, *request.rubric_required]
-    wide = sum(len(text) - len(text.encode("ascii", "ignore")) for text in texts)
-    narrow = sum(map(len, texts)) - wide
-    return 1200 + wide + math.ceil(narrow / 4) + _ANSWER_TOKENS
+    text = "".join((request.user_text, request.reply, *request.constraints, *request.rubric_required))
+    narrow = len(text.encode("ascii", "ignore"))
+    return 1200 + len(text) - narrow + math.ceil(narrow / 4) + _ANSWER_TOKENS

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from memfin.contracts import JudgeRequest
-from memfin.judges.fence import fenced
+from memfin.judges.fence import fence, margined
 from memfin.judges.variants import Variant, masked
 
 if TYPE_CHECKING:
@@ -26,7 +26,8 @@ MOST_CHARS: Final = 60_000
 """Characters of untrusted text in one prompt. More is refused: half a reply gets no whole verdict."""
 
 _GAP: Final = "\0"
-"""Keeps the place of the nonce: `fenced` spells control characters out, so that no text has one."""
+_BODY: Final = "\1"
+"""Keep the places of nonce and text: `margined` spells control characters out, so that no text has one."""
 
 _DIRECTORY: Final = files("memfin") / "data" / "prompts"
 _NAMES: Final = tuple(
@@ -101,17 +102,24 @@ def compose(request: JudgeRequest, variant: Variant) -> Prompt:
     }
     if (length := sum(map(len, texts.values()))) > MOST_CHARS:
         raise TooLong(f"the texts have {length} characters, a judge is shown {MOST_CHARS} at most")
-    sections = [Section(name, fenced(name, texts[name], _GAP)) for name in variant.sections]
     lang = language_of(request)
-    template = _engine().get_template(f"{PROMPT_VERSION}.user.{lang}.j2")
-    user = template.render(nonce=_GAP, sections=sections)
-    return Prompt(_system(lang), tuple(user.split(_GAP)))
+    begin, *between = _user(lang, variant.sections)
+    pieces = [margined(texts[name]) + rest for name, rest in zip(variant.sections, between, strict=True)]
+    return Prompt(_system(lang), tuple("".join((begin, *pieces)).split(_GAP)))
 
 
 @cache
 def _system(lang: Language) -> tuple[str, ...]:
     template = _engine().get_template(f"{PROMPT_VERSION}.system.{lang}.j2")
     return tuple(template.render(nonce=_GAP).split(_GAP))
+
+
+@cache
+def _user(lang: Language, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the user message in pieces between which the texts go: only they differ from call to call."""
+    sections = [Section(name, fence(name, _BODY, _GAP)) for name in names]
+    template = _engine().get_template(f"{PROMPT_VERSION}.user.{lang}.j2")
+    return tuple(template.render(nonce=_GAP, sections=sections).split(_BODY))
 
 
 def _profile(request: JudgeRequest) -> str:
@@ -130,7 +138,7 @@ def _numbered(letter: str, items: list[str]) -> str:
 
 def _one_line(text: str) -> str:
     """Keep an entry of a list on its line, so that it cannot look like two."""
-    return _LIST_BREAK.sub(" ⏎ ", text)
+    return text if text.isprintable() else _LIST_BREAK.sub(" ⏎ ", text)
 
 
 @cache

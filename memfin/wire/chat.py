@@ -71,6 +71,7 @@ class ChatClient:
         self._total = total
         self._read = read
         self._most_bytes = most_bytes
+        self._url = endpoint.url("chat/completions")
         self._session: aiohttp.ClientSession | None = None
 
     async def complete(self, request: ChatRequest) -> ChatAnswer:
@@ -128,7 +129,7 @@ class ChatClient:
         }
         draft = AnswerDraft(scrubber)
         async with self._connections().post(
-            self.endpoint.url("chat/completions"),
+            self._url,
             data=_encoded(fields),
             headers=headers,
             allow_redirects=False,
