@@ -1,11 +1,12 @@
 """Throughput over the wire: what judge, gate and chat client add to a server that takes 50 ms.
 
 The server and every measurement run in processes of their own. The ideal is a pool that never
-waits for anything but the server. ``judge`` is the whole judge ``openai:MODEL``: prompt, fence, gate,
-client, strict reading; ``caching`` is the same with every verdict put into the cache, at the price of two
-operations of the file system a call, and ``cached`` with every verdict found there. ``wire`` is the gate
-and the client alone, and ``floor`` plain aiohttp with a semaphore, without limits, retries, bounds or
-checks.
+waits for anything but the server. ``pool`` is the actor of a run: it takes scored dialogues, has their
+turns judged and hands them on with their verdicts. ``judge`` is the judge ``openai:MODEL`` that it asks:
+prompt, fence, gate, client, strict reading; ``caching`` is the same with every verdict put into the
+cache, at the price of two operations of the file system a call, and ``cached`` with every verdict found
+there. ``wire`` is the gate and the client alone, and ``floor`` plain aiohttp with a semaphore, without
+limits, retries, bounds or checks.
 
     python benchmarks/judge_throughput.py            2,000 calls, 64 workers, a table on stdout
     python benchmarks/judge_throughput.py --check    exit 1 where a bound is not held
@@ -18,20 +19,23 @@ import gc
 import json
 import os
 import resource
-import select
-import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections import deque
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+if TYPE_CHECKING:
+    from memfin.actors.messages import DialogScored
+    from memfin.judges.openai import OpenAIJudge
+
+SERVER = Path(__file__).with_name("chat_server.py")
 LATENCY = 0.05
 WORKERS = 64
 CALLS = 2000
+TURNS = 8
 LEAST_SHARE = 0.9
 MOST_GROWTH_MIB = 8.0
 """The bounds that ``--check`` holds the figures to, on a machine that does nothing else.
@@ -54,114 +58,74 @@ VERDICT = json.dumps(
 REPLY = "根据公开数据，建议分散配置并保留流动资金。市场存在不确定性，本金可能亏损，以上仅供参考。" * 10
 
 
-def completion() -> bytes:
-    """Return the response that the server gives to everything."""
-    content = {
-        "id": "chatcmpl-1",
-        "model": "bench",
-        "choices": [
-            {"index": 0, "message": {"role": "assistant", "content": VERDICT}, "finish_reason": "stop"}
-        ],
-        "usage": {"prompt_tokens": 500, "completion_tokens": 80, "total_tokens": 580},
-    }
-    body = json.dumps(content).encode()
-    head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-    return head.encode() + body
-
-
-def is_whole(request: bytes) -> bool:
-    """Say whether all of a request has arrived."""
-    head, end, body = request.partition(b"\r\n\r\n")
-    length = head.lower().partition(b"content-length:")[2].split(b"\r\n", 1)[0]
-    return bool(end) and len(body) >= int(length)
-
-
-def serve() -> None:
-    """Answer every request when the latency is over, until standard input ends; print the port first.
-
-    The time of the server must not be the bottleneck: one loop does it all, and it waits with ``select``,
-    since the event loops round what they wait up to the next millisecond.
-    """
-    answer = completion()
-    listener = socket.create_server(("127.0.0.1", 0), backlog=2 * WORKERS)
-    print(listener.getsockname()[1], flush=True)
-    received: dict[socket.socket, bytes] = {}
-    due: deque[tuple[float, socket.socket]] = deque()
-    while True:
-        wait = max(0.0, due[0][0] - time.monotonic()) if due else None
-        readable, _, _ = select.select([sys.stdin, listener, *received], [], [], wait)
-        for each in readable:
-            if each is sys.stdin:  # the parent closes its end of the pipe when it is done, however it ends
-                return
-            if each is listener:
-                connection, _ = listener.accept()
-                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                received[connection] = b""
-            elif data := each.recv(1 << 16):
-                received[each] += data
-                if is_whole(received[each]):
-                    received[each] = b""
-                    due.append((time.monotonic() + LATENCY, each))
-            else:
-                del received[each]
-                each.close()
-        while due and due[0][0] <= time.monotonic():
-            due.popleft()[1].send(answer)
-
-
 def peak_mib() -> float:
     """Return this process's peak resident memory in MiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-async def drive(call: Callable[[], Awaitable[Any]], calls: int) -> dict[str, float]:
-    """Make so many calls with all workers.
+async def measure(
+    run: Callable[[int, Callable[[int], None]], Awaitable[None]], calls: int
+) -> dict[str, float]:
+    """Measure a run of so many calls; it is to tell how many are left.
 
     What starting up costs is not timed: the first round, which opens connections, and the collection of
     what imports have left, which otherwise comes at some moment soon afterwards.
     """
-    left = 0
     early = 0.0
 
-    async def worker() -> None:
-        nonlocal left, early
-        while left > 0:
-            left -= 1
-            if left == calls * 3 // 4:
-                early = peak_mib()
-            await call()
+    def note(left: int) -> None:
+        nonlocal early
+        if early == 0.0 and left <= calls * 3 // 4:
+            early = peak_mib()
 
-    async def run(number: int) -> None:
-        nonlocal left
-        left = number
+    await run(WORKERS, lambda _: None)
+    gc.collect()
+    cpu = time.process_time()
+    start = time.perf_counter()
+    await run(calls, note)
+    wall = time.perf_counter() - start
+    return {"wall": wall, "cpu": time.process_time() - cpu, "early": early, "peak": peak_mib()}
+
+
+async def drive(call: Callable[[], Awaitable[Any]], calls: int) -> dict[str, float]:
+    """Measure so many calls, made by all workers."""
+
+    async def run(left: int, note: Callable[[int], None]) -> None:
+        async def worker() -> None:
+            nonlocal left
+            while left > 0:
+                left -= 1
+                note(left)
+                await call()
+
         async with asyncio.TaskGroup() as group:
             for _ in range(WORKERS):
                 group.create_task(worker())
 
-    await run(WORKERS)
-    gc.collect()
-    cpu = time.process_time()
-    start = time.perf_counter()
-    await run(calls)
-    wall = time.perf_counter() - start
-    return {"wall": wall, "cpu": time.process_time() - cpu, "early": early, "peak": peak_mib()}
+    return await measure(run, calls)
+
+
+def openai_judge(port: int, cache: Path, mode: Literal["off", "write"]) -> "OpenAIJudge":
+    """Return the judge, as a run has it."""
+    from memfin.judges.cache import AnswerCache  # noqa: PLC0415 - the floor does without
+    from memfin.judges.notices import Notices  # noqa: PLC0415
+    from memfin.judges.openai import OpenAIJudge  # noqa: PLC0415
+    from memfin.wire import CallGate, Endpoint  # noqa: PLC0415
+
+    return OpenAIJudge(
+        "bench",
+        Endpoint(f"http://127.0.0.1:{port}/v1", "BENCH_KEY", environ={"BENCH_KEY": "sk-0123456789abcdef"}),
+        gate=CallGate(workers=WORKERS, rpm=1e6, tpm=1e9, on_notice=print),
+        cache=AnswerCache(cache, mode, print),
+        notices=Notices(),
+    )
 
 
 async def judge(port: int, calls: int, cache: Path, mode: Literal["off", "write"]) -> dict[str, float]:
     """Measure the whole judge; a second measurement with the same cache asks nobody."""
     from memfin.contracts import JudgeRequest, Verdict  # noqa: PLC0415 - the floor does without
-    from memfin.judges.cache import AnswerCache  # noqa: PLC0415
-    from memfin.judges.notices import Notices  # noqa: PLC0415
-    from memfin.judges.openai import OpenAIJudge  # noqa: PLC0415
-    from memfin.wire import CallGate, Endpoint  # noqa: PLC0415
 
-    made = OpenAIJudge(
-        "bench",
-        Endpoint(f"http://127.0.0.1:{port}/v1"),
-        gate=CallGate(workers=WORKERS, rpm=1e6, tpm=1e9, on_notice=print),
-        cache=AnswerCache(cache, mode, print),
-        notices=Notices(),
-    )
+    made = openai_judge(port, cache, mode)
     request = JudgeRequest(
         dialog_id="d",
         turn_pair_id=1,
@@ -184,6 +148,94 @@ async def judge(port: int, calls: int, cache: Path, mode: Literal["off", "write"
 
     try:
         return await drive(call, calls)
+    finally:
+        await made.close()
+
+
+def dialogs(number: int) -> "list[DialogScored]":
+    """Return so many dialogues as the scorer hands them to the judges."""
+    from memfin.actors.messages import DialogReplayed, DialogScored  # noqa: PLC0415 - as above
+    from memfin.contracts import Dialog, DialogTrace, ProfileTruth, TurnTags, TurnTrace  # noqa: PLC0415
+    from memfin.scoring.verdicts import unscored_row  # noqa: PLC0415
+
+    truth = ProfileTruth(constraints_gt=["不使用杠杆", "亏损不超过10%"], preferences_gt=["宽基指数基金"])
+    made = []
+    for index in range(1, number + 1):
+        turns = [
+            TurnTrace(
+                turn_pair_id=place,
+                user_turn_abs_idx=2 * place - 2,
+                gt_assistant_abs_idx=2 * place - 1,
+                user_text=f"{index}.{place}：稳健型客户，期限两年，怎么配置？",
+                gt_assistant_text=REPLY,
+                gt_turn_tags=TurnTags(),
+                turn_status="ok",
+                pred_assistant_text=REPLY,
+            )
+            for place in range(1, TURNS + 1)
+        ]
+        trace = DialogTrace(
+            trace_version="v1",
+            run_id="bench",
+            dialog_id=f"d{index}",
+            dataset_index=index,
+            dialog_status="ok",
+            valid_dialog=True,
+            turns=turns,
+        )
+        rubric = ["信息依据", "画像匹配", "边界声明"]
+        rows = [
+            unscored_row("bench", trace.dialog_id, turn, "").replace(eligible_m5=True, rubric_required=rubric)
+            for turn in turns
+        ]
+        dialog = Dialog(dialog_id=trace.dialog_id, profile_gt=truth, turns=[], language="zh")
+        made.append(
+            DialogScored(replayed=DialogReplayed(trace=trace, dialog=dialog, recorded=True), rows=rows)
+        )
+    return made
+
+
+async def pool(port: int, calls: int, cache: Path) -> dict[str, float]:
+    """Measure the actor: dialogues of `TURNS` turns wait for it, and somebody takes what it hands on."""
+    import anyio  # noqa: PLC0415 - as above
+
+    from memfin.actors.judge_pool import JudgePool  # noqa: PLC0415
+    from memfin.actors.messages import DialogJudged, DialogScored, ToWriter  # noqa: PLC0415
+    from memfin.contracts import ProgressEvent  # noqa: PLC0415
+    from memfin.judges.notices import Notices  # noqa: PLC0415
+
+    made = openai_judge(port, cache, "off")
+    rounds = [dialogs(calls // TURNS), dialogs(WORKERS // TURNS)]
+
+    async def run(number: int, note: Callable[[int], None]) -> None:
+        waiting = rounds.pop()
+        feed, inbox = anyio.create_memory_object_stream[DialogScored](len(waiting))
+        outbox, judged = anyio.create_memory_object_stream[ToWriter](1)
+        events, told = anyio.create_memory_object_stream[ProgressEvent](len(waiting))
+        actor = JudgePool(
+            made,
+            WORKERS,
+            "bench",
+            scope="m5",
+            notices=Notices(),
+            controls=(),
+            inbox=inbox,
+            outbox=outbox,
+            events=events,
+        )
+        async with asyncio.TaskGroup() as group, judged, told:
+            group.create_task(actor.run())
+            with feed:
+                for each in waiting:
+                    feed.send_nowait(each)
+            async for message in judged:
+                if not isinstance(message, DialogJudged) or message.judge_failures:
+                    raise SystemExit("a judgement is missing")
+                number -= TURNS
+                note(number)
+
+    try:
+        return await measure(run, calls)
     finally:
         await made.close()
 
@@ -248,12 +300,15 @@ def in_process(kind: str, port: str, calls: int, cache: str) -> dict[str, float]
 def measure_all(calls: int) -> list[str]:
     """Print the table and return what is over its bound."""
     server = subprocess.Popen(
-        [sys.executable, __file__, "--serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, SERVER, str(LATENCY), VERDICT],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     )
     with server, tempfile.TemporaryDirectory() as cache:
         assert server.stdout is not None  # noqa: S101 - it is piped
         port = server.stdout.readline().strip()
-        kinds = ("judge", "caching", "cached", "wire", "floor")
+        kinds = ("pool", "judge", "caching", "cached", "wire", "floor")
         results = {kind: in_process(kind, port, calls, cache) for kind in kinds}
         server.communicate("")
     ideal = calls / WORKERS * LATENCY
@@ -269,11 +324,11 @@ def measure_all(calls: int) -> list[str]:
             f"{result['peak'] - result['early']:6.1f}"
         )
     missed = []
-    for kind in ("judge", "wire"):
+    for kind in ("pool", "judge", "wire"):
         share_of_ideal = ideal / results[kind]["wall"]
         if share_of_ideal < LEAST_SHARE:
             missed.append(f"{kind}: share of ideal: {share_of_ideal:.1%}, at least {LEAST_SHARE:.0%}")
-    for kind in ("judge", "caching", "cached", "wire"):
+    for kind in ("pool", "judge", "caching", "cached", "wire"):
         growth = results[kind]["peak"] - results[kind]["early"]
         if growth > MOST_GROWTH_MIB:
             missed.append(f"{kind}: growth of memory: {growth:.1f} MiB, at most {MOST_GROWTH_MIB:.0f}")
@@ -282,6 +337,8 @@ def measure_all(calls: int) -> list[str]:
 
 def measure_one(kind: str, port: int, calls: int, cache: Path) -> dict[str, float]:
     """Make one measurement in this process."""
+    if kind == "pool":
+        return asyncio.run(pool(port, calls, cache))
     if kind in {"judge", "caching", "cached"}:
         return asyncio.run(judge(port, calls, cache, "off" if kind == "judge" else "write"))
     return asyncio.run((wire if kind == "wire" else floor)(port, calls))
@@ -294,12 +351,8 @@ def main() -> None:
     )
     parser.add_argument("--calls", type=int, default=CALLS, help="how many calls to make")
     parser.add_argument("--check", action="store_true", help="exit 1 where a bound is not held")
-    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--one", nargs=4, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.serve:
-        serve()
-        return
     if options.one:
         kind, port, calls, cache = options.one
         print(json.dumps(measure_one(kind, int(port), int(calls), Path(cache))))

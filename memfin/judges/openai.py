@@ -307,7 +307,7 @@ class OpenAIJudge:
         """Make one attempt under a nonce of its own."""
         asked = ChatRequest(
             model=self._model,
-            messages=prompt.messages(new_nonce()),
+            messages=prompt.encoded(new_nonce()),
             temperature=TEMPERATURE,
             seed=self._seed,
             max_tokens=self._max_tokens,

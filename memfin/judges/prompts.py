@@ -11,6 +11,8 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
+import msgspec
+
 from memfin.contracts import JudgeRequest
 from memfin.judges.fence import fence, margined
 from memfin.judges.variants import Variant, masked
@@ -53,6 +55,13 @@ class Prompt(NamedTuple):
             {"role": "user", "content": nonce.join(self.user)},
         ]
 
+    def encoded(self, nonce: str) -> msgspec.Raw:
+        """Return the messages as JSON."""
+        system = nonce.encode().join(_encoded_pieces(self.system))
+        user = msgspec.json.encode(nonce.join(self.user))
+        start, between = b'[{"role":"system","content":"', b'"},{"role":"user","content":'
+        return msgspec.Raw(b"".join((start, system, between, user, b"}]")))
+
     def digest(self) -> str:
         """Return the SHA-256 of the messages without the nonce."""
         digest = _begun_digest(self.system).copy()
@@ -64,6 +73,12 @@ class Prompt(NamedTuple):
 def _begun_digest(system: tuple[str, ...]) -> "hashlib._Hash":
     """Return the digest of what comes before a user message: long, and the same for all of a language."""
     return hashlib.sha256(_GAP.join((*system, "", "")).encode())
+
+
+@lru_cache(maxsize=8)
+def _encoded_pieces(system: tuple[str, ...]) -> tuple[bytes, ...]:
+    """Return the pieces of a system message as they stand in JSON: the same for all of a language."""
+    return tuple(msgspec.json.encode(piece)[1:-1] for piece in system)
 
 
 class Section(NamedTuple):
@@ -93,18 +108,24 @@ def compose(request: JudgeRequest, variant: Variant) -> Prompt:
     Raises:
         TooLong: the texts have more than `MOST_CHARS` characters together.
     """
-    texts = {
-        "user": request.user_text,
-        "profile": _profile(request),
-        "constraints": _numbered("C", [request.constraints[index] for index in variant.constraints]),
-        "rubric": _numbered("R", [request.rubric_required[index] for index in variant.rubric]),
-        "reply": masked(request.reply) if variant.masked else request.reply,
-    }
-    if (length := sum(map(len, texts.values()))) > MOST_CHARS:
+    reply = masked(request.reply) if variant.masked else request.reply
+    preferences = tuple(request.preferences)
+    profile = _profile(request.risk_level, request.horizon, request.liquidity_need, preferences)
+    constraints = _numbered("C", tuple([request.constraints[index] for index in variant.constraints]))
+    rubric = _numbered("R", tuple([request.rubric_required[index] for index in variant.rubric]))
+    lengths = len(request.user_text), len(reply), profile.length, constraints.length, rubric.length
+    if (length := sum(lengths)) > MOST_CHARS:
         raise TooLong(f"the texts have {length} characters, a judge is shown {MOST_CHARS} at most")
+    texts = {
+        "user": margined(request.user_text),
+        "profile": profile.text,
+        "constraints": constraints.text,
+        "rubric": rubric.text,
+        "reply": margined(reply),
+    }
     lang = language_of(request)
     begin, *between = _user(lang, variant.sections)
-    pieces = [margined(texts[name]) + rest for name, rest in zip(variant.sections, between, strict=True)]
+    pieces = [texts[name] + rest for name, rest in zip(variant.sections, between, strict=True)]
     return Prompt(_system(lang), tuple("".join((begin, *pieces)).split(_GAP)))
 
 
@@ -122,18 +143,33 @@ def _user(lang: Language, names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(template.render(nonce=_GAP, sections=sections).split(_BODY))
 
 
-def _profile(request: JudgeRequest) -> str:
+class _Margined(NamedTuple):
+    """A text as it stands in its fence, and the characters that it has without."""
+
+    text: str
+    length: int
+
+
+@lru_cache(maxsize=64)
+def _profile(risk_level: str, horizon: str, liquidity_need: str, preferences: tuple[str, ...]) -> _Margined:
+    """Return the profile: the same for all turns of a dialogue, as are its constraints."""
     fields = (
-        ("risk_level", request.risk_level),
-        ("horizon", request.horizon),
-        ("liquidity_need", request.liquidity_need),
-        ("preferences", "; ".join(request.preferences)),
+        ("risk_level", risk_level),
+        ("horizon", horizon),
+        ("liquidity_need", liquidity_need),
+        ("preferences", "; ".join(preferences)),
     )
-    return "\n".join(f"{name}: {_one_line(text)}" for name, text in fields if text) or "-"
+    return _lines([f"{name}: {_one_line(text)}" for name, text in fields if text])
 
 
-def _numbered(letter: str, items: list[str]) -> str:
-    return "\n".join(f"{letter}{number}: {_one_line(item)}" for number, item in enumerate(items, 1)) or "-"
+@lru_cache(maxsize=64)
+def _numbered(letter: str, items: tuple[str, ...]) -> _Margined:
+    return _lines([f"{letter}{number}: {_one_line(item)}" for number, item in enumerate(items, 1)])
+
+
+def _lines(lines: list[str]) -> _Margined:
+    text = "\n".join(lines) or "-"
+    return _Margined(margined(text), len(text))
 
 
 def _one_line(text: str) -> str:

@@ -10,11 +10,11 @@ from memfin.contracts import Record
 class ChatRequest(Record):
     """One request; what is None is not sent. ``extra`` holds further fields for servers that know them.
 
-    ``messages`` and ``tools`` are in the protocol's form; ``response_format``, too, or as JSON already.
+    ``messages``, ``tools`` and ``response_format`` are in the protocol's form, or that as JSON already.
     """
 
     model: str
-    messages: list[dict[str, Any]]
+    messages: list[dict[str, Any]] | msgspec.Raw
     temperature: float | None = None
     seed: int | None = None
     max_tokens: int | None = None
