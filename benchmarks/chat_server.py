@@ -45,8 +45,8 @@ def serve(latency: float, answer: bytes) -> None:
         wait = max(0.0, due[0][0] - time.monotonic()) if due else None
         readable, _, _ = select.select([sys.stdin, listener, *received], [], [], wait)
         for each in readable:
-            if each is sys.stdin:  # the parent closes its end of the pipe when it is done, however it ends
-                return
+            if not isinstance(each, socket.socket):
+                return  # the parent has closed its end of the pipe: it is done, however it ended
             if each is listener:
                 connection, _ = listener.accept()
                 connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

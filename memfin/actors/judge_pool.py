@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 import anyio
 import anyio.lowlevel
+import msgspec
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 from memfin.actors.base import Actor, EventSender, utc_now
@@ -222,7 +223,7 @@ class JudgePool(Actor[DialogScored]):
     def _records(self, request: JudgeRequest, ruled: Ruling) -> list[Judgement]:
         return [
             Judgement(
-                **dict(vote),
+                **msgspec.structs.asdict(vote),
                 run_id=self._run_id,
                 dialog_id=request.dialog_id,
                 turn_pair_id=request.turn_pair_id,

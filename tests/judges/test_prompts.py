@@ -215,6 +215,49 @@ def test_what_is_no_verdict_is_refused_and_never_repaired(text: str, why: str) -
     assert why in str(refused.value)
 
 
+@pytest.mark.parametrize("name", list(GOOD))
+@pytest.mark.parametrize("escaped", [False, True], ids=["plain", "escaped"])
+def test_no_name_stands_twice_however_the_answer_is_read(name: str, escaped: bool) -> None:
+    first = json.dumps({name: GOOD[name]})[:-1]
+    if escaped:
+        first = first.replace(name[0], f"\\u{ord(name[0]):04x}", 1)
+    with pytest.raises(InvalidAnswer, match="a name stands twice"):
+        read_answer(f"{first}, {json.dumps(GOOD)[1:]}", REQUEST, PLAIN)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps(GOOD, ensure_ascii=False),
+        json.dumps(GOOD),
+        json.dumps(GOOD, indent=1),
+        json.dumps(dict(reversed(GOOD.items()))),
+        json.dumps(GOOD).replace("4}", "4.0}"),
+        f"\u3000{json.dumps(GOOD)}\n",
+        f"```json\n{json.dumps(GOOD)}\n```",
+        f"<think>4 or 5?</think>{json.dumps(GOOD)}",
+        json.dumps(GOOD).replace('"r"', '"\\u0072"'),
+    ],
+    ids=["bare", "ascii", "indented", "reversed", "float", "padded", "block", "thoughts", "escape"],
+)
+def test_the_same_answer_is_the_same_verdict_however_it_is_written(text: str) -> None:
+    assert read_answer(text, REQUEST, PLAIN) == read_answer(json.dumps(GOOD), REQUEST, PLAIN)
+
+
+def test_messages_that_are_json_already_are_the_same() -> None:
+    texts = '"\\ \n\t\u2028 <b> \x00 字 \U0001f600'
+    for language in ("zh", "en"):
+        prompt = compose(REQUEST.replace(language=language, user_text=texts, reply=texts), PLAIN)
+        nonce = new_nonce()
+        assert json.loads(bytes(prompt.encoded(nonce))) == prompt.messages(nonce)
+
+
+def test_a_text_that_ends_in_a_line_end_has_an_empty_last_line() -> None:
+    assert fenced("reply", "", "n").split("\n")[1:-1] == ["| "]
+    assert fenced("reply", "a\n", "n").split("\n")[1:-1] == ["| a", "| "]
+    assert fenced("reply", "\r\n\r", "n").split("\n")[1:-1] == ["| ", "| ", "| "]
+
+
 def test_a_code_block_around_the_answer_is_taken_off_and_a_long_reason_cut() -> None:
     block = f"```json\n{json.dumps(GOOD)}\n```"
     assert read_answer(block, REQUEST, PLAIN).score == 4
