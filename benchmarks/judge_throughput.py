@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from memfin.actors.messages import DialogScored
+    from memfin.contracts import JudgeRequest, Verdict
     from memfin.judges.openai import OpenAIJudge
 
 SERVER = Path(__file__).with_name("chat_server.py")
@@ -105,9 +106,12 @@ async def drive(call: Callable[[], Awaitable[Any]], calls: int) -> dict[str, flo
     return await measure(run, calls)
 
 
-def openai_judge(port: int, cache: Path, mode: Literal["off", "write"]) -> "OpenAIJudge":
+def openai_judge(
+    port: int, cache: Path, mode: Literal["off", "write"]
+) -> "OpenAIJudge[JudgeRequest, Verdict]":
     """Return the judge, as a run has it."""
     from memfin.judges.cache import AnswerCache  # noqa: PLC0415 - the floor does without
+    from memfin.judges.dialog_task import DialogTask  # noqa: PLC0415
     from memfin.judges.notices import Notices  # noqa: PLC0415
     from memfin.judges.openai import OpenAIJudge  # noqa: PLC0415
     from memfin.wire import CallGate, Endpoint  # noqa: PLC0415
@@ -115,6 +119,7 @@ def openai_judge(port: int, cache: Path, mode: Literal["off", "write"]) -> "Open
     return OpenAIJudge(
         "bench",
         Endpoint(f"http://127.0.0.1:{port}/v1", "BENCH_KEY", environ={"BENCH_KEY": "sk-0123456789abcdef"}),
+        DialogTask(),
         gate=CallGate(workers=WORKERS, rpm=1e6, tpm=1e9, on_notice=print),
         cache=AnswerCache(cache, mode, print),
         notices=Notices(),
@@ -199,6 +204,7 @@ async def pool(port: int, calls: int, cache: Path) -> dict[str, float]:
     """Measure the actor: dialogues of `TURNS` turns wait for it, and somebody takes what it hands on."""
     import anyio  # noqa: PLC0415 - as above
 
+    from memfin.actors.dialog_judging import DialogJudging  # noqa: PLC0415
     from memfin.actors.judge_pool import JudgePool  # noqa: PLC0415
     from memfin.actors.messages import DialogJudged, DialogScored, ToWriter  # noqa: PLC0415
     from memfin.contracts import ProgressEvent  # noqa: PLC0415
@@ -214,11 +220,10 @@ async def pool(port: int, calls: int, cache: Path) -> dict[str, float]:
         events, told = anyio.create_memory_object_stream[ProgressEvent](len(waiting))
         actor = JudgePool(
             made,
+            DialogJudging("bench", made.name, "m5"),
             WORKERS,
             "bench",
-            scope="m5",
             notices=Notices(),
-            controls=(),
             inbox=inbox,
             outbox=outbox,
             events=events,

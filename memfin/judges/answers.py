@@ -13,7 +13,7 @@ import msgspec
 from memfin.contracts import ComplianceLabel, JudgeRequest, Verdict
 from memfin.judges.variants import Variant
 from memfin.scoring.risk import CANONICAL_TAGS, EXTENSION_TAGS
-from memfin.wire.structured import InvalidAnswer, ResponseFormat, read_document, response_format
+from memfin.wire.structured import InvalidAnswer, read_document
 
 NAME: Final = "verdict"
 """What an answer is to be, in requests and errors."""
@@ -73,13 +73,6 @@ def answer_schema(rubric: int, constraints: int) -> dict[str, Any]:
         "required": list(properties),
         "additionalProperties": False,
     }
-
-
-@lru_cache(maxsize=256)
-def encoded_format(form: ResponseFormat, rubric: int, constraints: int) -> msgspec.Raw | None:
-    """Return the `response_format` of such an answer as JSON: many requests share it."""
-    asked = response_format(form, answer_schema(rubric, constraints), NAME)
-    return None if asked is None else msgspec.Raw(msgspec.json.encode(asked))
 
 
 def read_answer(text: str, request: JudgeRequest, variant: Variant) -> Verdict:
