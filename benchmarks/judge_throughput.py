@@ -136,6 +136,7 @@ async def judge(port: int, calls: int, cache: Path, mode: Literal["off", "write"
     """Measure the whole judge; a second measurement with the same cache asks nobody."""
     from memfin.contracts import JudgeRequest, Verdict  # noqa: PLC0415 - the floor does without
     from memfin.judges.cache import AnswerCache  # noqa: PLC0415
+    from memfin.judges.dialog_task import DialogTask  # noqa: PLC0415
     from memfin.judges.notices import Notices  # noqa: PLC0415
     from memfin.judges.openai import OpenAIJudge  # noqa: PLC0415
     from memfin.wire import CallGate, Endpoint  # noqa: PLC0415
@@ -143,6 +144,7 @@ async def judge(port: int, calls: int, cache: Path, mode: Literal["off", "write"
     made = OpenAIJudge(
         "bench",
         Endpoint(f"http://127.0.0.1:{port}/v1"),
+        DialogTask(),
         gate=CallGate(workers=WORKERS, rpm=1e6, tpm=1e9, on_notice=print),
         cache=AnswerCache(cache, mode, print),
         notices=Notices(),

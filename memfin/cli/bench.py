@@ -15,17 +15,20 @@ from memfin.cli.soak_options import soak_limits, soak_options
 from memfin.cli.working import work_to_end
 from memfin.contracts import RunStats
 from memfin.contracts.rag import RagSummary
+from memfin.contracts.rag_summary import SUMMARY, iter_individual_results
 from memfin.errors import GateFailed
 from memfin.foreign.references import one_line
 from memfin.runtime.bench import make_bench_resume_plan
 from memfin.runtime.bench_gates import failed_bench_gates, not_asked, total_errors
 from memfin.runtime.bench_plan import BenchPlan, make_bench_plan
-from memfin.runtime.outputs import pretty_json
 from memfin.runtime.run import Run
 from memfin.runtime.soak_bench import make_bench_soak_plan
 
 MOST_NAMED = 5
 """Questions that a warning names."""
+
+PIECE = 1 << 16
+"""Bytes of the summary that are printed at a time."""
 
 
 @click.command("bench", short_help="Ask a retrieval system the questions of a benchmark.")
@@ -86,32 +89,40 @@ def carry_out(plan: BenchPlan, *, as_json: bool, quiet: bool) -> None:
     summary, stats = run.summary, run.stats
     assert summary is not None and stats is not None  # noqa: S101, PT018 - what a run's end means
     report = write_reports(directory) and plan.directory / "report.html"
-    _beware(summary, stats, plan)
-    _present(summary, stats, report, as_json=as_json, quiet=quiet)
-    failed = failed_bench_gates(summary, stats, plan.config, plan.before)
+    _beware(summary, directory, stats, plan)
+    if as_json:
+        _print_json(directory)
+    else:
+        _present(summary, stats, report, quiet=quiet)
+    failed = failed_bench_gates(summary, directory, stats, plan.config, plan.before)
     sys.stdout.flush()
     if failed:
         raise GateFailed("; ".join(failed))
 
 
-def _beware(summary: RagSummary, stats: RunStats, plan: BenchPlan) -> None:
+def _beware(summary: RagSummary, directory: Path, stats: RunStats, plan: BenchPlan) -> None:
     """Tell what the figures do not show by themselves."""
     failed, total = total_errors(stats), summary.total_tests
     if 2 * failed > total:
-        first = next(one.error for one in summary.individual_results if one.error is not None)
+        listed = iter_individual_results(directory / SUMMARY)
+        first = next(one.error for one in listed if one.error is not None)
         line = f"the system failed on {failed} of {total} questions; the first time: {first}"
         click.echo(one_line(f"memfin: warning: {line}"), err=True)
-    if gone := not_asked(summary, plan.before):
+    if gone := not_asked(directory, plan.before):
         named = ", ".join(gone[:MOST_NAMED]) + (", ..." if len(gone) > MOST_NAMED else "")
         line = f"{len(gone)} fact questions that were right before are not asked now: {named}"
         click.echo(one_line(f"memfin: warning: --fail-on-regression: {line}"), err=True)
 
 
-def _present(summary: RagSummary, stats: RunStats, report: Path, *, as_json: bool, quiet: bool) -> None:
-    """Print what the user asked for: JSON, or the table and where the report is."""
-    if as_json:
-        click.echo(pretty_json(summary).decode(), nl=False)
-        return
+def _print_json(directory: Path) -> None:
+    """Print the summary as its file has it, piece by piece."""
+    with (directory / SUMMARY).open("rb") as file:
+        while piece := file.read(PIECE):
+            click.echo(piece, nl=False)
+
+
+def _present(summary: RagSummary, stats: RunStats, report: Path, *, quiet: bool) -> None:
+    """Print the table and where the report is."""
     if not quiet:
         from rich.console import Console  # noqa: PLC0415 - rich loads slowly
 

@@ -23,6 +23,7 @@ from memfin.contracts.comparison import ChangedCase, Comparison, PairedValue
 from memfin.contracts.dataset import Blueprint, Dialog, ProfileTruth, Turn, TurnPair, TurnTags
 from memfin.contracts.judgement import (
     READINGS,
+    Controls,
     JudgeAgreement,
     JudgeControl,
     JudgeControls,
@@ -78,6 +79,14 @@ from memfin.contracts.rag import (
     RequiredEvidence,
     iso_span,
 )
+from memfin.contracts.rag_judgement import (
+    RagJudgeControl,
+    RagJudgeControls,
+    RagJudgement,
+    RagJudgeRequest,
+    RagPage,
+)
+from memfin.contracts.rag_verdict import RagJudged, RagJudgeGroup, RagJudgeSummary, RagMark, RagVerdict
 from memfin.contracts.run import (
     ConfigFile,
     Counters,
@@ -153,6 +162,7 @@ __all__ = [
     "ComplianceScores",
     "ComplianceTrace",
     "ConfigFile",
+    "Controls",
     "Counters",
     "Dialog",
     "DialogDone",
@@ -203,13 +213,23 @@ __all__ = [
     "RagExpected",
     "RagGroup",
     "RagIndividual",
+    "RagJudgeControl",
+    "RagJudgeControls",
+    "RagJudgeGroup",
+    "RagJudgeRequest",
+    "RagJudgeSummary",
+    "RagJudged",
+    "RagJudgement",
+    "RagMark",
     "RagMetadata",
+    "RagPage",
     "RagQuestion",
     "RagQuestionEntry",
     "RagResult",
     "RagScoring",
     "RagSummary",
     "RagType",
+    "RagVerdict",
     "Reading",
     "RecallItem",
     "RecallTrace",

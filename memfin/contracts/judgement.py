@@ -1,6 +1,6 @@
 """What a judge is asked and what it answers (spec section 7)."""
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Generic, Literal, TypeVar
 
 import msgspec
 
@@ -18,6 +18,12 @@ Reading = Literal["contradiction", "risk", "compliance", "rubric"]
 READINGS: Final[tuple[Reading, ...]] = ("contradiction", "risk", "compliance", "rubric")
 
 ControlKind = Literal["null", "injected", "oracle"]
+
+V = TypeVar("V", bound=Record)
+"""The verdict of a suite's judge."""
+
+C = TypeVar("C", bound=Record)
+"""A control of a suite's judge."""
 
 
 class JudgeRequest(Record):
@@ -73,7 +79,7 @@ class JudgeFailure(Record):
     declined: Declined | None = None
 
 
-class Vote(Record):
+class Vote(Record, Generic[V]):
     """One question put to an LLM judge: what was asked, answered and paid.
 
     ``prompt_hash`` is the SHA-256 of the messages with the fence's nonce left out. ``attempts`` counts
@@ -87,7 +93,7 @@ class Vote(Record):
     attempts: Count
     vote: int = 1
     raw_answer: str | None = None
-    verdict: Verdict | None = None
+    verdict: V | None = None
     error: str | None = None
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
@@ -96,7 +102,7 @@ class Vote(Record):
     cached: bool = False
 
 
-class Judgement(Vote, kw_only=True):
+class Judgement(Vote[Verdict], kw_only=True):
     """One line of ``judgements.jsonl``: a vote on one turn."""
 
     run_id: str
@@ -121,13 +127,17 @@ class JudgeControl(Record):
     error: str | None = None
 
 
-class JudgeControls(Record):
-    """``judge_controls.json``: what the judge made of the controls, and what is wrong with that."""
+class Controls(Record, Generic[C]):
+    """What a judge made of the controls of its suite, and what is wrong with that."""
 
     run_id: str
     judge: str
-    controls: list[JudgeControl]
+    controls: list[C]
     warnings: list[str] = []
+
+
+class JudgeControls(Controls[JudgeControl], kw_only=True):
+    """``judge_controls.json``: what the judge made of the controls, and what is wrong with that."""
 
 
 class JudgeAgreement(Record):
@@ -154,9 +164,10 @@ class ParameterChange(Record):
 class JudgeStats(Record):
     """What an LLM judge did in a run, controls included; part of ``run_stats.json``.
 
-    The sums are over ``judgements.jsonl``, whichever process made it, and over the controls, which every
-    process has judged anew, mostly from the cache. Of earlier processes the votes that were lost with an
-    uncommitted dialogue are not in them. ``cache_damaged`` and ``parameters`` are of the last process.
+    The sums are over ``judgements.jsonl``, or ``rag_judgements.jsonl``, whichever process made it, and over
+    the controls, which every process has judged anew, mostly from the cache. Of earlier processes the votes
+    that were lost with an uncommitted dialogue are not in them. ``cache_damaged`` and ``parameters`` are of
+    the last process.
     """
 
     votes: Count = 0

@@ -12,7 +12,8 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
-from memfin.contracts.base import Count, Difficulty, Finite, Record
+from memfin.contracts.base import Count, Difficulty, Finite, Record, TurnStatus
+from memfin.contracts.rag_verdict import RagJudged, RagJudgeSummary
 
 RAG_SCHEMA_VERSION: Final = "1.0.0"
 """The version of the benchmark's form that results are written for."""
@@ -271,13 +272,15 @@ class RagIndividual(Record):
     max_score: Finite
     details: dict[str, Any] = {}
     error: str | None = None
+    judge: RagJudged | msgspec.UnsetType = msgspec.UNSET
 
 
 class RagResult(Record):
     """One line of ``rag_results.jsonl``: a question, its answer and its score.
 
     ``question_index`` is its place in the benchmark, from 1. ``answer`` is None when the system failed,
-    and ``error`` then says how; such a question scores 0. ``latency_ms`` is the time until the answer.
+    and ``error`` then says how; such a question scores 0. ``status`` tells a time-out from other failures;
+    it is None in results of a draft that did not. ``latency_ms`` is the time until the answer. ``judge`` is there in a run with a judge, for every question that was answered; it changes no score.
     """
 
     schema_version: str
@@ -291,11 +294,13 @@ class RagResult(Record):
     max_score: Finite
     details: dict[str, Any] = {}
     error: str | None = None
+    status: TurnStatus | None = None
     answer: RagAnswer | None = None
     latency_ms: Finite | None = None
     difficulty: Difficulty | None = None
     category: str | None = None
     tags: list[str] = []
+    judge: RagJudged | msgspec.UnsetType = msgspec.UNSET
 
 
 class RagGroup(Record):
@@ -313,6 +318,7 @@ class RagSummary(Record):
     ``pass_rate`` is the share of the questions that passed, 0 to 1; ``overall_percentage`` is the score in
     percent of the greatest. Both are 0 where nothing was asked. ``errors`` counts the questions on which the
     system failed. ``type_filter`` is the one type that was asked, None for all.
+    ``judge`` is there when a judge read the answers.
     """
 
     schema_version: str
@@ -333,4 +339,5 @@ class RagSummary(Record):
     system: str | None = None
     type_filter: RagType | None = None
     config_fingerprint: str | None = None
+    judge: RagJudgeSummary | msgspec.UnsetType = msgspec.UNSET
     individual_results: list[RagIndividual] = []

@@ -130,7 +130,9 @@ class Disk:
             finally:
                 self.close(descriptor)
             self.replace(temporary, path)
-        except OSError as problem:
+        except BaseException as problem:  # what yields the pieces may fail, too
             with suppress(OSError):
                 self.unlink(temporary)
-            raise OSError(problem.errno, problem.strerror, str(path)) from problem
+            if isinstance(problem, OSError):
+                raise OSError(problem.errno, problem.strerror, str(path)) from problem
+            raise

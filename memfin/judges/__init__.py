@@ -2,10 +2,11 @@
 
 from memfin.judges.heuristic import HeuristicJudge
 from memfin.judges.notices import Notices
-from memfin.judges.protocol import Judge, JudgeError
+from memfin.judges.protocol import DialogJudge, Judge, JudgeError
 from memfin.judges.registry import JudgeSetup, resolve_judge
 
 __all__ = [
+    "DialogJudge",
     "HeuristicJudge",
     "Judge",
     "JudgeError",

@@ -71,7 +71,7 @@ def _reply(kind: ControlKind, request: JudgeRequest) -> str:
     return _NULL[lang] + _ORDER[lang].format(items=f"[{numbers}]")
 
 
-def control_result(control: Control, ruling: Ruling) -> JudgeControl:
+def control_result(control: Control, ruling: Ruling[Verdict]) -> JudgeControl:
     """Return what the judge made of a control."""
     request, outcome = control.request, ruling.outcome
     judged = isinstance(outcome, Verdict)

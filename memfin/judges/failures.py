@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from memfin.contracts import NO_JUDGE, TurnEvalRow
+from memfin.contracts.judgement import Declined
 
 MOST_KINDS: Final = 200
 """Different reasons that are told apart; later ones count as `OTHERS`."""
@@ -19,7 +20,7 @@ _VARYING: Final = re.compile(r"0x[0-9a-f]+|[0-9a-f]{8,}|\d+", re.IGNORECASE)
 
 
 class JudgedTurns:
-    """Counts the turns that were put to a judge; reasons that differ in numbers alone are one.
+    """Counts the turns, or answers, that were put to a judge; reasons that differ in numbers alone are one.
 
     Attributes:
         turns: turns that were put to the judge.
@@ -38,16 +39,21 @@ class JudgedTurns:
         """Count a row; one whose turn was put to no judge does not count."""
         if row.detectors.get("judge", NO_JUDGE) == NO_JUDGE:
             return
+        declined = row.judge_declined if isinstance(row.judge_declined, str) else None
+        self.count(row.judge_error, declined)
+
+    def count(self, error: str | None, declined: Declined | None) -> None:
+        """Count what came of one judgement."""
         self.turns += 1
-        if row.judge_error is None:
+        if error is None:
             return
         self.failed += 1
-        if isinstance(row.judge_declined, str):
-            self.declined[row.judge_declined] += 1
-        kind = _VARYING.sub("0", row.judge_error)
+        if declined is not None:
+            self.declined[declined] += 1
+        kind = _VARYING.sub("0", error)
         if kind not in self._first and len(self._first) >= MOST_KINDS:
             kind = OTHERS
-        self._first.setdefault(kind, row.judge_error if kind != OTHERS else OTHERS)
+        self._first.setdefault(kind, error if kind != OTHERS else OTHERS)
         self._kinds[kind] += 1
 
     def reasons(self) -> dict[str, int]:

@@ -1,20 +1,18 @@
 """The judge ``openai:MODEL``: a model behind any OpenAI-compatible endpoint (spec section 7)."""
 
-import math
 import time
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import Any, ClassVar, Final, Generic, NamedTuple
 
-from memfin.contracts import JudgeFailure, JudgeRequest, ParameterChange, Verdict, Vote
+from memfin.contracts import JudgeFailure, ParameterChange, Vote
 from memfin.errors import UsageError
-from memfin.judges.answers import NAME, answer_schema, read_answer
+from memfin.judges.answers import NAME
 from memfin.judges.cache import AnswerCache, CachedAnswer, cache_key
 from memfin.judges.fence import new_nonce
 from memfin.judges.notices import Notices
-from memfin.judges.panel import combined
-from memfin.judges.prompts import PROMPT_VERSION, Prompt, TooLong, compose, prompt_hashes
 from memfin.judges.protocol import CacheCounts, EndpointDown, JudgeError, Ruling
-from memfin.judges.variants import Variant, variant
+from memfin.judges.task import Ballot, JudgeTask, R, V
+from memfin.judges.templates import Prompt, TooLong
 from memfin.wire import CallGate, ChatAnswer, ChatClient, ChatRequest, Endpoint, WireError
 from memfin.wire.answers import FILTERED
 from memfin.wire.structured import (
@@ -44,47 +42,47 @@ _UNPROCESSABLE: Final = 422
 _CUT_OFF: Final = "finish_reason length"
 _NOT_FOUND: Final = 404
 _REFUSES_ALL: Final = frozenset({401, 403, _NOT_FOUND})
-_ANSWER_TOKENS: Final = 300
 
 
-class _Reply(NamedTuple):
+class _Reply(NamedTuple, Generic[V]):
     answer: ChatAnswer
-    verdict: Verdict
+    verdict: V
 
 
-class _Asked(NamedTuple):
+class _Asked(NamedTuple, Generic[V]):
     """What came of asking the model about one vote, over all attempts."""
 
     form: ResponseFormat
     attempts: int
-    reply: _Reply | None
+    reply: _Reply[V] | None
     raw: str | None
     error: str | None
     refused: bool = False
 
 
-class OpenAIJudge:
+class OpenAIJudge(Generic[R, V]):
     """Asks a model for a verdict on each reply, in a fence, by a strict schema, at temperature 0.
 
     Args:
         model: name of the model at the endpoint.
         endpoint: where it is; the key is read from the environment when a request is made.
+        task: what it is asked about, and how.
         gate: limits, retries and pauses, shared by all workers.
         cache: answers already paid for.
         notices: takes what a user should know while it happens.
-        votes: how often each reply is judged, each time in another `variant`.
+        votes: how often each reply is judged, each time put in another way.
         seed: sent to the model; servers that know seeds then answer alike.
         limit: seconds for one attempt.
         max_tokens: tokens of an answer at most, a model's thoughts included.
     """
 
     per_turn: ClassVar[bool] = True
-    version: str | None = PROMPT_VERSION
 
     def __init__(  # noqa: PLR0913 - each setting stands alone
         self,
         model: str,
         endpoint: Endpoint,
+        task: JudgeTask[R, V],
         *,
         gate: CallGate,
         cache: AnswerCache,
@@ -95,8 +93,10 @@ class OpenAIJudge:
         max_tokens: int = MOST_TOKENS,
     ) -> None:
         self.name = f"openai:{model}"
+        self.version: str | None = task.version
         self._model = model
         self._endpoint = endpoint
+        self._task = task
         self._gate = gate
         self._cache = cache
         self._notices = notices
@@ -116,7 +116,7 @@ class OpenAIJudge:
     def settings(self) -> Mapping[str, Any]:
         """What the verdicts depend on besides model and request, for the fingerprint."""
         return {
-            "prompt_hashes": prompt_hashes(),
+            "prompt_hashes": dict(self._task.prompt_hashes()),
             "temperature": TEMPERATURE,
             "seed": self._seed,
             "votes": self._votes,
@@ -135,27 +135,27 @@ class OpenAIJudge:
         """Return which parameters the model has refused so far."""
         return self._client.parameters.changes()
 
-    async def judge(self, request: JudgeRequest) -> Verdict:
+    async def judge(self, request: R) -> V:
         """Return the verdict on one reply; raises as `Judge.judge`."""
         outcome = (await self.deliberate(request)).outcome
         if isinstance(outcome, JudgeFailure):
             raise JudgeError(outcome.reason)
         return outcome
 
-    async def deliberate(self, request: JudgeRequest) -> Ruling:
+    async def deliberate(self, request: R) -> Ruling[V]:
         """Return the ruling on one reply; it takes every vote, so the first that fails ends it.
 
         Raises:
             EndpointDown: the endpoint has been down for longer than the gate waits.
         """
-        votes: list[Vote] = []
-        verdicts: list[Verdict] = []
+        votes: list[Vote[V]] = []
+        verdicts: list[V] = []
         for number in range(self._votes):
-            turned = variant(number, len(request.rubric_required), len(request.constraints))
             try:
-                vote, refused = await self._vote(request, turned, number + 1)
+                ballot = self._task.ballot(request, number)
             except TooLong as problem:
                 return Ruling(JudgeFailure(reason=str(problem), declined="too_long"), votes)
+            vote, refused = await self._vote(ballot, number + 1)
             votes.append(vote)
             if vote.verdict is None:
                 failure = JudgeFailure(
@@ -163,28 +163,26 @@ class OpenAIJudge:
                 )
                 return Ruling(failure, votes)
             verdicts.append(vote.verdict)
-        return Ruling(combined(request, verdicts), votes)
+        return Ruling(self._task.combined(request, verdicts), votes)
 
     async def close(self) -> None:
         """Close the connections and the cache."""
         await self._cache.close()
         await self._client.close()
 
-    async def _vote(self, request: JudgeRequest, turned: Variant, number: int) -> tuple[Vote, bool]:
+    async def _vote(self, ballot: Ballot[V], number: int) -> tuple[Vote[V], bool]:
         """Return a vote, and whether the model has refused it."""
-        prompt = compose(request, turned)
-        asked_for = prompt.digest()
-        schema = answer_schema(len(request.rubric_required), len(request.constraints))
-        key = self._key_of(asked_for, schema) if self._cache.reads else ""
+        asked_for = ballot.prompt.digest()
+        key = self._key_of(asked_for, ballot.schema) if self._cache.reads else ""
         cached = await self._cache.claim(key)
         claimed = cached is None
         if cached is not None:
             try:
-                verdict = read_answer(cached.raw_answer, request, turned)
+                verdict = ballot.read(cached.raw_answer)
             except InvalidAnswer as problem:
                 self._cache.discredit(key, str(problem))
             else:
-                vote = Vote(
+                vote: Vote[V] = Vote(
                     prompt_hash=asked_for,
                     attempts=0,
                     vote=number,
@@ -197,9 +195,9 @@ class OpenAIJudge:
         try:
             began = time.perf_counter()
             answers: list[ChatAnswer] = []
-            asked = await self._ask(request, turned, prompt, schema, answers)
+            asked = await self._ask(ballot, answers)
             if asked.reply is not None:
-                self._keep(key, asked, request, turned)
+                self._keep(key, asked, ballot)
         finally:
             if claimed:
                 self._cache.release(key)
@@ -231,28 +229,21 @@ class OpenAIJudge:
             }
         )
 
-    async def _ask(
-        self,
-        request: JudgeRequest,
-        turned: Variant,
-        prompt: Prompt,
-        schema: dict[str, Any],
-        answers: list[ChatAnswer],
-    ) -> _Asked:
+    async def _ask(self, ballot: Ballot[V], answers: list[ChatAnswer]) -> _Asked[V]:
         """Ask until there is a verdict or no further attempt makes sense; ``answers`` gets all that came."""
         attempts = 0
         for place in range(self._first_format, len(FORMATS)):
             form = FORMATS[place]
 
-            async def attempt(form: ResponseFormat = form) -> _Reply:
-                answer = await self._attempt(prompt, response_format(form, schema, NAME))
+            async def attempt(form: ResponseFormat = form) -> _Reply[V]:
+                answer = await self._attempt(ballot.prompt, response_format(form, ballot.schema, NAME))
                 answers.append(answer)
-                return self._reply(answer, request, turned)
+                return self._reply(answer, ballot)
 
             try:
                 result = await self._gate.call(
                     attempt,
-                    tokens=_estimate(request),
+                    tokens=ballot.tokens,
                     used=lambda reply: reply.answer.total_tokens,
                     probe=self._probe,
                 )
@@ -319,7 +310,7 @@ class OpenAIJudge:
                 raise self._too_long(problem.tokens) from None
             raise (_refusal_of_format(problem) if form is not None else problem) from None
 
-    def _reply(self, answer: ChatAnswer, request: JudgeRequest, turned: Variant) -> _Reply:
+    def _reply(self, answer: ChatAnswer, ballot: Ballot[V]) -> _Reply[V]:
         """Return an answer with its verdict; what is no verdict is an error of the wire."""
         tokens = answer.total_tokens
         if answer.refusal is not None:
@@ -329,20 +320,20 @@ class OpenAIJudge:
         if not answer.text.strip():
             raise WireError("empty", "the answer is empty", tokens=tokens)
         try:
-            verdict = read_answer(answer.text, request, turned)
+            verdict = ballot.read(answer.text)
         except InvalidAnswer as problem:
             if answer.finish_reason == FILTERED:
                 text = "the judge refused: the server's content filter cut the answer off"
                 raise WireError("refusal", text, tokens=tokens) from problem
             raise WireError("invalid_schema", self._scrub(str(problem)), tokens=tokens) from problem
-        return _Reply(answer, verdict.replace(reason=self._scrub(verdict.reason)))
+        return _Reply(answer, self._task.scrubbed(verdict, self._scrub))
 
     def _too_long(self, tokens: int | None) -> WireError:
         """Return the error of an answer that is cut: at temperature 0 it would be again, and cost again."""
         text = f"the answer is longer than {self._max_tokens} tokens; --judge-max-tokens allows more"
         return WireError("truncated", text, retryable=False, tokens=tokens)
 
-    def _keep(self, key: str, asked: _Asked, request: JudgeRequest, turned: Variant) -> None:
+    def _keep(self, key: str, asked: _Asked[V], ballot: Ballot[V]) -> None:
         """Keep an answer, without secrets; one that is no verdict without them is not kept."""
         if asked.reply is None:
             return
@@ -350,7 +341,7 @@ class OpenAIJudge:
         raw = self._scrub(answer.text)
         if raw != answer.text:
             try:
-                read_answer(raw, request, turned)
+                ballot.read(raw)
             except InvalidAnswer:
                 return
         self._cache.keep(
@@ -379,15 +370,3 @@ def _sum(counts: Iterable[int | None]) -> int | None:
 
 def _cut(text: str) -> str:
     return text if len(text) <= LONGEST_RAW else f"{text[:LONGEST_RAW]}…"
-
-
-def _estimate(request: JudgeRequest) -> int:
-    """Return about how many tokens a call costs: one for a Chinese character, one for four others.
-
-    The fixed part of the prompt and the answer count with round figures; the gate puts the real
-    number in afterwards.
-    """
-    texts = [request.user_text, request.reply, *request.constraints, *request.rubric_required]
-    wide = sum(len(text) - len(text.encode("ascii", "ignore")) for text in texts)
-    narrow = sum(map(len, texts)) - wide
-    return 1200 + wide + math.ceil(narrow / 4) + _ANSWER_TOKENS

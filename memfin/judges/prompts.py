@@ -1,81 +1,30 @@
-"""The judge's prompts: versioned templates in two languages, filled with fenced text.
+"""The prompt that asks for a vote on a reply of a dialogue."""
 
-The templates are part of the package (``memfin/data/prompts``) and hold every word that is the
-judge's to follow. What comes from a dataset or an agent enters as values, never as template text.
-"""
-
-import hashlib
-import re
-from functools import cache, lru_cache
-from importlib.resources import files
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import Final
 
 from memfin.contracts import JudgeRequest
-from memfin.judges.fence import fenced
+from memfin.judges.templates import MOST_CHARS, Language, Prompt, Section, Templates, TooLong, one_line
 from memfin.judges.variants import Variant, masked
 
-if TYPE_CHECKING:
-    from jinja2 import Environment
+__all__ = [
+    "MOST_CHARS",
+    "PROMPT_VERSION",
+    "Language",
+    "Prompt",
+    "TooLong",
+    "compose",
+    "language_of",
+    "prompt_hashes",
+]
 
 PROMPT_VERSION: Final = "judge-v1"
 
-Language = Literal["zh", "en"]
-
-MOST_CHARS: Final = 60_000
-"""Characters of untrusted text in one prompt. More is refused: half a reply gets no whole verdict."""
-
-_GAP: Final = "\0"
-"""Keeps the place of the nonce: `fenced` spells control characters out, so that no text has one."""
-
-_DIRECTORY: Final = files("memfin") / "data" / "prompts"
-_NAMES: Final = tuple(
-    f"{PROMPT_VERSION}.{part}.{lang}.j2" for lang in ("en", "zh") for part in ("system", "user")
-)
-_LIST_BREAK: Final = re.compile("\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
-
-
-class TooLong(ValueError):  # noqa: N818 - names the condition
-    """The untrusted text is longer than a prompt may hold."""
-
-
-class Prompt(NamedTuple):
-    """The messages that ask for one vote, in pieces between which the nonce goes."""
-
-    system: tuple[str, ...]
-    user: tuple[str, ...]
-
-    def messages(self, nonce: str) -> list[dict[str, Any]]:
-        """Return the messages with a nonce in every fence."""
-        return [
-            {"role": "system", "content": nonce.join(self.system)},
-            {"role": "user", "content": nonce.join(self.user)},
-        ]
-
-    def digest(self) -> str:
-        """Return the SHA-256 of the messages without the nonce."""
-        digest = _begun_digest(self.system).copy()
-        digest.update(_GAP.join(self.user).encode())
-        return digest.hexdigest()
-
-
-@lru_cache(maxsize=8)
-def _begun_digest(system: tuple[str, ...]) -> "hashlib._Hash":
-    """Return the digest of what comes before a user message: long, and the same for all of a language."""
-    return hashlib.sha256(_GAP.join((*system, "", "")).encode())
-
-
-class Section(NamedTuple):
-    """One part of the user message."""
-
-    name: str
-    fenced: str
+_TEMPLATES: Final = Templates(PROMPT_VERSION)
 
 
 def prompt_hashes() -> dict[str, str]:
     """Return the SHA-256 of every file that prompts are made of, by its name."""
-    names = (*_NAMES, "identities.txt")
-    return {name: hashlib.sha256((_DIRECTORY / name).read_bytes()).hexdigest() for name in names}
+    return _TEMPLATES.hashes()
 
 
 def language_of(request: JudgeRequest) -> Language:
@@ -99,19 +48,7 @@ def compose(request: JudgeRequest, variant: Variant) -> Prompt:
         "rubric": _numbered("R", [request.rubric_required[index] for index in variant.rubric]),
         "reply": masked(request.reply) if variant.masked else request.reply,
     }
-    if (length := sum(map(len, texts.values()))) > MOST_CHARS:
-        raise TooLong(f"the texts have {length} characters, a judge is shown {MOST_CHARS} at most")
-    sections = [Section(name, fenced(name, texts[name], _GAP)) for name in variant.sections]
-    lang = language_of(request)
-    template = _engine().get_template(f"{PROMPT_VERSION}.user.{lang}.j2")
-    user = template.render(nonce=_GAP, sections=sections)
-    return Prompt(_system(lang), tuple(user.split(_GAP)))
-
-
-@cache
-def _system(lang: Language) -> tuple[str, ...]:
-    template = _engine().get_template(f"{PROMPT_VERSION}.system.{lang}.j2")
-    return tuple(template.render(nonce=_GAP).split(_GAP))
+    return _TEMPLATES.prompt(language_of(request), [Section(name, texts[name]) for name in variant.sections])
 
 
 def _profile(request: JudgeRequest) -> str:
@@ -121,28 +58,8 @@ def _profile(request: JudgeRequest) -> str:
         ("liquidity_need", request.liquidity_need),
         ("preferences", "; ".join(request.preferences)),
     )
-    return "\n".join(f"{name}: {_one_line(text)}" for name, text in fields if text) or "-"
+    return "\n".join(f"{name}: {one_line(text)}" for name, text in fields if text) or "-"
 
 
 def _numbered(letter: str, items: list[str]) -> str:
-    return "\n".join(f"{letter}{number}: {_one_line(item)}" for number, item in enumerate(items, 1)) or "-"
-
-
-def _one_line(text: str) -> str:
-    """Keep an entry of a list on its line, so that it cannot look like two."""
-    return _LIST_BREAK.sub(" ⏎ ", text)
-
-
-@cache
-def _engine() -> "Environment":
-    from jinja2 import DictLoader, Environment, StrictUndefined  # noqa: PLC0415 - only LLM judges need it
-
-    return Environment(
-        loader=DictLoader(
-            MappingProxyType({name: (_DIRECTORY / name).read_text("utf-8") for name in _NAMES})
-        ),
-        autoescape=False,  # noqa: S701 - the output is a prompt; `fenced` takes the part of escaping
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    return "\n".join(f"{letter}{number}: {one_line(item)}" for number, item in enumerate(items, 1)) or "-"

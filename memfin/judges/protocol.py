@@ -1,9 +1,14 @@
-"""The judge interface: scores how well a reply explains itself (spec section 7)."""
+"""The judge interface: a judge reads one reply and gives a verdict on it (spec section 7)."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple, Protocol, cast, runtime_checkable
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar, cast, runtime_checkable
 
-from memfin.contracts import JudgeFailure, JudgeRequest, ParameterChange, Verdict, Vote
+from memfin.contracts import JudgeFailure, JudgeRequest, ParameterChange, Record, Verdict, Vote
+
+R_contra = TypeVar("R_contra", bound=Record, contravariant=True)
+V_co = TypeVar("V_co", bound=Record, covariant=True)
+R = TypeVar("R", bound=Record)
+V = TypeVar("V", bound=Record)
 
 
 class JudgeError(Exception):
@@ -14,8 +19,11 @@ class EndpointDown(Exception):  # noqa: N818 - names the state that was found
     """The judge cannot be reached, for longer than it may be: no judgement has failed, all have to wait."""
 
 
-class Judge(Protocol):
-    """Judges one reply at a time; one instance serves all workers of a run."""
+class Judge(Protocol[R_contra, V_co]):
+    """Judges one reply at a time; one instance serves all workers of a run.
+
+    What it is asked and what it answers depends on the suite: `DialogJudge` judges the replies of dialogues.
+    """
 
     name: str
     version: str | None
@@ -24,7 +32,7 @@ class Judge(Protocol):
     per_turn: ClassVar[bool]
     """Whether turns are worth spreading over the workers (a judge that waits for a network)."""
 
-    async def judge(self, request: JudgeRequest) -> Verdict:
+    async def judge(self, request: R_contra) -> V_co:
         """Return the verdict on one reply.
 
         Raises:
@@ -37,11 +45,14 @@ class Judge(Protocol):
         """Release what the judge holds."""
 
 
-class Ruling(NamedTuple):
+DialogJudge = Judge[JudgeRequest, Verdict]
+
+
+class Ruling(NamedTuple, Generic[V]):
     """A judgement with the votes that led to it, in order; judges that keep no record have none."""
 
-    outcome: Verdict | JudgeFailure
-    votes: Sequence[Vote] = ()
+    outcome: V | JudgeFailure
+    votes: Sequence[Vote[V]] = ()
 
 
 class CacheCounts(NamedTuple):
@@ -53,13 +64,13 @@ class CacheCounts(NamedTuple):
 
 
 @runtime_checkable
-class RecordingJudge(Judge, Protocol):
+class RecordingJudge(Judge[R_contra, V], Protocol[R_contra, V]):
     """A judge that tells what it was answered and what that cost: a language model.
 
     Everything it tells is a method: a check for the protocol would evaluate properties.
     """
 
-    async def deliberate(self, request: JudgeRequest) -> Ruling:
+    async def deliberate(self, request: R_contra) -> Ruling[V]:
         """Return the ruling on one reply; a judgement that fails is a `JudgeFailure`, never raised.
 
         Raises:
@@ -88,26 +99,16 @@ class RecordingJudge(Judge, Protocol):
         ...
 
 
-async def ruling(judge: Judge, request: JudgeRequest) -> Ruling:
+async def ruling(judge: Judge[R, V], request: R) -> Ruling[V]:
     """Return the ruling of any judge on one reply.
-
-    In the scope ``all`` a verdict that lacks one of the readings it has to carry is a failure.
 
     Raises:
         EndpointDown: nothing can be judged now.
     """
     # To ask whether it is a `RecordingJudge` takes longer than an offline judgement.
     if (deliberate := getattr(judge, "deliberate", None)) is not None:
-        return cast("Ruling", await deliberate(request))
+        return cast("Ruling[V]", await deliberate(request))
     try:
-        verdict = await judge.judge(request)
+        return Ruling(await judge.judge(request))
     except JudgeError as problem:
         return Ruling(JudgeFailure(reason=str(problem)))
-    missing = [
-        name
-        for name in ("compliance", "contradicted_constraints", "risk_tags")
-        if request.scope == "all" and verdict[name] is None
-    ]
-    if missing:
-        return Ruling(JudgeFailure(reason=f"the verdict lacks {missing[0]}, which the scope all asks for"))
-    return Ruling(verdict)

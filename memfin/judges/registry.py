@@ -4,19 +4,21 @@ import inspect
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, NamedTuple
 
 import msgspec
 from aiolimiter import AsyncLimiter
 
-from memfin.contracts import NO_JUDGE, JudgeRequest, JudgeScope, Verdict
+from memfin.contracts import NO_JUDGE, JudgeScope
 from memfin.errors import UsageError
 from memfin.foreign.calls import CallFailed, ForeignCalls
 from memfin.foreign.references import describe, import_reference, package_version, reference_of
 from memfin.judges.cache import AnswerCache, CacheMode
+from memfin.judges.dialog_task import DialogTask
 from memfin.judges.heuristic import HeuristicJudge
 from memfin.judges.notices import Notices
-from memfin.judges.protocol import Judge, JudgeError
+from memfin.judges.protocol import DialogJudge, Judge, JudgeError
+from memfin.judges.task import JudgeTask, R, V
 
 if TYPE_CHECKING:
     from memfin.judges.openai import OpenAIJudge
@@ -28,7 +30,10 @@ LIMIT: Final = 120.0
 CLOSE_LIMIT: Final = 10.0
 """Seconds that a judge's ``close`` may take."""
 
-FORMS: Final = "heuristic, none, openai:MODEL or pkg.module:factory"
+FORMS: Final = "none, openai:MODEL or pkg.module:factory"
+
+HEURISTIC: Final = "heuristic"
+"""The judge of dialogues that goes by what the detectors found."""
 
 OPENAI: Final = "openai:"
 
@@ -52,10 +57,10 @@ class JudgeSetup(NamedTuple):
     cache_dir: Path = Path()
 
 
-class PythonJudge:
+class PythonJudge(Generic[R, V]):
     """A judge made by a user's factory; its ``judge`` may be a plain function or a coroutine function.
 
-    It gets a `JudgeRequest` and returns a `Verdict` or a mapping of its fields, within ``limit``
+    It gets a request of its task and returns a verdict or a mapping of its fields, within ``limit``
     seconds. Plain functions run in threads, as many at a time as there are workers. ``rpm`` bounds
     its judgements a minute, in every sliding window.
     """
@@ -66,6 +71,7 @@ class PythonJudge:
         self,
         name: str,
         implementation: Any,
+        task: JudgeTask[R, V],
         limit: float,
         version: str | None = None,
         rpm: float | None = None,
@@ -73,12 +79,13 @@ class PythonJudge:
         self.name = name
         self.version = version
         self._implementation = implementation
+        self._task = task
         self._limit = limit
         # One permit at a time: a larger bucket would let a burst through that breaks the limit.
         self._limiter = AsyncLimiter(1, 60.0 / rpm) if rpm is not None else None
         self._idle: list[ForeignCalls] = []
 
-    async def judge(self, request: JudgeRequest) -> Verdict:
+    async def judge(self, request: R) -> V:
         """Return the user's verdict; whatever goes wrong there is a `JudgeError`."""
         if self._limiter is not None:
             await self._limiter.acquire()
@@ -93,12 +100,15 @@ class PythonJudge:
             else:
                 self._idle.append(calls)
 
-    async def _ask(self, calls: ForeignCalls, request: JudgeRequest) -> Verdict:
+    async def _ask(self, calls: ForeignCalls, request: R) -> V:
         answer = await calls.invoke(self._implementation.judge, request)
         try:
-            return _checked(answer)
+            verdict = _checked(answer, self._task.verdict)
         except (msgspec.ValidationError, TypeError, ValueError) as problem:
             raise CallFailed(f"invalid verdict: {problem}") from problem
+        if (missing := self._task.lacking(request, verdict)) is not None:
+            raise CallFailed(f"the verdict lacks {missing}")
+        return verdict
 
     async def close(self) -> None:
         """Close the user's judge where it can be closed; all is judged, so its failure spoils nothing."""
@@ -114,18 +124,18 @@ class PythonJudge:
             await calls.invoke(close)
 
 
-def _checked(answer: Any) -> Verdict:
+def _checked(answer: Any, kind: type[V]) -> V:
     """Hold an answer against the contract; msgspec takes a struct that a judge built as it is."""
     plain = msgspec.to_builtins(answer) if isinstance(answer, msgspec.Struct) else answer
-    verdict = msgspec.convert(plain, Verdict)
+    verdict = msgspec.convert(plain, kind)
     msgspec.json.encode(verdict)  # refuses text that cannot be written
     return verdict
 
 
 def resolve_judge(
     judge: str | Callable[..., Any] | None, limit: float = LIMIT, setup: JudgeSetup | None = None
-) -> Judge | None:
-    """Return the judge that a reference or a factory object stands for; ``none`` is None.
+) -> DialogJudge | None:
+    """Return the judge of dialogues that a reference or a factory object stands for; ``none`` is None.
 
     ``limit`` is how many seconds a user's judge has for one judgement, and a model for one attempt.
 
@@ -134,33 +144,52 @@ def resolve_judge(
             of a model is not named in the environment, or the settings ask for what the judge cannot.
     """
     setup = setup or JudgeSetup()
-    offline = judge is None or judge in (NO_JUDGE, "heuristic")
+    offline = judge is None or judge in (NO_JUDGE, HEURISTIC)
     if setup.scope == "all" and offline:
-        name = "heuristic" if judge == "heuristic" else NO_JUDGE
+        name = HEURISTIC if judge == HEURISTIC else NO_JUDGE
         raise UsageError(
             f"judge {name!r}: does not read replies, so that it cannot decide all; "
             "take --judge-scope m5, or a judge openai:MODEL or pkg.module:factory"
         )
+    if judge == HEURISTIC and setup.votes == 1:
+        return HeuristicJudge()
+    return resolve_judge_of(DialogTask(), judge, limit, setup, f"{HEURISTIC}, {FORMS}")
+
+
+def resolve_judge_of(
+    task: JudgeTask[R, V],
+    judge: str | Callable[..., Any] | None,
+    limit: float,
+    setup: JudgeSetup,
+    forms: str = FORMS,
+) -> Judge[R, V] | None:
+    """Return the judge of a task that a reference or a factory object stands for; ``none`` is None.
+
+    ``forms`` are those that a reference may have. Otherwise as `resolve_judge`.
+
+    Raises:
+        UsageError: as `resolve_judge`.
+    """
     model = judge.removeprefix(OPENAI) if isinstance(judge, str) and judge.startswith(OPENAI) else None
     if setup.votes > 1 and model is None:
         raise UsageError("--judge-votes: only a judge openai:MODEL votes several times")
     if model is not None:
-        return _openai_judge(model, limit, setup)
+        return _openai_judge(model, limit, setup, task)
     if judge is None or judge == NO_JUDGE:
         return None
-    if judge == "heuristic":
-        return HeuristicJudge()
-    return _python_judge(judge, limit, setup)
+    return _python_judge(judge, limit, setup, task, forms)
 
 
-def _python_judge(judge: str | Callable[..., Any], limit: float, setup: JudgeSetup) -> PythonJudge:
+def _python_judge(
+    judge: str | Callable[..., Any], limit: float, setup: JudgeSetup, task: JudgeTask[R, V], forms: str
+) -> PythonJudge[R, V]:
     if isinstance(judge, str):
         if judge.startswith(("http://", "https://")):
             raise UsageError(
                 f"judge {judge!r}: a judge is named openai:MODEL, and its server stands in "
                 "MEMFIN_JUDGE_BASE_URL"
             )
-        name, factory = judge, import_reference("judge", judge, FORMS)
+        name, factory = judge, import_reference("judge", judge, forms)
     else:
         name, factory = reference_of(judge), judge
     try:
@@ -173,10 +202,10 @@ def _python_judge(judge: str | Callable[..., Any], limit: float, setup: JudgeSet
     if not callable(getattr(implementation, "judge", None)):
         raise UsageError(f"judge {name!r}: the factory's object has no judge method")
     version = package_version(name.partition(":")[0])
-    return PythonJudge(name, implementation, limit, version, setup.rpm)
+    return PythonJudge(name, implementation, task, limit, version, setup.rpm)
 
 
-def _openai_judge(model: str, limit: float, setup: JudgeSetup) -> "OpenAIJudge":
+def _openai_judge(model: str, limit: float, setup: JudgeSetup, task: JudgeTask[R, V]) -> "OpenAIJudge[R, V]":
     # The client for HTTP loads slowly, and most runs need none.
     from memfin.judges.openai import OpenAIJudge  # noqa: PLC0415
     from memfin.wire import CallGate, Endpoint  # noqa: PLC0415
@@ -190,6 +219,7 @@ def _openai_judge(model: str, limit: float, setup: JudgeSetup) -> "OpenAIJudge":
     return OpenAIJudge(
         model,
         endpoint,
+        task,
         gate=gate,
         cache=AnswerCache(setup.cache_dir, setup.cache, notices.post),
         notices=notices,

@@ -2,27 +2,42 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
 
-from memfin.contracts import JudgeRequest, JudgeStats, ParameterChange, Vote
+from memfin.contracts import (
+    JudgeAgreement,
+    JudgeRequest,
+    JudgeStats,
+    ParameterChange,
+    Verdict,
+    Vote,
+)
 from memfin.judges.panel import PanelAgreement
 from memfin.judges.protocol import CacheCounts, Ruling
 
 
-class JudgeTally:
-    """Counts votes, attempts and tokens, and how far votes agree; the order does not matter."""
+class Panel(Protocol):
+    """Tells how far the votes on the same things agree."""
 
-    def __init__(self) -> None:
+    def agreement(self) -> dict[str, JudgeAgreement]:
+        """Return the agreement on everything that was voted on; empty without several votes."""
+        ...
+
+    def spread(self) -> tuple[float, float] | None:
+        """Return the mean and the highest spread of the scores, None without several votes."""
+        ...
+
+
+class VoteTally:
+    """Counts votes, attempts and tokens, whatever they are about; the order does not matter."""
+
+    def __init__(self, panel: Panel) -> None:
+        """Prepare; ``panel`` tells in the end how far the votes agree."""
         self._counts: Counter[str] = Counter()
         self._formats: Counter[str] = Counter()
-        self._panel = PanelAgreement()
+        self._votes = panel
 
-    def add(self, request: JudgeRequest, ruling: Ruling) -> None:
-        """Count a ruling."""
-        self.add_votes(ruling.votes)
-        if len(ruling.votes) > 1:
-            self.add_panel(request.rubric_required, request.constraints, ruling.votes)
-
-    def add_votes(self, votes: Iterable[Vote]) -> None:
+    def add_votes(self, votes: Iterable[Vote[Any]]) -> None:
         """Count what votes took."""
         for vote in votes:
             self._counts["votes"] += 1
@@ -34,12 +49,6 @@ class JudgeTally:
             if vote.verdict is not None and vote.response_format is not None:
                 self._formats[vote.response_format] += 1
 
-    def add_panel(self, rubric: Sequence[str], constraints: Sequence[str], votes: Sequence[Vote]) -> None:
-        """Count how far the votes on one reply agree; one that failed leaves nothing to compare."""
-        verdicts = [vote.verdict for vote in votes if vote.verdict is not None]
-        if len(verdicts) == len(votes):
-            self._panel.add(rubric, constraints, verdicts)
-
     @property
     def look_ups(self) -> CacheCounts:
         """Return the look-ups in a cache that the votes speak of, where there was a cache."""
@@ -49,7 +58,7 @@ class JudgeTally:
         self, cache: CacheCounts, warnings: list[str], parameters: Sequence[ParameterChange] = ()
     ) -> JudgeStats:
         """Return the sums so far."""
-        spread = self._panel.spread()
+        spread = self._votes.spread()
         return JudgeStats(
             votes=self._counts["votes"],
             failed_votes=self._counts["failed_votes"],
@@ -62,7 +71,29 @@ class JudgeTally:
             response_formats=dict(sorted(self._formats.items())),
             spread_mean=spread[0] if spread else None,
             spread_max=spread[1] if spread else None,
-            agreement=self._panel.agreement(),
+            agreement=self._votes.agreement(),
             parameters=list(parameters),
             warnings=warnings,
         )
+
+
+class JudgeTally(VoteTally):
+    """Counts the votes on replies of dialogues, and how far they agree."""
+
+    def __init__(self) -> None:
+        self._panel = PanelAgreement()
+        super().__init__(self._panel)
+
+    def add(self, request: JudgeRequest, ruling: Ruling[Verdict]) -> None:
+        """Count a ruling."""
+        self.add_votes(ruling.votes)
+        if len(ruling.votes) > 1:
+            self.add_panel(request.rubric_required, request.constraints, ruling.votes)
+
+    def add_panel(
+        self, rubric: Sequence[str], constraints: Sequence[str], votes: Sequence[Vote[Verdict]]
+    ) -> None:
+        """Count how far the votes on one reply agree; one that failed leaves nothing to compare."""
+        verdicts = [vote.verdict for vote in votes if vote.verdict is not None]
+        if len(verdicts) == len(votes):
+            self._panel.add(rubric, constraints, verdicts)

@@ -1,6 +1,6 @@
 """The summary of the RAG suite, from exact sums that may be added up in any order (spec section 9)."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator
 from fractions import Fraction
 from typing import Final, Self
 
@@ -10,7 +10,6 @@ from memfin.contracts.rag import (
     RAG_SCHEMA_VERSION,
     RagGroup,
     RagIndividual,
-    RagQuestion,
     RagResult,
     RagSummary,
     RagType,
@@ -59,13 +58,11 @@ class RagState:
     """What the results of a run add up to.
 
     States of any shards of a run may be merged in any order: the summary is the same to the last byte.
-    With ``keep_results`` false the state has a constant size, and the summary no individual results.
+    The size of the state depends on how many groups there are, not on how many questions.
     """
 
-    def __init__(self, *, keep_results: bool = True) -> None:
-        self._keep = keep_results
+    def __init__(self) -> None:
         self._groups: dict[tuple[str, str], Sums] = {}
-        self._results: list[tuple[str, int, RagIndividual]] = []
 
     @property
     def total(self) -> Sums:
@@ -83,15 +80,11 @@ class RagState:
         )
         for key in _groups_of(result):
             self._groups[key] = self._groups.get(key, Sums()) + sums
-        if self._keep:
-            self._results.append((result.id, result.question_index, _individual(result)))
 
     def merge(self, other: Self) -> None:
         """Take in what another state has counted; the other stays as it is."""
         for key, sums in other._groups.items():
             self._groups[key] = self._groups.get(key, Sums()) + sums
-        if self._keep:
-            self._results.extend(other._results)
 
     def _by(self, kind: str) -> dict[str, RagGroup]:
         found = sorted((name, sums) for (of, name), sums in self._groups.items() if of == kind)
@@ -107,7 +100,7 @@ class RagState:
         type_filter: RagType | None = None,
         config_fingerprint: str | None = None,
     ) -> RagSummary:
-        """Return the summary of everything counted so far; individual results are in the order of ids."""
+        """Return the summary of everything counted so far, but for the individual results."""
         total = self.total
         return RagSummary(
             schema_version=RAG_SCHEMA_VERSION,
@@ -128,12 +121,7 @@ class RagState:
             system=system,
             type_filter=type_filter,
             config_fingerprint=config_fingerprint,
-            individual_results=[result for *_, result in sorted(self._results, key=_place)],
         )
-
-
-def _place(result: tuple[str, int, RagIndividual]) -> tuple[str, int]:
-    return result[0], result[1]
 
 
 def _groups_of(result: RagResult) -> Iterator[tuple[str, str]]:
@@ -148,47 +136,22 @@ def _groups_of(result: RagResult) -> Iterator[tuple[str, str]]:
         yield "tag", tag
 
 
-def _individual(result: RagResult) -> RagIndividual:
-    return RagIndividual(
-        id=result.id,
-        type=result.type,
-        question=result.question,
-        passed=result.passed,
-        score=result.score,
-        max_score=result.max_score,
-        details=result.details,
-        error=result.error,
-    )
+def regressions(right_before: Container[str], now: Iterable[AnyResult]) -> list[str]:
+    """Return the ids of fact questions, in their order, that are wrong now and were right before."""
+    return sorted(result.id for result in now if result.id in right_before and is_wrong_fact(result))
 
 
-def regressions(before: Mapping[str, AnyResult], now: Iterable[AnyResult]) -> list[str]:
-    """Return the ids of fact questions that were right and are wrong now, in their order.
+def is_right_fact(result: AnyResult) -> bool:
+    """Say whether a result is that of a fact question answered with the expected values.
 
     A fact question is right when its ``exact_match`` is 1: citations may change without a regression.
     """
-    return sorted(
-        result.id
-        for result in now
-        if result.type == "fact_exact"
-        and (earlier := before.get(result.id)) is not None
-        and is_right(earlier)
-        and not is_right(result)
-    )
+    return result.type == "fact_exact" and result.error is None and result.details.get("exact_match") == 1
 
 
-def is_right(result: AnyResult) -> bool:
-    """Say whether a fact question was answered with the expected values."""
-    return result.error is None and result.details.get("exact_match") == 1
-
-
-def grouping(question: RagQuestion) -> dict[str, object]:
-    """Return the fields of a result that its question's metadata fill."""
-    metadata = question.metadata
-    return {
-        "difficulty": metadata.difficulty,
-        "category": metadata.category,
-        "tags": list(metadata.tags),
-    }
+def is_wrong_fact(result: AnyResult) -> bool:
+    """Say whether a result is that of a fact question, and its values are not right."""
+    return result.type == "fact_exact" and not is_right_fact(result)
 
 
 def headline_values(summary: RagSummary) -> dict[str, float]:

@@ -9,12 +9,15 @@ import anyio
 from memfin.actors.progress_log import OnEvent
 from memfin.contracts import BenchConfigFile
 from memfin.contracts.rag import RagSummary, RagType
+from memfin.contracts.rag_summary import SUMMARY, iter_individual_results
 from memfin.errors import GateFailed
+from memfin.foreign.thread import CallThread
 from memfin.runtime.bench_gates import failed_bench_gates
 from memfin.runtime.bench_plan import BenchPlan, RagLike, make_bench_plan
 from memfin.runtime.embedded import EmbeddedRun
 from memfin.runtime.events import BUFFERED
 from memfin.runtime.resume import go_on_with, read_papers
+from memfin.runtime.run import Run
 
 
 def make_bench_resume_plan(
@@ -68,6 +71,7 @@ class BenchEvaluation(EmbeddedRun[RagSummary]):
         *,
         rag: RagLike = "builtin",
         document: str | os.PathLike[str] | None = None,
+        individual_results: bool = True,
         on_event: OnEvent | None = None,
         event_buffer: int = BUFFERED,
         **config: Any,
@@ -79,12 +83,18 @@ class BenchEvaluation(EmbeddedRun[RagSummary]):
                 ships with MemFin.
             rag: a reference as for ``--rag``, a factory, or an object with a ``query`` method.
             document: the document, where the benchmark does not name it.
+            individual_results: whether ``summary`` lists every question, as ``rag_summary.json`` does in any
+                case; without them memory does not grow with the benchmark's results.
             on_event: called with every progress event, in order; it must not block.
             event_buffer: events that wait for the iterator at most; older ones are dropped.
             config: other fields of `memfin.contracts.BenchConfig`, such as ``workers_dialog=16``.
         """
         super().__init__(
-            lambda: make_bench_plan(path, rag=rag, document=document, **config), on_event, event_buffer
+            lambda: _listing(
+                make_bench_plan(path, rag=rag, document=document, **config), wanted=individual_results
+            ),
+            on_event,
+            event_buffer,
         )
 
     @classmethod
@@ -95,6 +105,7 @@ class BenchEvaluation(EmbeddedRun[RagSummary]):
         rag: RagLike | None = None,
         force: bool = False,
         retry_failed: bool = False,
+        individual_results: bool = True,
         on_event: OnEvent | None = None,
         event_buffer: int = BUFFERED,
     ) -> Self:
@@ -105,11 +116,26 @@ class BenchEvaluation(EmbeddedRun[RagSummary]):
         evaluation = cls.__new__(cls)
         EmbeddedRun.__init__(
             evaluation,
-            lambda: make_bench_resume_plan(run_dir, force=force, retry_failed=retry_failed, rag=rag),
+            lambda: _listing(
+                make_bench_resume_plan(run_dir, force=force, retry_failed=retry_failed, rag=rag),
+                wanted=individual_results,
+            ),
             on_event,
             event_buffer,
         )
         return evaluation
+
+    async def _carry_out(self, run: Run[RagSummary]) -> RagSummary:
+        summary, plan = await super()._carry_out(run), run.plan
+        if isinstance(plan, BenchPlan) and plan.individual_results:
+            path = run.directory.path / SUMMARY
+            thread = CallThread("memfin-summary")
+            try:
+                listed = await thread.finish(lambda: list(iter_individual_results(path)))
+            finally:
+                thread.stop()
+            summary = run.summary = summary.replace(individual_results=listed)
+        return summary
 
     @property
     def failed_gates(self) -> list[str]:
@@ -121,7 +147,12 @@ class BenchEvaluation(EmbeddedRun[RagSummary]):
         config = plan.config
         if not (config.fail_under or config.fail_on_regression) and config.fail_on_error is None:
             return []
-        return failed_bench_gates(run.summary, run.stats, config, plan.before)
+        return failed_bench_gates(run.summary, self.directory, run.stats, config, plan.before)
+
+
+def _listing(plan: BenchPlan, *, wanted: bool) -> BenchPlan:
+    plan.individual_results = wanted
+    return plan
 
 
 class BenchmarkRunner:
@@ -136,12 +167,14 @@ class BenchmarkRunner:
         path: str | os.PathLike[str] | None = None,
         *,
         document: str | os.PathLike[str] | None = None,
+        individual_results: bool = True,
         on_event: OnEvent | None = None,
         **config: Any,
     ) -> None:
         """Prepare; nothing is read yet. The arguments are those of `BenchEvaluation`."""
         self._path = path
         self._document = document
+        self._individual_results = individual_results
         self._on_event = on_event
         self._config = config
 
@@ -168,6 +201,7 @@ class BenchmarkRunner:
             self._path,
             rag=system,
             document=self._document,
+            individual_results=self._individual_results,
             on_event=self._on_event,
             type=question_type,
             **self._config,

@@ -1,23 +1,25 @@
 """Gates of a benchmark run: the thresholds that turn a finished one into exit code 1."""
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
 from memfin.contracts import BenchConfig, RunStats
 from memfin.contracts.rag import RagIndividual, RagSummary
-from memfin.contracts.reading import read_json
+from memfin.contracts.rag_summary import SUMMARY, iter_individual_results
 from memfin.errors import UsageError
-from memfin.rag.aggregation import is_right, regressions
+from memfin.rag.aggregation import is_right_fact, regressions
 from memfin.runtime.gates import reached
-
-SUMMARY: Final = "rag_summary.json"
 
 PERCENTAGE: Final = "overall_percentage"
 """The value that ``--fail-under`` holds against its threshold."""
 
 MOST_NAMED: Final = 20
 """Questions that a gate names one by one."""
+
+RightFacts = Mapping[str, bytes]
+"""Fact questions that an earlier run has right: a digest of their words, by id."""
 
 
 def check_gate_name(name: str) -> None:
@@ -26,8 +28,8 @@ def check_gate_name(name: str) -> None:
         raise UsageError(f"fail_under: unknown value {name!r}; known: {PERCENTAGE}")
 
 
-def right_facts(run_dir: str | None) -> Mapping[str, RagIndividual]:
-    """Return the fact questions that a finished run answered right, by id.
+def right_facts(run_dir: str | None) -> RightFacts:
+    """Return the fact questions that a finished run answered right.
 
     Raises:
         UsageError: the directory holds no finished run of a benchmark, or its summary cannot be read.
@@ -40,23 +42,22 @@ def right_facts(run_dir: str | None) -> Mapping[str, RagIndividual]:
             f"--fail-on-regression {run_dir}: holds no {SUMMARY}; name the directory of a finished "
             "memfin bench"
         )
-    results = read_json(path, RagSummary).individual_results
-    return {one.id: one for one in results if one.type == "fact_exact" and is_right(one)}
+    return {one.id: _words(one) for one in iter_individual_results(path) if is_right_fact(one)}
 
 
 def failed_bench_gates(
-    summary: RagSummary, stats: RunStats, config: BenchConfig, before: Mapping[str, RagIndividual]
+    summary: RagSummary, directory: Path, stats: RunStats, config: BenchConfig, before: RightFacts
 ) -> list[str]:
-    """Return one line for every gate that a finished run does not pass.
+    """Return one line for every gate that the finished run in a directory does not pass.
 
-    ``before`` are the fact questions that must not have got worse, by id; one that is no longer asked, or
+    ``before`` are the fact questions that must not have got worse; one that is no longer asked, or
     asked in other words, blocks nothing. A run in which the system failed on every question passes no
     gate at all.
     """
     total, failed = summary.total_tests, total_errors(stats)
     return [
         *score_gates(summary.overall_percentage, total, failed, config),
-        *regression_gates(summary, config, before),
+        *regression_gates(directory, config, before),
     ]
 
 
@@ -77,11 +78,9 @@ def score_gates(percentage: float, total: int, failed: int, config: BenchConfig)
     return problems
 
 
-def regression_gates(
-    summary: RagSummary, config: BenchConfig, before: Mapping[str, RagIndividual]
-) -> list[str]:
+def regression_gates(directory: Path, config: BenchConfig, before: RightFacts) -> list[str]:
     """Return the line that names the fact questions of ``before`` that got worse, if there are any."""
-    worse = regressions(before, _same(summary, before))
+    worse = regressions(before, _same(directory, before))
     if not worse:
         return []
     named = ", ".join(worse[:MOST_NAMED]) + (", ..." if len(worse) > MOST_NAMED else "")
@@ -94,16 +93,17 @@ def total_errors(stats: RunStats) -> int:
     return sum(stats.turns_by_status.values()) - stats.turns_by_status.get("ok", 0)
 
 
-def not_asked(summary: RagSummary, before: Mapping[str, RagIndividual]) -> list[str]:
+def not_asked(directory: Path, before: RightFacts) -> list[str]:
     """Return the ids of questions that were right before and are not asked now in the same words."""
-    asked = {one.id for one in _same(summary, before)}
+    asked = {one.id for one in _same(directory, before)}
     return [name for name in before if name not in asked]
 
 
-def _same(summary: RagSummary, before: Mapping[str, RagIndividual]) -> list[RagIndividual]:
-    """Return the results of the questions that were asked before in the same words."""
-    return [
-        one
-        for one in summary.individual_results
-        if one.id in before and before[one.id].question == one.question
-    ]
+def _same(directory: Path, before: RightFacts) -> Iterator[RagIndividual]:
+    """Yield the results of a run of the questions that were asked before in the same words."""
+    listed: Iterable[RagIndividual] = iter_individual_results(directory / SUMMARY) if before else ()
+    return (one for one in listed if before.get(one.id) == _words(one))
+
+
+def _words(one: RagIndividual) -> bytes:
+    return hashlib.blake2b(one.question.encode(), digest_size=16).digest()

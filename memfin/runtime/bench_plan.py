@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
@@ -11,13 +12,14 @@ from memfin import __version__
 from memfin.actors.base import EventSender
 from memfin.agents.settings import AgentSettings
 from memfin.contracts import BenchConfig, ModelUsage, ParameterChange
-from memfin.contracts.rag import RagSummary
+from memfin.contracts.rag import RagQuestion, RagSummary
 from memfin.contracts.run import Suite
 from memfin.errors import UsageError
 from memfin.journal import QUESTIONS, Layout, RunDirectory, progress_path
 from memfin.rag.benchmark import SAMPLE, Benchmark, load_benchmark
 from memfin.rag.document import Document, load_document
-from memfin.rag.grounding import check_benchmark
+from memfin.rag.grounding import unfounded
+from memfin.rag.packed import Packed
 from memfin.rag.scoring import DocumentIndex
 from memfin.rag.systems import load_system
 from memfin.rag.systems.under_test import SystemUnderTest
@@ -39,12 +41,14 @@ class BenchPlan(Plan[RagSummary]):
 
     Attributes:
         before: the fact questions that the run of ``fail_on_regression`` answered right, by id.
+        individual_results: whether the host wants every question in the summary that the run returns.
     """
 
     suite: ClassVar[Suite | msgspec.UnsetType] = "rag"
     layout: ClassVar[Layout] = QUESTIONS
 
     config: BenchConfig
+    individual_results = False
 
     def __init__(
         self, config: BenchConfig, benchmark: Benchmark, document: Document | None, system: SystemUnderTest
@@ -57,11 +61,14 @@ class BenchPlan(Plan[RagSummary]):
         self.system = system
         self.source = f"benchmark {benchmark.path}"
         self.dataset_path = config.dataset or BUILTIN
-        self.questions = [
+        chosen = (
             (number, question)
             for number, question in enumerate(benchmark.questions, 1)
             if config.type in (None, question.type)
-        ][: config.limit]
+        )
+        self.questions = Packed[tuple[int, RagQuestion]](
+            tuple[int, RagQuestion], islice(chosen, config.limit)
+        )
         if not self.questions:
             raise UsageError(f"{self.source}: holds no question of the type {config.type}")
         self.dialogs = len(self.questions)
@@ -161,14 +168,14 @@ def make_bench_plan(
     loaded = load_document(place) if place is not None else None
     system = load_system(rag, document=loaded, settings=AgentSettings.of(config), retries=config.turn_retries)
     plan = BenchPlan(config.replace(agent=system.reference), benchmark, loaded, system)
-    if place is not None:
-        plan.warnings = (*plan.warnings, *_unfounded(chosen, place))
+    if loaded is not None:
+        plan.warnings = (*plan.warnings, *_unfounded(chosen, benchmark, loaded))
     return plan
 
 
-def _unfounded(chosen: str | os.PathLike[str], document: str | os.PathLike[str]) -> list[str]:
+def _unfounded(chosen: str | os.PathLike[str], benchmark: Benchmark, document: Document) -> list[str]:
     """Return a line where the document does not bear the questions out: such cannot be answered rightly."""
-    findings = list(check_benchmark(Path(chosen), Path(document)))
+    findings = list(unfounded(benchmark.files, document))
     if not findings:
         return []
     others = f" and {len(findings) - 1} more like it" if len(findings) > 1 else ""

@@ -7,6 +7,7 @@ import anyio
 
 from memfin.actors.aggregator import Aggregator
 from memfin.actors.base import Actor, EventSender
+from memfin.actors.dialog_judging import DialogJudging
 from memfin.actors.dialog_ledger import DialogLedger
 from memfin.actors.dialog_totals import DialogTotals
 from memfin.actors.judge_pool import JudgePool
@@ -16,7 +17,7 @@ from memfin.actors.trace_writer import INBOX, TraceWriter
 from memfin.contracts import Counters, EvalSummary, RunConfig, RunStats
 from memfin.errors import UsageError
 from memfin.journal import JUDGE_CONTROLS, Paper, RunDirectory
-from memfin.judges import Judge, Notices
+from memfin.judges import DialogJudge, Notices
 from memfin.judges.controls import Control
 from memfin.metrics.aggregate import summary_pieces
 from memfin.runtime.outputs import pretty_json
@@ -37,7 +38,7 @@ class DialogInputs(NamedTuple):
     source: str
     dataset_path: str
     fingerprint: str
-    judge: Judge | None
+    judge: DialogJudge | None
     notices: Notices
     controls: Sequence[Control]
 
@@ -68,13 +69,15 @@ class DialogPipeline(Pipeline[EvalSummary]):
             outbox=scored_in,
             events=events.clone(),
         )
+        judge = inputs.judge
         self._judge_pool = JudgePool(
-            inputs.judge,
+            judge,
+            DialogJudging(
+                run_id, judge.name if judge is not None else None, config.judge_scope, inputs.controls
+            ),
             config.workers_judge,
             run_id,
-            scope=config.judge_scope,
             notices=inputs.notices,
-            controls=inputs.controls,
             inbox=scored_out,
             outbox=judged_in,
             events=events.clone(),

@@ -167,10 +167,13 @@ class EmbeddedRun(Generic[S]):
 
     async def _main(self, run: Run[S]) -> S:
         try:
-            return await run.run()
+            return await self._carry_out(run)
         finally:
             run.begun.set()
             self._events.close()
+
+    async def _carry_out(self, run: Run[S]) -> S:
+        return await run.run()
 
     async def _plan(self) -> Plan[S]:
         """Make the plan in a thread: it reads the dataset, and imports what references name."""

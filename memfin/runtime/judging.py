@@ -7,27 +7,40 @@ from typing import Any, Final
 
 from memfin.contracts import NO_JUDGE, JudgeRequest, RunConfig
 from memfin.dataset import align_turn_pairs, read_entries
-from memfin.judges import Judge, JudgeSetup, Notices, resolve_judge
+from memfin.judges import DialogJudge, Judge, JudgeSetup, Notices, resolve_judge
 from memfin.judges.controls import Control, controls
 from memfin.judges.protocol import RecordingJudge
-from memfin.judges.registry import OPENAI
+from memfin.judges.registry import OPENAI, resolve_judge_of
+from memfin.judges.task import JudgeTask, R, V
 from memfin.scoring.verdicts import reference_request
 
 LOOKED_AT: Final = 1000
 """Dialogues among which turns for the controls are looked for."""
 
 JudgeLike = str | Callable[..., Any] | None
+AnyJudge = Judge[Any, Any]
 
 CACHE: Final = ".judge_cache"
 """Name of the cache's directory beside the runs; no run can have it, as it begins with a dot."""
 
 
-def make_judge(judge: JudgeLike, config: RunConfig, notices: Notices) -> Judge | None:
-    """Return the judge that a reference or a factory stands for, under the limits of the settings.
+def make_judge(judge: JudgeLike, config: RunConfig, notices: Notices) -> DialogJudge | None:
+    """Return the judge of dialogues that a reference or a factory stands for, under the settings' limits.
 
     Raises:
         UsageError: the judge is unusable, or its endpoint is not named in the environment.
     """
+    return resolve_judge(judge, config.turn_timeout, _setup(judge, config, notices))
+
+
+def make_judge_of(
+    task: JudgeTask[R, V], judge: JudgeLike, config: RunConfig, notices: Notices
+) -> Judge[R, V] | None:
+    """Return the judge of a task as `make_judge` does that of dialogues; raises the same."""
+    return resolve_judge_of(task, judge, config.turn_timeout, _setup(judge, config, notices))
+
+
+def _setup(judge: JudgeLike, config: RunConfig, notices: Notices) -> JudgeSetup:
     setup = JudgeSetup(
         notices=notices,
         scope=config.judge_scope,
@@ -39,23 +52,22 @@ def make_judge(judge: JudgeLike, config: RunConfig, notices: Notices) -> Judge |
         # An agent may change the working directory under the run.
         cache_dir=Path(config.judge_cache_dir or Path(config.runs_dir) / CACHE).absolute(),
     )
-    if isinstance(judge, str) and judge.startswith(OPENAI):
-        from memfin.wire.gate import CallGate  # noqa: PLC0415 - the client for HTTP loads slowly
+    if not isinstance(judge, str) or not judge.startswith(OPENAI):
+        return setup
+    from memfin.wire.gate import CallGate  # noqa: PLC0415 - the client for HTTP loads slowly
 
-        setup = setup._replace(
-            gate=CallGate(
-                workers=config.workers_judge,
-                rpm=config.judge_rpm,
-                tpm=config.judge_tpm,
-                most_down=config.judge_patience,
-                on_notice=notices.post,
-                name="the judge's endpoint",
-            )
-        )
-    return resolve_judge(judge, config.turn_timeout, setup)
+    gate = CallGate(
+        workers=config.workers_judge,
+        rpm=config.judge_rpm,
+        tpm=config.judge_tpm,
+        most_down=config.judge_patience,
+        on_notice=notices.post,
+        name="the judge's endpoint",
+    )
+    return setup._replace(gate=gate)
 
 
-def judge_controls(judge: Judge | None, dataset: Path, config: RunConfig) -> list[Control]:
+def judge_controls(judge: DialogJudge | None, dataset: Path, config: RunConfig) -> list[Control]:
     """Return the controls of a run that a model judges; other runs have none.
 
     They are made of the dataset alone, so that they are the same whatever the agent answers and
@@ -75,17 +87,20 @@ def _references(dataset: Path, config: RunConfig) -> Iterator[JudgeRequest]:
                     yield reference_request(entry.dialog, pair, config.judge_scope)
 
 
-def judge_name(judge: Judge | None) -> str:
+def judge_name(judge: AnyJudge | None) -> str:
     """Return how the papers call the judge."""
     return judge.name if judge is not None else NO_JUDGE
 
 
-def judge_inputs(judge: Judge | None, config: RunConfig) -> dict[str, Any]:
-    """Return what the fingerprint holds of the judge; where its server stands is no part of it."""
+def judge_inputs(judge: AnyJudge | None, **settings: object) -> dict[str, Any]:
+    """Return what the fingerprint holds of the judge; where its server stands is no part of it.
+
+    ``settings`` are what the verdicts depend on besides, such as the scope.
+    """
     inputs: dict[str, Any] = {
         "reference": judge_name(judge),
         "version": judge.version if judge is not None else None,
-        "scope": config.judge_scope,
+        **settings,
     }
     hashes: dict[str, str] = {}
     if isinstance(judge, RecordingJudge):
@@ -94,6 +109,6 @@ def judge_inputs(judge: Judge | None, config: RunConfig) -> dict[str, Any]:
     return {"judge": inputs, "prompt_hashes": hashes}
 
 
-def judge_endpoint(judge: Judge | None) -> dict[str, str | None] | None:
+def judge_endpoint(judge: AnyJudge | None) -> dict[str, str | None] | None:
     """Return the names of the environment variables that a model's endpoint comes from."""
     return dict(judge.endpoint_names()) if isinstance(judge, RecordingJudge) else None

@@ -22,7 +22,7 @@ from memfin.contracts import ConfigFile, EvalSummary, ModelUsage, ParameterChang
 from memfin.dataset import SAMPLE, check_dataset_file, digest_dataset
 from memfin.errors import UsageError
 from memfin.journal import RunDirectory, progress_path
-from memfin.judges import Judge, Notices
+from memfin.judges import DialogJudge, Notices
 from memfin.judges.controls import Control
 from memfin.runtime.dialog_pipeline import DialogInputs, DialogPipeline
 from memfin.runtime.judging import (
@@ -54,7 +54,7 @@ class DialogPlan(Plan[EvalSummary]):
         controls: replies whose worth is known, for a judge that is a model.
     """
 
-    judge: Judge | None
+    judge: DialogJudge | None
     notices: Notices
     controls: Sequence[Control]
 
@@ -101,7 +101,7 @@ class RunPlan(DialogPlan):
         config: RunConfig,
         dataset: Path,
         agents: AgentSource,
-        judge: Judge | None,
+        judge: DialogJudge | None,
         notices: Notices,
         sha256: str,
         lines: int,
@@ -198,12 +198,12 @@ class RunPlan(DialogPlan):
         return [source, *replayers]
 
 
-def scoring_inputs(judge: Judge | None, config: RunConfig) -> dict[str, Any]:
+def scoring_inputs(judge: DialogJudge | None, config: RunConfig) -> dict[str, Any]:
     """Return what the scores depend on besides the traces."""
     return {
         "lexicon_hashes": lexicon_hashes(),
         "matching": "literal+guarded",
-        **judge_inputs(judge, config),
+        **judge_inputs(judge, scope=config.judge_scope),
         "memfin_version": __version__,
     }
 

@@ -1,6 +1,6 @@
 """The actors of a benchmark run: who sends what to whom, over channels of which size."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping
 from typing import Any, Final, NamedTuple
 
 import anyio
@@ -15,11 +15,12 @@ from memfin.actors.questions import QuestionAnswered, QuestionLedger, QuestionSc
 from memfin.actors.trace_writer import INBOX, TraceWriter
 from memfin.contracts import BenchConfig, Counters, RunStats
 from memfin.contracts.rag import RagQuestion, RagSummary
+from memfin.contracts.rag_summary import SUMMARY, summary_pieces
 from memfin.errors import UsageError
-from memfin.journal import RunDirectory
+from memfin.journal import RAG_RESULTS, Paper, RunDirectory
+from memfin.rag.results import individual_results
 from memfin.rag.scoring import DocumentIndex
 from memfin.rag.systems.under_test import SystemUnderTest
-from memfin.runtime.outputs import pretty_json
 from memfin.runtime.suite import Measured, Pipeline
 
 QUESTIONS: Final = 16
@@ -32,7 +33,7 @@ class QuestionInputs(NamedTuple):
     config: BenchConfig
     run_id: str
     source: str
-    questions: Sequence[tuple[int, RagQuestion]]
+    questions: Collection[tuple[int, RagQuestion]]
     document_index: DocumentIndex | None
     system: SystemUnderTest
     about: dict[str, Any]
@@ -43,6 +44,7 @@ class QuestionPipeline(Pipeline[RagSummary]):
 
     def __init__(self, inputs: QuestionInputs, directory: RunDirectory, events: EventSender) -> None:
         self._inputs = inputs
+        self._results = directory.path / RAG_RESULTS
         config, run_id = inputs.config, inputs.run_id
         tasks_in, tasks_out = anyio.create_memory_object_stream[QuestionTask](
             min(config.workers_dialog, QUESTIONS)
@@ -124,6 +126,6 @@ class QuestionPipeline(Pipeline[RagSummary]):
             agent_parameters=measured.agent_parameters,
         )
 
-    def papers(self, summary: RagSummary) -> dict[str, bytes]:
-        """Return the summary."""
-        return {"rag_summary.json": pretty_json(summary)}
+    def papers(self, summary: RagSummary) -> Mapping[str, Paper]:
+        """Return the summary, which lists the results that are committed."""
+        return {SUMMARY: summary_pieces(summary, individual_results(self._results))}

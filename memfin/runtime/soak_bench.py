@@ -9,14 +9,12 @@ import msgspec
 
 from memfin.contracts import BenchConfig, BenchConfigFile, RunStats
 from memfin.contracts.rag import RagSummary
-from memfin.contracts.reading import read_json
 from memfin.contracts.run import Suite
 from memfin.contracts.soak import SoakLimits
 from memfin.journal import QUESTIONS, RAG_RESULTS, Layout
 from memfin.rag.aggregation import headline_values
 from memfin.runtime.bench import make_bench_resume_plan
 from memfin.runtime.bench_gates import (
-    SUMMARY,
     check_gate_name,
     regression_gates,
     right_facts,
@@ -91,8 +89,7 @@ class SoakedBenchmark(SoakSuite[RagSummary]):
         score = tally.means().get("rag.overall_percentage", 0.0)
         problems = score_gates(score, tally.turns, tally.errors.failed_turns, self._config)
         if self._before:
-            summary = read_json(last / SUMMARY, RagSummary)
-            problems += regression_gates(summary, self._config, self._before)
+            problems += regression_gates(last, self._config, self._before)
         return problems
 
 

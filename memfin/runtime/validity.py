@@ -24,12 +24,13 @@ from memfin.contracts import (
     LabelledReply,
     UnjudgedReply,
     ValidityReport,
+    Verdict,
 )
 from memfin.contracts.catalog import LABELS
 from memfin.contracts.lines import MAX_LINE_BYTES
 from memfin.contracts.reading import iter_jsonl
 from memfin.errors import RunFault, UsageError
-from memfin.judges import Judge, Notices
+from memfin.judges import DialogJudge, Notices
 from memfin.judges.protocol import EndpointDown, RecordingJudge, Ruling, ruling
 from memfin.judges.tally import JudgeTally
 from memfin.runtime.judging import JudgeLike, make_judge
@@ -273,7 +274,7 @@ async def _detect(files: _Labels, count: _Count) -> None:
 class _Session:
     """A judge at work on labelled replies: several at a time, counted in the order of the files."""
 
-    def __init__(self, judge: Judge, scope: JudgeScope, workers: int, count: _Count) -> None:
+    def __init__(self, judge: DialogJudge, scope: JudgeScope, workers: int, count: _Count) -> None:
         self._judge = judge
         self._scope: JudgeScope = scope
         self._workers = workers
@@ -283,7 +284,7 @@ class _Session:
         self._failed = 0
         self._failures: list[UnjudgedReply] = []
         self._open = anyio.Semaphore(LEAD * workers)
-        self._waiting: dict[int, tuple[_Labelled, Ruling | None]] = {}
+        self._waiting: dict[int, tuple[_Labelled, Ruling[Verdict] | None]] = {}
         self._next = 0
         self._fault: Exception | None = None
         self._group = anyio.CancelScope()
@@ -341,7 +342,7 @@ class _Session:
             self._fault = self._fault or problem
             self._group.cancel()
 
-    async def _ask(self, row: LabelledReply) -> Ruling | None:
+    async def _ask(self, row: LabelledReply) -> Ruling[Verdict] | None:
         request = question(row, self._scope)
         if request is None:
             return None
@@ -350,7 +351,7 @@ class _Session:
         self._tally.add(request, ruled)
         return ruled
 
-    def _finished(self, number: int, labelled: _Labelled, ruled: Ruling | None) -> None:
+    def _finished(self, number: int, labelled: _Labelled, ruled: Ruling[Verdict] | None) -> None:
         """Keep an answer until all before it are counted."""
         self._waiting[number] = labelled, ruled
         while self._next in self._waiting:
@@ -358,7 +359,7 @@ class _Session:
             self._next += 1
             self._open.release()
 
-    def _add(self, labelled: _Labelled, ruled: Ruling | None) -> None:
+    def _add(self, labelled: _Labelled, ruled: Ruling[Verdict] | None) -> None:
         outcome = ruled.outcome if ruled is not None else None
         if isinstance(outcome, JudgeFailure):
             self._failed += 1

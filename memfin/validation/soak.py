@@ -6,7 +6,7 @@ from typing import Final
 
 from memfin.contracts import EvalSummary
 from memfin.contracts.catalog import CONTRACTS
-from memfin.contracts.rag import RagSummary
+from memfin.contracts.rag_summary import read_sums
 from memfin.contracts.reading import InvalidRecord, iter_jsonl, read_json
 from memfin.contracts.run import Suite
 from memfin.contracts.soak import SoakEpoch
@@ -114,7 +114,7 @@ def _of_dialogs(path: Path) -> dict[str, float]:
 
 
 def _of_questions(path: Path) -> dict[str, float]:
-    summary = read_json(path, RagSummary)
+    summary = read_sums(path)
     values = {"overall_percentage": summary.overall_percentage, "pass_rate": summary.pass_rate}
     for kind, group in summary.by_type.items():
         if group.count:

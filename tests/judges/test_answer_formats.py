@@ -9,8 +9,9 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from memfin.contracts import JudgeRequest
+from memfin.contracts import JudgeRequest, Verdict
 from memfin.judges.cache import AnswerCache
+from memfin.judges.dialog_task import DialogTask
 from memfin.judges.notices import Notices
 from memfin.judges.openai import OpenAIJudge
 from memfin.judges.protocol import Ruling
@@ -36,7 +37,9 @@ def without_schemas(asked: dict[str, Any]) -> tuple[int, str] | None:
     return None if asked == {"type": "json_object"} else (400, "unknown parameter")
 
 
-async def rulings(refusal: Refusal, times: int, tmp_path: Path) -> tuple[list[Ruling], list[Any], list[str]]:
+async def rulings(
+    refusal: Refusal, times: int, tmp_path: Path
+) -> tuple[list[Ruling[Verdict]], list[Any], list[str]]:
     """Judge so many times at a server that refuses so; return the rulings, forms asked for, notices."""
     forms: list[Any] = []
 
@@ -57,6 +60,7 @@ async def rulings(refusal: Refusal, times: int, tmp_path: Path) -> tuple[list[Ru
         judge = OpenAIJudge(
             "m",
             Endpoint(str(server.make_url("/v1"))),
+            DialogTask(),
             gate=CallGate(workers=1, on_notice=notices.post),
             cache=AnswerCache(tmp_path, "off", notices.post),
             notices=notices,

@@ -8,6 +8,7 @@ import pytest
 from memfin.contracts import JudgeRequest
 from memfin.judges.answers import answer_schema
 from memfin.judges.cache import AnswerCache
+from memfin.judges.dialog_task import DialogTask
 from memfin.judges.notices import Notices
 from memfin.judges.openai import OpenAIJudge
 from memfin.judges.prompts import compose
@@ -107,6 +108,7 @@ async def test_no_attempt_moves_the_score_at_a_server_that_obeys_what_is_outside
         judge = OpenAIJudge(
             "m",
             Endpoint(server.base_url),
+            DialogTask(),
             gate=CallGate(workers=8, on_notice=notices.post),
             cache=AnswerCache(tmp_path, "off", notices.post),
             notices=notices,

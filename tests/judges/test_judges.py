@@ -13,7 +13,7 @@ import pytest
 
 from memfin.contracts import JudgeRequest, Verdict
 from memfin.errors import UsageError
-from memfin.judges import HeuristicJudge, Judge, JudgeError, JudgeSetup, resolve_judge
+from memfin.judges import DialogJudge, HeuristicJudge, JudgeError, JudgeSetup, resolve_judge
 
 REQUEST = JudgeRequest(
     dialog_id="d",
@@ -65,7 +65,7 @@ def test_references_to_the_judges_that_ship() -> None:
     assert (heuristic.name, heuristic.per_turn) == ("heuristic", False)
 
 
-def made_of(judge: Callable[..., Any], **methods: Any) -> Judge:
+def made_of(judge: Callable[..., Any], **methods: Any) -> DialogJudge:
     """Return the user's judge that has that method."""
     kind = type("Own", (), {"judge": staticmethod(judge), **methods})
     found = resolve_judge(kind)

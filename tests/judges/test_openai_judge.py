@@ -13,6 +13,7 @@ from memfin.contracts import JudgeFailure, JudgeRequest, Verdict
 from memfin.errors import UsageError
 from memfin.judges import JudgeError, JudgeSetup, resolve_judge
 from memfin.judges.cache import AnswerCache, CachedAnswer, CacheMode
+from memfin.judges.dialog_task import DialogTask
 from memfin.judges.notices import Notices
 from memfin.judges.openai import OpenAIJudge
 from memfin.judges.protocol import EndpointDown
@@ -43,11 +44,12 @@ async def judge_of(  # noqa: PLR0913 - each setting stands alone
     limit: float = 20.0,
     most_down: float = 60.0,
     max_tokens: int = 2048,
-) -> AsyncIterator[tuple[OpenAIJudge, Notices]]:
+) -> AsyncIterator[tuple[OpenAIJudge[JudgeRequest, Verdict], Notices]]:
     notices = Notices()
     judge = OpenAIJudge(
         "m",
         Endpoint(server.base_url, "KEY" if environ else None, environ=environ or {}),
+        DialogTask(),
         gate=CallGate(
             workers=8,
             on_notice=notices.post,

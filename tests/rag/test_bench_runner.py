@@ -22,10 +22,11 @@ from memfin.contracts import (
     Warned,
 )
 from memfin.contracts.rag import RagAnswer, RagSummary
+from memfin.contracts.rag_summary import SUMMARY, iter_individual_results
 from memfin.errors import GateFailed, UsageError
 from memfin.journal import QUESTIONS
 from memfin.rag.scoring import score_question
-from memfin.runtime.bench import BenchEvaluation, BenchmarkRunner
+from memfin.runtime.bench import BenchEvaluation, BenchmarkRunner, make_bench_resume_plan
 from memfin.runtime.bench_plan import make_bench_plan
 from memfin.runtime.run import Run
 from memfin.validation import validate_run
@@ -268,8 +269,8 @@ async def test_a_long_answer_is_scored_off_the_loop_with_the_same_result(
     for name, limit in (("loop", 20_000), ("thread", 1)):
         monkeypatch.setattr("memfin.actors.question_scorer.LONG_TEXT", limit)
         plan = make_bench_plan(tmp_path / "b", rag=Counting(), runs_dir=tmp_path, run_id=name)
-        summary = await Run(plan).run()
-        scores.append(summary.individual_results)
+        await Run(plan).run()
+        scores.append(list(iter_individual_results(tmp_path / name / SUMMARY)))
     assert scores[0] == scores[1]
 
 
@@ -327,9 +328,15 @@ async def test_a_system_that_ignores_its_cancellation_is_left_behind_and_named(t
         tmp_path / "b", rag=Stubborn(), runs_dir=tmp_path, run_id="r", turn_timeout=0.05, turn_retries=0
     )
     run = Run(plan, events.append)
-    summary = await run.run()
-    assert [one.error for one in summary.individual_results] == ["no answer within 0.05 s", None]
+    await run.run()
+    listed = iter_individual_results(tmp_path / "r" / SUMMARY)
+    assert [one.error for one in listed] == ["no answer within 0.05 s", None]
     assert run.stats is not None
+    assert run.stats.turns_by_status == {"ok": 1, "timeout": 1}
+    again = Run(make_bench_resume_plan(tmp_path / "r", rag=Stubborn()))
+    await again.run()
+    assert again.stats is not None
+    assert again.stats.turns_by_status == {"ok": 1, "timeout": 1}
     assert run.stats.abandoned_calls == 1
     (warned,) = [event for event in events if isinstance(event, Warned)]
     assert warned.message.startswith(f"system {__name__}:")

@@ -7,7 +7,8 @@ from typing import Any, Final, Literal
 from memfin.contracts import EvalSummary, TurnEvalRow
 from memfin.contracts.base import Record
 from memfin.contracts.comparison import Comparison
-from memfin.contracts.rag import RagSummary
+from memfin.contracts.rag_summary import SUMMARY as RAG_SUMMARY
+from memfin.contracts.rag_summary import iter_individual_results, read_sums
 from memfin.contracts.reading import iter_jsonl, read_json
 from memfin.errors import UsageError
 from memfin.metrics.m1_context import M1State
@@ -19,7 +20,6 @@ from memfin.metrics.state import RowState
 from memfin.report.comparison.pairs import Measured, changed_cases, most_changed, paired_value
 from memfin.report.glossary import METRICS
 from memfin.report.rag.load import RESULTS
-from memfin.report.rag.load import SUMMARY as RAG_SUMMARY
 from memfin.report.reader import CONFIG, ROWS, SUMMARY
 
 _LOWER_IS_BETTER: Final = frozenset({"contradiction_rate", "severe_violation_rate", "forbidden_hit_rate"})
@@ -41,6 +41,9 @@ _INPUT_NAMES: Final = {
 
 
 Suite = Literal["dialogues", "rag"]
+
+_PASSED: Final = (1.0, 1.0)
+_NOT_PASSED: Final = (0.0, 1.0)
 
 _CASES: Final[Mapping[Suite, str]] = {"rag": "question", "dialogues": "dialogue"}
 
@@ -122,13 +125,14 @@ def _dialogs(path: Path) -> tuple[str, dict[str, Measured]]:
 
 def _questions(path: Path) -> tuple[str, dict[str, Measured]]:
     """Return the run's name and the scores of its questions, together and by type."""
-    summary = read_json(path / RAG_SUMMARY, RagSummary)
+    place = path / RAG_SUMMARY
     groups: dict[str, dict[str, tuple[float, float]]] = {}
-    for one in summary.individual_results:
-        groups.setdefault("score", {})[one.id] = (one.score, one.max_score)
-        groups.setdefault("pass_rate", {})[one.id] = (float(one.passed), 1.0)
-        groups.setdefault(f"{one.type}.score", {})[one.id] = (one.score, one.max_score)
-    return summary.run_id, {name: Measured(cases) for name, cases in groups.items()}
+    for one in iter_individual_results(place):
+        score = (one.score, one.max_score)
+        groups.setdefault("score", {})[one.id] = score
+        groups.setdefault("pass_rate", {})[one.id] = _PASSED if one.passed else _NOT_PASSED
+        groups.setdefault(f"{one.type}.score", {})[one.id] = score
+    return read_sums(place).run_id, {name: Measured(cases) for name, cases in groups.items()}
 
 
 class _Inputs(Record):

@@ -7,21 +7,19 @@ from typing import Any, Final
 
 from memfin.contracts import BenchConfigFile, RunManifest, RunStats
 from memfin.contracts.rag import RagGroup, RagIndividual, RagResult, RagSummary
+from memfin.contracts.rag_summary import SUMMARY, iter_individual_results, read_sums
 from memfin.contracts.reading import iter_jsonl, read_json
 from memfin.errors import UsageError
 from memfin.report.excerpt import one_line
-from memfin.report.failures import FailureCounter
 from memfin.report.model import Caution
 from memfin.report.papers import flat_settings, measured_timing
+from memfin.report.rag.census import Census, number
 from memfin.report.rag.model import QuestionCase, RagReportModel, ScoreRow, ScoreTable, TypeView
 from memfin.report.rag.words import BY_NAME, TYPES
 
-SUMMARY: Final = "rag_summary.json"
 RESULTS: Final = "rag_results.jsonl"
 
 _REQUIRED: Final = ("run_manifest.json", SUMMARY, RESULTS)
-_MOST_CASES: Final = 20
-_MOST_ROWS: Final = 500
 _MOST_GROUPS: Final = 25
 _MOST_FAILURES: Final = 20
 _MOST_CITATIONS: Final = 5
@@ -44,14 +42,10 @@ def load_rag_report(run_dir: Path) -> RagReportModel:
         if not (run_dir / name).is_file():
             raise UsageError(f"run {run_dir}: has no {name}; memfin resume {run_dir} goes on with it")
     manifest = read_json(run_dir / "run_manifest.json", RunManifest)
-    summary = read_json(run_dir / SUMMARY, RagSummary)
+    summary = read_sums(run_dir / SUMMARY)
+    census = Census(iter_individual_results(run_dir / SUMMARY))
     config = _optional(run_dir / "config.json", BenchConfigFile)
     stats = _optional(run_dir / "run_stats.json", RunStats)
-    results = summary.individual_results
-    failures = FailureCounter()
-    for one in results:
-        if one.error is not None:
-            failures.add("question", one.error, one.id)
     total = ScoreRow(
         label="All questions",
         count=summary.total_tests,
@@ -59,7 +53,6 @@ def load_rag_report(run_dir: Path) -> RagReportModel:
         score=summary.overall_score,
         max_score=summary.max_score,
     )
-    weakest = nsmallest(_MOST_CASES, (one for one in results if not one.passed), key=_rank)
     failed = summary.total_tests - summary.passed_tests
     return RagReportModel(
         run_id=one_line(summary.run_id, 128),
@@ -73,17 +66,14 @@ def load_rag_report(run_dir: Path) -> RagReportModel:
         total=total,
         pass_rate=summary.pass_rate,
         errors=summary.errors,
-        types=tuple(_types(summary)),
+        types=tuple(_types(summary, census)),
         tables=tuple(_tables(summary)),
-        cases=tuple(_cases(run_dir, weakest)),
-        cases_omitted=max(0, failed - len(weakest)),
-        rows=tuple(
-            (one_line(one.id, 80), one.type, one.passed, one.score, one.max_score)
-            for one in results[:_MOST_ROWS]
-        ),
-        rows_omitted=max(0, len(results) - _MOST_ROWS),
-        cautions=tuple(_cautions(summary)),
-        failures=failures.groups(_MOST_FAILURES),
+        cases=tuple(_cases(run_dir, census.weakest)),
+        cases_omitted=max(0, failed - len(census.weakest)),
+        rows=tuple(census.rows),
+        rows_omitted=max(0, summary.total_tests - len(census.rows)),
+        cautions=tuple(_cautions(summary, census)),
+        failures=census.failures.groups(_MOST_FAILURES),
         timing=measured_timing(stats) if stats is not None else None,
         fingerprint=summary.config_fingerprint,
         memfin_version=one_line(config.memfin_version, 40) if config is not None else None,
@@ -109,23 +99,16 @@ _OF_DIALOGUES: Final = frozenset(
 )
 
 
-def _types(summary: RagSummary) -> Iterator[TypeView]:
+def _types(summary: RagSummary, census: Census) -> Iterator[TypeView]:
     """Yield the types that were asked, with the means of the parts of their scores."""
     for text in TYPES:
         group = summary.by_type.get(text.name)
         if group is None or not group.count:
             continue
-        sums = dict.fromkeys((key for key, _, _ in text.parts), 0.0)
-        for one in summary.individual_results:
-            if one.type == text.name:
-                for key in sums:
-                    sums[key] += _number(one.details.get(key)) or 0.0
-        parts = tuple((label, sums[key] / group.count, weight) for key, label, weight in text.parts)
+        parts = tuple(
+            (label, census.parts[text.name, key] / group.count, weight) for key, label, weight in text.parts
+        )
         yield TypeView(text=text, row=_row(text.title, group), parts=parts)
-
-
-def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, bool | int | float) else None
 
 
 def _row(label: str, group: RagGroup) -> ScoreRow:
@@ -149,11 +132,6 @@ def _tables(summary: RagSummary) -> Iterator[ScoreTable]:
             largest = nsmallest(_MOST_GROUPS, found.items(), key=lambda item: (-item[1].count, item[0]))
             shown = tuple(_row(label, group) for label, group in largest)
             yield ScoreTable(title=title, rows=shown, omitted=len(found) - len(shown))
-
-
-def _rank(one: RagIndividual) -> tuple[float, float, str]:
-    """Order by share of the score lost, then by what it weighs."""
-    return (one.score / one.max_score if one.max_score else 0.0, -one.max_score, one.id)
 
 
 def _cases(run_dir: Path, picked: Iterable[RagIndividual]) -> Iterator[QuestionCase]:
@@ -185,7 +163,7 @@ def _cases(run_dir: Path, picked: Iterable[RagIndividual]) -> Iterator[QuestionC
 
 def _parts(one: RagIndividual) -> Iterator[tuple[str, str]]:
     for key, label, _ in BY_NAME[one.type].parts:
-        value = _number(one.details.get(key))
+        value = number(one.details.get(key))
         if value is not None:
             yield label, f"{value:.0%}"
     for field in _dicts(one.details.get("fields")):
@@ -198,7 +176,7 @@ def _dicts(value: object) -> list[dict[str, Any]]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
-def _cautions(summary: RagSummary) -> Iterator[Caution]:
+def _cautions(summary: RagSummary, census: Census) -> Iterator[Caution]:
     if summary.errors:
         share = summary.errors / summary.total_tests if summary.total_tests else 0.0
         yield Caution(
@@ -212,22 +190,15 @@ def _cautions(summary: RagSummary) -> Iterator[Caution]:
             title="No document",
             detail="Inventions cannot be told from what the document says, and pages were not checked.",
         )
-    facts = [one for one in summary.individual_results if one.type == "fact_exact"]
-    if facts and all(one.details.get("reason") == "abstained" for one in facts):
+    if census.facts and census.declined_facts == census.facts:
         yield Caution(
             level="warning",
             title="Every fact was declined",
             detail="The scores of conflicts and gaps say nothing about a system that answers nothing.",
         )
-    gaps = [one for one in summary.individual_results if one.details.get("should_abstain")]
-    if gaps and not any(_abstained(one) for one in gaps):
+    if census.gaps and not census.declined_gaps:
         yield Caution(
             level="note",
             title="Nothing was declined",
             detail="The system answered every question that the document does not settle.",
         )
-
-
-def _abstained(one: RagIndividual) -> bool:
-    found = one.details.get("abstention")
-    return isinstance(found, dict) and bool(found.get("abstained"))

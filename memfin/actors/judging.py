@@ -1,0 +1,59 @@
+"""What a suite tells the judge pool: what to ask about its messages, and where the verdicts go."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, Generic, TypeVar
+
+from memfin.contracts import Controls, Record
+from memfin.judges.protocol import Ruling
+
+M = TypeVar("M")
+"""What the scorer of the suite sends."""
+
+R = TypeVar("R", bound=Record)
+V = TypeVar("V", bound=Record)
+"""What a judge of the suite is asked, and its verdict."""
+
+W = TypeVar("W")
+"""What the trace writer of the suite takes."""
+
+
+class Case(ABC, Generic[R, V, W]):
+    """One message under judgement.
+
+    Attributes:
+        name: what the news of its judgement calls it.
+        requests: what the judge is asked about it, in order; none where there is nothing to judge.
+        at_once: what goes to the writer before any judgement, whatever becomes of the judge.
+    """
+
+    name: str
+    requests: Sequence[R] = ()
+    at_once: W | None = None
+
+    @abstractmethod
+    def enter(self, place: int, ruled: Ruling[V]) -> None:
+        """Take the ruling on the request at a place in; they come in any order, each once."""
+
+    @abstractmethod
+    def closed(self, failures: int) -> W:
+        """Return what goes to the writer once all is ruled; ``failures`` of the judgements failed."""
+
+
+class Judging(ABC, Generic[M, R, V, W]):
+    """Makes cases of messages, and a paper of what the judge made of the controls.
+
+    Attributes:
+        controls: requests whose right verdict is known beforehand, judged beside the cases; none for a
+            judge that is no model.
+    """
+
+    controls: Sequence[R] = ()
+
+    @abstractmethod
+    def case(self, message: M) -> Case[R, V, W]:
+        """Return the case that a message is."""
+
+    @abstractmethod
+    def controls_paper(self, rulings: Sequence[tuple[int, Ruling[V]]]) -> Controls[Any]:
+        """Return what the judge made of the controls; rulings come with the place of their control."""

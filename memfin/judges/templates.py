@@ -1,0 +1,128 @@
+"""Prompts from versioned template files in two languages, filled with fenced text.
+
+The templates are part of the package (``memfin/data/prompts``) and hold every word that is the
+judge's to follow. What comes from a dataset or an agent enters as values, never as template text.
+"""
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache, lru_cache
+from importlib.resources import files
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+
+from memfin.judges.fence import fenced
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+Language = Literal["zh", "en"]
+
+MOST_CHARS: Final = 60_000
+"""Characters of untrusted text in one prompt. More is refused: half a reply gets no whole verdict."""
+
+_GAP: Final = "\0"
+"""Keeps the place of the nonce: `fenced` spells control characters out, so that no text has one."""
+
+_DIRECTORY: Final = files("memfin") / "data" / "prompts"
+_IDENTITIES: Final = "identities.txt"
+_LIST_BREAK: Final = re.compile("\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+
+
+class TooLong(ValueError):  # noqa: N818 - names the condition
+    """The untrusted text is longer than a prompt may hold."""
+
+
+class Prompt(NamedTuple):
+    """The messages that ask for one vote, in pieces between which the nonce goes."""
+
+    system: tuple[str, ...]
+    user: tuple[str, ...]
+
+    def messages(self, nonce: str) -> list[dict[str, Any]]:
+        """Return the messages with a nonce in every fence."""
+        return [
+            {"role": "system", "content": nonce.join(self.system)},
+            {"role": "user", "content": nonce.join(self.user)},
+        ]
+
+    def digest(self) -> str:
+        """Return the SHA-256 of the messages without the nonce."""
+        digest = _begun_digest(self.system).copy()
+        digest.update(_GAP.join(self.user).encode())
+        return digest.hexdigest()
+
+
+@lru_cache(maxsize=8)
+def _begun_digest(system: tuple[str, ...]) -> "hashlib._Hash":
+    """Return the digest of what comes before a user message: long, and the same for all of a language."""
+    return hashlib.sha256(_GAP.join((*system, "", "")).encode())
+
+
+class Section(NamedTuple):
+    """One part of the user message: its name, in MemFin's own words, and its untrusted text."""
+
+    name: str
+    text: str
+
+
+class _Fenced(NamedTuple):
+    name: str
+    fenced: str
+
+
+class Templates:
+    """The prompts of one version: ``VERSION.system.LANG.j2`` and ``VERSION.user.LANG.j2``."""
+
+    def __init__(self, version: str) -> None:
+        self.version = version
+        self._names = tuple(
+            f"{version}.{part}.{lang}.j2" for lang in ("en", "zh") for part in ("system", "user")
+        )
+
+    def hashes(self) -> dict[str, str]:
+        """Return the SHA-256 of every file that prompts are made of, by its name."""
+        names = (*self._names, _IDENTITIES)
+        return {name: hashlib.sha256((_DIRECTORY / name).read_bytes()).hexdigest() for name in names}
+
+    def prompt(
+        self, lang: Language, sections: Sequence[Section], values: Mapping[str, object] = MappingProxyType({})
+    ) -> Prompt:
+        """Return the prompt that shows sections, each in a fence of its own.
+
+        ``values`` are what else the template of the user message asks for; nothing untrusted is among them.
+
+        Raises:
+            TooLong: the sections have more than `MOST_CHARS` characters together.
+        """
+        if (length := sum(len(section.text) for section in sections)) > MOST_CHARS:
+            raise TooLong(f"the texts have {length} characters, a judge is shown {MOST_CHARS} at most")
+        shown = [_Fenced(name, fenced(name, text, _GAP)) for name, text in sections]
+        template = _engine(self._names).get_template(f"{self.version}.user.{lang}.j2")
+        user = template.render(nonce=_GAP, sections=shown, **values)
+        return Prompt(_system(self._names, self.version, lang), tuple(user.split(_GAP)))
+
+
+def one_line(text: str) -> str:
+    """Keep an entry of a list on its line, so that it cannot look like two."""
+    return _LIST_BREAK.sub(" ⏎ ", text)
+
+
+@cache
+def _system(names: tuple[str, ...], version: str, lang: Language) -> tuple[str, ...]:
+    template = _engine(names).get_template(f"{version}.system.{lang}.j2")
+    return tuple(template.render(nonce=_GAP).split(_GAP))
+
+
+@cache
+def _engine(names: tuple[str, ...]) -> "Environment":
+    from jinja2 import DictLoader, Environment, StrictUndefined  # noqa: PLC0415 - only LLM judges need it
+
+    return Environment(
+        loader=DictLoader(MappingProxyType({name: (_DIRECTORY / name).read_text("utf-8") for name in names})),
+        autoescape=False,  # noqa: S701 - the output is a prompt; `fenced` takes the part of escaping
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
