@@ -1,10 +1,9 @@
 """Judging answers: every question that was answered is a request, the verdict goes into its result."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from memfin.actors.judging import Case, Judging
 from memfin.actors.questions import QuestionJudged, QuestionScored, ToResults
-from memfin.contracts.rag import RagQuestion
 from memfin.contracts.rag_judgement import RagJudgeControls, RagJudgement, RagJudgeRequest
 from memfin.contracts.rag_verdict import RagJudged, RagVerdict
 from memfin.judges.protocol import Ruling
@@ -61,24 +60,20 @@ class QuestionJudging(Judging[QuestionScored, RagJudgeRequest, RagVerdict, ToRes
         self,
         run_id: str,
         judge: str,
-        questions: Mapping[int, RagQuestion],
         index: DocumentIndex,
         controls: Sequence[RagControl] = (),
     ) -> None:
-        """Prepare; ``questions`` are those of the run, by their places in the benchmark."""
         self.controls = [control.request for control in controls]
         self._controls = controls
         self._run_id = run_id
         self._judge = judge
-        self._questions = questions
         self._index = index
 
     def case(self, message: QuestionScored) -> QuestionCase:
         """Return the case of a question."""
         result, request = message.result, None
         if result.answer is not None:
-            question = self._questions[result.question_index]
-            request = judge_request(question, result.answer, self._index)
+            request = judge_request(message.question, result.answer, self._index)
         return QuestionCase(message, self._judge, request)
 
     def controls_paper(self, rulings: Sequence[tuple[int, Ruling[RagVerdict]]]) -> RagJudgeControls:

@@ -1,6 +1,6 @@
 """The source of the RAG suite: hands out the questions of a benchmark as fast as they are taken."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection
 
 from anyio.streams.memory import MemoryObjectSendStream
 
@@ -25,7 +25,7 @@ class QuestionSource(Actor[None]):
     def __init__(
         self,
         source: str,
-        questions: Sequence[tuple[int, RagQuestion]],
+        questions: Collection[tuple[int, RagQuestion]],
         *,
         ready: Callable[[], Awaitable[None]],
         directory: RunDirectory,
@@ -50,7 +50,9 @@ class QuestionSource(Actor[None]):
         """
         done = self._directory.committed
         async with self._tasks, self._committed, self._unjudged:
-            lost = len(done) - sum(done.get(number) is not None for number, _ in self._questions)
+            lost = len(done)
+            if lost:
+                lost -= sum(done.get(number) is not None for number, _ in self._questions)
             if lost:
                 raise UsageError(
                     f"{self._source}: {lost} questions that the run has asked are not among these; "
@@ -83,6 +85,7 @@ class QuestionSource(Actor[None]):
                 "has asked in its place; start a new run"
             )
         return QuestionScored(
+            question=question,
             result=result,
             retries=known.retries,
             usage=known.usage,

@@ -32,12 +32,13 @@ class QuestionAnswered(Record):
 
 
 class QuestionScored(Record):
-    """A question's result, with the retries it took and what a language model took for the answer.
+    """A question and its result, with the retries it took and what a language model took for the answer.
 
     ``recorded`` says that the run directory holds the answer already. Once a judge has read it,
     ``judgements`` are the votes that a language model gave.
     """
 
+    question: RagQuestion
     result: RagResult
     retries: int = 0
     usage: ModelUsage | None = None

@@ -76,9 +76,7 @@ class Files(Disk):
 
     def strays(self, directory: Path) -> Iterator[Path]:
         """Yield, at any depth, the files that killed writers left behind."""
-        for parent, directories, names in os.walk(directory):
-            directories.sort()
-            yield from (Path(parent, name) for name in sorted(names) if is_temporary(name))
+        yield from map(Path, _temporaries(str(directory)))
 
     def save(self, path: Path, data: bytes) -> None:
         """Write a whole file durably, and the directories above it that are missing."""
@@ -128,3 +126,17 @@ class Files(Disk):
             else:
                 self.unlink(directory / name)
         self.rmdir(directory)
+
+
+def _temporaries(directory: str) -> Iterator[str]:
+    """Yield the temporary files under a directory; most users' directories have none, or are not there."""
+    try:
+        with os.scandir(directory) as entries:
+            found = sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    for name, is_directory in found:
+        if is_directory:
+            yield from _temporaries(f"{directory}/{name}")
+        elif is_temporary(name):
+            yield f"{directory}/{name}"

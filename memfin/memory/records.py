@@ -67,7 +67,7 @@ def encode(record: Record, path: Path, gate: Gate, on_file: bytes | None = None)
         raise InvalidInput(f"{kind.__name__}: holds a value that JSON has no form for") from None
     if len(data) > LARGEST:
         raise InvalidInput(f"{kind.__name__}: is larger than {LARGEST} bytes")
-    if on_file is None or texts != _texts_on_file(on_file, path, kind):
+    if texts and (on_file is None or texts != _texts_on_file(on_file, path, kind)):
         gate(texts, "")
     return _yaml_of(plain) if path.suffix == ".yaml" else data
 

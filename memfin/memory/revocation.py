@@ -44,10 +44,18 @@ def consequences(files: Files, paths: Paths, user_id: str, on_file: ConsentOnFil
         yield from _candidates(files, paths, user_id, consent)
 
 
+def strays(files: Files, paths: Paths, user_id: str) -> Iterator[Step]:
+    """Yield the steps that remove what killed writers of single files left in a user's own directories."""
+    for tree in paths.trees(user_id):
+        yield from map(Remove, files.strays(tree))
+
+
 def leftovers(files: Files, paths: Paths, user_id: str, on_file: ConsentOnFile) -> Iterator[Step]:
-    """Yield the steps that remove what a killed operation left behind unfinished."""
-    places = (paths.history(user_id), *paths.trees(user_id))
-    strays = [stray for place in places for stray in files.strays(place)]
+    """Yield the steps that remove what an operation of several steps left behind unfinished.
+
+    The history of a consent, which only grows, is looked through here and not at every change of it.
+    """
+    strays = list(files.strays(paths.history(user_id)))
     strays += [temporary(paths.consent(user_id)), temporary(paths.stub(user_id))]
     if on_file.consent is not None:  # a version that was to be superseded, and was not
         strays.append(paths.version(user_id, on_file.consent.version))

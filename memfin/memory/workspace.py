@@ -187,8 +187,8 @@ class Workspace:
     def settle(self, user_id: str) -> None:
         """Make a user's files what the consent on file allows (memory design §10.4)."""
         on_file = self.consent_on_file(user_id)
-        for steps in (revocation.leftovers, revocation.consequences):
-            self._writer.do(self.check(steps(self.files, self.paths, user_id, on_file)))
+        self._writer.do(self.check(revocation.strays(self.files, self.paths, user_id)))
+        self._writer.do(self.check(revocation.consequences(self.files, self.paths, user_id, on_file)))
 
     def version_on_file(self, user_id: str) -> int:
         """Return the number of the last version of a consent, readable or not; 0 where there is none."""
@@ -255,6 +255,8 @@ class Workspace:
             self.index.forget_user(user_id)
         else:
             move_in(self.files, self.paths, user_id)
+            on_file = self.consent_on_file(user_id)
+            self._writer.do(self.check(revocation.leftovers(self.files, self.paths, user_id, on_file)))
             self.settle(user_id)
         self.files.unlink(self.paths.marker(user_id))
 

@@ -1,7 +1,7 @@
 """Loads a benchmark: all questions of its files, checked, and where its document is (spec section 9)."""
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -10,6 +10,7 @@ from memfin.contracts.rag import RagType
 from memfin.contracts.reading import open_input, read_document
 from memfin.errors import UsageError
 from memfin.rag.document import TEXT_SUFFIXES
+from memfin.rag.packed import Packed
 from memfin.validation import Finding, validate_benchmark
 from memfin.validation.rag import FOLDER
 
@@ -30,7 +31,7 @@ class Benchmark(NamedTuple):
 
     path: Path
     files: tuple[Path, ...]
-    questions: tuple[RagQuestion, ...]
+    questions: Packed[RagQuestion]
     document: Path | None
     document_name: str | None
     digest: str
@@ -49,24 +50,35 @@ def load_benchmark(path: str | Path) -> Benchmark:
             ``file:line: path: message``, and how many more there are.
     """
     place = Path(path)
-    found: dict[Path, RagBenchmark] = {}
-    findings = list(validate_benchmark(place, found))
+    documents: dict[Path, str | None] = {}
+    questions = Packed[RagQuestion](RagQuestion)
+    descriptions: list[str] = []
+
+    def take(file: Path, content: RagBenchmark) -> None:
+        documents[file] = content.document
+        descriptions.extend([content.description] if content.description else [])
+        for one in _questions(content):
+            questions.append(one)
+
+    findings = list(validate_benchmark(place, take))
     if findings:
         raise UsageError(_told(findings, path))
-    document, name = find_document(place, found)
+    document, name = find_document(place, documents)
     return Benchmark(
         path=place,
-        files=tuple(found),
-        questions=tuple(one for content in found.values() for one in _questions(content)),
+        files=tuple(documents),
+        questions=questions,
         document=document,
         document_name=name,
-        digest=_digest(found),
-        descriptions=tuple(content.description for content in found.values() if content.description),
+        digest=_digest(documents),
+        descriptions=tuple(descriptions),
     )
 
 
-def find_document(path: Path, files: Mapping[Path, RagBenchmark]) -> tuple[Path | None, str | None]:
+def find_document(path: Path, files: Mapping[Path, str | None]) -> tuple[Path | None, str | None]:
     """Return where the document of question files is, and the name they give it; None for what is absent.
+
+    ``files`` says what each of them calls the document.
 
     The name is a path within the benchmark's directory or of what stands in it, with or without its
     suffix; a name that leads out of the directory finds nothing.
@@ -75,9 +87,9 @@ def find_document(path: Path, files: Mapping[Path, RagBenchmark]) -> tuple[Path 
         UsageError: when files name different documents.
     """
     names: dict[str, Path] = {}
-    for file, content in files.items():
-        if content.document and content.document.strip():
-            names.setdefault(content.document.strip(), file)
+    for file, said in files.items():
+        if said and said.strip():
+            names.setdefault(said.strip(), file)
     if not names:
         return None, None
     if len(names) > 1:
@@ -142,7 +154,7 @@ def _told(findings: list[Finding], path: str | Path) -> str:
     return str(findings[0]) + (f" (and {more} more: memfin validate {path})" if more else "")
 
 
-def _digest(files: Mapping[Path, RagBenchmark]) -> str:
+def _digest(files: Iterable[Path]) -> str:
     sha256 = hashlib.sha256()
     for path in files:
         with open_input(path) as file:

@@ -1,12 +1,12 @@
 """Holds a benchmark against its document: does what the questions rest on stand where they say?"""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
 from memfin.contracts import EvidenceLocation, RagBenchmark, RequiredEvidence
 from memfin.contracts.rag import RagSection, RagSpeaker
-from memfin.contracts.reading import open_input, read_document, shown
+from memfin.contracts.reading import open_input, read_document, read_json, shown
 from memfin.rag.benchmark import find_document
 from memfin.rag.document import Document, load_document
 from memfin.rag.extraction.normalize import contains, find_quote, fold, quote_parts
@@ -28,20 +28,26 @@ def check_benchmark(path: str | Path, document: str | Path | None = None) -> Ite
     Raises:
         UsageError: when question files or the document cannot be read.
     """
-    found: dict[Path, RagBenchmark] = {}
+    documents: dict[Path, str | None] = {}
     unsound = set[str]()
-    for finding in validate_benchmark(path, found):
+    for finding in validate_benchmark(path, lambda file, content: documents.update({file: content.document})):
         unsound.add(finding.file)
         yield finding
-    place = document if document is not None else find_document(Path(path), found)[0]
-    sound = {file: content for file, content in found.items() if file_text(file) not in unsound}
+    place = document if document is not None else find_document(Path(path), documents)[0]
+    sound = [file for file in documents if file_text(file) not in unsound]
     if place is not None and sound:
-        yield from _findings(sound, load_document(place))
+        yield from unfounded(sound, load_document(place))
 
 
-def _findings(files: Mapping[Path, RagBenchmark], document: Document) -> Iterator[Finding]:
+def unfounded(files: Iterable[Path], document: Document) -> Iterator[Finding]:
+    """Yield what sound question files rest on and the document does not bear out, file by file.
+
+    Raises:
+        UsageError: a file cannot be read, or is not sound any more.
+    """
     grounds = Grounds(document)
-    for file, content in files.items():
+    for file in files:
+        content = read_json(file, RagBenchmark)
         locator: Locator | None = None
         for steps, message in grounds.violations(content):
             if locator is None:

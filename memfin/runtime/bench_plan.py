@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
@@ -11,7 +12,7 @@ from memfin import __version__
 from memfin.actors.base import EventSender
 from memfin.agents.settings import AgentSettings
 from memfin.contracts import NO_JUDGE, BenchConfig, ConfigFile, ModelUsage, ParameterChange
-from memfin.contracts.rag import RagSummary
+from memfin.contracts.rag import RagQuestion, RagSummary
 from memfin.contracts.run import Suite
 from memfin.errors import UsageError
 from memfin.journal import JUDGED_QUESTIONS, QUESTIONS, Layout, RunDirectory, progress_path
@@ -19,9 +20,10 @@ from memfin.judges import Notices
 from memfin.judges.protocol import RecordingJudge
 from memfin.rag.benchmark import SAMPLE, Benchmark, load_benchmark
 from memfin.rag.document import Document, load_document
-from memfin.rag.grounding import check_benchmark
+from memfin.rag.grounding import unfounded
 from memfin.rag.judging.controls import RagControl, rag_controls
 from memfin.rag.judging.task import RagJudge, RagTask
+from memfin.rag.packed import Packed
 from memfin.rag.scoring import DocumentIndex
 from memfin.rag.systems import load_system
 from memfin.rag.systems.under_test import SystemUnderTest
@@ -70,11 +72,14 @@ class BenchPlan(Plan[RagSummary]):
         self.system = system
         self.source = f"benchmark {benchmark.path}"
         self.dataset_path = config.dataset or BUILTIN
-        self.questions = [
+        chosen = (
             (number, question)
             for number, question in enumerate(benchmark.questions, 1)
             if config.type in (None, question.type)
-        ][: config.limit]
+        )
+        self.questions = Packed[tuple[int, RagQuestion]](
+            tuple[int, RagQuestion], islice(chosen, config.limit)
+        )
         if not self.questions:
             raise UsageError(f"{self.source}: holds no question of the type {config.type}")
         self.dialogs = len(self.questions)
@@ -207,14 +212,14 @@ def make_bench_plan(
     reads = make_judge_of(RagTask(), judge, config, notices)
     config = config.replace(agent=system.reference, judge=judge_name(reads))
     plan = BenchPlan(config, benchmark, loaded, system, reads, notices)
-    if place is not None:
-        plan.warnings = (*plan.warnings, *_unfounded(chosen, place))
+    if loaded is not None:
+        plan.warnings = (*plan.warnings, *_unfounded(chosen, benchmark, loaded))
     return plan
 
 
-def _unfounded(chosen: str | os.PathLike[str], document: str | os.PathLike[str]) -> list[str]:
+def _unfounded(chosen: str | os.PathLike[str], benchmark: Benchmark, document: Document) -> list[str]:
     """Return a line where the document does not bear the questions out: such cannot be answered rightly."""
-    findings = list(check_benchmark(Path(chosen), Path(document)))
+    findings = list(unfounded(benchmark.files, document))
     if not findings:
         return []
     others = f" and {len(findings) - 1} more like it" if len(findings) > 1 else ""

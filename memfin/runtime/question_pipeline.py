@@ -1,6 +1,6 @@
 """The actors of a benchmark run: who sends what to whom, over channels of which size."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import anyio
@@ -50,7 +50,7 @@ class QuestionInputs(NamedTuple):
     config: BenchConfig
     run_id: str
     source: str
-    questions: Sequence[tuple[int, RagQuestion]]
+    questions: Collection[tuple[int, RagQuestion]]
     document_index: DocumentIndex | None
     system: SystemUnderTest
     about: dict[str, Any]
@@ -195,9 +195,7 @@ def _pool(
     judge = judging.judge
     return JudgePool(
         judge,
-        QuestionJudging(
-            inputs.run_id, judge.name, dict(inputs.questions), judging.document_index, judging.controls
-        ),
+        QuestionJudging(inputs.run_id, judge.name, judging.document_index, judging.controls),
         inputs.config.workers_judge,
         inputs.run_id,
         notices=judging.notices,

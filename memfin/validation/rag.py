@@ -1,6 +1,6 @@
 """Validates a benchmark of the RAG suite: each of its question files, and ids across them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -48,12 +48,14 @@ def question_files(path: str | Path) -> list[Path]:
     return found
 
 
-def validate_benchmark(path: str | Path, found: dict[Path, RagBenchmark] | None = None) -> Iterator[Finding]:
+def validate_benchmark(
+    path: str | Path, take: Callable[[Path, RagBenchmark], None] | None = None
+) -> Iterator[Finding]:
     """Yield every finding in the question files of a benchmark, the same id in two of them included.
 
     Args:
         path: a question file, or the directory of a benchmark.
-        found: takes the content of every file whose structure is sound.
+        take: called with every file whose structure is sound, and its content.
 
     Raises:
         UsageError: when there are no files, or one cannot be read.
@@ -62,8 +64,8 @@ def validate_benchmark(path: str | Path, found: dict[Path, RagBenchmark] | None 
     for file in question_files(path):
         rules = QuestionRules(file_text(file), seen)
         yield from validate_artefact(file, QUESTIONS, rules)
-        if found is not None and rules.benchmark is not None:
-            found[file] = rules.benchmark
+        if take is not None and rules.benchmark is not None:
+            take(file, rules.benchmark)
 
 
 def _is_json(name: str) -> bool:

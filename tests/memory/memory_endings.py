@@ -39,6 +39,17 @@ CHANGES: Mapping[str, Change] = MappingProxyType(
     }
 )
 
+EXPORTS: Mapping[str, Change] = MappingProxyType(
+    {
+        "export": lambda store: store.export_to(USER, store.root / "out"),
+        "export-zip": lambda store: store.export_to(USER, store.root / "out", as_zip=True),
+    }
+)
+"""They change nothing of what they export; the package lies within the root, to be looked at with it."""
+
+KILLED: Mapping[str, Change] = MappingProxyType({**CHANGES, **EXPORTS})
+"""What is killed at each of its steps."""
+
 
 class State(NamedTuple):
     """A legal state: the files, and the profiles that readers get."""
@@ -65,8 +76,9 @@ def changed(root: Path, change: Change, files: Files | None = None) -> None:
 
 
 def state_of(root: Path, store: MemoryStore) -> State:
-    """Return what is in a root, and what readers get of it."""
-    return State(tree(root), tuple(store.read_profile(user_id) for user_id in (USER, OTHER, "u3")))
+    """Return what is in a root, without packages that are no packages yet, and what readers get of it."""
+    files = {name: data for name, data in tree(root).items() if not name.startswith("out/.")}
+    return State(files, tuple(store.read_profile(user_id) for user_id in (USER, OTHER, "u3")))
 
 
 def legal_states(room: Path, start: dict[str, bytes], change: Change) -> tuple[State, State]:

@@ -1,6 +1,5 @@
 """Many writers of one user, in threads and processes: each is heard, none twice, none in pieces."""
 
-import os
 import subprocess
 import sys
 import threading
@@ -12,15 +11,15 @@ from memfin.memory.errors import InvalidId
 from memfin.memory.index import Index
 from memfin.memory.locks import Locks
 from memfin.memory.records import decode
+from tests.memory.memory_crowd import REFRESHERS
 from tests.memory.memory_disks import UnsyncedFiles, tree
 from tests.memory.memory_world import EVERYTHING, Clock, open_store, preferences
 
 PROCESSES = 8
-WRITERS = int(os.environ.get("MEMFIN_TEST_WRITERS", "12"))
-"""Writers in each process; 200 is the full count."""
+WRITERS = 200
 
 
-def test_eight_processes_of_writers_lose_no_update_and_leave_no_gap(tmp_path: Path) -> None:
+def test_eight_processes_of_two_hundred_writers_lose_no_update_and_leave_no_gap(tmp_path: Path) -> None:
     with open_store(tmp_path, Clock()) as store:
         store.grant_consent("u1", EVERYTHING)
         thread = store.save_thread("u1", "snap_1", "gold", {})
@@ -41,10 +40,11 @@ def test_eight_processes_of_writers_lose_no_update_and_leave_no_gap(tmp_path: Pa
         written = {f"{process}-{writer}" for process in range(PROCESSES) for writer in range(WRITERS)}
         assert profile.user_focus_reason in written
         assert store.files.names(store.paths.profiles("u1")) == [profile.context_id]
+        refreshed = {f"{process}-{writer}" for process in range(PROCESSES) for writer in range(REFRESHERS)}
         refreshes = store.threads.refreshes("u1", thread.thread_id)
-        assert {each.main_thesis for each in refreshes} == written
-        assert len({each.created_at for each in refreshes}) == len(refreshes) == total
-        assert len(store.files.names(store.paths.candidates("u1"))) == total + 1
+        assert {each.main_thesis for each in refreshes} == refreshed
+        assert len({each.created_at for each in refreshes}) == len(refreshes) == len(refreshed)
+        assert len(store.files.names(store.paths.candidates("u1"))) == len(refreshed) + 1
     assert [name for name in tree(tmp_path, state=True) if "pending" in name or name.endswith(".tmp")] == []
 
 

@@ -1,8 +1,8 @@
 """Revocation: what goes and what stays, at once for every reader, whatever they are in the middle of."""
 
 import itertools
-import os
-import threading
+import subprocess
+import sys
 from collections import Counter
 from datetime import timedelta
 from pathlib import Path
@@ -25,10 +25,11 @@ from tests.memory.memory_disks import (
     tree,
 )
 from tests.memory.memory_endings import LATER, USER, begun, changed
+from tests.memory.memory_race import READERS, Tally
 from tests.memory.memory_world import EVERYTHING, SECOND, START, Clock, open_store, preferences, settle_in
 
-READS = int(os.environ.get("MEMFIN_TEST_READS", "100"))
-"""How many reads each of 100 readers makes while consent comes and goes."""
+ROUNDS = 10_000
+"""How often consent is given and revoked while a hundred readers read."""
 
 
 def given(store: MemoryStore, user_id: str, route: Route = "thread_refresh") -> bytes:
@@ -135,46 +136,17 @@ def test_a_reader_that_meets_a_revocation_at_any_of_its_steps_gets_all_or_nothin
     assert min(outcomes.values()) > 10
 
 
-def test_a_hundred_readers_race_revocations(tmp_path: Path) -> None:
-    """A read within a time of no consent gives what a stranger gets, one within consent all."""
-    with open_store(tmp_path) as store:
-        stranger = given(store, "stranger")
-        store.grant_consent("u1", EVERYTHING, preferences("mark"))
-        known = given(store, "u1")
-        epoch = [0]  # even: consent is in force; odd: a change is under way; 2 modulo 4: revoked
-        wrong: list[str] = []
-        outcomes: Counter[bytes] = Counter()
-        ready = threading.Barrier(101)
-
-        def read() -> None:
-            ready.wait()
-            for _ in range(READS):
-                before = epoch[0]
-                found = given(store, "u1")
-                after = epoch[0]
-                outcomes[found] += 1
-                settled = before == after and before % 2 == 0
-                if found not in (stranger, known) or (
-                    settled and found != (stranger if before % 4 else known)
-                ):
-                    wrong.append(f"{before} {after} {found == known}")
-
-        readers = [threading.Thread(target=read) for _ in range(100)]
-        for reader in readers:
-            reader.start()
-        ready.wait()
-        while any(reader.is_alive() for reader in readers):
-            epoch[0] += 1
-            if epoch[0] % 4 == 1:
-                store.revoke_consent("u1")
-            else:
-                store.grant_consent("u1", EVERYTHING, preferences("mark"))
-            epoch[0] += 1
-        for reader in readers:
-            reader.join()
-    assert wrong == []
-    assert sum(outcomes.values()) == 100 * READS
-    assert set(outcomes) == {stranger, known}
+def test_a_hundred_readers_race_each_of_ten_thousand_revocations(tmp_path: Path) -> None:
+    """Each revocation comes in the middle of a read of everyone; each read gives what was in force in it."""
+    command = [sys.executable, "-m", "tests.memory.memory_race", str(tmp_path), str(ROUNDS)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    tally = msgspec.json.decode(done.stdout, type=Tally)
+    assert tally.wrong == 0
+    assert tally.fewest_met >= READERS - 1
+    assert len(tally.reads) == READERS
+    assert sum(tally.reads) >= ROUNDS
+    assert 0 < tally.known < sum(tally.reads)
 
 
 @pytest.mark.parametrize(("seconds", "late"), [(-1, False), (0, False), (1, True)])

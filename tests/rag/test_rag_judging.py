@@ -380,7 +380,7 @@ def test_what_is_wrong_with_a_judge_is_told(found: list[RagJudgeControl], told: 
     assert all(words in line for words, line in zip(told, warnings, strict=True))
 
 
-JUDGED = {"judge": "m", "faithfulness": 4.0, "answer_correctness": 2.0}
+JUDGED: dict[str, Any] = {"judge": "m", "faithfulness": 4.0, "answer_correctness": 2.0}
 
 
 @pytest.mark.parametrize(

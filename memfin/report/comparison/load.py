@@ -45,6 +45,9 @@ _INPUT_NAMES: Final = {
 
 Suite = Literal["dialogues", "rag"]
 
+_PASSED: Final = (1.0, 1.0)
+_NOT_PASSED: Final = (0.0, 1.0)
+
 _CASES: Final[Mapping[Suite, str]] = {"rag": "question", "dialogues": "dialogue"}
 
 
@@ -128,9 +131,10 @@ def _questions(path: Path) -> tuple[str, dict[str, Measured]]:
     place = path / RAG_SUMMARY
     groups: dict[str, dict[str, tuple[float, float]]] = {}
     for one in iter_individual_results(place):
-        groups.setdefault("score", {})[one.id] = (one.score, one.max_score)
-        groups.setdefault("pass_rate", {})[one.id] = (float(one.passed), 1.0)
-        groups.setdefault(f"{one.type}.score", {})[one.id] = (one.score, one.max_score)
+        score = (one.score, one.max_score)
+        groups.setdefault("score", {})[one.id] = score
+        groups.setdefault("pass_rate", {})[one.id] = _PASSED if one.passed else _NOT_PASSED
+        groups.setdefault(f"{one.type}.score", {})[one.id] = score
         for mark in MARKS:
             if one.judge is not msgspec.UNSET and one.judge[mark] is not None:
                 groups.setdefault(f"judge.{mark}", {})[one.id] = (one.judge[mark], 1.0)

@@ -1,0 +1,29 @@
+"""Memory does not grow with the questions: not in the run, the printing, the report or the gate."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.support import unmeasured
+
+ROOT = Path(__file__).resolve().parents[2]
+MOST_GROWTH_MIB = 16
+"""What 9,000 further questions may take. Kept in memory, their results alone would take 40 MiB, and the
+questions and the summary's text some 10 each."""
+
+
+def test_ten_times_the_questions_take_the_same_memory() -> None:
+    done = subprocess.run(
+        [sys.executable, "benchmarks/rag.py", "--one", "command", "10000"],
+        cwd=ROOT,
+        env=unmeasured(),
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["tenth"] > 20
+    assert found["peak"] < found["tenth"] + MOST_GROWTH_MIB
