@@ -46,9 +46,13 @@ QUESTIONS: Final = Layout(
     first=RAG_RESULTS,
     judged=RAG_RESULTS,
     judgements=RAG_JUDGEMENTS,
-    papers=("config.json", RAG_JUDGE_CONTROLS, "rag_summary.json", "run_manifest.json", "run_stats.json"),
+    papers=("config.json", "rag_summary.json", "run_manifest.json", "run_stats.json"),
     ends=("rag_summary.json", "run_stats.json"),
 )
 
-JUDGED_QUESTIONS: Final = QUESTIONS._replace(rows=(RAG_ANSWERS, RAG_RESULTS), first=RAG_ANSWERS)
+JUDGED_QUESTIONS: Final = QUESTIONS._replace(
+    rows=(RAG_ANSWERS, RAG_RESULTS),
+    first=RAG_ANSWERS,
+    papers=(*QUESTIONS.papers, RAG_JUDGE_CONTROLS),
+)
 """Where a judge reads the answers: they are on disk before it does, results once it has."""
