@@ -34,7 +34,7 @@ class QuestionTotals(Totals[QuestionScored]):
         """Add a question that is on disk."""
         result = committed.result
         self.state.add(result)
-        self.questions["ok" if result.error is None else "error"] += 1
+        self.questions[result.status or ("ok" if result.error is None else "error")] += 1
         self.retries += committed.retries
         if result.judge is not msgspec.UNSET:
             self.judged.count(result.judge.error, result.judge.declined)
@@ -62,6 +62,6 @@ class QuestionTotals(Totals[QuestionScored]):
         return Counters(
             total_dialogs=total,
             valid_dialogs=total,
-            failed_dialogs=self.questions["error"],
+            failed_dialogs=total - self.questions["ok"],
             total_turn_pairs=total,
         )

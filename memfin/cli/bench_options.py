@@ -8,6 +8,7 @@ import click
 import msgspec
 
 from memfin.cli.options import CONFIG_FILE, FLAGS, RUN_OPTIONS, read_toml
+from memfin.cli.soak_options import LIMITS, limits_of_file
 from memfin.contracts import BenchConfig
 from memfin.contracts.rag import RagType
 from memfin.errors import UsageError
@@ -168,14 +169,15 @@ def read_bench_config(path: Path) -> dict[str, Any]:
     table = content.get(TABLE, {})
     if not isinstance(table, Mapping):
         raise UsageError(f"config {path}: bench is a table, [bench]")
-    known = {str(option.name) for option in BENCH_OPTIONS} | {"path", *FLAGS}
+    known = {str(option.name) for option in BENCH_OPTIONS} | {"path", *FLAGS, *LIMITS}
     for name in table:
         if name not in known:
             raise UsageError(
                 f"config {path}: bench.{name}: unknown setting; known: {', '.join(sorted(known))}"
             )
     shared = {name: content[name] for name in (*AS_IN_RUN, *FLAGS) if name in content and name != "run_id"}
-    settings = {**shared, **table}
+    limits = limits_of_file(path, TABLE, table)
+    settings = {**shared, **{name: value for name, value in table.items() if name not in limits}}
     flags = {param: settings.pop(name) for name, param in FLAGS.items() if name in settings}
     if not all(isinstance(value, bool) for value in flags.values()):
         raise UsageError(f"config {path}: quiet and json are true or false")
@@ -190,4 +192,4 @@ def read_bench_config(path: Path) -> dict[str, Any]:
         raise UsageError(
             f"config {path}: bench.{where.rstrip('`').partition('[')[0]}: {message}"
         ) from problem
-    return settings | flags
+    return settings | flags | limits

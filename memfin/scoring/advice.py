@@ -12,6 +12,7 @@ from typing import Final
 from memfin.scoring.bilingual import Bilingual
 from memfin.scoring.dealing import BACKS_OUT, DEALS, OFFER, ORDER, SIZED_DEAL, STRONG, THEN_ORDER, WEIGHTED
 from memfin.scoring.language import Analysis, attributed, conditional, negated, quoted
+from memfin.scoring.patterns import compile_pattern
 
 _CLAUSE: Final = r"[^,:;。!?\n]"
 _SENTENCE: Final = r"[^。!?\n]"
@@ -40,16 +41,16 @@ _VERDICT: Final = Bilingual(
     r"rules? (?:it|this|them|that) out|ruled out|off the table|off limits)\b",
 )
 _CONTRAST: Final = Bilingual(r"不过|但|然而|可是|只是", r"\b(?:but|however|still|yet|though)\b")
-_OWN_VOICE: Final = re.compile(
+_OWN_VOICE: Final = compile_pattern(
     r"不过|但(?!愿)|然而|我(?:的)?(?:建议|倾向|推荐|觉得|认为|看|会|来)|(?<=[,。])建议|建议(?:您|你)|"
     r"\b(?:but|"
     r"however|still|i'd|i would|i suggest|i recommend)\b"
 )
 _QUESTION_END: Final = re.compile(r"(?:\?|吗|呢)[ \"”’')」]*$")
-_PROPOSES_IN_QUESTION: Final = re.compile(r"建议|推荐|不妨|不如|\b(?:recommend|suggest|i'd)\b")
-_WH: Final = re.compile(r"怎么|如何|什么|哪|多少|\b(?:how|what|which|why)\b")
+_PROPOSES_IN_QUESTION: Final = compile_pattern(r"建议|推荐|不妨|不如|\b(?:recommend|suggest|i'd)\b")
+_WH: Final = compile_pattern(r"怎么|如何|什么|哪|多少|\b(?:how|what|which|why)\b")
 _NOT_MEANT: Final = re.compile(r"(?:不意味着?|并不|不是|没有必要|无需|未必|并非|不代表)[^,。;]{0,12}$")
-_ASKS: Final = re.compile(
+_ASKS: Final = compile_pattern(
     r"是否|能否|可否|要不要|能不能|会不会|是不是|有没有|(?<![的来])还是(?![要得会应建首])"
 )
 _DEFINES: Final = re.compile(
@@ -65,14 +66,14 @@ _CHARACTERIZES: Final = re.compile(
     rf"一般|往往|的?风险|的?波动)"
     r"|^ (?:can|may|might|tends? to|charges|costs|carries|often|usually|typically)\b"
 )
-_DESCRIBED: Final = re.compile(
+_DESCRIBED: Final = compile_pattern(
     rf"(?:基金经理|管理人|机构|量化模型|模型|这类产品|该产品|该基金|这只(?:基金|etf|产品)|产品|策略|"
     rf"etf|指数|市场|有人|很多人|多数人|投资者|"
     rf"企业|公司|银行|行业|(?<![债股票益收券金仓])部分|专业投资者|客户|用户|外资|北向|主力|散户|游资|"
     rf"历史上|过去|曾经?|当时|"
     rf"去年|前年|上周|上月){_CLAUSE}{{0,8}}$"
 )
-_EQUATED: Final = re.compile(
+_EQUATED: Final = compile_pattern(
     r"(?:就是|等于|等同于?|无异于|本质上?是|其实是|说白了是|算是|相当于|不过是|是指|指的是|指)(?:在|一种)?$|"
     r"\b(?:is|are|means) (?:just |simply |really |nothing but )$"
 )
@@ -80,7 +81,7 @@ _HELD: Final = re.compile(
     rf"(?:您|你)?(?:(?:目前|当前|之前|原来|原先|过去|此前)[^,。]{{0,4}}(?:持有|有|配|买|拿|投|占)|现有|"
     rf"已经?(?:持有|有|配|买|拿|投)|手上有|手里有|持仓)(?!就|可以|适合|正是|建议){_CLAUSE}{{0,10}}$"
 )
-_LEAVING_BEFORE: Final = re.compile(
+_LEAVING_BEFORE: Final = compile_pattern(
     rf"(?:防止|规避|杜绝|禁止|不进行|分散|减持|卖出|卖掉|清仓|清掉|赎回|退出|降低|减少|压降|了结|换掉|"
     rf"移出|剔除|删去|去掉|替代|代替|取代|而不是|而非|不是|除了|除|扣除|"
     rf"\b(?:ignore|resist|forget|beware of|tempted by|sell|reduce|exit|trim|cut|replace|instead of|"
@@ -94,7 +95,7 @@ _LEAVING: Final = re.compile(
 )
 _TAKEN_UP: Final = re.compile(r"(?:换成|换为|换到|转为|转到|转入|into|to)[^,。]{0,10}$")
 _MOVED: Final = re.compile(r"(?:把|将)[^,。:;]{0,12}$|\b(?:move|switch|shift|rotate)\b[^,.;]{0,20}$")
-_ANAPHORA: Final = re.compile(
+_ANAPHORA: Final = compile_pattern(
     r"它|这类|这样|这么|这种|该类|此类|这只|这几只|这些|其中|其|前者|后者|\b(?:there|it|them|this|that|"
     r"these|those)\b"
 )
@@ -154,10 +155,10 @@ _ADOPTS: Final = re.compile(
     r"this product|them|the stock)\b(?! (?:back|out|slow))|\bthe (?:one|only) (?:fund |stock |"
     r"product )?i(?:'d| would) (?:pick|buy|choose)".replace("{_CLAUSE}", _CLAUSE)
 )
-_EXAMPLE: Final = re.compile(
+_EXAMPLE: Final = compile_pattern(
     r"(?:例如|比如|譬如|假设|假如|举例|示例|演示|算例|e\.g\.|for example|suppose|imagine)[^。!?\n]{0,24}$"
 )
-_OTHER_ASSET: Final = re.compile(
+_OTHER_ASSET: Final = compile_pattern(
     r"基金|etf|国债|债券|债基|短债|股票|宽基|指数|存款|纯债|货基|短融|货币|黄金|红利|现金|利率债|fund|bond|"
     r"treasur|index|cash|gold"
 )
@@ -183,6 +184,8 @@ def disowned(analysis: Analysis, start: int, end: int) -> bool:
 
 def _in_quotes(analysis: Analysis, start: int, end: int) -> bool:
     """Say whether the span is quoted; straight marks need the whole reply, curved ones only its line."""
+    if not analysis.quoting:
+        return False
     norm = analysis.norm
     low = norm.rfind("\n", 0, start) + 1
     high = norm.find("\n", end)
@@ -214,7 +217,7 @@ def rejected(analysis: Analysis, start: int, end: int, *, limit: bool = False) -
     before = None
     for match in _VERDICT.finditer(norm, low, start):
         before = match
-    if before is not None and not _CONTRAST.search(norm, before.end(), start):
+    if before is not None and not _CONTRAST.search(norm, before.end(1), start):
         return True
     if _NEXT_REJECTS.match(norm[high : high + 60]):
         return True
@@ -367,24 +370,25 @@ def _marked(
     """Look for a marker of advice that reaches the span, within its sentence."""
     start, end = span
     for match in STRONG.finditer(norm, sentence[0], sentence[1]):
-        if _NOT_MEANT.search(norm, sentence[0], match.start()):
+        first, last = match.span(1)
+        if _NOT_MEANT.search(norm, sentence[0], first):
             continue
-        if match.end() <= start:
-            between = norm[match.end() : start]
+        if last <= start:
+            between = norm[last:start]
             if BACKS_OUT.search(_BOUNDED.sub("", between)):
                 continue
-            if act or match.start() >= clause[0]:
+            if act or first >= clause[0]:
                 return True
             # The marker stands in an earlier clause: the span must go on with the advice.
             if DEALS.search(norm, clause[0], clause[1]) or WEIGHTED.search(norm, clause[0], clause[1]):
                 return True
-        elif match.start() >= end:
-            rest = norm[match.end() : sentence[1]]
+        elif first >= end:
+            rest = norm[last : sentence[1]]
             reach = rest[:_REACH]
             advice = reach.split(",")[0]
             if BACKS_OUT.search(advice) or (not asset and _OPPOSITE.search(advice)):
                 continue
-            same_clause = match.start() < clause[1]
+            same_clause = first < clause[1]
             if same_clause or _ANAPHORA.search(reach) or not _OTHER_ASSET.search(reach):
                 return True
         else:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from memfin.scoring.language import Analysis
+from memfin.scoring.patterns import apart, compile_pattern
 from memfin.scoring.quantities import Quantity
 from memfin.scoring.roles import Role, may_weigh, proposed, role_of
 
@@ -43,20 +44,20 @@ class Weight(NamedTuple):
     holdings: int = 1
 
 
-_BREAK: Final = re.compile(
+_BREAK: Final = compile_pattern(
     r"[,、;。!?\n|+]|(?:和|与|及|以及|搭配|再配|外加|\band\b|"
     r"\bplus\b)(?=[约大概各\s]*[\d一二两三四五六七八九])|\band (?:put |invest |keep )?the (?:rest|"
     r"remainder|other)\b"
 )
-_EACH: Final = re.compile(r"各(?!类|种|自|位|家|大)|每只|每个|每支|分别|each\b|apiece\b")
-_PART: Final = re.compile(
+_EACH: Final = compile_pattern(r"各(?!类|种|自|位|家|大)|每只|每个|每支|分别|each\b|apiece\b")
+_PART: Final = compile_pattern(
     r"(?:剩余|其余|余下|剩下)的?(?:钱|资金)(?![^,。;]{0,4}[放买配投进留存])|(?:债券|债|权益|股票|固收|"
     r"投资|基金|剩余|其余|余下|这|那|核心|卫星|进攻|防守|这一|这块|"
     r"该)(?:的)?(?:部分|仓|块|桶)(?:这样|里|中|内|的|再|按|分|拿|:|,)|其中|里面|"
     r"(?:在权益|权益|股票|债券|固收)(?:仓位)?[中里内](?=[^,。;]{0,12}$)"
     r"|\bwithin the\b|\bof the (?:bond|equity|stock) (?:part|sleeve|portion)\b"
 )
-_ALTERNATIVE: Final = re.compile(
+_ALTERNATIVE: Final = compile_pattern(
     r"(?:保守|稳健|平衡|均衡|进取|积极|激进|成长|防御|增强)(?:型|派|版|方案|模型|组合)|"
     r"方案[一二三四abc123]|[一二三四abc123]方案|情形[一二三abc]|模型\(|"
     r"(?:option|plan|scenario|model) [abc123]|\b(?:conservative|balanced|aggressive)\b"
@@ -69,7 +70,7 @@ _RATIO: Final = re.compile(
 )
 STOCK_BOND: Final = re.compile(r"股[\d一二三四五六七八九]?债|债[\d一二三四五六七八九]股")
 """Where a stock-bond ratio may stand."""
-_REST: Final = re.compile(
+_REST: Final = compile_pattern(
     r"(?:剩下|剩余|其余|余下)(?:的)?(?:资金|部分|钱)?(?:全部?|都|统统)?(?:的)?(?:放|配|买|投|留|做|换|"
     r"存)?|\bthe rest\b(?: goes)?(?: in| into)?|\bthe remainder\b(?: in| into)?"
 )
@@ -150,7 +151,7 @@ def _plan_rows(analysis: Analysis, shares: Sequence[Quantity]) -> frozenset[int]
     return frozenset(
         sentence
         for sentence, count in counts.items()
-        if count > 1 and analysis.line_kind(analysis.sentences[sentence][0]) == "row"
+        if count > 1 and analysis.line_kind(analysis.bounds[sentence]) == "row"
     )
 
 
@@ -166,8 +167,8 @@ def _segment(norm: str, shares: Sequence[Quantity], index: int, analysis: Analys
         left = shares[index - 1].end
     if index + 1 < len(shares) and shares[index + 1].start < high:
         right = shares[index + 1].start
-    for match in _BREAK.finditer(norm, left, share.start):
-        left = match.end()
+    for match in apart(_BREAK, norm, left, share.start):
+        left = match.end(1)
     after = _BREAK.search(norm, share.end, right)
     return left, after.start() if after else right
 
@@ -326,13 +327,14 @@ def _remainders(
     result: list[Weight] = []
     if not found or not ("剩" in norm or "其余" in norm or "余下" in norm or "the re" in norm):
         return result
-    for match in _REST.finditer(norm):
-        _, high = analysis.clause_span(match.start(), match.end())
-        if any(match.start() <= weight.start < high for weight in found):
+    for match in apart(_REST, norm):
+        start, end = match.span(1)
+        _, high = analysis.clause_span(start, end)
+        if any(start <= weight.start < high for weight in found):
             continue
-        inside = words[bisect_left(starts, match.end()) : bisect_left(starts, high)]
-        earlier = [weight for weight in found if weight.end <= match.start() and weight.role == "target"]
-        if not inside or not earlier or match.start() - earlier[-1].end > _GAP:
+        inside = words[bisect_left(starts, end) : bisect_left(starts, high)]
+        earlier = [weight for weight in found if weight.end <= start and weight.role == "target"]
+        if not inside or not earlier or start - earlier[-1].end > _GAP:
             continue
         group = [weight for weight in earlier if weight.group == earlier[-1].group]
         rest = _WHOLE - sum(weight.low * weight.holdings for weight in group)
@@ -341,13 +343,13 @@ def _remainders(
             and not is_part(analysis, group)
             and len({label.asset_class for label in inside}) == 1
         ):
-            text = norm[match.start() : high]
+            text = norm[start:high]
             result.append(
                 Weight(
                     inside[0].asset_class,
                     rest,
                     rest,
-                    match.start(),
+                    start,
                     high,
                     text,
                     "target",

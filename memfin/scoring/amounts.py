@@ -8,9 +8,10 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from memfin.scoring.patterns import compile_pattern
 from memfin.scoring.quantities import Quantity, quantities
 
-_SIGN: Final = re.compile(r"[万元](?<=[\d一二两三四五六七八九十百千半].)(?!亿)|\$(?=\d)")
+_SIGN: Final = re.compile(r"[万元$](?:(?<=[\d一二两三四五六七八九十百千半][万元])(?!亿)|(?<=\$)(?=\d))")
 # To look for a plain character costs a twentieth of what the pattern costs; most replies name no sum.
 _MARKS: Final = ("元", "万", "$")
 _BEHIND: Final = 18
@@ -18,7 +19,7 @@ _AHEAD: Final = 16
 _REACH: Final = 240
 _FEWEST: Final = 3
 _TOLERANCE: Final = 0.005
-_EACH: Final = re.compile(r"各|每只|\beach\b")
+_EACH: Final = compile_pattern(r"各|每只|\beach\b")
 _JOINED: Final = re.compile(r"、|和|与|及|\band\b")
 
 

@@ -11,18 +11,23 @@ import sys
 from collections.abc import Iterator
 from typing import Final
 
+from memfin.scoring.patterns import apart, compile_pattern
+
 _WORD: Final = re.compile(r"[a-z][a-z']")
 
 
 class Bilingual:
-    """Two compiled halves that are searched as one; Chinese matches come first."""
+    """Two compiled halves that are searched as one; Chinese matches come first.
+
+    Group 1 of a match is what matched (``memfin.scoring.patterns.compile_pattern``).
+    """
 
     __slots__ = ("_english", "chinese", "pattern")
 
     def __init__(self, chinese: str, english: str) -> None:
         """Compile both halves."""
-        self.chinese: Final = re.compile(chinese)
-        self._english: Final = re.compile(english)
+        self.chinese: Final = compile_pattern(chinese)
+        self._english: Final = compile_pattern(english)
         self.pattern: Final = f"{chinese}|{english}"
 
     def search(self, text: str, low: int = 0, high: int = sys.maxsize) -> re.Match[str] | None:
@@ -34,6 +39,6 @@ class Bilingual:
 
     def finditer(self, text: str, low: int = 0, high: int = sys.maxsize) -> Iterator[re.Match[str]]:
         """Yield the matches of both halves."""
-        yield from self.chinese.finditer(text, low, high)
+        yield from apart(self.chinese, text, low, high)
         if _WORD.search(text, low, high) is not None:
-            yield from self._english.finditer(text, low, high)
+            yield from apart(self._english, text, low, high)

@@ -4,7 +4,8 @@ from collections.abc import Collection, Iterable
 from typing import Any, Final
 
 from memfin.contracts import ComplianceLabel, ComplianceTrace
-from memfin.scoring.language import Analysis, analyze, normalize
+from memfin.scoring.forms import normalize
+from memfin.scoring.language import Analysis, analyze
 from memfin.scoring.lexicon import Match
 
 FIELD: Final = "compliance"

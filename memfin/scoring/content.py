@@ -7,7 +7,8 @@ from typing import Final
 
 from memfin.contracts import ComplianceLabel, Finding, Record
 from memfin.scoring import compliance, risk, rubric
-from memfin.scoring.language import Analysis, analyze, normalize
+from memfin.scoring.forms import normalize
+from memfin.scoring.language import Analysis, analyze
 from memfin.scoring.lexicon import Scanner, findings
 
 _HEAD: Final = 16

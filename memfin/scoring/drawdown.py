@@ -9,6 +9,7 @@ from typing import Final
 from memfin.scoring.advice import advised, disowned
 from memfin.scoring.language import Analysis
 from memfin.scoring.limits import EPSILON, Span
+from memfin.scoring.patterns import compile_pattern
 from memfin.scoring.predicates import MaxDrawdown
 from memfin.scoring.quantities import Quantity
 from memfin.scoring.reading import Reading
@@ -21,7 +22,7 @@ _LOSS: Final = re.compile(
     r"lose\b|fall\b|drop\b|"
     r"decline\b|stop[- ]loss|down\b|最深|缩|dip\b|slump\b|slide\b|plunge\b|trough\b|minus\b"
 )
-_LOSS_NEAR: Final = re.compile(
+_LOSS_NEAR: Final = compile_pattern(
     rf"(?:回撤|回落|亏损|浮亏|亏|缩水|下跌|跌|跌幅|损失|止损线?|止损位|清仓线|平仓线|离场线|drawdown|"
     rf"loss(?:es)?|lose|fall|"
     rf"drop|decline|stop[- ]loss|down|最深|缩|dip|slump|slide|plunge|"
@@ -32,7 +33,7 @@ _LOSS_AFTER: Final = re.compile(
     r"\s*(?:左右|上下|多|以上|以内|的)*\s*(?:回撤|亏损|浮亏|跌幅|的?损失|的?回落|止损|"
     r"max(?:imum)? drawdown|drawdown|loss|stop[- ]loss|decline|drop|dip|slump|slide|plunge|hit)"
 )
-_WHOLE_LOSS: Final = re.compile(
+_WHOLE_LOSS: Final = compile_pattern(
     r"组合|整体|账户|总资产|总市值|全部|净值|市值|方案|配置|整个|portfolio|account|overall|whole|"
     r"this mix|the mix|this plan"
 )
@@ -59,13 +60,13 @@ _OTHER_SUBJECT: Final = re.compile(
     r"股票型基金|权益类?资产|板块|行业|个股|该基金|这只|单只|指数|这类|此类|股票(?:资产|部分)?(?:可能|"
     r"在)|高风险资产|单一|中药|某(?:只|个|标的)|标的|创业板|沪深|医药"
 )
-_PLAN: Final = re.compile(
+_PLAN: Final = compile_pattern(
     r"按(?:我|这|此|上述|照|以上)|我(?:的)?(?:建议|方案|给)|这样(?:配|搭|做|一来)|这个?(?:组合|方案|"
     r"配置)|该(?:方案|组合|配置)|这[套种份]|换完|调完|调整[后完]|配完|这么(?:配|调|搭)|这一配|上述|期间|"
     r"途中|届时|组合|方案|this (?:mix|plan|portfolio|allocation)|"
     r"the (?:mix|plan|portfolio)"
 )
-_EXPECTED: Final = re.compile(
+_EXPECTED: Final = compile_pattern(
     r"可能|预计|估计|估算|大约|约|或|最多|最大|极端|压力|会|可达|达到|\b(?:may|might|could|would|can|"
     r"expect\w*|worst|up to|about|around)\b"
 )
@@ -127,16 +128,16 @@ def drawdown(  # noqa: C901 - a ladder of signs
     return None
 
 
-_TESTED: Final = re.compile(
+_TESTED: Final = compile_pattern(
     r"回测|回放|去套|套进|模拟|测算|压力|推演|复盘|历史数据|那[几两]?[年轮次]行情|\b(?:back-?test\w*|"
     r"simulat\w*|stress\w*|in 20\d\d|since 20\d\d)"
 )
-_OWN_MIX: Final = re.compile(
+_OWN_MIX: Final = compile_pattern(
     r"这[套个份种]?(?:组合|方案|配置|比例|配法|搭配|分法)|上[面述](?:的)?(?:组合|方案|配置|比例)|(?:换|"
     r"调整?|配|挪|改)[完后]|总账户|账户|组合|"
     r"\b(?:this|the) (?:mix|plan|portfolio|allocation|split|blend)\b|\bback-?test\b"
 )
-_STICKS: Final = re.compile(
+_STICKS: Final = compile_pattern(
     r"按(?:它|这个|此|计划|这套|上面)|照(?:它|此|这个|做|配)|就这[样么]|执行|接受|承受得|扛|熬|忍|"
     r"心里有数|心理准备|有数就|属正常|正常(?:现象|的)|不用(?:怕|慌)|"
     r"别(?:怕|慌)|(?:进场|分批进|建仓|操作分|分[一二三四五六七八九十\d]+(?:批|周|个月))|可以(?:拿|做|配)|"
@@ -144,7 +145,7 @@ _STICKS: Final = re.compile(
     r"stick with|worth it|accept|live with|"
     r"price of admission|stay the course|hang on|sit tight|hold on|don't panic|start|set it up|go ahead)\b"
 )
-_OTHER_PLAN: Final = re.compile(
+_OTHER_PLAN: Final = compile_pattern(
     r"所以|因此|于是|为此|改[成为用]|换成|降到|减到|下调|压到|更稳|(?<!有)超(?:出|过|了)|不符|过不了|装不下|"
     r"\b(?:so i|so we|instead|which is why|therefore|too (?:much|deep)|beyond|exceeds?|above your|"
     r"over your|lower|trim)\b"
@@ -174,7 +175,7 @@ def _planned_loss(analysis: Analysis, reading: Reading, share: Quantity) -> bool
     return _STICKS.search(rest) is not None or _has_plan(reading)
 
 
-_OTHER_MIX: Final = re.compile(
+_OTHER_MIX: Final = compile_pattern(
     r"同类|沪深|标普|纳指|大盘|指数|创业板|股票型|偏股|全仓|满仓|纯股|若|如果|现在的组合|原来|目前的|单独|"
     r"\b(?:s&p|index|nasdaq|market|all-stock|100%|if|your current)\b"
 )
@@ -183,7 +184,7 @@ _ILLUSTRATED: Final = re.compile(
 )
 _SCENARIO: Final = re.compile(r"\b(?:in|during|after|from) (?:an?|the|that|such an?) $")
 """A fall of the market that the plan is measured against: in the 35% slump the portfolio loses 14%."""
-_LOSS_AHEAD: Final = re.compile(
+_LOSS_AHEAD: Final = compile_pattern(
     r"会|要|也许|可能|得|\b(?:will|would|could|may|might|shows?|showed|should|expect\w*|ready|prepared?|"
     r"fell|lost|dropped)\b"
 )

@@ -13,29 +13,12 @@ from bisect import bisect_right
 from itertools import accumulate, pairwise
 from typing import Final, Literal, NamedTuple
 
+from memfin.scoring.forms import normalize
 from memfin.scoring.patterns import compile_pattern
 from memfin.scoring.speech import ATTRIBUTION, SPEECH_BEGINS, SPEECH_SIGN, THE_USER
 
 ClauseKind = Literal["text", "item", "row", "heading"]
 
-_HALF_WIDTH: Final[dict[int, str]] = {
-    **{code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)},
-    **dict.fromkeys((0x00A0, 0x1680, 0x202F, 0x205F, 0x3000, *range(0x2000, 0x2010), 0x2060, 0xFEFF), " "),
-    **dict.fromkeys(map(ord, "\t\v\f\u00ad\r"), " "),
-    **dict.fromkeys(map(ord, "｜│┃"), "|"),
-    **dict.fromkeys(map(ord, "’ʼ"), "'"),
-    **dict.fromkeys(map(ord, "‐‑‒–—−﹣"), "-"),
-    **dict.fromkeys(map(ord, "\u2028\u2029\u0085"), "\n"),
-    ord("﹪"): "%",
-    ord("｡"): "。",
-    ord("İ"): "i",
-}
-# Translating character by character costs 80 ns each for Chinese, so the punctuation that fills every
-# Chinese text is replaced by whole-string operations and the table is used only when needed.
-_FREQUENT: Final = tuple((mark, _HALF_WIDTH[ord(mark)]) for mark in "，：；！？（）％＋＜＞～—\u3000")
-_RARE: Final = re.compile(
-    "[" + "".join(re.escape(chr(code)) for code in _HALF_WIDTH if chr(code) not in dict(_FREQUENT)) + "]"
-)
 _CJK: Final = "\u3400-\u4dbf\u4e00-\u9fff"
 _MARK_SIGNS: Final = ("*", "_", "`", " ")
 # These three begin with a plain character set on purpose: the engine then skips to the next member.
@@ -75,7 +58,7 @@ _NEGATION: Final = (
 _NEGATOR: Final = compile_pattern(f"(?:{_NOT_A_NEGATION})|(?P<negation>{_NEGATION})")
 # Every negation has one of these in it; most spans have none beside them and need no closer look.
 _NEGATION_SIGN: Final = re.compile("[不没无未非别莫勿难拒避杜禁远回]")
-_DENIAL_SIGN: Final = re.compile("[不没绝免假]| (?:is|are|do)")
+_DENIAL_SIGN: Final = compile_pattern("[不没绝免假]| (?:is|are|do)")
 _NEGATED_AFTER: Final = re.compile(
     r"[^,。!?;:\n]{0,8}?(?:不存在|不可能(?=[的。,!;]|$)|不可信|不成立|不现实|不属实|不合规|不合法|"
     r"没有的事|谈不上|做不到|是假的|绝无|免谈)"
@@ -86,7 +69,7 @@ _NEGATION_REACH: Final = 18
 
 _QUESTION: Final = re.compile(r"\?|(?:吗|呢)\W*$")
 _RHETORICAL: Final = re.compile(r"难道|岂不|何必|何乐|怎么能不|why not|what are you waiting")
-_CONDITION: Final = re.compile(
+_CONDITION: Final = compile_pattern(
     r"如果|若(?!干)|假如|假设|假使|倘若|要是|万一|一旦|即使|即便|哪怕|除非|的话|"
     r"\b(?:if|unless|suppose|assuming|should you|in case)\b"
 )
@@ -125,19 +108,6 @@ class Clause(NamedTuple):
     kind: ClauseKind
 
 
-def normalize(text: str) -> str:
-    """Return the text half-width and in lower case, of the same length, so that offsets stay valid.
-
-    Full-width letters, digits and punctuation become ASCII, unusual and invisible blanks a space,
-    dashes a hyphen, line separators a line feed. Chinese quotes and the full stop ``。`` stay.
-    """
-    for mark, plain in _FREQUENT:
-        text = text.replace(mark, plain)
-    if _RARE.search(text) is not None:
-        text = text.translate(_HALF_WIDTH)
-    return text.lower()
-
-
 class Analysis:
     """A reply prepared for the detectors.
 
@@ -149,9 +119,13 @@ class Analysis:
     """
 
     __slots__ = (
+        "_clause",
+        "_clause_of",
+        "_kinds",
         "_last_sentence",
         "_pieces",
         "_quotes",
+        "_quoting",
         "_shifts",
         "_speeches",
         "_speeches_of",
@@ -172,9 +146,12 @@ class Analysis:
             bounds.append(len(norm))
         # Guards ask about the same few places one after the other.
         self._last_sentence: tuple[int, int] = (0, 0)
+        self._clause_of = self._clause = (-1, -1)
+        self._kinds: dict[int, ClauseKind] = {}
         self._speeches_of = -1
         self._speeches: list[tuple[int, int]] = []
         self._quotes: list[tuple[int, int]] | None = None
+        self._quoting: bool | None = None
         # Positions in ``norm`` behind which characters were dropped, and how many so far.
         self._shifts: tuple[list[int], list[int]] | None = None
 
@@ -214,12 +191,10 @@ class Analysis:
     def line_kind(self, position: int) -> ClauseKind:
         """Say whether the line that holds the position is a list item, table row, heading or plain."""
         start = self.norm.rfind("\n", 0, position) + 1
-        head = self.norm[start : start + 8]
-        if head.lstrip(" ").startswith("|"):
-            return "row"
-        if _HEADING.match(head):
-            return "heading"
-        return "item" if _ITEM.match(head) else "text"
+        kind = self._kinds.get(start)
+        if kind is None:
+            kind = self._kinds[start] = _kind_of(self.norm[start : start + 8])
+        return kind
 
     def lead_in(self, position: int) -> str:
         """Return the line that introduces the list, or heads the table, around the position; else ""."""
@@ -257,13 +232,17 @@ class Analysis:
 
     def clause_span(self, start: int, end: int) -> tuple[int, int]:
         """Return the smallest span of whole clauses of one sentence that holds ``[start, end)``."""
+        if self._clause_of == (start, end):
+            return self._clause
         low, high = self.sentence_span(start)
         norm = self.norm
         mark = max(norm.rfind(",", low, start), norm.rfind(":", low, start), norm.rfind("|", low, start))
         while mark >= low and _CLAUSE_END.match(norm, mark) is None:
             mark = max(norm.rfind(",", low, mark), norm.rfind(":", low, mark), norm.rfind("|", low, mark))
         closing = _CLAUSE_END.search(norm, end, high)
-        return max(mark + 1, low), max(closing.start() if closing else high, end)
+        self._clause_of = start, end
+        self._clause = max(mark + 1, low), max(closing.start() if closing else high, end)
+        return self._clause
 
     def speeches(self, position: int) -> list[tuple[int, int]]:
         """Return where, in the sentence at the position, somebody else begins to say something."""
@@ -283,13 +262,28 @@ class Analysis:
         return "?" in self.norm or "吗" in self.norm or "呢" in self.norm
 
     @property
+    def quoting(self) -> bool:
+        """Whether the reply holds any opening quotation mark."""
+        if self._quoting is None:
+            norm = self.norm
+            self._quoting = any(mark in norm for mark in _OPENING_QUOTES)
+        return self._quoting
+
+    @property
     def quotes(self) -> list[tuple[int, int]]:
         """Half-open spans of quoted text, quotation marks included; a quotation ends with its line."""
         if self._quotes is None:
-            norm = self.norm
-            quoting = any(mark in norm for mark in _OPENING_QUOTES)
-            self._quotes = [match.span(1) for match in _QUOTE.finditer(norm)] if quoting else []
+            self._quotes = [match.span(1) for match in _QUOTE.finditer(self.norm)] if self.quoting else []
         return self._quotes
+
+
+def _kind_of(head: str) -> ClauseKind:
+    """Tell the kind of a line from its first characters."""
+    if head.lstrip(" ").startswith("|"):
+        return "row"
+    if _HEADING.match(head):
+        return "heading"
+    return "item" if _ITEM.match(head) else "text"
 
 
 def analyze(text: str) -> Analysis:

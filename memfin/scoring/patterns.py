@@ -6,7 +6,8 @@ skip almost all of them. Compiling inserts these look-aheads and changes nothing
 """
 
 import re
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from memfin.errors import UsageError
@@ -71,6 +72,21 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
     if first is None:
         return re.compile(f"({hastened})")
     return re.compile(f"{_set(first)}(?<=(?=({hastened})).)")
+
+
+def apart(
+    pattern: re.Pattern[str], text: str, low: int = 0, high: int = sys.maxsize
+) -> Iterator[re.Match[str]]:
+    """Yield the matches of a pattern of `compile_pattern` in ``text[low:high]`` that do not overlap.
+
+    Such a pattern takes up its first character only, so its own ``finditer`` finds 半数 inside 一半数 too.
+    """
+    last = low
+    for match in pattern.finditer(text, low, high):
+        start, end = match.span(1)
+        if start >= last:
+            last = end
+            yield match
 
 
 def _hastened(pattern: str) -> str:

@@ -13,8 +13,8 @@ from typing import Final, Literal
 
 import msgspec
 
+from memfin.scoring.forms import normalize
 from memfin.scoring.kept import kept
-from memfin.scoring.language import normalize
 from memfin.scoring.quantities import Quantity, quantities
 from memfin.scoring.vocabulary import load_vocabulary
 

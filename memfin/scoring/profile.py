@@ -12,8 +12,8 @@ from typing import Final, NamedTuple, TypeVar
 
 from memfin.contracts import ProfileTruth
 from memfin.contracts.base import Horizon, Level
+from memfin.scoring.forms import normalize
 from memfin.scoring.kept import kept
-from memfin.scoring.language import normalize
 from memfin.scoring.predicates import (
     ForbiddenAsset,
     LowFee,

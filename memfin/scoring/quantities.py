@@ -7,7 +7,10 @@ The functions are pure and keep character offsets into the text they were given.
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Final, Literal, NamedTuple
+
+from memfin.scoring.patterns import apart, compile_pattern
 
 QuantityKind = Literal["share", "money", "duration", "multiple", "discount"]
 Bound = Literal["at_most", "at_least", "exact"]
@@ -83,13 +86,18 @@ _UNIT: Final = (
     rf"|{_YEAR}|个(?:交易日|月)半?|-?\s?(?:years?|yrs?|months?|weeks?|days?)\b|周|个?星期|"
     rf"(?:个)?交易日|天|日(?![均线内经])"
 )
+# Most numerals are part of a word (一般, 千万别) or of a longer number; one look at the next character
+# leaves them alone, instead of a try of every unit behind every digit.
+_UNIT_HEAD: Final = r"%％个百pc成折倍xX万亿千元块美港ydRCUkKmMt年\-\sw周星交天日"
+_AHEAD_OF_NUMBER: Final = rf"(?=[{_UNIT_HEAD}–—~～－至到分])"
+_LIKELY_UNIT: Final = rf"(?=[{_UNIT_HEAD}])(?:{_UNIT})"
 _NUMERIC: Final = re.compile(
-    rf"({_NUM})(?:\s?(?:分之)\s?({_NUM})(?:{_SEP}(?:百分之)?({_NUM}))?"
-    rf"|(?:\s?({_UNIT})?{_SEP}({_NUM}))?\s?({_UNIT}))"
+    rf"({_NUM}){_AHEAD_OF_NUMBER}(?:\s?(?:分之)\s?({_NUM})(?:{_SEP}(?:百分之)?({_NUM}))?"
+    rf"|(?:\s?({_LIKELY_UNIT})?{_SEP}({_NUM}))?\s?({_LIKELY_UNIT}))"
 )
 _PRICED: Final = re.compile(r"[$¥￥]\s?(\d[\d,]*+(?:\.\d++)?+)(?!\s?(?:[万亿千百kKmM]|thousand))")
 _SLASHED: Final = re.compile(r"(?<![\d./年])([1-9])/([2-9]|10)(?![\d/年月])")
-_HALF: Final = re.compile(r"(?<![减第])一半|半数|半仓")
+_HALF: Final = compile_pattern(r"(?<![减第])一半|半数|半仓")
 _ENGLISH: Final = re.compile(
     rf"\b({'|'.join(_WORDS)})(?:[- ](to|or|and)[- ]({'|'.join(_WORDS)}))?[- ]"
     rf"(per\s?cent|percent|years?|months?|weeks?|days?|times)\b|"
@@ -97,7 +105,8 @@ _ENGLISH: Final = re.compile(
     rf"[,.;]|$)",
     re.IGNORECASE,
 )
-_LATIN: Final = re.compile(r"[a-zA-Z]{3}")
+# Written out, as the engine skips to the next member of a leading set without a count only.
+_LATIN: Final = re.compile(r"[a-zA-Z][a-zA-Z][a-zA-Z]")
 _MONEY_SCALE: Final = (
     ("万亿", 1e12), ("亿", 1e8), ("千万", 1e7), ("百万", 1e6), ("万", 1e4),
     ("million", 1e6), ("thousand", 1e3),
@@ -139,6 +148,7 @@ def chinese_number(text: str) -> float | None:
     return total + 0.5 if whole.endswith("半") else total
 
 
+@lru_cache(maxsize=1024)
 def _span(text: str) -> tuple[float, float] | None:
     """Return low and high of a numeral; 两三 and 七八 name a range of two neighbours."""
     pair = 2
@@ -149,6 +159,7 @@ def _span(text: str) -> tuple[float, float] | None:
     return None if value is None else (value, value)
 
 
+@lru_cache(maxsize=256)
 def _scale(unit: str) -> tuple[QuantityKind, float, float] | None:  # noqa: PLR0911 - one return a unit
     """Return kind, factor and the addition that a trailing 半 makes, for a unit as written."""
     lowered = unit.lower().lstrip("- ")
@@ -242,8 +253,8 @@ def _find(text: str, start: int, stop: int) -> Iterator[Quantity]:  # noqa: C901
             amount = float(match.group(1).replace(",", ""))
             yield Quantity("money", amount, amount, match.start(), match.end(), match.group()[0])
     if "半" in part:
-        for match in _HALF.finditer(text, start, stop):
-            yield Quantity("share", 0.5, 0.5, match.start(), match.end(), match.group())
+        for match in apart(_HALF, text, start, stop):
+            yield Quantity("share", 0.5, 0.5, *match.span(1), match.group(1))
     if "/" in part:
         for match in _SLASHED.finditer(text, start, stop):
             share = int(match.group(1)) / int(match.group(2))

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from memfin.scoring.language import normalize
+from memfin.scoring.forms import normalize
 from memfin.scoring.lexicon import Match, read_table
 
 FIELD: Final = "risk_tag"

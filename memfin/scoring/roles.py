@@ -10,6 +10,7 @@ from typing import Final, Literal
 from memfin.scoring.advice import disowned
 from memfin.scoring.bilingual import Bilingual
 from memfin.scoring.language import Analysis
+from memfin.scoring.patterns import compile_pattern
 from memfin.scoring.quantities import Quantity
 
 Role = Literal["target", "held", "added", "reduced", "total", "part"]
@@ -35,7 +36,7 @@ _NO_WEIGHT_AFTER: Final = re.compile(
     r"probability|chance|coupon|interest|growth|discount)"
 )
 _WEIGHT_WORD: Final = re.compile(r"仓位|占比?|比例|配(?!股)|权重|weight\b|allocation\b|exposure\b|in\b")
-_LIMIT: Final = re.compile(
+_LIMIT: Final = compile_pattern(
     r"上限|下限|底线|约束|红线|限制|要求|门槛|天花板|风控线|limit|ceiling|\bcap\b(?<![a-z]-cap)|rule\b|floor|"
     r"threshold|maximum|minimum"
 )
@@ -61,10 +62,10 @@ _REDUCED: Final = re.compile(
 _TOTAL: Final = re.compile(
     r"合计|总计|一共|共计|总共|加起来|总仓位|合起来|累计|together|in total|combined|altogether"
 )
-_ILLUSTRATIVE: Final = re.compile(
+_ILLUSTRATIVE: Final = compile_pattern(
     r"[(,、:]?(?:例如|比如|譬如|如|若|假设|设|占指数|e\.g\.)[^,、;。!?\n|\d]{0,10}$"
 )
-_MOVES_FROM: Final = re.compile(r"(?:从|由|超过|高于|低于|from)[^,。%\d成]{0,6}$")
+_MOVES_FROM: Final = compile_pattern(r"(?:从|由|超过|高于|低于|from)[^,。%\d成]{0,6}$")
 _MOVES_ON: Final = re.compile(
     r"\s*(?:左右)?(?:的[^,。]{0,6})?(?:(?:降|减|压|提|升|加|调|砍)[低高少仓]?(?:到|至|为|成)|->|→|=>|"
     r"down to|up to)"
@@ -72,32 +73,32 @@ _MOVES_ON: Final = re.compile(
 _ALREADY: Final = re.compile(
     r"已(?:经)?(?:占到?|到了?|有|达到?|是|高达|升到|涨到)?[约近]?$|\balready(?: at)? $"
 )
-_STOCKTAKING: Final = re.compile(
+_STOCKTAKING: Final = compile_pattern(
     r"归拢|归类|盘点|现状|目前|当前|现有|现在(?!就|可以|开始|起|把|先|应|不妨|建议|买|加|配)|您?(?:报|"
     r"列|提供|给)的|"
     r"持仓(?:如下|情况|明细|表)|\bcurrent\w*|as it stands|\btoday\b|you (?:hold|own|have)"
 )
-_PLANNED: Final = re.compile(
+_PLANNED: Final = compile_pattern(
     r"建议|方案|目标|推荐|调整[后为成到]|改[成为]|参考配|可以这样|\b(?:suggest\w*|recommend\w*|plan|"
     r"target|propos\w*)"
 )
-_EXCEEDS: Final = re.compile(
+_EXCEEDS: Final = compile_pattern(
     r"超出|越过|突破|超线|超标|超了|破了|破线|背道而驰|不符|违反|违背|超过[^,。;]{0,14}(?:线|上限|规矩|"
     r"约定|要求|了)|"
     r"\b(?:exceeds?|breach\w*|violat\w*|above (?:your|the \d+)|over (?:your|the \d+)|rules? (?:it|this|"
     r"that) out|beyond your|past your)\b"
 )
-_CONCEDED: Final = re.compile(
+_CONCEDED: Final = compile_pattern(
     r"虽|尽管|哪怕|即使|即便|就算|略|稍|一点|暂时|没关系|没事|不要紧|无妨|不碍事|机会|\b(?:fine|okay|"
     r"slightly|though|"
     r"a bit|a little|temporar\w*|worth)\b"
 )
-_DISADVISED: Final = re.compile(
+_DISADVISED: Final = compile_pattern(
     r"(?:不建议|不推荐|不要|不宜|不应|不该|别(?!超|低|高)|避免|切勿|勿(?!超)|不会|没有|don't|do not|"
     r"avoid|never|not (?:recommend|suggest|advis)\w*)"
     r"(?![^,。;]{0,6}(?:超过|低于|高于))[^,。;!?\n]{0,14}$"
 )
-_DESCRIBED: Final = re.compile(
+_DESCRIBED: Final = compile_pattern(
     r"合同|约定|前[一二三五十]大|集中度|规定|招募|季报|基准|指数(?:中|里|的)|前十大|成分股|重仓股|"
     r"基金经理|管理人|(?:这|该|此|那)(?:只|款|支)[^,。]{0,8}(?:股票|债券|权益|现金)?(?:仓位|持仓|占)|"
     r"偏股混合基金的|"
@@ -120,7 +121,7 @@ def may_weigh(norm: str, share: Quantity) -> bool:
         return False
     head = norm[max(0, share.start - _HEAD) : share.start]
     match = _NO_WEIGHT_BEFORE.search(head)
-    return match is None or _WEIGHT_WORD.search(match.group()) is not None
+    return match is None or _WEIGHT_WORD.search(match.group(1)) is not None
 
 
 def role_of(  # noqa: PLR0911 - one return a role

@@ -42,6 +42,8 @@ class RagResultRules(RunRules):
         yield from judged_violations(record)
         if record.error is not None and (record.passed or record.score):
             yield Violation(("error",), "a question that failed has no score and does not pass")
+        if record.status is not None and (record.status == "ok") != (record.error is None):
+            yield Violation(("status",), f"{record.status}, while error is {shown(record.error)}")
         if record.error is None and record.answer is None:
             yield Violation(("answer",), "missing, and no error says why")
 

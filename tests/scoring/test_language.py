@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memfin.scoring.forms import normalize
 from memfin.scoring.language import (
     Analysis,
     analyze,
     attributed,
     conditional,
     negated,
-    normalize,
     questioned,
     quoted,
     refuted,

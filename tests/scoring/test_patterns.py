@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from memfin.errors import UsageError
 from memfin.scoring.language import analyze
 from memfin.scoring.lexicon import RuleEntry, load_lexicon, word_classes
-from memfin.scoring.patterns import compile_at_head, compile_pattern, expand
+from memfin.scoring.patterns import apart, compile_at_head, compile_pattern, expand
 from memfin.scoring.prefilter import branches
 
 LABELS = Path(__file__).resolve().parents[3] / "shared" / "data" / "labels"
@@ -75,6 +75,23 @@ def test_compiled_pattern_matches_where_the_plain_one_does(pattern: str, text: s
         there = compile_at_head(pattern).match(text, plain.start())
         assert there is not None
         assert there.span(1) == plain.span()
+
+
+@pytest.mark.parametrize("pattern", ["一半|半数|半仓", r"其余|余下(?:的)?|\band (?:the )?rest|\bthe rest"])
+@given(
+    text=st.lists(st.sampled_from([*"一半数仓其余下的,", "and", "the", " rest"]), max_size=9).map("".join),
+    low=st.integers(0, 4),
+)
+def test_matches_apart_are_those_of_the_plain_pattern(pattern: str, text: str, low: int) -> None:
+    plain = [match.span() for match in re.compile(pattern).finditer(text, low)]
+    assert [match.span(1) for match in apart(compile_pattern(pattern), text, low)] == plain
+
+
+def test_of_two_matches_that_overlap_the_first_is_found() -> None:
+    assert [match.group(1) for match in apart(compile_pattern("一半|半数"), "一半数,半数")] == [
+        "一半",
+        "半数",
+    ]
 
 
 def test_shorthands_are_written_out() -> None:

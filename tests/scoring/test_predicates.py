@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memfin.scoring.language import normalize
+from memfin.scoring.forms import normalize
 from memfin.scoring.predicates import (
     AllowedUniverse,
     AssetClassCap,

@@ -1,9 +1,12 @@
 """Numbers in prose: notations, ranges, bounds, and what is no number."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memfin.scoring import quantities as module
 from memfin.scoring.quantities import Quantity, bound, chinese_number, quantities, shares_at
 
 FULL_WIDTH = str.maketrans("0123456789%.-", "０１２３４５６７８９％．－")
@@ -163,3 +166,22 @@ def test_reading_at_signs_finds_every_share(parts: list[str]) -> None:
     text = "".join(parts)
     signs = [index for index in range(len(text)) if text.startswith(("%", "三成", "half"), index)]
     assert shares_at(text, signs) == [found for found in quantities(text) if found.kind == "share"]
+
+
+NOTATION = (
+    "0 1 20 3,000 2.5 零 一 三 十 百 千 半 点 . , - ~ 至 到 分之 百分之 % ％ 个百分点 个点 percent pct "
+    "成 成半 成立 折 倍 x 万 亿 百万 元 块 块钱 美元 港元 yuan dollars k m million thousand "
+    "年 年半 年初 个月 个交易日 years months week day 周 星期 天 日 日均 a 的"
+)
+
+
+@given(st.lists(st.sampled_from([*NOTATION.split(), " "]), max_size=9).map("".join))
+def test_a_look_at_the_next_character_hides_no_number(text: str) -> None:
+    names = vars(module)
+    fast = names["_NUMERIC"]
+    slow = fast.pattern
+    for look in (names["_AHEAD_OF_NUMBER"], f"(?=[{names['_UNIT_HEAD']}])"):
+        assert look in slow
+        slow = slow.replace(look, "")
+    expected = [(match.span(), match.groups()) for match in re.finditer(slow, text)]
+    assert [(match.span(), match.groups()) for match in fast.finditer(text)] == expected
