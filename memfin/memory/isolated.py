@@ -102,6 +102,12 @@ class InMemoryFiles(Files):
         """Return the content of a file; None when there is none."""
         return self._directories.get(str(path.parent), {}).get(path.name)
 
+    def loaded(self, directory: Path, suffix: str = ".json") -> Iterator[tuple[str, bytes]]:
+        """Yield the files in a directory whose names end so, name and content, sorted by name."""
+        for name, data in sorted(self._directories.get(str(directory), {}).items()):
+            if data is not None and name.endswith(suffix) and name[0] != ".":
+                yield name, data
+
     def entries(self, directory: Path) -> list[str]:
         """Return all names in a directory, sorted; none where there is no such directory."""
         return sorted(self._directories.get(str(directory), ()))
@@ -157,6 +163,10 @@ def _refuse_values(texts: Mapping[str, Any], _: str) -> None:
 class _NoLocks(Locks):
     @contextmanager
     def of_user(self, user_id: str) -> Iterator[None]:  # noqa: ARG002 - every user's is free
+        yield
+
+    @contextmanager
+    def of_shard(self, shard: int) -> Iterator[None]:  # noqa: ARG002 - every user's is free
         yield
 
     @contextmanager
