@@ -18,7 +18,7 @@ from memfin.judges.fence import fenced, new_nonce, visible
 from memfin.judges.prompts import MOST_CHARS, TooLong, compose, prompt_hashes
 from memfin.judges.variants import SECTIONS, masked, variant
 from memfin.scoring.rubric import RUBRIC_ITEMS
-from memfin.wire.structured import InvalidAnswer, response_format
+from memfin.wire.structured import MOST_FORMATS, Formats, InvalidAnswer, response_format
 from tests.judges.scripted_judge import fences
 
 REQUEST = JudgeRequest(
@@ -263,6 +263,18 @@ def test_a_code_block_around_the_answer_is_taken_off_and_a_long_reason_cut() -> 
     assert read_answer(block, REQUEST, PLAIN).score == 4
     long = read_answer(json.dumps(GOOD | {"reason": "x" * 5000}), REQUEST, PLAIN)
     assert len(long.reason) == LONGEST_REASON
+
+
+def test_formats_that_come_again_are_kept_and_never_mixed_up() -> None:
+    formats = Formats("verdict")
+    schemas: list[dict[str, Any]] = [{"type": "object", "title": str(number)} for number in range(300)]
+    for schema in (*schemas, *reversed(schemas)):
+        encoded = formats.encoded("json_schema", schema)
+        assert encoded is formats.encoded("json_schema", schema)
+        assert encoded is not None
+        assert json.loads(bytes(encoded)) == response_format("json_schema", schema, "verdict")
+        assert formats.encoded("text", schema) is None
+    assert len(formats._known) <= MOST_FORMATS
 
 
 def test_the_forms_in_which_an_answer_is_asked_for() -> None:
