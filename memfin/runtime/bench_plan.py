@@ -13,6 +13,7 @@ from memfin.actors.base import EventSender
 from memfin.agents.settings import AgentSettings
 from memfin.contracts import NO_JUDGE, BenchConfig, ConfigFile, ModelUsage, ParameterChange
 from memfin.contracts.rag import RagQuestion, RagSummary
+from memfin.contracts.reading import shown
 from memfin.contracts.run import Suite
 from memfin.errors import UsageError
 from memfin.journal import JUDGED_QUESTIONS, QUESTIONS, Layout, RunDirectory, progress_path
@@ -231,8 +232,7 @@ def _warnings(benchmark: Benchmark, document: Document | None) -> list[str]:
     """Return what a user should know before the first question."""
     if document is not None:
         return []
-    missing = (
-        f"names {benchmark.document_name!r}, which is not in it" if benchmark.document_name else "names none"
-    )
+    name = benchmark.document_name
+    missing = f"names {shown(name)}, which is not in it" if name else "names none"
     line = f"no document: the benchmark {missing}; name it with --document, else inventions pass unseen"
     return [line]
