@@ -5,8 +5,8 @@
 
 Everything is made in a directory of its own, below ``--root`` or that of temporary files, and measured in one
 run, the two kinds of storage by turns, so that what else the machine does meets both; the directory is
-removed in any case, unless the process is killed. The full size takes 4 GB. ``--check`` exits 1 where a bound of the
-layer is not held: 2 ms for the 99th percentile of an assembly, 10 s for the sweep of 100,000.
+removed in any case, unless the process is killed. The full size takes 4 GB. ``--check`` exits 1 where a
+bound of the layer is not held: 2 ms for the 99th percentile of an assembly, 10 s for the sweep of 100,000.
 """
 
 import argparse

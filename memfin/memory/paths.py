@@ -35,6 +35,7 @@ class Paths:
         self.locks = self.state / "locks"
         self.pending = self.state / "pending"
         self.index = self.state / "index.sqlite"
+        self.reserve = self.state / "reserve"
 
     def consent(self, user_id: str) -> Path:
         """Return the consent in force."""

@@ -67,7 +67,9 @@ def test_numbers_are_read_in_every_form(written: str, value: float) -> None:
     assert number_value(written) == value
 
 
-@pytest.mark.parametrize("written", ["", "亿" * 500, "9" * 400, "thousand of them", "五五十", "4.2.2万"])
+@pytest.mark.parametrize(
+    "written", ["", "亿" * 500, "9" * 400, "and", "thousand of them", "五五十", "4.2.2万"]
+)
 def test_what_is_no_number_has_no_value(written: str) -> None:
     assert number_value(written) is None
 
