@@ -1,17 +1,20 @@
 """Whole benchmark runs with a judge: marks beside the formulas, failures, votes, cache, resuming."""
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+from anyio.lowlevel import checkpoint
 from click.testing import CliRunner
 
 from memfin.cli.main import memfin
-from memfin.contracts import ProgressEvent, QuestionDone, RagJudgeRequest, RagVerdict
+from memfin.contracts import RagJudgeRequest, RagVerdict
 from memfin.contracts.rag import RagSummary
 from memfin.errors import GateFailed, RunFault, UsageError
+from memfin.journal.repair import repair
 from memfin.report import write_reports
 from memfin.report.comparison import compare_runs
 from memfin.runtime.bench import BenchEvaluation, BenchmarkRunner, make_bench_resume_plan
@@ -257,38 +260,44 @@ async def test_what_is_in_the_cache_is_not_asked_again(
     assert one == two
 
 
-async def stopped_after(made: BenchPlan, number: int) -> None:
-    left = iter(range(number - 1))
-
-    def show(event: ProgressEvent) -> None:
-        if isinstance(event, QuestionDone) and next(left, None) is None:
-            group.cancel_scope.cancel()
-
-    async with anyio.create_task_group() as group:
-        group.start_soon(Run(made, show).run)
-
-
 async def test_resuming_asks_neither_system_nor_judge_about_what_is_committed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mixed(tmp_path / "b")
     async with judging(monkeypatch):
         await run(tmp_path, Counting(), "whole")
-    system = Counting()
-    async with judging(monkeypatch, latency=0.005):
-        await stopped_after(plan(tmp_path, system, workers_judge=1), 3)
+    released = anyio.Event()
+
+    async def stubborn(body: dict[str, Any]) -> str:
+        if question_of(body) not in {"f00", "f01", "f02"}:
+            await released.wait()
+        return marks(body)
+
+    async with judging(monkeypatch, responder=stubborn):
+        cut = Run(plan(tmp_path, Counting(), workers_dialog=1, workers_judge=1))
+        with anyio.fail_after(60):
+            async with anyio.create_task_group() as group:
+                group.start_soon(cut.run)
+                # f03 is with the judge, f04 and f05 wait for it; no more is taken while they do.
+                while (
+                    (graph := cut._graph) is None
+                    or graph.pipeline.writer.turns < 6
+                    or graph.pipeline.rows < 3
+                ):
+                    await checkpoint()
+                group.cancel_scope.cancel()
+        released.set()
     answered = {row["id"] for row in read_jsonl(tmp_path / "r" / "rag_answers.jsonl")}
     judged = set(results(tmp_path / "r"))
-    assert 3 <= len(judged) < len(answered)
+    assert judged == {"f00", "f01", "f02"}
+    assert answered == {f"f{number:02}" for number in range(6)}
     again = Counting()
     async with judging(monkeypatch) as server:
         await Run(make_bench_resume_plan(tmp_path / "r", rag=again)).run()
-    assert not set(again.asked) & answered
-    asked = [question_of(arrival.body) for arrival in server.arrivals]
-    assert {name for name in judged if asked.count(name)} <= {"f00", "f01", "f02"}  # as controls alone
-    assert sum(asked.count(name) for name in {f"f{number:02}" for number in range(10)} | {"g1", "e1"}) == (
-        9 + 12 - len(judged)
-    )
+    everything = set(results(tmp_path / "whole"))
+    assert set(again.asked) == everything - answered
+    asked = Counter(question_of(arrival.body) for arrival in server.arrivals)
+    assert asked == dict.fromkeys(judged, 3) | dict.fromkeys(everything - judged, 1)  # controls, and the rest
     whole, resumed = (
         (tmp_path / name / "rag_summary.json").read_bytes().replace(f'"{name}"'.encode(), b'"x"')
         for name in ("whole", "r")
@@ -347,6 +356,44 @@ async def test_thirty_per_cent_of_faults_move_no_mark(
     marked = [name for name, row in faulty.items() if row["judge"]["error"] is None]
     assert len(marked) >= 9
     assert all(faulty[name]["judge"] == sound[name]["judge"] for name in marked)
+
+
+async def test_a_damaged_run_is_repaired_and_judges_what_was_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mixed(tmp_path / "b", facts=3)
+    async with judging(monkeypatch):
+        await run(tmp_path, Counting())
+    rows = tmp_path / "r" / "rag_results.jsonl"
+    data = bytearray(rows.read_bytes())
+    data[-3] ^= 1  # within the last line
+    rows.write_bytes(data)
+    assert any("not as they were written" in finding.message for finding in validate_run(tmp_path / "r"))
+    repaired = repair(tmp_path / "r", tmp_path / "mended")
+    assert (repaired.replays, repaired.judgements) == (5, 4)
+    again = Counting()
+    async with judging(monkeypatch) as server:
+        await Run(make_bench_resume_plan(tmp_path / "mended", rag=again)).run()
+    assert again.asked.total() == 0
+    assert len(server.arrivals) == 1 + 9
+    assert len(results(tmp_path / "mended")) == 5
+    assert not [each for each in validate_run(tmp_path / "mended") if "progress" not in each.file]
+
+
+async def test_a_score_that_is_another_after_judgement_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mixed(tmp_path / "b", facts=2)
+    async with judging(monkeypatch):
+        await run(tmp_path, Counting())
+    (tmp_path / "r" / "commits.log").unlink()
+    answers = tmp_path / "r" / "rag_answers.jsonl"
+    first, _, *others = read_jsonl(answers)
+    changed = [{**first, "passed": False, "score": 0.25}, *others]
+    answers.write_text("".join(json.dumps(row) + "\n" for row in changed), "utf-8")
+    told = [finding.message for finding in validate_run(tmp_path / "r")]
+    assert "1 questions have another score than in rag_answers.jsonl; a judge changes none" in told
+    assert "1 questions are not in rag_answers.jsonl" in told
 
 
 class OwnJudge:

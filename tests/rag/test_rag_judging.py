@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memfin.contracts.judgement import ControlKind, JudgeFailure
@@ -115,6 +115,17 @@ def test_everything_untrusted_stands_in_a_fence_of_its_own(language: str) -> Non
         "answer": "一共42000元。\namount: 42000.0\nabstained: false\nevidence (page 2): 付了",
     }
     assert ("Judge the answer" in messages[1]["content"]) == (language == "en")
+    gap = question(
+        type="conflict_gap",
+        should_abstain=True,
+        expected={},
+        required_evidence=[],
+        required_quote="都忘记了",
+        expected_behavior="不得编造",
+    )
+    assert fences(TASK.ballot(judge_request(gap, answer(), index()), 0).prompt.messages(NONCE))[
+        "expected"
+    ] == ("should_abstain: true\nrequired: 都忘记了\nexpected_behavior: 不得编造")
     bare = RagJudgeRequest(question=question(), answer=answer(), language="en")
     assert "so none is given" in TASK.ballot(bare, 0).prompt.messages(NONCE)[1]["content"]
 
@@ -307,6 +318,7 @@ judged_results = st.lists(
 )
 
 
+@settings(max_examples=40, deadline=None)
 @given(judged_results, st.randoms(use_true_random=False), st.integers(0, 8))
 def test_sums_have_no_order_and_shards_merge(found: list[RagJudged | None], random: Any, cut: int) -> None:
     rows = [result(number, judged) for number, judged in enumerate(found, 1)]
