@@ -6,7 +6,7 @@ votes instead of in the score.
 
 import re
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Final, NamedTuple, TypeVar
 
@@ -29,6 +29,7 @@ class Variant(NamedTuple):
     masked: bool
 
 
+@lru_cache(maxsize=256)
 def variant(vote: int, rubric: int, constraints: int) -> Variant:
     """Return the variant of a vote, counted from 0, for so many rubric items and constraints.
 

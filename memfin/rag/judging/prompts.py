@@ -37,8 +37,8 @@ def compose(request: RagJudgeRequest, vote: int) -> Prompt:
         TooLong: the texts are longer than a prompt may hold.
     """
     sections = [
-        Section(name, masked(text)) if vote and name == "answer" else Section(name, text)
-        for name, text in sections_of(request)
+        Section(each.name, masked(each.text)) if vote and each.name == "answer" else each
+        for each in sections_of(request)
     ]
     return TEMPLATES.prompt(
         request.language,
