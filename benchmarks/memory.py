@@ -3,43 +3,74 @@
     python benchmarks/memory.py                     10,000 users x 20 threads, 100,000 task contexts
     python benchmarks/memory.py --users 500 --tasks 5000 --check
 
-Everything is made in a directory of its own (``--root``, a temporary one by default), then measured in one
-run, the two kinds of storage by turns, so that what else the machine does meets both. ``--check`` exits 1
-where a bound of the layer is not held: 2 ms for the 99th percentile of an assembly, 10 s for the sweep.
+Everything is made in a directory of its own, below ``--root`` or that of temporary files, and measured in one
+run, the two kinds of storage by turns, so that what else the machine does meets both; the directory is
+removed in any case. It takes 2 million directory entries and 3 GB. ``--check`` exits 1 where a bound of the
+layer is not held: 2 ms for the 99th percentile of an assembly, 10 s for the sweep of 100,000.
 """
 
 import argparse
 import gc
 import json
+import os
 import random
 import shutil
+import signal
 import sqlite3
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from memfin.contracts.memory import (
     ConsentScopes,
     ContextFields,
+    Preferences,
     ProfileConsent,
     Route,
     ThreadHeader,
     UserContext,
 )
 from memfin.memory import MemoryStore
+from memfin.memory.consent import granted
+from memfin.memory.files import Files
+from memfin.memory.ids import Prefix, new_id
+from memfin.memory.index import Index, TaskRow
+from memfin.memory.paths import STATE, Paths
+from memfin.memory.profile import onboarded
+from memfin.memory.records import encode
 from memfin.memory.slices import Material, assemble, plan_reads
+from memfin.memory.tasks import KEPT, begun
+from memfin.memory.threads import context as thread_context
+from memfin.memory.threads import later, saved
+from memfin.memory.verify import verify_package
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
-EVERYTHING = ConsentScopes(
-    create_task=True, save_to_profile=True, save_to_thread=True, training_use_allowed=True
+SCOPES = ConsentScopes(
+    create_task=True, save_to_profile=True, save_to_thread=True, training_use_allowed=False
 )
+PREFERENCES = Preferences(
+    language_preference="zh",
+    research_depth="deep",
+    risk_prompt_preference="risk_first",
+    user_focus_reason="关注黄金与长期利率的关系",
+)
+SAID = ContextFields(research_style="Fundamentals first, then flows; short paragraphs.")
+"""What a user says in each thread."""
+
+ASKED = ContextFields(time_horizon="a year")
+"""What a user says in each task."""
+
+SAMPLE: Final = 2
+"""Users who are written by the layer, to compare with."""
+
 SHARES = (0.5, 0.9, 0.99, 0.999)
 ROUTES: Final[tuple[Route, ...]] = ("thread_refresh", "narrative_mapper", "snapshot", "pre_execution")
 """The routes that are read by turns: one with a thread's contexts, one with the titles of all threads."""
@@ -49,10 +80,6 @@ MOST_ASSEMBLY = 2.0
 
 MOST_SWEEP = 10.0
 """Seconds for 100,000 task contexts."""
-
-SAID = ContextFields(
-    research_style="Fundamentals first, then flows; short paragraphs.", time_horizon="a year"
-)
 
 _TABLES = """
 CREATE TABLE consents (user_id TEXT PRIMARY KEY, record BLOB);
@@ -114,102 +141,155 @@ def user(number: int) -> str:
     return f"user-{number:05d}"
 
 
-def thread(number: int) -> str:
-    """Return the id of a thread."""
-    return f"thread_20261122T000000Z_{number:06x}"
+def ids(prefix: Prefix, user_id: str, count: int) -> list[str]:
+    """Return the ids that a user's first records of a kind get when all are made at one moment."""
+    made: list[str] = []
+    for _ in range(count):
+        made.append(new_id(prefix, user_id, NOW, made.__contains__))
+    return made
 
 
-def populate(
-    root: Path, users: int, threads: int, tasks: int
-) -> tuple[MemoryStore, SQLiteOnly, list[datetime]]:
-    """Make users with their threads and tasks in both storages; return these, and a clock that can be set.
+def lived(store: MemoryStore, user_id: str, threads: int, tasks: int) -> None:
+    """Have the layer write a user: consent with preferences, threads with a context each, tasks."""
+    consent = store.grant_consent(user_id, SCOPES, PREFERENCES)
+    save = partial(store.save_thread, save_user_context=True, consent_id=consent.consent_id, context=SAID)
+    for number in range(threads):
+        save(user_id, *_thread(number))
+    for _ in range(tasks):
+        store.begin_task(user_id, "pre_execution", fields=ASKED)
 
-    The files are written as the store writes them, but not synchronised: only reads and the sweep are
-    measured.
+
+def _thread(number: int) -> tuple[str, str, dict[str, str]]:
+    """Return snapshot, title and object of a user's thread."""
+    title = f"Thread {number}: gold and real yields"
+    return f"snap_{number}", title, {"asset": "XAU", "name": f"gold {number}"}
+
+
+class Filed(NamedTuple):
+    """A record, the directory and name of its file below the data root, and its row in the database."""
+
+    record: ProfileConsent | UserContext | ThreadHeader
+    directory: str
+    name: str
+    table: str
+    row: tuple[object, ...]
+
+
+def told(user_id: str, threads: int, tasks: int) -> Iterator[Filed]:
+    """Yield the records of a user who has `lived`, made by the layer's own rules for each of them."""
+    consent_id = new_id("consent", f"{user_id}:1", NOW, lambda _: False)
+    (context_id,) = ids("ctx", user_id, 1)
+    profile, _ = onboarded(user_id, context_id, PREFERENCES, 1, NOW)
+    consent = granted(None, user_id, consent_id, SCOPES, context_id, NOW)
+    own = f"user_contexts/{user_id}"
+    yield Filed(consent, "consents", f"{user_id}.yaml", "consents", (user_id,))
+    yield Filed(profile, f"{own}/_profile", f"{context_id}.json", "profiles", (user_id,))
+    for number, thread_id in enumerate(ids("thread", user_id, threads)):
+        header = saved(user_id, thread_id, *_thread(number), NOW)
+        context = thread_context(header, context_id, SAID, 1, later(NOW, [header]))
+        name, row = f"{thread_id}.json", (user_id, thread_id)
+        yield Filed(header, f"threads/{user_id}", name, "threads", row)
+        directory = f"{own}/_thread/{thread_id}"
+        yield Filed(context, directory, f"{context_id}.json", "contexts", (*row, context_id))
+    for task_id in ids("ctx", user_id, tasks):
+        task = begun(user_id, task_id, "pre_execution", ASKED, NOW, consent_version=1)
+        due = (user_id, task_id, (NOW + KEPT).timestamp())
+        yield Filed(task, f"{own}/_task", f"{task_id}.json", "tasks", due)
+
+
+def write(data: Path, sql: SQLiteOnly | None, people: Mapping[str, int], threads: int) -> None:
+    """Write users, each with so many tasks, into a data root that is there, and into the database.
+
+    The bytes are those that the layer writes. They are not synchronised one by one, and the index is
+    filled in one transaction, so that there can be many.
     """
-    root.mkdir(parents=True, exist_ok=True)
+    rows: list[TaskRow] = []
+    known: set[str] = set()
+    for user_id, tasks in people.items():
+        for record, directory, name, table, row in told(user_id, threads, tasks):
+            content = encode(record, Path(name), _passed)
+            if directory not in known:
+                (data / directory).mkdir(0o700, parents=True, exist_ok=True)
+                known.add(directory)
+            descriptor = os.open(f"{data}/{directory}/{name}", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            os.write(descriptor, content)
+            os.close(descriptor)
+            if sql is not None:
+                sql.put(table, *row, msgspec.json.encode(record))
+            if table == "tasks":
+                rows.append((user_id, str(row[1]), NOW + KEPT))
+        known.clear()
+    index = Index(Paths(data).index, Files())
+    index.build(people, rows)
+    index.close()
+
+
+def _passed(_: object, __: str) -> None:
+    """Look for nothing: the words are the same for everybody, and the layer's gate has taken the sample's."""
+
+
+def check_sample(root: Path, threads: int, tasks: int) -> None:
+    """Return when some users are written here byte for byte as the layer writes them, the index included.
+
+    Raises:
+        AssertionError: they are not.
+    """
+    people = {user(number): tasks for number in range(SAMPLE)}
+    with MemoryStore(root / "lived", clock=lambda: NOW) as store:
+        for user_id in people:
+            lived(store, user_id, threads, tasks)
+    MemoryStore(root / "told").close()
+    write(root / "told", None, people, threads)
+    real, made = (set(files_of(root / name).items()) for name in ("lived", "told"))
+    if real != made:
+        raise AssertionError(f"not as the layer writes it: {sorted(name for name, _ in real ^ made)[:3]}")
+    with MemoryStore(root / "lived") as first, MemoryStore(root / "told") as second:
+        real_index, made_index = (
+            (store.index.users(), store.index.expired(NOW + KEPT)) for store in (first, second)
+        )
+    if real_index != made_index:
+        raise AssertionError("not the index that the layer makes")
+
+
+def files_of(data: Path) -> dict[str, bytes]:
+    """Return the files of a data root that are content, by path."""
+    found = (path for path in data.rglob("*") if path.is_file())
+    named = {path.relative_to(data).as_posix(): path for path in found}
+    return {name: path.read_bytes() for name, path in named.items() if not name.startswith(f"{STATE}/")}
+
+
+def verify_sample(store: MemoryStore, root: Path, users: int, threads: int) -> None:
+    """Return when exports of some users are whole and hold all of their records.
+
+    Raises:
+        AssertionError: they do not.
+    """
+    for number in sorted({0, users // 2, users - 1}):
+        found = verify_package(store.export_to(user(number), root))
+        if found.discrepancies or found.manifest is None or len(found.manifest.files) < 2 + 2 * threads:
+            raise AssertionError(f"{user(number)}: {found.discrepancies}")
+
+
+def populate(root: Path, users: int, threads: int, tasks: int) -> SQLiteOnly:
+    """Make users with their threads and tasks in both storages; return the one of SQLite alone."""
+    check_sample(root, threads, max(1, tasks // users))
+    data = root / "data"
+    MemoryStore(data).close()
     sql = SQLiteOnly(root / "only.sqlite")
     sql.connection.execute("BEGIN")
-    for number in range(users):
-        _populate_user(root / "data", sql, user(number), threads)
-    for number in range(tasks):
-        _task(root / "data", sql, user(number % users), number)
+    write(data, sql, {user(number): len(range(number, tasks, users)) for number in range(users)}, threads)
     sql.connection.execute("COMMIT")
-    clock = [NOW]
-    return MemoryStore(root / "data", clock=lambda: clock[0]), sql, clock
+    os.sync()
+    return sql
 
 
-def _write(path: Path, record: msgspec.Struct) -> bytes:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    data = msgspec.json.encode(record)
-    path.write_bytes(msgspec.yaml.encode(msgspec.to_builtins(record)) if path.suffix == ".yaml" else data)
-    return data
-
-
-def _populate_user(data: Path, sql: SQLiteOnly, user_id: str, threads: int) -> None:
-    consent = ProfileConsent(
-        consent_id="consent_1",
-        user_id=user_id,
-        version=1,
-        scopes=EVERYTHING,
-        granted_at=NOW,
-        updated_at=NOW,
-        profile_context_id="ctx_1",
-    )
-    sql.put("consents", user_id, _write(data / "consents" / f"{user_id}.yaml", consent))
-    contexts = data / "user_contexts" / user_id
-    profile = UserContext(
-        context_id="ctx_1",
-        user_id=user_id,
-        scope="profile",
-        created_at=NOW,
-        updated_at=NOW,
-        language_preference="zh",
-        research_depth="deep",
-        risk_prompt_preference="risk_first",
-        user_focus_reason="关注黄金与长期利率的关系",
-    )
-    sql.put("profiles", user_id, _write(contexts / "_profile" / "ctx_1.json", profile))
-    for number in range(threads):
-        header = ThreadHeader(
-            thread_id=thread(number),
-            user_id=user_id,
-            snapshot_id=f"snap_{number}",
-            title=f"Thread {number}: gold and real yields",
-            cognition_object={"asset": "XAU", "name": f"gold {number}"},
-            created_at=NOW + timedelta(seconds=number),
-            updated_at=NOW + timedelta(seconds=number),
-        )
-        record = _write(data / "threads" / user_id / f"{header.thread_id}.json", header)
-        sql.put("threads", user_id, header.thread_id, record)
-        context = UserContext(
-            context_id="ctx_1",
-            user_id=user_id,
-            scope="thread",
-            created_at=NOW,
-            updated_at=NOW,
-            thread_id=header.thread_id,
-            research_style=SAID.research_style,
-        )
-        path = contexts / "_thread" / header.thread_id / "ctx_1.json"
-        sql.put("contexts", user_id, header.thread_id, "ctx_1", _write(path, context))
-
-
-def _task(data: Path, sql: SQLiteOnly, user_id: str, number: int) -> None:
-    context_id = f"ctx_20261122T000000Z_{number:06x}"
-    context = UserContext(
-        context_id=context_id,
-        user_id=user_id,
-        scope="task",
-        created_at=NOW,
-        updated_at=NOW,
-        expires_at=NOW + timedelta(hours=24),
-        task_id=f"task_{number}",
-        time_horizon=SAID.time_horizon,
-    )
-    path = data / "user_contexts" / user_id / "_task" / f"{context_id}.json"
-    expires_at = (NOW + timedelta(hours=24)).timestamp()
-    sql.put("tasks", user_id, context_id, expires_at, _write(path, context))
+def remove(root: Path) -> None:
+    """Remove a directory with many users in it, many at a time: a file system may wait at each file."""
+    each = [path for tree in ("user_contexts", "threads") for path in (root / "data" / tree).glob("*")]
+    with ThreadPoolExecutor(32) as pool:
+        for _ in pool.map(partial(shutil.rmtree, ignore_errors=True), each):
+            pass
+    shutil.rmtree(root)
 
 
 def percentile(times: Sequence[float], share: float) -> float:
@@ -217,9 +297,12 @@ def percentile(times: Sequence[float], share: float) -> float:
     return sorted(times)[min(len(times) - 1, int(share * len(times)))] * 1e3
 
 
-def timed(work: Callable[[], object]) -> float:
-    """Return how many seconds something took."""
-    return both_timed(work)[0]
+def timed(work: Callable[[], object]) -> dict[str, float]:
+    """Return how many seconds something took, and how many of them on a processor, in all threads."""
+    began, worked = time.perf_counter(), time.process_time()
+    work()
+    taken = {"wall_s": time.perf_counter() - began, "processor_s": time.process_time() - worked}
+    return {name: round(seconds, 2) for name, seconds in taken.items()}
 
 
 def both_timed(work: Callable[[], object]) -> tuple[float, float]:
@@ -241,7 +324,8 @@ def read_both(
     gc.collect()
     for number in range(reads):
         route = ROUTES[number % len(ROUTES)]
-        user_id, thread_id = user(draw.randrange(users)), thread(draw.randrange(threads))
+        user_id = user(draw.randrange(users))
+        thread_id = draw.choice(ids("thread", user_id, threads))
         from_files = partial(store.load_memory_slices, user_id, route, thread_id)
         times["files"].append(both_timed(from_files))
         times["sqlite"].append(both_timed(partial(sql.assemble, user_id, route, thread_id)))
@@ -265,51 +349,49 @@ def main() -> int:
     parser.add_argument("--root", type=Path, help="an empty directory for the data; it is removed afterwards")
     parser.add_argument("--check", action="store_true", help="exit 1 where a bound is not held")
     options = parser.parse_args()
-    root = Path(tempfile.mkdtemp(dir=options.root))
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    root = Path(tempfile.mkdtemp(prefix="memfin-memory-", dir=options.root))
     try:
-        began = time.perf_counter()
-        store, sql, clock = populate(root, options.users, options.threads, options.tasks)
-        opened = time.perf_counter() - began
-        rebuilt = timed(store.close)
-        store = MemoryStore(root / "data", clock=lambda: clock[0])
-        assemblies = read_both(store, sql, options.users, options.threads, options.reads)
-        clock[0] = NOW + timedelta(hours=24, seconds=-1)
-        early = store.expire().task_contexts
-        clock[0] = NOW + timedelta(hours=24)
-        swept = 0
-
-        def sweep() -> None:
-            nonlocal swept
-            swept = store.expire().task_contexts
-
-        files_sweep = timed(sweep)
-        sqlite_sweep = timed(lambda: sql.sweep(clock[0]))
-        store.close()
-        figures = {
-            "users": options.users,
-            "threads_a_user": options.threads,
-            "populated_and_index_built_s": round(opened + rebuilt, 1),
-            "assembly": assemblies,
-            "sweep": {
-                "task_contexts": swept,
-                "files_s": round(files_sweep, 2),
-                "sqlite_s": round(sqlite_sweep, 2),
-            },
-        }
-        print(json.dumps(figures, indent=2), flush=True)
+        figures = measured(root, options.users, options.threads, options.tasks, options.reads)
     finally:
-        shutil.rmtree(root)
-    if early or swept != options.tasks:
-        print(f"swept {early} contexts too early and {swept} of {options.tasks} in time", file=sys.stderr)
-        return 1
-    assembly = assemblies["files"]["p99_ms"]
-    if options.check and (assembly > MOST_ASSEMBLY or files_sweep > MOST_SWEEP):
-        print(
-            f"not held: {assembly} ms of {MOST_ASSEMBLY}, {files_sweep:.1f} s of {MOST_SWEEP}",
-            file=sys.stderr,
-        )
+        remove(root)
+    print(json.dumps(figures, indent=2), flush=True)
+    assembly, sweep = figures["assembly"]["files"]["p99_ms"], figures["sweep"]["files"]["wall_s"]
+    if options.check and (assembly > MOST_ASSEMBLY or sweep > MOST_SWEEP):
+        print(f"not held: {assembly} ms of {MOST_ASSEMBLY}, {sweep} s of {MOST_SWEEP}", file=sys.stderr)
         return 1
     return 0
+
+
+def measured(root: Path, users: int, threads: int, tasks: int, reads: int) -> dict[str, Any]:
+    """Return the figures of a run.
+
+    Raises:
+        AssertionError: what was measured was not what the layer does.
+    """
+    began = time.perf_counter()
+    sql = populate(root, users, threads, tasks)
+    populated = time.perf_counter() - began
+    clock = [NOW]
+    with MemoryStore(root / "data", clock=lambda: clock[0]) as store:
+        verify_sample(store, root / "exports", users, threads)
+        assemblies = read_both(store, sql, users, threads, reads)
+        clock[0] = NOW + KEPT - timedelta(seconds=1)
+        early = store.expire().task_contexts
+        clock[0] = NOW + KEPT
+        swept: list[int] = []
+        files_sweep = timed(lambda: swept.append(store.expire().task_contexts))
+    sqlite_sweep = timed(lambda: sql.sweep(clock[0]))
+    sql.connection.close()
+    if (early, swept) != (0, [tasks]):
+        raise AssertionError(f"swept {early} contexts too early and {swept} of {tasks} in time")
+    return {
+        "users": users,
+        "threads_a_user": threads,
+        "populated_s": round(populated, 1),
+        "assembly": assemblies,
+        "sweep": {"task_contexts": tasks, "files": files_sweep, "sqlite": sqlite_sweep},
+    }
 
 
 if __name__ == "__main__":

@@ -48,7 +48,9 @@ class QuestionScorer(Actor[QuestionAnswered]):
                     self._count_received()
                     result = await self._result(message)
                     asked = message.asked
-                    scored = QuestionScored(result=result, retries=asked.retries, usage=asked.usage)
+                    scored = QuestionScored(
+                        question=message.question, result=result, retries=asked.retries, usage=asked.usage
+                    )
                     await send(self._outbox, scored)
                     self._done += 1
                     self._sent += 1
@@ -57,9 +59,10 @@ class QuestionScorer(Actor[QuestionAnswered]):
 
     async def _result(self, message: QuestionAnswered) -> RagResult:
         asked, question = message.asked, message.question
-        error, score = asked.error, None
+        status, error, score = asked.status, asked.error, None
         if asked.answer is not None:
             error, score = await self._scored(message, asked.answer)
+            status = "ok" if error is None else "error"
         if score is None:
             score = score_failure(question, error or asked.status)
         return RagResult(
@@ -74,6 +77,7 @@ class QuestionScorer(Actor[QuestionAnswered]):
             max_score=score.max_score,
             details=score.details,
             error=error,
+            status=status,
             answer=asked.answer,
             latency_ms=asked.latency_ms,
             difficulty=question.metadata.difficulty,

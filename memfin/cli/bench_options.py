@@ -8,6 +8,7 @@ import click
 import msgspec
 
 from memfin.cli.options import CONFIG_FILE, FLAGS, RUN_OPTIONS, read_toml
+from memfin.cli.soak_options import LIMITS, limits_of_file
 from memfin.contracts import BenchConfig
 from memfin.contracts.rag import RagType
 from memfin.errors import UsageError
@@ -26,6 +27,14 @@ AS_IN_RUN: Final = (
     "agent_temperature",
     "agent_max_tokens",
     "agent_context_tokens",
+    "workers_judge",
+    "judge_rpm",
+    "judge_tpm",
+    "judge_patience",
+    "judge_max_tokens",
+    "judge_cache",
+    "judge_cache_dir",
+    "fail_on_judge_error",
     "seed",
     "fsync_interval",
     "notes",
@@ -38,6 +47,19 @@ _OWN: Final[tuple[click.Option, ...]] = (
         default="builtin",
         show_default=True,
         help="System under test: builtin, oracle, http(s)://..., openai:MODEL or pkg.module:factory.",
+    ),
+    click.Option(
+        ["--judge"],
+        default="none",
+        show_default=True,
+        help="Judge of the answers, beside the formulas: none, openai:MODEL or pkg.module:factory.",
+    ),
+    click.Option(
+        ["--judge-votes"],
+        type=int,
+        default=1,
+        show_default=True,
+        help="Judgements of each answer by an openai judge, in varied order; the median counts.",
     ),
     click.Option(
         ["--document"],
@@ -84,8 +106,9 @@ _OWN: Final[tuple[click.Option, ...]] = (
     ),
 )
 
-_OF_ANOTHER_FORM: Final = frozenset({"fail_under"})
-"""Settings that ``run`` has, too, in a form of its own: theirs have names of their own in the environment."""
+_OF_ANOTHER_FORM: Final = frozenset({"fail_under", "judge", "judge_votes"})
+"""Settings that ``run`` has, too, in a form or with a default of its own: theirs have names of their own in
+the environment."""
 
 
 def _options() -> tuple[click.Option, ...]:
@@ -146,14 +169,15 @@ def read_bench_config(path: Path) -> dict[str, Any]:
     table = content.get(TABLE, {})
     if not isinstance(table, Mapping):
         raise UsageError(f"config {path}: bench is a table, [bench]")
-    known = {str(option.name) for option in BENCH_OPTIONS} | {"path", *FLAGS}
+    known = {str(option.name) for option in BENCH_OPTIONS} | {"path", *FLAGS, *LIMITS}
     for name in table:
         if name not in known:
             raise UsageError(
                 f"config {path}: bench.{name}: unknown setting; known: {', '.join(sorted(known))}"
             )
     shared = {name: content[name] for name in (*AS_IN_RUN, *FLAGS) if name in content and name != "run_id"}
-    settings = {**shared, **table}
+    limits = limits_of_file(path, TABLE, table)
+    settings = {**shared, **{name: value for name, value in table.items() if name not in limits}}
     flags = {param: settings.pop(name) for name, param in FLAGS.items() if name in settings}
     if not all(isinstance(value, bool) for value in flags.values()):
         raise UsageError(f"config {path}: quiet and json are true or false")
@@ -168,4 +192,4 @@ def read_bench_config(path: Path) -> dict[str, Any]:
         raise UsageError(
             f"config {path}: bench.{where.rstrip('`').partition('[')[0]}: {message}"
         ) from problem
-    return settings | flags
+    return settings | flags | limits

@@ -2,6 +2,7 @@
 
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -15,6 +16,9 @@ from memfin.runtime.gates import check_value_name, parse_fail_under
 F = TypeVar("F", bound=Callable[..., Any])
 
 CONFIG_FILE: Final = "memfin.toml"
+
+OF_OTHERS: Final = frozenset({"bench", "soak"})
+"""Tables of the settings file that are for other commands."""
 
 FLAGS: Final = {"quiet": "quiet", "json": "as_json"}
 """Switches of the command that the file may hold besides the settings of a run."""
@@ -185,6 +189,11 @@ RUN_OPTIONS: Final[tuple[click.Option, ...]] = (
 
 def run_options(command: F) -> F:
     """Give a command the options of a run and ``--config``."""
+    return options_over(read_config, command)
+
+
+def options_over(read: Callable[[Path], dict[str, Any]], command: F) -> F:
+    """Give a command the options of a run, and ``--config`` for the file that ``read`` reads."""
     params: list[click.Parameter] = getattr(command, "__click_params__", [])
     for option in RUN_OPTIONS:
         option.envvar = f"MEMFIN_{(option.name or '').upper()}"
@@ -194,7 +203,7 @@ def run_options(command: F) -> F:
         envvar="MEMFIN_CONFIG",
         is_eager=True,
         expose_value=False,
-        callback=_load_config,
+        callback=partial(_load_config, read),
         help=f"Settings file.  [default: {CONFIG_FILE} where it exists]",
     )
     command.__click_params__ = [*reversed((config, *RUN_OPTIONS)), *params]  # type: ignore[attr-defined]
@@ -206,13 +215,15 @@ def fail_under_gates(values: tuple[str, ...]) -> dict[str, float]:
     return dict(parse_fail_under(value) for value in values)
 
 
-def _load_config(ctx: click.Context, param: click.Parameter, value: Path | None) -> None:
+def _load_config(
+    read: Callable[[Path], dict[str, Any]], ctx: click.Context, param: click.Parameter, value: Path | None
+) -> None:
     """Put the file's settings beneath flags and environment."""
     del param
     path = value or Path(CONFIG_FILE)
     if value is None and not path.is_file():
         return
-    ctx.default_map = {**(ctx.default_map or {}), **read_config(path)}
+    ctx.default_map = {**(ctx.default_map or {}), **read(path)}
 
 
 def read_config(path: Path) -> dict[str, Any]:
@@ -222,10 +233,19 @@ def read_config(path: Path) -> dict[str, Any]:
         UsageError: the file cannot be read, is not TOML, has a key that is no setting, or a value
             of another type than the setting's.
     """
-    content = read_toml(path)
-    content.pop("bench", None)  # which is for another command
+    return settings_of(path, read_toml(path), {})
+
+
+def settings_of(path: Path, content: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings that the content of a file holds for runs; those ``above`` go first.
+
+    Raises:
+        UsageError: as `read_config`.
+    """
+    content = {name: value for name, value in content.items() if name not in OF_OTHERS}
     table = content.pop("run", {})
     settings = {**content, **table} if isinstance(table, Mapping) else {**content, "run": table}
+    settings |= above
     known = {option.name for option in RUN_OPTIONS} | {"dataset", *FLAGS}
     for name in settings:
         if name not in known:

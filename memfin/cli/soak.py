@@ -3,13 +3,14 @@
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
-from memfin.cli.options import fail_under_gates, run_options
-from memfin.cli.soak_options import soak_limits, soak_options
+from memfin.cli.options import fail_under_gates, options_over
+from memfin.cli.soak_options import read_soak_config, soak_limits, soak_options
 from memfin.cli.soak_view import closing_line, drift_table, soak_view
 from memfin.cli.soak_words import words_of
 from memfin.cli.working import work_to_end
@@ -26,7 +27,7 @@ from memfin.runtime.soak_plan import SoakPlan, make_soak_plan, make_soak_resume_
 @click.command("soak", short_help="Evaluate again and again, and see what drifts.")
 @click.argument("dataset", required=False, envvar="MEMFIN_DATASET")
 @soak_options("MEMFIN")
-@run_options
+@partial(options_over, read_soak_config)
 @click.option(
     "--json",
     "as_json",

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
-from memfin.contracts.base import Count, Difficulty, Finite, Record
+from memfin.contracts.base import Count, Difficulty, Finite, Record, TurnStatus
 from memfin.contracts.rag_verdict import RagJudged, RagJudgeSummary
 
 RAG_SCHEMA_VERSION: Final = "1.0.0"
@@ -279,8 +279,8 @@ class RagResult(Record):
     """One line of ``rag_results.jsonl``: a question, its answer and its score.
 
     ``question_index`` is its place in the benchmark, from 1. ``answer`` is None when the system failed,
-    and ``error`` then says how; such a question scores 0. ``latency_ms`` is the time until the answer.
-    ``judge`` is there in a run with a judge, for every question that was answered; it changes no score.
+    and ``error`` then says how; such a question scores 0. ``status`` tells a time-out from other failures;
+    it is None in results of a draft that did not. ``latency_ms`` is the time until the answer. ``judge`` is there in a run with a judge, for every question that was answered; it changes no score.
     """
 
     schema_version: str
@@ -294,6 +294,7 @@ class RagResult(Record):
     max_score: Finite
     details: dict[str, Any] = {}
     error: str | None = None
+    status: TurnStatus | None = None
     answer: RagAnswer | None = None
     latency_ms: Finite | None = None
     difficulty: Difficulty | None = None

@@ -1,13 +1,24 @@
 """The sweep: task contexts that have expired are physically removed (memory design §10.1)."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
+from typing import Final, NamedTuple
 
 from memfin.contracts.base import Count, Record
 from memfin.memory.files import Files
 from memfin.memory.index import Index
 from memfin.memory.locks import Locks
 from memfin.memory.paths import Paths
+
+WORKERS: Final = 16
+"""Threads that remove files; each of them mostly waits."""
+
+FEW: Final = 256
+"""Contexts that one thread removes by itself."""
+
+AT_A_TIME: Final = 64
+"""Contexts after which a lock is given back, a user's last one included."""
 
 
 class Sweep(Record):
@@ -17,29 +28,75 @@ class Sweep(Record):
         task_contexts: how many task contexts it removed.
         finished: how many users it found with an interrupted operation, which it finished.
         overdue: how many of those were revocations of more than 48 hours ago.
+        failed: how many users' interrupted operation the system refuses to finish.
     """
 
     task_contexts: Count = 0
     finished: Count = 0
     overdue: Count = 0
+    failed: Count = 0
 
 
 def sweep_tasks(files: Files, paths: Paths, locks: Locks, index: Index, now: datetime) -> int:
     """Remove the task contexts whose 24 hours are over; return how many.
 
-    All removals share one synchronisation, and the index forgets them only after it.
+    All removals share one synchronisation, and the index forgets them only after it. Many of them are
+    removed by several threads: a file system may wait for its medium at each one, and one wait does not
+    have to wait for another.
     """
-    gone: list[tuple[str, str]] = []
-    removed = 0
-    for user_id, context_ids in index.expired(now).items():
-        with locks.of_user(user_id):
-            due = index.still_expired(user_id, context_ids, now)
-            removed += _discard(files, paths, user_id, due)
-        gone.extend((user_id, context_id) for context_id in due)
-    if gone:
+
+    def remove(batch: Batch) -> tuple[list[tuple[str, str]], int]:
+        gone: list[tuple[str, str]] = []
+        removed = 0
+        with locks.of_shard(batch.shard):
+            for user_id, context_ids in batch.due:
+                due = index.still_expired(user_id, context_ids, now)
+                removed += _discard(files, paths, user_id, due)
+                gone.extend((user_id, context_id) for context_id in due)
+        return gone, removed
+
+    batches = batches_of(index.expired(now), locks)
+    if sum(each.contexts for each in batches) <= FEW:
+        done = list(map(remove, batches))
+    else:
+        with ThreadPoolExecutor(WORKERS, "memory-sweep") as pool:
+            done = list(pool.map(remove, batches))
+    if gone := sorted(each for some, _ in done for each in some):
         files.sync()
         index.forget(gone, now)
-    return removed
+    return sum(removed for _, removed in done)
+
+
+class Batch(NamedTuple):
+    """What one thread removes while it holds one lock.
+
+    Attributes:
+        shard: the lock.
+        contexts: how many contexts are due.
+        due: the contexts by user; the users share the lock.
+    """
+
+    shard: int
+    contexts: int
+    due: list[tuple[str, list[str]]]
+
+
+def batches_of(due: Mapping[str, list[str]], locks: Locks) -> list[Batch]:
+    """Return what is due by lock, in batches after which others have their turn.
+
+    Batches of one lock stand apart, so that threads seldom wait for each other.
+    """
+    batches: dict[tuple[int, int], Batch] = {}
+    turns: dict[int, int] = {}
+    for user_id, context_ids in due.items():
+        shard = locks.shard_of(user_id)
+        turn = turns.get(shard, 0)
+        batch = batches.get((turn, shard), Batch(shard, 0, []))
+        batch = batch._replace(contexts=batch.contexts + len(context_ids))
+        batch.due.append((user_id, context_ids))
+        batches[turn, shard] = batch
+        turns[shard] = turn + (batch.contexts >= AT_A_TIME)
+    return [batches[key] for key in sorted(batches)]
 
 
 def _discard(files: Files, paths: Paths, user_id: str, context_ids: Iterable[str]) -> int:

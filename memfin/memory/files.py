@@ -52,8 +52,30 @@ class Files(Disk):
 
     def load(self, path: Path) -> bytes | None:
         """Return the content of a file; None when there is none."""
+        return self._load(path)
+
+    def loaded(self, directory: Path, suffix: str = ".json") -> Iterator[tuple[str, bytes]]:
+        """Yield the files in a directory whose names end so, name and content, sorted by name.
+
+        None where there is no such directory; no temporary files, and none that vanish meanwhile. The
+        directory is looked up once for all of them.
+        """
         try:
-            descriptor = os.open(path, os.O_RDONLY)
+            descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        try:
+            for name in _names_in(descriptor):
+                if name.endswith(suffix) and name[0] != ".":
+                    data = self._load(name, descriptor)
+                    if data is not None:
+                        yield name, data
+        finally:
+            os.close(descriptor)
+
+    def _load(self, path: Path | str, directory: int | None = None) -> bytes | None:
+        try:
+            descriptor = os.open(path, os.O_RDONLY, dir_fd=directory)
         except (FileNotFoundError, NotADirectoryError):
             return None
         try:
@@ -64,8 +86,7 @@ class Files(Disk):
     def entries(self, directory: Path) -> list[str]:
         """Return all names in a directory, sorted; none where there is no such directory."""
         try:
-            with os.scandir(directory) as found:
-                return sorted(entry.name for entry in found)
+            return _names_in(directory)
         except (FileNotFoundError, NotADirectoryError):
             return []
 
@@ -126,6 +147,11 @@ class Files(Disk):
             else:
                 self.unlink(directory / name)
         self.rmdir(directory)
+
+
+def _names_in(directory: Path | int) -> list[str]:
+    with os.scandir(directory) as found:
+        return sorted(entry.name for entry in found)
 
 
 def _temporaries(directory: str) -> Iterator[str]:

@@ -105,19 +105,19 @@ class Index:
     def still_expired(self, user_id: str, context_ids: Sequence[str], now: datetime) -> list[str]:
         """Return those of a user's contexts whose time has come, still; ask under the user's lock."""
         with self._turn:
-            query = "SELECT expires_at FROM tasks WHERE user_id = ? AND context_id = ?"
-            return [
-                context_id
-                for context_id in context_ids
-                if (expiry := self._one(query, user_id, context_id)) is not None and expiry <= _number(now)
-            ]
+            rows = self._connection.execute(
+                "SELECT context_id FROM tasks WHERE user_id = ? AND +expires_at <= ?", (user_id, _number(now))
+            )
+            due = {context_id for (context_id,) in rows}
+        return [context_id for context_id in context_ids if context_id in due]
 
     def forget(self, contexts: Iterable[tuple[str, str]], now: datetime) -> None:
         """Remove contexts, by user and id, whose files are gone, unless they were written anew since."""
+        moment = _number(now)
         with self._changing() as connection:
             connection.executemany(
                 "DELETE FROM tasks WHERE user_id = ? AND context_id = ? AND expires_at <= ?",
-                ((user_id, context_id, _number(now)) for user_id, context_id in contexts),
+                ((user_id, context_id, moment) for user_id, context_id in contexts),
             )
 
     def forget_user(self, user_id: str) -> None:

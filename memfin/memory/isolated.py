@@ -17,6 +17,7 @@ from memfin.memory.files import Files
 from memfin.memory.ids import folded
 from memfin.memory.index import Index, TaskRow
 from memfin.memory.locks import Locks
+from memfin.memory.reserve import Reserve
 from memfin.memory.sensitive import refuse_sensitive
 from memfin.memory.store import MemoryStore
 from memfin.memory.workspace import Clock
@@ -47,6 +48,10 @@ class IsolatedStore(MemoryStore):
     def open_locks(self) -> Locks:
         """Return locks that always are free."""
         return _NoLocks(self.paths.locks)
+
+    def open_reserve(self) -> Reserve:
+        """Return a reserve that takes no space: there is no disk that could be full."""
+        return _NoReserve(self.files, self.paths.reserve)
 
     def open_index(self) -> Index:
         """Return an index in memory."""
@@ -101,6 +106,12 @@ class InMemoryFiles(Files):
     def load(self, path: Path) -> bytes | None:
         """Return the content of a file; None when there is none."""
         return self._directories.get(str(path.parent), {}).get(path.name)
+
+    def loaded(self, directory: Path, suffix: str = ".json") -> Iterator[tuple[str, bytes]]:
+        """Yield the files in a directory whose names end so, name and content, sorted by name."""
+        for name, data in sorted(self._directories.get(str(directory), {}).items()):
+            if data is not None and name.endswith(suffix) and name[0] != ".":
+                yield name, data
 
     def entries(self, directory: Path) -> list[str]:
         """Return all names in a directory, sorted; none where there is no such directory."""
@@ -160,8 +171,17 @@ class _NoLocks(Locks):
         yield
 
     @contextmanager
+    def of_shard(self, shard: int) -> Iterator[None]:  # noqa: ARG002 - every user's is free
+        yield
+
+    @contextmanager
     def of_index(self) -> Iterator[None]:
         yield
+
+
+class _NoReserve(Reserve):
+    def keep(self) -> None:
+        pass
 
 
 class _InMemoryIndex(Index):

@@ -28,10 +28,19 @@ class Locks:
         self._shards = [threading.Lock() for _ in range(SHARDS)]
         self._everyone = threading.Lock()
 
+    def shard_of(self, user_id: str) -> int:
+        """Return which lock a user's is."""
+        return hashlib.sha256(folded(user_id).encode()).digest()[0]
+
     @contextmanager
     def of_user(self, user_id: str) -> Iterator[None]:
         """Hold the lock of a user; a thread may hold one at a time."""
-        shard = hashlib.sha256(folded(user_id).encode()).digest()[0]
+        with self.of_shard(self.shard_of(user_id)):
+            yield
+
+    @contextmanager
+    def of_shard(self, shard: int) -> Iterator[None]:
+        """Hold the lock of all users who share it; a thread may hold one at a time."""
         with self._shards[shard], self._file(f"{shard:02x}"):
             yield
 

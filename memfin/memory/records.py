@@ -2,7 +2,6 @@
 
 import functools
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -14,6 +13,7 @@ from memfin.contracts.base import Record, non_finite_path
 from memfin.errors import RunFault
 from memfin.memory.errors import InvalidInput
 from memfin.memory.files import Files
+from memfin.memory.plain_yaml import plain_of
 
 Gate = Callable[[Any, str], None]
 """Looks through plain data of a given name; raises `SensitiveInput` when some of it is never saved."""
@@ -33,6 +33,9 @@ _WORDLESS: Final = (
     inspect.NoneType,
     inspect.IntType,
 )
+
+_DAMAGES: Final = (msgspec.DecodeError, yaml.YAMLError, ValueError, TypeError, RecursionError)
+"""What reading bytes that hold no record ends in."""
 
 RecordT = TypeVar("RecordT", bound=Record)
 
@@ -80,9 +83,10 @@ def decode(data: bytes, path: Path, kind: type[RecordT]) -> RecordT:
     """
     try:
         if path.suffix == ".yaml":
-            return msgspec.convert(_plain_of(data), kind)
-        return msgspec.json.decode(data, type=kind)
-    except (msgspec.DecodeError, yaml.YAMLError, ValueError, TypeError, RecursionError):
+            return msgspec.convert(plain_of(data) or _plain_of(data), kind)
+        decoder: msgspec.json.Decoder[RecordT] = _decoder(kind)
+        return decoder.decode(data)
+    except _DAMAGES:
         raise RecordDamaged(f"{path}: is no readable {kind.__name__}; restore or remove it") from None
 
 
@@ -102,17 +106,19 @@ def load_all(files: Files, directory: Path, kind: type[RecordT]) -> Iterator[Rec
     Raises:
         RecordDamaged: a file does not hold one.
     """
-    for name in files.names(directory):
-        if (record := load(files, directory / f"{name}.json", kind)) is not None:
-            yield record
+    for name, data in files.loaded(directory):
+        yield decode(data, directory / name, kind)
 
 
 def load_sound(files: Files, directory: Path, kind: type[RecordT]) -> Iterator[RecordT]:
     """Yield the records of a directory by id, without those that cannot be read."""
-    for name in files.names(directory):
-        with suppress(RecordDamaged):
-            if (record := load(files, directory / f"{name}.json", kind)) is not None:
-                yield record
+    decoder: msgspec.json.Decoder[RecordT] = _decoder(kind)
+    for _, data in files.loaded(directory):
+        try:
+            record = decoder.decode(data)
+        except _DAMAGES:
+            continue
+        yield record
 
 
 @functools.cache
@@ -121,6 +127,11 @@ def text_fields(kind: type[Record]) -> tuple[str, ...]:
     described = inspect.type_info(kind)
     assert isinstance(described, inspect.StructType)  # noqa: S101 - records are structs
     return tuple(field.name for field in described.fields if _may_hold_text(field.type))
+
+
+@functools.cache
+def _decoder(kind: type[RecordT]) -> msgspec.json.Decoder[RecordT]:
+    return msgspec.json.Decoder(kind)
 
 
 def _plain_of(data: bytes) -> object:

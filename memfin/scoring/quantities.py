@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Final, Literal, NamedTuple
 
+from memfin.scoring.english_numbers import BELOW_HUNDRED, english_number
 from memfin.scoring.patterns import apart, compile_pattern
 
 QuantityKind = Literal["share", "money", "duration", "multiple", "discount"]
@@ -35,39 +36,7 @@ class Quantity(NamedTuple):
 _DIGITS: Final = {"零": 0, "〇": 0, "一": 1, "二": 2, "两": 2, "三": 3, "四": 4, "五": 5, "六": 6, "七": 7}
 _DIGITS_TO_NINE: Final = {**_DIGITS, "八": 8, "九": 9}
 _POWERS: Final = {"十": 10, "百": 100, "千": 1000}
-_WORDS: Final = {
-    word: value
-    for value, word in enumerate(
-        (
-            *(
-                "zero",
-                "one",
-                "two",
-                "three",
-                "four",
-                "five",
-                "six",
-                "seven",
-                "eight",
-                "nine",
-                "ten",
-                "eleven",
-            ),
-            *("twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"),
-            "twenty",
-        )
-    )
-} | {
-    "a": 1,
-    "an": 1,
-    "thirty": 30,
-    "forty": 40,
-    "fifty": 50,
-    "sixty": 60,
-    "seventy": 70,
-    "eighty": 80,
-    "ninety": 90,
-}
+_WORD: Final = rf"{BELOW_HUNDRED}|an?"
 _PARTS: Final = {"half": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "tenth": 10}
 
 _N: Final = r"\d零〇一二两三四五六七八九十百千半"
@@ -99,7 +68,7 @@ _PRICED: Final = re.compile(r"[$¥￥]\s?(\d[\d,]*+(?:\.\d++)?+)(?!\s?(?:[万亿
 _SLASHED: Final = re.compile(r"(?<![\d./年])([1-9])/([2-9]|10)(?![\d/年月])")
 _HALF: Final = compile_pattern(r"(?<![减第])一半|半数|半仓")
 _ENGLISH: Final = re.compile(
-    rf"\b({'|'.join(_WORDS)})(?:[- ](to|or|and)[- ]({'|'.join(_WORDS)}))?[- ]"
+    rf"\b({_WORD})(?:[- ](to|or|and)[- ]({_WORD}))?[- ]"
     rf"(per\s?cent|percent|years?|months?|weeks?|days?|times)\b|"
     rf"\b(?:(one|two|three|four|a|an)[- ])?({'|'.join(_PARTS)})(s?)\b(?=\s(?:of|in|into|to|your|the)\b|"
     rf"[,.;]|$)",
@@ -220,10 +189,16 @@ def _numeric(match: re.Match[str], text: str) -> Quantity | None:  # noqa: PLR09
     return Quantity(kind, min(low, high), max(low, high), start, match.end(), unit)
 
 
+def _english_value(words: str) -> float:
+    """Return the value of what `_WORD` found; an article stands for one."""
+    value = english_number(words)
+    return 1.0 if value is None else value
+
+
 def _english(match: re.Match[str]) -> Quantity | None:
     low, _, high, unit, count, part, _ = match.groups()
     if part is not None:
-        share = _WORDS[(count or "a").lower()] / _PARTS[part.lower()]
+        share = _english_value(count or "a") / _PARTS[part.lower()]
         return (
             Quantity("share", share, share, match.start(), match.end(), part.lower()) if share < 1 else None
         )
@@ -231,8 +206,8 @@ def _english(match: re.Match[str]) -> Quantity | None:
     if scaled is None:
         return None
     kind, factor, _ = scaled
-    first = _WORDS[low.lower()] * factor
-    last = _WORDS[high.lower()] * factor if high else first
+    first = _english_value(low) * factor
+    last = _english_value(high) * factor if high else first
     return Quantity(kind, first, last, match.start(), match.end(), unit.lower())
 
 

@@ -12,16 +12,18 @@ import msgspec
 import pytest
 
 from memfin import contracts
+from memfin.cli.bench_options import read_bench_config
 from memfin.cli.main import COMMANDS, memfin
-from memfin.cli.options import RUN_OPTIONS
+from memfin.cli.options import RUN_OPTIONS, read_config
+from memfin.cli.soak_options import LIMITS, read_soak_config
 from memfin.contracts import AnyProgressEvent, Counters, SkipReason
 from memfin.contracts.trace import DialogTrace
 from memfin.metrics import MetricsState
 from tests.docs.pages import ROOT, blocks, pages, prose
 
 README, README_ZH = ROOT / "README.md", ROOT / "README.zh-CN.md"
-CONFIGURATION, METRICS, ARTEFACTS, DATASET = (
-    ROOT / "docs" / f"{name}.md" for name in ("configuration", "metrics", "artefacts", "dataset")
+CONFIGURATION, METRICS, ARTEFACTS, DATASET, SOAKING = (
+    ROOT / "docs" / f"{name}.md" for name in ("configuration", "metrics", "artefacts", "dataset", "soak")
 )
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^(#{1,6}) +(.*?) *$", re.MULTILINE)
@@ -245,6 +247,32 @@ def test_the_table_of_options_matches_the_command() -> None:
     for option in RUN_OPTIONS:
         if option.show_default:
             assert stated[option.opts[0]] == str(option.default)
+
+
+def test_the_table_of_soak_options_matches_the_settings_of_the_file() -> None:
+    table = re.search(r"^\| option \|.*\n((?:\|.*\n)+)", SOAKING.read_text("utf-8"), re.MULTILINE)
+    assert table is not None
+    names = [f"--{name.replace('_', '-')}" for name in LIMITS]
+    assert first_cells(table[0]) == names
+    for command in ("soak", "bench"):
+        found = memfin.get_command(click.Context(memfin), command)
+        assert found is not None
+        assert {text for param in found.params for text in param.opts} >= set(names)
+
+
+SETTINGS_FILES = {
+    f"{page.stem}-{number}": block.text
+    for page in (CONFIGURATION, SOAKING, ROOT / "docs" / "rag.md", ROOT / "docs" / "ten-minutes.md")
+    for number, block in enumerate(block for block in blocks(page) if block.language == "toml")
+}
+
+
+@pytest.mark.parametrize("text", SETTINGS_FILES.values(), ids=SETTINGS_FILES)
+def test_every_settings_file_is_one_that_all_commands_read(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "memfin.toml"
+    path.write_text(text, "utf-8")
+    found = [read(path) for read in (read_config, read_soak_config, read_bench_config)]
+    assert any(found)
 
 
 @pytest.mark.parametrize("metric", MetricsState().results())

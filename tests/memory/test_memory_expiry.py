@@ -1,16 +1,21 @@
 """Task contexts: there for 24 hours, and not a second longer."""
 
+import errno
+import os
+import threading
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
+from filelock import FileLock, Timeout
 
 from memfin.contracts.memory import ContextFields
-from memfin.memory import MemoryStore
+from memfin.memory import MemoryStore, expiry
 from memfin.memory.errors import ConsentRequired, InvalidId, NotFound
 from memfin.memory.expiry import sweep_tasks
+from memfin.memory.locks import Locks
 from memfin.memory.tasks import KEPT
-from tests.memory.memory_disks import CountedFiles, DyingFiles, Killed, tree
+from tests.memory.memory_disks import CountedFiles, DyingFiles, Killed, UnsyncedFiles, tree
 from tests.memory.memory_world import (
     EVERYTHING,
     NOTHING_KEPT,
@@ -163,6 +168,71 @@ def test_the_sweep_of_many_users_synchronises_once(tmp_path: Path) -> None:
         kinds = [kind for kind, _ in files.steps]
         assert (removed, kinds.count("unlink"), kinds.count("sync"), kinds.count("fsync")) == (20, 20, 1, 0)
         assert kinds[-1] == "sync"
+
+
+class WatchedFiles(UnsyncedFiles):
+    """Knows which threads removed files, and checks that each held the lock of whose files they are."""
+
+    def __init__(self, store: MemoryStore, refused: str = "") -> None:
+        self.store = store
+        self.refused = refused
+        self.threads: set[str] = set()
+
+    def unlink(self, path: Path) -> None:
+        user_id = path.parent.parent.name
+        if user_id == self.refused:
+            raise OSError(errno.EIO, os.strerror(errno.EIO), str(path))
+        self.threads.add(threading.current_thread().name)
+        lock = self.store.paths.locks / f"{self.store.locks.shard_of(user_id):02x}.lock"
+        with pytest.raises(Timeout), FileLock(lock, timeout=0):
+            pass
+        super().unlink(path)
+
+
+def test_many_contexts_are_removed_by_many_threads_each_under_its_users_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(expiry, "FEW", 11)
+    with open_store(tmp_path, Clock()) as store:
+        for number in range(12):
+            begin(store, user_id=f"u{number}")
+        refusing = WatchedFiles(store, refused="u7")
+        with pytest.raises(OSError, match="Input/output error"):
+            sweep_tasks(refusing, store.paths, store.locks, store.index, START + KEPT)
+        assert len(store.index.expired(START + KEPT)) == 12
+        files = WatchedFiles(store)
+        assert sweep_tasks(files, store.paths, store.locks, store.index, START + KEPT) >= 1
+        assert files.threads
+        assert all(name.startswith("memory-sweep") for name in files.threads)
+        assert store.index.expired(START + KEPT) == {}
+        assert [files_of_tasks(store, f"u{number}") for number in range(12)] == [[]] * 12
+
+
+@pytest.mark.parametrize(("few", "elsewhere"), [(3, False), (2, True)], ids=["few", "many"])
+def test_few_contexts_are_removed_without_threads(
+    few: int, elsewhere: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(expiry, "FEW", few)
+    with open_store(tmp_path, Clock()) as store:
+        for number in range(3):
+            begin(store, user_id=f"u{number}")
+        files = WatchedFiles(store)
+        assert sweep_tasks(files, store.paths, store.locks, store.index, START + KEPT) == 3
+        assert (threading.current_thread().name not in files.threads) is elsewhere
+
+
+def test_what_is_due_is_divided_by_locks_and_no_lock_is_held_for_long(tmp_path: Path) -> None:
+    locks = Locks(tmp_path)
+    due = {f"user-{number}": [f"ctx_{each}" for each in range(number % 30)] for number in range(2000)}
+    batches = expiry.batches_of(due, locks)
+    assert sorted(each for batch in batches for each in batch.due) == sorted(due.items())
+    for batch in batches:
+        assert {locks.shard_of(user_id) for user_id, _ in batch.due} == {batch.shard}
+        assert batch.contexts == sum(len(context_ids) for _, context_ids in batch.due)
+        assert batch.contexts - len(batch.due[-1][1]) < expiry.AT_A_TIME
+    assert len(batches) < sum(map(len, due.values())) / 40
+    first = [batch.shard for batch in batches[:200]]
+    assert len(set(first)) == len(first)
 
 
 def test_a_sweep_that_is_killed_before_it_is_synchronised_is_done_again(tmp_path: Path) -> None:

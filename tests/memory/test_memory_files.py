@@ -26,6 +26,7 @@ from memfin.memory import MemoryStore
 from memfin.memory.errors import InvalidInput, ProfileWriteRefused, SensitiveInput
 from memfin.memory.files import Files
 from memfin.memory.index import Index
+from memfin.memory.isolated import InMemoryFiles
 from memfin.memory.paths import Paths
 from memfin.memory.plans import Append, Keep, Put, RemoveTree, Writer
 from memfin.memory.profile import Warrant
@@ -92,6 +93,27 @@ def test_directories_are_listed_without_what_is_not_finished(tmp_path: Path) -> 
     assert list(files.strays(tmp_path)) == [tmp_path / ".c.json.tmp"]
     assert files.names(tmp_path / "none") == files.entries(tmp_path / "a.json") == []
     assert files.load(tmp_path / "none") is files.load(tmp_path / "a.json" / "x") is None
+
+
+@pytest.mark.parametrize("kind", [Files, InMemoryFiles], ids=["disk", "in-memory"])
+def test_files_of_a_directory_are_read_by_name_without_those_that_vanish(
+    kind: type[Files], tmp_path: Path
+) -> None:
+    files = kind() if kind is Files else InMemoryFiles({})
+    for name in ("b.json", "a.json", "c.json", ".d.json.tmp", ".e.json", "notes.txt", "sub/x.json"):
+        files.save(tmp_path / name, name.encode())
+    assert list(files.loaded(tmp_path)) == [(name, name.encode()) for name in ("a.json", "b.json", "c.json")]
+    assert list(files.loaded(tmp_path, ".txt")) == [("notes.txt", b"notes.txt")]
+    assert list(files.loaded(tmp_path / "none")) == list(files.loaded(tmp_path / "a.json")) == []
+
+
+def test_a_file_that_vanishes_while_its_directory_is_read_is_left_out(tmp_path: Path) -> None:
+    for name in ("a.json", "b.json", "c.json"):
+        (tmp_path / name).write_bytes(b"{}")
+    found = Files().loaded(tmp_path)
+    assert next(found) == ("a.json", b"{}")
+    (tmp_path / "b.json").unlink()
+    assert list(found) == [("c.json", b"{}")]
 
 
 def test_a_tree_is_removed_whole_and_a_link_in_it_is_not_followed(tmp_path: Path) -> None:

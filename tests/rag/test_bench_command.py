@@ -155,7 +155,7 @@ def test_a_system_that_mostly_fails_is_told_about() -> None:
         (("bench", "b", "--fail-on-regression", "b"), "holds no rag_summary.json"),
         (("bench", "b", "--run-id", "logs"), "run id 'logs'"),
         (("bench", "b", "--agent-temperature", "0.5"), "agent_temperature"),
-        (("bench", "b", "--judge", "none"), "--judge"),
+        (("bench", "b", "--judge", "heuristic"), "judge 'heuristic'"),
         (("resume", "runs/none"), "no such directory"),
     ],
     ids=["path", "type", "rag", "document", "regression", "run-id", "model", "judge", "resume"],
@@ -204,14 +204,31 @@ def test_settings_stand_in_a_table_of_their_own(work: Path) -> None:
         ('[bench]\nfail_under = "much"', "bench.fail_under: "),
         ("[bench]\nquiet = 1", "quiet and json are true or false"),
         ("[bench", "config "),
+        ("[bench]\nepochs = true", r"bench.epochs: Expected `int \| null`, got `bool`"),
+        ("[bench]\nduration = 8", "bench.duration: Expected `str`, got `int`"),
+        ('[bench]\nduration = "8x"', "bench.duration: '8x': expected a number with d, h, m or s"),
+        ("[bench]\nmetrics_port = 70000", "bench.metrics_port: Expected `int` <= 65535"),
     ],
-    ids=["table", "name", "type", "gate", "flag", "toml"],
+    ids=["table", "name", "type", "gate", "flag", "toml", "epochs", "duration", "unit", "port"],
 )
 def test_a_wrong_table_is_told(tmp_path: Path, text: str, words: str) -> None:
     path = tmp_path / "memfin.toml"
     path.write_text(text)
     with pytest.raises(UsageError, match=words):
         read_bench_config(path)
+
+
+def test_a_table_that_says_how_often_soaks_the_benchmark(work: Path) -> None:
+    (work / "memfin.toml").write_text(
+        '[bench]\npath = "b"\nrag = "bench_systems:Wrong"\nepochs = 2\nkeep_epochs = 1\nquiet = true\n',
+        "utf-8",
+    )
+    assert call("bench", "--run-id", "s").code == 0
+    summary = json.loads((work / "runs" / "s" / "soak_summary.json").read_bytes())
+    assert (summary["suite"], summary["epochs"]) == ("rag", 2)
+    assert not (work / "runs" / "s" / "epochs" / "000001" / "rag_results.jsonl").exists()
+    assert call("bench", "--run-id", "t", "--epochs", "1").code == 0
+    assert json.loads((work / "runs" / "t" / "soak_summary.json").read_bytes())["epochs"] == 1
 
 
 @pytest.mark.usefixtures("work")

@@ -178,10 +178,11 @@ async def test_papers_that_contradict_each_other_are_found(
         ({"score": 2.0}, "$.score: 2.0 is not between 0 and max_score 1.0"),
         ({"error": "broken"}, "$.error: a question that failed has no score"),
         ({"answer": None}, "$.answer: missing, and no error says why"),
+        ({"status": "timeout"}, "$.status: timeout, while error is None"),
         ({"passed": False}, "passed, score and max_score differ"),
         ({"id": "f09"}, "'f01' is no question of rag_results.jsonl"),
     ],
-    ids=["id", "place", "score", "error", "answer", "summary", "stranger"],
+    ids=["id", "place", "score", "error", "answer", "status", "summary", "stranger"],
 )
 async def test_results_that_cannot_be_are_found(tmp_path: Path, change: dict[str, Any], words: str) -> None:
     benchmark(tmp_path / "b", [fact("f01"), fact("f02")])

@@ -26,7 +26,7 @@ from memfin.contracts.rag_summary import SUMMARY, iter_individual_results
 from memfin.errors import GateFailed, UsageError
 from memfin.journal import QUESTIONS
 from memfin.rag.scoring import score_question
-from memfin.runtime.bench import BenchEvaluation, BenchmarkRunner
+from memfin.runtime.bench import BenchEvaluation, BenchmarkRunner, make_bench_resume_plan
 from memfin.runtime.bench_plan import make_bench_plan
 from memfin.runtime.run import Run
 from memfin.validation import validate_run
@@ -138,7 +138,11 @@ def test_questions_that_the_document_does_not_bear_out_are_warned_of(tmp_path: P
     (line,) = plan.warnings
     assert "does not bear the questions out" in line
     assert "42000元" in line
-    assert "and 1 more like it; memfin validate" in line
+    assert f"{tmp_path / 'b' / 'questions' / 'all.json'}:1: $.questions[0]." in line
+    assert line.endswith("and 1 more like it")
+    (tmp_path / "b" / "record.md").write_bytes((tmp_path / "other.md").read_bytes())
+    (line,) = make_bench_plan(tmp_path / "b", rag=Counting(), runs_dir=tmp_path).warnings
+    assert line.endswith(f"and 1 more like it; memfin validate {tmp_path / 'b'} tells where")
 
 
 @pytest.mark.parametrize("percent", [-1.0, 100.5])
@@ -332,6 +336,11 @@ async def test_a_system_that_ignores_its_cancellation_is_left_behind_and_named(t
     listed = iter_individual_results(tmp_path / "r" / SUMMARY)
     assert [one.error for one in listed] == ["no answer within 0.05 s", None]
     assert run.stats is not None
+    assert run.stats.turns_by_status == {"ok": 1, "timeout": 1}
+    again = Run(make_bench_resume_plan(tmp_path / "r", rag=Stubborn()))
+    await again.run()
+    assert again.stats is not None
+    assert again.stats.turns_by_status == {"ok": 1, "timeout": 1}
     assert run.stats.abandoned_calls == 1
     (warned,) = [event for event in events if isinstance(event, Warned)]
     assert warned.message.startswith(f"system {__name__}:")

@@ -67,7 +67,9 @@ def test_numbers_are_read_in_every_form(written: str, value: float) -> None:
     assert number_value(written) == value
 
 
-@pytest.mark.parametrize("written", ["", "亿" * 500, "9" * 400, "thousand of them", "五五十", "4.2.2万"])
+@pytest.mark.parametrize(
+    "written", ["", "亿" * 500, "9" * 400, "and", "thousand of them", "五五十", "4.2.2万"]
+)
 def test_what_is_no_number_has_no_value(written: str) -> None:
     assert number_value(written) is None
 
@@ -269,6 +271,12 @@ def facts(text: str) -> list[tuple[str, object]]:
         ("花了四万二千", [("number", 42000.0)]),
         ("请了三个人，分3次", [("count", 3.0), ("count", 3.0)]),
         ("三四个人", [("count", 3.0), ("count", 4.0)]),
+        ("三四万元", [("amount", 30000.0), ("amount", 40000.0)]),
+        ("前后两三千", [("number", 2000.0), ("number", 3000.0)]),
+        ("叁肆佰圆", [("amount", 300.0), ("amount", 400.0)]),
+        ("十二三个人", [("count", 12.0), ("count", 13.0)]),
+        ("三五百块五毛", [("amount", 300.5), ("amount", 500.5)]),
+        ("五三万元", []),
         ("two people", [("count", 2.0)]),
         ("占30%，三成，百分之三十", [("share", 0.3)] * 3),
         ("利率10-20%", [("share", 0.1), ("share", 0.2)]),

@@ -111,6 +111,20 @@ def findings(tmp_path: Path) -> list[str]:
     return [str(finding) for finding in validate_path(tmp_path / "runs" / "s")]
 
 
+async def test_time_outs_have_a_count_of_their_own(tmp_path: Path) -> None:
+    class Slow(Failing):
+        async def query(self, question: str) -> dict[str, Any]:
+            if question.startswith("f04"):
+                await anyio.sleep_forever()
+            return await super().query(question)
+
+    summary = await Soak(plan(tmp_path, Slow, epochs=2, turn_timeout=0.2)).run()
+    assert (summary.errors.failed_turns, summary.errors.timeouts) == (4, 2)
+    assert summary.errors.failed_dialogs == 4
+    assert summary.error_rate == pytest.approx(4 / 24)
+    assert findings(tmp_path) == []
+
+
 async def test_every_epoch_is_a_benchmark_run_with_a_line_in_the_soak(tmp_path: Path) -> None:
     summary = await Soak(plan(tmp_path, Failing)).run()
     assert (summary.state, summary.suite, summary.epochs) == ("finished", "rag", 3)

@@ -48,6 +48,11 @@ def chinese(number: int) -> str:
         ("two thirds of it", 2 / 3, 2 / 3),
         ("a quarter of it", 0.25, 0.25),
         ("fifteen percent", 0.15, 0.15),
+        ("Twenty-five percent", 0.25, 0.25),
+        ("thirty five per cent", 0.35, 0.35),
+        ("ten to twenty-five percent", 0.10, 0.25),
+        ("a percent", 0.01, 0.01),
+        ("zero percent", 0.0, 0.0),
     ],
 )
 def test_shares(text: str, low: float, high: float) -> None:

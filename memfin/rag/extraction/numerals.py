@@ -1,6 +1,7 @@
 """Numbers as people write them: digits, Chinese numerals plain and formal, mixtures, English words.
 
-The sections of Chinese numbers below 万 are read by `memfin.scoring.quantities`; here stand what money
+English words are read by `memfin.scoring.english_numbers`, the sections of Chinese numbers below 万 by
+`memfin.scoring.quantities`; here stand what money
 and records need besides: 万 and 亿 with fractions (4.2万), formal numerals (壹万贰仟), spoken short forms
 (四万二 is 42000), digit by digit (一三八 ...), and grouped thousands. Values are exact until the end.
 """
@@ -9,6 +10,7 @@ import re
 from decimal import Decimal
 from typing import Final
 
+from memfin.scoring.english_numbers import english_number
 from memfin.scoring.quantities import chinese_number
 
 _PLAIN: Final = str.maketrans(
@@ -31,43 +33,12 @@ NUMBER: Final = (
 )
 """A pattern, without groups, of a number in digits, Chinese numerals or both; for `plain` text."""
 
+_NEIGHBOURS: Final = re.compile(
+    r"(?<![\d.,〇零一二两三四五六七八九])([一二两三四五六七八])([二三四五六七八九])(?=[十百千万亿]|$)"
+)
 _FORMAL: Final = re.compile("[壹贰貳叁參肆伍陆陸柒捌玖拾]")
 _LONGEST: Final = 60
 """Characters of the longest number; what is longer is none."""
-_TENS: Final = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
-_UNITS: Final = [
-    "zero",
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-    "eleven",
-    "twelve",
-    "thirteen",
-    "fourteen",
-    "fifteen",
-    "sixteen",
-    "seventeen",
-    "eighteen",
-    "nineteen",
-]
-_ENGLISH: Final = {word: value for value, word in enumerate(_UNITS)} | {
-    word: 10 * (place + 2) for place, word in enumerate(_TENS)
-}
-_ENGLISH_SCALES: Final = {"hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9}
-_ENGLISH_WORD: Final = "|".join((*sorted(_ENGLISH, key=len, reverse=True), *_ENGLISH_SCALES))
-ENGLISH_NUMBER: Final = (
-    rf"(?<![A-Za-z])(?:\d[\d,]*(?:\.\d+)?\s(?:hundred|thousand|million|billion)|"
-    rf"(?:a\s(?=hundred|thousand|million))?(?:{_ENGLISH_WORD})"
-    rf"(?:(?:\s|-|\sand\s)(?:{_ENGLISH_WORD}))*)(?![A-Za-z])"
-)
-"""A pattern, without groups, of a number in English words, or in digits with such a scale; ignores case."""
 
 
 def _exact(text: str) -> Decimal | None:
@@ -105,7 +76,7 @@ def digit_string(text: str) -> str | None:
 
 
 def number_value(text: str) -> float | None:
-    """Return the value of a number that `NUMBER` or `ENGLISH_NUMBER` found, or None when it has none.
+    """Return the value of a number that `NUMBER` or the pattern of English numbers found, or None.
 
     A row of Chinese digits is read digit by digit: 二〇二〇 is 2020.
     """
@@ -115,7 +86,7 @@ def number_value(text: str) -> float | None:
     if text[-1] in "kKwW":
         return float(Decimal(text[:-1].strip()) * (1000 if text[-1] in "kK" else 10000))
     if text.isascii():
-        return float(text) if text[-1].isdigit() and " " not in text else _english_value(text)
+        return float(text) if text[-1].isdigit() and " " not in text else english_number(text)
     digits = digit_string(text)
     if digits is not None:
         return float(digits)
@@ -124,6 +95,16 @@ def number_value(text: str) -> float | None:
         return None if whole is None else float(whole) / 2
     value = _big(_complete(text), 0)
     return None if value is None else float(value)
+
+
+def number_values(text: str) -> tuple[float, ...]:
+    """Return the value of a number, or both ends of a range that two digits in it name (三四万)."""
+    pair = _NEIGHBOURS.search(text.translate(_PLAIN))
+    if pair is None or _DIGITS[pair[1]] >= _DIGITS[pair[2]]:
+        found = [number_value(text)]
+    else:
+        found = [number_value(text[: pair.start()] + digit + text[pair.end() :]) for digit in pair.groups()]
+    return tuple(value for value in found if value is not None)
 
 
 def _big(text: str, level: int) -> Decimal | None:
@@ -137,20 +118,3 @@ def _big(text: str, level: int) -> Decimal | None:
     above = _big(head, level) if head else None
     below = _big(tail, level + 1)
     return None if above is None or below is None else above * factor + below
-
-
-def _english_value(text: str) -> float | None:
-    total, current = Decimal(0), Decimal(0)
-    for word in re.split(r"[\s-]+", text.lower()):
-        scale = _ENGLISH_SCALES.get(word, 0)
-        if word == "hundred":
-            current = (current or Decimal(1)) * scale
-        elif scale:
-            total, current = total + (current or Decimal(1)) * scale, Decimal(0)
-        elif word in _ENGLISH:
-            current += _ENGLISH[word]
-        elif word[0].isdigit():
-            current += Decimal(word)
-        elif word not in ("a", "and"):
-            return None
-    return float(total + current)
