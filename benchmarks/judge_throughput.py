@@ -207,6 +207,7 @@ async def pool(port: int, calls: int, cache: Path) -> dict[str, float]:
     from memfin.actors.dialog_judging import DialogJudging  # noqa: PLC0415
     from memfin.actors.judge_pool import JudgePool  # noqa: PLC0415
     from memfin.actors.messages import DialogJudged, DialogScored, ToWriter  # noqa: PLC0415
+    from memfin.actors.trace_writer import INBOX  # noqa: PLC0415
     from memfin.contracts import ProgressEvent  # noqa: PLC0415
     from memfin.judges.notices import Notices  # noqa: PLC0415
 
@@ -216,7 +217,7 @@ async def pool(port: int, calls: int, cache: Path) -> dict[str, float]:
     async def run(number: int, note: Callable[[int], None]) -> None:
         waiting = rounds.pop()
         feed, inbox = anyio.create_memory_object_stream[DialogScored](len(waiting))
-        outbox, judged = anyio.create_memory_object_stream[ToWriter](1)
+        outbox, judged = anyio.create_memory_object_stream[ToWriter](INBOX)
         events, told = anyio.create_memory_object_stream[ProgressEvent](len(waiting))
         actor = JudgePool(
             made,

@@ -214,18 +214,26 @@ def make_bench_plan(
     config = config.replace(agent=system.reference, judge=judge_name(reads))
     plan = BenchPlan(config, benchmark, loaded, system, reads, notices)
     if loaded is not None:
-        plan.warnings = (*plan.warnings, *_unfounded(chosen, benchmark, loaded))
+        told = None if config.document else chosen
+        plan.warnings = (*plan.warnings, *_unfounded(benchmark, loaded, told))
     return plan
 
 
-def _unfounded(chosen: str | os.PathLike[str], benchmark: Benchmark, document: Document) -> list[str]:
-    """Return a line where the document does not bear the questions out: such cannot be answered rightly."""
-    findings = list(unfounded(benchmark.files, document))
-    if not findings:
+def _unfounded(benchmark: Benchmark, document: Document, told: str | os.PathLike[str] | None) -> list[str]:
+    """Return a line where the document does not bear the questions out: such cannot be answered rightly.
+
+    ``told`` is what ``memfin validate`` tells the rest about, None where it would look at another document.
+    """
+    findings = unfounded(benchmark.files, document)
+    first = next(findings, None)
+    if first is None:
         return []
-    others = f" and {len(findings) - 1} more like it" if len(findings) > 1 else ""
-    line = f"the document does not bear the questions out: {findings[0].message}{others}"
-    return [f"{line}; memfin validate {os.fspath(chosen)} tells where"]
+    more = sum(1 for _ in findings)
+    others = f" and {more} more like it" if more else ""
+    beginning = "the document does not bear the questions out"
+    if told is None:
+        return [f"{beginning}: {first}{others}"]
+    return [f"{beginning}: {first.message}{others}; memfin validate {os.fspath(told)} tells where"]
 
 
 def _warnings(benchmark: Benchmark, document: Document | None) -> list[str]:

@@ -182,7 +182,8 @@ def main(root: Path, rounds: int) -> None:
         stranger = given(store)
         grants = Grants(store)
         board.numbers[_BEGUN] = board.numbers[_ACKNOWLEDGED] = 2
-        gc.freeze()
+        gc.freeze()  # what the processes share stays shared
+        gc.disable()
         readers: list[int] = []
         try:
             for reader in range(READERS):

@@ -21,6 +21,7 @@ from memfin.runtime.bench import BenchEvaluation, BenchmarkRunner, make_bench_re
 from memfin.runtime.bench_plan import BenchPlan, make_bench_plan
 from memfin.runtime.run import Run
 from memfin.validation import validate_run
+from memfin.validation.soak import validate_soak
 from tests.judges.scripted_judge import fences
 from tests.rag.bench_support import Counting, benchmark, evidence, fact, gap, mixed
 from tests.rag.scripted_rag_judge import JUDGE, KEY, judging, marks, question_of
@@ -530,3 +531,4 @@ def test_the_command_line_judges_and_says_what_failed(
     told = json.loads((tmp_path / "s" / "soak_summary.json").read_bytes())
     assert told["errors"]["judge_failures"] == 2
     assert "rag.judge.faithfulness" in json.dumps(told)
+    assert list(validate_soak(tmp_path / "s")) == []
