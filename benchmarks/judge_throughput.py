@@ -1,11 +1,12 @@
 """Throughput over the wire: what judge, gate and chat client add to a server that takes 50 ms.
 
 The server and every measurement run in processes of their own. The ideal is a pool that never
-waits for anything but the server. ``judge`` is the whole judge ``openai:MODEL``: prompt, fence, gate,
-client, strict reading; ``caching`` is the same with every verdict put into the cache, at the price of two
-operations of the file system a call, and ``cached`` with every verdict found there. ``wire`` is the gate
-and the client alone, and ``floor`` plain aiohttp with a semaphore, without limits, retries, bounds or
-checks.
+waits for anything but the server. ``pool`` is the actor of a run: it takes scored dialogues, has their
+turns judged and hands them on with their verdicts. ``judge`` is the judge ``openai:MODEL`` that it asks:
+prompt, fence, gate, client, strict reading; ``caching`` is the same with every verdict put into the
+cache, at the price of two operations of the file system a call, and ``cached`` with every verdict found
+there. ``wire`` is the gate and the client alone, and ``floor`` plain aiohttp with a semaphore, without
+limits, retries, bounds or checks.
 
     python benchmarks/judge_throughput.py            2,000 calls, 64 workers, a table on stdout
     python benchmarks/judge_throughput.py --check    exit 1 where a bound is not held
@@ -14,6 +15,7 @@ checks.
 
 import argparse
 import asyncio
+import gc
 import json
 import os
 import resource
@@ -23,11 +25,18 @@ import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+if TYPE_CHECKING:
+    from memfin.actors.messages import DialogScored
+    from memfin.contracts import JudgeRequest, Verdict
+    from memfin.judges.openai import OpenAIJudge
+
+SERVER = Path(__file__).with_name("chat_server.py")
 LATENCY = 0.05
 WORKERS = 64
 CALLS = 2000
+TURNS = 8
 LEAST_SHARE = 0.9
 MOST_GROWTH_MIB = 8.0
 """The bounds that ``--check`` holds the figures to, on a machine that does nothing else.
@@ -50,105 +59,78 @@ VERDICT = json.dumps(
 REPLY = "根据公开数据，建议分散配置并保留流动资金。市场存在不确定性，本金可能亏损，以上仅供参考。" * 10
 
 
-class Answering(asyncio.Protocol):
-    """Answers every request after the latency, at the least cost: its time must not be the bottleneck."""
-
-    def __init__(self) -> None:
-        self._transport: asyncio.Transport | None = None
-        self._received = b""
-        content = {
-            "id": "chatcmpl-1",
-            "model": "bench",
-            "choices": [
-                {"index": 0, "message": {"role": "assistant", "content": VERDICT}, "finish_reason": "stop"}
-            ],
-            "usage": {"prompt_tokens": 500, "completion_tokens": 80, "total_tokens": 580},
-        }
-        body = json.dumps(content).encode()
-        head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-        self._answer = head.encode() + body
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the connection."""
-        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - TCP
-        self._transport = transport
-
-    def data_received(self, data: bytes) -> None:
-        """Answer when a request is whole."""
-        self._received += data
-        head, end, body = self._received.partition(b"\r\n\r\n")
-        length = head.lower().partition(b"content-length:")[2].split(b"\r\n", 1)[0]
-        if end and len(body) >= int(length):
-            self._received = b""
-            asyncio.get_running_loop().call_later(LATENCY, self._send)
-
-    def _send(self) -> None:
-        if self._transport is not None:
-            self._transport.write(self._answer)
-
-
-def serve() -> None:
-    """Serve until standard input ends; print the port first."""
-
-    async def main() -> None:
-        server = await asyncio.get_running_loop().create_server(Answering, "127.0.0.1", 0)
-        print(server.sockets[0].getsockname()[1], flush=True)
-        # The parent closes its end of the pipe when it is done, however it ends.
-        await asyncio.to_thread(sys.stdin.read)
-
-    asyncio.run(main())
-
-
 def peak_mib() -> float:
     """Return this process's peak resident memory in MiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-async def drive(call: Callable[[], Awaitable[Any]], calls: int) -> dict[str, float]:
-    """Make so many calls with all workers; the first round, which opens connections, is not timed."""
-    left = 0
+async def measure(
+    run: Callable[[int, Callable[[int], None]], Awaitable[None]], calls: int
+) -> dict[str, float]:
+    """Measure a run of so many calls; it is to tell how many are left.
+
+    What starting up costs is not timed: the first round, which opens connections, and the collection of
+    what imports have left, which otherwise comes at some moment soon afterwards.
+    """
     early = 0.0
 
-    async def worker() -> None:
-        nonlocal left, early
-        while left > 0:
-            left -= 1
-            if left == calls * 3 // 4:
-                early = peak_mib()
-            await call()
+    def note(left: int) -> None:
+        nonlocal early
+        if early == 0.0 and left <= calls * 3 // 4:
+            early = peak_mib()
 
-    async def run(number: int) -> None:
-        nonlocal left
-        left = number
-        async with asyncio.TaskGroup() as group:
-            for _ in range(WORKERS):
-                group.create_task(worker())
-
-    await run(WORKERS)
+    await run(WORKERS, lambda _: None)
+    gc.collect()
     cpu = time.process_time()
     start = time.perf_counter()
-    await run(calls)
+    await run(calls, note)
     wall = time.perf_counter() - start
     return {"wall": wall, "cpu": time.process_time() - cpu, "early": early, "peak": peak_mib()}
 
 
-async def judge(port: int, calls: int, cache: Path, mode: Literal["off", "write"]) -> dict[str, float]:
-    """Measure the whole judge; a second measurement with the same cache asks nobody."""
-    from memfin.contracts import JudgeRequest, Verdict  # noqa: PLC0415 - the floor does without
-    from memfin.judges.cache import AnswerCache  # noqa: PLC0415
+async def drive(call: Callable[[], Awaitable[Any]], calls: int) -> dict[str, float]:
+    """Measure so many calls, made by all workers."""
+
+    async def run(left: int, note: Callable[[int], None]) -> None:
+        async def worker() -> None:
+            nonlocal left
+            while left > 0:
+                left -= 1
+                note(left)
+                await call()
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(WORKERS):
+                group.create_task(worker())
+
+    return await measure(run, calls)
+
+
+def openai_judge(
+    port: int, cache: Path, mode: Literal["off", "write"]
+) -> "OpenAIJudge[JudgeRequest, Verdict]":
+    """Return the judge, as a run has it."""
+    from memfin.judges.cache import AnswerCache  # noqa: PLC0415 - the floor does without
     from memfin.judges.dialog_task import DialogTask  # noqa: PLC0415
     from memfin.judges.notices import Notices  # noqa: PLC0415
     from memfin.judges.openai import OpenAIJudge  # noqa: PLC0415
     from memfin.wire import CallGate, Endpoint  # noqa: PLC0415
 
-    made = OpenAIJudge(
+    return OpenAIJudge(
         "bench",
-        Endpoint(f"http://127.0.0.1:{port}/v1"),
+        Endpoint(f"http://127.0.0.1:{port}/v1", "BENCH_KEY", environ={"BENCH_KEY": "sk-0123456789abcdef"}),
         DialogTask(),
         gate=CallGate(workers=WORKERS, rpm=1e6, tpm=1e9, on_notice=print),
         cache=AnswerCache(cache, mode, print),
         notices=Notices(),
     )
+
+
+async def judge(port: int, calls: int, cache: Path, mode: Literal["off", "write"]) -> dict[str, float]:
+    """Measure the whole judge; a second measurement with the same cache asks nobody."""
+    from memfin.contracts import JudgeRequest, Verdict  # noqa: PLC0415 - the floor does without
+
+    made = openai_judge(port, cache, mode)
     request = JudgeRequest(
         dialog_id="d",
         turn_pair_id=1,
@@ -171,6 +153,95 @@ async def judge(port: int, calls: int, cache: Path, mode: Literal["off", "write"
 
     try:
         return await drive(call, calls)
+    finally:
+        await made.close()
+
+
+def dialogs(number: int) -> "list[DialogScored]":
+    """Return so many dialogues as the scorer hands them to the judges."""
+    from memfin.actors.messages import DialogReplayed, DialogScored  # noqa: PLC0415 - as above
+    from memfin.contracts import Dialog, DialogTrace, ProfileTruth, TurnTags, TurnTrace  # noqa: PLC0415
+    from memfin.scoring.verdicts import unscored_row  # noqa: PLC0415
+
+    truth = ProfileTruth(constraints_gt=["不使用杠杆", "亏损不超过10%"], preferences_gt=["宽基指数基金"])
+    made = []
+    for index in range(1, number + 1):
+        turns = [
+            TurnTrace(
+                turn_pair_id=place,
+                user_turn_abs_idx=2 * place - 2,
+                gt_assistant_abs_idx=2 * place - 1,
+                user_text=f"{index}.{place}：稳健型客户，期限两年，怎么配置？",
+                gt_assistant_text=REPLY,
+                gt_turn_tags=TurnTags(),
+                turn_status="ok",
+                pred_assistant_text=REPLY,
+            )
+            for place in range(1, TURNS + 1)
+        ]
+        trace = DialogTrace(
+            trace_version="v1",
+            run_id="bench",
+            dialog_id=f"d{index}",
+            dataset_index=index,
+            dialog_status="ok",
+            valid_dialog=True,
+            turns=turns,
+        )
+        rubric = ["信息依据", "画像匹配", "边界声明"]
+        rows = [
+            unscored_row("bench", trace.dialog_id, turn, "").replace(eligible_m5=True, rubric_required=rubric)
+            for turn in turns
+        ]
+        dialog = Dialog(dialog_id=trace.dialog_id, profile_gt=truth, turns=[], language="zh")
+        made.append(
+            DialogScored(replayed=DialogReplayed(trace=trace, dialog=dialog, recorded=True), rows=rows)
+        )
+    return made
+
+
+async def pool(port: int, calls: int, cache: Path) -> dict[str, float]:
+    """Measure the actor: dialogues of `TURNS` turns wait for it, and somebody takes what it hands on."""
+    import anyio  # noqa: PLC0415 - as above
+
+    from memfin.actors.dialog_judging import DialogJudging  # noqa: PLC0415
+    from memfin.actors.judge_pool import JudgePool  # noqa: PLC0415
+    from memfin.actors.messages import DialogJudged, DialogScored, ToWriter  # noqa: PLC0415
+    from memfin.actors.trace_writer import INBOX  # noqa: PLC0415
+    from memfin.contracts import ProgressEvent  # noqa: PLC0415
+    from memfin.judges.notices import Notices  # noqa: PLC0415
+
+    made = openai_judge(port, cache, "off")
+    rounds = [dialogs(calls // TURNS), dialogs(WORKERS // TURNS)]
+
+    async def run(number: int, note: Callable[[int], None]) -> None:
+        waiting = rounds.pop()
+        feed, inbox = anyio.create_memory_object_stream[DialogScored](len(waiting))
+        outbox, judged = anyio.create_memory_object_stream[ToWriter](INBOX)
+        events, told = anyio.create_memory_object_stream[ProgressEvent](len(waiting))
+        actor = JudgePool(
+            made,
+            DialogJudging("bench", made.name, "m5"),
+            WORKERS,
+            "bench",
+            notices=Notices(),
+            inbox=inbox,
+            outbox=outbox,
+            events=events,
+        )
+        async with asyncio.TaskGroup() as group, judged, told:
+            group.create_task(actor.run())
+            with feed:
+                for each in waiting:
+                    feed.send_nowait(each)
+            async for message in judged:
+                if not isinstance(message, DialogJudged) or message.judge_failures:
+                    raise SystemExit("a judgement is missing")
+                number -= TURNS
+                note(number)
+
+    try:
+        return await measure(run, calls)
     finally:
         await made.close()
 
@@ -235,12 +306,15 @@ def in_process(kind: str, port: str, calls: int, cache: str) -> dict[str, float]
 def measure_all(calls: int) -> list[str]:
     """Print the table and return what is over its bound."""
     server = subprocess.Popen(
-        [sys.executable, __file__, "--serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, SERVER, str(LATENCY), VERDICT],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     )
     with server, tempfile.TemporaryDirectory() as cache:
         assert server.stdout is not None  # noqa: S101 - it is piped
         port = server.stdout.readline().strip()
-        kinds = ("judge", "caching", "cached", "wire", "floor")
+        kinds = ("pool", "judge", "caching", "cached", "wire", "floor")
         results = {kind: in_process(kind, port, calls, cache) for kind in kinds}
         server.communicate("")
     ideal = calls / WORKERS * LATENCY
@@ -256,11 +330,11 @@ def measure_all(calls: int) -> list[str]:
             f"{result['peak'] - result['early']:6.1f}"
         )
     missed = []
-    for kind in ("judge", "wire"):
+    for kind in ("pool", "judge", "wire"):
         share_of_ideal = ideal / results[kind]["wall"]
         if share_of_ideal < LEAST_SHARE:
             missed.append(f"{kind}: share of ideal: {share_of_ideal:.1%}, at least {LEAST_SHARE:.0%}")
-    for kind in ("judge", "caching", "cached", "wire"):
+    for kind in ("pool", "judge", "caching", "cached", "wire"):
         growth = results[kind]["peak"] - results[kind]["early"]
         if growth > MOST_GROWTH_MIB:
             missed.append(f"{kind}: growth of memory: {growth:.1f} MiB, at most {MOST_GROWTH_MIB:.0f}")
@@ -269,6 +343,8 @@ def measure_all(calls: int) -> list[str]:
 
 def measure_one(kind: str, port: int, calls: int, cache: Path) -> dict[str, float]:
     """Make one measurement in this process."""
+    if kind == "pool":
+        return asyncio.run(pool(port, calls, cache))
     if kind in {"judge", "caching", "cached"}:
         return asyncio.run(judge(port, calls, cache, "off" if kind == "judge" else "write"))
     return asyncio.run((wire if kind == "wire" else floor)(port, calls))
@@ -281,17 +357,13 @@ def main() -> None:
     )
     parser.add_argument("--calls", type=int, default=CALLS, help="how many calls to make")
     parser.add_argument("--check", action="store_true", help="exit 1 where a bound is not held")
-    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--one", nargs=4, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.serve:
-        serve()
-        return
     if options.one:
         kind, port, calls, cache = options.one
         print(json.dumps(measure_one(kind, int(port), int(calls), Path(cache))))
         return
-    missed = measure_all(options.calls)
+    missed = measure_all(options.calls + -options.calls % TURNS)
     for line in missed:
         print(f"over its bound: {line}")
     if options.check and missed:

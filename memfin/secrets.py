@@ -44,17 +44,23 @@ class Scrubber:
         self._pattern = re.compile("|".join(_pattern(form) for form in forms), re.IGNORECASE)
         likely = sorted({each for each in secrets if len(each) >= _SHORT}, key=len, reverse=True)
         self._escaped = re.compile("|".join(map(_escaped_pattern, likely)) or r"(?!)", re.IGNORECASE)
+        self._clean = ""  # the text without a secret that was looked at last: it comes again, and in parts
 
     def __bool__(self) -> bool:
         return bool(self._lowered)
 
     def finds(self, text: str) -> bool:
         """Whether there may be a secret in the text; False is certain."""
+        if not self._lowered or text in self._clean:
+            return False
         lowered = text.lower()
         # Nearly all text holds no secret, and to search for plain text is far cheaper than the patterns.
         if any(form in lowered for form in self._lowered):
             return True
-        return "\\" in text and self._escaped.search(text) is not None
+        if "\\" in text and self._escaped.search(text) is not None:
+            return True
+        self._clean = text
+        return False
 
     def scrub(self, text: str) -> str:
         """Return the text with every secret in it masked."""

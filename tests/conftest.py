@@ -13,6 +13,11 @@ if "PYTEST_XDIST_WORKER" in os.environ:
         del os.environ[name]
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """Return more workers than processors: many tests wait for processes, servers and the disk."""
+    return (os.cpu_count() or 1) + 2
+
+
 @pytest.fixture(scope="session")
 def anyio_backend() -> str:
     return "asyncio"

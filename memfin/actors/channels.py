@@ -27,11 +27,13 @@ async def send(channel: MemoryObjectSendStream[M], message: M) -> None:
             the cancellation comes first.
     """
     try:
-        channel.send_nowait(message)
-    except anyio.WouldBlock:
-        await channel.send(message)
+        try:
+            channel.send_nowait(message)
+        except anyio.WouldBlock:
+            await channel.send(message)
     except anyio.BrokenResourceError:
-        await anyio.lowlevel.checkpoint()
+        for _ in range(2):  # a scope's cancellation comes round once in each round of the loop
+            await anyio.lowlevel.checkpoint()
         raise
 
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+import msgspec
+
 from memfin.actors.judging import Case, Judging
 from memfin.actors.messages import DialogJudged, DialogScored, ToWriter
 from memfin.contracts import JudgeControls, Judgement, JudgeRequest, JudgeScope, Verdict
@@ -54,7 +56,7 @@ class DialogCase(Case[JudgeRequest, Verdict, ToWriter]):
         )
         self._judgements += [
             Judgement(
-                **dict(vote),
+                **msgspec.structs.asdict(vote),
                 run_id=self._run_id,
                 dialog_id=request.dialog_id,
                 turn_pair_id=request.turn_pair_id,

@@ -48,7 +48,9 @@ class QuestionScorer(Actor[QuestionAnswered]):
                     self._count_received()
                     result = await self._result(message)
                     asked = message.asked
-                    scored = QuestionScored(result=result, retries=asked.retries, usage=asked.usage)
+                    scored = QuestionScored(
+                        question=message.question, result=result, retries=asked.retries, usage=asked.usage
+                    )
                     await send(self._outbox, scored)
                     self._done += 1
                     self._sent += 1

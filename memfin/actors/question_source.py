@@ -8,6 +8,7 @@ from memfin.actors.base import Actor
 from memfin.actors.channels import send
 from memfin.actors.questions import QuestionScored, QuestionTask
 from memfin.contracts.rag import RagQuestion, RagResult
+from memfin.contracts.rag_judgement import RagJudgement
 from memfin.contracts.reading import decode
 from memfin.errors import UsageError
 from memfin.journal import CommittedDialog, RunDirectory
@@ -17,7 +18,8 @@ class QuestionSource(Actor[None]):
     """Sends questions to the askers, and results that an earlier process has committed to the aggregator.
 
     ``questions`` are pairs of the place in the benchmark, from 1, and the question. ``ready`` is awaited
-    before the first question goes out, and not at all when every one is answered.
+    before the first question goes out, and not at all when every one is answered. Answers that an earlier
+    process has committed and that no judge has read go to ``unjudged``.
     """
 
     def __init__(
@@ -29,6 +31,7 @@ class QuestionSource(Actor[None]):
         directory: RunDirectory,
         tasks: MemoryObjectSendStream[QuestionTask],
         committed: MemoryObjectSendStream[QuestionScored],
+        unjudged: MemoryObjectSendStream[QuestionScored],
     ) -> None:
         super().__init__("source", None)
         self._source = source
@@ -37,15 +40,16 @@ class QuestionSource(Actor[None]):
         self._directory = directory
         self._tasks = tasks
         self._committed = committed
+        self._unjudged = unjudged
 
     async def run(self) -> None:
-        """Send every question, then close both channels.
+        """Send every question, then close all channels.
 
         Raises:
             UsageError: the system cannot be made, or these are not the questions that the run has asked.
         """
         done = self._directory.committed
-        async with self._tasks, self._committed:
+        async with self._tasks, self._committed, self._unjudged:
             lost = len(done)
             if lost:
                 lost -= sum(done.get(number) is not None for number, _ in self._questions)
@@ -62,7 +66,8 @@ class QuestionSource(Actor[None]):
                 if known is None:
                     await send(self._tasks, QuestionTask(question_index=number, question=question))
                 else:
-                    await send(self._committed, await self._recorded(question, known))
+                    channel = self._committed if known.judged else self._unjudged
+                    await send(channel, await self._recorded(question, known))
                 self._done += 1
                 self._sent += 1
 
@@ -72,10 +77,18 @@ class QuestionSource(Actor[None]):
 
     async def _recorded(self, question: RagQuestion, known: CommittedDialog) -> QuestionScored:
         """Return the recorded result, held against the question that stands in its place now."""
-        result = decode((await self._directory.read(known)).trace, RagResult)
+        lines = await self._directory.read(known)
+        result = decode(lines.rows[0] if lines.rows else lines.trace, RagResult)
         if (result.id, result.question) != (question.id, question.question):
             raise UsageError(
                 f"{self._source}: question {known.dataset_index} is not {known.dialog_id!r}, which the run "
                 "has asked in its place; start a new run"
             )
-        return QuestionScored(result=result, retries=known.retries, usage=known.usage, recorded=True)
+        return QuestionScored(
+            question=question,
+            result=result,
+            retries=known.retries,
+            usage=known.usage,
+            recorded=True,
+            judgements=[decode(line, RagJudgement) for line in lines.judgements],
+        )

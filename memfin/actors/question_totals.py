@@ -6,16 +6,25 @@ from memfin.actors.aggregator import Totals
 from memfin.actors.latencies import Latencies
 from memfin.actors.questions import QuestionScored
 from memfin.agents.usage import UsageTotal
+import msgspec
+
 from memfin.contracts import Counters, LatencyStats, ModelUsage
+from memfin.judges.failures import JudgedTurns
 from memfin.rag.aggregation import RagState
+from memfin.rag.judging.panel import RagTally
 
 
 class QuestionTotals(Totals[QuestionScored]):
-    """The sums of a benchmark, and a count of questions by what came of them."""
+    """The sums of a benchmark, and a count of questions by what came of them.
+
+    ``judged`` counts the answers that any judge was asked about, ``judge`` has the votes of a language model.
+    """
 
     def __init__(self) -> None:
         self.state = RagState()
         self.questions: Counter[str] = Counter()
+        self.judged = JudgedTurns()
+        self.judge = RagTally()
         self.retries = 0
         self._latencies = Latencies()
         self._usage = UsageTotal()
@@ -27,6 +36,9 @@ class QuestionTotals(Totals[QuestionScored]):
         self.state.add(result)
         self.questions[result.status or ("ok" if result.error is None else "error")] += 1
         self.retries += committed.retries
+        if result.judge is not msgspec.UNSET:
+            self.judged.count(result.judge.error, result.judge.declined)
+            self.judge.add(committed.judgements)
         if result.error is None and result.latency_ms is not None:
             self._latencies.add(result.latency_ms)
         if committed.usage is not None:

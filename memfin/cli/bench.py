@@ -18,6 +18,7 @@ from memfin.contracts.rag import RagSummary
 from memfin.contracts.rag_summary import SUMMARY, iter_individual_results
 from memfin.errors import GateFailed
 from memfin.foreign.references import one_line
+from memfin.judges.failures import judge_warnings
 from memfin.runtime.bench import make_bench_resume_plan
 from memfin.runtime.bench_gates import failed_bench_gates, not_asked, total_errors
 from memfin.runtime.bench_plan import BenchPlan, make_bench_plan
@@ -49,11 +50,15 @@ def command(
     memfin bench my_benchmark --rag mypackage.rag:create --type fact_exact
     memfin bench my_benchmark --rag https://rag.example/query --fail-under 70
     memfin bench my_benchmark --rag openai:gpt-4o-mini --fail-on-regression runs/last_week
+    memfin bench my_benchmark --rag mypackage.rag:create --judge openai:gpt-4o
     memfin bench my_benchmark --rag mypackage.rag:create --duration 8h --keep-epochs 10
 
     Without PATH the benchmark that ships with MemFin is asked, document included. Writes the run
     directory RUNS_DIR/RUN_ID with answers, scores, summary and reports; memfin resume goes on with a
     run that was stopped. Settings may also stand in memfin.toml, in the table [bench].
+
+    With --judge a model, or a judge of your own, reads every answer with the pages that bear on it, and marks
+    its faithfulness and its correctness from 1 to 5; that changes no score.
 
     With --epochs or --duration the benchmark is soaked: every epoch is a run of its own, and
     soak_summary.json has the drift of every value, as memfin soak does for dialogues.
@@ -108,6 +113,14 @@ def _beware(summary: RagSummary, directory: Path, stats: RunStats, plan: BenchPl
         first = next(one.error for one in listed if one.error is not None)
         line = f"the system failed on {failed} of {total} questions; the first time: {first}"
         click.echo(one_line(f"memfin: warning: {line}"), err=True)
+    for line in judge_warnings(
+        stats.judged_turns,
+        stats.judge_failures,
+        stats.judge_declined,
+        stats.judge_failure_reasons,
+        "answers",
+    ):
+        click.echo(f"memfin: warning: judge: {one_line(line)}", err=True)
     if gone := not_asked(directory, plan.before):
         named = ", ".join(gone[:MOST_NAMED]) + (", ..." if len(gone) > MOST_NAMED else "")
         line = f"{len(gone)} fact questions that were right before are not asked now: {named}"
@@ -126,7 +139,7 @@ def _present(summary: RagSummary, stats: RunStats, report: Path, *, quiet: bool)
     if not quiet:
         from rich.console import Console  # noqa: PLC0415 - rich loads slowly
 
-        from memfin.report.rag.table import rag_table  # noqa: PLC0415 - as above
+        from memfin.report.rag.table import judge_line, rag_table  # noqa: PLC0415 - as above
 
         Console().print(rag_table(summary))
         click.echo(
@@ -134,4 +147,6 @@ def _present(summary: RagSummary, stats: RunStats, report: Path, *, quiet: bool)
             f"{summary.overall_percentage:.1f} % of the score, in {stats.wall_seconds:.1f} s; "
             f"the system failed on {total_errors(stats)}"
         )
+        if line := judge_line(summary):
+            click.echo(line)
     click.echo(f"report: {report}")

@@ -27,6 +27,14 @@ AS_IN_RUN: Final = (
     "agent_temperature",
     "agent_max_tokens",
     "agent_context_tokens",
+    "workers_judge",
+    "judge_rpm",
+    "judge_tpm",
+    "judge_patience",
+    "judge_max_tokens",
+    "judge_cache",
+    "judge_cache_dir",
+    "fail_on_judge_error",
     "seed",
     "fsync_interval",
     "notes",
@@ -39,6 +47,19 @@ _OWN: Final[tuple[click.Option, ...]] = (
         default="builtin",
         show_default=True,
         help="System under test: builtin, oracle, http(s)://..., openai:MODEL or pkg.module:factory.",
+    ),
+    click.Option(
+        ["--judge"],
+        default="none",
+        show_default=True,
+        help="Judge of the answers, beside the formulas: none, openai:MODEL or pkg.module:factory.",
+    ),
+    click.Option(
+        ["--judge-votes"],
+        type=int,
+        default=1,
+        show_default=True,
+        help="Judgements of each answer by an openai judge, in varied order; the median counts.",
     ),
     click.Option(
         ["--document"],
@@ -85,8 +106,9 @@ _OWN: Final[tuple[click.Option, ...]] = (
     ),
 )
 
-_OF_ANOTHER_FORM: Final = frozenset({"fail_under"})
-"""Settings that ``run`` has, too, in a form of its own: theirs have names of their own in the environment."""
+_OF_ANOTHER_FORM: Final = frozenset({"fail_under", "judge", "judge_votes"})
+"""Settings that ``run`` has, too, in a form or with a default of its own: theirs have names of their own in
+the environment."""
 
 
 def _options() -> tuple[click.Option, ...]:

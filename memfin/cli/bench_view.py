@@ -31,7 +31,9 @@ class QuestionStanding(Standing):
 
     def goes_on(self, event: RunResumed) -> str:
         """Return the line that begins a run that goes on."""
-        return f"memfin: run {event.run_id} goes on: {event.dialogs_done} questions are answered"
+        answered = event.dialogs_done + event.replays_done
+        unjudged = f", {event.replays_done} of them not judged" if event.replays_done else ""
+        return f"memfin: run {event.run_id} goes on: {answered} questions are answered{unjudged}"
 
     def bars(self) -> tuple[Bar, ...]:
         """Return the one bar."""

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from memfin.cli.memory_tokens import token
-from memfin.errors import GateFailed, UsageError
+from memfin.errors import GateFailed, RunFault, UsageError
 
 DEFAULT_PORT = 8766
 
@@ -16,6 +16,14 @@ data_option = click.option(
     default=Path("data"),
     show_default=True,
     help="Directory of the memory layer's data.",
+)
+
+thresholds_option = click.option(
+    "--drift-thresholds",
+    "thresholds",
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="TOML file with thresholds of the drift detectors, in the place of those that ship with MemFin.",
 )
 
 
@@ -53,7 +61,8 @@ def command() -> None:
     multiple=True,
     help="A further name under which the service may be asked for, as behind a proxy; may be repeated.",
 )
-def serve(data: Path, host: str, port: int, names: tuple[str, ...]) -> None:
+@thresholds_option
+def serve(data: Path, host: str, port: int, names: tuple[str, ...], thresholds: Path | None) -> None:
     """Serve the REST interface and the pages until SIGINT or SIGTERM.
 
     \b
@@ -64,12 +73,13 @@ def serve(data: Path, host: str, port: int, names: tuple[str, ...]) -> None:
     """
     from memfin.web.memory.serving import serve as run  # noqa: PLC0415 - no other command needs a server
 
-    run(data, host=host, port=port, names=names)
+    run(data, host=host, port=port, names=names, thresholds=thresholds)
 
 
 @command.command("expire")
 @data_option
-def expire(data: Path) -> None:
+@thresholds_option
+def expire(data: Path, thresholds: Path | None) -> None:
     """Remove expired task contexts, look at reopened questions, finish what was interrupted.
 
     \b
@@ -77,7 +87,7 @@ def expire(data: Path) -> None:
 
     Meant for a timer, such as cron's; a running service does the same every ten minutes.
     """
-    with _store(data) as store:
+    with _store(data, thresholds=thresholds) as store:
         sweep = store.expire()
         signals = store.scan_drift()
     click.echo(f"memfin: {sweep.task_contexts} expired task contexts removed", err=True)
@@ -85,6 +95,8 @@ def expire(data: Path) -> None:
         click.echo(f"memfin: {signals} drift signals recorded", err=True)
     if sweep.finished:
         click.echo(f"memfin: {sweep.finished} interrupted operations finished", err=True)
+    if sweep.failed:
+        raise RunFault(f"memory {data}: {sweep.failed} interrupted operations cannot be finished yet")
     if sweep.overdue:
         raise GateFailed(f"{sweep.overdue} revocations had waited for more than 48 hours; they are done now")
 
@@ -121,6 +133,8 @@ def import_(package: Path, data: Path) -> None:
 
     Everything in it is checked before anything is written.
     """
+    if not package.exists():  # told before a store is made for it
+        raise UsageError(f"{package}: No such file or directory")
     with _store(data, create=True) as store:
         imported = store.import_package(package)
     click.echo(f"memfin: user {imported.user_id}: {imported.files} files imported", err=True)
@@ -172,7 +186,7 @@ def delete(user: str, data: Path, *, yes: bool) -> None:
             f"deleting user {user} cannot be undone; say --yes, and think of memory export first"
         )
     with _store(data) as store:
-        tokens = TokenFile(data / TOKENS_FILE).forget_user(user)
+        tokens = store.despite_full_disk(lambda: TokenFile(data / TOKENS_FILE).forget_user(user))
         try:
             deleted_at = store.delete_user(user).deleted_at
         except NotFound:
@@ -187,10 +201,22 @@ def delete(user: str, data: Path, *, yes: bool) -> None:
 command.add_command(token)
 
 
-def _store(data: Path, *, create: bool = False) -> Any:
-    """Return the open store; a directory that is not there is a slip of the pen, not an empty store."""
+def _store(data: Path, *, create: bool = False, thresholds: Path | None = None) -> Any:
+    """Return the open store; a directory without one is a slip of the pen, not an empty store."""
     from memfin.memory import MemoryStore  # noqa: PLC0415 - other commands start without it
+    from memfin.memory.access_tokens import TOKENS_FILE  # noqa: PLC0415
+    from memfin.memory.drift import load_thresholds  # noqa: PLC0415
+    from memfin.memory.paths import Paths  # noqa: PLC0415
 
-    if not create and not data.is_dir():
-        raise UsageError(f"{data}: no such directory; name the one with the memory layer's data with --data")
-    return MemoryStore(data)
+    read = None if thresholds is None else load_thresholds(thresholds)
+    if not create:
+        if not data.is_dir():
+            raise UsageError(
+                f"{data}: no such directory; name the one with the memory layer's data with --data"
+            )
+        paths = Paths(data)
+        if not any(each.exists() for each in (paths.state, paths.consents, data / TOKENS_FILE)):
+            raise UsageError(
+                f"{data}: holds no data of the memory layer; name the directory that does with --data"
+            )
+    return MemoryStore(data, thresholds=read)

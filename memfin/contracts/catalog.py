@@ -14,6 +14,8 @@ from memfin.contracts.judgement import JudgeControls, Judgement
 from memfin.contracts.labels import LabelledReply
 from memfin.contracts.progress import AnyProgressEvent
 from memfin.contracts.rag import RagAnswer, RagBenchmark, RagResult, RagSummary
+from memfin.contracts.rag_judgement import RagJudgeControls, RagJudgement, RagJudgeRequest
+from memfin.contracts.rag_verdict import RagVerdict
 from memfin.contracts.run import ConfigFile, EvalSummary, RunConfig, RunManifest, RunStats
 from memfin.contracts.soak import SoakEpoch, SoakSummary
 from memfin.contracts.trace import ComplianceTrace, DialogTrace, RecallTrace, ToolTrace, TurnTrace
@@ -147,6 +149,27 @@ _ENTRIES: Final = (
         file_format="jsonl",
     ),
     Contract(
+        name="rag-answered",
+        title="A question of a benchmark and its answer, before a judge has read it",
+        type=RagResult,
+        file_name="rag_answers.jsonl",
+        file_format="jsonl",
+    ),
+    Contract(
+        name="rag-judgement",
+        title="What an LLM judge was asked and answered about one answer",
+        type=RagJudgement,
+        file_name="rag_judgements.jsonl",
+        file_format="jsonl",
+    ),
+    Contract(
+        name="rag-judge-controls",
+        title="What an LLM judge made of answers whose worth is known",
+        type=RagJudgeControls,
+        file_name="rag_judge_controls.json",
+        file_format="json",
+    ),
+    Contract(
         name="rag-summary",
         title="The scores of a benchmark, overall and by group",
         type=RagSummary,
@@ -160,6 +183,10 @@ _ENTRIES: Final = (
     Contract(name="recall", title="What an agent's memory put before the model", type=RecallTrace),
     Contract(name="tool", title="One tool call of an agent", type=ToolTrace),
     Contract(name="rag-answer", title="What a system under test answers to a question", type=RagAnswer),
+    Contract(
+        name="rag-judge-request", title="What a judge is asked about an answer", type=RagJudgeRequest
+    ),
+    Contract(name="rag-verdict", title="A judge's marks for an answer", type=RagVerdict),
     Contract(name="compliance", title="An agent's own check of its reply", type=ComplianceTrace),
     Contract(
         name="validity-report",
@@ -196,7 +223,13 @@ def contract_of_file(path: str | Path) -> Contract:
     copies such as ``old-turn_eval.jsonl`` and ``dialog_trace.2.jsonl`` are known for what they are.
     """
     name = Path(path).name
-    return next((entry for entry, pattern in _PATTERNS if pattern.fullmatch(name)), DATASET)
+    found = DATASET
+    for entry, pattern in _PATTERNS:
+        # rag_judgements.jsonl is no copy of a judgements.jsonl
+        closer = found is DATASET or (entry.file_name or "").endswith(f"_{found.file_name}")
+        if closer and pattern.fullmatch(name):
+            found = entry
+    return found
 
 
 def _pattern(file_name: str) -> re.Pattern[str]:

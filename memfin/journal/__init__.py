@@ -4,6 +4,8 @@ from memfin.journal.commits import (
     COMMITS,
     DIALOG_TRACE,
     JUDGEMENTS,
+    RAG_ANSWERS,
+    RAG_JUDGEMENTS,
     RAG_RESULTS,
     TURN_EVAL,
     Entry,
@@ -11,16 +13,27 @@ from memfin.journal.commits import (
 )
 from memfin.journal.disk import Paper
 from memfin.journal.index import CommitIndex, CommittedDialog, CommittedLines
-from memfin.journal.layout import DIALOGUES, JUDGE_CONTROLS, QUESTIONS, Layout
+from memfin.journal.layout import (
+    DIALOGUES,
+    JUDGE_CONTROLS,
+    JUDGED_QUESTIONS,
+    QUESTIONS,
+    RAG_JUDGE_CONTROLS,
+    Layout,
+)
 from memfin.journal.run_directory import RunDirectory, progress_path
 
 __all__ = [
     "COMMITS",
     "DIALOGUES",
     "DIALOG_TRACE",
+    "JUDGED_QUESTIONS",
     "JUDGEMENTS",
     "JUDGE_CONTROLS",
     "QUESTIONS",
+    "RAG_ANSWERS",
+    "RAG_JUDGEMENTS",
+    "RAG_JUDGE_CONTROLS",
     "RAG_RESULTS",
     "TURN_EVAL",
     "CommitIndex",

@@ -14,7 +14,9 @@ DIALOG_TRACE: Final = "dialog_trace.jsonl"
 TURN_EVAL: Final = "turn_eval.jsonl"
 JUDGEMENTS: Final = "judgements.jsonl"
 RAG_RESULTS: Final = "rag_results.jsonl"
-ROW_FILES: Final = (DIALOG_TRACE, TURN_EVAL, JUDGEMENTS, RAG_RESULTS)
+RAG_ANSWERS: Final = "rag_answers.jsonl"
+RAG_JUDGEMENTS: Final = "rag_judgements.jsonl"
+ROW_FILES: Final = (DIALOG_TRACE, TURN_EVAL, JUDGEMENTS, RAG_RESULTS, RAG_ANSWERS, RAG_JUDGEMENTS)
 """The files of rows that commits speak of, of whichever suite a run is."""
 
 COMMITS: Final = "commits.log"
@@ -41,7 +43,14 @@ class JournalDamaged(UsageError):  # noqa: N818 - names the state that was found
 class Part(Record):
     """Where the rows of one commit stand in one file: ``length`` bytes from ``offset`` on, whole lines."""
 
-    file: Literal["dialog_trace.jsonl", "turn_eval.jsonl", "judgements.jsonl", "rag_results.jsonl"]
+    file: Literal[
+        "dialog_trace.jsonl",
+        "turn_eval.jsonl",
+        "judgements.jsonl",
+        "rag_results.jsonl",
+        "rag_answers.jsonl",
+        "rag_judgements.jsonl",
+    ]
     offset: Count
     length: Count
     rows: Count
@@ -54,7 +63,8 @@ class CommitRecord(Record, omit_defaults=True):
     ``seq`` counts from 1 without a gap. ``group`` is the ``seq`` of the first record that went to
     disk in the same write: when it is on disk, every earlier group is. ``opened`` heads the log and
     names its format; ``replay`` commits a dialogue's trace and ``judged`` its final rows; ``result``
-    commits a question of a benchmark at once. ``dataset_index`` and ``dialog_id`` say which dialogue, or
+    commits a question of a benchmark at once, where there is no judge. With one ``replay`` commits its
+    answer and ``judged`` its final result. ``dataset_index`` and ``dialog_id`` say which dialogue, or
     which question, it is.
     """
 

@@ -4,7 +4,15 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from memfin.contracts import DialogStatus, ModelUsage
-from memfin.journal.commits import DIALOG_TRACE, JUDGEMENTS, RAG_RESULTS, TURN_EVAL, CommitRecord
+from memfin.journal.commits import (
+    DIALOG_TRACE,
+    JUDGEMENTS,
+    RAG_ANSWERS,
+    RAG_JUDGEMENTS,
+    RAG_RESULTS,
+    TURN_EVAL,
+    CommitRecord,
+)
 
 Piece = tuple[int, int]
 """Offset and length in a file."""
@@ -15,7 +23,9 @@ class CommittedDialog(NamedTuple):
 
     ``rows`` is where they stand in ``turn_eval.jsonl`` and ``judgements`` where what a language model said
     of them does in ``judgements.jsonl``; None where there are none. A question of a benchmark counts as a
-    dialogue whose ``trace`` is its line in ``rag_results.jsonl``, and is committed with its score.
+    dialogue whose ``trace`` is its line in ``rag_results.jsonl``, and is committed with its score. Where a
+    judge reads the answers, the trace is the line in ``rag_answers.jsonl``, the row that in
+    ``rag_results.jsonl``, and the judgements are in ``rag_judgements.jsonl``.
     """
 
     dataset_index: int
@@ -88,13 +98,14 @@ class CommitIndex:
             case "opened":
                 return None
             case "replay":
-                if known is not None or DIALOG_TRACE not in pieces:
+                trace = pieces.get(DIALOG_TRACE) or pieces.get(RAG_ANSWERS)
+                if known is not None or trace is None:
                     return f"record {record.seq} commits {name} " + ("again" if known else "without a trace")
                 known = CommittedDialog(
                     record.dataset_index,
                     record.dialog_id,
                     record.status,
-                    pieces[DIALOG_TRACE],
+                    trace,
                     retries=record.retries,
                     abandoned=record.abandoned,
                     usage=record.usage,
@@ -117,8 +128,8 @@ class CommitIndex:
                     return f"record {record.seq} judges {name} " + ("again" if known else "before its replay")
                 known = known._replace(
                     judged=True,
-                    rows=pieces.get(TURN_EVAL),
-                    judgements=pieces.get(JUDGEMENTS),
+                    rows=pieces.get(TURN_EVAL) or pieces.get(RAG_RESULTS),
+                    judgements=pieces.get(JUDGEMENTS) or pieces.get(RAG_JUDGEMENTS),
                     judge_failures=record.judge_failures,
                 )
         self._dialogs[record.dataset_index] = known

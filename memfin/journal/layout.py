@@ -2,21 +2,32 @@
 
 from typing import Final, NamedTuple
 
-from memfin.journal.commits import DIALOG_TRACE, RAG_RESULTS, TURN_EVAL
+from memfin.journal.commits import (
+    DIALOG_TRACE,
+    JUDGEMENTS,
+    RAG_ANSWERS,
+    RAG_JUDGEMENTS,
+    RAG_RESULTS,
+    TURN_EVAL,
+)
 
 JUDGE_CONTROLS: Final = "judge_controls.json"
+RAG_JUDGE_CONTROLS: Final = "rag_judge_controls.json"
 
 
 class Layout(NamedTuple):
     """The files of one suite's runs.
 
     ``rows`` are there from the beginning. ``first`` is that of them to which the first commit of every
-    dialogue or question adds one line. ``papers`` are the whole files that a run writes besides its rows,
+    dialogue or question adds one line. ``judged`` is where the final rows go, and ``judgements`` where what
+    a language model said of them does. ``papers`` are the whole files that a run writes besides its rows,
     and ``ends`` those of them that only a complete run has.
     """
 
     rows: tuple[str, ...]
     first: str
+    judged: str
+    judgements: str
     papers: tuple[str, ...]
     ends: tuple[str, ...]
 
@@ -24,6 +35,8 @@ class Layout(NamedTuple):
 DIALOGUES: Final = Layout(
     rows=(DIALOG_TRACE, TURN_EVAL),
     first=DIALOG_TRACE,
+    judged=TURN_EVAL,
+    judgements=JUDGEMENTS,
     papers=("config.json", JUDGE_CONTROLS, "metrics_summary.json", "run_manifest.json", "run_stats.json"),
     ends=("metrics_summary.json", "run_stats.json"),
 )
@@ -31,6 +44,15 @@ DIALOGUES: Final = Layout(
 QUESTIONS: Final = Layout(
     rows=(RAG_RESULTS,),
     first=RAG_RESULTS,
+    judged=RAG_RESULTS,
+    judgements=RAG_JUDGEMENTS,
     papers=("config.json", "rag_summary.json", "run_manifest.json", "run_stats.json"),
     ends=("rag_summary.json", "run_stats.json"),
 )
+
+JUDGED_QUESTIONS: Final = QUESTIONS._replace(
+    rows=(RAG_ANSWERS, RAG_RESULTS),
+    first=RAG_ANSWERS,
+    papers=(*QUESTIONS.papers, RAG_JUDGE_CONTROLS),
+)
+"""Where a judge reads the answers: they are on disk before it does, results once it has."""

@@ -14,7 +14,7 @@ import anyio
 
 from memfin.contracts import BegunDialog, DialogStatus
 from memfin.errors import RunFault, UsageError
-from memfin.journal.commits import COMMITS, JUDGEMENTS, ROW_FILES, TURN_EVAL, Entry
+from memfin.journal.commits import COMMITS, ROW_FILES, Entry
 from memfin.journal.disk import APPEND, Disk, Paper
 from memfin.journal.index import CommitIndex, CommittedDialog, CommittedLines, Piece
 from memfin.journal.journal import Journal
@@ -300,8 +300,8 @@ class RunDirectory:
         return await self._finish(
             lambda: CommittedLines(
                 lines(self._layout.first, dialog.trace)[0],
-                lines(TURN_EVAL, dialog.rows),
-                lines(JUDGEMENTS, dialog.judgements),
+                lines(self._layout.judged, dialog.rows),
+                lines(self._layout.judgements, dialog.judgements),
             )
         )
 

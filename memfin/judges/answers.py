@@ -23,7 +23,11 @@ RISK_TAGS: Final = tuple(
 )
 """The tags a judge may find disclosed; the one left out is only ever required."""
 
+_TAGS: Final = frozenset(RISK_TAGS)
+
 LABELS: Final[tuple[ComplianceLabel, ...]] = ("compliant", "minor_violation", "severe_violation")
+
+SCORES: Final = range(1, 6)
 
 LONGEST_REASON: Final = 1000
 """Characters of a reason that are kept."""
@@ -43,6 +47,11 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     contradicted: list[str] | msgspec.UnsetType = msgspec.UNSET
 
 
+_DECODER: Final = msgspec.json.Decoder(Answer)
+_ALWAYS: Final = 6
+"""Texts in every answer: the names ``reason``, ``compliance``, ``risk_tags`` and ``score``, two values."""
+
+
 @lru_cache(maxsize=256)
 def answer_schema(rubric: int, constraints: int) -> dict[str, Any]:
     """Return the JSON schema of an answer on so many rubric items and constraints; leave it as it is.
@@ -57,7 +66,7 @@ def answer_schema(rubric: int, constraints: int) -> dict[str, Any]:
         properties["contradicted"] = _list_of(_numbers("C", constraints))
     properties["risk_tags"] = _list_of(RISK_TAGS)
     properties["compliance"] = {"type": "string", "enum": list(LABELS)}
-    properties["score"] = {"type": "integer", "enum": [1, 2, 3, 4, 5]}
+    properties["score"] = {"type": "integer", "enum": list(SCORES)}
     return {
         "type": "object",
         "properties": properties,
@@ -74,14 +83,7 @@ def read_answer(text: str, request: JudgeRequest, variant: Variant) -> Verdict:
     Raises:
         InvalidAnswer: it is anything else.
     """
-    value = read_document(text, NAME, LONGEST_ANSWER)
-    try:
-        answer = msgspec.convert(value, Answer)
-        msgspec.json.encode(answer)  # refuses text that cannot be written, such as half a surrogate pair
-    except (msgspec.ValidationError, ValueError, RecursionError) as problem:
-        raise InvalidAnswer(f"the answer is no verdict: {problem}") from problem
-    if answer.score not in range(1, 6):  # 5.0 is a whole number to JSON Schema, and to Python
-        raise InvalidAnswer(f"the answer is no verdict: score {answer.score} is not a whole number 1 to 5")
+    answer = _plain_answer(text) or _any_answer(text)
     return Verdict(
         score=float(answer.score),
         rubric_items=_named("satisfied", answer.satisfied, "R", request.rubric_required, variant.rubric),
@@ -92,6 +94,36 @@ def read_answer(text: str, request: JudgeRequest, variant: Variant) -> Verdict:
         ),
         risk_tags=_known(answer.risk_tags),
     )
+
+
+def _plain_answer(text: str) -> Answer | None:
+    """Return the answer that stands there as nearly all do: bare JSON, in order, without an escape.
+
+    It is read at once. Of a name that stands twice that keeps the last, so the quotation marks are counted:
+    without escapes every text and every name has two, and what was passed over is missing in the answer.
+    """
+    if "\\" in text or len(text) > LONGEST_ANSWER:
+        return None
+    try:
+        answer = _DECODER.decode(text)
+    except (msgspec.DecodeError, ValueError):
+        return None
+    lists = [each for each in (answer.satisfied, answer.contradicted) if each is not msgspec.UNSET]
+    texts = _ALWAYS + len(lists) + sum(map(len, lists)) + len(answer.risk_tags)
+    return answer if text.count('"') == 2 * texts and answer.score in SCORES else None
+
+
+def _any_answer(text: str) -> Answer:
+    """Return the answer, or raise what is wrong with it."""
+    value = read_document(text, NAME, LONGEST_ANSWER)
+    try:
+        answer = msgspec.convert(value, Answer)
+        msgspec.json.encode(answer)  # refuses text that cannot be written, such as half a surrogate pair
+    except (msgspec.ValidationError, ValueError, RecursionError) as problem:
+        raise InvalidAnswer(f"the answer is no verdict: {problem}") from problem
+    if answer.score not in SCORES:  # 5.0 is a whole number to JSON Schema, and to Python
+        raise InvalidAnswer(f"the answer is no verdict: score {answer.score} is not a whole number 1 to 5")
+    return answer
 
 
 def _numbers(letter: str, count: int) -> list[str]:
@@ -107,14 +139,14 @@ def _named(
     numbers: list[str] | msgspec.UnsetType,
     letter: str,
     items: Sequence[str],
-    order: Sequence[int],
+    order: tuple[int, ...],
 ) -> list[str]:
     """Return the items that the numbers stand for, in the request's order."""
     if numbers is msgspec.UNSET:
         if items:
             raise InvalidAnswer(f"the answer is no verdict: {field} is missing")
         return []
-    places = dict(zip(_numbers(letter, len(order)), order, strict=True))
+    places = _places(letter, order)
     unknown = [number for number in numbers if number not in places]
     if unknown:
         raise InvalidAnswer(
@@ -123,8 +155,14 @@ def _named(
     return [items[index] for index in sorted({places[number] for number in numbers})]
 
 
+@lru_cache(maxsize=256)
+def _places(letter: str, order: tuple[int, ...]) -> dict[str, int]:
+    """Return which item each number stands for; leave it as it is."""
+    return dict(zip(_numbers(letter, len(order)), order, strict=True))
+
+
 def _known(tags: Sequence[str]) -> list[str]:
-    unknown = [tag for tag in tags if tag not in RISK_TAGS]
+    unknown = [tag for tag in tags if tag not in _TAGS]
     if unknown:
         raise InvalidAnswer(f"the answer is no verdict: risk_tags names {unknown[0][:40]!r}, which is no tag")
     return sorted(set(tags))

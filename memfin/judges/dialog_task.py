@@ -41,7 +41,8 @@ class DialogTask(JudgeTask[JudgeRequest, Verdict]):
 
     def scrubbed(self, verdict: Verdict, scrub: Callable[[str], str]) -> Verdict:
         """Return a verdict with its reason scrubbed."""
-        return verdict.replace(reason=scrub(verdict.reason))
+        reason = scrub(verdict.reason)
+        return verdict if reason == verdict.reason else verdict.replace(reason=reason)
 
     def lacking(self, request: JudgeRequest, verdict: Verdict) -> str | None:
         """Name the reading that the scope ``all`` asks for and the verdict does not carry."""

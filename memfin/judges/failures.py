@@ -3,9 +3,9 @@
 import re
 from collections import Counter
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, Literal
 
-from memfin.contracts import NO_JUDGE, TurnEvalRow
+from memfin.contracts import NO_JUDGE, JudgeScope, TurnEvalRow
 from memfin.contracts.judgement import Declined
 
 MOST_KINDS: Final = 200
@@ -15,6 +15,13 @@ SHOWN: Final = 10
 """Reasons that are told."""
 
 OTHERS: Final = "(other reasons)"
+
+_LEFT_TO: Final = {
+    "m5": "M5 leaves them out",
+    "all": "the rules read them for M1, M3 and M4, nobody for M5",
+    "answers": "the formulas score them all the same",
+}
+"""Who reads a reply that the judge declines, by what was judged."""
 
 _VARYING: Final = re.compile(r"0x[0-9a-f]+|[0-9a-f]{8,}|\d+", re.IGNORECASE)
 
@@ -63,9 +70,16 @@ class JudgedTurns:
 
 
 def judge_warnings(
-    turns: int, failed: int, declined: Mapping[str, int], reasons: Mapping[str, int], scope: str
+    turns: int,
+    failed: int,
+    declined: Mapping[str, int],
+    reasons: Mapping[str, int],
+    scope: JudgeScope | Literal["answers"],
 ) -> list[str]:
-    """Return a line for what a reader of the metrics has to know of judgements that failed."""
+    """Return a line for what a reader of the results has to know of judgements that failed.
+
+    ``scope`` is that of dialogues, or says that answers to questions were judged.
+    """
     if not failed:
         return []
     most = max(reasons, key=lambda reason: reasons[reason], default="no reason given")
@@ -79,8 +93,5 @@ def judge_warnings(
         if declined.get(why)
     ]
     if escaped:
-        read = (
-            "the rules read them for M1, M3 and M4, nobody for M5" if scope == "all" else "M5 leaves them out"
-        )
-        lines.append(f"replies that escaped the judge: {', '.join(escaped)}; {read}")
+        lines.append(f"replies that escaped the judge: {', '.join(escaped)}; {_LEFT_TO[scope]}")
     return lines

@@ -8,14 +8,17 @@ the display (control characters, bidirectional and zero-width ones, tags, variat
 spelt out, so that nothing reaches the judge that a reader would not see.
 """
 
+import os
 import re
-import secrets
 from typing import Final
 
 MARGIN: Final = "| "
 """What every line inside a fence begins with."""
 
-_LINE_ENDS: Final = re.compile("\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+_NEXT_LINE: Final = f"\n{MARGIN}"
+
+_LINE_ENDS: Final = frozenset("\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")
+"""Characters that end a line, the same as for ``str.splitlines``."""
 
 _FULL_WIDTH: Final = tuple(zip("<>[]", "＜＞［］", strict=True))
 
@@ -34,7 +37,7 @@ _DOUBTFUL: Final = re.compile(f"[^{_PLAIN}]")
 
 def new_nonce() -> str:
     """Return 128 random bits as 32 hexadecimal digits."""
-    return secrets.token_hex(16)
+    return os.urandom(16).hex()
 
 
 def fenced(name: str, text: str, nonce: str) -> str:
@@ -45,8 +48,18 @@ def fenced(name: str, text: str, nonce: str) -> str:
         text: the untrusted text.
         nonce: the nonce of the call.
     """
-    lines = "\n".join(MARGIN + line for line in _LINE_ENDS.split(visible(text)))
-    return f"<untrusted {name} {nonce}>\n{lines}\n</untrusted {name} {nonce}>"
+    return fence(name, margined(text), nonce)
+
+
+def fence(name: str, content: str, nonce: str) -> str:
+    """Return the fence's lines around what `margined` has made of a text."""
+    return f"<untrusted {name} {nonce}>\n{content}\n</untrusted {name} {nonce}>"
+
+
+def margined(text: str) -> str:
+    """Return untrusted text as it stands inside a fence: visible, each line behind its margin."""
+    # One character more, taken off again, keeps the empty line that a text may end with.
+    return _NEXT_LINE.join(f"{MARGIN}{visible(text)}|".splitlines())[:-1]
 
 
 def visible(text: str) -> str:
@@ -57,10 +70,12 @@ def visible(text: str) -> str:
 
 
 def _shown(character: str) -> str:
-    if character == "\t" or (character.isspace() and not _LINE_ENDS.match(character)):
+    if character in _LINE_ENDS:
+        return character
+    if character.isspace():
         return " "
     code = ord(character)
     hidden = character in _UNSEEN or any(low <= code <= high for low, high in _SELECTORS)
-    if _LINE_ENDS.match(character) or (character.isprintable() and not hidden):
+    if character.isprintable() and not hidden:
         return character
     return f"⟨U+{code:04X}⟩"

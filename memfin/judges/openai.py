@@ -4,6 +4,8 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Final, Generic, NamedTuple
 
+import msgspec
+
 from memfin.contracts import JudgeFailure, ParameterChange, Vote
 from memfin.errors import UsageError
 from memfin.judges.answers import NAME
@@ -18,9 +20,9 @@ from memfin.wire.answers import FILTERED
 from memfin.wire.structured import (
     FORMATS,
     REFUSES_FORMAT,
+    Formats,
     InvalidAnswer,
     ResponseFormat,
-    response_format,
 )
 
 MOST_TOKENS: Final = 2048
@@ -106,6 +108,7 @@ class OpenAIJudge(Generic[R, V]):
         self._client = ChatClient(endpoint, total=limit, read=min(limit, READ_LIMIT))
         self._client.parameters.on_notice = lambda line: notices.post(f"judge {self.name}: {line}")
         self._scrub = endpoint.scrubber().scrub
+        self._formats = Formats(NAME)
         self._first_format = 0
         self._answered = False
 
@@ -236,7 +239,7 @@ class OpenAIJudge(Generic[R, V]):
             form = FORMATS[place]
 
             async def attempt(form: ResponseFormat = form) -> _Reply[V]:
-                answer = await self._attempt(ballot.prompt, response_format(form, ballot.schema, NAME))
+                answer = await self._attempt(ballot.prompt, self._formats.encoded(form, ballot.schema))
                 answers.append(answer)
                 return self._reply(answer, ballot)
 
@@ -293,11 +296,11 @@ class OpenAIJudge(Generic[R, V]):
                 f"answers are asked for as {FORMATS[place]} and checked as strictly"
             )
 
-    async def _attempt(self, prompt: Prompt, form: dict[str, Any] | None) -> ChatAnswer:
+    async def _attempt(self, prompt: Prompt, form: msgspec.Raw | None) -> ChatAnswer:
         """Make one attempt under a nonce of its own."""
         asked = ChatRequest(
             model=self._model,
-            messages=prompt.messages(new_nonce()),
+            messages=prompt.encoded(new_nonce()),
             temperature=TEMPERATURE,
             seed=self._seed,
             max_tokens=self._max_tokens,

@@ -1,5 +1,6 @@
 """The prompt that asks for a vote on a reply of a dialogue."""
 
+from functools import lru_cache
 from typing import Final
 
 from memfin.contracts import JudgeRequest
@@ -41,25 +42,35 @@ def compose(request: JudgeRequest, variant: Variant) -> Prompt:
     Raises:
         TooLong: the texts have more than `MOST_CHARS` characters together.
     """
-    texts = {
-        "user": request.user_text,
-        "profile": _profile(request),
-        "constraints": _numbered("C", [request.constraints[index] for index in variant.constraints]),
-        "rubric": _numbered("R", [request.rubric_required[index] for index in variant.rubric]),
-        "reply": masked(request.reply) if variant.masked else request.reply,
+    sections = {
+        "user": Section("user", request.user_text),
+        "profile": _profile(
+            request.risk_level, request.horizon, request.liquidity_need, tuple(request.preferences)
+        ),
+        "constraints": _numbered(
+            "constraints", "C", tuple([request.constraints[index] for index in variant.constraints])
+        ),
+        "rubric": _numbered(
+            "rubric", "R", tuple([request.rubric_required[index] for index in variant.rubric])
+        ),
+        "reply": Section("reply", masked(request.reply) if variant.masked else request.reply),
     }
-    return _TEMPLATES.prompt(language_of(request), [Section(name, texts[name]) for name in variant.sections])
+    return _TEMPLATES.prompt(language_of(request), [sections[name] for name in variant.sections])
 
 
-def _profile(request: JudgeRequest) -> str:
+@lru_cache(maxsize=64)
+def _profile(risk_level: str, horizon: str, liquidity_need: str, preferences: tuple[str, ...]) -> Section:
+    """Return the profile: the same for all turns of a dialogue, as are its constraints."""
     fields = (
-        ("risk_level", request.risk_level),
-        ("horizon", request.horizon),
-        ("liquidity_need", request.liquidity_need),
-        ("preferences", "; ".join(request.preferences)),
+        ("risk_level", risk_level),
+        ("horizon", horizon),
+        ("liquidity_need", liquidity_need),
+        ("preferences", "; ".join(preferences)),
     )
-    return "\n".join(f"{name}: {one_line(text)}" for name, text in fields if text) or "-"
+    return Section("profile", "\n".join(f"{name}: {one_line(text)}" for name, text in fields if text) or "-")
 
 
-def _numbered(letter: str, items: list[str]) -> str:
-    return "\n".join(f"{letter}{number}: {one_line(item)}" for number, item in enumerate(items, 1)) or "-"
+@lru_cache(maxsize=64)
+def _numbered(name: str, letter: str, items: tuple[str, ...]) -> Section:
+    lines = [f"{letter}{number}: {one_line(item)}" for number, item in enumerate(items, 1)]
+    return Section(name, "\n".join(lines) or "-")

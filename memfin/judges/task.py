@@ -75,9 +75,6 @@ def token_estimate(texts: Iterable[str], frame: int) -> int:
     ``frame`` stands for the fixed part of the prompt and the answer; the gate puts the real number in
     afterwards.
     """
-    wide = narrow = 0
-    for text in texts:
-        ascii_length = len(text.encode("ascii", "ignore"))
-        wide += len(text) - ascii_length
-        narrow += ascii_length
-    return frame + wide + math.ceil(narrow / 4)
+    text = "".join(texts)
+    narrow = len(text.encode("ascii", "ignore"))
+    return frame + len(text) - narrow + math.ceil(narrow / 4)

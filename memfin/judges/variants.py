@@ -6,7 +6,7 @@ votes instead of in the score.
 
 import re
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Final, NamedTuple, TypeVar
 
@@ -29,6 +29,7 @@ class Variant(NamedTuple):
     masked: bool
 
 
+@lru_cache(maxsize=256)
 def variant(vote: int, rubric: int, constraints: int) -> Variant:
     """Return the variant of a vote, counted from 0, for so many rubric items and constraints.
 
@@ -36,9 +37,9 @@ def variant(vote: int, rubric: int, constraints: int) -> Variant:
     the orders: odd votes read backwards, and every second vote begins one place further on.
     """
     return Variant(
-        rubric=_turned(range(rubric), vote),
-        constraints=_turned(range(constraints), vote),
-        sections=_turned(SECTIONS, vote),
+        rubric=turned(range(rubric), vote),
+        constraints=turned(range(constraints), vote),
+        sections=turned(SECTIONS, vote),
         masked=vote > 0,
     )
 
@@ -48,7 +49,8 @@ def masked(text: str) -> str:
     return _identities().sub(MASK, text)
 
 
-def _turned(items: Sequence[T], vote: int) -> tuple[T, ...]:
+def turned(items: Sequence[T], vote: int) -> tuple[T, ...]:
+    """Return items in the order of a vote, counted from 0; that of the first one is their own."""
     if not items:
         return ()
     start = vote // 2 % len(items)

@@ -97,6 +97,11 @@ def acknowledged(consent: ProfileConsent, consent_id: str | None) -> None:
         raise ConsentNotInForce("consent_id: is not that of the consent in force; read it again")
 
 
+def not_before(consent: ProfileConsent | None, now: datetime) -> datetime:
+    """Return now, or the moment of the version on file where the clock has been set back behind that."""
+    return now if consent is None else max(now, consent.updated_at)
+
+
 def granted(
     current: ProfileConsent | None,
     user_id: str,

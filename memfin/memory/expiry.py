@@ -28,11 +28,13 @@ class Sweep(Record):
         task_contexts: how many task contexts it removed.
         finished: how many users it found with an interrupted operation, which it finished.
         overdue: how many of those were revocations of more than 48 hours ago.
+        failed: how many users' interrupted operation the system refuses to finish.
     """
 
     task_contexts: Count = 0
     finished: Count = 0
     overdue: Count = 0
+    failed: Count = 0
 
 
 def sweep_tasks(files: Files, paths: Paths, locks: Locks, index: Index, now: datetime) -> int:

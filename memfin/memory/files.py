@@ -6,7 +6,7 @@ are those of `memfin.journal.disk.Disk`; a test that overrides them sees, fails 
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -15,6 +15,8 @@ from memfin.journal.disk import Disk
 
 _PRIVATE_FILE: Final = 0o600
 _PRIVATE_DIRECTORY: Final = 0o700
+_AT_ONCE: Final = 32
+"""Files of a directory that are open at the same time."""
 
 
 def temporary(path: Path) -> Path:
@@ -52,36 +54,44 @@ class Files(Disk):
 
     def load(self, path: Path) -> bytes | None:
         """Return the content of a file; None when there is none."""
-        return self._load(path)
-
-    def loaded(self, directory: Path, suffix: str = ".json") -> Iterator[tuple[str, bytes]]:
-        """Yield the files in a directory whose names end so, name and content, sorted by name.
-
-        None where there is no such directory; no temporary files, and none that vanish meanwhile. The
-        directory is looked up once for all of them.
-        """
         try:
-            descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-        except (FileNotFoundError, NotADirectoryError):
-            return
-        try:
-            for name in _names_in(descriptor):
-                if name.endswith(suffix) and name[0] != ".":
-                    data = self._load(name, descriptor)
-                    if data is not None:
-                        yield name, data
-        finally:
-            os.close(descriptor)
-
-    def _load(self, path: Path | str, directory: int | None = None) -> bytes | None:
-        try:
-            descriptor = os.open(path, os.O_RDONLY, dir_fd=directory)
+            descriptor = os.open(path, os.O_RDONLY)
         except (FileNotFoundError, NotADirectoryError):
             return None
         try:
             return self.read(descriptor, self.size(descriptor), 0)
         finally:
             os.close(descriptor)
+
+    def loaded(self, directory: Path, suffix: str = ".json") -> Iterator[tuple[str, bytes]]:
+        """Yield the files in a directory whose names end so, name and content, sorted by name.
+
+        None where there is no such directory; no temporary files, and none that vanish meanwhile. The
+        directory is looked up once, and a medium brings many files in the time of one.
+        """
+        try:
+            descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        try:
+            names = [n for n in _names_in(descriptor) if n.endswith(suffix) and n[0] != "."]
+            for first in range(0, len(names), _AT_ONCE):
+                yield from self._loaded(names[first : first + _AT_ONCE], descriptor)
+        finally:
+            os.close(descriptor)
+
+    def _loaded(self, names: Iterable[str], directory: int) -> list[tuple[str, bytes]]:
+        """Return files of an open directory; all are asked of the medium before the first is waited for."""
+        found: list[tuple[str, int]] = []
+        try:
+            for name in names:
+                with suppress(FileNotFoundError, NotADirectoryError):
+                    found.append((name, os.open(name, os.O_RDONLY, dir_fd=directory)))
+                    os.posix_fadvise(found[-1][1], 0, 0, os.POSIX_FADV_WILLNEED)
+            return [(name, self.read(each, self.size(each), 0)) for name, each in found]
+        finally:
+            for _, each in found:
+                os.close(each)
 
     def entries(self, directory: Path) -> list[str]:
         """Return all names in a directory, sorted; none where there is no such directory."""

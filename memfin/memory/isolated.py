@@ -17,6 +17,7 @@ from memfin.memory.files import Files
 from memfin.memory.ids import folded
 from memfin.memory.index import Index, TaskRow
 from memfin.memory.locks import Locks
+from memfin.memory.reserve import Reserve
 from memfin.memory.sensitive import refuse_sensitive
 from memfin.memory.store import MemoryStore
 from memfin.memory.workspace import Clock
@@ -47,6 +48,10 @@ class IsolatedStore(MemoryStore):
     def open_locks(self) -> Locks:
         """Return locks that always are free."""
         return _NoLocks(self.paths.locks)
+
+    def open_reserve(self) -> Reserve:
+        """Return a reserve that takes no space: there is no disk that could be full."""
+        return _NoReserve(self.files, self.paths.reserve)
 
     def open_index(self) -> Index:
         """Return an index in memory."""
@@ -172,6 +177,11 @@ class _NoLocks(Locks):
     @contextmanager
     def of_index(self) -> Iterator[None]:
         yield
+
+
+class _NoReserve(Reserve):
+    def keep(self) -> None:
+        pass
 
 
 class _InMemoryIndex(Index):

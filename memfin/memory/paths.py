@@ -35,6 +35,8 @@ class Paths:
         self.locks = self.state / "locks"
         self.pending = self.state / "pending"
         self.index = self.state / "index.sqlite"
+        self.reserve = self.state / "reserve"
+        self._tops = {name: root / name for name in TREES}
 
     def consent(self, user_id: str) -> Path:
         """Return the consent in force."""
@@ -142,7 +144,7 @@ class Paths:
 
     def all_trees(self) -> tuple[Path, ...]:
         """Return the directories that hold one directory a user."""
-        return tuple(self.root / name for name in TREES)
+        return tuple(self._tops.values())
 
     def shared(self) -> tuple[Path, ...]:
         """Return the directories that are there before any user is; only users' own are made later."""
@@ -155,7 +157,7 @@ class Paths:
         return len(parts) > 2 and parts[0] == "user_contexts" and parts[2] == "_profile"  # noqa: PLR2004
 
     def _tree(self, name: str, user_id: str) -> Path:
-        return self.root / name / check_id(user_id)
+        return self._tops[name] / check_id(user_id)
 
 
 def _file(directory: Path, name: str, what: str) -> Path:

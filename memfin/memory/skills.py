@@ -58,6 +58,21 @@ class Skill(Record):
     topics: tuple[str, ...] = ()
 
 
+class Suggestions(Record):
+    """What a page may suggest to a person.
+
+    Attributes:
+        task_types: three kinds of task, those done last first.
+        example_question: a question in the language and depth that were set.
+        refresh_conditions: what to refresh a thread on, by the type of what it is about; ``other`` for
+            every other type. It is the same for everybody.
+    """
+
+    task_types: tuple[Route, ...]
+    example_question: str
+    refresh_conditions: dict[str, tuple[RefreshCondition, ...]]
+
+
 def recommended(skills: Sequence[Skill], memory: LoadedMemory) -> list[Skill]:
     """Return all the skills, those that the user's recent threads are about first.
 
@@ -78,6 +93,15 @@ def recommended(skills: Sequence[Skill], memory: LoadedMemory) -> list[Skill]:
 def suggested_tasks(used: Iterable[Route]) -> tuple[Route, ...]:
     """Return the three kinds of task to suggest: those used last, the latest first, then the usual ones."""
     return tuple(dict.fromkeys((*used, *FIRST_TASKS)))[: len(FIRST_TASKS)]
+
+
+def suggestions(used: Iterable[Route], memory: LoadedMemory) -> Suggestions:
+    """Return what to suggest, from the kinds of task done, the latest first, and what memory gives a task."""
+    return Suggestions(
+        task_types=suggested_tasks(used),
+        example_question=example_question(memory),
+        refresh_conditions={**REFRESH_CONDITIONS, "other": ANY_OBJECT},
+    )
 
 
 def refresh_conditions(cognition_object: Mapping[str, Any]) -> tuple[RefreshCondition, ...]:

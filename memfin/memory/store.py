@@ -3,12 +3,12 @@
 from memfin.memory.operations.accounts import AccountOperations
 from memfin.memory.operations.consents import ConsentOperations
 from memfin.memory.operations.packages import PackageOperations
-from memfin.memory.operations.reading import ReadingOperations
+from memfin.memory.operations.suggestions import SuggestionOperations
 from memfin.memory.operations.threads import ThreadOperations
 
 
 class MemoryStore(
-    ConsentOperations, ThreadOperations, ReadingOperations, PackageOperations, AccountOperations
+    ConsentOperations, ThreadOperations, SuggestionOperations, PackageOperations, AccountOperations
 ):
     """The memory of a data root: who consented to what, and what is remembered of them.
 

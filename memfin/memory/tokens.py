@@ -35,6 +35,7 @@ _CLAUSE_END: Final = re.compile(r"[。！？；，、]|[.!?;,](?=\s)")
 _BREAK: Final = re.compile(r"\s+")
 _NUMBER_AT_END: Final = re.compile(rf"[{_NUMERALS}.,，．+–−¥￥$€£<>≤≥-]+\s*$")
 _DIGIT: Final = re.compile(f"[{_NUMERALS}]")
+_COMPARISON_AT_END: Final = re.compile(r"[<>][\s=+±¥￥$€£-]*$")
 
 
 def estimate_tokens(text: str) -> int:
@@ -91,6 +92,8 @@ def safe_cut(text: str, most: int) -> int:
     head = head[: _late_end(_BREAK, head) or len(head)]
     if (number := _NUMBER_AT_END.search(head)) and _DIGIT.search(number.group()):
         head = head[: number.start()]
+    if comparison := _COMPARISON_AT_END.search(head):  # with a number that is cut off
+        head = head[: comparison.start()]
     return boundary_before(text, len(head))
 
 

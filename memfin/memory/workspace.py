@@ -5,20 +5,22 @@ that is found means that an operation was interrupted; whoever comes next finish
 that user, the next process that opens the store, or ``expire``.
 """
 
+import logging
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeVar
 
 from memfin.contracts.memory import ProfileConsent, UserContext
 from memfin.errors import RunFault
 from memfin.memory import deletion, revocation
 from memfin.memory.consent import ConsentOnFile, read_consent
 from memfin.memory.drift.thresholds import Thresholds, shipped_thresholds
-from memfin.memory.errors import AccountDeleted, InvalidId, InvalidInput
+from memfin.memory.early_gate import EarlyGate
+from memfin.memory.errors import AccountDeleted, InvalidId, InvalidInput, MemoryRefusal
 from memfin.memory.files import Files
 from memfin.memory.ids import Prefix, check_id, is_id, new_id
 from memfin.memory.index import Index, TaskRow
@@ -26,6 +28,7 @@ from memfin.memory.locks import Locks
 from memfin.memory.paths import Paths
 from memfin.memory.plans import Checked, Step, Writer
 from memfin.memory.records import Gate, RecordDamaged, load
+from memfin.memory.reserve import Reserve, is_full
 from memfin.memory.sensitive import refuse_sensitive
 from memfin.memory.staging import move_in
 from memfin.memory.threads import Threads
@@ -36,7 +39,9 @@ if TYPE_CHECKING:
 Clock = Callable[[], datetime]
 
 _CREATE: Final = os.O_RDWR | os.O_CREAT
+_LOG: Final = logging.getLogger("memfin.memory")
 _LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_NOTHING_SAID: Final[Mapping[str, Any]] = {}
 
 ValueT = TypeVar("ValueT")
 
@@ -44,6 +49,20 @@ ValueT = TypeVar("ValueT")
 def utc_now() -> datetime:
     """Return the time of this machine."""
     return datetime.now(UTC)
+
+
+class Finished(NamedTuple):
+    """What became of operations that were found interrupted.
+
+    Attributes:
+        finished: users for whom they are finished now.
+        overdue: how many of those were revocations of more than 48 hours ago.
+        failed: users for whom the system refuses to finish them; the mark stays.
+    """
+
+    finished: int = 0
+    overdue: int = 0
+    failed: int = 0
 
 
 class Workspace:
@@ -77,16 +96,18 @@ class Workspace:
         self.threads = Threads(self.files, self.paths)
         self._clock = clock
         self.locks = self.open_locks()
-        self.gate = gate
+        self.gate = EarlyGate(gate)
         self.telemetry = telemetry
         self.thresholds = thresholds or shipped_thresholds()
         observer = None if telemetry is None else telemetry.observer(self.root)
-        self._writer = Writer(self.files, self.paths, gate, observer)
+        self._writer = Writer(self.files, self.paths, self.gate, observer)
         with self.faults():
             for directory in self.paths.shared():
                 self.files.make(directory)
+            self.reserve = self.open_reserve()
             self.index = self.open_index()
             self._recover()
+            self.reserve.keep()
 
     def open_locks(self) -> Locks:
         """Return the locks of the data root."""
@@ -95,6 +116,10 @@ class Workspace:
     def open_index(self) -> Index:
         """Return the index of the data root, open."""
         return Index(self.paths.index, self.files)
+
+    def open_reserve(self) -> Reserve:
+        """Return the space that is kept for revocations and deletions."""
+        return Reserve(self.files, self.paths.reserve)
 
     def close(self) -> None:
         """Close the index; the store is of no use afterwards."""
@@ -147,8 +172,11 @@ class Workspace:
     # Writing happens under the user's lock.
 
     @contextmanager
-    def writing(self, user_id: str) -> Iterator[None]:
+    def writing(self, user_id: str, said: Mapping[str, Any] = _NOTHING_SAID) -> Iterator[None]:
         """Hold the user's lock, with nothing left to finish from before.
+
+        What the person ``said``, by the names that it will have in records, is looked through before the
+        lock is taken, however long that takes.
 
         Raises:
             InvalidId: it is no id, or another user's but for case.
@@ -156,12 +184,30 @@ class Workspace:
             RunFault: the file system refuses.
         """
         check_id(user_id)
-        with self.faults(), self.locks.of_user(user_id):
+        with self.gate.reading(said), self.faults(), self.locks.of_user(user_id):
             if self.files.exists(self.paths.marker(user_id)):
                 self.finish(user_id)
             if self.files.exists(self.paths.stub(user_id)):
                 raise AccountDeleted("user: the account was deleted, and its id is not given again")
             yield
+
+    def despite_full_disk(self, work: Callable[[], ValueT]) -> ValueT:
+        """Return what work returns that can be done anew; on a full disk it is, in the reserve's space.
+
+        Raises:
+            RunFault: that was not enough; what readers see is what it was before, or what it is to be.
+        """
+        try:
+            return work()
+        except RunFault as fault:
+            if not is_full(fault.__cause__):
+                raise
+        try:
+            with self.faults():
+                self.reserve.give_up()
+            return work()
+        finally:
+            self.reserve.keep()
 
     def check(self, plan: Iterable[Step]) -> Checked:
         """Return a plan's steps with the bytes that they write; nothing is written if one is refused."""
@@ -244,9 +290,29 @@ class Workspace:
             with self.locks.of_index():
                 if not self.index.is_built():
                     self.build_index()
+        self.finish_marked()
+
+    def finish_marked(self, now: datetime | None = None) -> Finished:
+        """Finish what was interrupted, of each user by itself: what is refused for one stops no other.
+
+        What is overdue is told only of a given time.
+        """
+        done = Finished()
         for user_id in self.marked_users():
-            with self.locks.of_user(user_id):
-                self.finish(user_id)
+            try:
+                with self.faults(), self.locks.of_user(user_id):
+                    if not self.files.exists(self.paths.marker(user_id)):
+                        continue
+                    late = now and revocation.is_overdue(self.consent_on_file(user_id).consent, now)
+                    self.finish(user_id)
+            except (RunFault, MemoryRefusal) as problem:
+                # The reason without the path, which names the person.
+                reason = getattr(problem.__cause__, "strerror", None) or type(problem).__name__
+                _LOG.error("memory: an interrupted operation cannot be finished: %s", reason)
+                done = done._replace(failed=done.failed + 1)
+            else:
+                done = done._replace(finished=done.finished + 1, overdue=done.overdue + bool(late))
+        return done
 
     def finish(self, user_id: str) -> None:
         """Finish what was interrupted, under the user's lock: a deletion, or what the consent asks for."""

@@ -14,6 +14,8 @@ from memfin.contracts.rag import (
     RagSummary,
     RagType,
 )
+from memfin.rag.judging.answers import MARKS
+from memfin.rag.judging.sums import JudgeState
 
 _PERCENT: Final = 100
 
@@ -63,6 +65,7 @@ class RagState:
 
     def __init__(self) -> None:
         self._groups: dict[tuple[str, str], Sums] = {}
+        self._judged = JudgeState()
 
     @property
     def total(self) -> Sums:
@@ -80,11 +83,14 @@ class RagState:
         )
         for key in _groups_of(result):
             self._groups[key] = self._groups.get(key, Sums()) + sums
+        if result.judge is not msgspec.UNSET:
+            self._judged.add(result.type, result.judge)
 
     def merge(self, other: Self) -> None:
         """Take in what another state has counted; the other stays as it is."""
         for key, sums in other._groups.items():
             self._groups[key] = self._groups.get(key, Sums()) + sums
+        self._judged.merge(other._judged)
 
     def _by(self, kind: str) -> dict[str, RagGroup]:
         found = sorted((name, sums) for (of, name), sums in self._groups.items() if of == kind)
@@ -121,6 +127,7 @@ class RagState:
             system=system,
             type_filter=type_filter,
             config_fingerprint=config_fingerprint,
+            judge=self._judged.summary(),
         )
 
 
@@ -158,7 +165,8 @@ def headline_values(summary: RagSummary) -> dict[str, float]:
     """Return the values whose course over repetitions tells, by name.
 
     ``rag.overall_percentage`` and ``rag.pass_rate`` are those of the summary; ``rag.TYPE.percentage`` and
-    ``rag.TYPE.pass_rate`` are the same of the questions of one type.
+    ``rag.TYPE.pass_rate`` are the same of the questions of one type. ``rag.judge.faithfulness`` and
+    ``rag.judge.answer_correctness`` are the means of a judge's marks, where there are any.
     """
     values = {"rag.overall_percentage": summary.overall_percentage, "rag.pass_rate": summary.pass_rate}
     for kind, group in summary.by_type.items():
@@ -166,4 +174,9 @@ def headline_values(summary: RagSummary) -> dict[str, float]:
             share = group.total_score / group.max_score if group.max_score else 0.0
             values[f"rag.{kind}.percentage"] = _PERCENT * share
             values[f"rag.{kind}.pass_rate"] = group.passed / group.count
+    if summary.judge is not msgspec.UNSET:
+        for mark in MARKS:
+            mean = summary.judge[mark].mean
+            if mean is not None:
+                values[f"rag.judge.{mark}"] = mean
     return values

@@ -53,14 +53,18 @@ def load_benchmark(path: str | Path) -> Benchmark:
     documents: dict[Path, str | None] = {}
     questions = Packed[RagQuestion](RagQuestion)
     descriptions: list[str] = []
+    findings: list[Finding] = []
 
     def take(file: Path, content: RagBenchmark) -> None:
+        if findings:
+            return
         documents[file] = content.document
         descriptions.extend([content.description] if content.description else [])
         for one in _questions(content):
             questions.append(one)
 
-    findings = list(validate_benchmark(place, take))
+    for finding in validate_benchmark(place, take):
+        findings.append(finding)  # noqa: PERF402 - one after another, since what is taken depends on them
     if findings:
         raise UsageError(_told(findings, path))
     document, name = find_document(place, documents)

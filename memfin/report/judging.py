@@ -1,12 +1,13 @@
 """The judge's part of a report: what a language model did, how far its votes agree, the controls."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import fmean
-from typing import Final
+from typing import Any, Final
 
 from memfin.contracts import (
     NO_JUDGE,
+    Controls,
     JudgeAgreement,
     JudgeControls,
     JudgeStats,
@@ -39,16 +40,23 @@ def judge_view(
     if stats is None and controls is None:
         return None
     return JudgeView(
-        facts=_facts(config, stats),
-        agreement=tuple(
-            (_AGREEMENT.get(one_line(kind, 40), one_line(kind, 40)), str(value.units), *_figures(value))
-            for kind, value in (stats.agreement.items() if stats is not None else ())
-        ),
+        facts=(*_decides(config), *judge_facts(stats)),
+        agreement=agreement_rows(stats, _AGREEMENT),
         controls=_control_rows(controls) if controls is not None else (),
     )
 
 
-def judge_cautions(controls: JudgeControls | None) -> list[Caution]:
+def agreement_rows(
+    stats: JudgeStats | None, titles: Mapping[str, str]
+) -> tuple[tuple[str, str, str, str], ...]:
+    """Return how far votes agree, a row for everything that is voted on."""
+    return tuple(
+        (titles.get(one_line(kind, 40), one_line(kind, 40)), str(value.units), *_figures(value))
+        for kind, value in (stats.agreement.items() if stats is not None else ())
+    )
+
+
+def judge_cautions(controls: Controls[Any] | None) -> list[Caution]:
     """Return a warning for every control that the judge got wrong."""
     return [
         Caution(level="warning", title="The judge got a control wrong", detail=f"{one_line(line, 400)}.")
@@ -107,11 +115,16 @@ class UnjudgedTurns:
         return found
 
 
-def _facts(config: RunConfig | None, stats: JudgeStats | None) -> tuple[tuple[str, str], ...]:
+def _decides(config: RunConfig | None) -> tuple[tuple[str, str], ...]:
+    if config is None:
+        return ()
+    decides = "M5, contradictions, risk tags, compliance" if config.judge_scope == "all" else "M5"
+    return ("Decides", decides), ("Votes a turn", str(config.judge_votes))
+
+
+def judge_facts(stats: JudgeStats | None) -> tuple[tuple[str, str], ...]:
+    """Return what a language model did as the judge of any suite, in words."""
     facts: list[tuple[str, str]] = []
-    if config is not None:
-        decides = "M5, contradictions, risk tags, compliance" if config.judge_scope == "all" else "M5"
-        facts += [("Decides", decides), ("Votes a turn", str(config.judge_votes))]
     if stats is not None:
         facts += [
             ("Votes", f"{stats.votes}, {stats.failed_votes} failed"),

@@ -7,7 +7,7 @@ from typing import Any, Self
 import anyio
 
 from memfin.actors.progress_log import OnEvent
-from memfin.contracts import BenchConfigFile
+from memfin.contracts import NO_JUDGE, BenchConfigFile
 from memfin.contracts.rag import RagSummary, RagType
 from memfin.contracts.rag_summary import SUMMARY, iter_individual_results
 from memfin.errors import GateFailed
@@ -16,6 +16,7 @@ from memfin.runtime.bench_gates import failed_bench_gates
 from memfin.runtime.bench_plan import BenchPlan, RagLike, make_bench_plan
 from memfin.runtime.embedded import EmbeddedRun
 from memfin.runtime.events import BUFFERED
+from memfin.runtime.judging import JudgeLike
 from memfin.runtime.resume import go_on_with, read_papers
 from memfin.runtime.run import Run
 
@@ -26,14 +27,17 @@ def make_bench_resume_plan(
     force: bool = False,
     retry_failed: bool = False,
     rag: RagLike | None = None,
+    judge: JudgeLike = None,
 ) -> BenchPlan:
     """Return the plan that goes on with the benchmark run in a directory, under its settings.
 
     Args:
         run_dir: the run directory.
         force: go on although the questions, the document or the system are others than they were.
-        retry_failed: ask again the questions on which the system failed.
+        retry_failed: ask again the questions on which the system failed, and judge again the answers whose
+            judgement failed.
         rag: the system, where the run was started with one instead of a reference.
+        judge: likewise.
 
     Raises:
         UsageError: there is no run to go on with, something that it needs is unusable, or it is another than
@@ -42,12 +46,13 @@ def make_bench_resume_plan(
     directory = Path(run_dir)
     recorded, manifest = read_papers(directory, BenchConfigFile, "rag")
     settings = {name: recorded.settings[name] for name in recorded.settings}
-    for name in ("agent", "dataset", "document"):
+    for name in ("agent", "judge", "dataset", "document"):
         del settings[name]
     plan = make_bench_plan(
         recorded.settings.dataset,
         rag=recorded.settings.agent if rag is None else rag,
         document=recorded.settings.document,
+        judge=recorded.settings.judge if judge is None else judge,
         **settings,
     )
     go_on_with(plan, directory, recorded, manifest, force=force, retry_failed=retry_failed)
@@ -71,6 +76,7 @@ class BenchEvaluation(EmbeddedRun[RagSummary]):
         *,
         rag: RagLike = "builtin",
         document: str | os.PathLike[str] | None = None,
+        judge: JudgeLike = NO_JUDGE,
         individual_results: bool = True,
         on_event: OnEvent | None = None,
         event_buffer: int = BUFFERED,
@@ -83,6 +89,7 @@ class BenchEvaluation(EmbeddedRun[RagSummary]):
                 ships with MemFin.
             rag: a reference as for ``--rag``, a factory, or an object with a ``query`` method.
             document: the document, where the benchmark does not name it.
+            judge: what reads the answers besides the formulas, as for ``--judge``, or a factory.
             individual_results: whether ``summary`` lists every question, as ``rag_summary.json`` does in any
                 case; without them memory does not grow with the benchmark's results.
             on_event: called with every progress event, in order; it must not block.
@@ -91,7 +98,8 @@ class BenchEvaluation(EmbeddedRun[RagSummary]):
         """
         super().__init__(
             lambda: _listing(
-                make_bench_plan(path, rag=rag, document=document, **config), wanted=individual_results
+                make_bench_plan(path, rag=rag, document=document, judge=judge, **config),
+                wanted=individual_results,
             ),
             on_event,
             event_buffer,
@@ -103,6 +111,7 @@ class BenchEvaluation(EmbeddedRun[RagSummary]):
         run_dir: str | os.PathLike[str],
         *,
         rag: RagLike | None = None,
+        judge: JudgeLike = None,
         force: bool = False,
         retry_failed: bool = False,
         individual_results: bool = True,
@@ -117,7 +126,7 @@ class BenchEvaluation(EmbeddedRun[RagSummary]):
         EmbeddedRun.__init__(
             evaluation,
             lambda: _listing(
-                make_bench_resume_plan(run_dir, force=force, retry_failed=retry_failed, rag=rag),
+                make_bench_resume_plan(run_dir, force=force, retry_failed=retry_failed, rag=rag, judge=judge),
                 wanted=individual_results,
             ),
             on_event,
@@ -145,7 +154,8 @@ class BenchEvaluation(EmbeddedRun[RagSummary]):
         if run.summary is None or run.stats is None or not isinstance(plan, BenchPlan):
             return []
         config = plan.config
-        if not (config.fail_under or config.fail_on_regression) and config.fail_on_error is None:
+        on_errors = (config.fail_on_error, config.fail_on_judge_error)
+        if not (config.fail_under or config.fail_on_regression) and on_errors == (None, None):
             return []
         return failed_bench_gates(run.summary, self.directory, run.stats, config, plan.before)
 
@@ -188,8 +198,8 @@ class BenchmarkRunner:
         Raises:
             UsageError: a setting, the benchmark, the document or the system is unusable.
             RunFault: the machine failed under the run.
-            GateFailed: the run is complete, but does not pass ``fail_under``, ``fail_on_error`` or
-                ``fail_on_regression``; the summary is its ``summary``.
+            GateFailed: the run is complete, but does not pass ``fail_under``, ``fail_on_error``,
+                ``fail_on_judge_error`` or ``fail_on_regression``; the summary is its ``summary``.
         """
         return anyio.run(self.run_benchmark_async, system, question_type)
 

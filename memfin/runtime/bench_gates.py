@@ -10,7 +10,7 @@ from memfin.contracts.rag import RagIndividual, RagSummary
 from memfin.contracts.rag_summary import SUMMARY, iter_individual_results
 from memfin.errors import UsageError
 from memfin.rag.aggregation import is_right_fact, regressions
-from memfin.runtime.gates import reached
+from memfin.runtime.gates import judge_gates_failed_by, reached
 
 PERCENTAGE: Final = "overall_percentage"
 """The value that ``--fail-under`` holds against its threshold."""
@@ -58,7 +58,13 @@ def failed_bench_gates(
     return [
         *score_gates(summary.overall_percentage, total, failed, config),
         *regression_gates(directory, config, before),
+        *answers_judged(stats.judged_turns, stats.judge_failures, config),
     ]
+
+
+def answers_judged(judged: int, failed: int, config: BenchConfig) -> list[str]:
+    """Return one line for every gate that so many failures of the answers that were judged do not pass."""
+    return judge_gates_failed_by(judged, failed, config.fail_on_judge_error, "answers")
 
 
 def score_gates(percentage: float, total: int, failed: int, config: BenchConfig) -> list[str]:

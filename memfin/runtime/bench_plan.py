@@ -11,20 +11,26 @@ import msgspec
 from memfin import __version__
 from memfin.actors.base import EventSender
 from memfin.agents.settings import AgentSettings
-from memfin.contracts import BenchConfig, ModelUsage, ParameterChange
+from memfin.contracts import NO_JUDGE, BenchConfig, ConfigFile, ModelUsage, ParameterChange
 from memfin.contracts.rag import RagQuestion, RagSummary
+from memfin.contracts.reading import shown
 from memfin.contracts.run import Suite
 from memfin.errors import UsageError
-from memfin.journal import QUESTIONS, Layout, RunDirectory, progress_path
+from memfin.journal import JUDGED_QUESTIONS, QUESTIONS, Layout, RunDirectory, progress_path
+from memfin.judges import Notices
+from memfin.judges.protocol import RecordingJudge
 from memfin.rag.benchmark import SAMPLE, Benchmark, load_benchmark
 from memfin.rag.document import Document, load_document
 from memfin.rag.grounding import unfounded
+from memfin.rag.judging.controls import RagControl, rag_controls
+from memfin.rag.judging.task import RagJudge, RagTask
 from memfin.rag.packed import Packed
 from memfin.rag.scoring import DocumentIndex
 from memfin.rag.systems import load_system
 from memfin.rag.systems.under_test import SystemUnderTest
 from memfin.runtime.bench_gates import check_gate_name, right_facts
-from memfin.runtime.question_pipeline import QuestionInputs, QuestionPipeline
+from memfin.runtime.judging import JudgeLike, judge_endpoint, judge_inputs, judge_name, make_judge_of
+from memfin.runtime.question_pipeline import QuestionInputs, QuestionJudge, QuestionPipeline
 from memfin.runtime.settings import checked_config, new_run_id
 from memfin.runtime.suite import Plan
 
@@ -45,13 +51,19 @@ class BenchPlan(Plan[RagSummary]):
     """
 
     suite: ClassVar[Suite | msgspec.UnsetType] = "rag"
-    layout: ClassVar[Layout] = QUESTIONS
+    layout: Layout = QUESTIONS
 
     config: BenchConfig
     individual_results = False
 
     def __init__(
-        self, config: BenchConfig, benchmark: Benchmark, document: Document | None, system: SystemUnderTest
+        self,
+        config: BenchConfig,
+        benchmark: Benchmark,
+        document: Document | None,
+        system: SystemUnderTest,
+        judge: RagJudge | None,
+        notices: Notices,
     ) -> None:
         self.config = config  # pyright: ignore[reportIncompatibleVariableOverride]
         self.run_id = config.run_id or new_run_id()
@@ -90,6 +102,23 @@ class BenchPlan(Plan[RagSummary]):
             "seed": config.seed,
             "memfin_version": __version__,
         }
+        self.judge = judge
+        self.judging = self._judging(judge, notices) if judge is not None else None
+        if judge is not None:
+            self.layout = JUDGED_QUESTIONS
+            self.fingerprint_inputs |= judge_inputs(judge)
+
+    def _judging(self, judge: RagJudge, notices: Notices) -> QuestionJudge:
+        """Return what the judge needs; the controls are the same whatever the system answers."""
+        if self.document_index is None:
+            raise UsageError(
+                f"judge {judge.name}: cannot tell whether a document bears answers out that it is not "
+                "given; name it with --document"
+            )
+        controls: list[RagControl] = []
+        if isinstance(judge, RecordingJudge):
+            controls = rag_controls((question for _, question in self.questions), self.document_index)
+        return QuestionJudge(judge, notices, self.document_index, controls)
 
     def pipeline(self, directory: RunDirectory, events: EventSender) -> QuestionPipeline:
         """Return the actors of the run."""
@@ -108,6 +137,7 @@ class BenchPlan(Plan[RagSummary]):
                 "type_filter": self.config.type,
                 "config_fingerprint": self.fingerprint,
             },
+            judging=self.judging,
         )
         return QuestionPipeline(inputs, directory, events)
 
@@ -125,9 +155,17 @@ class BenchPlan(Plan[RagSummary]):
         """Which parameters the model behind the system has refused so far."""
         return self.system.parameter_changes
 
+    def config_file(self) -> ConfigFile:
+        """Return ``config.json``, with where the judge's model is."""
+        return super().config_file().replace(judge_endpoint=judge_endpoint(self.judge))
+
     async def close(self) -> None:
-        """Let go of what the system holds."""
-        await self.system.close()
+        """Let go of what the system and the judge hold."""
+        try:
+            await self.system.close()
+        finally:
+            if self.judge is not None:
+                await self.judge.close()
 
 
 def make_bench_plan(
@@ -135,6 +173,7 @@ def make_bench_plan(
     *,
     rag: RagLike = "builtin",
     document: str | os.PathLike[str] | None = None,
+    judge: JudgeLike = NO_JUDGE,
     **settings: Any,
 ) -> BenchPlan:
     """Resolve and check everything a benchmark run needs; reads the questions and the document.
@@ -144,10 +183,13 @@ def make_bench_plan(
             with MemFin.
         rag: a reference as for ``--rag``, a factory, or an object with a ``query`` method.
         document: the document, where the benchmark does not name it.
+        judge: what reads the answers besides the formulas: ``none``, ``openai:MODEL``, ``pkg.module:factory``
+            or a factory.
         settings: other fields of `memfin.contracts.BenchConfig`.
 
     Raises:
-        UsageError: a setting, the benchmark, the document or the system is unusable; one line says why.
+        UsageError: a setting, the benchmark, the document, the system or the judge is unusable; one line
+            says why.
     """
     config = checked_config(
         {
@@ -167,28 +209,38 @@ def make_bench_plan(
     place = config.document or benchmark.document
     loaded = load_document(place) if place is not None else None
     system = load_system(rag, document=loaded, settings=AgentSettings.of(config), retries=config.turn_retries)
-    plan = BenchPlan(config.replace(agent=system.reference), benchmark, loaded, system)
+    notices = Notices()
+    reads = make_judge_of(RagTask(), judge, config, notices)
+    config = config.replace(agent=system.reference, judge=judge_name(reads))
+    plan = BenchPlan(config, benchmark, loaded, system, reads, notices)
     if loaded is not None:
-        plan.warnings = (*plan.warnings, *_unfounded(chosen, benchmark, loaded))
+        told = None if config.document else chosen
+        plan.warnings = (*plan.warnings, *_unfounded(benchmark, loaded, told))
     return plan
 
 
-def _unfounded(chosen: str | os.PathLike[str], benchmark: Benchmark, document: Document) -> list[str]:
-    """Return a line where the document does not bear the questions out: such cannot be answered rightly."""
-    findings = list(unfounded(benchmark.files, document))
-    if not findings:
+def _unfounded(benchmark: Benchmark, document: Document, told: str | os.PathLike[str] | None) -> list[str]:
+    """Return a line where the document does not bear the questions out: such cannot be answered rightly.
+
+    ``told`` is what ``memfin validate`` tells the rest about, None where it would look at another document.
+    """
+    findings = unfounded(benchmark.files, document)
+    first = next(findings, None)
+    if first is None:
         return []
-    others = f" and {len(findings) - 1} more like it" if len(findings) > 1 else ""
-    line = f"the document does not bear the questions out: {findings[0].message}{others}"
-    return [f"{line}; memfin validate {os.fspath(chosen)} tells where"]
+    more = sum(1 for _ in findings)
+    others = f" and {more} more like it" if more else ""
+    beginning = "the document does not bear the questions out"
+    if told is None:
+        return [f"{beginning}: {first}{others}"]
+    return [f"{beginning}: {first.message}{others}; memfin validate {os.fspath(told)} tells where"]
 
 
 def _warnings(benchmark: Benchmark, document: Document | None) -> list[str]:
     """Return what a user should know before the first question."""
     if document is not None:
         return []
-    missing = (
-        f"names {benchmark.document_name!r}, which is not in it" if benchmark.document_name else "names none"
-    )
+    name = benchmark.document_name
+    missing = f"names {shown(name)}, which is not in it" if name else "names none"
     line = f"no document: the benchmark {missing}; name it with --document, else inventions pass unseen"
     return [line]

@@ -64,15 +64,17 @@ def failed_gates(
     ]
 
 
-def judge_gates_failed_by(judged: int, failed: int, fail_on_judge_error: float | None) -> list[str]:
+def judge_gates_failed_by(
+    judged: int, failed: int, fail_on_judge_error: float | None, what: str = "turns"
+) -> list[str]:
     """Return one line for every gate that so many failed judgements do not pass.
 
-    ``fail_on_judge_error`` is a share of the turns that were put to the judge or a count, as
-    ``fail_on_error`` is of turns. A run whose judge gave no verdict at all passes no gate.
+    ``fail_on_judge_error`` is a share of what was put to the judge or a count, as ``fail_on_error`` is of
+    turns; ``what`` is the word for it. A run whose judge gave no verdict at all passes no gate.
     """
     problems: list[str] = []
     if judged and failed == judged:
-        problems.append(f"the judge gave no verdict on any of the {judged} turns it was asked about")
+        problems.append(f"the judge gave no verdict on any of the {judged} {what} it was asked about")
     if fail_on_judge_error is not None and failed and reached(failed, judged, fail_on_judge_error):
         problems.append(
             f"--fail-on-judge-error {fail_on_judge_error:g}: {failed} of {judged} judgements failed "

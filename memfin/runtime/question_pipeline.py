@@ -1,26 +1,43 @@
 """The actors of a benchmark run: who sends what to whom, over channels of which size."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import anyio
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 from memfin.actors.aggregator import Aggregator
 from memfin.actors.asker import Asker
 from memfin.actors.base import EventSender
+from memfin.actors.judge_pool import JudgePool
+from memfin.actors.ledger import Ledger
+from memfin.actors.question_judging import QuestionJudging
 from memfin.actors.question_scorer import QuestionScorer
 from memfin.actors.question_source import QuestionSource
 from memfin.actors.question_totals import QuestionTotals
-from memfin.actors.questions import QuestionAnswered, QuestionLedger, QuestionScored, QuestionTask
+from memfin.actors.questions import (
+    JudgedQuestionLedger,
+    QuestionAnswered,
+    QuestionLedger,
+    QuestionScored,
+    QuestionTask,
+    ToResults,
+)
 from memfin.actors.trace_writer import INBOX, TraceWriter
 from memfin.contracts import BenchConfig, Counters, RunStats
 from memfin.contracts.rag import RagQuestion, RagSummary
+from memfin.contracts.rag_judgement import RagJudgeRequest
 from memfin.contracts.rag_summary import SUMMARY, summary_pieces
+from memfin.contracts.rag_verdict import RagVerdict
 from memfin.errors import UsageError
-from memfin.journal import RAG_RESULTS, Paper, RunDirectory
+from memfin.journal import RAG_JUDGE_CONTROLS, RAG_RESULTS, Paper, RunDirectory
+from memfin.judges import Notices
+from memfin.rag.judging.controls import RagControl
+from memfin.rag.judging.task import RagJudge
 from memfin.rag.results import individual_results
 from memfin.rag.scoring import DocumentIndex
 from memfin.rag.systems.under_test import SystemUnderTest
+from memfin.runtime.outputs import pretty_json
 from memfin.runtime.suite import Measured, Pipeline
 
 QUESTIONS: Final = 16
@@ -37,10 +54,23 @@ class QuestionInputs(NamedTuple):
     document_index: DocumentIndex | None
     system: SystemUnderTest
     about: dict[str, Any]
+    judging: "QuestionJudge | None" = None
+
+
+class QuestionJudge(NamedTuple):
+    """What reads the answers besides the formulas, and what it needs for that."""
+
+    judge: RagJudge
+    notices: Notices
+    document_index: DocumentIndex
+    controls: Sequence[RagControl]
+
+
+_Pool = JudgePool[QuestionScored, RagJudgeRequest, RagVerdict, ToResults]
 
 
 class QuestionPipeline(Pipeline[RagSummary]):
-    """The source, the askers, the scorer, the trace writer and the aggregator."""
+    """The source, the askers, the scorer, perhaps the judge pool, the trace writer and the aggregator."""
 
     def __init__(self, inputs: QuestionInputs, directory: RunDirectory, events: EventSender) -> None:
         self._inputs = inputs
@@ -59,6 +89,7 @@ class QuestionPipeline(Pipeline[RagSummary]):
             directory=directory,
             tasks=tasks_in,
             committed=committed_in.clone(),
+            unjudged=scored_in.clone(),
         )
         askers = [
             Asker(
@@ -77,17 +108,31 @@ class QuestionPipeline(Pipeline[RagSummary]):
         self.scorer = QuestionScorer(
             run_id, inputs.document_index, inbox=answered_out, outbox=scored_in, events=events.clone()
         )
+        self._judge_pool: _Pool | None = None
+        to_writer: tuple[Ledger[Any, QuestionScored], MemoryObjectReceiveStream[Any]]
+        to_writer = QuestionLedger(run_id), scored_out
+        if inputs.judging is not None:
+            judged_in, judged_out = anyio.create_memory_object_stream[ToResults](INBOX)
+            self._judge_pool = _pool(inputs, inputs.judging, scored_out, judged_in, events)
+            self.judges = (self._judge_pool,)
+            to_writer = JudgedQuestionLedger(run_id), judged_out
+        ledger, inbox = to_writer
         self.writer = TraceWriter(
             directory,
-            QuestionLedger(run_id),
+            ledger,
             interval=config.fsync_interval,
             size=config.fsync_turns,
-            inbox=scored_out,
+            inbox=inbox,
             outbox=committed_in,
             events=events.clone(),
         )
         self._totals = QuestionTotals()
         self.aggregator = Aggregator(self._totals, inbox=committed_out)
+
+    def on_given_up(self, tell: Callable[[str], None]) -> None:
+        """Have ``tell`` called with the reason when the judge is given up as down."""
+        if self._judge_pool is not None:
+            self._judge_pool.on_given_up = tell
 
     @property
     def counters(self) -> Counters:
@@ -110,8 +155,8 @@ class QuestionPipeline(Pipeline[RagSummary]):
         return self._totals.state.summary(self._inputs.run_id, **self._inputs.about)
 
     def stats(self, measured: Measured) -> RunStats:
-        """Return what depends on time."""
-        totals = self._totals
+        """Return what depends on time, and what the judge did."""
+        totals, pool = self._totals, self._judge_pool
         return RunStats(
             run_id=measured.run_id,
             wall_seconds=measured.wall_seconds,
@@ -119,6 +164,11 @@ class QuestionPipeline(Pipeline[RagSummary]):
             turns_by_status=dict(sorted(totals.questions.items())),
             dialogs_by_status={},
             skips_by_reason={},
+            judged_turns=totals.judged.turns,
+            judge_failures=totals.judged.failed,
+            judge_declined=dict(sorted(totals.judged.declined.items())),
+            judge_failure_reasons=totals.judged.reasons(),
+            judge=pool.judge_statistics(totals.judge) if pool is not None else None,
             turn_retries=totals.retries,
             abandoned_calls=self._inputs.system.abandoned,
             actors=measured.actors,
@@ -127,5 +177,29 @@ class QuestionPipeline(Pipeline[RagSummary]):
         )
 
     def papers(self, summary: RagSummary) -> Mapping[str, Paper]:
-        """Return the summary, which lists the results that are committed."""
-        return {SUMMARY: summary_pieces(summary, individual_results(self._results))}
+        """Return the summary, which lists the committed results, and what a judge made of its controls."""
+        controls = self._judge_pool.controls if self._judge_pool is not None else None
+        return {
+            **({RAG_JUDGE_CONTROLS: pretty_json(controls)} if controls is not None else {}),
+            SUMMARY: summary_pieces(summary, individual_results(self._results)),
+        }
+
+
+def _pool(
+    inputs: QuestionInputs,
+    judging: QuestionJudge,
+    scored: MemoryObjectReceiveStream[QuestionScored],
+    judged: MemoryObjectSendStream[ToResults],
+    events: EventSender,
+) -> _Pool:
+    judge = judging.judge
+    return JudgePool(
+        judge,
+        QuestionJudging(inputs.run_id, judge.name, judging.document_index, judging.controls),
+        inputs.config.workers_judge,
+        inputs.run_id,
+        notices=judging.notices,
+        inbox=scored,
+        outbox=judged,
+        events=events.clone(),
+    )

@@ -30,7 +30,7 @@ class SoakSuite(ABC, Generic[S]):
     """
 
     suite: ClassVar[Suite | msgspec.UnsetType] = msgspec.UNSET
-    layout: ClassVar[Layout] = DIALOGUES
+    layout: Layout = DIALOGUES
 
     def __init__(self, config: RunConfig, directory: Path, *, force: bool = False) -> None:
         """Prepare for the soak in a directory; ``force`` goes on with epochs whose inputs are others now."""

@@ -116,7 +116,7 @@ class Plan(ABC, Generic[S]):
 
     Attributes:
         suite: what the manifest calls the suite; dialogues are the one it does not name.
-        layout: the files of the suite's run directory.
+        layout: the files of the run directory, as the suite has them.
         config: the resolved settings.
         run_id: the name of the run in every row.
         source: what is read, for error messages.
@@ -131,7 +131,7 @@ class Plan(ABC, Generic[S]):
     """
 
     suite: ClassVar[Suite | msgspec.UnsetType] = msgspec.UNSET
-    layout: ClassVar[Layout] = DIALOGUES
+    layout: Layout = DIALOGUES
 
     config: RunConfig
     run_id: str

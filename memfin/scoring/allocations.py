@@ -7,7 +7,7 @@ shares are weights at all. All offsets count in ``Analysis.norm``.
 
 import re
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple
 
 from memfin.scoring.language import Analysis
@@ -103,15 +103,25 @@ _WHOLE: Final = 1.0
 _COMPLETE: Final = 0.95
 
 
-def weights(analysis: Analysis, shares: Sequence[Quantity], found: Sequence[Label]) -> list[Weight]:
-    """Return the weights among the shares of a reply, in order; ``found`` are its class words, in order."""
+def weights(
+    analysis: Analysis,
+    shares: Sequence[Quantity],
+    found: Sequence[Label],
+    candidates: Collection[Quantity] | None = None,
+) -> list[Weight]:
+    """Return the weights among the shares of a reply, in order; ``found`` are its class words, in order.
+
+    ``candidates`` are the shares that `memfin.scoring.roles.may_weigh` lets pass, where that is known.
+    """
     norm = analysis.norm
+    if candidates is None:
+        candidates = {share for share in shares if may_weigh(norm, share)}
     starts = [label.start for label in found]
     result: list[Weight] = []
     group, last_end, rows = 0, 0, _plan_rows(analysis, shares)
     after_style: dict[int, bool] = {}
     for index, share in enumerate(shares):
-        if not 0 < share.low <= share.high <= _WHOLE or not may_weigh(norm, share):
+        if not 0 < share.low <= share.high <= _WHOLE or share not in candidates:
             continue
         low, high = _segment(norm, shares, index, analysis)
         role = role_of(analysis, share, low, high)

@@ -39,7 +39,12 @@ class Role(NamedTuple):
     latin: bool
 
 
-Table = Sequence[Role | None]
+Meaning = tuple[
+    tuple[str, ...], tuple[str, ...], tuple[tuple[str, int, int], ...], str | None, Sign | None, bool
+]
+"""A role as a plain tuple, which is read several times as fast."""
+
+Table = Sequence[Meaning | None]
 
 
 _REACH: Final = 24
@@ -106,7 +111,12 @@ def role_table(terms: frozenset[str], signs: frozenset[Sign], *, classes: bool) 
                     acts=tuple(term for term in role.acts if term in terms),
                     frames=tuple(part for part in role.frames if part[0] in terms),
                 )
-    return table
+    return [
+        None
+        if role is None
+        else (role.terms, role.acts, role.frames, role.asset_class, role.sign, role.latin)
+        for role in table
+    ]
 
 
 @cache
@@ -206,7 +216,7 @@ class Reading:
         norm = analysis.norm
         for index, start, end in scanner().automaton.find_matches_as_indexes(norm):
             role = table[index]
-            if role is None or (role.latin and not bounded(norm, start, end)):
+            if role is None or (role[-1] and not bounded(norm, start, end)):
                 continue
             terms, acts, frames, asset_class, sign, _ = role
             if asset_class is not None:
@@ -249,7 +259,7 @@ class Reading:
         """The weights among the shares."""
         if self._weights is None:
             shares = sorted((*self.shares, *self.amounts), key=lambda share: share.start)
-            self._weights = weights(self.analysis, shares, self.labels)
+            self._weights = weights(self.analysis, shares, self.labels, frozenset(self.candidates))
         return self._weights
 
     @property

@@ -22,6 +22,7 @@ from memfin.validation.dialogues import DatasetRules
 from memfin.validation.findings import Finding, Steps, Violation, file_text, path_text
 from memfin.validation.labels import LabelRules
 from memfin.validation.locations import Locator
+from memfin.validation.rag_judged import RagJudgementRules
 from memfin.validation.rag_results import RagResultRules, RagSummaryRules
 from memfin.validation.rag_rules import QuestionRules
 from memfin.validation.rules import (
@@ -55,6 +56,9 @@ RULES: Final[Mapping[str, Callable[[], RunRules]]] = MappingProxyType(
         "labelled-reply": LabelRules,
         "rag-benchmark": QuestionRules,
         "rag-result": RagResultRules,
+        "rag-answered": RagResultRules,
+        "rag-judgement": RagJudgementRules,
+        "rag-judge-controls": RunRules,
         "rag-summary": RagSummaryRules,
     }
 )
@@ -68,7 +72,7 @@ _OF_DIALOGUES: Final = frozenset({"dialog_id", "turns", "profile_gt"})
 _QUESTION_KEY: Final = re.compile(rb'"(?:benchmark_type|questions)"\s*:')
 _DIALOGUE_KEY: Final = re.compile(rb'"(?:dialog_id|turns|profile_gt)"\s*:')
 _HEAD_BYTES: Final = 64 * 1024
-_MAY_BE_EMPTY: Final = frozenset({"judgement"})
+_MAY_BE_EMPTY: Final = frozenset({"judgement", "rag-judgement"})
 
 
 class _Located(NamedTuple):

@@ -9,9 +9,13 @@ from memfin.contracts import Counters
 from memfin.contracts.rag import RagGroup, RagIndividual, RagResult, RagSummary
 from memfin.contracts.reading import shown
 from memfin.validation.findings import Finding, Steps, Violation, file_text
+from memfin.validation.rag_judged import judge_summary_violations, judged_violations
 from memfin.validation.rules import RunRules, digest
 
 _SLACK: Final = 1e-9
+
+Scores = dict[bytes, tuple[bool, float, float]]
+"""Whether questions passed, their scores and the greatest ones, by a digest of their ids."""
 
 
 class RagResultRules(RunRules):
@@ -19,7 +23,7 @@ class RagResultRules(RunRules):
 
     def __init__(self) -> None:
         super().__init__()
-        self.scores: dict[bytes, tuple[bool, float, float]] = {}
+        self.scores: Scores = {}
         self._places: set[int] = set()
         self._errors = 0
 
@@ -35,6 +39,7 @@ class RagResultRules(RunRules):
         self.scores[key] = (record.passed, record.score, record.max_score)
         self._errors += record.error is not None
         yield from _score(record)
+        yield from judged_violations(record)
         if record.error is not None and (record.passed or record.score):
             yield Violation(("error",), "a question that failed has no score and does not pass")
         if record.status is not None and (record.status == "ok") != (record.error is None):
@@ -64,7 +69,9 @@ class RagSummaryRules(RunRules):
         listed = record.individual_results
         for index, one in enumerate(listed):
             steps: Steps = ("individual_results", index)
-            yield from (Violation((*steps, *inner), message) for inner, message in _score(one))
+            wrong = (*_score(one), *judged_violations(one))
+            yield from (Violation((*steps, *inner), message) for inner, message in wrong)
+        yield from judge_summary_violations(record.judge, listed)
         yield from _sums((), _total(record), listed, ("total_tests", "passed_tests", "overall_score"))
         for name, group in record.by_type.items():
             of_type = [one for one in listed if one.type == name]
@@ -113,9 +120,23 @@ def _alike(one: float, other: float) -> bool:
     return math.isclose(one, other, rel_tol=_SLACK, abs_tol=_SLACK)
 
 
-def summary_against_results(
-    path: Path, summary: RagSummary, results: dict[bytes, tuple[bool, float, float]]
+def results_against_answers(
+    path: Path,
+    results: Scores,
+    answers: dict[bytes, tuple[bool, float, float]],
 ) -> Iterator[Finding]:
+    """Yield where results differ from what was written down before a judge had read the answers."""
+    lost = sum(key not in answers for key in results)
+    if lost:
+        message = f"{lost} questions are not in rag_answers.jsonl"
+        yield Finding(file=file_text(path), line=1, path="$", message=message)
+    changed = sum(key in answers and answers[key] != scores for key, scores in results.items())
+    if changed:
+        message = f"{changed} questions have another score than in rag_answers.jsonl; a judge changes none"
+        yield Finding(file=file_text(path), line=1, path="$.score", message=message)
+
+
+def summary_against_results(path: Path, summary: RagSummary, results: Scores) -> Iterator[Finding]:
     """Yield where a summary and the results of its run differ."""
     for index, one in enumerate(summary.individual_results):
         found = results.get(digest(one.id))

@@ -15,7 +15,12 @@ from memfin.journal.recovery import examine
 from memfin.journal.turns import TURNS, turn_records
 from memfin.validation.files import RULES, validate_artefact
 from memfin.validation.findings import Finding, file_text
-from memfin.validation.rag_results import RagResultRules, RagSummaryRules, summary_against_results
+from memfin.validation.rag_results import (
+    RagResultRules,
+    RagSummaryRules,
+    results_against_answers,
+    summary_against_results,
+)
 from memfin.validation.rules import (
     ConfigRules,
     DialogTraceRules,
@@ -186,6 +191,9 @@ def _of_questions(named: _Named, ended: _Ended, fingerprint: str | None) -> Iter
         results = rules if isinstance(rules, RagResultRules) else None
         if ended is not None and results is not None:
             yield from _counters(ended[0], ended[1].counters, results.counters(), path.name)
+        answered = named["rag-answered"][1] if "rag-answered" in named else None
+        if isinstance(answered, RagResultRules) and results is not None:
+            yield from results_against_answers(path, results.scores, answered.scores)
     if "rag-summary" not in named:
         return
     path, rules = named["rag-summary"]

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from memfin.contracts import EvalSummary
 from memfin.contracts.catalog import CONTRACTS
 from memfin.contracts.rag_summary import read_sums
@@ -13,6 +15,7 @@ from memfin.contracts.soak import SoakEpoch
 from memfin.errors import UsageError
 from memfin.validation.files import validate_artefact
 from memfin.validation.findings import Finding, file_text
+from memfin.validation.rag_judged import MARKS
 from memfin.validation.rules import ConfigRules, RunRules
 from memfin.validation.run_directory import validate_run
 from memfin.validation.soak_rules import SoakEpochRules, SoakSummaryRules
@@ -120,6 +123,9 @@ def _of_questions(path: Path) -> dict[str, float]:
         if group.count:
             share = group.total_score / group.max_score if group.max_score else 0.0
             values |= {f"{kind}.percentage": 100 * share, f"{kind}.pass_rate": group.passed / group.count}
+    if summary.judge is not msgspec.UNSET:
+        means = {mark: summary.judge[mark].mean for mark in MARKS}
+        values |= {f"judge.{mark}": mean for mark, mean in means.items() if mean is not None}
     return {f"rag.{name}": value for name, value in values.items()}
 
 

@@ -35,6 +35,13 @@ MOST_ERROR_BYTES: Final = 64 * 1024
 DRAIN: Final = 0.25
 """Seconds that the end of a stream may take after its last event, so that the connection can be reused."""
 
+_LARGE: Final = 1 << 20
+"""Bytes that are allocated once and given back, before there are connections.
+
+The event loop reads into blocks of 256 KiB. The allocator of glibc asks the kernel for each of them, and
+gives it back, until a larger one has been freed: a fifth of what a call costs.
+"""
+
 _RETRYABLE: Final = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
 _SUCCESS: Final = 2
 _REDIRECT: Final = 3
@@ -71,6 +78,7 @@ class ChatClient:
         self._total = total
         self._read = read
         self._most_bytes = most_bytes
+        self._url = endpoint.url("chat/completions")
         self._session: aiohttp.ClientSession | None = None
 
     async def complete(self, request: ChatRequest) -> ChatAnswer:
@@ -128,7 +136,7 @@ class ChatClient:
         }
         draft = AnswerDraft(scrubber)
         async with self._connections().post(
-            self.endpoint.url("chat/completions"),
+            self._url,
             data=_encoded(fields),
             headers=headers,
             allow_redirects=False,
@@ -159,6 +167,7 @@ class ChatClient:
 
     def _connections(self) -> aiohttp.ClientSession:
         if self._session is None:
+            bytes(_LARGE)
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0),
                 cookie_jar=aiohttp.DummyCookieJar(),

@@ -18,6 +18,7 @@ from memfin.wire.breaker import Breaker
 from memfin.wire.clock import Clock, LoopClock, Timer
 from memfin.wire.concurrency import AdaptiveConcurrency
 from memfin.wire.errors import WireError
+from memfin.wire.heartbeat import Heartbeat
 from memfin.wire.outcomes import GateResult, GateStatistics
 from memfin.wire.permits import Permit, Waiter
 from memfin.wire.retry_after import MOST
@@ -32,10 +33,6 @@ MOST_DOWN: Final = 60.0
 BACKOFF: Final = 0.5
 LONGEST_BACKOFF: Final = 30.0
 """Seconds: the bound on the first wait before another attempt, doubled each time, up to the longest."""
-
-BEAT: Final = 0.02
-LATE: Final = 0.01
-"""Seconds between two looks at the clock while calls are under way, and by which one may be late."""
 
 _REFUNDED: Final = frozenset({"connect", "rate_limited"})
 
@@ -83,8 +80,7 @@ class CallGate:
         self._numbers = itertools.count()
         self._queue: list[tuple[int, Waiter]] = []
         self._timer: Timer | None = None
-        self._heart: Timer | None = None
-        self._next_beat = 0.0
+        self._heart = Heartbeat(self._clock, self._held_up)
         self._paused_until = 0.0
         self._refused_rounds = 0
         self._refused_since: float | None = None
@@ -121,9 +117,8 @@ class CallGate:
         attempts = Attempts(self._most_attempts, probed=probe is not None)
         waited = 0.0
         while True:
-            asked = self._clock.now()
-            permit = await self._admitted(number, tokens)
-            waited += self._clock.now() - asked
+            permit, wait = await self._admitted(number, tokens)
+            waited += wait
             if isinstance(permit, WireError):
                 permit.attempts = attempts.made
                 raise permit
@@ -180,13 +175,16 @@ class CallGate:
             openings=self._openings,
         )
 
-    async def _admitted(self, number: int, tokens: int) -> Permit | WireError:
-        """Wait for leave to make one attempt; an error when the endpoint is given up."""
+    async def _admitted(self, number: int, tokens: int) -> tuple[Permit | WireError, float]:
+        """Wait for leave to make one attempt, or for the error of an endpoint that is down; and how long."""
+        if (permit := self._at_once(tokens)) is not None:
+            return permit, 0.0
+        asked = self._clock.now()
         waiter = Waiter(tokens, asyncio.get_running_loop().create_future())
         heapq.heappush(self._queue, (number, waiter))
         self._pump()
         try:
-            return await waiter.permit
+            return await waiter.permit, self._clock.now() - asked
         except asyncio.CancelledError:
             if waiter.permit.done() and not waiter.permit.cancelled():
                 # Leave was given, and the caller cancelled before it could take it.
@@ -194,30 +192,34 @@ class CallGate:
             self._pump()
             raise
 
-    def _beat(self) -> None:
-        """Look at the clock while calls are under way: a beat that is late tells that the loop stood still.
-
-        What was let through shortly before was then still here, or could not be taken note of by a
-        server on the same machine: the windows count it from the end of the standstill on.
-        """
-        now = self._clock.now()
-        if self._heart is not None:
-            self._heart.cancel()
-            self._heart = None
-            if now > self._next_beat + LATE:
-                for window in self._windows:
-                    window.held_up(self._next_beat - 2 * BEAT, now)
-        if self._in_flight and self._windows:
-            self._next_beat = now + BEAT
-            self._heart = self._clock.call_later(BEAT, self._beat)
+    def _held_up(self, since: float, now: float) -> None:
+        """Note that the loop stood still: the windows count what had started since as started now."""
+        for window in self._windows:
+            window.held_up(since, now)
 
     def _pump(self) -> None:
         """Let through what may start now, in order, and set the timer for what comes next."""
-        if self._heart is not None and (not self._in_flight or self._clock.now() > self._next_beat + LATE):
-            self._beat()
-        self._admit()
-        if self._heart is None:
-            self._beat()
+        self._look()
+        if self._queue or self._timer is not None:
+            self._admit()
+            self._look()
+
+    def _look(self) -> None:
+        if self._windows:
+            self._heart.look(wanted=self._in_flight > 0)
+
+    def _at_once(self, tokens: int) -> Permit | None:
+        """Return a permit when nobody waits and the call may start now: the usual case, without a detour."""
+        if self._queue or self._in_flight >= self._concurrency.limit:
+            return None
+        self._look()
+        now = self._clock.now()
+        if self._breaker.wait(now) > 0 or self._delay(now, tokens) > 0:
+            return None
+        permit = self._permit(now, tokens)
+        if self._in_flight == 1:
+            self._look()
+        return permit
 
     def _admit(self) -> None:
         if self._timer is not None:
@@ -238,6 +240,8 @@ class CallGate:
             if self._in_flight >= self._concurrency.limit:
                 return  # a call that ends pumps again
             delay = self._delay(now, waiter.tokens)
+            if closed_for > 0:
+                delay = min(closed_for, self._breaker.gives_up_in(now))
             if delay > 0:
                 self._timer = self._clock.call_later(delay, self._pump)
                 return
@@ -245,9 +249,7 @@ class CallGate:
             waiter.permit.set_result(self._permit(now, waiter.tokens))
 
     def _delay(self, now: float, tokens: int) -> float:
-        """Return how long it takes until the next call may start, or something changes by itself."""
-        if (wait := self._breaker.wait(now)) > 0:
-            return min(wait, self._breaker.gives_up_in(now))
+        """Return how long pause and windows keep the next call from starting."""
         delay = self._paused_until - now
         if self._requests is not None:
             delay = max(delay, self._requests.wait(now))

@@ -1,6 +1,8 @@
 """The records of the chat completions protocol, as callers see them."""
 
-from typing import Any, Literal
+from typing import Any, Final, Literal
+
+import msgspec
 
 from memfin.contracts import Record
 
@@ -8,24 +10,28 @@ from memfin.contracts import Record
 class ChatRequest(Record):
     """One request; what is None is not sent. ``extra`` holds further fields for servers that know them.
 
-    ``messages`` and ``tools`` are in the protocol's form.
+    ``messages``, ``tools`` and ``response_format`` are in the protocol's form, or that as JSON already.
     """
 
     model: str
-    messages: list[dict[str, Any]]
+    messages: list[dict[str, Any]] | msgspec.Raw
     temperature: float | None = None
     seed: int | None = None
     max_tokens: int | None = None
-    response_format: dict[str, Any] | None = None
+    response_format: dict[str, Any] | msgspec.Raw | None = None
     tools: list[dict[str, Any]] | None = None
     tool_choice: Literal["auto", "none", "required"] | dict[str, Any] | None = None
     extra: dict[str, Any] = {}
 
     def body(self, *, stream: bool = False) -> dict[str, Any]:
         """Return the request as it is sent; a stream is to tell its usage."""
-        fields = {name: value for name, value in dict(self).items() if name != "extra" and value is not None}
-        streaming = {"stream": True, "stream_options": {"include_usage": True}} if stream else {}
-        return fields | streaming | self.extra
+        fields = {name: value for name in _SENT if (value := getattr(self, name)) is not None}
+        if stream:
+            fields |= {"stream": True, "stream_options": {"include_usage": True}}
+        return fields | self.extra if self.extra else fields
+
+
+_SENT: Final = tuple(name for name in ChatRequest.__struct_fields__ if name != "extra")
 
 
 class ToolCall(Record):

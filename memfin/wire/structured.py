@@ -4,6 +4,8 @@ import json
 import re
 from typing import Any, Final, Literal
 
+import msgspec
+
 ResponseFormat = Literal["json_schema", "json_object_schema", "json_object", "text"]
 """How an answer is asked for; ``json_object_schema`` is the form of the Python server of llama.cpp."""
 
@@ -12,6 +14,9 @@ FORMATS: Final[tuple[ResponseFormat, ...]] = ("json_schema", "json_object_schema
 
 REFUSES_FORMAT: Final = frozenset({400, 422, 501})
 """Statuses by which servers refuse a format."""
+
+MOST_FORMATS: Final = 256
+"""Formats that `Formats` keeps."""
 
 _THINK: Final = "<think>"
 _THOUGHT: Final = "</think>"
@@ -35,6 +40,28 @@ def response_format(form: ResponseFormat, schema: dict[str, Any], name: str) -> 
     if form == "json_object_schema":
         return {"type": "json_object", "schema": schema}
     return {"type": form} if form == "json_object" else None
+
+
+class Formats:
+    """The ``response_format`` of requests as JSON, kept for schemas that come again and again.
+
+    ``name`` is that of the schemas. Schemas are told apart as objects, and have to stay as they are.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._known: dict[tuple[ResponseFormat, int], tuple[dict[str, Any], msgspec.Raw | None]] = {}
+
+    def encoded(self, form: ResponseFormat, schema: dict[str, Any]) -> msgspec.Raw | None:
+        """Return the `response_format` as JSON."""
+        place = form, id(schema)  # as long as the schema is kept here, no other one has its number
+        if place not in self._known:
+            if len(self._known) >= MOST_FORMATS:
+                self._known.clear()
+            asked = response_format(form, schema, self._name)
+            encoded = None if asked is None else msgspec.Raw(msgspec.json.encode(asked))
+            self._known[place] = schema, encoded
+        return self._known[place][1]
 
 
 def read_document(text: str, name: str, longest: int) -> Any:

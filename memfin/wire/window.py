@@ -14,6 +14,9 @@ look too close together; up to this share of the window it does no harm.
 SLACK: Final = 0.01
 """Seconds by which a start may be early against the even pace, so that timers that fire late cost nothing."""
 
+MOST_MOVES: Final = 3
+"""How often a start may be counted anew because the loop stood still: it has a few steps to go to leave."""
+
 _MOST_WINDOW: Final = 1.0
 _MINUTE: Final = 60.0
 _REQUEST_PACE: Final = 0.9
@@ -22,12 +25,13 @@ _REQUEST_PACE: Final = 0.9
 class Start:
     """One start that a window has counted; it can be corrected and taken back."""
 
-    __slots__ = ("at", "counted", "weight")
+    __slots__ = ("at", "counted", "moves", "weight")
 
     def __init__(self, at: float, weight: int) -> None:
         self.at = at
         self.weight = weight
         self.counted = True
+        self.moves = 0
 
 
 class SlidingWindow:
@@ -96,12 +100,17 @@ class SlidingWindow:
             self._sum += change
 
     def held_up(self, since: float, now: float) -> None:
-        """Count what started since that moment as started now: it was held up before it could leave."""
+        """Count what started since that moment as started now: it was held up before it could leave.
+
+        Each start is moved `MOST_MOVES` times at most. What has left long ago would otherwise stay in the
+        window for as long as the loop is busy, and nothing else could start.
+        """
         now = self._steady(now)
         for start in reversed(self._starts):
-            if start.at < since + self._offset:
-                break
+            if start.at < since + self._offset or start.moves == MOST_MOVES:
+                break  # those before it are older, or have been moved as often
             start.at = now
+            start.moves += 1
             self._due = max(self._due, now + start.weight * self._pace)
 
     def take_back(self, start: Start) -> None:

@@ -39,6 +39,10 @@ DIALOG: dict[str, Any] = {
         ("runs/s/soak_summary.json", "soak-summary"),
         ("logs/progress_20260219_101855_ab12cd.jsonl", "progress"),
         ("rag_results.jsonl", "rag-result"),
+        ("rag_answers.jsonl", "rag-answered"),
+        ("rag_judgements.jsonl", "rag-judgement"),
+        ("old_judgements.jsonl", "judgement"),
+        ("rag_judge_controls.json", "rag-judge-controls"),
         ("runs/r/rag_summary.json", "rag-summary"),
         ("labels.jsonl", "labelled-reply"),
         ("replies_labels.jsonl", "labelled-reply"),
@@ -80,6 +84,9 @@ def test_everything_that_files_hold_is_there() -> None:
         "labelled-reply",
         "rag-benchmark",
         "rag-result",
+        "rag-answered",
+        "rag-judgement",
+        "rag-judge-controls",
         "rag-summary",
     }
 

@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 
+import memfin as memfin_package
+
 SCOPES = {"create_task": True, "save_to_profile": True, "save_to_thread": True, "training_use_allowed": False}
 GRANT = {"scopes": SCOPES, "preferences": {"language_preference": "zh", "user_focus_reason": "半导体周期"}}
 
@@ -178,6 +180,8 @@ def test_the_network_is_not_served_without_a_token(memfin: Memfin, tmp_path: Pat
         (["expire"], "data: no such directory"),
         (["export", "alice", "--out", "out"], "data: no such directory"),
         (["delete", "alice", "--yes"], "data: no such directory"),
+        (["expire", "--data", "."], ".: holds no data of the memory layer"),
+        (["serve", "--drift-thresholds", "no.toml"], "drift thresholds no.toml: No such file"),
         (["verify", "nothing"], "nothing: No such file or directory"),
         (["import", "nothing", "--data", "other"], "nothing: No such file or directory"),
         (["token", "add", "a/b"], "user id 'a/b'"),
@@ -185,11 +189,26 @@ def test_the_network_is_not_served_without_a_token(memfin: Memfin, tmp_path: Pat
     ],
     ids=lambda value: value[0] if isinstance(value, list) else None,
 )
-def test_slips_are_one_line(memfin: Memfin, words: list[str], message: str) -> None:
+def test_slips_are_one_line(memfin: Memfin, tmp_path: Path, words: list[str], message: str) -> None:
     done = memfin(*words)
     assert (done.returncode, done.stdout) == (2, "")
     assert message in done.stderr
     assert done.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_sweep_takes_thresholds_and_tells_what_it_cannot_finish(memfin: Memfin, tmp_path: Path) -> None:
+    shipped = Path(memfin_package.__file__).parent / "data" / "memory" / "drift_thresholds.toml"
+    (tmp_path / "own.toml").write_text(shipped.read_text("utf-8"), "utf-8")
+    memfin("token", "add", "alice")
+    done = memfin("expire", "--drift-thresholds", "own.toml")
+    assert (done.returncode, done.stderr) == (0, "memfin: 0 expired task contexts removed\n")
+    (tmp_path / "data" / ".memfin" / "pending" / "alice").touch()
+    (tmp_path / "data" / "consents" / "alice.yaml").mkdir()
+    failed = memfin("expire")
+    assert failed.returncode == 3
+    assert failed.stderr.splitlines()[-1].endswith("1 interrupted operations cannot be finished yet")
+    assert "alice" not in failed.stderr
 
 
 def test_tokens_are_listed_and_taken_back_and_users_known_by_tokens_alone_are_deleted(memfin: Memfin) -> None:

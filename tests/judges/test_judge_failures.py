@@ -51,8 +51,15 @@ def test_reasons_without_end_take_bounded_memory() -> None:
     assert judged.failed == MOST_KINDS * 3
 
 
-@pytest.mark.parametrize(("scope", "said"), [("all", "the rules read them"), ("m5", "M5 leaves them out")])
-def test_the_warnings_tell_count_share_reason_and_what_escaped(scope: str, said: str) -> None:
+@pytest.mark.parametrize(
+    ("scope", "said"),
+    [
+        ("all", "the rules read them"),
+        ("m5", "M5 leaves them out"),
+        ("answers", "the formulas score them all the same"),
+    ],
+)
+def test_the_warnings_tell_count_share_reason_and_what_escaped(scope: Any, said: str) -> None:
     assert judge_warnings(10, 0, {}, {}, scope) == []
     assert judge_warnings(125, 69, {}, {"HTTP 500": 60, "empty": 9}, scope) == [
         "69 of 125 judgements failed (55.2%), most often: HTTP 500"

@@ -18,7 +18,7 @@ from memfin.judges.fence import fenced, new_nonce, visible
 from memfin.judges.prompts import MOST_CHARS, TooLong, compose, prompt_hashes
 from memfin.judges.variants import SECTIONS, masked, variant
 from memfin.scoring.rubric import RUBRIC_ITEMS
-from memfin.wire.structured import InvalidAnswer, response_format
+from memfin.wire.structured import MOST_FORMATS, Formats, InvalidAnswer, response_format
 from tests.judges.scripted_judge import fences
 
 REQUEST = JudgeRequest(
@@ -215,11 +215,66 @@ def test_what_is_no_verdict_is_refused_and_never_repaired(text: str, why: str) -
     assert why in str(refused.value)
 
 
+@pytest.mark.parametrize("name", list(GOOD))
+@pytest.mark.parametrize("escaped", [False, True], ids=["plain", "escaped"])
+def test_no_name_stands_twice_however_the_answer_is_read(name: str, escaped: bool) -> None:
+    first = json.dumps({name: GOOD[name]})[:-1]
+    if escaped:
+        first = first.replace(name[0], f"\\u{ord(name[0]):04x}", 1)
+    with pytest.raises(InvalidAnswer, match="a name stands twice"):
+        read_answer(f"{first}, {json.dumps(GOOD)[1:]}", REQUEST, PLAIN)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps(GOOD, ensure_ascii=False),
+        json.dumps(GOOD),
+        json.dumps(GOOD, indent=1),
+        json.dumps(dict(reversed(GOOD.items()))),
+        json.dumps(GOOD).replace("4}", "4.0}"),
+        f"\u3000{json.dumps(GOOD)}\n",
+        f"```json\n{json.dumps(GOOD)}\n```",
+        f"<think>4 or 5?</think>{json.dumps(GOOD)}",
+        json.dumps(GOOD).replace('"r"', '"\\u0072"'),
+    ],
+    ids=["bare", "ascii", "indented", "reversed", "float", "padded", "block", "thoughts", "escape"],
+)
+def test_the_same_answer_is_the_same_verdict_however_it_is_written(text: str) -> None:
+    assert read_answer(text, REQUEST, PLAIN) == read_answer(json.dumps(GOOD), REQUEST, PLAIN)
+
+
+def test_messages_that_are_json_already_are_the_same() -> None:
+    texts = '"\\ \n\t\u2028 <b> \x00 字 \U0001f600'
+    for language in ("zh", "en"):
+        prompt = compose(REQUEST.replace(language=language, user_text=texts, reply=texts), PLAIN)
+        nonce = new_nonce()
+        assert json.loads(bytes(prompt.encoded(nonce))) == prompt.messages(nonce)
+
+
+def test_a_text_that_ends_in_a_line_end_has_an_empty_last_line() -> None:
+    assert fenced("reply", "", "n").split("\n")[1:-1] == ["| "]
+    assert fenced("reply", "a\n", "n").split("\n")[1:-1] == ["| a", "| "]
+    assert fenced("reply", "\r\n\r", "n").split("\n")[1:-1] == ["| ", "| ", "| "]
+
+
 def test_a_code_block_around_the_answer_is_taken_off_and_a_long_reason_cut() -> None:
     block = f"```json\n{json.dumps(GOOD)}\n```"
     assert read_answer(block, REQUEST, PLAIN).score == 4
     long = read_answer(json.dumps(GOOD | {"reason": "x" * 5000}), REQUEST, PLAIN)
     assert len(long.reason) == LONGEST_REASON
+
+
+def test_formats_that_come_again_are_kept_and_never_mixed_up() -> None:
+    formats = Formats("verdict")
+    schemas: list[dict[str, Any]] = [{"type": "object", "title": str(number)} for number in range(300)]
+    for schema in (*schemas, *reversed(schemas)):
+        encoded = formats.encoded("json_schema", schema)
+        assert encoded is formats.encoded("json_schema", schema)
+        assert encoded is not None
+        assert json.loads(bytes(encoded)) == response_format("json_schema", schema, "verdict")
+        assert formats.encoded("text", schema) is None
+    assert len(formats._known) <= MOST_FORMATS
 
 
 def test_the_forms_in_which_an_answer_is_asked_for() -> None:

@@ -10,6 +10,7 @@ import signal
 import sqlite3
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -252,10 +253,16 @@ def steps_of(operation: Callable[[Files], object]) -> Ending:
 
 def tree(root: Path, *, state: bool = False) -> dict[str, bytes]:
     """Return the files under a root by path; those of ``.memfin`` only when asked for."""
-    found = {path.relative_to(root).as_posix(): path for path in sorted(root.rglob("*")) if path.is_file()}
-    return {
-        name: path.read_bytes() for name, path in found.items() if state or not name.startswith(f"{STATE}/")
-    }
+    found: dict[str, bytes] = {}
+    top = str(root)
+    for parent, directories, names in os.walk(top):
+        if parent == top and not state and STATE in directories:
+            directories.remove(STATE)
+        for name in names:
+            path = os.path.join(parent, name)  # noqa: PTH118 - called thousands of times
+            with suppress(FileNotFoundError):
+                found[path[len(top) + 1 :]] = Path(path).read_bytes()
+    return dict(sorted(found.items()))
 
 
 def laid_out(root: Path, files: dict[str, bytes]) -> Path:

@@ -70,12 +70,16 @@ class HaltingFiles(UnsyncedFiles):
     def __init__(self, board: Board, reader: int) -> None:
         self._board = board
         self._chance = random.Random(reader)
+        self._left = 0
+
+    def arm(self) -> None:
+        """Stop the process at the next look."""
         self._left = 1
 
     def load(self, path: Path) -> bytes | None:
         data = super().load(path)
         self._left -= 1
-        if self._left <= 0 and not self._board.numbers[_OVER]:
+        if self._left == 0 and not self._board.numbers[_OVER]:
             self._left = self._chance.randint(1, _LOOKS)
             os.kill(os.getpid(), signal.SIGSTOP)
             if self._chance.random() < 0.5:  # the look may as well come afterwards
@@ -143,7 +147,10 @@ def begun(root: Path, board: Board, reader: int, stranger: bytes, known: bytes) 
     process = os.fork()
     if process == 0:
         try:
-            read_on(open_store(root, files=HaltingFiles(board, reader)), board, reader, stranger, known)
+            files = HaltingFiles(board, reader)
+            store = open_store(root, files=files)
+            files.arm()
+            read_on(store, board, reader, stranger, known)
         except BaseException:  # noqa: BLE001 - a child has nobody to tell
             board.wrong[reader] += 1
         os._exit(0)
@@ -175,7 +182,8 @@ def main(root: Path, rounds: int) -> None:
         stranger = given(store)
         grants = Grants(store)
         board.numbers[_BEGUN] = board.numbers[_ACKNOWLEDGED] = 2
-        gc.freeze()
+        gc.freeze()  # what the processes share stays shared
+        gc.disable()
         readers: list[int] = []
         try:
             for reader in range(READERS):

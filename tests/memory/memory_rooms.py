@@ -11,11 +11,19 @@ _IN_MEMORY = Path("/dev/shm")  # noqa: S108 - a directory of our own is made in 
 _ENOUGH = 1 << 29
 
 
+def quick_place() -> Path | None:
+    """Return where files are in memory, if the system has such a place, and room in it."""
+    if os.access(_IN_MEMORY, os.W_OK) and shutil.disk_usage(_IN_MEMORY).free >= _ENOUGH:
+        return _IN_MEMORY
+    return None
+
+
 @contextmanager
 def quick_room(otherwise: Path) -> Iterator[Path]:
-    """Give a directory whose files are in memory where the system has such a place, and room in it."""
-    if not os.access(_IN_MEMORY, os.W_OK) or shutil.disk_usage(_IN_MEMORY).free < _ENOUGH:
+    """Give a directory whose files are in memory where that can be."""
+    place = quick_place()
+    if place is None:
         yield otherwise
         return
-    with tempfile.TemporaryDirectory(prefix="memfin-test-", dir=_IN_MEMORY) as room:
+    with tempfile.TemporaryDirectory(prefix="memfin-test-", dir=place) as room:
         yield Path(room)

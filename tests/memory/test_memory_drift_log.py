@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from memfin.contracts.memory import ChangeSummary, WatchQuestionUpdate, WatchStatus
+from memfin.contracts.memory import ChangeSummary, ThreadHeader, WatchQuestionUpdate, WatchStatus
 from memfin.memory import MemoryStore
 from memfin.memory.drift import load_thresholds
 from memfin.memory.telemetry import MemoryTelemetry
@@ -311,3 +311,69 @@ def test_a_scan_passes_over_a_person_who_is_deleted_meanwhile(
         monkeypatch.setattr(store.files, "exists", exists)
         assert store.scan_drift() == 1
         assert kinds(store) == ["watch_question_resolved_then_reopened"]
+
+
+def test_a_scan_passes_over_a_person_whose_files_the_system_refuses(
+    store: MemoryStore, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.grant_consent("mo", EVERYTHING)
+    for user_id in ("li", "mo"):
+        thread = store.save_thread(user_id, "snap_1", "SOL", SOL)
+        reopen(store, user_id, thread.thread_id)
+    clock.now += HOUR + SECOND
+    headers = store.threads.headers
+
+    def refused(user_id: str) -> list[ThreadHeader]:
+        if user_id == "li":
+            raise OSError(5, "Input/output error")
+        return headers(user_id)
+
+    monkeypatch.setattr(store.threads, "headers", refused)
+    assert store.scan_drift() == 1
+    assert len(store.drift_log("mo")) == 1
+
+
+@pytest.mark.parametrize("back", [SECOND, DAY, 400 * DAY], ids=["second", "day", "year"])
+def test_a_clock_set_back_behind_the_consent_keeps_no_drift_out_of_the_log(
+    back: timedelta, store: MemoryStore, clock: Clock
+) -> None:
+    granted_at = clock.now
+    clock.now -= back
+    reverse(store, clock)
+    thread_id = thread_of(store)
+    ask(store, thread_id, "resolved")
+    ask(store, thread_id, "reopened")
+    clock.now = granted_at + HOUR + SECOND
+    assert store.scan_drift() == 1
+    kinds = sorted(record.signal_kind for record in store.drift_log("li"))
+    assert kinds == ["grade_reversal", "watch_question_resolved_then_reopened"]
+
+
+def test_a_clock_set_back_brings_nothing_from_before_a_consent_into_its_log(
+    store: MemoryStore, clock: Clock
+) -> None:
+    thread_id = thread_of(store)
+    clock.now += DAY
+    store.record_feedback("li", "snapshot:snap_1", SOL, "thumbs_up")
+    ask(store, thread_id, "resolved")
+    said_at = clock.now
+    clock.now -= 2 * DAY
+    revoke(store)
+    again = store.grant_consent("li", EVERYTHING)
+    assert again.granted_at > said_at
+    versions = [store.consent_on_file("li").consent, again]
+    assert all(version is not None and version.updated_at >= version.granted_at for version in versions)
+    store.record_feedback("li", "snapshot:snap_1", SOL, "not_helpful")
+    assert store.drift_log("li") == []
+    store.record_feedback("li", "snapshot:snap_1", SOL, "thumbs_up")
+    assert [record.signal_kind for record in store.drift_log("li")] == ["grade_reversal"]
+
+
+def test_versions_of_a_consent_follow_each_other_under_a_clock_set_back(
+    store: MemoryStore, clock: Clock
+) -> None:
+    granted = store.consent_on_file("li").in_force
+    clock.now -= DAY
+    assert granted is not None
+    assert store.grant_consent("li", EVERYTHING).updated_at == granted.updated_at
+    assert store.revoke_consent("li").revoked_at == granted.updated_at

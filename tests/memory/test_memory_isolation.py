@@ -1,6 +1,8 @@
 """Two people on one root: whatever both do, in any order, neither sees or changes a byte of the other."""
 
+import inspect
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -15,10 +17,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from memfin.contracts.memory import ConsentScopes, ContextFields, Preferences
+from memfin.errors import UsageError
+from memfin.memory import MemoryStore
 from memfin.memory.consent import SCOPES, allows
 from memfin.memory.errors import InvalidId, MemoryRefusal, NotFound
 from memfin.memory.routes import MATRIX
+from memfin.memory.workspace import Workspace
 from tests.memory.memory_disks import tree
+from tests.memory.memory_rooms import quick_place
 from tests.memory.memory_world import EVERYTHING, Clock, everything_said, open_store, settle_in
 
 PEOPLE = {"alice": "Mark-of-A", "bob": "Mark-of-B"}
@@ -75,7 +81,8 @@ class TwoPeople(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.root = Path(tempfile.mkdtemp())
+        self.room = Path(tempfile.mkdtemp(prefix="memfin-test-", dir=quick_place()))
+        self.root = self.room / "data"
         self.clock = Clock()
         self.store = open_store(self.root, self.clock)
         self.threads: dict[str, list[str]] = {name: [] for name in PEOPLE}
@@ -86,7 +93,7 @@ class TwoPeople(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         self.store.close()
-        shutil.rmtree(self.root)
+        shutil.rmtree(self.room)
 
     def act(self, person: str, action: Callable[[], Any]) -> Any:
         """Do something in a person's name; return what came of it, None for a refusal.
@@ -98,7 +105,7 @@ class TwoPeople(RuleBasedStateMachine):
         told: object
         try:
             found = action()
-        except MemoryRefusal as refusal:
+        except UsageError as refusal:
             found, told = None, refusal
         else:
             told = found if isinstance(found, dict) else msgspec.json.encode(found)
@@ -205,15 +212,40 @@ class TwoPeople(RuleBasedStateMachine):
         self.act(person, lambda: self.store.list_threads(person))
         self.act(person, lambda: self.store.read_profile(person))
 
+    @rule(person=people, owner=people, data=st.data())
+    def look_around(self, person: str, owner: str, data: st.DataObject) -> None:
+        thread_id = data.draw(st.sampled_from([*self.threads[owner], "thread_none"]))
+        task_id = data.draw(st.sampled_from([*self.tasks[owner], "task_none"]))
+        found = self.act(person, lambda: self.store.thread_contexts(person, thread_id))
+        assert not found or thread_id in self.threads[person]
+        if self.act(person, lambda: self.store.task_context(person, task_id)) is not None:
+            assert task_id in self.tasks[person]
+        self.act(person, lambda: self.store.drift_log(person))
+        self.act(person, lambda: self.store.consent_state(person))
+        self.act(person, lambda: self.store.onboarding_state(person))
+        self.act(person, lambda: self.store.suggestions(person))
+
+    @rule(person=people)
+    def take_a_hint_and_offer_training(self, person: str) -> None:
+        self.act(person, lambda: self.store.take_hint(person))
+        self.act(person, lambda: self.store.add_candidate(person, "snapshot:snap_1"))
+        self.act(person, lambda: self.store.on_consent_revoked(person))
+
     @rule(person=people)
     def export(self, person: str) -> None:
         package = self.act(person, lambda: self.store.export_user(person))
         assert package is None or not any(other(person) in name for name in package)
+        exported = self.act(person, lambda: str(self.store.export_to(person, self.room / "out", as_zip=True)))
+        if exported is not None:  # it is for those of whom nothing is known
+            assert self.act(person, lambda: self.store.import_package(Path(exported))) is None
+            Path(exported).unlink()
 
     @rule(hours=st.integers(1, 30))
     def time_passes(self, hours: int) -> None:
         self.clock.now += timedelta(hours=hours)
         self.store.expire()
+        self.store.scan_drift()
+        self.store.rebuild_index()
         self.touched = ""
 
     @rule()
@@ -267,6 +299,13 @@ class TwoPeople(RuleBasedStateMachine):
                 assert b"\nversion: %d\n" % number in files[f"consents/_history/{person}/{number}.yaml"]
             if consent.revoked_at is not None:
                 assert self.store.files.entries(self.store.paths.drift(person)) == []
+
+
+def test_the_two_do_everything_that_the_store_lets_anybody_do() -> None:
+    own = {name for name in vars(Workspace) if not name.startswith("_")} | {"begin_task"}  # by start_task
+    operations = {name for name in dir(MemoryStore) if not name.startswith("_")} - own
+    done = set(re.findall(r"self\.store\.(\w+)\(", inspect.getsource(TwoPeople)))
+    assert operations - done - {"refresh_drift"} == set()  # a part of refresh_thread
 
 
 TestTwoPeople = TwoPeople.TestCase

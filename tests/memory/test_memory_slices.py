@@ -96,6 +96,9 @@ def test_what_is_cut_fits_and_breaks_no_character_and_no_number(parts: list[str]
         ("abcdefgh", 5, "abcde"),
         ("2026", 2, ""),
         ("短", 9, "短"),
+        ("at a PE > 30 only", 10, "at a PE "),
+        ("回撤<10%就卖", 4, "回撤"),
+        ("回撤 <= ¥5,000", 6, "回撤 "),
     ],
 )
 def test_a_cut_comes_behind_a_clause_or_word_and_not_in_a_number(text: str, most: int, kept: str) -> None:

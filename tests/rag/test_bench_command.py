@@ -155,7 +155,7 @@ def test_a_system_that_mostly_fails_is_told_about() -> None:
         (("bench", "b", "--fail-on-regression", "b"), "holds no rag_summary.json"),
         (("bench", "b", "--run-id", "logs"), "run id 'logs'"),
         (("bench", "b", "--agent-temperature", "0.5"), "agent_temperature"),
-        (("bench", "b", "--judge", "none"), "--judge"),
+        (("bench", "b", "--judge", "heuristic"), "judge 'heuristic'"),
         (("resume", "runs/none"), "no such directory"),
     ],
     ids=["path", "type", "rag", "document", "regression", "run-id", "model", "judge", "resume"],

@@ -138,7 +138,11 @@ def test_questions_that_the_document_does_not_bear_out_are_warned_of(tmp_path: P
     (line,) = plan.warnings
     assert "does not bear the questions out" in line
     assert "42000元" in line
-    assert "and 1 more like it; memfin validate" in line
+    assert f"{tmp_path / 'b' / 'questions' / 'all.json'}:1: $.questions[0]." in line
+    assert line.endswith("and 1 more like it")
+    (tmp_path / "b" / "record.md").write_bytes((tmp_path / "other.md").read_bytes())
+    (line,) = make_bench_plan(tmp_path / "b", rag=Counting(), runs_dir=tmp_path).warnings
+    assert line.endswith(f"and 1 more like it; memfin validate {tmp_path / 'b'} tells where")
 
 
 @pytest.mark.parametrize("percent", [-1.0, 100.5])

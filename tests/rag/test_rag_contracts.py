@@ -191,6 +191,16 @@ def test_what_is_wrong_is_one_line_with_its_place(tmp_path: Path) -> None:
         load_benchmark(tmp_path)
 
 
+@pytest.mark.parametrize("first", [{}, {"id": ""}], ids=["sound", "unsound"])
+def test_a_type_that_nobody_names_is_one_line_too(tmp_path: Path, first: dict[str, Any]) -> None:
+    written(tmp_path / "questions" / "a.json", {**FACT, "id": "a", **first}, benchmark_type="fact_exact")
+    written(tmp_path / "questions" / "q.json", FACT)
+    with pytest.raises(
+        UsageError, match=r"type: missing, and the file has no benchmark_type|the id is blank"
+    ):
+        load_benchmark(tmp_path)
+
+
 def test_an_answer_needs_words_and_nothing_more() -> None:
     assert decode(b'{"answer": ""}', RagAnswer) == RagAnswer(answer="")
     with pytest.raises(InvalidRecord, match="answer"):

@@ -54,6 +54,8 @@ def test_facts_of_the_document_are_not_invented_in_any_form(text: str) -> None:
         ("请客花了捌仟圆", "amount"),
         ("请客花了八千块钱", "amount"),
         ("请客花了八千", "number"),
+        ("请客花了七八千元", "amount"),
+        ("请客花了两三千", "number"),
         ("请客花了0.8万", "number"),
         ("It cost eight thousand yuan", "amount"),
         ("花了2000元", "amount"),

@@ -11,6 +11,7 @@ import selectors
 import time
 from collections.abc import Callable, Coroutine
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import pytest
 
@@ -49,6 +50,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._now = 0.0
         self._drift = 0.0
         self._rounds = 0
+        self._born = 0
         self._draw = draw
         self._delay = delay
         self._shuffling = shuffling
@@ -56,6 +58,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         selector = _JumpingSelector()
         super().__init__(selector)
         selector.loop = self
+        self._ages: WeakKeyDictionary[asyncio.Task[Any], int] = WeakKeyDictionary()
 
     def time(self) -> float:
         return self._now
@@ -81,15 +84,27 @@ class VirtualLoop(asyncio.SelectorEventLoop):
             self._shuffle()
         super()._run_once()  # type: ignore[misc] # asyncio's own, which typeshed does not know
 
+    def create_task(self, *args: Any, **kwargs: Any) -> asyncio.Task[Any]:
+        task = super().create_task(*args, **kwargs)
+        self._born += 1
+        self._ages[task] = self._born
+        return task
+
     def _shuffle(self) -> None:
-        """Deal the places of ready task steps anew; other callbacks keep theirs, as asyncio promises."""
+        """Deal the places of ready task steps anew; other callbacks keep theirs, as asyncio promises.
+
+        Those cancelled together became ready in the order of a set, which is no seed's doing.
+        """
         ready = self._ready  # type: ignore[attr-defined] # as above
         places = [place for place, handle in enumerate(ready) if _is_step(handle)]
         if len(places) > 1:
-            handles = [ready[place] for place in places]
+            handles = sorted((ready[place] for place in places), key=self._age)
             self._draw.shuffle(handles)
             for place, handle in zip(places, handles, strict=True):
                 ready[place] = handle
+
+    def _age(self, handle: asyncio.Handle) -> int:
+        return self._ages[handle._callback.__self__]  # type: ignore[attr-defined] # as above
 
     def run_in_executor(  # type: ignore[override] # a future of this loop is what asyncio's gives, too
         self, executor: Any, func: Callable[..., Any], *args: Any

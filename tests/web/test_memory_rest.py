@@ -157,6 +157,20 @@ async def test_what_a_task_says_of_itself_goes_into_its_context(service: Service
     assert "不做空" in (await service.ask("POST", "/api/tasks", overridden)).json["user_context"]
 
 
+async def test_kinds_of_task_are_suggested_and_to_others_what_everybody_is(service: Service) -> None:
+    await service.grant()
+    assert (await service.ask("POST", "/api/tasks", {"route": "evidence_audit"})).status == 201
+    mine = await service.ask("GET", "/api/tasks/suggestions")
+    assert (mine.status, mine.json["task_types"]) == (200, ["evidence_audit", "snapshot", "thread_refresh"])
+    assert mine.json["refresh_conditions"]["event"] == ["event_outcome", "date_reached", "policy_change"]
+    assert "沪深300" in mine.json["example_question"]
+    bobs = await service.ask("GET", "/api/tasks/suggestions", user="bob")
+    assert bobs.json["task_types"] == ["snapshot", "thread_refresh", "risk_challenge"]
+    consent = (await service.ask("GET", "/api/users/alice/profile-consent")).json["consent_id"]
+    await service.ask("DELETE", f"/api/users/alice/profile-consent/{consent}")
+    assert (await service.ask("GET", "/api/tasks/suggestions")).body == bobs.body
+
+
 async def test_a_task_ends_with_at_most_one_hint(service: Service) -> None:
     consent_id = await service.grant()
     hints = []

@@ -95,6 +95,16 @@ def test_nothing_to_mask_leaves_text_alone() -> None:
     assert Scrubber([KEY]).scrub("没有秘密 at all") == "没有秘密 at all"
 
 
+def test_a_text_without_secrets_vouches_for_its_parts_and_for_nothing_else() -> None:
+    scrubber = Scrubber([KEY])
+    clean = f"{KEY[:-1]} and more"
+    assert scrubber.scrub(clean) == clean
+    assert scrubber.scrub(clean) == clean
+    assert scrubber.scrub(clean[3:9]) == clean[3:9]
+    assert scrubber.scrub(f"{clean} {KEY}") == f"{clean} ***"
+    assert scrubber.scrub(KEY) == "***"
+
+
 def test_plain_data_is_masked_throughout() -> None:
     data = {"a": [f"<{KEY}>", 1, None], KEY: {"b": KEY}}
     assert Scrubber([KEY]).scrub_data(data) == {"a": ["<***>", 1, None], MASK: {"b": MASK}}

@@ -191,6 +191,17 @@ def test_what_was_held_up_counts_from_when_it_could_leave() -> None:
     assert window.wait(6.0) == 0
 
 
+def test_a_loop_that_is_always_late_keeps_no_start_in_the_window_for_ever() -> None:
+    window = SlidingWindow(1, 1.0, 0.1)
+    window.start(0.0)
+    now = 0.0
+    while window.wait(now) > 0:
+        now += 0.05  # a beat of 0.02 s comes late each time
+        window.held_up(now - 0.07, now)
+        assert now < 1.5
+    assert now > 1.0
+
+
 def test_memory_is_that_of_one_window() -> None:
     window = SlidingWindow.of_requests(600)
     greedy(window, 1000)

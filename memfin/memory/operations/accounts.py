@@ -7,7 +7,6 @@ from memfin.memory.expiry import Sweep, sweep_tasks
 from memfin.memory.ids import check_id
 from memfin.memory.plans import Put
 from memfin.memory.records import load
-from memfin.memory.revocation import is_overdue
 from memfin.memory.workspace import Workspace
 
 
@@ -23,6 +22,9 @@ class AccountOperations(Workspace):
             NotFound: there is no such user.
         """
         check_id(user_id)
+        return self.despite_full_disk(lambda: self._delete(user_id))
+
+    def _delete(self, user_id: str) -> DeletionStub:
         with self.faults(), self.locks.of_user(user_id):
             path = self.paths.stub(user_id)
             stub = load(self.files, path, DeletionStub)
@@ -40,18 +42,13 @@ class AccountOperations(Workspace):
     def expire(self) -> Sweep:
         """Remove task contexts of more than 24 hours ago, and finish what was interrupted."""
         now = self.now()
-        finished = overdue = 0
         with self.faults():
-            for user_id in self.marked_users():
-                with self.locks.of_user(user_id):
-                    if self.files.exists(self.paths.marker(user_id)):
-                        overdue += is_overdue(self.consent_on_file(user_id).consent, now)
-                        self.finish(user_id)
-                        finished += 1
+            done = self.finish_marked(now)
             removed = sweep_tasks(self.files, self.paths, self.locks, self.index, now)
+            self.reserve.keep()
         if self.telemetry is not None:
             self.telemetry.expired(removed)
-        return Sweep(task_contexts=removed, finished=finished, overdue=overdue)
+        return Sweep(task_contexts=removed, finished=done.finished, overdue=done.overdue, failed=done.failed)
 
     def rebuild_index(self) -> None:
         """Build the index from the files anew, and make every user's files what their consent allows."""

@@ -1,15 +1,19 @@
 """Onboarding, revocation, explicit review (memory design §5.2, §8, §10.4, §11.2)."""
 
 from collections.abc import Mapping
-from datetime import datetime
-from typing import Any, Literal
+from datetime import datetime, timedelta
+from typing import Any, Final, Literal
+
+from msgspec import structs
 
 from memfin.contracts.base import Record
 from memfin.contracts.memory import (
     ConsentScope,
     ConsentScopes,
+    Feedback,
     Preferences,
     ProfileConsent,
+    ThreadHeader,
     UserContext,
 )
 from memfin.memory import consent as rules
@@ -17,7 +21,10 @@ from memfin.memory import profile as profiles
 from memfin.memory.errors import ConsentRequired, ConsentUnreadable
 from memfin.memory.ids import new_id
 from memfin.memory.plans import Keep, Put, Step
+from memfin.memory.records import load_sound
 from memfin.memory.workspace import Workspace
+
+_TICK: Final = timedelta(microseconds=1)
 
 ConsentState = Literal["none", "granted", "revoked", "unreadable"]
 
@@ -63,10 +70,10 @@ class ConsentOperations(Workspace):
             InvalidId, InvalidInput, SensitiveInput, AccountDeleted: nothing was written.
             ConsentUnreadable: the consent on file cannot be read.
         """
-        with self.writing(user_id):
+        with self.writing(user_id, {} if preferences is None else structs.asdict(preferences)):
             on_file = self.consent_on_file(user_id)
             current = rules.readable(on_file)
-            now = self.now()
+            now = self._moment_of_grant(user_id, on_file)
             version = 1 if current is None else current.version + 1
             kept = self.profile_of(on_file.in_force) if preferences is None else None
             plan: list[Step] = []
@@ -98,10 +105,13 @@ class ConsentOperations(Workspace):
         Raises:
             NotFound: there is no such consent or scope.
         """
+        return self.despite_full_disk(lambda: self._revoke(user_id, consent_id, scope))
+
+    def _revoke(self, user_id: str, consent_id: str | None, scope: ConsentScope | None) -> Revocation:
         with self.writing(user_id):
             on_file = self.consent_on_file(user_id)
             current = rules.to_revoke(on_file, consent_id, scope)
-            now = self.now()
+            now = rules.not_before(current, self.now())
             if current is None:
                 version = self.version_on_file(user_id) + 1
                 consent_id = _new_consent_id(user_id, version, now)
@@ -128,10 +138,14 @@ class ConsentOperations(Workspace):
         Raises:
             ConsentRequired: the consent is in force; revoke it with `revoke_consent`.
         """
-        with self.writing(user_id):
-            if self.consent_on_file(user_id).in_force is not None:
-                raise ConsentRequired("consent: is in force; revoke it first", [])
-            self.do(user_id, [], settle=True)
+
+        def settle() -> None:
+            with self.writing(user_id):
+                if self.consent_on_file(user_id).in_force is not None:
+                    raise ConsentRequired("consent: is in force; revoke it first", [])
+                self.do(user_id, [], settle=True)
+
+        self.despite_full_disk(settle)
 
     def read_profile(self, user_id: str) -> UserContext | None:
         """Return the saved profile for its owner to see; None when there is none in force."""
@@ -144,7 +158,7 @@ class ConsentOperations(Workspace):
             ConsentRequired: the consent in force does not allow a profile.
             InvalidInput, SensitiveInput: nothing was written.
         """
-        with self.writing(user_id):
+        with self.writing(user_id, changes):
             consent = rules.require(self.consent_on_file(user_id), "save_to_profile")
             current = self.profile_of(consent)
             if current is None or consent.profile_context_id is None:
@@ -153,6 +167,20 @@ class ConsentOperations(Workspace):
             path = self.paths.profile(user_id, current.context_id)
             self.do(user_id, self.check([Put(path, edited, warrant)]))
             return edited
+
+    def _moment_of_grant(self, user_id: str, on_file: rules.ConsentOnFile) -> datetime:
+        """Return now, or where the clock was set back: when what was there before had happened.
+
+        A consent that begins anew begins after all that was said under those before it, so that drift is
+        told from what is said under this one alone.
+        """
+        now = rules.not_before(on_file.consent, self.now())
+        if on_file.in_force is not None:
+            return now
+        said = [each.created_at for each in load_sound(self.files, self.paths.feedback(user_id), Feedback)]
+        headers = load_sound(self.files, self.paths.threads(user_id), ThreadHeader)
+        said += [each.updated_at for each in headers]
+        return max([now, *(moment + _TICK for moment in said if moment > now)])
 
     def _succession(self, on_file: rules.ConsentOnFile, next_version: ProfileConsent) -> list[Step]:
         """Return the steps that put a version in force and keep the one before it."""

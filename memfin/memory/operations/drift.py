@@ -10,12 +10,13 @@ from typing import Any, Final
 import msgspec
 
 from memfin.contracts.memory import DriftRecord, Feedback, ProfileConsent, ThreadHeader, ThreadRefresh
+from memfin.errors import RunFault
 from memfin.memory import consent as rules
 from memfin.memory import drift, feedback
 from memfin.memory.errors import AccountDeleted, ConsentRequired, MemoryRefusal
 from memfin.memory.ids import is_id, new_id
 from memfin.memory.plans import Append, Checked, Put
-from memfin.memory.records import RecordDamaged, load_sound
+from memfin.memory.records import load_sound
 from memfin.memory.workspace import Workspace
 
 _LOG: Final = logging.getLogger("memfin.memory")
@@ -45,7 +46,13 @@ class DriftOperations(Workspace):
             ConsentRequired: the person never consented to tasks, or took that back.
             InvalidId, InvalidInput, SensitiveInput: nothing was written.
         """
-        with self.writing(user_id):
+        said_now = {
+            "related_object_ref": related_object_ref,
+            "cognition_object": cognition_object,
+            "rating": rating,
+            "comment": comment,
+        }
+        with self.writing(user_id, said_now):
             consent = rules.readable(self.consent_on_file(user_id))
             if not rules.may_create_task(consent):
                 raise ConsentRequired(
@@ -53,7 +60,8 @@ class DriftOperations(Workspace):
                 )
             directory = self.paths.feedback(user_id)
             history = list(load_sound(self.files, directory, Feedback))
-            now = feedback.later(self.now(), history)
+            # Nothing is said before the consent that it is said under, whatever the clock says.
+            now = feedback.later(rules.not_before(consent, self.now()), history)
             said = feedback.received(
                 self.id_for("feedback", user_id, directory, now),
                 related_object_ref,
@@ -89,7 +97,7 @@ class DriftOperations(Workspace):
             try:
                 with self.writing(user_id):
                     found += self._scan(user_id, self.now())
-            except RecordDamaged:
+            except RunFault:  # damaged, or refused by the system
                 _LOG.warning(
                     "persona drift: the threads of one person cannot be read, so they are not scanned"
                 )

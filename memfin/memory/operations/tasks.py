@@ -2,6 +2,8 @@
 
 from typing import Literal
 
+from msgspec import structs
+
 from memfin.contracts.memory import ContextFields, Route, UserContext
 from memfin.memory import consent as rules
 from memfin.memory import tasks
@@ -32,7 +34,7 @@ class TaskOperations(Workspace):
             NotFound: the user has no such thread.
             InvalidId, InvalidInput, SensitiveInput: nothing was written.
         """
-        with self.writing(user_id):
+        with self.writing(user_id, {} if fields is None else structs.asdict(fields)):
             consent = rules.readable(self.consent_on_file(user_id))
             if not rules.may_create_task(consent):
                 raise ConsentRequired("tasks need the person's consent; ask for it first", ["create_task"])

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from msgspec import structs
+
 from memfin.contracts.memory import (
     ChangeSummary,
     ContextFields,
@@ -45,7 +47,8 @@ class ThreadOperations(DriftOperations):
             ConsentNotInForce: ``consent_id`` is given, or needed for a context, and is another one.
             InvalidId, InvalidInput, SensitiveInput: nothing was written.
         """
-        with self.writing(user_id):
+        said = {"snapshot_id": snapshot_id, "title": title, "cognition_object": cognition_object}
+        with self.writing(user_id, said | _fields(context if save_user_context else None)):
             on_file = self.consent_on_file(user_id)
             if save_user_context or on_file.in_force is None:
                 consent = rules.require(on_file, "save_to_thread")
@@ -82,13 +85,19 @@ class ThreadOperations(DriftOperations):
                 preferences were forgotten takes no others.
             InvalidInput, SensitiveInput: nothing was written.
         """
-        with self.writing(user_id):
+        updates = list(watch_question_updates)
+        texts = {
+            "main_thesis": main_thesis,
+            "change_summary": change_summary,
+            "watch_question_updates": updates,
+        }
+        with self.writing(user_id, texts | _fields(user_supplied_context)):
             header = self.threads.header(user_id, thread_id)
             consent = rules.require(self.consent_on_file(user_id), "save_to_thread")
             said = user_supplied_context if user_supplied_context != ContextFields() else None
             threads.refreshable(header, with_context=said is not None)
             before = self.threads.refreshes(user_id, thread_id)
-            now = threads.later(self.now(), [header, *before])
+            now = threads.later(rules.not_before(consent, self.now()), [header, *before])
             context = None if said is None else self._context(header, said, consent)
             refreshed = threads.refresh(
                 header,
@@ -96,7 +105,7 @@ class ThreadOperations(DriftOperations):
                 now,
                 main_thesis=main_thesis,
                 change_summary=change_summary,
-                watch_question_updates=watch_question_updates,
+                watch_question_updates=updates,
                 context_id=None if context is None else context.path.stem,
             )
             plan: list[Step] = [] if context is None else [context]
@@ -178,3 +187,7 @@ class ThreadOperations(DriftOperations):
         candidate_id = self.id_for("cand", user_id, self.paths.candidates(user_id), now)
         record = candidate(candidate_id, source_object_ref, consent, now)
         return [Put(self.paths.candidate(user_id, candidate_id), record)]
+
+
+def _fields(context: ContextFields | None) -> dict[str, Any]:
+    return {} if context is None else structs.asdict(context)

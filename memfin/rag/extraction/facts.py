@@ -12,7 +12,7 @@ from typing import Final, Literal, NamedTuple
 from memfin.rag.extraction.dates import FoundDate, PartialDate, find_dates, find_times
 from memfin.rag.extraction.names import find_names
 from memfin.rag.extraction.normalize import NUMERALS, plain, widths
-from memfin.rag.extraction.numerals import NUMBER, digit_string, number_value
+from memfin.rag.extraction.numerals import NUMBER, digit_string, number_value, number_values
 from memfin.scoring.english_numbers import ENGLISH_NUMBER
 from memfin.scoring.quantities import quantities
 
@@ -143,7 +143,6 @@ _VAGUE: Final = re.compile("[几数上多](?=[十百千万亿])[十百千万亿]
 _ONE: Final = frozenset(("一", "壹", "a", "one", "半"))
 _SHARE_SIGN: Final = re.compile("[%％]|[\\d一二两三四五六七八九十半][成折倍]|分之|百分|per\\s?cent|一半|半数")
 _ABOUT: Final = re.compile(rf"(?<=[{NUMERALS}\d])[多余来](?=[万亿])")
-_PAIR: Final = 2
 _WINDOW: Final = 200
 _SHORT_NUMBER: Final = 1
 
@@ -181,28 +180,25 @@ def _time_facts(text: str) -> list[Fact]:
     return [Fact("time", (found.hour, found.minute), found.start, found.end) for found in find_times(text)]
 
 
-def _money(match: re.Match[str]) -> float | None:
-    value = number_value(match["number"])
-    if value is None:
-        return None
+def _money(match: re.Match[str]) -> Iterator[float]:
+    change = 0.5 if match["half"] else 0.0
     for part, share in (("jiao", 0.1), ("fen", 0.01)):
         if match[part]:
-            value += (number_value(match[part]) or 0.0) * share
-    if match["half"]:
-        value += 0.5
-    return round(value, 2) if match["jiao"] else value
+            change += (number_value(match[part]) or 0.0) * share
+    for value in number_values(match["number"]):
+        yield round(value + change, 2) if match["jiao"] else value + change
 
 
 def amounts_in(text: str) -> list[Fact]:
     """Return the sums of money in a masked text: figures with a unit of money or a currency's sign."""
-    found = []
+    found: list[Fact] = []
     pattern = _ENGLISH_AMOUNT if _LATIN.search(text) else _AMOUNT
     for match in pattern.finditer(text):
         if match["unit"] is None and match["coin"] is None:
             continue
-        value = _money(match)
-        if value is not None and not (match["number"] in _ONE and match["unit"] in ("块", "元")):
-            found.append(Fact("amount", value, match.start(), match.end()))
+        if match["number"] in _ONE and match["unit"] in ("块", "元"):
+            continue
+        found.extend(Fact("amount", value, match.start(), match.end()) for value in _money(match))
     return found
 
 
@@ -259,13 +255,7 @@ def _count(match: re.Match[str]) -> Iterator[Fact]:
     canonical = canonical_unit(unit or noun or "")
     kind: FactKind = "number" if unit is None and noun is None else "count"
     end = match.end("unit") if unit else match.end("number")
-    pair = digit_string(written)
-    if pair is not None and len(pair) == _PAIR and pair[0] < pair[1] and written != pair:
-        yield Fact(kind, float(pair[0]), match.start(), end, canonical)
-        yield Fact(kind, float(pair[1]), match.start(), end, canonical)
-        return
-    value = number_value(written)
-    if value is not None:
+    for value in number_values(written):
         yield Fact(kind, value, match.start(), end, canonical)
 
 

@@ -33,6 +33,9 @@ NUMBER: Final = (
 )
 """A pattern, without groups, of a number in digits, Chinese numerals or both; for `plain` text."""
 
+_NEIGHBOURS: Final = re.compile(
+    r"(?<![\d.,〇零一二两三四五六七八九])([一二两三四五六七八])([二三四五六七八九])(?=[十百千万亿]|$)"
+)
 _FORMAL: Final = re.compile("[壹贰貳叁參肆伍陆陸柒捌玖拾]")
 _LONGEST: Final = 60
 """Characters of the longest number; what is longer is none."""
@@ -92,6 +95,16 @@ def number_value(text: str) -> float | None:
         return None if whole is None else float(whole) / 2
     value = _big(_complete(text), 0)
     return None if value is None else float(value)
+
+
+def number_values(text: str) -> tuple[float, ...]:
+    """Return the value of a number, or both ends of a range that two digits in it name (三四万)."""
+    pair = _NEIGHBOURS.search(text.translate(_PLAIN))
+    if pair is None or _DIGITS[pair[1]] >= _DIGITS[pair[2]]:
+        found = [number_value(text)]
+    else:
+        found = [number_value(text[: pair.start()] + digit + text[pair.end() :]) for digit in pair.groups()]
+    return tuple(value for value in found if value is not None)
 
 
 def _big(text: str, level: int) -> Decimal | None:

@@ -21,7 +21,7 @@ class Oracle:
 
     async def query(self, question: RagQuestion) -> RagAnswer:
         """Return the right answer to a question."""
-        return _conflict_gap(question) if question.type == "conflict_gap" else _found(question)
+        return right_answer(question)
 
     async def close(self) -> None:
         """Do nothing: there is nothing to let go of."""
@@ -29,6 +29,11 @@ class Oracle:
     def parameter_changes(self) -> list[ParameterChange]:
         """Return nothing: there is no model."""
         return []
+
+
+def right_answer(question: RagQuestion) -> RagAnswer:
+    """Return the answer that the benchmark expects to a question."""
+    return _conflict_gap(question) if question.type == "conflict_gap" else _found(question)
 
 
 def _found(question: RagQuestion) -> RagAnswer:

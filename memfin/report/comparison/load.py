@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Literal
 
+import msgspec
+
 from memfin.contracts import EvalSummary, TurnEvalRow
 from memfin.contracts.base import Record
 from memfin.contracts.comparison import Comparison
@@ -20,6 +22,7 @@ from memfin.metrics.state import RowState
 from memfin.report.comparison.pairs import Measured, changed_cases, most_changed, paired_value
 from memfin.report.glossary import METRICS
 from memfin.report.rag.load import RESULTS
+from memfin.report.rag.words import MARK_SCALE, MARKS
 from memfin.report.reader import CONFIG, ROWS, SUMMARY
 
 _LOWER_IS_BETTER: Final = frozenset({"contradiction_rate", "severe_violation_rate", "forbidden_hit_rate"})
@@ -132,7 +135,15 @@ def _questions(path: Path) -> tuple[str, dict[str, Measured]]:
         groups.setdefault("score", {})[one.id] = score
         groups.setdefault("pass_rate", {})[one.id] = _PASSED if one.passed else _NOT_PASSED
         groups.setdefault(f"{one.type}.score", {})[one.id] = score
-    return read_sums(place).run_id, {name: Measured(cases) for name, cases in groups.items()}
+        for mark in MARKS:
+            if one.judge is not msgspec.UNSET and one.judge[mark] is not None:
+                groups.setdefault(f"judge.{mark}", {})[one.id] = (one.judge[mark], 1.0)
+    values = {name: Measured(cases, *_scale(name)) for name, cases in groups.items()}
+    return read_sums(place).run_id, values
+
+
+def _scale(name: str) -> tuple[float, float]:
+    return MARK_SCALE if name.startswith("judge.") else (0.0, 1.0)
 
 
 class _Inputs(Record):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 from memfin.contracts.comparison import Comparison, PairedValue, Verdict
 from memfin.report.excerpt import one_line
 from memfin.report.glossary import METRICS, SCORES
-from memfin.report.rag.words import BY_NAME
+from memfin.report.rag.words import BY_NAME, MARKS
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -77,6 +77,7 @@ def _shown(comparison: Comparison, *, all_values: bool) -> Iterator[tuple[str, s
     }
     words |= {"score": "All questions", "pass_rate": "Questions passed"}
     words |= {f"{name}.score": text.title for name, text in BY_NAME.items()}
+    words |= {f"judge.{mark}": f"Judge: {title.lower()}" for mark, title in MARKS.items()}
     for name in comparison.values:
         metric, _, value = name.partition(".")
         if name in words:
@@ -86,7 +87,8 @@ def _shown(comparison: Comparison, *, all_values: bool) -> Iterator[tuple[str, s
 
 
 def _is_score(name: str) -> bool:
-    return name.rpartition(".")[2] in SCORES
+    value = name.rpartition(".")[2]
+    return value in SCORES or value in MARKS
 
 
 def _written(name: str, value: float) -> str:

@@ -5,19 +5,25 @@ from heapq import nsmallest
 from pathlib import Path
 from typing import Any, Final
 
-from memfin.contracts import BenchConfigFile, RunManifest, RunStats
+import msgspec
+
+from memfin.contracts import NO_JUDGE, BenchConfigFile, RunManifest, RunStats
 from memfin.contracts.rag import RagGroup, RagIndividual, RagResult, RagSummary
+from memfin.contracts.rag_judgement import RagJudgeControls
 from memfin.contracts.rag_summary import SUMMARY, iter_individual_results, read_sums
 from memfin.contracts.reading import iter_jsonl, read_json
 from memfin.errors import UsageError
 from memfin.report.excerpt import one_line
+from memfin.report.judging import judge_cautions
 from memfin.report.model import Caution
 from memfin.report.papers import flat_settings, measured_timing
 from memfin.report.rag.census import Census, number
+from memfin.report.rag.judging import rag_judge_cautions, rag_judge_view
 from memfin.report.rag.model import QuestionCase, RagReportModel, ScoreRow, ScoreTable, TypeView
-from memfin.report.rag.words import BY_NAME, TYPES
+from memfin.report.rag.words import BY_NAME, MARKS, TYPES
 
 RESULTS: Final = "rag_results.jsonl"
+CONTROLS: Final = "rag_judge_controls.json"
 
 _REQUIRED: Final = ("run_manifest.json", SUMMARY, RESULTS)
 _MOST_GROUPS: Final = 25
@@ -46,6 +52,7 @@ def load_rag_report(run_dir: Path) -> RagReportModel:
     census = Census(iter_individual_results(run_dir / SUMMARY))
     config = _optional(run_dir / "config.json", BenchConfigFile)
     stats = _optional(run_dir / "run_stats.json", RunStats)
+    controls = _optional(run_dir / CONTROLS, RagJudgeControls)
     total = ScoreRow(
         label="All questions",
         count=summary.total_tests,
@@ -72,7 +79,12 @@ def load_rag_report(run_dir: Path) -> RagReportModel:
         cases_omitted=max(0, failed - len(census.weakest)),
         rows=tuple(census.rows),
         rows_omitted=max(0, summary.total_tests - len(census.rows)),
-        cautions=tuple(_cautions(summary, census)),
+        judging=rag_judge_view(summary, config, stats.judge if stats is not None else None, controls),
+        cautions=(
+            *_cautions(summary, census),
+            *rag_judge_cautions(summary),
+            *judge_cautions(controls),
+        ),
         failures=census.failures.groups(_MOST_FAILURES),
         timing=measured_timing(stats) if stats is not None else None,
         fingerprint=summary.config_fingerprint,
@@ -89,14 +101,16 @@ def _optional(path: Path, kind: type[Any]) -> Any:
 def _told(config: BenchConfigFile) -> dict[str, Any]:
     """Return the settings that a benchmark heeds."""
     settings = dict(config.settings)
-    for name in [name for name in settings if name.startswith("judge") or name in _OF_DIALOGUES]:
-        del settings[name]
+    without_judge = settings["judge"] == NO_JUDGE
+    for name in list(settings):
+        of_judge = name.startswith("judge") or name in _OF_JUDGES
+        if name in _OF_DIALOGUES or (of_judge and without_judge):
+            del settings[name]
     return settings
 
 
-_OF_DIALOGUES: Final = frozenset(
-    {"workers_judge", "history", "trace_version", "agent_memory", "fail_on_judge_error"}
-)
+_OF_DIALOGUES: Final = frozenset({"history", "trace_version", "agent_memory", "judge_scope"})
+_OF_JUDGES: Final = frozenset({"workers_judge", "fail_on_judge_error"})
 
 
 def _types(summary: RagSummary, census: Census) -> Iterator[TypeView]:
@@ -158,7 +172,21 @@ def _cases(run_dir: Path, picked: Iterable[RagIndividual]) -> Iterator[QuestionC
                 for each in citations
             ),
             error=one_line(one.error, 400) if one.error is not None else None,
+            marks=tuple(_marks(one)),
         )
+
+
+def _marks(one: RagIndividual) -> Iterator[tuple[str, str]]:
+    """Yield what a judge says of the answer."""
+    judged = one.judge
+    if judged is msgspec.UNSET:
+        return
+    if judged.error is not None:
+        yield "Judge", one_line(f"no verdict: {judged.error}", 300)
+        return
+    for mark, title in MARKS.items():
+        reason = judged[f"{mark}_reason"]
+        yield title, one_line(f"{judged[mark]:g} of 5" + (f": {reason}" if reason else ""), 400)
 
 
 def _parts(one: RagIndividual) -> Iterator[tuple[str, str]]:

@@ -45,7 +45,7 @@ class ScoreTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionCase:
-    """A question that did not pass: what was asked and answered, and what its score is made of."""
+    """A question that did not pass: what was asked and answered, what its score is made of, its marks."""
 
     id: str
     type: str
@@ -55,6 +55,23 @@ class QuestionCase:
     parts: tuple[tuple[str, str], ...]
     citations: tuple[str, ...]
     error: str | None
+    marks: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RagJudgeView:
+    """What a judge says of the answers; rows are words, ready to show.
+
+    ``rows`` are a type of question, how many were judged and failed, and of faithfulness and of answer
+    correctness the mean and its interval. ``agreement`` rows are mark, units, share of equal pairs, alpha;
+    ``controls`` rows are kind, how many were judged, both mean marks, and the mark they ought to have.
+    """
+
+    judge: str
+    rows: tuple[tuple[str, ...], ...]
+    facts: tuple[tuple[str, str], ...]
+    agreement: tuple[tuple[str, str, str, str], ...]
+    controls: tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +95,7 @@ class RagReportModel:
     cases_omitted: int
     rows: tuple[tuple[str, str, bool, float, float], ...]
     rows_omitted: int
+    judging: RagJudgeView | None
     cautions: tuple[Caution, ...]
     failures: tuple[FailureGroup, ...]
     timing: Timing | None

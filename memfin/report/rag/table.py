@@ -2,9 +2,11 @@
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from memfin.contracts.rag import RagGroup, RagSummary
 from memfin.report.excerpt import one_line
-from memfin.report.rag.words import TYPES
+from memfin.report.rag.words import MARKS, TYPES
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -46,3 +48,19 @@ def rag_table(summary: RagSummary) -> "Table":
                 f"{share:.1%}",
             )
     return table
+
+
+def judge_line(summary: RagSummary) -> str | None:
+    """Return a line with what a judge says of the answers, None for a run without one."""
+    judged = summary.judge
+    if judged is msgspec.UNSET:
+        return None
+    marks = []
+    for name, title in MARKS.items():
+        mark = judged[name]
+        told = "-" if mark.mean is None else f"{mark.mean:.2f}"
+        if mark.ci95 is not None:
+            told += f" ({mark.ci95[0]:.2f} to {mark.ci95[1]:.2f})"
+        marks.append(f"{title.lower()} {told} of 5")
+    done = judged.asked - judged.failed
+    return f"judge {one_line(judged.judge, 80)}: {', '.join(marks)}, on {done} of {judged.asked} answers"

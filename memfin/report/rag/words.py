@@ -42,6 +42,11 @@ TYPES: Final = (
 )
 """The types in the order of reports."""
 
+MARKS: Final = {"faithfulness": "Faithfulness", "answer_correctness": "Answer correctness"}
+"""A judge's marks, by their names in results, with their titles."""
+
+MARK_SCALE: Final = (1.0, 5.0)
+
 BY_NAME: Final = {text.name: text for text in TYPES}
 
 NOTES: Final = (
@@ -80,3 +85,22 @@ NOTES: Final = (
     ),
 )
 """How to read the report."""
+
+JUDGE_NOTES: Final = (
+    (
+        "Faithfulness",
+        (
+            "A judge's mark, 1 to 5: is every statement of the answer borne out by the pages that the judge "
+            "was given, those with the required evidence and those that the answer points at? It changes no "
+            "score."
+        ),
+    ),
+    (
+        "Answer correctness",
+        (
+            "A judge's mark, 1 to 5: does the answer say what the benchmark expects? It changes no score; "
+            "where it and the formula differ, read the answer."
+        ),
+    ),
+)
+"""How to read the judge's part of the report."""

@@ -27,6 +27,7 @@ from memfin.contracts.memory import (
     WatchQuestionUpdate,
 )
 from memfin.memory.hints import Hint
+from memfin.memory.skills import RefreshCondition
 
 
 class Strict(Record, forbid_unknown_fields=True):
@@ -182,6 +183,20 @@ class Task(Record):
     user_context: str
     attributes: SliceAttributes
     advisor_order: list[str]
+
+
+class Suggested(Record):
+    """What a page may suggest; without consent, what it suggests to everybody.
+
+    Attributes:
+        task_types: three kinds of task, those done last first.
+        example_question: one in the person's language.
+        refresh_conditions: what to refresh a thread on, by the type of what it is about.
+    """
+
+    task_types: list[Route]
+    example_question: str
+    refresh_conditions: dict[str, list[RefreshCondition]]
 
 
 class TaskEnd(Strict, frozen=True, kw_only=True):

@@ -13,6 +13,7 @@ from aiohttp import web
 
 from memfin.errors import MemfinError, UsageError
 from memfin.memory.access_tokens import TOKENS_FILE, TokenFile
+from memfin.memory.drift import load_thresholds
 from memfin.memory.store import MemoryStore
 from memfin.memory.telemetry import MemoryTelemetry
 from memfin.web.memory.application import memory_application
@@ -27,7 +28,14 @@ HOUSE_KEPT_EVERY: Final = 600.0
 _LOG: Final = logging.getLogger("memfin.web.memory")
 
 
-def serve(data: Path, *, host: str = "127.0.0.1", port: int = 0, names: Iterable[str] = ()) -> None:
+def serve(
+    data: Path,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    names: Iterable[str] = (),
+    thresholds: Path | None = None,
+) -> None:
     """Serve a data root until SIGINT or SIGTERM; prints one line with the address when it is ready.
 
     Args:
@@ -35,10 +43,13 @@ def serve(data: Path, *, host: str = "127.0.0.1", port: int = 0, names: Iterable
         host: the address to listen on.
         port: the port; 0 takes a free one, which the line names.
         names: further host names under which the service may be asked for.
+        thresholds: a file with those of the drift detectors; by default those that ship with MemFin.
 
     Raises:
-        UsageError: the address cannot be listened on, or is open to the network and there is no token.
+        UsageError: the thresholds cannot be read, the address cannot be listened on, or is open to the
+            network and there is no token.
     """
+    limits = None if thresholds is None else load_thresholds(thresholds)
     tokens = TokenFile(data / TOKENS_FILE)
     if not is_loopback(host) and not tokens.exists:
         raise UsageError(
@@ -46,7 +57,7 @@ def serve(data: Path, *, host: str = "127.0.0.1", port: int = 0, names: Iterable
             f"make one first: memfin memory token add USER --data {data}"
         )
     telemetry = MemoryTelemetry()
-    with MemoryStore(data, telemetry=telemetry) as store:
+    with MemoryStore(data, telemetry=telemetry, thresholds=limits) as store:
         app = memory_application(store, tokens, telemetry=telemetry, host=host, names=names)
         anyio.run(_serve, app, store, host, port)
 
@@ -99,7 +110,9 @@ async def keep_house(store: MemoryStore, interval: float) -> None:
     """Do at once and ever again what ``memfin memory expire`` does; ``interval`` is in seconds."""
     while True:
         try:
-            await anyio.to_thread.run_sync(store.expire)
+            sweep = await anyio.to_thread.run_sync(store.expire)
+            if sweep.failed:
+                _LOG.error("%d interrupted operations cannot be finished", sweep.failed)
             await anyio.to_thread.run_sync(store.scan_drift)
         except (MemfinError, OSError) as problem:
             _LOG.error("the sweep failed: %s", type(problem).__name__)

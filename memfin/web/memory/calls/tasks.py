@@ -4,7 +4,7 @@ from typing import Final
 
 from memfin.contracts.memory import ContextFields
 from memfin.memory.store import MemoryStore
-from memfin.web.memory.bodies import EndedTask, NewTask, Task, TaskEnd
+from memfin.web.memory.bodies import EndedTask, NewTask, Suggested, Task, TaskEnd
 from memfin.web.memory.routes import Call, Route
 
 
@@ -33,6 +33,16 @@ def end(store: MemoryStore, call: Call) -> EndedTask:
     )
 
 
+def suggest(store: MemoryStore, call: Call) -> Suggested:
+    """Say what a page may suggest before a task (memory design §7.4)."""
+    found = store.suggestions(call.user_id)
+    return Suggested(
+        task_types=list(found.task_types),
+        example_question=found.example_question,
+        refresh_conditions={kind: list(names) for kind, names in found.refresh_conditions.items()},
+    )
+
+
 def _fields(asked: NewTask) -> ContextFields:
     """Return what the task itself says; what stands in the body's own fields wins over the overrides."""
     fields = asked.user_context_overrides or ContextFields()
@@ -51,6 +61,14 @@ ROUTES: Final = (
         status=201,
         answer=Task,
         errors=(403, 404, 410, 422),
+    ),
+    Route(
+        method="GET",
+        path="/api/tasks/suggestions",
+        name="suggestTasks",
+        summary="Suggest kinds of task, an example question, and what to refresh a thread on.",
+        work=suggest,
+        answer=Suggested,
     ),
     Route(
         method="POST",
