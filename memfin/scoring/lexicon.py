@@ -169,6 +169,7 @@ class Scanner:
                         self._rules.append(rule)
                         self._patterns.append(pattern)
                     by_literal.setdefault(literal, []).append(numbers[key])
+            forget()
         # Half of the patterns never come near a match; each is compiled when it is first tried.
         self._searches: Final[list[Search | None]] = [None] * len(self._rules)
         self._slots: Final = slots
@@ -178,7 +179,6 @@ class Scanner:
             shared.setdefault(group, group) for group in map(tuple, by_literal.values())
         ]
         self._automaton: Final = AhoCorasick(list(by_literal), implementation=Implementation.ContiguousNFA)
-        forget()
 
     def slots(self, field: str, values: Collection[str]) -> frozenset[int]:
         """Return the slots of a field's values, for ``scan`` to leave out; unknown values have none."""

@@ -51,7 +51,7 @@ class Branch(NamedTuple):
 
 
 def forget() -> None:
-    """Drop what was kept while patterns were taken apart; no scan needs it any more."""
+    """Drop what was kept while patterns were taken apart: no scan needs it, and the most is a lexicon's own."""
     for kept in (_exact, _required, _width, rate, branches_of, elements_of, unquantified):
         kept.cache_clear()
 
