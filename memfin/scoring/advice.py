@@ -62,7 +62,7 @@ _DEFINES: Final = re.compile(
     r"平均|余额|行为)|^ (?:is|are|means?|refers?|was|were|lets?) (?:an?|the|made|only|costly|when|you)\b"
 )
 _CHARACTERIZES: Final = re.compile(
-    rf"^{_CLAUSE}{{0,6}}(?:会放大|会同时|利率|容易|侵蚀|拖累|损耗|很难|多半|等于|就像|听着|听起来|看着|退潮|站岗|通常|"
+    rf"^{_CLAUSE}{{0,6}}(?:会放大|会同时|会拖|拖着|利率|容易|侵蚀|拖累|损耗|很难|多半|等于|就像|听着|听起来|看着|退潮|站岗|通常|"
     rf"一般|往往|的?风险|的?波动)"
     r"|^ (?:can|may|might|tends? to|charges|costs|carries|often|usually|typically)\b"
 )
@@ -102,8 +102,8 @@ _ANAPHORA: Final = compile_pattern(
 _NEXT_ADOPTS: Final = re.compile(
     r"^\s*(?:我|因此|所以)?(?:建议|推荐|不妨|可以|您可以)(?:您|你)?[^。!?\n]{0,16}(?:这[样么](?!做?:)|这类|"
     r"它|按此|照此|跟进|参与)|^[^。!?\n,]{0,8}(?:买|配|拿|放|认购)[^。!?\n,]{0,12}(?:它|这只|这类|"
-    r"这个)|^\s*(?:i (?:suggest|recommend)|you could|put|buy|allocate|add|tap|grab|take|use|pick|just|"
-    r"let's)[^.!?]{0,40}\b(?:this|that|it|them)\b"
+    r"这个)|^\s*(?:i (?:suggest|recommend)|i(?:'d| would) (?:give|put|hold|size|allot|add|take|place)|"
+    r"you could|put|buy|allocate|add|tap|grab|take|use|pick|just|let's)[^.!?]{0,40}\b(?:this|that|it|them)\b"
 )
 _NEXT_REJECTS: Final = re.compile(
     rf"^\s*(?:但|不过|然而|所以|因此)?(?:这|它|该|此|前者|这些|这类|以上|我|您|this|it|that|"

@@ -71,8 +71,8 @@ _RATIO: Final = re.compile(
 STOCK_BOND: Final = re.compile(r"股[\d一二三四五六七八九]?债|债[\d一二三四五六七八九]股")
 """Where a stock-bond ratio may stand."""
 _REST: Final = compile_pattern(
-    r"(?:剩下|剩余|其余|余下)(?:的)?(?:资金|部分|钱)?(?:全部?|都|统统)?(?:的)?(?:放|配|买|投|留|做|换|"
-    r"存)?|\bthe rest\b(?: goes)?(?: in| into)?|\bthe remainder\b(?: in| into)?"
+    r"(?:剩下|剩余|其余|余下)(?:的)?(?:资金|部分|钱|一块|那块|这块|份额)?(?:我想|我会|可以|就)?(?:全部?|都|统统)?(?:的)?"
+    r"(?:放|配|买|投|留|做|换|存|给)?|\bthe rest\b(?: goes)?(?: in| into)?|\bthe remainder\b(?: in| into)?"
 )
 _SCALED: Final = re.compile(
     r"(?:投资部分|投资的部分|剩余|其余|剩下|余下|可投资产|可投资金|投资资金)[^,。;\n]{0,6}$"
