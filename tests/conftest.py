@@ -1,8 +1,11 @@
 """What all tests share: async tests run on asyncio, the one backend that MemFin supports."""
 
 import os
+from collections.abc import Iterator
 
+import coverage
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.support import unmeasured
 
@@ -11,6 +14,39 @@ from tests.support import unmeasured
 if "PYTEST_XDIST_WORKER" in os.environ:
     for name in os.environ.keys() - unmeasured().keys():
         del os.environ[name]
+
+
+# A machine that is busy makes slowly what it makes well.
+settings.register_profile("memfin", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("memfin")
+
+REPETITIONS = frozenset(
+    (
+        "test_cancellation",
+        "test_contract_properties",
+        "test_crash",
+        "test_faults",
+        "test_injections",
+        "test_memory_concurrency",
+        "test_memory_crash",
+        "test_memory_revocation",
+        "test_simulation",
+        "test_soak_memory",
+    )
+)
+"""Files that do over and over what other files do once; they are not measured."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def measured(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Measure the lines that the tests of a file run, or not."""
+    now = coverage.Coverage.current()
+    if now is None or request.path.stem not in REPETITIONS:
+        yield
+        return
+    now.stop()
+    yield
+    now.start()
 
 
 def pytest_xdist_auto_num_workers() -> int:

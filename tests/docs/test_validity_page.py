@@ -18,7 +18,7 @@ FILES = [LABELS / "turns_dev.jsonl", LABELS / "challenge_dev.jsonl"]
 MOST_APART = 0.02
 """The page need not follow every small change of a rule."""
 
-FIGURE = re.compile(r"^\| `?([^|`]+?)`? \| [\d of]+ \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|$", re.MULTILINE)
+FIGURE = re.compile(r"^\| `?([^|`]+?)`? \| [\d of]+ \| (\d\.\d+) \| (\d\.\d+) \| (\d\.\d+) \|$", re.MULTILINE)
 
 
 def figures() -> dict[str, tuple[float, ...]]:
