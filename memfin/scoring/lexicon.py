@@ -169,7 +169,7 @@ class Scanner:
                         self._rules.append(rule)
                         self._patterns.append(pattern)
                     by_literal.setdefault(literal, []).append(numbers[key])
-            forget()
+                forget()
         # Half of the patterns never come near a match; each is compiled when it is first tried.
         self._searches: Final[list[Search | None]] = [None] * len(self._rules)
         self._slots: Final = slots

@@ -51,7 +51,7 @@ class Branch(NamedTuple):
 
 
 def forget() -> None:
-    """Drop what was kept while patterns were taken apart: no scan needs it, a lexicon at a time."""
+    """Drop what was kept while a pattern was taken apart; the next one has little in common with it."""
     for kept in (_exact, _required, _width, rate, branches_of, elements_of, unquantified):
         kept.cache_clear()
 
