@@ -6,7 +6,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: run test test-llama-cpp lint bench docs clean
+.PHONY: run test test-llama-cpp lint bench generated clean
 
 run: $(VENV)/.installed
 	$(BIN)/memfin run
@@ -30,8 +30,9 @@ lint: $(VENV)/.installed-lint
 bench: $(VENV)/.installed
 	$(BIN)/python benchmarks/pipeline.py
 
-docs: $(VENV)/.installed
+generated: $(VENV)/.installed
 	$(BIN)/python scripts/cli_reference.py > docs/cli.md
+	$(BIN)/python scripts/scan_plan.py > scan_plan.json && mv scan_plan.json memfin/data/
 
 clean:
 	rm -rf $(VENV)

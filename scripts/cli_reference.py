@@ -8,7 +8,7 @@ from memfin.cli.main import memfin
 
 HEADER = """# Command line
 
-This page is made from the commands' help by `make docs`; `memfin COMMAND --help` shows the same.
+This page is made from the commands' help by `make generated`; `memfin COMMAND --help` shows the same.
 
 Data goes to standard output, everything else to standard error. Exit codes: 0 done; 1 done, but a
 gate failed or there are findings; 2 bad usage or input; 3 stopped by a fault of the machine;

@@ -21,8 +21,8 @@ from memfin.contracts import LabelledReply
 from memfin.contracts.reading import iter_jsonl
 from memfin.scoring.content import read_content
 from memfin.scoring.language import analyze
-from memfin.scoring.lexicon import Scanner
 from memfin.scoring.risk import FIELD, canonical_risk_tag, predicted_tags
+from memfin.scoring.scanner import Scanner
 
 LEXICON = "risk_tags"
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 from memfin.contracts import ComplianceLabel, ComplianceTrace
 from memfin.scoring.forms import normalize
 from memfin.scoring.language import Analysis, analyze
-from memfin.scoring.lexicon import Match
+from memfin.scoring.scanner import Match
 
 FIELD: Final = "compliance"
 

@@ -9,7 +9,10 @@ from memfin.contracts import ComplianceLabel, Finding, Record
 from memfin.scoring import compliance, risk, rubric
 from memfin.scoring.forms import normalize
 from memfin.scoring.language import Analysis, analyze
-from memfin.scoring.lexicon import Scanner, findings
+from memfin.scoring.scanner import Scanner, findings
+
+LEXICONS: Final = ("risk_tags", "compliance", "rubric")
+"""The lexicons of all content detectors."""
 
 _HEAD: Final = 16
 """Characters of a text that tell whether it can be another one at all."""
@@ -32,7 +35,7 @@ class ContentReading(Record):
 @cache
 def content_scanner() -> Scanner:
     """Return the scanner over the lexicons of all content detectors, compiled once."""
-    return Scanner(("risk_tags", "compliance", "rubric"))
+    return Scanner(LEXICONS)
 
 
 @lru_cache(maxsize=256)

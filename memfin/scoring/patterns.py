@@ -55,23 +55,25 @@ def expand(pattern: str, classes: Mapping[str, list[str]]) -> str:
     return _SHORTHAND.sub(written_out, pattern)
 
 
-def compile_at_head(pattern: str) -> re.Pattern[str]:
-    """Compile a pattern for ``match`` at a known place; group 1 is what the pattern matched."""
-    return re.compile(f"({_hastened(pattern)})")
+def at_head(pattern: str) -> str:
+    """Write a pattern for ``match`` at a known place; group 1 is what the pattern matched."""
+    return f"({_hastened(pattern)})"
 
 
-def compile_pattern(pattern: str) -> re.Pattern[str]:
-    """Compile a pattern so that ``search`` is fast; group 1 of a match is what the pattern matched.
+def to_search(pattern: str) -> str:
+    """Write a pattern so that ``search`` is fast; group 1 of a match is what the pattern matched.
 
     The engine skips quickly to the next candidate only if a pattern begins with a character set. So
     the set of possible first characters goes in front, and the pattern itself is asserted from one
     character back.
     """
-    hastened = _hastened(pattern)
     first = _first(pattern)
-    if first is None:
-        return re.compile(f"({hastened})")
-    return re.compile(f"{_set(first)}(?<=(?=({hastened})).)")
+    return at_head(pattern) if first is None else f"{_set(first)}(?<=(?={at_head(pattern)}).)"
+
+
+def compile_pattern(pattern: str) -> re.Pattern[str]:
+    """Compile a pattern of our own for ``search`` (`to_search`)."""
+    return re.compile(to_search(pattern))
 
 
 def apart(

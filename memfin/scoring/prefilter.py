@@ -5,6 +5,7 @@ among them is what one Aho-Corasick pass looks for; the widths of the other piec
 around a literal in which the alternative is tried.
 """
 
+import math
 import re
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
@@ -188,7 +189,7 @@ def _required(element: str) -> frozenset[str]:
 
 
 def _cost(literals: AbstractSet[str]) -> float:
-    return sum(map(rate, literals))
+    return math.fsum(map(rate, literals))  # the same whatever the order of a set
 
 
 @cache

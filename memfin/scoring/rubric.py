@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable
 from typing import Final
 
 from memfin.scoring.language import analyze
-from memfin.scoring.lexicon import Match
+from memfin.scoring.scanner import Match
 
 FIELD: Final = "rubric"
 

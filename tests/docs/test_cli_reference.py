@@ -20,7 +20,7 @@ def command(name: str) -> click.Command:
 def test_the_reference_is_what_the_script_prints() -> None:
     words = [sys.executable, str(ROOT / "scripts" / "cli_reference.py")]
     printed = subprocess.run(words, capture_output=True, check=True, cwd=ROOT).stdout.decode()
-    assert (ROOT / "docs" / "cli.md").read_text("utf-8") == printed, "run make docs"
+    assert (ROOT / "docs" / "cli.md").read_text("utf-8") == printed, "run make generated"
 
 
 def test_the_reference_has_a_section_for_every_command() -> None:

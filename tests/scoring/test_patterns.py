@@ -2,6 +2,7 @@
 
 import json
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -11,14 +12,16 @@ from hypothesis import strategies as st
 from memfin.errors import UsageError
 from memfin.scoring.language import analyze
 from memfin.scoring.lexicon import RuleEntry, load_lexicon, word_classes
-from memfin.scoring.patterns import apart, compile_at_head, compile_pattern, expand
+from memfin.scoring.patterns import apart, at_head, compile_pattern, expand
 from memfin.scoring.prefilter import branches
+from memfin.scoring.scan_plan import alternatives
 
 LABELS = Path(__file__).resolve().parents[3] / "shared" / "data" / "labels"
 ENTRIES = [entry for name in ("risk_tags", "compliance", "rubric") for entry in load_lexicon(name).rule]
 SENTENCES = [analyze(text).norm for entry in ENTRIES for text in (*entry.examples, *entry.counter_examples)]
 
 
+@cache
 def recorded_sentences() -> list[str]:
     if not LABELS.is_dir():
         return []
@@ -34,24 +37,22 @@ def recorded_sentences() -> list[str]:
 
 @pytest.mark.parametrize("entry", [pytest.param(entry, id=entry.id) for entry in ENTRIES])
 def test_literals_and_reach_hide_no_match(entry: RuleEntry) -> None:
-    pattern = expand(entry.pattern, word_classes())
-    plain = re.compile(pattern)
-    alternatives = branches(pattern)
+    plain = re.compile(expand(entry.pattern, word_classes()))
+    plan = [
+        (re.compile(each.regex), each.before, each.literals) for each in alternatives(entry, word_classes())
+    ]
     for sentence in SENTENCES + recorded_sentences():
         if (match := plain.search(sentence)) is None:
             continue
-        reached = False
-        for branch in alternatives:
-            search, at_head = compile_pattern(branch.pattern).search, compile_at_head(branch.pattern).match
-            for literal in branch.literals:
-                for place in re.finditer(f"(?={re.escape(literal)})", sentence):
-                    first = place.start()
-                    tried = (
-                        search(sentence, max(first - branch.before, 0))
-                        if branch.before
-                        else at_head(sentence, first)
-                    )
-                    reached = reached or tried is not None
+        reached = any(
+            fast.search(sentence, max(place.start() - before, 0))
+            if before
+            else fast.match(sentence, place.start())
+            for fast, before, literals in plan
+            for literal in literals
+            if literal in sentence
+            for place in re.finditer(f"(?={re.escape(literal)})", sentence)
+        )
         assert reached, (match.group(), sentence)
 
 
@@ -72,7 +73,7 @@ def test_compiled_pattern_matches_where_the_plain_one_does(pattern: str, text: s
     fast = compile_pattern(pattern).search(text)
     assert (fast.span(1) if fast else None) == (plain.span() if plain else None)
     if plain is not None:
-        there = compile_at_head(pattern).match(text, plain.start())
+        there = re.compile(at_head(pattern)).match(text, plain.start())
         assert there is not None
         assert there.span(1) == plain.span()
 

@@ -1,0 +1,15 @@
+"""Print the file of scan plans, worked out of the lexicons (see `memfin.scoring.scan_plan`)."""
+
+import sys
+
+from memfin.scoring.content import LEXICONS
+from memfin.scoring.scan_plan import written
+
+
+def main() -> None:
+    """Print the plans."""
+    sys.stdout.buffer.write(written(LEXICONS).encode())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+"""The plan of the scan that ships: it is of the lexicons at hand, and nothing depends on its being there."""
+
+from pathlib import Path
+
+import pytest
+
+from memfin.scoring import scan_plan
+from memfin.scoring.content import LEXICONS
+from memfin.scoring.language import analyze
+from memfin.scoring.lexicon import lexicon_hashes, load_lexicon
+from memfin.scoring.scan_plan import planned, written
+from memfin.scoring.scanner import Scanner
+
+KEPT = Path(scan_plan.__file__).parents[1] / "data" / "scan_plan.json"
+REPLY = "本产品保本保息，市场有风险，净值会波动。"
+
+
+def fired(scanner: Scanner) -> list[str]:
+    return [match.rule.id for match in scanner.scan(analyze(REPLY))]
+
+
+def test_the_plan_that_ships_is_current() -> None:
+    assert KEPT.read_text("utf-8") == written(LEXICONS), "run make generated"
+
+
+def test_the_plan_that_ships_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    def worked_out(name: str) -> scan_plan.LexiconPlan:
+        pytest.fail(f"the plan of {name} was made anew")
+
+    monkeypatch.setattr(scan_plan, "work_out", worked_out)
+    assert planned(LEXICONS).keys() == set(LEXICONS)
+
+
+@pytest.mark.parametrize("file", ["compliance.toml", "words.toml"])
+def test_a_lexicon_that_was_changed_since_is_planned_anew(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+
+    def worked_out(name: str) -> scan_plan.LexiconPlan:
+        made.append(name)
+        return {}
+
+    monkeypatch.setattr(scan_plan, "work_out", worked_out)
+    monkeypatch.setattr(scan_plan, "lexicon_hashes", lambda: {**lexicon_hashes(), file: "other"})
+    plans = planned(LEXICONS)
+    assert made == (["compliance"] if file == "compliance.toml" else list(LEXICONS))
+    assert [name for name, plan in plans.items() if not plan] == made
+
+
+@pytest.mark.parametrize("content", [None, b"", b"{", b'{"made_of": 1}', b"\xff"])
+def test_without_the_plan_the_scan_finds_the_same(
+    content: bytes | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_plan = fired(Scanner(["compliance"]))
+    path = tmp_path / "scan_plan.json"
+    if content is not None:
+        path.write_bytes(content)
+    monkeypatch.setattr(scan_plan, "_PLAN", path)
+    assert fired(Scanner(["compliance"])) == with_plan != []
+
+
+def test_every_rule_is_planned() -> None:
+    for name, plan in planned(LEXICONS).items():
+        assert list(plan) == [entry.id for entry in load_lexicon(name).rule]
+        assert all(
+            alternatives and all(each.literals for each in alternatives) for alternatives in plan.values()
+        )
