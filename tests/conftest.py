@@ -27,9 +27,11 @@ REPETITIONS = frozenset(
         "test_crash",
         "test_faults",
         "test_injections",
+        "test_lexicon_entries",
         "test_memory_concurrency",
         "test_memory_crash",
         "test_memory_revocation",
+        "test_recovery",
         "test_simulation",
         "test_soak_memory",
     )

@@ -1,5 +1,6 @@
 """Server-sent events: cuts a stream of bytes into the data of its events (WHATWG HTML section 9.2)."""
 
+import re
 from typing import Final
 
 from memfin.wire.errors import WireError
@@ -10,6 +11,8 @@ EVENTS: Final = "text/event-stream"
 _BOM: Final = b"\xef\xbb\xbf"
 _BEGINNINGS: Final = (b"data:", b"event:", b"id:", b"retry:", b":")
 _LONGEST_HEAD: Final = 1 << 16
+_COMMENTS: Final = re.compile(rb"^:.*\n", re.MULTILINE)
+_LINE_ENDS: Final = re.compile(rb"\n{3,}")
 
 
 def is_event_stream(head: bytes) -> bool | None:
@@ -19,6 +22,14 @@ def is_event_stream(head: bytes) -> bool | None:
         return True
     is_open = len(head) < _LONGEST_HEAD and any(each.startswith(text) for each in _BEGINNINGS)
     return None if is_open else False
+
+
+def _without_idle_lines(lines: bytes) -> bytes:
+    """Leave out comments, and all but two of the line ends in a row: servers send them to keep awake.
+
+    The last line is left as it is, for it may not be complete.
+    """
+    return _LINE_ENDS.sub(b"\n\n", _COMMENTS.sub(b"", lines))
 
 
 class EventStream:
@@ -47,9 +58,9 @@ class EventStream:
                 return []
         self._after_return = piece.endswith(b"\r")
         found: list[str] = []
-        first, *rest = piece.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+        first, *rest = piece.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n", 1)
         self._line.append(first)
-        for start in rest:
+        for start in _without_idle_lines(rest[0]).split(b"\n") if rest else ():
             self._end_line(found)
             self._line = [start]
         return found

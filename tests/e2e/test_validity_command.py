@@ -65,7 +65,7 @@ def memfin(tmp_path: Path) -> Memfin:
 
     def run(*words: object, **changes: str) -> "subprocess.CompletedProcess[str]":
         done = subprocess.run(
-            [sys.executable, "-m", "memfin", "validity", *map(str, words)],
+            [sys.executable, "-m", "memfin", "validity", *map(str, words), "--quiet"],
             cwd=tmp_path,
             capture_output=True,
             encoding="utf-8",
@@ -151,7 +151,7 @@ def test_gates(memfin: Memfin) -> None:
     assert failing.stderr.splitlines()[-1] == (
         "memfin: --fail-under risk_tags.micro_f1=0.7: the value is 0.666667"
     )
-    unmeasured = memfin("labels.jsonl", "--quiet", "--fail-under", "risk_tags.by_tag.fx_risk.f1=0")
+    unmeasured = memfin("labels.jsonl", "--fail-under", "risk_tags.by_tag.fx_risk.f1=0")
     assert unmeasured.returncode == 1
     assert "nothing was measured" in unmeasured.stderr
 

@@ -100,6 +100,26 @@ def test_events_cut_anywhere_are_whole_again(events: list[list[str]], end: str, 
     assert events_of(text.encode(), size) == ["\n".join(lines) for lines in events]
 
 
+@given(
+    st.lists(
+        st.sampled_from(
+            ["data: a", "data:b:", ":", ": still here", "event: x", "x:", "", "", " :", "\ufeff"]
+        ),
+        max_size=30,
+    ),
+    st.integers(1, 90),
+)
+def test_comments_and_blank_lines_change_nothing(lines: list[str], size: int) -> None:
+    expected, data = [], list[str]()
+    for line in [*lines, ""]:
+        if line.startswith("data:"):
+            data.append(line.removeprefix("data:").removeprefix(" "))
+        elif not line and data:
+            expected.append("\n".join(data))
+            data = []
+    assert events_of("".join(f"{line}\n" for line in ["", *lines, ""]).encode(), size) == expected
+
+
 def test_an_event_without_its_blank_line_counts_at_the_end() -> None:
     assert events_of(b"data: one\n\ndata:two", 3) == ["one", "two"]
     assert events_of(b"data: one\n\n: nothing\n\n\n\n", 4) == ["one"]
