@@ -102,12 +102,10 @@ def test_events_cut_anywhere_are_whole_again(events: list[list[str]], end: str, 
 
 @given(
     st.lists(
-        st.sampled_from(
-            ["data: a", "data:b:", ":", ": still here", "event: x", "x:", "", "", " :", "\ufeff"]
-        ),
-        max_size=30,
+        st.sampled_from(["data: a", "data:b:", "", ": still here", "event: x", " :"]),
+        max_size=12,
     ),
-    st.integers(1, 90),
+    st.sampled_from([1, 2, 7, 1000]),
 )
 def test_comments_and_blank_lines_change_nothing(lines: list[str], size: int) -> None:
     expected, data = [], list[str]()
