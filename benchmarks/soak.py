@@ -33,7 +33,7 @@ MIB = 1 << 20
 MOST_GROWTH = 1 * MIB
 """Bytes of resident memory in 100,000 turns, after the first quarter."""
 
-WARM_UP = 15_000
+WARM_UP = 25_000
 """Turns before those that count: patterns are compiled when a reply first needs them."""
 
 STEADY = ("open_files", "tasks", "threads")
