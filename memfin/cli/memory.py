@@ -95,8 +95,13 @@ def expire(data: Path, thresholds: Path | None) -> None:
         click.echo(f"memfin: {signals} drift signals recorded", err=True)
     if sweep.finished:
         click.echo(f"memfin: {sweep.finished} interrupted operations finished", err=True)
+    undone = []
+    if sweep.refused:
+        undone.append(f"expired task contexts of {sweep.refused} users cannot be removed yet")
     if sweep.failed:
-        raise RunFault(f"memory {data}: {sweep.failed} interrupted operations cannot be finished yet")
+        undone.append(f"{sweep.failed} interrupted operations cannot be finished yet")
+    if undone:
+        raise RunFault(f"memory {data}: {'; '.join(undone)}")
     if sweep.overdue:
         raise GateFailed(f"{sweep.overdue} revocations had waited for more than 48 hours; they are done now")
 

@@ -63,9 +63,10 @@ class Disk:
         """Create a directory that must not exist."""
         path.mkdir()
 
-    def unlink(self, path: Path) -> None:
-        """Remove a file; that there is none is fine."""
-        path.unlink(missing_ok=True)
+    def unlink(self, path: Path | str) -> None:
+        """Remove a file; that there is none is fine. Who removes many saves time with strings."""
+        with suppress(FileNotFoundError):
+            os.unlink(path)  # noqa: PTH108 - the same
 
     def rmdir(self, path: Path) -> None:
         """Remove an empty directory."""

@@ -1,5 +1,6 @@
 """The sweep: task contexts that have expired are physically removed (memory design §10.1)."""
 
+import logging
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
@@ -11,8 +12,10 @@ from memfin.memory.index import Index
 from memfin.memory.locks import Locks
 from memfin.memory.paths import Paths
 
-WORKERS: Final = 16
-"""Threads that remove files; each of them mostly waits."""
+_LOG: Final = logging.getLogger("memfin.memory")
+
+WORKERS: Final = 8
+"""Threads that remove files; they mostly wait, and more of them get into each other's way."""
 
 FEW: Final = 256
 """Contexts that one thread removes by itself."""
@@ -29,31 +32,53 @@ class Sweep(Record):
         finished: how many users it found with an interrupted operation, which it finished.
         overdue: how many of those were revocations of more than 48 hours ago.
         failed: how many users' interrupted operation the system refuses to finish.
+        refused: how many users' task contexts the system refuses to remove; a later sweep tries again.
     """
 
     task_contexts: Count = 0
     finished: Count = 0
     overdue: Count = 0
     failed: Count = 0
+    refused: Count = 0
 
 
-def sweep_tasks(files: Files, paths: Paths, locks: Locks, index: Index, now: datetime) -> int:
-    """Remove the task contexts whose 24 hours are over; return how many.
+class Removed(NamedTuple):
+    """Task contexts that were removed.
+
+    Attributes:
+        contexts: how many.
+        gone: users and contexts that the index can forget.
+        refused: why the system refuses to remove those of some users, once for each of them.
+    """
+
+    contexts: int
+    gone: list[tuple[str, str]]
+    refused: list[str]
+
+
+def sweep_tasks(files: Files, paths: Paths, locks: Locks, index: Index, now: datetime) -> Removed:
+    """Remove the task contexts whose 24 hours are over, of each user by itself.
+
+    What the system refuses for one user stops no other, and stays in the index for the next sweep.
 
     All removals share one synchronisation, and the index forgets them only after it. Many of them are
     removed by several threads: a file system may wait for its medium at each one, and one wait does not
     have to wait for another.
     """
 
-    def remove(batch: Batch) -> tuple[list[tuple[str, str]], int]:
-        gone: list[tuple[str, str]] = []
-        removed = 0
+    def remove(batch: Batch) -> Removed:
+        count, gone, refused = 0, list[tuple[str, str]](), list[str]()
         with locks.of_shard(batch.shard):
             for user_id, context_ids in batch.due:
                 due = index.still_expired(user_id, context_ids, now)
-                removed += _discard(files, paths, user_id, due)
-                gone.extend((user_id, context_id) for context_id in due)
-        return gone, removed
+                try:
+                    count += _discard(files, paths, user_id, due)
+                except OSError as problem:
+                    # The reason without the path, which names the person.
+                    refused.append(problem.strerror or type(problem).__name__)
+                else:
+                    gone.extend((user_id, context_id) for context_id in due)
+        return Removed(count, gone, refused)
 
     batches = batches_of(index.expired(now), locks)
     if sum(each.contexts for each in batches) <= FEW:
@@ -61,10 +86,12 @@ def sweep_tasks(files: Files, paths: Paths, locks: Locks, index: Index, now: dat
     else:
         with ThreadPoolExecutor(WORKERS, "memory-sweep") as pool:
             done = list(pool.map(remove, batches))
-    if gone := sorted(each for some, _ in done for each in some):
+    if gone := sorted(context for each in done for context in each.gone):
         files.sync()
         index.forget(gone, now)
-    return sum(removed for _, removed in done)
+    if refused := [reason for each in done for reason in each.refused]:
+        _LOG.error("memory: expired task contexts of %d users stay: %s", len(refused), refused[0])
+    return Removed(sum(each.contexts for each in done), gone, refused)
 
 
 class Batch(NamedTuple):
@@ -106,5 +133,5 @@ def _discard(files: Files, paths: Paths, user_id: str, context_ids: Iterable[str
     due = {name for context_id in context_ids for name in (f"{context_id}.json", f".{context_id}.json.tmp")}
     found = sorted(there & due)
     for name in found:
-        files.unlink(directory / name)
+        files.unlink(f"{directory}/{name}")
     return sum(not name.startswith(".") for name in found)

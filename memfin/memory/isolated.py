@@ -93,8 +93,9 @@ class InMemoryFiles(Files):
     def close(self, descriptor: int) -> None:
         """Close nothing."""
 
-    def unlink(self, path: Path) -> None:
+    def unlink(self, path: Path | str) -> None:
         """Remove a file; that there is none is fine."""
+        path = Path(path)
         self._directories.get(str(path.parent), {}).pop(path.name, None)
 
     def sync(self) -> None:

@@ -11,12 +11,15 @@ import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import memfin as memfin_package
+from memfin.memory import MemoryStore
+from tests.memory.memory_world import NOTHING_KEPT
 
 SCOPES = {"create_task": True, "save_to_profile": True, "save_to_thread": True, "training_use_allowed": False}
 GRANT = {"scopes": SCOPES, "preferences": {"language_preference": "zh", "user_focus_reason": "半导体周期"}}
@@ -209,6 +212,29 @@ def test_the_sweep_takes_thresholds_and_tells_what_it_cannot_finish(memfin: Memf
     assert failed.returncode == 3
     assert failed.stderr.splitlines()[-1].endswith("1 interrupted operations cannot be finished yet")
     assert "alice" not in failed.stderr
+
+
+def test_the_sweep_goes_on_behind_a_context_that_the_system_does_not_remove(
+    memfin: Memfin, tmp_path: Path
+) -> None:
+    data = tmp_path / "data"
+    with MemoryStore(data, clock=lambda: datetime(2026, 1, 1, tzinfo=UTC)) as store:
+        for user in ("alice", "bob"):
+            store.grant_consent(user, NOTHING_KEPT)
+        made = {user: store.begin_task(user, "snapshot").context_id for user in ("alice", "bob")}
+    files = {user: data / "user_contexts" / user / "_task" / f"{made[user]}.json" for user in made}
+    files["alice"].unlink()
+    (files["alice"] / "in the way").mkdir(parents=True)
+    failed = memfin("expire")
+    assert failed.returncode == 3
+    lines = failed.stderr.splitlines()
+    assert lines[0] == "memfin: 1 expired task contexts removed"
+    assert lines[-1].endswith("memory data: expired task contexts of 1 users cannot be removed yet")
+    assert "alice" not in failed.stderr
+    assert not files["bob"].exists()
+    (files["alice"] / "in the way").rmdir()
+    files["alice"].rmdir()
+    assert memfin("expire").returncode == 0
 
 
 def test_tokens_are_listed_and_taken_back_and_users_known_by_tokens_alone_are_deleted(memfin: Memfin) -> None:

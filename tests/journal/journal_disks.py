@@ -95,9 +95,9 @@ class FaultyDisk(Disk):
             raise self._error()
         super().truncate(descriptor, size)
 
-    def unlink(self, path: Path) -> None:
+    def unlink(self, path: Path | str) -> None:
         if self._fails("unlink"):
-            raise self._error(path)
+            raise self._error(Path(path))
         super().unlink(path)
 
     def mkdir(self, path: Path) -> None:

@@ -62,7 +62,7 @@ class CountedFiles(UnsyncedFiles):
         self.before("mkdir", str(path))
         super().mkdir(path)
 
-    def unlink(self, path: Path) -> None:
+    def unlink(self, path: Path | str) -> None:
         self.before("unlink", str(path))
         super().unlink(path)
 
@@ -206,7 +206,7 @@ class PoweredFiles(CountedFiles):
         super().mkdir(path)
         self._names[str(path)] = None
 
-    def unlink(self, path: Path) -> None:
+    def unlink(self, path: Path | str) -> None:
         super().unlink(path)
         self._names.pop(str(path), None)
 

@@ -164,7 +164,7 @@ def test_the_sweep_of_many_users_synchronises_once(tmp_path: Path) -> None:
         for number in range(20):
             begin(store, user_id=f"u{number}")
         files = CountedFiles()
-        removed = sweep_tasks(files, store.paths, store.locks, store.index, START + KEPT)
+        removed = sweep_tasks(files, store.paths, store.locks, store.index, START + KEPT).contexts
         kinds = [kind for kind, _ in files.steps]
         assert (removed, kinds.count("unlink"), kinds.count("sync"), kinds.count("fsync")) == (20, 20, 1, 0)
         assert kinds[-1] == "sync"
@@ -178,8 +178,8 @@ class WatchedFiles(UnsyncedFiles):
         self.refused = refused
         self.threads: set[str] = set()
 
-    def unlink(self, path: Path) -> None:
-        user_id = path.parent.parent.name
+    def unlink(self, path: Path | str) -> None:
+        user_id = Path(path).parent.parent.name
         if user_id == self.refused:
             raise OSError(errno.EIO, os.strerror(errno.EIO), str(path))
         self.threads.add(threading.current_thread().name)
@@ -190,20 +190,22 @@ class WatchedFiles(UnsyncedFiles):
 
 
 def test_many_contexts_are_removed_by_many_threads_each_under_its_users_lock(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(expiry, "FEW", 11)
     with open_store(tmp_path, Clock()) as store:
         for number in range(12):
             begin(store, user_id=f"u{number}")
         refusing = WatchedFiles(store, refused="u7")
-        with pytest.raises(OSError, match="Input/output error"):
-            sweep_tasks(refusing, store.paths, store.locks, store.index, START + KEPT)
-        assert len(store.index.expired(START + KEPT)) == 12
-        files = WatchedFiles(store)
-        assert sweep_tasks(files, store.paths, store.locks, store.index, START + KEPT) >= 1
-        assert files.threads
-        assert all(name.startswith("memory-sweep") for name in files.threads)
+        done = sweep_tasks(refusing, store.paths, store.locks, store.index, START + KEPT)
+        assert (done.contexts, done.refused) == (11, ["Input/output error"])
+        assert list(store.index.expired(START + KEPT)) == ["u7"]
+        assert refusing.threads
+        assert all(name.startswith("memory-sweep") for name in refusing.threads)
+        assert "u7" not in caplog.text
+        assert "task contexts of 1 users stay: Input/output error" in caplog.text
+        done = sweep_tasks(WatchedFiles(store), store.paths, store.locks, store.index, START + KEPT)
+        assert (done.contexts, done.refused) == (1, [])
         assert store.index.expired(START + KEPT) == {}
         assert [files_of_tasks(store, f"u{number}") for number in range(12)] == [[]] * 12
 
@@ -217,7 +219,7 @@ def test_few_contexts_are_removed_without_threads(
         for number in range(3):
             begin(store, user_id=f"u{number}")
         files = WatchedFiles(store)
-        assert sweep_tasks(files, store.paths, store.locks, store.index, START + KEPT) == 3
+        assert sweep_tasks(files, store.paths, store.locks, store.index, START + KEPT).contexts == 3
         assert (threading.current_thread().name not in files.threads) is elsewhere
 
 

@@ -238,7 +238,7 @@ class Dying(Files):
         self._step()
         super().mkdir(path)
 
-    def unlink(self, path: Path) -> None:
+    def unlink(self, path: Path | str) -> None:
         self._step()
         super().unlink(path)
 

@@ -39,8 +39,8 @@ class CrowdedFiles(UnsyncedFiles):
         self._give(target)
         super().replace(source, target)
 
-    def unlink(self, path: Path) -> None:
-        self._give(path)
+    def unlink(self, path: Path | str) -> None:
+        self._give(Path(path))
         super().unlink(path)
 
     def rmdir(self, path: Path) -> None:
@@ -150,8 +150,9 @@ class BrokenFor(UnsyncedFiles):
     def __init__(self, *users: str) -> None:
         self._users = users
 
-    def unlink(self, path: Path) -> None:
-        if "user_contexts" in path.parts and any(user in path.parts for user in self._users):
+    def unlink(self, path: Path | str) -> None:
+        parts = Path(path).parts
+        if "user_contexts" in parts and any(user in parts for user in self._users):
             raise OSError(errno.EIO, os.strerror(errno.EIO), str(path))
         super().unlink(path)
 

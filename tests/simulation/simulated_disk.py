@@ -115,8 +115,8 @@ class SimulatedDisk(Disk):
         super().mkdir(path)
         self._end(off=off)
 
-    def unlink(self, path: Path) -> None:
-        off = self._operation(path)
+    def unlink(self, path: Path | str) -> None:
+        off = self._operation(Path(path))
         super().unlink(path)
         self._end(off=off)
 

@@ -47,8 +47,14 @@ class AccountOperations(Workspace):
             removed = sweep_tasks(self.files, self.paths, self.locks, self.index, now)
             self.reserve.keep()
         if self.telemetry is not None:
-            self.telemetry.expired(removed)
-        return Sweep(task_contexts=removed, finished=done.finished, overdue=done.overdue, failed=done.failed)
+            self.telemetry.expired(removed.contexts)
+        return Sweep(
+            task_contexts=removed.contexts,
+            finished=done.finished,
+            overdue=done.overdue,
+            failed=done.failed,
+            refused=len(removed.refused),
+        )
 
     def rebuild_index(self) -> None:
         """Build the index from the files anew, and make every user's files what their consent allows."""
