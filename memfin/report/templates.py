@@ -1,6 +1,7 @@
 """The template environment of the reports and the words of its filters."""
 
 from collections.abc import Callable
+from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Final
 
@@ -13,8 +14,9 @@ _MINUTE: Final = 60
 _SECOND_MS: Final = 1000
 
 
+@cache
 def environment(escape: Callable[[str], str] | None = None) -> "Environment":
-    """Return the template environment of the reports.
+    """Return the template environment of the reports; templates are compiled once a process.
 
     With ``escape`` every expression passes through that function unless it is marked safe; without
     it jinja2's HTML escaping is on. Either way a template cannot forget to escape.

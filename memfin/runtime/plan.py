@@ -236,11 +236,11 @@ def make_plan(
     notices = Notices()
     resolved_judge = make_judge(judge, config, notices)
     config = config.replace(judge=judge_name(resolved_judge))
-    prepare_scoring()
     path = SAMPLE if config.dataset is None else Path(config.dataset)
     check_dataset_file(path)
     try:
         sha256, lines = digest_dataset(path)
     except OSError as problem:
         raise UsageError(f"dataset {path}: {problem.strerror or problem}") from problem
+    prepare_scoring()
     return RunPlan(config, path, agents, resolved_judge, notices, sha256, lines, observer_factory)
