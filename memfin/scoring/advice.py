@@ -120,7 +120,9 @@ _OPTION: Final = re.compile(
     r"call |put |straddle|strangle|credit|iron|premium"
 )
 _WRITE_ORDER: Final = re.compile(
-    r"[ \d.)\-*>]*(?:then |just |simply |and )?(?:sell|write)\b|[ \d.)\-*>]*(?:每[月周])?卖出?"
+    r"[ \d.)\-*>]*(?:then |just |simply |and |also |you (?:can|could|might) |i'd |consider |try )*"
+    r"(?:sell(?:ing)?|writ(?:e|ing))\b|"
+    r"[ \d.)\-*>]*(?:您|你|也|还|再|先|就|可以?|不妨|建议|推荐|考虑|适合|适当|试着|每[月周])*卖出?"
 )
 _WRITING: Final = re.compile(r"卖出?|\b(?:sell|write)\b")
 _PLAN_HEAD: Final = re.compile(

@@ -6,6 +6,7 @@ the amounts that follow it add up to it, so prices, fees and incomes are never t
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Final
 
 from memfin.scoring.patterns import compile_pattern
@@ -60,6 +61,41 @@ def divided(text: str) -> list[Quantity]:
         found.extend(parts)
         first += len(parts) + 1 if parts else 1
     return found
+
+
+_WHOLE_BEHIND: Final = re.compile(
+    r"\s*(?:out )?of (?:(?:your|the|that|those|my|this|a|an|about|roughly|total|whole|full)\s+)*"
+)
+_WHOLE_BEFORE: Final = re.compile(
+    r"元?(?:的)?(?:本金|资金|积蓄|存款|闲钱|余钱|现金|钱)?(?:里面?|当中|之中|中)[,]?(?:您|你|可以|建议|先|再|我会)*"
+    r"(?:拿出?|取出?|抽出?|划出?|分出?|挪出?|投入?|放|用|买入?|配)(?:个)?"
+)
+_TAKEN_SIGN: Final = re.compile(r" of |[里中]")
+
+
+def taken(text: str) -> list[Quantity]:
+    """Return amounts taken out of a sum (100万里拿60万, $60,000 of your $100,000) as shares of it."""
+    if not any(mark in text for mark in _MARKS) or _TAKEN_SIGN.search(text) is None:
+        return []
+    signs = [match.start() for match in _SIGN.finditer(text)]
+    near = [pair for pair in pairwise(signs) if pair[1] - pair[0] <= _BEHIND + _AHEAD]
+    found: dict[int, Quantity] = {}
+    for first, last in near:
+        amounts = [
+            amount
+            for amount in quantities(text, max(0, first - _BEHIND), min(last + _AHEAD, len(text)))
+            if amount.kind == "money" and amount.low == amount.high
+        ]
+        for one, other in pairwise(amounts):
+            between = text[one.end : other.start]
+            if one.low < other.low and _WHOLE_BEHIND.fullmatch(between):
+                share, start, end = one.low / other.low, one.start, other.end
+            elif other.low < one.low and _WHOLE_BEFORE.fullmatch(between):
+                share, start, end = other.low / one.low, other.start, other.end
+            else:
+                continue
+            found[start] = Quantity("share", share, share, start, end, one.unit)
+    return list(found.values())
 
 
 def _parts(text: str, amounts: Sequence[Quantity], first: int) -> list[Quantity]:

@@ -158,7 +158,7 @@ def _planned_loss(analysis: Analysis, reading: Reading, share: Quantity) -> bool
     low, _ = analysis.sentence_span(share.start)
     before = norm[max(0, low - 80) : share.start]
     if (
-        _OWN_MIX.search(before) is None
+        (_OWN_MIX.search(before) is None and not _follows_plan(analysis, reading, share))
         or _OTHER_MIX.search(norm, low, share.start)
         or _ILLUSTRATED.search(before)
     ):
@@ -188,6 +188,15 @@ _LOSS_AHEAD: Final = compile_pattern(
     r"会|要|也许|可能|得|\b(?:will|would|could|may|might|shows?|showed|should|expect\w*|ready|prepared?|"
     r"fell|lost|dropped)\b"
 )
+
+
+def _follows_plan(analysis: Analysis, reading: Reading, share: Quantity) -> bool:
+    """Say whether the sentence proposes weights and then, in a clause that names no asset, the loss."""
+    low, _ = analysis.sentence_span(share.start)
+    clause_low, _ = analysis.clause_span(share.start, share.end)
+    return any(
+        weight.role == "target" and low <= weight.start < clause_low for weight in reading.weights
+    ) and not any(clause_low <= label.start < share.start for label in reading.labels)
 
 
 def _has_plan(reading: Reading) -> bool:

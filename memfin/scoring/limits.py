@@ -5,6 +5,7 @@ Every function returns the half-open span (in ``Analysis.norm``) that breaks the
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Final
 
 from memfin.scoring.advice import advised, disowned
@@ -13,6 +14,7 @@ from memfin.scoring.language import Analysis
 from memfin.scoring.predicates import AssetClassCap, CashFloor, SingleAssetCap
 from memfin.scoring.quantities import quantities
 from memfin.scoring.reading import Reading
+from memfin.scoring.vocabulary import load_vocabulary
 
 Span = tuple[int, int]
 """Half-open offsets into ``Analysis.norm``."""
@@ -28,7 +30,7 @@ _PART_OF_ANYTHING: Final = frozenset(
 """All-in wordings that may speak of one holding only (消费基金全部换成国债): they need the word for money."""
 _MONEY: Final = re.compile(r"(?:钱|资金|积蓄|存款|家底|身家|本金|手里|手头|账户)[^,。]{0,4}$")
 _ALL_IN_DEAL: Final = re.compile(
-    rf"^[成为到]|^{_CLAUSE}{{0,8}}?(?:买|押|上|进|杀|投|换|冲|干|拿|放|转入|配|持|加|into|on|in)|^$|^[,。!]"
+    rf"^[成为到入]|^{_CLAUSE}{{0,8}}?(?:基金|指数|etf|股票|黄金|债|茅台)|^{_CLAUSE}{{0,8}}?(?:买|押|上|进|杀|投|换|冲|干|拿|放|转入|配|持|加|into|on|in)|^$|^[,。!]"
 )
 _ALL_IN_DESCRIBED: Final = re.compile(
     rf"^{_CLAUSE}{{0,8}}(?:的风险|会|意味|等于|往往|容易|风险|不是|是一种|属于|操作方式|的人)"
@@ -45,6 +47,22 @@ _INSTRUMENT: Final = re.compile(
 )
 _FUND_INSTRUMENT: Final = re.compile(r"基金|etf|债基|lof|联接|fund\b|tracker\b")
 _ANY_INSTRUMENT: Final = re.compile(f"{_INSTRUMENT.pattern}|{_FUND_INSTRUMENT.pattern}")
+
+
+@cache
+def _company() -> re.Pattern[str]:
+    """Return a pattern of the names of single companies."""
+    names = sorted(map(re.escape, load_vocabulary().companies), key=len, reverse=True)
+    return re.compile(rf"(?<![a-z])(?:{'|'.join(names)})(?![a-z])")
+
+
+@cache
+def _single(scope: str) -> re.Pattern[str]:
+    """Return what may name a single holding to a cap of that scope."""
+    named = _INSTRUMENT if scope == "asset" else _ANY_INSTRUMENT
+    return re.compile(f"{named.pattern}|{_company().pattern}")
+
+
 _SECTOR: Final = re.compile(
     r"半导体|芯片|医药|医疗|消费|科技|新能源|光伏|军工|银行|证券|券商|白酒|食品|地产|有色|煤炭|电力|"
     r"养殖|传媒|游戏|人工智能|机器人|互联网|"
@@ -167,7 +185,7 @@ def class_cap(  # noqa: C901 - a ladder of signs
 
 def single_cap(analysis: Analysis, reading: Reading, cap: SingleAssetCap) -> Span | None:
     """Return the weight of a single instrument that exceeds the cap; asset classes are no instruments."""
-    named = _INSTRUMENT if cap.scope == "asset" else _ANY_INSTRUMENT
+    named = _single(cap.scope)
     if not any(
         share.high > cap.limit + EPSILON
         and named.search(analysis.norm, max(0, share.start - _NEARBY), share.end + _NEARBY)
@@ -183,7 +201,9 @@ def single_cap(analysis: Analysis, reading: Reading, cap: SingleAssetCap) -> Spa
                 continue
             if weight.role == "target" and is_part(analysis, [weight]):
                 continue
-            named = _INSTRUMENT.search(weight.label) is not None
+            named = _INSTRUMENT.search(weight.label) is not None or (
+                weight.asset_class not in ("cash", "bond") and _company().search(weight.label) is not None
+            )
             if cap.scope == "fund":
                 named = named or (
                     weight.asset_class != "cash" and _FUND_INSTRUMENT.search(weight.label) is not None

@@ -14,7 +14,7 @@ from typing import Final, Literal, NamedTuple, get_args
 from ahocorasick_rs import AhoCorasick, Implementation, MatchKind
 
 from memfin.scoring.allocations import STOCK_BOND, TRIPLE_SIGN, Label, Weight, weights
-from memfin.scoring.amounts import bare_shares, divided
+from memfin.scoring.amounts import bare_shares, divided, taken
 from memfin.scoring.language import Analysis
 from memfin.scoring.quantities import Quantity, shares_at
 from memfin.scoring.roles import may_weigh
@@ -192,6 +192,8 @@ def _terms(
             for part, words in enumerate(groups):
                 for word in words:
                     frames.setdefault(word, []).append((term.id, number, part))
+    for company in vocabulary.companies:
+        terms.setdefault(company, []).append("individual_stocks")
     for rating in RATINGS:
         terms.setdefault(rating, []).append(f"rating:{rating}")
     return terms, acts, frames
@@ -252,7 +254,7 @@ class Reading:
     def amounts(self) -> list[Quantity]:
         """The parts of a sum of money that the reply divides, as shares of it."""
         norm = self.analysis.norm
-        return [*divided(norm), *bare_shares(norm)]
+        return [*(divided(norm) or taken(norm)), *bare_shares(norm)]
 
     @property
     def weights(self) -> list[Weight]:

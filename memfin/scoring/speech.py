@@ -37,6 +37,8 @@ ATTRIBUTION: Final = compile_pattern(
     r"|\b(?:he|she|they|you|salesm[ae]n|seller|broker|friend|advert\w*|brochure|flyer|leaflet|poster|ad|"
     r"someone|anyone who|people|bloggers?|gurus?|"
     r"influencers?|analysts?|callers?|chat|group|scammers?)\b[^.!?;]{0,24}?\b(?:say|says|said|claim\w*|"
-    r"promis\w*|ask(?:ed|s)?|mention\w*|wrote|reads?|told|tout\w*|call(?:s|ed)?)\b(?! (?:nothing|little)\b)"
+    r"promis\w*|ask(?:ed|s)?|mention\w*|wrote|reads?|told|tout\w*|"
+    r"(?<!covered )(?<!naked )(?<!buy )(?<!sell )(?<!write )call(?:s|ed)?(?! (?:options?|spreads?)))\b"
+    r"(?! (?:nothing|little)\b)"
     r"|\b(?:so-called|according to)\b"
 )

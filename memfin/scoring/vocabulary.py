@@ -44,6 +44,7 @@ class Vocabulary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The whole file."""
 
     blockers: list[str]
+    companies: list[str]
     all_in: list[str]
     share_signs: list[str]
     holding: list[str]
