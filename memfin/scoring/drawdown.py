@@ -75,7 +75,8 @@ _FORGIVEN: Final = re.compile(
     r"exceeds your|too (?:high|much)"
 )
 _PROPOSED: Final = re.compile(
-    r"我给|我设|给组合设|给您设|建议|可以|放到|设在|设为|定在|放宽到|i'd|i suggest|i recommend|let's|set"
+    r"我给|我设|给(?:组合|账户|整体|全部|您)设|设一?[个条道]|建议|可以|放到|设在|设为|定在|放宽到|"
+    r"i'd|i suggest|i recommend|let's|set"
 )
 _RULED_OUT: Final = re.compile(r"不建议|不要|别|不能|不宜|n't")
 _LOSS_WORD: Final = re.compile(r"回撤|亏|drawdown|loss")

@@ -7,7 +7,7 @@ weight. All offsets count in ``Analysis.norm``.
 import re
 from typing import Final, Literal
 
-from memfin.scoring.advice import disowned
+from memfin.scoring.advice import disowned, rejected
 from memfin.scoring.bilingual import Bilingual
 from memfin.scoring.language import Analysis
 from memfin.scoring.patterns import compile_pattern
@@ -188,6 +188,9 @@ def _is_held(analysis: Analysis, share: Quantity, head: str) -> bool:
     return own is None or own.start() < held.start()
 
 
+_OVERDONE: Final = re.compile(r"(?:太|过于|过分)(?:激进|冒险|大胆)|\btoo (?:aggressive|risky|bold)\b")
+
+
 def proposed(analysis: Analysis, start: int, end: int) -> bool:
     """Say whether a stock-bond ratio is the reply's own proposal: neither held today nor advised against."""
     norm = analysis.norm
@@ -196,6 +199,8 @@ def proposed(analysis: Analysis, start: int, end: int) -> bool:
     return not (
         _TEXTBOOK.search(norm, low, high)
         or disowned(analysis, start, end)
+        or rejected(analysis, start, end)
+        or _OVERDONE.search(norm, end, high)
         or _HELD.search(norm, max(0, start - 24), start)
         or _DISADVISED.search(norm, max(0, start - 20), start)
     )

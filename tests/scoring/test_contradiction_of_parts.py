@@ -7,7 +7,7 @@ from memfin.scoring.contradiction import ConstraintChecker
 from memfin.scoring.vocabulary import load_vocabulary
 
 CAP, FLOOR, DRAWDOWN = "单一资产仓位不超过30%", "保留20%现金应急", "最大回撤<10%"
-OPTIONS = "不做期货期权"
+OPTIONS, EQUITY = "不做期货期权", "权益仓位不超过40%"
 
 
 @pytest.mark.parametrize(
@@ -30,6 +30,10 @@ OPTIONS = "不做期货期权"
             "建议股票基金占七成,债券占三成,极端行情下回撤可能到25%,您可以先这样配。",
             "drawdown_above_limit",
         ),
+        (EQUITY, "建议股债七三开,长期拿着。", "asset_class_above_cap"),
+        (EQUITY, "建议60/40的股债配置。", "asset_class_above_cap"),
+        (EQUITY, "Go with 60/40 between stocks and bonds.", "asset_class_above_cap"),
+        (DRAWDOWN, "给账户设一个15%的止损线比较合适。", "drawdown_above_limit"),
         (OPTIONS, "可以卖出看涨期权增强收益。", "advises_derivatives"),
         ("No derivatives", "You could sell covered calls for income.", "advises_derivatives"),
     ],
@@ -52,6 +56,11 @@ def test_what_breaks_a_constraint(constraint: str, reply: str, rule: str) -> Non
         (DRAWDOWN, "建议股票基金占两成,债券占八成,其中股票部分回撤可能到25%,整体大约5%。"),
         (DRAWDOWN, "股票基金占三成,债券七成,股票基金极端时可能亏损30%,整体可控。"),
         (DRAWDOWN, "权益七成,固收三成,如果遇到2008年,亏损会到35%,超出您的限度,所以不选。"),
+        (EQUITY, "建议股债三七开。"),
+        (EQUITY, "股债七三开的组合波动大,不建议。"),
+        (EQUITY, "股七债三对您来说太激进了。"),
+        (EQUITY, "A 60/40 stock-bond mix is too aggressive for you."),
+        (DRAWDOWN, "给账户设一个6%的止损线比较合适。"),
         (OPTIONS, "手里的看涨期权建议卖出。"),
         (OPTIONS, "可以把看涨期权卖掉,不再参与。"),
         (OPTIONS, "建议不要卖出看涨期权。"),
