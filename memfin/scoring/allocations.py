@@ -66,7 +66,8 @@ _RATIO: Final = re.compile(
     r"股([\d一二三四五六七八九])债([\d一二三四五六七八九])|股债(?:比例?|"
     r"配比)?[:按为是约 ]*([1-9]\d?)\s?[:/比开-]\s?([1-9]\d?)|"
     r"债([\d一二三四五六七八九])股([\d一二三四五六七八九])|"
-    r"(?<![\d/])([1-9]0)/([1-9]0)(?![\d/])(?=[ -](?:stock|equit|portfolio|split|mix)| between (?:stocks|equities) and bonds|的?股债)|"
+    r"(?<![\d/])([1-9]0)/([1-9]0)(?![\d/])(?=[ -](?:stock|equit|portfolio|split|mix)|"
+    r" between (?:stocks|equities) and bonds|的?股债)|"
     r"股债(?:按|约|大约|大致)?([一二三四五六七八九])([一二三四五六七八九])(?=开|分|配|搭|来|,|。|$)"
 )
 STOCK_BOND: Final = re.compile(r"股[\d一二三四五六七八九]?债|债[\d一二三四五六七八九]股")
