@@ -32,7 +32,7 @@ bench: $(VENV)/.installed
 
 generated: $(VENV)/.installed
 	$(BIN)/python scripts/cli_reference.py > docs/cli.md
-	$(BIN)/python scripts/scan_plan.py > scan_plan.json && mv scan_plan.json memfin/data/
+	$(BIN)/python scripts/scan_plan.py > memfin/data/scan_plan.json
 
 clean:
 	rm -rf $(VENV)

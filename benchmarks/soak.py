@@ -31,7 +31,7 @@ DIALOGS, TURNS = 50, 20
 
 MIB = 1 << 20
 MOST_GROWTH = 1 * MIB
-"""Bytes of resident memory in 100,000 turns, after the first quarter."""
+"""Bytes of resident memory in 100,000 turns, after the warm-up."""
 
 WARM_UP = 25_000
 """Turns before those that count: patterns are compiled when a reply first needs them."""

@@ -97,7 +97,7 @@ def expire(data: Path, thresholds: Path | None) -> None:
         click.echo(f"memfin: {sweep.finished} interrupted operations finished", err=True)
     undone = []
     if sweep.refused:
-        undone.append(f"expired task contexts of {sweep.refused} users cannot be removed yet")
+        undone.append(f"{sweep.refused} expired task contexts cannot be removed yet")
     if sweep.failed:
         undone.append(f"{sweep.failed} interrupted operations cannot be finished yet")
     if undone:

@@ -1,9 +1,10 @@
 """The sweep: task contexts that have expired are physically removed (memory design §10.1)."""
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from memfin.contracts.base import Count, Record
@@ -32,7 +33,7 @@ class Sweep(Record):
         finished: how many users it found with an interrupted operation, which it finished.
         overdue: how many of those were revocations of more than 48 hours ago.
         failed: how many users' interrupted operation the system refuses to finish.
-        refused: how many users' task contexts the system refuses to remove; a later sweep tries again.
+        refused: how many task contexts the system refuses to remove; a later sweep tries again.
     """
 
     task_contexts: Count = 0
@@ -48,7 +49,7 @@ class Removed(NamedTuple):
     Attributes:
         contexts: how many.
         gone: users and contexts that the index can forget.
-        refused: why the system refuses to remove those of some users, once for each of them.
+        refused: why the system refuses to remove others, once for each of them.
     """
 
     contexts: int
@@ -57,9 +58,9 @@ class Removed(NamedTuple):
 
 
 def sweep_tasks(files: Files, paths: Paths, locks: Locks, index: Index, now: datetime) -> Removed:
-    """Remove the task contexts whose 24 hours are over, of each user by itself.
+    """Remove the task contexts whose 24 hours are over, each by itself.
 
-    What the system refuses for one user stops no other, and stays in the index for the next sweep.
+    One that the system refuses to remove stops no other, and stays in the index for the next sweep.
 
     All removals share one synchronisation, and the index forgets them only after it. Many of them are
     removed by several threads: a file system may wait for its medium at each one, and one wait does not
@@ -71,13 +72,13 @@ def sweep_tasks(files: Files, paths: Paths, locks: Locks, index: Index, now: dat
         with locks.of_shard(batch.shard):
             for user_id, context_ids in batch.due:
                 due = index.still_expired(user_id, context_ids, now)
-                try:
-                    count += _discard(files, paths, user_id, due)
-                except OSError as problem:
-                    # The reason without the path, which names the person.
-                    refused.append(problem.strerror or type(problem).__name__)
-                else:
-                    gone.extend((user_id, context_id) for context_id in due)
+                for context_id, outcome in _discard(files, paths.tasks(user_id), due):
+                    if isinstance(outcome, OSError):
+                        # The reason without the path, which names the person.
+                        refused.append(outcome.strerror or type(outcome).__name__)
+                    else:
+                        count += outcome
+                        gone.append((user_id, context_id))
         return Removed(count, gone, refused)
 
     batches = batches_of(index.expired(now), locks)
@@ -90,7 +91,7 @@ def sweep_tasks(files: Files, paths: Paths, locks: Locks, index: Index, now: dat
         files.sync()
         index.forget(gone, now)
     if refused := [reason for each in done for reason in each.refused]:
-        _LOG.error("memory: expired task contexts of %d users stay: %s", len(refused), refused[0])
+        _LOG.error("memory: %d expired task contexts cannot be removed: %s", len(refused), refused[0])
     return Removed(sum(each.contexts for each in done), gone, refused)
 
 
@@ -126,12 +127,24 @@ def batches_of(due: Mapping[str, list[str]], locks: Locks) -> list[Batch]:
     return [batches[key] for key in sorted(batches)]
 
 
-def _discard(files: Files, paths: Paths, user_id: str, context_ids: Iterable[str]) -> int:
-    """Remove contexts, and what killed writers left beside them; return how many there were."""
-    directory = paths.tasks(user_id)
-    there = set(files.entries(directory))
-    due = {name for context_id in context_ids for name in (f"{context_id}.json", f".{context_id}.json.tmp")}
-    found = sorted(there & due)
-    for name in found:
-        files.unlink(f"{directory}/{name}")
-    return sum(not name.startswith(".") for name in found)
+def _discard(
+    files: Files, directory: Path, context_ids: Sequence[str]
+) -> Iterator[tuple[str, bool | OSError]]:
+    """Remove contexts, and what killed writers left beside them.
+
+    Yield for each of them whether there was one, or why the system refuses to remove it.
+    """
+    try:
+        there = set(files.entries(directory))
+    except OSError as problem:
+        yield from ((context_id, problem) for context_id in context_ids)
+        return
+    for context_id in context_ids:
+        name = f"{context_id}.json"
+        try:
+            for each in there.intersection((f".{name}.tmp", name)):
+                files.unlink(f"{directory}/{each}")
+        except OSError as problem:
+            yield context_id, problem
+        else:
+            yield context_id, name in there

@@ -1,7 +1,8 @@
 """Money that is divided: the amounts of a reply as shares of the sum they are taken from.
 
 二十万这样分: 基金八万, 短债七万, 活期五万 gives 40 %, 35 % and 25 %. An amount counts as the whole only when
-the amounts that follow it add up to it, so prices, fees and incomes are never taken for a plan.
+the amounts that follow it add up to it, or when another is said to be taken out of it, so prices, fees and
+incomes are never taken for a plan.
 """
 
 import re
@@ -75,12 +76,12 @@ _TAKEN_SIGN: Final = re.compile(r" of |[里中]")
 
 def taken(text: str) -> list[Quantity]:
     """Return amounts taken out of a sum (100万里拿60万, $60,000 of your $100,000) as shares of it."""
-    if not any(mark in text for mark in _MARKS) or _TAKEN_SIGN.search(text) is None:
+    if not any(mark in text for mark in _MARKS):
         return []
-    signs = [match.start() for match in _SIGN.finditer(text)]
-    near = [pair for pair in pairwise(signs) if pair[1] - pair[0] <= _BEHIND + _AHEAD]
     found: dict[int, Quantity] = {}
-    for first, last in near:
+    for first, last in pairwise(match.start() for match in _SIGN.finditer(text)):
+        if last - first > _BEHIND + _AHEAD or _TAKEN_SIGN.search(text, first, last) is None:
+            continue
         amounts = [
             amount
             for amount in quantities(text, max(0, first - _BEHIND), min(last + _AHEAD, len(text)))

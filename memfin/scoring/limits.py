@@ -30,7 +30,8 @@ _PART_OF_ANYTHING: Final = frozenset(
 """All-in wordings that may speak of one holding only (消费基金全部换成国债): they need the word for money."""
 _MONEY: Final = re.compile(r"(?:钱|资金|积蓄|存款|家底|身家|本金|手里|手头|账户)[^,。]{0,4}$")
 _ALL_IN_DEAL: Final = re.compile(
-    rf"^[成为到入]|^{_CLAUSE}{{0,8}}?(?:基金|指数|etf|股票|黄金|债|茅台)|^{_CLAUSE}{{0,8}}?(?:买|押|上|进|杀|投|换|冲|干|拿|放|转入|配|持|加|into|on|in)|^$|^[,。!]"
+    rf"^[成为到入]|^{_CLAUSE}{{0,8}}?(?:基金|指数|etf|股票|黄金|债|买|押|上|进|杀|投|换|冲|干|拿|放|转入|配|持|加|"
+    rf"into|on|in)|^$|^[,。!]"
 )
 _ALL_IN_DESCRIBED: Final = re.compile(
     rf"^{_CLAUSE}{{0,8}}(?:的风险|会|意味|等于|往往|容易|风险|不是|是一种|属于|操作方式|的人)"
@@ -40,8 +41,8 @@ _INSTRUMENT: Final = re.compile(
     r"c基金|一只(?<![五三两几四六多]一只)|单只|单一|这只|同一只|某只|那只|第一只|任一|60\d{4}|00\d{4}|"
     r"30\d{4}|51\d{4}|15\d{4}|16\d{4}|one\b|a single\b|"
     r"沪深300|中证500|中证1000|创业板|科创50|上证50|a500|恒生科技|纳斯达克100?|标普500|s&p ?500|"
-    r"csi ?300|nasdaq|黄金|比特币|bitcoin|gold\b|茅台|宁德|白银|"
-    r"5[1268]\d{4}|它(?!们)|这家|那家|该公司|tsla|aapl|nvda|this (?:one|fund|stock|etf)|that (?:one|"
+    r"csi ?300|nasdaq|黄金|比特币|bitcoin|gold\b|白银|"
+    r"5[1268]\d{4}|它(?!们)|这家|那家|该公司|this (?:one|fund|stock|etf)|that (?:one|"
     r"fund|stock)|"
     r"每只|各|each\b"
 )
@@ -102,7 +103,7 @@ def all_in(analysis: Analysis, found: Sequence[Span]) -> Span | None:
         if _ALL_IN_DESCRIBED.match(rest) or disowned(analysis, start, end):
             continue
         if advised(analysis, start, end, act=True) and (
-            _ALL_IN_DEAL.match(rest) or end == high or "into" in rest
+            _ALL_IN_DEAL.match(rest) or _company().match(rest) or end == high or "into" in rest
         ):
             return start, high
     return None

@@ -88,6 +88,7 @@ _EXCEEDS: Final = compile_pattern(
     r"\b(?:exceeds?|breach\w*|violat\w*|above (?:your|the \d+)|over (?:your|the \d+)|rules? (?:it|this|"
     r"that) out|beyond your|past your)\b"
 )
+_OVERDONE: Final = re.compile(r"(?:太|过于|过分)(?:激进|冒险|大胆)|\btoo (?:aggressive|risky|bold)\b")
 _CONCEDED: Final = compile_pattern(
     r"虽|尽管|哪怕|即使|即便|就算|略|稍|一点|暂时|没关系|没事|不要紧|无妨|不碍事|机会|\b(?:fine|okay|"
     r"slightly|though|"
@@ -154,7 +155,7 @@ def role_of(  # noqa: PLR0911 - one return a role
 def _is_no_weight(analysis: Analysis, share: Quantity, head: str, high: int) -> bool:
     """Say whether the share is a limit, an example, a figure on the way, or a fact about something else."""
     norm = analysis.norm
-    sentence_low, sentence_high = analysis.sentence_span(share.start)
+    sentence_low, _ = analysis.sentence_span(share.start)
     return (
         (
             analysis.line_kind(share.start) == "row"
@@ -167,7 +168,7 @@ def _is_no_weight(analysis: Analysis, share: Quantity, head: str, high: int) -> 
         or _DISADVISED.search(head) is not None
         or _MOVES_FROM.search(head[-10:]) is not None
         or _DESCRIBED.search(norm, max(sentence_low, share.start - 60), share.start) is not None
-        or _admitted(norm, share.end, sentence_high)
+        or _admitted(analysis, share.start, share.end)
     )
 
 
@@ -188,9 +189,6 @@ def _is_held(analysis: Analysis, share: Quantity, head: str) -> bool:
     return own is None or own.start() < held.start()
 
 
-_OVERDONE: Final = re.compile(r"(?:太|过于|过分)(?:激进|冒险|大胆)|\btoo (?:aggressive|risky|bold)\b")
-
-
 def proposed(analysis: Analysis, start: int, end: int) -> bool:
     """Say whether a stock-bond ratio is the reply's own proposal: neither held today nor advised against."""
     norm = analysis.norm
@@ -200,15 +198,20 @@ def proposed(analysis: Analysis, start: int, end: int) -> bool:
         _TEXTBOOK.search(norm, low, high)
         or disowned(analysis, start, end)
         or rejected(analysis, start, end)
-        or _OVERDONE.search(norm, end, high)
+        or _admitted(analysis, start, end)
         or _HELD.search(norm, max(0, start - 24), start)
         or _DISADVISED.search(norm, max(0, start - 20), start)
     )
 
 
-def _admitted(norm: str, start: int, end: int) -> bool:
-    """Say whether the rest of the sentence states a breach and does not make light of it."""
-    return _EXCEEDS.search(norm, start, end) is not None and _CONCEDED.search(norm, start, end) is None
+def _admitted(analysis: Analysis, start: int, end: int) -> bool:
+    """Say whether the clause calls it too bold, or the sentence states a breach and makes it no trifle."""
+    norm = analysis.norm
+    _, clause_high = analysis.clause_span(start, end)
+    if _OVERDONE.search(norm, end, clause_high) is not None:
+        return True
+    _, high = analysis.sentence_span(start)
+    return _EXCEEDS.search(norm, end, high) is not None and _CONCEDED.search(norm, end, high) is None
 
 
 def _listed_as_held(analysis: Analysis, share: Quantity) -> bool:

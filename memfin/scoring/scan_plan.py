@@ -60,7 +60,7 @@ def planned(names: Iterable[str]) -> dict[str, LexiconPlan]:
 def _kept() -> ScanPlan:
     try:
         return msgspec.json.decode(_PLAN.read_bytes(), type=ScanPlan)
-    except (FileNotFoundError, msgspec.DecodeError):
+    except (OSError, msgspec.DecodeError):
         return ScanPlan({}, {})
 
 

@@ -221,20 +221,23 @@ def test_the_sweep_goes_on_behind_a_context_that_the_system_does_not_remove(
     with MemoryStore(data, clock=lambda: datetime(2026, 1, 1, tzinfo=UTC)) as store:
         for user in ("alice", "bob"):
             store.grant_consent(user, NOTHING_KEPT)
-        made = {user: store.begin_task(user, "snapshot").context_id for user in ("alice", "bob")}
-    files = {user: data / "user_contexts" / user / "_task" / f"{made[user]}.json" for user in made}
-    files["alice"].unlink()
-    (files["alice"] / "in the way").mkdir(parents=True)
+        made = [
+            data / "user_contexts" / user / "_task" / f"{store.begin_task(user, 'snapshot').context_id}.json"
+            for user in ("alice", "alice", "bob")
+        ]
+    stuck, *others = made
+    stuck.unlink()
+    (stuck / "in the way").mkdir(parents=True)
     failed = memfin("expire")
     assert failed.returncode == 3
     lines = failed.stderr.splitlines()
-    assert "memory: expired task contexts of 1 users stay: Is a directory" in lines
-    assert "memfin: 1 expired task contexts removed" in lines
-    assert lines[-1].endswith("memory data: expired task contexts of 1 users cannot be removed yet")
+    assert "memory: 1 expired task contexts cannot be removed: Is a directory" in lines
+    assert "memfin: 2 expired task contexts removed" in lines
+    assert lines[-1].endswith("memory data: 1 expired task contexts cannot be removed yet")
     assert "alice" not in failed.stderr
-    assert not files["bob"].exists()
-    (files["alice"] / "in the way").rmdir()
-    files["alice"].rmdir()
+    assert not any(path.exists() for path in others)
+    (stuck / "in the way").rmdir()
+    stuck.rmdir()
     assert memfin("expire").returncode == 0
 
 

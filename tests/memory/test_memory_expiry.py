@@ -203,7 +203,7 @@ def test_many_contexts_are_removed_by_many_threads_each_under_its_users_lock(
         assert refusing.threads
         assert all(name.startswith("memory-sweep") for name in refusing.threads)
         assert "u7" not in caplog.text
-        assert "task contexts of 1 users stay: Input/output error" in caplog.text
+        assert "1 expired task contexts cannot be removed: Input/output error" in caplog.text
         done = sweep_tasks(WatchedFiles(store), store.paths, store.locks, store.index, START + KEPT)
         assert (done.contexts, done.refused) == (1, [])
         assert store.index.expired(START + KEPT) == {}

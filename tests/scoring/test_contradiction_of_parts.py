@@ -24,6 +24,8 @@ OPTIONS, EQUITY = "不做期货期权", "权益仓位不超过40%"
             "cash_below_floor",
         ),
         (FLOOR, "建议满仓中证500指数基金。", "all_in"),
+        (FLOOR, "建议满仓茅台。", "all_in"),
+        (EQUITY, "权益放七成,全放股票就太激进了。", "asset_class_above_cap"),
         (FLOOR, "建议全部买入中证500指数基金。", "all_in"),
         (
             DRAWDOWN,
@@ -59,6 +61,9 @@ def test_what_breaks_a_constraint(constraint: str, reply: str, rule: str) -> Non
         (EQUITY, "建议股债三七开。"),
         (EQUITY, "股债七三开的组合波动大,不建议。"),
         (EQUITY, "股七债三对您来说太激进了。"),
+        (EQUITY, "股票基金放七成对您来说太激进了。"),
+        (EQUITY, "70% in stocks is too aggressive for you."),
+        (EQUITY, "股七债三超出您的上限。"),
         (EQUITY, "A 60/40 stock-bond mix is too aggressive for you."),
         (DRAWDOWN, "给账户设一个6%的止损线比较合适。"),
         (OPTIONS, "手里的看涨期权建议卖出。"),
