@@ -84,7 +84,7 @@ class Source(Actor[None]):
                     known = self._directory.committed.get(entry.dataset_index)
                     await (self._send(entry) if known is None else self._send_recorded(entry, known))
         finally:
-            await call(file.close)
+            file.close()  # at once: a task that is cancelled again while it waits would leave it open
 
     def drain(self) -> None:
         """Read no further."""
