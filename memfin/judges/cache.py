@@ -7,8 +7,8 @@ raw answer with a checksum; what is read is decoded as strictly as what comes fr
 
 import asyncio
 import hashlib
-import itertools
 import os
+import secrets
 import stat
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -80,7 +80,6 @@ class AnswerCache:
         self._hangs = False
         self._reading = Batches("memfin-judge-cache-read")
         self._writer = Batches("memfin-judge-cache-write")  # nobody who reads waits for it
-        self._numbers = itertools.count()
         self._unwritten: dict[str, CachedAnswer] = {}
         self._writing: asyncio.Task[None] | None = None
         self.hits = 0
@@ -218,15 +217,19 @@ class AnswerCache:
     def _write(self, key: str, answer: CachedAnswer) -> None:
         path = self._path(key)
         data = msgspec.json.encode(_Entry(key=key, checksum=_checksum(key, answer), answer=answer))
-        temporary = path.with_name(f".{key[:8]}.{os.getpid()}.{next(self._numbers)}.tmp")
+        # A name that nobody else draws: other caches of this process and other hosts write here, too.
+        temporary = path.with_name(f".{key[:8]}.{secrets.token_hex(8)}.tmp")
         try:
             handle = self._created(temporary)
-            with open(handle, "wb", buffering=0) as file:  # noqa: PTH123 - a descriptor has no path
-                file.write(data)  # not synchronised: what a crash has torn is found out by its checksum
-            temporary.replace(path)
+            try:
+                with open(handle, "wb", buffering=0) as file:  # noqa: PTH123 - a descriptor has no path
+                    file.write(data)  # not synchronised: what a crash has torn is found out by its checksum
+                temporary.replace(path)
+            except BaseException:
+                with suppress(OSError):
+                    temporary.unlink()
+                raise
         except OSError as problem:
-            with suppress(OSError):
-                temporary.unlink()
             self._tell("write", f"the judge cache {self._directory} cannot be written: {problem.strerror}")
 
     def _created(self, path: Path) -> int:

@@ -184,6 +184,20 @@ def test_several_processes_share_one_cache(tmp_path: Path) -> None:
     assert all(name.endswith(".json") for name in files(tmp_path))
 
 
+async def test_several_caches_of_one_process_share_one_directory(tmp_path: Path) -> None:
+    told: list[str] = []
+    keys = [cache_key({"n": number}) for number in range(200)]
+    caches = [cache(tmp_path, told=told) for _ in range(6)]
+    for key in keys:
+        for each in caches:
+            each.keep(key, ANSWER)
+    async with anyio.create_task_group() as group:
+        for each in caches:
+            group.start_soon(each.close)
+    assert told == []
+    assert sorted(files(tmp_path)) == sorted(f"{key}.json" for key in keys)
+
+
 @pytest.mark.parametrize("kind", ["pipe", "directory", "link_to_pipe"])
 async def test_what_is_no_regular_file_is_a_damaged_entry_and_blocks_nothing(
     tmp_path: Path, kind: str
