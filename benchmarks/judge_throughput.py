@@ -1,7 +1,8 @@
 """Throughput over the wire: what judge, gate and chat client add to a server that takes 50 ms.
 
 The server and every measurement run in processes of their own. The ideal is a pool that never
-waits for anything but the server. ``pool`` is the actor of a run: it takes scored dialogues, has their
+waits for anything but the server: 2,000 calls are 32 rounds of 64, the last one not full. Each measurement
+is made three times, by turns, and the fastest counts: what else a machine does only adds. ``pool`` is the actor of a run: it takes scored dialogues, has their
 turns judged and hands them on with their verdicts. ``judge`` is the judge ``openai:MODEL`` that it asks:
 prompt, fence, gate, client, strict reading; ``caching`` is the same with every verdict put into the
 cache, at the price of two operations of the file system a call, and ``cached`` with every verdict found
@@ -17,6 +18,7 @@ import argparse
 import asyncio
 import gc
 import json
+import math
 import os
 import resource
 import subprocess
@@ -37,6 +39,7 @@ LATENCY = 0.05
 WORKERS = 64
 CALLS = 2000
 TURNS = 8
+ROUNDS = 3
 LEAST_SHARE = 0.9
 MOST_GROWTH_MIB = 8.0
 """The bounds that ``--check`` holds the figures to, on a machine that does nothing else.
@@ -315,9 +318,13 @@ def measure_all(calls: int) -> list[str]:
         assert server.stdout is not None  # noqa: S101 - it is piped
         port = server.stdout.readline().strip()
         kinds = ("pool", "judge", "caching", "cached", "wire", "floor")
-        results = {kind: in_process(kind, port, calls, cache) for kind in kinds}
+        rounds = [
+            {kind: in_process(kind, port, calls, f"{cache}/{number}") for kind in kinds}
+            for number in range(ROUNDS)
+        ]
         server.communicate("")
-    ideal = calls / WORKERS * LATENCY
+    results = {kind: min((each[kind] for each in rounds), key=lambda made: made["wall"]) for kind in kinds}
+    ideal = math.ceil(calls / WORKERS) * LATENCY
     print(f"{calls} calls, {WORKERS} workers, {LATENCY * 1000:.0f} ms a call, {os.cpu_count()} cores")
     print(
         f"{'':8} {'wall s':>8} {'ideal s':>8} {'share':>7} {'CPU ms a call':>14} {'peak MiB':>9} {'grows':>6}"
