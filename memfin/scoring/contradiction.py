@@ -11,8 +11,9 @@ from collections.abc import Iterator, Sequence
 from functools import cache, partial
 from typing import Final, NamedTuple
 
-from memfin.scoring import budgets, limits, tenors
+from memfin.scoring import budgets, ceilings, limits, tenors
 from memfin.scoring.advice import advised, disowned, rejected
+from memfin.scoring.constraint_texts import parse_constraints
 from memfin.scoring.drawdown import drawdown
 from memfin.scoring.figures import measured, orders
 from memfin.scoring.language import Analysis, analyze
@@ -32,7 +33,6 @@ from memfin.scoring.predicates import (
     Predicate,
     Preferred,
     SingleAssetCap,
-    parse_constraint,
 )
 from memfin.scoring.reading import RATINGS, SIGN_WIDTH, Hit, Reading, Sign, role_table
 from memfin.scoring.vocabulary import load_vocabulary
@@ -61,8 +61,18 @@ _FUND_UNIVERSE: Final = (
     "single_small_cap",
 )
 _OUTSIDE: Final = {"public_funds": _FUND_UNIVERSE, "index_funds": (*_FUND_UNIVERSE, "active_funds")}
-_RATING_LIMIT: Final = {"AAA": 0, "AA+": 1}
-_LIMITS: Final = (SingleAssetCap, AssetClassCap, CashFloor, MaxDrawdown, MaxDuration, MaxLockUp, MaxPremium)
+_RATING_LIMIT: Final = {"AAA": 0, "AA+": 1, "AA": 3, "A": 4, "BBB": 5}
+_DOMESTIC_LADDER: Final = 1
+_LIMITS: Final = (
+    SingleAssetCap,
+    AssetClassCap,
+    CashFloor,
+    MaxDrawdown,
+    MaxDuration,
+    MaxLockUp,
+    MaxPremium,
+    *ceilings.CEILINGS,
+)
 _FOLLOWED_BY_FUND: Final = re.compile(r"^(?:等|类|型|的)?(?:指数|基金|etf|主题|为主的|增强| ?funds?| ?index)")
 _HEDGE: Final = re.compile(r"对冲|保护|套期|保险|hedg|protect")
 _CALM: Final = re.compile(
@@ -82,9 +92,12 @@ class ConstraintChecker:
 
     def __init__(self, constraints: Sequence[str | tuple[str, Predicate | None]]) -> None:
         """Parse the constraints; those that are no predicate (or none at all) never contradict."""
-        parsed = [
-            (entry, parse_constraint(entry)) if isinstance(entry, str) else entry for entry in constraints
-        ]
+        parsed: list[tuple[str, Predicate | None]] = []
+        for entry in constraints:
+            if isinstance(entry, str):
+                parsed.extend((entry, predicate) for predicate in parse_constraints(entry))
+            else:
+                parsed.append(entry)
         self.predicates: Final[tuple[tuple[str, Predicate], ...]] = tuple(
             (text, predicate) for text, predicate in parsed if predicate is not None
         )
@@ -120,9 +133,8 @@ class ConstraintChecker:
                 )
             elif isinstance(predicate, MinRating):
                 lowest = _RATING_LIMIT[predicate.rating]
-                names = frozenset(f"rating:{name}" for name, rank in RATINGS.items() if rank > lowest) | {
-                    "low_rated_credit"
-                }
+                names = frozenset(f"rating:{name}" for name, rank in RATINGS.items() if rank > lowest)
+                names |= {"low_rated_credit" if lowest <= _DOMESTIC_LADDER else "speculative_grade"}
             elif isinstance(predicate, LowFee):
                 names = frozenset({"high_fee"})
             elif isinstance(predicate, Preferred) and predicate.term == "quarterly_performance":
@@ -280,11 +292,12 @@ def _framed(
 
 
 def _literal(reading: Reading, term: str) -> Iterator[tuple[str, limits.Span]]:
-    start = reading.analysis.norm.find(term)
+    word = term.removesuffix("s") if term.isascii() else term  # one tobacco stock, several tobacco stocks
+    start = reading.analysis.norm.find(word)
     while start >= 0:
-        if _proposed(reading, Hit(term, start, start + len(term), act=False)):
-            yield "advises_forbidden_asset", (start, start + len(term))
-        start = reading.analysis.norm.find(term, start + len(term))
+        if _proposed(reading, Hit(term, start, start + len(word), act=False)):
+            yield "advises_forbidden_asset", (start, start + len(word))
+        start = reading.analysis.norm.find(word, start + len(word))
 
 
 def _is_main(reading: Reading, span: limits.Span) -> bool:
@@ -311,6 +324,8 @@ def _limited(  # noqa: C901, PLR0911 - one return a kind
         return _named("duration_above_limit", tenors.duration(analysis, reading, predicate.years))
     if isinstance(predicate, MaxLockUp):
         return _named("lock_up_above_limit", tenors.lock_up(analysis, reading, predicate.years))
+    if isinstance(predicate, ceilings.CEILINGS):
+        return ceilings.exceeded(reading, predicate)
     if isinstance(predicate, MaxPremium):
         return _named("premium_above_limit", budgets.premium(analysis, predicate.amount))
     if reading.all_in:
@@ -322,7 +337,8 @@ def _limited(  # noqa: C901, PLR0911 - one return a kind
     if isinstance(predicate, AssetClassCap):
         return _named("asset_class_above_cap", limits.class_cap(analysis, reading, predicate))
     if isinstance(predicate, CashFloor) and predicate.months is not None:
-        return _named("cash_below_floor", budgets.cash_months(reading, predicate.months))
+        short = budgets.cash_months(reading, predicate.months)
+        return _named("cash_below_floor", short or limits.cash_floor(analysis, reading, predicate))
     if isinstance(predicate, CashFloor):
         return _named("cash_below_floor", limits.cash_floor(analysis, reading, predicate))
     return None

@@ -12,6 +12,8 @@ from typing import Final, NamedTuple, TypeVar
 
 from memfin.contracts import ProfileTruth
 from memfin.contracts.base import Horizon, Level
+from memfin.scoring.bans import forbidden
+from memfin.scoring.constraint_texts import parse_constraint, parse_constraints
 from memfin.scoring.forms import normalize
 from memfin.scoring.kept import kept
 from memfin.scoring.predicates import (
@@ -21,8 +23,6 @@ from memfin.scoring.predicates import (
     NoConstraint,
     Predicate,
     Preferred,
-    forbidden,
-    parse_constraint,
 )
 from memfin.scoring.quantities import Quantity, bound, quantities
 from memfin.scoring.vocabulary import load_vocabulary
@@ -224,10 +224,10 @@ def constraint_terms(values: Iterable[object]) -> frozenset[Predicate | str]:
         text = _text(value)
         if text is None:
             continue
-        predicate = parse_constraint(text)
-        if isinstance(predicate, NoConstraint):
-            continue
-        found.add(predicate if predicate is not None else _compact(text))
+        predicates = parse_constraints(text)
+        found.update(each for each in predicates if not isinstance(each, NoConstraint))
+        if not predicates:
+            found.add(_compact(text))
     return frozenset(found)
 
 
@@ -248,13 +248,13 @@ def snapshot_values(snapshot: Mapping[str, object]) -> SnapshotProfile:
         text = _text(value)
         if text is None:
             continue
-        predicate = parse_constraint(text)
-        if isinstance(predicate, NoConstraint):
+        predicates = parse_constraints(text)
+        if any(isinstance(each, NoConstraint) for each in predicates):
             continue
-        if predicate is None or isinstance(predicate, LowFee | Preferred):
-            predicate = forbidden(text)
-        if predicate is not None:
-            constraints.add(predicate)
+        if not predicates or isinstance(predicates[0], LowFee | Preferred):
+            named = forbidden(text)
+            predicates = () if named is None else (named,)
+        constraints.update(predicates)
     loss = _loss(_first(snapshot, _LOSS_KEYS))
     if loss is not None:
         constraints.add(loss)

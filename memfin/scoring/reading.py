@@ -20,7 +20,17 @@ from memfin.scoring.quantities import Quantity, shares_at
 from memfin.scoring.roles import may_weigh
 from memfin.scoring.vocabulary import Vocabulary, load_vocabulary
 
-RATINGS: Final[Mapping[str, int]] = {"aa+": 1, "aa": 2, "aa-": 3, "a+": 4, "bbb": 5}
+RATINGS: Final[Mapping[str, int]] = {
+    "aa+": 1,
+    "aa": 2,
+    "aa-": 3,
+    "a+": 4,
+    "bbb": 5,
+    "bb+": 6,
+    "bb": 6,
+    "bb-": 6,
+    "ccc": 7,
+}
 """Ratings below AAA that replies name, from good to poor; each is a term ``rating:...`` of the scan."""
 
 

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memfin.scoring.constraint_texts import parse_constraint
 from memfin.scoring.contradiction import ConstraintChecker, contradictions
 from memfin.scoring.language import analyze
-from memfin.scoring.predicates import ForbiddenAsset, ForbiddenPractice, Predicate, parse_constraint
+from memfin.scoring.predicates import ForbiddenAsset, ForbiddenPractice, Predicate
 from memfin.scoring.vocabulary import Term, load_vocabulary
 
 HERE = Path(__file__).resolve()

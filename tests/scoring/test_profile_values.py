@@ -99,9 +99,9 @@ def test_no_constraint_is_the_empty_set() -> None:
 
 
 def test_unknown_terms_stay_as_text_and_still_compare() -> None:
-    assert constraint_terms(["不买烟草公司"]) == {ForbiddenAsset("烟草公司")}
-    assert snapshot_values({"forbidden_assets": ["烟草公司"]}).constraints == constraint_terms(
-        ["不买烟草公司"]
+    assert constraint_terms(["不买殡葬公司"]) == {ForbiddenAsset("殡葬公司")}
+    assert snapshot_values({"forbidden_assets": ["殡葬公司"]}).constraints == constraint_terms(
+        ["不买殡葬公司"]
     )
     assert preference_terms(["可爱的债 券梯"]) == preference_terms(["可爱的债券梯"])
 

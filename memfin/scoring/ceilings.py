@@ -1,0 +1,228 @@
+"""What a plan may cost, how often it may change, how many parts and what risk it may have, what it must hold.
+
+Spans are half-open and count in ``Analysis.norm``.
+"""
+
+import re
+from collections.abc import Iterable
+from itertools import groupby
+from typing import Final
+
+from memfin.scoring.advice import advised, disowned, rejected
+from memfin.scoring.allocations import Weight
+from memfin.scoring.counted_limits import NUMERAL, changes_a_year, count_of
+from memfin.scoring.language import Analysis
+from memfin.scoring.limits import EPSILON, Span
+from memfin.scoring.predicates import (
+    AssetClassFloor,
+    MaxFee,
+    MaxHoldings,
+    MaxInstalment,
+    MaxRiskLevel,
+    MaxTurnover,
+    Predicate,
+)
+from memfin.scoring.quantities import quantities
+from memfin.scoring.reading import Reading
+
+_FEE: Final = re.compile(
+    r"(?:费率|管理费|申购费|销售服务费|费用|成本|收费|fees?|expense ratio|costs?|charg(?:es?|ing)|\bter\b|"
+    r"\bocf\b)"
+    r"[^,;。!?\n%]{0,12}$"
+)
+_FEE_BEHIND: Final = re.compile(
+    r"[^,;。!?\n\d%]{0,4}(?:的?(?:管理费|费率|年费|综合费用)|(?: a year| annual| ongoing|"
+    r" yearly)? ?(?:fees?|charges?|"
+    r"expense ratio|in (?:fees|costs)))"
+)
+_A_YEAR_BEHIND: Final = re.compile(r" (?:a|per) year| annually| p\.?a\.?\b")
+_FUND_AT: Final = re.compile(r"\b(?:funds?|trackers?|etfs?)\b[^,;.:]{0,12}\bat $")
+_TWO_AND_TWENTY: Final = re.compile(r"\b2 and 20\b|2%? ?(?:\+|and|加) ?20%|二八分成")
+_MOST_FEE: Final = 0.05
+
+_PERIODS: Final = "天|日|周|星期|月|季|半年"
+_CHANGE: Final = r"(?:轮换|轮动|换仓|调仓|换股|换一次|切换|买卖|倒腾|操作|交易|进出|调整仓位|动手)"
+_OFTEN: Final = re.compile(
+    rf"每个?(?P<each>{_PERIODS})[^,;。!?\n]{{0,10}}{_CHANGE}|"
+    rf"{_CHANGE}[^;。!?\n]{{0,14}}?每个?(?P<each2>{_PERIODS})|"
+    rf"一个?(?P<period>{_PERIODS}|年)[^,;。!?\n]{{0,8}}?(?P<times>{NUMERAL})[次轮回趟]"
+)
+_DAY: Final = r"day|week|month|quarter|monday|tuesday|wednesday|thursday|friday"
+_OFTEN_ENGLISH: Final = re.compile(
+    rf"\b(?:shift|rotat|rebalanc|switch|trad|swap|adjust|chang)\w*\b[^.;!?\n]{{0,40}}\b(?:every|each|once a|"
+    rf"per) "
+    rf"(?P<each>{_DAY})|"
+    rf"\b(?:every|each) (?P<each2>{_DAY})\b[^.;!?\n]{{0,30}}\b(?:shift|rotat|rebalanc|switch|trad|swap)\w*|"
+    r"\b(?P<adverb>daily|weekly|monthly|quarterly) (?:rebalanc|rotat|switch|trad)\w*"
+)
+_ADVERBS: Final = {"daily": "day", "weekly": "week", "monthly": "month", "quarterly": "quarter"}
+_GRID: Final = re.compile(r"网格|高抛低吸|\bgrid (?:trading|strategy)|做t(?![a-z0-9])")
+_TRADES: Final = re.compile(r"[换调动买卖转轮]|操作|交易|进出")
+
+_COUNTED: Final = re.compile(
+    rf"(?P<count>{NUMERAL})(?:只|款|支)(?!股)|(?<![a-z])(?P<english>two|three|four|five|six|seven|eight|nine|"
+    rf"ten) "
+    r"(?:different )?(?:funds|etfs|products|holdings|positions)"
+)
+_MONTHLY: Final = re.compile(r"定投|每个?月|每月|\bmonthly\b|a month\b|each month|every month")
+_BARE_AMOUNT: Final = re.compile(
+    r"(?<![\d.%年第证深普生指a])(?:\d{1,3}(?:,\d{3})+|\d{3,6})(?![\d.%年月日号期只点])"
+)
+_TOTAL: Final = re.compile(r"合计|一共|总共|总计|加起来|上限|不超过|以内|total|limit|within")
+_LEVEL: Final = re.compile(r"(?<![a-z0-9])r([1-5])(?!\d)")
+_GOVERNMENT: Final = re.compile(r"国债|政金|利率债|政府债|国开|\bgov|treasur|gilt|sovereign")
+_OTHER_BOND: Final = re.compile(
+    r"信用|企业|公司|城投|产业|中票|短融|转债|高收益|corporate|credit|high[- ]yield|convertible"
+)
+_WHOLE: Final = 0.985
+
+
+CEILINGS: Final = (AssetClassFloor, MaxFee, MaxHoldings, MaxInstalment, MaxRiskLevel, MaxTurnover)
+"""The kinds of predicates that `exceeded` holds against a reply."""
+
+
+def exceeded(reading: Reading, predicate: Predicate) -> tuple[str, Span] | None:
+    """Return the rule and the span that break one of `CEILINGS`, or None."""
+    analysis = reading.analysis
+    rule, span = "", None
+    match predicate:
+        case MaxFee(limit=limit):
+            rule, span = "fee_above_limit", _fee(analysis, reading, limit)
+        case MaxTurnover(times=times):
+            rule, span = "turnover_above_limit", _turnover(analysis, times)
+        case MaxHoldings(count=count):
+            rule, span = "holdings_above_limit", _holdings(analysis, count)
+        case MaxInstalment(amount=amount):
+            rule, span = "instalments_above_limit", _instalment(analysis, amount)
+        case MaxRiskLevel(level=level):
+            rule, span = "risk_level_above_limit", _risk_level(analysis, reading, level)
+        case AssetClassFloor():
+            rule, span = "asset_class_below_floor", _class_floor(reading, predicate)
+        case _:
+            pass
+    return None if span is None else (rule, span)
+
+
+def _fee(analysis: Analysis, reading: Reading, limit: float) -> Span | None:
+    """Return the cost a year of a proposed product that is above the limit."""
+    norm = analysis.norm
+    dear = [
+        (each.start, each.end)
+        for each in quantities(norm)
+        if each.kind == "share"
+        and limit + EPSILON < each.low <= _MOST_FEE
+        and _is_fee(analysis, each.start, each.end)
+    ]
+    if limit < 0.02:  # noqa: PLR2004 - two per cent of the money and a fifth of the gains
+        dear.extend(match.span() for match in _TWO_AND_TWENTY.finditer(norm))
+    return next((span for span in dear if _proposed(analysis, reading, span)), None)
+
+
+def _is_fee(analysis: Analysis, start: int, end: int) -> bool:
+    low, high = analysis.sentence_span(start)
+    head = analysis.norm[max(low, start - 24) : start]
+    if _FEE.search(head) or _FEE_BEHIND.match(analysis.norm, end, high):
+        return True
+    return _A_YEAR_BEHIND.match(analysis.norm, end, high) is not None and _FUND_AT.search(head) is not None
+
+
+def _proposed(analysis: Analysis, reading: Reading, span: Span) -> bool:
+    if disowned(analysis, *span) or rejected(analysis, *span):
+        return False
+    low, high = analysis.sentence_span(span[0])
+    weighed = any(
+        weight.role in ("target", "added") and low <= weight.start < high for weight in reading.weights
+    )
+    return weighed or advised(analysis, *span, asset=True)
+
+
+def _turnover(analysis: Analysis, times: float) -> Span | None:
+    """Return the advice to change holdings more often a year than the limit."""
+    for match in (*_OFTEN.finditer(analysis.norm), *_OFTEN_ENGLISH.finditer(analysis.norm)):
+        often = _changes(analysis, match)
+        if often is not None and often > times + EPSILON and advised(analysis, *match.span(), act=True):
+            return match.span()
+    for match in _GRID.finditer(analysis.norm):
+        if advised(analysis, *match.span(), act=True):
+            return match.span()
+    return None
+
+
+def _changes(analysis: Analysis, match: re.Match[str]) -> float | None:
+    """Return how many changes a year the words amount to."""
+    found = {name: value for name, value in match.groupdict().items() if value is not None}
+    if "times" in found:
+        trades = _TRADES.search(analysis.norm, *analysis.sentence_span(match.start()))
+        return changes_a_year(found["times"], found["period"]) if trades else None
+    period = found.get("each") or found.get("each2") or _ADVERBS[found["adverb"]]
+    return changes_a_year("once", "week" if period.endswith("day") and period != "day" else period)
+
+
+def _holdings(analysis: Analysis, count: int) -> Span | None:
+    """Return where the sentence of a plan counts up more products than the limit."""
+    for low, high in analysis.sentences:
+        found = list(_COUNTED.finditer(analysis.norm, low, high))
+        numbers = [count_of(match["count"] or match["english"]) or 0 for match in found]
+        if sum(numbers) <= count:
+            continue
+        span = found[0].start(), found[-1].end()
+        if advised(analysis, *found[0].span(), act=True) or advised(analysis, *found[-1].span(), act=True):
+            return span
+    return None
+
+
+def _instalment(analysis: Analysis, amount: float) -> Span | None:
+    """Return the advised instalments of a month that together exceed the limit."""
+    norm = analysis.norm
+    for low, high in analysis.sentences:
+        monthly = _MONTHLY.search(norm, low, high)
+        if monthly is None or _TOTAL.search(norm, low, high) or disowned(analysis, *monthly.span()):
+            continue
+        parts = [match.span() for match in _BARE_AMOUNT.finditer(norm, low, high)]
+        values = [float(norm[start:end].replace(",", "")) for start, end in parts]
+        if sum(values) > amount + EPSILON and advised(analysis, *monthly.span(), act=True):
+            return parts[0][0], parts[-1][1]
+    return None
+
+
+def _risk_level(analysis: Analysis, reading: Reading, level: int) -> Span | None:
+    """Return the proposed product whose level of risk (R1 to R5) is above the limit."""
+    for match in _LEVEL.finditer(analysis.norm):
+        if int(match.group(1)) > level and _proposed(analysis, reading, match.span()):
+            return match.span()
+    return None
+
+
+def _class_floor(reading: Reading, floor: AssetClassFloor) -> Span | None:
+    """Return the plan of all the money in which the class has less than its floor."""
+    for _, group in groupby(
+        sorted(reading.weights, key=lambda weight: weight.group), lambda weight: weight.group
+    ):
+        targets = [weight for weight in group if weight.role == "target"]
+        own = [weight for weight in targets if _is_of(weight, floor.asset_class)]
+        total = sum(weight.high for weight in targets)
+        if total < _WHOLE or total > 2 - _WHOLE or _sum(own) >= floor.share - EPSILON:
+            continue
+        if floor.asset_class == "government_bond" and _unclear(targets):
+            continue
+        return (own or targets)[0].start, (own or targets)[-1].end
+    return None
+
+
+def _is_of(weight: Weight, asset_class: str) -> bool:
+    if asset_class == "government_bond":
+        return _GOVERNMENT.search(weight.label) is not None
+    return weight.asset_class == asset_class
+
+
+def _unclear(targets: Iterable[Weight]) -> bool:
+    """Say whether bonds are weighed that may be of a government or not."""
+    return any(
+        weight.asset_class == "bond"
+        and not (_GOVERNMENT.search(weight.label) or _OTHER_BOND.search(weight.label))
+        for weight in targets
+    )
+
+
+def _sum(found: Iterable[Weight]) -> float:
+    return sum(weight.high for weight in found)

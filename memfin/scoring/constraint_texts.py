@@ -1,0 +1,303 @@
+"""Constraint texts read: `parse_constraint` gives the predicate, `parse_constraints` all of a list.
+
+The constraint strings of the dataset and their free variants (other numbers, wording, Chinese numerals,
+English) that mean the same give equal predicates: 最大回撤<10%, 回撤别超过一成 and ``Max drawdown under
+10%`` are one `MaxDrawdown`.
+"""
+
+import re
+from functools import lru_cache
+from typing import Final, Literal
+
+from memfin.scoring.bans import NEGATIVE, Ban, bans
+from memfin.scoring.counted_limits import counted_limit
+from memfin.scoring.forms import normalize
+from memfin.scoring.kept import kept
+from memfin.scoring.predicates import (
+    AllowedUniverse,
+    AssetClassCap,
+    AssetClassFloor,
+    CashFloor,
+    ForbiddenAsset,
+    ForbiddenPractice,
+    LowFee,
+    MaxDrawdown,
+    MaxDuration,
+    MaxFee,
+    MaxLockUp,
+    MaxPremium,
+    MinHolding,
+    MinRating,
+    NoConstraint,
+    Predicate,
+    Preferred,
+    Rating,
+    SingleAssetCap,
+)
+from memfin.scoring.quantities import Quantity, bound, quantities
+
+_NONE: Final = re.compile(
+    r"^(?:(?:暂?无|没有|未设定?)(?:任何|明确|特别|特殊|其他|具体)?的?(?:约束|限制|要求|禁忌)(?:条件)?|"
+    r"无|没有|none|n/a|nil|"
+    r"no (?:explicit |specific |particular |stated )?(?:constraints?|restrictions?|"
+    r"limits?)(?: stated)?)[。.]?$"
+)
+_YEARS: Final = re.compile(r"(?<=\d)( ?)(?:y|yrs?)\b")
+_OVER_HALF: Final = re.compile(r"(?<!超)过半(?![年个天月])")
+_DRAWDOWN: Final = re.compile(
+    r"回撤|亏损|亏|浮亏|损失|跌幅|跌|止损|drawdown|draw-down|\bloss(?:es)?\b|\blos(?:e|ing)\b|downside|"
+    r"缩水|损失|\bdip\b|\bfall\b|\bdrop\b"
+)
+_DURATION: Final = re.compile(r"久期|\bduration\b|债券?期限|剩余期限|\bmaturit(?:y|ies)\b")
+_HOLDING: Final = re.compile(r"持有|拿(?:住|满|够)|就拿|放满|持仓(?:时间|期)|\bhold(?:ing)?\b")
+_CASH: Final = re.compile(
+    r"现金|备用金|应急|活期|流动资金|流动性|生活费|开支|开销|支出|花销|活钱|周转|零用|\bcash\b|"
+    r"emergency|\bliquid|expenses|"
+    r"\bspending\b|rainy[- ]day|\breserves?\b"
+)
+_SPENDING: Final = re.compile(r"生活费|(?<!大额)(?:开支|开销|支出|花销|用度)|expenses|spending|living costs")
+_LOCK: Final = re.compile(
+    r"封闭|锁定|锁仓|锁住|锁死|定开|[不别][^,;]{0,4}持有期|持有期[^,;]{0,3}(?:不超|不长|别超|不要超|"
+    r"别长)|最长(?!持有)|再久|\block(?:ed|s|ing)?\b|lock-?(?:up|in)|\btied up\b|closed-end|redeem|"
+    r"(?:can't|cannot|can not) be (?:sold|cashed)|(?:要|能|可以?|须)[^,;]{0,3}(?:取出|赎回|变现|拿回|到账)|"
+    r"要用|用钱"
+)
+_ANYTIME: Final = re.compile(
+    r"随时[^,;]{0,6}(?:取|用|赎|变现|支取|退)|(?:不|别)[^,;]{0,4}(?:取不出|赎不|锁住|锁死)|流动性要好|"
+    r"illiquid|withdraw|any ?time|(?:liquid|accessible|redeemable) at all|\bstay liquid\b|daily liquidity"
+)
+_LOCK_LIMIT: Final = re.compile(
+    r"内|超过|长于|大于|多于|不过|以上|以内|之内|以下|最长|最多|至多|顶多|over|above|longer|more than|"
+    r"at most|beyond|up to|"
+    r"maximum|max\b|exceed|within|under"
+)
+_PREMIUM: Final = re.compile(r"保费|年交|年缴|\bpremiums?\b")
+_SINGLE: Final = re.compile(
+    r"单一(?!行业|板块|市场|赛道)|单只|单个(?!行业|板块|赛道)|单支|单项|任何一项|每只|每个|任一|任何一只|"
+    r"一只|single|any one|"
+    r"per (?:fund|asset|holding|name|issuer)|(?:any|each) (?:issuer|name)|"
+    r"each|one (?:fund|asset|holding|position)|\bposition\b"
+)
+_FUND: Final = re.compile(r"基金|\bfunds?\b")
+_CAP_CLASSES: Final = (
+    (
+        "government_bond",
+        re.compile(r"国债|政金债|利率债|(?<![a-z])gov(?:ernment|t|ie)s?\b|treasur|\bgilts?\b|sovereign"),
+    ),
+    ("sector", re.compile(r"行业|板块|赛道|sector|industry")),
+    ("overseas", re.compile(r"海外|境外|港股|美股|overseas|foreign|international")),
+    ("equity", re.compile(r"权益|股票|偏股|股市|股类|仓位|\bequit(?:y|ies)\b|\bstocks?\b|\bshares\b")),
+    ("bond", re.compile(r"债|固收|\bbonds?\b|fixed income")),
+    ("gold", re.compile(r"黄金|贵金属|\bgold\b|precious")),
+    ("cash", re.compile(r"现金|货币|\bcash\b")),
+    ("other", re.compile(r"商品|另类|私募|信托|reits?\b|commodit|alternativ|crypto|加密|比特币")),
+)
+_FEE: Final = re.compile(
+    r"费率|管理费|费用|手续费|成本|\bfees?\b|expense ratios?|\bcosts?\b|\bcharges?\b|\bter\b|\bocf\b"
+)
+_A_MONTH: Final = re.compile(r"每?个?月[^,;]{0,6}$|monthly[^,;]{0,12}$|^ ?(?:a|per|each|every) month|^/月")
+_SET_ASIDE: Final = re.compile(r"[预要先][^,;]{0,6}留|留(?:出|下|足|够)|\b(?:set aside|earmark\w*)\b")
+_NO_LOSS: Final = re.compile(
+    r"(?:不接受|不能|不允许|不想|不可以|不愿|承受不了|接受不了|不得)[^,;]{0,6}(?:亏|本金损失|损失本金)|"
+    r"本金(?:不能|不可以|不得|不容)|"
+    r"(?:必须|要求?|需要?|只(?:要|买|做))[^,;]{0,3}保本|^保本|capital (?:must be )?(?:preserv|protect)\w*|"
+    r"\b(?:no|can't take any|cannot take any|zero) (?:capital |principal )?loss(?:es)?\b"
+)
+_CALM_TRADING: Final = re.compile(
+    r"低换手|换手率?(?:要)?低|长期持有|只做长期|长线|不(?:想|愿|爱)?(?:天天)?看盘|low[- ]turnover|"
+    r"buy[- ]and[- ]hold|"
+    r"long[- ]term (?:only|holding)"
+)
+_LISTED: Final = re.compile(r"\blisted\b|上市(?:交易)?的?(?:产品|证券|品种)")
+_GOVERNMENT: Final = re.compile(r"国债|政金债|利率债|government bonds?|treasur\w+|gilts?")
+_RATING: Final = re.compile(
+    r"(?<![a-z])(aaa|aa\+|aa-|aa|a\+|a-|bbb[+-]?|a(?=级| or (?:better|above|higher)))(?![a-z])"
+)
+_BETTER: Final = re.compile(
+    r"以上|及更高|起步|或更高|or (?:better|above|higher)|at least|minimum|and (?:above|up)"
+)
+_WORSE: Final = re.compile(r"以下|低于|below|under|worse|lower than")
+_GRADE: Final = re.compile(r"investment[- ]grade|投资级")
+_ONLY: Final = re.compile(r"仅|只(?!基金|股)|全部为|限于|局限|\bonly\b|exclusively|solely|nothing but")
+_PUBLIC_FUNDS: Final = re.compile(
+    r"公募|mutual funds?|public(?:ly offered)? funds?|fund products?|\bfunds? only|only (?:buy |"
+    r"use )?funds?|(?:买|投|考虑|配置?|限于?)基金|基金产品"
+)
+_DOMESTIC: Final = re.compile(
+    r"(?:仅|只)[^,;]{0,4}(?:a股|境内|国内|内地|人民币|本币)|(?:a股|境内|国内)以外|"
+    r"domestic\b[^,;]{0,16}\bonly|only domestic|"
+    r"(?:home|"
+    r"local) markets? only"
+)
+_INDEX_FUNDS: Final = re.compile(
+    r"指数(?:类|型)?(?:基金|产品)|被动(?:基金|产品|型|指数)|\b(?:index|passive|tracker)s? (?:funds?|"
+    r"products?|etfs?|investing)"
+)
+_ACTIVE_FUNDS: Final = re.compile(
+    r"主动(?:型|管理|权益|偏股)?(?:类|的)?(?:基金|产品)?|\bactive(?:ly)?[- ](?:managed|funds?|management)"
+)
+_TOP_RATING: Final = re.compile(r"(?<!a)aaa(?!a)")
+_NEXT_RATING: Final = re.compile(
+    r"(?<!a)aa\+|高等级|高评级|高信用等级|优质信用|high[- ](?:grade|rated|quality)"
+)
+_LOW_RATING: Final = re.compile(r"低评级|低等级|垃圾|下沉|low[- ](?:rated|grade)|junk|high[- ]yield")
+_MAIN: Final = re.compile(r"为主|主要|优先|大部分|mainly|mostly|primarily|predominantly")
+_CHEAP: Final = re.compile(
+    r"(?:低|便宜).{0,2}(?:费|成本)|(?:费|成本).{0,5}(?:低|便宜|优)|low[- ](?:fee|cost)|cheap|"
+    r"lowest fee|fees? (?:low|first)"
+)
+_PREFER: Final = re.compile(
+    r"^(?:更)?(?:偏好|偏爱|优先(?:考虑|选择)?|喜欢|倾向于?|希望|prefers?|favou?rs?|likes?)[:： ]*"
+)
+_QUARTERLY: Final = re.compile(r"季度?.{0,6}业绩|业绩.{0,6}季|按季|每季|quarterly")
+
+
+def parse_constraint(text: str) -> Predicate | None:
+    """Return the canonical predicate of a constraint, or None when it is none that can be checked.
+
+    A text that rules something out which the vocabulary does not know becomes a `ForbiddenAsset` with
+    its own words as the term, so that it can still be compared and found literally. Of a text that rules
+    out several things it is the first.
+    """
+    return next(iter(parse_constraints(text)), None)
+
+
+@lru_cache(maxsize=4096)
+@kept
+def parse_constraints(text: str) -> tuple[Predicate, ...]:
+    """Return the predicates of a constraint: several where it rules out a list (不碰军工和烟酒)."""
+    norm = " ".join(normalize(text).split())
+    norm = _YEARS.sub(" years", _OVER_HALF.sub("超过50%", norm))
+    if not norm:
+        return ()
+    if _NONE.match(norm):
+        return (NoConstraint(),)
+    if _DOMESTIC.search(norm):
+        return (ForbiddenAsset("overseas_market"),)
+    stated = counted_limit(norm) or _numeric(norm) or _quality(norm)
+    if stated is not None:
+        return (stated,)
+    if ruled_out := _ruled_out(norm):
+        return ruled_out
+    wish = _wish(norm)
+    return () if wish is None else (wish,)
+
+
+def _first(found: list[Quantity], kind: str) -> Quantity | None:
+    return next((quantity for quantity in found if quantity.kind == kind), None)
+
+
+def _round(value: float) -> float:
+    return round(value, 6)
+
+
+def _numeric(norm: str) -> Predicate | None:  # noqa: C901, PLR0911, PLR0912 - one return a kind
+    found = quantities(norm)
+    share, years, money = _first(found, "share"), _first(found, "duration"), _first(found, "money")
+    if share is not None and _DRAWDOWN.search(norm):
+        return MaxDrawdown(_round(share.high))
+    if years is not None and _DURATION.search(norm):
+        return MaxDuration(_round(years.high))
+    if years is not None and _LOCK.search(norm):
+        limited = _LOCK_LIMIT.search(norm) is not None
+        return MaxLockUp(_round(years.high)) if limited else ForbiddenAsset("lock_up_products")
+    if years is not None and _HOLDING.search(norm):
+        return MinHolding(_round(years.low))
+    if money is not None and _PREMIUM.search(norm):
+        return MaxPremium(_round(money.high))
+    if years is not None and share is None and _CASH.search(norm) and _SPENDING.search(norm):
+        return _months_of_spending(norm, years, money)
+    if share is not None and _FEE.search(norm) and not _CASH.search(norm):
+        return MaxFee(_round(share.high))
+    if _CASH.search(norm) and (share is not None or money is not None):
+        capped = share is not None and bound(norm, share) == "at_most" and not NEGATIVE.search(norm)
+        return AssetClassCap("cash", _round(share.high)) if share and capped else _cash_floor(share, money)
+    if share is None:
+        return _cash_floor(None, money) if money is not None and _SET_ASIDE.search(norm) else _no_loss(norm)
+    if _SINGLE.search(norm):
+        return SingleAssetCap(_round(share.high), "fund" if _FUND.search(norm) else "asset")
+    floor = bound(norm, share) == "at_least"
+    for name, pattern in _CAP_CLASSES:
+        if pattern.search(norm):
+            if floor:
+                return AssetClassFloor(name, _round(share.low))
+            return AssetClassCap("bond" if name == "government_bond" else name, _round(share.high))
+    return None
+
+
+def _no_loss(norm: str) -> Predicate | None:
+    return MaxDrawdown(0.0) if _NO_LOSS.search(norm) else None
+
+
+def _months_of_spending(norm: str, months: Quantity, money: Quantity | None) -> CashFloor:
+    """Return the floor in months, and in money where the text says what a month or all of them take."""
+    count = _round(months.low * 12)
+    if money is None:
+        return CashFloor(months=count)
+    monthly = _A_MONTH.search(norm[: money.start]) or _A_MONTH.search(norm[money.end :])
+    return CashFloor(months=count, amount=_round(money.low * (count if monthly else 1)))
+
+
+def _cash_floor(share: Quantity | None, money: Quantity | None) -> CashFloor:
+    if share is not None:
+        return CashFloor(share=_round(share.low))
+    return CashFloor(amount=_round(money.low) if money is not None else None)
+
+
+def _quality(norm: str) -> Predicate | None:  # noqa: PLR0911 - one return a kind
+    """Read constraints on fees, ratings, trading and the universe; they forbid by naming what is allowed."""
+    negative = NEGATIVE.search(norm) is not None
+    only = _ONLY.search(norm) is not None
+    if _CHEAP.search(norm) and not negative:
+        return LowFee()
+    if (rating := _rating(norm, only=only, negative=negative)) is not None:
+        return rating
+    if _INDEX_FUNDS.search(norm) and only:
+        return AllowedUniverse("index_funds")
+    if _ACTIVE_FUNDS.search(norm) and negative:
+        return ForbiddenAsset("active_funds")
+    if _PUBLIC_FUNDS.search(norm) and only:
+        return AllowedUniverse("public_funds")
+    if _GOVERNMENT.search(norm) and only and not negative:
+        return ForbiddenAsset("credit_bonds")
+    if _LISTED.search(norm) and only:
+        return ForbiddenAsset("unlisted_equity")
+    if _CALM_TRADING.search(norm):
+        return ForbiddenPractice("short_term_trading")
+    return ForbiddenAsset("lock_up_products") if _ANYTIME.search(norm) else None
+
+
+def _rating(norm: str, *, only: bool, negative: bool) -> MinRating | None:
+    """Read the lowest rating allowed, off a rating itself or off words such as 高等级."""
+    named = _RATING.search(norm)
+    if named is not None and (_BETTER.search(norm) or (_WORSE.search(norm) and negative)):
+        return MinRating(_grade(named.group()))
+    if _GRADE.search(norm) and (negative or only):
+        return MinRating("BBB")
+    if _LOW_RATING.search(norm):
+        return None
+    scope: Literal["all", "main"] = "main" if _MAIN.search(norm) and not only else "all"
+    if not (only or scope == "main" or "以上" in norm):
+        return None
+    if _NEXT_RATING.search(norm):
+        return MinRating("AA+", scope)
+    return MinRating("AAA", scope) if _TOP_RATING.search(norm) else None
+
+
+def _grade(rating: str) -> Rating:
+    """Return the step of the ladder that a rating is on; AA- and A- count as AA and A."""
+    steps: dict[str, Rating] = {"aaa": "AAA", "aa+": "AA+", "aa": "AA", "a": "A", "bbb": "BBB"}
+    return steps.get(rating) or steps[rating.rstrip("+-")]
+
+
+def _ruled_out(norm: str) -> tuple[Ban, ...]:
+    return tuple(bans(norm)) if NEGATIVE.search(norm) or norm.startswith("涨多") else ()
+
+
+def _wish(norm: str) -> Predicate | None:
+    if _QUARTERLY.search(norm):
+        return Preferred("quarterly_performance")
+    if _PUBLIC_FUNDS.search(norm) and _ONLY.search(norm):
+        return AllowedUniverse("public_funds")
+    match = _PREFER.match(norm)
+    return Preferred(norm[match.end() :].strip()) if match and norm[match.end() :].strip() else None

@@ -1,0 +1,123 @@
+"""Constraints that count: changes a year, products, money a month, the domestic levels of risk."""
+
+import re
+from typing import Final
+
+from memfin.scoring.bans import NEGATIVE
+from memfin.scoring.predicates import MaxHoldings, MaxInstalment, MaxRiskLevel, MaxTurnover, Predicate
+from memfin.scoring.quantities import chinese_number, quantities
+
+NUMERAL: Final = r"[一二两三四五六七八九十\d]{1,3}"
+_ENGLISH_COUNTS: Final = {
+    "one": 1,
+    "two": 2,
+    "three": 3,
+    "four": 4,
+    "five": 5,
+    "six": 6,
+    "seven": 7,
+    "eight": 8,
+    "nine": 9,
+    "ten": 10,
+    "once": 1,
+    "twice": 2,
+    "a": 1,
+}
+_A_YEAR: Final = {
+    "天": 250.0,
+    "日": 250.0,
+    "周": 52.0,
+    "星期": 52.0,
+    "月": 12.0,
+    "季": 4.0,
+    "半年": 2.0,
+    "年": 1.0,
+    "day": 250.0,
+    "week": 52.0,
+    "month": 12.0,
+    "quarter": 4.0,
+    "year": 1.0,
+}
+_TURNOVER: Final = re.compile(
+    rf"(?:每|一|1)?个?(?P<period>天|日|周|星期|月|季|半年|年)度?[^,;]{{0,4}}?(?:最多|至多|顶多|不超过|别超过|"
+    rf"不多于|只|限)[^,;]{{0,4}}?"
+    rf"(?:[换调动操买卖交][^,;]{{0,4}}?(?P<times>{NUMERAL})[次回]|(?P<times2>{NUMERAL})[次回])"
+)
+_TURNOVER_ENGLISH: Final = re.compile(
+    r"\b(?:rebalanc|trad|switch|chang|adjust)\w*\b[^,;.]{0,24}?\b(?P<times>once|twice|"
+    r"\w+(?= times))(?: times)? "
+    r"(?:a|an|per|each|every) (?P<period>day|week|month|quarter|year)"
+)
+_CHANGES: Final = re.compile(r"[换调]|操作|交易|买卖|进出|动一?次")
+_HOLDINGS: Final = re.compile(
+    rf"(?:最多|至多|顶多|不超过|别超过|不多于|少于|控制在|不要超过)(?:持有|配|买)?(?P<count>{NUMERAL})(?:只|"
+    rf"个|支|款|种)"
+    r"(?:产品|基金|标的|品种|持仓|股票)"
+    r"|\b(?:no more than|at most|max(?:imum)?(?: of)?|up to|not more than) (?P<english>\w+) "
+    r"(?:different )?(?:funds?|products?|holdings?|positions?|etfs?|securities)\b"
+)
+_INSTALMENT: Final = re.compile(
+    r"每个?月[^,;]{0,4}(?:定投|投|存|买)|定投[^,;]{0,4}每个?月|\bmonthly (?:contribution|investment|plan|"
+    r"saving)|"
+    r"\binvest\w*\b[^,;]{0,16}\b(?:a|per|each|every) month"
+)
+_LEVEL: Final = re.compile(r"(?<![a-z0-9])r([1-5])(?!\d)")
+_LEVEL_HIGHEST: Final = re.compile(
+    r"最高|以内|及以下|以下|不超过|不高于|上限|at most|up to|or (?:below|lower)|maximum"
+)
+
+
+def counted_limit(norm: str) -> Predicate | None:
+    """Return the predicate of a normalized text that limits a count or instalments, or None."""
+    return _turnover(norm) or _holdings(norm) or _instalment(norm) or _risk_level(norm)
+
+
+def count_of(word: str) -> int | None:
+    """Return the value of a count in digits, Chinese numerals or English."""
+    if word in _ENGLISH_COUNTS:
+        return _ENGLISH_COUNTS[word]
+    value = None if word.isascii() and not word.isdecimal() else chinese_number(word)
+    return None if value is None else int(value)
+
+
+def changes_a_year(times: str, period: str) -> float | None:
+    """Return how often a year so many times a period is."""
+    count = count_of(times)
+    return None if count is None else count * _A_YEAR[period]
+
+
+def _turnover(norm: str) -> MaxTurnover | None:
+    match = _TURNOVER.search(norm) if _CHANGES.search(norm) else _TURNOVER_ENGLISH.search(norm)
+    if match is None:
+        return None
+    found = match.groupdict()
+    times = changes_a_year(found["times"] or found.get("times2") or "", found["period"])
+    return None if times is None else MaxTurnover(times)
+
+
+def _holdings(norm: str) -> MaxHoldings | None:
+    match = _HOLDINGS.search(norm)
+    count = None if match is None else count_of(match["count"] or match["english"])
+    return None if count is None else MaxHoldings(count)
+
+
+def _instalment(norm: str) -> MaxInstalment | None:
+    if _INSTALMENT.search(norm) is None:
+        return None
+    money = next((each for each in quantities(norm) if each.kind == "money"), None)
+    if money is not None:
+        return MaxInstalment(round(money.high, 6))
+    bare = re.search(r"\d[\d,]{2,}", norm)
+    return None if bare is None else MaxInstalment(float(bare.group().replace(",", "")))
+
+
+def _risk_level(norm: str) -> MaxRiskLevel | None:
+    for clause in re.split(r"[,;。]", norm):
+        levels = [int(level) for level in _LEVEL.findall(clause)]
+        if not levels:
+            continue
+        if _LEVEL_HIGHEST.search(clause):
+            return MaxRiskLevel(max(levels))
+        if NEGATIVE.search(clause):
+            return MaxRiskLevel(min(levels) - 1)
+    return None
