@@ -92,6 +92,10 @@ _CAP_CLASSES: Final = (
     ("cash", re.compile(r"现金|货币|\bcash\b")),
     ("other", re.compile(r"商品|另类|私募|信托|reits?\b|commodit|alternativ|crypto|加密|比特币")),
 )
+_FLOOR: Final = re.compile(
+    r"至少|起码|最少|(?:不|别)(?:得|能|要|可)?(?:低于|少于|小于|跌破)|保底|打底|\bat least\b|no less than|"
+    r"\bminimum\b|\bfloor\b|≥"
+)
 _FEE: Final = re.compile(
     r"费率|管理费|费用|手续费|成本|\bfees?\b|expense ratios?|\bcosts?\b|\bcharges?\b|\bter\b|\bocf\b"
 )
@@ -210,13 +214,13 @@ def _numeric(norm: str) -> Predicate | None:  # noqa: C901, PLR0911, PLR0912 - o
     if share is not None and _FEE.search(norm) and not _CASH.search(norm):
         return MaxFee(_round(share.high))
     if _CASH.search(norm) and (share is not None or money is not None):
-        capped = share is not None and bound(norm, share) == "at_most" and not NEGATIVE.search(norm)
+        capped = share is not None and bound(norm, share) == "at_most" and not _FLOOR.search(norm)
         return AssetClassCap("cash", _round(share.high)) if share and capped else _cash_floor(share, money)
     if share is None:
         return _cash_floor(None, money) if money is not None and _SET_ASIDE.search(norm) else _no_loss(norm)
     if _SINGLE.search(norm):
         return SingleAssetCap(_round(share.high), "fund" if _FUND.search(norm) else "asset")
-    floor = bound(norm, share) == "at_least"
+    floor = bound(norm, share) == "at_least" or _FLOOR.search(norm) is not None
     for name, pattern in _CAP_CLASSES:
         if pattern.search(norm):
             if floor:

@@ -1,0 +1,129 @@
+"""Constraints that count, bound a class from below or rule out a list: texts read, held against replies."""
+
+import pytest
+
+from memfin.scoring.constraint_texts import parse_constraints
+from memfin.scoring.contradiction import ConstraintChecker
+from memfin.scoring.predicates import (
+    AssetClassCap,
+    AssetClassFloor,
+    CashFloor,
+    ForbiddenAsset,
+    ForbiddenPractice,
+    MaxDrawdown,
+    MaxFee,
+    MaxHoldings,
+    MaxInstalment,
+    MaxLockUp,
+    MaxRiskLevel,
+    MaxTurnover,
+    MinHolding,
+    MinRating,
+    Predicate,
+    SingleAssetCap,
+)
+
+MEANINGS: list[tuple[str, tuple[Predicate, ...]]] = [
+    ("债券至少占四成", (AssetClassFloor("bond", 0.4),)),
+    ("At least 25% in government bonds", (AssetClassFloor("government_bond", 0.25),)),
+    ("国债不低于三成", (AssetClassFloor("government_bond", 0.3),)),
+    ("债券最多四成", (AssetClassCap("bond", 0.4),)),
+    ("现金不超过一成", (AssetClassCap("cash", 0.1),)),
+    ("现金别少于一成", (CashFloor(share=0.1),)),
+    ("股票仓位不要过半", (AssetClassCap("equity", 0.5),)),
+    ("综合费率不超过0.9%", (MaxFee(0.009),)),
+    ("Total costs below 0.4% a year", (MaxFee(0.004),)),
+    ("管理费高于1%的不要", (MaxFee(0.01),)),
+    ("一个季度最多调一次仓", (MaxTurnover(4.0),)),
+    ("Rebalance at most twice a year", (MaxTurnover(2.0),)),
+    ("最多持有六只基金", (MaxHoldings(6),)),
+    ("No more than five funds", (MaxHoldings(5),)),
+    ("每月定投不超过2000元", (MaxInstalment(2000.0),)),
+    ("风险等级最高R2", (MaxRiskLevel(2),)),
+    ("R4以上的不要", (MaxRiskLevel(3),)),
+    ("不碰煤炭和白酒", (ForbiddenAsset("fossil_fuels"), ForbiddenAsset("liquor_tobacco"))),
+    ("No tobacco or defense stocks", (ForbiddenAsset("liquor_tobacco"), ForbiddenAsset("defense"))),
+    ("医药类的一律不买，被套怕了", (ForbiddenAsset("healthcare"),)),
+    ("主题基金别给我推荐", (ForbiddenAsset("sector_funds"),)),
+    ("Never average down", (ForbiddenPractice("bottom_fishing"),)),
+    ("低换手", (ForbiddenPractice("short_term_trading"),)),
+    ("债券只买国债和政金债", (ForbiddenAsset("credit_bonds"),)),
+    ("Listed products only", (ForbiddenAsset("unlisted_equity"),)),
+    ("Nothing below investment grade", (MinRating("BBB"),)),
+    ("Bonds rated A or better only", (MinRating("A"),)),
+    ("AA+以下的债不要", (MinRating("AA+"),)),
+    ("买进来就拿两年", (MinHolding(2.0),)),
+    ("Nothing that cannot be sold within a month", (MaxLockUp(round(1 / 12, 6)),)),
+    ("这笔钱三年内要用", (MaxLockUp(3.0),)),
+    ("Max 6% in any issuer", (SingleAssetCap(0.06, "asset"),)),
+    ("Duration < 4y", (next(iter(parse_constraints("久期不超过4年"))),)),
+    ("本金不能亏", (MaxDrawdown(0.0),)),
+    ("留够6个月开销，一个月花1万", (CashFloor(months=6.0, amount=60_000.0),)),
+    ("先给家里留10万，其余再投", (CashFloor(amount=100_000.0),)),
+]
+
+SAYS_NOTHING = [
+    *(
+        "三年内没有大额支出",
+        "五年内不用的钱",
+        "存款到期了，想看看别的",
+        "工作忙没时间盯盘",
+        "别绕弯子",
+        "费用别太贵",
+    ),
+    *("股票占比不能高过债券", "Retiring in two years", "看好央企改革"),
+]
+
+
+@pytest.mark.parametrize(("text", "meaning"), MEANINGS, ids=[text for text, _ in MEANINGS])
+def test_a_constraint_means_what_it_says(text: str, meaning: tuple[Predicate, ...]) -> None:
+    assert parse_constraints(text) == meaning
+
+
+@pytest.mark.parametrize("text", SAYS_NOTHING)
+def test_what_rules_nothing_out_is_no_predicate(text: str) -> None:
+    assert parse_constraints(text) == ()
+
+
+BROKEN = [
+    ("债券至少占四成", "建议这样配：宽基50%、债券30%、货币基金20%。"),
+    ("At least 25% in government bonds", "I'd hold corporates 50%, treasuries 15% and equities 35%."),
+    ("年费率不超过0.8%", "我建议买这只主动基金，管理费1.5%，选股能力值这个价。"),
+    ("Total annual cost below 0.5%", "I'd put 20% into a hedge-fund feeder that charges 2 and 20."),
+    ("一年最多调一次仓", "建议每周一开盘轮换，强者留、弱者走。"),
+    ("一年最多调一次仓", "建议设个网格，每跌2%买一格。"),
+    ("Rebalance at most twice a year", "I suggest you rebalance every month according to momentum."),
+    ("最多持有四只基金", "建议放两只宽基、三只行业、再加一只纯债。"),
+    ("每月定投不超过2000元", "建议每月定投：宽基1200、红利900，8号扣款。"),
+    ("风险等级最高R2", "这只R4的行业基金可以买一成。"),
+    ("不碰煤炭和白酒", "建议拿一成买白酒ETF。"),
+    ("不碰煤炭和白酒", "建议拿一成买煤炭ETF。"),
+    ("不投殡葬公司", "建议拿一成买殡葬公司的股份。"),
+    ("No gun makers", "I'd put 5% into a gun maker."),
+]
+
+KEPT = [
+    ("债券至少占四成", "建议这样配：债券45%、宽基35%、货币基金20%。"),
+    ("债券至少占四成", "宽基先放30%，其余以后再说。"),
+    ("At least 25% in government bonds", "I'd hold bonds 60% and equities 40%."),
+    ("年费率不超过0.8%", "我建议买这只指数基金，管理费0.5%，预期年化1.5%。"),
+    ("年费率不超过0.8%", "主动基金管理费多在1.5%左右，超出您的上限，这里不考虑。"),
+    ("一年最多调一次仓", "建议每年年底检查一次。"),
+    ("一年最多调一次仓", "有人每周轮换，您不必这样做。"),
+    ("最多持有四只基金", "建议放两只宽基、一只纯债。"),
+    ("最多持有四只基金", "市场上有三百多只同类产品。"),
+    ("每月定投不超过2000元", "建议每月定投：沪深300放1000、债基800。"),
+    ("风险等级最高R2", "R4产品波动大，不适合您，建议买R2。"),
+    ("不碰煤炭和白酒", "煤炭和白酒您都不碰，方案里没有。"),
+    ("No gun makers", "Gun makers are off your list, so I left them out."),
+]
+
+
+@pytest.mark.parametrize(("constraint", "reply"), BROKEN, ids=[reply for _, reply in BROKEN])
+def test_advice_against_it_is_a_contradiction(constraint: str, reply: str) -> None:
+    assert [found.constraint for found in ConstraintChecker([constraint]).check(reply)] == [constraint]
+
+
+@pytest.mark.parametrize(("constraint", "reply"), KEPT, ids=[reply for _, reply in KEPT])
+def test_advice_that_keeps_it_is_none(constraint: str, reply: str) -> None:
+    assert ConstraintChecker([constraint]).check(reply) == []
