@@ -12,7 +12,7 @@ from functools import cache, partial
 from typing import Final, NamedTuple
 
 from memfin.scoring import budgets, limits, tenors
-from memfin.scoring.advice import advised, disowned, rejected
+from memfin.scoring.advice import advised
 from memfin.scoring.drawdown import drawdown
 from memfin.scoring.figures import measured, orders
 from memfin.scoring.language import Analysis, analyze
@@ -35,6 +35,7 @@ from memfin.scoring.predicates import (
     parse_constraint,
 )
 from memfin.scoring.reading import RATINGS, SIGN_WIDTH, Hit, Reading, Sign, role_table
+from memfin.scoring.refusal import disowned, rejected
 from memfin.scoring.vocabulary import load_vocabulary
 
 

@@ -6,13 +6,14 @@ A loss of the past, of another asset, in a question or under a condition plans n
 import re
 from typing import Final
 
-from memfin.scoring.advice import advised, disowned
+from memfin.scoring.advice import advised
 from memfin.scoring.language import Analysis
 from memfin.scoring.limits import EPSILON, Span
 from memfin.scoring.patterns import compile_pattern
 from memfin.scoring.predicates import MaxDrawdown
 from memfin.scoring.quantities import Quantity
 from memfin.scoring.reading import Reading
+from memfin.scoring.refusal import disowned
 
 _REACH: Final = 30
 _WIDE_REACH: Final = 48

@@ -8,12 +8,13 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Final
 
-from memfin.scoring.advice import advised, disowned
+from memfin.scoring.advice import advised
 from memfin.scoring.allocations import Weight, alternatives, is_part
 from memfin.scoring.language import Analysis
 from memfin.scoring.predicates import AssetClassCap, CashFloor, SingleAssetCap
 from memfin.scoring.quantities import quantities
 from memfin.scoring.reading import Reading
+from memfin.scoring.refusal import disowned
 from memfin.scoring.vocabulary import load_vocabulary
 
 Span = tuple[int, int]

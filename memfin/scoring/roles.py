@@ -7,11 +7,11 @@ weight. All offsets count in ``Analysis.norm``.
 import re
 from typing import Final, Literal
 
-from memfin.scoring.advice import disowned, rejected
 from memfin.scoring.bilingual import Bilingual
 from memfin.scoring.language import Analysis
 from memfin.scoring.patterns import compile_pattern
 from memfin.scoring.quantities import Quantity
+from memfin.scoring.refusal import disowned, rejected
 
 Role = Literal["target", "held", "added", "reduced", "total", "part"]
 """Part a weight plays; see `memfin.scoring.allocations.Weight`."""
