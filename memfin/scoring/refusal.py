@@ -19,7 +19,7 @@ VERDICT: Final = Bilingual(
     r"超出您|超出了?您?的?范围|违反|违背|冲突|相悖|排除|剔除|拒绝|违规|违法|非法|骗局|得不偿失|不可取|"
     r"没有必要|没必要|(?:不|没|未)会?(?:进[入您你]?|放进|放入|放在|列入|加入|"
     r"写进)的?(?=[^,。]{0,3}(?:组合|方案|清单|名单|计划|范围|账户|仓位|[,。]))|别(?:答应|理|信|听|上当|"
-    r"接茬)|与[^,。]{1,14}(?:不合|不搭|相反|背道而驰)|"
+    r"接茬|学|沾|掺和|凑热闹)|[学使要]不得|划不来|不划算|不合算|与[^,。]{1,14}(?:不合|不搭|相反|背道而驰)|"
     r"不是(?:让|叫|要)您|已按您|因此(?:没有|未|不)|所以(?:没有|未|不)|不予|不作|不做推荐",
     r"\b(?:not (?:suitable|suit|fit|recommend\w*|advis\w*|appropriate|for you)|doesn't (?:fit|suit|"
     r"match)|does not (?:fit|suit|match)|doesn't belong|does not belong|left (?:it|them) out|"
@@ -36,13 +36,17 @@ _OWN_VOICE: Final = compile_pattern(
     r"however|still|i'd|i would|i suggest|i recommend)\b"
 )
 QUESTION_END: Final = re.compile(r"(?:\?|吗|呢)[ \"”’')」]*$")
-_PROPOSES_IN_QUESTION: Final = compile_pattern(r"建议|推荐|不妨|不如|\b(?:recommend|suggest|i'd)\b")
-_WH: Final = compile_pattern(r"怎么|如何|什么|哪|多少|\b(?:how|what|which|why)\b")
+_PROPOSES_IN_QUESTION: Final = compile_pattern(
+    r"建议|推荐|不妨|不如|何不|为什么不|干嘛不|要不|\b(?:recommend|suggest|i'd|why not|why don't you|how about)\b"
+)
+_WH: Final = compile_pattern(
+    r"怎么|如何|(?<!为)什么|为什么(?!不)|哪|多少|\b(?:how(?! about)|what|which|why(?! not| don't you))\b"
+)
 _ASKS: Final = compile_pattern(
     r"是否|能否|可否|要不要|能不能|会不会|是不是|有没有|(?<![的来])还是(?![要得会应建首])"
 )
 _LEAVING_BEFORE: Final = compile_pattern(
-    rf"(?:防止|规避|杜绝|禁止|不进行|分散|减持|卖出|卖掉|清仓|清掉|赎回|退出|降低|减少|压降|了结|换掉|"
+    rf"(?:防止|规避|杜绝|禁止|不进行|分散(?![到在进投买配放])|减持|卖出|卖掉|清仓|清掉|赎回|退出|降低|减少|压降|了结|换掉|"
     rf"移出|剔除|删去|去掉|替代|代替|取代|而不是|而非|不是|除了|除|扣除|"
     rf"\b(?:ignore|resist|forget|beware of|tempted by|sell|reduce|exit|trim|cut|replace|instead of|"
     rf"rather than|out of)\b){_CLAUSE}{{0,8}}$"
