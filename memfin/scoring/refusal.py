@@ -124,20 +124,35 @@ def _is_title(analysis: Analysis, start: int, end: int) -> bool:
     return bool(closing) and _TITLE.fullmatch(norm, low + 1, min(closing)) is not None
 
 
+_NO_NAMES: Final = compile_pattern(
+    r"具体|哪[一几]?[只家个支款种]|点名|个股|个券|代码|(?:投资|买卖|交易|操作)的?(?:建议|推荐|意见|依据|指令)|"
+    r"\b(?:which one|particular|specific|individual|investment advice|any single|a given)\b"
+)
+"""What a disclaimer says that it leaves open: which security, any advice to deal in one."""
+
+
+def _names_nothing(analysis: Analysis, verdict: re.Match[str], start: int, end: int) -> bool:
+    """Say whether a verdict in another clause only declines to name securities (具体哪只我不推荐)."""
+    low, high = analysis.clause_span(*verdict.span(1))
+    return not low <= start < high and _NO_NAMES.search(analysis.norm, low, high) is not None
+
+
 def rejected(analysis: Analysis, start: int, end: int, *, limit: bool = False) -> bool:  # noqa: PLR0911 - one a sign
     """Say whether the reply speaks against the span: negates it, calls it unfit, or leaves it behind."""
     norm = analysis.norm
     low, high = analysis.sentence_span(start)
     if not limit and negated(analysis, start, end):
         return True
-    if VERDICT.search(norm, end, high):
+    if any(not _names_nothing(analysis, match, start, end) for match in VERDICT.finditer(norm, end, high)):
         return True
     before = None
     for match in VERDICT.finditer(norm, low, start):
-        before = match
+        if not _names_nothing(analysis, match, start, end):
+            before = match
     if before is not None and not _CONTRAST.search(norm, before.end(1), start):
         return True
-    if _NEXT_REJECTS.match(norm[high : high + 60]):
+    following = _NEXT_REJECTS.match(norm[high : high + 60])
+    if following is not None and _NO_NAMES.search(norm, high, high + following.end() + 8) is None:
         return True
     if "," in norm[low:start] and _LURED.search(norm, low, analysis.clause_span(start, end)[0]):
         return True
