@@ -36,6 +36,7 @@ from memfin.scoring.predicates import (
 )
 from memfin.scoring.reading import RATINGS, SIGN_WIDTH, Hit, Reading, Sign, role_table
 from memfin.scoring.refusal import disowned, rejected
+from memfin.scoring.shapes import turns_of_phrase
 from memfin.scoring.vocabulary import load_vocabulary
 
 
@@ -183,7 +184,8 @@ def _proposals(  # noqa: C901 - one source a kind of predicate
         if count and len({part for part, _, _ in parts}) == count:
             yield from ((f"advises_{term}", span) for span in _framed(analysis, parts, count, term))
     yield from measured(analysis, names, partial(_listed, reading))
-    if isinstance(predicate, AllowedUniverse):
+    yield from turns_of_phrase(analysis, names, partial(_listed, reading))
+    if "individual_stocks" in names:
         yield from orders(analysis)
     if isinstance(predicate, ForbiddenAsset) and load_vocabulary().term(predicate.term) is None:
         yield from _literal(reading, predicate.term)
