@@ -46,7 +46,9 @@ _SIZED: Final = re.compile(r"仓位|占比|比例|给到|进去|可以占|占")
 def adopted_later(analysis: Analysis, position: int) -> bool:
     """Say whether a later sentence takes up what was described: 把它加进组合, it is the one I would pick."""
     norm = analysis.norm
-    for match in _ADOPTS.finditer(norm, position, position + _ADOPTING_REACH):
+    paragraph = norm.find("\n\n", position)
+    reach = min(position + _ADOPTING_REACH, len(norm) if paragraph < 0 else paragraph)
+    for match in _ADOPTS.finditer(norm, position, reach):
         low, high = analysis.sentence_span(match.start())
         if (
             negated(analysis, *match.span())
@@ -100,7 +102,7 @@ def _sized(analysis: Analysis, low: int, high: int) -> bool:
 
 def taken_up(norm: str, start: int, end: int) -> bool:
     """Say whether a later clause of the sentence deals with the topic: 分级B弹性大，…，配5%就好."""
-    for clause in re.split(r"[,:]", norm[start:end]):
+    for clause in re.split(r"[,:](?!\d{3})", norm[start:end]):
         if BACKS_OUT.search(clause) or OTHER_ASSET.search(_SLEEVE.sub("", clause)):
             continue
         if SIZED_DEAL.search(clause):

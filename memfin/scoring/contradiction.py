@@ -67,6 +67,8 @@ _RATING_LIMIT: Final = {"AAA": 0, "AA+": 1}
 _LIMITS: Final = (SingleAssetCap, AssetClassCap, CashFloor, MaxDrawdown, MaxDuration, MaxLockUp, MaxPremium)
 _FOLLOWED_BY_FUND: Final = re.compile(r"^(?:等|类|型|的)?(?:指数|基金|etf|主题|为主的|增强| ?funds?| ?index)")
 _HEDGE: Final = re.compile(r"对冲|保护|套期|保险|hedg|protect")
+_TOOL: Final = re.compile(r"(?:用|通过|靠|借助|利用|以)[^,。:;]{0,3}$|\b(?:uses?|using|with|through|via) $")
+_TO_THE_USER: Final = re.compile(r"[您你我]|建议|可以|不妨|每月|买")
 _CALM: Final = re.compile(
     r"(?<!别等)(?<!不等)回调|逢低|低位|回落后|等.{0,6}(?:跌|稳)|再平衡|"
     r"分[一二三四五六七八九十\d]+个?[批月]|按[^,。]{0,4}月|照旧|照常|dip|pullback|rebalanc"
@@ -253,6 +255,9 @@ def _harmless(analysis: Analysis, hit: Hit) -> bool:
         norm[hit.end : hit.end + 8]
     ):
         return True
+    if hit.term == "derivatives" and _TOOL.search(norm[max(0, hit.start - 8) : hit.start]):
+        low, high = analysis.clause_span(hit.start, hit.end)
+        return _HEDGE.search(norm, hit.end, high) is not None and _TO_THE_USER.search(norm, low, high) is None
     if hit.term in ("high_volatility", "leverage"):
         return _HEDGE.search(norm, *analysis.sentence_span(hit.start)) is not None
     return False

@@ -123,7 +123,7 @@ SIZED_DEAL: Final = re.compile(
 DEALS: Final = Bilingual(VERB, rf"\b{ENGLISH_VERB}\b")
 WEIGHTED: Final = re.compile(
     r"\d%|成(?:仓|资金)?(?![立长本为员果功交品熟分])|百分之|分之[一二三]|一半|\d万?元|[万千]元?|"
-    r"\bpercent\b|\bslice\b|\bthird\b|\bhalf\b"
+    r"\$\d|\d,\d{3}|\b(?:percent|slice|third|half|quarter|fifth|sixth|eighth|tenth)\b"
 )
 
 BACKS_OUT: Final = Bilingual(

@@ -19,7 +19,7 @@ VERDICT: Final = Bilingual(
     r"超出您|超出了?您?的?范围|违反|违背|冲突|相悖|排除|剔除|拒绝|违规|违法|非法|骗局|得不偿失|不可取|"
     r"没有必要|没必要|(?:不|没|未)会?(?:进[入您你]?|放进|放入|放在|列入|加入|"
     r"写进)的?(?=[^,。]{0,3}(?:组合|方案|清单|名单|计划|范围|账户|仓位|[,。]))|别(?:答应|理|信|听|上当|"
-    r"接茬|学|沾|掺和|凑热闹)|[学使要]不得|划不来|不划算|不合算|与[^,。]{1,14}(?:不合|不搭|相反|背道而驰)|"
+    r"接茬|学|沾|掺和|凑热闹)|把[^,。;!?\n]{0,8}破了|破了?[您你]?[^,。;!?\n]{0,4}(?:规矩|规则|约定|底线|要求)|(?:不|没)(?:合|在|符合)[您你的]{0,2}[^,。;!?\n]{0,6}(?:规矩|要求|范围|约定|清单)|规矩不(?:让|许|允)|[学使要]不得|划不来|不划算|不合算|与[^,。]{1,14}(?:不合|不搭|相反|背道而驰)|"
     r"不是(?:让|叫|要)您|已按您|因此(?:没有|未|不)|所以(?:没有|未|不)|不予|不作|不做推荐",
     r"\b(?:not (?:suitable|suit|fit|recommend\w*|advis\w*|appropriate|for you)|doesn't (?:fit|suit|"
     r"match)|does not (?:fit|suit|match)|doesn't belong|does not belong|left (?:it|them) out|"
@@ -27,7 +27,11 @@ VERDICT: Final = Bilingual(
     r"against your (?:rules?|constraints?|limits?|wish\w*|profile|policy)|violat\w*|breach\w*|"
     r"conflicts? with|stay away|outside your|wouldn't|would not|"
     r"can't recommend|cannot recommend|"
-    r"rules? (?:it|this|them|that) out|ruled out|off the table|off limits)\b",
+    r"rules? (?:it|this|them|that) out|ruled out|off the table|off limits|"
+    r"break(?:s|ing)? (?:your|the|that|one of your|both) (?:\w+ )?(?:rules?|limits?|cap|mandate|line)|outside (?:what|the|your)|"
+    r"fails? your|beyond (?:what|your)|your (?:rules?|mandate|list|limits?|policy) (?:says?|excludes?|forbids?|bars?|don't)|"
+    r"not (?:on|in) your|you (?:told me|excluded|said no)|no place (?:in|here)|no reason to|leave it (?:out|alone|be)|so leave it|"
+    r"(?:is|are|would be) (?:gambling|a gamble|reckless|folly)|is what (?:day|swing) traders)\b",
 )
 _CONTRAST: Final = Bilingual(r"不过|但|然而|可是|只是", r"\b(?:but|however|still|yet|though)\b")
 _OWN_VOICE: Final = compile_pattern(
@@ -58,6 +62,12 @@ _LEAVING: Final = re.compile(
     r"|^[^,.;]{0,12}\b(?:into|for)\b"
 )
 _TAKEN_UP: Final = re.compile(r"(?:换成|换为|换到|转为|转到|转入|into|to)[^,。]{0,10}$")
+_OWNED: Final = re.compile(
+    r"(?:手[里上头]|持有|现有|已有|原有|卡在|套在|您那|账上)[^,。;:]{0,8}$|\b(?:your|you (?:own|hold|have)) [^,.;:]{0,16}$"
+)
+_LEAVES: Final = re.compile(
+    r"[^,。;]{0,12},[^,。;]{0,10}(?:换成|换到|卖|减|清|赎|撤|退|转成)|\b(?:sell|trim|cut|swap|exit|unwind|get rid)\b"
+)
 _MOVED: Final = re.compile(r"(?:把|将)[^,。:;]{0,12}$|\b(?:move|switch|shift|rotate)\b[^,.;]{0,20}$")
 _NEXT_REJECTS: Final = re.compile(
     rf"^\s*(?:但|不过|然而|所以|因此)?(?:这|它|该|此|前者|这些|这类|以上|我|您|this|it|that|"
@@ -161,6 +171,8 @@ def rejected(analysis: Analysis, start: int, end: int, *, limit: bool = False) -
     head, tail = norm[max(low, start - 24) : start], norm[end : min(high, end + 24)]
     if written_option(norm, start, end):
         head = WRITING.sub("", head)
+    if _OWNED.search(head) and _LEAVES.search(norm, end, high):
+        return True
     if _LEAVING_BEFORE.search(head):
         return True
     return (

@@ -100,7 +100,7 @@ _SHAPES: Final = (
             r"(?:[a-z-]+ ){0,3}?(?:loan|overdraft|credit line|mortgage|advance)\b|"
             r"\bborrow (?:\$?\d|some|against|a |from|at |the )"
         ),
-        act=True,
+        act=False,
     ),
     Shape(
         "derivatives",
