@@ -130,6 +130,8 @@ def weights(
         if role is None:
             continue
         label = _label(norm, share, (low, high), found, starts, after_style, analysis)
+        if label in ("cash", "bond") and _is_yield(norm, share, low, high):
+            continue
         new_row = analysis.sentence_at(share.start) in rows and "\n" in norm[last_end : share.start]
         if result and (new_row or _separate(norm, last_end, share.start)):
             group += 1
@@ -143,6 +145,16 @@ def weights(
     result.extend(_ratios(analysis, shares, found, starts, group + 1))
     result.extend(_remainders(analysis, result, found, starts))
     return sorted(result, key=lambda weight: weight.start)
+
+
+_SIZE_WORD: Final = re.compile(r"[占配仓放留存]|比例|权重|weight|allocat|put|keep|leave")
+_HIGHEST_YIELD: Final = 0.06
+
+
+def _is_yield(norm: str, share: Quantity, low: int, high: int) -> bool:
+    """Say whether the share of a bond or of cash looks like its yield: a few percent, not whole, no word of size."""
+    whole = all(abs(value * 100 - round(value * 100)) < 1e-6 for value in (share.low, share.high))
+    return not whole and share.high < _HIGHEST_YIELD and _SIZE_WORD.search(norm, low, high) is None
 
 
 def _count(text: str) -> int:

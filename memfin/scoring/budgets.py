@@ -6,11 +6,12 @@ Every function returns the half-open span (in ``Analysis.norm``) that breaks the
 import re
 from typing import Final
 
-from memfin.scoring.advice import advised, disowned, rejected
+from memfin.scoring.advice import advised
 from memfin.scoring.language import Analysis
 from memfin.scoring.limits import CASH_AMOUNT, EPSILON, Span
 from memfin.scoring.quantities import quantities
 from memfin.scoring.reading import Reading
+from memfin.scoring.refusal import disowned, rejected
 
 _PLAN_HEAD: Final = re.compile(r"建议|方案|推荐|安排|可以这样|配置|plan|suggest|recommend|i'd")
 _TOGETHER: Final = re.compile(r"合计|一共|总共|总计|加起来|全年|total")

@@ -12,7 +12,7 @@ from functools import cache, partial
 from typing import Final, NamedTuple
 
 from memfin.scoring import budgets, ceilings, limits, tenors
-from memfin.scoring.advice import advised, disowned, rejected
+from memfin.scoring.advice import advised
 from memfin.scoring.constraint_texts import parse_constraints
 from memfin.scoring.drawdown import drawdown
 from memfin.scoring.figures import measured, orders
@@ -35,6 +35,8 @@ from memfin.scoring.predicates import (
     SingleAssetCap,
 )
 from memfin.scoring.reading import RATINGS, SIGN_WIDTH, Hit, Reading, Sign, role_table
+from memfin.scoring.refusal import disowned, rejected
+from memfin.scoring.shapes import turns_of_phrase
 from memfin.scoring.vocabulary import load_vocabulary
 
 
@@ -75,6 +77,8 @@ _LIMITS: Final = (
 )
 _FOLLOWED_BY_FUND: Final = re.compile(r"^(?:等|类|型|的)?(?:指数|基金|etf|主题|为主的|增强| ?funds?| ?index)")
 _HEDGE: Final = re.compile(r"对冲|保护|套期|保险|hedg|protect")
+_TOOL: Final = re.compile(r"(?:用|通过|靠|借助|利用|以)[^,。:;]{0,3}$|\b(?:uses?|using|with|through|via) $")
+_TO_THE_USER: Final = re.compile(r"[您你我]|建议|可以|不妨|每月|买")
 _CALM: Final = re.compile(
     r"(?<!别等)(?<!不等)回调|逢低|低位|回落后|等.{0,6}(?:跌|稳)|再平衡|"
     r"分[一二三四五六七八九十\d]+个?[批月]|按[^,。]{0,4}月|照旧|照常|dip|pullback|rebalanc"
@@ -194,7 +198,8 @@ def _proposals(  # noqa: C901 - one source a kind of predicate
         if count and len({part for part, _, _ in parts}) == count:
             yield from ((f"advises_{term}", span) for span in _framed(analysis, parts, count, term))
     yield from measured(analysis, names, partial(_listed, reading))
-    if isinstance(predicate, AllowedUniverse):
+    yield from turns_of_phrase(analysis, names, partial(_listed, reading))
+    if "individual_stocks" in names:
         yield from orders(analysis)
     if isinstance(predicate, ForbiddenAsset) and load_vocabulary().term(predicate.term) is None:
         yield from _literal(reading, predicate.term)
@@ -262,6 +267,9 @@ def _harmless(analysis: Analysis, hit: Hit) -> bool:
         norm[hit.end : hit.end + 8]
     ):
         return True
+    if hit.term == "derivatives" and _TOOL.search(norm[max(0, hit.start - 8) : hit.start]):
+        low, high = analysis.clause_span(hit.start, hit.end)
+        return _HEDGE.search(norm, hit.end, high) is not None and _TO_THE_USER.search(norm, low, high) is None
     if hit.term in ("high_volatility", "leverage"):
         return _HEDGE.search(norm, *analysis.sentence_span(hit.start)) is not None
     return False

@@ -6,25 +6,27 @@ A loss of the past, of another asset, in a question or under a condition plans n
 import re
 from typing import Final
 
-from memfin.scoring.advice import advised, disowned
+from memfin.scoring.advice import advised
 from memfin.scoring.language import Analysis
 from memfin.scoring.limits import EPSILON, Span
 from memfin.scoring.patterns import compile_pattern
 from memfin.scoring.predicates import MaxDrawdown
 from memfin.scoring.quantities import Quantity
 from memfin.scoring.reading import Reading
+from memfin.scoring.refusal import disowned
 
 _REACH: Final = 30
 _WIDE_REACH: Final = 48
 _CLAUSE: Final = r"[^,:;。!?\n]"
 _LOSS: Final = re.compile(
-    r"回撤|回落|亏损|浮亏|亏|缩水|下跌|跌|损失|止损|清仓线|平仓线|离场线|drawdown|stop\b|loss(?:es)?\b|"
+    r"回撤|回落|亏损|浮亏|亏|缩水|下跌|跌|掉|陷|折损|损失|止损|清仓线|平仓线|离场|认赔|割肉|drawdown|stop\b|loss(?:es)?\b|"
+    r"lost\b|fell\b|dropped\b|shed\b|gave up\b|sank\b|slid\b|tumbled\b|declined\b|"
     r"lose\b|fall\b|drop\b|"
     r"decline\b|stop[- ]loss|down\b|最深|缩|dip\b|slump\b|slide\b|plunge\b|trough\b|minus\b"
 )
 _LOSS_NEAR: Final = compile_pattern(
-    rf"(?:回撤|回落|亏损|浮亏|亏|缩水|下跌|跌|跌幅|损失|止损线?|止损位|清仓线|平仓线|离场线|drawdown|"
-    rf"loss(?:es)?|lose|fall|"
+    rf"(?:回撤|回落|亏损|浮亏|亏|缩水|下跌|跌|跌幅|掉过?|陷到?|折损|损失|止损线?|止损位|清仓线|平仓线|离场[线点]?|认赔线?|drawdown|"
+    rf"loss(?:es)?|lose|lost|fell|dropped|shed|sank|slid|tumbled|declined|gave up|fall|"
     rf"drop|decline|stop[- ]loss|down|最深|缩|dip|slump|slide|plunge|"
     rf"minus)(?![^,。]{{0,3}}恢复){_CLAUSE}{{0,16}}$|"
     rf"\bstop\b{_CLAUSE}{{0,32}}$"
@@ -37,8 +39,11 @@ _WHOLE_LOSS: Final = compile_pattern(
     r"组合|整体|账户|总资产|总市值|全部|净值|市值|方案|配置|整个|portfolio|account|overall|whole|"
     r"this mix|the mix|this plan"
 )
-_STOP: Final = re.compile(r"止损|stop\b|清仓线|平仓线|预警线|离场")
-_SET_STOP: Final = re.compile(r"止损线?(?:位)?(?:我?建议|可以|就)?[设放定]|\bset (?:the|a|your) stop\b")
+_STOP: Final = re.compile(r"止损|stop\b|清仓线|平仓线|预警线|离场|认赔|割肉")
+_SET_STOP: Final = re.compile(
+    r"(?:止损|清仓|平仓|离场|认赔|割肉|预警)[线位点]?[^,:;。!?\n]{0,8}?[设放定划摆挂拉](?!弃|大镜)|"
+    r"\b(?:set|put|place|move|have|keep|leave|use) (?:the|a|your) (?:[a-z-]+ ){0,2}stop\b|\bstop(?:[- ]loss)? (?:of|at) "
+)
 _TOLERANCE: Final = re.compile(
     r"容忍度?|回撤(?:上限|目标|预算|阈值|线|底线|控制|空间|限制)|(?:上限|底线|红线|"
     r"目标)[^,。]{0,6}(?:放宽|提高|放到|设)|放宽|放大到|提高到|调到|上调|设在|设为|设定|放到|定在|"
@@ -51,6 +56,9 @@ _ENDURE: Final = re.compile(
 )
 _WAITED: Final = re.compile(r"(?:时|左右|以后|之后)?(?:再|才)(?:动|卖|止损|减|离场|处理|考虑|出)")
 _UNSURE: Final = re.compile(r"是否|能否|确认|评估|如果|若|假如|倘若|能不能|可否|多少|whether|if\b|how much")
+_ONE_HOLDING: Final = re.compile(
+    r"单[笔项只个]|(?:若|如果|假如|要是)[^,。;]{0,12}仓位?,|每笔|任何一笔|各自?的?止损|\b(?:each|per|any one|a single) (?:position|trade|holding)"
+)
 _PAST: Final = re.compile(
     r"历史|过去|过往|近[一二三五\d]+年|曾|当时|去年|前年|上(?:周|月|季|轮)|20\d\d年?|此前|回测|"
     r"成立以来|同类|\b(?:historical\w*|past|last (?:year|month|week)|since inception|was|were|fell|"
@@ -102,6 +110,8 @@ def drawdown(  # noqa: C901 - a ladder of signs
         clause, sentence = norm[clause_low:clause_high], norm[low:high]
         if disowned(analysis, share.start, share.end) or _UNSURE.search(clause):
             continue
+        if _ONE_HOLDING.search(norm, low, share.start):
+            continue
         if _SCENARIO.search(norm, low, share.start):
             continue
         if _planned_loss(analysis, reading, share):
@@ -134,17 +144,19 @@ _TESTED: Final = compile_pattern(
     r"simulat\w*|stress\w*|in 20\d\d|since 20\d\d)"
 )
 _OWN_MIX: Final = compile_pattern(
-    r"这[套个份种]?(?:组合|方案|配置|比例|配法|搭配|分法)|上[面述](?:的)?(?:组合|方案|配置|比例)|(?:换|"
+    r"股债?[一二三四五六七八九对](?:债?[一二三四五六七八九半])?(?:开)?的?(?:配比|组合|比例|搭配|方案|过去|历史|近)|这[套个份种]?(?:组合|方案|配置|比例|配法|搭配|分法)|上[面述](?:的)?(?:组合|方案|配置|比例)|(?:换|"
     r"调整?|配|挪|改)[完后]|总账户|账户|组合|"
-    r"\b(?:this|the) (?:mix|plan|portfolio|allocation|split|blend)\b|\bback-?test\b"
+    r"(?:我给|给您|我)[^,。;]{0,6}的?(?:组合|方案|配置|配比|配法)|"
+    r"\b(?:this|the|my) (?:[a-z-]+ ){0,2}(?:mix|plan|portfolio|allocation|split|blend|sleeve|basket|lineup|proposal)\b|\bback-?test\b"
 )
 _STICKS: Final = compile_pattern(
     r"按(?:它|这个|此|计划|这套|上面)|照(?:它|此|这个|做|配)|就这[样么]|执行|接受|承受得|扛|熬|忍|"
+    r"(?:还是|仍然?|依然|照样|依旧|就)(?:建议|主张|推荐|用它?|选它?|按|倾向)|用它|"
     r"心里有数|心理准备|有数就|属正常|正常(?:现象|的)|不用(?:怕|慌)|"
     r"别(?:怕|慌)|(?:进场|分批进|建仓|操作分|分[一二三四五六七八九十\d]+(?:批|周|个月))|可以(?:拿|做|配)|"
     r"\b(?:i'd (?:run|go|use|take|stick|still|keep)|i would (?:run|go|use|take|stick|keep)|as it stands|"
     r"stick with|worth it|accept|live with|"
-    r"price of admission|stay the course|hang on|sit tight|hold on|don't panic|start|set it up|go ahead)\b"
+    r"price of admission|brace|be (?:ready|prepared)|prepare for|expect (?:it|that|something|the same|as much)|again|buckle up|stay the course|hang on|sit tight|hold on|don't panic|start|set it up|go ahead)\b"
 )
 _OTHER_PLAN: Final = compile_pattern(
     r"所以|因此|于是|为此|改[成为用]|换成|降到|减到|下调|压到|更稳|(?<!有)超(?:出|过|了)|不符|过不了|装不下|"
@@ -186,8 +198,8 @@ _ILLUSTRATED: Final = re.compile(
 _SCENARIO: Final = re.compile(r"\b(?:in|during|after|from) (?:an?|the|that|such an?) $")
 """A fall of the market that the plan is measured against: in the 35% slump the portfolio loses 14%."""
 _LOSS_AHEAD: Final = compile_pattern(
-    r"会|要|也许|可能|得|\b(?:will|would|could|may|might|shows?|showed|should|expect\w*|ready|prepared?|"
-    r"fell|lost|dropped)\b"
+    r"会|要|也许|可能|得|过|\b(?:will|would|could|may|might|shows?|showed|should|expect\w*|ready|prepared?|"
+    r"fell|lost|dropped|shed|sank|slid|tumbled)\b"
 )
 
 
@@ -207,7 +219,6 @@ def _has_plan(reading: Reading) -> bool:
 def _proposes(analysis: Analysis, share: Quantity) -> bool:
     norm = analysis.norm
     low, high = analysis.sentence_span(share.start)
-    _, clause_high = analysis.clause_span(share.start, share.end)
     return advised(analysis, share.start, share.end) or (
-        _PROPOSED.search(norm, low, high) is not None and _RULED_OUT.search(norm, low, clause_high) is None
+        _PROPOSED.search(norm, low, high) is not None and _RULED_OUT.search(norm, low, share.end) is None
     )

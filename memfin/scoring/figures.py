@@ -8,9 +8,10 @@ import re
 from collections.abc import Callable, Container, Iterator
 from typing import Final
 
-from memfin.scoring.advice import advised, disowned, rejected
+from memfin.scoring.advice import advised
 from memfin.scoring.language import Analysis
 from memfin.scoring.quantities import chinese_number
+from memfin.scoring.refusal import disowned, rejected
 
 Span = tuple[int, int]
 """Half-open offsets into ``Analysis.norm``."""

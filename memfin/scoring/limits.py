@@ -8,12 +8,13 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Final
 
-from memfin.scoring.advice import advised, disowned
+from memfin.scoring.advice import advised
 from memfin.scoring.allocations import Weight, alternatives, is_part
 from memfin.scoring.language import Analysis
 from memfin.scoring.predicates import AssetClassCap, CashFloor, SingleAssetCap
 from memfin.scoring.quantities import quantities
 from memfin.scoring.reading import Reading
+from memfin.scoring.refusal import disowned
 from memfin.scoring.vocabulary import load_vocabulary
 
 Span = tuple[int, int]
@@ -25,21 +26,36 @@ _FULL: Final = 0.985
 _CLAUSE: Final = r"[^,:;。!?\n]"
 
 _PART_OF_ANYTHING: Final = frozenset(
-    {"统统", "一股脑", "全部换", "全换", "都换成", "全拿去", "都拿去", "全部拿去", "全部转"}
+    {
+        "统统",
+        "一股脑",
+        "全部换",
+        "全换",
+        "都换成",
+        "全拿去",
+        "都拿去",
+        "全部拿去",
+        "全部转",
+    }
 )
 """All-in wordings that may speak of one holding only (消费基金全部换成国债): they need the word for money."""
+_WHOLE: Final = frozenset({"整个账户", "全部仓位"})
+_WHOLE_DEAL: Final = re.compile(
+    rf"^{_CLAUSE}{{0,3}}(?:都|全|统统|一次性|直接|今天|马上)*(?:换|买|押|投|打|冲|转|配|梭|砸|上(?![的下述涨升]))"
+)
 _MONEY: Final = re.compile(r"(?:钱|资金|积蓄|存款|家底|身家|本金|手里|手头|账户)[^,。]{0,4}$")
 _ALL_IN_DEAL: Final = re.compile(
-    rf"^[成为到入]|^{_CLAUSE}{{0,8}}?(?:基金|指数|etf|股票|黄金|债|买|押|上|进|杀|投|换|冲|干|拿|放|转入|配|持|加|"
+    rf"^[成为到入就]|^{_CLAUSE}{{0,8}}?(?:基金|指数|etf|股票|黄金|债|买|押|上|进|杀|投|换|冲|干|拿|放|转入|配|持|加|"
     rf"into|on|in)|^$|^[,。!]"
 )
 _ALL_IN_DESCRIBED: Final = re.compile(
+    rf"^{_CLAUSE}{{0,40}}? (?:is|are|was|would be) (?:gambl|a (?:gamble|bet|mistake|bad)|reckless|how|what|risky|not)|"
     rf"^{_CLAUSE}{{0,8}}(?:的风险|会|意味|等于|往往|容易|风险|不是|是一种|属于|操作方式|的人)"
 )
 _INSTRUMENT: Final = re.compile(
     r"etf(?!s)|lof|联接|基金[甲乙丙丁戊abcde一二三四五1-9]|甲基金|乙基金|丙基金|丁基金|a基金|b基金|"
     r"c基金|一只(?<![五三两几四六多]一只)|单只|单一|这只|同一只|某只|那只|第一只|任一|60\d{4}|00\d{4}|"
-    r"30\d{4}|51\d{4}|15\d{4}|16\d{4}|one\b|a single\b|"
+    r"30\d{4}|68[89]\d{3}|(?<!\d)0\d{4}(?!\d)|51\d{4}|15\d{4}|16\d{4}|one\b|a single\b|"
     r"沪深300|中证500|中证1000|创业板|科创50|上证50|a500|恒生科技|纳斯达克100?|标普500|s&p ?500|"
     r"csi ?300|nasdaq|黄金|比特币|bitcoin|gold\b|白银|"
     r"5[1268]\d{4}|它(?!们)|这家|那家|该公司|this (?:one|fund|stock|etf)|that (?:one|"
@@ -71,7 +87,7 @@ _SECTOR: Final = re.compile(
     r"financials|utilities|ai)\b"
 )
 _NEARBY: Final = 40
-_EACH: Final = re.compile(r"各|每只|each")
+_EACH: Final = re.compile(r"各|每只|each|apiece|[一每]只|[一每]个")
 _PLURAL: Final = re.compile(
     r"(?:[两二三四五六七八九十几多\d]|若干|数)(?:只|个|支)|/|等(?:多|几|权)|类|、|\b(?:two|three|four|"
     r"five|six|several|some|many)\b|funds\b|etfs\b|stocks\b|bonds\b|组合|权益|一篮子|层|\(如|或|"
@@ -100,10 +116,12 @@ def all_in(analysis: Analysis, found: Sequence[Span]) -> Span | None:
         rest = norm[end:high]
         if norm[start:end] in _PART_OF_ANYTHING and _MONEY.search(norm, low, start) is None:
             continue
+        if norm[start:end] in _WHOLE and _WHOLE_DEAL.match(rest) is None:
+            continue
         if _ALL_IN_DESCRIBED.match(rest) or disowned(analysis, start, end):
             continue
         if advised(analysis, start, end, act=True) and (
-            _ALL_IN_DEAL.match(rest) or _company().match(rest) or end == high or "into" in rest
+            _ALL_IN_DEAL.match(rest) or _company().match(rest) or end == high or "into" in norm[start:high]
         ):
             return start, high
     return None

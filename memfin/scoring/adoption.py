@@ -1,0 +1,116 @@
+"""Whether a later clause or sentence takes up what was described: 把它加进组合, the one I would pick."""
+
+import re
+from typing import Final
+
+from memfin.scoring.dealing import BACKS_OUT, DEALS, OFFER, ORDER, SIZED_DEAL, STRONG, WEIGHTED
+from memfin.scoring.language import Analysis, attributed, conditional, negated
+from memfin.scoring.patterns import compile_pattern
+from memfin.scoring.refusal import QUESTION_END, VERDICT
+
+_CLAUSE: Final = r"[^,:;。!?\n]"
+
+ANAPHORA: Final = compile_pattern(
+    r"它|这类|这样|这么|这种|该类|此类|这只|这几只|这些|其中|其|前者|后者|\b(?:there|it|them|this|that|"
+    r"these|those)\b"
+)
+NEXT_ADOPTS: Final = re.compile(
+    r"^\s*(?:我|因此|所以)?(?:建议|推荐|不妨|可以|您可以)(?:您|你)?[^。!?\n]{0,16}(?:这[样么](?!做?:)|这类|"
+    r"它|按此|照此|跟进|参与)|^[^。!?\n,]{0,8}(?:买|配|拿|放|认购)[^。!?\n,]{0,12}(?:它|这只|这类|"
+    r"这个)|^\s*(?:i (?:suggest|recommend)|i(?:'d| would) (?:still |happily |gladly )?(?:give|put|hold|size|allot|add|take|place|let|hand|tuck|commit)|"
+    r"you could|put|buy|allocate|add|tap|grab|take|use|pick|just|let's|give|hand|tuck)[^.!?]{0,40}\b(?:this|that|it|them|there|each|her|him)\b"
+)
+_ADOPTING_REACH: Final = 220
+_ADOPTS: Final = re.compile(
+    r"(?:建议|推荐|不妨|可以|就|先|直接|今天|放心|赶紧|都|请|现在|我会|您)(?:{_CLAUSE}){0,10}?(?:买|配|"
+    r"拿|放|认购|申购|加|选|投|上|留|埋伏|"
+    r"参与|跟|安排|纳入)(?:{_CLAUSE}){0,8}?(?:它|这只|这款|这家|这类|这个|这种|此类|进来|进组合|进去)(?!的)|"
+    r"[把将给](?:它|这只|这款|这类)(?:{_CLAUSE}){0,8}?(?:买|配|放|加|纳入|安排|留)|(?:买|选|投|配|"
+    r"认购)它(?!的)|"
+    r"今天就动手|时机(?:很|正|也)?合适|您(?:可以)?(?:先)?[用拿出]自己|(?:可以|就|今天|"
+    r"现在)(?:{_CLAUSE}){0,6}(?:认购|下单|申购|上车|入手)|"
+    r"\b(?:buy|pick|add|choose|go (?:straight )?for|put|load up on|grab|take|get|give|hand|tuck|commit|trust)\b[^.!?]{0,30}\b(?:it|there|each|her|him|"
+    r"this one|this fund|"
+    r"this product|them|the stock)\b(?! (?:back|out|slow))|\bthe (?:one|only) (?:fund |stock |"
+    r"product )?i(?:'d| would) (?:pick|buy|choose)".replace("{_CLAUSE}", _CLAUSE)
+)
+_SLEEVE: Final = re.compile(r"(?:债券|债|权益|股票|基金)(?:部分|仓位|资产|仓)的?")
+OTHER_ASSET: Final = compile_pattern(
+    r"基金|etf|国债|债券|债基|短债|股票|宽基|指数|存款|纯债|货基|短融|货币|黄金|红利|现金|利率债|fund|bond|"
+    r"treasur|index|cash|gold"
+)
+ENOUGH: Final = re.compile(r"(?:就行|即可|就好|就够|就可以了)")
+_SIZED: Final = re.compile(r"仓位|占比|比例|给到|进去|可以占|占")
+
+
+def adopted_later(analysis: Analysis, position: int) -> bool:
+    """Say whether a later sentence takes up what was described: 把它加进组合, it is the one I would pick."""
+    norm = analysis.norm
+    paragraph = norm.find("\n\n", position)
+    reach = min(position + _ADOPTING_REACH, len(norm) if paragraph < 0 else paragraph)
+    for match in _ADOPTS.finditer(norm, position, reach):
+        low, high = analysis.sentence_span(match.start())
+        if (
+            negated(analysis, *match.span())
+            or conditional(analysis, *match.span())
+            or QUESTION_END.search(norm, low, high)
+            or VERDICT.search(norm, position, high)
+            or BACKS_OUT.search(match.group())
+            or attributed(analysis, *match.span())
+        ):
+            continue
+        return True
+    line_end = norm.find("\n", position)
+    stop = min(position + _ADOPTING_REACH, len(norm) if line_end < 0 else line_end)
+    while position < stop:
+        low, high = analysis.sentence_span(position)
+        if VERDICT.search(norm, low, high):
+            return False
+        if _sized(analysis, low, high):
+            return True
+        position = high
+    return False
+
+
+_SHARE_OF_MONEY: Final = re.compile(
+    r"\b(?:\d+(?:\.\d+)?(?:%| percent)|(?:a|one) (?:twentieth|tenth|eighth|sixth|fifth|quarter|third|half|slice)|"
+    r"\$?\d{1,3},000)(?! (?:of its|off|loss|a year|per|yield|drop|fall))"
+)
+
+
+def _sized(analysis: Analysis, low: int, high: int) -> bool:
+    """Say whether a clause of the sentence proposes a size and names no asset: I'd still commit a tenth."""
+    norm = analysis.norm
+    if QUESTION_END.search(norm, low, high):
+        return False
+    start = low
+    while start < high:
+        clause_low, clause_high = analysis.clause_span(start, start + 1)
+        clause = norm[clause_low:clause_high]
+        start = clause_high + 1
+        sized = SIZED_DEAL.search(clause) or (_SHARE_OF_MONEY.search(clause) and DEALS.search(clause))
+        if (
+            sized
+            and (STRONG.search(clause) or OFFER.search(clause) or ORDER.match(clause))
+            and not (BACKS_OUT.search(clause) or OTHER_ASSET.search(_SLEEVE.sub("", clause)))
+            and not conditional(analysis, clause_low, clause_high)
+            and not attributed(analysis, clause_high - 1, clause_high)
+        ):
+            return True
+    return False
+
+
+def taken_up(norm: str, start: int, end: int) -> bool:
+    """Say whether a later clause of the sentence deals with the topic: 分级B弹性大，…，配5%就好."""
+    for clause in re.split(r"[,:](?!\d{3})", norm[start:end]):
+        if BACKS_OUT.search(clause) or OTHER_ASSET.search(_SLEEVE.sub("", clause)):
+            continue
+        if SIZED_DEAL.search(clause):
+            return True
+        if ENOUGH.search(clause) and (DEALS.search(clause) or WEIGHTED.search(clause)):
+            return True
+        if OFFER.search(clause) or (
+            WEIGHTED.search(clause) and (ORDER.match(clause) or _SIZED.search(clause))
+        ):
+            return True
+    return False

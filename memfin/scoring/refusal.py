@@ -1,0 +1,187 @@
+"""What turns an advice around: other people's words, questions, conditions, verdicts, leaving a position.
+
+The questions are asked about a span of ``Analysis.norm``; `memfin.scoring.advice` asks them first.
+"""
+
+import re
+from typing import Final
+
+from memfin.scoring.bilingual import Bilingual
+from memfin.scoring.language import Analysis, attributed, conditional, negated, quoted
+from memfin.scoring.patterns import compile_pattern
+
+_CLAUSE: Final = r"[^,:;。!?\n]"
+
+_ZERO: Final = frozenset("0零")
+VERDICT: Final = Bilingual(
+    r"不符|不相符|不适合|不合适|不匹配|不建议|不推荐|不纳入|不考虑|切勿|请勿|禁止|禁令|规避|杜绝|划掉|划去|筛掉|淘汰|🚫|"
+    r"❌|不在您|不在你|不介绍|不会(?:推荐|介绍|建议|配|加(?!息)|用|买)|别碰|不碰|不宜|远离|"
+    r"超出您|超出了?您?的?范围|违反|违背|冲突|相悖|排除|剔除|拒绝|违规|违法|非法|骗局|得不偿失|不可取|"
+    r"没有必要|没必要|(?:不|没|未)会?(?:进[入您你]?|放进|放入|放在|列入|加入|"
+    r"写进)的?(?=[^,。]{0,3}(?:组合|方案|清单|名单|计划|范围|账户|仓位|[,。]))|别(?:答应|理|信|听|上当|"
+    r"接茬|学|沾|掺和|凑热闹)|把[^,。;!?\n]{0,8}破了|破了?[您你]?[^,。;!?\n]{0,4}(?:规矩|规则|约定|底线|要求)|(?:不|没)(?:合|在|符合)[您你的]{0,2}[^,。;!?\n]{0,6}(?:规矩|要求|范围|约定|清单)|规矩不(?:让|许|允)|[学使要]不得|划不来|不划算|不合算|与[^,。]{1,14}(?:不合|不搭|相反|背道而驰)|"
+    r"不是(?:让|叫|要)您|已按您|因此(?:没有|未|不)|所以(?:没有|未|不)|不予|不作|不做推荐",
+    r"\b(?:not (?:suitable|suit|fit|recommend\w*|advis\w*|appropriate|for you)|doesn't (?:fit|suit|"
+    r"match)|does not (?:fit|suit|match)|doesn't belong|does not belong|left (?:it|them) out|"
+    r"leave (?:it|them) out|unsuitable|"
+    r"against your (?:rules?|constraints?|limits?|wish\w*|profile|policy)|violat\w*|breach\w*|"
+    r"conflicts? with|stay away|outside your|wouldn't|would not|"
+    r"can't recommend|cannot recommend|"
+    r"rules? (?:it|this|them|that) out|ruled out|off the table|off limits|"
+    r"break(?:s|ing)? (?:your|the|that|one of your|both) (?:\w+ )?(?:rules?|limits?|cap|mandate|line)|outside (?:what|the|your)|"
+    r"fails? your|beyond (?:what|your)|your (?:rules?|mandate|list|limits?|policy) (?:says?|excludes?|forbids?|bars?|don't)|"
+    r"not (?:on|in) your|you (?:told me|excluded|said no)|no place (?:in|here)|no reason to|leave it (?:out|alone|be)|so leave it|"
+    r"(?:is|are|would be) (?:gambling|a gamble|reckless|folly)|is what (?:day|swing) traders)\b",
+)
+_CONTRAST: Final = Bilingual(r"不过|但|然而|可是|只是", r"\b(?:but|however|still|yet|though)\b")
+_OWN_VOICE: Final = compile_pattern(
+    r"不过|但(?!愿)|然而|我(?:的)?(?:建议|倾向|推荐|觉得|认为|看|会|来)|(?<=[,。])建议|建议(?:您|你)|"
+    r"\b(?:but|"
+    r"however|still|i'd|i would|i suggest|i recommend)\b"
+)
+QUESTION_END: Final = re.compile(r"(?:\?|吗|呢)[ \"”’')」]*$")
+_PROPOSES_IN_QUESTION: Final = compile_pattern(
+    r"建议|推荐|不妨|不如|何不|为什么不|干嘛不|要不|\b(?:recommend|suggest|i'd|why not|why don't you|how about)\b"
+)
+_WH: Final = compile_pattern(
+    r"怎么|如何|(?<!为)什么|为什么(?!不)|哪|多少|\b(?:how(?! about)|what|which|why(?! not| don't you))\b"
+)
+_ASKS: Final = compile_pattern(
+    r"是否|能否|可否|要不要|能不能|会不会|是不是|有没有|(?<![的来])还是(?![要得会应建首])"
+)
+_LEAVING_BEFORE: Final = compile_pattern(
+    rf"(?:防止|规避|杜绝|禁止|不进行|分散(?![到在进投买配放])|减持|卖出|卖掉|清仓|清掉|赎回|退出|降低|减少|压降|了结|换掉|"
+    rf"移出|剔除|删去|去掉|替代|代替|取代|而不是|而非|不是|除了|除|扣除|"
+    rf"\b(?:ignore|resist|forget|beware of|tempted by|sell|reduce|exit|trim|cut|replace|instead of|"
+    rf"rather than|out of)\b){_CLAUSE}{{0,8}}$"
+)
+_LEAVING: Final = re.compile(
+    rf"^{_CLAUSE}{{0,12}}(?:换成|换为|换到|转为|转到|转入|替换|换掉|换下|丢掉|卖掉|卖出|清掉|清仓|清零|"
+    rf"减到|减掉|减仓|"
+    rf"降到|降至|赎回|赎出|调出|撤出|退出|还清|还掉|归零|降为零)"
+    r"|^[^,.;]{0,12}\b(?:into|for)\b"
+)
+_TAKEN_UP: Final = re.compile(r"(?:换成|换为|换到|转为|转到|转入|into|to)[^,。]{0,10}$")
+_OWNED: Final = re.compile(
+    r"(?:手[里上头]|持有|现有|已有|原有|卡在|套在|您那|账上)[^,。;:]{0,8}$|\b(?:your|you (?:own|hold|have)) [^,.;:]{0,16}$"
+)
+_LEAVES: Final = re.compile(
+    r"[^,。;]{0,12},[^,。;]{0,10}(?:换成|换到|卖|减|清|赎|撤|退|转成)|\b(?:sell|trim|cut|swap|exit|unwind|get rid)\b"
+)
+_MOVED: Final = re.compile(r"(?:把|将)[^,。:;]{0,12}$|\b(?:move|switch|shift|rotate)\b[^,.;]{0,20}$")
+_NEXT_REJECTS: Final = re.compile(
+    rf"^\s*(?:但|不过|然而|所以|因此)?(?:这|它|该|此|前者|这些|这类|以上|我|您|this|it|that|"
+    rf"but)[^。!?\n]{{0,30}}?(?:{VERDICT.pattern})"
+)
+_TITLE: Final = re.compile(
+    r"[^,。!?;:]{2,24}(?:基金|混合|股票|债券|债|产品|理财|etf|lof|fof|计划|持有|定开|"
+    r"[一二三四五六12345]号|增利|稳进|精选|成长|指数|联接|"
+    r"fund|trust|note|portfolio)[a-e]?"
+)
+_OPTION: Final = re.compile(
+    r"认[沽购]|期权|虚值|实值|平值|权利金|备兑|合约|covered|cash-secured|(?:weekly |index )?(?:puts?|"
+    r"calls?)\b|options?\b|"
+    r"call |put |straddle|strangle|credit|iron|premium"
+)
+WRITING: Final = re.compile(r"卖出?|\b(?:sell|write)\b")
+_LURED: Final = re.compile(
+    r"(?:别|不要|切勿|勿)[^,。;!?\n]{0,6}(?:被|因|为了|看到|听信|一看|一听)[^,。;!?\n]{0,14},$"
+)
+_EXAMPLE: Final = compile_pattern(
+    r"(?:例如|比如|譬如|假设|假如|举例|示例|演示|算例|e\.g\.|for example|suppose|imagine)[^。!?\n]{0,24}$"
+)
+
+
+def disowned(analysis: Analysis, start: int, end: int) -> bool:
+    """Say whether the span is somebody else's, a question, a condition or an example: no word of advice."""
+    norm = analysis.norm
+    low, high = analysis.sentence_span(start)
+    if _in_quotes(analysis, start, end) and not _is_title(analysis, start, end):
+        return True
+    if conditional(analysis, start, end) or _EXAMPLE.search(norm, low, start):
+        return True
+    clause_low, clause_high = analysis.clause_span(start, end)
+    if _ASKS.search(norm, clause_low, clause_high):
+        return True
+    if QUESTION_END.search(norm, low, high) and (
+        _WH.search(norm, low, high) or not _PROPOSES_IN_QUESTION.search(norm, low, high)
+    ):
+        return True
+    return attributed(analysis, start, end) and not _OWN_VOICE.search(norm, low, end)
+
+
+def _in_quotes(analysis: Analysis, start: int, end: int) -> bool:
+    """Say whether the span is quoted; straight marks need the whole reply, curved ones only its line."""
+    if not analysis.quoting:
+        return False
+    norm = analysis.norm
+    low = norm.rfind("\n", 0, start) + 1
+    high = norm.find("\n", end)
+    high = len(norm) if high < 0 else high
+    for opening, closing in ("“”", "「」", "『』", "‘’"):
+        opened = norm.rfind(opening, low, start)
+        if opened >= 0 and norm.find(closing, opened, start) < 0 and norm.find(closing, end, high) >= 0:
+            return True
+    straight = norm.find('"', low, high) >= 0 or norm.find("'", low, high) >= 0
+    return straight and quoted(analysis, start, end)
+
+
+def _is_title(analysis: Analysis, start: int, end: int) -> bool:
+    """Say whether the quotation is the name of a product: “睿选六个月持有混合”."""
+    norm = analysis.norm
+    low = max(norm.rfind(mark, 0, start) for mark in "“「『\"'")
+    closing = [norm.find(mark, end) for mark in "”」』\"'" if norm.find(mark, end) >= 0]
+    return bool(closing) and _TITLE.fullmatch(norm, low + 1, min(closing)) is not None
+
+
+_NO_NAMES: Final = compile_pattern(
+    r"具体|哪[一几]?[只家个支款种]|点名|个股|个券|代码|(?:投资|买卖|交易|操作)的?(?:建议|推荐|意见|依据|指令)|"
+    r"\b(?:which one|particular|specific|individual|investment advice|any single|a given)\b"
+)
+"""What a disclaimer says that it leaves open: which security, any advice to deal in one."""
+
+
+def _names_nothing(analysis: Analysis, verdict: re.Match[str], start: int, end: int) -> bool:
+    """Say whether a verdict in another clause only declines to name securities (具体哪只我不推荐)."""
+    low, high = analysis.clause_span(*verdict.span(1))
+    return not low <= start < high and _NO_NAMES.search(analysis.norm, low, high) is not None
+
+
+def rejected(analysis: Analysis, start: int, end: int, *, limit: bool = False) -> bool:  # noqa: PLR0911 - one a sign
+    """Say whether the reply speaks against the span: negates it, calls it unfit, or leaves it behind."""
+    norm = analysis.norm
+    low, high = analysis.sentence_span(start)
+    if not limit and negated(analysis, start, end):
+        return True
+    if any(not _names_nothing(analysis, match, start, end) for match in VERDICT.finditer(norm, end, high)):
+        return True
+    before = None
+    for match in VERDICT.finditer(norm, low, start):
+        if not _names_nothing(analysis, match, start, end):
+            before = match
+    if before is not None and not _CONTRAST.search(norm, before.end(1), start):
+        return True
+    following = _NEXT_REJECTS.match(norm[high : high + 60])
+    if following is not None and _NO_NAMES.search(norm, high, high + following.end() + 8) is None:
+        return True
+    if "," in norm[low:start] and _LURED.search(norm, low, analysis.clause_span(start, end)[0]):
+        return True
+    if norm[start - 1 : start] in _ZERO:
+        return True
+    head, tail = norm[max(low, start - 24) : start], norm[end : min(high, end + 24)]
+    if written_option(norm, start, end):
+        head = WRITING.sub("", head)
+    if _OWNED.search(head) and _LEAVES.search(norm, end, high):
+        return True
+    if _LEAVING_BEFORE.search(head):
+        return True
+    return (
+        _MOVED.search(head) is not None
+        and _TAKEN_UP.search(head) is None
+        and _LEAVING.match(tail) is not None
+    )
+
+
+def written_option(norm: str, start: int, end: int) -> bool:
+    """Say whether the span names an option: to sell one opens a position, it leaves none."""
+    return _OPTION.match(norm, start, end + 1) is not None
