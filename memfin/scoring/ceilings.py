@@ -22,7 +22,7 @@ from memfin.scoring.predicates import (
     MaxTurnover,
     Predicate,
 )
-from memfin.scoring.quantities import quantities
+from memfin.scoring.quantities import Quantity, quantities
 from memfin.scoring.reading import Reading
 from memfin.scoring.refusal import disowned, rejected
 
@@ -30,6 +30,12 @@ _FEE: Final = re.compile(
     r"(?:费率|管理费|申购费|销售服务费|费用|成本|收费|fees?|expense ratio|costs?|charg(?:es?|ing)|\bter\b|"
     r"\bocf\b)"
     r"[^,;。!?\n%]{0,12}$"
+)
+_FEE_WORD: Final = re.compile(r"费|成本|\bfees?\b|\bcost|charg|expense|\bter\b|\bocf\b|2 and 20|分成")
+_FUND_WORD: Final = re.compile(r"fund|tracker|etf")
+_KIND_OF_COST: Final = re.compile(
+    r"(?:管理费|托管费|销售服务费|服务费|申购费|运营费|投顾费|management|custody|platform|service|"
+    r"advice)[^,;。!?\n%]{0,8}$"
 )
 _FEE_BEHIND: Final = re.compile(
     r"[^,;。!?\n\d%]{0,4}(?:的?(?:管理费|费率|年费|综合费用)|(?: a year| annual| ongoing|"
@@ -105,15 +111,24 @@ def exceeded(reading: Reading, predicate: Predicate) -> tuple[str, Span] | None:
 
 
 def _fee(analysis: Analysis, reading: Reading, limit: float) -> Span | None:
-    """Return the cost a year of a proposed product that is above the limit."""
+    """Return the cost a year of a proposed product that is above the limit, alone or with its other costs."""
     norm = analysis.norm
-    dear = [
-        (each.start, each.end)
-        for each in quantities(norm)
-        if each.kind == "share"
-        and limit + EPSILON < each.low <= _MOST_FEE
-        and _is_fee(analysis, each.start, each.end)
-    ]
+    if _FEE_WORD.search(norm) is None and _FUND_WORD.search(norm) is None:
+        return None
+    dear: list[Span] = []
+    sums: dict[int, list[Quantity]] = {}
+    for each in quantities(norm):
+        if each.kind != "share" or each.low > _MOST_FEE or not _is_fee(analysis, each.start, each.end):
+            continue
+        if each.low > limit + EPSILON:
+            dear.append((each.start, each.end))
+        elif _KIND_OF_COST.search(norm, max(0, each.start - 8), each.start):
+            sums.setdefault(analysis.sentence_at(each.start), []).append(each)
+    dear.extend(
+        (parts[0].start, parts[-1].end)
+        for parts in sums.values()
+        if sum(part.low for part in parts) > limit + EPSILON and len(parts) > 1
+    )
     if limit < 0.02:  # noqa: PLR2004 - two per cent of the money and a fifth of the gains
         dear.extend(match.span() for match in _TWO_AND_TWENTY.finditer(norm))
     return next((span for span in dear if _proposed(analysis, reading, span)), None)

@@ -118,7 +118,8 @@ _RATING: Final = re.compile(
     r"(?<![a-z])(aaa|aa\+|aa-|aa|a\+|a-|bbb[+-]?|a(?=级| or (?:better|above|higher)))(?![a-z])"
 )
 _BETTER: Final = re.compile(
-    r"以上|及更高|起步|或更高|or (?:better|above|higher)|at least|minimum|and (?:above|up)"
+    r"以上|不(?:得|能|要)?低于|至少|及更高|起步|或更高|or (?:better|above|higher)|at least|minimum|"
+    r"and (?:above|up)"
 )
 _WORSE: Final = re.compile(r"以下|低于|below|under|worse|lower than")
 _GRADE: Final = re.compile(r"investment[- ]grade|投资级")
@@ -128,7 +129,7 @@ _PUBLIC_FUNDS: Final = re.compile(
     r"use )?funds?|(?:买|投|考虑|配置?|限于?)基金|基金产品"
 )
 _DOMESTIC: Final = re.compile(
-    r"(?:仅|只)[^,;]{0,4}(?:a股|境内|国内|内地|人民币|本币)|(?:a股|境内|国内)以外|"
+    r"(?:仅|只)[^,;]{0,4}(?:a股|境内|国内|内地|人民币|本币)|(?:a股|境内|国内)(?:资产|市场)?(?:以外|为限)|"
     r"domestic\b[^,;]{0,16}\bonly|only domestic|"
     r"(?:home|"
     r"local) markets? only"
