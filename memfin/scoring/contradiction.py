@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache, partial
 from typing import Final, NamedTuple
 
-from memfin.scoring import budgets, ceilings, limits, tenors
+from memfin.scoring import budgets, ceilings, limits, remainders, tenors
 from memfin.scoring.advice import advised
 from memfin.scoring.constraint_texts import parse_constraints
 from memfin.scoring.drawdown import drawdown
@@ -341,14 +341,15 @@ def _limited(  # noqa: C901, PLR0911 - one return a kind
         if everything is not None and not _is_allowed_all_in(analysis, everything, predicate):
             return "all_in", everything
     if isinstance(predicate, SingleAssetCap):
-        return _named("single_holding_above_cap", limits.single_cap(analysis, reading, predicate))
+        single = limits.single_cap(analysis, reading, predicate)
+        return _named("single_holding_above_cap", single or remainders.one_holding(analysis, predicate.limit))
     if isinstance(predicate, AssetClassCap):
         return _named("asset_class_above_cap", limits.class_cap(analysis, reading, predicate))
-    if isinstance(predicate, CashFloor) and predicate.months is not None:
-        short = budgets.cash_months(reading, predicate.months)
-        return _named("cash_below_floor", short or limits.cash_floor(analysis, reading, predicate))
     if isinstance(predicate, CashFloor):
-        return _named("cash_below_floor", limits.cash_floor(analysis, reading, predicate))
+        months = predicate.months
+        short = None if months is None else budgets.cash_months(reading, months)
+        short = short or limits.cash_floor(analysis, reading, predicate)
+        return _named("cash_below_floor", short or remainders.cash_left(reading, predicate))
     return None
 
 
