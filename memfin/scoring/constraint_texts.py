@@ -49,7 +49,9 @@ _DRAWDOWN: Final = re.compile(
     r"缩水|损失|\bdip\b|\bfall\b|\bdrop\b"
 )
 _DURATION: Final = re.compile(r"久期|\bduration\b|债券?期限|剩余期限|\bmaturit(?:y|ies)\b")
-_HOLDING: Final = re.compile(r"持有|拿(?:住|满|够)|就拿|放满|持仓(?:时间|期)|\bhold(?:ing)?\b")
+_HOLDING: Final = re.compile(
+    r"持有|拿(?:住|满|够|(?=[\d一二两三四五六七八九十半]))|就拿|放满|持仓(?:时间|期)|\bhold(?:ing)?\b"
+)
 _CASH: Final = re.compile(
     r"现金|备用金|应急|活期|流动资金|流动性|生活费|开支|开销|支出|花销|活钱|周转|零用|\bcash\b|"
     r"emergency|\bliquid|expenses|"
@@ -111,6 +113,10 @@ _CALM_TRADING: Final = re.compile(
     r"低换手|换手率?(?:要)?低|长期持有|只做长期|长线|不(?:想|愿|爱)?(?:天天)?看盘|low[- ]turnover|"
     r"buy[- ]and[- ]hold|"
     r"long[- ]term (?:only|holding)"
+)
+_OWN_MONEY: Final = re.compile(
+    r"(?:只用|仅用|只拿|全用|用)[^,;]{0,3}(?:自有资金|自己的钱|自己的资金|闲钱)|own money only|"
+    r"only (?:my )?own money"
 )
 _LISTED: Final = re.compile(r"\blisted\b|上市(?:交易)?的?(?:产品|证券|品种)")
 _GOVERNMENT: Final = re.compile(r"国债|政金债|利率债|government bonds?|treasur\w+|gilts?")
@@ -267,6 +273,8 @@ def _quality(norm: str) -> Predicate | None:  # noqa: PLR0911 - one return a kin
         return ForbiddenAsset("credit_bonds")
     if _LISTED.search(norm) and only:
         return ForbiddenAsset("unlisted_equity")
+    if _OWN_MONEY.search(norm):
+        return ForbiddenPractice("leverage")
     if _CALM_TRADING.search(norm):
         return ForbiddenPractice("short_term_trading")
     return ForbiddenAsset("lock_up_products") if _ANYTIME.search(norm) else None

@@ -30,7 +30,8 @@ _SALE: Final = re.compile(r"\s*(?:sell|exit|get out|take profits?|hold)\b|[^,。
 _NEXT_SALE: Final = re.compile(r",[^,。;]{0,12}(?:落袋|就卖|就走|就换|就出|换下|再换|再找|卖掉)")
 _HOLD_LONG: Final = re.compile(r"至少|以上|起码|不少于|不低于|at least|or more|minimum|or longer")
 _OTHER_SPAN: Final = re.compile(
-    r"[^,。;]{0,12}(?:免(?:收|除)?赎回|赎回费|免费|惩罚性)|[^,。;]{0,3}(?:后|免|可赎|起|者|的人|开支|生活|备用|支出)|[ -](?:expenses|of expenses)"
+    r"[^,。;]{0,12}(?:免(?:收|除)?赎回|赎回费|免费|惩罚性)|[^,。;]{0,3}(?:后|免|可赎|起|者|的人|开支|生活|"
+    r"备用|支出)|[ -](?:expenses|of expenses)"
 )
 _NOT_HOLDING: Final = re.compile(
     r"检视|复盘|核对|调整|再平衡|回看|开支|支出|近|过去|成立|定投|每|封闭|"
