@@ -68,13 +68,14 @@ _RATIO: Final = re.compile(
     r"债([\d一二三四五六七八九])股([\d一二三四五六七八九])|"
     r"(?<![\d/])([1-9]0)/([1-9]0)(?![\d/])(?=[ -](?:stock|equit|portfolio|split|mix)|"
     r" between (?:stocks|equities) and bonds|的?股债)|"
-    r"股债(?:按|约|大约|大致)?([一二三四五六七八九])([一二三四五六七八九])(?=开|分|配|搭|来|,|。|$)"
+    r"股债(?:按|约|大约|大致)?([一二三四五六七八九])([一二三四五六七八九])(?=开|分|配|搭|来|的|比|组|,|。|$)|"
+    r"股债(?:按|就|各|来个)?(?:一半一半|对半|平分|各半|各一半|对开)"
 )
 STOCK_BOND: Final = re.compile(r"股[\d一二三四五六七八九]?债|债[\d一二三四五六七八九]股")
 """Where a stock-bond ratio may stand."""
 _REST: Final = compile_pattern(
     r"(?:剩下|剩余|其余|余下)(?:的)?(?:资金|部分|钱|一块|那块|这块|份额)?(?:我想|我会|可以|就)?(?:全部?|都|统统)?(?:的)?"
-    r"(?:放|配|买|投|留|做|换|存|给)?|\bthe rest\b(?: goes)?(?: in| into)?|\bthe remainder\b(?: in| into)?"
+    r"(?:放|配|买|投|留|做|换|存|给)?|\b(?:rest|remainder|balance)\b(?: goes)?(?: in| into| on| to)?"
 )
 _SCALED: Final = re.compile(
     r"(?:投资部分|投资的部分|剩余|其余|剩下|余下|可投资产|可投资金|投资资金)[^,。;\n]{0,6}$"
@@ -295,7 +296,7 @@ def _ratios(
     for match in _RATIO.finditer(norm):
         if not proposed(analysis, *match.span()):
             continue
-        parts = [part for part in match.groups() if part is not None]
+        parts = [part for part in match.groups() if part is not None] or ["五", "五"]
         first, second = (_tenths(part) for part in parts)
         if match.group(5) is not None:
             first, second = second, first
@@ -349,7 +350,14 @@ def _remainders(
 ) -> list[Weight]:
     norm = analysis.norm
     result: list[Weight] = []
-    if not found or not ("剩" in norm or "其余" in norm or "余下" in norm or "the re" in norm):
+    if not found or not (
+        "剩" in norm
+        or "其余" in norm
+        or "余下" in norm
+        or "rest " in norm
+        or "remain" in norm
+        or "balance" in norm
+    ):
         return result
     for match in apart(_REST, norm):
         start, end = match.span(1)
