@@ -140,6 +140,8 @@ def weights(
         text = norm[_topic(norm, low, share.start, analysis) : high]
         each = _EACH.search(text) is not None
         count = _count(text) if each else 1
+        if each and count == 1:
+            count = _count(norm[analysis.sentence_span(share.start)[0] : low])
         result.append(
             Weight(label, share.low, share.high, share.start, share.end, text, role, group, each, count)
         )
@@ -218,6 +220,8 @@ def _label(  # noqa: PLR0911 - one return a position
 ) -> str | None:
     low, high = segment
     sentence = analysis.sentence_at(share.start)
+    if _ONE_OF.match(norm, low, share.start):
+        return _class_of_several(analysis, share, found, starts)
     inside = found[bisect_left(starts, low) : bisect_left(starts, high)]
     before = [label for label in inside if label.end <= share.start]
     after = [label for label in inside if label.start >= share.end]
@@ -250,6 +254,28 @@ def _label(  # noqa: PLR0911 - one return a position
         earlier = found[bisect_left(starts, sentence_low) : bisect_left(starts, low)]
         return earlier[-1].asset_class if earlier else None
     return None
+
+
+_ONE_OF: Final = re.compile(
+    r"\s*(?:其中|另外?|[和与])?(?:[一每各另]|第[一二三四])(?:外)?[只个支家](?:各|都)?[占放配给买投约上]*(?:\d|[一两二三四五六七八九半])?\s*$|"
+    r"\s*(?:one|another|the (?:first|second|third|other)|each)(?: one)?(?: at| gets| takes)? $"
+)
+"""Before a share that one of several holdings has: 偏股的挑两只, 一只三成, 一只两成半."""
+
+
+def _class_of_several(
+    analysis: Analysis, share: Quantity, found: Sequence[Label], starts: Sequence[int]
+) -> str | None:
+    """Return the one class that the sentence names before the share, else behind it up to a rest."""
+    norm = analysis.norm
+    low, high = analysis.sentence_span(share.start)
+    before = found[bisect_left(starts, low) : bisect_left(starts, share.start)]
+    if before:
+        return before[-1].asset_class
+    rest = re.search(r"剩|其余|余下|\brest\b|remain", norm[share.end : high])
+    end = share.end + rest.start() if rest else high
+    after = found[bisect_left(starts, share.end) : bisect_left(starts, end)]
+    return after[0].asset_class if len({label.asset_class for label in after}) == 1 else None
 
 
 def _separate(norm: str, end: int, start: int) -> bool:

@@ -332,7 +332,10 @@ def _limited(  # noqa: C901, PLR0911 - one return a kind
     if isinstance(predicate, CashFloor) and predicate.months is not None:
         return _named("cash_below_floor", budgets.cash_months(reading, predicate.months))
     if isinstance(predicate, CashFloor):
-        return _named("cash_below_floor", limits.cash_floor(analysis, reading, predicate))
+        span = limits.cash_floor(analysis, reading, predicate)
+        if span is None and predicate.amount is not None:
+            span = budgets.cash_rest(reading, predicate.amount)
+        return _named("cash_below_floor", span)
     return None
 
 
