@@ -9,7 +9,7 @@ from functools import cache
 from typing import Final
 
 from memfin.scoring.advice import advised
-from memfin.scoring.allocations import Weight, alternatives, is_part
+from memfin.scoring.allocations import alternatives, is_part
 from memfin.scoring.language import Analysis
 from memfin.scoring.predicates import AssetClassCap, CashFloor, SingleAssetCap
 from memfin.scoring.quantities import quantities
@@ -17,6 +17,7 @@ from memfin.scoring.reading import Reading
 from memfin.scoring.refusal import disowned
 from memfin.scoring.sectors import sector_cap
 from memfin.scoring.vocabulary import load_vocabulary
+from memfin.scoring.weight import Weight
 
 Span = tuple[int, int]
 """Half-open offsets into ``Analysis.norm``."""

@@ -13,12 +13,14 @@ from typing import Final, Literal, NamedTuple, get_args
 
 from ahocorasick_rs import AhoCorasick, Implementation, MatchKind
 
-from memfin.scoring.allocations import STOCK_BOND, TRIPLE_SIGN, Label, Weight, weights
+from memfin.scoring.allocations import weights
 from memfin.scoring.amounts import bare_shares, divided, spent, tabled, taken
 from memfin.scoring.language import Analysis
 from memfin.scoring.quantities import Quantity, shares_at
+from memfin.scoring.ratios import STOCK_BOND, TRIPLE_SIGN
 from memfin.scoring.roles import may_weigh
 from memfin.scoring.vocabulary import Vocabulary, load_vocabulary
+from memfin.scoring.weight import Label, Weight
 
 RATINGS: Final[Mapping[str, int]] = {"aa+": 1, "aa": 2, "aa-": 3, "a+": 4, "bbb": 5}
 """Ratings below AAA that replies name, from good to poor; each is a term ``rating:...`` of the scan."""

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from typing import Final
 
 from memfin.scoring.advice import advised
-from memfin.scoring.allocations import Weight
 from memfin.scoring.language import Analysis
 from memfin.scoring.limits import EPSILON, Span
 from memfin.scoring.quantities import Quantity, bound, quantities
 from memfin.scoring.reading import Reading
 from memfin.scoring.refusal import disowned, rejected
+from memfin.scoring.weight import Weight
 
 _BOND_WORD: Final = re.compile(r"债|国开|农发|久期|票据|存单|bond|treasur|duration|note|gilts?")
 _LONG_BOND: Final = re.compile(
