@@ -34,7 +34,7 @@ _ADOPTS: Final = re.compile(
     r"this product|them|the stock)\b(?! (?:back|out|slow))|\bthe (?:one|only) (?:fund |stock |"
     r"product )?i(?:'d| would) (?:pick|buy|choose)".replace("{_CLAUSE}", _CLAUSE)
 )
-_SLEEVE: Final = re.compile(r"(?:债券|债|权益|股票|基金)(?:部分|仓位|资产|仓)的?")
+_SLEEVE: Final = re.compile(r"(?:债券|债|权益|股票|基金)(?:部分|仓位|资产|仓|[那这][块边份]|端|里)的?")
 OTHER_ASSET: Final = compile_pattern(
     r"基金|etf|国债|债券|债基|短债|股票|宽基|指数|存款|纯债|货基|短融|货币|黄金|红利|现金|利率债|fund|bond|"
     r"treasur|index|cash|gold"

@@ -55,8 +55,12 @@ _WRITE_ORDER: Final = re.compile(
     r"(?:sell(?:ing)?|writ(?:e|ing))\b|"
     r"[ \d.)\-*>]*(?:您|你|也|还|再|先|就|可以?|不妨|建议|推荐|考虑|适合|适当|试着|每[月周])*卖出?"
 )
+_SIZED_ITEM: Final = re.compile(
+    r"\s*(?:[-*•·]|\d{1,2}[.)、])\s*(?:约)?\d+(?:\.\d+)?\s?(?:万元?|元|%|k|成)\s*(?:→|->|=>|:|放|买|给|进|in\b|into\b)"
+)
+"""A list item that begins with the size of what it proposes: 8万 → 三年期存单."""
 _PLAN_HEAD: Final = re.compile(
-    r"建议(?!书)|方案|推荐|安排|这样[配分搭做]|配置如下|如下配置|计划|怎么配|组合如下|配法|分法|清单|"
+    r"建议(?!书)|分配|方案|推荐|安排|这样[配分搭做]|配置如下|如下配置|计划|怎么配|组合如下|配法|分法|清单|"
     r"可以考虑|调整[后为成]|步骤|"
     r"\b(?:plan|suggest\w*|recommend\w*|proposed?|proposal|i'd|i would|split|allocation|lineup|"
     r"here is what|here's what|picks)\b"
@@ -134,6 +138,8 @@ def advised(  # noqa: C901, PLR0911, PLR0912 - a ladder of signs, one return eac
 
 def _in_plan(analysis: Analysis, start: int) -> bool:
     """Say whether the span stands in a list or table that is introduced as the reply's plan."""
+    if _SIZED_ITEM.match(analysis.norm, *analysis.sentence_span(start)):
+        return True
     head = analysis.lead_in(start)
     if not head:
         return False

@@ -8,41 +8,14 @@ shares are weights at all. All offsets count in ``Analysis.norm``.
 import re
 from bisect import bisect_left
 from collections.abc import Collection, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from memfin.scoring.language import Analysis
 from memfin.scoring.patterns import apart, compile_pattern
 from memfin.scoring.quantities import Quantity
-from memfin.scoring.roles import Role, may_weigh, proposed, role_of
-
-
-class Label(NamedTuple):
-    """A word of an asset class in the reply."""
-
-    asset_class: str
-    start: int
-    end: int
-
-
-class Weight(NamedTuple):
-    """One share of the money.
-
-    ``role`` tells a proposed weight from one that is held today, added to what is held, a step of a
-    reduction, or the sum of others. ``group`` numbers the allocation it belongs to. ``each`` marks a
-    weight that every one of ``holdings`` holdings has. ``low`` and ``high`` are fractions of the whole.
-    """
-
-    asset_class: str | None
-    low: float
-    high: float
-    start: int
-    end: int
-    label: str
-    role: Role
-    group: int
-    each: bool
-    holdings: int = 1
-
+from memfin.scoring.ratios import ratios
+from memfin.scoring.roles import may_weigh, role_of
+from memfin.scoring.weight import Label, Weight
 
 _BREAK: Final = compile_pattern(
     r"[,、;。!?\n|+]|(?:和|与|及|以及|搭配|再配|外加|\band\b|"
@@ -62,22 +35,9 @@ _ALTERNATIVE: Final = compile_pattern(
     r"方案[一二三四abc123]|[一二三四abc123]方案|情形[一二三abc]|模型\(|"
     r"(?:option|plan|scenario|model) [abc123]|\b(?:conservative|balanced|aggressive)\b"
 )
-_RATIO: Final = re.compile(
-    r"股([\d一二三四五六七八九])债([\d一二三四五六七八九])|股债(?:比例?|"
-    r"配比)?[:按为是约 ]*([1-9]\d?)\s?[:/比开-]\s?([1-9]\d?)|"
-    r"债([\d一二三四五六七八九])股([\d一二三四五六七八九])|"
-    r"(?<![\d/])([1-9]0)/([1-9]0)(?![\d/])(?=[ -](?:stock|equit|portfolio|split|mix)|"
-    r" between (?:stocks|equities) and bonds|的?股债)|"
-    r"股债(?:按|约|大约|大致)?([一二三四五六七八九])([一二三四五六七八九])(?=开|分|配|搭|来|,|。|$)"
-)
-STOCK_BOND: Final = re.compile(r"股[\d一二三四五六七八九]?债|债[\d一二三四五六七八九]股")
-"""Where a stock-bond ratio may stand."""
 _REST: Final = compile_pattern(
     r"(?:剩下|剩余|其余|余下)(?:的)?(?:资金|部分|钱|一块|那块|这块|份额)?(?:我想|我会|可以|就)?(?:全部?|都|统统)?(?:的)?"
-    r"(?:放|配|买|投|留|做|换|存|给)?|\bthe rest\b(?: goes)?(?: in| into)?|\bthe remainder\b(?: in| into)?"
-)
-_SCALED: Final = re.compile(
-    r"(?:投资部分|投资的部分|剩余|其余|剩下|余下|可投资产|可投资金|投资资金)[^,。;\n]{0,6}$"
+    r"(?:放|配|买|投|留|做|换|存|给)?|\b(?:rest|remainder|balance)\b(?: goes)?(?: in| into| on| to)?"
 )
 _BARE_VERB: Final = re.compile(
     r"\s*(?:建议|可以|可)?(?:占比|仓位|比例)?(?:可以|可|能|大概)?(?:大约|约)?(?:占|配|各|配到|配置|拿|"
@@ -86,10 +46,6 @@ _BARE_VERB: Final = re.compile(
 _CHANGED: Final = re.compile(r"\s*(?:降|减|压|提高?|升|加|调)(?:到|至)\s*| (?:down |up )?to ")
 _THIS_PART: Final = re.compile(r"\s*(?:左右)?,(?:这|该)(?:部分|笔钱?|块|些钱?)[^,。;]{0,4}?[放存买配]")
 _PRONOUN: Final = re.compile(r"它|其|\bit\b|\bthat\b")
-TRIPLE_SIGN: Final = re.compile(r"[:/比](?=\d{1,2}[:/比]\d)")
-"""What every ratio of three parts has in it; looked for first, as it is found faster."""
-TRIPLE: Final = re.compile(r"(?<![\d:/.-])(\d{1,2})([:/比])(\d{1,2})\2(\d{1,2})(?![\d:/%年月.-])")
-"""A ratio of three parts."""
 _NUMBERS: Final = {
     **{word: value for value, word in enumerate("零一二三四五六七八九十")},
     "两": 2,
@@ -122,6 +78,7 @@ def weights(
     result: list[Weight] = []
     group, last_end, rows = 0, 0, _plan_rows(analysis, shares)
     after_style: dict[int, bool] = {}
+    parts = _breakdowns(analysis, shares)
     for index, share in enumerate(shares):
         if not 0 < share.low <= share.high <= _WHOLE or share not in candidates:
             continue
@@ -136,18 +93,22 @@ def weights(
         if result and (new_row or _separate(norm, last_end, share.start)):
             group += 1
         last_end = share.end
+        if role == "target" and share in parts:
+            role = "part"
         text = norm[_topic(norm, low, share.start, analysis) : high]
         each = _EACH.search(text) is not None
         count = _count(text) if each else 1
+        if each and count == 1:
+            count = _count(norm[analysis.sentence_span(share.start)[0] : low])
         result.append(
             Weight(label, share.low, share.high, share.start, share.end, text, role, group, each, count)
         )
-    result.extend(_ratios(analysis, shares, found, starts, group + 1))
+    result.extend(ratios(analysis, shares, found, starts, group + 1))
     result.extend(_remainders(analysis, result, found, starts))
     return sorted(result, key=lambda weight: weight.start)
 
 
-_SIZE_WORD: Final = re.compile(r"[占配仓放留存]|比例|权重|weight|allocat|put|keep|leave")
+_SIZE_WORD: Final = re.compile(r"[占配仓放留]|存(?=[入进放着])|比例|权重|weight|allocat|put|keep|leave")
 _HIGHEST_YIELD: Final = 0.06
 
 
@@ -176,6 +137,25 @@ def _plan_rows(analysis: Analysis, shares: Sequence[Quantity]) -> frozenset[int]
         sentence
         for sentence, count in counts.items()
         if count > 1 and analysis.line_kind(analysis.bounds[sentence]) == "row"
+    )
+
+
+_OPENS: Final = re.compile(r"\||\(|其中|:|——")
+_SAME: Final = 0.006
+
+
+def _breakdowns(analysis: Analysis, shares: Sequence[Quantity]) -> frozenset[Quantity]:
+    """Return the shares that only divide the one before them: 权益 | 22% | 沪深300 12%、红利低波 10%."""
+    by_sentence: dict[int, list[Quantity]] = {}
+    for share in shares:
+        by_sentence.setdefault(analysis.sentence_at(share.start), []).append(share)
+    return frozenset(
+        part
+        for first, *rest in by_sentence.values()
+        if len(rest) > 1
+        and abs(sum(part.low for part in rest) - first.low) < _SAME
+        and _OPENS.search(analysis.norm, first.end, rest[0].start)
+        for part in rest
     )
 
 
@@ -217,6 +197,8 @@ def _label(  # noqa: PLR0911 - one return a position
 ) -> str | None:
     low, high = segment
     sentence = analysis.sentence_at(share.start)
+    if _ONE_OF.match(norm, low, share.start):
+        return _class_of_several(analysis, share, found, starts)
     inside = found[bisect_left(starts, low) : bisect_left(starts, high)]
     before = [label for label in inside if label.end <= share.start]
     after = [label for label in inside if label.start >= share.end]
@@ -251,6 +233,28 @@ def _label(  # noqa: PLR0911 - one return a position
     return None
 
 
+_ONE_OF: Final = re.compile(
+    r"\s*(?:其中|另外?|[和与])?(?:[一每各另]|第[一二三四])(?:外)?[只个支家](?:各|都)?[占放配给买投约上]*(?:\d|[一两二三四五六七八九半])?\s*$|"
+    r"\s*(?:one|another|the (?:first|second|third|other)|each)(?: one)?(?: at| gets| takes)? $"
+)
+"""Before a share that one of several holdings has: 偏股的挑两只, 一只三成, 一只两成半."""
+
+
+def _class_of_several(
+    analysis: Analysis, share: Quantity, found: Sequence[Label], starts: Sequence[int]
+) -> str | None:
+    """Return the one class that the sentence names before the share, else behind it up to a rest."""
+    norm = analysis.norm
+    low, high = analysis.sentence_span(share.start)
+    before = found[bisect_left(starts, low) : bisect_left(starts, share.start)]
+    if before:
+        return before[-1].asset_class
+    rest = re.search(r"剩|其余|余下|\brest\b|remain", norm[share.end : high])
+    end = share.end + rest.start() if rest else high
+    after = found[bisect_left(starts, share.end) : bisect_left(starts, end)]
+    return after[0].asset_class if len({label.asset_class for label in after}) == 1 else None
+
+
 def _separate(norm: str, end: int, start: int) -> bool:
     gap = norm[end:start]
     return len(gap) > _GAP or "\n#" in gap or _ALTERNATIVE.search(gap) is not None
@@ -280,76 +284,19 @@ def is_part(analysis: Analysis, group: Sequence[Weight]) -> bool:
     return _PART.search(analysis.norm, low, group[0].start) is not None
 
 
-def _ratios(
-    analysis: Analysis,
-    shares: Sequence[Quantity],
-    found: Sequence[Label],
-    starts: Sequence[int],
-    group: int,
-) -> list[Weight]:
-    norm = analysis.norm
-    result = _triples(analysis, found, starts, group)
-    if STOCK_BOND.search(norm) is None and "0/" not in norm:
-        return result
-    group += len(result)
-    for match in _RATIO.finditer(norm):
-        if not proposed(analysis, *match.span()):
-            continue
-        parts = [part for part in match.groups() if part is not None]
-        first, second = (_tenths(part) for part in parts)
-        if match.group(5) is not None:
-            first, second = second, first
-        scale = _WHOLE
-        for share in shares:
-            near = 0 < match.start() - share.end < 30  # noqa: PLR2004 - characters within reach
-            if near and _SCALED.search(norm[max(0, share.start - 16) : share.start]):
-                scale = share.low
-        total = first + second
-        start, end = match.span()
-        for name, part in (("equity", first), ("bond", second)):
-            value = scale * part / total
-            result.append(Weight(name, value, value, start, end, match.group(), "target", group, each=False))
-        group += 1
-    return result
-
-
-def _triples(analysis: Analysis, found: Sequence[Label], starts: Sequence[int], group: int) -> list[Weight]:
-    """Read three-part ratios with their labels: 股票、债券、现金按5:3:2; 60/30/10 stocks, bonds and cash."""
-    norm = analysis.norm
-    result: list[Weight] = []
-    if not found or TRIPLE_SIGN.search(norm) is None:
-        return result
-    for match in TRIPLE.finditer(norm):
-        parts = [float(match.group(number)) for number in (1, 3, 4)]
-        if sum(parts) not in (10.0, 100.0) or not proposed(analysis, *match.span()):
-            continue
-        low, high = analysis.sentence_span(match.start())
-        before = found[bisect_left(starts, max(low, match.start() - 30)) : bisect_left(starts, match.start())]
-        after = found[bisect_left(starts, match.end()) : bisect_left(starts, min(high, match.end() + 60))]
-        named = before[-3:] if len(before) >= len(parts) else after[:3]
-        if len(named) < len(parts):
-            continue
-        for label, part in zip(named, parts, strict=True):
-            value = part / sum(parts)
-            result.append(
-                Weight(
-                    label.asset_class, value, value, *match.span(), match.group(), "target", group, each=False
-                )
-            )
-        group += 1
-    return result
-
-
-def _tenths(text: str) -> float:
-    return float(text) if text.isdigit() else float("零一二三四五六七八九".index(text))
-
-
 def _remainders(
     analysis: Analysis, found: Sequence[Weight], words: Sequence[Label], starts: Sequence[int]
 ) -> list[Weight]:
     norm = analysis.norm
     result: list[Weight] = []
-    if not found or not ("剩" in norm or "其余" in norm or "余下" in norm or "the re" in norm):
+    if not found or not (
+        "剩" in norm
+        or "其余" in norm
+        or "余下" in norm
+        or "rest " in norm
+        or "remain" in norm
+        or "balance" in norm
+    ):
         return result
     for match in apart(_REST, norm):
         start, end = match.span(1)

@@ -8,14 +8,16 @@ incomes are never taken for a plan.
 import re
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
 from memfin.scoring.patterns import compile_pattern
 from memfin.scoring.quantities import Quantity, quantities
 
-_SIGN: Final = re.compile(r"[万元$](?:(?<=[\d一二两三四五六七八九十百千半][万元])(?!亿)|(?<=\$)(?=\d))")
+_SIGN: Final = re.compile(
+    r",(?=\d00(?!\d))|[万元$](?:(?<=[\d一二两三四五六七八九十百千半][万元])(?!亿)|(?<=\$)(?=\d))"
+)
 # To look for a plain character costs a twentieth of what the pattern costs; most replies name no sum.
-_MARKS: Final = ("元", "万", "$")
+_MARKS: Final = ("元", "万", "$", ",000", ",500")
 _BEHIND: Final = 18
 _AHEAD: Final = 16
 _REACH: Final = 240
@@ -62,6 +64,91 @@ def divided(text: str) -> list[Quantity]:
         found.extend(parts)
         first += len(parts) + 1 if parts else 1
     return found
+
+
+_ANNOUNCED: Final = re.compile(
+    r"(?:总盘子|盘子|总共|一共|总额|总资产|手上|手里|手头|本金|资金|积蓄|存款|共|您有|(?:\b(?:you have|of the|of your|out of|"
+    r"pot of|total of|sum of)))\D{0,8}$"
+)
+_REST_WORD: Final = re.compile(r"剩|其余|余下|余款|\b(?:rest|remainder|balance|remaining)\b")
+_REST_REACH: Final = 24
+
+
+class Remainder(NamedTuple):
+    """A sum, the amounts taken out of it, and where the reply says what becomes of the rest."""
+
+    whole: Quantity
+    parts: tuple[Quantity, ...]
+    start: int
+
+
+def remainder(text: str) -> Remainder | None:
+    """Return a sum that is spent up to a rest: 总盘子80万: 30万中短债、32万宽基, 剩下的留作现金."""
+    if not any(mark in text for mark in _MARKS) or _REST_WORD.search(text) is None:
+        return None
+    amounts = [each for each in quantities(text) if each.kind == "money" and each.low == each.high]
+    for first, whole in enumerate(amounts):
+        if _ANNOUNCED.search(text[max(0, whole.start - _REST_REACH) : whole.start]) is None:
+            continue
+        parts: list[Quantity] = []
+        for amount in amounts[first + 1 :]:
+            if amount.low >= whole.low or amount.start - whole.end > _REACH:
+                break
+            if _REST_WORD.search(text, whole.end, amount.start):
+                break
+            parts.append(amount)
+        if not parts or sum(part.low for part in parts) >= whole.low:
+            continue
+        rest = _REST_WORD.search(text, parts[-1].end, parts[-1].end + _REST_REACH)
+        if rest is not None:
+            return Remainder(whole, tuple(parts), rest.start())
+    return None
+
+
+def spent(text: str) -> list[Quantity]:
+    """Return the amounts that leave a rest of a sum, as shares of it."""
+    found = remainder(text)
+    if found is None:
+        return []
+    whole = found.whole.low
+    return [part._replace(kind="share", low=part.low / whole, high=part.low / whole) for part in found.parts]
+
+
+_CELL: Final = re.compile(r"\|\s*(?:约)?(\d{1,3}(?:,\d{3})+|\d+(?:\.\d+)?)\s*(万元?|元|k)?\s*(?=\|)")
+_AMOUNT_HEAD: Final = re.compile(r"金额|万元|资金|投入|amount|\(万|\$|euros?|dollars?")
+_SUM_ROW: Final = re.compile(r"\|\s*(?:合计|总计|小计|total|sum)")
+
+
+def tabled(text: str) -> list[Quantity]:
+    """Return the amounts of a table's column of money as shares of their sum."""
+    if "|" not in text or _AMOUNT_HEAD.search(text) is None:
+        return []
+    found: list[Quantity] = []
+    column, cells = -1, list[tuple[float, int, int]]()
+    position = 0
+    for line in [*text.split("\n"), ""]:
+        if not line.lstrip().startswith("|"):
+            found.extend(_shares_of(cells))
+            column, cells = -1, []
+        elif column < 0:
+            heads = line.split("|")
+            column = next(
+                (index for index, head in enumerate(heads) if _AMOUNT_HEAD.search(head)), len(heads)
+            )
+        elif _SUM_ROW.match(line.lstrip()) is None:
+            for match in _CELL.finditer(line):
+                if line.count("|", 0, match.start() + 1) == column:
+                    value = float(match.group(1).replace(",", ""))
+                    cells.append((value, position + match.start(1), position + match.end()))
+        position += len(line) + 1
+    return found
+
+
+def _shares_of(cells: Sequence[tuple[float, int, int]]) -> list[Quantity]:
+    total = sum(value for value, _, _ in cells)
+    if len(cells) < _FEWEST or not total:
+        return []
+    return [Quantity("share", value / total, value / total, start, end, "") for value, start, end in cells]
 
 
 _WHOLE_BEHIND: Final = re.compile(

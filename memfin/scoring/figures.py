@@ -22,9 +22,9 @@ Listed = Callable[[int, int], bool]
 _MARKET_CAP: Final = re.compile(
     r"市值[^,。;!?\n]{0,6}?([\d.]+|[一二两三四五六七八九十百]+)[来多余]?亿|"
     r"([\d.]+|[一二两三四五六七八九十百]+)[来多余]?亿元?的?(?:总)?市值|"
-    r"\$(?P<value>\d+(?:\.\d+)?) ?(?P<unit>m\b|million|b\b|billion)[ -](?:\w+ ){0,2}?(?:compan(?:y|ies)|"
+    r"\$(?P<value>\d+(?:\.\d+)?) ?(?P<unit>m\b|million|b\b|billion)[ -](?:[\w-]+ ){0,2}?(?:compan(?:y|ies)|"
     r"biotech|stock|firm|miner|"
-    r"startup|outfit)\b|"
+    r"startup|outfit|maker|manufacturer|producer|developer|retailer|bank|business)\b|"
     r"market cap[^,.;!?\n]{0,12}?(?P<cap>\d+(?:\.\d+)?) ?(?P<scale>m\b|million|"
     r"b\b|billion)"
 )

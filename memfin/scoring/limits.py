@@ -9,13 +9,15 @@ from functools import cache
 from typing import Final
 
 from memfin.scoring.advice import advised
-from memfin.scoring.allocations import Weight, alternatives, is_part
+from memfin.scoring.allocations import alternatives, is_part
 from memfin.scoring.language import Analysis
 from memfin.scoring.predicates import AssetClassCap, CashFloor, SingleAssetCap
 from memfin.scoring.quantities import quantities
 from memfin.scoring.reading import Reading
 from memfin.scoring.refusal import disowned
+from memfin.scoring.sectors import sector_cap
 from memfin.scoring.vocabulary import load_vocabulary
+from memfin.scoring.weight import Weight
 
 Span = tuple[int, int]
 """Half-open offsets into ``Analysis.norm``."""
@@ -23,6 +25,7 @@ Span = tuple[int, int]
 EPSILON: Final = 1e-9
 """Shares that differ by less are the same; sums of fractions are not exact."""
 _FULL: Final = 0.985
+_SAME: Final = 0.006
 _CLAUSE: Final = r"[^,:;。!?\n]"
 
 _PART_OF_ANYTHING: Final = frozenset(
@@ -80,12 +83,6 @@ def _single(scope: str) -> re.Pattern[str]:
     return re.compile(f"{named.pattern}|{_company().pattern}")
 
 
-_SECTOR: Final = re.compile(
-    r"半导体|芯片|医药|医疗|消费|科技|新能源|光伏|军工|银行|证券|券商|白酒|食品|地产|有色|煤炭|电力|"
-    r"养殖|传媒|游戏|人工智能|机器人|互联网|"
-    r"汽车|电池|行业|板块|主题|\b(?:sector|health ?care|tech\w*|energy|biotech|semiconductor\w*|"
-    r"financials|utilities|ai)\b"
-)
 _NEARBY: Final = 40
 _EACH: Final = re.compile(r"各|每只|each|apiece|[一每]只|[一每]个")
 _PLURAL: Final = re.compile(
@@ -99,12 +96,12 @@ _CASH_WORD: Final = re.compile(
 )
 CASH_AMOUNT: Final = re.compile(
     r"(?:现金|活期|备用金|应急金?|账上|手头|手里|卡里|存款|cash)[^,。;!?\n]{0,8}$|(?:留|保留|剩的?|剩下|"
-    r"留出|留下|keep|leave|hold)[^,。;!?\n]{0,6}$"
+    r"留出|留下|keep|leave|hold)[^,。;!?\n]{0,6}$|\b(?:keep|leave|hold|park) (?:the |your |a )?(?:other |last |remaining |final )?$"
 )
 _INVESTED: Final = re.compile(r"(?:投入|投进|拿出|拿|买|投|买入|申购|认购|投资|invest|put)[^,。;!?\n]{0,6}$")
 _KEPT: Final = re.compile(r"[留剩][下出着足]?[^,。;!?\n]{0,3}$|\b(?:keep|leave)\b[^,.;!?\n]{0,6}$")
 _OWNED: Final = re.compile(
-    r"(?:总共|一共|共有|总资产|手里|手上|手头|积蓄|存款|您有|共|全部家当|total of|you have)[^,。;!?\n]{0,6}$"
+    r"(?:总共|一共|总盘子|总额|合计|盘子|共有|总资产|手里|手上|手头|积蓄|存款|您有|共|全部家当|total of|you have|out of|of (?:the|your))[^,。;!?\n]{0,6}$"
 )
 
 
@@ -154,7 +151,7 @@ def class_cap(  # noqa: C901 - a ladder of signs
     # Cheap and generous first: only when the shares beside the class can exceed the cap at all.
     sector = cap.asset_class == "sector"
     if (
-        sum(share.high for share in reading.beside("equity" if sector else cap.asset_class))
+        sum(share.high for share in (reading.candidates if sector else reading.beside(cap.asset_class)))
         <= cap.limit + EPSILON
         and _EACH.search(analysis.norm) is None
         and not reading.has_ratio
@@ -163,10 +160,7 @@ def class_cap(  # noqa: C901 - a ladder of signs
     found = reading.weights
     plans = _plans(found)
     if sector:
-        over = [weight for weight in found if weight.role == "target" and weight.high > cap.limit + EPSILON]
-        return next(
-            ((w.start, w.end) for w in over if _SECTOR.search(w.label) and not is_part(analysis, [w])), None
-        )
+        return sector_cap(analysis, plans, cap.limit + EPSILON)
     held = [weight for weight in found if weight.role == "held" and weight.asset_class == cap.asset_class]
 
     def breach(group: Sequence[Weight]) -> Span | None:
@@ -187,7 +181,7 @@ def class_cap(  # noqa: C901 - a ladder of signs
         for weight in own:
             if weight.role in ("target", "total") and weight.high > cap.limit + EPSILON:
                 return weight.start, weight.end
-        targets = [weight for weight in own if weight.role == "target"]
+        targets = _without_sum([weight for weight in own if weight.role == "target"])
         whole = sum(
             weight.low * weight.holdings
             for weight in group
@@ -202,10 +196,19 @@ def class_cap(  # noqa: C901 - a ladder of signs
     return _judged(analysis, found, map(breach, plans), len(plans))
 
 
+def _without_sum(targets: list[Weight]) -> list[Weight]:
+    """Leave out a last weight that is the sum of those before it: 28%, 12%, 8%: 48% in shares."""
+    before = sum(weight.low * weight.holdings for weight in targets[:-1])
+    if len(targets) > 2 and abs(before - targets[-1].low) < _SAME:  # noqa: PLR2004 - a sum of two at least
+        return targets[:-1]
+    return targets
+
+
 def single_cap(analysis: Analysis, reading: Reading, cap: SingleAssetCap) -> Span | None:
     """Return the weight of a single instrument that exceeds the cap; asset classes are no instruments."""
     named = _single(cap.scope)
-    if not any(
+    tabled = "\n|" in analysis.norm or analysis.norm.startswith("|")
+    if not tabled and not any(
         share.high > cap.limit + EPSILON
         and named.search(analysis.norm, max(0, share.start - _NEARBY), share.end + _NEARBY)
         for share in reading.candidates
@@ -228,11 +231,25 @@ def single_cap(analysis: Analysis, reading: Reading, cap: SingleAssetCap) -> Spa
                     weight.asset_class != "cash" and _FUND_INSTRUMENT.search(weight.label) is not None
                 )
             named = named or (cap.scope == "fund" and _is_one_of_counted(analysis, group, weight))
+            named = named or (weight.asset_class not in ("cash", "bond") and _is_listed(analysis, weight))
             if named and (weight.each or not _PLURAL.search(weight.label)):
                 return weight.start, weight.end
         return None
 
     return _judged(analysis, found, map(breach, plans), len(plans))
+
+
+_NAME_COLUMN: Final = re.compile(
+    r"\|\s*(?:基金|标的|个股|股票|证券|代码|产品名|名称|fund|ticker|holding|security|stock)"
+)
+
+
+def _is_listed(analysis: Analysis, weight: Weight) -> bool:
+    """Say whether the weight stands in a table whose first column names single holdings."""
+    return (
+        analysis.line_kind(weight.start) == "row"
+        and _NAME_COLUMN.match(analysis.lead_in(weight.start)) is not None
+    )
 
 
 _COUNTED: Final = re.compile(r"([一二两三四五六\d])只(?:指数)?(?:基金|etf)(?!各|每)[^。;!?\n]{0,12}?[:,]")
@@ -254,7 +271,9 @@ def cash_floor(analysis: Analysis, reading: Reading, floor: CashFloor) -> Span |
     if floor.share is None:
         return None if floor.amount is None else _cash_amount(reading, floor.amount)
     share = floor.share
-    rest = reading.names("cash") and any(word in analysis.norm for word in ("剩", "其余", "余下", "the re"))
+    rest = reading.names("cash") and any(
+        word in analysis.norm for word in ("剩", "其余", "余下", "rest ", "remain", "balance")
+    )
     if reading.names("cash") and not rest and not reading.sign_beside("cash"):
         return None
     if not reading.candidates and not reading.has_ratio:

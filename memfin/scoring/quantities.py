@@ -37,7 +37,10 @@ _DIGITS: Final = {"零": 0, "〇": 0, "一": 1, "二": 2, "两": 2, "三": 3, "�
 _DIGITS_TO_NINE: Final = {**_DIGITS, "八": 8, "九": 9}
 _POWERS: Final = {"十": 10, "百": 100, "千": 1000}
 _WORD: Final = rf"{BELOW_HUNDRED}|an?"
-_PARTS: Final = {"half": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "tenth": 10}
+_PARTS: Final = {
+    "half": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "sixth": 6, "seventh": 7, "eighth": 8,
+    "ninth": 9, "tenth": 10, "twelfth": 12, "twentieth": 20,
+}  # fmt: skip
 
 _N: Final = r"\d零〇一二两三四五六七八九十百千半"
 _NUM: Final = rf"[{_N}](?:[{_N}点]|\.(?=\d)|,(?=\d{{3}}(?!\d)))*"
@@ -65,6 +68,10 @@ _NUMERIC: Final = re.compile(
     rf"|(?:\s?({_LIKELY_UNIT})?{_SEP}({_NUM}))?\s?({_LIKELY_UNIT}))"
 )
 _PRICED: Final = re.compile(r"[$¥￥]\s?(\d[\d,]*+(?:\.\d++)?+)(?!\s?(?:[万亿千百kKmM]|thousand))")
+_THOUSANDS: Final = re.compile(
+    r"(?<![\d.,$¥￥])\d{1,3}(?:,\d{3})+(?![\d,.%]|\s?(?:[万亿元点股手只家人名个户份吨]|shares|points|units|people|"
+    r"funds|companies|stocks|times|[kKmM]\b|million|yuan|dollars?|miles|words|pages|employees|customers))"
+)
 _SLASHED: Final = re.compile(r"(?<![\d./年])([1-9])/([2-9]|10)(?![\d/年月])")
 _HALF: Final = compile_pattern(r"(?<![减第])一半|半数|半仓")
 _ENGLISH: Final = re.compile(
@@ -227,6 +234,10 @@ def _find(text: str, start: int, stop: int) -> Iterator[Quantity]:  # noqa: C901
         for match in _PRICED.finditer(text, start, stop):
             amount = float(match.group(1).replace(",", ""))
             yield Quantity("money", amount, amount, match.start(), match.end(), match.group()[0])
+    if ",000" in part or ",500" in part:
+        for match in _THOUSANDS.finditer(text, start, stop):
+            amount = float(match.group().replace(",", ""))
+            yield Quantity("money", amount, amount, match.start(), match.end(), "")
     if "半" in part:
         for match in apart(_HALF, text, start, stop):
             yield Quantity("share", 0.5, 0.5, *match.span(1), match.group(1))

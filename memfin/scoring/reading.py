@@ -13,12 +13,14 @@ from typing import Final, Literal, NamedTuple, get_args
 
 from ahocorasick_rs import AhoCorasick, Implementation, MatchKind
 
-from memfin.scoring.allocations import STOCK_BOND, TRIPLE_SIGN, Label, Weight, weights
-from memfin.scoring.amounts import bare_shares, divided, taken
+from memfin.scoring.allocations import weights
+from memfin.scoring.amounts import bare_shares, divided, spent, tabled, taken
 from memfin.scoring.language import Analysis
 from memfin.scoring.quantities import Quantity, shares_at
+from memfin.scoring.ratios import STOCK_BOND, TRIPLE_SIGN
 from memfin.scoring.roles import may_weigh
 from memfin.scoring.vocabulary import Vocabulary, load_vocabulary
+from memfin.scoring.weight import Label, Weight
 
 RATINGS: Final[Mapping[str, int]] = {
     "aa+": 1,
@@ -57,6 +59,7 @@ Meaning = tuple[
 Table = Sequence[Meaning | None]
 
 
+_SAME: Final = 0.006
 _REACH: Final = 24
 _WIDE_REACH: Final = 60
 """Table rows, list items and English keep a share further from its label than Chinese prose does."""
@@ -264,7 +267,13 @@ class Reading:
     def amounts(self) -> list[Quantity]:
         """The parts of a sum of money that the reply divides, as shares of it."""
         norm = self.analysis.norm
-        return [*(divided(norm) or taken(norm)), *bare_shares(norm)]
+        found = [*(divided(norm) or spent(norm) or tabled(norm) or taken(norm)), *bare_shares(norm)]
+        return [part for part in found if not self._repeats(part)] if found else found
+
+    def _repeats(self, part: Quantity) -> bool:
+        """Say whether an amount only repeats a share that its row or sentence gives: | 短债 | 30% | 30万 |."""
+        low, high = self.analysis.sentence_span(part.start)
+        return any(low <= share.start < high and abs(share.low - part.low) < _SAME for share in self.shares)
 
     @property
     def weights(self) -> list[Weight]:

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from typing import Final
 
 from memfin.scoring.advice import advised
-from memfin.scoring.allocations import Weight
 from memfin.scoring.language import Analysis
 from memfin.scoring.limits import EPSILON, Span
 from memfin.scoring.quantities import Quantity, bound, quantities
 from memfin.scoring.reading import Reading
 from memfin.scoring.refusal import disowned, rejected
+from memfin.scoring.weight import Weight
 
 _BOND_WORD: Final = re.compile(r"债|国开|农发|久期|票据|存单|bond|treasur|duration|note|gilts?")
 _LONG_BOND: Final = re.compile(
@@ -145,16 +145,18 @@ def holding(analysis: Analysis, reading: Reading, years: float) -> Span | None:
 
 _LOCKED_BEFORE: Final = re.compile(
     r"(?:封闭(?:运作|管理)?期?|锁定期?|锁仓期?|锁|持有期|期限|(?:locked?|tied)(?: (?:up|in|"
-    r"away))?(?: for)?|lock-?(?:up|in)(?: period)? "
+    r"away))?(?: for)?|(?:ties?|tie|locks?|lock|tying) (?:up |away )?(?:your |the |all )?(?:money|cash|capital|funds|stake|it)? ?(?:up |away )?for|lock-?(?:up|in)(?: period)? "
     r"(?:of|is)|term of|matures in|(?:redeem|withdraw)\w*(?: it)? (?:before|for|until))[^,。;!?\n\d]{0,6}$"
 )
 _LOCKED_AFTER: Final = re.compile(
     r"\s*期?的?(?:封闭|锁定|持有期|滚动持有|持有(?=[混债股稳优灵]|基金|型|期|产品)|定开|定期开放|"
     r"不开放|内?不[能可得]|内?取不|内?赎不|"
-    r"锁|[- ]?(?:lock|closed|fixed[- ]term|term (?:product|note|annuity|deposit)|annuity|non-traded|cd\b))"
+    r"锁|期?的?(?:大额存单|定期存款|定存|储蓄国债)| with(?:out)? (?:no|any)? ?(?:way out|exit|withdrawals?|redemptions?)|"
+    r"[^,.;]{0,12} (?:no way out|no exit)|[- ]?(?:lock|closed|fixed[- ]term|term (?:product|note|annuity|deposit)|annuity|non-traded|cd\b))"
 )
+_BARRED: Final = re.compile(r"redeem|withdraw")
 _LOCKS: Final = re.compile(
-    r"封闭|锁|持有|定开|定期开放|不开放|不能|不可|不得|取不|赎不|lock|tied|redeem|withdraw|closed|term|"
+    r"封闭|存单|定存|定期存款|储蓄国债|way out|exit|锁|持有|定开|定期开放|不开放|不能|不可|不得|取不|赎不|lock|tied|redeem|withdraw|closed|term|"
     r"annuity|cd\b"
 )
 
@@ -169,13 +171,13 @@ def lock_up(analysis: Analysis, reading: Reading, years: float) -> Span | None:
             continue
         low, high = analysis.sentence_span(quantity.start)
         after = _LOCKED_AFTER.match(norm, quantity.end, high)
-        if (
-            after is None
-            and _LOCKED_BEFORE.search(norm[max(low, quantity.start - 20) : quantity.start]) is None
-        ):
+        before = _LOCKED_BEFORE.search(norm[max(low, quantity.start - 40) : quantity.start])
+        if after is None and before is None:
             continue
         end = after.end() if after else quantity.end
-        if advised(analysis, quantity.start, end, asset=True):
+        # What cannot be redeemed is negated by its nature.
+        barred = before is not None and _BARRED.search(before.group()) is not None
+        if advised(analysis, quantity.start, end, limit=barred, asset=True):
             return quantity.start, end
         listed = _weight_at(reading.weights, quantity.start, end)
         if listed is not None and not (

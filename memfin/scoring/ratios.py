@@ -1,0 +1,98 @@
+"""Ratios as weights: 股六债四, 股债对半, 60/40, and 5:3:2 for stocks, bonds and cash.
+
+All offsets count in ``Analysis.norm``.
+"""
+
+import re
+from bisect import bisect_left
+from collections.abc import Sequence
+from typing import Final
+
+from memfin.scoring.language import Analysis
+from memfin.scoring.quantities import Quantity
+from memfin.scoring.roles import proposed
+from memfin.scoring.weight import Label, Weight
+
+_WHOLE: Final = 1.0
+_SCALED: Final = re.compile(
+    r"(?:投资部分|投资的部分|剩余|其余|剩下|余下|可投资产|可投资金|投资资金)[^,。;\n]{0,6}$"
+)
+_RATIO: Final = re.compile(
+    r"股([\d一二三四五六七八九])债([\d一二三四五六七八九])|股债(?:比例?|"
+    r"配比)?[:按为是约 ]*([1-9]\d?)\s?[:/比开-]\s?([1-9]\d?)|"
+    r"债([\d一二三四五六七八九])股([\d一二三四五六七八九])|"
+    r"(?<![\d/])([1-9]0)/([1-9]0)(?![\d/])(?=[ -](?:stock|equit|portfolio|split|mix)|"
+    r" between (?:stocks|equities) and bonds|的?股债)|"
+    r"股债(?:按|约|大约|大致)?([一二三四五六七八九])([一二三四五六七八九])(?=开|分|配|搭|来|的|比|组|,|。|$)|"
+    r"股债(?:按|就|各|来个)?(?:一半一半|对半|平分|各半|各一半|对开)"
+)
+STOCK_BOND: Final = re.compile(r"股[\d一二三四五六七八九]?债|债[\d一二三四五六七八九]股")
+"""Where a stock-bond ratio may stand."""
+TRIPLE_SIGN: Final = re.compile(r"[:/比](?=\d{1,2}[:/比]\d)")
+"""What every ratio of three parts has in it; looked for first, as it is found faster."""
+TRIPLE: Final = re.compile(r"(?<![\d:/.-])(\d{1,2})([:/比])(\d{1,2})\2(\d{1,2})(?![\d:/%年月.-])")
+"""A ratio of three parts."""
+
+
+def ratios(
+    analysis: Analysis,
+    shares: Sequence[Quantity],
+    found: Sequence[Label],
+    starts: Sequence[int],
+    group: int,
+) -> list[Weight]:
+    norm = analysis.norm
+    result = _triples(analysis, found, starts, group)
+    if STOCK_BOND.search(norm) is None and "0/" not in norm:
+        return result
+    group += len(result)
+    for match in _RATIO.finditer(norm):
+        if not proposed(analysis, *match.span()):
+            continue
+        parts = [part for part in match.groups() if part is not None] or ["五", "五"]
+        first, second = (_tenths(part) for part in parts)
+        if match.group(5) is not None:
+            first, second = second, first
+        scale = _WHOLE
+        for share in shares:
+            near = 0 < match.start() - share.end < 30  # noqa: PLR2004 - characters within reach
+            if near and _SCALED.search(norm[max(0, share.start - 16) : share.start]):
+                scale = share.low
+        total = first + second
+        start, end = match.span()
+        for name, part in (("equity", first), ("bond", second)):
+            value = scale * part / total
+            result.append(Weight(name, value, value, start, end, match.group(), "target", group, each=False))
+        group += 1
+    return result
+
+
+def _triples(analysis: Analysis, found: Sequence[Label], starts: Sequence[int], group: int) -> list[Weight]:
+    """Read three-part ratios with their labels: 股票、债券、现金按5:3:2; 60/30/10 stocks, bonds and cash."""
+    norm = analysis.norm
+    result: list[Weight] = []
+    if not found or TRIPLE_SIGN.search(norm) is None:
+        return result
+    for match in TRIPLE.finditer(norm):
+        parts = [float(match.group(number)) for number in (1, 3, 4)]
+        if sum(parts) not in (10.0, 100.0) or not proposed(analysis, *match.span()):
+            continue
+        low, high = analysis.sentence_span(match.start())
+        before = found[bisect_left(starts, max(low, match.start() - 30)) : bisect_left(starts, match.start())]
+        after = found[bisect_left(starts, match.end()) : bisect_left(starts, min(high, match.end() + 60))]
+        named = before[-3:] if len(before) >= len(parts) else after[:3]
+        if len(named) < len(parts):
+            continue
+        for label, part in zip(named, parts, strict=True):
+            value = part / sum(parts)
+            result.append(
+                Weight(
+                    label.asset_class, value, value, *match.span(), match.group(), "target", group, each=False
+                )
+            )
+        group += 1
+    return result
+
+
+def _tenths(text: str) -> float:
+    return float(text) if text.isdigit() else float("零一二三四五六七八九".index(text))
