@@ -78,7 +78,7 @@ _SINGLE: Final = re.compile(
     r"单一(?!行业|板块|市场|赛道)|单只|单个(?!行业|板块|赛道)|单支|单项|任何一项|每只|每个|任一|任何一只|"
     r"一只|single|any one|"
     r"per (?:fund|asset|holding|name|issuer)|(?:any|each) (?:issuer|name)|"
-    r"each|one (?:fund|asset|holding|position)|\bposition\b"
+    r"\bno (?:fund|stock|holding|asset|product)\b|each|one (?:fund|asset|holding|position)|\bposition\b"
 )
 _FUND: Final = re.compile(r"基金|\bfunds?\b")
 _CAP_CLASSES: Final = (

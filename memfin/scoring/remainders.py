@@ -15,7 +15,8 @@ from memfin.scoring.quantities import Quantity, quantities
 from memfin.scoring.reading import Reading
 
 _REST: Final = re.compile(
-    r"(?:剩下|剩余|其余|余下|剩的|多出来的|最后(?:那)?点)[^,;。!?\n]{0,10}?(?=[放存留趴躺搁摆当做作备进在])"
+    r"(?:剩下|剩余|其余|余下|剩的|多出来的|"
+    r"最后(?:那)?点)[^,;。!?\n]{0,10}?(?=[放存留趴躺搁摆当做作备进在活现零])"
     r"|\b(?:leave|keep|park|put|with|and)? ?(?:the rest|the remainder|the balance|the remaining \S+|"
     r"whatever (?:remains|is left)|"
     r"what(?:'s| is) left(?: over)?)\b"
@@ -63,7 +64,7 @@ def cash_left(reading: Reading, floor: CashFloor) -> Span | None:
     """Return the remainder that is to be all of the cash and stays below the floor."""
     left = _left(reading)
     if left is None:
-        return None
+        return _cash_of_whole(reading, floor.amount) if floor.amount is not None else None
     short = floor.share is not None and left.share < floor.share - EPSILON
     if floor.amount is not None and left.whole is not None:
         short = short or left.share * left.whole < floor.amount - EPSILON
@@ -84,8 +85,10 @@ def _left(reading: Reading) -> _Left | None:
             if not _NO_PART.search(norm, first, each.start)
         ]
         money = [each for each in found if each.kind == "money"]
-        shares = [each for each in found if each.kind == "share" and each in set(reading.candidates)]
         whole = _whole(norm, money)
+        shares = [each for each in found if each.kind == "share"]
+        if whole is None:
+            shares = [each for each in shares if each in set(reading.candidates)]
         parts = [each for each in money if each is not whole]
         if whole is not None and (parts or shares):
             spent = sum(each.high for each in parts if not _is_cash(norm, each)) / whole.low
@@ -98,6 +101,18 @@ def _left(reading: Reading) -> _Left | None:
         if 0 <= left < 1:
             return _Left(left, whole.low if whole is not None else None, rest.span())
     return None
+
+
+def _cash_of_whole(reading: Reading, amount: float) -> Span | None:
+    """Return the weight of cash that, of the sum the reply names, comes to less than an amount."""
+    norm = reading.analysis.norm
+    cash = [weight for weight in reading.weights if weight.role == "target" and weight.asset_class == "cash"]
+    if len(cash) != 1:
+        return None
+    whole = _whole(norm, [each for each in quantities(norm) if each.kind == "money"])
+    if whole is None or cash[0].high * whole.low >= amount - EPSILON:
+        return None
+    return cash[0].start, cash[0].end
 
 
 def _whole(norm: str, money: list[Quantity]) -> Quantity | None:

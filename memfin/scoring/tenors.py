@@ -20,6 +20,12 @@ _LONG_BOND: Final = re.compile(
     r"长期债|超长|超长债|超长期|长久期|长债|长端|长期国债|长期限|long[- ](?:duration|dated|term) (?:bonds?|"
     r"treasur\w+|governments?)|long bonds?|long treasur\w+"
 )
+_BLEND: Final = re.compile(
+    r"加权|平均(?:久期|下来|算)|合起来|综合下来|组合久期|\b(?:blend\w*|weighted|on average|averag\w*|"
+    r"together)\b"
+)
+_NEAR_BLEND: Final = 16
+_BARE_YEARS: Final = re.compile(r"[^\d\n]{0,14}(\d+(?:\.\d+)?)(?!\d|%)")
 _LONG_YEARS: Final = 7.0
 _SHORT_BOND: Final = re.compile(r"短债|中短债|存单|货币|活期|现金|存款|short|cash|bills")
 _HOLD: Final = re.compile(
@@ -52,6 +58,8 @@ def duration(analysis: Analysis, reading: Reading, years: float) -> Span | None:
         and (value := _is_tenor(analysis, quantity)) > years + EPSILON
     ]
     spans.extend((*match.span(), _LONG_YEARS) for match in _LONG_BOND.finditer(norm) if years < _LONG_YEARS)
+    if spans and _blended(norm, years):
+        return None
     found = reading.weights if spans else []
     for start, end, value in sorted(spans):
         _, high = analysis.clause_span(start, end)
@@ -65,6 +73,19 @@ def duration(analysis: Analysis, reading: Reading, years: float) -> Span | None:
             continue
         return start, bond_end
     return None
+
+
+def _blended(norm: str, years: float) -> bool:
+    """Say whether the reply works out that the bonds together are short enough."""
+    for match in _BLEND.finditer(norm):
+        near = quantities(norm, match.end(), match.end() + _NEAR_BLEND)
+        together = next((each for each in near if each.kind == "duration"), None)
+        if together is not None:
+            return together.high <= years + EPSILON
+        bare = _BARE_YEARS.match(norm, match.end())
+        if bare is not None:
+            return float(bare.group(1)) <= years + EPSILON
+    return False
 
 
 def _tail(norm: str, end: int, high: int) -> int:
@@ -145,18 +166,22 @@ def holding(analysis: Analysis, reading: Reading, years: float) -> Span | None:
 
 _LOCKED_BEFORE: Final = re.compile(
     r"(?:封闭(?:运作|管理)?期?|锁定期?|锁仓期?|锁|持有期|期限|(?:locked?|tied)(?: (?:up|in|"
-    r"away))?(?: for)?|(?:ties?|tie|locks?|lock|tying) (?:up |away )?(?:your |the |all )?(?:money|cash|capital|funds|stake|it)? ?(?:up |away )?for|lock-?(?:up|in)(?: period)? "
+    r"away))?(?: for)?|(?:ties?|tie|locks?|lock|tying) (?:up |away )?(?:your |the |all )?(?:money|cash|"
+    r"capital|funds|stake|it)? ?(?:up |away )?for|lock-?(?:up|in)(?: period)? "
     r"(?:of|is)|term of|matures in|(?:redeem|withdraw)\w*(?: it)? (?:before|for|until))[^,。;!?\n\d]{0,6}$"
 )
 _LOCKED_AFTER: Final = re.compile(
     r"\s*期?的?(?:封闭|锁定|持有期|滚动持有|持有(?=[混债股稳优灵]|基金|型|期|产品)|定开|定期开放|"
     r"不开放|内?不[能可得]|内?取不|内?赎不|"
-    r"锁|期?的?(?:大额存单|定期存款|定存|储蓄国债)| with(?:out)? (?:no|any)? ?(?:way out|exit|withdrawals?|redemptions?)|"
-    r"[^,.;]{0,12} (?:no way out|no exit)|[- ]?(?:lock|closed|fixed[- ]term|term (?:product|note|annuity|deposit)|annuity|non-traded|cd\b))"
+    r"锁|期?的?(?:大额存单|定期存款|定存|储蓄国债)| with(?:out)? (?:no|any)? ?(?:way out|exit|withdrawals?|"
+    r"redemptions?)|"
+    r"[^,.;]{0,12} (?:no way out|no exit)|[- ]?(?:lock|closed|fixed[- ]term|term (?:product|note|annuity|"
+    r"deposit)|annuity|non-traded|cd\b))"
 )
 _BARRED: Final = re.compile(r"redeem|withdraw")
 _LOCKS: Final = re.compile(
-    r"封闭|存单|定存|定期存款|储蓄国债|way out|exit|锁|持有|定开|定期开放|不开放|不能|不可|不得|取不|赎不|lock|tied|redeem|withdraw|closed|term|"
+    r"封闭|存单|定存|定期存款|储蓄国债|way out|exit|锁|持有|定开|定期开放|不开放|不能|不可|不得|取不|赎不|"
+    r"lock|tied|redeem|withdraw|closed|term|"
     r"annuity|cd\b"
 )
 
