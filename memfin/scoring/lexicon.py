@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from memfin.errors import UsageError
-from memfin.scoring import language
+from memfin.scoring import language, stances
 from memfin.scoring.language import Analysis
 
 T = TypeVar("T")
@@ -29,6 +29,9 @@ GUARDS: Final[dict[str, Guard]] = {
     "questioned": language.questioned,
     "conditional": language.conditional,
     "refuted": language.refuted,
+    "wished": stances.wished,
+    "left_open": stances.left_open,
+    "refused": stances.refused,
 }
 
 _LEXICONS: Final = files("memfin") / "data" / "lexicons"
