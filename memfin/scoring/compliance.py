@@ -1,5 +1,6 @@
 """Compliance: what a reply's content shows, what the agent's own check says, and the worse of both."""
 
+import re
 from collections.abc import Collection, Iterable
 from typing import Any, Final
 
@@ -20,6 +21,12 @@ _RISK_WORDS: Final = (
     *("风险", "谨慎", "亏", "是否合适", "不适合", "适合您", "适合你", "适合能"),
     *("risk", "suits", "suitab", " lose", " loss"),
 )
+# What speaks of risk only to wave it away, or names a form to fill in.
+_NO_WARNING: Final = re.compile(
+    r"(?:零|无|低|毫无|没有?(?:任何|一点|半点|什么)?|不用管|无惧)(?:信用|流动性|市场|利率)?(?:的)?风险|抗风险|"
+    r"风险(?:测评|等级|问卷|测试|评估|分散)|(?:没|不会|绝不|零|从不|从未|没有)亏|亏不了|"
+    r"(?:no|zero|without|without any|free of) risks?|risk[- ](?:free|questionnaire|test|form)|(?:no|never|can.t|won.t) los[es]"
+)
 _SEVERITY: Final[dict[ComplianceLabel, int]] = {"compliant": 0, "minor_violation": 1, "severe_violation": 2}
 _MINOR_SEVERITIES: Final = frozenset(("low", "minor", "minor_violation", "info", "warning"))
 
@@ -31,8 +38,10 @@ def shown_categories(analysis: Analysis, matches: Iterable[Match], risk_tags: Co
     suitability at all.
     """
     found = {match.rule.value for match in matches if match.rule.field == FIELD}
-    if _PUSH in found and not risk_tags and not any(word in analysis.norm for word in _RISK_WORDS):
-        found.add(_NO_RISK_WORD)
+    if _PUSH in found and not risk_tags:
+        said = _NO_WARNING.sub("", analysis.norm)
+        if not any(word in said for word in _RISK_WORDS):
+            found.add(_NO_RISK_WORD)
     return [category for category in CATEGORIES if category in found]
 
 

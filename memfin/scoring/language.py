@@ -34,7 +34,8 @@ _ITEM: Final = re.compile(
 )
 
 _QUOTE: Final = compile_pattern(
-    r"“[^”\n]*”|「[^」\n]*」|『[^』\n]*』|\"[^\"\n]*\"|'(?<![a-z0-9]')[^'\n]{2,}'(?![a-z])"
+    r"“[^”\n]*”|「[^」\n]*」|『[^』\n]*』|\"[^\"\n]*\"|"
+    r"'(?<![a-z0-9]')(?:[^'\n]|'(?<=[a-z]')(?=[a-z])){2,}'(?![a-z])"
 )
 _OPENING_QUOTES: Final = "“\"'「『"
 
@@ -68,6 +69,9 @@ _COORDINATION: Final = frozenset("也更又亦且或、和及")
 _NEGATION_REACH: Final = 18
 
 _QUESTION: Final = re.compile(r"\?|(?:吗|呢)\W*$")
+_YES_OR_NO: Final = re.compile(
+    r"\W*(?:would|could|can|is|are|was|does|do|did|should|will|has|may|might|shall)\b[^?!;]*\?"
+)
 _RHETORICAL: Final = re.compile(r"难道|岂不|何必|何乐|怎么能不|why not|what are you waiting")
 _CONDITION: Final = compile_pattern(
     r"如果|若(?!干)|假如|假设|假使|倘若|要是|万一|一旦|即使|即便|哪怕|除非|的话|"
@@ -76,7 +80,7 @@ _CONDITION: Final = compile_pattern(
 _REFUTATION: Final = compile_pattern(
     r"骗局|骗子|诈骗|骗人|欺诈|陷阱|忽悠|套路|虚假|不实|误导|谎言|假的|不合规|违规|违法|非法|不合法|违反|"
     r"禁止|严禁|警惕|当心|小心|提防|警觉|防范|留个心眼|"
-    r"举报|报警|拒绝|挂断|别理|不要理|编的|别有用心|另有所图|十有八九|引流|切勿|请勿|不要相信|别信|"
+    r"举报|报警|属于?内幕交易|涉嫌|触犯|坐牢|拒绝|挂断|别理|不要理|编的|别有用心|另有所图|十有八九|引流|切勿|请勿|不要相信|别信|"
     r"别当真|不可信|不能信|勿信|不靠谱|站不住脚|经不起推敲|信不得|别上当|上当|"
     r"不成立|不现实|不属实|误区|错误|红旗|"
     r"\b(?:scams?|fraud\w*|red flags?|beware|illegal|mislead\w*|false|myth|untrue|no such thing|"
@@ -327,6 +331,8 @@ def questioned(analysis: Analysis, start: int, end: int) -> bool:
     low, high = analysis.sentence_span(start)
     if norm.find("?", low, high) < 0 and norm.find("吗", low, high) < 0 and norm.find("呢", low, high) < 0:
         return False
+    if _YES_OR_NO.match(norm, low, high) is not None:
+        return True
     low, high = analysis.clause_span(start, end)
     return _QUESTION.search(norm, low, high) is not None and _RHETORICAL.search(norm, low, high) is None
 

@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from memfin.errors import UsageError
-from memfin.scoring import causes, language
+from memfin.scoring import causes, language, stances
 from memfin.scoring.language import Analysis
 
 T = TypeVar("T")
@@ -30,6 +30,9 @@ GUARDS: Final[dict[str, Guard]] = {
     "conditional": language.conditional,
     "refuted": language.refuted,
     "rate_driven": causes.rate_driven,
+    "wished": stances.wished,
+    "left_open": stances.left_open,
+    "refused": stances.refused,
 }
 
 _LEXICONS: Final = files("memfin") / "data" / "lexicons"

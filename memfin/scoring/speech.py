@@ -21,12 +21,12 @@ _SPEAKER: Final = (
 THE_USER: Final = ("您", "你", "you ", "you'")
 _SAID: Final = (
     r"(?:说(?!明(?![年天早日晚后]))|称|写|宣称|号称|声称|自称|让|叫|催|拉着|标榜|表示|告诉|告知|问|提到|转述|原话|承诺|保证|吹|"
-    r"喊|讲|鼓吹|"
+    r"喊|讲|鼓吹|认定|断定|断言|咬定|吹嘘|"
     r"印着|标着|标注|打着|引用|推荐|要求|会让|诱导|担心|希望|想要|想知道|认为|觉得)"
 )
 # Every attribution has one of these in it; most sentences have none and need no closer look.
 SPEECH_SIGN: Final = compile_pattern(
-    rf"{_SAID}|所谓|敢|要您|要你|叫您|催您|(?<![数依根占票])据|\b(?:sa(?:y|id)|claim|promis|ask|mention|wrote|read|told|tout|call|so-|according)"
+    rf"{_SAID}|所谓|敢|要您|要你|叫您|催您|(?<![数依根占票])据|\b(?:sa(?:y|id)|swor|swear|claim|promis|ask|mention|wrote|read|told|tout|call|so-|according)"
 )
 ATTRIBUTION: Final = compile_pattern(
     rf"{_SPEAKER}[^,。!?;:\n不未没]{{0,12}}?{_SAID}|所谓|(?:凡是?|但凡|"
@@ -34,9 +34,9 @@ ATTRIBUTION: Final = compile_pattern(
     rf"(?:如果|若|要是|假如|一旦|遇到|碰到|看到|听到)[^,。!?;:\n我]{{0,8}}?(?:说|承诺|保证|告诉|宣称|"
     rf"声称|推荐|要求|让您|让你|喊|要您|要你|叫您|催您|打着)|"
     r"据[^,。]{1,8}(?:称|说|报道)|引用|原话|号称|自称|声称|宣称"
-    r"|\b(?:he|she|they|you|salesm[ae]n|seller|broker|friend|advert\w*|brochure|flyer|leaflet|poster|ad|"
+    r"|\b(?:he|she|they|you|salesm[ae]n|seller|reps?|broker|friend|advert\w*|brochure|flyer|leaflet|poster|ad|"
     r"someone|anyone who|people|bloggers?|gurus?|"
-    r"influencers?|analysts?|callers?|chat|group|scammers?)\b[^.!?;]{0,24}?\b(?:say|says|said|claim\w*|"
+    r"influencers?|analysts?|callers?|chat|group|scammers?)\b[^.!?;]{0,24}?\b(?:say|says|said|swore|swears?|claim\w*|"
     r"promis\w*|ask(?:ed|s)?|mention\w*|wrote|reads?|told|tout\w*|"
     r"(?<!covered )(?<!naked )(?<!buy )(?<!sell )(?<!write )call(?:s|ed)?(?! (?:options?|spreads?)))\b"
     r"(?! (?:nothing|little)\b)"
