@@ -55,6 +55,7 @@ STRONG: Final = Bilingual(
     r"(?:could|can|might|would|will) (?:do (?:it|the (?:trick|job)|nicely|fine)|get you there|round (?:this|it|"
     r"things|the)|take (?:the place|over from)|replace|sit (?:nicely|well)|serve you|suit you|do the heavy)|"
     r"would be (?:about right|reasonable|sensible|fine|ideal|perfect|fair|my|a (?:good|fair|reasonable|sensible|nice))|"
+    r"would (?:lift|boost|top up|enhance|spice up|wake|liven|improve) (?:the|your|this)|is my (?:preference|choice|pick|answer|favou?rite|number|suggestion)|"
     r"would give you (?:the same|more|a)|"
     r"(?:strikes? me as|feels?|seems?|sounds?|looks?) (?:about |just |quite |perfectly )?(?:right|sensible|"
     r"reasonable|fair|justified|good|attractive|fine)|belongs? (?:there|here|in)|has (?:a|its) place|merits|warrants|"
@@ -72,9 +73,9 @@ VERB: Final = (
     r"拿|上限|"
     r"重)|拿|放(?!心|松|弃|大)|放大(?=[一二两三四五六七八九十几\d]+倍)|办(?!公|法|理)|拉(?=[到长])|"
     r"上(?=\d|[一二两三半]成)|埋伏|借|走(?!势|强|弱|高|低|平|出|访)|认购|申购|参与|持有|建仓|布局|介入|"
-    r"换成|换到|换(?=[一两三四五半\d]成|过[来去])|交给|分(?:散|摊|配|批)?(?:到|进|在)(?!期)|打散|铺(?=[到进开])|摊到|撒到|匀(?=[出到过给一两\d点])|挪(?=[到出给进一两三\d])|"
+    r"攒|囤|打(?=进|[一两三半]成)|转(?=一半|[一两三\d]成|过去)|换成|换到|换(?=[一两三四五半\d]成|过[来去])|交给|分(?:散|摊|配|批)?(?:到|进|在)(?!期)|打散|铺(?=[到进开])|摊到|撒到|匀(?=[出到过给一两\d点])|挪(?=[到出给进一两三\d])|"
     r"拨(?=[出到给一两\d])|划(?=[出到给一两\d])|腾(?=出)|抽(?=[出一两三\d])|凑(?=[一两三\d够])|添(?=[一两三\d点])|吃进|吃(?=[一下两]|\d)|"
-    r"扫货|排队(?=[,。!;]|$)|来(?=[一两三几\d]+[百千手股份万笔只])|开(?=[一两三几\d]+[手张单]|多单|空单)|进(?<![改推先前跟促引演买更增])(?=[,。;!?\\n]|$)|"
+    r"扫货|排队(?=[,。!;]|$)|来(?=[一两三几\d]+[百千手股份万笔只%成克]|[一两三几\d]个点)|开(?=[一两三几\d]+[手张单]|多单|空单)|进(?<![改推先前跟促引演买更增])(?=[,。;!?\\n]|$)|"
     r"捡(?!起|查)|抢(?=[一两点份购筹进])|囤|埋进|存(?=[着进入一两点])|占(?=[个住一])|进去|"
     r"接(?=[下手一两三几]|\d)|补(?=[到进仓一两上点]|\d)|埋(?=[进入一两三点]|\d)|压(?=[上一两三]|\d)|塞(?=[进到])|"
     r"冲进|给(?=[它他][一二两三四五\d])|分(?=[一二两三四\d]成|\d+%)|找(?=[几一两三四五])|守(?=[一着住])|"
@@ -98,6 +99,7 @@ OFFER: Final = re.compile(
     rf"无){_CLAUSE}){{0,16}}?{VERB}"
 )
 ORDER: Final = re.compile(
+    r"^(?:债券|股票|权益|现金|基金|这部分|它)(?:部分|端|那块|这块|仓)?(?:先|就|都|全)?(?:换成|改成|换到|转成|改投)|"
     rf"^[ \d.)、\-*>]*(?:您|你)?(?:现在|今天|明天|明早|明日|立刻|马上|提前|尽早|及早|赶紧|趁早|先|再|就|也|"
     rf"直接|继续|趁)*{VERB}|"
     rf"^[ \d.)\-*>]*(?:then |just |simply |now |please |and |also |so |therefore |instead |maybe |"
@@ -117,6 +119,7 @@ SIZED_DEAL: Final = re.compile(
     rf"点仓位|小仓位|\d万?元|"
     rf"[一二两三四五六七八九十百\d]+(?:万|千)|[一二两三四五六七八九]成|\d%|一半|每月|[一二两三四五\d]个点的?仓|"
     rf"[\d一二两三五十]+(?:克|枚|股|份|笔|支))|"
+    rf"(?:轻仓|小仓|半仓|逢低|分批){VERB}(?!了|过|的)|"
     rf"\d[^,;。!?\n\d]{{0,2}}(?:以[内下]|附近|左右|上下|之内)(?:就|可以|能|都)?{VERB}(?!了|过|的)|"
     rf"给(?:它|这只|这家|这类)[^,。;]{{0,6}}(?:\d|[一二两三]成|位置|仓)"
 )
