@@ -19,7 +19,7 @@ _CLAUSE: Final = r"[^,:;。!?\n]"
 _SENTENCE: Final = r"[^。!?\n]"
 
 _IMPERATIVE: Final = re.compile(
-    r"(?:scalp|chase|flip|borrow|remortgage|refinance|speculate|day[- ]trade|swing[- ]trade)\b"
+    r"(?:scalp|chase|flip|borrow|margin up|lever up|gear up|remortgage|refinance|speculate|day[- ]trade|swing[- ]trade)\b"
 )
 _OPPOSITE: Final = re.compile(r"长期|耐心|定投|改为|改成|自有资金|long[- ]term|patien")
 _REACH: Final = 40

@@ -23,7 +23,7 @@ _NO_WEIGHT_BEFORE: Final = Bilingual(
     r"得分|容忍度|偏离|阈值|目标|缩水|浮亏|"
     r"跑赢|通胀|cpi|ppi|gdp|m2|市占率|市场份额|报酬|分红率?|不良率|杠杆率|保证金|违约率|"
     r"夏普)[^,、;。!?\n|\d]{0,8}$",
-    r"\b(?:return\w*|earn\w*|made(?! up)|contribut\w*|climb\w*|jump\w*|lost|shed|soared|slid|yield\w*|gain\w*|fees?|drawdown|loss\w*|fell|rose|up(?! to)|down(?! to)|percentile|probability|"
+    r"\b(?:return\w*|earn\w*|borrow\w*|charg\w+|costs?|pays?|paying|made(?! up)|contribut\w*|climb\w*|jump\w*|lost|shed|soared|slid|yield\w*|gain\w*|fees?|drawdown|loss\w*|fell|rose|up(?! to)|down(?! to)|percentile|probability|"
     r"chance|coupon|rate|volatility|inflation|"
     r"beats?|expense ratio|discount|growth)[^,、;。!?\n|\d]{0,8}$",
 )
@@ -179,7 +179,7 @@ def _is_held(analysis: Analysis, share: Quantity, head: str) -> bool:
     norm = analysis.norm
     if _KEPT.search(head[-8:]):
         return False
-    if _ALREADY.search(head[-8:]) or _listed_as_held(analysis, share):
+    if _ALREADY.search(head[-24:]) or _listed_as_held(analysis, share):
         return True
     low, _ = analysis.sentence_span(share.start)
     held = None

@@ -54,6 +54,8 @@ _SHAPES: Final = (
             "producers",
             "miners",
             "utilities",
+            "retailers",
+            "insurers",
         ),
         re.compile(
             r"\b(?:one|two|three|four|five|six|seven|eight|ten|a (?:handful|couple|few|pair|trio|basket) of|"
@@ -70,7 +72,7 @@ _SHAPES: Final = (
             r"\b(?:buy|pick up|grab|order) (?:\d+ (?:shares? (?:of|in) |units of )?|a (?:starter |small |full )?position in |"
             r"a few |some )?[a-z.&-]+(?: [a-z.&-]+)?,? (?:at|under|below|around) \$?\d"
         ),
-        act=False,
+        act=True,
     ),
     Shape(
         "hk_us_stocks",
@@ -93,10 +95,12 @@ _SHAPES: Final = (
     ),
     Shape(
         "leverage",
-        ("借", "贷", "套", "融", "刷"),
+        ("借", "贷", "套", "融", "刷", "周转"),
         re.compile(
             r"(?:(?<![出网民间拆租])借|(?<![房车还商公借信按])贷|套(?<![一两二三四五六七八九十几这那每整半全\d]套)|融(?<!金融)|刷)(?:它|个|出来?|来|一笔|上|点|到)?"
             r"[一二两三四五六七八九十百\d]+(?:多|来|几)?[万千](?!亿)|(?:做|办|走)(?:个|一笔|一次)?二押|"
+            r"(?:贷|借|融|套)[^。;!?\n]{0,20}?[拿用](?:这|那)[笔些]?(?:钱|款|资金)[^,。;]{0,4}?(?:买|投|配|补|加|进)|"
+            r"(?:向|跟|找|问|管)[^,。;!?\n]{1,6}?(?:周转|拆借|挪借|借(?=[一两点些个\d二三四五六七八九十]))|"
             r"(?:保单|信用卡|房子|房产|存单|黄金)(?:质押|抵押|贷款|分期|借款)(?!利率|合同|余额|年限|人)"
         ),
         act=True,
@@ -122,7 +126,7 @@ _SHAPES: Final = (
     ),
     Shape(
         "active_funds",
-        ("manager", "picker", "经理", "老将", "名将", "选股"),
+        ("manager", "picker", " by ", "经理", "老将", "名将", "选股"),
         re.compile(
             r"\b(?:stock[- ]pickers?|star manager|active manager|the (?:[a-z]+ )?manager (?:behind|of|at|who))\b|"
             r"\bfund (?:run|managed|steered|led) by [a-z]+ [a-z]+|"

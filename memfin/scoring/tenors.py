@@ -155,7 +155,7 @@ _LOCKED_AFTER: Final = re.compile(
 )
 _BARRED: Final = re.compile(r"redeem|withdraw")
 _LOCKS: Final = re.compile(
-    r"封闭|存单|定存|定期存款|储蓄国债|way out|exit|锁|持有|定开|定期开放|不开放|不能|不可|不得|取不|赎不|lock|tied|redeem|withdraw|closed|term|"
+    r"年期|个月期|天期|note\b|封闭|存单|定存|定期存款|储蓄国债|way out|exit|锁|持有|定开|定期开放|不开放|不能|不可|不得|取不|赎不|lock|tied|redeem|withdraw|closed|term|"
     r"annuity|cd\b"
 )
 
