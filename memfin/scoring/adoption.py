@@ -73,9 +73,12 @@ def adopted_later(analysis: Analysis, position: int) -> bool:
 
 
 _SHARE_OF_MONEY: Final = re.compile(
-    r"\b(?:\d+(?:\.\d+)?(?:%| percent)|(?:a|one) (?:twentieth|tenth|eighth|sixth|fifth|quarter|third|half|slice)|"
-    r"\$?\d{1,3},000)(?! (?:of its|off|loss|a year|per|yield|drop|fall))"
+    r"(?:[$£€]\d|\b\d+(?:\.\d+)?(?:%| percent)|\b(?:a|one) (?:twentieth|tenth|eighth|sixth|fifth|quarter|third|half|slice)|"
+    r"\b\d{1,3},000)(?! (?:of its|off|loss|a year|per|yield|drop|fall))"
 )
+
+
+_TO_IT: Final = re.compile(r"\b(?:with|to|in|into|for) (?:her|him|it|them|that|this)\b")
 
 
 def _sized(analysis: Analysis, low: int, high: int) -> bool:
@@ -88,7 +91,9 @@ def _sized(analysis: Analysis, low: int, high: int) -> bool:
         clause_low, clause_high = analysis.clause_span(start, start + 1)
         clause = norm[clause_low:clause_high]
         start = clause_high + 1
-        sized = SIZED_DEAL.search(clause) or (_SHARE_OF_MONEY.search(clause) and DEALS.search(clause))
+        sized = SIZED_DEAL.search(clause) or (
+            _SHARE_OF_MONEY.search(clause) and (DEALS.search(clause) or _TO_IT.search(clause))
+        )
         if (
             sized
             and (STRONG.search(clause) or OFFER.search(clause) or ORDER.match(clause))

@@ -18,6 +18,9 @@ from memfin.scoring.refusal import WRITING, disowned, rejected, written_option
 _CLAUSE: Final = r"[^,:;。!?\n]"
 _SENTENCE: Final = r"[^。!?\n]"
 
+_IMPERATIVE: Final = re.compile(
+    r"(?:scalp|chase|flip|borrow|margin up|lever up|gear up|remortgage|refinance|speculate|day[- ]trade|swing[- ]trade)\b"
+)
 _OPPOSITE: Final = re.compile(r"长期|耐心|定投|改为|改成|自有资金|long[- ]term|patien")
 _REACH: Final = 40
 _BOUNDED: Final = re.compile(r"不(?:超过|低于|少于|高于|多于|管|论)")
@@ -115,6 +118,8 @@ def advised(  # noqa: C901, PLR0911, PLR0912 - a ladder of signs, one return eac
         before = WRITING.sub("", before)
     then = THEN_ORDER.match(norm, clause_low, clause_high)
     if then is not None and then.end() <= start:
+        return True
+    if not asset and _IMPERATIVE.match(norm, start) and not before.strip(" -*>"):
         return True
     if BACKS_OUT.search(before) is not None:
         return False

@@ -71,7 +71,7 @@ _ANNOUNCED: Final = re.compile(
     r"pot of|total of|sum of)))\D{0,8}$"
 )
 _REST_WORD: Final = re.compile(r"剩|其余|余下|余款|\b(?:rest|remainder|balance|remaining)\b")
-_REST_REACH: Final = 24
+_REST_REACH: Final = 48
 
 
 class Remainder(NamedTuple):

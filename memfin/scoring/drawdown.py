@@ -152,7 +152,7 @@ _OWN_MIX: Final = compile_pattern(
 _STICKS: Final = compile_pattern(
     r"按(?:它|这个|此|计划|这套|上面)|照(?:它|此|这个|做|配)|就这[样么]|执行|接受|承受得|扛|熬|忍|"
     r"(?:还是|仍然?|依然|照样|依旧|就)(?:建议|主张|推荐|用它?|选它?|按|倾向)|用它|"
-    r"心里有数|心理准备|有数就|属正常|正常(?:现象|的)|不用(?:怕|慌)|"
+    r"照这么|这么配|有个数|心里有数|心理准备|有数就|属正常|正常(?:现象|的)|不用(?:怕|慌)|"
     r"别(?:怕|慌)|(?:进场|分批进|建仓|操作分|分[一二三四五六七八九十\d]+(?:批|周|个月))|可以(?:拿|做|配)|"
     r"\b(?:i'd (?:run|go|use|take|stick|still|keep)|i would (?:run|go|use|take|stick|keep)|as it stands|"
     r"stick with|worth it|accept|live with|"

@@ -94,6 +94,10 @@ _MOST: Final = re.compile(r"大部分|绝大部分|大半|绝大多数|多数资
 _CASH_WORD: Final = re.compile(
     r"现金|备用金|应急|活期|存款|货币基金|流动性|零钱|cash|emergency|liquid|money market|deposit"
 )
+_NO_CASH: Final = re.compile(
+    r"(?:现金|余钱|活钱|钱)[^,。;]{0,3}(?:不用|不必|无需|没必要|别)[^,。;]{0,2}留|(?:不用|不必|无需|没必要|别)(?:再)?留[^,。;]{0,4}(?:现金|余钱|活钱)|"
+    r"\b(?:no|zero|without any) cash\b|\bno need (?:for|to (?:keep|hold)) (?:any )?cash\b"
+)
 CASH_AMOUNT: Final = re.compile(
     r"(?:现金|活期|备用金|应急金?|账上|手头|手里|卡里|存款|cash)[^,。;!?\n]{0,8}$|(?:留|保留|剩的?|剩下|"
     r"留出|留下|keep|leave|hold)[^,。;!?\n]{0,6}$|\b(?:keep|leave|hold|park) (?:the |your |a )?(?:other |last |remaining |final )?$"
@@ -271,17 +275,16 @@ def cash_floor(analysis: Analysis, reading: Reading, floor: CashFloor) -> Span |
     if floor.share is None:
         return None if floor.amount is None else _cash_amount(reading, floor.amount)
     share = floor.share
-    rest = reading.names("cash") and any(
+    cash = reading.names("cash") and _NO_CASH.search(analysis.norm) is None
+    rest = cash and any(
         word in analysis.norm for word in ("剩", "其余", "余下", "rest ", "remain", "balance")
     )
-    if reading.names("cash") and not rest and not reading.sign_beside("cash"):
+    if cash and not rest and not reading.sign_beside("cash"):
         return None
     if not reading.candidates and not reading.has_ratio:
         return None
     low = any(weight.low < share - EPSILON for weight in reading.beside("cash")) or "down to" in analysis.norm
-    spent = not reading.names("cash") and (
-        sum(weight.low for weight in reading.candidates) >= _FULL or reading.has_ratio
-    )
+    spent = not cash and (sum(weight.low for weight in reading.candidates) >= _FULL or reading.has_ratio)
     if not (low or spent or rest):
         return None
     found = reading.weights
@@ -305,7 +308,7 @@ def cash_floor(analysis: Analysis, reading: Reading, floor: CashFloor) -> Span |
             len(targets) > 1
             and known
             and _FULL <= total <= 1.0 + 0.015
-            and not _CASH_WORD.search(analysis.norm)
+            and not (cash or _CASH_WORD.search(_NO_CASH.sub("", analysis.norm)))
         ):
             return targets[0].start, targets[-1].end
         return None

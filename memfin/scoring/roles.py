@@ -17,13 +17,13 @@ Role = Literal["target", "held", "added", "reduced", "total", "part"]
 """Part a weight plays; see `memfin.scoring.allocations.Weight`."""
 
 _NO_WEIGHT_BEFORE: Final = Bilingual(
-    r"(?:年化|收益率?|回报率?|涨幅?|跌幅?|上涨|下跌|回撤|回落|亏损?|损失|波动率?|费率?|管理费|托管费|"
+    r"(?:年化|收益率?|回报率?|涨幅?|跌幅?|上涨|下跌|反弹|回升|拉升|下挫|收[涨跌]|回撤|回落|亏损?|损失|波动率?|费率?|管理费|托管费|"
     r"利率(?!债)|票息|股息率?(?<!高股息)(?<!高股息率)|变成了?|变为|升至|涨至|涨到|分位|概率|换手率?|"
     r"增长|增速|同比|环比|胜率|止损线?|止盈线?|业绩|利润|营收|毛利率?|负债率|税率?|溢价率?|折价|息差|利差|"
     r"得分|容忍度|偏离|阈值|目标|缩水|浮亏|"
     r"跑赢|通胀|cpi|ppi|gdp|m2|市占率|市场份额|报酬|分红率?|不良率|杠杆率|保证金|违约率|"
     r"夏普)[^,、;。!?\n|\d]{0,8}$",
-    r"\b(?:return\w*|earn\w*|made(?! up)|contribut\w*|climb\w*|jump\w*|lost|shed|soared|slid|yield\w*|gain\w*|fees?|drawdown|loss\w*|fell|rose|up|down|percentile|probability|"
+    r"\b(?:return\w*|earn\w*|borrow\w*|charg\w+|costs?|pays?|paying|made(?! up)|contribut\w*|climb\w*|jump\w*|lost|shed|soared|slid|yield\w*|gain\w*|fees?|drawdown|loss\w*|fell|rose|up(?! to)|down(?! to)|percentile|probability|"
     r"chance|coupon|rate|volatility|inflation|"
     r"beats?|expense ratio|discount|growth)[^,、;。!?\n|\d]{0,8}$",
 )
@@ -32,7 +32,7 @@ _NO_WEIGHT_AFTER: Final = re.compile(
     r"基差|贴水|利差|票息|下跌|上涨|下滑|幅度|起伏|震荡|缩水|损失|年化|概率|回撤|回落|波动|涨幅|跌幅|"
     r"股息|"
     r"费|利息|票息|利率|的?可能|亏损|浮亏|报酬|增长|税|胜率|"
-    r"止损|折扣|跌|涨|把握|机会| of (?:last|this|the) (?:year|month|quarter|decade)|安全|合规|满足|保障|return|yield|gain|fee|loss|drawdown|percentile|"
+    r"止损|折扣|跌|涨|跑[赢输]|落后|把握|机会| of (?:last|this|the) (?:year|month|quarter|decade)|安全|合规|满足|保障|return|yield|gain|fee|loss|drawdown|percentile|"
     r"probability|chance|coupon|interest|growth|discount)"
 )
 _WEIGHT_WORD: Final = re.compile(r"仓位|占比?|比例|配(?!股)|权重|weight\b|allocation\b|exposure\b|in\b")
@@ -71,7 +71,9 @@ _MOVES_ON: Final = re.compile(
     r"down to|up to)"
 )
 _ALREADY: Final = re.compile(
-    r"已(?:经)?(?:占到?|到了?|有|达到?|是|高达|升到|涨到)?[约近]?$|\balready(?: at)? $"
+    r"已(?:经)?(?:占到?|到了?|有|达到?|是|高达|升到|涨到)?[约近]?$|\balready(?: at)? $|"
+    r"\b(?:has|have) (?:grown|risen|drifted|swollen|climbed|crept) (?:up )?to $|\b(?:stands?|sits?|now) at $|"
+    r"\bis (?:now|up to) $|(?:涨|升|变)[到成]了?$"
 )
 _STOCKTAKING: Final = compile_pattern(
     r"归拢|归类|盘点|现状|目前|当前|现有|现在(?!就|可以|开始|起|把|先|应|不妨|建议|买|加|配)|您?(?:报|"
@@ -177,7 +179,7 @@ def _is_held(analysis: Analysis, share: Quantity, head: str) -> bool:
     norm = analysis.norm
     if _KEPT.search(head[-8:]):
         return False
-    if _ALREADY.search(head[-8:]) or _listed_as_held(analysis, share):
+    if _ALREADY.search(head[-24:]) or _listed_as_held(analysis, share):
         return True
     low, _ = analysis.sentence_span(share.start)
     held = None

@@ -36,7 +36,7 @@ _SHAPES: Final = (
         "individual_stocks",
         ("家", "只", "支"),
         re.compile(
-            rf"{_COUNT}(?!基金|etf|债){_CLAUSE}{{0,10}}?(?:公司(?![债型])|企业(?!债)|龙头(?!etf|基金|指数)|厂商|银行(?![a-z理])|"
+            rf"(?:{_COUNT}|[那这有某]家)(?!基金|etf|债){_CLAUSE}{{0,10}}?(?:公司(?![债型])|企业(?!债)|龙头(?!etf|基金|指数)|厂商|银行(?![a-z理])|"
             rf"[一-龥](?<![基混偏债股招个持参控炒])股(?![票份权息东债指本]|基金|型))(?!的?(?:产品|债|理财|基金|指数|存款|etf))"
         ),
         act=False,
@@ -54,14 +54,25 @@ _SHAPES: Final = (
             "producers",
             "miners",
             "utilities",
+            "retailers",
+            "insurers",
         ),
         re.compile(
             r"\b(?:one|two|three|four|five|six|seven|eight|ten|a (?:handful|couple|few|pair|trio|basket) of|"
-            r"half a dozen|a few) (?:(?!funds?\b|etfs?\b|index\b|of\b)[a-z'-]+ ){0,3}?"
+            r"half a dozen|a few|my favou?rite) (?:(?!funds?\b|etfs?\b|index\b|of\b)[a-z'-]+ ){0,3}?"
             r"(?:companies|stocks|banks|names|firms|makers|producers|miners|utilities|retailers|insurers)\b"
             r"(?! (?:funds?|etfs?|index|indices))"
         ),
         act=False,
+    ),
+    Shape(
+        "individual_stocks",
+        ("buy ", "pick up", "grab ", "order ", "position in"),
+        re.compile(
+            r"\b(?:buy|pick up|grab|order) (?:\d+ (?:shares? (?:of|in) |units of )?|a (?:starter |small |full )?position in |"
+            r"a few |some )?[a-z.&-]+(?: [a-z.&-]+)?,? (?:at|under|below|around) \$?\d"
+        ),
+        act=True,
     ),
     Shape(
         "hk_us_stocks",
@@ -74,7 +85,7 @@ _SHAPES: Final = (
     ),
     Shape(
         "leverage",
-        ("x ", "倍", "leverag", "double", "triple", "geared"),
+        ("x ", "倍", "leverag", "double", "triple", "geared", "twice", "three-times", "two-times"),
         re.compile(
             r"(?<![\d.])[23](?:\.\d)?x (?!earnings|sales|book|as |more|the |revenue|cash|ebit|free|in )|"
             r"\b(?:double|triple|twice|two-times|three-times)[- ](?:leveraged|long|inverse|exposure|the (?:daily|"
@@ -84,10 +95,12 @@ _SHAPES: Final = (
     ),
     Shape(
         "leverage",
-        ("借", "贷", "套", "融", "刷"),
+        ("借", "贷", "套", "融", "刷", "周转"),
         re.compile(
             r"(?:(?<![出网民间拆租])借|(?<![房车还商公借信按])贷|套(?<![一两二三四五六七八九十几这那每整半全\d]套)|融(?<!金融)|刷)(?:它|个|出来?|来|一笔|上|点|到)?"
             r"[一二两三四五六七八九十百\d]+(?:多|来|几)?[万千](?!亿)|(?:做|办|走)(?:个|一笔|一次)?二押|"
+            r"(?:贷|借|融|套)[^。;!?\n]{0,20}?[拿用](?:这|那)[笔些]?(?:钱|款|资金)[^,。;]{0,4}?(?:买|投|配|补|加|进)|"
+            r"(?:向|跟|找|问|管)[^,。;!?\n]{1,6}?(?:周转|拆借|挪借|借(?=[一两点些个\d二三四五六七八九十]))|"
             r"(?:保单|信用卡|房子|房产|存单|黄金)(?:质押|抵押|贷款|分期|借款)(?!利率|合同|余额|年限|人)"
         ),
         act=True,
@@ -98,7 +111,7 @@ _SHAPES: Final = (
         re.compile(
             r"\b(?:take|draw|get|arrange|use|tap|raise|apply for)(?: out| down| up)? (?:a|an|your|the|some) "
             r"(?:[a-z-]+ ){0,3}?(?:loan|overdraft|credit line|mortgage|advance)\b|"
-            r"\bborrow (?:\$?\d|some|against|a |from|at |the )"
+            r"(?<!that )(?<!who )(?<!which )(?<!firms )(?<!companies )\bborrow (?:\$?\d|some|against|a |from|at |the )"
         ),
         act=False,
     ),
@@ -113,9 +126,10 @@ _SHAPES: Final = (
     ),
     Shape(
         "active_funds",
-        ("manager", "picker", "经理", "老将", "名将", "选股"),
+        ("manager", "picker", " by ", "经理", "老将", "名将", "选股"),
         re.compile(
             r"\b(?:stock[- ]pickers?|star manager|active manager|the (?:[a-z]+ )?manager (?:behind|of|at|who))\b|"
+            r"\bfund (?:run|managed|steered|led) by [a-z]+ [a-z]+|"
             r"(?:经理|老将|名将|老手|高手)[^,。;!?\n]{0,4}(?:掌舵|操刀|执掌|主理|亲自|打理|坐镇|领衔|管着?的)|"
             r"选股(?:功力|能力|眼光|水平)[^,。;]{0,6}(?:深|强|好|高|毒|一流|过硬|出色)"
         ),
@@ -125,8 +139,8 @@ _SHAPES: Final = (
         "short_term_trading",
         ("前", "提前", "当天", "节"),
         re.compile(
-            rf"(?:节|假期|财报|年报|季报|公布|发布|披露|会议|大会|解禁|除权|分红|提前|长假){_LINE}{{0,14}}?"
-            rf"(?:买|进(?!行|一步|展|口|度)|埋|潜伏|布局|上车|建仓|入场){_LINE}{{0,14}}?(?:节后|当[天日]|次日|第一天|头一天|首日|落地|开盘|"
+            rf"(?:节|假期|除息|股权登记|财报|年报|季报|公布|发布|披露|会议|大会|解禁|除权|分红|提前|长假){_LINE}{{0,14}}?"
+            rf"(?:买|进(?!行|一步|展|口|度)|埋|潜伏|布局|上车|建仓|入场){_LINE}{{0,14}}?(?:节后|当[天日]|次日|隔天|隔日|第一天|头一天|首日|落地|开盘|"
             rf"公布后|兑现日|之后)[^。;!?\n,]{{0,8}}?(?:走|卖|出(?!现|来的|台)|兑现|清|撤|抛|了结|落袋)"
         ),
         act=True,
@@ -139,7 +153,7 @@ _SHAPES: Final = (
             r"[^.!?\n]{0,60}?\b(?:be (?:out|flat|gone)|out|flat|sell|close|exit|hand it back|get rid|dump|"
             r"unload|be done)\b[^.!?\n]{0,24}?\b(?:noon|lunch(?:time)?|midday|afternoon|(?:the )?(?:close|bell)|evening|"
             r"dinner|(?:boxing|new year's|christmas|results?|earnings) (?:day|eve)?|monday|tuesday|wednesday|thursday|"
-            r"friday|next (?:day|morning|week)|the day after)\b"
+            r"friday|next (?:day|morning|week)|the day after|(?:within|inside|in) (?:the |a |one |two |three )?(?:fortnight|weeks?|days?))\b"
         ),
         act=True,
     ),

@@ -173,15 +173,12 @@ _LOCKED_BEFORE: Final = re.compile(
 _LOCKED_AFTER: Final = re.compile(
     r"\s*期?的?(?:封闭|锁定|持有期|滚动持有|持有(?=[混债股稳优灵]|基金|型|期|产品)|定开|定期开放|"
     r"不开放|内?不[能可得]|内?取不|内?赎不|"
-    r"锁|期?的?(?:大额存单|定期存款|定存|储蓄国债)| with(?:out)? (?:no|any)? ?(?:way out|exit|withdrawals?|"
-    r"redemptions?)|"
-    r"[^,.;]{0,12} (?:no way out|no exit)|[- ]?(?:lock|closed|fixed[- ]term|term (?:product|note|annuity|"
-    r"deposit)|annuity|non-traded|cd\b))"
+    r"锁|期的?(?:固收|理财|产品|信托|专户|年金)|期?的?(?:大额存单|定期存款|定存|储蓄国债)| with(?:out)? (?:no|any)? ?(?:way out|exit|withdrawals?|redemptions?)|"
+    r"[^,.;]{0,12} (?:no way out|no exit)|[- ]?(?:lock|closed|fixed[- ]term|(?:structured )?note\b|term (?:product|note|annuity|deposit)|annuity|non-traded|cd\b))"
 )
 _BARRED: Final = re.compile(r"redeem|withdraw")
 _LOCKS: Final = re.compile(
-    r"封闭|存单|定存|定期存款|储蓄国债|way out|exit|锁|持有|定开|定期开放|不开放|不能|不可|不得|取不|赎不|"
-    r"lock|tied|redeem|withdraw|closed|term|"
+    r"年期|个月期|天期|note\b|封闭|存单|定存|定期存款|储蓄国债|way out|exit|锁|持有|定开|定期开放|不开放|不能|不可|不得|取不|赎不|lock|tied|redeem|withdraw|closed|term|"
     r"annuity|cd\b"
 )
 
