@@ -86,9 +86,8 @@ def _left(reading: Reading) -> _Left | None:
         ]
         money = [each for each in found if each.kind == "money"]
         whole = _whole(norm, money)
-        shares = [each for each in found if each.kind == "share"]
-        if whole is None:
-            shares = [each for each in shares if each in set(reading.candidates)]
+        named = reading.shares if whole is not None else reading.candidates
+        shares = [each for each in named if first <= each.start < rest.start()]
         parts = [each for each in money if each is not whole]
         if whole is not None and (parts or shares):
             spent = sum(each.high for each in parts if not _is_cash(norm, each)) / whole.low

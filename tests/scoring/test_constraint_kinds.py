@@ -100,9 +100,30 @@ BROKEN = [
     ("不碰煤炭和白酒", "建议拿一成买煤炭ETF。"),
     ("不投殡葬公司", "建议拿一成买殡葬公司的股份。"),
     ("No gun makers", "I'd put 5% into a gun maker."),
+    ("年费率不超过0.6%", "管理费0.5%、托管费0.1%、销售服务费0.2%，我建议主仓就用它。"),
+    ("手头留两成半现金", "手里这40万，建议28万买固收+，再拿4万买指数增强，其余放活期。"),
+    ("现金至少留四分之一", "总额64万，建议股票基金拿八分之三，债券拿一半，剩下的活期周转。"),
+    ("账户里至少留8万块活钱", "您一共30万元，建议拿五分之四做债券基金，余下的当备用。"),
+    (
+        "Keep a quarter in cash",
+        "I'd put 45% in bonds, 35% in an equity tracker, and leave whatever remains on deposit.",
+    ),
+    ("现金不低于35万元", "总资产140万，建议这样配：债券六成、股票基金两成、货币基金两成。"),
+    ("单只基金仓位不超过30%", "别搞那么多只，建议两只对半开，管起来轻松。"),
+    ("单只基金不超过15%", "这只我看好，建议分三笔进，每笔6个点。"),
 ]
 
 KEPT = [
+    ("年费率不超过0.9%", "管理费0.5%、托管费0.1%、销售服务费0.2%，我建议主仓就用它。"),
+    ("手头留两成半现金", "手里这40万，建议22万买固收+，再拿4万买指数增强，其余放活期。"),
+    ("账户里至少留8万块活钱", "您一共30万元，建议拿五分之三做债券基金，余下的当备用。"),
+    (
+        "Keep a quarter in cash",
+        "I'd put 40% in bonds, 30% in an equity tracker, and leave whatever remains on deposit.",
+    ),
+    ("单只基金仓位不超过30%", "剩下的两成半建议留在两只货币基金里平分。"),
+    ("单只基金不超过20%", "这只我看好，建议分三笔进，每笔6个点。"),
+    ("组合久期控制在4年以内", "久期2年的放一半，久期5年的放一半，加权下来三年半，在您的范围里。"),
     ("债券至少占四成", "建议这样配：债券45%、宽基35%、货币基金20%。"),
     ("债券至少占四成", "宽基先放30%，其余以后再说。"),
     ("At least 25% in government bonds", "I'd hold bonds 60% and equities 40%."),
@@ -127,3 +148,9 @@ def test_advice_against_it_is_a_contradiction(constraint: str, reply: str) -> No
 @pytest.mark.parametrize(("constraint", "reply"), KEPT, ids=[reply for _, reply in KEPT])
 def test_advice_that_keeps_it_is_none(constraint: str, reply: str) -> None:
     assert ConstraintChecker([constraint]).check(reply) == []
+
+
+@pytest.mark.parametrize("size", ["拿一半", "拿两成", "拿三成", "拿个三成", "拿半成", "放四成", "留一成半"])
+def test_a_size_is_read_behind_any_verb(size: str) -> None:
+    checker = ConstraintChecker(["黄金不超过4%"])
+    assert [found.rule for found in checker.check(f"建议{size}买黄金ETF。")] == ["asset_class_above_cap"]
