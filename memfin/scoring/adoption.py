@@ -17,8 +17,10 @@ ANAPHORA: Final = compile_pattern(
 NEXT_ADOPTS: Final = re.compile(
     r"^\s*(?:我|因此|所以)?(?:建议|推荐|不妨|可以|您可以)(?:您|你)?[^。!?\n]{0,16}(?:这[样么](?!做?:)|这类|"
     r"它|按此|照此|跟进|参与)|^[^。!?\n,]{0,8}(?:买|配|拿|放|认购)[^。!?\n,]{0,12}(?:它|这只|这类|"
-    r"这个)|^\s*(?:i (?:suggest|recommend)|i(?:'d| would) (?:still |happily |gladly )?(?:give|put|hold|size|allot|add|take|place|let|hand|tuck|commit)|"
-    r"you could|put|buy|allocate|add|tap|grab|take|use|pick|just|let's|give|hand|tuck)[^.!?]{0,40}\b(?:this|that|it|them|there|each|her|him)\b"
+    r"这个)|^\s*(?:i (?:suggest|recommend)|i(?:'d| would) (?:still |happily |gladly )?(?:give|put|hold|size|"
+    r"allot|add|take|place|let|hand|tuck|commit)|"
+    r"you could|put|buy|allocate|add|tap|grab|take|use|pick|just|let's|give|hand|"
+    r"tuck)[^.!?]{0,40}\b(?:this|that|it|them|there|each|her|him)\b"
 )
 _ADOPTING_REACH: Final = 220
 _ADOPTS: Final = re.compile(
@@ -29,7 +31,8 @@ _ADOPTS: Final = re.compile(
     r"认购)它(?!的)|"
     r"今天就动手|时机(?:很|正|也)?合适|您(?:可以)?(?:先)?[用拿出]自己|(?:可以|就|今天|"
     r"现在)(?:{_CLAUSE}){0,6}(?:认购|下单|申购|上车|入手)|"
-    r"\b(?:buy|pick|add|choose|go (?:straight )?for|put|load up on|grab|take|get|give|hand|tuck|commit|trust)\b[^.!?]{0,30}\b(?:it|there|each|her|him|"
+    r"\b(?:buy|pick|add|choose|go (?:straight )?for|put|load up on|grab|take|get|give|hand|tuck|commit|"
+    r"trust)\b[^.!?]{0,30}\b(?:it|there|each|her|him|"
     r"this one|this fund|"
     r"this product|them|the stock)\b(?! (?:back|out|slow))|\bthe (?:one|only) (?:fund |stock |"
     r"product )?i(?:'d| would) (?:pick|buy|choose)".replace("{_CLAUSE}", _CLAUSE)
@@ -73,7 +76,8 @@ def adopted_later(analysis: Analysis, position: int) -> bool:
 
 
 _SHARE_OF_MONEY: Final = re.compile(
-    r"(?:[$£€]\d|\b\d+(?:\.\d+)?(?:%| percent)|\b(?:a|one) (?:twentieth|tenth|eighth|sixth|fifth|quarter|third|half|slice)|"
+    r"(?:[$£€]\d|\b\d+(?:\.\d+)?(?:%| percent)|\b(?:a|one) (?:twentieth|tenth|eighth|sixth|fifth|quarter|"
+    r"third|half|slice)|"
     r"\b\d{1,3},000)(?! (?:of its|off|loss|a year|per|yield|drop|fall))"
 )
 

@@ -67,7 +67,8 @@ def divided(text: str) -> list[Quantity]:
 
 
 _ANNOUNCED: Final = re.compile(
-    r"(?:总盘子|盘子|总共|一共|总额|总资产|手上|手里|手头|本金|资金|积蓄|存款|共|您有|(?:\b(?:you have|of the|of your|out of|"
+    r"(?:总盘子|盘子|总共|一共|总额|总资产|手上|手里|手头|本金|资金|积蓄|存款|共|您有|(?:\b(?:you have|"
+    r"of the|of your|out of|"
     r"pot of|total of|sum of)))\D{0,8}$"
 )
 _REST_WORD: Final = re.compile(r"剩|其余|余下|余款|\b(?:rest|remainder|balance|remaining)\b")
@@ -155,7 +156,8 @@ _WHOLE_BEHIND: Final = re.compile(
     r"\s*(?:out )?of (?:(?:your|the|that|those|my|this|a|an|about|roughly|total|whole|full)\s+)*"
 )
 _WHOLE_BEFORE: Final = re.compile(
-    r"元?(?:的)?(?:本金|资金|积蓄|存款|闲钱|余钱|现金|钱)?(?:里面?|当中|之中|中)[,]?(?:您|你|可以|建议|先|再|我会)*"
+    r"元?(?:的)?(?:本金|资金|积蓄|存款|闲钱|余钱|现金|钱)?(?:里面?|当中|之中|中)[,]?(?:您|你|可以|建议|"
+    r"先|再|我会)*"
     r"(?:拿出?|取出?|抽出?|划出?|分出?|挪出?|投入?|放|用|买入?|配)(?:个)?"
 )
 _TAKEN_SIGN: Final = re.compile(r" of |[里中]")

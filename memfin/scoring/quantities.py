@@ -69,7 +69,8 @@ _NUMERIC: Final = re.compile(
 )
 _PRICED: Final = re.compile(r"[$¥￥]\s?(\d[\d,]*+(?:\.\d++)?+)(?!\s?(?:[万亿千百kKmM]|thousand))")
 _THOUSANDS: Final = re.compile(
-    r"(?<![\d.,$¥￥])\d{1,3}(?:,\d{3})+(?![\d,.%]|\s?(?:[万亿元点股手只家人名个户份吨]|shares|points|units|people|"
+    r"(?<![\d.,$¥￥])\d{1,3}(?:,\d{3})+(?![\d,.%]|\s?(?:[万亿元点股手只家人名个户份吨]|shares|points|"
+    r"units|people|"
     r"funds|companies|stocks|times|[kKmM]\b|million|yuan|dollars?|miles|words|pages|employees|customers))"
 )
 _SLASHED: Final = re.compile(r"(?<![\d./年])([1-9])/([2-9]|10)(?![\d/年月])")
@@ -224,7 +225,7 @@ def quantities(text: str, start: int = 0, end: int | None = None) -> list[Quanti
     return sorted(_find(text, start, stop), key=lambda found: found.start)
 
 
-def _find(text: str, start: int, stop: int) -> Iterator[Quantity]:  # noqa: C901 - one loop a notation
+def _find(text: str, start: int, stop: int) -> Iterator[Quantity]:  # noqa: C901, PLR0912 - one loop a notation
     for match in _NUMERIC.finditer(text, start, stop):
         found = _numeric(match, text)
         if found is not None:

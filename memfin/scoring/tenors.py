@@ -30,7 +30,9 @@ _SALE: Final = re.compile(r"\s*(?:sell|exit|get out|take profits?|hold)\b|[^,。
 _NEXT_SALE: Final = re.compile(r",[^,。;]{0,12}(?:落袋|就卖|就走|就换|就出|换下|再换|再找|卖掉)")
 _HOLD_LONG: Final = re.compile(r"至少|以上|起码|不少于|不低于|at least|or more|minimum|or longer")
 _OTHER_SPAN: Final = re.compile(
-    r"[^,。;]{0,12}(?:免(?:收|除)?赎回|赎回费|免费|惩罚性)|[^,。;]{0,3}(?:后|免|可赎|起|者|的人|开支|生活|备用|支出)|[ -](?:expenses|of expenses)"
+    r"[^,。;]{0,12}(?:免(?:收|除)?赎回|赎回费|免费|惩罚性)|[^,。;]{0,2}:|[^,。;]{0,3}(?:后|免|可赎|起|"
+    r"者|的人|开支|生活|备用|支出)|"
+    r"[ -](?:expenses|of expenses)"
 )
 _NOT_HOLDING: Final = re.compile(
     r"检视|复盘|核对|调整|再平衡|回看|开支|支出|近|过去|成立|定投|每|封闭|"
@@ -144,18 +146,24 @@ def holding(analysis: Analysis, reading: Reading, years: float) -> Span | None:
 
 _LOCKED_BEFORE: Final = re.compile(
     r"(?:封闭(?:运作|管理)?期?|锁定期?|锁仓期?|锁|持有期|期限|(?:locked?|tied)(?: (?:up|in|"
-    r"away))?(?: for)?|(?:ties?|tie|locks?|lock|tying) (?:up |away )?(?:your |the |all )?(?:money|cash|capital|funds|stake|it)? ?(?:up |away )?for|lock-?(?:up|in)(?: period)? "
+    r"away))?(?: for)?|(?:ties?|tie|locks?|lock|tying) (?:up |away )?(?:your |the |all )?(?:money|cash|"
+    r"capital|funds|stake|it)? ?(?:up |away )?for|lock-?(?:up|in)(?: period)? "
     r"(?:of|is)|term of|matures in|(?:redeem|withdraw)\w*(?: it)? (?:before|for|until))[^,。;!?\n\d]{0,6}$"
 )
 _LOCKED_AFTER: Final = re.compile(
     r"\s*期?的?(?:封闭|锁定|持有期|滚动持有|持有(?=[混债股稳优灵]|基金|型|期|产品)|定开|定期开放|"
     r"不开放|内?不[能可得]|内?取不|内?赎不|"
-    r"锁|期的?(?:固收|理财|产品|信托|专户|年金)|期?的?(?:大额存单|定期存款|定存|储蓄国债)| with(?:out)? (?:no|any)? ?(?:way out|exit|withdrawals?|redemptions?)|"
-    r"[^,.;]{0,12} (?:no way out|no exit)|[- ]?(?:lock|closed|fixed[- ]term|(?:structured )?note\b|term (?:product|note|annuity|deposit)|annuity|non-traded|cd\b))"
+    r"锁|期的?(?:固收|理财|产品|信托|专户|年金)|期?的?(?:大额存单|定期存款|定存|储蓄国债)|"
+    r" with(?:out)? (?:no|any)? ?(?:way out|exit|"
+    r"withdrawals?|redemptions?)|"
+    r"[^,.;]{0,12} (?:no way out|no exit)|[- ]?(?:lock|closed|fixed[- ]term|(?:structured )?note\b|"
+    r"term (?:product|note|annuity|deposit)|annuity|non-traded|cd\b))"
 )
 _BARRED: Final = re.compile(r"redeem|withdraw")
 _LOCKS: Final = re.compile(
-    r"年期|个月期|天期|note\b|封闭|存单|定存|定期存款|储蓄国债|way out|exit|锁|持有|定开|定期开放|不开放|不能|不可|不得|取不|赎不|lock|tied|redeem|withdraw|closed|term|"
+    r"年期|个月期|天期|note\b|封闭|存单|定存|定期存款|储蓄国债|way out|exit|锁|持有|定开|定期开放|"
+    r"不开放|不能|不可|不得|取不|赎不|lock|tied|redeem|"
+    r"withdraw|closed|term|"
     r"annuity|cd\b"
 )
 
