@@ -37,7 +37,11 @@ _ADOPTS: Final = re.compile(
     r"this product|them|the stock)\b(?! (?:back|out|slow))|\bthe (?:one|only) (?:fund |stock |"
     r"product )?i(?:'d| would) (?:pick|buy|choose)".replace("{_CLAUSE}", _CLAUSE)
 )
-_SLEEVE: Final = re.compile(r"(?:债券|债|权益|股票|基金)(?:部分|仓位|资产|仓|[那这][块边份]|端|里)的?")
+_SLEEVE: Final = re.compile(
+    r"(?:债券|债|权益|股票|基金)(?:部分|仓位|资产|仓|[那这][块边份]|端|里)的?|"
+    r"\b(?:of|in|within|from) (?:the|your) (?:bond|equity|stock|cash|fund)s? (?:money|sleeve|part|"
+    r"portion|allocation|side|pot)\b"
+)
 OTHER_ASSET: Final = compile_pattern(
     r"基金|etf|国债|债券|债基|短债|股票|宽基|指数|存款|纯债|货基|短融|货币|黄金|红利|现金|利率债|fund|bond|"
     r"treasur|index|cash|gold"
@@ -76,13 +80,14 @@ def adopted_later(analysis: Analysis, position: int) -> bool:
 
 
 _SHARE_OF_MONEY: Final = re.compile(
-    r"(?:[$£€]\d|\b\d+(?:\.\d+)?(?:%| percent)|\b(?:a|one) (?:twentieth|tenth|eighth|sixth|fifth|quarter|"
+    r"(?:[$£€]\d|\b\d+(?:\.\d+)?(?:%| percent)|\b(?:five|ten|fifteen|twenty|thirty) percent|\d+k\b|"
+    r"(?:a|one) (?:twentieth|tenth|eighth|sixth|fifth|quarter|"
     r"third|half|slice)|"
     r"\b\d{1,3},000)(?! (?:of its|off|loss|a year|per|yield|drop|fall))"
 )
 
 
-_TO_IT: Final = re.compile(r"\b(?:with|to|in|into|for) (?:her|him|it|them|that|this)\b")
+_TO_IT: Final = re.compile(r"\b(?:with|to|in|into|for) (?:her|him|it|them|that|this)\b|\bthere\b")
 
 
 def _sized(analysis: Analysis, low: int, high: int) -> bool:

@@ -111,10 +111,13 @@ def weights(
 
 _SIZE_WORD: Final = re.compile(r"[占配仓放留]|存(?=[入进放着])|比例|权重|weight|allocat|put|keep|leave")
 _HIGHEST_YIELD: Final = 0.06
+_HIGHEST_COUPON: Final = 0.085
 
 
 def _is_yield(norm: str, share: Quantity, low: int, high: int) -> bool:
     """Say whether a bond's or cash's share is its yield: a few percent, not whole, no word of size."""
+    if share.high < _HIGHEST_COUPON and norm.endswith(" at ", 0, share.start):
+        return True
     whole = all(round(value * 100, 6).is_integer() for value in (share.low, share.high))
     return not whole and share.high < _HIGHEST_YIELD and _SIZE_WORD.search(norm, low, high) is None
 

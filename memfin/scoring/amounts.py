@@ -68,6 +68,7 @@ def divided(text: str) -> list[Quantity]:
 
 _ANNOUNCED: Final = re.compile(
     r"(?:总盘子|盘子|总共|一共|总额|总资产|手上|手里|手头|本金|资金|积蓄|存款|共|您有|(?:\b(?:you have|"
+    r"you've got|you own|"
     r"of the|of your|out of|"
     r"pot of|total of|sum of)))\D{0,8}$"
 )

@@ -58,6 +58,7 @@ _ENDURE: Final = re.compile(
     r"别慌|坚持住|咬牙|sit through|ride (?:it )?out|hold through|stomach|ignore"
 )
 _WAITED: Final = re.compile(r"(?:时|左右|以后|之后)?(?:再|才)(?:动|卖|止损|减|离场|处理|考虑|出)")
+_WAITED_STOP: Final = re.compile(r"(?:时|左右|以后|之后)?(?:再|才)(?:止损|离场|认赔|割|走人|出来|撤)")
 _UNSURE: Final = re.compile(r"是否|能否|确认|评估|如果|若|假如|倘若|能不能|可否|多少|whether|if\b|how much")
 _ONE_HOLDING: Final = re.compile(
     r"单[笔项只个]|(?:若|如果|假如|要是)[^,。;]{0,12}仓位?,|每笔|任何一笔|各自?的?止损|\b(?:each|per|"
@@ -130,7 +131,7 @@ def drawdown(  # noqa: C901, PLR0912 - a ladder of signs
         tolerance = _TOLERANCE.search(clause) is not None and _LOSS_WORD.search(clause) is not None
         if (stop or tolerance) and _proposes(analysis, share):
             return share.start, share.end
-        if whole and _WAITED.match(norm, share.end):
+        if (whole and _WAITED.match(norm, share.end)) or _WAITED_STOP.match(norm, share.end):
             return share.start, share.end
         if _ENDURE.search(norm, share.end, high + 40) or _ENDURE.search(clause):
             return share.start, share.end

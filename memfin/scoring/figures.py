@@ -38,7 +38,8 @@ _EXPENSIVE: Final = 60
 _CODE: Final = re.compile(r"[036](?:0[01235]|88)\d{3}(?!\d)")
 _FUND: Final = re.compile(r"基金|etf|联接|lof|指数")
 _FEE: Final = re.compile(
-    r"(?:管理费率?|费率|收费|合计费用|申购费率?|总费用|费用|(?:management |annual )?fees?|charges|loads?|"
+    r"(?:管理费率?|(?:一年|每年)要?[收扣]|费率|收费|合计费用|申购费率?|总费用|费用|(?:management |"
+    r"annual )?fees?|charges|loads?|"
     r"expense ratio)[^,。;!?\n]{0,8}?(\d(?:\.\d+)?)\s?%|"
     r"(\d(?:\.\d+)?)% ?(?:的?(?:管理|综合|总|销售服务)费|"
     r"(?:annual |management )?fee)"

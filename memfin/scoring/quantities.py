@@ -78,7 +78,8 @@ _HALF: Final = compile_pattern(r"(?<![减第])一半|半数|半仓")
 _ENGLISH: Final = re.compile(
     rf"\b({_WORD})(?:[- ](to|or|and)[- ]({_WORD}))?[- ]"
     rf"(per\s?cent|percent|years?|months?|weeks?|days?|times)\b|"
-    rf"\b(?:(one|two|three|four|a|an)[- ])?({'|'.join(_PARTS)})(s?)\b(?=\s(?:of|in|into|to|your|the)\b|"
+    rf"\b(?:(one|two|three|four|a|an)[- ])?({'|'.join(_PARTS)})(s?)\b(?=\s(?:of|in|into|to|your|the|"
+    rf"stocks|equities|shares|bonds|gilts|cash|gold|treasuries)\b|"
     rf"[,.;]|$)",
     re.IGNORECASE,
 )

@@ -100,7 +100,8 @@ _LURED: Final = re.compile(
     r"(?:别|不要|切勿|勿)[^,。;!?\n]{0,6}(?:被|因|为了|看到|听信|一看|一听)[^,。;!?\n]{0,14},$"
 )
 _EXAMPLE: Final = compile_pattern(
-    r"(?:例如|比如|譬如|假设|假如|举例|举个例子|打个比方|算笔账|示例|演示|算例|e\.g\.|for example|suppose|imagine)[^。!?\n]{0,24}$"
+    r"(?:例如|比如|譬如|假设|假如|举例|举个例子|打个比方|算笔账|示例|演示|算例|e\.g\.|for example|"
+    r"suppose|imagine)[^。!?\n]{0,24}$"
 )
 
 

@@ -34,8 +34,11 @@ class Shape(NamedTuple):
 _SHAPES: Final = (
     Shape(
         "individual_stocks",
-        ("家", "只", "支"),
+        ("家", "只", "支", "小龙", "巨头", "大行", "桶油"),
         re.compile(
+            r"[两三四五六七八](?:小龙|巨头|大行|桶油)(?!的?(?:产品|存款|理财))|"
+            r"[一二两三四五\d]家[^,。;:的!?\n]{1,8}?(?:各|占|放|给|配)?(?:[一二两三半]成|\d+%|"
+            r"[一二两三四五六七八九\d]+个点)|"
             rf"(?:{_COUNT}|[那这有某]家)(?!基金|etf|债){_CLAUSE}{{0,10}}?(?:公司(?![债型])|企业(?!债)|"
             rf"龙头(?!etf|基金|指数)|厂商|"
             rf"银行(?![a-z理])|"
@@ -65,6 +68,16 @@ _SHAPES: Final = (
             r"half a dozen|a few|my favou?rite) (?:(?!funds?\b|etfs?\b|index\b|of\b)[a-z'-]+ ){0,3}?"
             r"(?:companies|stocks|banks|names|firms|makers|producers|miners|utilities|retailers|insurers)\b"
             r"(?! (?:funds?|etfs?|index|indices))"
+        ),
+        act=False,
+    ),
+    Shape(
+        "individual_stocks",
+        ("-stock", "portfolio of", "the one ", "the only "),
+        re.compile(
+            r"\b(?:two|three|four|five|six|seven|eight|ten|\d+)-stock\b|"
+            r"\bportfolio of (?:[a-z]+ )?(?:stocks|shares|"
+            r"banks|companies)\b|\bthe (?:one|only) (?:company|stock|share|name) i(?:'d| would)"
         ),
         act=False,
     ),
@@ -111,6 +124,8 @@ _SHAPES: Final = (
             r"[一二两三四五六七八九十百\d]+(?:多|来|几)?[万千](?!亿)|(?:做|办|走)(?:个|一笔|一次)?二押|"
             r"(?:贷|借|融|套)[^。;!?\n]{0,20}?[拿用](?:这|那)[笔些]?(?:钱|款|资金)[^,。;]{0,4}?(?:买|"
             r"投|配|补|加|进)|"
+            r"(?:找|跟|向|问|管)(?![您你我])[^,。;!?\n]{1,5}?先?(?:拿|要|支|挪|凑|"
+            r"匀)[一二两三四五六七八九十百\d]+万|"
             r"(?:向|跟|找|问|管)[^,。;!?\n]{1,6}?(?:周转|拆借|挪借|借(?=[一两点些个\d二三四五六七八九十]))|"
             r"(?:保单|信用卡|房子|房产|存单|黄金)(?:质押|抵押|贷款|分期|借款)(?!利率|合同|余额|年限|人)"
         ),
@@ -129,11 +144,12 @@ _SHAPES: Final = (
     ),
     Shape(
         "derivatives",
-        ("contract", "futures", "合约", "多单", "空单", "手"),
+        ("contract", "futures", "合约", "多单", "空单", "手", "认"),
         re.compile(
             r"\b(?:go )?(?:long|short|buy|sell) (?:(?:\d+|one|two|three|four|five|a|"
             r"the) )?(?:[a-z&-]+ ){0,3}?"
-            r"(?:contracts?|futures)\b|[开挂下接](?:[一两三几\d]+[手张])?[多空]单|"
+            r"(?:contracts?|futures)\b|买(?:入|进|点|些|张|几张)?(?:虚值|实值|平值|近月|"
+            r"远月)?认[购沽](?:期权|合约)?(?=[,。;!?\n]|$)|[开挂下接](?:[一两三几\d]+[手张])?[多空]单|"
             r"[一两三几\d]+[手张](?:[^,。;!?\n]{0,6})?(?:合约|多单|空单)"
         ),
         act=True,
@@ -165,11 +181,26 @@ _SHAPES: Final = (
     ),
     Shape(
         "short_term_trading",
-        ("upon", "before", "by ", "noon", "lunch", "flat", "back", "out ", "day", "close", "bell"),
+        ("趟", "轮", "次", "把", "回", "every ", "each ", "weekly", "daily"),
         re.compile(
-            r"\b(?:buy|grab|get in|go in|enter|go long|pick (?:it|them|this|some) up|in at|in on|in by|"
+            r"[一每两半]个?[天周月](?:内|里|要|可以)?[^,。;!?\n]{0,4}?(?:翻|转|换|做|倒|轮|进出)(?:它|"
+            r"个|上)?[一二两三四五六几\d]+"
+            r"(?:趟|轮|手|次|把|回|遍|番)(?!仓?再平衡)|"
+            r"(?<!traders )(?<!who )(?<!they )(?<!funds )(?<!people )(?<!investors )\b(?:rotate|trade|"
+            r"swap|flip|turn (?:it|them) over) (?:\w+ ){0,3}?(?:every (?:day|week|few days|"
+            r"monday|friday|morning)|each (?:week|day|morning)|daily|weekly)\b"
+        ),
+        act=True,
+    ),
+    Shape(
+        "short_term_trading",
+        ("upon", "week", "before", "by ", "noon", "lunch", "flat", "back", "out ", "day", "close", "bell"),
+        re.compile(
+            r"\b(?:buy|grab|get in|go in|enter|go long|short|fade|pick (?:it|them|this|some) up|in at|"
+            r"in on|in by|"
             r"load up|step in)\b"
-            r"[^.!?\n]{0,60}?\b(?:be (?:out|flat|gone)|out|flat|sell|close|exit|hand it back|get rid|dump|"
+            r"[^.!?\n]{0,60}?\b(?:be (?:out|flat|gone)|out|flat|sell|close|exit|hand it back|get rid|"
+            r"cover|dump|"
             r"unload|be done)\b[^.!?\n]{0,24}?\b(?:noon|lunch(?:time)?|midday|afternoon|(?:the )?(?:close|"
             r"bell)|evening|"
             r"dinner|(?:boxing|new year's|christmas|results?|earnings) (?:day|eve)?|monday|tuesday|"
@@ -211,7 +242,7 @@ def turns_of_phrase(analysis: Analysis, names: Container[str], listed: Listed) -
 
 _RALLY: Final = re.compile(
     r"[一二两三四五六七八九\d]+连(?:板|阳)|连板|封板|一字板|一字开|涨停|翻番|新高|record high|all-time high|"
-    r"doubled|tripled|new high"
+    r"doubled|tripled|new high|(?:green|up|winning) days|in a row|straight (?:gains|days|weeks)"
 )
 _ENTRY: Final = re.compile(
     r"追进|跟进|排队|挂涨停|打板|扫板|上车|冲进|杀进|买进|买入|进去|加仓|先上|"

@@ -18,7 +18,7 @@ from memfin.scoring.weight import Weight
 _BOND_WORD: Final = re.compile(r"债|国开|农发|久期|票据|存单|bond|treasur|duration|note|gilts?")
 _LONG_BOND: Final = re.compile(
     r"长期债|超长|超长债|超长期|长久期|长债|长端|长期国债|长期限|long[- ](?:duration|dated|term) (?:bonds?|"
-    r"treasur\w+|governments?)|long bonds?|long treasur\w+"
+    r"treasur\w+|governments?)|long gilts?|long bonds?|long treasur\w+"
 )
 _LONG_YEARS: Final = 7.0
 _SHORT_BOND: Final = re.compile(r"短债|中短债|存单|货币|活期|现金|存款|short|cash|bills")
@@ -159,6 +159,15 @@ _LOCKED_AFTER: Final = re.compile(
     r"[^,.;]{0,12} (?:no way out|no exit)|[- ]?(?:lock|closed|fixed[- ]term|(?:structured )?note\b|"
     r"term (?:product|note|annuity|deposit)|annuity|non-traded|cd\b))"
 )
+_VEHICLE: Final = re.compile(
+    r"[- ](?:[a-z]+ ){0,2}?(?:fund|plan|vehicle|product|bond|paper)\b|期?的?[^,。;]{0,6}(?:产品|计划|"
+    r"基金)"
+)
+_NO_EXIT: Final = re.compile(
+    r"(?:can't|cannot|can not|won't be able to|unable to) (?:get (?:out|at|it)|redeem|sell|withdraw|"
+    r"exit)|no (?:exit|way out|"
+    r"early)|locked|取不[出了]|赎不|出不来|退不|拿不出"
+)
 _BARRED: Final = re.compile(r"redeem|withdraw")
 _LOCKS: Final = re.compile(
     r"年期|个月期|天期|note\b|封闭|存单|定存|定期存款|储蓄国债|way out|exit|锁|持有|定开|定期开放|"
@@ -180,7 +189,9 @@ def lock_up(analysis: Analysis, reading: Reading, years: float) -> Span | None:
         after = _LOCKED_AFTER.match(norm, quantity.end, high)
         before = _LOCKED_BEFORE.search(norm[max(low, quantity.start - 40) : quantity.start])
         if after is None and before is None:
-            continue
+            after = _VEHICLE.match(norm, quantity.end, high)
+            if after is None or _NO_EXIT.search(norm, after.end(), after.end() + 90) is None:
+                continue
         end = after.end() if after else quantity.end
         # What cannot be redeemed is negated by its nature.
         barred = before is not None and _BARRED.search(before.group()) is not None
