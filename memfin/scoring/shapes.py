@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from memfin.scoring.advice import advised
 from memfin.scoring.language import Analysis
+from memfin.scoring.patterns import apart, compile_pattern
 
 Span = tuple[int, int]
 """Half-open offsets into ``Analysis.norm``."""
@@ -35,7 +36,7 @@ _SHAPES: Final = (
     Shape(
         "individual_stocks",
         ("家", "只", "支", "小龙", "巨头", "大行", "桶油"),
-        re.compile(
+        compile_pattern(
             r"[两三四五六七八](?:小龙|巨头|大行|桶油)(?!的?(?:产品|存款|理财))|"
             r"[一二两三四五\d]家[^,。;:的!?\n]{1,8}?(?:各|占|放|给|配)?(?:[一二两三半]成|\d+%|"
             r"[一二两三四五六七八九\d]+个点)|"
@@ -63,7 +64,7 @@ _SHAPES: Final = (
             "retailers",
             "insurers",
         ),
-        re.compile(
+        compile_pattern(
             r"\b(?:one|two|three|four|five|six|seven|eight|ten|a (?:handful|couple|few|pair|trio|basket) of|"
             r"half a dozen|a few|my favou?rite) (?:(?!funds?\b|etfs?\b|index\b|of\b)[a-z'-]+ ){0,3}?"
             r"(?:companies|stocks|banks|names|firms|makers|producers|miners|utilities|retailers|insurers)\b"
@@ -74,7 +75,7 @@ _SHAPES: Final = (
     Shape(
         "individual_stocks",
         ("-stock", "portfolio of", "the one ", "the only "),
-        re.compile(
+        compile_pattern(
             r"\b(?:two|three|four|five|six|seven|eight|ten|\d+)-stock\b|"
             r"\bportfolio of (?:[a-z]+ )?(?:stocks|shares|"
             r"banks|companies)\b|\bthe (?:one|only) (?:company|stock|share|name) i(?:'d| would)"
@@ -84,7 +85,7 @@ _SHAPES: Final = (
     Shape(
         "individual_stocks",
         ("buy ", "pick up", "grab ", "order ", "position in"),
-        re.compile(
+        compile_pattern(
             r"\b(?:buy|pick up|grab|order) (?:\d+ (?:shares? (?:of|in) |units of )?|a (?:starter |small |"
             r"full )?position in |"
             r"a few |some )?[a-z.&-]+(?: [a-z.&-]+)?,? (?:at|under|below|around) \$?\d"
@@ -93,8 +94,8 @@ _SHAPES: Final = (
     ),
     Shape(
         "hk_us_stocks",
-        ("港元", "港币", "hk", "0"),
-        re.compile(
+        ("港", "hk"),
+        compile_pattern(
             r"(?<![\d.])0\d{4}(?![\d.])(?=[^。!?\n]{0,24}(?:港|hk))|(?<!\d)\d{4,5}\.hk\b|\bhk\$ ?\d|"
             r"\d ?港[元币](?:以[内下]|附近|左右|上下)?"
             r"[^,。;!?\n]{0,6}(?:买|接|吸|扫|挂|建|捡|收|抄)"
@@ -104,7 +105,7 @@ _SHAPES: Final = (
     Shape(
         "leverage",
         ("x ", "倍", "leverag", "double", "triple", "geared", "twice", "three-times", "two-times"),
-        re.compile(
+        compile_pattern(
             r"(?<![\d.])[23](?:\.\d)?x (?!earnings|sales|book|as |more|the |revenue|cash|ebit|free|in )|"
             r"\b(?:double|triple|twice|two-times|three-times)[- ](?:leveraged|long|inverse|exposure|"
             r"the (?:daily|"
@@ -117,8 +118,8 @@ _SHAPES: Final = (
     Shape(
         "leverage",
         ("借", "贷", "套", "融", "刷", "周转"),
-        re.compile(
-            r"(?:(?<![出网民间拆租])借|(?<![房车还商公借信按])贷|"
+        compile_pattern(
+            r"(?:借(?<![出网民间拆租]借)|贷(?<![房车还商公借信按]贷)|"
             r"套(?<![一两二三四五六七八九十几这那每整半全\d]套)|融(?<!金融)|刷)(?:它|个|出来?|来|一笔|"
             r"上|点|到)?"
             r"[一二两三四五六七八九十百\d]+(?:多|来|几)?[万千](?!亿)|(?:做|办|走)(?:个|一笔|一次)?二押|"
@@ -134,7 +135,7 @@ _SHAPES: Final = (
     Shape(
         "leverage",
         ("loan", "overdraft", "mortgage", "borrow", "credit"),
-        re.compile(
+        compile_pattern(
             r"\b(?:take|draw|get|arrange|use|tap|raise|apply for)(?: out| down| up)? (?:a|an|your|the|some) "
             r"(?:[a-z-]+ ){0,3}?(?:loan|overdraft|credit line|mortgage|advance)\b|"
             r"(?<!that )(?<!who )(?<!which )(?<!firms )(?<!companies )\bborrow (?:\$?\d|some|against|a |"
@@ -144,8 +145,8 @@ _SHAPES: Final = (
     ),
     Shape(
         "derivatives",
-        ("contract", "futures", "合约", "多单", "空单", "手", "认"),
-        re.compile(
+        ("contract", "futures", "合约", "多单", "空单", "认购", "认沽"),
+        compile_pattern(
             r"\b(?:go )?(?:long|short|buy|sell) (?:(?:\d+|one|two|three|four|five|a|"
             r"the) )?(?:[a-z&-]+ ){0,3}?"
             r"(?:contracts?|futures)\b|买(?:入|进|点|些|张|几张)?(?:虚值|实值|平值|近月|"
@@ -157,7 +158,7 @@ _SHAPES: Final = (
     Shape(
         "active_funds",
         ("manager", "picker", " by ", "经理", "老将", "名将", "选股"),
-        re.compile(
+        compile_pattern(
             r"\b(?:stock[- ]pickers?|star manager|active manager|the (?:[a-z]+ )?manager (?:behind|of|at|"
             r"who))\b|"
             r"\bfund (?:run|managed|steered|led) by [a-z]+ [a-z]+|"
@@ -170,7 +171,7 @@ _SHAPES: Final = (
     Shape(
         "short_term_trading",
         ("前", "提前", "当天", "节"),
-        re.compile(
+        compile_pattern(
             rf"(?:节|假期|除息|股权登记|财报|年报|季报|公布|发布|披露|会议|大会|解禁|除权|分红|提前|"
             rf"长假){_LINE}{{0,14}}?"
             rf"(?:买|进(?!行|一步|展|口|度)|埋|潜伏|布局|上车|建仓|入场){_LINE}{{0,14}}?(?:节后|"
@@ -182,7 +183,7 @@ _SHAPES: Final = (
     Shape(
         "short_term_trading",
         ("趟", "轮", "次", "把", "回", "every ", "each ", "weekly", "daily"),
-        re.compile(
+        compile_pattern(
             r"[一每两半]个?[天周月](?:内|里|要|可以)?[^,。;!?\n]{0,4}?(?:翻|转|换|做|倒|轮|进出)(?:它|"
             r"个|上)?[一二两三四五六几\d]+"
             r"(?:趟|轮|手|次|把|回|遍|番)(?!仓?再平衡)|"
@@ -194,8 +195,23 @@ _SHAPES: Final = (
     ),
     Shape(
         "short_term_trading",
-        ("upon", "week", "before", "by ", "noon", "lunch", "flat", "back", "out ", "day", "close", "bell"),
-        re.compile(
+        (
+            "buy ",
+            "grab",
+            "get in",
+            "go in",
+            "enter ",
+            "go long",
+            "pick ",
+            "in at",
+            "in on",
+            "in by",
+            "load up",
+            "step in",
+            "short ",
+            "fade ",
+        ),
+        compile_pattern(
             r"\b(?:buy|grab|get in|go in|enter|go long|short|fade|pick (?:it|them|this|some) up|in at|"
             r"in on|in by|"
             r"load up|step in)\b"
@@ -213,7 +229,7 @@ _SHAPES: Final = (
     Shape(
         "short_term_trading",
         ("点", "午", "盘", "周", "开"),
-        re.compile(
+        compile_pattern(
             r"(?:[上下]午|早上|早盘|午后|尾盘|开盘|低开|"
             r"[一二三四五六七八九十\d]+点[半\d一二三四五十]*分?|周[一二三四五])[^。;!?\n]{0,8}?"
             r"(?:买|进(?!行|一步|展)|吸|接|抄|杀入|吃)[^。;!?\n]{0,16}?"
@@ -232,8 +248,8 @@ def turns_of_phrase(analysis: Analysis, names: Container[str], listed: Listed) -
     for shape in _SHAPES:
         if shape.term not in names or not any(sign in norm for sign in shape.signs):
             continue
-        for match in shape.pattern.finditer(norm):
-            span = match.span()
+        for match in apart(shape.pattern, norm):
+            span = match.span(1)
             if advised(analysis, *span, act=shape.act, asset=not shape.act) or listed(*span):
                 yield f"advises_{shape.term}", span
     if "chasing_rallies" in names:
