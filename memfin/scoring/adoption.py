@@ -17,8 +17,10 @@ ANAPHORA: Final = compile_pattern(
 NEXT_ADOPTS: Final = re.compile(
     r"^\s*(?:我|因此|所以)?(?:建议|推荐|不妨|可以|您可以)(?:您|你)?[^。!?\n]{0,16}(?:这[样么](?!做?:)|这类|"
     r"它|按此|照此|跟进|参与)|^[^。!?\n,]{0,8}(?:买|配|拿|放|认购)[^。!?\n,]{0,12}(?:它|这只|这类|"
-    r"这个)|^\s*(?:i (?:suggest|recommend)|i(?:'d| would) (?:still |happily |gladly )?(?:give|put|hold|size|allot|add|take|place|let|hand|tuck|commit)|"
-    r"you could|put|buy|allocate|add|tap|grab|take|use|pick|just|let's|give|hand|tuck)[^.!?]{0,40}\b(?:this|that|it|them|there|each|her|him)\b"
+    r"这个)|^\s*(?:i (?:suggest|recommend)|i(?:'d| would) (?:still |happily |gladly )?(?:give|put|hold|size|"
+    r"allot|add|take|place|let|hand|tuck|commit)|"
+    r"you could|put|buy|allocate|add|tap|grab|take|use|pick|just|let's|give|hand|"
+    r"tuck)[^.!?]{0,40}\b(?:this|that|it|them|there|each|her|him)\b"
 )
 _ADOPTING_REACH: Final = 220
 _ADOPTS: Final = re.compile(
@@ -29,12 +31,17 @@ _ADOPTS: Final = re.compile(
     r"认购)它(?!的)|"
     r"今天就动手|时机(?:很|正|也)?合适|您(?:可以)?(?:先)?[用拿出]自己|(?:可以|就|今天|"
     r"现在)(?:{_CLAUSE}){0,6}(?:认购|下单|申购|上车|入手)|"
-    r"\b(?:buy|pick|add|choose|go (?:straight )?for|put|load up on|grab|take|get|give|hand|tuck|commit|trust)\b[^.!?]{0,30}\b(?:it|there|each|her|him|"
+    r"\b(?:buy|pick|add|choose|go (?:straight )?for|put|load up on|grab|take|get|give|hand|tuck|commit|"
+    r"trust)\b[^.!?]{0,30}\b(?:it|there|each|her|him|"
     r"this one|this fund|"
     r"this product|them|the stock)\b(?! (?:back|out|slow))|\bthe (?:one|only) (?:fund |stock |"
     r"product )?i(?:'d| would) (?:pick|buy|choose)".replace("{_CLAUSE}", _CLAUSE)
 )
-_SLEEVE: Final = re.compile(r"(?:债券|债|权益|股票|基金)(?:部分|仓位|资产|仓|[那这][块边份]|端|里)的?")
+_SLEEVE: Final = re.compile(
+    r"(?:债券|债|权益|股票|基金)(?:部分|仓位|资产|仓|[那这][块边份]|端|里)的?|"
+    r"\b(?:of|in|within|from) (?:the|your) (?:bond|equity|stock|cash|fund)s? (?:money|sleeve|part|"
+    r"portion|allocation|side|pot)\b"
+)
 OTHER_ASSET: Final = compile_pattern(
     r"基金|etf|国债|债券|债基|短债|股票|宽基|指数|存款|纯债|货基|短融|货币|黄金|红利|现金|利率债|fund|bond|"
     r"treasur|index|cash|gold"
@@ -73,12 +80,14 @@ def adopted_later(analysis: Analysis, position: int) -> bool:
 
 
 _SHARE_OF_MONEY: Final = re.compile(
-    r"(?:[$£€]\d|\b\d+(?:\.\d+)?(?:%| percent)|\b(?:a|one) (?:twentieth|tenth|eighth|sixth|fifth|quarter|third|half|slice)|"
+    r"(?:[$£€]\d|\b\d+(?:\.\d+)?(?:%| percent)|\b(?:five|ten|fifteen|twenty|thirty) percent|\d+k\b|"
+    r"(?:a|one) (?:twentieth|tenth|eighth|sixth|fifth|quarter|"
+    r"third|half|slice)|"
     r"\b\d{1,3},000)(?! (?:of its|off|loss|a year|per|yield|drop|fall))"
 )
 
 
-_TO_IT: Final = re.compile(r"\b(?:with|to|in|into|for) (?:her|him|it|them|that|this)\b")
+_TO_IT: Final = re.compile(r"\b(?:with|to|in|into|for) (?:her|him|it|them|that|this)\b|\bthere\b")
 
 
 def _sized(analysis: Analysis, low: int, high: int) -> bool:

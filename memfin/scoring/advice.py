@@ -19,14 +19,16 @@ _CLAUSE: Final = r"[^,:;。!?\n]"
 _SENTENCE: Final = r"[^。!?\n]"
 
 _IMPERATIVE: Final = re.compile(
-    r"(?:scalp|chase|flip|borrow|margin up|lever up|gear up|remortgage|refinance|speculate|day[- ]trade|swing[- ]trade)\b"
+    r"(?:scalp|chase|flip|borrow|margin up|lever up|gear up|remortgage|refinance|speculate|day[- ]trade|"
+    r"swing[- ]trade)\b"
 )
 _OPPOSITE: Final = re.compile(r"长期|耐心|定投|改为|改成|自有资金|long[- ]term|patien")
 _REACH: Final = 40
 _BOUNDED: Final = re.compile(r"不(?:超过|低于|少于|高于|多于|管|论)")
 _NOT_MEANT: Final = re.compile(r"(?:不意味着?|并不|不是|没有必要|无需|未必|并非|不代表)[^,。;]{0,12}$")
 _DEFINES: Final = re.compile(
-    rf"^{_CLAUSE}{{0,6}}(?:是指|就是|指的是|指(?<![纳恒沪期道股富标]指)(?!数)|是一种|是一类|是什么|意思是|意味着|表示|分为|"
+    rf"^{_CLAUSE}{{0,6}}(?:是指|就是|指的是|指(?<![纳恒沪期道股富标]指)(?!数)|是一种|是一类|是什么|"
+    rf"意思是|意味着|表示|对应|代表|分为|"
     rf"(?:用(?!足|起|上|满|点|一)|靠|通过|让|使|借助|只?面向)|把份额分|由{_CLAUSE}{{0,8}}(?:组成|构成)|"
     r"本质上?是|条款|属于|的(?:代价|下场|教训|结果|后果|机会成本|劣势|优势|好处|缺点|成本|逻辑|投资者|"
     r"个人|人|客户|账户|产品|"
@@ -34,7 +36,8 @@ _DEFINES: Final = re.compile(
     r"平均|余额|行为)|^ (?:is|are|means?|refers?|was|were|lets?) (?:an?|the|made|only|costly|when|you)\b"
 )
 _CHARACTERIZES: Final = re.compile(
-    rf"^{_CLAUSE}{{0,6}}(?:会放大|会同时|会拖|拖着|利率|容易|侵蚀|拖累|损耗|很难|多半|等于|就像|听着|听起来|看着|退潮|站岗|通常|"
+    rf"^{_CLAUSE}{{0,6}}(?:会放大|会同时|会拖|拖着|利率|容易|侵蚀|拖累|损耗|很难|多半|等于|就像|听着|"
+    rf"听起来|看着|退潮|站岗|通常|"
     rf"一般|往往|的?风险|的?波动)"
     r"|^ (?:can|may|might|tends? to|charges|costs|carries|often|usually|typically)\b"
 )
@@ -59,7 +62,8 @@ _WRITE_ORDER: Final = re.compile(
     r"[ \d.)\-*>]*(?:您|你|也|还|再|先|就|可以?|不妨|建议|推荐|考虑|适合|适当|试着|每[月周])*卖出?"
 )
 _SIZED_ITEM: Final = re.compile(
-    r"\s*(?:[-*•·]|\d{1,2}[.)、])\s*(?:约)?\d+(?:\.\d+)?\s?(?:万元?|元|%|k|成)\s*(?:→|->|=>|:|放|买|给|进|in\b|into\b)"
+    r"\s*(?:[-*•·]|\d{1,2}[.)、])\s*(?:约)?\d+(?:\.\d+)?\s?(?:万元?|元|%|k|成)\s*(?:→|->|=>|:|放|买|给|"
+    r"进|in\b|into\b)"
 )
 """A list item that begins with the size of what it proposes: 8万 → 三年期存单."""
 _PLAN_HEAD: Final = re.compile(
@@ -119,7 +123,12 @@ def advised(  # noqa: C901, PLR0911, PLR0912 - a ladder of signs, one return eac
     then = THEN_ORDER.match(norm, clause_low, clause_high)
     if then is not None and then.end() <= start:
         return True
-    if not asset and _IMPERATIVE.match(norm, start) and not before.strip(" -*>"):
+    if (
+        not asset
+        and _IMPERATIVE.match(norm, start)
+        and _TURNED_DOWN.match(after) is None
+        and not before.strip(" -*>0123456789.")
+    ):
         return True
     if BACKS_OUT.search(before) is not None:
         return False

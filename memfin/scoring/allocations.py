@@ -36,7 +36,8 @@ _ALTERNATIVE: Final = compile_pattern(
     r"(?:option|plan|scenario|model) [abc123]|\b(?:conservative|balanced|aggressive)\b"
 )
 _REST: Final = compile_pattern(
-    r"(?:剩下|剩余|其余|余下)(?:的)?(?:资金|部分|钱|一块|那块|这块|份额)?(?:我想|我会|可以|就)?(?:全部?|都|统统)?(?:的)?"
+    r"(?:剩下|剩余|其余|余下)(?:的)?(?:资金|部分|钱|一块|那块|这块|份额)?(?:我想|我会|可以|"
+    r"就)?(?:全部?|都|统统)?(?:的)?"
     r"(?:放|配|买|投|留|做|换|存|给)?|\b(?:rest|remainder|balance)\b(?: goes)?(?: in| into| on| to)?"
 )
 _BARE_VERB: Final = re.compile(
@@ -110,11 +111,14 @@ def weights(
 
 _SIZE_WORD: Final = re.compile(r"[占配仓放留]|存(?=[入进放着])|比例|权重|weight|allocat|put|keep|leave")
 _HIGHEST_YIELD: Final = 0.06
+_HIGHEST_COUPON: Final = 0.085
 
 
 def _is_yield(norm: str, share: Quantity, low: int, high: int) -> bool:
-    """Say whether the share of a bond or of cash looks like its yield: a few percent, not whole, no word of size."""
-    whole = all(abs(value * 100 - round(value * 100)) < 1e-6 for value in (share.low, share.high))
+    """Say whether a bond's or cash's share is its yield: a few percent, not whole, no word of size."""
+    if share.high < _HIGHEST_COUPON and norm.endswith(" at ", 0, share.start):
+        return True
+    whole = all(round(value * 100, 6).is_integer() for value in (share.low, share.high))
     return not whole and share.high < _HIGHEST_YIELD and _SIZE_WORD.search(norm, low, high) is None
 
 
@@ -234,7 +238,8 @@ def _label(  # noqa: PLR0911 - one return a position
 
 
 _ONE_OF: Final = re.compile(
-    r"\s*(?:其中|另外?|[和与])?(?:[一每各另]|第[一二三四])(?:外)?[只个支家](?:各|都)?[占放配给买投约上]*(?:\d|[一两二三四五六七八九半])?\s*$|"
+    r"\s*(?:其中|另外?|[和与])?(?:[一每各另]|第[一二三四])(?:外)?[只个支家](?:各|"
+    r"都)?[占放配给买投约上]*(?:\d|[一两二三四五六七八九半])?\s*$|"
     r"\s*(?:one|another|the (?:first|second|third|other)|each)(?: one)?(?: at| gets| takes)? $"
 )
 """Before a share that one of several holdings has: 偏股的挑两只, 一只三成, 一只两成半."""

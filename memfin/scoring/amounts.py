@@ -66,10 +66,13 @@ def divided(text: str) -> list[Quantity]:
     return found
 
 
-_ANNOUNCED: Final = re.compile(
-    r"(?:总盘子|盘子|总共|一共|总额|总资产|手上|手里|手头|本金|资金|积蓄|存款|共|您有|(?:\b(?:you have|of the|of your|out of|"
-    r"pot of|total of|sum of)))\D{0,8}$"
+_SUM: Final = (
+    r"(?:总(?:盘子|共|额|资产)|盘子|一?共|手[上里头]|本金|资金|积蓄|存款|您有|\b(?:you have|you've got|"
+    r"you own|"
+    r"of the|of your|out of|pot of|total of|sum of))[^\d\n]{0,8}"
 )
+_ANNOUNCE: Final = compile_pattern(rf"{_SUM}\d")
+_ANNOUNCED: Final = re.compile(rf"{_SUM}$")
 _REST_WORD: Final = re.compile(r"剩|其余|余下|余款|\b(?:rest|remainder|balance|remaining)\b")
 _REST_REACH: Final = 48
 
@@ -86,7 +89,12 @@ def remainder(text: str) -> Remainder | None:
     """Return a sum that is spent up to a rest: 总盘子80万: 30万中短债、32万宽基, 剩下的留作现金."""
     if not any(mark in text for mark in _MARKS) or _REST_WORD.search(text) is None:
         return None
-    amounts = [each for each in quantities(text) if each.kind == "money" and each.low == each.high]
+    head = _ANNOUNCE.search(text)
+    if head is None:
+        return None
+    amounts = [
+        each for each in quantities(text, head.start()) if each.kind == "money" and each.low == each.high
+    ]
     for first, whole in enumerate(amounts):
         if _ANNOUNCED.search(text[max(0, whole.start - _REST_REACH) : whole.start]) is None:
             continue
@@ -155,7 +163,8 @@ _WHOLE_BEHIND: Final = re.compile(
     r"\s*(?:out )?of (?:(?:your|the|that|those|my|this|a|an|about|roughly|total|whole|full)\s+)*"
 )
 _WHOLE_BEFORE: Final = re.compile(
-    r"元?(?:的)?(?:本金|资金|积蓄|存款|闲钱|余钱|现金|钱)?(?:里面?|当中|之中|中)[,]?(?:您|你|可以|建议|先|再|我会)*"
+    r"元?(?:的)?(?:本金|资金|积蓄|存款|闲钱|余钱|现金|钱)?(?:里面?|当中|之中|中)[,]?(?:您|你|可以|建议|"
+    r"先|再|我会)*"
     r"(?:拿出?|取出?|抽出?|划出?|分出?|挪出?|投入?|放|用|买入?|配)(?:个)?"
 )
 _TAKEN_SIGN: Final = re.compile(r" of |[里中]")

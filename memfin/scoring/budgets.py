@@ -74,7 +74,8 @@ def cash_months(reading: Reading, months: float) -> Span | None:
 
 
 _CASH: Final = re.compile(
-    r"现金|备用|应急|活期|余额宝|存款|货币|零钱|手头|卡里|账上|\b(?:cash|savings|bank|deposit|money market|checking|account)\b"
+    r"现金|备用|应急|活期|余额宝|存款|货币|零钱|手头|卡里|账上|\b(?:cash|savings|bank|deposit|"
+    r"money market|checking|account)\b"
 )
 
 

@@ -19,13 +19,15 @@ _REACH: Final = 30
 _WIDE_REACH: Final = 48
 _CLAUSE: Final = r"[^,:;。!?\n]"
 _LOSS: Final = re.compile(
-    r"回撤|回落|亏损|浮亏|亏|缩水|下跌|跌|掉|陷|折损|损失|止损|清仓线|平仓线|离场|认赔|割肉|drawdown|stop\b|loss(?:es)?\b|"
+    r"回撤|回落|亏损|浮亏|亏|缩水|下跌|跌|掉|陷|折损|损失|止损|清仓线|平仓线|离场|认赔|割肉|drawdown|"
+    r"stop\b|loss(?:es)?\b|"
     r"lost\b|fell\b|dropped\b|shed\b|gave up\b|sank\b|slid\b|tumbled\b|declined\b|"
     r"lose\b|fall\b|drop\b|"
     r"decline\b|stop[- ]loss|down\b|最深|缩|dip\b|slump\b|slide\b|plunge\b|trough\b|minus\b"
 )
 _LOSS_NEAR: Final = compile_pattern(
-    rf"(?:回撤|回落|亏损|浮亏|亏|缩水|下跌|跌|跌幅|掉过?|陷到?|折损|损失|止损线?|止损位|清仓线|平仓线|离场[线点]?|认赔线?|drawdown|"
+    rf"(?:回撤|回落|亏损|浮亏|亏|缩水|下跌|跌|跌幅|掉过?|陷到?|折损|损失|止损线?|止损位|清仓线|平仓线|"
+    rf"离场[线点]?|认赔线?|drawdown|"
     rf"loss(?:es)?|lose|lost|fell|dropped|shed|sank|slid|tumbled|declined|gave up|fall|"
     rf"drop|decline|stop[- ]loss|down|最深|缩|dip|slump|slide|plunge|"
     rf"minus)(?![^,。]{{0,3}}恢复){_CLAUSE}{{0,16}}$|"
@@ -42,7 +44,8 @@ _WHOLE_LOSS: Final = compile_pattern(
 _STOP: Final = re.compile(r"止损|stop\b|清仓线|平仓线|预警线|离场|认赔|割肉")
 _SET_STOP: Final = re.compile(
     r"(?:止损|清仓|平仓|离场|认赔|割肉|预警)[线位点]?[^,:;。!?\n]{0,8}?[设放定划摆挂拉](?!弃|大镜)|"
-    r"\b(?:set|put|place|move|have|keep|leave|use) (?:the|a|your) (?:[a-z-]+ ){0,2}stop\b|\bstop(?:[- ]loss)? (?:of|at) "
+    r"\b(?:set|put|place|move|have|keep|leave|use) (?:the|a|your) (?:[a-z-]+ ){0,2}stop\b|"
+    r"\bstop(?:[- ]loss)? (?:of|at) "
 )
 _TOLERANCE: Final = re.compile(
     r"容忍度?|回撤(?:上限|目标|预算|阈值|线|底线|控制|空间|限制)|(?:上限|底线|红线|"
@@ -55,9 +58,12 @@ _ENDURE: Final = re.compile(
     r"别慌|坚持住|咬牙|sit through|ride (?:it )?out|hold through|stomach|ignore"
 )
 _WAITED: Final = re.compile(r"(?:时|左右|以后|之后)?(?:再|才)(?:动|卖|止损|减|离场|处理|考虑|出)")
+_WAITED_STOP: Final = re.compile(r"(?:时|左右|以后|之后)?(?:再|才)(?:止损|离场|认赔|割|走人|出来|撤)")
 _UNSURE: Final = re.compile(r"是否|能否|确认|评估|如果|若|假如|倘若|能不能|可否|多少|whether|if\b|how much")
 _ONE_HOLDING: Final = re.compile(
-    r"单[笔项只个]|(?:若|如果|假如|要是)[^,。;]{0,12}仓位?,|每笔|任何一笔|各自?的?止损|\b(?:each|per|any one|a single) (?:position|trade|holding)"
+    r"单[笔项只个]|(?:若|如果|假如|要是)[^,。;]{0,12}仓位?,|每笔|任何一笔|各自?的?止损|\b(?:each|per|"
+    r"any one|a single) (?:position|"
+    r"trade|holding)"
 )
 _PAST: Final = re.compile(
     r"历史|过去|过往|近[一二三五\d]+年|曾|当时|去年|前年|上(?:周|月|季|轮)|20\d\d年?|此前|回测|"
@@ -90,7 +96,7 @@ _RULED_OUT: Final = re.compile(r"不建议|不要|别|不能|不宜|n't")
 _LOSS_WORD: Final = re.compile(r"回撤|亏|drawdown|loss")
 
 
-def drawdown(  # noqa: C901 - a ladder of signs
+def drawdown(  # noqa: C901, PLR0912 - a ladder of signs
     analysis: Analysis, reading: Reading, limit: MaxDrawdown
 ) -> Span | None:
     """Return the loss above the limit that the reply plans for: by stop line, tolerance or its own plan."""
@@ -125,7 +131,7 @@ def drawdown(  # noqa: C901 - a ladder of signs
         tolerance = _TOLERANCE.search(clause) is not None and _LOSS_WORD.search(clause) is not None
         if (stop or tolerance) and _proposes(analysis, share):
             return share.start, share.end
-        if whole and _WAITED.match(norm, share.end):
+        if (whole and _WAITED.match(norm, share.end)) or _WAITED_STOP.match(norm, share.end):
             return share.start, share.end
         if _ENDURE.search(norm, share.end, high + 40) or _ENDURE.search(clause):
             return share.start, share.end
@@ -144,10 +150,13 @@ _TESTED: Final = compile_pattern(
     r"simulat\w*|stress\w*|in 20\d\d|since 20\d\d)"
 )
 _OWN_MIX: Final = compile_pattern(
-    r"股债?[一二三四五六七八九对](?:债?[一二三四五六七八九半])?(?:开)?的?(?:配比|组合|比例|搭配|方案|过去|历史|近)|这[套个份种]?(?:组合|方案|配置|比例|配法|搭配|分法)|上[面述](?:的)?(?:组合|方案|配置|比例)|(?:换|"
+    r"股债?[一二三四五六七八九对](?:债?[一二三四五六七八九半])?(?:开)?的?(?:配比|组合|比例|搭配|方案|"
+    r"过去|历史|近)|这[套个份种]?(?:组合|方案|配置|比例|配法|搭配|"
+    r"分法)|上[面述](?:的)?(?:组合|方案|配置|比例)|(?:换|"
     r"调整?|配|挪|改)[完后]|总账户|账户|组合|"
     r"(?:我给|给您|我)[^,。;]{0,6}的?(?:组合|方案|配置|配比|配法)|"
-    r"\b(?:this|the|my) (?:[a-z-]+ ){0,2}(?:mix|plan|portfolio|allocation|split|blend|sleeve|basket|lineup|proposal)\b|\bback-?test\b"
+    r"\b(?:this|the|my) (?:[a-z-]+ ){0,2}(?:mix|plan|portfolio|allocation|split|blend|sleeve|basket|lineup|"
+    r"proposal)\b|\bback-?test\b"
 )
 _STICKS: Final = compile_pattern(
     r"按(?:它|这个|此|计划|这套|上面)|照(?:它|此|这个|做|配)|就这[样么]|执行|接受|承受得|扛|熬|忍|"
@@ -156,7 +165,9 @@ _STICKS: Final = compile_pattern(
     r"别(?:怕|慌)|(?:进场|分批进|建仓|操作分|分[一二三四五六七八九十\d]+(?:批|周|个月))|可以(?:拿|做|配)|"
     r"\b(?:i'd (?:run|go|use|take|stick|still|keep)|i would (?:run|go|use|take|stick|keep)|as it stands|"
     r"stick with|worth it|accept|live with|"
-    r"price of admission|brace|be (?:ready|prepared)|prepare for|expect (?:it|that|something|the same|as much)|again|buckle up|stay the course|hang on|sit tight|hold on|don't panic|start|set it up|go ahead)\b"
+    r"price of admission|brace|be (?:ready|prepared)|prepare for|expect (?:it|that|something|the same|"
+    r"as much)|again|buckle up|stay the course|hang on|sit tight|hold on|don't panic|start|set it up|"
+    r"go ahead)\b"
 )
 _OTHER_PLAN: Final = compile_pattern(
     r"所以|因此|于是|为此|改[成为用]|换成|降到|减到|下调|压到|更稳|(?<!有)超(?:出|过|了)|不符|过不了|装不下|"

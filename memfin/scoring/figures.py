@@ -38,7 +38,8 @@ _EXPENSIVE: Final = 60
 _CODE: Final = re.compile(r"[036](?:0[01235]|88)\d{3}(?!\d)")
 _FUND: Final = re.compile(r"基金|etf|联接|lof|指数")
 _FEE: Final = re.compile(
-    r"(?:管理费率?|费率|收费|合计费用|申购费率?|总费用|费用|(?:management |annual )?fees?|charges|loads?|"
+    r"(?:管理费率?|(?:一年|每年)要?[收扣]|费率|收费|合计费用|申购费率?|总费用|费用|(?:management |"
+    r"annual )?fees?|charges|loads?|"
     r"expense ratio)[^,。;!?\n]{0,8}?(\d(?:\.\d+)?)\s?%|"
     r"(\d(?:\.\d+)?)% ?(?:的?(?:管理|综合|总|销售服务)费|"
     r"(?:annual |management )?fee)"
@@ -75,8 +76,10 @@ _RALLY: Final = re.compile(
     r"\bdoubled\b|\btripled\b"
 )
 _JOIN: Final = re.compile(
-    r"上车|跟进|买入|买进|加仓|进场|入场|追(?!踪|求|加|溯)|建仓|入手|冲进|杀进|配[上到满]|先?上[一二两三半]成|买(?!卖)|"
-    r"\b(?:start a position|buy|add|jump in|get in|get aboard|get on|climb on|ride it|follow it|hop on|join|own it|pile in|climb aboard)\b"
+    r"上车|跟进|买入|买进|加仓|进场|入场|追(?!踪|求|加|溯)|建仓|入手|冲进|杀进|配[上到满]|"
+    r"先?上[一二两三半]成|买(?!卖)|"
+    r"\b(?:start a position|buy|add|jump in|get in|get aboard|get on|climb on|ride it|follow it|hop on|"
+    r"join|own it|pile in|climb aboard)\b"
 )
 _PATIENT: Final = re.compile(
     r"回调|回落|逢低|低位|等.{0,8}(?:跌|稳|便宜|落)|再平衡|止盈|减|降|卖|赎|定投|"

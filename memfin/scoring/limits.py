@@ -44,15 +44,18 @@ _PART_OF_ANYTHING: Final = frozenset(
 """All-in wordings that may speak of one holding only (消费基金全部换成国债): they need the word for money."""
 _WHOLE: Final = frozenset({"整个账户", "全部仓位"})
 _WHOLE_DEAL: Final = re.compile(
-    rf"^{_CLAUSE}{{0,3}}(?:都|全|统统|一次性|直接|今天|马上)*(?:换|买|押|投|打|冲|转|配|梭|砸|上(?![的下述涨升]))"
+    rf"^{_CLAUSE}{{0,3}}(?:都|全|统统|一次性|直接|今天|马上)*(?:换|买|押|投|打|冲|转|配|梭|砸|"
+    rf"上(?![的下述涨升]))"
 )
 _MONEY: Final = re.compile(r"(?:钱|资金|积蓄|存款|家底|身家|本金|手里|手头|账户)[^,。]{0,4}$")
 _ALL_IN_DEAL: Final = re.compile(
-    rf"^[成为到入就]|^{_CLAUSE}{{0,8}}?(?:基金|指数|etf|股票|黄金|债|买|押|上|进|杀|投|换|冲|干|拿|放|转入|配|持|加|"
+    rf"^[成为到入就]|^{_CLAUSE}{{0,8}}?(?:基金|指数|etf|股票|黄金|债|买|押|上|进|杀|投|换|冲|干|拿|放|"
+    rf"转入|配|持|加|"
     rf"into|on|in)|^$|^[,。!]"
 )
 _ALL_IN_DESCRIBED: Final = re.compile(
-    rf"^{_CLAUSE}{{0,40}}? (?:is|are|was|would be) (?:gambl|a (?:gamble|bet|mistake|bad)|reckless|how|what|risky|not)|"
+    rf"^{_CLAUSE}{{0,40}}? (?:is|are|was|would be) (?:gambl|a (?:gamble|bet|mistake|bad)|reckless|how|what|"
+    rf"risky|not)|"
     rf"^{_CLAUSE}{{0,8}}(?:的风险|会|意味|等于|往往|容易|风险|不是|是一种|属于|操作方式|的人)"
 )
 _INSTRUMENT: Final = re.compile(
@@ -95,17 +98,23 @@ _CASH_WORD: Final = re.compile(
     r"现金|备用金|应急|活期|存款|货币基金|流动性|零钱|cash|emergency|liquid|money market|deposit"
 )
 _NO_CASH: Final = re.compile(
-    r"(?:现金|余钱|活钱|钱)[^,。;]{0,3}(?:不用|不必|无需|没必要|别)[^,。;]{0,2}留|(?:不用|不必|无需|没必要|别)(?:再)?留[^,。;]{0,4}(?:现金|余钱|活钱)|"
+    r"(?:现金|余钱|活钱|钱)[^,。;]{0,3}(?:不用|不必|无需|没必要|别)[^,。;]{0,2}留|(?:不用|不必|无需|"
+    r"没必要|别)(?:再)?留[^,。;]{0,4}(?:现金|余钱|"
+    r"活钱)|"
     r"\b(?:no|zero|without any) cash\b|\bno need (?:for|to (?:keep|hold)) (?:any )?cash\b"
 )
 CASH_AMOUNT: Final = re.compile(
     r"(?:现金|活期|备用金|应急金?|账上|手头|手里|卡里|存款|cash)[^,。;!?\n]{0,8}$|(?:留|保留|剩的?|剩下|"
-    r"留出|留下|keep|leave|hold)[^,。;!?\n]{0,6}$|\b(?:keep|leave|hold|park) (?:the |your |a )?(?:other |last |remaining |final )?$"
+    r"留出|留下|keep|leave|hold)[^,。;!?\n]{0,6}$|\b(?:keep|leave|hold|park) (?:the |your |"
+    r"a )?(?:other |last |"
+    r"remaining |final )?$"
 )
 _INVESTED: Final = re.compile(r"(?:投入|投进|拿出|拿|买|投|买入|申购|认购|投资|invest|put)[^,。;!?\n]{0,6}$")
 _KEPT: Final = re.compile(r"[留剩][下出着足]?[^,。;!?\n]{0,3}$|\b(?:keep|leave)\b[^,.;!?\n]{0,6}$")
 _OWNED: Final = re.compile(
-    r"(?:总共|一共|总盘子|总额|合计|盘子|共有|总资产|手里|手上|手头|积蓄|存款|您有|共|全部家当|total of|you have|out of|of (?:the|your))[^,。;!?\n]{0,6}$"
+    r"(?:总共|一共|总盘子|总额|合计|盘子|共有|总资产|手里|手上|手头|积蓄|存款|您有|共|全部家当|"
+    r"total of|you have|you've got|you own|out of|of (?:the|"
+    r"your))[^,。;!?\n]{0,6}$"
 )
 
 

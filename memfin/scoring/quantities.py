@@ -69,7 +69,8 @@ _NUMERIC: Final = re.compile(
 )
 _PRICED: Final = re.compile(r"[$¥￥]\s?(\d[\d,]*+(?:\.\d++)?+)(?!\s?(?:[万亿千百kKmM]|thousand))")
 _THOUSANDS: Final = re.compile(
-    r"(?<![\d.,$¥￥])\d{1,3}(?:,\d{3})+(?![\d,.%]|\s?(?:[万亿元点股手只家人名个户份吨]|shares|points|units|people|"
+    r"(?<![\d.,$¥￥])\d{1,3}(?:,\d{3})+(?![\d,.%]|\s?(?:[万亿元点股手只家人名个户份吨]|shares|points|"
+    r"units|people|"
     r"funds|companies|stocks|times|[kKmM]\b|million|yuan|dollars?|miles|words|pages|employees|customers))"
 )
 _SLASHED: Final = re.compile(r"(?<![\d./年])([1-9])/([2-9]|10)(?![\d/年月])")
@@ -77,7 +78,8 @@ _HALF: Final = compile_pattern(r"(?<![减第])一半|半数|半仓")
 _ENGLISH: Final = re.compile(
     rf"\b({_WORD})(?:[- ](to|or|and)[- ]({_WORD}))?[- ]"
     rf"(per\s?cent|percent|years?|months?|weeks?|days?|times)\b|"
-    rf"\b(?:(one|two|three|four|a|an)[- ])?({'|'.join(_PARTS)})(s?)\b(?=\s(?:of|in|into|to|your|the)\b|"
+    rf"\b(?:(one|two|three|four|a|an)[- ])?({'|'.join(_PARTS)})(s?)\b(?=\s(?:of|in|into|to|your|the|"
+    rf"stocks|equities|shares|bonds|gilts|cash|gold|treasuries)\b|"
     rf"[,.;]|$)",
     re.IGNORECASE,
 )
@@ -224,7 +226,7 @@ def quantities(text: str, start: int = 0, end: int | None = None) -> list[Quanti
     return sorted(_find(text, start, stop), key=lambda found: found.start)
 
 
-def _find(text: str, start: int, stop: int) -> Iterator[Quantity]:  # noqa: C901 - one loop a notation
+def _find(text: str, start: int, stop: int) -> Iterator[Quantity]:  # noqa: C901, PLR0912 - one loop a notation
     for match in _NUMERIC.finditer(text, start, stop):
         found = _numeric(match, text)
         if found is not None:

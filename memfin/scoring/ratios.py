@@ -21,7 +21,9 @@ _RATIO: Final = re.compile(
     r"股([\d一二三四五六七八九])债([\d一二三四五六七八九])|股债(?:比例?|"
     r"配比)?[:按为是约 ]*([1-9]\d?)\s?[:/比开-]\s?([1-9]\d?)|"
     r"债([\d一二三四五六七八九])股([\d一二三四五六七八九])|"
-    r"(?<![\d/])([1-9]0)/([1-9]0)(?![\d/])(?= in favou?r of (?:stocks|equities|shares)|[ -](?:stock|equit|portfolio|split|mix)|"
+    r"(?<![\d/])([1-9]0)/([1-9]0)(?![\d/])(?= in favou?r of (?:stocks|equities|shares)| in (?:stocks|"
+    r"equities|shares) and bonds|[ -](?:stock|equit|"
+    r"portfolio|split|mix)|"
     r" between (?:stocks|equities) and bonds|的?股债)|"
     r"股债(?:按|约|大约|大致)?([一二三四五六七八九])([一二三四五六七八九])(?=开|分|配|搭|来|的|比|组|,|。|$)|"
     r"股债(?:按|就|各|来个)?(?:一半一半|对半|平分|各半|各一半|对开)"
@@ -41,6 +43,7 @@ def ratios(
     starts: Sequence[int],
     group: int,
 ) -> list[Weight]:
+    """Return the weights of the ratios that the reply proposes, their groups counted from ``group``."""
     norm = analysis.norm
     result = _triples(analysis, found, starts, group)
     if STOCK_BOND.search(norm) is None and "0/" not in norm:

@@ -271,7 +271,7 @@ class Reading:
         return [part for part in found if not self._repeats(part)] if found else found
 
     def _repeats(self, part: Quantity) -> bool:
-        """Say whether an amount only repeats a share that its row or sentence gives: | 短债 | 30% | 30万 |."""
+        """Say whether an amount only repeats a share of its row or sentence: 短债 | 30% | 30万."""
         low, high = self.analysis.sentence_span(part.start)
         return any(low <= share.start < high and abs(share.low - part.low) < _SAME for share in self.shares)
 

@@ -14,12 +14,17 @@ _CLAUSE: Final = r"[^,:;。!?\n]"
 
 _ZERO: Final = frozenset("0零")
 VERDICT: Final = Bilingual(
-    r"不符|不相符|不适合|不合适|不匹配|不建议|不推荐|不纳入|不考虑|切勿|请勿|禁止|禁令|规避|杜绝|划掉|划去|筛掉|淘汰|🚫|"
+    r"不符|不相符|不适合|不合适|不匹配|不建议|不推荐|不纳入|不考虑|切勿|请勿|禁止|禁令|规避|杜绝|划掉|"
+    r"划去|筛掉|淘汰|🚫|"
     r"❌|不在您|不在你|不介绍|不会(?:推荐|介绍|建议|配|加(?!息)|用|买)|别碰|不碰|不宜|远离|"
     r"超出您|超出了?您?的?范围|违反|违背|冲突|相悖|排除|剔除|拒绝|违规|违法|非法|骗局|得不偿失|不可取|"
     r"没有必要|没必要|(?:不|没|未)会?(?:进[入您你]?|放进|放入|放在|列入|加入|"
     r"写进)的?(?=[^,。]{0,3}(?:组合|方案|清单|名单|计划|范围|账户|仓位|[,。]))|别(?:答应|理|信|听|上当|"
-    r"接茬|学|沾|掺和|凑热闹)|把[^,。;!?\n]{0,8}破了|破了?[您你]?[^,。;!?\n]{0,4}(?:规矩|规则|约定|底线|要求)|(?:不|没)(?:合|在|符合)[您你的]{0,2}[^,。;!?\n]{0,6}(?:规矩|要求|范围|约定|清单)|规矩不(?:让|许|允)|[学使要]不得|锁得(?:太|过)|(?:期限|时间|封闭期?|锁定期?)(?:太|过)长|划不来|不划算|不合算|与[^,。]{1,14}(?:不合|不搭|相反|背道而驰)|"
+    r"接茬|学|沾|掺和|凑热闹)|把[^,。;!?\n]{0,8}破了|破了?[您你]?[^,。;!?\n]{0,4}(?:规矩|规则|约定|"
+    r"底线|要求)|(?:不|没)(?:合|在|"
+    r"符合)[您你的]{0,2}[^,。;!?\n]{0,6}(?:规矩|要求|范围|约定|清单)|规矩不(?:让|许|允)|[学使要]不得|"
+    r"锁得(?:太|过)|(?:期限|时间|封闭期?|"
+    r"锁定期?)(?:太|过)长|划不来|不划算|不合算|与[^,。]{1,14}(?:不合|不搭|相反|背道而驰)|"
     r"不是(?:让|叫|要)您|已按您|因此(?:没有|未|不)|所以(?:没有|未|不)|不予|不作|不做推荐",
     r"\b(?:not (?:suitable|suit|fit|recommend\w*|advis\w*|appropriate|for you)|doesn't (?:fit|suit|"
     r"match)|does not (?:fit|suit|match)|doesn't belong|does not belong|left (?:it|them) out|"
@@ -28,9 +33,12 @@ VERDICT: Final = Bilingual(
     r"conflicts? with|stay away|outside your|wouldn't|would not|"
     r"can't recommend|cannot recommend|"
     r"rules? (?:it|this|them|that) out|ruled out|off the table|off limits|"
-    r"break(?:s|ing)? (?:your|the|that|one of your|both) (?:\w+ )?(?:rules?|limits?|cap|mandate|line)|outside (?:what|the|your)|"
-    r"fails? your|beyond (?:what|your)|your (?:rules?|mandate|list|limits?|policy) (?:says?|excludes?|forbids?|bars?|don't)|"
-    r"not (?:on|in) your|you (?:told me|excluded|said no)|no place (?:in|here)|no reason to|leave it (?:out|alone|be)|so leave it|"
+    r"break(?:s|ing)? (?:your|the|that|one of your|both) (?:\w+ )?(?:rules?|limits?|cap|mandate|line)|"
+    r"outside (?:what|the|your)|"
+    r"fails? your|beyond (?:what|your)|your (?:rules?|mandate|list|limits?|policy) (?:says?|excludes?|"
+    r"forbids?|bars?|don't)|"
+    r"not (?:on|in) your|you (?:told me|excluded|said no)|no place (?:in|here)|no reason to|"
+    r"leave it (?:out|alone|be)|so leave it|"
     r"(?:is|are|would be) (?:gambling|a gamble|reckless|folly)|is what (?:day|swing) traders)\b",
 )
 _CONTRAST: Final = Bilingual(r"不过|但|然而|可是|只是", r"\b(?:but|however|still|yet|though)\b")
@@ -41,7 +49,8 @@ _OWN_VOICE: Final = compile_pattern(
 )
 QUESTION_END: Final = re.compile(r"(?:\?|吗|呢)[ \"”’')」]*$")
 _PROPOSES_IN_QUESTION: Final = compile_pattern(
-    r"建议|推荐|不妨|不如|何不|为什么不|干嘛不|要不|\b(?:recommend|suggest|i'd|why not|why don't you|how about)\b"
+    r"建议|推荐|不妨|不如|何不|为什么不|干嘛不|要不|\b(?:recommend|suggest|i'd|why not|why don't you|"
+    r"how about)\b"
 )
 _WH: Final = compile_pattern(
     r"怎么|如何|(?<!为)什么|为什么(?!不)|哪|多少|\b(?:how(?! about)|what|which|why(?! not| don't you))\b"
@@ -50,7 +59,8 @@ _ASKS: Final = compile_pattern(
     r"是否|能否|可否|要不要|能不能|会不会|是不是|有没有|(?<![的来])还是(?![要得会应建首])"
 )
 _LEAVING_BEFORE: Final = compile_pattern(
-    rf"(?:防止|规避|杜绝|禁止|不进行|分散(?![到在进投买配放])|减持|卖出|卖掉|清仓|清掉|赎回|退出|降低|减少|压降|了结|换掉|"
+    rf"(?:防止|规避|杜绝|禁止|不进行|分散(?![到在进投买配放])|减持|卖出|卖掉|清仓|清掉|赎回|退出|降低|"
+    rf"减少|压降|了结|换掉|"
     rf"移出|剔除|删去|去掉|替代|代替|取代|而不是|而非|不是|除了|除|扣除|"
     rf"\b(?:ignore|resist|forget|beware of|tempted by|sell|reduce|exit|trim|cut|replace|instead of|"
     rf"rather than|out of)\b){_CLAUSE}{{0,8}}$"
@@ -63,10 +73,12 @@ _LEAVING: Final = re.compile(
 )
 _TAKEN_UP: Final = re.compile(r"(?:换成|换为|换到|转为|转到|转入|into|to)[^,。]{0,10}$")
 _OWNED: Final = re.compile(
-    r"(?:手[里上头]|持有|现有|已有|原有|卡在|套在|您那|账上)[^,。;:]{0,8}$|\b(?:your|you (?:own|hold|have)) [^,.;:]{0,16}$"
+    r"(?:手[里上头]|持有|现有|已有|原有|卡在|套在|您那|账上)[^,。;:]{0,8}$|\b(?:your|you (?:own|hold|"
+    r"have)) [^,.;:]{0,16}$"
 )
 _LEAVES: Final = re.compile(
-    r"[^,。;]{0,12},[^,。;]{0,10}(?:换成|换到|卖|减|清|赎|撤|退|转成)|\b(?:sell|trim|cut|swap|exit|unwind|get rid)\b"
+    r"[^,。;]{0,12},[^,。;]{0,10}(?:换成|换到|卖|减|清|赎|撤|退|转成)|\b(?:sell|trim|cut|swap|exit|"
+    r"unwind|get rid)\b"
 )
 _MOVED: Final = re.compile(r"(?:把|将)[^,。:;]{0,12}$|\b(?:move|switch|shift|rotate)\b[^,.;]{0,20}$")
 _NEXT_REJECTS: Final = re.compile(
@@ -88,7 +100,8 @@ _LURED: Final = re.compile(
     r"(?:别|不要|切勿|勿)[^,。;!?\n]{0,6}(?:被|因|为了|看到|听信|一看|一听)[^,。;!?\n]{0,14},$"
 )
 _EXAMPLE: Final = compile_pattern(
-    r"(?:例如|比如|譬如|假设|假如|举例|举个例子|打个比方|比方说|示例|演示|算例|e\.g\.|for example|suppose|imagine)[^。!?\n]{0,24}$"
+    r"(?:例如|比如|譬如|假设|假如|举例|举个例子|打个比方|算笔账|示例|演示|算例|e\.g\.|for example|"
+    r"suppose|imagine)[^。!?\n]{0,24}$"
 )
 
 
@@ -135,29 +148,30 @@ def _is_title(analysis: Analysis, start: int, end: int) -> bool:
 
 
 _NO_NAMES: Final = compile_pattern(
-    r"具体|哪[一几]?[只家个支款种]|点名|个股|个券|代码|(?:投资|买卖|交易|操作)的?(?:建议|推荐|意见|依据|指令)|"
+    r"具体|哪[一几]?[只家个支款种]|点名|个股|个券|代码|(?:投资|买卖|交易|操作)的?(?:建议|推荐|意见|"
+    r"依据|指令)|"
     r"\b(?:which one|particular|specific|individual|investment advice|any single|a given)\b"
 )
 """What a disclaimer says that it leaves open: which security, any advice to deal in one."""
 
 
-def _names_nothing(analysis: Analysis, verdict: re.Match[str], start: int, end: int) -> bool:
+def _names_nothing(analysis: Analysis, verdict: re.Match[str], start: int) -> bool:
     """Say whether a verdict in another clause only declines to name securities (具体哪只我不推荐)."""
     low, high = analysis.clause_span(*verdict.span(1))
     return not low <= start < high and _NO_NAMES.search(analysis.norm, low, high) is not None
 
 
-def rejected(analysis: Analysis, start: int, end: int, *, limit: bool = False) -> bool:  # noqa: PLR0911 - one a sign
+def rejected(analysis: Analysis, start: int, end: int, *, limit: bool = False) -> bool:  # noqa: C901, PLR0911 - one a sign
     """Say whether the reply speaks against the span: negates it, calls it unfit, or leaves it behind."""
     norm = analysis.norm
     low, high = analysis.sentence_span(start)
     if not limit and negated(analysis, start, end):
         return True
-    if any(not _names_nothing(analysis, match, start, end) for match in VERDICT.finditer(norm, end, high)):
+    if any(not _names_nothing(analysis, match, start) for match in VERDICT.finditer(norm, end, high)):
         return True
     before = None
     for match in VERDICT.finditer(norm, low, start):
-        if not _names_nothing(analysis, match, start, end):
+        if not _names_nothing(analysis, match, start):
             before = match
     if before is not None and not _CONTRAST.search(norm, before.end(1), start):
         return True

@@ -17,13 +17,16 @@ Role = Literal["target", "held", "added", "reduced", "total", "part"]
 """Part a weight plays; see `memfin.scoring.allocations.Weight`."""
 
 _NO_WEIGHT_BEFORE: Final = Bilingual(
-    r"(?:年化|收益率?|回报率?|涨幅?|跌幅?|上涨|下跌|反弹|回升|拉升|下挫|收[涨跌]|回撤|回落|亏损?|损失|波动率?|费率?|管理费|托管费|"
+    r"(?:年化|收益率?|回报率?|涨幅?|跌幅?|上涨|下跌|反弹|回升|拉升|下挫|收[涨跌]|回撤|回落|亏损?|损失|"
+    r"波动率?|费率?|管理费|托管费|"
     r"利率(?!债)|票息|股息率?(?<!高股息)(?<!高股息率)|变成了?|变为|升至|涨至|涨到|分位|概率|换手率?|"
     r"增长|增速|同比|环比|胜率|止损线?|止盈线?|业绩|利润|营收|毛利率?|负债率|税率?|溢价率?|折价|息差|利差|"
     r"得分|容忍度|偏离|阈值|目标|缩水|浮亏|"
     r"跑赢|通胀|cpi|ppi|gdp|m2|市占率|市场份额|报酬|分红率?|不良率|杠杆率|保证金|违约率|"
     r"夏普)[^,、;。!?\n|\d]{0,8}$",
-    r"\b(?:return\w*|earn\w*|borrow\w*|charg\w+|costs?|pays?|paying|made(?! up)|contribut\w*|climb\w*|jump\w*|lost|shed|soared|slid|yield\w*|gain\w*|fees?|drawdown|loss\w*|fell|rose|up(?! to)|down(?! to)|percentile|probability|"
+    r"\b(?:return\w*|earn\w*|borrow\w*|charg\w+|costs?|pays?|paying|made(?! up)|contribut\w*|climb\w*|"
+    r"jump\w*|lost|shed|soared|slid|yield\w*|gain\w*|fees?|drawdown|loss\w*|fell|rose|up(?! to)|"
+    r"down(?! to)|percentile|probability|"
     r"chance|coupon|rate|volatility|inflation|"
     r"beats?|expense ratio|discount|growth)[^,、;。!?\n|\d]{0,8}$",
 )
@@ -32,7 +35,9 @@ _NO_WEIGHT_AFTER: Final = re.compile(
     r"基差|贴水|利差|票息|下跌|上涨|下滑|幅度|起伏|震荡|缩水|损失|年化|概率|回撤|回落|波动|涨幅|跌幅|"
     r"股息|"
     r"费|利息|票息|利率|的?可能|亏损|浮亏|报酬|增长|税|胜率|"
-    r"止损|折扣|跌|涨|跑[赢输]|落后|把握|机会| of (?:last|this|the) (?:year|month|quarter|decade)|安全|合规|满足|保障|return|yield|gain|fee|loss|drawdown|percentile|"
+    r"止损|折扣|跌|涨|跑[赢输]|落后|把握|机会| of (?:last|this|the) (?:year|month|quarter|decade)|安全|"
+    r"合规|满足|保障|return|"
+    r"yield|gain|fee|loss|drawdown|percentile|"
     r"probability|chance|coupon|interest|growth|discount)"
 )
 _WEIGHT_WORD: Final = re.compile(r"仓位|占比?|比例|配(?!股)|权重|weight\b|allocation\b|exposure\b|in\b")
@@ -70,6 +75,7 @@ _MOVES_ON: Final = re.compile(
     r"\s*(?:左右)?(?:的[^,。]{0,6})?(?:(?:降|减|压|提|升|加|调|砍)[低高少仓]?(?:到|至|为|成)|->|→|=>|"
     r"down to|up to)"
 )
+_TAKEN_OFF: Final = re.compile(r"(?:减|砍|卖|赎)(?:掉|去|仓|持|出|回)?(?:大?约)?$")
 _ALREADY: Final = re.compile(
     r"已(?:经)?(?:占到?|到了?|有|达到?|是|高达|升到|涨到)?[约近]?$|\balready(?: at)? $|"
     r"\b(?:has|have) (?:grown|risen|drifted|swollen|climbed|crept) (?:up )?to $|\b(?:stands?|sits?|now) at $|"
@@ -105,7 +111,8 @@ _DESCRIBED: Final = compile_pattern(
     r"合同|约定|前[一二三五十]大|集中度|规定|招募|季报|基准|指数(?:中|里|的)|前十大|成分股|重仓股|"
     r"基金经理|管理人|(?:这|该|此|那)(?:只|款|支)[^,。]{0,8}(?:股票|债券|权益|现金)?(?:仓位|持仓|占)|"
     r"偏股混合基金的|"
-    r"市场份额|营收|收入|gdp|人口|客户|机构(?:资金|持有)|储备的?|产量|消费量|总人口|总市值|全球央行|渗透率|成交额|公司|很多人|有人|岁的人|公式|"
+    r"市场份额|营收|收入|gdp|人口|客户|机构(?:资金|持有)|储备的?|产量|消费量|总人口|总市值|全球央行|"
+    r"渗透率|成交额|公司|很多人|有人|岁的人|公式|"
     r"最大的[^,。]{0,3}是|其次是|教科书|书[上里]|课本|法则|历史上|过去|曾|当时|权重股|行业权重|保证金|"
     r"平均|一般(?:家庭|人)|"
     r"\b(?:fund (?:itself )?(?:holds|has|keeps)|the fund's|its portfolio|prospectus|benchmark|historically)\b"
@@ -164,6 +171,7 @@ def _is_no_weight(analysis: Analysis, share: Quantity, head: str, high: int) -> 
             and _FOREIGN_CELL.search(_cells(analysis, share)) is not None
         )
         or _MOVES_ON.match(norm, share.end) is not None
+        or _TAKEN_OFF.search(head[-6:]) is not None
         or _LIMIT.search(head[-6:]) is not None
         or _LIMIT.search(norm, share.end, min(high, share.end + 10)) is not None
         or _ILLUSTRATIVE.search(head) is not None

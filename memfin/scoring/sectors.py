@@ -15,15 +15,24 @@ _THEMES: Final = tuple(
     re.compile(pattern)
     for pattern in (
         r"半导体|芯片|晶圆|集成电路|存储|封测|光刻|算力|gpu|\b(?:chips?|semi(?:conductor)?s?|memory|foundr)",
-        r"光伏|逆变器|储能|锂电|电池|风电|新能源|硅料|组件|氢能|充电桩|\b(?:solar|wind|batter|clean energy|renewable)",
-        r"医药|医疗|创新药|中药|生物药|器械|疫苗|cxo|医院|\b(?:health ?care|biotech|pharma|medical|hospital|drug)",
+        (
+            r"光伏|逆变器|储能|锂电|电池|风电|新能源|硅料|组件|氢能|充电桩|\b(?:solar|wind|batter|"
+            r"clean energy|renewable)"
+        ),
+        (
+            r"医药|医疗|创新药|中药|生物药|器械|疫苗|cxo|医院|\b(?:health ?care|biotech|pharma|medical|"
+            r"hospital|drug)"
+        ),
         r"银行|证券|券商|保险|金融|\b(?:banks?\b|insur|brokers?\b|financials?\b)",
         r"白酒|食品|饮料|啤酒|乳业|调味|家电|消费|\b(?:consumer|staples|food|beverage|retail)",
         r"房地产|地产|物业|建材|\b(?:real estate|property|homebuild)",
         r"军工|航空|航天|船舶|\b(?:defen[cs]e|aerospace)",
         r"石油|煤炭|天然气|油气|\b(?:oil|gas\b|coal|energy\b)",
         r"有色|铜|铝|稀土|黄金股|钢铁|\b(?:mining|miners|metals|copper|steel)",
-        r"软件|互联网|云计算|人工智能|机器人|游戏|传媒|科技|通信|\b(?:software|internet|cloud|tech\w*|ai\b|robot|gaming)",
+        (
+            r"软件|互联网|云计算|人工智能|机器人|游戏|传媒|科技|通信|\b(?:software|internet|cloud|tech\w*|"
+            r"ai\b|robot|gaming)"
+        ),
         r"电力|水电|公用事业|高速公路|港口|\b(?:utilit|power|toll|ports?\b)",
         r"汽车|整车|零部件|智能驾驶|\b(?:auto\w*|cars?\b|carmaker|ev\b)",
         r"养殖|种业|农业|猪|\b(?:agricult|farm)",

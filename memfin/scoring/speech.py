@@ -26,7 +26,9 @@ _SAID: Final = (
 )
 # Every attribution has one of these in it; most sentences have none and need no closer look.
 SPEECH_SIGN: Final = compile_pattern(
-    rf"{_SAID}|所谓|敢|要您|要你|叫您|催您|(?<![数依根占票])据|\b(?:sa(?:y|id)|swor|swear|claim|promis|ask|mention|wrote|read|told|tout|call|so-|according)"
+    rf"{_SAID}|所谓|敢|要您|要你|叫您|催您|(?<![数依根占票])据|\b(?:sa(?:y|id)|swor|swear|claim|promis|ask|"
+    rf"mention|wrote|read|told|"
+    rf"tout|call|so-|according)"
 )
 ATTRIBUTION: Final = compile_pattern(
     rf"{_SPEAKER}[^,。!?;:\n不未没]{{0,12}}?{_SAID}|所谓|(?:凡是?|但凡|"

@@ -18,7 +18,7 @@ from memfin.scoring.weight import Weight
 _BOND_WORD: Final = re.compile(r"债|国开|农发|久期|票据|存单|bond|treasur|duration|note|gilts?")
 _LONG_BOND: Final = re.compile(
     r"长期债|超长|超长债|超长期|长久期|长债|长端|长期国债|长期限|long[- ](?:duration|dated|term) (?:bonds?|"
-    r"treasur\w+|governments?)|long bonds?|long treasur\w+"
+    r"treasur\w+|governments?)|long gilts?|long bonds?|long treasur\w+"
 )
 _BLEND: Final = re.compile(
     r"加权|平均(?:久期|下来|算)|合起来|综合下来|组合久期|\b(?:blend\w*|weighted|on average|averag\w*|"
@@ -36,8 +36,9 @@ _SALE: Final = re.compile(r"\s*(?:sell|exit|get out|take profits?|hold)\b|[^,。
 _NEXT_SALE: Final = re.compile(r",[^,。;]{0,12}(?:落袋|就卖|就走|就换|就出|换下|再换|再找|卖掉)")
 _HOLD_LONG: Final = re.compile(r"至少|以上|起码|不少于|不低于|at least|or more|minimum|or longer")
 _OTHER_SPAN: Final = re.compile(
-    r"[^,。;]{0,12}(?:免(?:收|除)?赎回|赎回费|免费|惩罚性)|[^,。;]{0,3}(?:后|免|可赎|起|者|的人|开支|生活|"
-    r"备用|支出)|[ -](?:expenses|of expenses)"
+    r"[^,。;]{0,12}(?:免(?:收|除)?赎回|赎回费|免费|惩罚性)|[^,。;]{0,2}:|[^,。;]{0,3}(?:后|免|可赎|起|"
+    r"者|的人|开支|生活|备用|支出)|"
+    r"[ -](?:expenses|of expenses)"
 )
 _NOT_HOLDING: Final = re.compile(
     r"检视|复盘|核对|调整|再平衡|回看|开支|支出|近|过去|成立|定投|每|封闭|"
@@ -173,12 +174,26 @@ _LOCKED_BEFORE: Final = re.compile(
 _LOCKED_AFTER: Final = re.compile(
     r"\s*期?的?(?:封闭|锁定|持有期|滚动持有|持有(?=[混债股稳优灵]|基金|型|期|产品)|定开|定期开放|"
     r"不开放|内?不[能可得]|内?取不|内?赎不|"
-    r"锁|期的?(?:固收|理财|产品|信托|专户|年金)|期?的?(?:大额存单|定期存款|定存|储蓄国债)| with(?:out)? (?:no|any)? ?(?:way out|exit|withdrawals?|redemptions?)|"
-    r"[^,.;]{0,12} (?:no way out|no exit)|[- ]?(?:lock|closed|fixed[- ]term|(?:structured )?note\b|term (?:product|note|annuity|deposit)|annuity|non-traded|cd\b))"
+    r"锁|期的?(?:固收|理财|产品|信托|专户|年金)|期?的?(?:大额存单|定期存款|定存|储蓄国债)|"
+    r" with(?:out)? (?:no|any)? ?(?:way out|exit|"
+    r"withdrawals?|redemptions?)|"
+    r"[^,.;]{0,12} (?:no way out|no exit)|[- ]?(?:lock|closed|fixed[- ]term|(?:structured )?note\b|"
+    r"term (?:product|note|annuity|deposit)|annuity|non-traded|cd\b))"
+)
+_VEHICLE: Final = re.compile(
+    r"[- ](?:[a-z]+ ){0,2}?(?:fund|plan|vehicle|product|bond|paper)\b|期?的?[^,。;]{0,6}(?:产品|计划|"
+    r"基金)"
+)
+_NO_EXIT: Final = re.compile(
+    r"(?:can't|cannot|can not|won't be able to|unable to) (?:get (?:out|at|it)|redeem|sell|withdraw|"
+    r"exit)|no (?:exit|way out|"
+    r"early)|locked|取不[出了]|赎不|出不来|退不|拿不出"
 )
 _BARRED: Final = re.compile(r"redeem|withdraw")
 _LOCKS: Final = re.compile(
-    r"年期|个月期|天期|note\b|封闭|存单|定存|定期存款|储蓄国债|way out|exit|锁|持有|定开|定期开放|不开放|不能|不可|不得|取不|赎不|lock|tied|redeem|withdraw|closed|term|"
+    r"年期|个月期|天期|note\b|封闭|存单|定存|定期存款|储蓄国债|way out|exit|锁|持有|定开|定期开放|"
+    r"不开放|不能|不可|不得|取不|赎不|lock|tied|redeem|"
+    r"withdraw|closed|term|"
     r"annuity|cd\b"
 )
 
@@ -195,7 +210,9 @@ def lock_up(analysis: Analysis, reading: Reading, years: float) -> Span | None:
         after = _LOCKED_AFTER.match(norm, quantity.end, high)
         before = _LOCKED_BEFORE.search(norm[max(low, quantity.start - 40) : quantity.start])
         if after is None and before is None:
-            continue
+            after = _VEHICLE.match(norm, quantity.end, high)
+            if after is None or _NO_EXIT.search(norm, after.end(), after.end() + 90) is None:
+                continue
         end = after.end() if after else quantity.end
         # What cannot be redeemed is negated by its nature.
         barred = before is not None and _BARRED.search(before.group()) is not None

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memfin.scoring.allocations import Weight
+from memfin.scoring.weight import Weight
 from memfin.scoring.language import analyze
 from memfin.scoring.reading import Reading, role_table
 from memfin.scoring.vocabulary import Entry, load_vocabulary
