@@ -49,6 +49,21 @@ _EQUAL: Final = re.compile(
 _TRANCHES: Final = re.compile(
     rf"分(?P<count>{NUMERAL})[笔批次份](?P<between>[^。!?\n]{{0,10}}?)每[笔批次份][^,;。!?\n\d一二三四五六七八九半]{{0,4}}"
 )
+_HELD: Final = re.compile(
+    r"(?:已经?|现在|目前|手里)[^,;。!?\n]{0,6}(?:有|占|持有|"
+    r"拿着)了?[^,;。!?\n\d一二三四五六七八九半两]{0,4}$|占了?$|"
+    r"\b(?:hold|own|have|sits at|makes up|is already)(?: already| about| some| roughly)* $"
+)
+_ADDED: Final = re.compile(
+    r"(?:再|又|另外?|继续)[^,;。!?\n]{0,4}?(?:补|加|添|买|追|配|投)(?:仓|个|上|"
+    r"进)?[^,;。!?\n\d一二三四五六七八九半两]{0,3}$|"
+    r"\b(?:another|a further|an extra|an additional) $"
+)
+_POINTS: Final = re.compile(
+    r"\b(one|two|three|four|five|six|seven|eight|nine|ten|\d+)(?: percentage)? points?\b"
+)
+_HUNDREDTH: Final = 0.01
+_SAME_HOLDING: Final = 120
 _ONE_FUND: Final = re.compile(r"这只|它|该(?:基金|股|产品)|这个|此")
 
 
@@ -132,7 +147,7 @@ def _is_cash(norm: str, part: Quantity) -> bool:
 
 
 def one_holding(analysis: Analysis, cap: float) -> Span | None:
-    """Return equal parts that are each above the cap, or tranches of one holding that together are."""
+    """Return equal parts, the tranches of one holding, or what is added to one, that exceed the cap."""
     for match in _EQUAL.finditer(analysis.norm):
         count = count_of(match["count"] or match["english"])
         low, high = analysis.sentence_span(match.start())
@@ -141,6 +156,10 @@ def one_holding(analysis: Analysis, cap: float) -> Span | None:
             continue
         if advised(analysis, *match.span(), act=True):
             return match.span()
+    return _tranches(analysis, cap) or _added(analysis, cap)
+
+
+def _tranches(analysis: Analysis, cap: float) -> Span | None:
     for match in _TRANCHES.finditer(analysis.norm):
         each = next(
             (q for q in quantities(analysis.norm, match.start(), match.end() + 10) if q.kind == "share"), None
@@ -151,4 +170,22 @@ def one_holding(analysis: Analysis, cap: float) -> Span | None:
             continue
         if each.low * count > cap + EPSILON and advised(analysis, match.start(), each.end, act=True):
             return match.start(), each.end
+    return None
+
+
+def _added(analysis: Analysis, cap: float) -> Span | None:
+    """Return what is to be added to a holding that is named, where both together are above the cap."""
+    norm = analysis.norm
+    found = [(each.low, each.start, each.end) for each in quantities(norm) if each.kind == "share"]
+    found += [((count_of(m[1]) or 0) * _HUNDREDTH, *m.span()) for m in _POINTS.finditer(norm)]
+    held: tuple[float, int] | None = None
+    for value, start, end in sorted(found, key=lambda entry: entry[1]):
+        low = max(analysis.sentence_span(start)[0], start - 24)
+        if _HELD.search(norm[low:start]):
+            held = value, end
+            continue
+        if held is None or start - held[1] >= _SAME_HOLDING or not _ADDED.search(norm[low:start]):
+            continue
+        if cap + EPSILON < held[0] + value <= 1 and advised(analysis, start, end, act=True):
+            return start, end
     return None
