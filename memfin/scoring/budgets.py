@@ -89,7 +89,7 @@ def cash_rest(reading: Reading, amount: float) -> Span | None:
     left = found.whole.low - sum(part.low for part in found.parts)
     if left >= amount - EPSILON or _CASH.search(analysis.norm, found.start, high) is None:
         return None
-    if disowned(analysis, found.start, high) or rejected(analysis, found.start, found.start + 1):
+    if disowned(analysis, found.start, found.start + 1) or rejected(analysis, found.start, found.start + 1):
         return None
     return found.start, high
 

@@ -105,6 +105,9 @@ _EXAMPLE: Final = compile_pattern(
 )
 
 
+_TITLE_MARKS: Final = (("“", "”"), ("「", "」"), ("『", "』"), ('"', '"'), (" '", "'"))
+
+
 def disowned(analysis: Analysis, start: int, end: int) -> bool:
     """Say whether the span is somebody else's, a question, a condition or an example: no word of advice."""
     norm = analysis.norm
@@ -142,9 +145,9 @@ def _in_quotes(analysis: Analysis, start: int, end: int) -> bool:
 def _is_title(analysis: Analysis, start: int, end: int) -> bool:
     """Say whether the quotation is the name of a product: “睿选六个月持有混合”."""
     norm = analysis.norm
-    low = max(norm.rfind(mark, 0, start) for mark in "“「『\"'")
-    closing = [norm.find(mark, end) for mark in "”」』\"'" if norm.find(mark, end) >= 0]
-    return bool(closing) and _TITLE.fullmatch(norm, low + 1, min(closing)) is not None
+    low, mark = max((norm.rfind(opening, 0, start), closing) for opening, closing in _TITLE_MARKS)
+    high = norm.find(mark, end)
+    return high >= 0 and _TITLE.fullmatch(norm, low + 1, high) is not None
 
 
 _NO_NAMES: Final = compile_pattern(
