@@ -145,9 +145,11 @@ def _in_quotes(analysis: Analysis, start: int, end: int) -> bool:
 def _is_title(analysis: Analysis, start: int, end: int) -> bool:
     """Say whether the quotation is the name of a product: “睿选六个月持有混合”."""
     norm = analysis.norm
-    low, mark = max((norm.rfind(opening, 0, start), closing) for opening, closing in _TITLE_MARKS)
+    low, mark = max(
+        (norm.rfind(opening, 0, start) + len(opening), closing) for opening, closing in _TITLE_MARKS
+    )
     high = norm.find(mark, end)
-    return high >= 0 and _TITLE.fullmatch(norm, low + 1, high) is not None
+    return high >= 0 and _TITLE.fullmatch(norm, low, high) is not None
 
 
 _NO_NAMES: Final = compile_pattern(
