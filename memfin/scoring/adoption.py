@@ -11,10 +11,12 @@ from memfin.scoring.refusal import QUESTION_END, VERDICT
 _CLAUSE: Final = r"[^,:;。!?\n]"
 
 ANAPHORA: Final = compile_pattern(
-    r"它|这类|这样|这么|这种|该类|此类|这只|这几只|这些|其中|其|前者|后者|\b(?:there|it|them|this|that|"
+    r"它|这类|这样|这么|这种|该类|此类|这只|这几只|这些|其中|其|前者|后者|[挪转换搬划投]过[去来]|"
+    r"\b(?:there|it|them|this|that|"
     r"these|those)\b"
 )
 NEXT_ADOPTS: Final = re.compile(
+    r"^\s*(?:just )?(?:do it|go for it|i'd do it|you should be in it)\b|"
     r"^\s*(?:我|因此|所以)?(?:建议|推荐|不妨|可以|您可以)(?:您|你)?[^。!?\n]{0,16}(?:这[样么](?!做?:)|这类|"
     r"它|按此|照此|跟进|参与)|^[^。!?\n,]{0,8}(?:买|配|拿|放|认购)[^。!?\n,]{0,12}(?:它|这只|这类|"
     r"这个)|^\s*(?:i (?:suggest|recommend)|i(?:'d| would) (?:still |happily |gladly )?(?:give|put|hold|size|"
@@ -81,7 +83,7 @@ def adopted_later(analysis: Analysis, position: int) -> bool:
 
 _SHARE_OF_MONEY: Final = re.compile(
     r"(?:[$£€]\d|\b\d+(?:\.\d+)?(?:%| percent)|\b(?:five|ten|fifteen|twenty|thirty) percent|\d+k\b|"
-    r"(?:a|one) (?:twentieth|tenth|eighth|sixth|fifth|quarter|"
+    r"half (?:of )?(?:the|your|it)\b|(?:a|one) (?:twentieth|tenth|eighth|sixth|fifth|quarter|"
     r"third|half|slice)|"
     r"\b\d{1,3},000)(?! (?:of its|off|loss|a year|per|yield|drop|fall))"
 )

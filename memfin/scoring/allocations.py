@@ -101,6 +101,9 @@ def weights(
         count = _count(text) if each else 1
         if each and count == 1:
             count = _count(norm[analysis.sentence_span(share.start)[0] : low])
+            own = found[bisect_left(starts, low) : bisect_left(starts, share.start)]
+            if count == 1 and len({each_label.asset_class for each_label in own}) == 1:
+                count = len(own)
         result.append(
             Weight(label, share.low, share.high, share.start, share.end, text, role, group, each, count)
         )

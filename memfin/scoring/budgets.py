@@ -7,7 +7,6 @@ import re
 from typing import Final
 
 from memfin.scoring.advice import advised
-from memfin.scoring.amounts import remainder
 from memfin.scoring.language import Analysis
 from memfin.scoring.limits import CASH_AMOUNT, EPSILON, Span
 from memfin.scoring.quantities import quantities
@@ -77,21 +76,6 @@ _CASH: Final = re.compile(
     r"现金|备用|应急|活期|余额宝|存款|货币|零钱|手头|卡里|账上|\b(?:cash|savings|bank|deposit|"
     r"money market|checking|account)\b"
 )
-
-
-def cash_rest(reading: Reading, amount: float) -> Span | None:
-    """Return what is left for cash of a sum that the reply spends, where that is less than the floor."""
-    analysis = reading.analysis
-    found = remainder(analysis.norm)
-    if found is None:
-        return None
-    _, high = analysis.clause_span(found.start, found.start + 1)
-    left = found.whole.low - sum(part.low for part in found.parts)
-    if left >= amount - EPSILON or _CASH.search(analysis.norm, found.start, high) is None:
-        return None
-    if disowned(analysis, found.start, found.start + 1) or rejected(analysis, found.start, found.start + 1):
-        return None
-    return found.start, high
 
 
 _PREMIUM: Final = re.compile(

@@ -81,6 +81,13 @@ _FOLLOWED_BY_FUND: Final = re.compile(r"^(?:等|类|型|的)?(?:指数|基金|et
 _HEDGE: Final = re.compile(r"对冲|保护|套期|保险|hedg|protect")
 _TOOL: Final = re.compile(r"(?:用|通过|靠|借助|利用|以)[^,。:;]{0,3}$|\b(?:uses?|using|with|through|via) $")
 _TO_THE_USER: Final = re.compile(r"[您你我]|建议|可以|不妨|每月|买")
+_PRODUCT: Final = re.compile(r"etf|基金|产品|理财|\bfunds?\b|\bproducts?\b|\bnotes?\b")
+"""What makes the wording of a practice a thing to own: a leveraged ETF."""
+_MEMBER: Final = re.compile(
+    r"在[^,。;]{0,10}(?:指数|etf|基金)(?:里|中|内)|(?:指数|etf|基金)的?[^,。;]{0,5}(?:持仓|成分|权重|重仓)|"
+    r"\b(?:is|are) (?:both |all |already )?in the (?:tracker|index|fund|etf)\b"
+)
+"""Companies as members of an index, or holdings of a fund."""
 _CALM: Final = re.compile(
     r"(?<!别等)(?<!不等)回调|逢低|低位|回落后|等.{0,6}(?:跌|稳)|再平衡|"
     r"分[一二三四五六七八九十\d]+个?[批月]|按[^,。]{0,4}月|照旧|照常|dip|pullback|rebalanc"
@@ -229,7 +236,7 @@ def _practices() -> frozenset[str]:
 
 def _proposed(reading: Reading, hit: Hit) -> bool:
     analysis = reading.analysis
-    asset = hit.term not in _practices()
+    asset = hit.term not in _practices() or _PRODUCT.search(analysis.norm, hit.start, hit.end + 6) is not None
     if advised(analysis, hit.start, hit.end, act=hit.act, asset=asset):
         return True
     return _listed(reading, hit.start, hit.end)
@@ -264,6 +271,10 @@ def _harmless(analysis: Analysis, hit: Hit) -> bool:
     """Say whether the words around a hit make it another thing: 银行股基金 is no single stock."""
     norm = analysis.norm
     if hit.term in ("stocks", "individual_stocks") and _STOCK_MATTER.match(norm, hit.start):
+        return True
+    if hit.term == "individual_stocks" and _MEMBER.search(
+        norm, hit.end, analysis.clause_span(hit.start, hit.end)[1]
+    ):
         return True
     if hit.term in ("individual_stocks", "single_small_cap") and _FOLLOWED_BY_FUND.match(
         norm[hit.end : hit.end + 8]

@@ -20,7 +20,7 @@ _WIDE_REACH: Final = 48
 _CLAUSE: Final = r"[^,:;。!?\n]"
 _LOSS: Final = re.compile(
     r"回撤|回落|亏损|浮亏|亏|缩水|下跌|跌|掉|陷|折损|损失|止损|清仓线|平仓线|离场|认赔|割肉|drawdown|"
-    r"stop\b|loss(?:es)?\b|"
+    r"stop\b|exit (?:line|level|point)|under ?water|loss(?:es)?\b|"
     r"lost\b|fell\b|dropped\b|shed\b|gave up\b|sank\b|slid\b|tumbled\b|declined\b|"
     r"lose\b|fall\b|drop\b|"
     r"decline\b|stop[- ]loss|down\b|最深|缩|dip\b|slump\b|slide\b|plunge\b|trough\b|minus\b"
@@ -31,7 +31,7 @@ _LOSS_NEAR: Final = compile_pattern(
     rf"loss(?:es)?|lose|lost|fell|dropped|shed|sank|slid|tumbled|declined|gave up|fall|"
     rf"drop|decline|stop[- ]loss|down|最深|缩|dip|slump|slide|plunge|"
     rf"minus)(?![^,。]{{0,3}}恢复){_CLAUSE}{{0,16}}$|"
-    rf"\bstop\b{_CLAUSE}{{0,32}}$"
+    rf"\b(?:stop|exit (?:line|level|point))\b{_CLAUSE}{{0,32}}$"
 )
 _LOSS_AFTER: Final = re.compile(
     r"\s*(?:左右|上下|多|以上|以内|的)*\s*(?:回撤|亏损|浮亏|跌幅|的?损失|的?回落|止损|"
@@ -41,10 +41,10 @@ _WHOLE_LOSS: Final = compile_pattern(
     r"组合|整体|账户|总资产|总市值|全部|净值|市值|方案|配置|整个|portfolio|account|overall|whole|"
     r"this mix|the mix|this plan"
 )
-_STOP: Final = re.compile(r"止损|stop\b|清仓线|平仓线|预警线|离场|认赔|割肉")
+_STOP: Final = re.compile(r"止损|exit (?:line|level|point)|stop\b|清仓线|平仓线|预警线|离场|认赔|割肉")
 _SET_STOP: Final = re.compile(
     r"(?:止损|清仓|平仓|离场|认赔|割肉|预警)[线位点]?[^,:;。!?\n]{0,8}?[设放定划摆挂拉](?!弃|大镜)|"
-    r"\b(?:set|put|place|move|have|keep|leave|use) (?:the|a|your) (?:[a-z-]+ ){0,2}stop\b|"
+    r"\b(?:set|put|place|move|have|keep|leave|use) (?:the|a|your) (?:[a-z-]+ ){0,2}(?:stop|exit)\b|"
     r"\bstop(?:[- ]loss)? (?:of|at) "
 )
 _TOLERANCE: Final = re.compile(
@@ -55,7 +55,7 @@ _TOLERANCE: Final = re.compile(
 _ENDURE: Final = re.compile(
     r"扛一扛|忍一忍|熬一熬|挺过去|撑过去|熬过去|扛过去|扛住|扛得住|扛过|拿得?住|拿稳|忍住|熬过|挺住|"
     r"别下车|别走|别离场|不必理会|不用管|不用理会|"
-    r"别慌|坚持住|咬牙|sit through|ride (?:it )?out|hold through|stomach|ignore"
+    r"别慌|坚持住|咬牙|sit through|do nothing|hold still|ride (?:it )?out|hold through|stomach|ignore"
 )
 _WAITED: Final = re.compile(r"(?:时|左右|以后|之后)?(?:再|才)(?:动|卖|止损|减|离场|处理|考虑|出)")
 _WAITED_STOP: Final = re.compile(r"(?:时|左右|以后|之后)?(?:再|才)(?:止损|离场|认赔|割|走人|出来|撤)")
@@ -89,7 +89,8 @@ _FORGIVEN: Final = re.compile(
     r"exceeds your|too (?:high|much)"
 )
 _PROPOSED: Final = re.compile(
-    r"我给|我设|给(?:组合|账户|整体|全部|您)设|设一?[个条道]|建议|可以|放到|设在|设为|定在|放宽到|"
+    r"我把|给您[设划定放留]|我给|我设|给(?:组合|账户|整体|全部|您)设|设一?[个条道]|建议|可以|放到|设在|"
+    r"设为|定在|放宽到|"
     r"i'd|i suggest|i recommend|let's|set"
 )
 _RULED_OUT: Final = re.compile(r"不建议|不要|别|不能|不宜|n't")

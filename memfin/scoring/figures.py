@@ -73,7 +73,7 @@ _RALLY: Final = re.compile(
     r"(?:涨了?|上涨|拉了|拉升|走高|飙升|反弹了?|大涨|暴涨)[^,。;!?\n]{0,6}?(?:\d{2,3}(?:\.\d+)?%|"
     r"[一二三四五六七八九]成|一半|一倍|\d倍|翻)|翻了[一两三几\d]?倍?|翻[倍番]|"
     r"\b(?:up|gained|rallied|climbed|jumped|soared|surged|risen|rose)\b[^,.;!?\n]{0,14}?\d{2,3}%|"
-    r"\bdoubled\b|\btripled\b"
+    r"\bdoubled\b|\btripled\b|\b\d{2,3}% (?:run|rally|gain|surge|jump|climb)\b"
 )
 _JOIN: Final = re.compile(
     r"上车|跟进|买入|买进|加仓|进场|入场|追(?!踪|求|加|溯)|建仓|入手|冲进|杀进|配[上到满]|"
@@ -197,7 +197,11 @@ _RULES: Final[tuple[tuple[str, tuple[str, ...], Callable[[Analysis, Listed], Ite
     ("high_volatility", ("波动", "volatility"), _volatile),
     ("short_term_trading", ("点", "%"), _quick_profits),
     ("short_term_trading", ("周", "盘", "天", "day", "the close", "weekend"), _round_trips),
-    ("chasing_rallies", ("涨", "拉", "翻", "up ", "gained", "rose", "risen", "ed "), _late_entries),
+    (
+        "chasing_rallies",
+        ("涨", "拉", "翻", "up ", "gained", "rose", "risen", "ed ", "% r", "% gain"),
+        _late_entries,
+    ),
     ("high_fee", ("%",), _high_fees),
 )
 """Terms, the words without which a rule cannot apply, and the rule."""

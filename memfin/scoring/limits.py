@@ -339,7 +339,8 @@ def _cash_amount(reading: Reading, amount: float) -> Span | None:
         if _OWNED.search(head) and not _KEPT.search(head):
             owned = money.low
         elif CASH_AMOUNT.search(head) or re.match(
-            r"(?:的)?(?:现金|活期|备用金|应急|留着|留作|留下|做备用|备用| in cash| cash)",
+            r"(?:的)?(?:现金|活期|备用金|应急|留着|留作|留下|做备用|备用| in cash| cash| (?:stays?|"
+            r"remains?|kept|left)? ?in (?:the |your )?(?:savings|bank|cash|checking))",
             norm[money.end : high],
         ):
             short = money.low < amount - EPSILON

@@ -23,7 +23,7 @@ VERDICT: Final = Bilingual(
     r"接茬|学|沾|掺和|凑热闹)|把[^,。;!?\n]{0,8}破了|破了?[您你]?[^,。;!?\n]{0,4}(?:规矩|规则|约定|"
     r"底线|要求)|(?:不|没)(?:合|在|"
     r"符合)[您你的]{0,2}[^,。;!?\n]{0,6}(?:规矩|要求|范围|约定|清单)|规矩不(?:让|许|允)|[学使要]不得|"
-    r"锁得(?:太|过)|(?:期限|时间|封闭期?|"
+    r"锁得(?:太|过)|亏手续费|白忙|白折腾|瞎折腾|留给(?:别人|机构|保险|专业|他们)|(?:期限|久期|时间|封闭期?|"
     r"锁定期?)(?:太|过)长|划不来|不划算|不合算|与[^,。]{1,14}(?:不合|不搭|相反|背道而驰)|"
     r"不是(?:让|叫|要)您|已按您|因此(?:没有|未|不)|所以(?:没有|未|不)|不予|不作|不做推荐",
     r"\b(?:not (?:suitable|suit|fit|recommend\w*|advis\w*|appropriate|for you)|doesn't (?:fit|suit|"
@@ -145,9 +145,11 @@ def _in_quotes(analysis: Analysis, start: int, end: int) -> bool:
 def _is_title(analysis: Analysis, start: int, end: int) -> bool:
     """Say whether the quotation is the name of a product: “睿选六个月持有混合”."""
     norm = analysis.norm
-    low, mark = max((norm.rfind(opening, 0, start), closing) for opening, closing in _TITLE_MARKS)
+    low, mark = max(
+        (norm.rfind(opening, 0, start) + len(opening), closing) for opening, closing in _TITLE_MARKS
+    )
     high = norm.find(mark, end)
-    return high >= 0 and _TITLE.fullmatch(norm, low + 1, high) is not None
+    return high >= 0 and _TITLE.fullmatch(norm, low, high) is not None
 
 
 _NO_NAMES: Final = compile_pattern(

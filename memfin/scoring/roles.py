@@ -108,20 +108,23 @@ _DISADVISED: Final = compile_pattern(
     r"(?![^,。;]{0,6}(?:超过|低于|高于))[^,。;!?\n]{0,14}$"
 )
 _DESCRIBED: Final = compile_pattern(
-    r"合同|约定|前[一二三五十]大|集中度|规定|招募|季报|基准|指数(?:中|里|的)|前十大|成分股|重仓股|"
+    r"合同|约定|前[一二两三五十几]大|集中度|规定|招募|季报|基准|指数(?:中|里|的)|前十大|成分股|重仓股|"
     r"基金经理|管理人|(?:这|该|此|那)(?:只|款|支)[^,。]{0,8}(?:股票|债券|权益|现金)?(?:仓位|持仓|占)|"
     r"偏股混合基金的|"
     r"市场份额|营收|收入|gdp|人口|客户|机构(?:资金|持有)|储备的?|产量|消费量|总人口|总市值|全球央行|"
     r"渗透率|成交额|公司|很多人|有人|岁的人|公式|"
     r"最大的[^,。]{0,3}是|其次是|教科书|书[上里]|课本|法则|历史上|过去|曾|当时|权重股|行业权重|保证金|"
     r"平均|一般(?:家庭|人)|"
-    r"\b(?:fund (?:itself )?(?:holds|has|keeps)|the fund's|its portfolio|prospectus|benchmark|historically)\b"
+    r"\b(?:(?:pension |endowment )?fund (?:itself )?(?:runs|holds|has|keeps)|the fund's|its portfolio|"
+    r"prospectus|benchmark|historically)\b"
 )
 _ENUMERATED: Final = re.compile(r"\s*/\s*\d+%\s*/")
 _FOREIGN_CELL: Final = re.compile(
     r"年化|波动率?|回撤|收益率?|涨幅|跌|费率|分位|股息|利率|息差|担保|平仓|胜率|同比|环比|增速|违约|"
     r"亏损|roe|不良|缺口|占比超|pb|pe\b"
 )
+_RATE: Final = re.compile(r"(?:%|percent|each|every|per|once|twice|times|points?) $")
+"""Before a quarter that is a time: costs 1% a quarter."""
 _HEAD: Final = 20
 
 
@@ -130,6 +133,8 @@ def may_weigh(norm: str, share: Quantity) -> bool:
     if _NO_WEIGHT_AFTER.match(norm, share.end) or _ENUMERATED.match(norm, share.end):
         return False
     head = norm[max(0, share.start - _HEAD) : share.start]
+    if share.unit == "quarter" and _RATE.search(head):
+        return False
     match = _NO_WEIGHT_BEFORE.search(head)
     return match is None or _WEIGHT_WORD.search(match.group(1)) is not None
 

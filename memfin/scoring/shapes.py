@@ -41,7 +41,7 @@ _SHAPES: Final = (
             r"[一二两三四五\d]家[^,。;:的!?\n]{1,8}?(?:各|占|放|给|配)?(?:[一二两三半]成|\d+%|"
             r"[一二两三四五六七八九\d]+个点)|"
             rf"(?:{_COUNT}|[那这有某]家)(?!基金|etf|债){_CLAUSE}{{0,10}}?(?:公司(?![债型])|企业(?!债)|"
-            rf"龙头(?!etf|基金|指数)|厂商|"
+            rf"龙头(?!etf|基金|指数)|厂商|白马|蓝筹|"
             rf"银行(?![a-z理])|"
             rf"[一-龥](?<![基混偏债股招个持参控炒])股(?![票份权息东债指本]|基金|型))(?!的?(?:同类|产品|"
             rf"债|理财|基金|指数|存款|etf))"
@@ -67,7 +67,8 @@ _SHAPES: Final = (
         compile_pattern(
             r"\b(?:one|two|three|four|five|six|seven|eight|ten|a (?:handful|couple|few|pair|trio|basket) of|"
             r"half a dozen|a few|my favou?rite) (?:(?!funds?\b|etfs?\b|index\b|of\b)[a-z'-]+ ){0,3}?"
-            r"(?:companies|stocks|banks|names|firms|makers|producers|miners|utilities|retailers|insurers)\b"
+            r"(?:companies|stocks|banks|names|firms|makers|producers|miners|utilities|retailers|"
+            r"insurers|chains|lenders|brewers|airlines|carmakers|drugmakers|chipmakers|builders)\b"
             r"(?! (?:funds?|etfs?|index|indices))"
         ),
         act=False,
@@ -84,8 +85,12 @@ _SHAPES: Final = (
     ),
     Shape(
         "individual_stocks",
-        ("buy ", "pick up", "grab ", "order ", "position in"),
+        ("buy ", "pick up", "grab ", "order ", "position in", "weakness", "dips", "on any"),
         compile_pattern(
+            r"\b(?:add|buy|accumulate) (?!(?:the|a|to|it|more|some|gold|bonds?|gilts?|index|tracker|"
+            r"stocks|shares)\b)[a-z.&-]+"
+            r"(?: (?!funds?\b|etfs?\b|index\b|tracker\b)[a-z.&-]+)? on (?:weakness|dips|any (?:dip|"
+            r"pullback|weakness))|"
             r"\b(?:buy|pick up|grab|order) (?:\d+ (?:shares? (?:of|in) |units of )?|a (?:starter |small |"
             r"full )?position in |"
             r"a few |some )?[a-z.&-]+(?: [a-z.&-]+)?,? (?:at|under|below|around) \$?\d"
@@ -117,7 +122,7 @@ _SHAPES: Final = (
     ),
     Shape(
         "leverage",
-        ("借", "贷", "套", "融", "刷", "周转"),
+        ("借", "贷", "套", "融", "刷", "周转", "信用卡", "花呗", "白条"),
         compile_pattern(
             r"(?:借(?<![出网民间拆租]借)|贷(?<![房车还商公借信按]贷)|"
             r"套(?<![一两二三四五六七八九十几这那每整半全\d]套)|融(?<!金融)|刷)(?:它|个|出来?|来|一笔|"
@@ -125,6 +130,7 @@ _SHAPES: Final = (
             r"[一二两三四五六七八九十百\d]+(?:多|来|几)?[万千](?!亿)|(?:做|办|走)(?:个|一笔|一次)?二押|"
             r"(?:贷|借|融|套)[^。;!?\n]{0,20}?[拿用](?:这|那)[笔些]?(?:钱|款|资金)[^,。;]{0,4}?(?:买|"
             r"投|配|补|加|进)|"
+            r"(?:信用卡|花呗|白条)[^,。;!?\n]{0,6}?(?:周转|垫|顶|凑|过渡|刷出|套出)|"
             r"(?:找|跟|向|问|管)(?![您你我])[^,。;!?\n]{1,5}?先?(?:拿|要|支|挪|凑|"
             r"匀)[一二两三四五六七八九十百\d]+万|"
             r"(?:向|跟|找|问|管)[^,。;!?\n]{1,6}?(?:周转|拆借|挪借|借(?=[一两点些个\d二三四五六七八九十]))|"
@@ -159,7 +165,8 @@ _SHAPES: Final = (
         "active_funds",
         ("manager", "picker", " by ", "经理", "老将", "名将", "选股"),
         compile_pattern(
-            r"\b(?:stock[- ]pickers?|star manager|active manager|the (?:[a-z]+ )?manager (?:behind|of|at|"
+            r"\b(?:stock[- ]pickers?|whose manager|star manager|active manager|"
+            r"the (?:[a-z]+ )?manager (?:behind|of|at|"
             r"who))\b|"
             r"\bfund (?:run|managed|steered|led) by [a-z]+ [a-z]+|"
             r"(?:经理|老将|名将|老手|高手)[^,。;!?\n]{0,4}(?:掌舵|操刀|执掌|主理|亲自|打理|坐镇|领衔|"
@@ -182,14 +189,15 @@ _SHAPES: Final = (
     ),
     Shape(
         "short_term_trading",
-        ("趟", "轮", "次", "把", "回", "every ", "each ", "weekly", "daily"),
+        ("趟", "轮", "次", "buy it back", "buy them back", "把", "回", "every ", "each ", "weekly", "daily"),
         compile_pattern(
             r"[一每两半]个?[天周月](?:内|里|要|可以)?[^,。;!?\n]{0,4}?(?:翻|转|换|做|倒|轮|进出)(?:它|"
             r"个|上)?[一二两三四五六几\d]+"
             r"(?:趟|轮|手|次|把|回|遍|番)(?!仓?再平衡)|"
             r"(?<!traders )(?<!who )(?<!they )(?<!funds )(?<!people )(?<!investors )\b(?:rotate|trade|"
             r"swap|flip|turn (?:it|them) over) (?:\w+ ){0,3}?(?:every (?:day|week|few days|"
-            r"monday|friday|morning)|each (?:week|day|morning)|daily|weekly)\b"
+            r"monday|friday|morning)|each (?:week|day|morning)|daily|weekly)\b|"
+            r"\bsell [^.;!?\n]{0,40}?\bbuy (?:it|them) back\b[^.;!?\n]{0,24}?\b(?:same|next|days?|week)\b"
         ),
         act=True,
     ),
@@ -261,7 +269,7 @@ _RALLY: Final = re.compile(
     r"doubled|tripled|new high|(?:green|up|winning) days|in a row|straight (?:gains|days|weeks)"
 )
 _ENTRY: Final = re.compile(
-    r"追进|跟进|排队|挂涨停|打板|扫板|上车|冲进|杀进|买进|买入|进去|加仓|先上|"
+    r"追进|跟进|就进(?=[,。;])|排队|挂涨停|打板|扫板|上车|冲进|杀进|买进|买入|进去|加仓|先上|"
     r"\b(?:climb (?:on|aboard)|get (?:on|in)|hop on|jump (?:on|in)|on board|pile in|buy|join|own it|"
     r"load up)\b"
 )
