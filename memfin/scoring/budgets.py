@@ -72,12 +72,6 @@ def cash_months(reading: Reading, months: float) -> Span | None:
     return None
 
 
-_CASH: Final = re.compile(
-    r"现金|备用|应急|活期|余额宝|存款|货币|零钱|手头|卡里|账上|\b(?:cash|savings|bank|deposit|"
-    r"money market|checking|account)\b"
-)
-
-
 _PREMIUM: Final = re.compile(
     r"(?:保费|年交|年缴|每年交|每年缴|趸交|premiums?)(?!豁免|[^,。;]{0,4}(?:缴|"
     r"交)[,、])[^,、。;!?\n\d]{0,10}$"

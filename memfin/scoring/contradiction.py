@@ -355,7 +355,7 @@ def _limited(  # noqa: C901, PLR0911 - one return a kind
             return "all_in", everything
     if isinstance(predicate, SingleAssetCap):
         single = limits.single_cap(analysis, reading, predicate)
-        return _named("single_holding_above_cap", single or remainders.one_holding(analysis, predicate.limit))
+        return _named("single_holding_above_cap", single or remainders.one_holding(reading, predicate.limit))
     if isinstance(predicate, AssetClassCap):
         return _named("asset_class_above_cap", limits.class_cap(analysis, reading, predicate))
     if isinstance(predicate, CashFloor):

@@ -284,13 +284,13 @@ def cash_floor(analysis: Analysis, reading: Reading, floor: CashFloor) -> Span |
     if floor.share is None:
         return None if floor.amount is None else _cash_amount(reading, floor.amount)
     share = floor.share
+    if not reading.candidates and not reading.has_ratio:
+        return None
     cash = reading.names("cash") and _NO_CASH.search(analysis.norm) is None
     rest = cash and any(
         word in analysis.norm for word in ("剩", "其余", "余下", "rest ", "remain", "balance")
     )
     if cash and not rest and not reading.sign_beside("cash"):
-        return None
-    if not reading.candidates and not reading.has_ratio:
         return None
     low = any(weight.low < share - EPSILON for weight in reading.beside("cash")) or "down to" in analysis.norm
     spent = not cash and (sum(weight.low for weight in reading.candidates) >= _FULL or reading.has_ratio)

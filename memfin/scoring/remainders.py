@@ -21,6 +21,7 @@ _REST: Final = re.compile(
     r"whatever (?:remains|is left)|"
     r"what(?:'s| is) left(?: over)?)\b"
 )
+_REST_SIGNS: Final = ("剩", "其余", "余下", "多出来", "rest", "remain", "the balance", "left")
 _CASH: Final = re.compile(
     r"[^,;。!?\n]{0,8}(?:现金|活期|零钱|备用|应急|货币|货基|余额宝|活钱|存款|存着|银行卡|卡里|机动|不动|周转)"
     r"|[^,;.!?\n]{0,24}\b(?:cash|bank|deposit|savings|current account|money market|checking|aside|rainy)\b"
@@ -45,6 +46,18 @@ _EQUAL: Final = re.compile(
     r"各占一半|五五)|"
     r"\b(?:split|divide)\w*[^.;!?\n]{0,20}\b(?:evenly|equally)[^.;!?\n]{0,12}\b(?P<english>two|three|four|"
     r"five)\b"
+)
+_EQUAL_SIGNS: Final = (
+    "对半",
+    "平分",
+    "均分",
+    "等分",
+    "各半",
+    "平摊",
+    "各占一半",
+    "五五",
+    "evenly",
+    "equally",
 )
 _TRANCHES: Final = re.compile(
     rf"分(?P<count>{NUMERAL})[笔批次份](?P<between>[^。!?\n]{{0,10}}?)每[笔批次份][^,;。!?\n\d一二三四五六七八九半]{{0,4}}"
@@ -77,7 +90,7 @@ class _Left(NamedTuple):
 
 def cash_left(reading: Reading, floor: CashFloor) -> Span | None:
     """Return the remainder that is to be all of the cash and stays below the floor."""
-    left = _left(reading)
+    left = _left(reading) if any(sign in reading.analysis.norm for sign in _REST_SIGNS) else None
     if left is None:
         return _cash_of_whole(reading, floor.amount) if floor.amount is not None else None
     short = floor.share is not None and left.share < floor.share - EPSILON
@@ -146,8 +159,15 @@ def _is_cash(norm: str, part: Quantity) -> bool:
     return _CASH_PART.search(norm, max(0, part.start - 8), part.end + 6) is not None
 
 
-def one_holding(analysis: Analysis, cap: float) -> Span | None:
+def one_holding(reading: Reading, cap: float) -> Span | None:
     """Return equal parts, the tranches of one holding, or what is added to one, that exceed the cap."""
+    analysis = reading.analysis
+    if any(sign in analysis.norm for sign in _EQUAL_SIGNS) and (span := _equal(analysis, cap)):
+        return span
+    return _tranches(analysis, cap) or _added(reading, cap)
+
+
+def _equal(analysis: Analysis, cap: float) -> Span | None:
     for match in _EQUAL.finditer(analysis.norm):
         count = count_of(match["count"] or match["english"])
         low, high = analysis.sentence_span(match.start())
@@ -156,10 +176,12 @@ def one_holding(analysis: Analysis, cap: float) -> Span | None:
             continue
         if advised(analysis, *match.span(), act=True):
             return match.span()
-    return _tranches(analysis, cap) or _added(analysis, cap)
+    return None
 
 
 def _tranches(analysis: Analysis, cap: float) -> Span | None:
+    if not any(sign in analysis.norm for sign in ("每笔", "每批", "每次", "每份")):
+        return None
     for match in _TRANCHES.finditer(analysis.norm):
         each = next(
             (q for q in quantities(analysis.norm, match.start(), match.end() + 10) if q.kind == "share"), None
@@ -173,11 +195,15 @@ def _tranches(analysis: Analysis, cap: float) -> Span | None:
     return None
 
 
-def _added(analysis: Analysis, cap: float) -> Span | None:
+def _added(reading: Reading, cap: float) -> Span | None:
     """Return what is to be added to a holding that is named, where both together are above the cap."""
+    analysis = reading.analysis
     norm = analysis.norm
-    found = [(each.low, each.start, each.end) for each in quantities(norm) if each.kind == "share"]
-    found += [((count_of(m[1]) or 0) * _HUNDREDTH, *m.span()) for m in _POINTS.finditer(norm)]
+    found = [(each.low, each.start, each.end) for each in reading.shares]
+    if "point" in norm:
+        found += [((count_of(m[1]) or 0) * _HUNDREDTH, *m.span()) for m in _POINTS.finditer(norm)]
+    if len(found) < _FEWEST:
+        return None
     held: tuple[float, int] | None = None
     for value, start, end in sorted(found, key=lambda entry: entry[1]):
         low = max(analysis.sentence_span(start)[0], start - 24)

@@ -7,10 +7,12 @@ from memfin.scoring.language import Analysis
 
 _WISH: Final = re.compile(
     r"想要|要想|若想|如想|如果想|既想|又想|既要|只想|想找|想求|求个|追求|渴望|幻想|指望|妄想|"
-    r"\b(?:if you (?:want|need|insist|wish)|(?:you|it) (?:want\w*|hop\w+|wish\w*|would be (?:nice|great|lovely))|looking for|hop(?:e|ing) for|want(?:ing)? to)\b"
+    r"\b(?:if you (?:want|need|insist|wish)|(?:you|it) (?:want\w*|hop\w+|wish\w*|would be (?:nice|great|"
+    r"lovely))|looking for|hop(?:e|ing) for|want(?:ing)? to)\b"
 )
 _LEFT_OPEN: Final = re.compile(
-    r"是否|要不要|能不能|会不会|该不该|可不可以|由您|由你|每月|每周|每季|定投|分批|您(?:自己)?(?:来)?(?:定|决定|拿主意)|自行(?:决定|判断)|"
+    r"是否|要不要|能不能|会不会|该不该|可不可以|由您|由你|每月|每周|每季|定投|分批|您(?:自己)?(?:来)?(?:定|"
+    r"决定|拿主意)|自行(?:决定|判断)|"
     r"例如|比如|举例|举个例子|假设|假定|按规则|历史上|回测|往往|曾经|当时|当年|去年|前年|上周|上月|"
     r"情景|情形|区间|概率上|预计|预期|料将|有望|大概率|多数"
 )
