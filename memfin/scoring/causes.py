@@ -7,7 +7,8 @@ from memfin.scoring.language import Analysis
 
 _RATES: Final = re.compile(r"\b(?:rates|yields|rate (?:rise|hike|increase)s?|borrowing costs)\b")
 _IF_RATES: Final = re.compile(
-    r"\b(?:if|when|whenever|should|once|were|as|suppose)\b[^,]{0,24}\b(?:rates|yields|borrowing costs)\b[^,]*,[ ]*$"
+    r"\b(?:if|when|whenever|should|once|were|as|suppose)\b[^,]{0,24}"
+    r"\b(?:rates|yields|borrowing costs)\b[^,]*, *$"
 )
 
 
