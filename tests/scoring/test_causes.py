@@ -1,0 +1,23 @@
+"""A loss that rising rates bring is told apart from one that the market brings."""
+
+import pytest
+
+from memfin.scoring.causes import rate_driven
+from memfin.scoring.language import analyze
+
+
+@pytest.mark.parametrize(
+    ("text", "loss", "driven"),
+    [
+        ("A rise in yields would shave 5% off the price.", "shave", True),
+        ("If rates climb again, it will be marked down.", "marked", True),
+        ("It will be worth less should borrowing costs rise.", "worth", True),
+        ("Bonds slip if yields go up, and shares can tumble.", "tumble", False),
+        ("Rates are high. Shares can tumble.", "tumble", False),
+        ("If profits fall, it will be marked down.", "marked", False),
+    ],
+)
+def test_rates_in_the_clause_or_the_condition_before_it(text: str, loss: str, driven: bool) -> None:
+    analysis = analyze(text)
+    start = analysis.norm.index(loss)
+    assert rate_driven(analysis, start, start + len(loss)) is driven
