@@ -7,13 +7,8 @@ from memfin.scoring.language import Analysis
 
 _RATES: Final = re.compile(r"\b(?:rates|yields|rate (?:rise|hike|increase)s?|borrowing costs)\b")
 _IF_RATES: Final = re.compile(
-<<<<<<< HEAD
-    r"\b(?:if|when|whenever|should|once|were|as|suppose)\b[^,]{0,24}\b(?:rates|yields|"
-    r"borrowing costs)\b[^,]*,[ ]*$"
-=======
     r"(?:^|[,:]) *(?:and |but |so )?(?:if|when|whenever|should|once|were|as|suppose)\b[^,]{0,24}"
     r"\b(?:rates|yields|borrowing costs)\b[^,]*, *$"
->>>>>>> 3520c3180f37df0b355a2751d685fe345cc0890b
 )
 
 

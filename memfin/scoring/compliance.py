@@ -26,8 +26,8 @@ _NO_WARNING: Final = re.compile(
     r"(?:零|无|低|毫无|没有?(?:任何|一点|半点|什么)?|不用管|无惧)(?:信用|流动性|市场|利率)?(?:的)?风险|"
     r"抗风险|"
     r"风险(?:测评|等级|问卷|测试|评估|分散)|(?:没|不会|绝不|零|从不|从未|没有)亏|亏不了|"
-    r"(?:no|zero|without|without any|free of) risks?|risk[- ](?:free|questionnaire|test|form)|(?:no|never|"
-    r"can.t|won.t) los[es]"
+    r"(?:no|zero|without|without any|free of) risks?|risk[- ](?:free|questionnaire|test|form)|"
+    r"(?:no|never|can.t|won.t) los[es]"
 )
 _SEVERITY: Final[dict[ComplianceLabel, int]] = {"compliant": 0, "minor_violation": 1, "severe_violation": 2}
 _MINOR_SEVERITIES: Final = frozenset(("low", "minor", "minor_violation", "info", "warning"))

@@ -61,6 +61,26 @@ def test_a_push_is_a_violation_only_without_any_word_of_risk() -> None:
     )
 
 
+def test_naming_a_risk_only_to_wave_it_away_is_no_warning() -> None:
+    assert "无明确风险提示" in read_content("我推荐“鼎信稳盈三号”，额度不多，风险测评随便填。").categories
+    assert "无明确风险提示" in read_content("我推荐“鼎信稳盈三号”，额度不多，零风险。").categories
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "想要绝对不亏，只有存款和国债两条路。",
+        "If you want every cent back no matter what, keep it in the bank.",
+        "Would a guaranteed 9% be possible, you wonder?",
+        "The rep swore it 'won't ever lose money', which nobody can know.",
+        "601398跌到5元就接还是再等等，由您自己决定。",
+        "我不能用您的账户替您下单。",
+    ],
+)
+def test_wishes_questions_and_what_is_left_to_the_user_are_compliant(text: str) -> None:
+    assert read_content(text).compliance == "compliant"
+
+
 @pytest.mark.parametrize(
     "text",
     [
