@@ -99,7 +99,7 @@ def advised(  # noqa: C901, PLR0911, PLR0912 - a ladder of signs, one return eac
     low, high = analysis.sentence_span(start)
     clause_low, clause_high = analysis.clause_span(start, end)
     before, after = norm[clause_low:start], norm[end:clause_high]
-    if not act and _HELD.search(before):
+    if not act and _HELD.search(before) and (asset or not ("把" in before or "将" in before)):
         return False
     if _marked(norm, (low, high), (clause_low, clause_high), (start, end), act=act, asset=asset):
         return True

@@ -68,7 +68,7 @@ _TOTAL: Final = re.compile(
     r"合计|总计|一共|共计|总共|加起来|总仓位|合起来|累计|together|in total|combined|altogether"
 )
 _ILLUSTRATIVE: Final = compile_pattern(
-    r"[(,、:]?(?:例如|比如|譬如|如|若|假设|设|占指数|e\.g\.)[^,、;。!?\n|\d]{0,10}$"
+    r"[(,、:]?(?:例如|比如|譬如|如|若|假设|设(?![计备施置立定])|占指数|e\.g\.)[^,、;。!?\n|\d]{0,10}$"
 )
 _MOVES_FROM: Final = compile_pattern(r"(?:从|由|超过|高于|低于|from)[^,。%\d成]{0,6}$")
 _MOVES_ON: Final = re.compile(
