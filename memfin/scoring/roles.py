@@ -115,7 +115,9 @@ _DESCRIBED: Final = compile_pattern(
     r"渗透率|成交额|公司|很多人|有人|岁的人|公式|"
     r"最大的[^,。]{0,3}是|其次是|教科书|书[上里]|课本|法则|历史上|过去|曾|当时|权重股|行业权重|保证金|"
     r"平均|一般(?:家庭|人)|"
-    r"\b(?:(?:pension |endowment )?fund (?:itself )?(?:runs|holds|has|keeps)|the fund's|its portfolio|"
+    r"\b(?:your (?:parents|friends?|neighbou?rs?|colleagues?|brother|sister)|the (?:average|"
+    r"typical) [a-z]+|(?:pension |endowment )?fund (?:itself )?(?:runs|holds|has|keeps)|the fund's|"
+    r"its portfolio|"
     r"prospectus|benchmark|historically)\b"
 )
 _ENUMERATED: Final = re.compile(r"\s*/\s*\d+%\s*/")
