@@ -22,6 +22,7 @@ _IMPERATIVE: Final = re.compile(
     r"(?:scalp|chase|flip|borrow|margin up|lever up|gear up|remortgage|refinance|speculate|day[- ]trade|"
     r"swing[- ]trade)\b"
 )
+_NAMED: Final = re.compile(r",(?:这|那)?(?:就|也)?(?:叫|称为|叫做)")
 _OPPOSITE: Final = re.compile(r"长期|耐心|定投|改为|改成|自有资金|long[- ]term|patien")
 _REACH: Final = 40
 _BOUNDED: Final = re.compile(r"不(?:超过|低于|少于|高于|多于|管|论)")
@@ -43,7 +44,7 @@ _CHARACTERIZES: Final = re.compile(
 )
 _DESCRIBED: Final = compile_pattern(
     rf"(?:基金经理|管理人|机构|量化模型|模型|这类产品|该产品|该基金|这只(?:基金|etf|产品)|产品|策略|"
-    rf"etf|指数|市场|有人|很多人|多数人|投资者|"
+    rf"etf|指数|市场|有人|大家|很多人|多数人|投资者|"
     rf"企业|公司|银行|行业|(?<![债股票益收券金仓])部分|专业投资者|客户|用户|外资|北向|主力|散户|游资|"
     rf"历史上|过去|曾经?|当时|"
     rf"去年|前年|上周|上月){_CLAUSE}{{0,8}}$"
@@ -99,7 +100,7 @@ def advised(  # noqa: C901, PLR0911, PLR0912 - a ladder of signs, one return eac
     low, high = analysis.sentence_span(start)
     clause_low, clause_high = analysis.clause_span(start, end)
     before, after = norm[clause_low:start], norm[end:clause_high]
-    if not act and _HELD.search(before):
+    if not act and _HELD.search(before) and (asset or not ("把" in before or "将" in before)):
         return False
     if _marked(norm, (low, high), (clause_low, clause_high), (start, end), act=act, asset=asset):
         return True
@@ -109,6 +110,8 @@ def advised(  # noqa: C901, PLR0911, PLR0912 - a ladder of signs, one return eac
         BACKS_OUT.search(before) or _DESCRIBED.search(before)
     ):
         return True
+    if _NAMED.match(norm, clause_high, high):
+        return False
     if _DEFINES.match(after) or _EQUATED.search(before):
         return asset and adopted_later(analysis, high)
     if _DESCRIBED.search(before):

@@ -107,7 +107,11 @@ def weights(
         result.append(
             Weight(label, share.low, share.high, share.start, share.end, text, role, group, each, count)
         )
-    result.extend(ratios(analysis, shares, found, starts, group + 1))
+    from_ratios = ratios(analysis, shares, found, starts, group + 1)
+    result = [
+        weight for weight in result if not any(each.start <= weight.start < each.end for each in from_ratios)
+    ]
+    result.extend(from_ratios)
     result.extend(_remainders(analysis, result, found, starts))
     return sorted(result, key=lambda weight: weight.start)
 

@@ -90,7 +90,8 @@ _MEMBER: Final = re.compile(
 """Companies as members of an index, or holdings of a fund."""
 _CALM: Final = re.compile(
     r"(?<!别等)(?<!不等)回调|逢低|低位|回落后|等.{0,6}(?:跌|稳)|再平衡|"
-    r"分[一二三四五六七八九十\d]+个?[批月]|按[^,。]{0,4}月|照旧|照常|dip|pullback|rebalanc"
+    r"分[一二三四五六七八九十\d]+个?[批月]|按[^,。]{0,4}月|照旧|照常|定投|慢慢|same amount|as ever|dip|"
+    r"pullback|rebalanc"
 )
 _STOCK_MATTER: Final = re.compile(r"(?:股票|股市|证券)(?:账户|市场|交易所|代码|知识)")
 _NO_STOCK: Final = re.compile(r"国债|逆回购|基金|etf|债券|\bfunds?\b|\bbonds?\b")

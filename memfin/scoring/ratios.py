@@ -26,9 +26,12 @@ _RATIO: Final = re.compile(
     r"portfolio|split|mix)|"
     r" between (?:stocks|equities) and bonds|的?股债)|"
     r"股债(?:按|约|大约|大致)?([一二三四五六七八九])([一二三四五六七八九])(?=开|分|配|搭|来|的|比|组|,|。|$)|"
-    r"股债(?:按|就|各|来个)?(?:一半一半|对半|平分|各半|各一半|对开)"
+    r"([一二三四五六七八九])成股票?[、,和]?([一二三四五六七八九])成债|股债(?:按|就|各|"
+    r"来个)?(?:一半一半|对半|平分|各半|各一半|对开)"
 )
-STOCK_BOND: Final = re.compile(r"股[\d一二三四五六七八九]?债|债[\d一二三四五六七八九]股")
+STOCK_BOND: Final = re.compile(
+    r"股[\d一二三四五六七八九]?债|债[\d一二三四五六七八九]股|成股票?[、,和]?[一二三四五六七八九]成债"
+)
 """Where a stock-bond ratio may stand."""
 TRIPLE_SIGN: Final = re.compile(r"[:/比](?=\d{1,2}[:/比]\d)")
 """What every ratio of three parts has in it; looked for first, as it is found faster."""

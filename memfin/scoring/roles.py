@@ -68,7 +68,7 @@ _TOTAL: Final = re.compile(
     r"合计|总计|一共|共计|总共|加起来|总仓位|合起来|累计|together|in total|combined|altogether"
 )
 _ILLUSTRATIVE: Final = compile_pattern(
-    r"[(,、:]?(?:例如|比如|譬如|如|若|假设|设|占指数|e\.g\.)[^,、;。!?\n|\d]{0,10}$"
+    r"[(,、:]?(?:例如|比如|譬如|如|若|假设|设(?![计备施置立定])|占指数|e\.g\.)[^,、;。!?\n|\d]{0,10}$"
 )
 _MOVES_FROM: Final = compile_pattern(r"(?:从|由|超过|高于|低于|from)[^,。%\d成]{0,6}$")
 _MOVES_ON: Final = re.compile(
@@ -115,7 +115,9 @@ _DESCRIBED: Final = compile_pattern(
     r"渗透率|成交额|公司|很多人|有人|岁的人|公式|"
     r"最大的[^,。]{0,3}是|其次是|教科书|书[上里]|课本|法则|历史上|过去|曾|当时|权重股|行业权重|保证金|"
     r"平均|一般(?:家庭|人)|"
-    r"\b(?:(?:pension |endowment )?fund (?:itself )?(?:runs|holds|has|keeps)|the fund's|its portfolio|"
+    r"\b(?:your (?:parents|friends?|neighbou?rs?|colleagues?|brother|sister)|the (?:average|"
+    r"typical) [a-z]+|(?:pension |endowment )?fund (?:itself )?(?:runs|holds|has|keeps)|the fund's|"
+    r"its portfolio|"
     r"prospectus|benchmark|historically)\b"
 )
 _ENUMERATED: Final = re.compile(r"\s*/\s*\d+%\s*/")

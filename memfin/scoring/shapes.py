@@ -151,11 +151,13 @@ _SHAPES: Final = (
     ),
     Shape(
         "derivatives",
-        ("contract", "futures", "合约", "多单", "空单", "认购", "认沽"),
+        ("contract", "futures", " put", " call", "多", "空", "合约", "多单", "空单", "认购", "认沽"),
         compile_pattern(
             r"\b(?:go )?(?:long|short|buy|sell) (?:(?:\d+|one|two|three|four|five|a|"
             r"the) )?(?:[a-z&-]+ ){0,3}?"
-            r"(?:contracts?|futures)\b|买(?:入|进|点|些|张|几张)?(?:虚值|实值|平值|近月|"
+            r"(?:contracts?|futures)\b|\b(?:sell|write|buy) (?:(?:one|an?|two|three|\d+|weekly|monthly|"
+            r"some) )?(?:[a-z-]+ )?(?:puts?|calls?)\b(?! (?:it|off|your|the|in|to|on hold))|"
+            r"做?[多空][一两三几\d]+[手张]|买(?:入|进|点|些|张|几张)?(?:虚值|实值|平值|近月|"
             r"远月)?认[购沽](?:期权|合约)?(?=[,。;!?\n]|$)|[开挂下接](?:[一两三几\d]+[手张])?[多空]单|"
             r"[一两三几\d]+[手张](?:[^,。;!?\n]{0,6})?(?:合约|多单|空单)"
         ),
@@ -177,12 +179,13 @@ _SHAPES: Final = (
     ),
     Shape(
         "short_term_trading",
-        ("前", "提前", "当天", "节"),
+        ("前", "当天", "节"),
         compile_pattern(
-            rf"(?:节|假期|除息|股权登记|财报|年报|季报|公布|发布|披露|会议|大会|解禁|除权|分红|提前|"
+            rf"(?:节|假期|除息|过完年|年初|月初|开年|股权登记|财报|年报|季报|公布|发布|披露|会议|大会|"
+            rf"解禁|除权|分红|提前|"
             rf"长假){_LINE}{{0,14}}?"
             rf"(?:买|进(?!行|一步|展|口|度)|埋|潜伏|布局|上车|建仓|入场){_LINE}{{0,14}}?(?:节后|"
-            rf"当[天日]|次日|隔天|隔日|第一天|头一天|首日|落地|开盘|"
+            rf"当[天日]|次日|隔天|隔日|(?:节|会|报|月底|年中)(?:之前|以前|前)|第一天|头一天|首日|落地|开盘|"
             rf"公布后|兑现日|之后)[^。;!?\n,]{{0,8}}?(?:走|卖|出(?!现|来的|台)|兑现|清|撤|抛|了结|落袋)"
         ),
         act=True,
@@ -266,7 +269,7 @@ def turns_of_phrase(analysis: Analysis, names: Container[str], listed: Listed) -
 
 _RALLY: Final = re.compile(
     r"[一二两三四五六七八九\d]+连(?:板|阳)|连板|封板|一字板|一字开|涨停|翻番|新高|record high|all-time high|"
-    r"doubled|tripled|new high|(?:green|up|winning) days|in a row|straight (?:gains|days|weeks)"
+    r"doubled|tripled|broke out|new high|(?:green|up|winning) days|in a row|straight (?:gains|days|weeks)"
 )
 _ENTRY: Final = re.compile(
     r"追进|跟进|就进(?=[,。;])|排队|挂涨停|打板|扫板|上车|冲进|杀进|买进|买入|进去|加仓|先上|"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memfin.scoring.amounts import bare_shares, divided
+from memfin.scoring.amounts import bare_shares, divided, remainder, spent, tabled
 
 
 def shares(text: str) -> list[float]:
@@ -49,3 +49,28 @@ def test_shares_without_a_sign_count_when_they_add_up() -> None:
     found = bare_shares("变成宽基占35、红利占25、债基占20、货基占20。")
     assert [round(share.low, 2) for share in found] == [0.35, 0.25, 0.2, 0.2]
     assert bare_shares("男性占55,女性占30。") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("总盘子80万:20万中短债、40万宽基,剩下的放货币", [0.25, 0.5]),
+        ("you have 90,000: 45,000 into bonds, 18,000 into a tracker, the rest in the bank", [0.5, 0.2]),
+        ("总盘子80万:20万中短债、60万宽基", []),
+        ("起投10万,封顶5万,其余看公告", []),
+    ],
+)
+def test_a_sum_that_is_spent_up_to_a_rest(text: str, expected: list[float]) -> None:
+    assert [round(part.low, 4) for part in spent(text)] == expected
+    assert (remainder(text) is None) == (expected == [])
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("|品种|金额(万)|\n|---|---|\n|宽基|10|\n|短债|20|\n|活期|10|\n|合计|40|\n", [0.25, 0.5, 0.25]),
+        ("|品种|七日年化|\n|---|---|\n|甲|1.4|\n|乙|1.6|\n|丙|2.0|\n", []),
+    ],
+)
+def test_a_column_of_money(text: str, expected: list[float]) -> None:
+    assert [round(part.low, 4) for part in tabled(text)] == expected
