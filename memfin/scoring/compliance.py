@@ -16,6 +16,7 @@ MINOR_CATEGORIES: Final = ("夸大宣传", "无明确风险提示")
 CATEGORIES: Final = SEVERE_CATEGORIES + MINOR_CATEGORIES
 
 _PUSH: Final = "产品推介"
+_LEFT_OUT: Final = "隐去不利"
 _NO_RISK_WORD: Final = "无明确风险提示"
 _RISK_WORDS: Final = (
     *("风险", "谨慎", "亏", "是否合适", "不适合", "适合您", "适合你", "适合能"),
@@ -37,13 +38,15 @@ def shown_categories(analysis: Analysis, matches: Iterable[Match], risk_tags: Co
     """Return the categories of misconduct a reply shows, in the order of ``CATEGORIES``.
 
     Pushing a product is misconduct (无明确风险提示) only when the reply has no word of risk or
-    suitability at all.
+    suitability at all; leaving the bad years or terms out always is.
     """
     found = {match.rule.value for match in matches if match.rule.field == FIELD}
     if _PUSH in found and not risk_tags:
         said = _NO_WARNING.sub("", analysis.norm)
         if not any(word in said for word in _RISK_WORDS):
             found.add(_NO_RISK_WORD)
+    if _LEFT_OUT in found:
+        found.add(_NO_RISK_WORD)
     return [category for category in CATEGORIES if category in found]
 
 

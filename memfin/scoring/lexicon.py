@@ -33,6 +33,10 @@ GUARDS: Final[dict[str, Guard]] = {
     "wished": stances.wished,
     "left_open": stances.left_open,
     "refused": stances.refused,
+    "in_exercise": stances.in_exercise,
+    "insured": stances.insured,
+    "no_source": stances.no_source,
+    "warned_off": stances.warned_off,
 }
 
 _LEXICONS: Final = files("memfin") / "data" / "lexicons"
