@@ -69,7 +69,8 @@ _ANYTIME: Final = re.compile(
     r"illiquid|withdraw|any ?time|(?:liquid|accessible|redeemable) at all|\bstay liquid\b|daily liquidity"
 )
 _LOCK_LIMIT: Final = re.compile(
-    r"内(?:要?能|可以?|须|要用(?!的))|超过|长于|大于|多于|不过|以上|以内|之内|以下|最长|最多|至多|顶多|over|above|longer|more than|"
+    r"内(?:要?能|可以?|须|要用(?!的))|超过|长于|大于|多于|不过|以上|以内|之内|以下|最长|最多|至多|顶多|over|"
+    r"above|longer|more than|"
     r"at most|beyond|up to|"
     r"maximum|max\b|exceed|within|under"
 )

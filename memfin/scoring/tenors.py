@@ -21,7 +21,8 @@ _LONG_BOND: Final = re.compile(
     r"treasur\w+|governments?)|long gilts?|long bonds?|long treasur\w+"
 )
 _BLEND: Final = re.compile(
-    r"加权|平均(?:下来|算)|合起来|综合下来|组合久期(?:就?是|约|降|为)|\b(?:blend\w*|weighted|on average|averag\w*|"
+    r"加权|平均(?:下来|算)|合起来|综合下来|组合久期(?:就?是|约|降|为)|\b(?:blend\w*|weighted|on average|"
+    r"averag\w*|"
     r"together)\b"
 )
 _NEAR_BLEND: Final = 16
