@@ -24,6 +24,11 @@ _REACH: Final = 240
 _FEWEST: Final = 3
 _TOLERANCE: Final = 0.005
 _EACH: Final = compile_pattern(r"各|每只|\beach\b")
+_COUNTED_EACH: Final = re.compile(r"([两二三四五六七八九2-9])(?:只|个|支|家|份)[^,;。!?\n]{0,10}(?:各|每)")
+_COUNTS: Final = {sign: value for value, sign in enumerate("二三四五六七八九", 2)} | {
+    "两": 2,
+    **{str(value): value for value in range(2, 10)},
+}
 _JOINED: Final = re.compile(r"、|和|与|及|\band\b")
 
 
@@ -195,6 +200,14 @@ def taken(text: str) -> list[Quantity]:
     return list(found.values())
 
 
+def _holders(label: str) -> int:
+    """Return how many holdings get an amount that is labelled so: 四只债基各, 甲和乙各."""
+    if _EACH.search(label) is None:
+        return 1
+    counted = _COUNTED_EACH.search(label)
+    return _COUNTS[counted.group(1)] if counted else len(_JOINED.findall(label)) + 1
+
+
 def _parts(text: str, amounts: Sequence[Quantity], first: int) -> list[Quantity]:
     """Return the amounts behind the first one that add up to it, as shares; none if they do not."""
     whole = amounts[first]
@@ -204,7 +217,7 @@ def _parts(text: str, amounts: Sequence[Quantity], first: int) -> list[Quantity]
         if amount.low >= whole.low or amount.start - whole.end > _REACH:
             return []
         label = text[amounts[index - 1].end : amount.start]
-        total += amount.low * (len(_JOINED.findall(label)) + 1 if _EACH.search(label) else 1)
+        total += amount.low * _holders(label)
         parts.append(
             Quantity(
                 "share", amount.low / whole.low, amount.low / whole.low, amount.start, amount.end, amount.unit

@@ -63,6 +63,7 @@ _FUND_UNIVERSE: Final = (
     "single_small_cap",
     "insurance_products",
     "unlisted_equity",
+    "direct_bonds",
 )
 _OUTSIDE: Final = {"public_funds": _FUND_UNIVERSE, "index_funds": (*_FUND_UNIVERSE, "active_funds")}
 _RATING_LIMIT: Final = {"AAA": 0, "AA+": 1, "AA": 3, "A": 4, "BBB": 5}

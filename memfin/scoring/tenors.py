@@ -27,6 +27,10 @@ _BLEND: Final = re.compile(
 )
 _NEAR_BLEND: Final = 16
 _BARE_YEARS: Final = re.compile(r"[^\d\n]{0,14}(\d+(?:\.\d+)?)(?!\d|%)")
+_DURATION_NAMED: Final = re.compile(r"久期|duration")
+_RAISED_TO: Final = re.compile(
+    r"(?:抬|拉|提|加|延|升|放)(?:高|长|升)?到[^,。;]{0,3}$|\b(?:up to|out to|to about|to around|to) $"
+)
 _LONG_YEARS: Final = 7.0
 _SHORT_BOND: Final = re.compile(r"短债|中短债|存单|货币|活期|现金|存款|short|cash|bills")
 _HOLD: Final = re.compile(
@@ -42,7 +46,7 @@ _OTHER_SPAN: Final = re.compile(
     r"[ -](?:expenses|of expenses)"
 )
 _NOT_HOLDING: Final = re.compile(
-    r"检视|复盘|核对|调整|再平衡|回看|开支|支出|近|过去|成立|定投|每|封闭|"
+    r"平均持有|记录|检视|复盘|核对|调整|再平衡|回看|开支|支出|近|过去|成立|定投|每|封闭|"
     r"分[一二两三四五六七八九十\d]|历史|期限|review|rebalanc|every|per|past|last"
 )
 
@@ -109,7 +113,11 @@ def _is_tenor(analysis: Analysis, quantity: Quantity) -> float:
             r"近|过去|持有|未来|用.*的?$", norm[max(low, quantity.start - 4) : quantity.start]
         )
         return (quantity.low + quantity.high) / 2 if named else 0.0
-    stated = re.search(r"久期|duration", norm[max(low, quantity.start - 12) : quantity.start]) is not None
+    head = norm[max(low, quantity.start - 12) : quantity.start]
+    stated = _DURATION_NAMED.search(head) is not None
+    if not stated and _RAISED_TO.search(head):
+        sentence, _ = analysis.sentence_span(quantity.start)
+        stated = _DURATION_NAMED.search(norm, sentence, quantity.start) is not None
     return quantity.high if stated else 0.0
 
 
