@@ -15,7 +15,9 @@ _LEFT_OPEN: Final = re.compile(
     r"情景|情形|区间|概率上|预计|预期|料将|有望|大概率|多数"
 )
 
-_INSURED: Final = re.compile(r"存款保险|存保|(?:50|五十)万元?(?:\(含\))?(?:以内|之内|以下|内|限额)|deposit insurance|fdic|fscs")
+_INSURED: Final = re.compile(
+    r"存款保险|存保|(?:50|五十)万元?(?:\(含\))?(?:以内|之内|以下|内|限额)|deposit insurance|fdic|fscs"
+)
 _WARNED: Final = re.compile(
     r"(?:别|不要|不能|不得|不可|切勿|请勿|勿|严禁|禁止|不许|千万别)(?:去|再|拿|擅自|对外|往外)*"
     r"(?:用|传|碰|交易|买卖|泄露|利用|扩散|说|转发|下单|照做)"
