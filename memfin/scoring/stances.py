@@ -21,7 +21,9 @@ _OTHER_TIMES: Final = re.compile(
 )
 
 _INSURED: Final = re.compile(
-    r"存款保险|存保|(?:50|五十)万元?(?:\(含\))?(?:以内|之内|以下|内|限额)|deposit insurance|fdic|fscs"
+    r"存款保险|存保|(?:50|五十)万元?(?:\(含\))?(?:以内|之内|以下|内|限额)|deposit insurance|fdic|fscs|"
+    r"(?<![跟像和比同与])(?:定期存款|大额存单|储蓄国债|存单|定存)(?:到期|满期|的?本[金息])|"
+    r"系统(?:出错|错误)|故障|过错|过失|差错"
 )
 _WARNED: Final = re.compile(
     r"(?:别|不要|不能|不得|不可|切勿|请勿|勿|严禁|禁止|不许|千万别)(?:去|再|拿|擅自|对外|往外)*"
@@ -47,9 +49,8 @@ _SOURCE: Final = re.compile(
     r"(?:我|咱)(?:跟|和|与)[^,。!?;\n]{1,10}?(?:住|同学|战友|发小|亲戚|打牌|钓鱼|喝酒|吃饭|一个(?:院|楼|班|"
     r"单元|寝室|小区))|"
     r"(?:会计师|律师|审计|券商|投行|项目组|董办|财务|印刷厂|司机|秘书|保荐)(?:那边|那头|那儿|那里)|"
-    r"我(?:有个|的|在[^,。!?;\n]{2,10}?的)?(?:朋友|同学|表[哥弟姐妹]|老公|媳妇|亲戚|哥们|"
-    r"战友)[^,。!?;\n]{0,10}?"
-    r"(?:在|是|管|负责|做|给|说|透|漏|参与)"
+    r"我(?:有个|的|在[^,。!?;\n]{2,10}?的)?(?:朋友|同学|表[哥弟姐妹]|老公|媳妇|亲戚|哥们|战友)[^,。!?;\n]{0,10}?"
+    r"(?:(?:在|是|管|负责|做)[^,。!?;\n]{0,6}?(?:项目|董|投行|证监|审计|交易所|并购|财务|研发|审批|发审|厂|部委)|给|说|透|漏|参与)"
 )
 _REFUSAL: Final = re.compile(
     r"不能|不会|不可|不敢|不替|不帮|不代|不碰|不得|不接受|不提供|绝不|从不|无法|没法|无权|没有权|"
@@ -79,9 +80,10 @@ def refused(analysis: Analysis, start: int, end: int) -> bool:
     return _REFUSAL.search(analysis.norm, start, end) is not None
 
 
-def insured(analysis: Analysis, start: int, end: int) -> bool:  # noqa: ARG001 - guards are called alike
-    """Say whether the sentence speaks of the insurance of deposits (50万元以内本息全额赔付)."""
-    low, high = analysis.sentence_span(start)
+def insured(analysis: Analysis, start: int, end: int) -> bool:
+    """Say whether the sentence speaks of what law pays back: insured deposits, the firm's own errors."""
+    low, _ = analysis.sentence_span(start)
+    _, high = analysis.sentence_span(max(start, end - 1))
     return _INSURED.search(analysis.norm, low, high) is not None
 
 
