@@ -33,6 +33,7 @@ GUARDS: Final[dict[str, Guard]] = {
     "wished": stances.wished,
     "left_open": stances.left_open,
     "refused": stances.refused,
+    "already_dealt": stances.already_dealt,
     "in_exercise": stances.in_exercise,
     "insured": stances.insured,
     "no_source": stances.no_source,

@@ -49,8 +49,17 @@ _SOURCE: Final = re.compile(
     r"(?:我|咱)(?:跟|和|与)[^,。!?;\n]{1,10}?(?:住|同学|战友|发小|亲戚|打牌|钓鱼|喝酒|吃饭|一个(?:院|楼|班|"
     r"单元|寝室|小区))|"
     r"(?:会计师|律师|审计|券商|投行|项目组|董办|财务|印刷厂|司机|秘书|保荐)(?:那边|那头|那儿|那里)|"
-    r"我(?:有个|的|在[^,。!?;\n]{2,10}?的)?(?:朋友|同学|表[哥弟姐妹]|老公|媳妇|亲戚|哥们|战友)[^,。!?;\n]{0,10}?"
-    r"(?:(?:在|是|管|负责|做)[^,。!?;\n]{0,6}?(?:项目|董|投行|证监|审计|交易所|并购|财务|研发|审批|发审|厂|部委)|给|说|透|漏|参与)"
+    r"我(?:有个|的|在[^,。!?;\n]{2,10}?的)?(?:朋友|同学|表[哥弟姐妹]|老公|媳妇|亲戚|哥们|"
+    r"战友)[^,。!?;\n]{0,10}?"
+    r"(?:(?:在|是|管|负责|做)[^,。!?;\n]{0,6}?(?:项目|董|投行|证监|审计|交易所|并购|财务|研发|审批|发审|厂|"
+    r"部委)|给|说|透|漏|参与)"
+)
+_DEALT: Final = re.compile(
+    r"(?:去年|前年|上个?月|上周|昨天|前天|当时|此前|之前|曾经?|已经?|那天|"
+    r"[一二三四五六七八九十\d]+月)[^。!?\n]{0,12}(?:[您你]|我们)"
+    r"[^。!?\n]{0,16}(?:买|卖|申购|赎回|挂|成交)|"
+    r"[您你][^。!?\n]{0,8}(?:去年|上个?月|上周|昨天|当时|之前|曾经?|已经?)[^。!?\n]{0,16}(?:买|卖|申购|赎回|"
+    r"挂|成交)"
 )
 _REFUSAL: Final = re.compile(
     r"不能|不会|不可|不敢|不替|不帮|不代|不碰|不得|不接受|不提供|绝不|从不|无法|没法|无权|没有权|"
@@ -73,6 +82,12 @@ def left_open(analysis: Analysis, start: int, end: int) -> bool:
         _YOURS_TO_DECIDE.search(norm, low, high) is not None
         or _OTHER_TIMES.search(norm, low, clause_end) is not None
     )
+
+
+def already_dealt(analysis: Analysis, start: int, end: int) -> bool:
+    """Say whether the sentence up to ``end`` tells of a deal that the user has made (去年您挂单买入的一万股)."""
+    low, _ = analysis.sentence_span(start)
+    return _DEALT.search(analysis.norm, low, end) is not None
 
 
 def refused(analysis: Analysis, start: int, end: int) -> bool:
