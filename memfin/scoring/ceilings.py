@@ -9,7 +9,6 @@ from itertools import groupby
 from typing import Final
 
 from memfin.scoring.advice import advised
-from memfin.scoring.allocations import Weight
 from memfin.scoring.counted_limits import NUMERAL, changes_a_year, count_of
 from memfin.scoring.language import Analysis
 from memfin.scoring.limits import EPSILON, Span
@@ -25,6 +24,7 @@ from memfin.scoring.predicates import (
 from memfin.scoring.quantities import Quantity, quantities
 from memfin.scoring.reading import Reading
 from memfin.scoring.refusal import disowned, rejected
+from memfin.scoring.weight import Weight
 
 _FEE: Final = re.compile(
     r"(?:费率|管理费|申购费|销售服务费|费用|成本|收费|fees?|expense ratio|costs?|charg(?:es?|ing)|\bter\b|"

@@ -85,7 +85,7 @@ def left_open(analysis: Analysis, start: int, end: int) -> bool:
 
 
 def already_dealt(analysis: Analysis, start: int, end: int) -> bool:
-    """Say whether the sentence up to ``end`` tells of a deal that the user has made (去年您挂单买入的一万股)."""
+    """Say whether the sentence up to ``end`` tells of a deal that the user has made (去年您买入的一万股)."""
     low, _ = analysis.sentence_span(start)
     return _DEALT.search(analysis.norm, low, end) is not None
 
