@@ -48,7 +48,7 @@ _FREQUENT_CHINESE: Final = 0.7
 _PART_OF_FREQUENT_CHINESE: Final = 0.3
 _FREQUENT_ENGLISH: Final = 3.0
 # Indexed by length; the last figure holds for all longer ones.
-_OF_CHINESE: Final = (10.0, 1.0, 0.08, 0.01, 0.002)
+_OF_CHINESE: Final = (10.0, 1.5, 0.03, 0.01, 0.002)
 _OF_ENGLISH: Final = (10.0, 10.0, 1.0, 0.7, 0.5, 0.3, 0.1)
 _OF_DIGITS: Final = (5.0, 5.0, 1.0, 0.3, 0.1, 0.05)
 _OF_MIXTURES: Final = (5.0, 5.0, 0.02, 0.01)
