@@ -174,7 +174,9 @@ def scanner() -> Scanner:
         roles.append(role)
         for name in {*role.terms, *role.acts, *(part[0] for part in role.frames)}:
             by_term.setdefault(name, []).append(number)
-    automaton = AhoCorasick(patterns, matchkind=MatchKind.LeftmostLongest, implementation=Implementation.DFA)
+    automaton = AhoCorasick(
+        patterns, matchkind=MatchKind.LeftmostLongest, implementation=Implementation.ContiguousNFA
+    )
     return Scanner(
         automaton=automaton,
         roles=tuple(roles),
