@@ -1,13 +1,13 @@
 """Throughput over the wire: what judge, gate and chat client add to a server that takes 50 ms.
 
-The server and every measurement run in processes of their own. The ideal is a pool that never
-waits for anything but the server: 2,000 calls are 32 rounds of 64, the last one not full. Each measurement
-is made three times, by turns, and the fastest counts: what else a machine does only adds. ``pool`` is the actor of a run: it takes scored dialogues, has their
-turns judged and hands them on with their verdicts. ``judge`` is the judge ``openai:MODEL`` that it asks:
-prompt, fence, gate, client, strict reading; ``caching`` is the same with every verdict put into the
-cache, at the price of two operations of the file system a call, and ``cached`` with every verdict found
-there. ``wire`` is the gate and the client alone, and ``floor`` plain aiohttp with a semaphore, without
-limits, retries, bounds or checks.
+The server and every measurement run in processes of their own. The ideal is a pool that never waits for
+anything but the server: 2,000 calls are 32 rounds of 64, the last one not full. Each measurement is made
+three times, by turns, and the fastest counts: what else a machine does only adds. ``pool`` is the actor
+of a run: it takes scored dialogues, has their turns judged and hands them on with their verdicts.
+``judge`` is the judge ``openai:MODEL`` that it asks: prompt, fence, gate, client, strict reading;
+``caching`` is the same with every verdict put into the cache, at the price of two operations of the file
+system a call, and ``cached`` with every verdict found there. ``wire`` is the gate and the client alone,
+and ``floor`` plain aiohttp with a semaphore, without limits, retries, bounds or checks.
 
     python benchmarks/judge_throughput.py            2,000 calls, 64 workers, a table on stdout
     python benchmarks/judge_throughput.py --check    exit 1 where a bound is not held
