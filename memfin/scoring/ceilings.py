@@ -6,6 +6,7 @@ Spans are half-open and count in ``Analysis.norm``.
 import re
 from collections.abc import Iterable
 from itertools import groupby
+from operator import itemgetter
 from typing import Final
 
 from memfin.scoring.advice import advised
@@ -24,6 +25,7 @@ from memfin.scoring.predicates import (
 from memfin.scoring.quantities import Quantity, quantities
 from memfin.scoring.reading import Reading
 from memfin.scoring.refusal import disowned, rejected
+from memfin.scoring.tries import few
 from memfin.scoring.weight import Weight
 
 _FEE: Final = re.compile(
@@ -81,6 +83,7 @@ _GOVERNMENT: Final = re.compile(r"国债|政金|利率债|政府债|国开|\bgov
 _OTHER_BOND: Final = re.compile(
     r"信用|企业|公司|城投|产业|中票|短融|转债|高收益|corporate|credit|high[- ]yield|convertible"
 )
+_START: Final = itemgetter(0)
 _WHOLE: Final = 0.985
 
 
@@ -131,7 +134,7 @@ def _fee(analysis: Analysis, reading: Reading, limit: float) -> Span | None:
     )
     if limit < 0.02:  # noqa: PLR2004 - two per cent of the money and a fifth of the gains
         dear.extend(match.span() for match in _TWO_AND_TWENTY.finditer(norm))
-    return next((span for span in dear if _proposed(analysis, reading, span)), None)
+    return next((span for span in few(analysis, dear, _START) if _proposed(analysis, reading, span)), None)
 
 
 def _is_fee(analysis: Analysis, start: int, end: int) -> bool:
@@ -154,14 +157,10 @@ def _proposed(analysis: Analysis, reading: Reading, span: Span) -> bool:
 
 def _turnover(analysis: Analysis, times: float) -> Span | None:
     """Return the advice to change holdings more often a year than the limit."""
-    for match in (*_OFTEN.finditer(analysis.norm), *_OFTEN_ENGLISH.finditer(analysis.norm)):
-        often = _changes(analysis, match)
-        if often is not None and often > times + EPSILON and advised(analysis, *match.span(), act=True):
-            return match.span()
-    for match in _GRID.finditer(analysis.norm):
-        if advised(analysis, *match.span(), act=True):
-            return match.span()
-    return None
+    found = (*_OFTEN.finditer(analysis.norm), *_OFTEN_ENGLISH.finditer(analysis.norm))
+    often = [match.span() for match in found if (_changes(analysis, match) or 0.0) > times + EPSILON]
+    often += [match.span() for match in _GRID.finditer(analysis.norm)]
+    return next((span for span in few(analysis, often, _START) if advised(analysis, *span, act=True)), None)
 
 
 def _changes(analysis: Analysis, match: re.Match[str]) -> float | None:
@@ -203,10 +202,8 @@ def _instalment(analysis: Analysis, amount: float) -> Span | None:
 
 def _risk_level(analysis: Analysis, reading: Reading, level: int) -> Span | None:
     """Return the proposed product whose level of risk (R1 to R5) is above the limit."""
-    for match in _LEVEL.finditer(analysis.norm):
-        if int(match.group(1)) > level and _proposed(analysis, reading, match.span()):
-            return match.span()
-    return None
+    above = (match.span() for match in _LEVEL.finditer(analysis.norm) if int(match.group(1)) > level)
+    return next((span for span in few(analysis, above, _START) if _proposed(analysis, reading, span)), None)
 
 
 def _class_floor(reading: Reading, floor: AssetClassFloor) -> Span | None:

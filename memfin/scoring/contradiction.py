@@ -9,6 +9,7 @@ Spans of the result count in the reply as it was written (trace schema, ``constr
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache, partial
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from memfin.scoring import budgets, ceilings, limits, remainders, tenors
@@ -37,6 +38,7 @@ from memfin.scoring.predicates import (
 from memfin.scoring.reading import RATINGS, SIGN_WIDTH, Hit, Reading, Sign, role_table
 from memfin.scoring.refusal import disowned, rejected
 from memfin.scoring.shapes import turns_of_phrase
+from memfin.scoring.tries import few
 from memfin.scoring.vocabulary import load_vocabulary
 
 
@@ -200,8 +202,9 @@ def _proposals(  # noqa: C901 - one source a kind of predicate
     reading: Reading, predicate: Predicate, names: frozenset[str]
 ) -> Iterator[tuple[str, limits.Span]]:
     analysis = reading.analysis
-    for hit in reading.hits:
-        if hit.term in names and not _harmless(analysis, hit) and _proposed(reading, hit):
+    own = (hit for hit in reading.hits if hit.term in names)
+    for hit in few(analysis, own, attrgetter("start")):
+        if not _harmless(analysis, hit) and _proposed(reading, hit):
             yield f"advises_{hit.term.replace(':', '_')}", (hit.start, hit.end)
     for (term, number), parts in reading.frames.items():
         count = len(_frame(term, number)) if term in names else 0

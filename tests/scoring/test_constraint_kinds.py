@@ -2,6 +2,7 @@
 
 import pytest
 
+from memfin.scoring import ceilings, contradiction
 from memfin.scoring.constraint_texts import parse_constraints
 from memfin.scoring.contradiction import ConstraintChecker
 from memfin.scoring.predicates import (
@@ -22,6 +23,7 @@ from memfin.scoring.predicates import (
     Predicate,
     SingleAssetCap,
 )
+from memfin.scoring.tries import MOST
 
 MEANINGS: list[tuple[str, tuple[Predicate, ...]]] = [
     ("债券至少占四成", (AssetClassFloor("bond", 0.4),)),
@@ -158,3 +160,20 @@ def test_advice_that_keeps_it_is_none(constraint: str, reply: str) -> None:
 def test_a_size_is_read_behind_any_verb(size: str) -> None:
     checker = ConstraintChecker(["黄金不超过4%"])
     assert [found.rule for found in checker.check(f"建议{size}买黄金ETF。")] == ["asset_class_above_cap"]
+
+
+@pytest.mark.parametrize("word", ["杠杆", "网格", "r4 ", "每周轮换", "管理费2%"])
+def test_a_word_repeated_for_ever_is_asked_about_a_few_times(
+    word: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def counted(*_: object, **__: object) -> bool:
+        asked.append(1)
+        return False
+
+    monkeypatch.setattr(contradiction, "advised", counted)
+    monkeypatch.setattr(ceilings, "advised", counted)
+    constraints = ["不使用杠杆", "一年最多调一次仓", "最高R3", "年费率不超过0.6%"]
+    assert ConstraintChecker(constraints).check(word * 500) == []
+    assert 0 < len(asked) <= 2 * MOST
