@@ -1,4 +1,4 @@
-"""How often a sentence is looked at: a question about a span reads its sentence, many of them cost a square."""
+"""How often a sentence is looked at: a question about a span reads its sentence, so many cost a square."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, TypeVar
