@@ -10,7 +10,9 @@ from typing import Any
 import anyio.to_thread
 import pytest
 from selenium import webdriver
+from selenium.common.exceptions import WebDriverException
 from selenium.webdriver.common.by import By
+from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.expected_conditions import staleness_of
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
@@ -72,14 +74,21 @@ class Person:
         """Press a button by its name for assistive technology, and wait for the next page."""
         buttons = self.browser.find_elements(By.TAG_NAME, "button")
         button = next(each for each in buttons if each.accessible_name == name)
-        before = self.browser.find_element(By.TAG_NAME, "html")
-        button.click()
-        WebDriverWait(self.browser, 60).until(staleness_of(before))
+        self.leave_by(button)
 
     def follow(self, link: str) -> None:
+        self.leave_by(self.browser.find_element(By.LINK_TEXT, link))
+
+    def leave_by(self, way: WebElement) -> None:
+        """Click and wait until this page is gone.
+
+        Asked in the instant between two pages, chromedriver answers with an "inspector error"
+        where it should say that the element is stale; so it is asked again.
+        """
         before = self.browser.find_element(By.TAG_NAME, "html")
-        self.browser.find_element(By.LINK_TEXT, link).click()
-        WebDriverWait(self.browser, 60).until(staleness_of(before))
+        way.click()
+        gone = WebDriverWait(self.browser, 60, ignored_exceptions=[WebDriverException])
+        gone.until(staleness_of(before))
 
     def sees(self, text: str) -> bool:
         return text in self.browser.find_element(By.TAG_NAME, "body").text
