@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from functools import cache
-from itertools import product
+from itertools import accumulate, islice, product
 from typing import Final, NamedTuple
 
 from memfin.errors import UsageError
@@ -35,6 +35,10 @@ _NOTHING: Final = frozenset(("",))
 _LITERAL: Final = re.compile(r"[^\\.^$*+?{}\[\]|()]+")
 
 _LONG_ENOUGH: Final = 5
+# The expected hits a reply from which on a literal need not be rarer.
+_RARE_ENOUGH: Final = 0.005
+# Beginnings of words are less rare than counts over little text make believe.
+_SHORTEST_LATIN: Final = 8
 # To try a pattern at one place is cheaper than to search for it.
 _AT_ITS_HEAD: Final = 0.8
 
@@ -53,7 +57,7 @@ class Branch(NamedTuple):
 
 def forget() -> None:
     """Drop what was kept while a pattern was taken apart; the next one has little in common with it."""
-    for kept in (_exact, _required, _width, rate, branches_of, elements_of, unquantified):
+    for kept in (_exact, _heads, _required, _shortened, _width, rate, branches_of, elements_of, unquantified):
         kept.cache_clear()
 
 
@@ -74,8 +78,16 @@ def branches(pattern: str) -> list[Branch]:
             for literals, start, inside in options
         ]
         literals, before = min(reaches, key=lambda reach: _cost(reach[0]) * (1 if reach[1] else _AT_ITS_HEAD))
-        found.append(Branch(alternative, literals, before))
+        found.append(Branch(alternative, frozenset(map(_shortened, literals)), before))
     return found
+
+
+@cache
+def _shortened(literal: str) -> str:
+    """Return the shortest beginning of a literal that is rare enough: the fewer there are, the better."""
+    shortest = _SHORTEST_LATIN if literal.isascii() else 1
+    heads = islice(accumulate(literal), shortest - 1, None)
+    return next((head for head in heads if rate(head) <= _RARE_ENOUGH), literal)
 
 
 def _distributed(pattern: str) -> Iterator[str]:
@@ -99,24 +111,27 @@ def _options(elements: tuple[str, ...]) -> Iterator[tuple[frozenset[str], int, b
     With each set goes the element where the literal begins, and whether it may begin inside of it.
     """
     exact = [_exact(element) for element in elements]
-    for start, first in enumerate(exact):
-        if first is None:
-            if literals := _required(elements[start]):
-                yield literals, start, True
-            continue
-        if start and _is_one_word(exact[start - 1]):
-            continue  # whatever begins here is longer, and so rarer, with the word in front
-        strings: frozenset[str] | None = _NOTHING
-        for following in exact[start:]:
-            strings = _joined(strings, following)
-            if strings is None:
-                break
-            if "" not in strings:
-                yield strings, start, False
-                if min(map(len, strings)) >= _LONG_ENOUGH:
-                    break
-        if literals := _required(elements[start]):
+    for start, element in enumerate(elements):
+        if not (start and _is_one_word(exact[start - 1])):  # with the word in front it is longer, and so rarer
+            for literals in _beginnings(elements[start:]):
+                yield literals, start, False
+        if literals := _required(element):
             yield literals, start, True
+
+
+def _beginnings(elements: tuple[str, ...]) -> Iterator[frozenset[str]]:
+    """Yield ever longer sets of strings with one of which each match of the elements begins."""
+    strings: frozenset[str] = _NOTHING
+    for element in elements:
+        exact = _exact(element)
+        longer = _joined(strings, _heads(element) if exact is None else exact)
+        if longer is None:
+            return
+        strings = longer
+        if "" not in strings:
+            yield strings
+            if exact is None or min(map(len, strings)) >= _LONG_ENOUGH:
+                return
 
 
 def _is_one_word(strings: frozenset[str] | None) -> bool:
@@ -140,6 +155,24 @@ def _exact(element: str) -> frozenset[str] | None:
         return None
     found = _exact_group(inner(body)) if body.startswith("(") else _exact_sign(body)
     return found | _NOTHING if found is not None and quantifier else found
+
+
+@cache
+def _heads(element: str) -> frozenset[str] | None:
+    """Return strings with one of which each match of the element begins; None when unknown."""
+    body, quantifier = unquantified(element)
+    if is_optional(quantifier):
+        return None
+    if not body.startswith("("):
+        return _exact_sign(body)
+    found: frozenset[str] = frozenset()
+    for branch in branches_of(inner(body)):
+        # The first set will do: longer ones are many.
+        strings = next(_beginnings(elements_of(branch)), None)
+        if strings is None:
+            return None
+        found |= strings
+    return found if len(found) <= _MOST_LITERALS else None
 
 
 def _exact_group(pattern: str) -> frozenset[str] | None:

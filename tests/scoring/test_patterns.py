@@ -110,3 +110,26 @@ def test_unknown_word_class_is_one_clear_line() -> None:
 def test_pattern_without_anything_certain_is_refused() -> None:
     with pytest.raises(UsageError, match="nothing in it is certain to occur"):
         branches("[^甲]{0,4}")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "literals", "before"),
+    [
+        ("(?:sh|sz)[0-3]{2}港", {f"{market}{digit}" for market in ("sh", "sz") for digit in "0123"}, 0),
+        ("甲[0-9]+乙丙", {"乙丙"}, 25),
+        ("[^x]{0,4}(?:噢|呃)嗯?[0-2]?$", {"噢", "呃"}, 4),
+    ],
+)
+def test_what_every_match_begins_with_reaches_into_repeated_signs(
+    pattern: str, literals: set[str], before: int
+) -> None:
+    assert branches(pattern) == [(pattern, frozenset(literals), before)]
+
+
+def test_a_literal_that_is_rare_enough_is_cut_short() -> None:
+    (branch,) = branches("噢呃嗯喏")
+    assert len(branch.literals) == 1
+    assert "噢呃嗯喏".startswith(literal := next(iter(branch.literals)))
+    assert len(literal) < len("噢呃嗯喏")
+    (latin,) = branches("(?:bumblebees)")
+    assert latin.literals == {"bumblebe"}
