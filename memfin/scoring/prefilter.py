@@ -112,7 +112,8 @@ def _options(elements: tuple[str, ...]) -> Iterator[tuple[frozenset[str], int, b
     """
     exact = [_exact(element) for element in elements]
     for start, element in enumerate(elements):
-        if not (start and _is_one_word(exact[start - 1])):  # with the word in front it is longer, and so rarer
+        # What begins behind a word is longer, and so rarer, with the word.
+        if not (start and _is_one_word(exact[start - 1])):
             for literals in _beginnings(elements[start:]):
                 yield literals, start, False
         if literals := _required(element):
