@@ -11,7 +11,9 @@ from memfin.scoring.refusal import QUESTION_END, VERDICT
 _CLAUSE: Final = r"[^,:;。!?\n]"
 
 ANAPHORA: Final = compile_pattern(
-    r"它|这类|这样|这么|这种|该类|此类|这只|这几只|这些|其中|其|前者|后者|[挪转换搬划投]过[去来]|"
+    r"它|这类|这样|这么|这种|该类|此类|这只|这几只|这些|其中|其|前者|后者|"
+    r"[挪转换搬划投存移分放](?:[^,。;!?\n的]{1,8})?过[去来]|[款只份期](?!基金|"
+    r"产品)[^,。;!?\n]{0,8}的(?=[,。;!]|$)|"
     r"\b(?:there|it|them|this|that|"
     r"these|those)\b"
 )
@@ -19,24 +21,35 @@ NEXT_ADOPTS: Final = re.compile(
     r"^\s*(?:just )?(?:do it|go for it|i'd do it|you should be in it)\b|"
     r"^\s*(?:我|因此|所以)?(?:建议|推荐|不妨|可以|您可以)(?:您|你)?[^。!?\n]{0,16}(?:这[样么](?!做?:)|这类|"
     r"它|按此|照此|跟进|参与)|^[^。!?\n,]{0,8}(?:买|配|拿|放|认购)[^。!?\n,]{0,12}(?:它|这只|这类|"
-    r"这个)|^\s*(?:i (?:suggest|recommend)|i(?:'d| would) (?:still |happily |gladly )?(?:give|put|hold|size|"
+    r"这个)(?![^。!?\n]{0,12}(?:比|相较|举例|说事))|^\s*(?![^.!?]{0,40}\b(?:sell|pay|repay|"
+    r"ignore|avoid|skip|leave|cancel|close|sold|stop|compare|check|read|"
+    r"ask|treat|off|down|out of)\b)(?:i (?:suggest|recommend)|i(?:'d| would) (?:still |"
+    r"happily |gladly )?(?:build|own|fund|choose|use|draw|spend|buy|start with|go with|move|"
+    r"give|put|hold|size|"
     r"allot|add|take|place|let|hand|tuck|commit)|"
-    r"you could|put|buy|allocate|add|tap|grab|take|use|pick|just|let's|give|hand|"
-    r"tuck)[^.!?]{0,40}\b(?:this|that|it|them|there|each|her|him)\b"
+    r"you could|put|buy|allocate|add|tap|grab|take|use|pick|just|let's|give|hand|spend|place|"
+    r"invest|move|park|shift|switch|send|"
+    r"transfer|draw|sweep|drop|stick|"
+    r"tuck)[^.!?]{0,40}\b(?:this|that|it|them|there|each|her|him|the (?:facility|credit|proceeds))\b"
 )
 _ADOPTING_REACH: Final = 220
 _ADOPTS: Final = re.compile(
     r"(?:建议|推荐|不妨|可以|就|先|直接|今天|放心|赶紧|都|请|现在|我会|您)(?:{_CLAUSE}){0,10}?(?:买|配|"
     r"拿|放|认购|申购|加|选|投|上|留|埋伏|"
-    r"参与|跟|安排|纳入)(?:{_CLAUSE}){0,8}?(?:它|这只|这款|这家|这类|这个|这种|此类|进来|进组合|进去)(?!的)|"
-    r"[把将给](?:它|这只|这款|这类)(?:{_CLAUSE}){0,8}?(?:买|配|放|加|纳入|安排|留)|(?:买|选|投|配|"
+    r"参与|跟|安排|纳入)(?:{_CLAUSE}){0,8}?(?:它(?!(?:和|跟|与|来比|作比|做比|当|推|举|说))|"
+    r"这只|这款|这家|这类|这个|这种|此类|进来|进组合|进去)(?!的)|"
+    r"[把将给](?:它|这只|这款|这类)(?:{_CLAUSE}){0,8}?(?:买|配|放|加|纳入|安排|留|排|列|写进|"
+    r"选)|交给(?:他|她|它|这)|(?:买|选|投|配|"
     r"认购)它(?!的)|"
     r"今天就动手|时机(?:很|正|也)?合适|您(?:可以)?(?:先)?[用拿出]自己|(?:可以|就|今天|"
     r"现在)(?:{_CLAUSE}){0,6}(?:认购|下单|申购|上车|入手)|"
-    r"\b(?:buy|pick|add|choose|go (?:straight )?for|put|load up on|grab|take|get|give|hand|tuck|commit|"
+    r"\b(?:buy|pick|add|choose|go (?:straight )?for|put|place|park|allot|move|shift|invest|"
+    r"spend|load up on|grab|take|get|give|hand|tuck|commit|"
     r"trust)\b[^.!?]{0,30}\b(?:it|there|each|her|him|"
     r"this one|this fund|"
-    r"this product|them|the stock)\b(?! (?:back|out|slow))|\bthe (?:one|only) (?:fund |stock |"
+    r"this product|them|the stock)\b(?! (?:back|out|slow))|\bi think it (?:earns|deserves|"
+    r"belongs|fits)|\bit (?:earns its|deserves (?:a|its)|has (?:a|its)) place\b|"
+    r"\bi see it (?:replacing|taking|filling|making up)|\bthe (?:one|only) (?:fund |stock |"
     r"product )?i(?:'d| would) (?:pick|buy|choose)".replace("{_CLAUSE}", _CLAUSE)
 )
 _SLEEVE: Final = re.compile(
@@ -45,11 +58,14 @@ _SLEEVE: Final = re.compile(
     r"portion|allocation|side|pot)\b"
 )
 OTHER_ASSET: Final = compile_pattern(
-    r"基金|etf|国债|债券|债基|短债|股票|宽基|指数|存款|纯债|货基|短融|货币|黄金|红利|现金|利率债|fund|bond|"
+    r"基金|etf|国债|债券|债基|短债|股票|宽基|指数|存款|纯债|货基|短融|货币|黄金|红利|现金|"
+    r"利率债|(?<![a-z])aaa?[+-]?(?![a-z+-])|fund|bond|"
     r"treasur|index|cash|gold"
 )
 ENOUGH: Final = re.compile(r"(?:就行|即可|就好|就够|就可以了)")
-_SIZED: Final = re.compile(r"仓位|占比|比例|给到|进去|可以占|占")
+_SIZED: Final = re.compile(
+    r"仓位|占比|比例|给到|进去|可以占|占(?!有率|用|领|据|[^,。;]{0,6}(?:收入|营收|产量|市场|份额|总量))"
+)
 
 
 def adopted_later(analysis: Analysis, position: int) -> bool:
@@ -89,7 +105,10 @@ _SHARE_OF_MONEY: Final = re.compile(
 )
 
 
-_TO_IT: Final = re.compile(r"\b(?:with|to|in|into|for) (?:her|him|it|them|that|this)\b|\bthere\b")
+_TO_IT: Final = re.compile(
+    r"\b(?:with|to|in|into|for) (?:her|him|it|them|that|this)\b|\b(?:in|of) (?:your|"
+    r"the) (?:[a-z-]+ )?(?:sleeve|portfolio|mix|plan|account|bucket)\b|\bthere\b"
+)
 
 
 def _sized(analysis: Analysis, low: int, high: int) -> bool:

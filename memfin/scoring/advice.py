@@ -23,13 +23,20 @@ _IMPERATIVE: Final = re.compile(
     r"swing[- ]trade)\b"
 )
 _NAMED: Final = re.compile(r",(?:这|那)?(?:就|也)?(?:叫|称为|叫做)")
-_OPPOSITE: Final = re.compile(r"长期|耐心|定投|改为|改成|自有资金|long[- ]term|patien")
+_OPPOSITE: Final = re.compile(
+    r"等(?<!别等)(?<!不等)(?<!用等)(?<!必等)(?=[^,。;]{0,8}(?:回|跌|落|稳|再|调|冷))|先看|"
+    r"观望|长期|耐心|定投|改为|改成|自有资金|long[- ]term|patien"
+)
+_REQUEST: Final = re.compile(r"请[您你]|帮我|给我|替我")
+"""A user's own request ends in 吧 as well as an advice does."""
 _REACH: Final = 40
 _BOUNDED: Final = re.compile(r"不(?:超过|低于|少于|高于|多于|管|论)")
-_NOT_MEANT: Final = re.compile(r"(?:不意味着?|并不|不是|没有必要|无需|未必|并非|不代表)[^,。;]{0,12}$")
+_NOT_MEANT: Final = re.compile(r"(?:不一定|不意味着?|并不|不是|没有必要|无需|未必|并非|不代表)[^,。;]{0,12}$")
 _DEFINES: Final = re.compile(
-    rf"^{_CLAUSE}{{0,6}}(?:是指|就是|指的是|指(?<![纳恒沪期道股富标]指)(?!数)|是一种|是一类|是什么|"
-    rf"意思是|意味着|表示|的(?:都|全|多半|大多)?(?:被套|套牢|亏|站岗)|对应|代表|分为|"
+    rf"^{_CLAUSE}{{0,6}}(?:是指|是(?:做|当|给|向)(?!首选)|(?:因为|由于|之所以)|就是|指的是|"
+    rf"指(?<![纳恒沪期道股富标]指)(?!数)|是一种|是一类|是什么|"
+    rf"意思是|意味着|表示|(?:并|都|完全)?不是一回事|(?:并|都)?不是一码事|是?两回事|是?两码事|"
+    rf"有(?:所|很大|本质)?区别|的(?:都|全|多半|大多)?(?:被套|套牢|亏|站岗)|对应|代表|分为|"
     rf"(?:用(?!足|起|上|满|点|一)|靠|通过|让|使|借助|只?面向)|把份额分|由{_CLAUSE}{{0,8}}(?:组成|构成)|"
     r"本质上?是|条款|属于|的(?:代价|下场|教训|结果|后果|机会成本|劣势|优势|好处|缺点|成本|逻辑|投资者|"
     r"个人|人|客户|账户|产品|"
@@ -39,11 +46,14 @@ _DEFINES: Final = re.compile(
 _CHARACTERIZES: Final = re.compile(
     rf"^{_CLAUSE}{{0,6}}(?:会放大|会同时|会拖|拖着|利率|容易|侵蚀|拖累|损耗|很难|多半|等于|就像|听着|"
     rf"听起来|看着|退潮|站岗|通常|"
-    rf"一般|往往|的?风险|的?波动)"
+    rf"一般|往往|的?风险|的?波动|(?:主要)?(?:基于|取决于)|需要?(?:警惕|注意|考虑)|"
+    rf"(?:并)?(?:不少见|不罕见)|是常态|屡见不鲜)|"
+    rf"^{_CLAUSE}{{0,12}}(?:会侵蚀|会吃掉|会拖累|会放大|会摊薄|会增加成本|只会)"
     r"|^ (?:can|may|might|tends? to|charges|costs|carries|often|usually|typically)\b"
 )
 _DESCRIBED: Final = compile_pattern(
-    rf"(?:基金经理|管理人|机构|量化模型|模型|这类产品|该产品|该基金|这只(?:基金|etf|产品)|产品|策略|"
+    rf"(?:基金经理|管理人|买方|卖方|机构|量化模型|模型|这类产品|该产品|该基金|这只(?:基金|etf|"
+    rf"产品)|产品|策略|"
     rf"etf|指数|市场|有人|大家|很多人|多数人|投资者|"
     rf"企业|公司|银行|行业|(?<![债股票益收券金仓])部分|专业投资者|客户|用户|外资|北向|主力|散户|游资|"
     rf"历史上|过去|曾经?|当时|"
@@ -55,7 +65,9 @@ _EQUATED: Final = compile_pattern(
 )
 _HELD: Final = re.compile(
     rf"(?:您|你)?(?:(?:目前|当前|之前|原来|原先|过去|此前)[^,。]{{0,4}}(?:持有|有|配|买|拿|投|占)|现有|"
-    rf"已经?(?:持有|有|配|买|拿|投)|手上有|手里有|持仓)(?!就|可以|适合|正是|建议){_CLAUSE}{{0,10}}$"
+    rf"已经?(?:持有|有|配|买|拿|投)|手上有|手里有|持仓|(?<=[您你])(?:手[里上])?(?:拿|买|抱|"
+    rf"持有)着?的(?:这|那)|\byou (?:already |currently |now )?(?:hold|own|are holding) )(?!就|"
+    rf"可以|适合|正是|建议){_CLAUSE}{{0,10}}$"
 )
 _WRITE_ORDER: Final = re.compile(
     r"[ \d.)\-*>]*(?:then |just |simply |and |also |you (?:can|could|might) |i'd |consider |try )*"
@@ -80,7 +92,8 @@ _NO_PLAN_HEAD: Final = re.compile(
     r"versus|vs|why|never|what to watch|if)\b"
 )
 _TURNED_DOWN: Final = re.compile(
-    rf"{_CLAUSE}{{0,8}}(?:[不别勿没未]|拉黑|免谈|为零|归零|\b(?:no|not|none|zero|never)\b)"
+    rf"{_CLAUSE}{{0,8}}(?:不(?![花占贵难需收高错多少限亏])|[别勿没未]|拉黑|免谈|为零|归零|"
+    rf"\b(?:no|not|none|zero|never)\b)"
 )
 
 
@@ -190,7 +203,8 @@ def _marked(
     start, end = span
     for match in STRONG.finditer(norm, sentence[0], sentence[1]):
         first, last = match.span(1)
-        if _NOT_MEANT.search(norm, sentence[0], first):
+        asked = norm[first:last] == "吧" and _REQUEST.search(norm, *sentence) is not None
+        if asked or _NOT_MEANT.search(norm, sentence[0], first):
             continue
         if last <= start:
             between = norm[last:start]

@@ -14,19 +14,19 @@ from memfin.scoring.language import Analysis
 from memfin.scoring.patterns import apart, compile_pattern
 from memfin.scoring.quantities import Quantity
 from memfin.scoring.ratios import ratios
-from memfin.scoring.roles import may_weigh, role_of
+from memfin.scoring.roles import is_raised, may_weigh, moved_to, role_of
+from memfin.scoring.sharing import EACH, HALF_EACH, divided_among, holders
 from memfin.scoring.weight import Label, Weight
 
 _BREAK: Final = compile_pattern(
-    r"[,、;。!?\n|+]|(?:和|与|及|以及|搭配|再配|外加|\band\b|"
+    r"[,、;。!?\n|]|(?<!固收)\+|(?:和|与|及|以及|搭配|再配|外加|\band\b|"
     r"\bplus\b)(?=[约大概各\s]*[\d一二两三四五六七八九])|\band (?:put |invest |keep )?the (?:rest|"
     r"remainder|other)\b"
 )
-_EACH: Final = compile_pattern(r"各(?!类|种|自|位|家|大)|每只|每个|每支|分别|each\b|apiece\b")
 _PART: Final = compile_pattern(
     r"(?:剩余|其余|余下|剩下)的?(?:钱|资金)(?![^,。;]{0,4}[放买配投进留存])|(?:债券|债|权益|股票|固收|"
     r"投资|基金|剩余|其余|余下|这|那|核心|卫星|进攻|防守|这一|这块|"
-    r"该)(?:的)?(?:部分|仓|块|桶)(?:这样|里|中|内|的|再|按|分|拿|:|,)|其中|里面|"
+    r"该)(?:的)?(?:部分|仓|块|桶)(?:这样|里|中|内|的|再|按|分|拿|:|,)|其中|(?<![万元块千])里面|"
     r"(?:在权益|权益|股票|债券|固收)(?:仓位)?[中里内](?=[^,。;]{0,12}$)"
     r"|\bwithin the\b|\bof the (?:bond|equity|stock) (?:part|sleeve|portion)\b"
 )
@@ -36,33 +36,29 @@ _ALTERNATIVE: Final = compile_pattern(
     r"(?:option|plan|scenario|model) [abc123]|\b(?:conservative|balanced|aggressive)\b"
 )
 _REST: Final = compile_pattern(
-    r"(?:剩下|剩余|其余|余下)(?:的)?(?:资金|部分|钱|一块|那块|这块|份额)?(?:我想|我会|可以|"
+    r"(?:剩下|剩余|其余|余下|零头|其[他它](?=的?(?:都|全|统统|部分|资金|钱|放|买|给|配|留|"
+    r"存)))(?:的)?(?:资金|部分|钱|一块|那块|这块|份额)?(?:我想|我会|可以|"
     r"就)?(?:全部?|都|统统)?(?:的)?"
-    r"(?:放|配|买|投|留|做|换|存|给)?|\b(?:rest|remainder|balance)\b(?: goes)?(?: in| into| on| to)?"
+    r"(?:放|配|买|投|留|做|换|存|给)?|\b(?:rest|remainder|(?<=the )balance)\b(?: goes)?(?: in| into| on| to)?"
 )
 _BARE_VERB: Final = re.compile(
-    r"\s*(?:建议|可以|可)?(?:占比|仓位|比例)?(?:可以|可|能|大概)?(?:大约|约)?(?:占|配|各|配到|配置|拿|"
-    r"放|买|最多|先配|到|提到|加到|给到|放到|留个?|留着|留出|剩|压到|降到|减到)?\s*"
+    r"\s*(?:[您你])?(?:建议|可以|可|我会|不妨)?(?:占比|仓位|比例)?(?:可以|可|能|大概)?(?:大约|约)?(?:占|"
+    r"配|各|配到|"
+    r"配置|拿|"
+    r"放|买|最多|先配|到|提到|加到|给到|放到|留个?|留着|留出|剩|压到|降到|减到|投|拨|给|安排|分配)?(?:个|"
+    r"上|点|了|到)?(?:(?:家庭|总|全部|可投|金融|您的?)*(?:资产|资金|组合|本金)的?)?\s*"
 )
 _CHANGED: Final = re.compile(r"\s*(?:降|减|压|提高?|升|加|调)(?:到|至)\s*| (?:down |up )?to ")
 _THIS_PART: Final = re.compile(r"\s*(?:左右)?,(?:这|该)(?:部分|笔钱?|块|些钱?)[^,。;]{0,4}?[放存买配]")
 _PRONOUN: Final = re.compile(r"它|其|\bit\b|\bthat\b")
-_NUMBERS: Final = {
-    **{word: value for value, word in enumerate("零一二三四五六七八九十")},
-    "两": 2,
-    "two": 2,
-    "three": 3,
-    "four": 4,
-    "five": 5,
-    "six": 6,
-}
-_SEVERAL: Final = re.compile(r"([两二三四五六七八九十2-9])(?:只|个|支)|(two|three|four|five|six) ")
 _GAP: Final = 160
+_FAR: Final = 32
 _WHOLE: Final = 1.0
+_DECIDED: Final = frozenset({"target", "reduced", "total"})
 _COMPLETE: Final = 0.95
 
 
-def weights(
+def weights(  # noqa: C901 - one step a question
     analysis: Analysis,
     shares: Sequence[Quantity],
     found: Sequence[Label],
@@ -83,11 +79,20 @@ def weights(
     for index, share in enumerate(shares):
         if not 0 < share.low <= share.high <= _WHOLE or share not in candidates:
             continue
+        if index and share.unit == "一半" and HALF_EACH.search(norm, shares[index - 1].end, share.start):
+            continue
         low, high = _segment(norm, shares, index, analysis)
         role = role_of(analysis, share, low, high)
         if role is None:
             continue
-        label = _label(norm, share, (low, high), found, starts, after_style, analysis)
+        label = _class_moved_to(analysis, share, found, starts) if role == "added" else None
+        if role == "reduced" and _PRONOUN.search(norm, low, share.start):
+            label = _class_before(analysis, share, found, starts)
+        label = label or _label(norm, share, (low, high), found, starts, after_style, analysis)
+        if label is None and (role in ("added", "reduced") or is_raised(norm[low : share.start])):
+            label = _class_in_front(analysis, share, result, found, starts)
+        if label is None and _EQUITY_TEXT.search(norm, low, high):
+            label = "equity"
         if label in ("cash", "bond") and _is_yield(norm, share, low, high):
             continue
         new_row = analysis.sentence_at(share.start) in rows and "\n" in norm[last_end : share.start]
@@ -96,17 +101,15 @@ def weights(
         last_end = share.end
         if role == "target" and share in parts:
             role = "part"
-        text = norm[_topic(norm, low, share.start, analysis) : high]
-        each = _EACH.search(text) is not None
-        count = _count(text) if each else 1
-        if each and count == 1:
-            count = _count(norm[analysis.sentence_span(share.start)[0] : low])
-            own = found[bisect_left(starts, low) : bisect_left(starts, share.start)]
-            if count == 1 and len({each_label.asset_class for each_label in own}) == 1:
-                count = len(own)
-        result.append(
-            Weight(label, share.low, share.high, share.start, share.end, text, role, group, each, count)
-        )
+        topic = _topic(norm, low, share.start, analysis)
+        divisor = divided_among(analysis, share)
+        each = divisor > 1 or EACH.search(norm, topic, high) is not None
+        count = divisor
+        if each and divisor == 1:
+            count, topic = holders(analysis, share, (low, topic, high), found, starts)
+        size = share.low / divisor, share.high / divisor
+        text = norm[topic:high]
+        result.append(Weight(label, *size, share.start, share.end, text, role, group, each, count))
     from_ratios = ratios(analysis, shares, found, starts, group + 1)
     result = [
         weight for weight in result if not any(each.start <= weight.start < each.end for each in from_ratios)
@@ -116,6 +119,51 @@ def weights(
     return sorted(result, key=lambda weight: weight.start)
 
 
+def _class_moved_to(
+    analysis: Analysis, share: Quantity, found: Sequence[Label], starts: Sequence[int]
+) -> str | None:
+    """Return the class of what a share is moved to."""
+    first = moved_to(analysis, share)
+    if first is None:
+        return None
+    _, high = analysis.clause_span(share.start, share.end)
+    named = found[bisect_left(starts, first - 1) : bisect_left(starts, high)]
+    return named[0].asset_class if named else None
+
+
+def _class_before(
+    analysis: Analysis, share: Quantity, found: Sequence[Label], starts: Sequence[int]
+) -> str | None:
+    """Return the class that a pronoun stands for: cash is dead money, take it down to 3%."""
+    low, _ = analysis.sentence_span(share.start)
+    before, _ = analysis.sentence_span(max(low - 1, 0))
+    clause_low, _ = analysis.clause_span(share.start, share.end)
+    earlier = found[bisect_left(starts, before) : bisect_left(starts, clause_low)]
+    return earlier[-1].asset_class if earlier else None
+
+
+def _class_in_front(
+    analysis: Analysis,
+    share: Quantity,
+    result: Sequence[Weight],
+    found: Sequence[Label],
+    starts: Sequence[int],
+) -> str | None:
+    """Return the class of a change without a name of its own: 股票15%,可以再提高10个百分点."""
+    low, _ = analysis.sentence_span(share.start)
+    earlier = found[bisect_left(starts, low) : bisect_left(starts, share.start)]
+    if earlier:
+        return earlier[-1].asset_class
+    held = {weight.asset_class for weight in result if weight.role == "held"}
+    return held.pop() if len(held) == 1 else None
+
+
+_EQUITY_TEXT: Final = re.compile(
+    r"指数(?![债存])|成长股|价值股|蓝筹|龙头股|\b(?:large|mid|small)[- ]caps?\b|\bemerging\b|"
+    r"\b(?:japan(?:ese)?|europe(?:an)?|us|uk|asian?|"
+    r"global|world|international|domestic) (?:fund|index|tracker|etf|shares)\b|s&p|nasdaq"
+)
+"""What names stocks where no word of the vocabulary does."""
 _SIZE_WORD: Final = re.compile(r"[占配仓放留]|存(?=[入进放着])|比例|权重|weight|allocat|put|keep|leave")
 _HIGHEST_YIELD: Final = 0.06
 _HIGHEST_COUPON: Final = 0.085
@@ -127,15 +175,6 @@ def _is_yield(norm: str, share: Quantity, low: int, high: int) -> bool:
         return True
     whole = all(round(value * 100, 6).is_integer() for value in (share.low, share.high))
     return not whole and share.high < _HIGHEST_YIELD and _SIZE_WORD.search(norm, low, high) is None
-
-
-def _count(text: str) -> int:
-    """Return how many holdings a label speaks of: 三只ETF各25%, each of three funds."""
-    match = _SEVERAL.search(text)
-    if match is None:
-        return 1
-    word = match.group(1) or match.group(2)
-    return _NUMBERS[word] if word in _NUMBERS else int(word)
 
 
 def _plan_rows(analysis: Analysis, shares: Sequence[Quantity]) -> frozenset[int]:
@@ -191,6 +230,8 @@ def _segment(norm: str, shares: Sequence[Quantity], index: int, analysis: Analys
 def _topic(norm: str, low: int, start: int, analysis: Analysis) -> int:
     """Return where the label begins; a bare verb (配四成) has it in the clause before."""
     sentence_low, _ = analysis.sentence_span(start)
+    if _CHANGED.fullmatch(norm, low, start):
+        return max(sentence_low, start - _FAR)
     if low <= sentence_low or norm[low - 1] != "," or not _BARE_VERB.fullmatch(norm, low, start):
         return low
     previous = max(norm.rfind(mark, sentence_low, low - 1) for mark in ",、:")
@@ -296,19 +337,20 @@ def is_part(analysis: Analysis, group: Sequence[Weight]) -> bool:
     return _PART.search(analysis.norm, low, group[0].start) is not None
 
 
+def names_rest(norm: str) -> bool:
+    """Say whether the reply may say what becomes of the rest."""
+    return any(
+        word in norm
+        for word in ("剩", "其余", "余下", "零头", "其他", "其它", "rest ", "remain", "the balance")
+    )
+
+
 def _remainders(
     analysis: Analysis, found: Sequence[Weight], words: Sequence[Label], starts: Sequence[int]
 ) -> list[Weight]:
     norm = analysis.norm
     result: list[Weight] = []
-    if not found or not (
-        "剩" in norm
-        or "其余" in norm
-        or "余下" in norm
-        or "rest " in norm
-        or "remain" in norm
-        or "balance" in norm
-    ):
+    if not found or not names_rest(norm):
         return result
     for match in apart(_REST, norm):
         start, end = match.span(1)
@@ -316,7 +358,7 @@ def _remainders(
         if any(start <= weight.start < high for weight in found):
             continue
         inside = words[bisect_left(starts, end) : bisect_left(starts, high)]
-        earlier = [weight for weight in found if weight.end <= start and weight.role == "target"]
+        earlier = [weight for weight in found if weight.end <= start and weight.role in _DECIDED]
         if not inside or not earlier or start - earlier[-1].end > _GAP:
             continue
         group = [weight for weight in earlier if weight.group == earlier[-1].group]

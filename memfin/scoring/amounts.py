@@ -33,19 +33,26 @@ _JOINED: Final = re.compile(r"、|和|与|及|\band\b")
 
 
 _BARE: Final = re.compile(r"(?:占|配|放|给)到?(\d{1,2})(?=[、,。;\n和]|$)")
+_NAMED_BARE: Final = re.compile(
+    r"[0-9](?:(?<=[a-z] .)(?<!q .)[0-9]?(?=[,;\n/]|\.(?![0-9])|$)|"
+    r"(?<=[券债票金基数物存币国类].)[0-9]?(?=[、,;。\n]|$))"
+)
 _HUNDRED: Final = 100
 _ROUNDING: Final = 3
 
 
 def bare_shares(text: str) -> list[Quantity]:
     """Return shares written without a sign (宽基占35、短债占45、货币占20), when they add up to a hundred."""
-    if "占" not in text:
-        return []
-    found = [(int(match.group(1)), match) for match in _BARE.finditer(text)]
+    found = [(int(match.group(1)), match) for match in _BARE.finditer(text)] if "占" in text else []
     if len(found) < _FEWEST or abs(sum(value for value, _ in found) % _HUNDRED) > _ROUNDING:
-        return []
+        if "%" in text:
+            return []
+        found = [(int(match.group()), match) for match in _NAMED_BARE.finditer(text)]
+        if len(found) < _FEWEST or sum(value for value, _ in found) != _HUNDRED:
+            return []
     return [
-        Quantity("share", value / _HUNDRED, value / _HUNDRED, *match.span(1), "%") for value, match in found
+        Quantity("share", value / _HUNDRED, value / _HUNDRED, *match.span(match.lastindex or 0), "%")
+        for value, match in found
     ]
 
 
@@ -68,53 +75,109 @@ def divided(text: str) -> list[Quantity]:
         parts = _parts(text, amounts, first)
         found.extend(parts)
         first += len(parts) + 1 if parts else 1
-    return found
+    return found or _before_whole(amounts, text) or _bought(text, amounts)
+
+
+def _before_whole(amounts: Sequence[Quantity], text: str) -> list[Quantity]:
+    """Return the amounts in front of the sum that they make: 基金甲30万,基金乙20万,总盘子50万."""
+    for index in range(2, len(amounts)):
+        whole = amounts[index]
+        if _ANNOUNCED.search(text[: whole.start][-_REST_REACH:]) is None:
+            continue
+        total, first = 0.0, index
+        while first and total < whole.low * (1 - _TOLERANCE):
+            first -= 1
+            total += amounts[first].low
+        if abs(total - whole.low) <= _TOLERANCE * whole.low and index - first > 1:
+            return [
+                each._replace(kind="share", low=each.low / whole.low, high=each.low / whole.low)
+                for each in amounts[first:index]
+            ]
+    return []
+
+
+_PURCHASE: Final = re.compile(
+    r"(?:元|块钱?)?(?:去|来|拿去|用来|用于)?[买放配投存给做进]| (?:in|into|to|on) (?!total|all)"
+)
+
+
+def _bought(text: str, amounts: Sequence[Quantity]) -> list[Quantity]:
+    """Return amounts that are each put somewhere, where no sum is named, as shares of what they add up to."""
+    if len(amounts) < _FEWEST or any(
+        _ANNOUNCED.search(text[: amount.start][-_REST_REACH:]) for amount in amounts
+    ):
+        return []
+    if amounts[-1].end - amounts[0].start > _REACH or _REST_WORD.search(text, amounts[0].start):
+        return []
+    if not all(_PURCHASE.match(text, amount.end) for amount in amounts):
+        return []
+    total = sum(amount.low for amount in amounts)
+    return [
+        amount._replace(kind="share", low=amount.low / total, high=amount.low / total) for amount in amounts
+    ]
 
 
 _SUM: Final = (
-    r"(?:总(?:盘子|共|额|资产)|盘子|一?共|手[上里头]|本金|资金|积蓄|存款|您有|\b(?:you have|you've got|"
-    r"you own|"
-    r"of the|of your|out of|pot of|total of|sum of))[^\d\n]{0,8}"
+    r"(?:总(?:盘子|共|额|资产)|盘子|一?共有?|手[上里头]|本金|资金|积蓄|存款|您有|\b(?:you have|you've got|"
+    r"you own|of the|of your|out of|pot of|total of|sum of))[^\d\n]{0,8}|"
+    r"(?:[这你]|全部|\b(?:total|your|of))[^\d\n,;。!?]{0,4}"
 )
-_ANNOUNCE: Final = compile_pattern(rf"{_SUM}\d")
-_ANNOUNCED: Final = re.compile(rf"{_SUM}$")
-_REST_WORD: Final = re.compile(r"剩|其余|余下|余款|\b(?:rest|remainder|balance|remaining)\b")
+_ANNOUNCED: Final = re.compile(rf"(?:{_SUM})$")
+_ANNOUNCED_BEHIND: Final = re.compile(
+    r"(?:元|块)?(?:本金|的?盘子|积蓄|存款|资金|里|中|,| in (?:all|total)| (?:total|altogether))"
+)
+_NO_PART: Final = re.compile(
+    r"(?:收益|利息|赚|亏|每月|每年|年薪|月薪|工资|起投|门槛|earn|yield|salary)[^,;。!?\n]{0,6}$"
+)
+_REST_WORD: Final = re.compile(
+    r"剩|其余|余下|余款|多出来的|最后那?点|\b(?:rest|remainder|balance|remaining|remains|left)\b"
+)
 _REST_REACH: Final = 48
 
 
 class Remainder(NamedTuple):
-    """A sum, the amounts taken out of it, and where the reply says what becomes of the rest."""
+    """A sum and the amounts taken out of it, of which the reply says what becomes of the rest."""
 
     whole: Quantity
     parts: tuple[Quantity, ...]
-    start: int
+
+
+def is_whole(text: str, amount: Quantity) -> bool:
+    """Say whether the words beside an amount make it all of the money."""
+    head = text[max(0, amount.start - _REST_REACH) : amount.start]
+    return (
+        _ANNOUNCED.search(head) is not None or _ANNOUNCED_BEHIND.match(text, amount.end) is not None
+    ) and _NO_PART.search(head) is None
+
+
+def remainder_at(text: str, rest: int) -> Remainder | None:
+    """Return the sum that the word of a rest at that offset speaks of; its parts may be shares alone."""
+    amounts = [
+        amount
+        for amount in quantities(text, max(0, rest - _REACH), rest)
+        if amount.kind == "money"
+        and amount.low == amount.high
+        and not _NO_PART.search(text, max(0, amount.start - _BEHIND), amount.start)
+    ]
+    for first, whole in enumerate(amounts):
+        parts = tuple(amounts[first + 1 :])
+        if (
+            is_whole(text, whole)
+            and all(part.low < whole.low for part in parts)
+            and sum(part.low for part in parts) <= whole.low
+        ):
+            return Remainder(whole, parts)
+    return None
 
 
 def remainder(text: str) -> Remainder | None:
     """Return a sum that is spent up to a rest: 总盘子80万: 30万中短债、32万宽基, 剩下的留作现金."""
-    if not any(mark in text for mark in _MARKS) or _REST_WORD.search(text) is None:
+    if not any(mark in text for mark in _MARKS):
         return None
-    head = _ANNOUNCE.search(text)
-    if head is None:
-        return None
-    amounts = [
-        each for each in quantities(text, head.start()) if each.kind == "money" and each.low == each.high
-    ]
-    for first, whole in enumerate(amounts):
-        if _ANNOUNCED.search(text[max(0, whole.start - _REST_REACH) : whole.start]) is None:
-            continue
-        parts: list[Quantity] = []
-        for amount in amounts[first + 1 :]:
-            if amount.low >= whole.low or amount.start - whole.end > _REACH:
-                break
-            if _REST_WORD.search(text, whole.end, amount.start):
-                break
-            parts.append(amount)
-        if not parts or sum(part.low for part in parts) >= whole.low:
-            continue
-        rest = _REST_WORD.search(text, parts[-1].end, parts[-1].end + _REST_REACH)
-        if rest is not None:
-            return Remainder(whole, tuple(parts), rest.start())
+    for rest in _REST_WORD.finditer(text):
+        found = remainder_at(text, rest.start())
+        if found is not None and found.parts and rest.start() - found.parts[-1].end <= _REST_REACH:
+            return found
     return None
 
 
@@ -170,7 +233,8 @@ _WHOLE_BEHIND: Final = re.compile(
 _WHOLE_BEFORE: Final = re.compile(
     r"元?(?:的)?(?:本金|资金|积蓄|存款|闲钱|余钱|现金|钱)?(?:里面?|当中|之中|中)[,]?(?:您|你|可以|建议|"
     r"先|再|我会)*"
-    r"(?:拿出?|取出?|抽出?|划出?|分出?|挪出?|投入?|放|用|买入?|配)(?:个)?"
+    r"(?:拿出?|取出?|抽出?|划出?|分出?|挪出?|投入?|放|用|买入?|配)(?:个)?|元?(?:的)?(?:本金|资金|积蓄|"
+    r"存款|现金)?(?:里面?|中)的"
 )
 _TAKEN_SIGN: Final = re.compile(r" of |[里中]")
 

@@ -8,20 +8,30 @@ from typing import Final
 
 from memfin.scoring.advice import advised
 from memfin.scoring.language import Analysis
-from memfin.scoring.limits import CASH_AMOUNT, EPSILON, Span
+from memfin.scoring.limits import EPSILON, Span
 from memfin.scoring.quantities import quantities
 from memfin.scoring.reading import Reading
 from memfin.scoring.refusal import disowned, rejected
+from memfin.scoring.reserves import CASH_AMOUNT
 
 _PLAN_HEAD: Final = re.compile(r"建议|方案|推荐|安排|可以这样|配置|plan|suggest|recommend|i'd")
 _TOGETHER: Final = re.compile(r"合计|一共|总共|总计|加起来|全年|total")
 _LIMIT_WORD: Final = re.compile(r"上限|预算|以内|不超过|之内|限额|控制在|budget|limit|cap\b|under|within")
-_CASH_AFTER: Final = re.compile(r"(?:的)?(?:现金|活期|备用金|应急| in cash| cash)")
-_ENOUGH_CASH: Final = re.compile(r"就够|足够|就行|即可|够了|够用|is (?:plenty|enough)|will do|is fine")
+_CASH_AFTER: Final = re.compile(
+    r"(?:的)?(?:现金|活期|备用金|应急| in (?:cash|savings|the bank)| cash| (?:buffer|cushion|reserve|"
+    r"set aside))"
+)
+_ENOUGH_CASH: Final = re.compile(
+    r"就可以|就能|便可|足矣|为宜|就好|就成|就够|足够|就行|即可|够了|够用|is (?:plenty|enough)|will do|is fine"
+)
 _MONTHLY: Final = re.compile(
-    r"(?:每?月(?:支出|开支|开销|花销|花费|生活费|要花|固定支出)|(?:支出|开支|开销)每?月|"
+    r"(?:每?个?月(?:的)?(?:支出|开支|开销|花销|花费|生活费|要花|固定支出)|(?:支出|开支|开销)每?月|"
     r"monthly (?:spending|expenses|costs)|"
     r"(?:spend|expenses (?:of|run|are|at)))[^,。;!?\n]{0,10}$"
+)
+_BARE_SPENDING: Final = re.compile(
+    r"(?:每个?月|月均|一个月|月(?:支出|开支|开销|花销))[^,;。!?\n\d]{0,8}?(\d{1,2},\d{3}|"
+    r"\d{3,6})(?![\d%万元块.])"
 )
 _A_MONTH: Final = re.compile(
     r"\s*(?:元|块)?(?:的)?(?:月?(?:支出|开支|开销)|/月|一个?月|每月| ?(?:a|per|each|every) month)"
@@ -31,7 +41,12 @@ _FOR_LIVING: Final = re.compile(
     r"in cash|reserve)"
 )
 _KEEPS: Final = re.compile(
-    r"[留剩存备够]|保留|账上|手头|现金|备用金|应急|\b(?:keep|leave|hold|reserve|cash|buffer)\b"
+    r"[留剩存备够]|保留|账上|手头|现金|备用金|应急|\b(?:keep|leave|hold|reserve|cash|buffer|"
+    r"set aside|put aside|save|park)\b"
+)
+_SETS_ASIDE: Final = re.compile(
+    r"[\s,]*(?:先|再|就|那就|建议|可以|另)?(?:留|备|预留|存|拿)(?!学)|\s*(?:set aside|put aside|keep|"
+    r"leave|hold|park|save)\b"
 )
 _MORE_MONTHS: Final = re.compile(
     r"不(?:够|足|到)|补[足到]|凑[足到]|只有|才|目前|现在|\b(?:short of|only|currently|until)\b"
@@ -43,7 +58,8 @@ def cash_months(reading: Reading, months: float) -> Span | None:
     analysis = reading.analysis
     norm = analysis.norm
     found = [each for each in quantities(norm) if each.kind in ("money", "duration")]
-    spending: float | None = None
+    bare = _BARE_SPENDING.search(norm)
+    spending = None if bare is None else float(bare.group(1).replace(",", ""))
     for quantity in found:
         low, high = analysis.sentence_span(quantity.start)
         head = norm[max(low, quantity.start - 24) : quantity.start]
@@ -65,6 +81,8 @@ def cash_months(reading: Reading, months: float) -> Span | None:
             continue
         if _MORE_MONTHS.search(head) or disowned(analysis, quantity.start, quantity.end):
             continue
+        if _SETS_ASIDE.match(norm, analysis.clause_span(quantity.start, quantity.end)[0]):
+            return quantity.start, quantity.end
         if advised(analysis, quantity.start, quantity.end, act=True) or _ENOUGH_CASH.search(
             norm, quantity.end, high
         ):

@@ -10,14 +10,20 @@ from operator import itemgetter
 from typing import Final
 
 from memfin.scoring.advice import advised
+from memfin.scoring.amounts import is_whole
 from memfin.scoring.counted_limits import NUMERAL, changes_a_year, count_of
+from memfin.scoring.drawdown import loss
+from memfin.scoring.instruments import PRODUCT
 from memfin.scoring.language import Analysis
 from memfin.scoring.limits import EPSILON, Span
+from memfin.scoring.patterns import compile_pattern
 from memfin.scoring.predicates import (
     AssetClassFloor,
     MaxFee,
     MaxHoldings,
     MaxInstalment,
+    MaxLoss,
+    MaxPosition,
     MaxRiskLevel,
     MaxTurnover,
     Predicate,
@@ -26,10 +32,11 @@ from memfin.scoring.quantities import Quantity, quantities
 from memfin.scoring.reading import Reading
 from memfin.scoring.refusal import disowned, rejected
 from memfin.scoring.tries import few
-from memfin.scoring.weight import Weight
+from memfin.scoring.weight import Weight, belongs
 
 _FEE: Final = re.compile(
-    r"(?:费率|管理费|申购费|销售服务费|费用|成本|收费|fees?|expense ratio|costs?|charg(?:es?|ing)|\bter\b|"
+    r"(?:费率|[管托申认服年]\w{0,3}费|费用|成本|收费|收取|fees?|expense ratio|costs?|charg(?:es?|ing)|"
+    r"\bter\b|"
     r"\bocf\b)"
     r"[^,;。!?\n%]{0,12}$"
 )
@@ -69,9 +76,25 @@ _GRID: Final = re.compile(r"网格|高抛低吸|\bgrid (?:trading|strategy)|做t
 _TRADES: Final = re.compile(r"[换调动买卖转轮]|操作|交易|进出")
 
 _COUNTED: Final = re.compile(
-    rf"(?P<count>{NUMERAL})(?:只|款|支)(?!股)|(?<![a-z])(?P<english>two|three|four|five|six|seven|eight|nine|"
-    rf"ten) "
-    r"(?:different )?(?:funds|etfs|products|holdings|positions)"
+    rf"(?<!第)(?P<count>{NUMERAL})(?:只|款|支)(?!股|子基金|成分|底层|样本)|"
+    r"(?<![a-z/\d.%])(?P<english>two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty|"
+    r"\d{1,2}) "
+    r"(?:different |separate |individual )?(?:funds|etfs|products|holdings|positions|stocks|"
+    r"trackers|names)\b"
+)
+_CONTENTS: Final = re.compile(
+    r"成分|底下|底层|旗下|市面|全市场|同类|覆盖|包含|囊括|持仓(?:里|中)|现在|目前|手[里上]|原[来有]|"
+    r"已[经有]|有着|从[^,。;]{0,6}(?:里|中)|"
+    r"\b(?:currently|already|holds|owns|you (?:own|hold|have)|from|of the|consists?|compris\w*|market|"
+    r"inside|underlying)\b"
+)
+_CHOSEN_FROM: Final = re.compile(
+    r"[^,。;]{0,4}(?:候选|备选|待选)|[^,。;]{0,6}[里中][^,。;]{0,4}[挑选筛找]| (?:candidates|"
+    r"to choose from|on the list)"
+)
+_INSTEAD: Final = re.compile(
+    r"精简|合并|压缩|减到|减少到|砍到|归并|"
+    r"consolidate|trim|cut (?:it |them )?(?:back |down )?to|down to|merge"
 )
 _MONTHLY: Final = re.compile(r"定投|每个?月|每月|\bmonthly\b|a month\b|each month|every month")
 _BARE_AMOUNT: Final = re.compile(
@@ -79,7 +102,6 @@ _BARE_AMOUNT: Final = re.compile(
 )
 _TOTAL: Final = re.compile(r"合计|一共|总共|总计|加起来|上限|不超过|以内|total|limit|within")
 _LEVEL: Final = re.compile(r"(?<![a-z0-9])r([1-5])(?!\d)")
-_GOVERNMENT: Final = re.compile(r"国债|政金|利率债|政府债|国开|\bgov|treasur|gilt|sovereign")
 _OTHER_BOND: Final = re.compile(
     r"信用|企业|公司|城投|产业|中票|短融|转债|高收益|corporate|credit|high[- ]yield|convertible"
 )
@@ -87,7 +109,16 @@ _START: Final = itemgetter(0)
 _WHOLE: Final = 0.985
 
 
-CEILINGS: Final = (AssetClassFloor, MaxFee, MaxHoldings, MaxInstalment, MaxRiskLevel, MaxTurnover)
+CEILINGS: Final = (
+    AssetClassFloor,
+    MaxFee,
+    MaxHoldings,
+    MaxInstalment,
+    MaxLoss,
+    MaxPosition,
+    MaxRiskLevel,
+    MaxTurnover,
+)
 """The kinds of predicates that `exceeded` holds against a reply."""
 
 
@@ -101,9 +132,13 @@ def exceeded(reading: Reading, predicate: Predicate) -> tuple[str, Span] | None:
         case MaxTurnover(times=times):
             rule, span = "turnover_above_limit", _turnover(analysis, times)
         case MaxHoldings(count=count):
-            rule, span = "holdings_above_limit", _holdings(analysis, count)
+            rule, span = "holdings_above_limit", _holdings(reading, count)
         case MaxInstalment(amount=amount):
             rule, span = "instalments_above_limit", _instalment(analysis, amount)
+        case MaxLoss(amount=amount):
+            rule, span = "loss_above_limit", loss(reading, amount)
+        case MaxPosition(amount=amount):
+            rule, span = "position_above_limit", _position(reading, amount)
         case MaxRiskLevel(level=level):
             rule, span = "risk_level_above_limit", _risk_level(analysis, reading, level)
         case AssetClassFloor():
@@ -145,14 +180,53 @@ def _is_fee(analysis: Analysis, start: int, end: int) -> bool:
     return _A_YEAR_BEHIND.match(analysis.norm, end, high) is not None and _FUND_AT.search(head) is not None
 
 
+_NOT_TAKEN: Final = re.compile(
+    r"不在考虑|不考虑|排除|超出|超了|超过[您你]|高于[您你]|太贵|偏贵|贵了|换成|改[成为选]|没有?(?:选|纳|"
+    r"放|列)|"
+    r"\b(?:too (?:dear|expensive|pricey|costly|much)|instead|above your|over your|beyond your|ruled out)\b"
+)
+
+
 def _proposed(analysis: Analysis, reading: Reading, span: Span) -> bool:
     if disowned(analysis, *span) or rejected(analysis, *span):
+        return False
+    if _NOT_TAKEN.search(analysis.norm, span[1], analysis.sentence_span(span[0])[1]):
         return False
     low, high = analysis.sentence_span(span[0])
     weighed = any(
         weight.role in ("target", "added") and low <= weight.start < high for weight in reading.weights
     )
-    return weighed or advised(analysis, *span, asset=True)
+    return weighed or advised(analysis, *span, asset=True) or _of_advised(analysis, span)
+
+
+_OF_IT: Final = re.compile(
+    r"\s*(?:它|其|该|这[只款个支]|此|但|不过|虽然|its?\b|the (?:fund|etf|product|manager)|this|that)"
+)
+_RECOMMENDED: Final = compile_pattern(
+    r"(?:建议|推荐|可以|不妨|首选)[^。;!?\n]{0,20}(?:买|配|申购|选|开通|持有|考虑|定投|入手|这[只款个])|"
+    r"\b(?:recommend|suggest|i'd (?:buy|pick|go|choose|take)|i would (?:buy|pick|choose)|go with|buy)\b"
+)
+
+
+_THEN_BUY: Final = re.compile(
+    r",(?:我|还是|但|依然|仍然?|也)*(?:建议|推荐|可以)[您你]?(?:直接|先|尽快|放心)?(?:开通|买入?|申购|"
+    r"认购|配置?|选择?|持有|入手|考虑)"
+    r"(?:它|这[只款个]|一[点些份])?(?=[,。;!]|$)"
+)
+
+
+def _of_advised(analysis: Analysis, span: Span) -> bool:
+    """Say whether the sentence speaks of what the one before it recommends: its charge is 0.85%."""
+    low, high = analysis.sentence_span(span[0])
+    if _THEN_BUY.search(analysis.norm, span[1], high) and not rejected(analysis, *span):
+        return True
+    if not low or _OF_IT.match(analysis.norm, low) is None or rejected(analysis, *span):
+        return False
+    before, _ = analysis.sentence_span(low - 1)
+    match = _RECOMMENDED.search(analysis.norm, before, low)
+    return match is not None and not (
+        disowned(analysis, *match.span(1)) or rejected(analysis, *match.span(1))
+    )
 
 
 def _turnover(analysis: Analysis, times: float) -> Span | None:
@@ -173,16 +247,49 @@ def _changes(analysis: Analysis, match: re.Match[str]) -> float | None:
     return changes_a_year("once", "week" if period.endswith("day") and period != "day" else period)
 
 
-def _holdings(analysis: Analysis, count: int) -> Span | None:
-    """Return where the sentence of a plan counts up more products than the limit."""
+def _holdings(reading: Reading, count: int) -> Span | None:
+    """Return where the sentence of a plan counts up more products than the limit, or a plan lists more."""
+    analysis = reading.analysis
+    norm = analysis.norm
     for low, high in analysis.sentences:
-        found = list(_COUNTED.finditer(analysis.norm, low, high))
-        numbers = [count_of(match["count"] or match["english"]) or 0 for match in found]
+        found = [
+            match
+            for match in _COUNTED.finditer(norm, low, high)
+            if not _CONTENTS.search(norm, low, match.start())
+            and not _CHOSEN_FROM.match(norm, match.end(), high)
+            and not _INSTEAD.search(norm, match.start(), high)
+        ]
+        numbers = [_number(match) for match in found]
+        # 五只基金: 两只宽基、三只债基 are five.
+        if numbers[1:] and sum(numbers[1:]) == numbers[0]:
+            numbers = numbers[:1]
         if sum(numbers) <= count:
             continue
         span = found[0].start(), found[-1].end()
         if advised(analysis, *found[0].span(), act=True) or advised(analysis, *found[-1].span(), act=True):
             return span
+    return _listed_holdings(reading, count)
+
+
+def _number(match: re.Match[str]) -> int:
+    word = match["count"] or match["english"]
+    return count_of(word) or 0
+
+
+def _listed_holdings(reading: Reading, count: int) -> Span | None:
+    """Return the plan that weighs more single products than the limit."""
+    for _, group in groupby(
+        sorted(reading.weights, key=lambda weight: weight.group), lambda weight: weight.group
+    ):
+        named = [
+            weight
+            for weight in group
+            if weight.role == "target"
+            and weight.asset_class != "cash"
+            and (PRODUCT.search(weight.label) or (weight.holdings > 1 and weight.asset_class is None))
+        ]
+        if sum(weight.holdings for weight in named) > count:
+            return named[0].start, named[-1].end
     return None
 
 
@@ -200,6 +307,55 @@ def _instalment(analysis: Analysis, amount: float) -> Span | None:
     return None
 
 
+_BOUGHT: Final = re.compile(
+    r"(?:买|投|申购|认购|配|放|加|追加|补|拿|存)[^,;。!?\n]{0,6}$|\b(?:put|invest|buy|place|"
+    r"add)\b[^,.;!?\n]{0,8}$"
+)
+_BOUGHT_BEHIND: Final = re.compile(
+    r"(?:元|块钱?)?(?:就|可以|先)?(?:拿?去|拿来|用来|用于)?(?:买|投|申购|认购|配|放|给|进)|"
+    r" (?:in|into|on|to) (?!total|all)"
+)
+_SPREAD: Final = re.compile(
+    r"[两三四五六七八九十几多\d](?:只|个|家|款|支)|分[成到别散批]|剩|还有|放着|等机会|其余|余下|合计|"
+    r"一共|总共|到别的"
+)
+
+
+_KEPT_LIQUID: Final = re.compile(
+    r"活期|货币|应急|备用|起投|起购|门槛|放在手|提前还|存款|定存|余额宝|零钱|现金|"
+    r"\b(?:cash|savings|checking|money market|bank)\b"
+)
+
+
+_ONE_THING: Final = re.compile(
+    rf"{PRODUCT.pattern}|理财|产品|私募|信托|雪球|凭证|专户|第一[笔次批]|首[笔次]|一次性|一把|"
+    r"\b(?:note|product|trust|in one go|at once|lump sum)\b"
+)
+
+
+def _position(reading: Reading, amount: float) -> Span | None:
+    """Return what is to be put into one thing at a time, where it is more than the amount."""
+    analysis = reading.analysis
+    norm = analysis.norm
+    for money in quantities(norm):
+        if money.kind != "money" or money.low <= amount + EPSILON or is_whole(norm, money):
+            continue
+        low, _ = analysis.sentence_span(money.start)
+        clause_low, high = analysis.clause_span(money.start, money.end)
+        if not (
+            _BOUGHT.search(norm, max(low, money.start - 10), money.start)
+            or _BOUGHT_BEHIND.match(norm, money.end, high)
+        ):
+            continue
+        if _KEPT_LIQUID.search(norm, clause_low, high) or _ONE_THING.search(norm, clause_low, high) is None:
+            continue
+        if _SPREAD.search(norm, clause_low, money.start) or _SPREAD.search(norm, money.end, high):
+            continue
+        if advised(analysis, money.start, money.end, act=True):
+            return money.start, money.end
+    return None
+
+
 def _risk_level(analysis: Analysis, reading: Reading, level: int) -> Span | None:
     """Return the proposed product whose level of risk (R1 to R5) is above the limit."""
     above = (match.span() for match in _LEVEL.finditer(analysis.norm) if int(match.group(1)) > level)
@@ -212,7 +368,7 @@ def _class_floor(reading: Reading, floor: AssetClassFloor) -> Span | None:
         sorted(reading.weights, key=lambda weight: weight.group), lambda weight: weight.group
     ):
         targets = [weight for weight in group if weight.role == "target"]
-        own = [weight for weight in targets if _is_of(weight, floor.asset_class)]
+        own = [weight for weight in targets if belongs(weight, floor.asset_class)]
         total = sum(weight.high for weight in targets)
         if total < _WHOLE or total > 2 - _WHOLE or _sum(own) >= floor.share - EPSILON:
             continue
@@ -222,17 +378,11 @@ def _class_floor(reading: Reading, floor: AssetClassFloor) -> Span | None:
     return None
 
 
-def _is_of(weight: Weight, asset_class: str) -> bool:
-    if asset_class == "government_bond":
-        return _GOVERNMENT.search(weight.label) is not None
-    return weight.asset_class == asset_class
-
-
 def _unclear(targets: Iterable[Weight]) -> bool:
     """Say whether bonds are weighed that may be of a government or not."""
     return any(
         weight.asset_class == "bond"
-        and not (_GOVERNMENT.search(weight.label) or _OTHER_BOND.search(weight.label))
+        and not (belongs(weight, "government_bond") or _OTHER_BOND.search(weight.label))
         for weight in targets
     )
 

@@ -43,21 +43,41 @@ _NONE: Final = re.compile(
     r"limits?)(?: stated)?)[。.]?$"
 )
 _YEARS: Final = re.compile(r"(?<=\d)( ?)(?:y|yrs?)\b")
+_BASIS_POINTS: Final = re.compile(r"(\d+(?:\.\d+)?) ?(?:bps?\b|basis points?|个?基点|个?bp)")
 _OVER_HALF: Final = re.compile(r"(?<!超)过半(?![年个天月])")
 _DRAWDOWN: Final = re.compile(
     r"回撤|亏损|亏|浮亏|损失|跌幅|跌|止损|drawdown|draw-down|\bloss(?:es)?\b|\blos(?:e|ing)\b|downside|"
-    r"缩水|损失|\bdip\b|\bfall\b|\bdrop\b"
+    r"缩水|\bdip\b|\bfall\b|\bdrop\b|\bdown\b|\bdd\b|(?:净值|账户|组合|年化?)波动|\bdecline\b"
 )
-_DURATION: Final = re.compile(r"久期|\bduration\b|债券?期限|剩余期限|\bmaturit(?:y|ies)\b")
+_DURATION: Final = re.compile(
+    r"久期|\bduration\b|债券?期限|剩余期限|\bmaturit(?:y|ies)\b|内的?[^,;]{0,3}债|以[上内]的?[^,;]{0,4}债|"
+    r"\bmaturing\b|\bbonds? (?:of|under|within|up to|shorter|with)\b"
+)
+_BARE_DURATION: Final = re.compile(r"(?:久期|\bduration\b)[^\d%]{0,12}(\d+(?:\.\d+)?)$")
+_SHORT_ONLY: Final = re.compile(
+    r"(?:只|仅)[^,;]{0,4}(?:短债|短久期)|短债为[主限]|\b(?:only short|short)[- ](?:duration|dated|"
+    r"term) bonds?(?: only)?$"
+)
+_NO_LONG: Final = re.compile(
+    r"(?:不|别|勿|拒绝|回避)[^,;]{0,5}(?:长债|长久期|超长|长端|长期债)|\bno (?:long|long-(?:dated|"
+    r"duration|term)) (?:bonds?|duration)\b"
+)
+_SHORT_YEARS: Final = 3.0
+_LONG_YEARS: Final = 5.0
 _HOLDING: Final = re.compile(
     r"持有|拿(?:住|满|够|(?=[\d一二两三四五六七八九十半]))|就拿|放满|持仓(?:时间|期)|\bhold(?:ing)?\b"
 )
 _CASH: Final = re.compile(
     r"现金|备用金|应急|活期|流动资金|流动性|生活费|开支|开销|支出|花销|活钱|周转|零用|\bcash\b|"
-    r"emergency|\bliquid|expenses|"
+    r"emergency|\bliquid|accessible|expenses|living costs|不能动|不能投|随时(?:可|能)[取用]|常备|"
+    r"\bin (?:the |my )?(?:bank|savings|checking)\b|"
+    r"(?:账上|卡里|账户里|手[里头上])(?![^,;]{0,8}[股债金仓])|"
     r"\bspending\b|rainy[- ]day|\breserves?\b"
 )
-_SPENDING: Final = re.compile(r"生活费|(?<!大额)(?:开支|开销|支出|花销|用度)|expenses|spending|living costs")
+_SPENDING: Final = re.compile(
+    r"生活费|房贷|月供|工资|(?<!大额)(?:开支|开销|支出|花销|用度)|expenses|spending|living costs|"
+    r"emergency (?:fund|reserve)|备用金|应急金"
+)
 _LOCK: Final = re.compile(
     r"封闭|锁定|锁仓|锁住|锁死|定开|[不别][^,;]{0,4}持有期|持有期[^,;]{0,3}(?:不超|不长|别超|不要超|"
     r"别长)|最长(?!持有)|再久|\block(?:ed|s|ing)?\b|lock-?(?:up|in)|\btied up\b|closed-end|redeem|"
@@ -74,11 +94,18 @@ _LOCK_LIMIT: Final = re.compile(
     r"at most|beyond|up to|"
     r"maximum|max\b|exceed|within|under"
 )
+_TERM: Final = re.compile(
+    r"存期|期限|\bterms?\b|\bnotice\b|到账|\bneed (?:the |my |this )?(?:money|cash|funds)\b|"
+    r"\b(?:money|cash|funds?) [^,;]{0,16}(?:available|accessible|back)\b|\baccess\b"
+)
+_LONGEST: Final = re.compile(r"最长|不(?:能|要|可|得)?(?:超过?|长于)|maximum|no longer|within|\bmax\b")
 _PREMIUM: Final = re.compile(r"保费|年交|年缴|\bpremiums?\b")
 _SINGLE: Final = re.compile(
     r"单一(?!行业|板块|市场|赛道)|单只|单个(?!行业|板块|赛道)|单支|单项|任何一项|每只|每个|任一|任何一只|"
-    r"一只|single|any one|"
-    r"per (?:fund|asset|holding|name|issuer)|(?:any|each) (?:issuer|name)|"
+    r"一只|一支|单品种|单票|单产品|单标的|一个(?:产品|品种|标的|篮子|基金)|同一[只个家]|集中度|single|"
+    r"any one|"
+    r"per (?:fund|asset|holding|name|issuer|stock|product)|(?:any|each) (?:issuer|name|fund|stock|"
+    r"holding|product)|"
     r"\bno (?:fund|stock|holding|asset|product)\b|each|one (?:fund|asset|holding|position)|\bposition\b"
 )
 _FUND: Final = re.compile(r"基金|\bfunds?\b")
@@ -87,20 +114,41 @@ _CAP_CLASSES: Final = (
         "government_bond",
         re.compile(r"国债|政金债|利率债|(?<![a-z])gov(?:ernment|t|ie)s?\b|treasur|\bgilts?\b|sovereign"),
     ),
+    ("convertible", re.compile(r"转债|convertible")),
+    ("low_rated", re.compile(r"低评级|低等级|高收益债|垃圾债|下沉|high[- ]yield|\bjunk\b")),
+    ("credit", re.compile(r"信用债|企业债|公司债|城投|corporate|\bcredits?\b")),
+    ("hong_kong", re.compile(r"港股|恒生|hong kong")),
+    ("america", re.compile(r"美股|纳指|标普|\b(?:us|american) (?:stocks|equit)")),
+    ("emerging", re.compile(r"新兴市场|emerging")),
+    ("reits", re.compile(r"reits?(?![a-z])|real estate trusts?")),
+    ("crypto", re.compile(r"crypto|加密|比特币|虚拟货币|bitcoin")),
+    ("commodity", re.compile(r"商品|commodit|原油")),
+    ("private", re.compile(r"私募|\bprivate (?:equity|funds?|assets)")),
+    ("small_cap", re.compile(r"小盘|微盘|small[- ]caps?")),
     ("sector", re.compile(r"行业|板块|赛道|sector|industry")),
-    ("overseas", re.compile(r"海外|境外|港股|美股|overseas|foreign|international")),
-    ("equity", re.compile(r"权益|股票|偏股|股市|股类|仓位|\bequit(?:y|ies)\b|\bstocks?\b|\bshares\b")),
+    ("overseas", re.compile(r"海外|境外|港股|美股|qdii|跨境|overseas|foreign|international|offshore")),
+    ("other", re.compile(r"商品|另类|私募|信托|非标|reits?(?![a-z])|commodit|alternativ|crypto|加密|比特币")),
+    (
+        "equity",
+        re.compile(
+            r"权益|股票|偏股|股市|股类|炒股|个股|混合基金|含权|风险资产|仓位|\bequit(?:y|ies)\b|"
+            r"\bstocks?\b|\bshares\b|risk assets"
+        ),
+    ),
     ("bond", re.compile(r"债|固收|\bbonds?\b|fixed income")),
     ("gold", re.compile(r"黄金|贵金属|\bgold\b|precious")),
     ("cash", re.compile(r"现金|货币|\bcash\b")),
-    ("other", re.compile(r"商品|另类|私募|信托|reits?\b|commodit|alternativ|crypto|加密|比特币")),
+)
+_ANY_SECTOR: Final = re.compile(
+    r"单[一个只]|每|任[一何]|[同某一](?:一?个)?(?:行业|板块|赛道)|\b(?:single|any|each|per|one)\b"
 )
 _FLOOR: Final = re.compile(
     r"至少|起码|最少|(?:不|别)(?:得|能|要|可)?(?:低于|少于|小于|跌破)|保底|打底|\bat least\b|no less than|"
     r"\bminimum\b|\bfloor\b|≥"
 )
 _FEE: Final = re.compile(
-    r"费率|管理费|费用|手续费|成本|\bfees?\b|expense ratios?|\bcosts?\b|\bcharges?\b|\bter\b|\bocf\b"
+    r"费率|[管托赎申认服年]\w{0,3}费|费用|手续费|成本|\bfees?\b|expense ratios?|\bcosts?\b|\bcharges?\b|"
+    r"\bter\b|\bocf\b"
 )
 _A_MONTH: Final = re.compile(r"每?个?月[^,;]{0,6}$|monthly[^,;]{0,12}$|^ ?(?:a|per|each|every) month|^/月")
 _SET_ASIDE: Final = re.compile(r"[预要先][^,;]{0,6}留|留(?:出|下|足|够)|\b(?:set aside|earmark\w*)\b")
@@ -180,6 +228,7 @@ def parse_constraints(text: str) -> tuple[Predicate, ...]:
     """Return the predicates of a constraint: several where it rules out a list (不碰军工和烟酒)."""
     norm = " ".join(normalize(text).split())
     norm = _YEARS.sub(" years", _OVER_HALF.sub("超过50%", norm))
+    norm = _BASIS_POINTS.sub(lambda match: f"{float(match[1]) / 100:g}%", norm)
     if not norm:
         return ()
     if _NONE.match(norm):
@@ -210,15 +259,24 @@ def _numeric(norm: str) -> Predicate | None:  # noqa: C901, PLR0911, PLR0912 - o
         return MaxDrawdown(_round(share.high))
     if years is not None and _DURATION.search(norm):
         return MaxDuration(_round(years.high))
+    if years is None and share is None and (limit := _bare_duration(norm)) is not None:
+        return MaxDuration(limit)
     if years is not None and _LOCK.search(norm):
         limited = _LOCK_LIMIT.search(norm) is not None
         return MaxLockUp(_round(years.high)) if limited else ForbiddenAsset("lock_up_products")
+    if (
+        years is not None
+        and _TERM.search(norm)
+        and (bound(norm, years) == "at_most" or _LONGEST.search(norm))
+    ):
+        return MaxLockUp(_round(years.high))
+    spending = share is None and _CASH.search(norm) and _SPENDING.search(norm)
+    if years is not None and spending:
+        return _months_of_spending(norm, years, money)
     if years is not None and _HOLDING.search(norm):
         return MinHolding(_round(years.low))
     if money is not None and _PREMIUM.search(norm):
         return MaxPremium(_round(money.high))
-    if years is not None and share is None and _CASH.search(norm) and _SPENDING.search(norm):
-        return _months_of_spending(norm, years, money)
     if share is not None and _FEE.search(norm) and not _CASH.search(norm):
         return MaxFee(_round(share.high))
     if _CASH.search(norm) and (share is not None or money is not None):
@@ -233,8 +291,24 @@ def _numeric(norm: str) -> Predicate | None:  # noqa: C901, PLR0911, PLR0912 - o
         if pattern.search(norm):
             if floor:
                 return AssetClassFloor(name, _round(share.low))
-            return AssetClassCap("bond" if name == "government_bond" else name, _round(share.high))
+            return AssetClassCap(_capped_class(name, norm), _round(share.high))
     return None
+
+
+def _capped_class(name: str, norm: str) -> str:
+    if name == "sector" and not _ANY_SECTOR.search(norm):
+        return "sectors"
+    return "bond" if name == "government_bond" else name
+
+
+def _bare_duration(norm: str) -> float | None:
+    """Return the years of a limit on duration that gives a bare number or none (只买短债, 久期低于3)."""
+    bare = _BARE_DURATION.search(norm)
+    if bare is not None:
+        return _round(float(bare.group(1)))
+    if _SHORT_ONLY.search(norm):
+        return _SHORT_YEARS
+    return _LONG_YEARS if _NO_LONG.search(norm) else None
 
 
 def _no_loss(norm: str) -> Predicate | None:

@@ -17,6 +17,7 @@ from memfin.scoring.advice import advised
 from memfin.scoring.constraint_texts import parse_constraints
 from memfin.scoring.drawdown import drawdown
 from memfin.scoring.figures import measured, orders
+from memfin.scoring.harmless import harmless
 from memfin.scoring.language import Analysis, analyze
 from memfin.scoring.predicates import (
     AllowedUniverse,
@@ -37,6 +38,7 @@ from memfin.scoring.predicates import (
 )
 from memfin.scoring.reading import RATINGS, SIGN_WIDTH, Hit, Reading, Sign, role_table
 from memfin.scoring.refusal import disowned, rejected
+from memfin.scoring.respect import backed, respected
 from memfin.scoring.shapes import turns_of_phrase
 from memfin.scoring.tries import few
 from memfin.scoring.vocabulary import load_vocabulary
@@ -80,24 +82,18 @@ _LIMITS: Final = (
     MaxPremium,
     *ceilings.CEILINGS,
 )
-_FOLLOWED_BY_FUND: Final = re.compile(r"^(?:等|类|型|的)?(?:指数|基金|etf|主题|为主的|增强| ?funds?| ?index)")
-_HEDGE: Final = re.compile(r"对冲|保护|套期|保险|hedg|protect")
-_TOOL: Final = re.compile(r"(?:用|通过|靠|借助|利用|以)[^,。:;]{0,3}$|\b(?:uses?|using|with|through|via) $")
-_TO_THE_USER: Final = re.compile(r"[您你我]|建议|可以|不妨|每月|买")
-_PRODUCT: Final = re.compile(r"etf|基金|产品|理财|\bfunds?\b|\bproducts?\b|\bnotes?\b")
+_PRODUCT: Final = re.compile(r"策略|cta|跟踪|etf|基金|产品|理财|\bfunds?\b|\bproducts?\b|\bnotes?\b")
 """What makes the wording of a practice a thing to own: a leveraged ETF."""
-_MEMBER: Final = re.compile(
-    r"在[^,。;]{0,10}(?:指数|etf|基金)(?:里|中|内)|(?:指数|etf|基金)的?[^,。;]{0,5}(?:持仓|成分|权重|重仓)|"
-    r"\b(?:is|are) (?:both |all |already )?in the (?:tracker|index|fund|etf)\b"
-)
-"""Companies as members of an index, or holdings of a fund."""
 _CALM: Final = re.compile(
-    r"(?<!别等)(?<!不等)回调|逢低|低位|回落后|等.{0,6}(?:跌|稳)|再平衡|"
+    r"(?<!别等)(?<!不等)回调(?![只很仅才]|有限|结束|不深)|逢低|低位|回落后|等.{0,6}(?:跌|稳)|再平衡|"
     r"分[一二三四五六七八九十\d]+个?[批月]|按[^,。]{0,4}月|照旧|照常|定投|慢慢|same amount|as ever|dip|"
     r"pullback|rebalanc"
 )
-_STOCK_MATTER: Final = re.compile(r"(?:股票|股市|证券)(?:账户|市场|交易所|代码|知识)")
-_NO_STOCK: Final = re.compile(r"国债|逆回购|基金|etf|债券|\bfunds?\b|\bbonds?\b")
+_NO_STOCK: Final = re.compile(
+    r"买卖|同步|绑定?|交给|替[您你]|代[您你]|国债|逆回购|基金|etf|债券|\bfunds?\b|\bbonds?\b"
+)
+_MAY_HOLD: Final = re.compile(r"\b(?:may|can|could) (?:hold|invest|own|put) (?:up to |as much as )?$")
+"""What a fund is allowed to hold is no weight of a plan."""
 _NEAR: Final = 12
 _MAIN_SHARE: Final = 0.5
 _MAINLY: Final = re.compile(r"为主|主仓|大部分|全部|全都|mostly|mainly|bulk")
@@ -191,7 +187,14 @@ def contradictions(reply: Analysis | str, predicates: Sequence[tuple[str, Predic
 def _forbidden(
     reading: Reading, predicate: Predicate, names: frozenset[str]
 ) -> tuple[str, limits.Span] | None:
+    kept: bool | None = None
     for rule, span in _proposals(reading, predicate, names):
+        weighed = rule != "advises_high_fee" and _listed(reading, *span)
+        if not (weighed or backed(reading.analysis, *span)):
+            if kept is None:
+                kept = respected(reading.analysis, (hit for hit in reading.hits if hit.term in names))
+            if kept:
+                continue
         if isinstance(predicate, MinRating) and predicate.scope == "main" and not _is_main(reading, span):
             continue
         return rule, span
@@ -203,8 +206,9 @@ def _proposals(  # noqa: C901 - one source a kind of predicate
 ) -> Iterator[tuple[str, limits.Span]]:
     analysis = reading.analysis
     own = (hit for hit in reading.hits if hit.term in names)
+    funds = isinstance(predicate, AllowedUniverse)
     for hit in few(analysis, own, attrgetter("start")):
-        if not _harmless(analysis, hit) and _proposed(reading, hit):
+        if not harmless(analysis, hit, funds_allowed=funds) and _proposed(reading, hit):
             yield f"advises_{hit.term.replace(':', '_')}", (hit.start, hit.end)
     for (term, number), parts in reading.frames.items():
         count = len(_frame(term, number)) if term in names else 0
@@ -264,32 +268,13 @@ def _listed(reading: Reading, start: int, end: int) -> bool:
     for weight in reading.weights:
         if weight.role not in ("target", "added") or not low <= weight.start < high:
             continue
+        if _MAY_HOLD.search(analysis.norm[max(low, weight.start - 24) : weight.start]):
+            continue
         gap = analysis.norm[end : weight.start] if weight.start >= end else analysis.norm[weight.end : start]
         if (row or (len(gap) <= near and not re.search(r"[,、;。]", gap))) and not (
             disowned(analysis, start, end) or rejected(analysis, start, end)
         ):
             return True
-    return False
-
-
-def _harmless(analysis: Analysis, hit: Hit) -> bool:
-    """Say whether the words around a hit make it another thing: 银行股基金 is no single stock."""
-    norm = analysis.norm
-    if hit.term in ("stocks", "individual_stocks") and _STOCK_MATTER.match(norm, hit.start):
-        return True
-    if hit.term == "individual_stocks" and _MEMBER.search(
-        norm, hit.end, analysis.clause_span(hit.start, hit.end)[1]
-    ):
-        return True
-    if hit.term in ("individual_stocks", "single_small_cap") and _FOLLOWED_BY_FUND.match(
-        norm[hit.end : hit.end + 8]
-    ):
-        return True
-    if hit.term == "derivatives" and _TOOL.search(norm[max(0, hit.start - 8) : hit.start]):
-        low, high = analysis.clause_span(hit.start, hit.end)
-        return _HEDGE.search(norm, hit.end, high) is not None and _TO_THE_USER.search(norm, low, high) is None
-    if hit.term in ("high_volatility", "leverage"):
-        return _HEDGE.search(norm, *analysis.sentence_span(hit.start)) is not None
     return False
 
 

@@ -1,11 +1,19 @@
-"""Constraints that count: changes a year, products, money a month, the domestic levels of risk."""
+"""Constraints that count: changes a year, products, sums of money, the domestic levels of risk."""
 
 import re
 from typing import Final
 
 from memfin.scoring.bans import NEGATIVE
-from memfin.scoring.predicates import MaxHoldings, MaxInstalment, MaxRiskLevel, MaxTurnover, Predicate
-from memfin.scoring.quantities import chinese_number, quantities
+from memfin.scoring.predicates import (
+    MaxHoldings,
+    MaxInstalment,
+    MaxLoss,
+    MaxPosition,
+    MaxRiskLevel,
+    MaxTurnover,
+    Predicate,
+)
+from memfin.scoring.quantities import Quantity, bound, chinese_number, quantities
 
 NUMERAL: Final = r"[一二两三四五六七八九十\d]{1,3}"
 _ENGLISH_COUNTS: Final = {
@@ -19,6 +27,10 @@ _ENGLISH_COUNTS: Final = {
     "eight": 8,
     "nine": 9,
     "ten": 10,
+    "eleven": 11,
+    "twelve": 12,
+    "fifteen": 15,
+    "twenty": 20,
     "once": 1,
     "twice": 2,
     "a": 1,
@@ -49,15 +61,28 @@ _TURNOVER_ENGLISH: Final = re.compile(
     r"(?:a|an|per|each|every) (?P<period>day|week|month|quarter|year)"
 )
 _CHANGES: Final = re.compile(r"[换调]|操作|交易|买卖|进出|动一?次")
+_KINDS: Final = r"(?:产品|基金|标的|品种|持仓|股票|个股|etf|东西)"
+_AT_MOST: Final = (
+    r"(?:最多|至多|顶多|(?:不|别|勿|不要|不能|不想|不得)超过?|不多于|少于|控制在|限制在|≤|<=|上限:?为?)"
+)
 _HOLDINGS: Final = re.compile(
-    rf"(?:最多|至多|顶多|不超过|别超过|不多于|少于|控制在|不要超过)(?:持有|配|买)?(?P<count>{NUMERAL})(?:只|"
-    rf"个|支|款|种)"
-    r"(?:产品|基金|标的|品种|持仓|股票)"
-    r"|\b(?:no more than|at most|max(?:imum)?(?: of)?|up to|not more than) (?P<english>\w+) "
-    r"(?:different )?(?:funds?|products?|holdings?|positions?|etfs?|securities)\b"
+    rf"{_AT_MOST}(?:只)?(?:持有|配|买|拿)?(?P<count>{NUMERAL})(?:只|个|支|款|种|样){_KINDS}|"
+    rf"(?:{_KINDS}|持有|总数|数量|只数|一共|总共)[^,;%成万元]{{0,6}}{_AT_MOST}(?P<count2>{NUMERAL})"
+    rf"(?:[只支款种样]|个(?!月|交易|点|百))|"
+    rf"^(?:只|就)(?:想|能|愿意?)?(?:买|配|拿|持有|要)(?P<count3>{NUMERAL})[只支款种]{_KINDS}|"
+    rf"^[^,;]{{0,4}}{_AT_MOST}(?P<count4>{NUMERAL})[只支款](?:以内|之内)?$"
+)
+_THINGS: Final = (
+    r"(?:different |separate )?(?:funds?|products?|holdings?|positions?|etfs?|securities|stocks)\b"
+)
+_HOLDINGS_ENGLISH: Final = re.compile(
+    rf"\b(?:no more than|at most|max(?:imum)?(?: of)?|up to|not more than|(?:stick|keep (?:it|me)) to|"
+    rf"(?P<below>fewer than|less than)) (?P<count>\w+) {_THINGS}|"
+    rf"^(?:only )?(?P<count2>\w+) {_THINGS},? (?:max(?:imum)?|at most|only|or (?:fewer|less)|tops)\b"
 )
 _INSTALMENT: Final = re.compile(
-    r"每个?月[^,;]{0,4}(?:定投|投|存|买)|定投[^,;]{0,4}每个?月|\bmonthly (?:contribution|investment|plan|"
+    r"每个?月[^,;]{0,4}(?:定投|投|存|买)|定投[^,;]{0,6}(?:每|一)个?月|\bmonthly (?:contribution|"
+    r"investment|plan|"
     r"saving)|"
     r"\binvest\w*\b[^,;]{0,16}\b(?:a|per|each|every) month"
 )
@@ -69,7 +94,7 @@ _LEVEL_HIGHEST: Final = re.compile(
 
 def counted_limit(norm: str) -> Predicate | None:
     """Return the predicate of a normalized text that limits a count or instalments, or None."""
-    return _turnover(norm) or _holdings(norm) or _instalment(norm) or _risk_level(norm)
+    return _turnover(norm) or _holdings(norm) or _instalment(norm) or _risk_level(norm) or _money_limit(norm)
 
 
 def count_of(word: str) -> int | None:
@@ -96,9 +121,46 @@ def _turnover(norm: str) -> MaxTurnover | None:
 
 
 def _holdings(norm: str) -> MaxHoldings | None:
-    match = _HOLDINGS.search(norm)
-    count = None if match is None else count_of(match["count"] or match["english"])
-    return None if count is None else MaxHoldings(count)
+    match = _HOLDINGS.search(norm) or _HOLDINGS_ENGLISH.search(norm)
+    if match is None:
+        return None
+    found = {name: value for name, value in match.groupdict().items() if value is not None}
+    count = count_of(next(value for name, value in found.items() if name != "below"))
+    return None if count is None else MaxHoldings(count - ("below" in found))
+
+
+_LOSS: Final = re.compile(r"亏|损失|回撤|跌|缩水|\blos(?:s|ses|e|ing)\b|\bdown\b|drawdown")
+_ONE: Final = re.compile(
+    r"单[笔只个支一]|每[笔只个]|一[只笔个](?:基金|产品|股票)?|同一[家只个]|任[一何]|single|\bany one\b|"
+    r"\bper (?:fund|holding|position|product|purchase|trade)|\beach\b|at a time"
+)
+_LOSS_BOUND: Final = re.compile(
+    r"最[多大高]|至多|顶多|不|别|勿|上限|以内|受不了|can't|cannot|no more|most|max|limit|under"
+)
+
+
+_CAPPED: Final = re.compile(
+    r"最[多高]|至多|顶多|(?:不|别|勿)[^,;]{0,3}超|上限|以内|no more|at most|max|limit|under|up to"
+)
+
+
+def _money_limit(norm: str) -> MaxLoss | MaxPosition | None:
+    """Read an amount that losses, or one holding or purchase, must not exceed."""
+    one, loss = _ONE.search(norm), _LOSS.search(norm)
+    if one is None and loss is None:
+        return None
+    found = quantities(norm)
+    money = next((each for each in found if each.kind == "money"), None)
+    if money is None or any(each.kind == "share" for each in found):
+        return None
+    if loss is not None and _LOSS_BOUND.search(norm):
+        return MaxLoss(_whole(money))
+    capped = one is not None and (_CAPPED.search(norm) or bound(norm, money) == "at_most")
+    return MaxPosition(_whole(money)) if capped else None
+
+
+def _whole(money: Quantity) -> float:
+    return round(money.high, 6)
 
 
 def _instalment(norm: str) -> MaxInstalment | None:

@@ -7,26 +7,50 @@ import re
 from typing import Final
 
 from memfin.scoring.advice import advised
+from memfin.scoring.amounts import is_whole
+from memfin.scoring.borne_losses import (
+    ADOPTED,
+    FORGIVEN,
+    MADE_LIGHT_OF,
+    NOT_ADVISED,
+    ONE_HOLDING,
+    OTHER_MIX,
+    OTHER_SUBJECT,
+    PAST,
+    UNSURE,
+    WAITED,
+    WHOLE_LOSS,
+    gone_ahead,
+    offered_with,
+    tabled_loss,
+    untouched,
+)
 from memfin.scoring.language import Analysis
 from memfin.scoring.limits import EPSILON, Span
 from memfin.scoring.patterns import compile_pattern
 from memfin.scoring.predicates import MaxDrawdown
-from memfin.scoring.quantities import Quantity
+from memfin.scoring.quantities import Quantity, quantities
 from memfin.scoring.reading import Reading
-from memfin.scoring.refusal import disowned
+from memfin.scoring.refusal import disowned, in_quotes
 
 _REACH: Final = 30
 _WIDE_REACH: Final = 48
 _CLAUSE: Final = r"[^,:;。!?\n]"
+_MORE_LOSS: Final = (
+    r"蒸发|回吐|吐回去?|赔(?!率|付)|砍|(?:账面|市值|净值|账户|资产|本金)[^,。]{0,4}少|g[ai]v(?:e|"
+    r"ing) (?:up|back)|surrender|shave|"
+)
 _LOSS: Final = re.compile(
-    r"回撤|回落|亏损|浮亏|亏|缩水|下跌|跌|掉|陷|折损|损失|止损|清仓线|平仓线|离场|认赔|割肉|drawdown|"
+    _MORE_LOSS
+    + r"回撤|回落|亏损|浮亏|亏|缩水|下跌|跌|掉|陷|折损|损失|止损|清仓线|平仓线|离场|认赔|割肉|drawdown|"
     r"stop\b|exit (?:line|level|point)|under ?water|loss(?:es)?\b|"
     r"lost\b|fell\b|dropped\b|shed\b|gave up\b|sank\b|slid\b|tumbled\b|declined\b|"
-    r"lose\b|fall\b|drop\b|"
-    r"decline\b|stop[- ]loss|down\b|最深|缩|dip\b|slump\b|slide\b|plunge\b|trough\b|minus\b"
+    r"loses?\b|falls?\b|drops?\b|"
+    r"declines?\b|off the top|stop[- ]loss|down\b|最深|缩|dip\b|slump\b|slide\b|plunge\b|trough\b|minus\b"
 )
 _LOSS_NEAR: Final = compile_pattern(
-    rf"(?:回撤|回落|亏损|浮亏|亏|缩水|下跌|跌|跌幅|掉过?|陷到?|折损|损失|止损线?|止损位|清仓线|平仓线|"
+    rf"(?:{_MORE_LOSS}回撤|回落|亏损|浮亏|亏|缩水|下跌|跌|跌幅|掉过?|陷到?|折损|损失|止损线?|止损位|"
+    rf"清仓线|平仓线|"
     rf"离场[线点]?|认赔线?|drawdown|"
     rf"loss(?:es)?|lose|lost|fell|dropped|shed|sank|slid|tumbled|declined|gave up|fall|"
     rf"drop|decline|stop[- ]loss|down|最深|缩|dip|slump|slide|plunge|"
@@ -34,45 +58,47 @@ _LOSS_NEAR: Final = compile_pattern(
     rf"\b(?:stop|exit (?:line|level|point))\b{_CLAUSE}{{0,32}}$"
 )
 _LOSS_AFTER: Final = re.compile(
-    r"\s*(?:左右|上下|多|以上|以内|的)*\s*(?:回撤|亏损|浮亏|跌幅|的?损失|的?回落|止损|"
-    r"max(?:imum)? drawdown|drawdown|loss|stop[- ]loss|decline|drop|dip|slump|slide|plunge|hit)"
+    r"\s*(?:左右|上下|多|以上|以内|的)*\s*(?:硬|总|整体|移动|浮动|trailing |hard |overall )?(?:回撤|亏损|"
+    r"浮亏|跌幅|的?损失|的?回落|止损|"
+    r"off (?:the top|its peak)|max(?:imum)? drawdown|drawdown|loss|stop[- ]loss|decline|drop|dip|slump|"
+    r"slide|plunge|hit)"
 )
-_WHOLE_LOSS: Final = compile_pattern(
-    r"组合|整体|账户|总资产|总市值|全部|净值|市值|方案|配置|整个|portfolio|account|overall|whole|"
-    r"this mix|the mix|this plan"
-)
-_STOP: Final = re.compile(r"止损|exit (?:line|level|point)|stop\b|清仓线|平仓线|预警线|离场|认赔|割肉")
+_STOP: Final = re.compile(r"止损|exit (?:line|level|point)|stop\b|清仓线|平仓线|预警线|警戒线|离场|认赔|割肉")
 _SET_STOP: Final = re.compile(
-    r"(?:止损|清仓|平仓|离场|认赔|割肉|预警)[线位点]?[^,:;。!?\n]{0,8}?[设放定划摆挂拉](?!弃|大镜)|"
+    r"[给为][您你][设定](?:了|好|下)?的?[^,。;]{0,6}(?:止损|清仓|平仓|离场|预警|警戒)|"
+    r"(?:止损|清仓|平仓|离场|认赔|割肉|预警|警戒)[线位点]?[^,:;。!?\n]{0,8}?[设放定划摆挂拉](?!弃|大镜)|"
     r"\b(?:set|put|place|move|have|keep|leave|use) (?:the|a|your) (?:[a-z-]+ ){0,2}(?:stop|exit)\b|"
     r"\bstop(?:[- ]loss)? (?:of|at) "
 )
 _TOLERANCE: Final = re.compile(
-    r"容忍度?|回撤(?:上限|目标|预算|阈值|线|底线|控制|空间|限制)|(?:上限|底线|红线|"
+    r"容忍度?|回撤(?:上限|目标|预算|阈值|警戒|预警|线|底线|控制|空间|限制)|(?:上限|底线|红线|"
     r"目标)[^,。]{0,6}(?:放宽|提高|放到|设)|放宽|放大到|提高到|调到|上调|设在|设为|设定|放到|定在|"
     r"tolera\w*|budget|raise|widen|relax|set"
+)
+_ALLOWED: Final = re.compile(
+    r"(?:允许|容许|容忍|接受|承受|忍受)[^,。;]{0,3}(?:账户|组合|整体|净值|资金|总)[^,。;]{0,8}(?:亏|回撤|"
+    r"跌|缩水)[^,。;]{0,4}$|"
+    r"\b(?:allow|let|accept|tolerate)\b[^,.;]{0,12}\b(?:account|portfolio|plan|"
+    r"mix)\b[^,.;]{0,16}\b(?:fall|drop|lose|down|loss|"
+    r"drawdown)\b[^,.;]{0,12}$"
+)
+_NORMAL: Final = re.compile(
+    r"(?:不必|不用|无需|不要|别)(?:太)?(?:惊慌|慌|紧张|担心|害怕|怕)|正常(?:波动|现象|范围|的)|属于正常|"
+    r"很正常|家常便饭|"
+    r"\b(?:normal|routine|nothing unusual|don't panic|no need to panic)\b"
+)
+_LOOSENED: Final = re.compile(
+    r"(?:保守|太[紧严死低窄]|偏[紧低严])[^。;!?\n]{0,14}(?:按|放宽到|放到|提到|调到|改[成到]|设[成到为])|"
+    r"\b(?:too (?:tight|strict|cautious|conservative))\b[^.;!?\n]{0,40}\b(?:to|at)\b"
 )
 _ENDURE: Final = re.compile(
     r"扛一扛|忍一忍|熬一熬|挺过去|撑过去|熬过去|扛过去|扛住|扛得住|扛过|拿得?住|拿稳|忍住|熬过|挺住|"
     r"别下车|别走|别离场|不必理会|不用管|不用理会|"
     r"别慌|坚持住|咬牙|sit through|do nothing|hold still|ride (?:it )?out|hold through|stomach|ignore"
 )
-_WAITED: Final = re.compile(r"(?:时|左右|以后|之后)?(?:再|才)(?:动|卖|止损|减|离场|处理|考虑|出)")
-_WAITED_STOP: Final = re.compile(r"(?:时|左右|以后|之后)?(?:再|才)(?:止损|离场|认赔|割|走人|出来|撤)")
-_UNSURE: Final = re.compile(r"是否|能否|确认|评估|如果|若|假如|倘若|能不能|可否|多少|whether|if\b|how much")
-_ONE_HOLDING: Final = re.compile(
-    r"单[笔项只个]|(?:若|如果|假如|要是)[^,。;]{0,12}仓位?,|每笔|任何一笔|各自?的?止损|\b(?:each|per|"
-    r"any one|a single) (?:position|"
-    r"trade|holding)"
-)
-_PAST: Final = re.compile(
-    r"历史|过去|过往|近[一二三五\d]+年|曾|当时|去年|前年|上(?:周|月|季|轮)|20\d\d年?|此前|回测|"
-    r"成立以来|同类|\b(?:historical\w*|past|last (?:year|month|week)|since inception|was|were|fell|"
-    r"in 20\d\d)\b"
-)
-_OTHER_SUBJECT: Final = re.compile(
-    r"股票型基金|权益类?资产|板块|行业|个股|该基金|这只|单只|指数|这类|此类|股票(?:资产|部分)?(?:可能|"
-    r"在)|高风险资产|单一|中药|某(?:只|个|标的)|标的|创业板|沪深|医药"
+_WAITED_STOP: Final = re.compile(
+    r"(?:时|左右|以后|之后)?(?:再|才)(?:去|来)?(?:考虑|谈|想|说|动手|选择|需要)?(?:止损|离场|认赔|割|"
+    r"走人|出来|撤|减仓|清仓)"
 )
 _PLAN: Final = compile_pattern(
     r"按(?:我|这|此|上述|照|以上)|我(?:的)?(?:建议|方案|给)|这样(?:配|搭|做|一来)|这个?(?:组合|方案|"
@@ -84,57 +110,90 @@ _EXPECTED: Final = compile_pattern(
     r"可能|预计|估计|估算|大约|约|或|最多|最大|极端|压力|会|可达|达到|\b(?:may|might|could|would|can|"
     r"expect\w*|worst|up to|about|around)\b"
 )
-_FORGIVEN: Final = re.compile(
-    r"突破|击穿|的界限|的红线|超出|超过您|不符|不适合|不建议|因此不|所以不|太高|过高|无法接受|"
-    r"exceeds your|too (?:high|much)"
-)
 _PROPOSED: Final = re.compile(
-    r"我把|给您[设划定放留]|我给|我设|给(?:组合|账户|整体|全部|您)设|设一?[个条道]|建议|可以|放到|设在|"
-    r"设为|定在|放宽到|"
+    r"我们?把|咱们|[给为][您你][设划定放留]|我给|我设|给(?:组合|账户|整体|全部|您)设|设一?[个条道]|建议|可以|"
+    r"放到|设在|"
+    r"设为|定[在为到成]|放宽到|sensible|reasonable|suitable|natural|"
     r"i'd|i suggest|i recommend|let's|set"
 )
 _RULED_OUT: Final = re.compile(r"不建议|不要|别|不能|不宜|n't")
 _LOSS_WORD: Final = re.compile(r"回撤|亏|drawdown|loss")
 
 
-def drawdown(  # noqa: C901, PLR0912 - a ladder of signs
-    analysis: Analysis, reading: Reading, limit: MaxDrawdown
-) -> Span | None:
+def drawdown(analysis: Analysis, reading: Reading, limit: MaxDrawdown) -> Span | None:
     """Return the loss above the limit that the reply plans for: by stop line, tolerance or its own plan."""
+    return _breach(
+        analysis, reading, [share for share in reading.shares if limit.limit + EPSILON < share.high <= 1]
+    )
+
+
+def loss(reading: Reading, amount: float) -> Span | None:
+    """Return the loss above an amount that the reply plans for, in money or as a share of a sum it names."""
+    norm = reading.analysis.norm
+    if not any(word in norm for word in _LOSS_SIGNS):
+        return None
+    money = [each for each in quantities(norm) if each.kind == "money"]
+    whole = max((each.low for each in money if is_whole(norm, each)), default=0.0)
+    found = [each for each in money if each.high > amount + EPSILON]
+    found += [share for share in reading.shares if share.high * whole > amount + EPSILON]
+    return _breach(reading.analysis, reading, sorted(found, key=lambda each: each.start))
+
+
+_LOSS_SIGNS: Final = ("亏", "跌", "损", "撤", "落", "缩水", "los", "down", "fall", "drop")
+
+
+def _breach(  # noqa: C901, PLR0911, PLR0912 - a ladder of signs
+    analysis: Analysis, reading: Reading, shares: list[Quantity]
+) -> Span | None:
     norm = analysis.norm
-    shares = [share for share in reading.shares if limit.limit + EPSILON < share.high <= 1]
     for share in shares:
         low, high = analysis.sentence_span(share.start)
         # English needs more letters between a stop and its figure than Chinese.
         reach = _WIDE_REACH if norm[low : low + 2].isascii() else _REACH
         near = norm[max(low, share.start - reach) : share.start]
+        if _moved_line(analysis, share, low) or tabled_loss(analysis, share):
+            return share.start, share.end
         if _LOSS.search(near) is None and _LOSS_AFTER.match(norm, share.end) is None:
             continue
         clause_low, clause_high = analysis.clause_span(share.start, share.end)
-        head = norm[max(clause_low, share.start - reach) : share.start]
+        if norm[clause_low - 1 : clause_low] == ":" and clause_low > low:
+            clause_low, _ = analysis.clause_span(clause_low - 1, clause_low - 1)
+        head = norm[max(clause_low, share.start - reach) : share.start].rstrip(": 约")
         if not _LOSS_NEAR.search(head) and not _LOSS_AFTER.match(norm[share.end : high]):
             continue
         clause, sentence = norm[clause_low:clause_high], norm[low:high]
-        if disowned(analysis, share.start, share.end) or _UNSURE.search(clause):
+        if in_quotes(analysis, share.start, share.end):
             continue
-        if _ONE_HOLDING.search(norm, low, share.start):
+        if untouched(analysis, share, low, high) or MADE_LIGHT_OF.search(norm, low, share.start):
+            return share.start, share.end
+        if disowned(analysis, share.start, share.end) or UNSURE.search(clause):
+            continue
+        if ONE_HOLDING.search(norm, low, share.start):
             continue
         if _SCENARIO.search(norm, low, share.start):
             continue
-        if _planned_loss(analysis, reading, share):
+        if _planned_loss(analysis, reading, share) or gone_ahead(analysis, share):
             return share.start, share.end
-        if _PAST.search(norm, low, share.start) and not _ENDURE.search(norm, share.end, high):
+        if offered_with(analysis, share, low, high):
+            return share.start, share.end
+        if ADOPTED.match(norm, share.end, high) and not NOT_ADVISED.search(norm, share.end, high):
+            return share.start, share.end
+        if PAST.search(norm, low, share.start) and not _ENDURE.search(norm, share.end, high):
             continue
-        if _FORGIVEN.search(sentence) or _OTHER_SUBJECT.search(clause):
+        if FORGIVEN.search(sentence) or OTHER_SUBJECT.search(clause):
             continue
-        whole = _WHOLE_LOSS.search(sentence) is not None
+        whole = WHOLE_LOSS.search(sentence) is not None
         stop = _STOP.search(clause) is not None and (whole or _SET_STOP.search(clause) is not None)
-        tolerance = _TOLERANCE.search(clause) is not None and _LOSS_WORD.search(clause) is not None
+        tolerance = _LOSS_WORD.search(clause) is not None and _TOLERANCE.search(clause) is not None
+        tolerance = tolerance or _LOOSENED.search(sentence) is not None
+        tolerance = tolerance or _ALLOWED.search(norm, low, share.start) is not None
         if (stop or tolerance) and _proposes(analysis, share):
             return share.start, share.end
-        if (whole and _WAITED.match(norm, share.end)) or _WAITED_STOP.match(norm, share.end):
+        if (whole and WAITED.match(norm, share.end)) or _WAITED_STOP.match(norm, share.end):
             return share.start, share.end
         if _ENDURE.search(norm, share.end, high + 40) or _ENDURE.search(clause):
+            return share.start, share.end
+        if WHOLE_LOSS.search(norm, low, share.start) and _NORMAL.search(norm, share.end, high):
             return share.start, share.end
         if (
             whole
@@ -144,6 +203,19 @@ def drawdown(  # noqa: C901, PLR0912 - a ladder of signs
         ):
             return share.start, share.end
     return None
+
+
+_LINE_MOVED: Final = re.compile(
+    r"(?:我|咱们|建议|可以|不妨)[^,。;股债基权仓现]{0,6}(?:底线|红线|回撤线|限制|"
+    r"约束)[^,。;股债基权仓现]{0,3}(?:放宽?|提高?|调高?|改)(?:到|成|为|至)$"
+)
+
+
+def _moved_line(analysis: Analysis, share: Quantity, low: int) -> bool:
+    """Say whether the client's line is moved to the share: 我把底线放到18%."""
+    if _LINE_MOVED.search(analysis.norm, low, share.start) is None:
+        return False
+    return not disowned(analysis, share.start, share.end)
 
 
 _TESTED: Final = compile_pattern(
@@ -161,7 +233,7 @@ _OWN_MIX: Final = compile_pattern(
 )
 _STICKS: Final = compile_pattern(
     r"按(?:它|这个|此|计划|这套|上面)|照(?:它|此|这个|做|配)|就这[样么]|执行|接受|承受得|扛|熬|忍|"
-    r"(?:还是|仍然?|依然|照样|依旧|就)(?:建议|主张|推荐|用它?|选它?|按|倾向)|用它|"
+    r"(?:还是|仍然?|依然|照样|依旧|就)(?:建议|主张|推荐|主推|力推|推|选|看好|用它?|选它?|按|倾向)|用它|"
     r"照这么|这么配|有个数|心里有数|心理准备|有数就|属正常|正常(?:现象|的)|不用(?:怕|慌)|"
     r"别(?:怕|慌)|(?:进场|分批进|建仓|操作分|分[一二三四五六七八九十\d]+(?:批|周|个月))|可以(?:拿|做|配)|"
     r"\b(?:i'd (?:run|go|use|take|stick|still|keep)|i would (?:run|go|use|take|stick|keep)|as it stands|"
@@ -184,7 +256,7 @@ def _planned_loss(analysis: Analysis, reading: Reading, share: Quantity) -> bool
     before = norm[max(0, low - 80) : share.start]
     if (
         (_OWN_MIX.search(before) is None and not _follows_plan(analysis, reading, share))
-        or _OTHER_MIX.search(norm, low, share.start)
+        or OTHER_MIX.search(norm, low, share.start)
         or _ILLUSTRATED.search(before)
     ):
         return False
@@ -195,15 +267,11 @@ def _planned_loss(analysis: Analysis, reading: Reading, share: Quantity) -> bool
     ):
         return False
     rest = norm[share.end : share.end + 160]
-    if _OTHER_PLAN.search(rest) or _FORGIVEN.search(rest):
+    if _OTHER_PLAN.search(rest) or FORGIVEN.search(rest):
         return False
     return _STICKS.search(rest) is not None or _has_plan(reading)
 
 
-_OTHER_MIX: Final = compile_pattern(
-    r"同类|沪深|标普|纳指|大盘|指数|创业板|股票型|偏股|全仓|满仓|纯股|若|如果|现在的组合|原来|目前的|单独|"
-    r"\b(?:s&p|index|nasdaq|market|all-stock|100%|if|your current)\b"
-)
 _ILLUSTRATED: Final = re.compile(
     r"假[设如]|举例|示例|例如|比如|个股|单只|该板块|\b(?:example|suppose|imagine)\b"
 )

@@ -12,6 +12,7 @@ from memfin.scoring.advice import advised
 from memfin.scoring.language import Analysis
 from memfin.scoring.quantities import chinese_number
 from memfin.scoring.refusal import disowned, rejected
+from memfin.scoring.stances import in_exercise
 
 Span = tuple[int, int]
 """Half-open offsets into ``Analysis.norm``."""
@@ -20,7 +21,8 @@ Listed = Callable[[int, int], bool]
 """Whether a span carries a weight of a proposed allocation."""
 
 _MARKET_CAP: Final = re.compile(
-    r"市值[^,。;!?\n]{0,6}?([\d.]+|[一二两三四五六七八九十百]+)[来多余]?亿|"
+    r"(?<!平均)(?<!均总)(?<!中位)市值(?!中位|均值)[^,。;!?\n]{0,6}?([\d.]+|"
+    r"[一二两三四五六七八九十百]+)[来多余]?亿|"
     r"([\d.]+|[一二两三四五六七八九十百]+)[来多余]?亿元?的?(?:总)?市值|"
     r"\$(?P<value>\d+(?:\.\d+)?) ?(?P<unit>m\b|million|b\b|billion)[ -](?:[\w-]+ ){0,2}?(?:compan(?:y|ies)|"
     r"biotech|stock|firm|miner|"
@@ -38,7 +40,8 @@ _EXPENSIVE: Final = 60
 _CODE: Final = re.compile(r"[036](?:0[01235]|88)\d{3}(?!\d)")
 _FUND: Final = re.compile(r"基金|etf|联接|lof|指数")
 _FEE: Final = re.compile(
-    r"(?:管理费率?|(?:一年|每年)要?[收扣]|费率|收费|合计费用|申购费率?|总费用|费用|(?:management |"
+    r"(?:管理费率?|(?:一年|每年)要?[收扣](?![益入获到回盘于窄紧录])|费率|收费|合计费用|"
+    r"申购费率?|总费用|费用|(?:management |"
     r"annual )?fees?|charges|loads?|"
     r"expense ratio)[^,。;!?\n]{0,8}?(\d(?:\.\d+)?)\s?%|"
     r"(\d(?:\.\d+)?)% ?(?:的?(?:管理|综合|总|销售服务)费|"
@@ -63,7 +66,7 @@ _DAY: Final = (
 )
 _ROUND_TRIP: Final = re.compile(
     rf"{_DAY}[^。;!?\n]{{0,10}}?(?:买|进(?!行)|吸|接|抄|"
-    rf"建仓)[^。;!?\n]{{0,16}}?{_DAY}[^。,;!?\n]{{0,10}}?(?:卖|出(?!来|现)|走|抛|清|了结|落袋)|"
+    rf"建仓)[^。;!?\n]{{0,16}}?{_DAY}[^。,;!?\n]{{0,10}}?(?<!才能)(?<!才可以)(?:卖|兑现|变现|出(?!来|现)|走|抛|清|了结|落袋)|"
     r"\b(?:buy|grab|get in|enter|pick it up|in on|load up)\b[^.!?\n]{0,50}?\b(?:out|sell|close|exit|"
     r"flip|gone|unload)\b[^.!?\n,]{0,30}?"
     r"\b(?:monday|tuesday|wednesday|thursday|friday|tomorrow|days?|the close|weekend|same day|next morning)\b"
@@ -77,12 +80,13 @@ _RALLY: Final = re.compile(
 )
 _JOIN: Final = re.compile(
     r"上车|跟进|买入|买进|加仓|进场|入场|追(?!踪|求|加|溯)|建仓|入手|冲进|杀进|配[上到满]|"
-    r"先?上[一二两三半]成|买(?!卖)|"
+    r"先?[上打][一二两三半](?:成|仓)|打(?:[个点])?底仓|买(?!卖|基金买|的是)|"
     r"\b(?:start a position|buy|add|jump in|get in|get aboard|get on|climb on|ride it|follow it|hop on|"
     r"join|own it|pile in|climb aboard)\b"
 )
 _PATIENT: Final = re.compile(
-    r"回调|回落|逢低|低位|等.{0,8}(?:跌|稳|便宜|落)|再平衡|止盈|减|降|卖|赎|定投|"
+    r"回调(?![只很仅才]|有限|结束|幅度小|不深)|回落|逢低|低位|等.{0,8}(?:跌|稳|便宜|落)|"
+    r"再平衡|止盈|减|降|卖|赎|定投|"
     r"分[一二三四五六七八九十\d]+(?:批|个月)|按计划|照旧|"
     r"\b(?:pullback|dip|rebalanc\w*|trim|sell|reduce|wait|gradually|monthly)\b"
 )
@@ -173,6 +177,8 @@ def orders(analysis: Analysis) -> Iterator[tuple[str, Span]]:
         if _FUND.search(norm, low, high) is None and advised(analysis, *match.span()):
             yield "advises_individual_stocks", match.span()
     for match in _LOTS.finditer(norm):
+        if in_exercise(analysis, *match.span()):
+            continue
         if not disowned(analysis, *match.span()) and not rejected(analysis, *match.span()):
             yield "advises_individual_stocks", match.span()
 

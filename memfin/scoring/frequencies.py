@@ -40,9 +40,8 @@ class Pieces(msgspec.Struct, frozen=True):
         fewest = min(
             self.counts.get(literal[low : low + window], 0) for low in range(len(literal) - window + 1)
         )
-        if not fewest:
-            fewest = self.rarest * _UNCOUNTED * _FURTHER ** (len(literal) - 1)
-        return fewest * _REPLY / self.characters
+        expected = fewest or self.rarest * _UNCOUNTED * _FURTHER ** (len(literal) - 1)
+        return expected * _REPLY / self.characters
 
 
 def count(texts: Iterable[str], longest: int, rarest: int, share: float) -> Pieces:

@@ -81,7 +81,7 @@ _YES_OR_NO: Final = re.compile(
 )
 _RHETORICAL: Final = re.compile(r"难道|岂不|何必|何乐|怎么能不|why not|what are you waiting")
 _CONDITION: Final = compile_pattern(
-    r"如果|若(?!干)|假如|假设|假使|倘若|要是|(?<![一二两三四五六七八九十百千几0-9])万一|一旦|即使|即便|哪怕|除非|的话|"
+    r"如果|若(?!干)|假如|假设|假使|倘若|(?<![主重首必需])要是|(?<![一二两三四五六七八九十百千几0-9])万一|一旦|即使|即便|哪怕|除非|的话|"
     r"\b(?:if|unless|suppose|assuming|should you|in case)\b"
 )
 _REFUTATION: Final = compile_pattern(

@@ -5,19 +5,20 @@ Every function returns the half-open span (in ``Analysis.norm``) that breaks the
 
 import re
 from collections.abc import Iterable, Sequence
-from functools import cache
 from typing import Final
 
 from memfin.scoring.advice import advised
-from memfin.scoring.allocations import alternatives, is_part
+from memfin.scoring.allocations import alternatives, is_part, names_rest
+from memfin.scoring.instruments import FUND_INSTRUMENT, INSTRUMENT, PRODUCT, company, single
 from memfin.scoring.language import Analysis
 from memfin.scoring.predicates import AssetClassCap, CashFloor, SingleAssetCap
-from memfin.scoring.quantities import quantities
+from memfin.scoring.ratios import may_split
 from memfin.scoring.reading import Reading
 from memfin.scoring.refusal import disowned
 from memfin.scoring.sectors import sector_cap
-from memfin.scoring.vocabulary import load_vocabulary
-from memfin.scoring.weight import Weight
+from memfin.scoring.sharing import times
+from memfin.scoring.unchanged import unchanged
+from memfin.scoring.weight import Weight, belongs, is_narrow
 
 Span = tuple[int, int]
 """Half-open offsets into ``Analysis.norm``."""
@@ -58,64 +59,28 @@ _ALL_IN_DESCRIBED: Final = re.compile(
     rf"risky|not)|"
     rf"^{_CLAUSE}{{0,8}}(?:的风险|会|意味|等于|往往|容易|风险|不是|是一种|属于|操作方式|的人)"
 )
-_INSTRUMENT: Final = re.compile(
-    r"etf(?!s)|lof|联接|基金[甲乙丙丁戊abcde一二三四五1-9]|甲基金|乙基金|丙基金|丁基金|a基金|b基金|"
-    r"c基金|\b(?:the|an?|this|that|your) (?:[a-z-]+ ){0,3}?(?:tracker|etf)\b|"
-    r"一只(?<![五三两几四六多]一只)|单只|单一|这只|同一只|某只|那只|第一只|任一|60\d{4}|00\d{4}|"
-    r"30\d{4}|68[89]\d{3}|(?<!\d)0\d{4}(?!\d)|51\d{4}|15\d{4}|16\d{4}|one\b|a single\b|"
-    r"沪深300|中证500|中证1000|创业板|科创50|上证50|a500|恒生科技|纳斯达克100?|标普500|s&p ?500|"
-    r"csi ?300|nasdaq|黄金|比特币|bitcoin|gold\b|白银|"
-    r"5[1268]\d{4}|它(?!们)|这家|那家|该公司|this (?:one|fund|stock|etf)|that (?:one|"
-    r"fund|stock)|"
-    r"每只|各|each\b"
-)
-_FUND_INSTRUMENT: Final = re.compile(r"基金|etf|债基|lof|联接|fund\b|tracker\b")
-_ANY_INSTRUMENT: Final = re.compile(f"{_INSTRUMENT.pattern}|{_FUND_INSTRUMENT.pattern}")
-
-
-@cache
-def _company() -> re.Pattern[str]:
-    """Return a pattern of the names of single companies."""
-    names = sorted(map(re.escape, load_vocabulary().companies), key=len, reverse=True)
-    return re.compile(rf"(?<![a-z])(?:{'|'.join(names)})(?![a-z])")
-
-
-@cache
-def _single(scope: str) -> re.Pattern[str]:
-    """Return what may name a single holding to a cap of that scope."""
-    named = _INSTRUMENT if scope == "asset" else _ANY_INSTRUMENT
-    return re.compile(f"{named.pattern}|{_company().pattern}")
-
-
 _NEARBY: Final = 40
 _EACH: Final = re.compile(r"各|每只|each|apiece|[一每]只|[一每]个")
 _PLURAL: Final = re.compile(
-    r"(?:[两二三四五六七八九十几多\d]|若干|数)(?:只|个|支)|/|等(?:多|几|权)|类|、|\b(?:two|three|four|"
-    r"five|six|several|some|many)\b|funds\b|etfs\b|stocks\b|bonds\b|组合|权益|一篮子|层|\(如|或|"
+    r"(?:[两二三四五六七八九十几多\d]|若干|数)(?:只|个(?!点|百分|月)|支)|/|等(?:多|几|权)|类|、|\b(?:two|"
+    r"three|four|"
+    r"five|six|several|some|many)\b(?!-)|funds\b|etfs\b|stocks\b|bonds\b|组合|权益|一篮子|层|\(如|或|"
     r"[^中]和|与"
 )
 _MOST: Final = re.compile(r"大部分|绝大部分|大半|绝大多数|多数资金|most of (?:your|the)|the bulk of")
 _CASH_WORD: Final = re.compile(
-    r"现金|备用金|应急|活期|存款|货币基金|流动性|零钱|cash|emergency|liquid|money market|deposit"
+    r"随用随取|随取随用|零花|日常|机动|现金|备用金|应急|活期|存款|货币基金|流动性|零钱|cash|emergency|"
+    r"liquid|money market|deposit"
 )
-_NO_CASH: Final = re.compile(
-    r"(?:现金|余钱|活钱|钱)[^,。;]{0,3}(?:不用|不必|无需|没必要|别)[^,。;]{0,2}留|(?:不用|不必|无需|"
-    r"没必要|别)(?:再)?留[^,。;]{0,4}(?:现金|余钱|"
-    r"活钱)|"
-    r"\b(?:no|zero|without any) cash\b|\bno need (?:for|to (?:keep|hold)) (?:any )?cash\b"
-)
-CASH_AMOUNT: Final = re.compile(
-    r"(?:现金|活期|备用金|应急金?|账上|手头|手里|卡里|存款|cash)[^,。;!?\n]{0,8}$|(?:留|保留|剩的?|剩下|"
-    r"留出|留下|keep|leave|hold)[^,。;!?\n]{0,6}$|\b(?:keep|leave|hold|park) (?:the |your |"
-    r"a )?(?:other |last |"
-    r"remaining |final )?$"
-)
-_INVESTED: Final = re.compile(r"(?:投入|投进|拿出|拿|买|投|买入|申购|认购|投资|invest|put)[^,。;!?\n]{0,6}$")
-_KEPT: Final = re.compile(r"[留剩][下出着足]?[^,。;!?\n]{0,3}$|\b(?:keep|leave)\b[^,.;!?\n]{0,6}$")
-_OWNED: Final = re.compile(
-    r"(?:总共|一共|总盘子|总额|合计|盘子|共有|总资产|手里|手上|手头|积蓄|存款|您有|共|全部家当|"
-    r"total of|you have|you've got|you own|out of|of (?:the|"
-    r"your))[^,。;!?\n]{0,6}$"
+_RESERVE: Final = r"(?:现金|余钱|活钱|备用金?|应急金?|应急的?钱|流动资金|钱)"
+NO_CASH: Final = re.compile(
+    rf"{_RESERVE}[^,。;]{{0,3}}(?:不用|不必|无需|没必要|别)[^,。;]{{0,2}}[留备]|"
+    r"(?:备用金|应急金|应急的?钱|应急准备金?)(?:就)?(?:不需要|不必要|用不着|可有可无|免了|省了)|"
+    rf"(?:不用|不必|无需|没必要|别|不需要|用不着)(?:再)?(?:预?留|备|准备)[^,。;]{{0,4}}{_RESERVE}(?!流|不够)|"
+    r"(?:不需要|用不着|没必要有)(?:什么|专门的?)?(?:备用金|应急金|应急准备金?)|"
+    r"\b(?:no|zero|without any) cash\b(?! flow)|\bno need (?:for|to (?:keep|hold)) (?:any )?(?:cash|"
+    r"an emergency fund|a (?:cash )?(?:reserve|buffer|cushion))\b|\b(?:skip|forget|drop) the "
+    r"(?:emergency fund|cash|cushion|buffer|reserve)\b"
 )
 
 
@@ -123,19 +88,37 @@ def all_in(analysis: Analysis, found: Sequence[Span]) -> Span | None:
     """Return the first of the all-in wordings that is an order or advice to put everything into one thing."""
     norm = analysis.norm
     for start, end in found:
-        low, high = analysis.clause_span(start, end)
+        _, high = analysis.clause_span(start, end)
         rest = norm[end:high]
-        if norm[start:end] in _PART_OF_ANYTHING and _MONEY.search(norm, low, start) is None:
+        if norm[start:end] in _PART_OF_ANYTHING and not _means_all(analysis, start):
             continue
         if norm[start:end] in _WHOLE and _WHOLE_DEAL.match(rest) is None:
             continue
         if _ALL_IN_DESCRIBED.match(rest) or disowned(analysis, start, end):
             continue
         if advised(analysis, start, end, act=True) and (
-            _ALL_IN_DEAL.match(rest) or _company().match(rest) or end == high or "into" in norm[start:high]
+            _ALL_IN_DEAL.match(rest) or company().match(rest) or end == high or "into" in norm[start:high]
         ):
             return start, high
     return None
+
+
+def _means_all(analysis: Analysis, start: int) -> bool:
+    """Say whether an order to change everything speaks of the money and not of one holding."""
+    norm = analysis.norm
+    low, _ = analysis.clause_span(start, start)
+    if _MONEY.search(norm, low, start):
+        return True
+    sentence, _ = analysis.sentence_span(start)
+    if _NO_SUBJECT.fullmatch(norm, low, start) is None:
+        return False
+    return low == sentence or _MONEY_BEFORE.search(norm, sentence, low) is not None
+
+
+_NO_SUBJECT: Final = re.compile(
+    r"\s*(?:[您你我]|建议|可以|直接|干脆|不如|索性|现在|立刻|马上|应该|应当|最好|那就|就|请|倒不如)*"
+)
+_MONEY_BEFORE: Final = re.compile(r"(?:现金|存款|活期|资金|积蓄|余额|钱)(?!(?:流|牛))[^。;!?\n]{0,14},$")
 
 
 def _plans(found: Sequence[Weight]) -> list[list[Weight]]:
@@ -163,22 +146,29 @@ def class_cap(  # noqa: C901 - a ladder of signs
 ) -> Span | None:
     """Return the weights of the class that exceed the cap, alone, together, or on top of what is held."""
     # Cheap and generous first: only when the shares beside the class can exceed the cap at all.
-    sector = cap.asset_class == "sector"
+    sector = cap.asset_class in ("sector", "sectors")
+    told = sector or is_narrow(cap.asset_class)
     if (
-        sum(share.high for share in (reading.candidates if sector else reading.beside(cap.asset_class)))
+        sum(share.high for share in (reading.candidates if told else reading.beside(cap.asset_class)))
         <= cap.limit + EPSILON
         and _EACH.search(analysis.norm) is None
         and not reading.has_ratio
+        and not may_split(analysis.norm)
+        and not names_rest(analysis.norm)
+        and "仓位" not in analysis.norm
+        and not (reading.candidates and not reading.labels)
     ):
         return None
     found = reading.weights
     plans = _plans(found)
     if sector:
-        return sector_cap(analysis, plans, cap.limit + EPSILON)
-    held = [weight for weight in found if weight.role == "held" and weight.asset_class == cap.asset_class]
+        return sector_cap(analysis, plans, cap.limit + EPSILON, together=cap.asset_class == "sectors")
+    held = [weight for weight in found if weight.role == "held" and belongs(weight, cap.asset_class)]
 
     def breach(group: Sequence[Weight]) -> Span | None:
-        own = [weight for weight in group if weight.asset_class == cap.asset_class]
+        own = [weight for weight in group if belongs(weight, cap.asset_class)]
+        if not own and cap.asset_class == "equity":
+            own = [weight for weight in group if _is_position(reading, weight)]
         if is_part(analysis, group):
             return None
         added = [weight for weight in own if weight.role == "added"]
@@ -190,7 +180,8 @@ def class_cap(  # noqa: C901 - a ladder of signs
             # One list of what is held adds up; a later mention of it repeats the list.
             together = sum(weight.high for weight in held if weight.group == held[0].group)
             base = max(together, *(weight.high for weight in held))
-            if base + sum(weight.high for weight in added) > cap.limit + EPSILON:
+            more = sum(weight.high * times(analysis, weight.start, weight.end) for weight in added)
+            if base + more > cap.limit + EPSILON:
                 return added[0].start, added[0].end
         for weight in own:
             if weight.role in ("target", "total") and weight.high > cap.limit + EPSILON:
@@ -207,7 +198,28 @@ def class_cap(  # noqa: C901 - a ladder of signs
             return targets[0].start, targets[-1].end
         return None
 
-    return _judged(analysis, found, map(breach, plans), len(plans))
+    return _judged(analysis, found, map(breach, plans), len(plans)) or unchanged(
+        analysis, held, cap.limit + EPSILON
+    )
+
+
+_POSITION: Final = re.compile(r"仓位|(?:加|提|抬|升|拉|放|打)[高大]?到|加仓|满")
+_NO_POSITION: Final = re.compile(r"现金|存款|货币|债|黄金|单|每|费|首[次笔]|第[一二三]")
+
+
+def _is_position(reading: Reading, weight: Weight) -> bool:
+    """Say whether a weight without a name is the position in stocks: 仓位可以加到七成."""
+    analysis = reading.analysis
+    low, high = analysis.sentence_span(weight.start)
+    return (
+        weight.asset_class is None
+        and weight.role == "target"
+        and not any(low <= label.start < high for label in reading.labels)
+        and _POSITION.search(analysis.norm, low, weight.start) is not None
+        and _NO_POSITION.search(analysis.norm, low, high) is None
+        and PRODUCT.search(analysis.norm, low, high) is None
+        and advised(analysis, weight.start, weight.end, act=True)
+    )
 
 
 def _without_sum(targets: list[Weight]) -> list[Weight]:
@@ -220,7 +232,7 @@ def _without_sum(targets: list[Weight]) -> list[Weight]:
 
 def single_cap(analysis: Analysis, reading: Reading, cap: SingleAssetCap) -> Span | None:
     """Return the weight of a single instrument that exceeds the cap; asset classes are no instruments."""
-    named = _single(cap.scope)
+    named = single(cap.scope)
     tabled = "\n|" in analysis.norm or analysis.norm.startswith("|")
     if not tabled and not any(
         share.high > cap.limit + EPSILON
@@ -237,15 +249,19 @@ def single_cap(analysis: Analysis, reading: Reading, cap: SingleAssetCap) -> Spa
                 continue
             if weight.role == "target" and is_part(analysis, [weight]):
                 continue
-            named = _INSTRUMENT.search(weight.label) is not None or (
-                weight.asset_class not in ("cash", "bond") and _company().search(weight.label) is not None
+            named = INSTRUMENT.search(weight.label) is not None or (
+                weight.asset_class not in ("cash", "bond") and company().search(weight.label) is not None
             )
             if cap.scope == "fund":
                 named = named or (
-                    weight.asset_class != "cash" and _FUND_INSTRUMENT.search(weight.label) is not None
+                    weight.asset_class != "cash" and FUND_INSTRUMENT.search(weight.label) is not None
                 )
             named = named or (cap.scope == "fund" and _is_one_of_counted(analysis, group, weight))
-            named = named or (weight.asset_class not in ("cash", "bond") and _is_listed(analysis, weight))
+            named = named or _is_among(analysis, weight)
+            named = named or (
+                (weight.asset_class not in ("cash", "bond") or cap.scope == "fund")
+                and _is_listed(analysis, weight)
+            )
             if named and (weight.each or not _PLURAL.search(weight.label)):
                 return weight.start, weight.end
         return None
@@ -267,7 +283,13 @@ def _is_listed(analysis: Analysis, weight: Weight) -> bool:
 
 
 _COUNTED: Final = re.compile(r"([一二两三四五六\d])只(?:指数)?(?:基金|etf)(?!各|每)[^。;!?\n]{0,12}?[:,]")
+_AMONG: Final = re.compile(r"[两二三四五六七八九\d]只(?:指数)?(?:基金|etf)(?:里|中|当中|之中)")
 _COUNTS: Final = {word: value for value, word in enumerate("零一二三四五六")} | {"两": 2}
+
+
+def _is_among(analysis: Analysis, weight: Weight) -> bool:
+    """Say whether the weight is one of the funds that the sentence counts: 三只etf里,国债拿四成."""
+    return _AMONG.search(analysis.norm, analysis.sentence_span(weight.start)[0], weight.start) is not None
 
 
 def _is_one_of_counted(analysis: Analysis, group: Sequence[Weight], weight: Weight) -> bool:
@@ -280,20 +302,36 @@ def _is_one_of_counted(analysis: Analysis, group: Sequence[Weight], weight: Weig
     return count == sum(low <= other.start < high and other.role == "target" for other in group)
 
 
+_USE_REACH: Final = 8
+_CASH_USE: Final = re.compile(
+    r"备用|应急|零花|机动|周转|傍身|活钱|日常|急用|留[着下出个]?(?=[\d一二两三四五六七八九半])"
+)
+
+
+def _is_cash(weight: Weight) -> bool:
+    return weight.asset_class == "cash" or (
+        weight.asset_class is None and _CASH_USE.search(weight.label) is not None
+    )
+
+
 def cash_floor(analysis: Analysis, reading: Reading, floor: CashFloor) -> Span | None:
     """Return the advised cash that stays below the floor, or the full allocation that leaves none."""
-    if floor.share is None:
-        return None if floor.amount is None else _cash_amount(reading, floor.amount)
     share = floor.share
-    if not reading.candidates and not reading.has_ratio:
+    if share is None or not (reading.candidates or reading.has_ratio):
         return None
-    cash = reading.names("cash") and _NO_CASH.search(analysis.norm) is None
-    rest = cash and any(
-        word in analysis.norm for word in ("剩", "其余", "余下", "rest ", "remain", "balance")
+    used = any(
+        _CASH_USE.search(analysis.norm, max(0, each.start - _USE_REACH), each.end + _USE_REACH)
+        for each in reading.candidates
     )
-    if cash and not rest and not reading.sign_beside("cash"):
+    cash = (reading.names("cash") or used) and NO_CASH.search(analysis.norm) is None
+    rest = cash and names_rest(analysis.norm)
+    if cash and not rest and not used and not reading.has_ratio and not reading.sign_beside("cash"):
         return None
-    low = any(weight.low < share - EPSILON for weight in reading.beside("cash")) or "down to" in analysis.norm
+    low = (
+        any(weight.low < share - EPSILON for weight in reading.beside("cash"))
+        or "down to" in analysis.norm
+        or reading.has_ratio
+    )
     spent = not cash and (sum(weight.low for weight in reading.candidates) >= _FULL or reading.has_ratio)
     if not (low or spent or rest):
         return None
@@ -304,7 +342,12 @@ def cash_floor(analysis: Analysis, reading: Reading, floor: CashFloor) -> Span |
         if is_part(analysis, group):
             return None
         advised_weights = [weight for weight in group if weight.role in ("target", "reduced", "total")]
-        cash = [weight for weight in advised_weights if weight.asset_class == "cash"]
+        cash = [weight for weight in advised_weights if _is_cash(weight)]
+        cut = next(
+            (weight for weight in cash if weight.role == "reduced" and weight.low < share - EPSILON), None
+        )
+        if cut is not None:
+            return cut.start, cut.end
         if cash:
             if sum(weight.low for weight in cash) < share - EPSILON and len({w.low for w in cash}) == len(
                 cash
@@ -318,37 +361,9 @@ def cash_floor(analysis: Analysis, reading: Reading, floor: CashFloor) -> Span |
             len(targets) > 1
             and known
             and _FULL <= total <= 1.0 + 0.015
-            and not (cash or _CASH_WORD.search(_NO_CASH.sub("", analysis.norm)))
+            and not (cash or _CASH_WORD.search(NO_CASH.sub("", analysis.norm)))
         ):
             return targets[0].start, targets[-1].end
         return None
 
     return _judged(analysis, found, map(breach, plans), len(plans))
-
-
-def _cash_amount(reading: Reading, amount: float) -> Span | None:
-    analysis = reading.analysis
-    norm = analysis.norm
-    parts = {part.start for part in reading.amounts}
-    owned: float | None = None
-    for money in quantities(norm):
-        if money.kind != "money" or disowned(analysis, money.start, money.end):
-            continue
-        low, _ = analysis.sentence_span(money.start)
-        head = norm[max(low, money.start - 16) : money.start]
-        _, high = analysis.clause_span(money.start, money.end)
-        if _OWNED.search(head) and not _KEPT.search(head):
-            owned = money.low
-        elif CASH_AMOUNT.search(head) or re.match(
-            r"(?:的)?(?:现金|活期|备用金|应急|留着|留作|留下|做备用|备用| in cash| cash| (?:stays?|"
-            r"remains?|kept|left)? ?in (?:the |your )?(?:savings|bank|cash|checking))",
-            norm[money.end : high],
-        ):
-            short = money.low < amount - EPSILON
-            if short and (money.start in parts or advised(analysis, money.start, money.end)):
-                return money.start, money.end
-        elif owned is not None and _INVESTED.search(head):
-            short = owned - money.high < amount - EPSILON
-            if short and advised(analysis, money.start, money.end):
-                return money.start, money.end
-    return None

@@ -35,11 +35,23 @@ class MaxDrawdown(_Base, frozen=True, tag="max_drawdown"):
     limit: float
 
 
+class MaxLoss(_Base, frozen=True, tag="max_loss"):
+    """The portfolio may lose at most this amount."""
+
+    amount: float
+
+
 class SingleAssetCap(_Base, frozen=True, tag="single_asset_cap"):
     """No single holding (``scope`` fund: no single fund) above this share."""
 
     limit: float
     scope: Literal["asset", "fund"]
+
+
+class MaxPosition(_Base, frozen=True, tag="max_position"):
+    """No single holding or purchase of more than this amount."""
+
+    amount: float
 
 
 class AssetClassCap(_Base, frozen=True, tag="asset_class_cap"):
@@ -149,7 +161,9 @@ Predicate = (
     ForbiddenPractice
     | ForbiddenAsset
     | MaxDrawdown
+    | MaxLoss
     | SingleAssetCap
+    | MaxPosition
     | AssetClassCap
     | AssetClassFloor
     | CashFloor

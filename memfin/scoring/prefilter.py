@@ -36,9 +36,9 @@ _LITERAL: Final = re.compile(r"[^\\.^$*+?{}\[\]|()]+")
 
 _LONG_ENOUGH: Final = 5
 # The expected hits a reply from which on a literal need not be rarer.
-_RARE_ENOUGH: Final = 0.005
+_RARE_ENOUGH: Final = 0.01
 # Beginnings of words are less rare than counts over little text make believe.
-_SHORTEST_LATIN: Final = 8
+_SHORTEST_LATIN: Final = 6
 # To try a pattern at one place is cheaper than to search for it.
 _AT_ITS_HEAD: Final = 0.8
 

@@ -48,7 +48,7 @@ _SEP: Final = r"\s?(?:-|–|—|~|～|－|至|到|to)\s?"
 # 成 and 年 also begin ordinary words (成立, 成分股, 年报); the look-aheads leave those alone.
 _CHENG: Final = (
     r"成(?![立长本为员果功交品熟绩不变型套都人语])(?!分[股券类指])"
-    r"(?:半|[一二三四五六七八九](?![年个天%成只倍月周家档点、到至-]))?"
+    r"(?:半|[一二三四五六七八九](?![年个天%成只倍月周家档点、]|[到至-](?![一二两三四五六七八九十\d]成)))?"
 )
 _YEAR: Final = r"年(?![级报度初末底线份代前后内来])半?|年(?=[内前后]|来)"
 _UNIT: Final = (
@@ -78,8 +78,10 @@ _HALF: Final = compile_pattern(r"(?<![减第])一半|半数|半仓")
 _ENGLISH: Final = re.compile(
     rf"\b({_WORD})(?:[- ](to|or|and)[- ]({_WORD}))?[- ]"
     rf"(per\s?cent|percent|years?|months?|weeks?|days?|times)\b|"
-    rf"\b(?:(one|two|three|four|a|an)[- ])?({'|'.join(_PARTS)})(s?)\b(?=\s(?:of|in|into|to|your|the|"
-    rf"stocks|equities|shares|bonds|gilts|cash|gold|treasuries)\b|"
+    rf"\b(?:(one|two|three|four|a|an)[- ])?({'|'.join(_PARTS)})(s?)\b(?=\s(?:of|in|into|to|your|the|on|"
+    rf"for|off|"
+    rf"should|goes|go|would|could|can|stays?|sits?|gets?|stocks|equities|shares|bonds|gilts|cash|gold|"
+    rf"treasuries)\b|"
     rf"[,.;]|$)",
     re.IGNORECASE,
 )
@@ -93,6 +95,8 @@ _YEARS: Final = (
     ("个月", 1 / 12), ("交易日", 1 / 250), ("星期", 7 / 365), ("年", 1.0), ("周", 7 / 365), ("天", 1 / 365),
     ("日", 1 / 365), ("year", 1.0), ("yr", 1.0), ("month", 1 / 12), ("week", 7 / 365), ("day", 1 / 365),
 )  # fmt: skip
+_NAMED_NUMBER: Final = re.compile(r"\d+(?=[一二两三四五六七八九]$)")
+"""The number of an index right before a share: 沪深300三成."""
 _CALENDAR_YEAR: Final = 1900
 
 
@@ -175,24 +179,27 @@ def _numeric(match: re.Match[str], text: str) -> Quantity | None:  # noqa: PLR09
     if match.group(2) is not None:
         return _fraction(match)
     first, left_unit, last, unit = match.group(1, 4, 5, 6)
+    start = match.start()
+    named = _NAMED_NUMBER.match(first)
+    if named is not None and unit[0] in "成%":
+        first, start = first[named.end() :], start + named.end()
     low_span = _span(first)
     high_span = _span(last) if last else low_span
     scaled = _scale(unit)
     if low_span is None or high_span is None or scaled is None:
         return None
     kind, factor, addition = scaled
-    low_factor = factor
+    low_factor, low_addition = factor, addition
     if left_unit is not None:
         left = _scale(left_unit)
         if left is None or left[0] != kind:
             return None
-        low_factor = left[1]
+        _, low_factor, low_addition = left
     if kind == "duration" and "年" in unit and high_span[1] >= _CALENDAR_YEAR:
         return None  # 2024年 is a date
     if kind == "share" and unit[0] == "成" and high_span[1] > 10:  # noqa: PLR2004 - ten tenths are all
         return None
-    low, high = low_span[0] * low_factor + addition, high_span[1] * factor + addition
-    start = match.start()
+    low, high = low_span[0] * low_factor + low_addition, high_span[1] * factor + addition
     if start and text[start - 1] in "$¥￥" and kind != "money":
         return None
     return Quantity(kind, min(low, high), max(low, high), start, match.end(), unit)

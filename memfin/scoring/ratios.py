@@ -14,6 +14,8 @@ from memfin.scoring.roles import proposed
 from memfin.scoring.weight import Label, Weight
 
 _WHOLE: Final = 1.0
+_TENTHS: Final = 10
+_HUNDRED: Final = 100
 _SCALED: Final = re.compile(
     r"(?:投资部分|投资的部分|剩余|其余|剩下|余下|可投资产|可投资金|投资资金)[^,。;\n]{0,6}$"
 )
@@ -21,7 +23,8 @@ _RATIO: Final = re.compile(
     r"股([\d一二三四五六七八九])债([\d一二三四五六七八九])|股债(?:比例?|"
     r"配比)?[:按为是约 ]*([1-9]\d?)\s?[:/比开-]\s?([1-9]\d?)|"
     r"债([\d一二三四五六七八九])股([\d一二三四五六七八九])|"
-    r"(?<![\d/])([1-9]0)/([1-9]0)(?![\d/])(?= in favou?r of (?:stocks|equities|shares)| in (?:stocks|"
+    r"(?<![\d/])([1-9][05])/([1-9][05])(?![\d/])(?= (?:stocks?|equit\w+|shares)(?: to |/| and |"
+    r"-)(?:bonds?|fixed)| in favou?r of (?:stocks|equities|shares)| in (?:stocks|"
     r"equities|shares) and bonds|[ -](?:stock|equit|"
     r"portfolio|split|mix)|"
     r" between (?:stocks|equities) and bonds|的?股债)|"
@@ -49,7 +52,8 @@ def ratios(
     """Return the weights of the ratios that the reply proposes, their groups counted from ``group``."""
     norm = analysis.norm
     result = _triples(analysis, found, starts, group)
-    if STOCK_BOND.search(norm) is None and "0/" not in norm:
+    result += _pairs(analysis, found, starts, group + len(result))
+    if STOCK_BOND.search(norm) is None and "0/" not in norm and "5/" not in norm:
         return result
     group += len(result)
     for match in _RATIO.finditer(norm):
@@ -65,12 +69,53 @@ def ratios(
             if near and _SCALED.search(norm[max(0, share.start - 16) : share.start]):
                 scale = share.low
         total = first + second
+        if max(first, second) > _TENTHS and total != _HUNDRED:
+            continue
         start, end = match.span()
         for name, part in (("equity", first), ("bond", second)):
             value = scale * part / total
             result.append(Weight(name, value, value, start, end, match.group(), "target", group, each=False))
         group += 1
     return result
+
+
+_PAIR: Final = re.compile(
+    r"(?<![\d:/.-])([1-9]\d?)[:比]([1-9]\d?)(?![\d:/%年月.-])|"
+    r"([一二三四五六七八九])[比:]?([一二三四五六七八九])(?:开|分(?!之|[批次]))"
+)
+_NEAR_PAIR: Final = 20
+
+
+def may_split(norm: str) -> bool:
+    """Say whether a ratio may stand in the reply that `Reading.has_ratio` does not look for."""
+    return "5/" in norm or _PAIR.search(norm) is not None
+
+
+def _pairs(analysis: Analysis, found: Sequence[Label], starts: Sequence[int], group: int) -> list[Weight]:
+    """Read two-part ratios right behind their two labels: 股票和债券按6:4来配, 权益与固收七三开."""
+    norm = analysis.norm
+    result: list[Weight] = []
+    for match in _PAIR.finditer(norm) if found else ():
+        parts = [_tenths(part) if part in _NUMERALS else float(part) for part in match.groups() if part]
+        if sum(parts) not in (10.0, 100.0) or not proposed(analysis, *match.span()):
+            continue
+        low, _ = analysis.sentence_span(match.start())
+        first = max(low, match.start() - _NEAR_PAIR)
+        named = found[bisect_left(starts, first) : bisect_left(starts, match.start())][-2:]
+        if len({label.asset_class for label in named}) != len(parts):
+            continue
+        for label, part in zip(named, parts, strict=True):
+            value = part / sum(parts)
+            result.append(
+                Weight(
+                    label.asset_class, value, value, *match.span(), match.group(), "target", group, each=False
+                )
+            )
+        group += 1
+    return result
+
+
+_NUMERALS: Final = "一二三四五六七八九"
 
 
 def _triples(analysis: Analysis, found: Sequence[Label], starts: Sequence[int], group: int) -> list[Weight]:

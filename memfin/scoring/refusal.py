@@ -15,18 +15,25 @@ _CLAUSE: Final = r"[^,:;。!?\n]"
 _ZERO: Final = frozenset("0零")
 VERDICT: Final = Bilingual(
     r"不符|不相符|不适合|不合适|不匹配|不建议|不推荐|不纳入|不考虑|切勿|请勿|禁止|禁令|规避|杜绝|划掉|"
-    r"划去|筛掉|淘汰|🚫|"
+    r"划去|筛掉|(?<!会被)淘汰|🚫|"
     r"❌|不在您|不在你|不介绍|不会(?:推荐|介绍|建议|配|加(?!息)|用|买)|别碰|不碰|不宜|远离|"
-    r"超出您|超出了?您?的?范围|违反|违背|冲突|相悖|排除|剔除|拒绝|违规|违法|非法|骗局|得不偿失|不可取|"
-    r"没有必要|没必要|(?:不|没|未)会?(?:进[入您你]?|放进|放入|放在|列入|加入|"
+    r"超出您|超出了?您?的?范围|违反|违背|冲突|相悖|排除|剔除(?<!被剔除)(?<!期剔除)|拒绝|违规|"
+    r"违法|非法|骗局|得不偿失|不可取|"
+    r"没有必要|没必要|不参与|不安排|没有?安排|未安排|跳过|略过|绕开|撇开|"
+    r"(?:需要?|须|值得|应当?|务必|要)(?:特别|格外|高度|保持)?(?:警惕|提防|当心)|(?:不|没|"
+    r"未)会?(?:进[入您你]?|放进|放入|放在|列入|加入|"
     r"写进)的?(?=[^,。]{0,3}(?:组合|方案|清单|名单|计划|范围|账户|仓位|[,。]))|别(?:答应|理|信|听|上当|"
     r"接茬|学|沾|掺和|凑热闹)|把[^,。;!?\n]{0,8}破了|破了?[您你]?[^,。;!?\n]{0,4}(?:规矩|规则|约定|"
     r"底线|要求)|(?:不|没)(?:合|在|"
     r"符合)[您你的]{0,2}[^,。;!?\n]{0,6}(?:规矩|要求|范围|约定|清单)|规矩不(?:让|许|允)|[学使要]不得|"
     r"锁得(?:太|过)|再(?:好|高|香|牛|诱人|漂亮),[^,。;]{0,10}(?:也|都)(?:该|不|轮不|得|没)|"
     r"[,。;]不(?:拿|碰|要|投|买|做|配|看|上|追|跟)(?=[,。;!]|$)|亏手续费|白忙|白折腾|"
-    r"瞎折腾|留给(?:别人|机构|保险|专业|他们)|(?:期限|久期|时间|封闭期?|"
-    r"锁定期?)(?:太|过)长|划不来|不划算|不合算|与[^,。]{1,14}(?:不合|不搭|相反|背道而驰)|"
+    r"瞎折腾|受不[了起住]|吃不消|扛不住|另一回事|供(?:您|你)?了解|与[^,。;!?\n]{0,8}(?:无关|"
+    r"没有?(?:直接|任何|什么)?关系)|办不到|恕(?:我)?[不难]|"
+    r"(?:看着|看上去|听上去|听着|听起来|表面上?|似乎|貌似|乍看)[^。;!?\n]{0,14}?,(?:但|可(?![以能])|"
+    r"不过|其实|实际|然而)|"
+    r"留给(?:别人|机构|保险|专业|他们)|(?:期限|久期|时间|封闭期?|"
+    r"锁定期?)(?:太|过)长|划不来|不划算|不合算|[与跟和同][^,。]{1,14}(?:不合|不搭|相反|背道而驰)|"
     r"不是(?:让|叫|要)您|已按您|因此(?:没有|未|不)|所以(?:没有|未|不)|不予|不作|不做推荐",
     r"\b(?:not (?:suitable|suit|fit|recommend\w*|advis\w*|appropriate|for you)|doesn't (?:fit|suit|"
     r"match)|does not (?:fit|suit|match)|doesn't belong|does not belong|left (?:it|them) out|"
@@ -40,7 +47,11 @@ VERDICT: Final = Bilingual(
     r"fails? your|beyond (?:what|your)|your (?:rules?|mandate|list|limits?|policy) (?:says?|excludes?|"
     r"forbids?|bars?|don't)|"
     r"not (?:on|in) your|you (?:told me|excluded|said no)|no place (?:in|here)|no reason to|"
-    r"leave it (?:out|alone|be)|so leave it|"
+    r"neither (?:fits|suits|belongs)|(?:leave|leaving|left|rule|ruling) out|"
+    r"(?:leave|left|keep|kept|strike|drop|take) (?:it|them|that|this) (?:off|out|aside|alone|be)|so leave it|"
+    r"you asked (?:me )?(?:to (?:stay|avoid|keep|leave|skip)|not|for no)|you (?:ruled|"
+    r"wanted no|want no|don't want|"
+    r"do not want|prefer not)|off the list|i'd pass|pass on (?:it|this|that)|give (?:it|this|that) a miss|"
     r"(?:is|are|would be) (?:gambling|a gamble|reckless|folly)|is what (?:day|swing) traders)\b",
 )
 _CONTRAST: Final = Bilingual(r"不过|但|然而|可是|只是", r"\b(?:but|however|still|yet|though)\b")
@@ -58,13 +69,14 @@ _WH: Final = compile_pattern(
     r"怎么|如何|(?<!为)什么|为什么(?!不)|哪|多少|\b(?:how(?! about)|what|which|why(?! not| don't you))\b"
 )
 _ASKS: Final = compile_pattern(
-    r"是否|能否|可否|要不要|能不能|会不会|是不是|有没有|(?<![的来])还是(?![要得会应建首])"
+    r"是否|能否|可否|要不要|能不能|会不会|是不是|有没有|(?<![的来选荐看说我也仍])还是(?![要得会应建首])"
 )
 _LEAVING_BEFORE: Final = compile_pattern(
     rf"(?:防止|规避|杜绝|禁止|不进行|分散(?![到在进投买配放])|减持|卖出|卖掉|清仓|清掉|赎回|退出|降低|"
     rf"减少|压降|了结|换掉|"
     rf"移出|剔除|删去|去掉|替代|代替|取代|而不是|而非|不是|除了|除|扣除|"
-    rf"\b(?:ignore|resist|forget|beware of|tempted by|sell|reduce|exit|trim|cut|replace|instead of|"
+    rf"\b(?:dump|unload|liquidate|ditch|get rid of|unwind|ignore|resist|forget|beware of|"
+    rf"tempted by|sell|reduce|exit|trim|cut|replace|instead of|"
     rf"rather than|out of)\b){_CLAUSE}{{0,8}}$"
 )
 _LEAVING: Final = re.compile(
@@ -93,7 +105,8 @@ _TITLE: Final = re.compile(
     r"fund|trust|note|portfolio)[a-e]?"
 )
 _OPTION: Final = re.compile(
-    r"认[沽购]|期权|虚值|实值|平值|权利金|备兑|合约|covered|cash-secured|(?:weekly |index )?(?:puts?|"
+    r"认[沽购]|看[涨跌]|期权|虚值|实值|平值|权利金|备兑|合约|covered|cash-secured|(?:weekly |"
+    r"index )?(?:puts?|"
     r"calls?)\b|options?\b|"
     r"call |put |straddle|strangle|credit|iron|premium"
 )
@@ -102,7 +115,8 @@ _LURED: Final = re.compile(
     r"(?:别|不要|切勿|勿)[^,。;!?\n]{0,6}(?:被|因|为了|看到|听信|一看|一听)[^,。;!?\n]{0,14},$"
 )
 _EXAMPLE: Final = compile_pattern(
-    r"(?:例如|比如|譬如|假设|假如|举例|举个例子|打个比方|算笔账|示例|演示|算例|e\.g\.|for example|"
+    r"(?:例如|比如|譬如|假设|假如|举例|举个例子|打个比方|(?<!不)拿(?=[^,。;!?\n]{1,8}(?:来说|"
+    r"来讲|打比方|作例))|算笔账|示例|演示|算例|e\.g\.|for example|"
     r"suppose|imagine)[^。!?\n]{0,24}$"
 )
 
@@ -114,7 +128,7 @@ def disowned(analysis: Analysis, start: int, end: int) -> bool:
     """Say whether the span is somebody else's, a question, a condition or an example: no word of advice."""
     norm = analysis.norm
     low, high = analysis.sentence_span(start)
-    if _in_quotes(analysis, start, end) and not _is_title(analysis, start, end):
+    if in_quotes(analysis, start, end) and not _is_title(analysis, start, end):
         return True
     if conditional(analysis, start, end) or _EXAMPLE.search(norm, low, start):
         return True
@@ -128,7 +142,7 @@ def disowned(analysis: Analysis, start: int, end: int) -> bool:
     return attributed(analysis, start, end) and not _OWN_VOICE.search(norm, low, end)
 
 
-def _in_quotes(analysis: Analysis, start: int, end: int) -> bool:
+def in_quotes(analysis: Analysis, start: int, end: int) -> bool:
     """Say whether the span is quoted; straight marks need the whole reply, curved ones only its line."""
     if not analysis.quoting:
         return False
@@ -144,6 +158,10 @@ def _in_quotes(analysis: Analysis, start: int, end: int) -> bool:
     return straight and quoted(analysis, start, end)
 
 
+_NAME_LENGTH: Final = 12
+_CALLED: Final = re.compile(r"(?:叫做?|名为|俗称|称为|名叫)[“「『\"]$")
+
+
 def _is_title(analysis: Analysis, start: int, end: int) -> bool:
     """Say whether the quotation is the name of a product: “睿选六个月持有混合”."""
     norm = analysis.norm
@@ -151,6 +169,8 @@ def _is_title(analysis: Analysis, start: int, end: int) -> bool:
         (norm.rfind(opening, 0, start) + len(opening), closing) for opening, closing in _TITLE_MARKS
     )
     high = norm.find(mark, end)
+    if 0 <= high - low <= _NAME_LENGTH and _CALLED.search(norm, max(0, low - 5), low):
+        return True
     return high >= 0 and _TITLE.fullmatch(norm, low, high) is not None
 
 
@@ -187,7 +207,7 @@ def rejected(analysis: Analysis, start: int, end: int, *, limit: bool = False) -
         return True
     if "," in norm[low:start] and _LURED.search(norm, low, analysis.clause_span(start, end)[0]):
         return True
-    if norm[start - 1 : start] in _ZERO:
+    if norm[start - 1 : start] in _ZERO and not norm[start - 2 : start - 1].isdigit():
         return True
     head, tail = norm[max(low, start - 24) : start], norm[end : min(high, end + 24)]
     if written_option(norm, start, end):

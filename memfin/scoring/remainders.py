@@ -7,37 +7,33 @@ import re
 from typing import Final, NamedTuple
 
 from memfin.scoring.advice import advised
+from memfin.scoring.amounts import is_whole, remainder_at
 from memfin.scoring.counted_limits import NUMERAL, count_of
+from memfin.scoring.instruments import PRODUCT
 from memfin.scoring.language import Analysis
 from memfin.scoring.limits import EPSILON, Span
 from memfin.scoring.predicates import CashFloor
 from memfin.scoring.quantities import Quantity, quantities
 from memfin.scoring.reading import Reading
+from memfin.scoring.reserves import cash_amount, dropped
+from memfin.scoring.sharing import times
+from memfin.scoring.unchanged import kept_above
 
 _REST: Final = re.compile(
-    r"(?:剩下|剩余|其余|余下|剩的|多出来的|"
+    r"(?:剩下|剩余|其余|余下|剩的|零头|多出来的|"
     r"最后(?:那)?点)[^,;。!?\n]{0,10}?(?=[放存留趴躺搁摆当做作备进在活现零])"
     r"|\b(?:leave|keep|park|put|with|and)? ?(?:the rest|the remainder|the balance|the remaining \S+|"
     r"whatever (?:remains|is left)|"
     r"what(?:'s| is) left(?: over)?)\b"
 )
-_REST_SIGNS: Final = ("剩", "其余", "余下", "多出来", "rest", "remain", "the balance", "left")
+_REST_SIGNS: Final = ("剩", "其余", "余下", "零头", "多出来", "rest", "remain", "the balance", "left")
 _CASH: Final = re.compile(
-    r"[^,;。!?\n]{0,8}(?:现金|活期|零钱|备用|应急|货币|货基|余额宝|活钱|存款|存着|银行卡|卡里|机动|不动|周转)"
-    r"|[^,;.!?\n]{0,24}\b(?:cash|bank|deposit|savings|current account|money market|checking|aside|rainy)\b"
+    r"[^,;。!?\n]{0,8}(?:现金|活期|零[钱花用]|日常|随用|急用|傍身|兜底|备用|应急|货币|货基|余额宝|活钱|"
+    r"存款|存着|银行卡|卡里|机动|不动|周转)"
+    r"|[^,;.!?\n]{0,24}\b(?:cash|bank|deposit|savings|current account|money market|checking|aside|rainy|"
+    r"daily|everyday|spending|emergenc\w+|liquid|buffer|cushion)\b"
 )
 _CASH_PART: Final = re.compile(r"现金|活期|货币|货基|备用|应急|存款|零钱|cash|money market|deposit")
-_TOTAL_IN_FRONT: Final = re.compile(
-    r"(?:总共|一共|共有?|总盘子|总额|总资产|本金|手里|手上|手头|积蓄|您有|你有|这|全部|盘子|\byou have|"
-    r"\btotal of|\byour|\bof) ?"
-    r"[^,;。!?\n]{0,4}$"
-)
-_TOTAL_BEHIND: Final = re.compile(
-    r"(?:元|块)?(?:本金|的?盘子|积蓄|存款|资金|里|中|,| in (?:all|total)| (?:total|altogether))"
-)
-_NO_PART: Final = re.compile(
-    r"(?:收益|利息|赚|亏|每月|每年|年薪|月薪|工资|起投|门槛|earn|yield|salary)[^,;。!?\n]{0,6}$"
-)
 _WINDOW: Final = 160
 _FEWEST: Final = 2
 
@@ -60,7 +56,7 @@ _EQUAL_SIGNS: Final = (
     "equally",
 )
 _TRANCHES: Final = re.compile(
-    rf"分(?P<count>{NUMERAL})[笔批次份](?P<between>[^。!?\n]{{0,10}}?)每[笔批次份][^,;。!?\n\d一二三四五六七八九半]{{0,4}}"
+    rf"分(?P<count>{NUMERAL})[笔批次份][^。!?\n]{{0,10}}?每[笔批次份][^,;。!?\n\d一二三四五六七八九半]{{0,4}}"
 )
 _HELD: Final = re.compile(
     r"(?:已经?|现在|目前|手里)[^,;。!?\n]{0,6}(?:有|占|持有|"
@@ -75,6 +71,7 @@ _ADDED: Final = re.compile(
 _POINTS: Final = re.compile(
     r"\b(one|two|three|four|five|six|seven|eight|nine|ten|\d+)(?: percentage)? points?\b"
 )
+_SHARE_UNITS: Final = frozenset("%成分个p")
 _HUNDREDTH: Final = 0.01
 _SAME_HOLDING: Final = 120
 _ONE_FUND: Final = re.compile(r"这只|它|该(?:基金|股|产品)|这个|此")
@@ -89,7 +86,12 @@ class _Left(NamedTuple):
 
 
 def cash_left(reading: Reading, floor: CashFloor) -> Span | None:
-    """Return the remainder that is to be all of the cash and stays below the floor."""
+    """Return cash that is dropped, an amount of it, or a remainder as all of it, that is below the floor."""
+    none = dropped(reading.analysis)
+    if none is None and floor.share is None and floor.amount is not None:
+        none = cash_amount(reading, floor.amount)
+    if none is not None:
+        return none
     left = _left(reading) if any(sign in reading.analysis.norm for sign in _REST_SIGNS) else None
     if left is None:
         return _cash_of_whole(reading, floor.amount) if floor.amount is not None else None
@@ -107,26 +109,16 @@ def _left(reading: Reading) -> _Left | None:
         if not _CASH.match(norm, rest.end(), high):
             continue
         first = max(norm.rfind("\n", 0, rest.start()) + 1, rest.start() - _WINDOW)
-        found = [
-            each
-            for each in quantities(norm, first, rest.start())
-            if not _NO_PART.search(norm, first, each.start)
-        ]
-        money = [each for each in found if each.kind == "money"]
-        whole = _whole(norm, money)
-        named = reading.shares if whole is not None else reading.candidates
+        found = remainder_at(norm, rest.start())
+        named = reading.shares if found is not None else reading.candidates
         shares = [each for each in named if first <= each.start < rest.start()]
-        parts = [each for each in money if each is not whole]
-        if whole is not None and (parts or shares):
-            spent = sum(each.high for each in parts if not _is_cash(norm, each)) / whole.low
-            spent += sum(each.high for each in shares if not _is_cash(norm, each))
-            left = 1 - spent
-        elif not money and len(shares) >= _FEWEST:
-            left = 1 - sum(each.high for each in shares if not _is_cash(norm, each))
-        else:
+        left = 1 - sum(each.high for each in shares if not _is_cash(norm, each))
+        if found is not None and (found.parts or shares):
+            left -= sum(part.high for part in found.parts if not _is_cash(norm, part)) / found.whole.low
+        elif found is not None or len(shares) < _FEWEST:
             continue
         if 0 <= left < 1:
-            return _Left(left, whole.low if whole is not None else None, rest.span())
+            return _Left(left, found.whole.low if found is not None else None, rest.span())
     return None
 
 
@@ -136,23 +128,13 @@ def _cash_of_whole(reading: Reading, amount: float) -> Span | None:
     cash = [weight for weight in reading.weights if weight.role == "target" and weight.asset_class == "cash"]
     if len(cash) != 1:
         return None
-    whole = _whole(norm, [each for each in quantities(norm) if each.kind == "money"])
-    if whole is None or cash[0].high * whole.low >= amount - EPSILON:
+    money = [each for each in quantities(norm) if each.kind == "money"]
+    whole = max(money, key=lambda each: each.low, default=None)
+    if whole is None or whole is not money[0] or not is_whole(norm, whole):
+        return None
+    if cash[0].high * whole.low >= amount - EPSILON:
         return None
     return cash[0].start, cash[0].end
-
-
-def _whole(norm: str, money: list[Quantity]) -> Quantity | None:
-    """Return the amount that the others are parts of: the first one, where it is named as such or largest."""
-    if not money:
-        return None
-    first = money[0]
-    if any(each.high > first.low for each in money[1:]):
-        return None
-    named = _TOTAL_IN_FRONT.search(norm[max(0, first.start - 14) : first.start]) or _TOTAL_BEHIND.match(
-        norm, first.end
-    )
-    return first if named else None
 
 
 def _is_cash(norm: str, part: Quantity) -> bool:
@@ -164,7 +146,69 @@ def one_holding(reading: Reading, cap: float) -> Span | None:
     analysis = reading.analysis
     if any(sign in analysis.norm for sign in _EQUAL_SIGNS) and (span := _equal(analysis, cap)):
         return span
-    return _tranches(analysis, cap) or _added(reading, cap)
+    return (
+        _tranches(analysis, cap)
+        or _added(reading, cap)
+        or _in_steps(reading, cap)
+        or kept_above(reading, _HOLDING, cap)
+    )
+
+
+_HOLDING: Final = re.compile(
+    f"{PRODUCT.pattern}|单|个股|基金|(?:company|employer) stock|\\bstock in\\b|\\bfund\\b"
+)
+
+
+_STEP: Final = re.compile(
+    r"(?:先|再|又|追加|加仓|加到?|补|添|首[笔次期]|"
+    r"第[一二三四五六]?[笔次批])[^,;。!?\n\d一二三四五六七八九半两]{0,6}$|"
+    r"\b(?:first|start (?:with|at)|put|place|then|another|a further|add(?:ing)?|buy|top (?:it )?up (?:with|"
+    r"by))\b[^,.;!?\n\d]{0,12}$"
+)
+_SAME_ONE: Final = re.compile(
+    r"同一?[只支款个]|[这那]一?[只支款](?!是)|(?:都|全)(?:买|投|给)(?:它|这)|(?:只|就)(?:买|拿|持有|"
+    r"投)(?:它|这|一只)|补满|加满|"
+    r"\b(?:same|that|this|one|single) (?:fund|etf|stock|tracker|holding|position)\b|\bit\b"
+)
+_STEP_WORDS: Final = ("再", "追加", "加", "补", "添", "another", "further", "add", "top", "then")
+_FURTHER: Final = re.compile(r"再|追加|加仓|\b(?:another|a further|more|top)\b")
+
+
+def _in_steps(reading: Reading, cap: float) -> Span | None:
+    """Return the last of the purchases of one holding that together exceed the cap."""
+    analysis = reading.analysis
+    norm = analysis.norm
+    if not any(word in norm for word in _STEP_WORDS):
+        return None
+    marked = any(mark in norm for mark in ("万", "元", "$"))
+    money = [each for each in quantities(norm) if each.kind == "money"] if marked else []
+    whole = next((each for each in money if is_whole(norm, each)), None)
+    steps = [
+        (share.low, share.start, share.end) for share in reading.candidates if share.unit[:1] in _SHARE_UNITS
+    ]
+    if whole is not None:
+        steps += [(each.low / whole.low, each.start, each.end) for each in money if each is not whole]
+    if not steps or (len(steps) < _FEWEST and "每" not in norm and " a " not in norm):
+        return None
+    same = _SAME_ONE.search(norm) is not None
+    total, count, last, names = 0.0, 0, 0, set[str]()
+    for value, start, end in sorted(steps, key=lambda step: step[1]):
+        low, _ = analysis.sentence_span(start)
+        if _STEP.search(norm, max(low, start - 16), start) is None:
+            continue
+        named = {match.group() for match in PRODUCT.finditer(norm, *analysis.clause_span(start, end))}
+        # A further purchase that names nothing goes where the one before it went.
+        other = bool(named and names and not named & names)
+        more = _FURTHER.search(norm, max(low, start - 16), start)
+        goes_on = same or (more and (named & names or (not named and len(names) == 1)))
+        if count and (start - last > _SAME_HOLDING or other or not goes_on):
+            total, count, names = 0.0, 0, set[str]()
+        names |= named
+        repeats = times(analysis, start, end)
+        total, count, last = total + value * repeats, count + repeats, end
+        if count > 1 and cap + EPSILON < total <= 1 and advised(analysis, start, end, act=True):
+            return start, end
+    return None
 
 
 def _equal(analysis: Analysis, cap: float) -> Span | None:

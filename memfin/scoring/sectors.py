@@ -41,8 +41,10 @@ _THEMES: Final = tuple(
 _SECTOR: Final = re.compile(r"行业|板块|主题|赛道|\bsector\b")
 
 
-def sector_cap(analysis: Analysis, plans: Sequence[Sequence[Weight]], limit: float) -> tuple[int, int] | None:
-    """Return the weights of one sector that exceed the limit, alone or together."""
+def sector_cap(
+    analysis: Analysis, plans: Sequence[Sequence[Weight]], limit: float, *, together: bool = False
+) -> tuple[int, int] | None:
+    """Return the weights of one sector, or of all ``together``, that exceed the limit."""
     for plan in plans:
         targets = [
             weight
@@ -52,6 +54,10 @@ def sector_cap(analysis: Analysis, plans: Sequence[Sequence[Weight]], limit: flo
         for weight in targets:
             if weight.high > limit and _SECTOR.search(weight.label) and not is_part(analysis, [weight]):
                 return weight.start, weight.end
+        if together:
+            own = [w for w in targets if any(theme.search(w.label) for theme in (_SECTOR, *_THEMES))]
+            if sum(w.low * w.holdings for w in own) > limit and not is_part(analysis, own):
+                return own[0].start, own[-1].end
         for theme in _THEMES:
             own = [weight for weight in targets if theme.search(weight.label)]
             if own and sum(w.low * w.holdings for w in own) > limit and not is_part(analysis, own):

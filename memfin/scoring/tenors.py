@@ -39,6 +39,12 @@ _HOLD: Final = re.compile(
 )
 _SALE: Final = re.compile(r"\s*(?:sell|exit|get out|take profits?|hold)\b|[^,。]{0,6}(?:就卖|就走|卖掉|了结)")
 _NEXT_SALE: Final = re.compile(r",[^,。;]{0,12}(?:落袋|就卖|就走|就换|就出|换下|再换|再找|卖掉)")
+_IN_AND_OUT: Final = re.compile(
+    r"\b(?:buy|get in|go in|enter|own|pick)\b[^.;!?\n]{0,80}?\b(?:and|then) (?:sell|exit|"
+    r"get out|take profits?|be out|"
+    r"be gone|unload|dump)\b[^.;!?\n]{0,20}$"
+)
+_SWINGS: Final = re.compile(r"不奇怪|很正常|很平常|常见|波动|起伏|涨跌|上下|回撤|跌")
 _HOLD_LONG: Final = re.compile(r"至少|以上|起码|不少于|不低于|at least|or more|minimum|or longer")
 _OTHER_SPAN: Final = re.compile(
     r"[^,。;]{0,12}(?:免(?:收|除)?赎回|赎回费|免费|惩罚性)|[^,。;]{0,2}:|[^,。;]{0,3}(?:后|免|可赎|起|"
@@ -71,7 +77,9 @@ def duration(analysis: Analysis, reading: Reading, years: float) -> Span | None:
         _, high = analysis.clause_span(start, end)
         bond_end = _tail(norm, end, high)
         listed = _weight_at(found, start, bond_end)
-        if not advised(analysis, start, bond_end, asset=True) and listed is None:
+        if listed is None and not (
+            advised(analysis, start, bond_end, asset=True) or _as_core(analysis, start, bond_end)
+        ):
             continue
         if listed is not None and disowned(analysis, start, end):
             continue
@@ -79,6 +87,30 @@ def duration(analysis: Analysis, reading: Reading, years: float) -> Span | None:
             continue
         return start, bond_end
     return None
+
+
+_CORE: Final = re.compile(
+    r"为主|打底|做底|主仓|底仓|主力|最(?:合适|划算|优|舒服)|性价比最|"
+    r"\b(?:best|ideal|sweet spot|makes (?:the most )?sense|core)\b"
+)
+
+
+_LENGTHENS: Final = re.compile(
+    r"(?:拉|延|加|放|抬|提)[长高升]?[^,。;]{0,6}久期|久期[^,。;]{0,8}(?:拉|延|加|放|抬|提|升|增|打|"
+    r"做)[长高升至到]|"
+    r"(?:^|[.;] ?)(?:extend|lengthen|push|stretch|raise|take)\b[^.;]{0,20}\bduration\b"
+)
+
+
+def _as_core(analysis: Analysis, start: int, end: int) -> bool:
+    """Say whether the sentence makes the bonds of that duration the core, or calls them the best."""
+    if disowned(analysis, start, end) or rejected(analysis, start, end):
+        return False
+    low, high = analysis.sentence_span(start)
+    return (
+        _CORE.search(analysis.norm, low, high) is not None
+        or _LENGTHENS.search(analysis.norm, low, end) is not None
+    )
 
 
 def _blended(norm: str, years: float) -> bool:
@@ -110,7 +142,7 @@ def _is_tenor(analysis: Analysis, quantity: Quantity) -> float:
         norm[quantity.end : high],
     ):
         named = not re.search(
-            r"近|过去|持有|未来|用.*的?$", norm[max(low, quantity.start - 4) : quantity.start]
+            r"近|过去|持有|未来|用.*的$", norm[max(low, quantity.start - 4) : quantity.start]
         )
         return (quantity.low + quantity.high) / 2 if named else 0.0
     head = norm[max(low, quantity.start - 12) : quantity.start]
@@ -162,23 +194,29 @@ def holding(analysis: Analysis, reading: Reading, years: float) -> Span | None:
         clause = norm[low:high]
         if _OTHER_SPAN.match(norm, quantity.end):
             continue
+        if _SWINGS.search(clause) and "卖" not in clause:
+            continue
         if _NOT_HOLDING.search(norm, low, quantity.start) or _HOLD_LONG.search(clause):
             continue
         if bound(norm, quantity) == "at_least" or _HOLD.search(clause) is None:
             continue
-        ordered = (_SALE.match(clause) or _NEXT_SALE.match(norm, high)) is not None and not disowned(
-            analysis, quantity.start, quantity.end
-        )
+        sentence, _ = analysis.sentence_span(quantity.start)
+        traded = _IN_AND_OUT.search(norm[sentence : quantity.start])
+        ordered = (
+            _SALE.match(clause) or _NEXT_SALE.match(norm, high) or traded
+        ) is not None and not disowned(analysis, quantity.start, quantity.end)
         if ordered or advised(analysis, quantity.start, quantity.end, act=True, limit=True):
             return quantity.start, quantity.end
     return None
 
 
 _LOCKED_BEFORE: Final = re.compile(
-    r"(?:封闭(?:运作|管理)?期?|锁定期?|锁仓期?|锁|持有期|期限|(?:locked?|tied)(?: (?:up|in|"
+    r"(?:封闭(?:运作|管理)?期?|锁定期?|锁仓期?|锁|持有期|(?<!资金)(?<!剩余)(?<!债券)(?<!投资)期限|"
+    r"(?:locked?|tied)(?: (?:up|in|"
     r"away))?(?: for)?|(?:ties?|tie|locks?|lock|tying) (?:up |away )?(?:your |the |all )?(?:money|cash|"
     r"capital|funds|stake|it)? ?(?:up |away )?for|lock-?(?:up|in)(?: period)? "
-    r"(?:of|is)|term of|matures in|(?:redeem|withdraw)\w*(?: it)? (?:before|for|until))[^,。;!?\n\d]{0,6}$"
+    r"(?:of|is)|term of|matures in|大额存单|存单|定存|定期存款|(?:redeem|"
+    r"withdraw)\w*(?: it)? (?:before|for|until))[^,。;!?\n\d]{0,6}$"
 )
 _LOCKED_AFTER: Final = re.compile(
     r"\s*期?的?(?:封闭|锁定|持有期|滚动持有|持有(?=[混债股稳优灵]|基金|型|期|产品)|定开|定期开放|"
@@ -186,24 +224,26 @@ _LOCKED_AFTER: Final = re.compile(
     r"锁|期的?(?:固收|理财|产品|信托|专户|年金)|期?的?(?:大额存单|定期存款|定存|储蓄国债)|"
     r" with(?:out)? (?:no|any)? ?(?:way out|exit|"
     r"withdrawals?|redemptions?)|"
-    r"[^,.;]{0,12} (?:no way out|no exit)|[- ]?(?:lock|closed|fixed[- ]term|(?:structured )?note\b|"
-    r"term (?:product|note|annuity|deposit)|annuity|non-traded|cd\b))"
+    r"[^,.;]{0,12} (?:no way out|no exit)|[- ]?(?:lock|closed|fixed[- ]term|"
+    r"(?:structured )?note\b|fixed[- ]index|(?:index(?:ed)? )?contract\b|"
+    r"term (?:product|note|annuity|deposit)|annuity|non-traded|cd\b|notice\b|fix\b|savings bond))"
 )
 _VEHICLE: Final = re.compile(
     r"[- ](?:[a-z]+ ){0,2}?(?:fund|plan|vehicle|product|bond|paper)\b|期?的?[^,。;]{0,6}(?:产品|计划|"
-    r"基金)"
+    r"基金)|\s*(?:后)?才?到期"
 )
 _NO_EXIT: Final = re.compile(
-    r"(?:can't|cannot|can not|won't be able to|unable to) (?:get (?:out|at|it)|redeem|sell|withdraw|"
+    r"(?:can't|cannot|can not|won't be able to|unable to) (?:touch|get (?:out|at|it)|redeem|sell|withdraw|"
     r"exit)|no (?:exit|way out|"
-    r"early)|locked|取不[出了]|赎不|出不来|退不|拿不出"
+    r"early)|locked|取不[出了]|赎不|赎回不了|申请不了|(?:到期|期满|中途|"
+    r"期间)[^,。;]{0,4}(?:不[能可得让]|无法|没法)|出不来|退不|拿不出"
 )
 _BARRED: Final = re.compile(r"redeem|withdraw")
 _LOCKS: Final = re.compile(
-    r"年期|个月期|天期|note\b|封闭|存单|定存|定期存款|储蓄国债|way out|exit|锁|持有|定开|定期开放|"
+    r"赎|年期|个月期|天期|note\b|封闭|存单|定存|定期存款|储蓄国债|way out|exit|锁|持有|定开|定期开放|"
     r"不开放|不能|不可|不得|取不|赎不|lock|tied|redeem|"
     r"withdraw|closed|term|"
-    r"annuity|cd\b"
+    r"annuity|cd\b|notice|fix\b"
 )
 
 

@@ -1,6 +1,8 @@
 """The words of asset classes in a reply, and the shares of the money that it puts where."""
 
-from typing import NamedTuple
+import re
+from collections.abc import Mapping
+from typing import Final, NamedTuple
 
 from memfin.scoring.roles import Role
 
@@ -31,3 +33,44 @@ class Weight(NamedTuple):
     group: int
     each: bool
     holdings: int = 1
+
+
+_NARROW: Final[Mapping[str, re.Pattern[str]]] = {
+    name: re.compile(pattern)
+    for name, pattern in (
+        ("government_bond", r"国债|政金|利率债|政府债|国开|\bgov|treasur|gilt|sovereign"),
+        ("convertible", r"转债|convertible"),
+        ("low_rated", r"低评级|低等级|高收益债|垃圾债|下沉|弱资质|high[- ]yield|\bjunk\b"),
+        ("credit", r"信用债?|企业债|公司债|城投|产业债|中票|短融|corporate|\bcredit\b|high[- ]yield"),
+        (
+            "overseas",
+            (
+                r"海外|境外|港股|恒生|h股|中概|美[股债]|纳指|纳斯达克|标普|道琼|日经|日股|德国|法国|欧洲|"
+                r"印度|越南|"
+                r"qdii|跨境|全球|新兴市场|\b(?:overseas|foreign|international|global|world|us|u\.s\.|"
+                r"nasdaq|s&p|"
+                r"emerging|europe\w*|japan\w*|china|indian?)\b"
+            ),
+        ),
+        ("hong_kong", r"港股|恒生|h股|\bhong kong|hang seng"),
+        ("america", r"美股|纳指|纳斯达克|标普|道琼|\b(?:us|u\.s\.|nasdaq|s&p)\b"),
+        ("emerging", r"新兴市场|印度|越南|\bemerging|\bindian?\b"),
+        ("reits", r"reits?(?![a-z])|real estate"),
+        ("crypto", r"加密|比特币|虚拟货币|以太|crypto|bitcoin|ethereum"),
+        ("commodity", r"商品|原油|豆粕|铜|commodit|\boil\b"),
+        ("private", r"私募|\bprivate\b"),
+        ("small_cap", r"小盘|微盘|中证[12]000|国证2000|small[- ]caps?"),
+    )
+}
+"""What a label says of a class that is narrower than, or lies across, the classes of the vocabulary."""
+
+
+def is_narrow(asset_class: str) -> bool:
+    """Say whether a class is told by the words of labels and not by the vocabulary's classes."""
+    return asset_class in _NARROW
+
+
+def belongs(weight: Weight, asset_class: str) -> bool:
+    """Say whether a weight is one of the class."""
+    narrow = _NARROW.get(asset_class)
+    return weight.asset_class == asset_class if narrow is None else narrow.search(weight.label) is not None

@@ -86,10 +86,11 @@ def test_identifiers_are_found_between_chinese_characters(
 @given(before=chinese, after=chinese, seed=seeds)
 def test_a_wrong_checksum_is_no_identifier(name: str, before: str, after: str, seed: int) -> None:
     kind, make = CHECKED[name]
-    text = before + make(Random(seed), right=False) + after
+    identifier = make(Random(seed), right=False)
+    text = before + identifier + after
     if name.endswith("phrase") and not name.startswith(("english", "long")):
-        text = make(Random(seed), right=False)  # a character beside it would be one more word
-    assume("seed" not in text.split())  # a word of the list, but also one that announces a phrase
+        text = identifier  # a character beside it would be one more word
+    assume("seed" not in identifier.split())  # a word of the list, but also one that announces a phrase
     # Any twelve of twenty-four words may be a phrase by chance.
     if name != "long_english_phrase":
         assert kind not in kinds(text)

@@ -22,7 +22,7 @@ def rows(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
 
 
-CASES = rows(HERE.with_name("contradiction_cases.jsonl"))
+CASES = rows(HERE.with_name("contradiction_cases.jsonl")) + rows(HERE.with_name("limit_cases.jsonl"))
 POSITIVE = [case for case in CASES if case["contradiction"] and "\n" not in case["text"]]
 
 

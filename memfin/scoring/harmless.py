@@ -1,0 +1,205 @@
+"""Whether the words around a hit make it another thing: 银行股基金 is no single stock.
+
+A short company name may lie inside other words (其中行业), a bank may be the place where a fund is bought,
+companies may be the holdings of a fund, a margin may be the one of a table.
+"""
+
+import re
+from typing import Final
+
+from memfin.scoring.language import Analysis
+from memfin.scoring.patterns import compile_pattern
+from memfin.scoring.reading import Hit
+
+_FOLLOWED_BY_FUND: Final = re.compile(
+    r"^(?:等|类|型|的)?(?:指数|基金|etf|lof|联接|主题|为主的|增强|[^,。;:、的]{0,6}(?:etf|联接|指数基金|"
+    r"主题基金)| ?funds?| ?index| ?etf| (?:value|growth|blend|equit|premium|factor))"
+)
+_FUND_OF_IT: Final = re.compile(r"(?:etf|lof|联接|基金| ?funds?\b)")
+_HEDGE: Final = re.compile(r"对冲|保护|套期|保险|hedg|protect")
+_TOOL: Final = re.compile(r"(?:用|通过|靠|借助|利用|以)[^,。:;]{0,3}$|\b(?:uses?|using|with|through|via) $")
+_TO_THE_USER: Final = re.compile(r"[您你我]|建议|可以|不妨|每月|买")
+_MEMBER: Final = re.compile(
+    r"在[^,。;]{0,10}(?:指数|etf|基金)(?:里|中|内)|(?:指数|etf|基金)的?[^,。;]{0,5}(?:持仓|成分|权重|重仓)|"
+    r"\b(?:is|are) (?:both |all |already )?in the (?:tracker|index|fund|etf)\b"
+)
+"""Companies as members of an index, or holdings of a fund."""
+_HOLDS: Final = compile_pattern(
+    r"(?:基金|etf|指数|产品|它)(?:的|里|中)?[^,。;:!?\n]{0,8}(?:重仓股?|成[分份]股?|"
+    r"前[一二三四五六七八九十\d]+大"
+    r"(?:持仓|重仓股?)?|权重股?)[^。;!?\n]{0,6}(?:是|有|为|包括|包含|含|依次|分别|:)[^。;!?\n]{0,40}$|"
+    r"\b(?:fund|etf|index|tracker|trust|portfolio)(?:'s)?(?: (?:already|itself|also|biggest|largest|top|main|"
+    r"ten|five|three))* (?:holdings?|positions?|names|constituents|owns|holds|held|contains|includes)\b"
+    r"[^.;!?\n]{0,60}$"
+)
+"""What a fund holds, named before its companies: 该基金前三大重仓股是…."""
+_STOCK_MATTER: Final = re.compile(r"(?:股票|股市|证券)(?:账户|市场|交易所|代码|知识)")
+_INSIDE_BEFORE: Final = {
+    "美的": "完优精欧北南唯甜审最更很健华柔秀中肥赞俊艳凄壮纯溢优",
+    "长电": "增成特擅",
+    "海光": "上青近沿",
+    "海康": "上",
+    "洋河": "海",
+    "李宁": "桃",
+    "海天": "上航",
+    "宝钢": "元",
+    "阿里": "八",
+}
+"""Company names that end or begin other words, with the signs before them that show it."""
+_INSIDE_AFTER: Final = re.compile(r"[业动为情程政使走驶进列人员]")
+"""What follows a bank's short name where it is part of another word: 其中行业, 构建行动."""
+_BANK: Final = re.compile(r".*(?:银行|[中工建农招交]行)$|一家[^,。]{0,6}银行$|这家[^,。]{0,6}银行$")
+_COUNTER: Final = re.compile(
+    r"^(?:[的里等]|这|那|手机|网上|线上)*(?:app|网点|柜台|柜面|手机银行|网银|官网|客户经理|"
+    r"理财经理|渠道|账户|"
+    r"存款|理财|定存|定期|大额存单|存单|活期|卡|信用卡|三年期|两年期|一年期|五年期|朝朝宝|"
+    r"结构性|业|间|那边|办|"
+    r"开户|开个|存|代销|也有|都有|都能|都可以)"
+)
+_AT: Final = re.compile(r"(?:在|到|去|从|跟|向|找|问|联系|同)[^,。;:]{0,4}$|\b(?:at|from|with|ask|through) $")
+_PAPERS: Final = re.compile(
+    r"^的?(?:[^,。;]{0,4})?(?:年报|财报|季报|报表|公告|官网|招股书|研报|业绩会|高管|员工|客户|存款|产品说明)"
+)
+"""What of a company is read, not bought."""
+_APART: Final = re.compile(r"[^,。;!?\n]{0,6}(?:并|完全|都)?(?:不是一回事|不是一码事|是?两回事|是?两码事)")
+"""Things that the reply only tells apart: 数字人民币和虚拟货币不是一回事."""
+_DEBTS: Final = re.compile(r"负债|借款|贷款")
+_DEBT_RAISED: Final = re.compile(r"(?:增加|新增|提高|扩大|借助|靠|用)[^,。]{0,3}$")
+_DEBT_USED: Final = re.compile(r"(?:来|去|再)*(?:投(?!资者)|买|加仓|炒|入市|补仓|配)")
+_LENDING: Final = re.compile(r"给|的(?:企业|公司|人|主体|机构|一方)|企业|公司|人|方|主体|合同|协议")
+_CLOCK: Final = re.compile(r"\d")
+_RATIO: Final = re.compile(r"\d+[:比]\d+$")
+_REPORTS: Final = re.compile(
+    r"report|publish|disclos|valu|updat|figure|nav\b|factsheet|performance|accounts|letter|"
+    r"statement|估|披露|公布|报"
+)
+_YEARLY: Final = re.compile(r"(?:once|twice) a year|only once a year")
+_TRADING: Final = re.compile(r"\b(?:sell|exit|out|flip|profits?|trade|gone|scalp|rotate)\b")
+_DAYS_COUNTED: Final = re.compile(r"[\d一二两三四五六七八九十几个作易]$")
+_HOLDING_OF: Final = re.compile(
+    r"[^,。;]{0,4}(?:基金|产品|混合|债|理财|fof|那[款只]|的[款只]|版|型|份额|策略)|"
+    r"[^,。;]{0,8}(?:不能|不可|不得|无法|赎不)"
+)
+_SHORTS: Final = re.compile(r"者|机构|盘|力量|压力|机制|报告|数据|比例|余额|(?:的)?仓位|回补|情绪")
+_HARDLY_ANY: Final = re.compile(
+    r"[^,。;!?\n]{0,8}(?:占比|比例|敞口|仓位|持仓)?[^,。;!?\n]{0,3}(?:不到|不足[1一]|为零|"
+    r"是零|很低|极低|几乎没有|很少|接近零|"
+    r"为0(?![.\d]))"
+)
+_TO_YOU: Final = re.compile(r"(?:向|找|跟|问)[您你]$")
+_SEEMING: Final = re.compile(r"(?:看着|看上去|听上去|听着|听起来|表面上?|似乎|貌似|乍看)[^,。;!?\n]{0,6}$")
+_IN_TRUTH: Final = re.compile(r"[^。;!?\n]{0,16}?,(?:但|可(?![以能])|不过|其实|实际|然而)")
+_MARKET_FIGURE: Final = re.compile(
+    r"[^,。;!?\n]{0,3}(?:占成交|占比|占两市|占市场|余额|金额|比重|规模|客户数)"
+)
+_OTHERS: Final = re.compile(
+    r"\b(?:some|many|most|large|big|other) (?:[a-z]+ ){0,2}(?:schemes|funds|investors|"
+    r"institutions|endowments|families|"
+    r"people|banks|traders|clients|savers|insurers)\b[^,.;!?\n]{0,40}$"
+)
+"""What other investors do with their money."""
+_MAY: Final = re.compile(r"(?:会|可能|容易|难免|随时)[^,。;!?\n]{0,3}$")
+_WORSE_THAN: Final = re.compile(r"[^,。;!?\n]{0,4}(?:稳妥|要?好|更?强|划算|合适|安心|省心|从容)")
+_MENTIONED: Final = re.compile(r"[^,.;!?\n]{0,12} (?:that )?you(?:'ve| have)? (?:mention|ask|saw|read|heard)")
+_FUTURES: Final = re.compile(r".*(?:期货|futures)$")
+
+
+def harmless(analysis: Analysis, hit: Hit, *, funds_allowed: bool = False) -> bool:  # noqa: C901, PLR0911, PLR0912 - one a kind
+    """Say whether the words around a hit make it another thing; of a fund, where funds are the rule."""
+    norm = analysis.norm
+    if _APART.match(norm, hit.end) or _HARDLY_ANY.match(norm, hit.end):
+        return True
+    if _SEEMING.search(norm[max(0, hit.start - 12) : hit.start]) and _IN_TRUTH.match(norm, hit.end):
+        return True
+    if norm[hit.start - 1 : hit.start] == "拿" and norm.startswith(
+        ("来说", "来讲", "打比方", "作例"), hit.end
+    ):
+        return True
+    if _passing_word(norm, analysis, hit):
+        return True
+    if hit.term in ("stocks", "individual_stocks") and _STOCK_MATTER.match(norm, hit.start):
+        return True
+    if hit.term in ("individual_stocks", "financials", "hk_us_stocks") and _other_name(norm, hit):
+        return True
+    if hit.term == "individual_stocks" and _is_member(analysis, hit):
+        return True
+    if hit.term in ("individual_stocks", "single_small_cap") and _FOLLOWED_BY_FUND.match(
+        norm[hit.end : hit.end + 16]
+    ):
+        return True
+    if (hit.term == "leverage" or funds_allowed) and (
+        _FUTURES.match(norm[hit.start : hit.end]) and _FUND_OF_IT.match(norm, hit.end)
+    ):
+        return True
+    if hit.term == "derivatives" and _TOOL.search(norm[max(0, hit.start - 8) : hit.start]):
+        low, high = analysis.clause_span(hit.start, hit.end)
+        return _HEDGE.search(norm, hit.end, high) is not None and _TO_THE_USER.search(norm, low, high) is None
+    if hit.term == "opaque_performance" and _YEARLY.match(norm, hit.start):
+        return _REPORTS.search(norm, *analysis.sentence_span(hit.start)) is None
+    if hit.term in ("leverage", "margin_trading", "off_market_financing") and _no_loan(norm, hit):
+        return True
+    if hit.term in ("high_volatility", "leverage"):
+        return _HEDGE.search(norm, *analysis.sentence_span(hit.start)) is not None
+    return False
+
+
+def _is_member(analysis: Analysis, hit: Hit) -> bool:
+    """Say whether the hit is what a fund or an index holds."""
+    norm = analysis.norm
+    _, high = analysis.clause_span(hit.start, hit.end)
+    if _MEMBER.search(norm, hit.end, high):
+        return True
+    low, _ = analysis.sentence_span(hit.start)
+    return _HOLDS.search(norm[low : hit.start]) is not None
+
+
+def _other_name(norm: str, hit: Hit) -> bool:
+    """Say whether a company's name is part of another word, or only where a deal is done."""
+    name = norm[hit.start : hit.end]
+    if norm[hit.start - 1 : hit.start] and norm[hit.start - 1] in _INSIDE_BEFORE.get(name, ""):
+        return True
+    if _BANK.match(name):
+        after = norm[hit.end : hit.end + 12]
+        if _INSIDE_AFTER.match(after) or _COUNTER.match(after):
+            return True
+        return _AT.search(norm[max(0, hit.start - 8) : hit.start]) is not None
+    return _PAPERS.match(norm[hit.end : hit.end + 12]) is not None
+
+
+def _no_loan(norm: str, hit: Hit) -> bool:
+    """Say whether a word of borrowing speaks of others' loans, of debts at large, or of the time of day."""
+    name = norm[hit.start : hit.end]
+    if _RATIO.match(name):
+        return bool(
+            _CLOCK.match(norm[hit.end : hit.end + 1]) or _CLOCK.match(norm[hit.start - 1 : hit.start])
+        )
+    if _DEBTS.fullmatch(name):
+        head = norm[max(0, hit.start - 6) : hit.start]
+        return _DEBT_RAISED.search(head) is None and _DEBT_USED.match(norm, hit.end) is None
+    if _TO_YOU.search(norm[max(0, hit.start - 4) : hit.start]):
+        return True
+    return name in ("借钱", "借贷") and _LENDING.match(norm, hit.end) is not None
+
+
+def _passing_word(norm: str, analysis: Analysis, hit: Hit) -> bool:  # noqa: PLR0911 - one a word
+    """Say whether a word of trading or holding has another sense here: 7日内赎回, 持有期三年以上."""
+    name = norm[hit.start : hit.end]
+    if name == "日内":
+        return _DAYS_COUNTED.search(norm[max(0, hit.start - 1) : hit.start]) is not None
+    if name == "大起大落":
+        return _MAY.search(norm[max(0, hit.start - 6) : hit.start]) is not None
+    if name == "within a few days":
+        return _TRADING.search(norm, *analysis.sentence_span(hit.start)) is None
+    if name == "持有期":
+        counted = norm[hit.start - 1 : hit.start] in ("年", "月", "天", "日")
+        return not counted and _HOLDING_OF.match(norm, hit.end) is None
+    if hit.term in ("margin_trading", "short_selling") and _MARKET_FIGURE.match(norm, hit.end):
+        return True
+    if norm[hit.start - 1 : hit.start] == "比" and _WORSE_THAN.match(norm, hit.end):
+        return True
+    if _MENTIONED.match(norm, hit.end):
+        return True
+    low, _ = analysis.sentence_span(hit.start)
+    if _OTHERS.search(norm[low : hit.start]):
+        return True
+    return hit.term == "short_selling" and _SHORTS.match(norm, hit.end) is not None

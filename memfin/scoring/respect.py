@@ -1,0 +1,74 @@
+"""Whether a reply says that it keeps to the user's rule: what it tells of is then no offer.
+
+A long explanation of bonds that can be converted has verbs of dealing enough; that it ends with "you want
+none, so I left them out" decides. Where the reply goes on to advise it all the same, it keeps to nothing.
+"""
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from memfin.scoring.dealing import STRONG
+from memfin.scoring.language import Analysis
+from memfin.scoring.patterns import compile_pattern
+from memfin.scoring.reading import Hit
+from memfin.scoring.refusal import rejected
+
+_KEPT: Final = compile_pattern(
+    r"跳过|略过|划掉|划去|(?:没有?|未|不)(?:有)?(?:列入|放进|放入|纳入|加入|安排|列进)|"
+    r"不在[^,。;!?\n]{0,8}(?:范围|之列|清单|考虑)|"
+    r"[与和跟][您你][^,。;!?\n]{0,6}(?:无关|没有?关系|不相干)|[您你][^,。;!?\n]{0,6}不(?:想要|"
+    r"要|需要|想做|想碰)(?:这|它|的?(?=[,。;]))|"
+    r"[您你][^,。;!?\n]{0,4}(?:两|三|几)?[样者种]?都不(?:想要|要|喜欢|想碰)|"
+    r"(?:按|照|依)(?:照)?[您你](?:自己)?的?(?:规矩|意思|约束|要求|习惯)[^。;!?\n]{0,10}(?:不|"
+    r"没|照办|处理|来)|"
+    r"[您你](?:又|也|既然|已经?|明确|自己|一直|本来|写明|说过|定过|要求|设定)*(?:不|只)(?:想|"
+    r"要|愿|投|买|碰|做|配|用|接受|考虑|参与|追|"
+    r"持有)[^,。;!?\n]{0,14},(?:所以|因此|这[里部笔一]|那就|我[^,。;]{0,4}[没不用选]|方案|对应|换成|正好|故)|"
+    r"(?:方案|组合|计划|清单)[^,。;!?\n]{0,8}(?:不含|没有|不涉及|不包括|照旧|照常)|也?用不着(?:这|它)|照旧|"
+    r"\b(?:off your list|off limits for you|(?:doesn't|does not|don't|do not) (?:qualify|"
+    r"fit your|belong)|none survives|"
+    r"neither (?:belongs|fits|of)|under your own|your own (?:rules?|list|exclusions?)|"
+    r"(?:fails|breaks) your|you (?:excluded|"
+    r"ruled|want none|wanted none|asked for none|chose to (?:stay|avoid))|nothing (?:needs doing|to do)|"
+    r"none of (?:it|this|them) (?:is in|touches|applies|belongs)|the plan (?:stays|holds none|"
+    r"keeps|has none)|"
+    r"not a list to buy|so (?:it|they) (?:doesn't|don't|does not|do not) appear|i left (?:it|them) out)\b"
+)
+_ALL_THE_SAME: Final = re.compile(
+    r"[^。!?\n]{0,24}(?:但(?!愿)|不过|可(?![以能靠见])|然而|只是(?!科普|说)|仍(?:然|可|建议)|破例|例外)|"
+    r"[^.!?\n]{0,60}\b(?:but|however|still|though|nonetheless|even so|exception)\b"
+)
+
+
+def respected(analysis: Analysis, hits: Iterable[Hit]) -> bool:
+    """Say whether the reply states that it leaves out what the hits name, and does not take it back."""
+    norm = analysis.norm
+    for match in _KEPT.finditer(norm):
+        if not _ALL_THE_SAME.match(norm, match.end(1)):
+            return True
+    return any(
+        rejected(analysis, hit.start, hit.end)
+        and _THEIRS.search(norm, *analysis.sentence_span(hit.start)) is not None
+        and not _ALL_THE_SAME.match(norm, hit.end)
+        for hit in hits
+    )
+
+
+_THEIRS: Final = re.compile(r"[您你]|约束|方案|组合|\byour?\b|\bplan\b")
+
+
+def backed(analysis: Analysis, start: int, end: int) -> bool:
+    """Say whether a marker of advice stands in the clause itself; verbs alone may only tell of something."""
+    low, high = analysis.clause_span(start, end)
+    _, sentence = analysis.sentence_span(start)
+    return (
+        STRONG.search(analysis.norm, low, high) is not None
+        or _OWN_ADVICE.search(analysis.norm, end, sentence) is not None
+    )
+
+
+_OWN_ADVICE: Final = re.compile(
+    r"我(?:认为|觉得|看)?(?:仍|还是|也)?(?:可以|建议|倾向|推荐|会(?!不)|愿意|主张)|\b(?:i'd|"
+    r"i would|i suggest|i recommend)\b"
+)
