@@ -104,13 +104,7 @@ def _pairs(analysis: Analysis, found: Sequence[Label], starts: Sequence[int], gr
         named = found[bisect_left(starts, first) : bisect_left(starts, match.start())][-2:]
         if len({label.asset_class for label in named}) != len(parts):
             continue
-        for label, part in zip(named, parts, strict=True):
-            value = part / sum(parts)
-            result.append(
-                Weight(
-                    label.asset_class, value, value, *match.span(), match.group(), "target", group, each=False
-                )
-            )
+        result += _targets(named, parts, match, group)
         group += 1
     return result
 
@@ -134,15 +128,28 @@ def _triples(analysis: Analysis, found: Sequence[Label], starts: Sequence[int], 
         named = before[-3:] if len(before) >= len(parts) else after[:3]
         if len(named) < len(parts):
             continue
-        for label, part in zip(named, parts, strict=True):
-            value = part / sum(parts)
-            result.append(
-                Weight(
-                    label.asset_class, value, value, *match.span(), match.group(), "target", group, each=False
-                )
-            )
+        result += _targets(named, parts, match, group)
         group += 1
     return result
+
+
+def _targets(
+    named: Sequence[Label], parts: Sequence[float], match: re.Match[str], group: int
+) -> list[Weight]:
+    """Return the weight of every label, its part of the whole."""
+    return [
+        Weight(
+            label.asset_class,
+            part / sum(parts),
+            part / sum(parts),
+            *match.span(),
+            match.group(),
+            "target",
+            group,
+            each=False,
+        )
+        for label, part in zip(named, parts, strict=True)
+    ]
 
 
 def _tenths(text: str) -> float:

@@ -15,17 +15,6 @@ from memfin.scoring.quantities import Quantity
 from memfin.scoring.weight import Label
 
 EACH: Final = compile_pattern(r"各(?!类|种|自|位|家|大)|每只|每个|每支|分别|each\b|apiece\b")
-_NUMBERS: Final = {
-    **{word: value for value, word in enumerate("零一二三四五六七八九十")},
-    "两": 2,
-    "two": 2,
-    "three": 3,
-    "four": 4,
-    "five": 5,
-    "six": 6,
-    "seven": 7,
-    "eight": 8,
-}
 _SEVERAL: Final = re.compile(
     r"([两二三四五六七八九十2-9])(?:只|个(?![月交百点])|支|款|家|样)|(two|three|four|five|six|seven|eight) "
 )
@@ -36,8 +25,7 @@ def _count(text: str) -> int:
     match = _SEVERAL.search(text)
     if match is None:
         return 1
-    word = match.group(1) or match.group(2)
-    return _NUMBERS[word] if word in _NUMBERS else int(word)
+    return count_of(match.group(1) or match.group(2)) or 1
 
 
 _ITEM_BREAK: Final = re.compile(r"、|和|与|及|(?<=[a-z\d]), (?:and )?| and ")
