@@ -122,15 +122,24 @@ def _options(elements: tuple[str, ...]) -> Iterator[tuple[frozenset[str], int, b
 
 def _beginnings(elements: tuple[str, ...]) -> Iterator[frozenset[str]]:
     """Yield ever longer sets of strings with one of which each match of the elements begins."""
-    strings: frozenset[str] = _NOTHING
+    strings, ended = _NOTHING, frozenset[str]()
     for element in elements:
         exact = _exact(element)
-        longer = _joined(strings, _heads(element) if exact is None else exact)
-        if longer is None:
+        heads = _heads(element) if exact is None else exact
+        if heads is None:
+            # It may be left out: a match goes on with its first strings, or with what comes behind it.
+            body, quantifier = unquantified(element)
+            begun = _joined(strings, _heads(body)) if is_optional(quantifier) else None
+            if begun is None:
+                return
+            ended |= begun
+            continue
+        longer = _joined(strings, heads)
+        if longer is None or len(longer) + len(ended) > _MOST_LITERALS:
             return
         strings = longer
         if "" not in strings:
-            yield strings
+            yield strings | ended
             if exact is None or min(map(len, strings)) >= _LONG_ENOUGH:
                 return
 
