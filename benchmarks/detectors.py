@@ -1,8 +1,9 @@
 """Time of all content detectors for a distinct 600-character Chinese reply, on one core.
 
-``detectors.py [REPLIES.jsonl...]`` takes the ``text`` of each row (or the built-in sample dialogues),
-cuts distinct stretches of 600 characters out of them and times ``read_content`` on each. Nothing is
-remembered between replies, so every stretch pays the full price.
+``detectors.py [REPLIES.jsonl...]`` takes the ``text`` of each row (labelled replies) or what the agent says
+in its ``turns`` (datasets and traces; without files the built-in sample), cuts distinct stretches of 600
+characters out of them and times ``read_content`` on each. Nothing is remembered between replies, so every
+stretch pays the full price.
 """
 
 import gc
@@ -29,9 +30,14 @@ def texts(names: list[str]) -> Iterator[str]:
         for line in source.split(b"\n"):
             if line.strip():
                 row = json.loads(line)
-                yield row.get("text") or "\n".join(
-                    turn["text"] for turn in row.get("turns", []) if turn["role"] == "assistant"
-                )
+                yield row.get("text") or "\n".join(map(reply_of, row.get("turns", [])))
+
+
+def reply_of(turn: dict[str, str]) -> str:
+    """Return what the agent says in a turn of a dataset or of a trace; "" for a turn of the user."""
+    if "role" in turn:
+        return turn["text"] if turn["role"] == "assistant" else ""
+    return turn.get("pred_assistant_text") or ""
 
 
 def main() -> None:

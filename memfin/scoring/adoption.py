@@ -11,14 +11,21 @@ from memfin.scoring.refusal import QUESTION_END, VERDICT
 _CLAUSE: Final = r"[^,:;。!?\n]"
 
 ANAPHORA: Final = compile_pattern(
-    r"它|这类|这样|这么|这种|该类|此类|这只|这几只|这些|其中|其|前者|后者|"
+    r"它|各(?=[买配拿放给占投\d一两])|用(?:掉|上|足|其中)?(?:一半|其中|[一二两三四五][成分])|这类|这样|这么|"
+    r"这种|该类|此类|这只|这几只|这些|其中|其|前者|后者|"
     r"[挪转换搬划投存移分放](?:[^,。;!?\n的]{1,8})?过[去来]|[款只份期](?!基金|"
     r"产品)[^,。;!?\n]{0,8}的(?=[,。;!]|$)|"
     r"\b(?:there|it|them|this|that|"
     r"these|those)\b"
 )
 NEXT_ADOPTS: Final = re.compile(
-    r"^\s*(?:just )?(?:do it|go for it|i'd do it|you should be in it)\b|"
+    r"^\s*(?:just )?(?:do it|go for it|go with (?:it|that)|set it up|i'd do it|i'd go ahead|"
+    r"you should be in it|that(?:'s| is) (?:how|the way|what|where) i(?:'d| would))\b|"
+    r"^\s*(?:take|put in|i'd put in|i'd take|i'd invest|start with) (?:about |around |up to )?[$£€¥]?\d|"
+    r"^\s*(?:about |around |maybe |say )?(?:\d+%|an? (?:nibble|punt|flutter|slice|small|modest|little|"
+    r"tenth|fifth|"
+    r"few)[^,.;!?]{0,20}) (?:won't hurt|will do|would do|is (?:fine|okay|ok|plenty|enough|about right|"
+    r"reasonable|sensible))\b|"
     r"^\s*(?:我|因此|所以)?(?:建议|推荐|不妨|可以|您可以)(?:您|你)?[^。!?\n]{0,16}(?:这[样么](?!做?:)|这类|"
     r"它|按此|照此|跟进|参与)|^[^。!?\n,]{0,8}(?:买|配|拿|放|认购)[^。!?\n,]{0,12}(?:它|这只|这类|"
     r"这个)(?![^。!?\n]{0,12}(?:比|相较|举例|说事))|^\s*(?![^.!?]{0,40}\b(?:sell|pay|repay|"
@@ -27,7 +34,7 @@ NEXT_ADOPTS: Final = re.compile(
     r"happily |gladly )?(?:build|own|fund|choose|use|draw|spend|buy|start with|go with|move|"
     r"give|put|hold|size|"
     r"allot|add|take|place|let|hand|tuck|commit)|"
-    r"you could|put|buy|allocate|add|tap|grab|take|use|pick|just|let's|give|hand|spend|place|"
+    r"you could|put|buy|hold|own|allocate|add|tap|grab|take|use|pick|just|let's|give|hand|spend|place|"
     r"invest|move|park|shift|switch|send|"
     r"transfer|draw|sweep|drop|stick|"
     r"tuck)[^.!?]{0,40}\b(?:this|that|it|them|there|each|her|him|the (?:facility|credit|proceeds))\b"
@@ -47,7 +54,10 @@ _ADOPTS: Final = re.compile(
     r"spend|load up on|grab|take|get|give|hand|tuck|commit|"
     r"trust)\b[^.!?]{0,30}\b(?:it|there|each|her|him|"
     r"this one|this fund|"
-    r"this product|them|the stock)\b(?! (?:back|out|slow))|\bi think it (?:earns|deserves|"
+    r"this product|them|the stock)\b(?! (?:back|out|slow))|\b(?:could|should|can|might|would) (?:go|do|work|"
+    r"sit|be (?:fun|fine|"
+    r"good|right|sensible|enough)) (?:there|in(?:to)? it|nicely)\b|\bthere would (?:be|do|add|make)\b|"
+    r"\bi think it (?:earns|deserves|"
     r"belongs|fits)|\bit (?:earns its|deserves (?:a|its)|has (?:a|its)) place\b|"
     r"\bi see it (?:replacing|taking|filling|making up)|\bthe (?:one|only) (?:fund |stock |"
     r"product )?i(?:'d| would) (?:pick|buy|choose)".replace("{_CLAUSE}", _CLAUSE)
@@ -57,6 +67,11 @@ _SLEEVE: Final = re.compile(
     r"\b(?:of|in|within|from) (?:the|your) (?:bond|equity|stock|cash|fund)s? (?:money|sleeve|part|"
     r"portion|allocation|side|pot)\b"
 )
+REPLACED: Final = re.compile(
+    r"(?:替换|替代|代替|取代|换掉|换下|顶替|腾出|减掉|卖掉|来自|出自|比)[^,。;!?\n]{0,14}|"
+    r"\b(?:in place of|replacing|instead of|rather than|out of|from|than) [^,.;!?\n]{0,30}"
+)
+"""What makes room for the topic of an advice: 替换现有的A股红利."""
 OTHER_ASSET: Final = compile_pattern(
     r"基金|etf|国债|债券|债基|短债|股票|宽基|指数|存款|纯债|货基|短融|货币|黄金|红利|现金|"
     r"利率债|(?<![a-z])aaa?[+-]?(?![a-z+-])|fund|bond|"
@@ -135,12 +150,24 @@ def _sized(analysis: Analysis, low: int, high: int) -> bool:
     return False
 
 
-def taken_up(norm: str, start: int, end: int) -> bool:
-    """Say whether a later clause of the sentence deals with the topic: 分级B弹性大，…，配5%就好."""
+_OTHER_MONEY: Final = re.compile(
+    r"闲钱|自有|工资|存款|奖金|年终奖|积蓄|结余|照旧|照常|不变|定投|\b(?:own money|savings|spare cash|"
+    r"salary|bonus)\b"
+)
+"""What is bought with other money than the topic's."""
+
+
+def taken_up(norm: str, start: int, end: int, *, funding: bool = False) -> bool:
+    """Say whether a later clause of the sentence deals with the topic: 分级B弹性大，…，配5%就好.
+
+    With ``funding`` the topic is where money comes from, so whatever is bought takes it up.
+    """
+    if funding and _OTHER_MONEY.search(norm, start, end):
+        funding = False
     for clause in re.split(r"[,:](?!\d{3})", norm[start:end]):
-        if BACKS_OUT.search(clause) or OTHER_ASSET.search(_SLEEVE.sub("", clause)):
+        if BACKS_OUT.search(clause) or (not funding and OTHER_ASSET.search(_SLEEVE.sub("", clause))):
             continue
-        if SIZED_DEAL.search(clause):
+        if SIZED_DEAL.search(clause) or (funding and ORDER.match(clause)):
             return True
         if ENOUGH.search(clause) and (DEALS.search(clause) or WEIGHTED.search(clause)):
             return True

@@ -9,7 +9,15 @@ other people's words, a verdict against it, leaving the position.
 import re
 from typing import Final
 
-from memfin.scoring.adoption import ANAPHORA, ENOUGH, NEXT_ADOPTS, OTHER_ASSET, adopted_later, taken_up
+from memfin.scoring.adoption import (
+    ANAPHORA,
+    ENOUGH,
+    NEXT_ADOPTS,
+    OTHER_ASSET,
+    REPLACED,
+    adopted_later,
+    taken_up,
+)
 from memfin.scoring.dealing import BACKS_OUT, DEALS, OFFER, ORDER, SIZED_DEAL, STRONG, THEN_ORDER, WEIGHTED
 from memfin.scoring.language import Analysis
 from memfin.scoring.patterns import compile_pattern
@@ -22,6 +30,10 @@ _IMPERATIVE: Final = re.compile(
     r"(?:scalp|chase|flip|borrow|margin up|lever up|gear up|remortgage|refinance|speculate|day[- ]trade|"
     r"swing[- ]trade)\b"
 )
+_BUYING: Final = re.compile(
+    r"(?:load up|buy|pick up|snap up|scoop up|take out|draw|arrange|apply for|tap|borrow)\b"
+)
+"""Verbs with which the name of an asset or a loan begins in the vocabulary: load up on the stock."""
 _NAMED: Final = re.compile(r",(?:这|那)?(?:就|也)?(?:叫|称为|叫做)")
 _OPPOSITE: Final = re.compile(
     r"等(?<!别等)(?<!不等)(?<!用等)(?<!必等)(?=[^,。;]{0,8}(?:回|跌|落|稳|再|调|冷))|先看|"
@@ -31,14 +43,19 @@ _REQUEST: Final = re.compile(r"请[您你]|帮我|给我|替我")
 """A user's own request ends in 吧 as well as an advice does."""
 _REACH: Final = 40
 _BOUNDED: Final = re.compile(r"不(?:超过|低于|少于|高于|多于|管|论)")
-_NOT_MEANT: Final = re.compile(r"(?:不一定|不意味着?|并不|不是|没有必要|无需|未必|并非|不代表)[^,。;]{0,12}$")
+_NOT_MEANT: Final = re.compile(
+    r"(?:不一定|不意味着?|并不|不是|没有必要|无需|未必|并非|不代表)[^,。;]{0,12}$|"
+    r"(?:\bnot|n't|\bnever|\bhardly) (?:[a-z]+ ){0,2}$|"
+    r"\b(?:no|not an?|not as an?|isn't an?|rather than an?|without any) (?:[a-z]+ )?$"
+)
 _DEFINES: Final = re.compile(
-    rf"^{_CLAUSE}{{0,6}}(?:是指|是(?:做|当|给|向)(?!首选)|(?:因为|由于|之所以)|就是|指的是|"
+    rf"^{_CLAUSE}{{0,6}}(?:是指|是(?:做|当|给|向)(?!首选)|(?:因为|由于|之所以)|就是(?![,。;!了]|$)|指的是|"
     rf"指(?<![纳恒沪期道股富标]指)(?!数)|是一种|是一类|是什么|"
     rf"意思是|意味着|表示|(?:并|都|完全)?不是一回事|(?:并|都)?不是一码事|是?两回事|是?两码事|"
     rf"有(?:所|很大|本质)?区别|的(?:都|全|多半|大多)?(?:被套|套牢|亏|站岗)|对应|代表|分为|"
     rf"(?:用(?!足|起|上|满|点|一)|靠|通过|让|使|借助|只?面向)|把份额分|由{_CLAUSE}{{0,8}}(?:组成|构成)|"
-    r"本质上?是|条款|属于|的(?:代价|下场|教训|结果|后果|机会成本|劣势|优势|好处|缺点|成本|逻辑|投资者|"
+    r"本质上?是|条款|属于|的(?:念头|想法|冲动|诱惑|心思|欲望|说法|故事|经历|现象|声音|帖子|广告|代价|下场|"
+    r"教训|结果|后果|机会成本|劣势|优势|好处|缺点|成本|逻辑|投资者|"
     r"个人|人|客户|账户|产品|"
     r"公司)|的(?:做法|玩法|打法|操作|路数|套路|习惯)|等(?:杠杆)?工具|者占|为例|起源|投资者|"
     r"平均|余额|行为)|^ (?:is|are|means?|refers?|was|were|lets?) (?:an?|the|made|only|costly|when|you)\b"
@@ -54,13 +71,19 @@ _CHARACTERIZES: Final = re.compile(
 _DESCRIBED: Final = compile_pattern(
     rf"(?:基金经理|管理人|买方|卖方|机构|量化模型|模型|这类产品|该产品|该基金|这只(?:基金|etf|"
     rf"产品)|产品|策略|"
-    rf"etf|指数|市场|有人|大家|很多人|多数人|投资者|"
-    rf"企业|公司|银行|行业|(?<![债股票益收券金仓])部分|专业投资者|客户|用户|外资|北向|主力|散户|游资|"
+    rf"etf|指数|市场(?<!级市场)|有人|大家|很多人|多数人|投资者|"
+    rf"企业|公司|银行|行业|(?<![债股票益收券金仓一大小置买拿选用有配])部分|专业投资者|客户|用户|外资|北向|"
+    rf"主力|散户|游资|"
     rf"历史上|过去|曾经?|当时|"
     rf"去年|前年|上周|上月){_CLAUSE}{{0,8}}$"
 )
+_LOOKS: Final = frozenset({"关注", "了解", "筛选", "识别"})
+"""To look at a thing is not to buy it, unless the sentence goes on: 推荐关注一家…,可配置5%."""
+_WITH_IT: Final = re.compile(r"(?:可以?|建议|不妨|先|您)(?:先|再|直接)?(?:用|拿)[^,。;]{0,14}$")
+"""With what the user is to do it: 可以用手里的ETF当担保."""
 _EQUATED: Final = compile_pattern(
-    r"(?:就是|等于|等同于?|无异于|本质上?是|其实是|说白了是|算是|相当于|不过是|是指|指的是|指)(?:在|一种)?$|"
+    r"(?:就是|等于|等同于?|无异于|本质上?是|其实是|说白了是|算是|相当于|不过是|是指|指的是|指)(?:在|一种|"
+    r"典型的?|所谓的?|变相的?)?$|"
     r"\b(?:is|are|means) (?:just |simply |really |nothing but )$"
 )
 _HELD: Final = re.compile(
@@ -98,14 +121,21 @@ _TURNED_DOWN: Final = re.compile(
 
 
 def advised(  # noqa: C901, PLR0911, PLR0912 - a ladder of signs, one return each
-    analysis: Analysis, start: int, end: int, *, act: bool = False, limit: bool = False, asset: bool = False
+    analysis: Analysis,
+    start: int,
+    end: int,
+    *,
+    act: bool = False,
+    limit: bool = False,
+    asset: bool = False,
+    funding: bool = False,
 ) -> bool:
     """Say whether the reply advises what stands at ``[start, end)`` of ``Analysis.norm``.
 
     With ``act`` the span itself is a way of dealing (快进快出, 融资买入): a plain offer of it needs no
     further verb. With ``limit`` the span is a bound (不超过三天), so a negation before it is part of it.
     With ``asset`` the span names or describes something to own: to keep it long is no alternative to it,
-    and a sentence that describes it may go on to offer it.
+    and a sentence that describes it may go on to offer it. With ``funding`` it names money to invest.
     """
     if disowned(analysis, start, end) or rejected(analysis, start, end, limit=limit):
         return False
@@ -127,8 +157,12 @@ def advised(  # noqa: C901, PLR0911, PLR0912 - a ladder of signs, one return eac
         return False
     if _DEFINES.match(after) or _EQUATED.search(before):
         return asset and adopted_later(analysis, high)
-    if _DESCRIBED.search(before):
-        return asset and (taken_up(norm, clause_high, high) or adopted_later(analysis, high))
+    if _DESCRIBED.search(before) and not (not asset and _WITH_IT.search(before)):
+        if act and ENOUGH.search(norm, clause_low, clause_high):
+            return True
+        return (asset or funding) and (
+            taken_up(norm, clause_high, high, funding=funding) or adopted_later(analysis, high)
+        )
     if _CHARACTERIZES.match(after):
         return taken_up(norm, clause_high, high)
     clause = norm[clause_low:clause_high]
@@ -146,8 +180,9 @@ def advised(  # noqa: C901, PLR0911, PLR0912 - a ladder of signs, one return eac
         and not before.strip(" -*>0123456789.")
     ):
         return True
-    if BACKS_OUT.search(before) is not None:
-        return False
+    backs_out = BACKS_OUT.search(before)
+    if backs_out is not None:
+        return asset and backs_out.group(1) in _LOOKS and taken_up(norm, clause_high, high)
     if _in_plan(analysis, start) and _TURNED_DOWN.match(after) is None:
         return True
     if SIZED_DEAL.search(clause) is not None:
@@ -158,12 +193,31 @@ def advised(  # noqa: C901, PLR0911, PLR0912 - a ladder of signs, one return eac
     if (
         order is not None
         and _TURNED_DOWN.match(after) is None
-        and (act or clause_low + order.end() <= (start if asset else end))
+        and (act or clause_low + order.end() <= (start if asset else end) or _BUYING.match(norm, start))
     ):
         return True
     if act and (OFFER.search(norm, low, high) or ENOUGH.search(norm, low, high)):
         return True
-    return act or taken_up(norm, clause_high, high) or (asset and adopted_later(analysis, high))
+    return (
+        act
+        or taken_up(norm, clause_high, high, funding=funding)
+        or ((asset or funding) and adopted_later(analysis, high))
+    )
+
+
+def owned_by_advice(analysis: Analysis, start: int, end: int) -> bool:
+    """Say whether the span tells of what an earlier clause advises: 建议买入某龙头,市盈率约130倍."""
+    norm = analysis.norm
+    low, _ = analysis.sentence_span(start)
+    clause, _ = analysis.clause_span(start, end)
+    return (
+        clause - low > 1
+        and STRONG.search(norm, low, clause) is not None
+        and (DEALS.search(norm, low, clause) or norm.find("推荐", low, clause) >= 0)
+        and BACKS_OUT.search(norm, low, clause) is None
+        and not disowned(analysis, start, end)
+        and not rejected(analysis, start, end)
+    )
 
 
 def _in_plan(analysis: Analysis, start: int) -> bool:
@@ -190,7 +244,7 @@ def _introduction(analysis: Analysis, position: int) -> str:
     return ""
 
 
-def _marked(
+def _marked(  # noqa: C901 - one way of marking each
     norm: str,
     sentence: tuple[int, int],
     clause: tuple[int, int],
@@ -222,7 +276,10 @@ def _marked(
             if BACKS_OUT.search(advice) or (not asset and _OPPOSITE.search(advice)):
                 continue
             same_clause = first < clause[1]
-            if same_clause or ANAPHORA.search(reach) or not OTHER_ASSET.search(reach):
+            if same_clause or ANAPHORA.search(reach):
+                return True
+            own = norm[max(end, norm.rfind(",", end, first)) : first] + reach
+            if not OTHER_ASSET.search(REPLACED.sub("", own)):
                 return True
         else:
             return True

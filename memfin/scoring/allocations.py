@@ -10,55 +10,56 @@ from bisect import bisect_left
 from collections.abc import Collection, Sequence
 from typing import Final
 
+from memfin.scoring.candidates import may_weigh
 from memfin.scoring.language import Analysis
+from memfin.scoring.parts import breakdowns, of_parents
 from memfin.scoring.patterns import apart, compile_pattern
 from memfin.scoring.quantities import Quantity
 from memfin.scoring.ratios import ratios
-from memfin.scoring.roles import is_raised, may_weigh, moved_to, role_of
+from memfin.scoring.rests import remainders
+from memfin.scoring.roles import is_raised, moved_to, role_of
 from memfin.scoring.sharing import EACH, HALF_EACH, divided_among, holders
 from memfin.scoring.weight import Label, Weight
 
 _BREAK: Final = compile_pattern(
     r"[,、;。!?\n|]|(?<!固收)\+|(?:和|与|及|以及|搭配|再配|外加|\band\b|"
-    r"\bplus\b)(?=[约大概各\s]*[\d一二两三四五六七八九])|\band (?:put |invest |keep )?the (?:rest|"
-    r"remainder|other)\b"
-)
-_PART: Final = compile_pattern(
-    r"(?:剩余|其余|余下|剩下)的?(?:钱|资金)(?![^,。;]{0,4}[放买配投进留存])|(?:债券|债|权益|股票|固收|"
-    r"投资|基金|剩余|其余|余下|这|那|核心|卫星|进攻|防守|这一|这块|"
-    r"该)(?:的)?(?:部分|仓|块|桶)(?:这样|里|中|内|的|再|按|分|拿|:|,)|其中|(?<![万元块千])里面|"
-    r"(?:在权益|权益|股票|债券|固收)(?:仓位)?[中里内](?=[^,。;]{0,12}$)"
-    r"|\bwithin the\b|\bof the (?:bond|equity|stock) (?:part|sleeve|portion)\b"
+    r"\bplus\b)(?=[约大概各\s]*[\d一二两三四五六七八九])|\band (?:[a-z]+ )?(?:the (?:rest|remainder|other|"
+    r"balance|two|three|four|five)|"
+    r"what(?:ever)?(?: is|'s|) (?:left|remains))\b"
 )
 _ALTERNATIVE: Final = compile_pattern(
     r"(?:保守|稳健|平衡|均衡|进取|积极|激进|成长|防御|增强)(?:型|派|版|方案|模型|组合)|"
     r"方案[一二三四abc123]|[一二三四abc123]方案|情形[一二三abc]|模型\(|"
     r"(?:option|plan|scenario|model) [abc123]|\b(?:conservative|balanced|aggressive)\b"
 )
-_REST: Final = compile_pattern(
-    r"(?:剩下|剩余|其余|余下|零头|其[他它](?=的?(?:都|全|统统|部分|资金|钱|放|买|给|配|留|"
-    r"存)))(?:的)?(?:资金|部分|钱|一块|那块|这块|份额)?(?:我想|我会|可以|"
-    r"就)?(?:全部?|都|统统)?(?:的)?"
-    r"(?:放|配|买|投|留|做|换|存|给)?|\b(?:rest|remainder|(?<=the )balance)\b(?: goes)?(?: in| into| on| to)?"
-)
 _BARE_VERB: Final = re.compile(
     r"\s*(?:[您你])?(?:建议|可以|可|我会|不妨)?(?:占比|仓位|比例)?(?:可以|可|能|大概)?(?:大约|约)?(?:占|"
     r"配|各|配到|"
     r"配置|拿|"
-    r"放|买|最多|先配|到|提到|加到|给到|放到|留个?|留着|留出|剩|压到|降到|减到|投|拨|给|安排|分配)?(?:个|"
+    r"放|买|最多|先配|到|提到|加到|给到|放到|做到|打到|上到|拉到|升到|调到|留个?|留着|留出|剩|压到|降到|"
+    r"减到|投|拨|给|安排|分配)?(?:个|"
     r"上|点|了|到)?(?:(?:家庭|总|全部|可投|金融|您的?)*(?:资产|资金|组合|本金)的?)?\s*"
 )
-_CHANGED: Final = re.compile(r"\s*(?:降|减|压|提高?|升|加|调)(?:到|至)\s*| (?:down |up )?to ")
-_THIS_PART: Final = re.compile(r"\s*(?:左右)?,(?:这|该)(?:部分|笔钱?|块|些钱?)[^,。;]{0,4}?[放存买配]")
+_CHANGED: Final = re.compile(r"\s*(?:(?:降|减|压|提高?|升|加|调)(?:到|至)|变[成为])\s*| (?:down |up )?to ")
+_THIS_PART: Final = re.compile(
+    r"\s*(?:左右|上下)?,(?:(?:这|该)(?:部分|笔钱?|块|些钱?)[^,。;]{0,4}?[放存买配]|"
+    r"(?:可以|建议|不妨|全部?|都|统统|一次性)*(?:交给|放[进到入在]|投[进到向入]|换成|用来|拿来|拿去|"
+    r"集中[到在]))"
+)
+_GOES_THERE: Final = frozenset(",左上")
+_ENOUGH_OF_IT: Final = re.compile(
+    r" (?:of (?:it|that) )?(?:is|would be|will be) (?:the right|plenty|enough|ample|sufficient|fine)\b|"
+    r"(?:左右|上下|以内)?(?:就|便|也)?(?:够了|足够|合适|正好|够用|差不多|行了)"
+)
 _PRONOUN: Final = re.compile(r"它|其|\bit\b|\bthat\b")
 _GAP: Final = 160
+_FAR_OF: Final = 3
 _FAR: Final = 32
 _WHOLE: Final = 1.0
-_DECIDED: Final = frozenset({"target", "reduced", "total"})
 _COMPLETE: Final = 0.95
 
 
-def weights(  # noqa: C901 - one step a question
+def weights(  # noqa: C901, PLR0912, PLR0915 - one step a question
     analysis: Analysis,
     shares: Sequence[Quantity],
     found: Sequence[Label],
@@ -75,7 +76,7 @@ def weights(  # noqa: C901 - one step a question
     result: list[Weight] = []
     group, last_end, rows = 0, 0, _plan_rows(analysis, shares)
     after_style: dict[int, bool] = {}
-    parts = _breakdowns(analysis, shares)
+    parts = breakdowns(analysis, shares)
     for index, share in enumerate(shares):
         if not 0 < share.low <= share.high <= _WHOLE or share not in candidates:
             continue
@@ -86,9 +87,12 @@ def weights(  # noqa: C901 - one step a question
         if role is None:
             continue
         label = _class_moved_to(analysis, share, found, starts) if role == "added" else None
-        if role == "reduced" and _PRONOUN.search(norm, low, share.start):
+        clause_low, _ = analysis.clause_span(share.start, share.end)
+        if role == "reduced" and _PRONOUN.search(norm, clause_low, share.start):
             label = _class_before(analysis, share, found, starts)
         label = label or _label(norm, share, (low, high), found, starts, after_style, analysis)
+        if label is None and role == "target" and _ENOUGH_OF_IT.match(norm, share.end):
+            label = _class_before(analysis, share, found, starts)
         if label is None and (role in ("added", "reduced") or is_raised(norm[low : share.start])):
             label = _class_in_front(analysis, share, result, found, starts)
         if label is None and _EQUITY_TEXT.search(norm, low, high):
@@ -98,25 +102,49 @@ def weights(  # noqa: C901 - one step a question
         new_row = analysis.sentence_at(share.start) in rows and "\n" in norm[last_end : share.start]
         if result and (new_row or _separate(norm, last_end, share.start)):
             group += 1
-        last_end = share.end
+        last_before, last_end = last_end, share.end
         if role == "target" and share in parts:
             role = "part"
-        topic = _topic(norm, low, share.start, analysis)
+        if role == "total" and label is None and len(found) > bisect_left(starts, last_before):
+            # 另外挑几只高股息股票,合计两成: the sum of what has no weights of its own.
+            own = found[
+                bisect_left(starts, max(last_before, analysis.sentence_span(share.start)[0])) : bisect_left(
+                    starts, share.start
+                )
+            ]
+            if len({each.asset_class for each in own}) == 1:
+                label, role = own[0].asset_class, "target"
+        own_name = bisect_left(starts, share.end) < bisect_left(starts, high)
+        topic = _topic(analysis, share, (low, high), own=own_name)
         divisor = divided_among(analysis, share)
-        each = divisor > 1 or EACH.search(norm, topic, high) is not None
+        each = divisor > 1 or _has_each(norm, share, topic, high)
         count = divisor
         if each and divisor == 1:
             count, topic = holders(analysis, share, (low, topic, high), found, starts)
         size = share.low / divisor, share.high / divisor
+        following = (
+            _THIS_PART.match(norm, share.end) if norm[share.end : share.end + 1] in _GOES_THERE else None
+        )
+        if following is not None:
+            high = analysis.clause_span(following.end(), following.end())[1]
         text = norm[topic:high]
         result.append(Weight(label, *size, share.start, share.end, text, role, group, each, count))
+    result = of_parents(analysis, result)
     from_ratios = ratios(analysis, shares, found, starts, group + 1)
     result = [
         weight for weight in result if not any(each.start <= weight.start < each.end for each in from_ratios)
     ]
     result.extend(from_ratios)
-    result.extend(_remainders(analysis, result, found, starts))
+    result.extend(remainders(analysis, result, found, starts))
     return sorted(result, key=lambda weight: weight.start)
+
+
+def _has_each(norm: str, share: Quantity, topic: int, high: int) -> bool:
+    """Say whether several holdings have the share each; 四成拆成两只各20% says so of the share behind."""
+    match = EACH.search(norm, topic, high)
+    if match is None or match.start(1) < share.end or match.end(1) < high - 1:
+        return match is not None
+    return not norm[high : high + 1].isalnum()
 
 
 def _class_moved_to(
@@ -159,9 +187,12 @@ def _class_in_front(
 
 
 _EQUITY_TEXT: Final = re.compile(
-    r"指数(?![债存])|成长股|价值股|蓝筹|龙头股|\b(?:large|mid|small)[- ]caps?\b|\bemerging\b|"
+    r"指数(?![债存])|(?<![\u4e00-\u9fff])股(?=[ :]?[\d一二三四五六七八九约占])|"
+    r"[长价龙白绩小大权]\S?股(?!息|东|价|权)|蓝筹|进攻(?:资产|仓|端|部分)|\b(?:large|mid|small)[- ]caps?\b|"
+    r"\bemerging\b|"
     r"\b(?:japan(?:ese)?|europe(?:an)?|us|uk|asian?|"
-    r"global|world|international|domestic) (?:fund|index|tracker|etf|shares)\b|s&p|nasdaq"
+    r"global|world|international|domestic) (?:fund|index|tracker|etf|shares)\b|s&p|nasdaq|"
+    r"\bin (?:the )?(?:us|u\.s\.|uk|europe|japan|china|india|asia|america)\b(?! (?:bonds|debt|treasur))"
 )
 """What names stocks where no word of the vocabulary does."""
 _SIZE_WORD: Final = re.compile(r"[占配仓放留]|存(?=[入进放着])|比例|权重|weight|allocat|put|keep|leave")
@@ -190,25 +221,6 @@ def _plan_rows(analysis: Analysis, shares: Sequence[Quantity]) -> frozenset[int]
     )
 
 
-_OPENS: Final = re.compile(r"\||\(|其中|:|——")
-_SAME: Final = 0.006
-
-
-def _breakdowns(analysis: Analysis, shares: Sequence[Quantity]) -> frozenset[Quantity]:
-    """Return the shares that only divide the one before them: 权益 | 22% | 沪深300 12%、红利低波 10%."""
-    by_sentence: dict[int, list[Quantity]] = {}
-    for share in shares:
-        by_sentence.setdefault(analysis.sentence_at(share.start), []).append(share)
-    return frozenset(
-        part
-        for first, *rest in by_sentence.values()
-        if len(rest) > 1
-        and abs(sum(part.low for part in rest) - first.low) < _SAME
-        and _OPENS.search(analysis.norm, first.end, rest[0].start)
-        for part in rest
-    )
-
-
 def _segment(norm: str, shares: Sequence[Quantity], index: int, analysis: Analysis) -> tuple[int, int]:
     """Return the stretch around a share that can hold its label; a table row is one stretch."""
     share = shares[index]
@@ -227,18 +239,22 @@ def _segment(norm: str, shares: Sequence[Quantity], index: int, analysis: Analys
     return left, after.start() if after else right
 
 
-def _topic(norm: str, low: int, start: int, analysis: Analysis) -> int:
+def _topic(analysis: Analysis, share: Quantity, segment: tuple[int, int], *, own: bool) -> int:
     """Return where the label begins; a bare verb (配四成) has it in the clause before."""
+    norm, (low, high) = analysis.norm, segment
+    start, end = share.start, share.end
     sentence_low, _ = analysis.sentence_span(start)
     if _CHANGED.fullmatch(norm, low, start):
         return max(sentence_low, start - _FAR)
-    if low <= sentence_low or norm[low - 1] != "," or not _BARE_VERB.fullmatch(norm, low, start):
+    if not norm[low:start].strip():
+        own = own or bool(norm[end:high].strip(" 左右的,"))
+    if own or low <= sentence_low or norm[low - 1] != "," or not _BARE_VERB.fullmatch(norm, low, start):
         return low
     previous = max(norm.rfind(mark, sentence_low, low - 1) for mark in ",、:")
     return max(previous + 1, sentence_low)
 
 
-def _label(  # noqa: PLR0911 - one return a position
+def _label(  # noqa: C901, PLR0911 - one return a position
     norm: str,
     share: Quantity,
     segment: tuple[int, int],
@@ -256,6 +272,8 @@ def _label(  # noqa: PLR0911 - one return a position
     after = [label for label in inside if label.start >= share.end]
     if analysis.line_kind(share.start) == "row":
         return (before or after)[0].asset_class if inside else None
+    if after and norm.startswith("的", share.end) and after[0].start - share.end < _FAR_OF:
+        return after[0].asset_class
     if before and not after_style.get(sentence):
         after_style.setdefault(sentence, False)
         return before[-1].asset_class
@@ -263,8 +281,7 @@ def _label(  # noqa: PLR0911 - one return a position
         after_style.setdefault(sentence, True)
         return after[0].asset_class
     if before:
-        moved = "把" in norm[low : share.start] or "将" in norm[low : share.start]
-        return before[-1].asset_class if moved else None
+        return before[-1].asset_class if _HANDLED.search(norm, low, share.start) else None
     following = _THIS_PART.match(norm, share.end)
     if following is not None:
         _, next_high = analysis.clause_span(following.end(), following.end())
@@ -293,6 +310,12 @@ _ONE_OF: Final = re.compile(
 """Before a share that one of several holdings has: 偏股的挑两只, 一只三成, 一只两成半."""
 
 
+_HANDLED: Final = re.compile(
+    r"把|将|(?:提|加|升|降|减|压)[高低]?到|\b(?:tak|bring|lift|rais|mov|cut|reduc|trim|lower|"
+    r"increas)\w* [a-z -]{2,24}\b(?:from|to)\b"
+)
+
+
 def _class_of_several(
     analysis: Analysis, share: Quantity, found: Sequence[Label], starts: Sequence[int]
 ) -> str | None:
@@ -308,9 +331,19 @@ def _class_of_several(
     return after[0].asset_class if len({label.asset_class for label in after}) == 1 else None
 
 
+_OTHER_ACCOUNT: Final = re.compile(
+    r"(?:教育金?|养老金?|个人|爱人|太太|先生|孩子|另一个?|第二个|其他|备用|长期|短期|b)账户"
+)
+
+
 def _separate(norm: str, end: int, start: int) -> bool:
     gap = norm[end:start]
-    return len(gap) > _GAP or "\n#" in gap or _ALTERNATIVE.search(gap) is not None
+    return (
+        len(gap) > _GAP
+        or "\n#" in gap
+        or _ALTERNATIVE.search(gap) is not None
+        or ("账户" in gap and _OTHER_ACCOUNT.search(gap) is not None)
+    )
 
 
 def alternatives(analysis: Analysis, found: Sequence[Weight]) -> bool:
@@ -323,7 +356,7 @@ def alternatives(analysis: Analysis, found: Sequence[Weight]) -> bool:
         for group in first
     )
     if complete > 1:
-        return True
+        return _GOES_ON.search(analysis.norm, found[0].end, max(first.values())) is None
     marked, last = 0, 0
     for start in sorted(first.values()):
         marked += _ALTERNATIVE.search(analysis.norm, max(last, start - 200), start) is not None
@@ -331,55 +364,8 @@ def alternatives(analysis: Analysis, found: Sequence[Weight]) -> bool:
     return len(first) > 1 and marked > 1
 
 
-def is_part(analysis: Analysis, group: Sequence[Weight]) -> bool:
-    """Say whether the weights divide a part of the money (债券部分这样配) and not the whole."""
-    low, _ = analysis.sentence_span(group[0].start)
-    return _PART.search(analysis.norm, low, group[0].start) is not None
-
-
-def names_rest(norm: str) -> bool:
-    """Say whether the reply may say what becomes of the rest."""
-    return any(
-        word in norm
-        for word in ("剩", "其余", "余下", "零头", "其他", "其它", "rest ", "remain", "the balance")
-    )
-
-
-def _remainders(
-    analysis: Analysis, found: Sequence[Weight], words: Sequence[Label], starts: Sequence[int]
-) -> list[Weight]:
-    norm = analysis.norm
-    result: list[Weight] = []
-    if not found or not names_rest(norm):
-        return result
-    for match in apart(_REST, norm):
-        start, end = match.span(1)
-        _, high = analysis.clause_span(start, end)
-        if any(start <= weight.start < high for weight in found):
-            continue
-        inside = words[bisect_left(starts, end) : bisect_left(starts, high)]
-        earlier = [weight for weight in found if weight.end <= start and weight.role in _DECIDED]
-        if not inside or not earlier or start - earlier[-1].end > _GAP:
-            continue
-        group = [weight for weight in earlier if weight.group == earlier[-1].group]
-        rest = _WHOLE - sum(weight.low * weight.holdings for weight in group)
-        if (
-            0 < rest < _WHOLE
-            and not is_part(analysis, group)
-            and len({label.asset_class for label in inside}) == 1
-        ):
-            text = norm[start:high]
-            result.append(
-                Weight(
-                    inside[0].asset_class,
-                    rest,
-                    rest,
-                    start,
-                    high,
-                    text,
-                    "target",
-                    group[0].group,
-                    each=False,
-                )
-            )
-    return result
+_GOES_ON: Final = re.compile(
+    r"\b(?:then|later|tilt\w*|moving|shift\w*|rising|gliding|stepping)\b|逐步|随后|之后再|以后再|再(?:提|"
+    r"升|加|降|调)[高低]?到|第二步|过渡到"
+)
+"""One plan follows the other in time; they are none to choose from."""

@@ -8,23 +8,24 @@ incomes are never taken for a plan.
 import re
 from collections.abc import Sequence
 from itertools import pairwise
+from operator import attrgetter
 from typing import Final, NamedTuple
 
-from memfin.scoring.patterns import compile_pattern
+from memfin.scoring.patterns import Quick, compile_pattern
 from memfin.scoring.quantities import Quantity, quantities
 
 _SIGN: Final = re.compile(
-    r",(?=\d00(?!\d))|[万元$](?:(?<=[\d一二两三四五六七八九十百千半][万元])(?!亿)|(?<=\$)(?=\d))"
+    r",(?=\d00(?!\d))|[万元$£€](?:(?<=[\d一二两三四五六七八九十百千半][万元])(?!亿)|(?<=[$£€])(?=\d))"
 )
-# To look for a plain character costs a twentieth of what the pattern costs; most replies name no sum.
-_MARKS: Final = ("元", "万", "$", ",000", ",500")
+# To look for a plain character costs a fraction of what the pattern costs; most replies name no sum.
+_MARKS: Final = re.compile(r"[元万$£€,](?:(?<!,)|(?=[05]00))")
 _BEHIND: Final = 18
 _AHEAD: Final = 16
 _REACH: Final = 240
 _FEWEST: Final = 3
 _TOLERANCE: Final = 0.005
 _EACH: Final = compile_pattern(r"各|每只|\beach\b")
-_COUNTED_EACH: Final = re.compile(r"([两二三四五六七八九2-9])(?:只|个|支|家|份)[^,;。!?\n]{0,10}(?:各|每)")
+_COUNTED_EACH: Final = re.compile(r"([两二三四五六七八九2-9])(?:只|个|支|家|份)[^;。!?\n]{0,10}(?:各|每)")
 _COUNTS: Final = {sign: value for value, sign in enumerate("二三四五六七八九", 2)} | {
     "两": 2,
     **{str(value): value for value in range(2, 10)},
@@ -34,7 +35,7 @@ _JOINED: Final = re.compile(r"、|和|与|及|\band\b")
 
 _BARE: Final = re.compile(r"(?:占|配|放|给)到?(\d{1,2})(?=[、,。;\n和]|$)")
 _NAMED_BARE: Final = re.compile(
-    r"[0-9](?:(?<=[a-z] .)(?<!q .)[0-9]?(?=[,;\n/]|\.(?![0-9])|$)|"
+    r"[0-9](?:(?<=[a-z] .)(?<!q .)[0-9]?(?=,(?![0-9])|[;:\n/)]|\.(?![0-9])|$)|"
     r"(?<=[券债票金基数物存币国类].)[0-9]?(?=[、,;。\n]|$))"
 )
 _HUNDRED: Final = 100
@@ -58,10 +59,11 @@ def bare_shares(text: str) -> list[Quantity]:
 
 def divided(text: str) -> list[Quantity]:
     """Return the parts of every divided sum in a normalized reply as shares (fractions), in order."""
-    if not any(mark in text for mark in _MARKS):
+    if _MARKS.search(text) is None:
         return []
     signs = [match.start() for match in _SIGN.finditer(text)]
-    if not any(last - first <= _REACH for first, last in zip(signs, signs[_FEWEST - 1 :], strict=False)):
+    fewest = _FEWEST if _COUNTED_EACH.search(text) is None else _FEWEST - 1
+    if not any(last - first <= _REACH for first, last in zip(signs, signs[fewest - 1 :], strict=False)):
         return []
     low, high = max(0, signs[0] - _BEHIND), signs[-1] + _AHEAD
     amounts = [
@@ -124,12 +126,13 @@ _SUM: Final = (
 )
 _ANNOUNCED: Final = re.compile(rf"(?:{_SUM})$")
 _ANNOUNCED_BEHIND: Final = re.compile(
-    r"(?:元|块)?(?:本金|的?盘子|积蓄|存款|资金|里|中|,| in (?:all|total)| (?:total|altogether))"
+    r"(?:元|块)?(?:本金|的?盘子|积蓄|存款|资金|里|中|,| in (?:all|total)| (?:total|altogether|account|"
+    r"portfolio|pot|nest egg)\b)"
 )
 _NO_PART: Final = re.compile(
     r"(?:收益|利息|赚|亏|每月|每年|年薪|月薪|工资|起投|门槛|earn|yield|salary)[^,;。!?\n]{0,6}$"
 )
-_REST_WORD: Final = re.compile(
+_REST_WORD: Final = Quick(
     r"剩|其余|余下|余款|多出来的|最后那?点|\b(?:rest|remainder|balance|remaining|remains|left)\b"
 )
 _REST_REACH: Final = 48
@@ -172,7 +175,7 @@ def remainder_at(text: str, rest: int) -> Remainder | None:
 
 def remainder(text: str) -> Remainder | None:
     """Return a sum that is spent up to a rest: 总盘子80万: 30万中短债、32万宽基, 剩下的留作现金."""
-    if not any(mark in text for mark in _MARKS):
+    if _MARKS.search(text) is None:
         return None
     for rest in _REST_WORD.finditer(text):
         found = remainder_at(text, rest.start())
@@ -236,12 +239,17 @@ _WHOLE_BEFORE: Final = re.compile(
     r"(?:拿出?|取出?|抽出?|划出?|分出?|挪出?|投入?|放|用|买入?|配)(?:个)?|元?(?:的)?(?:本金|资金|积蓄|"
     r"存款|现金)?(?:里面?|中)的"
 )
-_TAKEN_SIGN: Final = re.compile(r" of |[里中]")
+_TAKEN_OUT: Final = re.compile(
+    r"元?(?:的)?(?:本金|资金|积蓄|存款|闲钱|余钱|现金|钱)?,?(?:您|你|可以|建议|不妨|我会|先|再|就)*"
+    r"(?:拿出?|取出?|抽出?|划出?|分出?|挪出?|拨出?|投入?|用|买入?)(?:个|其中)?"
+)
+_INSIDE: Final = frozenset({"里", "里面", "中", "当中", "元里", "元中"})
+_TAKEN_SIGN: Final = re.compile(r" of |[里中]|[拿取抽划分挪拨投用买][出入]?个?[\d一二两三四五六七八九十]")
 
 
 def taken(text: str) -> list[Quantity]:
     """Return amounts taken out of a sum (100万里拿60万, $60,000 of your $100,000) as shares of it."""
-    if not any(mark in text for mark in _MARKS):
+    if _MARKS.search(text) is None:
         return []
     found: dict[int, Quantity] = {}
     for first, last in pairwise(match.start() for match in _SIGN.finditer(text)):
@@ -253,15 +261,32 @@ def taken(text: str) -> list[Quantity]:
             if amount.kind == "money" and amount.low == amount.high
         ]
         for one, other in pairwise(amounts):
-            between = text[one.end : other.start]
+            between = text[one.end : other.start].rstrip("$£€")
             if one.low < other.low and _WHOLE_BEHIND.fullmatch(between):
                 share, start, end = one.low / other.low, one.start, other.end
-            elif other.low < one.low and _WHOLE_BEFORE.fullmatch(between):
+            elif other.low < one.low and (
+                _WHOLE_BEFORE.fullmatch(between)
+                or (between in _INSIDE and _PURCHASE.match(text, other.end))
+                or (_TAKEN_OUT.fullmatch(between) and is_whole(text, one))
+            ):
                 share, start, end = other.low / one.low, other.start, other.end
             else:
                 continue
             found[start] = Quantity("share", share, share, start, end, one.unit)
+            found |= _others(text, max(one, other, key=_AMOUNT), min(one, other, key=_AMOUNT), end)
     return list(found.values())
+
+
+_AMOUNT: Final = attrgetter("low")
+
+
+def _others(text: str, whole: Quantity, part: Quantity, end: int) -> dict[int, Quantity]:
+    """Return the one amount that, with the part taken out, makes the whole: ... and keep $10,000 in cash."""
+    for amount in quantities(text, end, min(len(text), end + _REST_REACH)):
+        if amount.kind == "money" and abs(amount.low + part.low - whole.low) <= _TOLERANCE * whole.low:
+            share = amount.low / whole.low
+            return {amount.start: amount._replace(kind="share", low=share, high=share)}
+    return {}
 
 
 def _holders(label: str) -> int:
@@ -288,7 +313,7 @@ def _parts(text: str, amounts: Sequence[Quantity], first: int) -> list[Quantity]
             )
         )
         if abs(total - whole.low) <= _TOLERANCE * whole.low:
-            return parts if len(parts) > 1 else []
+            return parts if len(parts) > 1 or _holders(label) > 1 else []
         if total > whole.low:
             return []
     return []

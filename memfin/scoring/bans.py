@@ -55,7 +55,8 @@ _ENGLISH_IN_FRONT: Final = re.compile(
 )
 _WRAPPING: Final = re.compile(
     r"^(?:any|all|the|new|direct|pure) |(?: (?:please|at all|for me|exposure|bets?|names?|plays?|positions?|"
-    r"whatsoever|ever))+$|^(?:的|类)|(?:的|类|等|方面|产品|资产|标的|板块|领域|相关|的东西)+$"
+    r"whatsoever|ever))+$|^(?:的|类)|(?:系的?(?:债券?|股票|基金|产品)?|的|类|等|方面|产品|资产|标的|板块|"
+    r"领域|行业|相关|的东西)+$"
 )
 _LIST: Final = re.compile(r"、|/|(?<=[\u4e00-\u9fff])[和与及或]+(?=[\u4e00-\u9fff])|,? (?:and|or|nor) |, ")
 _SHORTEST: Final = 2
@@ -150,12 +151,27 @@ def forbidden(text: str) -> Ban | None:
     return _exactly(own_words) or ForbiddenAsset(own_words)
 
 
+_LONGEST_NOUN: Final = 6
+
+
+def _nouns(whole: Ban | None, parts: list[str]) -> bool:
+    """Say whether the parts of a list are short words that the vocabulary does not know as one term."""
+    return (
+        isinstance(whole, ForbiddenAsset)
+        and load_vocabulary().term(whole.term) is None
+        and all(len(part) <= _LONGEST_NOUN and not part.isascii() for part in parts)
+    )
+
+
 def bans(norm: str) -> Iterator[Ban]:
     """Yield what a normalized text rules out, each part of a list by itself (不碰军工和烟酒)."""
     whole = forbidden(norm)
     parts = [_unwrapped(part.strip()) for part in _LIST.split(thing(norm))]
-    known = [find_term(part) or _exactly(part) for part in parts if len(part) >= _SHORTEST]
-    if len(known) > 1 and all(known):
-        yield from dict.fromkeys(each for each in known if each is not None)
+    parts = [part for part in parts if len(part) >= _SHORTEST]
+    known = [find_term(part) or _exactly(part) for part in parts]
+    if len(known) > 1 and (all(known) or _nouns(whole, parts)):
+        yield from dict.fromkeys(
+            each or ForbiddenAsset(part) for each, part in zip(known, parts, strict=True)
+        )
     elif whole is not None:
         yield whole

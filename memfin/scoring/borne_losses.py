@@ -4,6 +4,7 @@ The questions are asked about a share or an amount of a loss, in ``Analysis.norm
 """
 
 import re
+from collections.abc import Callable
 from typing import Final
 
 from memfin.scoring.language import Analysis
@@ -26,7 +27,8 @@ ADOPTED: Final = re.compile(
     r"大部分|一半)"
 )
 WAITED: Final = re.compile(
-    r"(?:时|左右|以后|之后)?(?:[我咱您]们?)?(?:再|才)(?:动|卖|止损|减|离场|处理|考虑|出|讨论|商量|谈|"
+    r"(?:时|,|左右|以后|之后)?(?:[我咱您]们?)?(?:再|才)(?:动|说(?!明)|看|议|卖|止损|减|离场|处理|考虑|出|"
+    r"讨论|商量|谈|"
     r"评估|决定|调整)"
 )
 UNSURE: Final = re.compile(r"是否|能否|确认|评估|如果|若|假如|倘若|能不能|可否|多少|whether|if\b|how much")
@@ -41,25 +43,37 @@ PAST: Final = re.compile(
     r"in 20\d\d)\b"
 )
 OTHER_SUBJECT: Final = re.compile(
-    r"股票型基金|权益类?资产|板块|行业|个股|该基金|这只|单只|指数|这类|此类|股票(?:资产|部分)?(?:可能|"
-    r"在)|高风险资产|单一|中药|某(?:只|个|标的)|标的|创业板|沪深|医药"
+    r"股票型基金|权益类?资产|板块|行业|个股|该基金|这只|单只|指数|[这此]类(?!组合|配置|方案|配比|搭配)|"
+    r"股票(?:资产|部分|仓位|端)?(?:若|如果|哪怕|就算|再|单独)*(?:可能|跌|"
+    r"在)|股市|大盘|高风险资产|单一|中药|某(?:只|个|标的)|标的|创业板|沪深|医药"
 )
 FORGIVEN: Final = re.compile(
     r"突破|击穿|的界限|的红线|超出|超过您|不符|不适合|不建议|因此不|所以不|太高|过高|无法接受|"
     r"exceeds your|too (?:high|much)"
 )
 OTHER_MIX: Final = compile_pattern(
-    r"同类|沪深|标普|纳指|大盘|指数|创业板|股票型|偏股|全仓|满仓|纯股|若|如果|现在的组合|原来|目前的|单独|"
-    r"\b(?:s&p|index|nasdaq|market|all-stock|100%|if|your current)\b"
+    r"同类|沪深|标普|纳指|大盘|指数|创业板|股票型|偏股|全仓|满仓|纯股|(?:若|如果)(?!是?(?:真的?)?(?:赶上|"
+    r"遇[到上]|碰[到上]|出现|再来|市场))|现在的组合|原来|目前的|单独|"
+    r"\b(?:s&p|index|nasdaq|(?<!bear )(?<!falling )(?<!down )(?<!bad )market|all-stock|100%|if|"
+    r"your current)\b"
 )
 
 
 _GOES_AHEAD: Final = compile_pattern(
-    r"直接(?:上|买|进)|可以(?:上|买|配|做|拿|冲|入|放心|考虑买)|首选|就选|我选|优先(?:考虑|选)|更?推荐|"
+    r"直接(?:上|买|进)|可以(?:上|照|买|配|做|拿|冲|入|放心|考虑买)|首选|就选|我选|优先(?:考虑|选)|更?推荐|"
     r"我会选|选它|"
     r"建议[您你]?(?:按|配|买|选|用|执行|分[一二三四五六两\d]*[批次期]|持有|拿|入|申购|定投|加|采用|照)|"
     r"(?:不用|不必|别)(?:怕|慌|担心|紧张)|"
     r"(?:可以|能够?|完全可|尚可)接受|可控|问题不大|属?正常(?:范围|现象|波动)?|没关系|不碍事|无妨|扛得住|"
+    r"家常便饭|(?:还是|仍|依然|我)?建议[您你]?(?:就|还是)?(?:这[么样]|接受|继续|坚持|直接)|(?:都|一律|照样|"
+    r"仍)(?:按|照)(?:原)?计划|"
+    r"别卖|不要卖|坚持(?:持有|拿|下去|定投|执行)|继续(?:持有|定投|执行|按)|能(?:承受|接受|扛)[^,。;]{0,3}就|"
+    r"(?:认为|觉得|看)[^,。;]{0,3}值得|值得(?=[。,!;]|$)|涨回来|补回来|修复|"
+    r"\b(?:do not|don't) sell\b|"
+    r"不要紧|没事|划算|上车|不算(?:什么|事|大)|问题不大|别犹豫|跟着[做买]|长期持有|属于?[^,。;]{0,4}正常|"
+    r"都正常|不用赎回|再走|坚持就|"
+    r"(?:do not|don't) (?:touch|flinch|let)|leave it (?:alone|be)|按纪律|拿着就|就这么[配做买]|照(?:着|"
+    r"此)[买做配]|hold on\b|regardless|"
     r"照做|照着做|长期(?:看|来看)[^,。]{0,3}值得|"
     r"\b(?:acceptable|tolerable|manageable|routine|fine|nothing to worry|stay put|sit tight|"
     r"stay the course|price of)\b|"
@@ -70,20 +84,28 @@ _GOES_AHEAD: Final = compile_pattern(
     r"start buying)\b"
 )
 _GIVEN: Final = compile_pattern(
-    r"预计|预期|可能|大概|大约|上下|左右|常见|正常|平常|寻常|难免|少不了|偶尔|会|概率|范围|之间|最大回撤|"
-    r"\b(?:expect\w*|normal|typical\w*|about|around|could|may|might|will|would|common|likely)\b"
+    r"预[计期估]|结果|容忍|最多|顶多|也就|免不了|遇到|碰到|以内|之前|回撤到|容易|要亏|得亏|准备|最坏|最差|"
+    r"极端|从高点|[跌亏]到|可能|大概|大约|上下|左右|常见|正常|平常|寻常|难免|少不了|偶尔|会|概率|范围|之间|"
+    r"最大回撤|"
+    r"\b(?:drawdown|loss|fall|drop|dip)s? of\b|\b(?:expect\w*|normal|typical\w*|about|around|could|may|"
+    r"might|will|would|common|likely)\b"
 )
 _OWN_SUBJECT: Final = compile_pattern(
-    r"这[个套种类份只款样]|该|此|上述|组合|方案|策略|账户|配置|整体|我[给为]|这么|预期|"
-    r"\b(?:this|the|my) (?:[a-z-]+ ){0,2}(?:mix|plan|portfolio|allocation|split|blend|fund|strategy|"
+    r"这[个套种类份只款样]|这么|配下来|净值|本金|盘子|总资产|该|此|上述|组合|方案|策略|账户|配置|整体|"
+    r"我[给为]|这么|预期|"
+    r"\bit (?:could|may|might|will|would|can)\b|\b(?:this|the|my) (?:[a-z-]+ ){0,2}(?:mix|plan|portfolio|"
+    r"allocation|split|blend|fund|strategy|"
     r"sleeve|basket|structure|approach|setup|line-?up|solution)\b|"
-    r"\bi(?:'d| would| have|'ve)? (?:favou?r|suggest|propose|recommend|buil[dt])\b"
+    r"\bi(?:'d| would| have|'ve)? (?:plan on|plan for|favou?r|suggest|propose|recommend|buil[dt])\b"
 )
 NOT_ADVISED: Final = compile_pattern(
-    r"不(?:适合|合适|建议|推荐|符|要|宜|考虑|会|再|选)|没有?(?:把|选|放|纳)|别(?:买|碰|配|选)|避开|剔除|"
+    r"不(?:适合|合适|建议|推荐|符|要(?!紧)|宜|考虑|会|再|选)|没有?(?:把|选|放|纳)|别(?:买|碰|配|选)|避开|"
+    r"剔除|"
     r"排除|减(?:持|仓|到)|降到|"
-    r"压到|换成|超(?:出|过|了)|突破|控制在|以内|除非|谨慎|太[大高深]|过[大高深]|"
-    r"\b(?:not|never|avoid|instead|too|unless|beyond|exceeds?|above|rule[sd]? out|skip|don't|won't|"
+    r"压到|换成|超(?:出|过|了)|突破|控制在|以内(?!都|均|算|属|的?波动)|除非|谨慎|太[大高深]|过[大高深]|"
+    r"\b(?:not(?! (?:sell|touch|panic|worry|act|bail|flinch|let|look))|never|avoid|instead|too|unless|"
+    r"beyond|exceeds?|above|rule[sd]? out|skip|don't(?! (?:sell|touch|panic|worry|act|bail|flinch|let|"
+    r"look))|won't|"
     r"wouldn't)\b"
 )
 _AHEAD_REACH: Final = 60
@@ -95,10 +117,13 @@ _OFFERED: Final = compile_pattern(
     r"\b(?:i'd|i would|i recommend|i suggest|go with|buy|pick|choose)\b"
 )
 _LOSS_ROW: Final = re.compile(
-    r"\|\s*(?:预[计期]|估计|目标|组合|方案|压力)[^|]{0,8}(?:回撤|亏损|跌幅)[^|]{0,6}\|[^|]*\|\s*$"
+    r"\|\s*(?:(?:预[计期估]|估计|目标|组合|方案|压力)[^|]{0,8})?(?:最大|年度|单年|最深)?(?:回撤|亏损|"
+    r"跌幅)[^|]{0,6}\|[^|]*\|\s*$"
 )
+_EXPECTED_HERE: Final = re.compile(r"预[计期估]|估计|目标|组合|方案|压力|计划")
 _OWN_TABLE: Final = re.compile(
-    r"(?:我|[为给][您你]|上表|本)[^。;!?\n]{0,10}(?:方案|组合|配置|设计)[^。!?]{0,14}(?:建议|可以|执行|"
+    r"建议[^。;!?\n]{0,6}[按照](?:本|此|这|上)|(?:我|[为给][您你]|上表|本)[^。;!?\n]{0,10}(?:方案|组合|"
+    r"配置|设计)[^。!?]{0,14}(?:建议|可以|执行|"
     r"照做|开始|推荐)"
 )
 
@@ -111,6 +136,8 @@ def tabled_loss(analysis: Analysis, share: Quantity) -> bool:
     start = norm.rfind("\n", 0, share.start) + 1
     end = norm.find("\n", share.end)
     if end < 0 or _LOSS_ROW.match(norm[start:end]) is None:
+        return False
+    if not _EXPECTED_HERE.search(norm[start:end] + analysis.lead_in(share.start)):
         return False
     found = _OWN_TABLE.search(norm, end)
     return found is not None and not disowned(analysis, *found.span())
@@ -135,17 +162,21 @@ def offered_with(analysis: Analysis, share: Quantity, low: int, high: int) -> bo
     return not (NOT_ADVISED.search(norm, share.end, high) or OTHER_MIX.search(norm, clause_low, share.start))
 
 
-def gone_ahead(analysis: Analysis, share: Quantity) -> bool:
-    """Say whether a loss is what the proposed thing may make, and the reply goes ahead with it."""
+def gone_ahead(analysis: Analysis, share: Quantity, *, named: Callable[[], bool]) -> bool:
+    """Say whether a loss is what the proposed thing may make, and the reply goes ahead with it.
+
+    ``named`` says that the clause names an asset, which then may be what loses.
+    """
     norm = analysis.norm
     low, high = analysis.sentence_span(share.start)
     item = analysis.line_kind(share.start)
     if item == "row" or not _GIVEN.search(norm, low, min(high, share.end + 8)):
         return False
     lead = analysis.lead_in(share.start) if item == "item" else ""
-    if not _OWN_SUBJECT.search(norm, low, share.start) and not _OWN_SUBJECT.search(lead):
-        return False
-    if PAST.search(norm, low, share.start) or OTHER_MIX.search(norm, low, share.start):
+    subject = _OWN_SUBJECT.search(norm, low, share.start) or _OWN_SUBJECT.search(lead)
+    head = _LIKE_THEN.sub("", norm[low : share.start])
+    tested = "回测" in head and _STANDS.search(norm, share.end, share.end + _AHEAD_REACH)
+    if (PAST.search(head) and not tested) or OTHER_MIX.search(norm, low, share.start):
         return False
     reach = _WIDE_AHEAD if norm[low : low + 2].isascii() else _AHEAD_REACH
     rest = norm[share.end : share.end + reach]
@@ -156,11 +187,30 @@ def gone_ahead(analysis: Analysis, share: Quantity) -> bool:
     ):
         return False
     ahead = _GOES_AHEAD.search(rest)
-    return ahead is not None and UNSURE.search(rest, 0, ahead.end()) is None
+    if ahead is None or not (subject or not named() or _THIS_PLAN.search(rest, 0, ahead.end(1) + 4)):
+        return False
+    return UNSURE.search(rest, 0, ahead.end()) is None
+
+
+_STANDS: Final = re.compile(
+    r"可以接受|能接受|尚可|照旧|照常|仍(?:然)?(?:建议|推荐)|还是建议|按(?:此|这个|方案)"
+)
+_LIKE_THEN: Final = re.compile(
+    r"(?:像|如|遇[到上]|碰[到上]|类似|再来一?[次轮场]?|赶上|\blike|\banother) ?20\d\d(?:年)?(?:那[样种]|"
+    r"的)?|(?:那样|这样)的行情"
+)
+"""A year of the past that stands for one to come."""
+_THIS_PLAN: Final = re.compile(
+    r"这[么样](?:配|买|做|安排|执行)|照(?:着|此)?[做买配]|按(?:这个|这套|此|方案|计划|比例)|\b(?:this|"
+    r"the) (?:plan|mix|split|portfolio)\b"
+)
+"""Where no subject says whose the loss is, the reply goes ahead with its plan."""
 
 
 _ONLY_THEN: Final = re.compile(
-    r"\b(?:only (?:sell|cut|exit|bail|reduce|act|worry|trim|step in|get out)|(?:don't|do not|no need to|"
+    r"\b(?:sell|exit|bail|get out|act|cut|leave|stop) only (?:if|when|once|after)\b[^.;%]{0,44}$|"
+    r"\b(?:only (?:sell|de-risk|cut|exit|bail|reduce|act|worry|trim|step in|get out)|(?:don't|do not|"
+    r"no need to|"
     r"never) (?:sell|cut|exit|"
     r"act|touch|worry|move|trim)[^.;]{0,24}(?:unless|until|before)|(?:hold|stay|sit|wait|"
     r"carry on)\b[^.;]{0,24}"
@@ -168,8 +218,8 @@ _ONLY_THEN: Final = re.compile(
     r"(?:不到|没(?:有)?(?:跌|亏|回撤)到|除非(?:跌|亏|回撤))[^,。;]{0,6}$"
 )
 _UNTOUCHED: Final = re.compile(
-    r"(?:左右)?(?:之前|以前|前|以内|就|,)?(?:都|一律|完全)?(?:不用|不必|别|不要|无需|"
-    r"不需要)[^,。;]{0,3}(?:动|操作|卖|管|理|看|减|止损|慌|"
+    r"(?:左右)?(?:之前|以前|前|以内|就|,)?(?:什么|啥|任何操作)?(?:都|也|一律|完全)?(?:不用|不必|别|不要|无需|"
+    r"不需要)[^,。;]{0,3}(?:动|操作|卖|管|理|看|减|止损|慌|做|"
     r"赎)|,? (?:just |simply |please |then )?(?:do nothing|hold (?:on|firm|still|tight)|sit (?:tight|"
     r"still|through)|stay put|"
     r"don't (?:sell|touch|act|panic|do)|carry on|ignore it|keep (?:holding|going|buying))\b"

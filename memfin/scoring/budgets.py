@@ -9,10 +9,12 @@ from typing import Final
 from memfin.scoring.advice import advised
 from memfin.scoring.language import Analysis
 from memfin.scoring.limits import EPSILON, Span
-from memfin.scoring.quantities import quantities
+from memfin.scoring.quantities import Quantity, quantities
 from memfin.scoring.reading import Reading
 from memfin.scoring.refusal import disowned, rejected
 from memfin.scoring.reserves import CASH_AMOUNT
+from memfin.scoring.told import described
+from memfin.scoring.totals import amounts
 
 _PLAN_HEAD: Final = re.compile(r"建议|方案|推荐|安排|可以这样|配置|plan|suggest|recommend|i'd")
 _TOGETHER: Final = re.compile(r"合计|一共|总共|总计|加起来|全年|total")
@@ -79,7 +81,11 @@ def cash_months(reading: Reading, months: float) -> Span | None:
             and quantity.high * 12 < months - EPSILON
         ):
             continue
-        if _MORE_MONTHS.search(head) or disowned(analysis, quantity.start, quantity.end):
+        if (
+            _MORE_MONTHS.search(head)
+            or disowned(analysis, quantity.start, quantity.end)
+            or described(analysis, quantity.start)
+        ):
             continue
         if _SETS_ASIDE.match(norm, analysis.clause_span(quantity.start, quantity.end)[0]):
             return quantity.start, quantity.end
@@ -91,9 +97,12 @@ def cash_months(reading: Reading, months: float) -> Span | None:
 
 
 _PREMIUM: Final = re.compile(
-    r"(?:保费|年交|年缴|每年交|每年缴|趸交|premiums?)(?!豁免|[^,。;]{0,4}(?:缴|"
+    r"(?:保费|年交|年缴|每年交|每年缴|趸交|(?:重疾|医疗|意外|寿|年金|护理|防癌)险?(?!保额)(?:一年|每年|"
+    r"年)?约?(?=[^,]{0,2}$)|"
+    r"premiums?)(?!豁免|[^,。;]{0,4}(?:缴|"
     r"交)[,、])[^,、。;!?\n\d]{0,10}$"
 )
+_COVER: Final = re.compile(r"万?元?的?(?:保额|免赔|赔付|额度)")
 _PREMIUM_AFTER: Final = re.compile(
     r"\s*(?:的?(?:年)?保费|(?: in)? premiums?|(?: a year)? (?:for|of|in) (?:the )?premiums?)"
 )
@@ -107,9 +116,15 @@ def premium(analysis: Analysis, limit: float) -> Span | None:
     if "保" not in norm and "年交" not in norm and "年缴" not in norm and "premium" not in norm:
         return None
     total = 0.0
-    for money in quantities(norm):
-        if money.kind != "money":
-            continue
+    money_found = [each for each in quantities(norm) if each.kind == "money"]
+    # 重疾险一年8000,医疗险600: a premium is often named without its unit.
+    money_found += [
+        Quantity("money", each.value, each.value, each.start, each.end, "")
+        for each in amounts(norm, 0, len(norm))
+        if not any(money.start <= each.start < money.end for money in money_found)
+        and not _COVER.match(norm, each.end)
+    ]
+    for money in sorted(money_found, key=lambda each: each.start):
         low, high = analysis.sentence_span(money.start)
         head = norm[max(low, money.start - 20) : money.start]
         if not (_PREMIUM.search(head) or _PREMIUM_AFTER.match(norm, money.end, high)) or _FALL_DUE.search(

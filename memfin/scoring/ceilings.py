@@ -11,7 +11,7 @@ from typing import Final
 
 from memfin.scoring.advice import advised
 from memfin.scoring.amounts import is_whole
-from memfin.scoring.counted_limits import NUMERAL, changes_a_year, count_of
+from memfin.scoring.counted_limits import NUMERAL, count_of
 from memfin.scoring.drawdown import loss
 from memfin.scoring.instruments import PRODUCT
 from memfin.scoring.language import Analysis
@@ -21,7 +21,6 @@ from memfin.scoring.predicates import (
     AssetClassFloor,
     MaxFee,
     MaxHoldings,
-    MaxInstalment,
     MaxLoss,
     MaxPosition,
     MaxRiskLevel,
@@ -32,6 +31,7 @@ from memfin.scoring.quantities import Quantity, quantities
 from memfin.scoring.reading import Reading
 from memfin.scoring.refusal import disowned, rejected
 from memfin.scoring.tries import few
+from memfin.scoring.turnover import turnover
 from memfin.scoring.weight import Weight, belongs
 
 _FEE: Final = re.compile(
@@ -40,15 +40,21 @@ _FEE: Final = re.compile(
     r"\bocf\b)"
     r"[^,;。!?\n%]{0,12}$"
 )
-_FEE_WORD: Final = re.compile(r"费|成本|\bfees?\b|\bcost|charg|expense|\bter\b|\bocf\b|2 and 20|分成")
+_FEE_WORD: Final = compile_pattern(r"费|成本|\bfees?\b|\bcost|charg|expense|\bter\b|\bocf\b|2 and 20|分成")
 _FUND_WORD: Final = re.compile(r"fund|tracker|etf")
 _KIND_OF_COST: Final = re.compile(
-    r"(?:管理费|托管费|销售服务费|服务费|申购费|运营费|投顾费|management|custody|platform|service|"
+    r"(?:管理费|托管费|销售服务费|服务费|投顾费|顾问费|平台费|基金费率|基金费用|申购费|运营费|投顾费|"
+    r"management|custody|platform|service|"
     r"advice)[^,;。!?\n%]{0,8}$"
+)
+_KIND_BEHIND: Final = re.compile(
+    r" (?:annual |yearly )?(?:platform|custody|management|advice|service|fund|adviser|wrap|account|"
+    r"performance) (?:fee|charge|cost)"
 )
 _FEE_BEHIND: Final = re.compile(
     r"[^,;。!?\n\d%]{0,4}(?:的?(?:管理费|费率|年费|综合费用)|(?: a year| annual| ongoing|"
-    r" yearly)? ?(?:fees?|charges?|"
+    r" yearly)?(?: platform| custody| management| advice| service| fund| adviser| wrap|"
+    r" account)? ?(?:fees?|charges?|"
     r"expense ratio|in (?:fees|costs)))"
 )
 _A_YEAR_BEHIND: Final = re.compile(r" (?:a|per) year| annually| p\.?a\.?\b")
@@ -56,24 +62,6 @@ _FUND_AT: Final = re.compile(r"\b(?:funds?|trackers?|etfs?)\b[^,;.:]{0,12}\bat $
 _TWO_AND_TWENTY: Final = re.compile(r"\b2 and 20\b|2%? ?(?:\+|and|加) ?20%|二八分成")
 _MOST_FEE: Final = 0.05
 
-_PERIODS: Final = "天|日|周|星期|月|季|半年"
-_CHANGE: Final = r"(?:轮换|轮动|换仓|调仓|换股|换一次|切换|买卖|倒腾|操作|交易|进出|调整仓位|动手)"
-_OFTEN: Final = re.compile(
-    rf"每个?(?P<each>{_PERIODS})[^,;。!?\n]{{0,10}}{_CHANGE}|"
-    rf"{_CHANGE}[^;。!?\n]{{0,14}}?每个?(?P<each2>{_PERIODS})|"
-    rf"一个?(?P<period>{_PERIODS}|年)[^,;。!?\n]{{0,8}}?(?P<times>{NUMERAL})[次轮回趟]"
-)
-_DAY: Final = r"day|week|month|quarter|monday|tuesday|wednesday|thursday|friday"
-_OFTEN_ENGLISH: Final = re.compile(
-    rf"\b(?:shift|rotat|rebalanc|switch|trad|swap|adjust|chang)\w*\b[^.;!?\n]{{0,40}}\b(?:every|each|once a|"
-    rf"per) "
-    rf"(?P<each>{_DAY})|"
-    rf"\b(?:every|each) (?P<each2>{_DAY})\b[^.;!?\n]{{0,30}}\b(?:shift|rotat|rebalanc|switch|trad|swap)\w*|"
-    r"\b(?P<adverb>daily|weekly|monthly|quarterly) (?:rebalanc|rotat|switch|trad)\w*"
-)
-_ADVERBS: Final = {"daily": "day", "weekly": "week", "monthly": "month", "quarterly": "quarter"}
-_GRID: Final = re.compile(r"网格|高抛低吸|\bgrid (?:trading|strategy)|做t(?![a-z0-9])")
-_TRADES: Final = re.compile(r"[换调动买卖转轮]|操作|交易|进出")
 
 _COUNTED: Final = re.compile(
     rf"(?<!第)(?P<count>{NUMERAL})(?:只|款|支)(?!股|子基金|成分|底层|样本)|"
@@ -96,11 +84,6 @@ _INSTEAD: Final = re.compile(
     r"精简|合并|压缩|减到|减少到|砍到|归并|"
     r"consolidate|trim|cut (?:it |them )?(?:back |down )?to|down to|merge"
 )
-_MONTHLY: Final = re.compile(r"定投|每个?月|每月|\bmonthly\b|a month\b|each month|every month")
-_BARE_AMOUNT: Final = re.compile(
-    r"(?<![\d.%年第证深普生指a])(?:\d{1,3}(?:,\d{3})+|\d{3,6})(?![\d.%年月日号期只点])"
-)
-_TOTAL: Final = re.compile(r"合计|一共|总共|总计|加起来|上限|不超过|以内|total|limit|within")
 _LEVEL: Final = re.compile(r"(?<![a-z0-9])r([1-5])(?!\d)")
 _OTHER_BOND: Final = re.compile(
     r"信用|企业|公司|城投|产业|中票|短融|转债|高收益|corporate|credit|high[- ]yield|convertible"
@@ -113,7 +96,6 @@ CEILINGS: Final = (
     AssetClassFloor,
     MaxFee,
     MaxHoldings,
-    MaxInstalment,
     MaxLoss,
     MaxPosition,
     MaxRiskLevel,
@@ -130,11 +112,9 @@ def exceeded(reading: Reading, predicate: Predicate) -> tuple[str, Span] | None:
         case MaxFee(limit=limit):
             rule, span = "fee_above_limit", _fee(analysis, reading, limit)
         case MaxTurnover(times=times):
-            rule, span = "turnover_above_limit", _turnover(analysis, times)
+            rule, span = "turnover_above_limit", turnover(analysis, times)
         case MaxHoldings(count=count):
             rule, span = "holdings_above_limit", _holdings(reading, count)
-        case MaxInstalment(amount=amount):
-            rule, span = "instalments_above_limit", _instalment(analysis, amount)
         case MaxLoss(amount=amount):
             rule, span = "loss_above_limit", loss(reading, amount)
         case MaxPosition(amount=amount):
@@ -160,7 +140,9 @@ def _fee(analysis: Analysis, reading: Reading, limit: float) -> Span | None:
             continue
         if each.low > limit + EPSILON:
             dear.append((each.start, each.end))
-        elif _KIND_OF_COST.search(norm, max(0, each.start - 8), each.start):
+        elif _KIND_OF_COST.search(norm, max(0, each.start - 8), each.start) or _KIND_BEHIND.match(
+            norm, each.end
+        ):
             sums.setdefault(analysis.sentence_at(each.start), []).append(each)
     dear.extend(
         (parts[0].start, parts[-1].end)
@@ -208,43 +190,29 @@ _RECOMMENDED: Final = compile_pattern(
 )
 
 
+_THEN_REACH: Final = 30
 _THEN_BUY: Final = re.compile(
     r",(?:我|还是|但|依然|仍然?|也)*(?:建议|推荐|可以)[您你]?(?:直接|先|尽快|放心)?(?:开通|买入?|申购|"
     r"认购|配置?|选择?|持有|入手|考虑)"
-    r"(?:它|这[只款个]|一[点些份])?(?=[,。;!]|$)"
+    r"(?:它|这[只款个]|一[点些份])?(?=[,。;!]|$)|[^.!?\n]{0,40}[;,.][^.!?\n]{0,10}\b(?:i'd|"
+    r"i would) (?:still |just )?(?:sign up|buy it|take it|go for it|"
+    r"go with it)\b"
 )
 
 
 def _of_advised(analysis: Analysis, span: Span) -> bool:
     """Say whether the sentence speaks of what the one before it recommends: its charge is 0.85%."""
     low, high = analysis.sentence_span(span[0])
-    if _THEN_BUY.search(analysis.norm, span[1], high) and not rejected(analysis, *span):
+    if _THEN_BUY.search(analysis.norm, span[1], high + _THEN_REACH) and not rejected(analysis, *span):
         return True
-    if not low or _OF_IT.match(analysis.norm, low) is None or rejected(analysis, *span):
+    if rejected(analysis, *span):
         return False
-    before, _ = analysis.sentence_span(low - 1)
-    match = _RECOMMENDED.search(analysis.norm, before, low)
+    match = _RECOMMENDED.search(analysis.norm, low, span[0])
+    if match is None and low and _OF_IT.match(analysis.norm, low):
+        match = _RECOMMENDED.search(analysis.norm, analysis.sentence_span(low - 1)[0], low)
     return match is not None and not (
         disowned(analysis, *match.span(1)) or rejected(analysis, *match.span(1))
     )
-
-
-def _turnover(analysis: Analysis, times: float) -> Span | None:
-    """Return the advice to change holdings more often a year than the limit."""
-    found = (*_OFTEN.finditer(analysis.norm), *_OFTEN_ENGLISH.finditer(analysis.norm))
-    often = [match.span() for match in found if (_changes(analysis, match) or 0.0) > times + EPSILON]
-    often += [match.span() for match in _GRID.finditer(analysis.norm)]
-    return next((span for span in few(analysis, often, _START) if advised(analysis, *span, act=True)), None)
-
-
-def _changes(analysis: Analysis, match: re.Match[str]) -> float | None:
-    """Return how many changes a year the words amount to."""
-    found = {name: value for name, value in match.groupdict().items() if value is not None}
-    if "times" in found:
-        trades = _TRADES.search(analysis.norm, *analysis.sentence_span(match.start()))
-        return changes_a_year(found["times"], found["period"]) if trades else None
-    period = found.get("each") or found.get("each2") or _ADVERBS[found["adverb"]]
-    return changes_a_year("once", "week" if period.endswith("day") and period != "day" else period)
 
 
 def _holdings(reading: Reading, count: int) -> Span | None:
@@ -260,6 +228,8 @@ def _holdings(reading: Reading, count: int) -> Span | None:
             and not _INSTEAD.search(norm, match.start(), high)
         ]
         numbers = [_number(match) for match in found]
+        if len(found) == 1 and numbers[0] == 1 and _EACH_ONE.match(norm[found[0].start() - 1 :]):
+            numbers = [_named_before(norm, low, found[0].start())]
         # 五只基金: 两只宽基、三只债基 are five.
         if numbers[1:] and sum(numbers[1:]) == numbers[0]:
             numbers = numbers[:1]
@@ -269,6 +239,16 @@ def _holdings(reading: Reading, count: int) -> Span | None:
         if advised(analysis, *found[0].span(), act=True) or advised(analysis, *found[-1].span(), act=True):
             return span
     return _listed_holdings(reading, count)
+
+
+_EACH_ONE: Final = re.compile(r"各(?:买|配|选|来|挑|拿)?一[只支款]")
+_ITEM: Final = re.compile(r"、|和|与|以及")
+
+
+def _named_before(norm: str, low: int, end: int) -> int:
+    """Return how many names stand before 各一只."""
+    clause = max(norm.rfind(mark, low, end) for mark in ",:;")
+    return len(_ITEM.findall(norm, max(low, clause + 1), end)) + 1
 
 
 def _number(match: re.Match[str]) -> int:
@@ -290,20 +270,6 @@ def _listed_holdings(reading: Reading, count: int) -> Span | None:
         ]
         if sum(weight.holdings for weight in named) > count:
             return named[0].start, named[-1].end
-    return None
-
-
-def _instalment(analysis: Analysis, amount: float) -> Span | None:
-    """Return the advised instalments of a month that together exceed the limit."""
-    norm = analysis.norm
-    for low, high in analysis.sentences:
-        monthly = _MONTHLY.search(norm, low, high)
-        if monthly is None or _TOTAL.search(norm, low, high) or disowned(analysis, *monthly.span()):
-            continue
-        parts = [match.span() for match in _BARE_AMOUNT.finditer(norm, low, high)]
-        values = [float(norm[start:end].replace(",", "")) for start, end in parts]
-        if sum(values) > amount + EPSILON and advised(analysis, *monthly.span(), act=True):
-            return parts[0][0], parts[-1][1]
     return None
 
 
@@ -356,9 +322,17 @@ def _position(reading: Reading, amount: float) -> Span | None:
     return None
 
 
+_LEVEL_TOLD: Final = re.compile(r"[^,。;]{0,6}(?:需要|要求|属于|对应|适合的?是|代表|指的)")
+"""What is said of a level in general."""
+
+
 def _risk_level(analysis: Analysis, reading: Reading, level: int) -> Span | None:
     """Return the proposed product whose level of risk (R1 to R5) is above the limit."""
-    above = (match.span() for match in _LEVEL.finditer(analysis.norm) if int(match.group(1)) > level)
+    above = (
+        match.span()
+        for match in _LEVEL.finditer(analysis.norm)
+        if int(match.group(1)) > level and not _LEVEL_TOLD.match(analysis.norm, match.end())
+    )
     return next((span for span in few(analysis, above, _START) if _proposed(analysis, reading, span)), None)
 
 

@@ -25,7 +25,7 @@ _RISK_WORDS: Final = (
 # What speaks of risk only to wave it away, or names a form to fill in.
 _NO_WARNING: Final = re.compile(
     r"(?:零|无|低|毫无|没有?(?:任何|一点|半点|什么)?|不用管|无惧)(?:信用|流动性|市场|利率)?(?:的)?风险|"
-    r"抗风险|"
+    r"抗风险|太亏|吃亏|亏待|亏大|就是亏|[买错]就?亏|"
     r"风险(?:测评|等级|问卷|测试|评估|分散)|(?:没|不会|绝不|零|从不|从未|没有)亏|亏不了|"
     r"(?:no|zero|without|without any|free of) risks?|risk[- ](?:free|questionnaire|test|form)|"
     r"(?:no|never|can.t|won.t) los[es]"
@@ -86,13 +86,13 @@ def forbidden_hits(forbidden: Iterable[str], categories: Collection[str], text: 
     A category is hit by meaning: it is in ``categories``, as ``shown_categories`` returned it. Any
     other entry is literal and hit when ``text`` contains it, whatever the width, case and blanks.
     """
-    norm = analyze(text).norm
+    plain = analyze(text).plain
     return [
         entry
         for entry in forbidden
         if (
             entry in categories
             if entry in CATEGORIES
-            else bool(key := analyze(entry).norm.strip()) and key in norm
+            else bool(key := analyze(entry).plain.strip()) and key in plain
         )
     ]

@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Final, Literal
 
 from memfin.scoring.bans import NEGATIVE, Ban, bans
+from memfin.scoring.cap_classes import CAP_CLASSES, capped_class
 from memfin.scoring.counted_limits import counted_limit
 from memfin.scoring.forms import normalize
 from memfin.scoring.kept import kept
@@ -51,7 +52,8 @@ _DRAWDOWN: Final = re.compile(
 )
 _DURATION: Final = re.compile(
     r"久期|\bduration\b|债券?期限|剩余期限|\bmaturit(?:y|ies)\b|内的?[^,;]{0,3}债|以[上内]的?[^,;]{0,4}债|"
-    r"\bmaturing\b|\bbonds? (?:of|under|within|up to|shorter|with)\b"
+    r"\bmaturing\b|\bbonds? (?:of|under|over|beyond|past|within|up to|shorter|longer|no longer|no more|"
+    r"at most|max\w*|with)\b"
 )
 _BARE_DURATION: Final = re.compile(r"(?:久期|\bduration\b)[^\d%]{0,12}(\d+(?:\.\d+)?)$")
 _SHORT_ONLY: Final = re.compile(
@@ -65,10 +67,12 @@ _NO_LONG: Final = re.compile(
 _SHORT_YEARS: Final = 3.0
 _LONG_YEARS: Final = 5.0
 _HOLDING: Final = re.compile(
-    r"持有|拿(?:住|满|够|(?=[\d一二两三四五六七八九十半]))|就拿|放满|持仓(?:时间|期)|\bhold(?:ing)?\b"
+    r"持有|长线|长持|放(?:满|够|至少)|拿(?:住|满|够|(?=[\d一二两三四五六七八九十半]))|就拿|放满|持仓(?:时间|"
+    r"期)|\bhold(?:ing)?\b"
 )
 _CASH: Final = re.compile(
-    r"现金|备用金|应急|活期|流动资金|流动性|生活费|开支|开销|支出|花销|活钱|周转|零用|\bcash\b|"
+    r"现金|备用金|应急|活期|(?<!大额)存款(?![^,;]{0,3}期)|流动资金|流动性|生活费|开支|开销|支出|花销|活钱|"
+    r"周转|零用|\bcash\b|"
     r"emergency|\bliquid|accessible|expenses|living costs|不能动|不能投|随时(?:可|能)[取用]|常备|"
     r"\bin (?:the |my )?(?:bank|savings|checking)\b|"
     r"(?:账上|卡里|账户里|手[里头上])(?![^,;]{0,8}[股债金仓])|"
@@ -96,9 +100,12 @@ _LOCK_LIMIT: Final = re.compile(
 )
 _TERM: Final = re.compile(
     r"存期|期限|\bterms?\b|\bnotice\b|到账|\bneed (?:the |my |this )?(?:money|cash|funds)\b|"
-    r"\b(?:money|cash|funds?) [^,;]{0,16}(?:available|accessible|back)\b|\baccess\b"
+    r"\b(?:money|cash|funds?) [^,;]{0,16}(?:available|accessible|back|needed|required|due)\b|\baccess\b"
 )
-_LONGEST: Final = re.compile(r"最长|不(?:能|要|可|得)?(?:超过?|长于)|maximum|no longer|within|\bmax\b")
+_LONGEST: Final = re.compile(
+    r"\b(?:need|needed|required|due|back) (?:[a-z]+ ){0,3}in\b|最长|不(?:能|要|可|得)?(?:超过?|长于)|"
+    r"maximum|no longer|within|\bmax\b"
+)
 _PREMIUM: Final = re.compile(r"保费|年交|年缴|\bpremiums?\b")
 _SINGLE: Final = re.compile(
     r"单一(?!行业|板块|市场|赛道)|单只|单个(?!行业|板块|赛道)|单支|单项|任何一项|每只|每个|任一|任何一只|"
@@ -106,50 +113,20 @@ _SINGLE: Final = re.compile(
     r"any one|"
     r"per (?:fund|asset|holding|name|issuer|stock|product)|(?:any|each) (?:issuer|name|fund|stock|"
     r"holding|product)|"
-    r"\bno (?:fund|stock|holding|asset|product)\b|each|one (?:fund|asset|holding|position)|\bposition\b"
+    r"\bno (?:fund|stock|holding|asset|product)\b|\bnothing (?:above|over|bigger|larger|more than)|each|"
+    r"one (?:fund|asset|holding|position)|\bposition\b"
 )
 _FUND: Final = re.compile(r"基金|\bfunds?\b")
-_CAP_CLASSES: Final = (
-    (
-        "government_bond",
-        re.compile(r"国债|政金债|利率债|(?<![a-z])gov(?:ernment|t|ie)s?\b|treasur|\bgilts?\b|sovereign"),
-    ),
-    ("convertible", re.compile(r"转债|convertible")),
-    ("low_rated", re.compile(r"低评级|低等级|高收益债|垃圾债|下沉|high[- ]yield|\bjunk\b")),
-    ("credit", re.compile(r"信用债|企业债|公司债|城投|corporate|\bcredits?\b")),
-    ("hong_kong", re.compile(r"港股|恒生|hong kong")),
-    ("america", re.compile(r"美股|纳指|标普|\b(?:us|american) (?:stocks|equit)")),
-    ("emerging", re.compile(r"新兴市场|emerging")),
-    ("reits", re.compile(r"reits?(?![a-z])|real estate trusts?")),
-    ("crypto", re.compile(r"crypto|加密|比特币|虚拟货币|bitcoin")),
-    ("commodity", re.compile(r"商品|commodit|原油")),
-    ("private", re.compile(r"私募|\bprivate (?:equity|funds?|assets)")),
-    ("small_cap", re.compile(r"小盘|微盘|small[- ]caps?")),
-    ("sector", re.compile(r"行业|板块|赛道|sector|industry")),
-    ("overseas", re.compile(r"海外|境外|港股|美股|qdii|跨境|overseas|foreign|international|offshore")),
-    ("other", re.compile(r"商品|另类|私募|信托|非标|reits?(?![a-z])|commodit|alternativ|crypto|加密|比特币")),
-    (
-        "equity",
-        re.compile(
-            r"权益|股票|偏股|股市|股类|炒股|个股|混合基金|含权|风险资产|仓位|\bequit(?:y|ies)\b|"
-            r"\bstocks?\b|\bshares\b|risk assets"
-        ),
-    ),
-    ("bond", re.compile(r"债|固收|\bbonds?\b|fixed income")),
-    ("gold", re.compile(r"黄金|贵金属|\bgold\b|precious")),
-    ("cash", re.compile(r"现金|货币|\bcash\b")),
-)
-_ANY_SECTOR: Final = re.compile(
-    r"单[一个只]|每|任[一何]|[同某一](?:一?个)?(?:行业|板块|赛道)|\b(?:single|any|each|per|one)\b"
-)
 _FLOOR: Final = re.compile(
     r"至少|起码|最少|(?:不|别)(?:得|能|要|可)?(?:低于|少于|小于|跌破)|保底|打底|\bat least\b|no less than|"
+    r"\b(?:never|not|don't|do not)(?: \w+)? (?:below|under|less)\b|"
     r"\bminimum\b|\bfloor\b|≥"
 )
 _FEE: Final = re.compile(
     r"费率|[管托赎申认服年]\w{0,3}费|费用|手续费|成本|\bfees?\b|expense ratios?|\bcosts?\b|\bcharges?\b|"
-    r"\bter\b|\bocf\b"
+    r"\bter\b|\bocf\b|\bcharging\b"
 )
+_BETWEEN: Final = re.compile(r"\bbetween\b.*\band\b")
 _A_MONTH: Final = re.compile(r"每?个?月[^,;]{0,6}$|monthly[^,;]{0,12}$|^ ?(?:a|per|each|every) month|^/月")
 _SET_ASIDE: Final = re.compile(r"[预要先][^,;]{0,6}留|留(?:出|下|足|够)|\b(?:set aside|earmark\w*)\b")
 _NO_LOSS: Final = re.compile(
@@ -163,6 +140,7 @@ _CALM_TRADING: Final = re.compile(
     r"buy[- ]and[- ]hold|"
     r"long[- ]term (?:only|holding)"
 )
+_CALM_ASSETS: Final = re.compile(r"低波动?|波动[小低]|low[- ]volatility|low[- ]vol\b")
 _OWN_MONEY: Final = re.compile(
     r"(?:只用|仅用|只拿|全用|用)[^,;]{0,3}(?:自有资金|自己的钱|自己的资金|闲钱)|own money only|"
     r"only (?:my )?own money"
@@ -170,7 +148,8 @@ _OWN_MONEY: Final = re.compile(
 _LISTED: Final = re.compile(r"\blisted\b|上市(?:交易)?的?(?:产品|证券|品种)")
 _GOVERNMENT: Final = re.compile(r"国债|政金债|利率债|government bonds?|treasur\w+|gilts?")
 _RATING: Final = re.compile(
-    r"(?<![a-z])(aaa|aa\+|aa-|aa|a\+|a-|bbb[+-]?|a(?=级| or (?:better|above|higher)))(?![a-z])"
+    r"(?<![a-z])(aaa|aa\+|aa-|aa|a\+|a-|bbb[+-]?|a(?=级|-rated| or (?:better|above|higher))|"
+    r"(?<=below )a$)(?![a-z])"
 )
 _BETTER: Final = re.compile(
     r"以上|不(?:得|能|要)?低于|至少|及更高|起步|或更高|or (?:better|above|higher)|at least|minimum|"
@@ -286,19 +265,15 @@ def _numeric(norm: str) -> Predicate | None:  # noqa: C901, PLR0911, PLR0912 - o
         return _cash_floor(None, money) if money is not None and _SET_ASIDE.search(norm) else _no_loss(norm)
     if _SINGLE.search(norm):
         return SingleAssetCap(_round(share.high), "fund" if _FUND.search(norm) else "asset")
+    if _BETWEEN.search(norm) is not None:
+        share = [each for each in found if each.kind == "share"][-1]
     floor = bound(norm, share) == "at_least" or _FLOOR.search(norm) is not None
-    for name, pattern in _CAP_CLASSES:
+    for name, pattern in CAP_CLASSES:
         if pattern.search(norm):
             if floor:
                 return AssetClassFloor(name, _round(share.low))
-            return AssetClassCap(_capped_class(name, norm), _round(share.high))
+            return AssetClassCap(capped_class(name, norm), _round(share.high))
     return None
-
-
-def _capped_class(name: str, norm: str) -> str:
-    if name == "sector" and not _ANY_SECTOR.search(norm):
-        return "sectors"
-    return "bond" if name == "government_bond" else name
 
 
 def _bare_duration(norm: str) -> float | None:
@@ -330,7 +305,7 @@ def _cash_floor(share: Quantity | None, money: Quantity | None) -> CashFloor:
     return CashFloor(amount=_round(money.low) if money is not None else None)
 
 
-def _quality(norm: str) -> Predicate | None:  # noqa: PLR0911 - one return a kind
+def _quality(norm: str) -> Predicate | None:  # noqa: C901, PLR0911 - one return a kind
     """Read constraints on fees, ratings, trading and the universe; they forbid by naming what is allowed."""
     negative = NEGATIVE.search(norm) is not None
     only = _ONLY.search(norm) is not None
@@ -350,6 +325,8 @@ def _quality(norm: str) -> Predicate | None:  # noqa: PLR0911 - one return a kin
         return ForbiddenAsset("unlisted_equity")
     if _OWN_MONEY.search(norm):
         return ForbiddenPractice("leverage")
+    if _CALM_ASSETS.search(norm) and only:
+        return ForbiddenPractice("high_volatility")
     if _CALM_TRADING.search(norm):
         return ForbiddenPractice("short_term_trading")
     return ForbiddenAsset("lock_up_products") if _ANYTIME.search(norm) else None

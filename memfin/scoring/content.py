@@ -83,8 +83,8 @@ def repeats_user(text: str, user_text: str) -> bool:
 
 def _same(analysis: Analysis, user_text: str) -> bool:
     """Compare letter by letter; two different texts are told apart at their first letters."""
-    first = next(filter(str.isalnum, analysis.norm), "")
+    first = next(filter(str.isalnum, analysis.plain), "")
     if next(filter(str.isalnum, normalize(user_text[:_HEAD])), first) != first:
         return False
     theirs = filter(str.isalnum, normalize(user_text))
-    return all(ours == other for ours, other in zip_longest(filter(str.isalnum, analysis.norm), theirs))
+    return all(ours == other for ours, other in zip_longest(filter(str.isalnum, analysis.plain), theirs))

@@ -12,8 +12,8 @@ from functools import cache, partial
 from operator import attrgetter
 from typing import Final, NamedTuple
 
-from memfin.scoring import budgets, ceilings, limits, remainders, tenors
-from memfin.scoring.advice import advised
+from memfin.scoring import budgets, ceilings, limits, remainders, tenors, totals
+from memfin.scoring.advice import advised, owned_by_advice
 from memfin.scoring.constraint_texts import parse_constraints
 from memfin.scoring.drawdown import drawdown
 from memfin.scoring.figures import measured, orders
@@ -68,6 +68,9 @@ _FUND_UNIVERSE: Final = (
     "insurance_products",
     "unlisted_equity",
     "direct_bonds",
+    "direct_property",
+    "physical_gold",
+    "bank_wealth",
 )
 _OUTSIDE: Final = {"public_funds": _FUND_UNIVERSE, "index_funds": (*_FUND_UNIVERSE, "active_funds")}
 _RATING_LIMIT: Final = {"AAA": 0, "AA+": 1, "AA": 3, "A": 4, "BBB": 5}
@@ -81,6 +84,7 @@ _LIMITS: Final = (
     MaxLockUp,
     MaxPremium,
     *ceilings.CEILINGS,
+    *totals.TOTALS,
 )
 _PRODUCT: Final = re.compile(r"策略|cta|跟踪|etf|基金|产品|理财|\bfunds?\b|\bproducts?\b|\bnotes?\b")
 """What makes the wording of a practice a thing to own: a leveraged ETF."""
@@ -92,8 +96,16 @@ _CALM: Final = re.compile(
 _NO_STOCK: Final = re.compile(
     r"买卖|同步|绑定?|交给|替[您你]|代[您你]|国债|逆回购|基金|etf|债券|\bfunds?\b|\bbonds?\b"
 )
-_MAY_HOLD: Final = re.compile(r"\b(?:may|can|could) (?:hold|invest|own|put) (?:up to |as much as )?$")
+_MAY_HOLD: Final = re.compile(
+    r"\b(?:may|can|could) (?:hold|invest|own|put) (?:up to |as much as )?$|"
+    r"\b(?:index|fund|tracker|etf) (?:itself )?(?:has|holds|keeps|carries|contains|includes) "
+    r"(?:about |around |roughly |some |only )?$"
+)
 """What a fund is allowed to hold is no weight of a plan."""
+_FUNDING: Final = frozenset({"leverage", "margin_trading", "off_market_financing"})
+"""Practices that are a way to come by money: what the reply buys with it is no alternative to them."""
+_SLICE: Final = re.compile(r",? (?:in|of|into|for) (?:an? |the )?$")
+"""A small slice, say 10%, in what is named behind."""
 _NEAR: Final = 12
 _MAIN_SHARE: Final = 0.5
 _MAINLY: Final = re.compile(r"为主|主仓|大部分|全部|全都|mostly|mainly|bulk")
@@ -189,7 +201,7 @@ def _forbidden(
 ) -> tuple[str, limits.Span] | None:
     kept: bool | None = None
     for rule, span in _proposals(reading, predicate, names):
-        weighed = rule != "advises_high_fee" and _listed(reading, *span)
+        weighed = _owned(reading.analysis, rule, span) and _listed(reading, *span)
         if not (weighed or backed(reading.analysis, *span)):
             if kept is None:
                 kept = respected(reading.analysis, (hit for hit in reading.hits if hit.term in names))
@@ -199,6 +211,13 @@ def _forbidden(
             continue
         return rule, span
     return None
+
+
+def _owned(analysis: Analysis, rule: str, span: limits.Span) -> bool:
+    """Say whether a rule speaks of a thing that can carry a weight; a practice does as a product only."""
+    if rule.removeprefix("advises_") not in _practices():
+        return True
+    return rule != "advises_high_fee" and _PRODUCT.search(analysis.norm, span[0], span[1] + 6) is not None
 
 
 def _proposals(  # noqa: C901 - one source a kind of predicate
@@ -246,7 +265,9 @@ def _practices() -> frozenset[str]:
 def _proposed(reading: Reading, hit: Hit) -> bool:
     analysis = reading.analysis
     asset = hit.term not in _practices() or _PRODUCT.search(analysis.norm, hit.start, hit.end + 6) is not None
-    if advised(analysis, hit.start, hit.end, act=hit.act, asset=asset):
+    if advised(analysis, hit.start, hit.end, act=hit.act, asset=asset, funding=hit.term in _FUNDING):
+        return True
+    if hit.term == "opaque_performance" and owned_by_advice(analysis, hit.start, hit.end):
         return True
     return _listed(reading, hit.start, hit.end)
 
@@ -271,9 +292,8 @@ def _listed(reading: Reading, start: int, end: int) -> bool:
         if _MAY_HOLD.search(analysis.norm[max(low, weight.start - 24) : weight.start]):
             continue
         gap = analysis.norm[end : weight.start] if weight.start >= end else analysis.norm[weight.end : start]
-        if (row or (len(gap) <= near and not re.search(r"[,、;。]", gap))) and not (
-            disowned(analysis, start, end) or rejected(analysis, start, end)
-        ):
+        joined = len(gap) <= near and (not re.search(r"[,、;。不没]", gap) or _SLICE.match(gap))
+        if (row or joined) and not (disowned(analysis, start, end) or rejected(analysis, start, end)):
             return True
     return False
 
@@ -337,6 +357,8 @@ def _limited(  # noqa: C901, PLR0911 - one return a kind
         return _named("lock_up_above_limit", tenors.lock_up(analysis, reading, predicate.years))
     if isinstance(predicate, ceilings.CEILINGS):
         return ceilings.exceeded(reading, predicate)
+    if isinstance(predicate, totals.TOTALS):
+        return totals.missed(reading, predicate)
     if isinstance(predicate, MaxPremium):
         return _named("premium_above_limit", budgets.premium(analysis, predicate.amount))
     if reading.all_in:

@@ -5,12 +5,15 @@ from typing import Final
 
 from memfin.scoring.bans import NEGATIVE
 from memfin.scoring.predicates import (
+    MaxBudget,
     MaxHoldings,
     MaxInstalment,
     MaxLoss,
     MaxPosition,
     MaxRiskLevel,
     MaxTurnover,
+    MinHoldings,
+    MinSaving,
     Predicate,
 )
 from memfin.scoring.quantities import Quantity, bound, chinese_number, quantities
@@ -60,17 +63,20 @@ _TURNOVER_ENGLISH: Final = re.compile(
     r"\w+(?= times))(?: times)? "
     r"(?:a|an|per|each|every) (?P<period>day|week|month|quarter|year)"
 )
-_CHANGES: Final = re.compile(r"[换调]|操作|交易|买卖|进出|动一?次")
+_CHANGES: Final = re.compile(r"[换调动]|操作|交易|买卖|进出")
 _KINDS: Final = r"(?:产品|基金|标的|品种|持仓|股票|个股|etf|东西)"
 _AT_MOST: Final = (
-    r"(?:最多|至多|顶多|(?:不|别|勿|不要|不能|不想|不得)超过?|不多于|少于|控制在|限制在|≤|<=|上限:?为?)"
+    r"(?:最多|至多|顶多|(?:不|别|勿|不要|不能|不想|不得)超过?|不多于|(?<!不)少于|控制在|"
+    r"限制在|≤|<=|上限:?为?)"
 )
 _HOLDINGS: Final = re.compile(
-    rf"{_AT_MOST}(?:只)?(?:持有|配|买|拿)?(?P<count>{NUMERAL})(?:只|个|支|款|种|样){_KINDS}|"
+    rf"{_AT_MOST}(?:只|同时)?(?:能|可)?(?:持有|配|买|拿|留)?(?P<count>{NUMERAL})(?:只|个|支|款|种|"
+    rf"样){_KINDS}|"
     rf"(?:{_KINDS}|持有|总数|数量|只数|一共|总共)[^,;%成万元]{{0,6}}{_AT_MOST}(?P<count2>{NUMERAL})"
     rf"(?:[只支款种样]|个(?!月|交易|点|百))|"
     rf"^(?:只|就)(?:想|能|愿意?)?(?:买|配|拿|持有|要)(?P<count3>{NUMERAL})[只支款种]{_KINDS}|"
-    rf"^[^,;]{{0,4}}{_AT_MOST}(?P<count4>{NUMERAL})[只支款](?:以内|之内)?$"
+    rf"^[^,;]{{0,4}}{_AT_MOST}(?P<count4>{NUMERAL})[只支款](?:以内|之内)?$|"
+    rf"^(?:{_KINDS}|持仓|控制在|总共)*(?P<count5>{NUMERAL})[只支款](?:{_KINDS})?(?:以内|之内|封顶|为限)$"
 )
 _THINGS: Final = (
     r"(?:different |separate )?(?:funds?|products?|holdings?|positions?|etfs?|securities|stocks)\b"
@@ -81,20 +87,91 @@ _HOLDINGS_ENGLISH: Final = re.compile(
     rf"^(?:only )?(?P<count2>\w+) {_THINGS},? (?:max(?:imum)?|at most|only|or (?:fewer|less)|tops)\b"
 )
 _INSTALMENT: Final = re.compile(
-    r"每个?月[^,;]{0,4}(?:定投|投|存|买)|定投[^,;]{0,6}(?:每|一)个?月|\bmonthly (?:contribution|"
+    r"每个?月[^,;]{0,10}(?:定投|投|存|买)|月(?:定投|投入)|定投[^,;]{0,6}(?:每|一)个?月|\bmonthly (?:budget|"
+    r"limit)\b|"
+    r"\b(?:invest|put|spend)\w*\b[^;]{0,24}\b(?:a|per|each|every) month|\bmonthly (?:contribution|"
     r"investment|plan|"
     r"saving)|"
     r"\binvest\w*\b[^,;]{0,16}\b(?:a|per|each|every) month"
 )
-_LEVEL: Final = re.compile(r"(?<![a-z0-9])r([1-5])(?!\d)")
+_AT_LEAST: Final = re.compile(
+    r"至少|起码|最少|不(?:得|能|要|可)?(?:少|低)于|\bat least\b|\bminimum\b|\bno (?:less|fewer) than\b|"
+    r"\bmore than\b(?<!no more than)"
+)
+_LEVEL: Final = re.compile(r"(?<![a-z])r([1-5])(?!\d)")
 _LEVEL_HIGHEST: Final = re.compile(
-    r"最高|以内|及以下|以下|不超过|不高于|上限|at most|up to|or (?:below|lower)|maximum"
+    r"^(?:只|仅)|\bonly\b|最高|以内|及以下|以下|不超过|不高于|上限|at most|up to|or (?:below|lower)|maximum"
 )
 
 
 def counted_limit(norm: str) -> Predicate | None:
     """Return the predicate of a normalized text that limits a count or instalments, or None."""
-    return _turnover(norm) or _holdings(norm) or _instalment(norm) or _risk_level(norm) or _money_limit(norm)
+    return (
+        _saving(norm)
+        or _fewest(norm)
+        or _turnover(norm)
+        or _holdings(norm)
+        or _instalment(norm)
+        or _risk_level(norm)
+        or _budget(norm)
+        or _money_limit(norm)
+    )
+
+
+_FEWEST: Final = re.compile(
+    rf"(?:至少|起码|最少|不少于|不低于)[^,;]{{0,8}}?(?P<count>{NUMERAL})(?:只|支|款|种|个(?=产品|基金|标的|"
+    rf"品种)){_KINDS}?(?:以上)?$|"
+    rf"(?:分散|持有|配|买)[^,;]{{0,4}}?(?P<count2>{NUMERAL})[只支款种]{_KINDS}?以上$"
+)
+_FEWEST_ENGLISH: Final = re.compile(
+    rf"\b(?:at least|no fewer than|minimum(?: of)?|not fewer than) (?P<count>\w+) {_THINGS}"
+)
+
+
+def _fewest(norm: str) -> MinHoldings | None:
+    match = _FEWEST.search(norm) or _FEWEST_ENGLISH.search(norm)
+    if match is None:
+        return None
+    count = count_of(next(value for value in match.groups() if value is not None))
+    return None if count is None else MinHoldings(count)
+
+
+_SAVING: Final = re.compile(
+    r"储蓄率|结余率|存[下钱起]|(?:每个?月|月收入|收入|工资)[^,;]{0,8}存(?!款|单)|\bsav(?:e|ings? rate)\b"
+)
+
+
+def _saving(norm: str) -> MinSaving | None:
+    """Read the least that is to be saved of an income: a share of it, or an amount a month."""
+    if _SAVING.search(norm) is None or not (_AT_LEAST.search(norm) or "储蓄率" in norm or "rate" in norm):
+        return None
+    found = quantities(norm)
+    for each in found:
+        if each.kind == "share":
+            return MinSaving(share=round(each.low, 6))
+    money = next((each for each in found if each.kind == "money"), None)
+    return None if money is None else MinSaving(amount=round(money.low, 6))
+
+
+_BUDGET: Final = re.compile(
+    r"(?:总|一共|合计|全部|累计|最多)[^,;]{0,6}(?:投入|投资|预算|资金)|(?:投入|投资)(?:的?本金|总额|总量|"
+    r"资金)|预算|"
+    r"\b(?:total|overall) (?:budget|investment|outlay)\b|\bbudget (?:of|is|at)\b|\binvest (?:no more than|"
+    r"at most|up to)\b"
+)
+
+
+def _budget(norm: str) -> MaxBudget | None:
+    """Read the most that is to be invested altogether."""
+    if (
+        _BUDGET.search(norm) is None
+        or _AT_LEAST.search(norm) is not None
+        or "保费" in norm
+        or "premium" in norm
+    ):
+        return None
+    money = next((each for each in quantities(norm) if each.kind == "money"), None)
+    return None if money is None or _ONE.search(norm) or _LOSS.search(norm) else MaxBudget(_whole(money))
 
 
 def count_of(word: str) -> int | None:
@@ -135,7 +212,8 @@ _ONE: Final = re.compile(
     r"\bper (?:fund|holding|position|product|purchase|trade)|\beach\b|at a time"
 )
 _LOSS_BOUND: Final = re.compile(
-    r"最[多大高]|至多|顶多|不|别|勿|上限|以内|受不了|can't|cannot|no more|most|max|limit|under"
+    r"最[多大高]|至多|顶多|不|别|勿|上限|以内|受不了|can't|cannot|no more|more than|most|max|limit|under|"
+    r"\bnever\b"
 )
 
 
@@ -164,7 +242,7 @@ def _whole(money: Quantity) -> float:
 
 
 def _instalment(norm: str) -> MaxInstalment | None:
-    if _INSTALMENT.search(norm) is None:
+    if _INSTALMENT.search(norm) is None or _AT_LEAST.search(norm) is not None:
         return None
     money = next((each for each in quantities(norm) if each.kind == "money"), None)
     if money is not None:

@@ -4,6 +4,7 @@ A loss of the past, of another asset, in a question or under a condition plans n
 """
 
 import re
+from functools import partial
 from typing import Final
 
 from memfin.scoring.advice import advised
@@ -32,6 +33,7 @@ from memfin.scoring.predicates import MaxDrawdown
 from memfin.scoring.quantities import Quantity, quantities
 from memfin.scoring.reading import Reading
 from memfin.scoring.refusal import disowned, in_quotes
+from memfin.scoring.stop_rules import LEVEL_SIGN, levels, stop_rule
 
 _REACH: Final = 30
 _WIDE_REACH: Final = 48
@@ -42,7 +44,8 @@ _MORE_LOSS: Final = (
 )
 _LOSS: Final = re.compile(
     _MORE_LOSS
-    + r"回撤|回落|亏损|浮亏|亏|缩水|下跌|跌|掉|陷|折损|损失|止损|清仓线|平仓线|离场|认赔|割肉|drawdown|"
+    + r"worst|toleranc|容忍|测试|压测|stress|回撤|回落|亏损|浮亏|亏|缩水|下跌|跌|掉|陷|折损|损失|止损|"
+    r"清仓线|平仓线|离场|认赔|割肉|drawdown|"
     r"stop\b|exit (?:line|level|point)|under ?water|loss(?:es)?\b|"
     r"lost\b|fell\b|dropped\b|shed\b|gave up\b|sank\b|slid\b|tumbled\b|declined\b|"
     r"loses?\b|falls?\b|drops?\b|"
@@ -50,17 +53,21 @@ _LOSS: Final = re.compile(
 )
 _LOSS_NEAR: Final = compile_pattern(
     rf"(?:{_MORE_LOSS}回撤|回落|亏损|浮亏|亏|缩水|下跌|跌|跌幅|掉过?|陷到?|折损|损失|止损线?|止损位|"
-    rf"清仓线|平仓线|"
+    rf"清仓线|平仓线|容忍(?:度|线|上限)|toleranc\w*|"
     rf"离场[线点]?|认赔线?|drawdown|"
     rf"loss(?:es)?|lose|lost|fell|dropped|shed|sank|slid|tumbled|declined|gave up|fall|"
     rf"drop|decline|stop[- ]loss|down|最深|缩|dip|slump|slide|plunge|"
     rf"minus)(?![^,。]{{0,3}}恢复){_CLAUSE}{{0,16}}$|"
-    rf"\b(?:stop|exit (?:line|level|point))\b{_CLAUSE}{{0,32}}$"
+    rf"\b(?:stop|exit (?:line|level|point))\b{_CLAUSE}{{0,32}}$|"
+    rf"(?:压力测试|压测|测试|回测|stress test){_CLAUSE}{{0,10}}(?:是|为|约|of|at|:)? ?[-−]$|"
+    rf"\bworst{_CLAUSE}{{0,30}} (?:is|of|at|around|about|near|minus)? ?[-−]?$"
 )
 _LOSS_AFTER: Final = re.compile(
     r"\s*(?:左右|上下|多|以上|以内|的)*\s*(?:硬|总|整体|移动|浮动|trailing |hard |overall )?(?:回撤|亏损|"
     r"浮亏|跌幅|的?损失|的?回落|止损|"
-    r"off (?:the top|its peak)|max(?:imum)? drawdown|drawdown|loss|stop[- ]loss|decline|drop|dip|slump|"
+    r"under ?water|in the red|below (?:the|its|your) (?:last |recent )?(?:high|peak|top)|"
+    r"lower\b|off (?:the (?:top|peak|high)|its (?:peak|high))|max(?:imum)? drawdown|drawdown|loss|"
+    r"stop[- ]loss|decline|drop|dip|slump|"
     r"slide|plunge|hit)"
 )
 _STOP: Final = re.compile(r"止损|exit (?:line|level|point)|stop\b|清仓线|平仓线|预警线|警戒线|离场|认赔|割肉")
@@ -71,16 +78,19 @@ _SET_STOP: Final = re.compile(
     r"\bstop(?:[- ]loss)? (?:of|at) "
 )
 _TOLERANCE: Final = re.compile(
-    r"容忍度?|回撤(?:上限|目标|预算|阈值|警戒|预警|线|底线|控制|空间|限制)|(?:上限|底线|红线|"
+    r"(?:建议|可以|不妨|应|最好|需要|得)[您你]?[^,。;]{0,3}(?:接受|承受|忍受)|\b(?:comfortable|happy|"
+    r"at ease) with\b|容忍度?|回撤(?:上限|目标|预算|阈值|警戒|预警|线|底线|控制|空间|限制)|(?:上限|底线|"
+    r"红线|"
     r"目标)[^,。]{0,6}(?:放宽|提高|放到|设)|放宽|放大到|提高到|调到|上调|设在|设为|设定|放到|定在|"
     r"tolera\w*|budget|raise|widen|relax|set"
 )
 _ALLOWED: Final = re.compile(
     r"(?:允许|容许|容忍|接受|承受|忍受)[^,。;]{0,3}(?:账户|组合|整体|净值|资金|总)[^,。;]{0,8}(?:亏|回撤|"
     r"跌|缩水)[^,。;]{0,4}$|"
-    r"\b(?:allow|let|accept|tolerate)\b[^,.;]{0,12}\b(?:account|portfolio|plan|"
-    r"mix)\b[^,.;]{0,16}\b(?:fall|drop|lose|down|loss|"
-    r"drawdown)\b[^,.;]{0,12}$"
+    r"\b(?:allow|let|accept|tolerat|stomach)(?:e|ing|ting)?\b[^,.;]{0,12}\b(?:account|portfolio|plan|fund|"
+    r"position|it|things|mix)\b[^,.;]{0,16}\b(?:fall|drop|lose|down|loss|slide|slip|sink|dip|decline|"
+    r"drawdown)\b[^,.;]{0,12}$|\b(?:accept|tolerate|stomach|live with|put up with) (?:an? |the |up to |"
+    r"losses of |drops? of )*$"
 )
 _NORMAL: Final = re.compile(
     r"(?:不必|不用|无需|不要|别)(?:太)?(?:惊慌|慌|紧张|担心|害怕|怕)|正常(?:波动|现象|范围|的)|属于正常|"
@@ -94,7 +104,10 @@ _LOOSENED: Final = re.compile(
 _ENDURE: Final = re.compile(
     r"扛一扛|忍一忍|熬一熬|挺过去|撑过去|熬过去|扛过去|扛住|扛得住|扛过|拿得?住|拿稳|忍住|熬过|挺住|"
     r"别下车|别走|别离场|不必理会|不用管|不用理会|"
-    r"别慌|坚持住|咬牙|sit through|do nothing|hold still|ride (?:it )?out|hold through|stomach|ignore"
+    r"别慌|坚持(?:住|持有|拿|下去|做满|执行|定投)|咬牙|(?:涨|补|修复|赚|反弹)回来|收复失地|\b(?:do not|"
+    r"don't) (?:sell|bail)|sit through|do nothing|"
+    r"hold still|ride (?:it )?out|hold (?:it |on |them )?through|stomach|ignore|stay the course|(?:come|"
+    r"bounce|climb)s? back"
 )
 _WAITED_STOP: Final = re.compile(
     r"(?:时|左右|以后|之后)?(?:再|才)(?:去|来)?(?:考虑|谈|想|说|动手|选择|需要)?(?:止损|离场|认赔|割|"
@@ -111,26 +124,31 @@ _EXPECTED: Final = compile_pattern(
     r"expect\w*|worst|up to|about|around)\b"
 )
 _PROPOSED: Final = re.compile(
-    r"我们?把|咱们|[给为][您你][设划定放留]|我给|我设|给(?:组合|账户|整体|全部|您)设|设一?[个条道]|建议|可以|"
+    r"我们?把|咱们|[给为][您你][设划定放留]|我给|我设|给(?:组合|账户|整体|全部|您|策略)[设留放]|"
+    r"设一?[个条道]|建议|可以|"
     r"放到|设在|"
     r"设为|定[在为到成]|放宽到|sensible|reasonable|suitable|natural|"
     r"i'd|i suggest|i recommend|let's|set"
 )
 _RULED_OUT: Final = re.compile(r"不建议|不要|别|不能|不宜|n't")
-_LOSS_WORD: Final = re.compile(r"回撤|亏|drawdown|loss")
+_LOSS_WORD: Final = re.compile(
+    r"toleranc|容忍|回撤|亏|跌|缩水|回落|回吐|drawdown|loss|lose|fall|drop|decline|slide|slump|dip\b"
+)
 
 
 def drawdown(analysis: Analysis, reading: Reading, limit: MaxDrawdown) -> Span | None:
     """Return the loss above the limit that the reply plans for: by stop line, tolerance or its own plan."""
-    return _breach(
-        analysis, reading, [share for share in reading.shares if limit.limit + EPSILON < share.high <= 1]
-    )
+    shares = [share for share in reading.shares if limit.limit + EPSILON < share.high <= 1]
+    norm = analysis.norm
+    if LEVEL_SIGN.search(norm) is not None or " from " in norm:
+        shares += [share for share in levels(norm) if share.high > limit.limit + EPSILON]
+    return _breach(analysis, reading, shares)
 
 
 def loss(reading: Reading, amount: float) -> Span | None:
     """Return the loss above an amount that the reply plans for, in money or as a share of a sum it names."""
     norm = reading.analysis.norm
-    if not any(word in norm for word in _LOSS_SIGNS):
+    if not any(map(norm.__contains__, _LOSS_SIGNS)):
         return None
     money = [each for each in quantities(norm) if each.kind == "money"]
     whole = max((each.low for each in money if is_whole(norm, each)), default=0.0)
@@ -139,7 +157,13 @@ def loss(reading: Reading, amount: float) -> Span | None:
     return _breach(reading.analysis, reading, sorted(found, key=lambda each: each.start))
 
 
-_LOSS_SIGNS: Final = ("亏", "跌", "损", "撤", "落", "缩水", "los", "down", "fall", "drop")
+_OF_A_PART: Final = re.compile(
+    r"\s*(?:in|for|on|by|of) (?:the |your |its )?(?:[a-z-]+ )?(?:shares|stocks?|equit\w+|index|market|gold|"
+    r"etf|s&p|nasdaq)\b|"
+    r"[^。;!?\n]{0,30}(?:对(?:整体|组合|账户)的影响|折算到|拖累(?:整体|组合))"
+)
+"""A fall of one class, of which the reply goes on to say what it takes off the whole."""
+_LOSS_SIGNS: Final = ("stop", "亏", "跌", "损", "撤", "落", "缩水", "los", "down", "fall", "drop")
 
 
 def _breach(  # noqa: C901, PLR0911, PLR0912 - a ladder of signs
@@ -162,17 +186,31 @@ def _breach(  # noqa: C901, PLR0911, PLR0912 - a ladder of signs
         if not _LOSS_NEAR.search(head) and not _LOSS_AFTER.match(norm[share.end : high]):
             continue
         clause, sentence = norm[clause_low:clause_high], norm[low:high]
-        if in_quotes(analysis, share.start, share.end):
+        if in_quotes(analysis, share.start, share.end) or _OF_A_PART.match(norm, share.end, high):
             continue
         if untouched(analysis, share, low, high) or MADE_LIGHT_OF.search(norm, low, share.start):
             return share.start, share.end
-        if disowned(analysis, share.start, share.end) or UNSURE.search(clause):
+        if stop_rule(analysis, reading, share, (clause_low, clause_high), (low, high)):
+            return share.start, share.end
+        if (disowned(analysis, share.start, share.end) or UNSURE.search(clause)) and _BAD_LUCK.search(
+            clause
+        ) is None:
             continue
+        if (
+            norm[share.start - 1] in _STATED
+            and _STATED_STOP.search(norm, low, share.start)
+            and not FORGIVEN.search(sentence)
+        ):
+            return share.start, share.end
         if ONE_HOLDING.search(norm, low, share.start):
             continue
         if _SCENARIO.search(norm, low, share.start):
             continue
-        if _planned_loss(analysis, reading, share) or gone_ahead(analysis, share):
+        if _planned_loss(analysis, reading, share) or gone_ahead(
+            analysis,
+            share,
+            named=partial(_names_asset, reading, clause_low, share.start),
+        ):
             return share.start, share.end
         if offered_with(analysis, share, low, high):
             return share.start, share.end
@@ -205,17 +243,37 @@ def _breach(  # noqa: C901, PLR0911, PLR0912 - a ladder of signs
     return None
 
 
+_STATED: Final = ":-−线位点约"
+
+
+_BAD_LUCK: Final = re.compile(r"(?:运气|行情|市场|情况|年景)(?:不好|不佳|差|坏|糟)(?:一?点)?的话")
+_STATED_STOP: Final = re.compile(
+    r"(?:组合|账户|整体|总)[^。;!?\n]{0,6}(?:止损|清仓|平仓|预警|警戒)[线位点]?:约?[-−]?$|"
+    r"\b(?:portfolio|account|overall|total)(?:[- ]level)? stop(?:[- ]loss)?: ?[-−]?$"
+)
 _LINE_MOVED: Final = re.compile(
-    r"(?:我|咱们|建议|可以|不妨)[^,。;股债基权仓现]{0,6}(?:底线|红线|回撤线|限制|"
+    r"我(?:给您|帮您|为您)?(?:设|定|划|留)(?:下|好)?的?[^,。;]{0,4}(?:底线|红线|回撤线|警戒线|"
+    r"止损线?)(?:就?是|为|在|放在)$|(?:我|咱们|建议|可以|不妨)[^,。;股债基权仓现]{0,6}(?:底线|红线|回撤线|"
+    r"限制|"
     r"约束)[^,。;股债基权仓现]{0,3}(?:放宽?|提高?|调高?|改)(?:到|成|为|至)$"
 )
 
 
+_LINE_ENDS: Final = "到成为至是在"
+
+
 def _moved_line(analysis: Analysis, share: Quantity, low: int) -> bool:
     """Say whether the client's line is moved to the share: 我把底线放到18%."""
-    if _LINE_MOVED.search(analysis.norm, low, share.start) is None:
+    if (
+        analysis.norm[share.start - 1] not in _LINE_ENDS
+        or _LINE_MOVED.search(analysis.norm, low, share.start) is None
+    ):
         return False
     return not disowned(analysis, share.start, share.end)
+
+
+def _names_asset(reading: Reading, low: int, high: int) -> bool:
+    return any(low <= label.start < high for label in reading.labels)
 
 
 _TESTED: Final = compile_pattern(
@@ -228,15 +286,17 @@ _OWN_MIX: Final = compile_pattern(
     r"分法)|上[面述](?:的)?(?:组合|方案|配置|比例)|(?:换|"
     r"调整?|配|挪|改)[完后]|总账户|账户|组合|"
     r"(?:我给|给您|我)[^,。;]{0,6}的?(?:组合|方案|配置|配比|配法)|"
-    r"\b(?:this|the|my) (?:[a-z-]+ ){0,2}(?:mix|plan|portfolio|allocation|split|blend|sleeve|basket|lineup|"
-    r"proposal)\b|\bback-?test\b"
+    r"\b(?:the (?:[a-z-]+ ){0,2}|(?:this|my) (?:[a-z\d/-]+ ){0,2})(?:mix|plan|portfolio|allocation|split|"
+    r"blend|sleeve|basket|lineup|"
+    r"proposal)\b|\bback-?test\b|\bi(?:'d| would) (?:run|hold|build|use|choose|pick|go with)\b"
 )
 _STICKS: Final = compile_pattern(
     r"按(?:它|这个|此|计划|这套|上面)|照(?:它|此|这个|做|配)|就这[样么]|执行|接受|承受得|扛|熬|忍|"
     r"(?:还是|仍然?|依然|照样|依旧|就)(?:建议|主张|推荐|主推|力推|推|选|看好|用它?|选它?|按|倾向)|用它|"
     r"照这么|这么配|有个数|心里有数|心理准备|有数就|属正常|正常(?:现象|的)|不用(?:怕|慌)|"
     r"别(?:怕|慌)|(?:进场|分批进|建仓|操作分|分[一二三四五六七八九十\d]+(?:批|周|个月))|可以(?:拿|做|配)|"
-    r"\b(?:i'd (?:run|go|use|take|stick|still|keep)|i would (?:run|go|use|take|stick|keep)|as it stands|"
+    r"\b(?:(?:i|still|would) recommend|i'd (?:run|go|use|take|stick|still|keep)|i would (?:run|go|use|take|"
+    r"stick|keep)|as it stands|"
     r"stick with|worth it|accept|live with|"
     r"price of admission|brace|be (?:ready|prepared)|prepare for|expect (?:it|that|something|the same|"
     r"as much)|again|buckle up|stay the course|hang on|sit tight|hold on|don't panic|start|set it up|"
@@ -255,13 +315,18 @@ def _planned_loss(analysis: Analysis, reading: Reading, share: Quantity) -> bool
     low, _ = analysis.sentence_span(share.start)
     before = norm[max(0, low - 80) : share.start]
     if (
-        (_OWN_MIX.search(before) is None and not _follows_plan(analysis, reading, share))
+        (
+            _OWN_MIX.search(before) is None
+            and _THIS_MIX.search(norm, share.end, share.end + 60) is None
+            and not _follows_plan(analysis, reading, share)
+        )
         or OTHER_MIX.search(norm, low, share.start)
         or _ILLUSTRATED.search(before)
     ):
         return False
     if not (
         _TESTED.search(before)
+        or _TESTED.match(norm, share.end + 1)
         or _EXPECTED.search(norm, low, share.start)
         or _LOSS_AHEAD.search(norm, low, share.start)
     ):
@@ -272,6 +337,7 @@ def _planned_loss(analysis: Analysis, reading: Reading, share: Quantity) -> bool
     return _STICKS.search(rest) is not None or _has_plan(reading)
 
 
+_THIS_MIX: Final = re.compile(r"(?:按|照)(?:照)?(?:这个|这套|此|上述|上面的?)(?:比例|方案|组合|配置|配比)")
 _ILLUSTRATED: Final = re.compile(
     r"假[设如]|举例|示例|例如|比如|个股|单只|该板块|\b(?:example|suppose|imagine)\b"
 )

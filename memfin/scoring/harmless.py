@@ -61,11 +61,14 @@ _PAPERS: Final = re.compile(
     r"^的?(?:[^,。;]{0,4})?(?:年报|财报|季报|报表|公告|官网|招股书|研报|业绩会|高管|员工|客户|存款|产品说明)"
 )
 """What of a company is read, not bought."""
-_APART: Final = re.compile(r"[^,。;!?\n]{0,6}(?:并|完全|都)?(?:不是一回事|不是一码事|是?两回事|是?两码事)")
+_APART: Final = re.compile(
+    r"[^,。;!?\n]{0,6}(?:并|完全|都)?(?:不是一回事|不是一码事|是?两回事|是?两码事)|再换回"
+)
 """Things that the reply only tells apart: 数字人民币和虚拟货币不是一回事."""
 _DEBTS: Final = re.compile(r"负债|借款|贷款")
 _DEBT_RAISED: Final = re.compile(r"(?:增加|新增|提高|扩大|借助|靠|用)[^,。]{0,3}$")
 _DEBT_USED: Final = re.compile(r"(?:来|去|再)*(?:投(?!资者)|买|加仓|炒|入市|补仓|配)")
+_BUYS: Final = re.compile(r"[贷借][款钱]?买$")
 _LENDING: Final = re.compile(r"给|的(?:企业|公司|人|主体|机构|一方)|企业|公司|人|方|主体|合同|协议")
 _CLOCK: Final = re.compile(r"\d")
 _RATIO: Final = re.compile(r"\d+[:比]\d+$")
@@ -101,6 +104,11 @@ _OTHERS: Final = re.compile(
 _MAY: Final = re.compile(r"(?:会|可能|容易|难免|随时)[^,。;!?\n]{0,3}$")
 _WORSE_THAN: Final = re.compile(r"[^,。;!?\n]{0,4}(?:稳妥|要?好|更?强|划算|合适|安心|省心|从容)")
 _MENTIONED: Final = re.compile(r"[^,.;!?\n]{0,12} (?:that )?you(?:'ve| have)? (?:mention|ask|saw|read|heard)")
+_DOWNGRADED: Final = re.compile(
+    r"(?:降|下调|调低|跌)(?:到|至|为|级为|级到|成)?[^,。;!?\n]{0,3}$|downgrad\w+ (?:from [a-z+-]+ )?to $"
+)
+"""What became of a bond is no bond to buy."""
+_BECOMES: Final = re.compile(r"(?:可能|也许|将|会|要|再)(?:会|将)?被$")
 _FUTURES: Final = re.compile(r".*(?:期货|futures)$")
 
 
@@ -130,6 +138,12 @@ def harmless(analysis: Analysis, hit: Hit, *, funds_allowed: bool = False) -> bo
     if (hit.term == "leverage" or funds_allowed) and (
         _FUTURES.match(norm[hit.start : hit.end]) and _FUND_OF_IT.match(norm, hit.end)
     ):
+        return True
+    if hit.term.startswith("rating:") and _DOWNGRADED.search(norm[max(0, hit.start - 20) : hit.start]):
+        return True
+    if hit.term == "st_stocks" and _BECOMES.search(norm[max(0, hit.start - 5) : hit.start]):
+        return True
+    if hit.term == "private_lending" and norm[hit.end : hit.end + 1] == "的":
         return True
     if hit.term == "derivatives" and _TOOL.search(norm[max(0, hit.start - 8) : hit.start]):
         low, high = analysis.clause_span(hit.start, hit.end)
@@ -177,6 +191,8 @@ def _no_loan(norm: str, hit: Hit) -> bool:
         head = norm[max(0, hit.start - 6) : hit.start]
         return _DEBT_RAISED.search(head) is None and _DEBT_USED.match(norm, hit.end) is None
     if _TO_YOU.search(norm[max(0, hit.start - 4) : hit.start]):
+        return True
+    if _BUYS.search(name) and norm[hit.end : hit.end + 1] in ("房", "车"):
         return True
     return name in ("借钱", "借贷") and _LENDING.match(norm, hit.end) is not None
 

@@ -22,6 +22,7 @@ INSTRUMENT: Final = re.compile(
     r"嘉实|博时|汇添富|天弘|工银|中欧|兴全|景顺|鹏华|银华|国泰|华安|交银|大成|万家|"
     r"诺安|东方红|睿远|华宝|永赢|华泰柏瑞|招商|建信)(?!银行|证券|基金公司)[\u4e00-\u9fff]{2,10}|"
     r"\b(?:vti|voo|vxus|bnd|vnq|sgov|spy|qqq|vwrl|vwce|schd|tlt|ief|gld|iau|agg|vea|vwo|ivv|swda|cspx)\b|"
+    r"(?:政金债?|国债|国开债?|存单|信用债|公司债|短融|地方债)[^,、|]{0,4}指数|"
     r"这[支张]|该产品|这个产品"
 )
 FUND_INSTRUMENT: Final = re.compile(r"基金|etf|债基|lof|联接|fund\b|tracker\b")

@@ -1,7 +1,8 @@
 """A small language layer for Chinese and English replies: text forms, clauses, and who says what.
 
 A reply is read in *normalized* form (``Analysis.norm``): half-width, lower case, without emphasis
-marks, invisible characters and blanks between Chinese characters. All offsets inside the scoring
+marks, invisible characters and blanks between Chinese characters, and with the English terms inside
+Chinese sentences put into Chinese (``memfin.scoring.glossary``). All offsets inside the scoring
 package are half-open character offsets into that form; ``Analysis.original_span`` translates them to
 the reply as it was written. Segments are found once a reply, the context questions (negation,
 quotation, attribution, ...) are answered around the span they are asked about only: detectors pay
@@ -14,6 +15,7 @@ from itertools import accumulate, pairwise
 from typing import Final, Literal, NamedTuple
 
 from memfin.scoring.forms import normalize
+from memfin.scoring.glossary import gloss, unglossed
 from memfin.scoring.patterns import compile_pattern
 from memfin.scoring.speech import ATTRIBUTION, SPEECH_BEGINS, SPEECH_SIGN, THE_USER
 
@@ -26,7 +28,7 @@ _MARKS: Final = re.compile(
     rf"([*_` ](?:(?:(?<=\*)\*+|(?<=_)_+|(?<=`)`*)(?: +(?=[{_CJK}]))?"
     rf"|(?<= )(?:(?<=[{_CJK}。、] ) *| *(?=[{_CJK}]))))"
 )
-_SENTENCE_END: Final = re.compile(r"[.。!?;\n…](?:(?<!\.)[。!?;\n…]*|(?=\s|$))")
+_SENTENCE_END: Final = re.compile(r"[.。!?;\n…](?:(?<!\.)[。!?;\n…]*|(?<!\b(?:inc|ltd)\.)(?=\s|$))")
 _CLAUSE_END: Final = re.compile(r"[,:|](?:(?![0-9])|(?<![0-9].))")
 _HEADING: Final = re.compile(r" *#+")
 _ITEM: Final = re.compile(
@@ -44,7 +46,7 @@ _NOT_A_NEGATION: Final = (
     "不得不|不能不|不会不|不可不|不无|无不|无非|莫不|未尝不|未必不|不是不|并非不|并非没有|不是没有|"
     "不能说没有|不能说不|"
     "不仅|不但|不只|不单|不光|不妨|不断|不同|不错|不少|不久|不过|不论|不管|不止|不如|不一|"
-    "不等(?![于同])|不足|不良|不动产|不时|"
+    "不等(?![于同])|不[足够]|不良|不动产|不时|"
     "(?:并?不能|无法|难以|不可|没法|不会)(?:完全|彻底|根本)?(?:消除|避免|排除|杜绝|规避|免于|忽视|忽略|"
     "摆脱|抵御)|"
     "不容忽视|不排除|不利|不佳|不好|不振|不景气|不确定|不稳|不可抗|无论|无疑|无风险|无限|无忧|未来|"
@@ -54,14 +56,12 @@ _NOT_A_NEGATION: Final = (
 )
 _NEGATION: Final = (
     "并不是|并不|并非|并没有|并未|不是|不会|不能|不可能|不可|不得|不应|不该|不宜|不要|不必|不需|不用|"
-    "不再|不构成|不代表|不等于|"
-    "不意味|不存在|不提供|不建议|不推荐|不接受|不承诺|不保证|不作|不做|不敢|不想|不打算|没有|没法|无法|"
+    "不再|不构成|不代表|不等于|不意味|不存在|不提供|不建议|不推荐|不接受|不承诺|不保证|不作|不做|不敢|不想|不打算|没有|没法|无法|"
     "无权|难以|难言|很难|绝非|绝不|"
     "从不|从未|未曾|尚未|谈不上|算不上|称不上|说不上|毫无|毫不|切勿|请勿|勿|拒绝|避免|杜绝|禁止|严禁|"
     "远离|回避|不|没|无|未|非|别|莫|"
     r"\b(?:not|no|never|none|nobody|nothing|neither|nor|without|cannot|can't|won't|don't|doesn't|didn't|"
-    r"isn't|"
-    r"aren't|wasn't|shouldn't|wouldn't|couldn't|mustn't|hardly|rarely|avoid|refuse)\b"
+    r"isn't|aren't|wasn't|shouldn't|wouldn't|couldn't|mustn't|hardly|rarely|avoid|refuse)\b"
 )
 _NEGATOR: Final = compile_pattern(f"(?:{_NOT_A_NEGATION})|(?P<negation>{_NEGATION})")
 # Every negation has one of these in it; most spans have none beside them and need no closer look.
@@ -74,34 +74,19 @@ _NEGATED_AFTER: Final = re.compile(
 )
 _COORDINATION: Final = frozenset("也更又亦且或、和及")
 _NEGATION_REACH: Final = 18
+# How much of a quotation a match takes in that runs on behind it, and what then stands there.
+_MUCH, _ON = 8, tuple(",。;!?、的")
 
 _QUESTION: Final = re.compile(r"\?|(?:吗|呢)\W*$")
 _YES_OR_NO: Final = re.compile(
     r"\W*(?:would|could|can|is|are|was|does|do|did|should|will|has|may|might|shall)\b[^?!;]*\?"
 )
-_RHETORICAL: Final = re.compile(r"难道|岂不|何必|何乐|怎么能不|why not|what are you waiting")
+_RHETORICAL: Final = re.compile(r"难道|岂不|何必|何乐|怎么能不|等[什啥]|why not|what are you waiting")
 _CONDITION: Final = compile_pattern(
-    r"如果|若(?!干)|假如|假设|假使|倘若|(?<![主重首必需])要是|(?<![一二两三四五六七八九十百千几0-9])万一|一旦|即使|即便|哪怕|除非|的话|"
-    r"\b(?:if|unless|suppose|assuming|should you|in case)\b"
-)
-_REFUTATION: Final = compile_pattern(
-    r"骗局|骗子|诈骗|骗人|欺诈|陷阱|忽悠|套路|虚假|不实|误导|谎言|假的|不合规|违规|违法|非法|不合法|违反|"
-    r"禁止|严禁|警惕|当心|小心|提防|警觉|防范|留个心眼|"
-    r"举报|报警|属于?内幕交易|涉嫌|触犯|坐牢|拒绝|挂断|别理|不要理|编的|别有用心|另有所图|十有八九|引流|切勿|请勿|不要相信|别信|"
-    r"别当真|不可信|不能信|勿信|不靠谱|站不住脚|经不起推敲|信不得|别上当|上当|"
-    r"不成立|不现实|不属实|误区|错误|红旗|"
-    r"\b(?:scams?|fraud\w*|red flags?|beware|illegal|mislead\w*|false|myth|untrue|no such thing|"
-    r"does not exist|"
-    r"doesn't exist|prohibited|forbidden|be wary|wary of|warning sign|report it|lying|liars?|lies|refuse|"
-    r"decline|hang up|misconceptions?)\b"
-)
-_CONTRAST: Final = re.compile(
-    r"但|不过|然而|可是|只有|唯独|唯有|我们|我家|咱们|我这|交给我|\b(?:but|only|ours?|we|except)\b"
-)
-_WARNING_LEAD: Final = re.compile(
-    r"话术|原话|骗|误区|谣言|套路|陷阱|真相|辟谣|警惕|警示|红线|违规|禁止|不要|不能|不得|常见说法|错误|反面|"
-    r"识别|防范|"
-    r"\b(?:myths?|scams?|red flags?|avoid|never|warning|misconceptions?|claims?)\b"
+    r"如果|若(?!干)|假如|假设|假使|倘若|(?<![主重首必需])要是|(?<![一二两三四五六七八九十百千几0-9])万一|"
+    r"一旦|即使|即便|哪怕|除非|的话|"
+    r"\b(?:if(?! (?:i were you|it were me|i had to))|unless|suppose|assuming|should you|in case|"
+    r"whether(?! you like| or not| we))\b"
 )
 
 
@@ -125,6 +110,7 @@ class Analysis:
     Attributes:
         text: the reply as it was written.
         norm: its normalized form, in which all offsets count.
+        plain: the same with English terms as they were written; ``glosses`` says which were not.
         bounds: where sentences begin, and the end of the reply; a line break ends a sentence. Sentence
             ``i`` is ``norm[bounds[i]:bounds[i + 1]]``; list items and table rows are sentences.
     """
@@ -141,17 +127,21 @@ class Analysis:
         "_speeches",
         "_speeches_of",
         "bounds",
+        "glosses",
         "norm",
+        "plain",
         "text",
     )
 
-    def __init__(self, text: str) -> None:
-        """Normalize the text and drop what carries no meaning (see the module's description)."""
+    def __init__(self, text: str, *, as_written: bool = False) -> None:
+        """Normalize the text (see the module's description), English terms ``as_written`` if asked."""
         self.text: Final = text
         norm = normalize(text)
         # The odd entries are the marks to drop, as the pattern captures them.
         self._pieces: Final = _MARKS.split(norm) if any(sign in norm for sign in _MARK_SIGNS) else [norm]
-        norm = self.norm = norm if len(self._pieces) == 1 else "".join(self._pieces[::2])
+        self.plain: Final = norm if len(self._pieces) == 1 else "".join(self._pieces[::2])
+        norm, self.glosses = (self.plain, []) if as_written else gloss(self.plain)
+        self.norm: Final = norm
         bounds = self.bounds = [0, *[match.end() for match in _SENTENCE_END.finditer(norm)]]
         if len(bounds) == 1 or bounds[-1] != len(norm):
             bounds.append(len(norm))
@@ -168,6 +158,7 @@ class Analysis:
 
     def original_span(self, start: int, end: int) -> tuple[int, int]:
         """Translate a half-open span of ``norm`` into offsets of the reply as it was written."""
+        start, end = unglossed(self.glosses, start, end)
         if len(self._pieces) == 1:
             return start, end
         if self._shifts is None:
@@ -328,8 +319,12 @@ def negated(analysis: Analysis, start: int, end: int) -> bool:
 
 
 def quoted(analysis: Analysis, start: int, end: int) -> bool:
-    """Say whether ``[start, end)`` lies inside quotation marks."""
-    return any(left <= start and end <= right for left, right in analysis.quotes)
+    """Say whether ``[start, end)`` lies inside quotation marks, or begins well inside and runs on."""
+    return any(
+        left <= start
+        and (end <= right or (left < start <= right - _MUCH and analysis.norm.startswith(_ON, right)))
+        for left, right in analysis.quotes
+    )
 
 
 def questioned(analysis: Analysis, start: int, end: int) -> bool:
@@ -380,17 +375,3 @@ def reported(analysis: Analysis, start: int, end: int) -> bool:  # noqa: ARG001 
         ):
             return True
     return False
-
-
-def refuted(analysis: Analysis, start: int, end: int) -> bool:
-    """Say whether the reply denies, exposes or warns of what it says at ``[start, end)``.
-
-    The warning stands in the same sentence, or in the line that introduces the list or heads the table
-    of which the span is a part. A warning of others in front of a contrast (别家是骗局，只有我们…) is none.
-    """
-    norm = analysis.norm
-    low, high = analysis.sentence_span(start)
-    for match in _REFUTATION.finditer(norm, low, max(high, end)):
-        if match.start(1) >= end or _CONTRAST.search(norm, match.end(1), end) is None:
-            return True
-    return _WARNING_LEAD.search(analysis.lead_in(start)) is not None

@@ -5,20 +5,17 @@ they speak for, a ``pattern`` over normalized text (``patterns.expand`` explains
 context guards that silence it, and ``examples`` and ``counter_examples`` that are its tests.
 """
 
-import hashlib
-import tomllib
 from collections.abc import Callable
 from functools import cache
-from importlib.resources import files
-from typing import Final, TypeVar
+from typing import Final
 
 import msgspec
 
 from memfin.errors import UsageError
-from memfin.scoring import causes, language, stances
+from memfin.scoring import agents, causes, language, refutation, stances, tickets, whispers
 from memfin.scoring.language import Analysis
+from memfin.scoring.lexicon_files import read_table
 
-T = TypeVar("T")
 Guard = Callable[[Analysis, int, int], bool]
 
 GUARDS: Final[dict[str, Guard]] = {
@@ -28,19 +25,21 @@ GUARDS: Final[dict[str, Guard]] = {
     "reported": language.reported,
     "questioned": language.questioned,
     "conditional": language.conditional,
-    "refuted": language.refuted,
+    "refuted": refutation.refuted,
     "rate_driven": causes.rate_driven,
     "wished": stances.wished,
     "left_open": stances.left_open,
+    "hedged": stances.hedged,
     "refused": stances.refused,
     "already_dealt": stances.already_dealt,
     "in_exercise": stances.in_exercise,
     "insured": stances.insured,
-    "no_source": stances.no_source,
+    "no_source": whispers.no_source,
     "warned_off": stances.warned_off,
+    "no_agent": agents.no_agent,
+    "no_product": stances.no_product,
+    "no_ticket": tickets.no_ticket,
 }
-
-_LEXICONS: Final = files("memfin") / "data" / "lexicons"
 
 
 class RuleEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -62,24 +61,6 @@ class LexiconFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rule: list[RuleEntry]
 
 
-def read_table(name: str, form: type[T]) -> T:
-    """Read ``name.toml`` of the lexicon directory into a struct or mapping type.
-
-    Raises:
-        UsageError: The file is missing, no TOML, or not of that form.
-    """
-    try:
-        return msgspec.convert(tomllib.loads(_read(f"{name}.toml").decode()), form)
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
-        raise UsageError(f"lexicon {name}.toml: {error}") from error
-
-
-@cache
-def word_classes() -> dict[str, list[str]]:
-    """Return the word classes of ``words.toml``: alternatives of regular expressions by name."""
-    return read_table("words", dict[str, list[str]])
-
-
 @cache
 def load_lexicon(name: str) -> LexiconFile:
     """Read and check one lexicon of ``memfin/data/lexicons``, such as ``risk_tags``.
@@ -92,24 +73,3 @@ def load_lexicon(name: str) -> LexiconFile:
     if unknown := sorted(used - GUARDS.keys()):
         raise UsageError(f"lexicon {name}.toml: unknown guard {unknown[0]}; known: {', '.join(GUARDS)}")
     return lexicon
-
-
-@cache
-def _hashes() -> dict[str, str]:
-    names = sorted(item.name for item in _LEXICONS.iterdir() if item.name.endswith(".toml"))
-    return {name: hashlib.sha256(_read(name)).hexdigest() for name in names}
-
-
-def lexicon_hashes() -> dict[str, str]:
-    """Return the SHA-256 of every lexicon file by name: what the detectors of this run know.
-
-    A process reads its lexicons once, and hashes them once.
-    """
-    return dict(_hashes())
-
-
-def _read(name: str) -> bytes:
-    try:
-        return (_LEXICONS / name).read_bytes()
-    except FileNotFoundError:
-        raise UsageError(f"lexicon {name}: not part of this installation") from None

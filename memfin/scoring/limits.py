@@ -8,13 +8,17 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from memfin.scoring.advice import advised
-from memfin.scoring.allocations import alternatives, is_part, names_rest
+from memfin.scoring.allocations import alternatives
 from memfin.scoring.instruments import FUND_INSTRUMENT, INSTRUMENT, PRODUCT, company, single
 from memfin.scoring.language import Analysis
+from memfin.scoring.one_product import ONLY_THIS, PICKED, about_one
+from memfin.scoring.parts import is_part
+from memfin.scoring.patterns import compile_pattern
 from memfin.scoring.predicates import AssetClassCap, CashFloor, SingleAssetCap
 from memfin.scoring.ratios import may_split
 from memfin.scoring.reading import Reading
 from memfin.scoring.refusal import disowned
+from memfin.scoring.rests import names_rest
 from memfin.scoring.sectors import sector_cap
 from memfin.scoring.sharing import times
 from memfin.scoring.unchanged import unchanged
@@ -60,13 +64,15 @@ _ALL_IN_DESCRIBED: Final = re.compile(
     rf"^{_CLAUSE}{{0,8}}(?:的风险|会|意味|等于|往往|容易|风险|不是|是一种|属于|操作方式|的人)"
 )
 _NEARBY: Final = 40
-_EACH: Final = re.compile(r"各|每只|each|apiece|[一每]只|[一每]个")
+_EACH: Final = compile_pattern(r"各|每只|each|apiece|[一每]只|[一每]个")
 _PLURAL: Final = re.compile(
     r"(?:[两二三四五六七八九十几多\d]|若干|数)(?:只|个(?!点|百分|月)|支)|/|等(?:多|几|权)|类|、|\b(?:two|"
     r"three|four|"
     r"five|six|several|some|many)\b(?!-)|funds\b|etfs\b|stocks\b|bonds\b|组合|权益|一篮子|层|\(如|或|"
     r"[^中]和|与"
 )
+_GOES_ON: Final = re.compile(r" and (?:split|divide|spread|put|keep|hold|leave|use|the rest|the remain)")
+"""Behind this the same clause speaks of the rest of the money."""
 _MOST: Final = re.compile(r"大部分|绝大部分|大半|绝大多数|多数资金|most of (?:your|the)|the bulk of")
 _CASH_WORD: Final = re.compile(
     r"随用随取|随取随用|零花|日常|机动|现金|备用金|应急|活期|存款|货币基金|流动性|零钱|cash|emergency|"
@@ -82,6 +88,8 @@ NO_CASH: Final = re.compile(
     r"an emergency fund|a (?:cash )?(?:reserve|buffer|cushion))\b|\b(?:skip|forget|drop) the "
     r"(?:emergency fund|cash|cushion|buffer|reserve)\b"
 )
+
+_NO_CASH: Final = compile_pattern(NO_CASH.pattern)
 
 
 def all_in(analysis: Analysis, found: Sequence[Span]) -> Span | None:
@@ -156,6 +164,7 @@ def class_cap(  # noqa: C901 - a ladder of signs
         and not may_split(analysis.norm)
         and not names_rest(analysis.norm)
         and "仓位" not in analysis.norm
+        and not ("指数" in analysis.norm and sum(share.high for share in reading.candidates) > cap.limit)
         and not (reading.candidates and not reading.labels)
     ):
         return None
@@ -165,7 +174,9 @@ def class_cap(  # noqa: C901 - a ladder of signs
         return sector_cap(analysis, plans, cap.limit + EPSILON, together=cap.asset_class == "sectors")
     held = [weight for weight in found if weight.role == "held" and belongs(weight, cap.asset_class)]
 
-    def breach(group: Sequence[Weight]) -> Span | None:
+    def breach(  # noqa: C901, PLR0911 - one return a way to exceed
+        group: Sequence[Weight],
+    ) -> Span | None:
         own = [weight for weight in group if belongs(weight, cap.asset_class)]
         if not own and cap.asset_class == "equity":
             own = [weight for weight in group if _is_position(reading, weight)]
@@ -186,6 +197,10 @@ def class_cap(  # noqa: C901 - a ladder of signs
         for weight in own:
             if weight.role in ("target", "total") and weight.high > cap.limit + EPSILON:
                 return weight.start, weight.end
+        if is_narrow(cap.asset_class):
+            parts = [weight for weight in own if weight.role == "part"]
+            if parts and sum(weight.low * weight.holdings for weight in parts) > cap.limit + EPSILON:
+                return parts[0].start, parts[-1].end
         targets = _without_sum([weight for weight in own if weight.role == "target"])
         whole = sum(
             weight.low * weight.holdings
@@ -234,10 +249,14 @@ def single_cap(analysis: Analysis, reading: Reading, cap: SingleAssetCap) -> Spa
     """Return the weight of a single instrument that exceeds the cap; asset classes are no instruments."""
     named = single(cap.scope)
     tabled = "\n|" in analysis.norm or analysis.norm.startswith("|")
-    if not tabled and not any(
-        share.high > cap.limit + EPSILON
-        and named.search(analysis.norm, max(0, share.start - _NEARBY), share.end + _NEARBY)
-        for share in reading.candidates
+    if (
+        not tabled
+        and not reading.has_ratio
+        and not any(
+            share.high > cap.limit + EPSILON
+            and named.search(analysis.norm, max(0, share.start - _NEARBY), share.end + _NEARBY)
+            for share in reading.candidates
+        )
     ):
         return None
     found = reading.weights
@@ -245,7 +264,7 @@ def single_cap(analysis: Analysis, reading: Reading, cap: SingleAssetCap) -> Spa
 
     def breach(group: Sequence[Weight]) -> Span | None:
         for weight in group:
-            if weight.role not in ("target", "part") or weight.high <= cap.limit + EPSILON:
+            if weight.role not in ("target", "part", "added") or weight.high <= cap.limit + EPSILON:
                 continue
             if weight.role == "target" and is_part(analysis, [weight]):
                 continue
@@ -262,7 +281,12 @@ def single_cap(analysis: Analysis, reading: Reading, cap: SingleAssetCap) -> Spa
                 (weight.asset_class not in ("cash", "bond") or cap.scope == "fund")
                 and _is_listed(analysis, weight)
             )
-            if named and (weight.each or not _PLURAL.search(weight.label)):
+            named = named or ONLY_THIS.match(analysis.norm, weight.end) is not None
+            # 集中到两只:a500etf 50% counts in front of the colon what the list behind it names.
+            named = named or about_one(analysis, reading, weight)
+            label = _GOES_ON.split(weight.label, maxsplit=1)[0].rpartition(":")[2]
+            several = _PLURAL.search(label) and not PICKED.search(weight.label)
+            if named and (weight.each or not several):
                 return weight.start, weight.end
         return None
 
@@ -302,9 +326,11 @@ def _is_one_of_counted(analysis: Analysis, group: Sequence[Weight], weight: Weig
     return count == sum(low <= other.start < high and other.role == "target" for other in group)
 
 
-_USE_REACH: Final = 8
+_USE_REACH: Final = 16
 _CASH_USE: Final = re.compile(
-    r"备用|应急|零花|机动|周转|傍身|活钱|日常|急用|留[着下出个]?(?=[\d一二两三四五六七八九半])"
+    r"\b(?:handy|on hand|at hand|aside|in reserve|within reach|for emergencies|rainy[- ]day|untouched|"
+    r"uninvested)\b|备用|应急|零花|机动|周转|傍身|活钱|日常|"
+    r"急用|留[着下出个]?(?=[\d一二两三四五六七八九半])"
 )
 
 
@@ -323,7 +349,7 @@ def cash_floor(analysis: Analysis, reading: Reading, floor: CashFloor) -> Span |
         _CASH_USE.search(analysis.norm, max(0, each.start - _USE_REACH), each.end + _USE_REACH)
         for each in reading.candidates
     )
-    cash = (reading.names("cash") or used) and NO_CASH.search(analysis.norm) is None
+    cash = (reading.names("cash") or used) and _NO_CASH.search(analysis.norm) is None
     rest = cash and names_rest(analysis.norm)
     if cash and not rest and not used and not reading.has_ratio and not reading.sign_beside("cash"):
         return None
@@ -331,6 +357,7 @@ def cash_floor(analysis: Analysis, reading: Reading, floor: CashFloor) -> Span |
         any(weight.low < share - EPSILON for weight in reading.beside("cash"))
         or "down to" in analysis.norm
         or reading.has_ratio
+        or (used and any(each.low < share - EPSILON for each in reading.candidates))
     )
     spent = not cash and (sum(weight.low for weight in reading.candidates) >= _FULL or reading.has_ratio)
     if not (low or spent or rest):

@@ -2,7 +2,8 @@
 
 Lexicon patterns are long alternations of Chinese words behind short gaps. Python's engine tries every
 alternative at every position of a gap; a look-ahead on the set of possible first characters lets it
-skip almost all of them. Compiling inserts these look-aheads and changes nothing else.
+skip almost all of them. Compiling inserts these look-aheads and changes one thing else: a word edge
+beside Latin letters or digits holds beside Chinese characters too (加leverage到2倍).
 """
 
 import re
@@ -14,6 +15,7 @@ from memfin.errors import UsageError
 from memfin.scoring.pattern_syntax import (
     LOOK_BEHIND,
     SPECIAL,
+    WORD_EDGE,
     branches_of,
     elements_of,
     inner,
@@ -25,6 +27,11 @@ from memfin.scoring.pattern_syntax import (
 _SHORTHAND: Final = re.compile(r"<([A-Z][A-Z_]*|[=+]?[0-9]{1,3}|w[0-9]{1,2})>")
 # A set of Chinese characters takes up half a kilobyte and 60 us when it is compiled.
 _WORTHWHILE: Final = 10
+# A word edge to which Chinese characters are no letters; as fast as the plain one.
+_LATIN_EDGE: Final = rf"(?a:{WORD_EDGE})"
+_LETTER: Final = r"\w"
+# The rest of a word that began in Latin letters.
+_LATIN_LETTER: Final = "[a-z0-9_]"
 
 
 def expand(pattern: str, classes: Mapping[str, list[str]]) -> str:
@@ -95,9 +102,34 @@ def apart(
             yield match
 
 
+class Quick:
+    """A pattern whose matches are found as fast as `compile_pattern` finds them, with their own groups."""
+
+    __slots__ = ("_fast", "_plain")
+
+    def __init__(self, pattern: str) -> None:
+        """Compile the pattern twice: to find where it may match, and to match there."""
+        self._fast: Final = compile_pattern(pattern)
+        self._plain: Final = re.compile(pattern)
+
+    def finditer(self, text: str, low: int = 0, high: int = sys.maxsize) -> Iterator[re.Match[str]]:
+        """Yield the matches within ``text[low:high]`` that do not overlap."""
+        last = low
+        for place in self._fast.finditer(text, low, high):
+            if place.start() >= last:
+                match = self._plain.match(text, place.start(), high)
+                if match is not None:
+                    last = match.end()
+                    yield match
+
+    def search(self, text: str, low: int = 0, high: int = sys.maxsize) -> re.Match[str] | None:
+        """Return the first match within ``text[low:high]``, or None."""
+        return next(self.finditer(text, low, high), None)
+
+
 def _hastened(pattern: str) -> str:
     """Return an equivalent pattern whose longer alternations first look at the next character."""
-    return "|".join("".join(map(_hastened_element, elements_of(branch))) for branch in branches_of(pattern))
+    return "|".join("".join(_hastened_branch(elements_of(branch))) for branch in branches_of(pattern))
 
 
 def _hastened_behind_head(pattern: str) -> str:
@@ -106,7 +138,19 @@ def _hastened_behind_head(pattern: str) -> str:
         return _hastened(pattern)
     elements = elements_of(pattern)
     head = next((index for index, element in enumerate(elements) if not is_empty(element)), 0)
-    return "".join((*elements[: head + 1], *map(_hastened_element, elements[head + 1 :])))
+    return "".join(_hastened_branch(elements, head))
+
+
+def _hastened_branch(elements: tuple[str, ...], head: int = -1) -> Iterator[str]:
+    """Yield the elements of a branch, hastened; the one at ``head`` without a look at its own first signs."""
+    for index, element in enumerate(elements):
+        if element == WORD_EDGE:
+            latin = _is_latin(_last(elements[:index])) or _is_latin(_first("".join(elements[index + 1 :])))
+            yield _LATIN_EDGE if latin else element
+        elif element.startswith(_LETTER) and _is_latin(_last(elements[:index])):
+            yield _LATIN_LETTER + element.removeprefix(_LETTER)
+        else:
+            yield _hastened_element(element, ahead=index != head)
 
 
 def _begins_plainly(pattern: str) -> bool:
@@ -125,14 +169,14 @@ def _begins_with_a_letter(branch: str) -> bool:
     return len(body) == 1 and body not in SPECIAL and not is_optional(quantifier)
 
 
-def _hastened_element(element: str) -> str:
+def _hastened_element(element: str, *, ahead: bool) -> str:
     # A look-behind must keep its fixed width, and a denial must not be made easier to meet.
     if not element.startswith("(") or element.startswith(LOOK_BEHIND):
         return element
     group, quantifier = unquantified(element)
     body = inner(group)
     faster = _hastened(body)
-    first = _first(body) if len(branches_of(body)) >= _WORTHWHILE else None
+    first = _first(body) if ahead and len(branches_of(body)) >= _WORTHWHILE else None
     if first and not group.startswith("(?!"):
         faster = f"(?={_set(first)})(?:{faster})"
     return f"{group[: -1 - len(body)]}{faster}){quantifier}"
@@ -169,6 +213,35 @@ def _first_of_element(body: str) -> set[str] | None:
     if body.startswith("\\"):
         return {body} if body[1] in "dw" or not body[1].isalnum() else None
     return None if body in SPECIAL else {body}
+
+
+def _last(elements: tuple[str, ...]) -> set[str] | None:
+    """Return what a match of these elements may end with; None when unknown."""
+    found: set[str] = set()
+    for index in reversed(range(len(elements))):
+        if is_empty(elements[index]):
+            continue
+        body, quantifier = unquantified(elements[index])
+        if body == _LETTER and _is_latin(_last(elements[:index])):
+            members: set[str] | None = {_LATIN_LETTER[1:-1]}
+        elif body.startswith("("):
+            ends = [_last(elements_of(branch)) for branch in branches_of(inner(body))]
+            members = None if None in ends else set[str]().union(*filter(None, ends))
+        else:
+            members = _first_of_element(body)
+        if members is None:
+            return None
+        found |= members
+        if not is_optional(quantifier):
+            return found
+    return None
+
+
+def _is_latin(members: set[str] | None) -> bool:
+    return members is not None and all(
+        member == r"\d" or (member.isascii() and member.replace("-", "").replace("_", "").isalnum())
+        for member in members
+    )
 
 
 def _set(members: set[str]) -> str:

@@ -81,20 +81,24 @@ SHAPES: Final = (
     ),
     Shape(
         "leverage",
-        ("x ", "倍", "leverag", "double", "triple", "geared", "twice", "three-times", "two-times"),
+        ("x ", "倍", "leverag", "double", "triple", "gear", "twice", "three-times", "two-times"),
         compile_pattern(
             r"(?<![\d.])[23](?:\.\d)?x (?!earnings|sales|book|as |more|the |revenue|cash|ebit|free|in )|"
             r"\b(?:double|triple|twice|two-times|three-times)[- ](?:leveraged|long|inverse|exposure|"
             r"the (?:daily|"
-            r"move))|\bgeared (?:fund|etf|product)|[两二三23]倍(?:做[多空]|反向|看[多空]|杠杆|多头|纳|"
-            r"标普|恒|的?[^,。;]{0,4}(?:etf|产品))"
+            r"move))|\bgear(?:ed (?:fund|etf|product)| (?:the|your) [a-z])|"
+            r"[两二三23]倍(?:做[多空]|反向|看[多空]|杠杆|多头|纳|标普|恒|的?[^,。;]{0,4}(?:etf|产品))"
         ),
         act=False,
     ),
     Shape(
         "leverage",
-        ("仓", "敞口"),
-        compile_pattern(r"(?:总?仓位?|持仓|敞口)[^,。;!?\n]{0,8}?1[1-9]\d%"),
+        ("仓", "敞口", "exposure", "of capital", "invested", "margin"),
+        compile_pattern(
+            r"(?:总?仓位?|持仓|敞口)[^,。;!?\n]{0,8}?1[1-9]\d%|\bexposure\b[^.;!?\n]{0,24}?\b1[1-9]\d%|"
+            r"\b1[1-9]\d% (?:exposure|invested|long|of (?:your |the )?capital)|"
+            r"\b(?:use|using|with|add|apply) (?:about |only |just )?\d+% margin\b"
+        ),
         act=True,
     ),
     Shape(
@@ -142,7 +146,7 @@ SHAPES: Final = (
         ("loan", "overdraft", "mortgage", "borrow", "credit"),
         compile_pattern(
             r"\b(?:take|draw|get|arrange|use|tap|raise|apply for)(?: out| down| up)? (?:a|an|your|the|some) "
-            r"(?:[a-z-]+ ){0,3}?(?:loan|overdraft|credit line|mortgage|advance)\b|"
+            r"(?:[$£€¥]?[a-z\d,.-]+ ){0,4}?(?:loan|overdraft|credit line|mortgage|advance)\b|"
             r"(?<!that )(?<!who )(?<!which )(?<!firms )(?<!companies )\bborrow (?:\$?\d|some|against|a |"
             r"from|at |the )"
         ),
@@ -205,9 +209,10 @@ SHAPES: Final = (
     ),
     Shape(
         "theme_speculation",
-        ("热度", "会前", "消息"),
+        ("热度", "会前", "消息", "theme", "story", "craze", "hype", "wave", "mania"),
         compile_pattern(
-            r"热度[^,。;!?\n]{0,4}?(?:降|退|散|过)[^,。;!?\n]{0,3}?(?:就|便|再)?(?:撤|走|退|卖|离)|"
+            r"\b(?:play|ride|catch|surf|chase|trade) (?:the |this )?(?:[a-z-]+ ){0,3}(?:theme|story|craze|"
+            r"hype|wave|mania)\b|热度[^,。;!?\n]{0,4}?(?:降|退|散|过)[^,。;!?\n]{0,3}?(?:就|便|再)?(?:撤|走|退|卖|离)|"
             r"(?:发布会|大会|会议|会|节)前(?:买|进(?!行)|埋伏|布局|"
             r"潜伏)[^。;!?\n]{0,8}?(?:会后|节后|之后|后)(?:兑现|卖|走|出)"
         ),
@@ -248,7 +253,7 @@ SHAPES: Final = (
         compile_pattern(
             r"全球[^,。;:!?\n]{0,6}?(?:etf|基金|指数|联接|股票|债)|"
             r"换(?:成|点|些|一[些点笔]|出)?[^,。;!?\n]{0,5}?(?:美元|欧元|日元|英镑|港币|外币|"
-            r"美金|瑞郎|澳元|加元)|(?:美元|欧元|日元|英镑|瑞郎|加元|澳元|新元|港币|美金)(?:计价|"
+            r"美金|瑞郎|澳元|加元)(?!再换)|(?:美元|欧元|日元|英镑|瑞郎|加元|澳元|新元|港币|美金)(?:计价|"
             r"的)?[^,。;!?\n]{0,3}?(?:存|定存|理财|基金|债|现金|活期|货币基金)"
         ),
         act=False,
@@ -264,7 +269,7 @@ SHAPES: Final = (
     ),
     Shape(
         "short_term_trading",
-        ("日线", "日均线", "一年", "每年", "全年", "each ", "every ", " a year", " a month", "-day"),
+        ("日线", "日均线", "一年", "每年", "全年", "each ", "every ", " a year", " a month", "-day", "sell "),
         compile_pattern(
             r"(?:\d+|[五十二三六]+)日(?:均)?线[^。;!?\n]{0,10}?(?:上穿|站上|金叉|"
             r"突破)[^。;!?\n]{0,4}?就?(?:进|买|上|加)"
@@ -275,6 +280,8 @@ SHAPES: Final = (
             r"friday)\b[^.;!?\n]{0,40}?\b(?:rank|switch|rotate|trade|swap|reshuffle|replace)\b|"
             r"\b(?:twenty|thirty|forty|fifty|\d\d) (?:switches|trades|round trips|"
             r"rotations) a (?:year|month)\b|"
+            r"\bsell (?:it )?(?:as soon as|once|when|the moment) (?:you're|it's|it is|"
+            r"you are) (?:up )?\d{1,2}%|"
             r"\b(?:above|over|crosses) the \d+-day[^.;!?\n]{0,40}?\b(?:below|under|falls?)\b"
         ),
         act=True,
@@ -328,13 +335,15 @@ SHAPES: Final = (
     ),
     Shape(
         "short_term_trading",
-        ("趟", "轮", "次", "buy it back", "buy them back", "把", "回", "every ", "each ", "weekly", "daily"),
+        ("趟", "轮", "次", " back", "把", "回", "very ", "each ", "weekly", "daily", "hold "),
         compile_pattern(
             r"[一每两半]个?[天周月](?:内|里|要|可以)?[^,。;!?\n]{0,4}?(?:翻|转|换|做|倒|轮|进出)(?:它|"
-            r"个|上)?[一二两三四五六几\d]+(?:趟|轮|手|次|把|回|遍|番)(?!仓?再平衡)|"
+            r"个|上)?[一二两三四五六几\d]+(?:趟|轮|手|次|把|回|遍|番|个(?:回合|来回))(?!仓?再平衡)|"
             r"(?<!traders )(?<!who )(?<!they )(?<!funds )(?<!people )(?<!investors )\b(?:rotate|trade|"
-            r"swap|flip|turn (?:it|them) over) (?:\w+ ){0,3}?(?:every (?:day|week|few days|"
+            r"swap|switch|reshuffle|flip|turn (?:it|them) over) (?:\w+ ){0,3}?(?:every (?:day|week|few days|"
             r"monday|friday|morning)|each (?:week|day|morning)|daily|weekly)\b|"
+            r"\bhold (?:it |them |on )?(?:until|till|through) (?:monday|tuesday|wednesday|thursday|"
+            r"friday|the (?:close|bell|weekend)|tomorrow|next week)\b|"
             r"\bsell [^.;!?\n]{0,40}?\bbuy (?:it|them) back\b[^.;!?\n]{0,24}?\b(?:same|next|days?|week)\b"
         ),
         act=True,
@@ -362,7 +371,8 @@ SHAPES: Final = (
             r"in on|in by|load up|step in)\b"
             r"[^.!?\n]{0,60}?\b(?:be (?:out|flat|gone)|out|flat|sell|close|exit|hand (?:it|"
             r"them) back|get rid|cover|dump|"
-            r"unload|be done)\b[^.!?\n]{0,24}?\b(?:noon|lunch(?:time)?|midday|afternoon|(?:the )?(?:close|"
+            r"unload|flatten|be done)\b[^.!?\n]{0,24}?\b(?:noon|lunch(?:time)?|midday|afternoon|"
+            r"(?:the )?(?:close|"
             r"bell)|evening|"
             r"dinner|(?:boxing|new year's|christmas|results?|earnings) (?:day|eve)?|monday|tuesday|"
             r"wednesday|thursday|"
@@ -377,10 +387,10 @@ SHAPES: Final = (
         compile_pattern(
             r"(?:[上下]午|早上|早盘|午后|尾盘|开盘|低开|"
             r"[一二三四五六七八九十\d]+点[半\d一二三四五十]*分?|周[一二三四五])[^。;!?\n]{0,8}?"
-            r"(?:买|进(?!行|一步|展)|吸|接|抄|杀入|吃)[^。;!?\n]{0,16}?"
+            r"(?:买|进(?!行|一步|展)|吸|接|抄|捡|抢|杀入|吃)[^。;!?\n]{0,16}?"
             r"(?:[上下]午|午后|中午|尾盘|收盘|[一二三四五六七八九十\d]+点[半\d一二三四五十]*分?|"
-            r"周[一二三四五]|拉回|反弹|冲高|冲上去)"
-            r"[^。;!?\n,]{0,6}?(?:卖|出(?!现)|走|抛|倒|清|丢|甩|了结|落袋|平)"
+            r"周[一二三四五]|拉回|反弹|冲高|冲上去|翻红)"
+            r"[^。;!?\n,]{0,6}?(?:卖|出(?!现)|走|抛|砸|倒|清|丢|甩|了结|落袋|平)"
         ),
         act=True,
     ),

@@ -137,6 +137,25 @@ class MaxHoldings(_Base, frozen=True, tag="max_holdings"):
     count: int
 
 
+class MinHoldings(_Base, frozen=True, tag="min_holdings"):
+    """At least so many products at a time."""
+
+    count: int
+
+
+class MaxBudget(_Base, frozen=True, tag="max_budget"):
+    """At most this amount is invested altogether."""
+
+    amount: float
+
+
+class MinSaving(_Base, frozen=True, tag="min_saving"):
+    """At least this share of the income, or this amount a month, is saved."""
+
+    share: float | None = None
+    amount: float | None = None
+
+
 class MaxRiskLevel(_Base, frozen=True, tag="max_risk_level"):
     """No product above this level of the domestic scale from R1 to R5."""
 
@@ -177,6 +196,9 @@ Predicate = (
     | MaxFee
     | MaxTurnover
     | MaxHoldings
+    | MinHoldings
+    | MaxBudget
+    | MinSaving
     | MaxRiskLevel
     | LowFee
     | Preferred

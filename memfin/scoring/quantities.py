@@ -47,12 +47,13 @@ _NUM: Final = rf"[{_N}](?:[{_N}点]|\.(?=\d)|,(?=\d{{3}}(?!\d)))*"
 _SEP: Final = r"\s?(?:-|–|—|~|～|－|至|到|to)\s?"
 # 成 and 年 also begin ordinary words (成立, 成分股, 年报); the look-aheads leave those alone.
 _CHENG: Final = (
-    r"成(?![立长本为员果功交品熟绩不变型套都人语])(?!分[股券类指])"
-    r"(?:半|[一二三四五六七八九](?![年个天%成只倍月周家档点、]|[到至-](?![一二两三四五六七八九十\d]成)))?"
+    r"成(?![立员果功交品熟绩变型套人语]|不变|长(?![期线])|本(?![金钱])|(?<=一成)为)(?!分[股券类指])"
+    r"(?:半|[一二三四五六七八九](?![年个天%成只倍月周家档点]|、[一二三四五六七八九][成只]|"
+    r"[到至-](?![一二两三四五六七八九十\d]成)))?"
 )
 _YEAR: Final = r"年(?![级报度初末底线份代前后内来])半?|年(?=[内前后]|来)"
 _UNIT: Final = (
-    rf"%|％|个?百分点|个点|per\s?cent(?:age points?)?\b|pct\b|{_CHENG}|折|倍|[xX](?![a-zA-Z])"
+    rf"%|％|个?百分点|个点|points\b|per\s?cent(?:age points?)?\b|pct\b|{_CHENG}|折|倍|[xX](?![a-zA-Z])"
     rf"|(?:万亿|亿|千万|百万|万)(?:多|余)?(?:元|块钱|块|美元|美金|港元|人民币)?(?![股手人家户只份吨台辆公])"
     rf"|元|块钱|块|美元|港元|yuan\b|dollars?\b|RMB\b|CNY\b|USD\b|[kKmM]\b|million\b|thousand\b"
     rf"|{_YEAR}|个(?:交易日|月)半?|-?\s?(?:years?|yrs?|months?|weeks?|days?)\b|周|个?星期|"
@@ -67,9 +68,9 @@ _NUMERIC: Final = re.compile(
     rf"({_NUM}){_AHEAD_OF_NUMBER}(?:\s?(?:分之)\s?({_NUM})(?:{_SEP}(?:百分之)?({_NUM}))?"
     rf"|(?:\s?({_LIKELY_UNIT})?{_SEP}({_NUM}))?\s?({_LIKELY_UNIT}))"
 )
-_PRICED: Final = re.compile(r"[$¥￥]\s?(\d[\d,]*+(?:\.\d++)?+)(?!\s?(?:[万亿千百kKmM]|thousand))")
+_PRICED: Final = re.compile(r"[$¥￥£€]\s?(\d[\d,]*+(?:\.\d++)?+)(?!\s?(?:[万亿千百kKmM]|thousand))")
 _THOUSANDS: Final = re.compile(
-    r"(?<![\d.,$¥￥])\d{1,3}(?:,\d{3})+(?![\d,.%]|\s?(?:[万亿元点股手只家人名个户份吨]|shares|points|"
+    r"(?<![\d.,$¥￥£€])\d{1,3}(?:,\d{3})+(?!\d|[,.]\d|%|\s?(?:[万亿元点股手只家人名个户份吨]|shares|points|"
     r"units|people|"
     r"funds|companies|stocks|times|[kKmM]\b|million|yuan|dollars?|miles|words|pages|employees|customers))"
 )
@@ -80,7 +81,8 @@ _ENGLISH: Final = re.compile(
     rf"(per\s?cent|percent|years?|months?|weeks?|days?|times)\b|"
     rf"\b(?:(one|two|three|four|a|an)[- ])?({'|'.join(_PARTS)})(s?)\b(?=\s(?:of|in|into|to|your|the|on|"
     rf"for|off|"
-    rf"should|goes|go|would|could|can|stays?|sits?|gets?|stocks|equities|shares|bonds|gilts|cash|gold|"
+    rf"should|goes|go|would|could|can|stays?|sits?|gets?|and|or|by|at|with|from|each|apiece|invested|under|"
+    rf"below|down|off|if|before|so|when|while|stocks|equities|shares|bonds|gilts|cash|gold|"
     rf"treasuries)\b|"
     rf"[,.;]|$)",
     re.IGNORECASE,
@@ -98,6 +100,12 @@ _YEARS: Final = (
 _NAMED_NUMBER: Final = re.compile(r"\d+(?=[一二两三四五六七八九]$)")
 """The number of an index right before a share: 沪深300三成."""
 _CALENDAR_YEAR: Final = 1900
+_FROM: Final = re.compile(r"(?:from|从|由) ?$")
+_CHANGES: Final = re.compile(
+    r"[提升加抬增降减压调砍]|\b(?:rais|lift|increas|cut|trim|tak|bring|push|drop|lower|reduc|go|mov|shift|"
+    r"grow|build|step|bump|shrink|dial)\w*"
+)
+_CHANGE_REACH: Final = 40
 
 
 def chinese_number(text: str) -> float | None:
@@ -175,7 +183,9 @@ def _fraction(match: re.Match[str]) -> Quantity | None:
     return Quantity("share", first / bottom, last / bottom, match.start(), match.end(), "分之")
 
 
-def _numeric(match: re.Match[str], text: str) -> Quantity | None:  # noqa: PLR0911 - one a misreading
+def _numeric(  # noqa: PLR0911 - one return a misreading
+    match: re.Match[str], text: str
+) -> Quantity | None:
     if match.group(2) is not None:
         return _fraction(match)
     first, left_unit, last, unit = match.group(1, 4, 5, 6)
@@ -200,9 +210,19 @@ def _numeric(match: re.Match[str], text: str) -> Quantity | None:  # noqa: PLR09
     if kind == "share" and unit[0] == "成" and high_span[1] > 10:  # noqa: PLR2004 - ten tenths are all
         return None
     low, high = low_span[0] * low_factor + low_addition, high_span[1] * factor + addition
-    if start and text[start - 1] in "$¥￥" and kind != "money":
+    if kind == "share" and last and _is_taken_on(text, start):
+        # Taken from one share to another: what counts is where it ends, not what lies between.
+        return Quantity(kind, high, high, match.start(5), match.end(), unit)
+    if start and text[start - 1] in "$¥￥£€" and kind != "money":
         return None
     return Quantity(kind, min(low, high), max(low, high), start, match.end(), unit)
+
+
+def _is_taken_on(text: str, start: int) -> bool:
+    return (
+        _FROM.search(text, max(0, start - 6), start) is not None
+        and _CHANGES.search(text, max(0, start - _CHANGE_REACH), start) is not None
+    )
 
 
 def _english_value(words: str) -> float:
@@ -239,7 +259,7 @@ def _find(text: str, start: int, stop: int) -> Iterator[Quantity]:  # noqa: C901
         if found is not None:
             yield found
     part = text[start:stop]
-    if "$" in part or "¥" in part or "￥" in part:
+    if any(map(part.__contains__, "$¥￥£€")):
         for match in _PRICED.finditer(text, start, stop):
             amount = float(match.group(1).replace(",", ""))
             yield Quantity("money", amount, amount, match.start(), match.end(), match.group()[0])

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from memfin.scoring.language import Analysis
+from memfin.scoring.patterns import Quick
 from memfin.scoring.quantities import Quantity
 from memfin.scoring.roles import proposed
 from memfin.scoring.weight import Label, Weight
@@ -19,18 +20,18 @@ _HUNDRED: Final = 100
 _SCALED: Final = re.compile(
     r"(?:投资部分|投资的部分|剩余|其余|剩下|余下|可投资产|可投资金|投资资金)[^,。;\n]{0,6}$"
 )
-_RATIO: Final = re.compile(
+_RATIO: Final = Quick(
     r"股([\d一二三四五六七八九])债([\d一二三四五六七八九])|股债(?:比例?|"
     r"配比)?[:按为是约 ]*([1-9]\d?)\s?[:/比开-]\s?([1-9]\d?)|"
     r"债([\d一二三四五六七八九])股([\d一二三四五六七八九])|"
-    r"(?<![\d/])([1-9][05])/([1-9][05])(?![\d/])(?= (?:stocks?|equit\w+|shares)(?: to |/| and |"
+    r"(?<![\d/-])([1-9][05])[/-]([1-9][05])(?![\d/%-])(?= (?:stocks?|equit\w+|shares)(?: to |/| and |"
     r"-)(?:bonds?|fixed)| in favou?r of (?:stocks|equities|shares)| in (?:stocks|"
     r"equities|shares) and bonds|[ -](?:stock|equit|"
     r"portfolio|split|mix)|"
     r" between (?:stocks|equities) and bonds|的?股债)|"
     r"股债(?:按|约|大约|大致)?([一二三四五六七八九])([一二三四五六七八九])(?=开|分|配|搭|来|的|比|组|,|。|$)|"
-    r"([一二三四五六七八九])成股票?[、,和]?([一二三四五六七八九])成债|股债(?:按|就|各|"
-    r"来个)?(?:一半一半|对半|平分|各半|各一半|对开)"
+    r"([一二三四五六七八九])成股票?[、,和]?([一二三四五六七八九])成债|股债(?:均衡|平衡)?,?(?:按|就|各|"
+    r"来个)?占?(?:一半一半|一半|五五|对半|平分|各半|各一半|对开)"
 )
 STOCK_BOND: Final = re.compile(
     r"股[\d一二三四五六七八九]?债|债[\d一二三四五六七八九]股|成股票?[、,和]?[一二三四五六七八九]成债"
@@ -38,8 +39,16 @@ STOCK_BOND: Final = re.compile(
 """Where a stock-bond ratio may stand."""
 TRIPLE_SIGN: Final = re.compile(r"[:/比](?=\d{1,2}[:/比]\d)")
 """What every ratio of three parts has in it; looked for first, as it is found faster."""
-TRIPLE: Final = re.compile(r"(?<![\d:/.-])(\d{1,2})([:/比])(\d{1,2})\2(\d{1,2})(?![\d:/%年月.-])")
-"""A ratio of three parts."""
+TRIPLE: Final = re.compile(r"(?<![\d:/.-])(\d{1,2})([:/比])\d{1,2}(?:\2\d{1,2}){1,4}(?![\d:/%年月.-])")
+"""A ratio of three parts or more."""
+
+
+_DASHED: Final = re.compile(r"-(?<=[1-9][05]-)(?=[1-9][05](?![\d%]))")
+
+
+def dashed(norm: str) -> bool:
+    """Say whether a ratio may stand in the reply with a dash."""
+    return _DASHED.search(norm) is not None
 
 
 def ratios(
@@ -53,11 +62,12 @@ def ratios(
     norm = analysis.norm
     result = _triples(analysis, found, starts, group)
     result += _pairs(analysis, found, starts, group + len(result))
-    if STOCK_BOND.search(norm) is None and "0/" not in norm and "5/" not in norm:
+    if STOCK_BOND.search(norm) is None and "0/" not in norm and "5/" not in norm and not dashed(norm):
         return result
     group += len(result)
+    told = {weight.start for weight in result}
     for match in _RATIO.finditer(norm):
-        if not proposed(analysis, *match.span()):
+        if match.start() in told or not proposed(analysis, *match.span()):
             continue
         parts = [part for part in match.groups() if part is not None] or ["五", "五"]
         first, second = (_tenths(part) for part in parts)
@@ -79,23 +89,44 @@ def ratios(
     return result
 
 
-_PAIR: Final = re.compile(
+_SLASHED: Final = Quick(r"(?<![\d/-])([1-9][05])[/-]([1-9][05])(?![\d/%-])(?=[ -])")
+_NEAR_SLASHED: Final = 44
+_OVER_FUNDS: Final = re.compile(
+    r"[^.;!?\n]{0,12}\b(?:across|among|between|over|in|to) (?:the |your |those |these )?(?:three|four|five|"
+    r"3|4|5) (?:[a-z]+ )?(?:funds|etfs|stocks)\b|"
+    r"[^。;!?\n]{0,8}(?:[三四五3-5])(?:只|支)(?:基金|etf|股票)"
+)
+_FUNDS_BEFORE: Final = re.compile(r"[三四五3-5](?:只|支)(?:基金|etf|股票)?[^。;!?\n]{0,8}$")
+_PAIR: Final = Quick(
     r"(?<![\d:/.-])([1-9]\d?)[:比]([1-9]\d?)(?![\d:/%年月.-])|"
     r"([一二三四五六七八九])[比:]?([一二三四五六七八九])(?:开|分(?!之|[批次]))"
 )
+_PAIR_SIGN: Final = re.compile(
+    r"[:比开分](?<=[0-9一二三四五六七八九].)(?=[1-9一二三四五六七八九]|(?<=[开分])(?!之|[批次]))"
+)
+"""What every pair has in it; looked for first, as it is found several times as fast."""
 _NEAR_PAIR: Final = 20
 
 
 def may_split(norm: str) -> bool:
     """Say whether a ratio may stand in the reply that `Reading.has_ratio` does not look for."""
-    return "5/" in norm or _PAIR.search(norm) is not None
+    return (
+        "5/" in norm
+        or dashed(norm)
+        or (_PAIR_SIGN.search(norm) is not None and _PAIR.search(norm) is not None)
+    )
 
 
 def _pairs(analysis: Analysis, found: Sequence[Label], starts: Sequence[int], group: int) -> list[Weight]:
     """Read two-part ratios right behind their two labels: 股票和债券按6:4来配, 权益与固收七三开."""
     norm = analysis.norm
     result: list[Weight] = []
-    for match in _PAIR.finditer(norm) if found else ():
+    if found and ("0/" in norm or "5/" in norm or dashed(norm)):
+        result += _slashed(analysis, found, starts, group)
+        group += len(result)
+    if not found or _PAIR_SIGN.search(norm) is None:
+        return result
+    for match in _PAIR.finditer(norm):
         parts = [_tenths(part) if part in _NUMERALS else float(part) for part in match.groups() if part]
         if sum(parts) not in (10.0, 100.0) or not proposed(analysis, *match.span()):
             continue
@@ -109,6 +140,23 @@ def _pairs(analysis: Analysis, found: Sequence[Label], starts: Sequence[int], gr
     return result
 
 
+def _slashed(analysis: Analysis, found: Sequence[Label], starts: Sequence[int], group: int) -> list[Weight]:
+    """Read two-part ratios of other classes than stocks and bonds: a 90/10 split between bonds and cash."""
+    norm = analysis.norm
+    result: list[Weight] = []
+    for match in _SLASHED.finditer(norm):
+        parts = [float(part) for part in match.groups()]
+        _, high = analysis.sentence_span(match.start())
+        last = bisect_left(starts, min(high, match.end() + _NEAR_SLASHED))
+        named = found[bisect_left(starts, match.end()) : last][:2]
+        classes = [label.asset_class for label in named]
+        if sum(parts) != _HUNDRED or len(set(classes)) != len(parts) or not proposed(analysis, *match.span()):
+            continue
+        result += _targets(named, parts, match, group)
+        group += 1
+    return result
+
+
 _NUMERALS: Final = "一二三四五六七八九"
 
 
@@ -116,16 +164,27 @@ def _triples(analysis: Analysis, found: Sequence[Label], starts: Sequence[int], 
     """Read three-part ratios with their labels: 股票、债券、现金按5:3:2; 60/30/10 stocks, bonds and cash."""
     norm = analysis.norm
     result: list[Weight] = []
-    if not found or TRIPLE_SIGN.search(norm) is None:
+    if TRIPLE_SIGN.search(norm) is None:
         return result
     for match in TRIPLE.finditer(norm):
-        parts = [float(match.group(number)) for number in (1, 3, 4)]
+        parts = [float(part) for part in match.group().split(match.group(2))]
         if sum(parts) not in (10.0, 100.0) or not proposed(analysis, *match.span()):
             continue
         low, high = analysis.sentence_span(match.start())
         before = found[bisect_left(starts, max(low, match.start() - 30)) : bisect_left(starts, match.start())]
         after = found[bisect_left(starts, match.end()) : bisect_left(starts, min(high, match.end() + 60))]
-        named = before[-3:] if len(before) >= len(parts) else after[:3]
+        count = len(parts)
+        named = before[-count:] if len(before) >= count else after[:count]
+        if len(named) < len(parts) and (
+            _OVER_FUNDS.match(norm, match.end()) or _FUNDS_BEFORE.search(norm, low, match.start())
+        ):
+            # 40/30/30 across the three funds: each is one fund, whatever it holds.
+            sizes = [part / sum(parts) for part in parts]
+            result += [
+                Weight(None, size, size, *match.span(), "one fund", "target", group, each=False)
+                for size in sizes
+            ]
+            group += 1
         if len(named) < len(parts):
             continue
         result += _targets(named, parts, match, group)

@@ -9,16 +9,17 @@ import re
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from functools import cache, cached_property, lru_cache
+from itertools import pairwise
 from typing import Final, Literal, NamedTuple, get_args
 
 from ahocorasick_rs import AhoCorasick, Implementation, MatchKind
 
 from memfin.scoring.allocations import weights
 from memfin.scoring.amounts import bare_shares, divided, spent, tabled, taken
+from memfin.scoring.candidates import may_weigh
 from memfin.scoring.language import Analysis
 from memfin.scoring.quantities import Quantity, shares_at
-from memfin.scoring.ratios import STOCK_BOND, TRIPLE_SIGN
-from memfin.scoring.roles import may_weigh
+from memfin.scoring.ratios import STOCK_BOND, TRIPLE_SIGN, dashed
 from memfin.scoring.vocabulary import Vocabulary, load_vocabulary
 from memfin.scoring.weight import Label, Weight
 
@@ -27,6 +28,11 @@ RATINGS: Final[Mapping[str, int]] = {
     "aa": 2,
     "aa-": 3,
     "a+": 4,
+    "single-a": 4,
+    "a-rated": 4,
+    "a级债": 4,
+    "a级信用": 4,
+    "a级主体": 4,
     "bbb": 5,
     "bb+": 6,
     "bb": 6,
@@ -59,6 +65,8 @@ Meaning = tuple[
 Table = Sequence[Meaning | None]
 
 
+_WRAPPERS: Final = ("etf", "指数基金", "tracker", "trackers")
+_NO_LABEL: Final = Label("", -1, -1)
 _SAME: Final = 0.006
 _REACH: Final = 24
 _WIDE_REACH: Final = 60
@@ -151,7 +159,10 @@ def scanner() -> Scanner:
     by_term: dict[str, list[int]] = {}
     for number, pattern in enumerate(patterns):
         if pattern in blockers:
-            roles.append(None)
+            # A blocker that is a word of a class is nothing but that: the stock fund, 超短债.
+            own = classes.get(pattern)
+            latin = "a" <= pattern[0] <= "z" or "a" <= pattern[-1] <= "z"
+            roles.append(None if own is None else Role((), (), (), own, None, latin))
             continue
         # A longer word hides the shorter ones inside it from the scan, so it takes over what they mean.
         inner = sorted(
@@ -214,6 +225,24 @@ def _terms(
     return terms, acts, frames
 
 
+_MOVED: Final = re.compile(
+    r"\b(?:rais|lift|increas|bring|tak|push|mov|bump|go|step|build|top|grow|ramp|(?P<cut>cut|trim|reduc|lower|"
+    r"draw|run|shrink))\w*\b[^.;!?\n]{0,40}\bfrom $"
+)
+_ON: Final = re.compile(r"(?:to|-|–)\s?")
+_HEAD: Final = 60
+
+
+def _reached(norm: str, share: Quantity) -> Quantity:
+    """Return the share that a raise or a cut ends at: of from 45% to 58%, the 58%."""
+    moved = share.low < share.high and _MOVED.search(norm, max(0, share.start - _HEAD), share.start)
+    on = _ON.search(norm, share.start, share.end) if moved else None
+    if not moved or on is None:
+        return share
+    end = share.low if moved["cut"] else share.high
+    return share._replace(low=end, high=end, start=on.end())
+
+
 class Reading:
     """What one scan of a reply found."""
 
@@ -256,6 +285,14 @@ class Reading:
         """The words of asset classes."""
         if self._labels is None:
             self._labels = [Label(*found) for found in self._labelled]
+            norm = self.analysis.norm
+            if any(map(norm.__contains__, _WRAPPERS)):
+                # 地方债etf is what stands in front: the word of the wrapper says nothing of its own.
+                self._labels = [
+                    label
+                    for last, label in pairwise([_NO_LABEL, *self._labels])
+                    if last.end != label.start or norm[label.start : label.end] not in _WRAPPERS
+                ]
         return self._labels
 
     @property
@@ -263,6 +300,8 @@ class Reading:
         """The shares (fractions) that the reply names."""
         if self._shares is None:
             self._shares = shares_at(self.analysis.norm, self._signs) if self._signs else []
+            if "from " in self.analysis.norm:
+                self._shares = [_reached(self.analysis.norm, share) for share in self._shares]
         return self._shares
 
     @cached_property
@@ -334,4 +373,9 @@ class Reading:
     def has_ratio(self) -> bool:
         """Say whether a stock-bond ratio (股六债四, 60/40) may stand in the reply."""
         norm = self.analysis.norm
-        return "0/" in norm or TRIPLE_SIGN.search(norm) is not None or STOCK_BOND.search(norm) is not None
+        return (
+            "0/" in norm
+            or dashed(norm)
+            or TRIPLE_SIGN.search(norm) is not None
+            or STOCK_BOND.search(norm) is not None
+        )

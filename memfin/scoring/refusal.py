@@ -18,11 +18,12 @@ VERDICT: Final = Bilingual(
     r"划去|筛掉|(?<!会被)淘汰|🚫|"
     r"❌|不在您|不在你|不介绍|不会(?:推荐|介绍|建议|配|加(?!息)|用|买)|别碰|不碰|不宜|远离|"
     r"超出您|超出了?您?的?范围|违反|违背|冲突|相悖|排除|剔除(?<!被剔除)(?<!期剔除)|拒绝|违规|"
-    r"违法|非法|骗局|得不偿失|不可取|"
+    r"违法|非法|骗局|得不偿失|不可取|停掉|叫停|戒掉|改掉|是(?:典型|标准|妥妥|十足)的(?=[追投炒赌题短杠])|"
     r"没有必要|没必要|不参与|不安排|没有?安排|未安排|跳过|略过|绕开|撇开|"
     r"(?:需要?|须|值得|应当?|务必|要)(?:特别|格外|高度|保持)?(?:警惕|提防|当心)|(?:不|没|"
     r"未)会?(?:进[入您你]?|放进|放入|放在|列入|加入|"
-    r"写进)的?(?=[^,。]{0,3}(?:组合|方案|清单|名单|计划|范围|账户|仓位|[,。]))|别(?:答应|理|信|听|上当|"
+    r"写进)的?(?=[^,。]{0,3}(?:组合|方案|清单|名单|计划|范围|账户|仓位|[,。]))|别(?:答应|理|信|听|"
+    r"进(?![太得])|入|去(?!掉)|点|投(?![得太])|跟(?=[,。;!风进它]|$)|上当|"
     r"接茬|学|沾|掺和|凑热闹)|把[^,。;!?\n]{0,8}破了|破了?[您你]?[^,。;!?\n]{0,4}(?:规矩|规则|约定|"
     r"底线|要求)|(?:不|没)(?:合|在|"
     r"符合)[您你的]{0,2}[^,。;!?\n]{0,6}(?:规矩|要求|范围|约定|清单)|规矩不(?:让|许|允)|[学使要]不得|"
@@ -34,12 +35,14 @@ VERDICT: Final = Bilingual(
     r"不过|其实|实际|然而)|"
     r"留给(?:别人|机构|保险|专业|他们)|(?:期限|久期|时间|封闭期?|"
     r"锁定期?)(?:太|过)长|划不来|不划算|不合算|[与跟和同][^,。]{1,14}(?:不合|不搭|相反|背道而驰)|"
-    r"不是(?:让|叫|要)您|已按您|因此(?:没有|未|不)|所以(?:没有|未|不)|不予|不作|不做推荐",
-    r"\b(?:not (?:suitable|suit|fit|recommend\w*|advis\w*|appropriate|for you)|doesn't (?:fit|suit|"
+    r"(?:都|均|也|一概|一律)不(?:出现|涉及|包含|选用?|碰|列入)|不是(?:让|叫|要)您|已按您|因此(?:没有|未|不)|所以(?:没有|未|不)|不予|不作|不做推荐",
+    r"\b(?:(?:don't|do not|can't|cannot|won't|never) (?:suggest|recommend|advise|propose|favou?r)|"
+    r"not (?:suitable|suit|fit|recommend\w*|advis\w*|appropriate|for you)|doesn't (?:fit|suit|"
     r"match)|does not (?:fit|suit|match)|doesn't belong|does not belong|left (?:it|them) out|"
     r"leave (?:it|them) out|unsuitable|"
     r"against your (?:rules?|constraints?|limits?|wish\w*|profile|policy)|violat\w*|breach\w*|"
-    r"conflicts? with|stay away|outside your|wouldn't|would not|"
+    r"conflicts? with|stay away|outside your|(?:wouldn't|would not)(?! (?:hurt|harm|go amiss|do any harm|"
+    r"hesitate|mind|be wrong|be out of place|wait))|"
     r"can't recommend|cannot recommend|"
     r"rules? (?:it|this|them|that) out|ruled out|off the table|off limits|"
     r"break(?:s|ing)? (?:your|the|that|one of your|both) (?:\w+ )?(?:rules?|limits?|cap|mandate|line)|"
@@ -47,6 +50,7 @@ VERDICT: Final = Bilingual(
     r"fails? your|beyond (?:what|your)|your (?:rules?|mandate|list|limits?|policy) (?:says?|excludes?|"
     r"forbids?|bars?|don't)|"
     r"not (?:on|in) your|you (?:told me|excluded|said no)|no place (?:in|here)|no reason to|"
+    r"(?:leave|left|leaving|kept|keep) (?:[a-z-]+ ){1,2}out|leave (?:it|them|that|those) to |"
     r"neither (?:fits|suits|belongs)|(?:leave|leaving|left|rule|ruling) out|"
     r"(?:leave|left|keep|kept|strike|drop|take) (?:it|them|that|this) (?:off|out|aside|alone|be)|so leave it|"
     r"you asked (?:me )?(?:to (?:stay|avoid|keep|leave|skip)|not|for no)|you (?:ruled|"
@@ -74,11 +78,12 @@ _ASKS: Final = compile_pattern(
 _LEAVING_BEFORE: Final = compile_pattern(
     rf"(?:防止|规避|杜绝|禁止|不进行|分散(?![到在进投买配放])|减持|卖出|卖掉|清仓|清掉|赎回|退出|降低|"
     rf"减少|压降|了结|换掉|"
-    rf"移出|剔除|删去|去掉|替代|代替|取代|而不是|而非|不是|除了|除|扣除|"
+    rf"移出|剔除|删去|去掉|(?<!国产)替代|代替|取代|而不是|而非|不是|除了|除(?![权息夕])|扣除|"
     rf"\b(?:dump|unload|liquidate|ditch|get rid of|unwind|ignore|resist|forget|beware of|"
-    rf"tempted by|sell|reduce|exit|trim|cut|replace|instead of|"
+    rf"tempted by|sell|reduce|exit|trim|cut|replace|exclud(?:es?|ed|ing)|screen(?:s|ed|ing)? out|instead of|"
     rf"rather than|out of)\b){_CLAUSE}{{0,8}}$"
 )
+_LEFT_BEFORE: Final = re.compile(r"\b(?:leav\w+|left|keep\w*|kept|rul\w+) (?:[a-z-]+ ){0,2}$")
 _LEAVING: Final = re.compile(
     rf"^{_CLAUSE}{{0,12}}(?:换成|换为|换到|转为|转到|转入|替换|换掉|换下|丢掉|卖掉|卖出|清掉|清仓|清零|"
     rf"减到|减掉|减仓|"
@@ -87,7 +92,8 @@ _LEAVING: Final = re.compile(
 )
 _TAKEN_UP: Final = re.compile(r"(?:换成|换为|换到|转为|转到|转入|into|to)[^,。]{0,10}$")
 _OWNED: Final = re.compile(
-    r"(?:手[里上头]|持有|现有|已有|原有|卡在|套在|您那|账上)[^,。;:]{0,8}$|\b(?:your|you (?:own|hold|"
+    r"(?:手[里上头]|持有期|(?<!建议)(?<!可以)(?<![先只就])持有|现有|已有|原有|卡在|套在|您那|"
+    r"账上)[^,。;:]{0,8}$|\b(?:your|you (?:own|hold|"
     r"have)) [^,.;:]{0,16}$"
 )
 _LEAVES: Final = re.compile(
@@ -97,7 +103,14 @@ _LEAVES: Final = re.compile(
 _MOVED: Final = re.compile(r"(?:把|将)[^,。:;]{0,12}$|\b(?:move|switch|shift|rotate)\b[^,.;]{0,20}$")
 _NEXT_REJECTS: Final = re.compile(
     rf"^\s*(?:但|不过|然而|所以|因此)?(?:这|它|该|此|前者|这些|这类|以上|我|您|this|it|that|"
-    rf"but)[^。!?\n]{{0,30}}?(?:{VERDICT.pattern})"
+    rf"but)[^。!?\n]{{0,30}}?(?:{VERDICT.pattern})|"
+    r"^\s*(?:so |please |best to )?(?:stay away|steer clear|keep away|walk away|avoid (?:it|them|this|that)|"
+    r"(?:leave|let) (?:it|them|that) (?:alone|be|pass)|skip (?:it|them|this|that)|"
+    r"buying (?:it|here|now|in)\b[^.!?]{0,20}\b(?:would be|is|means) (?:chasing|late|too late)|decline\b|"
+    r"say no\b)|"
+    r"^\s*(?:所以|因此|请|建议[您你]?)*(?:远离|躲开|绕开|婉拒|回绝|拒绝|别碰|别投|别买|别参与|别跟|不跟|"
+    r"不碰|不投|"
+    r"不参与)(?:它|吧|为好|即可|就好|就行)*[,。!;]"
 )
 _TITLE: Final = re.compile(
     r"[^,。!?;:]{2,24}(?:基金|混合|股票|债券|债|产品|理财|etf|lof|fof|计划|持有|定开|"
@@ -115,7 +128,8 @@ _LURED: Final = re.compile(
     r"(?:别|不要|切勿|勿)[^,。;!?\n]{0,6}(?:被|因|为了|看到|听信|一看|一听)[^,。;!?\n]{0,14},$"
 )
 _EXAMPLE: Final = compile_pattern(
-    r"(?:例如|比如|譬如|假设|假如|举例|举个例子|打个比方|(?<!不)拿(?=[^,。;!?\n]{1,8}(?:来说|"
+    r"(?:例如|比如|譬如|假设|假如|想象(?![力空])|设想|试想|举例|举个例子|打个比方|"
+    r"(?<!不)拿(?=[^,。;!?\n]{1,8}(?:来说|"
     r"来讲|打比方|作例))|算笔账|示例|演示|算例|e\.g\.|for example|"
     r"suppose|imagine)[^。!?\n]{0,24}$"
 )
@@ -194,6 +208,8 @@ def rejected(analysis: Analysis, start: int, end: int, *, limit: bool = False) -
     low, high = analysis.sentence_span(start)
     if not limit and negated(analysis, start, end):
         return True
+    if _ruled_out_line(analysis, start, high):
+        return True
     if any(not _names_nothing(analysis, match, start) for match in VERDICT.finditer(norm, end, high)):
         return True
     before = None
@@ -214,13 +230,43 @@ def rejected(analysis: Analysis, start: int, end: int, *, limit: bool = False) -
         head = WRITING.sub("", head)
     if _OWNED.search(head) and _LEAVES.search(norm, end, high):
         return True
-    if _LEAVING_BEFORE.search(head):
+    if _LEAVING_BEFORE.search(head) or (tail.startswith(" out") and _LEFT_BEFORE.search(head)):
         return True
     return (
         _MOVED.search(head) is not None
         and _TAKEN_UP.search(head) is None
         and _LEAVING.match(tail) is not None
     )
+
+
+_CELL_VERDICT: Final = re.compile(
+    r"\|\s*(?:(?:均|都)?(?:否|不[能行选可]?|不可以|不入选|不列入|无关|排除|已?划掉|已?剔除)|no|n/a|never|✗|"
+    r"×|✘|x|out|excluded|"
+    r"仅?作?(?:对照|参照|参考|了解)|仅供(?:对照|参考|了解))\s*(?:[|,。;(]|$)"
+)
+"""The cell of a row that turns its thing down."""
+_LIST_OF_DONTS: Final = re.compile(
+    r"(?:不要|不能|别|不该|不应|请勿|切忌|禁止|不再|不会)[做碰买投选犯]?(?:的|以下|这些|这几|$|:)|不做(?:的|"
+    r"什么|清单|:|$)|负面清单|"
+    r"误区|禁忌|雷区|避坑|避雷|红线|排除(?:的|项|清单|:|$)|剔除的?(?:[^,。]{0,4}:|$)|(?:没有?|不)(?:选|列入|"
+    r"放进|纳入)的|"
+    r"\b(?:avoid|don'ts?|do not|never|not to do|myths?|mistakes?|off[- ]limits|ruled out|left out|excluded|"
+    r"exclusions)\b"
+)
+
+
+def _ruled_out_line(analysis: Analysis, start: int, high: int) -> bool:
+    """Say whether the row or the list that the span stands in is one of what is not to be done."""
+    kind = analysis.line_kind(start)
+    if kind == "row":
+        return _CELL_VERDICT.search(analysis.norm, start, high) is not None
+    return kind == "item" and (
+        _LIST_OF_DONTS.search(analysis.lead_in(start)) is not None
+        or _MISTAKE.match(analysis.norm, analysis.sentence_span(start)[0]) is not None
+    )
+
+
+_MISTAKE: Final = re.compile(r"[ \-*•·>\d.)、]*(?:误区|坑|雷区|错误|谣言|myth|mistake|trap)")
 
 
 def written_option(norm: str, start: int, end: int) -> bool:

@@ -12,6 +12,7 @@ from memfin.scoring.counted_limits import NUMERAL, count_of
 from memfin.scoring.instruments import PRODUCT
 from memfin.scoring.language import Analysis
 from memfin.scoring.limits import EPSILON, Span
+from memfin.scoring.patterns import Quick, compile_pattern
 from memfin.scoring.predicates import CashFloor
 from memfin.scoring.quantities import Quantity, quantities
 from memfin.scoring.reading import Reading
@@ -19,14 +20,14 @@ from memfin.scoring.reserves import cash_amount, dropped
 from memfin.scoring.sharing import times
 from memfin.scoring.unchanged import kept_above
 
-_REST: Final = re.compile(
+_REST: Final = Quick(
     r"(?:剩下|剩余|其余|余下|剩的|零头|多出来的|"
     r"最后(?:那)?点)[^,;。!?\n]{0,10}?(?=[放存留趴躺搁摆当做作备进在活现零])"
     r"|\b(?:leave|keep|park|put|with|and)? ?(?:the rest|the remainder|the balance|the remaining \S+|"
     r"whatever (?:remains|is left)|"
     r"what(?:'s| is) left(?: over)?)\b"
 )
-_REST_SIGNS: Final = ("剩", "其余", "余下", "零头", "多出来", "rest", "remain", "the balance", "left")
+_REST_SIGNS: Final = compile_pattern(r"剩|其余|余下|零头|多出来|rest|remain|the balance|left")
 _CASH: Final = re.compile(
     r"[^,;。!?\n]{0,8}(?:现金|活期|零[钱花用]|日常|随用|急用|傍身|兜底|备用|应急|货币|货基|余额宝|活钱|"
     r"存款|存着|银行卡|卡里|机动|不动|周转)"
@@ -37,23 +38,25 @@ _CASH_PART: Final = re.compile(r"现金|活期|货币|货基|备用|应急|存�
 _WINDOW: Final = 160
 _FEWEST: Final = 2
 
-_EQUAL: Final = re.compile(
-    r"(?P<count>[两二三四五六])(?:只|个|支|家|份)[^,;。!?\n]{0,8}?(?:对半|平分|均分|等分|各半|平摊|"
-    r"各占一半|五五)|"
-    r"\b(?:split|divide)\w*[^.;!?\n]{0,20}\b(?:evenly|equally)[^.;!?\n]{0,12}\b(?P<english>two|three|four|"
-    r"five)\b"
+_EQUAL: Final = Quick(
+    r"(?P<count>[两二三四五六七八九])(?:只|个(?![月季百点])|支|家|份)[^;。!?\n]{0,8}?(?:对半|平分|均分|"
+    r"等分|各半|平摊|"
+    r"各占一半|五五|等额|等权|平均|均等|均匀|一样多)(?![减卖赎还降取退分])|"
+    r"(?:平分|均分|等分|平摊|等额|等权|平均|均匀)[^,;。!?\n]{0,8}?(?P<count2>[两二三四五六七八九])(?:只|"
+    r"个(?!月)|支|家)|"
+    r"\b(?P<english2>two|three|four|five|six|seven|eight) (?:[a-z-]+ ){1,3}(?:in equal (?:parts|amounts|"
+    r"weights|shares)|"
+    r"equally[- ]weighted|split (?:equally|evenly)|(?:with |at )?equal weights?|of equal size)|"
+    r"\b(?:equal (?:parts|amounts|weights?|shares)|equally)[^.,;!?\n]{0,24}\b(?P<english3>two|three|four|"
+    r"five|six|seven|"
+    r"eight)\b|"
+    r"\b(?:split|divide|spread)\w*[^.;!?\n]{0,20}\b(?:evenly|equally)[^.;!?\n]{0,12}\b(?P<english>two|"
+    r"three|four|"
+    r"five|six|seven|eight)\b"
 )
-_EQUAL_SIGNS: Final = (
-    "对半",
-    "平分",
-    "均分",
-    "等分",
-    "各半",
-    "平摊",
-    "各占一半",
-    "五五",
-    "evenly",
-    "equally",
+_EQUAL_SIGNS: Final = compile_pattern(
+    r"对半|平分|均分|等分|各半|平摊|各占一半|五五|等额|"
+    r"等权|平均分|平均买|平均配|平均投|平均持|均等|均匀|一样多|evenly|equal"
 )
 _TRANCHES: Final = re.compile(
     rf"分(?P<count>{NUMERAL})[笔批次份][^。!?\n]{{0,10}}?每[笔批次份][^,;。!?\n\d一二三四五六七八九半]{{0,4}}"
@@ -92,13 +95,61 @@ def cash_left(reading: Reading, floor: CashFloor) -> Span | None:
         none = cash_amount(reading, floor.amount)
     if none is not None:
         return none
-    left = _left(reading) if any(sign in reading.analysis.norm for sign in _REST_SIGNS) else None
+    used = _drawn_down(reading, floor.share) if floor.share is not None else None
+    if used is not None:
+        return used
+    left = _left(reading) if _REST_SIGNS.search(reading.analysis.norm) is not None else None
     if left is None:
         return _cash_of_whole(reading, floor.amount) if floor.amount is not None else None
     short = floor.share is not None and left.share < floor.share - EPSILON
     if floor.amount is not None and left.whole is not None:
         short = short or left.share * left.whole < floor.amount - EPSILON
     return left.span if short and advised(reading.analysis, *left.span, act=True) else None
+
+
+_AT_WORK: Final = re.compile(
+    r"\b(?:put|invest|deploy|commit)\b[^.;!?\n\d]{0,16}(\d+(?:\.\d+)?) ?%[^.;!?\n]{0,50}\b(?:hold on to|"
+    r"sit on|keep|hold|leave|hang on to) (?:the (?:rest|remainder|balance|other \d+ ?%)|what's left)"
+)
+_CASH_HELD: Final = re.compile(
+    r"\b(?:you (?:now |currently |already )?(?:hold|have|keep)|your|holding)\b[^.;!?\n\d]{0,24}"
+    r"(\d+(?:\.\d+)?) ?%[^.;!?\n\d]{0,12}\bcash\b"
+)
+_CASH_USED: Final = re.compile(
+    r"\b(?:us|tak|mov|shift|put|spend|invest|deploy|switch|draw|shov)\w* (?:about |around |some |just |"
+    r"another )?(?:(\d+(?:\.\d+)?) ?(?:percentage points?|points?|%)(?: points?)?|(half|a third|a quarter|"
+    r"two thirds|most|three quarters)) (?:of (?:it|that|"
+    r"this|the cash|your cash)|out of (?:cash|it)|from (?:cash|it|there))\b"
+)
+
+
+_FRACTIONS: Final = {
+    "half": 1 / 2,
+    "a third": 1 / 3,
+    "a quarter": 1 / 4,
+    "two thirds": 2 / 3,
+    "most": 3 / 5,
+    "three quarters": 3 / 4,
+}
+
+
+def _drawn_down(reading: Reading, share: float) -> Span | None:
+    """Return what is put to work, out of all the money or out of the cash there is, so that less is left."""
+    norm = reading.analysis.norm
+    if not any(sign in norm for sign in ("put", "invest", "deploy", "us", "tak", "mov", "shift", "spend")):
+        return None
+    match, whole = _AT_WORK.search(norm), 1.0
+    if match is None or _CASH_PART.search(norm, *match.span()):
+        held = _CASH_HELD.search(norm)
+        match = held and _CASH_USED.search(norm, held.end(), held.end() + _WINDOW)
+        whole = float(held.group(1)) * _HUNDREDTH if held else 1.0
+    if not match:
+        return None
+    part = _FRACTIONS.get(match.group(match.lastindex or 0))
+    used = whole * part if part is not None else float(match.group(1)) * _HUNDREDTH
+    if whole - used >= share - EPSILON:
+        return None
+    return match.span() if advised(reading.analysis, *match.span(), act=True) else None
 
 
 def _left(reading: Reading) -> _Left | None:
@@ -144,7 +195,7 @@ def _is_cash(norm: str, part: Quantity) -> bool:
 def one_holding(reading: Reading, cap: float) -> Span | None:
     """Return equal parts, the tranches of one holding, or what is added to one, that exceed the cap."""
     analysis = reading.analysis
-    if any(sign in analysis.norm for sign in _EQUAL_SIGNS) and (span := _equal(analysis, cap)):
+    if _EQUAL_SIGNS.search(analysis.norm) is not None and (span := _equal(analysis, cap)):
         return span
     return (
         _tranches(analysis, cap)
@@ -165,12 +216,12 @@ _STEP: Final = re.compile(
     r"\b(?:first|start (?:with|at)|put|place|then|another|a further|add(?:ing)?|buy|top (?:it )?up (?:with|"
     r"by))\b[^,.;!?\n\d]{0,12}$"
 )
-_SAME_ONE: Final = re.compile(
+_SAME_ONE: Final = Quick(
     r"同一?[只支款个]|[这那]一?[只支款](?!是)|(?:都|全)(?:买|投|给)(?:它|这)|(?:只|就)(?:买|拿|持有|"
     r"投)(?:它|这|一只)|补满|加满|"
     r"\b(?:same|that|this|one|single) (?:fund|etf|stock|tracker|holding|position)\b|\bit\b"
 )
-_STEP_WORDS: Final = ("再", "追加", "加", "补", "添", "another", "further", "add", "top", "then")
+_STEP_WORDS: Final = compile_pattern(r"再|加|补|添|\b(?:another|further|add|top|then)")
 _FURTHER: Final = re.compile(r"再|追加|加仓|\b(?:another|a further|more|top)\b")
 
 
@@ -178,7 +229,7 @@ def _in_steps(reading: Reading, cap: float) -> Span | None:
     """Return the last of the purchases of one holding that together exceed the cap."""
     analysis = reading.analysis
     norm = analysis.norm
-    if not any(word in norm for word in _STEP_WORDS):
+    if _STEP_WORDS.search(norm) is None:
         return None
     marked = any(mark in norm for mark in ("万", "元", "$"))
     money = [each for each in quantities(norm) if each.kind == "money"] if marked else []
@@ -213,7 +264,7 @@ def _in_steps(reading: Reading, cap: float) -> Span | None:
 
 def _equal(analysis: Analysis, cap: float) -> Span | None:
     for match in _EQUAL.finditer(analysis.norm):
-        count = count_of(match["count"] or match["english"])
+        count = count_of(next(group for group in match.groups() if group is not None))
         low, high = analysis.sentence_span(match.start())
         partial = any(each.kind == "share" for each in quantities(analysis.norm, low, high))
         if not count or partial or 1 / count <= cap + EPSILON:

@@ -15,7 +15,8 @@ from memfin.scoring.reading import Reading
 from memfin.scoring.refusal import disowned, rejected
 
 CASH_AMOUNT: Final = re.compile(
-    r"(?:现金|活期|备用金|应急金?|账上|手头|手里|卡里|存款|cash)[^,。;!?\n]{0,8}$|(?:留|保留|剩的?|剩下|"
+    r"(?:现金|活期|备用金|应急金?|账上|手头|手里|卡里|存款|cash|buffer|cushion|reserve)[^,。;!?\n]{0,8}$|"
+    r"(?:留|保留|剩的?|剩下|"
     r"留出|留下|keep|leave|hold)[^,。;!?\n]{0,6}$|\b(?:keep|leave|hold|park) (?:the |your |"
     r"a )?(?:other |last |"
     r"remaining |final )?$"
@@ -24,7 +25,7 @@ _INVESTED: Final = re.compile(r"(?:投入|投进|拿出|拿|买|投|买入|申�
 _KEPT: Final = re.compile(r"[留剩][下出着足]?[^,。;!?\n]{0,3}$|\b(?:keep|leave)\b[^,.;!?\n]{0,6}$")
 _OWNED: Final = re.compile(
     r"(?:总共|一共|总盘子|总额|合计|盘子|共有|总资产|手里|手上|手头|积蓄|存款|您有|共|全部家当|"
-    r"total of|you have|you've got|you own|out of|of (?:the|"
+    r"total of|you have|you've got|you own|out of|from (?:the|your)|of (?:the|"
     r"your))[^,。;!?\n]{0,6}$"
 )
 
@@ -38,7 +39,7 @@ def dropped(analysis: Analysis) -> Span | None:
     """Return where the reply says that no cash need be kept."""
     norm = analysis.norm
     # Plain words are looked for in a twentieth of the time that the patterns take.
-    if not any(word in norm for word in _CASH_WORDS) or not any(word in norm for word in _NO_WORDS):
+    if _NO_WORDS.search(norm) is None or _CASH_WORDS.search(norm) is None:
         return None
     for match in apart(_CASH_WASTED, norm):
         if not disowned(analysis, *match.span(1)):
@@ -50,44 +51,20 @@ def dropped(analysis: Analysis) -> Span | None:
     return next((span for span in spans if _drops(analysis, span)), None)
 
 
-_CASH_WORDS: Final = (
-    *("现金", "余钱", "活钱", "备用", "应急", "流动资金", "活期", "余额宝", "存款", "货币", "钱"),
-    *("cash", "emergency", "savings", "buffer", "cushion", "reserve"),
+_CASH_WORDS: Final = compile_pattern(
+    r"现金|余钱|活钱|备用|应急|流动资金|活期|余额宝|存款|货币|钱|cash|emergency|savings|"
+    r"buffer|cushion|reserve"
 )
-_NO_WORDS: Final = (
-    *(
-        "不用",
-        "不必",
-        "无需",
-        "没必要",
-        "别",
-        "不需要",
-        "用不着",
-        "免了",
-        "省了",
-        "可有可无",
-        "统统",
-        "一股脑",
-    ),
-    *(
-        "现金都",
-        "现金全",
-        "活期都",
-        "活期全",
-        "存款都",
-        "存款全",
-        "余钱都",
-        "余钱全",
-        "活钱都",
-        "活钱全",
-        ",都",
-        ",全",
-    ),
-    *("no ", "zero", "without", "skip", "forget", "drop the", "all ", "your entire", "your whole"),
+_NO_WORDS: Final = compile_pattern(
+    r"不用|不必|无需|没必要|别|不需要|用不着|免了|省了|可有可无|统统|一股脑|现金都|现金全|"
+    r"活期都|活期全|存款都|存款全|余钱都|余钱全|活钱都|活钱全|,都|,全|no |zero|without|skip|forget|"
+    r"drop the|all |your entire|your whole|every|fully"
 )
 _CASH_SPENT: Final = compile_pattern(
     r"(?:手头|手里|账上|全部|所有|剩余)的?(?:现金|活期|存款|余钱|活钱)[^,。;!?\n]{0,4}(?:全部?|都|"
     r"统统)[^,。;!?\n]{0,3}[投买换转]|"
+    r"\bevery (?:last )?(?:yuan|dollar|cent|penny|pound) (?:in)?to work\b|\b(?:be|being|stay|staying|go|"
+    r"going|get|getting) fully invested\b|"
     r"\b(?:all (?:of )?(?:the|your) (?:cash|savings)|your (?:entire|whole) cash \w+) (?:can|could|should|"
     r"goes?|into)\b"
 )
@@ -117,7 +94,7 @@ _STILL_KEPT: Final = re.compile(
 )
 
 
-def cash_amount(  # noqa: C901 - a ladder of signs
+def cash_amount(  # noqa: C901, PLR0911, PLR0912 - a ladder of signs
     reading: Reading, amount: float
 ) -> Span | None:
     """Return the advised cash of less than an amount, or what is spent of the sum so that less is left."""
@@ -127,6 +104,10 @@ def cash_amount(  # noqa: C901 - a ladder of signs
     for match in _MOST_OF.finditer(norm):
         put, whole = (float(value.replace(",", "")) for value in match.groups())
         if put < whole < put + amount - EPSILON and advised(analysis, *match.span(), act=True):
+            return match.span()
+    for match in _FROM_CASH.finditer(norm):
+        put, whole = float(match["part"]), float(match["whole"])
+        if put < whole < put + amount / _WAN - EPSILON and advised(analysis, *match.span(), act=True):
             return match.span()
     owned: float | None = None
     invested = 0.0
@@ -142,6 +123,12 @@ def cash_amount(  # noqa: C901 - a ladder of signs
                 return money.start, high
         elif _OWNED.search(head) and not _KEPT.search(head):
             owned, invested = money.low, 0.0
+        elif (
+            money.low < amount - EPSILON
+            and _CUT_TO.search(norm, low, money.start)
+            and not rejected(analysis, money.start, money.end)
+        ):
+            return money.start, money.end
         elif CASH_AMOUNT.search(head) or _CASH_BEHIND.match(norm, money.end, high):
             short = money.low < amount - EPSILON
             if short and (money.start in parts or advised(analysis, money.start, money.end)):
@@ -154,6 +141,16 @@ def cash_amount(  # noqa: C901 - a ladder of signs
     return None
 
 
+_CUT_TO: Final = re.compile(
+    r"(?:现金|活期|备用金|应急金|存款)[^,。;!?\n]{0,6}(?:降|减|压|缩)[低少减]?(?:到|至)[^,。;\d]{0,2}$|"
+    r"\b(?:trim|cut|reduce|lower|shrink|bring|run)\b[^.;!?\n]{0,24}\b(?:buffer|cash|reserves?|savings|"
+    r"cushion|fund)\b[^.;!?\n\d]{0,8}\bto [$£€]?$"
+)
+_WAN: Final = 10_000
+_FROM_CASH: Final = re.compile(
+    r"(?:活期|现金|卡里|备用金|"
+    r"存款)[^,。;\d]{0,4}(?P<whole>\d+(?:\.\d+)?)万元?[里中][^,。;\d]{0,6}(?P<part>\d+(?:\.\d+)?)万"
+)
 _MOST_OF: Final = re.compile(
     r"\b(?:invest|put|deploy|commit|move)\b \$?£?(\d[\d,]*) of (?:your|the) \$?£?(\d[\d,]*)"
 )

@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from memfin.scoring.forms import normalize
-from memfin.scoring.lexicon import read_table
+from memfin.scoring.lexicon_files import read_table
 from memfin.scoring.scanner import Match
 
 FIELD: Final = "risk_tag"

@@ -7,45 +7,16 @@ weight. All offsets count in ``Analysis.norm``.
 import re
 from typing import Final, Literal
 
-from memfin.scoring.bilingual import Bilingual
+from memfin.scoring.candidates import TURNED
 from memfin.scoring.language import Analysis
 from memfin.scoring.patterns import compile_pattern
 from memfin.scoring.quantities import Quantity
 from memfin.scoring.refusal import disowned, in_quotes, rejected
+from memfin.scoring.told import described
 
 Role = Literal["target", "held", "added", "reduced", "total", "part"]
 """Part a weight plays; see `memfin.scoring.allocations.Weight`."""
 
-_NO_WEIGHT_BEFORE: Final = Bilingual(
-    r"(?:年化|收益率?|回报率?|涨幅?|跌幅?|上涨|下跌|反弹|回升|拉升|下挫|收[涨跌]|回撤|回落|亏损?|损失|"
-    r"波动率?|费率?|管理费|托管费|"
-    r"利率(?!债)|票息|股息率?(?<!高股息)(?<!高股息率)|变成了?|变为|升至|涨至|涨到|分位|概率|换手率?|"
-    r"增长|增速|同比|环比|胜率|止损线?|止盈线?|业绩|利润|营收|毛利率?|负债率|税率?|溢价率?|折价|息差|利差|"
-    r"得分|容忍度|偏离|阈值|目标|缩水|浮亏|"
-    r"赚|盈利|飙升|攀升|升值|贬值|上扬|走高|走低|跑赢|通胀|cpi|ppi|gdp|m2|市占率|市场份额|报酬|分红率?|"
-    r"不良率|杠杆率|保证金|违约率|"
-    r"夏普)[^,、;。!?\n|\d]{0,8}$",
-    r"\b(?:(?:rally|rise|rises|fall|falls|drop|drops|decline|crash|soar|surge|tumble|plunge)(?! to)|"
-    r"return\w*|earn\w*|borrow\w*|charg\w+|costs?|pays?|paying|made(?! up)|contribut\w*|climb\w*|"
-    r"jump\w*|lost|shed|soared|slid|rallied|surged|advanced|plunged|tumbled|dropped|declined|dipped|sank|"
-    r"rebounded|"
-    r"recovered|returned|outperformed|underperformed|swung|compound\w*|grew|yield\w*|gain\w*|fees?|"
-    r"drawdown|loss\w*|fell|rose|up(?! to)|"
-    r"down(?! to)|percentile|probability|"
-    r"chance|coupon|rate|volatility|inflation|"
-    r"beats?|expense ratio|discount|growth)[^,、;。!?\n|\d]{0,8}$",
-)
-_NO_WEIGHT_AFTER: Final = re.compile(
-    r"\s*(?:左右|上下|多|以上|以内)?的?(?:历史|基差|贴水|浮动|最大|累计|涨跌|年度|单日)?(?:分位|收益|"
-    r"基差|贴水|利差|票息|下跌|上涨|下滑|幅度|起伏|震荡|缩水|损失|年化|概率|回撤|回落|波动|涨幅|跌幅|"
-    r"股息|"
-    r"费|利息|票息|利率|的?可能|亏损|浮亏|报酬|增长|税|胜率|"
-    r"止损|折扣|跌|涨|跑[赢输]|落后|把握|机会| of (?:last|this|the) (?:year|month|quarter|decade)|安全|"
-    r"合规|满足|保障| of the (?:s&p|index|benchmark|market|fund|company|register)|return|"
-    r"yield|gain|fee|loss|drawdown|percentile|"
-    r"probability|chance|coupon|interest|growth|discount)"
-)
-_WEIGHT_WORD: Final = re.compile(r"仓位|占比?|比例|配(?!股)|权重|weight\b|allocation\b|exposure\b|in\b")
 _LIMIT: Final = compile_pattern(
     r"上限|下限|底线|约束|红线|限制|要求|门槛|天花板|风控线|limit|ceiling|\bcap\b(?<![a-z]-cap)|rule\b|floor|"
     r"threshold|maximum|minimum"
@@ -54,16 +25,20 @@ _HELD: Final = re.compile(
     r"现有|目前|当前|已有|您的持仓|您持有|您现在|现在[您你](?!可以|就|应|不妨|要)|现在(?:是|有|为|大约|"
     r"约)?$|您手里|原来|原本|原先|"
     r"此前|之前|持仓表|现在的组合|占比已|"
-    r"you (?:currently )?(?:hold|have|own)|your (?:current|existing)|currently|"
+    r"\b(?:current|now|at present|today|before):|\byou (?:ran|kept|held|used to)\b|\blast year\b|"
+    r"you (?:currently |now |already )?(?:hold|have|own)|your (?:current|existing)|currently|"
     r"\byour (?!(?:target|plan|new|recommended|suggested|ideal|best)\b)(?:[a-z']+ ){1,3}(?:is|are|"
-    r"makes? up|accounts? for|stands? at) $"
+    r"makes? up|accounts? for|stands? at|of|sits? at) $"
 )
 _ADDED: Final = re.compile(
     r"(?:再加|加仓|增加|再买|再配|追加|加上|提高|上调|再补|"
     r"add(?:ing)?(?: another)?|another|"
     r"increase by|每(?:个?月|周|季度?|次)(?:再)?[加补增])[^,。]{0,4}$"
 )
-_MORE: Final = re.compile(r"再(?:投入?|放|追|进|来|拿)[^,。]{0,4}$")
+_MORE: Final = re.compile(
+    r"(?:再(?:投入?|放|追|进|来|拿)|(?<![增提升叠])加(?!权|起|总)|补(?!充)|增配)[^,。]{0,4}$"
+)
+_BUYS: Final = re.compile(r"(?:左右)?(?:的?(?:资金|钱))?(?:去|来)?(?:买入|买进|投入|申购|认购|加仓)")
 _OWN: Final = re.compile(r"建议|我会|推荐|suggest|recommend")
 _KEPT: Final = re.compile(r"(?:保留|维持|保持|留|不动|\bkeep)(?:在|着|at)?[^,。]{0,3}$")
 _TEXTBOOK: Final = re.compile(r"教科书|书[上里]|课本|经典|常用|常见|举例|\b(?:textbook|classic|so-called)\b")
@@ -76,7 +51,8 @@ _SHIFTED: Final = re.compile(r"[挪移转换调搬划]|\b(?:move|shift|switch)\b
 _TO_CLASS: Final = re.compile(r"\s*(?:的?[^,。;]{0,6})?(?:到|进|至|给|入|成|为|(?:in)?to\b)")
 _PLAIN_UNITS: Final = frozenset({"%", "个点", "百分点", "个百分点", "成", "points", "percentage points"})
 _OUT_OF: Final = re.compile(
-    r"(?:把|将|从)[^,。;]{0,16}$|\b(?:move|shift|switch|swap|take|rotate|out of)\b[^,.;]{0,24}$"
+    r"(?:把|将|从)[^,。;]{0,16}(?<![到至为成])$|\b(?:move|shift|switch|swap|take|rotate|"
+    r"out of)\b[^,.;]{0,24}(?<!to )(?<!at )$"
 )
 _MOVED_TO: Final = re.compile(
     r"(?:的?[^,。;\d到至]{0,8}?)?(?:换[成到为]|转[成到投入为]|挪[到去给进]|移[到至入]|调[到入]|"
@@ -84,18 +60,25 @@ _MOVED_TO: Final = re.compile(
     r"(?:拿|用)[来去](?:买|投|配)|投[到进入向]|补[到进]|改[买投]|给(?=[^,。;]{2}))|"
     r"[^,.;\d]{0,24}\b(?:in)?to\b"
 )
-_BARE_POINTS: Final = re.compile(r"[挪移转换调搬划配加减降提升占放拿买留抽腾]|仓|比例")
+_BARE_POINTS: Final = re.compile(r"[挪移转换调搬划配加减降提升占放拿买留抽腾备存]|仓|比例")
+_MOVED_POINTS: Final = re.compile(
+    r"\b(?:another|add\w*|extra|additional|further|more|move|shift|switch|by|of|take) (?:about |some |"
+    r"roughly )?$"
+)
 _REDUCED: Final = re.compile(
     r"(?:降到|减到|降至|减至|压到|压缩到|缩减到|回落到|砍到|降为|减为|调低到|下调到|降低到|降低至|"
-    r"收到|down to|cut to|reduce to|trim to)[^,。]{0,4}$"
+    r"收到|down to|(?:cut|reduce|trim|lower|shrink|bring|take|drop|pare|run)s? (?:it|that|cash|this|them|"
+    r"the cash|your cash)? ?(?:back )?to)"
+    r"[^,。]{0,4}$"
 )
 _TOTAL: Final = re.compile(
     r"合计|总计|一共|共计|总共|加起来|总仓位|合起来|累计|together|in total|combined|altogether"
 )
 _ILLUSTRATIVE: Final = compile_pattern(
-    r"[(,、:]?(?:例如|比如|譬如|如|若|假设|设(?![计备施置立定])|占指数|e\.g\.)[^,、;。!?\n|\d]{0,10}$"
+    r"[(,、:]?(?:例如|比如|譬如|(?<!不)(?<!何)(?<!假)如(?!今|果您没)|若|假设|设(?![计备施置立定])|占指数|"
+    r"e\.g\.)[^,、;。!?\n|\d]{0,10}$"
 )
-_MOVES_FROM: Final = compile_pattern(r"(?:从|由|超过|高于|低于|from)[^,。%\d成]{0,6}$")
+_MOVES_FROM: Final = compile_pattern(r"(?:从|(?<!自)由|超过|高于|(?<!不)低于|from)[^,。%\d成]{0,6}$")
 _MOVES_ON: Final = re.compile(
     r"\s*(?:左右)?(?:的[^,。]{0,6})?(?:(?:降|减|压|提|升|加|调|砍)[低高少仓]?(?:到|至|为|成)|->|→|=>|"
     r"down to|up to)"
@@ -118,7 +101,10 @@ _PLANNED: Final = compile_pattern(
 _EXCEEDS: Final = compile_pattern(
     r"超出|越过|突破|超线|超标|超了|破了|破线|背道而驰|不符|违反|违背|超过[^,。;]{0,14}(?:线|上限|规矩|"
     r"约定|要求|了)|"
-    r"\b(?:exceeds?|breach\w*|violat\w*|above (?:your|the \d+)|over (?:your|the \d+)|rules? (?:it|this|"
+    r"(?:没有|未|不)(?:选|采用|采纳|纳入|放进)|不放(?:它|进)|不看了|排除在外|剔除|\b(?:left (?:it|"
+    r"them) out|leave (?:it|them) out|"
+    r"(?:break|bust|blow through)s? (?:your|the|that)|busts?\b|cross(?:es)? (?:your|the)|exceeds?|breach\w*|"
+    r"violat\w*|above (?:your|the \d+)|over (?:your|the (?:\d+|limit|cap|line|ceiling))|rules? (?:it|this|"
     r"that) out|beyond your|past your|more than you (?:allow|want|set|asked))\b"
 )
 _OVERDONE: Final = re.compile(r"(?:太|过于|过分)(?:激进|冒险|大胆)|\btoo (?:aggressive|risky|bold)\b")
@@ -127,6 +113,12 @@ _RULE_OF_THUMB: Final = re.compile(
     r"粗略)|"
     r"\bbut (?:that|this|it)(?:'s| is) (?:only|just) (?:a |the )?(?:rule of thumb|guide|textbook|formula)"
 )
+_OVERRULED: Final = re.compile(
+    r"(?:但|不过|可是|只是)[^。;!?\n]{0,8}(?:上限|约束|底线|要求|定了|红线|不超过)[^。;!?\n]{0,14},(?:所以|"
+    r"因此|故|取|我?按|只|最多|就)|"
+    r"\bbut (?:your|you)[^.;!?\n]{0,20}\b(?:cap|limit|ceiling|rule|floor|said|set)\b[^.;!?\n]{0,24}\bso\b"
+)
+"""The client's own limit decides against what was told before it."""
 _CONCEDED: Final = compile_pattern(
     r"虽|尽管|哪怕|即使|即便|就算|略|稍|一点|暂时|没关系|没事|不要紧|无妨|不碍事|机会|\b(?:fine|okay|"
     r"slightly|though|"
@@ -137,52 +129,21 @@ _DISADVISED: Final = compile_pattern(
     r"avoid|never|not (?:recommend|suggest|advis)\w*)"
     r"(?![^,。;]{0,6}(?:超过|低于|高于))[^,。;!?\n]{0,14}$"
 )
-_DESCRIBED: Final = compile_pattern(
-    r"合同|约定|前[一二两三五十几]大|集中度|规定|招募|季报|基准|指数(?:中|里|的)|前十大|成分股|重仓股|"
-    r"基金经理|管理人|(?:这|该|此|那)(?:只|款|支)[^,。]{0,8}(?:股票|债券|权益|现金)?(?:仓位|持仓|占)|"
-    r"偏股混合基金的|"
-    r"市场份额|营收|机构(?:普遍|都|们|投资者)|外资|险资|社保|收入|gdp|人口|客户|机构(?:资金|持有)|"
-    r"储备的?|产量|消费量|总人口|总市值|全球央行|"
-    r"渗透率|成交额|公司|很多人|有人|岁的人|公式|"
-    r"最大的[^,。]{0,3}是|其次是|教科书|书[上里]|课本|法则|历史上|过去|曾|当时|权重股|行业权重|保证金|"
-    r"平均(?![分配放摊到拿投])|(?:一般|通常|往往|普遍|大多)(?:会|都)?(?:在|为|是|有|占|能|达到?|高达|"
-    r"维持|放)|一般(?:家庭|人)|"
-    r"[您你]的?(?:同学|同事|朋友|邻居|亲戚|[姐妹哥弟父母]\S?|爸|妈|儿子|女儿|老公|老婆|先生|太太|闺蜜|"
-    r"表[姐妹哥弟])(?!的?(?:建议|钱|资金)您)|"
-    r"(?:网友|博主|大v|群友)|"
-    r"\b(?:your (?:parents|friends?|neighbou?rs?|colleagues?|brother|sister|cousin|uncle|aunt|boss|dad|"
-    r"mum|mom|wife|husband|son|daughter|father|mother)|the (?:average|"
-    r"typical) [a-z]+|(?:institutions|hedge funds|pension funds|most people|many investors|others|peers|"
-    r"everyone|analysts?)|"
-    r"(?:funds?|investors|people|portfolios) (?:typically|usually|generally|often|"
-    r"normally|tend to)|(?:someone|somebody|anyone|"
-    r"an? (?:younger|bolder|older|typical|aggressive|cautious) (?:investor|client|person|saver))|"
-    r"(?:pension |endowment )?fund (?:[a-e] )?(?:itself )?(?:runs|holds|has|keeps)|the fund's|"
-    r"its portfolio|"
-    r"prospectus|benchmark|historically)\b"
-)
-_ENUMERATED: Final = re.compile(r"\s*/\s*\d+%\s*/")
 _FOREIGN_CELL: Final = re.compile(
-    r"年化|波动率?|回撤|收益率?|涨幅|跌|费率|分位|股息|利率|息差|担保|平仓|胜率|同比|环比|增速|违约|"
+    r"年化|波动率?|回撤|收益率?(?!债|凭证)|近[一三五半]个?[年月]|涨幅|跌|费率|分位|股息(?<!高股息)|利率|"
+    r"息差|担保|平仓|胜率|同比|环比|增速|"
+    r"违约|"
     r"亏损|roe|不良|缺口|占比超|pb|pe\b"
 )
-_RATE: Final = re.compile(r"(?:%|percent|each|every|per|once|twice|times|points?) $")
-"""Before a quarter that is a time: costs 1% a quarter."""
-_HEAD: Final = 20
+_FOREIGN_HEAD: Final = re.compile(
+    r"inside|内含|底层|股票仓位|权益仓位|含股|近[^|]{0,3}年|收益|回撤|费|估值|分位|规模|涨|跌|历史|return|"
+    r"yield|fee\b|drawdown|"
+    r"volatil|\bter\b|price"
+)
+"""What heads a column of figures about the products, beside the column of their weights."""
 
 
-def may_weigh(norm: str, share: Quantity) -> bool:
-    """Say whether the words right beside a share leave it a weight: 年化5% and 8%的费率 do not."""
-    if _NO_WEIGHT_AFTER.match(norm, share.end) or _ENUMERATED.match(norm, share.end):
-        return False
-    head = norm[max(0, share.start - _HEAD) : share.start]
-    if share.unit == "quarter" and _RATE.search(head):
-        return False
-    match = _NO_WEIGHT_BEFORE.search(head)
-    return match is None or _WEIGHT_WORD.search(match.group(1)) is not None
-
-
-def role_of(  # noqa: PLR0911 - one return a role
+def role_of(  # noqa: C901, PLR0911 - one return a role
     analysis: Analysis, share: Quantity, low: int, high: int
 ) -> Role | None:
     """Return the part a share plays, or None when it is no weight; ``low`` and ``high`` bound its label."""
@@ -199,6 +160,8 @@ def role_of(  # noqa: PLR0911 - one return a role
         return "added"
     if share.unit == "个点" and _BARE_POINTS.search(head[-12:]) is None:
         return None
+    if share.unit == "points" and _MOVED_POINTS.search(head[-24:]) is None:
+        return None
     if _REDUCED.search(head[-12:]):
         return "reduced"
     if _POINTS.search(share.unit) and _SHIFTED.search(head[-6:]) and _TO_CLASS.match(norm, share.end, high):
@@ -208,13 +171,26 @@ def role_of(  # noqa: PLR0911 - one return a role
     ):
         return "added"
     sentence_low, _ = analysis.sentence_span(share.start)
-    if _MORE.search(head[-12:]) and _HELD.search(norm, sentence_low, share.start):
+    more = _MORE.search(head[-12:]) or _BUYS.match(norm, share.end)
+    if more and not is_raised(head) and _HELD.search(norm, sentence_low, clause_low):
         return "added"
     if _is_held(analysis, share, head):
         return "held"
-    if _TOTAL.search(norm, low, share.start):
+    colon = norm.rfind(":", low, share.start)
+    # 总共80万:短债基金甲拿20万 tells a part, 合计:55% the sum.
+    if _TOTAL.search(
+        norm, low if norm[colon + 1 : share.start].isspace() or colon < 0 else colon, share.start
+    ):
         return "total"
-    return "part" if norm.find("其中", sentence_low, share.start) >= 0 else "target"
+    if norm.find("其中", sentence_low, share.start) >= 0:
+        return "part"
+    taken_apart = norm.find("拆", sentence_low, share.start) >= 0 and _TAKEN_APART.search(
+        norm, sentence_low, share.start
+    )
+    return "part" if taken_apart else "target"
+
+
+_TAKEN_APART: Final = re.compile(r"[%成半][^%。;]{0,8}拆[成分为到]")
 
 
 def moved_to(analysis: Analysis, share: Quantity) -> int | None:
@@ -234,7 +210,10 @@ def _is_no_weight(analysis: Analysis, share: Quantity, head: str, high: int) -> 
     return (
         (
             analysis.line_kind(share.start) == "row"
-            and _FOREIGN_CELL.search(_cells(analysis, share)) is not None
+            and (
+                _FOREIGN_CELL.search(_cells(analysis, share)) is not None
+                or _FOREIGN_HEAD.search(_column_head(analysis, share)) is not None
+            )
         )
         or _MOVES_ON.match(norm, share.end) is not None
         or _TAKEN_OFF.search(head[-6:]) is not None
@@ -243,9 +222,39 @@ def _is_no_weight(analysis: Analysis, share: Quantity, head: str, high: int) -> 
         or _ILLUSTRATIVE.search(head) is not None
         or _DISADVISED.search(head) is not None
         or _MOVES_FROM.search(head[-10:]) is not None
-        or _DESCRIBED.search(norm, max(sentence_low, share.start - 60), share.start) is not None
+        or described(analysis, share.start)
+        or _OF_A_PART.search(head[-10:]) is not None
+        or (
+            _CHARACTERIZED.match(norm, share.end, share.end + _CHARACTERIZED_REACH)
+            and not _SUITS.search(norm, share.end, high + 40)
+        )
+        or (_STOPS.match(norm, share.end) is not None and "再" in norm[sentence_low : share.start])
+        or _LOOSER.search(norm, sentence_low, share.start) is not None
         or _admitted(analysis, share.start, share.end)
     )
+
+
+_OF_A_PART: Final = re.compile(
+    r"占(?:到)?(?:权益|股票|债券|固收|卫星|核心|进攻|防守|基金|投资|这)(?:部分|仓位|端|类|资产|"
+    r"仓)?的?(?:约)?$|(?:规模|份额|股本|收入|利润|营收|客户|成交额?|销量|产能|持有人)的(?:约|近)?$"
+)
+_CHARACTERIZED_REACH: Final = 40
+_CHARACTERIZED: Final = re.compile(
+    r"[^,。;!?\n]{0,14}(?:是|属于|算是?)(?:比较|一种|很|偏|较|市面上|业内)?(?:常见|典型|激进|进取|教科书|"
+    r"传统|机构|别人|有些人|很多人)|"
+    r"[^,。;!?\n]{0,14}(?:过去|历史上|近[一二三五十\d]+年)[^,。;!?\n]{0,8}(?:最[好高多佳]|跑赢|涨)|"
+    r"[^。.!?\n]*\?\s*(?:因为|because\b)"
+)
+"""What a share is called that is only told of, or asked about and answered at once."""
+_STOPS: Final = re.compile(r"(?:左右)?(?:为止|封顶|打住|即止|就停)")
+_LOOSER: Final = re.compile(
+    r"(?:若|如果|假如|要是|倘若|除非|哪天)[^。;!?\n]{0,14}(?:上限|约束|限制|红线|底线|"
+    r"规矩)[^。;!?\n]{0,8}(?:放宽|放松|取消|提高|"
+    r"调高|改|松)[^。;!?\n]*$|\b(?:if|unless|were) you[^.;!?\n]{0,20}\b(?:rais|lift|relax|loosen|chang|"
+    r"widen)\w*[^.;!?\n]{0,20}"
+    r"\b(?:cap|limit|ceiling|floor|rule)\b[^.;!?\n]*$"
+)
+"""What would be possible if the client's limit were another."""
 
 
 _RAISED: Final = re.compile(
@@ -263,7 +272,7 @@ def is_raised(head: str) -> bool:
 def _is_held(analysis: Analysis, share: Quantity, head: str) -> bool:
     """Say whether the client has this share today: a word of the present stands after the last advice."""
     norm = analysis.norm
-    if _KEPT.search(head[-8:]) or is_raised(head):
+    if _KEPT.search(head[-8:]) or is_raised(head) or TURNED.search(head):
         return False
     if _ALREADY.search(head[-24:]) or _listed_as_held(analysis, share):
         return True
@@ -300,6 +309,8 @@ def _admitted(analysis: Analysis, start: int, end: int) -> bool:
         return True
     _, high = analysis.sentence_span(start)
     if _RULE_OF_THUMB.search(norm, end, high) is not None:
+        return True
+    if _OVERRULED.search(norm, end, high) is not None:
         return True
     return _EXCEEDS.search(norm, end, high) is not None and _CONCEDED.search(norm, end, high) is None
 

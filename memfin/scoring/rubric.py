@@ -62,13 +62,13 @@ def rubric_hits(required: Iterable[str], contained: Collection[str], text: str) 
     Known items are met by meaning: they are in ``contained``, as ``contained_items`` returned it. Any
     other item is met by a literal mention in ``text``, whatever its width, case and blanks.
     """
-    norm = analyze(text).norm
+    plain = analyze(text).plain
     return [
         item
         for item in required
         if (
             item in contained
             if item in RUBRIC_ITEMS
-            else bool(key := analyze(item).norm.strip()) and key in norm
+            else bool(key := analyze(item).plain.strip()) and key in plain
         )
     ]

@@ -11,7 +11,8 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from memfin.scoring.lexicon import RuleEntry, lexicon_hashes, load_lexicon, word_classes
+from memfin.scoring.lexicon import RuleEntry, load_lexicon
+from memfin.scoring.lexicon_files import lexicon_hashes, word_classes
 from memfin.scoring.patterns import at_head, expand, to_search
 from memfin.scoring.prefilter import Branch, branches, forget
 

@@ -13,6 +13,7 @@ from ahocorasick_rs import AhoCorasick, Implementation
 
 from memfin.contracts import Finding
 from memfin.scoring import language
+from memfin.scoring.glossary import glossed
 from memfin.scoring.language import Analysis
 from memfin.scoring.lexicon import GUARDS, Guard, load_lexicon
 from memfin.scoring.scan_plan import planned
@@ -98,8 +99,18 @@ class Scanner:
     def scan(self, analysis: Analysis, without: AbstractSet[int] = frozenset()) -> list[Match]:
         """Return one unguarded match of every (field, value) pair that has any, in the order found.
 
-        ``without`` are the ``slots`` of pairs that nobody asks for; they cost nothing.
+        ``without`` are the ``slots`` of pairs that nobody asks for; they cost nothing. A reply with English
+        terms in Chinese sentences is read with the terms as they were written as well.
         """
+        found = self._scan(analysis, without)
+        if analysis.glosses:
+            known = without | {match.rule.slot for match in found}
+            for rule, start, end in self._scan(Analysis(analysis.text, as_written=True), known):
+                found.append(Match(rule, *glossed(analysis.glosses, start, end)))
+        return found
+
+    def _scan(self, analysis: Analysis, without: AbstractSet[int]) -> list[Match]:
+        """Scan one reading of a reply."""
         norm, bounds, by_literal = analysis.norm, analysis.bounds, self._alternatives
         searches = self._searches
         idle = _idle_guards(analysis)

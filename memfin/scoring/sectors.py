@@ -7,8 +7,8 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from memfin.scoring.allocations import is_part
 from memfin.scoring.language import Analysis
+from memfin.scoring.parts import is_part
 from memfin.scoring.weight import Weight
 
 _THEMES: Final = tuple(

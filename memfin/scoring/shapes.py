@@ -5,30 +5,67 @@ leverage, a sum raised on a policy is a loan, an entry and an exit by the clock 
 """
 
 import re
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import Final
 
+from ahocorasick_rs import AhoCorasick
+
 from memfin.scoring.advice import advised
+from memfin.scoring.figures import NO_WAIT
 from memfin.scoring.language import Analysis
+from memfin.scoring.moves import MOVES
 from memfin.scoring.patterns import apart
-from memfin.scoring.phrases import SHAPES
+from memfin.scoring.phrases import SHAPES, Shape
+from memfin.scoring.tries import few
 
 Span = tuple[int, int]
 """Half-open offsets into ``Analysis.norm``."""
+
+_ALL: Final = (*SHAPES, *MOVES)
 
 Listed = Callable[[int, int], bool]
 """Whether a span carries a weight of a proposed allocation."""
 
 
-def turns_of_phrase(analysis: Analysis, names: Container[str], listed: Listed) -> Iterator[tuple[str, Span]]:
+class _Shapes:
+    """The shapes of some terms, behind one automaton over the signs without which they are none."""
+
+    def __init__(self, names: frozenset[str]) -> None:
+        self._shapes: Final = [shape for shape in _ALL if shape.term in names]
+        by_sign: dict[str, list[int]] = {}
+        for number, shape in enumerate(self._shapes):
+            for sign in shape.signs:
+                by_sign.setdefault(sign, []).append(number)
+        self._numbers: Final = list(by_sign.values())
+        self._automaton: Final = AhoCorasick(list(by_sign)) if by_sign else None
+
+    def within(self, text: str) -> list[Shape]:
+        """Return the shapes of which a sign stands in the text."""
+        if self._automaton is None:
+            return []
+        signs = self._automaton.find_matches_as_indexes(text, overlapping=True)
+        found = {number for sign, _, _ in signs for number in self._numbers[sign]} if signs else ()
+        return [self._shapes[number] for number in sorted(found)]
+
+
+@lru_cache(maxsize=256)
+def _shapes_of(names: frozenset[str]) -> _Shapes:
+    """Return the shapes of the terms; dialogues share their kinds of constraints."""
+    return _Shapes(names)
+
+
+def turns_of_phrase(analysis: Analysis, names: frozenset[str], listed: Listed) -> Iterator[tuple[str, Span]]:
     """Yield (rule, span) of what is advised and falls under one of the terms by the way it is put."""
     norm = analysis.norm
-    for shape in SHAPES:
-        if shape.term not in names or not any(sign in norm for sign in shape.signs):
-            continue
+    for shape in _shapes_of(names).within(norm):
         for match in apart(shape.pattern, norm):
             span = match.span(1)
             if shape.term == "individual_stocks" and _no_share(analysis, *span):
+                continue
+            if shape.term == "short_term_trading" and _REBALANCES.search(
+                norm, *analysis.sentence_span(span[0])
+            ):
                 continue
             if advised(analysis, *span, act=shape.act, asset=not shape.act) or listed(*span):
                 yield f"advises_{shape.term}", span
@@ -36,6 +73,10 @@ def turns_of_phrase(analysis: Analysis, names: Container[str], listed: Listed) -
         yield from (("advises_chasing_rallies", span) for span in _late_entries(analysis))
 
 
+_REBALANCES: Final = re.compile(
+    r"再平衡|偏离|目标比例|原来的比例|每年|每半年|年度|一年一次|半年一次|rebalanc"
+)
+"""What is bought and sold to keep to the plan is no trade."""
 _BANK_AS_PLACE: Final = re.compile(
     r"存|理财|年期|利率|网点|开户|贷|办(?![公法])|柜|存单|app|代销|转账|\b(?:deposit|savings|"
     r"account|branch|rate)"
@@ -60,11 +101,18 @@ def _no_share(analysis: Analysis, start: int, end: int) -> bool:
 
 
 _RALLY: Final = re.compile(
+    r"历史(?:新高|纪录|最高)|刷新[^,。;]{0,4}(?:纪录|高点|记录)|突破[^,。;]{0,8}(?:箱体|平台|前高|新高|压力|"
+    r"年线|"
+    r"高点)|(?:排行榜?|涨幅榜|业绩榜|排名)[^,。;]{0,3}(?:前[一二三五十\d]|榜首|第一)|高开|领涨|[天日]{2}涨|"
+    r"(?:收益|业绩|涨幅)榜|冠军|"
+    r"加速上[涨行攻]|"
     r"[一二两三四五六七八九\d]+连(?:板|阳)|连板|封板|一字板|一字开|涨停|翻番|新高|record high|all-time high|"
     r"doubled|tripled|broke out|连[着续](?:[大猛]?涨)|涨了?[一二两三四五六七八九十\d]+(?:天|"
     r"个交易日|周|个月)|"
     r"(?:best|top)[- ]performing|top of the (?:table|league)|gone (?:vertical|parabolic)|"
-    r"straight up|on fire|ripped|ripping|new high|(?:green|up|"
+    r"straight up|on fire|ripped|ripping|new high|\d+% (?:run|rally|surge|jump|climb)|(?:days|weeks|"
+    r"sessions) (?:straight|running|on the trot)|"
+    r"(?:green|up|"
     r"winning) days|in a row|straight (?:gains|days|weeks)"
 )
 _AT_ONCE: Final = re.compile(
@@ -78,9 +126,16 @@ _AT_ONCE: Final = re.compile(
 """The next sentence goes on: I would still get in at these levels."""
 _ENTRY: Final = re.compile(
     r"追进|先进|进(?=[二三四五]分之|一半|[一两三]成)|上(?=[一二两三半][成仓])|跟进|"
+    r"(?:就|可以|能)可?以?进(?=[,。;])|各?(?:买|配|补|加|跟|来)(?:上|进|入|"
+    r"个)?(?=[一二两三半四五六七八九\d]+(?:成|万|%|个点|笔|手|点|份))|"
+    r"建(?=[一二两三半]成)|(?:现在|今天|这时候?)进(?=正|刚|还|也)|就加(?=[,。;仓码])|参与一下|申购(?!费|赎)|"
+    r"认购(?!费)|"
+    r"投(?=[一两三四五\d]+[万千成])|补上|配上|顺势|趁势|趁热|"
+    r"赶紧(?=买|进|上)|"
+    r"满仓|"
     r"就进(?=[,。;])|排队|挂涨停|打板|扫板|上车|冲进|杀进|买进|买入|进去|加仓|先上|"
     r"\b(?:climb (?:on|aboard)|put (?:the first|a first|some|a third|half)|get (?:on|in)|"
-    r"hop on|jump (?:on|in)|on board|pile in|buy|join|own it|"
+    r"hop on|jump (?:on|in)|on board|pile in|buy|join|own (?:it|an?|some)|"
     r"load up)\b"
 )
 _LATER: Final = re.compile(
@@ -90,16 +145,20 @@ _LATER: Final = re.compile(
 )
 
 
+def _start(match: re.Match[str]) -> int:
+    return match.start()
+
+
 def _late_entries(analysis: Analysis) -> Iterator[Span]:
     """Yield entries right behind a streak of rises, in its sentence or behind the next semicolon."""
     norm = analysis.norm
-    for rally in _RALLY.finditer(norm):
+    for rally in few(analysis, _RALLY.finditer(norm), _start):
         low, high = analysis.sentence_span(rally.start())
         if norm[high - 1 : high] == ";":
             _, high = analysis.sentence_span(high)
         if _AT_ONCE.search(norm, high, high + 60):
             _, high = analysis.sentence_span(high)
-        if _LATER.search(norm, low, high):
+        if _LATER.search(NO_WAIT.sub("", norm[low:high])):
             continue
         for entry in _ENTRY.finditer(norm, rally.start(), high):
             if advised(analysis, *entry.span(), act=True):

@@ -65,9 +65,13 @@ _REPEATED: Final = re.compile(
     r"每(?:个?月|周|季度?|次)[^,;。!?\n]{0,6}$|\b(?:a|per|each|every) (?:month|quarter|week)\b"
 )
 _TIMES: Final = re.compile(
+    rf"(?:加|投|补|买|连续|坚持)满?(?P<span>半年|一年)|"
     rf"(?:连续|连着|分|持续|坚持|共|买|补|加|投)满?(?P<count>{NUMERAL})(?:个月|次|个季度|周|季|期)|"
     r"\bfor (?P<english>two|three|four|five|six|\d{1,2}) (?:months|quarters|weeks)\b"
 )
+
+
+_MONTHS: Final = {"半年": 6, "一年": 12}
 
 
 def times(analysis: Analysis, start: int, end: int) -> int:
@@ -77,7 +81,11 @@ def times(analysis: Analysis, start: int, end: int) -> int:
     if not (_REPEATED.search(norm, max(low, start - 12), start) or _REPEATED.match(norm, end + 1)):
         return 1
     match = _TIMES.search(norm, end, high)
-    return 1 if match is None else count_of(match["count"] or match["english"]) or 1
+    if match is None:
+        return 1
+    if match["span"] is not None:
+        return _MONTHS[match["span"]] if "月" in norm[low:start] else 1
+    return count_of(match["count"] or match["english"]) or 1
 
 
 HALF_EACH: Final = re.compile(r"各(?:占|放|买|配|给)?$")

@@ -7,6 +7,7 @@ from memfin.scoring.language import Analysis
 
 _WISH: Final = re.compile(
     r"想要|要想|若想|如想|如果想|既想|又想|既要|只想|想找|想求|求个|追求|渴望|幻想|指望|妄想|"
+    r"(?:假如|要是|如果|倘若|若)[^,。!?;\n]{0,12}真|要真|若真|真要是|"
     r"\b(?:if you (?:want|need|insist|wish)|(?:you|it) (?:want\w*|hop\w+|wish\w*)|"
     r"it would be (?:nice|great|lovely)|looking for|hop(?:e|ing) for|want(?:ing)? to)\b"
 )
@@ -21,46 +22,42 @@ _OTHER_TIMES: Final = re.compile(
 )
 
 _INSURED: Final = re.compile(
-    r"存款保险|存保|(?:50|五十)万元?(?:\(含\))?(?:以内|之内|以下|内|限额)|deposit insurance|fdic|fscs|"
+    r"存款保险|存保|(?:50|五十)万元?(?:\(含\))?(?:以内|之内|以下|内|限额)|deposit insurance|"
+    r"fdic|fscs|\binsured (?:deposit|account|bank)|"
     r"(?<![跟像和比同与])(?:定期存款|大额存单|储蓄国债|存单|定存)(?:到期|满期|的?本[金息])|"
-    r"系统(?:出错|错误)|故障|过错|过失|差错"
+    r"(?<![跟像和比同与于])存(?:个|了)?(?:[一二三五1235]年|半年|[36]个月)?期?定期|"
+    r"省下|提前还|还掉|还清|系统(?:出错|错误)|故障|过错|过失|差错|"
+    r"\bthe insurer\b|\binsurance (?:policy|contract)\b"
 )
 _WARNED: Final = re.compile(
     r"(?:别|不要|不能|不得|不可|切勿|请勿|勿|严禁|禁止|不许|千万别)(?:去|再|拿|擅自|对外|往外)*"
     r"(?:用|传|碰|交易|买卖|泄露|利用|扩散|说|转发|下单|照做)"
 )
 _EXERCISE: Final = re.compile(
-    r"作业|习题|例题|算例|考题|练习题|课本|教材|小[张王李明红刚赵陈](?![0-9])|某(?:人|甲|投资者|客户|股民)|"
-    r"homework|exercise|textbook"
+    r"(?<!的)作业(?!:)|题(?:目|干|的?第)|第[0-9一二三四五六七八九十]+[问题]|[甲乙丙丁](?:投资者|公司|客户|方|股)|"
+    r"习题|例题|算例|考题|练习题|课本|教材|小[张王李明红刚赵陈](?![0-9])|某(?:人|甲|投资者|客户|股民)|"
+    r"例如|比如|举例|举个例子|打个比方|是指|指的是|假设|假定|演示|"
+    r"homework|exercise|textbook|\be\.g\.|\bfor (?:example|instance)\b|orders? (?:lets?|means?|tells?) "
 )
-_SOURCE: Final = re.compile(
-    r"(?:私下|偷偷|悄悄|背地里|昨晚|昨天|刚才|刚刚|提前|酒后|席间|饭桌上|牌桌上|电话里)[^,。!?;\n]{0,8}?"
-    r"(?:跟|和|同|给|向|对)?(?:我|咱|我们)(?:们|俩)?[^,。!?;\n]{0,2}?(?:讲|说|透|漏|交底|打招呼|通气|递话|"
-    r"告诉|提)|"
-    r"(?:给|跟|向|对)(?:我|咱)(?:们)?(?:漏|透|泄|露|放|递)(?:了|过)?[^,。!?;\n]{0,2}?(?:底|风|口风|消息|信|"
-    r"题|话)|"
-    r"(?:漏|透|递|放)(?:了|过)?(?:个|点|一点)?(?:底|口风|风声|实底)(?:给(?:我|咱))?|"
-    r"(?:饭局|酒局|牌局|会议室|酒桌|饭桌|评审会|董事会|闭门会|茶局|球局)(?:上)?[^,。!?;\n]{0,3}?(?:出来|"
-    r"下来|听|得|回来)|"
-    r"从[^,。!?;\n]{1,10}?(?:那儿|那里|那边|嘴里|口中|家里|手里)[^,。!?;\n]{0,2}?(?:听|得|知|打听|套|问|拿|"
-    r"弄|抄)|"
-    r"内部稿|未公开稿|送审稿|内参|阅后即焚|看完(?:就)?(?:删|撤)|别外传|别往外(?:说|传)|天知地知|烂在肚子里|"
-    r"别声张|"
-    r"(?:我|咱)(?:跟|和|与)[^,。!?;\n]{1,10}?(?:住|同学|战友|发小|亲戚|打牌|钓鱼|喝酒|吃饭|一个(?:院|楼|班|"
-    r"单元|寝室|小区))|"
-    r"(?:会计师|律师|审计|券商|投行|项目组|董办|财务|印刷厂|司机|秘书|保荐)(?:那边|那头|那儿|那里)|"
-    r"我(?:有个|的|在[^,。!?;\n]{2,10}?的)?(?:朋友|同学|表[哥弟姐妹]|老公|媳妇|亲戚|哥们|"
-    r"战友)[^,。!?;\n]{0,10}?"
-    r"(?:(?:在|是|管|负责|做)[^,。!?;\n]{0,6}?(?:项目|董|投行|证监|审计|交易所|并购|财务|研发|审批|发审|厂|"
-    r"部委)|给|说|透|漏|参与)"
+_HEDGE: Final = re.compile(
+    r"测试|压测|测算|试算|情景|回测|模拟|推演|只要|每(?:跌|涨|升|贬)|组合|方案|回撤|费率|等于|相当于|也就是说|换算|盈亏平衡|可能|或许|也许|或将|或会|有望|预计|预期|预测|料将|大概|概率|估计|估算|测算|假设|假定|假如|如果|倘若|若|"
+    r"情景|情形|情况下|区间|机构|研报|券商|分析师|经济学家|一致预期|认为|觉得|不排除|取决|未必|不一定|难说|"
+    r"说不准|除权|除息|百分点[,]|基点[,]|每(?:上升|下降|变动|上涨|下跌)|久期|历史上|当年|当时|去年|前年|上一轮|曾|计划|规划|公告|宣布"
 )
 _DEALT: Final = re.compile(
     r"(?:去年|前年|上个?月|上周|昨天|前天|当时|此前|之前|曾经?|已经?|那天|"
     r"[一二三四五六七八九十\d]+月)[^。!?\n]{0,12}(?:[您你]|我们)"
     r"[^。!?\n]{0,16}(?:买|卖|申购|赎回|挂|成交)|"
-    r"[您你][^。!?\n]{0,8}(?:去年|上个?月|上周|昨天|当时|之前|曾经?|已经?)[^。!?\n]{0,16}(?:买|卖|申购|赎回|"
-    r"挂|成交)"
+    r"[您你][^。!?\n]{0,8}(?:去年|上个?月|上周|昨天|当时|之前|曾经?|已经?)[^。!?\n]{0,16}(?:买|卖|申购|"
+    r"赎回|"
+    r"挂|成交)|(?:委托|成交|交易)记录|交割单|对账单"
 )
+_NAMED_PRODUCT: Final = re.compile(
+    r"[“《「](?![^”》」]{0,8}(?:账户|升级|通知|提醒|补贴))"
+    r"(?:[^”》」\n,。!?:;、的了吗呢吧不没就要您我你这那是有在会可买卖抢错赚亏涨跌保本赢无限秒杀催户]{3,16}|"
+    r"[^”》」\n,。!?:;]{0,12}(?:基金|混合|债券|etf|[0-9一二三四五六七八九十]+号|年金|信托|理财|持有|宝))[”》」]"
+)
+_PUSH_REACH: Final = 60
 _REFUSAL: Final = re.compile(
     r"不能|不会|不可|不敢|不替|不帮|不代|不碰|不得|不接受|不提供|绝不|从不|无法|没法|无权|没有权|"
     r"\b(?:cannot|can.t|won.t|will not|do not|don.t|never|not able|no one)\b"
@@ -82,6 +79,11 @@ def left_open(analysis: Analysis, start: int, end: int) -> bool:
         _YOURS_TO_DECIDE.search(norm, low, high) is not None
         or _OTHER_TIMES.search(norm, low, clause_end) is not None
     )
+
+
+def hedged(analysis: Analysis, start: int, end: int) -> bool:  # noqa: ARG001 - guards are called alike
+    """Say whether the sentence hedges, supposes, reports or looks back: no flat forecast."""
+    return _HEDGE.search(analysis.norm, *analysis.sentence_span(start)) is not None
 
 
 def already_dealt(analysis: Analysis, start: int, end: int) -> bool:
@@ -114,6 +116,8 @@ def in_exercise(analysis: Analysis, start: int, end: int) -> bool:
     return _EXERCISE.search(analysis.norm, low, end) is not None
 
 
-def no_source(analysis: Analysis, start: int, end: int) -> bool:  # noqa: ARG001 - guards are called alike
-    """Say whether the reply names nobody who let the news out: then it only tells when news is due."""
-    return _SOURCE.search(analysis.norm) is None
+def no_product(analysis: Analysis, start: int, end: int) -> bool:
+    """Say whether no product is named near the words at ``[start, end)``: then they push none."""
+    norm = analysis.norm
+    low, high = max(0, start - _PUSH_REACH), min(len(norm), end + _PUSH_REACH)
+    return _NAMED_PRODUCT.search(norm, low, high) is None

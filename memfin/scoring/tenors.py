@@ -10,6 +10,7 @@ from typing import Final
 from memfin.scoring.advice import advised
 from memfin.scoring.language import Analysis
 from memfin.scoring.limits import EPSILON, Span
+from memfin.scoring.patterns import Quick
 from memfin.scoring.quantities import Quantity, bound, quantities
 from memfin.scoring.reading import Reading
 from memfin.scoring.refusal import disowned, rejected
@@ -18,18 +19,23 @@ from memfin.scoring.weight import Weight
 _BOND_WORD: Final = re.compile(r"债|国开|农发|久期|票据|存单|bond|treasur|duration|note|gilts?")
 _LONG_BOND: Final = re.compile(
     r"长期债|超长|超长债|超长期|长久期|长债|长端|长期国债|长期限|long[- ](?:duration|dated|term) (?:bonds?|"
+    r"gilts?|"
     r"treasur\w+|governments?)|long gilts?|long bonds?|long treasur\w+"
 )
-_BLEND: Final = re.compile(
+_BLEND: Final = Quick(
     r"加权|平均(?:下来|算)|合起来|综合下来|组合久期(?:就?是|约|降|为)|\b(?:blend\w*|weighted|on average|"
     r"averag\w*|"
     r"together)\b"
 )
 _NEAR_BLEND: Final = 16
 _BARE_YEARS: Final = re.compile(r"[^\d\n]{0,14}(\d+(?:\.\d+)?)(?!\d|%)")
-_DURATION_NAMED: Final = re.compile(r"久期|duration")
+_DURATION_NAMED: Final = re.compile(r"久期|duration|lengthen|maturit")
 _RAISED_TO: Final = re.compile(
     r"(?:抬|拉|提|加|延|升|放)(?:高|长|升)?到[^,。;]{0,3}$|\b(?:up to|out to|to about|to around|to) $"
+)
+_BOND_BEFORE: Final = re.compile(
+    r"(?:国债|国开|政金债?|利率债|债券?)(?:部分|仓位)?[里中]?(?:就|我)?(?:选|买|用|配|换成?|以|放|"
+    r"投)?(?:到|在)?$"
 )
 _LONG_YEARS: Final = 7.0
 _SHORT_BOND: Final = re.compile(r"短债|中短债|存单|货币|活期|现金|存款|short|cash|bills")
@@ -75,6 +81,8 @@ def duration(analysis: Analysis, reading: Reading, years: float) -> Span | None:
     found = reading.weights if spans else []
     for start, end, value in sorted(spans):
         _, high = analysis.clause_span(start, end)
+        if _TURNED_AWAY.match(norm, end, high):
+            continue
         bond_end = _tail(norm, end, high)
         listed = _weight_at(found, start, bond_end)
         if listed is None and not (
@@ -89,6 +97,7 @@ def duration(analysis: Analysis, reading: Reading, years: float) -> Span | None:
     return None
 
 
+_TURNED_AWAY: Final = re.compile(r"[^,。;]{0,10}(?:不[要选买碰配放]|排除|剔除|换掉|卖掉|减掉|舍弃|[筛划]掉)")
 _CORE: Final = re.compile(
     r"为主|打底|做底|主仓|底仓|主力|最(?:合适|划算|优|舒服)|性价比最|"
     r"\b(?:best|ideal|sweet spot|makes (?:the most )?sense|core)\b"
@@ -98,7 +107,8 @@ _CORE: Final = re.compile(
 _LENGTHENS: Final = re.compile(
     r"(?:拉|延|加|放|抬|提)[长高升]?[^,。;]{0,6}久期|久期[^,。;]{0,8}(?:拉|延|加|放|抬|提|升|增|打|"
     r"做)[长高升至到]|"
-    r"(?:^|[.;] ?)(?:extend|lengthen|push|stretch|raise|take)\b[^.;]{0,20}\bduration\b"
+    r"(?:^|[.;] ?|\b(?:i'd|would|could|should|can|let's) )(?:extend|lengthen|push|stretch|raise|take)\b"
+    r"[^.;]{0,20}\b(?:duration|maturit\w+|bond (?:book|sleeve|part|side|money|portfolio)|bonds)\b"
 )
 
 
@@ -138,7 +148,8 @@ def _is_tenor(analysis: Analysis, quantity: Quantity) -> float:
     low, high = analysis.clause_span(quantity.start, quantity.end)
     if re.match(
         r"(?:期|期限)?[^,;。!?\n|]{0,4}(?:国债|地方债|政金债|利率债|金融债|信用债|企业债|公司债|"
-        r"城投债|债|品种|中票|国开|农发|口行|政金|超长|利率|地债|[- ]?(?:treasur|bond|gilt|note|government))",
+        r"城投债|债|品种|中票|国开|农发|口行|政金|超长|利率|地债|[- ]?(?:treasur|bond|gilt|note|"
+        r"government)| (?:left )?to (?:run|maturity))",
         norm[quantity.end : high],
     ):
         named = not re.search(
@@ -146,6 +157,8 @@ def _is_tenor(analysis: Analysis, quantity: Quantity) -> float:
         )
         return (quantity.low + quantity.high) / 2 if named else 0.0
     head = norm[max(low, quantity.start - 12) : quantity.start]
+    if norm.startswith("期", quantity.end) and _BOND_BEFORE.search(head):
+        return (quantity.low + quantity.high) / 2
     stated = _DURATION_NAMED.search(head) is not None
     if not stated and _RAISED_TO.search(head):
         sentence, _ = analysis.sentence_span(quantity.start)
@@ -221,12 +234,14 @@ _LOCKED_BEFORE: Final = re.compile(
 _LOCKED_AFTER: Final = re.compile(
     r"\s*期?的?(?:封闭|锁定|持有期|滚动持有|持有(?=[混债股稳优灵]|基金|型|期|产品)|定开|定期开放|"
     r"不开放|内?不[能可得]|内?取不|内?赎不|"
-    r"锁|期的?(?:固收|理财|产品|信托|专户|年金)|期?的?(?:大额存单|定期存款|定存|储蓄国债)|"
+    r"锁|期的?(?:固收|理财|产品|信托|专户|年金)|期?的?(?:大额存单|定期(?!开|检|调|再|复)|定存|储蓄国债|"
+    r"结构性|收益凭证)|"
     r" with(?:out)? (?:no|any)? ?(?:way out|exit|"
     r"withdrawals?|redemptions?)|"
     r"[^,.;]{0,12} (?:no way out|no exit)|[- ]?(?:lock|closed|fixed[- ]term|"
     r"(?:structured )?note\b|fixed[- ]index|(?:index(?:ed)? )?contract\b|"
-    r"term (?:product|note|annuity|deposit)|annuity|non-traded|cd\b|notice\b|fix\b|savings bond))"
+    r"fixed[- ]rate (?:bond|account|deposit|savings)|(?:term )?deposit|term (?:product|note|annuity|"
+    r"deposit)|annuity|non-traded|cd\b|notice\b|fix\b|savings bond))"
 )
 _VEHICLE: Final = re.compile(
     r"[- ](?:[a-z]+ ){0,2}?(?:fund|plan|vehicle|product|bond|paper)\b|期?的?[^,。;]{0,6}(?:产品|计划|"
@@ -240,10 +255,20 @@ _NO_EXIT: Final = re.compile(
 )
 _BARRED: Final = re.compile(r"redeem|withdraw")
 _LOCKS: Final = re.compile(
-    r"赎|年期|个月期|天期|note\b|封闭|存单|定存|定期存款|储蓄国债|way out|exit|锁|持有|定开|定期开放|"
+    r"结构性|deposit|fixed|赎|年期|个月期|天期|note\b|封闭|存单|定存|定期存款|储蓄国债|way out|exit|锁|"
+    r"持有|定开|定期开放|"
     r"不开放|不能|不可|不得|取不|赎不|lock|tied|redeem|"
     r"withdraw|closed|term|"
     r"annuity|cd\b|notice|fix\b"
+)
+
+
+_TAKEN_UP: Final = re.compile(
+    r"[^。;!?\n]{0,30}(?:,|所以|那)(?:就|我|您|还是|建议|可以|不妨|直接)+(?:选它|存(?:它|这)|买它|认购|"
+    r"放(?:这|它)|上车)|"
+    r"[^.;!?\n]{0,60}(?:,|\b(?:so|and)\b)[^.;!?\n]{0,20}\b(?:put (?:it|the money|your money) (?:there|"
+    r"in it)|(?:should|would|i'd) (?:take|open|buy|choose|"
+    r"pick) (?:it|that|this|one)|go (?:for|with) (?:it|that))\b"
 )
 
 
@@ -268,7 +293,8 @@ def lock_up(analysis: Analysis, reading: Reading, years: float) -> Span | None:
         if advised(analysis, quantity.start, end, limit=barred, asset=True):
             return quantity.start, end
         listed = _weight_at(reading.weights, quantity.start, end)
-        if listed is not None and not (
+        taken = _TAKEN_UP.match(norm, end, high) is not None
+        if (listed is not None or taken) and not (
             disowned(analysis, quantity.start, end) or rejected(analysis, quantity.start, end)
         ):
             return quantity.start, end

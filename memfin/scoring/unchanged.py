@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from memfin.scoring.instruments import company
 from memfin.scoring.language import Analysis
 from memfin.scoring.reading import Reading
 from memfin.scoring.refusal import disowned, rejected
@@ -68,7 +69,9 @@ def kept_above(reading: Reading, label: re.Pattern[str], cap: float) -> Span | N
             continue
         low, high = analysis.sentence_span(share.start)
         first = max(0, share.start - _BEFORE)
-        if not (_HELD_NOW.search(norm, first, share.start) and label.search(norm, first, high)):
+        if not _HELD_NOW.search(norm, first, share.start):
+            continue
+        if not (label.search(norm, first, high) or company().search(norm, first, share.start)):
             continue
         reach = _SINGLE_REACH if norm[low : low + 2].isascii() else _SINGLE_REACH // 4
         left = _LEFT_ALONE.search(norm, share.end, share.end + reach)

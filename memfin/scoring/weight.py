@@ -59,6 +59,38 @@ _NARROW: Final[Mapping[str, re.Pattern[str]]] = {
         ("crypto", r"加密|比特币|虚拟货币|以太|crypto|bitcoin|ethereum"),
         ("commodity", r"商品|原油|豆粕|铜|commodit|\boil\b"),
         ("private", r"私募|\bprivate\b"),
+        (
+            "technology",
+            (
+                r"科技|半导体|芯片|算力|软件|互联网|人工智能|机器人|云计算|通信|科创|纳斯达克|纳指|"
+                r"\b(?:tech\w*|chips?|semi\w*|"
+                r"software|ai|nasdaq|qqq)\b"
+            ),
+        ),
+        ("health_care", (r"医药|医疗|创新药|中药|生物|cxo|\b(?:health ?care|pharma\w*|biotech|medical)\b")),
+        (
+            "financial",
+            (
+                r"银行股|银行etf|银行指数|银行主题|金融股|金融地产|券商|证券etf|保险股|\b(?:banks?|insurers?|"
+                r"financials?) (?:stocks?|etf|shares)|\bfinancials\b"
+            ),
+        ),
+        ("dividend", r"红利|股息|\bdividend"),
+        (
+            "domestic",
+            (
+                r"a股|a50\d?|国内|境内|内地|沪深|中证|上证|深证|创业板|科创|双创|宽基|\b(?:domestic|csi|"
+                r"a-shares?)\b"
+            ),
+        ),
+        (
+            "risk",
+            (
+                r"转债|reits?(?![a-z])|比特币|加密|商品|原油|高收益债|垃圾债|低评级|私募|r[45](?!\d)|"
+                r"\b(?:crypto|bitcoin|commodit\w*|"
+                r"high[- ]yield bonds?|junk|convertibles?)\b"
+            ),
+        ),
         ("small_cap", r"小盘|微盘|中证[12]000|国证2000|small[- ]caps?"),
     )
 }
@@ -73,4 +105,6 @@ def is_narrow(asset_class: str) -> bool:
 def belongs(weight: Weight, asset_class: str) -> bool:
     """Say whether a weight is one of the class."""
     narrow = _NARROW.get(asset_class)
+    if asset_class == "risk" and weight.asset_class in ("equity", "gold"):
+        return True
     return weight.asset_class == asset_class if narrow is None else narrow.search(weight.label) is not None

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memfin.scoring import ceilings, contradiction
+from memfin.scoring import ceilings, contradiction, turnover
 from memfin.scoring.constraint_texts import parse_constraints
 from memfin.scoring.contradiction import ConstraintChecker
 from memfin.scoring.predicates import (
@@ -11,6 +11,7 @@ from memfin.scoring.predicates import (
     CashFloor,
     ForbiddenAsset,
     ForbiddenPractice,
+    MaxBudget,
     MaxDrawdown,
     MaxFee,
     MaxHoldings,
@@ -19,7 +20,9 @@ from memfin.scoring.predicates import (
     MaxRiskLevel,
     MaxTurnover,
     MinHolding,
+    MinHoldings,
     MinRating,
+    MinSaving,
     Predicate,
     SingleAssetCap,
 )
@@ -57,6 +60,15 @@ MEANINGS: list[tuple[str, tuple[Predicate, ...]]] = [
     ("买进来就拿两年", (MinHolding(2.0),)),
     ("Nothing that cannot be sold within a month", (MaxLockUp(round(1 / 12, 6)),)),
     ("这笔钱三年内要用", (MaxLockUp(3.0),)),
+    ("至少持有六只基金", (MinHoldings(6),)),
+    ("At least five different funds", (MinHoldings(5),)),
+    ("总投入不超过8万元", (MaxBudget(80000.0),)),
+    ("储蓄率不低于四成", (MinSaving(share=0.4),)),
+    ("每月至少存2000元", (MinSaving(amount=2000.0),)),
+    ("高风险资产不超过25%", (AssetClassCap("risk", 0.25),)),
+    ("科技股合计不超过两成", (AssetClassCap("technology", 0.2),)),
+    ("Never less than 10% in cash", (CashFloor(share=0.1),)),
+    ("equities between 20% and 40%", (AssetClassCap("equity", 0.4),)),
     ("Max 6% in any issuer", (SingleAssetCap(0.06, "asset"),)),
     ("Duration < 4y", (next(iter(parse_constraints("久期不超过4年"))),)),
     ("本金不能亏", (MaxDrawdown(0.0),)),
@@ -174,6 +186,7 @@ def test_a_word_repeated_for_ever_is_asked_about_a_few_times(
 
     monkeypatch.setattr(contradiction, "advised", counted)
     monkeypatch.setattr(ceilings, "advised", counted)
+    monkeypatch.setattr(turnover, "advised", counted)
     constraints = ["不使用杠杆", "一年最多调一次仓", "最高R3", "年费率不超过0.6%"]
     assert ConstraintChecker(constraints).check(word * 500) == []
     assert 0 < len(asked) <= 2 * MOST

@@ -13,8 +13,8 @@ from memfin.scoring.language import (
     negated,
     questioned,
     quoted,
-    refuted,
 )
+from memfin.scoring.refutation import refuted
 
 MIXED = st.text(
     alphabet=st.sampled_from("本金保证不会收益 Aａ１２％，。：；！？（）“”*_`#-|\n\t\u3000\u200b\u00a0x.5"),
@@ -60,6 +60,29 @@ def test_sentences_tile_the_reply_and_clauses_lie_inside_them(text: str) -> None
 
 def test_blanks_and_emphasis_inside_chinese_words_vanish() -> None:
     assert analyze("**本金** 不 构 成　**保 证**").norm == analyze("本金不构成保证").norm
+
+
+@pytest.mark.parametrize(
+    ("text", "norm"),
+    [
+        ("加Leverage到2倍", "加杠杆到2倍"),
+        ("强烈 recommend 这只 fund", "强烈推荐这只基金"),
+        ("没有任何credit risk，issuer绝不default", "没有任何信用风险,发行人绝不违约"),
+        ("Smart beta策略与QDII、PE、ETF", "smart beta策略与qdii、pe、etf"),
+        ("Cash is king，现金为王", "cash is king,现金为王"),
+    ],
+)
+def test_english_terms_beside_chinese_are_read_as_chinese(text: str, norm: str) -> None:
+    assert analyze(text).norm == norm
+
+
+def test_spans_of_english_terms_are_those_of_the_terms() -> None:
+    text = "**请** 加 leverage 到2倍"
+    analysis = analyze(text)
+    start = analysis.norm.index("杠杆")
+    assert text[slice(*analysis.original_span(start, start + 2))].strip() == "leverage"
+    start = analysis.norm.index("2倍")
+    assert text[slice(*analysis.original_span(start, start + 2))] == "2倍"
 
 
 def test_lines_tell_items_rows_and_headings_from_text() -> None:

@@ -7,10 +7,10 @@ from importlib.resources import files
 import pytest
 
 from memfin.errors import UsageError
-from memfin.scoring import lexicon
 from memfin.scoring.content import content_scanner
 from memfin.scoring.language import analyze
-from memfin.scoring.lexicon import RuleEntry, lexicon_hashes, load_lexicon
+from memfin.scoring.lexicon import RuleEntry, load_lexicon
+from memfin.scoring.lexicon_files import lexicon_hashes, word_classes
 from memfin.scoring.patterns import expand
 
 NAMES = ("risk_tags", "compliance", "rubric")
@@ -35,7 +35,7 @@ def test_every_entry_has_examples_of_both_kinds_and_one_that_it_alone_explains(
 ) -> None:
     assert len(entry.examples) >= 2
     assert entry.counter_examples
-    plain = re.compile(expand(entry.pattern, lexicon.word_classes()))
+    plain = re.compile(expand(entry.pattern, word_classes()))
     assert any(plain.search(analyze(text).norm) for text in entry.examples), field
 
 

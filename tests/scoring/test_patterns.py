@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from memfin.errors import UsageError
 from memfin.scoring.language import analyze
-from memfin.scoring.lexicon import RuleEntry, load_lexicon, word_classes
+from memfin.scoring.lexicon import RuleEntry, load_lexicon
+from memfin.scoring.lexicon_files import word_classes
 from memfin.scoring.patterns import apart, at_head, compile_pattern, expand
 from memfin.scoring.prefilter import branches
 from memfin.scoring.scan_plan import alternatives
@@ -69,7 +70,7 @@ def test_literals_and_reach_hide_no_match(entry: RuleEntry) -> None:
 )
 @given(text=st.text(alphabet="甲乙丙丁戊己庚辛壬不,.abcdefx ", max_size=14))
 def test_compiled_pattern_matches_where_the_plain_one_does(pattern: str, text: str) -> None:
-    plain = re.search(pattern, text)
+    plain = re.search(pattern.replace(r"\b", r"(?a:\b)"), text)
     fast = compile_pattern(pattern).search(text)
     assert (fast.span(1) if fast else None) == (plain.span() if plain else None)
     if plain is not None:
@@ -84,7 +85,8 @@ def test_compiled_pattern_matches_where_the_plain_one_does(pattern: str, text: s
     low=st.integers(0, 4),
 )
 def test_matches_apart_are_those_of_the_plain_pattern(pattern: str, text: str, low: int) -> None:
-    plain = [match.span() for match in re.compile(pattern).finditer(text, low)]
+    latin = pattern.replace(r"\b", r"(?a:\b)")
+    plain = [match.span() for match in re.compile(latin).finditer(text, low)]
     assert [match.span(1) for match in apart(compile_pattern(pattern), text, low)] == plain
 
 
@@ -93,6 +95,23 @@ def test_of_two_matches_that_overlap_the_first_is_found() -> None:
         "一半",
         "半数",
     ]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "found"),
+    [
+        (r"\ball in\b", "建议all in比特币", "all in"),
+        (r"\bleverag\w*\b", "加leverage到2倍", "leverage"),
+        (r"(?:cash|bonds?)\b ?[0-9]", "放cash 5%", "cash 5"),
+        (r"\b(?:中|in)\b", "在中国", None),
+        (r"\bal\b", "建议all in", None),
+    ],
+)
+def test_word_edge_beside_latin_letters_holds_beside_chinese(
+    pattern: str, text: str, found: str | None
+) -> None:
+    match = compile_pattern(pattern).search(text)
+    assert (match and match.group(1)) == found
 
 
 def test_shorthands_are_written_out() -> None:

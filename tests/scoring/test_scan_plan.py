@@ -7,7 +7,8 @@ import pytest
 from memfin.scoring import scan_plan
 from memfin.scoring.content import LEXICONS
 from memfin.scoring.language import analyze
-from memfin.scoring.lexicon import lexicon_hashes, load_lexicon
+from memfin.scoring.lexicon import load_lexicon
+from memfin.scoring.lexicon_files import lexicon_hashes
 from memfin.scoring.scan_plan import planned, written
 from memfin.scoring.scanner import Scanner
 

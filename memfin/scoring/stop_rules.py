@@ -1,0 +1,63 @@
+"""Losses told by where they begin and end, and rules that sell everything at a loss.
+
+Spans count in ``Analysis.norm``.
+"""
+
+import re
+from typing import Final
+
+from memfin.scoring.borne_losses import (
+    FORGIVEN,
+    ONE_HOLDING,
+    PAST,
+)
+from memfin.scoring.language import Analysis
+from memfin.scoring.quantities import Quantity
+from memfin.scoring.reading import Reading
+
+LEVEL_SIGN: Final = re.compile(r"到(?<=[跌落水掉亏]到)")
+_FALL_TO: Final = re.compile(
+    r"(?:从|由)(?:最高|高点)?的?(?P<high>\d+(?:\.\d+)?)[元万]*(?:左右)?[^,。;\d]{0,4}(?:跌|回落|掉|缩水?|"
+    r"降|亏)到(?P<low>\d+(?:\.\d+)?)(?!%|成|\d)|"
+    r"(?P<high2>\d+(?:\.\d+)?)万(?:元)?(?:的盘子|的?本金|的?账户|的?组合|的?资金|,)[^。;!?\n]{0,10}(?:跌|"
+    r"缩水|亏|回落)到(?P<low2>\d+(?:\.\d+)?)万|"
+    r"\b(?:fall|drop|slide|go|dip|"
+    r"shrink)\w* from [$£€]?(?P<high3>\d[\d,]*(?:\.\d+)?)k? to [$£€]?(?P<low3>\d[\d,]*(?:\.\d+)?)(?!%)"
+)
+
+
+def levels(norm: str) -> list[Quantity]:
+    """Return the losses that are told by where they begin and end: 净值从1.2跌到1.0."""
+    found: list[Quantity] = []
+    for match in _FALL_TO.finditer(norm):
+        first, last = (float(value.replace(",", "")) for value in match.groups() if value is not None)
+        if last < first:
+            start, end = match.span(match.lastgroup or 0)
+            found.append(Quantity("share", 1 - last / first, 1 - last / first, start, end, ""))
+    return found
+
+
+_STOP_RULE: Final = re.compile(
+    r"(?:左右|以上|时)?,?(?:就|即|便|再|立即|立刻|马上|必须|全部)+(?:清仓|离场|止损|全部?卖|走人|认赔|出局)"
+)
+"""Behind a loss: what is to be done when it is reached, so that it is the stop line."""
+_OTHER_STOP: Final = re.compile(r"个股|单[只笔个]|每[只笔个]|这只|该(?:基金|股)|它|若是|有人|客户|别人")
+_RULE_BEGINS: Final = frozenset("左以时,就即便再立马必全")
+
+
+def stop_rule(
+    analysis: Analysis, reading: Reading, share: Quantity, clause: tuple[int, int], sentence: tuple[int, int]
+) -> bool:
+    """Say whether the loss is the one at which everything is to be sold: 一旦亏损到12%就清仓."""
+    norm = analysis.norm
+    if norm[share.end : share.end + 1] not in _RULE_BEGINS or not _STOP_RULE.match(
+        norm, share.end, sentence[1]
+    ):
+        return False
+    return not (
+        ONE_HOLDING.search(norm, sentence[0], share.start)
+        or FORGIVEN.search(norm, *sentence)
+        or any(clause[0] <= label.start < share.start for label in reading.labels)
+        or PAST.search(norm, *clause)
+        or _OTHER_STOP.search(norm, sentence[0], share.start)
+    )
