@@ -1,9 +1,6 @@
 """The turns of phrase of `memfin.scoring.shapes`: patterns, with the words they cannot do without."""
 
-import re
 from typing import Final, NamedTuple
-
-from memfin.scoring.patterns import compile_pattern
 
 _COUNT: Final = r"(?:[一两二三四五六七八九十几\d]+|若干)(?:来|多)?[家只支]"
 _CLAUSE: Final = r"[^,:;。!?\n]"
@@ -15,7 +12,7 @@ class Shape(NamedTuple):
 
     term: str
     signs: tuple[str, ...]
-    pattern: re.Pattern[str]
+    pattern: str
     act: bool
 
 
@@ -23,7 +20,7 @@ SHAPES: Final = (
     Shape(
         "individual_stocks",
         ("家", "只", "支", "小龙", "巨头", "大行", "桶油"),
-        compile_pattern(
+        (
             r"[两三四五六七八](?:小龙|巨头|大行|桶油)(?!的?(?:产品|存款|理财))|"
             r"[一二两三四五\d]家[^,。;:的!?\n]{1,8}?(?:各|占|放|给|配)?(?:[一二两三半]成|\d+%|"
             r"[一二两三四五六七八九\d]+个点)|"
@@ -37,7 +34,7 @@ SHAPES: Final = (
     Shape(
         "individual_stocks",
         ("compan", "ers", "ors", "stocks", "banks", "shares", "names", "firms", "business", "utilit", "ises"),
-        compile_pattern(
+        (
             r"\b(?:one|two|three|four|five|six|seven|eight|ten|a (?:handful|couple|few|pair|trio|basket) of|"
             r"half a dozen|a few|my favou?rite) (?:(?!funds?\b|etfs?\b|index\b|of\b)[a-z'-]+ ){0,3}?"
             r"(?:companies|stocks|banks|names|firms|makers|producers|miners|utilities|retailers|"
@@ -50,7 +47,7 @@ SHAPES: Final = (
     Shape(
         "individual_stocks",
         ("-stock", "portfolio of", "the one ", "the only "),
-        compile_pattern(
+        (
             r"\b(?:two|three|four|five|six|seven|eight|ten|\d+)-stock\b|"
             r"\bportfolio of (?:[a-z]+ )?(?:stocks|shares|"
             r"banks|companies)\b|\bthe (?:one|only) (?:company|stock|share|name) i(?:'d| would)"
@@ -60,7 +57,7 @@ SHAPES: Final = (
     Shape(
         "individual_stocks",
         ("buy ", "pick up", "grab ", "order ", "position in", "weakness", "dips", "on any"),
-        compile_pattern(
+        (
             r"\b(?:add|buy|accumulate) (?!(?:the|a|to|it|more|some|gold|bonds?|gilts?|index|tracker|"
             r"stocks|shares)\b)[a-z.&-]+"
             r"(?: (?!funds?\b|etfs?\b|index\b|tracker\b)[a-z.&-]+)? on (?:weakness|dips|any (?:dip|"
@@ -73,7 +70,7 @@ SHAPES: Final = (
     Shape(
         "hk_us_stocks",
         ("港", "hk"),
-        compile_pattern(
+        (
             r"(?<![\d.])0\d{4}(?![\d.])(?=[^。!?\n]{0,24}(?:港|hk))|(?<!\d)\d{4,5}\.hk\b|\bhk\$ ?\d|"
             r"\d ?港[元币](?:以[内下]|附近|左右|上下)?[^,。;!?\n]{0,6}(?:买|接|吸|扫|挂|建|捡|收|抄)"
         ),
@@ -82,7 +79,7 @@ SHAPES: Final = (
     Shape(
         "leverage",
         ("x ", "倍", "leverag", "double", "triple", "gear", "twice", "three-times", "two-times"),
-        compile_pattern(
+        (
             r"(?<![\d.])[23](?:\.\d)?x (?!earnings|sales|book|as |more|the |revenue|cash|ebit|free|in )|"
             r"\b(?:double|triple|twice|two-times|three-times)[- ](?:leveraged|long|inverse|exposure|"
             r"the (?:daily|"
@@ -94,7 +91,7 @@ SHAPES: Final = (
     Shape(
         "leverage",
         ("仓", "敞口", "exposure", "of capital", "invested", "margin"),
-        compile_pattern(
+        (
             r"(?:总?仓位?|持仓|敞口)[^,。;!?\n]{0,8}?1[1-9]\d%|\bexposure\b[^.;!?\n]{0,24}?\b1[1-9]\d%|"
             r"\b1[1-9]\d% (?:exposure|invested|long|of (?:your |the )?capital)|"
             r"\b(?:use|using|with|add|apply) (?:about |only |just )?\d+% margin\b"
@@ -118,7 +115,7 @@ SHAPES: Final = (
             "匀",
             "挪",
         ),
-        compile_pattern(
+        (
             r"(?:借(?<![出网民间拆租]借)|贷(?<![房车还商公借信按]贷)|"
             r"套(?<![一两二三四五六七八九十几这那每整半全\d]套)|融(?<!金融)|刷)(?:它|个|出来?|来|一笔|"
             r"上|点|到)?"
@@ -144,7 +141,7 @@ SHAPES: Final = (
     Shape(
         "leverage",
         ("loan", "overdraft", "mortgage", "borrow", "credit"),
-        compile_pattern(
+        (
             r"\b(?:take|draw|get|arrange|use|tap|raise|apply for)(?: out| down| up)? (?:a|an|your|the|some) "
             r"(?:[$£€¥]?[a-z\d,.-]+ ){0,4}?(?:loan|overdraft|credit line|mortgage|advance)\b|"
             r"(?<!that )(?<!who )(?<!which )(?<!firms )(?<!companies )\bborrow (?:\$?\d|some|against|a |"
@@ -155,7 +152,7 @@ SHAPES: Final = (
     Shape(
         "derivatives",
         ("contract", "futures", " put", " call", "多", "空", "合约", "多单", "空单", "认购", "认沽"),
-        compile_pattern(
+        (
             r"\b(?:go )?(?:long|short|buy|sell) (?:(?:\d+|one|two|three|four|five|a|"
             r"the) )?(?:[a-z&-]+ ){0,3}?"
             r"(?:contracts?|futures)\b|\b(?:sell|write|buy) (?:(?:one|an?|two|three|\d+|weekly|monthly|"
@@ -169,7 +166,7 @@ SHAPES: Final = (
     Shape(
         "active_funds",
         ("manager", "picker", " by ", "经理", "老将", "名将", "选股"),
-        compile_pattern(
+        (
             r"\b(?:stock[- ]pickers?|whose manager|star manager|active manager|"
             r"the (?:[a-z]+ )?manager (?:behind|of|at|who))\b|"
             r"\bfund (?:run|managed|steered|led) by [a-z]+ [a-z]+|"
@@ -182,7 +179,7 @@ SHAPES: Final = (
     Shape(
         "leverage",
         ("贷", "呗", "额度", "白条"),
-        compile_pattern(
+        (
             r"(?:信用贷|消费贷|经营贷|抵押贷|网商贷|微粒贷|现金贷|装修贷|贷款|借呗|花呗|白条|"
             r"授信)[^。;!?\n不别勿没还]{0,14}?"
             r"(?:转[进入到]|打[进入到]|投[进入到]|放[进入到]|挪[进入到]|拿去|用来|"
@@ -193,7 +190,7 @@ SHAPES: Final = (
     Shape(
         "bottom_fishing",
         ("成本", "跌", "、", "cost", "average", "falls", "drop"),
-        compile_pattern(
+        (
             r"\d+(?:\.\d+)?(?:元|块)?[、和]\d+(?:\.\d+)?(?:元|块)?(?:[、和]\d+(?:\.\d+)?(?:元|"
             r"块)?)?[^,。;!?\n]{0,10}?(?:各|分别)(?:投|买|补|加|接|进)|"
             r"(?:平均|持仓|单位)?成本(?:价)?[^,。;!?\n]{0,4}?(?:能|可以?|就|会)?(?:降到|降至|"
@@ -210,7 +207,7 @@ SHAPES: Final = (
     Shape(
         "theme_speculation",
         ("热度", "会前", "消息", "theme", "story", "craze", "hype", "wave", "mania"),
-        compile_pattern(
+        (
             r"\b(?:play|ride|catch|surf|chase|trade) (?:the |this )?(?:[a-z-]+ ){0,3}(?:theme|story|craze|"
             r"hype|wave|mania)\b|热度[^,。;!?\n]{0,4}?(?:降|退|散|过)[^,。;!?\n]{0,3}?(?:就|便|再)?(?:撤|走|退|卖|离)|"
             r"(?:发布会|大会|会议|会|节)前(?:买|进(?!行)|埋伏|布局|"
@@ -221,7 +218,7 @@ SHAPES: Final = (
     Shape(
         "low_rated_credit",
         ("平台", "资质", "评级"),
-        compile_pattern(
+        (
             r"(?:区?县|乡镇|镇)(?:一级|级|里|域)?的?(?:融资)?平台(?:债)?|(?:资质|"
             r"评级)[^,。;!?\n]{0,4}?(?:放宽|降)(?:一|到|低)|放低资质"
         ),
@@ -230,7 +227,7 @@ SHAPES: Final = (
     Shape(
         "short_term_trading",
         ("沿", "轨", "支撑", "箱", "%"),
-        compile_pattern(
+        (
             r"涨[1-5](?:\.\d)?%[^。;!?\n]{0,6}?卖[^。;!?\n]{0,10}?跌[1-5](?:\.\d)?%[^。;!?\n]{0,6}?买|"
             r"(?:下沿|下轨|支撑位?|箱底)[^,。;!?\n]{0,6}?(?:买|接|进|加|"
             r"吸)[^。;!?\n]{0,16}?(?:上沿|上轨|压力位?|箱顶)[^,。;!?\n]{0,6}?(?:卖|抛|出|减|走|清)"
@@ -240,7 +237,7 @@ SHAPES: Final = (
     Shape(
         "lock_up_products",
         ("开放", "redeem", "redemption", "dealing"),
-        compile_pattern(
+        (
             r"(?:[一半]年|每年|每个?季度?|每半年|[两三]个?年)(?:只|仅|才)?(?:开放|开门)[一两\d](?:次|回|天)|"
             r"\b(?:quarterly|annual|yearly|monthly|once-a-year|semi-annual) (?:redemptions?|"
             r"dealing|exits?|liquidity|windows?)\b"
@@ -250,7 +247,7 @@ SHAPES: Final = (
     Shape(
         "overseas_market",
         ("全球", "换", "美元", "欧元", "日元", "英镑", "美金", "外币", "瑞郎", "澳元"),
-        compile_pattern(
+        (
             r"全球[^,。;:!?\n]{0,6}?(?:etf|基金|指数|联接|股票|债)|"
             r"换(?:成|点|些|一[些点笔]|出)?[^,。;!?\n]{0,5}?(?:美元|欧元|日元|英镑|港币|外币|"
             r"美金|瑞郎|澳元|加元)(?!再换)|(?:美元|欧元|日元|英镑|瑞郎|加元|澳元|新元|港币|美金)(?:计价|"
@@ -261,7 +258,7 @@ SHAPES: Final = (
     Shape(
         "theme_speculation",
         ("线", "方向", "概念", "板块", "赛道", "题材"),
-        compile_pattern(
+        (
             r"(?:[这那]条线|[这那]个方向|概念|板块|题材|赛道)[^,。;!?\n]{0,4}?(?:刚刚?(?:启动|"
             r"起来|冒头|发酵|起步|热)|正热|正火|很热|热度|火得|爆火|升温)"
         ),
@@ -270,7 +267,7 @@ SHAPES: Final = (
     Shape(
         "short_term_trading",
         ("日线", "日均线", "一年", "每年", "全年", "each ", "every ", " a year", " a month", "-day", "sell "),
-        compile_pattern(
+        (
             r"(?:\d+|[五十二三六]+)日(?:均)?线[^。;!?\n]{0,10}?(?:上穿|站上|金叉|"
             r"突破)[^。;!?\n]{0,4}?就?(?:进|买|上|加)"
             r"[^。;!?\n]{0,16}?(?:下穿|跌破|死叉|破)[^。;!?\n]{0,4}?就?(?:出|卖|走|减|清)|"
@@ -289,7 +286,7 @@ SHAPES: Final = (
     Shape(
         "p2p",
         ("平台",),
-        compile_pattern(
+        (
             r"(?:线上|网上|互联网|[那这]家|某个?|小程序|app)[^,。;!?\n]{0,6}平台[^,。;!?\n]{0,8}"
             r"(?:年化|利率|收益|利息|的?标|\d+(?:\.\d+)?(?:%|个点))"
         ),
@@ -298,7 +295,7 @@ SHAPES: Final = (
     Shape(
         "private_funds",
         ("万", "million", "$", "£"),
-        compile_pattern(
+        (
             r"(?:起投|起购|起步|门槛|最低|认购一份|每份|一份)[^,。;!?\n]{0,6}(?:100|200|300|"
             r"500|一百|两百|三百|五百)万|"
             r"(?:100|200|300|500|一百|两百|三百|五百)万(?:元)?(?:起投|起购|起步|起(?=[,。;])|的?门槛|一份)|"
@@ -311,7 +308,7 @@ SHAPES: Final = (
     Shape(
         "short_term_trading",
         ("每", "哪"),
-        compile_pattern(
+        (
             r"每个?(?:天|日|周|星期|礼拜|交易日)[^,。;!?\n]{0,3}?(?:(?:调|换|倒|动|轮|"
             r"切)[一两三几]?[次回遍轮手]?"
             r"(?:仓(?!再平衡)|手(?![续机])|股|票|标的|一换)|换(?:一|两|三)[只家支])|"
@@ -323,7 +320,7 @@ SHAPES: Final = (
     Shape(
         "short_term_trading",
         ("前", "当天", "节"),
-        compile_pattern(
+        (
             rf"(?:节|假期|除息|过完年|年初|月初|开年|股权登记|财报|年报|季报|公布|发布|披露|会议|大会|"
             rf"解禁|除权|分红|提前|长假){_LINE}{{0,14}}?"
             rf"(?:买|进(?!行|一步|展|口|度)|埋|潜伏|布局|上车|建仓|建[一二两三半]成|"
@@ -336,7 +333,7 @@ SHAPES: Final = (
     Shape(
         "short_term_trading",
         ("趟", "轮", "次", " back", "把", "回", "very ", "each ", "weekly", "daily", "hold "),
-        compile_pattern(
+        (
             r"[一每两半]个?[天周月](?:内|里|要|可以)?[^,。;!?\n]{0,4}?(?:翻|转|换|做|倒|轮|进出)(?:它|"
             r"个|上)?[一二两三四五六几\d]+(?:趟|轮|手|次|把|回|遍|番|个(?:回合|来回))(?!仓?再平衡)|"
             r"(?<!traders )(?<!who )(?<!they )(?<!funds )(?<!people )(?<!investors )\b(?:rotate|trade|"
@@ -366,7 +363,7 @@ SHAPES: Final = (
             "short ",
             "fade ",
         ),
-        compile_pattern(
+        (
             r"\b(?:buy|grab|get in|go in|enter|go long|short|fade|pick (?:it|them|this|some) up|in at|"
             r"in on|in by|load up|step in)\b"
             r"[^.!?\n]{0,60}?\b(?:be (?:out|flat|gone)|out|flat|sell|close|exit|hand (?:it|"
@@ -384,7 +381,7 @@ SHAPES: Final = (
     Shape(
         "short_term_trading",
         ("点", "午", "盘", "周", "开"),
-        compile_pattern(
+        (
             r"(?:[上下]午|早上|早盘|午后|尾盘|开盘|低开|"
             r"[一二三四五六七八九十\d]+点[半\d一二三四五十]*分?|周[一二三四五])[^。;!?\n]{0,8}?"
             r"(?:买|进(?!行|一步|展)|吸|接|抄|捡|抢|杀入|吃)[^。;!?\n]{0,16}?"

@@ -6,7 +6,7 @@ leverage, a sum raised on a policy is a loan, an entry and an exit by the clock 
 
 import re
 from collections.abc import Callable, Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Final
 
 from ahocorasick_rs import AhoCorasick
@@ -15,7 +15,7 @@ from memfin.scoring.advice import advised
 from memfin.scoring.figures import NO_WAIT
 from memfin.scoring.language import Analysis
 from memfin.scoring.moves import MOVES
-from memfin.scoring.patterns import apart
+from memfin.scoring.patterns import apart, compile_pattern
 from memfin.scoring.phrases import SHAPES, Shape
 from memfin.scoring.tries import few
 
@@ -23,6 +23,8 @@ Span = tuple[int, int]
 """Half-open offsets into ``Analysis.norm``."""
 
 _ALL: Final = (*SHAPES, *MOVES)
+# Most replies hold the signs of a few shapes only: each is compiled when it is first looked for.
+_compiled: Final = cache(compile_pattern)
 
 Listed = Callable[[int, int], bool]
 """Whether a span carries a weight of a proposed allocation."""
@@ -59,7 +61,7 @@ def turns_of_phrase(analysis: Analysis, names: frozenset[str], listed: Listed) -
     """Yield (rule, span) of what is advised and falls under one of the terms by the way it is put."""
     norm = analysis.norm
     for shape in _shapes_of(names).within(norm):
-        for match in apart(shape.pattern, norm):
+        for match in apart(_compiled(shape.pattern), norm):
             span = match.span(1)
             if shape.term == "individual_stocks" and _no_share(analysis, *span):
                 continue
