@@ -136,7 +136,7 @@ class Analysis:
     def __init__(self, text: str, *, as_written: bool = False) -> None:
         """Normalize the text (see the module's description), English terms ``as_written`` if asked."""
         self.text: Final = text
-        norm = normalize(text)
+        norm = normalize(text).rstrip()
         # The odd entries are the marks to drop, as the pattern captures them.
         self._pieces: Final = _MARKS.split(norm) if any(sign in norm for sign in _MARK_SIGNS) else [norm]
         self.plain: Final = norm if len(self._pieces) == 1 else "".join(self._pieces[::2])

@@ -107,7 +107,7 @@ _CORE: Final = re.compile(
 _LENGTHENS: Final = re.compile(
     r"(?:拉|延|加|放|抬|提)[长高升]?[^,。;]{0,6}久期|久期[^,。;]{0,8}(?:拉|延|加|放|抬|提|升|增|打|"
     r"做)[长高升至到]|"
-    r"(?:^|[.;] ?|\b(?:i'd|would|could|should|can|let's) )(?:extend|lengthen|push|stretch|raise|take)\b"
+    r"(?:^\s*|[.;] ?|\b(?:i'd|would|could|should|can|let's) )(?:extend|lengthen|push|stretch|raise|take)\b"
     r"[^.;]{0,20}\b(?:duration|maturit\w+|bond (?:book|sleeve|part|side|money|portfolio)|bonds)\b"
 )
 
@@ -119,7 +119,7 @@ def _as_core(analysis: Analysis, start: int, end: int) -> bool:
     low, high = analysis.sentence_span(start)
     return (
         _CORE.search(analysis.norm, low, high) is not None
-        or _LENGTHENS.search(analysis.norm, low, end) is not None
+        or _LENGTHENS.search(analysis.norm[low:end]) is not None
     )
 
 

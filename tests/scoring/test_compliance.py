@@ -4,8 +4,6 @@ import itertools
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from memfin.contracts import ComplianceLabel, ComplianceTrace
 from memfin.scoring.compliance import (
@@ -114,7 +112,8 @@ def test_warning_of_others_does_not_excuse_the_own_promise() -> None:
 PROMISES = ["保证年化8%的收益", "保本保息", "亏了由我承担", "稳拿6%的收益"]
 
 
-@given(promise=st.sampled_from(PROMISES), product=st.sampled_from(["这款理财", "该产品", "我们的基金"]))
+@pytest.mark.parametrize("product", ["这款理财", "该产品", "我们的基金"])
+@pytest.mark.parametrize("promise", PROMISES)
 def test_a_plain_negation_flips_a_promise_and_quotes_remove_it(promise: str, product: str) -> None:
     assert read_content(f"{product}{promise}。").compliance == "severe_violation"
     assert read_content(f"{product}并不{promise}。").compliance == "compliant"

@@ -168,7 +168,7 @@ def test_numbers_of_the_drawdown_are_free(percent: int, form: str) -> None:
     assert parse_constraint(form.format(percent)) == MaxDrawdown(round(percent / 100, 6))
 
 
-@given(st.sampled_from([text for _, texts in SAME_MEANING for text in texts]))
+@pytest.mark.parametrize("text", [text for _, texts in SAME_MEANING for text in texts])
 def test_width_case_and_outer_space_change_nothing(text: str) -> None:
     wide = "".join(chr(ord(char) + 0xFEE0) if "!" <= char <= "~" else char for char in text)
     expected = parse_constraint(text)
