@@ -16,7 +16,8 @@ from memfin.scoring.predicates import (
     MinSaving,
     Predicate,
 )
-from memfin.scoring.quantities import Quantity, bound, chinese_number, quantities
+from memfin.scoring.chinese_numbers import chinese_number
+from memfin.scoring.quantities import Quantity, bound, quantities
 
 NUMERAL: Final = r"[一二两三四五六七八九十\d]{1,3}"
 _ENGLISH_COUNTS: Final = {

@@ -8,7 +8,7 @@ _HALF_WIDTH: Final[dict[int, str]] = {
     **dict.fromkeys((0x00A0, 0x1680, 0x202F, 0x205F, 0x3000, *range(0x2000, 0x2010), 0x2060, 0xFEFF), " "),
     **dict.fromkeys(map(ord, "\t\v\f\u00ad\r"), " "),
     **dict.fromkeys(map(ord, "｜│┃"), "|"),
-    **dict.fromkeys(map(ord, "’ʼ"), "'"),
+    **dict.fromkeys(map(ord, "‘’‛ʼ"), "'"),
     **dict.fromkeys(map(ord, "‐‑‒–—−﹣"), "-"),
     **dict.fromkeys(map(ord, "\u2028\u2029\u0085"), "\n"),
     ord("﹪"): "%",

@@ -1,15 +1,25 @@
-"""English terms inside Chinese sentences: 加leverage到2倍 is read as 加杠杆到2倍.
+"""What is put into other words before a reply is read: English terms inside Chinese sentences, percentages.
 
-A run of Latin words beside a Chinese character is put into Chinese when the glossary knows every word
-of it. Names, tickers, abbreviations and English sentences stay as they are.
+加leverage到2倍 is read as 加杠杆到2倍, 百分之二十 and twenty percent as 20%. A run of Latin words beside a
+Chinese character is put into Chinese when the glossary knows every word of it. Names, tickers, abbreviations and English sentences stay as they are.
 """
 
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
+from memfin.scoring.chinese_numbers import chinese_number
+from memfin.scoring.english_numbers import BELOW_HUNDRED, english_number
+
 _RUN: Final = re.compile(r"[a-z][a-z' -]*[a-z]")
+_SHARE: Final = r"[零〇一二两三四五六七八九十点0-9.]++(?![百千万])"
+_CHINESE_PERCENTAGE: Final = re.compile(
+    rf"百分之({_SHARE})(?:([到至~-])(?:百分之)?({_SHARE})(?![年个月天号日成只倍分%]))?"
+)
+_ENGLISH_PERCENTAGE: Final = re.compile(
+    rf"(?:(?<=[0-9])[ -]?|\b(?:({BELOW_HUNDRED})([- ](?:to|or|and)[- ]))?({BELOW_HUNDRED})[ -])per ?cent\b"
+)
 _LONGEST: Final = 3
 
 _TERMS: Final = {
@@ -68,19 +78,52 @@ _FIRST_WORDS: Final = frozenset(term.partition(" ")[0] for term in _TERMS)
 
 
 class Gloss(NamedTuple):
-    """A term at half-open offsets of the reading, and where it stood before it was put into Chinese."""
+    """A replacement at half-open offsets of the reading, and where it stood; ``term`` tells a term."""
 
     start: int
     end: int
     source_start: int
     source_end: int
+    term: bool
 
 
-def gloss(norm: str) -> tuple[str, list[Gloss]]:
-    """Put English terms of Chinese sentences into Chinese; say where each came from."""
+def gloss(norm: str, *, terms: bool = True) -> tuple[str, list[Gloss]]:
+    """Put percentages into digits and English ``terms`` of Chinese sentences into Chinese.
+
+    Return the new reading, and where each replacement came from.
+    """
+    found = [*_percentages(norm), *(_terms_in(norm) if terms else ())]
+    if not found:
+        return norm, []
     pieces: list[str] = []
-    found: list[Gloss] = []
+    glosses: list[Gloss] = []
     last = length = 0
+    for start, end, words in sorted(found):
+        pieces += (norm[last:start], words)
+        length += start - last
+        glosses.append(Gloss(length, length + len(words), start, end, not words.endswith("%")))
+        length += len(words)
+        last = end
+    return "".join((*pieces, norm[last:])), glosses
+
+
+def _percentages(norm: str) -> Iterator[tuple[int, int, str]]:
+    """Yield where a percentage is written out, and how digits say it."""
+    if "百分之" in norm:
+        for match in _CHINESE_PERCENTAGE.finditer(norm):
+            low, between, high = match.groups()
+            shares = [chinese_number(each) for each in (low, high) if each]
+            if None not in shares:
+                yield (*match.span(), (between or "").join(f"{share:g}%" for share in shares))
+    if "percent" in norm or "per cent" in norm:
+        for match in _ENGLISH_PERCENTAGE.finditer(norm):
+            low, between, high = match.groups()
+            shares = [f"{english_number(each):g}%" for each in (low, high) if each]
+            yield (*match.span(), (between or "").join(shares) or "%")
+
+
+def _terms_in(norm: str) -> Iterator[tuple[int, int, str]]:
+    """Yield where an English term stands in a Chinese sentence, and what it is in Chinese."""
     for match in _RUN.finditer(norm):
         run = match.group()
         if run == "etf" or run.partition(" ")[0].partition("-")[0] not in _FIRST_WORDS:
@@ -91,17 +134,9 @@ def gloss(norm: str) -> tuple[str, list[Gloss]]:
         if not (left or right):
             continue
         chinese = _put(run.replace("-", " ").split())
-        if chinese is None:
-            continue
-        # Blanks between Chinese characters carry nothing.
-        start -= left and before.endswith(" ")
-        end += right and after.startswith(" ")
-        pieces += (norm[last:start], chinese)
-        length += start - last
-        found.append(Gloss(length, length + len(chinese), start, end))
-        length += len(chinese)
-        last = end
-    return ("".join((*pieces, norm[last:])), found) if found else (norm, found)
+        if chinese is not None:
+            # Blanks between Chinese characters carry nothing.
+            yield start - (left and before.endswith(" ")), end + (right and after.startswith(" ")), chinese
 
 
 def unglossed(glosses: Sequence[Gloss], start: int, end: int) -> tuple[int, int]:
@@ -121,7 +156,7 @@ def unglossed(glosses: Sequence[Gloss], start: int, end: int) -> tuple[int, int]
 
 def glossed(glosses: Sequence[Gloss], start: int, end: int) -> tuple[int, int]:
     """Translate a half-open span the other way: of the text as it was written into the reading."""
-    turned = [Gloss(source, source_end, first, last) for first, last, source, source_end in glosses]
+    turned = [Gloss(source, source_end, first, last, term) for first, last, source, source_end, term in glosses]
     return unglossed(turned, start, end)
 
 

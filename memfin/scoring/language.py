@@ -26,7 +26,7 @@ _MARK_SIGNS: Final = ("*", "_", "`", " ")
 # These three begin with a plain character set on purpose: the engine then skips to the next member.
 _MARKS: Final = re.compile(
     rf"([*_` ](?:(?:(?<=\*)\*+|(?<=_)_+|(?<=`)`*)(?: +(?=[{_CJK}]))?"
-    rf"|(?<= )(?:(?<=[{_CJK}。、] ) *| *(?=[{_CJK}]))))"
+    rf"|(?<= )(?:(?<=[{_CJK}。、] ) *| *(?=[{_CJK}%\n]))))"
 )
 _SENTENCE_END: Final = re.compile(r"[.。!?;\n…](?:(?<!\.)[。!?;\n…]*|(?<!\b(?:inc|ltd)\.)(?=\s|$))")
 _CLAUSE_END: Final = re.compile(r"[,:|](?:(?![0-9])|(?<![0-9].))")
@@ -39,7 +39,8 @@ _QUOTE: Final = compile_pattern(
     r"“[^”\n]*”|「[^」\n]*」|『[^』\n]*』|\"[^\"\n]*\"|"
     r"'(?<![a-z0-9]')(?:[^'\n]|'(?<=[a-z]')(?=[a-z])){2,}'(?![a-z])"
 )
-_OPENING_QUOTES: Final = "“\"'「『"
+_OTHER_QUOTES: Final = "\"'「『"
+_QUOTED: Final = re.compile(r"“[^”\n]*”")
 
 # Words that hold a negation sign without negating; they are consumed before the real ones.
 _NOT_A_NEGATION: Final = (
@@ -122,7 +123,6 @@ class Analysis:
         "_last_sentence",
         "_pieces",
         "_quotes",
-        "_quoting",
         "_shifts",
         "_speeches",
         "_speeches_of",
@@ -140,8 +140,8 @@ class Analysis:
         # The odd entries are the marks to drop, as the pattern captures them.
         self._pieces: Final = _MARKS.split(norm) if any(sign in norm for sign in _MARK_SIGNS) else [norm]
         self.plain: Final = norm if len(self._pieces) == 1 else "".join(self._pieces[::2])
-        norm, self.glosses = (self.plain, []) if as_written else gloss(self.plain)
-        self.norm: Final = norm
+        norm, self.glosses = gloss(self.plain, terms=not as_written)
+        norm = self.norm = _with_one_kind_of_quotes(norm)
         bounds = self.bounds = [0, *[match.end() for match in _SENTENCE_END.finditer(norm)]]
         if len(bounds) == 1 or bounds[-1] != len(norm):
             bounds.append(len(norm))
@@ -152,7 +152,6 @@ class Analysis:
         self._speeches_of = -1
         self._speeches: list[tuple[int, int]] = []
         self._quotes: list[tuple[int, int]] | None = None
-        self._quoting: bool | None = None
         # Positions in ``norm`` behind which characters were dropped, and how many so far.
         self._shifts: tuple[list[int], list[int]] | None = None
 
@@ -259,6 +258,11 @@ class Analysis:
         return self._speeches
 
     @property
+    def mixed(self) -> bool:
+        """Whether English terms of Chinese sentences were put into Chinese."""
+        return any(each.term for each in self.glosses)
+
+    @property
     def asks(self) -> bool:
         """Whether the reply holds any sign of a question."""
         return "?" in self.norm or "吗" in self.norm or "呢" in self.norm
@@ -266,17 +270,27 @@ class Analysis:
     @property
     def quoting(self) -> bool:
         """Whether the reply holds any opening quotation mark."""
-        if self._quoting is None:
-            norm = self.norm
-            self._quoting = any(mark in norm for mark in _OPENING_QUOTES)
-        return self._quoting
+        return "“" in self.norm
 
     @property
     def quotes(self) -> list[tuple[int, int]]:
         """Half-open spans of quoted text, quotation marks included; a quotation ends with its line."""
         if self._quotes is None:
-            self._quotes = [match.span(1) for match in _QUOTE.finditer(self.norm)] if self.quoting else []
+            self._quotes = [match.span() for match in _QUOTED.finditer(self.norm)] if self.quoting else []
         return self._quotes
+
+
+def _with_one_kind_of_quotes(norm: str) -> str:
+    """Put quotations of every kind between “ and ”; what is quoted inside one keeps its marks."""
+    if not any(mark in norm for mark in _OTHER_QUOTES):
+        return norm
+    pieces, last = [], 0
+    for match in _QUOTE.finditer(norm):
+        start, end = match.span(1)
+        if start >= last:
+            pieces += (norm[last:start], "“", norm[start + 1 : end - 1], "”")
+            last = end
+    return "".join((*pieces, norm[last:]))
 
 
 def _kind_of(head: str) -> ClauseKind:

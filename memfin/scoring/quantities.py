@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Final, Literal, NamedTuple
 
+from memfin.scoring.chinese_numbers import DIGITS, chinese_number
 from memfin.scoring.english_numbers import BELOW_HUNDRED, english_number
 from memfin.scoring.patterns import apart, compile_pattern
 
@@ -33,9 +34,6 @@ class Quantity(NamedTuple):
     unit: str
 
 
-_DIGITS: Final = {"零": 0, "〇": 0, "一": 1, "二": 2, "两": 2, "三": 3, "四": 4, "五": 5, "六": 6, "七": 7}
-_DIGITS_TO_NINE: Final = {**_DIGITS, "八": 8, "九": 9}
-_POWERS: Final = {"十": 10, "百": 100, "千": 1000}
 _WORD: Final = rf"{BELOW_HUNDRED}|an?"
 _PARTS: Final = {
     "half": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "sixth": 6, "seventh": 7, "eighth": 8,
@@ -108,42 +106,12 @@ _CHANGES: Final = re.compile(
 _CHANGE_REACH: Final = 40
 
 
-def chinese_number(text: str) -> float | None:
-    """Return the value of a number in digits or Chinese numerals (十五, 3,000, 二点五), or None."""
-    if text[0].isdigit():
-        digits = text.replace(",", "").rstrip("半点.")
-        try:
-            value = float(digits)
-        except ValueError:
-            return None
-        return value + 0.5 if text.endswith("半") else value
-    if text == "半":
-        return 0.5
-    whole, _, fraction = text.partition("点")
-    total, current, seen = 0.0, 0, False
-    for char in whole.removesuffix("半"):
-        if char in _DIGITS_TO_NINE:
-            if seen and current:
-                return None
-            current, seen = _DIGITS_TO_NINE[char], True
-        elif char in _POWERS:
-            total += (current if seen and current else 1) * _POWERS[char]
-            current, seen = 0, False
-        else:
-            return None
-    total += current
-    if fraction:
-        digits = "".join(str(_DIGITS_TO_NINE[char]) for char in fraction if char in _DIGITS_TO_NINE)
-        total += float(f"0.{digits}") if digits else 0.0
-    return total + 0.5 if whole.endswith("半") else total
-
-
 @lru_cache(maxsize=1024)
 def _span(text: str) -> tuple[float, float] | None:
     """Return low and high of a numeral; 两三 and 七八 name a range of two neighbours."""
     pair = 2
-    if len(text) == pair and text[0] in _DIGITS_TO_NINE and text[1] in _DIGITS_TO_NINE:
-        low, high = float(_DIGITS_TO_NINE[text[0]]), float(_DIGITS_TO_NINE[text[1]])
+    if len(text) == pair and text[0] in DIGITS and text[1] in DIGITS:
+        low, high = float(DIGITS[text[0]]), float(DIGITS[text[1]])
         return (low, high) if 0 < low < high else None
     value = chinese_number(text)
     return None if value is None else (value, value)
@@ -153,7 +121,7 @@ def _span(text: str) -> tuple[float, float] | None:
 def _scale(unit: str) -> tuple[QuantityKind, float, float] | None:  # noqa: PLR0911 - one return a unit
     """Return kind, factor and the addition that a trailing 半 makes, for a unit as written."""
     lowered = unit.lower().lstrip("- ")
-    half = 0.5 if lowered.endswith("半") else _DIGITS_TO_NINE.get(lowered[-1], 0) / 10
+    half = 0.5 if lowered.endswith("半") else DIGITS.get(lowered[-1], 0) / 10
     if lowered[0] in "%％p" or lowered.endswith(("百分点", "个点")):
         return "share", 0.01, 0.0
     if lowered[0] == "成":

@@ -13,7 +13,7 @@ from ahocorasick_rs import AhoCorasick, Implementation
 
 from memfin.contracts import Finding
 from memfin.scoring import language
-from memfin.scoring.glossary import glossed
+from memfin.scoring.glossary import glossed, unglossed
 from memfin.scoring.language import Analysis
 from memfin.scoring.lexicon import GUARDS, Guard, load_lexicon
 from memfin.scoring.scan_plan import planned
@@ -103,10 +103,12 @@ class Scanner:
         terms in Chinese sentences is read with the terms as they were written as well.
         """
         found = self._scan(analysis, without)
-        if analysis.glosses:
+        if analysis.mixed:
             known = without | {match.rule.slot for match in found}
-            for rule, start, end in self._scan(Analysis(analysis.text, as_written=True), known):
-                found.append(Match(rule, *glossed(analysis.glosses, start, end)))
+            written = Analysis(analysis.text, as_written=True)
+            for rule, start, end in self._scan(written, known):
+                span = unglossed(written.glosses, start, end)
+                found.append(Match(rule, *glossed(analysis.glosses, *span)))
         return found
 
     def _scan(self, analysis: Analysis, without: AbstractSet[int]) -> list[Match]:

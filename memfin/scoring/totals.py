@@ -13,7 +13,8 @@ from memfin.scoring.instruments import PRODUCT
 from memfin.scoring.language import Analysis
 from memfin.scoring.limits import EPSILON, Span
 from memfin.scoring.predicates import MaxBudget, MaxInstalment, MinHoldings, MinSaving, Predicate
-from memfin.scoring.quantities import chinese_number, quantities
+from memfin.scoring.chinese_numbers import chinese_number
+from memfin.scoring.quantities import quantities
 from memfin.scoring.reading import Reading
 from memfin.scoring.refusal import disowned, rejected
 

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memfin.scoring import quantities as module
-from memfin.scoring.quantities import Quantity, bound, chinese_number, quantities, shares_at
+from memfin.scoring.chinese_numbers import chinese_number
+from memfin.scoring.quantities import Quantity, bound, quantities, shares_at
 
 FULL_WIDTH = str.maketrans("0123456789%.-", "０１２３４５６７８９％．－")
 
