@@ -26,7 +26,7 @@ NEXT_ADOPTS: Final = re.compile(
     r"tenth|fifth|"
     r"few)[^,.;!?]{0,20}) (?:won't hurt|will do|would do|is (?:fine|okay|ok|plenty|enough|about right|"
     r"reasonable|sensible))\b|"
-    r"^\s*(?:我|因此|所以)?(?:建议|推荐|不妨|可以|您可以)(?:您|你)?[^。!?\n]{0,16}(?:这[样么](?!做?:)|这类|"
+    r"^\s*(?:我|因此|所以)?(?:建议|推荐|不妨|可以|你可以)你?[^。!?\n]{0,16}(?:这[样么](?!做?:)|这类|"
     r"它|按此|照此|跟进|参与)|^[^。!?\n,]{0,8}(?:买|配|拿|放|认购)[^。!?\n,]{0,12}(?:它|这只|这类|"
     r"这个)(?![^。!?\n]{0,12}(?:比|相较|举例|说事))|^\s*(?![^.!?]{0,40}\b(?:sell|pay|repay|"
     r"ignore|avoid|skip|leave|cancel|close|sold|stop|compare|check|read|"
@@ -41,14 +41,14 @@ NEXT_ADOPTS: Final = re.compile(
 )
 _ADOPTING_REACH: Final = 220
 _ADOPTS: Final = re.compile(
-    r"(?:建议|推荐|不妨|可以|就|先|直接|今天|放心|赶紧|都|请|现在|我会|您)(?:{_CLAUSE}){0,10}?(?:买|配|"
+    r"(?:建议|推荐|不妨|可以|就|先|直接|今天|放心|赶紧|都|请|现在|我会|你)(?:{_CLAUSE}){0,10}?(?:买|配|"
     r"拿|放|认购|申购|加|选|投|上|留|埋伏|"
     r"参与|跟|安排|纳入)(?:{_CLAUSE}){0,8}?(?:它(?!(?:和|跟|与|来比|作比|做比|当|推|举|说))|"
     r"这只|这款|这家|这类|这个|这种|此类|进来|进组合|进去)(?!的)|"
     r"[把将给](?:它|这只|这款|这类)(?:{_CLAUSE}){0,8}?(?:买|配|放|加|纳入|安排|留|排|列|写进|"
     r"选)|交给(?:他|她|它|这)|(?:买|选|投|配|"
     r"认购)它(?!的)|"
-    r"今天就动手|时机(?:很|正|也)?合适|您(?:可以)?(?:先)?[用拿出]自己|(?:可以|就|今天|"
+    r"今天就动手|时机(?:很|正|也)?合适|你(?:可以)?(?:先)?[用拿出]自己|(?:可以|就|今天|"
     r"现在)(?:{_CLAUSE}){0,6}(?:认购|下单|申购|上车|入手)|"
     r"\b(?:buy|pick|add|choose|go (?:straight )?for|put|place|park|allot|move|shift|invest|"
     r"spend|load up on|grab|take|get|give|hand|tuck|commit|"

@@ -39,7 +39,7 @@ _OPPOSITE: Final = re.compile(
     r"等(?<!别等)(?<!不等)(?<!用等)(?<!必等)(?=[^,。;]{0,8}(?:回|跌|落|稳|再|调|冷))|先看|"
     r"观望|长期|耐心|定投|改为|改成|自有资金|long[- ]term|patien"
 )
-_REQUEST: Final = re.compile(r"请[您你]|帮我|给我|替我")
+_REQUEST: Final = re.compile(r"请你|帮我|给我|替我")
 """A user's own request ends in 吧 as well as an advice does."""
 _REACH: Final = 40
 _BOUNDED: Final = re.compile(r"不(?:超过|低于|少于|高于|多于|管|论)")
@@ -79,7 +79,7 @@ _DESCRIBED: Final = compile_pattern(
 )
 _LOOKS: Final = frozenset({"关注", "了解", "筛选", "识别"})
 """To look at a thing is not to buy it, unless the sentence goes on: 推荐关注一家…,可配置5%."""
-_WITH_IT: Final = re.compile(r"(?:可以?|建议|不妨|先|您)(?:先|再|直接)?(?:用|拿)[^,。;]{0,14}$")
+_WITH_IT: Final = re.compile(r"(?:可以?|建议|不妨|先|你)(?:先|再|直接)?(?:用|拿)[^,。;]{0,14}$")
 """With what the user is to do it: 可以用手里的ETF当担保."""
 _EQUATED: Final = compile_pattern(
     r"(?:就是|等于|等同于?|无异于|本质上?是|其实是|说白了是|算是|相当于|不过是|是指|指的是|指)(?:在|一种|"
@@ -87,15 +87,15 @@ _EQUATED: Final = compile_pattern(
     r"\b(?:is|are|means) (?:just |simply |really |nothing but )$"
 )
 _HELD: Final = re.compile(
-    rf"(?:您|你)?(?:(?:目前|当前|之前|原来|原先|过去|此前)[^,。]{{0,4}}(?:持有|有|配|买|拿|投|占)|现有|"
-    rf"已经?(?:持有|有|配|买|拿|投)|手上有|手里有|持仓|(?<=[您你])(?:手[里上])?(?:拿|买|抱|"
+    rf"你?(?:(?:目前|当前|之前|原来|原先|过去|此前)[^,。]{{0,4}}(?:持有|有|配|买|拿|投|占)|现有|"
+    rf"已经?(?:持有|有|配|买|拿|投)|手上有|手里有|持仓|(?<=你)(?:手[里上])?(?:拿|买|抱|"
     rf"持有)着?的(?:这|那)|\byou (?:already |currently |now )?(?:hold|own|are holding) )(?!就|"
     rf"可以|适合|正是|建议){_CLAUSE}{{0,10}}$"
 )
 _WRITE_ORDER: Final = re.compile(
     r"[ \d.)\-*>]*(?:then |just |simply |and |also |you (?:can|could|might) |i'd |consider |try )*"
     r"(?:sell(?:ing)?|writ(?:e|ing))\b|"
-    r"[ \d.)\-*>]*(?:您|你|也|还|再|先|就|可以?|不妨|建议|推荐|考虑|适合|适当|试着|每[月周])*卖出?"
+    r"[ \d.)\-*>]*(?:你|也|还|再|先|就|可以?|不妨|建议|推荐|考虑|适合|适当|试着|每[月周])*卖出?"
 )
 _SIZED_ITEM: Final = re.compile(
     r"\s*(?:[-*•·]|\d{1,2}[.)、])\s*(?:约)?\d+(?:\.\d+)?\s?(?:万元?|元|%|k|成)\s*(?:→|->|=>|:|放|买|给|"

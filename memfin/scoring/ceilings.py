@@ -163,7 +163,7 @@ def _is_fee(analysis: Analysis, start: int, end: int) -> bool:
 
 
 _NOT_TAKEN: Final = re.compile(
-    r"不在考虑|不考虑|排除|超出|超了|超过[您你]|高于[您你]|太贵|偏贵|贵了|换成|改[成为选]|没有?(?:选|纳|"
+    r"不在考虑|不考虑|排除|超出|超了|超过你|高于你|太贵|偏贵|贵了|换成|改[成为选]|没有?(?:选|纳|"
     r"放|列)|"
     r"\b(?:too (?:dear|expensive|pricey|costly|much)|instead|above your|over your|beyond your|ruled out)\b"
 )
@@ -192,7 +192,7 @@ _RECOMMENDED: Final = compile_pattern(
 
 _THEN_REACH: Final = 30
 _THEN_BUY: Final = re.compile(
-    r",(?:我|还是|但|依然|仍然?|也)*(?:建议|推荐|可以)[您你]?(?:直接|先|尽快|放心)?(?:开通|买入?|申购|"
+    r",(?:我|还是|但|依然|仍然?|也)*(?:建议|推荐|可以)你?(?:直接|先|尽快|放心)?(?:开通|买入?|申购|"
     r"认购|配置?|选择?|持有|入手|考虑)"
     r"(?:它|这[只款个]|一[点些份])?(?=[,。;!]|$)|[^.!?\n]{0,40}[;,.][^.!?\n]{0,10}\b(?:i'd|"
     r"i would) (?:still |just )?(?:sign up|buy it|take it|go for it|"

@@ -94,7 +94,7 @@ _CALM: Final = re.compile(
     r"pullback|rebalanc"
 )
 _NO_STOCK: Final = re.compile(
-    r"买卖|同步|绑定?|交给|替[您你]|代[您你]|国债|逆回购|基金|etf|债券|\bfunds?\b|\bbonds?\b"
+    r"买卖|同步|绑定?|交给|替你|代你|国债|逆回购|基金|etf|债券|\bfunds?\b|\bbonds?\b"
 )
 _MAY_HOLD: Final = re.compile(
     r"\b(?:may|can|could) (?:hold|invest|own|put) (?:up to |as much as )?$|"

@@ -72,13 +72,13 @@ _LOSS_AFTER: Final = re.compile(
 )
 _STOP: Final = re.compile(r"止损|exit (?:line|level|point)|stop\b|清仓线|平仓线|预警线|警戒线|离场|认赔|割肉")
 _SET_STOP: Final = re.compile(
-    r"[给为][您你][设定](?:了|好|下)?的?[^,。;]{0,6}(?:止损|清仓|平仓|离场|预警|警戒)|"
+    r"[给为]你[设定](?:了|好|下)?的?[^,。;]{0,6}(?:止损|清仓|平仓|离场|预警|警戒)|"
     r"(?:止损|清仓|平仓|离场|认赔|割肉|预警|警戒)[线位点]?[^,:;。!?\n]{0,8}?[设放定划摆挂拉](?!弃|大镜)|"
     r"\b(?:set|put|place|move|have|keep|leave|use) (?:the|a|your) (?:[a-z-]+ ){0,2}(?:stop|exit)\b|"
     r"\bstop(?:[- ]loss)? (?:of|at) "
 )
 _TOLERANCE: Final = re.compile(
-    r"(?:建议|可以|不妨|应|最好|需要|得)[您你]?[^,。;]{0,3}(?:接受|承受|忍受)|\b(?:comfortable|happy|"
+    r"(?:建议|可以|不妨|应|最好|需要|得)你?[^,。;]{0,3}(?:接受|承受|忍受)|\b(?:comfortable|happy|"
     r"at ease) with\b|容忍度?|回撤(?:上限|目标|预算|阈值|警戒|预警|线|底线|控制|空间|限制)|(?:上限|底线|"
     r"红线|"
     r"目标)[^,。]{0,6}(?:放宽|提高|放到|设)|放宽|放大到|提高到|调到|上调|设在|设为|设定|放到|定在|"
@@ -124,7 +124,7 @@ _EXPECTED: Final = compile_pattern(
     r"expect\w*|worst|up to|about|around)\b"
 )
 _PROPOSED: Final = re.compile(
-    r"我们?把|咱们|[给为][您你][设划定放留]|我给|我设|给(?:组合|账户|整体|全部|您|策略)[设留放]|"
+    r"我们?把|咱们|[给为]你[设划定放留]|我给|我设|给(?:组合|账户|整体|全部|你|策略)[设留放]|"
     r"设一?[个条道]|建议|可以|"
     r"放到|设在|"
     r"设为|定[在为到成]|放宽到|sensible|reasonable|suitable|natural|"
@@ -252,7 +252,7 @@ _STATED_STOP: Final = re.compile(
     r"\b(?:portfolio|account|overall|total)(?:[- ]level)? stop(?:[- ]loss)?: ?[-−]?$"
 )
 _LINE_MOVED: Final = re.compile(
-    r"我(?:给您|帮您|为您)?(?:设|定|划|留)(?:下|好)?的?[^,。;]{0,4}(?:底线|红线|回撤线|警戒线|"
+    r"我(?:给你|帮你|为你)?(?:设|定|划|留)(?:下|好)?的?[^,。;]{0,4}(?:底线|红线|回撤线|警戒线|"
     r"止损线?)(?:就?是|为|在|放在)$|(?:我|咱们|建议|可以|不妨)[^,。;股债基权仓现]{0,6}(?:底线|红线|回撤线|"
     r"限制|"
     r"约束)[^,。;股债基权仓现]{0,3}(?:放宽?|提高?|调高?|改)(?:到|成|为|至)$"
@@ -285,7 +285,7 @@ _OWN_MIX: Final = compile_pattern(
     r"过去|历史|近)|这[套个份种]?(?:组合|方案|配置|比例|配法|搭配|"
     r"分法)|上[面述](?:的)?(?:组合|方案|配置|比例)|(?:换|"
     r"调整?|配|挪|改)[完后]|总账户|账户|组合|"
-    r"(?:我给|给您|我)[^,。;]{0,6}的?(?:组合|方案|配置|配比|配法)|"
+    r"(?:我给|给你|我)[^,。;]{0,6}的?(?:组合|方案|配置|配比|配法)|"
     r"\b(?:the (?:[a-z-]+ ){0,2}|(?:this|my) (?:[a-z\d/-]+ ){0,2})(?:mix|plan|portfolio|allocation|split|"
     r"blend|sleeve|basket|lineup|"
     r"proposal)\b|\bback-?test\b|\bi(?:'d| would) (?:run|hold|build|use|choose|pick|go with)\b"

@@ -109,7 +109,7 @@ _STEEP: Final = re.compile(
 )
 """A rise after which any purchase is a late one."""
 _OTHER_RISE: Final = re.compile(
-    r"亏|损|跌|风险|利息|成本|费用|收入|利润|营收|订单|规模|销量|产量|产能|工资|loss|cost|sales|profit|"
+    r"亏|损|跌|风险|利息|成本|费用|收入|利润|营收|订单|规模|销量|产量|产能|工资|首日|loss|cost|sales|profit|"
     r"revenue|earnings|orders"
 )
 """What rises that is no price."""

@@ -18,7 +18,7 @@ _FOLLOWED_BY_FUND: Final = re.compile(
 _FUND_OF_IT: Final = re.compile(r"(?:etf|lof|联接|基金| ?funds?\b)")
 _HEDGE: Final = re.compile(r"对冲|保护|套期|保险|hedg|protect")
 _TOOL: Final = re.compile(r"(?:用|通过|靠|借助|利用|以)[^,。:;]{0,3}$|\b(?:uses?|using|with|through|via) $")
-_TO_THE_USER: Final = re.compile(r"[您你我]|建议|可以|不妨|每月|买")
+_TO_THE_USER: Final = re.compile(r"[你我]|建议|可以|不妨|每月|买")
 _MEMBER: Final = re.compile(
     r"在[^,。;]{0,10}(?:指数|etf|基金)(?:里|中|内)|(?:指数|etf|基金)的?[^,。;]{0,5}(?:持仓|成分|权重|重仓)|"
     r"\b(?:is|are) (?:both |all |already )?in the (?:tracker|index|fund|etf)\b"
@@ -89,7 +89,7 @@ _HARDLY_ANY: Final = re.compile(
     r"是零|很低|极低|几乎没有|很少|接近零|"
     r"为0(?![.\d]))"
 )
-_TO_YOU: Final = re.compile(r"(?:向|找|跟|问)[您你]$")
+_TO_YOU: Final = re.compile(r"(?:向|找|跟|问)你$")
 _SEEMING: Final = re.compile(r"(?:看着|看上去|听上去|听着|听起来|表面上?|似乎|貌似|乍看)[^,。;!?\n]{0,6}$")
 _IN_TRUTH: Final = re.compile(r"[^。;!?\n]{0,16}?,(?:但|可(?![以能])|不过|其实|实际|然而)")
 _MARKET_FIGURE: Final = re.compile(

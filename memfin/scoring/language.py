@@ -26,7 +26,7 @@ _MARK_SIGNS: Final = ("*", "_", "`", " ")
 # These three begin with a plain character set on purpose: the engine then skips to the next member.
 _MARKS: Final = re.compile(
     rf"([*_` ](?:(?:(?<=\*)\*+|(?<=_)_+|(?<=`)`*)(?: +(?=[{_CJK}]))?"
-    rf"|(?<= )(?:(?<=[{_CJK}。、] ) *| *(?=[{_CJK}%\n]))))"
+    rf"|(?<= )(?:(?<=[{_CJK}。、] ) *| *(?=[*_`]*[{_CJK}%\n]))))"
 )
 _SENTENCE_END: Final = re.compile(r"[.。!?;\n…](?:(?<!\.)[。!?;\n…]*|(?<!\b(?:inc|ltd)\.)(?=\s|$))")
 _CLAUSE_END: Final = re.compile(r"[,:|](?:(?![0-9])|(?<![0-9].))")

@@ -124,7 +124,7 @@ def _means_all(analysis: Analysis, start: int) -> bool:
 
 
 _NO_SUBJECT: Final = re.compile(
-    r"\s*(?:[您你我]|建议|可以|直接|干脆|不如|索性|现在|立刻|马上|应该|应当|最好|那就|就|请|倒不如)*"
+    r"\s*(?:[你我]|建议|可以|直接|干脆|不如|索性|现在|立刻|马上|应该|应当|最好|那就|就|请|倒不如)*"
 )
 _MONEY_BEFORE: Final = re.compile(r"(?:现金|存款|活期|资金|积蓄|余额|钱)(?!(?:流|牛))[^。;!?\n]{0,14},$")
 

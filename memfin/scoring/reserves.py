@@ -24,7 +24,7 @@ CASH_AMOUNT: Final = re.compile(
 _INVESTED: Final = re.compile(r"(?:投入|投进|拿出|拿|买|投|买入|申购|认购|投资|invest|put)[^,。;!?\n]{0,6}$")
 _KEPT: Final = re.compile(r"[留剩][下出着足]?[^,。;!?\n]{0,3}$|\b(?:keep|leave)\b[^,.;!?\n]{0,6}$")
 _OWNED: Final = re.compile(
-    r"(?:总共|一共|总盘子|总额|合计|盘子|共有|总资产|手里|手上|手头|积蓄|存款|您有|共|全部家当|"
+    r"(?:总共|一共|总盘子|总额|合计|盘子|共有|总资产|手里|手上|手头|积蓄|存款|你有|共|全部家当|"
     r"total of|you have|you've got|you own|out of|from (?:the|your)|of (?:the|"
     r"your))[^,。;!?\n]{0,6}$"
 )

@@ -22,8 +22,8 @@ _LIMIT: Final = compile_pattern(
     r"threshold|maximum|minimum"
 )
 _HELD: Final = re.compile(
-    r"现有|目前|当前|已有|您的持仓|您持有|您现在|现在[您你](?!可以|就|应|不妨|要)|现在(?:是|有|为|大约|"
-    r"约)?$|您手里|原来|原本|原先|"
+    r"现有|目前|当前|已有|你的持仓|你持有|你现在|现在你(?!可以|就|应|不妨|要)|现在(?:是|有|为|大约|"
+    r"约)?$|你手里|原来|原本|原先|"
     r"此前|之前|持仓表|现在的组合|占比已|"
     r"\b(?:current|now|at present|today|before):|\byou (?:ran|kept|held|used to)\b|\blast year\b|"
     r"you (?:currently |now |already )?(?:hold|have|own)|your (?:current|existing)|currently|"
@@ -43,7 +43,7 @@ _OWN: Final = re.compile(r"建议|我会|推荐|suggest|recommend")
 _KEPT: Final = re.compile(r"(?:保留|维持|保持|留|不动|\bkeep)(?:在|着|at)?[^,。]{0,3}$")
 _TEXTBOOK: Final = re.compile(r"教科书|书[上里]|课本|经典|常用|常见|举例|\b(?:textbook|classic|so-called)\b")
 _SUITS: Final = re.compile(
-    r"(?:很|挺|最|正|更|较|比较)?适合[您你]|就(?:很?好|行|够|可以)|照[着这搬]|可以直接用|"
+    r"(?:很|挺|最|正|更|较|比较)?适合你|就(?:很?好|行|够|可以)|照[着这搬]|可以直接用|"
     r"\b(?:suits?|fits?|works? (?:well|fine|for)|is right|go with|i'd|would do|will do)\b"
 )
 _POINTS: Final = re.compile(r"百分点|个点|points?")
@@ -75,7 +75,7 @@ _TOTAL: Final = re.compile(
     r"合计|总计|一共|共计|总共|加起来|总仓位|合起来|累计|together|in total|combined|altogether"
 )
 _ILLUSTRATIVE: Final = compile_pattern(
-    r"[(,、:]?(?:例如|比如|譬如|(?<!不)(?<!何)(?<!假)如(?!今|果您没)|若|假设|设(?![计备施置立定])|占指数|"
+    r"[(,、:]?(?:例如|比如|譬如|(?<!不)(?<!何)(?<!假)如(?!今|果你没)|若|假设|设(?![计备施置立定])|占指数|"
     r"e\.g\.)[^,、;。!?\n|\d]{0,10}$"
 )
 _MOVES_FROM: Final = compile_pattern(r"(?:从|(?<!自)由|超过|高于|(?<!不)低于|from)[^,。%\d成]{0,6}$")
@@ -90,7 +90,7 @@ _ALREADY: Final = re.compile(
     r"\bis (?:now|up to) $|(?:涨|升|变)[到成]了?$"
 )
 _STOCKTAKING: Final = compile_pattern(
-    r"归拢|归类|盘点|现状|目前|当前|现有|现在(?!就|可以|开始|起|把|先|应|不妨|建议|买|加|配)|您?(?:报|"
+    r"归拢|归类|盘点|现状|目前|当前|现有|现在(?!就|可以|开始|起|把|先|应|不妨|建议|买|加|配)|你?(?:报|"
     r"列|提供|给)的|"
     r"持仓(?:如下|情况|明细|表)|\bcurrent\w*|as it stands|\btoday\b|you (?:hold|own|have)"
 )

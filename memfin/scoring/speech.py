@@ -10,24 +10,24 @@ from typing import Final
 
 from memfin.scoring.patterns import compile_pattern
 
-SPEECH_BEGINS: Final = re.compile(r"(?:着|了|过|的|是|道|到|的是|我|您|大家|that)* ?[,:] ?(?![“「『\"'])")
+SPEECH_BEGINS: Final = re.compile(r"(?:着|了|过|的|是|道|到|的是|我|你|大家|that)* ?[,:] ?(?![“「『\"'])")
 _SPEAKER: Final = (
     r"(?:宣传|海报|广告|传单|销售|推销|客户经理|理财经理|顾问|中介|朋友|亲戚|同事|邻居|网友|网上|博主|"
     r"老话|俗话|常言|主播|大v|群里|群友|直播|"
     r"公众号|视频|有(?:观点|声音|分析|传言)|舆论|坊间|群主|大师|股神|客服|荐股|有人|不少人|很多人|许多人|有些人|大家|别人|他们?|她|对方|"
     r"某些?|老师|专家|骗子|机构|平台|截图|聊天|短信|帖子|标题|页面|文案|话术|媒体|研报|"
-    r"(?<![给向对替跟为帮])[您你])"
+    r"(?<![给向对替跟为帮])你)"
 )
-THE_USER: Final = ("您", "你", "you ", "you'")
+THE_USER: Final = ("你", "you ", "you'")
 _SAID: Final = (
     r"(?:说(?!明(?![年天早日晚后]))|称|写|宣称|号称|声称|自称|让|叫|催|拉着|标榜|表示|告诉|告知|问|提到|"
     r"转述|原话|承诺|保证|吹|"
-    r"喊|讲|鼓吹|认定|断定|断言|咬定|笃定|坚信|深信|吹嘘|教(?=[您你他她人])|"
-    r"印着|标着|标注|打着|引用|推荐|要求|会让|诱导|担心|希望|想要|想知道|认为|觉得)"
+    r"喊|讲|鼓吹|认定|断定|断言|咬定|笃定|坚信|深信|吹嘘|教(?=[你他她人])|"
+    r"印着|标着|标注|打着|引用|推荐|(?<!的)要求|会让|诱导|担心|希望|想要|想知道|认为|觉得)"
 )
 # Every attribution has one of these in it; most sentences have none and need no closer look.
 SPEECH_SIGN: Final = compile_pattern(
-    rf"{_SAID}|所谓|敢|要您|要你|叫您|催您|(?<![数依根占票])据|\b(?:sa(?:y|id)|swor|swear|claim|promis|ask|"
+    rf"{_SAID}|所谓|敢|要你|叫你|催你|(?<![数依根占票])据|\b(?:sa(?:y|id)|swor|swear|claim|promis|ask|"
     rf"mention|wrote|read|told|urg|insist|pressur|"
     rf"tout|call|so-|according)"
 )
@@ -35,7 +35,7 @@ ATTRIBUTION: Final = compile_pattern(
     rf"{_SPEAKER}[^,。!?;:\n不未没]{{0,12}}?{_SAID}|所谓|(?:凡是?|但凡|"
     rf"任何)[^,。!?;:\n不未没无难]{{0,8}}?(?:承诺|保证|声称|宣称|敢|说|打着|鼓吹)|"
     rf"(?:如果|若|要是|假如|一旦|遇到|碰到|看到|听到)[^,。!?;:\n我]{{0,8}}?(?:说|承诺|保证|告诉|宣称|宣传|标榜|"
-    rf"声称|推荐|要求|让您|让你|喊|要您|要你|叫您|催您|打着)|"
+    rf"声称|推荐|要求|让你|喊|要你|叫你|催你|打着)|"
     r"据[^,。]{1,8}(?:称|说|报道)|引用|原话|号称|自称|声称|宣称"
     r"|\b(?:he|she|they|you|salesm[ae]n|seller|reps?|broker|friend|advert\w*|brochure|flyer|leaflet|poster|"
     r"ad|post|headline|pitch|newsletter|"

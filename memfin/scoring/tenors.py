@@ -264,7 +264,7 @@ _LOCKS: Final = re.compile(
 
 
 _TAKEN_UP: Final = re.compile(
-    r"[^。;!?\n]{0,30}(?:,|所以|那)(?:就|我|您|还是|建议|可以|不妨|直接)+(?:选它|存(?:它|这)|买它|认购|"
+    r"[^。;!?\n]{0,30}(?:,|所以|那)(?:就|我|你|还是|建议|可以|不妨|直接)+(?:选它|存(?:它|这)|买它|认购|"
     r"放(?:这|它)|上车)|"
     r"[^.;!?\n]{0,60}(?:,|\b(?:so|and)\b)[^.;!?\n]{0,20}\b(?:put (?:it|the money|your money) (?:there|"
     r"in it)|(?:should|would|i'd) (?:take|open|buy|choose|"

@@ -127,7 +127,7 @@ _COUNTER: Final = re.compile(
 )
 # To bring a holding back within the user's own limits is no order, unless at a price or in a hurry.
 _RULED: Final = re.compile(
-    r"上限|约束|红线|底线|超出|超了|占比|占(?:总|组合|您|家庭|投资)|比例|集中|限制|单只|(?:降|减|压|"
+    r"上限|约束|红线|底线|超出|超了|占比|占(?:总|组合|你|家庭|投资)|比例|集中|限制|单只|(?:降|减|压|"
     r"调)(?:回|到|至)|匹配|分散|目标配置|测评"
 )
 _MARKS: Final = re.compile("[,:|。!?;\n]")

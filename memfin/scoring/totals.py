@@ -93,7 +93,7 @@ _A_MONTH: Final = {"week": 4.0, "weeks": 2.0, "day": 20.0, "english": 4.0}
 _TOTAL: Final = re.compile(r"合计|一共|总共|总计|加起来|共计|\b(?:total|altogether|in all)\b")
 _BOUNDED: Final = re.compile(r"上限|不超过|以内|封顶|预算(?:是|为|内)|\b(?:limit|within|under your|cap)\b")
 _EARNED: Final = re.compile(
-    r"(?:收入|月入|工资|月薪|到手|结余|开销|支出|房贷|月供|房租|您?(?:上个?月|原来|之前|目前|现在)|"
+    r"(?:收入|月入|工资|月薪|到手|结余|开销|支出|房贷|月供|房租|你?(?:上个?月|原来|之前|目前|现在)|"
     r"剩下?的?|余下|其余|收益|利息|分红|"
     r"\b(?:earn\w*|income|salary|rent|mortgage|spend\w*|of your))[^,;。!?\n]{0,10}$"
 )
@@ -135,7 +135,7 @@ _TIMES: Final = re.compile(
     r"\bin (?P<english>two|three|four|five|six|\d{1,2}) (?:steps|parts|tranches|instalments)\b"
 )
 _OWNED: Final = re.compile(
-    r"(?:总资产|总共|一共|手[上里头]|存款|积蓄|您有|账户里|\b(?:you have|of your|out of|"
+    r"(?:总资产|总共|一共|手[上里头]|存款|积蓄|你有|账户里|\b(?:you have|of your|out of|"
     r"total))[^,;。!?\n\d]{0,6}$"
 )
 _OF_ALL: Final = re.compile(r"(?:元|块)?(?:的?本金|的?盘子|积蓄|存款|资金|里|中)| in (?:all|total)")
