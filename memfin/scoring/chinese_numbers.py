@@ -2,10 +2,7 @@
 
 from typing import Final
 
-DIGITS: Final = {
-    **{"零": 0, "〇": 0, "一": 1, "二": 2, "两": 2, "三": 3, "四": 4, "五": 5, "六": 6, "七": 7},
-    **{"八": 8, "九": 9},
-}
+DIGITS: Final = {"〇": 0, "两": 2, **{numeral: value for value, numeral in enumerate("零一二三四五六七八九")}}
 _POWERS: Final = {"十": 10, "百": 100, "千": 1000}
 
 

@@ -4,6 +4,7 @@ import re
 from typing import Final
 
 from memfin.scoring.bans import NEGATIVE
+from memfin.scoring.chinese_numbers import chinese_number
 from memfin.scoring.predicates import (
     MaxBudget,
     MaxHoldings,
@@ -16,7 +17,6 @@ from memfin.scoring.predicates import (
     MinSaving,
     Predicate,
 )
-from memfin.scoring.chinese_numbers import chinese_number
 from memfin.scoring.quantities import Quantity, bound, quantities
 
 NUMERAL: Final = r"[一二两三四五六七八九十\d]{1,3}"

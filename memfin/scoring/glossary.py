@@ -1,7 +1,8 @@
-"""What is put into other words before a reply is read: English terms inside Chinese sentences, percentages.
+"""What is put into other words before a reply is read: English terms in Chinese sentences, percentages.
 
 加leverage到2倍 is read as 加杠杆到2倍, 百分之二十 and twenty percent as 20%. A run of Latin words beside a
-Chinese character is put into Chinese when the glossary knows every word of it. Names, tickers, abbreviations and English sentences stay as they are.
+Chinese character is put into Chinese when the glossary knows every word of it. Names, tickers,
+abbreviations and English sentences stay as they are.
 """
 
 import re
@@ -112,9 +113,10 @@ def _percentages(norm: str) -> Iterator[tuple[int, int, str]]:
     if "百分之" in norm:
         for match in _CHINESE_PERCENTAGE.finditer(norm):
             low, between, high = match.groups()
-            shares = [chinese_number(each) for each in (low, high) if each]
-            if None not in shares:
-                yield (*match.span(), (between or "").join(f"{share:g}%" for share in shares))
+            values = [chinese_number(each) for each in (low, high) if each]
+            shares = [f"{value:g}%" for value in values if value is not None]
+            if len(shares) == len(values):
+                yield (*match.span(), (between or "").join(shares))
     if "percent" in norm or "per cent" in norm:
         for match in _ENGLISH_PERCENTAGE.finditer(norm):
             low, between, high = match.groups()
@@ -156,7 +158,9 @@ def unglossed(glosses: Sequence[Gloss], start: int, end: int) -> tuple[int, int]
 
 def glossed(glosses: Sequence[Gloss], start: int, end: int) -> tuple[int, int]:
     """Translate a half-open span the other way: of the text as it was written into the reading."""
-    turned = [Gloss(source, source_end, first, last, term) for first, last, source, source_end, term in glosses]
+    turned = [
+        Gloss(source, source_end, first, last, term) for first, last, source, source_end, term in glosses
+    ]
     return unglossed(turned, start, end)
 
 

@@ -284,7 +284,8 @@ def _with_one_kind_of_quotes(norm: str) -> str:
     """Put quotations of every kind between “ and ”; what is quoted inside one keeps its marks."""
     if not any(mark in norm for mark in _OTHER_QUOTES):
         return norm
-    pieces, last = [], 0
+    pieces: list[str] = []
+    last = 0
     for match in _QUOTE.finditer(norm):
         start, end = match.span(1)
         if start >= last:

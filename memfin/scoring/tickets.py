@@ -131,6 +131,7 @@ _RULED: Final = re.compile(
     r"调)(?:回|到|至)|匹配|分散|目标配置|测评"
 )
 _MARKS: Final = re.compile("[,:|。!?;\n]")
+_BLANK_LINE: Final = re.compile(r"\n\n+(?![^\n:,。]{1,6}:)")
 
 
 def no_ticket(analysis: Analysis, start: int, end: int) -> bool:
@@ -147,9 +148,11 @@ def no_ticket(analysis: Analysis, start: int, end: int) -> bool:
 
 
 def _paragraph(norm: str, left: int, start: int, end: int, right: int) -> tuple[int, int]:
-    """Narrow a span around ``[start, end)`` to what no blank line cuts off."""
-    before, after = norm.rfind("\n\n", left, start), norm.find("\n\n", end, right)
-    return (left if before < 0 else before + 2), (right if after < 0 else after)
+    """Narrow a span around ``[start, end)`` to what no blank line cuts off; one ahead of a field cuts not."""
+    for cut in _BLANK_LINE.finditer(norm, left, start):
+        left = cut.end()
+    after = _BLANK_LINE.search(norm, end, right)
+    return left, after.start() if after else right
 
 
 def _ordered(analysis: Analysis, start: int, end: int, left: int, right: int) -> bool:

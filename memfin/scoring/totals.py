@@ -8,12 +8,12 @@ from itertools import groupby
 from typing import Final, NamedTuple
 
 from memfin.scoring.advice import advised
+from memfin.scoring.chinese_numbers import chinese_number
 from memfin.scoring.counted_limits import NUMERAL, count_of
 from memfin.scoring.instruments import PRODUCT
 from memfin.scoring.language import Analysis
 from memfin.scoring.limits import EPSILON, Span
 from memfin.scoring.predicates import MaxBudget, MaxInstalment, MinHoldings, MinSaving, Predicate
-from memfin.scoring.chinese_numbers import chinese_number
 from memfin.scoring.quantities import quantities
 from memfin.scoring.reading import Reading
 from memfin.scoring.refusal import disowned, rejected

@@ -10,8 +10,8 @@ import re
 from decimal import Decimal
 from typing import Final
 
-from memfin.scoring.english_numbers import english_number
 from memfin.scoring.chinese_numbers import chinese_number
+from memfin.scoring.english_numbers import english_number
 
 _PLAIN: Final = str.maketrans(
     "壹贰貳叁參肆伍陆陸柒捌玖拾佰仟萬億圆○幺兩", "一二二三三四五六六七八九十百千万亿元〇一两"
