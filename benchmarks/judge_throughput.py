@@ -117,7 +117,8 @@ def openai_judge(
     from memfin.judges.dialog_task import DialogTask  # noqa: PLC0415
     from memfin.judges.notices import Notices  # noqa: PLC0415
     from memfin.judges.openai import OpenAIJudge  # noqa: PLC0415
-    from memfin.wire import CallGate, Endpoint  # noqa: PLC0415
+    from memfin.wire.endpoint import Endpoint  # noqa: PLC0415
+    from memfin.wire.gate import CallGate  # noqa: PLC0415
 
     return OpenAIJudge(
         "bench",
@@ -251,7 +252,10 @@ async def pool(port: int, calls: int, cache: Path) -> dict[str, float]:
 
 async def wire(port: int, calls: int) -> dict[str, float]:
     """Measure gate and client."""
-    from memfin.wire import CallGate, ChatAnswer, ChatClient, ChatRequest, Endpoint  # noqa: PLC0415 - as above
+    from memfin.wire.chat import ChatClient  # noqa: PLC0415 - as above
+    from memfin.wire.endpoint import Endpoint  # noqa: PLC0415 - as above
+    from memfin.wire.gate import CallGate  # noqa: PLC0415 - as above
+    from memfin.wire.messages import ChatAnswer, ChatRequest  # noqa: PLC0415 - as above
 
     client = ChatClient(Endpoint(f"http://127.0.0.1:{port}/v1"), total=30, read=10)
     gate = CallGate(workers=WORKERS, rpm=1e6, tpm=1e9, on_notice=print)

@@ -15,8 +15,12 @@ from memfin.judges.notices import Notices
 from memfin.judges.protocol import CacheCounts, EndpointDown, JudgeError, Ruling
 from memfin.judges.task import Ballot, JudgeTask, R, V
 from memfin.judges.templates import Prompt, TooLong
-from memfin.wire import CallGate, ChatAnswer, ChatClient, ChatRequest, Endpoint, WireError
 from memfin.wire.answers import FILTERED
+from memfin.wire.chat import ChatClient
+from memfin.wire.endpoint import Endpoint
+from memfin.wire.errors import WireError
+from memfin.wire.gate import CallGate
+from memfin.wire.messages import ChatAnswer, ChatRequest
 from memfin.wire.structured import (
     FORMATS,
     REFUSES_FORMAT,

@@ -208,7 +208,8 @@ def _python_judge(
 def _openai_judge(model: str, limit: float, setup: JudgeSetup, task: JudgeTask[R, V]) -> "OpenAIJudge[R, V]":
     # The client for HTTP loads slowly, and most runs need none.
     from memfin.judges.openai import OpenAIJudge  # noqa: PLC0415
-    from memfin.wire import CallGate, Endpoint  # noqa: PLC0415
+    from memfin.wire.endpoint import Endpoint  # noqa: PLC0415
+    from memfin.wire.gate import CallGate  # noqa: PLC0415
 
     if not model.strip() or not model.isprintable():
         raise UsageError(f"judge {OPENAI + model!r}: name the model, as in openai:gpt-4o-mini")

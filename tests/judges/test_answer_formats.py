@@ -15,7 +15,8 @@ from memfin.judges.dialog_task import DialogTask
 from memfin.judges.notices import Notices
 from memfin.judges.openai import OpenAIJudge
 from memfin.judges.protocol import Ruling
-from memfin.wire import CallGate, Endpoint
+from memfin.wire.endpoint import Endpoint
+from memfin.wire.gate import CallGate
 
 REQUEST = JudgeRequest(
     dialog_id="d", turn_pair_id=1, language="zh", user_text="q", reply="a", rubric_required=["信息依据"]

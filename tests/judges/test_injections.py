@@ -13,7 +13,8 @@ from memfin.judges.notices import Notices
 from memfin.judges.openai import OpenAIJudge
 from memfin.judges.prompts import compose
 from memfin.judges.variants import variant
-from memfin.wire import CallGate, Endpoint
+from memfin.wire.endpoint import Endpoint
+from memfin.wire.gate import CallGate
 from tests.judges.injections import injections
 from tests.judges.scripted_judge import FENCE, OBEY, fences, skeleton, verdict
 from tests.wire.faulty_server import FaultyServer

@@ -17,7 +17,8 @@ from memfin.judges.dialog_task import DialogTask
 from memfin.judges.notices import Notices
 from memfin.judges.openai import OpenAIJudge
 from memfin.judges.protocol import EndpointDown
-from memfin.wire import CallGate, Endpoint
+from memfin.wire.endpoint import Endpoint
+from memfin.wire.gate import CallGate
 from tests.judges.scripted_judge import verdict
 from tests.wire.faulty_server import TRANSIENT, FaultyServer
 

@@ -20,7 +20,7 @@ from memfin.rag.systems import SystemUnderTest, load_system
 from memfin.rag.systems.openai import OpenAIRag
 from memfin.rag.systems.openai.answers import SCHEMA, read_answer
 from memfin.rag.systems.openai.prompts import Chunks, shipped_instructions
-from memfin.wire import Endpoint
+from memfin.wire.endpoint import Endpoint
 from tests.agents.loopback_model import LoopbackModel, loopback_model
 from tests.rag.rag_documents import ENGLISH, PROSE, RECORD
 from tests.wire.faulty_server import STATUSES, FaultyServer

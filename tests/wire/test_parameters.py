@@ -7,7 +7,11 @@ import anyio
 import pytest
 
 from memfin.contracts import ParameterChange
-from memfin.wire import CallGate, ChatClient, ChatRequest, Endpoint, WireError
+from memfin.wire.chat import ChatClient
+from memfin.wire.endpoint import Endpoint
+from memfin.wire.errors import WireError
+from memfin.wire.gate import CallGate
+from memfin.wire.messages import ChatRequest
 from memfin.wire.parameters import Parameters, refused_parameter
 from tests.wire.faulty_server import FaultyServer
 

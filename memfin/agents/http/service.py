@@ -15,9 +15,9 @@ from memfin.contracts import Record
 from memfin.errors import UsageError
 from memfin.foreign.calls import CallFailed, CallTimedOut
 from memfin.foreign.references import one_line
-from memfin.wire import Endpoint, WireError
 from memfin.wire.body import ACCEPTED_ENCODING, read_body
-from memfin.wire.endpoint import tls_hint
+from memfin.wire.endpoint import Endpoint, tls_hint
+from memfin.wire.errors import WireError
 from memfin.wire.retry_after import retry_after_seconds
 
 R = TypeVar("R", bound=Record)

@@ -17,8 +17,9 @@ from memfin.agents.usage import UsageTotal
 from memfin.contracts import ModelUsage, RecallTrace, Record
 from memfin.foreign.calls import CallFailed, ForeignCalls, is_async
 from memfin.foreign.references import one_line
-from memfin.wire import ChatAnswer, ChatRequest, ToolCall, WireError
 from memfin.wire.answers import CUT, FILTERED
+from memfin.wire.errors import WireError
+from memfin.wire.messages import ChatAnswer, ChatRequest, ToolCall
 from memfin.wire.parameters import as_it_likes
 
 MOST_ROUNDS: Final = 8

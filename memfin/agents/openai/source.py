@@ -14,7 +14,8 @@ from memfin.agents.usage import UsageTotal
 from memfin.contracts import ModelUsage, ParameterChange
 from memfin.errors import UsageError
 from memfin.foreign.references import package_version, reference_of
-from memfin.wire import ChatClient, Endpoint
+from memfin.wire.chat import ChatClient
+from memfin.wire.endpoint import Endpoint
 
 BEYOND_TURN = 30.0
 """Seconds for which a request outlives the turn that it was made for; the replay has given up by then."""

@@ -18,8 +18,11 @@ from memfin.rag.document import Document
 from memfin.rag.systems.openai.answers import NAME, SCHEMA, read_answer
 from memfin.rag.systems.openai.prompts import Chunks, language_of, shipped_instructions
 from memfin.rag.systems.protocol import RagReply
-from memfin.wire import ChatAnswer, ChatClient, ChatRequest, Endpoint, WireError
 from memfin.wire.answers import CUT, FILTERED
+from memfin.wire.chat import ChatClient
+from memfin.wire.endpoint import Endpoint
+from memfin.wire.errors import WireError
+from memfin.wire.messages import ChatAnswer, ChatRequest
 from memfin.wire.parameters import as_it_likes
 from memfin.wire.structured import FORMATS, REFUSES_FORMAT, response_format
 
