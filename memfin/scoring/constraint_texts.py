@@ -39,7 +39,7 @@ from memfin.scoring.quantities import Quantity, bound, quantities
 
 _NONE: Final = re.compile(
     r"^(?:(?:暂?无|没有|未设定?)(?:任何|明确|特别|特殊|其他|具体)?的?(?:约束|限制|要求|禁忌)(?:条件)?|"
-    r"无|没有|none|n/a|nil|"
+    r"暂?无|暂?没有|none|n/a|nil|"
     r"no (?:explicit |specific |particular |stated )?(?:constraints?|restrictions?|"
     r"limits?)(?: stated)?)[。.]?$"
 )
@@ -108,7 +108,8 @@ _LONGEST: Final = re.compile(
 )
 _PREMIUM: Final = re.compile(r"保费|年交|年缴|\bpremiums?\b")
 _SINGLE: Final = re.compile(
-    r"单一(?!行业|板块|市场|赛道)|单只|单个(?!行业|板块|赛道)|单支|单项|任何一项|每只|每个|任一|任何一只|"
+    r"单一(?!行业|板块|市场|赛道)|单只|单个(?!行业|板块|赛道)|单支|单项|任何一项|每只|每个|任一|任何一[只类种]|"
+    r"单(?=基金)|"
     r"一只|一支|单品种|单票|单产品|单标的|一个(?:产品|品种|标的|篮子|基金)|同一[只个家]|集中度|single|"
     r"any one|"
     r"per (?:fund|asset|holding|name|issuer|stock|product)|(?:any|each) (?:issuer|name|fund|stock|"
@@ -157,7 +158,7 @@ _BETTER: Final = re.compile(
 )
 _WORSE: Final = re.compile(r"以下|低于|below|under|worse|lower than")
 _GRADE: Final = re.compile(r"investment[- ]grade|投资级")
-_ONLY: Final = re.compile(r"仅|只(?!基金|股)|全部为|限于|局限|\bonly\b|exclusively|solely|nothing but")
+_ONLY: Final = re.compile(r"仅|非公募[^,;]{0,6}不|(?:以外|之外)的?[^,;]{0,4}(?:不|别)|只(?!基金|股)|全部为|限于|局限|\bonly\b|exclusively|solely|nothing but")
 _PUBLIC_FUNDS: Final = re.compile(
     r"公募|mutual funds?|public(?:ly offered)? funds?|fund products?|\bfunds? only|only (?:buy |"
     r"use )?funds?|(?:买|投|考虑|配置?|限于?)基金|基金产品"

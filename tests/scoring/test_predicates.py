@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memfin.scoring.constraint_texts import parse_constraint
+from memfin.scoring.constraint_texts import parse_constraint, parse_constraints
 from memfin.scoring.forms import normalize
 from memfin.scoring.predicates import (
     AllowedUniverse,
@@ -118,6 +118,18 @@ SAME_MEANING: list[tuple[Predicate, list[str]]] = [
 @pytest.mark.parametrize(("expected", "texts"), SAME_MEANING, ids=[repr(entry[0]) for entry in SAME_MEANING])
 def test_texts_of_one_meaning_are_one_predicate(expected: Predicate, texts: list[str]) -> None:
     assert [parse_constraint(text) for text in texts] == [expected] * len(texts)
+
+
+def wordings() -> Iterator[tuple[str, str]]:
+    named = json.loads(Path(__file__).with_name("constraint_wordings.json").read_text("utf-8"))
+    for constraint, others in named.items():
+        for other in others:
+            yield constraint, other
+
+
+@pytest.mark.parametrize(("constraint", "other"), list(wordings()))
+def test_a_known_constraint_may_be_worded_freely(constraint: str, other: str) -> None:
+    assert parse_constraints(other) == parse_constraints(constraint)
 
 
 def test_distinct_meanings_are_distinct_and_hashable() -> None:
