@@ -158,7 +158,10 @@ _BETTER: Final = re.compile(
 )
 _WORSE: Final = re.compile(r"以下|低于|below|under|worse|lower than")
 _GRADE: Final = re.compile(r"investment[- ]grade|投资级")
-_ONLY: Final = re.compile(r"仅|非公募[^,;]{0,6}不|(?:以外|之外)的?[^,;]{0,4}(?:不|别)|只(?!基金|股)|全部为|限于|局限|\bonly\b|exclusively|solely|nothing but")
+_ONLY: Final = re.compile(
+    r"仅|非公募[^,;]{0,6}不|(?:以外|之外)的?[^,;]{0,4}(?:不|别)|只(?!基金|股)|全部为|限于|局限|"
+    r"\bonly\b|exclusively|solely|nothing but"
+)
 _PUBLIC_FUNDS: Final = re.compile(
     r"公募|mutual funds?|public(?:ly offered)? funds?|fund products?|\bfunds? only|only (?:buy |"
     r"use )?funds?|(?:买|投|考虑|配置?|限于?)基金|基金产品"
