@@ -16,9 +16,13 @@ if "PYTEST_XDIST_WORKER" in os.environ:
         del os.environ[name]
 
 
-# A machine that is busy makes slowly what it makes well.
-settings.register_profile("memfin", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("memfin")
+# A machine that is busy makes slowly what it makes well. The suite tries the same examples each time, so
+# that a change is judged by itself; HYPOTHESIS_PROFILE=explore tries others, and more of them.
+settings.register_profile(
+    "memfin", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("explore", settings.get_profile("memfin"), derandomize=False, max_examples=1000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "memfin"))
 
 REPETITIONS = frozenset(
     (

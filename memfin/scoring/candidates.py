@@ -8,6 +8,7 @@ import re
 from typing import Final
 
 from memfin.scoring.bilingual import Bilingual
+from memfin.scoring.language import Analysis
 from memfin.scoring.quantities import Quantity
 
 _NO_WEIGHT_BEFORE: Final = Bilingual(
@@ -17,7 +18,7 @@ _NO_WEIGHT_BEFORE: Final = Bilingual(
     r"增长|增速|同比|环比|胜率|止损线?|止盈线?|业绩|利润|营收|毛利率?|负债率|税率?|溢价率?|折价|息差|利差|"
     r"得分|容忍度|偏离|阈值|(?<!养老)目标(?!日期)|缩水|浮亏|"
     r"赚|盈利|飙升|攀升|升值|贬值|上扬|走高|走低|跑赢|通胀|cpi|ppi|gdp|m2|市占率|市场份额|报酬|分红率?|"
-    r"不良率|杠杆率|保证金|违约率|"
+    r"不良率|杠杆率|开工率|开机率|利用率|入住率|出租率|空置率|渗透率|国产化率|保证金|违约率|"
     r"夏普)[^,、;。!?\n|\d]{0,8}$",
     r"\b(?:(?:rally|rise|rises|fall|falls|drop|drops|decline|crash|soar|surge|tumble|plunge)(?! to)|"
     r"return\w*|earn\w*|borrow\w*|charg\w+|costs?|pays?|paying|made(?! up)|contribut\w*|climb\w*|"
@@ -65,6 +66,35 @@ _HEAD: Final = 20
 
 _LEAST: Final = 0.005
 """Half a hundredth of a sum is a fee, and nobody's plan."""
+
+
+_MOST_OF_A_RATE: Final = 0.08
+_BEARS_INTEREST: Final = re.compile(
+    r"定存|存单|存款|国债|中票|短融|理财|逆回购|活期|(?<![a-z])a{2,3}(?![a-z])|年期|\b(?:deposits?|treasur\w+|bills?|gilts?)\b"
+)
+_IS_PUT: Final = re.compile(
+    r"配|占|放|仓|留|买|拿|投|存入|比例|权重|合计|调[到至]|\b(?:put|weight|allocat\w*|hold|keep|buy|position)\b"
+)
+
+
+def without_rates(analysis: Analysis, shares: list[Quantity]) -> list[Quantity]:
+    """Leave out the yields of a sentence that compares interest alone: AAA中票约2.1%,一年定存约1.1%."""
+    if not any(share.high < _MOST_OF_A_RATE for share in shares):
+        return shares
+    norm = analysis.norm
+    by_sentence: dict[int, list[Quantity]] = {}
+    for share in shares:
+        by_sentence.setdefault(analysis.sentence_at(share.start), []).append(share)
+    rates = {
+        share
+        for sentence, found in by_sentence.items()
+        if all(share.high < _MOST_OF_A_RATE for share in found)
+        and any("." in norm[share.start : share.end] for share in found)
+        and _BEARS_INTEREST.search(norm, *analysis.bounds[sentence : sentence + 2])
+        and _IS_PUT.search(norm, *analysis.bounds[sentence : sentence + 2]) is None
+        for share in found
+    }
+    return [share for share in shares if share not in rates]
 
 
 def may_weigh(norm: str, share: Quantity) -> bool:

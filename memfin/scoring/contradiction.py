@@ -200,6 +200,7 @@ def _forbidden(
     reading: Reading, predicate: Predicate, names: frozenset[str]
 ) -> tuple[str, limits.Span] | None:
     kept: bool | None = None
+    lesser: dict[int, float] = {}
     for rule, span in _proposals(reading, predicate, names):
         weighed = _owned(reading.analysis, rule, span) and _listed(reading, *span)
         if not (weighed or backed(reading.analysis, *span)):
@@ -207,7 +208,11 @@ def _forbidden(
                 kept = respected(reading.analysis, (hit for hit in reading.hits if hit.term in names))
             if kept:
                 continue
-        if isinstance(predicate, MinRating) and predicate.scope == "main" and not _is_main(reading, span):
+        if (
+            isinstance(predicate, MinRating)
+            and predicate.scope == "main"
+            and not _is_main(reading, span, lesser)
+        ):
             continue
         return rule, span
     return None
@@ -331,8 +336,8 @@ def _literal(reading: Reading, term: str) -> Iterator[tuple[str, limits.Span]]:
         start = reading.analysis.norm.find(word, start + len(word))
 
 
-def _is_main(reading: Reading, span: limits.Span) -> bool:
-    """Say whether the holding at the span is the larger part."""
+def _is_main(reading: Reading, span: limits.Span, lesser: dict[int, float]) -> bool:
+    """Say whether the holding at the span, with the ``lesser`` ones so far, is the larger part."""
     low, high = reading.analysis.sentence_span(span[0])
     near = [
         w
@@ -340,7 +345,9 @@ def _is_main(reading: Reading, span: limits.Span) -> bool:
         if low <= w.start < high and max(w.start - span[1], span[0] - w.end) <= _NEAR
     ]
     if near:
-        return min(near, key=lambda w: max(w.start - span[1], span[0] - w.end)).high > _MAIN_SHARE
+        nearest = min(near, key=lambda w: max(w.start - span[1], span[0] - w.end))
+        lesser[nearest.start] = nearest.high
+        return sum(lesser.values()) > _MAIN_SHARE
     return _MAINLY.search(reading.analysis.norm, low, high) is not None
 
 

@@ -33,7 +33,7 @@ from memfin.scoring.predicates import MaxDrawdown
 from memfin.scoring.quantities import Quantity, quantities
 from memfin.scoring.reading import Reading
 from memfin.scoring.refusal import disowned, in_quotes
-from memfin.scoring.stop_rules import LEVEL_SIGN, levels, stop_rule
+from memfin.scoring.stop_rules import levels, stop_rule, tells_levels
 
 _REACH: Final = 30
 _WIDE_REACH: Final = 48
@@ -45,7 +45,7 @@ _MORE_LOSS: Final = (
 _LOSS: Final = re.compile(
     _MORE_LOSS
     + r"worst|toleranc|容忍|测试|压测|stress|回撤|回落|亏损|浮亏|亏|缩水|下跌|跌|掉|陷|折损|损失|止损|"
-    r"清仓线|平仓线|离场|认赔|割肉|drawdown|"
+    r"清仓线|平仓线|预警线|警戒线|离场|认赔|割肉|drawdown|"
     r"stop\b|exit (?:line|level|point)|under ?water|loss(?:es)?\b|"
     r"lost\b|fell\b|dropped\b|shed\b|gave up\b|sank\b|slid\b|tumbled\b|declined\b|"
     r"loses?\b|falls?\b|drops?\b|"
@@ -53,7 +53,7 @@ _LOSS: Final = re.compile(
 )
 _LOSS_NEAR: Final = compile_pattern(
     rf"(?:{_MORE_LOSS}回撤|回落|亏损|浮亏|亏|缩水|下跌|跌|跌幅|掉过?|陷到?|折损|损失|止损线?|止损位|"
-    rf"清仓线|平仓线|容忍(?:度|线|上限)|toleranc\w*|"
+    rf"清仓线|平仓线|预警线|警戒线|容忍(?:度|线|上限)|toleranc\w*|"
     rf"离场[线点]?|认赔线?|drawdown|"
     rf"loss(?:es)?|lose|lost|fell|dropped|shed|sank|slid|tumbled|declined|gave up|fall|"
     rf"drop|decline|stop[- ]loss|down|最深|缩|dip|slump|slide|plunge|"
@@ -140,7 +140,7 @@ def drawdown(analysis: Analysis, reading: Reading, limit: MaxDrawdown) -> Span |
     """Return the loss above the limit that the reply plans for: by stop line, tolerance or its own plan."""
     shares = [share for share in reading.shares if limit.limit + EPSILON < share.high <= 1]
     norm = analysis.norm
-    if LEVEL_SIGN.search(norm) is not None or " from " in norm:
+    if tells_levels(norm):
         shares += [share for share in levels(norm) if share.high > limit.limit + EPSILON]
     return _breach(analysis, reading, shares)
 
@@ -328,6 +328,7 @@ def _planned_loss(analysis: Analysis, reading: Reading, share: Quantity) -> bool
         _TESTED.search(before)
         or _TESTED.match(norm, share.end + 1)
         or _EXPECTED.search(norm, low, share.start)
+        or _POSSIBLE.match(norm, share.end)
         or _LOSS_AHEAD.search(norm, low, share.start)
     ):
         return False
@@ -337,6 +338,8 @@ def _planned_loss(analysis: Analysis, reading: Reading, share: Quantity) -> bool
     return _STICKS.search(rest) is not None or _has_plan(reading)
 
 
+_POSSIBLE: Final = re.compile(r"(?:以上|左右|上下|多)?(?:也|都|完全|很|是|有)*可能")
+_WHOLE: Final = re.compile(r"净值|组合|账户|整体|总市值")
 _THIS_MIX: Final = re.compile(r"(?:按|照)(?:照)?(?:这个|这套|此|上述|上面的?)(?:比例|方案|组合|配置|配比)")
 _ILLUSTRATED: Final = re.compile(
     r"假[设如]|举例|示例|例如|比如|个股|单只|该板块|\b(?:example|suppose|imagine)\b"
@@ -350,9 +353,11 @@ _LOSS_AHEAD: Final = compile_pattern(
 
 
 def _follows_plan(analysis: Analysis, reading: Reading, share: Quantity) -> bool:
-    """Say whether the sentence proposes weights and then, in a clause that names no asset, the loss."""
+    """Say whether weights are proposed and then, in a clause that names no asset, the loss."""
     low, _ = analysis.sentence_span(share.start)
     clause_low, _ = analysis.clause_span(share.start, share.end)
+    if low and analysis.norm[low - 1] != "\n" and _WHOLE.search(analysis.norm, clause_low, share.start):
+        low, _ = analysis.sentence_span(low - 1)
     return any(
         weight.role == "target" and low <= weight.start < clause_low for weight in reading.weights
     ) and not any(clause_low <= label.start < share.start for label in reading.labels)

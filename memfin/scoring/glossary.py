@@ -19,7 +19,8 @@ _CHINESE_PERCENTAGE: Final = re.compile(
     rf"百分之({_SHARE})(?:([到至~-])(?:百分之)?({_SHARE})(?![年个月天号日成只倍分%]))?"
 )
 _ENGLISH_PERCENTAGE: Final = re.compile(
-    rf"(?:(?<=[0-9])[ -]?|\b(?:({BELOW_HUNDRED})([- ](?:to|or|and)[- ]))?({BELOW_HUNDRED})[ -])per ?cent\b"
+    rf"(?:(?<=[0-9])[ -]?|(?<![a-z])(?:({BELOW_HUNDRED})([- ](?:to|or|and)[- ]))?({BELOW_HUNDRED})[ -])"
+    rf"per ?cent(?![a-z])"
 )
 _LONGEST: Final = 3
 

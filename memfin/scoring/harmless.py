@@ -107,7 +107,10 @@ _MENTIONED: Final = re.compile(r"[^,.;!?\n]{0,12} (?:that )?you(?:'ve| have)? (?
 _DOWNGRADED: Final = re.compile(
     r"(?:降|下调|调低|跌)(?:到|至|为|级为|级到|成)?[^,。;!?\n]{0,3}$|downgrad\w+ (?:from [a-z+-]+ )?to $"
 )
-"""What became of a bond is no bond to buy."""
+"""What became of a bond is no bond to buy, but where the sentence goes on to buy it."""
+_BOUGHT_NOW: Final = re.compile(
+    r"[^。;!?\n]{0,24},[^,。;!?\n]{0,6}(?:建议|可以|不妨|我会|值得)[^,。;!?\n不]{0,8}(?:配|买|拿|放|加|投)"
+)
 _BECOMES: Final = re.compile(r"(?:可能|也许|将|会|要|再)(?:会|将)?被$")
 _FUTURES: Final = re.compile(r".*(?:期货|futures)$")
 
@@ -140,7 +143,7 @@ def harmless(analysis: Analysis, hit: Hit, *, funds_allowed: bool = False) -> bo
     ):
         return True
     if hit.term.startswith("rating:") and _DOWNGRADED.search(norm[max(0, hit.start - 20) : hit.start]):
-        return True
+        return _BOUGHT_NOW.match(norm, hit.end) is None
     if hit.term == "st_stocks" and _BECOMES.search(norm[max(0, hit.start - 5) : hit.start]):
         return True
     if hit.term == "private_lending" and norm[hit.end : hit.end + 1] == "的":

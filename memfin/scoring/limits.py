@@ -55,7 +55,7 @@ _WHOLE_DEAL: Final = re.compile(
 _MONEY: Final = re.compile(r"(?:钱|资金|积蓄|存款|家底|身家|本金|手里|手头|账户)[^,。]{0,4}$")
 _ALL_IN_DEAL: Final = re.compile(
     rf"^[成为到入就]|^{_CLAUSE}{{0,8}}?(?:基金|指数|etf|股票|黄金|债|买|押|上|进|杀|投|换|冲|干|拿|放|"
-    rf"转入|配|持|加|"
+    rf"转入|配|持|加|\d{{6}}|"
     rf"into|on|in)|^$|^[,。!]"
 )
 _ALL_IN_DESCRIBED: Final = re.compile(
@@ -363,11 +363,9 @@ def cash_floor(analysis: Analysis, reading: Reading, floor: CashFloor) -> Span |
     if not (low or spent or rest):
         return None
     found = reading.weights
-    plans = _plans(found)
+    plans = [group for group in _plans(found) if not is_part(analysis, group)]
 
     def breach(group: Sequence[Weight]) -> Span | None:
-        if is_part(analysis, group):
-            return None
         advised_weights = [weight for weight in group if weight.role in ("target", "reduced", "total")]
         cash = [weight for weight in advised_weights if _is_cash(weight)]
         cut = next(

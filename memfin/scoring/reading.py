@@ -16,7 +16,7 @@ from ahocorasick_rs import AhoCorasick, Implementation, MatchKind
 
 from memfin.scoring.allocations import weights
 from memfin.scoring.amounts import bare_shares, divided, spent, tabled, taken
-from memfin.scoring.candidates import may_weigh
+from memfin.scoring.candidates import may_weigh, without_rates
 from memfin.scoring.language import Analysis
 from memfin.scoring.quantities import Quantity, shares_at
 from memfin.scoring.ratios import STOCK_BOND, TRIPLE_SIGN, dashed
@@ -329,7 +329,8 @@ class Reading:
         """The shares that may be weights, judged by the words right beside them."""
         if self._candidates is None:
             norm = self.analysis.norm
-            self._candidates = [share for share in (*self.shares, *self.amounts) if may_weigh(norm, share)]
+            found = [share for share in (*self.shares, *self.amounts) if may_weigh(norm, share)]
+            self._candidates = without_rates(self.analysis, found)
         return self._candidates
 
     def sign_near(self, low: int, high: int) -> bool:

@@ -68,7 +68,7 @@ _HELD: Final = re.compile(
 )
 _ADDED: Final = re.compile(
     r"(?:再|又|另外?|继续)[^,;。!?\n]{0,4}?(?:补|加|添|买|追|配|投)(?:仓|个|上|"
-    r"进)?[^,;。!?\n\d一二三四五六七八九半两]{0,3}$|"
+    r"进)?[^,;。!?\n\d一二三四五六七八九半两]{0,3}$|给(?:它|[这那]只|该)[^,;。!?\n]{0,4}?(?:补|加|添)[仓个上]?$|"
     r"\b(?:another|a further|an extra|an additional) $"
 )
 _POINTS: Final = re.compile(
@@ -115,6 +115,14 @@ _CASH_HELD: Final = re.compile(
     r"\b(?:you (?:now |currently |already )?(?:hold|have|keep)|your|holding)\b[^.;!?\n\d]{0,24}"
     r"(\d+(?:\.\d+)?) ?%[^.;!?\n\d]{0,12}\bcash\b"
 )
+_CASH_NOW: Final = re.compile(
+    r"(?:目前|现在|当前|手[里上头]|现有|你)[^。;!?\n]{0,12}?(?:现金|活期|货币基金|备用金)[^,。;!?\n\d]{0,6}"
+    r"(\d+(?:\.\d+)?)%"
+)
+_CASH_TAKEN: Final = re.compile(
+    r"(?:从|把)(?:现金|活期|货币基金|备用金|其中|里面|这里面)[^,。;!?\n\d]{0,6}(?:拿|抽|挪|划|腾|转|匀|调)"
+    r"[^,。;!?\n\d]{0,5}(\d+(?:\.\d+)?)(?:%|个?百分点|个?点)"
+)
 _CASH_USED: Final = re.compile(
     r"\b(?:us|tak|mov|shift|put|spend|invest|deploy|switch|draw|shov)\w* (?:about |around |some |just |"
     r"another )?(?:(\d+(?:\.\d+)?) ?(?:percentage points?|points?|%)(?: points?)?|(half|a third|a quarter|"
@@ -123,6 +131,7 @@ _CASH_USED: Final = re.compile(
 )
 
 
+_DRAWN_SIGNS: Final = ("从", "把", "put", "invest", "deploy", "us", "tak", "mov", "shift", "spend")
 _FRACTIONS: Final = {
     "half": 1 / 2,
     "a third": 1 / 3,
@@ -136,12 +145,14 @@ _FRACTIONS: Final = {
 def _drawn_down(reading: Reading, share: float) -> Span | None:
     """Return what is put to work, out of all the money or out of the cash there is, so that less is left."""
     norm = reading.analysis.norm
-    if not any(sign in norm for sign in ("put", "invest", "deploy", "us", "tak", "mov", "shift", "spend")):
+    if not any(map(norm.__contains__, _DRAWN_SIGNS)):
         return None
     match, whole = _AT_WORK.search(norm), 1.0
     if match is None or _CASH_PART.search(norm, *match.span()):
-        held = _CASH_HELD.search(norm)
-        match = held and _CASH_USED.search(norm, held.end(), held.end() + _WINDOW)
+        chinese = "从" in norm or "把" in norm
+        now, taken = (_CASH_NOW, _CASH_TAKEN) if chinese else (_CASH_HELD, _CASH_USED)
+        held = now.search(norm)
+        match = held and taken.search(norm, held.end(), held.end() + _WINDOW)
         whole = float(held.group(1)) * _HUNDREDTH if held else 1.0
     if not match:
         return None

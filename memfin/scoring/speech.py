@@ -27,7 +27,7 @@ _SAID: Final = (
 )
 # Every attribution has one of these in it; most sentences have none and need no closer look.
 SPEECH_SIGN: Final = compile_pattern(
-    rf"{_SAID}|所谓|敢|要你|叫你|催你|(?<![数依根占票])据|\b(?:sa(?:y|id)|swor|swear|claim|promis|ask|"
+    rf"{_SAID}|所谓|的[做玩打办]法|敢|要你|叫你|催你|(?<![数依根占票])据|\b(?:sa(?:y|id)|swor|swear|claim|promis|ask|"
     rf"mention|wrote|read|told|urg|insist|pressur|"
     rf"tout|call|so-|according)"
 )
@@ -36,6 +36,7 @@ ATTRIBUTION: Final = compile_pattern(
     rf"任何)[^,。!?;:\n不未没无难]{{0,8}}?(?:承诺|保证|声称|宣称|敢|说|打着|鼓吹)|"
     rf"(?:如果|若|要是|假如|一旦|遇到|碰到|看到|听到)[^,。!?;:\n我]{{0,8}}?(?:说|承诺|保证|告诉|宣称|宣传|标榜|"
     rf"声称|推荐|要求|让你|喊|要你|叫你|催你|打着)|"
+    r"(?:网友|朋友|同事|邻居|群友|博主|有人|别人|大v)[^,。;]{0,4}的(?:做法|玩法|打法|办法)(?:就?是|:)[^。;!?\n]*|"
     r"据[^,。]{1,8}(?:称|说|报道)|引用|原话|号称|自称|声称|宣称"
     r"|\b(?:he|she|they|you|salesm[ae]n|seller|reps?|broker|friend|advert\w*|brochure|flyer|leaflet|poster|"
     r"ad|post|headline|pitch|newsletter|"

@@ -15,7 +15,7 @@ from memfin.scoring.language import Analysis
 from memfin.scoring.quantities import Quantity
 from memfin.scoring.reading import Reading
 
-LEVEL_SIGN: Final = re.compile(r"到(?<=[跌落水掉亏]到)")
+_LEVEL_SIGN: Final = re.compile(r"到(?<=[跌落水掉亏]到)")
 _FALL_TO: Final = re.compile(
     r"(?:从|由)(?:最高|高点)?的?(?P<high>\d+(?:\.\d+)?)[元万]*(?:左右)?[^,。;\d]{0,4}(?:跌|回落|掉|缩水?|"
     r"降|亏)到(?P<low>\d+(?:\.\d+)?)(?!%|成|\d)|"
@@ -26,14 +26,27 @@ _FALL_TO: Final = re.compile(
 )
 
 
+_STOP_AT: Final = re.compile(
+    r"(?:止损|预警|警戒|平仓|清仓)[线位点]?[^,。;!?\n\d]{0,10}净值[^,。;!?\n\d]{0,3}(?P<value>0\.\d{1,2})(?![\d%])"
+)
+
+
+def tells_levels(norm: str) -> bool:
+    """Say whether a loss may be told by levels; most replies have no sign of it."""
+    return _LEVEL_SIGN.search(norm) is not None or " from " in norm or ("净值" in norm and "0." in norm)
+
+
 def levels(norm: str) -> list[Quantity]:
-    """Return the losses that are told by where they begin and end: 净值从1.2跌到1.0."""
+    """Return the losses that are told by levels: 净值从1.2跌到1.0, 止损线设在净值0.9."""
     found: list[Quantity] = []
     for match in _FALL_TO.finditer(norm):
         first, last = (float(value.replace(",", "")) for value in match.groups() if value is not None)
         if last < first:
             start, end = match.span(match.lastgroup or 0)
             found.append(Quantity("share", 1 - last / first, 1 - last / first, start, end, ""))
+    for match in _STOP_AT.finditer(norm):
+        fall = 1 - float(match["value"])
+        found.append(Quantity("share", fall, fall, *match.span("value"), ""))
     return found
 
 

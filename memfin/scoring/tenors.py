@@ -81,7 +81,7 @@ def duration(analysis: Analysis, reading: Reading, years: float) -> Span | None:
     found = reading.weights if spans else []
     for start, end, value in sorted(spans):
         _, high = analysis.clause_span(start, end)
-        if _TURNED_AWAY.match(norm, end, high):
+        if _TURNED_AWAY.match(norm, end, high) or (norm[start - 1] == "比" and _LESS.match(norm, end, high)):
             continue
         bond_end = _tail(norm, end, high)
         listed = _weight_at(found, start, bond_end)
@@ -98,6 +98,8 @@ def duration(analysis: Analysis, reading: Reading, years: float) -> Span | None:
 
 
 _TURNED_AWAY: Final = re.compile(r"[^,。;]{0,10}(?:不[要选买碰配放]|排除|剔除|换掉|卖掉|减掉|舍弃|[筛划]掉)")
+_LESS: Final = re.compile(r"[^,。;]{0,8}(?:小|低|少|短|弱|轻|稳|大|高|长|强)")
+"""Behind what the advised thing is compared with: 比30年国债ETF小得多."""
 _CORE: Final = re.compile(
     r"为主|打底|做底|主仓|底仓|主力|最(?:合适|划算|优|舒服)|性价比最|"
     r"\b(?:best|ideal|sweet spot|makes (?:the most )?sense|core)\b"

@@ -6,7 +6,7 @@
 import os
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from memfin.rag.document import Document, Page
@@ -177,6 +177,7 @@ def test_width_and_blanks_of_the_document_do_not_count(random: Any) -> None:
 
 @EXAMPLES
 @given(text=texts)
+@example(text="0?_")
 def test_folding_is_stable_and_the_same_with_origins(text: str) -> None:
     folded, origins = fold_with_origins(text)
     assert len(folded) == len(origins)

@@ -4,7 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memfin.scoring.content import read_content
 from memfin.scoring.forms import normalize
+from memfin.scoring.glossary import glossed, unglossed
 from memfin.scoring.language import (
     Analysis,
     analyze,
@@ -83,6 +85,60 @@ def test_spans_of_english_terms_are_those_of_the_terms() -> None:
     assert text[slice(*analysis.original_span(start, start + 2))].strip() == "leverage"
     start = analysis.norm.index("2倍")
     assert text[slice(*analysis.original_span(start, start + 2))] == "2倍"
+
+
+@pytest.mark.parametrize(
+    ("text", "norm"),
+    [
+        ("配百分之二十", "配20%"),
+        ("配百分之二十到三十之间", "配20%到30%之间"),
+        ("百分之五至百分之八点五", "5%至8.5%"),
+        ("百分之三到五年后再看", "3%到五年后再看"),
+        ("百分之百会涨", "百分之百会涨"),
+        ("百分之一百", "百分之一百"),
+        ("百分之几", "百分之几"),
+        ("twenty percent, or 25 per cent", "20%, or 25%"),
+        ("twenty to thirty percent", "20% to 30%"),
+        ("a recent percentage", "a recent percentage"),
+        ("占 30 % 左右", "占30%左右"),
+    ],
+)
+def test_percentages_are_read_in_digits(text: str, norm: str) -> None:
+    assert analyze(text).norm == norm
+
+
+def test_spans_of_percentages_are_those_of_the_words() -> None:
+    text = "股票 **百分之三十**，债券七成"
+    analysis = analyze(text)
+    start = analysis.norm.index("30%")
+    assert text[slice(*analysis.original_span(start, start + 3))] == "百分之三十"
+    start = analysis.norm.index("债券")
+    assert text[slice(*analysis.original_span(start, start + 2))] == "债券"
+
+
+def test_spans_in_mixed_replies_are_those_of_the_words_as_written() -> None:
+    text = "占百分之二十的fund，我们promise给您guaranteed return，再说twenty percent"
+    words = {found.rule: text[found.start : found.end] for found in read_content(text).findings}
+    assert words["promise.pledged_return"] == "promise给您guaranteed return"
+    assert words["basis.figures"] == "占百分之二十"
+    written, read = Analysis(text, as_written=True), analyze(text)
+    start = written.norm.rindex("20%")
+    there = glossed(read.glosses, *unglossed(written.glosses, start, start + 3))
+    assert read.norm[slice(*there)] == "20%"
+    assert text[slice(*read.original_span(*there))] == "twenty percent"
+
+
+@pytest.mark.parametrize(
+    "text", ["他说“保本”", "他说「保本」", "他说『保本』", '他说"保本"', "他说'保本'", "他说‘保本’"]
+)
+def test_quotation_marks_of_every_kind_are_one(text: str) -> None:
+    assert analyze(text).norm == "他说“保本”"
+
+
+def test_quotations_inside_a_quotation_keep_their_marks() -> None:
+    analysis = analyze("群里说“老师讲‘稳赚’”，I don't buy it.")
+    assert analysis.norm == "群里说“老师讲'稳赚'”,i don't buy it."
+    assert [analysis.norm[low:high] for low, high in analysis.quotes] == ["“老师讲'稳赚'”"]
 
 
 def test_lines_tell_items_rows_and_headings_from_text() -> None:

@@ -18,7 +18,7 @@ NUMERALS: Final = "零〇○一二两三四五六七八九十百千万亿壹贰�
 _ENUMERATING_COMMA: Final = re.compile("(?<=[0-9])，(?=[0-9])")
 _INVISIBLE: Final = re.compile("[\u00ad\u200b-\u200f\u2060\ufeff]")
 _BLANKS: Final = re.compile(f"(?<=[{_CJK_FIRST}-\U0003ffff])\\s+|(?<!\\s)\\s++(?=[{_CJK_FIRST}-\U0003ffff])")
-_GAP: Final = re.compile(r"[^\w%‰$€£¥<>=]+|_+")
+_GAP: Final = re.compile(r"(?:[^\w%‰$€£¥<>=]+|_+)+")
 _CLUSTER: Final = re.compile(".[\u0300-\u036f\u3099\u309a]*", re.DOTALL)
 _GROUP: Final = re.compile(r"\d{3}(?!\d)")
 _BEFORE_GROUP: Final = re.compile(r"(?<!\d)(?:\d{1,3}|\d{1,3}(?:,\d{3})+)$")
