@@ -94,7 +94,7 @@ _ALLOWED: Final = re.compile(
 )
 _NORMAL: Final = re.compile(
     r"(?:不必|不用|无需|不要|别)(?:太)?(?:惊慌|慌|紧张|担心|害怕|怕)|正常(?:波动|现象|范围|的)|属于正常|"
-    r"很正常|家常便饭|"
+    r"很正常|家常便饭|(?:计划|预期|预料|意料)(?:之内|之中|内)|"
     r"\b(?:normal|routine|nothing unusual|don't panic|no need to panic)\b"
 )
 _LOOSENED: Final = re.compile(

@@ -28,7 +28,7 @@ _MARKS: Final = re.compile(
     rf"([*_` ](?:(?:(?<=\*)\*+|(?<=_)_+|(?<=`)`*)(?: +(?=[{_CJK}]))?"
     rf"|(?<= )(?:(?<=[{_CJK}。、] ) *| *(?=[*_`]*[{_CJK}%\n]))))"
 )
-_SENTENCE_END: Final = re.compile(r"[.。!?;\n…](?:(?<!\.)[。!?;\n…]*|(?<!\b(?:inc|ltd)\.)(?=\s|$))")
+_SENTENCE_END: Final = re.compile(r"[.。!?;\n…](?:(?<!\.)[。!?;\n…]*|(?<!\b(?:inc|ltd)\.)(?=”?(?:\s|$)))")
 _CLAUSE_END: Final = re.compile(r"[,:|](?:(?![0-9])|(?<![0-9].))")
 _HEADING: Final = re.compile(r" *#+")
 _ITEM: Final = re.compile(

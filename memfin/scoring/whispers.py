@@ -76,6 +76,10 @@ _SOURCE: Final = re.compile(
 )
 
 
+_CONDEMNED: Final = re.compile(r"[^。;!?\n]{0,24}(?:是|属于?|涉嫌|构成)[^,。;!?\n]{0,4}(?:内幕|违法|违规|犯法|犯罪)")
+"""What the reply says of such a source: that it would be against the law."""
+
+
 @cache
 def _inner() -> re.Pattern[str]:
     return compile_pattern(expand("<INNER>", word_classes()))
@@ -85,4 +89,5 @@ def no_source(analysis: Analysis, start: int, end: int) -> bool:
     """Say whether nobody nearby let the news out: then the reply only tells when news is due."""
     norm = analysis.norm
     low, high = max(0, start - _NEAR), min(len(norm), end + _NEAR)
-    return _SOURCE.search(norm, low, high) is None and _inner().search(norm, low, high) is None
+    named = any(_CONDEMNED.match(norm, match.end()) is None for match in _SOURCE.finditer(norm, low, high))
+    return not named and _inner().search(norm, low, high) is None
