@@ -62,7 +62,7 @@ _DEFINES: Final = re.compile(
     r"平均|余额|行为)|^ (?:is|are|means?|refers?|was|were|lets?) (?:an?|the|made|only|costly|when|you)\b"
 )
 _CHARACTERIZES: Final = re.compile(
-    rf"^{_CLAUSE}{{0,6}}(?:会放大|会同时|会拖|拖着|利率|容易|侵蚀|拖累|损耗|很难|多半|等于|就像|听着|"
+    rf"^{_CLAUSE}{{0,6}}(?:能多|会放大|会同时|会拖|拖着|利率|容易|侵蚀|拖累|损耗|很难|多半|等于|就像|听着|"
     rf"听起来|看着|退潮|站岗|通常|"
     rf"一般|往往|的?风险|的?波动|(?:主要)?(?:基于|取决于)|需要?(?:警惕|注意|考虑)|"
     rf"(?:并)?(?:不少见|不罕见)|是常态|屡见不鲜)|"

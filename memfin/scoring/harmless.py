@@ -108,6 +108,7 @@ _DOWNGRADED: Final = re.compile(
     r"(?:降|下调|调低|跌)(?:到|至|为|级为|级到|成)?[^,。;!?\n]{0,3}$|downgrad\w+ (?:from [a-z+-]+ )?to $"
 )
 """What became of a bond is no bond to buy, but where the sentence goes on to buy it."""
+_WELL_RATED: Final = re.compile(r"aa(?:a|\+)级?[^,。;!?\n]{0,4}$")
 _BOUGHT_NOW: Final = re.compile(
     r"[^。;!?\n]{0,24},[^,。;!?\n]{0,6}(?:建议|可以|不妨|我会|值得)[^,。;!?\n不]{0,8}(?:配|买|拿|放|加|投)"
 )
@@ -144,6 +145,8 @@ def harmless(analysis: Analysis, hit: Hit, *, funds_allowed: bool = False) -> bo
         return True
     if hit.term.startswith("rating:") and _DOWNGRADED.search(norm[max(0, hit.start - 20) : hit.start]):
         return _BOUGHT_NOW.match(norm, hit.end) is None
+    if hit.term == "low_rated_credit" and _WELL_RATED.search(norm[max(0, hit.start - 8) : hit.start]):
+        return True
     if hit.term == "st_stocks" and _BECOMES.search(norm[max(0, hit.start - 5) : hit.start]):
         return True
     if hit.term == "private_lending" and norm[hit.end : hit.end + 1] == "的":

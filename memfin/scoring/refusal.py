@@ -31,6 +31,7 @@ VERDICT: Final = Bilingual(
     r"[,。;]不(?:拿|碰|要|投|买|做|配|看|上|追|跟)(?=[,。;!]|$)|亏手续费|白忙|白折腾|"
     r"(?:意见|建议|看法|态度)是(?:不[要行可必做碰投买配]|别|先别|算了)|不去(?:挣|赚|碰|要|追|凑)|"
     r"(?:一[只个点]|半[只个点])(?:都|也)?(?:没|不)(?:有)?(?:放|碰|选|买|配|拿|留|进)|"
+    r"就(?:免了|算了|不必了|不用了)|"
     r"瞎折腾|受不[了起住]|吃不消|扛不住|另一回事|供你?了解|与[^,。;!?\n]{0,8}(?:无关|"
     r"没有?(?:直接|任何|什么)?关系)|(?:恕|这|我)[^,。;]{0,4}办不到|恕(?:我)?[不难]|"
     r"(?:看着|看上去|听上去|听着|听起来|表面上?|似乎|貌似|乍看)[^。;!?\n]{0,14}?,(?:但|可(?![以能])|"
@@ -60,7 +61,9 @@ VERDICT: Final = Bilingual(
     r"do not want|prefer not)|off the list|i'd pass|pass on (?:it|this|that)|give (?:it|this|that) a miss|"
     r"(?:is|are|would be) (?:gambling|a gamble|reckless|folly)|is what (?:day|swing) traders)\b",
 )
-_CONTRAST: Final = Bilingual(r"不过|但|然而|可是|只是", r"\b(?:but|however|still|yet|though)\b")
+_CONTRAST: Final = Bilingual(
+    r"不过|但|然而|可是|只是|破(?:个|一次|一回)?例", r"\b(?:but|however|still|yet|though)\b"
+)
 _OWN_VOICE: Final = compile_pattern(
     r"不过|但(?!愿)|然而|我(?:的)?(?:建议|倾向|推荐|觉得|认为|看|会|来)|(?<=[,。])建议|建议你|"
     r"\b(?:but|"

@@ -12,7 +12,7 @@ _REFUTATION: Final = compile_pattern(
     r"举报|报警|属于?内幕交易|涉嫌|触犯|坐牢|拒绝|挂断|别理|不要理|编的|别有用心|另有所图|十有八九|引流|"
     r"切勿|请勿|不要相信|别信|"
     r"别当真|不可信|不能信|勿信|不靠谱|站不住脚|经不起推敲|信不得|别上当|上当|"
-    r"不成立|不现实|不属实|误区|错误|红旗|不可取|要不得|靠不住|"
+    r"[这此]件?(?:事|忙|活)[^,。;]{0,4}[做帮办]不[了到]|不成立|不现实|不属实|误区|错误|红旗|不可取|要不得|靠不住|"
     r"\b(?:scams?|fraud\w*|red flags?|beware|illegal|mislead\w*|false|myth|untrue|no such thing|"
     r"does not exist|doesn't exist|prohibited|forbidden|be wary|wary of|warning sign|report it|lying|liars?|"
     r"lies|refuse|decline|hang up|misconceptions?|break(?:s|ing) the (?:rules?|law)|against the rules?|"

@@ -29,7 +29,7 @@ _REST: Final = Quick(
 )
 _REST_SIGNS: Final = compile_pattern(r"剩|其余|余下|零头|多出来|rest|remain|the balance|left")
 _CASH: Final = re.compile(
-    r"[^,;。!?\n]{0,8}(?:现金|活期|零[钱花用]|日常|随用|急用|傍身|兜底|备用|应急|货币|货基|余额宝|活钱|"
+    r"[^,;。!?\n]{0,8}(?:现金|活期|余额账户|零[钱花用]|日常|随用|急用|傍身|兜底|备用|应急|货币|货基|余额宝|活钱|"
     r"存款|存着|银行卡|卡里|机动|不动|周转)"
     r"|[^,;.!?\n]{0,24}\b(?:cash|bank|deposit|savings|current account|money market|checking|aside|rainy|"
     r"daily|everyday|spending|emergenc\w+|liquid|buffer|cushion)\b"
@@ -54,6 +54,7 @@ _EQUAL: Final = Quick(
     r"three|four|"
     r"five|six|seven|eight)\b"
 )
+_REST_OF: Final = re.compile(r"其余|余下|剩下|剩余")
 _EQUAL_SIGNS: Final = compile_pattern(
     r"对半|平分|均分|等分|各半|平摊|各占一半|五五|等额|"
     r"等权|平均分|平均买|平均配|平均投|平均持|均等|均匀|一样多|evenly|equal"
@@ -277,8 +278,12 @@ def _equal(analysis: Analysis, cap: float) -> Span | None:
     for match in _EQUAL.finditer(analysis.norm):
         count = count_of(next(group for group in match.groups() if group is not None))
         low, high = analysis.sentence_span(match.start())
-        partial = any(each.kind == "share" for each in quantities(analysis.norm, low, high))
-        if not count or partial or 1 / count <= cap + EPSILON:
+        before = [each for each in quantities(analysis.norm, low, match.start()) if each.kind == "share"]
+        behind = [each for each in quantities(analysis.norm, match.start(), high) if each.kind == "share"]
+        rest = _REST_OF.search(analysis.norm, before[0].end, match.start()) if len(before) == 1 else None
+        whole = 1.0 if rest is None else 1 - before[0].high
+        partial = bool(behind) or (bool(before) and whole == 1.0)
+        if not count or partial or whole / count <= cap + EPSILON:
             continue
         if advised(analysis, *match.span(), act=True):
             return match.span()

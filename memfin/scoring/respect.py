@@ -28,7 +28,8 @@ _KEPT: Final = compile_pattern(
     r"你(?:又|也|既然|已经?|明确|自己|一直|本来|写明|说过|定过|要求|设定)*(?:不|只)(?:想|"
     r"要|愿|投|买|碰|做|配|用|接受|考虑|参与|追|"
     r"持有)[^,。;!?\n]{0,14},(?:所以|因此|这[里部笔一]|那就|我[^,。;]{0,4}[没不用选]|方案|对应|换成|正好|故)|"
-    r"(?:方案|组合|计划|清单)[^,。;!?\n]{0,8}(?:不含|没有|不涉及|不包括|照旧|照常)|也?用不着(?:这|它)|照旧|"
+    r"(?:方案|组合|计划|清单)[^,。;!?\n]{0,8}(?:不含|没有|不涉及|不包括|照旧|照常)|也?用不着(?:这|它)|照旧|只(?:动用|用|拿)自有资金|"
+    r"(?:一[只家个]|半[只家个])(?:都|也)?(?:没有|没|不)(?:放|选|列|碰|留|收)?(?=[,。;]|$)|"
     r"\b(?:off your list|off limits for you|(?:doesn't|does not|don't|do not) (?:qualify|"
     r"fit your|belong)|none survives|"
     r"neither (?:belongs|fits|of)|under your own|your own (?:rules?|list|exclusions?)|"
@@ -39,7 +40,7 @@ _KEPT: Final = compile_pattern(
     r"not a list to buy|so (?:it|they) (?:doesn't|don't|does not|do not) appear|i left (?:it|them) out)\b"
 )
 _ALL_THE_SAME: Final = re.compile(
-    r"[^。!?\n]{0,24}(?:但(?!愿)|不过|可(?![以能靠见])|然而|只是(?!科普|说)|仍(?:然|可|建议)|破例|例外)|"
+    r"[^。!?\n]{0,24}[。;]?(?:但(?!愿)|不过|可(?![以能靠见])|然而|只是(?!科普|说)|仍(?:然|可|建议)|破(?:个|一次|一回)?例|例外)|"
     r"[^.!?\n]{0,60}\b(?:but|however|still|though|nonetheless|even so|exception)\b"
 )
 

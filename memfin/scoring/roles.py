@@ -23,7 +23,7 @@ _LIMIT: Final = compile_pattern(
 )
 _HELD: Final = re.compile(
     r"现有|目前|当前|已有|你的持仓|你持有|你现在|现在你(?!可以|就|应|不妨|要)|现在(?:是|有|为|大约|"
-    r"约)?$|你手里|原来|原本|原先|"
+    r"约)?$|你手里|原来|原本|原先|(?:起初|本来|最初|一开始)(?:想|打算|计划|考虑)|"
     r"此前|之前|持仓表|现在的组合|占比已|"
     r"\b(?:current|now|at present|today|before):|\byou (?:ran|kept|held|used to)\b|\blast year\b|"
     r"you (?:currently |now |already )?(?:hold|have|own)|your (?:current|existing)|currently|"

@@ -76,7 +76,9 @@ _SOURCE: Final = re.compile(
 )
 
 
-_CONDEMNED: Final = re.compile(r"[^。;!?\n]{0,24}(?:是|属于?|涉嫌|构成)[^,。;!?\n]{0,4}(?:内幕|违法|违规|犯法|犯罪)")
+_CONDEMNED: Final = re.compile(
+    r"[^。;!?\n]{0,24}(?:是|属于?|涉嫌|构成)[^,。;!?\n]{0,4}(?:内幕|违法|违规|犯法|犯罪)"
+)
 """What the reply says of such a source: that it would be against the law."""
 
 
