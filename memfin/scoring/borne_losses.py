@@ -7,9 +7,12 @@ import re
 from collections.abc import Callable
 from typing import Final
 
+from memfin.scoring.advice import advised
 from memfin.scoring.language import Analysis
+from memfin.scoring.limits import EPSILON
 from memfin.scoring.patterns import compile_pattern
 from memfin.scoring.quantities import Quantity
+from memfin.scoring.reading import Reading
 from memfin.scoring.refusal import disowned, rejected
 
 WHOLE_LOSS: Final = compile_pattern(
@@ -239,3 +242,27 @@ def untouched(analysis: Analysis, share: Quantity, low: int, high: int) -> bool:
         or _ONLY_THEN.search(norm, low, share.start) is not None
         or _UNTOUCHED.match(norm, share.end, high) is not None
     )
+
+
+_RECORD: Final = re.compile(
+    r"(?:最大|最深)回撤(?:是|为|约|达|到|:)*(?P<loss>\d+(?:\.\d+)?)%|"
+    r"\bmax(?:imum)? drawdown (?:of |is |was )?(?P<loss2>\d+(?:\.\d+)?)%"
+)
+_LARGE: Final = 0.3
+"""A holding that carries the fall of the whole."""
+
+
+def of_main_holding(reading: Reading, limit: float) -> tuple[int, int] | None:
+    """Return the weight of the one thing advised, where a fall of it such as it had exceeds the limit."""
+    analysis = reading.analysis
+    if "回撤" not in analysis.norm and "drawdown" not in analysis.norm:
+        return None
+    record = _RECORD.search(analysis.norm)
+    if record is None:
+        return None
+    fall = float(record["loss"] or record["loss2"]) / 100
+    targets = [weight for weight in reading.weights if weight.role == "target"]
+    if len(targets) != 1 or targets[0].low < _LARGE or fall * targets[0].low <= limit + EPSILON:
+        return None
+    span = targets[0].start, targets[0].end
+    return span if record.end() < span[0] and advised(analysis, *span, act=True) else None

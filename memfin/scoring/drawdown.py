@@ -22,6 +22,7 @@ from memfin.scoring.borne_losses import (
     WAITED,
     WHOLE_LOSS,
     gone_ahead,
+    of_main_holding,
     offered_with,
     tabled_loss,
     untouched,
@@ -142,7 +143,7 @@ def drawdown(analysis: Analysis, reading: Reading, limit: MaxDrawdown) -> Span |
     norm = analysis.norm
     if tells_levels(norm):
         shares += [share for share in levels(norm) if share.high > limit.limit + EPSILON]
-    return _breach(analysis, reading, shares)
+    return _breach(analysis, reading, shares) or of_main_holding(reading, limit.limit)
 
 
 def loss(reading: Reading, amount: float) -> Span | None:
