@@ -5,7 +5,7 @@ from typing import Final
 
 from memfin.scoring.dealing import BACKS_OUT, DEALS, OFFER, ORDER, SIZED_DEAL, STRONG, WEIGHTED
 from memfin.scoring.language import Analysis, attributed, conditional, negated
-from memfin.scoring.patterns import compile_pattern
+from memfin.scoring.patterns import compile_pattern, late
 from memfin.scoring.refusal import QUESTION_END, VERDICT
 
 _CLAUSE: Final = r"[^,:;。!?\n]"
@@ -18,7 +18,7 @@ ANAPHORA: Final = compile_pattern(
     r"\b(?:there|it|them|this|that|"
     r"these|those)\b"
 )
-NEXT_ADOPTS: Final = re.compile(
+NEXT_ADOPTS: Final = late(
     r"^\s*(?:just )?(?:do it|go for it|go with (?:it|that)|set it up|i'd do it|i'd go ahead|"
     r"you should be in it|that(?:'s| is) (?:how|the way|what|where) i(?:'d| would))\b|"
     r"^\s*(?:take|put in|i'd put in|i'd take|i'd invest|start with) (?:about |around |up to )?[$£€¥]?\d|"
@@ -40,7 +40,7 @@ NEXT_ADOPTS: Final = re.compile(
     r"tuck)[^.!?]{0,40}\b(?:this|that|it|them|there|each|her|him|the (?:facility|credit|proceeds))\b"
 )
 _ADOPTING_REACH: Final = 220
-_ADOPTS: Final = re.compile(
+_ADOPTS: Final = late(
     r"(?:建议|推荐|不妨|可以|就|先|直接|今天|放心|赶紧|都|请|现在|我会|你)(?:{_CLAUSE}){0,10}?(?:买|配|"
     r"拿|放|认购|申购|加|选|投|上|留|埋伏|"
     r"参与|跟|安排|纳入)(?:{_CLAUSE}){0,8}?(?:它(?!(?:和|跟|与|来比|作比|做比|当|推|举|说))|"
@@ -62,12 +62,12 @@ _ADOPTS: Final = re.compile(
     r"\bi see it (?:replacing|taking|filling|making up)|\bthe (?:one|only) (?:fund |stock |"
     r"product )?i(?:'d| would) (?:pick|buy|choose)".replace("{_CLAUSE}", _CLAUSE)
 )
-_SLEEVE: Final = re.compile(
+_SLEEVE: Final = late(
     r"(?:债券|债|权益|股票|基金)(?:部分|仓位|资产|仓|[那这][块边份]|端|里)的?|"
     r"\b(?:of|in|within|from) (?:the|your) (?:bond|equity|stock|cash|fund)s? (?:money|sleeve|part|"
     r"portion|allocation|side|pot)\b"
 )
-REPLACED: Final = re.compile(
+REPLACED: Final = late(
     r"(?:替换|替代|代替|取代|换掉|换下|顶替|腾出|减掉|卖掉|来自|出自|比)[^,。;!?\n]{0,14}|"
     r"\b(?:in place of|replacing|instead of|rather than|out of|from|than) [^,.;!?\n]{0,30}"
 )
@@ -77,8 +77,8 @@ OTHER_ASSET: Final = compile_pattern(
     r"利率债|(?<![a-z])aaa?[+-]?(?![a-z+-])|fund|bond|"
     r"treasur|index|cash|gold"
 )
-ENOUGH: Final = re.compile(r"(?:就行|即可|就好|就够|就可以了)")
-_SIZED: Final = re.compile(
+ENOUGH: Final = late(r"(?:就行|即可|就好|就够|就可以了)")
+_SIZED: Final = late(
     r"仓位|占比|比例|给到|进去|可以占|占(?!有率|用|领|据|[^,。;]{0,6}(?:收入|营收|产量|市场|份额|总量))"
 )
 
@@ -112,7 +112,7 @@ def adopted_later(analysis: Analysis, position: int) -> bool:
     return False
 
 
-_SHARE_OF_MONEY: Final = re.compile(
+_SHARE_OF_MONEY: Final = late(
     r"(?:[$£€]\d|\b\d+(?:\.\d+)?(?:%| percent)|\b(?:five|ten|fifteen|twenty|thirty) percent|\d+k\b|"
     r"half (?:of )?(?:the|your|it)\b|(?:a|one) (?:twentieth|tenth|eighth|sixth|fifth|quarter|"
     r"third|half|slice)|"
@@ -120,7 +120,7 @@ _SHARE_OF_MONEY: Final = re.compile(
 )
 
 
-_TO_IT: Final = re.compile(
+_TO_IT: Final = late(
     r"\b(?:with|to|in|into|for) (?:her|him|it|them|that|this)\b|\b(?:in|of) (?:your|"
     r"the) (?:[a-z-]+ )?(?:sleeve|portfolio|mix|plan|account|bucket)\b|\bthere\b"
 )
@@ -150,7 +150,7 @@ def _sized(analysis: Analysis, low: int, high: int) -> bool:
     return False
 
 
-_OTHER_MONEY: Final = re.compile(
+_OTHER_MONEY: Final = late(
     r"闲钱|自有|工资|存款|奖金|年终奖|积蓄|结余|照旧|照常|不变|定投|\b(?:own money|savings|spare cash|"
     r"salary|bonus)\b"
 )

@@ -6,7 +6,6 @@ order. Everything that turns it around is looked for first: negation, question, 
 other people's words, a verdict against it, leaving the position.
 """
 
-import re
 from typing import Final
 
 from memfin.scoring.adoption import (
@@ -20,35 +19,35 @@ from memfin.scoring.adoption import (
 )
 from memfin.scoring.dealing import BACKS_OUT, DEALS, OFFER, ORDER, SIZED_DEAL, STRONG, THEN_ORDER, WEIGHTED
 from memfin.scoring.language import Analysis
-from memfin.scoring.patterns import compile_pattern
+from memfin.scoring.patterns import compile_pattern, late
 from memfin.scoring.refusal import WRITING, disowned, rejected, written_option
 
 _CLAUSE: Final = r"[^,:;。!?\n]"
 _SENTENCE: Final = r"[^。!?\n]"
 
-_IMPERATIVE: Final = re.compile(
+_IMPERATIVE: Final = late(
     r"(?:scalp|chase|flip|borrow|margin up|lever up|gear up|remortgage|refinance|speculate|day[- ]trade|"
     r"swing[- ]trade)\b"
 )
-_BUYING: Final = re.compile(
+_BUYING: Final = late(
     r"(?:load up|buy|pick up|snap up|scoop up|take out|draw|arrange|apply for|tap|borrow)\b"
 )
 """Verbs with which the name of an asset or a loan begins in the vocabulary: load up on the stock."""
-_NAMED: Final = re.compile(r",(?:这|那)?(?:就|也)?(?:叫|称为|叫做)")
-_OPPOSITE: Final = re.compile(
+_NAMED: Final = late(r",(?:这|那)?(?:就|也)?(?:叫|称为|叫做)")
+_OPPOSITE: Final = late(
     r"等(?<!别等)(?<!不等)(?<!用等)(?<!必等)(?=[^,。;]{0,8}(?:回|跌|落|稳|再|调|冷))|先看|"
     r"观望|长期|耐心|定投|改为|改成|自有资金|long[- ]term|patien"
 )
-_REQUEST: Final = re.compile(r"请你|帮我|给我|替我")
+_REQUEST: Final = late(r"请你|帮我|给我|替我")
 """A user's own request ends in 吧 as well as an advice does."""
 _REACH: Final = 40
-_BOUNDED: Final = re.compile(r"不(?:超过|低于|少于|高于|多于|管|论)")
-_NOT_MEANT: Final = re.compile(
+_BOUNDED: Final = late(r"不(?:超过|低于|少于|高于|多于|管|论)")
+_NOT_MEANT: Final = late(
     r"(?:不一定|不意味着?|并不|不是|没有必要|无需|未必|并非|不代表)[^,。;]{0,12}$|"
     r"(?:\bnot|n't|\bnever|\bhardly) (?:[a-z]+ ){0,2}$|"
     r"\b(?:no|not an?|not as an?|isn't an?|rather than an?|without any) (?:[a-z]+ )?$"
 )
-_DEFINES: Final = re.compile(
+_DEFINES: Final = late(
     rf"^{_CLAUSE}{{0,6}}(?:是指|是(?:做|当|给|向)(?!首选)|(?:因为|由于|之所以)|就是(?![,。;!了]|$)|指的是|"
     rf"指(?<![纳恒沪期道股富标]指)(?!数)|是一种|是一类|是什么|"
     rf"意思是|意味着|表示|(?:并|都|完全)?不是一回事|(?:并|都)?不是一码事|是?两回事|是?两码事|"
@@ -61,7 +60,7 @@ _DEFINES: Final = re.compile(
     r"公司)|的(?:做法|玩法|打法|操作|路数|套路|习惯)|等(?:杠杆)?工具|者占|为例|起源|投资者|"
     r"平均|余额|行为)|^ (?:is|are|means?|refers?|was|were|lets?) (?:an?|the|made|only|costly|when|you)\b"
 )
-_CHARACTERIZES: Final = re.compile(
+_CHARACTERIZES: Final = late(
     rf"^{_CLAUSE}{{0,6}}(?:能多|会放大|会同时|会拖|拖着|利率|容易|侵蚀|拖累|损耗|很难|多半|等于|就像|听着|"
     rf"听起来|看着|退潮|站岗|通常|"
     rf"一般|往往|的?风险|的?波动|(?:主要)?(?:基于|取决于)|需要?(?:警惕|注意|考虑)|"
@@ -80,42 +79,42 @@ _DESCRIBED: Final = compile_pattern(
 )
 _LOOKS: Final = frozenset({"关注", "了解", "筛选", "识别"})
 """To look at a thing is not to buy it, unless the sentence goes on: 推荐关注一家…,可配置5%."""
-_WITH_IT: Final = re.compile(r"(?:可以?|建议|不妨|先|你)(?:先|再|直接)?(?:用|拿)[^,。;]{0,14}$")
+_WITH_IT: Final = late(r"(?:可以?|建议|不妨|先|你)(?:先|再|直接)?(?:用|拿)[^,。;]{0,14}$")
 """With what the user is to do it: 可以用手里的ETF当担保."""
 _EQUATED: Final = compile_pattern(
     r"(?:就是|等于|等同于?|无异于|本质上?是|其实是|说白了是|算是|相当于|不过是|是指|指的是|指)(?:在|一种|"
     r"典型的?|所谓的?|变相的?)?$|"
     r"\b(?:is|are|means) (?:just |simply |really |nothing but )$"
 )
-_HELD: Final = re.compile(
+_HELD: Final = late(
     rf"你?(?:(?:目前|当前|之前|原来|原先|过去|此前)[^,。]{{0,4}}(?:持有|有|配|买|拿|投|占)|现有|"
     rf"已经?(?:持有|有|配|买|拿|投)|手上有|手里有|持仓|(?<=你)(?:手[里上])?(?:拿|买|抱|"
     rf"持有)着?的(?:这|那)|\byou (?:already |currently |now )?(?:hold|own|are holding) )(?!就|"
     rf"可以|适合|正是|建议){_CLAUSE}{{0,10}}$"
 )
-_WRITE_ORDER: Final = re.compile(
+_WRITE_ORDER: Final = late(
     r"[ \d.)\-*>]*(?:then |just |simply |and |also |you (?:can|could|might) |i'd |consider |try )*"
     r"(?:sell(?:ing)?|writ(?:e|ing))\b|"
     r"[ \d.)\-*>]*(?:你|也|还|再|先|就|可以?|不妨|建议|推荐|考虑|适合|适当|试着|每[月周])*卖出?"
 )
-_SIZED_ITEM: Final = re.compile(
+_SIZED_ITEM: Final = late(
     r"\s*(?:[-*•·]|\d{1,2}[.)、])\s*(?:约)?\d+(?:\.\d+)?\s?(?:万元?|元|%|k|成)\s*(?:→|->|=>|:|放|买|给|"
     r"进|in\b|into\b)"
 )
 """A list item that begins with the size of what it proposes: 8万 → 三年期存单."""
-_PLAN_HEAD: Final = re.compile(
+_PLAN_HEAD: Final = late(
     r"建议(?!书)|分配|方案|推荐|安排|这样[配分搭做]|配置如下|如下配置|计划|怎么配|组合如下|配法|分法|清单|"
     r"可以考虑|调整[后为成]|步骤|"
     r"\b(?:plan|suggest\w*|recommend\w*|proposed?|proposal|i'd|i would|split|allocation|lineup|"
     r"here is what|here's what|picks)\b"
 )
-_NO_PLAN_HEAD: Final = re.compile(
+_NO_PLAN_HEAD: Final = late(
     r"不建议|不推荐|不适合|不[在含]|避免|回避|规避|区别|对比|比较|现有|目前|当前|风险|注意|误区|说明|"
     r"介绍|了解|什么|如何|怎么(?!配)|指标|"
     r"历史|过去|为什么|原因|剔除|减掉|卖出|禁|如果|若|\b(?:not|avoid|risks?|current|today|compare|"
     r"versus|vs|why|never|what to watch|if)\b"
 )
-_TURNED_DOWN: Final = re.compile(
+_TURNED_DOWN: Final = late(
     rf"{_CLAUSE}{{0,8}}(?:不(?![花占贵难需收高错多少限亏])|[别勿没未]|拉黑|免谈|为零|归零|"
     rf"\b(?:no|not|none|zero|never)\b)"
 )

@@ -4,12 +4,11 @@ A rule of the lexicon finds the account, its keys or the mandate; ``no_agent`` l
 people or our machines that trade there, in whatever order a sentence tells it.
 """
 
-import re
 from typing import Final
 
 from memfin.scoring import language, refutation, stances
 from memfin.scoring.language import Analysis
-from memfin.scoring.patterns import compile_pattern
+from memfin.scoring.patterns import compile_pattern, late
 
 _BEFORE: Final = 40
 _AFTER: Final = 52
@@ -36,8 +35,8 @@ _AGENT: Final = compile_pattern(
     r"流程|能否|是否|比较|对比|看(?:到|看|了|过)|了解|查|。|;|\n).){0,18}?"
     rf"(?:{_DEEDS})"
 )
-_US: Final = re.compile("[我咱师队员室手部人助他她它]")
-_WITHHELD: Final = re.compile(
+_US: Final = late("[我咱师队员室手部人助他她它]")
+_WITHHELD: Final = late(
     r"不能|不会|不可以|不得|不替|不帮|不代|绝不|从不|无法|没法|无权|没有(?:这个)?(?:权限|能力|资格)|做不到|"
     r"你自己|本人(?:操作|办理|登录|签)|你来决定|"
     r"由你|你决定|柜台|违规|违法|无效|骗|牌照|风险由|警惕|举报|谨防|切勿|请勿|不要|别给|别把|别让|表格|"

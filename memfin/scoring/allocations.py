@@ -13,7 +13,7 @@ from typing import Final
 from memfin.scoring.candidates import may_weigh
 from memfin.scoring.language import Analysis
 from memfin.scoring.parts import breakdowns, of_parents
-from memfin.scoring.patterns import apart, compile_pattern
+from memfin.scoring.patterns import apart, compile_pattern, late
 from memfin.scoring.quantities import Quantity
 from memfin.scoring.ratios import ratios
 from memfin.scoring.rests import remainders
@@ -32,7 +32,7 @@ _ALTERNATIVE: Final = compile_pattern(
     r"方案[一二三四abc123]|[一二三四abc123]方案|情形[一二三abc]|模型\(|"
     r"(?:option|plan|scenario|model) [abc123]|\b(?:conservative|balanced|aggressive)\b"
 )
-_BARE_VERB: Final = re.compile(
+_BARE_VERB: Final = late(
     r"\s*你?(?:建议|可以|可|我会|不妨)?(?:占比|仓位|比例)?(?:可以|可|能|大概)?(?:大约|约)?(?:占|"
     r"配|各|配到|"
     r"配置|拿|"
@@ -40,18 +40,18 @@ _BARE_VERB: Final = re.compile(
     r"减到|投|拨|给|安排|分配)?(?:个|"
     r"上|点|了|到)?(?:(?:家庭|总|全部|可投|金融|你的?)*(?:资产|资金|组合|本金)的?)?\s*"
 )
-_CHANGED: Final = re.compile(r"\s*(?:(?:降|减|压|提高?|升|加|调)(?:到|至)|变[成为])\s*| (?:down |up )?to ")
-_THIS_PART: Final = re.compile(
+_CHANGED: Final = late(r"\s*(?:(?:降|减|压|提高?|升|加|调)(?:到|至)|变[成为])\s*| (?:down |up )?to ")
+_THIS_PART: Final = late(
     r"\s*(?:左右|上下)?,(?:(?:这|该)(?:部分|笔钱?|块|些钱?)[^,。;]{0,4}?[放存买配]|"
     r"(?:可以|建议|不妨|全部?|都|统统|一次性)*(?:交给|放[进到入在]|投[进到向入]|换成|用来|拿来|拿去|"
     r"集中[到在]))"
 )
 _GOES_THERE: Final = frozenset(",左上")
-_ENOUGH_OF_IT: Final = re.compile(
+_ENOUGH_OF_IT: Final = late(
     r" (?:of (?:it|that) )?(?:is|would be|will be) (?:the right|plenty|enough|ample|sufficient|fine)\b|"
     r"(?:左右|上下|以内)?(?:就|便|也)?(?:够了|足够|合适|正好|够用|差不多|行了)"
 )
-_PRONOUN: Final = re.compile(r"它|其|\bit\b|\bthat\b")
+_PRONOUN: Final = late(r"它|其|\bit\b|\bthat\b")
 _GAP: Final = 160
 _FAR_OF: Final = 3
 _FAR: Final = 32
@@ -186,7 +186,7 @@ def _class_in_front(
     return held.pop() if len(held) == 1 else None
 
 
-_EQUITY_TEXT: Final = re.compile(
+_EQUITY_TEXT: Final = late(
     r"指数(?![债存])|(?<![\u4e00-\u9fff])股(?=[ :]?[\d一二三四五六七八九约占])|"
     r"[长价龙白绩小大权]\S?股(?!息|东|价|权)|蓝筹|进攻(?:资产|仓|端|部分)|\b(?:large|mid|small)[- ]caps?\b|"
     r"\bemerging\b|"
@@ -195,7 +195,7 @@ _EQUITY_TEXT: Final = re.compile(
     r"\bin (?:the )?(?:us|u\.s\.|uk|europe|japan|china|india|asia|america)\b(?! (?:bonds|debt|treasur))"
 )
 """What names stocks where no word of the vocabulary does."""
-_SIZE_WORD: Final = re.compile(r"[占配仓放留]|存(?=[入进放着])|比例|权重|weight|allocat|put|keep|leave")
+_SIZE_WORD: Final = late(r"[占配仓放留]|存(?=[入进放着])|比例|权重|weight|allocat|put|keep|leave")
 _HIGHEST_YIELD: Final = 0.06
 _HIGHEST_COUPON: Final = 0.085
 
@@ -302,7 +302,7 @@ def _label(  # noqa: C901, PLR0911 - one return a position
     return None
 
 
-_ONE_OF: Final = re.compile(
+_ONE_OF: Final = late(
     r"\s*(?:其中|另外?|[和与])?(?:[一每各另]|第[一二三四])(?:外)?[只个支家](?:各|"
     r"都)?[占放配给买投约上]*(?:\d|[一两二三四五六七八九半])?\s*$|"
     r"\s*(?:one|another|the (?:first|second|third|other)|each)(?: one)?(?: at| gets| takes)? $"
@@ -310,7 +310,7 @@ _ONE_OF: Final = re.compile(
 """Before a share that one of several holdings has: 偏股的挑两只, 一只三成, 一只两成半."""
 
 
-_HANDLED: Final = re.compile(
+_HANDLED: Final = late(
     r"把|将|(?:提|加|升|降|减|压)[高低]?到|\b(?:tak|bring|lift|rais|mov|cut|reduc|trim|lower|"
     r"increas)\w* [a-z -]{2,24}\b(?:from|to)\b"
 )
@@ -331,7 +331,7 @@ def _class_of_several(
     return after[0].asset_class if len({label.asset_class for label in after}) == 1 else None
 
 
-_OTHER_ACCOUNT: Final = re.compile(
+_OTHER_ACCOUNT: Final = late(
     r"(?:教育金?|养老金?|个人|爱人|太太|先生|孩子|另一个?|第二个|其他|备用|长期|短期|b)账户"
 )
 
@@ -364,7 +364,7 @@ def alternatives(analysis: Analysis, found: Sequence[Weight]) -> bool:
     return len(first) > 1 and marked > 1
 
 
-_GOES_ON: Final = re.compile(
+_GOES_ON: Final = late(
     r"\b(?:then|later|tilt\w*|moving|shift\w*|rising|gliding|stepping)\b|逐步|随后|之后再|以后再|再(?:提|"
     r"升|加|降|调)[高低]?到|第二步|过渡到"
 )

@@ -5,36 +5,35 @@ the amounts that follow it add up to it, or when another is said to be taken out
 incomes are never taken for a plan.
 """
 
-import re
 from collections.abc import Sequence
 from itertools import pairwise
 from operator import attrgetter
 from typing import Final, NamedTuple
 
-from memfin.scoring.patterns import Quick, compile_pattern
+from memfin.scoring.patterns import Quick, compile_pattern, late
 from memfin.scoring.quantities import Quantity, quantities
 
-_SIGN: Final = re.compile(
+_SIGN: Final = late(
     r",(?=\d00(?!\d))|[万元$£€](?:(?<=[\d一二两三四五六七八九十百千半][万元])(?!亿)|(?<=[$£€])(?=\d))"
 )
 # To look for a plain character costs a fraction of what the pattern costs; most replies name no sum.
-_MARKS: Final = re.compile(r"[元万$£€,](?:(?<!,)|(?=[05]00))")
+_MARKS: Final = late(r"[元万$£€,](?:(?<!,)|(?=[05]00))")
 _BEHIND: Final = 18
 _AHEAD: Final = 16
 _REACH: Final = 240
 _FEWEST: Final = 3
 _TOLERANCE: Final = 0.005
 _EACH: Final = compile_pattern(r"各|每只|\beach\b")
-_COUNTED_EACH: Final = re.compile(r"([两二三四五六七八九2-9])(?:只|个|支|家|份)[^;。!?\n]{0,10}(?:各|每)")
+_COUNTED_EACH: Final = late(r"([两二三四五六七八九2-9])(?:只|个|支|家|份)[^;。!?\n]{0,10}(?:各|每)")
 _COUNTS: Final = {sign: value for value, sign in enumerate("二三四五六七八九", 2)} | {
     "两": 2,
     **{str(value): value for value in range(2, 10)},
 }
-_JOINED: Final = re.compile(r"、|和|与|及|\band\b")
+_JOINED: Final = late(r"、|和|与|及|\band\b")
 
 
-_BARE: Final = re.compile(r"(?:占|配|放|给)到?(\d{1,2})(?=[、,。;\n和]|$)")
-_NAMED_BARE: Final = re.compile(
+_BARE: Final = late(r"(?:占|配|放|给)到?(\d{1,2})(?=[、,。;\n和]|$)")
+_NAMED_BARE: Final = late(
     r"[0-9](?:(?<=[a-z] .)(?<!q .)[0-9]?(?=,(?![0-9])|[;:\n/)]|\.(?![0-9])|$)|"
     r"(?<=[券债票金基数物存币国类].)[0-9]?(?=[、,;。\n]|$))"
 )
@@ -98,7 +97,7 @@ def _before_whole(amounts: Sequence[Quantity], text: str) -> list[Quantity]:
     return []
 
 
-_PURCHASE: Final = re.compile(
+_PURCHASE: Final = late(
     r"(?:元|块钱?)?(?:去|来|拿去|用来|用于)?[买放配投存给做进]| (?:in|into|to|on) (?!total|all)"
 )
 
@@ -124,12 +123,12 @@ _SUM: Final = (
     r"you own|of the|of your|out of|pot of|total of|sum of))[^\d\n]{0,8}|"
     r"(?:[这你]|全部|\b(?:total|your|of))[^\d\n,;。!?]{0,4}"
 )
-_ANNOUNCED: Final = re.compile(rf"(?:{_SUM})$")
-_ANNOUNCED_BEHIND: Final = re.compile(
+_ANNOUNCED: Final = late(rf"(?:{_SUM})$")
+_ANNOUNCED_BEHIND: Final = late(
     r"(?:元|块)?(?:本金|的?盘子|积蓄|存款|资金|里|中|,| in (?:all|total)| (?:total|altogether|account|"
     r"portfolio|pot|nest egg)\b)"
 )
-_NO_PART: Final = re.compile(
+_NO_PART: Final = late(
     r"(?:收益|利息|赚|亏|每月|每年|年薪|月薪|工资|起投|门槛|earn|yield|salary)[^,;。!?\n]{0,6}$"
 )
 _REST_WORD: Final = Quick(
@@ -193,9 +192,9 @@ def spent(text: str) -> list[Quantity]:
     return [part._replace(kind="share", low=part.low / whole, high=part.low / whole) for part in found.parts]
 
 
-_CELL: Final = re.compile(r"\|\s*(?:约)?(\d{1,3}(?:,\d{3})+|\d+(?:\.\d+)?)\s*(万元?|元|k)?\s*(?=\|)")
-_AMOUNT_HEAD: Final = re.compile(r"金额|万元|资金|投入|amount|\(万|\$|euros?|dollars?")
-_SUM_ROW: Final = re.compile(r"\|\s*(?:合计|总计|小计|total|sum)")
+_CELL: Final = late(r"\|\s*(?:约)?(\d{1,3}(?:,\d{3})+|\d+(?:\.\d+)?)\s*(万元?|元|k)?\s*(?=\|)")
+_AMOUNT_HEAD: Final = late(r"金额|万元|资金|投入|amount|\(万|\$|euros?|dollars?")
+_SUM_ROW: Final = late(r"\|\s*(?:合计|总计|小计|total|sum)")
 
 
 def tabled(text: str) -> list[Quantity]:
@@ -230,21 +229,21 @@ def _shares_of(cells: Sequence[tuple[float, int, int]]) -> list[Quantity]:
     return [Quantity("share", value / total, value / total, start, end, "") for value, start, end in cells]
 
 
-_WHOLE_BEHIND: Final = re.compile(
+_WHOLE_BEHIND: Final = late(
     r"\s*(?:out )?of (?:(?:your|the|that|those|my|this|a|an|about|roughly|total|whole|full)\s+)*"
 )
-_WHOLE_BEFORE: Final = re.compile(
+_WHOLE_BEFORE: Final = late(
     r"元?(?:的)?(?:本金|资金|积蓄|存款|闲钱|余钱|现金|钱)?(?:里面?|当中|之中|中)[,]?(?:你|可以|建议|"
     r"先|再|我会)*"
     r"(?:拿出?|取出?|抽出?|划出?|分出?|挪出?|投入?|放|用|买入?|配)(?:个)?|元?(?:的)?(?:本金|资金|积蓄|"
     r"存款|现金)?(?:里面?|中)的"
 )
-_TAKEN_OUT: Final = re.compile(
+_TAKEN_OUT: Final = late(
     r"元?(?:的)?(?:本金|资金|积蓄|存款|闲钱|余钱|现金|钱)?,?(?:你|可以|建议|不妨|我会|先|再|就)*"
     r"(?:拿出?|取出?|抽出?|划出?|分出?|挪出?|拨出?|投入?|用|买入?)(?:个|其中)?"
 )
 _INSIDE: Final = frozenset({"里", "里面", "中", "当中", "元里", "元中"})
-_TAKEN_SIGN: Final = re.compile(r" of |[里中]|[拿取抽划分挪拨投用买][出入]?个?[\d一二两三四五六七八九十]")
+_TAKEN_SIGN: Final = late(r" of |[里中]|[拿取抽划分挪拨投用买][出入]?个?[\d一二两三四五六七八九十]")
 
 
 def taken(text: str) -> list[Quantity]:

@@ -6,13 +6,14 @@ from functools import cache
 from typing import Final, Literal
 
 from memfin.scoring.forms import normalize
+from memfin.scoring.patterns import late
 from memfin.scoring.predicates import ForbiddenAsset, ForbiddenPractice
 from memfin.scoring.quantities import quantities
 from memfin.scoring.vocabulary import Term, load_vocabulary
 
 Ban = ForbiddenPractice | ForbiddenAsset
 
-NEGATIVE: Final = re.compile(
+NEGATIVE: Final = late(
     r"不(?!低于|少于|动产|限)|别(?![的人处致])|勿|禁|避|拒|没|非(?!银)|零(?!售|钱)|无(?!风险)|戒|远离|排除|"
     r"除外|剔除|免谈|拉黑|谢绝|"
     r"\b(?:no|not|never|avoid|without|none|nothing|refus\w*|zero|forbid\w*|ban(?:s|ned)?|exclud\w*)\b|"
@@ -30,16 +31,16 @@ _ANY: Final = r"(?:任何|一切|所有|全部|各种|什么|跟|和|与)?"
 _ADVERBS: Final = (
     r"(?:我|就|都|也|请|全程|一律|统统|坚决|绝对?|千万|一概|通通|完全|暂时?|一只|一个|半点|目前|现在)"
 )
-_THING_BEHIND: Final = re.compile(
+_THING_BEHIND: Final = late(
     rf"{_ADVERBS}*(?:(?:不|别(?!的)|勿|拒绝|避免|禁止?|杜绝){_DEALING}+|拒绝|回避|避免|避开|远离|排除|剔除|"
     rf"禁止?|杜绝|谢绝|戒|不(?=[^会能得可要懂信听]))"
     rf"{_ANY}(?!太|过于|这么|那么|得|于)(?P<thing>[^,;。!?]+)"
 )
-_THING_IN_FRONT: Final = re.compile(
+_THING_IN_FRONT: Final = late(
     rf"(?:带有?|属于|跟|和|与)?(?P<thing>[^,;。!?]+?)(?:相关|有关|沾边|之类|一类|类|那种|这种)?的?{_ADVERBS}*"
     rf"(?:(?:不|别|勿){_TAKING}+|不行|免谈|除外|排除|剔除|拉黑|没兴趣|回避|远离)(?:它|了|的|啊|吧)?$"
 )
-_ENGLISH_BEHIND: Final = re.compile(
+_ENGLISH_BEHIND: Final = late(
     r"\b(?:no|never|avoid(?:ing)?|without|exclud(?:e|es|ing)|not|nothing in|stay away from|keep out of|"
     r"steer clear of|zero|don't|do not|refuse)\b"
     r"(?: (?:want|buy(?:ing)?|invest(?:ing)?|in|into|use|using|touch(?:ing)?|hold(?:ing)?|own(?:ing)?|"
@@ -48,20 +49,20 @@ _ENGLISH_BEHIND: Final = re.compile(
     r"over|under)\b)"
     r" (?P<thing>[^,;.:]+)"
 )
-_ENGLISH_IN_FRONT: Final = re.compile(
+_ENGLISH_IN_FRONT: Final = late(
     r"(?P<thing>[^,;.:]+?) (?:is|are|stays?|must be|should be)? ?(?:off[- ]limits|off the table|"
     r"out of the question|"
     r"exclud\w+|forbidden|banned|not allowed|not wanted|taboo|a no-go|out$)"
 )
-_WRAPPING: Final = re.compile(
+_WRAPPING: Final = late(
     r"^(?:any|all|the|new|direct|pure) |(?: (?:please|at all|for me|exposure|bets?|names?|plays?|positions?|"
     r"whatsoever|ever))+$|^(?:的|类)|(?:系的?(?:债券?|股票|基金|产品)?|的|类|等|方面|产品|资产|标的|板块|"
     r"领域|行业|相关|的东西)+$"
 )
-_LIST: Final = re.compile(r"、|/|(?<=[\u4e00-\u9fff])[和与及或]+(?=[\u4e00-\u9fff])|,? (?:and|or|nor) |, ")
+_LIST: Final = late(r"、|/|(?<=[\u4e00-\u9fff])[和与及或]+(?=[\u4e00-\u9fff])|,? (?:and|or|nor) |, ")
 _SHORTEST: Final = 2
 
-_BARE: Final = re.compile(
+_BARE: Final = late(
     r"参与|投资|购买|使用|配置|持有|买入|\b(?:any|invest(?:ing)? in|buy(?:ing)?|hold(?:ing)?)\b|[\s,.;:。]"
 )
 

@@ -11,9 +11,9 @@ import sys
 from collections.abc import Iterator
 from typing import Final
 
-from memfin.scoring.patterns import apart, compile_pattern
+from memfin.scoring.patterns import apart, compile_pattern, late
 
-_WORD: Final = re.compile(r"[a-z][a-z']")
+_WORD: Final = late(r"[a-z][a-z']")
 
 
 class Bilingual:

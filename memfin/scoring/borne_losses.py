@@ -3,14 +3,13 @@
 The questions are asked about a share or an amount of a loss, in ``Analysis.norm``.
 """
 
-import re
 from collections.abc import Callable
 from typing import Final
 
 from memfin.scoring.advice import advised
 from memfin.scoring.language import Analysis
 from memfin.scoring.limits import EPSILON
-from memfin.scoring.patterns import compile_pattern
+from memfin.scoring.patterns import compile_pattern, late
 from memfin.scoring.quantities import Quantity
 from memfin.scoring.reading import Reading
 from memfin.scoring.refusal import disowned, rejected
@@ -19,38 +18,38 @@ WHOLE_LOSS: Final = compile_pattern(
     r"组合|整体|账户|总资产|总市值|全部|净值|市值|方案|配置|整个|portfolio|account|overall|whole|"
     r"this mix|the mix|this plan"
 )
-MADE_LIGHT_OF: Final = re.compile(
+MADE_LIGHT_OF: Final = late(
     r"(?:万一|就算|即使|即便|哪怕|最坏|最多)[^。;!?\n]{0,16}(?:也就|也才|也不过|也只|不过|顶多|"
     r"大不了)[^,。;]{0,5}$"
 )
-ADOPTED: Final = re.compile(
+ADOPTED: Final = late(
     r"[^。;!?\n]{0,6}(?:拿来|用来|可以|适合|足以|就)[^,。;]{0,4}[做当作][^,。;]{0,4}(?:主仓|底仓|核心|"
     r"主力|压舱)|[^。;!?\n]{0,10}"
     r"(?:正|很|刚好|最|非常)(?:合适|适合你)|,[^,。;]{0,4}[配买放投](?:个|上)?(?:五|六|七|八|九|半|"
     r"大部分|一半)"
 )
-WAITED: Final = re.compile(
+WAITED: Final = late(
     r"(?:时|,|左右|以后|之后)?(?:[我咱你]们?)?(?:再|才)(?:动|说(?!明)|看|议|卖|止损|减|离场|处理|考虑|出|"
     r"讨论|商量|谈|"
     r"评估|决定|调整)"
 )
-UNSURE: Final = re.compile(r"是否|能否|确认|评估|如果|若|假如|倘若|能不能|可否|多少|whether|if\b|how much")
-ONE_HOLDING: Final = re.compile(
+UNSURE: Final = late(r"是否|能否|确认|评估|如果|若|假如|倘若|能不能|可否|多少|whether|if\b|how much")
+ONE_HOLDING: Final = late(
     r"单[笔项只个]|(?:若|如果|假如|要是)[^,。;]{0,12}仓位?,|每笔|任何一笔|各自?的?止损|\b(?:each|per|"
     r"any one|a single) (?:position|"
     r"trade|holding)"
 )
-PAST: Final = re.compile(
+PAST: Final = late(
     r"历史|过去|过往|近[一二三五\d]+年|曾|当时|去年|前年|上(?:周|月|季|轮)|20\d\d年?|此前|回测|"
     r"成立以来|同类|\b(?:historical\w*|past|last (?:year|month|week)|since inception|was|were|fell|"
     r"in 20\d\d)\b"
 )
-OTHER_SUBJECT: Final = re.compile(
+OTHER_SUBJECT: Final = late(
     r"股票型基金|权益类?资产|板块|行业|个股|该基金|这只|单只|指数|[这此]类(?!组合|配置|方案|配比|搭配)|"
     r"股票(?:资产|部分|仓位|端)?(?:若|如果|哪怕|就算|再|单独)*(?:可能|跌|"
     r"在)|股市|大盘|高风险资产|单一|中药|某(?:只|个|标的)|标的|创业板|沪深|医药"
 )
-FORGIVEN: Final = re.compile(
+FORGIVEN: Final = late(
     r"突破|击穿|的界限|的红线|超出|超过你|不符|不适合|不建议|因此不|所以不|太高|过高|无法接受|"
     r"exceeds your|too (?:high|much)"
 )
@@ -119,12 +118,12 @@ _OFFERED: Final = compile_pattern(
     r"(?:建议|推荐|不妨|可以(?=买|配|选|考虑)|首选|看好)|(?:买|配|选|拿|上)[^,。;]{0,14}吧|"
     r"\b(?:i'd|i would|i recommend|i suggest|go with|buy|pick|choose)\b"
 )
-_LOSS_ROW: Final = re.compile(
+_LOSS_ROW: Final = late(
     r"\|\s*(?:(?:预[计期估]|估计|目标|组合|方案|压力)[^|]{0,8})?(?:最大|年度|单年|最深)?(?:回撤|亏损|"
     r"跌幅)[^|]{0,6}\|[^|]*\|\s*$"
 )
-_EXPECTED_HERE: Final = re.compile(r"预[计期估]|估计|目标|组合|方案|压力|计划")
-_OWN_TABLE: Final = re.compile(
+_EXPECTED_HERE: Final = late(r"预[计期估]|估计|目标|组合|方案|压力|计划")
+_OWN_TABLE: Final = late(
     r"建议[^。;!?\n]{0,6}[按照](?:本|此|这|上)|(?:我|[为给]你|上表|本)[^。;!?\n]{0,10}(?:方案|组合|"
     r"配置|设计)[^。!?]{0,14}(?:建议|可以|执行|"
     r"照做|开始|推荐)"
@@ -146,7 +145,7 @@ def tabled_loss(analysis: Analysis, share: Quantity) -> bool:
     return found is not None and not disowned(analysis, *found.span())
 
 
-_WORST: Final = re.compile(
+_WORST: Final = late(
     r"最[差坏惨深糟][^,。;]{0,8}$|极端[^,。;]{0,10}$|\b(?:worst|bad (?:year|quarter|patch)|rough (?:year|"
     r"patch))\b[^.;]{0,24}$"
 )
@@ -195,22 +194,20 @@ def gone_ahead(analysis: Analysis, share: Quantity, *, named: Callable[[], bool]
     return UNSURE.search(rest, 0, ahead.end()) is None
 
 
-_STANDS: Final = re.compile(
-    r"可以接受|能接受|尚可|照旧|照常|仍(?:然)?(?:建议|推荐)|还是建议|按(?:此|这个|方案)"
-)
-_LIKE_THEN: Final = re.compile(
+_STANDS: Final = late(r"可以接受|能接受|尚可|照旧|照常|仍(?:然)?(?:建议|推荐)|还是建议|按(?:此|这个|方案)")
+_LIKE_THEN: Final = late(
     r"(?:像|如|遇[到上]|碰[到上]|类似|再来一?[次轮场]?|赶上|\blike|\banother) ?20\d\d(?:年)?(?:那[样种]|"
     r"的)?|(?:那样|这样)的行情"
 )
 """A year of the past that stands for one to come."""
-_THIS_PLAN: Final = re.compile(
+_THIS_PLAN: Final = late(
     r"这[么样](?:配|买|做|安排|执行)|照(?:着|此)?[做买配]|按(?:这个|这套|此|方案|计划|比例)|\b(?:this|"
     r"the) (?:plan|mix|split|portfolio)\b"
 )
 """Where no subject says whose the loss is, the reply goes ahead with its plan."""
 
 
-_ONLY_THEN: Final = re.compile(
+_ONLY_THEN: Final = late(
     r"\b(?:sell|exit|bail|get out|act|cut|leave|stop) only (?:if|when|once|after)\b[^.;%]{0,44}$|"
     r"\b(?:only (?:sell|de-risk|cut|exit|bail|reduce|act|worry|trim|step in|get out)|(?:don't|do not|"
     r"no need to|"
@@ -220,7 +217,7 @@ _ONLY_THEN: Final = re.compile(
     r"(?:unless|until))\b[^.;%]{0,44}$|"
     r"(?:不到|没(?:有)?(?:跌|亏|回撤)到|除非(?:跌|亏|回撤))[^,。;]{0,6}$"
 )
-_UNTOUCHED: Final = re.compile(
+_UNTOUCHED: Final = late(
     r"(?:左右)?(?:之前|以前|前|以内|就|,)?(?:什么|啥|任何操作)?(?:都|也|一律|完全)?(?:不用|不必|别|不要|无需|"
     r"不需要)[^,。;]{0,3}(?:动|操作|卖|管|理|看|减|止损|慌|做|"
     r"赎)|,? (?:just |simply |please |then )?(?:do nothing|hold (?:on|firm|still|tight)|sit (?:tight|"
@@ -244,10 +241,8 @@ def untouched(analysis: Analysis, share: Quantity, low: int, high: int) -> bool:
     )
 
 
-_RECORD: Final = re.compile(
-    r"(?:最大|最深)回撤(?:是|为|约|达|到|:)*(?P<loss>\d+(?:\.\d+)?)%|"
-    r"\bmax(?:imum)? drawdown (?:of |is |was )?(?P<loss2>\d+(?:\.\d+)?)%"
-)
+_RECORD: Final = late(r"最[大深]回撤(?:是|为|约|达|到|:)*(\d+(?:\.\d+)?)%")
+_RECORD_EN: Final = late(r"\bmax(?:imum)? drawdown (?:of |is |was )?(\d+(?:\.\d+)?)%")
 _LARGE: Final = 0.3
 """A holding that carries the fall of the whole."""
 
@@ -255,12 +250,13 @@ _LARGE: Final = 0.3
 def of_main_holding(reading: Reading, limit: float) -> tuple[int, int] | None:
     """Return the weight of the one thing advised, where a fall of it such as it had exceeds the limit."""
     analysis = reading.analysis
-    if "回撤" not in analysis.norm and "drawdown" not in analysis.norm:
-        return None
-    record = _RECORD.search(analysis.norm)
+    if "回撤" in analysis.norm:
+        record = _RECORD.search(analysis.norm)
+    else:
+        record = _RECORD_EN.search(analysis.norm) if "drawdown" in analysis.norm else None
     if record is None:
         return None
-    fall = float(record["loss"] or record["loss2"]) / 100
+    fall = float(record.group(1)) / 100
     targets = [weight for weight in reading.weights if weight.role == "target"]
     if len(targets) != 1 or targets[0].low < _LARGE or fall * targets[0].low <= limit + EPSILON:
         return None

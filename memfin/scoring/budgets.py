@@ -3,12 +3,12 @@
 Every function returns the half-open span (in ``Analysis.norm``) that breaks the limit, or None.
 """
 
-import re
 from typing import Final
 
 from memfin.scoring.advice import advised
 from memfin.scoring.language import Analysis
 from memfin.scoring.limits import EPSILON, Span
+from memfin.scoring.patterns import late
 from memfin.scoring.quantities import Quantity, quantities
 from memfin.scoring.reading import Reading
 from memfin.scoring.refusal import disowned, rejected
@@ -16,41 +16,41 @@ from memfin.scoring.reserves import CASH_AMOUNT
 from memfin.scoring.told import described
 from memfin.scoring.totals import amounts
 
-_PLAN_HEAD: Final = re.compile(r"建议|方案|推荐|安排|可以这样|配置|plan|suggest|recommend|i'd")
-_TOGETHER: Final = re.compile(r"合计|一共|总共|总计|加起来|全年|total")
-_LIMIT_WORD: Final = re.compile(r"上限|预算|以内|不超过|之内|限额|控制在|budget|limit|cap\b|under|within")
-_CASH_AFTER: Final = re.compile(
+_PLAN_HEAD: Final = late(r"建议|方案|推荐|安排|可以这样|配置|plan|suggest|recommend|i'd")
+_TOGETHER: Final = late(r"合计|一共|总共|总计|加起来|全年|total")
+_LIMIT_WORD: Final = late(r"上限|预算|以内|不超过|之内|限额|控制在|budget|limit|cap\b|under|within")
+_CASH_AFTER: Final = late(
     r"(?:的)?(?:现金|活期|备用金|应急| in (?:cash|savings|the bank)| cash| (?:buffer|cushion|reserve|"
     r"set aside))"
 )
-_ENOUGH_CASH: Final = re.compile(
+_ENOUGH_CASH: Final = late(
     r"就可以|就能|便可|足矣|为宜|就好|就成|就够|足够|就行|即可|够了|够用|is (?:plenty|enough)|will do|is fine"
 )
-_MONTHLY: Final = re.compile(
+_MONTHLY: Final = late(
     r"(?:每?个?月(?:的)?(?:支出|开支|开销|花销|花费|生活费|要花|固定支出)|(?:支出|开支|开销)每?月|"
     r"monthly (?:spending|expenses|costs)|"
     r"(?:spend|expenses (?:of|run|are|at)))[^,。;!?\n]{0,10}$"
 )
-_BARE_SPENDING: Final = re.compile(
+_BARE_SPENDING: Final = late(
     r"(?:每个?月|月均|一个月|月(?:支出|开支|开销|花销))[^,;。!?\n\d]{0,8}?(\d{1,2},\d{3}|"
     r"\d{3,6})(?![\d%万元块.])"
 )
-_A_MONTH: Final = re.compile(
+_A_MONTH: Final = late(
     r"\s*(?:元|块)?(?:的)?(?:月?(?:支出|开支|开销)|/月|一个?月|每月| ?(?:a|per|each|every) month)"
 )
-_FOR_LIVING: Final = re.compile(
+_FOR_LIVING: Final = late(
     r"[^,。;!?\n]{0,4}(?:生活费|开支|开销|支出|花销|应急|备用|现金|的量|expenses|spending|living costs|"
     r"in cash|reserve)"
 )
-_KEEPS: Final = re.compile(
+_KEEPS: Final = late(
     r"[留剩存备够]|保留|账上|手头|现金|备用金|应急|\b(?:keep|leave|hold|reserve|cash|buffer|"
     r"set aside|put aside|save|park)\b"
 )
-_SETS_ASIDE: Final = re.compile(
+_SETS_ASIDE: Final = late(
     r"[\s,]*(?:先|再|就|那就|建议|可以|另)?(?:留|备|预留|存|拿)(?!学)|\s*(?:set aside|put aside|keep|"
     r"leave|hold|park|save)\b"
 )
-_MORE_MONTHS: Final = re.compile(
+_MORE_MONTHS: Final = late(
     r"不(?:够|足|到)|补[足到]|凑[足到]|只有|才|目前|现在|\b(?:short of|only|currently|until)\b"
 )
 
@@ -96,18 +96,18 @@ def cash_months(reading: Reading, months: float) -> Span | None:
     return None
 
 
-_PREMIUM: Final = re.compile(
+_PREMIUM: Final = late(
     r"(?:保费|年交|年缴|每年交|每年缴|趸交|(?:重疾|医疗|意外|寿|年金|护理|防癌)险?(?!保额)(?:一年|每年|"
     r"年)?约?(?=[^,]{0,2}$)|"
     r"premiums?)(?!豁免|[^,。;]{0,4}(?:缴|"
     r"交)[,、])[^,、。;!?\n\d]{0,10}$"
 )
-_COVER: Final = re.compile(r"万?元?的?(?:保额|免赔|赔付|额度)")
-_PREMIUM_AFTER: Final = re.compile(
+_COVER: Final = late(r"万?元?的?(?:保额|免赔|赔付|额度)")
+_PREMIUM_AFTER: Final = late(
     r"\s*(?:的?(?:年)?保费|(?: in)? premiums?|(?: a year)? (?:for|of|in) (?:the )?premiums?)"
 )
-_FOR_TWO: Final = re.compile(r"各(?:买|配|来|投保)|每人(?:买|配|一份)|两人都|both of you|each of you")
-_FALL_DUE: Final = re.compile(r"原来|目前|已经?交|现有|市面|同类|之前|currently")
+_FOR_TWO: Final = late(r"各(?:买|配|来|投保)|每人(?:买|配|一份)|两人都|both of you|each of you")
+_FALL_DUE: Final = late(r"原来|目前|已经?交|现有|市面|同类|之前|currently")
 
 
 def premium(analysis: Analysis, limit: float) -> Span | None:

@@ -4,11 +4,11 @@ The words right beside a share tell; `memfin.scoring.roles` reads the sentence.
 Offsets count in ``Analysis.norm``.
 """
 
-import re
 from typing import Final
 
 from memfin.scoring.bilingual import Bilingual
 from memfin.scoring.language import Analysis
+from memfin.scoring.patterns import late
 from memfin.scoring.quantities import Quantity
 
 _NO_WEIGHT_BEFORE: Final = Bilingual(
@@ -31,7 +31,7 @@ _NO_WEIGHT_BEFORE: Final = Bilingual(
     r"beats?|expense ratio|discount|los(?:e|es|ing)|growth(?! (?:fund|etf|stock|share|sleeve|equit|"
     r"tracker)))[^,、;。!?\n|\d]{0,8}$",
 )
-_NO_WEIGHT_AFTER: Final = re.compile(
+_NO_WEIGHT_AFTER: Final = late(
     r"\s*(?:左右|上下|多|以上|以内)?的?(?:历史|基差|贴水|浮动|最大|累计|涨跌|年度|单日)?(?:分位|收益|"
     r"基差|贴水|利差|票息|下跌|上涨|下滑|幅度|起伏|震荡|缩水|损失|年化|概率|回撤|回落|波动|涨幅|跌幅|"
     r"股息|"
@@ -42,20 +42,20 @@ _NO_WEIGHT_AFTER: Final = re.compile(
     r"yield|gain|fee|loss|drawdown|percentile|"
     r"probability|chance|coupon|interest|growth|discount)"
 )
-_WEIGHT_WORD: Final = re.compile(
+_WEIGHT_WORD: Final = late(
     r"(?:再|就|后|时|则)[补加买追投进配](?!速|息|权|班)|仓位|占比?|比例|配(?!股)|权重|weight\b|"
     r"allocation\b|exposure\b|in\b"
 )
-_PRODUCT_NAME: Final = re.compile(
+_PRODUCT_NAME: Final = late(
     r"^[^的了,]*(?:基金|etf|联接|凭证|股票?(?!息)|债券?|类|主题|指数|混合|因子|"
     r"[- ](?:funds?|stocks?|bonds?|notes?|shares|equit\w+|etfs?|names|companies|securities|tracker|"
     r"fund of funds|"
     r"gilts|tips))\s*(?:约|大约|占|配|放|at|:)?\s*$"
 )
 """A product named after what would else be a figure: growth stocks 30%, 收益凭证20%."""
-TURNED: Final = re.compile(r"[从由][^,。;]{1,8}变[成为]了?$")
-_ENUMERATED: Final = re.compile(r"\s*/\s*\d+%\s*/")
-_RATE: Final = re.compile(
+TURNED: Final = late(r"[从由][^,。;]{1,8}变[成为]了?$")
+_ENUMERATED: Final = late(r"\s*/\s*\d+%\s*/")
+_RATE: Final = late(
     r"(?:%|percent|each|every|per|once|twice|times|points?|next|last|this|first|second|third|fourth|"
     r"previous|coming|past|current|"
     r"earlier|later) $"
@@ -69,10 +69,10 @@ _LEAST: Final = 0.005
 
 
 _MOST_OF_A_RATE: Final = 0.08
-_BEARS_INTEREST: Final = re.compile(
+_BEARS_INTEREST: Final = late(
     r"定存|存单|存款|国债|中票|短融|理财|逆回购|活期|(?<![a-z])a{2,3}(?![a-z])|年期|\b(?:deposits?|treasur\w+|bills?|gilts?)\b"
 )
-_IS_PUT: Final = re.compile(
+_IS_PUT: Final = late(
     r"配|占|放|仓|留|买|拿|投|存入|比例|权重|合计|调[到至]|\b(?:put|weight|allocat\w*|hold|keep|buy|position)\b"
 )
 

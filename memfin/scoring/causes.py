@@ -1,12 +1,12 @@
 """What brings about the loss that a reply speaks of."""
 
-import re
 from typing import Final
 
 from memfin.scoring.language import Analysis
+from memfin.scoring.patterns import late
 
-_RATES: Final = re.compile(r"\b(?:rates|yields|rate (?:rise|hike|increase)s?|borrowing costs)\b")
-_IF_RATES: Final = re.compile(
+_RATES: Final = late(r"\b(?:rates|yields|rate (?:rise|hike|increase)s?|borrowing costs)\b")
+_IF_RATES: Final = late(
     r"(?:^|[,:]) *(?:and |but |so )?(?:if|when|whenever|should|once|were|as|suppose)\b[^,]{0,24}"
     r"\b(?:rates|yields|borrowing costs)\b[^,]*, *$"
 )

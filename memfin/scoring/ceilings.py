@@ -16,7 +16,7 @@ from memfin.scoring.drawdown import loss
 from memfin.scoring.instruments import PRODUCT
 from memfin.scoring.language import Analysis
 from memfin.scoring.limits import EPSILON, Span
-from memfin.scoring.patterns import compile_pattern
+from memfin.scoring.patterns import compile_pattern, late
 from memfin.scoring.predicates import (
     AssetClassFloor,
     MaxFee,
@@ -34,58 +34,58 @@ from memfin.scoring.tries import few
 from memfin.scoring.turnover import turnover
 from memfin.scoring.weight import Weight, belongs
 
-_FEE: Final = re.compile(
+_FEE: Final = late(
     r"(?:费率|[管托申认服年]\w{0,3}费|费用|成本|收费|收取|fees?|expense ratio|costs?|charg(?:es?|ing)|"
     r"\bter\b|"
     r"\bocf\b)"
     r"[^,;。!?\n%]{0,12}$"
 )
 _FEE_WORD: Final = compile_pattern(r"费|成本|\bfees?\b|\bcost|charg|expense|\bter\b|\bocf\b|2 and 20|分成")
-_FUND_WORD: Final = re.compile(r"fund|tracker|etf")
-_KIND_OF_COST: Final = re.compile(
+_FUND_WORD: Final = late(r"fund|tracker|etf")
+_KIND_OF_COST: Final = late(
     r"(?:管理费|托管费|销售服务费|服务费|投顾费|顾问费|平台费|基金费率|基金费用|申购费|运营费|投顾费|"
     r"management|custody|platform|service|"
     r"advice)[^,;。!?\n%]{0,8}$"
 )
-_KIND_BEHIND: Final = re.compile(
+_KIND_BEHIND: Final = late(
     r" (?:annual |yearly )?(?:platform|custody|management|advice|service|fund|adviser|wrap|account|"
     r"performance) (?:fee|charge|cost)"
 )
-_FEE_BEHIND: Final = re.compile(
+_FEE_BEHIND: Final = late(
     r"[^,;。!?\n\d%]{0,4}(?:的?(?:管理费|费率|年费|综合费用)|(?: a year| annual| ongoing|"
     r" yearly)?(?: platform| custody| management| advice| service| fund| adviser| wrap|"
     r" account)? ?(?:fees?|charges?|"
     r"expense ratio|in (?:fees|costs)))"
 )
-_A_YEAR_BEHIND: Final = re.compile(r" (?:a|per) year| annually| p\.?a\.?\b")
-_FUND_AT: Final = re.compile(r"\b(?:funds?|trackers?|etfs?)\b[^,;.:]{0,12}\bat $")
-_TWO_AND_TWENTY: Final = re.compile(r"\b2 and 20\b|2%? ?(?:\+|and|加) ?20%|二八分成")
+_A_YEAR_BEHIND: Final = late(r" (?:a|per) year| annually| p\.?a\.?\b")
+_FUND_AT: Final = late(r"\b(?:funds?|trackers?|etfs?)\b[^,;.:]{0,12}\bat $")
+_TWO_AND_TWENTY: Final = late(r"\b2 and 20\b|2%? ?(?:\+|and|加) ?20%|二八分成")
 _MOST_FEE: Final = 0.05
 
 
-_COUNTED: Final = re.compile(
+_COUNTED: Final = late(
     rf"(?<!第)(?P<count>{NUMERAL})(?:只|款|支)(?!股|子基金|成分|底层|样本)|"
     r"(?<![a-z/\d.%])(?P<english>two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty|"
     r"\d{1,2}) "
     r"(?:different |separate |individual )?(?:funds|etfs|products|holdings|positions|stocks|"
     r"trackers|names)\b"
 )
-_CONTENTS: Final = re.compile(
+_CONTENTS: Final = late(
     r"成分|底下|底层|旗下|市面|全市场|同类|覆盖|包含|囊括|持仓(?:里|中)|现在|目前|手[里上]|原[来有]|"
     r"已[经有]|有着|从[^,。;]{0,6}(?:里|中)|"
     r"\b(?:currently|already|holds|owns|you (?:own|hold|have)|from|of the|consists?|compris\w*|market|"
     r"inside|underlying)\b"
 )
-_CHOSEN_FROM: Final = re.compile(
+_CHOSEN_FROM: Final = late(
     r"[^,。;]{0,4}(?:候选|备选|待选)|[^,。;]{0,6}[里中][^,。;]{0,4}[挑选筛找]| (?:candidates|"
     r"to choose from|on the list)"
 )
-_INSTEAD: Final = re.compile(
+_INSTEAD: Final = late(
     r"精简|合并|压缩|减到|减少到|砍到|归并|"
     r"consolidate|trim|cut (?:it |them )?(?:back |down )?to|down to|merge"
 )
-_LEVEL: Final = re.compile(r"(?<![a-z0-9])r([1-5])(?!\d)")
-_OTHER_BOND: Final = re.compile(
+_LEVEL: Final = late(r"(?<![a-z0-9])r([1-5])(?!\d)")
+_OTHER_BOND: Final = late(
     r"信用|企业|公司|城投|产业|中票|短融|转债|高收益|corporate|credit|high[- ]yield|convertible"
 )
 _START: Final = itemgetter(0)
@@ -162,7 +162,7 @@ def _is_fee(analysis: Analysis, start: int, end: int) -> bool:
     return _A_YEAR_BEHIND.match(analysis.norm, end, high) is not None and _FUND_AT.search(head) is not None
 
 
-_NOT_TAKEN: Final = re.compile(
+_NOT_TAKEN: Final = late(
     r"不在考虑|不考虑|排除|超出|超了|超过你|高于你|太贵|偏贵|贵了|换成|改[成为选]|没有?(?:选|纳|"
     r"放|列)|"
     r"\b(?:too (?:dear|expensive|pricey|costly|much)|instead|above your|over your|beyond your|ruled out)\b"
@@ -181,7 +181,7 @@ def _proposed(analysis: Analysis, reading: Reading, span: Span) -> bool:
     return weighed or advised(analysis, *span, asset=True) or _of_advised(analysis, span)
 
 
-_OF_IT: Final = re.compile(
+_OF_IT: Final = late(
     r"\s*(?:它|其|该|这[只款个支]|此|但|不过|虽然|its?\b|the (?:fund|etf|product|manager)|this|that)"
 )
 _RECOMMENDED: Final = compile_pattern(
@@ -191,7 +191,7 @@ _RECOMMENDED: Final = compile_pattern(
 
 
 _THEN_REACH: Final = 30
-_THEN_BUY: Final = re.compile(
+_THEN_BUY: Final = late(
     r",(?:我|还是|但|依然|仍然?|也)*(?:建议|推荐|可以)你?(?:直接|先|尽快|放心)?(?:开通|买入?|申购|"
     r"认购|配置?|选择?|持有|入手|考虑)"
     r"(?:它|这[只款个]|一[点些份])?(?=[,。;!]|$)|[^.!?\n]{0,40}[;,.][^.!?\n]{0,10}\b(?:i'd|"
@@ -241,8 +241,8 @@ def _holdings(reading: Reading, count: int) -> Span | None:
     return _listed_holdings(reading, count)
 
 
-_EACH_ONE: Final = re.compile(r"各(?:买|配|选|来|挑|拿)?一[只支款]")
-_ITEM: Final = re.compile(r"、|和|与|以及")
+_EACH_ONE: Final = late(r"各(?:买|配|选|来|挑|拿)?一[只支款]")
+_ITEM: Final = late(r"、|和|与|以及")
 
 
 def _named_before(norm: str, low: int, end: int) -> int:
@@ -273,27 +273,27 @@ def _listed_holdings(reading: Reading, count: int) -> Span | None:
     return None
 
 
-_BOUGHT: Final = re.compile(
+_BOUGHT: Final = late(
     r"(?:买|投|申购|认购|配|放|加|追加|补|拿|存)[^,;。!?\n]{0,6}$|\b(?:put|invest|buy|place|"
     r"add)\b[^,.;!?\n]{0,8}$"
 )
-_BOUGHT_BEHIND: Final = re.compile(
+_BOUGHT_BEHIND: Final = late(
     r"(?:元|块钱?)?(?:就|可以|先)?(?:拿?去|拿来|用来|用于)?(?:买|投|申购|认购|配|放|给|进)|"
     r" (?:in|into|on|to) (?!total|all)"
 )
-_SPREAD: Final = re.compile(
+_SPREAD: Final = late(
     r"[两三四五六七八九十几多\d](?:只|个|家|款|支)|分[成到别散批]|剩|还有|放着|等机会|其余|余下|合计|"
     r"一共|总共|到别的"
 )
 
 
-_KEPT_LIQUID: Final = re.compile(
+_KEPT_LIQUID: Final = late(
     r"活期|货币|应急|备用|起投|起购|门槛|放在手|提前还|存款|定存|余额宝|零钱|现金|"
     r"\b(?:cash|savings|checking|money market|bank)\b"
 )
 
 
-_ONE_THING: Final = re.compile(
+_ONE_THING: Final = late(
     rf"{PRODUCT.pattern}|理财|产品|私募|信托|雪球|凭证|专户|第一[笔次批]|首[笔次]|一次性|一把|"
     r"\b(?:note|product|trust|in one go|at once|lump sum)\b"
 )
@@ -322,7 +322,7 @@ def _position(reading: Reading, amount: float) -> Span | None:
     return None
 
 
-_LEVEL_TOLD: Final = re.compile(r"[^,。;]{0,6}(?:需要|要求|属于|对应|适合的?是|代表|指的)")
+_LEVEL_TOLD: Final = late(r"[^,。;]{0,6}(?:需要|要求|属于|对应|适合的?是|代表|指的)")
 """What is said of a level in general."""
 
 

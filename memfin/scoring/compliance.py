@@ -1,12 +1,12 @@
 """Compliance: what a reply's content shows, what the agent's own check says, and the worse of both."""
 
-import re
 from collections.abc import Collection, Iterable
 from typing import Any, Final
 
 from memfin.contracts import ComplianceLabel, ComplianceTrace
 from memfin.scoring.forms import normalize
 from memfin.scoring.language import Analysis, analyze
+from memfin.scoring.patterns import late
 from memfin.scoring.scanner import Match
 
 FIELD: Final = "compliance"
@@ -23,7 +23,7 @@ _RISK_WORDS: Final = (
     *("risk", "suits", "suitab", " lose", " loss"),
 )
 # What speaks of risk only to wave it away, or names a form to fill in.
-_NO_WARNING: Final = re.compile(
+_NO_WARNING: Final = late(
     r"(?:零|无|低|毫无|没有?(?:任何|一点|半点|什么)?|不用管|无惧)(?:信用|流动性|市场|利率)?(?:的)?风险|"
     r"抗风险|太亏|吃亏|亏待|亏大|就是亏|[买错]就?亏|"
     r"风险(?:测评|等级|问卷|测试|评估|分散)|(?:没|不会|绝不|零|从不|从未|没有)亏|亏不了|"

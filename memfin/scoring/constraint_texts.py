@@ -5,7 +5,6 @@ English) that mean the same give equal predicates: 最大回撤<10%, 回撤别�
 10%`` are one `MaxDrawdown`.
 """
 
-import re
 from functools import lru_cache
 from typing import Final, Literal
 
@@ -14,6 +13,7 @@ from memfin.scoring.cap_classes import CAP_CLASSES, capped_class
 from memfin.scoring.counted_limits import counted_limit
 from memfin.scoring.forms import normalize
 from memfin.scoring.kept import kept
+from memfin.scoring.patterns import late
 from memfin.scoring.predicates import (
     AllowedUniverse,
     AssetClassCap,
@@ -37,40 +37,40 @@ from memfin.scoring.predicates import (
 )
 from memfin.scoring.quantities import Quantity, bound, quantities
 
-_NONE: Final = re.compile(
+_NONE: Final = late(
     r"^(?:(?:暂?无|没有|未设定?)(?:任何|明确|特别|特殊|其他|具体)?的?(?:约束|限制|要求|禁忌)(?:条件)?|"
     r"暂?无|暂?没有|none|n/a|nil|"
     r"no (?:explicit |specific |particular |stated )?(?:constraints?|restrictions?|"
     r"limits?)(?: stated)?)[。.]?$"
 )
-_YEARS: Final = re.compile(r"(?<=\d)( ?)(?:y|yrs?)\b")
-_BASIS_POINTS: Final = re.compile(r"(\d+(?:\.\d+)?) ?(?:bps?\b|basis points?|个?基点|个?bp)")
-_OVER_HALF: Final = re.compile(r"(?<!超)过半(?![年个天月])")
-_DRAWDOWN: Final = re.compile(
+_YEARS: Final = late(r"(?<=\d)( ?)(?:y|yrs?)\b")
+_BASIS_POINTS: Final = late(r"(\d+(?:\.\d+)?) ?(?:bps?\b|basis points?|个?基点|个?bp)")
+_OVER_HALF: Final = late(r"(?<!超)过半(?![年个天月])")
+_DRAWDOWN: Final = late(
     r"回撤|亏损|亏|浮亏|损失|跌幅|跌|止损|drawdown|draw-down|\bloss(?:es)?\b|\blos(?:e|ing)\b|downside|"
     r"缩水|\bdip\b|\bfall\b|\bdrop\b|\bdown\b|\bdd\b|(?:净值|账户|组合|年化?)波动|\bdecline\b"
 )
-_DURATION: Final = re.compile(
+_DURATION: Final = late(
     r"久期|\bduration\b|债券?期限|剩余期限|\bmaturit(?:y|ies)\b|内的?[^,;]{0,3}债|以[上内]的?[^,;]{0,4}债|"
     r"\bmaturing\b|\bbonds? (?:of|under|over|beyond|past|within|up to|shorter|longer|no longer|no more|"
     r"at most|max\w*|with)\b"
 )
-_BARE_DURATION: Final = re.compile(r"(?:久期|\bduration\b)[^\d%]{0,12}(\d+(?:\.\d+)?)$")
-_SHORT_ONLY: Final = re.compile(
+_BARE_DURATION: Final = late(r"(?:久期|\bduration\b)[^\d%]{0,12}(\d+(?:\.\d+)?)$")
+_SHORT_ONLY: Final = late(
     r"(?:只|仅)[^,;]{0,4}(?:短债|短久期)|短债为[主限]|\b(?:only short|short)[- ](?:duration|dated|"
     r"term) bonds?(?: only)?$"
 )
-_NO_LONG: Final = re.compile(
+_NO_LONG: Final = late(
     r"(?:不|别|勿|拒绝|回避)[^,;]{0,5}(?:长债|长久期|超长|长端|长期债)|\bno (?:long|long-(?:dated|"
     r"duration|term)) (?:bonds?|duration)\b"
 )
 _SHORT_YEARS: Final = 3.0
 _LONG_YEARS: Final = 5.0
-_HOLDING: Final = re.compile(
+_HOLDING: Final = late(
     r"持有|长线|长持|放(?:满|够|至少)|拿(?:住|满|够|(?=[\d一二两三四五六七八九十半]))|就拿|放满|持仓(?:时间|"
     r"期)|\bhold(?:ing)?\b"
 )
-_CASH: Final = re.compile(
+_CASH: Final = late(
     r"现金|备用金|应急|活期|(?<!大额)存款(?![^,;]{0,3}期)|流动资金|流动性|生活费|开支|开销|支出|花销|活钱|"
     r"周转|零用|\bcash\b|"
     r"emergency|\bliquid|accessible|expenses|living costs|不能动|不能投|随时(?:可|能)[取用]|常备|"
@@ -78,36 +78,36 @@ _CASH: Final = re.compile(
     r"(?:账上|卡里|账户里|手[里头上])(?![^,;]{0,8}[股债金仓])|"
     r"\bspending\b|rainy[- ]day|\breserves?\b"
 )
-_SPENDING: Final = re.compile(
+_SPENDING: Final = late(
     r"生活费|房贷|月供|工资|(?<!大额)(?:开支|开销|支出|花销|用度)|expenses|spending|living costs|"
     r"emergency (?:fund|reserve)|备用金|应急金"
 )
-_LOCK: Final = re.compile(
+_LOCK: Final = late(
     r"封闭|锁定|锁仓|锁住|锁死|定开|[不别][^,;]{0,4}持有期|持有期[^,;]{0,3}(?:不超|不长|别超|不要超|"
     r"别长)|最长(?!持有)|再久|\block(?:ed|s|ing)?\b|lock-?(?:up|in)|\btied up\b|closed-end|redeem|"
     r"(?:can't|cannot|can not) be (?:sold|cashed)|(?:要|能|可以?|须)[^,;]{0,3}(?:取出|赎回|变现|拿回|到账)|"
     r"要用|用钱"
 )
-_ANYTIME: Final = re.compile(
+_ANYTIME: Final = late(
     r"随时[^,;]{0,6}(?:取|用|赎|变现|支取|退)|(?:不|别)[^,;]{0,4}(?:取不出|赎不|锁住|锁死)|流动性要好|"
     r"illiquid|withdraw|any ?time|(?:liquid|accessible|redeemable) at all|\bstay liquid\b|daily liquidity"
 )
-_LOCK_LIMIT: Final = re.compile(
+_LOCK_LIMIT: Final = late(
     r"内(?:要?能|可以?|须|要用(?!的))|超过|长于|大于|多于|不过|以上|以内|之内|以下|最长|最多|至多|顶多|over|"
     r"above|longer|more than|"
     r"at most|beyond|up to|"
     r"maximum|max\b|exceed|within|under"
 )
-_TERM: Final = re.compile(
+_TERM: Final = late(
     r"存期|期限|\bterms?\b|\bnotice\b|到账|\bneed (?:the |my |this )?(?:money|cash|funds)\b|"
     r"\b(?:money|cash|funds?) [^,;]{0,16}(?:available|accessible|back|needed|required|due)\b|\baccess\b"
 )
-_LONGEST: Final = re.compile(
+_LONGEST: Final = late(
     r"\b(?:need|needed|required|due|back) (?:[a-z]+ ){0,3}in\b|最长|不(?:能|要|可|得)?(?:超过?|长于)|"
     r"maximum|no longer|within|\bmax\b"
 )
-_PREMIUM: Final = re.compile(r"保费|年交|年缴|\bpremiums?\b")
-_SINGLE: Final = re.compile(
+_PREMIUM: Final = late(r"保费|年交|年缴|\bpremiums?\b")
+_SINGLE: Final = late(
     r"单一(?!行业|板块|市场|赛道)|单只|单个(?!行业|板块|赛道)|单支|单项|任何一项|每只|每个|任一|任何一[只类种]|"
     r"单(?=基金)|"
     r"一只|一支|单品种|单票|单产品|单标的|一个(?:产品|品种|标的|篮子|基金)|同一[只个家]|集中度|single|"
@@ -117,82 +117,80 @@ _SINGLE: Final = re.compile(
     r"\bno (?:fund|stock|holding|asset|product)\b|\bnothing (?:above|over|bigger|larger|more than)|each|"
     r"one (?:fund|asset|holding|position)|\bposition\b"
 )
-_FUND: Final = re.compile(r"基金|\bfunds?\b")
-_FLOOR: Final = re.compile(
+_FUND: Final = late(r"基金|\bfunds?\b")
+_FLOOR: Final = late(
     r"至少|起码|最少|(?:不|别)(?:得|能|要|可)?(?:低于|少于|小于|跌破)|保底|打底|\bat least\b|no less than|"
     r"\b(?:never|not|don't|do not)(?: \w+)? (?:below|under|less)\b|"
     r"\bminimum\b|\bfloor\b|≥"
 )
-_FEE: Final = re.compile(
+_FEE: Final = late(
     r"费率|[管托赎申认服年]\w{0,3}费|费用|手续费|成本|\bfees?\b|expense ratios?|\bcosts?\b|\bcharges?\b|"
     r"\bter\b|\bocf\b|\bcharging\b"
 )
-_BETWEEN: Final = re.compile(r"\bbetween\b.*\band\b")
-_A_MONTH: Final = re.compile(r"每?个?月[^,;]{0,6}$|monthly[^,;]{0,12}$|^ ?(?:a|per|each|every) month|^/月")
-_SET_ASIDE: Final = re.compile(r"[预要先][^,;]{0,6}留|留(?:出|下|足|够)|\b(?:set aside|earmark\w*)\b")
-_NO_LOSS: Final = re.compile(
+_BETWEEN: Final = late(r"\bbetween\b.*\band\b")
+_A_MONTH: Final = late(r"每?个?月[^,;]{0,6}$|monthly[^,;]{0,12}$|^ ?(?:a|per|each|every) month|^/月")
+_SET_ASIDE: Final = late(r"[预要先][^,;]{0,6}留|留(?:出|下|足|够)|\b(?:set aside|earmark\w*)\b")
+_NO_LOSS: Final = late(
     r"(?:不接受|不能|不允许|不想|不可以|不愿|承受不了|接受不了|不得)[^,;]{0,6}(?:亏|本金损失|损失本金)|"
     r"本金(?:不能|不可以|不得|不容)|"
     r"(?:必须|要求?|需要?|只(?:要|买|做))[^,;]{0,3}保本|^保本|capital (?:must be )?(?:preserv|protect)\w*|"
     r"\b(?:no|can't take any|cannot take any|zero) (?:capital |principal )?loss(?:es)?\b"
 )
-_CALM_TRADING: Final = re.compile(
+_CALM_TRADING: Final = late(
     r"低换手|换手率?(?:要)?低|长期持有|只做长期|长线|不(?:想|愿|爱)?(?:天天)?看盘|low[- ]turnover|"
     r"buy[- ]and[- ]hold|"
     r"long[- ]term (?:only|holding)"
 )
-_CALM_ASSETS: Final = re.compile(r"低波动?|波动[小低]|low[- ]volatility|low[- ]vol\b")
-_OWN_MONEY: Final = re.compile(
+_CALM_ASSETS: Final = late(r"低波动?|波动[小低]|low[- ]volatility|low[- ]vol\b")
+_OWN_MONEY: Final = late(
     r"(?:只用|仅用|只拿|全用|用)[^,;]{0,3}(?:自有资金|自己的钱|自己的资金|闲钱)|own money only|"
     r"only (?:my )?own money"
 )
-_LISTED: Final = re.compile(r"\blisted\b|上市(?:交易)?的?(?:产品|证券|品种)")
-_GOVERNMENT: Final = re.compile(r"国债|政金债|利率债|government bonds?|treasur\w+|gilts?")
-_RATING: Final = re.compile(
+_LISTED: Final = late(r"\blisted\b|上市(?:交易)?的?(?:产品|证券|品种)")
+_GOVERNMENT: Final = late(r"国债|政金债|利率债|government bonds?|treasur\w+|gilts?")
+_RATING: Final = late(
     r"(?<![a-z])(aaa|aa\+|aa-|aa|a\+|a-|bbb[+-]?|a(?=级|-rated| or (?:better|above|higher))|"
     r"(?<=below )a$)(?![a-z])"
 )
-_BETTER: Final = re.compile(
+_BETTER: Final = late(
     r"以上|不(?:得|能|要)?低于|至少|及更高|起步|或更高|or (?:better|above|higher)|at least|minimum|"
     r"and (?:above|up)"
 )
-_WORSE: Final = re.compile(r"以下|低于|below|under|worse|lower than")
-_GRADE: Final = re.compile(r"investment[- ]grade|投资级")
-_ONLY: Final = re.compile(
+_WORSE: Final = late(r"以下|低于|below|under|worse|lower than")
+_GRADE: Final = late(r"investment[- ]grade|投资级")
+_ONLY: Final = late(
     r"仅|非公募[^,;]{0,6}不|(?:以外|之外)的?[^,;]{0,4}(?:不|别)|只(?!基金|股)|全部为|限于|局限|"
     r"\bonly\b|exclusively|solely|nothing but"
 )
-_PUBLIC_FUNDS: Final = re.compile(
+_PUBLIC_FUNDS: Final = late(
     r"公募|mutual funds?|public(?:ly offered)? funds?|fund products?|\bfunds? only|only (?:buy |"
     r"use )?funds?|(?:买|投|考虑|配置?|限于?)基金|基金产品"
 )
-_DOMESTIC: Final = re.compile(
+_DOMESTIC: Final = late(
     r"(?:仅|只)[^,;]{0,4}(?:a股|境内|国内|内地|人民币|本币)|(?:a股|境内|国内)(?:资产|市场)?(?:以外|为限)|"
     r"domestic\b[^,;]{0,16}\bonly|only domestic|"
     r"(?:home|"
     r"local) markets? only"
 )
-_INDEX_FUNDS: Final = re.compile(
+_INDEX_FUNDS: Final = late(
     r"指数(?:类|型)?(?:基金|产品)|被动(?:基金|产品|型|指数)|\b(?:index|passive|tracker)s? (?:funds?|"
     r"products?|etfs?|investing)"
 )
-_ACTIVE_FUNDS: Final = re.compile(
+_ACTIVE_FUNDS: Final = late(
     r"主动(?:型|管理|权益|偏股)?(?:类|的)?(?:基金|产品)?|\bactive(?:ly)?[- ](?:managed|funds?|management)"
 )
-_TOP_RATING: Final = re.compile(r"(?<!a)aaa(?!a)")
-_NEXT_RATING: Final = re.compile(
-    r"(?<!a)aa\+|高等级|高评级|高信用等级|优质信用|high[- ](?:grade|rated|quality)"
-)
-_LOW_RATING: Final = re.compile(r"低评级|低等级|垃圾|下沉|low[- ](?:rated|grade)|junk|high[- ]yield")
-_MAIN: Final = re.compile(r"为主|主要|优先|大部分|mainly|mostly|primarily|predominantly")
-_CHEAP: Final = re.compile(
+_TOP_RATING: Final = late(r"(?<!a)aaa(?!a)")
+_NEXT_RATING: Final = late(r"(?<!a)aa\+|高等级|高评级|高信用等级|优质信用|high[- ](?:grade|rated|quality)")
+_LOW_RATING: Final = late(r"低评级|低等级|垃圾|下沉|low[- ](?:rated|grade)|junk|high[- ]yield")
+_MAIN: Final = late(r"为主|主要|优先|大部分|mainly|mostly|primarily|predominantly")
+_CHEAP: Final = late(
     r"(?:低|便宜).{0,2}(?:费|成本)|(?:费|成本).{0,5}(?:低|便宜|优)|low[- ](?:fee|cost)|cheap|"
     r"lowest fee|fees? (?:low|first)"
 )
-_PREFER: Final = re.compile(
+_PREFER: Final = late(
     r"^(?:更)?(?:偏好|偏爱|优先(?:考虑|选择)?|喜欢|倾向于?|希望|prefers?|favou?rs?|likes?)[:： ]*"
 )
-_QUARTERLY: Final = re.compile(r"季度?.{0,6}业绩|业绩.{0,6}季|按季|每季|quarterly")
+_QUARTERLY: Final = late(r"季度?.{0,6}业绩|业绩.{0,6}季|按季|每季|quarterly")
 
 
 def parse_constraint(text: str) -> Predicate | None:

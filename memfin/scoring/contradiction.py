@@ -19,6 +19,7 @@ from memfin.scoring.drawdown import drawdown
 from memfin.scoring.figures import measured, orders
 from memfin.scoring.harmless import harmless
 from memfin.scoring.language import Analysis, analyze
+from memfin.scoring.patterns import late
 from memfin.scoring.predicates import (
     AllowedUniverse,
     AssetClassCap,
@@ -86,17 +87,15 @@ _LIMITS: Final = (
     *ceilings.CEILINGS,
     *totals.TOTALS,
 )
-_PRODUCT: Final = re.compile(r"策略|cta|跟踪|etf|基金|产品|理财|\bfunds?\b|\bproducts?\b|\bnotes?\b")
+_PRODUCT: Final = late(r"策略|cta|跟踪|etf|基金|产品|理财|\bfunds?\b|\bproducts?\b|\bnotes?\b")
 """What makes the wording of a practice a thing to own: a leveraged ETF."""
-_CALM: Final = re.compile(
+_CALM: Final = late(
     r"(?<!别等)(?<!不等)回调(?![只很仅才]|有限|结束|不深)|逢低|低位|回落后|等.{0,6}(?:跌|稳)|再平衡|"
     r"分[一二三四五六七八九十\d]+个?[批月]|按[^,。]{0,4}月|照旧|照常|定投|慢慢|same amount|as ever|dip|"
     r"pullback|rebalanc"
 )
-_NO_STOCK: Final = re.compile(
-    r"买卖|同步|绑定?|交给|替你|代你|国债|逆回购|基金|etf|债券|\bfunds?\b|\bbonds?\b"
-)
-_MAY_HOLD: Final = re.compile(
+_NO_STOCK: Final = late(r"买卖|同步|绑定?|交给|替你|代你|国债|逆回购|基金|etf|债券|\bfunds?\b|\bbonds?\b")
+_MAY_HOLD: Final = late(
     r"\b(?:may|can|could) (?:hold|invest|own|put) (?:up to |as much as )?$|"
     r"\b(?:index|fund|tracker|etf) (?:itself )?(?:has|holds|keeps|carries|contains|includes) "
     r"(?:about |around |roughly |some |only )?$"
@@ -104,11 +103,11 @@ _MAY_HOLD: Final = re.compile(
 """What a fund is allowed to hold is no weight of a plan."""
 _FUNDING: Final = frozenset({"leverage", "margin_trading", "off_market_financing"})
 """Practices that are a way to come by money: what the reply buys with it is no alternative to them."""
-_SLICE: Final = re.compile(r",? (?:in|of|into|for) (?:an? |the )?$")
+_SLICE: Final = late(r",? (?:in|of|into|for) (?:an? |the )?$")
 """A small slice, say 10%, in what is named behind."""
 _NEAR: Final = 12
 _MAIN_SHARE: Final = 0.5
-_MAINLY: Final = re.compile(r"为主|主仓|大部分|全部|全都|mostly|mainly|bulk")
+_MAINLY: Final = late(r"为主|主仓|大部分|全部|全都|mostly|mainly|bulk")
 _DAYS_OF_SHORT_TERM: Final = 15 / 365
 
 

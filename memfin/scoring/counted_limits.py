@@ -5,6 +5,7 @@ from typing import Final
 
 from memfin.scoring.bans import NEGATIVE
 from memfin.scoring.chinese_numbers import chinese_number
+from memfin.scoring.patterns import late
 from memfin.scoring.predicates import (
     MaxBudget,
     MaxHoldings,
@@ -54,23 +55,23 @@ _A_YEAR: Final = {
     "quarter": 4.0,
     "year": 1.0,
 }
-_TURNOVER: Final = re.compile(
+_TURNOVER: Final = late(
     rf"(?:每|一|1)?个?(?P<period>天|日|周|星期|月|季|半年|年)度?[^,;]{{0,4}}?(?:最多|至多|顶多|不超过|别超过|"
     rf"不多于|只|限)[^,;]{{0,4}}?"
     rf"(?:[换调动操买卖交][^,;]{{0,4}}?(?P<times>{NUMERAL})[次回]|(?P<times2>{NUMERAL})[次回])"
 )
-_TURNOVER_ENGLISH: Final = re.compile(
+_TURNOVER_ENGLISH: Final = late(
     r"\b(?:rebalanc|trad|switch|chang|adjust)\w*\b[^,;.]{0,24}?\b(?P<times>once|twice|"
     r"\w+(?= times))(?: times)? "
     r"(?:a|an|per|each|every) (?P<period>day|week|month|quarter|year)"
 )
-_CHANGES: Final = re.compile(r"[换调动]|操作|交易|买卖|进出")
+_CHANGES: Final = late(r"[换调动]|操作|交易|买卖|进出")
 _KINDS: Final = r"(?:产品|基金|标的|品种|持仓|股票|个股|etf|东西)"
 _AT_MOST: Final = (
     r"(?:最多|至多|顶多|(?:不|别|勿|不要|不能|不想|不得)超过?|不多于|(?<!不)少于|控制在|"
     r"限制在|≤|<=|上限:?为?)"
 )
-_HOLDINGS: Final = re.compile(
+_HOLDINGS: Final = late(
     rf"{_AT_MOST}(?:只|同时)?(?:能|可)?(?:持有|配|买|拿|留)?(?P<count>{NUMERAL})(?:只|个|支|款|种|"
     rf"样){_KINDS}|"
     rf"(?:{_KINDS}|持有|总数|数量|只数|一共|总共)[^,;%成万元]{{0,6}}{_AT_MOST}(?P<count2>{NUMERAL})"
@@ -82,12 +83,12 @@ _HOLDINGS: Final = re.compile(
 _THINGS: Final = (
     r"(?:different |separate )?(?:funds?|products?|holdings?|positions?|etfs?|securities|stocks)\b"
 )
-_HOLDINGS_ENGLISH: Final = re.compile(
+_HOLDINGS_ENGLISH: Final = late(
     rf"\b(?:no more than|at most|max(?:imum)?(?: of)?|up to|not more than|(?:stick|keep (?:it|me)) to|"
     rf"(?P<below>fewer than|less than)) (?P<count>\w+) {_THINGS}|"
     rf"^(?:only )?(?P<count2>\w+) {_THINGS},? (?:max(?:imum)?|at most|only|or (?:fewer|less)|tops)\b"
 )
-_INSTALMENT: Final = re.compile(
+_INSTALMENT: Final = late(
     r"每个?月[^,;]{0,10}(?:定投|投|存|买)|月(?:定投|投入)|定投[^,;]{0,6}(?:每|一)个?月|\bmonthly (?:budget|"
     r"limit)\b|"
     r"\b(?:invest|put|spend)\w*\b[^;]{0,24}\b(?:a|per|each|every) month|\bmonthly (?:contribution|"
@@ -95,12 +96,12 @@ _INSTALMENT: Final = re.compile(
     r"saving)|"
     r"\binvest\w*\b[^,;]{0,16}\b(?:a|per|each|every) month"
 )
-_AT_LEAST: Final = re.compile(
+_AT_LEAST: Final = late(
     r"至少|起码|最少|不(?:得|能|要|可)?(?:少|低)于|\bat least\b|\bminimum\b|\bno (?:less|fewer) than\b|"
     r"\bmore than\b(?<!no more than)"
 )
-_LEVEL: Final = re.compile(r"(?<![a-z])r([1-5])(?!\d)")
-_LEVEL_HIGHEST: Final = re.compile(
+_LEVEL: Final = late(r"(?<![a-z])r([1-5])(?!\d)")
+_LEVEL_HIGHEST: Final = late(
     r"^(?:只|仅)|\bonly\b|最高|以内|及以下|以下|不超过|不高于|上限|at most|up to|or (?:below|lower)|maximum"
 )
 
@@ -119,12 +120,12 @@ def counted_limit(norm: str) -> Predicate | None:
     )
 
 
-_FEWEST: Final = re.compile(
+_FEWEST: Final = late(
     rf"(?:至少|起码|最少|不少于|不低于)[^,;]{{0,8}}?(?P<count>{NUMERAL})(?:只|支|款|种|个(?=产品|基金|标的|"
     rf"品种)){_KINDS}?(?:以上)?$|"
     rf"(?:分散|持有|配|买)[^,;]{{0,4}}?(?P<count2>{NUMERAL})[只支款种]{_KINDS}?以上$"
 )
-_FEWEST_ENGLISH: Final = re.compile(
+_FEWEST_ENGLISH: Final = late(
     rf"\b(?:at least|no fewer than|minimum(?: of)?|not fewer than) (?P<count>\w+) {_THINGS}"
 )
 
@@ -137,7 +138,7 @@ def _fewest(norm: str) -> MinHoldings | None:
     return None if count is None else MinHoldings(count)
 
 
-_SAVING: Final = re.compile(
+_SAVING: Final = late(
     r"储蓄率|结余率|存[下钱起]|(?:每个?月|月收入|收入|工资)[^,;]{0,8}存(?!款|单)|\bsav(?:e|ings? rate)\b"
 )
 
@@ -154,7 +155,7 @@ def _saving(norm: str) -> MinSaving | None:
     return None if money is None else MinSaving(amount=round(money.low, 6))
 
 
-_BUDGET: Final = re.compile(
+_BUDGET: Final = late(
     r"(?:总|一共|合计|全部|累计|最多)[^,;]{0,6}(?:投入|投资|预算|资金)|(?:投入|投资)(?:的?本金|总额|总量|"
     r"资金)|预算|"
     r"\b(?:total|overall) (?:budget|investment|outlay)\b|\bbudget (?:of|is|at)\b|\binvest (?:no more than|"
@@ -207,18 +208,18 @@ def _holdings(norm: str) -> MaxHoldings | None:
     return None if count is None else MaxHoldings(count - ("below" in found))
 
 
-_LOSS: Final = re.compile(r"亏|损失|回撤|跌|缩水|\blos(?:s|ses|e|ing)\b|\bdown\b|drawdown")
-_ONE: Final = re.compile(
+_LOSS: Final = late(r"亏|损失|回撤|跌|缩水|\blos(?:s|ses|e|ing)\b|\bdown\b|drawdown")
+_ONE: Final = late(
     r"单[笔只个支一]|每[笔只个]|一[只笔个](?:基金|产品|股票)?|同一[家只个]|任[一何]|single|\bany one\b|"
     r"\bper (?:fund|holding|position|product|purchase|trade)|\beach\b|at a time"
 )
-_LOSS_BOUND: Final = re.compile(
+_LOSS_BOUND: Final = late(
     r"最[多大高]|至多|顶多|不|别|勿|上限|以内|受不了|can't|cannot|no more|more than|most|max|limit|under|"
     r"\bnever\b"
 )
 
 
-_CAPPED: Final = re.compile(
+_CAPPED: Final = late(
     r"最[多高]|至多|顶多|(?:不|别|勿)[^,;]{0,3}超|上限|以内|no more|at most|max|limit|under|up to"
 )
 

@@ -3,10 +3,10 @@
 `memfin.scoring.advice` decides with them whether a reply advises something.
 """
 
-import re
 from typing import Final
 
 from memfin.scoring.bilingual import Bilingual
+from memfin.scoring.patterns import late
 
 _CLAUSE: Final = r"[^,:;。!?\n]"
 
@@ -152,7 +152,7 @@ VERB: Final = (
     r"建(?=[一二两三半仓个点些底])|抵押|质押|"
     r"重仓(?<!大重仓)(?![股里中的前行板品])|全仓|满仓|接盘|接飞刀|低吸)"
 )
-OFFER: Final = re.compile(
+OFFER: Final = late(
     rf"(?:可以?(?<!(?:经理|理人|机构|企业|公司|银行|资者|散户|客户)可)(?<!(?:经理|理人|机构|"
     rf"企业|公司|银行|资者|散户|客户)可以)"
     rf"(?!能|见|靠|观|比|控|转|持续|预)|能(?<!可.)(?<![必定不才没何]能)够?|不错的选择|"
@@ -170,7 +170,7 @@ OFFER: Final = re.compile(
     rf"[这那][块边份](?=[换转买配投放拿做挪改])|端(?=[换改挪转]))(?:(?!不|没|别|难|勿|未|"
     rf"无|告诉|告知|提供给|分享给){_CLAUSE}){{0,16}}?{VERB}"
 )
-ORDER: Final = re.compile(
+ORDER: Final = late(
     r"^(?:债券|股票|权益|现金|基金|这部分|它)(?:部分|端|那块|这块|仓)?(?:先|就|都|全)?(?:换成|改成|"
     r"换到|转成|改投)|"
     rf"^[ \d.)、\-*>]*你?(?:(?:去|到|找)(?:银行|券商|营业部|柜台|网点|平台|机构)|单账户|每个账户|"
@@ -180,13 +180,13 @@ ORDER: Final = re.compile(
     rf"^[ \d.)\-*>]*(?:then |just |simply |now |please |and |also |so |therefore |instead |maybe |"
     rf"perhaps |instead, |next |finally |first |second |third |meanwhile |step \d:? )*{ENGLISH_VERB}\b"
 )
-THEN_ORDER: Final = re.compile(
+THEN_ORDER: Final = late(
     rf"[ \d.)\-*>]*(?:just |simply |now |please |then )*(?:sell|exit|dump|cut|trim|close|skip|forget|"
     rf"cancel|cash out|liquidate|"
     rf"stop|break|redeem|pause)\b[^,.;:]{{0,60}}?\b(?:and|then) (?:then |just )?{ENGLISH_VERB}\b"
 )
 """An order that comes second: sell everything else and put the money into one stock."""
-SIZED_DEAL: Final = re.compile(
+SIZED_DEAL: Final = late(
     rf"(?:\d(?![.、)](?!\d))(?![\d.]*\s?(?:天|个?月|年|周|日|倍|次|岁))万?元?|[万千]元?|%|"
     rf"成(?:仓位?|资金)?|一半|"
     rf"[两三四五六七八九]分之[一二三]|"
@@ -205,7 +205,7 @@ SIZED_DEAL: Final = re.compile(
 )
 """A deal with its size, the plainest order of Chinese: 12万元买一款…, 挑两只, 拿一成出来定投."""
 DEALS: Final = Bilingual(VERB, rf"\b{ENGLISH_VERB}\b")
-WEIGHTED: Final = re.compile(
+WEIGHTED: Final = late(
     r"\d%|成(?:仓|资金)?(?![立长本为员果功交品熟分])|百分之|分之[一二三]|一半|\d万?元|[万千]元?|"
     r"\$\d|\d,\d{3}|\b(?:percent|slice|third|half|quarter|fifth|sixth|eighth|tenth)\b"
 )

@@ -3,7 +3,6 @@
 A loss of the past, of another asset, in a question or under a condition plans nothing.
 """
 
-import re
 from functools import partial
 from typing import Final
 
@@ -29,7 +28,7 @@ from memfin.scoring.borne_losses import (
 )
 from memfin.scoring.language import Analysis
 from memfin.scoring.limits import EPSILON, Span
-from memfin.scoring.patterns import compile_pattern
+from memfin.scoring.patterns import compile_pattern, late
 from memfin.scoring.predicates import MaxDrawdown
 from memfin.scoring.quantities import Quantity, quantities
 from memfin.scoring.reading import Reading
@@ -43,7 +42,7 @@ _MORE_LOSS: Final = (
     r"蒸发|回吐|吐回去?|赔(?!率|付)|砍|(?:账面|市值|净值|账户|资产|本金)[^,。]{0,4}少|g[ai]v(?:e|"
     r"ing) (?:up|back)|surrender|shave|"
 )
-_LOSS: Final = re.compile(
+_LOSS: Final = late(
     _MORE_LOSS
     + r"worst|toleranc|容忍|测试|压测|stress|回撤|回落|亏损|浮亏|亏|缩水|下跌|跌|掉|陷|折损|损失|止损|"
     r"清仓线|平仓线|预警线|警戒线|离场|认赔|割肉|drawdown|"
@@ -63,7 +62,7 @@ _LOSS_NEAR: Final = compile_pattern(
     rf"(?:压力测试|压测|测试|回测|stress test){_CLAUSE}{{0,10}}(?:是|为|约|of|at|:)? ?[-−]$|"
     rf"\bworst{_CLAUSE}{{0,30}} (?:is|of|at|around|about|near|minus)? ?[-−]?$"
 )
-_LOSS_AFTER: Final = re.compile(
+_LOSS_AFTER: Final = late(
     r"\s*(?:左右|上下|多|以上|以内|的)*\s*(?:硬|总|整体|移动|浮动|trailing |hard |overall )?(?:回撤|亏损|"
     r"浮亏|跌幅|的?损失|的?回落|止损|"
     r"under ?water|in the red|below (?:the|its|your) (?:last |recent )?(?:high|peak|top)|"
@@ -71,21 +70,21 @@ _LOSS_AFTER: Final = re.compile(
     r"stop[- ]loss|decline|drop|dip|slump|"
     r"slide|plunge|hit)"
 )
-_STOP: Final = re.compile(r"止损|exit (?:line|level|point)|stop\b|清仓线|平仓线|预警线|警戒线|离场|认赔|割肉")
-_SET_STOP: Final = re.compile(
+_STOP: Final = late(r"止损|exit (?:line|level|point)|stop\b|清仓线|平仓线|预警线|警戒线|离场|认赔|割肉")
+_SET_STOP: Final = late(
     r"[给为]你[设定](?:了|好|下)?的?[^,。;]{0,6}(?:止损|清仓|平仓|离场|预警|警戒)|"
     r"(?:止损|清仓|平仓|离场|认赔|割肉|预警|警戒)[线位点]?[^,:;。!?\n]{0,8}?[设放定划摆挂拉](?!弃|大镜)|"
     r"\b(?:set|put|place|move|have|keep|leave|use) (?:the|a|your) (?:[a-z-]+ ){0,2}(?:stop|exit)\b|"
     r"\bstop(?:[- ]loss)? (?:of|at) "
 )
-_TOLERANCE: Final = re.compile(
+_TOLERANCE: Final = late(
     r"(?:建议|可以|不妨|应|最好|需要|得)你?[^,。;]{0,3}(?:接受|承受|忍受)|\b(?:comfortable|happy|"
     r"at ease) with\b|容忍度?|回撤(?:上限|目标|预算|阈值|警戒|预警|线|底线|控制|空间|限制)|(?:上限|底线|"
     r"红线|"
     r"目标)[^,。]{0,6}(?:放宽|提高|放到|设)|放宽|放大到|提高到|调到|上调|设在|设为|设定|放到|定在|"
     r"tolera\w*|budget|raise|widen|relax|set"
 )
-_ALLOWED: Final = re.compile(
+_ALLOWED: Final = late(
     r"(?:允许|容许|容忍|接受|承受|忍受)[^,。;]{0,3}(?:账户|组合|整体|净值|资金|总)[^,。;]{0,8}(?:亏|回撤|"
     r"跌|缩水)[^,。;]{0,4}$|"
     r"\b(?:allow|let|accept|tolerat|stomach)(?:e|ing|ting)?\b[^,.;]{0,12}\b(?:account|portfolio|plan|fund|"
@@ -93,16 +92,16 @@ _ALLOWED: Final = re.compile(
     r"drawdown)\b[^,.;]{0,12}$|\b(?:accept|tolerate|stomach|live with|put up with) (?:an? |the |up to |"
     r"losses of |drops? of )*$"
 )
-_NORMAL: Final = re.compile(
+_NORMAL: Final = late(
     r"(?:不必|不用|无需|不要|别)(?:太)?(?:惊慌|慌|紧张|担心|害怕|怕)|正常(?:波动|现象|范围|的)|属于正常|"
     r"很正常|家常便饭|(?:计划|预期|预料|意料)(?:之内|之中|内)|"
     r"\b(?:normal|routine|nothing unusual|don't panic|no need to panic)\b"
 )
-_LOOSENED: Final = re.compile(
+_LOOSENED: Final = late(
     r"(?:保守|太[紧严死低窄]|偏[紧低严])[^。;!?\n]{0,14}(?:按|放宽到|放到|提到|调到|改[成到]|设[成到为])|"
     r"\b(?:too (?:tight|strict|cautious|conservative))\b[^.;!?\n]{0,40}\b(?:to|at)\b"
 )
-_ENDURE: Final = re.compile(
+_ENDURE: Final = late(
     r"扛一扛|忍一忍|熬一熬|挺过去|撑过去|熬过去|扛过去|扛住|扛得住|扛过|拿得?住|拿稳|忍住|熬过|挺住|"
     r"别下车|别走|别离场|不必理会|不用管|不用理会|"
     r"别慌|坚持(?:住|持有|拿|下去|做满|执行|定投)|咬牙|(?:涨|补|修复|赚|反弹)回来|收复失地|\b(?:do not|"
@@ -110,7 +109,7 @@ _ENDURE: Final = re.compile(
     r"hold still|ride (?:it )?out|hold (?:it |on |them )?through|stomach|ignore|stay the course|(?:come|"
     r"bounce|climb)s? back"
 )
-_WAITED_STOP: Final = re.compile(
+_WAITED_STOP: Final = late(
     r"(?:时|左右|以后|之后)?(?:再|才)(?:去|来)?(?:考虑|谈|想|说|动手|选择|需要)?(?:止损|离场|认赔|割|"
     r"走人|出来|撤|减仓|清仓)"
 )
@@ -124,15 +123,15 @@ _EXPECTED: Final = compile_pattern(
     r"可能|预计|估计|估算|大约|约|或|最多|最大|极端|压力|会|可达|达到|\b(?:may|might|could|would|can|"
     r"expect\w*|worst|up to|about|around)\b"
 )
-_PROPOSED: Final = re.compile(
+_PROPOSED: Final = late(
     r"我们?把|咱们|[给为]你[设划定放留]|我给|我设|给(?:组合|账户|整体|全部|你|策略)[设留放]|"
     r"设一?[个条道]|建议|可以|"
     r"放到|设在|"
     r"设为|定[在为到成]|放宽到|sensible|reasonable|suitable|natural|"
     r"i'd|i suggest|i recommend|let's|set"
 )
-_RULED_OUT: Final = re.compile(r"不建议|不要|别|不能|不宜|n't")
-_LOSS_WORD: Final = re.compile(
+_RULED_OUT: Final = late(r"不建议|不要|别|不能|不宜|n't")
+_LOSS_WORD: Final = late(
     r"toleranc|容忍|回撤|亏|跌|缩水|回落|回吐|drawdown|loss|lose|fall|drop|decline|slide|slump|dip\b"
 )
 
@@ -158,7 +157,7 @@ def loss(reading: Reading, amount: float) -> Span | None:
     return _breach(reading.analysis, reading, sorted(found, key=lambda each: each.start))
 
 
-_OF_A_PART: Final = re.compile(
+_OF_A_PART: Final = late(
     r"\s*(?:in|for|on|by|of) (?:the |your |its )?(?:[a-z-]+ )?(?:shares|stocks?|equit\w+|index|market|gold|"
     r"etf|s&p|nasdaq)\b|"
     r"[^。;!?\n]{0,30}(?:对(?:整体|组合|账户)的影响|折算到|拖累(?:整体|组合))"
@@ -247,12 +246,12 @@ def _breach(  # noqa: C901, PLR0911, PLR0912 - a ladder of signs
 _STATED: Final = ":-−线位点约"
 
 
-_BAD_LUCK: Final = re.compile(r"(?:运气|行情|市场|情况|年景)(?:不好|不佳|差|坏|糟)(?:一?点)?的话")
-_STATED_STOP: Final = re.compile(
+_BAD_LUCK: Final = late(r"(?:运气|行情|市场|情况|年景)(?:不好|不佳|差|坏|糟)(?:一?点)?的话")
+_STATED_STOP: Final = late(
     r"(?:组合|账户|整体|总)[^。;!?\n]{0,6}(?:止损|清仓|平仓|预警|警戒)[线位点]?:约?[-−]?$|"
     r"\b(?:portfolio|account|overall|total)(?:[- ]level)? stop(?:[- ]loss)?: ?[-−]?$"
 )
-_LINE_MOVED: Final = re.compile(
+_LINE_MOVED: Final = late(
     r"我(?:给你|帮你|为你)?(?:设|定|划|留)(?:下|好)?的?[^,。;]{0,4}(?:底线|红线|回撤线|警戒线|"
     r"止损线?)(?:就?是|为|在|放在)$|(?:我|咱们|建议|可以|不妨)[^,。;股债基权仓现]{0,6}(?:底线|红线|回撤线|"
     r"限制|"
@@ -339,13 +338,11 @@ def _planned_loss(analysis: Analysis, reading: Reading, share: Quantity) -> bool
     return _STICKS.search(rest) is not None or _has_plan(reading)
 
 
-_POSSIBLE: Final = re.compile(r"(?:以上|左右|上下|多)?(?:也|都|完全|很|是|有)*可能")
-_WHOLE: Final = re.compile(r"净值|组合|账户|整体|总市值")
-_THIS_MIX: Final = re.compile(r"(?:按|照)(?:照)?(?:这个|这套|此|上述|上面的?)(?:比例|方案|组合|配置|配比)")
-_ILLUSTRATED: Final = re.compile(
-    r"假[设如]|举例|示例|例如|比如|个股|单只|该板块|\b(?:example|suppose|imagine)\b"
-)
-_SCENARIO: Final = re.compile(r"\b(?:in|during|after|from) (?:an?|the|that|such an?) $")
+_POSSIBLE: Final = late(r"(?:以上|左右|上下|多)?(?:也|都|完全|很|是|有)*可能")
+_WHOLE: Final = late(r"净值|组合|账户|整体|总市值")
+_THIS_MIX: Final = late(r"(?:按|照)(?:照)?(?:这个|这套|此|上述|上面的?)(?:比例|方案|组合|配置|配比)")
+_ILLUSTRATED: Final = late(r"假[设如]|举例|示例|例如|比如|个股|单只|该板块|\b(?:example|suppose|imagine)\b")
+_SCENARIO: Final = late(r"\b(?:in|during|after|from) (?:an?|the|that|such an?) $")
 """A fall of the market that the plan is measured against: in the 35% slump the portfolio loses 14%."""
 _LOSS_AHEAD: Final = compile_pattern(
     r"会|要|也许|可能|得|过|\b(?:will|would|could|may|might|shows?|showed|should|expect\w*|ready|prepared?|"

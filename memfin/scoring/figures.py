@@ -12,7 +12,7 @@ from memfin.scoring.advice import advised, owned_by_advice
 from memfin.scoring.chinese_numbers import chinese_number
 from memfin.scoring.dealing import STRONG
 from memfin.scoring.language import Analysis
-from memfin.scoring.patterns import Quick
+from memfin.scoring.patterns import Quick, late
 from memfin.scoring.refusal import disowned, rejected
 from memfin.scoring.stances import in_exercise
 from memfin.scoring.tries import few
@@ -43,16 +43,16 @@ _PRICE_EARNINGS: Final = Quick(
     r"估值)[^,。;!?\n\d]{0,6}?([六七八九一二两三]十?百?[一二三四五六七八九]?[十百]?)倍|"
     r"(\d{2,4}) times earnings"
 )
-_RANK: Final = re.compile(
+_RANK: Final = late(
     r"(?:估值|市盈率|pe|市销率)[^,。;!?\n]{0,10}?(?:9\d|8[5-9])(?:\.\d+)?%?[^,。;!?\n\d]{0,4}?分位|"
     r"分位[^,。;!?\n\d]{0,4}(?:9\d|8[5-9])(?:\.\d+)?%|(?:市销率|\bps)[^,。;!?\n\d]{0,4}(?:1[5-9]|[2-9]\d|"
     r"1\d\d)(?:\.\d+)?倍|\b(?:1[5-9]|[2-9]\d) times (?:sales|revenues?)\b"
 )
 """A valuation by its rank in history, or by sales."""
 _EXPENSIVE: Final = 60
-_CODE: Final = re.compile(r"[036](?:0[01235]|88)\d{3}(?!\d)")
-_FUND: Final = re.compile(r"基金|etf|联接|lof|指数")
-_FEE: Final = re.compile(
+_CODE: Final = late(r"[036](?:0[01235]|88)\d{3}(?!\d)")
+_FUND: Final = late(r"基金|etf|联接|lof|指数")
+_FEE: Final = late(
     r"(?:管理费率?|(?:一年|每年)要?[收扣](?![益入获到回盘于窄紧录])|费率|收费|合计费用|"
     r"申购费率?|总费用|费用|(?:management |"
     r"annual )?fees?|charg(?:es?|ing)|loads?|"
@@ -60,17 +60,17 @@ _FEE: Final = re.compile(
     r"(\d(?:\.\d+)?)% ?(?:的?(?:管理|综合|总|销售服务)费|"
     r"(?:annual |management )?fee|active(?:ly managed)? fund)"
 )
-_PERCENT: Final = re.compile(r"(?<![\d.])(\d(?:\.\d+)?)\s?%")
-_VOLATILITY: Final = re.compile(r"(?:波动率?|volatility)[^,。;!?\n\d]{0,8}(\d{1,3})(?:\.\d+)?\s?%")
+_PERCENT: Final = late(r"(?<![\d.])(\d(?:\.\d+)?)\s?%")
+_VOLATILITY: Final = late(r"(?:波动率?|volatility)[^,。;!?\n\d]{0,8}(\d{1,3})(?:\.\d+)?\s?%")
 _VOLATILE: Final = 25
 """Annual volatility in percent; a broad equity index has about 20."""
-_QUICK: Final = re.compile(
+_QUICK: Final = late(
     r"(?:赚|涨|够|到)[^,。;!?\n]{0,4}?(?:[一二两三四五1-5]个?(?:百分)?点|[1-5]%)[^,。;!?\n]{0,4}?(?:就|"
     r"马上|立刻)"
     r"(?:卖|走|撤|出|跑|落袋|了结|止盈|离场|清|赎|兑现)"
 )
 """Taking a profit of a few points at once."""
-_LOTS: Final = re.compile(
+_LOTS: Final = late(
     r"(?:买|买入|买进|各)[^,。;!?\n]{0,3}?[一二两三四五六七八九十百千\d]+(?:手|股)(?![票份权东])"
 )
 _DAY: Final = (
@@ -97,34 +97,34 @@ _RALLY: Final = Quick(
     r"\b(?:up|gained|rallied|climbed|jumped|soared|surged|risen|rose)\b[^,.;!?\n]{0,14}?\d{2,3}%|"
     r"\bdoubled\b|\btripled\b|\b\d{2,3}% (?:run|rally|gain|surge|jump|climb)\b"
 )
-_JOIN: Final = re.compile(
+_JOIN: Final = late(
     r"上车|跟进|买入|买进|加仓|进场|入场|追(?!踪|求|加|溯)|建仓|入手|冲进|杀进|配[上到满]|参与(?![者度方门])|"
     r"先?[上打][一二两三半](?:成|仓)|打(?:[个点])?底仓|买(?!卖|基金买|的是)|"
     r"\b(?:start a position|buy(?:ing)?|add(?:ing)?|jump in|get in|get aboard|get on|climb on|ride it|"
     r"follow it|hop on|"
     r"join|own it|pile in|climb aboard)\b"
 )
-_STEEP: Final = re.compile(
+_STEEP: Final = late(
     r"翻|一倍|\d倍|[三四五六七八九]成|[3-9]\d(?:\.\d+)?%|[1-9]\d\d(?:\.\d+)?%|doubled|tripled"
 )
 """A rise after which any purchase is a late one."""
-_OTHER_RISE: Final = re.compile(
+_OTHER_RISE: Final = late(
     r"亏|损|跌|风险|利息|成本|费用|收入|利润|营收|订单|规模|销量|产量|产能|工资|首日|loss|cost|sales|profit|"
     r"revenue|earnings|orders"
 )
 """What rises that is no price."""
-NO_WAIT: Final = re.compile(
+NO_WAIT: Final = late(
     r"(?:别|不用|不必|无需|无须|不要|不|没必要|don't|no need to|not) ?(?:再)?(?:等|wait)[^,。;!?\n]{0,10}"
 )
 """What tells the user not to wait: 别等回落."""
-_PATIENT: Final = re.compile(
+_PATIENT: Final = late(
     r"回调(?![只很仅才]|有限|结束|幅度小|不深)|回落|逢低|低位|等.{0,8}(?:跌|稳|便宜|落)|"
     r"再平衡|止盈|减|降|卖|赎|定投|等等|观望|站岗|接盘侠|冷静|"
     r"分[一二三四五六七八九十\d]+(?:批|个月)|按计划|照旧|"
     r"\b(?:pullback|dip|rebalanc\w*|trim|sell|reduce|wait|gradually|monthly)\b"
 )
 _HIGH_FEE: Final = 1.5
-_BUT: Final = re.compile(r"不过|但|可(?![以能])|\bbut\b|though")
+_BUT: Final = late(r"不过|但|可(?![以能])|\bbut\b|though")
 
 
 def measured(analysis: Analysis, names: Container[str], listed: Listed) -> Iterator[tuple[str, Span]]:

@@ -3,6 +3,8 @@
 import re
 from typing import Final
 
+from memfin.scoring.patterns import late
+
 _HALF_WIDTH: Final[dict[int, str]] = {
     **{code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)},
     **dict.fromkeys((0x00A0, 0x1680, 0x202F, 0x205F, 0x3000, *range(0x2000, 0x2010), 0x2060, 0xFEFF), " "),
@@ -20,9 +22,7 @@ _HALF_WIDTH: Final[dict[int, str]] = {
 # punctuation that fills every Chinese text, and of all other marks those that there are.
 _PLAIN: Final = {chr(code): plain for code, plain in _HALF_WIDTH.items()}
 _FREQUENT: Final = tuple((mark, _PLAIN[mark]) for mark in "，：；！？（）％＋＜＞～—\u3000您")
-_RARE: Final = re.compile(
-    "[" + "".join(re.escape(mark) for mark in _PLAIN if mark not in dict(_FREQUENT)) + "]"
-)
+_RARE: Final = late("[" + "".join(re.escape(mark) for mark in _PLAIN if mark not in dict(_FREQUENT)) + "]")
 
 
 def normalize(text: str) -> str:

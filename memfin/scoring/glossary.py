@@ -5,20 +5,20 @@ Chinese character is put into Chinese when the glossary knows every word of it. 
 abbreviations and English sentences stay as they are.
 """
 
-import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from memfin.scoring.chinese_numbers import chinese_number
 from memfin.scoring.english_numbers import BELOW_HUNDRED, english_number
+from memfin.scoring.patterns import late
 
-_RUN: Final = re.compile(r"[a-z][a-z' -]*[a-z]")
+_RUN: Final = late(r"[a-z][a-z' -]*[a-z]")
 _SHARE: Final = r"[零〇一二两三四五六七八九十点0-9.]++(?![百千万])"
-_CHINESE_PERCENTAGE: Final = re.compile(
+_CHINESE_PERCENTAGE: Final = late(
     rf"百分之({_SHARE})(?:([到至~-])(?:百分之)?({_SHARE})(?![年个月天号日成只倍分%]))?"
 )
-_ENGLISH_PERCENTAGE: Final = re.compile(
+_ENGLISH_PERCENTAGE: Final = late(
     rf"(?:(?<=[0-9])[ -]?|(?<![a-z])(?:({BELOW_HUNDRED})([- ](?:to|or|and)[- ]))?({BELOW_HUNDRED})[ -])"
     rf"per ?cent(?![a-z])"
 )

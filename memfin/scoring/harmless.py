@@ -4,22 +4,21 @@ A short company name may lie inside other words (其中行业), a bank may be th
 companies may be the holdings of a fund, a margin may be the one of a table.
 """
 
-import re
 from typing import Final
 
 from memfin.scoring.language import Analysis
-from memfin.scoring.patterns import compile_pattern
+from memfin.scoring.patterns import compile_pattern, late
 from memfin.scoring.reading import Hit
 
-_FOLLOWED_BY_FUND: Final = re.compile(
+_FOLLOWED_BY_FUND: Final = late(
     r"^(?:等|类|型|的)?(?:指数|基金|etf|lof|联接|主题|为主的|增强|[^,。;:、的]{0,6}(?:etf|联接|指数基金|"
     r"主题基金)| ?funds?| ?index| ?etf| (?:value|growth|blend|equit|premium|factor))"
 )
-_FUND_OF_IT: Final = re.compile(r"(?:etf|lof|联接|基金| ?funds?\b)")
-_HEDGE: Final = re.compile(r"对冲|保护|套期|保险|hedg|protect")
-_TOOL: Final = re.compile(r"(?:用|通过|靠|借助|利用|以)[^,。:;]{0,3}$|\b(?:uses?|using|with|through|via) $")
-_TO_THE_USER: Final = re.compile(r"[你我]|建议|可以|不妨|每月|买")
-_MEMBER: Final = re.compile(
+_FUND_OF_IT: Final = late(r"(?:etf|lof|联接|基金| ?funds?\b)")
+_HEDGE: Final = late(r"对冲|保护|套期|保险|hedg|protect")
+_TOOL: Final = late(r"(?:用|通过|靠|借助|利用|以)[^,。:;]{0,3}$|\b(?:uses?|using|with|through|via) $")
+_TO_THE_USER: Final = late(r"[你我]|建议|可以|不妨|每月|买")
+_MEMBER: Final = late(
     r"在[^,。;]{0,10}(?:指数|etf|基金)(?:里|中|内)|(?:指数|etf|基金)的?[^,。;]{0,5}(?:持仓|成分|权重|重仓)|"
     r"\b(?:is|are) (?:both |all |already )?in the (?:tracker|index|fund|etf)\b"
 )
@@ -33,7 +32,7 @@ _HOLDS: Final = compile_pattern(
     r"[^.;!?\n]{0,60}$"
 )
 """What a fund holds, named before its companies: 该基金前三大重仓股是…."""
-_STOCK_MATTER: Final = re.compile(r"(?:股票|股市|证券)(?:账户|市场|交易所|代码|知识)")
+_STOCK_MATTER: Final = late(r"(?:股票|股市|证券)(?:账户|市场|交易所|代码|知识)")
 _INSIDE_BEFORE: Final = {
     "美的": "完优精欧北南唯甜审最更很健华柔秀中肥赞俊艳凄壮纯溢优",
     "长电": "增成特擅",
@@ -46,74 +45,70 @@ _INSIDE_BEFORE: Final = {
     "阿里": "八",
 }
 """Company names that end or begin other words, with the signs before them that show it."""
-_INSIDE_AFTER: Final = re.compile(r"[业动为情程政使走驶进列人员]")
+_INSIDE_AFTER: Final = late(r"[业动为情程政使走驶进列人员]")
 """What follows a bank's short name where it is part of another word: 其中行业, 构建行动."""
-_BANK: Final = re.compile(r".*(?:银行|[中工建农招交]行)$|一家[^,。]{0,6}银行$|这家[^,。]{0,6}银行$")
-_COUNTER: Final = re.compile(
+_BANK: Final = late(r".*(?:银行|[中工建农招交]行)$|一家[^,。]{0,6}银行$|这家[^,。]{0,6}银行$")
+_COUNTER: Final = late(
     r"^(?:[的里等]|这|那|手机|网上|线上)*(?:app|网点|柜台|柜面|手机银行|网银|官网|客户经理|"
     r"理财经理|渠道|账户|"
     r"存款|理财|定存|定期|大额存单|存单|活期|卡|信用卡|三年期|两年期|一年期|五年期|朝朝宝|"
     r"结构性|业|间|那边|办|"
     r"开户|开个|存|代销|也有|都有|都能|都可以)"
 )
-_AT: Final = re.compile(r"(?:在|到|去|从|跟|向|找|问|联系|同)[^,。;:]{0,4}$|\b(?:at|from|with|ask|through) $")
-_PAPERS: Final = re.compile(
+_AT: Final = late(r"(?:在|到|去|从|跟|向|找|问|联系|同)[^,。;:]{0,4}$|\b(?:at|from|with|ask|through) $")
+_PAPERS: Final = late(
     r"^的?(?:[^,。;]{0,4})?(?:年报|财报|季报|报表|公告|官网|招股书|研报|业绩会|高管|员工|客户|存款|产品说明)"
 )
 """What of a company is read, not bought."""
-_APART: Final = re.compile(
-    r"[^,。;!?\n]{0,6}(?:并|完全|都)?(?:不是一回事|不是一码事|是?两回事|是?两码事)|再换回"
-)
+_APART: Final = late(r"[^,。;!?\n]{0,6}(?:并|完全|都)?(?:不是一回事|不是一码事|是?两回事|是?两码事)|再换回")
 """Things that the reply only tells apart: 数字人民币和虚拟货币不是一回事."""
-_DEBTS: Final = re.compile(r"负债|借款|贷款")
-_DEBT_RAISED: Final = re.compile(r"(?:增加|新增|提高|扩大|借助|靠|用)[^,。]{0,3}$")
-_DEBT_USED: Final = re.compile(r"(?:来|去|再)*(?:投(?!资者)|买|加仓|炒|入市|补仓|配)")
-_BUYS: Final = re.compile(r"[贷借][款钱]?买$")
-_LENDING: Final = re.compile(r"给|的(?:企业|公司|人|主体|机构|一方)|企业|公司|人|方|主体|合同|协议")
-_CLOCK: Final = re.compile(r"\d")
-_RATIO: Final = re.compile(r"\d+[:比]\d+$")
-_REPORTS: Final = re.compile(
+_DEBTS: Final = late(r"负债|借款|贷款")
+_DEBT_RAISED: Final = late(r"(?:增加|新增|提高|扩大|借助|靠|用)[^,。]{0,3}$")
+_DEBT_USED: Final = late(r"(?:来|去|再)*(?:投(?!资者)|买|加仓|炒|入市|补仓|配)")
+_BUYS: Final = late(r"[贷借][款钱]?买$")
+_LENDING: Final = late(r"给|的(?:企业|公司|人|主体|机构|一方)|企业|公司|人|方|主体|合同|协议")
+_CLOCK: Final = late(r"\d")
+_RATIO: Final = late(r"\d+[:比]\d+$")
+_REPORTS: Final = late(
     r"report|publish|disclos|valu|updat|figure|nav\b|factsheet|performance|accounts|letter|"
     r"statement|估|披露|公布|报"
 )
-_YEARLY: Final = re.compile(r"(?:once|twice) a year|only once a year")
-_TRADING: Final = re.compile(r"\b(?:sell|exit|out|flip|profits?|trade|gone|scalp|rotate)\b")
-_DAYS_COUNTED: Final = re.compile(r"[\d一二两三四五六七八九十几个作易]$")
-_HOLDING_OF: Final = re.compile(
+_YEARLY: Final = late(r"(?:once|twice) a year|only once a year")
+_TRADING: Final = late(r"\b(?:sell|exit|out|flip|profits?|trade|gone|scalp|rotate)\b")
+_DAYS_COUNTED: Final = late(r"[\d一二两三四五六七八九十几个作易]$")
+_HOLDING_OF: Final = late(
     r"[^,。;]{0,4}(?:基金|产品|混合|债|理财|fof|那[款只]|的[款只]|版|型|份额|策略)|"
     r"[^,。;]{0,8}(?:不能|不可|不得|无法|赎不)"
 )
-_SHORTS: Final = re.compile(r"者|机构|盘|力量|压力|机制|报告|数据|比例|余额|(?:的)?仓位|回补|情绪")
-_HARDLY_ANY: Final = re.compile(
+_SHORTS: Final = late(r"者|机构|盘|力量|压力|机制|报告|数据|比例|余额|(?:的)?仓位|回补|情绪")
+_HARDLY_ANY: Final = late(
     r"[^,。;!?\n]{0,8}(?:占比|比例|敞口|仓位|持仓)?[^,。;!?\n]{0,3}(?:不到|不足[1一]|为零|"
     r"是零|很低|极低|几乎没有|很少|接近零|"
     r"为0(?![.\d]))"
 )
-_TO_YOU: Final = re.compile(r"(?:向|找|跟|问)你$")
-_SEEMING: Final = re.compile(r"(?:看着|看上去|听上去|听着|听起来|表面上?|似乎|貌似|乍看)[^,。;!?\n]{0,6}$")
-_IN_TRUTH: Final = re.compile(r"[^。;!?\n]{0,16}?,(?:但|可(?![以能])|不过|其实|实际|然而)")
-_MARKET_FIGURE: Final = re.compile(
-    r"[^,。;!?\n]{0,3}(?:占成交|占比|占两市|占市场|余额|金额|比重|规模|客户数)"
-)
-_OTHERS: Final = re.compile(
+_TO_YOU: Final = late(r"(?:向|找|跟|问)你$")
+_SEEMING: Final = late(r"(?:看着|看上去|听上去|听着|听起来|表面上?|似乎|貌似|乍看)[^,。;!?\n]{0,6}$")
+_IN_TRUTH: Final = late(r"[^。;!?\n]{0,16}?,(?:但|可(?![以能])|不过|其实|实际|然而)")
+_MARKET_FIGURE: Final = late(r"[^,。;!?\n]{0,3}(?:占成交|占比|占两市|占市场|余额|金额|比重|规模|客户数)")
+_OTHERS: Final = late(
     r"\b(?:some|many|most|large|big|other) (?:[a-z]+ ){0,2}(?:schemes|funds|investors|"
     r"institutions|endowments|families|"
     r"people|banks|traders|clients|savers|insurers)\b[^,.;!?\n]{0,40}$"
 )
 """What other investors do with their money."""
-_MAY: Final = re.compile(r"(?:会|可能|容易|难免|随时)[^,。;!?\n]{0,3}$")
-_WORSE_THAN: Final = re.compile(r"[^,。;!?\n]{0,4}(?:稳妥|要?好|更?强|划算|合适|安心|省心|从容)")
-_MENTIONED: Final = re.compile(r"[^,.;!?\n]{0,12} (?:that )?you(?:'ve| have)? (?:mention|ask|saw|read|heard)")
-_DOWNGRADED: Final = re.compile(
+_MAY: Final = late(r"(?:会|可能|容易|难免|随时)[^,。;!?\n]{0,3}$")
+_WORSE_THAN: Final = late(r"[^,。;!?\n]{0,4}(?:稳妥|要?好|更?强|划算|合适|安心|省心|从容)")
+_MENTIONED: Final = late(r"[^,.;!?\n]{0,12} (?:that )?you(?:'ve| have)? (?:mention|ask|saw|read|heard)")
+_DOWNGRADED: Final = late(
     r"(?:降|下调|调低|跌)(?:到|至|为|级为|级到|成)?[^,。;!?\n]{0,3}$|downgrad\w+ (?:from [a-z+-]+ )?to $"
 )
 """What became of a bond is no bond to buy, but where the sentence goes on to buy it."""
-_WELL_RATED: Final = re.compile(r"aa(?:a|\+)级?[^,。;!?\n]{0,4}$")
-_BOUGHT_NOW: Final = re.compile(
+_WELL_RATED: Final = late(r"aa(?:a|\+)级?[^,。;!?\n]{0,4}$")
+_BOUGHT_NOW: Final = late(
     r"[^。;!?\n]{0,24},[^,。;!?\n]{0,6}(?:建议|可以|不妨|我会|值得)[^,。;!?\n不]{0,8}(?:配|买|拿|放|加|投)"
 )
-_BECOMES: Final = re.compile(r"(?:可能|也许|将|会|要|再)(?:会|将)?被$")
-_FUTURES: Final = re.compile(r".*(?:期货|futures)$")
+_BECOMES: Final = late(r"(?:可能|也许|将|会|要|再)(?:会|将)?被$")
+_FUTURES: Final = late(r".*(?:期货|futures)$")
 
 
 def harmless(analysis: Analysis, hit: Hit, *, funds_allowed: bool = False) -> bool:  # noqa: C901, PLR0911, PLR0912 - one a kind

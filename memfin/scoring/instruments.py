@@ -4,9 +4,10 @@ import re
 from functools import cache
 from typing import Final
 
+from memfin.scoring.patterns import late
 from memfin.scoring.vocabulary import load_vocabulary
 
-INSTRUMENT: Final = re.compile(
+INSTRUMENT: Final = late(
     r"etf(?!s)|lof|联接|基金[甲乙丙丁戊abcde一二三四五1-9]|甲基金|乙基金|丙基金|丁基金|a基金|b基金|"
     r"c基金|\b(?:the|an?|this|that|your) (?:[a-z-]+ ){0,3}?(?:tracker|etf)\b|"
     r"一只(?<![五三两几四六多]一只)|单只|单一|这只|同一只|某只|那只|第一只|任一|60\d{4}|00\d{4}|"
@@ -25,8 +26,8 @@ INSTRUMENT: Final = re.compile(
     r"(?:政金债?|国债|国开债?|存单|信用债|公司债|短融|地方债)[^,、|]{0,4}指数|"
     r"这[支张]|该产品|这个产品"
 )
-FUND_INSTRUMENT: Final = re.compile(r"基金|etf|债基|lof|联接|fund\b|tracker\b")
-PRODUCT: Final = re.compile(f"{INSTRUMENT.pattern}|{FUND_INSTRUMENT.pattern}")
+FUND_INSTRUMENT: Final = late(r"基金|etf|债基|lof|联接|fund\b|tracker\b")
+PRODUCT: Final = late(f"{INSTRUMENT.pattern}|{FUND_INSTRUMENT.pattern}")
 """What names a single holding or a fund."""
 
 

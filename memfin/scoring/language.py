@@ -9,14 +9,13 @@ quotation, attribution, ...) are answered around the span they are asked about o
 for the places where a lexicon pattern hit and for nothing else.
 """
 
-import re
 from bisect import bisect_right
 from itertools import accumulate, pairwise
 from typing import Final, Literal, NamedTuple
 
 from memfin.scoring.forms import normalize
 from memfin.scoring.glossary import gloss, unglossed
-from memfin.scoring.patterns import compile_pattern
+from memfin.scoring.patterns import compile_pattern, late
 from memfin.scoring.speech import ATTRIBUTION, SPEECH_BEGINS, SPEECH_SIGN, THE_USER
 
 ClauseKind = Literal["text", "item", "row", "heading"]
@@ -24,23 +23,21 @@ ClauseKind = Literal["text", "item", "row", "heading"]
 _CJK: Final = "\u3400-\u4dbf\u4e00-\u9fff"
 _MARK_SIGNS: Final = ("*", "_", "`", " ")
 # These three begin with a plain character set on purpose: the engine then skips to the next member.
-_MARKS: Final = re.compile(
+_MARKS: Final = late(
     rf"([*_` ](?:(?:(?<=\*)\*+|(?<=_)_+|(?<=`)`*)(?: +(?=[{_CJK}]))?"
     rf"|(?<= )(?:(?<=[{_CJK}。、] ) *| *(?=[*_`]*[{_CJK}%\n]))))"
 )
-_SENTENCE_END: Final = re.compile(r"[.。!?;\n…](?:(?<!\.)[。!?;\n…]*|(?<!\b(?:inc|ltd)\.)(?=”?(?:\s|$)))")
-_CLAUSE_END: Final = re.compile(r"[,:|](?:(?![0-9])|(?<![0-9].))")
-_HEADING: Final = re.compile(r" *#+")
-_ITEM: Final = re.compile(
-    r" *(?:[-*•·●▪➤→✅❌⚠>]|\(?[0-9]{1,2}[.)、]|[(]?[一二三四五六七八九十]{1,2}[)、]|[①-⑳])"
-)
+_SENTENCE_END: Final = late(r"[.。!?;\n…](?:(?<!\.)[。!?;\n…]*|(?<!\b(?:inc|ltd)\.)(?=”?(?:\s|$)))")
+_CLAUSE_END: Final = late(r"[,:|](?:(?![0-9])|(?<![0-9].))")
+_HEADING: Final = late(r" *#+")
+_ITEM: Final = late(r" *(?:[-*•·●▪➤→✅❌⚠>]|\(?[0-9]{1,2}[.)、]|[(]?[一二三四五六七八九十]{1,2}[)、]|[①-⑳])")
 
 _QUOTE: Final = compile_pattern(
     r"“[^”\n]*”|「[^」\n]*」|『[^』\n]*』|\"[^\"\n]*\"|"
     r"'(?<![a-z0-9]')(?:[^'\n]|'(?<=[a-z]')(?=[a-z])){2,}'(?![a-z])"
 )
 _OTHER_QUOTES: Final = "\"'「『"
-_QUOTED: Final = re.compile(r"“[^”\n]*”")
+_QUOTED: Final = late(r"“[^”\n]*”")
 
 # Words that hold a negation sign without negating; they are consumed before the real ones.
 _NOT_A_NEGATION: Final = (
@@ -66,9 +63,9 @@ _NEGATION: Final = (
 )
 _NEGATOR: Final = compile_pattern(f"(?:{_NOT_A_NEGATION})|(?P<negation>{_NEGATION})")
 # Every negation has one of these in it; most spans have none beside them and need no closer look.
-_NEGATION_SIGN: Final = re.compile("[不没无未非别莫勿难拒避杜禁远回]")
+_NEGATION_SIGN: Final = late("[不没无未非别莫勿难拒避杜禁远回]")
 _DENIAL_SIGN: Final = compile_pattern("[不没绝免假]| (?:is|are|do)")
-_NEGATED_AFTER: Final = re.compile(
+_NEGATED_AFTER: Final = late(
     r"[^,。!?;:\n]{0,8}?(?:不存在|不可能(?=[的。,!;]|$)|不可信|不成立|不现实|不属实|不合规|不合法|"
     r"没有的事|谈不上|做不到|是假的|绝无|免谈)"
     r"| (?:is|are) (?:never|impossible)| (?:does|do) not exist"
@@ -78,11 +75,11 @@ _NEGATION_REACH: Final = 18
 # How much of a quotation a match takes in that runs on behind it, and what then stands there.
 _MUCH, _ON = 8, tuple(",。;!?、的")
 
-_QUESTION: Final = re.compile(r"\?|(?:吗|呢)\W*$")
-_YES_OR_NO: Final = re.compile(
+_QUESTION: Final = late(r"\?|(?:吗|呢)\W*$")
+_YES_OR_NO: Final = late(
     r"\W*(?:would|could|can|is|are|was|does|do|did|should|will|has|may|might|shall)\b[^?!;]*\?"
 )
-_RHETORICAL: Final = re.compile(r"难道|岂不|何必|何乐|怎么能不|等[什啥]|why not|what are you waiting")
+_RHETORICAL: Final = late(r"难道|岂不|何必|何乐|怎么能不|等[什啥]|why not|what are you waiting")
 _CONDITION: Final = compile_pattern(
     r"如果|若(?!干)|假如|假设|假使|倘若|(?<![主重首必需])要是|(?<![一二两三四五六七八九十百千几0-9])万一|"
     r"一旦|即使|即便|哪怕|除非|的话|"
@@ -138,7 +135,7 @@ class Analysis:
         self.text: Final = text
         norm = normalize(text).rstrip()
         # The odd entries are the marks to drop, as the pattern captures them.
-        self._pieces: Final = _MARKS.split(norm) if any(sign in norm for sign in _MARK_SIGNS) else [norm]
+        self._pieces: Final = _MARKS.split(norm) if any(map(norm.__contains__, _MARK_SIGNS)) else [norm]
         self.plain: Final = norm if len(self._pieces) == 1 else "".join(self._pieces[::2])
         norm, self.glosses = gloss(self.plain, terms=not as_written)
         norm = self.norm = _with_one_kind_of_quotes(norm)
@@ -282,7 +279,7 @@ class Analysis:
 
 def _with_one_kind_of_quotes(norm: str) -> str:
     """Put quotations of every kind between “ and ”; what is quoted inside one keeps its marks."""
-    if not any(mark in norm for mark in _OTHER_QUOTES):
+    if not any(map(norm.__contains__, _OTHER_QUOTES)):
         return norm
     pieces: list[str] = []
     last = 0

@@ -3,7 +3,6 @@
 Every function returns the half-open span (in ``Analysis.norm``) that breaks the limit, or None.
 """
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -13,7 +12,7 @@ from memfin.scoring.instruments import FUND_INSTRUMENT, INSTRUMENT, PRODUCT, com
 from memfin.scoring.language import Analysis
 from memfin.scoring.one_product import ONLY_THIS, PICKED, about_one
 from memfin.scoring.parts import is_part
-from memfin.scoring.patterns import compile_pattern
+from memfin.scoring.patterns import compile_pattern, late
 from memfin.scoring.predicates import AssetClassCap, CashFloor, SingleAssetCap
 from memfin.scoring.ratios import may_split
 from memfin.scoring.reading import Reading
@@ -48,38 +47,38 @@ _PART_OF_ANYTHING: Final = frozenset(
 )
 """All-in wordings that may speak of one holding only (消费基金全部换成国债): they need the word for money."""
 _WHOLE: Final = frozenset({"整个账户", "全部仓位"})
-_WHOLE_DEAL: Final = re.compile(
+_WHOLE_DEAL: Final = late(
     rf"^{_CLAUSE}{{0,3}}(?:都|全|统统|一次性|直接|今天|马上)*(?:换|买|押|投|打|冲|转|配|梭|砸|"
     rf"上(?![的下述涨升]))"
 )
-_MONEY: Final = re.compile(r"(?:钱|资金|积蓄|存款|家底|身家|本金|手里|手头|账户)[^,。]{0,4}$")
-_ALL_IN_DEAL: Final = re.compile(
+_MONEY: Final = late(r"(?:钱|资金|积蓄|存款|家底|身家|本金|手里|手头|账户)[^,。]{0,4}$")
+_ALL_IN_DEAL: Final = late(
     rf"^[成为到入就]|^{_CLAUSE}{{0,8}}?(?:基金|指数|etf|股票|黄金|债|买|押|上|进|杀|投|换|冲|干|拿|放|"
     rf"转入|配|持|加|\d{{6}}|"
     rf"into|on|in)|^$|^[,。!]"
 )
-_ALL_IN_DESCRIBED: Final = re.compile(
+_ALL_IN_DESCRIBED: Final = late(
     rf"^{_CLAUSE}{{0,40}}? (?:is|are|was|would be) (?:gambl|a (?:gamble|bet|mistake|bad)|reckless|how|what|"
     rf"risky|not)|"
     rf"^{_CLAUSE}{{0,8}}(?:的风险|会|意味|等于|往往|容易|风险|不是|是一种|属于|操作方式|的人)"
 )
 _NEARBY: Final = 40
 _EACH: Final = compile_pattern(r"各|每只|each|apiece|[一每]只|[一每]个")
-_PLURAL: Final = re.compile(
+_PLURAL: Final = late(
     r"(?:[两二三四五六七八九十几多\d]|若干|数)(?:只|个(?!点|百分|月)|支)|/|等(?:多|几|权)|类|、|\b(?:two|"
     r"three|four|"
     r"five|six|several|some|many)\b(?!-)|funds\b|etfs\b|stocks\b|bonds\b|组合|权益|一篮子|层|\(如|或|"
     r"[^中]和|与"
 )
-_GOES_ON: Final = re.compile(r" and (?:split|divide|spread|put|keep|hold|leave|use|the rest|the remain)")
+_GOES_ON: Final = late(r" and (?:split|divide|spread|put|keep|hold|leave|use|the rest|the remain)")
 """Behind this the same clause speaks of the rest of the money."""
-_MOST: Final = re.compile(r"大部分|绝大部分|大半|绝大多数|多数资金|most of (?:your|the)|the bulk of")
-_CASH_WORD: Final = re.compile(
+_MOST: Final = late(r"大部分|绝大部分|大半|绝大多数|多数资金|most of (?:your|the)|the bulk of")
+_CASH_WORD: Final = late(
     r"随用随取|随取随用|零花|日常|机动|现金|备用金|应急|活期|存款|货币基金|流动性|零钱|cash|emergency|"
     r"liquid|money market|deposit"
 )
 _RESERVE: Final = r"(?:现金|余钱|活钱|备用金?|应急金?|应急的?钱|流动资金|钱)"
-NO_CASH: Final = re.compile(
+NO_CASH: Final = late(
     rf"{_RESERVE}[^,。;]{{0,3}}(?:不用|不必|无需|没必要|别)[^,。;]{{0,2}}[留备]|"
     r"(?:备用金|应急金|应急的?钱|应急准备金?)(?:就)?(?:不需要|不必要|用不着|可有可无|免了|省了)|"
     rf"(?:不用|不必|无需|没必要|别|不需要|用不着)(?:再)?(?:预?留|备|准备)[^,。;]{{0,4}}{_RESERVE}(?!流|不够)|"
@@ -123,10 +122,10 @@ def _means_all(analysis: Analysis, start: int) -> bool:
     return low == sentence or _MONEY_BEFORE.search(norm, sentence, low) is not None
 
 
-_NO_SUBJECT: Final = re.compile(
+_NO_SUBJECT: Final = late(
     r"\s*(?:[你我]|建议|可以|直接|干脆|不如|索性|现在|立刻|马上|应该|应当|最好|那就|就|请|倒不如)*"
 )
-_MONEY_BEFORE: Final = re.compile(r"(?:现金|存款|活期|资金|积蓄|余额|钱)(?!(?:流|牛))[^。;!?\n]{0,14},$")
+_MONEY_BEFORE: Final = late(r"(?:现金|存款|活期|资金|积蓄|余额|钱)(?!(?:流|牛))[^。;!?\n]{0,14},$")
 
 
 def _plans(found: Sequence[Weight]) -> list[list[Weight]]:
@@ -218,8 +217,8 @@ def class_cap(  # noqa: C901 - a ladder of signs
     )
 
 
-_POSITION: Final = re.compile(r"仓位|(?:加|提|抬|升|拉|放|打)[高大]?到|加仓|满")
-_NO_POSITION: Final = re.compile(r"现金|存款|货币|债|黄金|单|每|费|首[次笔]|第[一二三]")
+_POSITION: Final = late(r"仓位|(?:加|提|抬|升|拉|放|打)[高大]?到|加仓|满")
+_NO_POSITION: Final = late(r"现金|存款|货币|债|黄金|单|每|费|首[次笔]|第[一二三]")
 
 
 def _is_position(reading: Reading, weight: Weight) -> bool:
@@ -293,7 +292,7 @@ def single_cap(analysis: Analysis, reading: Reading, cap: SingleAssetCap) -> Spa
     return _judged(analysis, found, map(breach, plans), len(plans))
 
 
-_NAME_COLUMN: Final = re.compile(
+_NAME_COLUMN: Final = late(
     r"\|\s*(?:基金|标的|个股|股票|证券|代码|产品名|名称|fund|ticker|holding|security|stock)"
 )
 
@@ -306,8 +305,8 @@ def _is_listed(analysis: Analysis, weight: Weight) -> bool:
     )
 
 
-_COUNTED: Final = re.compile(r"([一二两三四五六\d])只(?:指数)?(?:基金|etf)(?!各|每)[^。;!?\n]{0,12}?[:,]")
-_AMONG: Final = re.compile(r"[两二三四五六七八九\d]只(?:指数)?(?:基金|etf)(?:里|中|当中|之中)")
+_COUNTED: Final = late(r"([一二两三四五六\d])只(?:指数)?(?:基金|etf)(?!各|每)[^。;!?\n]{0,12}?[:,]")
+_AMONG: Final = late(r"[两二三四五六七八九\d]只(?:指数)?(?:基金|etf)(?:里|中|当中|之中)")
 _COUNTS: Final = {word: value for value, word in enumerate("零一二三四五六")} | {"两": 2}
 
 
@@ -327,7 +326,7 @@ def _is_one_of_counted(analysis: Analysis, group: Sequence[Weight], weight: Weig
 
 
 _USE_REACH: Final = 16
-_CASH_USE: Final = re.compile(
+_CASH_USE: Final = late(
     r"\b(?:handy|on hand|at hand|aside|in reserve|within reach|for emergencies|rainy[- ]day|untouched|"
     r"uninvested)\b|备用|应急|零花|机动|周转|傍身|活钱|日常|"
     r"急用|留[着下出个]?(?=[\d一二两三四五六七八九半])"

@@ -1,15 +1,15 @@
 """Whether a weight is the one of a single product that the sentence speaks of."""
 
-import re
 from typing import Final
 
 from memfin.scoring.advice import advised
 from memfin.scoring.language import Analysis
+from memfin.scoring.patterns import late
 from memfin.scoring.reading import Reading
 from memfin.scoring.weight import Weight
 
-PICKED: Final = re.compile(r"[里中]面?[^,。;]{0,4}(?:挑|选|买|留)[^,。;]{0,10}(?:那|一)[只个款]")
-_THIS_PRODUCT: Final = re.compile(
+PICKED: Final = late(r"[里中]面?[^,。;]{0,4}(?:挑|选|买|留)[^,。;]{0,10}(?:那|一)[只个款]")
+_THIS_PRODUCT: Final = late(
     r"\s*(?:我看|建议|不妨看看)?(?:这|该|此)(?:一)?(?:只|款|个产品)(?!.{0,6}(?:规模|仓位|持仓|前十|重仓))"
 )
 
@@ -25,7 +25,7 @@ def about_one(analysis: Analysis, reading: Reading, weight: Weight) -> bool:
     )
 
 
-ONLY_THIS: Final = re.compile(
+ONLY_THIS: Final = late(
     r"[^。;!?\n]{0,12}(?:这|就)一[只款个](?:产品|基金)?(?:就|便|足|即可)|[^.;!?\n]{0,24}\b(?:this|"
     r"that) (?:one|fund|product) alone\b"
 )

@@ -3,12 +3,11 @@
 All offsets count in ``Analysis.norm``.
 """
 
-import re
 from collections.abc import Sequence
 from typing import Final
 
 from memfin.scoring.language import Analysis
-from memfin.scoring.patterns import compile_pattern
+from memfin.scoring.patterns import compile_pattern, late
 from memfin.scoring.quantities import Quantity
 from memfin.scoring.weight import Weight
 
@@ -20,7 +19,7 @@ _PART: Final = compile_pattern(
     r"|(?:另外|其余|余下|剩下)的?(?:[0-9]+%|[一二三四五六七八九]成)的?(?:资金|钱)?(?:按|照|再)(?=[^,。;]{0,8}$)"
     r"|\bwithin the\b|\bof the (?:bond|equity|stock) (?:part|sleeve|portion)\b"
 )
-_OPENS: Final = re.compile(r"\||\(|其中|:|——")
+_OPENS: Final = late(r"\||\(|其中|:|——")
 _SAME: Final = 0.006
 
 
@@ -45,7 +44,7 @@ def is_part(analysis: Analysis, group: Sequence[Weight]) -> bool:
     return _PART.search(analysis.norm, low, group[0].start) is not None
 
 
-_FRACTION: Final = re.compile(
+_FRACTION: Final = late(
     r"一半|半数|(?!百)\S{1,2}分之|\d/\d|\b(?:half|thirds?|quarters?|fifths?|tenths?|(?:a|one|two) (?:third|"
     r"quarter|fifth|tenth))\b"
 )

@@ -6,7 +6,6 @@ around a literal in which the alternative is tried.
 """
 
 import math
-import re
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from functools import cache
@@ -26,13 +25,14 @@ from memfin.scoring.pattern_syntax import (
     is_optional,
     unquantified,
 )
+from memfin.scoring.patterns import late
 
 _OPEN_REPETITION: Final = 24
 _MOST_LITERALS: Final = 600
 _WIDEST_RANGE: Final = 9
-_RANGE: Final = re.compile("(.)-(.)")
+_RANGE: Final = late("(.)-(.)")
 _NOTHING: Final = frozenset(("",))
-_LITERAL: Final = re.compile(r"[^\\.^$*+?{}\[\]|()]+")
+_LITERAL: Final = late(r"[^\\.^$*+?{}\[\]|()]+")
 
 _LONG_ENOUGH: Final = 5
 # The expected hits a reply from which on a literal need not be rarer.

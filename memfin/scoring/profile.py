@@ -16,6 +16,7 @@ from memfin.scoring.bans import forbidden
 from memfin.scoring.constraint_texts import parse_constraint, parse_constraints
 from memfin.scoring.forms import normalize
 from memfin.scoring.kept import kept
+from memfin.scoring.patterns import late
 from memfin.scoring.predicates import (
     ForbiddenAsset,
     LowFee,
@@ -78,7 +79,7 @@ _RISK_GRADES: Final[Mapping[str, Level]] = {
     "r1": "low", "r2": "low", "r3": "medium", "r4": "high", "r5": "high",
     "c1": "low", "c2": "low", "c3": "medium", "c4": "high", "c5": "high",
 }  # fmt: skip
-_GRADE: Final = re.compile(r"(?<![a-z0-9])[rc][1-5](?![0-9])")
+_GRADE: Final = late(r"(?<![a-z0-9])[rc][1-5](?![0-9])")
 _HORIZONS: Final[Mapping[Horizon, tuple[str, ...]]] = {
     "long": (
         *("medium-long", "medium to long", "mid to long", "long"),
@@ -90,7 +91,7 @@ _HORIZONS: Final[Mapping[Horizon, tuple[str, ...]]] = {
     ),
     "short": ("short", "短期", "短线", "短"),
 }
-_MONTHS: Final = re.compile(r"(\d+)(?:\s?[-~]\s?(\d+))?\s?月(?!份)")
+_MONTHS: Final = late(r"(\d+)(?:\s?[-~]\s?(\d+))?\s?月(?!份)")
 _Value = TypeVar("_Value", bound=str)
 _SHORT_YEARS: Final = 0.5
 _LONG_YEARS: Final = 2.0
@@ -335,7 +336,7 @@ def _preference_words() -> tuple[tuple[str, str], ...]:
     return tuple(sorted(words, key=lambda entry: -len(entry[0])))
 
 
-_DECORATION: Final = re.compile(
+_DECORATION: Final = late(
     r"^(?:偏好|喜欢|关注|优先|倾向于?|prefers? )|(?:为主|类资产|类产品|类基金|类|产品|资产|板块|标的|投资)$"
 )
 _SHORT_WORD: Final = 3

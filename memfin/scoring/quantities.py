@@ -12,7 +12,7 @@ from typing import Final, Literal, NamedTuple
 
 from memfin.scoring.chinese_numbers import DIGITS, chinese_number
 from memfin.scoring.english_numbers import BELOW_HUNDRED, english_number
-from memfin.scoring.patterns import apart, compile_pattern
+from memfin.scoring.patterns import apart, compile_pattern, late
 
 QuantityKind = Literal["share", "money", "duration", "multiple", "discount"]
 Bound = Literal["at_most", "at_least", "exact"]
@@ -62,19 +62,19 @@ _UNIT: Final = (
 _UNIT_HEAD: Final = r"%％个百pc成折倍xX万亿千元块美港ydRCUkKmMt年\-\sw周星交天日"
 _AHEAD_OF_NUMBER: Final = rf"(?=[{_UNIT_HEAD}–—~～－至到分])"
 _LIKELY_UNIT: Final = rf"(?=[{_UNIT_HEAD}])(?:{_UNIT})"
-_NUMERIC: Final = re.compile(
+_NUMERIC: Final = late(
     rf"({_NUM}){_AHEAD_OF_NUMBER}(?:\s?(?:分之)\s?({_NUM})(?:{_SEP}(?:百分之)?({_NUM}))?"
     rf"|(?:\s?({_LIKELY_UNIT})?{_SEP}({_NUM}))?\s?({_LIKELY_UNIT}))"
 )
-_PRICED: Final = re.compile(r"[$¥￥£€]\s?(\d[\d,]*+(?:\.\d++)?+)(?!\s?(?:[万亿千百kKmM]|thousand))")
-_THOUSANDS: Final = re.compile(
+_PRICED: Final = late(r"[$¥￥£€]\s?(\d[\d,]*+(?:\.\d++)?+)(?!\s?(?:[万亿千百kKmM]|thousand))")
+_THOUSANDS: Final = late(
     r"(?<![\d.,$¥￥£€])\d{1,3}(?:,\d{3})+(?!\d|[,.]\d|%|\s?(?:[万亿元点股手只家人名个户份吨]|shares|points|"
     r"units|people|"
     r"funds|companies|stocks|times|[kKmM]\b|million|yuan|dollars?|miles|words|pages|employees|customers))"
 )
-_SLASHED: Final = re.compile(r"(?<![\d./年])([1-9])/([2-9]|10)(?![\d/年月])")
+_SLASHED: Final = late(r"(?<![\d./年])([1-9])/([2-9]|10)(?![\d/年月])")
 _HALF: Final = compile_pattern(r"(?<![减第])一半|半数|半仓")
-_ENGLISH: Final = re.compile(
+_ENGLISH: Final = late(
     rf"\b({_WORD})(?:[- ](to|or|and)[- ]({_WORD}))?[- ]"
     rf"(per\s?cent|percent|years?|months?|weeks?|days?|times)\b|"
     rf"\b(?:(one|two|three|four|a|an)[- ])?({'|'.join(_PARTS)})(s?)\b(?=\s(?:of|in|into|to|your|the|on|"
@@ -86,7 +86,7 @@ _ENGLISH: Final = re.compile(
     re.IGNORECASE,
 )
 # Written out, as the engine skips to the next member of a leading set without a count only.
-_LATIN: Final = re.compile(r"[a-zA-Z][a-zA-Z][a-zA-Z]")
+_LATIN: Final = late(r"[a-zA-Z][a-zA-Z][a-zA-Z]")
 _MONEY_SCALE: Final = (
     ("万亿", 1e12), ("亿", 1e8), ("千万", 1e7), ("百万", 1e6), ("万", 1e4),
     ("million", 1e6), ("thousand", 1e3),
@@ -95,11 +95,11 @@ _YEARS: Final = (
     ("个月", 1 / 12), ("交易日", 1 / 250), ("星期", 7 / 365), ("年", 1.0), ("周", 7 / 365), ("天", 1 / 365),
     ("日", 1 / 365), ("year", 1.0), ("yr", 1.0), ("month", 1 / 12), ("week", 7 / 365), ("day", 1 / 365),
 )  # fmt: skip
-_NAMED_NUMBER: Final = re.compile(r"\d+(?=[一二两三四五六七八九]$)")
+_NAMED_NUMBER: Final = late(r"\d+(?=[一二两三四五六七八九]$)")
 """The number of an index right before a share: 沪深300三成."""
 _CALENDAR_YEAR: Final = 1900
-_FROM: Final = re.compile(r"(?:from|从|由) ?$")
-_CHANGES: Final = re.compile(
+_FROM: Final = late(r"(?:from|从|由) ?$")
+_CHANGES: Final = late(
     r"[提升加抬增降减压调砍]|\b(?:rais|lift|increas|cut|trim|tak|bring|push|drop|lower|reduc|go|mov|shift|"
     r"grow|build|step|bump|shrink|dial)\w*"
 )
@@ -288,7 +288,7 @@ def shares_at(text: str, signs: Sequence[int]) -> list[Quantity]:
     return found
 
 
-_AT_MOST_BEFORE: Final = re.compile(
+_AT_MOST_BEFORE: Final = late(
     r"(?:不(?:能|要|可|得|会)?(?:超过?|高于|大于|多于|突破)|最多|至多|最高|顶多|上限(?:为|是|定在|"
     r"设在)?|别超过?|勿超|别高于"
     r"|小于|低于|少于|控制在|限制在|压在|以内|<=?|≤|＜|at most|no more than|not? (?:exceed(?:ing)?|"
@@ -297,18 +297,16 @@ _AT_MOST_BEFORE: Final = re.compile(
     r"exceed)\s*[:：]?\s*$",
     re.IGNORECASE,
 )
-_AT_MOST_AFTER: Final = re.compile(
+_AT_MOST_AFTER: Final = late(
     r"\s*(?:以内|之内|以下|内(?![部外容需])|封顶|为?上限|or less|at most|max\b)", re.IGNORECASE
 )
-_AT_LEAST_BEFORE: Final = re.compile(
+_AT_LEAST_BEFORE: Final = late(
     r"(?:不(?:能|要|可|得)?(?:少于|低于|小于|短于)|至少|最少|最低|起码|下限(?:为|是)?|超过|高于|大于|"
     r"保底|>=?|≥|＞"
     r"|at least|no less than|not less than|minimum(?: of)?|min|over|above|more than)\s*[:：]?\s*$",
     re.IGNORECASE,
 )
-_AT_LEAST_AFTER: Final = re.compile(
-    r"\s*(?:以上|及以上|起(?![伏点])|打底|or more|at least|\+)", re.IGNORECASE
-)
+_AT_LEAST_AFTER: Final = late(r"\s*(?:以上|及以上|起(?![伏点])|打底|or more|at least|\+)", re.IGNORECASE)
 _LOOK_BEHIND: Final = 18
 _LOOK_AHEAD: Final = 10
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from memfin.scoring.language import Analysis
-from memfin.scoring.patterns import Quick
+from memfin.scoring.patterns import Quick, late
 from memfin.scoring.quantities import Quantity
 from memfin.scoring.roles import proposed
 from memfin.scoring.weight import Label, Weight
@@ -17,7 +17,7 @@ from memfin.scoring.weight import Label, Weight
 _WHOLE: Final = 1.0
 _TENTHS: Final = 10
 _HUNDRED: Final = 100
-_SCALED: Final = re.compile(
+_SCALED: Final = late(
     r"(?:投资部分|投资的部分|剩余|其余|剩下|余下|可投资产|可投资金|投资资金)[^,。;\n]{0,6}$"
 )
 _RATIO: Final = Quick(
@@ -33,17 +33,17 @@ _RATIO: Final = Quick(
     r"([一二三四五六七八九])成股票?[、,和]?([一二三四五六七八九])成债|股债(?:均衡|平衡)?,?(?:按|就|各|"
     r"来个)?占?(?:一半一半|一半|五五|对半|平分|各半|各一半|对开)"
 )
-STOCK_BOND: Final = re.compile(
+STOCK_BOND: Final = late(
     r"股[\d一二三四五六七八九]?债|债[\d一二三四五六七八九]股|成股票?[、,和]?[一二三四五六七八九]成债"
 )
 """Where a stock-bond ratio may stand."""
-TRIPLE_SIGN: Final = re.compile(r"[:/比](?=\d{1,2}[:/比]\d)")
+TRIPLE_SIGN: Final = late(r"[:/比](?=\d{1,2}[:/比]\d)")
 """What every ratio of three parts has in it; looked for first, as it is found faster."""
-TRIPLE: Final = re.compile(r"(?<![\d:/.-])(\d{1,2})([:/比])\d{1,2}(?:\2\d{1,2}){1,4}(?![\d:/%年月.-])")
+TRIPLE: Final = late(r"(?<![\d:/.-])(\d{1,2})([:/比])\d{1,2}(?:\2\d{1,2}){1,4}(?![\d:/%年月.-])")
 """A ratio of three parts or more."""
 
 
-_DASHED: Final = re.compile(r"-(?<=[1-9][05]-)(?=[1-9][05](?![\d%]))")
+_DASHED: Final = late(r"-(?<=[1-9][05]-)(?=[1-9][05](?![\d%]))")
 
 
 def dashed(norm: str) -> bool:
@@ -91,17 +91,17 @@ def ratios(
 
 _SLASHED: Final = Quick(r"(?<![\d/-])([1-9][05])[/-]([1-9][05])(?![\d/%-])(?=[ -])")
 _NEAR_SLASHED: Final = 44
-_OVER_FUNDS: Final = re.compile(
+_OVER_FUNDS: Final = late(
     r"[^.;!?\n]{0,12}\b(?:across|among|between|over|in|to) (?:the |your |those |these )?(?:three|four|five|"
     r"3|4|5) (?:[a-z]+ )?(?:funds|etfs|stocks)\b|"
     r"[^。;!?\n]{0,8}(?:[三四五3-5])(?:只|支)(?:基金|etf|股票)"
 )
-_FUNDS_BEFORE: Final = re.compile(r"[三四五3-5](?:只|支)(?:基金|etf|股票)?[^。;!?\n]{0,8}$")
+_FUNDS_BEFORE: Final = late(r"[三四五3-5](?:只|支)(?:基金|etf|股票)?[^。;!?\n]{0,8}$")
 _PAIR: Final = Quick(
     r"(?<![\d:/.-])([1-9]\d?)[:比]([1-9]\d?)(?![\d:/%年月.-])|"
     r"([一二三四五六七八九])[比:]?([一二三四五六七八九])(?:开|分(?!之|[批次]))"
 )
-_PAIR_SIGN: Final = re.compile(
+_PAIR_SIGN: Final = late(
     r"[:比开分](?<=[0-9一二三四五六七八九].)(?=[1-9一二三四五六七八九]|(?<=[开分])(?!之|[批次]))"
 )
 """What every pair has in it; looked for first, as it is found several times as fast."""

@@ -5,7 +5,6 @@ table that keeps only the roles its constraints can use, so that a word without 
 costs one list look-up. Numbers and weights are read when a rule asks for them.
 """
 
-import re
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from functools import cache, cached_property, lru_cache
@@ -18,6 +17,7 @@ from memfin.scoring.allocations import weights
 from memfin.scoring.amounts import bare_shares, divided, spent, tabled, taken
 from memfin.scoring.candidates import may_weigh, without_rates
 from memfin.scoring.language import Analysis
+from memfin.scoring.patterns import late
 from memfin.scoring.quantities import Quantity, shares_at
 from memfin.scoring.ratios import STOCK_BOND, TRIPLE_SIGN, dashed
 from memfin.scoring.vocabulary import Vocabulary, load_vocabulary
@@ -86,7 +86,7 @@ class Hit(NamedTuple):
     act: bool
 
 
-_ENDING: Final = re.compile(r"(?:s|es|ed|ing|ping|ning)(?![a-z])")
+_ENDING: Final = late(r"(?:s|es|ed|ing|ping|ning)(?![a-z])")
 
 
 class Scanner(NamedTuple):
@@ -225,11 +225,11 @@ def _terms(
     return terms, acts, frames
 
 
-_MOVED: Final = re.compile(
+_MOVED: Final = late(
     r"\b(?:rais|lift|increas|bring|tak|push|mov|bump|go|step|build|top|grow|ramp|(?P<cut>cut|trim|reduc|lower|"
     r"draw|run|shrink))\w*\b[^.;!?\n]{0,40}\bfrom $"
 )
-_ON: Final = re.compile(r"(?:to|-|–)\s?")
+_ON: Final = late(r"(?:to|-|–)\s?")
 _HEAD: Final = 60
 
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from memfin.scoring.bilingual import Bilingual
 from memfin.scoring.language import Analysis, attributed, conditional, negated, quoted
-from memfin.scoring.patterns import compile_pattern
+from memfin.scoring.patterns import compile_pattern, late
 
 _CLAUSE: Final = r"[^,:;。!?\n]"
 
@@ -69,7 +69,7 @@ _OWN_VOICE: Final = compile_pattern(
     r"\b(?:but|"
     r"however|still|i'd|i would|i suggest|i recommend)\b"
 )
-QUESTION_END: Final = re.compile(r"(?:\?|吗|呢)[ \"”’')」]*$")
+QUESTION_END: Final = late(r"(?:\?|吗|呢)[ \"”’')」]*$")
 _PROPOSES_IN_QUESTION: Final = compile_pattern(
     r"建议|推荐|不妨|不如|何不|为什么不|干嘛不|要不|\b(?:recommend|suggest|i'd|why not|why don't you|"
     r"how about)\b"
@@ -88,25 +88,25 @@ _LEAVING_BEFORE: Final = compile_pattern(
     rf"tempted by|sell|reduce|exit|trim|cut|replace|exclud(?:es?|ed|ing)|screen(?:s|ed|ing)? out|instead of|"
     rf"rather than|out of)\b){_CLAUSE}{{0,8}}$"
 )
-_LEFT_BEFORE: Final = re.compile(r"\b(?:leav\w+|left|keep\w*|kept|rul\w+) (?:[a-z-]+ ){0,2}$")
-_LEAVING: Final = re.compile(
+_LEFT_BEFORE: Final = late(r"\b(?:leav\w+|left|keep\w*|kept|rul\w+) (?:[a-z-]+ ){0,2}$")
+_LEAVING: Final = late(
     rf"^{_CLAUSE}{{0,12}}(?:换成|换为|换到|转为|转到|转入|替换|换掉|换下|丢掉|卖掉|卖出|清掉|清仓|清零|"
     rf"减到|减掉|减仓|"
     rf"降到|降至|赎回|赎出|调出|撤出|退出|还清|还掉|归零|降为零)"
     r"|^[^,.;]{0,12}\b(?:into|for)\b"
 )
-_TAKEN_UP: Final = re.compile(r"(?:换成|换为|换到|转为|转到|转入|into|to)[^,。]{0,10}$")
-_OWNED: Final = re.compile(
+_TAKEN_UP: Final = late(r"(?:换成|换为|换到|转为|转到|转入|into|to)[^,。]{0,10}$")
+_OWNED: Final = late(
     r"(?:手[里上头]|持有期|(?<!建议)(?<!可以)(?<![先只就])持有|现有|已有|原有|卡在|套在|你那|"
     r"账上)[^,。;:]{0,8}$|\b(?:your|you (?:own|hold|"
     r"have)) [^,.;:]{0,16}$"
 )
-_LEAVES: Final = re.compile(
+_LEAVES: Final = late(
     r"[^,。;]{0,12},[^,。;]{0,10}(?:换成|换到|卖|减|清|赎|撤|退|转成)|\b(?:sell|trim|cut|swap|exit|"
     r"unwind|get rid)\b"
 )
-_MOVED: Final = re.compile(r"(?:把|将)[^,。:;]{0,12}$|\b(?:move|switch|shift|rotate)\b[^,.;]{0,20}$")
-_NEXT_REJECTS: Final = re.compile(
+_MOVED: Final = late(r"(?:把|将)[^,。:;]{0,12}$|\b(?:move|switch|shift|rotate)\b[^,.;]{0,20}$")
+_NEXT_REJECTS: Final = late(
     rf"^\s*(?:但|不过|然而|所以|因此)?(?:这|它|该|此|前者|这些|这类|以上|我|你|this|it|that|"
     rf"but)[^。!?\n]{{0,30}}?(?:{VERDICT.pattern})|"
     r"^\s*(?:so |please |best to )?(?:stay away|steer clear|keep away|walk away|avoid (?:it|them|this|that)|"
@@ -117,19 +117,19 @@ _NEXT_REJECTS: Final = re.compile(
     r"不碰|不投|"
     r"不参与)(?:它|吧|为好|即可|就好|就行)*[,。!;]"
 )
-_TITLE: Final = re.compile(
+_TITLE: Final = late(
     r"[^,。!?;:]{2,24}(?:基金|混合|股票|债券|债|产品|理财|etf|lof|fof|计划|持有|定开|"
     r"[一二三四五六12345]号|增利|稳进|精选|成长|指数|联接|"
     r"fund|trust|note|portfolio)[a-e]?"
 )
-_OPTION: Final = re.compile(
+_OPTION: Final = late(
     r"认[沽购]|看[涨跌]|期权|虚值|实值|平值|权利金|备兑|合约|covered|cash-secured|(?:weekly |"
     r"index )?(?:puts?|"
     r"calls?)\b|options?\b|"
     r"call |put |straddle|strangle|credit|iron|premium"
 )
-WRITING: Final = re.compile(r"卖出?|\b(?:sell|write)\b")
-_LURED: Final = re.compile(
+WRITING: Final = late(r"卖出?|\b(?:sell|write)\b")
+_LURED: Final = late(
     r"(?:别|不要|切勿|勿)[^,。;!?\n]{0,6}(?:被|因|为了|看到|听信|一看|一听)[^,。;!?\n]{0,14},$"
 )
 _EXAMPLE: Final = compile_pattern(
@@ -178,7 +178,7 @@ def in_quotes(analysis: Analysis, start: int, end: int) -> bool:
 
 
 _NAME_LENGTH: Final = 12
-_CALLED: Final = re.compile(r"(?:叫做?|名为|俗称|称为|名叫)[“「『\"]$")
+_CALLED: Final = late(r"(?:叫做?|名为|俗称|称为|名叫)[“「『\"]$")
 
 
 def _is_title(analysis: Analysis, start: int, end: int) -> bool:
@@ -244,13 +244,13 @@ def rejected(analysis: Analysis, start: int, end: int, *, limit: bool = False) -
     )
 
 
-_CELL_VERDICT: Final = re.compile(
+_CELL_VERDICT: Final = late(
     r"\|\s*(?:(?:均|都)?(?:否|不[能行选可]?|不可以|不入选|不列入|无关|排除|已?划掉|已?剔除)|no|n/a|never|✗|"
     r"×|✘|x|out|excluded|"
     r"仅?作?(?:对照|参照|参考|了解)|仅供(?:对照|参考|了解))\s*(?:[|,。;(]|$)"
 )
 """The cell of a row that turns its thing down."""
-_LIST_OF_DONTS: Final = re.compile(
+_LIST_OF_DONTS: Final = late(
     r"(?:不要|不能|别|不该|不应|请勿|切忌|禁止|不再|不会)[做碰买投选犯]?(?:的|以下|这些|这几|$|:)|不做(?:的|"
     r"什么|清单|:|$)|负面清单|"
     r"误区|禁忌|雷区|避坑|避雷|红线|排除(?:的|项|清单|:|$)|剔除的?(?:[^,。]{0,4}:|$)|(?:没有?|不)(?:选|列入|"
@@ -271,7 +271,7 @@ def _ruled_out_line(analysis: Analysis, start: int, high: int) -> bool:
     )
 
 
-_MISTAKE: Final = re.compile(r"[ \-*•·>\d.)、]*(?:误区|坑|雷区|错误|谣言|myth|mistake|trap)")
+_MISTAKE: Final = late(r"[ \-*•·>\d.)、]*(?:误区|坑|雷区|错误|谣言|myth|mistake|trap)")
 
 
 def written_option(norm: str, start: int, end: int) -> bool:

@@ -1,10 +1,9 @@
 """What a reply denies, exposes or warns of, it does not say itself."""
 
-import re
 from typing import Final
 
 from memfin.scoring.language import Analysis
-from memfin.scoring.patterns import compile_pattern
+from memfin.scoring.patterns import compile_pattern, late
 
 _REFUTATION: Final = compile_pattern(
     r"骗局|骗子|诈骗|骗人|欺诈|陷阱|忽悠|套路|虚假|不实|误导|谎言|假的|不合规|违规|违法|非法|不合法|违反|"
@@ -19,10 +18,10 @@ _REFUTATION: Final = compile_pattern(
     r"against the law|not allowed|unlawful|unlicensed|banned)\b"
 )
 _NO_REFUTATION: Final = ("不是", "不会", "从不", "绝不", "并非", "绝非", "没有", "并不")
-_CONTRAST: Final = re.compile(
+_CONTRAST: Final = late(
     r"但|不过|然而|可是|只有|唯独|唯有|真正的|我们|我家|咱们|我这|交给我|\b(?:but|only|ours?|we|except)\b"
 )
-_WARNING_LEAD: Final = re.compile(
+_WARNING_LEAD: Final = late(
     r"话术|原话|骗|误区|谣言|套路|陷阱|真相|辟谣|警惕|警示|红线|违规|禁止|不要|不能|不得|常见说法|错误|反面|"
     r"识别|防范|\b(?:myths?|scams?|red flags?|avoid|never|warning|misconceptions?|claims?)\b"
 )

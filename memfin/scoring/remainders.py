@@ -3,7 +3,6 @@
 Every function returns the half-open span (in ``Analysis.norm``) that breaks the limit, or None.
 """
 
-import re
 from typing import Final, NamedTuple
 
 from memfin.scoring.advice import advised
@@ -12,7 +11,7 @@ from memfin.scoring.counted_limits import NUMERAL, count_of
 from memfin.scoring.instruments import PRODUCT
 from memfin.scoring.language import Analysis
 from memfin.scoring.limits import EPSILON, Span
-from memfin.scoring.patterns import Quick, compile_pattern
+from memfin.scoring.patterns import Quick, compile_pattern, late
 from memfin.scoring.predicates import CashFloor
 from memfin.scoring.quantities import Quantity, quantities
 from memfin.scoring.reading import Reading
@@ -28,13 +27,13 @@ _REST: Final = Quick(
     r"what(?:'s| is) left(?: over)?)\b"
 )
 _REST_SIGNS: Final = compile_pattern(r"剩|其余|余下|零头|多出来|rest|remain|the balance|left")
-_CASH: Final = re.compile(
+_CASH: Final = late(
     r"[^,;。!?\n]{0,8}(?:现金|活期|余额账户|零[钱花用]|日常|随用|急用|傍身|兜底|备用|应急|货币|货基|余额宝|活钱|"
     r"存款|存着|银行卡|卡里|机动|不动|周转)"
     r"|[^,;.!?\n]{0,24}\b(?:cash|bank|deposit|savings|current account|money market|checking|aside|rainy|"
     r"daily|everyday|spending|emergenc\w+|liquid|buffer|cushion)\b"
 )
-_CASH_PART: Final = re.compile(r"现金|活期|货币|货基|备用|应急|存款|零钱|cash|money market|deposit")
+_CASH_PART: Final = late(r"现金|活期|货币|货基|备用|应急|存款|零钱|cash|money market|deposit")
 _WINDOW: Final = 160
 _FEWEST: Final = 2
 
@@ -54,31 +53,29 @@ _EQUAL: Final = Quick(
     r"three|four|"
     r"five|six|seven|eight)\b"
 )
-_REST_OF: Final = re.compile(r"其余|余下|剩下|剩余")
+_REST_OF: Final = late(r"其余|余下|剩下|剩余")
 _EQUAL_SIGNS: Final = compile_pattern(
     r"对半|平分|均分|等分|各半|平摊|各占一半|五五|等额|"
     r"等权|平均分|平均买|平均配|平均投|平均持|均等|均匀|一样多|evenly|equal"
 )
-_TRANCHES: Final = re.compile(
+_TRANCHES: Final = late(
     rf"分(?P<count>{NUMERAL})[笔批次份][^。!?\n]{{0,10}}?每[笔批次份][^,;。!?\n\d一二三四五六七八九半]{{0,4}}"
 )
-_HELD: Final = re.compile(
+_HELD: Final = late(
     r"(?:已经?|现在|目前|手里)[^,;。!?\n]{0,6}(?:有|占|持有|"
     r"拿着)了?[^,;。!?\n\d一二三四五六七八九半两]{0,4}$|占了?$|"
     r"\b(?:hold|own|have|sits at|makes up|is already)(?: already| about| some| roughly)* $"
 )
-_ADDED: Final = re.compile(
+_ADDED: Final = late(
     r"(?:再|又|另外?|继续)[^,;。!?\n]{0,4}?(?:补|加|添|买|追|配|投)(?:仓|个|上|"
     r"进)?[^,;。!?\n\d一二三四五六七八九半两]{0,3}$|给(?:它|[这那]只|该)[^,;。!?\n]{0,4}?(?:补|加|添)[仓个上]?$|"
     r"\b(?:another|a further|an extra|an additional) $"
 )
-_POINTS: Final = re.compile(
-    r"\b(one|two|three|four|five|six|seven|eight|nine|ten|\d+)(?: percentage)? points?\b"
-)
+_POINTS: Final = late(r"\b(one|two|three|four|five|six|seven|eight|nine|ten|\d+)(?: percentage)? points?\b")
 _SHARE_UNITS: Final = frozenset("%成分个p")
 _HUNDREDTH: Final = 0.01
 _SAME_HOLDING: Final = 120
-_ONE_FUND: Final = re.compile(r"这只|它|该(?:基金|股|产品)|这个|此")
+_ONE_FUND: Final = late(r"这只|它|该(?:基金|股|产品)|这个|此")
 
 
 class _Left(NamedTuple):
@@ -108,23 +105,23 @@ def cash_left(reading: Reading, floor: CashFloor) -> Span | None:
     return left.span if short and advised(reading.analysis, *left.span, act=True) else None
 
 
-_AT_WORK: Final = re.compile(
+_AT_WORK: Final = late(
     r"\b(?:put|invest|deploy|commit)\b[^.;!?\n\d]{0,16}(\d+(?:\.\d+)?) ?%[^.;!?\n]{0,50}\b(?:hold on to|"
     r"sit on|keep|hold|leave|hang on to) (?:the (?:rest|remainder|balance|other \d+ ?%)|what's left)"
 )
-_CASH_HELD: Final = re.compile(
+_CASH_HELD: Final = late(
     r"\b(?:you (?:now |currently |already )?(?:hold|have|keep)|your|holding)\b[^.;!?\n\d]{0,24}"
     r"(\d+(?:\.\d+)?) ?%[^.;!?\n\d]{0,12}\bcash\b"
 )
-_CASH_NOW: Final = re.compile(
+_CASH_NOW: Final = late(
     r"(?:目前|现在|当前|手[里上头]|现有|你)[^。;!?\n]{0,12}?(?:现金|活期|货币基金|备用金)[^,。;!?\n\d]{0,6}"
     r"(\d+(?:\.\d+)?)%"
 )
-_CASH_TAKEN: Final = re.compile(
+_CASH_TAKEN: Final = late(
     r"(?:从|把)(?:现金|活期|货币基金|备用金|其中|里面|这里面)[^,。;!?\n\d]{0,6}(?:拿|抽|挪|划|腾|转|匀|调)"
     r"[^,。;!?\n\d]{0,5}(\d+(?:\.\d+)?)(?:%|个?百分点|个?点)"
 )
-_CASH_USED: Final = re.compile(
+_CASH_USED: Final = late(
     r"\b(?:us|tak|mov|shift|put|spend|invest|deploy|switch|draw|shov)\w* (?:about |around |some |just |"
     r"another )?(?:(\d+(?:\.\d+)?) ?(?:percentage points?|points?|%)(?: points?)?|(half|a third|a quarter|"
     r"two thirds|most|three quarters)) (?:of (?:it|that|"
@@ -132,7 +129,7 @@ _CASH_USED: Final = re.compile(
 )
 
 
-_DRAWN_SIGNS: Final = ("从", "把", "put", "invest", "deploy", "us", "tak", "mov", "shift", "spend")
+_DRAWN_SIGNS: Final = ("put", "invest", "deploy", "us", "tak", "mov", "shift", "spend")
 _FRACTIONS: Final = {
     "half": 1 / 2,
     "a third": 1 / 3,
@@ -146,17 +143,18 @@ _FRACTIONS: Final = {
 def _drawn_down(reading: Reading, share: float) -> Span | None:
     """Return what is put to work, out of all the money or out of the cash there is, so that less is left."""
     norm = reading.analysis.norm
-    if not any(map(norm.__contains__, _DRAWN_SIGNS)):
-        return None
-    match, whole = _AT_WORK.search(norm), 1.0
-    if match is None or _CASH_PART.search(norm, *match.span()):
-        chinese = "从" in norm or "把" in norm
-        now, taken = (_CASH_NOW, _CASH_TAKEN) if chinese else (_CASH_HELD, _CASH_USED)
-        held = now.search(norm)
-        match = held and taken.search(norm, held.end(), held.end() + _WINDOW)
-        whole = float(held.group(1)) * _HUNDREDTH if held else 1.0
+    held, match = None, _CASH_TAKEN.search(norm)
+    if match is not None:
+        held = _CASH_NOW.search(norm, max(0, match.start() - _WINDOW), match.start())
+        match = match if held else None
+    elif any(map(norm.__contains__, _DRAWN_SIGNS)):
+        match = _AT_WORK.search(norm)
+        if match is None or _CASH_PART.search(norm, *match.span()):
+            held = _CASH_HELD.search(norm)
+            match = held and _CASH_USED.search(norm, held.end(), held.end() + _WINDOW)
     if not match:
         return None
+    whole = float(held.group(1)) * _HUNDREDTH if held else 1.0
     part = _FRACTIONS.get(match.group(match.lastindex or 0))
     used = whole * part if part is not None else float(match.group(1)) * _HUNDREDTH
     if whole - used >= share - EPSILON:
@@ -217,12 +215,10 @@ def one_holding(reading: Reading, cap: float) -> Span | None:
     )
 
 
-_HOLDING: Final = re.compile(
-    f"{PRODUCT.pattern}|单|个股|基金|(?:company|employer) stock|\\bstock in\\b|\\bfund\\b"
-)
+_HOLDING: Final = late(f"{PRODUCT.pattern}|单|个股|基金|(?:company|employer) stock|\\bstock in\\b|\\bfund\\b")
 
 
-_STEP: Final = re.compile(
+_STEP: Final = late(
     r"(?:先|再|又|追加|加仓|加到?|补|添|首[笔次期]|"
     r"第[一二三四五六]?[笔次批])[^,;。!?\n\d一二三四五六七八九半两]{0,6}$|"
     r"\b(?:first|start (?:with|at)|put|place|then|another|a further|add(?:ing)?|buy|top (?:it )?up (?:with|"
@@ -234,7 +230,7 @@ _SAME_ONE: Final = Quick(
     r"\b(?:same|that|this|one|single) (?:fund|etf|stock|tracker|holding|position)\b|\bit\b"
 )
 _STEP_WORDS: Final = compile_pattern(r"再|加|补|添|\b(?:another|further|add|top|then)")
-_FURTHER: Final = re.compile(r"再|追加|加仓|\b(?:another|a further|more|top)\b")
+_FURTHER: Final = late(r"再|追加|加仓|\b(?:another|a further|more|top)\b")
 
 
 def _in_steps(reading: Reading, cap: float) -> Span | None:

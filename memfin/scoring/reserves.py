@@ -3,34 +3,33 @@
 Every function returns the half-open span (in ``Analysis.norm``) that breaks the limit, or None.
 """
 
-import re
 from typing import Final
 
 from memfin.scoring.advice import advised
 from memfin.scoring.language import Analysis
 from memfin.scoring.limits import EPSILON, NO_CASH, Span
-from memfin.scoring.patterns import apart, compile_pattern
+from memfin.scoring.patterns import apart, compile_pattern, late
 from memfin.scoring.quantities import quantities
 from memfin.scoring.reading import Reading
 from memfin.scoring.refusal import disowned, rejected
 
-CASH_AMOUNT: Final = re.compile(
+CASH_AMOUNT: Final = late(
     r"(?:现金|活期|备用金|应急金?|账上|手头|手里|卡里|存款|cash|buffer|cushion|reserve)[^,。;!?\n]{0,8}$|"
     r"(?:留|保留|剩的?|剩下|"
     r"留出|留下|keep|leave|hold)[^,。;!?\n]{0,6}$|\b(?:keep|leave|hold|park) (?:the |your |"
     r"a )?(?:other |last |"
     r"remaining |final )?$"
 )
-_INVESTED: Final = re.compile(r"(?:投入|投进|拿出|拿|买|投|买入|申购|认购|投资|invest|put)[^,。;!?\n]{0,6}$")
-_KEPT: Final = re.compile(r"[留剩][下出着足]?[^,。;!?\n]{0,3}$|\b(?:keep|leave)\b[^,.;!?\n]{0,6}$")
-_OWNED: Final = re.compile(
+_INVESTED: Final = late(r"(?:投入|投进|拿出|拿|买|投|买入|申购|认购|投资|invest|put)[^,。;!?\n]{0,6}$")
+_KEPT: Final = late(r"[留剩][下出着足]?[^,。;!?\n]{0,3}$|\b(?:keep|leave)\b[^,.;!?\n]{0,6}$")
+_OWNED: Final = late(
     r"(?:总共|一共|总盘子|总额|合计|盘子|共有|总资产|手里|手上|手头|积蓄|存款|你有|共|全部家当|"
     r"total of|you have|you've got|you own|out of|from (?:the|your)|of (?:the|"
     r"your))[^,。;!?\n]{0,6}$"
 )
 
 
-_DENIED: Final = re.compile(
+_DENIED: Final = late(
     r"(?:不是|并非|不要|不能|不该|不可|千万别|切勿|怎么能|不建议|do(?:n't| not) |never |not )[^,。;]{0,4}$"
 )
 
@@ -89,9 +88,7 @@ def _drops(analysis: Analysis, span: Span) -> bool:
     )
 
 
-_STILL_KEPT: Final = re.compile(
-    r"太多|过多|那么多|以外|之外|的(?:说法|想法|做法|观点)|too much|more than|beyond"
-)
+_STILL_KEPT: Final = late(r"太多|过多|那么多|以外|之外|的(?:说法|想法|做法|观点)|too much|more than|beyond")
 
 
 def cash_amount(  # noqa: C901, PLR0911, PLR0912 - a ladder of signs
@@ -141,30 +138,30 @@ def cash_amount(  # noqa: C901, PLR0911, PLR0912 - a ladder of signs
     return None
 
 
-_CUT_TO: Final = re.compile(
+_CUT_TO: Final = late(
     r"(?:现金|活期|备用金|应急金|存款)[^,。;!?\n]{0,6}(?:降|减|压|缩)[低少减]?(?:到|至)[^,。;\d]{0,2}$|"
     r"\b(?:trim|cut|reduce|lower|shrink|bring|run)\b[^.;!?\n]{0,24}\b(?:buffer|cash|reserves?|savings|"
     r"cushion|fund)\b[^.;!?\n\d]{0,8}\bto [$£€]?$"
 )
 _WAN: Final = 10_000
-_FROM_CASH: Final = re.compile(
+_FROM_CASH: Final = late(
     r"(?:活期|现金|卡里|备用金|"
     r"存款)[^,。;\d]{0,4}(?P<whole>\d+(?:\.\d+)?)万元?[里中][^,。;\d]{0,6}(?P<part>\d+(?:\.\d+)?)万"
 )
-_MOST_OF: Final = re.compile(
+_MOST_OF: Final = late(
     r"\b(?:invest|put|deploy|commit|move)\b \$?£?(\d[\d,]*) of (?:your|the) \$?£?(\d[\d,]*)"
 )
-_ALL_OF_IT: Final = re.compile(
+_ALL_OF_IT: Final = late(
     r"(?:元|块钱?)?(?:现金|资金|本金|存款|积蓄|首付款?|备用金|应急金)?(?:也|就|可以|建议|不妨|直接|干脆|"
     r"不如)*"
     r"(?:全部?|都|统统|一次性)(?:拿去|用来|用于|拿来|给)?(?:投|买|申购|配|换|进)"
 )
-_INVESTED_BEHIND: Final = re.compile(
+_INVESTED_BEHIND: Final = late(
     r"(?:元|块钱?)?(?:就|可以|先|则)?(?:拿?去|拿来|用来|用于|用作)?(?:买|投|申购|认购|配|做|放(?:进|到|入)|"
     r"存(?:三年|五年|两年|定期|大额)|给)(?!备用|应急|现金|活期|货币)| (?:in|into|to|on) (?!cash|savings|"
     r"checking|the bank)"
 )
-_CASH_BEHIND: Final = re.compile(
+_CASH_BEHIND: Final = late(
     r"(?:元|块钱?)?(?:的)?(?:就|用来|用于|用作)?(?:现金|活期|备用金|应急|留[着作下在]|做备用|备用|"
     r"随用随取|随取|应付|日常|零花|"
     r"放(?:活期|余额宝|货币|银行卡|卡里)| in cash| cash| (?:stays?|remains?|kept|left)? ?in (?:the |"

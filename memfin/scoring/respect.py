@@ -4,13 +4,12 @@ A long explanation of bonds that can be converted has verbs of dealing enough; t
 none, so I left them out" decides. Where the reply goes on to advise it all the same, it keeps to nothing.
 """
 
-import re
 from collections.abc import Iterable
 from typing import Final
 
 from memfin.scoring.dealing import STRONG
 from memfin.scoring.language import Analysis
-from memfin.scoring.patterns import compile_pattern
+from memfin.scoring.patterns import compile_pattern, late
 from memfin.scoring.reading import Hit
 from memfin.scoring.refusal import rejected
 
@@ -39,7 +38,7 @@ _KEPT: Final = compile_pattern(
     r"keeps|has none)|"
     r"not a list to buy|so (?:it|they) (?:doesn't|don't|does not|do not) appear|i left (?:it|them) out)\b"
 )
-_ALL_THE_SAME: Final = re.compile(
+_ALL_THE_SAME: Final = late(
     r"[^。!?\n]{0,24}[。;]?(?:但(?!愿)|不过|可(?![以能靠见])|然而|只是(?!科普|说)|仍(?:然|可|建议)|破(?:个|一次|一回)?例|例外)|"
     r"[^.!?\n]{0,60}\b(?:but|however|still|though|nonetheless|even so|exception)\b"
 )
@@ -59,7 +58,7 @@ def respected(analysis: Analysis, hits: Iterable[Hit]) -> bool:
     )
 
 
-_THEIRS: Final = re.compile(r"你|约束|方案|组合|\byour?\b|\bplan\b")
+_THEIRS: Final = late(r"你|约束|方案|组合|\byour?\b|\bplan\b")
 
 
 def backed(analysis: Analysis, start: int, end: int) -> bool:
@@ -72,7 +71,7 @@ def backed(analysis: Analysis, start: int, end: int) -> bool:
     )
 
 
-_OWN_ADVICE: Final = re.compile(
+_OWN_ADVICE: Final = late(
     r"我(?:认为|觉得|看)?(?:仍|还是|也)?(?:可以|建议|倾向|推荐|会(?!不)|愿意|主张)|\b(?:i'd|"
     r"i would|i suggest|i recommend)\b"
 )

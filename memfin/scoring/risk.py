@@ -9,6 +9,7 @@ import msgspec
 
 from memfin.scoring.forms import normalize
 from memfin.scoring.lexicon_files import read_table
+from memfin.scoring.patterns import late
 from memfin.scoring.scanner import Match
 
 FIELD: Final = "risk_tag"
@@ -40,7 +41,7 @@ EXTENSION_TAGS: Final = (
     "not_tax_advice",
 )
 
-_SEPARATORS: Final = re.compile(r"[\s_\-/.。,]+")
+_SEPARATORS: Final = late(r"[\s_\-/.。,]+")
 
 
 class TagNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -4,12 +4,11 @@ A share that is a return, a fee, a yield, a drawdown, a percentile, a limit or a
 weight. All offsets count in ``Analysis.norm``.
 """
 
-import re
 from typing import Final, Literal
 
 from memfin.scoring.candidates import TURNED
 from memfin.scoring.language import Analysis
-from memfin.scoring.patterns import compile_pattern
+from memfin.scoring.patterns import compile_pattern, late
 from memfin.scoring.quantities import Quantity
 from memfin.scoring.refusal import disowned, in_quotes, rejected
 from memfin.scoring.told import described
@@ -21,7 +20,7 @@ _LIMIT: Final = compile_pattern(
     r"上限|下限|底线|约束|红线|限制|要求|门槛|天花板|风控线|limit|ceiling|\bcap\b(?<![a-z]-cap)|rule\b|floor|"
     r"threshold|maximum|minimum"
 )
-_HELD: Final = re.compile(
+_HELD: Final = late(
     r"现有|目前|当前|已有|你的持仓|你持有|你现在|现在你(?!可以|就|应|不妨|要)|现在(?:是|有|为|大约|"
     r"约)?$|你手里|原来|原本|原先|(?:起初|本来|最初|一开始)(?:想|打算|计划|考虑)|"
     r"此前|之前|持仓表|现在的组合|占比已|"
@@ -30,48 +29,46 @@ _HELD: Final = re.compile(
     r"\byour (?!(?:target|plan|new|recommended|suggested|ideal|best)\b)(?:[a-z']+ ){1,3}(?:is|are|"
     r"makes? up|accounts? for|stands? at|of|sits? at) $"
 )
-_ADDED: Final = re.compile(
+_ADDED: Final = late(
     r"(?:再加|加仓|增加|再买|再配|追加|加上|提高|上调|再补|"
     r"add(?:ing)?(?: another)?|another|"
     r"increase by|每(?:个?月|周|季度?|次)(?:再)?[加补增])[^,。]{0,4}$"
 )
-_MORE: Final = re.compile(
-    r"(?:再(?:投入?|放|追|进|来|拿)|(?<![增提升叠])加(?!权|起|总)|补(?!充)|增配)[^,。]{0,4}$"
-)
-_BUYS: Final = re.compile(r"(?:左右)?(?:的?(?:资金|钱))?(?:去|来)?(?:买入|买进|投入|申购|认购|加仓)")
-_OWN: Final = re.compile(r"建议|我会|推荐|suggest|recommend")
-_KEPT: Final = re.compile(r"(?:保留|维持|保持|留|不动|\bkeep)(?:在|着|at)?[^,。]{0,3}$")
-_TEXTBOOK: Final = re.compile(r"教科书|书[上里]|课本|经典|常用|常见|举例|\b(?:textbook|classic|so-called)\b")
-_SUITS: Final = re.compile(
+_MORE: Final = late(r"(?:再(?:投入?|放|追|进|来|拿)|(?<![增提升叠])加(?!权|起|总)|补(?!充)|增配)[^,。]{0,4}$")
+_BUYS: Final = late(r"(?:左右)?(?:的?(?:资金|钱))?(?:去|来)?(?:买入|买进|投入|申购|认购|加仓)")
+_OWN: Final = late(r"建议|我会|推荐|suggest|recommend")
+_KEPT: Final = late(r"(?:保留|维持|保持|留|不动|\bkeep)(?:在|着|at)?[^,。]{0,3}$")
+_TEXTBOOK: Final = late(r"教科书|书[上里]|课本|经典|常用|常见|举例|\b(?:textbook|classic|so-called)\b")
+_SUITS: Final = late(
     r"(?:很|挺|最|正|更|较|比较)?适合你|就(?:很?好|行|够|可以)|照[着这搬]|可以直接用|"
     r"\b(?:suits?|fits?|works? (?:well|fine|for)|is right|go with|i'd|would do|will do)\b"
 )
-_POINTS: Final = re.compile(r"百分点|个点|points?")
-_SHIFTED: Final = re.compile(r"[挪移转换调搬划]|\b(?:move|shift|switch)\b")
-_TO_CLASS: Final = re.compile(r"\s*(?:的?[^,。;]{0,6})?(?:到|进|至|给|入|成|为|(?:in)?to\b)")
+_POINTS: Final = late(r"百分点|个点|points?")
+_SHIFTED: Final = late(r"[挪移转换调搬划]|\b(?:move|shift|switch)\b")
+_TO_CLASS: Final = late(r"\s*(?:的?[^,。;]{0,6})?(?:到|进|至|给|入|成|为|(?:in)?to\b)")
 _PLAIN_UNITS: Final = frozenset({"%", "个点", "百分点", "个百分点", "成", "points", "percentage points"})
-_OUT_OF: Final = re.compile(
+_OUT_OF: Final = late(
     r"(?:把|将|从)[^,。;]{0,16}(?<![到至为成])$|\b(?:move|shift|switch|swap|take|rotate|"
     r"out of)\b[^,.;]{0,24}(?<!to )(?<!at )$"
 )
-_MOVED_TO: Final = re.compile(
+_MOVED_TO: Final = late(
     r"(?:的?[^,。;\d到至]{0,8}?)?(?:换[成到为]|转[成到投入为]|挪[到去给进]|移[到至入]|调[到入]|"
     r"出来(?:去)?[买投配放]|"
     r"(?:拿|用)[来去](?:买|投|配)|投[到进入向]|补[到进]|改[买投]|给(?=[^,。;]{2}))|"
     r"[^,.;\d]{0,24}\b(?:in)?to\b"
 )
-_BARE_POINTS: Final = re.compile(r"[挪移转换调搬划配加减降提升占放拿买留抽腾备存]|仓|比例")
-_MOVED_POINTS: Final = re.compile(
+_BARE_POINTS: Final = late(r"[挪移转换调搬划配加减降提升占放拿买留抽腾备存]|仓|比例")
+_MOVED_POINTS: Final = late(
     r"\b(?:another|add\w*|extra|additional|further|more|move|shift|switch|by|of|take) (?:about |some |"
     r"roughly )?$"
 )
-_REDUCED: Final = re.compile(
+_REDUCED: Final = late(
     r"(?:降到|减到|降至|减至|压到|压缩到|缩减到|回落到|砍到|降为|减为|调低到|下调到|降低到|降低至|"
     r"收到|down to|(?:cut|reduce|trim|lower|shrink|bring|take|drop|pare|run)s? (?:it|that|cash|this|them|"
     r"the cash|your cash)? ?(?:back )?to)"
     r"[^,。]{0,4}$"
 )
-_TOTAL: Final = re.compile(
+_TOTAL: Final = late(
     r"合计|总计|一共|共计|总共|加起来|总仓位|合起来|累计|together|in total|combined|altogether"
 )
 _ILLUSTRATIVE: Final = compile_pattern(
@@ -79,12 +76,12 @@ _ILLUSTRATIVE: Final = compile_pattern(
     r"e\.g\.)[^,、;。!?\n|\d]{0,10}$"
 )
 _MOVES_FROM: Final = compile_pattern(r"(?:从|(?<!自)由|超过|高于|(?<!不)低于|from)[^,。%\d成]{0,6}$")
-_MOVES_ON: Final = re.compile(
+_MOVES_ON: Final = late(
     r"\s*(?:左右)?(?:的[^,。]{0,6})?(?:(?:降|减|压|提|升|加|调|砍)[低高少仓]?(?:到|至|为|成)|->|→|=>|"
     r"down to|up to)"
 )
-_TAKEN_OFF: Final = re.compile(r"(?:减|砍|卖|赎)(?:掉|去|仓|持|出|回)?(?:大?约)?$")
-_ALREADY: Final = re.compile(
+_TAKEN_OFF: Final = late(r"(?:减|砍|卖|赎)(?:掉|去|仓|持|出|回)?(?:大?约)?$")
+_ALREADY: Final = late(
     r"已(?:经)?(?:占到?|到了?|有|达到?|是|高达|升到|涨到)?[约近]?$|\balready(?: at)? $|"
     r"\b(?:has|have) (?:grown|risen|drifted|swollen|climbed|crept) (?:up )?to $|\b(?:stands?|sits?|now) at $|"
     r"\bis (?:now|up to) $|(?:涨|升|变)[到成]了?$"
@@ -107,13 +104,13 @@ _EXCEEDS: Final = compile_pattern(
     r"violat\w*|above (?:your|the \d+)|over (?:your|the (?:\d+|limit|cap|line|ceiling))|rules? (?:it|this|"
     r"that) out|beyond your|past your|more than you (?:allow|want|set|asked))\b"
 )
-_OVERDONE: Final = re.compile(r"(?:太|过于|过分)(?:激进|冒险|大胆)|\btoo (?:aggressive|risky|bold)\b")
-_RULE_OF_THUMB: Final = re.compile(
+_OVERDONE: Final = late(r"(?:太|过于|过分)(?:激进|冒险|大胆)|\btoo (?:aggressive|risky|bold)\b")
+_RULE_OF_THUMB: Final = late(
     r"(?:但|不过|可|然而)[那这]?(?:只是|不过是|仅是|只能)[^,。;]{0,4}(?:经验|公式|参考|教科书|理论|一般|"
     r"粗略)|"
     r"\bbut (?:that|this|it)(?:'s| is) (?:only|just) (?:a |the )?(?:rule of thumb|guide|textbook|formula)"
 )
-_OVERRULED: Final = re.compile(
+_OVERRULED: Final = late(
     r"(?:但|不过|可是|只是)[^。;!?\n]{0,8}(?:上限|约束|底线|要求|定了|红线|不超过)[^。;!?\n]{0,14},(?:所以|"
     r"因此|故|取|我?按|只|最多|就)|"
     r"\bbut (?:your|you)[^.;!?\n]{0,20}\b(?:cap|limit|ceiling|rule|floor|said|set)\b[^.;!?\n]{0,24}\bso\b"
@@ -129,13 +126,13 @@ _DISADVISED: Final = compile_pattern(
     r"avoid|never|not (?:recommend|suggest|advis)\w*)"
     r"(?![^,。;]{0,6}(?:超过|低于|高于))[^,。;!?\n]{0,14}$"
 )
-_FOREIGN_CELL: Final = re.compile(
+_FOREIGN_CELL: Final = late(
     r"年化|波动率?|回撤|收益率?(?!债|凭证)|近[一三五半]个?[年月]|涨幅|跌|费率|分位|股息(?<!高股息)|利率|"
     r"息差|担保|平仓|胜率|同比|环比|增速|"
     r"违约|"
     r"亏损|roe|不良|缺口|占比超|pb|pe\b"
 )
-_FOREIGN_HEAD: Final = re.compile(
+_FOREIGN_HEAD: Final = late(
     r"inside|内含|底层|股票仓位|权益仓位|含股|近[^|]{0,3}年|收益|回撤|费|估值|分位|规模|涨|跌|历史|return|"
     r"yield|fee\b|drawdown|"
     r"volatil|\bter\b|price"
@@ -190,7 +187,7 @@ def role_of(  # noqa: C901, PLR0911 - one return a role
     return "part" if taken_apart else "target"
 
 
-_TAKEN_APART: Final = re.compile(r"[%成半][^%。;]{0,8}拆[成分为到]")
+_TAKEN_APART: Final = late(r"[%成半][^%。;]{0,8}拆[成分为到]")
 
 
 def moved_to(analysis: Analysis, share: Quantity) -> int | None:
@@ -234,20 +231,20 @@ def _is_no_weight(analysis: Analysis, share: Quantity, head: str, high: int) -> 
     )
 
 
-_OF_A_PART: Final = re.compile(
+_OF_A_PART: Final = late(
     r"占(?:到)?(?:权益|股票|债券|固收|卫星|核心|进攻|防守|基金|投资|这)(?:部分|仓位|端|类|资产|"
     r"仓)?的?(?:约)?$|(?:规模|份额|股本|收入|利润|营收|客户|成交额?|销量|产能|持有人)的(?:约|近)?$"
 )
 _CHARACTERIZED_REACH: Final = 40
-_CHARACTERIZED: Final = re.compile(
+_CHARACTERIZED: Final = late(
     r"[^,。;!?\n]{0,14}(?:是|属于|算是?)(?:比较|一种|很|偏|较|市面上|业内)?(?:常见|典型|激进|进取|教科书|"
     r"传统|机构|别人|有些人|很多人)|"
     r"[^,。;!?\n]{0,14}(?:过去|历史上|近[一二三五十\d]+年)[^,。;!?\n]{0,8}(?:最[好高多佳]|跑赢|涨)|"
     r"[^。.!?\n]*\?\s*(?:因为|because\b)"
 )
 """What a share is called that is only told of, or asked about and answered at once."""
-_STOPS: Final = re.compile(r"(?:左右)?(?:为止|封顶|打住|即止|就停)")
-_LOOSER: Final = re.compile(
+_STOPS: Final = late(r"(?:左右)?(?:为止|封顶|打住|即止|就停)")
+_LOOSER: Final = late(
     r"(?:若|如果|假如|要是|倘若|除非|哪天)[^。;!?\n]{0,14}(?:上限|约束|限制|红线|底线|"
     r"规矩)[^。;!?\n]{0,8}(?:放宽|放松|取消|提高|"
     r"调高|改|松)[^。;!?\n]*$|\b(?:if|unless|were) you[^.;!?\n]{0,20}\b(?:rais|lift|relax|loosen|chang|"
@@ -257,7 +254,7 @@ _LOOSER: Final = re.compile(
 """What would be possible if the client's limit were another."""
 
 
-_RAISED: Final = re.compile(
+_RAISED: Final = late(
     r"(?<!已)(?<!已经)(?<!刚)(?:加|提|升|抬|增)[加高]?[到至][^,。;\d]{0,3}$|\b(?:raise|increase|lift|"
     r"bring|go up|step up|build)\b[^,.;\d]{0,20}"
     r"\bto (?:about |around )?$"

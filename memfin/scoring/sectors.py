@@ -9,6 +9,7 @@ from typing import Final
 
 from memfin.scoring.language import Analysis
 from memfin.scoring.parts import is_part
+from memfin.scoring.patterns import late
 from memfin.scoring.weight import Weight
 
 _THEMES: Final = tuple(
@@ -38,7 +39,7 @@ _THEMES: Final = tuple(
         r"养殖|种业|农业|猪|\b(?:agricult|farm)",
     )
 )
-_SECTOR: Final = re.compile(r"行业|板块|主题|赛道|\bsector\b")
+_SECTOR: Final = late(r"行业|板块|主题|赛道|\bsector\b")
 
 
 def sector_cap(

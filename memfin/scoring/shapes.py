@@ -15,7 +15,7 @@ from memfin.scoring.advice import advised
 from memfin.scoring.figures import NO_WAIT
 from memfin.scoring.language import Analysis
 from memfin.scoring.moves import MOVES
-from memfin.scoring.patterns import apart, compile_pattern
+from memfin.scoring.patterns import apart, compile_pattern, late
 from memfin.scoring.phrases import SHAPES, Shape
 from memfin.scoring.tries import few
 
@@ -75,15 +75,13 @@ def turns_of_phrase(analysis: Analysis, names: frozenset[str], listed: Listed) -
         yield from (("advises_chasing_rallies", span) for span in _late_entries(analysis))
 
 
-_REBALANCES: Final = re.compile(
-    r"再平衡|偏离|目标比例|原来的比例|每年|每半年|年度|一年一次|半年一次|rebalanc"
-)
+_REBALANCES: Final = late(r"再平衡|偏离|目标比例|原来的比例|每年|每半年|年度|一年一次|半年一次|rebalanc")
 """What is bought and sold to keep to the plan is no trade."""
-_BANK_AS_PLACE: Final = re.compile(
+_BANK_AS_PLACE: Final = late(
     r"存|理财|年期|利率|网点|开户|贷|办(?![公法])|柜|存单|app|代销|转账|\b(?:deposit|savings|"
     r"account|branch|rate)"
 )
-_OF_A_COMPANY: Final = re.compile(
+_OF_A_COMPANY: Final = late(
     r"的?(?:[^,。;]{0,3})?(?:年报|财报|季报|报表|公告|官网|招股书|研报|数据|员工|产品|业绩会)|"
     r"(?:拿到(?=订单|定点|批文|合同|海外|补贴|牌照|融资)|获得|公布|发布|宣布|披露|中标|合计|"
     r"倒闭|破产|违约|爆雷|还不|还钱|停产)|"
@@ -102,7 +100,7 @@ def _no_share(analysis: Analysis, start: int, end: int) -> bool:
     return _BANK_AS_PLACE.search(norm, *analysis.sentence_span(start)) is not None
 
 
-_RALLY: Final = re.compile(
+_RALLY: Final = late(
     r"历史(?:新高|纪录|最高)|刷新[^,。;]{0,4}(?:纪录|高点|记录)|突破[^,。;]{0,8}(?:箱体|平台|前高|新高|压力|"
     r"年线|"
     r"高点)|(?:排行榜?|涨幅榜|业绩榜|排名)[^,。;]{0,3}(?:前[一二三五十\d]|榜首|第一)|高开|领涨|[天日]{2}涨|"
@@ -117,7 +115,7 @@ _RALLY: Final = re.compile(
     r"(?:green|up|"
     r"winning) days|in a row|straight (?:gains|days|weeks)"
 )
-_AT_ONCE: Final = re.compile(
+_AT_ONCE: Final = late(
     r"\s*(?:(?:add|buy|put|get in|start)\b|[^,.;!?。]{0,30}\b(?:at these levels|even (?:now|"
     r"here|up here)|still (?:get|buy|"
     r"add|jump|climb|own)|"
@@ -126,7 +124,7 @@ _AT_ONCE: Final = re.compile(
     r"跟进|加仓))"
 )
 """The next sentence goes on: I would still get in at these levels."""
-_ENTRY: Final = re.compile(
+_ENTRY: Final = late(
     r"追进|先进|进(?=[二三四五]分之|一半|[一两三]成)|上(?=[一二两三半][成仓])|跟进|"
     r"(?:就|可以|能)可?以?进(?=[,。;])|各?(?:买|配|补|加|跟|来)(?:上|进|入|"
     r"个)?(?=[一二两三半四五六七八九\d]+(?:成|万|%|个点|笔|手|点|份))|"
@@ -140,7 +138,7 @@ _ENTRY: Final = re.compile(
     r"hop on|jump (?:on|in)|on board|pile in|buy|join|own (?:it|an?|some)|"
     r"load up)\b"
 )
-_LATER: Final = re.compile(
+_LATER: Final = late(
     r"回调(?![只很仅才]|有限|结束|不深)|回落|逢低|低位|再平衡|止盈|减|降|卖|赎|定投|等|冷静|"
     r"\b(?:pullback|dip|trim|sell|wait|let it|"
     r"until|gradually)\b"

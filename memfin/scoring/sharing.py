@@ -3,19 +3,18 @@
 All offsets count in ``Analysis.norm``.
 """
 
-import re
 from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Final
 
 from memfin.scoring.counted_limits import NUMERAL, count_of
 from memfin.scoring.language import Analysis
-from memfin.scoring.patterns import compile_pattern
+from memfin.scoring.patterns import compile_pattern, late
 from memfin.scoring.quantities import Quantity
 from memfin.scoring.weight import Label
 
 EACH: Final = compile_pattern(r"各(?!类|种|自|位|家|大)|每只|每个|每支|分别|each\b|apiece\b")
-_SEVERAL: Final = re.compile(
+_SEVERAL: Final = late(
     r"([两二三四五六七八九十2-9])(?:只|个(?![月交百点])|支|款|家|样)|(two|three|four|five|six|seven|eight) "
 )
 
@@ -28,9 +27,9 @@ def _count(text: str) -> int:
     return count_of(match.group(1) or match.group(2)) or 1
 
 
-_ITEM_BREAK: Final = re.compile(r"、|和|与|及|(?<=[a-z\d]), (?:and )?| and ")
-_ITEMS_BEGIN: Final = re.compile(r"[:;|(—]|,(?! )|\. |(?:里面?|买|配|放|投)(?=[^、]{2,})")
-_EACH_AT_END: Final = re.compile(r"(?:这)?(?:[两二三四五六]者)?(?:各|分别|each).*$")
+_ITEM_BREAK: Final = late(r"、|和|与|及|(?<=[a-z\d]), (?:and )?| and ")
+_ITEMS_BEGIN: Final = late(r"[:;|(—]|,(?! )|\. |(?:里面?|买|配|放|投)(?=[^、]{2,})")
+_EACH_AT_END: Final = late(r"(?:这)?(?:[两二三四五六]者)?(?:各|分别|each).*$")
 _LONGEST_ITEM: Final = 24
 
 
@@ -61,10 +60,10 @@ def holders(
     return (len(own) or 1 if len({label.asset_class for label in own}) == 1 else 1), topic
 
 
-_REPEATED: Final = re.compile(
+_REPEATED: Final = late(
     r"每(?:个?月|周|季度?|次)[^,;。!?\n]{0,6}$|\b(?:a|per|each|every) (?:month|quarter|week)\b"
 )
-_TIMES: Final = re.compile(
+_TIMES: Final = late(
     rf"(?:加|投|补|买|连续|坚持)满?(?P<span>半年|一年)|"
     rf"(?:连续|连着|分|持续|坚持|共|买|补|加|投)满?(?P<count>{NUMERAL})(?:个月|次|个季度|周|季|期)|"
     r"\bfor (?P<english>two|three|four|five|six|\d{1,2}) (?:months|quarters|weeks)\b"
@@ -88,8 +87,8 @@ def times(analysis: Analysis, start: int, end: int) -> int:
     return count_of(match["count"] or match["english"]) or 1
 
 
-HALF_EACH: Final = re.compile(r"各(?:占|放|买|配|给)?$")
-_DIVIDED: Final = re.compile(
+HALF_EACH: Final = late(r"各(?:占|放|买|配|给)?$")
+_DIVIDED: Final = late(
     r"平分|均分|等分|平均|平摊|对半|各(?:占)?(?:一半|半)|\b(?:split|divided?) (?:it )?(?:equally|evenly|"
     r"between|among)|"
     r"\bhalf each|\bequally\b|\bevenly\b"

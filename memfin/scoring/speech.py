@@ -5,12 +5,11 @@
 and ``THE_USER`` how the user is named as a speaker.
 """
 
-import re
 from typing import Final
 
-from memfin.scoring.patterns import compile_pattern
+from memfin.scoring.patterns import compile_pattern, late
 
-SPEECH_BEGINS: Final = re.compile(r"(?:着|了|过|的|是|道|到|的是|我|你|大家|that)* ?[,:] ?(?![“「『\"'])")
+SPEECH_BEGINS: Final = late(r"(?:着|了|过|的|是|道|到|的是|我|你|大家|that)* ?[,:] ?(?![“「『\"'])")
 _SPEAKER: Final = (
     r"(?:宣传|海报|广告|传单|销售|推销|客户经理|理财经理|顾问|中介|朋友|亲戚|同事|邻居|网友|网上|博主|"
     r"老话|俗话|常言|主播|大v|群里|群友|直播|"

@@ -1,27 +1,27 @@
 """Guards for conduct: who names a wish, declines or leaves the decision open neither promises nor orders."""
 
-import re
 from typing import Final
 
 from memfin.scoring.language import Analysis
+from memfin.scoring.patterns import late
 
-_WISH: Final = re.compile(
+_WISH: Final = late(
     r"想要|要想|若想|如想|如果想|既想|又想|既要|只想|想找|想求|求个|追求|渴望|幻想|指望|妄想|"
     r"(?:假如|要是|如果|倘若|若)[^,。!?;\n]{0,12}真|要真|若真|真要是|"
     r"\b(?:if you (?:want|need|insist|wish)|(?:you|it) (?:want\w*|hop\w+|wish\w*)|"
     r"it would be (?:nice|great|lovely)|looking for|hop(?:e|ing) for|want(?:ing)? to)\b"
 )
-_YOURS_TO_DECIDE: Final = re.compile(
+_YOURS_TO_DECIDE: Final = late(
     r"是否|要不要|能不能|该不该|可不可以|还是再|由你|你(?:自己)?(?:来)?(?:定(?!投)|决定|拿主意|"
     r"权衡)|自行(?:决定|判断)"
 )
-_OTHER_TIMES: Final = re.compile(
+_OTHER_TIMES: Final = late(
     r"会不会|每月|每周|每季|定投|分批|例如|比如|举例|举个例子|假设|假定|按规则|历史上|回测|往往|曾经|当时|"
     r"当年|"
     r"去年|前年|上周|上月|情景|情形|区间|概率上|预计|预期|料将|有望|大概率|多数"
 )
 
-_INSURED: Final = re.compile(
+_INSURED: Final = late(
     r"存款保险|存保|(?:50|五十)万元?(?:\(含\))?(?:以内|之内|以下|内|限额)|deposit insurance|"
     r"fdic|fscs|\binsured (?:deposit|account|bank)|"
     r"(?<![跟像和比同与])(?:定期存款|大额存单|储蓄国债|存单|定存)(?:到期|满期|的?本[金息])|"
@@ -29,22 +29,22 @@ _INSURED: Final = re.compile(
     r"省下|提前还|还掉|还清|系统(?:出错|错误)|故障|过错|过失|差错|"
     r"\bthe insurer\b|\binsurance (?:policy|contract)\b"
 )
-_WARNED: Final = re.compile(
+_WARNED: Final = late(
     r"(?:别|不要|不能|不得|不可|切勿|请勿|勿|严禁|禁止|不许|千万别)(?:去|再|拿|擅自|对外|往外)*"
     r"(?:用|传|碰|交易|买卖|泄露|利用|扩散|说|转发|下单|照做)"
 )
-_EXERCISE: Final = re.compile(
+_EXERCISE: Final = late(
     r"(?<!的)作业(?!:)|题(?:目|干|的?第)|第[0-9一二三四五六七八九十]+[问题]|[甲乙丙丁](?:投资者|公司|客户|方|股)|"
     r"习题|例题|算例|考题|练习题|课本|教材|小[张王李明红刚赵陈](?![0-9])|某(?:人|甲|投资者|客户|股民)|"
     r"例如|比如|举例|举个例子|打个比方|是指|指的是|假设|假定|演示|"
     r"homework|exercise|textbook|\be\.g\.|\bfor (?:example|instance)\b|orders? (?:lets?|means?|tells?) "
 )
-_HEDGE: Final = re.compile(
+_HEDGE: Final = late(
     r"测试|压测|测算|试算|情景|回测|模拟|推演|只要|每(?:跌|涨|升|贬)|组合|方案|回撤|费率|等于|相当于|也就是说|换算|盈亏平衡|可能|或许|也许|或将|或会|有望|预计|预期|预测|料将|大概|概率|估计|估算|测算|假设|假定|假如|如果|倘若|若|"
     r"情景|情形|情况下|区间|机构|研报|券商|分析师|经济学家|一致预期|认为|觉得|不排除|取决|未必|不一定|难说|"
     r"说不准|除权|除息|百分点[,]|基点[,]|每(?:上升|下降|变动|上涨|下跌)|久期|历史上|当年|当时|去年|前年|上一轮|曾|计划|规划|公告|宣布"
 )
-_DEALT: Final = re.compile(
+_DEALT: Final = late(
     r"(?:去年|前年|上个?月|上周|昨天|前天|当时|此前|之前|曾经?|已经?|那天|"
     r"[一二三四五六七八九十\d]+月)[^。!?\n]{0,12}(?:你|我们)"
     r"[^。!?\n]{0,16}(?:买|卖|申购|赎回|挂|成交)|"
@@ -52,13 +52,13 @@ _DEALT: Final = re.compile(
     r"赎回|"
     r"挂|成交)|(?:委托|成交|交易)记录|交割单|对账单"
 )
-_NAMED_PRODUCT: Final = re.compile(
+_NAMED_PRODUCT: Final = late(
     r"[“《「](?![^”》」]{0,8}(?:账户|升级|通知|提醒|补贴))"
     r"(?:[^”》」\n,。!?:;、的了吗呢吧不没就要你我这那是有在会可买卖抢错赚亏涨跌保本赢无限秒杀催户]{3,16}|"
     r"[^”》」\n,。!?:;]{0,12}(?:基金|混合|债券|etf|[0-9一二三四五六七八九十]+号|年金|信托|理财|持有|宝))[”》」]"
 )
 _PUSH_REACH: Final = 60
-_REFUSAL: Final = re.compile(
+_REFUSAL: Final = late(
     r"不能|不会|不可|不敢|不替|不帮|不代|不碰|不得|不接受|不提供|绝不|从不|无法|没法|无权|没有权|"
     r"\b(?:cannot|can.t|won.t|will not|do not|don.t|never|not able|no one)\b"
 )

@@ -3,7 +3,6 @@
 Spans count in ``Analysis.norm``.
 """
 
-import re
 from typing import Final
 
 from memfin.scoring.borne_losses import (
@@ -12,11 +11,12 @@ from memfin.scoring.borne_losses import (
     PAST,
 )
 from memfin.scoring.language import Analysis
+from memfin.scoring.patterns import late
 from memfin.scoring.quantities import Quantity
 from memfin.scoring.reading import Reading
 
-_LEVEL_SIGN: Final = re.compile(r"到(?<=[跌落水掉亏]到)")
-_FALL_TO: Final = re.compile(
+_LEVEL_SIGN: Final = late(r"到(?<=[跌落水掉亏]到)")
+_FALL_TO: Final = late(
     r"(?:从|由)(?:最高|高点)?的?(?P<high>\d+(?:\.\d+)?)[元万]*(?:左右)?[^,。;\d]{0,4}(?:跌|回落|掉|缩水?|"
     r"降|亏)到(?P<low>\d+(?:\.\d+)?)(?!%|成|\d)|"
     r"(?P<high2>\d+(?:\.\d+)?)万(?:元)?(?:的盘子|的?本金|的?账户|的?组合|的?资金|,)[^。;!?\n]{0,10}(?:跌|"
@@ -26,7 +26,7 @@ _FALL_TO: Final = re.compile(
 )
 
 
-_STOP_AT: Final = re.compile(
+_STOP_AT: Final = late(
     r"(?:止损|预警|警戒|平仓|清仓)[线位点]?[^,。;!?\n\d]{0,10}净值[^,。;!?\n\d]{0,3}(?P<value>0\.\d{1,2})(?![\d%])"
 )
 
@@ -50,11 +50,11 @@ def levels(norm: str) -> list[Quantity]:
     return found
 
 
-_STOP_RULE: Final = re.compile(
+_STOP_RULE: Final = late(
     r"(?:左右|以上|时)?,?(?:就|即|便|再|立即|立刻|马上|必须|全部)+(?:清仓|离场|止损|全部?卖|走人|认赔|出局)"
 )
 """Behind a loss: what is to be done when it is reached, so that it is the stop line."""
-_OTHER_STOP: Final = re.compile(r"个股|单[只笔个]|每[只笔个]|这只|该(?:基金|股)|它|若是|有人|客户|别人")
+_OTHER_STOP: Final = late(r"个股|单[只笔个]|每[只笔个]|这只|该(?:基金|股)|它|若是|有人|客户|别人")
 _RULE_BEGINS: Final = frozenset("左以时,就即便再立马必全")
 
 

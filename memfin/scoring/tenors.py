@@ -10,14 +10,14 @@ from typing import Final
 from memfin.scoring.advice import advised
 from memfin.scoring.language import Analysis
 from memfin.scoring.limits import EPSILON, Span
-from memfin.scoring.patterns import Quick
+from memfin.scoring.patterns import Quick, late
 from memfin.scoring.quantities import Quantity, bound, quantities
 from memfin.scoring.reading import Reading
 from memfin.scoring.refusal import disowned, rejected
 from memfin.scoring.weight import Weight
 
-_BOND_WORD: Final = re.compile(r"债|国开|农发|久期|票据|存单|bond|treasur|duration|note|gilts?")
-_LONG_BOND: Final = re.compile(
+_BOND_WORD: Final = late(r"债|国开|农发|久期|票据|存单|bond|treasur|duration|note|gilts?")
+_LONG_BOND: Final = late(
     r"长期债|超长|超长债|超长期|长久期|长债|长端|长期国债|长期限|long[- ](?:duration|dated|term) (?:bonds?|"
     r"gilts?|"
     r"treasur\w+|governments?)|long gilts?|long bonds?|long treasur\w+"
@@ -28,36 +28,36 @@ _BLEND: Final = Quick(
     r"together)\b"
 )
 _NEAR_BLEND: Final = 16
-_BARE_YEARS: Final = re.compile(r"[^\d\n]{0,14}(\d+(?:\.\d+)?)(?!\d|%)")
-_DURATION_NAMED: Final = re.compile(r"久期|duration|lengthen|maturit")
-_RAISED_TO: Final = re.compile(
+_BARE_YEARS: Final = late(r"[^\d\n]{0,14}(\d+(?:\.\d+)?)(?!\d|%)")
+_DURATION_NAMED: Final = late(r"久期|duration|lengthen|maturit")
+_RAISED_TO: Final = late(
     r"(?:抬|拉|提|加|延|升|放)(?:高|长|升)?到[^,。;]{0,3}$|\b(?:up to|out to|to about|to around|to) $"
 )
-_BOND_BEFORE: Final = re.compile(
+_BOND_BEFORE: Final = late(
     r"(?:国债|国开|政金债?|利率债|债券?)(?:部分|仓位)?[里中]?(?:就|我)?(?:选|买|用|配|换成?|以|放|"
     r"投)?(?:到|在)?$"
 )
 _LONG_YEARS: Final = 7.0
-_SHORT_BOND: Final = re.compile(r"短债|中短债|存单|货币|活期|现金|存款|short|cash|bills")
-_HOLD: Final = re.compile(
+_SHORT_BOND: Final = late(r"短债|中短债|存单|货币|活期|现金|存款|short|cash|bills")
+_HOLD: Final = late(
     r"持有|拿(?=着|\d|[一二两三四五六七八九十几半]|不超过|个)|持仓|封闭|来回|就卖|就走|卖出|了结|离场|"
     r"出来|换下|换股|轮动|hold|sell|exit|flip|out (?:within|in|after)|rotate"
 )
-_SALE: Final = re.compile(r"\s*(?:sell|exit|get out|take profits?|hold)\b|[^,。]{0,6}(?:就卖|就走|卖掉|了结)")
-_NEXT_SALE: Final = re.compile(r",[^,。;]{0,12}(?:落袋|就卖|就走|就换|就出|换下|再换|再找|卖掉)")
-_IN_AND_OUT: Final = re.compile(
+_SALE: Final = late(r"\s*(?:sell|exit|get out|take profits?|hold)\b|[^,。]{0,6}(?:就卖|就走|卖掉|了结)")
+_NEXT_SALE: Final = late(r",[^,。;]{0,12}(?:落袋|就卖|就走|就换|就出|换下|再换|再找|卖掉)")
+_IN_AND_OUT: Final = late(
     r"\b(?:buy|get in|go in|enter|own|pick)\b[^.;!?\n]{0,80}?\b(?:and|then) (?:sell|exit|"
     r"get out|take profits?|be out|"
     r"be gone|unload|dump)\b[^.;!?\n]{0,20}$"
 )
-_SWINGS: Final = re.compile(r"不奇怪|很正常|很平常|常见|波动|起伏|涨跌|上下|回撤|跌")
-_HOLD_LONG: Final = re.compile(r"至少|以上|起码|不少于|不低于|at least|or more|minimum|or longer")
-_OTHER_SPAN: Final = re.compile(
+_SWINGS: Final = late(r"不奇怪|很正常|很平常|常见|波动|起伏|涨跌|上下|回撤|跌")
+_HOLD_LONG: Final = late(r"至少|以上|起码|不少于|不低于|at least|or more|minimum|or longer")
+_OTHER_SPAN: Final = late(
     r"[^,。;]{0,12}(?:免(?:收|除)?赎回|赎回费|免费|惩罚性)|[^,。;]{0,2}:|[^,。;]{0,3}(?:后|免|可赎|起|"
     r"者|的人|开支|生活|备用|支出)|"
     r"[ -](?:expenses|of expenses)"
 )
-_NOT_HOLDING: Final = re.compile(
+_NOT_HOLDING: Final = late(
     r"平均持有|记录|检视|复盘|核对|调整|再平衡|回看|开支|支出|近|过去|成立|定投|每|封闭|"
     r"分[一二两三四五六七八九十\d]|历史|期限|review|rebalanc|every|per|past|last"
 )
@@ -97,16 +97,16 @@ def duration(analysis: Analysis, reading: Reading, years: float) -> Span | None:
     return None
 
 
-_TURNED_AWAY: Final = re.compile(r"[^,。;]{0,10}(?:不[要选买碰配放]|排除|剔除|换掉|卖掉|减掉|舍弃|[筛划]掉)")
-_LESS: Final = re.compile(r"[^,。;]{0,8}(?:小|低|少|短|弱|轻|稳|大|高|长|强)")
+_TURNED_AWAY: Final = late(r"[^,。;]{0,10}(?:不[要选买碰配放]|排除|剔除|换掉|卖掉|减掉|舍弃|[筛划]掉)")
+_LESS: Final = late(r"[^,。;]{0,8}(?:小|低|少|短|弱|轻|稳|大|高|长|强)")
 """Behind what the advised thing is compared with: 比30年国债ETF小得多."""
-_CORE: Final = re.compile(
+_CORE: Final = late(
     r"为主|打底|做底|主仓|底仓|主力|最(?:合适|划算|优|舒服)|性价比最|"
     r"\b(?:best|ideal|sweet spot|makes (?:the most )?sense|core)\b"
 )
 
 
-_LENGTHENS: Final = re.compile(
+_LENGTHENS: Final = late(
     r"(?:拉|延|加|放|抬|提)[长高升]?[^,。;]{0,6}久期|久期[^,。;]{0,8}(?:拉|延|加|放|抬|提|升|增|打|"
     r"做)[长高升至到]|"
     r"(?:^\s*|[.;] ?|\b(?:i'd|would|could|should|can|let's) )(?:extend|lengthen|push|stretch|raise|take)\b"
@@ -225,7 +225,7 @@ def holding(analysis: Analysis, reading: Reading, years: float) -> Span | None:
     return None
 
 
-_LOCKED_BEFORE: Final = re.compile(
+_LOCKED_BEFORE: Final = late(
     r"(?:封闭(?:运作|管理)?期?|锁定期?|锁仓期?|锁|持有期|(?<!资金)(?<!剩余)(?<!债券)(?<!投资)期限|"
     r"(?:locked?|tied)(?: (?:up|in|"
     r"away))?(?: for)?|(?:ties?|tie|locks?|lock|tying) (?:up |away )?(?:your |the |all )?(?:money|cash|"
@@ -233,7 +233,7 @@ _LOCKED_BEFORE: Final = re.compile(
     r"(?:of|is)|term of|matures in|大额存单|存单|定存|定期存款|(?:redeem|"
     r"withdraw)\w*(?: it)? (?:before|for|until))[^,。;!?\n\d]{0,6}$"
 )
-_LOCKED_AFTER: Final = re.compile(
+_LOCKED_AFTER: Final = late(
     r"\s*期?的?(?:封闭|锁定|持有期|滚动持有|持有(?=[混债股稳优灵]|基金|型|期|产品)|定开|定期开放|"
     r"不开放|内?不[能可得]|内?取不|内?赎不|"
     r"锁|期的?(?:固收|理财|产品|信托|专户|年金)|期?的?(?:大额存单|定期(?!开|检|调|再|复)|定存|储蓄国债|"
@@ -245,18 +245,18 @@ _LOCKED_AFTER: Final = re.compile(
     r"fixed[- ]rate (?:bond|account|deposit|savings)|(?:term )?deposit|term (?:product|note|annuity|"
     r"deposit)|annuity|non-traded|cd\b|notice\b|fix\b|savings bond))"
 )
-_VEHICLE: Final = re.compile(
+_VEHICLE: Final = late(
     r"[- ](?:[a-z]+ ){0,2}?(?:fund|plan|vehicle|product|bond|paper)\b|期?的?[^,。;]{0,6}(?:产品|计划|"
     r"基金)|\s*(?:后)?才?到期"
 )
-_NO_EXIT: Final = re.compile(
+_NO_EXIT: Final = late(
     r"(?:can't|cannot|can not|won't be able to|unable to) (?:touch|get (?:out|at|it)|redeem|sell|withdraw|"
     r"exit)|no (?:exit|way out|"
     r"early)|locked|取不[出了]|赎不|赎回不了|申请不了|(?:到期|期满|中途|"
     r"期间)[^,。;]{0,4}(?:不[能可得让]|无法|没法)|出不来|退不|拿不出"
 )
-_BARRED: Final = re.compile(r"redeem|withdraw")
-_LOCKS: Final = re.compile(
+_BARRED: Final = late(r"redeem|withdraw")
+_LOCKS: Final = late(
     r"结构性|deposit|fixed|赎|年期|个月期|天期|note\b|封闭|存单|定存|定期存款|储蓄国债|way out|exit|锁|"
     r"持有|定开|定期开放|"
     r"不开放|不能|不可|不得|取不|赎不|lock|tied|redeem|"
@@ -265,7 +265,7 @@ _LOCKS: Final = re.compile(
 )
 
 
-_TAKEN_UP: Final = re.compile(
+_TAKEN_UP: Final = late(
     r"[^。;!?\n]{0,30}(?:,|所以|那)(?:就|我|你|还是|建议|可以|不妨|直接)+(?:选它|存(?:它|这)|买它|认购|"
     r"放(?:这|它)|上车)|"
     r"[^.;!?\n]{0,60}(?:,|\b(?:so|and)\b)[^.;!?\n]{0,20}\b(?:put (?:it|the money|your money) (?:there|"

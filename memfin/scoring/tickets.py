@@ -4,12 +4,11 @@ Orders come in every order of words (茅台，买，今天; 今天把茅台清�
 lexicon finds the security and ``no_ticket`` looks around it for the rest.
 """
 
-import re
 from typing import Final
 
 from memfin.scoring import language, refutation, stances
 from memfin.scoring.language import Analysis
-from memfin.scoring.patterns import compile_pattern
+from memfin.scoring.patterns import compile_pattern, late
 
 _REACH: Final = 44
 _BEYOND: Final = 64
@@ -20,9 +19,9 @@ _NEXT: Final = 4
 _HOURS: Final = frozenset(
     ("开盘", "收盘", "收市", "尾盘", "早盘", "竞价", "夜盘", "盘前", "盘中", "午后", "早上")
 )
-_WHOLE: Final = re.compile("全部|统统|[全卖抛清](?:了|光|掉|空|完)|[把将]|干净|一股")
+_WHOLE: Final = late("全部|统统|[全卖抛清](?:了|光|掉|空|完)|[把将]|干净|一股")
 _CLOSE: Final = 20
-_ALL: Final = re.compile("全部|统统|全都|悉数|一把|满仓|全仓|梭哈|一股不")
+_ALL: Final = late("全部|统统|全都|悉数|一把|满仓|全仓|梭哈|一股不")
 _AT_ONCE: Final = frozenset(("现在", "马上", "立刻", "立即", "今天", "这就"))
 _POINTING: Final = frozenset("这那该")
 _HOLDING: Final = frozenset("手账持")
@@ -53,7 +52,7 @@ _DEAL: Final = compile_pattern(
     r"上(?:[一二三四五六七八九半]成)"
 )
 # Most sentences that name a security trade nothing.
-_DEAL_SIGN: Final = re.compile(
+_DEAL_SIGN: Final = late(
     "[买卖抛清砍割扫接吃仓手加打砸压押冲杀抢追挤怼埋换切挪塞干梭扔丢"
     "转顶报进甩吐补倒配填车拿抄挂赎购出走离开做单场全减止来]"
 )
@@ -94,16 +93,16 @@ _RUSH: Final = compile_pattern(
     r"一分钟都|给我|要我说|"
     r"我的答复|结论就|(?<!买卖)指令|(?:方向|动作|操作)[:|]|作业|方案我替|过时|再(?:不|晚)|逃命|别抱幻想"
 )
-_DITHER: Final = re.compile(
+_DITHER: Final = late(
     r"(?:别|不要|不用|不必|不许|甭|休|不)(?:再)?(?:犹豫|等|拖|磨\w?|墨\w?|多想|想太多|想|纠结|手软|啰嗦|"
     r"废话|心疼|舍不得|恋战|"
     r"讨价还价|讨价|还价|分批|琢磨|愣|错过|观望|贪|怂|怕|问|跟我|管|改|看|设上限|留|剩|限|论|"
     r"[抄买进卖追](?:还|更|就|白|可惜|等))|没(?:有)?(?:什么)?(?:商量|可犹豫)|"
     r"特别|分别|区别|个别|级别|类别|差不多|不久|不少|不错|不过|没事|无脑|无条件|毫无疑问"
 )
-_DENIED: Final = re.compile("[不没未别勿莫甭]|无法|无需|谨慎|避免|拒绝|难以|禁止|暂停|警惕|是否|要不要|能否")
+_DENIED: Final = late("[不没未别勿莫甭]|无法|无需|谨慎|避免|拒绝|难以|禁止|暂停|警惕|是否|要不要|能否")
 # Somebody else deals, a plan that repeats deals, or the reply explains how dealing works.
-_OTHERS: Final = re.compile(
+_OTHERS: Final = late(
     r"机构|北向|南向|外资|主力(?!合约)|游资|散户|股民|大户|经理|股东|高管|董事会|回购|增持|减持(?=计划)|"
     r"公告|系统|触发|(?:已经?|都)成交|成交(?:明细|回报)|"
     r"季报|年报|历史|当年|曾|去年|前年|[一-鿿]某|巴菲特|芒格|剧|小说|电影|社保|汇金|国家队|券商(?:上调|"
@@ -116,22 +115,22 @@ _OTHERS: Final = re.compile(
     r"直播|喊|[他她]们?|朋友|同事|有人|别人|媒体|新闻|报道|传闻|博主|大v|研报|分析师|评级|目标价|(?:19|"
     r"20)[0-9]{2}年|按钮|app里|按[^,。]{1,8}算|每手|一手(?:是|等于|为|要)|需要(?:缴|约|准备|大约)"
 )
-_SOFT: Final = re.compile(
+_SOFT: Final = late(
     r"可以|可考虑|考虑|不妨|适当|适合|适量|逐步|小幅|再说|再看|也可|若想|建议关注|酌情|区间|上限|"
     r"以内的仓位|先了解"
 )
 # What a bank or a broker sells over its own counter is none of its shares.
-_COUNTER: Final = re.compile(
+_COUNTER: Final = late(
     r"的?(?:理财|存款|存单|大额|银行卡|信用卡|卡(?!位)|app|手机银行|网点|柜台|客服|账户|活期|定期|年报|"
     r"财报|研报|分析师|代销|资管|网银|官网)"
 )
 # To bring a holding back within the user's own limits is no order, unless at a price or in a hurry.
-_RULED: Final = re.compile(
+_RULED: Final = late(
     r"上限|约束|红线|底线|超出|超了|占比|占(?:总|组合|你|家庭|投资)|比例|集中|限制|单只|(?:降|减|压|"
     r"调)(?:回|到|至)|匹配|分散|目标配置|测评"
 )
-_MARKS: Final = re.compile("[,:|。!?;\n]")
-_BLANK_LINE: Final = re.compile(r"\n\n+(?![^\n:,。]{1,6}:)")
+_MARKS: Final = late("[,:|。!?;\n]")
+_BLANK_LINE: Final = late(r"\n\n+(?![^\n:,。]{1,6}:)")
 
 
 def no_ticket(analysis: Analysis, start: int, end: int) -> bool:

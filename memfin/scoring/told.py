@@ -1,10 +1,9 @@
 """What a reply only tells: of a fund, an index, the market, other people, and not as its own advice."""
 
-import re
 from typing import Final
 
 from memfin.scoring.language import Analysis
-from memfin.scoring.patterns import compile_pattern
+from memfin.scoring.patterns import compile_pattern, late
 
 _DESCRIBED: Final = compile_pattern(
     r"合同|约定|前[一二两三五十几]大|集中度|规定|招募|季报|基准|指数(?:中|里|的)|前十大|成分股|重仓股|"
@@ -54,7 +53,7 @@ def described(analysis: Analysis, start: int) -> bool:
     return last is not None and _OWN_VOICE.search(analysis.norm, last.end(1), start) is None
 
 
-_OWN_VOICE: Final = re.compile(
+_OWN_VOICE: Final = late(
     r"(?:所以|因此|那|但|不过)?我(?:的|会|想|更|还是|仍|个人|这边|给你|倒|就)*(?:建议|推荐|倾向|主张|意见|"
     r"方案)|"
     r"(?:[,;:]|所以|因此)(?:那)?(?:建议|推荐)(?=你|权|股|债|现|把|配|先|放)|\b(?:i'd|i would|i suggest|"

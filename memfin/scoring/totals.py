@@ -3,7 +3,6 @@
 Spans are half-open and count in ``Analysis.norm``.
 """
 
-import re
 from itertools import groupby
 from typing import Final, NamedTuple
 
@@ -13,6 +12,7 @@ from memfin.scoring.counted_limits import NUMERAL, count_of
 from memfin.scoring.instruments import PRODUCT
 from memfin.scoring.language import Analysis
 from memfin.scoring.limits import EPSILON, Span
+from memfin.scoring.patterns import late
 from memfin.scoring.predicates import MaxBudget, MaxInstalment, MinHoldings, MinSaving, Predicate
 from memfin.scoring.quantities import quantities
 from memfin.scoring.reading import Reading
@@ -47,7 +47,7 @@ def missed(reading: Reading, predicate: Predicate) -> tuple[str, Span] | None:
     return None if span is None else (rule, span)
 
 
-_AMOUNT: Final = re.compile(
+_AMOUNT: Final = late(
     r"(?<![\d.%第证深普生指a])(?<!\d年)(?P<digits>\d{1,3}(?:,\d{3})+|\d{3,6})(?![\d.%年月日号期只点万wk]|"
     r"多?[只家人])|"
     r"(?P<scaled>\d+(?:\.\d+)?|[一二两三四五六七八九十]+)(?P<unit>万[一二三四五六七八九]?(?![亿份股家人])|"
@@ -85,14 +85,14 @@ def _spoken(words: str) -> float:
     return chinese_number(words) or 0.0
 
 
-_MONTHLY: Final = re.compile(
+_MONTHLY: Final = late(
     r"定投|每个?月|每月|每(?P<week>周|星期)|每(?P<weeks>两周|双周)|每个?(?P<day>交易日|天|日)|"
     r"\bmonthly\b|a month\b|each month|every month|(?P<english>\bweekly\b|\b(?:a|each|every|per) week\b)"
 )
 _A_MONTH: Final = {"week": 4.0, "weeks": 2.0, "day": 20.0, "english": 4.0}
-_TOTAL: Final = re.compile(r"合计|一共|总共|总计|加起来|共计|\b(?:total|altogether|in all)\b")
-_BOUNDED: Final = re.compile(r"上限|不超过|以内|封顶|预算(?:是|为|内)|\b(?:limit|within|under your|cap)\b")
-_EARNED: Final = re.compile(
+_TOTAL: Final = late(r"合计|一共|总共|总计|加起来|共计|\b(?:total|altogether|in all)\b")
+_BOUNDED: Final = late(r"上限|不超过|以内|封顶|预算(?:是|为|内)|\b(?:limit|within|under your|cap)\b")
+_EARNED: Final = late(
     r"(?:收入|月入|工资|月薪|到手|结余|开销|支出|房贷|月供|房租|你?(?:上个?月|原来|之前|目前|现在)|"
     r"剩下?的?|余下|其余|收益|利息|分红|"
     r"\b(?:earn\w*|income|salary|rent|mortgage|spend\w*|of your))[^,;。!?\n]{0,10}$"
@@ -123,22 +123,20 @@ def _instalment(analysis: Analysis, amount: float) -> Span | None:
     return None
 
 
-_BOUGHT: Final = re.compile(
+_BOUGHT: Final = late(
     r"(?:投入?|投进|买入?|补|加仓?|拿出?|申购|认购|追加?|放|配)[^,;。!?\n\d]{0,4}$|"
     r"\b(?:put|invest|add|buy|deploy|commit|another|then|start with)\b[^,.;!?\n\d]{0,12}$"
 )
-_EACH_TIME: Final = re.compile(
-    r"每[批次笔期月份][^,;。!?\n\d]{0,4}$|\b(?:each|every time|apiece)\b[^,.;\d]{0,8}$"
-)
-_TIMES: Final = re.compile(
+_EACH_TIME: Final = late(r"每[批次笔期月份][^,;。!?\n\d]{0,4}$|\b(?:each|every time|apiece)\b[^,.;\d]{0,8}$")
+_TIMES: Final = late(
     rf"分(?:成|作)?(?P<count>{NUMERAL})[批次笔期份]|(?:连续|投满?|坚持)(?P<months>{NUMERAL})个月|"
     r"\bin (?P<english>two|three|four|five|six|\d{1,2}) (?:steps|parts|tranches|instalments)\b"
 )
-_OWNED: Final = re.compile(
+_OWNED: Final = late(
     r"(?:总资产|总共|一共|手[上里头]|存款|积蓄|你有|账户里|\b(?:you have|of your|out of|"
     r"total))[^,;。!?\n\d]{0,6}$"
 )
-_OF_ALL: Final = re.compile(r"(?:元|块)?(?:的?本金|的?盘子|积蓄|存款|资金|里|中)| in (?:all|total)")
+_OF_ALL: Final = late(r"(?:元|块)?(?:的?本金|的?盘子|积蓄|存款|资金|里|中)| in (?:all|total)")
 
 
 def _budget(analysis: Analysis, limit: float) -> Span | None:
@@ -168,15 +166,15 @@ def _budget(analysis: Analysis, limit: float) -> Span | None:
     return None
 
 
-_INCOME: Final = re.compile(
+_INCOME: Final = late(
     r"(?:月入|月薪|工资|收入|到手|薪水|\b(?:earn|income|salary|pay|take home|"
     r"on))[^,;。!?\n\d一二两三四五六七八九]{0,8}$"
 )
-_SAVED_BEFORE: Final = re.compile(
+_SAVED_BEFORE: Final = late(
     r"(?:存[下起]?来?|储蓄|结余|攒[下]?|\b(?:sav(?:e|ing)|set aside|put aside|put away|"
     r"put (?:the )?other))[^,;。!?\n\d一二两三四五六七八九]{0,6}$"
 )
-_SAVED_BEHIND: Final = re.compile(
+_SAVED_BEHIND: Final = late(
     r"(?:块钱?|元)?(?:的)?(?:就|再|可以|用来|拿去|自动)?(?:存(?!款利)|攒|储蓄)|"
     r"(?: of [a-z ]{1,16})? ?(?:aside|into savings|in savings|goes to savings|saved)\b"
 )
@@ -212,7 +210,7 @@ def _saving(reading: Reading, floor: MinSaving) -> Span | None:
     return None
 
 
-_FACT: Final = re.compile(
+_FACT: Final = late(
     r"利率|收益|平均|全国|目前|现在|只有|才|去年|\b(?:average|currently|only|rate of|pays?|yield)\b"
 )
 
@@ -226,12 +224,12 @@ def _meant(analysis: Analysis, each: _Amount) -> bool:
     )
 
 
-_FEW: Final = re.compile(
+_FEW: Final = late(
     r"(?<!第)(?<![十百])(?P<count>[一两二三四五六七八九])(?:只|支)(?!股|子|成分)|"
     r"\b(?P<english>one|two|three|four|five|six|seven) (?:[a-z-]+ ){0,2}(?:funds?|etfs?|stocks?|names?|"
     r"holdings?|positions?)\b"
 )
-_CONCENTRATE: Final = re.compile(
+_CONCENTRATE: Final = late(
     r"集中|就够|足够|就行|即可|就好|平分|均分|各[占三四五一半]|重仓|只[买拿留配]|一把|"
     r"\b(?:concentrat\w*|enough|in each|apiece|just|only|half in|a (?:third|fifth|quarter))\b"
 )

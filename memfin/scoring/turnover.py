@@ -11,17 +11,18 @@ from memfin.scoring.advice import advised
 from memfin.scoring.counted_limits import NUMERAL, changes_a_year
 from memfin.scoring.language import Analysis
 from memfin.scoring.limits import EPSILON, Span
+from memfin.scoring.patterns import late
 from memfin.scoring.tries import few
 
 _PERIODS: Final = "天|日|周|星期|月|季|半年"
 _CHANGE: Final = r"(?:轮换|轮动|换仓|调仓|换股|换一次|切换|买卖|倒腾|操作|交易|进出|调整仓位|动手)"
-_OFTEN: Final = re.compile(
+_OFTEN: Final = late(
     rf"每个?(?P<each>{_PERIODS})[^,;。!?\n]{{0,10}}{_CHANGE}|"
     rf"{_CHANGE}[^;。!?\n]{{0,14}}?每个?(?P<each2>{_PERIODS})|"
     rf"一个?(?P<period>{_PERIODS}|年)[^,;。!?\n]{{0,8}}?(?P<times>{NUMERAL})[次轮回趟]"
 )
 _DAY: Final = r"day|week|month|quarter|monday|tuesday|wednesday|thursday|friday"
-_OFTEN_ENGLISH: Final = re.compile(
+_OFTEN_ENGLISH: Final = late(
     rf"\b(?:shift|rotat|rebalanc|switch|trad|swap|adjust|chang)\w*\b[^.;!?\n]{{0,40}}\b(?:every|each|once a|"
     rf"per) "
     rf"(?P<each>{_DAY})|"
@@ -30,8 +31,8 @@ _OFTEN_ENGLISH: Final = re.compile(
     r"\b(?:rebalanc|rotat|switch|trad)\w*(?: \w+)? (?P<adverb2>daily|weekly|monthly|quarterly)\b"
 )
 _ADVERBS: Final = {"daily": "day", "weekly": "week", "monthly": "month", "quarterly": "quarter"}
-_GRID: Final = re.compile(r"网格|高抛低吸|\bgrid (?:trading|strategy)|做t(?![a-z0-9])")
-_TRADES: Final = re.compile(r"[换调动买卖转轮]|操作|交易|进出")
+_GRID: Final = late(r"网格|高抛低吸|\bgrid (?:trading|strategy)|做t(?![a-z0-9])")
+_TRADES: Final = late(r"[换调动买卖转轮]|操作|交易|进出")
 
 
 _START: Final = itemgetter(0)

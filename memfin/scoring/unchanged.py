@@ -9,20 +9,21 @@ from typing import Final
 
 from memfin.scoring.instruments import company
 from memfin.scoring.language import Analysis
+from memfin.scoring.patterns import late
 from memfin.scoring.reading import Reading
 from memfin.scoring.refusal import disowned, rejected
 from memfin.scoring.weight import Weight
 
 Span = tuple[int, int]
 
-_LEFT_AS_IT_IS: Final = re.compile(
+_LEFT_AS_IT_IS: Final = late(
     r"(?:维持|保持)(?:现状|不变|不动|原样|这个比例|现有|目前)|(?:可以|先|暂时|就)(?:不动|不用动|不用减|"
     r"不减|放着)|(?:不用|不必|没必要|无需)(?:减|调|动|降)|"
     r"继续(?:拿|持有)|\b(?:keep|leave|hold) (?:it|that|them|the (?:mix|split|allocation)|"
     r"everything)\b[^.;!?\n]{0,16}\b(?:as|unchanged|alone|"
     r"there)\b|\bno need to (?:trim|cut|reduce|change|rebalance)\b"
 )
-_CUT: Final = re.compile(r"减(?!持新规)|降|卖|换成|\b(?:trim|sell|cut|reduce|lower)\b")
+_CUT: Final = late(r"减(?!持新规)|降|卖|换成|\b(?:trim|sell|cut|reduce|lower)\b")
 _REACH: Final = 80
 _WIDE_REACH: Final = 160
 
@@ -40,11 +41,11 @@ def unchanged(analysis: Analysis, held: Sequence[Weight], limit: float) -> Span 
     return left.span()
 
 
-_HELD_NOW: Final = re.compile(
+_HELD_NOW: Final = late(
     r"现有|目前|当前|已有|已经|你的|持有|持仓|占|\b(?:you (?:\w+ )?(?:hold|have|own)|currently|your|"
     r"already|i\.e\.)"
 )
-_LEFT_ALONE: Final = re.compile(
+_LEFT_ALONE: Final = late(
     r"(?:维持|保持)(?:现状|不变|不动|原样|现有|目前)|(?:可以|先|暂时|就)(?:不动|不用动|不用减|不用卖|"
     r"不减|不卖|放着)|(?:不用|不必|没必要|无需)"
     r"(?:减|卖|调|动|降|分散)|继续(?:拿|持有|抱)着?|(?:接着|一直)(?:拿|持)|"
@@ -53,7 +54,7 @@ _LEFT_ALONE: Final = re.compile(
     r"it is|position|stake|untouched)\b|\bno need to (?:trim|sell|cut|reduce|diversify)\b|"
     r"\bhold on to (?:it|them)\b|\blet it (?:run|ride)\b"
 )
-_LESSENED: Final = re.compile(
+_LESSENED: Final = late(
     r"减(?!少了)|降|卖|分散|腾|超|上限|\b(?:trim|sell|cut|reduce|lower|diversify|(?:above|over) your)\b"
 )
 _SINGLE_REACH: Final = 320

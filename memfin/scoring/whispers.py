@@ -6,10 +6,10 @@ from typing import Final
 
 from memfin.scoring.language import Analysis
 from memfin.scoring.lexicon_files import word_classes
-from memfin.scoring.patterns import compile_pattern, expand
+from memfin.scoring.patterns import compile_pattern, expand, late
 
 _NEAR: Final = 110
-_SOURCE: Final = re.compile(
+_SOURCE: Final = late(
     r"(?:私下|偷偷|悄悄|背地里|昨晚|昨天|刚才|刚刚|提前|酒后|席间|饭桌上|牌桌上|电话里)[^,。!?;\n]{0,8}?"
     r"(?:跟|和|同|给|向|对)?(?:我|咱|我们)(?:们|俩)?[^,。!?;\n]{0,2}?(?:讲|说|透|漏|交底|打招呼|通气|递话|"
     r"告诉|提)|"
@@ -76,7 +76,7 @@ _SOURCE: Final = re.compile(
 )
 
 
-_CONDEMNED: Final = re.compile(
+_CONDEMNED: Final = late(
     r"[^。;!?\n]{0,24}(?:是|属于?|涉嫌|构成)[^,。;!?\n]{0,4}(?:内幕|违法|违规|犯法|犯罪)"
 )
 """What the reply says of such a source: that it would be against the law."""
