@@ -7,7 +7,7 @@ import re
 from typing import Final
 
 from memfin.scoring.bilingual import Bilingual
-from memfin.scoring.language import Analysis, attributed, conditional, negated, quoted
+from memfin.scoring.language import Analysis, attributed, conditional, negated
 from memfin.scoring.patterns import compile_pattern, late
 
 _CLAUSE: Final = r"[^,:;。!?\n]"
@@ -140,9 +140,6 @@ _EXAMPLE: Final = compile_pattern(
 )
 
 
-_TITLE_MARKS: Final = (("“", "”"), ("「", "」"), ("『", "』"), ('"', '"'), (" '", "'"))
-
-
 def disowned(analysis: Analysis, start: int, end: int) -> bool:
     """Say whether the span is somebody else's, a question, a condition or an example: no word of advice."""
     norm = analysis.norm
@@ -162,32 +159,28 @@ def disowned(analysis: Analysis, start: int, end: int) -> bool:
 
 
 def in_quotes(analysis: Analysis, start: int, end: int) -> bool:
-    """Say whether the span is quoted; straight marks need the whole reply, curved ones only its line."""
+    """Say whether the span stands between quotation marks of its line."""
     if not analysis.quoting:
         return False
     norm = analysis.norm
     low = norm.rfind("\n", 0, start) + 1
     high = norm.find("\n", end)
-    high = len(norm) if high < 0 else high
-    for opening, closing in ("“”", "「」", "『』", "‘’"):
-        opened = norm.rfind(opening, low, start)
-        if opened >= 0 and norm.find(closing, opened, start) < 0 and norm.find(closing, end, high) >= 0:
-            return True
-    straight = norm.find('"', low, high) >= 0 or norm.find("'", low, high) >= 0
-    return straight and quoted(analysis, start, end)
+    opened = norm.rfind("“", low, start)
+    return (
+        opened >= 0
+        and norm.find("”", opened, start) < 0
+        and norm.find("”", end, len(norm) if high < 0 else high) >= 0
+    )
 
 
 _NAME_LENGTH: Final = 12
-_CALLED: Final = late(r"(?:叫做?|名为|俗称|称为|名叫)[“「『\"]$")
+_CALLED: Final = late(r"(?:叫做?|名为|俗称|称为|名叫)“$")
 
 
 def _is_title(analysis: Analysis, start: int, end: int) -> bool:
     """Say whether the quotation is the name of a product: “睿选六个月持有混合”."""
     norm = analysis.norm
-    low, mark = max(
-        (norm.rfind(opening, 0, start) + len(opening), closing) for opening, closing in _TITLE_MARKS
-    )
-    high = norm.find(mark, end)
+    low, high = norm.rfind("“", 0, start) + 1, norm.find("”", end)
     if 0 <= high - low <= _NAME_LENGTH and _CALLED.search(norm, max(0, low - 5), low):
         return True
     return high >= 0 and _TITLE.fullmatch(norm, low, high) is not None

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from memfin.scoring.patterns import late
 from memfin.scoring.roles import Role
 
 
@@ -36,7 +37,7 @@ class Weight(NamedTuple):
 
 
 _NARROW: Final[Mapping[str, re.Pattern[str]]] = {
-    name: re.compile(pattern)
+    name: late(pattern)
     for name, pattern in (
         ("government_bond", r"国债|政金|利率债|政府债|国开|\bgov|treasur|gilt|sovereign"),
         ("convertible", r"转债|convertible"),

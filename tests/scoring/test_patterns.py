@@ -1,6 +1,8 @@
 """The compiled patterns match exactly what the plain ones do; scanning for literals hides nothing."""
 
+import importlib
 import json
+import pkgutil
 import re
 from functools import cache
 from pathlib import Path
@@ -9,11 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memfin import scoring
 from memfin.errors import UsageError
 from memfin.scoring.language import analyze
 from memfin.scoring.lexicon import RuleEntry, load_lexicon
 from memfin.scoring.lexicon_files import word_classes
-from memfin.scoring.patterns import apart, at_head, compile_pattern, expand
+from memfin.scoring.patterns import apart, at_head, compile_pattern, expand, late
 from memfin.scoring.prefilter import branches
 from memfin.scoring.scan_plan import alternatives
 
@@ -155,3 +158,26 @@ def test_a_literal_that_is_rare_enough_is_cut_short() -> None:
     assert len(literal) < len("噢呃嗯喏")
     (latin,) = branches("(?:bumblebees)")
     assert latin.literals == {"bumble"}
+
+
+def test_a_pattern_is_compiled_when_it_is_first_used() -> None:
+    pattern = late(r"(?:亏|赔)+")
+    assert pattern.pattern == r"(?:亏|赔)+"
+    assert vars(pattern).keys().isdisjoint({"search", "match"})
+    match = pattern.search("不会赔")
+    assert match is not None
+    assert match.span() == (2, 3)
+    assert "search" in vars(pattern)
+    assert pattern.fullmatch("赔") is not None
+    assert late("loss", re.IGNORECASE).match("LOSS") is not None
+
+
+def test_every_pattern_of_the_package_compiles() -> None:
+    """None is compiled when its module is loaded, so that a mistake in one would show at its first reply."""
+    count = 0
+    for module in pkgutil.iter_modules(scoring.__path__):
+        for value in vars(importlib.import_module(f"{scoring.__name__}.{module.name}")).values():
+            if type(value) is type(late("")):
+                assert callable(value.search)
+                count += 1
+    assert count > 300
