@@ -16,6 +16,7 @@ from typing import Final, Literal, NamedTuple
 from memfin.scoring.forms import normalize
 from memfin.scoring.glossary import gloss, unglossed
 from memfin.scoring.patterns import compile_pattern, late
+from memfin.scoring.quotations import paired, with_one_kind_of_quotes
 from memfin.scoring.speech import ATTRIBUTION, SPEECH_BEGINS, SPEECH_SIGN, THE_USER
 
 ClauseKind = Literal["text", "item", "row", "heading"]
@@ -31,13 +32,6 @@ _SENTENCE_END: Final = late(r"[.。!?;\n…](?:(?<!\.)[。!?;\n…]*|(?<!\b(?:in
 _CLAUSE_END: Final = late(r"[,:|](?:(?![0-9])|(?<![0-9].))")
 _HEADING: Final = late(r" *#+")
 _ITEM: Final = late(r" *(?:[-*•·●▪➤→✅❌⚠>]|\(?[0-9]{1,2}[.)、]|[(]?[一二三四五六七八九十]{1,2}[)、]|[①-⑳])")
-
-_QUOTE: Final = compile_pattern(
-    r"“[^”\n]*”|「[^」\n]*」|『[^』\n]*』|\"[^\"\n]*\"|"
-    r"'(?<![a-z0-9]')(?:[^'\n]|'(?<=[a-z]')(?=[a-z])){2,}'(?![a-z])"
-)
-_OTHER_QUOTES: Final = "\"'「『"
-_QUOTED: Final = late(r"“[^”\n]*”")
 
 # Words that hold a negation sign without negating; they are consumed before the real ones.
 _NOT_A_NEGATION: Final = (
@@ -138,7 +132,7 @@ class Analysis:
         self._pieces: Final = _MARKS.split(norm) if any(map(norm.__contains__, _MARK_SIGNS)) else [norm]
         self.plain: Final = norm if len(self._pieces) == 1 else "".join(self._pieces[::2])
         norm, self.glosses = gloss(self.plain, terms=not as_written)
-        norm = self.norm = _with_one_kind_of_quotes(norm)
+        norm = self.norm = with_one_kind_of_quotes(norm)
         bounds = self.bounds = [0, *[match.end() for match in _SENTENCE_END.finditer(norm)]]
         if len(bounds) == 1 or bounds[-1] != len(norm):
             bounds.append(len(norm))
@@ -273,22 +267,8 @@ class Analysis:
     def quotes(self) -> list[tuple[int, int]]:
         """Half-open spans of quoted text, quotation marks included; a quotation ends with its line."""
         if self._quotes is None:
-            self._quotes = [match.span() for match in _QUOTED.finditer(self.norm)] if self.quoting else []
+            self._quotes = list(paired(self.norm, "“", "”"))
         return self._quotes
-
-
-def _with_one_kind_of_quotes(norm: str) -> str:
-    """Put quotations of every kind between “ and ”; what is quoted inside one keeps its marks."""
-    if not any(map(norm.__contains__, _OTHER_QUOTES)):
-        return norm
-    pieces: list[str] = []
-    last = 0
-    for match in _QUOTE.finditer(norm):
-        start, end = match.span(1)
-        if start >= last:
-            pieces += (norm[last:start], "“", norm[start + 1 : end - 1], "”")
-            last = end
-    return "".join((*pieces, norm[last:]))
 
 
 def _kind_of(head: str) -> ClauseKind:

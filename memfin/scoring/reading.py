@@ -9,6 +9,7 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from functools import cache, cached_property, lru_cache
 from itertools import pairwise
+from operator import attrgetter
 from typing import Final, Literal, NamedTuple, get_args
 
 from ahocorasick_rs import AhoCorasick, Implementation, MatchKind
@@ -20,6 +21,7 @@ from memfin.scoring.language import Analysis
 from memfin.scoring.patterns import late
 from memfin.scoring.quantities import Quantity, shares_at
 from memfin.scoring.ratios import STOCK_BOND, TRIPLE_SIGN, dashed
+from memfin.scoring.tries import few
 from memfin.scoring.vocabulary import Vocabulary, load_vocabulary
 from memfin.scoring.weight import Label, Weight
 
@@ -67,6 +69,8 @@ Table = Sequence[Meaning | None]
 
 _WRAPPERS: Final = ("etf", "指数基金", "tracker", "trackers")
 _NO_LABEL: Final = Label("", -1, -1)
+_MOST: Final = 64
+"""Shares of one sentence that are read."""
 _SAME: Final = 0.006
 _REACH: Final = 24
 _WIDE_REACH: Final = 60
@@ -299,7 +303,8 @@ class Reading:
     def shares(self) -> list[Quantity]:
         """The shares (fractions) that the reply names."""
         if self._shares is None:
-            self._shares = shares_at(self.analysis.norm, self._signs) if self._signs else []
+            found = shares_at(self.analysis.norm, self._signs) if self._signs else []
+            self._shares = self._few(found)
             if "from " in self.analysis.norm:
                 self._shares = [_reached(self.analysis.norm, share) for share in self._shares]
         return self._shares
@@ -309,7 +314,13 @@ class Reading:
         """The parts of a sum of money that the reply divides, as shares of it."""
         norm = self.analysis.norm
         found = [*(divided(norm) or spent(norm) or tabled(norm) or taken(norm)), *bare_shares(norm)]
-        return [part for part in found if not self._repeats(part)] if found else found
+        return [part for part in self._few(found) if not self._repeats(part)] if found else found
+
+    def _few(self, found: list[Quantity]) -> list[Quantity]:
+        """Leave out what one sentence names beyond any plan: a reply that repeats itself without end."""
+        if len(found) <= _MOST:
+            return found
+        return list(few(self.analysis, found, attrgetter("start"), _MOST))
 
     def _repeats(self, part: Quantity) -> bool:
         """Say whether an amount only repeats a share of its row or sentence: 短债 | 30% | 30万."""

@@ -3,6 +3,7 @@
 Every function returns the half-open span (in ``Analysis.norm``) that breaks the limit, or None.
 """
 
+from operator import methodcaller
 from typing import Final, NamedTuple
 
 from memfin.scoring.advice import advised
@@ -17,6 +18,7 @@ from memfin.scoring.quantities import Quantity, quantities
 from memfin.scoring.reading import Reading
 from memfin.scoring.reserves import cash_amount, dropped
 from memfin.scoring.sharing import times
+from memfin.scoring.tries import few
 from memfin.scoring.unchanged import kept_above
 
 _REST: Final = Quick(
@@ -271,7 +273,7 @@ def _in_steps(reading: Reading, cap: float) -> Span | None:
 
 
 def _equal(analysis: Analysis, cap: float) -> Span | None:
-    for match in _EQUAL.finditer(analysis.norm):
+    for match in few(analysis, _EQUAL.finditer(analysis.norm), methodcaller("start")):
         count = count_of(next(group for group in match.groups() if group is not None))
         low, high = analysis.sentence_span(match.start())
         before = [each for each in quantities(analysis.norm, low, match.start()) if each.kind == "share"]

@@ -135,3 +135,9 @@ def test_only_the_rubric_items_asked_for_are_looked_for() -> None:
         unasked = set(everything.rubric_items) - set(asked)
         assert not [f for f in reading.findings if f.field == "rubric" and f.value in unasked]
     assert len(everything.rubric_items) > 1
+
+
+@pytest.mark.parametrize("mark", ["“", "「", "『", '"', "'", "“保本", "”"])
+def test_quotations_that_never_close_are_read_in_time(mark: str) -> None:
+    """With the square of their number these would take minutes."""
+    assert read_content(mark * 200_000).categories in ([], ["保本保收益"])

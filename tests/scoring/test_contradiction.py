@@ -180,3 +180,13 @@ def test_any_mixture_of_advice_is_checked_without_errors(parts: list[str]) -> No
     text = "，".join(parts)
     for found in ConstraintChecker([case["constraints"][0] for case in CASES[:40]]).check(text):
         assert 0 <= found.start < found.end <= len(text)
+
+
+@pytest.mark.parametrize(
+    "unit", ["20%", "股票20%、", "百分之二十", "最大回撤27%", "现金留一成，", "其余由四只基金平分，"]
+)
+def test_a_reply_that_repeats_itself_without_end_is_read_in_time(unit: str) -> None:
+    """Its cost grows with its length: with the square of it, these would take minutes."""
+    constraints = ["最大回撤<10%", "保留20%现金应急", "单一资产仓位不超过30%", "权益类总仓位不超过60%"]
+    for found in ConstraintChecker(constraints).check(unit * 6000):
+        assert 0 <= found.start < found.end
