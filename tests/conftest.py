@@ -26,18 +26,25 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "memfin"))
 
 REPETITIONS = frozenset(
     (
+        "test_bench_memory",
         "test_cancellation",
         "test_contract_properties",
         "test_crash",
+        "test_cross_validation",
         "test_faults",
         "test_injections",
         "test_lexicon_entries",
         "test_memory_concurrency",
         "test_memory_crash",
         "test_memory_revocation",
+        "test_merging",
+        "test_patterns",
         "test_recovery",
+        "test_rewriting",
+        "test_scan_plan",
         "test_simulation",
         "test_soak_memory",
+        "test_unseen_replies",
     )
 )
 """Files that do over and over what other files do once; they are not measured."""
