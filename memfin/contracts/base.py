@@ -28,6 +28,7 @@ Difficulty = Literal["easy", "medium", "hard"]
 HistoryMode = Literal["free", "forced"]
 TraceVersion = Literal["v1", "v1.1"]
 KeySource = Literal["short_term", "long_term", "profile"]
+Language = Literal["zh", "en"]
 Level = Literal["low", "medium", "high"]
 Horizon = Literal["short", "medium", "long"]
 SkipReason = Literal[

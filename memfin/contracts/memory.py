@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from memfin.contracts.base import Count, Record
+from memfin.contracts.base import Count, Language, Record
 
 Identifier = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_-]{1,64}\Z", extra={"given": True})]
 """An id: of a user, context, consent, thread, task, drift record or candidate."""
@@ -31,7 +31,6 @@ Version = Annotated[int, msgspec.Meta(ge=1)]
 
 ConsentScope = Literal["create_task", "save_to_profile", "save_to_thread", "training_use_allowed"]
 ContextScope = Literal["task", "thread", "profile"]
-LanguagePreference = Literal["zh", "en"]
 ResearchDepth = Literal["quick", "standard", "deep"]
 RiskPromptPreference = Literal["balanced", "counter_first", "risk_first", "permission_or_credential"]
 Rating = Annotated[str, msgspec.Meta(pattern=r"^[a-z_]{1,32}\Z")]
@@ -69,7 +68,7 @@ class ConsentScopes(Record):
 class Preferences(Record):
     """What a person may set about the answers they get; None where they did not (memory design §8.2)."""
 
-    language_preference: LanguagePreference | None = None
+    language_preference: Language | None = None
     research_depth: ResearchDepth | None = None
     risk_prompt_preference: RiskPromptPreference | None = None
     user_focus_reason: Text | None = None
@@ -116,7 +115,7 @@ class UserContext(Record):
     task_id: Identifier | None = None
     route: Route | None = None
     task_status: TaskStatus | None = None
-    language_preference: LanguagePreference | None = None
+    language_preference: Language | None = None
     research_depth: ResearchDepth | None = None
     risk_prompt_preference: RiskPromptPreference | None = None
     user_focus_reason: Text | None = None
@@ -133,7 +132,7 @@ class ContextFields(Record):
     The content of ``user_supplied_context`` and ``user_context_overrides``.
     """
 
-    language_preference: LanguagePreference | None = None
+    language_preference: Language | None = None
     research_depth: ResearchDepth | None = None
     risk_prompt_preference: RiskPromptPreference | None = None
     user_focus_reason: Text | None = None

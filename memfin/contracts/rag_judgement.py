@@ -1,8 +1,7 @@
 """What a judge is asked about an answer to a question of a benchmark, and the record of what it answered."""
 
-from typing import Literal
 
-from memfin.contracts.base import Count, Record
+from memfin.contracts.base import Count, Language, Record
 from memfin.contracts.judgement import ControlKind, Controls, Score, Vote
 from memfin.contracts.rag import RagAnswer, RagQuestion
 from memfin.contracts.rag_verdict import RagVerdict
@@ -25,7 +24,7 @@ class RagJudgeRequest(Record):
 
     question: RagQuestion
     answer: RagAnswer
-    language: Literal["zh", "en"] = "zh"
+    language: Language = "zh"
     pages: list[RagPage] = []
     pages_left_out: Count = 0
 

@@ -3,8 +3,8 @@
 from functools import lru_cache
 from typing import Final
 
-from memfin.contracts import JudgeRequest
-from memfin.judges.templates import MOST_CHARS, Language, Prompt, Section, Templates, TooLong, one_line
+from memfin.contracts import JudgeRequest, Language
+from memfin.judges.templates import MOST_CHARS, Prompt, Section, Templates, TooLong, one_line
 from memfin.judges.variants import Variant, masked
 
 __all__ = [

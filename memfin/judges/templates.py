@@ -10,16 +10,15 @@ from collections.abc import Mapping, Sequence
 from functools import cache, cached_property, lru_cache
 from importlib.resources import files
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
+from memfin.contracts import Language
 from memfin.judges.fence import fence, margined
 
 if TYPE_CHECKING:
     from jinja2 import Environment
-
-Language = Literal["zh", "en"]
 
 MOST_CHARS: Final = 60_000
 """Characters of untrusted text in one prompt. More is refused: half a reply gets no whole verdict."""

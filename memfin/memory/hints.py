@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Final, Literal
 
-from memfin.contracts.base import Record
-from memfin.contracts.memory import LanguagePreference, Moment, SchemaVersion
+from memfin.contracts.base import Language, Record
+from memfin.contracts.memory import Moment, SchemaVersion
 from memfin.memory.onboarding import OnboardingState
 from memfin.memory.slices import LoadedMemory
 
@@ -23,7 +23,7 @@ class HintShown(Record):
 PAUSE: Final = timedelta(hours=24)
 """A user sees at most one hint in this time."""
 
-TEXTS: Final[Mapping[Hint, Mapping[LanguagePreference, str]]] = {
+TEXTS: Final[Mapping[Hint, Mapping[Language, str]]] = {
     "set_preferences": {
         "zh": "在设置里填写偏好，结果会更贴合您。",
         "en": "Results fit you better once you set your preferences.",

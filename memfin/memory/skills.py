@@ -7,8 +7,8 @@ kind of thing it is about, and from nothing that its owner did. Pages that refus
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Literal
 
-from memfin.contracts import Record
-from memfin.contracts.memory import LanguagePreference, Route
+from memfin.contracts import Language, Record
+from memfin.contracts.memory import Route
 from memfin.memory.slices import LoadedMemory
 
 RefreshCondition = Literal[
@@ -36,7 +36,7 @@ ANY_OBJECT: Final[tuple[RefreshCondition, ...]] = ("new_evidence",)
 FIRST_TASKS: Final[tuple[Route, ...]] = ("snapshot", "thread_refresh", "risk_challenge")
 """The kinds of task that are suggested to somebody who has not started three yet."""
 
-EXAMPLES: Final[Mapping[LanguagePreference, Mapping[str, str]]] = {
+EXAMPLES: Final[Mapping[Language, Mapping[str, str]]] = {
     "zh": {
         "quick": "用三句话说明沪深300指数基金的主要风险。",
         "standard": "沪深300指数基金适合做长期配置吗？请列出正反两方面的依据。",

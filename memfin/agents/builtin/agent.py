@@ -16,10 +16,9 @@ from memfin.agents.builtin.compliance import (
     without_violations,
 )
 from memfin.agents.builtin.knowledge import Knowledge, Question, Topic, knowledge, understand
-from memfin.agents.builtin.rules import Language
 from memfin.agents.builtin.ties import Ties, tie
 from memfin.agents.protocol import Observer, Session
-from memfin.contracts import Record
+from memfin.contracts import Language, Record
 
 _LANGUAGES: Final[tuple[Language, ...]] = ("zh", "en")
 _EXCERPT: Final = 200

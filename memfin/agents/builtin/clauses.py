@@ -5,7 +5,8 @@ The agent reads with rules of its own and not with those of MemFin's scoring, wh
 
 from typing import Final, NamedTuple
 
-from memfin.agents.builtin.rules import Language, ProfileRules
+from memfin.agents.builtin.rules import ProfileRules
+from memfin.contracts import Language
 
 # One for one, so that offsets into the reading form are offsets into what was said.
 _READING_FORM: Final = str.maketrans(

@@ -15,9 +15,9 @@ from memfin.agents.builtin.extraction import Statement, extract
 from memfin.agents.builtin.governed import GovernedMemory
 from memfin.agents.builtin.memory import DialogueMemory, MemoryState, Recall, recall_fields
 from memfin.agents.builtin.profile import ClientProfile, profile_snapshot
-from memfin.agents.builtin.rules import Language, ProfileRules, profile_rules
+from memfin.agents.builtin.rules import ProfileRules, profile_rules
 from memfin.agents.protocol import Session
-from memfin.contracts import Record
+from memfin.contracts import Language, Record
 from memfin.errors import MemfinError
 
 S = TypeVar("S", bound=Record)

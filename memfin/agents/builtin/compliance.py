@@ -4,7 +4,8 @@ import functools
 import re
 from typing import NamedTuple
 
-from memfin.agents.builtin.rules import Language, Pattern, data_file
+from memfin.agents.builtin.rules import Pattern, data_file
+from memfin.contracts import Language
 
 
 class Violation(NamedTuple):

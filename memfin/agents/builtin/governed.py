@@ -15,8 +15,8 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from memfin.agents.builtin.profile import ClientProfile, position_lines
-from memfin.agents.builtin.rules import Language, ProfileRules
-from memfin.contracts import Record
+from memfin.agents.builtin.rules import ProfileRules
+from memfin.contracts import Language, Record
 from memfin.contracts.memory import ConsentScopes, ContextFields, Preferences
 from memfin.memory.errors import MemoryRefusal
 from memfin.memory.isolated import IsolatedStore

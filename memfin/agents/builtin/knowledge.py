@@ -8,8 +8,8 @@ import ahocorasick_rs
 import msgspec
 
 from memfin.agents.builtin.client import Heard
-from memfin.agents.builtin.rules import Language, Pattern, data_file
-from memfin.contracts import Record
+from memfin.agents.builtin.rules import Pattern, data_file
+from memfin.contracts import Language, Record
 
 _MOST_ASKED: Final = 2000
 """Characters of a turn that are searched for topics; what follows is pasted material."""

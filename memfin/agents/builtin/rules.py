@@ -7,8 +7,7 @@ import tomllib
 from typing import Any, Final, Literal, NamedTuple
 
 from memfin.agents.builtin.quantities import COUNT_PATTERN, MONEY_PATTERN, PERCENT_PATTERN, PERCENT_SIGNS
-
-Language = Literal["zh", "en"]
+from memfin.contracts import Language
 
 LevelField = Literal["risk_level", "horizon", "liquidity_need"]
 LEVEL_FIELDS: Final[tuple[LevelField, ...]] = ("risk_level", "horizon", "liquidity_need")

@@ -6,8 +6,8 @@ from typing import Final
 from memfin.contracts.rag import RagAnswer, RagQuestion
 from memfin.contracts.rag_judgement import RagJudgeRequest, RagPage
 from memfin.rag.extraction.normalize import quote_parts
+from memfin.rag.language import language_of
 from memfin.rag.scoring import DocumentIndex
-from memfin.rag.systems.openai.prompts import language_of
 
 MOST_PAGE_CHARS: Final = 40_000
 """Characters of pages after which no more of those are shown that only the answer points at."""
@@ -40,7 +40,7 @@ def judge_request(question: RagQuestion, answer: RagAnswer, index: DocumentIndex
     return RagJudgeRequest(
         question=question,
         answer=answer,
-        language="zh" if language_of(question.question) == "zh" else "en",
+        language=language_of(question.question),
         pages=pages,
         pages_left_out=left_out,
     )

@@ -4,13 +4,12 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
-from memfin.contracts.base import Record
+from memfin.contracts.base import Language, Record
 from memfin.contracts.memory import (
     ChangeSummary,
     ConsentScopes,
     ContextFields,
     Identifier,
-    LanguagePreference,
     Moment,
     ObjectRef,
     Preferences,
@@ -84,7 +83,7 @@ class ConsentState(Record):
 class ProfileReview(Strict, frozen=True, kw_only=True):
     """An explicit review: a value sets a preference, null deletes it, what is left out stays."""
 
-    language_preference: LanguagePreference | UnsetType | None = UNSET
+    language_preference: Language | UnsetType | None = UNSET
     research_depth: ResearchDepth | UnsetType | None = UNSET
     risk_prompt_preference: RiskPromptPreference | UnsetType | None = UNSET
     user_focus_reason: Text | UnsetType | None = UNSET

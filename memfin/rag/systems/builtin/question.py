@@ -3,6 +3,7 @@
 import re
 from typing import Final, Literal, NamedTuple, cast
 
+from memfin.rag.language import language_of
 from memfin.rag.systems.builtin.words import shown, vocabulary
 
 Kind = Literal[
@@ -79,7 +80,7 @@ def read_question(text: str) -> Question:
         units,
         details=known.signs["details"].search(words) is not None,
         total=known.signs["total"].search(words) is not None,
-        chinese=any("\u3400" <= mark <= "\u9fff" for mark in text),
+        chinese=language_of(text) == "zh",
     )
 
 

@@ -9,6 +9,7 @@ from memfin.agents.openai.prompts import LANGUAGES, SystemPrompt
 from memfin.judges.fence import fenced
 from memfin.memory.tokens import estimate_tokens
 from memfin.rag.document import Document
+from memfin.rag.language import language_of
 from memfin.rag.systems.builtin.passages import Passage, passages_of
 from memfin.rag.systems.builtin.search import PassageIndex
 from memfin.rag.systems.builtin.words import joined, units_of
@@ -42,11 +43,6 @@ def shipped_instructions() -> SystemPrompt:
     """Return the instructions that ship with MemFin, in Chinese and English."""
     texts = {name: (_SHIPPED / f"rag-v1.{name}.md").read_text("utf-8") for name in LANGUAGES}
     return SystemPrompt(texts={name: text.strip() for name, text in texts.items()})
-
-
-def language_of(question: str) -> str:
-    """Return the language that a question is in: ``zh`` where it has a Chinese character, else ``en``."""
-    return "zh" if any("\u3400" <= mark <= "\u9fff" for mark in question) else "en"
 
 
 class Chunks:

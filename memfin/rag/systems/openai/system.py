@@ -15,8 +15,9 @@ from memfin.contracts.rag import RagAnswer
 from memfin.errors import UsageError
 from memfin.foreign.calls import CallFailed
 from memfin.rag.document import Document
+from memfin.rag.language import language_of
 from memfin.rag.systems.openai.answers import NAME, SCHEMA, read_answer
-from memfin.rag.systems.openai.prompts import Chunks, language_of, shipped_instructions
+from memfin.rag.systems.openai.prompts import Chunks, shipped_instructions
 from memfin.rag.systems.protocol import RagReply
 from memfin.wire.answers import CUT, FILTERED
 from memfin.wire.chat import ChatClient

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from tomllib import loads
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from aiohttp import web
 
-Language = Literal["zh", "en"]
+from memfin.contracts import Language
 
 LANGUAGES: Final[tuple[Language, ...]] = ("zh", "en")
 COOKIE: Final = "memfin_lang"

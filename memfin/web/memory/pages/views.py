@@ -6,10 +6,10 @@ from typing import Any, Final, get_args
 import msgspec
 from aiohttp import web
 
+from memfin.contracts.base import Language
 from memfin.contracts.memory import (
     ConsentScope,
     ConsentScopes,
-    LanguagePreference,
     Preferences,
     ResearchDepth,
     RiskPromptPreference,
@@ -28,7 +28,7 @@ from memfin.web.memory.problems import Problem, not_found, problem_of
 
 SCOPES: Final = get_args(ConsentScope)
 CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
-    "language_preference": get_args(LanguagePreference),
+    "language_preference": get_args(Language),
     "research_depth": get_args(ResearchDepth),
     "risk_prompt_preference": get_args(RiskPromptPreference),
 }
