@@ -1,5 +1,7 @@
 """What is put into other words before a reply is read: English terms in Chinese sentences, percentages.
 
+Rare words that have a usual one (`memfin.scoring.usual_words`) are put into that.
+
 加leverage到2倍 is read as 加杠杆到2倍, 百分之二十 and twenty percent as 20%. A run of Latin words beside a
 Chinese character is put into Chinese when the glossary knows every word of it. Names, tickers,
 abbreviations and English sentences stay as they are.
@@ -12,6 +14,7 @@ from typing import Final, NamedTuple
 from memfin.scoring.chinese_numbers import chinese_number
 from memfin.scoring.english_numbers import BELOW_HUNDRED, english_number
 from memfin.scoring.patterns import late
+from memfin.scoring.usual_words import usual_words
 
 _RUN: Final = late(r"[a-z][a-z' -]*[a-z]")
 _SHARE: Final = r"[零〇一二两三四五六七八九十点0-9.]++(?![百千万])"
@@ -90,20 +93,22 @@ class Gloss(NamedTuple):
 
 
 def gloss(norm: str, *, terms: bool = True) -> tuple[str, list[Gloss]]:
-    """Put percentages into digits and English ``terms`` of Chinese sentences into Chinese.
+    """Put percentages into digits, rare words into usual ones, English ``terms`` into Chinese.
 
     Return the new reading, and where each replacement came from.
     """
-    found = [*_percentages(norm), *(_terms_in(norm) if terms else ())]
+    found = [(*each, False) for each in (*_percentages(norm), *usual_words(norm))]
+    if terms:
+        found += [(*each, True) for each in _terms_in(norm)]
     if not found:
         return norm, []
     pieces: list[str] = []
     glosses: list[Gloss] = []
     last = length = 0
-    for start, end, words in sorted(found):
+    for start, end, words, term in sorted(found):
         pieces += (norm[last:start], words)
         length += start - last
-        glosses.append(Gloss(length, length + len(words), start, end, not words.endswith("%")))
+        glosses.append(Gloss(length, length + len(words), start, end, term))
         length += len(words)
         last = end
     return "".join((*pieces, norm[last:])), glosses

@@ -30,7 +30,7 @@ _HELD: Final = late(
     r"makes? up|accounts? for|stands? at|of|sits? at) $"
 )
 _ADDED: Final = late(
-    r"(?:再加|加仓|增加|再买|再配|追加|加上|提高|上调|再补|"
+    r"(?:再加|加仓|加码|补仓|增持|增加|再买|再配|追加|加上|提高|上调|再补|再添|"
     r"add(?:ing)?(?: another)?|another|"
     r"increase by|每(?:个?月|周|季度?|次)(?:再)?[加补增])[^,。]{0,4}$"
 )
@@ -44,7 +44,7 @@ _SUITS: Final = late(
     r"\b(?:suits?|fits?|works? (?:well|fine|for)|is right|go with|i'd|would do|will do)\b"
 )
 _POINTS: Final = late(r"百分点|个点|points?")
-_SHIFTED: Final = late(r"[挪移转换调搬划]|\b(?:move|shift|switch)\b")
+_SHIFTED: Final = late(r"[挪移转换调搬划]|[拿抽腾拨匀分]出|\b(?:move|shift|switch)\b")
 _TO_CLASS: Final = late(r"\s*(?:的?[^,。;]{0,6})?(?:到|进|至|给|入|成|为|(?:in)?to\b)")
 _PLAIN_UNITS: Final = frozenset({"%", "个点", "百分点", "个百分点", "成", "points", "percentage points"})
 _OUT_OF: Final = late(

@@ -107,6 +107,57 @@ def test_percentages_are_read_in_digits(text: str, norm: str) -> None:
     assert analyze(text).norm == norm
 
 
+@pytest.mark.parametrize(
+    ("text", "norm"),
+    [
+        ("用30万购入、入手或吃进这只基金", "用30万买入、买入或买入这只基金"),
+        ("先入手两成红利基金", "先买入两成红利基金"),
+        ("可以从这里入手。从估值入手看", "可以从这里入手。从估值入手看"),
+        ("申购入口在首页", "申购入口在首页"),
+        ("把短债改为30年国债ETF", "把短债换成30年国债etf"),
+        ("上限改为30%，风险偏好转为保守", "上限改为30%,风险偏好转为保守"),
+        ("每月定期投入500元", "每月定投500元"),
+        ("储备6万元，备足八个月开支", "留6万元,留足八个月开支"),
+        ("储备粮，设备足，准备10万买基金", "储备粮,设备足,准备10万买基金"),
+        ("手里的钱悉数投入，统统换掉", "手里的钱全部投入,全部换掉"),
+        ("占2成，合计9成；7成新，2-3成，2成半，8成长", "占20%,合计90%;7成新,2-3成,2成半,8成长"),
+        ("五个债券基金，三个基金经理，过半数", "五只债券基金,三个基金经理,过半数"),
+        ("转入手续费，投入手里的钱，外汇储备3万亿", "转入手续费,投入手里的钱,外汇储备3万亿"),
+        ("沟通通道，熟悉数据，安全数字", "沟通通道,熟悉数据,安全数字"),
+        ("等我方便，我方案里，日本公司", "等我方便,我方案里,日本公司"),
+        ("二分之一放国债，半数放活期", "一半放国债,一半放活期"),
+        ("咱们不收费，我司不承诺", "我们不收费,我们不承诺"),
+        ("咱们倾向配短债，我们也选它", "我倾向配短债,我也选它"),
+        ("小编替您操作，账户交给我这边", "我替你操作,账户交给我"),
+        ("您这边的规矩，您家的底线，你家里人", "你的规矩,你的底线,你家里人"),
+        ("不主张买，我的意见是不碰，劝您别追", "不建议买,我建议不碰,建议你别追"),
+    ],
+)
+def test_rare_words_are_read_as_the_usual_ones(text: str, norm: str) -> None:
+    assert analyze(text).norm == norm
+
+
+@pytest.mark.parametrize(
+    ("text", "norm"),
+    [
+        ("符合客户的要求，建议客户配两成", "符合你的要求,建议你配两成"),
+        ("您好！给客户的方案", "你好!给你的方案"),
+        ("客户的底线与您的不同", "客户的底线与你的不同"),
+        ("有位客户试过，客户经理和稳健型客户都说客户满意", "有位客户试过,客户经理和稳健型客户都说客户满意"),
+    ],
+)
+def test_the_client_is_the_one_spoken_to_where_nobody_else_is(text: str, norm: str) -> None:
+    assert analyze(text).norm == norm
+
+
+def test_spans_of_rare_words_are_those_of_the_words() -> None:
+    text = "我的意见是**二分之一**购入"
+    analysis = analyze(text)
+    assert analysis.norm == "我建议一半买入"
+    assert text[slice(*analysis.original_span(3, 5))].strip("*") == "二分之一"
+    assert text[slice(*analysis.original_span(0, 3))] == "我的意见是"
+
+
 def test_spans_of_percentages_are_those_of_the_words() -> None:
     text = "股票 **百分之三十**，债券七成"
     analysis = analyze(text)
