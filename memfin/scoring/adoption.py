@@ -63,7 +63,7 @@ _ADOPTS: Final = late(
     r"product )?i(?:'d| would) (?:pick|buy|choose)".replace("{_CLAUSE}", _CLAUSE)
 )
 _SLEEVE: Final = late(
-    r"(?:债券|债|权益|股票|基金)(?:部分|仓位|资产|仓|[那这][块边份]|端|里)的?|"
+    r"(?:债券|债|权益|股票|基金)(?:部分|仓位|持仓|份额|占比|比例|权重|资产|仓|[那这][块边份]|端|里)的?|"
     r"\b(?:of|in|within|from) (?:the|your) (?:bond|equity|stock|cash|fund)s? (?:money|sleeve|part|"
     r"portion|allocation|side|pot)\b"
 )
@@ -79,7 +79,7 @@ OTHER_ASSET: Final = compile_pattern(
 )
 ENOUGH: Final = late(r"(?:就行|即可|就好|就够|就可以了)")
 _SIZED: Final = late(
-    r"仓位|占比|比例|给到|进去|可以占|占(?!有率|用|领|据|[^,。;]{0,6}(?:收入|营收|产量|市场|份额|总量))"
+    r"仓位|占比|比例|权重|持仓到|给到|进去|可以占|占(?!有率|用|领|据|[^,。;]{0,6}(?:收入|营收|产量|市场|份额|总量))"
 )
 
 

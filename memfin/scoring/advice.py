@@ -41,7 +41,7 @@ _OPPOSITE: Final = late(
 _REQUEST: Final = late(r"请你|帮我|给我|替我")
 """A user's own request ends in 吧 as well as an advice does."""
 _REACH: Final = 40
-_BOUNDED: Final = late(r"不(?:超过|低于|少于|高于|多于|管|论)")
+_BOUNDED: Final = late(r"不(?:超过|低于|少于|高于|管|论)")
 _NOT_MEANT: Final = late(
     r"(?:不一定|不意味着?|并不|不是|没有必要|无需|未必|并非|不代表)[^,。;]{0,12}$|"
     r"(?:\bnot|n't|\bnever|\bhardly) (?:[a-z]+ ){0,2}$|"
@@ -72,7 +72,7 @@ _DESCRIBED: Final = compile_pattern(
     rf"(?:基金经理|管理人|买方|卖方|机构|量化模型|模型|这类产品|该产品|该基金|这只(?:基金|etf|"
     rf"产品)|产品|策略|"
     rf"etf|指数|市场(?<!级市场)|有人|大家|很多人|多数人|投资者|"
-    rf"企业|公司|银行|行业|(?<![债股票益收券金仓一大小置买拿选用有配])部分|专业投资者|客户|用户|外资|北向|"
+    rf"企业|(?<!证券)公司|银行|行业|(?<![债股票益收券金仓一大小置买拿选用有配])部分|专业投资者|客户|用户|外资|北向|"
     rf"主力|散户|游资|"
     rf"历史上|过去|曾经?|当时|"
     rf"去年|前年|上周|上月){_CLAUSE}{{0,8}}$"

@@ -86,7 +86,7 @@ _GOES_AHEAD: Final = compile_pattern(
     r"start buying)\b"
 )
 _GIVEN: Final = compile_pattern(
-    r"预[计期估]|结果|容忍|最多|顶多|也就|免不了|遇到|碰到|以内|之前|回撤到|容易|要亏|得亏|准备|最坏|最差|"
+    r"预[计期估]|结果|容忍|最多|顶多|也就|免不了|遇到|碰到|以内|之前|(?:回撤|回落|缩水|走低|下滑)到|容易|要亏|得亏|准备|最坏|最差|"
     r"极端|从高点|[跌亏]到|可能|大概|大约|上下|左右|常见|正常|平常|寻常|难免|少不了|偶尔|会|概率|范围|之间|"
     r"最大回撤|"
     r"\b(?:drawdown|loss|fall|drop|dip)s? of\b|\b(?:expect\w*|normal|typical\w*|about|around|could|may|"
@@ -215,7 +215,7 @@ _ONLY_THEN: Final = late(
     r"act|touch|worry|move|trim)[^.;]{0,24}(?:unless|until|before)|(?:hold|stay|sit|wait|"
     r"carry on)\b[^.;]{0,24}"
     r"(?:unless|until))\b[^.;%]{0,44}$|"
-    r"(?:不到|没(?:有)?(?:跌|亏|回撤)到|除非(?:跌|亏|回撤))[^,。;]{0,6}$"
+    r"(?:不到|没(?:有)?(?:跌|亏|赔|回撤|回落)到|除非(?:跌|亏|赔|回撤|回落))[^,。;]{0,6}$"
 )
 _UNTOUCHED: Final = late(
     r"(?:左右)?(?:之前|以前|前|以内|就|,)?(?:什么|啥|任何操作)?(?:都|也|一律|完全)?(?:不用|不必|别|不要|无需|"

@@ -36,6 +36,7 @@ from memfin.scoring.predicates import (
     SingleAssetCap,
 )
 from memfin.scoring.quantities import Quantity, bound, quantities
+from memfin.scoring.synonyms import in_common_words
 
 _NONE: Final = late(
     r"^(?:(?:暂?无|没有|未设定?)(?:任何|明确|特别|特殊|其他|具体)?的?(?:约束|限制|要求|禁忌)(?:条件)?|"
@@ -48,7 +49,7 @@ _BASIS_POINTS: Final = late(r"(\d+(?:\.\d+)?) ?(?:bps?\b|basis points?|个?基�
 _OVER_HALF: Final = late(r"(?<!超)过半(?![年个天月])")
 _DRAWDOWN: Final = late(
     r"回撤|亏损|亏|浮亏|损失|跌幅|跌|止损|drawdown|draw-down|\bloss(?:es)?\b|\blos(?:e|ing)\b|downside|"
-    r"缩水|\bdip\b|\bfall\b|\bdrop\b|\bdown\b|\bdd\b|(?:净值|账户|组合|年化?)波动|\bdecline\b"
+    r"缩水|回落|下跌|赔|折损|\bdip\b|\bfall\b|\bdrop\b|\bdown\b|\bdd\b|(?:净值|账户|组合|年化?)波动|\bdecline\b"
 )
 _DURATION: Final = late(
     r"久期|\bduration\b|债券?期限|剩余期限|\bmaturit(?:y|ies)\b|内的?[^,;]{0,3}债|以[上内]的?[^,;]{0,4}债|"
@@ -93,7 +94,7 @@ _ANYTIME: Final = late(
     r"illiquid|withdraw|any ?time|(?:liquid|accessible|redeemable) at all|\bstay liquid\b|daily liquidity"
 )
 _LOCK_LIMIT: Final = late(
-    r"内(?:要?能|可以?|须|要用(?!的))|超过|长于|大于|多于|不过|以上|以内|之内|以下|最长|最多|至多|顶多|over|"
+    r"内(?:要?能|可以?|须|要用(?!的))|超过|长于|高于|不过|以上|以内|之内|以下|最长|最多|至多|顶多|over|"
     r"above|longer|more than|"
     r"at most|beyond|up to|"
     r"maximum|max\b|exceed|within|under"
@@ -207,7 +208,7 @@ def parse_constraint(text: str) -> Predicate | None:
 @kept
 def parse_constraints(text: str) -> tuple[Predicate, ...]:
     """Return the predicates of a constraint: several where it rules out a list (不碰军工和烟酒)."""
-    norm = " ".join(normalize(text).split())
+    norm = in_common_words(" ".join(normalize(text).split()))
     norm = _YEARS.sub(" years", _OVER_HALF.sub("超过50%", norm))
     norm = _BASIS_POINTS.sub(lambda match: f"{float(match[1]) / 100:g}%", norm)
     if not norm:

@@ -57,7 +57,7 @@ _A_YEAR: Final = {
 }
 _TURNOVER: Final = late(
     rf"(?:每|一|1)?个?(?P<period>天|日|周|星期|月|季|半年|年)度?[^,;]{{0,4}}?(?:最多|至多|顶多|不超过|别超过|"
-    rf"不多于|只|限)[^,;]{{0,4}}?"
+    rf"不高于|只|限)[^,;]{{0,4}}?"
     rf"(?:[换调动操买卖交][^,;]{{0,4}}?(?P<times>{NUMERAL})[次回]|(?P<times2>{NUMERAL})[次回])"
 )
 _TURNOVER_ENGLISH: Final = late(
@@ -68,7 +68,7 @@ _TURNOVER_ENGLISH: Final = late(
 _CHANGES: Final = late(r"[换调动]|操作|交易|买卖|进出")
 _KINDS: Final = r"(?:产品|基金|标的|品种|持仓|股票|个股|etf|东西)"
 _AT_MOST: Final = (
-    r"(?:最多|至多|顶多|(?:不|别|勿|不要|不能|不想|不得)超过?|不多于|(?<!不)少于|控制在|"
+    r"(?:最多|至多|顶多|(?:不|别|勿|不要|不能|不想|不得)超过?|不高于|(?<!不)少于|控制在|"
     r"限制在|≤|<=|上限:?为?)"
 )
 _HOLDINGS: Final = late(
@@ -208,7 +208,7 @@ def _holdings(norm: str) -> MaxHoldings | None:
     return None if count is None else MaxHoldings(count - ("below" in found))
 
 
-_LOSS: Final = late(r"亏|损失|回撤|跌|缩水|\blos(?:s|ses|e|ing)\b|\bdown\b|drawdown")
+_LOSS: Final = late(r"亏|赔(?!率|付)|损失|回撤|回落|跌|缩水|\blos(?:s|ses|e|ing)\b|\bdown\b|drawdown")
 _ONE: Final = late(
     r"单[笔只个支一]|每[笔只个]|一[只笔个](?:基金|产品|股票)?|同一[家只个]|任[一何]|single|\bany one\b|"
     r"\bper (?:fund|holding|position|product|purchase|trade)|\beach\b|at a time"

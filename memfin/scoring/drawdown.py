@@ -39,7 +39,7 @@ _REACH: Final = 30
 _WIDE_REACH: Final = 48
 _CLAUSE: Final = r"[^,:;。!?\n]"
 _MORE_LOSS: Final = (
-    r"蒸发|回吐|吐回去?|赔(?!率|付)|砍|(?:账面|市值|净值|账户|资产|本金)[^,。]{0,4}少|g[ai]v(?:e|"
+    r"(?<![率额润收量速模])(?:走低|下滑|下探)|蒸发|回吐|吐回去?|赔(?!率|付)|砍|(?:账面|市值|净值|账户|资产|本金)[^,。]{0,4}少|g[ai]v(?:e|"
     r"ing) (?:up|back)|surrender|shave|"
 )
 _LOSS: Final = late(
@@ -64,7 +64,7 @@ _LOSS_NEAR: Final = compile_pattern(
 )
 _LOSS_AFTER: Final = late(
     r"\s*(?:左右|上下|多|以上|以内|的)*\s*(?:硬|总|整体|移动|浮动|trailing |hard |overall )?(?:回撤|亏损|"
-    r"浮亏|跌幅|的?损失|的?回落|止损|"
+    r"浮亏|跌幅|的?(?:损失|回落|下跌|走低|下滑)|止损|"
     r"under ?water|in the red|below (?:the|its|your) (?:last |recent )?(?:high|peak|top)|"
     r"lower\b|off (?:the (?:top|peak|high)|its (?:peak|high))|max(?:imum)? drawdown|drawdown|loss|"
     r"stop[- ]loss|decline|drop|dip|slump|"
@@ -85,8 +85,8 @@ _TOLERANCE: Final = late(
     r"tolera\w*|budget|raise|widen|relax|set"
 )
 _ALLOWED: Final = late(
-    r"(?:允许|容许|容忍|接受|承受|忍受)[^,。;]{0,3}(?:账户|组合|整体|净值|资金|总)[^,。;]{0,8}(?:亏|回撤|"
-    r"跌|缩水)[^,。;]{0,4}$|"
+    r"(?:允许|容许|容忍|接受|承受|忍受)[^,。;]{0,3}(?:账户|组合|整体|净值|资金|总)[^,。;]{0,8}(?:亏|赔|损失|"
+    r"回撤|回落|跌|缩水|走低|下滑)[^,。;]{0,4}$|"
     r"\b(?:allow|let|accept|tolerat|stomach)(?:e|ing|ting)?\b[^,.;]{0,12}\b(?:account|portfolio|plan|fund|"
     r"position|it|things|mix)\b[^,.;]{0,16}\b(?:fall|drop|lose|down|loss|slide|slip|sink|dip|decline|"
     r"drawdown)\b[^,.;]{0,12}$|\b(?:accept|tolerate|stomach|live with|put up with) (?:an? |the |up to |"
@@ -132,7 +132,7 @@ _PROPOSED: Final = late(
 )
 _RULED_OUT: Final = late(r"不建议|不要|别|不能|不宜|n't")
 _LOSS_WORD: Final = late(
-    r"toleranc|容忍|回撤|亏|跌|缩水|回落|回吐|drawdown|loss|lose|fall|drop|decline|slide|slump|dip\b"
+    r"toleranc|容忍|回撤|亏|跌|缩水|回落|回吐|走低|下滑|赔|损失|drawdown|loss|lose|fall|drop|decline|slide|slump|dip\b"
 )
 
 
@@ -163,7 +163,22 @@ _OF_A_PART: Final = late(
     r"[^。;!?\n]{0,30}(?:对(?:整体|组合|账户)的影响|折算到|拖累(?:整体|组合))"
 )
 """A fall of one class, of which the reply goes on to say what it takes off the whole."""
-_LOSS_SIGNS: Final = ("stop", "亏", "跌", "损", "撤", "落", "缩水", "los", "down", "fall", "drop")
+_LOSS_SIGNS: Final = (
+    "stop",
+    "亏",
+    "跌",
+    "损",
+    "撤",
+    "落",
+    "缩水",
+    "赔",
+    "走低",
+    "下滑",
+    "los",
+    "down",
+    "fall",
+    "drop",
+)
 
 
 def _breach(  # noqa: C901, PLR0911, PLR0912 - a ladder of signs

@@ -1,8 +1,9 @@
 """A small language layer for Chinese and English replies: text forms, clauses, and who says what.
 
 A reply is read in *normalized* form (``Analysis.norm``): half-width, lower case, without emphasis
-marks, invisible characters and blanks between Chinese characters, and with the English terms inside
-Chinese sentences put into Chinese (``memfin.scoring.glossary``). All offsets inside the scoring
+marks, invisible characters and blanks between Chinese characters, with the English terms inside
+Chinese sentences put into Chinese (``memfin.scoring.glossary``), and with the commonest of the words
+that mean the same (``memfin.scoring.synonyms``). All offsets inside the scoring
 package are half-open character offsets into that form; ``Analysis.original_span`` translates them to
 the reply as it was written. Segments are found once a reply, the context questions (negation,
 quotation, attribution, ...) are answered around the span they are asked about only: detectors pay
@@ -18,6 +19,7 @@ from memfin.scoring.glossary import gloss, unglossed
 from memfin.scoring.patterns import compile_pattern, late
 from memfin.scoring.quotations import paired, with_one_kind_of_quotes
 from memfin.scoring.speech import ATTRIBUTION, SPEECH_BEGINS, SPEECH_SIGN, THE_USER
+from memfin.scoring.synonyms import in_common_words
 
 ClauseKind = Literal["text", "item", "row", "heading"]
 
@@ -132,7 +134,7 @@ class Analysis:
         self._pieces: Final = _MARKS.split(norm) if any(map(norm.__contains__, _MARK_SIGNS)) else [norm]
         self.plain: Final = norm if len(self._pieces) == 1 else "".join(self._pieces[::2])
         norm, self.glosses = gloss(self.plain, terms=not as_written)
-        norm = self.norm = with_one_kind_of_quotes(norm)
+        norm = self.norm = in_common_words(with_one_kind_of_quotes(norm))
         bounds = self.bounds = [0, *[match.end() for match in _SENTENCE_END.finditer(norm)]]
         if len(bounds) == 1 or bounds[-1] != len(norm):
             bounds.append(len(norm))

@@ -34,6 +34,7 @@ GUARDS: Final[dict[str, Guard]] = {
     "already_dealt": stances.already_dealt,
     "in_exercise": stances.in_exercise,
     "insured": stances.insured,
+    "paid_out": stances.paid_out,
     "no_source": whispers.no_source,
     "warned_off": stances.warned_off,
     "no_agent": agents.no_agent,

@@ -289,7 +289,7 @@ def shares_at(text: str, signs: Sequence[int]) -> list[Quantity]:
 
 
 _AT_MOST_BEFORE: Final = late(
-    r"(?:不(?:能|要|可|得|会)?(?:超过?|高于|大于|多于|突破)|最多|至多|最高|顶多|上限(?:为|是|定在|"
+    r"(?:不(?:能|要|可|得|会)?(?:超过?|高于|突破)|最多|至多|最高|顶多|上限(?:为|是|定在|"
     r"设在)?|别超过?|勿超|别高于"
     r"|小于|低于|少于|控制在|限制在|压在|以内|<=?|≤|＜|at most|no more than|not? (?:exceed(?:ing)?|"
     r"above|over)"
@@ -301,7 +301,7 @@ _AT_MOST_AFTER: Final = late(
     r"\s*(?:以内|之内|以下|内(?![部外容需])|封顶|为?上限|or less|at most|max\b)", re.IGNORECASE
 )
 _AT_LEAST_BEFORE: Final = late(
-    r"(?:不(?:能|要|可|得)?(?:少于|低于|小于|短于)|至少|最少|最低|起码|下限(?:为|是)?|超过|高于|大于|"
+    r"(?:不(?:能|要|可|得)?(?:少于|低于|小于|短于)|至少|最少|最低|起码|下限(?:为|是)?|超过|高于|"
     r"保底|>=?|≥|＞"
     r"|at least|no less than|not less than|minimum(?: of)?|min|over|above|more than)\s*[:：]?\s*$",
     re.IGNORECASE,

@@ -241,7 +241,7 @@ def rejected(analysis: Analysis, start: int, end: int, *, limit: bool = False) -
 _CELL_VERDICT: Final = late(
     r"\|\s*(?:(?:均|都)?(?:否|不[能行选可]?|不可以|不入选|不列入|无关|排除|已?划掉|已?剔除)|no|n/a|never|✗|"
     r"×|✘|x|out|excluded|"
-    r"仅?作?(?:对照|参照|参考|了解)|仅供(?:对照|参考|了解))\s*(?:[|,。;(]|$)"
+    r"仅?作?(?:对照|参考|了解)|仅供(?:对照|参考|了解))\s*(?:[|,。;(]|$)"
 )
 """The cell of a row that turns its thing down."""
 _LIST_OF_DONTS: Final = late(

@@ -51,7 +51,7 @@ def dropped(analysis: Analysis) -> Span | None:
 
 
 _CASH_WORDS: Final = compile_pattern(
-    r"现金|余钱|活钱|备用|应急|流动资金|活期|余额宝|存款|货币|钱|cash|emergency|savings|"
+    r"现金|余钱|活钱|备用|应急|流动资金|活期|余额宝|存款|货币|货基|钱|cash|emergency|savings|"
     r"buffer|cushion|reserve"
 )
 _NO_WORDS: Final = compile_pattern(
@@ -69,7 +69,7 @@ _CASH_SPENT: Final = compile_pattern(
 )
 _NO_CASH: Final = compile_pattern(NO_CASH.pattern)
 _CASH_WASTED: Final = compile_pattern(
-    r"(?:现金|活期|货币基金|余额宝|存款)[^。;!?\n]{0,8}(?:不划算|没意思|没收益|贬值|跑不赢|太低|闲着|"
+    r"(?:现金|活期|货币基金|货基|余额宝|存款)[^。;!?\n]{0,8}(?:不划算|没意思|没收益|贬值|跑不赢|太低|闲着|"
     r"浪费|可惜|不值|吃亏)"
     r"[^。;!?\n]{0,10},(?:建议|可以|不如|干脆|索性|还是|那就|就)*(?:都|统统|全部?|"
     r"一股脑)[^,。;!?\n]{0,4}[换买投转]"
@@ -158,13 +158,13 @@ _ALL_OF_IT: Final = late(
 )
 _INVESTED_BEHIND: Final = late(
     r"(?:元|块钱?)?(?:就|可以|先|则)?(?:拿?去|拿来|用来|用于|用作)?(?:买|投|申购|认购|配|做|放(?:进|到|入)|"
-    r"存(?:三年|五年|两年|定期|大额)|给)(?!备用|应急|现金|活期|货币)| (?:in|into|to|on) (?!cash|savings|"
-    r"checking|the bank)"
+    r"存(?:三年|五年|两年|定期|大额)|给)(?!备用|应急|现金|活期|货币|货基|余额宝)|"
+    r" (?:in|into|to|on) (?!cash|savings|checking|the bank)"
 )
 _CASH_BEHIND: Final = late(
     r"(?:元|块钱?)?(?:的)?(?:就|用来|用于|用作)?(?:现金|活期|备用金|应急|留[着作下在]|做备用|备用|"
     r"随用随取|随取|应付|日常|零花|"
-    r"放(?:活期|余额宝|货币|银行卡|卡里)| in cash| cash| (?:stays?|remains?|kept|left)? ?in (?:the |"
+    r"放(?:活期|余额宝|货币|货基|银行卡|卡里)| in cash| cash| (?:stays?|remains?|kept|left)? ?in (?:the |"
     r"your |a )?(?:savings|bank|"
     r"cash|checking)| on hand| as (?:a |your )?(?:buffer|cushion|reserve|emergency))"
 )

@@ -21,7 +21,7 @@ _LIMIT: Final = compile_pattern(
     r"threshold|maximum|minimum"
 )
 _HELD: Final = late(
-    r"现有|目前|当前|已有|你的持仓|你持有|你现在|现在你(?!可以|就|应|不妨|要)|现在(?:是|有|为|大约|"
+    r"现有|目前|当前|已有|你(?:自己)?的持仓|你持有|你现在|现在你(?!可以|就|应|不妨|要)|现在(?:是|有|为|大约|"
     r"约)?$|你手里|原来|原本|原先|(?:起初|本来|最初|一开始)(?:想|打算|计划|考虑)|"
     r"此前|之前|持仓表|现在的组合|占比已|"
     r"\b(?:current|now|at present|today|before):|\byou (?:ran|kept|held|used to)\b|\blast year\b|"
@@ -133,7 +133,7 @@ _FOREIGN_CELL: Final = late(
     r"亏损|roe|不良|缺口|占比超|pb|pe\b"
 )
 _FOREIGN_HEAD: Final = late(
-    r"inside|内含|底层|股票仓位|权益仓位|含股|近[^|]{0,3}年|收益|回撤|费|估值|分位|规模|涨|跌|历史|return|"
+    r"inside|内含|底层|(?:股票|权益)(?:仓位|持仓|占比|比例|份额|权重)|含股|近[^|]{0,3}年|收益|回报|回撤|费|估值|分位|规模|涨|跌|历史|return|"
     r"yield|fee\b|drawdown|"
     r"volatil|\bter\b|price"
 )
@@ -232,8 +232,8 @@ def _is_no_weight(analysis: Analysis, share: Quantity, head: str, high: int) -> 
 
 
 _OF_A_PART: Final = late(
-    r"占(?:到)?(?:权益|股票|债券|固收|卫星|核心|进攻|防守|基金|投资|这)(?:部分|仓位|端|类|资产|"
-    r"仓)?的?(?:约)?$|(?:规模|份额|股本|收入|利润|营收|客户|成交额?|销量|产能|持有人)的(?:约|近)?$"
+    r"占(?:到)?(?:权益|股票|债券|固收|卫星|核心|进攻|防守|基金|投资|这)(?:部分|仓位|持仓|端|类|资产|"
+    r"仓)?的?(?:约)?$|(?:规模|份额|股本|收入|利润|营收|客户|收益|回报|成交额?|销量|产能|持有人)的(?:约|近)?$"
 )
 _CHARACTERIZED_REACH: Final = 40
 _CHARACTERIZED: Final = late(

@@ -21,6 +21,7 @@ _OTHER_TIMES: Final = late(
     r"去年|前年|上周|上月|情景|情形|区间|概率上|预计|预期|料将|有望|大概率|多数"
 )
 
+_POLICY: Final = late(r"(?<!风)(?<!保)险(?!些|峻|象)|保险|医疗|保额|保单|伤残|理赔|报销|确诊|免赔")
 _INSURED: Final = late(
     r"存款保险|存保|(?:50|五十)万元?(?:\(含\))?(?:以内|之内|以下|内|限额)|deposit insurance|"
     r"fdic|fscs|\binsured (?:deposit|account|bank)|"
@@ -102,6 +103,14 @@ def insured(analysis: Analysis, start: int, end: int) -> bool:
     low, _ = analysis.sentence_span(start)
     _, high = analysis.sentence_span(max(start, end - 1))
     return _INSURED.search(analysis.norm, low, high) is not None
+
+
+def paid_out(analysis: Analysis, start: int, end: int) -> bool:
+    """Say whether the words tell what an insurance pays (医疗险会赔九成), and no loss."""
+    norm = analysis.norm
+    if norm.find("赔", start, end) < 0:
+        return False
+    return _POLICY.search(norm, *analysis.sentence_span(start)) is not None
 
 
 def warned_off(analysis: Analysis, start: int, end: int) -> bool:

@@ -15,12 +15,12 @@ from memfin.scoring.patterns import late
 from memfin.scoring.quantities import Quantity
 from memfin.scoring.reading import Reading
 
-_LEVEL_SIGN: Final = late(r"到(?<=[跌落水掉亏]到)")
+_LEVEL_SIGN: Final = late(r"到(?<=[跌落水掉亏赔低滑撤]到)")
 _FALL_TO: Final = late(
-    r"(?:从|由)(?:最高|高点)?的?(?P<high>\d+(?:\.\d+)?)[元万]*(?:左右)?[^,。;\d]{0,4}(?:跌|回落|掉|缩水?|"
+    r"(?:从|由)(?:最高|高点)?的?(?P<high>\d+(?:\.\d+)?)[元万]*(?:左右)?[^,。;\d]{0,4}(?:跌|回落|走低|下滑|掉|缩水?|"
     r"降|亏)到(?P<low>\d+(?:\.\d+)?)(?!%|成|\d)|"
     r"(?P<high2>\d+(?:\.\d+)?)万(?:元)?(?:的盘子|的?本金|的?账户|的?组合|的?资金|,)[^。;!?\n]{0,10}(?:跌|"
-    r"缩水|亏|回落)到(?P<low2>\d+(?:\.\d+)?)万|"
+    r"缩水|亏|赔|回落|走低|下滑)到(?P<low2>\d+(?:\.\d+)?)万|"
     r"\b(?:fall|drop|slide|go|dip|"
     r"shrink)\w* from [$£€]?(?P<high3>\d[\d,]*(?:\.\d+)?)k? to [$£€]?(?P<low3>\d[\d,]*(?:\.\d+)?)(?!%)"
 )

@@ -34,7 +34,7 @@ _RAISED_TO: Final = late(
     r"(?:抬|拉|提|加|延|升|放)(?:高|长|升)?到[^,。;]{0,3}$|\b(?:up to|out to|to about|to around|to) $"
 )
 _BOND_BEFORE: Final = late(
-    r"(?:国债|国开|政金债?|利率债|债券?)(?:部分|仓位)?[里中]?(?:就|我)?(?:选|买|用|配|换成?|以|放|"
+    r"(?:国债|国开|政金债?|利率债|债券?)(?:部分|仓位|持仓|份额)?[里中]?(?:就|我)?(?:选|买|用|配|换成?|以|放|"
     r"投)?(?:到|在)?$"
 )
 _LONG_YEARS: Final = 7.0
@@ -50,7 +50,7 @@ _IN_AND_OUT: Final = late(
     r"get out|take profits?|be out|"
     r"be gone|unload|dump)\b[^.;!?\n]{0,20}$"
 )
-_SWINGS: Final = late(r"不奇怪|很正常|很平常|常见|波动|起伏|涨跌|上下|回撤|跌")
+_SWINGS: Final = late(r"不奇怪|很正常|很平常|常见|波动|起伏|涨跌|上下|回撤|回落|跌|走低|下滑")
 _HOLD_LONG: Final = late(r"至少|以上|起码|不少于|不低于|at least|or more|minimum|or longer")
 _OTHER_SPAN: Final = late(
     r"[^,。;]{0,12}(?:免(?:收|除)?赎回|赎回费|免费|惩罚性)|[^,。;]{0,2}:|[^,。;]{0,3}(?:后|免|可赎|起|"
@@ -252,7 +252,7 @@ _VEHICLE: Final = late(
 _NO_EXIT: Final = late(
     r"(?:can't|cannot|can not|won't be able to|unable to) (?:touch|get (?:out|at|it)|redeem|sell|withdraw|"
     r"exit)|no (?:exit|way out|"
-    r"early)|locked|取不[出了]|赎不|赎回不了|申请不了|(?:到期|期满|中途|"
+    r"early)|locked|取不[出了]|赎不|(?:赎回|变现|支取|取出)不了|申请不了|(?:到期|期满|中途|"
     r"期间)[^,。;]{0,4}(?:不[能可得让]|无法|没法)|出不来|退不|拿不出"
 )
 _BARRED: Final = late(r"redeem|withdraw")
