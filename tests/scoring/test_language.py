@@ -47,7 +47,27 @@ def test_original_spans_point_at_the_same_characters(text: str) -> None:
     for position in range(len(analysis.norm)):
         start, end = analysis.original_span(position, position + 1)
         assert end == start + 1
-        assert normalize(text[start:end]) == analysis.norm[position]
+        assert analysis.norm[position] in (normalize(text[start:end]), " ")
+
+
+def test_sentences_in_lines_of_their_own_are_read_as_one_line() -> None:
+    assert analyze("建议买入。\n\n“费率0.5%。”\n就这样！\n5%").norm == "建议买入。“费率0.5%。”就这样!5%"
+    assert analyze("Buy Alpha.\nIts fee is 1%.\n\nKeep 5%").norm == "buy alpha. its fee is 1%. keep 5%"
+    assert analyze("他说“先买。\n再卖。”\n别信。").norm == "他说“先买。再卖。”别信。"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "股票60%\n债券40%",
+        "可以。\n- 股票\n- 债券。\n净值会波动。",
+        "可以。\n方案如下。\n\n1. 股票\n2. 债券",
+        "# 看法。\n可以。\n# 方案\n|a|b|",
+        "他说“先买。\n别信“他”。",
+    ],
+)
+def test_lists_tables_headings_and_open_quotations_keep_their_lines(text: str) -> None:
+    assert analyze(text).norm.count("\n") == text.count("\n")
 
 
 @given(MIXED)

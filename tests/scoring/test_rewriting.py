@@ -32,6 +32,13 @@ def straight(text: str) -> str:
     return text.replace("“", '"').replace("”", '"')
 
 
+def sentences_apart(text: str, gap: str) -> str:
+    """Put each sentence into a line of its own, quotations and all."""
+    if re.search("[\u4e00-\u9fff]", text):
+        return re.sub(r"(?<=[。！？])(?=[^\n”」』’\"'）)])", gap, text)
+    return re.sub(r"(?<=[a-z][.!?]) (?=[A-Z])", gap, text)
+
+
 REWRITINGS: Final[dict[str, Callable[[str], str]]] = {
     "full width": lambda text: text.translate(WIDE),
     "half-width marks": lambda text: text.translate(str.maketrans("，；：！？（）％", ",;:!?()%")),
@@ -41,6 +48,8 @@ REWRITINGS: Final[dict[str, Callable[[str], str]]] = {
     "a greeting ahead": lambda text: f"谢谢提问。\n\n{text}",
     "carriage returns": lambda text: text.replace("\n", "\r\n"),
     "empty lines": lambda text: text if "|" in text else text.replace("\n", "\n\n"),
+    "a sentence a line": lambda text: sentences_apart(text, "\n"),
+    "a sentence a paragraph": lambda text: sentences_apart(text, "\n\n"),
     "the familiar you": lambda text: text.replace("您", "你"),
     "the polite you": lambda text: text.replace("您", "你").replace("你", "您"),
     "a blank before %": lambda text: re.sub(r"(?<=\d)%", " %", text),
