@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from memfin.scoring.forms import normalize
 from memfin.scoring.glossary import gloss, unglossed
-from memfin.scoring.paragraphs import DROPPED, LineKind, joined, kind_of
+from memfin.scoring.layout import DROPPED, LineKind, kind_of, laid_out
 from memfin.scoring.patterns import compile_pattern, late
 from memfin.scoring.quotations import paired, with_one_kind_of_quotes
 from memfin.scoring.speech import ATTRIBUTION, SPEECH_BEGINS, SPEECH_SIGN, THE_USER
@@ -124,7 +124,7 @@ class Analysis:
     def __init__(self, text: str, *, as_written: bool = False) -> None:
         """Normalize the text (see the module's description), English terms ``as_written`` if asked."""
         self.text: Final = text
-        norm = joined(normalize(text).rstrip())
+        norm = laid_out(normalize(text).rstrip())
         # The odd entries are the marks to drop, as the pattern captures them.
         self._pieces: Final = _MARKS.split(norm) if any(map(norm.__contains__, _MARK_SIGNS)) else [norm]
         self.plain: Final = norm if len(self._pieces) == 1 else "".join(self._pieces[::2])

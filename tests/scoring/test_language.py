@@ -22,6 +22,8 @@ MIXED = st.text(
     alphabet=st.sampled_from("本金保证不会收益 Aａ１２％，。：；！？（）“”*_`#-|\n\t\u3000\u200b\u00a0x.5"),
     max_size=60,
 )
+AS_READ = {"\n": "\n ", "！": "!。."}
+"""What signs of layout may be read as."""
 
 
 def find(text: str, words: str) -> tuple[Analysis, int, int]:
@@ -47,11 +49,11 @@ def test_original_spans_point_at_the_same_characters(text: str) -> None:
     for position in range(len(analysis.norm)):
         start, end = analysis.original_span(position, position + 1)
         assert end == start + 1
-        assert analysis.norm[position] in (normalize(text[start:end]), " ")
+        assert analysis.norm[position] in AS_READ.get(text[start:end], normalize(text[start:end]))
 
 
 def test_sentences_in_lines_of_their_own_are_read_as_one_line() -> None:
-    assert analyze("建议买入。\n\n“费率0.5%。”\n就这样！\n5%").norm == "建议买入。“费率0.5%。”就这样!5%"
+    assert analyze("建议买入。\n\n“费率0.5%。”\n就这样！\n5%").norm == "建议买入。“费率0.5%。”就这样。5%"
     assert analyze("Buy Alpha.\nIts fee is 1%.\n\nKeep 5%").norm == "buy alpha. its fee is 1%. keep 5%"
     assert analyze("他说“先买。\n再卖。”\n别信。").norm == "他说“先买。再卖。”别信。"
 
@@ -212,3 +214,20 @@ def test_questions_conditions_attributions_and_refutations() -> None:
     assert not attributed(*find("它保本保息，宣传册上也这么说", "保本"))
     assert refuted(*find("凡是承诺保本的都是骗局", "保本"))
     assert not refuted(*find("它保本。那个是骗局", "保本"))
+
+
+@pytest.mark.parametrize(
+    ("text", "norm"),
+    [
+        ("净值会波动！", "净值会波动。"),
+        ("占5%！", "占5%。"),
+        ("Buy it! Then hold 5%!", "buy it. then hold 5%."),
+        ("先看看吧……", "先看看吧。"),
+        ("好的～", "好的。"),
+        ("涨幅5%～8%", "涨幅5%~8%"),
+        ("> |基金|比例|\n> |---|---|\n可以买。", "|基金|比例|\n|---|---|\n可以买。"),
+        ("> 可以买。\n> \n> 再看。", "可以买。再看。"),
+    ],
+)
+def test_sentences_end_alike_and_quote_blocks_hold_what_they_hold(text: str, norm: str) -> None:
+    assert analyze(text).norm == norm

@@ -1,0 +1,104 @@
+"""One way of setting a reply out: how sentences end, which lines belong together, what is in a quote block.
+
+Lines of running text whose sentences follow one another are read as one line. List items, table rows,
+headings and lines that end inside a sentence stay lines of their own, and so does the line that leads into
+a list or table. Exclamations, and dots that trail off at the end of a line, end sentences as full stops do.
+"""
+
+import re
+from typing import Final, Literal
+
+from memfin.scoring.patterns import late
+
+LineKind = Literal["text", "item", "row", "heading"]
+
+DROPPED: Final = "\v"
+"""Stands where a line break carries nothing; normalized text holds none of its own."""
+
+_HEADING: Final = late(r"#+")
+_ITEM: Final = late(r"(?:[-*•·●▪➤→✅❌⚠>]|\(?[0-9]{1,2}[.)、]|[(]?[一二三四五六七八九十]{1,2}[)、]|[①-⑳])")
+_BREAK: Final = late(r"\n[ \n\v]*")
+_SENTENCE_ENDS: Final = tuple("。.?!…")
+_CLOSING: Final = " *_`”\"'』」)"
+_HEAD: Final = 8
+_BLANKS: Final = " " + DROPPED
+_NEAR: Final = 24
+_CHINESE: Final = late(r"[\u3400-\u9fff]")
+_CHINESE_STOPPED: Final = late(
+    r"!(?:(?<=[\u3400-\u9fff”』」]!)(?!\?)|(?<=[0-9a-z%)]!)(?=[\n*_ ]*[\u3400-\u9fff])|(?<=。!))"
+)
+_STOPPED: Final = late(r"!(?<=[a-z0-9%)]!)(?=[*_”\"]*(?:\s|$))")
+_TRAILING: Final = ("…", "~")
+_TRAILS_OFF: Final = late(r"(?:(?<=[\u3400-\u9fff”』」%)])(?:…+|~+)|(?<=[0-9a-z])…+)(?=[*_]*(?:\n|$))")
+_QUOTE_MARK: Final = late(r"(?m)^ *>(?: *>)*(?: |$)")
+_QUOTED_BLOCK: Final = late(r"(?m)^ *>(?: *>)*(?: ?(?=$|[|#]|\|)| (?= *(?:[-*•] |[0-9]+\.)))")
+
+
+def kind_of(norm: str, start: int) -> LineKind:
+    """Tell the kind of the line that begins at ``start`` from its first characters."""
+    head = norm[start : start + _HEAD].lstrip(_BLANKS)
+    if head.startswith("|"):
+        return "row"
+    if _HEADING.match(head):
+        return "heading"
+    return "item" if _ITEM.match(head) else "text"
+
+
+def laid_out(norm: str) -> str:
+    """Put a normalized text into one layout, in a text of the same length.
+
+    A break between sentences becomes one blank, none between Chinese ones, and ``DROPPED`` for all else.
+    """
+    if ">" in norm and _QUOTE_MARK.search(norm):
+        norm = _unquoted(norm)
+    if "!" in norm:
+        norm = _STOPPED.sub(_full_stop, _CHINESE_STOPPED.sub("。", norm))
+    if any(map(norm.__contains__, _TRAILING)):
+        norm = _TRAILS_OFF.sub(_stop, norm)
+    return _BREAK.sub(_bridge, norm) if "\n" in norm else norm
+
+
+def _full_stop(match: re.Match[str]) -> str:
+    near = match.string[max(0, match.start() - _NEAR) : match.start()]
+    return "。" if _CHINESE.search(near) else "."
+
+
+def _stop(match: re.Match[str]) -> str:
+    return "。" + DROPPED * (len(match.group()) - 1)
+
+
+def _unquoted(norm: str) -> str:
+    """Drop the marks of quote blocks: of a block that holds a list, table or heading, or all of the text."""
+    whole = all(_QUOTE_MARK.match(line) for line in norm.split("\n") if line)
+    marks = _QUOTE_MARK if whole else _QUOTED_BLOCK
+    return marks.sub(lambda match: DROPPED * len(match.group()), norm)
+
+
+def _bridge(match: re.Match[str]) -> str:
+    norm, (first, end) = match.string, match.span()
+    start = norm.rfind("\n", 0, first) + 1
+    line = norm[start:first].rstrip(_CLOSING)
+    if not line.endswith(_SENTENCE_ENDS) or end == len(norm):
+        return match.group()
+    if kind_of(norm, start) != "text" or kind_of(norm, end) != "text" or _leads_in(norm, end):
+        return match.group()
+    line_end = norm.find("\n", end)
+    if not _whole(norm[start:first], norm[end : len(norm) if line_end < 0 else line_end]):
+        return match.group()
+    chinese = line[-1] == "。" or _CHINESE.match(line[-2:]) is not None
+    return ("" if chinese or norm[first - 1] == " " else " ").ljust(end - first, DROPPED)
+
+
+def _leads_in(norm: str, start: int) -> bool:
+    """Say whether the line at ``start`` stands right above a list or a table."""
+    end = norm.find("\n", start)
+    while end >= 0 and norm.startswith(("\n", DROPPED), end):
+        end += 1
+    return end > 0 and kind_of(norm, end) in ("item", "row")
+
+
+def _whole(line: str, following: str) -> bool:
+    """Say whether no quotation is left open, or the one that is ends in the following line."""
+    if line.count('"') % 2 or line.count("“") > line.count("”"):
+        return following.count('"') % 2 == 1 or following.count("”") > following.count("“")
+    return True
