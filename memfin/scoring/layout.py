@@ -16,7 +16,9 @@ DROPPED: Final = "\v"
 """Stands where a line break carries nothing; normalized text holds none of its own."""
 
 _HEADING: Final = late(r"#+")
-_ITEM: Final = late(r"(?:[-*•·●▪➤→✅❌⚠>]|\(?[0-9]{1,2}[.)、]|[(]?[一二三四五六七八九十]{1,2}[)、]|[①-⑳])")
+_ITEM: Final = late(
+    r"(?:(?!\*st)[-*•·●▪➤→✅❌⚠>]|\(?[0-9]{1,2}[.)、]|[(]?[一二三四五六七八九十]{1,2}[)、]|[①-⑳])"
+)
 _BREAK: Final = late(r"\n[ \n\v]*")
 _SENTENCE_ENDS: Final = tuple("。.?!…")
 _CLOSING: Final = " *_`”\"'』」)"
@@ -28,6 +30,15 @@ _CHINESE_STOPPED: Final = late(
     r"!(?:(?<=[\u3400-\u9fff”』」]!)(?!\?)|(?<=[0-9a-z%)]!)(?=[\n*_ ]*[\u3400-\u9fff])|(?<=。!))"
 )
 _STOPPED: Final = late(r"!(?<=[a-z0-9%)]!)(?=[*_”\"]*(?:\s|$))")
+_OPENS: Final = late(
+    r"\s*(?:(?:in short|in brief|in a nutshell|in summary|to sum up|(?:the )?(?:bottom line|short answer)|"
+    r"my (?:answer|view|take)|i (?:see|get|know|understand) (?:what you mean|your (?:point|concern))|"
+    r"i hear you|understood|got it|sure|hello|hi(?: there)?|good question)[,:](?= )|"
+    r"(?:一句话(?:总结|概括|来?说)?|结论(?:先行|如下)?|简单来?说|简而言之|总的来说|总而言之|综上(?:所述)?|"
+    r"我的(?:看法|回答|意见|想法|理解)(?:是|如下)?|(?:我)?(?:明白|理解|懂|知道)你的(?:意思|想法|顾虑|心情|需求)|"
+    r"好的|收到|明白了?|你好)[,:](?! *\n))"
+)
+"""What opens a reply and says nothing of its own: a sentence for itself."""
 _TRAILING: Final = ("…", "~")
 _TRAILS_OFF: Final = late(r"(?:(?<=[\u3400-\u9fff”』」%)])(?:…+|~+)|(?<=[0-9a-z])…+)(?=[*_]*(?:\n|$))")
 _QUOTE_MARK: Final = late(r"(?m)^ *>(?: *>)*(?: |$)")
@@ -49,10 +60,17 @@ def laid_out(norm: str) -> str:
 
     A break between sentences becomes one blank, none between Chinese ones, and ``DROPPED`` for all else.
     """
+    if norm.startswith((" ", "\n")):
+        rest = norm.lstrip(" \n")
+        norm = rest.rjust(len(norm), DROPPED)
     if ">" in norm and _QUOTE_MARK.search(norm):
         norm = _unquoted(norm)
     if "!" in norm:
         norm = _STOPPED.sub(_full_stop, _CHINESE_STOPPED.sub("。", norm))
+    opens = _OPENS.match(norm)
+    if opens is not None:
+        last = opens.end() - 1
+        norm = norm[:last] + ("。" if norm[last - 1] > "\u2e80" else ".") + norm[last + 1 :]
     if any(map(norm.__contains__, _TRAILING)):
         norm = _TRAILS_OFF.sub(_stop, norm)
     return _BREAK.sub(_bridge, norm) if "\n" in norm else norm

@@ -32,9 +32,17 @@ def straight(text: str) -> str:
     return text.replace("“", '"').replace("”", '"')
 
 
+def chinese(text: str) -> bool:
+    return re.search("[\u4e00-\u9fff]", text) is not None
+
+
+def in_list(text: str) -> bool:
+    return re.match(r" *(?:[-*|①-⑳]|[0-9]+[.、])", text) is not None
+
+
 def sentences_apart(text: str, gap: str) -> str:
     """Put each sentence into a line of its own, quotations and all."""
-    if re.search("[\u4e00-\u9fff]", text):
+    if chinese(text):
         return re.sub(r"(?<=[。！？])(?=[^\n”」』’\"'）)])", gap, text)
     return re.sub(r"(?<=[a-z][.!?]) (?=[A-Z])", gap, text)
 
@@ -46,6 +54,12 @@ REWRITINGS: Final[dict[str, Callable[[str], str]]] = {
     "in blanks": lambda text: f"  {text}  ",
     "an ideographic space ahead": lambda text: f"\u3000{text}",
     "a greeting ahead": lambda text: f"谢谢提问。\n\n{text}",
+    "a sentence ahead": lambda text: (
+        text if in_list(text) else f"好的。{text}" if chinese(text) else f"Sure. {text}"
+    ),
+    "a lead-in ahead": lambda text: (
+        text if in_list(text) else f"一句话：{text}" if chinese(text) else f"In short: {text}"
+    ),
     "carriage returns": lambda text: text.replace("\n", "\r\n"),
     "empty lines": lambda text: text if "|" in text else text.replace("\n", "\n\n"),
     "a sentence a line": lambda text: sentences_apart(text, "\n"),
