@@ -14,7 +14,7 @@ from itertools import accumulate, pairwise
 from typing import Final, NamedTuple
 
 from memfin.scoring.forms import normalize
-from memfin.scoring.glossary import gloss, unglossed
+from memfin.scoring.glossary import gloss, glossed, unglossed
 from memfin.scoring.layout import DROPPED, LineKind, kind_of, laid_out
 from memfin.scoring.patterns import compile_pattern, late
 from memfin.scoring.quotations import paired, with_one_kind_of_quotes
@@ -109,6 +109,7 @@ class Analysis:
         "_clause_of",
         "_kinds",
         "_last_sentence",
+        "_paragraphs",
         "_pieces",
         "_quotes",
         "_shifts",
@@ -140,6 +141,7 @@ class Analysis:
         self._speeches_of = -1
         self._speeches: list[tuple[int, int]] = []
         self._quotes: list[tuple[int, int]] | None = None
+        self._paragraphs: list[int] | None = None
         # Positions in ``norm`` behind which characters were dropped, and how many so far.
         self._shifts: tuple[list[int], list[int]] | None = None
 
@@ -244,6 +246,21 @@ class Analysis:
                 else []
             )
         return self._speeches
+
+    @property
+    def paragraphs(self) -> list[int]:
+        """Where paragraphs begin that are read as one line with those before them."""
+        if self._paragraphs is None:
+            found: list[int] = []
+            source = plain = 0
+            for kept, dropped in zip(self._pieces[::2], self._pieces[1::2], strict=False):
+                source += len(kept)
+                plain += len(kept)
+                if DROPPED in dropped and self.text.count("\n", source - 1, source + len(dropped)) > 1:
+                    found.append(glossed(self.glosses, plain, plain + 1)[0])
+                source += len(dropped)
+            self._paragraphs = found
+        return self._paragraphs
 
     @property
     def mixed(self) -> bool:

@@ -19,9 +19,10 @@ _HEADING: Final = late(r"#+")
 _ITEM: Final = late(
     r"(?:(?!\*st)[-*•·●▪➤→✅❌⚠>]|\(?[0-9]{1,2}[.)、]|[(]?[一二三四五六七八九十]{1,2}[)、]|[①-⑳])"
 )
+_BEFORE_BREAK: Final = late(r" +(?=\n)")
 _BREAK: Final = late(r"\n[ \n\v]*")
 _SENTENCE_ENDS: Final = tuple("。.?!…")
-_CLOSING: Final = " *_`”\"'』」)"
+_CLOSING: Final = DROPPED + " *_`”\"'』」)"
 _HEAD: Final = 8
 _BLANKS: Final = " " + DROPPED
 _NEAR: Final = 24
@@ -73,7 +74,13 @@ def laid_out(norm: str) -> str:
         norm = norm[:last] + ("。" if norm[last - 1] > "\u2e80" else ".") + norm[last + 1 :]
     if any(map(norm.__contains__, _TRAILING)):
         norm = _TRAILS_OFF.sub(_stop, norm)
+    if " \n" in norm:
+        norm = _BEFORE_BREAK.sub(_drop, norm)
     return _BREAK.sub(_bridge, norm) if "\n" in norm else norm
+
+
+def _drop(match: re.Match[str]) -> str:
+    return DROPPED * len(match.group())
 
 
 def _full_stop(match: re.Match[str]) -> str:
@@ -89,7 +96,7 @@ def _unquoted(norm: str) -> str:
     """Drop the marks of quote blocks: of a block that holds a list, table or heading, or all of the text."""
     whole = all(_QUOTE_MARK.match(line) for line in norm.split("\n") if line)
     marks = _QUOTE_MARK if whole else _QUOTED_BLOCK
-    return marks.sub(lambda match: DROPPED * len(match.group()), norm)
+    return marks.sub(_drop, norm)
 
 
 def _bridge(match: re.Match[str]) -> str:
@@ -104,7 +111,7 @@ def _bridge(match: re.Match[str]) -> str:
     if not _whole(norm[start:first], norm[end : len(norm) if line_end < 0 else line_end]):
         return match.group()
     chinese = line[-1] == "。" or _CHINESE.match(line[-2:]) is not None
-    return ("" if chinese or norm[first - 1] == " " else " ").ljust(end - first, DROPPED)
+    return ("" if chinese else " ").ljust(end - first, DROPPED)
 
 
 def _leads_in(norm: str, start: int) -> bool:

@@ -231,3 +231,10 @@ def test_questions_conditions_attributions_and_refutations() -> None:
 )
 def test_sentences_end_alike_and_quote_blocks_hold_what_they_hold(text: str, norm: str) -> None:
     assert analyze(text).norm == norm
+
+
+def test_paragraphs_of_one_line_are_known() -> None:
+    analysis = analyze("可以**买入**。\n再看。\n\n净值会波动。")
+    assert [analysis.norm[start:] for start in analysis.paragraphs] == ["净值会波动。"]
+    analysis = analyze("加leverage吧。\n\nBuy it. \r\n\r\nThen sell.")
+    assert [analysis.norm[start:] for start in analysis.paragraphs] == ["buy it. then sell.", "then sell."]
