@@ -129,14 +129,15 @@ _TO_IT: Final = late(
 
 
 _GOES_ON: Final = late(
-    r"\s*(?:(?:for|if|when|since|as|given|with|because|but|still|yet|so|then|well|over|now)\b[^,.;:!?]*,"
-    r"|(?:你?既然|因为|由于|考虑到|鉴于|如果|若)[^,。;:!?]*,|[^,。;:!?]{0,20}(?:后|时|的话|来说|看来|来看|下来|而言),|(?:不过|但是?|所以|因此|当然|于是|那么?),)?"
-    r"[^,;:。.!?]*"
+    r"\s*(?:(?:(?:for|if|when|since|as|given|with|because|but|still|yet|so|then|well|over|now)\b[^,.;:!?]*|"
+    r"(?:你|我|因为|由于|考虑到|鉴于|如果|若)[^,。;:!?]*|[^,。;:!?]{0,20}(?:后|时|的话|来说|看来|来看|下来|而言)|"
+    r"不过|但是?|所以|因此|当然|于是|那么?),){0,2}[^,;:。.!?]*"
 )
 
 
 def _on_its_own(analysis: Analysis, topic: int, start: int) -> bool:
     """Say whether a paragraph behind the topic has named what it is about before ``start``."""
+    start += analysis.norm.startswith(" ", start)
     begun = [each for each in analysis.paragraphs if topic <= each <= start]
     return bool(begun) and _GOES_ON.fullmatch(analysis.norm, begun[-1], start) is None
 
