@@ -19,6 +19,10 @@ _HEADING: Final = late(r"#+")
 _ITEM: Final = late(
     r"(?:(?!\*st)[-*•·●▪➤→✅❌⚠>]|\(?[0-9]{1,2}[.)、]|[(]?[一二三四五六七八九十]{1,2}[)、]|[①-⑳])"
 )
+_ENTRY: Final = late(
+    r"[*_]*(?:[^\n。!?;,|:]{1,20}[*_]*(?: ?[:-]+| ?\()?[*_]* ?约?[$£€¥]?[0-9][0-9,.]*(?:%|万元?|元|k)?\)?|"
+    r"[0-9]{1,2}%[的 :]?[^\n。!?;,|:]{1,20})[*_ \v]*(?:\n[\n\v]*|$)"
+)
 _BEFORE_BREAK: Final = late(r" +(?=\n)")
 _BREAK: Final = late(r"\n[ \n\v]*")
 _SENTENCE_ENDS: Final = tuple("。.?!…")
@@ -53,7 +57,22 @@ def kind_of(norm: str, start: int) -> LineKind:
         return "row"
     if _HEADING.match(head):
         return "heading"
-    return "item" if _ITEM.match(head) else "text"
+    if _ITEM.match(head) or _is_entry(norm, start):
+        return "item"
+    return "text"
+
+
+def _is_entry(norm: str, start: int) -> bool:
+    """Say whether the line is a name with a number, and the line before or behind it another one."""
+    match = _ENTRY.match(norm, start)
+    if match is None:
+        return False
+    first = start - 1
+    while norm[first - 1 : first] == "\n":
+        first -= 1
+    return (match.end() < len(norm) and _ENTRY.match(norm, match.end()) is not None) or (
+        first > 0 and _ENTRY.match(norm, norm.rfind("\n", 0, first) + 1) is not None
+    )
 
 
 def laid_out(norm: str) -> str:

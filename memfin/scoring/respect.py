@@ -1,8 +1,8 @@
 """Whether a reply says that it keeps to the user's rule: what it tells of is then no offer.
 
 A long explanation of bonds that can be converted has verbs of dealing enough; that it ends with "you want
-none, so I left them out" decides. Where the reply goes on to advise it all the same, it keeps to nothing. What one paragraph leaves out
-is not what another one is about, unless it is named there or pointed back at.
+none, so I left them out" decides. Where the reply goes on to advise it all the same, it keeps to nothing.
+What one paragraph leaves out is not what another one is about, unless it is named there or pointed back at.
 """
 
 from collections.abc import Iterable
