@@ -2,7 +2,8 @@
 
 Lines of running text whose sentences follow one another are read as one line. List items, table rows,
 headings and lines that end inside a sentence stay lines of their own, and so does the line that leads into
-a list or table. Exclamations, and dots that trail off at the end of a line, end sentences as full stops do.
+a list or table. Exclamations, and dots that trail off at the end of a line, end sentences as full stops do;
+a dash between Chinese words is a comma.
 """
 
 import re
@@ -44,6 +45,11 @@ _OPENS: Final = late(
     r"好的|收到|明白了?|你好)[,:](?! *\n))"
 )
 """What opens a reply and says nothing of its own: a sentence for itself."""
+_CHINESE_DOT: Final = late(
+    r"\.(?<![\n ][一二三四五六七八九十]\.)(?:(?<=[\u3400-\u9fff”』」]\.)(?![0-9a-z.])|"
+    r"(?<=[%)]\.)(?= ?[\u3400-\u9fff]))"
+)
+_DASH: Final = late(r"--(?<=[\u3400-\u9fff”』」%)]--)(?=[\u3400-\u9fff“『「])")
 _TRAILING: Final = ("…", "~")
 _TRAILS_OFF: Final = late(r"(?:(?<=[\u3400-\u9fff”』」%)])(?:…+|~+)|(?<=[0-9a-z])…+)(?=[*_]*(?:\n|$))")
 _QUOTE_MARK: Final = late(r"(?m)^ *>(?: *>)*(?: |$)")
@@ -85,6 +91,10 @@ def laid_out(norm: str) -> str:
         norm = rest.rjust(len(norm), DROPPED)
     if ">" in norm and _QUOTE_MARK.search(norm):
         norm = _unquoted(norm)
+    if "." in norm:
+        norm = _CHINESE_DOT.sub("。", norm)
+    if "--" in norm:
+        norm = _DASH.sub("," + DROPPED, norm)
     if "!" in norm:
         norm = _STOPPED.sub(_full_stop, _CHINESE_STOPPED.sub("。", norm))
     opens = _OPENS.match(norm)

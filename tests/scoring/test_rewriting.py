@@ -66,6 +66,7 @@ REWRITINGS: Final[dict[str, Callable[[str], str]]] = {
     "a sentence a paragraph": lambda text: sentences_apart(text, "\n\n"),
     "exclamation marks": lambda text: re.sub(r"。|(?<=[a-z])\.(?= [A-Z]|$)", "！", text),
     "trailing off": lambda text: re.sub(r"。$", "……", text),
+    "full stops of Latin": lambda text: re.sub(r"(?<=[\u4e00-\u9fff”])。", ". ", text),
     "a quote block": lambda text: re.sub(r"(?m)^", "> ", text),
     "the familiar you": lambda text: text.replace("您", "你"),
     "the polite you": lambda text: text.replace("您", "你").replace("你", "您"),
