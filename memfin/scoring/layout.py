@@ -3,7 +3,7 @@
 Lines of running text whose sentences follow one another are read as one line. List items, table rows,
 headings and lines that end inside a sentence stay lines of their own, and so does the line that leads into
 a list or table. Exclamations, and dots that trail off at the end of a line, end sentences as full stops do;
-a dash between Chinese words is a comma.
+a dash between words is a comma.
 """
 
 import re
@@ -31,6 +31,7 @@ _CLOSING: Final = DROPPED + " *_`”\"'』」)"
 _HEAD: Final = 8
 _BLANKS: Final = " " + DROPPED
 _NEAR: Final = 24
+_LONGEST_ENTRY: Final = 40
 _CHINESE: Final = late(r"[\u3400-\u9fff]")
 _CHINESE_STOPPED: Final = late(
     r"!(?:(?<=[\u3400-\u9fff”』」]!)(?!\?)|(?<=[0-9a-z%)]!)(?=[\n*_ ]*[\u3400-\u9fff])|(?<=。!))"
@@ -50,6 +51,7 @@ _CHINESE_DOT: Final = late(
     r"(?<=[%)]\.)(?= ?[\u3400-\u9fff]))"
 )
 _DASH: Final = late(r"--(?<=[\u3400-\u9fff”』」%)]--)(?=[\u3400-\u9fff“『「])")
+_ENGLISH_DASH: Final = late(r" - (?<=[a-z0-9%)] - )(?=[a-z])")
 _TRAILING: Final = ("…", "~")
 _TRAILS_OFF: Final = late(r"(?:(?<=[\u3400-\u9fff”』」%)])(?:…+|~+)|(?<=[0-9a-z])…+)(?=[*_]*(?:\n|$))")
 _QUOTE_MARK: Final = late(r"(?m)^ *>(?: *>)*(?: |$)")
@@ -70,6 +72,9 @@ def kind_of(norm: str, start: int) -> LineKind:
 
 def _is_entry(norm: str, start: int) -> bool:
     """Say whether the line is a name with a number, and the line before or behind it another one."""
+    end = norm.find("\n", start)
+    if (len(norm) if end < 0 else end) - start > _LONGEST_ENTRY:
+        return False
     match = _ENTRY.match(norm, start)
     if match is None:
         return False
@@ -95,6 +100,8 @@ def laid_out(norm: str) -> str:
         norm = _CHINESE_DOT.sub("。", norm)
     if "--" in norm:
         norm = _DASH.sub("," + DROPPED, norm)
+    if " - " in norm:
+        norm = _ENGLISH_DASH.sub(DROPPED + ", ", norm)
     if "!" in norm:
         norm = _STOPPED.sub(_full_stop, _CHINESE_STOPPED.sub("。", norm))
     opens = _OPENS.match(norm)

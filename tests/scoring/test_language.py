@@ -22,7 +22,7 @@ MIXED = st.text(
     alphabet=st.sampled_from("本金保证不会收益 Aａ１２％，。：；！？（）“”*_`#-|\n\t\u3000\u200b\u00a0x.5"),
     max_size=60,
 )
-AS_READ = {"\n": "\n ", "！": "!。.", ".": ".。"}
+AS_READ = {"\n": "\n ", "！": "!。.", ".": ".。", "-": "-,"}
 """What signs of layout may be read as."""
 
 
@@ -228,6 +228,8 @@ def test_questions_conditions_attributions_and_refutations() -> None:
         ("占15%. 其余买债. ", "占15%。其余买债。"),
         ("买2.5万元.", "买2.5万元。"),
         ("不要追高——会站岗", "不要追高,会站岗"),
+        ("Buy it — it is cheap", "buy it, it is cheap"),
+        ("Bonds – 40%", "bonds - 40%"),
         ("|股票|10%|\n|---|---|", "|股票|10%|\n|---|---|"),
         ("> |基金|比例|\n> |---|---|\n可以买。", "|基金|比例|\n|---|---|\n可以买。"),
         ("> 可以买。\n> \n> 再看。", "可以买。再看。"),
