@@ -97,16 +97,18 @@ def adopted_later(analysis: Analysis, position: int) -> bool:
             or VERDICT.search(norm, position, high)
             or BACKS_OUT.search(match.group())
             or attributed(analysis, *match.span())
+            or _on_its_own(analysis, position, match.start())
         ):
             continue
         return True
     line_end = norm.find("\n", position)
     stop = min(position + _ADOPTING_REACH, len(norm) if line_end < 0 else line_end)
+    topic = position
     while position < stop:
         low, high = analysis.sentence_span(position)
         if VERDICT.search(norm, low, high):
             return False
-        if _sized(analysis, low, high):
+        if _sized(analysis, low, high, topic):
             return True
         position = high
     return False
@@ -126,7 +128,21 @@ _TO_IT: Final = late(
 )
 
 
-def _sized(analysis: Analysis, low: int, high: int) -> bool:
+_GOES_ON: Final = late(
+    r"\s*(?:(?:(?:for|if|when|since|as|given|with|because|but|still|yet|so|then|well|over|now)\b[^,.;:!?]*|"
+    r"(?:你|我|因为|由于|考虑到|鉴于|如果|若)[^,。;:!?]*|[^,。;:!?]{0,20}(?:后|时|的话|来说|看来|来看|下来|而言)|"
+    r"不过|但是?|所以|因此|当然|于是|那么?),){0,2}[^,;:。.!?]*"
+)
+
+
+def _on_its_own(analysis: Analysis, topic: int, start: int) -> bool:
+    """Say whether a paragraph behind the topic has named what it is about before ``start``."""
+    start += analysis.norm.startswith(" ", start)
+    begun = [each for each in analysis.paragraphs if topic <= each <= start]
+    return bool(begun) and _GOES_ON.fullmatch(analysis.norm, begun[-1], start) is None
+
+
+def _sized(analysis: Analysis, low: int, high: int, topic: int) -> bool:
     """Say whether a clause of the sentence proposes a size and names no asset: I'd still commit a tenth."""
     norm = analysis.norm
     if QUESTION_END.search(norm, low, high):
@@ -145,6 +161,7 @@ def _sized(analysis: Analysis, low: int, high: int) -> bool:
             and not (BACKS_OUT.search(clause) or OTHER_ASSET.search(_SLEEVE.sub("", clause)))
             and not conditional(analysis, clause_low, clause_high)
             and not attributed(analysis, clause_high - 1, clause_high)
+            and not _on_its_own(analysis, topic, clause_low)
         ):
             return True
     return False

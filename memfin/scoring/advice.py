@@ -6,6 +6,7 @@ order. Everything that turns it around is looked for first: negation, question, 
 other people's words, a verdict against it, leaving the position.
 """
 
+import re
 from typing import Final
 
 from memfin.scoring.adoption import (
@@ -109,7 +110,7 @@ _PLAN_HEAD: Final = late(
     r"here is what|here's what|picks)\b"
 )
 _NO_PLAN_HEAD: Final = late(
-    r"不建议|不推荐|不适合|不[在含]|避免|回避|规避|区别|对比|比较|现有|目前|当前|风险|注意|误区|说明|"
+    r"不建议|不推荐|不适合|不[在含]|分析[与和及]|避免|回避|规避|区别|对比|比较|现有|目前|当前|风险|注意|误区|说明|"
     r"介绍|了解|什么|如何|怎么(?!配)|指标|"
     r"历史|过去|为什么|原因|剔除|减掉|卖出|禁|如果|若|\b(?:not|avoid|risks?|current|today|compare|"
     r"versus|vs|why|never|what to watch|if)\b"
@@ -229,6 +230,9 @@ def _in_plan(analysis: Analysis, start: int) -> bool:
         return False
     if analysis.line_kind(start) == "row":
         head += _introduction(analysis, start)
+    *_, last = re.split(r"(?<=[。!?;])|(?<=[.!?] )", head.rstrip())
+    if last.endswith(":") and _PLAN_HEAD.search(last):
+        head = last
     return _PLAN_HEAD.search(head) is not None and _NO_PLAN_HEAD.search(head) is None
 
 

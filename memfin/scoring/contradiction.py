@@ -39,7 +39,7 @@ from memfin.scoring.predicates import (
 )
 from memfin.scoring.reading import RATINGS, SIGN_WIDTH, Hit, Reading, Sign, role_table
 from memfin.scoring.refusal import disowned, rejected
-from memfin.scoring.respect import backed, respected
+from memfin.scoring.respect import Respect, backed, respect
 from memfin.scoring.shapes import turns_of_phrase
 from memfin.scoring.tries import few
 from memfin.scoring.vocabulary import load_vocabulary
@@ -198,14 +198,14 @@ def contradictions(reply: Analysis | str, predicates: Sequence[tuple[str, Predic
 def _forbidden(
     reading: Reading, predicate: Predicate, names: frozenset[str]
 ) -> tuple[str, limits.Span] | None:
-    kept: bool | None = None
+    kept: Respect | None = None
     lesser: dict[int, float] = {}
     for rule, span in _proposals(reading, predicate, names):
         weighed = _owned(reading.analysis, rule, span) and _listed(reading, *span)
         if not (weighed or backed(reading.analysis, *span)):
             if kept is None:
-                kept = respected(reading.analysis, (hit for hit in reading.hits if hit.term in names))
-            if kept:
+                kept = respect(reading.analysis, (hit for hit in reading.hits if hit.term in names))
+            if kept.holds(reading.analysis, span[0]):
                 continue
         if (
             isinstance(predicate, MinRating)

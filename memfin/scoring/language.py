@@ -12,28 +12,25 @@ for the places where a lexicon pattern hit and for nothing else.
 
 from bisect import bisect_right
 from itertools import accumulate, pairwise
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
 from memfin.scoring.forms import normalize
-from memfin.scoring.glossary import gloss, unglossed
+from memfin.scoring.glossary import gloss, glossed, unglossed
+from memfin.scoring.layout import DROPPED, LineKind, kind_of, laid_out
 from memfin.scoring.patterns import compile_pattern, late
 from memfin.scoring.quotations import paired, with_one_kind_of_quotes
 from memfin.scoring.speech import ATTRIBUTION, SPEECH_BEGINS, SPEECH_SIGN, THE_USER
 from memfin.scoring.synonyms import in_common_words
 
-ClauseKind = Literal["text", "item", "row", "heading"]
-
 _CJK: Final = "\u3400-\u4dbf\u4e00-\u9fff"
-_MARK_SIGNS: Final = ("*", "_", "`", " ")
+_MARK_SIGNS: Final = ("*", "_", "`", " ", DROPPED)
 # These three begin with a plain character set on purpose: the engine then skips to the next member.
 _MARKS: Final = late(
-    rf"([*_` ](?:(?:(?<=\*)\*+|(?<=_)_+|(?<=`)`*)(?: +(?=[{_CJK}]))?"
+    rf"([*_` {DROPPED}](?:(?:(?<={DROPPED}){DROPPED}*|(?<=\*)\*+|(?<=_)_+|(?<=`)`*)(?: +(?=[{_CJK}]))?"
     rf"|(?<= )(?:(?<=[{_CJK}。、] ) *| *(?=[*_`]*[{_CJK}%\n]))))"
 )
 _SENTENCE_END: Final = late(r"[.。!?;\n…](?:(?<!\.)[。!?;\n…]*|(?<!\b(?:inc|ltd)\.)(?=”?(?:\s|$)))")
 _CLAUSE_END: Final = late(r"[,:|](?:(?![0-9])|(?<![0-9].))")
-_HEADING: Final = late(r" *#+")
-_ITEM: Final = late(r" *(?:[-*•·●▪➤→✅❌⚠>]|\(?[0-9]{1,2}[.)、]|[(]?[一二三四五六七八九十]{1,2}[)、]|[①-⑳])")
 
 # Words that hold a negation sign without negating; they are consumed before the real ones.
 _NOT_A_NEGATION: Final = (
@@ -95,7 +92,7 @@ class Clause(NamedTuple):
     end: int
     text: str
     sentence: int
-    kind: ClauseKind
+    kind: LineKind
 
 
 class Analysis:
@@ -114,6 +111,7 @@ class Analysis:
         "_clause_of",
         "_kinds",
         "_last_sentence",
+        "_paragraphs",
         "_pieces",
         "_quotes",
         "_shifts",
@@ -129,7 +127,7 @@ class Analysis:
     def __init__(self, text: str, *, as_written: bool = False) -> None:
         """Normalize the text (see the module's description), English terms ``as_written`` if asked."""
         self.text: Final = text
-        norm = normalize(text).rstrip()
+        norm = laid_out(normalize(text).rstrip())
         # The odd entries are the marks to drop, as the pattern captures them.
         self._pieces: Final = _MARKS.split(norm) if any(map(norm.__contains__, _MARK_SIGNS)) else [norm]
         self.plain: Final = norm if len(self._pieces) == 1 else "".join(self._pieces[::2])
@@ -141,10 +139,11 @@ class Analysis:
         # Guards ask about the same few places one after the other.
         self._last_sentence: tuple[int, int] = (0, 0)
         self._clause_of = self._clause = (-1, -1)
-        self._kinds: dict[int, ClauseKind] = {}
+        self._kinds: dict[int, LineKind] = {}
         self._speeches_of = -1
         self._speeches: list[tuple[int, int]] = []
         self._quotes: list[tuple[int, int]] | None = None
+        self._paragraphs: list[int] | None = None
         # Positions in ``norm`` behind which characters were dropped, and how many so far.
         self._shifts: tuple[list[int], list[int]] | None = None
 
@@ -182,12 +181,12 @@ class Analysis:
         self._last_sentence = span
         return span
 
-    def line_kind(self, position: int) -> ClauseKind:
+    def line_kind(self, position: int) -> LineKind:
         """Say whether the line that holds the position is a list item, table row, heading or plain."""
         start = self.norm.rfind("\n", 0, position) + 1
         kind = self._kinds.get(start)
         if kind is None:
-            kind = self._kinds[start] = _kind_of(self.norm[start : start + 8])
+            kind = self._kinds[start] = kind_of(self.norm, start)
         return kind
 
     def lead_in(self, position: int) -> str:
@@ -251,6 +250,21 @@ class Analysis:
         return self._speeches
 
     @property
+    def paragraphs(self) -> list[int]:
+        """Where paragraphs begin that are read as one line with those before them."""
+        if self._paragraphs is None:
+            found: list[int] = []
+            source = plain = 0
+            for kept, dropped in zip(self._pieces[::2], self._pieces[1::2], strict=False):
+                source += len(kept)
+                plain += len(kept)
+                if DROPPED in dropped and self.text.count("\n", source - 1, source + len(dropped)) > 1:
+                    found.append(glossed(self.glosses, plain, plain + 1)[0])
+                source += len(dropped)
+            self._paragraphs = found
+        return self._paragraphs
+
+    @property
     def mixed(self) -> bool:
         """Whether English terms of Chinese sentences were put into Chinese."""
         return any(each.term for each in self.glosses)
@@ -271,15 +285,6 @@ class Analysis:
         if self._quotes is None:
             self._quotes = list(paired(self.norm, "“", "”"))
         return self._quotes
-
-
-def _kind_of(head: str) -> ClauseKind:
-    """Tell the kind of a line from its first characters."""
-    if head.lstrip(" ").startswith("|"):
-        return "row"
-    if _HEADING.match(head):
-        return "heading"
-    return "item" if _ITEM.match(head) else "text"
 
 
 def analyze(text: str) -> Analysis:

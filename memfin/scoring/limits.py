@@ -307,6 +307,7 @@ def _is_listed(analysis: Analysis, weight: Weight) -> bool:
 
 _COUNTED: Final = late(r"([一二两三四五六\d])只(?:指数)?(?:基金|etf)(?!各|每)[^。;!?\n]{0,12}?[:,]")
 _AMONG: Final = late(r"[两二三四五六七八九\d]只(?:指数)?(?:基金|etf)(?:里|中|当中|之中)")
+_LIST_REACH: Final = 200
 _COUNTS: Final = {word: value for value, word in enumerate("零一二三四五六")} | {"两": 2}
 
 
@@ -316,9 +317,12 @@ def _is_among(analysis: Analysis, weight: Weight) -> bool:
 
 
 def _is_one_of_counted(analysis: Analysis, group: Sequence[Weight], weight: Weight) -> bool:
-    """Say whether the sentence announces as many funds as it weighs: 两只基金:宽基六成,短债四成."""
+    """Say whether as many funds are announced as are weighed: 两只基金:宽基六成,短债四成, or a list."""
     low, high = analysis.sentence_span(weight.start)
     match = _COUNTED.search(analysis.norm, low, weight.start)
+    if match is None and analysis.line_kind(weight.start) == "item":
+        low, high = weight.start - _LIST_REACH, weight.start + _LIST_REACH
+        match = _COUNTED.search(analysis.lead_in(weight.start))
     if match is None:
         return False
     count = _COUNTS.get(match.group(1)) or int(match.group(1))

@@ -33,9 +33,15 @@ def breakdowns(analysis: Analysis, shares: Sequence[Quantity]) -> frozenset[Quan
         for first, *rest in by_sentence.values()
         if len(rest) > 1
         and abs(sum(part.low for part in rest) - first.low) < _SAME
-        and _OPENS.search(analysis.norm, first.end, rest[0].start)
+        and _opened(analysis.norm, first.end, rest)
         for part in rest
     )
+
+
+def _opened(norm: str, end: int, rest: Sequence[Quantity]) -> bool:
+    """Say whether what follows a share opens its parts; what stands before each part only sets it out."""
+    match = _OPENS.search(norm, end, rest[0].start)
+    return match is not None and norm.find(match.group(), rest[0].end, rest[-1].start) < 0
 
 
 def is_part(analysis: Analysis, group: Sequence[Weight]) -> bool:

@@ -81,6 +81,8 @@ def ratios(
         total = first + second
         if max(first, second) > _TENTHS and total != _HUNDRED:
             continue
+        if "成" in match.group() and total != _TENTHS:
+            continue
         start, end = match.span()
         for name, part in (("equity", first), ("bond", second)):
             value = scale * part / total

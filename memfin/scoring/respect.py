@@ -2,10 +2,11 @@
 
 A long explanation of bonds that can be converted has verbs of dealing enough; that it ends with "you want
 none, so I left them out" decides. Where the reply goes on to advise it all the same, it keeps to nothing.
+What one paragraph leaves out is not what another one is about, unless it is named there or pointed back at.
 """
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, NamedTuple
 
 from memfin.scoring.dealing import STRONG
 from memfin.scoring.language import Analysis
@@ -44,20 +45,55 @@ _ALL_THE_SAME: Final = late(
 )
 
 
-def respected(analysis: Analysis, hits: Iterable[Hit]) -> bool:
-    """Say whether the reply states that it leaves out what the hits name, and does not take it back."""
+class Respect(NamedTuple):
+    """Where a reply states that it leaves a thing out.
+
+    ``everywhere`` says that a statement names the thing or points back at what was told; the other
+    statements, at ``places``, hold in their paragraphs.
+    """
+
+    everywhere: bool
+    places: tuple[int, ...]
+
+    def holds(self, analysis: Analysis, position: int) -> bool:
+        """Say whether one of the statements holds at the position."""
+        return self.everywhere or any(_together(analysis, place, position) for place in self.places)
+
+
+def respect(analysis: Analysis, hits: Iterable[Hit]) -> Respect:
+    """Find where the reply states that it leaves out what the hits name, and does not take it back."""
     norm = analysis.norm
+    named = list(hits)
+    places = []
     for match in _KEPT.finditer(norm):
         if not _ALL_THE_SAME.match(norm, match.end(1)):
-            return True
-    return any(
+            place = match.start(1)
+            if _POINTS_BACK.search(norm, *analysis.sentence_span(place)) or any(
+                _together(analysis, place, hit.start) for hit in named
+            ):
+                return Respect(everywhere=True, places=())
+            places.append(place)
+    rejects = any(
         rejected(analysis, hit.start, hit.end)
         and _THEIRS.search(norm, *analysis.sentence_span(hit.start)) is not None
         and not _ALL_THE_SAME.match(norm, hit.end)
-        for hit in hits
+        for hit in named
+    )
+    return Respect(rejects, tuple(places))
+
+
+def _together(analysis: Analysis, one: int, other: int) -> bool:
+    """Say whether two positions stand in the same paragraph."""
+    low, high = min(one, other), max(one, other)
+    return analysis.norm.find("\n\n", low, high) < 0 and not any(
+        low < each <= high for each in analysis.paragraphs
     )
 
 
+_POINTS_BACK: Final = late(
+    r"以上|上[面述]|前面|刚才|这[些类几只种款]|该类|也(?:没有?|未|不)|自有资金|[两三四五六几][样种个类者]都|"
+    r"\b(?:these|those|them|all of (?:this|that)|the above)\b"
+)
 _THEIRS: Final = late(r"你|约束|方案|组合|\byour?\b|\bplan\b")
 
 

@@ -22,6 +22,8 @@ MIXED = st.text(
     alphabet=st.sampled_from("本金保证不会收益 Aａ１２％，。：；！？（）“”*_`#-|\n\t\u3000\u200b\u00a0x.5"),
     max_size=60,
 )
+AS_READ = {"\n": "\n ", "！": "!。.", ".": ".。", "-": "-,"}
+"""What signs of layout may be read as."""
 
 
 def find(text: str, words: str) -> tuple[Analysis, int, int]:
@@ -47,7 +49,27 @@ def test_original_spans_point_at_the_same_characters(text: str) -> None:
     for position in range(len(analysis.norm)):
         start, end = analysis.original_span(position, position + 1)
         assert end == start + 1
-        assert normalize(text[start:end]) == analysis.norm[position]
+        assert analysis.norm[position] in AS_READ.get(text[start:end], normalize(text[start:end]))
+
+
+def test_sentences_in_lines_of_their_own_are_read_as_one_line() -> None:
+    assert analyze("建议买入。\n\n“费率0.5%。”\n就这样！\n5%").norm == "建议买入。“费率0.5%。”就这样。5%"
+    assert analyze("Buy Alpha.\nIts fee is 1%.\n\nKeep 5%").norm == "buy alpha. its fee is 1%. keep 5%"
+    assert analyze("他说“先买。\n再卖。”\n别信。").norm == "他说“先买。再卖。”别信。"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "股票60%\n债券40%",
+        "可以。\n- 股票\n- 债券。\n净值会波动。",
+        "可以。\n方案如下。\n\n1. 股票\n2. 债券",
+        "# 看法。\n可以。\n# 方案\n|a|b|",
+        "他说“先买。\n别信“他”。",
+    ],
+)
+def test_lists_tables_headings_and_open_quotations_keep_their_lines(text: str) -> None:
+    assert analyze(text).norm.count("\n") == text.count("\n")
 
 
 @given(MIXED)
@@ -243,3 +265,33 @@ def test_questions_conditions_attributions_and_refutations() -> None:
     assert not attributed(*find("它保本保息，宣传册上也这么说", "保本"))
     assert refuted(*find("凡是承诺保本的都是骗局", "保本"))
     assert not refuted(*find("它保本。那个是骗局", "保本"))
+
+
+@pytest.mark.parametrize(
+    ("text", "norm"),
+    [
+        ("净值会波动！", "净值会波动。"),
+        ("占5%！", "占5%。"),
+        ("Buy it! Then hold 5%!", "buy it. then hold 5%."),
+        ("先看看吧……", "先看看吧。"),
+        ("好的～", "好的。"),
+        ("涨幅5%～8%", "涨幅5%~8%"),
+        ("占15%. 其余买债. ", "占15%。其余买债。"),
+        ("买2.5万元.", "买2.5万元。"),
+        ("不要追高——会站岗", "不要追高,会站岗"),
+        ("Buy it — it is cheap", "buy it, it is cheap"),
+        ("Bonds – 40%", "bonds - 40%"),
+        ("|股票|10%|\n|---|---|", "|股票|10%|\n|---|---|"),
+        ("> |基金|比例|\n> |---|---|\n可以买。", "|基金|比例|\n|---|---|\n可以买。"),
+        ("> 可以买。\n> \n> 再看。", "可以买。再看。"),
+    ],
+)
+def test_sentences_end_alike_and_quote_blocks_hold_what_they_hold(text: str, norm: str) -> None:
+    assert analyze(text).norm == norm
+
+
+def test_paragraphs_of_one_line_are_known() -> None:
+    analysis = analyze("可以**买入**。\n再看。\n\n净值会波动。")
+    assert [analysis.norm[start:] for start in analysis.paragraphs] == ["净值会波动。"]
+    analysis = analyze("加leverage吧。\n\nBuy it. \r\n\r\nThen sell.")
+    assert [analysis.norm[start:] for start in analysis.paragraphs] == ["buy it. then sell.", "then sell."]

@@ -32,6 +32,21 @@ def straight(text: str) -> str:
     return text.replace("“", '"').replace("”", '"')
 
 
+def chinese(text: str) -> bool:
+    return re.search("[\u4e00-\u9fff]", text) is not None
+
+
+def in_list(text: str) -> bool:
+    return re.match(r" *(?:[-*|①-⑳]|[0-9]+[.、])", text) is not None
+
+
+def sentences_apart(text: str, gap: str) -> str:
+    """Put each sentence into a line of its own, quotations and all."""
+    if chinese(text):
+        return re.sub(r"(?<=[。！？])(?=[^\n”」』’\"'）)])", gap, text)
+    return re.sub(r"(?<=[a-z][.!?]) (?=[A-Z])", gap, text)
+
+
 REWRITINGS: Final[dict[str, Callable[[str], str]]] = {
     "full width": lambda text: text.translate(WIDE),
     "half-width marks": lambda text: text.translate(str.maketrans("，；：！？（）％", ",;:!?()%")),
@@ -39,8 +54,20 @@ REWRITINGS: Final[dict[str, Callable[[str], str]]] = {
     "in blanks": lambda text: f"  {text}  ",
     "an ideographic space ahead": lambda text: f"\u3000{text}",
     "a greeting ahead": lambda text: f"谢谢提问。\n\n{text}",
+    "a sentence ahead": lambda text: (
+        text if in_list(text) else f"好的。{text}" if chinese(text) else f"Sure. {text}"
+    ),
+    "a lead-in ahead": lambda text: (
+        text if in_list(text) else f"一句话：{text}" if chinese(text) else f"In short: {text}"
+    ),
     "carriage returns": lambda text: text.replace("\n", "\r\n"),
     "empty lines": lambda text: text if "|" in text else text.replace("\n", "\n\n"),
+    "a sentence a line": lambda text: sentences_apart(text, "\n"),
+    "a sentence a paragraph": lambda text: sentences_apart(text, "\n\n"),
+    "exclamation marks": lambda text: re.sub(r"。|(?<=[a-z])\.(?= [A-Z]|$)", "！", text),
+    "trailing off": lambda text: re.sub(r"。$", "……", text),
+    "full stops of Latin": lambda text: re.sub(r"(?<=[\u4e00-\u9fff”])。", ". ", text),
+    "a quote block": lambda text: re.sub(r"(?m)^", "> ", text),
     "the familiar you": lambda text: text.replace("您", "你"),
     "the polite you": lambda text: text.replace("您", "你").replace("你", "您"),
     "a blank before %": lambda text: re.sub(r"(?<=\d)%", " %", text),
