@@ -19,9 +19,10 @@ ANAPHORA: Final = compile_pattern(
     r"these|those)\b"
 )
 NEXT_ADOPTS: Final = late(
-    r"^\s*(?:just )?(?:do it|go for it|go with (?:it|that)|set it up|i'd do it|i'd go ahead|"
-    r"you should be in it|that(?:'s| is) (?:how|the way|what|where) i(?:'d| would))\b|"
-    r"^\s*(?:take|put in|i'd put in|i'd take|i'd invest|start with) (?:about |around |up to )?[$£€¥]?\d|"
+    r"^\s*(?:just )?(?:do it|go for it|go with (?:it|that)|set it up|(?:i|we)'d do it|(?:i|we)'d go ahead|"
+    r"you should be in it|that(?:'s| is) (?:how|the way|what|where) (?:i|we)(?:'d| would))\b|"
+    r"^\s*(?:take|put in|(?:i|we)'d put in|(?:i|we)'d take|(?:i|we)'d invest|start with) (?:about |around |"
+    r"up to )?[$£€¥]?\d|"
     r"^\s*(?:about |around |maybe |say )?(?:\d+%|an? (?:nibble|punt|flutter|slice|small|modest|little|"
     r"tenth|fifth|"
     r"few)[^,.;!?]{0,20}) (?:won't hurt|will do|would do|is (?:fine|okay|ok|plenty|enough|about right|"
@@ -30,7 +31,7 @@ NEXT_ADOPTS: Final = late(
     r"它|按此|照此|跟进|参与)|^[^。!?\n,]{0,8}(?:买|配|拿|放|认购)[^。!?\n,]{0,12}(?:它|这只|这类|"
     r"这个)(?![^。!?\n]{0,12}(?:比|相较|举例|说事))|^\s*(?![^.!?]{0,40}\b(?:sell|pay|repay|"
     r"ignore|avoid|skip|leave|cancel|close|sold|stop|compare|check|read|"
-    r"ask|treat|off|down|out of)\b)(?:i (?:suggest|recommend)|i(?:'d| would) (?:still |"
+    r"ask|treat|off|down|out of)\b)(?:(?:i|we) (?:suggest|recommend)|(?:i|we)(?:'d| would) (?:still |"
     r"happily |gladly )?(?:build|own|fund|choose|use|draw|spend|buy|start with|go with|move|"
     r"give|put|hold|size|"
     r"allot|add|take|place|let|hand|tuck|commit)|"
@@ -57,9 +58,9 @@ _ADOPTS: Final = late(
     r"this product|them|the stock)\b(?! (?:back|out|slow))|\b(?:could|should|can|might|would) (?:go|do|work|"
     r"sit|be (?:fun|fine|"
     r"good|right|sensible|enough)) (?:there|in(?:to)? it|nicely)\b|\bthere would (?:be|do|add|make)\b|"
-    r"\bi think it (?:earns|deserves|"
+    r"\b(?:i|we) think it (?:earns|deserves|"
     r"belongs|fits)|\bit (?:earns its|deserves (?:a|its)|has (?:a|its)) place\b|"
-    r"\bi see it (?:replacing|taking|filling|making up)|\bthe (?:one|only) (?:fund |stock |"
+    r"\b(?:i|we) see it (?:replacing|taking|filling|making up)|\bthe (?:one|only) (?:fund |stock |"
     r"product )?i(?:'d| would) (?:pick|buy|choose)".replace("{_CLAUSE}", _CLAUSE)
 )
 _SLEEVE: Final = late(

@@ -80,9 +80,10 @@ _GOES_AHEAD: Final = compile_pattern(
     r"\b(?:acceptable|tolerable|manageable|routine|fine|nothing to worry|stay put|sit tight|"
     r"stay the course|price of)\b|"
     r"(?:值得|放心|大胆)(?:买|配|拿|上|入|投|做|一试)|依然(?:看好|建议)|"
-    r"\b(?:go ahead|go with|i'd (?:still |happily )?(?:buy|pick|go|take|choose|run|hold|own)|"
-    r"i would (?:still )?(?:buy|pick|go|"
-    r"take|choose|run|hold|own)|i recommend|my (?:pick|choice)|worth (?:it|owning|holding)|recommended|"
+    r"\b(?:go ahead|go with|(?:i|we)'d (?:still |happily )?(?:buy|pick|go|take|choose|run|hold|own)|"
+    r"(?:i|we) would (?:still )?(?:buy|pick|go|"
+    r"take|choose|run|hold|own)|(?:i|we) recommend|(?:my|our) (?:pick|choice)|worth (?:it|owning|holding)|"
+    r"recommended|"
     r"start buying)\b"
 )
 _GIVEN: Final = compile_pattern(
@@ -95,10 +96,10 @@ _GIVEN: Final = compile_pattern(
 _OWN_SUBJECT: Final = compile_pattern(
     r"这[个套种类份只款样]|这么|配下来|净值|本金|盘子|总资产|该|此|上述|组合|方案|策略|账户|配置|整体|"
     r"我[给为]|这么|预期|"
-    r"\bit (?:could|may|might|will|would|can)\b|\b(?:this|the|my) (?:[a-z-]+ ){0,2}(?:mix|plan|portfolio|"
+    r"\bit (?:could|may|might|will|would|can)\b|\b(?:this|the|my|our) (?:[a-z-]+ ){0,2}(?:mix|plan|portfolio|"
     r"allocation|split|blend|fund|strategy|"
     r"sleeve|basket|structure|approach|setup|line-?up|solution)\b|"
-    r"\bi(?:'d| would| have|'ve)? (?:plan on|plan for|favou?r|suggest|propose|recommend|buil[dt])\b"
+    r"\b(?:i|we)(?:'d| would| have|'ve)? (?:plan on|plan for|favou?r|suggest|propose|recommend|buil[dt])\b"
 )
 NOT_ADVISED: Final = compile_pattern(
     r"不(?:适合|合适|建议|推荐|符|要(?!紧)|宜|考虑|会|再|选)|没有?(?:把|选|放|纳)|别(?:买|碰|配|选)|避开|"
@@ -116,7 +117,7 @@ _WIDE_AHEAD: Final = 110
 
 _OFFERED: Final = compile_pattern(
     r"(?:建议|推荐|不妨|可以(?=买|配|选|考虑)|首选|看好)|(?:买|配|选|拿|上)[^,。;]{0,14}吧|"
-    r"\b(?:i'd|i would|i recommend|i suggest|go with|buy|pick|choose)\b"
+    r"\b(?:(?:i|we)(?:'d| would)|(?:i|we) recommend|(?:i|we) suggest|go with|buy|pick|choose)\b"
 )
 _LOSS_ROW: Final = late(
     r"\|\s*(?:(?:预[计期估]|估计|目标|组合|方案|压力)[^|]{0,8})?(?:最大|年度|单年|最深)?(?:回撤|亏损|"

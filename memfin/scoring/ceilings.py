@@ -186,7 +186,8 @@ _OF_IT: Final = late(
 )
 _RECOMMENDED: Final = compile_pattern(
     r"(?:建议|推荐|可以|不妨|首选)[^。;!?\n]{0,20}(?:买|配|申购|选|开通|持有|考虑|定投|入手|这[只款个])|"
-    r"\b(?:recommend|suggest|i'd (?:buy|pick|go|choose|take)|i would (?:buy|pick|choose)|go with|buy)\b"
+    r"\b(?:recommend|suggest|(?:i|we)'d (?:buy|pick|go|choose|take)|(?:i|we) would (?:buy|pick|choose)|"
+    r"go with|buy)\b"
 )
 
 
@@ -194,8 +195,8 @@ _THEN_REACH: Final = 30
 _THEN_BUY: Final = late(
     r",(?:我|还是|但|依然|仍然?|也)*(?:建议|推荐|可以)你?(?:直接|先|尽快|放心)?(?:开通|买入?|申购|"
     r"认购|配置?|选择?|持有|入手|考虑)"
-    r"(?:它|这[只款个]|一[点些份])?(?=[,。;!]|$)|[^.!?\n]{0,40}[;,.][^.!?\n]{0,10}\b(?:i'd|"
-    r"i would) (?:still |just )?(?:sign up|buy it|take it|go for it|"
+    r"(?:它|这[只款个]|一[点些份])?(?=[,。;!]|$)|[^.!?\n]{0,40}[;,.][^.!?\n]{0,10}\b"
+    r"(?:i|we)(?:'d| would) (?:still |just )?(?:sign up|buy it|take it|go for it|"
     r"go with it)\b"
 )
 

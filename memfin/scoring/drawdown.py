@@ -128,7 +128,7 @@ _PROPOSED: Final = late(
     r"设一?[个条道]|建议|可以|"
     r"放到|设在|"
     r"设为|定[在为到成]|放宽到|sensible|reasonable|suitable|natural|"
-    r"i'd|i suggest|i recommend|let's|set"
+    r"(?:i|we)'d|(?:i|we) (?:suggest|recommend)|let's|set"
 )
 _RULED_OUT: Final = late(r"不建议|不要|别|不能|不宜|n't")
 _LOSS_WORD: Final = late(
@@ -286,16 +286,17 @@ _OWN_MIX: Final = compile_pattern(
     r"分法)|上[面述](?:的)?(?:组合|方案|配置|比例)|(?:换|"
     r"调整?|配|挪|改)[完后]|总账户|账户|组合|"
     r"(?:我给|给你|我)[^,。;]{0,6}的?(?:组合|方案|配置|配比|配法)|"
-    r"\b(?:the (?:[a-z-]+ ){0,2}|(?:this|my) (?:[a-z\d/-]+ ){0,2})(?:mix|plan|portfolio|allocation|split|"
+    r"\b(?:the (?:[a-z-]+ ){0,2}|(?:this|my|our) (?:[a-z\d/-]+ ){0,2})(?:mix|plan|portfolio|allocation|split|"
     r"blend|sleeve|basket|lineup|"
-    r"proposal)\b|\bback-?test\b|\bi(?:'d| would) (?:run|hold|build|use|choose|pick|go with)\b"
+    r"proposal)\b|\bback-?test\b|\b(?:i|we)(?:'d| would) (?:run|hold|build|use|choose|pick|go with)\b"
 )
 _STICKS: Final = compile_pattern(
     r"按(?:它|这个|此|计划|这套|上面)|照(?:它|此|这个|做|配)|就这[样么]|执行|接受|承受得|扛|熬|忍|"
     r"(?:还是|仍然?|依然|照样|依旧|就)(?:建议|主张|推荐|主推|力推|推|选|看好|用它?|选它?|按|倾向)|用它|"
     r"照这么|这么配|有个数|心里有数|心理准备|有数就|属正常|正常(?:现象|的)|不用(?:怕|慌)|"
     r"别(?:怕|慌)|(?:进场|分批进|建仓|操作分|分[一二三四五六七八九十\d]+(?:批|周|个月))|可以(?:拿|做|配)|"
-    r"\b(?:(?:i|still|would) recommend|i'd (?:run|go|use|take|stick|still|keep)|i would (?:run|go|use|take|"
+    r"\b(?:(?:i|we|still|would) recommend|(?:i|we)'d (?:run|go|use|take|stick|still|keep)|"
+    r"(?:i|we) would (?:run|go|use|take|"
     r"stick|keep)|as it stands|"
     r"stick with|worth it|accept|live with|"
     r"price of admission|brace|be (?:ready|prepared)|prepare for|expect (?:it|that|something|the same|"

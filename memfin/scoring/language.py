@@ -77,7 +77,8 @@ _RHETORICAL: Final = late(r"难道|岂不|何必|何乐|怎么能不|等[什啥]
 _CONDITION: Final = compile_pattern(
     r"如果|若(?!干)|假如|假设|假使|倘若|(?<![主重首必需])要是|(?<![一二两三四五六七八九十百千几0-9])万一|"
     r"一旦|即使|即便|哪怕|除非|的话|"
-    r"\b(?:if(?! (?:i were you|it were me|i had to))|unless|suppose|assuming|should you|in case|"
+    r"\b(?:if(?! (?:(?:i|we) were you|it were (?:me|us)|(?:i|we) had to))|unless|suppose|assuming|"
+    r"should you|in case|"
     r"whether(?! you like| or not| we))\b"
 )
 

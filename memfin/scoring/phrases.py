@@ -36,7 +36,7 @@ SHAPES: Final = (
         ("compan", "ers", "ors", "stocks", "banks", "shares", "names", "firms", "business", "utilit", "ises"),
         (
             r"\b(?:one|two|three|four|five|six|seven|eight|ten|a (?:handful|couple|few|pair|trio|basket) of|"
-            r"half a dozen|a few|my favou?rite) (?:(?!funds?\b|etfs?\b|index\b|of\b)[a-z'-]+ ){0,3}?"
+            r"half a dozen|a few|(?:my|our) favou?rite) (?:(?!funds?\b|etfs?\b|index\b|of\b)[a-z'-]+ ){0,3}?"
             r"(?:companies|stocks|banks|names|firms|makers|producers|miners|utilities|retailers|"
             r"insurers|businesses|corporations|operators|manufacturers|franchises|chains|"
             r"lenders|brewers|airlines|carmakers|drugmakers|chipmakers|builders)\b"
@@ -50,7 +50,7 @@ SHAPES: Final = (
         (
             r"\b(?:two|three|four|five|six|seven|eight|ten|\d+)-stock\b|"
             r"\bportfolio of (?:[a-z]+ )?(?:stocks|shares|"
-            r"banks|companies)\b|\bthe (?:one|only) (?:company|stock|share|name) i(?:'d| would)"
+            r"banks|companies)\b|\bthe (?:one|only) (?:company|stock|share|name) (?:i|we)(?:'d| would)"
         ),
         act=False,
     ),
@@ -209,7 +209,8 @@ SHAPES: Final = (
         ("热度", "会前", "消息", "theme", "story", "craze", "hype", "wave", "mania"),
         (
             r"\b(?:play|ride|catch|surf|chase|trade) (?:the |this )?(?:[a-z-]+ ){0,3}(?:theme|story|craze|"
-            r"hype|wave|mania)\b|热度[^,。;!?\n]{0,4}?(?:降|退|散|过)[^,。;!?\n]{0,3}?(?:就|便|再)?(?:撤|走|退|卖|离)|"
+            r"hype|wave|mania)\b|热度[^,。;!?\n]{0,4}?(?:降|退|散|过)[^,。;!?\n]{0,3}?(?:就|便|再)?(?:撤|走|"
+            r"退|卖|离)|"
             r"(?:发布会|大会|会议|会|节)前(?:买|进(?!行)|埋伏|布局|"
             r"潜伏)[^。;!?\n]{0,8}?(?:会后|节后|之后|后)(?:兑现|卖|走|出)"
         ),
@@ -296,7 +297,8 @@ SHAPES: Final = (
         "private_funds",
         ("万", "million", "$", "£"),
         (
-            r"(?<!私募的)(?<!私募的认购)(?<!基金的认购)(?<!基金的)(?:起投|起购|起步|门槛|最低|认购一份|每份|一份)[^,。;!?\n]{0,6}(?:100|200|300|"
+            r"(?<!私募的)(?<!私募的认购)(?<!基金的认购)(?<!基金的)(?:起投|起购|起步|门槛|最低|认购一份|每份|"
+            r"一份)[^,。;!?\n]{0,6}(?:100|200|300|"
             r"500|一百|两百|三百|五百)万|"
             r"(?:100|200|300|500|一百|两百|三百|五百)万(?:元)?(?:起投|起购|起步|起(?=[,。;])|的?门槛|一份)|"
             r"\b(?:minimum|ticket|entry|buy-in|commitment) (?:investment |size |"

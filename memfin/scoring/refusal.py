@@ -38,7 +38,8 @@ VERDICT: Final = Bilingual(
     r"不过|其实|实际|然而)|"
     r"留给(?:别人|机构|保险|专业|他们)|(?:期限|久期|时间|封闭期?|"
     r"锁定期?)(?:太|过)长|划不来|不划算|不合算|[与跟和同][^,。]{1,14}(?:不合|不搭|相反|背道而驰)|"
-    r"(?:都|均|也|一概|一律)不(?:出现|涉及|包含|选用?|碰|列入)|不是(?:让|叫|要)你|已按你|因此(?:没有|未|不)|所以(?:没有|未|不)|不予|不作|不做推荐",
+    r"(?:都|均|也|一概|一律)不(?:出现|涉及|包含|选用?|碰|列入)|不是(?:让|叫|要)你|已按你|因此(?:没有|未|不)|"
+    r"所以(?:没有|未|不)|不予|不作|不做推荐",
     r"\b(?:(?:don't|do not|can't|cannot|won't|never) (?:suggest|recommend|advise|propose|favou?r)|"
     r"not (?:suitable|suit|fit|recommend\w*|advis\w*|appropriate|for you)|doesn't (?:fit|suit|"
     r"match)|does not (?:fit|suit|match)|doesn't belong|does not belong|left (?:it|them) out|"
@@ -52,13 +53,14 @@ VERDICT: Final = Bilingual(
     r"outside (?:what|the|your)|"
     r"fails? your|beyond (?:what|your)|your (?:rules?|mandate|list|limits?|policy) (?:says?|excludes?|"
     r"forbids?|bars?|don't)|"
-    r"not (?:on|in) your|you (?:told me|excluded|said no)|no place (?:in|here)|no reason to|"
+    r"not (?:on|in) your|you (?:told (?:me|us)|excluded|said no)|no place (?:in|here)|no reason to|"
     r"(?:leave|left|leaving|kept|keep) (?:[a-z-]+ ){1,2}out|leave (?:it|them|that|those) to |"
     r"neither (?:fits|suits|belongs)|(?:leave|leaving|left|rule|ruling) out|"
     r"(?:leave|left|keep|kept|strike|drop|take) (?:it|them|that|this) (?:off|out|aside|alone|be)|so leave it|"
-    r"you asked (?:me )?(?:to (?:stay|avoid|keep|leave|skip)|not|for no)|you (?:ruled|"
+    r"you asked (?:(?:me|us) )?(?:to (?:stay|avoid|keep|leave|skip)|not|for no)|you (?:ruled|"
     r"wanted no|want no|don't want|"
-    r"do not want|prefer not)|off the list|i'd pass|pass on (?:it|this|that)|give (?:it|this|that) a miss|"
+    r"do not want|prefer not)|off the list|(?:i|we)'d pass|pass on (?:it|this|that)|give (?:it|this|"
+    r"that) a miss|"
     r"(?:is|are|would be) (?:gambling|a gamble|reckless|folly)|is what (?:day|swing) traders)\b",
 )
 _CONTRAST: Final = Bilingual(
@@ -67,11 +69,11 @@ _CONTRAST: Final = Bilingual(
 _OWN_VOICE: Final = compile_pattern(
     r"不过|但(?!愿)|然而|我(?:的)?(?:建议|倾向|推荐|觉得|认为|看|会|来)|(?<=[,。])建议|建议你|"
     r"\b(?:but|"
-    r"however|still|i'd|i would|i suggest|i recommend)\b"
+    r"however|still|(?:i|we)(?:'d| would)|(?:i|we) (?:suggest|recommend))\b"
 )
 QUESTION_END: Final = late(r"(?:\?|吗|呢)[ \"”’')」]*$")
 _PROPOSES_IN_QUESTION: Final = compile_pattern(
-    r"建议|推荐|不妨|不如|何不|为什么不|干嘛不|要不|\b(?:recommend|suggest|i'd|why not|why don't you|"
+    r"建议|推荐|不妨|不如|何不|为什么不|干嘛不|要不|\b(?:recommend|suggest|(?:i|we)'d|why not|why don't you|"
     r"how about)\b"
 )
 _WH: Final = compile_pattern(

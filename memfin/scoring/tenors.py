@@ -109,7 +109,8 @@ _CORE: Final = late(
 _LENGTHENS: Final = late(
     r"(?:拉|延|加|放|抬|提)[长高升]?[^,。;]{0,6}久期|久期[^,。;]{0,8}(?:拉|延|加|放|抬|提|升|增|打|"
     r"做)[长高升至到]|"
-    r"(?:^\s*|[.;] ?|\b(?:i'd|would|could|should|can|let's) )(?:extend|lengthen|push|stretch|raise|take)\b"
+    r"(?:^\s*|[.;] ?|\b(?:(?:i|we)'d|would|could|should|can|let's) )(?:extend|lengthen|push|stretch|raise|"
+    r"take)\b"
     r"[^.;]{0,20}\b(?:duration|maturit\w+|bond (?:book|sleeve|part|side|money|portfolio)|bonds)\b"
 )
 
@@ -269,7 +270,7 @@ _TAKEN_UP: Final = late(
     r"[^。;!?\n]{0,30}(?:,|所以|那)(?:就|我|你|还是|建议|可以|不妨|直接)+(?:选它|存(?:它|这)|买它|认购|"
     r"放(?:这|它)|上车)|"
     r"[^.;!?\n]{0,60}(?:,|\b(?:so|and)\b)[^.;!?\n]{0,20}\b(?:put (?:it|the money|your money) (?:there|"
-    r"in it)|(?:should|would|i'd) (?:take|open|buy|choose|"
+    r"in it)|(?:should|would|(?:i|we)'d) (?:take|open|buy|choose|"
     r"pick) (?:it|that|this|one)|go (?:for|with) (?:it|that))\b"
 )
 
