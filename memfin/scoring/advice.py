@@ -30,7 +30,7 @@ _IMPERATIVE: Final = late(
     r"swing[- ]trade)\b"
 )
 _BUYING: Final = late(
-    r"(?:load up|buy|pick up|snap up|scoop up|take out|draw|arrange|apply for|tap|borrow)\b"
+    r"(?:load up|buy|purchase|pick up|snap up|scoop up|take out|draw|arrange|apply for|tap|borrow)\b"
 )
 """Verbs with which the name of an asset or a loan begins in the vocabulary: load up on the stock."""
 _NAMED: Final = late(r",(?:这|那)?(?:就|也)?(?:叫|称为|叫做)")
@@ -45,7 +45,7 @@ _BOUNDED: Final = late(r"不(?:超过|低于|少于|高于|多于|管|论)")
 _NOT_MEANT: Final = late(
     r"(?:不一定|不意味着?|并不|不是|没有必要|无需|未必|并非|不代表)[^,。;]{0,12}$|"
     r"(?:\bnot|n't|\bnever|\bhardly) (?:[a-z]+ ){0,2}$|"
-    r"\b(?:no|not an?|not as an?|isn't an?|rather than an?|without any) (?:[a-z]+ )?$"
+    r"\b(?:no|not an?|not as an?|is(?:n't| not) an?|rather than an?|without any) (?:[a-z]+ )?$"
 )
 _DEFINES: Final = late(
     rf"^{_CLAUSE}{{0,6}}(?:是指|是(?:做|当|给|向)(?!首选)|(?:因为|由于|之所以)|就是(?![,。;!了]|$)|指的是|"
@@ -94,8 +94,9 @@ _HELD: Final = late(
     rf"可以|适合|正是|建议){_CLAUSE}{{0,10}}$"
 )
 _WRITE_ORDER: Final = late(
-    r"[ \d.)\-*>]*(?:then |just |simply |and |also |you (?:can|could|might) |(?:i|we)'d |consider |try )*"
-    r"(?:sell(?:ing)?|writ(?:e|ing))\b|"
+    r"[ \d.)\-*>]*(?:then |just |simply |and |also |you (?:can|could|might) |(?:i|we)(?:'d| would) |"
+    r"consider |try )*"
+    r"(?:sell(?:ing)?|(?:off|un)load(?:ing)?|writ(?:e|ing))\b|"
     r"[ \d.)\-*>]*(?:你|也|还|再|先|就|可以?|不妨|建议|推荐|考虑|适合|适当|试着|每[月周])*卖出?"
 )
 _SIZED_ITEM: Final = late(

@@ -15,7 +15,7 @@ ENGLISH_VERB: Final = (
     r"(?:buy|put|allocate|refinance|pull out|draw|tilt|lock in|load up|scale in|scale into|roll|stake|"
     r"fund|deploy|commit|tuck|"
     r"devote|dedicate|direct|steer|carve out|set aside|finance|lean into|lever up|top up|sweep|convert|"
-    r"exchange|swing|make|run|write|leave|let|lend|wire|max out|reallocate|replace|throw|toss|unload|"
+    r"exchange|swing|make|run|write|leave|let|lend|wire|max out|reallocate|replace|throw|toss|unload|offload|"
     r"dump|add|hold|grab|tap|snap up|scoop up|pick up|park|stick with|"
     r"allot|earmark|assign|channel|funnel|hand|give|entrust|stash|plough|plow|pour|sink|slip|slot|squeeze|"
     r"climb|hop|pile|jump|nibble|drip|raise|lift|bump|order|apply for|sign up|enrol|join|rebuild|overweight|"
@@ -69,11 +69,13 @@ STRONG: Final = Bilingual(
     r"搏一把|赌它|试试手感",
     r"\b(?:(?:i|we)(?:'d| would)|our (?:team|desk|house|firm) would|recommend\w*|suggest\w*|advise|consider|"
     r"makes? sense|should|"
-    r"worth (?:buying|"
+    r"worth (?:buying|purchasing|"
     r"adding|holding|considering|owning|having|exploring|trying|including|a)|(?:could|might|may) pay off|"
-    rf"let's|(?:i|we)'ll|(?:can|could|should|may|might) go (?:in)?to|let it be|top pick|(?:i|we) (?:like|"
-    rf"favou?r|prefer|love)|(?:i'm|we're) a fan of|lean towards?|"
-    rf"see how it (?:feels|goes)|no harm in|won't hurt|would(?:n't| not) (?:hurt|go amiss|do any harm)|"
+    rf"let's|(?:i|we)(?:'ll| will)|(?:can|could|should|may|might) go (?:in)?to|let it be|top pick|"
+    rf"(?:i|we) (?:like|"
+    rf"favou?r|prefer|love)|(?:i'm|we(?:'re| are)) a fan of|lean towards?|"
+    rf"see how it (?:feels|goes)|no harm in|(?:won't|will not) hurt|would(?:n't| not) (?:hurt|go amiss|"
+    rf"do any harm)|"
     rf"belongs in|deserves?|put one on|the way to go|"
     rf"is the (?:one|play|move)|get started|(?:my|our) (?:suggestion|take|view|idea|vote|choice|"
     rf"preference) (?:is|would be)|a reasonable|"
@@ -90,7 +92,8 @@ STRONG: Final = Bilingual(
     r"(?:way|course|answer|step|approach|compromise|starting point|solution|route|move)(?: (?:one|two|three|"
     r"[123]))? (?:is|would be) to|"
     r"(?:(?:i|we) see|there(?:'s| is)) room for|"
-    r"would (?:add|bring|give) (?:some|a bit|a touch|a little)|you're in for|count (?:yourself|you) in|"
+    r"would (?:add|bring|give) (?:some|a bit|a touch|a little)|you(?:'re| are) in for|count (?:yourself|"
+    r"you) in|"
     r"put you down for|would (?:lift|raise|increase|boost|top up|enhance|spice up|wake(?: up)?|"
     r"liven(?: up)?|improve|calm|diversify|"
     r"steady|smooth|anchor|round (?:out|off)|"
@@ -111,7 +114,8 @@ STRONG: Final = Bilingual(
     r"a better|better)|how about|what about putting|"
     rf"works? (?:well|nicely)|(?:is|are) (?:a )?(?:good|great|reasonable|sensible|fine|smart|solid|"
     rf"fair|about right|plenty|ample|defensible|"
-    rf"attractive)|earns? (?:its|his|her|their) (?:place|slot|spot|keep|seat)|can't go wrong|fits? nicely|"
+    rf"attractive)|earns? (?:its|his|her|their) (?:place|slot|spot|keep|seat)|(?:can't|cannot|"
+    rf"can not) go wrong|fits? nicely|"
     rf"go (?:straight )?(?:for|with|all)|go \d+|"
     rf"why not|try|good time|(?:my|our) (?:plan|advice|pick)|you (?:can|could|may|"
     rf"might|'d be fine to|might want to|may want to|could always)(?: also| well| even| safely| day|"
@@ -186,7 +190,8 @@ ORDER: Final = late(
     rf"perhaps |instead, |next |finally |first |second |third |meanwhile |step \d:? )*{ENGLISH_VERB}\b"
 )
 THEN_ORDER: Final = late(
-    rf"[ \d.)\-*>]*(?:just |simply |now |please |then )*(?:sell|exit|dump|cut|trim|close|skip|forget|"
+    rf"[ \d.)\-*>]*(?:just |simply |now |please |then )*(?:sell|offload|unload|exit|dump|cut|trim|close|"
+    rf"skip|forget|"
     rf"cancel|cash out|liquidate|"
     rf"stop|break|redeem|pause)\b[^,.;:]{{0,60}}?\b(?:and|then) (?:then |just )?{ENGLISH_VERB}\b"
 )
@@ -226,7 +231,8 @@ BACKS_OUT: Final = Bilingual(
     r"还清|偿还|"
     r"降到|降至|"
     r"减到|拆掉|处理掉|脱手|停掉|停手|停了|戒[掉了]|叫停|收手|改掉",
-    r"\b(?:avoid\w*|not|never|don't|against|sell(?!ing point)|reduc\w*|trim\w*|exit\w*|limit\w*|"
+    r"\b(?:avoid\w*|not|never|don't|against|sell(?!ing point)|offload\w*|unload\w*|reduc\w*|trim\w*|exit\w*|"
+    r"limit\w*|"
     r"stay\w* away|steer\w* clear|without|skip\w*|"
     r"understand\w*|check\w*|review\w*|clos\w*|repay\w*|wait\w*|instead of|rather than|no)\b",
 )

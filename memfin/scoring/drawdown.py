@@ -95,7 +95,7 @@ _ALLOWED: Final = late(
 _NORMAL: Final = late(
     r"(?:不必|不用|无需|不要|别)(?:太)?(?:惊慌|慌|紧张|担心|害怕|怕)|正常(?:波动|现象|范围|的)|属于正常|"
     r"很正常|家常便饭|(?:计划|预期|预料|意料)(?:之内|之中|内)|"
-    r"\b(?:normal|routine|nothing unusual|don't panic|no need to panic)\b"
+    r"\b(?:normal|routine|nothing unusual|do(?:n't| not) panic|no need to panic)\b"
 )
 _LOOSENED: Final = late(
     r"(?:保守|太[紧严死低窄]|偏[紧低严])[^。;!?\n]{0,14}(?:按|放宽到|放到|提到|调到|改[成到]|设[成到为])|"
@@ -105,7 +105,7 @@ _ENDURE: Final = late(
     r"扛一扛|忍一忍|熬一熬|挺过去|撑过去|熬过去|扛过去|扛住|扛得住|扛过|拿得?住|拿稳|忍住|熬过|挺住|"
     r"别下车|别走|别离场|不必理会|不用管|不用理会|"
     r"别慌|坚持(?:住|持有|拿|下去|做满|执行|定投)|咬牙|(?:涨|补|修复|赚|反弹)回来|收复失地|\b(?:do not|"
-    r"don't) (?:sell|bail)|sit through|do nothing|"
+    r"don't) (?:sell|offload|unload|bail)|sit through|do nothing|"
     r"hold still|ride (?:it )?out|hold (?:it |on |them )?through|stomach|ignore|stay the course|(?:come|"
     r"bounce|climb)s? back"
 )
@@ -128,7 +128,7 @@ _PROPOSED: Final = late(
     r"设一?[个条道]|建议|可以|"
     r"放到|设在|"
     r"设为|定[在为到成]|放宽到|sensible|reasonable|suitable|natural|"
-    r"(?:i|we)'d|(?:i|we) (?:suggest|recommend)|let's|set"
+    r"(?:i|we)(?:'d| would)|(?:i|we) (?:suggest|recommend)|let's|set"
 )
 _RULED_OUT: Final = late(r"不建议|不要|别|不能|不宜|n't")
 _LOSS_WORD: Final = late(
@@ -300,7 +300,8 @@ _STICKS: Final = compile_pattern(
     r"stick|keep)|as it stands|"
     r"stick with|worth it|accept|live with|"
     r"price of admission|brace|be (?:ready|prepared)|prepare for|expect (?:it|that|something|the same|"
-    r"as much)|again|buckle up|stay the course|hang on|sit tight|hold on|don't panic|start|set it up|"
+    r"as much)|again|buckle up|stay the course|hang on|sit tight|hold on|do(?:n't| not) panic|start|"
+    r"set it up|"
     r"go ahead)\b"
 )
 _OTHER_PLAN: Final = compile_pattern(

@@ -109,7 +109,7 @@ def cash_left(reading: Reading, floor: CashFloor) -> Span | None:
 
 _AT_WORK: Final = late(
     r"\b(?:put|invest|deploy|commit)\b[^.;!?\n\d]{0,16}(\d+(?:\.\d+)?) ?%[^.;!?\n]{0,50}\b(?:hold on to|"
-    r"sit on|keep|hold|leave|hang on to) (?:the (?:rest|remainder|balance|other \d+ ?%)|what's left)"
+    r"sit on|keep|hold|leave|hang on to) (?:the (?:rest|remainder|balance|other \d+ ?%)|what(?:'s| is) left)"
 )
 _CASH_HELD: Final = late(
     r"\b(?:you (?:now |currently |already )?(?:hold|have|keep)|your|holding)\b[^.;!?\n\d]{0,24}"
@@ -223,7 +223,8 @@ _HOLDING: Final = late(f"{PRODUCT.pattern}|单|个股|基金|(?:company|employer
 _STEP: Final = late(
     r"(?:先|再|又|追加|加仓|加到?|补|添|首[笔次期]|"
     r"第[一二三四五六]?[笔次批])[^,;。!?\n\d一二三四五六七八九半两]{0,6}$|"
-    r"\b(?:first|start (?:with|at)|put|place|then|another|a further|add(?:ing)?|buy|top (?:it )?up (?:with|"
+    r"\b(?:first|start (?:with|at)|put|place|then|another|a further|add(?:ing)?|buy|purchase|"
+    r"top (?:it )?up (?:with|"
     r"by))\b[^,.;!?\n\d]{0,12}$"
 )
 _SAME_ONE: Final = Quick(

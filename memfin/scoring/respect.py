@@ -36,7 +36,8 @@ _KEPT: Final = compile_pattern(
     r"ruled|want none|wanted none|asked for none|chose to (?:stay|avoid))|nothing (?:needs doing|to do)|"
     r"none of (?:it|this|them) (?:is in|touches|applies|belongs)|the plan (?:stays|holds none|"
     r"keeps|has none)|"
-    r"not a list to buy|so (?:it|they) (?:doesn't|don't|does not|do not) appear|(?:i|we) left (?:it|"
+    r"not a list to (?:buy|purchase)|so (?:it|they) (?:doesn't|don't|does not|do not) appear|"
+    r"(?:i|we) left (?:it|"
     r"them) out)\b"
 )
 _ALL_THE_SAME: Final = late(

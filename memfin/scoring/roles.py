@@ -41,7 +41,7 @@ _KEPT: Final = late(r"(?:保留|维持|保持|留|不动|\bkeep)(?:在|着|at)?[
 _TEXTBOOK: Final = late(r"教科书|书[上里]|课本|经典|常用|常见|举例|\b(?:textbook|classic|so-called)\b")
 _SUITS: Final = late(
     r"(?:很|挺|最|正|更|较|比较)?适合你|就(?:很?好|行|够|可以)|照[着这搬]|可以直接用|"
-    r"\b(?:suits?|fits?|works? (?:well|fine|for)|is right|go with|(?:i|we)'d|would do|will do)\b"
+    r"\b(?:suits?|fits?|works? (?:well|fine|for)|is right|go with|(?:i|we)(?:'d| would)|would do|will do)\b"
 )
 _POINTS: Final = late(r"百分点|个点|points?")
 _SHIFTED: Final = late(r"[挪移转换调搬划]|\b(?:move|shift|switch)\b")
