@@ -67,7 +67,7 @@ _CHARACTERIZES: Final = late(
     rf"一般|往往|的?风险|的?波动|(?:主要)?(?:基于|取决于)|需要?(?:警惕|注意|考虑)|"
     rf"(?:并)?(?:不少见|不罕见)|是常态|屡见不鲜)|"
     rf"^{_CLAUSE}{{0,12}}(?:会侵蚀|会吃掉|会拖累|会放大|会摊薄|会增加成本|只会)"
-    r"|^ (?:can|may|might|tends? to|charges|costs|carries|often|usually|typically)\b"
+    r"|^ (?:can|could|may|might|tends? to|charges|costs|carries|often|usually|typically)\b"
 )
 _DESCRIBED: Final = compile_pattern(
     rf"(?:基金经理|管理人|买方|卖方|机构|量化模型|模型|这类产品|该产品|该基金|这只(?:基金|etf|"
@@ -94,7 +94,7 @@ _HELD: Final = late(
     rf"可以|适合|正是|建议){_CLAUSE}{{0,10}}$"
 )
 _WRITE_ORDER: Final = late(
-    r"[ \d.)\-*>]*(?:then |just |simply |and |also |you (?:can|could|might) |(?:i|we)(?:'d| would) |"
+    r"[ \d.)\-*>]*(?:then |just |simply |and |also |you (?:can|may|could|might) |(?:i|we)(?:'d| would) |"
     r"consider |try )*"
     r"(?:sell(?:ing)?|(?:off|un)load(?:ing)?|writ(?:e|ing))\b|"
     r"[ \d.)\-*>]*(?:你|也|还|再|先|就|可以?|不妨|建议|推荐|考虑|适合|适当|试着|每[月周])*卖出?"

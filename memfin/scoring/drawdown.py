@@ -347,7 +347,8 @@ _ILLUSTRATED: Final = late(r"假[设如]|举例|示例|例如|比如|个股|单�
 _SCENARIO: Final = late(r"\b(?:in|during|after|from) (?:an?|the|that|such an?) $")
 """A fall of the market that the plan is measured against: in the 35% slump the portfolio loses 14%."""
 _LOSS_AHEAD: Final = compile_pattern(
-    r"会|要|也许|可能|得|过|\b(?:will|would|could|may|might|shows?|showed|should|expect\w*|ready|prepared?|"
+    r"会|要|也许|可能|得|过|\b(?:will|would|could|can|may|might|shows?|showed|should|expect\w*|ready|"
+    r"prepared?|"
     r"fell|lost|dropped|shed|sank|slid|tumbled)\b"
 )
 

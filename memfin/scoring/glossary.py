@@ -1,8 +1,8 @@
-"""What is put into other words before a reply is read: English terms in Chinese sentences, percentages.
+"""What is put into other words before a reply is read: terms in Chinese sentences, percentages, short forms.
 
-加leverage到2倍 is read as 加杠杆到2倍, 百分之二十 and twenty percent as 20%. A run of Latin words beside a
-Chinese character is put into Chinese when the glossary knows every word of it. Names, tickers,
-abbreviations and English sentences stay as they are.
+加leverage到2倍 is read as 加杠杆到2倍, 百分之二十 and twenty percent as 20%, isn't as is not.
+A run of Latin words beside a Chinese character is put into Chinese when the glossary knows every word of it.
+Names, tickers, abbreviations and all other words of English sentences stay as they are.
 """
 
 from bisect import bisect_right
@@ -21,6 +21,50 @@ _CHINESE_PERCENTAGE: Final = late(
 _ENGLISH_PERCENTAGE: Final = late(
     rf"(?:(?<=[0-9])[ -]?|(?<![a-z])(?:({BELOW_HUNDRED})([- ](?:to|or|and)[- ]))?({BELOW_HUNDRED})[ -])"
     rf"per ?cent(?![a-z])"
+)
+_SHORT: Final = late(
+    r"(?<![a-z'])(?<!why )(?:"
+    r"(?:is|are|was|were|do|does|did|has|have|had|would|could|should|must|need|might)(?P<not>n't)|"
+    r"(?:i|you|we|they|it|that|this|there|who)(?:(?P<are>'re)|(?P<will>'ll)|(?P<have>'ve))|"
+    r"(?:it|that|there|here|what)(?P<is>'s)(?! (?:all |just |already |only |never |also |since |long )?"
+    r"(?:been|got|had|gone|become|done|grown|lost|[a-z]{2,}(?:ed|en)\b))|"
+    r"(?:i|you|we|they)(?P<would>'d)(?! (?:also |already |just |never )?"
+    r"(?:better|been|had|said|told|made|set|got|[a-z]{2,}ed\b)))(?![a-z'])"
+)
+_SAME: Final = {
+    "won't": "will not",
+    "can't": "cannot",
+    "can not": "cannot",
+    "shan't": "shall not",
+    "i'm": "i am",
+    "ought to": "should",
+    "ought not to": "should not",
+    "in case": "if",
+    "gonna": "going to",
+    "wanna": "want to",
+    "our team would": "we would",
+    "our team suggests": "we suggest",
+    "our team recommends": "we recommend",
+}
+_SAID_SO: Final = late(
+    rf"(?<![a-z'])(?<!just )(?<!why )(?:{'|'.join(sorted(_SAME, key=len, reverse=True))})(?![a-z'])"
+    r"(?! (?:of|know)\b)|(?<![a-z])zero(?= (?:way|chance|need|reason|doubt|point|room)\b)|"
+    r"(?<![a-z])(?:roughly|approximately|circa|some)"
+    r"(?= [$£€¥]?[0-9]| an? (?:half|third|quarter|fifth|tenth)\b)"
+)
+"""Wordings that say no more than plainer ones."""
+_SIGNS: Final = (
+    "'",
+    "ught ",
+    "can not",
+    "in case",
+    "nna",
+    "our team",
+    "zero ",
+    "roughly ",
+    "approximately ",
+    "circa ",
+    "some ",
 )
 _LONGEST: Final = 3
 
@@ -90,11 +134,18 @@ class Gloss(NamedTuple):
 
 
 def gloss(norm: str, *, terms: bool = True) -> tuple[str, list[Gloss]]:
-    """Put percentages into digits and English ``terms`` of Chinese sentences into Chinese.
+    """Put percentages into digits, short forms into full, ``terms`` of Chinese sentences into Chinese.
 
     Return the new reading, and where each replacement came from.
     """
     found = [*_percentages(norm), *(_terms_in(norm) if terms else ())]
+    if any(map(norm.__contains__, _SIGNS)):
+        taken = list(found)
+        found += (
+            each
+            for each in _in_full(norm)
+            if not any(start < each[1] and each[0] < end for start, end, _ in taken)
+        )
     if not found:
         return norm, []
     pieces: list[str] = []
@@ -103,7 +154,7 @@ def gloss(norm: str, *, terms: bool = True) -> tuple[str, list[Gloss]]:
     for start, end, words in sorted(found):
         pieces += (norm[last:start], words)
         length += start - last
-        glosses.append(Gloss(length, length + len(words), start, end, not words.endswith("%")))
+        glosses.append(Gloss(length, length + len(words), start, end, not words.isascii()))
         length += len(words)
         last = end
     return "".join((*pieces, norm[last:])), glosses
@@ -123,6 +174,17 @@ def _percentages(norm: str) -> Iterator[tuple[int, int, str]]:
             low, between, high = match.groups()
             shares = [f"{english_number(each):g}%" for each in (low, high) if each]
             yield (*match.span(), (between or "").join(shares) or "%")
+
+
+def _in_full(norm: str) -> Iterator[tuple[int, int, str]]:
+    """Yield where a contraction or a longer wording stands, and what it is in full or plainly."""
+    if "'" in norm:
+        for match in _SHORT.finditer(norm):
+            kind = match.lastgroup or ""
+            yield (*match.span(kind), f" {kind}")
+    for match in _SAID_SO.finditer(norm):
+        words = match[0]
+        yield (*match.span(), _SAME.get(words) or ("no" if words == "zero" else "about"))
 
 
 def _terms_in(norm: str) -> Iterator[tuple[int, int, str]]:

@@ -64,7 +64,8 @@ _CASH_SPENT: Final = compile_pattern(
     r"统统)[^,。;!?\n]{0,3}[投买换转]|"
     r"\bevery (?:last )?(?:yuan|dollar|cent|penny|pound) (?:in)?to work\b|\b(?:be|being|stay|staying|go|"
     r"going|get|getting) fully invested\b|"
-    r"\b(?:all (?:of )?(?:the|your) (?:cash|savings)|your (?:entire|whole) cash \w+) (?:can|could|should|"
+    r"\b(?:all (?:of )?(?:the|your) (?:cash|savings)|your (?:entire|whole) cash \w+) (?:can|may|might|could|"
+    r"should|"
     r"goes?|into)\b"
 )
 _NO_CASH: Final = compile_pattern(NO_CASH.pattern)

@@ -111,7 +111,8 @@ _CORE: Final = late(
 _LENGTHENS: Final = late(
     r"(?:拉|延|加|放|抬|提)[长高升]?[^,。;]{0,6}久期|久期[^,。;]{0,8}(?:拉|延|加|放|抬|提|升|增|打|"
     r"做)[长高升至到]|"
-    r"(?:^\s*|[.;] ?|\b(?:(?:i|we)(?:'d| would)|would|could|should|can|let's) )(?:extend|lengthen|push|"
+    r"(?:^\s*|[.;] ?|\b(?:(?:i|we)(?:'d| would)|would|could|may|might|should|can|let's) )(?:extend|lengthen|"
+    r"push|"
     r"stretch|raise|"
     r"take)\b"
     r"[^.;]{0,20}\b(?:duration|maturit\w+|bond (?:book|sleeve|part|side|money|portfolio)|bonds)\b"
