@@ -73,7 +73,8 @@ _BEARS_INTEREST: Final = late(
     r"定存|存单|存款|国债|中票|短融|理财|逆回购|活期|(?<![a-z])a{2,3}(?![a-z])|年期|\b(?:deposits?|treasur\w+|bills?|gilts?)\b"
 )
 _IS_PUT: Final = late(
-    r"配|占|放|仓|留|买|拿|投|存入|比例|权重|合计|调[到至]|\b(?:put|weight|allocat\w*|hold|keep|buy|"
+    r"配|占|放|仓|留|买|拿|投|存入|比例|权重|合计|调[到至]|\b(?:put|place|invest|move|shift|weight|"
+    r"allocat\w*|hold|keep|buy|"
     r"purchase|position)\b"
 )
 

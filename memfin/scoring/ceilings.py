@@ -276,7 +276,8 @@ def _listed_holdings(reading: Reading, count: int) -> Span | None:
 
 
 _BOUGHT: Final = late(
-    r"(?:买|投|申购|认购|配|放|加|追加|补|拿|存)[^,;。!?\n]{0,6}$|\b(?:put|invest|buy|purchase|place|"
+    r"(?:买|投|申购|认购|配|放|加|追加|补|拿|存)[^,;。!?\n]{0,6}$|\b(?:put|move|shift|invest|buy|purchase|"
+    r"place|"
     r"add)\b[^,.;!?\n]{0,8}$"
 )
 _BOUGHT_BEHIND: Final = late(

@@ -42,29 +42,23 @@ _SAME: Final = {
     "in case": "if",
     "gonna": "going to",
     "wanna": "want to",
-    "our team would": "we would",
-    "our team suggests": "we suggest",
-    "our team recommends": "we recommend",
+    **{f"our {house} would": "we would" for house in ("team", "desk", "firm", "house")},
+    **{f"our team {verb}s": f"we {verb}" for verb in ("suggest", "recommend", "prefer", "like")},
 }
+_PLAINLY: Final = {"zero": "no", "own": "", "some": "about"}
 _SAID_SO: Final = late(
     rf"(?<![a-z'])(?<!just )(?<!why )(?:{'|'.join(sorted(_SAME, key=len, reverse=True))})(?![a-z'])"
-    r"(?! (?:of|know)\b)|(?<![a-z])zero(?= (?:way|chance|need|reason|doubt|point|room)\b)|"
-    r"(?<![a-z])(?:roughly|approximately|circa|some)"
+    r"(?! (?:of|know)\b)|(?<![a-z])(?P<zero>zero)(?= (?:way|chance|need|reason|doubt|question|point|room)\b)|"
+    r"(?<=\byour)(?P<own> own)(?= (?:portfolio|bonds?|equity|stocks?|shares?|cash|savings|funds?|allocation|"
+    r"mix|"
+    r"house|home|parents|partner|spouse|cousin)\b| [$£€¥]?[0-9])|"
+    r"(?<![a-z])(?P<some>roughly|approximately|circa|some)"
     r"(?= [$£€¥]?[0-9]| an? (?:half|third|quarter|fifth|tenth)\b)"
 )
 """Wordings that say no more than plainer ones."""
-_SIGNS: Final = (
-    "'",
-    "ught ",
-    "can not",
-    "in case",
-    "nna",
-    "our team",
-    "zero ",
-    "roughly ",
-    "approximately ",
-    "circa ",
-    "some ",
+_SIGNS: Final = late(
+    r"['](?=[a-z])|ught |can not|in case|nna|our (?:team|desk|firm|house)|zero |your own |roughly|pproxim|"
+    r"circa|some "
 )
 _LONGEST: Final = 3
 
@@ -139,7 +133,7 @@ def gloss(norm: str, *, terms: bool = True) -> tuple[str, list[Gloss]]:
     Return the new reading, and where each replacement came from.
     """
     found = [*_percentages(norm), *(_terms_in(norm) if terms else ())]
-    if any(map(norm.__contains__, _SIGNS)):
+    if _SIGNS.search(norm):
         taken = list(found)
         found += (
             each
@@ -183,8 +177,8 @@ def _in_full(norm: str) -> Iterator[tuple[int, int, str]]:
             kind = match.lastgroup or ""
             yield (*match.span(kind), f" {kind}")
     for match in _SAID_SO.finditer(norm):
-        words = match[0]
-        yield (*match.span(), _SAME.get(words) or ("no" if words == "zero" else "about"))
+        plainly = match.lastgroup
+        yield (*match.span(), _PLAINLY[plainly] if plainly else _SAME[match[0]])
 
 
 def _terms_in(norm: str) -> Iterator[tuple[int, int, str]]:

@@ -125,7 +125,8 @@ def _instalment(analysis: Analysis, amount: float) -> Span | None:
 
 _BOUGHT: Final = late(
     r"(?:投入?|投进|买入?|补|加仓?|拿出?|申购|认购|追加?|放|配)[^,;。!?\n\d]{0,4}$|"
-    r"\b(?:put|invest|add|buy|purchase|deploy|commit|another|then|start with)\b[^,.;!?\n\d]{0,12}$"
+    r"\b(?:put|place|move|shift|invest|add|buy|purchase|deploy|commit|another|then|"
+    r"start with)\b[^,.;!?\n\d]{0,12}$"
 )
 _EACH_TIME: Final = late(r"每[批次笔期月份][^,;。!?\n\d]{0,4}$|\b(?:each|every time|apiece)\b[^,.;\d]{0,8}$")
 _TIMES: Final = late(

@@ -93,12 +93,23 @@ def load_vocabulary() -> Vocabulary:
         vocabulary = msgspec.convert(tomllib.loads(text), Vocabulary)
     except (OSError, tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
         raise UsageError(f"lexicon {_FILE}: {error}") from error
-    vocabulary = msgspec.structs.replace(vocabulary, terms=[_in_full(term) for term in vocabulary.terms])
+    vocabulary = msgspec.structs.replace(
+        vocabulary,
+        terms=[_in_full(term) for term in vocabulary.terms],
+        all_in=[*vocabulary.all_in, *_put_in(vocabulary.all_in)],
+    )
     known = {term.id for term in vocabulary.terms}
     for term in vocabulary.terms:
         if missing := [name for name in term.includes if name not in known]:
             raise UsageError(f"lexicon {_FILE}: term {term.id} includes unknown {missing[0]}")
     return vocabulary
+
+
+def _put_in(all_in: list[str]) -> Iterator[str]:
+    """Yield the wordings behind the verb with which another entry may begin: put the whole account."""
+    for words in all_in:
+        if words.startswith(("all ", "the whole ", "your ", "every ", "the entire ", "the full ")):
+            yield from (f"{verb} {words}" for verb in ("put", "invest", "deploy"))
 
 
 def _in_full(term: Term) -> Term:
