@@ -94,8 +94,9 @@ _HELD: Final = late(
     rf"可以|适合|正是|建议){_CLAUSE}{{0,10}}$"
 )
 _WRITE_ORDER: Final = late(
-    r"[ \d.)\-*>]*(?:then |just |simply |and |also |you (?:can|may|could|might) |(?:i|we)(?:'d| would) |"
-    r"consider |try )*"
+    r"[ \d.)\-*>]*(?:then |just |simply |and |also |you (?:can|may|could|might|should) |(?:i|we)(?:'d|"
+    r" would) |"
+    r"(?:i|we) (?:suggest|recommend) (?:that )?(?:you )?|let's |please |consider |try )*"
     r"(?:sell(?:ing)?|(?:off|un)load(?:ing)?|writ(?:e|ing))\b|"
     r"[ \d.)\-*>]*(?:你|也|还|再|先|就|可以?|不妨|建议|推荐|考虑|适合|适当|试着|每[月周])*卖出?"
 )

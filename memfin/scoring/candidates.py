@@ -36,7 +36,7 @@ _NO_WEIGHT_AFTER: Final = late(
     r"基差|贴水|利差|票息|下跌|上涨|下滑|幅度|起伏|震荡|缩水|损失|年化|概率|回撤|回落|波动|涨幅|跌幅|"
     r"股息|"
     r"费|利息|票息|利率|的?可能|亏损|浮亏|报酬|增长|税|胜率|"
-    r"止损|折扣|跌|涨|跑[赢输]|落后|把握|机会| (?:a|per) (?:year|month)\b|"
+    r"止损|折扣|跌|涨|跑[赢输]|落后|把握|机会| (?:a|per|each|every) (?:year|month)\b|"
     r" of (?:last|this|the) (?:year|month|quarter|decade)|安全|"
     r"合规|满足|保障| of the (?:s&p|index|benchmark|market|fund|company|register)|return|"
     r"yield|gain|fee|loss|drawdown|percentile|"

@@ -57,7 +57,7 @@ _FEE_BEHIND: Final = late(
     r" account)? ?(?:fees?|charges?|"
     r"expense ratio|in (?:fees|costs)))"
 )
-_A_YEAR_BEHIND: Final = late(r" (?:a|per) year| annually| p\.?a\.?\b")
+_A_YEAR_BEHIND: Final = late(r" (?:a|per|each|every) year| annually| p\.?a\.?\b")
 _FUND_AT: Final = late(r"\b(?:funds?|trackers?|etfs?)\b[^,;.:]{0,12}\bat $")
 _TWO_AND_TWENTY: Final = late(r"\b2 and 20\b|2%? ?(?:\+|and|加) ?20%|二八分成")
 _MOST_FEE: Final = 0.05

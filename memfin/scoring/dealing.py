@@ -191,7 +191,8 @@ ORDER: Final = late(
     rf"perhaps |instead, |next |finally |first |second |third |meanwhile |step \d:? )*{ENGLISH_VERB}\b"
 )
 THEN_ORDER: Final = late(
-    rf"[ \d.)\-*>]*(?:just |simply |now |please |then )*(?:sell|offload|unload|exit|dump|cut|trim|close|"
+    rf"[ \d.)\-*>]*(?:just |simply |now |please |then |you should |you could |you can |(?:i|we) would |"
+    rf"let's )*(?:sell|offload|unload|exit|dump|cut|trim|close|"
     rf"skip|forget|"
     rf"cancel|cash out|liquidate|"
     rf"stop|break|redeem|pause)\b[^,.;:]{{0,60}}?\b(?:and|then) (?:then |just )?{ENGLISH_VERB}\b"

@@ -279,6 +279,7 @@ SHAPES: Final = (
             "every ",
             " a year",
             " a month",
+            " per ",
             "-day",
             "sell ",
             "load ",
@@ -292,7 +293,7 @@ SHAPES: Final = (
             r"\b(?:each|every) (?:day|week|monday|tuesday|wednesday|thursday|"
             r"friday)\b[^.;!?\n]{0,40}?\b(?:rank|switch|rotate|trade|swap|reshuffle|replace)\b|"
             r"\b(?:twenty|thirty|forty|fifty|\d\d) (?:switches|trades|round trips|"
-            r"rotations) a (?:year|month)\b|"
+            r"rotations) (?:a|per|each|every) (?:year|month)\b|"
             r"\b(?:sell|offload|unload) (?:it )?(?:as soon as|once|when|the moment) (?:you're|it's|it is|"
             r"you are) (?:up )?\d{1,2}%|"
             r"\b(?:above|over|crosses) the \d+-day[^.;!?\n]{0,40}?\b(?:below|under|falls?)\b"

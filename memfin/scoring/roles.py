@@ -25,7 +25,8 @@ _HELD: Final = late(
     r"约)?$|你手里|原来|原本|原先|(?:起初|本来|最初|一开始)(?:想|打算|计划|考虑)|"
     r"此前|之前|持仓表|现在的组合|占比已|"
     r"\b(?:current|now|at present|today|before):|\byou (?:ran|kept|held|used to)\b|\blast year\b|"
-    r"you (?:currently |now |already )?(?:hold|have|own)|your (?:current|existing)|currently|"
+    r"(?<!recommend )(?<!suggest )(?<!advise )(?<!propose )you (?:currently |now |already )?(?:hold|have|"
+    r"own)|your (?:current|existing)|currently|"
     r"\byour (?!(?:target|plan|new|recommended|suggested|ideal|best)\b)(?:[a-z']+ ){1,3}(?:is|are|"
     r"makes? up|accounts? for|stands? at|of|sits? at) $"
 )

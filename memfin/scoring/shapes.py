@@ -116,7 +116,8 @@ _RALLY: Final = late(
     r"winning) days|in a row|straight (?:gains|days|weeks)"
 )
 _AT_ONCE: Final = late(
-    r"\s*(?:(?:add|buy|purchase|put|place|invest|get in|start)\b|[^,.;!?。]{0,30}\b(?:at these levels|"
+    r"\s*(?:(?:you (?:can|may|could|might|should) |(?:i|we) would |just |please )?(?:add|buy|purchase|put|"
+    r"place|invest|get in|start)\b|[^,.;!?。]{0,30}\b(?:at these levels|"
     r"even (?:now|"
     r"here|up here)|still (?:get|buy|purchase|"
     r"add|jump|climb|own)|"

@@ -19,7 +19,7 @@ _DEALING: Final = re.compile(r"(?<![a-z-])(?:buy|sell)(?:ing)?(?![a-z-])(?! now 
 _SAME: Final = {
     "buy": ("purchase", "pick up"),
     "buying": ("purchasing", "picking up"),
-    "sell": ("offload", "unload"),
+    "sell": ("offload", "unload", "dump"),
     "selling": ("offloading", "unloading"),
 }
 """What an entry that says buy or sell holds for as well."""

@@ -120,6 +120,9 @@ def test_percentages_are_read_in_digits(text: str, norm: str) -> None:
         ("Why don't you ask the fund's manager?", "why don't you ask the fund's manager?"),
         ("You ought to keep roughly $500", "you should keep about $500"),
         ("In case of need; just in case; in case it falls", "in case of need; just in case; if it falls"),
+        ("USD 20,000, US$5k and £250k; a 3k run", "$20,000, $5,000 and £250,000; a 3k run"),
+        ("If I were you, I would buy; if we were told", "i would buy; if we were told"),
+        ("Half of your own cash, by your own choice", "half of your cash, by your own choice"),
         ("Our team would pick some funds, some 20%", "we would pick some funds, about 20%"),
     ],
 )
