@@ -122,7 +122,7 @@ _SHARE_OF_MONEY: Final = late(
     r"(?:[$£€]\d|\b\d+(?:\.\d+)?(?:%| percent)|\b(?:five|ten|fifteen|twenty|thirty) percent|\d+k\b|"
     r"half (?:of )?(?:the|your|it)\b|(?:a|one) (?:twentieth|tenth|eighth|sixth|fifth|quarter|"
     r"third|half|slice)|"
-    r"\b\d{1,3},000)(?! (?:of its|off|loss|a year|per|yield|drop|fall))"
+    r"\b\d{1,3},000)(?! (?:of its|off|loss|a year|per|yield|drop|fall|slip|sink|decline))"
 )
 
 

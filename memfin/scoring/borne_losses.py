@@ -91,7 +91,8 @@ _GIVEN: Final = compile_pattern(
     r"预[计期估]|结果|容忍|最多|顶多|也就|免不了|遇到|碰到|以内|之前|回撤到|容易|要亏|得亏|准备|最坏|最差|"
     r"极端|从高点|[跌亏]到|可能|大概|大约|上下|左右|常见|正常|平常|寻常|难免|少不了|偶尔|会|概率|范围|之间|"
     r"最大回撤|"
-    r"\b(?:drawdown|loss|fall|drop|dip)s? of\b|\b(?:expect\w*|normal|typical\w*|about|around|could|can|"
+    r"\b(?:drawdown|loss|fall|slip|sink|decline|drop|dip)s? of\b|\b(?:expect\w*|normal|typical\w*|about|"
+    r"around|could|can|"
     r"might|may|"
     r"might|will|would|common|likely)\b"
 )

@@ -20,7 +20,8 @@ _NO_WEIGHT_BEFORE: Final = Bilingual(
     r"赚|盈利|飙升|攀升|升值|贬值|上扬|走高|走低|跑赢|通胀|cpi|ppi|gdp|m2|市占率|市场份额|报酬|分红率?|"
     r"不良率|杠杆率|开工率|开机率|利用率|入住率|出租率|空置率|渗透率|国产化率|保证金|违约率|"
     r"夏普)[^,、;。!?\n|\d]{0,8}$",
-    r"\b(?:(?:rally|rise|rises|fall|falls|drop|drops|decline|crash|soar|surge|tumble|plunge)(?! to)|"
+    r"\b(?:(?:rally|rise|rises|fall|slip|sink|falls|slips|sinks|declines|drop|drops|decline|crash|soar|"
+    r"surge|tumble|plunge)(?! to)|"
     r"return\w*|earn\w*|borrow\w*|charg\w+|costs?|pays?|paying|made(?! up)|contribut\w*|climb\w*|"
     r"jump\w*|lost|shed|soared|slid|rallied|surged|advanced|plunged|tumbled|dropped|declined|dipped|sank|"
     r"rebounded|"

@@ -306,7 +306,8 @@ _STICKS: Final = compile_pattern(
 )
 _OTHER_PLAN: Final = compile_pattern(
     r"所以|因此|于是|为此|改[成为用]|换成|降到|减到|下调|压到|更稳|(?<!有)超(?:出|过|了)|不符|过不了|装不下|"
-    r"\b(?:so i|so we|instead|which is why|therefore|too (?:much|deep)|beyond|exceeds?|above your|"
+    r"\b(?:so i|so we|instead|which is why|therefore|too (?:much|deep)|beyond|exceeds?|above your|twice the|"
+    r"double the|than you (?:said|can|could|want)|"
     r"over your|lower|trim)\b"
 )
 

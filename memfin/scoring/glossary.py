@@ -45,7 +45,7 @@ _SAME: Final = {
     **{f"our {house} would": "we would" for house in ("team", "desk", "firm", "house")},
     **{f"our team {verb}s": f"we {verb}" for verb in ("suggest", "recommend", "prefer", "like")},
 }
-_PLAINLY: Final = {"zero": "no", "own": "", "some": "about", "were": "", "usd": "$", "k": ",000"}
+_PLAINLY: Final = {"zero": "no", "own": "", "some": "about", "were": "", "you": "", "usd": "$", "k": ",000"}
 _SAID_SO: Final = late(
     rf"(?<![a-z'])(?<!just )(?<!why )(?:{'|'.join(sorted(_SAME, key=len, reverse=True))})(?![a-z'])"
     r"(?! (?:of|know)\b)|(?<![a-z])(?P<zero>zero)(?= (?:way|chance|need|reason|doubt|question|point|room)\b)|"
@@ -53,6 +53,9 @@ _SAID_SO: Final = late(
     r"mix|"
     r"house|home|parents|partner|spouse|cousin)\b| [$£€¥]?[0-9])|"
     r"(?<![a-z])(?P<were>if (?:i|we) were (?:you|in your (?:shoes|place|position)),? )(?=(?:i|we)\b)|"
+    r"(?:(?<=\bi suggest)|(?<=\bwe suggest)|(?<=\bi recommend)|"
+    r"(?<=\bwe recommend))(?P<you>(?: that)? you(?: should)?)(?= (?:hold|set|put|keep|go|"
+    r"run|take|raise|use|build|move|allocate|buy|add|invest)\b)|"
     r"(?<![a-z])(?P<usd>usd ?|us\$ ?)(?=[0-9])|(?:(?<=[$£€][0-9])|(?<=[$£€][0-9]{2})|(?<=[$£€][0-9]{3})|"
     r"(?<=usd [0-9])|(?<=usd [0-9]{2})|(?<=usd [0-9]{3}))(?P<k>k)(?![a-z0-9])|"
     r"(?<![a-z])(?P<some>roughly|approximately|circa|some)"
@@ -61,7 +64,7 @@ _SAID_SO: Final = late(
 """Wordings that say no more than plainer ones."""
 _SIGNS: Final = late(
     r"'[a-z]|ught |can not|in case|nna|our (?:team|desk|firm|house)|zero |your own |roughly|pproxim|"
-    r"circa|some |i were |we were |us[d$]|[0-9]k"
+    r"circa|some |i were |we were |suggest |recommend |us[d$]|[0-9]k"
 )
 """Without these a text has none of them."""
 _LONGEST: Final = 3

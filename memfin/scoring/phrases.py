@@ -201,7 +201,8 @@ SHAPES: Final = (
             r"接)[^。;!?\n]{0,20}?(?:跌到|回到|到)\d+(?:\.\d+)?[元块]?[^,。;!?\n]{0,3}?(?:投|买|加|补|接)|"
             r"(?:每|再)跌(?:掉|去|了)?(?:一成|半成|两成|\d+(?:\.\d+)?(?:%|个点|块|元|"
             r"毛))[^。;!?\n]{0,6}?就?(?:补|加|买|接|投|进)|"
-            r"\b(?:every|each|another) (?:time it (?:falls|drops|dips)|\d+% (?:fall|drop|dip|"
+            r"\b(?:every|each|another) (?:time it (?:falls|slips|sinks|declines|drops|dips)|\d+% (?:fall|"
+            r"slip|sink|drop|dip|"
             r"decline|lower|down))"
         ),
         act=True,

@@ -44,7 +44,8 @@ _HOLD: Final = late(
     r"出来|换下|换股|轮动|hold|sell|offload|unload|exit|flip|out (?:within|in|after)|rotate"
 )
 _SALE: Final = late(
-    r"\s*(?:sell|offload|unload|exit|get out|take profits?|hold)\b|[^,。]{0,6}(?:就卖|就走|卖掉|了结)"
+    r"\s*(?:then |(?:i|we) would |you (?:should|could|can) )?(?:sell|offload|unload|exit|get out|"
+    r"take profits?|hold)\b|[^,。]{0,6}(?:就卖|就走|卖掉|了结)"
 )
 _NEXT_SALE: Final = late(r",[^,。;]{0,12}(?:落袋|就卖|就走|就换|就出|换下|再换|再找|卖掉)")
 _IN_AND_OUT: Final = late(
@@ -275,7 +276,8 @@ _LOCKS: Final = late(
 _TAKEN_UP: Final = late(
     r"[^。;!?\n]{0,30}(?:,|所以|那)(?:就|我|你|还是|建议|可以|不妨|直接)+(?:选它|存(?:它|这)|买它|认购|"
     r"放(?:这|它)|上车)|"
-    r"[^.;!?\n]{0,60}(?:,|\b(?:so|and)\b)[^.;!?\n]{0,20}\b(?:put (?:it|the money|your money) (?:there|"
+    r"[^.;!?\n]{0,60}(?:,|\b(?:so|therefore|hence|thus|and)\b)[^.;!?\n]{0,20}\b(?:put (?:it|the money|"
+    r"your money) (?:there|"
     r"in it)|(?:should|would|(?:i|we)(?:'d| would)) (?:take|open|buy|purchase|choose|"
     r"pick) (?:it|that|this|one)|go (?:for|with) (?:it|that))\b"
 )
