@@ -31,7 +31,7 @@ _IMPERATIVE: Final = late(
     r"swing[- ]trade)\b"
 )
 _BUYING: Final = late(
-    r"(?:load up|buy|pick up|snap up|scoop up|take out|draw|arrange|apply for|tap|borrow)\b"
+    r"(?:load up|buy|purchase|pick up|snap up|scoop up|take out|draw|arrange|apply for|tap|borrow)\b"
 )
 """Verbs with which the name of an asset or a loan begins in the vocabulary: load up on the stock."""
 _NAMED: Final = late(r",(?:这|那)?(?:就|也)?(?:叫|称为|叫做)")
@@ -46,13 +46,14 @@ _BOUNDED: Final = late(r"不(?:超过|低于|少于|高于|管|论)")
 _NOT_MEANT: Final = late(
     r"(?:不一定|不意味着?|并不|不是|没有必要|无需|未必|并非|不代表)[^,。;]{0,12}$|"
     r"(?:\bnot|n't|\bnever|\bhardly) (?:[a-z]+ ){0,2}$|"
-    r"\b(?:no|not an?|not as an?|isn't an?|rather than an?|without any) (?:[a-z]+ )?$"
+    r"\b(?:no|not an?|not as an?|is(?:n't| not) an?|rather than an?|without any) (?:[a-z]+ )?$"
 )
 _DEFINES: Final = late(
     rf"^{_CLAUSE}{{0,6}}(?:是指|是(?:做|当|给|向)(?!首选)|(?:因为|由于|之所以)|就是(?![,。;!了]|$)|指的是|"
     rf"指(?<![纳恒沪期道股富标]指)(?!数)|是一种|是一类|是什么|"
     rf"意思是|意味着|表示|(?:并|都|完全)?不是一回事|(?:并|都)?不是一码事|是?两回事|是?两码事|"
-    rf"有(?:所|很大|本质)?区别|的{_CLAUSE}{{0,4}}(?:起点|门槛|流程|定义)(?:是|为|在|有|:)|要求(?:交易|开户|资产|日均|满|具备|有)|"
+    rf"有(?:所|很大|本质)?区别|的{_CLAUSE}{{0,4}}(?:起点|门槛|流程|定义)(?:是|为|在|有|:)|要求(?:交易|开户|"
+    rf"资产|日均|满|具备|有)|"
     rf"的(?:都|全|多半|大多)?(?:被套|套牢|亏|站岗)|对应|代表|分为|"
     rf"(?:用(?!足|起|上|满|点|一)|靠|通过|让|使|借助|只?面向)|把份额分|由{_CLAUSE}{{0,8}}(?:组成|构成)|"
     r"本质上?是|条款|属于|的(?:念头|想法|冲动|诱惑|心思|欲望|说法|故事|经历|现象|声音|帖子|广告|代价|下场|"
@@ -67,7 +68,7 @@ _CHARACTERIZES: Final = late(
     rf"一般|往往|的?风险|的?波动|(?:主要)?(?:基于|取决于)|需要?(?:警惕|注意|考虑)|"
     rf"(?:并)?(?:不少见|不罕见)|是常态|屡见不鲜)|"
     rf"^{_CLAUSE}{{0,12}}(?:会侵蚀|会吃掉|会拖累|会放大|会摊薄|会增加成本|只会)"
-    r"|^ (?:can|may|might|tends? to|charges|costs|carries|often|usually|typically)\b"
+    r"|^ (?:can|could|may|might|tends? to|charges|costs|carries|often|usually|typically)\b"
 )
 _DESCRIBED: Final = compile_pattern(
     rf"(?:基金经理|管理人|买方|卖方|机构|量化模型|模型|这类产品|该产品|该基金|这只(?:基金|etf|"
@@ -94,8 +95,10 @@ _HELD: Final = late(
     rf"可以|适合|正是|建议){_CLAUSE}{{0,10}}$"
 )
 _WRITE_ORDER: Final = late(
-    r"[ \d.)\-*>]*(?:then |just |simply |and |also |you (?:can|could|might) |i'd |consider |try )*"
-    r"(?:sell(?:ing)?|writ(?:e|ing))\b|"
+    r"[ \d.)\-*>]*(?:then |just |simply |and |also |you (?:can|may|could|might|should) |(?:i|we)(?:'d|"
+    r" would) |"
+    r"(?:i|we) (?:suggest|recommend) (?:that )?(?:you )?|let's |please |consider |try )*"
+    r"(?:sell(?:ing)?|(?:off|un)load(?:ing)?|writ(?:e|ing))\b|"
     r"[ \d.)\-*>]*(?:你|也|还|再|先|就|可以?|不妨|建议|推荐|考虑|适合|适当|试着|每[月周])*卖出?"
 )
 _SIZED_ITEM: Final = late(
@@ -106,7 +109,7 @@ _SIZED_ITEM: Final = late(
 _PLAN_HEAD: Final = late(
     r"建议(?!书)|分配|方案|推荐|安排|这样[配分搭做]|配置如下|如下配置|计划|怎么配|组合如下|配法|分法|清单|"
     r"可以考虑|调整[后为成]|步骤|"
-    r"\b(?:plan|suggest\w*|recommend\w*|proposed?|proposal|i'd|i would|split|allocation|lineup|"
+    r"\b(?:plan|suggest\w*|recommend\w*|proposed?|proposal|(?:i|we)(?:'d| would)|split|allocation|lineup|"
     r"here is what|here's what|picks)\b"
 )
 _NO_PLAN_HEAD: Final = late(

@@ -9,7 +9,7 @@ from memfin.scoring.forms import normalize
 from memfin.scoring.patterns import late
 from memfin.scoring.predicates import ForbiddenAsset, ForbiddenPractice
 from memfin.scoring.quantities import quantities
-from memfin.scoring.synonyms import in_common_words
+from memfin.scoring.synonyms import in_usual_words
 from memfin.scoring.vocabulary import Term, load_vocabulary
 
 Ban = ForbiddenPractice | ForbiddenAsset
@@ -138,7 +138,7 @@ def _unwrapped(text: str) -> str:
 
 def forbidden(text: str) -> Ban | None:
     """Return the ban of the thing a text names, whether or not the text itself negates it."""
-    norm = in_common_words(" ".join(normalize(text).split()))
+    norm = in_usual_words(" ".join(normalize(text).split()))
     named = load_vocabulary().term(norm)
     if named is not None:
         return _ban(named)

@@ -71,7 +71,7 @@ _GOES_AHEAD: Final = compile_pattern(
     r"仍)(?:按|照)(?:原)?计划|"
     r"别卖|不要卖|坚持(?:持有|拿|下去|定投|执行)|继续(?:持有|定投|执行|按)|能(?:承受|接受|扛)[^,。;]{0,3}就|"
     r"(?:认为|觉得|看)[^,。;]{0,3}值得|值得(?=[。,!;]|$)|涨回来|补回来|修复|"
-    r"\b(?:do not|don't) sell\b|"
+    r"\b(?:do not|don't) (?:sell|offload|unload)\b|"
     r"不要紧|没事|划算|上车|不算(?:什么|事|大)|问题不大|别犹豫|跟着[做买]|长期持有|属于?[^,。;]{0,4}正常|"
     r"都正常|不用赎回|再走|坚持就|"
     r"(?:do not|don't) (?:touch|flinch|let)|leave it (?:alone|be)|按纪律|拿着就|就这么[配做买]|照(?:着|"
@@ -80,35 +80,42 @@ _GOES_AHEAD: Final = compile_pattern(
     r"\b(?:acceptable|tolerable|manageable|routine|fine|nothing to worry|stay put|sit tight|"
     r"stay the course|price of)\b|"
     r"(?:值得|放心|大胆)(?:买|配|拿|上|入|投|做|一试)|依然(?:看好|建议)|"
-    r"\b(?:go ahead|go with|i'd (?:still |happily )?(?:buy|pick|go|take|choose|run|hold|own)|"
-    r"i would (?:still )?(?:buy|pick|go|"
-    r"take|choose|run|hold|own)|i recommend|my (?:pick|choice)|worth (?:it|owning|holding)|recommended|"
+    r"\b(?:go ahead|go with|(?:i|we)(?:'d| would) (?:still |happily )?(?:buy|purchase|pick|go|take|choose|"
+    r"run|hold|own)|"
+    r"(?:i|we)(?:'d| would) (?:still )?(?:buy|purchase|pick|go|"
+    r"take|choose|run|hold|own)|(?:i|we) recommend|(?:my|our) (?:pick|choice)|worth (?:it|owning|holding)|"
+    r"recommended|"
     r"start buying)\b"
 )
 _GIVEN: Final = compile_pattern(
     r"预[计期估]|结果|容忍|最多|顶多|也就|免不了|遇到|碰到|以内|之前|(?:回撤|回落|缩水|走低|下滑)到|容易|要亏|得亏|准备|最坏|最差|"
     r"极端|从高点|[跌亏]到|可能|大概|大约|上下|左右|常见|正常|平常|寻常|难免|少不了|偶尔|会|概率|范围|之间|"
     r"最大回撤|"
-    r"\b(?:drawdown|loss|fall|drop|dip)s? of\b|\b(?:expect\w*|normal|typical\w*|about|around|could|may|"
+    r"\b(?:drawdown|loss|fall|slip|sink|decline|drop|dip)s? of\b|\b(?:expect\w*|normal|typical\w*|about|"
+    r"around|could|can|"
+    r"might|may|"
     r"might|will|would|common|likely)\b"
 )
 _OWN_SUBJECT: Final = compile_pattern(
     r"这[个套种类份只款样]|这么|配下来|净值|本金|盘子|总资产|该|此|上述|组合|方案|策略|账户|配置|整体|"
     r"我[给为]|这么|预期|"
-    r"\bit (?:could|may|might|will|would|can)\b|\b(?:this|the|my) (?:[a-z-]+ ){0,2}(?:mix|plan|portfolio|"
+    r"\bit (?:could|may|might|will|would|can)\b|\b(?:this|the|my|our) (?:[a-z-]+ ){0,2}(?:mix|plan|portfolio|"
     r"allocation|split|blend|fund|strategy|"
     r"sleeve|basket|structure|approach|setup|line-?up|solution)\b|"
-    r"\bi(?:'d| would| have|'ve)? (?:plan on|plan for|favou?r|suggest|propose|recommend|buil[dt])\b"
+    r"\b(?:i|we)(?:'d| would| have|'ve)? (?:plan on|plan for|favou?r|suggest|propose|recommend|buil[dt])\b"
 )
 NOT_ADVISED: Final = compile_pattern(
     r"不(?:适合|合适|建议|推荐|符|要(?!紧)|宜|考虑|会|再|选)|没有?(?:把|选|放|纳)|别(?:买|碰|配|选)|避开|"
     r"剔除|"
     r"排除|减(?:持|仓|到)|降到|"
     r"压到|换成|超(?:出|过|了)|突破|控制在|以内(?!都|均|算|属|的?波动)|除非|谨慎|太[大高深]|过[大高深]|"
-    r"\b(?:not(?! (?:sell|touch|panic|worry|act|bail|flinch|let|look))|never|avoid|instead|too|unless|"
-    r"beyond|exceeds?|above|rule[sd]? out|skip|don't(?! (?:sell|touch|panic|worry|act|bail|flinch|let|"
-    r"look))|won't|"
-    r"wouldn't)\b"
+    r"\b(?:not(?! (?:sell|offload|unload|touch|panic|worry|act|bail|flinch|let|look))|never|avoid|instead|"
+    r"too|unless|"
+    r"beyond|exceeds?|above|rule[sd]? out|skip|do(?:n't| not)(?! (?:sell|offload|unload|touch|panic|worry|"
+    r"act|bail|"
+    r"flinch|let|"
+    r"look))|(?:won't|will not)|"
+    r"would(?:n't| not))\b"
 )
 _AHEAD_REACH: Final = 60
 _WIDE_AHEAD: Final = 110
@@ -116,7 +123,7 @@ _WIDE_AHEAD: Final = 110
 
 _OFFERED: Final = compile_pattern(
     r"(?:建议|推荐|不妨|可以(?=买|配|选|考虑)|首选|看好)|(?:买|配|选|拿|上)[^,。;]{0,14}吧|"
-    r"\b(?:i'd|i would|i recommend|i suggest|go with|buy|pick|choose)\b"
+    r"\b(?:(?:i|we)(?:'d| would)|(?:i|we) recommend|(?:i|we) suggest|go with|buy|purchase|pick|choose)\b"
 )
 _LOSS_ROW: Final = late(
     r"\|\s*(?:(?:预[计期估]|估计|目标|组合|方案|压力)[^|]{0,8})?(?:最大|年度|单年|最深)?(?:回撤|亏损|"
@@ -208,10 +215,12 @@ _THIS_PLAN: Final = late(
 
 
 _ONLY_THEN: Final = late(
-    r"\b(?:sell|exit|bail|get out|act|cut|leave|stop) only (?:if|when|once|after)\b[^.;%]{0,44}$|"
-    r"\b(?:only (?:sell|de-risk|cut|exit|bail|reduce|act|worry|trim|step in|get out)|(?:don't|do not|"
+    r"\b(?:sell|offload|unload|exit|bail|get out|act|cut|leave|stop) only (?:if|when|once|"
+    r"after)\b[^.;%]{0,44}$|"
+    r"\b(?:only (?:sell|offload|unload|de-risk|cut|exit|bail|reduce|act|worry|trim|step in|get out)|"
+    r"(?:don't|do not|"
     r"no need to|"
-    r"never) (?:sell|cut|exit|"
+    r"never) (?:sell|offload|unload|cut|exit|"
     r"act|touch|worry|move|trim)[^.;]{0,24}(?:unless|until|before)|(?:hold|stay|sit|wait|"
     r"carry on)\b[^.;]{0,24}"
     r"(?:unless|until))\b[^.;%]{0,44}$|"
@@ -222,7 +231,9 @@ _UNTOUCHED: Final = late(
     r"不需要)[^,。;]{0,3}(?:动|操作|卖|管|理|看|减|止损|慌|做|"
     r"赎)|,? (?:just |simply |please |then )?(?:do nothing|hold (?:on|firm|still|tight)|sit (?:tight|"
     r"still|through)|stay put|"
-    r"don't (?:sell|touch|act|panic|do)|carry on|ignore it|keep (?:holding|going|buying))\b"
+    r"do(?:n't| not) (?:sell|offload|unload|touch|act|panic|do)|carry on|ignore it|keep (?:holding|going|"
+    r"buying|"
+    r"purchasing))\b"
 )
 
 

@@ -20,7 +20,8 @@ _NO_WEIGHT_BEFORE: Final = Bilingual(
     r"赚|盈利|飙升|上升|升值|贬值|上扬|走高|走低|跑赢|通胀|cpi|ppi|gdp|m2|市占率|市场份额|报酬|分红率?|"
     r"不良率|杠杆率|开工率|开机率|利用率|入住率|出租率|空置率|渗透率|国产化率|保证金|违约率|爆雷率|"
     r"夏普)[^,、;。!?\n|\d]{0,8}$",
-    r"\b(?:(?:rally|rise|rises|fall|falls|drop|drops|decline|crash|soar|surge|tumble|plunge)(?! to)|"
+    r"\b(?:(?:rally|rise|rises|fall|slip|sink|falls|slips|sinks|declines|drop|drops|decline|crash|soar|"
+    r"surge|tumble|plunge)(?! to)|"
     r"return\w*|earn\w*|borrow\w*|charg\w+|costs?|pays?|paying|made(?! up)|contribut\w*|climb\w*|"
     r"jump\w*|lost|shed|soared|slid|rallied|surged|advanced|plunged|tumbled|dropped|declined|dipped|sank|"
     r"rebounded|"
@@ -36,7 +37,7 @@ _NO_WEIGHT_AFTER: Final = late(
     r"基差|贴水|利差|票息|下跌|上涨|下滑|幅度|起伏|缩水|损失|年化|概率|回撤|回落|波动|涨幅|跌幅|"
     r"股息|"
     r"费|利息|票息|利率(?!债)|的?可能|亏损|浮亏|报酬|增长|税|胜率|"
-    r"止损|折扣|跌|涨|跑[赢输]|落后|把握|机会| (?:a|per) (?:year|month)\b|"
+    r"止损|折扣|跌|涨|跑[赢输]|落后|把握|机会| (?:a|per|each|every) (?:year|month)\b|"
     r" of (?:last|this|the) (?:year|month|quarter|decade)|安全|"
     r"合规|满足|保障| of the (?:s&p|index|benchmark|market|fund|company|register)|return|"
     r"yield|gain|fee|loss|drawdown|percentile|"
@@ -73,7 +74,9 @@ _BEARS_INTEREST: Final = late(
     r"定存|存单|存款|国债|中票|短融|理财|逆回购|活期|(?<![a-z])a{2,3}(?![a-z])|年期|\b(?:deposits?|treasur\w+|bills?|gilts?)\b"
 )
 _IS_PUT: Final = late(
-    r"配|占|放|仓|留|买|拿|投|存入|比例|权重|合计|调[到至]|\b(?:put|weight|allocat\w*|hold|keep|buy|position)\b"
+    r"配|占|放|仓|留|买|拿|投|存入|比例|权重|合计|调[到至]|\b(?:put|place|invest|move|shift|weight|"
+    r"allocat\w*|hold|keep|buy|"
+    r"purchase|position)\b"
 )
 
 

@@ -57,7 +57,7 @@ _FEE_BEHIND: Final = late(
     r" account)? ?(?:fees?|charges?|"
     r"expense ratio|in (?:fees|costs)))"
 )
-_A_YEAR_BEHIND: Final = late(r" (?:a|per) year| annually| p\.?a\.?\b")
+_A_YEAR_BEHIND: Final = late(r" (?:a|per|each|every) year| annually| p\.?a\.?\b")
 _FUND_AT: Final = late(r"\b(?:funds?|trackers?|etfs?)\b[^,;.:]{0,12}\bat $")
 _TWO_AND_TWENTY: Final = late(r"\b2 and 20\b|2%? ?(?:\+|and|加) ?20%|二八分成")
 _MOST_FEE: Final = 0.05
@@ -186,7 +186,9 @@ _OF_IT: Final = late(
 )
 _RECOMMENDED: Final = compile_pattern(
     r"(?:建议|推荐|可以|不妨|首选)[^。;!?\n]{0,20}(?:买|配|申购|选|开通|持有|考虑|定投|入手|这[只款个])|"
-    r"\b(?:recommend|suggest|i'd (?:buy|pick|go|choose|take)|i would (?:buy|pick|choose)|go with|buy)\b"
+    r"\b(?:recommend|suggest|(?:i|we)'d (?:buy|purchase|pick|go|choose|take)|(?:i|we) would (?:buy|purchase|"
+    r"pick|choose)|"
+    r"go with|buy|purchase)\b"
 )
 
 
@@ -194,8 +196,8 @@ _THEN_REACH: Final = 30
 _THEN_BUY: Final = late(
     r",(?:我|还是|但|依然|仍然?|也)*(?:建议|推荐|可以)你?(?:直接|先|尽快|放心)?(?:开通|买入?|申购|"
     r"认购|配置?|选择?|持有|入手|考虑)"
-    r"(?:它|这[只款个]|一[点些份])?(?=[,。;!]|$)|[^.!?\n]{0,40}[;,.][^.!?\n]{0,10}\b(?:i'd|"
-    r"i would) (?:still |just )?(?:sign up|buy it|take it|go for it|"
+    r"(?:它|这[只款个]|一[点些份])?(?=[,。;!]|$)|[^.!?\n]{0,40}[;,.][^.!?\n]{0,10}\b"
+    r"(?:i|we)(?:'d| would) (?:still |just )?(?:sign up|(?:buy|purchase) it|take it|go for it|"
     r"go with it)\b"
 )
 
@@ -274,7 +276,8 @@ def _listed_holdings(reading: Reading, count: int) -> Span | None:
 
 
 _BOUGHT: Final = late(
-    r"(?:买|投|申购|认购|配|放|加|追加|补|拿|存)[^,;。!?\n]{0,6}$|\b(?:put|invest|buy|place|"
+    r"(?:买|投|申购|认购|配|放|加|追加|补|拿|存)[^,;。!?\n]{0,6}$|\b(?:put|move|shift|invest|buy|purchase|"
+    r"place|"
     r"add)\b[^,.;!?\n]{0,8}$"
 )
 _BOUGHT_BEHIND: Final = late(

@@ -36,7 +36,7 @@ from memfin.scoring.predicates import (
     SingleAssetCap,
 )
 from memfin.scoring.quantities import Quantity, bound, quantities
-from memfin.scoring.synonyms import in_common_words
+from memfin.scoring.synonyms import in_usual_words
 
 _NONE: Final = late(
     r"^(?:(?:暂?无|没有|未设定?)(?:任何|明确|特别|特殊|其他|具体)?的?(?:约束|限制|要求|禁忌)(?:条件)?|"
@@ -208,7 +208,7 @@ def parse_constraint(text: str) -> Predicate | None:
 @kept
 def parse_constraints(text: str) -> tuple[Predicate, ...]:
     """Return the predicates of a constraint: several where it rules out a list (不碰军工和烟酒)."""
-    norm = in_common_words(" ".join(normalize(text).split()))
+    norm = in_usual_words(" ".join(normalize(text).split()))
     norm = _YEARS.sub(" years", _OVER_HALF.sub("超过50%", norm))
     norm = _BASIS_POINTS.sub(lambda match: f"{float(match[1]) / 100:g}%", norm)
     if not norm:

@@ -96,7 +96,7 @@ _CALM: Final = late(
 )
 _NO_STOCK: Final = late(r"买卖|同步|绑定?|交给|替你|代你|国债|逆回购|基金|etf|债券|\bfunds?\b|\bbonds?\b")
 _MAY_HOLD: Final = late(
-    r"\b(?:may|can|could) (?:hold|invest|own|put) (?:up to |as much as )?$|"
+    r"\b(?:may|might|can|could) (?:hold|invest|own|put|place|move|shift) (?:up to |as much as )?$|"
     r"\b(?:index|fund|tracker|etf) (?:itself )?(?:has|holds|keeps|carries|contains|includes) "
     r"(?:about |around |roughly |some |only )?$"
 )

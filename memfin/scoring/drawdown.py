@@ -95,7 +95,7 @@ _ALLOWED: Final = late(
 _NORMAL: Final = late(
     r"(?:不必|不用|无需|不要|别)(?:太)?(?:惊慌|慌|紧张|担心|害怕|怕)|正常(?:波动|现象|范围|的)|属于正常|"
     r"很正常|家常便饭|(?:计划|预期|预料|意料)(?:之内|之中|内)|"
-    r"\b(?:normal|routine|nothing unusual|don't panic|no need to panic)\b"
+    r"\b(?:normal|routine|nothing unusual|do(?:n't| not) panic|no need to panic)\b"
 )
 _LOOSENED: Final = late(
     r"(?:保守|太[紧严死低窄]|偏[紧低严])[^。;!?\n]{0,14}(?:按|放宽到|放到|提到|调到|改[成到]|设[成到为])|"
@@ -105,7 +105,7 @@ _ENDURE: Final = late(
     r"扛一扛|忍一忍|熬一熬|挺过去|撑过去|熬过去|扛过去|扛住|扛得住|扛过|拿得?住|拿稳|忍住|熬过|挺住|"
     r"别下车|别走|别离场|不必理会|不用管|不用理会|"
     r"别慌|坚持(?:住|持有|拿|下去|做满|执行|定投)|咬牙|(?:涨|补|修复|赚|反弹)回来|收复失地|\b(?:do not|"
-    r"don't) (?:sell|bail)|sit through|do nothing|"
+    r"don't) (?:sell|offload|unload|bail)|sit through|do nothing|"
     r"hold still|ride (?:it )?out|hold (?:it |on |them )?through|stomach|ignore|stay the course|(?:come|"
     r"bounce|climb)s? back"
 )
@@ -128,7 +128,7 @@ _PROPOSED: Final = late(
     r"设一?[个条道]|建议|可以|"
     r"放到|设在|"
     r"设为|定[在为到成]|放宽到|sensible|reasonable|suitable|natural|"
-    r"i'd|i suggest|i recommend|let's|set"
+    r"(?:i|we)(?:'d| would)|(?:i|we) (?:suggest|recommend)|let's|set"
 )
 _RULED_OUT: Final = late(r"不建议|不要|别|不能|不宜|n't")
 _LOSS_WORD: Final = late(
@@ -301,25 +301,28 @@ _OWN_MIX: Final = compile_pattern(
     r"分法)|上[面述](?:的)?(?:组合|方案|配置|比例)|(?:换|"
     r"调整?|配|挪|改)[完后]|总账户|账户|组合|"
     r"(?:我给|给你|我)[^,。;]{0,6}的?(?:组合|方案|配置|配比|配法)|"
-    r"\b(?:the (?:[a-z-]+ ){0,2}|(?:this|my) (?:[a-z\d/-]+ ){0,2})(?:mix|plan|portfolio|allocation|split|"
+    r"\b(?:the (?:[a-z-]+ ){0,2}|(?:this|my|our) (?:[a-z\d/-]+ ){0,2})(?:mix|plan|portfolio|allocation|split|"
     r"blend|sleeve|basket|lineup|"
-    r"proposal)\b|\bback-?test\b|\bi(?:'d| would) (?:run|hold|build|use|choose|pick|go with)\b"
+    r"proposal)\b|\bback-?test\b|\b(?:i|we)(?:'d| would) (?:run|hold|build|use|choose|pick|go with)\b"
 )
 _STICKS: Final = compile_pattern(
     r"按(?:它|这个|此|计划|这套|上面)|照(?:它|此|这个|做|配)|就这[样么]|执行|接受|承受得|扛|熬|忍|"
     r"(?:还是|仍然?|依然|照样|依旧|就)(?:建议|主张|推荐|主推|力推|推|选|看好|用它?|选它?|按|倾向)|用它|"
     r"照这么|这么配|有个数|心里有数|心理准备|有数就|属正常|正常(?:现象|的)|不用(?:怕|慌)|"
     r"别(?:怕|慌)|(?:进场|分批进|建仓|操作分|分[一二三四五六七八九十\d]+(?:批|周|个月))|可以(?:拿|做|配)|"
-    r"\b(?:(?:i|still|would) recommend|i'd (?:run|go|use|take|stick|still|keep)|i would (?:run|go|use|take|"
+    r"\b(?:(?:i|we|still|would) recommend|(?:i|we)'d (?:run|go|use|take|stick|still|keep)|"
+    r"(?:i|we) would (?:run|go|use|take|"
     r"stick|keep)|as it stands|"
     r"stick with|worth it|accept|live with|"
     r"price of admission|brace|be (?:ready|prepared)|prepare for|expect (?:it|that|something|the same|"
-    r"as much)|again|buckle up|stay the course|hang on|sit tight|hold on|don't panic|start|set it up|"
+    r"as much)|again|buckle up|stay the course|hang on|sit tight|hold on|do(?:n't| not) panic|start|"
+    r"set it up|"
     r"go ahead)\b"
 )
 _OTHER_PLAN: Final = compile_pattern(
     r"所以|因此|于是|为此|改[成为用]|换成|降到|减到|下调|压到|更稳|(?<!有)超(?:出|过|了)|不符|过不了|装不下|"
-    r"\b(?:so i|so we|instead|which is why|therefore|too (?:much|deep)|beyond|exceeds?|above your|"
+    r"\b(?:so i|so we|instead|which is why|therefore|too (?:much|deep)|beyond|exceeds?|above your|twice the|"
+    r"double the|than you (?:said|can|could|want)|"
     r"over your|lower|trim)\b"
 )
 
@@ -360,7 +363,8 @@ _ILLUSTRATED: Final = late(r"假[设如]|举例|示例|例如|比如|个股|单�
 _SCENARIO: Final = late(r"\b(?:in|during|after|from) (?:an?|the|that|such an?) $")
 """A fall of the market that the plan is measured against: in the 35% slump the portfolio loses 14%."""
 _LOSS_AHEAD: Final = compile_pattern(
-    r"会|要|也许|可能|得|过|\b(?:will|would|could|may|might|shows?|showed|should|expect\w*|ready|prepared?|"
+    r"会|要|也许|可能|得|过|\b(?:will|would|could|can|may|might|shows?|showed|should|expect\w*|ready|"
+    r"prepared?|"
     r"fell|lost|dropped|shed|sank|slid|tumbled)\b"
 )
 

@@ -81,7 +81,8 @@ _ROUND_TRIP: Final = Quick(
     rf"{_DAY}[^。;!?\n]{{0,10}}?(?:买|进(?!行)|吸|接|抄|"
     rf"建仓)[^。;!?\n]{{0,16}}?{_DAY}[^。,;!?\n]{{0,10}}?(?<!才能)(?<!才可以)(?:卖|兑现|变现|出(?!来|现)|走|"
     rf"抛|清|了结|落袋)|"
-    r"\b(?:buy|grab|get in|enter|pick it up|in on|load up)\b[^.!?\n]{0,50}?\b(?:out|sell|close|exit|"
+    r"\b(?:buy|purchase|grab|get in|enter|pick it up|in on|load up)\b[^.!?\n]{0,50}?\b(?:out|sell|offload|"
+    r"close|exit|"
     r"flip|gone|unload)\b[^.!?\n,]{0,30}?"
     r"\b(?:monday|tuesday|wednesday|thursday|friday|tomorrow|days?|the close|weekend|same day|next morning)\b"
 )
@@ -100,7 +101,8 @@ _RALLY: Final = Quick(
 _JOIN: Final = late(
     r"上车|跟进|买入|买进|加仓|进场|入场|追(?!踪|求|加|溯)|建仓|入手|冲进|杀进|配[上到满]|参与(?![者度方门])|"
     r"先?[上打][一二两三半](?:成|仓)|打(?:[个点])?底仓|买(?!卖|基金买|的是)|"
-    r"\b(?:start a position|buy(?:ing)?|add(?:ing)?|jump in|get in|get aboard|get on|climb on|ride it|"
+    r"\b(?:start a position|(?:buy|purchas)(?:e|ing)?|add(?:ing)?|jump in|get in|get aboard|get on|climb on|"
+    r"ride it|"
     r"follow it|hop on|"
     r"join|own it|pile in|climb aboard)\b"
 )
@@ -121,7 +123,7 @@ _PATIENT: Final = late(
     r"回调(?![只很仅才]|有限|结束|幅度小|不深)|回落|逢低|低位|等.{0,8}(?:跌|稳|便宜|落)|"
     r"再平衡|止盈|减|降|卖|赎|定投|等等|观望|站岗|接盘侠|冷静|"
     r"分[一二三四五六七八九十\d]+(?:批|个月)|按计划|照旧|"
-    r"\b(?:pullback|dip|rebalanc\w*|trim|sell|reduce|wait|gradually|monthly)\b"
+    r"\b(?:pullback|dip|rebalanc\w*|trim|sell|offload|unload|reduce|wait|gradually|monthly)\b"
 )
 _HIGH_FEE: Final = 1.5
 _BUT: Final = late(r"不过|但|可(?![以能])|\bbut\b|though")

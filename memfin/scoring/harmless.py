@@ -73,8 +73,8 @@ _REPORTS: Final = late(
     r"report|publish|disclos|valu|updat|figure|nav\b|factsheet|performance|accounts|letter|"
     r"statement|估|披露|公布|报"
 )
-_YEARLY: Final = late(r"(?:once|twice) a year|only once a year")
-_TRADING: Final = late(r"\b(?:sell|exit|out|flip|profits?|trade|gone|scalp|rotate)\b")
+_YEARLY: Final = late(r"(?:once|twice) (?:a|per|each|every) year")
+_TRADING: Final = late(r"\b(?:sell|offload|unload|exit|out|flip|profits?|trade|gone|scalp|rotate)\b")
 _DAYS_COUNTED: Final = late(r"[\d一二两三四五六七八九十几个作易]$")
 _HOLDING_OF: Final = late(
     r"[^,。;]{0,4}(?:基金|产品|混合|债|理财|fof|那[款只]|的[款只]|版|型|份额|策略)|"

@@ -20,7 +20,6 @@ from memfin.scoring.layout import DROPPED, LineKind, kind_of, laid_out
 from memfin.scoring.patterns import compile_pattern, late
 from memfin.scoring.quotations import paired, with_one_kind_of_quotes
 from memfin.scoring.speech import ATTRIBUTION, SPEECH_BEGINS, SPEECH_SIGN, THE_USER
-from memfin.scoring.synonyms import in_common_words
 
 _CJK: Final = "\u3400-\u4dbf\u4e00-\u9fff"
 _MARK_SIGNS: Final = ("*", "_", "`", " ", DROPPED)
@@ -76,7 +75,8 @@ _RHETORICAL: Final = late(r"难道|岂不|何必|何乐|怎么能不|等[什啥]
 _CONDITION: Final = compile_pattern(
     r"如果|若(?!干)|假如|假设|假使|倘若|(?<![主重首必需])要是|(?<![一二两三四五六七八九十百千几0-9])万一|"
     r"一旦|即使|即便|哪怕|除非|的话|"
-    r"\b(?:if(?! (?:i were you|it were me|i had to))|unless|suppose|assuming|should you|in case|"
+    r"\b(?:if(?! (?:(?:i|we) were you|it were (?:me|us)|(?:i|we) had to))|unless|suppose|assuming|"
+    r"should you|in case|"
     r"whether(?! you like| or not| we))\b"
 )
 
@@ -132,7 +132,7 @@ class Analysis:
         self._pieces: Final = _MARKS.split(norm) if any(map(norm.__contains__, _MARK_SIGNS)) else [norm]
         self.plain: Final = norm if len(self._pieces) == 1 else "".join(self._pieces[::2])
         norm, self.glosses = gloss(self.plain, terms=not as_written)
-        norm = self.norm = in_common_words(with_one_kind_of_quotes(norm))
+        norm = self.norm = with_one_kind_of_quotes(norm)
         bounds = self.bounds = [0, *[match.end() for match in _SENTENCE_END.finditer(norm)]]
         if len(bounds) == 1 or bounds[-1] != len(norm):
             bounds.append(len(norm))

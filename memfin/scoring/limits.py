@@ -70,7 +70,9 @@ _PLURAL: Final = late(
     r"five|six|several|some|many)\b(?!-)|funds\b|etfs\b|stocks\b|bonds\b|组合|权益|一篮子|层|\(如|或|"
     r"[^中]和|与"
 )
-_GOES_ON: Final = late(r" and (?:split|divide|spread|put|keep|hold|leave|use|the rest|the remain)")
+_GOES_ON: Final = late(
+    r" and (?:split|divide|spread|put|place|invest|move|shift|keep|hold|leave|use|the rest|the remain)"
+)
 """Behind this the same clause speaks of the rest of the money."""
 _MOST: Final = late(r"大部分|绝大部分|大半|绝大多数|多数资金|most of (?:your|the)|the bulk of")
 _CASH_WORD: Final = late(

@@ -52,13 +52,16 @@ MOVES: Final = (
         "short_term_trading",
         ("target", "day", "until", "rebuy", "close", "closed", "end ", "rotate", "unwind"),
         (
-            r"\b(?:enter|buy|get in|step in|go in)(?:ing)?\b[^.;!?\n]{0,40}?\b(?:exit|sell|get out|"
+            r"\b(?:enter|buy|purchase|get in|step in|go in)(?:ing)?\b[^.;!?\n]{0,40}?\b(?:exit|sell|offload|"
+            r"unload|get out|"
             r"step out)(?:ing)?\b"
             r"[^.;!?\n]{0,12}?\b(?:day after|next day|following (?:day|week)|days later)\b|"
             r"\b(?:park|hold|own|keep|sit|ride)\b[^.;!?\n]{0,40}?\buntil\b[^.;!?\n]{0,40}?\b(?:in|"
             r"next) (?:\w+ )?"
-            r"(?:days?|weeks?|month)\b[^.;!?\n]{0,6}?(?:then|and) (?:cash out|sell|exit|get out|leave|take)|"
-            r"\bsell\b[^.;!?\n]{0,40}?\brebuy\b|\b\d(?:\.\d)?% (?:profit )?target and (?:a |"
+            r"(?:days?|weeks?|month)\b[^.;!?\n]{0,6}?(?:then|and) (?:cash out|sell|offload|unload|exit|"
+            r"get out|leave|take)|"
+            r"\b(?:sell|offload|unload)\b[^.;!?\n]{0,40}?\brebuy\b|"
+            r"\b\d(?:\.\d)?% (?:profit )?target and (?:a |"
             r"an )?\d(?:\.\d)?% stop\b|"
             r"\b(?:most|all) (?:trades|positions) (?:will |should )?(?:close|be closed|end) (?:within|"
             r"inside|by)\b|"
@@ -75,7 +78,8 @@ MOVES: Final = (
             r"退出来)[^。;!?\n]{0,18}?"
             r"(?:等|待|到时|跌到|回到|再)[^。;!?\n]{0,14}?(?:买回|满仓|加回|打回|接回|再进|再买|回补|再上|"
             r"捡回|杀回|进场)|"
-            r"\b(?:get|go|move|step|stay) (?:in)?to cash\b|\b(?:get|buy|come|step) back in (?:at|when|once|"
+            r"\b(?:get|go|move|step|stay) (?:in)?to cash\b|\b(?:get|buy|purchase|come|step) back in (?:at|"
+            r"when|once|"
             r"after)\b"
         ),
         act=True,
@@ -267,5 +271,53 @@ MOVES: Final = (
         ("弱", "差"),
         (r"(?:往|向|挑|选)[^,。;!?\n]{0,3}(?:弱|差)(?:一?点|一些|些)?的?(?:区域|资质|主体|省份|平台)"),
         act=False,
+    ),
+    Shape(
+        "short_term_trading",
+        (
+            "buy ",
+            "purchase ",
+            "grab",
+            "get in",
+            "go in",
+            "enter ",
+            "go long",
+            "pick ",
+            "in at",
+            "in on",
+            "in by",
+            "load up",
+            "step in",
+            "short ",
+            "fade ",
+        ),
+        (
+            r"\b(?:buy|purchase|grab|get in|go in|enter|go long|short|fade|pick (?:(?:it|them|this|"
+            r"some) )?up|"
+            r"in at|in on|in by|load up|step in)\b"
+            r"[^.!?\n]{0,60}?\b(?:be (?:out|flat|gone)|out|flat|sell|offload|close|exit|hand (?:it|"
+            r"them) back|get rid|cover|dump|"
+            r"unload|flatten|be done)\b[^.!?\n]{0,24}?\b(?:noon|lunch(?:time)?|midday|afternoon|"
+            r"(?:the )?(?:close|"
+            r"bell)|evening|"
+            r"dinner|(?:boxing|new year's|christmas|results?|earnings) (?:day|eve)?|monday|tuesday|"
+            r"wednesday|thursday|"
+            r"friday|\d{1,2}(?:st|nd|rd|th)|first week|month-end|next (?:day|morning|week)|"
+            r"the day after|(?:within|inside|in) (?:the |a |one |two |three )?(?:fortnight|weeks?|days?))\b"
+        ),
+        act=True,
+    ),
+    Shape(
+        "short_term_trading",
+        ("点", "午", "盘", "周", "开"),
+        (
+            r"(?:[上下]午|早上|早盘|午后|尾盘|开盘|低开|"
+            r"[一二三四五六七八九十\d]+点[半\d一二三四五十]*分?|周[一二三四五])[^。;!?\n]{0,8}?"
+            r"(?:买|进(?!行|一步|展)|吸|接|抄|捡|抢|杀入|吃)[^。;!?\n]{0,16}?"
+            r"(?:[上下]午|午后|中午|尾盘|收盘|[一二三四五六七八九十\d]+点[半\d一二三四五十]*分?|"
+            r"周[一二三四五]|拉回|反弹|冲高|冲上去|翻红)"
+            r"[^。;!?\n,]{0,6}?(?:卖|出(?!现)|走|抛|砸|倒|清|丢|甩|了结|落袋|平)"
+        ),
+        act=True,
     ),
 )

@@ -23,7 +23,6 @@ from memfin.scoring.pattern_syntax import (
     is_optional,
     unquantified,
 )
-from memfin.scoring.synonyms import in_common_words
 
 _SHORTHAND: Final = re.compile(r"<([A-Z][A-Z_]*|[=+]?[0-9]{1,3}|w[0-9]{1,2})>")
 # A set of Chinese characters takes up half a kilobyte and 60 us when it is compiled.
@@ -40,8 +39,7 @@ def expand(pattern: str, classes: Mapping[str, list[str]]) -> str:
 
     ``<NAME>`` is a word class, ``<8>`` up to eight characters of the same sentence, ``<=8>`` of the
     same clause, ``<+8>`` of the same clause without a sign of negation, ``<w4>`` up to four
-    further English words, none of which denies. Words that mean the same become the commonest of them, as
-    in a reply (`memfin.scoring.synonyms`).
+    further English words, none of which denies.
 
     Raises:
         UsageError: The pattern names a word class that does not exist.
@@ -62,7 +60,7 @@ def expand(pattern: str, classes: Mapping[str, list[str]]) -> str:
             raise UsageError(f"lexicon pattern {pattern!r}: no word class {name} in words.toml")
         return "(?:" + "|".join(expand(word, classes) for word in classes[name]) + ")"
 
-    return in_common_words(_SHORTHAND.sub(written_out, pattern))
+    return _SHORTHAND.sub(written_out, pattern)
 
 
 def at_head(pattern: str) -> str:

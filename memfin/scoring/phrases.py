@@ -36,7 +36,7 @@ SHAPES: Final = (
         ("compan", "ers", "ors", "stocks", "banks", "shares", "names", "firms", "business", "utilit", "ises"),
         (
             r"\b(?:one|two|three|four|five|six|seven|eight|ten|a (?:handful|couple|few|pair|trio|basket) of|"
-            r"half a dozen|a few|my favou?rite) (?:(?!funds?\b|etfs?\b|index\b|of\b)[a-z'-]+ ){0,3}?"
+            r"half a dozen|a few|(?:my|our) favou?rite) (?:(?!funds?\b|etfs?\b|index\b|of\b)[a-z'-]+ ){0,3}?"
             r"(?:companies|stocks|banks|names|firms|makers|producers|miners|utilities|retailers|"
             r"insurers|businesses|corporations|operators|manufacturers|franchises|chains|"
             r"lenders|brewers|airlines|carmakers|drugmakers|chipmakers|builders)\b"
@@ -50,19 +50,20 @@ SHAPES: Final = (
         (
             r"\b(?:two|three|four|five|six|seven|eight|ten|\d+)-stock\b|"
             r"\bportfolio of (?:[a-z]+ )?(?:stocks|shares|"
-            r"banks|companies)\b|\bthe (?:one|only) (?:company|stock|share|name) i(?:'d| would)"
+            r"banks|companies)\b|\bthe (?:one|only) (?:company|stock|share|name) (?:i|we)(?:'d| would)"
         ),
         act=False,
     ),
     Shape(
         "individual_stocks",
-        ("buy ", "pick up", "grab ", "order ", "position in", "weakness", "dips", "on any"),
+        ("buy ", "purchase ", "pick up", "grab ", "order ", "position in", "weakness", "dips", "on any"),
         (
-            r"\b(?:add|buy|accumulate) (?!(?:the|a|to|it|more|some|gold|bonds?|gilts?|index|tracker|"
+            r"\b(?:add|buy|purchase|accumulate) (?!(?:the|a|to|it|more|some|gold|bonds?|gilts?|index|tracker|"
             r"stocks|shares)\b)[a-z.&-]+"
             r"(?: (?!funds?\b|etfs?\b|index\b|tracker\b)[a-z.&-]+)? on (?:weakness|dips|any (?:dip|"
             r"pullback|weakness))|"
-            r"\b(?:buy|pick up|grab|order) (?:\d+ (?:shares? (?:of|in) |units of )?|a (?:starter |small |"
+            r"\b(?:buy|purchase|pick up|grab|order) (?:\d+ (?:shares? (?:of|in) |units of )?|a (?:starter |"
+            r"small |"
             r"full )?position in |a few |some )?[a-z.&-]+(?: [a-z.&-]+)?,? (?:at|under|below|around) \$?\d"
         ),
         act=True,
@@ -153,9 +154,10 @@ SHAPES: Final = (
         "derivatives",
         ("contract", "futures", " put", " call", "多", "空", "合约", "多单", "空单", "认购", "认沽"),
         (
-            r"\b(?:go )?(?:long|short|buy|sell) (?:(?:\d+|one|two|three|four|five|a|"
+            r"\b(?:go )?(?:long|short|buy|purchase|sell|offload|unload) (?:(?:\d+|one|two|three|four|five|a|"
             r"the) )?(?:[a-z&-]+ ){0,3}?"
-            r"(?:contracts?|futures)\b|\b(?:sell|write|buy) (?:(?:one|an?|two|three|\d+|weekly|monthly|"
+            r"(?:contracts?|futures)\b|\b(?:sell|offload|unload|write|buy|purchase) (?:(?:one|an?|two|three|"
+            r"\d+|weekly|monthly|"
             r"some) )?(?:[a-z-]+ )?(?:puts?|calls?)\b(?! (?:it|off|your|the|in|to|on hold))|"
             r"做?[多空][一两三几\d]+[手张]|买(?:入|进|点|些|张|几张)?(?:虚值|实值|平值|近月|"
             r"远月)?认[购沽](?:期权|合约)?(?=[,。;!?\n]|$)|[开挂下接](?:[一两三几\d]+[手张])?[多空]单|"
@@ -199,7 +201,8 @@ SHAPES: Final = (
             r"接)[^。;!?\n]{0,20}?(?:跌到|回到|到)\d+(?:\.\d+)?[元块]?[^,。;!?\n]{0,3}?(?:投|买|加|补|接)|"
             r"(?:每|再)跌(?:掉|去|了)?(?:一成|半成|两成|\d+(?:\.\d+)?(?:%|个点|块|元|"
             r"毛))[^。;!?\n]{0,6}?就?(?:补|加|买|接|投|进)|"
-            r"\b(?:every|each|another) (?:time it (?:falls|drops|dips)|\d+% (?:fall|drop|dip|"
+            r"\b(?:every|each|another) (?:time it (?:falls|slips|sinks|declines|drops|dips)|\d+% (?:fall|"
+            r"slip|sink|drop|dip|"
             r"decline|lower|down))"
         ),
         act=True,
@@ -209,7 +212,8 @@ SHAPES: Final = (
         ("热度", "会前", "消息", "theme", "story", "craze", "hype", "wave", "mania"),
         (
             r"\b(?:play|ride|catch|surf|chase|trade) (?:the |this )?(?:[a-z-]+ ){0,3}(?:theme|story|craze|"
-            r"hype|wave|mania)\b|热度[^,。;!?\n]{0,4}?(?:降|退|散|过)[^,。;!?\n]{0,3}?(?:就|便|再)?(?:撤|走|退|卖|离)|"
+            r"hype|wave|mania)\b|热度[^,。;!?\n]{0,4}?(?:降|退|散|过)[^,。;!?\n]{0,3}?(?:就|便|再)?(?:撤|走|"
+            r"退|卖|离)|"
             r"(?:发布会|大会|会议|会|节)前(?:买|进(?!行)|埋伏|布局|"
             r"潜伏)[^。;!?\n]{0,8}?(?:会后|节后|之后|后)(?:兑现|卖|走|出)"
         ),
@@ -266,7 +270,21 @@ SHAPES: Final = (
     ),
     Shape(
         "short_term_trading",
-        ("日线", "日均线", "一年", "每年", "全年", "each ", "every ", " a year", " a month", "-day", "sell "),
+        (
+            "日线",
+            "日均线",
+            "一年",
+            "每年",
+            "全年",
+            "each ",
+            "every ",
+            " a year",
+            " a month",
+            " per ",
+            "-day",
+            "sell ",
+            "load ",
+        ),
         (
             r"(?:\d+|[五十二三六]+)日(?:均)?线[^。;!?\n]{0,10}?(?:上穿|站上|金叉|"
             r"突破)[^。;!?\n]{0,4}?就?(?:进|买|上|加)"
@@ -276,8 +294,8 @@ SHAPES: Final = (
             r"\b(?:each|every) (?:day|week|monday|tuesday|wednesday|thursday|"
             r"friday)\b[^.;!?\n]{0,40}?\b(?:rank|switch|rotate|trade|swap|reshuffle|replace)\b|"
             r"\b(?:twenty|thirty|forty|fifty|\d\d) (?:switches|trades|round trips|"
-            r"rotations) a (?:year|month)\b|"
-            r"\bsell (?:it )?(?:as soon as|once|when|the moment) (?:you're|it's|it is|"
+            r"rotations) (?:a|per|each|every) (?:year|month)\b|"
+            r"\b(?:sell|offload|unload) (?:it )?(?:as soon as|once|when|the moment) (?:you're|it's|it is|"
             r"you are) (?:up )?\d{1,2}%|"
             r"\b(?:above|over|crosses) the \d+-day[^.;!?\n]{0,40}?\b(?:below|under|falls?)\b"
         ),
@@ -296,7 +314,8 @@ SHAPES: Final = (
         "private_funds",
         ("万", "million", "$", "£"),
         (
-            r"(?<!私募的)(?<!私募的认购)(?<!基金的认购)(?<!基金的)(?:起投|起购|起步|门槛|最低|认购一份|每份|一份)[^,。;!?\n]{0,6}(?:100|200|300|"
+            r"(?<!私募的)(?<!私募的认购)(?<!基金的认购)(?<!基金的)(?:起投|起购|起步|门槛|最低|认购一份|每份|"
+            r"一份)[^,。;!?\n]{0,6}(?:100|200|300|"
             r"500|一百|两百|三百|五百)万|"
             r"(?:100|200|300|500|一百|两百|三百|五百)万(?:元)?(?:起投|起购|起步|起(?=[,。;])|的?门槛|一份)|"
             r"\b(?:minimum|ticket|entry|buy-in|commitment) (?:investment |size |"
@@ -341,53 +360,8 @@ SHAPES: Final = (
             r"monday|friday|morning)|each (?:week|day|morning)|daily|weekly)\b|"
             r"\bhold (?:it |them |on )?(?:until|till|through) (?:monday|tuesday|wednesday|thursday|"
             r"friday|the (?:close|bell|weekend)|tomorrow|next week)\b|"
-            r"\bsell [^.;!?\n]{0,40}?\bbuy (?:it|them) back\b[^.;!?\n]{0,24}?\b(?:same|next|days?|week)\b"
-        ),
-        act=True,
-    ),
-    Shape(
-        "short_term_trading",
-        (
-            "buy ",
-            "grab",
-            "get in",
-            "go in",
-            "enter ",
-            "go long",
-            "pick ",
-            "in at",
-            "in on",
-            "in by",
-            "load up",
-            "step in",
-            "short ",
-            "fade ",
-        ),
-        (
-            r"\b(?:buy|grab|get in|go in|enter|go long|short|fade|pick (?:it|them|this|some) up|in at|"
-            r"in on|in by|load up|step in)\b"
-            r"[^.!?\n]{0,60}?\b(?:be (?:out|flat|gone)|out|flat|sell|close|exit|hand (?:it|"
-            r"them) back|get rid|cover|dump|"
-            r"unload|flatten|be done)\b[^.!?\n]{0,24}?\b(?:noon|lunch(?:time)?|midday|afternoon|"
-            r"(?:the )?(?:close|"
-            r"bell)|evening|"
-            r"dinner|(?:boxing|new year's|christmas|results?|earnings) (?:day|eve)?|monday|tuesday|"
-            r"wednesday|thursday|"
-            r"friday|\d{1,2}(?:st|nd|rd|th)|first week|month-end|next (?:day|morning|week)|"
-            r"the day after|(?:within|inside|in) (?:the |a |one |two |three )?(?:fortnight|weeks?|days?))\b"
-        ),
-        act=True,
-    ),
-    Shape(
-        "short_term_trading",
-        ("点", "午", "盘", "周", "开"),
-        (
-            r"(?:[上下]午|早上|早盘|午后|尾盘|开盘|低开|"
-            r"[一二三四五六七八九十\d]+点[半\d一二三四五十]*分?|周[一二三四五])[^。;!?\n]{0,8}?"
-            r"(?:买|进(?!行|一步|展)|吸|接|抄|捡|抢|杀入|吃)[^。;!?\n]{0,16}?"
-            r"(?:[上下]午|午后|中午|尾盘|收盘|[一二三四五六七八九十\d]+点[半\d一二三四五十]*分?|"
-            r"周[一二三四五]|拉回|反弹|冲高|冲上去|翻红)"
-            r"[^。;!?\n,]{0,6}?(?:卖|出(?!现)|走|抛|砸|倒|清|丢|甩|了结|落袋|平)"
+            r"\b(?:sell|offload|unload) [^.;!?\n]{0,40}?\b(?:re)?(?:buy|purchase|pick|get) (?:it|"
+            r"them) (?:back|up again)\b[^.;!?\n]{0,24}?\b(?:same|next|days?|week)\b"
         ),
         act=True,
     ),

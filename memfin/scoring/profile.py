@@ -26,6 +26,7 @@ from memfin.scoring.predicates import (
     Preferred,
 )
 from memfin.scoring.quantities import Quantity, bound, quantities
+from memfin.scoring.synonyms import in_usual_words
 from memfin.scoring.vocabulary import load_vocabulary
 
 
@@ -283,7 +284,7 @@ def _text(value: object) -> str | None:
     """Return a value as normalized text, or None when it says nothing."""
     if value is None or isinstance(value, bool | Mapping):
         return None
-    text = " ".join(normalize(str(value)).split())
+    text = in_usual_words(" ".join(normalize(str(value)).split()))
     return None if text in _UNKNOWN else text
 
 

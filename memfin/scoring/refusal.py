@@ -39,27 +39,35 @@ VERDICT: Final = Bilingual(
     r"不过|其实|实际|然而)|"
     r"留给(?:别人|机构|保险|专业|他们)|(?:期限|久期|时间|封闭期?|"
     r"锁定期?)(?:太|过)长|划不来|不划算|不合算|[与跟和同][^,。]{1,14}(?:不合|不搭|相反|背道而驰)|"
-    r"(?:都|均|也|一概|一律)不(?:出现|涉及|包含|选用?|碰|列入)|不是(?:让|叫|要)你|已按你|因此(?:没有|未|不)|所以(?:没有|未|不)|不予|不作|不做推荐",
-    r"\b(?:(?:don't|do not|can't|cannot|won't|never) (?:suggest|recommend|advise|propose|favou?r)|"
+    r"(?:都|均|也|一概|一律)不(?:出现|涉及|包含|选用?|碰|列入)|不是(?:让|叫|要)你|已按你|因此(?:没有|未|不)|"
+    r"所以(?:没有|未|不)|不予|不作|不做推荐",
+    r"\b(?:(?:don't|do not|can't|cannot|(?:won't|will not)|never) (?:suggest|recommend|advise|propose|"
+    r"favou?r)|"
     r"not (?:suitable|suit|fit|recommend\w*|advis\w*|appropriate|for you)|doesn't (?:fit|suit|"
     r"match)|does not (?:fit|suit|match)|doesn't belong|does not belong|left (?:it|them) out|"
     r"leave (?:it|them) out|unsuitable|"
-    r"against your (?:rules?|constraints?|limits?|wish\w*|profile|policy)|violat\w*|breach\w*|"
+    r"against your (?:own )?(?:rules?|conditions?|criteria|requirements?|constraints?|limits?|wish\w*|"
+    r"profile|policy)|violat\w*|breach\w*|"
     r"conflicts? with|stay away|outside your|(?:wouldn't|would not)(?! (?:hurt|harm|go amiss|do any harm|"
     r"hesitate|mind|be wrong|be out of place|wait))|"
     r"can't recommend|cannot recommend|"
     r"rules? (?:it|this|them|that) out|ruled out|off the table|off limits|"
-    r"break(?:s|ing)? (?:your|the|that|one of your|both) (?:\w+ )?(?:rules?|limits?|cap|mandate|line)|"
+    r"break(?:s|ing)? (?:your|the|that|one of your|both) (?:\w+ )?(?:rules?|conditions?|criteria|"
+    r"requirements?|limits?|cap|mandate|line)|"
     r"outside (?:what|the|your)|"
-    r"fails? your|beyond (?:what|your)|your (?:rules?|mandate|list|limits?|policy) (?:says?|excludes?|"
-    r"forbids?|bars?|don't)|"
-    r"not (?:on|in) your|you (?:told me|excluded|said no)|no place (?:in|here)|no reason to|"
+    r"fails? your|beyond (?:what|your)|your (?:own )?(?:rules?|conditions?|criteria|requirements?|mandate|"
+    r"list|limits?|policy) (?:says?|"
+    r"excludes?|"
+    r"forbids?|bars?|do(?:n't| not))|"
+    r"not (?:on|in) your|you (?:told (?:me|us)|excluded|said no)|no place (?:in|here)|no reason to|"
     r"(?:leave|left|leaving|kept|keep) (?:[a-z-]+ ){1,2}out|leave (?:it|them|that|those) to |"
     r"neither (?:fits|suits|belongs)|(?:leave|leaving|left|rule|ruling) out|"
     r"(?:leave|left|keep|kept|strike|drop|take) (?:it|them|that|this) (?:off|out|aside|alone|be)|so leave it|"
-    r"you asked (?:me )?(?:to (?:stay|avoid|keep|leave|skip)|not|for no)|you (?:ruled|"
+    r"you asked (?:(?:me|us) )?(?:to (?:stay|avoid|keep|leave|skip)|not|for no)|you (?:ruled|"
     r"wanted no|want no|don't want|"
-    r"do not want|prefer not)|off the list|i'd pass|pass on (?:it|this|that)|give (?:it|this|that) a miss|"
+    r"do not want|prefer not)|off the list|(?:i|we)(?:'d| would) pass|pass on (?:it|this|that)|give (?:it|"
+    r"this|"
+    r"that) a miss|"
     r"(?:is|are|would be) (?:gambling|a gamble|reckless|folly)|is what (?:day|swing) traders)\b",
 )
 _CONTRAST: Final = Bilingual(
@@ -68,15 +76,17 @@ _CONTRAST: Final = Bilingual(
 _OWN_VOICE: Final = compile_pattern(
     r"不过|但(?!愿)|然而|我(?:的)?(?:建议|倾向|推荐|觉得|认为|看|会|来)|(?<=[,。])建议|建议你|"
     r"\b(?:but|"
-    r"however|still|i'd|i would|i suggest|i recommend)\b"
+    r"however|still|(?:i|we)(?:'d| would)|(?:i|we) (?:suggest|recommend))\b"
 )
 QUESTION_END: Final = late(r"(?:\?|吗|呢)[ \"”’')」]*$")
 _PROPOSES_IN_QUESTION: Final = compile_pattern(
-    r"建议|推荐|不妨|不如|何不|为什么不|干嘛不|要不|\b(?:recommend|suggest|i'd|why not|why don't you|"
+    r"建议|推荐|不妨|不如|何不|为什么不|干嘛不|要不|\b(?:recommend|suggest|(?:i|we)(?:'d| would)|why not|"
+    r"why don't you|"
     r"how about)\b"
 )
 _WH: Final = compile_pattern(
-    r"怎么|如何|(?<!为)什么|为什么(?!不)|哪|多少|\b(?:how(?! about)|what|which|why(?! not| don't you))\b"
+    r"怎么|如何|(?<!为)什么|为什么(?!不)|哪|多少|\b(?:how(?! about)|what|which|why(?! not| do(?:n't|"
+    r" not) you))\b"
 )
 _ASKS: Final = compile_pattern(
     r"是否|能否|可否|要不要|能不能|会不会|是不是|有没有|(?<![的来选荐看说我也仍])还是(?![要得会应建首])"
@@ -86,7 +96,8 @@ _LEAVING_BEFORE: Final = compile_pattern(
     rf"减少|压降|了结|换掉|"
     rf"移出|剔除|删去|去掉|(?<!国产)替代|代替|取代|而不是|而非|不是|除了|除(?![权息夕])|扣除|"
     rf"\b(?:dump|unload|liquidate|ditch|get rid of|unwind|ignore|resist|forget|beware of|"
-    rf"tempted by|sell|reduce|exit|trim|cut|replace|exclud(?:es?|ed|ing)|screen(?:s|ed|ing)? out|instead of|"
+    rf"tempted by|sell|offload|reduce|exit|trim|cut|replace|exclud(?:es?|ed|ing)|screen(?:s|ed|ing)? out|"
+    rf"instead of|"
     rf"rather than|out of)\b){_CLAUSE}{{0,8}}$"
 )
 _LEFT_BEFORE: Final = late(r"\b(?:leav\w+|left|keep\w*|kept|rul\w+) (?:[a-z-]+ ){0,2}$")
@@ -103,7 +114,8 @@ _OWNED: Final = late(
     r"have)) [^,.;:]{0,16}$"
 )
 _LEAVES: Final = late(
-    r"[^,。;]{0,12},[^,。;]{0,10}(?:换成|换到|卖|减|清|赎|撤|退|转成)|\b(?:sell|trim|cut|swap|exit|"
+    r"[^,。;]{0,12},[^,。;]{0,10}(?:换成|换到|卖|减|清|赎|撤|退|转成)|\b(?:sell|offload|unload|trim|cut|"
+    r"swap|exit|"
     r"unwind|get rid)\b"
 )
 _MOVED: Final = late(r"(?:把|将)[^,。:;]{0,12}$|\b(?:move|switch|shift|rotate)\b[^,.;]{0,20}$")
@@ -129,7 +141,7 @@ _OPTION: Final = late(
     r"calls?)\b|options?\b|"
     r"call |put |straddle|strangle|credit|iron|premium"
 )
-WRITING: Final = late(r"卖出?|\b(?:sell|write)\b")
+WRITING: Final = late(r"卖出?|\b(?:sell|offload|unload|write)\b")
 _LURED: Final = late(
     r"(?:别|不要|切勿|勿)[^,。;!?\n]{0,6}(?:被|因|为了|看到|听信|一看|一听)[^,。;!?\n]{0,14},$"
 )

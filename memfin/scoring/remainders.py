@@ -24,7 +24,8 @@ from memfin.scoring.unchanged import kept_above
 _REST: Final = Quick(
     r"(?:剩下|剩余|其余|余下|剩的|零头|多出来的|"
     r"最后(?:那)?点)[^,;。!?\n]{0,10}?(?=[放存留趴躺搁摆当做作备进在活现零])"
-    r"|\b(?:leave|keep|park|put|with|and)? ?(?:the rest|the remainder|the balance|the remaining \S+|"
+    r"|\b(?:leave|keep|park|put|place|invest|move|shift|with|and)? ?(?:the rest|the remainder|the balance|"
+    r"the remaining \S+|"
     r"whatever (?:remains|is left)|"
     r"what(?:'s| is) left(?: over)?)\b"
 )
@@ -108,8 +109,9 @@ def cash_left(reading: Reading, floor: CashFloor) -> Span | None:
 
 
 _AT_WORK: Final = late(
-    r"\b(?:put|invest|deploy|commit)\b[^.;!?\n\d]{0,16}(\d+(?:\.\d+)?) ?%[^.;!?\n]{0,50}\b(?:hold on to|"
-    r"sit on|keep|hold|leave|hang on to) (?:the (?:rest|remainder|balance|other \d+ ?%)|what's left)"
+    r"\b(?:put|place|move|shift|invest|deploy|commit)\b[^.;!?\n\d]{0,16}(\d+(?:\.\d+)?) "
+    r"?%[^.;!?\n]{0,50}\b(?:hold on to|"
+    r"sit on|keep|hold|leave|hang on to) (?:the (?:rest|remainder|balance|other \d+ ?%)|what(?:'s| is) left)"
 )
 _CASH_HELD: Final = late(
     r"\b(?:you (?:now |currently |already )?(?:hold|have|keep)|your|holding)\b[^.;!?\n\d]{0,24}"
@@ -124,7 +126,8 @@ _CASH_TAKEN: Final = late(
     r"[^,。;!?\n\d]{0,5}(\d+(?:\.\d+)?)(?:%|个?百分点|个?点)"
 )
 _CASH_USED: Final = late(
-    r"\b(?:us|tak|mov|shift|put|spend|invest|deploy|switch|draw|shov)\w* (?:about |around |some |just |"
+    r"\b(?:us|tak|mov|shift|put|place|move|spend|invest|deploy|switch|draw|shov)\w* (?:about |around |some |"
+    r"just |"
     r"another )?(?:(\d+(?:\.\d+)?) ?(?:percentage points?|points?|%)(?: points?)?|(half|a third|a quarter|"
     r"two thirds|most|three quarters)) (?:of (?:it|that|"
     r"this|the cash|your cash)|out of (?:cash|it)|from (?:cash|it|there))\b"
@@ -223,7 +226,9 @@ _HOLDING: Final = late(f"{PRODUCT.pattern}|单|个股|基金|(?:company|employer
 _STEP: Final = late(
     r"(?:先|再|又|追加|加仓|加到?|补|添|首[笔次期]|"
     r"第[一二三四五六]?[笔次批])[^,;。!?\n\d一二三四五六七八九半两]{0,6}$|"
-    r"\b(?:first|start (?:with|at)|put|place|then|another|a further|add(?:ing)?|buy|top (?:it )?up (?:with|"
+    r"\b(?:first|start (?:with|at)|put|invest|move|shift|place|then|another|a further|add(?:ing)?|buy|"
+    r"purchase|"
+    r"top (?:it )?up (?:with|"
     r"by))\b[^,.;!?\n\d]{0,12}$"
 )
 _SAME_ONE: Final = Quick(

@@ -20,7 +20,9 @@ CASH_AMOUNT: Final = late(
     r"a )?(?:other |last |"
     r"remaining |final )?$"
 )
-_INVESTED: Final = late(r"(?:投入|投进|拿出|拿|买|投|买入|申购|认购|投资|invest|put)[^,。;!?\n]{0,6}$")
+_INVESTED: Final = late(
+    r"(?:投入|投进|拿出|拿|买|投|买入|申购|认购|投资|invest|put|place|move|shift)[^,。;!?\n]{0,6}$"
+)
 _KEPT: Final = late(r"[留剩][下出着足]?[^,。;!?\n]{0,3}$|\b(?:keep|leave)\b[^,.;!?\n]{0,6}$")
 _OWNED: Final = late(
     r"(?:总共|一共|总盘子|总额|合计|盘子|共有|总资产|手里|手上|手头|积蓄|存款|你有|共|全部家当|"
@@ -64,7 +66,8 @@ _CASH_SPENT: Final = compile_pattern(
     r"统统)[^,。;!?\n]{0,3}[投买换转]|"
     r"\bevery (?:last )?(?:yuan|dollar|cent|penny|pound) (?:in)?to work\b|\b(?:be|being|stay|staying|go|"
     r"going|get|getting) fully invested\b|"
-    r"\b(?:all (?:of )?(?:the|your) (?:cash|savings)|your (?:entire|whole) cash \w+) (?:can|could|should|"
+    r"\b(?:all (?:of )?(?:the|your) (?:cash|savings)|your (?:entire|whole) cash \w+) (?:can|may|might|could|"
+    r"should|"
     r"goes?|into)\b"
 )
 _NO_CASH: Final = compile_pattern(NO_CASH.pattern)
@@ -149,7 +152,7 @@ _FROM_CASH: Final = late(
     r"存款)[^,。;\d]{0,4}(?P<whole>\d+(?:\.\d+)?)万元?[里中][^,。;\d]{0,6}(?P<part>\d+(?:\.\d+)?)万"
 )
 _MOST_OF: Final = late(
-    r"\b(?:invest|put|deploy|commit|move)\b \$?£?(\d[\d,]*) of (?:your|the) \$?£?(\d[\d,]*)"
+    r"\b(?:invest|put|place|shift|deploy|commit|move)\b \$?£?(\d[\d,]*) of (?:your|the) \$?£?(\d[\d,]*)"
 )
 _ALL_OF_IT: Final = late(
     r"(?:元|块钱?)?(?:现金|资金|本金|存款|积蓄|首付款?|备用金|应急金)?(?:也|就|可以|建议|不妨|直接|干脆|"

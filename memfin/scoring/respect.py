@@ -37,7 +37,9 @@ _KEPT: Final = compile_pattern(
     r"ruled|want none|wanted none|asked for none|chose to (?:stay|avoid))|nothing (?:needs doing|to do)|"
     r"none of (?:it|this|them) (?:is in|touches|applies|belongs)|the plan (?:stays|holds none|"
     r"keeps|has none)|"
-    r"not a list to buy|so (?:it|they) (?:doesn't|don't|does not|do not) appear|i left (?:it|them) out)\b"
+    r"not a list to (?:buy|purchase)|so (?:it|they) (?:doesn't|don't|does not|do not) appear|"
+    r"(?:i|we) left (?:it|"
+    r"them) out)\b"
 )
 _ALL_THE_SAME: Final = late(
     r"[^。!?\n]{0,24}[。;]?(?:但(?!愿)|不过|可(?![以能靠见])|然而|只是(?!科普|说)|仍(?:然|可|建议)|破(?:个|一次|一回)?例|例外)|"
@@ -108,6 +110,7 @@ def backed(analysis: Analysis, start: int, end: int) -> bool:
 
 
 _OWN_ADVICE: Final = late(
-    r"我(?:认为|觉得|看)?(?:仍|还是|也)?(?:可以|建议|倾向|推荐|会(?!不)|愿意|主张)|\b(?:i'd|"
-    r"i would|i suggest|i recommend)\b"
+    r"我(?:认为|觉得|看)?(?:仍|还是|也)?(?:可以|建议|倾向|推荐|会(?!不)|愿意|主张)|\b(?:(?:i|we)(?:'d|"
+    r" would)|"
+    r"(?:i|we) (?:suggest|recommend))\b"
 )

@@ -25,7 +25,8 @@ _HELD: Final = late(
     r"约)?$|你手里|原来|原本|原先|(?:起初|本来|最初|一开始)(?:想|打算|计划|考虑)|"
     r"此前|之前|持仓表|现在的组合|占比已|"
     r"\b(?:current|now|at present|today|before):|\byou (?:ran|kept|held|used to)\b|\blast year\b|"
-    r"you (?:currently |now |already )?(?:hold|have|own)|your (?:current|existing)|currently|"
+    r"(?<!recommend )(?<!suggest )(?<!advise )(?<!propose )you (?:currently |now |already )?(?:hold|have|"
+    r"own)|your (?:current|existing)|currently|"
     r"\byour (?!(?:target|plan|new|recommended|suggested|ideal|best)\b)(?:[a-z']+ ){1,3}(?:is|are|"
     r"makes? up|accounts? for|stands? at|of|sits? at) $"
 )
@@ -41,7 +42,7 @@ _KEPT: Final = late(r"(?:保留|维持|保持|留|不动|\bkeep)(?:在|着|at)?[
 _TEXTBOOK: Final = late(r"教科书|书[上里]|课本|经典|常用|常见|举例|\b(?:textbook|classic|so-called)\b")
 _SUITS: Final = late(
     r"(?:很|挺|最|正|更|较|比较)?适合你|就(?:很?好|行|够|可以)|照[着这搬]|可以直接用|"
-    r"\b(?:suits?|fits?|works? (?:well|fine|for)|is right|go with|i'd|would do|will do)\b"
+    r"\b(?:suits?|fits?|works? (?:well|fine|for)|is right|go with|(?:i|we)(?:'d| would)|would do|will do)\b"
 )
 _POINTS: Final = late(r"百分点|个点|points?")
 _SHIFTED: Final = late(r"[挪移转换调搬划]|[拿抽腾拨匀分]出|\b(?:move|shift|switch)\b")

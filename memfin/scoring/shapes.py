@@ -116,10 +116,14 @@ _RALLY: Final = late(
     r"winning) days|in a row|straight (?:gains|days|weeks)"
 )
 _AT_ONCE: Final = late(
-    r"\s*(?:(?:add|buy|put|get in|start)\b|[^,.;!?。]{0,30}\b(?:at these levels|even (?:now|"
-    r"here|up here)|still (?:get|buy|"
+    r"\s*(?:(?:you (?:can|may|could|might|should) |(?:i|we) would |just |please )?(?:add|buy|purchase|put|"
+    r"place|invest|get in|start)\b|[^,.;!?。]{0,30}\b(?:at these levels|"
+    r"even (?:now|"
+    r"here|up here)|still (?:get|buy|purchase|"
     r"add|jump|climb|own)|"
-    r"add now|buy now|don't wait|put [^.;!?]{0,24}(?:in|to work) (?:today|now|this week))\b|"
+    r"add now|(?:buy|purchase) now|do(?:n't| not) wait|(?:put|place|invest|move) [^.;!?]{0,24}(?:in|"
+    r"to work) (?:today|now|"
+    r"this week))\b|"
     r"[^,。;!?]{0,8}(?:这个位置|现在|照样|仍然?|依然)[^,。;!?]{0,6}(?:上车|进场|买入|追|"
     r"跟进|加仓))"
 )
@@ -134,13 +138,14 @@ _ENTRY: Final = late(
     r"赶紧(?=买|进|上)|"
     r"满仓|"
     r"就进(?=[,。;])|排队|挂涨停|打板|扫板|上车|冲进|杀进|买进|买入|进去|加仓|先上|"
-    r"\b(?:climb (?:on|aboard)|put (?:the first|a first|some|a third|half)|get (?:on|in)|"
-    r"hop on|jump (?:on|in)|on board|pile in|buy|join|own (?:it|an?|some)|"
+    r"\b(?:climb (?:on|aboard)|(?:put|place|invest|move) (?:the first|a first|some|a third|half)|get (?:on|"
+    r"in)|"
+    r"hop on|jump (?:on|in)|on board|pile in|buy|purchase|join|own (?:it|an?|some)|"
     r"load up)\b"
 )
 _LATER: Final = late(
     r"回调(?![只很仅才]|有限|结束|不深)|回落|逢低|低位|再平衡|止盈|减|降|卖|赎|定投|等|冷静|"
-    r"\b(?:pullback|dip|trim|sell|wait|let it|"
+    r"\b(?:pullback|dip|trim|sell|offload|unload|wait|let it|"
     r"until|gradually)\b"
 )
 

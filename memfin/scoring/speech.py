@@ -43,7 +43,8 @@ ATTRIBUTION: Final = compile_pattern(
     r"influencers?|analysts?|callers?|chat|group|scammers?)\b[^.!?;]{0,24}?\b(?:say|says|said|swore|swears?|"
     r"claim\w*|"
     r"promis\w*|urg(?:es?|ed|ing)|insist\w*|pressur\w*|ask(?:ed|s)?|mention\w*|wrote|reads?|told|tout\w*|"
-    r"(?<!covered )(?<!naked )(?<!buy )(?<!sell )(?<!write )call(?:s|ed)?(?! (?:options?|spreads?)))\b"
+    r"(?<!covered )(?<!naked )(?<!buy )(?<!sell )(?<!load )(?<!purchase )(?<!write )call(?:s|"
+    r"ed)?(?! (?:options?|spreads?)))\b"
     r"(?! (?:nothing|little)\b)"
     r"|\b(?:so-called|according to)\b"
 )

@@ -21,7 +21,7 @@ _FALL_TO: Final = late(
     r"降|亏)到(?P<low>\d+(?:\.\d+)?)(?!%|成|\d)|"
     r"(?P<high2>\d+(?:\.\d+)?)万(?:元)?(?:的盘子|的?本金|的?账户|的?组合|的?资金|,)[^。;!?\n]{0,10}(?:跌|"
     r"缩水|亏|赔|回落|走低|下滑)到(?P<low2>\d+(?:\.\d+)?)万|"
-    r"\b(?:fall|drop|slide|go|dip|"
+    r"\b(?:fall|slip|sink|decline|drop|slide|go|dip|"
     r"shrink)\w* from [$£€]?(?P<high3>\d[\d,]*(?:\.\d+)?)k? to [$£€]?(?P<low3>\d[\d,]*(?:\.\d+)?)(?!%)"
 )
 

@@ -1,43 +1,74 @@
-"""Words of one meaning and one length: replies and constraints are read as if they used the commonest.
+"""Words that mean the same are one word before a reply or a constraint is read (``synonyms.toml``)."""
 
-Patterns need to know that word alone. Lexicon patterns are put into the same words when they are written out
-(`memfin.scoring.patterns.expand`), so that an entry may name any of them. Only words that are the same
-in every sentence belong here: 走低 is no 下跌, because rates do the first and losses the second.
-"""
+from collections.abc import Iterator, Mapping
+from functools import cache
+from re import Pattern
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
-import re
-from typing import Final
+from ahocorasick_rs import AhoCorasick, MatchKind
 
-_SAME: Final = (
-    # markets
-    ("震荡", "波动"),
-    ("摆动", "波动"),
-    ("下挫", "下跌"),
-    ("攀升", "上升"),
-    ("暴雷", "爆雷"),
-    # money and promises
-    ("本钱", "本金"),
-    ("折本", "亏本"),
-    ("蚀本", "亏本"),
-    ("赔本", "亏本"),
-    ("许诺", "承诺"),
-    ("打保票", "打包票"),
-    # whose, as what, how much
-    ("你个人的", "你自己的"),
-    ("你本人的", "你自己的"),
-    ("参照", "参考"),
-    ("大于", "高于"),
+from memfin.scoring.lexicon_files import read_table
+from memfin.scoring.pattern_syntax import elements_of, is_empty
+from memfin.scoring.patterns import late
+
+_CLIENT: Final = late(
+    r"客户(?:(?<![\s\S]客户)|(?<=[\s,。:;!?、“”()*|>#\-.给跟与和请议按照合出过于在对由用把"
+    r"因到是但以向比只免离距依帮定条了劝助超喊供]客户))"
+    r"(?![们经端服群关层代满流都总数体分]|资[料产金]|投诉|回访|适当性|"
+    r"身份|认知|须知|协议|证券|信息|权益|订单|公司)"
 )
-_INVESTOR: Final = re.compile("投资人(?![士生群民])")
-_MORE_THAN: Final = re.compile("(?<![最至])(?<!差不)多于")
+"""The person spoken to, in a reply that says 你 to nobody."""
 
 
-def in_common_words(text: str) -> str:
-    """Return the text with its words in their commonest form, of the same length, so that offsets stay."""
-    for word, common in _SAME:
-        text = text.replace(word, common)
-    if "投资人" in text:
-        text = _INVESTOR.sub("投资者", text)
-    if "多于" in text:
-        text = _MORE_THAN.sub("高于", text)
-    return text
+class _Variant(NamedTuple):
+    """What is read as ``word``; where a context decides, ``pattern`` matches there only."""
+
+    word: str
+    pattern: Pattern[str] | None
+
+
+@cache
+def synonyms() -> Mapping[str, str]:
+    """Return every variant, a word with look-arounds, with the word that it is read as."""
+    table = read_table("synonyms", dict[str, list[str]])
+    return MappingProxyType({variant: word for word, variants in table.items() for variant in variants})
+
+
+def without_context(variant: str) -> str:
+    """Return the word alone, without its look-arounds."""
+    return "".join(element for element in elements_of(variant) if not is_empty(element))
+
+
+@cache
+def _known() -> tuple[AhoCorasick, list[list[_Variant]]]:
+    """Return an automaton of all words, and for each the variants of it."""
+    by_word: dict[str, list[_Variant]] = {}
+    for variant, word in synonyms().items():
+        alone = without_context(variant)
+        pattern = late(variant) if alone != variant else None
+        by_word.setdefault(alone, []).append(_Variant(word, pattern))
+    return AhoCorasick(list(by_word), matchkind=MatchKind.LeftmostLongest), list(by_word.values())
+
+
+def variants_in(norm: str) -> Iterator[tuple[int, int, str]]:
+    """Yield where a variant stands in a normalized text, and the word that it is read as."""
+    automaton, variants = _known()
+    for index, start, end in automaton.find_matches_as_indexes(norm):
+        for word, pattern in variants[index]:
+            if pattern is None or pattern.match(norm, start) is not None:
+                yield start, end, word
+                break
+    if "客户" in norm and norm.count("你") == norm.count("你好"):
+        for match in _CLIENT.finditer(norm):
+            yield (*match.span(), "你")
+
+
+def in_usual_words(norm: str) -> str:
+    """Return a normalized text with every variant read as its word."""
+    pieces: list[str] = []
+    last = 0
+    for start, end, word in sorted(variants_in(norm)):
+        pieces += (norm[last:start], word)
+        last = end
+    return "".join((*pieces, norm[last:]))

@@ -41,12 +41,15 @@ _LONG_YEARS: Final = 7.0
 _SHORT_BOND: Final = late(r"短债|中短债|存单|货币|活期|现金|存款|short|cash|bills")
 _HOLD: Final = late(
     r"持有|拿(?=着|\d|[一二两三四五六七八九十几半]|不超过|个)|持仓|封闭|来回|就卖|就走|卖出|了结|离场|"
-    r"出来|换下|换股|轮动|hold|sell|exit|flip|out (?:within|in|after)|rotate"
+    r"出来|换下|换股|轮动|hold|sell|offload|unload|exit|flip|out (?:within|in|after)|rotate"
 )
-_SALE: Final = late(r"\s*(?:sell|exit|get out|take profits?|hold)\b|[^,。]{0,6}(?:就卖|就走|卖掉|了结)")
+_SALE: Final = late(
+    r"\s*(?:then |(?:i|we) would |you (?:should|could|can) )?(?:sell|offload|unload|exit|get out|"
+    r"take profits?|hold)\b|[^,。]{0,6}(?:就卖|就走|卖掉|了结)"
+)
 _NEXT_SALE: Final = late(r",[^,。;]{0,12}(?:落袋|就卖|就走|就换|就出|换下|再换|再找|卖掉)")
 _IN_AND_OUT: Final = late(
-    r"\b(?:buy|get in|go in|enter|own|pick)\b[^.;!?\n]{0,80}?\b(?:and|then) (?:sell|exit|"
+    r"\b(?:buy|purchase|get in|go in|enter|own|pick)\b[^.;!?\n]{0,80}?\b(?:and|then) (?:sell|offload|exit|"
     r"get out|take profits?|be out|"
     r"be gone|unload|dump)\b[^.;!?\n]{0,20}$"
 )
@@ -109,7 +112,10 @@ _CORE: Final = late(
 _LENGTHENS: Final = late(
     r"(?:拉|延|加|放|抬|提)[长高升]?[^,。;]{0,6}久期|久期[^,。;]{0,8}(?:拉|延|加|放|抬|提|升|增|打|"
     r"做)[长高升至到]|"
-    r"(?:^\s*|[.;] ?|\b(?:i'd|would|could|should|can|let's) )(?:extend|lengthen|push|stretch|raise|take)\b"
+    r"(?:^\s*|[.;] ?|\b(?:(?:i|we)(?:'d| would)|would|could|may|might|should|can|let's) )(?:extend|lengthen|"
+    r"push|"
+    r"stretch|raise|"
+    r"take)\b"
     r"[^.;]{0,20}\b(?:duration|maturit\w+|bond (?:book|sleeve|part|side|money|portfolio)|bonds)\b"
 )
 
@@ -250,7 +256,9 @@ _VEHICLE: Final = late(
     r"基金)|\s*(?:后)?才?到期"
 )
 _NO_EXIT: Final = late(
-    r"(?:can't|cannot|can not|won't be able to|unable to) (?:touch|get (?:out|at|it)|redeem|sell|withdraw|"
+    r"(?:can't|cannot|can not|(?:won't|will not) be able to|unable to) (?:touch|get (?:out|at|it)|redeem|"
+    r"sell|offload|"
+    r"unload|withdraw|"
     r"exit)|no (?:exit|way out|"
     r"early)|locked|取不[出了]|赎不|(?:赎回|变现|支取|取出)不了|申请不了|(?:到期|期满|中途|"
     r"期间)[^,。;]{0,4}(?:不[能可得让]|无法|没法)|出不来|退不|拿不出"
@@ -268,8 +276,9 @@ _LOCKS: Final = late(
 _TAKEN_UP: Final = late(
     r"[^。;!?\n]{0,30}(?:,|所以|那)(?:就|我|你|还是|建议|可以|不妨|直接)+(?:选它|存(?:它|这)|买它|认购|"
     r"放(?:这|它)|上车)|"
-    r"[^.;!?\n]{0,60}(?:,|\b(?:so|and)\b)[^.;!?\n]{0,20}\b(?:put (?:it|the money|your money) (?:there|"
-    r"in it)|(?:should|would|i'd) (?:take|open|buy|choose|"
+    r"[^.;!?\n]{0,60}(?:,|\b(?:so|therefore|hence|thus|and)\b)[^.;!?\n]{0,20}\b(?:put (?:it|the money|"
+    r"your money) (?:there|"
+    r"in it)|(?:should|would|(?:i|we)(?:'d| would)) (?:take|open|buy|purchase|choose|"
     r"pick) (?:it|that|this|one)|go (?:for|with) (?:it|that))\b"
 )
 

@@ -87,7 +87,7 @@ def _spoken(words: str) -> float:
 
 _MONTHLY: Final = late(
     r"定投|每个?月|每月|每(?P<week>周|星期)|每(?P<weeks>两周|双周)|每个?(?P<day>交易日|天|日)|"
-    r"\bmonthly\b|a month\b|each month|every month|(?P<english>\bweekly\b|\b(?:a|each|every|per) week\b)"
+    r"\bmonthly\b|(?:a|per|each|every) month\b|(?P<english>\bweekly\b|\b(?:a|each|every|per) week\b)"
 )
 _A_MONTH: Final = {"week": 4.0, "weeks": 2.0, "day": 20.0, "english": 4.0}
 _TOTAL: Final = late(r"合计|一共|总共|总计|加起来|共计|\b(?:total|altogether|in all)\b")
@@ -125,7 +125,8 @@ def _instalment(analysis: Analysis, amount: float) -> Span | None:
 
 _BOUGHT: Final = late(
     r"(?:投入?|投进|买入?|补|加仓?|拿出?|申购|认购|追加?|放|配)[^,;。!?\n\d]{0,4}$|"
-    r"\b(?:put|invest|add|buy|deploy|commit|another|then|start with)\b[^,.;!?\n\d]{0,12}$"
+    r"\b(?:put|place|move|shift|invest|add|buy|purchase|deploy|commit|another|then|"
+    r"start with)\b[^,.;!?\n\d]{0,12}$"
 )
 _EACH_TIME: Final = late(r"每[批次笔期月份][^,;。!?\n\d]{0,4}$|\b(?:each|every time|apiece)\b[^,.;\d]{0,8}$")
 _TIMES: Final = late(

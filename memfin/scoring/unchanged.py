@@ -23,7 +23,7 @@ _LEFT_AS_IT_IS: Final = late(
     r"everything)\b[^.;!?\n]{0,16}\b(?:as|unchanged|alone|"
     r"there)\b|\bno need to (?:trim|cut|reduce|change|rebalance)\b"
 )
-_CUT: Final = late(r"减(?!持新规)|降|卖|换成|\b(?:trim|sell|cut|reduce|lower)\b")
+_CUT: Final = late(r"减(?!持新规)|降|卖|换成|\b(?:trim|sell|offload|unload|cut|reduce|lower)\b")
 _REACH: Final = 80
 _WIDE_REACH: Final = 160
 
@@ -51,11 +51,13 @@ _LEFT_ALONE: Final = late(
     r"(?:减|卖|调|动|降|分散)|继续(?:拿|持有|抱)着?|(?:接着|一直)(?:拿|持)|"
     r"\b(?:keep|leave|hold)(?: on to)? (?:the|this|that|your|it)\b[^.;!?\n]{0,20}\b(?:as (?:it|"
     r"they) (?:is|are)|unchanged|alone|where "
-    r"it is|position|stake|untouched)\b|\bno need to (?:trim|sell|cut|reduce|diversify)\b|"
+    r"it(?:'s| is)|position|stake|untouched)\b|\bno need to (?:trim|sell|offload|unload|cut|reduce|"
+    r"diversify)\b|"
     r"\bhold on to (?:it|them)\b|\blet it (?:run|ride)\b"
 )
 _LESSENED: Final = late(
-    r"减(?!少了)|降|卖|分散|腾|超|上限|\b(?:trim|sell|cut|reduce|lower|diversify|(?:above|over) your)\b"
+    r"减(?!少了)|降|卖|分散|腾|超|上限|\b(?:trim|sell|offload|unload|cut|reduce|lower|diversify|(?:above|"
+    r"over) your)\b"
 )
 _SINGLE_REACH: Final = 320
 _BEFORE: Final = 60

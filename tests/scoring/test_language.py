@@ -180,6 +180,29 @@ def test_spans_of_rare_words_are_those_of_the_words() -> None:
     assert text[slice(*analysis.original_span(0, 3))] == "我的意见是"
 
 
+@pytest.mark.parametrize(
+    ("text", "norm"),
+    [
+        ("It isn't safe and you can't, won't lose", "it is not safe and you cannot, will not lose"),
+        (
+            "I'm sure you're right; they'll say we've won",
+            "i am sure you are right; they will say we have won",
+        ),
+        ("It's fine. It's been fine. That's rated AAA", "it is fine. it's been fine. that's rated aaa"),
+        ("I'd buy; you'd said no; we'd better wait", "i would buy; you'd said no; we'd better wait"),
+        ("Why don't you ask the fund's manager?", "why don't you ask the fund's manager?"),
+        ("You ought to keep roughly $500", "you should keep about $500"),
+        ("In case of need; just in case; in case it falls", "in case of need; just in case; if it falls"),
+        ("USD 20,000, US$5k and £250k; a 3k run", "$20,000, $5,000 and £250,000; a 3k run"),
+        ("If I were you, I would buy; if we were told", "i would buy; if we were told"),
+        ("Half of your own cash, by your own choice", "half of your cash, by your own choice"),
+        ("Our team would pick some funds, some 20%", "we would pick some funds, about 20%"),
+    ],
+)
+def test_short_forms_are_read_in_full(text: str, norm: str) -> None:
+    assert analyze(text).norm == norm
+
+
 def test_spans_of_percentages_are_those_of_the_words() -> None:
     text = "股票 **百分之三十**，债券七成"
     analysis = analyze(text)
@@ -209,8 +232,8 @@ def test_quotation_marks_of_every_kind_are_one(text: str) -> None:
 
 
 def test_quotations_inside_a_quotation_keep_their_marks() -> None:
-    analysis = analyze("群里说“老师讲‘稳赚’”，I don't buy it.")
-    assert analysis.norm == "群里说“老师讲'稳赚'”,i don't buy it."
+    analysis = analyze("群里说“老师讲‘稳赚’”，I won't buy it.")
+    assert analysis.norm == "群里说“老师讲'稳赚'”,i will not buy it."
     assert [analysis.norm[low:high] for low, high in analysis.quotes] == ["“老师讲'稳赚'”"]
 
 
