@@ -30,7 +30,7 @@ NEXT_ADOPTS: Final = late(
     r"few)[^,.;!?]{0,20}) (?:(?:won't|will not) hurt|will do|would do|is (?:fine|okay|ok|plenty|enough|"
     r"about right|"
     r"reasonable|sensible))\b|"
-    r"^\s*(?:我|因此|所以)?(?:建议|推荐|不妨|可以|你可以)你?[^。!?\n]{0,16}(?:这[样么](?!做?:)|这类|"
+    r"^\s*(?:我|所以)?(?:建议|推荐|不妨|可以|你可以)你?[^。!?\n]{0,16}(?:这[样么](?!做?:)|这类|"
     r"它|按此|照此|跟进|参与)|^[^。!?\n,]{0,8}(?:买|配|拿|放|认购)[^。!?\n,]{0,12}(?:它|这只|这类|"
     r"这个)(?![^。!?\n]{0,12}(?:比|相较|举例|说事))|^\s*(?![^.!?]{0,40}\b(?:sell|offload|unload|pay|repay|"
     r"ignore|avoid|skip|leave|cancel|close|sold|stop|compare|check|read|"
@@ -79,7 +79,7 @@ REPLACED: Final = late(
 )
 """What makes room for the topic of an advice: 替换现有的A股红利."""
 OTHER_ASSET: Final = compile_pattern(
-    r"基金|etf|国债|债券|债基|短债|股票|宽基|指数|存款|纯债|货基|短融|货币|黄金|红利|现金|"
+    r"基金|etf|国债|债券|债基|短债|股票|宽基|指数|存款|纯债|货币基金|短融|货币|黄金|红利|现金|"
     r"利率债|(?<![a-z])aaa?[+-]?(?![a-z+-])|fund|bond|"
     r"treasur|index|cash|gold"
 )
@@ -136,8 +136,8 @@ _TO_IT: Final = late(
 
 _GOES_ON: Final = late(
     r"\s*(?:(?:(?:for|if|when|since|as|given|with|because|but|still|yet|so|then|well|over|now)\b[^,.;:!?]*|"
-    r"(?:你|我|因为|由于|考虑到|鉴于|如果|若)[^,。;:!?]*|[^,。;:!?]{0,20}(?:后|时|的话|来说|看来|来看|下来|而言)|"
-    r"不过|但是?|所以|因此|当然|于是|那么?),){0,2}[^,;:。.!?]*"
+    r"(?:你|我|因为|考虑到|因为|如果|若)[^,。;:!?]*|[^,。;:!?]{0,20}(?:后|时|的话|来说|看来|来看|下来|而言)|"
+    r"不过|但是?|所以|当然|于是|那么?),){0,2}[^,;:。.!?]*"
 )
 
 

@@ -23,7 +23,7 @@ from memfin.scoring.weight import Label, Weight
 
 _BREAK: Final = compile_pattern(
     r"[,、;。!?\n|]|(?<!固收)\+|(?<=[%成半]) ?/| ?/ ?(?=\d{1,2}(?:\.\d+)?%)| / |"
-    r"(?:和|与|及|以及|搭配|再配|外加|\band\b|\bplus\b)(?=[约大概各\s]*[\d一二两三四五六七八九])|"
+    r"(?:和|与|及|和|搭配|再配|外加|\band\b|\bplus\b)(?=[约大概各\s]*[\d一二两三四五六七八九])|"
     r"\band (?:[a-z]+ )?(?:the (?:rest|remainder|other|"
     r"balance|two|three|four|five)|"
     r"what(?:ever)?(?: is|'s|) (?:left|remains))\b"
@@ -34,7 +34,7 @@ _ALTERNATIVE: Final = compile_pattern(
     r"(?:option|plan|scenario|model) [abc123]|\b(?:conservative|balanced|aggressive)\b"
 )
 _BARE_VERB: Final = late(
-    r"\s*你?(?:建议|可以|可|我会|不妨)?(?:占比|仓位|比例|权重|持仓|份额)?(?:可以|可|能|大概)?(?:大约|约)?(?:占|"
+    r"\s*你?(?:建议|可以|可|我会|不妨)?(?:占比|仓位|比例|权重|持仓|份额)?(?:可以|可|能|大概)?(?:约)?(?:占|"
     r"配|各|配到|"
     r"配置|拿|"
     r"放|买|最多|先配|到|提到|加到|给到|放到|做到|打到|上到|拉到|升到|调到|留个?|留着|留出|剩|压到|降到|"
@@ -44,7 +44,7 @@ _BARE_VERB: Final = late(
 _CHANGED: Final = late(r"\s*(?:(?:降|减|压|提高?|升|加|调)(?:到|至)|变[成为])\s*| (?:down |up )?to ")
 _THIS_PART: Final = late(
     r"\s*(?:左右|上下)?,(?:(?:这|该)(?:部分|笔钱?|块|些钱?)[^,。;]{0,4}?[放存买配]|"
-    r"(?:可以|建议|不妨|全部?|都|统统|一次性)*(?:交给|放[进到入在]|投[进到向入]|换成|用来|拿来|拿去|"
+    r"(?:可以|建议|不妨|全部?|都|全部|一次性)*(?:交给|放[进到入在]|投[进到向入]|换成|用来|拿来|拿去|"
     r"集中[到在]))"
 )
 _GOES_THERE: Final = frozenset(",左上")
@@ -326,7 +326,7 @@ def _class_of_several(
     before = found[bisect_left(starts, low) : bisect_left(starts, share.start)]
     if before:
         return before[-1].asset_class
-    rest = re.search(r"剩|其余|余下|\brest\b|remain", norm[share.end : high])
+    rest = re.search(r"剩|其余|剩下|\brest\b|remain", norm[share.end : high])
     end = share.end + rest.start() if rest else high
     after = found[bisect_left(starts, share.end) : bisect_left(starts, end)]
     return after[0].asset_class if len({label.asset_class for label in after}) == 1 else None

@@ -132,7 +132,7 @@ _NO_PART: Final = late(
     r"(?:收益|利息|赚|亏|每月|每年|年薪|月薪|工资|起投|门槛|earn|yield|salary)[^,;。!?\n]{0,6}$"
 )
 _REST_WORD: Final = Quick(
-    r"剩|其余|余下|余款|多出来的|最后那?点|\b(?:rest|remainder|balance|remaining|remains|left)\b"
+    r"剩|其余|剩下|余款|多出来的|最后那?点|\b(?:rest|remainder|balance|remaining|remains|left)\b"
 )
 _REST_REACH: Final = 48
 

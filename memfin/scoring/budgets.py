@@ -18,7 +18,7 @@ from memfin.scoring.totals import amounts
 
 _PLAN_HEAD: Final = late(r"建议|方案|推荐|安排|可以这样|配置|plan|suggest|recommend|(?:i|we)(?:'d| would)")
 _TOGETHER: Final = late(r"合计|一共|总共|总计|加起来|全年|total")
-_LIMIT_WORD: Final = late(r"上限|预算|以内|不超过|之内|限额|控制在|budget|limit|cap\b|under|within")
+_LIMIT_WORD: Final = late(r"上限|预算|以内|不超过|以内|限额|控制在|budget|limit|cap\b|under|within")
 _CASH_AFTER: Final = late(
     r"(?:的)?(?:现金|活期|备用金|应急| in (?:cash|savings|the bank)| cash| (?:buffer|cushion|reserve|"
     r"set aside))"
@@ -107,7 +107,7 @@ _PREMIUM_AFTER: Final = late(
     r"\s*(?:的?(?:年)?保费|(?: in)? premiums?|(?: a year)? (?:for|of|in) (?:the )?premiums?)"
 )
 _FOR_TWO: Final = late(r"各(?:买|配|来|投保)|每人(?:买|配|一份)|两人都|both of you|each of you")
-_FALL_DUE: Final = late(r"原来|目前|已经?交|现有|市面|同类|之前|currently")
+_FALL_DUE: Final = late(r"原来|目前|已交|现有|市面|同类|之前|currently")
 
 
 def premium(analysis: Analysis, limit: float) -> Span | None:

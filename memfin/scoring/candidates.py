@@ -33,9 +33,9 @@ _NO_WEIGHT_BEFORE: Final = Bilingual(
     r"tracker)))[^,、;。!?\n|\d]{0,8}$",
 )
 _NO_WEIGHT_AFTER: Final = late(
-    r" *(?:左右|上下|多|以上|以内)?的?(?:历史|基差|贴水|浮动|最大|累计|涨跌|年度|单日)?(?:分位|收益|回报|利润|"
-    r"基差|贴水|利差|票息|下跌|上涨|下滑|幅度|起伏|缩水|损失|年化|概率|回撤|回落|波动|涨幅|跌幅|"
-    r"股息|"
+    r" *(?:左右|上下|多|以上|以内)?的?(?:历史|基差|贴水|浮动|最大|累计|涨跌|年度|单日)?(?:分位|收益|"
+    r"回报|利润|基差|贴水|利差|票息|下跌|上涨|下滑|幅度|起伏|缩水|损失|年化|概率|回撤|回落|波动|涨幅|"
+    r"跌幅|股息|"
     r"费|利息|票息|利率(?!债)|的?可能|亏损|浮亏|报酬|增长|税|胜率|"
     r"止损|折扣|跌|涨|跑[赢输]|落后|把握|机会| (?:a|per|each|every) (?:year|month)\b|"
     r" of (?:last|this|the) (?:year|month|quarter|decade)|安全|"
@@ -51,7 +51,7 @@ _PRODUCT_NAME: Final = late(
     r"^[^的了,]*(?:基金|etf|联接|凭证|股票?(?!息)|债券?|类|主题|指数|混合|因子|"
     r"[- ](?:funds?|stocks?|bonds?|notes?|shares|equit\w+|etfs?|names|companies|securities|tracker|"
     r"fund of funds|"
-    r"gilts|tips))\s*(?:约|大约|占|配|放|at|:)?\s*$"
+    r"gilts|tips))\s*(?:约|占|配|放|at|:)?\s*$"
 )
 """A product named after what would else be a figure: growth stocks 30%, 收益凭证20%."""
 TURNED: Final = late(r"[从由][^,。;]{1,8}变[成为]了?$")

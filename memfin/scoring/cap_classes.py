@@ -46,7 +46,7 @@ CAP_CLASSES: Final = (
     ("domestic", late(r"a股|国内|境内|内地|\bdomestic\b|\bhome market\b")),
     ("bond", late(r"债|固收|\bbonds?\b|fixed income")),
     ("gold", late(r"黄金|贵金属|\bgold\b|precious")),
-    ("cash", late(r"现金|货币|货基|余额宝|\bcash\b")),
+    ("cash", late(r"现金|货币|货币基金|余额宝|\bcash\b")),
 )
 
 _ANY_SECTOR: Final = late(

@@ -194,7 +194,7 @@ _RECOMMENDED: Final = compile_pattern(
 
 _THEN_REACH: Final = 30
 _THEN_BUY: Final = late(
-    r",(?:我|还是|但|依然|仍然?|也)*(?:建议|推荐|可以)你?(?:直接|先|尽快|放心)?(?:开通|买入?|申购|"
+    r",(?:我|还是|但|仍|仍然?|也)*(?:建议|推荐|可以)你?(?:直接|先|尽快|放心)?(?:开通|买入?|申购|"
     r"认购|配置?|选择?|持有|入手|考虑)"
     r"(?:它|这[只款个]|一[点些份])?(?=[,。;!]|$)|[^.!?\n]{0,40}[;,.][^.!?\n]{0,10}\b"
     r"(?:i|we)(?:'d| would) (?:still |just )?(?:sign up|(?:buy|purchase) it|take it|go for it|"
@@ -244,7 +244,7 @@ def _holdings(reading: Reading, count: int) -> Span | None:
 
 
 _EACH_ONE: Final = late(r"各(?:买|配|选|来|挑|拿)?一[只支款]")
-_ITEM: Final = late(r"、|和|与|以及")
+_ITEM: Final = late(r"、|和|与|和")
 
 
 def _named_before(norm: str, low: int, end: int) -> int:
@@ -285,7 +285,7 @@ _BOUGHT_BEHIND: Final = late(
     r" (?:in|into|on|to) (?!total|all)"
 )
 _SPREAD: Final = late(
-    r"[两三四五六七八九十几多\d](?:只|个|家|款|支)|分[成到别散批]|剩|还有|放着|等机会|其余|余下|合计|"
+    r"[两三四五六七八九十几多\d](?:只|个|家|款|支)|分[成到别散批]|剩|还有|放着|等机会|其余|剩下|合计|"
     r"一共|总共|到别的"
 )
 

@@ -94,7 +94,7 @@ _ANYTIME: Final = late(
     r"illiquid|withdraw|any ?time|(?:liquid|accessible|redeemable) at all|\bstay liquid\b|daily liquidity"
 )
 _LOCK_LIMIT: Final = late(
-    r"内(?:要?能|可以?|须|要用(?!的))|超过|长于|高于|不过|以上|以内|之内|以下|最长|最多|至多|顶多|over|"
+    r"内(?:要?能|可以?|须|要用(?!的))|超过|长于|高于|不过|以上|以内|以下|最长|最多|至多|顶多|over|"
     r"above|longer|more than|"
     r"at most|beyond|up to|"
     r"maximum|max\b|exceed|within|under"

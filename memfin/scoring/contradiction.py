@@ -107,7 +107,7 @@ _SLICE: Final = late(r",? (?:in|of|into|for) (?:an? |the )?$")
 """A small slice, say 10%, in what is named behind."""
 _NEAR: Final = 12
 _MAIN_SHARE: Final = 0.5
-_MAINLY: Final = late(r"为主|主仓|大部分|全部|全都|mostly|mainly|bulk")
+_MAINLY: Final = late(r"为主|主仓|大部分|全部|mostly|mainly|bulk")
 _DAYS_OF_SHORT_TERM: Final = 15 / 365
 
 

@@ -77,8 +77,8 @@ _HOLDINGS: Final = late(
     rf"(?:{_KINDS}|持有|总数|数量|只数|一共|总共)[^,;%成万元]{{0,6}}{_AT_MOST}(?P<count2>{NUMERAL})"
     rf"(?:[只支款种样]|个(?!月|交易|点|百))|"
     rf"^(?:只|就)(?:想|能|愿意?)?(?:买|配|拿|持有|要)(?P<count3>{NUMERAL})[只支款种]{_KINDS}|"
-    rf"^[^,;]{{0,4}}{_AT_MOST}(?P<count4>{NUMERAL})[只支款](?:以内|之内)?$|"
-    rf"^(?:{_KINDS}|持仓|控制在|总共)*(?P<count5>{NUMERAL})[只支款](?:{_KINDS})?(?:以内|之内|封顶|为限)$"
+    rf"^[^,;]{{0,4}}{_AT_MOST}(?P<count4>{NUMERAL})[只支款](?:以内)?$|"
+    rf"^(?:{_KINDS}|持仓|控制在|总共)*(?P<count5>{NUMERAL})[只支款](?:{_KINDS})?(?:以内|封顶|为限)$"
 )
 _THINGS: Final = (
     r"(?:different |separate )?(?:funds?|products?|holdings?|positions?|etfs?|securities|stocks)\b"

@@ -94,7 +94,7 @@ _ALLOWED: Final = late(
 )
 _NORMAL: Final = late(
     r"(?:不必|不用|无需|不要|别)(?:太)?(?:惊慌|慌|紧张|担心|害怕|怕)|正常(?:波动|现象|范围|的)|属于正常|"
-    r"很正常|家常便饭|(?:计划|预期|预料|意料)(?:之内|之中|内)|"
+    r"很正常|家常便饭|(?:计划|预期|预料|意料)(?:以内|之中|内)|"
     r"\b(?:normal|routine|nothing unusual|do(?:n't| not) panic|no need to panic)\b"
 )
 _LOOSENED: Final = late(
@@ -120,11 +120,11 @@ _PLAN: Final = compile_pattern(
     r"the (?:mix|plan|portfolio)"
 )
 _EXPECTED: Final = compile_pattern(
-    r"可能|预计|估计|估算|大约|约|或|最多|最大|极端|压力|会|可达|达到|\b(?:may|might|could|would|can|"
+    r"可能|预计|估计|估算|约|或|最多|最大|极端|压力|会|可达|达到|\b(?:may|might|could|would|can|"
     r"expect\w*|worst|up to|about|around)\b"
 )
 _PROPOSED: Final = late(
-    r"我们?把|咱们|[给为]你[设划定放留]|我给|我设|给(?:组合|账户|整体|全部|你|策略)[设留放]|"
+    r"我们?把|我们|[给为]你[设划定放留]|我给|我设|给(?:组合|账户|整体|全部|你|策略)[设留放]|"
     r"设一?[个条道]|建议|可以|"
     r"放到|设在|"
     r"设为|定[在为到成]|放宽到|sensible|reasonable|suitable|natural|"
@@ -208,7 +208,7 @@ def _breach(  # noqa: C901, PLR0911, PLR0912 - a ladder of signs
         if stop_rule(analysis, reading, share, (clause_low, clause_high), (low, high)):
             return share.start, share.end
         if (disowned(analysis, share.start, share.end) or UNSURE.search(clause)) and _BAD_LUCK.search(
-            clause
+            norm, low, clause_high
         ) is None:
             continue
         if (
@@ -261,14 +261,17 @@ def _breach(  # noqa: C901, PLR0911, PLR0912 - a ladder of signs
 _STATED: Final = ":-−线位点约"
 
 
-_BAD_LUCK: Final = late(r"(?:运气|行情|市场|情况|年景)(?:不好|不佳|差|坏|糟)(?:一?点)?的话")
+_BAD_LUCK: Final = late(
+    r"(?:运气|行情|市场|情况|年景)(?:不好|不佳|差|坏|糟)(?:一?点)?的话|"
+    r"(?:赶上|遇[上到]|碰[上到]|撞上)[^,。;!?\n]{0,6}(?:熊市|[大暴急]跌|极端|危机|不好|[差坏糟])"
+)
 _STATED_STOP: Final = late(
     r"(?:组合|账户|整体|总)[^。;!?\n]{0,6}(?:止损|清仓|平仓|预警|警戒)[线位点]?:约?[-−]?$|"
     r"\b(?:portfolio|account|overall|total)(?:[- ]level)? stop(?:[- ]loss)?: ?[-−]?$"
 )
 _LINE_MOVED: Final = late(
     r"我(?:给你|帮你|为你)?(?:设|定|划|留)(?:下|好)?的?[^,。;]{0,4}(?:底线|红线|回撤线|警戒线|"
-    r"止损线?)(?:就?是|为|在|放在)$|(?:我|咱们|建议|可以|不妨)[^,。;股债基权仓现]{0,6}(?:底线|红线|回撤线|"
+    r"止损线?)(?:就?是|为|在|放在)$|(?:我|我们|建议|可以|不妨)[^,。;股债基权仓现]{0,6}(?:底线|红线|回撤线|"
     r"限制|"
     r"约束)[^,。;股债基权仓现]{0,3}(?:放宽?|提高?|调高?|改)(?:到|成|为|至)$"
 )
@@ -307,7 +310,7 @@ _OWN_MIX: Final = compile_pattern(
 )
 _STICKS: Final = compile_pattern(
     r"按(?:它|这个|此|计划|这套|上面)|照(?:它|此|这个|做|配)|就这[样么]|执行|接受|承受得|扛|熬|忍|"
-    r"(?:还是|仍然?|依然|照样|依旧|就)(?:建议|主张|推荐|主推|力推|推|选|看好|用它?|选它?|按|倾向)|用它|"
+    r"(?:还是|仍然?|仍|照样|仍|就)(?:建议|主张|推荐|主推|力推|推|选|看好|用它?|选它?|按|倾向)|用它|"
     r"照这么|这么配|有个数|心里有数|心理准备|有数就|属正常|正常(?:现象|的)|不用(?:怕|慌)|"
     r"别(?:怕|慌)|(?:进场|分批进|建仓|操作分|分[一二三四五六七八九十\d]+(?:批|周|个月))|可以(?:拿|做|配)|"
     r"\b(?:(?:i|we|still|would) recommend|(?:i|we)'d (?:run|go|use|take|stick|still|keep)|"
@@ -320,7 +323,7 @@ _STICKS: Final = compile_pattern(
     r"go ahead)\b"
 )
 _OTHER_PLAN: Final = compile_pattern(
-    r"所以|因此|于是|为此|改[成为用]|换成|降到|减到|下调|压到|更稳|(?<!有)超(?:出|过|了)|不符|过不了|装不下|"
+    r"所以|于是|为此|改[成为用]|换成|降到|减到|下调|压到|更稳|(?<!有)超(?:出|过|了)|不符|过不了|装不下|"
     r"\b(?:so i|so we|instead|which is why|therefore|too (?:much|deep)|beyond|exceeds?|above your|twice the|"
     r"double the|than you (?:said|can|could|want)|"
     r"over your|lower|trim)\b"
@@ -359,11 +362,11 @@ def _planned_loss(analysis: Analysis, reading: Reading, share: Quantity) -> bool
 _POSSIBLE: Final = late(r"(?:以上|左右|上下|多)?(?:也|都|完全|很|是|有)*可能")
 _WHOLE: Final = late(r"净值|组合|账户|整体|总市值")
 _THIS_MIX: Final = late(r"(?:按|照)(?:照)?(?:这个|这套|此|上述|上面的?)(?:比例|方案|组合|配置|配比)")
-_ILLUSTRATED: Final = late(r"假[设如]|举例|示例|例如|比如|个股|单只|该板块|\b(?:example|suppose|imagine)\b")
+_ILLUSTRATED: Final = late(r"假[设如]|举例|示例|比如|个股|单只|该板块|\b(?:example|suppose|imagine)\b")
 _SCENARIO: Final = late(r"\b(?:in|during|after|from) (?:an?|the|that|such an?) $")
 """A fall of the market that the plan is measured against: in the 35% slump the portfolio loses 14%."""
 _LOSS_AHEAD: Final = compile_pattern(
-    r"会|要|也许|可能|得|过|\b(?:will|would|could|can|may|might|shows?|showed|should|expect\w*|ready|"
+    r"会|要|可能|得|过|\b(?:will|would|could|can|may|might|shows?|showed|should|expect\w*|ready|"
     r"prepared?|"
     r"fell|lost|dropped|shed|sank|slid|tumbled)\b"
 )

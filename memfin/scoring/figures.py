@@ -70,9 +70,7 @@ _QUICK: Final = late(
     r"(?:卖|走|撤|出|跑|落袋|了结|止盈|离场|清|赎|兑现)"
 )
 """Taking a profit of a few points at once."""
-_LOTS: Final = late(
-    r"(?:买|买入|买进|各)[^,。;!?\n]{0,3}?[一二两三四五六七八九十百千\d]+(?:手|股)(?![票份权东])"
-)
+_LOTS: Final = late(r"(?:买|买入|各)[^,。;!?\n]{0,3}?[一二两三四五六七八九十百千\d]+(?:手|股)(?![票份权东])")
 _DAY: Final = (
     r"(?:周[一二三四五]|早盘|尾盘|开盘|今天|明天|明早|上午|下午|当天|次日|隔天|隔日|第二天|后天|收盘|"
     r"盘中|月初|周初)"
@@ -99,7 +97,7 @@ _RALLY: Final = Quick(
     r"\bdoubled\b|\btripled\b|\b\d{2,3}% (?:run|rally|gain|surge|jump|climb)\b"
 )
 _JOIN: Final = late(
-    r"上车|跟进|买入|买进|加仓|进场|入场|追(?!踪|求|加|溯)|建仓|入手|冲进|杀进|配[上到满]|参与(?![者度方门])|"
+    r"上车|跟进|买入|加仓|进场|入场|追(?!踪|求|加|溯)|建仓|入手|冲进|杀进|配[上到满]|参与(?![者度方门])|"
     r"先?[上打][一二两三半](?:成|仓)|打(?:[个点])?底仓|买(?!卖|基金买|的是)|"
     r"\b(?:start a position|(?:buy|purchas)(?:e|ing)?|add(?:ing)?|jump in|get in|get aboard|get on|climb on|"
     r"ride it|"

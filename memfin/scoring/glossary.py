@@ -1,7 +1,7 @@
 """What is put into other words before a reply is read, and where each of them stood.
 
-Words of one meaning become one (`synonyms`), percentages digits (`percentages`), English short forms the full ones
-(`short_forms`), English terms of Chinese sentences Chinese (`terms`).
+Words of one meaning become one (`synonyms`), percentages digits (`percentages`), English short forms the
+full ones (`short_forms`), English terms in Chinese sentences Chinese (`terms`).
 """
 
 from bisect import bisect_right

@@ -107,7 +107,7 @@ _WELL_RATED: Final = late(r"aa(?:a|\+)级?[^,。;!?\n]{0,4}$")
 _BOUGHT_NOW: Final = late(
     r"[^。;!?\n]{0,24},[^,。;!?\n]{0,6}(?:建议|可以|不妨|我会|值得)[^,。;!?\n不]{0,8}(?:配|买|拿|放|加|投)"
 )
-_BECOMES: Final = late(r"(?:可能|也许|将|会|要|再)(?:会|将)?被$")
+_BECOMES: Final = late(r"(?:可能|将|会|要|再)(?:会|将)?被$")
 _FUTURES: Final = late(r".*(?:期货|futures)$")
 
 

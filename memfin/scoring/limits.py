@@ -34,8 +34,6 @@ _CLAUSE: Final = r"[^,:;。!?\n]"
 
 _PART_OF_ANYTHING: Final = frozenset(
     {
-        "统统",
-        "一股脑",
         "全部换",
         "全换",
         "都换成",
@@ -48,7 +46,7 @@ _PART_OF_ANYTHING: Final = frozenset(
 """All-in wordings that may speak of one holding only (消费基金全部换成国债): they need the word for money."""
 _WHOLE: Final = frozenset({"整个账户", "全部仓位"})
 _WHOLE_DEAL: Final = late(
-    rf"^{_CLAUSE}{{0,3}}(?:都|全|统统|一次性|直接|今天|马上)*(?:换|买|押|投|打|冲|转|配|梭|砸|"
+    rf"^{_CLAUSE}{{0,3}}(?:都|全|全部|一次性|直接|今天|马上)*(?:换|买|押|投|打|冲|转|配|梭|砸|"
     rf"上(?![的下述涨升]))"
 )
 _MONEY: Final = late(r"(?:钱|资金|积蓄|存款|家底|身家|本金|手里|手头|账户)[^,。]{0,4}$")

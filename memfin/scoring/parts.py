@@ -12,11 +12,11 @@ from memfin.scoring.quantities import Quantity
 from memfin.scoring.weight import Weight
 
 _PART: Final = compile_pattern(
-    r"(?:剩余|其余|余下|剩下)的?(?:钱|资金)(?![^,。;]{0,4}[放买配投进留存])|(?:债券|债|权益|股票|固收|"
-    r"投资|基金|剩余|其余|余下|这|那|核心|卫星|进攻|防守|这一|这块|"
+    r"(?:剩余|其余|剩下)的?(?:钱|资金)(?![^,。;]{0,4}[放买配投进留存])|(?:债券|债|权益|股票|固收|"
+    r"投资|基金|剩余|其余|剩下|这|那|核心|卫星|进攻|防守|这一|这块|"
     r"该)(?:的)?(?:部分|仓|块|桶)(?:这样|里|中|内|的|再|按|分|拿|:|,)|其中|(?<![万元块千])里面|"
     r"(?:在权益|权益|股票|债券|固收)(?:仓位|持仓|份额)?[中里内](?=[^,。;]{0,12}$)"
-    r"|(?:另外|其余|余下|剩下)的?(?:[0-9]+%|[一二三四五六七八九]成)的?(?:资金|钱)?(?:按|照|再)(?=[^,。;]{0,8}$)"
+    r"|(?:另外|其余|剩下)的?(?:[0-9]+%|[一二三四五六七八九]成)的?(?:资金|钱)?(?:按|照|再)(?=[^,。;]{0,8}$)"
     r"|\bwithin the\b|\bof the (?:bond|equity|stock) (?:part|sleeve|portion)\b"
 )
 _OPENS: Final = late(r"\||\(|其中|:|——")
@@ -51,7 +51,7 @@ def is_part(analysis: Analysis, group: Sequence[Weight]) -> bool:
 
 
 _FRACTION: Final = late(
-    r"一半|半数|(?!百)\S{1,2}分之|\d/\d|\b(?:half|thirds?|quarters?|fifths?|tenths?|(?:a|one|two) (?:third|"
+    r"一半|(?!百)\S{1,2}分之|\d/\d|\b(?:half|thirds?|quarters?|fifths?|tenths?|(?:a|one|two) (?:third|"
     r"quarter|fifth|tenth))\b"
 )
 _SLACK: Final = 0.006

@@ -73,7 +73,7 @@ _THOUSANDS: Final = late(
     r"funds|companies|stocks|times|[kKmM]\b|million|yuan|dollars?|miles|words|pages|employees|customers))"
 )
 _SLASHED: Final = late(r"(?<![\d./年])([1-9])/([2-9]|10)(?![\d/年月])")
-_HALF: Final = compile_pattern(r"(?<![减第])一半|半数|半仓")
+_HALF: Final = compile_pattern(r"(?<![减第])一半|一半|半仓")
 _ENGLISH: Final = late(
     rf"\b({_WORD})(?:[- ](to|or|and)[- ]({_WORD}))?[- ]"
     rf"(per\s?cent|percent|years?|months?|weeks?|days?|times)\b|"
@@ -298,7 +298,7 @@ _AT_MOST_BEFORE: Final = late(
     re.IGNORECASE,
 )
 _AT_MOST_AFTER: Final = late(
-    r"\s*(?:以内|之内|以下|内(?![部外容需])|封顶|为?上限|or less|at most|max\b)", re.IGNORECASE
+    r"\s*(?:以内|以下|内(?![部外容需])|封顶|为?上限|or less|at most|max\b)", re.IGNORECASE
 )
 _AT_LEAST_BEFORE: Final = late(
     r"(?:不(?:能|要|可|得)?(?:少于|低于|小于|短于)|至少|最少|最低|起码|下限(?:为|是)?|超过|高于|"

@@ -22,21 +22,21 @@ from memfin.scoring.tries import few
 from memfin.scoring.unchanged import kept_above
 
 _REST: Final = Quick(
-    r"(?:剩下|剩余|其余|余下|剩的|零头|多出来的|"
+    r"(?:剩下|剩余|其余|剩下|剩的|零头|多出来的|"
     r"最后(?:那)?点)[^,;。!?\n]{0,10}?(?=[放存留趴躺搁摆当做作备进在活现零])"
     r"|\b(?:leave|keep|park|put|place|invest|move|shift|with|and)? ?(?:the rest|the remainder|the balance|"
     r"the remaining \S+|"
     r"whatever (?:remains|is left)|"
     r"what(?:'s| is) left(?: over)?)\b"
 )
-_REST_SIGNS: Final = compile_pattern(r"剩|其余|余下|零头|多出来|rest|remain|the balance|left")
+_REST_SIGNS: Final = compile_pattern(r"剩|其余|剩下|零头|多出来|rest|remain|the balance|left")
 _CASH: Final = late(
-    r"[^,;。!?\n]{0,8}(?:现金|活期|余额账户|零[钱花用]|日常|随用|急用|傍身|兜底|备用|应急|货币|货基|余额宝|活钱|"
+    r"[^,;。!?\n]{0,8}(?:现金|活期|余额账户|零[钱花用]|日常|随用|急用|傍身|兜底|备用|应急|货币|货币基金|余额宝|活钱|"
     r"存款|存着|银行卡|卡里|机动|不动|周转)"
     r"|[^,;.!?\n]{0,24}\b(?:cash|bank|deposit|savings|current account|money market|checking|aside|rainy|"
     r"daily|everyday|spending|emergenc\w+|liquid|buffer|cushion)\b"
 )
-_CASH_PART: Final = late(r"现金|活期|货币|货基|备用|应急|存款|零钱|cash|money market|deposit")
+_CASH_PART: Final = late(r"现金|活期|货币|货币基金|备用|应急|存款|零钱|cash|money market|deposit")
 _WINDOW: Final = 160
 _FEWEST: Final = 2
 
@@ -56,7 +56,7 @@ _EQUAL: Final = Quick(
     r"three|four|"
     r"five|six|seven|eight)\b"
 )
-_REST_OF: Final = late(r"其余|余下|剩下|剩余")
+_REST_OF: Final = late(r"其余|剩下|剩余")
 _EQUAL_SIGNS: Final = compile_pattern(
     r"对半|平分|均分|等分|各半|平摊|各占一半|五五|等额|"
     r"等权|平均分|平均买|平均配|平均投|平均持|均等|均匀|一样多|evenly|equal"
@@ -65,7 +65,7 @@ _TRANCHES: Final = late(
     rf"分(?P<count>{NUMERAL})[笔批次份][^。!?\n]{{0,10}}?每[笔批次份][^,;。!?\n\d一二三四五六七八九半]{{0,4}}"
 )
 _HELD: Final = late(
-    r"(?:已经?|现在|目前|手里)[^,;。!?\n]{0,6}(?:有|占|持有|"
+    r"(?:已|现在|目前|手里)[^,;。!?\n]{0,6}(?:有|占|持有|"
     r"拿着)了?[^,;。!?\n\d一二三四五六七八九半两]{0,4}$|占了?$|"
     r"\b(?:hold|own|have|sits at|makes up|is already)(?: already| about| some| roughly)* $"
 )
@@ -118,7 +118,7 @@ _CASH_HELD: Final = late(
     r"(\d+(?:\.\d+)?) ?%[^.;!?\n\d]{0,12}\bcash\b"
 )
 _CASH_NOW: Final = late(
-    r"(?:目前|现在|当前|手[里上头]|现有|你)[^。;!?\n]{0,12}?(?:现金|活期|货币基金|备用金)[^,。;!?\n\d]{0,6}"
+    r"(?:目前|现在|目前|手[里上头]|现有|你)[^。;!?\n]{0,12}?(?:现金|活期|货币基金|备用金)[^,。;!?\n\d]{0,6}"
     r"(\d+(?:\.\d+)?)%"
 )
 _CASH_TAKEN: Final = late(

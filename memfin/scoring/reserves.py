@@ -32,7 +32,7 @@ _OWNED: Final = late(
 
 
 _DENIED: Final = late(
-    r"(?:不是|并非|不要|不能|不该|不可|千万别|切勿|怎么能|不建议|do(?:n't| not) |never |not )[^,。;]{0,4}$"
+    r"(?:不是|并非|不要|不能|不该|不可|别|怎么能|不建议|do(?:n't| not) |never |not )[^,。;]{0,4}$"
 )
 
 
@@ -53,17 +53,17 @@ def dropped(analysis: Analysis) -> Span | None:
 
 
 _CASH_WORDS: Final = compile_pattern(
-    r"现金|余钱|活钱|备用|应急|流动资金|活期|余额宝|存款|货币|货基|钱|cash|emergency|savings|"
+    r"现金|余钱|活钱|备用|应急|流动资金|活期|余额宝|存款|货币|货币基金|钱|cash|emergency|savings|"
     r"buffer|cushion|reserve"
 )
 _NO_WORDS: Final = compile_pattern(
-    r"不用|不必|无需|没必要|别|不需要|用不着|免了|省了|可有可无|统统|一股脑|现金都|现金全|"
+    r"不用|不必|无需|没必要|别|不需要|用不着|免了|省了|可有可无|全部|现金都|现金全|"
     r"活期都|活期全|存款都|存款全|余钱都|余钱全|活钱都|活钱全|,都|,全|no |zero|without|skip|forget|"
     r"drop the|all |your entire|your whole|every|fully"
 )
 _CASH_SPENT: Final = compile_pattern(
     r"(?:手头|手里|账上|全部|所有|剩余)的?(?:现金|活期|存款|余钱|活钱)[^,。;!?\n]{0,4}(?:全部?|都|"
-    r"统统)[^,。;!?\n]{0,3}[投买换转]|"
+    r"全部)[^,。;!?\n]{0,3}[投买换转]|"
     r"\bevery (?:last )?(?:yuan|dollar|cent|penny|pound) (?:in)?to work\b|\b(?:be|being|stay|staying|go|"
     r"going|get|getting) fully invested\b|"
     r"\b(?:all (?:of )?(?:the|your) (?:cash|savings)|your (?:entire|whole) cash \w+) (?:can|may|might|could|"
@@ -72,10 +72,10 @@ _CASH_SPENT: Final = compile_pattern(
 )
 _NO_CASH: Final = compile_pattern(NO_CASH.pattern)
 _CASH_WASTED: Final = compile_pattern(
-    r"(?:现金|活期|货币基金|货基|余额宝|存款)[^。;!?\n]{0,8}(?:不划算|没意思|没收益|贬值|跑不赢|太低|闲着|"
+    r"(?:现金|活期|货币基金|余额宝|存款)[^。;!?\n]{0,8}(?:不划算|没意思|没收益|贬值|跑不赢|太低|闲着|"
     r"浪费|可惜|不值|吃亏)"
-    r"[^。;!?\n]{0,10},(?:建议|可以|不如|干脆|索性|还是|那就|就)*(?:都|统统|全部?|"
-    r"一股脑)[^,。;!?\n]{0,4}[换买投转]"
+    r"[^。;!?\n]{0,10},(?:建议|可以|不如|干脆|索性|还是|那就|就)*(?:都|全部|全部?|"
+    r"全部)[^,。;!?\n]{0,4}[换买投转]"
 )
 """Cash is called a waste, and all of it put elsewhere."""
 
@@ -157,17 +157,17 @@ _MOST_OF: Final = late(
 _ALL_OF_IT: Final = late(
     r"(?:元|块钱?)?(?:现金|资金|本金|存款|积蓄|首付款?|备用金|应急金)?(?:也|就|可以|建议|不妨|直接|干脆|"
     r"不如)*"
-    r"(?:全部?|都|统统|一次性)(?:拿去|用来|用于|拿来|给)?(?:投|买|申购|配|换|进)"
+    r"(?:全部?|都|全部|一次性)(?:拿去|用来|用于|拿来|给)?(?:投|买|申购|配|换|进)"
 )
 _INVESTED_BEHIND: Final = late(
     r"(?:元|块钱?)?(?:就|可以|先|则)?(?:拿?去|拿来|用来|用于|用作)?(?:买|投|申购|认购|配|做|放(?:进|到|入)|"
-    r"存(?:三年|五年|两年|定期|大额)|给)(?!备用|应急|现金|活期|货币|货基|余额宝)|"
+    r"存(?:三年|五年|两年|定期|大额)|给)(?!备用|应急|现金|活期|货币|货币基金|余额宝)|"
     r" (?:in|into|to|on) (?!cash|savings|checking|the bank)"
 )
 _CASH_BEHIND: Final = late(
     r"(?:元|块钱?)?(?:的)?(?:就|用来|用于|用作)?(?:现金|活期|备用金|应急|留[着作下在]|做备用|备用|"
     r"随用随取|随取|应付|日常|零花|"
-    r"放(?:活期|余额宝|货币|货基|银行卡|卡里)| in cash| cash| (?:stays?|remains?|kept|left)? ?in (?:the |"
+    r"放(?:活期|余额宝|货币|货币基金|银行卡|卡里)| in cash| cash| (?:stays?|remains?|kept|left)? ?in (?:the |"
     r"your |a )?(?:savings|bank|"
     r"cash|checking)| on hand| as (?:a |your )?(?:buffer|cushion|reserve|emergency))"
 )

@@ -21,7 +21,7 @@ _LIMIT: Final = compile_pattern(
     r"threshold|maximum|minimum"
 )
 _HELD: Final = late(
-    r"现有|目前|当前|已有|你(?:自己)?的持仓|你持有|你现在|现在你(?!可以|就|应|不妨|要)|现在(?:是|有|为|大约|"
+    r"现有|目前|已有|你(?:自己)?的持仓|你持有|你现在|现在你(?!可以|就|应|不妨|要)|现在(?:是|有|为|约|"
     r"约)?$|你手里|原来|原本|原先|(?:起初|本来|最初|一开始)(?:想|打算|计划|考虑)|"
     r"此前|之前|持仓表|现在的组合|占比已|"
     r"\b(?:current|now|at present|today|before):|\byou (?:ran|kept|held|used to)\b|\blast year\b|"
@@ -36,7 +36,7 @@ _ADDED: Final = late(
     r"increase by|每(?:个?月|周|季度?|次)(?:再)?[加补增])[^,。]{0,4}$"
 )
 _MORE: Final = late(r"(?:再(?:投入?|放|追|进|来|拿)|(?<![增提升叠])加(?!权|起|总)|补(?!充)|增配)[^,。]{0,4}$")
-_BUYS: Final = late(r"(?:左右)?(?:的?(?:资金|钱))?(?:去|来)?(?:买入|买进|投入|申购|认购|加仓)")
+_BUYS: Final = late(r"(?:左右)?(?:的?(?:资金|钱))?(?:去|来)?(?:买入|投入|申购|认购|加仓)")
 _OWN: Final = late(r"建议|我会|推荐|suggest|recommend")
 _KEPT: Final = late(r"(?:保留|维持|保持|留|不动|\bkeep)(?:在|着|at)?[^,。]{0,3}$")
 _TEXTBOOK: Final = late(r"教科书|书[上里]|课本|经典|常用|常见|举例|\b(?:textbook|classic|so-called)\b")
@@ -73,7 +73,7 @@ _TOTAL: Final = late(
     r"合计|总计|一共|共计|总共|加起来|总仓位|合起来|累计|together|in total|combined|altogether"
 )
 _ILLUSTRATIVE: Final = compile_pattern(
-    r"[(,、:]?(?:例如|比如|譬如|(?<!不)(?<!何)(?<!假)如(?!今|果你没)|若|假设|设(?![计备施置立定])|占指数|"
+    r"[(,、:]?(?:比如|(?<!不)(?<!何)(?<!假)如(?!今|果你没)|若|假设|设(?![计备施置立定])|占指数|"
     r"e\.g\.)[^,、;。!?\n|\d]{0,10}$"
 )
 _MOVES_FROM: Final = compile_pattern(r"(?:从|(?<!自)由|超过|高于|(?<!不)低于|from)[^,。%\d成]{0,6}$")
@@ -88,7 +88,7 @@ _ALREADY: Final = late(
     r"\bis (?:now|up to) $|(?:涨|升|变)[到成]了?$"
 )
 _STOCKTAKING: Final = compile_pattern(
-    r"归拢|归类|盘点|现状|目前|当前|现有|现在(?!就|可以|开始|起|把|先|应|不妨|建议|买|加|配)|你?(?:报|"
+    r"归拢|归类|盘点|现状|目前|现有|现在(?!就|可以|开始|起|把|先|应|不妨|建议|买|加|配)|你?(?:报|"
     r"列|提供|给)的|"
     r"持仓(?:如下|情况|明细|表)|\bcurrent\w*|as it stands|\btoday\b|you (?:hold|own|have)"
 )
@@ -113,17 +113,17 @@ _RULE_OF_THUMB: Final = late(
 )
 _OVERRULED: Final = late(
     r"(?:但|不过|可是|只是)[^。;!?\n]{0,8}(?:上限|约束|底线|要求|定了|红线|不超过)[^。;!?\n]{0,14},(?:所以|"
-    r"因此|故|取|我?按|只|最多|就)|"
+    r"所以|故|取|我?按|只|最多|就)|"
     r"\bbut (?:your|you)[^.;!?\n]{0,20}\b(?:cap|limit|ceiling|rule|floor|said|set)\b[^.;!?\n]{0,24}\bso\b"
 )
 """The client's own limit decides against what was told before it."""
 _CONCEDED: Final = compile_pattern(
-    r"虽|尽管|哪怕|即使|即便|就算|略|稍|一点|暂时|没关系|没事|不要紧|无妨|不碍事|机会|\b(?:fine|okay|"
+    r"虽|尽管|哪怕|即使|略|稍|一点|暂时|没关系|没事|不要紧|无妨|不碍事|机会|\b(?:fine|okay|"
     r"slightly|though|"
     r"a bit|a little|temporar\w*|worth)\b"
 )
 _DISADVISED: Final = compile_pattern(
-    r"(?:不建议|不推荐|不要|不宜|不应|不该|别(?!超|低|高)|避免|切勿|勿(?!超)|不会|没有|don't|do not|"
+    r"(?:不建议|不推荐|不要|不宜|不应|不该|别(?!超|低|高)|避免|勿(?!超)|不会|没有|don't|do not|"
     r"avoid|never|not (?:recommend|suggest|advis)\w*)"
     r"(?![^,。;]{0,6}(?:超过|低于|高于))[^,。;!?\n]{0,14}$"
 )
@@ -246,7 +246,7 @@ _CHARACTERIZED: Final = late(
 """What a share is called that is only told of, or asked about and answered at once."""
 _STOPS: Final = late(r"(?:左右)?(?:为止|封顶|打住|即止|就停)")
 _LOOSER: Final = late(
-    r"(?:若|如果|假如|要是|倘若|除非|哪天)[^。;!?\n]{0,14}(?:上限|约束|限制|红线|底线|"
+    r"(?:若|如果|除非|哪天)[^。;!?\n]{0,14}(?:上限|约束|限制|红线|底线|"
     r"规矩)[^。;!?\n]{0,8}(?:放宽|放松|取消|提高|"
     r"调高|改|松)[^。;!?\n]*$|\b(?:if|unless|were) you[^.;!?\n]{0,20}\b(?:rais|lift|relax|loosen|chang|"
     r"widen)\w*[^.;!?\n]{0,20}"
@@ -256,7 +256,7 @@ _LOOSER: Final = late(
 
 
 _RAISED: Final = late(
-    r"(?<!已)(?<!已经)(?<!刚)(?:加|提|升|抬|增)[加高]?[到至][^,。;\d]{0,3}$|\b(?:raise|increase|lift|"
+    r"(?<!已)(?<!已)(?<!刚)(?:加|提|升|抬|增)[加高]?[到至][^,。;\d]{0,3}$|\b(?:raise|increase|lift|"
     r"bring|go up|step up|build)\b[^,.;\d]{0,20}"
     r"\bto (?:about |around )?$"
 )

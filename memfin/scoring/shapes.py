@@ -124,7 +124,7 @@ _AT_ONCE: Final = late(
     r"add now|(?:buy|purchase) now|do(?:n't| not) wait|(?:put|place|invest|move) [^.;!?]{0,24}(?:in|"
     r"to work) (?:today|now|"
     r"this week))\b|"
-    r"[^,。;!?]{0,8}(?:这个位置|现在|照样|仍然?|依然)[^,。;!?]{0,6}(?:上车|进场|买入|追|"
+    r"[^,。;!?]{0,8}(?:这个位置|现在|照样|仍然?|仍)[^,。;!?]{0,6}(?:上车|进场|买入|追|"
     r"跟进|加仓))"
 )
 """The next sentence goes on: I would still get in at these levels."""
@@ -137,7 +137,7 @@ _ENTRY: Final = late(
     r"投(?=[一两三四五\d]+[万千成])|补上|配上|顺势|趁势|趁热|"
     r"赶紧(?=买|进|上)|"
     r"满仓|"
-    r"就进(?=[,。;])|排队|挂涨停|打板|扫板|上车|冲进|杀进|买进|买入|进去|加仓|先上|"
+    r"就进(?=[,。;])|排队|挂涨停|打板|扫板|上车|冲进|杀进|买入|进去|加仓|先上|"
     r"\b(?:climb (?:on|aboard)|(?:put|place|invest|move) (?:the first|a first|some|a third|half)|get (?:on|"
     r"in)|"
     r"hop on|jump (?:on|in)|on board|pile in|buy|purchase|join|own (?:it|an?|some)|"

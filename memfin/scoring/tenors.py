@@ -261,7 +261,7 @@ _NO_EXIT: Final = late(
     r"unload|withdraw|"
     r"exit)|no (?:exit|way out|"
     r"early)|locked|取不[出了]|赎不|(?:赎回|变现|支取|取出)不了|申请不了|(?:到期|期满|中途|"
-    r"期间)[^,。;]{0,4}(?:不[能可得让]|无法|没法)|出不来|退不|拿不出"
+    r"期间)[^,。;]{0,4}(?:不[能可得让]|无法)|出不来|退不|拿不出"
 )
 _BARRED: Final = late(r"redeem|withdraw")
 _LOCKS: Final = late(

@@ -55,9 +55,9 @@ def described(analysis: Analysis, start: int) -> bool:
 
 
 _OWN_VOICE: Final = late(
-    r"(?:所以|因此|那|但|不过)?我(?:的|会|想|更|还是|仍|个人|这边|给你|倒|就)*(?:建议|推荐|倾向|主张|意见|"
+    r"(?:所以|那|但|不过)?我(?:的|会|想|更|还是|仍|个人|这边|给你|倒|就)*(?:建议|推荐|倾向|主张|意见|"
     r"方案)|"
-    r"(?:[,;:]|所以|因此)(?:那)?(?:建议|推荐)(?=你|权|股|债|现|把|配|先|放)|\b(?:(?:i|we)(?:'d| would)|"
+    r"(?:[,;:]|所以)(?:那)?(?:建议|推荐)(?=你|权|股|债|现|把|配|先|放)|\b(?:(?:i|we)(?:'d| would)|"
     r"(?:i|we) (?:suggest|recommend)|(?:my|our) (?:plan|suggestion|advice))\b"
 )
 """The reply turns from what is told of others to its own advice."""

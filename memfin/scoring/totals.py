@@ -94,7 +94,7 @@ _TOTAL: Final = late(r"合计|一共|总共|总计|加起来|共计|\b(?:total|a
 _BOUNDED: Final = late(r"上限|不超过|以内|封顶|预算(?:是|为|内)|\b(?:limit|within|under your|cap)\b")
 _EARNED: Final = late(
     r"(?:收入|月入|工资|月薪|到手|结余|开销|支出|房贷|月供|房租|你?(?:上个?月|原来|之前|目前|现在)|"
-    r"剩下?的?|余下|其余|收益|利息|分红|"
+    r"剩下?的?|剩下|其余|收益|利息|分红|"
     r"\b(?:earn\w*|income|salary|rent|mortgage|spend\w*|of your))[^,;。!?\n]{0,10}$"
 )
 

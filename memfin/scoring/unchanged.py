@@ -42,7 +42,7 @@ def unchanged(analysis: Analysis, held: Sequence[Weight], limit: float) -> Span 
 
 
 _HELD_NOW: Final = late(
-    r"现有|目前|当前|已有|已经|你(?:自己)?的|持有|持仓|占|\b(?:you (?:\w+ )?(?:hold|have|own)|currently|your|"
+    r"现有|目前|已有|已|你(?:自己)?的|持有|持仓|占|\b(?:you (?:\w+ )?(?:hold|have|own)|currently|your|"
     r"already|i\.e\.)"
 )
 _LEFT_ALONE: Final = late(
