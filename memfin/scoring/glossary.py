@@ -1,7 +1,7 @@
 """What is put into other words before a reply is read, and where each of them stood.
 
-Words of one meaning become one (`synonyms`), percentages digits (`percentages`), English short forms the
-full ones (`short_forms`), English terms in Chinese sentences Chinese (`terms`).
+Words of one meaning become one and English short forms full ones (`synonyms`), percentages digits
+(`percentages`), English terms in Chinese sentences Chinese (`terms`).
 """
 
 from bisect import bisect_right
@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from memfin.scoring.percentages import percentages_in
-from memfin.scoring.short_forms import short_forms_in
 from memfin.scoring.synonyms import variants_in
 from memfin.scoring.terms import terms_in
 
@@ -30,7 +29,7 @@ def gloss(norm: str, *, terms: bool = True) -> tuple[str, list[Gloss]]:
     Return the new reading, and where each replacement came from.
     """
     found = [(*each, True) for each in terms_in(norm)] if terms else []
-    found += [(*each, False) for each in (*percentages_in(norm), *variants_in(norm), *short_forms_in(norm))]
+    found += [(*each, False) for each in (*percentages_in(norm), *variants_in(norm))]
     if not found:
         return norm, []
     pieces: list[str] = []

@@ -25,7 +25,11 @@ _ENTRY: Final = late(
     r"[0-9]{1,2}%[的 :]?[^\n。!?;,|:]{1,20})[*_ \v]*(?:\n[\n\v]*|$)"
 )
 _BEFORE_BREAK: Final = late(r" +(?=\n)")
-_BREAK: Final = late(r"\n[ \n\v]*")
+# What goes before an item, a row or a heading is no break within running text.
+_BREAK: Final = late(
+    r"\n[ \n\v]*+(?!(?!\*st)[-*•·●▪➤→✅❌⚠>#|]|\(?[0-9]{1,2}[.)、]|[(]?[一二三四五六七八九十]{1,2}[)、]|"
+    r"[①-⑳])"
+)
 _SENTENCE_ENDS: Final = tuple("。.?!…")
 _CLOSING: Final = DROPPED + " *_`”\"'』」)"
 _HEAD: Final = 8

@@ -3,19 +3,20 @@
 isn't is read as is not, ought to as should, roughly 20% as about 20%, US$20k as $20,000.
 """
 
-from collections.abc import Iterator
 from typing import Final
 
-from memfin.scoring.patterns import late
-
-_SHORT: Final = late(
-    r"(?<![a-z'])(?<!why )(?:"
-    r"(?:is|are|was|were|do|does|did|has|have|had|would|could|should|must|need|might)(?P<not>n't)|"
-    r"(?:i|you|we|they|it|that|this|there|who)(?:(?P<are>'re)|(?P<will>'ll)|(?P<have>'ve))|"
-    r"(?:it|that|there|here|what)(?P<is>'s)(?! (?:all |just |already |only |never |also |since |long )?"
-    r"(?:been|got|had|gone|become|done|grown|lost|[a-z]{2,}(?:ed|en)\b))|"
-    r"(?:i|you|we|they)(?P<would>'d)(?! (?:also |already |just |never )?"
-    r"(?:better|been|had|said|told|made|set|got|[a-z]{2,}ed\b)))(?![a-z'])"
+_END: Final = r"(?![a-z'])"
+_NOT: Final = (
+    "is", "are", "was", "were", "do", "does", "did", "has", "have", "had", "would", "could", "should", "must",
+    "need", "might",
+)  # fmt: skip
+_SOMEBODY: Final = ("i", "you", "we", "they", "it", "that", "this", "there", "who")
+_NO_IS: Final = (
+    r"(?! (?:all |just |already |only |never |also |since |long )?"
+    r"(?:been|got|had|gone|become|done|grown|lost|[a-z]{2,}(?:ed|en)\b))"
+)
+_NO_WOULD: Final = (
+    r"(?! (?:also |already |just |never )?(?:better|been|had|said|told|made|set|got|[a-z]{2,}ed\b))"
 )
 _SAME: Final = {
     "won't": "will not",
@@ -31,38 +32,49 @@ _SAME: Final = {
     **{f"our {house} would": "we would" for house in ("team", "desk", "firm", "house")},
     **{f"our team {verb}s": f"we {verb}" for verb in ("suggest", "recommend", "prefer", "like")},
 }
-_PLAINLY: Final = {"zero": "no", "own": "", "some": "about", "were": "", "you": "", "usd": "$", "k": ",000"}
-_SAID_SO: Final = late(
-    rf"(?<![a-z'])(?<!just )(?<!why )(?:{'|'.join(sorted(_SAME, key=len, reverse=True))})(?![a-z'])"
-    r"(?! (?:of|know)\b)|(?<![a-z])(?P<zero>zero)(?= (?:way|chance|need|reason|doubt|question|point|room)\b)|"
-    r"(?<=\byour)(?P<own> own)(?= (?:portfolio|bonds?|equity|stocks?|shares?|cash|savings|funds?|allocation|"
-    r"mix|"
-    r"house|home|parents|partner|spouse|cousin)\b| [$£€¥]?[0-9])|"
-    r"(?<![a-z])(?P<were>if (?:i|we) were (?:you|in your (?:shoes|place|position)),? )(?=(?:i|we)\b)|"
-    r"(?:(?<=\bi suggest)|(?<=\bwe suggest)|(?<=\bi recommend)|"
-    r"(?<=\bwe recommend))(?P<you>(?: that)? you(?: should)?)(?= (?:hold|set|put|keep|go|"
-    r"run|take|raise|use|build|move|allocate|buy|add|invest)\b)|"
-    r"(?<![a-z])(?P<usd>usd ?|us\$ ?)(?=[0-9])|(?:(?<=[$£€][0-9])|(?<=[$£€][0-9]{2})|(?<=[$£€][0-9]{3})|"
-    r"(?<=usd [0-9])|(?<=usd [0-9]{2})|(?<=usd [0-9]{3}))(?P<k>k)(?![a-z0-9])|"
-    r"(?<![a-z])(?P<some>roughly|approximately|circa|some)"
-    r"(?= [$£€¥]?[0-9]| an? (?:half|third|quarter|fifth|tenth)\b)"
+_DEALS: Final = r"(?= (?:hold|set|put|keep|go|run|take|raise|use|build|move|allocate|buy|add|invest)\b)"
+_OWNED: Final = (
+    r"(?= (?:portfolio|bonds?|equity|stocks?|shares?|cash|savings|funds?|allocation|mix|house|home|parents|"
+    r"partner|spouse|cousin)\b| [$£€¥]?[0-9])"
 )
-"""Wordings that say no more than plainer ones."""
-_SIGNS: Final = late(
-    r"'[a-z]|ught |can not|in case|nna|our (?:team|desk|firm|house)|zero |your own |roughly|pproxim|"
-    r"circa|some |i were |we were |suggest |recommend |us[d$]|[0-9]k"
-)
-"""Without these a text has none of them."""
+_IN_YOUR_PLACE: Final = r" (?:you|in your (?:shoes|place|position)),? (?=(?:i|we)\b)"
+_MONEY: Final = "".join(
+    f"|(?<={sign}{digits})" for sign in ("[$£€]", "usd ") for digits in ("", "[0-9]", "[0-9]{2}")
+).removeprefix("|")
 
 
-def short_forms_in(norm: str) -> Iterator[tuple[int, int, str]]:
-    """Yield where a contraction or a longer wording stands, and what it is in full or plainly."""
-    if _SIGNS.search(norm) is None:
-        return
-    if "'" in norm:
-        for match in _SHORT.finditer(norm):
-            kind = match.lastgroup or ""
-            yield (*match.span(kind), f" {kind}")
-    for match in _SAID_SO.finditer(norm):
-        plainly = match.lastgroup
-        yield (*match.span(), _PLAINLY[plainly] if plainly else _SAME[match[0]])
+def _behind(*words: str) -> str:
+    """Return an assertion that one of the words ends here, and is no question with why."""
+    ends = [rf"(?<=\b{word})(?<!why {word})" for word in words]
+    return f"(?:{'|'.join(ends)})"
+
+
+SHORT_FORMS: Final[tuple[tuple[str, str, str], ...]] = (
+    ("n't", f"{_behind(*_NOT)}n't{_END}", " not"),
+    ("'re", f"{_behind(*_SOMEBODY)}'re{_END}", " are"),
+    ("'ll", f"{_behind(*_SOMEBODY)}'ll{_END}", " will"),
+    ("'ve", f"{_behind(*_SOMEBODY)}'ve{_END}", " have"),
+    ("'s", f"{_behind('it', 'that', 'there', 'here', 'what')}'s{_NO_IS}{_END}", " is"),
+    ("'d", f"{_behind('i', 'you', 'we', 'they')}'d{_NO_WOULD}{_END}", " would"),
+    *(
+        (short, rf"(?<![a-z'])(?<!just )(?<!why ){short}{_END}(?! (?:of|know)\b)", full)
+        for short, full in _SAME.items()
+    ),
+    ("zero ", r"(?<![a-z])zero(?= (?:way|chance|need|reason|doubt|question|point|room)\b)", "no"),
+    ("your own ", rf"(?<![a-z])your own{_OWNED}", "your"),
+    ("if i were", rf"(?<![a-z])if i were{_IN_YOUR_PLACE}", ""),
+    ("if we were", rf"(?<![a-z])if we were{_IN_YOUR_PLACE}", ""),
+    *(
+        (f"{verb} {that}you", rf"(?:(?<=\bi )|(?<=\bwe )){verb} {that}you(?: should)?{_DEALS}", verb)
+        for verb in ("suggest", "recommend")
+        for that in ("", "that ")
+    ),
+    ("usd", "(?<![a-z])usd ?(?=[0-9])", "$"),
+    ("us$", r"(?<![a-z])us\$ ?(?=[0-9])", "$"),
+    *((f"{digit}k", rf"(?:{_MONEY}){digit}k(?![a-z0-9])", f"{digit},000") for digit in range(10)),
+    *(
+        (word, rf"(?<![a-z]){word}(?= [$£€¥]?[0-9]| an? (?:half|third|quarter|fifth|tenth)\b)", "about")
+        for word in ("roughly", "approximately", "circa", "some")
+    ),
+)
+"""What each begins with, the pattern that matches there, and what is read in its place."""

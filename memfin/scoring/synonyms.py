@@ -9,8 +9,9 @@ from typing import Final, NamedTuple
 from ahocorasick_rs import AhoCorasick, MatchKind
 
 from memfin.scoring.lexicon_files import read_table
-from memfin.scoring.pattern_syntax import elements_of, is_empty
+from memfin.scoring.pattern_syntax import branches_of, elements_of, inner, is_empty
 from memfin.scoring.patterns import late
+from memfin.scoring.short_forms import SHORT_FORMS
 
 _CLIENT: Final = late(
     r"客户(?:(?<![\s\S]客户)|(?<=[\s,。:;!?、“”()*|>#\-.给跟与和请议按照合出过于在对由用把"
@@ -42,22 +43,40 @@ def without_context(variant: str) -> str:
 
 @cache
 def _known() -> tuple[AhoCorasick, list[list[_Variant]]]:
-    """Return an automaton of all words, and for each the variants of it."""
-    by_word: dict[str, list[_Variant]] = {}
+    """Return an automaton of what variants begin with, and for each the variants that do."""
+    by_head: dict[str, list[_Variant]] = {}
     for variant, word in synonyms().items():
         alone = without_context(variant)
-        pattern = late(variant) if alone != variant else None
-        by_word.setdefault(alone, []).append(_Variant(word, pattern))
-    return AhoCorasick(list(by_word), matchkind=MatchKind.LeftmostLongest), list(by_word.values())
+        known = _Variant(word, late(variant) if alone != variant else None)
+        for head in _heads(alone, variant):
+            by_head.setdefault(head, []).append(known)
+    for head, pattern, word in SHORT_FORMS:
+        by_head.setdefault(head, []).append(_Variant(word, late(pattern)))
+    return AhoCorasick(list(by_head), matchkind=MatchKind.LeftmostLongest), list(by_head.values())
+
+
+def _heads(alone: str, variant: str) -> list[str]:
+    """Return what a variant begins with; with a single character goes the one that has to follow."""
+    ahead = elements_of(variant)[-1]
+    if len(alone) > 1 or not ahead.startswith("(?="):
+        return [alone]
+    first = [elements_of(branch)[0] for branch in branches_of(inner(ahead))]
+    if any(sign.startswith(("(", "[^", "\\")) for sign in first):
+        return [alone]
+    return [alone + sign for signs in first for sign in signs.strip("[]")]
 
 
 def variants_in(norm: str) -> Iterator[tuple[int, int, str]]:
-    """Yield where a variant stands in a normalized text, and the word that it is read as."""
+    """Yield where a variant or a short form stands in a normalized text, and what it is read as."""
     automaton, variants = _known()
     for index, start, end in automaton.find_matches_as_indexes(norm):
         for word, pattern in variants[index]:
-            if pattern is None or pattern.match(norm, start) is not None:
+            if pattern is None:
                 yield start, end, word
+                break
+            match = pattern.match(norm, start)
+            if match is not None:
+                yield start, match.end(), word
                 break
     if "客户" in norm and norm.count("你") == norm.count("你好"):
         for match in _CLIENT.finditer(norm):
