@@ -9,10 +9,11 @@ from memfin.agents.builtin.agent import BuiltinAgent
 from memfin.agents.builtin.client import ClientFile
 from memfin.agents.builtin.governed import _REFRESHES, GovernedMemory, _founded
 from memfin.agents.builtin.profile import ClientProfile, Constraint, Level, Preference
-from memfin.agents.builtin.rules import Language, profile_rules
+from memfin.agents.builtin.rules import profile_rules
 from memfin.agents.memory_context import BuiltinMemory
 from memfin.agents.observer import TurnObserver
 from memfin.agents.protocol import Session
+from memfin.contracts import Language
 from memfin.memory.slices import LoadedMemory
 from memfin.memory.tokens import BUDGETS
 

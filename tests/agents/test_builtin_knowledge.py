@@ -7,7 +7,8 @@ import pytest
 
 from memfin.agents.builtin.compliance import compliance_rules, find_violations, without_violations
 from memfin.agents.builtin.knowledge import Topic, knowledge
-from memfin.agents.builtin.rules import Language, data_file, profile_rules
+from memfin.agents.builtin.rules import data_file, profile_rules
+from memfin.contracts import Language
 
 LANGUAGES: tuple[Language, ...] = ("zh", "en")
 REFUSALS = {"guarantee", "prediction", "proxy_trading", "stock_tip"}

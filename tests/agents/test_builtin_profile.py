@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from memfin.agents.builtin.clauses import detect_language, read_clauses
 from memfin.agents.builtin.extraction import extract
 from memfin.agents.builtin.profile import ClientProfile, profile_lines, profile_snapshot
-from memfin.agents.builtin.rules import Language, profile_rules
+from memfin.agents.builtin.rules import profile_rules
+from memfin.contracts import Language
 
 
 def heard(*turns: str) -> ClientProfile:
