@@ -33,7 +33,7 @@ WAITED: Final = late(
     r"讨论|商量|谈|"
     r"评估|决定|调整)"
 )
-UNSURE: Final = late(r"是否|能否|确认|评估|如果|若|如果|能不能|可否|多少|whether|if\b|how much")
+UNSURE: Final = late(r"是否|能否|确认|评估|如果|若|能不能|可否|多少|whether|if\b|how much")
 ONE_HOLDING: Final = late(
     r"单[笔项只个]|(?:若|如果)[^,。;]{0,12}仓位?,|每笔|任何一笔|各自?的?止损|\b(?:each|per|"
     r"any one|a single) (?:position|"
@@ -108,7 +108,7 @@ NOT_ADVISED: Final = compile_pattern(
     r"不(?:适合|合适|建议|推荐|符|要(?!紧)|宜|考虑|会|再|选)|没有?(?:把|选|放|纳)|别(?:买|碰|配|选)|避开|"
     r"剔除|"
     r"排除|减(?:持|仓|到)|降到|"
-    r"压到|换成|超(?:出|过|了)|突破|控制在|以内(?!都|都|算|属|的?波动)|除非|谨慎|太[大高深]|过[大高深]|"
+    r"压到|换成|超(?:出|过|了)|突破|控制在|以内(?!都|算|属|的?波动)|除非|谨慎|太[大高深]|过[大高深]|"
     r"\b(?:not(?! (?:sell|offload|unload|touch|panic|worry|act|bail|flinch|let|look))|never|avoid|instead|"
     r"too|unless|"
     r"beyond|exceeds?|above|rule[sd]? out|skip|do(?:n't| not)(?! (?:sell|offload|unload|touch|panic|worry|"

@@ -18,7 +18,7 @@ from memfin.scoring.totals import amounts
 
 _PLAN_HEAD: Final = late(r"建议|方案|推荐|安排|可以这样|配置|plan|suggest|recommend|(?:i|we)(?:'d| would)")
 _TOGETHER: Final = late(r"合计|一共|总共|总计|加起来|全年|total")
-_LIMIT_WORD: Final = late(r"上限|预算|以内|不超过|以内|限额|控制在|budget|limit|cap\b|under|within")
+_LIMIT_WORD: Final = late(r"上限|预算|以内|不超过|限额|控制在|budget|limit|cap\b|under|within")
 _CASH_AFTER: Final = late(
     r"(?:的)?(?:现金|活期|备用金|应急| in (?:cash|savings|the bank)| cash| (?:buffer|cushion|reserve|"
     r"set aside))"

@@ -43,7 +43,7 @@ _FEE: Final = late(
 _FEE_WORD: Final = compile_pattern(r"费|成本|\bfees?\b|\bcost|charg|expense|\bter\b|\bocf\b|2 and 20|分成")
 _FUND_WORD: Final = late(r"fund|tracker|etf")
 _KIND_OF_COST: Final = late(
-    r"(?:管理费|托管费|销售服务费|服务费|投顾费|顾问费|平台费|基金费率|基金费用|申购费|运营费|投顾费|"
+    r"(?:管理费|托管费|销售服务费|服务费|投顾费|顾问费|平台费|基金费率|基金费用|申购费|运营费|"
     r"management|custody|platform|service|"
     r"advice)[^,;。!?\n%]{0,8}$"
 )

@@ -73,7 +73,7 @@ _YES_OR_NO: Final = late(
 )
 _RHETORICAL: Final = late(r"难道|岂不|何必|何乐|怎么能不|等[什啥]|why not|what are you waiting")
 _CONDITION: Final = compile_pattern(
-    r"如果|若(?!干)|如果|假设|如果|(?<![主重首必需])如果|(?<![一二两三四五六七八九十百千几0-9])万一|"
+    r"如果|若(?!干)|如果|假设|(?<![主重首必需])如果|(?<![一二两三四五六七八九十百千几0-9])万一|"
     r"一旦|即使|哪怕|除非|的话|"
     r"\b(?:if(?! (?:(?:i|we) were you|it were (?:me|us)|(?:i|we) had to))|unless|suppose|assuming|"
     r"should you|in case|"

@@ -142,9 +142,7 @@ _OPTION: Final = late(
     r"call |put |straddle|strangle|credit|iron|premium"
 )
 WRITING: Final = late(r"卖出?|\b(?:sell|offload|unload|write)\b")
-_LURED: Final = late(
-    r"(?:别|不要|别|勿)[^,。;!?\n]{0,6}(?:被|因|为了|看到|听信|一看|一听)[^,。;!?\n]{0,14},$"
-)
+_LURED: Final = late(r"(?:别|不要|勿)[^,。;!?\n]{0,6}(?:被|因|为了|看到|听信|一看|一听)[^,。;!?\n]{0,14},$")
 _EXAMPLE: Final = compile_pattern(
     r"(?:比如|假设|如果|想象(?![力空])|设想|试想|举例|举个例子|打个比方|"
     r"(?<!不)拿(?=[^,。;!?\n]{1,8}(?:来说|"
@@ -257,7 +255,7 @@ _CELL_VERDICT: Final = late(
 )
 """The cell of a row that turns its thing down."""
 _LIST_OF_DONTS: Final = late(
-    r"(?:不要|不能|别|不该|不应|别|禁止|不再|不会)[做碰买投选犯]?(?:的|以下|这些|这几|$|:)|不做(?:的|"
+    r"(?:不要|不能|别|不该|不应|禁止|不再|不会)[做碰买投选犯]?(?:的|以下|这些|这几|$|:)|不做(?:的|"
     r"什么|清单|:|$)|负面清单|"
     r"误区|禁忌|雷区|避坑|避雷|红线|排除(?:的|项|清单|:|$)|剔除的?(?:[^,。]{0,4}:|$)|(?:没有?|不)(?:选|列入|"
     r"放进|纳入)的|"

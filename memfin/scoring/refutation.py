@@ -19,7 +19,7 @@ _REFUTATION: Final = compile_pattern(
 )
 _NO_REFUTATION: Final = ("不是", "不会", "从不", "绝不", "并非", "绝非", "没有", "并不")
 _CONTRAST: Final = late(
-    r"但|不过|然而|可是|只有|唯独|唯有|真正的|我们|我家|我们|我这|交给我|\b(?:but|only|ours?|we|except)\b"
+    r"但|不过|然而|可是|只有|唯独|唯有|真正的|我们|我家|我这|交给我|\b(?:but|only|ours?|we|except)\b"
 )
 _WARNING_LEAD: Final = late(
     r"话术|原话|骗|误区|谣言|套路|陷阱|真相|辟谣|警惕|警示|红线|违规|禁止|不要|不能|不得|常见说法|错误|反面|"

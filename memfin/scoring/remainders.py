@@ -22,7 +22,7 @@ from memfin.scoring.tries import few
 from memfin.scoring.unchanged import kept_above
 
 _REST: Final = Quick(
-    r"(?:剩下|剩余|其余|剩下|剩的|零头|多出来的|"
+    r"(?:剩下|剩余|其余|剩的|零头|多出来的|"
     r"最后(?:那)?点)[^,;。!?\n]{0,10}?(?=[放存留趴躺搁摆当做作备进在活现零])"
     r"|\b(?:leave|keep|park|put|place|invest|move|shift|with|and)? ?(?:the rest|the remainder|the balance|"
     r"the remaining \S+|"
@@ -118,7 +118,7 @@ _CASH_HELD: Final = late(
     r"(\d+(?:\.\d+)?) ?%[^.;!?\n\d]{0,12}\bcash\b"
 )
 _CASH_NOW: Final = late(
-    r"(?:目前|现在|目前|手[里上头]|现有|你)[^。;!?\n]{0,12}?(?:现金|活期|货币基金|备用金)[^,。;!?\n\d]{0,6}"
+    r"(?:目前|现在|手[里上头]|现有|你)[^。;!?\n]{0,12}?(?:现金|活期|货币基金|备用金)[^,。;!?\n\d]{0,6}"
     r"(\d+(?:\.\d+)?)%"
 )
 _CASH_TAKEN: Final = late(

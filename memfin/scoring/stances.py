@@ -31,7 +31,7 @@ _INSURED: Final = late(
     r"\bthe insurer\b|\binsurance (?:policy|contract)\b"
 )
 _WARNED: Final = late(
-    r"(?:别|不要|不能|不得|不可|别|勿|严禁|禁止|不许|别)(?:去|再|拿|擅自|对外|往外)*"
+    r"(?:别|不要|不能|不得|不可|勿|严禁|禁止|不许|别)(?:去|再|拿|擅自|对外|往外)*"
     r"(?:用|传|碰|交易|买卖|泄露|利用|扩散|说|转发|下单|照做)"
 )
 _EXERCISE: Final = late(
