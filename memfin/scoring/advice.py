@@ -232,23 +232,11 @@ def _in_plan(analysis: Analysis, start: int) -> bool:
     if not head:
         return False
     if analysis.line_kind(start) == "row":
-        head += _introduction(analysis, start)
+        head += analysis.line_before(start)
     *_, last = re.split(r"(?<=[。!?;])|(?<=[.!?] )", head.rstrip())
     if last.endswith(":") and _PLAN_HEAD.search(last):
         head = last
     return _PLAN_HEAD.search(head) is not None and _NO_PLAN_HEAD.search(head) is None
-
-
-def _introduction(analysis: Analysis, position: int) -> str:
-    """Return the line above the table around the position."""
-    norm = analysis.norm
-    end = norm.rfind("\n", 0, position)
-    while end > 0:
-        start = norm.rfind("\n", 0, end) + 1
-        if start < end and analysis.line_kind(start) != "row":
-            return norm[start:end]
-        end = start - 1
-    return ""
 
 
 def _marked(  # noqa: C901 - one way of marking each

@@ -5,7 +5,7 @@ Words of one meaning become one and English short forms full ones (`synonyms`), 
 """
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from memfin.scoring.percentages import percentages_in
@@ -67,3 +67,14 @@ def glossed(glosses: Sequence[Gloss], start: int, end: int) -> tuple[int, int]:
         Gloss(source, source_end, first, last, term) for first, last, source, source_end, term in glosses
     ]
     return unglossed(turned, start, end)
+
+
+def positions(glosses: Sequence[Gloss], sources: Iterable[int]) -> Iterator[int]:
+    """Yield where rising offsets of the text as it was written stand in the reading."""
+    index = shift = 0
+    for source in sources:
+        while index < len(glosses) and glosses[index].source_end <= source:
+            shift = glosses[index].end - glosses[index].source_end
+            index += 1
+        inside = index < len(glosses) and glosses[index].source_start <= source
+        yield glosses[index].start if inside else source + shift

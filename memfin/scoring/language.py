@@ -15,7 +15,7 @@ from itertools import accumulate, pairwise
 from typing import Final, NamedTuple
 
 from memfin.scoring.forms import normalize
-from memfin.scoring.glossary import gloss, glossed, unglossed
+from memfin.scoring.glossary import gloss, positions, unglossed
 from memfin.scoring.layout import DROPPED, LineKind, kind_of, laid_out
 from memfin.scoring.patterns import compile_pattern, late
 from memfin.scoring.quotations import paired, with_one_kind_of_quotes
@@ -80,6 +80,8 @@ _CONDITION: Final = compile_pattern(
     r"whether(?! you like| or not| we))\b"
 )
 
+_RULED: Final = ("|-", "| -", "|:")
+
 
 class Clause(NamedTuple):
     """A stretch of the normalized reply without inner clause marks.
@@ -107,6 +109,7 @@ class Analysis:
     """
 
     __slots__ = (
+        "_blocks",
         "_clause",
         "_clause_of",
         "_kinds",
@@ -140,6 +143,7 @@ class Analysis:
         self._last_sentence: tuple[int, int] = (0, 0)
         self._clause_of = self._clause = (-1, -1)
         self._kinds: dict[int, LineKind] = {}
+        self._blocks: dict[int, tuple[int, int, int]] = {}
         self._speeches_of = -1
         self._speeches: list[tuple[int, int]] = []
         self._quotes: list[tuple[int, int]] | None = None
@@ -194,16 +198,35 @@ class Analysis:
         kind = self.line_kind(position)
         if kind not in ("item", "row"):
             return ""
-        end = self.norm.rfind("\n", 0, position)
-        head = ""
-        while end > 0:
-            start = self.norm.rfind("\n", 0, end) + 1
-            if start < end and not self.norm.startswith(("|-", "| -", "|:"), start):
-                if self.line_kind(start) != kind:
-                    return head or self.norm[start:end]
-                head = self.norm[start:end] if kind == "row" else ""
-            end = start - 1
-        return head
+        first, low, high = self._block(position)
+        if kind == "row" and first <= self.norm.rfind("\n", 0, position):
+            head = self.norm[first : self.norm.find("\n", first)]
+            if not head.startswith(_RULED):
+                return head
+        return self.norm[low:high]
+
+    def line_before(self, position: int) -> str:
+        """Return the line before the list, table or text around the position; "" where there is none."""
+        _, low, high = self._block(position)
+        return self.norm[low:high]
+
+    def _block(self, position: int) -> tuple[int, int, int]:
+        """Return where the lines of one kind around the position begin, and the line before: its span."""
+        norm, walked = self.norm, list[int]()
+        line = norm.rfind("\n", 0, position) + 1
+        kind = self.line_kind(line)
+        while (found := self._blocks.get(line)) is None:
+            walked.append(line)
+            end = line - 1
+            while end > 0 and norm[end - 1] == "\n":
+                end -= 1
+            start = norm.rfind("\n", 0, end) + 1 if end > 0 else line
+            if start == line or self.line_kind(start) != kind:
+                found = (line, start, max(start, end))
+                break
+            line = start
+        self._blocks.update(dict.fromkeys(walked, found))
+        return found
 
     def clauses_of(self, sentence: int) -> list[Clause]:
         """Return the clauses of one sentence, in order; empty stretches are left out."""
@@ -259,9 +282,9 @@ class Analysis:
                 source += len(kept)
                 plain += len(kept)
                 if DROPPED in dropped and self.text.count("\n", source - 1, source + len(dropped)) > 1:
-                    found.append(glossed(self.glosses, plain, plain + 1)[0])
+                    found.append(plain)
                 source += len(dropped)
-            self._paragraphs = found
+            self._paragraphs = list(positions(self.glosses, found))
         return self._paragraphs
 
     @property

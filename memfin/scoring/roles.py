@@ -320,20 +320,8 @@ def _listed_as_held(analysis: Analysis, share: Quantity) -> bool:
         return False
     if kind == "row" and _STOCKTAKING.search(_column_head(analysis, share)):
         return True
-    before = _introduction(analysis, share.start)
+    before = analysis.line_before(share.start)
     return _STOCKTAKING.search(before) is not None and _PLANNED.search(before) is None
-
-
-def _introduction(analysis: Analysis, position: int) -> str:
-    """Return the line before the list or table around the position."""
-    norm, kind = analysis.norm, analysis.line_kind(position)
-    end = norm.rfind("\n", 0, position)
-    while end > 0:
-        start = norm.rfind("\n", 0, end) + 1
-        if start < end and analysis.line_kind(start) != kind:
-            return norm[start:end]
-        end = start - 1
-    return ""
 
 
 def _column_head(analysis: Analysis, share: Quantity) -> str:

@@ -183,7 +183,17 @@ def test_any_mixture_of_advice_is_checked_without_errors(parts: list[str]) -> No
 
 
 @pytest.mark.parametrize(
-    "unit", ["20%", "股票20%、", "百分之二十", "最大回撤27%", "现金留一成，", "其余由四只基金平分，"]
+    "unit",
+    [
+        "20%",
+        "股票20%、",
+        "百分之二十",
+        "最大回撤27%",
+        "现金留一成，",
+        "其余由四只基金平分，",
+        "- 股票：20%\n",
+        "股票：20%\n",
+    ],
 )
 def test_a_reply_that_repeats_itself_without_end_is_read_in_time(unit: str) -> None:
     """Its cost grows with its length: with the square of it, these would take minutes."""
