@@ -318,3 +318,12 @@ def test_paragraphs_of_one_line_are_known() -> None:
     assert [analysis.norm[start:] for start in analysis.paragraphs] == ["净值会波动。"]
     analysis = analyze("加leverage吧。\n\nBuy it. \r\n\r\nThen sell.")
     assert [analysis.norm[start:] for start in analysis.paragraphs] == ["buy it. then sell.", "then sell."]
+
+
+def test_traditional_characters_are_read_as_simplified_ones_where_they_stand() -> None:
+    text = "這隻基金不保證收益，淨值會大幅波動。"
+    analysis = analyze(text)
+    assert analysis.norm == "这只基金不保证收益,净值会大幅波动。"
+    assert analysis.original_span(5, 9) == (5, 9)
+    assert analyze("頭髮與後面").norm == "头发与后面"
+    assert analyze("風險\ud800與\0收益").norm == "风险\ud800与\0收益"

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from opencc import OpenCC
 
 from memfin.scoring.content import LEXICONS, read_content
 from memfin.scoring.contradiction import ConstraintChecker
@@ -47,7 +48,10 @@ def sentences_apart(text: str, gap: str) -> str:
     return re.sub(r"(?<=[a-z][.!?]) (?=[A-Z])", gap, text)
 
 
+TRADITIONAL: Final = OpenCC("s2t")
+
 REWRITINGS: Final[dict[str, Callable[[str], str]]] = {
+    "traditional characters": TRADITIONAL.convert,
     "full width": lambda text: text.translate(WIDE),
     "half-width marks": lambda text: text.translate(str.maketrans("，；：！？（）％", ",;:!?()%")),
     "in lines": lambda text: f"\n{text}\n",
