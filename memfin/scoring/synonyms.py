@@ -69,7 +69,11 @@ def _heads(alone: str, variant: str) -> list[str]:
 def variants_in(norm: str) -> Iterator[tuple[int, int, str]]:
     """Yield where a variant or a short form stands in a normalized text, and what it is read as."""
     automaton, variants = _known()
-    for index, start, end in automaton.find_matches_as_indexes(norm):
+    try:
+        found = automaton.find_matches_as_indexes(norm)
+    except UnicodeEncodeError:  # half of a surrogate pair
+        return
+    for index, start, end in found:
         for word, pattern in variants[index]:
             if pattern is None:
                 yield start, end, word
