@@ -40,7 +40,7 @@ ONE_HOLDING: Final = late(
     r"trade|holding)"
 )
 PAST: Final = late(
-    r"历史|过去|过往|近[一二三五\d]+年|曾|当时|去年|前年|上(?:周|月|季|轮)|20\d\d年?|此前|回测|"
+    r"历史(?!业绩不|收益不)|过去|过往(?!业绩不|表现不|收益不)|近[一二三五\d]+年|曾|当时|去年|前年|上(?:周|月|季|轮)|20\d\d年?|此前|回测|"
     r"成立以来|同类|\b(?:historical\w*|past|last (?:year|month|week)|since inception|was|were|fell|"
     r"in 20\d\d)\b"
 )

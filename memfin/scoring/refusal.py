@@ -40,7 +40,7 @@ VERDICT: Final = Bilingual(
     r"留给(?:别人|机构|保险|专业|他们)|(?:期限|久期|时间|封闭期?|"
     r"锁定期?)(?:太|过)长|划不来|不划算|不合算|[与跟和同][^,。]{1,14}(?:不合|不搭|相反|背道而驰)|"
     r"(?:都|也|一概|一律)不(?:出现|涉及|包含|选用?|碰|列入)|不是(?:让|叫|要)你|已按你|所以(?:没有|未|不)|"
-    r"所以(?:没有|未|不)|不予|不作|不做推荐",
+    r"所以(?:没有|未|不)|不予|不作(?!保证|承诺|担保|预测|判断|为|出)|不做推荐",
     r"\b(?:(?:don't|do not|can't|cannot|(?:won't|will not)|never) (?:suggest|recommend|advise|propose|"
     r"favou?r)|"
     r"not (?:suitable|suit|fit|recommend\w*|advis\w*|appropriate|for you)|doesn't (?:fit|suit|"
