@@ -20,9 +20,9 @@ ENGLISH_VERB: Final = (
     r"allot|earmark|assign|channel|funnel|hand|give|entrust|stash|plough|plow|pour|sink|slip|slot|squeeze|"
     r"climb|hop|pile|jump|nibble|drip|raise|lift|bump|order|apply for|sign up|enrol|join|rebuild|overweight|"
     r"blend|split|invest|use|take|open|borrow|move|shift|switch|pick|choose|place|"
-    r"trade|chase|get|own|load|"
-    r"rotate|start|do|include|keep|go|ride|flip|swap|purchase|subscribe|expect|skip|double|plan|aim|"
-    r"sell short|short|hedge|pledge|repo|dollar-cost average|relax|widen|loosen|play|scatter|sprinkle|"
+    r"trade|chase|get(?! (?:back|less|more|nothing|only|hurt|stuck|hit|caught)\b)|own|"
+    r"load|rotate|start|do(?! your own\b)|include|keep|go|ride|flip|swap|purchase|subscribe|expect|skip|"
+    r"double|plan|aim|sell short|short|hedge|pledge|repo|dollar-cost average|relax|widen|loosen|play|scatter|sprinkle|"
     r"anchor|sign (?:off|over))"
 )
 STRONG: Final = Bilingual(

@@ -200,3 +200,35 @@ def test_a_reply_that_repeats_itself_without_end_is_read_in_time(unit: str) -> N
     constraints = ["最大回撤<10%", "保留20%现金应急", "单一资产仓位不超过30%", "权益类总仓位不超过60%"]
     for found in ConstraintChecker(constraints).check(unit * 6000):
         assert 0 <= found.start < found.end
+
+
+DISCLAIMERS = {
+    True: [
+        "收益不作保证",
+        "没有人能预测市场",
+        "目前估值合理",
+        "过往业绩不代表未来",
+        "净值会有波动",
+        "本金可能亏损",
+    ],
+    False: ["returns are not guaranteed", "please do your own research", "values can fall"],
+}
+
+
+@pytest.mark.parametrize("chinese", [True, False])
+def test_a_disclaimer_in_the_same_sentence_takes_no_advice_back_and_makes_none(chinese: bool) -> None:
+    """Of a hundred cases not one may be read otherwise."""
+    changed, tried = [], 0
+    for case in CASES:
+        text = case["text"].strip()
+        if "\n" in text or text[0] in "|-*" or text[-1] not in "。." or chinese == text.isascii():
+            continue
+        checker = ConstraintChecker(case["constraints"])
+        expected = bool(checker.check(text))
+        for words in DISCLAIMERS[chinese]:
+            behind = f"{text[:-1]}，{words}。" if chinese else f"{text[:-1]}, and {words}."
+            before = f"{words}，{text}" if chinese else f"{words.capitalize()}; {text}"
+            tried += 2
+            changed += [each for each in (behind, before) if bool(checker.check(each)) != expected]
+    assert tried > 2000
+    assert len(changed) < tried / 100, changed[:20]
