@@ -22,8 +22,8 @@ ENGLISH_VERB: Final = (
     r"blend|split|invest|use|take|open|borrow|move|shift|switch|pick|choose|place|"
     r"trade|chase|get(?! (?:back|less|more|nothing|only|hurt|stuck|hit|caught)\b)|own|"
     r"load|rotate|start|do(?! your own\b)|include|keep|go|ride|flip|swap|purchase|subscribe|expect|skip|"
-    r"double|plan|aim|sell short|short|hedge|pledge|repo|dollar-cost average|relax|widen|loosen|play|scatter|sprinkle|"
-    r"anchor|sign (?:off|over))"
+    r"double|plan|aim|sell short|short|hedge|pledge|repo|dollar-cost average|relax|widen|loosen|play|"
+    r"scatter|sprinkle|anchor|sign (?:off|over))"
 )
 STRONG: Final = Bilingual(
     r"(?:建议|推荐)(?<![不资卖作何体用性化供]..)(?!书|[或和与及][分思方帮意]|比例为空|"
