@@ -17,14 +17,14 @@ VERDICT: Final = Bilingual(
     r"不符|不相符|不适合|不合适|不匹配|不建议|不推荐|不纳入|不考虑|别(?:碰|买|投|配|选|参与)|禁止|禁令|规避|杜绝|划掉|"
     r"划去|筛掉|(?<!会被)淘汰|🚫|"
     r"❌|不在你|不介绍|不会(?:推荐|介绍|建议|配|加(?!息)|用|买)|别碰|不碰|不宜|远离|"
-    r"超出你|超出了?你?[^,。;!?\n]{0,8}的?范围|违反|违背|冲突|相悖|排除|剔除(?<!被剔除)(?<!期剔除)|拒绝|违规|"
+    r"(?<![不没])(?:超出你|超出了?你?[^,。;!?\n]{0,8}的?范围|违反|违背)|冲突|相悖|排除|剔除(?<!被剔除)(?<!期剔除)|拒绝|违规|"
     r"违法|非法|骗局|得不偿失|不可取|停掉|叫停|戒掉|改掉|是(?:典型|标准|妥妥|十足)的(?=[追投炒赌题短杠])|"
     r"没有必要|没必要|不参与|不安排|没有?安排|未安排|跳过|略过|绕开|撇开|"
     r"(?:需要?|须|值得|应当?|务必|要)(?:特别|格外|高度|保持)?(?:警惕|提防|当心)|(?:不|没|"
     r"未)会?(?:进[入你]?|放进|放入|放在|列入|加入|"
     r"写进)的?(?=[^,。]{0,3}(?:组合|方案|清单|名单|计划|范围|账户|仓位|[,。]))|别(?:答应|理|信|听|"
     r"进(?![太得])|入|去(?!掉)|点|投(?![得太])|跟(?=[,。;!风进它]|$)|上当|"
-    r"接茬|学|沾|掺和|凑热闹)|[把将][^,。;!?\n]{0,8}破了|破了?你?[^,。;!?\n]{0,4}(?:规矩|规则|约定|"
+    r"接茬|学|沾|掺和|凑热闹)|[把将][^,。;!?\n]{0,8}破了|(?<![不没])(?<![不没]突)破了?你?[^,。;!?\n]{0,4}(?:规矩|规则|约定|"
     r"底线|要求)|(?:不|没)(?:合|在|"
     r"符合)[你的]{0,2}[^,。;!?\n]{0,6}(?:规矩|要求|范围|约定|清单)|规矩不(?:让|许|允)|[学使要]不得|"
     r"锁得(?:太|过)|再(?:好|高|香|牛|诱人|漂亮),[^,。;]{0,10}(?:也|都)(?:该|不|轮不|得|没)|"
@@ -143,8 +143,14 @@ _OPTION: Final = late(
 )
 WRITING: Final = late(r"卖出?|\b(?:sell|offload|unload|write)\b")
 _LURED: Final = late(r"(?:别|不要|勿)[^,。;!?\n]{0,6}(?:被|因|为了|看到|听信|一看|一听)[^,。;!?\n]{0,14},$")
+_POLITELY: Final = late(
+    r"(?:如果|若)你(?:也|都)?(?:愿意|同意|不介意|不反对|认可|没(?:有)?意见|没问题|方便|有兴趣|点头|信得过我)"
+    r"(?:的话)?,|\bif you (?:agree|like|wish|are (?:willing|happy|okay|ok|fine|comfortable)"
+    r"(?: with (?:that|it|this))?|do not mind|have no objections?)\b,?"
+)
+"""A condition that only asks for the client's consent: what follows is advice."""
 _EXAMPLE: Final = compile_pattern(
-    r"(?:比如|假设|如果|想象(?![力空])|设想|试想|举例|举个例子|打个比方|"
+    r"(?:比如|假设|想象(?![力空])|设想|试想|举例|举个例子|打个比方|"
     r"(?<!不)拿(?=[^,。;!?\n]{1,8}(?:来说|"
     r"来讲|打比方|作例))|算笔账|示例|演示|算例|e\.g\.|for example|"
     r"suppose|imagine)[^。!?\n]{0,24}$"
@@ -157,7 +163,9 @@ def disowned(analysis: Analysis, start: int, end: int) -> bool:
     low, high = analysis.sentence_span(start)
     if in_quotes(analysis, start, end) and not _is_title(analysis, start, end):
         return True
-    if conditional(analysis, start, end) or _EXAMPLE.search(norm, low, start):
+    if conditional(analysis, start, end) and not _POLITELY.search(norm, low, start):
+        return True
+    if _EXAMPLE.search(norm, low, start):
         return True
     clause_low, clause_high = analysis.clause_span(start, end)
     if _ASKS.search(norm, clause_low, clause_high):

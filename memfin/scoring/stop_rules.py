@@ -54,7 +54,7 @@ _STOP_RULE: Final = late(
     r"(?:左右|以上|时)?,?(?:就|即|便|再|立即|立刻|马上|必须|全部)+(?:清仓|平仓|斩仓|割肉|离场|止损|全部?卖|走人|认赔|出局)"
 )
 """Behind a loss: what is to be done when it is reached, so that it is the stop line."""
-_OTHER_STOP: Final = late(r"个股|单[只笔个]|每[只笔个]|这只|该(?:基金|股)|它|如果|(?<!没)有人|客户|别人")
+_OTHER_STOP: Final = late(r"个股|单[只笔个]|每[只笔个]|这只|该(?:基金|股)|它|(?<!没)有人|客户|别人")
 _RULE_BEGINS: Final = frozenset("左以时,就即使再立马必全")
 
 
