@@ -121,7 +121,7 @@ def apart(
 ) -> Iterator[re.Match[str]]:
     """Yield the matches of a pattern of `compile_pattern` in ``text[low:high]`` that do not overlap.
 
-    Such a pattern takes up its first character only, so its own ``finditer`` finds 一半 inside 一一半 too.
+    Such a pattern takes up its first character only, so its own ``finditer`` finds 半数 inside 一半数 too.
     """
     last = low
     for match in pattern.finditer(text, low, high):
