@@ -37,12 +37,13 @@ from memfin.scoring.predicates import (
     Preferred,
     SingleAssetCap,
 )
-from memfin.scoring.reading import RATINGS, SIGN_WIDTH, Hit, Reading, Sign, role_table
+from memfin.scoring.reading import SIGN_WIDTH, Hit, Reading
 from memfin.scoring.refusal import disowned, rejected
 from memfin.scoring.respect import Respect, backed, respect
 from memfin.scoring.shapes import turns_of_phrase
 from memfin.scoring.tries import few
 from memfin.scoring.vocabulary import load_vocabulary
+from memfin.scoring.words import RATINGS, Sign, role_table
 
 
 class Contradiction(NamedTuple):
@@ -204,7 +205,7 @@ def _forbidden(
         weighed = _owned(reading.analysis, rule, span) and _listed(reading, *span)
         if not (weighed or backed(reading.analysis, *span)):
             if kept is None:
-                kept = respect(reading.analysis, (hit for hit in reading.hits if hit.term in names))
+                kept = respect(reading.analysis, (hit for hit in reading.hits if hit.term in names), names)
             if kept.holds(reading.analysis, span[0]):
                 continue
         if (

@@ -9,6 +9,7 @@ from typing import Final
 from memfin.scoring.bilingual import Bilingual
 from memfin.scoring.language import Analysis, attributed, conditional, negated
 from memfin.scoring.patterns import compile_pattern, late
+from memfin.scoring.topics import named, of_another
 
 _CLAUSE: Final = r"[^,:;。!?\n]"
 
@@ -236,7 +237,11 @@ def rejected(analysis: Analysis, start: int, end: int, *, limit: bool = False) -
     if before is not None and not _CONTRAST.search(norm, before.end(1), start):
         return True
     following = _NEXT_REJECTS.match(norm[high : high + 60])
-    if following is not None and _NO_NAMES.search(norm, high, high + following.end() + 8) is None:
+    if (
+        following is not None
+        and _NO_NAMES.search(norm, high, high + following.end() + 8) is None
+        and not of_another(norm[high : high + following.end()], named(norm[low:high]))
+    ):
         return True
     if "," in norm[low:start] and _LURED.search(norm, low, analysis.clause_span(start, end)[0]):
         return True

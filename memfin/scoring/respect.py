@@ -13,6 +13,7 @@ from memfin.scoring.language import Analysis
 from memfin.scoring.patterns import compile_pattern, late
 from memfin.scoring.reading import Hit
 from memfin.scoring.refusal import rejected
+from memfin.scoring.topics import of_another
 
 _KEPT: Final = compile_pattern(
     r"跳过|略过|划掉|划去|(?:没有?|未|不)(?:有)?(?:列入|放进|放入|纳入|加入|安排|列进)|"
@@ -62,17 +63,22 @@ class Respect(NamedTuple):
         return self.everywhere or any(_together(analysis, place, position) for place in self.places)
 
 
-def respect(analysis: Analysis, hits: Iterable[Hit]) -> Respect:
-    """Find where the reply states that it leaves out what the hits name, and does not take it back."""
+def respect(analysis: Analysis, hits: Iterable[Hit], terms: frozenset[str]) -> Respect:
+    """Find where the reply states that it leaves out what the hits name, and does not take it back.
+
+    ``terms`` are the ids of what the constraint forbids; the hits are words of theirs.
+    """
     norm = analysis.norm
     named = list(hits)
     places = []
     for match in _KEPT.finditer(norm):
         if not _ALL_THE_SAME.match(norm, match.end(1)):
             place = match.start(1)
-            if _POINTS_BACK.search(norm, *analysis.sentence_span(place)) or any(
-                _together(analysis, place, hit.start) for hit in named
-            ):
+            if any(_together(analysis, place, hit.start) for hit in named):
+                return Respect(everywhere=True, places=())
+            if of_another(norm[_paragraph(analysis, place) : match.end(1)], terms):
+                continue
+            if _POINTS_BACK.search(norm, *analysis.sentence_span(place)):
                 return Respect(everywhere=True, places=())
             places.append(place)
     rejects = any(
@@ -82,6 +88,12 @@ def respect(analysis: Analysis, hits: Iterable[Hit]) -> Respect:
         for hit in named
     )
     return Respect(rejects, tuple(places))
+
+
+def _paragraph(analysis: Analysis, position: int) -> int:
+    """Return where the paragraph of the position begins."""
+    blank = analysis.norm.rfind("\n\n", 0, position)
+    return max([0 if blank < 0 else blank + 2, *(each for each in analysis.paragraphs if each <= position)])
 
 
 def _together(analysis: Analysis, one: int, other: int) -> bool:

@@ -5,9 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memfin.scoring.language import analyze
-from memfin.scoring.reading import Reading, role_table
+from memfin.scoring.reading import Reading
 from memfin.scoring.vocabulary import Entry, load_vocabulary
 from memfin.scoring.weight import Weight
+from memfin.scoring.words import role_table
 
 TABLE = role_table(frozenset(), frozenset({"share", "all_in", "hold"}), classes=True)
 
