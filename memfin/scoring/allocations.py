@@ -101,7 +101,7 @@ def weights(  # noqa: C901, PLR0912, PLR0915 - one step a question
         if label in ("cash", "bond") and _is_yield(norm, share, low, high):
             continue
         new_row = analysis.sentence_at(share.start) in rows and "\n" in norm[last_end : share.start]
-        if result and (new_row or _separate(norm, last_end, share.start)):
+        if result and (new_row or _separate(analysis, last_end, share.start)):
             group += 1
         last_before, last_end = last_end, share.end
         if role == "target" and share in parts:
@@ -337,13 +337,23 @@ _OTHER_ACCOUNT: Final = late(
 )
 
 
-def _separate(norm: str, end: int, start: int) -> bool:
-    gap = norm[end:start]
+def _separate(analysis: Analysis, end: int, start: int) -> bool:
+    """Say whether what lies between two weights parts one plan from another."""
+    gap = analysis.norm[end:start]
     return (
-        len(gap) > _GAP
+        (len(gap) > _GAP and not _in_one_table(analysis, end, start))
         or "\n#" in gap
         or _ALTERNATIVE.search(gap) is not None
         or ("账户" in gap and _OTHER_ACCOUNT.search(gap) is not None)
+    )
+
+
+def _in_one_table(analysis: Analysis, end: int, start: int) -> bool:
+    """Say whether two weights stand in rows of the same table, however much the cells between them tell."""
+    return (
+        "\n\n" not in analysis.norm[end:start]
+        and analysis.line_kind(end) == "row"
+        and analysis.line_kind(start) == "row"
     )
 
 
@@ -352,11 +362,10 @@ def alternatives(analysis: Analysis, found: Sequence[Weight]) -> bool:
     first: dict[int, int] = {}
     for weight in found:
         first.setdefault(weight.group, weight.start)
-    complete = sum(
-        sum(weight.low for weight in found if weight.group == group and weight.role == "target") >= _COMPLETE
-        for group in first
+    plans = (
+        [weight for weight in found if weight.group == group and weight.role == "target"] for group in first
     )
-    if complete > 1:
+    if sum(_is_complete(analysis, plan) for plan in plans) > 1:
         return _GOES_ON.search(analysis.norm, found[0].end, max(first.values())) is None
     marked, last = 0, 0
     for start in sorted(first.values()):
@@ -365,6 +374,14 @@ def alternatives(analysis: Analysis, found: Sequence[Weight]) -> bool:
     return len(first) > 1 and marked > 1
 
 
+def _is_complete(analysis: Analysis, plan: Sequence[Weight]) -> bool:
+    """Say whether weights divide all of the money: bounds (债券≥80%) and parts of one class do not."""
+    sizes = [weight for weight in plan if analysis.norm[weight.start - 2 : weight.start].rstrip()[-1:] not in _BOUNDS]
+    classes = {weight.asset_class for weight in sizes}
+    return sum(weight.low for weight in sizes) >= _COMPLETE and classes != {"equity"}
+
+
+_BOUNDS: Final = frozenset("≥≤<>")
 _GOES_ON: Final = late(
     r"\b(?:then|later|tilt\w*|moving|shift\w*|rising|gliding|stepping)\b|逐步|随后|之后再|以后再|再(?:提|"
     r"升|加|降|调)[高低]?到|第二步|过渡到"

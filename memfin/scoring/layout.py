@@ -56,6 +56,8 @@ _CHINESE_DOT: Final = late(
 )
 _DASH: Final = late(r"--(?<=[\u3400-\u9fff”』」%)]--)(?=[\u3400-\u9fff“『「])")
 _ENGLISH_DASH: Final = late(r" - (?<=[a-z0-9%)] - )(?=[a-z])")
+_CELL_BREAK: Final = late(r"<br ?/?>")
+"""A line break inside a table cell."""
 _TRAILING: Final = ("…", "~")
 _TRAILS_OFF: Final = late(r"(?:(?<=[\u3400-\u9fff”』」%)])(?:…+|~+)|(?<=[0-9a-z])…+)(?=[*_]*(?:\n|$))")
 _QUOTE_MARK: Final = late(r"(?m)^ *>(?: *>)*(?: |$)")
@@ -108,6 +110,8 @@ def laid_out(norm: str) -> str:
         norm = _ENGLISH_DASH.sub(DROPPED + ", ", norm)
     if "!" in norm:
         norm = _STOPPED.sub(_full_stop, _CHINESE_STOPPED.sub("。", norm))
+    if "<br" in norm:
+        norm = _CELL_BREAK.sub(lambda mark: ",".ljust(len(mark[0]), DROPPED), norm)
     opens = _OPENS.match(norm)
     if opens is not None:
         last = opens.end() - 1

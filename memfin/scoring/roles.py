@@ -336,11 +336,10 @@ def _column_head(analysis: Analysis, share: Quantity) -> str:
 
 
 def _cells(analysis: Analysis, share: Quantity) -> str:
-    """Return the first cell of the share's row and its own cell."""
+    """Return the first cell of the share's row and the clause of its own cell."""
     low, high = analysis.sentence_span(share.start)
     norm = analysis.norm
     first_end = norm.find("|", norm.find("|", low) + 1)
-    own_start = max(norm.rfind("|", low, share.start), low)
-    own_end = norm.find("|", share.end, high)
     first = norm[low : first_end if low < first_end < high else high]
-    return first + norm[own_start : own_end if own_end > 0 else high]
+    own_start, own_end = analysis.clause_span(share.start, share.end)
+    return first + norm[own_start:own_end]
