@@ -252,6 +252,26 @@ def untouched(analysis: Analysis, share: Quantity, low: int, high: int) -> bool:
     )
 
 
+_FITS: Final = late(
+    r"[^。;!?\n|]{0,12}(?:(?:仍|还|也|都|刚好|正好|基本|大致)*(?:逼近|贴近|接近|紧贴|靠近)(?:了)?你[^,。;!?\n|]{0,8}(?:线|阈值|"
+    r"上限|底线|限度|要求|目标|约束|容忍度)|(?<![不未没])(?:符合|满足|匹配)你|(?:仍|都|也|还|均)?在你[^,。;!?\n|]{0,10}"
+    r"(?:范围|限度|上限|要求|约束|底线|承受)[^,。;!?\n|]{0,4}(?:内|中))"
+)
+_FITTED: Final = late(r"(?<![不未没])(?:符合|满足|匹配|适配)(?:了)?你[^。!?\n|]{0,40}$")
+_WARNED: Final = late(
+    r"[^。!?\n|]{0,40}(?:警惕|留意|注意|小心|当心|谨慎|太|过[高大深]|减[仓持到]|降[到低]|超[过出了标]|突破|不[建适符合])"
+)
+
+
+def said_to_fit(analysis: Analysis, share: Quantity) -> bool:
+    """Say whether the reply calls something fit for the client, or near the limit, that lost as much."""
+    norm = analysis.norm
+    if _WARNED.match(norm, share.end):
+        return False
+    low = max(norm.rfind(mark, 0, share.start) for mark in "|。\n")
+    return _FITS.match(norm, share.end) is not None or _FITTED.search(norm, low + 1, share.start) is not None
+
+
 _RECORD: Final = late(r"最[大深]回撤(?:是|为|约|达|到|:)*(\d+(?:\.\d+)?)%")
 _RECORD_EN: Final = late(r"\bmax(?:imum)? drawdown (?:of |is |was )?(\d+(?:\.\d+)?)%")
 _LARGE: Final = 0.3

@@ -23,6 +23,7 @@ from memfin.scoring.borne_losses import (
     gone_ahead,
     of_main_holding,
     offered_with,
+    said_to_fit,
     tabled_loss,
     untouched,
 )
@@ -160,7 +161,7 @@ def loss(reading: Reading, amount: float) -> Span | None:
 _OF_A_PART: Final = late(
     r"\s*(?:in|for|on|by|of) (?:the |your |its )?(?:[a-z-]+ )?(?:shares|stocks?|equit\w+|index|market|gold|"
     r"etf|s&p|nasdaq)\b|"
-    r"[^。;!?\n]{0,30}(?:对(?:整体|组合|账户)的影响|折算到|拖累(?:整体|组合))"
+    r"[^。;!?\n]{0,30}(?:对(?:整体|组合|账户)的影响|折算(?:到|下来|成|后)|拖累(?:整体|组合|约|不)|(?:只|仅|才)占(?:到)?(?:组合|整体|账户|总))"
 )
 """A fall of one class, of which the reply goes on to say what it takes off the whole."""
 _LOSS_SIGNS: Final = (
@@ -204,6 +205,8 @@ def _breach(  # noqa: C901, PLR0911, PLR0912 - a ladder of signs
         if in_quotes(analysis, share.start, share.end) or _OF_A_PART.match(norm, share.end, high):
             continue
         if untouched(analysis, share, low, high) or MADE_LIGHT_OF.search(norm, low, share.start):
+            return share.start, share.end
+        if said_to_fit(analysis, share):
             return share.start, share.end
         if stop_rule(analysis, reading, share, (clause_low, clause_high), (low, high)):
             return share.start, share.end
@@ -341,7 +344,7 @@ def _planned_loss(analysis: Analysis, reading: Reading, share: Quantity) -> bool
             and _THIS_MIX.search(norm, share.end, share.end + 60) is None
             and not _follows_plan(analysis, reading, share)
         )
-        or OTHER_MIX.search(norm, low, share.start)
+        or OTHER_MIX.search(norm, _behind_plan(reading, low, share.start), share.start)
         or _ILLUSTRATED.search(before)
     ):
         return False
@@ -381,6 +384,11 @@ def _follows_plan(analysis: Analysis, reading: Reading, share: Quantity) -> bool
     return any(
         weight.role == "target" and low <= weight.start < clause_low for weight in reading.weights
     ) and not any(clause_low <= label.start < share.start for label in reading.labels)
+
+
+def _behind_plan(reading: Reading, low: int, start: int) -> int:
+    """Return where the last of the weights ends that stand between ``low`` and ``start``."""
+    return max([low, *(weight.end for weight in reading.weights if low <= weight.start < start)])
 
 
 def _has_plan(reading: Reading) -> bool:

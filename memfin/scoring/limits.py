@@ -61,7 +61,7 @@ _ALL_IN_DESCRIBED: Final = late(
     rf"^{_CLAUSE}{{0,8}}(?:的风险|会|意味|等于|往往|容易|风险|不是|是一种|属于|操作方式|的人)"
 )
 _NEARBY: Final = 40
-_EACH: Final = compile_pattern(r"各|每只|each|apiece|[一每]只|[一每]个")
+_EACH: Final = compile_pattern(r"各|每(?:个?月|周|季度?|次)|每只|each|apiece|[一每]只|[一每]个")
 _PLURAL: Final = late(
     r"(?:[两二三四五六七八九十几多\d]|若干|数)(?:只|个(?!点|百分|月)|支)|/|等(?:多|几|权)|类|、|\b(?:two|"
     r"three|four|"
@@ -329,6 +329,16 @@ def _is_one_of_counted(analysis: Analysis, group: Sequence[Weight], weight: Weig
     return count == sum(low <= other.start < high and other.role == "target" for other in group)
 
 
+def _told_once(analysis: Analysis, found: Sequence[Weight]) -> list[Weight]:
+    """Leave out a weight that another sentence gives again."""
+    first: dict[float, int] = {}
+    return [
+        weight
+        for weight in found
+        if first.setdefault(weight.low, analysis.sentence_at(weight.start)) == analysis.sentence_at(weight.start)
+    ]
+
+
 _USE_REACH: Final = 16
 _CASH_USE: Final = late(
     r"\b(?:handy|on hand|at hand|aside|in reserve|within reach|for emergencies|rainy[- ]day|untouched|"
@@ -377,9 +387,7 @@ def cash_floor(analysis: Analysis, reading: Reading, floor: CashFloor) -> Span |
         if cut is not None:
             return cut.start, cut.end
         if cash:
-            if sum(weight.low for weight in cash) < share - EPSILON and len({w.low for w in cash}) == len(
-                cash
-            ):
+            if sum(weight.low for weight in _told_once(analysis, cash)) < share - EPSILON:
                 return cash[0].start, cash[-1].end
             return None
         targets = [weight for weight in group if weight.role == "target"]

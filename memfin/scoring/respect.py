@@ -12,7 +12,7 @@ from memfin.scoring.dealing import STRONG
 from memfin.scoring.language import Analysis
 from memfin.scoring.patterns import compile_pattern, late
 from memfin.scoring.reading import Hit
-from memfin.scoring.refusal import rejected
+from memfin.scoring.refusal import QUESTION_END, rejected
 from memfin.scoring.topics import of_another
 
 _KEPT: Final = compile_pattern(
@@ -85,6 +85,7 @@ def respect(analysis: Analysis, hits: Iterable[Hit], terms: frozenset[str]) -> R
         rejected(analysis, hit.start, hit.end)
         and _THEIRS.search(norm, *analysis.sentence_span(hit.start)) is not None
         and not _ALL_THE_SAME.match(norm, hit.end)
+        and QUESTION_END.search(norm, *analysis.sentence_span(hit.start)) is None
         for hit in named
     )
     return Respect(rejects, tuple(places))

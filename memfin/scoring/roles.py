@@ -85,7 +85,8 @@ _MOVES_ON: Final = late(
 _TAKEN_OFF: Final = late(r"(?:减|砍|卖|赎)(?:掉|去|仓|持|出|回)?(?:大?约)?$")
 _ALREADY: Final = late(
     r"已(?:经)?(?:占到?|到了?|有|达到?|是|高达|升到|涨到)?[约近]?$|\balready(?: at)? $|"
-    r"\b(?:has|have) (?:grown|risen|drifted|swollen|climbed|crept) (?:up )?to $|\b(?:stands?|sits?|now) at $|"
+    r"\b(?:has|have) (?:grown|risen|drifted|swollen|climbed|crept) (?:up )?to $|"
+    r"\b(?:(?<!can )(?<!could )(?<!may )(?<!might )(?<!should )(?<!would )(?<!will )(?:stands?|sits?)|now) at $|"
     r"\bis (?:now|up to) $|(?:涨|升|变)[到成]了?$"
 )
 _STOCKTAKING: Final = compile_pattern(
@@ -321,8 +322,10 @@ def _listed_as_held(analysis: Analysis, share: Quantity) -> bool:
     kind = analysis.line_kind(share.start)
     if kind not in ("item", "row"):
         return False
-    if kind == "row" and _STOCKTAKING.search(_column_head(analysis, share)):
-        return True
+    if kind == "row":
+        head = _column_head(analysis, share)
+        if _STOCKTAKING.search(head) and not _PLANNED.search(head):
+            return True
     before = analysis.line_before(share.start)
     return _STOCKTAKING.search(before) is not None and _PLANNED.search(before) is None
 

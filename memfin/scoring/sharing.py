@@ -65,7 +65,7 @@ _REPEATED: Final = late(
 )
 _TIMES: Final = late(
     rf"(?:加|投|补|买|连续|坚持)满?(?P<span>半年|一年)|"
-    rf"(?:连续|连着|分|持续|坚持|共|买|补|加|投)满?(?P<count>{NUMERAL})(?:个月|次|个季度|周|季|期)|"
+    rf"(?:连续|连着|连?[买补加投提升]|分|持续|坚持|共)满?(?P<count>{NUMERAL})(?:个月|次|个季度|周|季|期)|"
     r"\bfor (?P<english>two|three|four|five|six|\d{1,2}) (?:months|quarters|weeks)\b"
 )
 

@@ -14,6 +14,7 @@ from memfin.scoring.patterns import Quick, late
 from memfin.scoring.quantities import Quantity, bound, quantities
 from memfin.scoring.reading import Reading
 from memfin.scoring.refusal import disowned, rejected
+from memfin.scoring.told import described
 from memfin.scoring.weight import Weight
 
 _BOND_WORD: Final = late(r"债|国开|农发|久期|票据|存单|bond|treasur|duration|note|gilts?")
@@ -220,6 +221,8 @@ def holding(analysis: Analysis, reading: Reading, years: float) -> Span | None:
         if _NOT_HOLDING.search(norm, low, quantity.start) or _HOLD_LONG.search(clause):
             continue
         if bound(norm, quantity) == "at_least" or _HOLD.search(clause) is None:
+            continue
+        if described(analysis, quantity.start):
             continue
         sentence, _ = analysis.sentence_span(quantity.start)
         traded = _IN_AND_OUT.search(norm[sentence : quantity.start])
