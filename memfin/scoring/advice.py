@@ -22,6 +22,7 @@ from memfin.scoring.dealing import BACKS_OUT, DEALS, OFFER, ORDER, SIZED_DEAL, S
 from memfin.scoring.language import Analysis
 from memfin.scoring.patterns import compile_pattern, late
 from memfin.scoring.refusal import WRITING, disowned, rejected, written_option
+from memfin.scoring.topics import named, of_another
 
 _CLAUSE: Final = r"[^,:;。!?\n]"
 _SENTENCE: Final = r"[^。!?\n]"
@@ -151,7 +152,7 @@ def advised(  # noqa: C901, PLR0911, PLR0912 - a ladder of signs, one return eac
         return False
     if _marked(norm, (low, high), (clause_low, clause_high), (start, end), act=act, asset=asset):
         return True
-    if NEXT_ADOPTS.match(norm[high : high + 60]):
+    if _adopted_next(analysis, low, high):
         return True
     if SIZED_DEAL.search(norm, clause_low, end) and not (
         BACKS_OUT.search(before) or _DESCRIBED.search(before)
@@ -207,6 +208,14 @@ def advised(  # noqa: C901, PLR0911, PLR0912 - a ladder of signs, one return eac
         or taken_up(norm, clause_high, high, funding=funding)
         or ((asset or funding) and adopted_later(analysis, high))
     )
+
+
+def _adopted_next(analysis: Analysis, low: int, high: int) -> bool:
+    """Say whether the sentence behind takes up what the one of ``[low, high)`` tells of, and names nothing else."""
+    norm = analysis.norm
+    if NEXT_ADOPTS.match(norm[high : high + 60]) is None:
+        return False
+    return not of_another(norm[slice(*analysis.sentence_span(high))], named(norm[low:high]))
 
 
 def owned_by_advice(analysis: Analysis, start: int, end: int) -> bool:
