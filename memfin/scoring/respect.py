@@ -74,6 +74,8 @@ def respect(analysis: Analysis, hits: Iterable[Hit], terms: frozenset[str]) -> R
     for match in _KEPT.finditer(norm):
         if not _ALL_THE_SAME.match(norm, match.end(1)):
             place = match.start(1)
+            if of_another(norm[analysis.sentence_span(place)[0] : match.end(1)], terms):
+                continue
             if any(_together(analysis, place, hit.start) for hit in named):
                 return Respect(everywhere=True, places=())
             if of_another(norm[_paragraph(analysis, place) : match.end(1)], terms):
