@@ -162,7 +162,7 @@ def class_cap(  # noqa: C901 - a ladder of signs
         and not reading.has_ratio
         and not may_split(analysis.norm)
         and not names_rest(analysis.norm)
-        and "仓位" not in analysis.norm
+        and _POSITION.search(analysis.norm) is None
         and not ("指数" in analysis.norm and sum(share.high for share in reading.candidates) > cap.limit)
         and not (reading.candidates and not reading.labels)
     ):
