@@ -7,7 +7,7 @@ from memfin.scoring.dealing import BACKS_OUT, DEALS, OFFER, ORDER, SIZED_DEAL, S
 from memfin.scoring.language import Analysis, attributed, conditional, negated
 from memfin.scoring.patterns import compile_pattern, late
 from memfin.scoring.refusal import QUESTION_END, VERDICT
-from memfin.scoring.topics import named, of_another
+from memfin.scoring.topics import takes_up_another
 
 _CLAUSE: Final = r"[^,:;。!?\n]"
 
@@ -105,7 +105,7 @@ def adopted_later(analysis: Analysis, position: int) -> bool:
             or BACKS_OUT.search(match.group())
             or attributed(analysis, *match.span())
             or _on_its_own(analysis, position, match.start())
-            or of_another(norm[low : match.end()], _topic_names(analysis, position))
+            or takes_up_another(norm[low : match.end()], _topic(analysis, position))
         ):
             continue
         return True
@@ -170,15 +170,15 @@ def _sized(analysis: Analysis, low: int, high: int, topic: int) -> bool:
             and not conditional(analysis, clause_low, clause_high)
             and not attributed(analysis, clause_high - 1, clause_high)
             and not _on_its_own(analysis, topic, clause_low)
-            and not of_another(_SLEEVE.sub("", norm[low:clause_high]), _topic_names(analysis, topic))
+            and not takes_up_another(_SLEEVE.sub("", norm[low:clause_high]), _topic(analysis, topic))
         ):
             return True
     return False
 
 
-def _topic_names(analysis: Analysis, position: int) -> frozenset[str]:
-    """Return what the sentence that ends at, or holds, the position names."""
-    return named(analysis.norm[slice(*analysis.sentence_span(max(position - 1, 0)))])
+def _topic(analysis: Analysis, position: int) -> str:
+    """Return the sentence that ends at, or holds, the position."""
+    return analysis.norm[slice(*analysis.sentence_span(max(position - 1, 0)))]
 
 
 _OTHER_MONEY: Final = late(

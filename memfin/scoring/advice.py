@@ -22,7 +22,7 @@ from memfin.scoring.dealing import BACKS_OUT, DEALS, OFFER, ORDER, SIZED_DEAL, S
 from memfin.scoring.language import Analysis
 from memfin.scoring.patterns import compile_pattern, late
 from memfin.scoring.refusal import WRITING, disowned, rejected, written_option
-from memfin.scoring.topics import named, of_another
+from memfin.scoring.topics import takes_up_another
 
 _CLAUSE: Final = r"[^,:;。!?\n]"
 _SENTENCE: Final = r"[^。!?\n]"
@@ -215,7 +215,7 @@ def _adopted_next(analysis: Analysis, low: int, high: int) -> bool:
     norm = analysis.norm
     if NEXT_ADOPTS.match(norm[high : high + 60]) is None:
         return False
-    return not of_another(norm[slice(*analysis.sentence_span(high))], named(norm[low:high]))
+    return not takes_up_another(norm[slice(*analysis.sentence_span(high))], norm[low:high])
 
 
 def owned_by_advice(analysis: Analysis, start: int, end: int) -> bool:

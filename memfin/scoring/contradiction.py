@@ -41,6 +41,7 @@ from memfin.scoring.reading import SIGN_WIDTH, Hit, Reading
 from memfin.scoring.refusal import disowned, rejected
 from memfin.scoring.respect import Respect, backed, respect
 from memfin.scoring.shapes import turns_of_phrase
+from memfin.scoring.topics import FUNDING
 from memfin.scoring.tries import few
 from memfin.scoring.vocabulary import load_vocabulary
 from memfin.scoring.words import RATINGS, Sign, role_table
@@ -102,8 +103,6 @@ _MAY_HOLD: Final = late(
     r"(?:about |around |roughly |some |only )?$"
 )
 """What a fund is allowed to hold is no weight of a plan."""
-_FUNDING: Final = frozenset({"leverage", "margin_trading", "off_market_financing"})
-"""Practices that are a way to come by money: what the reply buys with it is no alternative to them."""
 _SLICE: Final = late(r",? (?:in|of|into|for) (?:an? |the )?$")
 """A small slice, say 10%, in what is named behind."""
 _NEAR: Final = 12
@@ -270,7 +269,7 @@ def _practices() -> frozenset[str]:
 def _proposed(reading: Reading, hit: Hit) -> bool:
     analysis = reading.analysis
     asset = hit.term not in _practices() or _PRODUCT.search(analysis.norm, hit.start, hit.end + 6) is not None
-    if advised(analysis, hit.start, hit.end, act=hit.act, asset=asset, funding=hit.term in _FUNDING):
+    if advised(analysis, hit.start, hit.end, act=hit.act, asset=asset, funding=hit.term in FUNDING):
         return True
     if hit.term == "opaque_performance" and owned_by_advice(analysis, hit.start, hit.end):
         return True

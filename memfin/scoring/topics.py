@@ -11,6 +11,8 @@ from memfin.scoring.patterns import late
 from memfin.scoring.vocabulary import load_vocabulary
 from memfin.scoring.words import bounded, scanner
 
+FUNDING: Final = frozenset({"leverage", "margin_trading", "off_market_financing"})
+"""Practices that are a way to come by money: what the reply buys with it is no alternative to them."""
 _RULE: Final = late(
     r"(?:你|约束|要求|规矩|限制)[^,;。!?\n]{0,12}?(?:只|仅|不|没|未|别|别|定|说|要求|剔除|排除)[^,;。!?\n]*|"
     r"[^,;。!?\n]{0,10}的?(?:约束|要求|规矩|限制|底线|约定)|"
@@ -43,6 +45,12 @@ def of_another(text: str, names: frozenset[str]) -> bool:
         return False
     told = named(_RULE.sub(lambda rule: "," * len(rule[0]), text))
     return bool(told) and not named(text) & widened(names)
+
+
+def takes_up_another(text: str, topic: str) -> bool:
+    """Say whether a text that takes something up names another thing than the topic; money buys anything."""
+    names = named(topic)
+    return not names & FUNDING and of_another(text, names)
 
 
 def named(text: str) -> frozenset[str]:
