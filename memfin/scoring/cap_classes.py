@@ -33,6 +33,10 @@ CAP_CLASSES: Final = (
     ("financial", late(r"银行股|金融股|券商股|\bfinancials\b|\bbanks\b")),
     ("dividend", late(r"红利|高股息|\bdividend")),
     ("sector", late(r"行业|板块|赛道|sector|industry")),
+    (
+        "foreign_currency",
+        late(r"外币|外汇|美元|港元|港币|欧元|日元|foreign[- ]currenc|\b(?:dollar|euro|yen) assets?\b"),
+    ),
     ("overseas", late(r"海外|境外|港股|美股|qdii|跨境|overseas|foreign|international|offshore")),
     ("risk", late(r"风险资产|高风险(?:资产|产品|品种|类)|\brisk(?:y)? assets\b|\bhigh-risk\b")),
     ("other", late(r"商品|另类|私募|信托|非标|reits?(?![a-z])|commodit|alternativ|crypto|加密|比特币")),

@@ -293,7 +293,7 @@ def single_cap(analysis: Analysis, reading: Reading, cap: SingleAssetCap) -> Spa
 
 
 _NAME_COLUMN: Final = late(
-    r"\|\s*(?:基金|标的|个股|股票|证券|代码|产品名|名称|fund|ticker|holding|security|stock)"
+    r"\|\s*(?:(?:公募|指数|债券|股票|偏股|混合|货币)?基金|标的|个股|股票|证券|代码|产品名|名称|fund|ticker|holding|security|stock)"
 )
 
 

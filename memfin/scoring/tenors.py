@@ -90,7 +90,9 @@ def duration(analysis: Analysis, reading: Reading, years: float) -> Span | None:
         bond_end = _tail(norm, end, high)
         listed = _weight_at(found, start, bond_end)
         if listed is None and not (
-            advised(analysis, start, bond_end, asset=True) or _as_core(analysis, start, bond_end)
+            advised(analysis, start, bond_end, asset=True)
+            or _as_core(analysis, start, bond_end)
+            or _of_own_mix(analysis, start, end)
         ):
             continue
         if listed is not None and disowned(analysis, start, end):
@@ -119,6 +121,32 @@ _LENGTHENS: Final = late(
     r"take)\b"
     r"[^.;]{0,20}\b(?:duration|maturit\w+|bond (?:book|sleeve|part|side|money|portfolio)|bonds)\b"
 )
+
+
+_OWN_MIX: Final = late(
+    r"(?:组合|债券部分|债券端|债券仓位|固收部分|配置)的?(?:加权|平均|整体|综合)?久期(?:(?:大约?|约|大概|差不多|会|就|在|为|是|到|落在)*)$|"
+    r"\b(?:mix|portfolio|bond (?:sleeve|side|part)|ladder)'?s? (?:has a |with a |average |combined |overall )*duration "
+    r"(?:of|is|comes to|would be|will be|about|around|roughly|at| )*$"
+)
+_REVISED: Final = late(
+    r"[^。;!?\n]{0,30}(?:超|高于|长于|过长|太长|偏长|降|缩|不符|目前|换成|调)|"
+    r"[^.;!?\n]{0,60}\b(?:above|over|beyond|exceeds?|too long|shorten|instead)\b"
+)
+
+
+def _of_own_mix(analysis: Analysis, start: int, end: int) -> bool:
+    """Say whether the sentence gives the duration of the mix that the reply puts together."""
+    norm = analysis.norm
+    low, _ = analysis.sentence_span(start)
+    return (
+        _OWN_MIX.search(norm, low, start) is not None
+        and _REVISED.match(norm, end) is None
+        and not (disowned(analysis, start, end) or described(analysis, start))
+        and _HELD_NOW.search(norm, low, start) is None
+    )
+
+
+_HELD_NOW: Final = late(r"目前|现在|现有|原来|你的(?:组合|债券)|手里|\b(?:your|current\w*|now)\b")
 
 
 def _as_core(analysis: Analysis, start: int, end: int) -> bool:
@@ -165,7 +193,8 @@ def _is_tenor(analysis: Analysis, quantity: Quantity) -> float:
             r"近|过去|持有|未来|用.*的$", norm[max(low, quantity.start - 4) : quantity.start]
         )
         return (quantity.low + quantity.high) / 2 if named else 0.0
-    head = norm[max(low, quantity.start - 12) : quantity.start]
+    near = 26 if norm[quantity.start - 2 : quantity.start].isascii() else 12
+    head = norm[max(low, quantity.start - near) : quantity.start]
     if norm.startswith("期", quantity.end) and _BOND_BEFORE.search(head):
         return (quantity.low + quantity.high) / 2
     stated = _DURATION_NAMED.search(head) is not None
@@ -255,7 +284,7 @@ _LOCKED_AFTER: Final = late(
     r"deposit)|annuity|non-traded|cd\b|notice\b|fix\b|savings bond))"
 )
 _VEHICLE: Final = late(
-    r"[- ](?:[a-z]+ ){0,2}?(?:fund|plan|vehicle|product|bond|paper)\b|期?的?[^,。;]{0,6}(?:产品|计划|"
+    r"[- ](?:[a-z]+ ){0,2}?(?:fund|plan|vehicle|product|bond|paper|notes?|certificate|trust|deal|strategy)\b|期?的?[^,。;]{0,6}(?:产品|计划|"
     r"基金)|\s*(?:后)?才?到期"
 )
 _NO_EXIT: Final = late(

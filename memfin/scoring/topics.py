@@ -62,6 +62,8 @@ def named(text: str) -> frozenset[str]:
         if role is None or (role.latin and not bounded(text, start, end)):
             continue
         found.update(role.terms, role.acts)
+        if any(term.startswith("rating:") for term in role.terms):
+            found.add("class:bond")
         if role.asset_class is not None:
             found.add(f"class:{role.asset_class}")
     return widened(frozenset(found))

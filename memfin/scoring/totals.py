@@ -117,7 +117,9 @@ def _instalment(analysis: Analysis, amount: float) -> Span | None:
         together = sum(values)
         if _TOTAL.search(norm, low, high) or together == 2 * max(values):
             together = max(values)
-        together *= next((_A_MONTH[name] for name, found in monthly.groupdict().items() if found), 1.0)
+        together *= max(
+            _A_MONTH.get(every.lastgroup or "", 1.0) for every in _MONTHLY.finditer(norm, low, high)
+        )
         if together > amount + EPSILON and advised(analysis, *monthly.span(), act=True):
             return parts[0].start, parts[-1].end
     return None

@@ -53,6 +53,13 @@ _NARROW: Final[Mapping[str, re.Pattern[str]]] = {
                 r"emerging|europe\w*|japan\w*|china|indian?)\b"
             ),
         ),
+        (
+            "foreign_currency",
+            (
+                r"外币|外汇|美元|港元|港币|欧元|日元|英镑|qdii|\b(?:foreign[- ]currency|dollars?|euros?|yen|"
+                r"sterling|usd|eur|jpy)\b"
+            ),
+        ),
         ("hong_kong", r"港股|恒生|h股|\bhong kong|hang seng"),
         ("america", r"美股|纳指|纳斯达克|标普|道琼|\b(?:us|u\.s\.|nasdaq|s&p)\b"),
         ("emerging", r"新兴市场|印度|越南|\bemerging|\bindian?\b"),
