@@ -75,7 +75,7 @@ def weights(  # noqa: C901, PLR0912, PLR0915 - one step a question
         candidates = {share for share in shares if may_weigh(norm, share)}
     starts = [label.start for label in found]
     result: list[Weight] = []
-    group, last_end, rows = 0, 0, _plan_rows(analysis, shares)
+    group, last_end, rows = 0, 0, _plan_rows(analysis, [share for share in shares if share in candidates])
     after_style: dict[int, bool] = {}
     parts = breakdowns(analysis, shares)
     for index, share in enumerate(shares):

@@ -69,7 +69,7 @@ STRONG: Final = Bilingual(
     r"别恋战|别再?犹豫|不用抠|"
     r"够用了|我给你(?:挑|选|配|留|找)了|放心(?:买|配|拿|上|进)|闭眼(?:买|入|拿)|安排上|冲一把|抢进去?|"
     r"搏一把|赌它|试试手感",
-    r"\b(?:(?:i|we)(?:'d| would)|our (?:team|desk|house|firm) would|recommend\w*|suggest\w*|advise|consider|"
+    r"\b(?:(?:i|we)(?:'d| would)|our (?:team|desk|house|firm) would|recommend\w*|suggest(?!s\b)\w*|advise|consider|"
     r"makes? sense|should|"
     r"worth (?:buying|purchasing|"
     r"adding|holding|considering|owning|having|exploring|trying|including|a)|(?:could|can|might|may) pay off|"

@@ -42,7 +42,7 @@ _PARTS: Final = {
 
 _N: Final = r"\d零〇一二两三四五六七八九十百千半"
 _NUM: Final = rf"[{_N}](?:[{_N}点]|\.(?=\d)|,(?=\d{{3}}(?!\d)))*"
-_SEP: Final = r"\s?(?:-|–|—|~|～|－|至|到|to)\s?"
+_SEP: Final = r" ?(?:-|–|—|~|～|－|至|到|to) ?"
 # 成 and 年 also begin ordinary words (成立, 成分股, 年报); the look-aheads leave those alone.
 _CHENG: Final = (
     r"成(?![立员果功交品熟绩变型套人语]|不变|长(?![期线])|本(?![金钱])|(?<=一成)为)(?!分[股券类指])"
@@ -63,8 +63,8 @@ _UNIT_HEAD: Final = r"%％个百pc成折倍xX万亿千元块美港ydRCUkKmMt年\
 _AHEAD_OF_NUMBER: Final = rf"(?=[{_UNIT_HEAD}–—~～－至到分])"
 _LIKELY_UNIT: Final = rf"(?=[{_UNIT_HEAD}])(?:{_UNIT})"
 _NUMERIC: Final = late(
-    rf"({_NUM}){_AHEAD_OF_NUMBER}(?:\s?(?:分之)\s?({_NUM})(?:{_SEP}(?:百分之)?({_NUM}))?"
-    rf"|(?:\s?({_LIKELY_UNIT})?{_SEP}({_NUM}))?\s?({_LIKELY_UNIT}))"
+    rf"({_NUM}){_AHEAD_OF_NUMBER}(?: ?(?:分之) ?({_NUM})(?:{_SEP}(?:百分之)?({_NUM}))?"
+    rf"|(?: ?({_LIKELY_UNIT})?{_SEP}({_NUM}))? ?({_LIKELY_UNIT}))"
 )
 _PRICED: Final = late(r"[$¥￥£€]\s?(\d[\d,]*+(?:\.\d++)?+)(?!\s?(?:[万亿千百kKmM]|thousand))")
 _THOUSANDS: Final = late(

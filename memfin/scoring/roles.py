@@ -94,14 +94,14 @@ _STOCKTAKING: Final = compile_pattern(
     r"目前(?!的?(?:估值|市场|利率|行情|点位|价格|价位|经济|政策|宏观|环境|位置|市盈率|收益率|债市|股市|大盘|通胀))|现有|"
     r"现在(?!就|可以|开始|起|把|先|应|不妨|建议|买|加|配)|你?(?:报|"
     r"列|提供|给)的|"
-    r"持仓(?:如下|情况|明细|表)|\bcurrent\w*|as it stands|\btoday\b|you (?:hold|own|have)"
+    r"持仓(?:如下|情况|明细|表)|\bcurrent\w*|as it stands|\btoday\b|\|? ?now ?(?:\||$)|you (?:hold|own|have)"
 )
 _PLANNED: Final = compile_pattern(
     r"建议|方案|目标|推荐|调整[后为成到]|改[成为]|参考配|可以这样|\b(?:suggest\w*|recommend\w*|plan|"
     r"target|propos\w*)"
 )
 _EXCEEDS: Final = compile_pattern(
-    r"超出|越过|突破|超线|超标|超了|破了|破线|背道而驰|不符|违反|违背|超过[^,。;]{0,14}(?:线|上限|规矩|"
+    r"超出|越过|突破|超线|超标|超了|破了|破线|背道而驰|不符|违反|违背|越线|超过[^,。;]{0,14}(?:线|上限|规矩|"
     r"约定|要求|了)|"
     r"(?:没有|未|不)(?:选|采用|采纳|纳入|放进)|不放(?:它|进)|不看了|排除在外|剔除|\b(?:left (?:it|"
     r"them) out|leave (?:it|them) out|"
@@ -260,7 +260,7 @@ _LOOSER: Final = late(
 
 
 _RAISED: Final = late(
-    r"(?<!已)(?<!已)(?<!刚)(?:加|提|升|抬|增)[加高]?[到至][^,。;\d]{0,3}$|\b(?:raise|increase|lift|"
+    r"(?<!已)(?<!刚)(?:加|提|升|抬|增|凑|拉)[加高]?[到至][^,。;\d]{0,3}$|\b(?:raise|increase|lift|"
     r"bring|go up|step up|build)\b[^,.;\d]{0,20}"
     r"\bto (?:about |around )?$"
 )
