@@ -17,7 +17,7 @@ from memfin.scoring.patterns import apart, compile_pattern, late
 from memfin.scoring.quantities import Quantity
 from memfin.scoring.ratios import ratios
 from memfin.scoring.rests import remainders
-from memfin.scoring.roles import is_raised, moved_to, role_of
+from memfin.scoring.roles import is_raised, listed_as_held, moved_to, role_of
 from memfin.scoring.sharing import EACH, HALF_EACH, divided_among, holders
 from memfin.scoring.weight import Label, Weight
 
@@ -213,6 +213,8 @@ def _plan_rows(analysis: Analysis, shares: Sequence[Quantity]) -> frozenset[int]
     """Return the sentences that are table rows with several shares: each row is a plan of its own."""
     counts: dict[int, int] = {}
     for share in shares:
+        if listed_as_held(analysis, share):
+            continue
         sentence = analysis.sentence_at(share.start)
         counts[sentence] = counts.get(sentence, 0) + 1
     return frozenset(

@@ -32,6 +32,8 @@ _COUNTS: Final = {sign: value for value, sign in enumerate("二三四五六七�
 _JOINED: Final = late(r"、|和|与|及|\band\b")
 
 
+_CHANGE_SIGNS: Final = frozenset("+-")
+"""Before an amount that only tells how much comes or goes."""
 _BARE: Final = late(r"(?:占|配|放|给)到?(\d{1,2})(?=[、,。;\n和]|$)")
 _NAMED_BARE: Final = late(
     r"[0-9](?:(?<=[a-z] .)(?<!q .)[0-9]?(?=,(?![0-9])|[;:\n/)]|\.(?![0-9])|$)|"
@@ -68,7 +70,9 @@ def divided(text: str) -> list[Quantity]:
     amounts = [
         amount
         for amount in quantities(text, low, min(high, len(text)))
-        if amount.kind == "money" and amount.low == amount.high
+        if amount.kind == "money"
+        and amount.low == amount.high
+        and text[max(amount.start - 1, 0)] not in _CHANGE_SIGNS
     ]
     found: list[Quantity] = []
     first = 0

@@ -108,6 +108,9 @@ _LONGEST: Final = late(
     r"maximum|no longer|within|\bmax\b"
 )
 _PREMIUM: Final = late(r"保费|年交|年缴|\bpremiums?\b")
+_EQUITY_HOLDING: Final = late(
+    r"(?:单[一个只]?|任[一何]只?|每[一只个]?)(?:的)?(?:权益|股票[类型])|\b(?:single|any one|each) equity\b"
+)
 _SINGLE: Final = late(
     r"单一(?!行业|板块|市场|赛道)|单只|单个(?!行业|板块|赛道)|单支|单项|任何一项|每只|每个|任一|任何一[只类种]|"
     r"单(?=基金)|"
@@ -267,7 +270,9 @@ def _numeric(norm: str) -> Predicate | None:  # noqa: C901, PLR0911, PLR0912 - o
     if share is None:
         return _cash_floor(None, money) if money is not None and _SET_ASIDE.search(norm) else _no_loss(norm)
     if _SINGLE.search(norm):
-        return SingleAssetCap(_round(share.high), "fund" if _FUND.search(norm) else "asset")
+        of_equity = _EQUITY_HOLDING.search(norm) is not None
+        scope: Literal["asset", "fund", "equity"] = "fund" if _FUND.search(norm) else "asset"
+        return SingleAssetCap(_round(share.high), "equity" if of_equity else scope)
     if _BETWEEN.search(norm) is not None:
         share = [each for each in found if each.kind == "share"][-1]
     floor = bound(norm, share) == "at_least" or _FLOOR.search(norm) is not None

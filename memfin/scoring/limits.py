@@ -267,17 +267,19 @@ def single_cap(analysis: Analysis, reading: Reading, cap: SingleAssetCap) -> Spa
                 continue
             if weight.role == "target" and is_part(analysis, [weight]):
                 continue
+            if cap.scope == "equity" and weight.asset_class != "equity":
+                continue
             named = INSTRUMENT.search(weight.label) is not None or (
                 weight.asset_class not in ("cash", "bond") and company().search(weight.label) is not None
             )
-            if cap.scope == "fund":
+            if cap.scope != "asset":
                 named = named or (
                     weight.asset_class != "cash" and FUND_INSTRUMENT.search(weight.label) is not None
                 )
-            named = named or (cap.scope == "fund" and _is_one_of_counted(analysis, group, weight))
+            named = named or (cap.scope != "asset" and _is_one_of_counted(analysis, group, weight))
             named = named or _is_among(analysis, weight)
             named = named or (
-                (weight.asset_class not in ("cash", "bond") or cap.scope == "fund")
+                (weight.asset_class not in ("cash", "bond") or cap.scope != "asset")
                 and _is_listed(analysis, weight)
             )
             named = named or ONLY_THIS.match(analysis.norm, weight.end) is not None

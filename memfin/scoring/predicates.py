@@ -42,10 +42,10 @@ class MaxLoss(_Base, frozen=True, tag="max_loss"):
 
 
 class SingleAssetCap(_Base, frozen=True, tag="single_asset_cap"):
-    """No single holding (``scope`` fund: no single fund) above this share."""
+    """No single holding above this share; ``scope`` fund: no single fund, equity: no single one of equity."""
 
     limit: float
-    scope: Literal["asset", "fund"]
+    scope: Literal["asset", "fund", "equity"]
 
 
 class MaxPosition(_Base, frozen=True, tag="max_position"):

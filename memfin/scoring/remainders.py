@@ -66,7 +66,7 @@ _TRANCHES: Final = late(
 )
 _HELD: Final = late(
     r"(?:已|现在|目前|手里)[^,;。!?\n]{0,6}(?:有|占|持有|"
-    r"拿着)了?[^,;。!?\n\d一二三四五六七八九半两]{0,4}$|占了?$|"
+    r"拿着)了?[^,;。!?\n\d一二三四五六七八九半两]{0,4}$|占了?$|你(?:现在|目前)(?:是|约)?$|"
     r"\b(?:hold|own|have|sits at|makes up|is already)(?: already| about| some| roughly)* $"
 )
 _ADDED: Final = late(

@@ -178,6 +178,8 @@ def role_of(  # noqa: C901, PLR0911 - one return a role
         return "added"
     if _is_held(analysis, share, head):
         return "held"
+    if analysis.line_kind(share.start) == "row" and _SUM_ROW.match(norm, sentence_low):
+        return "total"
     colon = norm.rfind(":", low, share.start)
     # 总共80万:短债基金甲拿20万 tells a part, 合计:55% the sum.
     if _TOTAL.search(
@@ -192,6 +194,7 @@ def role_of(  # noqa: C901, PLR0911 - one return a role
     return "part" if taken_apart else "target"
 
 
+_SUM_ROW: Final = late(r"\|\s*(?:合计|总计|小计|总和|total|sum)\s*\|")
 _TAKEN_APART: Final = late(r"[%成半][^%。;]{0,8}拆[成分为到]")
 
 
@@ -232,6 +235,7 @@ def _is_no_weight(analysis: Analysis, share: Quantity, head: str, high: int) -> 
         )
         or (_STOPS.match(norm, share.end) is not None and "再" in norm[sentence_low : share.start])
         or _LOOSER.search(norm, sentence_low, share.start) is not None
+        or (_TOTAL.search(head[-6:]) is not None and "折算" in norm[share.end : high + 24])
         or _admitted(analysis, share.start, share.end)
     )
 
@@ -276,7 +280,7 @@ def _is_held(analysis: Analysis, share: Quantity, head: str) -> bool:
     norm = analysis.norm
     if _KEPT.search(head[-8:]) or is_raised(head) or TURNED.search(head):
         return False
-    if _ALREADY.search(head[-24:]) or _listed_as_held(analysis, share):
+    if _ALREADY.search(head[-24:]) or listed_as_held(analysis, share):
         return True
     low, _ = analysis.sentence_span(share.start)
     held = None
@@ -317,7 +321,7 @@ def _admitted(analysis: Analysis, start: int, end: int) -> bool:
     return _EXCEEDS.search(norm, end, high) is not None and _CONCEDED.search(norm, end, high) is None
 
 
-def _listed_as_held(analysis: Analysis, share: Quantity) -> bool:
+def listed_as_held(analysis: Analysis, share: Quantity) -> bool:
     """Say whether the share stands in a list or a table of what the client has today."""
     kind = analysis.line_kind(share.start)
     if kind not in ("item", "row"):
