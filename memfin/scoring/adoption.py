@@ -5,6 +5,7 @@ from typing import Final
 
 from memfin.scoring.dealing import BACKS_OUT, DEALS, OFFER, ORDER, SIZED_DEAL, STRONG, WEIGHTED
 from memfin.scoring.language import Analysis, attributed, conditional, negated
+from memfin.scoring.paragraphs import begin
 from memfin.scoring.patterns import compile_pattern, late
 from memfin.scoring.refusal import QUESTION_END, VERDICT
 from memfin.scoring.topics import takes_up_another
@@ -104,7 +105,9 @@ def adopted_later(analysis: Analysis, position: int) -> bool:
             or VERDICT.search(norm, position, high)
             or BACKS_OUT.search(match.group())
             or attributed(analysis, *match.span())
-            or _on_its_own(analysis, position, match.start())
+            or (
+                _on_its_own(analysis, position, match.start()) and not _points_back(analysis, position, match)
+            )
             or takes_up_another(norm[low : match.end()], _topic(analysis, position))
         ):
             continue
@@ -148,6 +151,20 @@ def _on_its_own(analysis: Analysis, topic: int, start: int) -> bool:
     start += analysis.norm.startswith(" ", start)
     begun = [each for each in analysis.paragraphs if topic <= each <= start]
     return bool(begun) and _GOES_ON.fullmatch(analysis.norm, begun[-1], start) is None
+
+
+_THIS_PRODUCT: Final = late(r".*(?:这|该|此)[款只类](?:产品|基金|理财|债券?|股票|标的|品种)?$")
+_A_PRODUCT: Final = late(r"(?<![这该此])[款只类](?:产品|基金|理财)|[一几两三]只")
+
+
+def _points_back(analysis: Analysis, topic: int, match: re.Match[str]) -> bool:
+    """Say whether a match speaks of this product, and its paragraph names none that it could be."""
+    low = begin(analysis, match.start())
+    return (
+        _THIS_PRODUCT.match(match[0]) is not None
+        and _A_PRODUCT.search(analysis.norm, low, match.start()) is None
+        and not takes_up_another(analysis.norm[low : match.start()], _topic(analysis, topic))
+    )
 
 
 def _sized(analysis: Analysis, low: int, high: int, topic: int) -> bool:

@@ -61,7 +61,8 @@ _DEFINES: Final = late(
     r"教训|结果|后果|机会成本|劣势|优势|好处|缺点|成本|逻辑|投资者|"
     r"个人|人|客户|账户|产品|"
     r"公司)|的(?:做法|玩法|打法|操作|路数|套路|习惯)|等(?:杠杆)?工具|者占|为例|起源|投资者|"
-    r"平均|余额|行为)|^ (?:is|are|means?|refers?|was|were|lets?) (?:an?|the|made|only|costly|when|you)\b"
+    r"平均|余额|行为)|^(?: (?:etfs?|funds?|trusts?|notes?|options?))? (?:is|are|means?|refers?|was|were|"
+    r"lets?) (?:an?|the|made|only|costly|when|you)\b"
 )
 _CHARACTERIZES: Final = late(
     rf"^{_CLAUSE}{{0,6}}(?:能多|会放大|会同时|会拖|拖着|利率|容易|侵蚀|拖累|损耗|很难|多半|等于|就像|听着|"
@@ -211,7 +212,7 @@ def advised(  # noqa: C901, PLR0911, PLR0912 - a ladder of signs, one return eac
 
 
 def _adopted_next(analysis: Analysis, low: int, high: int) -> bool:
-    """Say whether the sentence behind takes up what the one of ``[low, high)`` tells of, and names nothing else."""
+    """Say whether the next sentence takes up what that of ``[low, high)`` tells of, and names nothing else."""
     norm = analysis.norm
     if NEXT_ADOPTS.match(norm[high : high + 60]) is None:
         return False

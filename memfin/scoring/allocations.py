@@ -14,10 +14,11 @@ from memfin.scoring.candidates import may_weigh
 from memfin.scoring.language import Analysis
 from memfin.scoring.parts import breakdowns, of_parents
 from memfin.scoring.patterns import apart, compile_pattern, late
+from memfin.scoring.plans import plan_rows, separate
 from memfin.scoring.quantities import Quantity
 from memfin.scoring.ratios import ratios
 from memfin.scoring.rests import remainders
-from memfin.scoring.roles import is_raised, listed_as_held, moved_to, role_of
+from memfin.scoring.roles import is_raised, moved_to, role_of
 from memfin.scoring.sharing import EACH, HALF_EACH, divided_among, holders
 from memfin.scoring.weight import Label, Weight
 
@@ -27,11 +28,6 @@ _BREAK: Final = compile_pattern(
     r"\band (?:[a-z]+ )?(?:the (?:rest|remainder|other|"
     r"balance|two|three|four|five)|"
     r"what(?:ever)?(?: is|'s|) (?:left|remains))\b"
-)
-_ALTERNATIVE: Final = compile_pattern(
-    r"(?:保守|稳健|平衡|均衡|进取|积极|激进|成长|防御|增强)(?:型|派|版|方案|模型|组合)|"
-    r"方案[一二三四abc123]|[一二三四abc123]方案|情形[一二三abc]|模型\(|"
-    r"(?:option|plan|scenario|model) [abc123]|\b(?:conservative|balanced|aggressive)\b"
 )
 _BARE_VERB: Final = late(
     r"\s*你?(?:建议|可以|可|我会|不妨)?(?:占比|仓位|比例|权重|持仓|份额)?(?:可以|可|能|大概)?(?:约)?(?:占|"
@@ -53,11 +49,9 @@ _ENOUGH_OF_IT: Final = late(
     r"(?:左右|上下|以内)?(?:就|便|也)?(?:够了|足够|合适|正好|够用|差不多|行了)"
 )
 _PRONOUN: Final = late(r"它|其|\bit\b|\bthat\b")
-_GAP: Final = 160
 _FAR_OF: Final = 3
 _FAR: Final = 32
 _WHOLE: Final = 1.0
-_COMPLETE: Final = 0.95
 
 
 def weights(  # noqa: C901, PLR0912, PLR0915 - one step a question
@@ -75,7 +69,7 @@ def weights(  # noqa: C901, PLR0912, PLR0915 - one step a question
         candidates = {share for share in shares if may_weigh(norm, share)}
     starts = [label.start for label in found]
     result: list[Weight] = []
-    group, last_end, rows = 0, 0, _plan_rows(analysis, [share for share in shares if share in candidates])
+    group, last_end, rows = 0, 0, plan_rows(analysis, [share for share in shares if share in candidates])
     after_style: dict[int, bool] = {}
     parts = breakdowns(analysis, shares)
     for index, share in enumerate(shares):
@@ -101,9 +95,11 @@ def weights(  # noqa: C901, PLR0912, PLR0915 - one step a question
         if label in ("cash", "bond") and _is_yield(norm, share, low, high):
             continue
         new_row = analysis.sentence_at(share.start) in rows and "\n" in norm[last_end : share.start]
-        if result and (new_row or _separate(analysis, last_end, share.start)):
+        if result and (new_row or separate(analysis, last_end, share.start)):
             group += 1
         last_before, last_end = last_end, share.end
+        if role == "held" and _newer_column(analysis, result, share):
+            result.pop()
         if role == "target" and share in parts:
             role = "part"
         if role == "total" and label is None and len(found) > bisect_left(starts, last_before):
@@ -138,6 +134,16 @@ def weights(  # noqa: C901, PLR0912, PLR0915 - one step a question
     result.extend(from_ratios)
     result.extend(remainders(analysis, result, found, starts))
     return sorted(result, key=lambda weight: weight.start)
+
+
+def _newer_column(analysis: Analysis, result: Sequence[Weight], share: Quantity) -> bool:
+    """Say whether a row that tells what is held gives it once more, of a later day."""
+    return (
+        bool(result)
+        and result[-1].role == "held"
+        and analysis.line_kind(share.start) == "row"
+        and analysis.sentence_at(result[-1].start) == analysis.sentence_at(share.start)
+    )
 
 
 def _has_each(norm: str, share: Quantity, topic: int, high: int) -> bool:
@@ -207,21 +213,6 @@ def _is_yield(norm: str, share: Quantity, low: int, high: int) -> bool:
         return True
     whole = all(round(value * 100, 6).is_integer() for value in (share.low, share.high))
     return not whole and share.high < _HIGHEST_YIELD and _SIZE_WORD.search(norm, low, high) is None
-
-
-def _plan_rows(analysis: Analysis, shares: Sequence[Quantity]) -> frozenset[int]:
-    """Return the sentences that are table rows with several shares: each row is a plan of its own."""
-    counts: dict[int, int] = {}
-    for share in shares:
-        if listed_as_held(analysis, share):
-            continue
-        sentence = analysis.sentence_at(share.start)
-        counts[sentence] = counts.get(sentence, 0) + 1
-    return frozenset(
-        sentence
-        for sentence, count in counts.items()
-        if count > 1 and analysis.line_kind(analysis.bounds[sentence]) == "row"
-    )
 
 
 def _segment(norm: str, shares: Sequence[Quantity], index: int, analysis: Analysis) -> tuple[int, int]:
@@ -332,60 +323,3 @@ def _class_of_several(
     end = share.end + rest.start() if rest else high
     after = found[bisect_left(starts, share.end) : bisect_left(starts, end)]
     return after[0].asset_class if len({label.asset_class for label in after}) == 1 else None
-
-
-_OTHER_ACCOUNT: Final = late(
-    r"(?:教育金?|养老金?|个人|爱人|太太|先生|孩子|另一个?|第二个|其他|备用|长期|短期|b)账户"
-)
-
-
-def _separate(analysis: Analysis, end: int, start: int) -> bool:
-    """Say whether what lies between two weights parts one plan from another."""
-    gap = analysis.norm[end:start]
-    return (
-        (len(gap) > _GAP and not _in_one_table(analysis, end, start))
-        or "\n#" in gap
-        or _ALTERNATIVE.search(gap) is not None
-        or ("账户" in gap and _OTHER_ACCOUNT.search(gap) is not None)
-    )
-
-
-def _in_one_table(analysis: Analysis, end: int, start: int) -> bool:
-    """Say whether two weights stand in rows of the same table, however much the cells between them tell."""
-    return (
-        "\n\n" not in analysis.norm[end:start]
-        and analysis.line_kind(end) == "row"
-        and analysis.line_kind(start) == "row"
-    )
-
-
-def alternatives(analysis: Analysis, found: Sequence[Weight]) -> bool:
-    """Say whether the groups of weights are plans to choose from instead of one plan."""
-    first: dict[int, int] = {}
-    for weight in found:
-        first.setdefault(weight.group, weight.start)
-    plans = (
-        [weight for weight in found if weight.group == group and weight.role == "target"] for group in first
-    )
-    if sum(_is_complete(analysis, plan) for plan in plans) > 1:
-        return _GOES_ON.search(analysis.norm, found[0].end, max(first.values())) is None
-    marked, last = 0, 0
-    for start in sorted(first.values()):
-        marked += _ALTERNATIVE.search(analysis.norm, max(last, start - 200), start) is not None
-        last = start
-    return len(first) > 1 and marked > 1
-
-
-def _is_complete(analysis: Analysis, plan: Sequence[Weight]) -> bool:
-    """Say whether weights divide all of the money: bounds (债券≥80%) and parts of one class do not."""
-    sizes = [weight for weight in plan if analysis.norm[weight.start - 2 : weight.start].rstrip()[-1:] not in _BOUNDS]
-    classes = {weight.asset_class for weight in sizes}
-    return sum(weight.low for weight in sizes) >= _COMPLETE and classes != {"equity"}
-
-
-_BOUNDS: Final = frozenset("≥≤<>")
-_GOES_ON: Final = late(
-    r"\b(?:then|later|tilt\w*|moving|shift\w*|rising|gliding|stepping)\b|逐步|随后|之后再|以后再|再(?:提|"
-    r"升|加|降|调)[高低]?到|第二步|过渡到"
-)
-"""One plan follows the other in time; they are none to choose from."""

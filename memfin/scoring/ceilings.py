@@ -55,7 +55,8 @@ _FEE_BEHIND: Final = late(
     r"[^,;。!?\n\d%]{0,4}(?:的?(?:管理费|费率|年费|综合费用)|(?: a year| annual| ongoing|"
     r" yearly)?(?: platform| custody| management| advice| service| fund| adviser| wrap|"
     r" account)? ?(?:fees?|charges?|"
-    r"expense ratio|in (?:fees|costs))| plus (?:an?|\d)[^,.;]{0,12} of (?:the |any |your )?(?:gains|profits|performance))"
+    r"expense ratio|in (?:fees|costs))| plus (?:an?|\d)[^,.;]{0,12} of (?:the |any |your )?(?:gains|profits|"
+    r"performance))"
 )
 _A_YEAR_BEHIND: Final = late(r" (?:a|per|each|every) year| annually| p\.?a\.?\b")
 _FUND_AT: Final = late(r"\b(?:funds?|trackers?|etfs?)\b[^,;.:]{0,12}\bat $")

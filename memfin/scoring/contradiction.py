@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from memfin.scoring import budgets, ceilings, limits, remainders, tenors, totals
 from memfin.scoring.advice import advised, owned_by_advice
+from memfin.scoring.all_in import all_in
 from memfin.scoring.constraint_texts import parse_constraints
 from memfin.scoring.drawdown import drawdown
 from memfin.scoring.figures import measured, orders
@@ -368,7 +369,7 @@ def _limited(  # noqa: C901, PLR0911 - one return a kind
     if isinstance(predicate, MaxPremium):
         return _named("premium_above_limit", budgets.premium(analysis, predicate.amount))
     if reading.all_in:
-        everything = limits.all_in(analysis, reading.all_in)
+        everything = all_in(analysis, reading.all_in)
         if everything is not None and not _is_allowed_all_in(analysis, everything, predicate):
             return "all_in", everything
     if isinstance(predicate, SingleAssetCap):

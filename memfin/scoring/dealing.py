@@ -69,7 +69,8 @@ STRONG: Final = Bilingual(
     r"别恋战|别再?犹豫|不用抠|"
     r"够用了|我给你(?:挑|选|配|留|找)了|放心(?:买|配|拿|上|进)|闭眼(?:买|入|拿)|安排上|冲一把|抢进去?|"
     r"搏一把|赌它|试试手感",
-    r"\b(?:(?:i|we)(?:'d| would)|our (?:team|desk|house|firm) would|recommend\w*|suggest(?!s\b)\w*|advise|consider|"
+    r"\b(?:(?:i|we)(?:'d| would)|our (?:team|desk|house|firm) would|recommend\w*|suggest(?!s\b)\w*|advise|"
+    r"consider|"
     r"makes? sense|should|"
     r"worth (?:buying|purchasing|"
     r"adding|holding|considering|owning|having|exploring|trying|including|a)|(?:could|can|might|may) pay off|"
@@ -122,7 +123,8 @@ STRONG: Final = Bilingual(
     rf"attractive)|earns? (?:its|his|her|their) (?:place|slot|spot|keep|seat)|(?:can't|cannot|"
     rf"can not) go wrong|fits? nicely|"
     rf"go (?:straight )?(?:for|with|all)|go \d+|"
-    rf"why not|try|good time|(?:my|our) (?:plan|advice|pick)|you (?:can|might|could|may|"
+    rf"why not|try|good time|(?:my|our) (?:plan|advice|pick)|"
+    rf"(?<!shares )(?<!units )(?<!that )(?<!which )you (?:can|might|could|may|"
     rf"might|'d be fine to|might want to|may want to|could always)(?: also| well| even| safely| day|"
     rf" swing)? {ENGLISH_VERB}(?! (?:it |them )?(?:off|out)\b))\b",
 )

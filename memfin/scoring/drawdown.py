@@ -14,7 +14,6 @@ from memfin.scoring.borne_losses import (
     MADE_LIGHT_OF,
     NOT_ADVISED,
     ONE_HOLDING,
-    OTHER_MIX,
     OTHER_SUBJECT,
     PAST,
     UNSURE,
@@ -30,6 +29,7 @@ from memfin.scoring.borne_losses import (
 from memfin.scoring.language import Analysis
 from memfin.scoring.limits import EPSILON, Span
 from memfin.scoring.patterns import compile_pattern, late
+from memfin.scoring.planned_losses import EXPECTED, has_plan, planned_loss
 from memfin.scoring.predicates import MaxDrawdown
 from memfin.scoring.quantities import Quantity, quantities
 from memfin.scoring.reading import Reading
@@ -43,6 +43,8 @@ _MORE_LOSS: Final = (
     r"(?<![率额润收量速模])(?:走低|下滑|下探)|蒸发|回吐|吐回去?|赔(?!率|付)|砍|(?:账面|市值|净值|账户|资产|本金)[^,。]{0,4}少|g[ai]v(?:e|"
     r"ing) (?:up|back)|surrender|shave|"
 )
+_PRICE_LIMIT: Final = late(r"涨跌(?:幅|停)[^,。;]{0,6}$|\bprice limits? (?:is|are|of) $")
+"""How far a price may move in a day by the rules of the exchange."""
 _LOSS: Final = late(
     _MORE_LOSS
     + r"worst|toleranc|容忍|测试|压测|stress|回撤|回落|亏损|浮亏|亏|缩水|下跌|跌|掉|陷|折损|损失|止损|"
@@ -119,10 +121,6 @@ _PLAN: Final = compile_pattern(
     r"配置)|该(?:方案|组合|配置)|这[套种份]|换完|调完|调整[后完]|配完|这么(?:配|调|搭)|这一配|上述|期间|"
     r"途中|届时|组合|方案|this (?:mix|plan|portfolio|allocation)|"
     r"the (?:mix|plan|portfolio)"
-)
-_EXPECTED: Final = compile_pattern(
-    r"可能|预计|估计|估算|约|或|最多|最大|极端|压力|会|可达|达到|\b(?:may|might|could|would|can|"
-    r"expect\w*|worst|up to|about|around)\b"
 )
 _PROPOSED: Final = late(
     r"我们?把|我们|[给为]你[设划定放留]|我给|我设|给(?:组合|账户|整体|全部|你|策略)[设留放]|"
@@ -202,6 +200,8 @@ def _breach(  # noqa: C901, PLR0911, PLR0912 - a ladder of signs
         if not _LOSS_NEAR.search(head) and not _LOSS_AFTER.match(norm[share.end : high]):
             continue
         clause, sentence = norm[clause_low:clause_high], norm[low:high]
+        if _PRICE_LIMIT.search(norm, clause_low, share.start):
+            continue
         if in_quotes(analysis, share.start, share.end) or _OF_A_PART.match(norm, share.end, high):
             continue
         if untouched(analysis, share, low, high) or MADE_LIGHT_OF.search(norm, low, share.start):
@@ -224,7 +224,7 @@ def _breach(  # noqa: C901, PLR0911, PLR0912 - a ladder of signs
             continue
         if _SCENARIO.search(norm, low, share.start):
             continue
-        if _planned_loss(analysis, reading, share) or gone_ahead(
+        if planned_loss(analysis, reading, share) or gone_ahead(
             analysis,
             share,
             named=partial(_names_asset, reading, clause_low, share.start),
@@ -254,8 +254,8 @@ def _breach(  # noqa: C901, PLR0911, PLR0912 - a ladder of signs
         if (
             whole
             and _PLAN.search(sentence)
-            and _EXPECTED.search(clause)
-            and ("我" in sentence or _has_plan(reading))
+            and EXPECTED.search(clause)
+            and ("我" in sentence or has_plan(reading))
         ):
             return share.start, share.end
     return None
@@ -293,106 +293,12 @@ def _moved_line(analysis: Analysis, share: Quantity, low: int) -> bool:
     return not disowned(analysis, share.start, share.end)
 
 
-def _names_asset(reading: Reading, low: int, high: int) -> bool:
-    return any(low <= label.start < high for label in reading.labels)
-
-
-_TESTED: Final = compile_pattern(
-    r"回测|回放|去套|套进|模拟|测算|压力|推演|复盘|历史数据|那[几两]?[年轮次]行情|\b(?:back-?test\w*|"
-    r"simulat\w*|stress\w*|in 20\d\d|since 20\d\d)"
-)
-_OWN_MIX: Final = compile_pattern(
-    r"股债?[一二三四五六七八九对](?:债?[一二三四五六七八九半])?(?:开)?的?(?:配比|组合|比例|搭配|方案|"
-    r"过去|历史|近)|这[套个份种]?(?:组合|方案|配置|比例|配法|搭配|"
-    r"分法)|上[面述](?:的)?(?:组合|方案|配置|比例)|(?:换|"
-    r"调整?|配|挪|改)[完后]|总账户|账户|组合|"
-    r"(?:我给|给你|我)[^,。;]{0,6}的?(?:组合|方案|配置|配比|配法)|"
-    r"\b(?:the (?:[a-z-]+ ){0,2}|(?:this|my|our) (?:[a-z\d/-]+ ){0,2})(?:mix|plan|portfolio|allocation|split|"
-    r"blend|sleeve|basket|lineup|"
-    r"proposal)\b|\bback-?test\b|\b(?:i|we)(?:'d| would) (?:run|hold|build|use|choose|pick|go with)\b"
-)
-_STICKS: Final = compile_pattern(
-    r"按(?:它|这个|此|计划|这套|上面)|照(?:它|此|这个|做|配)|就这[样么]|执行|接受|承受得|扛|熬|忍|"
-    r"(?:还是|仍然?|仍|照样|就)(?:建议|主张|推荐|主推|力推|推|选|看好|用它?|选它?|按|倾向)|用它|"
-    r"照这么|这么配|有个数|心里有数|心理准备|有数就|属正常|正常(?:现象|的)|不用(?:怕|慌)|"
-    r"别(?:怕|慌)|(?:进场|分批进|建仓|操作分|分[一二三四五六七八九十\d]+(?:批|周|个月))|可以(?:拿|做|配)|"
-    r"\b(?:(?:i|we|still|would) recommend|(?:i|we)'d (?:run|go|use|take|stick|still|keep)|"
-    r"(?:i|we) would (?:run|go|use|take|"
-    r"stick|keep)|as it stands|"
-    r"stick with|worth it|accept|live with|"
-    r"price of admission|brace|be (?:ready|prepared)|prepare for|expect (?:it|that|something|the same|"
-    r"as much)|again|buckle up|stay the course|hang on|sit tight|hold on|do(?:n't| not) panic|start|"
-    r"set it up|"
-    r"go ahead)\b"
-)
-_OTHER_PLAN: Final = compile_pattern(
-    r"所以|于是|为此|改[成为用]|换成|降到|减到|下调|压到|更稳|(?<!有)超(?:出|过|了)|不符|过不了|装不下|"
-    r"\b(?:so i|so we|instead|which is why|therefore|too (?:much|deep)|beyond|exceeds?|above your|twice the|"
-    r"double the|than you (?:said|can|could|want)|"
-    r"over your|lower|trim)\b"
-)
-
-
-def _planned_loss(analysis: Analysis, reading: Reading, share: Quantity) -> bool:
-    """Say whether a test of the reply's own mix shows the loss, and the reply goes through with the mix."""
-    norm = analysis.norm
-    low, _ = analysis.sentence_span(share.start)
-    before = norm[max(0, low - 80) : share.start]
-    if (
-        (
-            _OWN_MIX.search(before) is None
-            and _THIS_MIX.search(norm, share.end, share.end + 60) is None
-            and not _follows_plan(analysis, reading, share)
-        )
-        or OTHER_MIX.search(norm, _behind_plan(reading, low, share.start), share.start)
-        or _ILLUSTRATED.search(before)
-    ):
-        return False
-    if not (
-        _TESTED.search(before)
-        or _TESTED.match(norm, share.end + 1)
-        or _EXPECTED.search(norm, low, share.start)
-        or _POSSIBLE.match(norm, share.end)
-        or _LOSS_AHEAD.search(norm, low, share.start)
-    ):
-        return False
-    rest = norm[share.end : share.end + 160]
-    if _OTHER_PLAN.search(rest) or FORGIVEN.search(rest):
-        return False
-    return _STICKS.search(rest) is not None or _has_plan(reading)
-
-
-_POSSIBLE: Final = late(r"(?:以上|左右|上下|多)?(?:也|都|完全|很|是|有)*可能")
-_WHOLE: Final = late(r"净值|组合|账户|整体|总市值")
-_THIS_MIX: Final = late(r"(?:按|照)(?:照)?(?:这个|这套|此|上述|上面的?)(?:比例|方案|组合|配置|配比)")
-_ILLUSTRATED: Final = late(r"假[设如]|举例|示例|比如|个股|单只|该板块|\b(?:example|suppose|imagine)\b")
 _SCENARIO: Final = late(r"\b(?:in|during|after|from) (?:an?|the|that|such an?) $")
 """A fall of the market that the plan is measured against: in the 35% slump the portfolio loses 14%."""
-_LOSS_AHEAD: Final = compile_pattern(
-    r"会|要|可能|得|过|\b(?:will|would|could|can|may|might|shows?|showed|should|expect\w*|ready|"
-    r"prepared?|"
-    r"fell|lost|dropped|shed|sank|slid|tumbled)\b"
-)
 
 
-def _follows_plan(analysis: Analysis, reading: Reading, share: Quantity) -> bool:
-    """Say whether weights are proposed and then, in a clause that names no asset, the loss."""
-    low, _ = analysis.sentence_span(share.start)
-    clause_low, _ = analysis.clause_span(share.start, share.end)
-    if low and analysis.norm[low - 1] != "\n" and _WHOLE.search(analysis.norm, clause_low, share.start):
-        low, _ = analysis.sentence_span(low - 1)
-    return any(
-        weight.role == "target" and low <= weight.start < clause_low for weight in reading.weights
-    ) and not any(clause_low <= label.start < share.start for label in reading.labels)
-
-
-def _behind_plan(reading: Reading, low: int, start: int) -> int:
-    """Return where the last of the weights ends that stand between ``low`` and ``start``."""
-    return max([low, *(weight.end for weight in reading.weights if low <= weight.start < start)])
-
-
-def _has_plan(reading: Reading) -> bool:
-    return len([weight for weight in reading.weights if weight.role == "target"]) > 0
+def _names_asset(reading: Reading, low: int, high: int) -> bool:
+    return any(low <= label.start < high for label in reading.labels)
 
 
 def _proposes(analysis: Analysis, share: Quantity) -> bool:

@@ -108,6 +108,12 @@ _BOUGHT_NOW: Final = late(
     r"[^。;!?\n]{0,24},[^,。;!?\n]{0,6}(?:建议|可以|不妨|我会|值得)[^,。;!?\n不]{0,8}(?:配|买|拿|放|加|投)"
 )
 _BECOMES: Final = late(r"(?:可能|将|会|要|再)(?:会|将)?被$")
+_OF_THE_FIRMS: Final = late(r"(?: \d+)?(?: companies)?(?:'s?)? (?:revenues?|earnings|sales|profits)\b")
+"""What the members of an index earn is nothing to buy."""
+_BARRIER: Final = late(r"敲[入出](?:价|线|水平)?[约为是:]?\d")
+"""A term of a note in a description of it."""
+_AT_HOME: Final = late(r"£|\b(?:isas?|sipp|sterling|gilts?)\b")
+"""What shows that the client's own market is the British one."""
 _FUTURES: Final = late(r".*(?:期货|futures)$")
 
 
@@ -122,7 +128,11 @@ def harmless(analysis: Analysis, hit: Hit, *, funds_allowed: bool = False) -> bo
         ("来说", "来讲", "打比方", "作例"), hit.end
     ):
         return True
-    if _passing_word(norm, analysis, hit):
+    if _passing_word(norm, analysis, hit) or _OF_THE_FIRMS.match(norm, hit.end):
+        return True
+    if _BARRIER.match(norm, hit.start):
+        return True
+    if hit.term == "overseas_market" and norm[hit.start : hit.end] == "ftse" and _AT_HOME.search(norm):
         return True
     if hit.term in ("stocks", "individual_stocks") and _STOCK_MATTER.match(norm, hit.start):
         return True

@@ -92,6 +92,17 @@ def _is_entry(norm: str, start: int) -> bool:
     )
 
 
+def _commas(norm: str) -> str:
+    """Put a comma for a dash between words and for a break inside a table cell."""
+    if "--" in norm:
+        norm = _DASH.sub("," + DROPPED, norm)
+    if " - " in norm:
+        norm = _ENGLISH_DASH.sub(DROPPED + ", ", norm)
+    if "<br" in norm:
+        norm = _CELL_BREAK.sub(lambda mark: ",".ljust(len(mark[0]), DROPPED), norm)
+    return norm
+
+
 def laid_out(norm: str) -> str:
     """Put a normalized text into one layout, in a text of the same length.
 
@@ -104,14 +115,9 @@ def laid_out(norm: str) -> str:
         norm = _unquoted(norm)
     if "." in norm:
         norm = _CHINESE_DOT.sub("。", norm)
-    if "--" in norm:
-        norm = _DASH.sub("," + DROPPED, norm)
-    if " - " in norm:
-        norm = _ENGLISH_DASH.sub(DROPPED + ", ", norm)
+    norm = _commas(norm)
     if "!" in norm:
         norm = _STOPPED.sub(_full_stop, _CHINESE_STOPPED.sub("。", norm))
-    if "<br" in norm:
-        norm = _CELL_BREAK.sub(lambda mark: ",".ljust(len(mark[0]), DROPPED), norm)
     opens = _OPENS.match(norm)
     if opens is not None:
         last = opens.end() - 1

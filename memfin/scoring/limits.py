@@ -7,16 +7,15 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from memfin.scoring.advice import advised
-from memfin.scoring.allocations import alternatives
 from memfin.scoring.instruments import FUND_INSTRUMENT, INSTRUMENT, PRODUCT, company, single
 from memfin.scoring.language import Analysis
 from memfin.scoring.one_product import ONLY_THIS, PICKED, about_one
 from memfin.scoring.parts import is_part
 from memfin.scoring.patterns import compile_pattern, late
+from memfin.scoring.plans import alternatives
 from memfin.scoring.predicates import AssetClassCap, CashFloor, SingleAssetCap
 from memfin.scoring.ratios import may_split
 from memfin.scoring.reading import Reading
-from memfin.scoring.refusal import disowned
 from memfin.scoring.rests import names_rest
 from memfin.scoring.sectors import sector_cap
 from memfin.scoring.sharing import times
@@ -30,36 +29,6 @@ EPSILON: Final = 1e-9
 """Shares that differ by less are the same; sums of fractions are not exact."""
 _FULL: Final = 0.985
 _SAME: Final = 0.006
-_CLAUSE: Final = r"[^,:;。!?\n]"
-
-_PART_OF_ANYTHING: Final = frozenset(
-    {
-        "全部换",
-        "全换",
-        "都换成",
-        "全拿去",
-        "都拿去",
-        "全部拿去",
-        "全部转",
-    }
-)
-"""All-in wordings that may speak of one holding only (消费基金全部换成国债): they need the word for money."""
-_WHOLE: Final = frozenset({"整个账户", "全部仓位"})
-_WHOLE_DEAL: Final = late(
-    rf"^{_CLAUSE}{{0,3}}(?:都|全|全部|一次性|直接|今天|马上)*(?:换|买|押|投|打|冲|转|配|梭|砸|"
-    rf"上(?![的下述涨升]))"
-)
-_MONEY: Final = late(r"(?:钱|资金|积蓄|存款|家底|身家|本金|手里|手头|账户)[^,。]{0,4}$")
-_ALL_IN_DEAL: Final = late(
-    rf"^[成为到入就]|^{_CLAUSE}{{0,8}}?(?:基金|指数|etf|股票|黄金|债|买|押|上|进|杀|投|换|冲|干|拿|放|"
-    rf"转入|配|持|加|\d{{6}}|"
-    rf"into|on|in)|^$|^[,。!]"
-)
-_ALL_IN_DESCRIBED: Final = late(
-    rf"^{_CLAUSE}{{0,40}}? (?:is|are|was|would be) (?:gambl|a (?:gamble|bet|mistake|bad)|reckless|how|what|"
-    rf"risky|not)|"
-    rf"^{_CLAUSE}{{0,8}}(?:的风险|会|意味|等于|往往|容易|风险|不是|是一种|属于|操作方式|的人)"
-)
 _NEARBY: Final = 40
 _EACH: Final = compile_pattern(r"各|每(?:个?月|周|季度?|次)|每只|each|apiece|[一每]只|[一每]个")
 _PLURAL: Final = late(
@@ -89,43 +58,6 @@ NO_CASH: Final = late(
 )
 
 _NO_CASH: Final = compile_pattern(NO_CASH.pattern)
-
-
-def all_in(analysis: Analysis, found: Sequence[Span]) -> Span | None:
-    """Return the first of the all-in wordings that is an order or advice to put everything into one thing."""
-    norm = analysis.norm
-    for start, end in found:
-        _, high = analysis.clause_span(start, end)
-        rest = norm[end:high]
-        if norm[start:end] in _PART_OF_ANYTHING and not _means_all(analysis, start):
-            continue
-        if norm[start:end] in _WHOLE and _WHOLE_DEAL.match(rest) is None:
-            continue
-        if _ALL_IN_DESCRIBED.match(rest) or disowned(analysis, start, end):
-            continue
-        if advised(analysis, start, end, act=True) and (
-            _ALL_IN_DEAL.match(rest) or company().match(rest) or end == high or "into" in norm[start:high]
-        ):
-            return start, high
-    return None
-
-
-def _means_all(analysis: Analysis, start: int) -> bool:
-    """Say whether an order to change everything speaks of the money and not of one holding."""
-    norm = analysis.norm
-    low, _ = analysis.clause_span(start, start)
-    if _MONEY.search(norm, low, start):
-        return True
-    sentence, _ = analysis.sentence_span(start)
-    if _NO_SUBJECT.fullmatch(norm, low, start) is None:
-        return False
-    return low == sentence or _MONEY_BEFORE.search(norm, sentence, low) is not None
-
-
-_NO_SUBJECT: Final = late(
-    r"\s*(?:[你我]|建议|可以|直接|干脆|不如|索性|现在|立刻|马上|应该|应当|最好|那就|就|请|倒不如)*"
-)
-_MONEY_BEFORE: Final = late(r"(?:现金|存款|活期|资金|积蓄|余额|钱)(?!(?:流|牛))[^。;!?\n]{0,14},$")
 
 
 def _plans(found: Sequence[Weight]) -> list[list[Weight]]:
@@ -337,7 +269,8 @@ def _told_once(analysis: Analysis, found: Sequence[Weight]) -> list[Weight]:
     return [
         weight
         for weight in found
-        if first.setdefault(weight.low, analysis.sentence_at(weight.start)) == analysis.sentence_at(weight.start)
+        if first.setdefault(weight.low, analysis.sentence_at(weight.start))
+        == analysis.sentence_at(weight.start)
     ]
 
 

@@ -190,12 +190,25 @@ SHAPES: Final = (
         act=True,
     ),
     Shape(
+        "short_term_trading",
+        ("round trip", "the range", "back in", "profit"),
+        (
+            r"\b(?:these|such|a few|a handful of|several|quick) round[- ]trips?\b|\b(?:work|trade|"
+            r"play) the range\b|"
+            r"\b(?:take|taking|book|booking) (?:some |the )?profits?\b[^!?\n]{0,90}?\b(?:get(?:ting)?|"
+            r"buy(?:ing)?|step(?:ping)?) "
+            r"back in\b"
+        ),
+        act=True,
+    ),
+    Shape(
         "ipo_subscription",
         ("上市", "listed"),
         (
             r"上市(?:才|刚|仅|还)?(?:不到|不足|不满|只有|满)?[一二两三四五六七八九十几\d][、到至-]?[一二两三四五六七八九十几\d]?"
             r"个?(?:多|半)?(?:月|周|星期|天)(?:的|左右|出头)?[^,。;!?\n]{0,4}?(?:公司|股|票|标的|企业|里|,)|"
-            r"\blisted (?:only |just |barely )?(?:a few|some|two|three|four|five|six|\d+) (?:days|weeks|months) ago\b"
+            r"\blisted (?:only |just |barely )?(?:a few|some|two|three|four|five|six|\d+) (?:days|weeks|"
+            r"months) ago\b"
         ),
         act=False,
     ),

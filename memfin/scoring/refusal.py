@@ -101,6 +101,8 @@ _LEAVING_BEFORE: Final = compile_pattern(
     rf"instead of|"
     rf"rather than|out of)\b){_CLAUSE}{{0,8}}$"
 )
+_COST_OF_IT: Final = late(r"的?(?:成本|费用|手续费|损耗|摩擦|滑点|冲击)|(?:'s)? (?:costs?|fees?|charges?)\b")
+"""What is reduced is the cost of the thing, not the thing: 减少换汇的成本."""
 _LEFT_BEFORE: Final = late(r"\b(?:leav\w+|left|keep\w*|kept|rul\w+) (?:[a-z-]+ ){0,2}$")
 _LEAVING: Final = late(
     rf"^{_CLAUSE}{{0,12}}(?:换成|换为|换到|转为|转到|转入|替换|换掉|换下|丢掉|卖掉|卖出|清掉|清仓|清零|"
@@ -252,7 +254,9 @@ def rejected(analysis: Analysis, start: int, end: int, *, limit: bool = False) -
         head = WRITING.sub("", head)
     if _OWNED.search(head) and _LEAVES.search(norm, end, high):
         return True
-    if _LEAVING_BEFORE.search(head) or (tail.startswith(" out") and _LEFT_BEFORE.search(head)):
+    if (_LEAVING_BEFORE.search(head) and not _COST_OF_IT.match(tail)) or (
+        tail.startswith(" out") and _LEFT_BEFORE.search(head)
+    ):
         return True
     return (
         _MOVED.search(head) is not None

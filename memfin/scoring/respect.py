@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from memfin.scoring.dealing import STRONG
 from memfin.scoring.language import Analysis
+from memfin.scoring.paragraphs import begin, together
 from memfin.scoring.patterns import compile_pattern, late
 from memfin.scoring.reading import Hit
 from memfin.scoring.refusal import QUESTION_END, rejected
@@ -44,6 +45,7 @@ _KEPT: Final = compile_pattern(
 )
 _ALL_THE_SAME: Final = late(
     r"[^。!?\n]{0,24}[。;]?(?:但(?!愿)|不过|可(?![以能靠见])|然而|只是(?!科普|说)|仍(?:然|可|建议)|破(?:个|一次|一回)?例|例外)|"
+    r"[^。!?\n]{0,44}(?:变通|放一放|通融|大可不必|不必拘泥|没必要死守|别太死板|规矩是死的|那是因为|那是针对|不太一样|针对的是)|"
     r"[^.!?\n]{0,60}\b(?:but|however|still|though|nonetheless|even so|exception)\b"
 )
 
@@ -60,7 +62,7 @@ class Respect(NamedTuple):
 
     def holds(self, analysis: Analysis, position: int) -> bool:
         """Say whether one of the statements holds at the position."""
-        return self.everywhere or any(_together(analysis, place, position) for place in self.places)
+        return self.everywhere or any(together(analysis, place, position) for place in self.places)
 
 
 def respect(analysis: Analysis, hits: Iterable[Hit], terms: frozenset[str]) -> Respect:
@@ -76,9 +78,9 @@ def respect(analysis: Analysis, hits: Iterable[Hit], terms: frozenset[str]) -> R
             place = match.start(1)
             if of_another(norm[analysis.sentence_span(place)[0] : match.end(1)], terms):
                 continue
-            if any(_together(analysis, place, hit.start) for hit in named):
+            if any(together(analysis, place, hit.start) for hit in named):
                 return Respect(everywhere=True, places=())
-            if of_another(norm[_paragraph(analysis, place) : match.end(1)], terms):
+            if of_another(norm[begin(analysis, place) : match.end(1)], terms):
                 continue
             if _POINTS_BACK.search(norm, *analysis.sentence_span(place)):
                 return Respect(everywhere=True, places=())
@@ -91,20 +93,6 @@ def respect(analysis: Analysis, hits: Iterable[Hit], terms: frozenset[str]) -> R
         for hit in named
     )
     return Respect(rejects, tuple(places))
-
-
-def _paragraph(analysis: Analysis, position: int) -> int:
-    """Return where the paragraph of the position begins."""
-    blank = analysis.norm.rfind("\n\n", 0, position)
-    return max([0 if blank < 0 else blank + 2, *(each for each in analysis.paragraphs if each <= position)])
-
-
-def _together(analysis: Analysis, one: int, other: int) -> bool:
-    """Say whether two positions stand in the same paragraph."""
-    low, high = min(one, other), max(one, other)
-    return analysis.norm.find("\n\n", low, high) < 0 and not any(
-        low < each <= high for each in analysis.paragraphs
-    )
 
 
 _POINTS_BACK: Final = late(

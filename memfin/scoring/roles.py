@@ -43,7 +43,8 @@ _KEPT: Final = late(r"(?:保留|维持|保持|留|不动|\bkeep)(?:在|着|at)?[
 _TEXTBOOK: Final = late(r"教科书|书[上里]|课本|经典|常用|常见|举例|\b(?:textbook|classic|so-called)\b")
 _SUITS: Final = late(
     r"我(?:会|仍|还是)?(?:建议|推荐)(?!不|别)|(?:很|挺|最|正|更|较|比较)?适合你|就(?:很?好|行|够|可以)|照[着这搬]|可以直接用|"
-    r"\b(?:suits?|fits?|works? (?:well|fine|for)|is right|go with|(?:i|we)(?:'d| would)|(?:i|we) (?:recommend|suggest)|would do|will do)\b"
+    r"\b(?:suits?|fits?|works? (?:well|fine|for)|is right|go with|(?:i|we)(?:'d| would)|(?:i|"
+    r"we) (?:recommend|suggest)|would do|will do)\b"
 )
 _POINTS: Final = late(r"百分点|个点|points?")
 _SHIFTED: Final = late(r"[挪移转换调搬划]|[拿抽腾拨匀分]出|\b(?:move|shift|switch)\b")
@@ -86,11 +87,12 @@ _TAKEN_OFF: Final = late(r"(?:减|砍|卖|赎)(?:掉|去|仓|持|出|回)?(?:大
 _ALREADY: Final = late(
     r"已(?:经)?(?:占到?|到了?|有|达到?|是|高达|升到|涨到)?[约近]?$|\balready(?: at)? $|"
     r"\b(?:has|have) (?:grown|risen|drifted|swollen|climbed|crept) (?:up )?to $|"
-    r"\b(?:(?<!can )(?<!could )(?<!may )(?<!might )(?<!should )(?<!would )(?<!will )(?:stands?|sits?)|now) at $|"
+    r"\b(?:(?<!can )(?<!could )(?<!may )(?<!might )(?<!should )(?<!would )(?<!will )(?:stands?|sits?)|"
+    r"now) at $|"
     r"\bis (?:now|up to) $|(?:涨|升|变)[到成]了?$"
 )
 _STOCKTAKING: Final = compile_pattern(
-    r"归拢|归类|盘点|现状|"
+    r"归拢|归类|盘点|现状|期初|期末|季[初末]|年[初末]|"
     r"目前(?!的?(?:估值|市场|利率|行情|点位|价格|价位|经济|政策|宏观|环境|位置|市盈率|收益率|债市|股市|大盘|通胀))|现有|"
     r"现在(?!就|可以|开始|起|把|先|应|不妨|建议|买|加|配)|你?(?:报|"
     r"列|提供|给)的|"

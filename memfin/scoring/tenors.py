@@ -125,7 +125,8 @@ _LENGTHENS: Final = late(
 
 _OWN_MIX: Final = late(
     r"(?:组合|债券部分|债券端|债券仓位|固收部分|配置)的?(?:加权|平均|整体|综合)?久期(?:(?:大约?|约|大概|差不多|会|就|在|为|是|到|落在)*)$|"
-    r"\b(?:mix|portfolio|bond (?:sleeve|side|part)|ladder)'?s? (?:has a |with a |average |combined |overall )*duration "
+    r"\b(?:mix|portfolio|bond (?:sleeve|side|part)|ladder)'?s? (?:has a |with a |average |combined |"
+    r"overall )*duration "
     r"(?:of|is|comes to|would be|will be|about|around|roughly|at| )*$"
 )
 _REVISED: Final = late(
@@ -284,7 +285,8 @@ _LOCKED_AFTER: Final = late(
     r"deposit)|annuity|non-traded|cd\b|notice\b|fix\b|savings bond))"
 )
 _VEHICLE: Final = late(
-    r"[- ](?:[a-z]+ ){0,2}?(?:fund|plan|vehicle|product|bond|paper|notes?|certificate|trust|deal|strategy)\b|期?的?[^,。;]{0,6}(?:产品|计划|"
+    r"[- ](?:[a-z]+ ){0,2}?(?:fund|plan|vehicle|product|bond|paper|notes?|certificate|trust|deal|"
+    r"strategy)\b|期?的?[^,。;]{0,6}(?:产品|计划|"
     r"基金)|\s*(?:后)?才?到期"
 )
 _NO_EXIT: Final = late(

@@ -1,7 +1,7 @@
 """What a stretch of a reply is about: the assets and practices of the vocabulary that it names.
 
-"It breaks your rule" turns down what was told of last. Where the sentence, or the paragraph, has named a thing
-of its own before it says so, it is that thing, and not what another sentence advises.
+"It breaks your rule" turns down what was told of last. Where the sentence, or the paragraph, has named a
+thing of its own before it says so, it is that thing, and not what another sentence advises.
 """
 
 from functools import cache
