@@ -19,6 +19,7 @@ from memfin.scoring.language import analyze
         ("利率上行或股市走弱时，净值会下跌。", "净值", False),
         ("若利率快速反弹，净值会有回撤。", "净值会有回撤", False),
         ("利率上行，债价先跌。股市不好时，净值会跌。", "净值", False),
+        ("一旦加息，股票会大跌。", "股票", False),
         ("If profits fall, it will be marked down.", "marked", False),
     ],
 )
