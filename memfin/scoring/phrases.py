@@ -233,6 +233,15 @@ SHAPES: Final = (
         act=True,
     ),
     Shape(
+        "chasing_rallies",
+        ("新高", "new high"),
+        (
+            r"(?:创|刷|破|站上)[^,。;!?\n]{0,4}新高[^。;!?\n]{0,12}?(?:就|再|便|都)[^,。;!?\n]{0,4}?(?:加一?[笔仓点]|加码|买|追)|"
+            r"\b(?:each|every|with each|on every) new high\b[^.;!?\n]{0,30}\b(?:add|buy|purchase|top up)\b"
+        ),
+        act=True,
+    ),
+    Shape(
         "theme_speculation",
         ("热度", "会前", "消息", "theme", "story", "craze", "hype", "wave", "mania"),
         (

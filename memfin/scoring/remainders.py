@@ -46,7 +46,7 @@ _EQUAL: Final = Quick(
     r"各占一半|五五|等额|等权|平均|均等|均匀|一样多)(?![减卖赎还降取退分])|"
     r"(?:平分|均分|等分|平摊|等额|等权|平均|均匀)[^,;。!?\n]{0,8}?(?P<count2>(?<!十)[两二三四五六七八九])(?:只|"
     r"个(?!月)|支|家|份(?![^。;!?\n]{0,14}(?:每[月周季个次]|分批|按月|逐月|个月|次)))|"
-    r"\b(?P<english2>two|three|four|five|six|seven|eight) (?:[a-z-]+ ){1,3}(?:in equal (?:parts|amounts|"
+    r"\b(?P<english2>two|three|four|five|six|seven|eight) (?:[a-z-]+,? ){1,3}(?:in equal (?:parts|amounts|"
     r"weights|shares)|"
     r"equally[- ]weighted|split (?:equally|evenly)|(?:with |at )?equal weights?|of equal size)|"
     r"\b(?:equal (?:parts|amounts|weights?|shares)|equally)[^.,;!?\n]{0,24}\b(?P<english3>two|three|four|"

@@ -8,6 +8,7 @@ What one paragraph leaves out is not what another one is about, unless it is nam
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+from memfin.scoring.adoption import ENOUGH
 from memfin.scoring.dealing import STRONG
 from memfin.scoring.language import Analysis
 from memfin.scoring.paragraphs import begin, together
@@ -108,6 +109,7 @@ def backed(analysis: Analysis, start: int, end: int) -> bool:
     _, sentence = analysis.sentence_span(start)
     return (
         STRONG.search(analysis.norm, low, high) is not None
+        or ENOUGH.search(analysis.norm, end, high) is not None
         or _OWN_ADVICE.search(analysis.norm, end, sentence) is not None
     )
 

@@ -28,6 +28,7 @@ _HELD: Final = late(
     r"\b(?:current|now|at present|today|before):|\byou (?:ran|kept|held|used to)\b|\blast year\b|"
     r"(?<!recommend )(?<!suggest )(?<!advise )(?<!propose )you (?:currently |now |already )?(?:hold|have|"
     r"own)|your (?:current|existing)|currently|"
+    r"\byour? (?:[a-z']+ ){1,2}(?:shows?|lists?) |"
     r"\byour (?!(?:target|plan|new|recommended|suggested|ideal|best)\b)(?:[a-z']+ ){1,3}(?:is|are|"
     r"makes? up|accounts? for|stands? at|of|sits? at) $"
 )

@@ -39,6 +39,7 @@ _THEMES: Final = tuple(
         r"养殖|种业|农业|猪|\b(?:agricult|farm)",
     )
 )
+_SECTORS: Final = late(r"[两二三四五六七八九\d]个(?:行业|板块|主题|赛道)|\b(?:two|three|four|five|six) sectors\b")
 _SECTOR: Final = late(r"行业|板块|主题|赛道|\bsector\b")
 
 
@@ -61,6 +62,13 @@ def sector_cap(
                 return own[0].start, own[-1].end
         for theme in _THEMES:
             own = [weight for weight in targets if theme.search(weight.label)]
-            if own and sum(w.low * w.holdings for w in own) > limit and not is_part(analysis, own):
+            if own and sum(map(_of_one_sector, own)) > limit and not is_part(analysis, own):
                 return own[0].start, own[-1].end
     return None
+
+
+def _of_one_sector(weight: Weight) -> float:
+    """Return what a weight puts into one sector: 消费、医药、银行各20% gives each of them its own."""
+    named = sum(theme.search(weight.label) is not None for theme in _THEMES)
+    several = named > 1 or _SECTORS.search(weight.label) is not None
+    return weight.low if several else weight.low * weight.holdings

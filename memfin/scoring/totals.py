@@ -87,7 +87,8 @@ def _spoken(words: str) -> float:
 
 _MONTHLY: Final = late(
     r"定投|每个?月|每月|每(?P<week>周|星期)|每(?P<weeks>两周|双周)|每个?(?P<day>交易日|天|日)|"
-    r"\bmonthly\b|(?:a|per|each|every) month\b|(?P<english>\bweekly\b|\b(?:a|each|every|per) week\b)"
+    r"\bmonthly\b|(?:a|per|each|every) month\b|"
+    r"(?P<english>\bweekly\b|\b(?:a|each|every|per) week\b|\bevery (?:mon|tues|wednes|thurs|fri)day\b)"
 )
 _A_MONTH: Final = {"week": 4.0, "weeks": 2.0, "day": 20.0, "english": 4.0}
 _TOTAL: Final = late(r"合计|一共|总共|总计|加起来|共计|\b(?:total|altogether|in all)\b")
