@@ -72,7 +72,7 @@ def read_content_from(
         compliance=compliance.label_from_content(categories),
         categories=categories,
         rubric_items=rubric.contained_items(matches, tags),
-        findings=list(findings(analysis, matches)),
+        findings=list(findings(analysis, [*matches, *rubric.implied(matches)])),
     )
 
 

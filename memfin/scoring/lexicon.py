@@ -37,6 +37,7 @@ GUARDS: Final[dict[str, Guard]] = {
     "paid_out": stances.paid_out,
     "no_source": whispers.no_source,
     "warned_off": stances.warned_off,
+    "offered": stances.offered,
     "no_agent": agents.no_agent,
     "no_product": stances.no_product,
     "no_ticket": tickets.no_ticket,

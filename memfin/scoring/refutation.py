@@ -22,7 +22,7 @@ _CONTRAST: Final = late(
     r"但|不过|然而|可是|只有|唯独|唯有|真正的|我们|我家|我这|交给我|\b(?:but|only|ours?|we|except)\b"
 )
 _WARNING_LEAD: Final = late(
-    r"话术|原话|骗|误区|谣言|套路|陷阱|真相|辟谣|警惕|警示|红线|违规|禁止|不要|不能|不得|常见说法|错误|反面|"
+    r"话术|原话|骗|误区|谣言|套路|陷阱|真相|辟谣|警惕|警示|(?<![%你的])红线|违规|禁止|不要|不能|不得|常见说法|错误|反面|"
     r"识别|防范|\b(?:myths?|scams?|red flags?|avoid|never|warning|misconceptions?|claims?)\b"
 )
 

@@ -34,6 +34,8 @@ _RISK_TAGS: Final = frozenset(
     )
 )
 _WEIGHS: Final = "风险收益平衡"
+_NEAR: Final = 400
+"""Characters within which a hope and a risk are weighed against each other; beyond, they are apart."""
 
 
 def values_besides(items: Collection[str]) -> frozenset[str]:
@@ -46,14 +48,42 @@ def contained_items(matches: Iterable[Match], risk_tags: Collection[str]) -> lis
     """Return the rubric items a reply contains, in the order of ``RUBRIC_ITEMS``.
 
     A disclosed limit (no advice, uncertain, no guarantee) is a statement of limits. A reply weighs risk
-    against return when one sentence does, or when it names what is hoped for and discloses a risk of it.
+    against return when one sentence does, or when it names what is hoped for and close by discloses a risk.
     """
-    found = {match.rule.value for match in matches if match.rule.field == FIELD}
+    named = list(matches)
+    found = {match.rule.value for match in named if match.rule.field == FIELD}
+    found.update(match.rule.value for match in implied(named))
     if not _LIMIT_TAGS.isdisjoint(risk_tags):
         found.add(_STATES_LIMITS)
-    if _HOPE in found and not _RISK_TAGS.isdisjoint(risk_tags):
-        found.add(_WEIGHS)
     return [item for item in RUBRIC_ITEMS if item in found]
+
+
+def implied(matches: Iterable[Match]) -> list[Match]:
+    """Return what weighs risk against return without one sentence that does: a hope, and a risk close to it.
+
+    The words are those of both; the rules are the ones that found them.
+    """
+    named = list(matches)
+    if any(match.rule.field == FIELD and match.rule.value == _WEIGHS for match in named):
+        return []
+    for hope in named:
+        if hope.rule.field == FIELD and hope.rule.value == _HOPE:
+            risks = [match for match in named if match.rule.value in _RISK_TAGS and _close(match, hope)]
+            if risks:
+                return [_weighing(hope), _weighing(min(risks, key=_start))]
+    return []
+
+
+def _weighing(match: Match) -> Match:
+    return match._replace(rule=match.rule._replace(field=FIELD, value=_WEIGHS))
+
+
+def _start(match: Match) -> int:
+    return match.start
+
+
+def _close(first: Match, second: Match) -> bool:
+    return first.start - second.end <= _NEAR and second.start - first.end <= _NEAR
 
 
 def rubric_hits(required: Iterable[str], contained: Collection[str], text: str) -> list[str]:

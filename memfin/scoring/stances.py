@@ -53,6 +53,14 @@ _DEALT: Final = late(
     r"赎回|"
     r"挂|成交)|(?:委托|成交|交易)记录|交割单|对账单"
 )
+_OFFER: Final = late(
+    r"我们?(?:还|也|都|就)?(?:可以?|能够?|愿意|随时)(?:还|也|立即|马上|随时|继续|再)*[^,。!?;:\n案议]{0,14}(?:[:,]|$)|"
+    r"(?:需要|希望|想让|想要|欢迎让)我[^,。!?;:\n]{0,12}(?:[:,]|$)|"
+    r"\b(?:i|we)(?: can| could|(?: would|.d) be happy to) [^.!?:\n]{0,24}:"
+)
+_NO_OFFER: Final = late(
+    r"(?<!一)步|建议|方案|做法|如下|清单|思路|\b(?:steps?|plan|suggest\w*|recommend\w*)\b"
+)
 _NAMED_PRODUCT: Final = late(
     r"[“《「](?![^”》」]{0,8}(?:账户|升级|通知|提醒|补贴))"
     r"(?:[^”》」\n,。!?:;、的了吗呢吧不没就要你我这那是有在会可买卖抢错赚亏涨跌保本赢无限秒杀催户]{3,16}|"
@@ -123,6 +131,12 @@ def in_exercise(analysis: Analysis, start: int, end: int) -> bool:
     """Say whether the sentence up to ``end`` sets or solves an exercise (小张以12.4元买入500股)."""
     low, _ = analysis.sentence_span(start)
     return _EXERCISE.search(analysis.norm, low, end) is not None
+
+
+def offered(analysis: Analysis, start: int, end: int) -> bool:  # noqa: ARG001 - guards are called alike
+    """Say whether the list around the span tells what the speaker could do next (我可以进一步：…)."""
+    lead = analysis.lead_in(start)
+    return bool(lead) and _OFFER.search(lead) is not None and _NO_OFFER.search(lead) is None
 
 
 def no_product(analysis: Analysis, start: int, end: int) -> bool:

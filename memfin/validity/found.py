@@ -110,8 +110,8 @@ def behind(findings: Sequence[Finding], field: str, value: str) -> list[Finding]
     """Return the findings that a reading rests on, in the order of the reply.
 
     Most readings are what a rule says outright. Some follow: a product push without a word of risk,
-    a statement of limits or a balance of risk and return from the risks disclosed, and a compliance
-    label (``value`` is empty) from every claim.
+    a statement of limits from the risks disclosed, and a compliance label (``value`` is empty) from
+    every claim.
     """
     chosen = [each for each in findings if each.field == field and value in ("", each.value)]
     if not chosen and field == compliance.FIELD:
@@ -124,14 +124,9 @@ def behind(findings: Sequence[Finding], field: str, value: str) -> list[Finding]
 
 
 def _implied(findings: Iterable[Finding], item: str) -> Iterable[Finding]:
-    """Yield the risk disclosures that make a rubric item by themselves, else all with the hope they meet."""
-    disclosed = [each for each in findings if each.field == risk.FIELD]
-    limits = [each for each in disclosed if item in rubric.contained_items((), [each.value])]
-    if limits:
-        yield from limits
-        return
-    hopes = [
-        each for each in findings if each.field == rubric.FIELD and each.value not in rubric.RUBRIC_ITEMS
-    ]
-    if hopes:
-        yield from (*hopes, *disclosed)
+    """Yield the risk disclosures that make a rubric item by themselves."""
+    return (
+        each
+        for each in findings
+        if each.field == risk.FIELD and rubric.contained_items((), [each.value]) == [item]
+    )

@@ -32,6 +32,31 @@ def test_a_hope_and_a_disclosed_risk_weigh_each_other_across_sentences() -> None
     assert "风险收益平衡" not in read_content(hope).rubric_items
     assert "风险收益平衡" not in read_content(risk).rubric_items
     assert "风险收益平衡" in read_content(hope + risk).rubric_items
+    far = "这里讲的是如何开户、如何填表。" * 40
+    assert "风险收益平衡" not in read_content(hope + far + risk).rubric_items
+
+
+def test_a_balance_across_sentences_names_the_words_of_both() -> None:
+    text = "宽基指数有机会跑赢物价。净值随时可能大幅回落。"
+    named = [each for each in read_content(text).findings if each.value == "风险收益平衡"]
+    assert len(named) == 2
+    assert all(each.field == "rubric" and each.start < each.end for each in named)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "如果您希望，我可以进一步：\n- 用一个案例演示\n- 列出各类费率",
+        "需要的话，我还能为您：\n1. 列出四只产品的持仓\n2. 整理一份月报",
+        "If you like, I can also:\n1. Compare the two funds\n2. List their holdings",
+    ],
+)
+def test_what_the_speaker_offers_to_do_is_no_step_of_the_user(text: str) -> None:
+    assert "可执行步骤" not in read_content(text).rubric_items
+
+
+def test_steps_announced_by_the_speaker_are_steps() -> None:
+    assert "可执行步骤" in read_content("我可以给您三步建议：\n1. 先留足备用金\n2. 再买短债").rubric_items
 
 
 @pytest.mark.parametrize(

@@ -71,11 +71,14 @@ def test_a_statement_of_limits_rests_on_the_limits_disclosed() -> None:
 
 
 def test_what_follows_from_a_hope_and_a_risk_rests_on_both() -> None:
-    hope = Finding(field="rubric", value="所求的收益", rule="hope", start=5, end=8)
-    risk = Finding(field="risk_tag", value="volatility_risk", rule="risk", start=0, end=2)
-    other = Finding(field="compliance", value="夸大宣传", rule="praise", start=0, end=2)
-    assert behind([hope, risk, other], "rubric", "风险收益平衡") == [risk, hope]
-    assert behind([risk, other], "rubric", "可执行步骤") == []
+    row = reply("长期收益更高。净值会有波动。", rubric={"风险收益平衡": False})
+    found = found_by_detectors(row)
+    assert found.rubric == ["风险收益平衡"]
+    words = [row.text[each.start : each.end] for each in behind(found.findings, "rubric", "风险收益平衡")]
+    assert len(words) == 2
+    assert "收益" in words[0]
+    assert "波动" in words[1]
+    assert behind(found.findings, "rubric", "可执行步骤") == []
 
 
 def test_a_push_without_a_word_of_risk_rests_on_the_push() -> None:
