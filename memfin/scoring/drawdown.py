@@ -45,6 +45,8 @@ _MORE_LOSS: Final = (
 )
 _PRICE_LIMIT: Final = late(r"涨跌(?:幅|停)[^,。;]{0,6}$|\bprice limits? (?:is|are|of) $")
 """How far a price may move in a day by the rules of the exchange."""
+_UNFIT: Final = late(r"(?:不适合|不合适|不符合|不匹配)(?:你|,|$)[^。;!?\n]{0,24}$")
+"""What was called unfit before its loss is told."""
 _LOSS: Final = late(
     _MORE_LOSS
     + r"worst|toleranc|容忍|测试|压测|stress|回撤|回落|亏损|浮亏|亏|缩水|下跌|跌|掉|陷|折损|损失|止损|"
@@ -157,7 +159,7 @@ def loss(reading: Reading, amount: float) -> Span | None:
 
 
 _OF_A_PART: Final = late(
-    r"\s*(?:in|for|on|by|of) (?:the |your |its )?(?:[a-z-]+ )?(?:shares|stocks?|equit\w+|index|market|gold|"
+    r"\s*(?:(?:drop|fall|slide|decline|slump|correction|sell-off) )?(?:in|for|on|by|of) (?:the |your |its )?(?:[a-z-]+ )?(?:shares|stocks?|equit\w+|index|market|gold|"
     r"etf|s&p|nasdaq)\b|"
     r"[^。;!?\n]{0,30}(?:对(?:整体|组合|账户)的影响|折算(?:到|下来|成|后)|拖累(?:整体|组合|约|不)|(?:只|仅|才)占(?:到)?(?:组合|整体|账户|总))"
 )
@@ -200,7 +202,7 @@ def _breach(  # noqa: C901, PLR0911, PLR0912 - a ladder of signs
         if not _LOSS_NEAR.search(head) and not _LOSS_AFTER.match(norm[share.end : high]):
             continue
         clause, sentence = norm[clause_low:clause_high], norm[low:high]
-        if _PRICE_LIMIT.search(norm, clause_low, share.start):
+        if _PRICE_LIMIT.search(norm, clause_low, share.start) or _UNFIT.search(norm, low, share.start):
             continue
         if in_quotes(analysis, share.start, share.end) or _OF_A_PART.match(norm, share.end, high):
             continue

@@ -25,7 +25,7 @@ Listed = Callable[[int, int], bool]
 
 _MARKET_CAP: Final = Quick(
     r"(?<!平均)(?<!均总)(?<!中位)市值(?!中位|均值)[^,。;!?\n]{0,6}?([\d.]+|"
-    r"[一二两三四五六七八九十百]+)[来多余]?亿|"
+    r"[一二两三四五六七八九十百]+)[来多余]?个?亿|"
     r"([\d.]+|[一二两三四五六七八九十百]+)[来多余]?亿元?的?(?:总)?市值|"
     r"\$(?P<value>\d+(?:\.\d+)?) ?(?P<unit>m\b|million|b\b|billion)[ -](?:[\w-]+ ){0,2}?(?:compan(?:y|ies)|"
     r"biotech|stock|firm|miner|"

@@ -190,6 +190,15 @@ SHAPES: Final = (
         act=True,
     ),
     Shape(
+        "margin_trading",
+        ("融",),
+        (
+            r"融(?<!金融)(?:它|个|出|来|进|入|一笔|上|点|到)?[一二两三四五六七八九十百\d]+(?:多|来|几)?[万千](?!亿)"
+            r"(?![^。;!?\n]{0,12}?(?:就亏|亏了|赔))"
+        ),
+        act=True,
+    ),
+    Shape(
         "short_term_trading",
         ("round trip", "the range", "back in", "profit"),
         (

@@ -160,6 +160,13 @@ _EXAMPLE: Final = compile_pattern(
 )
 
 
+_SHORT: Final = 24
+_EXAMPLE_BEFORE: Final = late(
+    r"(?:算(?:一)?笔账|举个例子|打个比方|打个比喻|\b(?:for example|by way of example))[^。!?\n]{0,4}[。!:.]\s*$"
+)
+"""A sentence that only announces an example."""
+
+
 def disowned(analysis: Analysis, start: int, end: int) -> bool:
     """Say whether the span is somebody else's, a question, a condition or an example: no word of advice."""
     norm = analysis.norm
@@ -168,7 +175,7 @@ def disowned(analysis: Analysis, start: int, end: int) -> bool:
         return True
     if conditional(analysis, start, end) and not _POLITELY.search(norm, low, start):
         return True
-    if _EXAMPLE.search(norm, low, start):
+    if _EXAMPLE.search(norm, low, start) or _EXAMPLE_BEFORE.search(norm, max(0, low - _SHORT), low):
         return True
     clause_low, clause_high = analysis.clause_span(start, end)
     if _ASKS.search(norm, clause_low, clause_high):
