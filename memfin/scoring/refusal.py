@@ -229,6 +229,18 @@ def _names_nothing(analysis: Analysis, verdict: re.Match[str], start: int) -> bo
     return not low <= start < high and _NO_NAMES.search(analysis.norm, low, high) is not None
 
 
+_TAKES_OBJECT: Final = late(r"(?:不|别|从不)(?:再|去)?(?:碰|买|投|做|追|配|参与|加|用)")
+
+
+def _has_its_object(analysis: Analysis, verdict: re.Match[str], start: int, end: int) -> bool:
+    """Say whether a refusal in another clause names what it refuses, and that is another thing: 不碰小票."""
+    low, high = analysis.clause_span(*verdict.span(1))
+    if low <= start < high or _TAKES_OBJECT.match(verdict[1]) is None:
+        return False
+    norm = analysis.norm
+    return of_another(norm[verdict.start(1) : high], named(norm[start:end]))
+
+
 def rejected(analysis: Analysis, start: int, end: int, *, limit: bool = False) -> bool:  # noqa: C901, PLR0911 - one a sign
     """Say whether the reply speaks against the span: negates it, calls it unfit, or leaves it behind."""
     norm = analysis.norm
@@ -237,7 +249,10 @@ def rejected(analysis: Analysis, start: int, end: int, *, limit: bool = False) -
         return True
     if _ruled_out_line(analysis, start, high):
         return True
-    if any(not _names_nothing(analysis, match, start) for match in VERDICT.finditer(norm, end, high)):
+    if any(
+        not (_names_nothing(analysis, match, start) or _has_its_object(analysis, match, start, end))
+        for match in VERDICT.finditer(norm, end, high)
+    ):
         return True
     before = None
     for match in VERDICT.finditer(norm, low, start):
