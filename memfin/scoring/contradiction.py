@@ -206,7 +206,7 @@ def _forbidden(
         if not (weighed or backed(reading.analysis, *span)):
             if kept is None:
                 kept = respect(reading.analysis, (hit for hit in reading.hits if hit.term in names), names)
-            if kept.holds(reading.analysis, span[0]):
+            if kept.holds(reading.analysis, span[0], rule.removeprefix("advises_")):
                 continue
         if (
             isinstance(predicate, MinRating)

@@ -16,6 +16,7 @@ from memfin.scoring.patterns import compile_pattern, late
 from memfin.scoring.reading import Hit
 from memfin.scoring.refusal import QUESTION_END, rejected
 from memfin.scoring.topics import of_another
+from memfin.scoring.vocabulary import load_vocabulary
 
 _KEPT: Final = compile_pattern(
     r"跳过|略过|划掉|划去|(?:没有?|未|不)(?:有)?(?:列入|放进|放入|纳入|加入|安排|列进)|"
@@ -55,16 +56,22 @@ _ALL_THE_SAME: Final = late(
 class Respect(NamedTuple):
     """Where a reply states that it leaves a thing out.
 
-    ``everywhere`` says that a statement names the thing or points back at what was told; the other
-    statements, at ``places``, hold in their paragraphs.
+    ``everywhere`` says that a statement names the thing or points back at what was told; ``refused`` are the
+    terms that the reply turns down by their names; the other statements, at ``places``, hold in their
+    paragraphs.
     """
 
     everywhere: bool
+    refused: frozenset[str]
     places: tuple[int, ...]
 
-    def holds(self, analysis: Analysis, position: int) -> bool:
-        """Say whether one of the statements holds at the position."""
-        return self.everywhere or any(together(analysis, place, position) for place in self.places)
+    def holds(self, analysis: Analysis, position: int, term: str) -> bool:
+        """Say whether one of the statements holds for a term at the position."""
+        return (
+            self.everywhere
+            or term in self.refused
+            or any(together(analysis, place, position) for place in self.places)
+        )
 
 
 def respect(analysis: Analysis, hits: Iterable[Hit], terms: frozenset[str]) -> Respect:
@@ -81,20 +88,22 @@ def respect(analysis: Analysis, hits: Iterable[Hit], terms: frozenset[str]) -> R
             if of_another(norm[analysis.sentence_span(place)[0] : match.end(1)], terms):
                 continue
             if any(together(analysis, place, hit.start) for hit in named):
-                return Respect(everywhere=True, places=())
+                return Respect(everywhere=True, refused=frozenset(), places=())
             if of_another(norm[begin(analysis, place) : match.end(1)], terms):
                 continue
             if _POINTS_BACK.search(norm, *analysis.sentence_span(place)):
-                return Respect(everywhere=True, places=())
+                return Respect(everywhere=True, refused=frozenset(), places=())
             places.append(place)
-    rejects = any(
-        rejected(analysis, hit.start, hit.end)
+    refused = {
+        hit.term
+        for hit in named
+        if rejected(analysis, hit.start, hit.end)
         and _THEIRS.search(norm, *analysis.sentence_span(hit.start)) is not None
         and not _ALL_THE_SAME.match(norm, hit.end)
         and QUESTION_END.search(norm, *analysis.sentence_span(hit.start)) is None
-        for hit in named
-    )
-    return Respect(rejects, tuple(places))
+    }
+    narrower = frozenset().union(*map(load_vocabulary().closure, refused))
+    return Respect(everywhere=False, refused=narrower, places=tuple(places))
 
 
 _POINTS_BACK: Final = late(
