@@ -90,7 +90,7 @@ def weights(  # noqa: C901, PLR0912, PLR0915 - one step a question
             label = _class_before(analysis, share, found, starts)
         if label is None and (role in ("added", "reduced") or is_raised(norm[low : share.start])):
             label = _class_in_front(analysis, share, result, found, starts)
-        if label is None and _EQUITY_TEXT.search(norm, low, high):
+        if label is None and EQUITY_TEXT.search(norm, low, high):
             label = "equity"
         if label in ("cash", "bond") and _is_yield(norm, share, low, high):
             continue
@@ -193,7 +193,13 @@ def _class_in_front(
     return held.pop() if len(held) == 1 else None
 
 
-_EQUITY_TEXT: Final = late(
+_SECTOR_NAME: Final = "医药|医疗|创新药|消费|科技|军工|新能源|半导体|芯片|白酒|券商|煤炭|有色|光伏|互联网|人工智能|食品饮料|家电|机器人|红利低波"
+EQUITY_TEXT: Final = late(
+    rf"(?<![\u4e00-\u9fff])(?:{_SECTOR_NAME})(?:板块|行业|主题|类|"
+    rf"赛道)?(?=[ :|约占放配给拿各留到]*[\d一二两三四五六七八九半])|"
+    rf"(?<=[%成半的给放配买])(?:{_SECTOR_NAME})(?:板块|行业|主题|类|赛道)?(?![\u4e00-\u9fff])|"
+    r"(?<![a-z] )\b(?:tech(?:nology)?|health ?care|consumer staples|utilities|energy|financials|"
+    r"industrials)(?=[ :|at]*\d)|"
     r"指数(?![债存])|(?<![\u4e00-\u9fff])股(?=[ :]?[\d一二三四五六七八九约占])|"
     r"[长价龙白绩小大权]\S?股(?!息|东|价|权)|蓝筹|进攻(?:资产|仓|端|部分)|\b(?:large|mid|small)[- ]caps?\b|"
     r"\bemerging\b|"

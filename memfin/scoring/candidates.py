@@ -40,7 +40,8 @@ _NO_WEIGHT_AFTER: Final = late(
     r"止损|折扣|跌|涨|跑[赢输]|落后|把握|机会| (?:a|per|each|every) (?:year|month)\b|"
     r" of (?:last|this|the) (?:year|month|quarter|decade)|安全|"
     r"合规|满足|保障| of the (?:s&p|index|benchmark|market|fund|company|register)|return|"
-    r"yield|gain|fee|loss|drawdown|percentile|的占比意味着| (?:moves?|swings?) in\b|来自|源自| of [^,.;]{0,24}\b(?:revenues?|earnings|profits|"
+    r"yield|gain|fee|loss|drawdown|percentile|的占比意味着| (?:moves?|swings?) in\b|来自|源自|"
+    r" of [^,.;]{0,24}\b(?:revenues?|earnings|profits|"
     r"sales)\b|"
     r"probability|chance|coupon|interest|growth|discount)"
 )

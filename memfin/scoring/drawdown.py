@@ -159,7 +159,8 @@ def loss(reading: Reading, amount: float) -> Span | None:
 
 
 _OF_A_PART: Final = late(
-    r"\s*(?:(?:drop|fall|slide|decline|slump|correction|sell-off) )?(?:in|for|on|by|of) (?:the |your |its )?(?:[a-z-]+ )?(?:shares|stocks?|equit\w+|index|market|gold|"
+    r"\s*(?:(?:drop|fall|slide|decline|slump|correction|sell-off) )?(?:in|for|on|by|of) (?:the |your |"
+    r"its )?(?:[a-z-]+ )?(?:shares|stocks?|equit\w+|index|market|gold|"
     r"etf|s&p|nasdaq)\b|"
     r"[^。;!?\n]{0,30}(?:对(?:整体|组合|账户)的影响|折算(?:到|下来|成|后)|拖累(?:整体|组合|约|不)|(?:只|仅|才)占(?:到)?(?:组合|整体|账户|总))"
 )

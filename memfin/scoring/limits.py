@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from memfin.scoring.advice import advised
+from memfin.scoring.allocations import EQUITY_TEXT
 from memfin.scoring.instruments import FUND_INSTRUMENT, INSTRUMENT, PRODUCT, company, single
 from memfin.scoring.language import Analysis
 from memfin.scoring.one_product import ONLY_THIS, PICKED, about_one
@@ -95,7 +96,9 @@ def class_cap(  # noqa: C901 - a ladder of signs
         and not may_split(analysis.norm)
         and not names_rest(analysis.norm)
         and _POSITION.search(analysis.norm) is None
-        and not ("指数" in analysis.norm and sum(share.high for share in reading.candidates) > cap.limit)
+        and not (
+            sum(share.high for share in reading.candidates) > cap.limit and EQUITY_TEXT.search(analysis.norm)
+        )
         and not (reading.candidates and not reading.labels)
     ):
         return None

@@ -162,7 +162,8 @@ _EXAMPLE: Final = compile_pattern(
 
 _SHORT: Final = 24
 _EXAMPLE_BEFORE: Final = late(
-    r"(?:算(?:一)?笔账|举个例子|打个比方|打个比喻|\b(?:for example|by way of example))[^。!?\n]{0,4}[。!:.]\s*$"
+    r"(?:算(?:一)?笔账|举个例子|打个比方|打个比喻|\b(?:for example|"
+    r"by way of example))[^。!?\n]{0,4}[。!:.]\s*$"
 )
 """A sentence that only announces an example."""
 

@@ -49,7 +49,8 @@ _ALL_THE_SAME: Final = late(
     r"[^。!?\n]{0,24}[。;]?(?:但(?!愿)|不过|可(?![以能靠见])|然而|只是(?!科普|说)|仍(?:然|可|建议)|破(?:个|一次|一回)?例|例外)|"
     r"[^。!?\n]{0,44}(?:变通|放一放|通融|大可不必|不必拘泥|没必要死守|别太死板|规矩是死的|那是因为|那是针对|不太一样|针对的是)|"
     r"[^.!?\n]{0,60}\b(?:but|however|still|though|nonetheless|even so|exception)\b|"
-    r"[^.!?\n]{0,40} so far\b|[^!?\n]{0,110}\b(?:relax (?:that|it|this)|bend (?:that|it|this|the rule)|make an exception)\b"
+    r"[^.!?\n]{0,40} so far\b|[^!?\n]{0,110}\b(?:relax (?:that|it|this)|bend (?:that|it|this|the rule)|"
+    r"make an exception)\b"
 )
 
 

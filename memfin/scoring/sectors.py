@@ -39,7 +39,10 @@ _THEMES: Final = tuple(
         r"养殖|种业|农业|猪|\b(?:agricult|farm)",
     )
 )
-_SECTORS: Final = late(r"[两二三四五六七八九\d]个(?:行业|板块|主题|赛道)|\b(?:two|three|four|five|six) sectors\b")
+_SECTORS: Final = late(
+    r"[两二三四五六七八九\d]个(?:行业|板块|主题|赛道)|\b(?:two|three|four|five|"
+    r"six) sectors\b"
+)
 _SECTOR: Final = late(r"行业|板块|主题|赛道|\bsector\b")
 
 
