@@ -23,7 +23,7 @@ from memfin.scoring.sharing import EACH, HALF_EACH, divided_among, holders
 from memfin.scoring.weight import Label, Weight
 
 _BREAK: Final = compile_pattern(
-    r"[,、;。!?\n|]|(?<!固收)\+|(?<=[%成半]) ?/| ?/ ?(?=\d{1,2}(?:\.\d+)?%)| / |"
+    r"[,、;。!?\n|]|(?<!固收)(?<!t)\+|(?<=[%成半]) ?/| ?/ ?(?=\d{1,2}(?:\.\d+)?%)| / |"
     r"(?:和|与|及|搭配|再配|外加|\band\b|\bplus\b)(?=[约大概各\s]*[\d一二两三四五六七八九])|"
     r"\band (?:[a-z]+ )?(?:the (?:rest|remainder|other|"
     r"balance|two|three|four|five)|"

@@ -310,7 +310,11 @@ def cash_floor(analysis: Analysis, reading: Reading, floor: CashFloor) -> Span |
         or reading.has_ratio
         or (used and any(each.low < share - EPSILON for each in reading.candidates))
     )
-    spent = not cash and (sum(weight.low for weight in reading.candidates) >= _FULL or reading.has_ratio)
+    spent = not cash and (
+        sum(weight.low for weight in reading.candidates) >= _FULL
+        or reading.has_ratio
+        or names_rest(analysis.norm)
+    )
     if not (low or spent or rest):
         return None
     found = reading.weights

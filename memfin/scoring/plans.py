@@ -42,11 +42,16 @@ def separate(analysis: Analysis, end: int, start: int) -> bool:
     """Say whether what lies between two weights parts one plan from another."""
     gap = analysis.norm[end:start]
     return (
-        (len(gap) > _GAP and not _in_one_table(analysis, end, start))
-        or "\n#" in gap
+        (len(gap) > _GAP and not (_in_one_table(analysis, end, start) or _both_headings(analysis, end, start)))
+        or ("\n#" in gap and not _both_headings(analysis, end, start))
         or _ALTERNATIVE.search(gap) is not None
         or ("账户" in gap and _OTHER_ACCOUNT.search(gap) is not None)
     )
+
+
+def _both_headings(analysis: Analysis, end: int, start: int) -> bool:
+    """Say whether two weights stand in headings, each of a section of its own: ### 1. 沪深300(30%)."""
+    return analysis.line_kind(end - 1) == "heading" and analysis.line_kind(start) == "heading"
 
 
 def _in_one_table(analysis: Analysis, end: int, start: int) -> bool:

@@ -17,6 +17,7 @@ from memfin.scoring.language import Analysis
 from memfin.scoring.patterns import late
 from memfin.scoring.quantities import Quantity, shares_at
 from memfin.scoring.ratios import STOCK_BOND, TRIPLE_SIGN, dashed
+from memfin.scoring.roles import heads_weights
 from memfin.scoring.tries import few
 from memfin.scoring.weight import Label, Weight
 from memfin.scoring.words import Table, bounded, scanner
@@ -140,7 +141,12 @@ class Reading:
     def _repeats(self, part: Quantity) -> bool:
         """Say whether an amount only repeats a share of its row or sentence: 短债 | 30% | 30万."""
         low, high = self.analysis.sentence_span(part.start)
-        return any(low <= share.start < high and abs(share.low - part.low) < _SAME for share in self.shares)
+        tabled = self.analysis.line_kind(part.start) == "row"
+        return any(
+            low <= share.start < high
+            and (abs(share.low - part.low) < _SAME or (tabled and heads_weights(self.analysis, share)))
+            for share in self.shares
+        )
 
     @property
     def weights(self) -> list[Weight]:

@@ -135,7 +135,7 @@ _DISADVISED: Final = compile_pattern(
     r"(?![^,。;]{0,6}(?:超过|低于|高于))[^,。;!?\n]{0,14}$"
 )
 _FOREIGN_CELL: Final = late(
-    r"年化|波动率?|回撤|收益率?(?!债|凭证)|近[一三五半]个?[年月]|涨幅|跌|费率|分位|股息(?<!高股息)|利率|"
+    r"年化|波动率?|回撤|(?<!固定)收益率?(?!债|凭证)|近[一三五半]个?[年月]|涨幅|跌|费率|分位|股息(?<!高股息)|利率(?!债)|"
     r"息差|担保|平仓|胜率|同比|环比|增速|"
     r"违约|"
     r"亏损|roe|不良|缺口|占比超|pb|pe\b"
@@ -335,6 +335,14 @@ def listed_as_held(analysis: Analysis, share: Quantity) -> bool:
             return True
     before = analysis.line_before(share.start)
     return _STOCKTAKING.search(before) is not None and _PLANNED.search(before) is None
+
+
+def heads_weights(analysis: Analysis, share: Quantity) -> bool:
+    """Say whether the head of the share's column calls what stands under it weights."""
+    return _WEIGHT_HEAD.search(_column_head(analysis, share)) is not None
+
+
+_WEIGHT_HEAD: Final = late(r"占比|比例|权重|仓位|\b(?:weight|share|allocation|target)|%")
 
 
 def _column_head(analysis: Analysis, share: Quantity) -> str:

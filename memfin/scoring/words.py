@@ -117,6 +117,10 @@ def scanner() -> Scanner:
     for entry in vocabulary.classes:
         for word in entry.words:
             classes.setdefault(word, entry.id)
+    for company in vocabulary.companies:
+        # A bank is as well the place where money lies.
+        if not company.endswith(("银行", "行", "bank")):
+            classes.setdefault(company, "equity")
     signs: dict[str, Sign] = dict.fromkeys(vocabulary.holding, "hold")
     signs |= dict.fromkeys(vocabulary.share_signs, "share")
     signs |= dict.fromkeys(vocabulary.all_in, "all_in")
