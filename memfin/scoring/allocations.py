@@ -196,8 +196,8 @@ def _class_in_front(
 _SECTOR_NAME: Final = "医药|医疗|创新药|消费|科技|军工|新能源|半导体|芯片|白酒|券商|煤炭|有色|光伏|互联网|人工智能|食品饮料|家电|机器人|红利低波"
 EQUITY_TEXT: Final = late(
     rf"(?<![\u4e00-\u9fff])(?:{_SECTOR_NAME})(?:板块|行业|主题|类|"
-    rf"赛道)?(?=[ :|约占放配给拿各留到]*[\d一二两三四五六七八九半])|"
-    rf"(?<=[%成半的给放配买])(?:{_SECTOR_NAME})(?:板块|行业|主题|类|赛道)?(?![\u4e00-\u9fff])|"
+    rf"赛道)?(?=[ :|(约占放配给拿各留到的比例为]*[\d一二两三四五六七八九半])|"
+    rf"(?<=[%成半的给放配买到入进])(?:{_SECTOR_NAME})(?:板块|行业|主题|类|赛道)?(?![\u4e00-\u9fff])|"
     r"(?<![a-z] )\b(?:tech(?:nology)?|health ?care|consumer staples|utilities|energy|financials|"
     r"industrials)(?=[ :|at]*\d)|"
     r"指数(?![债存])|(?<![\u4e00-\u9fff])股(?=[ :]?[\d一二三四五六七八九约占])|"

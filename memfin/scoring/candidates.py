@@ -94,7 +94,7 @@ def without_rates(analysis: Analysis, shares: list[Quantity]) -> list[Quantity]:
         share
         for sentence, found in by_sentence.items()
         if all(share.high < _MOST_OF_A_RATE for share in found)
-        and any("." in norm[share.start : share.end] for share in found)
+        and any("." in norm[share.start : share.end] and norm[share.end - 1] == "%" for share in found)
         and _BEARS_INTEREST.search(norm, *analysis.bounds[sentence : sentence + 2])
         and _IS_PUT.search(norm, *analysis.bounds[sentence : sentence + 2]) is None
         for share in found

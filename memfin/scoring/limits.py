@@ -135,12 +135,14 @@ def class_cap(  # noqa: C901 - a ladder of signs
             parts = [weight for weight in own if weight.role == "part"]
             if parts and sum(weight.low * weight.holdings for weight in parts) > cap.limit + EPSILON:
                 return parts[0].start, parts[-1].end
-        targets = _without_sum([weight for weight in own if weight.role == "target"])
         whole = sum(
             weight.low * weight.holdings
             for weight in group
             if weight.role == "target" and weight.asset_class is not None
         )
+        targets = [weight for weight in own if weight.role == "target"]
+        if not _FULL <= whole <= 1.0 + 0.02:
+            targets = _without_sum(targets)
         together = sum(weight.low * weight.holdings for weight in targets)
         several = len(targets) > 1 or any(weight.holdings > 1 for weight in targets)
         if several and whole <= 1.0 + 0.02 and together > cap.limit + EPSILON:

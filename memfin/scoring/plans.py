@@ -42,7 +42,10 @@ def separate(analysis: Analysis, end: int, start: int) -> bool:
     """Say whether what lies between two weights parts one plan from another."""
     gap = analysis.norm[end:start]
     return (
-        (len(gap) > _GAP and not (_in_one_table(analysis, end, start) or _both_headings(analysis, end, start)))
+        (
+            len(gap) > _GAP
+            and not (_in_one_table(analysis, end, start) or _both_headings(analysis, end, start))
+        )
         or ("\n#" in gap and not _both_headings(analysis, end, start))
         or _ALTERNATIVE.search(gap) is not None
         or ("账户" in gap and _OTHER_ACCOUNT.search(gap) is not None)
