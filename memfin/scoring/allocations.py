@@ -92,6 +92,8 @@ def weights(  # noqa: C901, PLR0912, PLR0915 - one step a question
             label = _class_in_front(analysis, share, result, found, starts)
         if label is None and EQUITY_TEXT.search(norm, low, high):
             label = "equity"
+        if label is None:
+            label = _class_of_parent(norm, share, found, starts)
         if label in ("cash", "bond") and _is_yield(norm, share, low, high):
             continue
         new_row = analysis.sentence_at(share.start) in rows and "\n" in norm[last_end : share.start]
@@ -194,10 +196,43 @@ def _class_in_front(
 
 
 _SECTOR_NAME: Final = "医药|医疗|创新药|消费|科技|军工|新能源|半导体|芯片|白酒|券商|煤炭|有色|光伏|互联网|人工智能|食品饮料|家电|机器人|红利低波"
+_BARE_LINE: Final = late(
+    r" *(?:[-*•·▪➤]|\d{1,2}[.)、])? *(?:建议|目标|参考|配置|推荐)?(?:比例|占比|仓位|权重|配比|份额|weight|allocation|share|target)"
+    r"(?: of (?:the )?portfolio)?[ :约为在]*(?:about |around )?"
+)
+BARE_LINES: Final = late(
+    r"\n *(?:[-*•·▪➤])? *(?:建议|目标|参考|配置|推荐)?(?:比例|占比|仓位|权重|配比|份额|weight|allocation|share|target) ?:"
+)
+"""Lines that give nothing but the share of what a line above names."""
+_FACT_LINE: Final = late(r" *(?:[-*•·▪➤])? *[^\n:]{1,10}:")
+_PARENTS: Final = 4
+
+
+def _class_of_parent(
+    norm: str, share: Quantity, found: Sequence[Label], starts: Sequence[int]
+) -> str | None:
+    """Return the class that a line names above the line that gives its share alone: 比例:30%."""
+    line = norm.rfind("\n", 0, share.start) + 1
+    if _BARE_LINE.fullmatch(norm, line, share.start) is None:
+        return None
+    for _ in range(_PARENTS):
+        if line == 0:
+            return None
+        end, line = line - 1, norm.rfind("\n", 0, line - 1) + 1
+        if not norm[line:end].strip() or _FACT_LINE.match(norm, line, end):
+            continue
+        own = found[bisect_left(starts, line) : bisect_left(starts, end)]
+        if own:
+            return own[-1].asset_class
+        return "equity" if EQUITY_TEXT.search(norm, line, end) else None
+    return None
+
+
 EQUITY_TEXT: Final = late(
     rf"(?<![\u4e00-\u9fff])(?:{_SECTOR_NAME})(?:板块|行业|主题|类|"
     rf"赛道)?(?=[ :|(约占放配给拿各留到的比例为]*[\d一二两三四五六七八九半])|"
     rf"(?<=[%成半的给放配买到入进])(?:{_SECTOR_NAME})(?:板块|行业|主题|类|赛道)?(?![\u4e00-\u9fff])|"
+    rf"(?<=\|)(?:{_SECTOR_NAME})(?=[,|(])|"
     r"(?<![a-z] )\b(?:tech(?:nology)?|health ?care|consumer staples|utilities|energy|financials|"
     r"industrials)(?=[ :|at]*\d)|"
     r"指数(?![债存])|(?<![\u4e00-\u9fff])股(?=[ :]?[\d一二三四五六七八九约占])|"
@@ -235,8 +270,23 @@ def _segment(norm: str, shares: Sequence[Quantity], index: int, analysis: Analys
         right = shares[index + 1].start
     for match in apart(_BREAK, norm, left, share.start):
         left = match.end(1)
+    left = _before_note(norm, low, left, share.start)
     after = _BREAK.search(norm, share.end, right)
     return left, after.start() if after else right
+
+
+def _before_note(norm: str, low: int, left: int, start: int) -> int:
+    """Return where a label begins that a note in brackets parts from its share: 宽基(年化5%,费率低):30%."""
+    closed = norm.find(")", left, start)
+    if closed < 0 or "(" in norm[left:closed]:
+        return left
+    opened = norm.rfind("(", low, left)
+    if opened < 0:
+        return left
+    first = low
+    for match in apart(_BREAK, norm, low, opened):
+        first = match.end(1)
+    return first
 
 
 def _topic(analysis: Analysis, share: Quantity, segment: tuple[int, int], *, own: bool) -> int:

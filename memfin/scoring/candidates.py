@@ -43,7 +43,7 @@ _NO_WEIGHT_AFTER: Final = late(
     r"yield|gain|fee|loss|drawdown|percentile|的占比意味着| (?:moves?|swings?) in\b|来自|源自|"
     r" of [^,.;]{0,24}\b(?:revenues?|earnings|profits|"
     r"sales)\b|"
-    r"probability|chance|coupon|interest|growth|discount)"
+    r"probability|chance|coupon|interest|growth(?! (?:fund|etf|stock|share|tracker|equit))|discount)"
 )
 _WEIGHT_WORD: Final = late(
     r"(?:再|就|后|时|则)[补加买追投进配](?!速|息|权|班)|仓位|占比?|比例|配(?!股)|权重|weight\b|"
@@ -112,6 +112,8 @@ def may_weigh(norm: str, share: Quantity) -> bool:
     match = _NO_WEIGHT_BEFORE.search(head)
     return (
         match is None
+        # A figure in a note before the share is the note's own: 宽基(估值18%分位):35%.
+        or match[1].count(")") > match[1].count("(")
         or _WEIGHT_WORD.search(match.group(1)) is not None
         or _PRODUCT_NAME.search(match.group(1)) is not None
         or TURNED.search(head) is not None

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from memfin.scoring.advice import advised
-from memfin.scoring.allocations import EQUITY_TEXT
+from memfin.scoring.allocations import BARE_LINES, EQUITY_TEXT
 from memfin.scoring.instruments import FUND_INSTRUMENT, INSTRUMENT, PRODUCT, company, single
 from memfin.scoring.language import Analysis
 from memfin.scoring.one_product import ONLY_THIS, PICKED, about_one
@@ -15,6 +15,7 @@ from memfin.scoring.parts import is_part
 from memfin.scoring.patterns import compile_pattern, late
 from memfin.scoring.plans import alternatives
 from memfin.scoring.predicates import AssetClassCap, CashFloor, SingleAssetCap
+from memfin.scoring.quantities import Quantity
 from memfin.scoring.ratios import may_split
 from memfin.scoring.reading import Reading
 from memfin.scoring.rests import names_rest
@@ -97,7 +98,8 @@ def class_cap(  # noqa: C901 - a ladder of signs
         and not names_rest(analysis.norm)
         and _POSITION.search(analysis.norm) is None
         and not (
-            sum(share.high for share in reading.candidates) > cap.limit and EQUITY_TEXT.search(analysis.norm)
+            sum(share.high for share in reading.candidates) > cap.limit
+            and (reading.names(cap.asset_class) or EQUITY_TEXT.search(analysis.norm))
         )
         and not (reading.candidates and not reading.labels)
     ):
@@ -269,14 +271,16 @@ def _is_one_of_counted(analysis: Analysis, group: Sequence[Weight], weight: Weig
 
 
 def _told_once(analysis: Analysis, found: Sequence[Weight]) -> list[Weight]:
-    """Leave out a weight that another sentence gives again."""
+    """Leave out a weight that another sentence gives again; items of a list are holdings of their own."""
     first: dict[float, int] = {}
-    return [
-        weight
-        for weight in found
-        if first.setdefault(weight.low, analysis.sentence_at(weight.start))
-        == analysis.sentence_at(weight.start)
-    ]
+    kept = []
+    for weight in found:
+        start = first.setdefault(weight.low, weight.start)
+        kind = analysis.line_kind(start)
+        together = kind != "text" and kind == analysis.line_kind(weight.start)
+        if together or analysis.sentence_at(start) == analysis.sentence_at(weight.start):
+            kept.append(weight)
+    return kept
 
 
 _USE_REACH: Final = 16
@@ -285,6 +289,11 @@ _CASH_USE: Final = late(
     r"uninvested)\b|备用|应急|零花|机动|周转|傍身|活钱|日常|"
     r"急用|留[着下出个]?(?=[\d一二两三四五六七八九半])"
 )
+
+
+def _middle(share: Quantity | Weight) -> float:
+    """Return the middle of a range: 13%-17%, 43%-47% and 38%-42% divide everything."""
+    return (share.low + share.high) / 2
 
 
 def _is_cash(weight: Weight) -> bool:
@@ -304,16 +313,18 @@ def cash_floor(analysis: Analysis, reading: Reading, floor: CashFloor) -> Span |
     )
     cash = (reading.names("cash") or used) and _NO_CASH.search(analysis.norm) is None
     rest = cash and names_rest(analysis.norm)
-    if cash and not rest and not used and not reading.has_ratio and not reading.sign_beside("cash"):
+    apart = BARE_LINES.search(analysis.norm) is not None
+    if not (rest or used or apart or reading.has_ratio) and cash and not reading.sign_beside("cash"):
         return None
     low = (
-        any(weight.low < share - EPSILON for weight in reading.beside("cash"))
+        apart
+        or any(weight.low < share - EPSILON for weight in reading.beside("cash"))
         or "down to" in analysis.norm
         or reading.has_ratio
         or (used and any(each.low < share - EPSILON for each in reading.candidates))
     )
     spent = not cash and (
-        sum(weight.low for weight in reading.candidates) >= _FULL
+        sum(_middle(weight) for weight in reading.candidates) >= _FULL
         or reading.has_ratio
         or names_rest(analysis.norm)
     )
@@ -335,7 +346,7 @@ def cash_floor(analysis: Analysis, reading: Reading, floor: CashFloor) -> Span |
                 return cash[0].start, cash[-1].end
             return None
         targets = [weight for weight in group if weight.role == "target"]
-        total = sum(weight.low for weight in targets)
+        total = sum(_middle(weight) for weight in targets)
         known = all(weight.asset_class is not None for weight in targets)
         if (
             len(targets) > 1

@@ -9,6 +9,7 @@ from typing import Final
 from memfin.scoring.language import Analysis
 from memfin.scoring.patterns import compile_pattern, late
 from memfin.scoring.quantities import Quantity
+from memfin.scoring.roles import follows_share
 from memfin.scoring.weight import Weight
 
 _PART: Final = compile_pattern(
@@ -47,7 +48,8 @@ def _opened(norm: str, end: int, rest: Sequence[Quantity]) -> bool:
 def is_part(analysis: Analysis, group: Sequence[Weight]) -> bool:
     """Say whether the weights divide a part of the money (债券部分这样配) and not the whole."""
     low, _ = analysis.sentence_span(group[0].start)
-    return _PART.search(analysis.norm, low, group[0].start) is not None
+    match = _PART.search(analysis.norm, low, group[0].start)
+    return match is not None and (match[1] != "其中" or follows_share(analysis.norm, match.start(1)))
 
 
 _FRACTION: Final = late(

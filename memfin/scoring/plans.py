@@ -6,7 +6,7 @@ from typing import Final
 from memfin.scoring.language import Analysis
 from memfin.scoring.patterns import compile_pattern, late
 from memfin.scoring.quantities import Quantity
-from memfin.scoring.roles import listed_as_held
+from memfin.scoring.roles import in_foreign_column, listed_as_held
 from memfin.scoring.weight import Weight
 
 _ALTERNATIVE: Final = compile_pattern(
@@ -22,7 +22,7 @@ def plan_rows(analysis: Analysis, shares: Sequence[Quantity]) -> frozenset[int]:
     """Return the sentences that are table rows with several shares: each row is a plan of its own."""
     counts: dict[int, int] = {}
     for share in shares:
-        if listed_as_held(analysis, share):
+        if listed_as_held(analysis, share) or in_foreign_column(analysis, share):
             continue
         sentence = analysis.sentence_at(share.start)
         counts[sentence] = counts.get(sentence, 0) + 1

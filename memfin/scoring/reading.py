@@ -22,7 +22,7 @@ from memfin.scoring.tries import few
 from memfin.scoring.weight import Label, Weight
 from memfin.scoring.words import Table, bounded, scanner
 
-_WRAPPERS: Final = ("etf", "指数基金", "tracker", "trackers")
+_WRAPPERS: Final = ("etf", "etfs", "指数基金", "tracker", "trackers", "index fund", "index funds", "index tracker")
 _NO_LABEL: Final = Label("", -1, -1)
 _MOST: Final = 64
 """Shares of one sentence that are read."""
@@ -111,7 +111,9 @@ class Reading:
                 self._labels = [
                     label
                     for last, label in pairwise([_NO_LABEL, *self._labels])
-                    if last.end != label.start or norm[label.start : label.end] not in _WRAPPERS
+                    if last.end < 0
+                    or norm[last.end : label.start].strip(" ")
+                    or norm[label.start : label.end] not in _WRAPPERS
                 ]
         return self._labels
 
@@ -162,7 +164,10 @@ class Reading:
         if self._candidates is None:
             norm = self.analysis.norm
             found = [share for share in (*self.shares, *self.amounts) if may_weigh(norm, share)]
-            self._candidates = without_rates(self.analysis, found)
+            kept = set(without_rates(self.analysis, found))
+            self._candidates = [
+                share for share in found if share in kept or heads_weights(self.analysis, share)
+            ]
         return self._candidates
 
     def sign_near(self, low: int, high: int) -> bool:

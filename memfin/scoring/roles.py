@@ -189,7 +189,8 @@ def role_of(  # noqa: C901, PLR0911 - one return a role
         norm, low if norm[colon + 1 : share.start].isspace() or colon < 0 else colon, share.start
     ):
         return "total"
-    if norm.find("其中", sentence_low, share.start) >= 0:
+    within = norm.find("其中", sentence_low, share.start)
+    if within >= 0 and follows_share(norm, within):
         return "part"
     taken_apart = norm.find("拆", sentence_low, share.start) >= 0 and _TAKEN_APART.search(
         norm, sentence_low, share.start
@@ -197,6 +198,14 @@ def role_of(  # noqa: C901, PLR0911 - one return a role
     return "part" if taken_apart else "target"
 
 
+def follows_share(norm: str, position: int) -> bool:
+    """Say whether a share stands before the position, which what follows can take apart."""
+    return _SHARE_BEFORE.search(norm, max(0, position - _PARTS_REACH), position) is not None
+
+
+_PARTS_REACH: Final = 80
+_SHARE_BEFORE: Final = late(r"[\d半一二两三四五六七八九](?:%|成|[万千]?元|万)|一半|\d percent|分之")
+"""What is taken apart by what follows: 权益六成,其中宽基四成."""
 _SUM_ROW: Final = late(r"\|\s*(?:合计|总计|小计|总和|total|sum)\s*\|")
 _TAKEN_APART: Final = late(r"[%成半][^%。;]{0,8}拆[成分为到]")
 
@@ -335,6 +344,14 @@ def listed_as_held(analysis: Analysis, share: Quantity) -> bool:
             return True
     before = analysis.line_before(share.start)
     return _STOCKTAKING.search(before) is not None and _PLANNED.search(before) is None
+
+
+def in_foreign_column(analysis: Analysis, share: Quantity) -> bool:
+    """Say whether the share stands in a column of figures about the products: returns, fees, drawdowns."""
+    return (
+        analysis.line_kind(share.start) == "row"
+        and _FOREIGN_HEAD.search(_column_head(analysis, share)) is not None
+    )
 
 
 def heads_weights(analysis: Analysis, share: Quantity) -> bool:
