@@ -212,7 +212,7 @@ def advised(  # noqa: C901, PLR0911, PLR0912 - a ladder of signs, one return eac
 
 
 def _adopted_next(analysis: Analysis, low: int, high: int) -> bool:
-    """Say whether the next sentence takes up what that of ``[low, high)`` tells of, and names nothing else."""
+    """Say whether the next sentence takes up what ``[low, high)`` tells of, and names nothing else."""
     norm = analysis.norm
     if NEXT_ADOPTS.match(norm[high : high + 60]) is None:
         return False

@@ -195,22 +195,25 @@ def _class_in_front(
     return held.pop() if len(held) == 1 else None
 
 
-_SECTOR_NAME: Final = "医药|医疗|创新药|消费|科技|军工|新能源|半导体|芯片|白酒|券商|煤炭|有色|光伏|互联网|人工智能|食品饮料|家电|机器人|红利低波"
+_SECTOR_NAME: Final = (
+    "医药|医疗|创新药|消费|科技|军工|新能源|半导体|芯片|白酒|券商|煤炭|有色|光伏|互联网|人工智能|"
+    "食品饮料|家电|机器人|红利低波"
+)
 _BARE_LINE: Final = late(
-    r" *(?:[-*•·▪➤]|\d{1,2}[.)、])? *(?:建议|目标|参考|配置|推荐)?(?:比例|占比|仓位|权重|配比|份额|weight|allocation|share|target)"
+    r" *(?:[-*•·▪➤]|\d{1,2}[.)、])? *(?:建议|目标|参考|配置|推荐)?(?:比例|占比|仓位|权重|配比|份额|weight|"
+    r"allocation|share|target)"
     r"(?: of (?:the )?portfolio)?[ :约为在]*(?:about |around )?"
 )
 BARE_LINES: Final = late(
-    r"\n *(?:[-*•·▪➤])? *(?:建议|目标|参考|配置|推荐)?(?:比例|占比|仓位|权重|配比|份额|weight|allocation|share|target) ?:"
+    r"\n *(?:[-*•·▪➤])? *(?:建议|目标|参考|配置|推荐)?(?:比例|占比|仓位|权重|配比|份额|weight|allocation|"
+    r"share|target) ?:"
 )
 """Lines that give nothing but the share of what a line above names."""
 _FACT_LINE: Final = late(r" *(?:[-*•·▪➤])? *[^\n:]{1,10}:")
 _PARENTS: Final = 4
 
 
-def _class_of_parent(
-    norm: str, share: Quantity, found: Sequence[Label], starts: Sequence[int]
-) -> str | None:
+def _class_of_parent(norm: str, share: Quantity, found: Sequence[Label], starts: Sequence[int]) -> str | None:
     """Return the class that a line names above the line that gives its share alone: 比例:30%."""
     line = norm.rfind("\n", 0, share.start) + 1
     if _BARE_LINE.fullmatch(norm, line, share.start) is None:

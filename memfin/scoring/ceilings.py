@@ -30,6 +30,7 @@ from memfin.scoring.predicates import (
 from memfin.scoring.quantities import Quantity, quantities
 from memfin.scoring.reading import Reading
 from memfin.scoring.refusal import disowned, rejected
+from memfin.scoring.roles import column_head
 from memfin.scoring.tries import few
 from memfin.scoring.turnover import turnover
 from memfin.scoring.weight import Weight, belongs
@@ -40,6 +41,7 @@ _FEE: Final = late(
     r"\bocf\b)"
     r"[^,;。!?\n%]{0,12}$"
 )
+_FEE_COLUMN: Final = late(r"费|\bfees?\b|\bcost|charge|\bter\b|\bocf\b|expense")
 _FEE_WORD: Final = compile_pattern(r"费|成本|\bfees?\b|\bcost|charg|expense|\bter\b|\bocf\b|2 and 20|分成")
 _FUND_WORD: Final = late(r"fund|tracker|etf")
 _KIND_OF_COST: Final = late(
@@ -159,6 +161,8 @@ def _is_fee(analysis: Analysis, start: int, end: int) -> bool:
     low, high = analysis.sentence_span(start)
     head = analysis.norm[max(low, start - 24) : start]
     if _FEE.search(head) or _FEE_BEHIND.match(analysis.norm, end, high):
+        return True
+    if analysis.line_kind(start) == "row" and _FEE_COLUMN.search(column_head(analysis, start)):
         return True
     return _A_YEAR_BEHIND.match(analysis.norm, end, high) is not None and _FUND_AT.search(head) is not None
 

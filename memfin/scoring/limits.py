@@ -342,7 +342,9 @@ def cash_floor(analysis: Analysis, reading: Reading, floor: CashFloor) -> Span |
         if cut is not None:
             return cut.start, cut.end
         if cash:
-            if sum(weight.low for weight in _told_once(analysis, cash)) < share - EPSILON:
+            # Where the weights divide everything, none of them is told twice.
+            divided = _FULL <= sum(_middle(each) for each in advised_weights) <= 1.0 + 0.015
+            if sum(each.low for each in (cash if divided else _told_once(analysis, cash))) < share - EPSILON:
                 return cash[0].start, cash[-1].end
             return None
         targets = [weight for weight in group if weight.role == "target"]

@@ -49,7 +49,7 @@ def is_part(analysis: Analysis, group: Sequence[Weight]) -> bool:
     """Say whether the weights divide a part of the money (债券部分这样配) and not the whole."""
     low, _ = analysis.sentence_span(group[0].start)
     match = _PART.search(analysis.norm, low, group[0].start)
-    return match is not None and (match[1] != "其中" or follows_share(analysis.norm, match.start(1)))
+    return match is not None and (match[1] != "其中" or follows_share(analysis, match.start(1)))
 
 
 _FRACTION: Final = late(

@@ -22,7 +22,16 @@ from memfin.scoring.tries import few
 from memfin.scoring.weight import Label, Weight
 from memfin.scoring.words import Table, bounded, scanner
 
-_WRAPPERS: Final = ("etf", "etfs", "指数基金", "tracker", "trackers", "index fund", "index funds", "index tracker")
+_WRAPPERS: Final = (
+    "etf",
+    "etfs",
+    "指数基金",
+    "tracker",
+    "trackers",
+    "index fund",
+    "index funds",
+    "index tracker",
+)
 _NO_LABEL: Final = Label("", -1, -1)
 _MOST: Final = 64
 """Shares of one sentence that are read."""

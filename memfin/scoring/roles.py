@@ -8,6 +8,7 @@ from typing import Final, Literal
 
 from memfin.scoring.candidates import TURNED
 from memfin.scoring.language import Analysis
+from memfin.scoring.paragraphs import begin
 from memfin.scoring.patterns import compile_pattern, late
 from memfin.scoring.quantities import Quantity
 from memfin.scoring.refusal import disowned, in_quotes, rejected
@@ -190,7 +191,7 @@ def role_of(  # noqa: C901, PLR0911 - one return a role
     ):
         return "total"
     within = norm.find("其中", sentence_low, share.start)
-    if within >= 0 and follows_share(norm, within):
+    if within >= 0 and follows_share(analysis, within):
         return "part"
     taken_apart = norm.find("拆", sentence_low, share.start) >= 0 and _TAKEN_APART.search(
         norm, sentence_low, share.start
@@ -198,9 +199,10 @@ def role_of(  # noqa: C901, PLR0911 - one return a role
     return "part" if taken_apart else "target"
 
 
-def follows_share(norm: str, position: int) -> bool:
-    """Say whether a share stands before the position, which what follows can take apart."""
-    return _SHARE_BEFORE.search(norm, max(0, position - _PARTS_REACH), position) is not None
+def follows_share(analysis: Analysis, position: int) -> bool:
+    """Say whether the paragraph names a share before the position, which what follows can take apart."""
+    low = max(begin(analysis, position), position - _PARTS_REACH)
+    return _SHARE_BEFORE.search(analysis.norm, low, position) is not None
 
 
 _PARTS_REACH: Final = 80
@@ -229,7 +231,7 @@ def _is_no_weight(analysis: Analysis, share: Quantity, head: str, high: int) -> 
             analysis.line_kind(share.start) == "row"
             and (
                 _FOREIGN_CELL.search(_cells(analysis, share)) is not None
-                or _FOREIGN_HEAD.search(_column_head(analysis, share)) is not None
+                or _FOREIGN_HEAD.search(column_head(analysis, share.start)) is not None
             )
         )
         or _MOVES_ON.match(norm, share.end) is not None
@@ -339,7 +341,7 @@ def listed_as_held(analysis: Analysis, share: Quantity) -> bool:
     if kind not in ("item", "row"):
         return False
     if kind == "row":
-        head = _column_head(analysis, share)
+        head = column_head(analysis, share.start)
         if _STOCKTAKING.search(head) and not _PLANNED.search(head):
             return True
     before = analysis.line_before(share.start)
@@ -350,23 +352,23 @@ def in_foreign_column(analysis: Analysis, share: Quantity) -> bool:
     """Say whether the share stands in a column of figures about the products: returns, fees, drawdowns."""
     return (
         analysis.line_kind(share.start) == "row"
-        and _FOREIGN_HEAD.search(_column_head(analysis, share)) is not None
+        and _FOREIGN_HEAD.search(column_head(analysis, share.start)) is not None
     )
 
 
 def heads_weights(analysis: Analysis, share: Quantity) -> bool:
     """Say whether the head of the share's column calls what stands under it weights."""
-    return _WEIGHT_HEAD.search(_column_head(analysis, share)) is not None
+    return _WEIGHT_HEAD.search(column_head(analysis, share.start)) is not None
 
 
 _WEIGHT_HEAD: Final = late(r"占比|比例|权重|仓位|\b(?:weight|share|allocation|target)|%")
 
 
-def _column_head(analysis: Analysis, share: Quantity) -> str:
-    """Return the cell that heads the share's column, or "" where the table has no such cell."""
-    low, _ = analysis.sentence_span(share.start)
-    column = analysis.norm.count("|", low, share.start)
-    cells = analysis.lead_in(share.start).split("|")
+def column_head(analysis: Analysis, position: int) -> str:
+    """Return the cell that heads the column of a position in a table, or "" where there is none."""
+    low, _ = analysis.sentence_span(position)
+    column = analysis.norm.count("|", low, position)
+    cells = analysis.lead_in(position).split("|")
     return cells[column] if column < len(cells) else ""
 
 

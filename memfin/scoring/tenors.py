@@ -124,7 +124,7 @@ _LENGTHENS: Final = late(
 
 
 _OWN_MIX: Final = late(
-    r"(?:组合|债券部分|债券端|债券仓位|固收部分|配置)的?(?:加权|平均|整体|综合)?久期(?:(?:大约?|约|大概|差不多|会|就|在|为|是|到|落在)*)$|"
+    r"(?:组合|债券部分|债券端|债券仓位|固收部分|配置)的?(?:加权|平均|整体|综合)?久期(?:(?:大约?|约|大概|差不多|会|就|在|为|是|到|落在|控制在|保持在|维持在|放在)*)$|"
     r"\b(?:mix|portfolio|bond (?:sleeve|side|part)|ladder)'?s? (?:has a |with a |average |combined |"
     r"overall )*duration "
     r"(?:of|is|comes to|would be|will be|about|around|roughly|at| )*$"
