@@ -37,6 +37,10 @@ _BARE_VERB: Final = late(
     r"减到|投|拨|给|安排|分配)?(?:个|"
     r"上|点|了|到)?(?:(?:家庭|总|全部|可投|金融|你(?:自己)?的?)*(?:资产|资金|组合|本金)的?)?\s*"
 )
+_RESTATED: Final = late(
+    r"(?:左右|多一?点?|出头|不到|上下)?,(?:也就是|也即|即|相当于|约合|折合)[^,。;\d一二两三四五六七八九十半]{0,8}"
+)
+"""Between a share and the same one in other words: 一成多一点,也就是12%."""
 _CHANGED: Final = late(r"\s*(?:(?:降|减|压|提高?|升|加|调)(?:到|至)|变[成为])\s*| (?:down |up )?to ")
 _THIS_PART: Final = late(
     r"\s*(?:左右|上下)?,(?:(?:这|该)(?:部分|笔钱?|块|些钱?)[^,。;]{0,4}?[放存买配]|"
@@ -100,7 +104,8 @@ def weights(  # noqa: C901, PLR0912, PLR0915 - one step a question
         if result and (new_row or separate(analysis, last_end, share.start)):
             group += 1
         last_before, last_end = last_end, share.end
-        if role == "held" and _newer_column(analysis, result, share):
+        told_again = result and _RESTATED.fullmatch(norm, result[-1].end, share.start)
+        if told_again or (role == "held" and _newer_column(analysis, result, share)):
             result.pop()
         if role == "target" and share in parts:
             role = "part"
