@@ -120,6 +120,7 @@ _NO_PLAN_HEAD: Final = late(
     r"历史|过去|为什么|原因|剔除|减掉|卖出|禁|如果|若|\b(?:not|avoid|risks?|current|today|compare|"
     r"versus|vs|why|never|what to watch|if)\b"
 )
+_RULE_BELOW: Final = late(r"\n *\|[ :]*--")
 _TURNED_DOWN: Final = late(
     rf"{_CLAUSE}{{0,8}}(?:不(?![花占贵难需收高错多少限亏])|[别勿没未]|拉黑|免谈|为零|归零|"
     rf"\b(?:no|not|none|zero|never)\b)"
@@ -146,6 +147,8 @@ def advised(  # noqa: C901, PLR0911, PLR0912 - a ladder of signs, one return eac
     if disowned(analysis, start, end) or rejected(analysis, start, end, limit=limit):
         return False
     norm = analysis.norm
+    if analysis.line_kind(start) == "row" and _RULE_BELOW.match(norm, norm.find("\n", end)):
+        return False  # the head of a table names its columns
     low, high = analysis.sentence_span(start)
     clause_low, clause_high = analysis.clause_span(start, end)
     before, after = norm[clause_low:start], norm[end:clause_high]

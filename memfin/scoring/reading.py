@@ -204,7 +204,9 @@ class Reading:
         starts = [label.start for label in self.labels]
         for share in self.candidates:
             low, high = self.analysis.sentence_span(share.start)
-            wide = self.analysis.norm[low : low + 2].isascii()
+            wide = (
+                self.analysis.norm[low : low + 2].isascii() or self.analysis.line_kind(share.start) != "text"
+            )
             reach = _WIDE_REACH if wide else _REACH
             first = bisect_left(starts, max(low, share.start - reach))
             last = bisect_left(starts, min(high, share.end + reach))
