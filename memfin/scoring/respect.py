@@ -15,7 +15,7 @@ from memfin.scoring.paragraphs import begin, together
 from memfin.scoring.patterns import compile_pattern, late
 from memfin.scoring.reading import Hit
 from memfin.scoring.refusal import QUESTION_END, rejected
-from memfin.scoring.topics import of_another
+from memfin.scoring.topics import named, of_another
 from memfin.scoring.vocabulary import load_vocabulary
 
 _KEPT: Final = compile_pattern(
@@ -81,14 +81,14 @@ def respect(analysis: Analysis, hits: Iterable[Hit], terms: frozenset[str]) -> R
     ``terms`` are the ids of what the constraint forbids; the hits are words of theirs.
     """
     norm = analysis.norm
-    named = list(hits)
+    mentions = list(hits)
     places = []
     for match in _KEPT.finditer(norm):
         if not _ALL_THE_SAME.match(norm, match.end(1)):
             place = match.start(1)
-            if of_another(norm[analysis.sentence_span(place)[0] : match.end(1)], terms):
+            if of_another(norm[_topic(analysis, place) : match.end(1)], terms):
                 continue
-            if any(together(analysis, place, hit.start) for hit in named):
+            if any(together(analysis, place, hit.start) for hit in mentions):
                 return Respect(everywhere=True, refused=frozenset(), places=())
             if of_another(norm[begin(analysis, place) : match.end(1)], terms):
                 continue
@@ -97,7 +97,7 @@ def respect(analysis: Analysis, hits: Iterable[Hit], terms: frozenset[str]) -> R
             places.append(place)
     refused = {
         hit.term
-        for hit in named
+        for hit in mentions
         if rejected(analysis, hit.start, hit.end)
         and _THEIRS.search(norm, *analysis.sentence_span(hit.start)) is not None
         and not _ALL_THE_SAME.match(norm, hit.end)
@@ -105,6 +105,15 @@ def respect(analysis: Analysis, hits: Iterable[Hit], terms: frozenset[str]) -> R
     }
     narrower = frozenset().union(*map(load_vocabulary().closure, refused))
     return Respect(everywhere=False, refused=narrower, places=tuple(places))
+
+
+def _topic(analysis: Analysis, place: int) -> int:
+    """Return where the sentence begins that names what a statement is about: its own, or one before it."""
+    first = begin(analysis, place)
+    low, high = analysis.sentence_span(place)
+    while low > first and not named(analysis.norm[low:high]):
+        low, high = analysis.sentence_span(low - 1)
+    return low
 
 
 _POINTS_BACK: Final = late(

@@ -20,7 +20,7 @@ _RULE: Final = late(
     r"[^,;.!?\n]*"
 )
 """Words that tell the user's rule; what they name is no topic."""
-_PROPERTIES: Final = frozenset(
+_ATTRIBUTES: Final = frozenset(
     {
         "high_fee",
         "opaque_performance",
@@ -28,12 +28,11 @@ _PROPERTIES: Final = frozenset(
         "high_volatility",
         "high_valuation_growth",
         "loss_making",
-        "chasing_rallies",
-        "bottom_fishing",
-        "short_term_trading",
     }
 )
-"""What any asset may have or undergo: a sentence that names the asset may still be about it."""
+"""What any asset may have: a sentence that names the asset may still be about it."""
+_ACTS: Final = frozenset({"chasing_rallies", "bottom_fishing", "short_term_trading"})
+"""What may be done with any asset."""
 
 
 def of_another(text: str, names: frozenset[str]) -> bool:
@@ -41,10 +40,13 @@ def of_another(text: str, names: frozenset[str]) -> bool:
 
     ``names`` are ids of terms, or of asset classes behind ``class:``, as `named` gives them.
     """
-    if names & _PROPERTIES:
+    things = names - _ATTRIBUTES
+    if not things:
         return False
-    told = named(_RULE.sub(lambda rule: "," * len(rule[0]), text))
-    return bool(told) and not named(text) & widened(names)
+    told = named(_RULE.sub(lambda rule: "," * len(rule[0]), text)) - _ATTRIBUTES
+    if not things - _ACTS:
+        told -= _ACTS
+    return bool(told) and not named(text) & widened(things)
 
 
 def takes_up_another(text: str, topic: str) -> bool:
