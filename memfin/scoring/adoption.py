@@ -108,7 +108,7 @@ def adopted_later(analysis: Analysis, position: int) -> bool:
             or (
                 _on_its_own(analysis, position, match.start()) and not _points_back(analysis, position, match)
             )
-            or takes_up_another(norm[low : match.end()], _topic(analysis, position))
+            or takes_up_another(REPLACED.sub("", norm[low : match.end()]), _topic(analysis, position))
         ):
             continue
         return True
@@ -187,7 +187,9 @@ def _sized(analysis: Analysis, low: int, high: int, topic: int) -> bool:
             and not conditional(analysis, clause_low, clause_high)
             and not attributed(analysis, clause_high - 1, clause_high)
             and not _on_its_own(analysis, topic, clause_low)
-            and not takes_up_another(_SLEEVE.sub("", norm[low:clause_high]), _topic(analysis, topic))
+            and not takes_up_another(
+                REPLACED.sub("", _SLEEVE.sub("", norm[low:clause_high])), _topic(analysis, topic)
+            )
         ):
             return True
     return False

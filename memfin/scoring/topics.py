@@ -41,10 +41,10 @@ def of_another(text: str, names: frozenset[str]) -> bool:
     ``names`` are ids of terms, or of asset classes behind ``class:``, as `named` gives them.
     """
     things = names - _ATTRIBUTES
-    if not things:
+    if names and not things:
         return False
     told = named(_RULE.sub(lambda rule: "," * len(rule[0]), text)) - _ATTRIBUTES
-    if not things - _ACTS:
+    if things <= _ACTS:
         told -= _ACTS
     return bool(told) and not named(text) & widened(things)
 
