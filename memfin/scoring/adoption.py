@@ -108,7 +108,10 @@ def adopted_later(analysis: Analysis, position: int) -> bool:
             or (
                 _on_its_own(analysis, position, match.start()) and not _points_back(analysis, position, match)
             )
-            or takes_up_another(REPLACED.sub("", norm[low : match.end()]), _topic(analysis, position))
+            or (
+                _PRONOUN.search(match.group()) is None
+                and takes_up_another(REPLACED.sub("", norm[low : match.end()]), _topic(analysis, position))
+            )
         ):
             continue
         return True
@@ -153,6 +156,8 @@ def _on_its_own(analysis: Analysis, topic: int, start: int) -> bool:
     return bool(begun) and _GOES_ON.fullmatch(analysis.norm, begun[-1], start) is None
 
 
+_PRONOUN: Final = late(r"[把将给买选投]它|(?:这|那)[只款家]")
+"""What is bought is what was told of, whatever else pays for it: 从货币基金里匀一点买它."""
 _THIS_PRODUCT: Final = late(r".*(?:这|该|此)[款只类](?:产品|基金|理财|债券?|股票|标的|品种)?$")
 _A_PRODUCT: Final = late(r"(?<![这该此])[款只类](?:产品|基金|理财)|[一几两三]只")
 

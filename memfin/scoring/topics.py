@@ -50,9 +50,12 @@ def of_another(text: str, names: frozenset[str]) -> bool:
 
 
 def takes_up_another(text: str, topic: str) -> bool:
-    """Say whether a text that takes something up names another thing than the topic; money buys anything."""
+    """Say whether a text that takes something up names another thing than the topic does.
+
+    Borrowed money buys anything, and where the topic has no name that the vocabulary knows, nobody can say.
+    """
     names = named(topic)
-    return not names & FUNDING and of_another(text, names)
+    return bool(names) and not names & FUNDING and of_another(text, names)
 
 
 def named(text: str) -> frozenset[str]:
