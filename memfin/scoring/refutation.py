@@ -12,6 +12,9 @@ _REFUTATION: Final = compile_pattern(
     r"别(?:轻?信|听信|当真|被|上当|理会|轻易|盲目|将|把)|不要相信|"
     r"别当真|不可信|不能信|勿信|不靠谱|站不住脚|经不起推敲|信不得|别上当|上当|"
     r"[这此]件?(?:事|忙|活)[^,。;]{0,4}[做帮办]不[了到]|不成立|不现实|不属实|误区|错误|红旗|不可取|要不得|靠不住|"
+    r"这[种类样]的?话[^。;!?\n]{0,8}(?:不(?:会|敢|能)?(?:说|讲)|没法说|说不出)|不能这么(?:讲|说)|(?:退|拉黑|挂断)群|退群|"
+    r"(?:谁|哪个|有人)[跟和对向]你(?:说|讲|拍胸脯)|(?:省得|免得|别)(?:你|再)?(?:误)?以为|"
+    r"\bif (?:any(?:one|body)|some(?:one|body)) (?:says|tells|promises|claims|offers|guarantees)\b|"
     r"\b(?:scams?|fraud\w*|red flags?|beware|illegal|mislead\w*|false|myth|untrue|no such thing|"
     r"does not exist|doesn't exist|prohibited|forbidden|be wary|wary of|warning sign|report it|lying|liars?|"
     r"lies|refuse|decline|hang up|misconceptions?|break(?:s|ing) the (?:rules?|law)|against the rules?|"
@@ -40,4 +43,17 @@ def refuted(analysis: Analysis, start: int, end: int) -> bool:
             continue
         if match.start(1) >= end or _CONTRAST.search(norm, match.end(1), end) is None:
             return True
-    return _WARNING_LEAD.search(analysis.lead_in(start)) is not None
+    return (
+        _NEXT_DENIES.match(norm, high) is not None
+        or _WARNING_LEAD.search(analysis.lead_in(start)) is not None
+    )
+
+
+_NEXT_DENIES: Final = late(
+    r"\s*(?:nobody|no one|no (?:honest|serious|legitimate|regulated|reputable) [a-z]+) (?:can|could|may|"
+    r"would|is able to) "
+    r"(?:\w+ )?(?:promise|guarantee|offer|assure|pledge)|"
+    r"\s*(?:没有?(?:任何)?人|谁[也都]|任何人)(?:都|也)?(?:不|没)?(?:能|敢|法|可能)+(?:给你)?(?:保证|承诺|担保|打包票)|"
+    r"\s*(?:这|那)[种样]?[^,。!?\n]{0,6}(?:根本)?(?:不可能|不存在|没有的事|别信|信不得)"
+)
+"""The next sentence says that nobody can keep such a word."""
