@@ -21,7 +21,8 @@ _REFUTATION: Final = compile_pattern(
     r"\b(?:scams?|fraud\w*|red flags?|beware|illegal|mislead\w*|false|myth|untrue|no such thing|"
     r"does not exist|doesn't exist|prohibited|forbidden|be wary|wary of|warning sign|report it|lying|liars?|"
     r"lies|refuse|decline|hang up|misconceptions?|break(?:s|ing) the (?:rules?|law)|against the rules?|"
-    r"against the law|not allowed|(?:is|are) only (?:worth|as (?:good|strong|sound) as)|unlawful|unlicensed|banned)\b"
+    r"against the law|not allowed|(?:is|are) only (?:worth|as (?:good|strong|sound) as)|"
+    r"unlawful|unlicensed|banned)\b"
 )
 _NO_REFUTATION: Final = ("不是", "不会", "从不", "绝不", "并非", "绝非", "没有", "并不")
 _CONTRAST: Final = late(
