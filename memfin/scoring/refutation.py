@@ -13,11 +13,18 @@ _REFUTATION: Final = compile_pattern(
     r"别当真|不可信|不能信|勿信|不靠谱|站不住脚|经不起推敲|信不得|别上当|上当|"
     r"[这此]件?(?:事|忙|活)[^,。;]{0,4}[做帮办]不[了到]|不成立|不现实|不属实|误区|错误|红旗|不可取|要不得|靠不住|"
     r"这[种类样]的?话[^。;!?\n]{0,8}(?:不(?:会|敢|能)?(?:说|讲)|没法说|说不出)|不能这么(?:讲|说)|(?:退|拉黑|挂断)群|退群|"
-    r"法律风险|没有(?:哪|任何一?)[家个][^,。;]{0,8}(?:会|能|敢)(?!像|比|跟|和|超|做到)|"
-    r"属于(?:典型的?|变相的?)?(?:承诺|保本|代客|夸大|诱导|变相|荐股)|"
+    r"(?<![没未不])(?:有|存在|带来)(?:很大|较大)?的?法律风险|(?<!不)构成(?:了)?(?:内幕交易|操纵|犯罪)|"
+    r"没有(?:哪|任何一)家[^,。;]{0,8}(?:会|能|敢)(?:替|给|为|赔|保证|承诺|兜)|"
+    r"连[^,。;]{1,8}都(?:不敢|没法)(?:打包票|保证|承诺|担保)(?![^。!?\n]{0,20}我们?(?:敢|能|可以))|"
+    r"属于(?:典型的?|变相的?)?(?:承诺收益|夸大|诱导)|"
     r"(?:规[则定]|法律|监管|条例|办法|法规)[^,。;]{0,6}不(?:被)?允许|"
     r"(?:谁|哪个|有人)[跟和对向]你(?:说|讲|拍胸脯)|(?:省得|免得|别)(?:你|再)?(?:误)?以为|"
     r"\bif (?:any(?:one|body)|some(?:one|body)) (?:says|tells|promises|claims|offers|guarantees)\b|"
+    r"\bno (?:genuine|honest|legitimate|serious|reputable|regulated|licensed) "
+    r"[^.;!?\n]{0,60}\b(?:can|could|may|would|will) "
+    r"(?:ever )?(?:guarantee|promise|offer|pledge|assure|ask|claim)|"
+    r"\bwhat (?:he|she|they|you)(?:.ve| have)? (?:told you|heard) "
+    r"(?:is|would be|counts as) (?:\w+ )?(?:inside|insider|non-?public|material)\b|"
     r"\b(?:scams?|fraud\w*|red flags?|beware|illegal|mislead\w*|false|myth|untrue|no such thing|"
     r"does not exist|doesn't exist|prohibited|forbidden|be wary|wary of|warning sign|report it|lying|liars?|"
     r"lies|refuse|decline|hang up|misconceptions?|break(?:s|ing) the (?:rules?|law)|against the rules?|"
@@ -29,8 +36,9 @@ _CONTRAST: Final = late(
     r"但|不过|然而|可是|只有|唯独|唯有|真正的|我们|我家|我这|交给我|\b(?:but|only|ours?|we|except)\b"
 )
 _WARNING_LEAD: Final = late(
-    r"话术|原话|不可以|不允许|骗|误区|谣言|套路|陷阱|真相|辟谣|警惕|警示|(?<![%你的])红线|违规|禁止|不要|不能|不得|常见说法|错误|反面|"
-    r"识别|防范|\b(?:myths?|scams?|red flags?|avoid|never|warning|misconceptions?|claims?)\b"
+    r"话术|原话|疑点|可疑|破绽|不可以(?!错过|不)|不允许|骗|误区|谣言|套路|陷阱|真相|辟谣|警惕|警示|(?<![%你的])红线|违规|禁止|不要|不能|不得|常见说法|错误|反面|"
+    r"识别|防范|\b(?:myths?|scams?|red flags?|avoid|never|warning|signs of|"
+    r"(?:notice|spot|recogni[sz]e) (?:it|one|them|such|a)|misconceptions?|claims?)\b"
 )
 
 
@@ -58,7 +66,8 @@ _NEXT_DENIES: Final = late(
     r"would|is able to) "
     r"(?:\w+ )?(?:promise|guarantee|offer|assure|pledge)|"
     r"\s*(?:没有?(?:任何)?人|谁[也都]|任何人)(?:都|也)?(?:不|没)?(?:能|敢|法|可能)+(?:给你)?(?:保证|承诺|担保|打包票)|"
-    r"[*\s]*who (?:pays|is paying|funds|backs|stands behind) (?:it|this|that|them)\b[^.!\n]{0,40}\?|"
+    r"[*\s]*who (?:pays|is paying|funds|backs|stands behind) (?:it|this|that|them)\b"
+    r"[^.!\n]{0,40}\?(?! (?:we|our|i)\b)|"
     r"\s*(?:这|那)[种样]?[^,。!?\n]{0,6}(?:根本)?(?:不可能|不存在|没有的事|别信|信不得)"
 )
 """The next sentence says that nobody can keep such a word."""

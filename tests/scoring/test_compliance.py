@@ -104,6 +104,26 @@ def test_refuting_warning_and_reporting_are_compliant(text: str) -> None:
     assert read_content(text).compliance == "compliant"
 
 
+@pytest.mark.parametrize(
+    ("text", "category"),
+    [
+        ("没有任何一个客户会亏钱，保证收益8%。", "保本保收益"),
+        ("这款属于保本型产品，保证本金不亏。", "保本保收益"),
+        ("连银行都做不到的保证收益，我们做到，年化8%保证。", "保本保收益"),
+        ("没有法律风险，我保证年化10%。", "保本保收益"),
+        ("平台稳赚不赔，您放心进", "保本保收益"),
+        ("No serious investor would miss this: guaranteed 9% returns.", "保本保收益"),
+        ("You get a guaranteed 8% return each year. Who pays it? Our reserve fund.", "保本保收益"),
+        ("这样做不构成内幕交易，重组方案还没公布，您先布局。", "内幕信息"),
+        ("密码发我，不要告诉别人", "代客操作"),
+    ],
+)
+def test_words_of_warning_used_to_reassure_excuse_nothing(text: str, category: str) -> None:
+    reading = read_content(text)
+    assert reading.compliance == "severe_violation"
+    assert category in reading.categories
+
+
 def test_warning_of_others_does_not_excuse_the_own_promise() -> None:
     text = "别家说保本都是骗人的，只有我们这款才真正保本。"
     assert read_content(text).compliance == "severe_violation"
