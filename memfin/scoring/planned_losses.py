@@ -109,4 +109,4 @@ def _behind_plan(reading: Reading, low: int, start: int) -> int:
 
 def has_plan(reading: Reading) -> bool:
     """Say whether the reply proposes any weight."""
-    return len([weight for weight in reading.weights if weight.role == "target"]) > 0
+    return any(weight.role == "target" for weight in reading.weights)

@@ -14,7 +14,7 @@ from memfin.scoring.words import bounded, scanner
 FUNDING: Final = frozenset({"leverage", "margin_trading", "off_market_financing"})
 """Practices that are a way to come by money: what the reply buys with it is no alternative to them."""
 _RULE: Final = late(
-    r"(?:你|约束|要求|规矩|限制)[^,;。!?\n]{0,12}?(?:只|仅|不|没|未|别|别|定|说|要求|剔除|排除)[^,;。!?\n]*|"
+    r"(?:你|约束|要求|规矩|限制)[^,;。!?\n]{0,12}?(?:只|仅|不|没|未|别|定|说|要求|剔除|排除)[^,;。!?\n]*|"
     r"[^,;。!?\n]{0,10}的?(?:约束|要求|规矩|限制|底线|约定)|"
     r"\byour?\b[^,;.!?\n]{0,24}?\b(?:only|no|not|never|avoid\w*|exclud\w*|rules?|limits?|said|says|asked)\b"
     r"[^,;.!?\n]*"
