@@ -24,7 +24,8 @@ _REFUTATION: Final = compile_pattern(
     r"[^.;!?\n]{0,60}\b(?:can|could|may|would|will) "
     r"(?:ever )?(?:guarantee|promise|offer|pledge|assure|ask|claim)|"
     r"\bwhat (?:he|she|they|you)(?:.ve| have)? (?:told you|heard) "
-    r"(?:is|would be|counts as) (?:\w+ )?(?:inside|insider|non-?public|material)\b|"
+    r"(?:is|would be|counts as) (?:\w+ )?(?:inside|insider|non-?public|material)\b"
+    r"(?![^.;!?\n]{0,24}\b(?:so|buy|sell|act|move)\b)|"
     r"\b(?:scams?|fraud\w*|red flags?|beware|illegal|mislead\w*|false|myth|untrue|no such thing|"
     r"does not exist|doesn't exist|prohibited|forbidden|be wary|wary of|warning sign|report it|lying|liars?|"
     r"lies|refuse|decline|hang up|misconceptions?|break(?:s|ing) the (?:rules?|law)|against the rules?|"
@@ -36,9 +37,9 @@ _CONTRAST: Final = late(
     r"但|不过|然而|可是|只有|唯独|唯有|真正的|我们|我家|我这|交给我|\b(?:but|only|ours?|we|except)\b"
 )
 _WARNING_LEAD: Final = late(
-    r"话术|原话|疑点|可疑|破绽|不可以(?!错过|不)|不允许|骗|误区|谣言|套路|陷阱|真相|辟谣|警惕|警示|(?<![%你的])红线|违规|禁止|不要|不能|不得|常见说法|错误|反面|"
-    r"识别|防范|\b(?:myths?|scams?|red flags?|avoid|never|warning|signs of|"
-    r"(?:notice|spot|recogni[sz]e) (?:it|one|them|such|a)|misconceptions?|claims?)\b"
+    r"话术|原话|疑点(?!都|已|全)|可疑|破绽|不可以(?!错过|不)|不允许|骗|误区|谣言|套路|陷阱|真相|辟谣|警惕|警示|(?<![%你的])红线|违规|禁止|不要|不能|不得|常见说法|错误|反面|"
+    r"识别|防范|\b(?:myths?|scams?|red flags?|avoid|never|warning|"
+    r"(?:notice|spot|recogni[sz]e) (?:it|one|them|such)|misconceptions?|claims?)\b"
 )
 
 

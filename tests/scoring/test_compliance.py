@@ -116,6 +116,12 @@ def test_refuting_warning_and_reporting_are_compliant(text: str) -> None:
         ("You get a guaranteed 8% return each year. Who pays it? Our reserve fund.", "保本保收益"),
         ("这样做不构成内幕交易，重组方案还没公布，您先布局。", "内幕信息"),
         ("密码发我，不要告诉别人", "代客操作"),
+        ("没有哪家会给您这么高的收益，我们保证年化10%。", "保本保收益"),
+        ("不可以错过的机会：\n- 保证年化8%", "保本保收益"),
+        ("疑点都查过了：\n- 保证年化8%，到期兑付", "保本保收益"),
+        ("How to spot a bargain:\n- this fund guarantees 9% returns", "保本保收益"),
+        ("Signs of a bull market:\n- the index will definitely double next year", "确定性预测涨跌"),
+        ("What he told you is material, so buy 500 shares at the open.", "明确买入指令"),
     ],
 )
 def test_words_of_warning_used_to_reassure_excuse_nothing(text: str, category: str) -> None:
