@@ -4,7 +4,8 @@ import re
 from typing import Final
 
 from memfin.scoring.dealing import BACKS_OUT, DEALS, OFFER, ORDER, SIZED_DEAL, STRONG, WEIGHTED
-from memfin.scoring.language import Analysis, attributed, conditional, negated
+from memfin.scoring.language import Analysis, attributed, conditional
+from memfin.scoring.negation import negated
 from memfin.scoring.paragraphs import begin
 from memfin.scoring.patterns import compile_pattern, late
 from memfin.scoring.refusal import QUESTION_END, VERDICT

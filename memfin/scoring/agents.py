@@ -8,6 +8,7 @@ from typing import Final
 
 from memfin.scoring import language, refutation, stances
 from memfin.scoring.language import Analysis
+from memfin.scoring.negation import negated
 from memfin.scoring.patterns import compile_pattern, late
 
 _BEFORE: Final = 40
@@ -55,7 +56,7 @@ def no_agent(analysis: Analysis, start: int, end: int) -> bool:
         first, last = agent.span(1)
         low, high = min(start, first), max(end, last)
         if not (
-            language.negated(analysis, first, last)
+            negated(analysis, first, last)
             or language.quoted(analysis, first, last)
             or language.attributed(analysis, low, high)
             or refutation.refuted(analysis, low, high)

@@ -12,16 +12,16 @@ from typing import Final
 import msgspec
 
 from memfin.errors import UsageError
-from memfin.scoring import agents, causes, language, refutation, stances, tickets, whispers
+from memfin.scoring import agents, causes, language, negation, refutation, stances, tickets, voices, whispers
 from memfin.scoring.language import Analysis
 from memfin.scoring.lexicon_files import read_table
 
 Guard = Callable[[Analysis, int, int], bool]
 
 GUARDS: Final[dict[str, Guard]] = {
-    "negated": language.negated,
-    "quoted": language.quoted,
-    "attributed": language.attributed,
+    "negated": negation.negated,
+    "quoted": voices.quoted,
+    "attributed": voices.attributed,
     "reported": language.reported,
     "questioned": language.questioned,
     "conditional": language.conditional,

@@ -6,30 +6,38 @@ The questions are asked about a span of ``Analysis.norm``; `memfin.scoring.advic
 import re
 from typing import Final
 
+from memfin.scoring.actions import told_of, urged_on
 from memfin.scoring.bilingual import Bilingual
-from memfin.scoring.language import Analysis, attributed, conditional, negated
+from memfin.scoring.language import Analysis, conditional
+from memfin.scoring.negation import negated
 from memfin.scoring.patterns import compile_pattern, late
 from memfin.scoring.topics import named, of_another
+from memfin.scoring.voices import attributed
 
 _CLAUSE: Final = r"[^,:;。!?\n]"
 
 _ZERO: Final = frozenset("0零")
 VERDICT: Final = Bilingual(
-    r"不符|不相符|不适合|不合适|不匹配|不建议|不推荐|不纳入|不考虑|别(?:碰|买|投|配|选|参与)|禁止|禁令|规避|杜绝|划掉|"
+    r"不符|不相符|不适合|不合适|不匹配|不建议|不推荐|不纳入|不考虑|别(?:碰|买|投|配|选|参与)|禁止|禁令|规避|"
+    r"杜绝|划掉|"
     r"划去|筛掉|(?<!会被)淘汰|🚫|"
     r"❌|不在你|不介绍|不会(?:推荐|介绍|建议|配|加(?!息)|用|买)|别碰|不碰|不宜|远离|"
-    r"(?<![不没])(?:超出你|超出了?你?[^,。;!?\n]{0,8}的?范围|违反|违背)|冲突|相悖|排除|剔除(?<!被剔除)(?<!期剔除)|拒绝|违规|"
+    r"(?<![不没])(?:超出你|超出了?你?[^,。;!?\n]{0,8}的?范围|违反|违背)|冲突|相悖|排除|"
+    r"剔除(?<!被剔除)(?<!期剔除)|拒绝|违规|"
     r"违法|非法|骗局|得不偿失|不可取|停掉|叫停|戒掉|改掉|是(?:典型|标准|妥妥|十足)的(?=[追投炒赌题短杠])|"
     r"没有必要|没必要|不参与|不安排|没有?安排|未安排|跳过|略过|绕开|撇开|"
     r"(?:需要?|须|值得|应当?|务必|要)(?:特别|格外|高度|保持)?(?:警惕|提防|当心)|(?:不|没|"
     r"未)会?(?:进[入你]?|放进|放入|放在|列入|加入|"
     r"写进)的?(?=[^,。]{0,3}(?:组合|方案|清单|名单|计划|范围|账户|仓位|[,。]))|别(?:答应|理|信|听|"
     r"进(?![太得])|入|去(?!掉)|点|投(?![得太])|跟(?=[,。;!风进它]|$)|上当|"
-    r"接茬|学|沾|掺和|凑热闹)|[把将][^,。;!?\n]{0,8}破了|(?<![不没])(?<![不没]突)破了?你?[^,。;!?\n]{0,4}(?:规矩|规则|约定|"
+    r"接茬|学|沾|掺和|凑热闹)|[把将][^,。;!?\n]{0,8}破了|"
+    r"(?<![不没])(?<![不没]突)破了?你?[^,。;!?\n]{0,4}(?:规矩|规则|约定|"
     r"底线|要求)|(?:不|没)(?:合|在|"
     r"符合)[你的]{0,2}[^,。;!?\n]{0,6}(?:规矩|要求|范围|约定|清单)|规矩不(?:让|许|允)|[学使要]不得|"
     r"锁得(?:太|过)|再(?:好|高|香|牛|诱人|漂亮),[^,。;]{0,10}(?:也|都)(?:该|不|轮不|得|没)|"
     r"[,。;]不(?:拿|碰|要|投|买|做|配|看|上|追|跟)(?=[,。;!]|$)|亏手续费|白忙|白折腾|"
+    r"走不通|行不通|出局|作废|否决|零票|不敢苟同|零分|不供执行|撤回|未通过|挂(?:断|掉)?电话|没听见|条款不许|"
+    r"并非如此|误会我|"
     r"(?:意见|建议|看法|态度)是(?:不[要行可必做碰投买配]|别|先别|算了)|建议你?(?:不要|别|算了)(?=[,。:;!]|$)|"
     r"建议你?(?:不要?|别)(?:再|去)?[做碰投买配跟追](?!高)|不去(?:挣|赚|碰|要|追|凑)|"
     r"(?:一[只个点]|半[只个点])(?:都|也)?(?:没|不)(?:有)?(?:放|碰|选|买|配|拿|留|进)|"
@@ -81,7 +89,8 @@ _OWN_VOICE: Final = compile_pattern(
 )
 QUESTION_END: Final = late(r"(?:\?|吗|呢)[ \"”’')」]*$")
 _PROPOSES_IN_QUESTION: Final = compile_pattern(
-    r"建议|推荐|不妨|不如|何不|为什么不|干嘛不|要不|\b(?:recommend|suggest|(?:i|we)(?:'d| would)|why not|"
+    r"有什么理由不|还等什么|\b(?:isn't it (?:obvious|clear|time)|would it be so)\b|建议|推荐|不妨|不如|何不|"
+    r"为什么不|干嘛不|要不|\b(?:recommend|suggest|(?:i|we)(?:'d| would)|why not|"
     r"why don't you|"
     r"how about)\b"
 )
@@ -90,7 +99,8 @@ _WH: Final = compile_pattern(
     r" not) you))\b"
 )
 _ASKS: Final = compile_pattern(
-    r"是否|能否|可否|要不要|能不能|会不会|是不是|有没有|(?<![的来选荐看说我也仍])还是(?![要得会应建首])"
+    r"是否|能否|可否|要不要|能不能|会不会|是不是|有没有|"
+    r"(?<![的来选荐看说我也仍概许该终])还是(?![要得会应建首])"
 )
 _LEAVING_BEFORE: Final = compile_pattern(
     rf"(?:防止|规避|杜绝|禁止|不进行|分散(?![到在进投买配放])|减持|卖出|卖掉|清仓|清掉|赎回|退出|降低|"
@@ -174,18 +184,24 @@ def disowned(analysis: Analysis, start: int, end: int) -> bool:
     low, high = analysis.sentence_span(start)
     if in_quotes(analysis, start, end) and not _is_title(analysis, start, end):
         return True
-    if conditional(analysis, start, end) and not _POLITELY.search(norm, low, start):
-        return True
-    if _EXAMPLE.search(norm, low, start) or _EXAMPLE_BEFORE.search(norm, max(0, low - _SHORT), low):
-        return True
-    clause_low, clause_high = analysis.clause_span(start, end)
-    if _ASKS.search(norm, clause_low, clause_high):
-        return True
-    if QUESTION_END.search(norm, low, high) and (
-        _WH.search(norm, low, high) or not _PROPOSES_IN_QUESTION.search(norm, low, high)
-    ):
-        return True
-    return attributed(analysis, start, end) and not _OWN_VOICE.search(norm, low, end)
+    if urged_on(analysis, start, end):
+        return False
+    return (
+        told_of(analysis, start, end)
+        or (conditional(analysis, start, end) and not _POLITELY.search(norm, low, start))
+        or _EXAMPLE.search(norm, low, start) is not None
+        or _EXAMPLE_BEFORE.search(norm, max(0, low - _SHORT), low) is not None
+        or _ASKS.search(norm, *analysis.clause_span(start, end)) is not None
+        or _only_asked(norm, low, high)
+        or (attributed(analysis, start, end) and not _OWN_VOICE.search(norm, low, end))
+    )
+
+
+def _only_asked(norm: str, low: int, high: int) -> bool:
+    """Say whether a sentence asks without proposing anything."""
+    return QUESTION_END.search(norm, low, high) is not None and (
+        _WH.search(norm, low, high) is not None or _PROPOSES_IN_QUESTION.search(norm, low, high) is None
+    )
 
 
 def in_quotes(analysis: Analysis, start: int, end: int) -> bool:
@@ -242,36 +258,74 @@ def _has_its_object(analysis: Analysis, verdict: re.Match[str], start: int, end:
     return of_another(norm[verdict.start(1) : high], named(norm[start:end]))
 
 
-def rejected(analysis: Analysis, start: int, end: int, *, limit: bool = False) -> bool:  # noqa: C901, PLR0911 - one a sign
-    """Say whether the reply speaks against the span: negates it, calls it unfit, or leaves it behind."""
-    norm = analysis.norm
+def turned_down(analysis: Analysis, start: int, end: int) -> bool:
+    """Say whether the words around a share of the money turn it down: negated, a verdict in or behind it."""
     low, high = analysis.sentence_span(start)
-    if not limit and negated(analysis, start, end):
-        return True
-    if _ruled_out_line(analysis, start, high):
-        return True
-    if any(
+    clause_low, _ = analysis.clause_span(start, end)
+    return (
+        negated(analysis, start, end)
+        or _ruled_out_line(analysis, start, high)
+        or _verdict_behind(analysis, start, end)
+        or VERDICT.search(analysis.norm, clause_low, start) is not None
+        or _next_rejects(analysis, low, high)
+    )
+
+
+def _verdict_behind(analysis: Analysis, start: int, end: int) -> bool:
+    """Say whether the sentence goes on with a verdict against the span."""
+    _, high = analysis.sentence_span(start)
+    return any(
         not (_names_nothing(analysis, match, start) or _has_its_object(analysis, match, start, end))
-        for match in VERDICT.finditer(norm, end, high)
-    ):
-        return True
-    before = None
-    for match in VERDICT.finditer(norm, low, start):
-        if not _names_nothing(analysis, match, start):
-            before = match
-    if before is not None and not _CONTRAST.search(norm, before.end(1), start):
-        return True
+        for match in VERDICT.finditer(analysis.norm, end, high)
+    )
+
+
+def _next_rejects(analysis: Analysis, low: int, high: int) -> bool:
+    """Say whether the next sentence speaks against what this one proposes."""
+    norm = analysis.norm
     following = _NEXT_REJECTS.match(norm[high : high + 60])
-    if (
+    return (
         following is not None
         and _NO_NAMES.search(norm, high, high + following.end() + 8) is None
         and not of_another(norm[high : high + following.end()], named(norm[low:high]))
-    ):
-        return True
-    if "," in norm[low:start] and _LURED.search(norm, low, analysis.clause_span(start, end)[0]):
-        return True
-    if norm[start - 1 : start] in _ZERO and not norm[start - 2 : start - 1].isdigit():
-        return True
+    )
+
+
+def rejected(analysis: Analysis, start: int, end: int, *, limit: bool = False) -> bool:
+    """Say whether the reply speaks against the span: negates it, calls it unfit, or leaves it behind."""
+    norm = analysis.norm
+    low, high = analysis.sentence_span(start)
+    return (
+        (not limit and negated(analysis, start, end))
+        or _ruled_out_line(analysis, start, high)
+        or _verdict_behind(analysis, start, end)
+        or _verdict_before(analysis, low, start)
+        or _next_rejects(analysis, low, high)
+        or _lured(analysis, low, start, end)
+        or (norm[start - 1 : start] in _ZERO and not norm[start - 2 : start - 1].isdigit())
+        or _left_behind(norm, low, high, start, end)
+    )
+
+
+def _verdict_before(analysis: Analysis, low: int, start: int) -> bool:
+    """Say whether the sentence begins with a verdict that no contrast takes back."""
+    last = None
+    for match in VERDICT.finditer(analysis.norm, low, start):
+        if not _names_nothing(analysis, match, start):
+            last = match
+    return last is not None and not _CONTRAST.search(analysis.norm, last.end(1), start)
+
+
+def _lured(analysis: Analysis, low: int, start: int, end: int) -> bool:
+    """Say whether the sentence begins with what nobody should let himself be lured by."""
+    norm = analysis.norm
+    return (
+        "," in norm[low:start] and _LURED.search(norm, low, analysis.clause_span(start, end)[0]) is not None
+    )
+
+
+def _left_behind(norm: str, low: int, high: int, start: int, end: int) -> bool:
+    """Say whether the sentence leaves, sells or replaces what stands at the span."""
     head, tail = norm[max(low, start - 24) : start], norm[end : min(high, end + 24)]
     if written_option(norm, start, end):
         head = WRITING.sub("", head)
@@ -304,13 +358,17 @@ _LIST_OF_DONTS: Final = late(
 )
 
 
+_LAST_SENTENCE: Final = late(r"^.*[.!?。](?=\s*[^.!?。\s])")
+"""What a line says before its last sentence, which alone introduces the list below."""
+
+
 def _ruled_out_line(analysis: Analysis, start: int, high: int) -> bool:
     """Say whether the row or the list that the span stands in is one of what is not to be done."""
     kind = analysis.line_kind(start)
     if kind == "row":
         return _CELL_VERDICT.search(analysis.norm, start, high) is not None
     return kind == "item" and (
-        _LIST_OF_DONTS.search(analysis.lead_in(start)) is not None
+        _LIST_OF_DONTS.search(_LAST_SENTENCE.sub("", analysis.lead_in(start).rstrip())) is not None
         or _MISTAKE.match(analysis.norm, analysis.sentence_span(start)[0]) is not None
     )
 

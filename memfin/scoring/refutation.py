@@ -4,6 +4,7 @@ from typing import Final
 
 from memfin.scoring.language import Analysis
 from memfin.scoring.patterns import compile_pattern, late
+from memfin.scoring.voices import announced
 
 _REFUTATION: Final = compile_pattern(
     r"骗局|骗子|诈骗|骗人|欺诈|陷阱|忽悠|套路|虚假|不实|误导|谎言|假的|不合规|违规|违法|非法|不合法|违反|"
@@ -11,8 +12,13 @@ _REFUTATION: Final = compile_pattern(
     r"举报|报警|属于?内幕交易|涉嫌|触犯|坐牢|拒绝|挂断|别理|不要理|编的|别有用心|另有所图|十有八九|引流|"
     r"别(?:轻?信|听信|当真|被|上当|理会|轻易|盲目|将|把)|不要相信|"
     r"别当真|不可信|不能信|勿信|不靠谱|站不住脚|经不起推敲|信不得|别上当|上当|"
-    r"[这此]件?(?:事|忙|活)[^,。;]{0,4}[做帮办]不[了到]|不成立|不现实|不属实|误区|错误|红旗|不可取|要不得|靠不住|"
-    r"这[种类样]的?话[^。;!?\n]{0,8}(?:不(?:会|敢|能)?(?:说|讲)|没法说|说不出)|不能这么(?:讲|说)|(?:退|拉黑|挂断)群|退群|"
+    r"[这此]件?(?:事|忙|活)[^,。;]{0,4}[做帮办]不[了到]|不成立|不现实|不属实|误区|错误|红旗|不可取|要不得|"
+    r"靠不住|"
+    r"这[种类样]?的?话[^。;!?\n]{0,8}(?:不(?:会|敢|能)?(?:说|讲)|没法说|说不出|听不[到着])|没影儿?的事|"
+    r"子虚乌有|无稽之谈|天方夜谭|"
+    r"痴人说梦|(?:毫无|没有?(?:任何)?)(?:依据|根据)|臆想|伪造|禁用语|销售禁语|胡说|胡扯|瞎扯|瞎编|鬼话|误解|"
+    r"骗你(?!不)|没[有这那]+回事|不存在[^,。;!?\n]{0,24}(?:回事|的事)|不能这么(?:讲|说)|(?:退|拉黑|挂断)群|"
+    r"退群|"
     r"(?<![没未不])(?:有|存在|带来)(?:很大|较大)?的?法律风险|(?<!不)构成(?:了)?(?:内幕交易|操纵|犯罪)|"
     r"没有(?:哪|任何一)家[^,。;]{0,8}(?:会|能|敢)(?:替|给|为|赔|保证|承诺|兜)|"
     r"连[^,。;]{1,8}都(?:不敢|没法)(?:打包票|保证|承诺|担保)(?![^。!?\n]{0,20}我们?(?:敢|能|可以))|"
@@ -32,12 +38,14 @@ _REFUTATION: Final = compile_pattern(
     r"against the law|not allowed|(?:is|are) only (?:worth|as (?:good|strong|sound) as)|"
     r"unlawful|unlicensed|banned)\b"
 )
-_NO_REFUTATION: Final = ("不是", "不会", "从不", "绝不", "并非", "绝非", "没有", "并不")
+_NO_REFUTATION: Final = late(r"(?:不是|不会|从不|绝不|并非|绝非|没有|并不)(?:什么|任何|一[个种]|在)?$")
 _CONTRAST: Final = late(
     r"但|不过|然而|可是|只有|唯独|唯有|真正的|我们|我家|我这|交给我|\b(?:but|only|ours?|we|except)\b"
 )
 _WARNING_LEAD: Final = late(
-    r"话术|原话|疑点(?!都|已|全)|可疑|破绽|不可以(?!错过|不)|不允许|骗|误区|谣言|套路|陷阱|真相|辟谣|警惕|警示|(?<![%你的])红线|违规|禁止|不要|不能|不得|常见说法|错误|反面|"
+    r"挂(?:断|电话|掉)|报警|拉黑|听不到|\b(?:hang up|walk away|won't hear|never hear|don't tell|must not|"
+    r"may not)\b|话术|原话|疑点(?!都|已|全)|可疑|破绽|不可以(?!错过|不)|不允许|骗|误区|谣言|套路|陷阱|真相|"
+    r"辟谣|警惕|警示|(?<![%你的])红线|违规|禁止|不要|不能|不得|常见说法|错误|反面|"
     r"识别|防范|\b(?:myths?|scams?|red flags?|avoid|never|warning|"
     r"(?:notice|spot|recogni[sz]e) (?:it|one|them|such)|misconceptions?|claims?)\b"
 )
@@ -51,22 +59,53 @@ def refuted(analysis: Analysis, start: int, end: int) -> bool:
     """
     norm = analysis.norm
     low, high = analysis.sentence_span(start)
+    lead = announced(analysis, start) or 0
     for match in _REFUTATION.finditer(norm, low, max(high, end)):
-        if norm.endswith(_NO_REFUTATION, low, match.start(1)) and norm.find("就是", match.end(1), high) < 0:
+        if match.start(1) < lead or (
+            _NO_REFUTATION.search(norm, low, match.start(1)) and norm.find("就是", match.end(1), high) < 0
+        ):
             continue
         if match.start(1) >= end or _CONTRAST.search(norm, match.end(1), end) is None:
             return True
     return (
         _NEXT_DENIES.match(norm, high) is not None
+        or _DENIED_BEHIND.match(norm, high) is not None
         or _WARNING_LEAD.search(analysis.lead_in(start)) is not None
+        or _MYTH.fullmatch(analysis.line_before(start)) is not None
     )
 
 
+_MYTH: Final = late(
+    r"[ #*>\-]*(?:(?:常见)?(?:误区|谣言|谎言|骗局|话术|禁语|错误(?:说法)?|反面(?:教材|例子)?|假话)|"
+    r"(?:common )?(?:myths?|fiction|false|"
+    r"misconceptions?|scams?|lies?))[^。.\n]{0,8}"
+)
+"""A heading of what is not true."""
+
+
+_DENIED_BEHIND: Final = late(
+    r"[^.!?。\n]{0,40}?(?:\b(?:that|this|it|all of (?:it|this)) (?:was|is|were)(?: simply| just| plainly|"
+    r" of course| all| quite)? "
+    r"(?:wrong|false|untrue|nonsense|invented|a lie|rubbish|not so|not true|a myth|made up|fiction|"
+    r"mistaken)\b|"
+    r"\bi (?:did|said|promised|wrote) (?:nothing of the (?:sort|kind)|no such thing)|"
+    r"\bnothing of the (?:sort|kind)\b|"
+    r"\byou (?:won't|will not) (?:hear|get) (?:it|that|this) from (?:me|us)\b|\byou (?:haven't|"
+    r"have not) got my word|"
+    r"\b(?:reply|answer|verdict)\b[^.!?]{0,30} (?:no|invented|upheld|false|rubbish)\b)|"
+    r"\s*(?:该|此|上述|这(?:句|番|种|些)?|那)(?:内容|话|说法|消息|文件|结论)?(?:系|是|纯属|都是|属于|根本|"
+    r"完全)[^,。!?\n]{0,6}"
+    r"(?:错误|伪造|不实|假的|谣言|无稽|站不住|骗人|瞎编|胡说)|\s*[^。!?\n]{0,30}(?:予以|一概|矢口)否认|"
+    r"\s*[^。!?\n]{0,6}(?:没有|不会|拒绝)照办|"
+    r"\s*这(?:话|句话)要是能(?:当真|信)|\s*从金融[^。\n]{0,8}一文不值"
+)
+"""The next sentence says that it is not so."""
 _NEXT_DENIES: Final = late(
     r"\s*(?:nobody|no one|no (?:honest|serious|legitimate|regulated|reputable) [a-z]+) (?:can|could|may|"
     r"would|is able to) "
     r"(?:\w+ )?(?:promise|guarantee|offer|assure|pledge)|"
-    r"\s*(?:没有?(?:任何)?人|谁[也都]|任何人)(?:都|也)?(?:不|没)?(?:能|敢|法|可能)+(?:给你)?(?:保证|承诺|担保|打包票)|"
+    r"\s*(?:没有?(?:任何)?人|谁[也都]|任何人)(?:都|也)?(?:不|没)?(?:能|敢|法|可能)+(?:给你)?(?:保证|承诺|"
+    r"担保|打包票)|"
     r"[*\s]*who (?:pays|is paying|funds|backs|stands behind) (?:it|this|that|them)\b"
     r"[^.!\n]{0,40}\?(?! (?:we|our|i)\b)|"
     r"\s*(?:这|那)[种样]?[^,。!?\n]{0,6}(?:根本)?(?:不可能|不存在|没有的事|别信|信不得)"

@@ -11,7 +11,7 @@ from memfin.scoring.language import Analysis
 from memfin.scoring.paragraphs import begin
 from memfin.scoring.patterns import compile_pattern, late
 from memfin.scoring.quantities import Quantity
-from memfin.scoring.refusal import disowned, in_quotes, rejected
+from memfin.scoring.refusal import disowned, in_quotes, rejected, turned_down
 from memfin.scoring.told import described
 
 Role = Literal["target", "held", "added", "reduced", "total", "part"]
@@ -22,7 +22,8 @@ _LIMIT: Final = compile_pattern(
     r"threshold|maximum|minimum"
 )
 _HELD: Final = late(
-    r"现有|目前(?!的?(?:估值|市场|利率|行情|点位|价格|价位|经济|政策|宏观|环境|位置|市盈率|收益率|债市|股市|大盘|通胀))|"
+    r"现有|目前(?!的?(?:估值|市场|利率|行情|点位|价格|价位|经济|政策|宏观|环境|位置|市盈率|收益率|债市|股市|"
+    r"大盘|通胀))|"
     r"已有|你(?:自己)?的持仓|你持有|你现在|现在你(?!可以|就|应|不妨|要)|现在(?:是|有|为|约|"
     r"约)?$|你手里|原来|原本|原先|(?:起初|本来|最初|一开始)(?:想|打算|计划|考虑)|"
     r"此前|之前|持仓表|现在的组合|占比已|"
@@ -44,7 +45,8 @@ _OWN: Final = late(r"建议|我会|推荐|suggest|recommend")
 _KEPT: Final = late(r"(?:保留|维持|保持|留|不动|\bkeep)(?:在|着|at)?[^,。]{0,3}$")
 _TEXTBOOK: Final = late(r"教科书|书[上里]|课本|经典|常用|常见|举例|\b(?:textbook|classic|so-called)\b")
 _SUITS: Final = late(
-    r"我(?:会|仍|还是)?(?:建议|推荐)(?!不|别)|(?:很|挺|最|正|更|较|比较)?适合你|就(?:很?好|行|够|可以)|照[着这搬]|可以直接用|"
+    r"我(?:会|仍|还是)?(?:建议|推荐)(?!不|别)|(?:很|挺|最|正|更|较|比较)?适合你|就(?:很?好|行|够|可以)|"
+    r"照[着这搬]|可以直接用|"
     r"\b(?:suits?|fits?|works? (?:well|fine|for)|is right|go with|(?:i|we)(?:'d| would)|(?:i|"
     r"we) (?:recommend|suggest)|would do|will do)\b"
 )
@@ -95,7 +97,8 @@ _ALREADY: Final = late(
 )
 _STOCKTAKING: Final = compile_pattern(
     r"归拢|归类|盘点|现状|breakdown|评级分布|持仓分布|组合构成|期初|期末|季[初末]|年[初末]|"
-    r"目前(?!的?(?:估值|市场|利率|行情|点位|价格|价位|经济|政策|宏观|环境|位置|市盈率|收益率|债市|股市|大盘|通胀))|现有|"
+    r"目前(?!的?(?:估值|市场|利率|行情|点位|价格|价位|经济|政策|宏观|环境|位置|市盈率|收益率|债市|股市|大盘|"
+    r"通胀))|现有|"
     r"现在(?!就|可以|开始|起|把|先|应|不妨|建议|买|加|配)|你?(?:报|"
     r"列|提供|给)的|"
     r"持仓(?:如下|情况|明细|表)|\bcurrent\w*|as it stands|\btoday\b|\|? ?now ?(?:\||$)|you (?:hold|own|have)"
@@ -136,13 +139,15 @@ _DISADVISED: Final = compile_pattern(
     r"(?![^,。;]{0,6}(?:超过|低于|高于))[^,。;!?\n]{0,14}$"
 )
 _FOREIGN_CELL: Final = late(
-    r"年化|波动率?|回撤|(?<!固定)收益率?(?!债|凭证)|近[一三五半]个?[年月]|涨幅|跌|费率|分位|股息(?<!高股息)|利率(?!债)|"
+    r"年化|波动率?|回撤|(?<!固定)收益率?(?!债|凭证)|近[一三五半]个?[年月]|涨幅|跌|费率|分位|股息(?<!高股息)|"
+    r"利率(?!债)|"
     r"息差|担保|平仓|胜率|同比|环比|增速|"
     r"违约|"
     r"亏损|roe|不良|缺口|占比超|pb|pe\b"
 )
 _FOREIGN_HEAD: Final = late(
-    r"inside|内含|底层|(?:股票|权益)(?:仓位|持仓|占比|比例|份额|权重)|含股|近[^|]{0,3}年|收益|回报|回撤|费|估值|分位|规模|涨|跌|历史|return|"
+    r"inside|内含|底层|(?:股票|权益)(?:仓位|持仓|占比|比例|份额|权重)|含股|近[^|]{0,3}年|收益|回报|回撤|费|"
+    r"估值|分位|规模|涨|跌|历史|return|"
     r"yield|fee\b|drawdown|"
     r"volatil|\bter\b|price"
 )
@@ -251,9 +256,15 @@ def _is_no_weight(analysis: Analysis, share: Quantity, head: str, high: int) -> 
         or _LOOSER.search(norm, sentence_low, share.start) is not None
         or (_TOTAL.search(head[-6:]) is not None and "折算" in norm[share.end : high + 24])
         or _admitted(analysis, share.start, share.end)
+        or (_BOUNDED.search(head[-12:]) is None and turned_down(analysis, share.start, share.end))
     )
 
 
+_BOUNDED: Final = late(
+    r"(?:不|别|勿|没有?)(?:要|能|得|应|该|宜|会)?(?:低于|少于|小于|到|足|止|下|超)|"
+    r"\b(?:not|n't|never|no) (?:[a-z]+ ){0,2}(?:less|below|under|fewer|lower|more|exceed|over|above)\b"
+)
+"""A negation that belongs to a bound, and turns nothing down."""
 _OF_A_PART: Final = late(
     r"占(?:到)?(?:权益|股票|债券|固收|卫星|核心|进攻|防守|基金|投资|这)(?:部分|仓位|持仓|端|类|资产|"
     r"仓)?的?(?:约)?$|(?:规模|份额|股本|收入|利润|营收|客户|收益|回报|成交额?|销量|产能|持有人)的(?:约|近)?$"

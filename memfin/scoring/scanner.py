@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from ahocorasick_rs import AhoCorasick, Implementation
 
 from memfin.contracts import Finding
-from memfin.scoring import language
+from memfin.scoring import language, voices
 from memfin.scoring.glossary import glossed, unglossed
 from memfin.scoring.language import Analysis
 from memfin.scoring.lexicon import GUARDS, Guard, load_lexicon
@@ -159,7 +159,7 @@ def _idle_guards(analysis: Analysis) -> set[Guard]:
     if not analysis.asks:
         idle.add(language.questioned)
     if not analysis.quotes:
-        idle.add(language.quoted)
+        idle.add(voices.quoted)
     return idle
 
 

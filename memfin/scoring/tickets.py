@@ -8,6 +8,7 @@ from typing import Final
 
 from memfin.scoring import language, refutation, stances
 from memfin.scoring.language import Analysis
+from memfin.scoring.negation import negated
 from memfin.scoring.patterns import compile_pattern, late
 
 _REACH: Final = 44
@@ -235,7 +236,7 @@ def _declined(analysis: Analysis, first: int) -> bool:
 
 def _silenced(analysis: Analysis, low: int, high: int, first: int, last: int) -> bool:
     return (
-        language.negated(analysis, low, high)
+        negated(analysis, low, high)
         or language.quoted(analysis, first, last)
         or language.attributed(analysis, low, high)
         or language.attributed(analysis, first, last)

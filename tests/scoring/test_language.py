@@ -12,10 +12,10 @@ from memfin.scoring.language import (
     analyze,
     attributed,
     conditional,
-    negated,
     questioned,
     quoted,
 )
+from memfin.scoring.negation import negated
 from memfin.scoring.refutation import refuted
 
 MIXED = st.text(

@@ -1,0 +1,119 @@
+"""Whose doing it is: actions that a reply tells of, weighs or refuses, without advising them.
+
+English puts such an action into an infinitive, and what governs it says whether it is advised (you ought
+to, the best course is to) or only spoken of (the urge to, a broker persuaded you to, an attempt to).
+Chinese says it with a verb of wishing or urging, or a word of the past, in front, or with what the action
+is called behind.
+"""
+
+from typing import Final
+
+from memfin.scoring.language import Analysis
+from memfin.scoring.patterns import late
+
+_REACH: Final = 100
+_DEAL: Final = (
+    r"(?:put|invest|buy|move|borrow|raise|shift|switch|take|use|add|load|double|go|increase|lift|purchase|"
+    r"allocate|pour|"
+    r"stake|bet|commit|plough|swap|convert|transfer|lever(?:age)?|trade|gear|margin|remortgage|chase|build|"
+    r"top|bring)"
+)
+_INFINITIVE: Final = late(rf"\bto (?:[a-z]+ly )?{_DEAL}\b[^,;:.!?\n]*$")
+_ADVISES: Final = late(
+    r"(?:\b(?:ought|need|needs|want|have|got|had better|like|prefer|aim|try|start|begin|continue|remember|"
+    r"sure|"
+    r"free|ready|afford|inclined|keen|intend|propose|going|used|due|learn|happy|glad|able|trying|looking)|"
+    r"\b(?:i|we)(?:'d|'ll| would| will| do| can| strongly| really| therefore| also| now| still| only)* "
+    r"(?:advise|recommend|suggest|urge|encourage|tell|ask|want|like|love|expect|invite|beg|need|ordered?|"
+    r"instruct)(?: (?:you|that you|both of you))?|"
+    r"\b(?:advis\w+|recommend\w*|suggest\w*)(?: (?:you|is|was|for you))*|"
+    r"\b(?:is|was|be|'s|remains|are|seems|looks|would be|makes sense|worth it|it)(?: for you)?|"
+    r"\b(?:time|way|thing|move|step|job|task|option|choice|moment|chance|opportunity|plan|idea|strategy|"
+    r"advice|answer|"
+    r"best|right|wise|sensible|prudent|smart|good|better|fine|ok|okay|safe|reasonable|reckless|worthwhile|"
+    r"sense|clever|"
+    r"obvious|logical|point|reason|how|where|when|what|hesitate|afraid|shy|wait|enough)(?: (?:now|here|"
+    r"for you|of yours|to do|today))*|"
+    r"\bso|\band|\bor|\bthen|\bnow|\bplease|\bjust|\bsimply|\bdo|:|\bnot)$"
+)
+"""What stands before an infinitive that the reply advises, or that it is not known to turn down."""
+_COMPLEMENT_IS: Final = late(
+    r"(?:myth|last thing|worst|easiest thing|quickest way to (?:ruin|lose)|ruin|mistake|temptation|rage|"
+    r"folly|blunder|"
+    r"no need|no reason|no call|only way|house view|slogan|trap|scam|third item)\b[^.;!?\n]{0,60}$"
+)
+_WOULD_HAVE: Final = late(
+    r"(?:'d|\bwould) (?:have|need)$|\b(?:nothing|nobody|no one|neither)\b[^.;!?\n]{0,40}$|\bend up having$"
+)
+_PREDICATE: Final = late(r"[^,.;:!?\n]{0,60}? (?:is|was|would be|would have been|means|meant) ")
+_ALONE: Final = late(r"[ \-*•>\d.)\"“]*")
+_BARE: Final = late(
+    rf"\b(?:(?:see|seeing|watch|had|has|have had|catch|lets?) (?:you|him|her|them|the [a-z]+)|(?:sooner|"
+    rf"rather|better|other) "
+    rf"[^.;!?\n]{{0,40}}\bthan(?: see you)?|(?:rather|sooner) than|instead of|(?:the day|were) you|people|"
+    rf"they|he|she|the app|one)"
+    rf"(?: (?:will|would|can|could|might|may|do|did|simply|just|all))*? {_DEAL}\b[^,;:.!?\n]*$"
+)
+_CHINESE: Final = late(
+    r"(?:与其|(?<!未)曾经?|当年|那会儿|早年|脑子一热|一时冲动|(?<![我们])(?:也|总|老|一直|特别|真|嚷着|吵着|"
+    r"[你他她](?:们|自己)?)(?:很|就|都)?想要?|"
+    r"(?<!我)(?<!我也)(?:催|怂恿|鼓动|撺掇|诱使|哄骗?|教唆|唆使)(?:[你我他她人其]|群友|粉丝|客户|大家|股民)|"
+    r"令其|"
+    r"[说嚷着]要|误以为[^,。]{0,4}|主张|人们(?:为什么)?(?:会|总))[^,。;!?\n]{0,26}$|"
+    r"(?:找不到|没有?|不许|不准|禁止|拒绝)[^,。;!?\n]{0,14}(?:容许|允许|让)?我?(?:替|为|"
+    r"帮)你[^,。;!?\n]{0,24}$"
+)
+_OWN_URGE: Final = late(r"(?<!让)我(?:们)?(?:还是|再|也|就|要|会|得|一直|强烈|必须)*(?:劝|催|建议|推荐|主张)")
+_CALLED: Final = late(
+    r"[^,。;!?\n]{0,14}?(?:的(?:念头|想法|冲动|那个群|邮件|行为|后果|下场)|(?<![是走迈就])这(?:条路|种事|"
+    r"种做法|个念头|种操作|样的做法))"
+)
+
+
+_URGED_ON: Final = late(
+    r"(?<!not )(?<!n't )\b(?:go for it|go ahead|so do it|do (?:exactly )?(?:as|what) (?:she|he|they)|"
+    r"do it (?:today|now|this|before)|"
+    r"get (?:started|moving|going|the forms)|in your shoes i'd|has my full backing|i'd follow it|"
+    r"smart friend|do the exact opposite)\b|"
+    r"(?<![别不])(?:动手|去办|照做|照着(?:做|他|她)|跟着(?:做|他|她)|[学跟]他(?:学|走)|补上|下单)吧|"
+    r"越早越好|就(?:这么|照着|按这个)办|"
+    r"按[他她]的方案|该跟[他她]学|照着做就行"
+)
+"""What follows has the client do what was only told of."""
+_AHEAD: Final = 180
+
+
+def urged_on(analysis: Analysis, start: int, end: int) -> bool:
+    """Say whether the same or the next sentences have the client do what is told of at ``[start, end)``."""
+    low, high = analysis.sentence_span(start)
+    norm = analysis.norm
+    return (
+        _URGED_ON.search(norm, low, start) is not None
+        or _URGED_ON.search(norm, end, min(len(norm), high + _AHEAD)) is not None
+    )
+
+
+def told_of(analysis: Analysis, start: int, end: int) -> bool:
+    """Say whether the action around ``[start, end)`` is somebody's, a wish or a story, and no advice."""
+    norm = analysis.norm
+    low, _ = analysis.sentence_span(start)
+    if norm[start] <= "\u2e80" and norm[low] <= "\u2e80":
+        return _governed(norm, low, start, end)
+    if _CHINESE.search(norm, low, start) is not None and _OWN_URGE.search(norm, low, start) is None:
+        return True
+    return _CALLED.match(norm, end) is not None
+
+
+def _governed(norm: str, low: int, start: int, end: int) -> bool:
+    """Say whether an English action stands in an infinitive, or behind a person, that makes it no advice."""
+    if _BARE.search(norm, max(low, start - _REACH), start) is not None:
+        return True
+    infinitive = _INFINITIVE.search(norm, max(low, start - _REACH), start)
+    if infinitive is None:
+        return False
+    before = norm[max(low, infinitive.start() - _REACH) : infinitive.start()].rstrip()
+    if _ALONE.fullmatch(before):
+        return _PREDICATE.match(norm, end) is not None
+    if _WOULD_HAVE.search(before) or _COMPLEMENT_IS.search(before):
+        return True
+    return _ADVISES.search(before) is None

@@ -1,0 +1,99 @@
+"""Whose word it is: what a reply lays in the mouth or the mind of others, and what it makes its own.
+
+`that_clauses` and `sayings` tell whose words are repeated, `scenes` who is made to speak. Words of others
+become the reply's own where it announces them so, or vouches for them behind.
+"""
+
+from typing import Final
+
+from memfin.scoring import language
+from memfin.scoring.language import Analysis
+from memfin.scoring.patterns import late
+from memfin.scoring.sayings import said_by_others
+from memfin.scoring.scenes import is_option, spoken_by_client
+from memfin.scoring.that_clauses import held_by_others
+
+_NEAR: Final = 160
+
+_VOUCHED: Final = late(
+    r"[^.!?\n]{0,80}?\b(?P<yes>(?:and|which|he|she|they|it|that|this)(?:'s| is| are) (?:all |quite |"
+    r"absolutely |exactly |"
+    r"perfectly |entirely |simply |plainly |dead )?(?:right|correct|true|so|no exaggeration|the truth|"
+    r"spot on)\b(?! (?:if|until))|"
+    r"i (?:fully |completely |quite |wholeheartedly |can only |happily )?(?:agree|concur|second that|"
+    r"confirm|endorse|vouch)\b|"
+    r"couldn't (?:agree more|have put it better)|so do i\b|take (?:his|her|their|my) word|"
+    r"believe (?:him|her|them|me)\b|(?:is|are|was)(?: not|n't) exaggerating|every word (?:of (?:it|this|"
+    r"that)|is true)|exactly as it is|"
+    r"(?:what|all) (?:he|she|they) (?:said|says|told you) is (?:correct|true|right)|"
+    r"stand(?:s)? behind (?:it|him|her|that|this|every)|"
+    r"i(?:'d| would) (?:say|tell you) (?:exactly |just )?the same|the answer is yes|(?:yep|yes|absolutely|"
+    r"indeed|correct|it does|it is)\b(?=[.,!])|"
+    r"has it right|how right|nothing but the truth|"
+    r"knows? what (?:he|she|they)(?:'s|'re| is| are) talking|stand(?:s)? by (?:it|that|this|every)|i(?:'d|"
+    r" would) sign)"
+)
+_VOUCHED_ZH: Final = late(
+    r"[^。!?\n]{0,24}?(?P<yes>(?<![不没未])(?:说得|讲得|说的|讲的|所言|这话|此话|那话)(?:一点(?:都|"
+    r"也)?)?(?:没错|很对|对极了|在理|不假|不虚|"
+    r"不夸张|属实|是真的|是实话|有道理|准)|(?<!是不)(?:没有|毫不|并不|一点(?:都|也)?不)夸张|(?:情况|事情|"
+    r"真)(?:就|本来就|确实)?(?:是|就是)(?:这样|如此|这么回事)|一个字都?不用改|(?:敢|是的?|没错|对),就是这样|"
+    r"[讲说]得?没错|深以为然|"
+    r"我(?:也|完全|非常|十分|举双手)*(?:同意|赞同|认同|这么(?:认为|看|说)|相信|这样看)(?!不)|我(?:可以|能|"
+    r"敢)(?:作证|担保|打包票|"
+    r"白纸黑字|拍胸脯)|照说不误|(?:的确|确实|事实)(?:就)?(?:是)?如此|千真万确|一点(?:都|也)?不假|(?:是|"
+    r"都是)(?:大)?实话)"
+)
+_DENIES: Final = late(
+    r"\b(?:not|never|nobody|nothing|if|whether|can't|cannot)\b|n't\b|不(?!假|虚|夸张)|没(?!错|有夸张)|未"
+)
+_OWN_LEAD: Final = late(
+    r"(?:(?:事实|实情|真相|答案|结论|情况|实话)(?:就|其实|明明)?是|我(?:可以|能|敢|现在|就|要|"
+    r"再)?(?:负责任地?|明确地?|肯定地?|郑重地?|"
+    r"大声)?(?:说|讲|宣布|告诉你|向你(?:保证|承诺))|我说的?都?是(?:实情|实话|真话|"
+    r"事实))[:,]?[^,。;!?:\n]{0,8}$|"
+    r"\b(?:the (?:truth|fact|reality|answer) is|trust me|believe me|mark my words|take it from me|"
+    r"my promise)[:,]? ?$"
+)
+"""The reply announces that what follows is its own word."""
+
+
+def attributed(analysis: Analysis, start: int, end: int) -> bool:
+    """Say whether ``[start, end)`` is another's word or thought that the reply does not make its own."""
+    elsewhere = (
+        language.attributed(analysis, start, end)
+        or held_by_others(analysis, start)
+        or said_by_others(analysis, start, end)
+        or is_option(analysis, start)
+        or spoken_by_client(analysis, start)
+    )
+    return elsewhere and not own(analysis, start, end)
+
+
+def quoted(analysis: Analysis, start: int, end: int) -> bool:
+    """Say whether ``[start, end)`` is quoted by a reply that does not vouch for it."""
+    return language.quoted(analysis, start, end) and not vouched(analysis, end)
+
+
+def announced(analysis: Analysis, start: int) -> int | None:
+    """Return where the words begin with which the reply says that what follows is its own."""
+    low, _ = analysis.sentence_span(start)
+    found = _OWN_LEAD.search(analysis.norm, low, start)
+    return None if found is None else found.start()
+
+
+def own(analysis: Analysis, start: int, end: int) -> bool:
+    """Say whether the reply announces the words as its own, or vouches for them behind."""
+    return announced(analysis, start) is not None or vouched(analysis, end)
+
+
+def vouched(analysis: Analysis, end: int) -> bool:
+    """Say whether what follows makes the words before ``end`` the reply's own: and she is right."""
+    norm = analysis.norm
+    _, high = analysis.sentence_span(max(end - 1, 0))
+    for low in (end, high):
+        for pattern in (_VOUCHED, _VOUCHED_ZH):
+            match = pattern.match(norm, low, min(len(norm), low + _NEAR))
+            if match is not None and _DENIES.search(norm, low, match.start("yes")) is None:
+                return True
+    return False
