@@ -19,7 +19,7 @@ from memfin.scoring.glossary import gloss, positions, unglossed
 from memfin.scoring.layout import DROPPED, LineKind, kind_of, laid_out
 from memfin.scoring.patterns import compile_pattern, late
 from memfin.scoring.quotations import paired, with_one_kind_of_quotes
-from memfin.scoring.speech import ATTRIBUTION, SPEECH_BEGINS, SPEECH_SIGN, THE_USER
+from memfin.scoring.speech import ATTRIBUTION, SPEECH_BEGINS, SPEECH_SIGN, THE_USER, VOICE_SIGN
 
 _CJK: Final = "\u3400-\u4dbf\u4e00-\u9fff"
 _MARK_SIGNS: Final = ("*", "_", "`", " ", DROPPED)
@@ -90,6 +90,8 @@ class Analysis:
         "_shifts",
         "_speeches",
         "_speeches_of",
+        "_voiced",
+        "_voiced_of",
         "bounds",
         "glosses",
         "norm",
@@ -114,7 +116,8 @@ class Analysis:
         self._clause_of = self._clause = (-1, -1)
         self._kinds: dict[int, LineKind] = {}
         self._blocks: dict[int, tuple[int, int, int]] = {}
-        self._speeches_of = -1
+        self._speeches_of = self._voiced_of = -1
+        self._voiced = False
         self._speeches: list[tuple[int, int]] = []
         self._quotes: list[tuple[int, int]] | None = None
         self._paragraphs: list[int] | None = None
@@ -241,6 +244,14 @@ class Analysis:
                 else []
             )
         return self._speeches
+
+    def voiced(self, position: int) -> bool:
+        """Say whether the sentence at the position may repeat, think or suppose what others say."""
+        low, high = self.sentence_span(position)
+        if self._voiced_of != low:
+            self._voiced_of = low
+            self._voiced = VOICE_SIGN.search(self.norm, low, high) is not None
+        return self._voiced
 
     @property
     def paragraphs(self) -> list[int]:

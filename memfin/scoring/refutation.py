@@ -59,9 +59,8 @@ def refuted(analysis: Analysis, start: int, end: int) -> bool:
     """
     norm = analysis.norm
     low, high = analysis.sentence_span(start)
-    lead = announced(analysis, start) or 0
     for match in _REFUTATION.finditer(norm, low, max(high, end)):
-        if match.start(1) < lead or (
+        if match.start(1) < (announced(analysis, start) or 0) or (
             _NO_REFUTATION.search(norm, low, match.start(1)) and norm.find("就是", match.end(1), high) < 0
         ):
             continue

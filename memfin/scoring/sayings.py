@@ -62,11 +62,13 @@ _REFUSED: Final = late(
 
 def said_by_others(analysis: Analysis, start: int, end: int) -> bool:
     """Say whether a Chinese reply lays ``[start, end)`` in the mouth of others, or only supposes it."""
-    return _goes_on(analysis, start) or _told(analysis, start, end) or _supposed(analysis, start, end)
+    return _told(analysis, start, end) or _supposed(analysis, start, end)
 
 
-def _goes_on(analysis: Analysis, start: int) -> bool:
+def goes_on(analysis: Analysis, start: int) -> bool:
     """Say whether somebody's words, other than the user's, go on behind a comma up to the position."""
+    if not analysis.speeches(start):
+        return False
     norm = analysis.norm
     low, _ = analysis.sentence_span(start)
     if norm[start] <= "\u2e80" or _WHATEVER.search(norm, low, start) is not None:

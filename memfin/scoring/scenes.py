@@ -14,10 +14,30 @@ _OPTION: Final = late(r"[ \-*•]*[a-h][.、):] ?|[ \-*•]*[(（][a-h][)）]")
 _EXAM_LINES: Final = 6
 
 
-def is_option(analysis: Analysis, start: int) -> bool:
-    """Say whether the position stands in a choice of an exam question."""
+_CLIENT_LINE: Final = late(
+    r"[ \-*•>]*(?:(?:客户|用户|投资者|提问者?|网友|学员)[^,。:\n]{0,4}|问|你(?:问|说)?|q|client|customer|"
+    r"caller|user|investor)(?:\(\w{1,8}\))?:"
+)
+_LABEL: Final = 16
+_ANSWERED_YES: Final = late(
+    r"\s*[ \-*•>]*(?:[^:\n]{1,10}:)? *(?:真的|对(?!不)|没错|是的|当然|可以|千真万确|嗯|yes|right|of course|"
+    r"absolutely|correct|true|"
+    r"indeed|certainly)"
+)
+
+
+def staged(analysis: Analysis, start: int) -> bool:
+    """Say whether the position stands in a choice of an exam question, or in a client's line of a dialogue."""
     norm = analysis.norm
     line = norm.rfind("\n", 0, start) + 1
+    head = norm[line : min(start, line + _LABEL)]
+    if ":" not in head and "." not in head and ")" not in head and "、" not in head:
+        return False
+    return _is_option(norm, line, start) or _asked_in_vain(norm, line, start)
+
+
+def _is_option(norm: str, line: int, start: int) -> bool:
+    """Say whether the line is a choice of an exam question."""
     if _OPTION.match(norm, line, start + 1) is None:
         return False
     first = line
@@ -26,21 +46,8 @@ def is_option(analysis: Analysis, start: int) -> bool:
     return _EXAM.search(norm, first, line) is not None
 
 
-_CLIENT_LINE: Final = late(
-    r"[ \-*•>]*(?:(?:客户|用户|投资者|提问者?|网友|学员)[^,。:\n]{0,4}|问|你(?:问|说)?|q|client|customer|"
-    r"caller|user|investor)(?:\(\w{1,8}\))?:"
-)
-_ANSWERED_YES: Final = late(
-    r"\s*[ \-*•>]*(?:[^:\n]{1,10}:)? *(?:真的|对(?!不)|没错|是的|当然|可以|千真万确|嗯|yes|right|of course|"
-    r"absolutely|correct|true|"
-    r"indeed|certainly)"
-)
-
-
-def spoken_by_client(analysis: Analysis, start: int) -> bool:
-    """Say whether the position stands in a client's line of a dialogue that is not answered with yes."""
-    norm = analysis.norm
-    line = norm.rfind("\n", 0, start) + 1
+def _asked_in_vain(norm: str, line: int, start: int) -> bool:
+    """Say whether the line is a client's, and not answered with yes."""
     if _CLIENT_LINE.match(norm, line, start) is None:
         return False
     end = norm.find("\n", start)

@@ -30,6 +30,12 @@ SPEECH_SIGN: Final = compile_pattern(
     rf"mention|wrote|read|told|urg|insist|pressur|"
     rf"tout|call|so-|according)"
 )
+VOICE_SIGN: Final = compile_pattern(
+    r"[说讲写喊想嚷]|[相深坚迷轻听]信|信了|加上|抛出|断[言定]|宣[称传]|声称|标榜|表示|告诉|认[为定]|觉得|念叨|输出|发布|发来|发给|发消息|发微信|发短信|载明|灌输|"
+    r"提到|流传|印着|举着|转发|转述|回复|答应|吹|暗示|幻想|妄|梦想|巴望|指望|盼|谣|讹|谎|诡|假装|哄|忽悠|蒙你|传[言闻]|以为|误认|"
+    r"[让叫请求逼催等要听着](?:我|咱|顾问|本公司)|真(?!正)|属实|成立|\b(?:that|whether)\b|\bif (?:it|that) w"
+)
+"""What every sentence has in which words are laid in the mouth or mind of others, or only supposed."""
 ATTRIBUTION: Final = compile_pattern(
     rf"{_SPEAKER}[^,。!?;:\n不未没]{{0,12}}?{_SAID}|(?<!无)所谓|(?:凡是?|但凡|"
     rf"任何)[^,。!?;:\n不未没无难]{{0,8}}?(?:承诺|保证|声称|宣称|敢|说|打着|鼓吹)|"

@@ -121,6 +121,8 @@ def held_by_others(analysis: Analysis, start: int) -> bool:
     """Say whether an English clause that others say, think or rumour holds the position."""
     norm = analysis.norm
     low, _ = analysis.sentence_span(start)
+    if norm[start] > "\u2e80" and norm.find(" that ", low, start) < 0:
+        return False
     if _IF_TRUE.search(norm, low, start) is not None:
         return True
     for match in reversed(list(_THAT.finditer(norm, max(low, start - _REACH), start))):
