@@ -23,7 +23,7 @@ _ADVISES: Final = late(
     r"(?:\b(?:ought|need|needs|want|have|got|had better|like|prefer|aim|try|start|begin|continue|remember|"
     r"sure|"
     r"free|ready|afford|inclined|keen|intend|propose|going|used|due|learn|happy|glad|able|trying|looking)|"
-    r"\b(?:i|we)(?:'d|'ll| would| will| do| can| strongly| really| therefore| also| now| still| only)* "
+    r"\b(?:i|we)(?: would| will| do| can| strongly| really| therefore| also| now| still| only)* "
     r"(?:advise|recommend|suggest|urge|encourage|tell|ask|want|like|love|expect|invite|beg|need|ordered?|"
     r"instruct)(?: (?:you|that you|both of you))?|"
     r"\b(?:advis\w+|recommend\w*|suggest\w*)(?: (?:you|is|was|for you))*|"
@@ -43,7 +43,7 @@ _COMPLEMENT_IS: Final = late(
     r"no need|no reason|no call|only way|house view|slogan|trap|scam|third item)\b[^.;!?\n]{0,60}$"
 )
 _WOULD_HAVE: Final = late(
-    r"(?:'d|\bwould) (?:have|need)$|\b(?:nothing|nobody|no one|neither)\b[^.;!?\n]{0,40}$|\bend up having$"
+    r"\bwould (?:have|need)$|\b(?:nothing|nobody|no one|neither)\b[^.;!?\n]{0,40}$|\bend up having$"
 )
 _PREDICATE: Final = late(r"[^,.;:!?\n]{0,60}? (?:is|was|would be|would have been|means|meant) ")
 _ALONE: Final = late(r"[ \-*•>\d.)\"“]*")
@@ -71,9 +71,9 @@ _CALLED: Final = late(
 
 
 _URGED_ON: Final = late(
-    r"(?<!not )(?<!n't )\b(?:go for it|go ahead|so do it|do (?:exactly )?(?:as|what) (?:she|he|they)|"
+    r"(?<!not )\b(?:go for it|go ahead|so do it|do (?:exactly )?(?:as|what) (?:she|he|they)|"
     r"do it (?:today|now|this|before)|"
-    r"get (?:started|moving|going|the forms)|in your shoes i'd|has my full backing|i'd follow it|"
+    r"get (?:started|moving|going|the forms)|in your shoes i would|(?:i|we) (?:do )?think so|let us make it happen|has my full backing|i would follow it|"
     r"smart friend|do the exact opposite)\b|"
     r"(?<![别不])(?:动手|去办|照做|照着(?:做|他|她)|跟着(?:做|他|她)|[学跟]他(?:学|走)|补上|下单)吧|"
     r"越早越好|就(?:这么|照着|按这个)办|"

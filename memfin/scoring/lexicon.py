@@ -23,7 +23,7 @@ GUARDS: Final[dict[str, Guard]] = {
     "quoted": voices.quoted,
     "attributed": voices.attributed,
     "reported": language.reported,
-    "questioned": language.questioned,
+    "questioned": voices.questioned,
     "conditional": language.conditional,
     "refuted": refutation.refuted,
     "rate_driven": causes.rate_driven,

@@ -18,8 +18,8 @@ _NOT_A_NEGATION: Final = (
     "要不|不见得|差不多|了不起|对不起|莫过于|别人|别的|级别|类别|分别|个别|特别|区别|性别|"
     r"难道[^,。;!?\n]{0,6}?[不没]|without (?:[a-z]+ ){0,2}?(?:hesitation|doubt|reservation|question)\b|"
     r"不(?=[^,。;!?\n]{1,30},还等)|(?:什么理由|凭什么|干嘛|何)不|"
-    r"(?:don't|do not|never|needn't|no need to) (?:hesitate|be afraid|be shy|wait|worry)|"
-    r"(?:isn't|not|never|hardly|wouldn't be) (?:reckless|unreasonable|wrong|too (?:much|bold|risky|late)|"
+    r"(?:do not|never|need not|no need to) (?:hesitate|be afraid|be shy|wait|worry)|"
+    r"(?:not|never|hardly) (?:reckless|unreasonable|wrong|too (?:much|bold|risky|late)|"
     r"a bad idea|crazy|unwise|risky|so terrible)|"
     r"why not|why don't|not only|no doubt|nothing but|no\. ?[0-9]|not just|none other"
 )

@@ -89,7 +89,7 @@ _OWN_VOICE: Final = compile_pattern(
 )
 QUESTION_END: Final = late(r"(?:\?|吗|呢)[ \"”’')」]*$")
 _PROPOSES_IN_QUESTION: Final = compile_pattern(
-    r"有什么理由不|还等什么|\b(?:isn't it (?:obvious|clear|time)|would it be so)\b|建议|推荐|不妨|不如|何不|"
+    r"\bwould it be so\b|建议|推荐|不妨|不如|何不|"
     r"为什么不|干嘛不|要不|\b(?:recommend|suggest|(?:i|we)(?:'d| would)|why not|"
     r"why don't you|"
     r"how about)\b"
@@ -158,7 +158,7 @@ WRITING: Final = late(r"卖出?|\b(?:sell|offload|unload|write)\b")
 _LURED: Final = late(r"(?:别|不要|勿)[^,。;!?\n]{0,6}(?:被|因|为了|看到|听信|一看|一听)[^,。;!?\n]{0,14},$")
 _POLITELY: Final = late(
     r"(?:如果|若)你(?:也|都)?(?:愿意|同意|不介意|不反对|认可|没(?:有)?意见|没问题|方便|有兴趣|点头|信得过我)"
-    r"(?:的话)?,|\bif you (?:agree|like|wish|are (?:willing|happy|okay|ok|fine|comfortable)"
+    r"(?:的话)?,|\b(?:better off|best|wise) if you\b|\bif you (?:agree|like|wish|are (?:willing|happy|okay|ok|fine|comfortable)"
     r"(?: with (?:that|it|this))?|do not mind|have no objections?)\b,?"
 )
 """A condition that only asks for the client's consent: what follows is advice."""
@@ -197,8 +197,14 @@ def disowned(analysis: Analysis, start: int, end: int) -> bool:
     )
 
 
+_RHETORICAL: Final = late(r"还等什么|什么理由不|\bis not it (?:obvious|clear|time)\b")
+"""Questions that urge."""
+
+
 def _only_asked(norm: str, low: int, high: int) -> bool:
     """Say whether a sentence asks without proposing anything."""
+    if _RHETORICAL.search(norm, low, high) is not None:
+        return False
     return QUESTION_END.search(norm, low, high) is not None and (
         _WH.search(norm, low, high) is not None or _PROPOSES_IN_QUESTION.search(norm, low, high) is None
     )

@@ -43,7 +43,7 @@ _CONTRAST: Final = late(
     r"但|不过|然而|可是|只有|唯独|唯有|真正的|我们|我家|我这|交给我|\b(?:but|only|ours?|we|except)\b"
 )
 _WARNING_LEAD: Final = late(
-    r"挂(?:断|电话|掉)|报警|拉黑|听不到|\b(?:hang up|walk away|won't hear|never hear|don't tell|must not|"
+    r"挂(?:断|电话|掉)|报警|拉黑|听不到|\b(?:hang up|walk away|will not hear|never hear|do not tell|must not|"
     r"may not)\b|话术|原话|疑点(?!都|已|全)|可疑|破绽|不可以(?!错过|不)|不允许|骗|误区|谣言|套路|陷阱|真相|"
     r"辟谣|警惕|警示|(?<![%你的])红线|违规|禁止|不要|不能|不得|常见说法|错误|反面|"
     r"识别|防范|\b(?:myths?|scams?|red flags?|avoid|never|warning|"
@@ -89,7 +89,7 @@ _DENIED_BEHIND: Final = late(
     r"mistaken)\b|"
     r"\bi (?:did|said|promised|wrote) (?:nothing of the (?:sort|kind)|no such thing)|"
     r"\bnothing of the (?:sort|kind)\b|"
-    r"\byou (?:won't|will not) (?:hear|get) (?:it|that|this) from (?:me|us)\b|\byou (?:haven't|"
+    r"\byou will not (?:hear|get) (?:it|that|this) from (?:me|us)\b|\byou (?:"
     r"have not) got my word|"
     r"\b(?:reply|answer|verdict)\b[^.!?]{0,30} (?:no|invented|upheld|false|rubbish)\b)|"
     r"\s*(?:该|此|上述|这(?:句|番|种|些)?|那)(?:内容|话|说法|消息|文件|结论)?(?:系|是|纯属|都是|属于|根本|"

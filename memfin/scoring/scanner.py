@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from ahocorasick_rs import AhoCorasick, Implementation
 
 from memfin.contracts import Finding
-from memfin.scoring import language, voices
+from memfin.scoring import voices
 from memfin.scoring.glossary import glossed, unglossed
 from memfin.scoring.language import Analysis
 from memfin.scoring.lexicon import GUARDS, Guard, load_lexicon
@@ -157,7 +157,7 @@ def _idle_guards(analysis: Analysis) -> set[Guard]:
     """Return the guards that can silence nothing in this reply, and need not be asked."""
     idle: set[Guard] = set()
     if not analysis.asks:
-        idle.add(language.questioned)
+        idle.add(voices.questioned)
     if not analysis.quotes:
         idle.add(voices.quoted)
     return idle

@@ -71,17 +71,17 @@ _OWN_SUBJECT: Final = late(
 )
 _OWN_NOTION: Final = late(r"\b(?:my|our)(?: [a-z]+){0,2} $")
 _SURE: Final = late(
-    r"\b(?:(?:rest|be|feel|rely on it|count on it|bet|can be|may be|should be|are|am|'re|'m) "
+    r"\b(?:(?:rest|be|feel|rely on it|count on it|bet|can be|may be|should be|are|am) "
     r"(?:quite |absolutely |perfectly |very |rest |100% )*(?:assured|certain|sure|confident|convinced|"
     r"positive)|"
-    r"(?:it is|it's|is it not|isn't it) (?:[a-z]+ ){0,2}(?:certain|clear|true|obvious|sure|evident|"
+    r"(?:it is|it's|is it not|is not it) (?:[a-z]+ ){0,2}(?:certain|clear|true|obvious|sure|evident|"
     r"undeniable|guaranteed|"
     r"a fact|known|proven)|"
     r"(?:fact|truth|reality|point|beauty|advantage|news|upshot|bottom line|thing|part|plus|result|answer|"
     r"secret|"
     r"guarantee|promise) (?:is|was|remains)|as (?:settled|read|given|gospel|fact|certain|established)|"
-    r"from (?:me|us)(?:,[a-z ]{1,16},)?|(?:don't|never) (?:come and |ever )?(?:say|claim|tell me|"
-    r"complain) (?:i|we) (?:didn't|never|haven't)[a-z ]{1,16}|\bno (?:doubt|question|secret|denying)|"
+    r"from (?:me|us)(?:,[a-z ]{1,16},)?|(?:do not|never) (?:come and |ever )?(?:say|claim|tell me|"
+    r"complain) (?:i|we) (?:did not|never|have not)[a-z ]{1,16}|\bno (?:doubt|question|secret|denying)|"
     r"(?:fair|safe|right|correct|accurate|true|no exaggeration|enough|needless|it|me|free) to say|"
     r"so [a-z]+|such an? [a-z ]{1,30}|in that|now that|my word|i (?:give|gave) you my [a-z ]{1,12}|"
     r"the (?:simple |plain )?fact)$"
@@ -100,10 +100,10 @@ _UNREAL: Final = late(
     r"doubt|reservation|question))|hardly|refus\w+|declin\w+|stop|stopped|lying|if|"
     r"unless|suppose|supposing|imagine|whether|were|the day|rather than|instead of|far from|wherever|"
     r"whoever|before i|"
-    r"anyone|who on earth|where)\b|n't\b"
+    r"anyone|who on earth|where)\b"
 )
-_DOUBLE: Final = late(r"\bif (?:i|we) (?:weren't|wasn't|didn't|hadn't) $")
-"""Denied twice: if I weren't sure that."""
+_DOUBLE: Final = late(r"\bif (?:i|we) (?:were|was|did|had) not $")
+"""Denied twice: if I were not sure that."""
 _ASKED_FOR: Final = late(
     r"\b(?:ask\w*|want\w*|beg\w*|press\w*|expect\w*|urg\w+|need\w*|like|love|demand\w*|order\w*) (?:me|us|"
     r"him|her|anyone|someone) to\b"

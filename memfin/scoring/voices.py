@@ -22,12 +22,12 @@ _VOUCHED: Final = late(
     r"spot on)\b(?! (?:if|until))|"
     r"i (?:fully |completely |quite |wholeheartedly |can only |happily )?(?:agree|concur|second that|"
     r"confirm|endorse|vouch)\b|"
-    r"couldn't (?:agree more|have put it better)|so do i\b|take (?:his|her|their|my) word|"
-    r"believe (?:him|her|them|me)\b|(?:is|are|was)(?: not|n't) exaggerating|every word (?:of (?:it|this|"
+    r"could not (?:agree more|have put it better)|so do i\b|take (?:his|her|their|my) word|"
+    r"believe (?:him|her|them|me)\b|(?:is|are|was) not exaggerating|every word (?:of (?:it|this|"
     r"that)|is true)|exactly as it is|"
     r"(?:what|all) (?:he|she|they) (?:said|says|told you) is (?:correct|true|right)|"
     r"stand(?:s)? behind (?:it|him|her|that|this|every)|"
-    r"i(?:'d| would) (?:say|tell you) (?:exactly |just )?the same|the answer is yes|(?:yep|yes|absolutely|"
+    r"i would (?:say|tell you) (?:exactly |just )?the same|the answer is yes|(?:yep|yes|absolutely|"
     r"indeed|correct|it does|it is)\b(?=[.,!])|"
     r"has it right|how right|nothing but the truth|"
     r"knows? what (?:he|she|they)(?:'s|'re| is| are) talking|stand(?:s)? by (?:it|that|this|every)|i(?:'d|"
@@ -45,7 +45,7 @@ _VOUCHED_ZH: Final = late(
     r"都是)(?:大)?实话)"
 )
 _DENIES: Final = late(
-    r"\b(?:not|never|nobody|nothing|if|whether|can't|cannot)\b|n't\b|不(?!假|虚|夸张)|没(?!错|有夸张)|未"
+    r"\b(?:not|never|nobody|nothing|if|whether|cannot)\b|不(?!假|虚|夸张)|没(?!错|有夸张)|未"
 )
 _OWN_LEAD: Final = late(
     r"(?:(?:事实|实情|真相|答案|结论|情况|实话)(?:就|其实|明明)?是|我(?:可以|能|敢|现在|就|要|"
@@ -84,6 +84,11 @@ def announced(analysis: Analysis, start: int) -> int | None:
     return None if found is None else found.start()
 
 
+def questioned(analysis: Analysis, start: int, end: int) -> bool:
+    """Say whether ``[start, end)`` is asked by a reply that does not answer yes."""
+    return language.questioned(analysis, start, end) and not vouched(analysis, end)
+
+
 def own(analysis: Analysis, start: int, end: int) -> bool:
     """Say whether the reply announces the words as its own, or vouches for them behind."""
     return announced(analysis, start) is not None or vouched(analysis, end)
@@ -93,7 +98,8 @@ def vouched(analysis: Analysis, end: int) -> bool:
     """Say whether what follows makes the words before ``end`` the reply's own: and she is right."""
     norm = analysis.norm
     _, high = analysis.sentence_span(max(end - 1, 0))
-    for low in (end, high):
+    _, third = analysis.sentence_span(min(high, len(norm) - 1))
+    for low in (end, high, third):
         for pattern in (_VOUCHED, _VOUCHED_ZH):
             match = pattern.match(norm, low, min(len(norm), low + _NEAR))
             if match is not None and _DENIES.search(norm, low, match.start("yes")) is None:
