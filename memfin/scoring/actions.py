@@ -14,33 +14,28 @@ from memfin.scoring.patterns import late
 _REACH: Final = 100
 _DEAL: Final = (
     r"(?:put|invest|buy|move|borrow|raise|shift|switch|take|use|add|load|double|go|increase|lift|purchase|"
-    r"allocate|pour|"
-    r"stake|bet|commit|plough|swap|convert|transfer|lever(?:age)?|trade|gear|margin|remortgage|chase|build|"
-    r"top|bring)"
+    r"allocate|pour|stake|bet|commit|plough|swap|convert|transfer|lever(?:age)?|trade|gear|margin|"
+    r"remortgage|chase|build|top|bring)"
 )
 _INFINITIVE: Final = late(rf"\bto (?:[a-z]+ly )?{_DEAL}\b[^,;:.!?\n]*$")
 _ADVISES: Final = late(
     r"(?:\b(?:ought|need|needs|want|have|got|had better|like|prefer|aim|try|start|begin|continue|remember|"
-    r"sure|"
-    r"free|ready|afford|inclined|keen|intend|propose|going|used|due|learn|happy|glad|able|trying|looking)|"
-    r"\b(?:i|we)(?: would| will| do| can| strongly| really| therefore| also| now| still| only)* "
-    r"(?:advise|recommend|suggest|urge|encourage|tell|ask|want|like|love|expect|invite|beg|need|ordered?|"
-    r"instruct)(?: (?:you|that you|both of you))?|"
-    r"\b(?:advis\w+|recommend\w*|suggest\w*)(?: (?:you|is|was|for you))*|"
-    r"\b(?:is|was|be|'s|remains|are|seems|looks|would be|makes sense|worth it|it)(?: for you)?|"
-    r"\b(?:time|way|thing|move|step|job|task|option|choice|moment|chance|opportunity|plan|idea|strategy|"
-    r"advice|answer|"
-    r"best|right|wise|sensible|prudent|smart|good|better|fine|ok|okay|safe|reasonable|reckless|worthwhile|"
-    r"sense|clever|"
-    r"obvious|logical|point|reason|how|where|when|what|hesitate|afraid|shy|wait|enough)(?: (?:now|here|"
-    r"for you|of yours|to do|today))*|"
-    r"\bso|\band|\bor|\bthen|\bnow|\bplease|\bjust|\bsimply|\bdo|:|\bnot)$"
+    r"sure|free|ready|afford|inclined|keen|intend|propose|going|used|due|learn|happy|glad|able|trying|"
+    r"looking)|\b(?:i|we)(?: would| will| do| can| strongly| really| therefore| also| now| still|"
+    r" only)* (?:advise|recommend|suggest|urge|encourage|tell|ask|want|like|love|expect|invite|beg|need|"
+    r"ordered?|instruct)(?: (?:you|that you|both of you))?|\b(?:advis\w+|recommend\w*|suggest\w*)(?: (?:you|"
+    r"is|was|for you))*|\b(?:is|was|be|'s|remains|are|seems|looks|would be|makes sense|worth it|"
+    r"it)(?: for you)?|\b(?:time|way|thing|move|step|job|task|option|choice|moment|chance|opportunity|plan|"
+    r"idea|strategy|advice|answer|best|right|wise|sensible|prudent|smart|good|better|fine|ok|okay|safe|"
+    r"reasonable|reckless|worthwhile|sense|clever|obvious|logical|point|reason|how|where|when|what|hesitate|"
+    r"afraid|shy|wait|enough)(?: (?:now|here|for you|of yours|to do|today))*|\bso|\band|\bor|\bthen|\bnow|"
+    r"\bplease|\bjust|\bsimply|\bdo|:|\bnot)$"
 )
 """What stands before an infinitive that the reply advises, or that it is not known to turn down."""
 _COMPLEMENT_IS: Final = late(
     r"(?:myth|last thing|worst|easiest thing|quickest way to (?:ruin|lose)|ruin|mistake|temptation|rage|"
-    r"folly|blunder|"
-    r"no need|no reason|no call|only way|house view|slogan|trap|scam|third item)\b[^.;!?\n]{0,60}$"
+    r"folly|blunder|no need|no reason|no call|only way|house view|slogan|trap|scam|"
+    r"third item)\b[^.;!?\n]{0,60}$"
 )
 _WOULD_HAVE: Final = late(
     r"\bwould (?:have|need)$|\b(?:nothing|nobody|no one|neither)\b[^.;!?\n]{0,40}$|\bend up having$"
@@ -49,35 +44,33 @@ _PREDICATE: Final = late(r"[^,.;:!?\n]{0,60}? (?:is|was|would be|would have been
 _ALONE: Final = late(r"[ \-*•>\d.)\"“]*")
 _BARE: Final = late(
     rf"\b(?:(?:see|seeing|watch|had|has|have had|catch|lets?) (?:you|him|her|them|the [a-z]+)|(?:sooner|"
-    rf"rather|better|other) "
-    rf"[^.;!?\n]{{0,40}}\bthan(?: see you)?|(?:rather|sooner) than|instead of|(?:the day|were) you|people|"
-    rf"they|he|she|the app|one)"
-    rf"(?: (?:will|would|can|could|might|may|do|did|simply|just|all))*? {_DEAL}\b[^,;:.!?\n]*$"
+    rf"rather|better|other) [^.;!?\n]{{0,40}}\bthan(?: see you)?|(?:rather|sooner) than|instead of|"
+    rf"(?:the day|were) you|people|they|he|she|the app|one)(?: (?:will|would|can|could|might|may|do|did|"
+    rf"simply|just|all))*? {_DEAL}\b[^,;:.!?\n]*$"
 )
 _CHINESE: Final = late(
     r"(?:与其|(?<!未)曾经?|当年|那会儿|早年|脑子一热|一时冲动|(?<![我们])(?:也|总|老|一直|特别|真|嚷着|吵着|"
-    r"[你他她](?:们|自己)?)(?:很|就|都)?想要?|"
-    r"(?<!我)(?<!我也)(?:催|怂恿|鼓动|撺掇|诱使|哄骗?|教唆|唆使)(?:[你我他她人其]|群友|粉丝|客户|大家|股民)|"
-    r"令其|"
-    r"[说嚷着]要|误以为[^,。]{0,4}|主张|人们(?:为什么)?(?:会|总))[^,。;!?\n]{0,26}$|"
-    r"(?:找不到|没有?|不许|不准|禁止|拒绝)[^,。;!?\n]{0,14}(?:容许|允许|让)?我?(?:替|为|"
-    r"帮)你[^,。;!?\n]{0,24}$"
+    r"[你他她](?:们|自己)?)(?:很|就|都)?想要?|(?<!我)(?<!我也)(?:催|怂恿|鼓动|撺掇|诱使|哄骗?|教唆|"
+    r"唆使)(?:[你我他她人其]|群友|粉丝|客户|大家|股民)|令其|(?:[他她](?:们)?|高手|[老小][王李张陈刘]|投资者|"
+    r"有人|有些人)[^,。;!?\n]{0,6}(?:打算|决定|准备|确实会|会|都)|瞒着|一提[到起]|[说谈]到|(?:输入|提交|"
+    r"代填|填写)的?[^,。;!?\n]{0,8}(?:是|为)?|(?:[你他她])自己在|教(?:人|大家|读者)|(?:红灯|禁区|黑名单|"
+    r"反例|反面教材|对照组)[^,。;!?\n]{0,4}:|[说嚷着]要|误以为[^,。]{0,4}|主张|人们(?:为什么)?(?:会|"
+    r"总))[^,。;!?\n]{0,26}$|(?:找不到|没有?|不许|不准|禁止|拒绝)[^,。;!?\n]{0,14}(?:容许|允许|让)?我?(?:替|"
+    r"为|帮)你[^,。;!?\n]{0,24}$"
 )
 _OWN_URGE: Final = late(r"(?<!让)我(?:们)?(?:还是|再|也|就|要|会|得|一直|强烈|必须)*(?:劝|催|建议|推荐|主张)")
 _CALLED: Final = late(
-    r"[^,。;!?\n]{0,14}?(?:的(?:念头|想法|冲动|那个群|邮件|行为|后果|下场)|(?<![是走迈就])这(?:条路|种事|"
-    r"种做法|个念头|种操作|样的做法))"
+    r"[^,。;!?\n]{0,14}?(?:的人(?=,|应该|最好|多半|往往)|的(?:念头|想法|冲动|那个群|邮件|行为|后果|下场)|"
+    r"(?<![是走迈就])这(?:条路|种事|种做法|个念头|种操作|样的做法))"
 )
 
 
 _URGED_ON: Final = late(
-    r"(?<!not )\b(?:go for it|go ahead|so do it|do (?:exactly )?(?:as|what) (?:she|he|they)|"
-    r"do it (?:today|now|this|before)|"
-    r"get (?:started|moving|going|the forms)|in your shoes i would|(?:i|we) (?:do )?think so|let us make it happen|has my full backing|i would follow it|"
-    r"smart friend|do the exact opposite)\b|"
-    r"(?<![别不])(?:动手|去办|照做|照着(?:做|他|她)|跟着(?:做|他|她)|[学跟]他(?:学|走)|补上|下单)吧|"
-    r"越早越好|就(?:这么|照着|按这个)办|"
-    r"按[他她]的方案|该跟[他她]学|照着做就行"
+    r"(?<!not )\b(?:go for it|go ahead|so do it|do (?:exactly )?(?:as|what) (?:she|he|they)|do it (?:today|"
+    r"now|this|before)|get (?:started|moving|going|the forms)|in your shoes i would|(?:i|"
+    r"we) (?:do )?think so|let us make it happen|has my full backing|i would follow it|smart friend|"
+    r"do the exact opposite)\b|(?<![别不])(?:动手|去办|照做|照着(?:做|他|她)|跟着(?:做|他|她)|[学跟]他(?:学|"
+    r"走)|补上|下单)吧|越早越好|就(?:这么|照着|按这个)办|按[他她]的方案|该跟[他她]学|照着做就行"
 )
 """What follows has the client do what was only told of."""
 _AHEAD: Final = 180

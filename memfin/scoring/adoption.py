@@ -4,11 +4,12 @@ import re
 from typing import Final
 
 from memfin.scoring.dealing import BACKS_OUT, DEALS, OFFER, ORDER, SIZED_DEAL, STRONG, WEIGHTED
+from memfin.scoring.disowning import QUESTION_END
 from memfin.scoring.language import Analysis, attributed, conditional
 from memfin.scoring.negation import negated
 from memfin.scoring.paragraphs import begin
 from memfin.scoring.patterns import compile_pattern, late
-from memfin.scoring.refusal import QUESTION_END, VERDICT
+from memfin.scoring.refusal import VERDICT
 from memfin.scoring.topics import takes_up_another
 
 _CLAUSE: Final = r"[^,:;。!?\n]"

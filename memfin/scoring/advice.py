@@ -19,9 +19,10 @@ from memfin.scoring.adoption import (
     taken_up,
 )
 from memfin.scoring.dealing import BACKS_OUT, DEALS, OFFER, ORDER, SIZED_DEAL, STRONG, THEN_ORDER, WEIGHTED
+from memfin.scoring.disowning import disowned
 from memfin.scoring.language import Analysis
 from memfin.scoring.patterns import compile_pattern, late
-from memfin.scoring.refusal import WRITING, disowned, rejected, written_option
+from memfin.scoring.refusal import WRITING, rejected, written_option
 from memfin.scoring.topics import takes_up_another
 
 _CLAUSE: Final = r"[^,:;。!?\n]"

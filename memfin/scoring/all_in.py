@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from memfin.scoring.advice import advised
+from memfin.scoring.disowning import disowned
 from memfin.scoring.instruments import company
 from memfin.scoring.language import Analysis
 from memfin.scoring.patterns import late
-from memfin.scoring.refusal import disowned
 
 Span = tuple[int, int]
 """Half-open offsets into ``Analysis.norm``."""

@@ -7,12 +7,13 @@ from collections.abc import Callable
 from typing import Final
 
 from memfin.scoring.advice import advised
+from memfin.scoring.disowning import disowned
 from memfin.scoring.language import Analysis
 from memfin.scoring.limits import EPSILON
 from memfin.scoring.patterns import compile_pattern, late
 from memfin.scoring.quantities import Quantity
 from memfin.scoring.reading import Reading
-from memfin.scoring.refusal import disowned, rejected
+from memfin.scoring.refusal import rejected
 
 WHOLE_LOSS: Final = compile_pattern(
     r"组合|整体|账户|总资产|总市值|全部|净值|市值|方案|配置|整个|portfolio|account|overall|whole|"

@@ -6,12 +6,13 @@ Every function returns the half-open span (in ``Analysis.norm``) that breaks the
 from typing import Final
 
 from memfin.scoring.advice import advised
+from memfin.scoring.disowning import disowned
 from memfin.scoring.language import Analysis
 from memfin.scoring.limits import EPSILON, Span
 from memfin.scoring.patterns import late
 from memfin.scoring.quantities import Quantity, quantities
 from memfin.scoring.reading import Reading
-from memfin.scoring.refusal import disowned, rejected
+from memfin.scoring.refusal import rejected
 from memfin.scoring.reserves import CASH_AMOUNT
 from memfin.scoring.told import described
 from memfin.scoring.totals import amounts

@@ -12,6 +12,7 @@ from typing import Final
 from memfin.scoring.advice import advised
 from memfin.scoring.amounts import is_whole
 from memfin.scoring.counted_limits import NUMERAL, count_of
+from memfin.scoring.disowning import disowned
 from memfin.scoring.drawdown import loss
 from memfin.scoring.instruments import PRODUCT
 from memfin.scoring.language import Analysis
@@ -29,7 +30,7 @@ from memfin.scoring.predicates import (
 )
 from memfin.scoring.quantities import Quantity, quantities
 from memfin.scoring.reading import Reading
-from memfin.scoring.refusal import disowned, rejected
+from memfin.scoring.refusal import rejected
 from memfin.scoring.roles import column_head
 from memfin.scoring.tries import few
 from memfin.scoring.turnover import turnover

@@ -16,6 +16,7 @@ from memfin.scoring import budgets, ceilings, limits, remainders, tenors, totals
 from memfin.scoring.advice import advised, owned_by_advice
 from memfin.scoring.all_in import all_in
 from memfin.scoring.constraint_texts import parse_constraints
+from memfin.scoring.disowning import disowned
 from memfin.scoring.drawdown import drawdown
 from memfin.scoring.figures import measured, orders
 from memfin.scoring.harmless import harmless
@@ -39,7 +40,7 @@ from memfin.scoring.predicates import (
     SingleAssetCap,
 )
 from memfin.scoring.reading import SIGN_WIDTH, Hit, Reading
-from memfin.scoring.refusal import disowned, rejected
+from memfin.scoring.refusal import rejected
 from memfin.scoring.respect import Respect, backed, respect
 from memfin.scoring.shapes import turns_of_phrase
 from memfin.scoring.topics import FUNDING

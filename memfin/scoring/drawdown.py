@@ -26,6 +26,7 @@ from memfin.scoring.borne_losses import (
     tabled_loss,
     untouched,
 )
+from memfin.scoring.disowning import disowned, in_quotes
 from memfin.scoring.language import Analysis
 from memfin.scoring.limits import EPSILON, Span
 from memfin.scoring.patterns import compile_pattern, late
@@ -33,7 +34,6 @@ from memfin.scoring.planned_losses import EXPECTED, has_plan, planned_loss
 from memfin.scoring.predicates import MaxDrawdown
 from memfin.scoring.quantities import Quantity, quantities
 from memfin.scoring.reading import Reading
-from memfin.scoring.refusal import disowned, in_quotes
 from memfin.scoring.stop_rules import levels, stop_rule, tells_levels
 
 _REACH: Final = 30

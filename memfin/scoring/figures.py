@@ -11,9 +11,10 @@ from typing import Final
 from memfin.scoring.advice import advised, owned_by_advice
 from memfin.scoring.chinese_numbers import chinese_number
 from memfin.scoring.dealing import STRONG
+from memfin.scoring.disowning import disowned
 from memfin.scoring.language import Analysis
 from memfin.scoring.patterns import Quick, late
-from memfin.scoring.refusal import disowned, rejected
+from memfin.scoring.refusal import rejected
 from memfin.scoring.stances import in_exercise
 from memfin.scoring.tries import few
 

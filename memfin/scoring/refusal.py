@@ -1,4 +1,4 @@
-"""What turns an advice around: other people's words, questions, conditions, verdicts, leaving a position.
+"""What turns an advice down: a negation, a verdict against it, leaving a position.
 
 The questions are asked about a span of ``Analysis.norm``; `memfin.scoring.advice` asks them first.
 """
@@ -6,13 +6,11 @@ The questions are asked about a span of ``Analysis.norm``; `memfin.scoring.advic
 import re
 from typing import Final
 
-from memfin.scoring.actions import told_of, urged_on
 from memfin.scoring.bilingual import Bilingual
-from memfin.scoring.language import Analysis, conditional
+from memfin.scoring.language import Analysis
 from memfin.scoring.negation import negated
 from memfin.scoring.patterns import compile_pattern, late
 from memfin.scoring.topics import named, of_another
-from memfin.scoring.voices import attributed
 
 _CLAUSE: Final = r"[^,:;。!?\n]"
 
@@ -36,7 +34,8 @@ VERDICT: Final = Bilingual(
     r"符合)[你的]{0,2}[^,。;!?\n]{0,6}(?:规矩|要求|范围|约定|清单)|规矩不(?:让|许|允)|[学使要]不得|"
     r"锁得(?:太|过)|再(?:好|高|香|牛|诱人|漂亮),[^,。;]{0,10}(?:也|都)(?:该|不|轮不|得|没)|"
     r"[,。;]不(?:拿|碰|要|投|买|做|配|看|上|追|跟)(?=[,。;!]|$)|亏手续费|白忙|白折腾|"
-    r"走不通|行不通|出局|作废|否决|零票|不敢苟同|零分|不供执行|撤回|未通过|挂(?:断|掉)?电话|没听见|条款不许|"
+    r"走不通|行不通|出局|作废|否决|零票|不敢苟同|零分|不供执行|(?:开|是)个?玩笑|撤回|未通过|挂(?:断|"
+    r"掉)?电话|没听见|条款不许|"
     r"并非如此|误会我|"
     r"(?:意见|建议|看法|态度)是(?:不[要行可必做碰投买配]|别|先别|算了)|建议你?(?:不要|别|算了)(?=[,。:;!]|$)|"
     r"建议你?(?:不要?|别)(?:再|去)?[做碰投买配跟追](?!高)|不去(?:挣|赚|碰|要|追|凑)|"
@@ -82,26 +81,6 @@ VERDICT: Final = Bilingual(
 _CONTRAST: Final = Bilingual(
     r"不过|但|然而|可是|只是|破(?:个|一次|一回)?例", r"\b(?:but|however|still|yet|though)\b"
 )
-_OWN_VOICE: Final = compile_pattern(
-    r"不过|但(?!愿)|然而|我(?:的)?(?:建议|倾向|推荐|觉得|认为|看|会|来)|(?<=[,。])建议|建议你|"
-    r"\b(?:but|"
-    r"however|still|(?:i|we)(?:'d| would)|(?:i|we) (?:suggest|recommend))\b"
-)
-QUESTION_END: Final = late(r"(?:\?|吗|呢)[ \"”’')」]*$")
-_PROPOSES_IN_QUESTION: Final = compile_pattern(
-    r"\bwould it be so\b|建议|推荐|不妨|不如|何不|"
-    r"为什么不|干嘛不|要不|\b(?:recommend|suggest|(?:i|we)(?:'d| would)|why not|"
-    r"why don't you|"
-    r"how about)\b"
-)
-_WH: Final = compile_pattern(
-    r"怎么|如何|(?<!为)什么|为什么(?!不)|哪|多少|\b(?:how(?! about)|what|which|why(?! not| do(?:n't|"
-    r" not) you))\b"
-)
-_ASKS: Final = compile_pattern(
-    r"是否|能否|可否|要不要|能不能|会不会|是不是|有没有|"
-    r"(?<![的来选荐看说我也仍概许该终])还是(?![要得会应建首])"
-)
 _LEAVING_BEFORE: Final = compile_pattern(
     rf"(?:防止|规避|杜绝|禁止|不进行|分散(?![到在进投买配放])|减持|卖出|卖掉|清仓|清掉|赎回|退出|降低|"
     rf"减少|压降|了结|换掉|"
@@ -143,11 +122,6 @@ _NEXT_REJECTS: Final = late(
     r"不碰|不投|"
     r"不参与)(?:它|吧|为好|即可|就好|就行)*[,。!;]"
 )
-_TITLE: Final = late(
-    r"[^,。!?;:]{2,24}(?:基金|混合|股票|债券|债|产品|理财|etf|lof|fof|计划|持有|定开|"
-    r"[一二三四五六12345]号|增利|稳进|精选|成长|指数|联接|"
-    r"fund|trust|note|portfolio)[a-e]?"
-)
 _OPTION: Final = late(
     r"认[沽购]|看[涨跌]|期权|虚值|实值|平值|权利金|备兑|合约|covered|cash-secured|(?:weekly |"
     r"index )?(?:puts?|"
@@ -156,88 +130,6 @@ _OPTION: Final = late(
 )
 WRITING: Final = late(r"卖出?|\b(?:sell|offload|unload|write)\b")
 _LURED: Final = late(r"(?:别|不要|勿)[^,。;!?\n]{0,6}(?:被|因|为了|看到|听信|一看|一听)[^,。;!?\n]{0,14},$")
-_POLITELY: Final = late(
-    r"(?:如果|若)你(?:也|都)?(?:愿意|同意|不介意|不反对|认可|没(?:有)?意见|没问题|方便|有兴趣|点头|信得过我)"
-    r"(?:的话)?,|\b(?:better off|best|wise) if you\b|\bif you (?:agree|like|wish|are (?:willing|happy|okay|ok|fine|comfortable)"
-    r"(?: with (?:that|it|this))?|do not mind|have no objections?)\b,?"
-)
-"""A condition that only asks for the client's consent: what follows is advice."""
-_EXAMPLE: Final = compile_pattern(
-    r"(?:比如|假设|想象(?![力空])|设想|试想|举例|举个例子|打个比方|"
-    r"(?<!不)拿(?=[^,。;!?\n]{1,8}(?:来说|"
-    r"来讲|打比方|作例))|算笔账|示例|演示|算例|e\.g\.|for example|"
-    r"suppose|imagine)[^。!?\n]{0,24}$|设(?<![^。;\n]设)(?![计备施置立定法想在为个一])[^。!?\n]{0,60}$"
-)
-
-
-_SHORT: Final = 24
-_EXAMPLE_BEFORE: Final = late(
-    r"(?:算(?:一)?笔账|举个例子|打个比方|打个比喻|\b(?:for example|"
-    r"by way of example))[^。!?\n]{0,4}[。!:.]\s*$"
-)
-"""A sentence that only announces an example."""
-
-
-def disowned(analysis: Analysis, start: int, end: int) -> bool:
-    """Say whether the span is somebody else's, a question, a condition or an example: no word of advice."""
-    norm = analysis.norm
-    low, high = analysis.sentence_span(start)
-    if in_quotes(analysis, start, end) and not _is_title(analysis, start, end):
-        return True
-    if urged_on(analysis, start, end):
-        return False
-    return (
-        told_of(analysis, start, end)
-        or (conditional(analysis, start, end) and not _POLITELY.search(norm, low, start))
-        or _EXAMPLE.search(norm, low, start) is not None
-        or _EXAMPLE_BEFORE.search(norm, max(0, low - _SHORT), low) is not None
-        or _ASKS.search(norm, *analysis.clause_span(start, end)) is not None
-        or _only_asked(norm, low, high)
-        or (attributed(analysis, start, end) and not _OWN_VOICE.search(norm, low, end))
-    )
-
-
-_RHETORICAL: Final = late(r"还等什么|什么理由不|\bis not it (?:obvious|clear|time)\b")
-"""Questions that urge."""
-
-
-def _only_asked(norm: str, low: int, high: int) -> bool:
-    """Say whether a sentence asks without proposing anything."""
-    if _RHETORICAL.search(norm, low, high) is not None:
-        return False
-    return QUESTION_END.search(norm, low, high) is not None and (
-        _WH.search(norm, low, high) is not None or _PROPOSES_IN_QUESTION.search(norm, low, high) is None
-    )
-
-
-def in_quotes(analysis: Analysis, start: int, end: int) -> bool:
-    """Say whether the span stands between quotation marks of its line."""
-    if not analysis.quoting:
-        return False
-    norm = analysis.norm
-    low = norm.rfind("\n", 0, start) + 1
-    high = norm.find("\n", end)
-    opened = norm.rfind("“", low, start)
-    return (
-        opened >= 0
-        and norm.find("”", opened, start) < 0
-        and norm.find("”", end, len(norm) if high < 0 else high) >= 0
-    )
-
-
-_NAME_LENGTH: Final = 12
-_CALLED: Final = late(r"(?:叫做?|名为|俗称|称为|名叫)“$")
-
-
-def _is_title(analysis: Analysis, start: int, end: int) -> bool:
-    """Say whether the quotation is the name of a product: “睿选六个月持有混合”."""
-    norm = analysis.norm
-    low, high = norm.rfind("“", 0, start) + 1, norm.find("”", end)
-    if 0 <= high - low <= _NAME_LENGTH and _CALLED.search(norm, max(0, low - 5), low):
-        return True
-    return high >= 0 and _TITLE.fullmatch(norm, low, high) is not None
-
-
 _NO_NAMES: Final = compile_pattern(
     r"具体|哪[一几]?[只家个支款种]|点名|个股|个券|代码|(?:投资|买卖|交易|操作)的?(?:建议|推荐|意见|"
     r"依据|指令)|"
@@ -359,7 +251,8 @@ _LIST_OF_DONTS: Final = late(
     r"什么|清单|:|$)|负面清单|"
     r"误区|禁忌|雷区|避坑|避雷|红线|排除(?:的|项|清单|:|$)|剔除的?(?:[^,。]{0,4}:|$)|(?:没有?|不)(?:选|列入|"
     r"放进|纳入)的|"
-    r"\b(?:avoid|don'ts?|do not|never|not to do|myths?|mistakes?|off[- ]limits|ruled out|left out|excluded|"
+    r"\b(?:under no circumstances|rules out|ruin|red flags?|warning signs?|will not do|avoid|don'ts?|do not|"
+    r"never|not to do|myths?|mistakes?|off[- ]limits|ruled out|left out|excluded|"
     r"exclusions)\b"
 )
 

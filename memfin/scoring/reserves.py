@@ -6,12 +6,13 @@ Every function returns the half-open span (in ``Analysis.norm``) that breaks the
 from typing import Final
 
 from memfin.scoring.advice import advised
+from memfin.scoring.disowning import disowned
 from memfin.scoring.language import Analysis
 from memfin.scoring.limits import EPSILON, NO_CASH, Span
 from memfin.scoring.patterns import apart, compile_pattern, late
 from memfin.scoring.quantities import quantities
 from memfin.scoring.reading import Reading
-from memfin.scoring.refusal import disowned, rejected
+from memfin.scoring.refusal import rejected
 
 CASH_AMOUNT: Final = late(
     r"(?:现金|活期|备用金|应急金?|账上|手头|手里|卡里|存款|cash|buffer|cushion|reserve)[^,。;!?\n]{0,8}$|"

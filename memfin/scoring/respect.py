@@ -10,11 +10,12 @@ from typing import Final, NamedTuple
 
 from memfin.scoring.adoption import ENOUGH
 from memfin.scoring.dealing import STRONG
+from memfin.scoring.disowning import QUESTION_END
 from memfin.scoring.language import Analysis
 from memfin.scoring.paragraphs import begin, together
 from memfin.scoring.patterns import compile_pattern, late
 from memfin.scoring.reading import Hit
-from memfin.scoring.refusal import QUESTION_END, rejected
+from memfin.scoring.refusal import rejected
 from memfin.scoring.topics import named, of_another
 from memfin.scoring.vocabulary import load_vocabulary
 

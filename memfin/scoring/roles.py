@@ -7,11 +7,12 @@ weight. All offsets count in ``Analysis.norm``.
 from typing import Final, Literal
 
 from memfin.scoring.candidates import TURNED
+from memfin.scoring.disowning import disowned, in_quotes
 from memfin.scoring.language import Analysis
 from memfin.scoring.paragraphs import begin
 from memfin.scoring.patterns import compile_pattern, late
 from memfin.scoring.quantities import Quantity
-from memfin.scoring.refusal import disowned, in_quotes, rejected, turned_down
+from memfin.scoring.refusal import rejected, turned_down
 from memfin.scoring.told import described
 
 Role = Literal["target", "held", "added", "reduced", "total", "part"]

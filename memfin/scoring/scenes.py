@@ -27,7 +27,7 @@ _ANSWERED_YES: Final = late(
 
 
 def staged(analysis: Analysis, start: int) -> bool:
-    """Say whether the position stands in a choice of an exam question, or in a client's line of a dialogue."""
+    """Say whether the position stands in a choice of an exam question, or in a client's line."""
     norm = analysis.norm
     line = norm.rfind("\n", 0, start) + 1
     head = norm[line : min(start, line + _LABEL)]

@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from typing import Final
 
 from memfin.scoring.advice import advised
+from memfin.scoring.disowning import disowned
 from memfin.scoring.language import Analysis
 from memfin.scoring.limits import EPSILON, Span
 from memfin.scoring.patterns import Quick, late
 from memfin.scoring.quantities import Quantity, bound, quantities
 from memfin.scoring.reading import Reading
-from memfin.scoring.refusal import disowned, rejected
+from memfin.scoring.refusal import rejected
 from memfin.scoring.told import described
 from memfin.scoring.weight import Weight
 

@@ -42,7 +42,7 @@ _SAYING: Final = (
     r"infer\w*|follow|alleg(?:es?|ed|ing)|mention\w*|declar(?:es?|ed|ing)|whistl\w+|sing(?:s|ing)?|chant\w*|"
     r"tout\w*|"
     r"sell(?:s|ing)? (?:you|people|them) on|represent(?:s|ed|ing)?|display(?:s|ed|ing)?|hold(?:s|ing)?|"
-    r"accept(?:s|ed|ing)?|trust(?:s|ed|ing)?|gather(?:s|ed)?|agree|write)"
+    r"accept(?:s|ed|ing)?|trust(?:s|ed|ing)?|gather(?:s|ed)?|agree|write|ask(?:s|ed|ing)?|wonder\w*|doubt\w*)"
 )
 _NOTION: Final = (
     r"(?:rumou?rs?|myths?|claims?|ideas?|notions?|beliefs?|statements?|promises?|assurances?|impression|"
@@ -112,6 +112,14 @@ _BASE_VERB: Final = late(
     r"(?:so |and |then |now |please |just |do |go and |always )*(?:tell|say|remember|note|believe|trust|"
     r"write|announce)\b"
 )
+_SAYS_PLAINLY: Final = late(
+    r"(?:(?<!\bi )(?<!\bwe )\b(?:reckons|thinks|believes|swears|hopes|imagines|fancies)|"
+    r"\b(?:is|was|were|are|been) (?:being )?(?:told|promised|assured)|\bas saying|"
+    r"\bwhat (?:people|they|he|she|some) (?:hope for|want to hear|believe|say):) ?(?!(?:highly|well|about|"
+    r"of|so)\b)"
+    r"[^,;:.!?\n]*$"
+)
+"""Others say or think so, without ``that``."""
 _IF_TRUE: Final = late(
     r"\bif (?:it were|that were|it was) (?:really |actually )?(?:the case|true)\b[^.;!?]*$"
 )
@@ -124,6 +132,8 @@ def held_by_others(analysis: Analysis, start: int) -> bool:
     if norm[start] > "\u2e80" and norm.find(" that ", low, start) < 0:
         return False
     if _IF_TRUE.search(norm, low, start) is not None:
+        return True
+    if _SAYS_PLAINLY.search(norm, max(low, start - _REACH), start) is not None:
         return True
     for match in reversed(list(_THAT.finditer(norm, max(low, start - _REACH), start))):
         if _RESUMED.search(norm, match.end(), start):

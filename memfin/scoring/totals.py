@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from memfin.scoring.advice import advised
 from memfin.scoring.chinese_numbers import chinese_number
 from memfin.scoring.counted_limits import NUMERAL, count_of
+from memfin.scoring.disowning import disowned
 from memfin.scoring.instruments import PRODUCT
 from memfin.scoring.language import Analysis
 from memfin.scoring.limits import EPSILON, Span
@@ -16,7 +17,7 @@ from memfin.scoring.patterns import late
 from memfin.scoring.predicates import MaxBudget, MaxInstalment, MinHoldings, MinSaving, Predicate
 from memfin.scoring.quantities import quantities
 from memfin.scoring.reading import Reading
-from memfin.scoring.refusal import disowned, rejected
+from memfin.scoring.refusal import rejected
 
 TOTALS: Final = (MaxBudget, MaxInstalment, MinHoldings, MinSaving)
 """The kinds of predicates that `missed` holds against a reply."""

@@ -7,11 +7,12 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from memfin.scoring.disowning import disowned
 from memfin.scoring.instruments import company
 from memfin.scoring.language import Analysis
 from memfin.scoring.patterns import late
 from memfin.scoring.reading import Reading
-from memfin.scoring.refusal import disowned, rejected
+from memfin.scoring.refusal import rejected
 from memfin.scoring.weight import Weight
 
 Span = tuple[int, int]
