@@ -116,9 +116,9 @@ def class_cap(  # noqa: C901 - a ladder of signs
         own = [weight for weight in group if belongs(weight, cap.asset_class)]
         if not own and cap.asset_class == "equity":
             own = [weight for weight in group if _is_position(reading, weight)]
-        if is_part(analysis, group):
-            return None
         added = [weight for weight in own if weight.role == "added"]
+        if is_part(analysis, group) and not (added and held):
+            return None
         if added and not held:
             planned = sum(weight.low for weight in own if weight.role in ("target", "added"))
             if cap.limit + EPSILON < planned <= 1.0:

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from memfin.scoring.allocations import weights
 from memfin.scoring.amounts import bare_shares, divided, spent, tabled, taken
 from memfin.scoring.candidates import may_weigh, without_rates
+from memfin.scoring.held_amounts import held_and_added
 from memfin.scoring.language import Analysis
 from memfin.scoring.patterns import late
 from memfin.scoring.quantities import Quantity, shares_at
@@ -140,7 +141,8 @@ class Reading:
     def amounts(self) -> list[Quantity]:
         """The parts of a sum of money that the reply divides, as shares of it."""
         norm = self.analysis.norm
-        found = [*(divided(norm) or spent(norm) or tabled(norm) or taken(norm)), *bare_shares(norm)]
+        parts = held_and_added(norm) or divided(norm) or spent(norm) or tabled(norm) or taken(norm)
+        found = [*parts, *bare_shares(norm)]
         return [part for part in self._few(found) if not self._repeats(part)] if found else found
 
     def _few(self, found: list[Quantity]) -> list[Quantity]:

@@ -8,6 +8,7 @@ from typing import Final, Literal
 
 from memfin.scoring.candidates import TURNED
 from memfin.scoring.disowning import disowned, in_quotes
+from memfin.scoring.held_amounts import ADDED, HELD
 from memfin.scoring.language import Analysis
 from memfin.scoring.paragraphs import begin
 from memfin.scoring.patterns import compile_pattern, late
@@ -155,7 +156,7 @@ _FOREIGN_HEAD: Final = late(
 """What heads a column of figures about the products, beside the column of their weights."""
 
 
-def role_of(  # noqa: C901, PLR0911 - one return a role
+def role_of(  # noqa: C901, PLR0911, PLR0912 - one return a role
     analysis: Analysis, share: Quantity, low: int, high: int
 ) -> Role | None:
     """Return the part a share plays, or None when it is no weight; ``low`` and ``high`` bound its label."""
@@ -168,7 +169,9 @@ def role_of(  # noqa: C901, PLR0911 - one return a role
         or in_quotes(analysis, share.start, share.end)
     ):
         return None
-    if moved_to(analysis, share) is not None:
+    if share.unit == HELD:
+        return "held"
+    if share.unit == ADDED or moved_to(analysis, share) is not None:
         return "added"
     if share.unit == "个点" and _BARE_POINTS.search(head[-12:]) is None:
         return None

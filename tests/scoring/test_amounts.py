@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memfin.scoring.amounts import bare_shares, divided, remainder, spent, tabled
+from memfin.scoring.contradiction import ConstraintChecker
 
 
 def shares(text: str) -> list[float]:
@@ -74,3 +75,27 @@ def test_a_sum_that_is_spent_up_to_a_rest(text: str, expected: list[float]) -> N
 )
 def test_a_column_of_money(text: str, expected: list[float]) -> None:
     assert [round(part.low, 4) for part in tabled(text)] == expected
+
+
+@pytest.mark.parametrize(
+    ("reply", "broken"),
+    [
+        ("您总共100万，股票已经持有25万，我建议再加10万。", True),
+        ("您总共100万，股票已经持有25万，我建议再加3万。", False),
+        ("您现有100万，其中股票20万。建议再买入股票15万。", True),
+        ("您总资产100万，其中股票25万。建议再买入债券20万。", False),
+        ("您总资产100万，其中股票25万。不建议再买入股票10万。", False),
+        ("您总资产100万，其中股票25万，今年亏了3万。建议再观察。", False),
+        (
+            "You have $100,000 in total, of which $20,000 is in equities. Add another $15,000 of equities.",
+            True,
+        ),
+        (
+            "You have $100,000 in all and hold $25,000 in stocks; I suggest adding another $3,000 of stocks.",
+            False,
+        ),
+    ],
+)
+def test_money_to_be_added_counts_on_top_of_what_is_held(reply: str, broken: bool) -> None:
+    cap = "Equities at most 30%" if reply.isascii() else "股票仓位不超过30%"
+    assert bool(ConstraintChecker([cap]).check(reply)) is broken
