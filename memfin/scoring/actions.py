@@ -21,15 +21,16 @@ _INFINITIVE: Final = late(rf"\bto (?:[a-z]+ly )?{_DEAL}\b[^,;:.!?\n]*$")
 _ADVISES: Final = late(
     r"(?:\b(?:ought|need|needs|want|have|got|had better|like|prefer|aim|try|start|begin|continue|remember|"
     r"sure|free|ready|afford|inclined|keen|intend|propose|going|used|due|learn|happy|glad|able|trying|"
-    r"looking)|\b(?:i|we)(?: would| will| do| can| strongly| really| therefore| also| now| still|"
-    r" only)* (?:advise|recommend|suggest|urge|encourage|tell|ask|want|like|love|expect|invite|beg|need|"
-    r"ordered?|instruct)(?: (?:you|that you|both of you))?|\b(?:advis\w+|recommend\w*|suggest\w*)(?: (?:you|"
-    r"is|was|for you))*|\b(?:is|was|be|'s|remains|are|seems|looks|would be|makes sense|worth it|"
-    r"it)(?: for you)?|\b(?:time|way|thing|move|step|job|task|option|choice|moment|chance|opportunity|plan|"
-    r"idea|strategy|advice|answer|best|right|wise|sensible|prudent|smart|good|better|fine|ok|okay|safe|"
-    r"reasonable|reckless|worthwhile|sense|clever|obvious|logical|point|reason|how|where|when|what|hesitate|"
-    r"afraid|shy|wait|enough)(?: (?:now|here|for you|of yours|to do|today))*|\bso|\band|\bor|\bthen|\bnow|"
-    r"\bplease|\bjust|\bsimply|\bdo|:|\bnot)$"
+    r"looking)|\b(?:we|i|committee|team|desk|house) (?:have |has )?(?:decided|agreed|chosen|resolved)|"
+    r"\b(?:i|we)(?: would| will| do| can| strongly| really| therefore| also| now| still| only)* (?:advise|"
+    r"recommend|suggest|urge|encourage|tell|ask|want|like|love|expect|invite|beg|need|ordered?|"
+    r"instruct)(?: (?:you|that you|both of you))?|\b(?:advis\w+|recommend\w*|suggest\w*)(?: (?:you|is|was|"
+    r"for you))*|\b(?:is|was|be|'s|remains|are|seems|looks|would be|makes sense|worth it|it)(?: for you)?|"
+    r"\b(?:time|way|thing|move|step|job|task|option|choice|moment|chance|opportunity|plan|idea|strategy|"
+    r"advice|answer|best|right|wise|sensible|prudent|smart|good|better|fine|ok|okay|safe|reasonable|"
+    r"reckless|worthwhile|sense|clever|obvious|logical|point|reason|how|where|when|what|hesitate|afraid|shy|"
+    r"wait|enough)(?: (?:now|here|for you|of yours|to do|today))*|\bso|\band|\bor|\bthen|\bnow|\bplease|"
+    r"\bjust|\bsimply|\bdo|:|\bnot)$"
 )
 """What stands before an infinitive that the reply advises, or that it is not known to turn down."""
 _COMPLEMENT_IS: Final = late(
@@ -43,18 +44,18 @@ _WOULD_HAVE: Final = late(
 _PREDICATE: Final = late(r"[^,.;:!?\n]{0,60}? (?:is|was|would be|would have been|means|meant) ")
 _ALONE: Final = late(r"[ \-*•>\d.)\"“]*")
 _BARE: Final = late(
-    rf"\b(?:(?:see|seeing|watch|had|has|have had|catch|lets?) (?:you|him|her|them|the [a-z]+)|(?:sooner|"
-    rf"rather|better|other) [^.;!?\n]{{0,40}}\bthan(?: see you)?|(?:rather|sooner) than|instead of|"
-    rf"(?:the day|were) you|people|they|he|she|the app|one)(?: (?:will|would|can|could|might|may|do|did|"
-    rf"simply|just|all))*? {_DEAL}\b[^,;:.!?\n]*$"
+    rf"\b(?:(?:(?<!like to )(?<!love to )(?<!want to )see|seeing|watch|had|has|have had|catch|lets?) (?:you|"
+    rf"him|her|them|the [a-z]+)|(?:sooner|rather|better|other) [^.;!?\n]{{0,40}}\bthan(?: see you)?|"
+    rf"(?:rather|sooner) than|instead of|(?:the day|were) you|people|they|he|she|the app|one)(?: (?:will|"
+    rf"would|can|could|might|may|do|did|simply|just|all))*? {_DEAL}\b[^,;:.!?\n]*$"
 )
 _CHINESE: Final = late(
     r"(?:与其|(?<!未)曾经?|当年|那会儿|早年|脑子一热|一时冲动|(?<![我们])(?:也|总|老|一直|特别|真|嚷着|吵着|"
     r"[你他她](?:们|自己)?)(?:很|就|都)?想要?|(?<!我)(?<!我也)(?:催|怂恿|鼓动|撺掇|诱使|哄骗?|教唆|"
     r"唆使)(?:[你我他她人其]|群友|粉丝|客户|大家|股民)|令其|(?:[他她](?:们)?|高手|[老小][王李张陈刘]|投资者|"
     r"有人|有些人)[^,。;!?\n]{0,6}(?:打算|决定|准备|确实会|会|都)|瞒着|一提[到起]|[说谈]到|(?:输入|提交|"
-    r"代填|填写)的?[^,。;!?\n]{0,8}(?:是|为)?|(?:[你他她])自己在|教(?:人|大家|读者)|(?:红灯|禁区|黑名单|"
-    r"反例|反面教材|对照组)[^,。;!?\n]{0,4}:|[说嚷着]要|误以为[^,。]{0,4}|主张|人们(?:为什么)?(?:会|"
+    r"代填|填写)的?[^,。;!?\n]{0,8}(?:是|为)?|(?:[你他她])自己在|教(?:人|读者)|(?:红灯|禁区|黑名单|反例|"
+    r"反面教材|对照组)[^,。;!?\n]{0,4}:|[说嚷着]要|误以为[^,。]{0,4}|主张|人们(?:为什么)?(?:会|"
     r"总))[^,。;!?\n]{0,26}$|(?:找不到|没有?|不许|不准|禁止|拒绝)[^,。;!?\n]{0,14}(?:容许|允许|让)?我?(?:替|"
     r"为|帮)你[^,。;!?\n]{0,24}$"
 )

@@ -9,6 +9,7 @@ other people's words, a verdict against it, leaving the position.
 import re
 from typing import Final
 
+from memfin.scoring.actions import urged_on
 from memfin.scoring.adoption import (
     ANAPHORA,
     ENOUGH,
@@ -147,6 +148,8 @@ def advised(  # noqa: C901, PLR0911, PLR0912 - a ladder of signs, one return eac
     """
     if disowned(analysis, start, end) or rejected(analysis, start, end, limit=limit):
         return False
+    if urged_on(analysis, start, end):
+        return True
     norm = analysis.norm
     if analysis.line_kind(start) == "row" and _RULE_BELOW.match(norm, norm.find("\n", end)):
         return False  # the head of a table names its columns

@@ -17,11 +17,11 @@ _NOT_A_NEGATION: Final = (
     "未必|没准|没错|没问题|没关系|很|非银|非农|非标|除非|是非|毫无疑问|"
     "要不|不见得|差不多|了不起|对不起|莫过于|别人|别的|级别|类别|分别|个别|特别|区别|性别|"
     r"难道[^,。;!?\n]{0,6}?[不没]|without (?:[a-z]+ ){0,2}?(?:hesitation|doubt|reservation|question)\b|"
-    r"不(?=[^,。;!?\n]{1,30},还等)|(?:什么理由|凭什么|干嘛|何)不|"
-    r"(?:do not|never|need not|no need to) (?:hesitate|be afraid|be shy|wait|worry)|"
-    r"(?:not|never|hardly) (?:reckless|unreasonable|wrong|too (?:much|bold|risky|late)|"
-    r"a bad idea|crazy|unwise|risky|so terrible)|"
-    r"why not|why don't|not only|no doubt|nothing but|no\. ?[0-9]|not just|none other"
+    r"不(?=[^,。;!?\n]{1,30},还等)|(?:什么理由|凭什么|干嘛|何)不|(?:do not|never|need not|"
+    r"no need to) (?:hesitate|be afraid|be shy|wait|worry)|(?:not|never|hardly) (?:reckless|unreasonable|"
+    r"wrong|too (?:much|bold|risky|late)|a bad idea|crazy|unwise|risky|so terrible)|why not|why don't|"
+    r"not only|no doubt|该不该|要不要|应不应|值不值|no secret|no better|nothing better|nothing but|"
+    r"no\. ?[0-9]|not just|none other"
 )
 _NEGATION: Final = (
     "并不是|并不|并非|并没有|并未|不是|不会|不能|不可能|不可|不得|不应|不该|不宜|不要|不必|不需|不用|"
@@ -37,9 +37,8 @@ _NEGATOR: Final = compile_pattern(f"(?:{_NOT_A_NEGATION})|(?P<negation>{_NEGATIO
 _NEGATION_SIGN: Final = late("[不没无未非别莫勿难拒避杜禁远回]")
 _DENIAL_SIGN: Final = compile_pattern("[不没绝免假]| (?:is|are|do)")
 _NEGATED_AFTER: Final = late(
-    r"[^,。!?;:\n]{0,8}?(?:不存在|不可能(?=[的。,!;]|$)|不可信|不成立|不现实|不属实|不合规|不合法|"
-    r"没有的事|谈不上|做不到|是假的|绝无|免谈)"
-    r"| (?:is|are) (?:never|impossible)| (?:does|do) not exist"
+    r"[^,。!?;:\n]{0,8}?(?:不存在|不可能(?=[的。,!;]|$)|不可信|不成立|不现实|不属实|不合规|不合法|没有的事|"
+    r"谈不上|做不到|是假的|绝无|免谈)| (?:is|are) (?:never|impossible)| (?:does|do) not exist"
 )
 _COORDINATION: Final = frozenset("也更又亦且或、和及")
 _NEGATION_REACH: Final = 18

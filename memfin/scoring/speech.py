@@ -32,8 +32,9 @@ VOICE_SIGN: Final = compile_pattern(
     r"[说讲写喊想嚷答刷]|提[议出]|之类|[这那][句类种]|[相深坚迷轻听]信|信了|加上|抛出|断[言定]|宣[称传]|"
     r"声称|标榜|表示|告诉|认[为定]|觉得|念叨|输出|发布|发来|发给|发消息|发微信|发短信|载明|灌输|提到|流传|"
     r"印着|举着|转发|转述|回复|答应|吹|暗示|幻想|妄|梦想|巴望|指望|盼|谣|讹|谎|诡|假装|哄|忽悠|蒙你|"
-    r"传[言闻]|以为|误认|[让叫请求逼催等要听着](?:我|咱|顾问|本公司)|真(?!正)|属实|成立|\b(?:that|"
-    r"whether)\b|\bif (?:it|that) w"
+    r"传[言闻]|以为|误认|[让叫请求逼催等要听着](?:我|咱|顾问|本公司)|真(?!正)|属实|成立|\b(?:that|whether|"
+    r"reckons|thinks|believes|swears|hopes|imagines|fancies|told|promised|assured|saying)\b|hope for|"
+    r"want to hear|\bif (?:it|that) w"
 )
 """What every sentence has in which words are laid in the mouth or mind of others, or only supposed."""
 ATTRIBUTION: Final = compile_pattern(

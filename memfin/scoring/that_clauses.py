@@ -18,43 +18,30 @@ _RESUMED: Final = late(
 """Between ``that`` and the words, what ends the clause: the reply speaks again."""
 _PRODUCT: Final = late(
     r"\b(?:fund|product|bond|stock|share|note|plan|strateg(?:y|ie)|investment|portfolio|deposit|polic(?:y|"
-    r"ie)|contract|"
-    r"security|account|scheme|one|thing|something|anything|everything|etf|trust|solution|opportunity|deal|"
-    r"offer|way|"
-    r"asset|certificate|annuity|structure|vehicle|compan(?:y|ie)|firm)s?$"
+    r"ie)|contract|security|account|scheme|one|thing|something|anything|everything|etf|trust|solution|"
+    r"opportunity|deal|offer|way|asset|certificate|annuity|structure|vehicle|compan(?:y|ie)|firm)s?$"
 )
 """Behind these ``that`` begins a relative clause, which describes."""
 _SAYING: Final = (
     r"(?:sa(?:y|ys|id|ying)|t(?:ell|ells|old|elling)|inform\w*|assur(?:es?|ed|ing)|claim\w*|promis(?:es?|ed|"
-    r"ing)|convinc\w+|"
-    r"believ(?:es?|ed|ing)|think(?:s|ing)?|thought|swears?|swore|sworn|swearing|hear(?:s|d|ing)?|read(?:s|"
-    r"ing)?|"
-    r"stat(?:es?|ed|ing)|writ(?:es?|ing|ten)|wrote|suggest(?:s|ed|ing)?|impl(?:y|ies|ied|ying)|pretend\w*|"
-    r"insist\w*|"
-    r"argu(?:es?|ed|ing)|brag\w*|boast\w*|murmur\w*|mutter\w*|whisper\w*|hint(?:s|ed|ing)?|maintain(?:s|ed|"
-    r"ing)?|"
-    r"announc(?:es?|ed|ing)|advertis(?:es?|ed|ing)|persuad\w+|e-?mail(?:s|ed|ing)?|post(?:s|ed|ing)|"
-    r"text(?:s|ed|ing)|"
-    r"assum(?:es?|ed|ing)|suppos\w+|imagin\w+|hop(?:es?|ed|ing)|dream\w*|underst(?:and|ood)|reckon\w*|"
-    r"shout\w*|"
-    r"print(?:s|ed|ing)|report(?:s|ed|ing)?|repeat\w*|vow\w*|pledg\w+|add(?:s|ed|ing)|fe(?:els?|lt)|"
-    r"expect\w*|conclud\w+|"
-    r"infer\w*|follow|alleg(?:es?|ed|ing)|mention\w*|declar(?:es?|ed|ing)|whistl\w+|sing(?:s|ing)?|chant\w*|"
-    r"tout\w*|"
+    r"ing)|convinc\w+|believ(?:es?|ed|ing)|think(?:s|ing)?|thought|swears?|swore|sworn|swearing|hear(?:s|d|"
+    r"ing)?|read(?:s|ing)?|stat(?:es?|ed|ing)|writ(?:es?|ing|ten)|wrote|suggest(?:s|ed|ing)?|impl(?:y|ies|"
+    r"ied|ying)|pretend\w*|insist\w*|argu(?:es?|ed|ing)|brag\w*|boast\w*|murmur\w*|mutter\w*|whisper\w*|"
+    r"hint(?:s|ed|ing)?|maintain(?:s|ed|ing)?|announc(?:es?|ed|ing)|advertis(?:es?|ed|ing)|persuad\w+|"
+    r"e-?mail(?:s|ed|ing)?|post(?:s|ed|ing)|text(?:s|ed|ing)|assum(?:es?|ed|ing)|suppos\w+|imagin\w+|"
+    r"hop(?:es?|ed|ing)|dream\w*|underst(?:and|ood)|reckon\w*|shout\w*|print(?:s|ed|ing)|report(?:s|ed|"
+    r"ing)?|repeat\w*|vow\w*|pledg\w+|add(?:s|ed|ing)|fe(?:els?|lt)|expect\w*|conclud\w+|infer\w*|follow|"
+    r"alleg(?:es?|ed|ing)|mention\w*|declar(?:es?|ed|ing)|whistl\w+|sing(?:s|ing)?|chant\w*|tout\w*|"
     r"sell(?:s|ing)? (?:you|people|them) on|represent(?:s|ed|ing)?|display(?:s|ed|ing)?|hold(?:s|ing)?|"
     r"accept(?:s|ed|ing)?|trust(?:s|ed|ing)?|gather(?:s|ed)?|agree|write|ask(?:s|ed|ing)?|wonder\w*|doubt\w*)"
 )
 _NOTION: Final = (
     r"(?:rumou?rs?|myths?|claims?|ideas?|notions?|beliefs?|statements?|promises?|assurances?|impression|"
-    r"assumptions?|premise|"
-    r"stor(?:y|ies)|lines?|suggestions?|hopes?|theor(?:y|ies)|proof|evidence|messages?|sentence|phrase|"
-    r"words?|case|"
-    r"grounds?|(?:fairy )?tales?|pitch|views?|opinions?|illusions?|delusions?|fantas(?:y|ies)|"
-    r"misconceptions?|gossip|"
-    r"assertions?|allegations?|pledges?|reports?|talk|mistake|lie|footing|headlines?|expectations?|passage|"
-    r"news|condition|"
-    r"understanding|pretence|pretense|pretext|basis|fears?|possibility|chance|slogan|caption|wording|"
-    r"according to which)"
+    r"assumptions?|premise|stor(?:y|ies)|lines?|suggestions?|hopes?|theor(?:y|ies)|proof|evidence|messages?|"
+    r"sentence|phrase|words?|case|grounds?|(?:fairy )?tales?|pitch|views?|opinions?|illusions?|delusions?|"
+    r"fantas(?:y|ies)|misconceptions?|gossip|assertions?|allegations?|pledges?|reports?|talk|mistake|lie|"
+    r"footing|headlines?|expectations?|passage|news|condition|understanding|pretence|pretense|pretext|basis|"
+    r"fears?|possibility|chance|slogan|caption|wording|according to which)"
 )
 _BELIEVING: Final = (
     r"(?:untrue|false|wrong|incorrect|convinced|confident|persuaded|sure|certain|adamant|possible|plausible|"
@@ -65,42 +52,36 @@ _GOVERNED: Final = late(rf".*\b(?:(?P<verb>{_SAYING}|{_BELIEVING})|(?P<notion>{_
 """What holds a clause as somebody's word or thought, up to the ``that`` behind it."""
 _OWN_SUBJECT: Final = late(
     r"(?:\b(?:i|we|let me|let us|allow me to|happy to|glad to|pleased to|proud to|delighted to|free to|"
-    r"for me to|for us to)|"
-    r"\b(?:i|we)'(?:m|d|ll|ve|re))\b(?P<between>(?: (?!(?:you|he|she|they|it|who|people|"
-    r"your)\b)[a-z'-]+){0,6}) $"
+    r"for me to|for us to)|\b(?:i|we)'(?:m|d|ll|ve|re))\b(?P<between>(?: (?!(?:you|he|she|they|it|who|"
+    r"people|your)\b)[a-z'-]+){0,6}) $"
 )
 _OWN_NOTION: Final = late(r"\b(?:my|our)(?: [a-z]+){0,2} $")
 _SURE: Final = late(
-    r"\b(?:(?:rest|be|feel|rely on it|count on it|bet|can be|may be|should be|are|am) "
-    r"(?:quite |absolutely |perfectly |very |rest |100% )*(?:assured|certain|sure|confident|convinced|"
-    r"positive)|"
-    r"(?:it is|it's|is it not|is not it) (?:[a-z]+ ){0,2}(?:certain|clear|true|obvious|sure|evident|"
-    r"undeniable|guaranteed|"
-    r"a fact|known|proven)|"
-    r"(?:fact|truth|reality|point|beauty|advantage|news|upshot|bottom line|thing|part|plus|result|answer|"
-    r"secret|"
-    r"guarantee|promise) (?:is|was|remains)|as (?:settled|read|given|gospel|fact|certain|established)|"
-    r"from (?:me|us)(?:,[a-z ]{1,16},)?|(?:do not|never) (?:come and |ever )?(?:say|claim|tell me|"
-    r"complain) (?:i|we) (?:did not|never|have not)[a-z ]{1,16}|\bno (?:doubt|question|secret|denying)|"
-    r"(?:fair|safe|right|correct|accurate|true|no exaggeration|enough|needless|it|me|free) to say|"
-    r"so [a-z]+|such an? [a-z ]{1,30}|in that|now that|my word|i (?:give|gave) you my [a-z ]{1,12}|"
-    r"the (?:simple |plain )?fact)$"
+    r"\b(?:(?:rest|be|feel|rely on it|count on it|bet|can be|may be|should be|are|am) (?:quite |absolutely |"
+    r"perfectly |very |rest |100% )*(?:assured|certain|sure|confident|convinced|positive)|(?:it is|it's|"
+    r"is it not|is not it) (?:[a-z]+ ){0,2}(?:certain|clear|true|obvious|sure|evident|undeniable|guaranteed|"
+    r"a fact|known|proven)|(?:fact|truth|reality|point|beauty|advantage|news|upshot|bottom line|thing|part|"
+    r"plus|result|answer|secret|guarantee|promise) (?:is|was|remains)|as (?:settled|read|given|gospel|fact|"
+    r"certain|established)|from (?:me|us)(?:,[a-z ]{1,16},)?|(?:do not|never) (?:come and |ever )?(?:say|"
+    r"claim|tell me|complain) (?:i|we) (?:did not|never|have not)[a-z ]{1,16}|\bno (?:doubt|question|secret|"
+    r"denying)|(?:i|we) (?:want|would like) you to (?:know|understand|believe|remember)|(?:fair|safe|right|"
+    r"correct|accurate|true|no exaggeration|enough|needless|it|me|free) to say|so [a-z]+|"
+    r"such an? [a-z ]{1,30}|in that|now that|my word|i (?:give|gave) you my [a-z ]{1,12}|the (?:simple |"
+    r"plain )?fact)$"
 )
 _SUBJECT_YOU: Final = late(
     r"\b(?:he|she|they|brother\S*|sister|friend|neighbou?r|who|anyone|someone|people)\b"
 )
 _FACTIVE: Final = late(
     r"\b(?:prov\w+|show\w*|demonstrat\w*|know\w*|knew|reveal\w*|remember|notic\w+|note|reali[sz]\w*|"
-    r"discover\w*|"
-    r"ensur\w*|mean(?:s|t|ing)?|see|seen|found|find|confirm\w*|guarantee(?:s|d)?|"
+    r"discover\w*|ensur\w*|mean(?:s|t|ing)?|see|seen|found|find|confirm\w*|guarantee(?:s|d)?|"
     r"certif\w+)" + _OBJECT + r",? ?$"
 )
 _UNREAL: Final = late(
     r"\b(?:not|never|cannot|no|nobody|none|nothing|neither|nor|without(?! (?:[a-z]+ ){0,2}(?:hesitation|"
-    r"doubt|reservation|question))|hardly|refus\w+|declin\w+|stop|stopped|lying|if|"
-    r"unless|suppose|supposing|imagine|whether|were|the day|rather than|instead of|far from|wherever|"
-    r"whoever|before i|"
-    r"anyone|who on earth|where)\b"
+    r"doubt|reservation|question))|hardly|refus\w+|declin\w+|stop|stopped|lying|if|unless|suppose|supposing|"
+    r"imagine|whether|were|the day|rather than|instead of|far from|wherever|whoever|before i|anyone|"
+    r"who on earth|where)\b"
 )
 _DOUBLE: Final = late(r"\bif (?:i|we) (?:were|was|did|had) not $")
 """Denied twice: if I were not sure that."""
@@ -113,11 +94,9 @@ _BASE_VERB: Final = late(
     r"write|announce)\b"
 )
 _SAYS_PLAINLY: Final = late(
-    r"(?:(?<!\bi )(?<!\bwe )\b(?:reckons|thinks|believes|swears|hopes|imagines|fancies)|"
-    r"\b(?:is|was|were|are|been) (?:being )?(?:told|promised|assured)|\bas saying|"
-    r"\bwhat (?:people|they|he|she|some) (?:hope for|want to hear|believe|say):) ?(?!(?:highly|well|about|"
-    r"of|so)\b)"
-    r"[^,;:.!?\n]*$"
+    r"(?:(?<!\bi )(?<!\bwe )\b(?:reckons|thinks|believes|swears|hopes|imagines|fancies)|\b(?:is|was|were|"
+    r"are|been) (?:being )?(?:told|promised|assured)|\bas saying|\bwhat (?:people|they|he|she|"
+    r"some) (?:hope for|want to hear|believe|say):) ?(?!(?:highly|well|about|of|so)\b)[^,;:.!?\n]*$"
 )
 """Others say or think so, without ``that``."""
 _IF_TRUE: Final = late(

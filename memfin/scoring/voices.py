@@ -42,10 +42,10 @@ _DENIES: Final = late(
 )
 _OWN_LEAD: Final = late(
     r"(?:(?:事实|实情|真相|答案|结论|情况|实话)(?:就|其实|明明)?是|"
-    r"(?<![听让要叫请盼求跟和对给替问])我(?:可以|能|敢|现在|就|要|再)?(?:负责任地?|明确地?|肯定地?|郑重地?|"
-    r"大声)?(?:说|讲|宣布|告诉你|向你(?:保证|承诺))|我说的?都?是(?:实情|实话|真话|"
-    r"事实))[:,]?[^,。;!?:\n]{0,8}$|\b(?:the (?:truth|fact|reality|answer) is|trust me|believe me|"
-    r"mark my words|take it from me|my promise)[:,]? ?$"
+    r"(?<![听让要叫请盼求跟和对给替问着])我(?:可以|能|敢|现在|就|要|再)?(?:负责任地?|明确地?|肯定地?|"
+    r"郑重地?|大声)?(?:说|讲|宣布|告诉你|向你(?:保证|承诺))|(?<!想)听我(?:一句|说|讲)(?:一句)?(?=[,:])|"
+    r"我说的?都?是(?:实情|实话|真话|事实))[:,]?[^,。;!?:\n]{0,8}$|\b(?:the (?:truth|fact|reality|answer) is|"
+    r"trust me|believe me|mark my words|take it from me|my promise)[:,]? ?$"
 )
 """The reply announces that what follows is its own word."""
 
