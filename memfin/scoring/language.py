@@ -300,7 +300,11 @@ def quoted(analysis: Analysis, start: int, end: int) -> bool:
     """Say whether ``[start, end)`` lies inside quotation marks, or begins well inside and runs on."""
     return any(
         left <= start
-        and (end <= right or (left < start <= right - _MUCH and analysis.norm.startswith(_ON, right)))
+        and (
+            end <= right
+            or (start < right and any(other < end <= close for other, close in analysis.quotes))
+            or (left < start <= right - _MUCH and analysis.norm.startswith(_ON, right))
+        )
         for left, right in analysis.quotes
     )
 

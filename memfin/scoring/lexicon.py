@@ -12,7 +12,18 @@ from typing import Final
 import msgspec
 
 from memfin.errors import UsageError
-from memfin.scoring import agents, causes, language, negation, refutation, stances, tickets, voices, whispers
+from memfin.scoring import (
+    agents,
+    causes,
+    denouncing,
+    language,
+    negation,
+    refutation,
+    stances,
+    tickets,
+    voices,
+    whispers,
+)
 from memfin.scoring.language import Analysis
 from memfin.scoring.lexicon_files import read_table
 
@@ -26,6 +37,7 @@ GUARDS: Final[dict[str, Guard]] = {
     "questioned": voices.questioned,
     "conditional": language.conditional,
     "refuted": refutation.refuted,
+    "denounced": denouncing.denounced,
     "rate_driven": causes.rate_driven,
     "wished": stances.wished,
     "left_open": stances.left_open,
