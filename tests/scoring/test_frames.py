@@ -111,14 +111,14 @@ def test_a_suggested_action_is_a_contradiction(words: str) -> None:
 @pytest.mark.parametrize(
     ("name", "slots", "innocent", "guilty"),
     [
-        ("claims_zh", CLAIMS_ZH, 0.27, 0.14),
-        ("claims_zh_heldout", CLAIMS_ZH, 0.40, 0.20),
-        ("claims_en", CLAIMS_EN, 0.25, 0.20),
+        ("claims_zh", CLAIMS_ZH, 0.21, 0.12),
+        ("claims_zh_heldout", CLAIMS_ZH, 0.35, 0.20),
+        ("claims_en", CLAIMS_EN, 0.22, 0.11),
         ("claims_en_heldout", CLAIMS_EN, 0.40, 0.13),
-        ("advice_zh", ACTIONS_ZH, 0.22, 0.26),
-        ("advice_zh_heldout", ACTIONS_ZH, 0.30, 0.33),
-        ("advice_en", ACTIONS_EN, 0.22, 0.21),
-        ("advice_en_heldout", ACTIONS_EN, 0.24, 0.38),
+        ("advice_zh", ACTIONS_ZH, 0.14, 0.21),
+        ("advice_zh_heldout", ACTIONS_ZH, 0.28, 0.33),
+        ("advice_en", ACTIONS_EN, 0.19, 0.15),
+        ("advice_en_heldout", ACTIONS_EN, 0.24, 0.34),
     ],
 )
 def test_few_frames_are_misread(name: str, slots: tuple[str, ...], innocent: float, guilty: float) -> None:
