@@ -47,6 +47,7 @@ GUARDS: Final[dict[str, Guard]] = {
     "in_exercise": stances.in_exercise,
     "insured": stances.insured,
     "paid_out": stances.paid_out,
+    "premised": stances.premised,
     "no_source": whispers.no_source,
     "warned_off": stances.warned_off,
     "offered": stances.offered,

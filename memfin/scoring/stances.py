@@ -146,3 +146,12 @@ def no_product(analysis: Analysis, start: int, end: int) -> bool:
     norm = analysis.norm
     low, high = max(0, start - _PUSH_REACH), min(len(norm), end + _PUSH_REACH)
     return _NAMED_PRODUCT.search(norm, low, high) is None
+
+
+_PREMISE: Final = late(r"\b(?:if|when|whenever|should|suppose|supposing|assuming|unless|provided|say|were)\b")
+
+
+def premised(analysis: Analysis, start: int, end: int) -> bool:  # noqa: ARG001 - guards are called alike
+    """Say whether the sentence puts a condition in front: if rates fall by a point, the fund will gain 7%."""
+    low, _ = analysis.sentence_span(start)
+    return _PREMISE.search(analysis.norm, low, start) is not None
