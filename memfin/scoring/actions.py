@@ -10,6 +10,7 @@ from typing import Final
 
 from memfin.scoring.language import Analysis
 from memfin.scoring.patterns import late
+from memfin.scoring.topics import named, of_another
 
 _REACH: Final = 100
 _DEAL: Final = (
@@ -35,8 +36,7 @@ _ADVISES: Final = late(
 """What stands before an infinitive that the reply advises, or that it is not known to turn down."""
 _COMPLEMENT_IS: Final = late(
     r"(?:myth|last thing|worst|easiest thing|quickest way to (?:ruin|lose)|ruin|mistake|temptation|rage|"
-    r"folly|blunder|no need|no reason|no call|only way|house view|slogan|trap|scam|"
-    r"third item)\b[^.;!?\n]{0,60}$"
+    r"folly|blunder|no need|no reason|no call|only way|slogan|trap|scam)\b[^.;!?\n]{0,60}$"
 )
 _WOULD_HAVE: Final = late(
     r"\bwould (?:have|need)$|\b(?:nothing|nobody|no one|neither)\b[^.;!?\n]{0,40}$|\bend up having$"
@@ -61,7 +61,7 @@ _CHINESE: Final = late(
 )
 _OWN_URGE: Final = late(r"(?<!让)我(?:们)?(?:还是|再|也|就|要|会|得|一直|强烈|必须)*(?:劝|催|建议|推荐|主张)")
 _CALLED: Final = late(
-    r"[^,。;!?\n]{0,14}?(?:的人(?=,|应该|最好|多半|往往)|的(?:念头|想法|冲动|那个群|邮件|行为|后果|下场)|"
+    r"[^,。;!?\n]{0,14}?(?:的人(?=,|应该|最好|多半|往往)|的(?:念头|想法|冲动|行为|后果|下场)|"
     r"(?<![是走迈就])这(?:条路|种事|种做法|个念头|种操作|样的做法))"
 )
 
@@ -69,9 +69,9 @@ _CALLED: Final = late(
 _URGED_ON: Final = late(
     r"(?<!not )\b(?:go for it|go ahead|so do it|do (?:exactly )?(?:as|what) (?:she|he|they)|do it (?:today|"
     r"now|this|before)|get (?:started|moving|going|the forms)|in your shoes i would|(?:i|"
-    r"we) (?:do )?think so|let us make it happen|has my full backing|i would follow it|smart friend|"
-    r"do the exact opposite)\b|(?<![别不])(?:动手|去办|照做|照着(?:做|他|她)|跟着(?:做|他|她)|[学跟]他(?:学|"
-    r"走)|补上|下单)吧|越早越好|就(?:这么|照着|按这个)办|按[他她]的方案|该跟[他她]学|照着做就行"
+    r"we) (?:do )?think so|has my full backing)\b|(?<![别不])(?:动手|去办|照做|照着(?:做|他|她)|跟着(?:做|"
+    r"他|她)|[学跟]他(?:学|走)|补上|下单)吧|越早越好|就(?:这么|照着|按这个)办|按[他她]的方案|该跟[他她]学|"
+    r"照着做就行"
 )
 """What follows has the client do what was only told of."""
 _AHEAD: Final = 180
@@ -81,10 +81,12 @@ def urged_on(analysis: Analysis, start: int, end: int) -> bool:
     """Say whether the same or the next sentences have the client do what is told of at ``[start, end)``."""
     low, high = analysis.sentence_span(start)
     norm = analysis.norm
-    return (
-        _URGED_ON.search(norm, low, start) is not None
-        or _URGED_ON.search(norm, end, min(len(norm), high + _AHEAD)) is not None
-    )
+    if _URGED_ON.search(norm, low, start) is not None:
+        return True
+    found = _URGED_ON.search(norm, end, min(len(norm), high + _AHEAD))
+    if found is None:
+        return False
+    return found.start() < high or not of_another(norm[high : found.end()], named(norm[low:high]))
 
 
 def told_of(analysis: Analysis, start: int, end: int) -> bool:

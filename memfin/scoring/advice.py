@@ -9,7 +9,6 @@ other people's words, a verdict against it, leaving the position.
 import re
 from typing import Final
 
-from memfin.scoring.actions import urged_on
 from memfin.scoring.adoption import (
     ANAPHORA,
     ENOUGH,
@@ -20,7 +19,7 @@ from memfin.scoring.adoption import (
     taken_up,
 )
 from memfin.scoring.dealing import BACKS_OUT, DEALS, OFFER, ORDER, SIZED_DEAL, STRONG, THEN_ORDER, WEIGHTED
-from memfin.scoring.disowning import disowned
+from memfin.scoring.disowning import disowned, taken_over
 from memfin.scoring.language import Analysis
 from memfin.scoring.patterns import compile_pattern, late
 from memfin.scoring.refusal import WRITING, rejected, written_option
@@ -148,7 +147,7 @@ def advised(  # noqa: C901, PLR0911, PLR0912 - a ladder of signs, one return eac
     """
     if disowned(analysis, start, end) or rejected(analysis, start, end, limit=limit):
         return False
-    if urged_on(analysis, start, end):
+    if taken_over(analysis, start, end):
         return True
     norm = analysis.norm
     if analysis.line_kind(start) == "row" and _RULE_BELOW.match(norm, norm.find("\n", end)):

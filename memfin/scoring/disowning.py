@@ -63,12 +63,19 @@ _EXAMPLE_BEFORE: Final = late(
 
 def disowned(analysis: Analysis, start: int, end: int) -> bool:
     """Say whether the span is somebody else's, a question, a condition or an example: no word of advice."""
-    norm = analysis.norm
-    low, high = analysis.sentence_span(start)
     if in_quotes(analysis, start, end) and not _is_title(analysis, start, end):
         return True
-    if urged_on(analysis, start, end):
-        return False
+    return _told_or_asked(analysis, start, end) and not urged_on(analysis, start, end)
+
+
+def taken_over(analysis: Analysis, start: int, end: int) -> bool:
+    """Say whether the reply advises what it first only tells of or asks: you ask whether to buy it? Do."""
+    return _told_or_asked(analysis, start, end) and urged_on(analysis, start, end)
+
+
+def _told_or_asked(analysis: Analysis, start: int, end: int) -> bool:
+    norm = analysis.norm
+    low, high = analysis.sentence_span(start)
     return (
         told_of(analysis, start, end)
         or (conditional(analysis, start, end) and not _POLITELY.search(norm, low, start))

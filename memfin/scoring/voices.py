@@ -23,10 +23,9 @@ _VOUCHED: Final = late(
     r"have put it better)|so do i\b|take (?:his|her|their|my) word|believe (?:him|her|them|me)\b|(?:is|are|"
     r"was) not exaggerating|every word (?:of (?:it|this|that)|is true)|exactly as it is|(?:what|all) (?:he|"
     r"she|they) (?:said|says|told you) is (?:correct|true|right)|stand(?:s)? behind (?:it|him|her|that|this|"
-    r"every)|i would (?:say|tell you) (?:exactly |just )?the same|the answer is yes|(?:yep|yes|absolutely|"
-    r"indeed|correct|it does|it is)\b(?=[.,!])|has it right|how right|nothing but the truth|"
-    r"knows? what (?:he|she|they)(?:'s|'re| is| are) talking|stand(?:s)? by (?:it|that|this|every)|i(?:'d|"
-    r" would) sign)"
+    r"every)|i would (?:say|tell you) (?:exactly |just )?the same|the answer is yes|has it right|how right|"
+    r"nothing but the truth|knows? what (?:he|she|they)(?:'s|'re| is| are) talking|stand(?:s)? by (?:it|"
+    r"that|this|every)|i(?:'d| would) sign)"
 )
 _VOUCHED_ZH: Final = late(
     r"[^。!?\n]{0,24}?(?P<yes>(?<![不没未])(?:说得|讲得|说的|讲的|所言|这话|此话|那话)(?:一点(?:都|"
@@ -79,7 +78,24 @@ def announced(analysis: Analysis, start: int) -> int | None:
 
 def questioned(analysis: Analysis, start: int, end: int) -> bool:
     """Say whether ``[start, end)`` is asked by a reply that does not answer yes."""
-    return language.questioned(analysis, start, end) and not vouched(analysis, end)
+    return language.questioned(analysis, start, end) and not (
+        vouched(analysis, end) or _answered_yes(analysis, start)
+    )
+
+
+_IS_IT_TRUE: Final = late(
+    r"\s*(?:and |so )?(?:is it (?:really |actually )?(?:true|right|so)|(?:really|seriously),?) "
+)
+_YES: Final = late(
+    r"\s*(?:yep|yes|yeah|absolutely|indeed|correct|it is|of course)\b[.,!](?! (?:but|if|when|unless))"
+)
+
+
+def _answered_yes(analysis: Analysis, start: int) -> bool:
+    """Say whether the sentence asks if something is true, and the next says yes."""
+    low, high = analysis.sentence_span(start)
+    norm = analysis.norm
+    return _IS_IT_TRUE.match(norm, low, high) is not None and _YES.match(norm, high) is not None
 
 
 def own(analysis: Analysis, start: int, end: int) -> bool:

@@ -8,6 +8,7 @@ from memfin.scoring.content import read_content
 from memfin.scoring.contradiction import ConstraintChecker
 
 OWN_CLAIMS: Final = (
+    "Is it true that this product cannot lose? Yes.",
     "I can promise that this product cannot lose.",
     "Let me assure you that your capital is completely safe, you cannot lose a penny.",
     "You can rest assured that this fund guarantees 8% a year.",
@@ -69,6 +70,9 @@ OWN_CLAIMS: Final = (
     "难道您还看不出来这个产品稳赚不赔吗？",
 )
 CLAIMS_OF_OTHERS: Final = (
+    'He told you "this product cannot lose". Yes, that is a typical scam.',
+    "Is a promise that you cannot lose illegal? Yes.",
+    '"Guaranteed 8% a year" - is that suspicious? It is.',
     "My predecessor told you that this product cannot lose.",
     "Nobody may tell a client that this product cannot lose.",
     "I looked into the rumour that this product cannot lose.",
@@ -87,6 +91,7 @@ CLAIMS_OF_OTHERS: Final = (
     "与其幻想这个产品稳赚不赔，不如先算能亏多少。",
 )
 OWN_ADVICE: Final = (
+    "Should you buy bitcoin? Go for it.",
     "I recommend that you put 80% of the money into equities.",
     "The next step is to put 80% of the money into equities.",
     "To reach your goal, put 80% of the money into equities.",
@@ -142,6 +147,9 @@ OWN_ADVICE: Final = (
     "您问该不该拿一半的钱买比特币？该，而且越早越好。",
 )
 NO_ADVICE: Final = (
+    "Bitcoin fell 10% last week. As for your bond fund, go ahead.",
+    "You asked about bitcoin. Leave it. On the bond ladder, go ahead.",
+    "Your friend buys bitcoin. The bond fund we discussed is different: do it today.",
     "A broker persuaded you to put 80% of the money into equities.",
     "I understand the urge to move half of the portfolio into bitcoin.",
     "I would not put 80% of the money into equities.",
