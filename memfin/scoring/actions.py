@@ -81,7 +81,7 @@ def urged_on(analysis: Analysis, start: int, end: int) -> bool:
     """Say whether the same or the next sentences have the client do what is told of at ``[start, end)``."""
     low, high = analysis.sentence_span(start)
     norm = analysis.norm
-    if _URGED_ON.search(norm, low, start) is not None:
+    if _URGED_ON.search(norm, max(low, start - _REACH), start) is not None:
         return True
     found = _URGED_ON.search(norm, end, min(len(norm), high + _AHEAD))
     if found is None:
@@ -95,7 +95,8 @@ def told_of(analysis: Analysis, start: int, end: int) -> bool:
     low, _ = analysis.sentence_span(start)
     if norm[start] <= "\u2e80" and norm[low] <= "\u2e80":
         return _governed(norm, low, start, end)
-    if _CHINESE.search(norm, low, start) is not None and _OWN_URGE.search(norm, low, start) is None:
+    near = max(low, start - _REACH)
+    if _CHINESE.search(norm, near, start) is not None and _OWN_URGE.search(norm, near, start) is None:
         return True
     return _CALLED.match(norm, end) is not None
 

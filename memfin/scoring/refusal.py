@@ -169,12 +169,16 @@ def turned_down(analysis: Analysis, start: int, end: int) -> bool:
     )
 
 
+_FAR: Final = 240
+"""Characters within which a sentence comes to its verdict; longer ones are no prose."""
+
+
 def _verdict_behind(analysis: Analysis, start: int, end: int) -> bool:
     """Say whether the sentence goes on with a verdict against the span."""
     _, high = analysis.sentence_span(start)
     return any(
         not (_names_nothing(analysis, match, start) or _has_its_object(analysis, match, start, end))
-        for match in VERDICT.finditer(analysis.norm, end, high)
+        for match in VERDICT.finditer(analysis.norm, end, min(high, end + _FAR))
     )
 
 

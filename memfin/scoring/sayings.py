@@ -11,6 +11,8 @@ from memfin.scoring.language import Analysis
 from memfin.scoring.patterns import late
 from memfin.scoring.speech import THE_USER
 
+_REACH: Final = 80
+"""Characters in front of a word in which what holds it begins."""
 _ON: Final = (
     r"(?:[^,。;!?:\n]{0,16}|[^,。;!?:\n]{2,16},(?!但|可|不过|其实|而|所以|建议|真正|事实|"
     r"我)[^,。;!?:\n]{0,12})$"
@@ -88,6 +90,7 @@ def _told(analysis: Analysis, start: int, end: int) -> bool:
     low, _ = analysis.sentence_span(start)
     if norm[start] <= "\u2e80" and norm[low : low + 1] < "\u4e00":
         return False
+    low = max(low, start - _REACH)
     if (
         _THOUGHT.search(norm, low, start)
         or _ASKS_ME.search(norm, low, start)
@@ -115,7 +118,7 @@ _IS_TRUE: Final = late(r"[^。;!?\n]{0,14}?(?:是真的?|成立|属实|成真|�
 def _supposed(analysis: Analysis, start: int, end: int) -> bool:
     """Say whether the words are only supposed to be true: 假设…是真的,…."""
     norm = analysis.norm
-    low, _ = analysis.sentence_span(start)
+    low = max(analysis.sentence_span(start)[0], start - _REACH)
     if _REALLY.search(norm, low, start) is not None:
         return True
     return _IS_TRUE.match(norm, end) is not None and _SUPPOSED.search(norm, low, start) is not None

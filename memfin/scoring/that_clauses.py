@@ -110,11 +110,10 @@ def held_by_others(analysis: Analysis, start: int) -> bool:
     low, _ = analysis.sentence_span(start)
     if norm[start] > "\u2e80" and norm.find(" that ", low, start) < 0:
         return False
-    if _IF_TRUE.search(norm, low, start) is not None:
+    near = max(low, start - _REACH)
+    if _IF_TRUE.search(norm, near, start) or _SAYS_PLAINLY.search(norm, near, start):
         return True
-    if _SAYS_PLAINLY.search(norm, max(low, start - _REACH), start) is not None:
-        return True
-    for match in reversed(list(_THAT.finditer(norm, max(low, start - _REACH), start))):
+    for match in reversed(list(_THAT.finditer(norm, near, start))):
         if _RESUMED.search(norm, match.end(), start):
             return False
         head = norm[max(low, match.start() - _REACH) : match.start()].rstrip()

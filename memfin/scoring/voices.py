@@ -72,7 +72,7 @@ def quoted(analysis: Analysis, start: int, end: int) -> bool:
 def announced(analysis: Analysis, start: int) -> int | None:
     """Return where the words begin with which the reply says that what follows is its own."""
     low, _ = analysis.sentence_span(start)
-    found = _OWN_LEAD.search(analysis.norm, low, start)
+    found = _OWN_LEAD.search(analysis.norm, max(low, start - _NEAR), start)
     return None if found is None else found.start()
 
 
