@@ -32,7 +32,8 @@ Guard = Callable[[Analysis, int, int], bool]
 GUARDS: Final[dict[str, Guard]] = {
     "negated": negation.negated,
     "quoted": voices.quoted,
-    "attributed": voices.attributed,
+    "attributed": language.attributed,
+    "others_word": voices.attributed,
     "reported": language.reported,
     "questioned": voices.questioned,
     "conditional": language.conditional,

@@ -192,3 +192,16 @@ def test_an_action_that_is_advised_counts(reply: str) -> None:
 @pytest.mark.parametrize("reply", NO_ADVICE)
 def test_an_action_that_is_told_or_turned_down_does_not_count(reply: str) -> None:
     assert not LIMITS[reply.isascii()].check(reply)
+
+
+@pytest.mark.parametrize(
+    ("reply", "tag"),
+    [
+        ("The documents say that the value may fall as well as rise.", "volatility_risk"),
+        ("Read the line of the prospectus that says you could lose money.", "no_guaranteed_return"),
+        ("如果真遇到类似的腰斩，会少40万元，占全家资产的20%。", "volatility_risk"),
+        ("三个月里行情往哪走不好说，期间净值仍会随大盘波动。", "volatility_risk"),
+    ],
+)
+def test_a_disclosure_in_the_words_of_a_document_is_one(reply: str, tag: str) -> None:
+    assert tag in read_content(reply).risk_tags
