@@ -91,6 +91,8 @@ CLAIMS_OF_OTHERS: Final = (
     "与其幻想这个产品稳赚不赔，不如先算能亏多少。",
 )
 OWN_ADVICE: Final = (
+    "您要把股票提到60%。",
+    "您可以把股票提到六成。",
     "Should you buy bitcoin? Go for it.",
     "I recommend that you put 80% of the money into equities.",
     "The next step is to put 80% of the money into equities.",
