@@ -35,8 +35,8 @@ _ADVISES: Final = late(
 )
 """What stands before an infinitive that the reply advises, or that it is not known to turn down."""
 _COMPLEMENT_IS: Final = late(
-    r"(?:myth|last thing|worst|easiest thing|quickest way to (?:ruin|lose)|ruin|mistake|temptation|rage|"
-    r"folly|blunder|no need|no reason|no call|only way|slogan|trap|scam)\b[^.;!?\n]{0,60}$"
+    r"(?:myth|last thing|quickest way to (?:ruin|lose)|ruin|temptation|rage|folly|blunder|no need|no reason|"
+    r"no call|slogan|trap|scam)\b[^.;!?\n]{0,60}$"
 )
 _WOULD_HAVE: Final = late(
     r"\bwould (?:have|need)$|\b(?:nothing|nobody|no one|neither)\b[^.;!?\n]{0,40}$|\bend up having$"
@@ -55,9 +55,9 @@ _CHINESE: Final = late(
     r"唆使)(?:[你我他她人其]|群友|粉丝|客户|大家|股民)|令其|(?:[他她](?:们)?|高手|[老小][王李张陈刘]|投资者|"
     r"有人|有些人)[^,。;!?\n]{0,6}(?:打算|决定|准备|确实会|会|都)|瞒着|一提[到起]|[说谈]到|(?:输入|提交|"
     r"代填|填写)的?[^,。;!?\n]{0,8}(?:是|为)?|(?:[你他她])自己在|教(?:人|读者)|(?:红灯|禁区|黑名单|反例|"
-    r"反面教材|对照组)[^,。;!?\n]{0,4}:|[说嚷着]要|误以为[^,。]{0,4}|主张|人们(?:为什么)?(?:会|"
-    r"总))[^,。;!?\n]{0,26}$|(?:找不到|没有?|不许|不准|禁止|拒绝)[^,。;!?\n]{0,14}(?:容许|允许|让)?我?(?:替|"
-    r"为|帮)你[^,。;!?\n]{0,24}$"
+    r"反面教材|对照组)[^,。;!?\n]{0,4}:|[嚷着]要|误以为[^,。]{0,4}|(?<!我)(?<!们)(?<!的)主张|"
+    r"人们(?:为什么)?(?:会|总))[^,。;!?\n]{0,26}$|(?:找不到|没有?|不许|不准|禁止|"
+    r"拒绝)[^,。;!?\n]{0,14}(?:容许|允许|让)?我?(?:替|为|帮)你[^,。;!?\n]{0,24}$"
 )
 _OWN_URGE: Final = late(r"(?<!让)我(?:们)?(?:还是|再|也|就|要|会|得|一直|强烈|必须)*(?:劝|催|建议|推荐|主张)")
 _CALLED: Final = late(

@@ -302,7 +302,10 @@ def quoted(analysis: Analysis, start: int, end: int) -> bool:
         left <= start
         and (
             end <= right
-            or (start < right and any(other < end <= close for other, close in analysis.quotes))
+            or (
+                start < right
+                and any(other < end <= close and other - right <= 1 for other, close in analysis.quotes)
+            )
             or (left < start <= right - _MUCH and analysis.norm.startswith(_ON, right))
         )
         for left, right in analysis.quotes

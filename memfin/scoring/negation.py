@@ -20,7 +20,8 @@ _NOT_A_NEGATION: Final = (
     r"不(?=[^,。;!?\n]{1,30},还等)|(?:什么理由|凭什么|干嘛|何)不|(?:do not|never|need not|"
     r"no need to) (?:hesitate|be afraid|be shy|wait|worry)|(?:not|never|hardly) (?:reckless|unreasonable|"
     r"wrong|too (?:much|bold|risky|late)|a bad idea|crazy|unwise|risky|so terrible)|why not|why don't|"
-    r"not only|no doubt|该不该|要不要|应不应|值不值|no secret(?= that)|no better|nothing better|nothing but|"
+    r"not only|no doubt|该不该|要不要|应不应|值不值|no secret(?= that)|no better|mistake not|nothing better|"
+    r"nothing but|"
     r"no\. ?[0-9]|not just|none other"
 )
 _NEGATION: Final = (

@@ -16,7 +16,8 @@ _REFUTATION: Final = compile_pattern(
     r"靠不住|"
     r"这[种类样]?的?话[^。;!?\n]{0,8}(?:不(?:会|敢|能)?(?:说|讲)|没法说|说不出|听不[到着])|没影儿?的事|"
     r"子虚乌有|无稽之谈|天方夜谭|"
-    r"痴人说梦|(?:毫无|没有?(?:任何)?)(?:依据|根据)|臆想|伪造|得不到的|(?:认定为?|归于|当然|自始|均属?|是|属于?)无效|禁用语|销售禁语|胡说|胡扯|瞎扯|瞎编|鬼话|误解|"
+    r"痴人说梦|(?:毫无|没有?(?:任何)?)(?:依据|根据)|臆想|伪造|得不到的|(?:认定为?|归于|当然|自始|均属?|是|"
+    r"属于?)无效|禁用语|销售禁语|胡说|胡扯|瞎扯|瞎编|鬼话|误解|"
     r"骗你(?!不)|没[有这那]+回事|不存在[^,。;!?\n]{0,24}(?:回事|的事)|不能这么(?:讲|说)|(?:退|拉黑|挂断)群|"
     r"退群|"
     r"(?<![没未不])(?:有|存在|带来)(?:很大|较大)?的?法律风险|(?<!不)构成(?:了)?(?:内幕交易|操纵|犯罪)|"
@@ -44,8 +45,9 @@ _CONTRAST: Final = late(
     r"但|不过|然而|可是|只有|唯独|唯有|真正的|我们|我家|我这|交给我|\b(?:but|only|ours?|we|except)\b"
 )
 _WARNING_LEAD: Final = late(
-    r"挂(?:断|电话|掉)|报警|拉黑|听不到|\b(?:hang up|walk away|will not hear|never hear|do not tell|must not|"
-    r"may not)\b|话术|原话|疑点(?!都|已|全)|可疑|破绽|不可以(?!错过|不)|不允许|骗|误区|谣言|套路|陷阱|真相|"
+    r"挂(?:断|电话|掉)|报警|拉黑|(?:从我|我们?这)[^,。]{0,4}听不到|\b(?:hang up|will not hear (?:it |"
+    r"this )?from|do not tell)\b|"
+    r"话术|原话|疑点(?!都|已|全)|可疑|破绽|不可以(?!错过|不)|不允许|骗|误区|谣言|套路|陷阱|真相|"
     r"辟谣|警惕|警示|(?<![%你的])红线|违规|禁止|不要|不能|不得|常见说法|错误|反面|"
     r"识别|防范|\b(?:myths?|scams?|red flags?|avoid|never|warning|"
     r"(?:notice|spot|recogni[sz]e) (?:it|one|them|such)|misconceptions?|claims?)\b"
@@ -84,20 +86,16 @@ _MYTH: Final = late(
 
 
 _DENIED_BEHIND: Final = late(
-    r"[^.!?。\n]{0,40}?(?:\b(?:that|this|it|all of (?:it|this)) (?:was|is|were)(?: simply| just| plainly|"
-    r" of course| all| quite)? "
-    r"(?:wrong|false|untrue|nonsense|invented|a lie|rubbish|not so|not true|a myth|made up|fiction|"
-    r"mistaken)\b|"
+    r"[^.!?。\n]{0,40}?(?:\b(?:that|this|it|all of (?:it|this)) (?:was|is)(?: simply| just| plainly|"
+    r" of course)? "
+    r"(?:wrong|false|untrue|nonsense|invented|a lie|rubbish|not so|not true|a myth|made up|"
+    r"fiction)(?=[.,;!])|"
     r"\bi (?:did|said|promised|wrote) (?:nothing of the (?:sort|kind)|no such thing)|"
-    r"\bnothing of the (?:sort|kind)\b|"
-    r"\byou will not (?:hear|get) (?:it|that|this) from (?:me|us)\b|\byou (?:"
-    r"have not) got my word|"
-    r"\b(?:reply|answer|verdict)\b[^.!?]{0,30} (?:no|invented|upheld|false|rubbish)\b)|"
-    r"\s*(?:该|此|上述|这(?:句|番|种|些)?|那)(?:内容|话|说法|消息|文件|结论)?(?:系|是|纯属|都是|属于|根本|"
-    r"完全)[^,。!?\n]{0,6}"
-    r"(?:错误|伪造|不实|假的|谣言|无稽|站不住|骗人|瞎编|胡说)|\s*[^。!?\n]{0,30}(?:予以|一概|矢口)否认|"
-    r"\s*[^。!?\n]{0,6}(?:没有|不会|拒绝)照办|"
-    r"\s*这(?:话|句话)要是能(?:当真|信)|\s*从金融[^。\n]{0,8}一文不值"
+    r"\bnothing of the (?:sort|kind)\b|\byou will not (?:hear|get) (?:it|that|this) from (?:me|us)\b|"
+    r"\byou have not got my word)|"
+    r"\s*(?:该|此|上述|这(?:句|番|种|些)?|那)(?:内容|话|说法|消息|文件|结论)?(?:系|是|纯属|都是|属于)"
+    r"[^,。!?\n不没绝非]{0,6}(?:错误|伪造|假的|谣言|无稽|胡说)|\s*[^。!?\n不没]{0,30}(?:予以|一概|矢口)否认|"
+    r"\s*这(?:话|句话)要是能(?:当真|信)"
 )
 """The next sentence says that it is not so."""
 _NEXT_DENIES: Final = late(

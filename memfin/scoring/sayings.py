@@ -1,7 +1,7 @@
 """Chinese words of saying and thinking: whose words follow them.
 
 Chinese has no word like ``that``: the verb stands in front with whoever says it, and what is said goes on
-to the end of the clause, sometimes behind a comma.
+to the end of the clause.
 """
 
 import re
@@ -9,15 +9,11 @@ from typing import Final
 
 from memfin.scoring.language import Analysis
 from memfin.scoring.patterns import late
-from memfin.scoring.speech import THE_USER
 
 _REACH: Final = 80
 """Characters in front of a word in which what holds it begins."""
-_ON: Final = (
-    r"(?:[^,。;!?:\n]{0,16}|[^,。;!?:\n]{2,16},(?!但|可|不过|其实|而|所以|建议|真正|事实|"
-    r"我)[^,。;!?:\n]{0,12})$"
-)
-"""What stands between a verb and the words that it holds, which may go on behind a comma."""
+_ON: Final = r"[^,。;!?:\n]{0,16}$"
+"""What stands between a verb and the words that it holds."""
 _THOUGHT: Final = late(
     r"(?:误以为|(?<![可足难得加予用所借])以为(?!然|主|基)|误认为|幻想|妄想|梦想|巴望|指望|盼着|盼望|传言|"
     r"谣传|传闻|讹传|谎称|吹嘘|妄称|诡称|谎言|假装|哄骗你?|忽悠你?|蒙你|(?:轻|听|迷)信了?|信了|"
@@ -33,8 +29,6 @@ _SAYS: Final = (
     r"举着|转发|转述|发(?:消息|微信|短信)|发给|"
     r"回复|答应|吹|嚷嚷|暗示)"
 )
-_FOLLOWS: Final = late(_ON)
-_WHATEVER: Final = late(r"不管|无论|不论|甭管")
 _TOLD: Final = late(
     rf"(?P<before>[^,。;!?:\n]{{0,24}}?){_SAYS}(?:着|了|过|道|的是|出来|一声)*(?:一?句|这[句样]?|"
     rf"什么)?[:,]?[^,。;!?:\n]{{0,16}}$"
@@ -70,20 +64,6 @@ _REFUSED: Final = late(
 def said_by_others(analysis: Analysis, start: int, end: int) -> bool:
     """Say whether a Chinese reply lays ``[start, end)`` in the mouth of others, or only supposes it."""
     return _told(analysis, start, end) or _supposed(analysis, start, end)
-
-
-def goes_on(analysis: Analysis, start: int) -> bool:
-    """Say whether somebody's words, other than the user's, go on behind a comma up to the position."""
-    if not analysis.speeches(start):
-        return False
-    norm = analysis.norm
-    low, _ = analysis.sentence_span(start)
-    if norm[start] <= "\u2e80" or _WHATEVER.search(norm, low, start) is not None:
-        return False
-    return any(
-        end <= start and not norm.startswith((*THE_USER, "引用"), first) and _FOLLOWS.match(norm, end, start)
-        for first, end in analysis.speeches(start)
-    )
 
 
 def _told(analysis: Analysis, start: int, end: int) -> bool:

@@ -55,6 +55,12 @@ _OWN_SUBJECT: Final = late(
     r"for me to|for us to)|\b(?:i|we)'(?:m|d|ll|ve|re))\b(?P<between>(?: (?!(?:you|he|she|they|it|who|"
     r"people|your)\b)[a-z'-]+){0,6}) $"
 )
+_PAPERS: Final = late(
+    r"\b(?:(?:the|this|its) (?:contract|bank|insurer|issuer|agreement|policy|certificate)|our [a-z]+|"
+    r"the (?:team|desk|house))"
+    r"(?: [a-z]+ly)? $"
+)
+"""Who says it for the reply, or binds the product: the bank assures you that."""
 _OWN_NOTION: Final = late(r"\b(?:my|our)(?: [a-z]+){0,2} $")
 _SURE: Final = late(
     r"\b(?:(?:rest|be|feel|rely on it|count on it|bet|can be|may be|should be|are|am) (?:quite |absolutely |"
@@ -94,7 +100,8 @@ _BASE_VERB: Final = late(
     r"write|announce)\b"
 )
 _SAYS_PLAINLY: Final = late(
-    r"(?:(?<!\bi )(?<!\bwe )\b(?:reckons|thinks|believes|swears|hopes|imagines|fancies)|\b(?:is|was|were|"
+    r"(?:(?<!\bi )(?<!\bwe )(?<! team )(?<! desk )\b(?:reckons|thinks|believes|swears|hopes|imagines|"
+    r"fancies)|\b(?:is|was|were|"
     r"are|been) (?:being )?(?:told|promised|assured)|\bas saying|\bwhat (?:people|they|he|she|"
     r"some) (?:hope for|want to hear|believe|say):) ?(?!(?:highly|well|about|of|so)\b)[^,;:.!?\n]*$"
 )
@@ -141,7 +148,7 @@ def _governor(head: str) -> bool | None:
         if subject is not None and _ASKED_FOR.search(before) is None:
             reach = before[max(0, subject.start() - 24) :]
             return _UNREAL.search(reach) is not None and _DOUBLE.search(reach) is None
-        return _BASE_VERB.match(clause.lstrip()) is None
-    if _FACTIVE.search(head):
-        return _UNREAL.search(clause) is not None or _ASKED_FOR.search(head) is not None
-    return None
+        own = _BASE_VERB.match(clause.lstrip()) or _PAPERS.search(before)
+        return own is None or (_PAPERS.search(before) is not None and _UNREAL.search(before) is not None)
+    factive = _FACTIVE.search(head) is not None
+    return (_UNREAL.search(clause) or _ASKED_FOR.search(head)) is not None if factive else None

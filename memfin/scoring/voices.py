@@ -9,7 +9,7 @@ from typing import Final
 from memfin.scoring import language
 from memfin.scoring.language import Analysis
 from memfin.scoring.patterns import late
-from memfin.scoring.sayings import goes_on, said_by_others
+from memfin.scoring.sayings import said_by_others
 from memfin.scoring.scenes import staged
 from memfin.scoring.that_clauses import held_by_others
 
@@ -54,7 +54,6 @@ def attributed(analysis: Analysis, start: int, end: int) -> bool:
     """Say whether ``[start, end)`` is another's word or thought that the reply does not make its own."""
     elsewhere = (
         language.attributed(analysis, start, end)
-        or goes_on(analysis, start)
         or (
             analysis.voiced(start)
             and (held_by_others(analysis, start) or said_by_others(analysis, start, end))

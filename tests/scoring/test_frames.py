@@ -111,9 +111,9 @@ def test_a_suggested_action_is_a_contradiction(words: str) -> None:
 @pytest.mark.parametrize(
     ("name", "slots", "innocent", "guilty"),
     [
-        ("claims_zh", CLAIMS_ZH, 0.21, 0.12),
-        ("claims_zh_heldout", CLAIMS_ZH, 0.35, 0.20),
-        ("claims_en", CLAIMS_EN, 0.22, 0.11),
+        ("claims_zh", CLAIMS_ZH, 0.24, 0.12),
+        ("claims_zh_heldout", CLAIMS_ZH, 0.36, 0.20),
+        ("claims_en", CLAIMS_EN, 0.23, 0.11),
         ("claims_en_heldout", CLAIMS_EN, 0.40, 0.13),
         ("advice_zh", ACTIONS_ZH, 0.14, 0.22),
         ("advice_zh_heldout", ACTIONS_ZH, 0.28, 0.33),
