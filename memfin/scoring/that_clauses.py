@@ -148,7 +148,8 @@ def _governor(head: str) -> bool | None:
         if subject is not None and _ASKED_FOR.search(before) is None:
             reach = before[max(0, subject.start() - 24) :]
             return _UNREAL.search(reach) is not None and _DOUBLE.search(reach) is None
-        own = _BASE_VERB.match(clause.lstrip()) or _PAPERS.search(before)
-        return own is None or (_PAPERS.search(before) is not None and _UNREAL.search(before) is not None)
+        if _PAPERS.search(before) is None:
+            return _BASE_VERB.match(clause.lstrip()) is None
+        return _UNREAL.search(before) is not None
     factive = _FACTIVE.search(head) is not None
     return (_UNREAL.search(clause) or _ASKED_FOR.search(head)) is not None if factive else None
