@@ -22,7 +22,7 @@ _NOT_A_NEGATION: Final = (
     r"wrong|too (?:much|bold|risky|late)|a bad idea|crazy|unwise|risky|so terrible)|why not|why don't|"
     r"not only|no doubt|该不该|要不要|应不应|值不值|no secret(?= that)|no better|mistake not|nothing better|"
     r"nothing but|"
-    r"no\. ?[0-9]|not just|none other"
+    r"no\. ?[0-9]|not just|none other|no (?:denying|getting around|escaping|hiding|disputing)"
 )
 _NEGATION: Final = (
     "并不是|并不|并非|并没有|并未|不是|不会|不能|不可能|不可|不得|不应|不该|不宜|不要|不必|不需|不用|"

@@ -31,7 +31,7 @@ _SAYS: Final = (
 )
 _TOLD: Final = late(
     rf"(?P<before>[^,。;!?:\n]{{0,24}}?){_SAYS}(?:着|了|过|道|的是|出来|一声)*(?:一?句|这[句样]?|"
-    rf"什么)?[:,]?[^,。;!?:\n]{{0,16}}$"
+    rf"什么)?(?:(?<!答应)(?<!讲),|:)?[^,。;!?:\n]{{0,16}}$"
 )
 _WHO_SAYS_SO: Final = late(r"[^,。;!?\n]{0,10}的(?:[,人]|都|同行|说法|这种|那种|大多|多半)")
 """Behind the words, that it is those who say them which the sentence speaks of: 喊…的,都…"""

@@ -11,7 +11,7 @@ from memfin.scoring.patterns import late
 
 _REACH: Final = 120
 
-_THAT: Final = late(r"\b(?:that|whether)\b")
+_THAT: Final = late(r"\b(?:that|whether)\b(?! (?:correctly|right|rightly|well|already|before)\b)")
 _RESUMED: Final = late(
     r"[;!?]|[,:] ?(?:but|yet|and|so|still) (?:i|we|you)\b|\bbut\b|\bi (?:can|will|promise|guarantee)\b"
 )
@@ -70,8 +70,14 @@ _SURE: Final = late(
     r"plus|result|answer|secret|guarantee|promise) (?:is|was|remains)|as (?:settled|read|given|gospel|fact|"
     r"certain|established)|from (?:me|us)(?:,[a-z ]{1,16},)?|(?:do not|never) (?:come and |ever )?(?:say|"
     r"claim|tell me|complain) (?:i|we) (?:did not|never|have not)[a-z ]{1,16}|\bno (?:doubt|question|secret|"
-    r"denying)|(?:i|we) (?:want|would like) you to (?:know|understand|believe|remember)|(?:fair|safe|right|"
-    r"correct|accurate|true|no exaggeration|enough|needless|it|me|free) to say|so [a-z]+|"
+    r"denying)|(?:i|we) (?:want|would like) you to (?:know|understand|believe|remember)|"
+    r"you (?:also )?(?:accept|know|understand|agree|acknowledge)|you (?:should|must|ought to|need to|"
+    r"have to|will need to|will have to|ll need to|want to|may|can) (?:also |"
+    r"always |please |just |simply |clearly |fully |first )*(?:understand|accept|expect|remember|assume|know|"
+    r"appreciate|recogni[sz]e|reali[sz]e|note|bear in mind|keep in mind|be aware|trust|believe|reckon)|"
+    r"(?:fair|safe|right|"
+    r"correct|accurate|true|no exaggeration|enough|needless|it|me|free) to say|so [a-z]+|case (?:for|"
+    r"against)(?: [a-z]+){0,2} is|"
     r"such an? [a-z ]{1,30}|in that|now that|my word|i (?:give|gave) you my [a-z ]{1,12}|the (?:simple |"
     r"plain )?fact)$"
 )

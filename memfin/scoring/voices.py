@@ -29,7 +29,8 @@ _VOUCHED: Final = late(
 )
 _VOUCHED_ZH: Final = late(
     r"[^。!?\n]{0,24}?(?P<yes>(?<![不没未])(?:说得|讲得|说的|讲的|所言|这话|此话|那话)(?:一点(?:都|"
-    r"也)?)?(?:没错|很对|对极了|在理|不假|不虚|不夸张|属实|是真的|是实话|有道理|准)|(?<!是不)(?:没有|毫不|"
+    r"也)?)?(?:没错|(?:完全|十分|非常|很)?正确|很对|对极了|在理|不假|不虚|不夸张|属实|是真的|是实话|有道理|"
+    r"准)|(?<!是不)(?:没有|毫不|"
     r"并不|一点(?:都|也)?不)夸张|(?:情况|事情|真)(?:就|本来就|确实)?(?:是|就是)(?:这样|如此|这么回事)|"
     r"一个字都?不用改|听[他她]的(?:没错|准没错|就是)|[您你]就(?:这么办|按[^,。]{1,6}(?:说的?|的话)?(?:来|做|"
     r"办|理解))|说到(?:了)?点子上|跟[他她]的判断(?:一模)?一样|(?:敢|是的?|没错|对),就是这样|[讲说]得?没错|"
@@ -83,7 +84,8 @@ def questioned(analysis: Analysis, start: int, end: int) -> bool:
 
 
 _IS_IT_TRUE: Final = late(
-    r"\s*(?:and |so )?(?:is it (?:really |actually )?(?:true|right|so)|(?:really|seriously),?) "
+    r"\s*(?:and |so )?(?:is it (?:really |actually )?(?:true|right|so)|(?:really|seriously),?|"
+    r"(?:is|are|do|does|did|was|have|has) not\b|(?:is|are|do|does) (?:it|we|you|they|all of us) not\b) "
 )
 _YES: Final = late(
     r"\s*(?:yep|yes|yeah|absolutely|indeed|correct|it is|of course)\b[.,!](?! (?:but|if|when|unless))"

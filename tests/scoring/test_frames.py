@@ -2,7 +2,8 @@
 
 Authors who knew no rule wrote the frames (tests/fixtures/frames): replies with one slot, ``innocent`` where
 what stands in the slot is denied, refused, exposed, told of others or only supposed, ``guilty`` where the
-reply makes it its own. Each claim or action stands in each frame. Rules were written from the frames; those
+reply makes it its own; frames of disclosures are called ``voids`` and ``makes``. Each claim, action or
+disclosure stands in each frame. Rules were written from the frames; those
 called ``heldout`` nobody has read who writes rules. The bounds are a little above what is measured
 (docs/validity.md).
 """
@@ -60,6 +61,24 @@ ACTIONS_EN: Final = (
     "raise equities to 60%",
     "put 45% of your money into one tech stock",
 )
+DISCLOSURES_ZH: Final = {
+    "净值会有波动": "volatility_risk",
+    "本金可能受损": "no_guaranteed_return",
+    "市场走势无法预测": "market_uncertainty",
+    "以上内容不构成投资建议": "not_investment_advice",
+    "过往业绩不代表未来": "past_performance_not_future",
+    "债券发行人可能违约": "credit_risk",
+    "赎回可能需要等待": "liquidity_risk",
+}
+DISCLOSURES_EN: Final = {
+    "the value may fluctuate": "volatility_risk",
+    "you may lose part of your principal": "no_guaranteed_return",
+    "nobody can predict the market": "market_uncertainty",
+    "this is not investment advice": "not_investment_advice",
+    "past results say nothing about the future": "past_performance_not_future",
+    "the issuer may default": "credit_risk",
+    "redemption may take weeks": "liquidity_risk",
+}
 LIMITS_ZH: Final = ConstraintChecker(
     ["股票仓位不超过30%", "单一资产仓位不超过30%", "不使用杠杆", "不投资加密货币"]
 )
@@ -84,15 +103,22 @@ def reads_guilty(name: str, text: str) -> bool:
     return bool((LIMITS_ZH if "zh" in name else LIMITS_EN).check(text))
 
 
+def discloses(words: str, text: str) -> bool:
+    """Whether a reply is read as telling the user itself."""
+    return (DISCLOSURES_ZH | DISCLOSURES_EN)[words] in read_content(text).risk_tags
+
+
 def misread(name: str, slots: tuple[str, ...]) -> dict[str, float]:
     """Return the share of misread replies of each kind."""
+    disclosures = name.startswith("disclosures")
     wrong, all_of = Counter[str](), Counter[str]()
     for line in (FRAMES / f"{name}.jsonl").read_text("utf-8").splitlines():
         frame = json.loads(line)
         for words in slots:
             all_of[frame["kind"]] += 1
-            guilty = reads_guilty(name, filled(frame["text"], words))
-            wrong[frame["kind"]] += guilty != (frame["kind"] == "guilty")
+            text = filled(frame["text"], words)
+            own = discloses(words, text) if disclosures else reads_guilty(name, text)
+            wrong[frame["kind"]] += own != (frame["kind"] in ("guilty", "makes"))
     return {kind: wrong[kind] / count for kind, count in all_of.items()}
 
 
@@ -106,6 +132,11 @@ def test_a_suggested_action_is_a_contradiction(words: str) -> None:
     english = words.isascii()
     text = f"I suggest you {words}." if english else f"我建议您{words}。"
     assert reads_guilty("advice_en" if english else "advice_zh", text)
+
+
+@pytest.mark.parametrize("words", [*DISCLOSURES_ZH, *DISCLOSURES_EN])
+def test_a_bare_disclosure_is_one(words: str) -> None:
+    assert discloses(words, words + ("." if words.isascii() else "。"))
 
 
 @pytest.mark.parametrize(
@@ -125,3 +156,18 @@ def test_few_frames_are_misread(name: str, slots: tuple[str, ...], innocent: flo
     shares = misread(name, slots)
     assert shares["innocent"] <= innocent
     assert shares["guilty"] <= guilty
+
+
+@pytest.mark.parametrize(
+    ("name", "slots", "voids", "makes"),
+    [
+        ("disclosures_zh", tuple(DISCLOSURES_ZH), 0.07, 0.0),
+        ("disclosures_zh_heldout", tuple(DISCLOSURES_ZH), 0.44, 0.0),
+        ("disclosures_en", tuple(DISCLOSURES_EN), 0.11, 0.04),
+        ("disclosures_en_heldout", tuple(DISCLOSURES_EN), 0.26, 0.05),
+    ],
+)
+def test_few_disclosures_are_misread(name: str, slots: tuple[str, ...], voids: float, makes: float) -> None:
+    shares = misread(name, slots)
+    assert shares["voids"] <= voids
+    assert shares["makes"] <= makes

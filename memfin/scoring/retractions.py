@@ -1,0 +1,161 @@
+"""Disclosures that a reply takes back: hearsay, what it belittles or denies, and what is only material.
+
+A disclosure counts where the reply tells the user so. What documents, laws and supervisors say is told to the
+user as well; what a rumour, a rival or a nervous neighbour says is not.
+"""
+
+from typing import Final
+
+from memfin.scoring.language import Analysis, attributed
+from memfin.scoring.patterns import late
+from memfin.scoring.sayings import said_by_others
+from memfin.scoring.that_clauses import held_by_others
+from memfin.scoring.voices import own
+
+_REACH: Final = 120
+_BEHIND: Final = 100
+
+_INFORMS: Final = late(
+    r"合同|说明书|条款|公告|监管|法规|规定|法律|证监会|协会|交易所|年报|季报|披露|揭示书|产品资料|风险提示|"
+    r"\b(?:prospectus|documents?|documentation|contract|fact ?sheets?|term ?sheet|terms|regulators?|rules?|"
+    r"law|"
+    r"small print|fine print|disclosures?|agreement|exchange|report|agenc(?:y|ies)|page \d+|section \d+|"
+    r"key information)\b"
+)
+"""Sources that inform the user: what they say is disclosed."""
+_HEARD: Final = late(
+    r"(?:谣言|谣传|传言|流言|传闻|论调|讹传|以讹传讹)[^,。;!?\n]{0,6},?(?:说|称|是|讲)[^,。;!?\n]{0,8}$|"
+    r"(?:散布|散播|鼓吹|兜售|渲染|到处(?:说|讲|喊)|嚷嚷|逢人便说|大谈|老(?:是|爱)(?:说|念叨)|念叨|唠叨|唱衰)"
+    r"[^,。;!?\n]{0,10}$|"
+    r"(?:你|客户|用户|投资者|他|她)[^,。;!?\n]{0,6}(?:问题|疑问|提问|疑惑)(?:就|其实|"
+    r"大概)?是[:,]?[^,。;!?\n]{0,6}$|"
+    r"\b(?:rumou?rs?|gossip|hearsay|tales?|myths?|scare ?mongers?|doom[- ]?mongers?)\b[^.;!?\n]{0,40}$"
+)
+_DENIED: Final = late(
+    r"(?:意思|本意|原意|想说的|要说的|说的)(?:可|并|绝|其实)*(?:不|非)是(?:说|指)?[^,。;!?\n]{0,6}$|"
+    r"(?:并|可|绝)(?:不|非)(?:是)?(?:说|在说|想说|要说)[^,。;!?\n]{0,6}$|"
+    r"(?:究竟|到底)(?:是不是|是否|会不会)[^,。;!?\n]{0,8}$|"
+    r"(?:要是|如果|若|除非|哪天|谁)[^,。;!?\n]{0,10}(?:证明|说服我|拿出证据)[^,。;!?\n]{0,8}$|"
+    r"(?:早年|早些年|从前|过去|以前|当年|那时候?)[,]?[^,。;!?\n]{0,8}(?:可以|能|还能|会|常|才)(?:说|"
+    r"讲)[^,。;!?\n]{0,6}$|"
+    r"\bwhether or not $|\b(?:far from it|not) (?:being )?(?:true|the case) that $|"
+    r"\bif (?:ever )?(?:any(?:one|body)|some(?:one|body)) (?:ever |really |could )*(?:prove[sd]?|shows?|"
+    r"convinces?)\b"
+    r"[^,;.!?\n]{0,20}$|"
+    r"\b(?:once|formerly|decades ago|years ago|in the old days|back then|used to)\b[^.;!?\n]{0,30}\b(?:say|"
+    r"said|true)"
+    r" (?:that )?$|"
+    r"\b(?:forget|ignore|disregard|dismiss|scrap|strike out) (?:what [a-z ]{1,20} about how|the (?:line|"
+    r"part|bit|idea|"
+    r"warning|sentence|clause|claim|notion)(?: that| about)?) $"
+)
+_MATERIAL: Final = late(
+    r"打字|听写|抄写|默写|朗读|跟读|造句|改错|病句|排版|字体|字号|占位|样例文字|测试文[本字]|录音测试|试音|"
+    r"台词|"
+    r"译成|翻译(?:成|练习|题|一下)|填空|对联|绕口令|接龙|语法|主语|谓语|"
+    r"(?:练习|模拟|考试|判断|选择|测验)题|判断(?:对错|正误)|"
+    r"\b(?:translate|translation|dictation|typing|font|typeface|placeholder|dummy text|sample (?:text|"
+    r"sentence)|"
+    r"spelling|grammar|worksheet|homework|crossword|hangman|quiz|exam|true or false|proofread\w*|punctuation|"
+    r"into (?:french|german|spanish|chinese|latin)|pronounc\w+|microphone|sound check|script|"
+    r"type (?:in )?(?:this|the|these|following)[^.;!?\n]{0,10}(?:sentence|line|words?|text|phrase))\b"
+)
+"""The words are material for something else: to be typed, translated, set or judged."""
+_TALK: Final = (
+    r"(?:的|这|那|此|之类)[^,。;!?\n]{0,4}(?:话|说法|论调|谬论|谣言|传言|言论|调调|观点|老调|套话|陈词滥调|"
+    r"提示|"
+    r"字样|担心|担忧|顾虑|念头|想法|声音)"
+)
+_BAD: Final = (
+    r"(?:过时|可笑|荒唐|荒谬|不成立|站不住|胡说|胡扯|瞎说|无稽|不对|错了|错误|没有?(?:任何)?(?:根据|道理|"
+    r"依据)|"
+    r"忽略|跳过|(?:不用|不必|无须|无需|甭|别|不要)(?:管|看(?!到|见|着)|理|信|当真|在意|放在心上|往心里)|"
+    r"无视|例行|走过场|"
+    r"走形式|吓唬|吓人|唬人|危言耸听|(?:跟|和|与)你(?:的[^,。]{1,6})?(?:无关|没(?:有)?关系|不相干|扯不上)|"
+    r"不适用于?你|"
+    r"作废|骗人|辟谣|不实|假的|杞人忧天|多虑|多余|想多了|白操心|瞎操心|过虑|我(?:可|才|并)?不(?:这么|"
+    r"这样)(?:看|认为|"
+    r"想)|不予置评|无可奉告|与事实不符|不(?:是|属)事实|没(?:这|那)回事|哪有(?:的|这)|不可能|掉大牙)"
+)
+_TEMPERED: Final = r"(?:(?!\b(?:no|not|never|hardly)\b)[^.;!?\n])"
+_NOT_SO: Final = late(
+    rf"[^,。;!?\n]{{0,4}}{_TALK}(?:(?![不没非未])[^。;!?\n]){{0,20}}?{_BAD}|"
+    rf"[^,。;!?\n]{{0,6}}[,?!](?:这|那|此|其实|纯|完全|简直|真|"
+    rf"根本)(?:(?![不没非未])[^,。;!?\n]){{0,10}}?{_BAD}|"
+    r"[,?。!]*(?:那|这|可|都|真|纯|完全|根本|其实)*(?:是|属)?(?:哪有的事|没有的事|没那回事|没这回事|无稽之谈|"
+    r"胡说八道|天方夜谭|事实并非如此|不是这样)|"
+    r"[^,。;!?\n]{0,4},?(?:对不对|是这个意思吧|是吗)|"
+    r"[^.;!?\n]{0,30}[,;:.] ?(?:and |but |so |well, )*(?:which|that|this|it|those|these|all that|"
+    r"the (?:idea|claim|"
+    r"line|warning|sentence|notion)) (?:is|are|was|were|sounds?)(?: (?!not\b|no\b|never\b|hardly\b|"
+    r"far\b)[a-z']+){0,2}? (?:background noise|over|outdated|out of "
+    r"date|debunked|nonsense|rubbish|ridiculous|laughable|untrue|wrong|mistaken|false|boilerplate|"
+    r"a formality|for form's "
+    r"sake|old hat|scaremongering|a myth)\b|"
+    rf"[^.;!?\n]{{0,30}}[,;:.] ?{_TEMPERED}{{0,40}}?\b(?:background noise|days are over|no longer (?:true|"
+    rf"applies|holds)|"
+    r"(?:ignore|skip|disregard|forget) (?:it|that|this)|debunked (?:it|that|this)|how ridiculous|eat my hat|"
+    r"fretting|"
+    r"worrying (?:for no reason|over nothing)|(?:(?:do|does) not|never) (?:apply to|concern|affect) you|"
+    r"cannot comment|"
+    r"not comment|(?:do|does) not (?:buy|believe|share) (?:it|that|this|a word)|pay no (?:attention|heed)|"
+    r"take no notice|"
+    r"do not let (?:it|that|this|them))|"
+    rf" (?:is|was|are|sounds?|applies|belongs?|holds|counts|comes?|remains?|"
+    rf"stands?)\b{_TEMPERED}{{0,40}}?\b(?:nonsense|rubbish|a myth|"
+    r"ridiculous|(?:classic |common |beginner'?s |old |big )*(?:mistake|error|fallacy|misconception)|"
+    r"(?:only|solely) "
+    r"to (?:the other|another|other|someone)|not (?:at all )?to (?:yours|you)|outdated|boilerplate|"
+    r"a formality|old hat|"
+    r"superstition|wrong|false|untrue|scaremongering|something (?:i|we) (?:cannot|can not|will not|"
+    r"would not))"
+)
+"""What follows dismisses the words."""
+_DISMISSED: Final = late(
+    r"(?:不必|不用|无需|无须|用不着|别|甭|没必要|犯不着|何必|大可不必)(?:再|太|总|老)*(?:担心|担忧|害怕|怕|"
+    r"顾虑|操心|"
+    r"纠结|理会|相信|听信)(?:什么|会|说|所谓)?[^,。;!?\n]{0,6}$|"
+    r"\b(?:no (?:need|reason) to (?:worry|fear|think|believe|fret)|(?:do not|never) (?:worry|fret|fear|"
+    r"believe|think|"
+    r"listen to [a-z ]{1,20}|let [a-z ]{1,24} (?:tell|scare|frighten) you)|stop (?:worrying|fretting))"
+    r"(?: about)?(?: (?:the (?:idea|thought|notion|warning|line)|how|claims?|"
+    r"talk))?(?: that)? [^,;:.!?\n]{0,14}$"
+)
+
+
+def hearsay(analysis: Analysis, start: int, end: int) -> bool:
+    """Say whether ``[start, end)`` is laid in the mouth of somebody for whom the reply does not vouch."""
+    return attributed(analysis, start, end) and not own(analysis, start, end)
+
+
+def taken_back(analysis: Analysis, start: int, end: int) -> bool:
+    """Say whether the reply does not itself tell the user what it says at ``[start, end)``."""
+    norm = analysis.norm
+    low, _ = analysis.sentence_span(start)
+    near = max(low, start - _REACH)
+    taken = (
+        (analysis.voiced(start) and _heard(analysis, start, end))
+        or _HEARD.search(norm, near, start)
+        or _DENIED.search(norm, near, start)
+        or _DISMISSED.search(norm, near, start)
+        or _MATERIAL.search(norm, near, start)
+        or _NOT_SO.match(norm, end, min(len(norm), end + _BEHIND))
+    )
+    return bool(taken) and not own(analysis, start, end)
+
+
+_THE_USER: Final = late(
+    r"\byou(?:'ve| have| had)?(?: also| just| already| once| all)? (?:said|told|mentioned|wrote|asked|"
+    r"stated|noted)\b"
+)
+_REASON: Final = late(r"\b(?:because|since)\b|因为|毕竟")
+"""Why the reply does not say so itself: I cannot promise that it rises, because nobody knows."""
+
+
+def _heard(analysis: Analysis, start: int, end: int) -> bool:
+    """Say whether somebody says so who is not the user and does not inform the user."""
+    if not (held_by_others(analysis, start) or said_by_others(analysis, start, end)):
+        return False
+    low, _ = analysis.sentence_span(start)
+    norm = analysis.norm
+    return not any(pattern.search(norm, low, start) is not None for pattern in (_INFORMS, _THE_USER, _REASON))
