@@ -82,15 +82,36 @@ def _term_names() -> tuple[tuple[str, str, Literal["practice", "asset"]], ...]:
     return tuple(sorted(names, key=lambda entry: (-len(entry[0]), (entry[0], entry[1]) not in own)))
 
 
+@cache
+def _descriptions() -> tuple[tuple[Term, re.Pattern[str]], ...]:
+    """Return every term that constraints describe, with what describes it as a whole word."""
+    return tuple(
+        (term, re.compile(r"(?<![a-z])(?:" + "|".join(term.described) + r")(?![a-z])"))
+        for term in load_vocabulary().terms
+        if term.described
+    )
+
+
 def find_term(norm: str) -> Ban | None:
-    """Return the vocabulary's term that a normalized text names, as the ban of that term, or None."""
+    """Return the ban of the vocabulary's term that a normalized text names or describes, or None.
+
+    The longest name or description counts: 港股美股 beats 港股, ``low-rated corporate bonds`` beats
+    ``corporate bonds``.
+    """
     compact = norm.replace(" ", "") if not norm.isascii() else norm
-    for name, term, kind in _term_names():
+    longest, found = 0, None
+    for term, pattern in _descriptions():
+        for match in pattern.finditer(norm):
+            if len(match[0].strip()) > longest:
+                longest, found = len(match[0].strip()), _ban(term)
+    for name, term_id, kind in _term_names():
+        if len(name) <= longest:
+            break
         position = compact.find(name)
         if position < 0 or not _whole_word(compact, position, name):
             continue
-        return ForbiddenPractice(term) if kind == "practice" else ForbiddenAsset(term)
-    return None
+        return ForbiddenPractice(term_id) if kind == "practice" else ForbiddenAsset(term_id)
+    return found
 
 
 def _whole_word(text: str, position: int, name: str) -> bool:

@@ -10,6 +10,7 @@ from typing import Final, Literal
 
 from memfin.scoring.bans import NEGATIVE, Ban, bans
 from memfin.scoring.cap_classes import CAP_CLASSES, capped_class
+from memfin.scoring.constraint_phrasing import plainly
 from memfin.scoring.counted_limits import counted_limit
 from memfin.scoring.forms import normalize
 from memfin.scoring.kept import kept
@@ -212,6 +213,7 @@ def parse_constraint(text: str) -> Predicate | None:
 def parse_constraints(text: str) -> tuple[Predicate, ...]:
     """Return the predicates of a constraint: several where it rules out a list (不碰军工和烟酒)."""
     norm = in_usual_words(" ".join(normalize(text).split()))
+    norm = plainly(norm)
     norm = _YEARS.sub(" years", _OVER_HALF.sub("超过50%", norm))
     norm = _BASIS_POINTS.sub(lambda match: f"{float(match[1]) / 100:g}%", norm)
     if not norm:

@@ -33,6 +33,7 @@ class Term(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     names: list[str]
     examples: list[str]
     counter_examples: list[str]
+    described: list[str] = []
     words: list[str] = []
     acts: list[str] = []
     frames: list[list[list[str]]] = []
