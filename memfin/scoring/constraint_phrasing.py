@@ -72,6 +72,17 @@ _DENIALS: Final[tuple[Rewriting, ...]] = (
     ),
     (
         late(
+            r"^if (?:it|they|a [a-z]+|something|the [a-z]+)(?:'s| is| has| have)? (?P<thing>[^,]+), (?:please )?(?:skip|leave|forget|"
+            r"pass on|avoid|do not touch|don't touch|i won't buy|i will not buy) (?:it|them)$"
+        ),
+        r"no \g<thing>",
+    ),
+    (late(r"^[^,;]* (?:instead of|rather than) (?P<thing>.+)$"), r"no \g<thing>"),
+    (late(r"^[^,;]*\b(?:would|will|'d) (?:sooner|rather) [^,;]+ than (?P<thing>.+)$"), r"no \g<thing>"),
+    (late(r"^[^,;]*\b(?:stop|keep|prevent) me from (?P<thing>.+)$"), r"no \g<thing>"),
+    (late(r"^(?P<thing>[^,;:]{3,80}?) (?:prohibited|forbidden|excluded|banned|not (?:permitted|allowed|wanted))$"), r"no \g<thing>"),
+    (
+        late(
             r"^the (?:portfolio|manager|mandate|account|client) (?:shall|will|must|may|does|do) not (?:invest in|hold|use|"
             r"engage in|participate in|take part in|contain|include|employ|buy|own) "
         ),
@@ -137,7 +148,7 @@ _REASON: Final = late(
 _REASON_BEHIND: Final = late(r"[,;]? ?(?:\b(?:because|as|since|after) (?:of |they |it |their |i |the |prices? ).+|[,;] ?(?:时差|波动|风险|怕|我盯).+)$")
 _ALLOWED: Final = late(
     r"^[^,;]*?(?:(?:is|are)(?: all| perfectly)? (?:fine|ok|okay|good|welcome|allowed|acceptable)|\bok|(?:都|也|倒)?(?:可以|行|没问题|"
-    r"没关系|无所谓|正常买|能买|能接受|好说))(?:的|了|啊)?[,;] ?(?:but |yet |provided |as long as |just |only )?(?:但是?|不过|就是|只是|唯独|就|只要)?"
+    r"没关系|无所谓|正常买|能买|能接受|好说))(?:的|了|啊)?[,;] ?(?:but |yet |just |only )?(?:但是?|不过|就是|只是|唯独|就)?(?!其他|其余|别的|others?\b|else\b|nothing else|provided|as long)"
 )
 _ALLOWED_BEHIND: Final = late(r"[,;](?:[^,;]*?)(?:另说|另算|除外不算|倒可以|可以考虑|(?:is|are) (?:fine|ok|okay))$")
 _OF_A_HUNDRED: Final = late(
@@ -146,6 +157,7 @@ _OF_A_HUNDRED: Final = late(
 )
 _TENTHS: Final = late(r"\b(one|two|three|four|five|six|seven|eight|nine)[ -](tenth|fifth|quarter|third)s?\b|十分之([一二三四五六七八九])")
 _DECIMAL: Final = late(r"(?<![\d.])0\.(\d{1,2})(?![\d%]| ?%)")
+_IN_BRACKETS: Final = late(r"(?<=[a-z]) \(\d+\)")
 _WEIGHT_WORD: Final = late(r"weight|max|cap|limit|equity|position|drawdown|cash|share|仓位|权重|回撤|占比|比例|上限|配置")
 _WORDS: Final = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 _PARTS: Final = {"tenth": 10, "fifth": 5, "quarter": 4, "third": 3}
@@ -182,6 +194,7 @@ def _without_asides(text: str) -> str:
 
 def _percentages(text: str) -> str:
     """Return the text with its shares as percentages: 20 out of every 100, six tenths, 0.30."""
+    text = _IN_BRACKETS.sub("", text).replace("double-digit", "10%").replace("double digit", "10%")
     text = _OF_A_HUNDRED.sub(lambda match: f"{match['share'] or match['behind']}%", text)
     text = _TENTHS.sub(_tenths, text)
     if "%" not in text and _WEIGHT_WORD.search(text):
