@@ -44,7 +44,7 @@ CAP_CLASSES: Final = (
         "equity",
         late(
             r"权益|股票|偏股|股市|股类|炒股|个股|混合基金|含权|仓位|\bequit(?:y|ies)\b|"
-            r"\bstocks?\b|\bshares\b"
+            r"\bstocks?\b|\bshares\b|\b(?:share|stock|equity)[- ](?:market|type|like)\b"
         ),
     ),
     ("domestic", late(r"a股|国内|境内|内地|\bdomestic\b|\bhome market\b")),

@@ -3,7 +3,7 @@
 from typing import Final, Literal
 
 from memfin.scoring.cap_classes import CAP_CLASSES, capped_class
-from memfin.scoring.limit_words import limit_of
+from memfin.scoring.limit_words import clause_of, limit_of
 from memfin.scoring.patterns import late
 from memfin.scoring.predicates import (
     AssetClassCap,
@@ -44,7 +44,7 @@ _SHORT_YEARS: Final = 3.0
 _LONG_YEARS: Final = 5.0
 _HOLDING: Final = late(
     r"持有|长线|长持|放(?:满|够|至少)|拿(?:住|满|够|(?=[\d一二两三四五六七八九十半]))|就拿|放满|持仓(?:时间|"
-    r"期)|\bhold(?:ing)?\b|\b(?:kept|held|remains?|stays? put)\b|持仓周期|投资期限|每笔[^,;]{0,4}放"
+    r"期)|\bhold(?:ing)?\b|\b(?:kept|keep|keeps|keeping|held|remains?|stays? put|stay(?:s)? invested|investment (?:period|horizon)|stick with|closed? before)\b|(?:之|以)?内[^,;]{0,4}(?:别动|不动|不卖|就卖)|持仓周期|投资期限|每笔[^,;]{0,4}放"
 )
 _SOLD_EARLY: Final = late(
     r"(?:以内|之内|内)的?(?:短线|买卖|交易)|短于[^,;]{0,6}(?:买卖|交易)|(?:中途|提前)不卖|"
@@ -57,7 +57,7 @@ _CASH: Final = late(
     r"emergency|\bliquid|accessible|expenses|living costs|不能动|不能投|随时(?:可|能)[取用]|常备|"
     r"\bin (?:the |my )?(?:bank|savings|checking)\b|"
     r"(?:账上|卡里|账户里|手[里头上])(?![^,;]{0,8}[股债金仓])|"
-    r"\bspending\b|rainy[- ]day|ready money|\breserves?\b"
+    r"\bspending\b|rainy[- ]day|ready money|uninvested|on hand|safety net|\breserves?\b"
 )
 _SPENDING: Final = late(
     r"生活费|房贷|月供|工资|(?<!大额)(?:开支|开销|支出|花销|用度)|expenses|spending|living costs|"
@@ -84,6 +84,7 @@ _LONGEST: Final = late(
     r"maximum|no longer|within|\bmax\b"
 )
 _PREMIUM: Final = late(r"保费|年交|年缴|\bpremiums?\b")
+_NO_EQUITY: Final = late(r"非权益|权益(?:类|资产)?(?:以外|之外)|\bnon-equit|\bother than (?:equit|stocks|shares)")
 _EQUITY_HOLDING: Final = late(
     r"(?:单[一个只]?|任[一何]只?|每[一只个]?)(?:的)?(?:权益|股票[类型])|\b(?:single|any one|each) equity\b"
 )
@@ -95,9 +96,10 @@ _SINGLE: Final = late(
     r"per (?:fund|asset|holding|name|issuer|stock|product)|(?:any|each) (?:issuer|name|fund|stock|"
     r"holding|product)|"
     r"per[- ]asset|one basket|\ba (?:holding|fund|position|single)\b|individual (?:asset|holding|position|fund|investment)|"
-    r"one investment|每[种样]|哪[一]?[个只]|一样东西|(?<!类)各(?:类)?资产|每一[项个只]|任何一个|单基|the same fund|none (?:exceeds|of them)|"
+    r"one investment|每[种样]|哪[一]?[个只]|一样东西|(?<!类)各(?:类)?资产|每一[项个只]|任何一个|单基|the same fund|none (?:exceeds|of them|over|above|more|bigger|larger)|by itself|on its own|"
+    r"(?:every|each|per)[- ]fund|largest (?:fund|holding|position)|任何基金|单资产|每[项]资产|一个资产|再好的基金|"
     r"\bno (?:fund|stock|holding|asset|product)\b|\bnothing (?:above|over|bigger|larger|more than)|each|"
-    r"one (?:fund|asset|holding|position)|\bposition\b"
+    r"one (?:fund|asset|holding|position)|(?<!overall )(?<!total )(?<!aggregate )\bposition\b"
 )
 _FUND: Final = late(r"基金|\bfunds?\b")
 _FLOOR: Final = late(
@@ -156,7 +158,8 @@ def figured(norm: str) -> Predicate | None:  # noqa: C901, PLR0911, PLR0912 - on
         return MaxPremium(_round(money.high))
     if share is not None and _FEE.search(norm) and not _CASH.search(norm):
         return MaxFee(_round(share.high))
-    if _CASH.search(norm) and (share is not None or money is not None):
+    if _CASH.search(norm) and (share is not None or money is not None) and not _of_another_class(norm, share):
+        share = _beside_cash(norm, [each for each in found if each.kind == "share"])
         if share is not None and _REST.search(norm):
             return CashFloor(share=_round(_rest(norm, [each for each in found if each.kind == "share"])))
         capped = share is not None and limit_of(norm, share) == "at_most" and not _FLOOR.search(norm)
@@ -171,6 +174,8 @@ def figured(norm: str) -> Predicate | None:  # noqa: C901, PLR0911, PLR0912 - on
         share = [each for each in found if each.kind == "share"][-1]
     limit = limit_of(norm, share)
     floor = limit == "at_least" or (limit == "exact" and _FLOOR.search(norm) is not None)
+    if floor and _NO_EQUITY.search(norm):
+        return AssetClassCap("equity", _round(1.0 - share.low))
     for name, pattern in CAP_CLASSES:
         if pattern.search(norm):
             if floor:
@@ -200,6 +205,24 @@ def _months_of_spending(norm: str, months: Quantity, money: Quantity | None) -> 
         return CashFloor(months=count)
     monthly = _A_MONTH.search(norm[: money.start]) or _A_MONTH.search(norm[money.end :])
     return CashFloor(months=count, amount=_round(money.low * (count if monthly else 1)))
+
+
+def _beside_cash(norm: str, shares: list[Quantity]) -> Quantity | None:
+    """Return the share that stands nearest to the word for cash."""
+    words = [match.span() for match in _CASH.finditer(norm)]
+    return min(
+        shares,
+        key=lambda share: min(max(low - share.end, share.start - high) for low, high in words),
+        default=None,
+    )
+
+
+def _of_another_class(norm: str, share: Quantity | None) -> bool:
+    """Say whether the clause of a text's only share names another class and no cash."""
+    if share is None or norm.count("%") > 1:
+        return False
+    clause = clause_of(norm, share)
+    return not (_CASH.search(clause) or _REST.search(norm)) and any(pattern.search(clause) for _, pattern in CAP_CLASSES)
 
 
 _REST: Final = late(r"其余|剩下的?|剩余|余下|\b(?:the )?(?:rest|remainder|remaining)\b")

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from re import Pattern
 from typing import Final
 
+from memfin.scoring.chinese_numbers import chinese_number
 from memfin.scoring.patterns import late
 
 Rewriting = tuple[Pattern[str], str | Callable[[re.Match[str]], str]]
@@ -27,6 +28,7 @@ _COURTESY: Final = late(
     r"at all times|at any time)(?![a-z])[.!]?|麻烦你?|谢谢[。!]?|拜托|(?<!申)请(?!问)|最好|尽量|原则上|任何情况下|任何时候|无论如何|"
     r"[,]?无例外|[,]?按比例来|[?!.。]+$"
 )
+_CASH_ACCOUNT: Final = late(r"\bcash account only\b|\bfully (?:paid|funded)\b|\blong[- ]only\b|融资融券权限[^,;]{0,4}关")
 _EXCLUSION: Final = late(
     r"^(?:exclusions?|exclusion list|excluded|prohibited(?: investments?)?|not (?:wanted|allowed|permitted)|"
     r"banned|blacklist|off[- ]limits|avoid|forbidden|no[- ]go(?:es|s)?): ?|^(?:排除项?|禁止(?:项|投资)?|黑名单|负面清单|禁投)[:：]"
@@ -36,7 +38,7 @@ _UNWANTED: Final = (
     r"scope)|out|not (?:allowed|permitted|accepted|acceptable|authori[sz]ed|wanted|welcome|for (?:me|us|this "
     r"(?:account|client|portfolio))|in (?:this|my) (?:account|portfolio)|what i(?:'m| am) after|my (?:thing|style)|used|an "
     r"option|to be (?:held|used|bought))|unacceptable|no thanks|no thank you|never|none|nil|nothing|avoid(?:ed)?|taboo|a no-go|no-go|"
-    r"no|a no|skip(?:ped)?|zero)"
+    r"no|a no|skip(?:ped)?|zero|ineligible|declined|to be avoided|not (?:okay|ok))"
 )
 _DENIALS: Final[tuple[Rewriting, ...]] = (
     (
@@ -52,6 +54,13 @@ _DENIALS: Final[tuple[Rewriting, ...]] = (
             r"^(?:i|we|the client|client|the (?:portfolio|manager|mandate|account))(?: will| would| shall|'d|'ll)? ?"
             r"(?:generally |always |strictly )?(?:avoids?|declines?|rejects?|refus(?:es?)|dislikes?|shuns?|rules? out|excludes?|"
             r"opposes?|bans?|forbids?|detests?|distrusts?|refrains? from) (?:to (?:buy|hold|use|invest in) )?"
+        ),
+        "no ",
+    ),
+    (
+        late(
+            r"^(?:the |my |our )?(?:[a-z-]+ ){1,4}(?:avoids|excludes|rejects|rules out|steers (?:clear of|away from)|(?:is|are) to (?:avoid|"
+            r"exclude|steer (?:clear of|away from))) "
         ),
         "no ",
     ),
@@ -78,18 +87,18 @@ _DENIALS: Final[tuple[Rewriting, ...]] = (
         r"no \g<thing>",
     ),
     (late(r"^[^,;]* (?:instead of|rather than) (?P<thing>.+)$"), r"no \g<thing>"),
-    (late(r"^[^,;]*\b(?:would|will|'d) (?:sooner|rather) [^,;]+ than (?P<thing>.+)$"), r"no \g<thing>"),
+    (late(r"^[^,;]*\b(?:would|will|'d) (?:sooner|rather) (?!not\b)[^,;]+ than (?P<thing>.+)$"), r"no \g<thing>"),
     (late(r"^[^,;]*\b(?:stop|keep|prevent) me from (?P<thing>.+)$"), r"no \g<thing>"),
-    (late(r"^(?P<thing>[^,;:]{3,80}?) (?:prohibited|forbidden|excluded|banned|not (?:permitted|allowed|wanted))$"), r"no \g<thing>"),
+    (late(r"^(?P<thing>[^,;:]{3,100}?)(?: is| are)?(?: \w+ly)? (?:prohibited|forbidden|excluded|banned|ineligible|declined|not (?:permitted|allowed|wanted|okay|ok)|to be avoided)$"), r"no \g<thing>"),
     (
         late(
-            r"^the (?:portfolio|manager|mandate|account|client) (?:shall|will|must|may|does|do) not (?:invest in|hold|use|"
+            r"^the (?:portfolio|manager|mandate|account|client) (?:shall|will|must|may|does|do) not (?:invest in|initiate positions in|hold|use|"
             r"engage in|participate in|take part in|contain|include|employ|buy|own) "
         ),
         "no ",
     ),
     (late(r"^(?:leave|filter|cut|take|strike) out (?:all |any |anything (?:involving|with|in) )?"), "no "),
-    (late(r"^(?:skip|drop|omit|avoid|exclude|remove|screen out|refrain from|rule out) (?:all |any |buying |using )?"), "no "),
+    (late(r"^(?:let(?:'s| us) )?(?:skip|drop|omit|avoid|exclude|remove|screen out|refrain from|rule out) (?:all |any |buying |using )?"), "no "),
     (late(r"^(?:do not|don't|never) (?:involve me in|offer me|recommend|suggest|sell me|give me|pick me|show me) (?:any |anything )?"), "no "),
     (late(r"^under no circumstances (?:any|anything)?"), "no "),
     (late(r"^(?:leave|keep) (?P<thing>[^,;]{3,60}?) out(?: of (?:it|this|my (?:portfolio|account)|the portfolio))?$"), r"no \g<thing>"),
@@ -121,6 +130,7 @@ _DENIALS: Final[tuple[Rewriting, ...]] = (
         ),
         r"不要\g<thing>",
     ),
+    (late(r"^(?P<thing>[^,;。:]{2,24}?):否$"), r"不要\g<thing>"),
     (
         late(
             r"^(?P<thing>[^,;。:]{2,24}?)(?:这类|之类)?的?,?(?:就|我就|还是|都|全都|也|一律)?(?:算了(?:吧)?|免了(?:吧)?|不要了|绕开|绕道|"
@@ -129,6 +139,7 @@ _DENIALS: Final[tuple[Rewriting, ...]] = (
         r"不要\g<thing>",
     ),
     (late(r"^(?:把|将)(?P<thing>[^,;。:]{2,20}?)(?:都|全)?(?:去掉|删掉|剔除|排除|换掉)$"), r"不要\g<thing>"),
+    (late(r"^(?:去掉|删掉|剔除|拿掉)(?:方案里的?|组合里的?)?"), "不要"),
     (late(r"^(?:我)?(?:想|要|得|会)?(?:绕开|避开|躲开|躲着|远离|回避)"), "不要"),
     (late(r"^(?:我)?(?:不太|不怎么|并不|很不|不大)(?:愿意|想|喜欢|能接受|接受)"), "不想"),
 )
@@ -138,16 +149,18 @@ _OWN_MONEY: Final = late(
     r"^(?:unlever(?:ed|aged)|ungeared)(?: only)?$|\b(?:keep|stay|kept|remain)[^,;]{0,24}\b(?:unlever(?:ed|aged)|ungeared)\b|"
     r"\b(?:only |just )?(?:invest |use )?(?:only )?(?:with )?(?:my|our|the client's) own (?:money|capital|funds|cash)(?: only)?\b|"
     r"more (?:to work )?than (?:what(?:'s| is)|there is) (?:actually )?in the account|leverage ratio (?:of )?(?:max(?:imum)? |at most )?1x?\b|"
-    r"^去杠杆|杠杆(?:率|倍数)?(?:上限)?(?:为|不超过|≤|<=)?(?:1倍|1(?![.\d])|100%)$"
+    r"^去杠杆|^仅?以自有资金|总?敞口不?得?超过净资产(?:的)?100%|gross exposure[^;]{0,24}100%|杠杆(?:率|倍数)?(?:上限)?(?:为|不超过|≤|<=)?(?:1倍|1(?![.\d])|100%)$"
 )
+_SO: Final = late(r"^[^;]+?, ?(?:and )?(?:so|hence|therefore|thus|which is why)(?:,| )|^[^;]+?,(?:所以|因此|故而?|于是)")
+_DETAIL: Final = late(r", (?:whether|be it|including|such as|e\.g\.|regardless of|no matter) .*$|,(?:包括|无论|不论|不管是?)[^,;]*$")
 _REASON: Final = late(
     r"^(?:(?:because|since|as) [^,;]+|(?:i|we|my|our|it|they|the client)\b(?! (?:do|will|would|want|need|only|just|never|don't|won't|"
     r"prefer|avoid|refuse|can't|cannot))[^,;]+|[^,;]*(?:以前|之前|曾|上次|去年|前年|听说|怕|踩过|亏过|亏了|亏惨|家里人|家人|老婆|老公|爱人|朋友|吃掉|"
     r"反对|时差|太大)[^,;]*), ?(?:so|and so|hence|therefore|thus|所以|因此|故|于是|现在|就)(?:,| )?(?=.)"
 )
-_REASON_BEHIND: Final = late(r"[,;]? ?(?:\b(?:because|as|since|after) (?:of |they |it |their |i |the |prices? ).+|[,;] ?(?:时差|波动|风险|怕|我盯).+)$")
+_REASON_BEHIND: Final = late(r"[,;]? ?(?:(?<!just )\b(?:because|as|since) (?:of |they |it |their |i |the |prices? ).+|[,;] ?(?:时差|波动|风险|怕|我盯).+)$")
 _ALLOWED: Final = late(
-    r"^[^,;]*?(?:(?:is|are)(?: all| perfectly)? (?:fine|ok|okay|good|welcome|allowed|acceptable)|\bok|(?:都|也|倒)?(?:可以|行|没问题|"
+    r"^(?![^,;]*\d)[^,;]*?(?:(?:is|are)(?: all| perfectly)? (?:fine|ok|okay|good|welcome|allowed|acceptable)|\bok|(?:都|也|倒)?(?:可以|行|没问题|"
     r"没关系|无所谓|正常买|能买|能接受|好说))(?:的|了|啊)?[,;] ?(?:but |yet |just |only )?(?:但是?|不过|就是|只是|唯独|就)?(?!其他|其余|别的|others?\b|else\b|nothing else|provided|as long)"
 )
 _ALLOWED_BEHIND: Final = late(r"[,;](?:[^,;]*?)(?:另说|另算|除外不算|倒可以|可以考虑|(?:is|are) (?:fine|ok|okay))$")
@@ -157,6 +170,11 @@ _OF_A_HUNDRED: Final = late(
 )
 _TENTHS: Final = late(r"\b(one|two|three|four|five|six|seven|eight|nine)[ -](tenth|fifth|quarter|third)s?\b|十分之([一二三四五六七八九])")
 _DECIMAL: Final = late(r"(?<![\d.])0\.(\d{1,2})(?![\d%]| ?%)")
+_NUMERAL: Final = r"\d+(?:\.\d+)?|[一二两三四五六七八九十百]+"
+_OF_A_SUM: Final = late(
+    rf"(?P<whole>{_NUMERAL})万(?:元)?[里中](?P<between>[^,;\d]{{0,16}}?)(?P<part>{_NUMERAL})万(?:元)?|"
+    r"(?:out )?of (?:every |each )?(?P<all>\d+)k,? (?P<mid>[^,\d]{0,40}?)(?P<some>\d+)k"
+)
 _IN_BRACKETS: Final = late(r"(?<=[a-z]) \(\d+\)")
 _WEIGHT_WORD: Final = late(r"weight|max|cap|limit|equity|position|drawdown|cash|share|仓位|权重|回撤|占比|比例|上限|配置")
 _WORDS: Final = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
@@ -170,6 +188,8 @@ def plainly(norm: str) -> str:
     text = _without_asides(text)
     if _OWN_MONEY.search(text):
         return "不使用杠杆" if not text.isascii() else "no leverage"
+    if _CASH_ACCOUNT.search(text):
+        return "不做融资融券" if not text.isascii() else "no margin trading"
     if _EXCLUSION.match(text):
         return _EXCLUSION.sub("no " if text.isascii() else "不要", text)
     for pattern, form in _DENIALS:
@@ -181,7 +201,7 @@ def plainly(norm: str) -> str:
 
 def _without_asides(text: str) -> str:
     """Return the text without reasons and without what it says is allowed."""
-    for pattern in (_REASON, _ALLOWED):
+    for pattern in (_SO, _DETAIL, _REASON, _ALLOWED):
         rest = pattern.sub("", text, count=1)
         if rest.strip():
             text = rest
@@ -194,12 +214,21 @@ def _without_asides(text: str) -> str:
 
 def _percentages(text: str) -> str:
     """Return the text with its shares as percentages: 20 out of every 100, six tenths, 0.30."""
+    text = _OF_A_SUM.sub(_ratio, text)
     text = _IN_BRACKETS.sub("", text).replace("double-digit", "10%").replace("double digit", "10%")
     text = _OF_A_HUNDRED.sub(lambda match: f"{match['share'] or match['behind']}%", text)
     text = _TENTHS.sub(_tenths, text)
     if "%" not in text and _WEIGHT_WORD.search(text):
         text = _DECIMAL.sub(lambda match: f"{int(match[1].ljust(2, '0'))}%", text)
     return text
+
+
+def _ratio(match: re.Match[str]) -> str:
+    """Return a sum out of a sum as a percentage: 十万里留两万 is 留20%."""
+    whole, part = (chinese_number(each) for each in (match["whole"] or match["all"], match["part"] or match["some"]))
+    if not whole or part is None or part > whole:
+        return match[0]
+    return f"{match['between'] or match['mid'] or ''}{100 * part / whole:g}%"
 
 
 def _tenths(match: re.Match[str]) -> str:

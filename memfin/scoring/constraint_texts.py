@@ -40,6 +40,7 @@ from memfin.scoring.predicates import (
 from memfin.scoring.quantities import Quantity, bound, quantities
 from memfin.scoring.rating_texts import lowest_rating
 from memfin.scoring.synonyms import in_usual_words
+from memfin.scoring.vocabulary import load_vocabulary
 
 _NONE: Final = late(
     r"^(?:(?:暂?无|没有|未设定?)(?:任何|明确|特别|特殊|其他|具体)?的?(?:约束|限制|要求|禁忌)(?:条件)?|"
@@ -71,12 +72,12 @@ _ONLY: Final = late(
     r"\bonly\b|exclusively|solely|nothing but|or nothing|(?:\bif|unless) (?:it|they)(?:'s| is| are)? (?:not )?|\bexcept\b|全部是|只要"
 )
 _PUBLIC_FUNDS: Final = late(
-    r"公募|mutual funds?|public(?:ly offered)? funds?|fund products?|\bfunds? only|only (?:buy |"
+    r"公募|mutual funds?|public(?:ly[- ](?:offered|sold))?(?:,? publicly sold)? funds?|公开(?:募集|发行)|funds anyone can buy|publicly sold|fund products?|\bfunds? only|only (?:buy |"
     r"use )?funds?|(?:买|投|考虑|配置?|限于?)基金|基金产品|普通人[^,;]{0,6}申购|retail funds?"
 )
 _CONFINED: Final = late(
     r"必须(?:是|为)|限(?:定)?(?:为|于)?公募|全(?:部)?(?:是|为)|100%为|均为|范围(?:为|是|:)|除了公募|公募(?:基金)?(?:产品)?(?:以外|之外)|非公募|"
-    r"普通人|\b(?:just|limit(?:ed)?|confined|nothing else|must be|provided|other than|anything but|restricted|all (?:money|"
+    r"普通人|唯一|不是公募|构建|(?:品种|标的|范围|类型|工具)(?:仅限于|为|是|:)|才考虑|\b(?:only building|permitted|100%|that is not|stick to|just|limit(?:ed)?|confined|nothing else|must be|provided|other than|anything but|restricted|all (?:money|"
     r"recommendations|holdings|investments|purchases)|want regular)\b"
 )
 _DOMESTIC: Final = late(
@@ -85,7 +86,8 @@ _DOMESTIC: Final = late(
     r"(?:home|"
     r"local) markets? only|\b(?:only|just|solely|confined|limited|restricted|stick to|stay)\b[^,;]{0,30}\b(?:onshore|domestic|"
     r"mainland|home (?:country|market)|the country i live in)\b|\b(?:onshore|domestic|mainland(?: china)?|home (?:country|"
-    r"market))\b[^,;]{0,20}\bonly\b|国内就好|(?:留|放)在国内"
+    r"market))\b[^,;]{0,20}\bonly\b|国内就好|(?:留|放)在国内|(?:须|必须|全部|都)[^,;]{0,6}(?:在|投资于)?(?:境内|国内)|"
+    r"within the (?:home|domestic)|(?:keep|stay)[^,;]{0,12} at home\b|domestically (?:issued|traded)"
 )
 _INDEX_FUNDS: Final = late(
     r"指数(?:类|型)?(?:基金|产品)|被动(?:基金|产品|型|指数)|\b(?:index|passive|tracker)s? (?:funds?|"
@@ -95,9 +97,11 @@ _ACTIVE_FUNDS: Final = late(
     r"主动(?:型|管理|权益|偏股)?(?:类|的)?(?:基金|产品)?|\bactive(?:ly)?[- ](?:managed|funds?|management)"
 )
 _CHEAP: Final = late(
-    r"(?:低|便宜).{0,2}(?:费|成本)|(?:费|成本).{0,5}(?:低|便宜|优)|low[- ](?:fee|cost)|cheap|"
+    r"(?:低|便宜).{0,2}(?:费|成本)|(?:费|成本).{0,5}(?:低|便宜|优)|low[- ](?:fee|cost)|cheap(?:er|est)?[^;]{0,20}funds?|funds?[^;]{0,30}cheap|"
     r"lowest fee|fees? (?:low|first)|\b(?:low(?:er|est)?|small(?:er|est)?|reduced|minimi[sz]e|minimal)\b[^;]{0,40}\b(?:fees?|costs?|"
-    r"charges?|expenses?|expense ratios?)\b|costs less|low(?:er)?-(?:charge|fee|cost|priced)"
+    r"charges?|expenses?|expense ratios?)\b|costs less|low(?:er)?-(?:charge|fee|cost|priced)|"
+    r"\b(?:fees?|charges?)\b[^;]{0,24}\b(?:low|little|inexpensive)\b|\blow(?:est)? ter\b|\b(?:charge|cost) little\b|\binexpensive\b|save me money on|"
+    r"收费少|(?:省|少)[^,;]{0,3}费|费用高[^,;]{0,8}往后"
 )
 _FIRST: Final = late(
     r"优先|先[买选]|\b(?:prefer\w*|priorit\w+|first|precedence|favou?rs?|when|if|unless|over comparable|takes? precedence)\b"
@@ -106,6 +110,7 @@ _FIRST: Final = late(
 _PREFER: Final = late(
     r"^(?:更)?(?:偏好|偏爱|优先(?:考虑|选择)?|喜欢|倾向于?|希望|prefers?|favou?rs?|likes?)[:： ]*"
 )
+_PARTS: Final = late(r"[;。!]|[.,](?!\d)")
 _QUARTERLY: Final = late(r"季度?.{0,6}业绩|业绩.{0,6}季|按季|每季|quarterly")
 
 
@@ -122,8 +127,27 @@ def parse_constraint(text: str) -> Predicate | None:
 @lru_cache(maxsize=4096)
 @kept
 def parse_constraints(text: str) -> tuple[Predicate, ...]:
-    """Return the predicates of a constraint: several where it rules out a list (不碰军工和烟酒)."""
+    """Return the predicates of a constraint: several where it rules out a list (不碰军工和烟酒).
+
+    Where the whole text is not understood, the first of its parts that is counts.
+    """
     norm = in_usual_words(" ".join(normalize(text).split()))
+    whole = _read(norm)
+    if whole and all(map(_understood, whole)):
+        return whole
+    for part in _PARTS.split(norm):
+        found = _read(part.strip()) if part and part != norm else ()
+        if found and all(map(_understood, found)):
+            return found
+    return whole
+
+
+def _understood(predicate: Predicate) -> bool:
+    """Say whether a predicate is more than a thing in the text's own words."""
+    return not isinstance(predicate, ForbiddenAsset) or load_vocabulary().term(predicate.term) is not None
+
+
+def _read(norm: str) -> tuple[Predicate, ...]:
     norm = plainly(norm)
     norm = _YEARS.sub(" years", _OVER_HALF.sub("超过50%", norm))
     norm = _BASIS_POINTS.sub(lambda match: f"{float(match[1]) / 100:g}%", norm)

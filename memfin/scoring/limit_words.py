@@ -40,12 +40,12 @@ def limit_of(norm: str, quantity: Quantity) -> Bound:
     below = less is not None or _LESS_BEHIND.match(behind) is not None
     if above == below:
         return bound(norm, quantity)
-    rejected = _REJECTED.search(_clause(norm, quantity)) or _MENDED.search(norm, quantity.end)
+    rejected = _REJECTED.search(clause_of(norm, quantity)) or _MENDED.search(norm, quantity.end)
     return "at_most" if above == (rejected is not None) else "at_least"
 
 
-def _clause(norm: str, quantity: Quantity) -> str:
-    """Return the clause around the quantity."""
+def clause_of(norm: str, quantity: Quantity) -> str:
+    """Return the clause of a constraint that holds the quantity."""
     start = max(norm.rfind(mark, 0, quantity.start) for mark in ",;:") + 1
     ends = [end for mark in ",;" if (end := norm.find(mark, quantity.end)) >= 0]
     return norm[start : min(ends, default=len(norm))]
