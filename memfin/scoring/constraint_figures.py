@@ -23,9 +23,15 @@ from memfin.scoring.quantities import Quantity, bound, quantities
 
 _DRAWDOWN: Final = late(
     r"回撤|亏损|亏|浮亏|损失|跌幅|跌|止损|drawdown|draw-down|\bloss(?:es)?\b|\blos(?:e|ing)\b|downside|"
-    r"缩水|回落|下跌|赔|折损|\bdip\b|\bfall\b|\bdrop\b|\bdown\b|\bdd\b|(?:净值|账户|组合|年化?)波动|\b(?:declines?|mdd|falls?|slides?|sinks?|slips?)\b"
+    r"缩水|回落|下跌|赔|折损|\bdip\b|\bfall\b|\bdrop\b|\bdown\b|\bdd\b|(?:净值|账户|组合|年化?)波动|"
+    r"\b(?:declines?|mdd|falls?|slides?|sinks?|slips?)\b"
 )
-_CASH_SINKS: Final = late(r"(?:现金|活钱)[^,;]{0,10}(?:跌破|降到|掉到)|\bcash\b[^,;]{0,20}\b(?:falls?|drops?|sinks?|slips?|dips?)\b")
+_CASH_SINKS: Final = late(
+    r"(?:现金|活钱|权益|股票|债券?)(?:仓位|比例|占比)?[^,;]{0,6}(?:跌破|降到|掉到)|"
+    r"\bcash\b[^,;]{0,20}\b(?:falls?|drops?|sinks?|slips?|dips?)\b|"
+    r"\b(?:equit\w+|stocks?|bonds?|gold)\b[^,;]{0,20}\b(?:falls?|drops?|sinks?|slips?|dips?|go) (?:below|"
+    r"under)\b"
+)
 _DURATION: Final = late(
     r"久期|\bduration\b|债券?期限|剩余期限|\bmaturit(?:y|ies)\b|内的?[^,;]{0,3}债|以[上内]的?[^,;]{0,4}债|"
     r"\bmaturing\b|\bbonds? (?:of|under|over|beyond|past|within|up to|shorter|longer|no longer|no more|"
@@ -44,12 +50,16 @@ _SHORT_YEARS: Final = 3.0
 _LONG_YEARS: Final = 5.0
 _HOLDING: Final = late(
     r"持有|长线|长持|放(?:满|够|至少)|拿(?:住|满|够|(?=[\d一二两三四五六七八九十半]))|就拿|放满|持仓(?:时间|"
-    r"期)|\bhold(?:ing)?\b|\b(?:kept|keep|keeps|keeping|held|remains?|stays? put|stay(?:s)? invested|investment (?:period|horizon)|stick with|closed? before)\b|(?:之|以)?内[^,;]{0,4}(?:别动|不动|不卖|就卖)|持仓周期|投资期限|每笔[^,;]{0,4}放"
+    r"期)|\bhold(?:ing)?\b|\b(?:kept|keep|keeps|keeping|held|remains?|stays? put|stay(?:s)? invested|"
+    r"investment (?:period|horizon)|stick with|closed? before)\b|(?:之|以)?内[^,;]{0,4}(?:别动|不动|不卖|"
+    r"就卖)|持仓周期|投资期限|每笔[^,;]{0,4}放"
 )
 _SOLD_EARLY: Final = late(
-    r"(?:以内|之内|内)的?(?:短线|买卖|交易)|短于[^,;]{0,6}(?:买卖|交易)|(?:中途|提前)不卖|"
-    r"\b(?:no|not|never|nothing|only after|earliest|before)\b[^;]{0,40}\b(?:sell\w*|sold|sales?|exit\w*|in and out|trades?)\b|"
-    r"\b(?:sell\w*|sold|sales?|exit\w*|in and out|trades?)\b[^;]{0,40}\b(?:only after|before|first|prohibited|under|within)\b"
+    r"以?内的?(?:短线|买卖|交易)|短于[^,;]{0,6}(?:买卖|交易)|(?:中途|提前)不卖|"
+    r"\b(?:no|not|never|nothing|only after|earliest|before)\b[^;]{0,40}\b(?:sell\w*|sold|sales?|exit\w*|"
+    r"in and out|trades?)\b|"
+    r"\b(?:sell\w*|sold|sales?|exit\w*|in and out|trades?)\b[^;]{0,40}\b(?:only after|before|first|"
+    r"prohibited|(?:under|within)\b[^;]{0,30}\b(?:prohibited|forbidden|not allowed))\b"
 )
 _CASH: Final = late(
     r"现金|备用金|应急|活期|(?<!大额)存款(?![^,;]{0,3}期)|流动资金|流动性|生活费|开支|开销|支出|花销|活钱|"
@@ -84,20 +94,26 @@ _LONGEST: Final = late(
     r"maximum|no longer|within|\bmax\b"
 )
 _PREMIUM: Final = late(r"保费|年交|年缴|\bpremiums?\b")
-_NO_EQUITY: Final = late(r"非权益|权益(?:类|资产)?(?:以外|之外)|\bnon-equit|\bother than (?:equit|stocks|shares)")
+_NO_EQUITY: Final = late(
+    r"非权益|权益(?:类|资产)?(?:以外|之外)|\bnon-equit|\bother than (?:equit|stocks|shares)"
+)
 _EQUITY_HOLDING: Final = late(
     r"(?:单[一个只]?|任[一何]只?|每[一只个]?)(?:的)?(?:权益|股票[类型])|\b(?:single|any one|each) equity\b"
 )
 _SINGLE: Final = late(
-    r"单一(?!行业|板块|市场|赛道)|单只|单个(?!行业|板块|赛道)|单支|单项|任何一项|每只|每个|任一|任何一[只类种]|"
+    r"单一(?!行业|板块|市场|赛道)|单只|单个(?!行业|板块|赛道)|单支|单项|任何一项|每只|每个|任一|"
+    r"任何一[只类种]|"
     r"单(?=基金)|"
     r"一只|一支|单品种|单票|单产品|单标的|一个(?:产品|品种|标的|篮子|基金)|同一[只个家]|集中度|single|"
     r"any one|"
     r"per (?:fund|asset|holding|name|issuer|stock|product)|(?:any|each) (?:issuer|name|fund|stock|"
     r"holding|product)|"
-    r"per[- ]asset|one basket|\ba (?:holding|fund|position|single)\b|individual (?:asset|holding|position|fund|investment)|"
-    r"one investment|每[种样]|哪[一]?[个只]|一样东西|(?<!类)各(?:类)?资产|每一[项个只]|任何一个|单基|the same fund|none (?:exceeds|of them|over|above|more|bigger|larger)|by itself|on its own|"
-    r"(?:every|each|per)[- ]fund|largest (?:fund|holding|position)|任何基金|单资产|每[项]资产|一个资产|再好的基金|"
+    r"per[- ]asset|one basket|\ba (?:holding|fund|position|single)\b|individual (?:asset|holding|position|"
+    r"fund|investment)|"
+    r"one investment|每[种样]|哪[一]?[个只]|一样东西|(?<!类)各(?:类)?资产|每一[项个只]|任何一个|单基|"
+    r"the same fund|none (?:exceeds|of them|over|above|more|bigger|larger)|by itself|on its own|"
+    r"(?:every|each|per)[- ]fund|largest (?:fund|holding|position)|任何基金|单资产|每[项]资产|一个资产|"
+    r"再好的基金|"
     r"\bno (?:fund|stock|holding|asset|product)\b|\bnothing (?:above|over|bigger|larger|more than)|each|"
     r"one (?:fund|asset|holding|position)|(?<!overall )(?<!total )(?<!aggregate )\bposition\b"
 )
@@ -152,8 +168,11 @@ def figured(norm: str) -> Predicate | None:  # noqa: C901, PLR0911, PLR0912 - on
     spending = share is None and _CASH.search(norm) and _SPENDING.search(norm)
     if years is not None and spending:
         return _months_of_spending(norm, years, money)
-    if years is not None and (_HOLDING.search(norm) or _SOLD_EARLY.search(norm)):
+    if years is not None and _SOLD_EARLY.search(norm):
         return MinHolding(_round(years.low))
+    if years is not None and _HOLDING.search(norm):
+        most = limit_of(norm, years) == "at_most"
+        return MaxLockUp(_round(years.high)) if most else MinHolding(_round(years.low))
     if money is not None and _PREMIUM.search(norm):
         return MaxPremium(_round(money.high))
     if share is not None and _FEE.search(norm) and not _CASH.search(norm):
@@ -172,8 +191,8 @@ def figured(norm: str) -> Predicate | None:  # noqa: C901, PLR0911, PLR0912 - on
         return SingleAssetCap(_round(share.high), "equity" if of_equity else scope)
     if _BETWEEN.search(norm) is not None:
         share = [each for each in found if each.kind == "share"][-1]
-    limit = limit_of(norm, share)
-    floor = limit == "at_least" or (limit == "exact" and _FLOOR.search(norm) is not None)
+    direction = limit_of(norm, share)
+    floor = direction == "at_least" or (direction == "exact" and _FLOOR.search(norm) is not None)
     if floor and _NO_EQUITY.search(norm):
         return AssetClassCap("equity", _round(1.0 - share.low))
     for name, pattern in CAP_CLASSES:
@@ -222,10 +241,12 @@ def _of_another_class(norm: str, share: Quantity | None) -> bool:
     if share is None or norm.count("%") > 1:
         return False
     clause = clause_of(norm, share)
-    return not (_CASH.search(clause) or _REST.search(norm)) and any(pattern.search(clause) for _, pattern in CAP_CLASSES)
+    return not (_CASH.search(clause) or _REST.search(norm)) and any(
+        pattern.search(clause) for _, pattern in CAP_CLASSES
+    )
 
 
-_REST: Final = late(r"其余|剩下的?|剩余|余下|\b(?:the )?(?:rest|remainder|remaining)\b")
+_REST: Final = late(r"其余|剩下的?|剩余|\b(?:the )?(?:rest|remainder|remaining)\b")
 
 
 def _rest(norm: str, shares: list[Quantity]) -> float:

@@ -6,38 +6,24 @@ English) that mean the same give equal predicates: 最大回撤<10%, 回撤别�
 """
 
 from functools import lru_cache
-from typing import Final, Literal
+from typing import Final
 
 from memfin.scoring.bans import NEGATIVE, Ban, bans
-from memfin.scoring.cap_classes import CAP_CLASSES, capped_class
-from memfin.scoring.constraint_phrasing import plainly
 from memfin.scoring.constraint_figures import figured
+from memfin.scoring.constraint_phrasing import permits, plainly
 from memfin.scoring.counted_limits import counted_limit
 from memfin.scoring.forms import normalize
 from memfin.scoring.kept import kept
 from memfin.scoring.patterns import late
 from memfin.scoring.predicates import (
     AllowedUniverse,
-    AssetClassCap,
-    AssetClassFloor,
-    CashFloor,
     ForbiddenAsset,
     ForbiddenPractice,
     LowFee,
-    MaxDrawdown,
-    MaxDuration,
-    MaxFee,
-    MaxLockUp,
-    MaxPremium,
-    MinHolding,
-    MinRating,
     NoConstraint,
     Predicate,
     Preferred,
-    Rating,
-    SingleAssetCap,
 )
-from memfin.scoring.quantities import Quantity, bound, quantities
 from memfin.scoring.rating_texts import lowest_rating
 from memfin.scoring.synonyms import in_usual_words
 from memfin.scoring.vocabulary import load_vocabulary
@@ -69,24 +55,32 @@ _LISTED: Final = late(r"\blisted\b|上市(?:交易)?的?(?:产品|证券|品种)
 _GOVERNMENT: Final = late(r"国债|政金债|利率债|government bonds?|treasur\w+|gilts?")
 _ONLY: Final = late(
     r"仅|非公募[^,;]{0,6}不|(?:以外|之外)的?[^,;]{0,4}(?:不|别)|只(?!基金|股)|全部为|限于|局限|"
-    r"\bonly\b|exclusively|solely|nothing but|or nothing|(?:\bif|unless) (?:it|they)(?:'s| is| are)? (?:not )?|\bexcept\b|全部是|只要"
+    r"\bonly\b|exclusively|solely|nothing but|or nothing|(?:\bif|unless) (?:it|they)(?:'s| is|"
+    r" are)? (?:not )?|\bexcept\b|全部是|只要"
 )
 _PUBLIC_FUNDS: Final = late(
-    r"公募|mutual funds?|public(?:ly[- ](?:offered|sold))?(?:,? publicly sold)? funds?|公开(?:募集|发行)|funds anyone can buy|publicly sold|fund products?|\bfunds? only|only (?:buy |"
+    r"公募|mutual funds?|public(?:ly[- ](?:offered|sold))?(?:,? publicly sold)? funds?|公开(?:募集|发行)|"
+    r"funds anyone can buy|publicly sold|fund products?|\bfunds? only|only (?:buy |"
     r"use )?funds?|(?:买|投|考虑|配置?|限于?)基金|基金产品|普通人[^,;]{0,6}申购|retail funds?"
 )
 _CONFINED: Final = late(
-    r"必须(?:是|为)|限(?:定)?(?:为|于)?公募|全(?:部)?(?:是|为)|100%为|均为|范围(?:为|是|:)|除了公募|公募(?:基金)?(?:产品)?(?:以外|之外)|非公募|"
-    r"普通人|唯一|不是公募|构建|(?:品种|标的|范围|类型|工具)(?:仅限于|为|是|:)|才考虑|\b(?:only building|permitted|100%|that is not|stick to|just|limit(?:ed)?|confined|nothing else|must be|provided|other than|anything but|restricted|all (?:money|"
+    r"必须(?:是|为)|限(?:定)?(?:为|于)?公募|全(?:部)?(?:是|为)|100%为|均为|范围(?:为|是|:)|除了公募|"
+    r"公募(?:基金)?(?:产品)?(?:以外|之外)|非公募|"
+    r"普通人|唯一|不是公募|构建|(?:品种|标的|范围|类型|工具)(?:仅限于|为|是|:)|才考虑|\b(?:only building|"
+    r"permitted|100%|that is not|stick to|just|limit(?:ed)?|confined|nothing else|must be|provided|"
+    r"other than|anything but|restricted|all (?:money|"
     r"recommendations|holdings|investments|purchases)|want regular)\b"
 )
 _DOMESTIC: Final = late(
     r"(?:仅|只)[^,;]{0,4}(?:a股|境内|国内|内地|人民币|本币)|(?:a股|境内|国内)(?:资产|市场)?(?:以外|为限)|"
     r"domestic\b[^,;]{0,16}\bonly|only domestic|"
     r"(?:home|"
-    r"local) markets? only|\b(?:only|just|solely|confined|limited|restricted|stick to|stay)\b[^,;]{0,30}\b(?:onshore|domestic|"
-    r"mainland|home (?:country|market)|the country i live in)\b|\b(?:onshore|domestic|mainland(?: china)?|home (?:country|"
-    r"market))\b[^,;]{0,20}\bonly\b|国内就好|(?:留|放)在国内|(?:须|必须|全部|都)[^,;]{0,6}(?:在|投资于)?(?:境内|国内)|"
+    r"local) markets? only|\b(?:only|just|solely|confined|limited|restricted|stick to|"
+    r"stay)\b[^,;]{0,30}\b(?:onshore|domestic|"
+    r"mainland|home (?:country|market)|the country i live in)\b|\b(?:onshore|domestic|mainland(?: china)?|"
+    r"home (?:country|"
+    r"market))\b[^,;]{0,20}\bonly\b|国内就好|(?:留|放)在国内|(?:须|必须|全部|都)[^,;]{0,6}(?:在|"
+    r"投资于)?(?:境内|国内)|"
     r"within the (?:home|domestic)|(?:keep|stay)[^,;]{0,12} at home\b|domestically (?:issued|traded)"
 )
 _INDEX_FUNDS: Final = late(
@@ -97,20 +91,28 @@ _ACTIVE_FUNDS: Final = late(
     r"主动(?:型|管理|权益|偏股)?(?:类|的)?(?:基金|产品)?|\bactive(?:ly)?[- ](?:managed|funds?|management)"
 )
 _CHEAP: Final = late(
-    r"(?:低|便宜).{0,2}(?:费|成本)|(?:费|成本).{0,5}(?:低|便宜|优)|low[- ](?:fee|cost)|cheap(?:er|est)?[^;]{0,20}funds?|funds?[^;]{0,30}cheap|"
-    r"lowest fee|fees? (?:low|first)|\b(?:low(?:er|est)?|small(?:er|est)?|reduced|minimi[sz]e|minimal)\b[^;]{0,40}\b(?:fees?|costs?|"
+    r"(?:低|便宜).{0,2}(?:费|成本)|(?:费|成本).{0,5}(?:低|便宜|优)|low[- ](?:fee|cost)|cheap(?:er|"
+    r"est)?[^;]{0,20}funds?|funds?[^;]{0,30}cheap|"
+    r"lowest fee|fees? (?:low|first)|\b(?:low(?:er|est)?|small(?:er|est)?|reduced|minimi[sz]e|"
+    r"minimal)\b[^;]{0,40}\b(?:fees?|costs?|"
     r"charges?|expenses?|expense ratios?)\b|costs less|low(?:er)?-(?:charge|fee|cost|priced)|"
-    r"\b(?:fees?|charges?)\b[^;]{0,24}\b(?:low|little|inexpensive)\b|\blow(?:est)? ter\b|\b(?:charge|cost) little\b|\binexpensive\b|save me money on|"
+    r"\b(?:fees?|charges?)\b[^;]{0,24}\b(?:low|little|inexpensive)\b|\blow(?:est)? ter\b|\b(?:charge|"
+    r"cost) little\b|\binexpensive\b|save me money on|"
     r"收费少|(?:省|少)[^,;]{0,3}费|费用高[^,;]{0,8}往后"
 )
 _FIRST: Final = late(
-    r"优先|先[买选]|\b(?:prefer\w*|priorit\w+|first|precedence|favou?rs?|when|if|unless|over comparable|takes? precedence)\b"
+    r"优先|先[买选]|\b(?:prefer\w*|priorit\w+|first|precedence|favou?rs?|when|if|unless|over comparable|"
+    r"takes? precedence)\b"
 )
 """What makes a word on fees a wish even where dear funds are turned down."""
 _PREFER: Final = late(
     r"^(?:更)?(?:偏好|偏爱|优先(?:考虑|选择)?|喜欢|倾向于?|希望|prefers?|favou?rs?|likes?)[:： ]*"
 )
-_PARTS: Final = late(r"[;。!]|[.,](?!\d)")
+_PARTS: Final = late(
+    r"[;。!]|[.,](?!\d)|(?:,? and |,? but |且|并且?|同时)(?=(?:no|max|at most|at least|only|keep|never|"
+    r"do not|don't|under|below|[不别最至])"
+    r"(?![a-z]))"
+)
 _QUARTERLY: Final = late(r"季度?.{0,6}业绩|业绩.{0,6}季|按季|每季|quarterly")
 
 
@@ -129,29 +131,33 @@ def parse_constraint(text: str) -> Predicate | None:
 def parse_constraints(text: str) -> tuple[Predicate, ...]:
     """Return the predicates of a constraint: several where it rules out a list (不碰军工和烟酒).
 
-    Where the whole text is not understood, the first of its parts that is counts.
+    A text of several constraints (不用杠杆,回撤控制在15%以内) has the predicates of them all. Where the whole
+    is not understood, the parts that are count.
     """
     norm = in_usual_words(" ".join(normalize(text).split()))
     whole = _read(norm)
-    if whole and all(map(_understood, whole)):
-        return whole
-    for part in _PARTS.split(norm):
-        found = _read(part.strip()) if part and part != norm else ()
-        if found and all(map(_understood, found)):
-            return found
+    parts = [part.strip() for part in _PARTS.split(norm)]
+    read = [found for part in parts if part and part != norm and (found := _understood(_read(part)))]
+    if len(read) > 1 or (read and not _understood(whole)):
+        return tuple(dict.fromkeys(predicate for found in read for predicate in found))
     return whole
 
 
-def _understood(predicate: Predicate) -> bool:
-    """Say whether a predicate is more than a thing in the text's own words."""
-    return not isinstance(predicate, ForbiddenAsset) or load_vocabulary().term(predicate.term) is not None
+def _understood(found: tuple[Predicate, ...]) -> tuple[Predicate, ...]:
+    """Return the predicates if none is only a wish or a thing in the text's own words."""
+    known = load_vocabulary().term
+    free = any(
+        isinstance(each, Preferred) or (isinstance(each, ForbiddenAsset) and known(each.term) is None)
+        for each in found
+    )
+    return () if free else found
 
 
 def _read(norm: str) -> tuple[Predicate, ...]:
     norm = plainly(norm)
     norm = _YEARS.sub(" years", _OVER_HALF.sub("超过50%", norm))
     norm = _BASIS_POINTS.sub(lambda match: f"{float(match[1]) / 100:g}%", norm)
-    if not norm:
+    if not norm or permits(norm):
         return ()
     if _NONE.match(norm):
         return (NoConstraint(),)
