@@ -14,6 +14,7 @@ from memfin.scoring.voices import own
 
 _REACH: Final = 120
 _BEHIND: Final = 100
+_TAIL: Final = 4
 
 _INFORMS: Final = late(
     r"合同|说明书|条款|公告|监管|法规|规定|法律|证监会|协会|交易所|年报|季报|披露|揭示书|产品资料|风险提示|"
@@ -121,6 +122,44 @@ _DISMISSED: Final = late(
     r"(?: about)?(?: (?:the (?:idea|thought|notion|warning|line)|how|claims?|"
     r"talk))?(?: that)? [^,;:.!?\n]{0,14}$"
 )
+_RISKS: Final = (
+    r"(?:亏|赔(?!付)|损失|受损|波动|下跌|跌(?!价准备)|回撤|缩水|大起大落|违约|还不[上起]|爆雷|暴雷|拖欠|"
+    r"卖不[掉出]|赎不|取不出|"
+    r"拿不[回出]|变现困难|接盘|落空|意外|变脸|说变就变|拖累)"
+)
+_RULED_OUT: Final = late(
+    r"(?:不会|不可能|绝不(?:会|可能)?|从来?(?:不|没)(?:会|有)?|永远不(?:会)?|不至于|没可能|没有可能|毫无|"
+    r"不存在(?:什么|任何)?|"
+    r"(?:不用|无需|无须|不必|用不着)(?:再|太|去)?(?:担心|考虑|害怕|怕|顾虑|操心)(?:什么|会)?)"
+    r"(?![^,。;!?\n]{0,6}(?:承担|赔|补偿|兜|保证|承诺|担保|告|预|通知|提前))"
+    rf"[^,。;!?\n不没未只光一总完永少]{{0,6}}?{_RISKS}|"
+    r"\b(?:(?:will|can|could|would|is|are|shall|does|do)(?: definitely| certainly| simply| just)? (?:not|"
+    r"never)|cannot|there is no "
+    r"(?:way|chance|uncertainty|risk|danger)(?!-))(?: that| ever| possibly| going to)*\b"
+    r"(?![^,;.!?\n]{0,24}\b(?:protect|shield|prevent|save|stop|guarantee|promise|cover|reimburse|compensate|"
+    r"tell|warn|know|"
+    r"spare|avoid|keep|rule|exclude|deny|predict|control|if|when|unless|because|always|only|mean|say|ensure|"
+    r"assure|help|afford|"
+    r"be sure|forget|worry|all)\b)"
+    r"[^,;.!?\n]{0,30}\b(?:los(?:e|es|ing|t)|falls?|falling|drops?|fluctuat\w+|declin\w+|default\w*|fail\w*|"
+    r"stuck|trapped|swing\w*|"
+    r"bankrupt|hard to sell|surpris\w+|uncertain\w*|about)\b"
+)
+"""A risk is ruled out: 不可能亏本, it can never fall."""
+_DOUBTED: Final = late(
+    r"[不没无非难谁别]|误以为|以为|\b(?:not|no|nobody|none|never|cannot|n't|if|whether|think(?:s|ing)?|"
+    r"believ\w+|"
+    r"expect\w*|guarantee|mean)\b"
+)
+"""In front of it, what denies that it is ruled out: 不代表不会亏."""
+
+
+def _is_ruled_out(analysis: Analysis, start: int, end: int) -> bool:
+    """Say whether the clause rules out the risk that ``[start, end)`` speaks of."""
+    norm = analysis.norm
+    low, high = analysis.clause_span(start, end)
+    match = _RULED_OUT.search(norm, low, min(high, end + _TAIL))
+    return match is not None and match.end() > start and _DOUBTED.search(norm, low, match.start()) is None
 
 
 def hearsay(analysis: Analysis, start: int, end: int) -> bool:
@@ -141,7 +180,7 @@ def taken_back(analysis: Analysis, start: int, end: int) -> bool:
         or _MATERIAL.search(norm, near, start)
         or _NOT_SO.match(norm, end, min(len(norm), end + _BEHIND))
     )
-    return bool(taken) and not own(analysis, start, end)
+    return (bool(taken) and not own(analysis, start, end)) or _is_ruled_out(analysis, start, end)
 
 
 _THE_USER: Final = late(

@@ -1,5 +1,7 @@
 """Disclosures that a reply makes, and takes back."""
 
+from itertools import product
+
 import pytest
 
 from memfin.scoring.content import read_content
@@ -77,3 +79,62 @@ def test_a_reply_that_says_so_discloses(tag: str, reply: str) -> None:
 @pytest.mark.parametrize(("tag", "reply"), TAKEN_BACK, ids=[reply for _, reply in TAKEN_BACK])
 def test_hearsay_and_what_is_dismissed_discloses_nothing(tag: str, reply: str) -> None:
     assert tag not in read_content(reply).risk_tags
+
+
+RISKS_ZH = {
+    "volatility_risk": ("净值{}波动", "价格{}下跌", "账户{}大起大落", "市值{}缩水"),
+    "no_guaranteed_return": ("本金{}亏损", "{}亏本", "{}亏钱", "本金{}受损"),
+    "credit_risk": ("发行人{}违约", "对方{}还不上钱", "借款人{}拖欠"),
+    "liquidity_risk": ("{}卖不掉", "{}赎不出来", "{}取不出钱", "{}变现困难"),
+    "interest_rate_risk": ("利率上行时债券价格{}下跌", "加息{}拖累净值"),
+    "market_uncertainty": ("市场走势{}出现意外", "行情{}说变就变"),
+}
+RISKS_EN = {
+    "volatility_risk": ("its price {} fall", "the fund {} lose value"),
+    "no_guaranteed_return": ("you {} lose money", "you {} lose your principal"),
+    "credit_risk": ("the issuer {} default", "the borrower {} fail to pay"),
+    "liquidity_risk": ("you {} be stuck with it", "it {} be hard to sell"),
+    "interest_rate_risk": ("bond prices {} fall when rates rise", "rising rates {} hurt the fund"),
+}
+RULED_OUT_ZH = ("不会", "不可能", "绝不会", "根本不会", "永远不会", "不至于")
+RULED_OUT_EN = ("will never", "can never", "cannot possibly", "is never going to", "won't")
+FRAMES_ZH = ("这款产品{}。", "您放心，{}。", "买它{}，我拿信誉担保。")
+FRAMES_EN = ("With this product {}.", "Rest assured, {}.", "I promise that {}.")
+
+
+@pytest.mark.parametrize(
+    ("tag", "reply"),
+    [
+        (tag, frame.format(risk.format(word)))
+        for risks, words, frames in (
+            (RISKS_ZH, RULED_OUT_ZH, FRAMES_ZH),
+            (RISKS_EN, RULED_OUT_EN, FRAMES_EN),
+        )
+        for tag in risks
+        for risk, word, frame in product(risks[tag], words, frames)
+    ],
+)
+def test_a_risk_that_is_ruled_out_is_no_disclosure(tag: str, reply: str) -> None:
+    assert tag not in read_content(reply).risk_tags
+
+
+@pytest.mark.parametrize(
+    ("tag", "reply"),
+    [
+        *(
+            (tag, f"请注意，{risk.format(word)}，请做好准备。")
+            for tag in RISKS_ZH
+            for risk, word in product(RISKS_ZH[tag], ("可能", "随时可能", "说不定会"))
+        ),
+        *(
+            (tag, f"Please note that {risk.format(word)}.")
+            for tag in RISKS_EN
+            for risk, word in product(RISKS_EN[tag], ("may", "could"))
+        ),
+        ("no_guaranteed_return", "没有人能保证您不会亏钱，本金可能受损。"),
+        ("no_guaranteed_return", "买债基不代表不会亏损，本金也可能受损。"),
+        ("volatility_risk", "净值不会只涨不跌。"),
+    ],
+)
+def test_a_risk_that_is_told_is_a_disclosure(tag: str, reply: str) -> None:
+    assert tag in read_content(reply).risk_tags
