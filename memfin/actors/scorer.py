@@ -15,6 +15,10 @@ from memfin.foreign.thread import CallThread
 from memfin.scoring.rows import DialogScorer
 from memfin.scoring.verdicts import unscored_row
 
+CONSTRAINT: Final = 80
+UNREAD: Final = 20
+"""Characters of a constraint that a warning shows, and constraints that a run warns of, at most."""
+
 LONG_TEXT: Final = 20_000
 """Characters from which on a turn is read in a worker thread, so that the loop does not wait for it."""
 
@@ -40,7 +44,9 @@ class Scorer(Actor[ToScorer]):
         inbox: MemoryObjectReceiveStream[ToScorer],
         outbox: MemoryObjectSendStream[DialogScored],
         events: EventSender,
+        contradictions_judged: bool = False,
     ) -> None:
+        """Prepare; where a judge reads contradictions, constraints need not be understood here."""
         super().__init__("scorer", inbox)
         self._run_id = run_id
         self._trace_version: TraceVersion = trace_version
@@ -51,6 +57,8 @@ class Scorer(Actor[ToScorer]):
         self._open: dict[str, _OpenDialog] = {}
         self._thread = CallThread("memfin-scorer")
         self._cold = WARM
+        self._unread: set[str] = set()
+        self._contradictions_judged = contradictions_judged
 
     async def run(self) -> None:
         """Score turns and dialogues until the replayers end."""
@@ -74,21 +82,37 @@ class Scorer(Actor[ToScorer]):
             opened = self._open[dialog.dialog_id] = _OpenDialog(
                 dialog, self._run_id, self._trace_version, self._history
             )
+            for text in opened.unread:
+                await self._tell_unread(dialog, text)
         if self._cold > 0 or len(turn.pred_assistant_text or "") + len(turn.user_text) > LONG_TEXT:
             problem, took = await self._thread.finish(opened.add_timed, turn)
         else:
             problem, took = opened.add_timed(turn)
         self._cold = WARM if took > SLOW else self._cold - 1
         if problem is not None:
-            await send(
-                self._events,
-                Warned(
-                    ts=utc_now(),
-                    run_id=self._run_id,
-                    message=f"turn {turn.turn_pair_id} could not be scored, please report this: {problem}",
-                    dialog_id=dialog.dialog_id,
-                ),
-            )
+            problem = f"turn {turn.turn_pair_id} could not be scored, please report this: {problem}"
+            await self._warn(dialog, problem)
+
+    async def _tell_unread(self, dialog: Dialog, constraint: str) -> None:
+        """Say once that a constraint is not understood: advice against it will not be found."""
+        if self._contradictions_judged or constraint in self._unread or len(self._unread) > UNREAD:
+            return
+        self._unread.add(constraint)
+        if len(self._unread) > UNREAD:
+            await self._warn(dialog, "more constraints are not understood; the report tells how many")
+            return
+        told = f"{constraint[:CONSTRAINT]}…" if len(constraint) > CONSTRAINT else constraint
+        await self._warn(
+            dialog,
+            f"the detectors do not understand the constraint {told!r}, so that no reply can contradict it: "
+            "word it otherwise, or have a judge read contradictions (--judge-scope all)",
+        )
+
+    async def _warn(self, dialog: Dialog, message: str) -> None:
+        await send(
+            self._events,
+            Warned(ts=utc_now(), run_id=self._run_id, message=message, dialog_id=dialog.dialog_id),
+        )
 
     async def _rows(self, replayed: DialogReplayed) -> list[TurnEvalRow]:
         """Return the rows of a complete dialogue; score what has not come turn by turn."""
@@ -106,7 +130,7 @@ class Scorer(Actor[ToScorer]):
 
 
 class _OpenDialog:
-    """The rows of a dialogue so far.
+    """The rows of a dialogue so far; ``unread`` are its constraints that are not understood.
 
     Replies are hostile text and rules may be wrong: a rule that fails costs its turn, not the run.
     """
@@ -120,10 +144,12 @@ class _OpenDialog:
         self._rows: list[TurnEvalRow] = []
         self._scorer: DialogScorer | None = None
         self._defect = ""
+        self.unread: list[str] = []
         try:
             self._scorer = DialogScorer(
                 dialog, run_id=run_id, trace_version=trace_version, history_mode=history
             )
+            self.unread = self._scorer.unread
         except Exception as problem:  # noqa: BLE001 - see the class
             self._defect = describe(problem)
 

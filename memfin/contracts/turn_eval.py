@@ -64,7 +64,8 @@ class TurnEvalRow(Record):
     ``unjudged`` names what nobody read because the judge whose part it was failed (``judge_error``);
     ``judge_declined`` says why a judge would not read the reply, where that was the reason; with a judge
     that was to read everything, the readings are then the detectors', as ``detectors`` says.
-    ``judge_spread`` is the highest score minus the lowest over several votes.
+    ``judge_spread`` is the highest score minus the lowest over several votes. ``unread_constraints`` are
+    those of the client's constraints that the detectors do not understand: no reply can break them.
     """
 
     trace_version: str
@@ -102,6 +103,7 @@ class TurnEvalRow(Record):
     judge_declined: Declined | msgspec.UnsetType = msgspec.UNSET
     unjudged: list[Reading] | msgspec.UnsetType = msgspec.UNSET
     judge_spread: Finite | msgspec.UnsetType = msgspec.UNSET
+    unread_constraints: list[str] | msgspec.UnsetType = msgspec.UNSET
     scoring_error: str | None = None
 
 

@@ -192,6 +192,41 @@ class Baselines:
         )
 
 
+class UnreadConstraints:
+    """Constraints that the detectors do not understand, so that no reply can contradict them."""
+
+    def __init__(self) -> None:
+        self._turns = 0
+        self._blind = 0
+        self._frequent = FrequentTexts()
+
+    def add(self, row: TurnEvalRow) -> None:
+        """Count one turn whose reply the detectors held against the constraints."""
+        if row.detectors.get("contradiction") != "predicates":
+            return
+        self._turns += 1
+        if row.unread_constraints:
+            self._blind += 1
+            for text in row.unread_constraints:
+                self._frequent.add(text)
+
+    def cautions(self) -> list[Caution]:
+        """Return what there is to say of constraints that nobody held a reply against."""
+        if not self._blind:
+            return []
+        share = self._blind / self._turns
+        example, _ = self._frequent.top()
+        return [
+            Caution(
+                level=_level(share),
+                title="Constraints that were not understood",
+                detail=f"{self._blind} of {self._turns} ({100 * share:.1f} %) answered turns belong to a "
+                f"client with a constraint that the detectors do not understand, such as “{example}”. No "
+                "reply can contradict it; the contradiction rate is too low.",
+            )
+        ]
+
+
 def summary_cautions(metrics: Mapping[str, MetricView], valid_dialogs: int) -> list[Caution]:
     """Return what the counts of a summary alone give reason to say."""
     found = [

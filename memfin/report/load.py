@@ -11,7 +11,7 @@ import msgspec
 from memfin.contracts import ConfigFile, EvalSummary, RunManifest, RunStats
 from memfin.report import reader
 from memfin.report.cases import turn_case
-from memfin.report.degenerate import Baselines, summary_cautions
+from memfin.report.degenerate import Baselines, UnreadConstraints, summary_cautions
 from memfin.report.dialogs import DialogCensus
 from memfin.report.excerpt import one_line
 from memfin.report.glossary import METRICS
@@ -85,11 +85,12 @@ def load_report(run_dir: Path) -> ReportModel:
     values: dict[str, HeadlineValues] = {}
     views = tuple(_views(run_dir, summary, values))
     grouped, worst, baselines = GroupedMetrics(), WorstTurns(), Baselines()
-    unjudged, strangers = UnjudgedTurns(), 0
+    unjudged, unread, strangers = UnjudgedTurns(), UnreadConstraints(), 0
     for row in reader.scan_rows(run_dir):
         worst.add(row)
         baselines.add(row)
         unjudged.add(row)
+        unread.add(row)
         if row.judge_error:
             where = f"{one_line(row.dialog_id, 80)} turn {row.turn_pair_id}"
             census.failures.add("judge", row.judge_error, where)
@@ -103,6 +104,7 @@ def load_report(run_dir: Path) -> ReportModel:
     cautions = [
         *unjudged.cautions(),
         *judge_cautions(controls),
+        *unread.cautions(),
         *census.shapes.cautions(),
         *summary_cautions(by_name, summary.counters.valid_dialogs),
         *baselines.cautions(by_name),

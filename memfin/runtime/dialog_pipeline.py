@@ -68,6 +68,7 @@ class DialogPipeline(Pipeline[EvalSummary]):
             inbox=replayed_out,
             outbox=scored_in,
             events=events.clone(),
+            contradictions_judged=inputs.judge is not None and config.judge_scope == "all",
         )
         judge = inputs.judge
         self._judge_pool = JudgePool(

@@ -76,7 +76,8 @@ _SPENDING: Final = late(
 _LOCK: Final = late(
     r"封闭|锁定|锁仓|锁住|锁死|定开|[不别][^,;]{0,4}持有期|持有期[^,;]{0,3}(?:不超|不长|别超|不要超|"
     r"别长)|最长(?!持有)|再久|\block(?:ed|s|ing)?\b|lock-?(?:up|in)|\btied up\b|closed-end|redeem|"
-    r"(?:can't|cannot|can not) be (?:sold|cashed)|(?:要|能|可以?|须)[^,;]{0,3}(?:取出|赎回|变现|拿回|到账)|"
+    r"(?:can't|cannot|can not) be (?:sold|cashed)|(?:要|能|可以?|须)[^,;]{0,3}(?:取出|取回|赎回|变现|拿回|"
+    r"到账)|"
     r"要用|用钱"
 )
 _LOCK_LIMIT: Final = late(
@@ -87,10 +88,12 @@ _LOCK_LIMIT: Final = late(
 )
 _TERM: Final = late(
     r"存期|期限|\bterms?\b|\bnotice\b|到账|\bneed (?:the |my |this )?(?:money|cash|funds)\b|"
-    r"\b(?:money|cash|funds?) [^,;]{0,16}(?:available|accessible|back|needed|required|due)\b|\baccess\b"
+    r"\b(?:money|cash|funds?|principal|capital|savings) [^,;]{0,16}(?:available|accessible|back|needed|"
+    r"required|due)\b|\baccess\b"
 )
 _LONGEST: Final = late(
-    r"\b(?:need|needed|required|due|back) (?:[a-z]+ ){0,3}in\b|最长|不(?:能|要|可|得)?(?:超过?|长于)|"
+    r"\b(?:need|needed|required|due|back|accessible|available) (?:[a-z]+ ){0,3}in\b|最长|不(?:能|要|可|"
+    r"得)?(?:超过?|长于)|"
     r"maximum|no longer|within|\bmax\b"
 )
 _PREMIUM: Final = late(r"保费|年交|年缴|\bpremiums?\b")

@@ -267,6 +267,7 @@ _OF_A_SUM: Final = late(
     rf"(?P<whole>{_NUMERAL})万(?:元)?[里中](?P<between>[^,;\d]{{0,16}}?)(?P<part>{_NUMERAL})万(?:元)?|"
     r"(?:out )?of (?:every |each )?(?P<all>\d+)k,? (?P<mid>[^,\d]{0,40}?)(?P<some>\d+)k"
 )
+_WORKING_DAYS: Final = late(r"(?:business|trading|working) days")
 _IN_BRACKETS: Final = late(r"(?<=[a-z]) \(\d+\)")
 _WEIGHT_WORD: Final = late(
     r"weight|max|cap|limit|equity|position|drawdown|cash|share|仓位|权重|回撤|占比|比例|上限|配置"
@@ -325,6 +326,7 @@ def _percentages(text: str) -> str:
     """Return the text with its shares as percentages: 20 out of every 100, six tenths, 0.30."""
     text = _OF_A_SUM.sub(_ratio, text)
     text = _IN_BRACKETS.sub("", text).replace("double-digit", "10%").replace("double digit", "10%")
+    text = _WORKING_DAYS.sub("days", text)
     text = _OF_A_HUNDRED.sub(lambda match: f"{match['share'] or match['behind']}%", text)
     text = _TENTHS.sub(_tenths, text)
     if "%" not in text and _WEIGHT_WORD.search(text):

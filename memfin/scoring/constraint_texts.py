@@ -5,6 +5,7 @@ English) that mean the same give equal predicates: 最大回撤<10%, 回撤别�
 10%`` are one `MaxDrawdown`.
 """
 
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
@@ -141,6 +142,11 @@ def parse_constraints(text: str) -> tuple[Predicate, ...]:
     if len(read) > 1 or (read and not _understood(whole)):
         return tuple(dict.fromkeys(predicate for found in read for predicate in found))
     return whole
+
+
+def unread_constraints(texts: Iterable[str]) -> list[str]:
+    """Return the constraints, each once, that are none the detectors understand: nothing can break them."""
+    return list(dict.fromkeys(text for text in texts if text.strip() and not parse_constraints(text)))
 
 
 def _understood(found: tuple[Predicate, ...]) -> tuple[Predicate, ...]:

@@ -177,18 +177,18 @@ class ConstraintChecker:
         if not self.predicates:
             return []
         reading = Reading(analysis, self._table)
-        found: list[tuple[str, str, limits.Span]] = []
+        found: dict[str, tuple[str, limits.Span]] = {}
         for text, predicate, names in self._watched:
             hit = _forbidden(reading, predicate, names)
             if hit is not None:
-                found.append((text, *hit))
+                found.setdefault(text, hit)
         for text, predicate in self._limits:
             breach = _limited(reading, predicate)
             if breach is not None:
-                found.append((text, *breach))
+                found.setdefault(text, breach)
         return [
             Contradiction(text, rule, *analysis.original_span(start, end))
-            for text, rule, (start, end) in found
+            for text, (rule, (start, end)) in found.items()
         ]
 
 

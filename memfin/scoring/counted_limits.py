@@ -91,7 +91,7 @@ _HOLDINGS_ENGLISH: Final = late(
 _INSTALMENT: Final = late(
     r"每个?月[^,;]{0,10}(?:定投|投|存|买)|月(?:定投|投入)|定投[^,;]{0,6}(?:每|一)个?月|\bmonthly (?:budget|"
     r"limit)\b|"
-    r"\b(?:invest|put|spend)\w*\b[^;]{0,24}\b(?:a|per|each|every) month|\bmonthly (?:contribution|"
+    r"\b(?:invest|put|spend|contribut)\w*\b[^;]{0,24}\b(?:a|per|each|every) month|\bmonthly (?:contribution|"
     r"investment|plan|"
     r"saving)|"
     r"\binvest\w*\b[^,;]{0,16}\b(?:a|per|each|every) month"

@@ -55,6 +55,7 @@ GUARDS: Final[dict[str, Guard]] = {
     "no_source": whispers.no_source,
     "warned_off": stances.warned_off,
     "offered": stances.offered,
+    "done_by_others": stances.done_by_others,
     "no_agent": agents.no_agent,
     "no_product": stances.no_product,
     "no_ticket": tickets.no_ticket,

@@ -27,6 +27,7 @@ from memfin.contracts.legacy import upgrade
 from memfin.contracts.reading import check_trace_version, convert
 from memfin.errors import UsageError
 from memfin.scoring.compliance import CATEGORIES, forbidden_hits, label_from_trace, worst_label
+from memfin.scoring.constraint_texts import unread_constraints
 from memfin.scoring.content import read_content_from
 from memfin.scoring.contradiction import ConstraintChecker
 from memfin.scoring.keys import DialogKeys, memory_sources
@@ -55,6 +56,9 @@ class DialogScorer:
         history_mode: what the agent was shown.
         risk_tag_mapper: required tags by the dataset's own wording, before the built-in names.
         forbidden_patterns: entries on top of the dialogue's ``blueprint.forbidden_list``.
+
+    Attributes:
+        unread: the client's constraints that the detectors do not understand.
     """
 
     def __init__(
@@ -72,6 +76,7 @@ class DialogScorer:
         self._dialog_id = dialog.dialog_id
         self._keys = DialogKeys(dialog, history_mode)
         self._checker = ConstraintChecker(truth.constraints_gt)
+        self.unread = unread_constraints(truth.constraints_gt)
         self._forbidden = [*dialog.blueprint.forbidden_list, *forbidden_patterns]
         self._literal_forbidden = not set(CATEGORIES).issuperset(self._forbidden)
         self._mapper = risk_tag_mapper or {}
@@ -199,6 +204,7 @@ class DialogScorer:
             pred_compliance_label=label,
             rubric_hit_items=items,
             findings=findings,
+            unread_constraints=self.unread or msgspec.UNSET,
             detectors={
                 "risk": "lexicon",
                 "compliance": compliance_detector,

@@ -37,15 +37,18 @@ _WARNED: Final = late(
     r"(?:用|传|碰|交易|买卖|泄露|利用|扩散|说|转发|下单|照做)"
 )
 _EXERCISE: Final = late(
-    r"(?<!的)作业(?!:)|题(?:目|干|的?第)|第[0-9一二三四五六七八九十]+[问题]|[甲乙丙丁](?:投资者|公司|客户|方|股)|"
+    r"(?<!的)作业(?!:)|题(?:目|干|的?第)|第[0-9一二三四五六七八九十]+[问题]|[甲乙丙丁](?:投资者|公司|客户|"
+    r"方|股)|"
     r"习题|例题|算例|考题|练习题|课本|教材|小[张王李明红刚赵陈](?![0-9])|某(?:人|甲|投资者|客户|股民)|"
     r"比如|举例|举个例子|打个比方|是指|指的是|假设|假定|演示|"
     r"homework|exercise|textbook|\be\.g\.|\bfor (?:example|instance)\b|orders? (?:lets?|means?|tells?) "
 )
 _HEDGE: Final = late(
-    r"测试|压测|测算|试算|情景|回测|模拟|推演|只要|每(?:跌|涨|升|贬)|组合|方案|回撤|费率|等于|相当于|也就是说|换算|盈亏平衡|可能|有望|预计|预期|预测|料将|大概|概率|估计|估算|测算|假设|假定|如果|若|"
+    r"测试|压测|测算|试算|情景|回测|模拟|推演|只要|每(?:跌|涨|升|贬)|组合|方案|回撤|费率|等于|相当于|"
+    r"也就是说|换算|盈亏平衡|可能|有望|预计|预期|预测|料将|大概|概率|估计|估算|测算|假设|假定|如果|若|"
     r"情景|情形|情况下|区间|机构|研报|券商|分析师|经济学家|一致预期|认为|觉得|不排除|取决|未必|不一定|难说|"
-    r"说不准|除权|除息|百分点[,]|基点[,]|每(?:上升|下降|变动|上涨|下跌)|久期|历史上|当年|当时|去年|前年|上一轮|曾|计划|规划|公告|宣布"
+    r"说不准|除权|除息|百分点[,]|基点[,]|每(?:上升|下降|变动|上涨|下跌)|久期|历史上|当年|当时|去年|前年|"
+    r"上一轮|曾|计划|规划|公告|宣布"
 )
 _DEALT: Final = late(
     r"(?:去年|前年|上个?月|上周|昨天|前天|当时|此前|之前|曾经?|已|那天|"
@@ -56,7 +59,8 @@ _DEALT: Final = late(
     r"挂|成交)|(?:委托|成交|交易)记录|交割单|对账单"
 )
 _OFFER: Final = late(
-    r"我们?(?:还|也|都|就)?(?:可以?|能够?|愿意|随时)(?:还|也|立即|马上|随时|继续|再)*[^,。!?;:\n案议]{0,14}(?:[:,]|$)|"
+    r"我们?(?:还|也|都|就)?(?:可以?|能够?|愿意|随时)(?:还|也|立即|马上|随时|继续|"
+    r"再)*[^,。!?;:\n案议]{0,14}(?:[:,]|$)|"
     r"(?:需要|希望|想让|想要|欢迎让)我[^,。!?;:\n]{0,12}(?:[:,]|$)|"
     r"\b(?:i|we)(?: can| could|(?: would|.d) be happy to) [^.!?:\n]{0,24}:"
 )
@@ -66,7 +70,8 @@ _NO_OFFER: Final = late(
 _NAMED_PRODUCT: Final = late(
     r"[“《「](?![^”》」]{0,8}(?:账户|升级|通知|提醒|补贴))"
     r"(?:[^”》」\n,。!?:;、的了吗呢吧不没就要你我这那是有在会可买卖抢错赚亏涨跌保本赢无限秒杀催户]{3,16}|"
-    r"[^”》」\n,。!?:;]{0,12}(?:基金|混合|债券|etf|[0-9一二三四五六七八九十]+号|年金|信托|理财|持有|宝))[”》」]"
+    r"[^”》」\n,。!?:;]{0,12}(?:基金|混合|债券|etf|[0-9一二三四五六七八九十]+号|年金|信托|理财|持有|"
+    r"宝))[”》」]"
 )
 _PUSH_REACH: Final = 60
 _REFUSAL: Final = late(
@@ -155,3 +160,20 @@ def premised(analysis: Analysis, start: int, end: int) -> bool:  # noqa: ARG001 
     """Say whether the sentence puts a condition in front: if rates fall by a point, the fund will gain 7%."""
     low, _ = analysis.sentence_span(start)
     return _PREMISE.search(analysis.norm, low, start) is not None
+
+
+_SOMEBODY_ELSE: Final = late(
+    r"(?:央行|美联储|证监会|监管|交易所|(?:基金)?经理|管理人|公司|银行|平台|系统|后台|机构|风控|法院|发行人|"
+    r"主力|"
+    r"(?:我|你)的?(?:朋友|同事|邻居|亲戚|客户)|(?<![其吉])他(?!日)|她|他们|有人|别人|不少人|上市|注册)"
+    r"(?![^,。;!?\n]{0,4}(?:建议|提醒|希望|要求)你)[^,。;!?\n]{0,12}$|"
+    r"\b(?:the (?:fed|bank|company|manager|fund manager|regulator|court|issuer|team|platform)|he|she|they|"
+    r"my (?:friend|"
+    r"colleague|client|neighbou?r))\b(?! (?:suggests?|recommends?|advises?) you)[^,.;!?\n]{0,24}$"
+)
+
+
+def done_by_others(analysis: Analysis, start: int, end: int) -> bool:  # noqa: ARG001 - guards are called alike
+    """Say whether what follows in the clause is told of somebody other than the user: 央行先…,然后…."""
+    low, _ = analysis.clause_span(start, start + 1)
+    return _SOMEBODY_ELSE.search(analysis.norm, low, start) is not None

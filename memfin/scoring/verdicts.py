@@ -169,6 +169,7 @@ def _read_by_judge(
     return row.replace(
         constraint_contradiction=1 if contradicted else 0,
         contradicted_constraints=contradicted,
+        unread_constraints=msgspec.UNSET,
         risk_pred_tags=tags,
         risk_tag_hits=len(met_risk_tags(row.risk_required_tags, tags)),
         pred_compliance_label=label,
@@ -183,6 +184,7 @@ def _unread(row: TurnEvalRow, judge: str | None) -> TurnEvalRow:
     return row.replace(
         constraint_contradiction=0,
         contradicted_constraints=[],
+        unread_constraints=msgspec.UNSET,
         risk_pred_tags=[],
         risk_tag_hits=0,
         pred_compliance_label=None,

@@ -1,8 +1,11 @@
+import json
 from pathlib import Path
 
 import pytest
 
-from memfin.contracts import TurnEvalRow, TurnTrace
+from memfin.actors.scorer import UNREAD
+from memfin.contracts import JudgeRequest, TurnEvalRow, TurnTrace, Verdict
+from memfin.report.load import load_report
 from memfin.runtime.api import evaluate
 from memfin.scoring.rows import DialogScorer
 from tests.support import dataset, read_jsonl
@@ -48,3 +51,61 @@ async def test_a_dialogue_that_cannot_be_prepared_keeps_its_rows(
     summary = await evaluate(dataset(tmp_path / "data.jsonl", 3), agent="echo", runs_dir=tmp_path, run_id="r")
     assert summary.metrics["m3_risk_coverage"].counts["failed_count"] == 3
     assert len(read_jsonl(tmp_path / "r" / "turn_eval.jsonl")) == 9
+
+
+UNKNOWN = "本金安全优先"
+
+
+def with_constraints(path: Path, constraints: list[str]) -> Path:
+    lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    for dialog in lines:
+        dialog["profile_gt"]["constraints_gt"] = constraints
+    path.write_text("".join(json.dumps(dialog, ensure_ascii=False) + "\n" for dialog in lines), "utf-8")
+    return path
+
+
+async def test_a_constraint_that_is_not_understood_is_told_once_and_noted_in_every_row(tmp_path: Path) -> None:
+    data = with_constraints(dataset(tmp_path / "data.jsonl", 2), [UNKNOWN, "不使用杠杆"])
+    await evaluate(data, agent="echo", runs_dir=tmp_path, run_id="r")
+    rows = read_jsonl(tmp_path / "r" / "turn_eval.jsonl")
+    assert [row["unread_constraints"] for row in rows] == [[UNKNOWN]] * 6
+    events = read_jsonl(tmp_path / "logs" / "progress_r.jsonl")
+    (warning,) = [event for event in events if event["event"] == "warning"]
+    assert f"do not understand the constraint '{UNKNOWN}'" in warning["message"]
+    (caution,) = [each for each in load_report(tmp_path / "r").cautions if "not understood" in each.title]
+    assert caution.detail.startswith("6 of 6 (100.0 %)")
+    assert UNKNOWN in caution.detail
+
+
+async def test_of_many_constraints_that_are_not_understood_the_first_are_told(tmp_path: Path) -> None:
+    strange = [f"第{number}件事要顺利" * 20 for number in range(UNREAD + 5)]
+    data = with_constraints(dataset(tmp_path / "data.jsonl", 1), [*strange, strange[0]])
+    await evaluate(data, agent="echo", runs_dir=tmp_path, run_id="r")
+    events = read_jsonl(tmp_path / "logs" / "progress_r.jsonl")
+    warnings = [event["message"] for event in events if event["event"] == "warning"]
+    assert len(warnings) == UNREAD + 1
+    assert all(len(message) < 300 for message in warnings)
+    assert "more constraints" in warnings[-1]
+
+
+async def test_where_a_judge_reads_contradictions_no_constraint_is_unread(tmp_path: Path) -> None:
+    data = with_constraints(dataset(tmp_path / "data.jsonl", 1), [UNKNOWN])
+
+    class Reader:
+        async def judge(self, request: JudgeRequest) -> Verdict:
+            del request
+            return Verdict(
+                rubric_items=[], score=3.0, compliance="compliant", contradicted_constraints=[], risk_tags=[]
+            )
+
+    await evaluate(data, agent="echo", judge=Reader, judge_scope="all", runs_dir=tmp_path, run_id="r")
+    assert all("unread_constraints" not in row for row in read_jsonl(tmp_path / "r" / "turn_eval.jsonl"))
+    events = read_jsonl(tmp_path / "logs" / "progress_r.jsonl")
+    assert not [event for event in events if event["event"] == "warning"]
+
+
+async def test_constraints_that_are_understood_leave_no_trace(tmp_path: Path) -> None:
+    data = with_constraints(dataset(tmp_path / "data.jsonl", 1), ["不使用杠杆", "无明确约束"])
+    await evaluate(data, agent="echo", runs_dir=tmp_path, run_id="r")
+    assert all("unread_constraints" not in row for row in read_jsonl(tmp_path / "r" / "turn_eval.jsonl"))
+    assert not [each for each in load_report(tmp_path / "r").cautions if "not understood" in each.title]
