@@ -109,6 +109,8 @@ _FIRST: Final = late(
 _PREFER: Final = late(
     r"^(?:更)?(?:偏好|偏爱|优先(?:考虑|选择)?|喜欢|倾向于?|希望|prefers?|favou?rs?|likes?)[:： ]*"
 )
+_MOST_PARTS: Final = 12
+"""Constraints of one text that are read one by one."""
 _PARTS: Final = late(
     r"[;。!]|[.,](?!\d)|(?:,? and |,? but |且|并且?|同时)(?=(?:no|max|at most|at least|only|keep|never|"
     r"do not|don't|under|below|[不别最至])"
@@ -137,7 +139,7 @@ def parse_constraints(text: str) -> tuple[Predicate, ...]:
     """
     norm = in_usual_words(" ".join(normalize(text).split()))
     whole = _read(norm)
-    parts = [part.strip() for part in _PARTS.split(norm)]
+    parts = [part.strip() for part in _PARTS.split(norm, _MOST_PARTS)]
     read = [found for part in parts if part and part != norm and (found := _understood(_read(part)))]
     if len(read) > 1 or (read and not _understood(whole)):
         return tuple(dict.fromkeys(predicate for found in read for predicate in found))
