@@ -62,6 +62,8 @@ _WRAPPING: Final = late(
 )
 _LIST: Final = late(r"、|/|(?<=[\u4e00-\u9fff])[和与及或]+(?=[\u4e00-\u9fff])|,? (?:and|or|nor) |, ")
 _SHORTEST: Final = 2
+_MOST_PARTS: Final = 40
+"""Characters of a part of a list at least, and parts of a list at most."""
 
 _BARE: Final = late(
     r"参与|投资|购买|使用|配置|持有|买入|\b(?:any|invest(?:ing)? in|buy(?:ing)?|hold(?:ing)?)\b|[\s,.;:。]"
@@ -189,7 +191,7 @@ def _nouns(whole: Ban | None, parts: list[str]) -> bool:
 def bans(norm: str) -> Iterator[Ban]:
     """Yield what a normalized text rules out, each part of a list by itself (不碰军工和烟酒)."""
     whole = forbidden(norm)
-    parts = [_unwrapped(part.strip()) for part in _LIST.split(thing(norm))]
+    parts = [_unwrapped(part.strip()) for part in _LIST.split(thing(norm), _MOST_PARTS)]
     parts = [part for part in parts if len(part) >= _SHORTEST]
     known = [find_term(part) or _exactly(part) for part in parts]
     if len(known) > 1 and (all(known) or _nouns(whole, parts)):

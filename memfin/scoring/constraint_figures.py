@@ -1,5 +1,6 @@
 """Constraints with a figure: losses, durations, shares, sums of money, months, fees."""
 
+from itertools import islice
 from typing import Final, Literal
 
 from memfin.scoring.cap_classes import CAP_CLASSES, capped_class
@@ -229,11 +230,15 @@ def _months_of_spending(norm: str, months: Quantity, money: Quantity | None) -> 
     return CashFloor(months=count, amount=_round(money.low * (count if monthly else 1)))
 
 
+_NAMED: Final = 20
+"""Shares and words for cash that are compared, at most."""
+
+
 def _beside_cash(norm: str, shares: list[Quantity]) -> Quantity | None:
     """Return the share that stands nearest to the word for cash."""
-    words = [match.span() for match in _CASH.finditer(norm)]
+    words = [match.span() for match in islice(_CASH.finditer(norm), _NAMED)]
     return min(
-        shares,
+        shares[:_NAMED],
         key=lambda share: min(max(low - share.end, share.start - high) for low, high in words),
         default=None,
     )

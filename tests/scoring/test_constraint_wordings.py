@@ -6,6 +6,7 @@ is measured (docs/validity.md).
 """
 
 import json
+import sys
 from pathlib import Path
 from typing import Final
 
@@ -130,3 +131,24 @@ def test_what_is_allowed_is_no_ban(text: str) -> None:
 )
 def test_a_text_of_several_constraints_has_them_all(text: str, meanings: set[Predicate]) -> None:
     assert set(parse_constraints(text)) == meanings
+
+
+@pytest.mark.parametrize("word", ["，且不", "a and no ", "现金10%,其余", "as they ", "20 out of every 100 ", "可以,"])
+def test_a_word_repeated_for_ever_is_read_in_the_time_of_its_length(word: str) -> None:
+    """Measured in steps of the reader, not in seconds: the parts of a text are bounded."""
+    calls = 0
+
+    def count(*_: object) -> None:
+        nonlocal calls
+        calls += 1
+
+    used = {}
+    for length in (4_000, 16_000):
+        calls = 0
+        sys.setprofile(count)
+        try:
+            parse_constraints((word * length)[:length])
+        finally:
+            sys.setprofile(None)
+        used[length] = calls
+    assert used[16_000] < 8 * used[4_000]
