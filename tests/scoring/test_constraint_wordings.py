@@ -133,7 +133,7 @@ def test_a_text_of_several_constraints_has_them_all(text: str, meanings: set[Pre
     assert set(parse_constraints(text)) == meanings
 
 
-@pytest.mark.parametrize("word", ["，且不", "a and no ", "现金10%,其余", "as they ", "20 out of every 100 ", "可以,"])
+@pytest.mark.parametrize("word", ["，且不", "a and no ", "现金10%,其余", "as they ", "20 out of every 100 "])
 def test_a_word_repeated_for_ever_is_read_in_the_time_of_its_length(word: str) -> None:
     """Measured in steps of the reader, not in seconds: the parts of a text are bounded."""
     calls = 0
