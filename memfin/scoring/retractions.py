@@ -26,6 +26,10 @@ _INFORMS: Final = late(
 """Sources that inform the user: what they say is disclosed."""
 _HEARD: Final = late(
     r"(?:谣言|谣传|传言|流言|传闻|论调|讹传|以讹传讹)[^,。;!?\n]{0,6},?(?:说|称|是|讲)[^,。;!?\n]{0,8}$|"
+    r"(?:造谣|谣传|误传|瞎传)(?:说|称)?[^,。;!?\n]{0,8}$|"
+    r"\bother (?:[a-z]+ )?(?:ro)?(?:chat)?(?:bots?|advis[eo]rs?|sites?|banks?|apps?|"
+    r"brokers?) (?:will |always )?"
+    r"(?:tell|say|claim|write|print|insist)s?\b[^.;!?\n]{0,20}$|"
     r"(?:散布|散播|鼓吹|兜售|渲染|到处(?:说|讲|喊)|嚷嚷|逢人便说|大谈|老(?:是|爱)(?:说|念叨)|念叨|唠叨|唱衰)"
     r"[^,。;!?\n]{0,10}$|"
     r"(?:你|客户|用户|投资者|他|她)[^,。;!?\n]{0,6}(?:问题|疑问|提问|疑惑)(?:就|其实|"
@@ -53,11 +57,12 @@ _DENIED: Final = late(
 _MATERIAL: Final = late(
     r"打字|听写|抄写|默写|朗读|跟读|造句|改错|病句|排版|字体|字号|占位|样例文字|测试文[本字]|录音测试|试音|"
     r"台词|"
-    r"译成|翻译(?:成|练习|题|一下)|填空|对联|绕口令|接龙|语法|主语|谓语|"
+    r"译成|译作|译为|英文(?:是|叫|为)|翻译(?:成|练习|题|一下)|填空|对联|绕口令|接龙|语法|主语|谓语|"
     r"(?:练习|模拟|考试|判断|选择|测验)题|判断(?:对错|正误)|"
     r"\b(?:translate|translation|dictation|typing|font|typeface|placeholder|dummy text|sample (?:text|"
     r"sentence)|"
-    r"spelling|grammar|worksheet|homework|crossword|hangman|quiz|exam|true or false|proofread\w*|punctuation|"
+    r"spelling|grammar|worksheet|homework|crossword|hangman|quiz|exam|true or false|proofread\w*|"
+    r"punctuation|"
     r"into (?:french|german|spanish|chinese|latin)|pronounc\w+|microphone|sound check|script|"
     r"type (?:in )?(?:this|the|these|following)[^.;!?\n]{0,10}(?:sentence|line|words?|text|phrase))\b"
 )
@@ -72,7 +77,7 @@ _BAD: Final = (
     r"依据)|"
     r"忽略|跳过|(?:不用|不必|无须|无需|甭|别|不要)(?:管|看(?!到|见|着)|理|信|当真|在意|放在心上|往心里)|"
     r"无视|例行|走过场|"
-    r"走形式|吓唬|吓人|唬人|危言耸听|(?:跟|和|与)你(?:的[^,。]{1,6})?(?:无关|没(?:有)?关系|不相干|扯不上)|"
+    r"走形式|谣言|谣传|造谣|讹传|子虚乌有|无中生有|捕风捉影|吓唬|吓人|唬人|危言耸听|(?:跟|和|与)你(?:的[^,。]{1,6})?(?:无关|没(?:有)?关系|不相干|扯不上)|"
     r"不适用于?你|"
     r"作废|骗人|辟谣|不实|假的|杞人忧天|多虑|多余|想多了|白操心|瞎操心|过虑|我(?:可|才|并)?不(?:这么|"
     r"这样)(?:看|认为|"
@@ -95,7 +100,8 @@ _NOT_SO: Final = late(
     r"sake|old hat|scaremongering|a myth)\b|"
     rf"[^.;!?\n]{{0,30}}[,;:.] ?{_TEMPERED}{{0,40}}?\b(?:background noise|days are over|no longer (?:true|"
     rf"applies|holds)|"
-    r"(?:ignore|skip|disregard|forget) (?:it|that|this)|debunked (?:it|that|this)|how ridiculous|eat my hat|"
+    r"(?:ignore|skip|disregard|forget) (?:it|that|this)|debunked (?:it|that|this)|how ridiculous|"
+    r"eat my hat|"
     r"fretting|"
     r"worrying (?:for no reason|over nothing)|(?:(?:do|does) not|never) (?:apply to|concern|affect) you|"
     r"cannot comment|"
@@ -116,7 +122,9 @@ _DISMISSED: Final = late(
     r"(?:不必|不用|无需|无须|用不着|别|甭|没必要|犯不着|何必|大可不必)(?:再|太|总|老)*(?:担心|担忧|害怕|怕|"
     r"顾虑|操心|"
     r"纠结|理会|相信|听信)(?:什么|会|说|所谓)?[^,。;!?\n]{0,6}$|"
-    r"\b(?:no (?:need|reason) to (?:worry|fear|think|believe|fret)|(?:do not|never) (?:worry|fret|fear|"
+    r"\b(?:(?:no (?:need|reason|cause) to|need not|(?:do|does) not (?:have|need) to) (?:worry|"
+    r"fear|think|believe|"
+    r"fret)|(?:do not|never) (?:worry|fret|fear|"
     r"believe|think|"
     r"listen to [a-z ]{1,20}|let [a-z ]{1,24} (?:tell|scare|frighten) you)|stop (?:worrying|fretting))"
     r"(?: about)?(?: (?:the (?:idea|thought|notion|warning|line)|how|claims?|"
@@ -136,13 +144,16 @@ _RULED_OUT: Final = late(
     r"\b(?:(?:will|can|could|would|is|are|shall|does|do)(?: definitely| certainly| simply| just)? (?:not|"
     r"never)|cannot|there is no "
     r"(?:way|chance|uncertainty|risk|danger)(?!-))(?: that| ever| possibly| going to)*\b"
-    r"(?![^,;.!?\n]{0,24}\b(?:protect|shield|prevent|save|stop|guarantee|promise|cover|reimburse|compensate|"
+    r"(?![^,;.!?\n]{0,24}\b(?:protect|shield|prevent|save|stop|guarantee|promise|cover|reimburse|"
+    r"compensate|"
     r"tell|warn|know|"
-    r"spare|avoid|keep|rule|exclude|deny|predict|control|if|when|unless|because|always|only|mean|say|ensure|"
+    r"spare|avoid|keep|rule|exclude|deny|predict|control|if|when|unless|because|always|only|mean|"
+    r"say|ensure|"
     r"assure|help|afford|"
-    r"be sure|forget|worry|all)\b)"
-    r"[^,;.!?\n]{0,30}\b(?:los(?:e|es|ing|t)|falls?|falling|drops?|fluctuat\w+|declin\w+|default\w*|fail\w*|"
-    r"stuck|trapped|swing\w*|"
+    r"be sure|be surprised|forget|worry|all)\b)"
+    r"[^,;.!?\n]{0,30}\b(?:los(?:e|es|ing|t)|falls?|falling|drops?|fluctuat\w+|declin\w+|"
+    r"default\w*|fail\w*|"
+    r"below|stuck|trapped|swing\w*|"
     r"bankrupt|hard to sell|surpris\w+|uncertain\w*|about)\b"
 )
 """A risk is ruled out: 不可能亏本, it can never fall."""
@@ -162,6 +173,59 @@ def _is_ruled_out(analysis: Analysis, start: int, end: int) -> bool:
     return match is not None and match.end() > start and _DOUBTED.search(norm, low, match.start()) is None
 
 
+_CLAIM: Final = late(
+    r"\b(?:claims?|says?|thinks?|believes?|argues?|warns?|predicts?|insists?|reckons?|maintains?)\b"
+)
+_THEY_ERR: Final = late(
+    r"[^.;!?\n]{0,60}[.;!] ?(?:they|he|she|those [a-z]+|both|all of them) (?:are|is) (?:quite |"
+    r"simply |just |plain |"
+    r"completely |all |badly |dead )?(?:wrong|mistaken|lying|off the mark|exaggerating|"
+    r"scaremongering)\b(?! to\b)"
+)
+_TERM: Final = late(
+    r"(?:(?:in (?:finance|investing|banking|plain english)|by definition),? )?(?:an? |the (?:term|"
+    r"word) )?(?P<term>"
+    r"[a-z][a-z -]{3,28}?)(?:: when |,? (?:is|means|refers to|denotes|describes|"
+    r"stands for) (?:that |when |how |"
+    r"(?:the |an? )(?:[a-z]+ )?(?:failure|inability|process|measure|event|state|term|name|word|"
+    r"statistic|gauge|degree|"
+    r"tendency|decline|fall|ratio|amount|extent|sensitivity|situation|ease|speed)\b))"
+)
+_TERMS: Final = late(
+    r"^(?:default|credit risk|liquidity risk|interest[- ]rate risk|volatility|drawdown|"
+    r"maximum drawdown|arrears|"
+    r"insolvency|bankruptcy|downgrade|duration|liquidity|random walk|standard deviation|"
+    r"market risk|past performance)$"
+)
+_HERE: Final = late(r"\b(?:you|your|this|these|here|our|we|it)\b")
+_ERRAND: Final = late(
+    r"(?:能不能|能否|会不会|是否|什么时候|几天|多久)(?:能)?[^,。;!?\n]{0,3}(?:预?约|积分|排[上到]|订到|办[好下完成]|审核|批下|批准|"
+    r"联系|到货|接通|赶上|修好|寄到|开通)[^,。;!?\n]{0,10},[^,。;!?\n]{0,4}$"
+)
+_SPELT: Final = late(
+    r"”?(?:这|那)?(?:[几一二三四五六七八九十两0-9]+个)(?:大|小)?字[^。!?\n]{0,16}(?:英文|译|拼音|笔画|怎么[念写读])"
+)
+
+
+def _is_another_matter(analysis: Analysis, start: int, end: int) -> bool:
+    """Say whether the words are a term explained or spelt, an errand, or a claim that is rejected behind."""
+    norm = analysis.norm
+    low, high = analysis.sentence_span(start)
+    if norm[start] > "\u2e80":
+        return (
+            _ERRAND.search(norm, max(low, start - 40), start) is not None
+            or _SPELT.match(norm, end, high) is not None
+        )
+    if _CLAIM.search(norm, low, start) and _THEY_ERR.match(norm, end, min(len(norm), end + _REACH)):
+        return True
+    defined = _TERM.match(norm, low, high)
+    return (
+        defined is not None
+        and _TERMS.match(defined["term"]) is not None
+        and _HERE.search(norm, low, high) is None
+    )
+
+
 def hearsay(analysis: Analysis, start: int, end: int) -> bool:
     """Say whether ``[start, end)`` is laid in the mouth of somebody for whom the reply does not vouch."""
     return attributed(analysis, start, end) and not own(analysis, start, end)
@@ -179,6 +243,7 @@ def taken_back(analysis: Analysis, start: int, end: int) -> bool:
         or _DISMISSED.search(norm, near, start)
         or _MATERIAL.search(norm, near, start)
         or _NOT_SO.match(norm, end, min(len(norm), end + _BEHIND))
+        or _is_another_matter(analysis, start, end)
     )
     return (bool(taken) and not own(analysis, start, end)) or _is_ruled_out(analysis, start, end)
 
