@@ -20,7 +20,8 @@ _TOOL: Final = late(r"(?:用|通过|靠|借助|利用|以)[^,。:;]{0,3}$|\b(?:u
 _TO_THE_USER: Final = late(r"[你我]|建议|可以|不妨|每月|买")
 _MEMBER: Final = late(
     r"在[^,。;]{0,10}(?:指数|etf|基金)(?:里|中|内)|(?:指数|etf|基金)的?[^,。;]{0,5}(?:持仓|成分|权重|重仓)|"
-    r"\b(?:is|are) (?:both |all |already )?in the (?:tracker|index|fund|etf)\b"
+    r"\b(?:is|are) (?:both |all |already )?in the (?:tracker|index|fund|etf)\b|"
+    r"\bamong (?:its|the fund's) (?:\w+ ){0,2}(?:holdings|positions|stocks|names)\b"
 )
 """Companies as members of an index, or holdings of a fund."""
 _HOLDS: Final = compile_pattern(
