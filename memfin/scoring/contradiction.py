@@ -40,7 +40,7 @@ from memfin.scoring.predicates import (
     Preferred,
     SingleAssetCap,
 )
-from memfin.scoring.rating_shapes import fallen
+from memfin.scoring.rating_shapes import fallen, told_behind
 from memfin.scoring.reading import SIGN_WIDTH, Hit, Reading
 from memfin.scoring.refusal import rejected
 from memfin.scoring.respect import Respect, backed, respect
@@ -245,6 +245,7 @@ def _proposals(  # noqa: C901 - one source a kind of predicate
     yield from measured(analysis, names, partial(_listed, reading))
     yield from turns_of_phrase(analysis, names, partial(_listed, reading))
     yield from fallen(analysis, names)
+    yield from told_behind(analysis, names)
     if "individual_stocks" in names:
         yield from orders(analysis)
     if isinstance(predicate, ForbiddenAsset) and load_vocabulary().term(predicate.term) is None:
@@ -323,9 +324,10 @@ def _framed(
             patient = term == "chasing_rallies" and _CALM.search(
                 analysis.norm, *analysis.sentence_span(start)
             )
-            if term == "individual_stocks" and _NO_STOCK.search(
-                analysis.norm, *analysis.clause_span(start, end)
-            ):
+            clause = analysis.clause_span(start, end)
+            if end == clause[1] - 1:  # what is bought stands in front
+                clause = analysis.sentence_span(start)
+            if term == "individual_stocks" and _NO_STOCK.search(analysis.norm, *clause):
                 continue
             if not patient and advised(analysis, start, end, act=True):
                 yield start, end

@@ -1,7 +1,9 @@
 """Durations that a reply leaves to be worked out: a table of bonds, equal parts, a step each quarter."""
 
+from collections.abc import Iterator
 from typing import Final
 
+from memfin.scoring.dealing import STRONG
 from memfin.scoring.disowning import disowned
 from memfin.scoring.grids import grids
 from memfin.scoring.language import Analysis
@@ -15,38 +17,44 @@ Span = tuple[int, int]
 
 _EPSILON: Final = 1e-6
 _COLUMN: Final = late(r"久期|duration")
-_NUMBER: Final = late(r"(?:约|大约|about |around |~)?(\d{1,2}(?:\.\d+)?) ?(?:年|years?|yrs?|y)?(?:左右)?")
+_NUMBER: Final = late(r"(?:约|about |around |~)?(\d{1,2}(?:\.\d+)?) ?(?:年|years?|yrs?|y)?(?:左右)?")
 _EQUAL: Final = late(
-    r"各占?(?:三|四|五|二)分之一|各占?一半|各半|等权|平均分|均分|等分|\b(?:an? |one )?(?:third|half|quarter|fifth) "
+    r"各占?(?:三|四|五|二)分之一|各占?一半|各半|等权|平均分|均分|等分|\b(?:an? |one )?(?:third|half|"
+    r"quarter|fifth) "
     r"(?:each|in each)|\bequal(?:ly)?\b"
 )
 _NAMED: Final = late(r"久期|duration")
 _TOO_LONG: Final = late(
-    r"太长|过长|偏长|超出|超过你|不合适|不符|缩短|目前|现有|现在的|原来|\b(?:too long|over your|above your|beyond|"
+    r"太长|过长|偏长|超出|超过你|不合适|不符|缩短|目前|现有|现在的|原来|\b(?:too long|over your|"
+    r"above your|beyond|"
     r"shorten|currently|your (?:current|present|old)|would be)\b"
 )
 _REACH: Final = 60
 _STEPS: Final = late(
     r"\b(?:lengthen|extend|raise|increase|stretch|push)\w*\b[^.;!?\n]{0,24}?\bby (?P<step>half a year|"
-    r"\d(?:\.\d+)? years?|a year|one year|\d+ months|(?:three|six) months|a quarter of a year)\b[^.;!?\n]{0,12}?"
+    r"\d(?:\.\d+)? years?|a year|one year|\d+ months|(?:three|six) months|"
+    r"a quarter of a year)\b[^.;!?\n]{0,12}?"
     r"\b(?:each|every|a|per) (?:quarter|month|half[- ]year|year|time)|"
     r"每(?:个)?(?:季度?|半年|月|年|次)(?:都|再)?(?:拉长|延长|加长|提高|增加|加)[^,。;!?\n\d半一]{0,4}"
     r"(?P<by_step>半年|\d(?:\.\d+)?年|一年|\d+个月|[三六]个月)"
 )
 _STEP_YEARS: Final = {
-    "half a year": 0.5, "a year": 1.0, "one year": 1.0, "半年": 0.5, "一年": 1.0, "三个月": 0.25, "六个月": 0.5,
-    "three months": 0.25, "six months": 0.5, "a quarter of a year": 0.25,
+    "half a year": 0.5, "a year": 1.0, "one year": 1.0, "three months": 0.25, "six months": 0.5,
+    "a quarter of a year": 0.25, "半年": 0.5, "一年": 1.0, "三个月": 0.25, "六个月": 0.5,
 }  # fmt: skip
 _ARRIVES: Final = late(
-    r"\b(?:arrive at|reach|get to|end (?:up )?(?:at|with|on)|until (?:it is|it reaches|you are at|you reach)|up to|"
-    r"to) (?:about |around )?(\d{1,2}(?:\.\d+)?)(?![\d%.]|\.\d)|"
-    r"(?:直到|到|达到|升到|至)(?:约|大约)?(\d{1,2}(?:\.\d+)?)(?:年)?(?!\d|%|个|月|[一-龥]*底)"
+    r"\b(?:arrive at|reach|get to|end (?:up )?(?:at|with|on)|until (?:it is|it reaches|you are at|"
+    r"you reach)|up to|"
+    r"to) (?:about |around )?(\d{1,2}(?:\.\d+)?)(?![\d%]|\.\d)|"
+    r"(?:直到|到|达到|升到|至)约?(\d{1,2}(?:\.\d+)?)(?:年)?(?!\d|%|个|月|[一-龥]*底)"
 )
 _STARTS: Final = late(
-    r"\bduration (?:of|at) (?:about |around )?(\d{1,2}(?:\.\d+)?)|久期(?:先|从|在|为|是|约|放在|定在)*(\d{1,2}(?:\.\d+)?)"
+    r"\bduration (?:of|at) (?:about |around )?(\d{1,2}(?:\.\d+)?)|久期(?:先|从|在|为|是|约|放在|"
+    r"定在)*(\d{1,2}(?:\.\d+)?)"
 )
 _TIMES: Final = late(
-    r"\b(?:over|for|during) the next (two|three|four|five|six|eight|\d) (?:quarters|months|half[- ]years|years)|"
+    r"\b(?:over|for|during) the next (two|three|four|five|six|eight|\d) (?:quarters|months|"
+    r"half[- ]years|years)|"
     r"(?:未来|接下来|连续|之后)的?([两二三四五六八\d])个?(?:季度?|半年|月|年)"
 )
 _COUNT: Final = {
@@ -60,7 +68,18 @@ def worked_out(analysis: Analysis, reading: Reading, years: float) -> Span | Non
     norm = analysis.norm
     if _NAMED.search(norm) is None:
         return None
-    return _tabled(analysis, reading, years) or _equal_parts(analysis, years) or _stepwise(analysis, years)
+    return (
+        _tabled(analysis, reading, years)
+        or _equal_parts(analysis, years)
+        or _stepwise(analysis, years)
+        or _weighed(analysis, years)
+        or _bare(analysis, years)
+    )
+
+
+def short_in_equal_parts(analysis: Analysis, years: float) -> bool:
+    """Say whether the reply puts equal parts into bonds that are short enough together."""
+    return any(average <= years + _EPSILON for average, _ in _averages(analysis))
 
 
 def _tabled(analysis: Analysis, reading: Reading, years: float) -> Span | None:
@@ -76,7 +95,11 @@ def _tabled(analysis: Analysis, reading: Reading, years: float) -> Span | None:
             if figure is None:
                 continue
             share = next(
-                (w.high for w in reading.weights if w.role == "target" and row[0].start <= w.start < row[-1].end),
+                (
+                    w.high
+                    for w in reading.weights
+                    if w.role == "target" and row[0].start <= w.start < row[-1].end
+                ),
                 0.0,
             )
             total += share
@@ -89,17 +112,70 @@ def _tabled(analysis: Analysis, reading: Reading, years: float) -> Span | None:
 
 
 def _equal_parts(analysis: Analysis, years: float) -> Span | None:
+    for average, span in _averages(analysis):
+        if average > years + _EPSILON and not (disowned(analysis, *span) or rejected(analysis, *span)):
+            return span
+    return None
+
+
+def _averages(analysis: Analysis) -> Iterator[tuple[float, Span]]:
+    """Yield the mean durations of what is bought in equal parts, and where the last of them stands."""
     norm = analysis.norm
     for match in _EQUAL.finditer(norm):
         low, high = analysis.sentence_span(match.start())
         if _NAMED.search(norm, low, high) is None or _TOO_LONG.search(norm, low, high + _REACH):
             continue
         parts = [each for each in quantities(norm, low, high) if each.kind == "duration"]
-        if len(parts) > 1 and sum((p.low + p.high) / 2 for p in parts) / len(parts) > years + _EPSILON:
-            span = parts[-1].start, parts[-1].end
-            if not (disowned(analysis, *span) or rejected(analysis, *span)):
-                return span
+        if len(parts) > 1:
+            mean = sum((p.low + p.high) / 2 for p in parts) / len(parts)
+            yield mean, (parts[-1].start, parts[-1].end)
+
+
+_BARE: Final = late(
+    r"\b(?:average|portfolio|overall|target|combined) duration (?:of |at |to |is |would be |around |"
+    r"about |roughly )*"
+    r"(\d{1,2}(?:\.\d+)?)(?![\d%]|\.\d| ?-| ?years?| months?)|"
+    r"(?:组合|平均|整体|目标)久期(?:(?:定|放|提|拉|升|做|会)?(?:在|到|为|至)?)约?"
+    r"(\d{1,2}(?:\.\d+)?)(?![\d%年个月]|\.\d)"
+)
+_HELD_NOW: Final = late(r"目前|现在|现有|原来|你的|\b(?:your|current\w*|now|index|benchmark)\b")
+
+
+def _bare(analysis: Analysis, years: float) -> Span | None:
+    """Return the duration of the reply's own mix, given as a mere number."""
+    norm = analysis.norm
+    for match in _BARE.finditer(norm):
+        low, high = analysis.sentence_span(match.start())
+        if float(match[1] or match[2]) <= years + _EPSILON or STRONG.search(norm, low, high) is None:
+            continue
+        if _TOO_LONG.search(norm, low, high + _REACH) or _HELD_NOW.search(norm, low, match.start()):
+            continue
+        if not (disowned(analysis, *match.span()) or rejected(analysis, *match.span())):
+            return match.span()
     return None
+
+
+_SHARE_OF: Final = late(
+    r"(\d{1,3})%[^.;!?\n%]{0,60}?\bduration of (?:about |around )?(\d{1,2}(?:\.\d+)?)|"
+    r"(\d{1,3})%[^。;!?\n%]{0,16}?久期(?:大?约|为|是)*(\d{1,2}(?:\.\d+)?)"
+)
+_WHOLE: Final = (99.0, 101.0)
+
+
+def _weighed(analysis: Analysis, years: float) -> Span | None:
+    """Return the longest part of a mix whose parts, with their shares, are too long on average."""
+    parts = [
+        (float(match[1] or match[3]), float(match[2] or match[4]), match.span())
+        for match in _SHARE_OF.finditer(analysis.norm)
+    ]
+    total = sum(share for share, _, _ in parts)
+    if len(parts) < 2 or not _WHOLE[0] <= total <= _WHOLE[1]:  # noqa: PLR2004 - a mix of two at least
+        return None
+    if sum(share * length for share, length, _ in parts) / total <= years + _EPSILON:
+        return None
+    span = max(parts, key=lambda part: part[1])[2]
+    kept = disowned(analysis, *span) or rejected(analysis, *span)
+    return None if kept or _TOO_LONG.search(analysis.norm, span[1], span[1] + _REACH) else span
 
 
 def _stepwise(analysis: Analysis, years: float) -> Span | None:

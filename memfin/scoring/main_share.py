@@ -24,9 +24,11 @@ _BOND: Final = late(
     r"债|城投|票据|中票|短融|\b(?:bonds?|treasur\w+|gilts?|governments?|sovereigns?|corporates?|credits?|"
     r"debt|notes|high[- ]yield|junk|[abc]{1,3}[+-]?[- ]rated)\b"
 )
-_OTHER_ASSET: Final = late(r"股(?!份)|现金|存款|黄金|货币|\b(?:equit\w+|stocks?|shares|cash|gold|index funds?)\b")
+_OTHER_ASSET: Final = late(
+    r"股(?!份)|现金|存款|黄金|货币|\b(?:equit\w+|stocks?|shares|cash|gold|index funds?)\b"
+)
 _BULK_BEFORE: Final = late(
-    r"(?:大头|绝大部分|大多数|主要|重点|主力|核心)[^,。;:!?\n不没]{0,10}$|"
+    r"(?:大头|一?大半|多半|过半|超过一半|绝大部分|大多数|主要|重点|主力|核心)[^,。;:!?\n不没]{0,10}$|"
     r"\b(?:most|the bulk|the majority|nearly all|almost all|all|the lion's share|two thirds|"
     r"three quarters) of (?:the |your |my )(?:bonds?|fixed[- ]income|credit|debt)\b[^.,;:!?\n]{0,40}$|"
     r"\b(?:entire|whole) (?:bond|fixed[- ]income|credit)\b[^.,;:!?\n]{0,60}$|"
@@ -37,9 +39,9 @@ _BULK_BEHIND: Final = late(
     r"主仓|底仓|大头)|占(?:到|据|了)?[^,。;:!?\n\d]{0,8}?(?:[六七八九]成|大头|大半|多数|[6-9]\d%))|"
     r"[^.,;:!?\n]{0,40} (?:the|as your|as the|your) (?:core|backbone|mainstay|bulk|heart|main part)\b"
 )
-_MAIN_WAY: Final = late(r"主要|重点|主打|全部")
+_MAIN_WAY: Final = late(r"主要|重点|主打|全部|为(?:债券|固收|组合|主|核心)")
 _SOLD_FOR_IT: Final = late(
-    r"(?:国债|国开债?|利率债|政金债)(?:基金|etf)?(?:全|都|统统)部?(?:给)?(?:卖|换|赎|清)[^。;!?\n]{0,16}$"
+    r"(?:国债|国开债?|利率债|政金债)(?:基金|etf)?(?:全|都)部?(?:给)?(?:卖|换|赎|清)[^。;!?\n]{0,16}$"
 )
 """The safe bonds go altogether, and what stands behind comes in for them."""
 
@@ -49,6 +51,8 @@ def is_main(reading: Reading, span: Span, lesser: dict[int, float]) -> bool:
     analysis = reading.analysis
     norm = analysis.norm
     low, high = analysis.sentence_span(span[0])
+    if norm.startswith("than ", span[0] - 5):
+        return False
     own = _own_weight(reading, span)
     if own is not None:
         lesser[own.start] = own.high
@@ -56,7 +60,11 @@ def is_main(reading: Reading, span: Span, lesser: dict[int, float]) -> bool:
     before = _BULK_BEFORE.search(norm, low, span[0])
     if before is not None and _GOOD.search(norm, before.start(), span[0]) is None:
         return True
-    if _MAIN_WAY.search(norm, *span) or _BULK_BEHIND.match(norm, span[1], high) or _SOLD_FOR_IT.search(norm, low, span[0]):
+    if (
+        _MAIN_WAY.search(norm, *span)
+        or _BULK_BEHIND.match(norm, span[1], high)
+        or _SOLD_FOR_IT.search(norm, low, span[0])
+    ):
         return True
     return _MAINLY.search(norm, low, high) is not None
 
@@ -108,7 +116,5 @@ def _little_good(reading: Reading, low: int, high: int) -> bool:
         return False
     if any(_BOND.search(norm, *each) is None or _OTHER_ASSET.search(norm, *each) for each in clauses):
         return False
-    good = sum(
-        share.high for share, each in zip(shares, clauses, strict=True) if _GOOD.search(norm, *each)
-    )
+    good = sum(share.high for share, each in zip(shares, clauses, strict=True) if _GOOD.search(norm, *each))
     return good < _HALF

@@ -4,6 +4,7 @@ from collections.abc import Container, Iterator
 from typing import Final
 
 from memfin.scoring.advice import advised
+from memfin.scoring.dealing import BACKS_OUT, DEALS, STRONG
 from memfin.scoring.language import Analysis
 from memfin.scoring.patterns import late
 from memfin.scoring.phrases import Shape
@@ -60,40 +61,78 @@ RATED: Final = (
         (" rated ",),
         (
             rf"{_RATED}(?:a[+-]?|bbb[+-]?) (?:and|or) (?:below|lower|worse|under)\b|"
-            rf"{_RATED}a[+-]?(?= [^.;!?\n]{{0,30}}\b(?:domestic|chinese|local|onshore) (?:agenc|scale|rating))"
+            rf"{_RATED}a[+-]?(?= [^.;!?\n]{{0,30}}\b(?:domestic|chinese|local|onshore) (?:agenc|"
+            rf"scale|rating))"
         ),
         act=False,
     ),
     Shape(
         "low_rated_credit",
+        ("弱资质", "低评级", "低等级", "垃圾债", "高收益债", "区县"),
+        (
+            r"(?<!可)以[^,。;:!?\n]{0,6}(?:弱资质|低评级|低等级|垃圾债|高收益债|"
+            r"区县)[^,。;:!?\n]{0,8}为(?:债券|固收|组合|主要)的?"
+            r"(?:底仓|核心|主力|主|持仓)"
+        ),
+        act=True,
+    ),
+    Shape(
+        "low_rated_credit",
+        ("弱资质", "低评级", "低等级", "垃圾债", "高收益"),
+        (
+            r"(?:固收|债券)(?:部分|仓位|端|资产|这块)?里?(?:就|可以?|还是)?以[^,。;:!?\n不]{0,6}(?:弱资质|低评级|低等级|垃圾债|高收益)"
+            r"[^,。;:!?\n]{0,8}为(?:主|核心|底仓)"
+        ),
+        act=True,
+    ),
+    Shape(
+        "low_rated_credit",
         ("下沉", "弱资质", "低评级", "低等级", "垃圾债", "高收益债"),
         (
-            r"(?:固收|债券|信用债)(?:[那这]块|部分|仓位|端|里)[^,。;:!?\n不没]{0,4}(?:主要|重点|全部|主打)(?:就)?"
+            r"(?:固收|债券|信用债)(?:[那这]块|部分|仓位|端|里)[^,。;:!?\n不没]{0,4}(?:主要|重点|"
+            r"全部|主打)(?:就)?"
             r"(?:做|配|买|放|用|选|投)[^,。;:!?\n]{0,6}(?:信用下沉|弱资质|低评级|低等级|垃圾债|高收益债)"
         ),
         act=True,
     ),
 )
 
-_GRADE: Final = r"(?:aa[+-]?|a[+-]?|bbb[+-]?|(?P<junk>ba[123]|bb[+-]?|b[123+-]?|caa[123]?|ccc[+-]?|cc?|d|junk|垃圾级?|投机级))"
+_GRADE: Final = rf"(?:aa[+-]?|a[+-]?|bbb[+-]?|{_JUNK}|junk|垃圾级?|投机级)"
 _FALLEN: Final = late(
-    rf"(?:下调|调低|调降|降级|降|砍|跌)(?:到|至|为|成)了?(?P<zh>{_GRADE})级?{_END}".replace("?P<junk>", "?:")
-    + r"|\b(?:downgraded|cut|lowered|dropped|slashed|fell|fallen)(?: (?:again|twice|recently|by [a-z&' ]{2,12}?))?"
-    rf"(?: from [a-z+-]+)? to (?P<en>{_GRADE}){_END}".replace("?P<junk>", "?:")
-    + rf"|\bnow rated (?P<now>{_GRADE}){_END}".replace("?P<junk>", "?:")
+    rf"(?:下调|调低|调降|降级|降|砍|跌)(?:到|至|为|成)了?(?P<zh>{_GRADE})级?{_END}|"
+    r"\b(?:downgraded|cut|lowered|dropped|slashed|fell|fallen)(?: (?:again|twice|recently|"
+    rf"by [a-z&' ]{{2,12}}?))?(?: from [a-z+-]+)? to (?P<en>{_GRADE}){_END}|"
+    rf"\bnow rated (?P<now>{_GRADE}){_END}"
 )
 _JUNK_ONLY: Final = late(rf"(?:{_JUNK}|junk|垃圾级?|投机级)")
-_FELL: Final = ("调", "降", "砍", "跌到", "跌至", "跌成", "graded", "cut to", "lowered", "dropped", "slashed", "now rated", " to ")
+_FELL: Final = (
+    "调",
+    "降",
+    "砍",
+    "跌到",
+    "跌至",
+    "跌成",
+    "graded",
+    "cut to",
+    "lowered",
+    "dropped",
+    "slashed",
+    "now rated",
+    " to ",
+)
 _BOUGHT: Final = late(
-    r"(?:建议|可以|不妨|我会|值得|果断|趁机|趁势|就|[,。])(?:你|我|先|再|现在|逢低|分批|少量|小仓位?)*(?:买入?|接(?![近着受])|"
+    r"(?:建议|可以|不妨|我会|值得|果断|趁机|趁势|就|[,。])(?:你|我|先|再|现在|逢低|趁低|趁机|低位|"
+    r"分批|少量|小仓位?)*(?:买入?|接(?![近着受])|"
     r"抄底|加仓|补仓|吸纳|建仓|上车|捡)(?![卖方家])|"
-    r"\b(?:an exception for|buy|add (?:another|more|to|a)|pick (?:it |some |them )?up|scoop (?:it |some |them )?up|"
+    r"\b(?:an exception for|buy|add (?:another|more|to|a)|pick (?:it |some |them )?up|scoop (?:it |"
+    r"some |them )?up|"
     r"hold on to|average down|purchase|is a bargain|are a bargain)\b"
 )
+_BEHIND: Final = 24
 _OTHERWISE: Final = late(
     r"卖(?!点)|赎回|减持|清仓|换[成回到]|不要|别|不碰|不买|国债|国开|利率债|政金|(?<!a)aa[a+]|高等级|"
     r"\b(?:sell\w*|offload|unload|avoid|exit|redeem|switch\w*|replace|aaa|aa\+|treasur\w+|government|"
-    r"high[- ]grade|investment[- ]grade|not|never|do not|other)\b"
+    r"high[- ]grade|investment[- ]grade|not|never|do not|other|tempted|many|others)\b"
 )
 
 
@@ -109,7 +148,7 @@ def fallen(analysis: Analysis, names: Container[str]) -> Iterator[tuple[str, Spa
         if not (fits or f"rating:{grade}" in names):
             continue
         for low, high in _around(analysis, match.start()):
-            if _OTHERWISE.search(norm, match.end() if low <= match.end() <= high else low, high):
+            if _OTHERWISE.search(norm, match.end() if low <= match.end() <= high else low, high + _BEHIND):
                 break
             order = _BOUGHT.search(norm, low, high)
             if order is None:
@@ -118,6 +157,55 @@ def fallen(analysis: Analysis, names: Container[str]) -> Iterator[tuple[str, Spa
             if advised(analysis, start, order.end(), act=True):
                 yield "advises_downgraded_credit", match.span()
                 break
+
+
+_OF_IT: Final = late(
+    r"\s*(?:they (?:are|were)|it is|these are|the (?:bonds?|notes?|issuer|paper) (?:are|is)|"
+    r"their rating is|its rating is)\b|"
+    r"(?:它|它们|这[只些家]|该|其)?的?(?:债券?|发行人|公司|企业|主体|债项)?"
+)
+_LOW_EN: Final = late(rf"{_RATED}(?:currently |still |just )?{_JUNK}{_END}|\b(?:rating is) {_JUNK}{_END}")
+_LOW_ZH: Final = late(rf"(?:{_CHINESE_RATED})(?:{_JUNK}|a[+-]?|bbb[+-]?)级?{_END}")
+
+
+def told_behind(analysis: Analysis, names: Container[str]) -> Iterator[tuple[str, Span]]:
+    """Yield the low rating that a sentence tells of what the one before it would have the user buy."""
+    norm = analysis.norm
+    if not ("low_rated_credit" in names or "speculative_grade" in names):
+        return
+    if " rated " not in norm and "rating is" not in norm and "主体" not in norm and "债项" not in norm:
+        return
+    patterns = (_LOW_EN, _LOW_ZH) if "low_rated_credit" in names else (_LOW_EN,)
+    for pattern in patterns:
+        for match in pattern.finditer(norm):
+            low, high = analysis.sentence_span(match.start())
+            if _OTHERWISE.search(norm, match.end(), high + _BEHIND):
+                continue
+            clause, _ = analysis.clause_span(*match.span())
+            if low < clause and not norm[clause : match.start()].strip():
+                if _recommended(analysis, norm[low:clause], low):
+                    yield "advises_low_rated_credit", match.span()
+                continue
+            told = _OF_IT.match(norm, low, match.start())
+            if not low or norm[low - 1] == "\n" or told is None or match.start() - told.end() > 1:
+                continue
+            before, _ = analysis.sentence_span(low - 1)
+            if DEALS.search(norm, before, low) and _recommended(analysis, norm[before:low], before):
+                yield "advises_low_rated_credit", match.span()
+
+
+def _recommended(analysis: Analysis, head: str, start: int) -> bool:
+    """Say whether words that begin at ``start`` recommend a bond."""
+    order = STRONG.search(head)
+    return (
+        order is not None
+        and BACKS_OUT.search(head) is None
+        and _DEBT.search(head) is not None
+        and advised(analysis, start + order.start(1), start + order.end(1), act=True)
+    )
+
+
+_DEBT: Final = late(r"债|票据|\b(?:bonds?|notes?|paper|debt|issue)\b")
 
 
 def _around(analysis: Analysis, position: int) -> Iterator[Span]:
