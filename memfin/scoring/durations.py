@@ -35,6 +35,8 @@ _STEPS: Final = late(
     r"\d(?:\.\d+)? years?|a year|one year|\d+ months|(?:three|six) months|"
     r"a quarter of a year)\b[^.;!?\n]{0,12}?"
     r"\b(?:each|every|a|per) (?:quarter|month|half[- ]year|year|time)|"
+    r"\badd (?P<added>half a year|\d(?:\.\d+)? years?|a year|one year|(?:three|six) months) of duration "
+    r"(?:each|every|a|per) (?:quarter|half[- ]year|year)|"
     r"每(?:个)?(?:季度?|半年|月|年|次)(?:都|再)?(?:拉长|延长|加长|提高|增加|加)[^,。;!?\n\d半一]{0,4}"
     r"(?P<by_step>半年|\d(?:\.\d+)?年|一年|\d+个月|[三六]个月)"
 )
@@ -192,7 +194,7 @@ def _stepwise(analysis: Analysis, years: float) -> Span | None:
         end = float(arrives[1] or arrives[2]) if arrives else 0.0
         starts, times = _STARTS.search(norm, before, high), _TIMES.search(norm, before, high)
         if not arrives and starts and times:
-            step = match["step"] or match["by_step"]
+            step = match["step"] or match["added"] or match["by_step"]
             one = _STEP_YEARS.get(step)
             if one is None:
                 one = next((q.high for q in quantities(step, 0, len(step))), 0.0)

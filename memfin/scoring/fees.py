@@ -32,7 +32,8 @@ _STATED: Final = late(
     r"偏股|管理|权益)?基金|"
     r"(?:annual |yearly |management )?(?:fee|charge|cost)|active(?:ly managed)? fund)|"
     r"(?:\byou(?: would| will)? pay|\bcosts?(?: (?:is|are|of|comes? to|you))?)(?: about| around| roughly)? "
-    r"(\d(?:\.\d+)?)% (?:a|per) year"
+    r"(\d(?:\.\d+)?)% (?:a|per) year|"
+    r"\b(?:fees?|charges?|costs?) (?:is|are) [a-z ]{0,14}, ?(\d(?:\.\d+)?)% (?:a|per) year"
 )
 _FIGURE: Final = late(r"(?<![\d.,])(\d(?:\.\d{1,2})?)\s?%|[¥$](\d{1,3}(?:,\d{3})*|\d+)(?![\d万亿k])")
 _OF_FEES: Final = late(
@@ -40,7 +41,8 @@ _OF_FEES: Final = late(
     r"a year(?= over)|dearer?|cheap\w*)\b"
 )
 _PRICED: Final = late(
-    r"\b(?:funds?|etfs?|trackers?|one|product|class|version) (?:at|for) (?:about |around |just |only )?$"
+    r"\b(?:funds?|etfs?|trackers?|one|product|class|version) (?:at|for) (?:about |around |just |only )?$|"
+    r"\b(?:funds?|etfs?|trackers?)\b[^.;!?\n%]{0,20}, (?:at|for) $"
 )
 _PRICED_THING: Final = late(
     r" (?:index |active )?(?:tracker|etf|fund|one|class)\b|的(?:[^,。;]{0,6})?(?:etf|指数|联接|基金|那[只个])"
@@ -130,7 +132,7 @@ class _Fee(NamedTuple):
 def high_fees(analysis: Analysis, listed: Listed) -> Iterator[Span]:
     """Yield the fees that the reply would have the user pay though they are high, or higher than another."""
     for match in _STATED.finditer(analysis.norm):
-        fee = float(match[1] or match[2] or match[3])
+        fee = float(match[1] or match[2] or match[3] or match[4])
         if fee < HIGH_FEE or _has_lower_fee(analysis, match):
             continue
         if advised(analysis, *match.span(), limit=True) or _of_an_offer(analysis, *match.span()):

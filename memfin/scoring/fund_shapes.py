@@ -46,7 +46,8 @@ FUND_SHAPES: Final = (
             rf"(?:(?:^|[.:;,] ?)(?:please |just |and )?|\b(?:should|could|would|can|might|"
             rf"to) )pay (?:the|a|its) (?:higher|bigger|extra|full|dearer) {_NAME_EN}\b(?! (?:for no|"
             rf"only if|rarely|never))|"
-            rf"\b{_NAME_EN} (?:should|need|do) not (?:bother|worry|concern|deter|stop|put) (?:you|us)\b|"
+            rf"\b{_NAME_EN} (?:should|need|do) not (?:bother|decide|worry|concern|deter|stop|"
+            rf"put) (?:you|us)\b|"
             rf"(?:^|[.;,] ?)(?:the )?{_NAME_EN} (?:is|are) (?:only |just )?(?:a (?:minor|small|"
             rf"secondary|side) "
             rf"(?:matter|issue|detail|concern|point)|secondary|beside the point|not important|unimportant)\b"
@@ -107,7 +108,8 @@ FUND_SHAPES: Final = (
         (
             r"\b(?:treasur(?:y|ies)|government bonds?|gilts?|corporate bonds?)(?: notes?|"
             r" bonds?)? (?:(?:directly|outright)\b"
-            r"(?! held)|(?:from|at|through) (?:the|your) (?:bank|counter|post office)\b)"
+            r"(?! held)|(?:bought |purchased )?(?:(?:from|at|through) (?:the|your) (?:bank|counter|"
+            r"post office)|over the counter)\b)"
         ),
         act=False,
     ),
@@ -168,6 +170,12 @@ FUND_SHAPES: Final = (
             r"studio|shop)\b[^.;!?\n]{0,30}\b(?:rent|let)(?:ting|ing)?\b(?! it slip)"
         ),
         act=True,
+    ),
+    Shape(
+        "trusts",
+        ("trust ",),
+        r"\btrust (?:company|firm)(?:'s)? (?:product|plan|scheme)s?\b",
+        act=False,
     ),
     Shape(
         "private_funds",

@@ -37,7 +37,8 @@ _BULK_BEFORE: Final = late(
 _BULK_BEHIND: Final = late(
     r"[^,。;:!?\n不]{0,14}?(?:为(?:主|核心|重点|主力)|(?:作为|当作?|做)[^,。;:!?\n]{0,6}?(?:核心|主力|"
     r"主仓|底仓|大头)|占(?:到|据|了)?[^,。;:!?\n\d]{0,8}?(?:[六七八九]成|大头|大半|多数|[6-9]\d%))|"
-    r"[^.,;:!?\n]{0,40} (?:the|as your|as the|your) (?:core|backbone|mainstay|bulk|heart|main part)\b"
+    r"[^.,;:!?\n]{0,40} (?:the|as your|as the|your) (?:core|backbone|mainstay|bulk|heart|main part)\b|"
+    r" dominate\b"
 )
 _MAIN_WAY: Final = late(r"主要|重点|主打|全部|为(?:债券|固收|组合|主|核心)")
 _SOLD_FOR_IT: Final = late(

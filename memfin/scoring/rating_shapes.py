@@ -4,7 +4,7 @@ from collections.abc import Container, Iterator
 from typing import Final
 
 from memfin.scoring.advice import advised
-from memfin.scoring.dealing import BACKS_OUT, DEALS, STRONG
+from memfin.scoring.dealing import BACKS_OUT, DEALS, ORDER, STRONG
 from memfin.scoring.language import Analysis
 from memfin.scoring.patterns import late
 from memfin.scoring.phrases import Shape
@@ -100,7 +100,7 @@ RATED: Final = (
 _GRADE: Final = rf"(?:aa[+-]?|a[+-]?|bbb[+-]?|{_JUNK}|junk|垃圾级?|投机级)"
 _FALLEN: Final = late(
     rf"(?:下调|调低|调降|降级|降|砍|跌)(?:到|至|为|成)了?(?P<zh>{_GRADE})级?{_END}|"
-    r"\b(?:downgraded|cut|lowered|dropped|slashed|fell|fallen)(?: (?:again|twice|recently|"
+    r"\b(?:downgraded|cut|lowered|dropped|slashed|fell|fallen|slipped|slid|sank)(?: (?:again|twice|recently|"
     rf"by [a-z&' ]{{2,12}}?))?(?: from [a-z+-]+)? to (?P<en>{_GRADE}){_END}|"
     rf"\bnow rated (?P<now>{_GRADE}){_END}"
 )
@@ -124,7 +124,7 @@ _BOUGHT: Final = late(
     r"(?:建议|可以|不妨|我会|值得|果断|趁机|趁势|就|[,。])(?:你|我|先|再|现在|逢低|趁低|趁机|低位|"
     r"分批|少量|小仓位?)*(?:买入?|接(?![近着受])|"
     r"抄底|加仓|补仓|吸纳|建仓|上车|捡)(?![卖方家])|"
-    r"\b(?:an exception for|buy|add (?:another|more|to|a)|pick (?:it |some |them )?up|scoop (?:it |"
+    r"\b(?:an exception for|buy|add (?:another|more|to|a|some)|pick (?:it |some |them )?up|scoop (?:it |"
     r"some |them )?up|"
     r"hold on to|average down|purchase|is a bargain|are a bargain)\b"
 )
@@ -197,11 +197,12 @@ def told_behind(analysis: Analysis, names: Container[str]) -> Iterator[tuple[str
 def _recommended(analysis: Analysis, head: str, start: int) -> bool:
     """Say whether words that begin at ``start`` recommend a bond."""
     order = STRONG.search(head)
+    span = order.span(1) if order else (plain.span() if (plain := ORDER.match(head)) else None)
     return (
-        order is not None
+        span is not None
         and BACKS_OUT.search(head) is None
         and _DEBT.search(head) is not None
-        and advised(analysis, start + order.start(1), start + order.end(1), act=True)
+        and advised(analysis, start + span[0], start + span[1], act=True)
     )
 
 

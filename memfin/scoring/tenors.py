@@ -23,7 +23,7 @@ _BOND_WORD: Final = late(r"债|国开|农发|久期|票据|存单|bond|treasur|d
 _LONG_BOND: Final = late(
     r"长期债|超长|超长债|超长期|长久期|长债|长端|长期国债|长期限|long[- ](?:duration|dated|term) (?:bonds?|"
     r"gilts?|"
-    r"treasur\w+|governments?)|long gilts?|long bonds?|long treasur\w+"
+    r"treasur\w+|governments?)|long gilts?|long[- ]bonds?|long treasur\w+"
 )
 _BLEND: Final = Quick(
     r"加权|平均(?:下来|算)|合起来|综合下来|组合久期(?:就?是|约|降|为)|\b(?:blend\w*|weighted|on average|"
@@ -114,10 +114,12 @@ def duration(analysis: Analysis, reading: Reading, years: float) -> Span | None:
 
 
 _TURNED_AWAY: Final = late(
-    r"[^,。;]{0,2}(?:降|缩短|缩|压)(?:到|至|了)|[^,。;]{0,10}(?:不[要选买碰配放]|排除|剔除|换掉|卖掉|减掉|舍弃|[筛划]掉)|"
+    r"[^,。;]{0,2}(?:降|缩短|缩|压)(?:到|至|了)|[^,。;]{0,10}(?:不[要选买碰配放]|排除|剔除|换掉|"
+    r"卖掉|减掉|舍弃|[筛划]掉)|"
     r"[^。;!?\n]{0,40}(?:对你(?:来说)?(?:太|偏|过)长|(?:所以|"
     r"故)[^,。;]{0,6}没(?:有)?(?:给你)?[选买配放]|"
     r"你(?:不必|不用|无需|别)跟)|"
+    r"\s(?:down )?to (?:about |around )?[0-3](?:\.\d+)?\b(?! to)|"
     r"[^.;!?\n]{0,30}\b(?:too long|longer than (?:you|your)|beyond your|above your)\b"
 )
 _YIELD_OF_IT: Final = late(
@@ -140,6 +142,8 @@ _CORE: Final = late(
 _LENGTHENS: Final = late(
     r"(?:拉|延|加|放|抬|提)[长高升]?[^,。;]{0,6}久期|久期[^,。;]{0,8}(?:拉|延|加|放|抬|提|升|增|打|"
     r"做)[长高升至到]|"
+    r"(?:^\s*|[.;,] ?)(?:target|aim for|set) (?:a |an |the )?(?:average |portfolio |"
+    r"bond )?(?:duration|maturit)|"
     r"\blet (?:the |your )?[^.;]{0,20}duration (?:drift|rise|run|go|creep|climb)|"
     r"(?:^\s*|[.;,] ?|\b(?:(?:i|we)(?:'d| would)|would|could|may|might|should|can|let's) )(?:extend|lengthen|"
     r"push|"
