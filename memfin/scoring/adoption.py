@@ -67,8 +67,8 @@ _ADOPTS: Final = late(
     r"work|"
     r"sit|be (?:fun|fine|"
     r"good|right|sensible|enough)) (?:there|in(?:to)? it|nicely)\b|\bthere would (?:be|do|add|make)\b|"
-    r"\b(?:i|we) think it (?:earns|deserves|"
-    r"belongs|fits)|\bit (?:earns its|deserves (?:a|its)|has (?:a|its)) place\b|"
+    r"\b(?:i|we) think (?:it|they|these) (?:earns?|deserves?|"
+    r"belongs?|fits?)|\bit (?:earns its|deserves (?:a|its)|has (?:a|its)) place\b|"
     r"\b(?:i|we) see it (?:replacing|taking|filling|making up)|\bthe (?:one|only) (?:fund |stock |"
     r"product )?i(?:'d| would) (?:pick|buy|purchase|choose)".replace("{_CLAUSE}", _CLAUSE)
 )

@@ -12,7 +12,7 @@ from functools import cache, partial
 from operator import attrgetter
 from typing import Final, NamedTuple
 
-from memfin.scoring import budgets, ceilings, limits, remainders, tenors, totals
+from memfin.scoring import budgets, ceilings, durations, limits, remainders, tenors, totals
 from memfin.scoring.advice import advised, owned_by_advice
 from memfin.scoring.all_in import all_in
 from memfin.scoring.constraint_texts import parse_constraints
@@ -21,6 +21,7 @@ from memfin.scoring.drawdown import drawdown
 from memfin.scoring.figures import measured, orders
 from memfin.scoring.harmless import harmless
 from memfin.scoring.language import Analysis, analyze
+from memfin.scoring.main_share import is_main
 from memfin.scoring.patterns import late
 from memfin.scoring.predicates import (
     AllowedUniverse,
@@ -39,6 +40,7 @@ from memfin.scoring.predicates import (
     Preferred,
     SingleAssetCap,
 )
+from memfin.scoring.rating_shapes import fallen, told_behind
 from memfin.scoring.reading import SIGN_WIDTH, Hit, Reading
 from memfin.scoring.refusal import rejected
 from memfin.scoring.respect import Respect, backed, respect
@@ -76,6 +78,7 @@ _FUND_UNIVERSE: Final = (
     "direct_property",
     "physical_gold",
     "bank_wealth",
+    "term_deposits",
 )
 _OUTSIDE: Final = {"public_funds": _FUND_UNIVERSE, "index_funds": (*_FUND_UNIVERSE, "active_funds")}
 _RATING_LIMIT: Final = {"AAA": 0, "AA+": 1, "AA": 3, "A": 4, "BBB": 5}
@@ -105,11 +108,10 @@ _MAY_HOLD: Final = late(
     r"(?:about |around |roughly |some |only )?$"
 )
 """What a fund is allowed to hold is no weight of a plan."""
+_APART: Final = late(r"[,、;。不没]|\b(?:paid|pays?|yield\w*|return\w*|gain\w*|lost|fell|rose|default\w*) ")
+"""What stands between a thing and a figure that is no weight of it: what it paid."""
 _SLICE: Final = late(r",? (?:in|of|into|for) (?:an? |the )?$")
 """A small slice, say 10%, in what is named behind."""
-_NEAR: Final = 12
-_MAIN_SHARE: Final = 0.5
-_MAINLY: Final = late(r"为主|主仓|大部分|全部|mostly|mainly|bulk")
 _DAYS_OF_SHORT_TERM: Final = 15 / 365
 
 
@@ -212,7 +214,7 @@ def _forbidden(
         if (
             isinstance(predicate, MinRating)
             and predicate.scope == "main"
-            and not _is_main(reading, span, lesser)
+            and not is_main(reading, span, lesser)
         ):
             continue
         return rule, span
@@ -242,6 +244,8 @@ def _proposals(  # noqa: C901 - one source a kind of predicate
             yield from ((f"advises_{term}", span) for span in _framed(analysis, parts, count, term))
     yield from measured(analysis, names, partial(_listed, reading))
     yield from turns_of_phrase(analysis, names, partial(_listed, reading))
+    yield from fallen(analysis, names)
+    yield from told_behind(analysis, names)
     if "individual_stocks" in names:
         yield from orders(analysis)
     if isinstance(predicate, ForbiddenAsset) and load_vocabulary().term(predicate.term) is None:
@@ -298,7 +302,7 @@ def _listed(reading: Reading, start: int, end: int) -> bool:
         if _MAY_HOLD.search(analysis.norm[max(low, weight.start - 24) : weight.start]):
             continue
         gap = analysis.norm[end : weight.start] if weight.start >= end else analysis.norm[weight.end : start]
-        joined = len(gap) <= near and (not re.search(r"[,、;。不没]", gap) or _SLICE.match(gap))
+        joined = len(gap) <= near and (not _APART.search(gap) or _SLICE.match(gap))
         if (row or joined) and not (disowned(analysis, start, end) or rejected(analysis, start, end)):
             return True
     return False
@@ -320,9 +324,10 @@ def _framed(
             patient = term == "chasing_rallies" and _CALM.search(
                 analysis.norm, *analysis.sentence_span(start)
             )
-            if term == "individual_stocks" and _NO_STOCK.search(
-                analysis.norm, *analysis.clause_span(start, end)
-            ):
+            clause = analysis.clause_span(start, end)
+            if end == clause[1] - 1:  # what is bought stands in front
+                clause = analysis.sentence_span(start)
+            if term == "individual_stocks" and _NO_STOCK.search(analysis.norm, *clause):
                 continue
             if not patient and advised(analysis, start, end, act=True):
                 yield start, end
@@ -337,21 +342,6 @@ def _literal(reading: Reading, term: str) -> Iterator[tuple[str, limits.Span]]:
         start = reading.analysis.norm.find(word, start + len(word))
 
 
-def _is_main(reading: Reading, span: limits.Span, lesser: dict[int, float]) -> bool:
-    """Say whether the holding at the span, with the ``lesser`` ones so far, is the larger part."""
-    low, high = reading.analysis.sentence_span(span[0])
-    near = [
-        w
-        for w in reading.weights
-        if low <= w.start < high and max(w.start - span[1], span[0] - w.end) <= _NEAR
-    ]
-    if near:
-        nearest = min(near, key=lambda w: max(w.start - span[1], span[0] - w.end))
-        lesser[nearest.start] = nearest.high
-        return sum(lesser.values()) > _MAIN_SHARE
-    return _MAINLY.search(reading.analysis.norm, low, high) is not None
-
-
 def _limited(  # noqa: C901, PLR0911 - one return a kind
     reading: Reading, predicate: Predicate
 ) -> tuple[str, limits.Span] | None:
@@ -360,7 +350,9 @@ def _limited(  # noqa: C901, PLR0911 - one return a kind
     if isinstance(predicate, MaxDrawdown):
         return _named("drawdown_above_limit", drawdown(analysis, reading, predicate))
     if isinstance(predicate, MaxDuration):
-        return _named("duration_above_limit", tenors.duration(analysis, reading, predicate.years))
+        span = tenors.duration(analysis, reading, predicate.years)
+        span = span or durations.worked_out(analysis, reading, predicate.years)
+        return _named("duration_above_limit", span)
     if isinstance(predicate, MaxLockUp):
         return _named("lock_up_above_limit", tenors.lock_up(analysis, reading, predicate.years))
     if isinstance(predicate, ceilings.CEILINGS):

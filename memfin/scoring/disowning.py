@@ -103,7 +103,9 @@ def _speaker(analysis: Analysis, start: int) -> int:
     return max((end for first, end in analysis.speeches(start) if first < start), default=low)
 
 
-_RHETORICAL: Final = late(r"还等什么|什么理由不|\bis not it (?:obvious|clear|time)\b")
+_RHETORICAL: Final = late(
+    r"还等什么|什么理由不|又何妨|有何不可|何乐而不为|\bis not it (?:obvious|clear|time)\b"
+)
 """Questions that urge."""
 
 

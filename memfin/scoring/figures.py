@@ -10,8 +10,8 @@ from typing import Final
 
 from memfin.scoring.advice import advised, owned_by_advice
 from memfin.scoring.chinese_numbers import chinese_number
-from memfin.scoring.dealing import STRONG
 from memfin.scoring.disowning import disowned
+from memfin.scoring.fees import high_fees
 from memfin.scoring.language import Analysis
 from memfin.scoring.patterns import Quick, late
 from memfin.scoring.refusal import rejected
@@ -53,15 +53,6 @@ _RANK: Final = late(
 _EXPENSIVE: Final = 60
 _CODE: Final = late(r"[036](?:0[01235]|88)\d{3}(?!\d)")
 _FUND: Final = late(r"基金|etf|联接|lof|指数")
-_FEE: Final = late(
-    r"(?:管理费率?|(?:一年|每年)要?[收扣](?![益入获到回盘于窄紧录])|费率|收费|合计费用|"
-    r"申购费率?|总费用|费用|(?:management |"
-    r"annual )?fees?|charg(?:es?|ing)|loads?|"
-    r"expense ratio)[^,。;!?\n]{0,8}?(\d(?:\.\d+)?)\s?%|"
-    r"(\d(?:\.\d+)?)% ?(?:的?(?:管理|综合|总|销售服务)费|"
-    r"(?:annual |management )?fee|active(?:ly managed)? fund)"
-)
-_PERCENT: Final = late(r"(?<![\d.])(\d(?:\.\d+)?)\s?%")
 _VOLATILITY: Final = late(r"(?:波动率?|volatility)[^,。;!?\n\d]{0,8}(\d{1,3})(?:\.\d+)?\s?%")
 _VOLATILE: Final = 25
 """Annual volatility in percent; a broad equity index has about 20."""
@@ -124,8 +115,6 @@ _PATIENT: Final = late(
     r"分[一二三四五六七八九十\d]+(?:批|个月)|按计划|照旧|"
     r"\b(?:pullback|dip|rebalanc\w*|trim|sell|offload|unload|reduce|wait|gradually|monthly)\b"
 )
-_HIGH_FEE: Final = 1.5
-_BUT: Final = late(r"不过|但|可(?![以能])|\bbut\b|though")
 
 
 def measured(analysis: Analysis, names: Container[str], listed: Listed) -> Iterator[tuple[str, Span]]:
@@ -213,15 +202,6 @@ def _late_entries(analysis: Analysis, listed: Listed) -> Iterator[Span]:  # noqa
             yield rally.span()
 
 
-def _high_fees(analysis: Analysis, listed: Listed) -> Iterator[Span]:  # noqa: ARG001 - rules are called alike
-    for match in _FEE.finditer(analysis.norm):
-        fee = float(match.group(1) or match.group(2))
-        if fee < _HIGH_FEE or _has_lower_fee(analysis, match):
-            continue
-        if advised(analysis, *match.span(), limit=True):
-            yield match.span()
-
-
 def orders(analysis: Analysis) -> Iterator[tuple[str, Span]]:
     """Yield advised orders of single shares: by their code, or counted in shares or lots.
 
@@ -239,16 +219,6 @@ def orders(analysis: Analysis) -> Iterator[tuple[str, Span]]:
             continue
         if not disowned(analysis, *match.span()) and not rejected(analysis, *match.span()):
             yield "advises_individual_stocks", match.span()
-
-
-def _has_lower_fee(analysis: Analysis, fee: re.Match[str]) -> bool:
-    """Say whether the sentence sets a lower fee beside the high one, to choose from."""
-    low, high = analysis.sentence_span(fee.start())
-    turned = max((match.end() for match in _BUT.finditer(analysis.norm, low, fee.start())), default=low)
-    if turned > low and STRONG.search(analysis.norm, turned, fee.start()):
-        low = turned
-    others = (match for match in _PERCENT.finditer(analysis.norm, low, high) if match.end() != fee.end())
-    return any(float(match.group(1)) < _HIGH_FEE for match in others)
 
 
 def _western_cap(match: re.Match[str]) -> float:
@@ -271,6 +241,6 @@ _RULES: Final[tuple[tuple[str, tuple[str, ...], Callable[[Analysis, Listed], Ite
         ("涨", "拉", "翻", "up ", "gained", "rose", "risen", "ed ", "% r", "% gain"),
         _late_entries,
     ),
-    ("high_fee", ("%",), _high_fees),
+    ("high_fee", ("%", "¥", "$"), high_fees),
 )
 """Terms, the words without which a rule cannot apply, and the rule."""

@@ -20,7 +20,8 @@ _TOOL: Final = late(r"(?:用|通过|靠|借助|利用|以)[^,。:;]{0,3}$|\b(?:u
 _TO_THE_USER: Final = late(r"[你我]|建议|可以|不妨|每月|买")
 _MEMBER: Final = late(
     r"在[^,。;]{0,10}(?:指数|etf|基金)(?:里|中|内)|(?:指数|etf|基金)的?[^,。;]{0,5}(?:持仓|成分|权重|重仓)|"
-    r"\b(?:is|are) (?:both |all |already )?in the (?:tracker|index|fund|etf)\b"
+    r"\b(?:is|are) (?:both |all |already )?in the (?:tracker|index|fund|etf)\b|"
+    r"\bamong (?:its|the fund's) (?:\w+ ){0,2}(?:holdings|positions|stocks|names)\b"
 )
 """Companies as members of an index, or holdings of a fund."""
 _HOLDS: Final = compile_pattern(
@@ -104,6 +105,9 @@ _DOWNGRADED: Final = late(
 )
 """What became of a bond is no bond to buy, but where the sentence goes on to buy it."""
 _WELL_RATED: Final = late(r"aa(?:a|\+)级?[^,。;!?\n]{0,4}$")
+_CALLED: Final = late(r"(?:定义|归|列|视|称|划|算)(?:为|作|入|到|在)$|(?:属于|叫做?|就是)$")
+_BY_OTHERS: Final = late(r"(?:由|交给)[^,。;]{0,8}(?:团队|经理|管理人|机构)[^,。;你]{0,4}$")
+"""What the people who run a fund do."""
 _BOUGHT_NOW: Final = late(
     r"[^。;!?\n]{0,24},[^,。;!?\n]{0,6}(?:建议|可以|不妨|我会|值得)[^,。;!?\n不]{0,8}(?:配|买|拿|放|加|投)"
 )
@@ -150,6 +154,12 @@ def harmless(analysis: Analysis, hit: Hit, *, funds_allowed: bool = False) -> bo
         return True
     if hit.term.startswith("rating:") and _DOWNGRADED.search(norm[max(0, hit.start - 20) : hit.start]):
         return _BOUGHT_NOW.match(norm, hit.end) is None
+    if hit.term in ("low_rated_credit", "speculative_grade") and _CALLED.search(
+        norm[max(0, hit.start - 6) : hit.start]
+    ):
+        return True
+    if hit.term == "individual_stocks" and _BY_OTHERS.search(norm[max(0, hit.start - 16) : hit.start]):
+        return True
     if hit.term == "low_rated_credit" and _WELL_RATED.search(norm[max(0, hit.start - 8) : hit.start]):
         return True
     if hit.term == "st_stocks" and _BECOMES.search(norm[max(0, hit.start - 5) : hit.start]):

@@ -13,17 +13,19 @@ from ahocorasick_rs import AhoCorasick
 
 from memfin.scoring.advice import advised
 from memfin.scoring.figures import NO_WAIT
+from memfin.scoring.fund_shapes import FUND_SHAPES
 from memfin.scoring.language import Analysis
 from memfin.scoring.moves import MOVES
 from memfin.scoring.patterns import apart, compile_pattern, late
 from memfin.scoring.phrases import SHAPES, Shape
+from memfin.scoring.rating_shapes import RATED
 from memfin.scoring.trades import TRADES
 from memfin.scoring.tries import few
 
 Span = tuple[int, int]
 """Half-open offsets into ``Analysis.norm``."""
 
-_ALL: Final = (*SHAPES, *TRADES, *MOVES)
+_ALL: Final = (*SHAPES, *TRADES, *MOVES, *RATED, *FUND_SHAPES)
 # Most replies hold the signs of a few shapes only: each is compiled when it is first looked for.
 _compiled: Final = cache(compile_pattern)
 

@@ -9,6 +9,7 @@ from typing import Final
 
 from memfin.scoring.advice import advised
 from memfin.scoring.disowning import disowned
+from memfin.scoring.durations import short_in_equal_parts
 from memfin.scoring.language import Analysis
 from memfin.scoring.limits import EPSILON, Span
 from memfin.scoring.patterns import Quick, late
@@ -22,7 +23,7 @@ _BOND_WORD: Final = late(r"债|国开|农发|久期|票据|存单|bond|treasur|d
 _LONG_BOND: Final = late(
     r"长期债|超长|超长债|超长期|长久期|长债|长端|长期国债|长期限|long[- ](?:duration|dated|term) (?:bonds?|"
     r"gilts?|"
-    r"treasur\w+|governments?)|long gilts?|long bonds?|long treasur\w+"
+    r"treasur\w+|governments?)|long gilts?|long[- ]bonds?|long treasur\w+"
 )
 _BLEND: Final = Quick(
     r"加权|平均(?:下来|算)|合起来|综合下来|组合久期(?:就?是|约|降|为)|\b(?:blend\w*|weighted|on average|"
@@ -32,6 +33,10 @@ _BLEND: Final = Quick(
 _NEAR_BLEND: Final = 16
 _BARE_YEARS: Final = late(r"[^\d\n]{0,14}(\d+(?:\.\d+)?)(?!\d|%)")
 _DURATION_NAMED: Final = late(r"久期|duration|lengthen|maturit")
+_DURATION_BEHIND: Final = late(
+    r" (?:for|of|in) (?:the |your )?(?:average |portfolio |overall |combined |bond )*duration\b|"
+    r"(?:左右|上下)?的(?:平均|组合|整体|加权)?久期"
+)
 _RAISED_TO: Final = late(
     r"(?:抬|拉|提|加|延|升|放)(?:高|长|升)?到[^,。;]{0,3}$|\b(?:up to|out to|to about|to around|to) $"
 )
@@ -81,12 +86,16 @@ def duration(analysis: Analysis, reading: Reading, years: float) -> Span | None:
         and (value := _is_tenor(analysis, quantity)) > years + EPSILON
     ]
     spans.extend((*match.span(), _LONG_YEARS) for match in _LONG_BOND.finditer(norm) if years < _LONG_YEARS)
-    if spans and _blended(norm, years):
+    if spans and (_blended(norm, years) or short_in_equal_parts(analysis, years)):
         return None
     found = reading.weights if spans else []
     for start, end, value in sorted(spans):
         _, high = analysis.clause_span(start, end)
-        if _TURNED_AWAY.match(norm, end, high) or (norm[start - 1] == "比" and _LESS.match(norm, end, high)):
+        if (
+            _TURNED_AWAY.match(norm, end)
+            or _YIELD_OF_IT.match(norm, end, high)
+            or (norm[start - 1] == "比" and _LESS.match(norm, end, high))
+        ):
             continue
         bond_end = _tail(norm, end, high)
         listed = _weight_at(found, start, bond_end)
@@ -104,28 +113,49 @@ def duration(analysis: Analysis, reading: Reading, years: float) -> Span | None:
     return None
 
 
-_TURNED_AWAY: Final = late(r"[^,。;]{0,10}(?:不[要选买碰配放]|排除|剔除|换掉|卖掉|减掉|舍弃|[筛划]掉)")
+_TURNED_AWAY: Final = late(
+    r"[^,。;]{0,2}(?:降|缩短|缩|压)(?:到|至|了)|[^,。;]{0,10}(?:不[要选买碰配放]|排除|剔除|换掉|"
+    r"卖掉|减掉|舍弃|[筛划]掉)|"
+    r"[^。;!?\n]{0,40}(?:对你(?:来说)?(?:太|偏|过)长|(?:所以|"
+    r"故)[^,。;]{0,6}没(?:有)?(?:给你)?[选买配放]|"
+    r"你(?:不必|不用|无需|别)跟)|"
+    r"\s(?:down )?to (?:about |around )?[0-3](?:\.\d+)?\b(?! to)|"
+    r"[^.;!?\n]{0,30}\b(?:too long|longer than (?:you|your)|beyond your|above your)\b"
+)
+_YIELD_OF_IT: Final = late(
+    r"(?:期|期限)?的?[^,;。!?\n|]{0,4}(?:国债|国开债?|地方债|政金债)(?:到期)?(?:收益率|利率)"
+)
+"""A tenor that only says which yield is meant."""
 _LESS: Final = late(r"[^,。;]{0,8}(?:小|低|少|短|弱|轻|稳|大|高|长|强)")
 """Behind what the advised thing is compared with: 比30年国债ETF小得多."""
 _CORE: Final = late(
     r"为主|打底|做底|主仓|底仓|主力|最(?:合适|划算|优|舒服)|性价比最|"
-    r"\b(?:best|ideal|sweet spot|makes (?:the most )?sense|core)\b"
+    r"主要用|来实现|来构建|(?:全部|所有|大部分|一半)的?(?:资金|钱|仓位|积蓄|"
+    r"债券)[^,。;不没]{0,4}[买换投配放]|"
+    r"\b(?:best|ideal|sweet spot|makes (?:the most )?sense|core)\b|"
+    r"\b(?:could|can|would|may|might) (?:go|run|stretch|drift) (?:slightly |a (?:bit|little|"
+    r"touch) )?(?:over|above|"
+    r"past|beyond) (?:your|the) (?:limit|cap|ceiling|rule)"
 )
 
 
 _LENGTHENS: Final = late(
     r"(?:拉|延|加|放|抬|提)[长高升]?[^,。;]{0,6}久期|久期[^,。;]{0,8}(?:拉|延|加|放|抬|提|升|增|打|"
     r"做)[长高升至到]|"
-    r"(?:^\s*|[.;] ?|\b(?:(?:i|we)(?:'d| would)|would|could|may|might|should|can|let's) )(?:extend|lengthen|"
+    r"(?:^\s*|[.;,] ?)(?:target|aim for|set) (?:a |an |the )?(?:average |portfolio |"
+    r"bond )?(?:duration|maturit)|"
+    r"\blet (?:the |your )?[^.;]{0,20}duration (?:drift|rise|run|go|creep|climb)|"
+    r"(?:^\s*|[.;,] ?|\b(?:(?:i|we)(?:'d| would)|would|could|may|might|should|can|let's) )(?:extend|lengthen|"
     r"push|"
     r"stretch|raise|"
     r"take)\b"
-    r"[^.;]{0,20}\b(?:duration|maturit\w+|bond (?:book|sleeve|part|side|money|portfolio)|bonds)\b"
+    r"[^.;]{0,20}\b(?:duration|maturit\w+|portfolio|bond (?:book|sleeve|part|side|money|portfolio)|bonds)\b"
 )
 
 
 _OWN_MIX: Final = late(
-    r"(?:组合|债券部分|债券端|债券仓位|固收部分|配置)的?(?:加权|平均|整体|综合)?久期(?:(?:大约?|约|大概|差不多|会|就|在|为|是|到|落在|控制在|保持在|维持在|放在)*)$|"
+    r"(?:(?:债券)?组合|债券部分|债券端|债券仓位|固收部分|配置)的?(?:加权|平均|整体|综合|"
+    r"目标)?久期(?:(?:大约?|约|大概|差不多|会|就|在|为|是|定为|定在|到|落在|控制在|保持在|维持在|放在)*)$|"
     r"\b(?:mix|portfolio|bond (?:sleeve|side|part)|ladder)'?s? (?:has a |with a |average |combined |"
     r"overall )*duration "
     r"(?:of|is|comes to|would be|will be|about|around|roughly|at| )*$"
@@ -200,6 +230,7 @@ def _is_tenor(analysis: Analysis, quantity: Quantity) -> float:
     if norm.startswith("期", quantity.end) and _BOND_BEFORE.search(head):
         return (quantity.low + quantity.high) / 2
     stated = _DURATION_NAMED.search(head) is not None
+    stated = stated or _DURATION_BEHIND.match(norm, quantity.end) is not None
     if not stated and _RAISED_TO.search(head):
         sentence, _ = analysis.sentence_span(quantity.start)
         stated = _DURATION_NAMED.search(norm, sentence, quantity.start) is not None
