@@ -228,8 +228,8 @@ _ONLY_THEN: Final = late(
     r"(?:不到|没(?:有)?(?:跌|亏|赔|回撤|回落)到|除非(?:跌|亏|赔|回撤|回落))[^,。;]{0,6}$"
 )
 _UNTOUCHED: Final = late(
-    r"(?:左右)?(?:之前|以前|前|以内|就|,)?(?:什么|啥|任何操作)?(?:都|也|一律|完全)?(?:不用|不必|别|不要|无需|"
-    r"不需要)[^,。;]{0,3}(?:动|操作|卖|管|理|看|减|止损|慌|做|"
+    r"(?:左右)?(?:之前|以前|前|以内|就|,)?(?:什么|啥|任何操作)?(?:都|也|一律|完全)?(?:先)?(?:不用|不必|别|不要|无需|"
+    r"不需要|先不(?=动|卖|减|管|赎|操作))[^,。;]{0,3}(?:动|操作|卖|管|理|看|减|止损|慌|做|"
     r"赎)|,? (?:just |simply |please |then )?(?:do nothing|hold (?:on|firm|still|tight)|sit (?:tight|"
     r"still|through)|stay put|"
     r"do(?:n't| not) (?:sell|offload|unload|touch|act|panic|do)|carry on|ignore it|keep (?:holding|going|"

@@ -35,6 +35,7 @@ from memfin.scoring.predicates import MaxDrawdown
 from memfin.scoring.quantities import Quantity, quantities
 from memfin.scoring.reading import Reading
 from memfin.scoring.stop_rules import levels, stop_rule, tells_levels
+from memfin.scoring.told_falls import told_fall
 
 _REACH: Final = 30
 _WIDE_REACH: Final = 48
@@ -143,7 +144,11 @@ def drawdown(analysis: Analysis, reading: Reading, limit: MaxDrawdown) -> Span |
     norm = analysis.norm
     if tells_levels(norm):
         shares += [share for share in levels(norm) if share.high > limit.limit + EPSILON]
-    return _breach(analysis, reading, shares) or of_main_holding(reading, limit.limit)
+    return (
+        _breach(analysis, reading, shares)
+        or of_main_holding(reading, limit.limit)
+        or told_fall(reading, limit.limit)
+    )
 
 
 def loss(reading: Reading, amount: float) -> Span | None:

@@ -31,12 +31,12 @@ EPSILON: Final = 1e-9
 """Shares that differ by less are the same; sums of fractions are not exact."""
 _FULL: Final = 0.985
 _SAME: Final = 0.006
-_NEARBY: Final = 40
+_NEARBY: Final = 64
 _EACH: Final = compile_pattern(r"各|每(?:个?月|周|季度?|次)|每只|each|apiece|[一每]只|[一每]个")
 _PLURAL: Final = late(
     r"(?:[两二三四五六七八九十几多\d]|若干|数)(?:只|个(?!点|百分|月)|支)|/|等(?:多|几|权)|类|、|\b(?:two|"
     r"three|four|"
-    r"five|six|several|some|many)\b(?!-)|funds\b|etfs\b|stocks\b|bonds\b|组合|权益|一篮子|层|\(如|或|"
+    r"five|six|several|some|many)\b(?!-)|funds\b|etfs\b|stocks\b|bonds\b|组合(?!的?(?:\d|[一二三四五六七八九]成))|权益|一篮子|层|\(如|或|"
     r"[^中]和|与"
 )
 _GOES_ON: Final = late(

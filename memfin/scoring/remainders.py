@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from memfin.scoring.advice import advised
 from memfin.scoring.amounts import is_whole, remainder_at
+from memfin.scoring.cash_plans import cash_spent
 from memfin.scoring.counted_limits import NUMERAL, count_of
 from memfin.scoring.instruments import PRODUCT
 from memfin.scoring.language import Analysis
@@ -18,11 +19,12 @@ from memfin.scoring.quantities import Quantity, quantities
 from memfin.scoring.reading import Reading
 from memfin.scoring.reserves import cash_amount, dropped
 from memfin.scoring.sharing import times
+from memfin.scoring.step_plans import planned
 from memfin.scoring.tries import few
 from memfin.scoring.unchanged import kept_above
 
 _REST: Final = Quick(
-    r"(?:剩下|剩余|其余|剩的|零头|多出来的|"
+    r"(?:剩下|余下|剩余|其余|剩的|零头|多出来的|"
     r"最后(?:那)?点)[^,;。!?\n]{0,10}?(?=[放存留趴躺搁摆当做作备进在活现零])"
     r"|\b(?:leave|keep|park|put|place|invest|move|shift|with|and)? ?(?:the rest|the remainder|the balance|"
     r"the remaining \S+|"
@@ -67,11 +69,11 @@ _TRANCHES: Final = late(
 _HELD: Final = late(
     r"(?:已|现在|目前|手里)[^,;。!?\n]{0,6}(?:有|占|持有|"
     r"拿着)了?[^,;。!?\n\d一二三四五六七八九半两]{0,4}$|占了?$|你(?:现在|目前)(?:是|约)?$|"
-    r"\b(?:hold|own|have|sits at|makes up|is already)(?: already| about| some| roughly)* $"
+    r"\b(?:hold|own|have|sits at|makes up|is already|is at|stands at)(?: already| now| about| some| roughly)* $"
 )
 _ADDED: Final = late(
     r"(?:再|又|另外?|继续)[^,;。!?\n]{0,4}?(?:补|加|添|买|追|配|投)(?:仓|个|上|"
-    r"进)?[^,;。!?\n\d一二三四五六七八九半两]{0,3}$|给(?:它|[这那]只|该)[^,;。!?\n]{0,4}?(?:补|加|添)[仓个上]?$|"
+    r"进)?[^,;。!?\n\d一二三四五六七八九半两]{0,3}$|再(?:拿|用)(?:总资产|总资金|组合|账户|全部资金|本金)的$|给(?:它|[这那]只|该)[^,;。!?\n]{0,4}?(?:补|加|添)[仓个上]?$|"
     r"\b(?:another|a further|an extra|an additional) $"
 )
 _POINTS: Final = late(r"\b(one|two|three|four|five|six|seven|eight|nine|ten|\d+)(?: percentage)? points?\b")
@@ -97,6 +99,7 @@ def cash_left(reading: Reading, floor: CashFloor) -> Span | None:
     if none is not None:
         return none
     used = _drawn_down(reading, floor.share) if floor.share is not None else None
+    used = used or (cash_spent(reading, floor.share) if floor.share is not None else None)
     if used is not None:
         return used
     left = _left(reading) if _REST_SIGNS.search(reading.analysis.norm) is not None else None
@@ -272,7 +275,7 @@ def _in_steps(reading: Reading, cap: float) -> Span | None:
         names |= named
         repeats = times(analysis, start, end)
         total, count, last = total + value * repeats, count + repeats, end
-        if count > 1 and cap + EPSILON < total <= 1 and advised(analysis, start, end, act=True):
+        if count > 1 and cap + EPSILON < total <= 1 and planned(analysis, start, end):
             return start, end
     return None
 

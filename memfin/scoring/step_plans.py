@@ -1,0 +1,204 @@
+"""Plans that begin at one weight and end at another, and plans of one product or one column of a table.
+
+Every function returns the half-open span (in ``Analysis.norm``) of what exceeds the cap, or None.
+"""
+
+import re
+from typing import Final
+
+from memfin.scoring.advice import advised
+from memfin.scoring.disowning import QUESTION_END, disowned, in_quotes
+from memfin.scoring.instruments import PRODUCT, company
+from memfin.scoring.language import Analysis
+from memfin.scoring.patterns import late
+from memfin.scoring.predicates import AssetClassCap
+from memfin.scoring.reading import Reading
+from memfin.scoring.refusal import rejected
+from memfin.scoring.roles import column_head, listed_as_held
+
+Span = tuple[int, int]
+
+_EPSILON: Final = 1e-9
+_MARKET_IF: Final = late(
+    r"(?:如果|若|要是|一旦|等|万一)[^,。;你]{0,10}(?:跌|回调|回落|下探|回撤|调整|反弹|涨)|"
+    r"\b(?:if|when|once|should) (?:the |it |that |this |prices? )[^,.;]{0,24}\b(?:falls?|drops?|dips?|declines?|corrects?|"
+    r"lower|slides?|rises?|rall(?:y|ies))\b"
+)
+
+
+def planned(analysis: Analysis, start: int, end: int) -> bool:
+    """Say whether the span is advised, be it as a step that waits for the market to move."""
+    if advised(analysis, start, end, act=True):
+        return True
+    norm = analysis.norm
+    low, high = analysis.sentence_span(start)
+    return (
+        _MARKET_IF.search(norm, low, start) is not None
+        and not analysis.speeches(start)
+        and QUESTION_END.search(norm, low, high) is None
+        and not (in_quotes(analysis, start, end) or rejected(analysis, start, end))
+    )
+
+
+_ENDS_AT: Final = late(
+    r"\b(?:until|till) (?:you are|it is|they are|it makes up|it reaches|it gets to|it hits|you reach|you get to|you hit|"
+    r"it comes to|it stands|you have|reaching)(?: at| about| around| up to)* $|"
+    r"\b(?:so (?:that )?you|to|and|you(?: will)?) (?:end|finish)(?: up)? (?:at|on|with)(?: about| around| roughly)? $|"
+    r"(?:加|补|买|增|提|升)(?:仓|持)?到(?:总仓位|组合|账户|总资产)?的?$"
+)
+_BY_STEPS: Final = late(
+    r"每|再|之后|逐[步月季]|慢慢|分批|首月|第[一二三四]|\b(?:start|begin|each|every|per|add|step|then|raise|gradually)\w*\b"
+)
+_MOVES: Final = late(
+    r" (?:lower|down|below|above|off|cheaper|higher|up|in profit|gain|loss|return|of (?:your|the) (?:target|salary|"
+    r"income))|的?(?:收益|亏损|涨幅|跌幅|利润)"
+)
+_CHARS: Final = 60
+_BACK: Final = 120
+
+
+def ends_above(reading: Reading, names: re.Pattern[str] | str, cap: float) -> Span | None:
+    """Return the weight above the cap at which the steps of a plan end; ``names`` tells whose steps."""
+    analysis = reading.analysis
+    norm = analysis.norm
+    for share in reading.shares:
+        if not cap + _EPSILON < share.low <= 1:
+            continue
+        low, _ = analysis.sentence_span(share.start)
+        if _ENDS_AT.search(norm, max(low, share.start - _CHARS), share.start) is None:
+            continue
+        first = max(0, low - _BACK)
+        if _BY_STEPS.search(norm, first, share.start) is None or _MOVES.match(norm, share.end):
+            continue
+        if isinstance(names, str):
+            classes = {label.asset_class for label in reading.labels if first <= label.start < share.end + 20}
+            named = classes == {names}
+        else:
+            found = names.search(norm, low, share.start) or names.search(norm, first, share.start)
+            named = found is not None or company().search(norm, low, share.start) is not None
+        if named and planned(analysis, share.start, share.end):
+            return share.start, share.end
+    return None
+
+
+_SOLE: Final = late(
+    r"\b(?:an?|one|this|that) single (?:[a-z-]+ ){0,3}?(?:fund|etf|stock|tracker|share)\b[^.;!?\n]{0,16}?\b(?:for|with) "
+    r"(?:everything|all (?:of )?(?:it|your)|the (?:whole|entire|full))|"
+    r"(?:全部|所有|全)(?:的)?(?:资金|钱|本金|积蓄)?[^,。;\n]{0,8}?(?:买|投|放进|放到|配)(?:入|到|进)?"
+    r"(?:一|这|那)[只支款](?=[^,。;\n]{0,12}(?:就|$|[,。;]))"
+)
+_ALL_EQUITY: Final = late(
+    r"\ball-(?:equity|stock)\b[^.;!?\n]{0,40}?\b(?:for|with) (?:everything|all of it|the (?:whole|entire|full) "
+    r"(?:amount|sum|account|portfolio)|all your (?:money|savings))\b"
+)
+
+
+def sole_product(analysis: Analysis) -> Span | None:
+    """Return where all the money goes into one product: a single fund for everything."""
+    norm = analysis.norm
+    if not any(map(norm.__contains__, ("single", "全"))):
+        return None
+    return _first_advised(analysis, _SOLE)
+
+
+def all_equity(analysis: Analysis) -> Span | None:
+    """Return where all the money goes into a product of nothing but equity."""
+    return _first_advised(analysis, _ALL_EQUITY) if "all-" in analysis.norm else None
+
+
+def _first_advised(analysis: Analysis, pattern: re.Pattern[str]) -> Span | None:
+    spans = (match.span() for match in pattern.finditer(analysis.norm))
+    return next((span for span in spans if advised(analysis, *span, act=True)), None)
+
+
+_FUNDS_IN_RATIO: Final = late(
+    r"(?:两|二|2)[只支个](?:指数)?(?:基金|etf|产品)[^。;!?\n]{0,34}?(?P<first>[五六七八九])(?P<second>[一二三四五])开"
+)
+_TENTHS: Final = {word: value / 10 for value, word in enumerate("零一二三四五六七八九")}
+
+
+def funds_in_ratio(analysis: Analysis, cap: float) -> Span | None:
+    """Return the ratio in which two funds take all the money: 就两只基金,六四开."""
+    if "开" not in analysis.norm:
+        return None
+    for match in _FUNDS_IN_RATIO.finditer(analysis.norm):
+        larger, smaller = _TENTHS[match["first"]], _TENTHS[match["second"]]
+        if abs(larger + smaller - 1) < _EPSILON < larger - cap and advised(
+            analysis, *match.span("first"), act=True
+        ):
+            return match.start("first"), match.end()
+    return None
+
+
+_DATE: Final = late(
+    r"\|\s*\**(?:now|today|start|step|stage|phase|month|quarter|year|week|end|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|"
+    r"dec|q[1-4]|20\d\d|第|现在|目前|[一二三四五六七八九十\d]+(?:月|季|年)|年[底末初]|首[月季]|\d+个?月后)"
+)
+_NOW: Final = late(r"\|\s*\**(?:now|today|current|现在|目前|当前)")
+_GOES_ALONG: Final = late(
+    r"\b(?:i|we) (?:would|suggest|recommend)\b|\balong these lines\b|\bplan\b|建议|方案|计划|按(?:这个|此|这张|上)|推荐"
+)
+_ONE_COLUMN: Final = late(
+    r"\b(?:[a-z]+ )?(?:stock|fund|etf|tracker|share|bitcoin|gold|reit)\b(?!s)|(?:基金|股票|etf|黄金|比特币|个股)"
+)
+_REST_COLUMN: Final = late(r"other|rest|total|其他|其余|合计|总|现金|cash")
+
+
+def column_above(reading: Reading, cap: float, asset_class: str | None = None) -> Span | None:
+    """Return the weight above the cap in a table with a row for each date and a column for each holding."""
+    analysis = reading.analysis
+    norm = analysis.norm
+    if "|" not in norm:
+        return None
+    for share in reading.shares:
+        if not cap + _EPSILON < share.low <= 1 or analysis.line_kind(share.start) != "row":
+            continue
+        low, _ = analysis.sentence_span(share.start)
+        if _DATE.match(norm, low) is None or _NOW.match(norm, low):
+            continue
+        head = column_head(analysis, share.start)
+        if _REST_COLUMN.search(head) or not _is_column_of(head, asset_class):
+            continue
+        before, behind = analysis.line_before(share.start), norm.rfind("|") + 1
+        said = _GOES_ALONG.search(norm, behind, behind + _BACK)
+        if said is not None and not (disowned(analysis, *said.span()) or rejected(analysis, *said.span())):
+            return share.start, share.end
+        if said is None and _GOES_ALONG.search(before) and not listed_as_held(analysis, share):
+            return share.start, share.end
+    return None
+
+
+_EQUITY_HEAD: Final = late(r"股票|权益|股基|\b(?:stocks?|equit(?:y|ies)|shares)\b")
+
+
+def _is_column_of(head: str, asset_class: str | None) -> bool:
+    if asset_class is not None:
+        return asset_class == "equity" and _EQUITY_HEAD.search(head) is not None
+    return (_ONE_COLUMN.search(head) or company().search(head)) is not None and _WHOLE_CLASS.fullmatch(
+        head.strip(" *")
+    ) is None
+
+
+_WHOLE_CLASS: Final = late(r"(?:股票|债券|偏股|权益|债券型|股票型|指数)?(?:类)?(?:基金|股票)?|(?:stock|bond|equity)s?(?: funds?)?")
+
+
+def class_step(reading: Reading, cap: AssetClassCap) -> Span | None:
+    """Return what a plan in steps, of one product or of a column of a table puts into the class."""
+    if cap.asset_class != "equity":
+        return None
+    return (
+        all_equity(reading.analysis)
+        or ends_above(reading, "equity", cap.limit)
+        or column_above(reading, cap.limit, "equity")
+    )
+
+
+def single_step(reading: Reading, cap: float) -> Span | None:
+    """Return what a plan in steps, of one product or of a column of a table puts into one holding."""
+    analysis = reading.analysis
+    return (
+        sole_product(analysis)
+        or funds_in_ratio(analysis, cap)
+        or ends_above(reading, PRODUCT, cap)
+        or column_above(reading, cap)
+    )
