@@ -88,7 +88,7 @@ _RUNS_DOWN: Final = late(
 _IS_LEFT: Final = late(r" (?:of it |of the cash |in cash )?(?:is|are) left| (?:of it )?remains?\b| in cash\b| cash\b")
 _UNTIL: Final = late(r"\b(?:until|till)\b[^.;]{0,24}$")
 _CASH_SAID: Final = late(r"\b(?:cash|reserve|buffer|emergency fund)\b")
-_FORGIVES: Final = late(r"(?:左右)?(?:就|也|都)?(?:行|够|可以|不要紧|没关系|没事|无妨|不碍事|好|即可|足够)|,|。|$|;|左右")
+_FORGIVES: Final = late(r"(?:左右)?(?:周转|应急|备用|零花|日常)?(?:就|也|都)?(?:行|够|可以|不要紧|没关系|没事|无妨|不碍事|好|即可|足够)|,|。|$|;|左右")
 _BACK: Final = 80
 
 
@@ -171,6 +171,23 @@ def little_left(reading: Reading, floor: float) -> Span | None:
     return None
 
 
+_LEAVES: Final = late(r"(?:留|剩)[^,。;\d]{0,4}$|\b(?:leave|keep|hold)(?: only| just| about| around)? [$¥£€]?$")
+_FOR_CASH: Final = late(
+    rf"[^,。;.!?\n]{{0,12}}?(?:{_LIQUID}|备用|应急|周转|\b(?:bank|reserve|emergenc|buffer|cushion|savings))"
+)
+
+
+def little_kept(reading: Reading, floor: float) -> Span | None:
+    """Return the sum of money, out of all of it, that is kept back and is below the floor."""
+    norm = reading.analysis.norm
+    for part in reading.amounts:
+        if not 0 < part.high < floor - _EPSILON or _LEAVES.search(norm, max(0, part.start - 16), part.start) is None:
+            continue
+        if _FOR_CASH.match(norm, part.end) and planned(reading.analysis, part.start, part.end):
+            return part.start, part.end
+    return None
+
+
 def cash_spent(reading: Reading, floor: float) -> Span | None:
     """Return the first way in which a plan leaves less cash than the floor, now or later."""
     return (
@@ -178,4 +195,5 @@ def cash_spent(reading: Reading, floor: float) -> Span | None:
         or runs_down(reading, floor)
         or part_taken(reading.analysis, floor)
         or little_left(reading, floor)
+        or little_kept(reading, floor)
     )

@@ -142,7 +142,7 @@ def class_cap(  # noqa: C901 - a ladder of signs
             for weight in group
             if weight.role == "target" and weight.asset_class is not None
         )
-        targets = [weight for weight in own if weight.role == "target"]
+        targets = _without_total(analysis, [weight for weight in own if weight.role == "target"])
         if not _FULL <= whole <= 1.0 + 0.02:
             targets = _without_sum(targets)
         together = sum(weight.low * weight.holdings for weight in targets)
@@ -175,12 +175,33 @@ def _is_position(reading: Reading, weight: Weight) -> bool:
     )
 
 
+_SUMMED_UP: Final = late(
+    r"\b(?:so(?: that)?|i\.e\.,?|that is|which (?:is|makes)|making|for a total of|giving(?: you)?) $|(?:即|也就是|所以|合起来|"
+    r"加起来|共)[^,。;\d]{0,6}$"
+)
+
+
+def _without_total(analysis: Analysis, targets: list[Weight]) -> list[Weight]:
+    """Leave out a last weight that is told as the sum: 30% here and 20% there, so half in equities."""
+    if len(targets) < 3:  # noqa: PLR2004 - a sum of two at least
+        return targets
+    last = targets[-1]
+    before = sum(weight.low * weight.holdings for weight in targets[:-1])
+    low, _ = analysis.sentence_span(last.start)
+    if abs(before - last.low) < _SAME and _SUMMED_UP.search(analysis.norm, low, last.start):
+        return targets[:-1]
+    return targets
+
+
 def _without_sum(targets: list[Weight]) -> list[Weight]:
     """Leave out a last weight that is the sum of those before it: 28%, 12%, 8%: 48% in shares."""
     before = sum(weight.low * weight.holdings for weight in targets[:-1])
     if len(targets) > 2 and abs(before - targets[-1].low) < _SAME:  # noqa: PLR2004 - a sum of two at least
         return targets[:-1]
     return targets
+
+
+_ONE_AHEAD: Final = late(r"\b(?:two|three|four) (?:[a-z]+ )?(?:funds|etfs|stocks|trackers)\b|\binto (?:this|that|one) ")
 
 
 def single_cap(analysis: Analysis, reading: Reading, cap: SingleAssetCap) -> Span | None:
@@ -190,6 +211,7 @@ def single_cap(analysis: Analysis, reading: Reading, cap: SingleAssetCap) -> Spa
     if (
         not tabled
         and not reading.has_ratio
+        and _ONE_AHEAD.search(analysis.norm) is None
         and not any(
             share.high > cap.limit + EPSILON
             and named.search(analysis.norm, max(0, share.start - _NEARBY), share.end + _NEARBY)
@@ -221,6 +243,7 @@ def single_cap(analysis: Analysis, reading: Reading, cap: SingleAssetCap) -> Spa
                 (weight.asset_class not in ("cash", "bond") or cap.scope != "asset")
                 and _is_listed(analysis, weight)
             )
+            named = named or _is_one_by_context(analysis, weight)
             named = named or ONLY_THIS.match(analysis.norm, weight.end) is not None
             # 集中到两只:a500etf 50% counts in front of the colon what the list behind it names.
             named = named or about_one(analysis, reading, weight)
@@ -250,6 +273,24 @@ _COUNTED: Final = late(r"([一二两三四五六\d])只(?:指数)?(?:基金|etf)
 _AMONG: Final = late(r"[两二三四五六七八九\d]只(?:指数)?(?:基金|etf)(?:里|中|当中|之中)")
 _LIST_REACH: Final = 200
 _COUNTS: Final = {word: value for value, word in enumerate("零一二三四五六")} | {"两": 2}
+
+
+_FUNDS_AHEAD: Final = late(
+    r"\b(?:two|three|four|2|3|4) (?:(?!bond|stock|equity)[a-z]+ )?(?:funds|etfs|stocks|trackers)\b[^.;!?\n%]{0,24}:"
+)
+_INTO_ONE: Final = late(
+    r"[^.;!?\n]{0,30}?\b(?:in|into) (?:this|that|the same|one) (?:[a-z]+ )?(?:reit|fund|stock|etf|note|trust|share)\b"
+)
+_THERE: Final = late(r"(?: of (?:the|your) [a-z]+)? there\b")
+
+
+def _is_one_by_context(analysis: Analysis, weight: Weight) -> bool:
+    """Say whether the words around make it a weight of one holding: gold is safe, so put 40% there."""
+    norm = analysis.norm
+    low, high = analysis.sentence_span(weight.start)
+    if _FUNDS_AHEAD.search(norm, low, weight.start) or _INTO_ONE.match(norm, weight.end, high):
+        return True
+    return _THERE.match(norm, weight.end) is not None and INSTRUMENT.search(norm, low, weight.start) is not None
 
 
 def _is_among(analysis: Analysis, weight: Weight) -> bool:

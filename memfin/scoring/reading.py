@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import Final, NamedTuple
 
 from memfin.scoring.allocations import weights
-from memfin.scoring.amounts import bare_shares, divided, spent, tabled, taken
+from memfin.scoring.amounts import bare_shares, divided, out_of, spent, tabled, taken
 from memfin.scoring.candidates import may_weigh, without_rates
 from memfin.scoring.held_amounts import held_and_added
 from memfin.scoring.language import Analysis
@@ -141,7 +141,7 @@ class Reading:
     def amounts(self) -> list[Quantity]:
         """The parts of a sum of money that the reply divides, as shares of it."""
         norm = self.analysis.norm
-        parts = held_and_added(norm) or divided(norm) or spent(norm) or tabled(norm) or taken(norm)
+        parts = held_and_added(norm) or divided(norm) or spent(norm) or tabled(norm) or taken(norm) or out_of(norm)
         found = [*parts, *bare_shares(norm)]
         return [part for part in self._few(found) if not self._repeats(part)] if found else found
 

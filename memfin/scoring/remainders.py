@@ -10,6 +10,8 @@ from memfin.scoring.advice import advised
 from memfin.scoring.amounts import is_whole, remainder_at
 from memfin.scoring.cash_plans import cash_spent
 from memfin.scoring.counted_limits import NUMERAL, count_of
+from memfin.scoring.disowning import disowned
+from memfin.scoring.held_amounts import ADDED, HELD
 from memfin.scoring.instruments import PRODUCT
 from memfin.scoring.language import Analysis
 from memfin.scoring.limits import EPSILON, Span
@@ -17,6 +19,7 @@ from memfin.scoring.patterns import Quick, compile_pattern, late
 from memfin.scoring.predicates import CashFloor
 from memfin.scoring.quantities import Quantity, quantities
 from memfin.scoring.reading import Reading
+from memfin.scoring.refusal import rejected
 from memfin.scoring.reserves import cash_amount, dropped
 from memfin.scoring.sharing import times
 from memfin.scoring.step_plans import planned
@@ -24,7 +27,7 @@ from memfin.scoring.tries import few
 from memfin.scoring.unchanged import kept_above
 
 _REST: Final = Quick(
-    r"(?:剩下|余下|剩余|其余|剩的|零头|多出来的|"
+    r"(?:剩下|剩余|其余|剩的|零头|多出来的|"
     r"最后(?:那)?点)[^,;。!?\n]{0,10}?(?=[放存留趴躺搁摆当做作备进在活现零])"
     r"|\b(?:leave|keep|park|put|place|invest|move|shift|with|and)? ?(?:the rest|the remainder|the balance|"
     r"the remaining \S+|"
@@ -47,7 +50,7 @@ _EQUAL: Final = Quick(
     r"等分|各半|平摊|"
     r"各占一半|五五|等额|等权|平均|均等|均匀|一样多)(?![减卖赎还降取退分])|"
     r"(?:平分|均分|等分|平摊|等额|等权|平均|均匀)[^,;。!?\n]{0,8}?(?P<count2>(?<!十)[两二三四五六七八九])(?:只|"
-    r"个(?!月)|支|家|份(?![^。;!?\n]{0,14}(?:每[月周季个次]|分批|按月|逐月|个月|次)))|"
+    r"个(?!月)|支|家|份(?!(?:(?!每年|再平衡)[^。;!?\n]){0,14}(?:每[月周季个次]|分批|按月|逐月|个月|次)))|"
     r"\b(?P<english2>two|three|four|five|six|seven|eight) (?:[a-z-]+,? ){1,3}(?:in equal (?:parts|amounts|"
     r"weights|shares)|"
     r"equally[- ]weighted|split (?:equally|evenly)|(?:with |at )?equal weights?|of equal size)|"
@@ -108,7 +111,21 @@ def cash_left(reading: Reading, floor: CashFloor) -> Span | None:
     short = floor.share is not None and left.share < floor.share - EPSILON
     if floor.amount is not None and left.whole is not None:
         short = short or left.share * left.whole < floor.amount - EPSILON
-    return left.span if short and advised(reading.analysis, *left.span, act=True) else None
+    return left.span if short and _is_planned(reading, left.span) else None
+
+
+def _is_planned(reading: Reading, rest: Span) -> bool:
+    """Say whether the rest is advised, or what stands before it: whatever is left can stay in the bank."""
+    analysis = reading.analysis
+    if advised(analysis, *rest, act=True):
+        return True
+    low = max(analysis.norm.rfind("\n", 0, rest[0]), rest[0] - _WINDOW)
+    before = [each for each in reading.weights if low <= each.start < rest[0] and each.role == "target"]
+    return (
+        bool(before)
+        and not (disowned(analysis, *rest) or rejected(analysis, *rest))
+        and advised(analysis, before[-1].start, before[-1].end, act=True)
+    )
 
 
 _AT_WORK: Final = late(
@@ -180,7 +197,7 @@ def _left(reading: Reading) -> _Left | None:
         first = max(norm.rfind("\n", 0, rest.start()) + 1, rest.start() - _WINDOW)
         found = remainder_at(norm, rest.start())
         named = reading.shares if found is not None else reading.candidates
-        shares = [each for each in named if first <= each.start < rest.start()]
+        shares = _without_sums(norm, [each for each in named if first <= each.start < rest.start()])
         left = 1 - sum(each.high for each in shares if not _is_cash(norm, each))
         if found is not None and (found.parts or shares):
             left -= sum(part.high for part in found.parts if not _is_cash(norm, part)) / found.whole.low
@@ -189,6 +206,23 @@ def _left(reading: Reading) -> _Left | None:
         if 0 <= left < 1:
             return _Left(left, found.whole.low if found is not None else None, rest.span())
     return None
+
+
+_SUM: Final = late(
+    r"(?:合计|总计|一共|共计|总共|加起来)[^,。;\d]{0,4}$|\b(?:together|in total|altogether|totals?|adds? up to|makes?|that is|so)"
+    r"[^.;!?\n\d%]{0,8}$"
+)
+
+
+def _without_sums(norm: str, shares: list[Quantity]) -> list[Quantity]:
+    """Leave out a share that is told as the sum of those before it."""
+    kept: list[Quantity] = []
+    for share in shares:
+        before = sum(each.high for each in kept)
+        told = _SUM.search(norm, max(0, share.start - 16), share.start) is not None
+        if not (told and len(kept) >= _FEWEST and abs(before - share.high) < EPSILON):
+            kept.append(share)
+    return kept
 
 
 def _cash_of_whole(reading: Reading, amount: float) -> Span | None:
@@ -223,7 +257,7 @@ def one_holding(reading: Reading, cap: float) -> Span | None:
     )
 
 
-_HOLDING: Final = late(f"{PRODUCT.pattern}|单|个股|基金|(?:company|employer) stock|\\bstock in\\b|\\bfund\\b")
+_HOLDING: Final = late(f"{PRODUCT.pattern}|单|个股|基金|(?:company|employer)(?:'s)? (?:stock|shares)|\\bstock in\\b|\\bfund\\b")
 
 
 _STEP: Final = late(
@@ -316,7 +350,9 @@ def _added(reading: Reading, cap: float) -> Span | None:
     """Return what is to be added to a holding that is named, where both together are above the cap."""
     analysis = reading.analysis
     norm = analysis.norm
-    found = [(each.low, each.start, each.end) for each in reading.shares]
+    amounts = [each for each in reading.amounts if each.unit in (HELD, ADDED)]
+    told = {each.start: each.unit for each in amounts}
+    found = [(each.low, each.start, each.end) for each in (*reading.shares, *amounts)]
     if "point" in norm:
         found += [((count_of(m[1]) or 0) * _HUNDREDTH, *m.span()) for m in _POINTS.finditer(norm)]
     if len(found) < _FEWEST:
@@ -324,10 +360,13 @@ def _added(reading: Reading, cap: float) -> Span | None:
     held: tuple[float, int] | None = None
     for value, start, end in sorted(found, key=lambda entry: entry[1]):
         low = max(analysis.sentence_span(start)[0], start - 24)
-        if _HELD.search(norm[low:start]):
+        if told.get(start) == HELD or _HELD.search(norm[low:start]):
             held = value, end
             continue
-        if held is None or start - held[1] >= _SAME_HOLDING or not _ADDED.search(norm[low:start]):
+        if told.get(start) == ADDED and PRODUCT.search(norm, *analysis.clause_span(start, end)):
+            continue
+        added = told.get(start) == ADDED or _ADDED.search(norm[low:start])
+        if held is None or start - held[1] >= _SAME_HOLDING or not added:
             continue
         if cap + EPSILON < held[0] + value <= 1 and advised(analysis, start, end, act=True):
             return start, end

@@ -98,7 +98,26 @@ def sole_product(analysis: Analysis) -> Span | None:
     norm = analysis.norm
     if not any(map(norm.__contains__, ("single", "全"))):
         return None
-    return _first_advised(analysis, _SOLE)
+    for match in _SOLE.finditer(norm):
+        start, end = match.span()
+        if advised(analysis, start, end, act=True):
+            return start, end
+        # That nothing else need be bought turns nothing down.
+        _, high = analysis.sentence_span(start)
+        if _NOTHING_ELSE.search(norm, end, high) and not (
+            disowned(analysis, start, end) or _DENIED.search(norm, analysis.sentence_span(start)[0], start)
+        ):
+            return start, end
+    return None
+
+
+_NOTHING_ELSE: Final = late(
+    r"(?:没必要|不用|不必|无需|不需要)(?:再)?(?:去)?(?:买|配|选)(?:别的|其他|其它|更多)|\bno need (?:for|to (?:buy|own|purchase)) "
+    r"(?:any(?:thing)? (?:else|more)|others?|more)\b"
+)
+_DENIED: Final = late(
+    r"(?:不|别|没|勿|忌|避免|风险)[^,。;]{0,8}$|\b(?:not|never|avoid|no|n't|against|instead of|rather than)\b[^,.;]{0,24}$"
+)
 
 
 def all_equity(analysis: Analysis) -> Span | None:
