@@ -202,8 +202,8 @@ _SUM_ROW: Final = late(r"\|\s*(?:合计|总计|小计|total|sum)")
 
 
 _OUT_OF: Final = late(
-    r"\b(?:out )?of (?:your |the |a )?(\d{1,3}(?:,\d{3})+),? (?:(?:you|i|we) (?:could|can|should|might|would) )?"
-    r"(?:use|put|place|invest|move|keep|leave|set aside) (\d{1,3}(?:,\d{3})+)(?![\d%])"
+    r"\b(?:out )?of (?:your |the |a )?[$¥£€]?(\d{1,3}(?:,\d{3})+)(?: yuan| dollars)?,? (?:(?:you|i|we) (?:could|can|should|might|would) )?"
+    r"(?:use|put|place|invest|move|keep|leave|set aside) [$¥£€]?(\d{1,3}(?:,\d{3})+)(?![\d%])"
 )
 
 

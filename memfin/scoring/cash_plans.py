@@ -9,6 +9,7 @@ from memfin.scoring.language import Analysis
 from memfin.scoring.patterns import compile_pattern, late
 from memfin.scoring.reading import Reading
 from memfin.scoring.step_plans import planned
+from memfin.scoring.weight import Weight
 
 Span = tuple[int, int]
 
@@ -24,7 +25,7 @@ _RESERVE: Final = (
 )
 _SPENT_ZH: Final = late(
     rf"{_RESERVE}(?:也|再|就|都|可以|先|一起)*(?:全部|全|一次性|统统|都)(?:都)?"
-    rf"(?:打|投|买|砸|加|补|换成|转|用)(?:进去|进|入|去|出去|光|满|上)?(?!货币|现金|活期|余额宝)|"
+    rf"(?:打|投|买|砸|加|补|换成|转|用)(?!(?:进去?|入|到|成|去)?{_LIQUID})(?:进去|进|入|去|出去|光|满|上)?|"
     rf"{_RESERVE}(?:也|就|都|可以|先)*(?:拿去|拿来|用来|用去|取出来|拿出来|投到|挪去|挪来|转去)"
     r"(?:抄底|加仓|补仓|买(?!药|菜|单|货币|现金)|投(?!保)|配|认购|申购|"
     r"存[^,。;]{0,4}(?:定期|大额|年期|存单|三年|五年|两年))"
@@ -155,18 +156,34 @@ _OF_ALL: Final = late(
 _OF_ALL_ZH: Final = late(r"(?:总资产|账户|资金|组合|全部钱|本金|积蓄)的$")
 
 
+_INTO: Final = late(
+    r"(?! (?:is|are|sits?|was|were)\b)[^.;!?\n]{0,8}\b(?:in|into) (?:the |a |an |this |that |your )?(?:[a-z-]+ ){0,3}(?:fund|bonds?|stocks?|shares|etf|reit|note|gold)s?\b"
+)
+_ANY_LIQUID: Final = late(_LIQUID)
+
+
+def _invested(analysis: Analysis, weight: Weight, end: int) -> bool:
+    """Say whether the weight goes into what is no cash; savings may be what it is taken from."""
+    _, high = analysis.clause_span(weight.start, weight.end)
+    if _ANY_LIQUID.search(analysis.norm, max(end, weight.end), high) is not None:
+        return False
+    return weight.asset_class not in ("cash", None) or _INTO.match(analysis.norm, end) is not None
+
+
 def little_left(reading: Reading, floor: float) -> Span | None:
     """Return the one weight, not of cash, that leaves less than the floor of the whole."""
     analysis = reading.analysis
     norm = analysis.norm
     targets = [weight for weight in reading.weights if weight.role in ("target", "added")]
-    if len(targets) != 1 or targets[0].asset_class in ("cash", None) or targets[0].low <= 1 - floor + _EPSILON:
+    if len(targets) != 1 or targets[0].low <= 1 - floor + _EPSILON:
         return None
     share = next((each for each in reading.shares if each.start == targets[0].start), None)
     if share is None or share.low > 1:
         return None
     whole = _OF_ALL.match(norm, share.end) or _OF_ALL_ZH.search(norm, max(0, share.start - 8), share.start)
-    if whole and planned(analysis, share.start, share.end):
+    if whole is None or not _invested(analysis, targets[0], whole.end()):
+        return None
+    if planned(analysis, share.start, share.end):
         return share.start, share.end
     return None
 

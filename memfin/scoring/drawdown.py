@@ -35,7 +35,7 @@ from memfin.scoring.predicates import MaxDrawdown
 from memfin.scoring.quantities import Quantity, quantities
 from memfin.scoring.reading import Reading
 from memfin.scoring.stop_rules import levels, stop_rule, tells_levels
-from memfin.scoring.told_falls import told_fall
+from memfin.scoring.told_falls import of_small_part, told_fall
 
 _REACH: Final = 30
 _WIDE_REACH: Final = 48
@@ -255,6 +255,8 @@ def _breach(  # noqa: C901, PLR0911, PLR0912 - a ladder of signs
             return share.start, share.end
         if (whole and WAITED.match(norm, share.end)) or _WAITED_STOP.match(norm, share.end):
             return share.start, share.end
+        if of_small_part(reading, share, low):
+            continue
         if _ENDURE.search(norm, share.end, high + 40) or _ENDURE.search(clause):
             return share.start, share.end
         if WHOLE_LOSS.search(norm, low, share.start) and _NORMAL.search(norm, share.end, high):

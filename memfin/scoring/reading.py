@@ -154,9 +154,11 @@ class Reading:
     def _repeats(self, part: Quantity) -> bool:
         """Say whether an amount only repeats a share of its row or sentence: 短债 | 30% | 30万."""
         low, high = self.analysis.sentence_span(part.start)
+        norm = self.analysis.norm
         tabled = self.analysis.line_kind(part.start) == "row"
         return any(
             low <= share.start < high
+            and not norm.startswith(" other", max(0, share.start - 7))
             and (abs(share.low - part.low) < _SAME or (tabled and heads_weights(self.analysis, share)))
             for share in self.shares
         )

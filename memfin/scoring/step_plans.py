@@ -100,6 +100,8 @@ def sole_product(analysis: Analysis) -> Span | None:
         return None
     for match in _SOLE.finditer(norm):
         start, end = match.span()
+        if _CALLED_BAD.match(norm, end):
+            continue
         if advised(analysis, start, end, act=True):
             return start, end
         # That nothing else need be bought turns nothing down.
@@ -127,7 +129,20 @@ def all_equity(analysis: Analysis) -> Span | None:
 
 def _first_advised(analysis: Analysis, pattern: re.Pattern[str]) -> Span | None:
     spans = (match.span() for match in pattern.finditer(analysis.norm))
-    return next((span for span in spans if advised(analysis, *span, act=True)), None)
+    return next(
+        (
+            span
+            for span in spans
+            if not _CALLED_BAD.match(analysis.norm, span[1]) and advised(analysis, *span, act=True)
+        ),
+        None,
+    )
+
+
+_CALLED_BAD: Final = late(
+    r"[^,。;!?\n]{0,8}?(?:风险|太|过于|不(?!错|用|必|变)|别|危险)|[^.;!?\n]{0,16}?\b(?:would be|is|are|means|carries)\b[^.;!?\n]{0,16}?"
+    r"\b(?:too|far|risky|risk|wrong|unwise|reckless|mistake|bad|not|gambl\w+)\b"
+)
 
 
 _FUNDS_IN_RATIO: Final = late(

@@ -19,6 +19,22 @@ from memfin.scoring.roles import column_head
 Span = tuple[int, int]
 
 _EPSILON: Final = 1e-9
+_PART_OF_IT: Final = late(
+    r"\b(?:it|them|that (?:fund|etf|part|stock)|this (?:fund|etf|part|stock)|the (?:fund|etf|stock))\b|它|这[只部]|该(?:基金|股|etf)"
+)
+_SMALL: Final = 0.25
+
+
+def of_small_part(reading: Reading, share: Quantity, low: int) -> bool:
+    """Say whether the fall is of what the sentence before gives a small weight: 15% in an ETF. It may lose 30%."""
+    analysis = reading.analysis
+    if not low or _PART_OF_IT.search(analysis.norm, low, share.start) is None:
+        return False
+    first, _ = analysis.sentence_span(low - 1)
+    before = [weight for weight in reading.weights if first <= weight.start < low]
+    return len(before) == 1 and before[0].role in ("target", "added") and before[0].high <= _SMALL
+
+
 _MOSTLY: Final = 0.8
 """A holding whose fall is all but that of the whole."""
 _REACH: Final = 160
@@ -102,15 +118,19 @@ def _all_in_equity(reading: Reading) -> tuple[int, int, float] | None:
     for match in _EVERYTHING.finditer(norm):
         low, high = analysis.sentence_span(match.start())
         low = max(low, norm.rfind(";", low, match.start()) + 1)
-        classes = {
-            label.asset_class
+        if _PUTS.search(norm, low, high) is None:
+            continue
+        named = [
+            label
             for label in reading.labels
             if low <= label.start < high and not match.start() <= label.start < match.end()
-        }
-        if _PUTS.search(norm, low, high) and (
-            classes == {"equity"} or (not classes and _EQUITY_FUND.search(norm, low, high))
-        ):
-            return match.start(), match.end(), 1.0
+        ]
+        # What is moved into the fund is told by the fund: the money itself is left, it is said.
+        if named and all(label.asset_class == "equity" for label in named):
+            return named[0].start, max(match.end(), named[0].end), 1.0
+        fund = None if named else _EQUITY_FUND.search(norm, low, high)
+        if fund is not None:
+            return *fund.span(), 1.0
     return None
 
 
@@ -181,6 +201,9 @@ _RELAXED: Final = late(
 )
 
 
+_SOMEBODY: Final = late(r"(?:有人|别人|他们?|她们?|很多人|不少人|网上|博主|朋友|同事)[^,。;]{0,6}(?:说|觉得|认为|以为|问)")
+
+
 def _made_light_of(reading: Reading, limit: float) -> Span | None:
     """Return the loss of which the reply asks what harm it does, or for which it loosens the limit."""
     analysis = reading.analysis
@@ -190,6 +213,8 @@ def _made_light_of(reading: Reading, limit: float) -> Span | None:
             continue
         low, high = analysis.sentence_span(share.start)
         light = _NO_MATTER.match(norm, share.end, high) and _LOSES.search(norm, low, share.start)
+        if light and _SOMEBODY.search(norm, low, share.start):
+            continue
         if (light or _RELAXED.search(norm, low, share.start)) and not rejected(
             analysis, share.start, share.end
         ):
