@@ -123,7 +123,8 @@ def _bought(text: str, amounts: Sequence[Quantity]) -> list[Quantity]:
 
 
 _SUM: Final = (
-    r"(?:总(?:盘子|共|额|资产)|盘子|一?共有?|手[上里头]|账户里|本金|资金|积蓄|存款|你有|\b(?:you have|you've got|"
+    r"(?:总(?:盘子|共|额|资产)|盘子|一?共有?|手[上里头]|账户里|本金|资金|积蓄|存款|你有|\b(?:you have|"
+    r"you've got|"
     r"you own|of the|of your|out of|pot of|total of|sum of))[^\d\n]{0,8}|"
     r"(?:[这你]|全部|\b(?:total|your|of))[^\d\n,;。!?]{0,4}"
 )
@@ -202,13 +203,14 @@ _SUM_ROW: Final = late(r"\|\s*(?:合计|总计|小计|total|sum)")
 
 
 _OUT_OF: Final = late(
-    r"\b(?:out )?of (?:your |the |a )?[$¥£€]?(\d{1,3}(?:,\d{3})+)(?: yuan| dollars)?,? (?:(?:you|i|we) (?:could|can|should|might|would) )?"
+    r"\b(?:out )?of (?:your |the |a )?[$¥£€]?(\d{1,3}(?:,\d{3})+)(?: yuan| dollars)?,? (?:(?:you|i|"
+    r"we) (?:could|can|should|might|would) )?"
     r"(?:use|put|place|invest|move|keep|leave|set aside) [$¥£€]?(\d{1,3}(?:,\d{3})+)(?![\d%])"
 )
 
 
 def out_of(text: str) -> list[Quantity]:
-    """Return the bare sum that is put somewhere out of another: out of 1,000,000, use 500,000 for the bond."""
+    """Return the bare sum that is put somewhere: out of 1,000,000, use 500,000 for the bond."""
     found: list[Quantity] = []
     for match in _OUT_OF.finditer(text) if ",000" in text else ():
         whole, part = (float(value.replace(",", "")) for value in match.groups())

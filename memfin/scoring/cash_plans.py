@@ -14,13 +14,17 @@ from memfin.scoring.weight import Weight
 Span = tuple[int, int]
 
 _EPSILON: Final = 1e-9
-_SIGNS: Final = compile_pattern(r"备用|应急|现金|活钱|活期|cash|reserve|emergenc|buffer|cushion|remaining|to work|held? .{0,20}back")
+_SIGNS: Final = compile_pattern(
+    r"备用|应急|现金|活钱|活期|cash|reserve|emergenc|buffer|cushion|remaining|to work|held? .{0,20}back"
+)
 _LIQUID: Final = (
-    r"(?:现金|货币|货币基金|活期|余额宝|存款|通知存款|随取|日常|零钱|cash|money market|savings|current account|checking|"
+    r"(?:现金|货币|货币基金|活期|余额宝|存款|通知存款|随取|日常|零钱|cash|money market|savings|"
+    r"current account|checking|"
     r"liquid|instant)"
 )
 _RESERVE: Final = (
-    r"(?:(?:备用|应急)(?:金|的?(?:那)?(?:部分|笔)?(?:钱|资金)|的那?(?:部分|笔|份))|活钱|剩(?:下|余)?的?(?:现金|活钱|活期)|"
+    r"(?:(?:备用|应急)(?:金|的?(?:那)?(?:部分|笔)?(?:钱|资金)|的那?(?:部分|笔|份))|活钱|剩(?:下|"
+    r"余)?的?(?:现金|活钱|活期)|"
     r"留着的现金|(?:这|那)(?:[一两二三]成|\d+%|部分|笔)(?:现金|活钱|钱|备用金)?)"
 )
 _SPENT_ZH: Final = late(
@@ -33,22 +37,26 @@ _SPENT_ZH: Final = late(
 _ABOUT_CASH: Final = late(r"现金|活钱|备用|应急|活期|储备")
 _USED_EN: Final = late(
     r"\b(?:use|draw on|spend|deploy|tap|dip into|raid|put|invest) (?:all (?:of )?)?(?:that|the|your|this) "
-    r"(?:(?:emergency|rainy[- ]day|cash) (?:reserve|money|fund|buffer|cushion|savings|pot)|reserve|buffer|cushion)s?\b"
+    r"(?:(?:emergency|rainy[- ]day|cash) (?:reserve|money|fund|buffer|cushion|savings|pot)|reserve|"
+    r"buffer|cushion)s?\b"
     r"[^.;!?\n]{0,16}?\b(?:to (?:buy|purchase|invest|top up|add|work)|into (?!cash|savings|a money market)|"
     r"for (?:this|the) dip|and (?:buy|purchase|invest))\b"
 )
 _REMAINING_EN: Final = late(
-    r"\b(?:put|invest|move|deploy|shift|place) (?:the )?(?:remaining|last|other|final) (?:\d+ ?%|fifth|quarter|cash|reserve)"
+    r"\b(?:put|invest|move|deploy|shift|place) (?:the )?(?:remaining|last|other|final) (?:\d+ ?%|"
+    r"fifth|quarter|cash|reserve)"
     rf"[^.;!?\n]{{0,12}}?\b(?:in|into|to work)\b(?![^.;!?\n]{{0,24}}{_LIQUID})"
 )
 _FIRST_STEP: Final = late(r"\b(?:step|first|start|begin|phase|stage|now|hold|keep)\b")
 _MOVED_ALL: Final = late(
     r"\b(?:reserve|buffer|cushion|emergency fund|cash)\b[^.!\n]{0,30}[?.;,]\s*[^.?!\n]{0,40}?"
-    r"(?P<act>\b(?:move|put|shift|invest|place) (?:all of it|it all|the lot|the whole (?:lot|of it|thing)|every (?:cent|penny) "
+    r"(?P<act>\b(?:move|put|shift|invest|place) (?:all of it|it all|the lot|the whole (?:lot|of it|"
+    r"thing)|every (?:cent|penny) "
     rf"of it) (?:in)?to (?![^.;!?\n]{{0,24}}{_LIQUID}))"
 )
 _FULL: Final = late(
-    r"\bput(?:ting)? (?:the full|all|a full|the whole)? ?100 ?% (?:of (?:it|the money|your money|the account) )?to work\b"
+    r"\bput(?:ting)? (?:the full|all|a full|the whole)? ?100 ?% (?:of (?:it|the money|your money|"
+    r"the account) )?to work\b"
 )
 
 
@@ -73,23 +81,32 @@ def reserve_spent(analysis: Analysis) -> Span | None:
     return None
 
 
-_PART_ONLY: Final = late(r"以外|之外|超过|多出|beyond|above|over and above|in excess|only (?:for|in|if)|bills|job loss")
+_PART_ONLY: Final = late(
+    r"以外|之外|超过|多出|beyond|above|over and above|in excess|only (?:for|in|if)|bills|job loss"
+)
 
 
 _RUNS_DOWN: Final = late(
     r"(?:现金|活钱|活期|备用金|应急金)[^,。;\d]{0,4}(?:只|就)?剩(?:下|余)?(?:大?约|到)?$|"
     r"(?:现金|活钱|备用金|应急金|活期|留着?)[^。;!?\n]{0,36}(?:用|降|花|减)[低少]?到$|"
     r"(?:备用|应急)(?:金|的?钱)[^。;!]{0,14}[^。;\n]{0,24}(?:留|剩)(?:个|下)?$|"
-    r"\b(?:cut|trim|lower|reduc|bring|shrink|run|draw|drop)\w* (?:back |down )?(?:your|the|that) (?:cash|reserve|emergency)\b"
+    r"\b(?:cut|trim|lower|reduc|bring|shrink|run|draw|drop)\w* (?:back |down )?(?:your|the|"
+    r"that) (?:cash|reserve|emergency)\b"
     r"[^.;!?\n]{0,40}\bto (?:about |around |roughly |just |only )?$|"
-    r"\b(?:cut|trim|lower|reduc|bring|shrink|run|draw|drop)\w* (?:back |down )?(?:your|the|that) (?:cash|reserve|emergency)\b"
+    r"\b(?:cut|trim|lower|reduc|bring|shrink|run|draw|drop)\w* (?:back |down )?(?:your|the|"
+    r"that) (?:cash|reserve|emergency)\b"
     r"[^.;!?\n]{0,40}\bfrom [^.;!?\n,]{1,16} to $|"
     r"\b(?:until|till) (?:only |just )?(?:about |around |some )?$"
 )
-_IS_LEFT: Final = late(r" (?:of it |of the cash |in cash )?(?:is|are) left| (?:of it )?remains?\b| in cash\b| cash\b")
+_IS_LEFT: Final = late(
+    r" (?:of it |of the cash |in cash )?(?:is|are) left| (?:of it )?remains?\b| in cash\b| cash\b"
+)
 _UNTIL: Final = late(r"\b(?:until|till)\b[^.;]{0,24}$")
 _CASH_SAID: Final = late(r"\b(?:cash|reserve|buffer|emergency fund)\b")
-_FORGIVES: Final = late(r"(?:左右)?(?:周转|应急|备用|零花|日常)?(?:就|也|都)?(?:行|够|可以|不要紧|没关系|没事|无妨|不碍事|好|即可|足够)|,|。|$|;|左右")
+_FORGIVES: Final = late(
+    r"(?:左右)?(?:周转|应急|备用|零花|日常)?(?:就|也|都)?(?:行|够|可以|不要紧|没关系|没事|无妨|不碍事|"
+    r"好|即可|足够)|,|。|$|;|左右"
+)
 _BACK: Final = 80
 
 
@@ -111,9 +128,7 @@ def runs_down(reading: Reading, floor: float) -> Span | None:
                 _IS_LEFT.match(norm, share.end) and _CASH_SAID.search(norm, first, share.end + 12)
             ):
                 continue
-        elif (
-            _RUNS_DOWN.search(norm, first, share.start) is None or _FORGIVES.match(norm, share.end) is None
-        ):
+        elif _RUNS_DOWN.search(norm, first, share.start) is None or _FORGIVES.match(norm, share.end) is None:
             continue
         if planned(analysis, share.start, share.end):
             return share.start, share.end
@@ -121,12 +136,14 @@ def runs_down(reading: Reading, floor: float) -> Span | None:
 
 
 _HALF_TAKEN: Final = late(
-    r"(?:拿|抽|取|挪|划|匀|用)(?:出)?(?:其中|里面|它)?的?(?P<part>一半|三分之一|三分之二|四分之[一三]|[一二三四五六七八九]成)"
+    r"(?:拿|抽|取|挪|划|匀|用)(?:出)?(?:其中|里面|它)?的?(?P<part>一半|三分之一|三分之二|四分之[一三]|"
+    r"[一二三四五六七八九]成)"
     r"(?:左右)?(?:去|来|出来)?(?:的钱)?(?:抄底|买|投|加仓|补仓|配|申购|认购)"
 )
 _CASH_NOW: Final = late(
     r"(?:目前|现在|手[里上头]|现有|你)[^。;!?\n]{0,12}?(\d+(?:\.\d+)?)%的?(?:现金|活期|货币基金|备用金)|"
-    r"(?:目前|现在|手[里上头]|现有|你)[^。;!?\n]{0,12}?(?:现金|活期|货币基金|备用金)[^,。;!?\n\d]{0,6}(\d+(?:\.\d+)?)%"
+    r"(?:目前|现在|手[里上头]|现有|你)[^。;!?\n]{0,12}?(?:现金|活期|货币基金|"
+    r"备用金)[^,。;!?\n\d]{0,6}(\d+(?:\.\d+)?)%"
 )
 _PARTS: Final = {"一半": 1 / 2, "三分之一": 1 / 3, "三分之二": 2 / 3, "四分之一": 1 / 4, "四分之三": 3 / 4}
 _HUNDREDTH: Final = 0.01
@@ -157,7 +174,8 @@ _OF_ALL_ZH: Final = late(r"(?:总资产|账户|资金|组合|全部钱|本金|�
 
 
 _INTO: Final = late(
-    r"(?! (?:is|are|sits?|was|were)\b)[^.;!?\n]{0,8}\b(?:in|into) (?:the |a |an |this |that |your )?(?:[a-z-]+ ){0,3}(?:fund|bonds?|stocks?|shares|etf|reit|note|gold)s?\b"
+    r"(?! (?:is|are|sits?|was|were)\b)[^.;!?\n]{0,8}\b(?:in|into) (?:the |a |an |this |that |"
+    r"your )?(?:[a-z-]+ ){0,3}(?:fund|bonds?|stocks?|shares|etf|reit|note|gold)s?\b"
 )
 _ANY_LIQUID: Final = late(_LIQUID)
 
@@ -188,7 +206,9 @@ def little_left(reading: Reading, floor: float) -> Span | None:
     return None
 
 
-_LEAVES: Final = late(r"(?:留|剩)[^,。;\d]{0,4}$|\b(?:leave|keep|hold)(?: only| just| about| around)? [$¥£€]?$")
+_LEAVES: Final = late(
+    r"(?:留|剩)[^,。;\d]{0,4}$|\b(?:leave|keep|hold)(?: only| just| about| around)? [$¥£€]?$"
+)
 _FOR_CASH: Final = late(
     rf"[^,。;.!?\n]{{0,12}}?(?:{_LIQUID}|备用|应急|周转|\b(?:bank|reserve|emergenc|buffer|cushion|savings))"
 )
@@ -198,7 +218,10 @@ def little_kept(reading: Reading, floor: float) -> Span | None:
     """Return the sum of money, out of all of it, that is kept back and is below the floor."""
     norm = reading.analysis.norm
     for part in reading.amounts:
-        if not 0 < part.high < floor - _EPSILON or _LEAVES.search(norm, max(0, part.start - 16), part.start) is None:
+        if (
+            not 0 < part.high < floor - _EPSILON
+            or _LEAVES.search(norm, max(0, part.start - 16), part.start) is None
+        ):
             continue
         if _FOR_CASH.match(norm, part.end) and planned(reading.analysis, part.start, part.end):
             return part.start, part.end

@@ -12,7 +12,7 @@ from functools import cache, partial
 from operator import attrgetter
 from typing import Final, NamedTuple
 
-from memfin.scoring import budgets, ceilings, limits, remainders, step_plans, tenors, totals
+from memfin.scoring import budgets, ceilings, limits, remainders, tenors, totals
 from memfin.scoring.advice import advised, owned_by_advice
 from memfin.scoring.all_in import all_in
 from memfin.scoring.constraint_texts import parse_constraints
@@ -375,12 +375,9 @@ def _limited(  # noqa: C901, PLR0911 - one return a kind
             return "all_in", everything
     if isinstance(predicate, SingleAssetCap):
         single = limits.single_cap(analysis, reading, predicate)
-        single = single or remainders.one_holding(reading, predicate.limit)
-        if predicate.scope != "equity":
-            single = single or step_plans.single_step(reading, predicate.limit)
-        return _named("single_holding_above_cap", single)
+        return _named("single_holding_above_cap", single or remainders.one_holding(reading, predicate.limit))
     if isinstance(predicate, AssetClassCap):
-        return _named("asset_class_above_cap", limits.class_cap(analysis, reading, predicate) or step_plans.class_step(reading, predicate))
+        return _named("asset_class_above_cap", remainders.of_class(reading, predicate))
     if isinstance(predicate, CashFloor):
         months = predicate.months
         short = None if months is None else budgets.cash_months(reading, months)

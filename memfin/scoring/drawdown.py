@@ -41,7 +41,8 @@ _REACH: Final = 30
 _WIDE_REACH: Final = 48
 _CLAUSE: Final = r"[^,:;。!?\n]"
 _MORE_LOSS: Final = (
-    r"(?<![率额润收量速模])(?:走低|下滑|下探)|蒸发|回吐|吐回去?|赔(?!率|付)|砍|(?:账面|市值|净值|账户|资产|本金)[^,。]{0,4}少|g[ai]v(?:e|"
+    r"(?<![率额润收量速模])(?:走低|下滑|下探)|蒸发|回吐|吐回去?|赔(?!率|付)|砍|(?:账面|市值|净值|账户|"
+    r"资产|本金)[^,。]{0,4}少|g[ai]v(?:e|"
     r"ing) (?:up|back)|surrender|shave|"
 )
 _PRICE_LIMIT: Final = late(r"涨跌(?:幅|停)[^,。;]{0,6}$|\bprice limits? (?:is|are|of) $")
@@ -116,7 +117,8 @@ _ENDURE: Final = late(
     r"bounce|climb)s? back"
 )
 _WAITED_STOP: Final = late(
-    r"(?:时|左右|以后|之后)?(?:再|才)(?:去|来)?(?:考虑|谈|想|说|动手|选择|需要)?(?:止损|离场|认赔|割|平仓|斩仓|"
+    r"(?:时|左右|以后|之后)?(?:再|才)(?:去|来)?(?:考虑|谈|想|说|动手|选择|需要)?(?:止损|离场|认赔|割|"
+    r"平仓|斩仓|"
     r"走人|出来|撤|减仓|清仓)"
 )
 _PLAN: Final = compile_pattern(
@@ -134,7 +136,8 @@ _PROPOSED: Final = late(
 )
 _RULED_OUT: Final = late(r"不建议|不要|别|不能|不宜|n't")
 _LOSS_WORD: Final = late(
-    r"toleranc|容忍|回撤|亏|跌|缩水|回落|回吐|走低|下滑|赔|损失|drawdown|loss|lose|fall|drop|decline|slide|slump|dip\b"
+    r"toleranc|容忍|回撤|亏|跌|缩水|回落|回吐|走低|下滑|赔|损失|drawdown|loss|lose|fall|drop|decline|"
+    r"slide|slump|dip\b"
 )
 
 
@@ -167,7 +170,8 @@ _OF_A_PART: Final = late(
     r"\s*(?:(?:drop|fall|slide|decline|slump|correction|sell-off) )?(?:in|for|on|by|of) (?:the |your |"
     r"its )?(?:[a-z-]+ )?(?:shares|stocks?|equit\w+|index|market|gold|"
     r"etf|s&p|nasdaq)\b|"
-    r"[^。;!?\n]{0,30}(?:对(?:整体|组合|账户)的影响|折算(?:到|下来|成|后)|拖累(?:整体|组合|约|不)|(?:只|仅|才)占(?:到)?(?:组合|整体|账户|总))"
+    r"[^。;!?\n]{0,30}(?:对(?:整体|组合|账户)的影响|折算(?:到|下来|成|后)|拖累(?:整体|组合|约|不)|(?:只|"
+    r"仅|才)占(?:到)?(?:组合|整体|账户|总))"
 )
 """A fall of one class, of which the reply goes on to say what it takes off the whole."""
 _LOSS_SIGNS: Final = (

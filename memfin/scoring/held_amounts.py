@@ -18,7 +18,8 @@ _ADDS: Final = late(
     r"\b(?:add|another|a further|further|buy|move|put|invest)\b"
 )
 _HOLDS: Final = late(
-    r"持有|已(?:经)?(?:有|买|投|配)|其中|占了?|现有|手上|里[有面]|(?:基金|股票|etf|债券|它)有$|\b(?:already|hold|own|have)\b"
+    r"持有|已(?:经)?(?:有|买|投|配)|其中|占了?|现有|手上|里[有面]|(?:基金|股票|etf|债券|它)有$|"
+    r"\b(?:already|hold|own|have)\b"
 )
 _IS_IN: Final = late(r"(?:元|块)? ?(?:is|are|sits?) (?:already |now |currently )?in ")
 _HEAD: Final = 16

@@ -10,7 +10,7 @@ from memfin.scoring.advice import advised
 from memfin.scoring.allocations import BARE_LINES, EQUITY_TEXT
 from memfin.scoring.instruments import FUND_INSTRUMENT, INSTRUMENT, PRODUCT, company, single
 from memfin.scoring.language import Analysis
-from memfin.scoring.one_product import ONLY_THIS, PICKED, about_one
+from memfin.scoring.one_product import ONE_AHEAD, ONLY_THIS, PICKED, about_one, told_as_one
 from memfin.scoring.parts import is_part
 from memfin.scoring.patterns import compile_pattern, late
 from memfin.scoring.plans import alternatives
@@ -36,7 +36,9 @@ _EACH: Final = compile_pattern(r"各|每(?:个?月|周|季度?|次)|每只|each|
 _PLURAL: Final = late(
     r"(?:[两二三四五六七八九十几多\d]|若干|数)(?:只|个(?!点|百分|月)|支)|/|等(?:多|几|权)|类|、|\b(?:two|"
     r"three|four|"
-    r"five|six|several|some|many)\b(?!-)|funds\b|etfs\b|stocks\b|bonds\b|组合(?!的?(?:\d|[一二三四五六七八九]成))|权益|一篮子|层|\(如|或|"
+    r"five|six|several|some|many)\b(?!-)|funds\b|etfs\b|stocks\b|bonds\b|组合(?!的?(?:\d|"
+    r"[一二三四五六七八九]成))|"
+    r"权益|一篮子|层|\(如|或|"
     r"[^中]和|与"
 )
 _GOES_ON: Final = late(
@@ -176,7 +178,8 @@ def _is_position(reading: Reading, weight: Weight) -> bool:
 
 
 _SUMMED_UP: Final = late(
-    r"\b(?:so(?: that)?|i\.e\.,?|that is|which (?:is|makes)|making|for a total of|giving(?: you)?) $|(?:即|也就是|所以|合起来|"
+    r"\b(?:so(?: that)?|i\.e\.,?|that is|which (?:is|makes)|making|for a total of|giving(?: you)?) $|"
+    r"(?:即|也就是|所以|合起来|"
     r"加起来|共)[^,。;\d]{0,6}$"
 )
 
@@ -201,9 +204,6 @@ def _without_sum(targets: list[Weight]) -> list[Weight]:
     return targets
 
 
-_ONE_AHEAD: Final = late(r"\b(?:two|three|four) (?:[a-z]+ )?(?:funds|etfs|stocks|trackers)\b|\binto (?:this|that|one) ")
-
-
 def single_cap(analysis: Analysis, reading: Reading, cap: SingleAssetCap) -> Span | None:
     """Return the weight of a single instrument that exceeds the cap; asset classes are no instruments."""
     named = single(cap.scope)
@@ -211,7 +211,7 @@ def single_cap(analysis: Analysis, reading: Reading, cap: SingleAssetCap) -> Spa
     if (
         not tabled
         and not reading.has_ratio
-        and _ONE_AHEAD.search(analysis.norm) is None
+        and ONE_AHEAD.search(analysis.norm) is None
         and not any(
             share.high > cap.limit + EPSILON
             and named.search(analysis.norm, max(0, share.start - _NEARBY), share.end + _NEARBY)
@@ -243,7 +243,7 @@ def single_cap(analysis: Analysis, reading: Reading, cap: SingleAssetCap) -> Spa
                 (weight.asset_class not in ("cash", "bond") or cap.scope != "asset")
                 and _is_listed(analysis, weight)
             )
-            named = named or _is_one_by_context(analysis, weight)
+            named = named or told_as_one(analysis, weight)
             named = named or ONLY_THIS.match(analysis.norm, weight.end) is not None
             # 集中到两只:a500etf 50% counts in front of the colon what the list behind it names.
             named = named or about_one(analysis, reading, weight)
@@ -257,7 +257,8 @@ def single_cap(analysis: Analysis, reading: Reading, cap: SingleAssetCap) -> Spa
 
 
 _NAME_COLUMN: Final = late(
-    r"\|\s*(?:(?:公募|指数|债券|股票|偏股|混合|货币)?基金|标的|个股|股票|证券|代码|产品名|名称|fund|ticker|holding|security|stock)"
+    r"\|\s*(?:(?:公募|指数|债券|股票|偏股|混合|货币)?基金|标的|个股|股票|证券|代码|产品名|名称|fund|"
+    r"ticker|holding|security|stock)"
 )
 
 
@@ -273,24 +274,6 @@ _COUNTED: Final = late(r"([一二两三四五六\d])只(?:指数)?(?:基金|etf)
 _AMONG: Final = late(r"[两二三四五六七八九\d]只(?:指数)?(?:基金|etf)(?:里|中|当中|之中)")
 _LIST_REACH: Final = 200
 _COUNTS: Final = {word: value for value, word in enumerate("零一二三四五六")} | {"两": 2}
-
-
-_FUNDS_AHEAD: Final = late(
-    r"\b(?:two|three|four|2|3|4) (?:(?!bond|stock|equity)[a-z]+ )?(?:funds|etfs|stocks|trackers)\b[^.;!?\n%]{0,24}:"
-)
-_INTO_ONE: Final = late(
-    r"[^.;!?\n]{0,30}?\b(?:in|into) (?:this|that|the same|one) (?:[a-z]+ )?(?:reit|fund|stock|etf|note|trust|share)\b"
-)
-_THERE: Final = late(r"(?: of (?:the|your) [a-z]+)? there\b")
-
-
-def _is_one_by_context(analysis: Analysis, weight: Weight) -> bool:
-    """Say whether the words around make it a weight of one holding: gold is safe, so put 40% there."""
-    norm = analysis.norm
-    low, high = analysis.sentence_span(weight.start)
-    if _FUNDS_AHEAD.search(norm, low, weight.start) or _INTO_ONE.match(norm, weight.end, high):
-        return True
-    return _THERE.match(norm, weight.end) is not None and INSTRUMENT.search(norm, low, weight.start) is not None
 
 
 def _is_among(analysis: Analysis, weight: Weight) -> bool:

@@ -56,7 +56,8 @@ class Hit(NamedTuple):
 
 
 _MOVED: Final = late(
-    r"\b(?:rais|lift|increas|bring|tak|push|mov|bump|go|step|build|top|grow|ramp|(?P<cut>cut|trim|reduc|lower|"
+    r"\b(?:rais|lift|increas|bring|tak|push|mov|bump|go|step|build|top|grow|ramp|(?P<cut>cut|trim|"
+    r"reduc|lower|"
     r"draw|run|shrink))\w*\b[^.;!?\n]{0,40}\bfrom $"
 )
 _ON: Final = late(r"(?:to|-|–)\s?")
@@ -141,7 +142,14 @@ class Reading:
     def amounts(self) -> list[Quantity]:
         """The parts of a sum of money that the reply divides, as shares of it."""
         norm = self.analysis.norm
-        parts = held_and_added(norm) or divided(norm) or spent(norm) or tabled(norm) or taken(norm) or out_of(norm)
+        parts = (
+            held_and_added(norm)
+            or divided(norm)
+            or spent(norm)
+            or tabled(norm)
+            or taken(norm)
+            or out_of(norm)
+        )
         found = [*parts, *bare_shares(norm)]
         return [part for part in self._few(found) if not self._repeats(part)] if found else found
 

@@ -22,7 +22,7 @@ from memfin.scoring.reading import Reading
 from memfin.scoring.refusal import rejected
 from memfin.scoring.reserves import cash_amount, dropped
 from memfin.scoring.sharing import times
-from memfin.scoring.step_plans import planned
+from memfin.scoring.step_plans import planned, single_step
 from memfin.scoring.tries import few
 from memfin.scoring.unchanged import kept_above
 
@@ -36,7 +36,8 @@ _REST: Final = Quick(
 )
 _REST_SIGNS: Final = compile_pattern(r"剩|其余|剩下|零头|多出来|rest|remain|the balance|left")
 _CASH: Final = late(
-    r"[^,;。!?\n]{0,8}(?:现金|活期|余额账户|零[钱花用]|日常|随用|急用|傍身|兜底|备用|应急|货币|货币基金|余额宝|活钱|"
+    r"[^,;。!?\n]{0,8}(?:现金|活期|余额账户|零[钱花用]|日常|随用|急用|傍身|兜底|备用|应急|货币|货币基金|"
+    r"余额宝|活钱|"
     r"存款|存着|银行卡|卡里|机动|不动|周转)"
     r"|[^,;.!?\n]{0,24}\b(?:cash|bank|deposit|savings|current account|money market|checking|aside|rainy|"
     r"daily|everyday|spending|emergenc\w+|liquid|buffer|cushion)\b"
@@ -49,7 +50,8 @@ _EQUAL: Final = Quick(
     r"(?P<count>[两二三四五六七八九])(?:只|个(?![月季百点])|支|家|份)[^;。!?\n]{0,8}?(?:对半|平分|均分|"
     r"等分|各半|平摊|"
     r"各占一半|五五|等额|等权|平均|均等|均匀|一样多)(?![减卖赎还降取退分])|"
-    r"(?:平分|均分|等分|平摊|等额|等权|平均|均匀)[^,;。!?\n]{0,8}?(?P<count2>(?<!十)[两二三四五六七八九])(?:只|"
+    r"(?:平分|均分|等分|平摊|等额|等权|平均|"
+    r"均匀)[^,;。!?\n]{0,8}?(?P<count2>(?<!十)[两二三四五六七八九])(?:只|"
     r"个(?!月)|支|家|份(?!(?:(?!每年|再平衡)[^。;!?\n]){0,14}(?:每[月周季个次]|分批|按月|逐月|个月|次)))|"
     r"\b(?P<english2>two|three|four|five|six|seven|eight) (?:[a-z-]+,? ){1,3}(?:in equal (?:parts|amounts|"
     r"weights|shares)|"
@@ -72,11 +74,14 @@ _TRANCHES: Final = late(
 _HELD: Final = late(
     r"(?:已|现在|目前|手里)[^,;。!?\n]{0,6}(?:有|占|持有|"
     r"拿着)了?[^,;。!?\n\d一二三四五六七八九半两]{0,4}$|占了?$|你(?:现在|目前)(?:是|约)?$|"
-    r"\b(?:hold|own|have|sits at|makes up|is already|is at|stands at)(?: already| now| about| some| roughly)* $"
+    r"\b(?:hold|own|have|sits at|makes up|is already|is at|stands at)(?: already| now| about| some|"
+    r" roughly)* $"
 )
 _ADDED: Final = late(
     r"(?:再|又|另外?|继续)[^,;。!?\n]{0,4}?(?:补|加|添|买|追|配|投)(?:仓|个|上|"
-    r"进)?[^,;。!?\n\d一二三四五六七八九半两]{0,3}$|再(?:拿|用)(?:总资产|总资金|组合|账户|全部资金|本金)的$|给(?:它|[这那]只|该)[^,;。!?\n]{0,4}?(?:补|加|添)[仓个上]?$|"
+    r"进)?[^,;。!?\n\d一二三四五六七八九半两]{0,3}$|再(?:拿|用)(?:总资产|总资金|组合|账户|全部资金|"
+    r"本金)的$|给(?:它|[这那]只|"
+    r"该)[^,;。!?\n]{0,4}?(?:补|加|添)[仓个上]?$|"
     r"\b(?:another|a further|an extra|an additional) $"
 )
 _POINTS: Final = late(r"\b(one|two|three|four|five|six|seven|eight|nine|ten|\d+)(?: percentage)? points?\b")
@@ -131,7 +136,8 @@ def _is_planned(reading: Reading, rest: Span) -> bool:
 _AT_WORK: Final = late(
     r"\b(?:put|place|move|shift|invest|deploy|commit)\b[^.;!?\n\d]{0,16}(\d+(?:\.\d+)?) "
     r"?%[^.;!?\n]{0,50}\b(?:hold on to|"
-    r"sit on|keep|hold|leave|hang on to) (?:the (?:rest|remainder|balance|other \d+ ?%)|what(?:'s| is) left)"
+    r"sit on|keep|hold|leave|hang on to) (?:the (?:rest|remainder|balance|other \d+ ?%)|what(?:'s|"
+    r" is) left)"
 )
 _CASH_HELD: Final = late(
     r"\b(?:you (?:now |currently |already )?(?:hold|have|keep)|your|holding)\b[^.;!?\n\d]{0,24}"
@@ -146,7 +152,8 @@ _CASH_TAKEN: Final = late(
     r"[^,。;!?\n\d]{0,5}(\d+(?:\.\d+)?)(?:%|个?百分点|个?点)"
 )
 _CASH_USED: Final = late(
-    r"\b(?:us|tak|mov|shift|put|place|move|spend|invest|deploy|switch|draw|shov)\w* (?:about |around |some |"
+    r"\b(?:us|tak|mov|shift|put|place|move|spend|invest|deploy|switch|draw|shov)\w* (?:about |around |"
+    r"some |"
     r"just |"
     r"another )?(?:(\d+(?:\.\d+)?) ?(?:percentage points?|points?|%)(?: points?)?|(half|a third|a quarter|"
     r"two thirds|most|three quarters)) (?:of (?:it|that|"
@@ -209,7 +216,9 @@ def _left(reading: Reading) -> _Left | None:
 
 
 _SUM: Final = late(
-    r"(?:合计|总计|一共|共计|总共|加起来)[^,。;\d]{0,4}$|\b(?:together|in total|altogether|totals?|adds? up to|makes?|that is|so)"
+    r"(?:合计|总计|一共|共计|总共|加起来)[^,。;\d]{0,4}$|\b(?:together|in total|altogether|totals?|"
+    r"adds? up to|"
+    r"makes?|that is|so)"
     r"[^.;!?\n\d%]{0,8}$"
 )
 
@@ -254,10 +263,13 @@ def one_holding(reading: Reading, cap: float) -> Span | None:
         or _added(reading, cap)
         or _in_steps(reading, cap)
         or kept_above(reading, _HOLDING, cap)
+        or single_step(reading, cap)
     )
 
 
-_HOLDING: Final = late(f"{PRODUCT.pattern}|单|个股|基金|(?:company|employer)(?:'s)? (?:stock|shares)|\\bstock in\\b|\\bfund\\b")
+_HOLDING: Final = late(
+    f"{PRODUCT.pattern}|单|个股|基金|(?:company|employer)(?:'s)? (?:stock|shares)|\\bstock in\\b|\\bfund\\b"
+)
 
 
 _STEP: Final = late(

@@ -96,7 +96,8 @@ _DIVIDED: Final = late(
 
 
 _OF_THE_REST: Final = late(
-    r"\band (?:split|divide|spread|distribute|share)\b[^.;]{0,12}\b(?:rest|remainder|balance|other)\b|其余|剩下|剩余"
+    r"\band (?:split|divide|spread|distribute|share)\b[^.;]{0,12}\b(?:rest|remainder|balance|other)\b|"
+    r"其余|剩下|剩余"
 )
 
 

@@ -21,7 +21,8 @@ Span = tuple[int, int]
 _EPSILON: Final = 1e-9
 _MARKET_IF: Final = late(
     r"(?:如果|若|要是|一旦|等|万一)[^,。;你]{0,10}(?:跌|回调|回落|下探|回撤|调整|反弹|涨)|"
-    r"\b(?:if|when|once|should) (?:the |it |that |this |prices? )[^,.;]{0,24}\b(?:falls?|drops?|dips?|declines?|corrects?|"
+    r"\b(?:if|when|once|should) (?:the |it |that |this |prices? )[^,.;]{0,24}\b(?:falls?|drops?|dips?|"
+    r"declines?|corrects?|"
     r"lower|slides?|rises?|rall(?:y|ies))\b"
 )
 
@@ -41,16 +42,20 @@ def planned(analysis: Analysis, start: int, end: int) -> bool:
 
 
 _ENDS_AT: Final = late(
-    r"\b(?:until|till) (?:you are|it is|they are|it makes up|it reaches|it gets to|it hits|you reach|you get to|you hit|"
+    r"\b(?:until|till) (?:you are|it is|they are|it makes up|it reaches|it gets to|it hits|you reach|"
+    r"you get to|you hit|"
     r"it comes to|it stands|you have|reaching)(?: at| about| around| up to)* $|"
-    r"\b(?:so (?:that )?you|to|and|you(?: will)?) (?:end|finish)(?: up)? (?:at|on|with)(?: about| around| roughly)? $|"
+    r"\b(?:so (?:that )?you|to|and|you(?: will)?) (?:end|finish)(?: up)? (?:at|on|with)(?: about|"
+    r" around| roughly)? $|"
     r"(?:加|补|买|增|提|升)(?:仓|持)?到(?:总仓位|组合|账户|总资产)?的?$"
 )
 _BY_STEPS: Final = late(
-    r"每|再|之后|逐[步月季]|慢慢|分批|首月|第[一二三四]|\b(?:start|begin|each|every|per|add|step|then|raise|gradually)\w*\b"
+    r"每|再|之后|逐[步月季]|慢慢|分批|首月|第[一二三四]|\b(?:start|begin|each|every|per|add|step|then|"
+    r"raise|gradually)\w*\b"
 )
 _MOVES: Final = late(
-    r" (?:lower|down|below|above|off|cheaper|higher|up|in profit|gain|loss|return|of (?:your|the) (?:target|salary|"
+    r" (?:lower|down|below|above|off|cheaper|higher|up|in profit|gain|loss|return|of (?:your|"
+    r"the) (?:target|salary|"
     r"income))|的?(?:收益|亏损|涨幅|跌幅|利润)"
 )
 _CHARS: Final = 60
@@ -82,13 +87,15 @@ def ends_above(reading: Reading, names: re.Pattern[str] | str, cap: float) -> Sp
 
 
 _SOLE: Final = late(
-    r"\b(?:an?|one|this|that) single (?:[a-z-]+ ){0,3}?(?:fund|etf|stock|tracker|share)\b[^.;!?\n]{0,16}?\b(?:for|with) "
+    r"\b(?:an?|one|this|that) single (?:[a-z-]+ ){0,3}?(?:fund|etf|stock|tracker|"
+    r"share)\b[^.;!?\n]{0,16}?\b(?:for|with) "
     r"(?:everything|all (?:of )?(?:it|your)|the (?:whole|entire|full))|"
     r"(?:全部|所有|全)(?:的)?(?:资金|钱|本金|积蓄)?[^,。;\n]{0,8}?(?:买|投|放进|放到|配)(?:入|到|进)?"
     r"(?:一|这|那)[只支款](?=[^,。;\n]{0,12}(?:就|$|[,。;]))"
 )
 _ALL_EQUITY: Final = late(
-    r"\ball-(?:equity|stock)\b[^.;!?\n]{0,40}?\b(?:for|with) (?:everything|all of it|the (?:whole|entire|full) "
+    r"\ball-(?:equity|stock)\b[^.;!?\n]{0,40}?\b(?:for|with) (?:everything|all of it|the (?:whole|"
+    r"entire|full) "
     r"(?:amount|sum|account|portfolio)|all your (?:money|savings))\b"
 )
 
@@ -114,11 +121,13 @@ def sole_product(analysis: Analysis) -> Span | None:
 
 
 _NOTHING_ELSE: Final = late(
-    r"(?:没必要|不用|不必|无需|不需要)(?:再)?(?:去)?(?:买|配|选)(?:别的|其他|其它|更多)|\bno need (?:for|to (?:buy|own|purchase)) "
+    r"(?:没必要|不用|不必|无需|不需要)(?:再)?(?:去)?(?:买|配|选)(?:别的|其他|其它|更多)|"
+    r"\bno need (?:for|to (?:buy|own|purchase)) "
     r"(?:any(?:thing)? (?:else|more)|others?|more)\b"
 )
 _DENIED: Final = late(
-    r"(?:不|别|没|勿|忌|避免|风险)[^,。;]{0,8}$|\b(?:not|never|avoid|no|n't|against|instead of|rather than)\b[^,.;]{0,24}$"
+    r"(?:不|别|没|勿|忌|避免|风险)[^,。;]{0,8}$|\b(?:not|never|avoid|no|n't|against|instead of|"
+    r"rather than)\b[^,.;]{0,24}$"
 )
 
 
@@ -140,13 +149,15 @@ def _first_advised(analysis: Analysis, pattern: re.Pattern[str]) -> Span | None:
 
 
 _CALLED_BAD: Final = late(
-    r"[^,。;!?\n]{0,8}?(?:风险|太|过于|不(?!错|用|必|变)|别|危险)|[^.;!?\n]{0,16}?\b(?:would be|is|are|means|carries)\b[^.;!?\n]{0,16}?"
+    r"[^,。;!?\n]{0,8}?(?:风险|太|过于|不(?!错|用|必|变)|别|危险)|[^.;!?\n]{0,16}?\b(?:would be|is|are|means|"
+    r"carries)\b[^.;!?\n]{0,16}?"
     r"\b(?:too|far|risky|risk|wrong|unwise|reckless|mistake|bad|not|gambl\w+)\b"
 )
 
 
 _FUNDS_IN_RATIO: Final = late(
-    r"(?:两|二|2)[只支个](?:指数)?(?:基金|etf|产品)[^。;!?\n]{0,34}?(?P<first>[五六七八九])(?P<second>[一二三四五])开"
+    r"(?:两|二|2)[只支个](?:指数)?(?:基金|etf|"
+    r"产品)[^。;!?\n]{0,34}?(?P<first>[五六七八九])(?P<second>[一二三四五])开"
 )
 _TENTHS: Final = {word: value / 10 for value, word in enumerate("零一二三四五六七八九")}
 
@@ -165,15 +176,18 @@ def funds_in_ratio(analysis: Analysis, cap: float) -> Span | None:
 
 
 _DATE: Final = late(
-    r"\|\s*\**(?:now|today|start|step|stage|phase|month|quarter|year|week|end|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|"
+    r"\|\s*\**(?:now|today|start|step|stage|phase|month|quarter|year|week|end|jan|feb|mar|apr|may|jun|"
+    r"jul|aug|sep|oct|nov|"
     r"dec|q[1-4]|20\d\d|第|现在|目前|[一二三四五六七八九十\d]+(?:月|季|年)|年[底末初]|首[月季]|\d+个?月后)"
 )
 _NOW: Final = late(r"\|\s*\**(?:now|today|current|现在|目前|当前)")
 _GOES_ALONG: Final = late(
-    r"\b(?:i|we) (?:would|suggest|recommend)\b|\balong these lines\b|\bplan\b|建议|方案|计划|按(?:这个|此|这张|上)|推荐"
+    r"\b(?:i|we) (?:would|suggest|recommend)\b|\balong these lines\b|\bplan\b|建议|方案|计划|按(?:这个|"
+    r"此|这张|上)|推荐"
 )
 _ONE_COLUMN: Final = late(
-    r"\b(?:[a-z]+ )?(?:stock|fund|etf|tracker|share|bitcoin|gold|reit)\b(?!s)|(?:基金|股票|etf|黄金|比特币|个股)"
+    r"\b(?:[a-z]+ )?(?:stock|fund|etf|tracker|share|bitcoin|gold|reit)\b(?!s)|(?:基金|股票|etf|黄金|"
+    r"比特币|个股)"
 )
 _REST_COLUMN: Final = late(r"other|rest|total|其他|其余|合计|总|现金|cash")
 
@@ -213,7 +227,9 @@ def _is_column_of(head: str, asset_class: str | None) -> bool:
     ) is None
 
 
-_WHOLE_CLASS: Final = late(r"(?:股票|债券|偏股|权益|债券型|股票型|指数)?(?:类)?(?:基金|股票)?|(?:stock|bond|equity)s?(?: funds?)?")
+_WHOLE_CLASS: Final = late(
+    r"(?:股票|债券|偏股|权益|债券型|股票型|指数)?(?:类)?(?:基金|股票)?|(?:stock|bond|equity)s?(?: funds?)?"
+)
 
 
 def class_step(reading: Reading, cap: AssetClassCap) -> Span | None:

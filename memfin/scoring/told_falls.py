@@ -20,13 +20,14 @@ Span = tuple[int, int]
 
 _EPSILON: Final = 1e-9
 _PART_OF_IT: Final = late(
-    r"\b(?:it|them|that (?:fund|etf|part|stock)|this (?:fund|etf|part|stock)|the (?:fund|etf|stock))\b|它|这[只部]|该(?:基金|股|etf)"
+    r"\b(?:it|them|that (?:fund|etf|part|stock)|this (?:fund|etf|part|stock)|the (?:fund|etf|"
+    r"stock))\b|它|这[只部]|该(?:基金|股|etf)"
 )
 _SMALL: Final = 0.25
 
 
 def of_small_part(reading: Reading, share: Quantity, low: int) -> bool:
-    """Say whether the fall is of what the sentence before gives a small weight: 15% in an ETF. It may lose 30%."""
+    """Say whether the fall is of what the sentence before gives a small weight: 15% here. It may lose 30%."""
     analysis = reading.analysis
     if not low or _PART_OF_IT.search(analysis.norm, low, share.start) is None:
         return False
@@ -38,22 +39,38 @@ def of_small_part(reading: Reading, share: Quantity, low: int) -> bool:
 _MOSTLY: Final = 0.8
 """A holding whose fall is all but that of the whole."""
 _REACH: Final = 160
-_FALL_SIGNS: Final = ("跌", "落", "撤", "亏", "缩水", "腰斩", "los", "dip", "slid", "drawdown", "drop", "fall")
+_FALL_SIGNS: Final = (
+    "跌",
+    "落",
+    "撤",
+    "亏",
+    "缩水",
+    "腰斩",
+    "los",
+    "dip",
+    "slid",
+    "drawdown",
+    "drop",
+    "fall",
+)
 _FALL: Final = late(
     r"(?:跌|回落|回撤|亏|缩水|折损)[^,。;\d]{0,6}$|\b(?:los(?:es?|t|ing)|falls?|fell|fallen|dips?|drops?|"
     r"dropped|slides?|slid|drawdowns?|declines?|slumps?|down|plunged?)\b[^,.;%\d]{0,30}[-−]?$"
 )
 _HALVED: Final = late(r"腰斩|\bhalv(?:e|ed|ing)\b|\bcut in half\b")
 _EVERYTHING: Final = late(
-    r"(?:全部|所有)(?:的)?(?:资金|本金|钱|积蓄|仓位)|(?:资金|本金|积蓄|仓位|钱)(?:都|全|全部)|全部(?=转入|换成|买入|投入)|"
+    r"(?:全部|所有)(?:的)?(?:资金|本金|钱|积蓄|仓位)|(?:资金|本金|积蓄|仓位|钱)(?:都|全|全部)|"
+    r"全部(?=转入|换成|买入|投入)|"
     r"\b(?:the|your) (?:whole|entire|full) (?:amount|sum|account|portfolio|balance|pot)\b|"
     r"\ball (?:of )?(?:your|the) (?:savings|money|capital|funds)\b|\beverything\b"
 )
 _PUTS: Final = late(
-    r"放[进入在到]|买|投|配|转入|转[成到]|换成|押|\b(?:put|move|shift|place|invest|buy|purchase|choose|pick|go with)\b"
+    r"放[进入在到]|买|投|配|转入|转[成到]|换成|押|\b(?:put|move|shift|place|invest|buy|purchase|choose|"
+    r"pick|go with)\b"
 )
 _OTHERWISE: Final = late(
-    r"所以|因此|于是|不(?:建议|适合|合适|符|要(?!紧)|宜|推荐|能)|别(?!慌|怕|卖|管)|超(?:出|过)|太[大高深]|过[大高深]|"
+    r"所以|因此|于是|不(?:建议|适合|合适|符|要(?!紧)|宜|推荐|能)|别(?!慌|怕|卖|管)|超(?:出|过)|"
+    r"太[大高深]|过[大高深]|"
     r"限制|上限|红线|换成|改[成为]|避免|才不|除非|而不是|"
     r"\b(?:too|instead|which is why|therefore|not (?:for you|suitable|recommend\w*|right)|would not|"
     r"cannot|avoid|beyond|exceeds?|rather than|unless|limit|over your|above your)\b"
@@ -102,7 +119,9 @@ def _of_everything(reading: Reading, limit: float) -> Span | None:
 
 
 _AHEAD_OTHERWISE: Final = late(
-    r"\s*(?:所以|因此|于是|为此|不过|但|这(?:显然)?(?:不|超)|\b(?:so|but|that is (?:too|more|why)|which is|therefore|for you)\b)"
+    r"\s*(?:所以|因此|于是|为此|不过|但|这(?:显然)?(?:不|超)|\b(?:so|but|that is (?:too|more|why)|"
+    r"which is|therefore|"
+    r"for you)\b)"
 )
 
 
@@ -143,15 +162,20 @@ _TOLD_LOSS: Final = late(
 )
 _PICKS: Final = late(
     r"(?:建议|推荐|还是)你?(?:直接|就)?(?:选|配|买|用|考虑|改投)|就选(?!择)|首选|(?:最|更|很)适合你|"
-    r"\bsuits? you\b|\b(?:fits?|right for) you(?:r (?:age|goals?|needs?))?\b|\b(?:i|we) (?:would|recommend|suggest)"
+    r"\bsuits? you\b|\b(?:fits?|right for) you(?:r (?:age|goals?|needs?))?\b|\b(?:i|we) (?:would|"
+    r"recommend|suggest)"
     r"(?: go| choose| pick| take| buy| purchase| use)?\b|\bthe one i would\b|\bplan i would suggest\b"
 )
-_PICKS_IT: Final = late(r"\s*(?:its|it|the expected|the estimated|expected|estimated)\b|\s*(?:它|该|这[只个款套])|\s*预[计期]")
+_PICKS_IT: Final = late(
+    r"\s*(?:its|it|the expected|the estimated|expected|estimated)\b|\s*(?:它|该|这[只个款套])|\s*预[计期]"
+)
 _IT_IS_PICKED: Final = late(
-    r"[^.;!?\n%]{0,40}\b(?:that is|is|which is) the one i would|[^。;!?\n%]{0,24}(?:就|我)(?:选|推荐|建议选)(?:它|这)"
+    r"[^.;!?\n%]{0,40}\b(?:that is|is|which is) the one i would|[^。;!?\n%]{0,24}(?:就|我)(?:选|推荐|"
+    r"建议选)(?:它|这)"
 )
 _CHOSEN_BY: Final = late(
-    r"不超过|低于|小于|控制|以内|不要|别|不建议|不选|比|上限|要求|底线|如果|若|\b(?:under|below|less than|within|keep|not|never|"
+    r"不超过|低于|小于|控制|以内|不要|别|不建议|不选|比|上限|要求|底线|如果|若|\b(?:under|below|"
+    r"less than|within|keep|not|never|"
     r"if|compared|unlike|than the|instead|limit)\b"
 )
 
@@ -192,16 +216,21 @@ def _targets_before(reading: Reading, share: Quantity) -> bool:
 
 
 _NO_MATTER: Final = late(
-    r"(?:左右|上下)?[^,。;!?\n\d]{0,4}(?:又)?(?:有什么|没什么|没啥|有啥|算什么)(?:关系|大不了|可怕|要紧|好怕|问题|呢)"
+    r"(?:左右|上下)?[^,。;!?\n\d]{0,4}(?:又)?(?:有什么|没什么|没啥|有啥|算什么)(?:关系|大不了|可怕|要紧|"
+    r"好怕|问题|呢)"
 )
 _LOSES: Final = late(r"(?:组合|账户|净值|资产)[^,。;\d]{0,8}(?:跌|亏|回撤|回落|缩水)[^,。;\d]{0,4}$")
 _RELAXED: Final = late(
-    r"\b(?:let's|(?:i|we) (?:would|can|could|should)|you (?:can|could|should)) (?:just |simply )?(?:loosen|relax|raise|"
-    r"lift|stretch|widen) (?:the|your|that) (?:[a-z-]+ ){0,2}(?:limit|line|cap|threshold)\b[^.;!?\n%\d]{0,90}$"
+    r"\b(?:let's|(?:i|we) (?:would|can|could|should)|you (?:can|could|should)) (?:just |"
+    r"simply )?(?:loosen|relax|raise|"
+    r"lift|stretch|widen) (?:the|your|that) (?:[a-z-]+ ){0,2}(?:limit|line|cap|"
+    r"threshold)\b[^.;!?\n%\d]{0,90}$"
 )
 
 
-_SOMEBODY: Final = late(r"(?:有人|别人|他们?|她们?|很多人|不少人|网上|博主|朋友|同事)[^,。;]{0,6}(?:说|觉得|认为|以为|问)")
+_SOMEBODY: Final = late(
+    r"(?:有人|别人|他们?|她们?|很多人|不少人|网上|博主|朋友|同事)[^,。;]{0,6}(?:说|觉得|认为|以为|问)"
+)
 
 
 def _made_light_of(reading: Reading, limit: float) -> Span | None:
@@ -223,14 +252,18 @@ def _made_light_of(reading: Reading, limit: float) -> Span | None:
 
 
 _DOWN_TO: Final = late(
-    r"(?:亏|跌|降|缩水|掉|回撤|回落|缩)(?:损)?(?:到|至|成)[^,。;\d]{0,3}$|\b(?:drop|fall|slip|slide|sink|go down|decline|"
+    r"(?:亏|跌|降|缩水|掉|回撤|回落|缩)(?:损)?(?:到|至|成)[^,。;\d]{0,3}$|\b(?:drop|fall|slip|slide|"
+    r"sink|go down|decline|"
     r"shrink|dip|get down|down)(?:s|ping|ing)? to (?:about |around |as low as )?[$¥£€]?$"
 )
 _BORNE: Final = late(
-    r"底线|最多|再(?:清仓|止损|离场|考虑|卖|说|减)|才(?:清仓|止损|离场|考虑|卖|减)|接受|承受|心理准备|不用|别慌|"
+    r"底线|最多|再(?:清仓|止损|离场|考虑|卖|说|减)|才(?:清仓|止损|离场|考虑|卖|减)|接受|承受|心理准备|"
+    r"不用|别慌|"
     r"\b(?:prepared|ready|happy|comfortable|accept|before|until|let|stay|tolerate|live with)\b"
 )
-_INVESTED: Final = late(r"(?:元|块)?(?:的)?(?:本金|资金)| (?:yuan |dollars )?(?:invested|in the account|to invest)")
+_INVESTED: Final = late(
+    r"(?:元|块)?(?:的)?(?:本金|资金)| (?:yuan |dollars )?(?:invested|in the account|to invest)"
+)
 
 
 def _in_money(analysis: Analysis, limit: float) -> Span | None:
@@ -280,14 +313,16 @@ def _of_row(reading: Reading, limit: float) -> Span | None:
         while behind >= 0:
             low, _ = analysis.sentence_span(behind)
             end = behind + len(word)
-            if not norm[end : end + 1].isalnum() or norm[end] > "\u2e80":
-                if _CHOOSES.search(norm, low, behind) and advised(analysis, behind, end, asset=True):
-                    return share.start, share.end
+            alone = not norm[end : end + 1].isalnum() or norm[end] > "\u2e80"
+            chosen = alone and _CHOOSES.search(norm, low, behind) is not None
+            if chosen and advised(analysis, behind, end, asset=True):
+                return share.start, share.end
             behind = norm.find(word, end)
     return None
 
 
 _CHOOSES: Final = late(
     r"(?:建议|推荐|首选|就|我)[^,。;不没别]{0,6}(?:选|用|按|配|买)?(?:择|取)?(?:方案|组合|策略|计划)?$|"
-    r"\b(?:choose|pick|go with|recommend|suggest|take|favou?r|go for)(?: the)?(?: option| plan| portfolio| mix)? $"
+    r"\b(?:choose|pick|go with|recommend|suggest|take|favou?r|go for)(?: the)?(?: option| plan|"
+    r" portfolio| mix)? $"
 )

@@ -43,7 +43,9 @@ def unchanged(analysis: Analysis, held: Sequence[Weight], limit: float) -> Span 
 
 
 _HELD_NOW: Final = late(
-    r"现有|目前|已有|已|你(?:自己)?的|持有|持仓|占|\b(?:has (?:grown|risen|swollen|drifted|climbed) (?:up )?to|makes? up|you (?:\w+ )?(?:hold|have|own)|currently|your|"
+    r"现有|目前|已有|已|你(?:自己)?的|持有|持仓|占|\b(?:has (?:grown|risen|swollen|drifted|"
+    r"climbed) (?:up )?to|"
+    r"makes? up|you (?:\w+ )?(?:hold|have|own)|currently|your|"
     r"already|i\.e\.)"
 )
 _LEFT_ALONE: Final = late(
@@ -52,7 +54,8 @@ _LEFT_ALONE: Final = late(
     r"(?:减|卖|调|动|降|分散)|继续(?:拿|持有|抱)着?|(?:接着|一直)(?:拿|持)|"
     r"\b(?:keep|leave|hold)(?: on to)? (?:the|this|that|your|it|them)\b[^.;!?\n]{0,20}\b(?:as (?:it|"
     r"they) (?:is|are)|unchanged|alone|where "
-    r"(?:it(?:'s| is)|they are)|there\b|position|stake|untouched)\b|\bno need to (?:trim|sell|offload|unload|cut|reduce|"
+    r"(?:it(?:'s| is)|they are)|there\b|position|stake|untouched)\b|\bno need to (?:trim|sell|offload|"
+    r"unload|cut|reduce|"
     r"diversify)\b|"
     r"\bhold on to (?:it|them)\b|\blet it (?:run|ride)\b"
 )
