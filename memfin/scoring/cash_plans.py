@@ -65,10 +65,11 @@ def reserve_spent(analysis: Analysis) -> Span | None:
     norm = analysis.norm
     if _SIGNS.search(norm) is None:
         return None
-    spans: list[Span] = []
-    for match in _SPENT_ZH.finditer(norm):
-        if _ABOUT_CASH.search(norm, max(0, match.start() - 40), match.end()):
-            spans.append(match.span())
+    spans: list[Span] = [
+        match.span()
+        for match in _SPENT_ZH.finditer(norm)
+        if _ABOUT_CASH.search(norm, max(0, match.start() - _BACK), match.end())
+    ]
     spans += [match.span() for match in _USED_EN.finditer(norm)]
     spans += [
         match.span() for match in _REMAINING_EN.finditer(norm) if _FIRST_STEP.search(norm, 0, match.start())

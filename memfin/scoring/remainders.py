@@ -14,15 +14,15 @@ from memfin.scoring.disowning import disowned
 from memfin.scoring.held_amounts import ADDED, HELD
 from memfin.scoring.instruments import PRODUCT
 from memfin.scoring.language import Analysis
-from memfin.scoring.limits import EPSILON, Span
+from memfin.scoring.limits import EPSILON, Span, class_cap
 from memfin.scoring.patterns import Quick, compile_pattern, late
-from memfin.scoring.predicates import CashFloor
+from memfin.scoring.predicates import AssetClassCap, CashFloor
 from memfin.scoring.quantities import Quantity, quantities
 from memfin.scoring.reading import Reading
 from memfin.scoring.refusal import rejected
 from memfin.scoring.reserves import cash_amount, dropped
 from memfin.scoring.sharing import times
-from memfin.scoring.step_plans import planned, single_step
+from memfin.scoring.step_plans import class_step, planned, single_step
 from memfin.scoring.tries import few
 from memfin.scoring.unchanged import kept_above
 
@@ -265,6 +265,11 @@ def one_holding(reading: Reading, cap: float) -> Span | None:
         or kept_above(reading, _HOLDING, cap)
         or single_step(reading, cap)
     )
+
+
+def of_class(reading: Reading, cap: AssetClassCap) -> Span | None:
+    """Return what exceeds the cap on a class: its weights, or what a plan in steps comes to."""
+    return class_cap(reading.analysis, reading, cap) or class_step(reading, cap)
 
 
 _HOLDING: Final = late(

@@ -1,4 +1,4 @@
-"""Losses that a plan brings with it, told apart from the plan: of its one holding, of what is picked, in money.
+"""Losses that a plan brings with it: of its one holding, of what is picked, in money.
 
 Every function returns the half-open span (in ``Analysis.norm``) of a loss above the limit, or None.
 """
@@ -180,7 +180,7 @@ _CHOSEN_BY: Final = late(
 )
 
 
-def _of_choice(reading: Reading, limit: float) -> Span | None:
+def _of_choice(reading: Reading, limit: float) -> Span | None:  # noqa: C901 - a ladder of signs
     """Return the loss that is told of the fund or plan that the reply picks for all the money."""
     analysis = reading.analysis
     norm = analysis.norm
