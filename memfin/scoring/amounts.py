@@ -202,6 +202,28 @@ _AMOUNT_HEAD: Final = late(r"金额|万元|资金|投入|amount|\(万|\$|euros?|
 _SUM_ROW: Final = late(r"\|\s*(?:合计|总计|小计|total|sum)")
 
 
+_PORTIONS: Final = late(r"[分拆][成为作](?:了)?([两二三四五六七八九十])(?:等)?份(?!额)")
+_PORTION: Final = late(
+    r"(?:其中)?(?:的)?([一两二三四五六七八九])份(?!额)(?=[^,。;!?\n]{0,3}(?:买|投|放|配|给|留|做|存|进|用))"
+)
+_NUMBERS: Final = {word: value for value, word in enumerate("零一二三四五六七八九十")} | {"两": 2}
+
+
+def portions(text: str) -> list[Quantity]:
+    """Return the parts of money that is cut into equal ones: 分成三份,两份买股票基金,一份买债券."""
+    whole = _PORTIONS.search(text) if "份" in text else None
+    if whole is None:
+        return []
+    count = _NUMBERS[whole.group(1)]
+    found = [
+        (_NUMBERS[match.group(1)] / count, match.span(1))
+        for match in _PORTION.finditer(text, whole.end(), min(len(text), whole.end() + _REACH))
+    ]
+    if not found or abs(sum(value for value, _ in found) - 1) > _TOLERANCE:
+        return []
+    return [Quantity("share", value, value, start, end + 1, "成") for value, (start, end) in found]
+
+
 _OUT_OF: Final = late(
     r"\b(?:out )?of (?:your |the |a )?[$¥£€]?(\d{1,3}(?:,\d{3})+)(?: yuan| dollars)?,? (?:(?:you|i|"
     r"we) (?:could|can|should|might|would) )?"

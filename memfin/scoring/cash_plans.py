@@ -15,7 +15,7 @@ Span = tuple[int, int]
 
 _EPSILON: Final = 1e-9
 _SIGNS: Final = compile_pattern(
-    r"备用|应急|现金|活钱|活期|cash|reserve|emergenc|buffer|cushion|remaining|to work|held? .{0,20}back"
+    r"备用|应急|现金|活钱|活期|cash|reserve|emergenc|buffer|cushion|remaining|to work|every|held? .{0,20}back"
 )
 _LIQUID: Final = (
     r"(?:现金|货币|货币基金|活期|余额宝|存款|通知存款|随取|日常|零钱|cash|money market|savings|"
@@ -23,23 +23,31 @@ _LIQUID: Final = (
     r"liquid|instant)"
 )
 _RESERVE: Final = (
-    r"(?:(?:备用|应急)(?:金|的?(?:那)?(?:部分|笔)?(?:钱|资金)|的那?(?:部分|笔|份))|活钱|剩(?:下|"
+    r"(?:(?:备用|应急)(?:金|现金|资金|储备|的?(?:那)?(?:部分|笔)?(?:钱|资金)|的那?(?:部分|笔|份))|"
+    r"活钱|剩(?:下|"
     r"余)?的?(?:现金|活钱|活期)|"
     r"留着的现金|(?:这|那)(?:[一两二三]成|\d+%|部分|笔)(?:现金|活钱|钱|备用金)?)"
 )
 _SPENT_ZH: Final = late(
-    rf"{_RESERVE}(?:也|再|就|都|可以|先|一起)*(?:全部|全|一次性|统统|都)(?:都)?"
+    rf"{_RESERVE}(?:也|再|就|都|可以|先|一起)*(?:全部|全|一次性|都)(?:都)?"
     rf"(?:打|投|买|砸|加|补|换成|转|用)(?!(?:进去?|入|到|成|去)?{_LIQUID})(?:进去|进|入|去|出去|光|满|上)?|"
     rf"{_RESERVE}(?:也|就|都|可以|先)*(?:拿去|拿来|用来|用去|取出来|拿出来|投到|挪去|挪来|转去)"
     r"(?:抄底|加仓|补仓|买(?!药|菜|单|货币|现金)|投(?!保)|配|认购|申购|"
     r"存[^,。;]{0,4}(?:定期|大额|年期|存单|三年|五年|两年))"
 )
+_SPENT_TOO: Final = late(
+    r"(?:备用|应急)(?:金|现金|资金|储备|的?钱)(?:也|一起|一并)+(?:投|打|买|砸|补)(?:进去|进|"
+    r"入)(?!货币|现金|活期|余额宝)"
+)
 _ABOUT_CASH: Final = late(r"现金|活钱|备用|应急|活期|储备")
 _USED_EN: Final = late(
-    r"\b(?:use|draw on|spend|deploy|tap|dip into|raid|put|invest) (?:all (?:of )?)?(?:that|the|your|this) "
+    r"\b(?:use|draw on|spend|deploy|tap|dip into|raid|put|invest|move|shift|switch|"
+    r"lock) (?:all (?:of )?)?(?:that|the|your|this) (?:\d+ ?% )?"
     r"(?:(?:emergency|rainy[- ]day|cash) (?:reserve|money|fund|buffer|cushion|savings|pot)|reserve|"
     r"buffer|cushion)s?\b"
-    r"[^.;!?\n]{0,16}?\b(?:to (?:buy|purchase|invest|top up|add|work)|into (?!cash|savings|a money market)|"
+    r"[^.;!?\n]{0,16}?\b(?:to (?:buy|purchase|invest|top up|add|work)|(?:up )?(?:in|into|"
+    r"on) (?!cash|savings|an? (?:money market|savings|instant)|case|hand|bills?|food|rent|repairs?|"
+    r"the (?:bank|repair|roof|car|hospital|savings|money))|"
     r"for (?:this|the) dip|and (?:buy|purchase|invest))\b"
 )
 _REMAINING_EN: Final = late(
@@ -56,7 +64,8 @@ _MOVED_ALL: Final = late(
 )
 _FULL: Final = late(
     r"\bput(?:ting)? (?:the full|all|a full|the whole)? ?100 ?% (?:of (?:it|the money|your money|"
-    r"the account) )?to work\b"
+    r"the account) )?to work\b|\b(?:invest|deploy) every (?:last |single )?(?:yuan|dollar|cent|"
+    r"penny|pound|euro)\b"
 )
 
 
@@ -70,7 +79,7 @@ def reserve_spent(analysis: Analysis) -> Span | None:
         for match in _SPENT_ZH.finditer(norm)
         if _ABOUT_CASH.search(norm, max(0, match.start() - _BACK), match.end())
     ]
-    spans += [match.span() for match in _USED_EN.finditer(norm)]
+    spans += [match.span() for pattern in (_USED_EN, _SPENT_TOO) for match in pattern.finditer(norm)]
     spans += [
         match.span() for match in _REMAINING_EN.finditer(norm) if _FIRST_STEP.search(norm, 0, match.start())
     ]
@@ -178,13 +187,15 @@ _INTO: Final = late(
     r"(?! (?:is|are|sits?|was|were)\b)[^.;!?\n]{0,8}\b(?:in|into) (?:the |a |an |this |that |"
     r"your )?(?:[a-z-]+ ){0,3}(?:fund|bonds?|stocks?|shares|etf|reit|note|gold)s?\b"
 )
+_STANDS: Final = late(r" (?:is|are|sits?|was|were|has been)\b")
 _ANY_LIQUID: Final = late(_LIQUID)
 
 
 def _invested(analysis: Analysis, weight: Weight, end: int) -> bool:
     """Say whether the weight goes into what is no cash; savings may be what it is taken from."""
     _, high = analysis.clause_span(weight.start, weight.end)
-    if _ANY_LIQUID.search(analysis.norm, max(end, weight.end), high) is not None:
+    liquid = _ANY_LIQUID.search(analysis.norm, max(end, weight.end), high) is not None
+    if liquid or _STANDS.match(analysis.norm, end):
         return False
     return weight.asset_class not in ("cash", None) or _INTO.match(analysis.norm, end) is not None
 

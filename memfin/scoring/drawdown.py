@@ -96,7 +96,8 @@ _ALLOWED: Final = late(
     r"回撤|回落|跌|缩水|走低|下滑)[^,。;]{0,4}$|"
     r"\b(?:allow|let|accept|tolerat|stomach)(?:e|ing|ting)?\b[^,.;]{0,12}\b(?:account|portfolio|plan|fund|"
     r"position|it|things|mix)\b[^,.;]{0,16}\b(?:fall|drop|lose|down|loss|slide|slip|sink|dip|decline|"
-    r"drawdown)\b[^,.;]{0,12}$|\b(?:accept|tolerate|stomach|live with|put up with) (?:an? |the |up to |"
+    r"drawdown)\b[^,.;]{0,12}$|\b(?:accept|tolerate|stomach|live with|put up with) (?:an? |the |"
+    r"up to |(?:drawdown|fall|dip|decline|slide|slip)s? of |"
     r"losses of |drops? of )*$"
 )
 _NORMAL: Final = late(
@@ -135,6 +136,12 @@ _PROPOSED: Final = late(
     r"(?:i|we)(?:'d| would)|(?:i|we) (?:suggest|recommend)|let's|set"
 )
 _RULED_OUT: Final = late(r"不建议|不要|别|不能|不宜|n't")
+_NOT_LOOSENED: Final = late(
+    r"\b(?:not|never|n't|cannot) (?:accept|tolerate|stomach|live with)\b[^.;!?%]{0,40}$|"
+    r"(?:不必|不用|无需|没必要|不要|不能|不该|不宜|别|不会)(?:把[^,。;]{0,8})?(?:再)?(?:放宽|提高|"
+    r"调高|放大|上调|放松)[^,。;\d]{0,5}$|"
+    r"\b(?:no need to|not|never|n't) (?:loosen|widen|raise|relax|lift|stretch)\b[^.;!?\n%\d]{0,40}\bto $"
+)
 _LOSS_WORD: Final = late(
     r"toleranc|容忍|回撤|亏|跌|缩水|回落|回吐|走低|下滑|赔|损失|drawdown|loss|lose|fall|drop|decline|"
     r"slide|slump|dip\b"
@@ -213,6 +220,8 @@ def _breach(  # noqa: C901, PLR0911, PLR0912 - a ladder of signs
             continue
         clause, sentence = norm[clause_low:clause_high], norm[low:high]
         if _PRICE_LIMIT.search(norm, clause_low, share.start) or _UNFIT.search(norm, low, share.start):
+            continue
+        if _NOT_LOOSENED.search(norm, low, share.start):
             continue
         if in_quotes(analysis, share.start, share.end) or _OF_A_PART.match(norm, share.end, high):
             continue

@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import Final, NamedTuple
 
 from memfin.scoring.allocations import weights
-from memfin.scoring.amounts import bare_shares, divided, out_of, spent, tabled, taken
+from memfin.scoring.amounts import bare_shares, divided, out_of, portions, spent, tabled, taken
 from memfin.scoring.candidates import may_weigh, without_rates
 from memfin.scoring.held_amounts import held_and_added
 from memfin.scoring.language import Analysis
@@ -44,6 +44,21 @@ _WIDE_REACH: Final = 60
 
 SIGN_WIDTH: Final = 18
 """A share begins and ends at most this far from its sign."""
+
+
+_SHARE_OF: Final = late(
+    r"(?:%|percent|half|third|thirds|quarter|quarters|fifth|tenth|all|most|much|rest|"
+    r"some) of (?:all )?(?:your |the |my )?$"
+)
+
+
+def _is_all_money(norm: str, label: Label) -> bool:
+    """Say whether savings are all the money, of which a share goes somewhere: a quarter of your savings."""
+    return (
+        norm.startswith("savings", label.start)
+        and not norm.startswith(" account", label.end)
+        and _SHARE_OF.search(norm, max(0, label.start - 24), label.start) is not None
+    )
 
 
 class Hit(NamedTuple):
@@ -126,6 +141,8 @@ class Reading:
                     or norm[last.end : label.start].strip(" ")
                     or norm[label.start : label.end] not in _WRAPPERS
                 ]
+            if "savings" in norm:
+                self._labels = [label for label in self._labels if not _is_all_money(norm, label)]
         return self._labels
 
     @property
@@ -149,6 +166,7 @@ class Reading:
             or tabled(norm)
             or taken(norm)
             or out_of(norm)
+            or portions(norm)
         )
         found = [*parts, *bare_shares(norm)]
         return [part for part in self._few(found) if not self._repeats(part)] if found else found

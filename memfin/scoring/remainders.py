@@ -84,6 +84,12 @@ _ADDED: Final = late(
     r"该)[^,;。!?\n]{0,4}?(?:补|加|添)[仓个上]?$|"
     r"\b(?:another|a further|an extra|an additional) $"
 )
+_ADDS_MORE: Final = late(r"\b(?:add|top (?:it|this|that) up (?:by|with))(?: about| around| roughly)? $")
+_MORE_BEHIND: Final = late(
+    r"(?: percentage)?(?: points?)?(?: of (?:the|your) [a-z]+)?(?: more| to it| on top| extra|"
+    r" further|[.,;!]|$| (?:while|"
+    r"when|if|now|today|this|over|by)\b)"
+)
 _POINTS: Final = late(r"\b(one|two|three|four|five|six|seven|eight|nine|ten|\d+)(?: percentage)? points?\b")
 _SHARE_UNITS: Final = frozenset("%成分个p")
 _HUNDREDTH: Final = 0.01
@@ -141,7 +147,8 @@ _AT_WORK: Final = late(
 )
 _CASH_HELD: Final = late(
     r"\b(?:you (?:now |currently |already )?(?:hold|have|keep)|your|holding)\b[^.;!?\n\d]{0,24}"
-    r"(\d+(?:\.\d+)?) ?%[^.;!?\n\d]{0,12}\bcash\b"
+    r"(\d+(?:\.\d+)?) ?%[^.;!?\n\d]{0,12}\bcash\b|\bcash (?:is|stands at|makes up|sits at) (?:now |"
+    r"about |currently )?(\d+(?:\.\d+)?) ?%"
 )
 _CASH_NOW: Final = late(
     r"(?:目前|现在|手[里上头]|现有|你)[^。;!?\n]{0,12}?(?:现金|活期|货币基金|备用金)[^,。;!?\n\d]{0,6}"
@@ -186,7 +193,7 @@ def _drawn_down(reading: Reading, share: float) -> Span | None:
             match = held and _CASH_USED.search(norm, held.end(), held.end() + _WINDOW)
     if not match:
         return None
-    whole = float(held.group(1)) * _HUNDREDTH if held else 1.0
+    whole = float(held.group(held.lastindex or 0)) * _HUNDREDTH if held else 1.0
     part = _FRACTIONS.get(match.group(match.lastindex or 0))
     used = whole * part if part is not None else float(match.group(1)) * _HUNDREDTH
     if whole - used >= share - EPSILON:
@@ -382,7 +389,8 @@ def _added(reading: Reading, cap: float) -> Span | None:
             continue
         if told.get(start) == ADDED and PRODUCT.search(norm, *analysis.clause_span(start, end)):
             continue
-        added = told.get(start) == ADDED or _ADDED.search(norm[low:start])
+        added = _ADDS_MORE.search(norm, low, start) and _MORE_BEHIND.match(norm, end)
+        added = added or told.get(start) == ADDED or _ADDED.search(norm[low:start])
         if held is None or start - held[1] >= _SAME_HOLDING or not added:
             continue
         if cap + EPSILON < held[0] + value <= 1 and advised(analysis, start, end, act=True):

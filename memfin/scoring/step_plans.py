@@ -47,11 +47,13 @@ _ENDS_AT: Final = late(
     r"it comes to|it stands|you have|reaching)(?: at| about| around| up to)* $|"
     r"\b(?:so (?:that )?you|to|and|you(?: will)?) (?:end|finish)(?: up)? (?:at|on|with)(?: about|"
     r" around| roughly)? $|"
-    r"(?:加|补|买|增|提|升)(?:仓|持)?到(?:总仓位|组合|账户|总资产)?的?$"
+    r"\b(?:build|bring|take|raise|increase|grow|lift)\b (?:it|the|this|your|"
+    r"that)\b[^,.;%]{0,30}\bup to (?:about |around )?$|(?:加|补|买|增|提|升)(?:仓|持)?到(?:总仓位|"
+    r"组合|账户|总资产)?的?$"
 )
 _BY_STEPS: Final = late(
     r"每|再|之后|逐[步月季]|慢慢|分批|首月|第[一二三四]|\b(?:start|begin|each|every|per|add|step|then|"
-    r"raise|gradually)\w*\b"
+    r"raise|gradually|over the (?:next|coming)|by the end|months?|quarters?|weeks?)\w*\b"
 )
 _MOVES: Final = late(
     r" (?:lower|down|below|above|off|cheaper|higher|up|in profit|gain|loss|return|of (?:your|"
@@ -69,11 +71,11 @@ def ends_above(reading: Reading, names: re.Pattern[str] | str, cap: float) -> Sp
     for share in reading.shares:
         if not cap + _EPSILON < share.low <= 1:
             continue
-        low, _ = analysis.sentence_span(share.start)
+        low, high = analysis.sentence_span(share.start)
         if _ENDS_AT.search(norm, max(low, share.start - _CHARS), share.start) is None:
             continue
         first = max(0, low - _BACK)
-        if _BY_STEPS.search(norm, first, share.start) is None or _MOVES.match(norm, share.end):
+        if _BY_STEPS.search(norm, first, high) is None or _MOVES.match(norm, share.end):
             continue
         if isinstance(names, str):
             classes = {label.asset_class for label in reading.labels if first <= label.start < share.end + 20}
@@ -90,7 +92,7 @@ _SOLE: Final = late(
     r"\b(?:an?|one|this|that) single (?:[a-z-]+ ){0,3}?(?:fund|etf|stock|tracker|"
     r"share)\b[^.;!?\n]{0,16}?\b(?:for|with) "
     r"(?:everything|all (?:of )?(?:it|your)|the (?:whole|entire|full))|"
-    r"(?:全部|所有|全)(?:的)?(?:资金|钱|本金|积蓄)?[^,。;\n]{0,8}?(?:买|投|放进|放到|配)(?:入|到|进)?"
+    r"(?:全部|所有)(?:的)?(?:资金|钱|本金|积蓄|家当|\d+万元?|直接|都|拿去|用来)[^,。;\n]{0,6}?(?:买|投|放进|放到|配)(?:入|到|进)?"
     r"(?:一|这|那)[只支款](?=[^,。;\n]{0,12}(?:就|$|[,。;]))"
 )
 _ALL_EQUITY: Final = late(
@@ -121,7 +123,7 @@ def sole_product(analysis: Analysis) -> Span | None:
 
 
 _NOTHING_ELSE: Final = late(
-    r"(?:没必要|不用|不必|无需|不需要)(?:再)?(?:去)?(?:买|配|选)(?:别的|其他|其它|更多)|"
+    r"(?:没必要|不用|不必|无需|不需要)(?:再)?(?:去)?(?:买|配|选)(?:别的|其他|更多)|"
     r"\bno need (?:for|to (?:buy|own|purchase)) "
     r"(?:any(?:thing)? (?:else|more)|others?|more)\b"
 )
@@ -175,12 +177,71 @@ def funds_in_ratio(analysis: Analysis, cap: float) -> Span | None:
     return None
 
 
+_LOTS: Final = late(
+    r"\b(?:in |over )?(?P<count>two|three|four|five|six) (?:equal )?(?:steps|stages|lots|tranches|"
+    r"instal?ments|purchases|goes) of "
+    r"(?P<each>\d+(?:\.\d+)?) ?(?:%|(?:percentage )?points?)"
+)
+_FROM: Final = late(r"\b(?:from|at|of)(?: today's| the current| your current| now)? ?(\d+(?:\.\d+)?) ?%")
+_COUNTS: Final = {"two": 2, "three": 3, "four": 4, "five": 5, "six": 6}
+_HUNDREDTH: Final = 0.01
+_RAISES: Final = late(r"\b(?:rais|increas|lift|bring|add|mov|step)\w*\b")
+_EQUITY_SHARE: Final = late(r"\b(?:stocks?|equit(?:y|ies)|shares)\b")
+
+
+def in_lots(reading: Reading, cap: float, *, equity: bool) -> Span | None:
+    """Return the lots that together, and with the share they start from, exceed the cap."""
+    analysis = reading.analysis
+    norm = analysis.norm
+    if not any(map(norm.__contains__, (" of 5", " of 1", " of 2", " of 8", " of 3"))):
+        return None
+    for match in _LOTS.finditer(norm):
+        low, high = analysis.sentence_span(match.start())
+        base = _FROM.search(norm, low, match.start()) or _FROM.search(norm, match.end(), high)
+        start = float(base.group(1)) * _HUNDREDTH if base and _RAISES.search(norm, low, high) else 0.0
+        whole = start + _COUNTS[match["count"]] * float(match["each"]) * _HUNDREDTH
+        named = (_EQUITY_SHARE if equity else PRODUCT).search(norm, low, high)
+        if named and cap + _EPSILON < whole <= 1 and planned(analysis, *match.span()):
+            return match.span()
+    return None
+
+
+_EQUAL_PARTS: Final = late(
+    r"\b(?P<count>two|three|four|five|six) equal (?:parts|shares|portions|slices)\b[^.;:,]{0,16}[:,] |"
+    r"(?:平均|平|均|等)?分[成为](?P<zh>[两二三四五六])(?:等份|等分)[^,。;:]{0,6}[:,]"
+)
+_ZH_COUNTS: Final = {"两": 2, "二": 2, "三": 3, "四": 4, "五": 5, "六": 6}
+_ITEM: Final = late(r", (?:and )?| and |、|和|,")
+
+
+def equal_parts(reading: Reading, cap: float) -> Span | None:
+    """Return the equal parts of the money of which more than the cap go into equity."""
+    analysis = reading.analysis
+    norm = analysis.norm
+    if "equal" not in norm and "等" not in norm:
+        return None
+    for match in _EQUAL_PARTS.finditer(norm):
+        _, high = analysis.sentence_span(match.start())
+        count = _COUNTS.get(match["count"] or "") or _ZH_COUNTS[match["zh"]]
+        ends = [each.start() for each in _ITEM.finditer(norm, match.end(), high)] + [high]
+        items = list(zip([match.end(), *ends], ends, strict=False))
+        if len(items) != count:
+            continue
+        of_equity = sum(
+            any(label.asset_class == "equity" and first <= label.start < last for label in reading.labels)
+            for first, last in items
+        )
+        if of_equity / count > cap + _EPSILON and planned(analysis, *match.span()):
+            return match.start(), high
+    return None
+
+
 _DATE: Final = late(
     r"\|\s*\**(?:now|today|start|step|stage|phase|month|quarter|year|week|end|jan|feb|mar|apr|may|jun|"
     r"jul|aug|sep|oct|nov|"
     r"dec|q[1-4]|20\d\d|第|现在|目前|[一二三四五六七八九十\d]+(?:月|季|年)|年[底末初]|首[月季]|\d+个?月后)"
 )
-_NOW: Final = late(r"\|\s*\**(?:now|today|current|现在|目前|当前)")
+_NOW: Final = late(r"\|\s*\**(?:now|today|current|现在|目前)")
 _GOES_ALONG: Final = late(
     r"\b(?:i|we) (?:would|suggest|recommend)\b|\balong these lines\b|\bplan\b|建议|方案|计划|按(?:这个|"
     r"此|这张|上)|推荐"
@@ -239,6 +300,8 @@ def class_step(reading: Reading, cap: AssetClassCap) -> Span | None:
     return (
         all_equity(reading.analysis)
         or ends_above(reading, "equity", cap.limit)
+        or in_lots(reading, cap.limit, equity=True)
+        or equal_parts(reading, cap.limit)
         or column_above(reading, cap.limit, "equity")
     )
 
@@ -250,5 +313,6 @@ def single_step(reading: Reading, cap: float) -> Span | None:
         sole_product(analysis)
         or funds_in_ratio(analysis, cap)
         or ends_above(reading, PRODUCT, cap)
+        or in_lots(reading, cap, equity=False)
         or column_above(reading, cap)
     )

@@ -60,16 +60,17 @@ _FALL: Final = late(
 _HALVED: Final = late(r"腰斩|\bhalv(?:e|ed|ing)\b|\bcut in half\b")
 _EVERYTHING: Final = late(
     r"(?:全部|所有)(?:的)?(?:资金|本金|钱|积蓄|仓位)|(?:资金|本金|积蓄|仓位|钱)(?:都|全|全部)|"
-    r"全部(?=转入|换成|买入|投入)|"
+    r"[全满]仓(?![^,。]{0,3}(?:的|会|风险))|全部(?=转入|换成|买入|投入)|"
     r"\b(?:the|your) (?:whole|entire|full) (?:amount|sum|account|portfolio|balance|pot)\b|"
     r"\ball (?:of )?(?:your|the) (?:savings|money|capital|funds)\b|\beverything\b"
 )
 _PUTS: Final = late(
-    r"放[进入在到]|买|投|配|转入|转[成到]|换成|押|\b(?:put|move|shift|place|invest|buy|purchase|choose|"
+    r"[全满]仓|放[进入在到]|买|投|配|转入|转[成到]|换成|押|\b(?:put|move|shift|place|invest|buy|"
+    r"purchase|choose|"
     r"pick|go with)\b"
 )
 _OTHERWISE: Final = late(
-    r"所以|因此|于是|不(?:建议|适合|合适|符|要(?!紧)|宜|推荐|能)|别(?!慌|怕|卖|管)|超(?:出|过)|"
+    r"所以|于是|不(?:建议|适合|合适|符|要(?!紧)|宜|推荐|能)|别(?!慌|怕|卖|管)|超(?:出|过)|"
     r"太[大高深]|过[大高深]|"
     r"限制|上限|红线|换成|改[成为]|避免|才不|除非|而不是|"
     r"\b(?:too|instead|which is why|therefore|not (?:for you|suitable|recommend\w*|right)|would not|"
@@ -119,7 +120,7 @@ def _of_everything(reading: Reading, limit: float) -> Span | None:
 
 
 _AHEAD_OTHERWISE: Final = late(
-    r"\s*(?:所以|因此|于是|为此|不过|但|这(?:显然)?(?:不|超)|\b(?:so|but|that is (?:too|more|why)|"
+    r"\s*(?:所以|于是|为此|不过|但|这(?:显然)?(?:不|超)|\b(?:so|but|that is (?:too|more|why)|"
     r"which is|therefore|"
     r"for you)\b)"
 )
@@ -164,7 +165,8 @@ _PICKS: Final = late(
     r"(?:建议|推荐|还是)你?(?:直接|就)?(?:选|配|买|用|考虑|改投)|就选(?!择)|首选|(?:最|更|很)适合你|"
     r"\bsuits? you\b|\b(?:fits?|right for) you(?:r (?:age|goals?|needs?))?\b|\b(?:i|we) (?:would|"
     r"recommend|suggest)"
-    r"(?: go| choose| pick| take| buy| purchase| use)?\b|\bthe one i would\b|\bplan i would suggest\b"
+    r"(?: go| choose| pick| take| buy| purchase| use)?\b|(?:^|[.;:!?\n] ?)(?:choose|pick|take|"
+    r"go with|buy|purchase|use) (?:the|this|that)\b|\bthe one i would\b|\bplan i would suggest\b"
 )
 _PICKS_IT: Final = late(
     r"\s*(?:its|it|the expected|the estimated|expected|estimated)\b|\s*(?:它|该|这[只个款套])|\s*预[计期]"
@@ -256,6 +258,11 @@ _DOWN_TO: Final = late(
     r"sink|go down|decline|"
     r"shrink|dip|get down|down)(?:s|ping|ing)? to (?:about |around |as low as )?[$¥£€]?$"
 )
+_LOSES_SUM: Final = late(
+    r"(?:亏|损失|缩水|回撤|赔)(?:掉|损|了|去)?(?:大?约|最多)?$|\b(?:lose|losing|loss of|drawdown of|"
+    r"drop of|fall of)"
+    r"(?: about| around| up to| as much as)? ?[$¥£€]?$"
+)
 _BORNE: Final = late(
     r"底线|最多|再(?:清仓|止损|离场|考虑|卖|说|减)|才(?:清仓|止损|离场|考虑|卖|减)|接受|承受|心理准备|"
     r"不用|别慌|"
@@ -266,10 +273,10 @@ _INVESTED: Final = late(
 )
 
 
-def _in_money(analysis: Analysis, limit: float) -> Span | None:
+def _in_money(analysis: Analysis, limit: float) -> Span | None:  # noqa: C901 - a ladder of signs
     """Return the sum that the reply lets the account fall to: of 100万, down to 85万."""
     norm = analysis.norm
-    if not any(map(norm.__contains__, ("到", "至", " to "))):
+    if not any(map(norm.__contains__, ("到", "至", "亏", "损", "缩水", " to ", "los", " of "))):
         return None
     if not any(map(norm.__contains__, ("万", "元", "$", "¥", "£", "€", "yuan", "dollar"))):
         return None
@@ -280,10 +287,14 @@ def _in_money(analysis: Analysis, limit: float) -> Span | None:
         if whole is None and (is_whole(norm, money) or _INVESTED.match(norm, money.end)):
             whole = money
             continue
-        if whole is None or not 0 < money.low < whole.low * (1 - limit) - _EPSILON:
+        if whole is None or not 0 < money.low < whole.low:
             continue
         low, high = analysis.sentence_span(money.start)
-        if _DOWN_TO.search(norm, low, money.start) is None or _BORNE.search(norm, low, high) is None:
+        if money.low < whole.low * (1 - limit) - _EPSILON and _DOWN_TO.search(norm, low, money.start):
+            pass
+        elif money.low <= whole.low * limit + _EPSILON or not _LOSES_SUM.search(norm, low, money.start):
+            continue
+        if _BORNE.search(norm, low, high) is None:
             continue
         if FORGIVEN.search(norm, low, high) is None and advised(analysis, money.start, money.end, act=True):
             return money.start, money.end

@@ -43,7 +43,8 @@ def unchanged(analysis: Analysis, held: Sequence[Weight], limit: float) -> Span 
 
 
 _HELD_NOW: Final = late(
-    r"现有|目前|已有|已|你(?:自己)?的|持有|持仓|占|\b(?:has (?:grown|risen|swollen|drifted|"
+    r"现有|目前|已有|已|(?:涨|升)到(?:了)?(?:组合|账户|总资产)?的?$|你(?:自己)?的|持有|持仓|占|"
+    r"\b(?:has (?:grown|risen|swollen|drifted|"
     r"climbed) (?:up )?to|"
     r"makes? up|you (?:\w+ )?(?:hold|have|own)|currently|your|"
     r"already|i\.e\.)"
