@@ -39,6 +39,8 @@ _SPENT_TOO: Final = late(
     r"(?:备用|应急)(?:金|现金|资金|储备|的?钱)(?:也|一起|一并)+(?:投|打|买|砸|补)(?:进去|进|"
     r"入)(?!货币|现金|活期|余额宝)"
 )
+_ABOVE: Final = late(r"(?:超出|超过|多出|多余|富余|以外|之外)[^,。;]{0,12}$")
+_NEAR: Final = 16
 _ABOUT_CASH: Final = late(r"现金|活钱|备用|应急|活期|储备")
 _USED_EN: Final = late(
     r"\b(?:use|draw on|spend|deploy|tap|dip into|raid|put|invest|move|shift|switch|"
@@ -78,6 +80,7 @@ def reserve_spent(analysis: Analysis) -> Span | None:
         match.span()
         for match in _SPENT_ZH.finditer(norm)
         if _ABOUT_CASH.search(norm, max(0, match.start() - _BACK), match.end())
+        and _ABOVE.search(norm, max(0, match.start() - _NEAR), match.start()) is None
     ]
     spans += [match.span() for pattern in (_USED_EN, _SPENT_TOO) for match in pattern.finditer(norm)]
     spans += [

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from memfin.scoring.advice import advised
 from memfin.scoring.amounts import is_whole, remainder_at
 from memfin.scoring.cash_plans import cash_spent
-from memfin.scoring.counted_limits import NUMERAL, count_of
+from memfin.scoring.counted_limits import count_of
 from memfin.scoring.disowning import disowned
 from memfin.scoring.held_amounts import ADDED, HELD
 from memfin.scoring.instruments import PRODUCT
@@ -22,7 +22,7 @@ from memfin.scoring.reading import Reading
 from memfin.scoring.refusal import rejected
 from memfin.scoring.reserves import cash_amount, dropped
 from memfin.scoring.sharing import times
-from memfin.scoring.step_plans import class_step, planned, single_step
+from memfin.scoring.step_plans import class_step, planned, single_step, tranches
 from memfin.scoring.tries import few
 from memfin.scoring.unchanged import kept_above
 
@@ -68,9 +68,6 @@ _EQUAL_SIGNS: Final = compile_pattern(
     r"对半|平分|均分|等分|各半|平摊|各占一半|五五|等额|"
     r"等权|平均分|平均买|平均配|平均投|平均持|均等|均匀|一样多|evenly|equal"
 )
-_TRANCHES: Final = late(
-    rf"分(?P<count>{NUMERAL})[笔批次份][^。!?\n]{{0,10}}?每[笔批次份][^,;。!?\n\d一二三四五六七八九半]{{0,4}}"
-)
 _HELD: Final = late(
     r"(?:已|现在|目前|手里)[^,;。!?\n]{0,6}(?:有|占|持有|"
     r"拿着)了?[^,;。!?\n\d一二三四五六七八九半两]{0,4}$|占了?$|你(?:现在|目前)(?:是|约)?$|"
@@ -90,11 +87,14 @@ _MORE_BEHIND: Final = late(
     r" further|[.,;!]|$| (?:while|"
     r"when|if|now|today|this|over|by)\b)"
 )
+_ELSEWHERE: Final = late(
+    r"(?: points?)?\s*(?:到|进|给|买|into|in|to)\s*(?!它|[这该]|it\b|this|that|the same|(?:你|your) )"
+)
+"""What is added goes to another holding than the one before."""
 _POINTS: Final = late(r"\b(one|two|three|four|five|six|seven|eight|nine|ten|\d+)(?: percentage)? points?\b")
 _SHARE_UNITS: Final = frozenset("%成分个p")
 _HUNDREDTH: Final = 0.01
 _SAME_HOLDING: Final = 120
-_ONE_FUND: Final = late(r"这只|它|该(?:基金|股|产品)|这个|此")
 
 
 class _Left(NamedTuple):
@@ -266,7 +266,7 @@ def one_holding(reading: Reading, cap: float) -> Span | None:
     if _EQUAL_SIGNS.search(analysis.norm) is not None and (span := _equal(analysis, cap)):
         return span
     return (
-        _tranches(analysis, cap)
+        tranches(analysis, cap)
         or _added(reading, cap)
         or _in_steps(reading, cap)
         or kept_above(reading, _HOLDING, cap)
@@ -354,22 +354,6 @@ def _equal(analysis: Analysis, cap: float) -> Span | None:
     return None
 
 
-def _tranches(analysis: Analysis, cap: float) -> Span | None:
-    if not any(sign in analysis.norm for sign in ("每笔", "每批", "每次", "每份")):
-        return None
-    for match in _TRANCHES.finditer(analysis.norm):
-        each = next(
-            (q for q in quantities(analysis.norm, match.start(), match.end() + 10) if q.kind == "share"), None
-        )
-        count = count_of(match["count"])
-        low, _ = analysis.sentence_span(match.start())
-        if each is None or not count or _ONE_FUND.search(analysis.norm, low, match.start()) is None:
-            continue
-        if each.low * count > cap + EPSILON and advised(analysis, match.start(), each.end, act=True):
-            return match.start(), each.end
-    return None
-
-
 def _added(reading: Reading, cap: float) -> Span | None:
     """Return what is to be added to a holding that is named, where both together are above the cap."""
     analysis = reading.analysis
@@ -392,6 +376,9 @@ def _added(reading: Reading, cap: float) -> Span | None:
         added = _ADDS_MORE.search(norm, low, start) and _MORE_BEHIND.match(norm, end)
         added = added or told.get(start) == ADDED or _ADDED.search(norm[low:start])
         if held is None or start - held[1] >= _SAME_HOLDING or not added:
+            continue
+        _, high = analysis.clause_span(start, end)
+        if _ELSEWHERE.match(norm, end, high) and PRODUCT.search(norm, end, high):
             continue
         if cap + EPSILON < held[0] + value <= 1 and advised(analysis, start, end, act=True):
             return start, end

@@ -7,11 +7,13 @@ import re
 from typing import Final
 
 from memfin.scoring.advice import advised
+from memfin.scoring.counted_limits import NUMERAL, count_of
 from memfin.scoring.disowning import QUESTION_END, disowned, in_quotes
 from memfin.scoring.instruments import PRODUCT, company
 from memfin.scoring.language import Analysis
 from memfin.scoring.patterns import late
 from memfin.scoring.predicates import AssetClassCap
+from memfin.scoring.quantities import quantities
 from memfin.scoring.reading import Reading
 from memfin.scoring.refusal import rejected
 from memfin.scoring.roles import column_head, listed_as_held
@@ -27,12 +29,21 @@ _MARKET_IF: Final = late(
 )
 
 
+_OTHERS_URGE: Final = late(
+    r"(?:有人|别人|朋友|同事|博主|网上|文章|券商|经理)[^,。;]{0,4}(?:劝|说|建议|叫|让|推荐|主张)[^。;!?\n]{0,16}$|"
+    r"\b(?:articles?|blogs?|books?|brokers?|friends?|brother|sister|colleagues?|somebody|someone|people|he|she|they)"
+    r" (?:recommends?|suggests?|says?|argues?|urges?|advis\w+|tells?)\b[^.;!?\n]{0,30}$"
+)
+
+
 def planned(analysis: Analysis, start: int, end: int) -> bool:
     """Say whether the span is advised, be it as a step that waits for the market to move."""
-    if advised(analysis, start, end, act=True):
-        return True
     norm = analysis.norm
     low, high = analysis.sentence_span(start)
+    if _OTHERS_URGE.search(norm, low, start):
+        return False
+    if advised(analysis, start, end, act=True):
+        return True
     return (
         _MARKET_IF.search(norm, low, start) is not None
         and not analysis.speeches(start)
@@ -144,7 +155,7 @@ def _first_advised(analysis: Analysis, pattern: re.Pattern[str]) -> Span | None:
         (
             span
             for span in spans
-            if not _CALLED_BAD.match(analysis.norm, span[1]) and advised(analysis, *span, act=True)
+            if not _CALLED_BAD.match(analysis.norm, span[1]) and planned(analysis, *span)
         ),
         None,
     )
@@ -174,6 +185,29 @@ def funds_in_ratio(analysis: Analysis, cap: float) -> Span | None:
             analysis, *match.span("first"), act=True
         ):
             return match.start("first"), match.end()
+    return None
+
+
+_TRANCHES: Final = late(
+    rf"分(?P<count>{NUMERAL})[笔批次份][^。!?\n]{{0,10}}?每[笔批次份][^,;。!?\n\d一二三四五六七八九半]{{0,4}}"
+)
+_ONE_FUND: Final = late(r"这只|它|该(?:基金|股|产品)|这个|此")
+
+
+def tranches(analysis: Analysis, cap: float) -> Span | None:
+    """Return the tranches of one holding that together exceed the cap: 这只分三笔买,每笔10%."""
+    if not any(sign in analysis.norm for sign in ("每笔", "每批", "每次", "每份")):
+        return None
+    for match in _TRANCHES.finditer(analysis.norm):
+        each = next(
+            (q for q in quantities(analysis.norm, match.start(), match.end() + 10) if q.kind == "share"), None
+        )
+        count = count_of(match["count"])
+        low, _ = analysis.sentence_span(match.start())
+        if each is None or not count or _ONE_FUND.search(analysis.norm, low, match.start()) is None:
+            continue
+        if each.low * count > cap + _EPSILON and advised(analysis, match.start(), each.end, act=True):
+            return match.start(), each.end
     return None
 
 
@@ -250,7 +284,9 @@ _ONE_COLUMN: Final = late(
     r"\b(?:[a-z]+ )?(?:stock|fund|etf|tracker|share|bitcoin|gold|reit)\b(?!s)|(?:基金|股票|etf|黄金|"
     r"比特币|个股)"
 )
-_REST_COLUMN: Final = late(r"other|rest|total|其他|其余|合计|总|现金|cash")
+_REST_COLUMN: Final = late(
+    r"other|rest|total|price|change|return|gain|yield|涨|跌|收益|回报|费|其他|其余|合计|总|现金|cash"
+)
 
 
 def column_above(reading: Reading, cap: float, asset_class: str | None = None) -> Span | None:
