@@ -8,7 +8,7 @@ from typing import Final
 from memfin.scoring.advice import advised
 from memfin.scoring.amounts import is_whole
 from memfin.scoring.borne_losses import FORGIVEN
-from memfin.scoring.disowning import disowned
+from memfin.scoring.disowning import disowned, in_quotes
 from memfin.scoring.language import Analysis
 from memfin.scoring.patterns import late
 from memfin.scoring.quantities import Quantity, quantities
@@ -165,7 +165,7 @@ _PICKS: Final = late(
     r"(?:建议|推荐|还是)你?(?:直接|就)?(?:选|配|买|用|考虑|改投)|就选(?!择)|首选|(?:最|更|很)适合你|"
     r"\bsuits? you\b|\b(?:fits?|right for) you(?:r (?:age|goals?|needs?))?\b|\b(?:i|we) (?:would|"
     r"recommend|suggest)"
-    r"(?: go| choose| pick| take| buy| purchase| use)?\b|(?:^|[.;:!?\n] ?)(?:choose|pick|take|"
+    r"(?: go| choose| pick| take| buy| purchase| use)?\b|(?<![a-z,)] )(?<![a-z])(?:choose|pick|take|"
     r"go with|buy|purchase|use) (?:the|this|that)\b|\bthe one i would\b|\bplan i would suggest\b"
 )
 _PICKS_IT: Final = late(
@@ -244,7 +244,7 @@ def _made_light_of(reading: Reading, limit: float) -> Span | None:
             continue
         low, high = analysis.sentence_span(share.start)
         light = _NO_MATTER.match(norm, share.end, high) and _LOSES.search(norm, low, share.start)
-        if light and _SOMEBODY.search(norm, low, share.start):
+        if in_quotes(analysis, share.start, share.end) or _SOMEBODY.search(norm, low, share.start):
             continue
         if (light or _RELAXED.search(norm, low, share.start)) and not rejected(
             analysis, share.start, share.end
