@@ -123,13 +123,14 @@ def _bought(text: str, amounts: Sequence[Quantity]) -> list[Quantity]:
 
 
 _SUM: Final = (
-    r"(?:总(?:盘子|共|额|资产)|盘子|一?共有?|手[上里头]|本金|资金|积蓄|存款|你有|\b(?:you have|you've got|"
+    r"(?:总(?:盘子|共|额|资产)|盘子|一?共有?|手[上里头]|账户里|本金|资金|积蓄|存款|你有|\b(?:you have|"
+    r"you've got|"
     r"you own|of the|of your|out of|pot of|total of|sum of))[^\d\n]{0,8}|"
     r"(?:[这你]|全部|\b(?:total|your|of))[^\d\n,;。!?]{0,4}"
 )
 _ANNOUNCED: Final = late(rf"(?:{_SUM})$")
 _ANNOUNCED_BEHIND: Final = late(
-    r"(?:元|块)?(?:本金|的?盘子|积蓄|存款|资金|里|中|,| in (?:all|total)| (?:total|altogether|account|"
+    r"(?:元|块)?(?:的?本金|的?盘子|积蓄|存款|资金|里|中|,| in (?:all|total)| (?:total|altogether|account|"
     r"portfolio|pot|nest egg)\b)"
 )
 _NO_PART: Final = late(
@@ -199,6 +200,45 @@ def spent(text: str) -> list[Quantity]:
 _CELL: Final = late(r"\|\s*(?:约)?(\d{1,3}(?:,\d{3})+|\d+(?:\.\d+)?)\s*(万元?|元|k)?\s*(?=\|)")
 _AMOUNT_HEAD: Final = late(r"金额|万元|资金|投入|amount|\(万|\$|euros?|dollars?")
 _SUM_ROW: Final = late(r"\|\s*(?:合计|总计|小计|total|sum)")
+
+
+_PORTIONS: Final = late(r"[分拆][成为作](?:了)?([两二三四五六七八九十])(?:等)?份(?!额)")
+_PORTION: Final = late(
+    r"(?:其中)?(?:的)?([一两二三四五六七八九])份(?!额)(?=[^,。;!?\n]{0,3}(?:买|投|放|配|给|留|做|存|进|用))"
+)
+_NUMBERS: Final = {word: value for value, word in enumerate("零一二三四五六七八九十")} | {"两": 2}
+
+
+def portions(text: str) -> list[Quantity]:
+    """Return the parts of money that is cut into equal ones: 分成三份,两份买股票基金,一份买债券."""
+    whole = _PORTIONS.search(text) if "份" in text else None
+    if whole is None:
+        return []
+    count = _NUMBERS[whole.group(1)]
+    found = [
+        (_NUMBERS[match.group(1)] / count, match.span(1))
+        for match in _PORTION.finditer(text, whole.end(), min(len(text), whole.end() + _REACH))
+    ]
+    if not found or abs(sum(value for value, _ in found) - 1) > _TOLERANCE:
+        return []
+    return [Quantity("share", value, value, start, end + 1, "成") for value, (start, end) in found]
+
+
+_OUT_OF: Final = late(
+    r"\b(?:out )?of (?:your |the |a )?[$¥£€]?(\d{1,3}(?:,\d{3})+)(?: yuan| dollars)?,? (?:(?:you|i|"
+    r"we) (?:could|can|should|might|would) )?"
+    r"(?:use|put|place|invest|move|keep|leave|set aside) [$¥£€]?(\d{1,3}(?:,\d{3})+)(?![\d%])"
+)
+
+
+def out_of(text: str) -> list[Quantity]:
+    """Return the bare sum that is put somewhere: out of 1,000,000, use 500,000 for the bond."""
+    found: list[Quantity] = []
+    for match in _OUT_OF.finditer(text) if ",000" in text else ():
+        whole, part = (float(value.replace(",", "")) for value in match.groups())
+        if part < whole:
+            found.append(Quantity("share", part / whole, part / whole, *match.span(2), ""))
+    return found
 
 
 def tabled(text: str) -> list[Quantity]:

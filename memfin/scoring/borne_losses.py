@@ -41,7 +41,8 @@ ONE_HOLDING: Final = late(
     r"trade|holding)"
 )
 PAST: Final = late(
-    r"历史(?!业绩不|收益不)|过去|过往(?!业绩不|表现不|收益不)|近[一二三五\d]+年|曾|当时|去年|前年|上(?:周|月|季|轮)|20\d\d年?|此前|回测|"
+    r"历史(?!业绩不|收益不)|过去|过往(?!业绩不|表现不|收益不)|近[一二三五\d]+年|曾|当时|去年|前年|"
+    r"上(?:周|月|季|轮)|20\d\d年?|此前|回测|"
     r"成立以来|同类|\b(?:historical\w*|past|last (?:year|month|week)|since inception|was|were|fell|"
     r"in 20\d\d)\b"
 )
@@ -89,7 +90,8 @@ _GOES_AHEAD: Final = compile_pattern(
     r"start buying)\b"
 )
 _GIVEN: Final = compile_pattern(
-    r"预[计期估]|结果|容忍|最多|顶多|也就|免不了|遇到|碰到|以内|之前|(?:回撤|回落|缩水|走低|下滑)到|容易|要亏|得亏|准备|最坏|最差|"
+    r"预[计期估]|结果|容忍|最多|顶多|也就|免不了|遇到|碰到|以内|之前|(?:回撤|回落|缩水|走低|下滑)到|"
+    r"容易|要亏|得亏|准备|最坏|最差|"
     r"极端|从高点|[跌亏]到|可能|大概|约|上下|左右|常见|正常|平常|寻常|难免|少不了|偶尔|会|概率|范围|之间|"
     r"最大回撤|"
     r"\b(?:drawdown|loss|fall|slip|sink|decline|drop|dip)s? of\b|\b(?:expect\w*|normal|typical\w*|about|"
@@ -100,7 +102,8 @@ _GIVEN: Final = compile_pattern(
 _OWN_SUBJECT: Final = compile_pattern(
     r"这[个套种类份只款样]|这么|配下来|净值|本金|盘子|总资产|该|此|上述|组合|方案|策略|账户|配置|整体|"
     r"我[给为]|这么|预期|"
-    r"\bit (?:could|may|might|will|would|can)\b|\b(?:this|the|my|our) (?:[a-z-]+ ){0,2}(?:mix|plan|portfolio|"
+    r"\bit (?:could|may|might|will|would|can)\b|\b(?:this|the|my|our) (?:[a-z-]+ ){0,2}(?:mix|plan|"
+    r"portfolio|"
     r"allocation|split|blend|fund|strategy|"
     r"sleeve|basket|structure|approach|setup|line-?up|solution)\b|"
     r"\b(?:i|we)(?:'d| would| have|'ve)? (?:plan on|plan for|favou?r|suggest|propose|recommend|buil[dt])\b"
@@ -228,8 +231,9 @@ _ONLY_THEN: Final = late(
     r"(?:不到|没(?:有)?(?:跌|亏|赔|回撤|回落)到|除非(?:跌|亏|赔|回撤|回落))[^,。;]{0,6}$"
 )
 _UNTOUCHED: Final = late(
-    r"(?:左右)?(?:之前|以前|前|以内|就|,)?(?:什么|啥|任何操作)?(?:都|也|一律|完全)?(?:不用|不必|别|不要|无需|"
-    r"不需要)[^,。;]{0,3}(?:动|操作|卖|管|理|看|减|止损|慌|做|"
+    r"(?:左右)?(?:之前|以前|前|以内|就|,)?(?:什么|啥|任何操作)?(?:都|也|一律|完全)?(?:先)?(?:不用|不必|"
+    r"别|不要|无需|"
+    r"不需要|先不(?=动|卖|减|管|赎|操作))[^,。;]{0,3}(?:动|操作|卖|管|理|看|减|止损|慌|做|"
     r"赎)|,? (?:just |simply |please |then )?(?:do nothing|hold (?:on|firm|still|tight)|sit (?:tight|"
     r"still|through)|stay put|"
     r"do(?:n't| not) (?:sell|offload|unload|touch|act|panic|do)|carry on|ignore it|keep (?:holding|going|"
@@ -254,13 +258,16 @@ def untouched(analysis: Analysis, share: Quantity, low: int, high: int) -> bool:
 
 
 _FITS: Final = late(
-    r"[^。;!?\n|%]{0,12}(?:(?:仍|还|也|都|刚好|正好|基本|大致)*(?:逼近|贴近|接近|紧贴|靠近)(?:了)?你[^,。;!?\n|]{0,8}(?:线|阈值|"
-    r"上限|底线|限度|要求|目标|约束|容忍度)|(?<![不未没])(?:符合|满足|匹配)你|(?:仍|都|也|还|均)?在你[^,。;!?\n|]{0,10}"
+    r"[^。;!?\n|%]{0,12}(?:(?:仍|还|也|都|刚好|正好|基本|大致)*(?:逼近|贴近|接近|紧贴|"
+    r"靠近)(?:了)?你[^,。;!?\n|]{0,8}(?:线|阈值|"
+    r"上限|底线|限度|要求|目标|约束|容忍度)|(?<![不未没])(?:符合|满足|匹配)你|(?:仍|都|也|还|"
+    r"均)?在你[^,。;!?\n|]{0,10}"
     r"(?:范围|限度|上限|要求|约束|底线|承受)[^,。;!?\n|]{0,4}(?:内|中))"
 )
 _FITTED: Final = late(r"(?<![不未没])(?:符合|满足|匹配|适配)(?:了)?你[^。!?\n|]{0,40}$")
 _WARNED: Final = late(
-    r"[^。!?\n|]{0,40}(?:警惕|留意|注意|小心|当心|谨慎|太|过[高大深]|减[仓持到]|降[到低]|超[过出了标]|突破|不[建适符合])"
+    r"[^。!?\n|]{0,40}(?:警惕|留意|注意|小心|当心|谨慎|太|过[高大深]|减[仓持到]|降[到低]|超[过出了标]|"
+    r"突破|不[建适符合])"
 )
 
 

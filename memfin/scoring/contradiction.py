@@ -369,7 +369,7 @@ def _limited(  # noqa: C901, PLR0911 - one return a kind
         single = limits.single_cap(analysis, reading, predicate)
         return _named("single_holding_above_cap", single or remainders.one_holding(reading, predicate.limit))
     if isinstance(predicate, AssetClassCap):
-        return _named("asset_class_above_cap", limits.class_cap(analysis, reading, predicate))
+        return _named("asset_class_above_cap", remainders.of_class(reading, predicate))
     if isinstance(predicate, CashFloor):
         months = predicate.months
         short = None if months is None else budgets.cash_months(reading, months)

@@ -35,12 +35,14 @@ from memfin.scoring.predicates import MaxDrawdown
 from memfin.scoring.quantities import Quantity, quantities
 from memfin.scoring.reading import Reading
 from memfin.scoring.stop_rules import levels, stop_rule, tells_levels
+from memfin.scoring.told_falls import of_small_part, told_fall
 
 _REACH: Final = 30
 _WIDE_REACH: Final = 48
 _CLAUSE: Final = r"[^,:;。!?\n]"
 _MORE_LOSS: Final = (
-    r"(?<![率额润收量速模])(?:走低|下滑|下探)|蒸发|回吐|吐回去?|赔(?!率|付)|砍|(?:账面|市值|净值|账户|资产|本金)[^,。]{0,4}少|g[ai]v(?:e|"
+    r"(?<![率额润收量速模])(?:走低|下滑|下探)|蒸发|回吐|吐回去?|赔(?!率|付)|砍|(?:账面|市值|净值|账户|"
+    r"资产|本金)[^,。]{0,4}少|g[ai]v(?:e|"
     r"ing) (?:up|back)|surrender|shave|"
 )
 _PRICE_LIMIT: Final = late(r"涨跌(?:幅|停)[^,。;]{0,6}$|\bprice limits? (?:is|are|of) $")
@@ -94,7 +96,8 @@ _ALLOWED: Final = late(
     r"回撤|回落|跌|缩水|走低|下滑)[^,。;]{0,4}$|"
     r"\b(?:allow|let|accept|tolerat|stomach)(?:e|ing|ting)?\b[^,.;]{0,12}\b(?:account|portfolio|plan|fund|"
     r"position|it|things|mix)\b[^,.;]{0,16}\b(?:fall|drop|lose|down|loss|slide|slip|sink|dip|decline|"
-    r"drawdown)\b[^,.;]{0,12}$|\b(?:accept|tolerate|stomach|live with|put up with) (?:an? |the |up to |"
+    r"drawdown)\b[^,.;]{0,12}$|\b(?:accept|tolerate|stomach|live with|put up with) (?:an? |the |"
+    r"up to |(?:drawdown|fall|dip|decline|slide|slip)s? of |"
     r"losses of |drops? of )*$"
 )
 _NORMAL: Final = late(
@@ -115,7 +118,8 @@ _ENDURE: Final = late(
     r"bounce|climb)s? back"
 )
 _WAITED_STOP: Final = late(
-    r"(?:时|左右|以后|之后)?(?:再|才)(?:去|来)?(?:考虑|谈|想|说|动手|选择|需要)?(?:止损|离场|认赔|割|平仓|斩仓|"
+    r"(?:时|左右|以后|之后)?(?:再|才)(?:去|来)?(?:考虑|谈|想|说|动手|选择|需要)?(?:止损|离场|认赔|割|"
+    r"平仓|斩仓|"
     r"走人|出来|撤|减仓|清仓)"
 )
 _PLAN: Final = compile_pattern(
@@ -132,8 +136,15 @@ _PROPOSED: Final = late(
     r"(?:i|we)(?:'d| would)|(?:i|we) (?:suggest|recommend)|let's|set"
 )
 _RULED_OUT: Final = late(r"不建议|不要|别|不能|不宜|n't")
+_NOT_LOOSENED: Final = late(
+    r"\b(?:not|never|n't|cannot) (?:accept|tolerate|stomach|live with)\b[^.;!?%]{0,40}$|"
+    r"(?:不必|不用|无需|没必要|不要|不能|不该|不宜|别|不会)(?:把[^,。;]{0,8})?(?:再)?(?:放宽|提高|"
+    r"调高|放大|上调|放松)[^,。;\d]{0,5}$|"
+    r"\b(?:no need to|not|never|n't) (?:loosen|widen|raise|relax|lift|stretch)\b[^.;!?\n%\d]{0,40}\bto $"
+)
 _LOSS_WORD: Final = late(
-    r"toleranc|容忍|回撤|亏|跌|缩水|回落|回吐|走低|下滑|赔|损失|drawdown|loss|lose|fall|drop|decline|slide|slump|dip\b"
+    r"toleranc|容忍|回撤|亏|跌|缩水|回落|回吐|走低|下滑|赔|损失|drawdown|loss|lose|fall|drop|decline|"
+    r"slide|slump|dip\b"
 )
 
 
@@ -143,7 +154,11 @@ def drawdown(analysis: Analysis, reading: Reading, limit: MaxDrawdown) -> Span |
     norm = analysis.norm
     if tells_levels(norm):
         shares += [share for share in levels(norm) if share.high > limit.limit + EPSILON]
-    return _breach(analysis, reading, shares) or of_main_holding(reading, limit.limit)
+    return (
+        _breach(analysis, reading, shares)
+        or of_main_holding(reading, limit.limit)
+        or told_fall(reading, limit.limit)
+    )
 
 
 def loss(reading: Reading, amount: float) -> Span | None:
@@ -162,7 +177,8 @@ _OF_A_PART: Final = late(
     r"\s*(?:(?:drop|fall|slide|decline|slump|correction|sell-off) )?(?:in|for|on|by|of) (?:the |your |"
     r"its )?(?:[a-z-]+ )?(?:shares|stocks?|equit\w+|index|market|gold|"
     r"etf|s&p|nasdaq)\b|"
-    r"[^。;!?\n]{0,30}(?:对(?:整体|组合|账户)的影响|折算(?:到|下来|成|后)|拖累(?:整体|组合|约|不)|(?:只|仅|才)占(?:到)?(?:组合|整体|账户|总))"
+    r"[^。;!?\n]{0,30}(?:对(?:整体|组合|账户)的影响|折算(?:到|下来|成|后)|拖累(?:整体|组合|约|不)|(?:只|"
+    r"仅|才)占(?:到)?(?:组合|整体|账户|总))"
 )
 """A fall of one class, of which the reply goes on to say what it takes off the whole."""
 _LOSS_SIGNS: Final = (
@@ -204,6 +220,8 @@ def _breach(  # noqa: C901, PLR0911, PLR0912 - a ladder of signs
             continue
         clause, sentence = norm[clause_low:clause_high], norm[low:high]
         if _PRICE_LIMIT.search(norm, clause_low, share.start) or _UNFIT.search(norm, low, share.start):
+            continue
+        if _NOT_LOOSENED.search(norm, low, share.start):
             continue
         if in_quotes(analysis, share.start, share.end) or _OF_A_PART.match(norm, share.end, high):
             continue
@@ -250,6 +268,8 @@ def _breach(  # noqa: C901, PLR0911, PLR0912 - a ladder of signs
             return share.start, share.end
         if (whole and WAITED.match(norm, share.end)) or _WAITED_STOP.match(norm, share.end):
             return share.start, share.end
+        if of_small_part(reading, share, low):
+            continue
         if _ENDURE.search(norm, share.end, high + 40) or _ENDURE.search(clause):
             return share.start, share.end
         if WHOLE_LOSS.search(norm, low, share.start) and _NORMAL.search(norm, share.end, high):

@@ -18,11 +18,13 @@ _ADDS: Final = late(
     r"\b(?:add|another|a further|further|buy|move|put|invest)\b"
 )
 _HOLDS: Final = late(
-    r"持有|已(?:经)?(?:有|买|投|配)|其中|占了?|现有|手上|里[有面]|\b(?:already|hold|own|have)\b"
+    r"持有|已(?:经)?(?:有|买|投|配)|其中|占了?|现有|手上|里[有面]|(?:基金|股票|etf|债券|它)有$|"
+    r"\b(?:already|hold|own|have)\b"
 )
 _IS_IN: Final = late(r"(?:元|块)? ?(?:is|are|sits?) (?:already |now |currently )?in ")
 _HEAD: Final = 16
 _MARK: Final = late(r"[万元$£€]|\d,\d{3}")
+_CHEAP: Final = late(r"趁[^,。]{0,3}跌|下跌时|跌了就|跌下来")
 _FLOW: Final = late(r"[每/]|利息|收益|收入|工资|费|亏|赚|涨|跌|a (?:month|year)|per |fee|earn|los[est]|gain")
 
 
@@ -41,7 +43,7 @@ def held_and_added(text: str) -> list[Quantity]:
             continue
         clause = max(text.rfind(mark, 0, amount.start) for mark in ",。;!?\n") + 1
         head = text[max(clause, amount.start - _HEAD) : amount.start]
-        if _FLOW.search(head) or _FLOW.match(text, amount.end):
+        if _FLOW.search(_CHEAP.sub("", head)) or _FLOW.match(text, amount.end):
             continue
         share = amount._replace(kind="share", low=amount.low / whole.low, high=amount.low / whole.low)
         if _ADDS.search(head):

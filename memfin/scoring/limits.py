@@ -10,7 +10,7 @@ from memfin.scoring.advice import advised
 from memfin.scoring.allocations import BARE_LINES, EQUITY_TEXT
 from memfin.scoring.instruments import FUND_INSTRUMENT, INSTRUMENT, PRODUCT, company, single
 from memfin.scoring.language import Analysis
-from memfin.scoring.one_product import ONLY_THIS, PICKED, about_one
+from memfin.scoring.one_product import ONE_AHEAD, ONLY_THIS, PICKED, about_one, told_as_one
 from memfin.scoring.parts import is_part
 from memfin.scoring.patterns import compile_pattern, late
 from memfin.scoring.plans import alternatives
@@ -31,12 +31,14 @@ EPSILON: Final = 1e-9
 """Shares that differ by less are the same; sums of fractions are not exact."""
 _FULL: Final = 0.985
 _SAME: Final = 0.006
-_NEARBY: Final = 40
+_NEARBY: Final = 64
 _EACH: Final = compile_pattern(r"各|每(?:个?月|周|季度?|次)|每只|each|apiece|[一每]只|[一每]个")
 _PLURAL: Final = late(
     r"(?:[两二三四五六七八九十几多\d]|若干|数)(?:只|个(?!点|百分|月)|支)|/|等(?:多|几|权)|类|、|\b(?:two|"
     r"three|four|"
-    r"five|six|several|some|many)\b(?!-)|funds\b|etfs\b|stocks\b|bonds\b|组合|权益|一篮子|层|\(如|或|"
+    r"five|six|several|some|many)\b(?!-)|funds\b|etfs\b|stocks\b|bonds\b|组合(?!的?(?:\d|"
+    r"[一二三四五六七八九]成))|"
+    r"权益|一篮子|层|\(如|或|"
     r"[^中]和|与"
 )
 _GOES_ON: Final = late(
@@ -142,7 +144,7 @@ def class_cap(  # noqa: C901 - a ladder of signs
             for weight in group
             if weight.role == "target" and weight.asset_class is not None
         )
-        targets = [weight for weight in own if weight.role == "target"]
+        targets = _without_total(analysis, [weight for weight in own if weight.role == "target"])
         if not _FULL <= whole <= 1.0 + 0.02:
             targets = _without_sum(targets)
         together = sum(weight.low * weight.holdings for weight in targets)
@@ -175,6 +177,25 @@ def _is_position(reading: Reading, weight: Weight) -> bool:
     )
 
 
+_SUMMED_UP: Final = late(
+    r"\b(?:so(?: that)?|i\.e\.,?|that is|which (?:is|makes)|making|for a total of|giving(?: you)?) $|"
+    r"(?:即|也就是|所以|合起来|"
+    r"加起来|共)[^,。;\d]{0,6}$"
+)
+
+
+def _without_total(analysis: Analysis, targets: list[Weight]) -> list[Weight]:
+    """Leave out a last weight that is told as the sum: 30% here and 20% there, so half in equities."""
+    if len(targets) < 3:  # noqa: PLR2004 - a sum of two at least
+        return targets
+    last = targets[-1]
+    before = sum(weight.low * weight.holdings for weight in targets[:-1])
+    low, _ = analysis.sentence_span(last.start)
+    if abs(before - last.low) < _SAME and _SUMMED_UP.search(analysis.norm, low, last.start):
+        return targets[:-1]
+    return targets
+
+
 def _without_sum(targets: list[Weight]) -> list[Weight]:
     """Leave out a last weight that is the sum of those before it: 28%, 12%, 8%: 48% in shares."""
     before = sum(weight.low * weight.holdings for weight in targets[:-1])
@@ -190,6 +211,7 @@ def single_cap(analysis: Analysis, reading: Reading, cap: SingleAssetCap) -> Spa
     if (
         not tabled
         and not reading.has_ratio
+        and ONE_AHEAD.search(analysis.norm) is None
         and not any(
             share.high > cap.limit + EPSILON
             and named.search(analysis.norm, max(0, share.start - _NEARBY), share.end + _NEARBY)
@@ -221,6 +243,7 @@ def single_cap(analysis: Analysis, reading: Reading, cap: SingleAssetCap) -> Spa
                 (weight.asset_class not in ("cash", "bond") or cap.scope != "asset")
                 and _is_listed(analysis, weight)
             )
+            named = named or told_as_one(analysis, weight)
             named = named or ONLY_THIS.match(analysis.norm, weight.end) is not None
             # 集中到两只:a500etf 50% counts in front of the colon what the list behind it names.
             named = named or about_one(analysis, reading, weight)
@@ -234,7 +257,8 @@ def single_cap(analysis: Analysis, reading: Reading, cap: SingleAssetCap) -> Spa
 
 
 _NAME_COLUMN: Final = late(
-    r"\|\s*(?:(?:公募|指数|债券|股票|偏股|混合|货币)?基金|标的|个股|股票|证券|代码|产品名|名称|fund|ticker|holding|security|stock)"
+    r"\|\s*(?:(?:公募|指数|债券|股票|偏股|混合|货币)?基金|标的|个股|股票|证券|代码|产品名|名称|fund|"
+    r"ticker|holding|security|stock)"
 )
 
 

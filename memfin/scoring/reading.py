@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import Final, NamedTuple
 
 from memfin.scoring.allocations import weights
-from memfin.scoring.amounts import bare_shares, divided, spent, tabled, taken
+from memfin.scoring.amounts import bare_shares, divided, out_of, portions, spent, tabled, taken
 from memfin.scoring.candidates import may_weigh, without_rates
 from memfin.scoring.held_amounts import held_and_added
 from memfin.scoring.language import Analysis
@@ -46,6 +46,21 @@ SIGN_WIDTH: Final = 18
 """A share begins and ends at most this far from its sign."""
 
 
+_SHARE_OF: Final = late(
+    r"(?:%|percent|half|third|thirds|quarter|quarters|fifth|tenth|all|most|much|rest|"
+    r"some) of (?:all )?(?:your |the |my )?$"
+)
+
+
+def _is_all_money(norm: str, label: Label) -> bool:
+    """Say whether savings are all the money, of which a share goes somewhere: a quarter of your savings."""
+    return (
+        norm.startswith("savings", label.start)
+        and not norm.startswith(" account", label.end)
+        and _SHARE_OF.search(norm, max(0, label.start - 24), label.start) is not None
+    )
+
+
 class Hit(NamedTuple):
     """A word of a term at half-open offsets of ``Analysis.norm``; ``act`` when it is a way of dealing."""
 
@@ -56,7 +71,8 @@ class Hit(NamedTuple):
 
 
 _MOVED: Final = late(
-    r"\b(?:rais|lift|increas|bring|tak|push|mov|bump|go|step|build|top|grow|ramp|(?P<cut>cut|trim|reduc|lower|"
+    r"\b(?:rais|lift|increas|bring|tak|push|mov|bump|go|step|build|top|grow|ramp|(?P<cut>cut|trim|"
+    r"reduc|lower|"
     r"draw|run|shrink))\w*\b[^.;!?\n]{0,40}\bfrom $"
 )
 _ON: Final = late(r"(?:to|-|–)\s?")
@@ -125,6 +141,8 @@ class Reading:
                     or norm[last.end : label.start].strip(" ")
                     or norm[label.start : label.end] not in _WRAPPERS
                 ]
+            if "savings" in norm:
+                self._labels = [label for label in self._labels if not _is_all_money(norm, label)]
         return self._labels
 
     @property
@@ -141,7 +159,15 @@ class Reading:
     def amounts(self) -> list[Quantity]:
         """The parts of a sum of money that the reply divides, as shares of it."""
         norm = self.analysis.norm
-        parts = held_and_added(norm) or divided(norm) or spent(norm) or tabled(norm) or taken(norm)
+        parts = (
+            held_and_added(norm)
+            or divided(norm)
+            or spent(norm)
+            or tabled(norm)
+            or taken(norm)
+            or out_of(norm)
+            or portions(norm)
+        )
         found = [*parts, *bare_shares(norm)]
         return [part for part in self._few(found) if not self._repeats(part)] if found else found
 
@@ -154,9 +180,11 @@ class Reading:
     def _repeats(self, part: Quantity) -> bool:
         """Say whether an amount only repeats a share of its row or sentence: 短债 | 30% | 30万."""
         low, high = self.analysis.sentence_span(part.start)
+        norm = self.analysis.norm
         tabled = self.analysis.line_kind(part.start) == "row"
         return any(
             low <= share.start < high
+            and not norm.startswith(" other", max(0, share.start - 7))
             and (abs(share.low - part.low) < _SAME or (tabled and heads_weights(self.analysis, share)))
             for share in self.shares
         )

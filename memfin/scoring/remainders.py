@@ -8,16 +8,21 @@ from typing import Final, NamedTuple
 
 from memfin.scoring.advice import advised
 from memfin.scoring.amounts import is_whole, remainder_at
-from memfin.scoring.counted_limits import NUMERAL, count_of
+from memfin.scoring.cash_plans import cash_spent
+from memfin.scoring.counted_limits import count_of
+from memfin.scoring.disowning import disowned
+from memfin.scoring.held_amounts import ADDED, HELD
 from memfin.scoring.instruments import PRODUCT
 from memfin.scoring.language import Analysis
-from memfin.scoring.limits import EPSILON, Span
+from memfin.scoring.limits import EPSILON, Span, class_cap
 from memfin.scoring.patterns import Quick, compile_pattern, late
-from memfin.scoring.predicates import CashFloor
+from memfin.scoring.predicates import AssetClassCap, CashFloor
 from memfin.scoring.quantities import Quantity, quantities
 from memfin.scoring.reading import Reading
+from memfin.scoring.refusal import rejected
 from memfin.scoring.reserves import cash_amount, dropped
 from memfin.scoring.sharing import times
+from memfin.scoring.step_plans import class_step, planned, single_step, tranches
 from memfin.scoring.tries import few
 from memfin.scoring.unchanged import kept_above
 
@@ -31,7 +36,8 @@ _REST: Final = Quick(
 )
 _REST_SIGNS: Final = compile_pattern(r"剩|其余|剩下|零头|多出来|rest|remain|the balance|left")
 _CASH: Final = late(
-    r"[^,;。!?\n]{0,8}(?:现金|活期|余额账户|零[钱花用]|日常|随用|急用|傍身|兜底|备用|应急|货币|货币基金|余额宝|活钱|"
+    r"[^,;。!?\n]{0,8}(?:现金|活期|余额账户|零[钱花用]|日常|随用|急用|傍身|兜底|备用|应急|货币|货币基金|"
+    r"余额宝|活钱|"
     r"存款|存着|银行卡|卡里|机动|不动|周转)"
     r"|[^,;.!?\n]{0,24}\b(?:cash|bank|deposit|savings|current account|money market|checking|aside|rainy|"
     r"daily|everyday|spending|emergenc\w+|liquid|buffer|cushion)\b"
@@ -44,8 +50,9 @@ _EQUAL: Final = Quick(
     r"(?P<count>[两二三四五六七八九])(?:只|个(?![月季百点])|支|家|份)[^;。!?\n]{0,8}?(?:对半|平分|均分|"
     r"等分|各半|平摊|"
     r"各占一半|五五|等额|等权|平均|均等|均匀|一样多)(?![减卖赎还降取退分])|"
-    r"(?:平分|均分|等分|平摊|等额|等权|平均|均匀)[^,;。!?\n]{0,8}?(?P<count2>(?<!十)[两二三四五六七八九])(?:只|"
-    r"个(?!月)|支|家|份(?![^。;!?\n]{0,14}(?:每[月周季个次]|分批|按月|逐月|个月|次)))|"
+    r"(?:平分|均分|等分|平摊|等额|等权|平均|"
+    r"均匀)[^,;。!?\n]{0,8}?(?P<count2>(?<!十)[两二三四五六七八九])(?:只|"
+    r"个(?!月)|支|家|份(?!(?:(?!每年|再平衡)[^。;!?\n]){0,14}(?:每[月周季个次]|分批|按月|逐月|个月|次)))|"
     r"\b(?P<english2>two|three|four|five|six|seven|eight) (?:[a-z-]+,? ){1,3}(?:in equal (?:parts|amounts|"
     r"weights|shares)|"
     r"equally[- ]weighted|split (?:equally|evenly)|(?:with |at )?equal weights?|of equal size)|"
@@ -61,24 +68,33 @@ _EQUAL_SIGNS: Final = compile_pattern(
     r"对半|平分|均分|等分|各半|平摊|各占一半|五五|等额|"
     r"等权|平均分|平均买|平均配|平均投|平均持|均等|均匀|一样多|evenly|equal"
 )
-_TRANCHES: Final = late(
-    rf"分(?P<count>{NUMERAL})[笔批次份][^。!?\n]{{0,10}}?每[笔批次份][^,;。!?\n\d一二三四五六七八九半]{{0,4}}"
-)
 _HELD: Final = late(
     r"(?:已|现在|目前|手里)[^,;。!?\n]{0,6}(?:有|占|持有|"
     r"拿着)了?[^,;。!?\n\d一二三四五六七八九半两]{0,4}$|占了?$|你(?:现在|目前)(?:是|约)?$|"
-    r"\b(?:hold|own|have|sits at|makes up|is already)(?: already| about| some| roughly)* $"
+    r"\b(?:hold|own|have|sits at|makes up|is already|is at|stands at)(?: already| now| about| some|"
+    r" roughly)* $"
 )
 _ADDED: Final = late(
     r"(?:再|又|另外?|继续)[^,;。!?\n]{0,4}?(?:补|加|添|买|追|配|投)(?:仓|个|上|"
-    r"进)?[^,;。!?\n\d一二三四五六七八九半两]{0,3}$|给(?:它|[这那]只|该)[^,;。!?\n]{0,4}?(?:补|加|添)[仓个上]?$|"
+    r"进)?[^,;。!?\n\d一二三四五六七八九半两]{0,3}$|再(?:拿|用)(?:总资产|总资金|组合|账户|全部资金|"
+    r"本金)的$|给(?:它|[这那]只|"
+    r"该)[^,;。!?\n]{0,4}?(?:补|加|添)[仓个上]?$|"
     r"\b(?:another|a further|an extra|an additional) $"
 )
+_ADDS_MORE: Final = late(r"\b(?:add|top (?:it|this|that) up (?:by|with))(?: about| around| roughly)? $")
+_MORE_BEHIND: Final = late(
+    r"(?: percentage)?(?: points?)?(?: of (?:the|your) [a-z]+)?(?: more| to it| on top| extra|"
+    r" further|[.,;!]|$| (?:while|"
+    r"when|if|now|today|this|over|by)\b)"
+)
+_ELSEWHERE: Final = late(
+    r"(?: points?)?\s*(?:到|进|给|买|into|in|to)\s*(?!它|[这该]|it\b|this|that|the same|(?:你|your) )"
+)
+"""What is added goes to another holding than the one before."""
 _POINTS: Final = late(r"\b(one|two|three|four|five|six|seven|eight|nine|ten|\d+)(?: percentage)? points?\b")
 _SHARE_UNITS: Final = frozenset("%成分个p")
 _HUNDREDTH: Final = 0.01
 _SAME_HOLDING: Final = 120
-_ONE_FUND: Final = late(r"这只|它|该(?:基金|股|产品)|这个|此")
 
 
 class _Left(NamedTuple):
@@ -97,6 +113,7 @@ def cash_left(reading: Reading, floor: CashFloor) -> Span | None:
     if none is not None:
         return none
     used = _drawn_down(reading, floor.share) if floor.share is not None else None
+    used = used or (cash_spent(reading, floor.share) if floor.share is not None else None)
     if used is not None:
         return used
     left = _left(reading) if _REST_SIGNS.search(reading.analysis.norm) is not None else None
@@ -105,17 +122,33 @@ def cash_left(reading: Reading, floor: CashFloor) -> Span | None:
     short = floor.share is not None and left.share < floor.share - EPSILON
     if floor.amount is not None and left.whole is not None:
         short = short or left.share * left.whole < floor.amount - EPSILON
-    return left.span if short and advised(reading.analysis, *left.span, act=True) else None
+    return left.span if short and _is_planned(reading, left.span) else None
+
+
+def _is_planned(reading: Reading, rest: Span) -> bool:
+    """Say whether the rest is advised, or what stands before it: whatever is left can stay in the bank."""
+    analysis = reading.analysis
+    if advised(analysis, *rest, act=True):
+        return True
+    low = max(analysis.norm.rfind("\n", 0, rest[0]), rest[0] - _WINDOW)
+    before = [each for each in reading.weights if low <= each.start < rest[0] and each.role == "target"]
+    return (
+        bool(before)
+        and not (disowned(analysis, *rest) or rejected(analysis, *rest))
+        and advised(analysis, before[-1].start, before[-1].end, act=True)
+    )
 
 
 _AT_WORK: Final = late(
     r"\b(?:put|place|move|shift|invest|deploy|commit)\b[^.;!?\n\d]{0,16}(\d+(?:\.\d+)?) "
     r"?%[^.;!?\n]{0,50}\b(?:hold on to|"
-    r"sit on|keep|hold|leave|hang on to) (?:the (?:rest|remainder|balance|other \d+ ?%)|what(?:'s| is) left)"
+    r"sit on|keep|hold|leave|hang on to) (?:the (?:rest|remainder|balance|other \d+ ?%)|what(?:'s|"
+    r" is) left)"
 )
 _CASH_HELD: Final = late(
     r"\b(?:you (?:now |currently |already )?(?:hold|have|keep)|your|holding)\b[^.;!?\n\d]{0,24}"
-    r"(\d+(?:\.\d+)?) ?%[^.;!?\n\d]{0,12}\bcash\b"
+    r"(\d+(?:\.\d+)?) ?%[^.;!?\n\d]{0,12}\bcash\b|\bcash (?:is|stands at|makes up|sits at) (?:now |"
+    r"about |currently )?(\d+(?:\.\d+)?) ?%"
 )
 _CASH_NOW: Final = late(
     r"(?:目前|现在|手[里上头]|现有|你)[^。;!?\n]{0,12}?(?:现金|活期|货币基金|备用金)[^,。;!?\n\d]{0,6}"
@@ -126,7 +159,8 @@ _CASH_TAKEN: Final = late(
     r"[^,。;!?\n\d]{0,5}(\d+(?:\.\d+)?)(?:%|个?百分点|个?点)"
 )
 _CASH_USED: Final = late(
-    r"\b(?:us|tak|mov|shift|put|place|move|spend|invest|deploy|switch|draw|shov)\w* (?:about |around |some |"
+    r"\b(?:us|tak|mov|shift|put|place|move|spend|invest|deploy|switch|draw|shov)\w* (?:about |around |"
+    r"some |"
     r"just |"
     r"another )?(?:(\d+(?:\.\d+)?) ?(?:percentage points?|points?|%)(?: points?)?|(half|a third|a quarter|"
     r"two thirds|most|three quarters)) (?:of (?:it|that|"
@@ -159,7 +193,7 @@ def _drawn_down(reading: Reading, share: float) -> Span | None:
             match = held and _CASH_USED.search(norm, held.end(), held.end() + _WINDOW)
     if not match:
         return None
-    whole = float(held.group(1)) * _HUNDREDTH if held else 1.0
+    whole = float(held.group(held.lastindex or 0)) * _HUNDREDTH if held else 1.0
     part = _FRACTIONS.get(match.group(match.lastindex or 0))
     used = whole * part if part is not None else float(match.group(1)) * _HUNDREDTH
     if whole - used >= share - EPSILON:
@@ -177,7 +211,7 @@ def _left(reading: Reading) -> _Left | None:
         first = max(norm.rfind("\n", 0, rest.start()) + 1, rest.start() - _WINDOW)
         found = remainder_at(norm, rest.start())
         named = reading.shares if found is not None else reading.candidates
-        shares = [each for each in named if first <= each.start < rest.start()]
+        shares = _without_sums(norm, [each for each in named if first <= each.start < rest.start()])
         left = 1 - sum(each.high for each in shares if not _is_cash(norm, each))
         if found is not None and (found.parts or shares):
             left -= sum(part.high for part in found.parts if not _is_cash(norm, part)) / found.whole.low
@@ -186,6 +220,25 @@ def _left(reading: Reading) -> _Left | None:
         if 0 <= left < 1:
             return _Left(left, found.whole.low if found is not None else None, rest.span())
     return None
+
+
+_SUM: Final = late(
+    r"(?:合计|总计|一共|共计|总共|加起来)[^,。;\d]{0,4}$|\b(?:together|in total|altogether|totals?|"
+    r"adds? up to|"
+    r"makes?|that is|so)"
+    r"[^.;!?\n\d%]{0,8}$"
+)
+
+
+def _without_sums(norm: str, shares: list[Quantity]) -> list[Quantity]:
+    """Leave out a share that is told as the sum of those before it."""
+    kept: list[Quantity] = []
+    for share in shares:
+        before = sum(each.high for each in kept)
+        told = _SUM.search(norm, max(0, share.start - 16), share.start) is not None
+        if not (told and len(kept) >= _FEWEST and abs(before - share.high) < EPSILON):
+            kept.append(share)
+    return kept
 
 
 def _cash_of_whole(reading: Reading, amount: float) -> Span | None:
@@ -213,14 +266,22 @@ def one_holding(reading: Reading, cap: float) -> Span | None:
     if _EQUAL_SIGNS.search(analysis.norm) is not None and (span := _equal(analysis, cap)):
         return span
     return (
-        _tranches(analysis, cap)
+        tranches(analysis, cap)
         or _added(reading, cap)
         or _in_steps(reading, cap)
         or kept_above(reading, _HOLDING, cap)
+        or single_step(reading, cap)
     )
 
 
-_HOLDING: Final = late(f"{PRODUCT.pattern}|单|个股|基金|(?:company|employer) stock|\\bstock in\\b|\\bfund\\b")
+def of_class(reading: Reading, cap: AssetClassCap) -> Span | None:
+    """Return what exceeds the cap on a class: its weights, or what a plan in steps comes to."""
+    return class_cap(reading.analysis, reading, cap) or class_step(reading, cap)
+
+
+_HOLDING: Final = late(
+    f"{PRODUCT.pattern}|单|个股|基金|(?:company|employer)(?:'s)? (?:stock|shares)|\\bstock in\\b|\\bfund\\b"
+)
 
 
 _STEP: Final = late(
@@ -272,7 +333,7 @@ def _in_steps(reading: Reading, cap: float) -> Span | None:
         names |= named
         repeats = times(analysis, start, end)
         total, count, last = total + value * repeats, count + repeats, end
-        if count > 1 and cap + EPSILON < total <= 1 and advised(analysis, start, end, act=True):
+        if count > 1 and cap + EPSILON < total <= 1 and planned(analysis, start, end):
             return start, end
     return None
 
@@ -293,27 +354,13 @@ def _equal(analysis: Analysis, cap: float) -> Span | None:
     return None
 
 
-def _tranches(analysis: Analysis, cap: float) -> Span | None:
-    if not any(sign in analysis.norm for sign in ("每笔", "每批", "每次", "每份")):
-        return None
-    for match in _TRANCHES.finditer(analysis.norm):
-        each = next(
-            (q for q in quantities(analysis.norm, match.start(), match.end() + 10) if q.kind == "share"), None
-        )
-        count = count_of(match["count"])
-        low, _ = analysis.sentence_span(match.start())
-        if each is None or not count or _ONE_FUND.search(analysis.norm, low, match.start()) is None:
-            continue
-        if each.low * count > cap + EPSILON and advised(analysis, match.start(), each.end, act=True):
-            return match.start(), each.end
-    return None
-
-
 def _added(reading: Reading, cap: float) -> Span | None:
     """Return what is to be added to a holding that is named, where both together are above the cap."""
     analysis = reading.analysis
     norm = analysis.norm
-    found = [(each.low, each.start, each.end) for each in reading.shares]
+    amounts = [each for each in reading.amounts if each.unit in (HELD, ADDED)]
+    told = {each.start: each.unit for each in amounts}
+    found = [(each.low, each.start, each.end) for each in (*reading.shares, *amounts)]
     if "point" in norm:
         found += [((count_of(m[1]) or 0) * _HUNDREDTH, *m.span()) for m in _POINTS.finditer(norm)]
     if len(found) < _FEWEST:
@@ -321,10 +368,17 @@ def _added(reading: Reading, cap: float) -> Span | None:
     held: tuple[float, int] | None = None
     for value, start, end in sorted(found, key=lambda entry: entry[1]):
         low = max(analysis.sentence_span(start)[0], start - 24)
-        if _HELD.search(norm[low:start]):
+        if told.get(start) == HELD or _HELD.search(norm[low:start]):
             held = value, end
             continue
-        if held is None or start - held[1] >= _SAME_HOLDING or not _ADDED.search(norm[low:start]):
+        if told.get(start) == ADDED and PRODUCT.search(norm, *analysis.clause_span(start, end)):
+            continue
+        added = _ADDS_MORE.search(norm, low, start) and _MORE_BEHIND.match(norm, end)
+        added = added or told.get(start) == ADDED or _ADDED.search(norm[low:start])
+        if held is None or start - held[1] >= _SAME_HOLDING or not added:
+            continue
+        _, high = analysis.clause_span(start, end)
+        if _ELSEWHERE.match(norm, end, high) and PRODUCT.search(norm, end, high):
             continue
         if cap + EPSILON < held[0] + value <= 1 and advised(analysis, start, end, act=True):
             return start, end

@@ -13,6 +13,7 @@ from memfin.scoring.patterns import apart, compile_pattern, late
 from memfin.scoring.quantities import quantities
 from memfin.scoring.reading import Reading
 from memfin.scoring.refusal import rejected
+from memfin.scoring.told import described
 
 CASH_AMOUNT: Final = late(
     r"(?:现金|活期|备用金|应急金?|账上|手头|手里|卡里|存款|cash|buffer|cushion|reserve)[^,。;!?\n]{0,8}$|"
@@ -47,7 +48,11 @@ def dropped(analysis: Analysis) -> Span | None:
         if not disowned(analysis, *match.span(1)):
             return match.span(1)
     for match in apart(_CASH_SPENT, norm):
-        if not (disowned(analysis, *match.span(1)) or rejected(analysis, *match.span(1))):
+        if not (
+            described(analysis, match.start(1))
+            or disowned(analysis, *match.span(1))
+            or rejected(analysis, *match.span(1))
+        ):
             return match.span(1)
     spans = (match.span(1) for match in apart(_NO_CASH, norm))
     return next((span for span in spans if _drops(analysis, span)), None)
@@ -67,7 +72,8 @@ _CASH_SPENT: Final = compile_pattern(
     r"全部)[^,。;!?\n]{0,3}[投买换转]|"
     r"\bevery (?:last )?(?:yuan|dollar|cent|penny|pound) (?:in)?to work\b|\b(?:be|being|stay|staying|go|"
     r"going|get|getting) fully invested\b|"
-    r"\b(?:all (?:of )?(?:the|your) (?:cash|savings)|your (?:entire|whole) cash \w+) (?:can|may|might|could|"
+    r"\b(?:all (?:of )?(?:the|your) (?:cash|savings)|your (?:entire|whole) cash \w+) (?:can|may|might|"
+    r"could|"
     r"should|"
     r"goes?|into)\b"
 )

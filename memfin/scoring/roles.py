@@ -118,7 +118,10 @@ _EXCEEDS: Final = compile_pattern(
     r"violat\w*|above (?:your|the \d+)|over (?:your|the (?:\d+|limit|cap|line|ceiling))|rules? (?:it|this|"
     r"that) out|beyond your|past your|more than you (?:allow|want|set|asked))\b"
 )
-_OVERDONE: Final = late(r"(?:太|过于|过分)(?:激进|冒险|大胆)|\btoo (?:aggressive|risky|bold)\b")
+_OVERDONE: Final = late(
+    r"(?:太|过于|过分)(?:激进|冒险|大胆)|(?:太|过)[高重多](?:了|$|,)|\btoo (?:aggressive|risky|bold)\b|"
+    r"\b(?:is|are|would be) (?:far |much )?too (?:much|high|heavy)\b"
+)
 _RULE_OF_THUMB: Final = late(
     r"(?:但|不过|可|然而)[那这]?(?:只是|不过是|仅是|只能)[^,。;]{0,4}(?:经验|公式|参考|教科书|理论|一般|"
     r"粗略)|"

@@ -95,9 +95,18 @@ _DIVIDED: Final = late(
 )
 
 
+_OF_THE_REST: Final = late(
+    r"\band (?:split|divide|spread|distribute|share)\b[^.;]{0,12}\b(?:rest|remainder|balance|other)\b|"
+    r"其余|剩下|剩余"
+)
+
+
 def divided_among(analysis: Analysis, share: Quantity) -> int:
     """Return among how many holdings a share is divided: 四成平分给两只债基."""
     _, high = analysis.clause_span(share.start, share.end)
+    other = _OF_THE_REST.search(analysis.norm, share.end, high)
+    if other is not None:
+        high = other.start()
     if _DIVIDED.search(analysis.norm, share.end, high) is None:
         return 1
     return _count(analysis.norm[share.end : high])

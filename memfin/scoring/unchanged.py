@@ -43,16 +43,20 @@ def unchanged(analysis: Analysis, held: Sequence[Weight], limit: float) -> Span 
 
 
 _HELD_NOW: Final = late(
-    r"现有|目前|已有|已|你(?:自己)?的|持有|持仓|占|\b(?:you (?:\w+ )?(?:hold|have|own)|currently|your|"
+    r"现有|目前|已有|已|(?:涨|升)到(?:了)?(?:组合|账户|总资产)?的?$|你(?:自己)?的|持有|持仓|占|"
+    r"\b(?:has (?:grown|risen|swollen|drifted|"
+    r"climbed) (?:up )?to|"
+    r"makes? up|you (?:\w+ )?(?:hold|have|own)|currently|your|"
     r"already|i\.e\.)"
 )
 _LEFT_ALONE: Final = late(
     r"(?:维持|保持)(?:现状|不变|不动|原样|现有|目前)|(?:可以|先|暂时|就)(?:不动|不用动|不用减|不用卖|"
     r"不减|不卖|放着)|(?:不用|不必|没必要|无需)"
     r"(?:减|卖|调|动|降|分散)|继续(?:拿|持有|抱)着?|(?:接着|一直)(?:拿|持)|"
-    r"\b(?:keep|leave|hold)(?: on to)? (?:the|this|that|your|it)\b[^.;!?\n]{0,20}\b(?:as (?:it|"
+    r"\b(?:keep|leave|hold)(?: on to)? (?:the|this|that|your|it|them)\b[^.;!?\n]{0,20}\b(?:as (?:it|"
     r"they) (?:is|are)|unchanged|alone|where "
-    r"it(?:'s| is)|position|stake|untouched)\b|\bno need to (?:trim|sell|offload|unload|cut|reduce|"
+    r"(?:it(?:'s| is)|they are)|there\b|position|stake|untouched)\b|\bno need to (?:trim|sell|offload|"
+    r"unload|cut|reduce|"
     r"diversify)\b|"
     r"\bhold on to (?:it|them)\b|\blet it (?:run|ride)\b"
 )
@@ -60,6 +64,7 @@ _LESSENED: Final = late(
     r"减(?!少了)|降|卖|分散|腾|超|上限|\b(?:trim|sell|offload|unload|cut|reduce|lower|diversify|(?:above|"
     r"over) your)\b"
 )
+_MAKES_UP: Final = late(r"\bmakes? up $|占(?:了|到)?$")
 _SINGLE_REACH: Final = 320
 _BEFORE: Final = 60
 
@@ -68,8 +73,11 @@ def kept_above(reading: Reading, label: re.Pattern[str], cap: float) -> Span | N
     """Return what the client holds above the cap, where the reply wants it left as it is."""
     analysis = reading.analysis
     norm = analysis.norm
-    for share in reading.candidates:
+    candidates = set(reading.candidates)
+    for share in reading.shares:
         if not cap < share.low <= 1:
+            continue
+        if share not in candidates and not _MAKES_UP.search(norm, max(0, share.start - 12), share.start):
             continue
         low, high = analysis.sentence_span(share.start)
         first = max(0, share.start - _BEFORE)
