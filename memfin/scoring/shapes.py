@@ -12,18 +12,23 @@ from typing import Final
 from ahocorasick_rs import AhoCorasick
 
 from memfin.scoring.advice import advised
+from memfin.scoring.borrowings import BORROWINGS
+from memfin.scoring.crazes import CRAZES
 from memfin.scoring.figures import NO_WAIT
 from memfin.scoring.language import Analysis
 from memfin.scoring.moves import MOVES
 from memfin.scoring.patterns import apart, compile_pattern, late
 from memfin.scoring.phrases import SHAPES, Shape
+from memfin.scoring.practice_signs import only_told, table_loans
 from memfin.scoring.trades import TRADES
 from memfin.scoring.tries import few
 
 Span = tuple[int, int]
 """Half-open offsets into ``Analysis.norm``."""
 
-_ALL: Final = (*SHAPES, *TRADES, *MOVES)
+_ALL: Final = (*SHAPES, *TRADES, *MOVES, *BORROWINGS, *CRAZES)
+_BORROWING: Final = ("margin_trading", "leverage", "off_market_financing")
+_PRACTICE: Final = frozenset(map(id, (*BORROWINGS, *CRAZES)))
 # Most replies hold the signs of a few shapes only: each is compiled when it is first looked for.
 _compiled: Final = cache(compile_pattern)
 
@@ -63,8 +68,11 @@ def turns_of_phrase(analysis: Analysis, names: frozenset[str], listed: Listed) -
     norm = analysis.norm
     for shape in _shapes_of(names).within(norm):
         for match in apart(_compiled(shape.pattern), norm):
-            span = match.span(1)
+            parts = match.groupdict()
+            span = next((match.span(name) for name in parts if parts[name] is not None), match.span(1))
             if shape.term == "individual_stocks" and _no_share(analysis, *span):
+                continue
+            if id(shape) in _PRACTICE and only_told(analysis, *span):
                 continue
             if shape.term == "short_term_trading" and _REBALANCES.search(
                 norm, *analysis.sentence_span(span[0])
@@ -72,6 +80,10 @@ def turns_of_phrase(analysis: Analysis, names: frozenset[str], listed: Listed) -
                 continue
             if advised(analysis, *span, act=shape.act, asset=not shape.act) or listed(*span):
                 yield f"advises_{shape.term}", span
+    borrowing = next((name for name in _BORROWING if name in names), None)
+    if borrowing is not None:
+        loans = (match.span() for match in table_loans(norm))
+        yield from ((f"advises_{borrowing}", span) for span in loans if advised(analysis, *span, act=True))
     if "chasing_rallies" in names:
         yield from (("advises_chasing_rallies", span) for span in _late_entries(analysis))
 
