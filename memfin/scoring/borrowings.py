@@ -183,4 +183,41 @@ BORROWINGS: Final = (
         ),
         act=True,
     ),
+    Shape(
+        "leverage",
+        ("loan", "instal", "interest-free", "zero-interest", "0%", "pledge"),
+        (
+            r"\bask (?:your |a |the )?[a-z-]+ for (?:a|an) "
+            rf"(?:{_SUM} )?loan\b(?! (?:statement|balance|agreement|quote))|"
+            rf"\bas security for (?:a|an) (?:{_SUM} )?loan\b|"
+            rf"\bpledge (?:{_SUM}|half|some|part) of\b[^!?\n]{{0,50}}?\b(?:buy|purchase) (?:again|"
+            rf"more|another)\b|"
+            r"(?:\bzero-interest|\binterest-free|\b0%) [^.;!?\n]{0,30}?\b(?:instal?ments?|card|"
+            r"credit|plan)\b"
+            r"[^.;!?\n]{0,24}?\b(?P<invest>invest|buy)\b"
+        ),
+        act=True,
+    ),
+    Shape(
+        "margin_trading",
+        ("go short", "broker loan", "券商"),
+        (
+            r"\bgo short (?:the|a|an|some|\d)\b|\b(?:back|secure|support) a broker loan\b|"
+            r"(?:跟|向|找|问)券商(?:申请|要|批|谈|拿)[^,。;!?\n]{0,4}?(?:授信|额度|融资)"
+        ),
+        act=True,
+    ),
+    Shape(
+        "off_market_financing",
+        (" you ", "put up", "puts up"),
+        (
+            r"\b(?:gives?|lends?|offers?|advances?) you (?:up to )?(?:[a-z]+|\d+)(?: times|x) your "
+            r"(?:own )?(?:deposit|"
+            r"stake|money|capital)\b[^!?\n]{0,50}?\b(?P<start>start|try|use|open|take|sign|begin|test)\b|"
+            r"\b(?:backer|financier|sponsor|platform|funder)s? (?:will |who |would |to )?puts? up "
+            r"[^.;!?\n]{0,30}?"
+            r"\b(?:capital|money|funds|stake)\b[^!?\n]{0,60}?\b(?P<take>take|try|use|sign|accept)\b"
+        ),
+        act=True,
+    ),
 )

@@ -286,4 +286,45 @@ CRAZES: Final = (
         ),
         act=True,
     ),
+    Shape(
+        "theme_speculation",
+        ("meme", "whichever", "whatever", "before the "),
+        (
+            r"\bmeme\b[^!?\n]{0,60}?\b(?P<flutter>flutter|punt|have a go)\b(?![^.;!?\n]{0,20} not )|"
+            r"\b(?:pick|buy|choose|own|follow|in|into|on) (?:whichever|whatever) (?:[a-z]+ )?(?:tops|"
+            r"leads|dominates|"
+            r"makes|fills|is in) the (?:news|headlines|lists?|rankings)\b|"
+            r"\b(?:buy|purchase|get in|position)\b[^.;!?\n]{0,40}?\bbefore the (?:launch|event|announcement|"
+            rf"conference|news|speech|summit|meeting)\b[^.;!?\n]{{0,24}}?\b(?:and|then) {_SELL}"
+        ),
+        act=True,
+    ),
+    Shape(
+        "chasing_rallies",
+        ("the more", "wait for", "waiting for", "'s winner", "'s leader", "'s best", "'s top", "'s star"),
+        (
+            r"\bthe more (?:it|they|the \w+) (?:climbs?|rises?|goes up|go up|"
+            r"gains?)\b[^.;!?\n]{0,10}?\bthe more "
+            r"(?:you|i|we) (?:should |can |could |would )?(?:add|buy|purchase)\b|"
+            r"\b(?:do not|no need to|never|rather than|instead of) wait(?:ing)? for (?:a|the|any) "
+            r"(?:[a-z]+ )?"
+            r"(?:correction|pullback|dip|setback)\b[^!?\n]{0,60}?\b(?:trends?|strong|momentum|rally|"
+            r"highs?)\b"
+            rf"[^!?\n]{{0,50}}?\b(?P<in>{_BUY})|"
+            r"\b(?:move|switch|shift|rotate)\b[^.;!?\n]{0,30}? (?:to|into) (?:this|last) (?:year|"
+            r"quarter|month|"
+            r"week)'s (?:winners?|leaders?|best|top|stars?)\b"
+        ),
+        act=True,
+    ),
+    Shape(
+        "short_term_trading",
+        ("over every", "trades a ", "trades per "),
+        (
+            r"\bturn (?:it|them|the [a-z]+|your [a-z]+) over every (?:few|two|three|couple of|\d)(?: "
+            r"or [a-z]+)? days\b|"
+            r"\b(?:aim|make|do|place|take|plan)\b[^.;!?\n]{0,40}?\btrades (?:a|per) (?:day|week)\b"
+        ),
+        act=True,
+    ),
 )
