@@ -4,7 +4,7 @@ Spans count in ``Analysis.norm``.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from memfin.scoring.advice import advised
@@ -144,6 +144,66 @@ _SEASON: Final = late(
 """In now and out by a season's end, within the year."""
 
 
+_COUNT_SIGNS: Final = (
+    *(
+        "月后",
+        "周后",
+        "天后",
+        "日后",
+        "年后",
+        "期后",
+        "之后",
+        "右后",
+        "以后",
+        "前后",
+        "全程",
+        "过程",
+        "总共",
+        "来回",
+    ),
+    *("换一", "反弹", "波段", "一波", "差价", "行情", " day", " week", " month"),
+)
+_TURN_SIGNS: Final = ("换", "清掉", "卖出", "rotate", "replace", "swap", "switch", "turn over", "change")
+_BOUGHT_SIGNS: Final = (
+    "刚买",
+    "才买",
+    "天买",
+    "月买",
+    "周买",
+    "初买",
+    "底买",
+    "至今",
+    "到现在",
+    "到今天",
+    "bought",
+)
+_SEASON_SIGNS: Final = (
+    *(
+        "下周",
+        "月底",
+        "月末",
+        "月初",
+        "月中",
+        "下旬",
+        "上旬",
+        "季末",
+        "季底",
+        "季度末",
+        "季度底",
+        "年底",
+        "年末",
+        "年初",
+    ),
+    *("年中", "拿到", "持有到", "christmas", "easter", "summer", "autumn", "winter", "spring", "year"),
+    *("quarter", "month", *_MONTHS),
+)
+"""Words without which a pattern matches nothing; most replies hold none."""
+
+
+def _any(norm: str, signs: Sequence[str]) -> bool:
+    return any(map(norm.__contains__, signs))
+
+
 def brief(analysis: Analysis, years: float) -> Iterator[Span]:
     """Yield advised holdings that end before the given time."""
     for start, end in _found(analysis, years):
@@ -155,7 +215,7 @@ def brief(analysis: Analysis, years: float) -> Iterator[Span]:
 
 def _found(analysis: Analysis, years: float) -> Iterator[Span]:
     norm = analysis.norm
-    for match in _TURNS.finditer(norm):
+    for match in _TURNS.finditer(norm) if _any(norm, _TURN_SIGNS) else ():
         period = next(value for value in match.groupdict().values() if value is not None)
         if _YEARS[period] < years and not _CHECKS.search(norm, *analysis.sentence_span(match.start())):
             yield match.span()
@@ -167,7 +227,7 @@ def _found(analysis: Analysis, years: float) -> Iterator[Span]:
 def _counted(analysis: Analysis, years: float) -> Iterator[Span]:
     """Yield counted times at the end of which the holding is sold."""
     norm = analysis.norm
-    for match in _AFTER.finditer(norm):
+    for match in _AFTER.finditer(norm) if _any(norm, _COUNT_SIGNS) else ():
         if _PAPERWORK.search(norm, *analysis.sentence_span(match.start())):
             continue
         for each in quantities(norm, *match.span()):
@@ -177,11 +237,13 @@ def _counted(analysis: Analysis, years: float) -> Iterator[Span]:
 
 def _within_the_year(norm: str, years: float) -> Iterator[Span]:
     """Yield purchases and sales told by month, season or date."""
-    for match in _CALENDAR.finditer(norm):
+    for match in _CALENDAR.finditer(norm) if _any(norm, _MONTHS) else ():
         first, last = (_MONTHS.index(name) for name in match.groupdict().values() if name is not None)
         if last > first:
             yield match.span()
-    for pattern in (_JUST_BOUGHT, _SEASON):
+    for pattern, signs in ((_JUST_BOUGHT, _BOUGHT_SIGNS), (_SEASON, _SEASON_SIGNS)):
+        if not _any(norm, signs):
+            continue
         yield from (match.span() for match in pattern.finditer(norm))
     if "|" in norm and "20" in norm:
         yield from _dated(norm, years)
