@@ -98,8 +98,8 @@ _PRODUCT: Final = late(r"策略|cta|跟踪|etf|基金|产品|理财|\bfunds?\b|\
 """What makes the wording of a practice a thing to own: a leveraged ETF."""
 _CALM: Final = late(
     r"(?<!别等)(?<!不等)回调(?![只很仅才]|有限|结束|不深)|逢低|低位|回落后|等.{0,6}(?:跌|稳)|再平衡|"
-    r"分[一二三四五六七八九十\d]+个?[批月]|按[^,。]{0,4}月|照旧|照常|定投|慢慢|same amount|as ever|dip|"
-    r"pullback|rebalanc"
+    r"分[一二三四五六七八九十\d]+个?[批月]|按[^,。]{0,4}月|照旧|照常|定投|慢慢|same amount|"
+    r"each month|whether or not|as ever|dip|pullback|rebalanc"
 )
 _NO_STOCK: Final = late(r"买卖|同步|绑定?|交给|替你|代你|国债|逆回购|基金|etf|债券|\bfunds?\b|\bbonds?\b")
 _MAY_HOLD: Final = late(

@@ -68,6 +68,8 @@ _DEBT_RAISED: Final = late(r"(?:增加|新增|提高|扩大|借助|靠|用)[^,�
 _DEBT_USED: Final = late(r"(?:来|去|再)*(?:投(?!资者)|买|加仓|炒|入市|补仓|配)")
 _BUYS: Final = late(r"[贷借][款钱]?买$")
 _LENDING: Final = late(r"给|的(?:企业|公司|人|主体|机构|一方)|企业|公司|人|方|主体|合同|协议")
+_OTHERS_PLEDGE: Final = late(r"(?:对方|借款人|融资方|交易对手)[^,。;!?\n]{0,6}$")
+"""Security that the other side gives."""
 _CLOCK: Final = late(r"\d")
 _RATIO: Final = late(r"\d+[:比]\d+$")
 _REPORTS: Final = late(
@@ -212,6 +214,8 @@ def _no_loan(norm: str, hit: Hit) -> bool:
         head = norm[max(0, hit.start - 6) : hit.start]
         return _DEBT_RAISED.search(head) is None and _DEBT_USED.match(norm, hit.end) is None
     if _TO_YOU.search(norm[max(0, hit.start - 4) : hit.start]):
+        return True
+    if "押" in name and _OTHERS_PLEDGE.search(norm[max(0, hit.start - 10) : hit.start]):
         return True
     if _BUYS.search(name) and norm[hit.end : hit.end + 1] in ("房", "车"):
         return True

@@ -12,12 +12,15 @@ from typing import Final
 from ahocorasick_rs import AhoCorasick
 
 from memfin.scoring.advice import advised
+from memfin.scoring.borrowings import BORROWINGS
+from memfin.scoring.crazes import CRAZES
 from memfin.scoring.figures import NO_WAIT
 from memfin.scoring.fund_shapes import FUND_SHAPES
 from memfin.scoring.language import Analysis
 from memfin.scoring.moves import MOVES
 from memfin.scoring.patterns import apart, compile_pattern, late
 from memfin.scoring.phrases import SHAPES, Shape
+from memfin.scoring.practice_signs import only_told, table_loans
 from memfin.scoring.rating_shapes import RATED
 from memfin.scoring.trades import TRADES
 from memfin.scoring.tries import few
@@ -25,7 +28,9 @@ from memfin.scoring.tries import few
 Span = tuple[int, int]
 """Half-open offsets into ``Analysis.norm``."""
 
-_ALL: Final = (*SHAPES, *TRADES, *MOVES, *RATED, *FUND_SHAPES)
+_ALL: Final = (*SHAPES, *TRADES, *MOVES, *BORROWINGS, *CRAZES, *RATED, *FUND_SHAPES)
+_BORROWING: Final = ("margin_trading", "leverage", "off_market_financing")
+_PRACTICE: Final = frozenset(map(id, (*BORROWINGS, *CRAZES)))
 # Most replies hold the signs of a few shapes only: each is compiled when it is first looked for.
 _compiled: Final = cache(compile_pattern)
 
@@ -65,8 +70,11 @@ def turns_of_phrase(analysis: Analysis, names: frozenset[str], listed: Listed) -
     norm = analysis.norm
     for shape in _shapes_of(names).within(norm):
         for match in apart(_compiled(shape.pattern), norm):
-            span = match.span(1)
+            parts = match.groupdict()
+            span = next((match.span(name) for name in parts if parts[name] is not None), match.span(1))
             if shape.term == "individual_stocks" and _no_share(analysis, *span):
+                continue
+            if id(shape) in _PRACTICE and only_told(analysis, *span):
                 continue
             if shape.term == "short_term_trading" and _REBALANCES.search(
                 norm, *analysis.sentence_span(span[0])
@@ -74,6 +82,10 @@ def turns_of_phrase(analysis: Analysis, names: frozenset[str], listed: Listed) -
                 continue
             if advised(analysis, *span, act=shape.act, asset=not shape.act) or listed(*span):
                 yield f"advises_{shape.term}", span
+    borrowing = next((name for name in _BORROWING if name in names), None)
+    if borrowing is not None:
+        loans = (match.span() for match in table_loans(norm))
+        yield from ((f"advises_{borrowing}", span) for span in loans if advised(analysis, *span, act=True))
     if "chasing_rallies" in names:
         yield from (("advises_chasing_rallies", span) for span in _late_entries(analysis))
 
@@ -109,7 +121,8 @@ _RALLY: Final = late(
     r"高点)|(?:排行榜?|涨幅榜|业绩榜|排名)[^,。;]{0,3}(?:前[一二三五十\d]|榜首|第一)|高开|领涨|[天日]{2}涨|"
     r"(?:收益|业绩|涨幅)榜|冠军|"
     r"加速上[涨行攻]|"
-    r"[一二两三四五六七八九\d]+连(?:板|阳)|连板|封板|一字板|一字开|涨停|翻番|新高|record high|all-time high|"
+    r"[一二两三四五六七八九\d]+连(?:板|阳)|连板|封板|收阳|一字板|一字开|涨停|翻番|新高|record high|"
+    r"all-time high|"
     r"doubled|tripled|broke out|连[着续](?:[大猛]?涨)|涨了?[一二两三四五六七八九十\d]+(?:天|"
     r"个交易日|周|个月)|"
     r"(?:best|top)[- ]performing|top of the (?:table|league)|gone (?:vertical|parabolic)|"

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from memfin.scoring.advice import advised
+from memfin.scoring.brief_holdings import brief
 from memfin.scoring.disowning import disowned
 from memfin.scoring.durations import short_in_equal_parts
 from memfin.scoring.language import Analysis
@@ -61,6 +62,7 @@ _IN_AND_OUT: Final = late(
     r"be gone|unload|dump)\b[^.;!?\n]{0,20}$"
 )
 _SWINGS: Final = late(r"不奇怪|很正常|很平常|常见|波动|起伏|涨跌|上下|回撤|回落|跌|走低|下滑")
+_A_MONTH: Final = 1 / 12
 _HOLD_LONG: Final = late(r"至少|以上|起码|不少于|不低于|at least|or more|minimum|or longer")
 _OTHER_SPAN: Final = late(
     r"[^,。;]{0,12}(?:免(?:收|除)?赎回|赎回费|免费|惩罚性)|[^,。;]{0,2}:|[^,。;]{0,3}(?:后|免|可赎|起|"
@@ -69,7 +71,8 @@ _OTHER_SPAN: Final = late(
 )
 _NOT_HOLDING: Final = late(
     r"平均持有|记录|检视|复盘|核对|调整|再平衡|回看|开支|支出|近|过去|成立|定投|每|封闭|"
-    r"分[一二两三四五六七八九十\d]|历史|期限|review|rebalanc|every|per|past|last"
+    r"分[一二两三四五六七八九十\d]|历史|期限|review|rebalanc|every|per|past|last|"
+    r"(?:hold|keep) (?:the|a|your) (?:[a-z]+ )?deposit"
 )
 
 
@@ -293,7 +296,7 @@ def holding(analysis: Analysis, reading: Reading, years: float) -> Span | None:
         ) is not None and not disowned(analysis, quantity.start, quantity.end)
         if ordered or advised(analysis, quantity.start, quantity.end, act=True, limit=True):
             return quantity.start, quantity.end
-    return None
+    return next(brief(analysis, years), None) if years > _A_MONTH else None
 
 
 _LOCKED_BEFORE: Final = late(
