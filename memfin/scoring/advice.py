@@ -76,8 +76,8 @@ _CHARACTERIZES: Final = late(
 _DESCRIBED: Final = compile_pattern(
     rf"(?:基金经理|管理人|买方|卖方|机构|量化模型|模型|这类产品|该产品|该基金|这只(?:基金|etf|"
     rf"产品)|产品|策略|"
-    rf"etf|指数|市场(?<!级市场)|(?<!没)有人|大家|很多人|多数人|投资者|"
-    rf"企业|(?<!证券)公司|银行|行业|(?<![债股票益收券金仓一大小置买拿选用有配])部分|专业投资者|客户|用户|外资|北向|"
+    rf"etf(?!的$)|指数(?!的$)|市场(?<!级市场)|(?<!没)有人|大家|很多人|多数人|投资者|"
+    rf"企业|(?<!证券)公司|银行|行业|(?<![债股票益收券金仓一大小置买拿选用有配的强星攻性动心余下这那健取础长利盘守分值])部分|专业投资者|客户|用户|外资|北向|"
     rf"主力|散户|游资|"
     rf"历史上|过去|曾经?|当时|"
     rf"去年|前年|上周|上月){_CLAUSE}{{0,8}}$"
@@ -97,6 +97,12 @@ _HELD: Final = late(
     rf"持有)着?的(?:这|那)|\byou (?:already |currently |now )?(?:hold|own|are holding) )(?!就|"
     rf"可以|适合|正是|建议){_CLAUSE}{{0,10}}$"
 )
+_MORE_OF_IT: Final = late(
+    r"\s*(?:(?:i|we)(?:'d| would) |(?:so|just|now|then) |you (?:could|should|might|can) )*(?:buy|purchase|add|get|"
+    r"pick up) (?:another|more\b(?! of the)|(?:some|a few|\d[\d,]*) more)[^.,!?\n]{0,24}"
+    r"(?:shares?|units?|of (?:it|them)|to (?:it|lower|bring|cut|reduce|average))?\b"
+)
+"""The next sentence adds to what is held."""
 _WRITE_ORDER: Final = late(
     r"[ \d.)\-*>]*(?:then |just |simply |and |also |you (?:can|may|could|might|should) |(?:i|we)(?:'d|"
     r" would) |"
@@ -156,7 +162,7 @@ def advised(  # noqa: C901, PLR0911, PLR0912 - a ladder of signs, one return eac
     clause_low, clause_high = analysis.clause_span(start, end)
     before, after = norm[clause_low:start], norm[end:clause_high]
     if not act and _HELD.search(before) and (asset or not ("把" in before or "将" in before)):
-        return False
+        return asset and _MORE_OF_IT.match(norm, high) is not None
     if _marked(norm, (low, high), (clause_low, clause_high), (start, end), act=act, asset=asset):
         return True
     if _adopted_next(analysis, low, high):
@@ -168,7 +174,9 @@ def advised(  # noqa: C901, PLR0911, PLR0912 - a ladder of signs, one return eac
     if _NAMED.match(norm, clause_high, high):
         return False
     if _DEFINES.match(after) or _EQUATED.search(before):
-        return asset and adopted_later(analysis, high)
+        return asset and (
+            (norm[start] < "\u2e80" and taken_up(norm, clause_high, high)) or adopted_later(analysis, high)
+        )
     if _DESCRIBED.search(before) and not (not asset and _WITH_IT.search(before)):
         if act and ENOUGH.search(norm, clause_low, clause_high):
             return True
@@ -232,7 +240,7 @@ def owned_by_advice(analysis: Analysis, start: int, end: int) -> bool:
     clause, _ = analysis.clause_span(start, end)
     return (
         clause - low > 1
-        and STRONG.search(norm, low, clause) is not None
+        and (STRONG.search(norm, low, clause) or OFFER.search(norm, low, clause)) is not None
         and (DEALS.search(norm, low, clause) or norm.find("推荐", low, clause) >= 0)
         and BACKS_OUT.search(norm, low, clause) is None
         and not disowned(analysis, start, end)

@@ -66,6 +66,12 @@ _RATE: Final = late(
 )
 """Before a quarter that is a time: costs 1% a quarter."""
 _HEAD: Final = 20
+_MARGIN: Final = 48
+_OUTDONE: Final = late(
+    r"\b(?:beat\w*|outpac\w+|outperform\w*|outdid|led|lagg?\w*|trail\w*|underperform\w*|ahead of|behind)\b"
+    r"[^,;.!?\n|\d]{1,30}\bby (?:about |around |almost |nearly |some |over )?$"
+)
+"""What one index is ahead of another by."""
 
 
 _LEAST: Final = 0.005
@@ -108,6 +114,8 @@ def may_weigh(norm: str, share: Quantity) -> bool:
     if share.high <= _LEAST or _NO_WEIGHT_AFTER.match(norm, share.end) or _ENUMERATED.match(norm, share.end):
         return False
     head = norm[max(0, share.start - _HEAD) : share.start]
+    if _OUTDONE.search(norm, max(0, share.start - _MARGIN), share.start):
+        return False
     if share.unit == "quarter" and _RATE.search(head):
         return False
     match = _NO_WEIGHT_BEFORE.search(head)

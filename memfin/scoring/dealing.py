@@ -23,6 +23,7 @@ ENGLISH_VERB: Final = (
     r"trade|chase|get(?! (?:back|less|more|nothing|only|hurt|stuck|hit|caught)\b)|own|"
     r"load|rotate|start|do(?! your own\b)|include|keep|go|ride|flip|swap|purchase|subscribe|expect|skip|"
     r"double|plan|aim|sell short|short|hedge|pledge|repo|dollar-cost average|relax|widen|loosen|play|"
+    r"set up|begin|enter(?= (?:an?|the|into|your)\b)|exercise|"
     r"scatter|sprinkle|anchor|sign (?:off|over))"
 )
 STRONG: Final = Bilingual(

@@ -78,6 +78,7 @@ def _told_or_asked(analysis: Analysis, start: int, end: int) -> bool:
     low, high = analysis.sentence_span(start)
     return (
         told_of(analysis, start, end)
+        or _COUNTERFACTUAL.search(norm, low, start) is not None
         or (conditional(analysis, start, end) and not _POLITELY.search(norm, low, start))
         or _EXAMPLE.search(norm, low, start) is not None
         or _EXAMPLE_BEFORE.search(norm, max(0, low - _SHORT), low) is not None
@@ -103,6 +104,14 @@ def _speaker(analysis: Analysis, start: int) -> int:
     return max((end for first, end in analysis.speeches(start) if first < start), default=low)
 
 
+_COUNTERFACTUAL: Final = late(
+    r"\bif you ever (?:decide|want|wish|change|felt?|feel|allow|open|relax|lift|drop|become|agree)\b|"
+    r"\b(?:if you were|were you) (?:ever )?(?:open|willing|prepared|comfortable|ready|happy)\b|\bhad you\b|"
+    r"\bif you (?:had not|did not|changed your)\b|"
+    r"\bwould have (?:suggested|recommended|put|picked|chosen|bought|purchased|proposed|given|gone)\b|"
+    r"(?:哪天|将来|以后|日后|今后|某天|有一天)[^,。;!?\n]{0,10}(?:愿意|改变主意|改主意|放开|放宽|接受|松口|想通|允许)"
+)
+"""What would be advised if the client wished another thing than he does."""
 _RHETORICAL: Final = late(r"还等什么|什么理由不|\bis not it (?:obvious|clear|time)\b")
 """Questions that urge."""
 

@@ -10,6 +10,7 @@ from typing import Final
 
 from memfin.scoring.advice import advised, owned_by_advice
 from memfin.scoring.chinese_numbers import chinese_number
+from memfin.scoring.company_figures import high_multiples, marked_companies, small_companies, volatile_rows
 from memfin.scoring.dealing import STRONG
 from memfin.scoring.disowning import disowned
 from memfin.scoring.language import Analysis
@@ -261,9 +262,17 @@ def _western_cap(match: re.Match[str]) -> float:
 
 
 _RULES: Final[tuple[tuple[str, tuple[str, ...], Callable[[Analysis, Listed], Iterator[Span]]], ...]] = (
+    ("st_stocks", ("st",), marked_companies),
     ("single_small_cap", ("市值", "market cap", "$", "yuan"), _small_caps),
+    ("single_small_cap", ("illion", "bn", "市值"), small_companies),
     ("high_valuation_growth", ("倍", "times", "x", "分位"), _high_multiples),
+    (
+        "high_valuation_growth",
+        ("p/e", "pe", "times", "x ", "倍", "市盈率", "p/b", "price-to-book"),
+        high_multiples,
+    ),
     ("high_volatility", ("波动", "volatility"), _volatile),
+    ("high_volatility", ("|",), volatile_rows),
     ("short_term_trading", ("点", "%"), _quick_profits),
     ("short_term_trading", ("周", "盘", "天", "day", "the close", "weekend"), _round_trips),
     (

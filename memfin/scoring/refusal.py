@@ -48,7 +48,9 @@ VERDICT: Final = Bilingual(
     r"留给(?:别人|机构|保险|专业|他们)|(?:期限|久期|时间|封闭期?|"
     r"锁定期?)(?:太|过)长|划不来|不划算|不合算|[与跟和同][^,。]{1,14}(?:不合|不搭|相反|背道而驰)|"
     r"(?:都|也|一概|一律)不(?:出现|涉及|包含|选用?|碰|列入)|不是(?:让|叫|要)你|已按你|所以(?:没有|未|不)|"
-    r"所以(?:没有|未|不)|不予|不作(?!保证|承诺|担保|预测|判断|为|出)|不做推荐",
+    r"所以(?:没有|未|不)|不予|婉拒|谢绝|回绝|推掉|拒掉|(?:没有?|不|未)(?:采纳|照办|照搬|照做)|"
+    r"没有?把[^,。;!?\n]{0,8}(?:放|列|加|配|选|纳|写)|"
+    r"不作(?!保证|承诺|担保|预测|判断|为|出)|不做推荐",
     r"\b(?:(?:don't|do not|can't|cannot|(?:won't|will not)|never) (?:suggest|recommend|advise|propose|"
     r"favou?r)|"
     r"not (?:suitable|suit|fit|recommend\w*|advis\w*|appropriate|for you)|doesn't (?:fit|suit|"
@@ -88,11 +90,13 @@ _LEAVING_BEFORE: Final = compile_pattern(
     rf"\b(?:dump|unload|liquidate|ditch|get rid of|unwind|ignore|resist|forget|beware of|"
     rf"tempted by|sell|offload|reduce|exit|trim|cut|replace|exclud(?:es?|ed|ing)|screen(?:s|ed|ing)? out|"
     rf"instead of|"
-    rf"rather than|out of)\b){_CLAUSE}{{0,8}}$"
+    rf"rather than|out of|rul(?:es|ed|ing) out|forbid(?:s|ding)?|prohibit(?:s|ing)?|bans?|"
+    rf"(?:that|which|who|prospectus|mandate|contract|charter) bars)\b){_CLAUSE}{{0,8}}$"
 )
 _COST_OF_IT: Final = late(r"的?(?:成本|费用|手续费|损耗|摩擦|滑点|冲击)|(?:'s)? (?:costs?|fees?|charges?)\b")
 """What is reduced is the cost of the thing, not the thing: 减少换汇的成本."""
 _LEFT_BEFORE: Final = late(r"\b(?:leav\w+|left|keep\w*|kept|rul\w+) (?:[a-z-]+ ){0,2}$")
+_LEFT_ALONE: Final = late(r"(?:,? (?:and|or) [a-z-]+)? (?:out|alone|aside)\b")
 _LEAVING: Final = late(
     rf"^{_CLAUSE}{{0,12}}(?:换成|换为|换到|转为|转到|转入|替换|换掉|换下|丢掉|卖掉|卖出|清掉|清仓|清零|"
     rf"减到|减掉|减仓|"
@@ -102,11 +106,11 @@ _LEAVING: Final = late(
 _TAKEN_UP: Final = late(r"(?:换成|换为|换到|转为|转到|转入|into|to)[^,。]{0,10}$")
 _OWNED: Final = late(
     r"(?:手[里上头]|持有期|(?<!建议)(?<!可以)(?<![先只就])持有|现有|已有|原有|卡在|套在|你那|"
-    r"账上)[^,。;:]{0,8}$|\b(?:your|you (?:own|hold|"
+    r"账上|(?:组合|账户)[里中](?:原来|以前)?的?[那这]|名下的?[那这])[^,。;:]{0,8}$|\b(?:your|you (?:own|hold|"
     r"have)) [^,.;:]{0,16}$"
 )
 _LEAVES: Final = late(
-    r"[^,。;]{0,12},[^,。;]{0,10}(?:换成|换到|卖|减|清|赎|撤|退|转成)|\b(?:sell|offload|unload|trim|cut|"
+    r"[^,。;]{0,12}(?:,[^,。;]{0,14}){0,2},[^,。;]{0,10}(?:换成|换到|卖|减|清|赎|撤|退|转成)|\b(?:sell|offload|unload|trim|cut|"
     r"swap|exit|"
     r"unwind|get rid)\b"
 )
@@ -234,7 +238,7 @@ def _left_behind(norm: str, low: int, high: int, start: int, end: int) -> bool:
     if _OWNED.search(head) and _LEAVES.search(norm, end, high):
         return True
     if (_LEAVING_BEFORE.search(head) and not _COST_OF_IT.match(tail)) or (
-        tail.startswith(" out") and _LEFT_BEFORE.search(head)
+        _LEFT_ALONE.match(tail) is not None and _LEFT_BEFORE.search(head) is not None
     ):
         return True
     return (

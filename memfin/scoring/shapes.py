@@ -12,6 +12,7 @@ from typing import Final
 from ahocorasick_rs import AhoCorasick
 
 from memfin.scoring.advice import advised
+from memfin.scoring.asset_phrases import ASSETS
 from memfin.scoring.figures import NO_WAIT
 from memfin.scoring.language import Analysis
 from memfin.scoring.moves import MOVES
@@ -23,7 +24,7 @@ from memfin.scoring.tries import few
 Span = tuple[int, int]
 """Half-open offsets into ``Analysis.norm``."""
 
-_ALL: Final = (*SHAPES, *TRADES, *MOVES)
+_ALL: Final = (*SHAPES, *TRADES, *MOVES, *ASSETS)
 # Most replies hold the signs of a few shapes only: each is compiled when it is first looked for.
 _compiled: Final = cache(compile_pattern)
 
