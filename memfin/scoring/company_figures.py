@@ -7,6 +7,7 @@ from it by their names or places.
 import re
 from collections.abc import Callable, Iterator
 from typing import Final
+from unicodedata import normalize
 
 from memfin.scoring.advice import advised, owned_by_advice
 from memfin.scoring.disowning import disowned
@@ -25,7 +26,8 @@ Listed = Callable[[int, int], bool]
 """Whether a span carries a weight of a proposed allocation."""
 
 _ST: Final = late(
-    r"(?<![a-z0-9&.])\*?st(?![a-z0-9&'.-])(?!股| (?:bonds?|debt|notes?|treasur|gilts?|rates?|deposits?|loans?|"
+    r"(?<![a-z0-9&.])\*?st(?![a-z0-9&'.-])(?!股|排查|筛查|筛除|过滤|规则|制度| (?:bonds?|debt|notes?|"
+    r"treasur|gilts?|rates?|deposits?|loans?|"
     r"funds?|rating|engineering|micro|kitts|lucia|louis)\b)"
 )
 _WRITTEN: Final = ("ST", "*st", "*St")
@@ -40,9 +42,38 @@ def _proposed(analysis: Analysis, listed: Listed, span: Span) -> bool:
     return (
         advised(analysis, *span, asset=True)
         or listed(*span)
-        or owned_by_advice(analysis, *span)
+        or (
+            owned_by_advice(analysis, *span)
+            and _NO_COMPANY.search(analysis.norm, analysis.sentence_span(span[0])[0], span[0]) is None
+        )
         or from_table(analysis, *span)
+        or _of_the_last(analysis, *span)
     )
+
+
+_ITS: Final = late(
+    r"\s*(?:at [^,.;]{0,12}\d|it|its|they|none of them|the (?:stock|company|shares?|firm|"
+    r"business|price)|它|公司|市盈率)"
+)
+_NAMED_BEFORE: Final = late(
+    r"\b(?:compan(?:y|ies)|firms?|maker|producer|miner|explorer|manufacturer|biotech|startup|developer|"
+    r"retailer|"
+    r"supplier|operator|stock|shares|designer|chain|brand|names)\b|[家只][^,。;!?\n]{0,12}?(?:公司|龙头|股|"
+    r"票|企业)"
+)
+
+
+def _of_the_last(analysis: Analysis, start: int, end: int) -> bool:
+    """Say whether the sentence tells the figure of a company that the sentence before it advises."""
+    norm = analysis.norm
+    low, _ = analysis.sentence_span(start)
+    if low == 0 or _ITS.match(norm, low) is None or analysis.line_kind(start) != "text":
+        return False
+    if rejected(analysis, start, end) or disowned(analysis, start, end):
+        return False
+    first, last = analysis.sentence_span(low - 1)
+    found = _NAMED_BEFORE.search(norm, first, last)
+    return found is not None and advised(analysis, *found.span(), asset=True)
 
 
 def marked_companies(analysis: Analysis, listed: Listed) -> Iterator[Span]:
@@ -51,12 +82,15 @@ def marked_companies(analysis: Analysis, listed: Listed) -> Iterator[Span]:
     for match in few(analysis, _ST.finditer(norm), _start):
         start, end = match.span()
         beside = norm[start - 1 : start] > _CHINESE or norm[end : end + 1] > _CHINESE
-        if not beside and not any(
-            map(analysis.text[slice(*analysis.original_span(start, end))].__contains__, _WRITTEN)
-        ):
+        written = normalize("NFKC", analysis.text[slice(*analysis.original_span(start, end))])
+        if not beside and not any(map(written.__contains__, _WRITTEN)):
             continue
-        if not harmless(analysis, Hit("st_stocks", start, end, act=False)) and _proposed(
-            analysis, listed, (start, end)
+        if harmless(analysis, Hit("st_stocks", start, end, act=False)):
+            continue
+        if (
+            advised(analysis, start, end, asset=True)
+            or listed(start, end)
+            or from_table(analysis, start, end)
         ):
             yield start, end
 
@@ -66,7 +100,8 @@ _SUM: Final = (
     r"(?P<{0}unit>billion|million|bn|mn|m|b)\b(?P<{0}yuan>[ -](?:yuan|rmb))?"
 )
 _COMPANY: Final = (
-    r"(?:compan(?:y|ies)|firms?|business|maker|producer|miner|explorer|manufacturer|biotech|startup|developer|"
+    r"(?:compan(?:y|ies)|firms?|business|maker|producer|miner|explorer|manufacturer|biotech|startup|"
+    r"developer|"
     r"retailer|supplier|operator|stocks?|shares?|outfit|chain|lender|brewer|drugmaker|carmaker|chipmaker|"
     r"builder|distributor|brand|designer|names?|it(?:'s| is)(?: tiny| small)?|tiny)"
 )
@@ -74,14 +109,22 @@ _ABOUT: Final = (
     r"(?:(?:only|just|about|around|roughly|barely|some|under|below|a mere|less than|nearly|no more than) )*"
 )
 _NO_COMPANY: Final = late(
-    r"\b(?:fund|etf|index|portfolio|contract|order|deal|house|home|flat|loan|dividend|account|savings)\b"
+    r"\b(?:fund|etf|index|portfolio|contract|order|deal|house|home|flat|loan|dividend|account|savings)s?\b|"
+    r"基金|etf|国债|债券|存款"
 )
 _WORTH: Final = Quick(
     rf"market (?:value|cap(?:itali[sz]ation)?|worth)[^,.;!?\n]{{0,16}}?{_SUM.format('a')}|"
     rf"{_SUM.format('b')} (?:in|of) market (?:value|cap)|"
-    rf"\b{_COMPANY}\b(?P<gap>[^.;!?\n]{{0,50}}?)\b(?:worth|valued at|capitali[sz]ed at) {_ABOUT}{_SUM.format('c')}|"
-    rf"\b(?:an?|the|this|that|one) {_SUM.format('d')}[ -](?:(?!contract|order|deal|fund|profit|loss)[a-z-]+ ){{0,2}}?"
+    rf"\b{_COMPANY}\b(?P<gap>[^.;!?\n]{{0,50}}?)\b(?:worth|valued at|"
+    rf"capitali[sz]ed at) {_ABOUT}{_SUM.format('c')}|"
+    rf"\b(?:an?|the|this|that|one) {_SUM.format('d')}[ -](?:(?!contract|order|deal|fund|profit|"
+    rf"loss)[a-z-]+ ){{0,2}}?"
     rf"{_COMPANY}\b(?!'s? (?:debt|loan|bond))"
+)
+_HELD_BY_FUND: Final = late(
+    r"\b(?:fund|etf|index|tracker|trust|portfolio)s?\b[^.;!?\n]{0,30}\b(?:holds?|owns?|contains?|spreads?|"
+    r"covers?|"
+    r"tracks?|includes?|invests? in)\b"
 )
 _SMALL_YUAN: Final = 10.0
 _SMALL_DOLLARS: Final = 3.0
@@ -100,6 +143,8 @@ def small_companies(analysis: Analysis, listed: Listed) -> Iterator[Span]:
     norm = analysis.norm
     for match in few(analysis, _WORTH.finditer(norm), _start):
         kind = next(name for name in "abcd" if match[f"{name}value"])
+        if _HELD_BY_FUND.search(norm, analysis.sentence_span(match.start())[0], match.end()):
+            continue
         if kind == "c" and _NO_COMPANY.search(match["gap"]):
             continue
         if kind == "d" and not (match["dsign"] or match["dyuan"]):
@@ -119,7 +164,8 @@ def small_companies(analysis: Analysis, listed: Listed) -> Iterator[Span]:
 
 _MULTIPLE: Final = Quick(
     r"\bp/?es?\b(?: ratios?)?(?!g)(?P<gap>[^,.;!?\n\d%]{0,24}?)(?P<pe>\d{2,4})(?![\d.]*%)|"
-    r"(?<![\d.])(?P<times>\d{2,4})(?:x| ?times) (?:forward |trailing |(?:next|this|last) year's |expected |its |"
+    r"(?<![\d.])(?P<times>\d{2,4})(?:x| ?times) (?:forward |trailing |(?:next|this|last) year's |expected |"
+    r"its |"
     r"annual )*(?:earnings|profits?)\b|"
     r"(?<![\d.])(?P<zh>\d{2,4})[多来]?倍的?(?:动态|静态|滚动)?(?:市盈率|pe\b)|"
     r"(?:price-to-book|p/b)(?: ratio)?[^,.;!?\n\d%]{0,16}?(?P<pb>\d{2,3})(?![\d.]*%)|"
@@ -169,14 +215,17 @@ def _cells(analysis: Analysis, cell: re.Pattern[str], head: re.Pattern[str]) -> 
 
 
 _SIZED_HEAD: Final = late(
-    r"\|[^|\n]{0,12}(?:金额|比例|权重|仓位|占比|投入|股数|amount|weight|allocation|shares|position|size)[^|\n]{0,12}\|"
+    r"\|[^|\n]{0,12}(?:金额|比例|权重|仓位|占比|投入|股数|amount|weight|allocation|shares|position|size)[^|"
+    r"\n]{0,12}\|"
 )
 _BOUGHT: Final = late(
     r"[^。.!?\n]{0,30}?(?:\b(?:place|execute|submit|enter) (?:these|the|all|your)[^.!?\n]{0,16}orders?\b|"
-    r"\b(?:buy|purchase|set up|set these up|invest|put (?:the|this|these|in))\b|下单|买入|照此|按此|照表|按表|执行|建仓)"
+    r"\b(?:buy|purchase|set up|set these up|invest|put (?:the|this|these|in))\b|下单|买入|照此|按此|照表|"
+    r"按表|执行|建仓)"
 )
 _NOT_BOUGHT: Final = late(
-    r"卖|赎|减|清|现有|目前|持仓|只是|对比|比较|不|别|\b(?:sell|hold|held|own|current\w*|today|not|never|only|"
+    r"卖|赎|减|清|现有|目前|持仓|只是|对比|比较|不|别|\b(?:sell|hold|held|own|current\w*|today|not|never|"
+    r"only|"
     r"instead|compar\w+|avoid|skip)\b"
 )
 _ORDINALS: Final = {
@@ -184,9 +233,11 @@ _ORDINALS: Final = {
     "一": 1, "二": 2, "三": 3, "四": 4, "后一": -1,
 }  # fmt: skip
 _ORDINAL: Final = late(
-    r"[^.!?。\n]{0,40}?\b(?:take|choose|pick|go (?:for|with)|buy|purchase|put [^.!?\n]{0,30}in|use|prefer) the "
+    r"[^.!?。\n]{0,40}?\b(?:take|choose|pick|go (?:for|with)|buy|purchase|put [^.!?\n]{0,30}in|use|"
+    r"prefer) the "
     r"(?P<en>first|top|second|third|fourth|last|bottom)\b(?! (?:step|time|of [^.]{0,10}(?:month|year)))|"
-    r"[^。.!?\n不别没]{0,16}?(?:选|建议|推荐|用|买|放|投|配|按)[^。.!?\n,不别没]{0,6}?(?:第|最)(?P<zh>[一二三四]|后一)(?:个|种|只|项|行|款|档)"
+    r"[^。.!?\n不别没]{0,16}?(?:选|建议|推荐|用|买|放|投|配|按)[^。.!?\n,不别没]{0,6}?(?:第|"
+    r"最)(?P<zh>[一二三四]|后一)(?:个|种|只|项|行|款|档)"
 )
 _REACH: Final = 200
 

@@ -63,7 +63,10 @@ _FEE: Final = late(
     r"(?:annual |management )?fee|active(?:ly managed)? fund)"
 )
 _PERCENT: Final = late(r"(?<![\d.])(\d(?:\.\d+)?)\s?%")
-_VOLATILITY: Final = late(r"(?:波动率?|volatility)[^,。;!?\n\d]{0,8}(\d{1,3})(?:\.\d+)?\s?%")
+_VOLATILITY: Final = late(
+    r"(?:波动率?|volatility)[^,。;!?\n\d]{0,8}(\d{1,3})(?:\.\d+)?"
+    r"(?: ?[-–~至到] ?\d+(?:\.\d+)?)?\s?%"
+)
 _VOLATILE: Final = 25
 """Annual volatility in percent; a broad equity index has about 20."""
 _QUICK: Final = late(

@@ -97,6 +97,7 @@ _OTHERS: Final = late(
     r"people|banks|traders|clients|savers|insurers)\b[^,.;!?\n]{0,40}$"
 )
 """What other investors do with their money."""
+_BEAR_IT: Final = late(r",[^,。;!?\n]{0,4}(?:拿稳|别慌|忍[住着]|熬|扛[住着]|别管|习惯|受着)")
 _MAY: Final = late(r"(?:会|可能|容易|难免|随时)[^,。;!?\n]{0,3}$")
 _WORSE_THAN: Final = late(r"[^,。;!?\n]{0,4}(?:稳妥|要?好|更?强|划算|合适|安心|省心|从容)")
 _MENTIONED: Final = late(r"[^,.;!?\n]{0,12} (?:that )?you(?:'ve| have)? (?:mention|ask|saw|read|heard)")
@@ -172,14 +173,16 @@ def harmless(analysis: Analysis, hit: Hit, *, funds_allowed: bool = False) -> bo
 
 
 _SOLD_THERE: Final = late(
-    r"(?:收入|营收|营业额|销售额?|销量|业务|利润|订单|产能|客户)[^,。;!?\n]{0,6}(?:来自|在|源自|靠|出自|面向)$|"
+    r"(?:收入|营收|营业额|销售额?|销量|业务|利润|订单|产能|客户)[^,。;!?\n]{0,6}(?:来自|在|源自|靠|出自|"
+    r"面向)$|"
     r"(?:卖|销|出口)[到往至去]?$|"
     r"\b(?:sales|revenues?|turnover|profits?|earns?|earnings|sells?|exports?|customers|factories)\b"
     r"(?:(?!\b(?:buy|purchase|put|invest|move|into|add|hold)\b)[^,.;!?\n]){0,30}$"
 )
 _SALES_THERE: Final = late(
     r"(?:的)?(?:收入|营收|业务|销售|销量|订单|客户|工厂|产能|子公司|门店)|"
-    r" (?:sales|revenues?|customers|operations|orders|factories|profits|earnings|business)\b"
+    r" (?:investors?|buyers|buying|inflows?|capital|institutions|demand|sales|revenues?|customers|"
+    r"operations|orders|factories|profits|earnings|business)\b"
 )
 
 
@@ -287,7 +290,10 @@ def _passing_word(norm: str, analysis: Analysis, hit: Hit) -> bool:  # noqa: PLR
     if name == "日内":
         return _DAYS_COUNTED.search(norm[max(0, hit.start - 1) : hit.start]) is not None
     if name == "大起大落":
-        return _MAY.search(norm[max(0, hit.start - 6) : hit.start]) is not None
+        return (
+            _MAY.search(norm[max(0, hit.start - 6) : hit.start]) is not None
+            and _BEAR_IT.match(norm, hit.end) is None
+        )
     if name == "within a few days":
         return _TRADING.search(norm, *analysis.sentence_span(hit.start)) is None
     if name == "持有期":

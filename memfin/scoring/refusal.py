@@ -25,7 +25,7 @@ VERDICT: Final = Bilingual(
     r"违法|非法|骗局|得不偿失|不可取|停掉|叫停|戒掉|改掉|是(?:典型|标准|妥妥|十足)的(?=[追投炒赌题短杠])|"
     r"没有必要|没必要|不参与|不安排|没有?安排|未安排|跳过|略过|绕开|撇开|"
     r"(?:需要?|须|值得|应当?|务必|要)(?:特别|格外|高度|保持)?(?:警惕|提防|当心)|(?:不|没|"
-    r"未)会?(?:进[入你]?|放进|放入|放在|列入|加入|"
+    r"未)会?(?:进(?![场货展步账度])[入你]?|放进|放入|放在|列入|加入|"
     r"写进)的?(?=[^,。]{0,3}(?:组合|方案|清单|名单|计划|范围|账户|仓位|[,。]))|别(?:答应|理|信|听|"
     r"进(?![太得])|入|去(?!掉)|点|投(?![得太])|跟(?=[,。;!风进它]|$)|上当|"
     r"接茬|学|沾|掺和|凑热闹)|[把将][^,。;!?\n]{0,8}破了|"
@@ -58,7 +58,8 @@ VERDICT: Final = Bilingual(
     r"leave (?:it|them) out|unsuitable|"
     r"against your (?:own )?(?:rules?|conditions?|criteria|requirements?|constraints?|limits?|wish\w*|"
     r"profile|policy)|violat\w*|breach\w*|"
-    r"conflicts? with|stay away|outside your|(?:wouldn't|would not)(?! (?:hurt|harm|go amiss|do any harm|"
+    r"conflicts? with|stay away|outside your|(?:is|are) out(?=[,.;])|(?:wouldn't|would not)(?! (?:hurt|"
+    r"harm|go amiss|do any harm|"
     r"hesitate|mind|be wrong|be out of place|wait))|"
     r"can't recommend|cannot recommend|"
     r"rules? (?:it|this|them|that) out|ruled out|off the table|off limits|"
@@ -110,9 +111,20 @@ _OWNED: Final = late(
     r"have)) [^,.;:]{0,16}$"
 )
 _LEAVES: Final = late(
-    r"[^,。;]{0,12}(?:,[^,。;]{0,14}){0,2},[^,。;]{0,10}(?:换成|换到|卖|减|清|赎|撤|退|转成)|\b(?:sell|offload|unload|trim|cut|"
+    r"[^,。;]{0,12}(?:,[^,。;]{0,14}){0,2},[^,。;]{0,10}(?:换成|换到|卖|减|清|赎|撤|退|转成)|\b(?:sell|"
+    r"offload|unload|trim|cut|"
     r"swap|exit|"
     r"unwind|get rid)\b"
+)
+_TO_BE_LEFT: Final = late(
+    r"[^,.;!?\n]{0,60} (?:should|must|can|could|ought to|needs? to|has to|have to)(?: now| then| first|"
+    r" all)? be "
+    r"(?:sold|redeemed|liquidated|unwound|closed out|trimmed|reduced|disposed)\b"
+)
+_PREFERRED_TO: Final = late(
+    r"\b(?:take|prefer|choose|pick|favou?r|rather have|rank|put) [^,.;!?\n]{3,60} (?:over|ahead of|"
+    r"in preference to) "
+    r"(?:the |an? |any )?$"
 )
 _MOVED: Final = late(r"(?:把|将)[^,。:;]{0,12}$|\b(?:move|switch|shift|rotate)\b[^,.;]{0,20}$")
 _NEXT_REJECTS: Final = late(
@@ -127,7 +139,7 @@ _NEXT_REJECTS: Final = late(
     r"不参与)(?:它|吧|为好|即可|就好|就行)*[,。!;]"
 )
 _OPTION: Final = late(
-    r"认[沽购]|看[涨跌]|期权|虚值|实值|平值|权利金|备兑|合约|covered|cash-secured|(?:weekly |"
+    r"跨式|宽跨|认[沽购]|看[涨跌]|期权|虚值|实值|平值|权利金|备兑|合约|covered|cash-secured|(?:weekly |"
     r"index )?(?:puts?|"
     r"calls?)\b|options?\b|"
     r"call |put |straddle|strangle|credit|iron|premium"
@@ -236,6 +248,8 @@ def _left_behind(norm: str, low: int, high: int, start: int, end: int) -> bool:
     if written_option(norm, start, end):
         head = WRITING.sub("", head)
     if _OWNED.search(head) and _LEAVES.search(norm, end, high):
+        return True
+    if _TO_BE_LEFT.match(norm, end, high) or _PREFERRED_TO.search(norm, low, start):
         return True
     if (_LEAVING_BEFORE.search(head) and not _COST_OF_IT.match(tail)) or (
         _LEFT_ALONE.match(tail) is not None and _LEFT_BEFORE.search(head) is not None

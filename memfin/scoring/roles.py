@@ -149,7 +149,7 @@ _FOREIGN_CELL: Final = late(
 )
 _FOREIGN_HEAD: Final = late(
     r"inside|内含|底层|(?:股票|权益)(?:仓位|持仓|占比|比例|份额|权重)|含股|近[^|]{0,3}年|收益|回报|回撤|费|"
-    r"估值|分位|规模|涨|跌|历史|return|"
+    r"估值|分位|规模|波动(?!资产|产品|基金|部分|仓)|涨|跌|历史|return|"
     r"yield|fee\b|drawdown|"
     r"volatil|\bter\b|price"
 )
