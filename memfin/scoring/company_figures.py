@@ -6,6 +6,7 @@ from it by their names or places.
 
 import re
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Final
 from unicodedata import normalize
 
@@ -209,11 +210,12 @@ def _cells(analysis: Analysis, cell: re.Pattern[str], head: re.Pattern[str]) -> 
     norm = analysis.norm
     if "|" not in norm or head.search(norm) is None:
         return
-    for match in cell.finditer(norm):
+    for match in islice(cell.finditer(norm), _MOST_CELLS):
         if analysis.line_kind(match.start(1)) == "row" and head.search(column_head(analysis, match.start(1))):
             yield match
 
 
+_MOST_CELLS: Final = 200
 _SIZED_HEAD: Final = late(
     r"\|[^|\n]{0,12}(?:金额|比例|权重|仓位|占比|投入|股数|amount|weight|allocation|shares|position|size)[^|"
     r"\n]{0,12}\|"
@@ -240,6 +242,8 @@ _ORDINAL: Final = late(
     r"最)(?P<zh>[一二三四]|后一)(?:个|种|只|项|行|款|档)"
 )
 _REACH: Final = 200
+_LONGEST_TABLE: Final = 40
+"""Rows of a table that somebody wrote; one that never ends is not walked through."""
 
 
 def from_table(analysis: Analysis, start: int, end: int) -> bool:
@@ -251,6 +255,8 @@ def from_table(analysis: Analysis, start: int, end: int) -> bool:
     lines = 0
     while behind >= 0 and analysis.line_kind(behind + 1) == "row":
         lines += 1
+        if lines > _LONGEST_TABLE:
+            return False
         behind = norm.find("\n", behind + 1)
     if behind < 0 or disowned(analysis, start, end) or rejected(analysis, start, end):
         return False
@@ -277,7 +283,7 @@ def _place(analysis: Analysis, start: int) -> int:
     norm = analysis.norm
     line = norm.rfind("\n", 0, start) + 1
     place = 0
-    while line > 0 and analysis.line_kind(line) == "row":
+    while place <= _LONGEST_TABLE and line > 0 and analysis.line_kind(line) == "row":
         if norm.startswith(("|-", "| -", "|:", "| :"), line):
             return place
         place += 1

@@ -145,7 +145,7 @@ def measured(analysis: Analysis, names: Container[str], listed: Listed) -> Itera
 
 
 def _small_caps(analysis: Analysis, listed: Listed) -> Iterator[Span]:
-    for match in _MARKET_CAP.finditer(analysis.norm):
+    for match in few(analysis, _MARKET_CAP.finditer(analysis.norm), _start):
         figure = match.group(1) or match.group(2)
         value = chinese_number(figure) if figure else _western_cap(match)
         if (
@@ -161,7 +161,7 @@ def _small_caps(analysis: Analysis, listed: Listed) -> Iterator[Span]:
 
 
 def _high_multiples(analysis: Analysis, listed: Listed) -> Iterator[Span]:
-    for match in _PRICE_EARNINGS.finditer(analysis.norm):
+    for match in few(analysis, _PRICE_EARNINGS.finditer(analysis.norm), _start):
         figure = match.group(1) or match.group(3)
         multiple = float(figure) if figure else chinese_number(match.group(2)) or 0.0
         if multiple >= _EXPENSIVE and (
@@ -170,7 +170,7 @@ def _high_multiples(analysis: Analysis, listed: Listed) -> Iterator[Span]:
             or owned_by_advice(analysis, *match.span())
         ):
             yield match.span()
-    for match in _RANK.finditer(analysis.norm):
+    for match in few(analysis, _RANK.finditer(analysis.norm), _start):
         if advised(analysis, *match.span(), asset=True) or listed(*match.span()):
             yield match.span()
 

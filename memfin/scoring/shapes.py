@@ -63,7 +63,7 @@ def turns_of_phrase(analysis: Analysis, names: frozenset[str], listed: Listed) -
     """Yield (rule, span) of what is advised and falls under one of the terms by the way it is put."""
     norm = analysis.norm
     for shape in _shapes_of(names).within(norm):
-        for match in apart(_compiled(shape.pattern), norm):
+        for match in few(analysis, apart(_compiled(shape.pattern), norm), _start):
             span = match.span(1)
             if shape.term == "individual_stocks" and _no_share(analysis, *span):
                 continue
