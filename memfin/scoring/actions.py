@@ -38,6 +38,11 @@ _COMPLEMENT_IS: Final = late(
     r"(?:myth|last thing|quickest way to (?:ruin|lose)|ruin|temptation|rage|folly|blunder|no need|no reason|"
     r"no call|slogan|trap|scam)\b[^.;!?\n]{0,60}$"
 )
+_PUTS_TO_USE: Final = late(
+    r"(?:^|[,;:.?!] ?|\b(?:then|and|or|would|can|could|should|might|just|we|i) )(?:use|spend|redirect|tap|"
+    r"draw on) (?!of\b)[^,;:.!?\n]{1,40}$"
+)
+"""The client is to use money to buy with it."""
 _WOULD_HAVE: Final = late(
     r"\bwould (?:have|need)$|\b(?:nothing|nobody|no one|neither)\b[^.;!?\n]{0,40}$|\bend up having$"
 )
@@ -111,6 +116,8 @@ def _governed(norm: str, low: int, start: int, end: int) -> bool:
     before = norm[max(low, infinitive.start() - _REACH) : infinitive.start()].rstrip()
     if _ALONE.fullmatch(before):
         return _PREDICATE.match(norm, end) is not None
+    if _PUTS_TO_USE.search(before):
+        return False
     if _WOULD_HAVE.search(before) or _COMPLEMENT_IS.search(before):
         return True
     return _ADVISES.search(before) is None

@@ -19,7 +19,7 @@ from memfin.scoring.adoption import (
     taken_up,
 )
 from memfin.scoring.dealing import BACKS_OUT, DEALS, OFFER, ORDER, SIZED_DEAL, STRONG, THEN_ORDER, WEIGHTED
-from memfin.scoring.disowning import disowned, taken_over
+from memfin.scoring.disowning import adds_to_held, disowned, taken_over
 from memfin.scoring.language import Analysis
 from memfin.scoring.patterns import compile_pattern, late
 from memfin.scoring.refusal import WRITING, rejected, written_option
@@ -66,7 +66,8 @@ _DEFINES: Final = late(
     r"lets?) (?:an?|the|made|only|costly|when|you|that|to|selling|buying|borrowing|trading)\b"
 )
 _CHARACTERIZES: Final = late(
-    rf"^{_CLAUSE}{{0,6}}(?:能多|碰上|遇上|一旦|会放大|会同时|会拖|拖着|利率|容易|侵蚀|拖累|损耗|很难|多半|等于|就像|听着|"
+    rf"^{_CLAUSE}{{0,6}}(?:能多|碰上|遇上|一旦|会放大|会同时|会拖|拖着|利率|容易|侵蚀|拖累|损耗|很难|多半|"
+    rf"等于|就像|听着|"
     rf"听起来|看着|退潮|站岗|通常|"
     rf"一般|往往|的?风险|的?波动|(?:主要)?(?:基于|取决于)|需要?(?:警惕|注意|考虑)|"
     rf"(?:并)?(?:不少见|不罕见)|是常态|屡见不鲜)|"
@@ -77,11 +78,18 @@ _DESCRIBED: Final = compile_pattern(
     rf"(?:基金经理|管理人|买方|卖方|机构|量化模型|模型|这类产品|该产品|该基金|这只(?:基金|etf|"
     rf"产品)|产品|策略|"
     rf"etf|指数|市场(?<!级市场)|(?<!没)有人|大家|很多人|多数人|投资者|"
-    rf"企业|对方(?=[拿用以把]|$)|(?<!证券)公司|银行|行业|(?<![债股票益收券金仓一大小置买拿选用有配])部分|专业投资者|客户|用户|外资|北向|"
+    rf"企业|对方(?=[拿用以把]|$)|(?<!证券)公司|银行|行业|"
+    rf"(?<![债股票益收券金仓一大小置买拿选用有配的强星攻性动余心那下这健取础长利盘守分值])部分|专业投资者|"
+    rf"客户|用户|外资|北向|"
     rf"主力|散户|游资|"
     rf"历史上|过去|曾经?|当时|"
     rf"去年|前年|上周|上月){_CLAUSE}{{0,8}}$"
 )
+_PART_OF_OBJECT: Final = late(
+    r"(?:买入?|认购|申购|投|配|加|拿|选|换成)[^,。;!?\n不没]{0,14}(?:产品|etf|指数|基金|公司|市场|策略|"
+    r"行业)的$"
+)
+"""What is bought is a part, or a kind, of something: 买入300ETF的认沽期权."""
 _LOOKS: Final = frozenset({"关注", "了解", "筛选", "识别"})
 """To look at a thing is not to buy it, unless the sentence goes on: 推荐关注一家…,可配置5%."""
 _WITH_IT: Final = late(r"(?:可以?|建议|不妨|先|你)(?:先|再|直接)?(?:用|拿)[^,。;]{0,14}$")
@@ -98,6 +106,13 @@ _HELD: Final = late(
     rf"持有)着?的(?:这|那)|\byou (?:already |currently |now )?(?:hold|own|are holding) )(?!就|"
     rf"可以|适合|正是|建议){_CLAUSE}{{0,10}}$"
 )
+_MORE_OF_IT: Final = late(
+    r"\s*(?:(?:i|we)(?:'d| would) |(?:so|just|now|then) |you (?:could|should|might|can) )*(?:buy|purchase|"
+    r"add|get|"
+    r"pick up) (?:another|more\b(?! of the)|(?:some|a few|\d[\d,]*) more)[^.,!?\n]{0,24}"
+    r"(?:shares?|units?|of (?:it|them)|to (?:it|lower|bring|cut|reduce|average))?\b"
+)
+"""The next sentence adds to what is held."""
 _WRITE_ORDER: Final = late(
     r"[ \d.)\-*>]*(?:then |just |simply |and |also |you (?:can|may|could|might|should) |(?:i|we)(?:'d|"
     r" would) |"
@@ -157,20 +172,22 @@ def advised(  # noqa: C901, PLR0911, PLR0912 - a ladder of signs, one return eac
     clause_low, clause_high = analysis.clause_span(start, end)
     before, after = norm[clause_low:start], norm[end:clause_high]
     if not act and _HELD.search(before) and (asset or not ("把" in before or "将" in before)):
-        return False
+        return asset and (_MORE_OF_IT.match(norm, high) is not None or adds_to_held(norm, low, start, high))
     if _marked(norm, (low, high), (clause_low, clause_high), (start, end), act=act, asset=asset):
         return True
     if _adopted_next(analysis, low, high):
         return True
-    if SIZED_DEAL.search(norm, clause_low, end) and not (
-        BACKS_OUT.search(before) or _DESCRIBED.search(before)
-    ):
+    if asset and (_next_step(norm, clause_high, high) or _SPLIT_OBJECT.search(norm, low, clause_low)):
+        return True
+    if SIZED_DEAL.search(norm, clause_low, end) and not (BACKS_OUT.search(before) or _described(before)):
         return True
     if _NAMED.match(norm, clause_high, high):
         return False
     if _DEFINES.match(after) or _EQUATED.search(before):
-        return asset and adopted_later(analysis, high)
-    if _DESCRIBED.search(before) and not (not asset and _WITH_IT.search(before)):
+        return asset and (
+            (norm[start] < "\u2e80" and taken_up(norm, clause_high, high)) or adopted_later(analysis, high)
+        )
+    if _described(before) and not (not asset and _WITH_IT.search(before)):
         if act and ENOUGH.search(norm, clause_low, clause_high):
             return True
         return (asset or funding) and (
@@ -218,6 +235,29 @@ def advised(  # noqa: C901, PLR0911, PLR0912 - a ladder of signs, one return eac
     )
 
 
+_SPLIT_OBJECT: Final = late(
+    r"(?:^|(?<=[.!?;:\n])|(?<=[.!?;:] )|\b(?:then|just|and|would|could|should|might|can) )(?:buy|purchase|"
+    r"pick|choose|add|take|get|consider|hold) (?:the|an?|some|those|these|a few) [a-z-]+, ?$"
+)
+"""An order whose object goes on behind the comma: buy the cheap, low-premium ones."""
+_THEN_BUYS: Final = late(
+    r",(?: and)? then (?:buy|purchase|get in|pick up|add)(?: (?:it|them|some|in|the one|a few|one|"
+    r"shares)\b| at\b)"
+    r"[^,.;!?\n]*"
+)
+
+
+def _next_step(norm: str, start: int, end: int) -> bool:
+    """Say whether the next step of the sentence buys what was told of: ..., then buy the one at the top."""
+    found = _THEN_BUYS.match(norm, start, end) or _THEN_BUYS.search(norm, start, end)
+    return found is not None and OTHER_ASSET.search(found[0]) is None
+
+
+def _described(before: str) -> bool:
+    """Say whether the words before a span tell of somebody who does it."""
+    return _DESCRIBED.search(before) is not None and _PART_OF_OBJECT.search(before) is None
+
+
 def _adopted_next(analysis: Analysis, low: int, high: int) -> bool:
     """Say whether the next sentence takes up what ``[low, high)`` tells of, and names nothing else."""
     norm = analysis.norm
@@ -226,14 +266,36 @@ def _adopted_next(analysis: Analysis, low: int, high: int) -> bool:
     return not takes_up_another(norm[slice(*analysis.sentence_span(high))], norm[low:high])
 
 
+_TURNS: Final = late(r"不过|但(?!愿)|然而|,(?=这次)")
+"""From here on the sentence speaks against what it has granted."""
+
+
+_DEAR: Final = ("贵有贵", "贵得", "贵也", "贵一点也", "虽贵", "虽然贵", "确实贵")
+
+
+def said_of_it(analysis: Analysis, term: str, start: int) -> bool:
+    """Say whether a word of the term tells of what was named before it: 追一点机器人股,贵有贵的道理."""
+    return term == "opaque_performance" or (
+        term == "high_valuation_growth" and analysis.norm.startswith(_DEAR, start)
+    )
+
+
 def owned_by_advice(analysis: Analysis, start: int, end: int) -> bool:
     """Say whether the span tells of what an earlier clause advises: 建议买入某龙头,市盈率约130倍."""
     norm = analysis.norm
     low, _ = analysis.sentence_span(start)
     clause, _ = analysis.clause_span(start, end)
+    if THEN_ORDER.match(norm, low, clause) is not None:
+        return not disowned(analysis, start, end) and not rejected(analysis, start, end)
+    low = max((match.end() for match in _TURNS.finditer(norm, low, clause)), default=low)
     return (
         clause - low > 1
-        and STRONG.search(norm, low, clause) is not None
+        and (
+            STRONG.search(norm, low, clause)
+            or OFFER.search(norm, low, clause)
+            or ORDER.match(norm[low:clause].lstrip())
+        )
+        is not None
         and (DEALS.search(norm, low, clause) or norm.find("推荐", low, clause) >= 0)
         and BACKS_OUT.search(norm, low, clause) is None
         and not disowned(analysis, start, end)
@@ -274,6 +336,8 @@ def _marked(  # noqa: C901 - one way of marking each
             continue
         if last <= start:
             between = norm[last:start]
+            if written_option(norm, start, end):
+                between = WRITING.sub("", between)
             if BACKS_OUT.search(_BOUNDED.sub("", between)):
                 continue
             if act or first >= clause[0]:

@@ -54,6 +54,8 @@ def all_in(analysis: Analysis, found: Sequence[Span]) -> Span | None:
             continue
         if norm[start:end] in _WHOLE and _WHOLE_DEAL.match(rest) is None:
             continue
+        if _OF_A_PART.search(norm, *_before(analysis, start)):
+            continue
         if _ALL_IN_DESCRIBED.match(rest) or disowned(analysis, start, end):
             continue
         if advised(analysis, start, end, act=True) and (
@@ -61,6 +63,18 @@ def all_in(analysis: Analysis, found: Sequence[Span]) -> Span | None:
         ):
             return start, high
     return None
+
+
+_OF_A_PART: Final = late(
+    r"(?:超出|超过|多出|多余|富余|其余|剩下|另外|那|这)[^,。;]{0,12}?部分[^,。;]{0,6}$|(?:超出|多出|"
+    r"富余)[^,。;]{0,10}的[^,。;]{0,6}$"
+)
+"""Of a part of the money only: 超出20%的那部分活钱可以全部投进短债."""
+
+
+def _before(analysis: Analysis, start: int) -> Span:
+    low, _ = analysis.clause_span(start, start)
+    return low, start
 
 
 def _means_all(analysis: Analysis, start: int) -> bool:

@@ -12,9 +12,11 @@ from memfin.scoring.patterns import late
 from memfin.scoring.quantities import Quantity
 
 _NO_WEIGHT_BEFORE: Final = Bilingual(
-    r"(?:年化|(?<!高)(?<!固定)收益率?(?!债|凭证)|回报率?|涨幅?|跌幅?|上涨|下跌|反弹|回升|拉升|收[涨跌]|回撤|回落|亏损?|损失|"
+    r"(?:年化|(?<!高)(?<!固定)收益率?(?!债|凭证)|回报率?|涨幅?|跌幅?|上涨|下跌|反弹|回升|拉升|收[涨跌]|回撤|"
+    r"回落|亏损?|损失|"
     r"(?<!低)波动率?|(?<!消)费率?|管理费|托管费|"
-    r"利率(?!债)|票息|派息率?|分派率|股息率?(?<!高股息)(?<!高股息率)|变成了?|变为|升至|涨至|涨到|分位|概率|换手率?|"
+    r"利率(?!债)|票息|派息率?|分派率|股息率?(?<!高股息)(?<!高股息率)|变成了?|变为|升至|涨至|涨到|分位|概率|"
+    r"换手率?|"
     r"增长|增速|同比|环比|胜率|止损线?|止盈线?|业绩|利润|营收|毛利率?|负债率|税率?|溢价率?|折价|息差|利差|"
     r"得分|容忍度|偏离|阈值|(?<!养老)目标(?!日期)|缩水|下滑|走低|浮亏|"
     r"赚|盈利|飙升|上升|升值|贬值|上扬|走高|走低|跑赢|通胀|cpi|ppi|gdp|m2|市占率|市场份额|报酬|分红率?|"
@@ -66,6 +68,12 @@ _RATE: Final = late(
 )
 """Before a quarter that is a time: costs 1% a quarter."""
 _HEAD: Final = 20
+_MARGIN: Final = 48
+_OUTDONE: Final = late(
+    r"\b(?:beat\w*|outpac\w+|outperform\w*|outdid|led|lagg?\w*|trail\w*|underperform\w*|ahead of|behind)\b"
+    r"[^,;.!?\n|\d]{1,30}\bby (?:about |around |almost |nearly |some |over )?$"
+)
+"""What one index is ahead of another by."""
 
 
 _LEAST: Final = 0.005
@@ -74,7 +82,8 @@ _LEAST: Final = 0.005
 
 _MOST_OF_A_RATE: Final = 0.08
 _BEARS_INTEREST: Final = late(
-    r"定存|存单|存款|国债|中票|短融|理财|逆回购|活期|(?<![a-z])a{2,3}(?![a-z])|年期|\b(?:deposits?|treasur\w+|bills?|gilts?)\b"
+    r"定存|存单|存款|国债|中票|短融|理财|逆回购|活期|(?<![a-z])a{2,3}(?![a-z])|年期|\b(?:deposits?|"
+    r"treasur\w+|bills?|gilts?)\b"
 )
 _IS_PUT: Final = late(
     r"配|占|放|仓|留|买|拿|投|存入|比例|权重|合计|调[到至]|\b(?:put|place|invest|move|shift|weight|"
@@ -108,6 +117,8 @@ def may_weigh(norm: str, share: Quantity) -> bool:
     if share.high <= _LEAST or _NO_WEIGHT_AFTER.match(norm, share.end) or _ENUMERATED.match(norm, share.end):
         return False
     head = norm[max(0, share.start - _HEAD) : share.start]
+    if _OUTDONE.search(norm, max(0, share.start - _MARGIN), share.start):
+        return False
     if share.unit == "quarter" and _RATE.search(head):
         return False
     match = _NO_WEIGHT_BEFORE.search(head)

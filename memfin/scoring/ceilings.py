@@ -169,7 +169,8 @@ def _is_fee(analysis: Analysis, start: int, end: int) -> bool:
 
 
 _NOT_TAKEN: Final = late(
-    r"不在考虑|不考虑|排除|超出|超了|超过你|高于你|太贵|偏贵|贵了(?!一?[点些],但)|换成|改[成为选]|没有?(?:选|纳|"
+    r"不在考虑|不考虑|排除|超出|超了|超过你|高于你|太贵|偏贵|贵了(?!一?[点些],但)|换成|改[成为选]|"
+    r"没有?(?:选|纳|"
     r"放|列)|"
     r"\b(?:too (?:dear|expensive|pricey|costly|much)|instead|above your|over your|beyond your|ruled out)\b"
 )

@@ -13,7 +13,7 @@ from operator import attrgetter
 from typing import Final, NamedTuple
 
 from memfin.scoring import budgets, ceilings, durations, limits, remainders, tenors, totals
-from memfin.scoring.advice import advised, owned_by_advice
+from memfin.scoring.advice import advised, owned_by_advice, said_of_it
 from memfin.scoring.all_in import all_in
 from memfin.scoring.constraint_texts import parse_constraints
 from memfin.scoring.disowning import disowned
@@ -277,7 +277,7 @@ def _proposed(reading: Reading, hit: Hit) -> bool:
     asset = hit.term not in _practices() or _PRODUCT.search(analysis.norm, hit.start, hit.end + 6) is not None
     if advised(analysis, hit.start, hit.end, act=hit.act, asset=asset, funding=hit.term in FUNDING):
         return True
-    if hit.term == "opaque_performance" and owned_by_advice(analysis, hit.start, hit.end):
+    if said_of_it(analysis, hit.term, hit.start) and owned_by_advice(analysis, hit.start, hit.end):
         return True
     return _listed(reading, hit.start, hit.end)
 

@@ -6,7 +6,8 @@ from memfin.scoring.language import Analysis
 from memfin.scoring.patterns import late
 
 _DENOUNCES: Final = late(
-    r"骗|诈|违[法规]|非法|内幕交易|不允许|不得|警惕|当心|报警|举报|[有是个]坑|坑人|大坑|陷阱|套路|危险信号|红旗|可疑|拉黑|"
+    r"骗|诈|违[法规]|非法|内幕交易|不允许|不得|警惕|当心|报警|举报|[有是个]坑|坑人|大坑|陷阱|套路|危险信号|"
+    r"红旗|可疑|拉黑|"
     r"无效|12386"
 )
 _OWN: Final = late(r"我|咱|这[只款支个]|[本该]产品|放心|跟着|你(?:现在|马上|赶紧|就)")

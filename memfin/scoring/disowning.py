@@ -53,6 +53,26 @@ _EXAMPLE: Final = compile_pattern(
 )
 
 
+_IF_HELD: Final = late(
+    r"(?:已有|已持有|持有|手[上里]有|拿着|买了)的?[^,。;]{0,4}$|\bif you (?:already |still |now )?(?:hold|"
+    r"own|have)\b"
+    r"[^,.;]{0,16}$"
+)
+_ADDS: Final = late(
+    r"[^,。;!?\n]{0,8},(?![^。;!?\n]{0,12}[不别勿])[^。;!?\n]{0,12}(?:补仓|加仓|再买|补一笔|摊[低薄]|继续买)|"
+    r"[^,.;!?\n]{0,24}, (?:then |just |i would |you (?:could|should|can) )?(?:buy|purchase|add|"
+    r"get) (?:more\b|another|"
+    r"some more|to it)"
+)
+
+
+def adds_to_held(norm: str, low: int, start: int, high: int) -> bool:
+    """Say whether the client is to add to what he holds: 如果手上已有ST股,建议补仓."""
+    end = min(high, start + 40)
+    found = _ADDS.search(norm, start, min(len(norm), high)) if end > start else None
+    return found is not None and _IF_HELD.search(norm, low, start) is not None
+
+
 _SHORT: Final = 24
 _EXAMPLE_BEFORE: Final = late(
     r"(?:算(?:一)?笔账|举个例子|打个比方|打个比喻|\b(?:for example|"
@@ -78,7 +98,12 @@ def _told_or_asked(analysis: Analysis, start: int, end: int) -> bool:
     low, high = analysis.sentence_span(start)
     return (
         told_of(analysis, start, end)
-        or (conditional(analysis, start, end) and not _POLITELY.search(norm, low, start))
+        or _COUNTERFACTUAL.search(norm, low, start) is not None
+        or (
+            conditional(analysis, start, end)
+            and not _POLITELY.search(norm, low, start)
+            and not adds_to_held(norm, low, start, high)
+        )
         or _EXAMPLE.search(norm, low, start) is not None
         or _EXAMPLE_BEFORE.search(norm, max(0, low - _SHORT), low) is not None
         or _ASKS.search(norm, *analysis.clause_span(start, end)) is not None
@@ -103,8 +128,21 @@ def _speaker(analysis: Analysis, start: int) -> int:
     return max((end for first, end in analysis.speeches(start) if first < start), default=low)
 
 
+_COUNTERFACTUAL: Final = late(
+    r"\bif you ever (?:decide|want|wish|change|felt?|feel|allow|open|relax|lift|drop|become|agree)\b|"
+    r"\b(?:if you were|were you) (?:ever )?(?:open|willing|prepared|comfortable|ready|happy)\b|\bhad you\b|"
+    r"\bif you (?:had not|did not|changed your)\b|"
+    r"\bwould have (?:suggested|recommended|put|picked|chosen|bought|purchased|proposed|given|gone)\b|"
+    r"(?:(?:如果|要是|万一|等)[^,。;!?\n]{0,4}(?:哪天|将来|以后|日后|今后|某天|有一天)|"
+    r"(?:哪天|将来|以后|日后|今后|某天|有一天)你)[^,。;!?\n]{0,10}(?:愿意|改变主意|改主意|放开|放宽|接受|"
+    r"松口|想通|"
+    r"允许)"
+)
+"""What would be advised if the client wished another thing than he does."""
 _RHETORICAL: Final = late(
-    r"还等什么|什么理由不|又何妨|有何不可|何乐而不为|\bis not it (?:obvious|clear|time)\b"
+    r"还等什么|什么理由不|又何妨|有何不可|何乐而不为|^\s*what better\b|"
+    r"^\s*(?:is|are|would) not [^?\n]{1,90}\b(?:exactly|precisely|just|simply|the very)\b|"
+    r"\bis not it (?:obvious|clear|time)\b"
 )
 """Questions that urge."""
 

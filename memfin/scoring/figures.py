@@ -10,6 +10,7 @@ from typing import Final
 
 from memfin.scoring.advice import advised, owned_by_advice
 from memfin.scoring.chinese_numbers import chinese_number
+from memfin.scoring.company_figures import high_multiples, marked_companies, small_companies, volatile_rows
 from memfin.scoring.disowning import disowned
 from memfin.scoring.fees import high_fees
 from memfin.scoring.language import Analysis
@@ -53,7 +54,10 @@ _RANK: Final = late(
 _EXPENSIVE: Final = 60
 _CODE: Final = late(r"[036](?:0[01235]|88)\d{3}(?!\d)")
 _FUND: Final = late(r"基金|etf|联接|lof|指数")
-_VOLATILITY: Final = late(r"(?:波动率?|volatility)[^,。;!?\n\d]{0,8}(\d{1,3})(?:\.\d+)?\s?%")
+_VOLATILITY: Final = late(
+    r"(?:波动率?|volatility)[^,。;!?\n\d]{0,8}(\d{1,3})(?:\.\d+)?"
+    r"(?: ?[-–~至到] ?\d+(?:\.\d+)?)?\s?%"
+)
 _VOLATILE: Final = 25
 """Annual volatility in percent; a broad equity index has about 20."""
 _QUICK: Final = late(
@@ -130,7 +134,7 @@ def measured(analysis: Analysis, names: Container[str], listed: Listed) -> Itera
 
 
 def _small_caps(analysis: Analysis, listed: Listed) -> Iterator[Span]:
-    for match in _MARKET_CAP.finditer(analysis.norm):
+    for match in few(analysis, _MARKET_CAP.finditer(analysis.norm), _start):
         figure = match.group(1) or match.group(2)
         value = chinese_number(figure) if figure else _western_cap(match)
         if (
@@ -146,7 +150,7 @@ def _small_caps(analysis: Analysis, listed: Listed) -> Iterator[Span]:
 
 
 def _high_multiples(analysis: Analysis, listed: Listed) -> Iterator[Span]:
-    for match in _PRICE_EARNINGS.finditer(analysis.norm):
+    for match in few(analysis, _PRICE_EARNINGS.finditer(analysis.norm), _start):
         figure = match.group(1) or match.group(3)
         multiple = float(figure) if figure else chinese_number(match.group(2)) or 0.0
         if multiple >= _EXPENSIVE and (
@@ -155,7 +159,7 @@ def _high_multiples(analysis: Analysis, listed: Listed) -> Iterator[Span]:
             or owned_by_advice(analysis, *match.span())
         ):
             yield match.span()
-    for match in _RANK.finditer(analysis.norm):
+    for match in few(analysis, _RANK.finditer(analysis.norm), _start):
         if advised(analysis, *match.span(), asset=True) or listed(*match.span()):
             yield match.span()
 
@@ -231,9 +235,17 @@ def _western_cap(match: re.Match[str]) -> float:
 
 
 _RULES: Final[tuple[tuple[str, tuple[str, ...], Callable[[Analysis, Listed], Iterator[Span]]], ...]] = (
+    ("st_stocks", ("st",), marked_companies),
     ("single_small_cap", ("市值", "market cap", "$", "yuan"), _small_caps),
+    ("single_small_cap", ("illion", "bn", "市值"), small_companies),
     ("high_valuation_growth", ("倍", "times", "x", "分位"), _high_multiples),
+    (
+        "high_valuation_growth",
+        ("p/e", "pe", "times", "x ", "倍", "市盈率", "p/b", "price-to-book"),
+        high_multiples,
+    ),
     ("high_volatility", ("波动", "volatility"), _volatile),
+    ("high_volatility", ("|",), volatile_rows),
     ("short_term_trading", ("点", "%"), _quick_profits),
     ("short_term_trading", ("周", "盘", "天", "day", "the close", "weekend"), _round_trips),
     (

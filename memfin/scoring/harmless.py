@@ -4,6 +4,7 @@ A short company name may lie inside other words (其中行业), a bank may be th
 companies may be the holdings of a fund, a margin may be the one of a table.
 """
 
+from collections.abc import Callable
 from typing import Final
 
 from memfin.scoring.language import Analysis
@@ -99,6 +100,7 @@ _OTHERS: Final = late(
     r"people|banks|traders|clients|savers|insurers)\b[^,.;!?\n]{0,40}$"
 )
 """What other investors do with their money."""
+_BEAR_IT: Final = late(r",[^,。;!?\n]{0,4}(?:拿稳|别慌|忍[住着]|熬|扛[住着]|别管|习惯|受着)")
 _MAY: Final = late(r"(?:会|可能|容易|难免|随时)[^,。;!?\n]{0,3}$")
 _WORSE_THAN: Final = late(r"[^,。;!?\n]{0,4}(?:稳妥|要?好|更?强|划算|合适|安心|省心|从容)")
 _MENTIONED: Final = late(r"[^,.;!?\n]{0,12} (?:that )?you(?:'ve| have)? (?:mention|ask|saw|read|heard)")
@@ -175,9 +177,83 @@ def harmless(analysis: Analysis, hit: Hit, *, funds_allowed: bool = False) -> bo
         return _REPORTS.search(norm, *analysis.sentence_span(hit.start)) is None
     if hit.term in ("leverage", "margin_trading", "off_market_financing") and _no_loan(norm, hit):
         return True
+    if hit.term in _OTHERWISE and _OTHERWISE[hit.term](norm, analysis, hit):
+        return True
     if hit.term in ("high_volatility", "leverage"):
         return _HEDGE.search(norm, *analysis.sentence_span(hit.start)) is not None
     return False
+
+
+_SOLD_THERE: Final = late(
+    r"(?:收入|营收|营业额|销售额?|销量|业务|利润|订单|产能|客户)[^,。;!?\n]{0,6}(?:来自|在|源自|靠|出自|"
+    r"面向)$|"
+    r"(?:卖|销|出口)[到往至去]?$|"
+    r"\b(?:sales|revenues?|turnover|profits?|earns?|earnings|sells?|exports?|customers|factories)\b"
+    r"(?:(?!\b(?:buy|purchase|put|invest|move|into|add|hold)\b)[^,.;!?\n]){0,30}$"
+)
+_SALES_THERE: Final = late(
+    r"(?:的)?(?:收入|营收|业务|销售|销量|订单|客户|工厂|产能|子公司|门店)|"
+    r" (?:investors?|buyers|buying|inflows?|capital|institutions|demand|sales|revenues?|customers|"
+    r"operations|orders|factories|profits|earnings|business)\b"
+)
+
+
+def _sold_abroad(norm: str, analysis: Analysis, hit: Hit) -> bool:
+    """Say whether a company sells abroad, which makes it no foreign share."""
+    low, _ = analysis.clause_span(hit.start, hit.end)
+    return (
+        _SOLD_THERE.search(norm, low, hit.start) is not None or _SALES_THERE.match(norm, hit.end) is not None
+    )
+
+
+_GRADED: Final = late(r"(?:风险|信用|客户|投资者|适当性|评级|等级)的?$")
+_GRADES: Final = late(r"管理|诊疗|制度|标准|评定|响应|授权|审批|别")
+_CONVERTED: Final = late(
+    r"[^,。;!?\n]{0,8}(?:已|早就?)[^,。;!?\n]{0,4}(?:转型|转换|变更|整改|改造|换成|改成|清理|退出)"
+)
+
+
+def _no_structured_fund(norm: str, analysis: Analysis, hit: Hit) -> bool:  # noqa: ARG001 - called alike
+    """Say whether risks are graded, or the fund has become an ordinary one."""
+    if _CONVERTED.match(norm, hit.end):
+        return True
+    return norm[hit.start : hit.end] == "分级" and (
+        _GRADED.search(norm, max(0, hit.start - 6), hit.start) is not None
+        or _GRADES.match(norm, hit.end) is not None
+    )
+
+
+_BROKER: Final = late(r"(?:公司|经纪|行业)(?!开户|开个|开立|那边|办)")
+
+
+def _futures_broker(norm: str, analysis: Analysis, hit: Hit) -> bool:  # noqa: ARG001 - called alike
+    """Say whether futures are the business of a company that is told of."""
+    return norm[hit.start : hit.end] == "期货" and _BROKER.match(norm, hit.end) is not None
+
+
+_STYLE: Final = late(r"小市值|小盘|微盘|小微盘|small[- ]caps?|smaller|micro[- ]caps?")
+_OF_STYLE: Final = late(
+    r"的?(?:弹性|风格|因子|收益|溢价|暴露|敞口|行情|板块|方向|机会)| (?:exposure|style|factor|premium|tilt)"
+)
+_BASKET: Final = late(r"etf|指数基金|指数增强|一篮子|联接|\b(?:etfs?|index funds?|tracker|basket)\b")
+
+
+def _small_cap_style(norm: str, analysis: Analysis, hit: Hit) -> bool:
+    """Say whether the style of small companies is bought as a basket of all of them."""
+    return (
+        _STYLE.fullmatch(norm, hit.start, hit.end) is not None
+        and _OF_STYLE.match(norm, hit.end) is not None
+        and _BASKET.search(norm, hit.end, analysis.sentence_span(hit.start)[1]) is not None
+    )
+
+
+_OTHERWISE: Final[dict[str, Callable[[str, Analysis, Hit], bool]]] = {
+    "overseas_market": _sold_abroad,
+    "structured_fund": _no_structured_fund,
+    "derivatives": _futures_broker,
+    "single_small_cap": _small_cap_style,
+}
+"""By the term: what makes a word of it another thing."""
 
 
 def _is_member(analysis: Analysis, hit: Hit) -> bool:
@@ -228,7 +304,10 @@ def _passing_word(norm: str, analysis: Analysis, hit: Hit) -> bool:  # noqa: PLR
     if name == "日内":
         return _DAYS_COUNTED.search(norm[max(0, hit.start - 1) : hit.start]) is not None
     if name == "大起大落":
-        return _MAY.search(norm[max(0, hit.start - 6) : hit.start]) is not None
+        return (
+            _MAY.search(norm[max(0, hit.start - 6) : hit.start]) is not None
+            and _BEAR_IT.match(norm, hit.end) is None
+        )
     if name == "within a few days":
         return _TRADING.search(norm, *analysis.sentence_span(hit.start)) is None
     if name == "持有期":

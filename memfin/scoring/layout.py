@@ -46,7 +46,8 @@ _OPENS: Final = late(
     r"my (?:answer|view|take)|i (?:see|get|know|understand) (?:what you mean|your (?:point|concern))|"
     r"i hear you|understood|got it|sure|hello|hi(?: there)?|good question)[,:](?= )|"
     r"(?:一句话(?:总结|概括|来?说)?|结论(?:先行|如下)?|简单来?说|简而言之|总的来说|总而言之|综上(?:所述)?|"
-    r"我的(?:看法|回答|意见|想法|理解)(?:是|如下)?|(?:我)?(?:明白|理解|懂|知道)你的(?:意思|想法|顾虑|心情|需求)|"
+    r"我的(?:看法|回答|意见|想法|理解)(?:是|如下)?|(?:我)?(?:明白|理解|懂|知道)你的(?:意思|想法|顾虑|心情|"
+    r"需求)|"
     r"好的|收到|明白了?|你好)[,:](?! *\n))"
 )
 """What opens a reply and says nothing of its own: a sentence for itself."""

@@ -17,6 +17,7 @@ _NOT_A_NEGATION: Final = (
     "未必|没准|没错|没问题|没关系|很|非银|非农|非标|除非|是非|毫无疑问|"
     "要不|不见得|差不多|了不起|对不起|莫过于|别人|别的|级别|类别|分别|个别|特别|区别|性别|"
     r"难道[^,。;!?\n]{0,6}?[不没]|without (?:[a-z]+ ){0,2}?(?:hesitation|doubt|reservation|question)\b|"
+    r"为什么不(?=[用试买配来拿](?![了能起]))|(?<![a-z,;:] )(?<![a-z,;:])(?:is|are|would|should) not |"
     r"不(?=[^,。;!?\n]{1,30},还等)|(?:什么理由|凭什么|干嘛|何)不|(?:do not|never|need not|"
     r"no need to) (?:hesitate|be afraid|be shy|wait|worry)|(?:not|never|hardly) (?:reckless|unreasonable|"
     r"wrong|too (?:much|bold|risky|late)|a bad idea|crazy|unwise|risky|so terrible)|why not|why don't|"

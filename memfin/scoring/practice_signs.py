@@ -12,7 +12,8 @@ _TABLE_LOAN: Final = late(
     r"(?:put|invest|buy|use|deploy)\b"
 )
 _OTHERS: Final = late(
-    r"\b(?:investors?|institutions?|insiders|people|traders?|funds?|those|anyone|everyone|clients?|gamblers?|crowd|"
+    r"\b(?:investors?|institutions?|insiders|people|traders?|funds?|those|anyone|everyone|clients?|"
+    r"gamblers?|crowd|"
     r"managers?|they|he|she|who|"
     r"that|which|friends?|colleagues?|buyers|speculators|schemes|it|not|lets|let)(?: (?:often|"
     r"usually|tend to|"

@@ -25,7 +25,7 @@ VERDICT: Final = Bilingual(
     r"违法|非法|骗局|得不偿失|不可取|停掉|叫停|戒掉|改掉|是(?:典型|标准|妥妥|十足)的(?=[追投炒赌题短杠])|"
     r"没有必要|没必要|不参与|不安排|没有?安排|未安排|跳过|略过|绕开|撇开|"
     r"(?:需要?|须|值得|应当?|务必|要)(?:特别|格外|高度|保持)?(?:警惕|提防|当心)|(?:不|没|"
-    r"未)会?(?:进[入你]?|放进|放入|放在|列入|加入|"
+    r"未)会?(?:进(?![场货展步账度])[入你]?|放进|放入|放在|列入|加入|"
     r"写进)的?(?=[^,。]{0,3}(?:组合|方案|清单|名单|计划|范围|账户|仓位|[,。]))|别(?:答应|理|信|听|"
     r"进(?![太得])|入|去(?!掉)|点|投(?![得太])|跟(?=[,。;!风进它]|$)|上当|"
     r"接茬|学|沾|掺和|凑热闹)|[把将][^,。;!?\n]{0,8}破了|"
@@ -40,7 +40,8 @@ VERDICT: Final = Bilingual(
     r"(?:意见|建议|看法|态度)是(?:不[要行可必做碰投买配]|别|先别|算了)|建议你?(?:不要|别|算了)(?=[,。:;!]|$)|"
     r"建议你?(?:不要?|别)(?:再|去)?[做碰投买配跟追](?!高)|不去(?:挣|赚|碰|要|追|凑)|"
     r"(?:一[只个点]|半[只个点])(?:都|也)?(?:没|不)(?:有)?(?:放|碰|选|买|配|拿|留|进)|"
-    r"就(?:免了|算了|不必了|不用了)|(?:亏钱|亏损|吃亏)的(?:主要|最大)?原因|[都也里你](?:完全)?用不[着上](?=[,。!;]|$)|"
+    r"就(?:免了|算了|不必了|不用了)|(?:亏钱|亏损|吃亏)的(?:主要|最大)?原因|"
+    r"[都也里你](?:完全)?用不[着上](?=[,。!;]|$)|"
     r"瞎折腾|受不[了起住]|吃不消|扛不住|另一回事|供你?了解|与[^,。;!?\n]{0,8}(?:无关|"
     r"没有?(?:直接|任何|什么)?关系)|(?:恕|这|我)[^,。;]{0,4}办不到|恕(?:我)?[不难]|"
     r"(?:看着|看上去|听上去|听着|听起来|表面上?|似乎|貌似|乍看)[^。;!?\n]{0,14}?,(?:但|可(?![以能])|"
@@ -48,7 +49,9 @@ VERDICT: Final = Bilingual(
     r"留给(?:别人|机构|保险|专业|他们)|(?:期限|久期|时间|封闭期?|"
     r"锁定期?)(?:太|过)长|划不来|不划算|不合算|[与跟和同][^,。]{1,14}(?:不合|不搭|相反|背道而驰)|"
     r"(?:都|也|一概|一律)不(?:出现|涉及|包含|选用?|碰|列入)|不是(?:让|叫|要)你|已按你|所以(?:没有|未|不)|"
-    r"所以(?:没有|未|不)|不予|不作(?!保证|承诺|担保|预测|判断|为|出)|不做推荐",
+    r"所以(?:没有|未|不)|不予|婉拒|谢绝|回绝|推掉|拒掉|(?:没有?|不|未)(?:采纳|照办|照搬|照做)|"
+    r"没有?把[^,。;!?\n]{0,8}(?:放|列|加|配|选|纳|写)|"
+    r"不作(?!保证|承诺|担保|预测|判断|为|出)|不做推荐",
     r"\b(?:(?:don't|do not|can't|cannot|(?:won't|will not)|never) (?:suggest|recommend|advise|propose|"
     r"favou?r)|"
     r"not (?:suitable|suit|fit|recommend\w*|advis\w*|appropriate|for you)|doesn't (?:fit|suit|"
@@ -56,7 +59,8 @@ VERDICT: Final = Bilingual(
     r"leave (?:it|them) out|unsuitable|"
     r"against your (?:own )?(?:rules?|conditions?|criteria|requirements?|constraints?|limits?|wish\w*|"
     r"profile|policy)|violat\w*|breach\w*|"
-    r"conflicts? with|stay away|outside your|(?:wouldn't|would not)(?! (?:hurt|harm|go amiss|do any harm|"
+    r"conflicts? with|stay away|outside your|(?:is|are) out(?=[,.;])|(?:wouldn't|would not)(?! (?:hurt|"
+    r"harm|go amiss|do any harm|"
     r"hesitate|mind|be wrong|be out of place|wait))|"
     r"can't recommend|cannot recommend|"
     r"rules? (?:it|this|them|that) out|ruled out|off the table|off limits|"
@@ -88,11 +92,13 @@ _LEAVING_BEFORE: Final = compile_pattern(
     rf"\b(?:dump|unload|liquidate|ditch|get rid of|unwind|ignore|resist|forget|beware of|"
     rf"tempted by|sell|offload|reduce|exit|trim|cut|replace|exclud(?:es?|ed|ing)|screen(?:s|ed|ing)? out|"
     rf"instead of|"
-    rf"rather than|out of)\b){_CLAUSE}{{0,8}}$"
+    rf"rather than|out of|rul(?:es|ed|ing) out|forbid(?:s|ding)?|prohibit(?:s|ing)?|bans?|"
+    rf"(?:that|which|who|prospectus|mandate|contract|charter) bars)\b){_CLAUSE}{{0,8}}$"
 )
 _COST_OF_IT: Final = late(r"的?(?:成本|费用|手续费|损耗|摩擦|滑点|冲击)|(?:'s)? (?:costs?|fees?|charges?)\b")
 """What is reduced is the cost of the thing, not the thing: 减少换汇的成本."""
 _LEFT_BEFORE: Final = late(r"\b(?:leav\w+|left|keep\w*|kept|rul\w+) (?:[a-z-]+ ){0,2}$")
+_LEFT_ALONE: Final = late(r"(?:,? (?:and|or) [a-z-]+)? (?:out|alone|aside)\b")
 _LEAVING: Final = late(
     rf"^{_CLAUSE}{{0,12}}(?:换成|换为|换到|转为|转到|转入|替换|换掉|换下|丢掉|卖掉|卖出|清掉|清仓|清零|"
     rf"减到|减掉|减仓|"
@@ -102,13 +108,24 @@ _LEAVING: Final = late(
 _TAKEN_UP: Final = late(r"(?:换成|换为|换到|转为|转到|转入|into|to)[^,。]{0,10}$")
 _OWNED: Final = late(
     r"(?:手[里上头]|持有期|(?<!建议)(?<!可以)(?<![先只就])持有|现有|已有|原有|卡在|套在|你那|"
-    r"账上)[^,。;:]{0,8}$|\b(?:your|you (?:own|hold|"
+    r"账上|(?:组合|账户)[里中](?:原来|以前)?的?[那这]|名下的?[那这])[^,。;:]{0,8}$|\b(?:your|you (?:own|hold|"
     r"have)) [^,.;:]{0,16}$"
 )
 _LEAVES: Final = late(
-    r"[^,。;]{0,12},[^,。;]{0,10}(?:换成|换到|卖|减|清|赎|撤|退|转成)|\b(?:sell|offload|unload|trim|cut|"
+    r"[^,。;]{0,12}(?:,[^,。;]{0,14}){0,2},[^,。;]{0,10}(?:换成|换到|卖|减|清|赎|撤|退|转成)|\b(?:sell|"
+    r"offload|unload|trim|cut|"
     r"swap|exit|"
     r"unwind|get rid)\b"
+)
+_TO_BE_LEFT: Final = late(
+    r"[^,.;!?\n]{0,60} (?:should|must|can|could|ought to|needs? to|has to|have to)(?: now| then| first|"
+    r" all)? be "
+    r"(?:sold|redeemed|liquidated|unwound|closed out|trimmed|reduced|disposed)\b"
+)
+_PREFERRED_TO: Final = late(
+    r"\b(?:take|prefer|choose|pick|favou?r|rather have|rank|put) [^,.;!?\n]{3,60} (?:over|ahead of|"
+    r"in preference to) "
+    r"(?:the |an? |any )?$"
 )
 _MOVED: Final = late(r"(?:把|将)[^,。:;]{0,12}$|\b(?:move|switch|shift|rotate)\b[^,.;]{0,20}$")
 _NEXT_REJECTS: Final = late(
@@ -123,7 +140,7 @@ _NEXT_REJECTS: Final = late(
     r"不参与)(?:它|吧|为好|即可|就好|就行)*[,。!;]"
 )
 _OPTION: Final = late(
-    r"认[沽购]|看[涨跌]|期权|虚值|实值|平值|权利金|备兑|合约|covered|cash-secured|(?:weekly |"
+    r"跨式|宽跨|认[沽购]|看[涨跌]|期权|虚值|实值|平值|权利金|备兑|合约|covered|cash-secured|(?:weekly |"
     r"index )?(?:puts?|"
     r"calls?)\b|options?\b|"
     r"call |put |straddle|strangle|credit|iron|premium"
@@ -233,8 +250,10 @@ def _left_behind(norm: str, low: int, high: int, start: int, end: int) -> bool:
         head = WRITING.sub("", head)
     if _OWNED.search(head) and _LEAVES.search(norm, end, high):
         return True
+    if _TO_BE_LEFT.match(norm, end, high) or _PREFERRED_TO.search(norm, low, start):
+        return True
     if (_LEAVING_BEFORE.search(head) and not _COST_OF_IT.match(tail)) or (
-        tail.startswith(" out") and _LEFT_BEFORE.search(head)
+        _LEFT_ALONE.match(tail) is not None and _LEFT_BEFORE.search(head) is not None
     ):
         return True
     return (

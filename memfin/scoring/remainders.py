@@ -373,8 +373,11 @@ def _added(reading: Reading, cap: float) -> Span | None:
             continue
         if told.get(start) == ADDED and PRODUCT.search(norm, *analysis.clause_span(start, end)):
             continue
-        added = _ADDS_MORE.search(norm, low, start) and _MORE_BEHIND.match(norm, end)
-        added = added or told.get(start) == ADDED or _ADDED.search(norm[low:start])
+        added = (
+            (_ADDS_MORE.search(norm, low, start) and _MORE_BEHIND.match(norm, end))
+            or told.get(start) == ADDED
+            or _ADDED.search(norm[low:start])
+        )
         if held is None or start - held[1] >= _SAME_HOLDING or not added:
             continue
         _, high = analysis.clause_span(start, end)

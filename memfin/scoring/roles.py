@@ -26,7 +26,8 @@ _LIMIT: Final = compile_pattern(
 _HELD: Final = late(
     r"现有|目前(?!的?(?:估值|市场|利率|行情|点位|价格|价位|经济|政策|宏观|环境|位置|市盈率|收益率|债市|股市|"
     r"大盘|通胀|办法|选择|重点)|最|比较|要|就|可行|建议)|"
-    r"已有|你(?:自己)?的持仓|你持有|你现在(?!要|就|该|应|最好|可以)|现在你(?!可以|就|应|不妨|要)|现在(?:是|有|为|约|"
+    r"已有|你(?:自己)?的持仓|你持有|你现在(?!要|就|该|应|最好|可以)|现在你(?!可以|就|应|不妨|要)|现在(?:是|"
+    r"有|为|约|"
     r"约)?$|你手里|原来|原本|原先|(?:起初|本来|最初|一开始)(?:想|打算|计划|考虑)|"
     r"此前|之前|持仓表|现在的组合|占比已|"
     r"\b(?:current|now|at present|today|before):|\byou (?:ran|kept|held|used to)\b|\blast year\b|"
@@ -152,7 +153,7 @@ _FOREIGN_CELL: Final = late(
 )
 _FOREIGN_HEAD: Final = late(
     r"inside|内含|底层|(?:股票|权益)(?:仓位|持仓|占比|比例|份额|权重)|含股|近[^|]{0,3}年|收益|回报|回撤|费|"
-    r"估值|分位|规模|涨|跌|历史|return|"
+    r"估值|分位|规模|波动(?!资产|产品|基金|部分|仓)|涨|跌|历史|return|"
     r"yield|fee\b|drawdown|"
     r"volatil|\bter\b|price"
 )
@@ -396,5 +397,4 @@ def _cells(analysis: Analysis, share: Quantity) -> str:
     norm = analysis.norm
     first_end = norm.find("|", norm.find("|", low) + 1)
     first = norm[low : first_end if low < first_end < high else high]
-    own_start, own_end = analysis.clause_span(share.start, share.end)
-    return first + norm[own_start:own_end]
+    return first + norm[slice(*analysis.clause_span(share.start, share.end))]

@@ -12,6 +12,7 @@ from typing import Final
 from ahocorasick_rs import AhoCorasick
 
 from memfin.scoring.advice import advised
+from memfin.scoring.asset_phrases import ASSETS
 from memfin.scoring.borrowings import BORROWINGS
 from memfin.scoring.crazes import CRAZES
 from memfin.scoring.figures import NO_WAIT
@@ -28,7 +29,7 @@ from memfin.scoring.tries import few
 Span = tuple[int, int]
 """Half-open offsets into ``Analysis.norm``."""
 
-_ALL: Final = (*SHAPES, *TRADES, *MOVES, *BORROWINGS, *CRAZES, *RATED, *FUND_SHAPES)
+_ALL: Final = (*SHAPES, *TRADES, *MOVES, *BORROWINGS, *CRAZES, *RATED, *FUND_SHAPES, *ASSETS)
 _BORROWING: Final = ("margin_trading", "leverage", "off_market_financing")
 _PRACTICE: Final = frozenset(map(id, (*BORROWINGS, *CRAZES)))
 # Most replies hold the signs of a few shapes only: each is compiled when it is first looked for.
@@ -69,7 +70,7 @@ def turns_of_phrase(analysis: Analysis, names: frozenset[str], listed: Listed) -
     """Yield (rule, span) of what is advised and falls under one of the terms by the way it is put."""
     norm = analysis.norm
     for shape in _shapes_of(names).within(norm):
-        for match in apart(_compiled(shape.pattern), norm):
+        for match in few(analysis, apart(_compiled(shape.pattern), norm), _start):
             parts = match.groupdict()
             span = next((match.span(name) for name in parts if parts[name] is not None), match.span(1))
             if shape.term == "individual_stocks" and _no_share(analysis, *span):

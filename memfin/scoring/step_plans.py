@@ -30,8 +30,10 @@ _MARKET_IF: Final = late(
 
 
 _OTHERS_URGE: Final = late(
-    r"(?:有人|别人|朋友|同事|博主|网上|文章|券商|经理)[^,。;]{0,4}(?:劝|说|建议|叫|让|推荐|主张)[^。;!?\n]{0,16}$|"
-    r"\b(?:articles?|blogs?|books?|brokers?|friends?|brother|sister|colleagues?|somebody|someone|people|he|she|they)"
+    r"(?:有人|别人|朋友|同事|博主|网上|文章|券商|经理)[^,。;]{0,4}(?:劝|说|建议|叫|让|推荐|"
+    r"主张)[^。;!?\n]{0,16}$|"
+    r"\b(?:articles?|blogs?|books?|brokers?|friends?|brother|sister|colleagues?|somebody|someone|people|he|"
+    r"she|they)"
     r" (?:recommends?|suggests?|says?|argues?|urges?|advis\w+|tells?)\b[^.;!?\n]{0,30}$"
 )
 
@@ -103,7 +105,8 @@ _SOLE: Final = late(
     r"\b(?:an?|one|this|that) single (?:[a-z-]+ ){0,3}?(?:fund|etf|stock|tracker|"
     r"share)\b[^.;!?\n]{0,16}?\b(?:for|with) "
     r"(?:everything|all (?:of )?(?:it|your)|the (?:whole|entire|full))|"
-    r"(?:全部|所有)(?:的)?(?:资金|钱|本金|积蓄|家当|\d+万元?|直接|都|拿去|用来)[^,。;\n]{0,6}?(?:买|投|放进|放到|配)(?:入|到|进)?"
+    r"(?:全部|所有)(?:的)?(?:资金|钱|本金|积蓄|家当|\d+万元?|直接|都|拿去|用来)[^,。;\n]{0,6}?(?:买|投|放进|"
+    r"放到|配)(?:入|到|进)?"
     r"(?:一|这|那)[只支款](?=[^,。;\n]{0,12}(?:就|$|[,。;]))"
 )
 _ALL_EQUITY: Final = late(
