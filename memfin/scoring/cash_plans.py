@@ -6,7 +6,7 @@ Every function returns the half-open span (in ``Analysis.norm``) of what breaks 
 from typing import Final
 
 from memfin.scoring.language import Analysis
-from memfin.scoring.patterns import compile_pattern, late
+from memfin.scoring.patterns import apart, compile_pattern, late
 from memfin.scoring.reading import Reading
 from memfin.scoring.step_plans import planned
 from memfin.scoring.weight import Weight
@@ -16,6 +16,22 @@ Span = tuple[int, int]
 _EPSILON: Final = 1e-9
 _SIGNS: Final = compile_pattern(
     r"备用|应急|现金|活钱|活期|cash|reserve|emergenc|buffer|cushion|remaining|to work|every|held? .{0,20}back"
+)
+_VERBS_EN: Final = (
+    "put",
+    "invest",
+    "move",
+    "use ",
+    "deploy",
+    "shift",
+    "draw",
+    "spend",
+    "tap ",
+    "dip",
+    "raid",
+    "switch",
+    "lock",
+    "place",
 )
 _LIQUID: Final = (
     r"(?:现金|货币|货币基金|活期|余额宝|存款|通知存款|随取|日常|零钱|cash|money market|savings|"
@@ -28,7 +44,7 @@ _RESERVE: Final = (
     r"余)?的?(?:现金|活钱|活期)|"
     r"留着的现金|(?:这|那)(?:[一两二三]成|\d+%|部分|笔)(?:现金|活钱|钱|备用金)?)"
 )
-_SPENT_ZH: Final = late(
+_SPENT_ZH: Final = compile_pattern(
     rf"{_RESERVE}(?:也|再|就|都|可以|先|一起)*(?:全部|全|一次性|都)(?:都)?"
     rf"(?:打|投|买|砸|加|补|换成|转|用)(?!(?:进去?|入|到|成|去)?{_LIQUID})(?:进去|进|入|去|出去|光|满|上)?|"
     rf"{_RESERVE}(?:也|就|都|可以|先)*(?:拿去|拿来|用来|用去|取出来|拿出来|投到|挪去|挪来|转去)"
@@ -77,17 +93,22 @@ def reserve_spent(analysis: Analysis) -> Span | None:
     if _SIGNS.search(norm) is None:
         return None
     spans: list[Span] = [
-        match.span()
-        for match in _SPENT_ZH.finditer(norm)
-        if _ABOUT_CASH.search(norm, max(0, match.start() - _BACK), match.end())
-        and _ABOVE.search(norm, max(0, match.start() - _NEAR), match.start()) is None
+        match.span(1)
+        for match in apart(_SPENT_ZH, norm)
+        if _ABOUT_CASH.search(norm, max(0, match.start(1) - _BACK), match.end(1))
+        and _ABOVE.search(norm, max(0, match.start(1) - _NEAR), match.start(1)) is None
     ]
-    spans += [match.span() for pattern in (_USED_EN, _SPENT_TOO) for match in pattern.finditer(norm)]
-    spans += [
-        match.span() for match in _REMAINING_EN.finditer(norm) if _FIRST_STEP.search(norm, 0, match.start())
-    ]
-    spans += [match.span("act") for match in _MOVED_ALL.finditer(norm)]
-    spans += [match.span() for match in _FULL.finditer(norm)]
+    if "备用" in norm or "应急" in norm:
+        spans += [match.span() for match in _SPENT_TOO.finditer(norm)]
+    if any(map(norm.__contains__, _VERBS_EN)):
+        spans += [match.span() for match in _USED_EN.finditer(norm)]
+        spans += [
+            match.span()
+            for match in _REMAINING_EN.finditer(norm)
+            if _FIRST_STEP.search(norm, 0, match.start())
+        ]
+        spans += [match.span("act") for match in _MOVED_ALL.finditer(norm)]
+        spans += [match.span() for match in _FULL.finditer(norm)]
     for start, end in spans:
         if _PART_ONLY.search(norm, end, end + 40) is None and planned(analysis, start, end):
             return start, end
@@ -207,6 +228,8 @@ def little_left(reading: Reading, floor: float) -> Span | None:
     """Return the one weight, not of cash, that leaves less than the floor of the whole."""
     analysis = reading.analysis
     norm = analysis.norm
+    if not any(1 - floor + _EPSILON < share.low <= 1 for share in reading.shares):
+        return None
     targets = [weight for weight in reading.weights if weight.role in ("target", "added")]
     if len(targets) != 1 or targets[0].low <= 1 - floor + _EPSILON:
         return None
@@ -232,6 +255,8 @@ _FOR_CASH: Final = late(
 def little_kept(reading: Reading, floor: float) -> Span | None:
     """Return the sum of money, out of all of it, that is kept back and is below the floor."""
     norm = reading.analysis.norm
+    if not any(map(norm.__contains__, ("留", "剩", "leave", "keep", "hold"))):
+        return None
     for part in reading.amounts:
         if (
             not 0 < part.high < floor - _EPSILON

@@ -12,7 +12,7 @@ for the places where a lexicon pattern hit and for nothing else.
 
 from bisect import bisect_right
 from itertools import accumulate, pairwise
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from memfin.scoring.forms import normalize
 from memfin.scoring.glossary import gloss, positions, unglossed
@@ -74,6 +74,7 @@ class Analysis:
         text: the reply as it was written.
         norm: its normalized form, in which all offsets count.
         plain: the same with English terms as they were written; ``glosses`` says which were not.
+        notes: what detectors have found out about the whole reply, each under a key of its own.
         bounds: where sentences begin, and the end of the reply; a line break ends a sentence. Sentence
             ``i`` is ``norm[bounds[i]:bounds[i + 1]]``; list items and table rows are sentences.
     """
@@ -95,6 +96,7 @@ class Analysis:
         "bounds",
         "glosses",
         "norm",
+        "notes",
         "plain",
         "text",
     )
@@ -117,6 +119,7 @@ class Analysis:
         self._kinds: dict[int, LineKind] = {}
         self._blocks: dict[int, tuple[int, int, int]] = {}
         self._speeches_of = self._voiced_of = -1
+        self.notes: dict[object, Any] = {}
         self._voiced = False
         self._speeches: list[tuple[int, int]] = []
         self._quotes: list[tuple[int, int]] | None = None

@@ -57,6 +57,8 @@ _FALL: Final = late(
     r"(?:跌|回落|回撤|亏|缩水|折损)[^,。;\d]{0,6}$|\b(?:los(?:es?|t|ing)|falls?|fell|fallen|dips?|drops?|"
     r"dropped|slides?|slid|drawdowns?|declines?|slumps?|down|plunged?)\b[^,.;%\d]{0,30}[-−]?$"
 )
+_HALF: Final = 0.5
+_NEAR: Final = 48
 _HALVED: Final = late(r"腰斩|\bhalv(?:e|ed|ing)\b|\bcut in half\b")
 _EVERYTHING: Final = late(
     r"(?:全部|所有)(?:的)?(?:资金|本金|钱|积蓄|仓位)|(?:资金|本金|积蓄|仓位|钱)(?:都|全|全部)|"
@@ -94,6 +96,16 @@ def _of_everything(reading: Reading, limit: float) -> Span | None:
     """Return the fall of the equity in which all or nearly all of the money is put."""
     analysis = reading.analysis
     norm = analysis.norm
+    falls = [
+        (share.high, share.start, share.end)
+        for share in reading.shares
+        if share.high > limit + _EPSILON
+        and _FALL.search(norm, max(analysis.sentence_span(share.start)[0], share.start - _NEAR), share.start)
+    ]
+    if "腰斩" in norm or "hal" in norm:
+        falls += [(_HALF, match.start(), match.end()) for match in _HALVED.finditer(norm)]
+    if not falls:
+        return None
     main = next(
         (
             (weight.start, weight.end, weight.low)
@@ -104,14 +116,10 @@ def _of_everything(reading: Reading, limit: float) -> Span | None:
     ) or _all_in_equity(reading)
     if main is None or not advised(analysis, main[0], main[1], act=True):
         return None
-    falls = [(share.high, share.start, share.end) for share in reading.shares]
-    falls += [(0.5, match.start(), match.end()) for match in _HALVED.finditer(norm, main[1])]
     for fall, start, end in falls:
         if not 0 < start - main[1] <= _REACH or fall * main[2] <= limit + _EPSILON:
             continue
         low, high = analysis.sentence_span(start)
-        if _HALVED.match(norm, start) is None and not _FALL.search(norm, low, start):
-            continue
         if _OTHERWISE.search(norm, main[1], high) or _AHEAD_OTHERWISE.match(norm, high):
             continue
         if FORGIVEN.search(norm, low, high) is None and not rejected(analysis, start, end):
