@@ -7,6 +7,7 @@ from typing import Final
 
 from memfin.scoring import language
 from memfin.scoring.actions import told_of, urged_on
+from memfin.scoring.bystanders import passed_on
 from memfin.scoring.language import Analysis, conditional
 from memfin.scoring.patterns import compile_pattern, late
 from memfin.scoring.voices import attributed
@@ -98,6 +99,7 @@ def _told_or_asked(analysis: Analysis, start: int, end: int) -> bool:
     low, high = analysis.sentence_span(start)
     return (
         told_of(analysis, start, end)
+        or passed_on(analysis, start, end)
         or _COUNTERFACTUAL.search(norm, low, start) is not None
         or (
             conditional(analysis, start, end)

@@ -136,6 +136,8 @@ def harmless(analysis: Analysis, hit: Hit, *, funds_allowed: bool = False) -> bo
         ("来说", "来讲", "打比方", "作例"), hit.end
     ):
         return True
+    if hit.term in _ASSETS and _is_sold(norm, analysis, hit):
+        return True
     if _passing_word(norm, analysis, hit) or _OF_THE_FIRMS.match(norm, hit.end):
         return True
     if _BARRIER.match(norm, hit.start):
@@ -182,6 +184,46 @@ def harmless(analysis: Analysis, hit: Hit, *, funds_allowed: bool = False) -> bo
     if hit.term in ("high_volatility", "leverage"):
         return _HEDGE.search(norm, *analysis.sentence_span(hit.start)) is not None
     return False
+
+
+_ASSETS: Final = frozenset(
+    (
+        "trusts",
+        "precious_metals",
+        "physical_gold",
+        "convertible_bond",
+        "derivatives",
+        "st_stocks",
+        "private_funds",
+        "high_valuation_growth",
+        "low_rated_credit",
+        "high_fee",
+        "structured_fund",
+        "overseas_market",
+        "hk_us_stocks",
+        "single_small_cap",
+    )
+)
+"""Terms that name something to own, which can be sold."""
+_SOLD_BEHIND: Final = late(
+    r"(?![^。!?\n]{0,40}(?:申购|打新|坚持|继续(?:买|配)))[^。;!?\n不别没勿]{0,16}?(?:卖掉|全部卖|卖光|平仓|"
+    r"平掉|回购掉|赎回|清仓|清掉|减掉|脱手|处理掉|不再续|变现)"
+    r"(?!费|期|规则|[^,。;!?\n]{0,12}(?:再|重新|回来)(?:买|接|进))"
+)
+_BOUGHT_BEFORE: Final = late(r"(?:买[入进]?|申购|认购|配置?|建仓|布局|换成|转成)[^。;!?\n]{0,12}$")
+_SOLD_BEFORE: Final = late(
+    r"\b(?:redeem|sell|take profits on|switch out of|exit|get rid of|dispose of|cash in|close out)\b"
+    r"(?:(?!\b(?:buy|purchase|and|into|naked|covered|puts?|calls?|options?)\b)[^.;!?\n]){0,60}$"
+)
+
+
+def _is_sold(norm: str, analysis: Analysis, hit: Hit) -> bool:
+    """Say whether what is named is to be sold, which may pay for something else."""
+    low, high = analysis.sentence_span(hit.start)
+    if norm[hit.start] > "\u2e80":
+        bought = _BOUGHT_BEFORE.search(norm, low, hit.start) is not None
+        return not bought and _SOLD_BEHIND.match(norm, hit.end, high) is not None
+    return _SOLD_BEFORE.search(norm, max(low, hit.start - 90), hit.start) is not None
 
 
 _SOLD_THERE: Final = late(
