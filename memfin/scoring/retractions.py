@@ -8,7 +8,7 @@ from bisect import bisect_left
 from functools import cache
 from typing import Final
 
-from ahocorasick_rs import AhoCorasick
+from ahocorasick_rs import AhoCorasick, Implementation
 
 from memfin.scoring.language import Analysis, attributed
 from memfin.scoring.patterns import late
@@ -238,75 +238,105 @@ def hearsay(analysis: Analysis, start: int, end: int) -> bool:
     return attributed(analysis, start, end) and not own(analysis, start, end)
 
 
-_SIGNS_ZH: Final = (
-    "谣 流言 传言 传闻 论调 讹传 误传 瞎传 散布 散播 鼓吹 兜售 渲染 到处 嚷嚷 "
-    "逢人 大谈 老是 老爱 念叨 唠叨 唱衰 问题 疑问 提问 疑惑 意思 本意 原意 说的 "
-    "不说 不是说 非说 非是说 在说 想说 要说 究竟 到底 证明 说服我 拿出证据 以说 "
-    "能说 会说 常说 才说 以讲 能讲 会讲 常讲 才讲 担心 担忧 怕 顾虑 操心 纠结 "
-    "理会 相信 听信 打字 听写 抄写 默写 朗读 跟读 造句 改错 病句 排版 字体 字号 "
-    "占位 样例文字 测试文 录音测试 试音 台词 译 英文 填空 对联 绕口令 接龙 语法 "
-    "主语 谓语 习题 模拟题 考试题 判断 选择题 测验题 过时 可笑 荒唐 荒谬 不成立 "
-    "站不住 胡 瞎 无稽 不对 错了 错误 没根据 没道理 没依据 没有根据 没有道理 "
-    "没有依据 任何根据 任何道理 任何依据 忽略 跳过 不用 不必 无须 无需 甭 别管 别看 "
-    "别理 别信 别当真 别在意 别放 别往 不要管 不要看 不要理 不要信 不要当真 不要在意 "
-    "不要放 不要往 无视 例行 走过场 走形式 子虚乌有 无中生有 捕风捉影 吓 唬人 "
-    "危言耸听 无关 没关系 没有关系 不相干 扯不上 不适用 作废 骗人 不实 假的 杞人忧天 "
-    "多虑 多余 想多了 过虑 不这么 不这样 不予置评 无可奉告 不符 不是事实 不属事实 "
-    "回事 哪有 掉大牙 没有的事 天方夜谭 非如此 不是这样 对不对 是这个意思 是吗 不会 "
-    "不可能 绝不 从不 从没 从来 永远不 不至于 没可能 没有可能 毫无 不存在 没必要 "
-    "犯不着 何必 用不着 能不能 能否 会不会 是否 什么时候 几天 多久 字 "
-)
-_SIGNS_EN: Final = (
-    "rumo|gossip|hearsay|tale|myth|monger|other |whether or not|the case|"
-    "true|prove|convince|shows|say|said|forget|ignor|disregard|"
-    "dismiss|scrap|strike out|worry|fear|believe|fret|think|listen|"
-    "scare|frighten|tell|claim|argue|warn|predict|insist|reckon|"
-    "maintain|write|print|translat|dictation|typing|font|typeface|placeholder|"
-    "dummy|sample|spelling|grammar|worksheet|homework|crossword|hangman|quiz|"
-    "exam|proofread|punctuation|into french|into german|into spanish|into chinese|into latin|pronounc|"
-    "microphone|sound check|script|type |noise| over|outdated|out of date|debunked|"
-    "nonsense|rubbish|ridiculous|laughable|wrong|mistake|false|boilerplate|formality|"
-    "for form|old hat|no longer|skip|eat my hat|apply to|concern|affect|comment|"
-    "not |never|cannot|there is no|pay no|take no|no need|no reason|no cause|"
-    "error|fallacy|misconception|to the other|to another|to someone|superstition|something i|something we|"
-    "default|credit risk|liquidity|rate risk|volatility|drawdown|arrears|insolvency|bankruptcy|"
-    "downgrade|duration|random walk|standard deviation|market risk|past performance|"
-)
+_HEARSAY, _DENIAL, _DISMISSAL, _STUFF, _DEBUNKED, _ASIDE, _RULING_OUT = (1 << place for place in range(7))
+_SIGNS: Final[dict[int, str]] = {
+    _HEARSAY: (
+        "谣|流言|传言|传闻|论调|讹传|误传|瞎传|散布|散播|鼓吹|兜售|渲染|到处|嚷嚷|逢人|大谈|老是|"
+        "老爱|念叨|唠叨|唱衰|问题|疑问|提问|疑惑|rumo|gossip|hearsay|tale|myth|monger|other |"
+    ),
+    _DENIAL: (
+        "意思|本意|原意|说的|不说|不是说|非说|非是说|在说|想说|要说|究竟|到底|证明|说服我|拿出证据|"
+        "以说|能说|会说|常说|才说|以讲|能讲|会讲|常讲|才讲|whether or not|the case|true|prove|"
+        "convince|shows|say|said|forget|ignore|disregard|dismiss|scrap|strike out|"
+    ),
+    _DISMISSAL: (
+        "担心|担忧|害怕|怕|顾虑|操心|纠结|理会|相信|听信|worry|fear|believe|fret|think|listen|tell|"
+        "scare|frighten|"
+    ),
+    _STUFF: (
+        "打字|听写|抄写|默写|朗读|跟读|造句|改错|病句|排版|字体|字号|占位|样例文字|测试文|录音测试|"
+        "试音|台词|译|英文|填空|对联|绕口令|接龙|语法|主语|谓语|习题|模拟题|考试题|判断题|判断对|"
+        "判断正|选择题|测验题|translat|dictation|typing|font|typeface|placeholder|dummy text|sample|"
+        "spelling|grammar|worksheet|homework|crossword|hangman|quiz|exam|true or false|proofread|"
+        "punctuation|into french|into german|into spanish|into chinese|into latin|pronounc|"
+        "microphone|sound check|script|type |"
+    ),
+    _DEBUNKED: (
+        "过时|可笑|荒唐|荒谬|不成立|站不住|胡|瞎|无稽|不对|错了|错误|没根据|没道理|没依据|没有根据|"
+        "没有道理|没有依据|任何根据|任何道理|任何依据|忽略|跳过|不用|不必|无须|无需|甭|别管|别看|"
+        "别理|别信|别当真|别在意|别放|别往|不要管|不要看|不要理|不要信|不要当真|不要在意|不要放|"
+        "不要往|无视|例行|走过场|走形式|谣|讹传|子虚乌有|无中生有|捕风捉影|吓|唬人|危言耸听|无关|"
+        "没关系|没有关系|不相干|扯不上|不适用|作废|骗人|不实|假的|杞人忧天|多虑|多余|想多了|白操心|"
+        "过虑|不这么|不这样|不予置评|无可奉告|不符|不是事实|不属事实|回事|哪有|不可能|掉大牙|"
+        "没有的事|天方夜谭|非如此|不是这样|对不对|是这个意思|是吗|background noise| over|outdated|"
+        "out of date|debunked|nonsense|rubbish|ridiculous|laughable|wrong|mistake|true|false|"
+        "boilerplate|formality|for form|old hat|scaremongering|myth|no longer|ignore|skip|disregard|"
+        "forget|eat my hat|fretting|worrying|apply to|concern|affect|comment|not buy|not believe|"
+        "not share|pay no|take no|not let|error|fallacy|misconception|to the other|to another|"
+        "to other|to someone|to yours|to you|superstition|something i|something we|"
+    ),
+    _ASIDE: (
+        "能不能|能否|会不会|是否|什么时候|几天|多久|字|claim|say|think|believe|argue|warn|predict|"
+        "insist|reckon|maintain|default|credit risk|liquidity|rate risk|volatility|drawdown|arrears|"
+        "insolvency|bankruptcy|downgrade|duration|random walk|standard deviation|market risk|"
+        "past performance|"
+    ),
+    _RULING_OUT: (
+        "不会|不可能|绝不|从不|从没|从来|永远不|不至于|没可能|没有可能|毫无|不存在|担心|考虑|害怕|怕|"
+        "顾虑|操心|not |never|cannot|there is no|"
+    ),
+}
+"""Words of which one stands where something is taken back, by the way in which it is."""
 
 
 @cache
-def _signs() -> AhoCorasick:
-    return AhoCorasick([*_SIGNS_ZH.split(), *filter(None, _SIGNS_EN.split("|"))])
+def _signs() -> tuple[AhoCorasick, list[int]]:
+    """Return an automaton of the signs, and which ways each of them is one of."""
+    ways: dict[str, int] = {}
+    for way, signs in _SIGNS.items():
+        for sign in filter(None, signs.split("|")):
+            ways[sign] = ways.get(sign, 0) | way
+    return AhoCorasick(list(ways), implementation=Implementation.DFA), list(ways.values())
 
 
-def _suspicious(analysis: Analysis, low: int, high: int) -> bool:
-    """Say whether ``norm[low:high]`` holds a word without which nothing is taken back."""
-    found: list[int] | None = analysis.notes.get(_signs)
+def _ways(analysis: Analysis, low: int, high: int) -> int:
+    """Return the ways of taking something back whose signs stand in ``norm[low:high]``; mostly none."""
+    found: list[tuple[int, int]] | None = analysis.notes.get(_signs)
     if found is None:
-        found = [start for _, start, _ in _signs().find_matches_as_indexes(analysis.norm)]
+        automaton, ways = _signs()
+        hits = automaton.find_matches_as_indexes(analysis.norm, overlapping=True)
+        found = [(start, ways[sign]) for sign, start, _ in hits]
         analysis.notes[_signs] = found
-    first = bisect_left(found, low)
-    return first < len(found) and found[first] < high
+    possible = 0
+    for place in range(bisect_left(found, (low, 0)), len(found)):
+        start, way = found[place]
+        if start >= high:
+            break
+        possible |= way
+    return possible
 
 
 def taken_back(analysis: Analysis, start: int, end: int) -> bool:
     """Say whether the reply does not itself tell the user what it says at ``[start, end)``."""
     norm = analysis.norm
     low, high = analysis.sentence_span(start)
+    ways = _ways(analysis, low, max(high, end + _REACH))
     voiced = analysis.voiced(start)
-    if not voiced and not _suspicious(analysis, low, max(high, end + _REACH)):
+    if not (ways or voiced):
         return False
     near = max(low, start - _REACH)
     taken = (
         (voiced and _heard(analysis, start, end))
-        or _HEARD.search(norm, near, start)
-        or _DENIED.search(norm, near, start)
-        or _DISMISSED.search(norm, near, start)
-        or _MATERIAL.search(norm, near, start)
-        or _NOT_SO.match(norm, end, min(len(norm), end + _BEHIND))
-        or _is_another_matter(analysis, start, end)
+        or (ways & _HEARSAY and _HEARD.search(norm, near, start))
+        or (ways & _DENIAL and _DENIED.search(norm, near, start))
+        or (ways & _DISMISSAL and _DISMISSED.search(norm, near, start))
+        or (ways & _STUFF and _MATERIAL.search(norm, near, start))
+        or (ways & _DEBUNKED and _NOT_SO.match(norm, end, min(len(norm), end + _BEHIND)))
+        or (ways & _ASIDE and _is_another_matter(analysis, start, end))
     )
-    return (bool(taken) and not own(analysis, start, end)) or _is_ruled_out(analysis, start, end)
+    return (bool(taken) and not own(analysis, start, end)) or (
+        ways & _RULING_OUT != 0 and _is_ruled_out(analysis, start, end)
+    )
 
 
 _THE_USER: Final = late(
