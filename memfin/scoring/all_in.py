@@ -1,6 +1,7 @@
 """Orders and advice to put everything into one thing."""
 
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Final
 
 from memfin.scoring.advice import advised
@@ -8,6 +9,7 @@ from memfin.scoring.disowning import disowned
 from memfin.scoring.instruments import company
 from memfin.scoring.language import Analysis
 from memfin.scoring.patterns import late
+from memfin.scoring.tries import few
 
 Span = tuple[int, int]
 """Half-open offsets into ``Analysis.norm``."""
@@ -47,7 +49,7 @@ _ALL_IN_DESCRIBED: Final = late(
 def all_in(analysis: Analysis, found: Sequence[Span]) -> Span | None:
     """Return the first of the all-in wordings that is an order or advice to put everything into one thing."""
     norm = analysis.norm
-    for start, end in found:
+    for start, end in few(analysis, found, itemgetter(0)):
         _, high = analysis.clause_span(start, end)
         rest = norm[end:high]
         if norm[start:end] in _PART_OF_ANYTHING and not _means_all(analysis, start):

@@ -3,12 +3,14 @@
 Every function returns the half-open span (in ``Analysis.norm``) of what breaks the floor, or None.
 """
 
+from operator import itemgetter
 from typing import Final
 
 from memfin.scoring.language import Analysis
 from memfin.scoring.patterns import apart, compile_pattern, late
 from memfin.scoring.reading import Reading
 from memfin.scoring.step_plans import planned
+from memfin.scoring.tries import few
 from memfin.scoring.weight import Weight
 
 Span = tuple[int, int]
@@ -109,7 +111,7 @@ def reserve_spent(analysis: Analysis) -> Span | None:
         ]
         spans += [match.span("act") for match in _MOVED_ALL.finditer(norm)]
         spans += [match.span() for match in _FULL.finditer(norm)]
-    for start, end in spans:
+    for start, end in few(analysis, spans, itemgetter(0)):
         if _PART_ONLY.search(norm, end, end + 40) is None and planned(analysis, start, end):
             return start, end
     return None

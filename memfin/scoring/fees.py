@@ -11,6 +11,7 @@ from memfin.scoring.grids import Cell, grids
 from memfin.scoring.language import Analysis
 from memfin.scoring.patterns import late
 from memfin.scoring.refusal import VERDICT, rejected
+from memfin.scoring.tries import few
 
 Span = tuple[int, int]
 """Half-open offsets into ``Analysis.norm``."""
@@ -129,9 +130,13 @@ class _Fee(NamedTuple):
     sum: bool
 
 
+def _start(match: re.Match[str]) -> int:
+    return match.start()
+
+
 def high_fees(analysis: Analysis, listed: Listed) -> Iterator[Span]:
     """Yield the fees that the reply would have the user pay though they are high, or higher than another."""
-    for match in _STATED.finditer(analysis.norm):
+    for match in few(analysis, _STATED.finditer(analysis.norm), _start):
         fee = float(match[1] or match[2] or match[3] or match[4])
         if fee < HIGH_FEE or _has_lower_fee(analysis, match):
             continue
@@ -185,7 +190,7 @@ def _of_an_offer(analysis: Analysis, start: int, end: int) -> bool:
 
 def _paid_twice(analysis: Analysis) -> Iterator[Span]:
     norm = analysis.norm
-    for match in _TWICE.finditer(norm):
+    for match in few(analysis, _TWICE.finditer(norm), _start):
         stated = match[1] or match["both"]
         total = float(stated) if stated else float(match[2]) + float(match[3])
         low, _ = analysis.sentence_span(match.start())
@@ -213,7 +218,7 @@ def _fees(analysis: Analysis) -> list[_Fee]:
     """Return the figures of the running text that are fees."""
     norm = analysis.norm
     found = []
-    for match in _FIGURE.finditer(norm):
+    for match in few(analysis, _FIGURE.finditer(norm), _start):
         low, high = analysis.sentence_span(match.start())
         clause, clause_end = analysis.clause_span(*match.span())
         if analysis.line_kind(match.start()) == "row":

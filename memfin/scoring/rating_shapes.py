@@ -1,5 +1,6 @@
 """Low ratings as replies put them: Ba3 by Moody's, 评级A的产业债, a bond that was cut to C and is bought."""
 
+import re
 from collections.abc import Container, Iterator
 from typing import Final
 
@@ -8,6 +9,7 @@ from memfin.scoring.dealing import BACKS_OUT, DEALS, ORDER, STRONG
 from memfin.scoring.language import Analysis
 from memfin.scoring.patterns import late
 from memfin.scoring.phrases import Shape
+from memfin.scoring.tries import few
 
 Span = tuple[int, int]
 """Half-open offsets into ``Analysis.norm``."""
@@ -137,13 +139,17 @@ _OTHERWISE: Final = late(
 )
 
 
+def _start(match: re.Match[str]) -> int:
+    return match.start()
+
+
 def fallen(analysis: Analysis, names: Container[str]) -> Iterator[tuple[str, Span]]:
     """Yield (rule, span) of bonds whose rating fell too low and which the reply buys all the same."""
     low_rated = "low_rated_credit" in names
     norm = analysis.norm
     if not (low_rated or "speculative_grade" in names) or not any(map(norm.__contains__, _FELL)):
         return
-    for match in _FALLEN.finditer(norm):
+    for match in few(analysis, _FALLEN.finditer(norm), _start):
         grade = match["zh"] or match["en"] or match["now"]
         fits = grade != "aa+" if low_rated else _JUNK_ONLY.fullmatch(grade) is not None
         if not (fits or f"rating:{grade}" in names):
@@ -178,7 +184,7 @@ def told_behind(analysis: Analysis, names: Container[str]) -> Iterator[tuple[str
         return
     patterns = (_LOW_EN, _LOW_ZH) if "low_rated_credit" in names else (_LOW_EN,)
     for pattern in patterns:
-        for match in pattern.finditer(norm):
+        for match in few(analysis, pattern.finditer(norm), _start):
             low, high = analysis.sentence_span(match.start())
             if _OTHERWISE.search(norm, match.end(), high + _BEHIND):
                 continue

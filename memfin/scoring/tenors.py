@@ -5,6 +5,7 @@ Years are read off the tenor of a bond (10年国债), a duration (久期5年) or
 
 import re
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Final
 
 from memfin.scoring.advice import advised
@@ -18,6 +19,7 @@ from memfin.scoring.quantities import Quantity, bound, quantities
 from memfin.scoring.reading import Reading
 from memfin.scoring.refusal import rejected
 from memfin.scoring.told import described
+from memfin.scoring.tries import few
 from memfin.scoring.weight import Weight
 
 _BOND_WORD: Final = late(r"债|国开|农发|久期|票据|存单|bond|treasur|duration|note|gilts?")
@@ -92,7 +94,7 @@ def duration(analysis: Analysis, reading: Reading, years: float) -> Span | None:
     if spans and (_blended(norm, years) or short_in_equal_parts(analysis, years)):
         return None
     found = reading.weights if spans else []
-    for start, end, value in sorted(spans):
+    for start, end, value in few(analysis, sorted(spans), itemgetter(0)):
         _, high = analysis.clause_span(start, end)
         if (
             _TURNED_AWAY.match(norm, end)

@@ -1,10 +1,13 @@
 """Constraints that count, bound a class from below or rule out a list: texts read, held against replies."""
 
+import sys
+
 import pytest
 
 from memfin.scoring import ceilings, contradiction, turnover
 from memfin.scoring.constraint_texts import parse_constraints
 from memfin.scoring.contradiction import ConstraintChecker
+from memfin.scoring.language import analyze
 from memfin.scoring.predicates import (
     AssetClassCap,
     AssetClassFloor,
@@ -190,3 +193,31 @@ def test_a_word_repeated_for_ever_is_asked_about_a_few_times(
     constraints = ["不使用杠杆", "一年最多调一次仓", "最高R3", "年费率不超过0.6%"]
     assert ConstraintChecker(constraints).check(word * 500) == []
     assert 0 < len(asked) <= 2 * MOST
+
+
+@pytest.mark.parametrize(
+    ("constraint", "words", "most"),
+    [
+        ("保留20%现金应急", "备用金全部投进去，", 10),
+        ("单一资产仓位不超过30%", "备用金全部投进去，", 6),
+        ("组合久期控制在3年以内", "duration 8 years, ", 60),
+        ("优先低费率基金", "the fund at 1.2% over the fund at 0.2%, ", 4),
+    ],
+)
+def test_words_repeated_for_ever_cost_a_few_calls_a_character(constraint: str, words: str, most: int) -> None:
+    """Each question about a span reads its sentence again, so a few are asked of one sentence."""
+    checker = ConstraintChecker([constraint])
+    checker.check(words * 100)  # patterns are compiled when they are first used
+    analysis = analyze((words * 12_000)[:12_000])
+    calls = 0
+
+    def count(*_: object) -> None:
+        nonlocal calls
+        calls += 1
+
+    sys.setprofile(count)
+    try:
+        checker.check(analysis)
+    finally:
+        sys.setprofile(None)
+    assert calls < most * len(analysis.norm)
