@@ -4,7 +4,7 @@ from itertools import islice
 from typing import Final, Literal
 
 from memfin.scoring.cap_classes import CAP_CLASSES, capped_class
-from memfin.scoring.limit_words import clause_of, limit_of
+from memfin.scoring.limit_words import clause_at, clause_of, limit_of
 from memfin.scoring.patterns import late
 from memfin.scoring.predicates import (
     AssetClassCap,
@@ -58,7 +58,7 @@ _HOLDING: Final = late(
 _SOLD_EARLY: Final = late(
     r"以?内的?(?:短线|买卖|交易)|短于[^,;]{0,6}(?:买卖|交易)|(?:中途|提前)不卖|"
     r"\b(?:no|not|never|nothing|only after|earliest|before)\b[^;]{0,40}\b(?:sell\w*|sold|sales?|exit\w*|"
-    r"in and out|trades?)\b|"
+    r"in and out|(?<!\d )trades?)\b|"
     r"\b(?:sell\w*|sold|sales?|exit\w*|in and out|trades?)\b[^;]{0,40}\b(?:only after|before|first|"
     r"prohibited|(?:under|within)\b[^;]{0,30}\b(?:prohibited|forbidden|not allowed))\b"
 )
@@ -183,7 +183,7 @@ def figured(norm: str) -> Predicate | None:  # noqa: C901, PLR0911, PLR0912 - on
         return MaxFee(_round(share.high))
     if _CASH.search(norm) and (share is not None or money is not None) and not _of_another_class(norm, share):
         share = _beside_cash(norm, [each for each in found if each.kind == "share"])
-        if share is not None and _REST.search(norm):
+        if share is not None and _cash_is_left(norm):
             return CashFloor(share=_round(_rest(norm, [each for each in found if each.kind == "share"])))
         capped = share is not None and limit_of(norm, share) == "at_most" and not _FLOOR.search(norm)
         return AssetClassCap("cash", _round(share.high)) if share and capped else _cash_floor(share, money)
@@ -255,6 +255,18 @@ def _of_another_class(norm: str, share: Quantity | None) -> bool:
 
 
 _REST: Final = late(r"其余|剩下的?|剩余|\b(?:the )?(?:rest|remainder|remaining)\b")
+
+
+_INVESTED: Final = late(r"invest|equit|stocks?\b|shares\b|bonds?\b|funds?\b|投|买|股|债|基金|权益")
+
+
+def _cash_is_left(norm: str) -> bool:
+    """Say whether what is left over is the cash, not what is invested beside it."""
+    word = _REST.search(norm)
+    if word is None:
+        return False
+    clause = clause_at(norm, word.start(), word.end())
+    return _CASH.search(clause) is not None or _INVESTED.search(clause) is None
 
 
 def _rest(norm: str, shares: list[Quantity]) -> float:

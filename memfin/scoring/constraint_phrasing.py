@@ -36,7 +36,8 @@ _COURTESY: Final = late(
     r"[,]?无例外|[,]?按比例来|[?!.。]+$"
 )
 _CASH_ACCOUNT: Final = late(
-    r"\bcash account only\b|\bfully (?:paid|funded)\b|\blong[- ]only\b|融资融券权限[^,;]{0,4}关"
+    r"\bcash account only\b|\bfully (?:paid|funded)\b|"
+    r"\blong[- ]only\b(?! (?:\w+ )?(?:equit|funds?|etfs?|strateg|product|mandate))|融资融券权限[^,;]{0,4}关"
 )
 _EXCLUSION: Final = late(
     r"^(?:exclusions?|exclusion list|excluded|prohibited(?: investments?)?|not (?:wanted|allowed|permitted)|"
@@ -284,6 +285,17 @@ _PERMITS: Final = late(
     r"care|bother)\b|"
     r"\b(?:fine|ok|okay) with me$"
 )
+
+
+_LIMITED: Final = late(
+    r"\b(?:max(?:imum)?|at most|no more|limit|cap|never|not?|only)\b|n't\b|不|最多|至多|上限|禁|别"
+)
+
+
+def without_told_reason(norm: str) -> str:
+    """Return the text without the story it starts with: ``I lost 30% on one stock, so ...``."""
+    story = _REASON.match(norm)
+    return norm if story is None or _LIMITED.search(story[0]) else norm[story.end() :]
 
 
 def permits(norm: str) -> bool:

@@ -11,7 +11,7 @@ from typing import Final
 
 from memfin.scoring.bans import NEGATIVE, Ban, bans
 from memfin.scoring.constraint_figures import figured
-from memfin.scoring.constraint_phrasing import permits, plainly
+from memfin.scoring.constraint_phrasing import permits, plainly, without_told_reason
 from memfin.scoring.counted_limits import counted_limit
 from memfin.scoring.forms import normalize
 from memfin.scoring.kept import kept
@@ -139,7 +139,7 @@ def parse_constraints(text: str) -> tuple[Predicate, ...]:
     """
     norm = in_usual_words(" ".join(normalize(text).split()))
     whole = _read(norm)
-    parts = [part.strip() for part in _PARTS.split(norm, _MOST_PARTS)]
+    parts = [part.strip() for part in _PARTS.split(without_told_reason(norm), _MOST_PARTS)]
     read = [found for part in parts if part and part != norm and (found := _understood(_read(part)))]
     if len(read) > 1 or (read and not _understood(whole)):
         return tuple(dict.fromkeys(predicate for found in read for predicate in found))

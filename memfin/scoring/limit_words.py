@@ -54,6 +54,11 @@ def limit_of(norm: str, quantity: Quantity) -> Bound:
 
 def clause_of(norm: str, quantity: Quantity) -> str:
     """Return the clause of a constraint that holds the quantity."""
-    start = max(norm.rfind(mark, 0, quantity.start) for mark in ",;:") + 1
-    ends = [end for mark in ",;" if (end := norm.find(mark, quantity.end)) >= 0]
+    return clause_at(norm, quantity.start, quantity.end)
+
+
+def clause_at(norm: str, low: int, high: int) -> str:
+    """Return the clause of a constraint around a span of it."""
+    start = max(norm.rfind(mark, 0, low) for mark in ",;:") + 1
+    ends = [end for mark in ",;" if (end := norm.find(mark, high)) >= 0]
     return norm[start : min(ends, default=len(norm))]

@@ -88,6 +88,11 @@ DIRECTIONS: Final = [
     ("No more than 85% invested; minimum 15% cash.", CashFloor(share=0.15)),
     ("Up to 85% may be invested, the rest stays in cash.", CashFloor(share=0.15)),
     ("十万里留两万现金应急", CashFloor(share=0.2)),
+    ("At most 10% in cash, the rest invested", AssetClassCap("cash", 0.1)),
+    ("现金最多10%，其余投基金", AssetClassCap("cash", 0.1)),
+    ("股票最多60%，其余现金", CashFloor(share=0.4)),
+    ("I lost 30% on one stock, so no single stock above 10%", SingleAssetCap(0.1, "asset")),
+    ("去年亏了30%，所以股票最多20%", AssetClassCap("equity", 0.2)),
     ("持有不超过一年", MaxLockUp(1.0)),
     ("可转债可以，但不超过10%", AssetClassCap("convertible", 0.1)),
 ]
@@ -114,6 +119,11 @@ def test_a_bound_has_its_direction(text: str, meaning: Predicate) -> None:
     ],
 )
 def test_what_is_allowed_is_no_ban(text: str) -> None:
+    assert parse_constraints(text) == ()
+
+
+@pytest.mark.parametrize("text", ["Long-only equity fund", "Not more than 3 trades a month"])
+def test_words_of_another_constraint_are_not_taken_for_it(text: str) -> None:
     assert parse_constraints(text) == ()
 
 
