@@ -1,6 +1,7 @@
 """What all tests share: async tests run on asyncio, the one backend that MemFin supports."""
 
 import os
+import signal
 from collections.abc import Iterator
 
 import coverage
@@ -15,6 +16,9 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     for name in os.environ.keys() - unmeasured().keys():
         del os.environ[name]
 
+# A command in the background of a script ignores SIGINT and hands that on to what the tests interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A machine that is busy makes slowly what it makes well. The suite tries the same examples each time, so
 # that a change is judged by itself; HYPOTHESIS_PROFILE=explore tries others, and more of them.
