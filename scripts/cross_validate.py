@@ -20,9 +20,9 @@ from typing import NamedTuple
 from memfin.contracts import LabelledReply
 from memfin.contracts.reading import iter_jsonl
 from memfin.scoring.content import read_content
-from memfin.scoring.language import analyze
+from memfin.scoring.lexicons.scanner import Scanner
 from memfin.scoring.risk import FIELD, canonical_risk_tag, predicted_tags
-from memfin.scoring.scanner import Scanner
+from memfin.scoring.text.language import analyze
 
 LEXICON = "risk_tags"
 

@@ -1,4 +1,4 @@
-"""Print the file of frequencies, counted over replies (see `memfin.scoring.frequencies`).
+"""Print the file of frequencies, counted over replies (see `memfin.scoring.patterns.frequencies`).
 
 ``frequencies.py FILE.jsonl...`` reads the replies of labelled files, recorded traces and datasets: each
 text under ``text``, but for what a user says.
@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 
-from memfin.scoring.frequencies import count
-from memfin.scoring.language import analyze
+from memfin.scoring.patterns.frequencies import count
+from memfin.scoring.text.language import analyze
 
 REPLIES = ("text", "reply", "assistant_text")
 SHORTEST = 12

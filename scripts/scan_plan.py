@@ -1,9 +1,9 @@
-"""Print the file of scan plans, worked out of the lexicons (see `memfin.scoring.scan_plan`)."""
+"""Print the file of scan plans, worked out of the lexicons (see `memfin.scoring.lexicons.scan_plan`)."""
 
 import sys
 
 from memfin.scoring.content import LEXICONS
-from memfin.scoring.scan_plan import written
+from memfin.scoring.lexicons.scan_plan import written
 
 
 def main() -> None:

@@ -3,7 +3,7 @@
 import ast
 import graphlib
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -57,6 +57,23 @@ def module_name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+SCORING: Sequence[str] = (
+    "patterns",
+    "numbers",
+    "text",
+    "constraints",
+    "attribution",
+    "guards",
+    "lexicons",
+    "advice",
+    "weights",
+    "offers",
+    "limits",
+    "",  # the modules of memfin.scoring itself: the detectors and the rows
+)
+"""The packages of `memfin.scoring`, from the ground up: each imports those before it and no other."""
+
+
 MODULES = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
 
 
@@ -93,6 +110,22 @@ IMPORTS = {
 }
 
 
+def layer_of(module: str) -> int:
+    """Return the place of a module of `memfin.scoring` in its order of packages."""
+    name = module.removeprefix("memfin.scoring").removeprefix(".").partition(".")[0]
+    return SCORING.index(name) if name in SCORING else SCORING.index("")
+
+
+def unfounded(imports: Mapping[str, frozenset[str]]) -> list[str]:
+    """Return the imports inside `memfin.scoring` of a package from one above it."""
+    return [
+        f"{module} imports {target}"
+        for module, targets in imports.items()
+        for target in sorted(targets)
+        if part_of(module) == part_of(target) == "scoring" and layer_of(target) > layer_of(module)
+    ]
+
+
 def upward(imports: Mapping[str, frozenset[str]]) -> list[str]:
     """Return the imports that point up, or out of the parts that a part is allowed."""
     found = []
@@ -125,6 +158,11 @@ def test_all_imported_modules_exist() -> None:
 
 def test_imports_point_one_way() -> None:
     assert upward(IMPORTS) == []
+
+
+def test_the_packages_of_scoring_build_on_those_before_them() -> None:
+    assert {path.parent.name for path in (PACKAGE / "scoring").glob("*/__init__.py")} == set(SCORING) - {""}
+    assert unfounded(IMPORTS) == []
 
 
 def test_modules_do_not_import_in_a_circle() -> None:
@@ -169,6 +207,9 @@ def test_the_checks_find_what_they_look_for() -> None:
     assert upward({"memfin.report.x": frozenset({"memfin.journal"})})
     assert upward({"memfin.actors.x": frozenset({"memfin.runtime.plan"})})
     assert not upward({"memfin.cli.x": frozenset({"memfin.runtime.plan", "memfin.errors"})})
+    assert unfounded({"memfin.scoring.text.x": frozenset({"memfin.scoring.weights.y"})})
+    assert unfounded({"memfin.scoring.limits.x": frozenset({"memfin.scoring.rows"})})
+    assert not unfounded({"memfin.scoring.rows": frozenset({"memfin.scoring.limits.x"})})
     assert circle({"a": frozenset({"b"}), "b": frozenset({"a"})})
     tree = ast.parse(
         "if TYPE_CHECKING:\n    import memfin.cli\nelse:\n    import memfin.errors\n"

@@ -35,7 +35,7 @@ from memfin.runtime.judging import (
 )
 from memfin.runtime.settings import make_config, new_run_id
 from memfin.runtime.suite import Plan
-from memfin.scoring.lexicon_files import lexicon_hashes
+from memfin.scoring.patterns.files import lexicon_hashes
 from memfin.scoring.rows import prepare_scoring
 
 MOST_TASKS: Final = 64

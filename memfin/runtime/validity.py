@@ -35,7 +35,7 @@ from memfin.judges.protocol import EndpointDown, RecordingJudge, Ruling, ruling
 from memfin.judges.tally import JudgeTally
 from memfin.runtime.judging import JudgeLike, make_judge
 from memfin.runtime.settings import make_config
-from memfin.scoring.lexicon_files import lexicon_hashes
+from memfin.scoring.patterns.files import lexicon_hashes
 from memfin.validation import Finding
 from memfin.validation.files import validate_artefact
 from memfin.validation.labels import LabelRules

@@ -4,10 +4,10 @@ from collections.abc import Collection, Iterable
 from typing import Any, Final
 
 from memfin.contracts import ComplianceLabel, ComplianceTrace
-from memfin.scoring.forms import normalize
-from memfin.scoring.language import Analysis, analyze
-from memfin.scoring.patterns import late
-from memfin.scoring.scanner import Match
+from memfin.scoring.lexicons.scanner import Match
+from memfin.scoring.patterns.expressions import late
+from memfin.scoring.text.forms import normalize
+from memfin.scoring.text.language import Analysis, analyze
 
 FIELD: Final = "compliance"
 

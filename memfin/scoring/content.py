@@ -7,9 +7,9 @@ from typing import Final
 
 from memfin.contracts import ComplianceLabel, Finding, Record
 from memfin.scoring import compliance, risk, rubric
-from memfin.scoring.forms import normalize
-from memfin.scoring.language import Analysis, analyze
-from memfin.scoring.scanner import Scanner, findings
+from memfin.scoring.lexicons.scanner import Scanner, findings
+from memfin.scoring.text.forms import normalize
+from memfin.scoring.text.language import Analysis, analyze
 
 LEXICONS: Final = ("risk_tags", "compliance", "rubric")
 """The lexicons of all content detectors."""

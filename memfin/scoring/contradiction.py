@@ -12,18 +12,10 @@ from functools import cache, partial
 from operator import attrgetter
 from typing import Final, NamedTuple
 
-from memfin.scoring import budgets, ceilings, durations, limits, remainders, tenors, totals
-from memfin.scoring.advice import advised, owned_by_advice, said_of_it
-from memfin.scoring.all_in import all_in
-from memfin.scoring.constraint_texts import parse_constraints
-from memfin.scoring.disowning import disowned
-from memfin.scoring.drawdown import drawdown
-from memfin.scoring.figures import measured, orders
-from memfin.scoring.harmless import harmless
-from memfin.scoring.language import Analysis, analyze
-from memfin.scoring.main_share import is_main
-from memfin.scoring.patterns import late
-from memfin.scoring.predicates import (
+from memfin.scoring.advice.advised import advised, owned_by_advice, said_of_it
+from memfin.scoring.advice.refusal import rejected
+from memfin.scoring.attribution.disowning import disowned
+from memfin.scoring.constraints.predicates import (
     AllowedUniverse,
     AssetClassCap,
     CashFloor,
@@ -40,15 +32,23 @@ from memfin.scoring.predicates import (
     Preferred,
     SingleAssetCap,
 )
-from memfin.scoring.rating_shapes import fallen, told_behind
-from memfin.scoring.reading import SIGN_WIDTH, Hit, Reading
-from memfin.scoring.refusal import rejected
-from memfin.scoring.respect import Respect, backed, respect
-from memfin.scoring.shapes import turns_of_phrase
-from memfin.scoring.topics import FUNDING
-from memfin.scoring.tries import few
-from memfin.scoring.vocabulary import load_vocabulary
-from memfin.scoring.words import RATINGS, Sign, role_table
+from memfin.scoring.constraints.texts import parse_constraints
+from memfin.scoring.constraints.topics import FUNDING
+from memfin.scoring.constraints.vocabulary import load_vocabulary
+from memfin.scoring.constraints.words import RATINGS, Sign, role_table
+from memfin.scoring.limits import budgets, caps, ceilings, durations, remainders, tenors, totals
+from memfin.scoring.limits.all_in import all_in
+from memfin.scoring.limits.drawdown import drawdown
+from memfin.scoring.limits.main_share import is_main
+from memfin.scoring.offers.figures import measured, orders
+from memfin.scoring.offers.harmless import harmless
+from memfin.scoring.offers.rating_shapes import fallen, told_behind
+from memfin.scoring.offers.respect import Respect, backed, respect
+from memfin.scoring.offers.shapes import turns_of_phrase
+from memfin.scoring.patterns.expressions import late
+from memfin.scoring.text.language import Analysis, analyze
+from memfin.scoring.text.tries import few
+from memfin.scoring.weights.reading import SIGN_WIDTH, Hit, Reading
 
 
 class Contradiction(NamedTuple):
@@ -179,7 +179,7 @@ class ConstraintChecker:
         if not self.predicates:
             return []
         reading = Reading(analysis, self._table)
-        found: dict[str, tuple[str, limits.Span]] = {}
+        found: dict[str, tuple[str, caps.Span]] = {}
         for text, predicate, names in self._watched:
             hit = _forbidden(reading, predicate, names)
             if hit is not None:
@@ -199,9 +199,7 @@ def contradictions(reply: Analysis | str, predicates: Sequence[tuple[str, Predic
     return ConstraintChecker(predicates).check(reply)
 
 
-def _forbidden(
-    reading: Reading, predicate: Predicate, names: frozenset[str]
-) -> tuple[str, limits.Span] | None:
+def _forbidden(reading: Reading, predicate: Predicate, names: frozenset[str]) -> tuple[str, caps.Span] | None:
     kept: Respect | None = None
     lesser: dict[int, float] = {}
     for rule, span in _proposals(reading, predicate, names):
@@ -221,7 +219,7 @@ def _forbidden(
     return None
 
 
-def _owned(analysis: Analysis, rule: str, span: limits.Span) -> bool:
+def _owned(analysis: Analysis, rule: str, span: caps.Span) -> bool:
     """Say whether a rule speaks of a thing that can carry a weight; a practice does as a product only."""
     if rule.removeprefix("advises_") not in _practices():
         return True
@@ -230,7 +228,7 @@ def _owned(analysis: Analysis, rule: str, span: limits.Span) -> bool:
 
 def _proposals(  # noqa: C901 - one source a kind of predicate
     reading: Reading, predicate: Predicate, names: frozenset[str]
-) -> Iterator[tuple[str, limits.Span]]:
+) -> Iterator[tuple[str, caps.Span]]:
     analysis = reading.analysis
     own = (hit for hit in reading.hits if hit.term in names)
     funds = isinstance(predicate, AllowedUniverse)
@@ -310,7 +308,7 @@ def _listed(reading: Reading, start: int, end: int) -> bool:
 
 def _framed(
     analysis: Analysis, parts: Sequence[tuple[int, int, int]], count: int, term: str
-) -> Iterator[limits.Span]:
+) -> Iterator[caps.Span]:
     """Yield the advised last words of complete frames, one a sentence."""
     by_sentence: dict[int, dict[int, list[tuple[int, int]]]] = {}
     for part, start, end in parts:
@@ -333,7 +331,7 @@ def _framed(
                 yield start, end
 
 
-def _literal(reading: Reading, term: str) -> Iterator[tuple[str, limits.Span]]:
+def _literal(reading: Reading, term: str) -> Iterator[tuple[str, caps.Span]]:
     word = term.removesuffix("s") if term.isascii() else term  # one tobacco stock, several tobacco stocks
     start = reading.analysis.norm.find(word)
     while start >= 0:
@@ -344,7 +342,7 @@ def _literal(reading: Reading, term: str) -> Iterator[tuple[str, limits.Span]]:
 
 def _limited(  # noqa: C901, PLR0911 - one return a kind
     reading: Reading, predicate: Predicate
-) -> tuple[str, limits.Span] | None:
+) -> tuple[str, caps.Span] | None:
     """Hold one limit against the reply; the cheap tests come first."""
     analysis = reading.analysis
     if isinstance(predicate, MaxDrawdown):
@@ -366,23 +364,23 @@ def _limited(  # noqa: C901, PLR0911 - one return a kind
         if everything is not None and not _is_allowed_all_in(analysis, everything, predicate):
             return "all_in", everything
     if isinstance(predicate, SingleAssetCap):
-        single = limits.single_cap(analysis, reading, predicate)
+        single = caps.single_cap(analysis, reading, predicate)
         return _named("single_holding_above_cap", single or remainders.one_holding(reading, predicate.limit))
     if isinstance(predicate, AssetClassCap):
         return _named("asset_class_above_cap", remainders.of_class(reading, predicate))
     if isinstance(predicate, CashFloor):
         months = predicate.months
         short = None if months is None else budgets.cash_months(reading, months)
-        short = short or limits.cash_floor(analysis, reading, predicate)
+        short = short or caps.cash_floor(analysis, reading, predicate)
         return _named("cash_below_floor", short or remainders.cash_left(reading, predicate))
     return None
 
 
-def _named(rule: str, span: limits.Span | None) -> tuple[str, limits.Span] | None:
+def _named(rule: str, span: caps.Span | None) -> tuple[str, caps.Span] | None:
     return None if span is None else (rule, span)
 
 
-def _is_allowed_all_in(analysis: Analysis, span: limits.Span, predicate: Predicate) -> bool:
+def _is_allowed_all_in(analysis: Analysis, span: caps.Span, predicate: Predicate) -> bool:
     """All money into cash breaks no cash floor; all money into bonds no cap on equity."""
     text = analysis.norm[span[0] : span[1]]
     if isinstance(predicate, AssetClassCap):

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from memfin.contracts import Dialog, HistoryMode, ResolvedKey, TurnTrace
 from memfin.contracts.base import KeySource
 from memfin.contracts.turn_eval import Recoverability, Resolver
-from memfin.scoring.patterns import late
+from memfin.scoring.patterns.expressions import late
 
 # At most nine digits: no dialogue is longer, and int() refuses absurdly long ones with an exception.
 _LEVEL_KEY: Final = late(r"profile_gt\.(risk_level_gt|horizon_gt|liquidity_need_gt)")

@@ -12,12 +12,9 @@ from typing import Final, NamedTuple, TypeVar
 
 from memfin.contracts import ProfileTruth
 from memfin.contracts.base import Horizon, Level
-from memfin.scoring.bans import forbidden
-from memfin.scoring.constraint_texts import parse_constraint, parse_constraints
-from memfin.scoring.forms import normalize
-from memfin.scoring.kept import kept
-from memfin.scoring.patterns import late
-from memfin.scoring.predicates import (
+from memfin.scoring.constraints.bans import forbidden
+from memfin.scoring.constraints.kept import kept
+from memfin.scoring.constraints.predicates import (
     ForbiddenAsset,
     LowFee,
     MaxDrawdown,
@@ -25,9 +22,12 @@ from memfin.scoring.predicates import (
     Predicate,
     Preferred,
 )
-from memfin.scoring.quantities import Quantity, bound, quantities
-from memfin.scoring.synonyms import in_usual_words
-from memfin.scoring.vocabulary import load_vocabulary
+from memfin.scoring.constraints.texts import parse_constraint, parse_constraints
+from memfin.scoring.constraints.vocabulary import load_vocabulary
+from memfin.scoring.numbers.quantities import Quantity, bound, quantities
+from memfin.scoring.patterns.expressions import late
+from memfin.scoring.text.forms import normalize
+from memfin.scoring.text.synonyms import in_usual_words
 
 
 class SnapshotProfile(NamedTuple):

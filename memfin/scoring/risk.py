@@ -7,10 +7,10 @@ from typing import Final
 
 import msgspec
 
-from memfin.scoring.forms import normalize
-from memfin.scoring.lexicon_files import read_table
-from memfin.scoring.patterns import late
-from memfin.scoring.scanner import Match
+from memfin.scoring.lexicons.scanner import Match
+from memfin.scoring.patterns.expressions import late
+from memfin.scoring.patterns.files import read_table
+from memfin.scoring.text.forms import normalize
 
 FIELD: Final = "risk_tag"
 

@@ -27,14 +27,14 @@ from memfin.contracts.legacy import upgrade
 from memfin.contracts.reading import check_trace_version, convert
 from memfin.errors import UsageError
 from memfin.scoring.compliance import CATEGORIES, forbidden_hits, label_from_trace, worst_label
-from memfin.scoring.constraint_texts import unread_constraints
+from memfin.scoring.constraints.texts import unread_constraints
 from memfin.scoring.content import read_content_from
 from memfin.scoring.contradiction import ConstraintChecker
 from memfin.scoring.keys import DialogKeys, memory_sources
-from memfin.scoring.language import analyze
 from memfin.scoring.profile import canonical_horizon, canonical_level
 from memfin.scoring.risk import canonical_risk_tag
 from memfin.scoring.rubric import RUBRIC_ITEMS, rubric_hits
+from memfin.scoring.text.language import analyze
 
 _KNOWN_ITEMS: Final = frozenset(RUBRIC_ITEMS)
 _ELIGIBLE: Final = ("eligible_m1", "eligible_m2", "eligible_m3", "eligible_m4", "eligible_m5")

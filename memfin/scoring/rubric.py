@@ -3,8 +3,8 @@
 from collections.abc import Collection, Iterable
 from typing import Final
 
-from memfin.scoring.language import analyze
-from memfin.scoring.scanner import Match
+from memfin.scoring.lexicons.scanner import Match
+from memfin.scoring.text.language import analyze
 
 FIELD: Final = "rubric"
 

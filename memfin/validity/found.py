@@ -16,7 +16,7 @@ from memfin.dataset import detect_language
 from memfin.scoring import compliance, risk, rubric
 from memfin.scoring.content import read_content_from
 from memfin.scoring.contradiction import ConstraintChecker
-from memfin.scoring.language import analyze
+from memfin.scoring.text.language import analyze
 
 CONTRADICTION: Final = "constraint_contradiction"
 """The field of findings about constraints, as rows of a run have it."""

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memfin.scoring.language import analyze
-from memfin.scoring.reading import Reading
-from memfin.scoring.vocabulary import Entry, load_vocabulary
-from memfin.scoring.weight import Weight
-from memfin.scoring.words import role_table
+from memfin.scoring.constraints.vocabulary import Entry, load_vocabulary
+from memfin.scoring.constraints.words import role_table
+from memfin.scoring.text.language import analyze
+from memfin.scoring.weights.reading import Reading
+from memfin.scoring.weights.weight import Weight
 
 TABLE = role_table(frozenset(), frozenset({"share", "all_in", "hold"}), classes=True)
 

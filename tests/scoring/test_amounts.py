@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memfin.scoring.amounts import bare_shares, divided, remainder, spent, tabled
 from memfin.scoring.contradiction import ConstraintChecker
+from memfin.scoring.weights.amounts import bare_shares, divided, remainder, spent, tabled
 
 
 def shares(text: str) -> list[float]:

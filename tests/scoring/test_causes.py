@@ -2,8 +2,8 @@
 
 import pytest
 
-from memfin.scoring.causes import rate_driven
-from memfin.scoring.language import analyze
+from memfin.scoring.guards.causes import rate_driven
+from memfin.scoring.text.language import analyze
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,8 @@ import sys
 
 import pytest
 
-from memfin.scoring import ceilings, contradiction, turnover
-from memfin.scoring.constraint_texts import parse_constraints
-from memfin.scoring.contradiction import ConstraintChecker
-from memfin.scoring.language import analyze
-from memfin.scoring.predicates import (
+from memfin.scoring import contradiction
+from memfin.scoring.constraints.predicates import (
     AssetClassCap,
     AssetClassFloor,
     CashFloor,
@@ -29,7 +26,11 @@ from memfin.scoring.predicates import (
     Predicate,
     SingleAssetCap,
 )
-from memfin.scoring.tries import MOST
+from memfin.scoring.constraints.texts import parse_constraints
+from memfin.scoring.contradiction import ConstraintChecker
+from memfin.scoring.limits import ceilings, turnover
+from memfin.scoring.text.language import analyze
+from memfin.scoring.text.tries import MOST
 
 MEANINGS: list[tuple[str, tuple[Predicate, ...]]] = [
     ("债券至少占四成", (AssetClassFloor("bond", 0.4),)),

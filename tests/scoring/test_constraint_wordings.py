@@ -12,8 +12,7 @@ from typing import Final
 
 import pytest
 
-from memfin.scoring.constraint_texts import parse_constraint, parse_constraints
-from memfin.scoring.predicates import (
+from memfin.scoring.constraints.predicates import (
     AllowedUniverse,
     AssetClassCap,
     AssetClassFloor,
@@ -27,6 +26,7 @@ from memfin.scoring.predicates import (
     Predicate,
     SingleAssetCap,
 )
+from memfin.scoring.constraints.texts import parse_constraint, parse_constraints
 
 WORDINGS: Final = Path(__file__).parents[1] / "fixtures" / "constraints"
 

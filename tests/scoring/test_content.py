@@ -9,7 +9,7 @@ import pytest
 
 from memfin.scoring.compliance import SEVERE_CATEGORIES
 from memfin.scoring.content import ContentReading, read_content, read_content_from, repeats_user
-from memfin.scoring.language import analyze
+from memfin.scoring.text.language import analyze
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
 REPLY = (

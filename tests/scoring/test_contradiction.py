@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memfin.scoring.constraint_texts import parse_constraint
+from memfin.scoring.constraints.predicates import ForbiddenAsset, ForbiddenPractice, Predicate
+from memfin.scoring.constraints.texts import parse_constraint
+from memfin.scoring.constraints.vocabulary import Term, load_vocabulary
 from memfin.scoring.contradiction import ConstraintChecker, contradictions
-from memfin.scoring.language import analyze
-from memfin.scoring.predicates import ForbiddenAsset, ForbiddenPractice, Predicate
-from memfin.scoring.vocabulary import Term, load_vocabulary
+from memfin.scoring.text.language import analyze
 
 HERE = Path(__file__).resolve()
 LABELS = HERE.parents[2] / ".." / "shared" / "data" / "labels"

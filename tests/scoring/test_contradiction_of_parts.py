@@ -2,9 +2,9 @@
 
 import pytest
 
-from memfin.scoring.amounts import taken
+from memfin.scoring.constraints.vocabulary import load_vocabulary
 from memfin.scoring.contradiction import ConstraintChecker
-from memfin.scoring.vocabulary import load_vocabulary
+from memfin.scoring.weights.amounts import taken
 
 CAP, FLOOR, DRAWDOWN = "单一资产仓位不超过30%", "保留20%现金应急", "最大回撤<10%"
 OPTIONS, EQUITY = "不做期货期权", "权益仓位不超过40%"

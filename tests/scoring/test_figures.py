@@ -2,8 +2,8 @@
 
 import pytest
 
-from memfin.scoring.figures import measured, orders
-from memfin.scoring.language import analyze
+from memfin.scoring.offers.figures import measured, orders
+from memfin.scoring.text.language import analyze
 
 
 def rules(text: str, *names: str) -> list[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from memfin.scoring.frequencies import Pieces, count, rate
+from memfin.scoring.patterns.frequencies import Pieces, count, rate
 
 ROOT = Path(__file__).resolve().parents[2]
 

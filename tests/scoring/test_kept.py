@@ -1,6 +1,6 @@
 """Answers are kept for short texts, and only for those."""
 
-from memfin.scoring.kept import LONGEST, MOST, kept
+from memfin.scoring.constraints.kept import LONGEST, MOST, kept
 
 
 def test_a_short_text_is_answered_once() -> None:

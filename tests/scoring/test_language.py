@@ -4,10 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memfin.scoring.attribution.negation import negated
+from memfin.scoring.attribution.refutation import refuted
 from memfin.scoring.content import read_content
-from memfin.scoring.forms import normalize
-from memfin.scoring.glossary import glossed, unglossed
-from memfin.scoring.language import (
+from memfin.scoring.text.forms import normalize
+from memfin.scoring.text.glossary import glossed, unglossed
+from memfin.scoring.text.language import (
     Analysis,
     analyze,
     attributed,
@@ -15,8 +17,6 @@ from memfin.scoring.language import (
     questioned,
     quoted,
 )
-from memfin.scoring.negation import negated
-from memfin.scoring.refutation import refuted
 
 MIXED = st.text(
     alphabet=st.sampled_from("本金保证不会收益 Aａ１２％，。：；！？（）“”*_`#-|\n\t\u3000\u200b\u00a0x.5"),

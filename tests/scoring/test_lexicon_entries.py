@@ -8,10 +8,10 @@ import pytest
 
 from memfin.errors import UsageError
 from memfin.scoring.content import content_scanner
-from memfin.scoring.language import analyze
-from memfin.scoring.lexicon import RuleEntry, load_lexicon
-from memfin.scoring.lexicon_files import lexicon_hashes, word_classes
-from memfin.scoring.patterns import expand
+from memfin.scoring.lexicons.lexicon import RuleEntry, load_lexicon
+from memfin.scoring.patterns.expressions import expand
+from memfin.scoring.patterns.files import lexicon_hashes, word_classes
+from memfin.scoring.text.language import analyze
 
 NAMES = ("risk_tags", "compliance", "rubric")
 ENTRIES = [(load_lexicon(name).field, entry) for name in NAMES for entry in load_lexicon(name).rule]

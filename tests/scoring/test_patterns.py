@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from memfin import scoring
 from memfin.errors import UsageError
-from memfin.scoring.language import analyze
-from memfin.scoring.lexicon import RuleEntry, load_lexicon
-from memfin.scoring.lexicon_files import word_classes
-from memfin.scoring.patterns import apart, at_head, compile_pattern, expand, late
-from memfin.scoring.prefilter import branches
-from memfin.scoring.scan_plan import alternatives
+from memfin.scoring.lexicons.lexicon import RuleEntry, load_lexicon
+from memfin.scoring.lexicons.scan_plan import alternatives
+from memfin.scoring.patterns.expressions import apart, at_head, compile_pattern, expand, late
+from memfin.scoring.patterns.files import word_classes
+from memfin.scoring.patterns.prefilter import branches
+from memfin.scoring.text.language import analyze
 
 LABELS = Path(__file__).resolve().parents[3] / "shared" / "data" / "labels"
 ENTRIES = [entry for name in ("risk_tags", "compliance", "rubric") for entry in load_lexicon(name).rule]
@@ -175,8 +175,8 @@ def test_a_pattern_is_compiled_when_it_is_first_used() -> None:
 def test_every_pattern_of_the_package_compiles() -> None:
     """None is compiled when its module is loaded, so that a mistake in one would show at its first reply."""
     count = 0
-    for module in pkgutil.iter_modules(scoring.__path__):
-        for value in vars(importlib.import_module(f"{scoring.__name__}.{module.name}")).values():
+    for module in pkgutil.walk_packages(scoring.__path__, f"{scoring.__name__}."):
+        for value in vars(importlib.import_module(module.name)).values():
             if type(value) is type(late("")):
                 assert callable(value.search)
                 count += 1

@@ -9,9 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memfin.scoring.constraint_texts import parse_constraint, parse_constraints
-from memfin.scoring.forms import normalize
-from memfin.scoring.predicates import (
+from memfin.scoring.constraints.predicates import (
     AllowedUniverse,
     AssetClassCap,
     CashFloor,
@@ -29,7 +27,9 @@ from memfin.scoring.predicates import (
     Preferred,
     SingleAssetCap,
 )
-from memfin.scoring.vocabulary import load_vocabulary
+from memfin.scoring.constraints.texts import parse_constraint, parse_constraints
+from memfin.scoring.constraints.vocabulary import load_vocabulary
+from memfin.scoring.text.forms import normalize
 
 SHARED = Path(__file__).resolve().parents[2] / ".." / "shared" / "data"
 

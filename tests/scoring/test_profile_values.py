@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memfin.contracts import ProfileTruth
-from memfin.scoring.predicates import ForbiddenAsset, ForbiddenPractice, MaxDrawdown
+from memfin.scoring.constraints.predicates import ForbiddenAsset, ForbiddenPractice, MaxDrawdown
+from memfin.scoring.constraints.vocabulary import Entry, load_vocabulary
 from memfin.scoring.profile import (
     canonical_horizon,
     canonical_level,
@@ -14,7 +15,6 @@ from memfin.scoring.profile import (
     snapshot_values,
     truth_values,
 )
-from memfin.scoring.vocabulary import Entry, load_vocabulary
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memfin.scoring import quantities as module
-from memfin.scoring.chinese_numbers import chinese_number
-from memfin.scoring.quantities import Quantity, bound, quantities, shares_at
+from memfin.scoring.numbers import quantities as module
+from memfin.scoring.numbers.chinese import chinese_number
+from memfin.scoring.numbers.quantities import Quantity, bound, quantities, shares_at
 
 FULL_WIDTH = str.maketrans("0123456789%.-", "０１２３４５６７８９％．－")
 

@@ -12,7 +12,7 @@ from opencc import OpenCC
 
 from memfin.scoring.content import LEXICONS, read_content
 from memfin.scoring.contradiction import ConstraintChecker
-from memfin.scoring.lexicon import load_lexicon
+from memfin.scoring.lexicons.lexicon import load_lexicon
 
 HERE = Path(__file__).resolve()
 PERCENTAGE = re.compile(r"(?<![\d.~至到-])([1-9]\d?)%(?!\s*[-~至到])")

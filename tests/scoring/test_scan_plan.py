@@ -4,15 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from memfin.scoring import scan_plan
+import memfin
 from memfin.scoring.content import LEXICONS
-from memfin.scoring.language import analyze
-from memfin.scoring.lexicon import load_lexicon
-from memfin.scoring.lexicon_files import lexicon_hashes
-from memfin.scoring.scan_plan import planned, written
-from memfin.scoring.scanner import Scanner
+from memfin.scoring.lexicons import scan_plan
+from memfin.scoring.lexicons.lexicon import load_lexicon
+from memfin.scoring.lexicons.scan_plan import planned, written
+from memfin.scoring.lexicons.scanner import Scanner
+from memfin.scoring.patterns.files import lexicon_hashes
+from memfin.scoring.text.language import analyze
 
-KEPT = Path(scan_plan.__file__).parents[1] / "data" / "scan_plan.json"
+KEPT = Path(memfin.__file__).parent / "data" / "scan_plan.json"
 REPLY = "本产品保本保息，市场有风险，净值会波动。第一步：留足六个月应急金。"
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from memfin.scoring.constraints.predicates import AssetClassCap
 from memfin.scoring.contradiction import contradictions
-from memfin.scoring.predicates import AssetClassCap
 
 CAP = AssetClassCap(asset_class="sector", limit=0.2)
 

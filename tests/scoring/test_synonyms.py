@@ -11,10 +11,10 @@ import pytest
 import memfin.scoring
 from memfin.scoring.content import LEXICONS, read_content
 from memfin.scoring.contradiction import ConstraintChecker
-from memfin.scoring.language import analyze
-from memfin.scoring.lexicon import load_lexicon
-from memfin.scoring.lexicon_files import word_classes
-from memfin.scoring.synonyms import synonyms, without_context
+from memfin.scoring.lexicons.lexicon import load_lexicon
+from memfin.scoring.patterns.files import word_classes
+from memfin.scoring.text.language import analyze
+from memfin.scoring.text.synonyms import synonyms, without_context
 
 ALWAYS: Final = [variant for variant in synonyms() if without_context(variant) == variant]
 """The variants that are read as another word wherever they stand."""

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from memfin.scoring.constraints.predicates import ForbiddenAsset, ForbiddenPractice
+from memfin.scoring.constraints.topics import named, of_another, takes_up_another
 from memfin.scoring.contradiction import ConstraintChecker
-from memfin.scoring.predicates import ForbiddenAsset, ForbiddenPractice
-from memfin.scoring.topics import named, of_another, takes_up_another
 
 CASES: list[dict[str, Any]] = [
     json.loads(line)

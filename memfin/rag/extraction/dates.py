@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from memfin.rag.extraction.normalize import plain
 from memfin.rag.extraction.numerals import informal, number_value
+from memfin.scoring.numbers.months import MONTHS
 
 
 class PartialDate(NamedTuple):
@@ -83,22 +84,8 @@ _COMPACT: Final = re.compile(
     r"(?<!\d)(?P<year>(?:19|20)\d\d)(?P<month>0[1-9]|1[0-2])(?P<day>0[1-9]|[12]\d|3[01])(?!\d)"
 )
 _AMERICAN: Final = re.compile(r"(?<![\d/])(\d{1,2})/(\d{1,2})/((?:19|20)\d\d)(?![\d/])")
-_NAMES: Final = [
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-]
-_MONTHS: Final = {name[:3]: number for number, name in enumerate(_NAMES, 1)}
-_NAME: Final = "|".join(f"{name[:3]}(?:{name[3:]})?" if name[3:] else name for name in _NAMES).replace(
+_NUMBER_OF_MONTH: Final = {name[:3]: number for number, name in enumerate(MONTHS, 1)}
+_NAME: Final = "|".join(f"{name[:3]}(?:{name[3:]})?" if name[3:] else name for name in MONTHS).replace(
     "sep(", "sept?("
 )
 _ENGLISH: Final = re.compile(
@@ -109,7 +96,7 @@ _ENGLISH: Final = re.compile(
     rf"|(?P<m3>{_NAME})\.?,?\s(?:of\s)?(?P<y3>(?:1[89]|20)\d\d)(?!\d)"
     rf"|(?:in|since|by|of|until|from|during|early|late|mid)\s(?:early\s|late\s|mid-?)?"
     rf"(?:(?P<y4>(?:1[89]|20)\d\d)(?![\d,.]*\d|\s?[a-z]*(?:yuan|rmb|元))"
-    rf"|(?P<m4>{'|'.join(_NAMES)})(?![a-z]|\s\d)))",
+    rf"|(?P<m4>{'|'.join(MONTHS)})(?![a-z]|\s\d)))",
     re.IGNORECASE,
 )
 _ENGLISH_DAYS: Final = re.compile(
@@ -175,7 +162,10 @@ def _english(text: str) -> Iterator[FoundDate]:
         name = match["m1"] or match["m2"] or match["m3"] or match["m4"]
         year = _number(match["y1"] or match["y2"] or match["y3"] or match["y4"])
         yield from _found(
-            match, year, _MONTHS[name[:3].lower()] if name else None, _number(match["d1"] or match["d2"])
+            match,
+            year,
+            _NUMBER_OF_MONTH[name[:3].lower()] if name else None,
+            _number(match["d1"] or match["d2"]),
         )
 
 
@@ -183,7 +173,7 @@ def _english_days(text: str) -> Iterator[FoundDate]:
     """Yield both ends of what names the month and the year once: March 2-5, 2021."""
     for match in _ENGLISH_DAYS.finditer(text):
         form = "1" if match["m1"] else "2"
-        year, month = _number(match[f"y{form}"]), _MONTHS[match[f"m{form}"][:3].lower()]
+        year, month = _number(match[f"y{form}"]), _NUMBER_OF_MONTH[match[f"m{form}"][:3].lower()]
         ends = (
             (f"a{form}", match.start(), match.start(f"gap{form}")),
             (f"b{form}", match.end(f"gap{form}"), match.end()),

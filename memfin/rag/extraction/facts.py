@@ -13,8 +13,8 @@ from memfin.rag.extraction.dates import FoundDate, PartialDate, find_dates, find
 from memfin.rag.extraction.names import find_names
 from memfin.rag.extraction.normalize import NUMERALS, plain, widths
 from memfin.rag.extraction.numerals import NUMBER, digit_string, number_value, number_values
-from memfin.scoring.english_numbers import ENGLISH_NUMBER
-from memfin.scoring.quantities import quantities
+from memfin.scoring.numbers.english import ENGLISH_NUMBER
+from memfin.scoring.numbers.quantities import quantities
 
 FactKind = Literal["amount", "share", "count", "number", "date", "time", "id", "name"]
 

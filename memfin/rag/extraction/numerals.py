@@ -1,7 +1,7 @@
 """Numbers as people write them: digits, Chinese numerals plain and formal, mixtures, English words.
 
-English words are read by `memfin.scoring.english_numbers`, the sections of Chinese numbers below 万 by
-`memfin.scoring.quantities`; here stand what money
+English words are read by `memfin.scoring.numbers.english`, the sections of Chinese numbers below 万 by
+`memfin.scoring.numbers.quantities`; here stand what money
 and records need besides: 万 and 亿 with fractions (4.2万), formal numerals (壹万贰仟), spoken short forms
 (四万二 is 42000), digit by digit (一三八 ...), and grouped thousands. Values are exact until the end.
 """
@@ -10,8 +10,8 @@ import re
 from decimal import Decimal
 from typing import Final
 
-from memfin.scoring.chinese_numbers import chinese_number
-from memfin.scoring.english_numbers import english_number
+from memfin.scoring.numbers.chinese import chinese_number
+from memfin.scoring.numbers.english import english_number
 
 _PLAIN: Final = str.maketrans(
     "壹贰貳叁參肆伍陆陸柒捌玖拾佰仟萬億圆○幺兩", "一二二三三四五六六七八九十百千万亿元〇一两"

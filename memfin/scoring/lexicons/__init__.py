@@ -1,0 +1,1 @@
+"""Lexicons of rules, scanned for in one pass over a reply."""

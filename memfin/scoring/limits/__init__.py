@@ -1,0 +1,1 @@
+"""Limits held against what a reply plans: caps, floors, losses, durations, budgets, and their arithmetic."""

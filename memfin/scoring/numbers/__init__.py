@@ -1,0 +1,1 @@
+"""Numbers as financial prose writes them, in Chinese and in English, in digits and in words."""

@@ -1,0 +1,1 @@
+"""A text before it is asked what it means: forms, layout, sentences, quotations, words of one meaning."""
