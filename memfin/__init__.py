@@ -9,7 +9,7 @@ the public API; `memfin.dataset`, `memfin.scoring`, `memfin.metrics`, `memfin.re
 import importlib
 from typing import TYPE_CHECKING, Final
 
-__version__: Final = "0.1.0"
+from memfin.version import __version__
 
 if TYPE_CHECKING:
     from memfin.agents.calls import TransportError

@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol, cast, runtime_checkable
 
-from memfin import __version__
 from memfin.agents.observer import TurnObserver
 from memfin.agents.protocol import Observer, Session
 from memfin.agents.settings import AgentSettings
@@ -12,6 +11,7 @@ from memfin.contracts import Dialog, ModelUsage, ParameterChange
 from memfin.dataset import align_turn_pairs
 from memfin.errors import UsageError
 from memfin.foreign.references import import_reference, package_version, reference_of
+from memfin.version import __version__
 
 FORMS: Final = "builtin, oracle, echo, http(s)://..., openai:MODEL or pkg.module:factory"
 

@@ -9,10 +9,10 @@ from typing import Final, NoReturn
 
 import click
 
-from memfin import __version__
 from memfin.errors import MemfinError, RunFault
 from memfin.foreign.references import describe, one_line
 from memfin.secrets import scrubber_of_environment
+from memfin.version import __version__
 
 INTERRUPTED_EXIT: Final = 130
 BROKEN_PIPE_EXIT: Final = 128 + 13

@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Final
 
 import msgspec
 
-from memfin import __version__
 from memfin.actors.base import EventSender
 from memfin.agents.settings import AgentSettings
 from memfin.contracts import NO_JUDGE, BenchConfig, ConfigFile, ModelUsage, ParameterChange
@@ -33,6 +32,7 @@ from memfin.runtime.judging import JudgeLike, judge_endpoint, judge_inputs, judg
 from memfin.runtime.question_pipeline import QuestionInputs, QuestionJudge, QuestionPipeline
 from memfin.runtime.settings import checked_config, new_run_id
 from memfin.runtime.suite import Plan
+from memfin.version import __version__
 
 BUILTIN: Final = "builtin:rag"
 """What the papers call the benchmark that ships with MemFin."""

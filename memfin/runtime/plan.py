@@ -9,7 +9,6 @@ from typing import Any, Final
 import anyio
 from anyio.streams.memory import MemoryObjectSendStream
 
-from memfin import __version__
 from memfin.actors.base import Actor, EventSender
 from memfin.actors.messages import DialogCommitted, DialogTask, ToScorer, ToWriter
 from memfin.actors.replayer import Replayer
@@ -37,6 +36,7 @@ from memfin.runtime.settings import make_config, new_run_id
 from memfin.runtime.suite import Plan
 from memfin.scoring.patterns.files import lexicon_hashes
 from memfin.scoring.rows import prepare_scoring
+from memfin.version import __version__
 
 MOST_TASKS: Final = 64
 """Dialogues that wait for a replayer at most, however many replayers there are."""

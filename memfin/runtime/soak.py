@@ -8,7 +8,6 @@ from typing import Any, Final, Protocol
 import anyio
 import anyio.to_thread
 
-from memfin import __version__
 from memfin.actors.base import utc_now
 from memfin.actors.progress_log import OnEvent
 from memfin.contracts import ProgressEvent, RunStats
@@ -23,6 +22,7 @@ from memfin.runtime.soak_plan import SoakPlan
 from memfin.runtime.soak_probe import Probe
 from memfin.runtime.soak_tally import SoakTally
 from memfin.runtime.suite import Plan
+from memfin.version import __version__
 
 RENEW: Final = 5.0
 """Seconds after which the summary is renewed within an epoch: what a crash costs of the time spent."""

@@ -13,7 +13,6 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from memfin import __version__
 from memfin.actors.aggregator import Aggregator
 from memfin.actors.base import Actor, EventSender
 from memfin.actors.trace_writer import TraceWriter
@@ -29,6 +28,7 @@ from memfin.contracts import (
 )
 from memfin.contracts.run import Suite
 from memfin.journal import DIALOGUES, Layout, Paper, RunDirectory
+from memfin.version import __version__
 
 S = TypeVar("S", bound=Record)
 """The summary of a suite's run."""

@@ -12,7 +12,6 @@ import anyio.to_thread
 from anyio.lowlevel import checkpoint
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
-from memfin import __version__
 from memfin.contracts import (
     DETECTORS,
     NO_JUDGE,
@@ -42,6 +41,7 @@ from memfin.validation.labels import LabelRules
 from memfin.validity import Found, Place, ValidityTally, found_by_detectors, found_by_judge
 from memfin.validity.found import question
 from memfin.validity.tally import SECTIONS, Section
+from memfin.version import __version__
 
 HEURISTIC: Final = "heuristic"
 """The judge that goes by the detectors: to measure it is to measure them."""

@@ -27,7 +27,6 @@ import anyio
 import msgspec
 from aiohttp import web
 
-from memfin import __version__
 from memfin.agents.http.hosting import (
     bearer_middleware,
     json_answer,
@@ -48,6 +47,7 @@ from memfin.agents.http.protocol import (
 from memfin.agents.http.sessions import Refusal, SessionTable
 from memfin.agents.protocol import AgentFactory
 from memfin.errors import UsageError
+from memfin.version import __version__
 
 DEFAULT_PORT: Final = 8765
 MOST_SESSIONS: Final = 1024

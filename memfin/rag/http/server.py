@@ -25,7 +25,6 @@ import anyio
 import msgspec
 from aiohttp import web
 
-from memfin import __version__
 from memfin.agents.calls import TransportError, asked_pause
 from memfin.agents.http.hosting import (
     bearer_middleware,
@@ -44,6 +43,7 @@ from memfin.rag.http.openapi import openapi_document
 from memfin.rag.http.protocol import PATH, PROTOCOL, QueryAnswer, QueryRequest
 from memfin.rag.systems.registry import load_system
 from memfin.rag.systems.under_test import SystemUnderTest
+from memfin.version import __version__
 
 DEFAULT_PORT: Final = 8766
 TIMEOUT: Final = 600.0

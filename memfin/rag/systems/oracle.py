@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from memfin import __version__
 from memfin.contracts import ModelUsage, ParameterChange
 from memfin.contracts.rag import RagAnswer, RagAnswerRange, RagCitation, RagEvidence, RagQuestion
+from memfin.version import __version__
 
 _DECLINED: Final = "原文没有给出答案，无法回答。"
 

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import msgspec
 
-from memfin import __version__
 from memfin.contracts.base import Record
+from memfin.version import __version__
 from memfin.web.memory.bodies import ErrorAnswer, Health
 from memfin.web.memory.routes import Route
 

@@ -7,7 +7,7 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
-from memfin import __version__
+from memfin.version import __version__
 from memfin.web.memory.bodies import Health
 from memfin.web.memory.openapi import openapi_document
 from memfin.web.memory.problems import json_answer

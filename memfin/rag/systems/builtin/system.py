@@ -3,7 +3,6 @@
 import re
 from typing import Any, Final
 
-from memfin import __version__
 from memfin.contracts import ModelUsage, ParameterChange
 from memfin.contracts.rag import RagAnswer, RagAnswerRange, RagCitation, RagEvidence
 from memfin.rag.document import Document
@@ -17,6 +16,7 @@ from memfin.rag.systems.builtin.question import Question, read_question, speaks_
 from memfin.rag.systems.builtin.search import Hit, PassageIndex
 from memfin.rag.systems.builtin.values import Candidate, candidates, has_value, summed
 from memfin.rag.systems.builtin.words import Unit, joined, shown, units_of, vocabulary
+from memfin.version import __version__
 
 SUPPORT: Final = 0.5
 SUPPORT_OF_VALUES: Final = 0.35
