@@ -3,10 +3,13 @@
 import ast
 import graphlib
 import sys
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
+
+from memfin.version import __version__
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "memfin"
@@ -202,6 +205,11 @@ def test_the_top_level_shows_actors_and_contracts_by_links(name: str) -> None:
     assert link.is_symlink()
     assert link.readlink() == Path("memfin") / name
     assert link.resolve() == PACKAGE / name
+
+
+def test_the_project_and_the_package_are_of_one_version() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert project["version"] == __version__
 
 
 def test_the_checks_find_what_they_look_for() -> None:
