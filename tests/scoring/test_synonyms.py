@@ -82,7 +82,7 @@ def test_no_pattern_waits_for_a_word_that_is_never_read() -> None:
     never = re.compile(f"(?:{'|'.join(map(re.escape, ALWAYS))})(?![?*{{])")
     patterns = [entry.pattern for name in LEXICONS for entry in load_lexicon(name).rule]
     patterns += [word for words in word_classes().values() for word in words]
-    for path in Path(memfin.scoring.__file__).parent.glob("*.py"):
+    for path in Path(memfin.scoring.__file__).parent.rglob("*.py"):
         patterns += strings_of(path)
     assert len(patterns) > 3000
     assert {match.group() for pattern in patterns for match in never.finditer(pattern)} == set()
