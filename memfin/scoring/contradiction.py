@@ -42,9 +42,9 @@ from memfin.scoring.limits.drawdown import drawdown
 from memfin.scoring.limits.main_share import is_main
 from memfin.scoring.offers.figures import measured, orders
 from memfin.scoring.offers.harmless import harmless
-from memfin.scoring.offers.rating_shapes import fallen, told_behind
+from memfin.scoring.offers.low_ratings import fallen, told_behind
 from memfin.scoring.offers.respect import Respect, backed, respect
-from memfin.scoring.offers.shapes import turns_of_phrase
+from memfin.scoring.offers.turns import turns_of_phrase
 from memfin.scoring.patterns.expressions import late
 from memfin.scoring.text.language import Analysis, analyze
 from memfin.scoring.text.tries import few

@@ -151,6 +151,14 @@ def test_what_every_match_begins_with_reaches_into_repeated_signs(
     assert branches(pattern) == [(pattern, frozenset(literals), before)]
 
 
+def test_a_named_group_is_a_group_and_its_name_no_word() -> None:
+    (branch,) = branches("(?:涨|跌)[^,]{0,4}(?P<what>噢呃|嗯喏)")
+    assert branch.literals <= {"噢呃", "嗯喏", "噢", "嗯"}
+    named = compile_pattern("(?P<loss>亏|赔)了|(?P<gain>赚)了")
+    found = [(match["loss"], match["gain"]) for match in apart(named, "亏了又赚了,没人赔了")]
+    assert found == [("亏", None), (None, "赚"), ("赔", None)]
+
+
 def test_a_literal_that_is_rare_enough_is_cut_short() -> None:
     (branch,) = branches("噢呃嗯喏")
     assert len(branch.literals) == 1

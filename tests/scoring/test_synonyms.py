@@ -12,6 +12,7 @@ import memfin.scoring
 from memfin.scoring.content import LEXICONS, read_content
 from memfin.scoring.contradiction import ConstraintChecker
 from memfin.scoring.lexicons.lexicon import load_lexicon
+from memfin.scoring.offers import turns
 from memfin.scoring.patterns.files import word_classes
 from memfin.scoring.text.language import analyze
 from memfin.scoring.text.synonyms import synonyms, without_context
@@ -82,6 +83,7 @@ def test_no_pattern_waits_for_a_word_that_is_never_read() -> None:
     never = re.compile(f"(?:{'|'.join(map(re.escape, ALWAYS))})(?![?*{{])")
     patterns = [entry.pattern for name in LEXICONS for entry in load_lexicon(name).rule]
     patterns += [word for words in word_classes().values() for word in words]
+    patterns += turns.patterns().values()
     for path in Path(memfin.scoring.__file__).parent.rglob("*.py"):
         patterns += strings_of(path)
     assert len(patterns) > 3000

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from memfin.scoring.patterns.expressions import compile_pattern, late
+from memfin.scoring.patterns.expressions import apart, compile_pattern, late
 from memfin.scoring.text.language import Analysis
 
 # Words that hold a negation sign without negating; they are consumed before the real ones.
@@ -61,7 +61,7 @@ def negated(analysis: Analysis, start: int, end: int) -> bool:
     if not chinese or _NEGATION_SIGN.search(norm, low, start) is not None:
         low = max(low, analysis.clause_span(start, end)[0])
         signs = 0
-        for match in _NEGATOR.finditer(norm, low, start):
+        for match in apart(_NEGATOR, norm, low, start):
             if match["negation"] and not (signs and norm[match.start(1) - 1] in _COORDINATION):
                 signs += 1
         if signs % 2 if chinese else signs:

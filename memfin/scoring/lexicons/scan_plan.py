@@ -7,7 +7,7 @@ very lexicons at hand; where a lexicon has been changed since, its plan is worke
 
 from collections.abc import Iterable, Iterator, Mapping
 from importlib.resources import files
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 
@@ -43,13 +43,27 @@ class ScanPlan(msgspec.Struct, frozen=True):
     lexicons: dict[str, LexiconPlan]
 
 
+Signs = dict[str, list[str]]
+"""Literals by the name of a pattern; each of its matches contains one of them."""
+
+
+class SignPlan(msgspec.Struct, frozen=True):
+    """The part of the file that holds the signs of tables of patterns, by the table and the pattern."""
+
+    made_of: dict[str, str]
+    signs: dict[str, Signs]
+
+
+Kept = TypeVar("Kept", ScanPlan, SignPlan)
+
+
 def planned(names: Iterable[str]) -> dict[str, LexiconPlan]:
     """Return the plans of lexicons by their names.
 
     Raises:
         UsageError: A lexicon is malformed.
     """
-    kept, now = _kept(), lexicon_hashes()
+    kept, now = _kept(ScanPlan({}, {})), lexicon_hashes()
 
     def holds(name: str) -> bool:
         made_of = (f"{name}.toml", _WORDS)
@@ -58,11 +72,29 @@ def planned(names: Iterable[str]) -> dict[str, LexiconPlan]:
     return {name: kept.lexicons[name] if holds(name) else work_out(name) for name in names}
 
 
-def _kept() -> ScanPlan:
+def planned_signs(table: str, patterns: Mapping[str, str]) -> Signs:
+    """Return the signs of the expanded patterns of a table of the lexicon directory, by their names."""
+    kept, file = _kept(SignPlan({}, {})), f"{table}.toml"
+    if table in kept.signs and kept.made_of.get(file) == lexicon_hashes().get(file):
+        return kept.signs[table]
+    return work_out_signs(patterns)
+
+
+def _kept(nothing: Kept) -> Kept:
+    """Return what the file holds of a kind, or ``nothing`` where it cannot be read."""
     try:
-        return msgspec.json.decode(_PLAN.read_bytes(), type=ScanPlan)
+        return msgspec.json.decode(_PLAN.read_bytes(), type=type(nothing))
     except (OSError, msgspec.DecodeError):
-        return ScanPlan({}, {})
+        return nothing
+
+
+def work_out_signs(patterns: Mapping[str, str]) -> Signs:
+    """Find the signs of patterns anew."""
+    found = {}
+    for name, pattern in patterns.items():
+        found[name] = sorted(set[str]().union(*(branch.literals for branch in branches(pattern))))
+        forget()
+    return found
 
 
 def work_out(name: str) -> LexiconPlan:
@@ -89,8 +121,8 @@ def alternatives(entry: RuleEntry, classes: Mapping[str, list[str]]) -> Iterator
         yield Alternatives(to_search(pattern) if before else at_head(pattern), before, tuple(literals))
 
 
-def written(names: Iterable[str]) -> str:
-    """Return the file of the plans of these lexicons, one rule a line."""
+def written(names: Iterable[str], tables: Mapping[str, Mapping[str, str]]) -> str:
+    """Return the file of the plans of these lexicons and the signs of these tables, one rule a line."""
     plan = ScanPlan(lexicon_hashes(), {name: work_out(name) for name in names})
     lines = ['{"made_of":' + _json(plan.made_of) + ',"lexicons":{']
     for number, (name, rules) in enumerate(plan.lexicons.items()):
@@ -100,6 +132,10 @@ def written(names: Iterable[str]) -> str:
             for index, (rule, found) in enumerate(rules.items())
         ]
         lines.append("}")
+    lines.append('},"signs":{')
+    for number, (table, patterns) in enumerate(tables.items()):
+        signs = work_out_signs(patterns)
+        lines.append(("," if number else "") + _json(table) + ":" + _json(signs))
     return "\n".join([*lines, "}}", ""])
 
 

@@ -1,4 +1,4 @@
-"""Whether the turns of phrase of `borrowings` and `crazes` are advice, and loans in a table of funds."""
+"""Whether the turns of phrase of loans and of crazes are advice, and loans in a table of funds."""
 
 import re
 from typing import Final

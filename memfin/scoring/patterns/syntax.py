@@ -1,7 +1,7 @@
 """Just enough of the grammar of regular expressions to take lexicon patterns apart.
 
-Lexicon patterns use literals, character sets, groups, look-arounds and quantifiers; no captures, no
-back-references, no flags. The same word classes recur in hundreds of patterns, hence the caches.
+Lexicon patterns use literals, character sets, groups, look-arounds and quantifiers, and some name a group;
+no back-references, no flags. The same word classes recur in hundreds of patterns, hence the caches.
 """
 
 import re
@@ -17,6 +17,7 @@ _QUANTIFIER: Final = r"(?:[?*+]|\{[0-9,]*\})?\??"
 _TOKEN: Final = re.compile(rf"(\[\^?\]?(?:\\.|[^\]\\])*\]|\\.|.)({_QUANTIFIER})", re.DOTALL)
 # The signs that shape a pattern; sets and escapes are consumed whole, plain characters skipped.
 _STRUCTURE: Final = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]|\\.|[()|]", re.DOTALL)
+_GROUP_HEAD: Final = re.compile(r"\((?:\?(?:[:=!]|<[=!]|P<\w+>))?")
 _AFTER_GROUP: Final = re.compile(_QUANTIFIER)
 
 
@@ -77,8 +78,8 @@ def unquantified(element: str) -> tuple[str, str]:
 
 def inner(group: str) -> str:
     """Return what stands between the parentheses of a group."""
-    head = next((mark for mark in ("(?:", *LOOK_AROUND) if group.startswith(mark)), "(")
-    return group[len(head) : -1]
+    head = _GROUP_HEAD.match(group)
+    return group[head.end() if head else 0 : -1]
 
 
 def is_empty(element: str) -> bool:

@@ -6,7 +6,6 @@ from typing import Final
 
 from memfin.scoring.advice.advised import advised
 from memfin.scoring.advice.dealing import BACKS_OUT, DEALS, ORDER, STRONG
-from memfin.scoring.offers.phrases import Shape
 from memfin.scoring.patterns.expressions import late
 from memfin.scoring.text.language import Analysis
 from memfin.scoring.text.tries import few
@@ -23,83 +22,6 @@ _CHINESE_RATED: Final = (
 _WIDE_RATED: Final = (
     r"(?<!esg)(?<!基金)(?<!晨星)评级(?:为|是|只有|仅|才|只|在)*(?=[^。;!?\n]{0,24}(?:债|票据|中票|短融|城投))"
 )
-_SIGNS_EN: Final = (" rated ", "moody", "-rated", "ba1", "ba2", "ba3", "caa")
-_A_BONDS: Final = (
-    r"(?<![a-z])a[+-]?级?的?(?:产业|城投|民企|公司|企业|私募|短融|中票|地产|平台|房企)[^,。;!?\n]{0,4}?"
-    r"(?:债|票|券|主体|平台|融)"
-)
-
-RATED: Final = (
-    *(
-        Shape(
-            term,
-            _SIGNS_EN,
-            (
-                rf"{_RATED}{_JUNK}{_END}|\b(?:ba[123]|caa[123]?|b[123])(?=[- ](?:rated|bonds?|notes?|paper|"
-                r"credits?|issuers?|corporates?|debt)\b)"
-            ),
-            act=False,
-        )
-        for term in ("low_rated_credit", "speculative_grade")
-    ),
-    *(
-        Shape(
-            term,
-            ("评级", "主体", "债项", "级别"),
-            rf"(?:{_CHINESE_RATED}|{_WIDE_RATED}){_JUNK}级?{_END}(?!股|轮|类|份额|座)",
-            act=False,
-        )
-        for term in ("low_rated_credit", "speculative_grade")
-    ),
-    Shape(
-        "low_rated_credit",
-        ("评级", "主体", "债项", "级别"),
-        rf"(?:{_CHINESE_RATED}|{_WIDE_RATED})(?:a[+-]?|bbb[+-]?)级?{_END}(?!股|轮|类|份额|座)",
-        act=False,
-    ),
-    Shape("low_rated_credit", ("a级", "a+级", "a-级", "a-", "a+"), _A_BONDS, act=False),
-    Shape(
-        "low_rated_credit",
-        (" rated ",),
-        (
-            rf"{_RATED}(?:a[+-]?|bbb[+-]?) (?:and|or) (?:below|lower|worse|under)\b|"
-            rf"{_RATED}a[+-]?(?= [^.;!?\n]{{0,30}}\b(?:domestic|chinese|local|onshore) (?:agenc|"
-            rf"scale|rating))"
-        ),
-        act=False,
-    ),
-    Shape(
-        "low_rated_credit",
-        ("弱资质", "低评级", "低等级", "垃圾债", "高收益债", "区县"),
-        (
-            r"(?<!可)以[^,。;:!?\n]{0,6}(?:弱资质|低评级|低等级|垃圾债|高收益债|"
-            r"区县)[^,。;:!?\n]{0,8}为(?:债券|固收|组合|主要)的?"
-            r"(?:底仓|核心|主力|主|持仓)"
-        ),
-        act=True,
-    ),
-    Shape(
-        "low_rated_credit",
-        ("弱资质", "低评级", "低等级", "垃圾债", "高收益"),
-        (
-            r"(?:固收|债券)(?:部分|仓位|端|资产|这块)?里?(?:就|可以?|还是)?以[^,。;:!?\n不]{0,6}(?:弱资质|"
-            r"低评级|低等级|垃圾债|高收益)"
-            r"[^,。;:!?\n]{0,8}为(?:主|核心|底仓)"
-        ),
-        act=True,
-    ),
-    Shape(
-        "low_rated_credit",
-        ("下沉", "弱资质", "低评级", "低等级", "垃圾债", "高收益债"),
-        (
-            r"(?:固收|债券|信用债)(?:[那这]块|部分|仓位|端|里)[^,。;:!?\n不没]{0,4}(?:主要|重点|"
-            r"全部|主打)(?:就)?"
-            r"(?:做|配|买|放|用|选|投)[^,。;:!?\n]{0,6}(?:信用下沉|弱资质|低评级|低等级|垃圾债|高收益债)"
-        ),
-        act=True,
-    ),
-)
-
 _GRADE: Final = rf"(?:aa[+-]?|a[+-]?|bbb[+-]?|{_JUNK}|junk|垃圾级?|投机级)"
 _FALLEN: Final = late(
     rf"(?:下调|调低|调降|降级|降|砍|跌)(?:到|至|为|成)了?(?P<zh>{_GRADE})级?{_END}|"
