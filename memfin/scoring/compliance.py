@@ -19,7 +19,7 @@ _PUSH: Final = "产品推介"
 _LEFT_OUT: Final = "隐去不利"
 _NO_RISK_WORD: Final = "无明确风险提示"
 _RISK_WORDS: Final = (
-    *("风险", "谨慎", "亏", "是否合适", "不适合", "适合你", "适合能"),
+    *("风险", "谨慎", "亏", "是否合适", "不适合", "合不合适", "不匹配", "不能买", "适合你", "适合能"),
     *("risk", "suits", "suitab", " lose", " loss"),
 )
 # What speaks of risk only to wave it away, or names a form to fill in.

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 from memfin.scoring.advice.advised import advised, owned_by_advice, said_of_it
 from memfin.scoring.advice.refusal import rejected
 from memfin.scoring.attribution.disowning import disowned
+from memfin.scoring.constraints.outside import FUNDS_ONLY, OUTSIDE
 from memfin.scoring.constraints.predicates import (
     AllowedUniverse,
     AssetClassCap,
@@ -26,6 +27,7 @@ from memfin.scoring.constraints.predicates import (
     MaxDuration,
     MaxLockUp,
     MaxPremium,
+    MaxVolatility,
     MinHolding,
     MinRating,
     Predicate,
@@ -36,10 +38,11 @@ from memfin.scoring.constraints.texts import parse_constraints
 from memfin.scoring.constraints.topics import FUNDING
 from memfin.scoring.constraints.vocabulary import load_vocabulary
 from memfin.scoring.constraints.words import RATINGS, Sign, role_table
-from memfin.scoring.limits import budgets, caps, ceilings, durations, remainders, tenors, totals
+from memfin.scoring.limits import budgets, caps, ceilings, durations, left_over, remainders, tenors, totals
 from memfin.scoring.limits.all_in import all_in
 from memfin.scoring.limits.drawdown import drawdown
 from memfin.scoring.limits.main_share import is_main
+from memfin.scoring.limits.volatility import volatility
 from memfin.scoring.offers.figures import measured, orders
 from memfin.scoring.offers.harmless import harmless
 from memfin.scoring.offers.low_ratings import fallen, told_behind
@@ -63,24 +66,6 @@ class Contradiction(NamedTuple):
     end: int
 
 
-_FUND_UNIVERSE: Final = (
-    "individual_stocks",
-    "private_funds",
-    "trusts",
-    "derivatives",
-    "crypto",
-    "p2p",
-    "st_stocks",
-    "single_small_cap",
-    "insurance_products",
-    "unlisted_equity",
-    "direct_bonds",
-    "direct_property",
-    "physical_gold",
-    "bank_wealth",
-    "term_deposits",
-)
-_OUTSIDE: Final = {"public_funds": _FUND_UNIVERSE, "index_funds": (*_FUND_UNIVERSE, "active_funds")}
 _RATING_LIMIT: Final = {"AAA": 0, "AA+": 1, "AA": 3, "A": 4, "BBB": 5}
 _DOMESTIC_LADDER: Final = 1
 _LIMITS: Final = (
@@ -91,6 +76,7 @@ _LIMITS: Final = (
     MaxDuration,
     MaxLockUp,
     MaxPremium,
+    MaxVolatility,
     *ceilings.CEILINGS,
     *totals.TOTALS,
 )
@@ -156,9 +142,7 @@ class ConstraintChecker:
             if isinstance(predicate, ForbiddenPractice | ForbiddenAsset):
                 names = vocabulary.closure(predicate.term)
             elif isinstance(predicate, AllowedUniverse):
-                names = frozenset().union(
-                    *(vocabulary.closure(name) for name in _OUTSIDE[predicate.universe])
-                )
+                names = frozenset().union(*(vocabulary.closure(name) for name in OUTSIDE[predicate.universe]))
             elif isinstance(predicate, MinRating):
                 lowest = _RATING_LIMIT[predicate.rating]
                 names = frozenset(f"rating:{name}" for name, rank in RATINGS.items() if rank > lowest)
@@ -231,7 +215,7 @@ def _proposals(  # noqa: C901 - one source a kind of predicate
 ) -> Iterator[tuple[str, caps.Span]]:
     analysis = reading.analysis
     own = (hit for hit in reading.hits if hit.term in names)
-    funds = isinstance(predicate, AllowedUniverse)
+    funds = isinstance(predicate, AllowedUniverse) and predicate.universe in FUNDS_ONLY
     for hit in few(analysis, own, attrgetter("start")):
         if not harmless(analysis, hit, funds_allowed=funds) and _proposed(reading, hit):
             yield f"advises_{hit.term.replace(':', '_')}", (hit.start, hit.end)
@@ -272,7 +256,7 @@ def _practices() -> frozenset[str]:
 
 def _proposed(reading: Reading, hit: Hit) -> bool:
     analysis = reading.analysis
-    asset = hit.term not in _practices() or _PRODUCT.search(analysis.norm, hit.start, hit.end + 6) is not None
+    asset = hit.term not in _practices() or _PRODUCT.search(analysis.norm, hit.start, hit.end + 9) is not None
     if advised(analysis, hit.start, hit.end, act=hit.act, asset=asset, funding=hit.term in FUNDING):
         return True
     if said_of_it(analysis, hit.term, hit.start) and owned_by_advice(analysis, hit.start, hit.end):
@@ -306,6 +290,10 @@ def _listed(reading: Reading, start: int, end: int) -> bool:
     return False
 
 
+_DONE: Final = late(r"完|过(?!去)|高了|作")
+"""What others have done already: the story has been played out."""
+
+
 def _framed(
     analysis: Analysis, parts: Sequence[tuple[int, int, int]], count: int, term: str
 ) -> Iterator[caps.Span]:
@@ -319,6 +307,8 @@ def _framed(
         if len(groups) < count:
             continue
         for start, end in groups[count - 1]:
+            if _DONE.match(analysis.norm, end):
+                continue
             patient = term == "chasing_rallies" and _CALM.search(
                 analysis.norm, *analysis.sentence_span(start)
             )
@@ -347,6 +337,8 @@ def _limited(  # noqa: C901, PLR0911 - one return a kind
     analysis = reading.analysis
     if isinstance(predicate, MaxDrawdown):
         return _named("drawdown_above_limit", drawdown(analysis, reading, predicate))
+    if isinstance(predicate, MaxVolatility):
+        return _named("volatility_above_limit", volatility(reading, predicate.limit))
     if isinstance(predicate, MaxDuration):
         span = tenors.duration(analysis, reading, predicate.years)
         span = span or durations.worked_out(analysis, reading, predicate.years)
@@ -372,7 +364,7 @@ def _limited(  # noqa: C901, PLR0911 - one return a kind
         months = predicate.months
         short = None if months is None else budgets.cash_months(reading, months)
         short = short or caps.cash_floor(analysis, reading, predicate)
-        return _named("cash_below_floor", short or remainders.cash_left(reading, predicate))
+        return _named("cash_below_floor", short or left_over.cash_left(reading, predicate))
     return None
 
 

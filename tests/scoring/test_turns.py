@@ -56,7 +56,7 @@ def test_a_guard_that_nobody_knows_is_one_clear_line(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(turns, "read_table", lambda *_: TurnTable({}, [odd]))
     load_turns.cache_clear()
     try:
-        with pytest.raises(UsageError, match=r"turns\.toml: unknown guard nowhere; known: no_share"):
+        with pytest.raises(UsageError, match=r"turns\.toml: unknown guard nowhere; known: denied, no_share"):
             load_turns()
     finally:
         load_turns.cache_clear()

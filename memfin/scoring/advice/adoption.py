@@ -14,18 +14,27 @@ from memfin.scoring.text.paragraphs import begin
 
 _CLAUSE: Final = r"[^,:;。!?\n]"
 
+_BOTH: Final = (
+    r"(?:both|each|either)(?=[.,;:!?]|$| of (?:them|these|those)\b)|the (?:two|pair|three|lot)(?=[.,;:!?]|$)"
+)
+"""What the things told of are called together."""
 ANAPHORA: Final = compile_pattern(
     r"它|各(?=[买配拿放给占投\d一两])|用(?:掉|上|足|其中)?(?:一半|其中|[一二两三四五][成分])|这类|这样|这么|"
     r"这种|该类|此类|这只|这几只|这些|其中|其|前者|后者|"
     r"[挪转换搬划投存移分放](?:[^,。;!?\n的]{1,8})?过[去来]|[款只份期](?!基金|"
     r"产品)[^,。;!?\n]{0,8}的(?=[,。;!]|$)|"
     r"\b(?:there|it|them|this|that|"
-    r"these|those)\b"
+    rf"these|those)\b|\b(?:{_BOTH})"
 )
 NEXT_ADOPTS: Final = late(
     r"^\s*(?:just )?(?:do it|go for it|go with (?:it|that)|set it up|(?:i|we)(?:'d| would) do it|"
     r"(?:i|we)(?:'d| would) go ahead|"
     r"you should be in it|that(?:'s| is) (?:how|the way|what|where) (?:i|we)(?:'d| would))\b|"
+    r"^\s*(?:(?:i|we)(?:'d| would)|you (?:could|might|can)|let's|just|so) ?(?:still |happily |gladly |"
+    r"also |certainly )?(?:join in|take part|get involved|play along|ride along|come along|tag along|"
+    r"get in on|be part of|jump aboard|climb aboard|hop on)\b|"
+    rf"^\s*(?:(?:i|we)(?:'d| would)|you (?:could|might|can)|just|so)? ?(?:still |happily |gladly )?(?:spread|"
+    rf"divide|split|distribute|put|place|invest|buy|add|take)\b[^.,;!?]{{0,40}}\b(?:{_BOTH})|"
     r"^\s*that(?:'s| is) (?:precisely|exactly|just) (?:how|the way|what|where|when|why) (?:you (?:should|can|"
     r"could|want to)|(?:i|we)(?:'d| would))\b|"
     r"^\s*(?:(?:at|for|around|with) [^.,!?\n]{1,24},? )?(?:(?:i|we)(?:'d| would)|you (?:could|might|should|"
@@ -33,16 +42,19 @@ NEXT_ADOPTS: Final = late(
     r"perhaps|maybe|just|so|then)? ?(?:still |happily |gladly |also )?(?:take|buy|purchase|get|pick up|"
     r"open|start|build|"
     r"add|place|make) (?:an? (?:small|modest|little|starter|tiny|first|initial|few|(?:[a-z]+ )?exception)"
-    r"(?: (?:starter )?(?:position|stake|holding|hundred|shares|here|for))?|some|another|\d[\d,]*)\b"
+    r"(?: (?:starter )?(?:position|stake|holding|hundred|shares|here|for))?|some|another|one(?=[.,;!]|$)|"
+    r"\d[\d,]*)\b"
     r"(?! (?:%|percent|years?|months?|days?|minutes?|(?:more )?(?:look|time|steps?|break|care|advice|"
     r"notes?)))|"
     r"^\s*(?:exercise|subscribe to|take up) (?:them|it|these|those|your (?:right|entitlement|allot))|"
     r"^\s*(?:take|put in|(?:i|we)(?:'d| would) put in|(?:i|we)(?:'d| would) take|(?:i|we)(?:'d|"
     r" would) invest|start with) (?:about |around |"
     r"up to )?[$£€¥]?\d|"
-    r"^\s*(?:about |around |maybe |say )?(?:\d+%|an? (?:nibble|punt|flutter|slice|small|modest|little|"
+    r"^\s*(?:about |around |maybe |say )?(?:\d+%|an? \d+(?:\.\d+)?% (?:punt|stake|slice|position|holding|"
+    r"flutter|nibble|bet|sleeve)|an? (?:nibble|punt|flutter|slice|small|modest|little|"
     r"tenth|fifth|"
-    r"few)[^,.;!?]{0,20}) (?:(?:won't|will not) hurt|will do|would do|is (?:fine|okay|ok|plenty|enough|"
+    r"few)[^,.;!?]{0,20}) (?:(?:won't|will not) hurt|will do|would do|would be (?:about right|fine|plenty|"
+    r"enough|right|sensible|reasonable)|is (?:fine|okay|ok|plenty|enough|"
     r"about right|"
     r"reasonable|sensible))\b|"
     r"^\s*(?:我|所以)?(?:建议|推荐|不妨|可以|你可以)你?[^。!?\n]{0,16}(?:这[样么](?!做?:)|这类|"
@@ -95,7 +107,8 @@ REPLACED: Final = late(
 )
 """What makes room for the topic of an advice: 替换现有的A股红利."""
 OTHER_ASSET: Final = compile_pattern(
-    r"基金|etf|国债|债券|债基|短债|股票|宽基|指数|存款|纯债|货币基金|短融|货币|黄金|红利|现金|"
+    r"基金|etf|国债|债券|债基|短债|股票|宽基|指数|存款|定存|存定期|存单|储蓄|纯债|货币基金|短融|货币|黄金|"
+    r"红利|现金|"
     r"利率债|(?<![a-z])aaa?[+-]?(?![a-z+-])|fund|bond|"
     r"treasur|index|cash|gold"
 )

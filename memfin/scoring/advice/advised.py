@@ -45,7 +45,7 @@ _BUYING: Final = late(
     r"(?:load up|buy|purchase|pick up|snap up|scoop up|take out|draw|arrange|apply for|tap|borrow)\b"
 )
 """Verbs with which the name of an asset or a loan begins in the vocabulary: load up on the stock."""
-_NAMED: Final = late(r",(?:这|那)?(?:就|也)?(?:叫|称为|叫做)")
+_NAMED: Final = late(r",(?:这|那)?(?:[种样类])?(?:做法|操作|玩法|打法)?(?:就|也)?(?:叫|称为|叫做)")
 _OPPOSITE: Final = late(
     r"等(?<!别等)(?<!不等)(?<!用等)(?<!必等)(?=[^,。;]{0,8}(?:回|跌|落|稳|再|调|冷))|先看|"
     r"观望|长期|耐心|定投|改为|改成|自有资金|long[- ]term|patien"
@@ -60,7 +60,8 @@ _NOT_MEANT: Final = late(
     r"\b(?:no|not an?|not as an?|is(?:n't| not) an?|rather than an?|without any) (?:[a-z]+ )?$"
 )
 _DEFINES: Final = late(
-    rf"^{_CLAUSE}{{0,6}}(?:是指|是(?:做|当|给|向|借)(?!首选)|(?:因为|之所以)|就是(?![,。;!了]|$)|指的是|"
+    rf"^{_CLAUSE}{{0,6}}(?:是指|是(?:做|当|给|向|借|拿|将)(?!首选)|(?:因为|之所以)|就是(?![,。;!了]|$)|"
+    rf"指的是|"
     rf"指(?<![纳恒沪期道股富标]指)(?!数)|是一种|是一类|是什么|"
     rf"意思是|意味着|表示|(?:并|都|完全)?不是一回事|(?:并|都)?不是一码事|是?两回事|是?两码事|"
     rf"有(?:所|很大|本质)?区别|的{_CLAUSE}{{0,4}}(?:起点|门槛|流程|定义)(?:是|为|在|有|:)|要求(?:交易|开户|"
@@ -87,7 +88,7 @@ _DESCRIBED: Final = compile_pattern(
     rf"(?:基金经理|管理人|买方|卖方|机构|量化模型|模型|这类产品|该产品|该基金|这只(?:基金|etf|"
     rf"产品)|产品|策略|"
     rf"etf|指数|市场(?<!级市场)|(?<!没)有人|大家|很多人|多数人|投资者|"
-    rf"企业|对方(?=[拿用以把]|$)|(?<!证券)公司|银行|行业|"
+    rf"企业|对方(?=[拿用以把]|$)|(?<!证券)公司|银行(?<![向找跟从去到在]银行)|行业|"
     rf"(?<![债股票益收券金仓一大小置买拿选用有配的强星攻性动余心那下这健取础长利盘守分值])部分|专业投资者|"
     rf"客户|用户|外资|北向|"
     rf"主力|散户|游资|"
@@ -148,8 +149,8 @@ _NO_PLAN_HEAD: Final = late(
 )
 _RULE_BELOW: Final = late(r"\n *\|[ :]*--")
 _TURNED_DOWN: Final = late(
-    rf"{_CLAUSE}{{0,8}}(?:不(?![花占贵难需收高错多少限亏])|[别勿没未]|拉黑|免谈|为零|归零|"
-    rf"\b(?:no|not|none|zero|never)\b)"
+    rf"{_CLAUSE}{{0,8}}(?:不(?![花占贵难需收高错多少限亏])|别(?<!分别)|[勿没未]|拉黑|免谈|为零|归零|"
+    rf"\b(?:no|not|none|nothing|zero|never)\b)"
 )
 
 
@@ -193,9 +194,7 @@ def advised(  # noqa: C901, PLR0911, PLR0912 - a ladder of signs, one return eac
     if _NAMED.match(norm, clause_high, high):
         return False
     if _DEFINES.match(after) or _EQUATED.search(before):
-        return asset and (
-            (norm[start] < "\u2e80" and taken_up(norm, clause_high, high)) or adopted_later(analysis, high)
-        )
+        return asset and (taken_up(norm, clause_high, high) or adopted_later(analysis, high))
     if _described(before) and not (not asset and _WITH_IT.search(before)):
         if act and ENOUGH.search(norm, clause_low, clause_high):
             return True

@@ -6,6 +6,7 @@ The questions are asked about a span of ``Analysis.norm``; `memfin.scoring.advic
 import re
 from typing import Final
 
+from memfin.scoring.advice.dealing import SIZED_DEAL, STRONG
 from memfin.scoring.attribution.negation import negated
 from memfin.scoring.constraints.topics import named, of_another
 from memfin.scoring.patterns.bilingual import Bilingual
@@ -16,7 +17,8 @@ _CLAUSE: Final = r"[^,:;。!?\n]"
 
 _ZERO: Final = frozenset("0零")
 VERDICT: Final = Bilingual(
-    r"不符|不相符|不适合|不合适|不匹配|不建议|不推荐|不纳入|不考虑|别(?:碰|买|投|配|选|参与)|禁止|禁令|规避|"
+    r"不符|不相符|不适合|不合适|不匹配|不建议|不推荐|不纳入|不考虑|别(?<!分别)(?<!特别)(?:碰|买|投|配|选|"
+    r"参与)|禁止|禁令|规避|"
     r"杜绝|划掉|"
     r"划去|筛掉|(?<!会被)淘汰|🚫|"
     r"❌|不在你|不介绍|不会(?:推荐|介绍|建议|配|加(?!息)|用|买)|别碰|不碰|不宜|远离|"
@@ -26,7 +28,8 @@ VERDICT: Final = Bilingual(
     r"没有必要|没必要|不参与|不安排|没有?安排|未安排|跳过|略过|绕开|撇开|"
     r"(?:需要?|须|值得|应当?|务必|要)(?:特别|格外|高度|保持)?(?:警惕|提防|当心)|(?:不|没|"
     r"未)会?(?:进(?![场货展步账度])[入你]?|放进|放入|放在|列入|加入|"
-    r"写进)的?(?=[^,。]{0,3}(?:组合|方案|清单|名单|计划|范围|账户|仓位|[,。]))|别(?:答应|理|信|听|"
+    r"写进)的?(?=[^,。]{0,3}(?:组合|方案|清单|名单|计划|范围|账户|仓位|[,。]))|"
+    r"别(?<!分别)(?<!特别)(?<!个别)(?:答应|理|信|听|"
     r"进(?![太得])|入|去(?!掉)|点|投(?![得太])|跟(?=[,。;!风进它]|$)|上当|"
     r"接茬|学|沾|掺和|凑热闹)|[把将][^,。;!?\n]{0,8}破了|"
     r"(?<![不没])(?<![不没]突)破了?你?[^,。;!?\n]{0,4}(?:规矩|规则|约定|"
@@ -34,7 +37,8 @@ VERDICT: Final = Bilingual(
     r"符合)[你的]{0,2}[^,。;!?\n]{0,6}(?:规矩|要求|范围|约定|清单)|规矩不(?:让|许|允)|[学使要]不得|"
     r"锁得(?:太|过)|再(?:好|高|香|牛|诱人|漂亮),[^,。;]{0,10}(?:也|都)(?:该|不|轮不|得|没)|"
     r"[,。;]不(?:拿|碰|要|投|买|做|配|看|上|追|跟)(?=[,。;!]|$)|亏手续费|白忙|白折腾|"
-    r"走不通|行不通|出局|作废|否决|零票|不敢苟同|零分|不供执行|(?:开|是)个?玩笑|撤回|未通过|挂(?:断|"
+    r"走不通|行不通|出局|作废|否决|零票|不(?:敢|能)?(?:同意|赞同|认同|苟同)(?!书|函)|零分|不供执行|(?:开|"
+    r"是)个?玩笑|撤回|未通过|挂(?:断|"
     r"掉)?电话|没听见|条款不许|"
     r"并非如此|误会我|"
     r"(?:意见|建议|看法|态度)是(?:不[要行可必做碰投买配]|别|先别|算了)|建议你?(?:不要|别|算了)(?=[,。:;!]|$)|"
@@ -49,6 +53,8 @@ VERDICT: Final = Bilingual(
     r"留给(?:别人|机构|保险|专业|他们)|(?:期限|久期|时间|封闭期?|"
     r"锁定期?)(?:太|过)长|划不来|不划算|不合算|[与跟和同][^,。]{1,14}(?:不合|不搭|相反|背道而驰)|"
     r"(?:都|也|一概|一律)不(?:出现|涉及|包含|选用?|碰|列入)|不是(?:让|叫|要)你|已按你|所以(?:没有|未|不)|"
+    r"没(?:有)?给你[选配买放推]|不用(?:去)?碰|不用(?:去)?(?:做|买|参与|跟)(?=[,。;!]|$)|不(?:算|是|"
+    r"属于)投资(?!建议|者|决策|标的)|"
     r"所以(?:没有|未|不)|不予|婉拒|谢绝|回绝|推掉|拒掉|(?:没有?|不|未)(?:采纳|照办|照搬|照做)|"
     r"没有?把[^,。;!?\n]{0,8}(?:放|列|加|配|选|纳|写)|"
     r"不作(?!保证|承诺|担保|预测|判断|为|出)|不做推荐",
@@ -80,7 +86,8 @@ VERDICT: Final = Bilingual(
     r"do not want|prefer not)|off the list|(?:i|we)(?:'d| would) pass|pass on (?:it|this|that)|give (?:it|"
     r"this|"
     r"that) a miss|"
-    r"(?:is|are|would be) (?:gambling|a gamble|reckless|folly)|is what (?:day|swing) traders)\b",
+    r"(?:is|are|would be) (?:gambling|a gamble|reckless|folly)|is what (?:day|swing) traders|(?:is|"
+    r"are) beyond me|why (?:anyone|anybody) would)\b",
 )
 _CONTRAST: Final = Bilingual(
     r"不过|但|然而|可是|只是|破(?:个|一次|一回)?例", r"\b(?:but|however|still|yet|though)\b"
@@ -97,15 +104,17 @@ _LEAVING_BEFORE: Final = compile_pattern(
 )
 _COST_OF_IT: Final = late(r"的?(?:成本|费用|手续费|损耗|摩擦|滑点|冲击)|(?:'s)? (?:costs?|fees?|charges?)\b")
 """What is reduced is the cost of the thing, not the thing: 减少换汇的成本."""
-_LEFT_BEFORE: Final = late(r"\b(?:leav\w+|left|keep\w*|kept|rul\w+) (?:[a-z-]+ ){0,2}$")
-_LEFT_ALONE: Final = late(r"(?:,? (?:and|or) [a-z-]+)? (?:out|alone|aside)\b")
+_LEFT_BEFORE: Final = late(r"\b(?:leav\w+|left|keep\w*|kept|rul\w+) (?:[a-z-]+ ){0,3}$")
+_LEFT_ALONE: Final = late(
+    r"(?:,? (?:and|or) [a-z-]+)?(?: [a-z0-9&-]+){0,2}? (?:out(?! of (?:the|cash|your))|alone|aside)\b"
+)
 _LEAVING: Final = late(
     rf"^{_CLAUSE}{{0,12}}(?:换成|换为|换到|转为|转到|转入|替换|换掉|换下|丢掉|卖掉|卖出|清掉|清仓|清零|"
     rf"减到|减掉|减仓|"
     rf"降到|降至|赎回|赎出|调出|撤出|退出|还清|还掉|归零|降为零)"
-    r"|^[^,.;]{0,12}\b(?:into|for)\b"
+    r"|^[^,.;]{0,24}\b(?:into|for)\b"
 )
-_TAKEN_UP: Final = late(r"(?:换成|换为|换到|转为|转到|转入|into|to)[^,。]{0,10}$")
+_TAKEN_UP: Final = late(r"(?:换成|换为|换到|转为|转到|转入|into|to|\bfor)[^,。]{0,10}$")
 _OWNED: Final = late(
     r"(?:手[里上头]|持有期|(?<!建议)(?<!可以)(?<![先只就])持有|现有|已有|原有|卡在|套在|你那|"
     r"账上|(?:组合|账户)[里中](?:原来|以前)?的?[那这]|名下的?[那这])[^,。;:]{0,8}$|\b(?:your|you (?:own|hold|"
@@ -127,7 +136,9 @@ _PREFERRED_TO: Final = late(
     r"in preference to) "
     r"(?:the |an? |any )?$"
 )
-_MOVED: Final = late(r"(?:把|将)[^,。:;]{0,12}$|\b(?:move|switch|shift|rotate)\b[^,.;]{0,20}$")
+_MOVED: Final = late(
+    r"(?:把|将)[^,。:;]{0,12}$|\b(?:move|switch|shift|rotate|swap|exchange|trade)\b[^,.;]{0,20}$"
+)
 _NEXT_REJECTS: Final = late(
     rf"^\s*(?:但|不过|然而|所以)?(?:这|它|该|此|前者|这些|这类|以上|我|你|this|it|that|"
     rf"but)[^。!?\n]{{0,30}}?(?:{VERDICT.pattern})|"
@@ -173,6 +184,31 @@ def _has_its_object(analysis: Analysis, verdict: re.Match[str], start: int, end:
     return of_another(norm[verdict.start(1) : high], named(norm[start:end]))
 
 
+_BEWARE: Final = late(r"(?:需要?|须|值得|应当?|务必|要)(?:特别|格外|高度|保持)?(?:警惕|提防|当心)")
+_HARM: Final = late(
+    r"[^,。;!?\n]{0,12}(?:跌|亏|损|回撤|回调|回落|波动|爆仓|强平|平仓|流动性|[卖出赎退撤]不|退市|违约|风险|"
+    r"套牢|"
+    r"反转|反噬|退潮|放大|缩水|折价|展期|爽约|爆雷)"
+)
+
+
+_SEEN: Final = late(r"\s*(?:一旦|凡是|如果|平时)?(?:看[见到]|碰[上到]|遇[上到]|刷到|听[到说见]|收到|面对)")
+
+
+def _only_warns(analysis: Analysis, verdict: re.Match[str], start: int) -> bool:
+    """Say whether a word of caution tells what may befall what the sentence has proposed, and how much."""
+    norm = analysis.norm
+    if _BEWARE.match(verdict[1]) is None or _HARM.match(norm, verdict.end(1)) is None:
+        return False
+    low, _ = analysis.sentence_span(start)
+    clause, _ = analysis.clause_span(*verdict.span(1))
+    if _SEEN.match(norm, low) is not None:
+        return False
+    return clause > start and (
+        SIZED_DEAL.search(norm, low, clause) is not None or STRONG.search(norm, low, clause) is not None
+    )
+
+
 def turned_down(analysis: Analysis, start: int, end: int) -> bool:
     """Say whether the words around a share of the money turn it down: negated, a verdict in or behind it."""
     low, high = analysis.sentence_span(start)
@@ -194,7 +230,11 @@ def _verdict_behind(analysis: Analysis, start: int, end: int) -> bool:
     """Say whether the sentence goes on with a verdict against the span."""
     _, high = analysis.sentence_span(start)
     return any(
-        not (_names_nothing(analysis, match, start) or _has_its_object(analysis, match, start, end))
+        not (
+            _names_nothing(analysis, match, start)
+            or _has_its_object(analysis, match, start, end)
+            or _only_warns(analysis, match, start)
+        )
         for match in VERDICT.finditer(analysis.norm, end, min(high, end + _FAR))
     )
 

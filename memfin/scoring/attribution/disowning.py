@@ -7,6 +7,7 @@ from typing import Final
 
 from memfin.scoring.attribution.actions import told_of, urged_on
 from memfin.scoring.attribution.bystanders import passed_on
+from memfin.scoring.attribution.explained import explained
 from memfin.scoring.attribution.voices import attributed
 from memfin.scoring.patterns.expressions import compile_pattern, late
 from memfin.scoring.text import language
@@ -30,7 +31,7 @@ _WH: Final = compile_pattern(
 )
 _ASKS: Final = compile_pattern(
     r"是否|能否|可否|要不要|能不能|会不会|是不是|有没有|"
-    r"(?<![的来选荐看说我也仍概许该终])还是(?![要得会应建首])"
+    r"(?<![的来选荐看说我也仍概许该终])还是(?![要得会应建首])(?!(?<=[,;]还是)[选买用推])"
 )
 
 _TITLE: Final = late(
@@ -40,6 +41,7 @@ _TITLE: Final = late(
 )
 
 _POLITELY: Final = late(
+    r"(?:手痒|闲不住|不甘心|嫌[^,。;!?\n]{1,6})的话|"
     r"(?:如果|若)你(?:也|都)?(?:愿意|同意|不介意|不反对|认可|没(?:有)?意见|没问题|方便|有兴趣|点头|信得过我)"
     r"(?:的话)?,|\b(?:better off|best|wise) if you\b|\bif you (?:agree|like|wish|are (?:willing|happy|okay|"
     r"ok|fine|comfortable)"
@@ -47,7 +49,7 @@ _POLITELY: Final = late(
 )
 """A condition that only asks for the client's consent: what follows is advice."""
 _EXAMPLE: Final = compile_pattern(
-    r"(?:比如|假设|想象(?![力空])|设想|试想|举例|举个例子|打个比方|"
+    r"(?:比如|(?<!测试)(?<!情景)假设|想象(?![力空])|设想|试想|举例|举个例子|打个比方|"
     r"(?<!不)拿(?=[^,。;!?\n]{1,8}(?:来说|"
     r"来讲|打比方|作例))|算笔账|示例|演示|算例|e\.g\.|for example|"
     r"suppose|imagine)[^。!?\n]{0,24}$|设(?<![^。;\n]设)(?![计备施置立定法想在为个一])[^。!?\n]{0,60}$"
@@ -99,6 +101,7 @@ def _told_or_asked(analysis: Analysis, start: int, end: int) -> bool:
     low, high = analysis.sentence_span(start)
     return (
         told_of(analysis, start, end)
+        or explained(analysis, start, end)
         or passed_on(analysis, start, end)
         or _COUNTERFACTUAL.search(norm, low, start) is not None
         or (
@@ -144,9 +147,11 @@ _COUNTERFACTUAL: Final = late(
 _RHETORICAL: Final = late(
     r"还等什么|什么理由不|又何妨|有何不可|何乐而不为|^\s*what better\b|"
     r"^\s*(?:is|are|would) not [^?\n]{1,90}\b(?:exactly|precisely|just|simply|the very)\b|"
-    r"\bis not it (?:obvious|clear|time)\b"
+    r"\bis not it (?:obvious|clear|time)\b|"
+    r"^(?![^?\n]{0,160}(?:吗|呢|是否|能否|要不要|该不该)[^?\n]{0,160},你)[^?\n]{20,200}"
+    r",你(?:看|觉得)(?:这样|这么)?(?:安排|分配?|做)?(?:行不行|行吗|可以吗|可不可以|好不好|好吗|成吗)\?"
 )
-"""Questions that urge."""
+"""Questions that urge, and plans that end by asking for consent."""
 
 
 def _only_asked(norm: str, low: int, high: int) -> bool:

@@ -21,13 +21,15 @@ _NOT_A_NEGATION: Final = (
     r"不(?=[^,。;!?\n]{1,30},还等)|(?:什么理由|凭什么|干嘛|何)不|(?:do not|never|need not|"
     r"no need to) (?:hesitate|be afraid|be shy|wait|worry)|(?:not|never|hardly) (?:reckless|unreasonable|"
     r"wrong|too (?:much|bold|risky|late)|a bad idea|crazy|unwise|risky|so terrible)|why not|why don't|"
-    r"not only|no doubt|该不该|要不要|应不应|值不值|no secret(?= that)|no better|mistake not|nothing better|"
+    r"not only|no doubt|该不该|要不要|应不应|值不值|no secret(?= that)|no better|mistake not|"
+    r"nothing better|"
     r"nothing but|"
     r"no\. ?[0-9]|not just|none other|no (?:denying|getting around|escaping|hiding|disputing)"
 )
 _NEGATION: Final = (
     "并不是|并不|并非|并没有|并未|不是|不会|不能|不可能|不可|不得|不应|不该|不宜|不要|不必|不需|不用|"
-    "不再|不构成|不代表|不等于|不意味|不存在|不提供|不建议|不推荐|不接受|不承诺|不保证|不作|不做|不敢|不想|不打算|没有|无法|"
+    "不再|不构成|不代表|不等于|不意味|不存在|不提供|不建议|不推荐|不接受|不承诺|不保证|不作|不做|不敢|"
+    "不想|不打算|没有|无法|"
     "无权|难以|难言|很难|绝非|绝不|"
     "从不|从未|未曾|尚未|谈不上|算不上|称不上|说不上|毫无|毫不|别|勿|拒绝|避免|杜绝|禁止|严禁|"
     "远离|回避|不|没|无|未|非|别|莫|"
@@ -37,10 +39,11 @@ _NEGATION: Final = (
 _NEGATOR: Final = compile_pattern(f"(?:{_NOT_A_NEGATION})|(?P<negation>{_NEGATION})")
 # Every negation has one of these in it; most spans have none beside them and need no closer look.
 _NEGATION_SIGN: Final = late("[不没无未非别莫勿难拒避杜禁远回]")
-_DENIAL_SIGN: Final = compile_pattern("[不没绝免假]| (?:is|are|do)")
+_DENIAL_SIGN: Final = compile_pattern("[不没绝免假零0]| (?:is|are|do)")
 _NEGATED_AFTER: Final = late(
     r"[^,。!?;:\n]{0,8}?(?:不存在|不可能(?=[的。,!;]|$)|不可信|不成立|不现实|不属实|不合规|不合法|没有的事|"
-    r"谈不上|做不到|是假的|绝无|免谈)| (?:is|are) (?:never|impossible)| (?:does|do) not exist"
+    r"谈不上|做不到|是假的|绝无|免谈|(?<!不)(?:为零|是零|等于零|几乎为0|为0(?![.0-9])))| (?:is|"
+    r"are) (?:never|impossible)| (?:does|do) not exist"
 )
 _COORDINATION: Final = frozenset("也更又亦且或、和及")
 _NEGATION_REACH: Final = 18

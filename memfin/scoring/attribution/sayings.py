@@ -37,7 +37,7 @@ _WHO_SAYS_SO: Final = late(r"[^,。;!?\n]{0,10}的(?:[,人]|都|同行|说法|�
 """Behind the words, that it is those who say them which the sentence speaks of: 喊…的,都…"""
 _KIND_OF_TALK: Final = late(r"[^,。;!?\n]{0,10}(?:之类的?|这类|这种|那种|一类的?)(?:话|说法|承诺|宣传|口号)")
 _OTHERS: Final = late(
-    r"(?:(?:[位名些家]|个(?![月年天点百]))[^,。;!?:\n]{1,10}|别?人|业务员|对方|同行|同事|同学|[邻朋亲]\S|"
+    r"(?:(?:[位名些家](?<!仓位)(?<!单位)(?<!点位)|个(?![月年天点百]))[^,。;!?:\n]{1,10}|别?人|业务员|对方|同行|同事|同学|[邻朋亲]\S|"
     r"骗子|经理|主播|"
     r"[大老小][王李张刘陈赵周吴叔姨哥姐爷]|[他她谁某]|平台|公司|机构|卖家|群[里主友]|太太|先生|女士|[爸妈]|"
     r"老[公婆板]|儿子|女儿|传单|海报|广告|截图|阿姨|叔叔|大[爷妈]|老人|坐席|前台|"
@@ -80,7 +80,7 @@ def _told(analysis: Analysis, start: int, end: int) -> bool:
     ):
         return True
     told: re.Match[str] | None = _TOLD.search(norm, low, start)
-    if told is None:
+    if told is None or _RAISED_TO.match(norm, max(low, start - 3), end):
         return False
     if _WHO_SAYS_SO.match(norm, end) and _OWN.search(norm, low, start) is None:
         return True
@@ -92,6 +92,8 @@ def _told(analysis: Analysis, start: int, end: int) -> bool:
     return others is not None or _REFUSED.search(before) is not None
 
 
+_RAISED_TO: Final = late(r".?提到[约近]?[0-9一二两三四五六七八九半]|..提到(?=[0-9一二两三四五六七八九半])")
+"""A share is raised to something, which nobody says: 可以提到七成."""
 _SUPPOSED: Final = late(r"(?:假设|如果|要是|若)(?:说|真的?)?[^,。;!?\n]{0,16}$")
 _REALLY: Final = late(
     r"(?:如果|要是|若)真(?:的|能|是|像)?(?![^,。;!?\n]{0,4}(?:遇|碰|跌|亏|降|涨|发生|出现|要|有|急|到|"

@@ -79,6 +79,11 @@ _REFUSAL: Final = late(
     r"\b(?:cannot|can.t|won.t|will not|do not|don.t|never|not able|no one)\b"
 )
 
+_NEXT_WARNS: Final = late(
+    r"\s*(?:so |please )*(?:do not|never|you must not) (?:trade|deal|act) on\b|"
+    r"\s*(?:请|所以)*(?:别|不要|不能|不可以)(?:据此|拿它|用它|按它|靠它)(?:去)?(?:交易|买卖|操作|下单|买|卖)"
+)
+
 
 def wished(analysis: Analysis, start: int, end: int) -> bool:
     """Say whether the clause only wishes for what stands at ``[start, end)`` (想要绝对不亏，只有…)."""
@@ -129,9 +134,13 @@ def paid_out(analysis: Analysis, start: int, end: int) -> bool:
 
 
 def warned_off(analysis: Analysis, start: int, end: int) -> bool:
-    """Say whether what follows in the sentence tells the user to keep off (拿到没公开的消息, 别用)."""
+    """Say whether what follows tells the user to keep off (拿到没公开的消息, 别用)."""
+    norm = analysis.norm
     _, high = analysis.sentence_span(start)
-    return _WARNED.search(analysis.norm, end, min(high, end + 24)) is not None
+    return (
+        _WARNED.search(norm, end, min(high, end + 24)) is not None
+        or _NEXT_WARNS.match(norm, high) is not None
+    )
 
 
 def in_exercise(analysis: Analysis, start: int, end: int) -> bool:

@@ -109,7 +109,10 @@ _SAYS_PLAINLY: Final = late(
     r"(?:(?<!\bi )(?<!\bwe )(?<! team )(?<! desk )\b(?:reckons|thinks|believes|swears|hopes|imagines|"
     r"fancies)|\b(?:is|was|were|"
     r"are|been) (?:being )?(?:told|promised|assured)|\bas saying|\bwhat (?:people|they|he|she|"
-    r"some) (?:hope for|want to hear|believe|say):) ?(?!(?:highly|well|about|of|so)\b)[^,;:.!?\n]*$"
+    r"some) (?:hope for|want to hear|believe|say):|"
+    r"\b(?:naive|foolish|wrong|rash|dangerous|mistaken|misguided|error|mistake|illusion|folly)"
+    r"(?: of [a-z]+| for you)? to (?:think|believe|assume|suppose|conclude|imagine)(?: that)?)"
+    r" ?(?!(?:highly|well|about|of|so)\b)[^,;:.!?\n]*$"
 )
 """Others say or think so, without ``that``."""
 _IF_TRUE: Final = late(

@@ -49,6 +49,14 @@ _OWN_LEAD: Final = late(
     r"trust me|believe me|mark my words|take it from me|my promise)[:,]? ?$"
 )
 """The reply announces that what follows is its own word."""
+_SAID_BEHIND: Final = late(
+    r"[^.!?;\n]{0,60}?, (?:or )?(?:so )?(?:says?|said|claims?|claimed|writes?|wrote|promises?|boasts?|"
+    r"announces?|according to|goes) (?:the|an?|its|his|her|their|this|that|your) (?:[a-z-]+ ){0,2}?(?:flyer|"
+    r"ad|advert|advertisement|brochure|poster|leaflet|salesm[ae]n|seller|caller|broker|blog|blogger|video|post|"
+    r"newsletter|slogan|headline|pitch|neighbou?r|friend|colleague|uncle|cousin|influencer|tipster|banner|"
+    r"website)\b"
+)
+"""Who said it comes behind: it suits everyone, says the flyer."""
 
 
 def attributed(analysis: Analysis, start: int, end: int) -> bool:
@@ -60,6 +68,7 @@ def attributed(analysis: Analysis, start: int, end: int) -> bool:
             and (held_by_others(analysis, start) or said_by_others(analysis, start, end))
         )
         or staged(analysis, start)
+        or (analysis.norm.find(", ", end) >= 0 and _SAID_BEHIND.match(analysis.norm, end) is not None)
     )
     return elsewhere and not own(analysis, start, end)
 

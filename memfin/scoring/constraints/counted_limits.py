@@ -1,7 +1,7 @@
 """Constraints that count: changes a year, products, sums of money, the domestic levels of risk."""
 
 import re
-from typing import Final
+from typing import Final, Literal
 
 from memfin.scoring.constraints.bans import NEGATIVE
 from memfin.scoring.constraints.predicates import (
@@ -94,7 +94,9 @@ _INSTALMENT: Final = late(
     r"\b(?:invest|put|spend|contribut)\w*\b[^;]{0,24}\b(?:a|per|each|every) month|\bmonthly (?:contribution|"
     r"investment|plan|"
     r"saving)|"
-    r"\binvest\w*\b[^,;]{0,16}\b(?:a|per|each|every) month"
+    r"\binvest\w*\b[^,;]{0,16}\b(?:a|per|each|every) month|\bmonthly (?:regular )?investing\b|"
+    r"\b(?:a|per|each|every) month (?:in|into|of|for|on) (?:the |my |regular |monthly |automatic )*"
+    r"(?:invest\w*|plans?|funds|orders)\b"
 )
 _AT_LEAST: Final = late(
     r"至少|起码|最少|不(?:得|能|要|可)?(?:少|低)于|\bat least\b|\bminimum\b|\bno (?:less|fewer) than\b|"
@@ -243,14 +245,23 @@ def _whole(money: Quantity) -> float:
     return round(money.high, 6)
 
 
+_A_TIME: Final = late(
+    r"(?:每一?[期次笔]|单[期次]|一[期次])[^,;]{0,4}(?:定投|扣款?)|(?:定投|扣款)[^,;]{0,4}(?:每一?[期次笔]|"
+    r"单[期次]|一[期次])|"
+    r"\b(?:each|per|every) (?:instalment|installment|contribution|payment)"
+)
+
+
 def _instalment(norm: str) -> MaxInstalment | None:
-    if _INSTALMENT.search(norm) is None or _AT_LEAST.search(norm) is not None:
+    at_a_time = _A_TIME.search(norm) is not None
+    if not (at_a_time or _INSTALMENT.search(norm)) or _AT_LEAST.search(norm) is not None:
         return None
+    every: Literal["month", "time"] = "time" if at_a_time else "month"
     money = next((each for each in quantities(norm) if each.kind == "money"), None)
     if money is not None:
-        return MaxInstalment(round(money.high, 6))
+        return MaxInstalment(round(money.high, 6), every)
     bare = re.search(r"\d[\d,]{2,}", norm)
-    return None if bare is None else MaxInstalment(float(bare.group().replace(",", "")))
+    return None if bare is None else MaxInstalment(float(bare.group().replace(",", "")), every)
 
 
 def _risk_level(norm: str) -> MaxRiskLevel | None:

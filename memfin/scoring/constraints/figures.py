@@ -15,6 +15,7 @@ from memfin.scoring.constraints.predicates import (
     MaxFee,
     MaxLockUp,
     MaxPremium,
+    MaxVolatility,
     MinHolding,
     Predicate,
     SingleAssetCap,
@@ -27,6 +28,8 @@ _DRAWDOWN: Final = late(
     r"缩水|回落|下跌|赔|折损|\bdip\b|\bfall\b|\bdrop\b|\bdown\b|\bdd\b|(?:净值|账户|组合|年化?)波动|"
     r"\b(?:declines?|mdd|falls?|slides?|sinks?|slips?)\b"
 )
+_VOLATILITY: Final = late(r"波动率|标准差|\bvolatility\b|\bstandard deviation\b")
+_LOSS: Final = late(r"回撤|亏|损|跌|drawdown|loss|lose")
 _CASH_SINKS: Final = late(
     r"(?:现金|活钱|权益|股票|债券?)(?:仓位|比例|占比)?[^,;]{0,6}(?:跌破|降到|掉到)|"
     r"\bcash\b[^,;]{0,20}\b(?:falls?|drops?|sinks?|slips?|dips?)\b|"
@@ -131,6 +134,10 @@ _FEE: Final = late(
     r"费率|[管托赎申认服年]\w{0,3}费|费用|手续费|成本|\bfees?\b|expense ratios?|\bcosts?\b|\bcharges?\b|"
     r"\bter\b|\bocf\b|\bcharging\b"
 )
+_MANAGEMENT_FEE: Final = late(
+    r"^(?!.*(?:总|综合|合计|加|和|与|、|托管|all|total)).*(?:管理费|"
+    r"management fee)"
+)
 _BETWEEN: Final = late(r"\bbetween\b.*\band\b")
 _A_MONTH: Final = late(r"每?个?月[^,;]{0,6}$|monthly[^,;]{0,12}$|^ ?(?:a|per|each|every) month|^/月")
 _SET_ASIDE: Final = late(r"[预要先][^,;]{0,6}留|留(?:出|下|足|够)|\b(?:set aside|earmark\w*)\b")
@@ -154,6 +161,8 @@ def figured(norm: str) -> Predicate | None:  # noqa: C901, PLR0911, PLR0912 - on
     """Return the predicate of a plain constraint text that gives a figure; None where it gives none."""
     found = quantities(norm)
     share, years, money = _first(found, "share"), _first(found, "duration"), _first(found, "money")
+    if share is not None and _VOLATILITY.search(norm) and not _LOSS.search(norm):
+        return MaxVolatility(_round(share.high))
     if share is not None and _DRAWDOWN.search(norm) and not _CASH_SINKS.search(norm):
         return MaxDrawdown(_round(share.high))
     if years is not None and _DURATION.search(norm):
@@ -180,7 +189,7 @@ def figured(norm: str) -> Predicate | None:  # noqa: C901, PLR0911, PLR0912 - on
     if money is not None and _PREMIUM.search(norm):
         return MaxPremium(_round(money.high))
     if share is not None and _FEE.search(norm) and not _CASH.search(norm):
-        return MaxFee(_round(share.high))
+        return MaxFee(_round(share.high), "management" if _MANAGEMENT_FEE.search(norm) else "all")
     if _CASH.search(norm) and (share is not None or money is not None) and not _of_another_class(norm, share):
         share = _beside_cash(norm, [each for each in found if each.kind == "share"])
         if share is not None and _cash_is_left(norm):

@@ -9,7 +9,8 @@ from memfin.scoring.patterns.expressions import late
 
 INSTRUMENT: Final = late(
     r"etf(?!s)|lof|联接|基金[甲乙丙丁戊abcde一二三四五1-9]|甲基金|乙基金|丙基金|丁基金|a基金|b基金|"
-    r"c基金|\b(?:the|an?|this|that|your) (?:[a-z-]+ ){0,3}?(?:tracker|etf)\b|"
+    r"c基金|(?:^|\n)[^a-z\n]{0,8}(?:[a-z0-9&-]+ ){1,4}(?:tracker|etf)\b|"
+    r"\b(?:the|an?|this|that|your) (?:[a-z-]+ ){0,3}?(?:tracker|etf)\b|"
     r"一只(?<![五三两几四六多]一只)|单只|单一|这只|同一只|某只|那只|第一只|任一|60\d{4}|00\d{4}|"
     r"30\d{4}|68[89]\d{3}|(?<!\d)0\d{4}(?!\d)|51\d{4}|15\d{4}|16\d{4}|one\b|a single\b|"
     r"沪深300|中证(?:[a-z]?\d{2,4}|红利|消费|医疗)|深证100|恒指|上证\d{2,3}|国证\d{4}|创业板|科创50|上证50|"
@@ -25,9 +26,14 @@ INSTRUMENT: Final = late(
     r"诺安|东方红|睿远|华宝|永赢|华泰柏瑞|招商|建信)(?!银行|证券|基金公司)[\u4e00-\u9fff]{2,10}|"
     r"\b(?:vti|voo|vxus|bnd|vnq|sgov|spy|qqq|vwrl|vwce|schd|tlt|ief|gld|iau|agg|vea|vwo|ivv|swda|cspx)\b|"
     r"(?:政金债?|国债|国开债?|存单|信用债|公司债|短融|地方债)[^,、|]{0,4}指数|"
-    r"这[支张]|该产品|这个产品"
+    r"这[支张]|该产品|这个产品|[债利单金财基数强长合险][a-h](?=占|约|:|\d|各|配|放|买|拿|留)"
 )
 FUND_INSTRUMENT: Final = late(r"基金|etf|债基|lof|联接|fund\b|tracker\b")
+POLICY: Final = late(
+    r"年金|终身寿|寿险|分红险|万能险|投连险|两全险|储蓄险|理财险|收益凭证|"
+    r"\b(?:annuity|endowment|life policy|structured note)\b"
+)
+"""What names a single policy or note."""
 PRODUCT: Final = late(f"{INSTRUMENT.pattern}|{FUND_INSTRUMENT.pattern}")
 """What names a single holding or a fund."""
 
@@ -43,4 +49,5 @@ def company() -> re.Pattern[str]:
 def single(scope: str) -> re.Pattern[str]:
     """Return what may name a single holding to a cap of that scope."""
     named = INSTRUMENT if scope == "asset" else PRODUCT
-    return re.compile(f"{named.pattern}|{company().pattern}")
+    policies = f"{POLICY.pattern}|" if scope == "asset" else ""
+    return re.compile(f"{policies}{named.pattern}|{company().pattern}")

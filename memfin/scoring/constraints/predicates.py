@@ -35,6 +35,12 @@ class MaxDrawdown(_Base, frozen=True, tag="max_drawdown"):
     limit: float
 
 
+class MaxVolatility(_Base, frozen=True, tag="max_volatility"):
+    """The portfolio's annual volatility is at most this share."""
+
+    limit: float
+
+
 class MaxLoss(_Base, frozen=True, tag="max_loss"):
     """The portfolio may lose at most this amount."""
 
@@ -77,9 +83,12 @@ class CashFloor(_Base, frozen=True, tag="cash_floor"):
 
 
 class AllowedUniverse(_Base, frozen=True, tag="allowed_universe"):
-    """Nothing outside the universe."""
+    """Nothing outside the universe.
 
-    universe: Literal["public_funds", "index_funds"]
+    ``safe`` is government bonds and deposits, ``liquid`` these and money market funds.
+    """
+
+    universe: Literal["public_funds", "index_funds", "safe", "liquid"]
 
 
 class MinRating(_Base, frozen=True, tag="min_rating"):
@@ -114,15 +123,17 @@ class MaxPremium(_Base, frozen=True, tag="max_premium"):
 
 
 class MaxInstalment(_Base, frozen=True, tag="max_instalment"):
-    """Regular investments of at most this amount a month, all together."""
+    """Regular investments of at most this amount a month, all together, or at a time."""
 
     amount: float
+    every: Literal["month", "time"] = "month"
 
 
 class MaxFee(_Base, frozen=True, tag="max_fee"):
-    """No product whose costs a year are above this share of what is invested."""
+    """No product whose costs a year, all of them or its management fee, are above this share."""
 
     limit: float
+    scope: Literal["all", "management"] = "all"
 
 
 class MaxTurnover(_Base, frozen=True, tag="max_turnover"):
@@ -180,6 +191,7 @@ Predicate = (
     ForbiddenPractice
     | ForbiddenAsset
     | MaxDrawdown
+    | MaxVolatility
     | MaxLoss
     | SingleAssetCap
     | MaxPosition

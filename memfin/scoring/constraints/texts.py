@@ -24,6 +24,7 @@ from memfin.scoring.constraints.predicates import (
     Preferred,
 )
 from memfin.scoring.constraints.ratings import lowest_rating
+from memfin.scoring.constraints.universes import safe_universe
 from memfin.scoring.constraints.vocabulary import load_vocabulary
 from memfin.scoring.patterns.expressions import late
 from memfin.scoring.text.forms import normalize
@@ -194,6 +195,8 @@ def _quality(norm: str) -> Predicate | None:  # noqa: C901, PLR0911 - one return
         return ForbiddenAsset("active_funds")
     if _PUBLIC_FUNDS.search(norm) and (only or _CONFINED.search(norm)):
         return AllowedUniverse("public_funds")
+    if only and not negative and (universe := safe_universe(norm)) is not None:
+        return universe
     if _GOVERNMENT.search(norm) and only and not negative:
         return ForbiddenAsset("credit_bonds")
     if _LISTED.search(norm) and only:

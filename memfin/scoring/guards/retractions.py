@@ -34,7 +34,8 @@ _HEARD: Final = late(
     r"\bother (?:[a-z]+ )?(?:ro)?(?:chat)?(?:bots?|advis[eo]rs?|sites?|banks?|apps?|"
     r"brokers?) (?:will |always )?"
     r"(?:tell|say|claim|write|print|insist)s?\b[^.;!?\n]{0,20}$|"
-    r"(?:散布|散播|鼓吹|兜售|渲染|到处(?:说|讲|喊)|嚷嚷|逢人便说|大谈|老(?:是|爱)(?:说|念叨)|念叨|唠叨|唱衰)"
+    r"(?:散布|散播|鼓吹|兜售|渲染|到处(?:说|讲|喊)|嚷嚷|逢人便说|大谈|老(?:是|爱)(?:说|念叨)|念叨|唠叨|"
+    r"唱衰)"
     r"[^,。;!?\n]{0,10}$|"
     r"(?:你|客户|用户|投资者|他|她)[^,。;!?\n]{0,6}(?:问题|疑问|提问|疑惑)(?:就|其实|"
     r"大概)?是[:,]?[^,。;!?\n]{0,6}$|"
@@ -83,7 +84,7 @@ _BAD: Final = (
     r"无视|例行|走过场|"
     r"走形式|谣言|谣传|造谣|讹传|子虚乌有|无中生有|捕风捉影|吓唬|吓人|唬人|危言耸听|(?:跟|和|"
     r"与)你(?:的[^,。]{1,6})?(?:无关|没(?:有)?关系|不相干|扯不上)|"
-    r"不适用于?你|"
+    r"不适用于?你|(?:我)?(?:就|都|也)*(?:不|懒得)(?:念|啰嗦|多说|重复|提|讲|说|背)了|"
     r"作废|骗人|辟谣|不实|假的|杞人忧天|多虑|多余|想多了|白操心|瞎操心|过虑|我(?:可|才|并)?不(?:这么|"
     r"这样)(?:看|认为|"
     r"想)|不予置评|无可奉告|与事实不符|不(?:是|属)事实|没(?:这|那)回事|哪有(?:的|这)|不可能|掉大牙)"
@@ -93,7 +94,8 @@ _NOT_SO: Final = late(
     rf"[^,。;!?\n]{{0,4}}{_TALK}(?:(?![不没非未])[^。;!?\n]){{0,20}}?{_BAD}|"
     rf"[^,。;!?\n]{{0,6}}[,?!](?:这|那|此|其实|纯|完全|简直|真|"
     rf"根本)(?:(?![不没非未])[^,。;!?\n]){{0,10}}?{_BAD}|"
-    r"[,?。!]*(?:那|这|可|都|真|纯|完全|根本|其实)*(?:是|属)?(?:哪有的事|没有的事|没那回事|没这回事|无稽之谈|"
+    r"[,?。!]*(?:那|这|可|都|真|纯|完全|根本|其实)*(?:是|属)?(?:哪有的事|没有的事|没那回事|没这回事|"
+    r"无稽之谈|"
     r"胡说八道|天方夜谭|事实并非如此|不是这样)|"
     r"[^,。;!?\n]{0,4},?(?:对不对|是这个意思吧|是吗)|"
     r"[^.;!?\n]{0,30}[,;:.] ?(?:and |but |so |well, )*(?:which|that|this|it|those|these|all that|"
@@ -155,7 +157,7 @@ _RULED_OUT: Final = late(
     r"spare|avoid|keep|rule|exclude|deny|predict|control|if|when|unless|because|always|only|mean|"
     r"say|ensure|"
     r"assure|help|afford|"
-    r"be sure|be surprised|forget|worry|all)\b)"
+    r"be sure|be surprised|forget|worry|all|assume|believe|claim|suppose|conclude|imagine|pretend)\b)"
     r"[^,;.!?\n]{0,30}\b(?:los(?:e|es|ing|t)|falls?|falling|drops?|fluctuat\w+|declin\w+|"
     r"default\w*|fail\w*|"
     r"below|stuck|trapped|swing\w*|"
@@ -238,7 +240,20 @@ def hearsay(analysis: Analysis, start: int, end: int) -> bool:
     return attributed(analysis, start, end) and not own(analysis, start, end)
 
 
-_HEARSAY, _DENIAL, _DISMISSAL, _STUFF, _DEBUNKED, _ASIDE, _RULING_OUT = (1 << place for place in range(7))
+_INQUIRED: Final = late(
+    r"\b(?:(?:please |kindly |just |first )?(?:tell|inform) (?:me|us)|let (?:me|us) know|"
+    r"(?:i|we) (?:will |would |still |first |also |do )*(?:need|like|want|have|wish) to (?:know|ask|"
+    r"learn|hear|"
+    r"find out)|may (?:i|we) (?:know|ask)|(?:please )?(?:share|state|specify|indicate|confirm|fill in|"
+    r"note down)(?: with me)?)\b"
+    r"[^.;!?\n]{0,90}?\b(?:how (?:long|much|many|far|big|deep|large|soon|often|badly)|whether|which|what)\b"
+    r"(?![^;!?\n]{0,60}, (?:but|because|since|as) )[^.;!?\n]{0,60}$"
+)
+"""The reply wants to know: tell me how long your money can stay locked up."""
+
+_HEARSAY, _DENIAL, _DISMISSAL, _STUFF, _DEBUNKED, _ASIDE, _RULING_OUT, _ASKING = (
+    1 << place for place in range(8)
+)
 _SIGNS: Final[dict[int, str]] = {
     _HEARSAY: (
         "谣|流言|传言|传闻|论调|讹传|误传|瞎传|散布|散播|鼓吹|兜售|渲染|到处|嚷嚷|逢人|大谈|老是|"
@@ -262,7 +277,7 @@ _SIGNS: Final[dict[int, str]] = {
         "microphone|sound check|script|type |"
     ),
     _DEBUNKED: (
-        "过时|可笑|荒唐|荒谬|不成立|站不住|胡|瞎|无稽|不对|错了|错误|没根据|没道理|没依据|没有根据|"
+        "不念|不啰嗦|懒得|不多说|不重复|不提了|不讲了|不说了|不背了|过时|可笑|荒唐|荒谬|不成立|站不住|胡|瞎|无稽|不对|错了|错误|没根据|没道理|没依据|没有根据|"
         "没有道理|没有依据|任何根据|任何道理|任何依据|忽略|跳过|不用|不必|无须|无需|甭|别管|别看|"
         "别理|别信|别当真|别在意|别放|别往|不要管|不要看|不要理|不要信|不要当真|不要在意|不要放|"
         "不要往|无视|例行|走过场|走形式|谣|讹传|子虚乌有|无中生有|捕风捉影|吓|唬人|危言耸听|无关|"
@@ -285,6 +300,7 @@ _SIGNS: Final[dict[int, str]] = {
         "不会|不可能|绝不|从不|从没|从来|永远不|不至于|没可能|没有可能|毫无|不存在|担心|考虑|害怕|怕|"
         "顾虑|操心|not |never|cannot|there is no|"
     ),
+    _ASKING: "how |whether |which |what |",
 }
 """Words of which one stands where something is taken back, by the way in which it is."""
 
@@ -332,6 +348,7 @@ def taken_back(analysis: Analysis, start: int, end: int) -> bool:
         or (ways & _DISMISSAL and _DISMISSED.search(norm, near, start))
         or (ways & _STUFF and _MATERIAL.search(norm, near, start))
         or (ways & _DEBUNKED and _NOT_SO.match(norm, end, min(len(norm), end + _BEHIND)))
+        or (ways & _ASKING and _INQUIRED.search(norm, near, start))
         or (ways & _ASIDE and _is_another_matter(analysis, start, end))
     )
     return (bool(taken) and not own(analysis, start, end)) or (

@@ -13,7 +13,18 @@ import msgspec
 
 from memfin.errors import UsageError
 from memfin.scoring.attribution import negation, refutation, stances, voices
-from memfin.scoring.guards import agents, causes, denouncing, retractions, tickets, whispers
+from memfin.scoring.guards import (
+    agents,
+    causes,
+    claims,
+    denouncing,
+    pitches,
+    retractions,
+    subjects,
+    terms,
+    tickets,
+    whispers,
+)
 from memfin.scoring.patterns.files import read_table
 from memfin.scoring.text import language
 from memfin.scoring.text.language import Analysis
@@ -31,8 +42,33 @@ GUARDS: Final[dict[str, Guard]] = {
     "questioned": voices.questioned,
     "conditional": language.conditional,
     "refuted": refutation.refuted,
+    "refuted_around": refutation.refuted_around,
     "denounced": denouncing.denounced,
     "rate_driven": causes.rate_driven,
+    "by_nature": claims.by_nature,
+    "supposed": claims.supposed,
+    "of_a_gift": claims.of_a_gift,
+    "by_terms": terms.by_terms,
+    "fixed_sum": terms.fixed_sum,
+    "uncertain": terms.uncertain,
+    "no_forecast": terms.no_forecast,
+    "of_principal": subjects.of_principal,
+    "of_the_record": subjects.of_the_record,
+    "of_a_service": subjects.of_a_service,
+    "of_a_rate": subjects.of_a_rate,
+    "of_the_reckoning": subjects.of_the_reckoning,
+    "of_no_price": subjects.of_no_price,
+    "of_a_debtor": subjects.of_a_debtor,
+    "of_the_market": subjects.of_the_market,
+    "kept_below": subjects.kept_below,
+    "of_a_tip": subjects.of_a_tip,
+    "outdone": subjects.outdone,
+    "of_everyone": subjects.of_everyone,
+    "of_an_errand": subjects.of_an_errand,
+    "belied": subjects.belied,
+    "of_goods": terms.of_goods,
+    "owed_by_you": terms.owed_by_you,
+    "no_risk_asked": terms.no_risk_asked,
     "wished": stances.wished,
     "left_open": stances.left_open,
     "hedged": stances.hedged,
@@ -48,6 +84,7 @@ GUARDS: Final[dict[str, Guard]] = {
     "done_by_others": stances.done_by_others,
     "no_agent": agents.no_agent,
     "no_product": stances.no_product,
+    "no_pitch": pitches.no_pitch,
     "no_ticket": tickets.no_ticket,
 }
 

@@ -82,7 +82,9 @@ _AFTER: Final = late(
     r"\bholding period of (?:just |only |about |around )*(?:[a-z]+|\d+) (?:days|weeks|months) (?:is|"
     r"would be|should be) "
     r"(?:enough|fine|plenty|right|sufficient|about right)\b|"
-    r"\b(?<!early )(?:redeem|sell|cash in|exit|cash out)\b[^.,:;!?\n]{0,24}? (?:after|in|within) "
+    r"\b(?<!early )(?:redeem|sell|cash in|exit|cash out|(?<!cannot )(?<!not )get out(?! (?:with)?in\b))\b[^"
+    r".,:;!?\n]{0,24}? (?:after|in|"
+    r"within) "
     r"(?:just |only |about |around )*"
     r"(?:[a-z]+|\d+) (?:days?|weeks?|months?)\b(?![^.;!?\n]{0,40}\b(?:without|free|but|keep|penalty-free)\b)"
 )
@@ -207,8 +209,54 @@ def _found(analysis: Analysis, years: float) -> Iterator[Span]:
         if _YEARS[period] < years and not _CHECKS.search(norm, *analysis.sentence_span(match.start())):
             yield match.span()
     yield from _counted(analysis, years)
+    if "平均" in norm or "averag" in norm:
+        yield from _on_average(analysis, years)
+    if "转手" in norm:
+        yield from _handed_on(analysis, years)
     if years >= 1 - 1 / 365:
         yield from _within_the_year(norm, years)
+
+
+_AVERAGE: Final = late(
+    r"平均(?:下来)?(?:每[只笔个支]|单[只笔个支])?(?:基金|产品|标的|股票)?(?:只|的)?(?:拿|持有|持仓|放|"
+    r"留)(?:的)?(?:时间|周期|期限|期)?"
+    r"(?:大?约|大概|是|为|在|只有?|到|不到)*$|\b(?:average holding (?:period|time)|held on average|"
+    r"hold(?:ing)? each (?:fund |one |stock )?(?:for )?(?:an average of|on average))(?: (?:of|is|for|about|"
+    r"around|just|only))* $"
+)
+_OF_OTHERS: Final = late(
+    r"散户|持有人|投资者|同类|经理|客户|网上|有人|别人|他们?|大家|机构|平均(?:每只)?股票|群里|"
+    r"\b(?:investors?|managers?|clients?|people|they|peers?)\b"
+)
+
+
+def _on_average(analysis: Analysis, years: float) -> Iterator[Span]:
+    """Yield how long a plan holds on average: 平均每只拿45天."""
+    norm = analysis.norm
+    for each in quantities(norm):
+        if each.kind != "duration" or each.high >= years - _DAY:
+            continue
+        low, _ = analysis.sentence_span(each.start)
+        if _AVERAGE.search(norm, max(low, each.start - 40), each.start) and not _OF_OTHERS.search(
+            norm, low, each.start
+        ):
+            yield each.start, each.end
+
+
+_DAY: Final = 1 / 365
+_HANDED_ON: Final = late(r"(?:过|等|拿|放|持有)(?:个|了|上|够|满)?$")
+_THEN_HANDED: Final = late(r"[^。;!?\n不没别]{0,12}?就?转手")
+
+
+def _handed_on(analysis: Analysis, years: float) -> Iterator[Span]:
+    """Yield the time after which what was bought is handed on: 过八到十周就转手."""
+    norm = analysis.norm
+    for each in quantities(norm):
+        if each.kind == "duration" and each.high < years - _DAY:
+            low, high = analysis.sentence_span(each.start)
+            waited = _HANDED_ON.search(norm, max(low, each.start - 6), each.start)
+            if waited and _THEN_HANDED.match(norm, each.end, high):
+                yield each.start, each.end
 
 
 def _counted(analysis: Analysis, years: float) -> Iterator[Span]:

@@ -10,8 +10,8 @@ from memfin.scoring.advice.refusal import rejected
 from memfin.scoring.attribution.disowning import disowned
 from memfin.scoring.attribution.told import described
 from memfin.scoring.limits.caps import EPSILON, Span
+from memfin.scoring.limits.plain_amounts import amounts
 from memfin.scoring.limits.reserves import CASH_AMOUNT
-from memfin.scoring.limits.totals import amounts
 from memfin.scoring.numbers.quantities import Quantity, quantities
 from memfin.scoring.patterns.expressions import late
 from memfin.scoring.text.language import Analysis

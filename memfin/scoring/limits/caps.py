@@ -7,10 +7,27 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from memfin.scoring.advice.advised import advised
-from memfin.scoring.constraints.instruments import FUND_INSTRUMENT, INSTRUMENT, PRODUCT, company, single
+from memfin.scoring.constraints.instruments import (
+    FUND_INSTRUMENT,
+    INSTRUMENT,
+    POLICY,
+    PRODUCT,
+    company,
+    single,
+)
 from memfin.scoring.constraints.predicates import AssetClassCap, CashFloor, SingleAssetCap
-from memfin.scoring.limits.one_product import ONE_AHEAD, ONLY_THIS, PICKED, about_one, told_as_one
+from memfin.scoring.limits.one_product import (
+    ONE_AHEAD,
+    ONLY_THIS,
+    PICKED,
+    about_one,
+    is_listed,
+    sized_behind,
+    sum_of_one,
+    told_as_one,
+)
 from memfin.scoring.limits.unchanged import unchanged
+from memfin.scoring.limits.unknown_names import may_be_named, unknown_product
 from memfin.scoring.numbers.quantities import Quantity
 from memfin.scoring.patterns.expressions import compile_pattern, late
 from memfin.scoring.text.language import Analysis
@@ -212,6 +229,7 @@ def single_cap(analysis: Analysis, reading: Reading, cap: SingleAssetCap) -> Spa
         not tabled
         and not reading.has_ratio
         and ONE_AHEAD.search(analysis.norm) is None
+        and not may_be_named(analysis)
         and not any(
             share.high > cap.limit + EPSILON
             and named.search(analysis.norm, max(0, share.start - _NEARBY), share.end + _NEARBY)
@@ -224,7 +242,8 @@ def single_cap(analysis: Analysis, reading: Reading, cap: SingleAssetCap) -> Spa
 
     def breach(group: Sequence[Weight]) -> Span | None:
         for weight in group:
-            if weight.role not in ("target", "part", "added") or weight.high <= cap.limit + EPSILON:
+            one = weight.role in ("target", "part", "added") or sum_of_one(analysis, weight)
+            if not one or weight.high <= cap.limit + EPSILON:
                 continue
             if weight.role == "target" and is_part(analysis, [weight]):
                 continue
@@ -233,41 +252,28 @@ def single_cap(analysis: Analysis, reading: Reading, cap: SingleAssetCap) -> Spa
             named = INSTRUMENT.search(weight.label) is not None or (
                 weight.asset_class not in ("cash", "bond") and company().search(weight.label) is not None
             )
+            named = named or (cap.scope == "asset" and POLICY.search(weight.label) is not None)
             if cap.scope != "asset":
                 named = named or (
                     weight.asset_class != "cash" and FUND_INSTRUMENT.search(weight.label) is not None
                 )
             named = named or (cap.scope != "asset" and _is_one_of_counted(analysis, group, weight))
-            named = named or _is_among(analysis, weight)
+            unknown = unknown_product(analysis, group, weight)
+            named = named or unknown or _is_among(analysis, weight)
             named = named or (
                 (weight.asset_class not in ("cash", "bond") or cap.scope != "asset")
-                and _is_listed(analysis, weight)
+                and is_listed(analysis, weight)
             )
-            named = named or told_as_one(analysis, weight)
-            named = named or ONLY_THIS.match(analysis.norm, weight.end) is not None
+            named = named or told_as_one(analysis, weight) or bool(ONLY_THIS.match(analysis.norm, weight.end))
             # 集中到两只:a500etf 50% counts in front of the colon what the list behind it names.
-            named = named or about_one(analysis, reading, weight)
+            named = named or about_one(analysis, reading, weight) or sized_behind(analysis, reading, weight)
             label = _GOES_ON.split(weight.label, maxsplit=1)[0].rpartition(":")[2]
             several = _PLURAL.search(label) and not PICKED.search(weight.label)
-            if named and (weight.each or not several):
+            if named and (weight.each or unknown or not several):
                 return weight.start, weight.end
         return None
 
     return _judged(analysis, found, map(breach, plans), len(plans))
-
-
-_NAME_COLUMN: Final = late(
-    r"\|\s*(?:(?:公募|指数|债券|股票|偏股|混合|货币)?基金|标的|个股|股票|证券|代码|产品名|名称|fund|"
-    r"ticker|holding|security|stock)"
-)
-
-
-def _is_listed(analysis: Analysis, weight: Weight) -> bool:
-    """Say whether the weight stands in a table whose first column names single holdings."""
-    return (
-        analysis.line_kind(weight.start) == "row"
-        and _NAME_COLUMN.match(analysis.lead_in(weight.start)) is not None
-    )
 
 
 _COUNTED: Final = late(r"([一二两三四五六\d])只(?:指数)?(?:基金|etf)(?!各|每)[^。;!?\n]{0,12}?[:,]")
@@ -320,10 +326,14 @@ def _middle(share: Quantity | Weight) -> float:
     return (share.low + share.high) / 2
 
 
+_NO_CASH_USE: Final = late(
+    r"债|股|基|etf|指数|理财|黄金|红利|单|险|\b(?:bonds?|funds?|stocks?|shares|equit\w+|gilts?|gold|trackers?)\b"
+)
+
+
 def _is_cash(weight: Weight) -> bool:
-    return weight.asset_class == "cash" or (
-        weight.asset_class is None and _CASH_USE.search(weight.label) is not None
-    )
+    named = weight.asset_class is not None and _NO_CASH_USE.search(weight.label) is not None
+    return weight.asset_class == "cash" or (not named and _CASH_USE.search(weight.label) is not None)
 
 
 def cash_floor(analysis: Analysis, reading: Reading, floor: CashFloor) -> Span | None:

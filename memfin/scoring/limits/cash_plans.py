@@ -6,6 +6,7 @@ Every function returns the half-open span (in ``Analysis.norm``) of what breaks 
 from operator import itemgetter
 from typing import Final
 
+from memfin.scoring.limits.cash_taken import cash_share_short
 from memfin.scoring.limits.step_plans import planned
 from memfin.scoring.patterns.expressions import apart, compile_pattern, late
 from memfin.scoring.text.language import Analysis
@@ -278,4 +279,5 @@ def cash_spent(reading: Reading, floor: float) -> Span | None:
         or part_taken(reading.analysis, floor)
         or little_left(reading, floor)
         or little_kept(reading, floor)
+        or cash_share_short(reading.analysis, floor)
     )

@@ -4,7 +4,7 @@ Spans are half-open and count in ``Analysis.norm``.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 from operator import itemgetter
 from typing import Final
@@ -26,33 +26,40 @@ from memfin.scoring.constraints.predicates import (
 )
 from memfin.scoring.limits.caps import EPSILON, Span
 from memfin.scoring.limits.drawdown import loss
+from memfin.scoring.limits.purchases import position
 from memfin.scoring.limits.turnover import turnover
 from memfin.scoring.numbers.quantities import Quantity, quantities
-from memfin.scoring.patterns.expressions import compile_pattern, late
+from memfin.scoring.patterns.expressions import apart, compile_pattern, late
 from memfin.scoring.text.language import Analysis
 from memfin.scoring.text.tries import few
-from memfin.scoring.weights.amounts import is_whole
 from memfin.scoring.weights.reading import Reading
 from memfin.scoring.weights.roles import column_head
 from memfin.scoring.weights.weight import Weight, belongs
 
 _FEE: Final = late(
-    r"(?:费率|[管托申认服年]\w{0,3}费|费用|成本|收费|收取|fees?|expense ratio|costs?|charg(?:es?|ing)|"
+    r"(?:费率|[管托申认服年]\w{0,3}费|费用|成本|收费|收取|层(?:再|另)?收|(?:[一每]年|年)(?:要|得|约)?收|"
+    r"fees?|"
+    r"expense ratio|costs?|charg(?:es?|ing)|"
     r"\bter\b|"
     r"\bocf\b)"
     r"[^,;。!?\n%]{0,12}$"
 )
 _FEE_COLUMN: Final = late(r"费|\bfees?\b|\bcost|charge|\bter\b|\bocf\b|expense")
-_FEE_WORD: Final = compile_pattern(r"费|成本|\bfees?\b|\bcost|charg|expense|\bter\b|\bocf\b|2 and 20|分成")
+_FEE_WORD: Final = compile_pattern(
+    r"费|年要?收|成本|\bfees?\b|\bcost|charg|expense|\bter\b|\bocf\b|2 and 20|分成"
+)
 _FUND_WORD: Final = late(r"fund|tracker|etf")
 _KIND_OF_COST: Final = late(
-    r"(?:管理费|托管费|销售服务费|服务费|投顾费|顾问费|平台费|基金费率|基金费用|申购费|运营费|"
-    r"management|custody|platform|service|"
-    r"advice)[^,;。!?\n%]{0,8}$"
+    r"(?P<zh>管理|托管|销售服务|服务|投顾|顾问|平台|基金|申购|运营)(?:费率?|费用)(?:率)?"
+    r"(?:是|为|约|每年|一年|年|收|:|\||：| )*$|"
+    r"\b(?P<en>management|custody|platform|service|advice|advisory|admin\w*|operating|distribution)"
+    r"(?: (?:fee|charge|cost)s?)?(?: (?:is|of|at)|:|\|| )*$"
 )
 _KIND_BEHIND: Final = late(
-    r" (?:annual |yearly )?(?:platform|custody|management|advice|service|fund|adviser|wrap|account|"
-    r"performance) (?:fee|charge|cost)"
+    r" ?的?(?P<zh>管理|托管|销售服务|服务|投顾|顾问|平台|申购|运营)费|"
+    r" (?:for |in )?(?:the )?(?:annual |yearly )?(?P<en>platform|custody|management|advice|service|fund|"
+    r"adviser|wrap|account|"
+    r"performance)(?: fees?| charges?| costs?)?\b"
 )
 _FEE_BEHIND: Final = late(
     r"[^,;。!?\n\d%]{0,4}(?:的?(?:管理费|费率|年费|综合费用)|(?: a year| annual| ongoing|"
@@ -63,6 +70,14 @@ _FEE_BEHIND: Final = late(
 )
 _A_YEAR_BEHIND: Final = late(r" (?:a|per|each|every) year| annually| p\.?a\.?\b")
 _FUND_AT: Final = late(r"\b(?:funds?|trackers?|etfs?)\b[^,;.:]{0,12}\bat $")
+_FUND_BEHIND: Final = late(
+    r" (?:a|per|each|every) year,? (?:the|this|that|an?) (?:[a-z-]+ ){0,3}?(?:fund|etf|tracker)\b"
+)
+_OVER_CHEAPER: Final = late(
+    r",? (?:over|rather than|instead of|against|versus|and not|not) (?:the |an? )?\d+(?:\.\d+)?% (?:[a-z]+ )?"
+    r"(?:tracker|fund|etf|one)\b"
+)
+"""Two funds are told apart by what they cost: the fund at 1.35% over the 0.12% tracker."""
 _TWO_AND_TWENTY: Final = late(r"\b2 and 20\b|2%? ?(?:\+|and|加) ?20%|二八分成")
 _MOST_FEE: Final = 0.05
 
@@ -113,8 +128,8 @@ def exceeded(reading: Reading, predicate: Predicate) -> tuple[str, Span] | None:
     analysis = reading.analysis
     rule, span = "", None
     match predicate:
-        case MaxFee(limit=limit):
-            rule, span = "fee_above_limit", _fee(analysis, reading, limit)
+        case MaxFee(limit=limit, scope=scope):
+            rule, span = "fee_above_limit", _fee(analysis, reading, limit, together=scope == "all")
         case MaxTurnover(times=times):
             rule, span = "turnover_above_limit", turnover(analysis, times)
         case MaxHoldings(count=count):
@@ -122,7 +137,7 @@ def exceeded(reading: Reading, predicate: Predicate) -> tuple[str, Span] | None:
         case MaxLoss(amount=amount):
             rule, span = "loss_above_limit", loss(reading, amount)
         case MaxPosition(amount=amount):
-            rule, span = "position_above_limit", _position(reading, amount)
+            rule, span = "position_above_limit", position(reading, amount)
         case MaxRiskLevel(level=level):
             rule, span = "risk_level_above_limit", _risk_level(analysis, reading, level)
         case AssetClassFloor():
@@ -132,30 +147,75 @@ def exceeded(reading: Reading, predicate: Predicate) -> tuple[str, Span] | None:
     return None if span is None else (rule, span)
 
 
-def _fee(analysis: Analysis, reading: Reading, limit: float) -> Span | None:
+def _fee(analysis: Analysis, reading: Reading, limit: float, *, together: bool) -> Span | None:
     """Return the cost a year of a proposed product that is above the limit, alone or with its other costs."""
     norm = analysis.norm
     if _FEE_WORD.search(norm) is None and _FUND_WORD.search(norm) is None:
         return None
     dear: list[Span] = []
-    sums: dict[int, list[Quantity]] = {}
+    kinds: list[tuple[str, Quantity]] = []
     for each in quantities(norm):
-        if each.kind != "share" or each.low > _MOST_FEE or not _is_fee(analysis, each.start, each.end):
+        if each.kind != "share" or each.low > _MOST_FEE:
             continue
+        kind = _kind_of_cost(analysis, each)
         if each.low > limit + EPSILON:
-            dear.append((each.start, each.end))
-        elif _KIND_OF_COST.search(norm, max(0, each.start - 8), each.start) or _KIND_BEHIND.match(
-            norm, each.end
-        ):
-            sums.setdefault(analysis.sentence_at(each.start), []).append(each)
-    dear.extend(
-        (parts[0].start, parts[-1].end)
-        for parts in sums.values()
-        if sum(part.low for part in parts) > limit + EPSILON and len(parts) > 1
-    )
+            if _is_fee(analysis, each.start, each.end):
+                dear.append((each.start, each.end))
+        elif kind is not None:
+            kinds.append((kind, each))
+    sums = [span for total, span in _summed(kinds) if together and total > limit + EPSILON]
+    found = next((span for span in sums if _offered_at(analysis, reading, span)), None)
+    if found is not None:
+        return found
     if limit < 0.02:  # noqa: PLR2004 - two per cent of the money and a fifth of the gains
         dear.extend(match.span() for match in _TWO_AND_TWENTY.finditer(norm))
     return next((span for span in few(analysis, dear, _START) if _proposed(analysis, reading, span)), None)
+
+
+_TOGETHER: Final = 60
+"""How far apart the costs of one product may stand."""
+
+
+def _kind_of_cost(analysis: Analysis, each: Quantity) -> str | None:
+    """Return which of its costs a figure is: management, custody, ..."""
+    norm = analysis.norm
+    low, high = analysis.sentence_span(each.start)
+    found = _KIND_OF_COST.search(norm, max(low, each.start - 24), each.start) or _KIND_BEHIND.match(
+        norm, each.end, high
+    )
+    return None if found is None else found["zh"] or found["en"]
+
+
+def _summed(kinds: list[tuple[str, Quantity]]) -> Iterator[tuple[float, Span]]:
+    """Yield what the costs of each product come to; a kind that is told again is that of the next one."""
+    products: list[list[tuple[str, Quantity]]] = []
+    for kind, each in kinds:
+        last = products[-1] if products else []
+        apart_from = not last or each.start - last[-1][1].end > _TOGETHER
+        if apart_from or kind in {name for name, _ in last}:
+            products.append([(kind, each)])
+        else:
+            last.append((kind, each))
+    for product in products:
+        if len(product) > 1:
+            yield sum(part.low for _, part in product), (product[0][1].start, product[-1][1].end)
+
+
+def _offered_at(analysis: Analysis, reading: Reading, span: Span) -> bool:
+    """Say whether the product of those costs is recommended, be it in the sentences before them."""
+    if _proposed(analysis, reading, span):
+        return True
+    norm = analysis.norm
+    if disowned(analysis, *span) or _NOT_TAKEN.search(norm, span[1], span[1] + _THEN_REACH):
+        return False
+    low = max(0, analysis.sentence_span(span[0])[0] - _BEFORE)
+    return any(
+        not (disowned(analysis, *match.span(1)) or rejected(analysis, *match.span(1)))
+        for match in apart(_RECOMMENDED, norm, low, span[0])
+    )
+
+
+_BEFORE: Final = 60
 
 
 def _is_fee(analysis: Analysis, start: int, end: int) -> bool:
@@ -165,11 +225,15 @@ def _is_fee(analysis: Analysis, start: int, end: int) -> bool:
         return True
     if analysis.line_kind(start) == "row" and _FEE_COLUMN.search(column_head(analysis, start)):
         return True
-    return _A_YEAR_BEHIND.match(analysis.norm, end, high) is not None and _FUND_AT.search(head) is not None
+    behind = _A_YEAR_BEHIND.match(analysis.norm, end, high) or _OVER_CHEAPER.match(analysis.norm, end, high)
+    if _FUND_BEHIND.match(analysis.norm, end, high) and head.endswith(("at ", "for ", "charging ", "costs ")):
+        return True
+    return behind is not None and _FUND_AT.search(head) is not None
 
 
 _NOT_TAKEN: Final = late(
-    r"不在考虑|不考虑|排除|超出|超了|超过你|高于你|太贵|偏贵|贵了(?!一?[点些],但)|换成|改[成为选]|"
+    r"不在考虑|不考虑|排除|超出|超了|超过你|高于你|太贵|偏贵|贵了(?!一?[点些]?,(?:但|我?仍|我?还是|不过))|"
+    r"换成|改[成为选]|"
     r"没有?(?:选|纳|"
     r"放|列)|"
     r"\b(?:too (?:dear|expensive|pricey|costly|much)|instead|above your|over your|beyond your|ruled out)\b"
@@ -192,9 +256,10 @@ _OF_IT: Final = late(
     r"\s*(?:它|其|该|这[只款个支]|此|但|不过|虽然|its?\b|the (?:fund|etf|product|manager)|this|that)"
 )
 _RECOMMENDED: Final = compile_pattern(
-    r"(?:建议|推荐|可以|不妨|首选)[^。;!?\n]{0,20}(?:买|配|申购|选|开通|持有|考虑|定投|入手|这[只款个])|"
-    r"\b(?:recommend|suggest|(?:i|we)'d (?:buy|purchase|pick|go|choose|take)|(?:i|we) would (?:buy|purchase|"
-    r"pick|choose)|"
+    r"(?:建议|推荐|可以|不妨|首选)[^。;!?\n]{0,20}(?:买|配|申购|选|开通|持有|考虑|定投|入手|换到|这[只款个])|"
+    r"\b(?:recommend|suggest|(?:i|we)'d (?:buy|purchase|pick|go|choose|take|switch)|(?:i|we) would (?:buy|"
+    r"purchase|"
+    r"pick|choose|switch|take)|"
     r"go with|buy|purchase)\b"
 )
 
@@ -202,9 +267,11 @@ _RECOMMENDED: Final = compile_pattern(
 _THEN_REACH: Final = 30
 _THEN_BUY: Final = late(
     r",(?:我|还是|但|仍|仍然?|也)*(?:建议|推荐|可以)你?(?:直接|先|尽快|放心)?(?:开通|买入?|申购|"
-    r"认购|配置?|选择?|持有|入手|考虑)"
+    r"认购|配置?|选择?|持有|入手|考虑|[把拿]它(?:当|作|放|列|配|做))"
+    r"(?:成|为|作)?(?:核心|底仓|主仓|主力)?"
     r"(?:它|这[只款个]|一[点些份])?(?=[,。;!]|$)|[^.!?\n]{0,40}[;,.][^.!?\n]{0,10}\b"
-    r"(?:i|we)(?:'d| would) (?:still |just )?(?:sign up|(?:buy|purchase) it|take it|go for it|"
+    r"(?:i|we)(?:'d| would) (?:still |just )?(?:sign up|(?:buy|purchase) it|take it|go for it|make it the|"
+    r"keep it|own it|hold it|"
     r"go with it)\b"
 )
 
@@ -279,56 +346,6 @@ def _listed_holdings(reading: Reading, count: int) -> Span | None:
         ]
         if sum(weight.holdings for weight in named) > count:
             return named[0].start, named[-1].end
-    return None
-
-
-_BOUGHT: Final = late(
-    r"(?:买|投|申购|认购|配|放|加|追加|补|拿|存)[^,;。!?\n]{0,6}$|\b(?:put|move|shift|invest|buy|purchase|"
-    r"place|"
-    r"add)\b[^,.;!?\n]{0,8}$"
-)
-_BOUGHT_BEHIND: Final = late(
-    r"(?:元|块钱?)?(?:就|可以|先)?(?:拿?去|拿来|用来|用于)?(?:买|投|申购|认购|配|放|给|进)|"
-    r" (?:in|into|on|to) (?!total|all)"
-)
-_SPREAD: Final = late(
-    r"[两三四五六七八九十几多\d](?:只|个|家|款|支)|分[成到别散批]|剩|还有|放着|等机会|其余|剩下|合计|"
-    r"一共|总共|到别的"
-)
-
-
-_KEPT_LIQUID: Final = late(
-    r"活期|货币|应急|备用|起投|起购|门槛|放在手|提前还|存款|定存|余额宝|零钱|现金|"
-    r"\b(?:cash|savings|checking|money market|bank)\b"
-)
-
-
-_ONE_THING: Final = late(
-    rf"{PRODUCT.pattern}|理财|产品|私募|信托|雪球|凭证|专户|第一[笔次批]|首[笔次]|一次性|一把|"
-    r"\b(?:note|product|trust|in one go|at once|lump sum)\b"
-)
-
-
-def _position(reading: Reading, amount: float) -> Span | None:
-    """Return what is to be put into one thing at a time, where it is more than the amount."""
-    analysis = reading.analysis
-    norm = analysis.norm
-    for money in quantities(norm):
-        if money.kind != "money" or money.low <= amount + EPSILON or is_whole(norm, money):
-            continue
-        low, _ = analysis.sentence_span(money.start)
-        clause_low, high = analysis.clause_span(money.start, money.end)
-        if not (
-            _BOUGHT.search(norm, max(low, money.start - 10), money.start)
-            or _BOUGHT_BEHIND.match(norm, money.end, high)
-        ):
-            continue
-        if _KEPT_LIQUID.search(norm, clause_low, high) or _ONE_THING.search(norm, clause_low, high) is None:
-            continue
-        if _SPREAD.search(norm, clause_low, money.start) or _SPREAD.search(norm, money.end, high):
-            continue
-        if advised(analysis, money.start, money.end, act=True):
-            return money.start, money.end
     return None
 
 

@@ -29,7 +29,8 @@ from memfin.scoring.limits.borne_losses import (
 )
 from memfin.scoring.limits.caps import EPSILON, Span
 from memfin.scoring.limits.planned_losses import EXPECTED, has_plan, planned_loss
-from memfin.scoring.limits.stop_rules import levels, stop_rule, tells_levels
+from memfin.scoring.limits.stop_rules import levels, set_stop, sold_part, stop_rule, tells_levels
+from memfin.scoring.limits.tiers import tiers_taken
 from memfin.scoring.limits.told_falls import of_small_part, told_fall
 from memfin.scoring.numbers.quantities import Quantity, quantities
 from memfin.scoring.patterns.expressions import compile_pattern, late
@@ -150,15 +151,25 @@ _LOSS_WORD: Final = late(
 
 def drawdown(analysis: Analysis, reading: Reading, limit: MaxDrawdown) -> Span | None:
     """Return the loss above the limit that the reply plans for: by stop line, tolerance or its own plan."""
-    shares = [share for share in reading.shares if limit.limit + EPSILON < share.high <= 1]
+    taken, left = tiers_taken(reading)
+    deep = next((share for share in taken if share.high > limit.limit + EPSILON), None)
+    if deep is not None:
+        return deep.start, deep.end
+    other = {share.start for share in left}
+    shares = [
+        share
+        for share in reading.shares
+        if limit.limit + EPSILON < share.high <= 1 and share.start not in other
+    ]
     norm = analysis.norm
     if tells_levels(norm):
         shares += [share for share in levels(norm) if share.high > limit.limit + EPSILON]
-    return (
+    found = (
         _breach(analysis, reading, shares)
         or of_main_holding(reading, limit.limit)
         or told_fall(reading, limit.limit)
     )
+    return None if found is None or found[0] in other else found
 
 
 def loss(reading: Reading, amount: float) -> Span | None:
@@ -199,7 +210,7 @@ _LOSS_SIGNS: Final = (
 )
 
 
-def _breach(  # noqa: C901, PLR0911, PLR0912 - a ladder of signs
+def _breach(  # noqa: C901, PLR0911, PLR0912, PLR0915 - a ladder of signs
     analysis: Analysis, reading: Reading, shares: list[Quantity]
 ) -> Span | None:
     norm = analysis.norm
@@ -208,7 +219,13 @@ def _breach(  # noqa: C901, PLR0911, PLR0912 - a ladder of signs
         # English needs more letters between a stop and its figure than Chinese.
         reach = _WIDE_REACH if norm[low : low + 2].isascii() else _REACH
         near = norm[max(low, share.start - reach) : share.start]
-        if _moved_line(analysis, share, low) or tabled_loss(analysis, share):
+        if sold_part(norm, share):
+            continue
+        if (
+            _moved_line(analysis, share, low)
+            or tabled_loss(analysis, share)
+            or set_stop(analysis, reading, share, (low, high))
+        ):
             return share.start, share.end
         if _LOSS.search(near) is None and _LOSS_AFTER.match(norm, share.end) is None:
             continue

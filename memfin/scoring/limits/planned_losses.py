@@ -18,9 +18,10 @@ _TESTED: Final = compile_pattern(
     r"simulat\w*|stress\w*|in 20\d\d|since 20\d\d)"
 )
 _OWN_MIX: Final = compile_pattern(
+    r"预计最坏|最坏的?(?:一年|情况|情形|情景)|"
     r"这[套个](?:[^,。;]{0,6})?(?:轮动|策略|打法)|"
     r"股债?[一二三四五六七八九对](?:债?[一二三四五六七八九半])?(?:开)?的?(?:配比|组合|比例|搭配|方案|"
-    r"过去|历史|近)|这[套个份种]?(?:组合|方案|配置|比例|配法|搭配|"
+    r"过去|历史|近)|这[套个份种]?(?:组合|方案|配置|配比|比例|配法|搭配|"
     r"分法)|上[面述](?:的)?(?:组合|方案|配置|比例)|(?:换|"
     r"调整?|配|挪|改)[完后]|总账户|账户|组合|"
     r"(?:我给|给你|我)[^,。;]{0,6}的?(?:组合|方案|配置|配比|配法)|"
@@ -28,7 +29,7 @@ _OWN_MIX: Final = compile_pattern(
     r"blend|sleeve|basket|lineup|"
     r"proposal)\b|\bback-?test\b|\b(?:i|we)(?:'d| would) (?:run|hold|build|use|choose|pick|go with)\b"
 )
-_STICKS: Final = compile_pattern(
+STICKS: Final = compile_pattern(
     r"按(?:它|这个|此|计划|这套|上面)|照(?:它|此|这个|做|配)|就这[样么]|执行|接受|承受得|扛|熬|忍|"
     r"(?:还是|仍然?|仍|照样|就)(?:建议|主张|推荐|主推|力推|推|选|看好|用它?|选它?|按|倾向)|用它|"
     r"照这么|这么配|有个数|心里有数|心理准备|有数就|属正常|正常(?:现象|的)|不用(?:怕|慌)|"
@@ -42,7 +43,7 @@ _STICKS: Final = compile_pattern(
     r"set it up|"
     r"go ahead)\b"
 )
-_OTHER_PLAN: Final = compile_pattern(
+OTHER_PLAN: Final = compile_pattern(
     r"所以|于是|为此|改[成为用]|换成|降到|减到|下调|压到|更稳|(?<!有)超(?:出|过|了)|不符|过不了|装不下|"
     r"\b(?:so i|so we|instead|which is why|therefore|too (?:much|deep)|beyond|exceeds?|above your|twice the|"
     r"double the|than you (?:said|can|could|want)|"
@@ -76,15 +77,21 @@ def planned_loss(analysis: Analysis, reading: Reading, share: Quantity) -> bool:
     rest = norm[share.end : share.end + 160]
     # What another paragraph exceeds or replaces is something else.
     here = rest[: paragraphs.end(analysis, share.end) - share.end]
-    if _OTHER_PLAN.search(here) or FORGIVEN.search(here):
+    if OTHER_PLAN.search(here) or FORGIVEN.search(here):
         return False
-    return _STICKS.search(rest) is not None or has_plan(reading)
+    return STICKS.search(rest) is not None or has_plan(reading)
 
 
 _POSSIBLE: Final = late(r"(?:以上|左右|上下|多)?(?:也|都|完全|很|是|有)*可能")
 _WHOLE: Final = late(r"净值|组合|账户|整体|总市值")
-_THIS_MIX: Final = late(r"(?:按|照)(?:照)?(?:这个|这套|此|上述|上面的?)(?:比例|方案|组合|配置|配比)")
-_ILLUSTRATED: Final = late(r"假[设如]|举例|示例|比如|个股|单只|该板块|\b(?:example|suppose|imagine)\b")
+_THIS_MIX: Final = late(
+    r"(?:按|照)(?:照)?(?:这个|这套|此|上述|上面的?)(?:比例|方案|组合|配置|配比)|"
+    r"\b(?:go ahead|stick|stay|proceed|carry on|run) with (?:the|this) (?:mix|"
+    r"plan|portfolio|allocation|split)\b"
+)
+_ILLUSTRATED: Final = late(
+    r"(?<!测试)(?<!情景)(?<!压力)假[设如]|举例|示例|比如|个股|单只|该板块|\b(?:example|suppose|imagine)\b"
+)
 _LOSS_AHEAD: Final = compile_pattern(
     r"会|要|可能|得|过|\b(?:will|would|could|can|may|might|shows?|showed|should|expect\w*|ready|"
     r"prepared?|"

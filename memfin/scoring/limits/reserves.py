@@ -10,6 +10,7 @@ from memfin.scoring.advice.refusal import rejected
 from memfin.scoring.attribution.disowning import disowned
 from memfin.scoring.attribution.told import described
 from memfin.scoring.limits.caps import EPSILON, NO_CASH, Span
+from memfin.scoring.limits.cash_taken import cash_short
 from memfin.scoring.numbers.quantities import quantities
 from memfin.scoring.patterns.expressions import apart, compile_pattern, late
 from memfin.scoring.text.language import Analysis
@@ -136,6 +137,8 @@ def cash_amount(  # noqa: C901, PLR0911, PLR0912 - a ladder of signs
             and not rejected(analysis, money.start, money.end)
         ):
             return money.start, money.end
+        elif TAKEN_FROM.search(head) is not None:
+            continue
         elif CASH_AMOUNT.search(head) or _CASH_BEHIND.match(norm, money.end, high):
             short = money.low < amount - EPSILON
             if short and (money.start in parts or advised(analysis, money.start, money.end)):
@@ -145,7 +148,7 @@ def cash_amount(  # noqa: C901, PLR0911, PLR0912 - a ladder of signs
             short = owned - invested < amount - EPSILON
             if short and advised(analysis, money.start, money.end, act=True):
                 return money.start, money.end
-    return None
+    return cash_short(analysis, amount)
 
 
 _CUT_TO: Final = late(
@@ -153,6 +156,8 @@ _CUT_TO: Final = late(
     r"\b(?:trim|cut|reduce|lower|shrink|bring|run)\b[^.;!?\n]{0,24}\b(?:buffer|cash|reserves?|savings|"
     r"cushion|fund)\b[^.;!?\n\d]{0,8}\bto [$£€]?$"
 )
+TAKEN_FROM: Final = late(r"[里中][^,。;!?\n\d]{0,4}(?:拿|取|抽|挪|拨|划|匀|动用|用|转|腾)[出掉去走]?$")
+"""What is taken out of the cash is none of it."""
 _WAN: Final = 10_000
 _FROM_CASH: Final = late(
     r"(?:活期|现金|卡里|备用金|"

@@ -29,7 +29,7 @@ _MARKET_IF: Final = late(
 )
 
 
-_OTHERS_URGE: Final = late(
+OTHERS_URGE: Final = late(
     r"(?:有人|别人|朋友|同事|博主|网上|文章|券商|经理)[^,。;]{0,4}(?:劝|说|建议|叫|让|推荐|"
     r"主张)[^。;!?\n]{0,16}$|"
     r"\b(?:articles?|blogs?|books?|brokers?|friends?|brother|sister|colleagues?|somebody|someone|people|he|"
@@ -42,7 +42,7 @@ def planned(analysis: Analysis, start: int, end: int) -> bool:
     """Say whether the span is advised, be it as a step that waits for the market to move."""
     norm = analysis.norm
     low, high = analysis.sentence_span(start)
-    if _OTHERS_URGE.search(norm, low, start):
+    if OTHERS_URGE.search(norm, low, start):
         return False
     if advised(analysis, start, end, act=True):
         return True

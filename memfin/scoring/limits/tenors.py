@@ -35,7 +35,7 @@ _BLEND: Final = Quick(
 )
 _NEAR_BLEND: Final = 16
 _BARE_YEARS: Final = late(r"[^\d\n]{0,14}(\d+(?:\.\d+)?)(?!\d|%)")
-_DURATION_NAMED: Final = late(r"久期|duration|lengthen|maturit")
+_DURATION_NAMED: Final = late(r"久期|duration|lengthen|maturit|extend (?:the |your )?(?:bond|ladder)")
 _DURATION_BEHIND: Final = late(
     r" (?:for|of|in) (?:the |your )?(?:average |portfolio |overall |combined |bond )*duration\b|"
     r"(?:左右|上下)?的(?:平均|组合|整体|加权)?久期"
@@ -67,13 +67,14 @@ _SWINGS: Final = late(r"不奇怪|很正常|很平常|常见|波动|起伏|涨�
 _A_MONTH: Final = 1 / 12
 _HOLD_LONG: Final = late(r"至少|以上|起码|不少于|不低于|at least|or more|minimum|or longer")
 _OTHER_SPAN: Final = late(
-    r"[^,。;]{0,12}(?:免(?:收|除)?赎回|赎回费|免费|惩罚性)|[^,。;]{0,2}:|[^,。;]{0,3}(?:后|免|可赎|起|"
+    r"[^,。;]{0,12}(?:免(?:收|除)?赎回|赎回费|赎回[^,。;]{0,3}[收扣罚付]|免费|惩罚性)|[^,。;]{0,2}:|"
+    r"[^,。;]{0,3}(?:后|免|可赎|起|"
     r"者|的人|开支|生活|备用|支出)|"
     r"[ -](?:expenses|of expenses)"
 )
 _NOT_HOLDING: Final = late(
-    r"平均持有|记录|检视|复盘|核对|调整|再平衡|回看|开支|支出|近|过去|成立|定投|每|封闭|"
-    r"分[一二两三四五六七八九十\d]|历史|期限|review|rebalanc|every|per|past|last|"
+    r"平均持有|回测|设[成为]|记录|检视|复盘|核对|调整|再平衡|回看|开支|支出|近|过去|成立|定投|每|封闭|"
+    r"分[一二两三四五六七八九十\d]|历史|期限|cannot|can not|unable to|review|rebalanc|every|per|past|last|"
     r"(?:hold|keep) (?:the|a|your) (?:[a-z]+ )?deposit"
 )
 
@@ -244,14 +245,12 @@ def _is_tenor(analysis: Analysis, quantity: Quantity) -> float:
 
 def _weight_at(found: Sequence[Weight], start: int, end: int) -> Weight | None:
     near = 8
-    return next(
-        (
-            w
-            for w in found
-            if w.role == "target" and (0 <= w.start - end <= near or 0 <= start - w.end <= near)
-        ),
-        None,
-    )
+    beside = [
+        (min(abs(w.start - end), abs(start - w.end)), number)
+        for number, w in enumerate(found)
+        if w.role == "target" and (0 <= w.start - end <= near or 0 <= start - w.end <= near)
+    ]
+    return found[min(beside)[1]] if beside else None
 
 
 def _average(found: Sequence[Weight], listed: Weight, years: float) -> float:
@@ -262,14 +261,24 @@ def _average(found: Sequence[Weight], listed: Weight, years: float) -> float:
         if w.group == listed.group and w.role == "target" and w.asset_class in ("bond", "cash")
     ]
     others = [w for w in group if w is not listed]
-    if not others or not all(_SHORT_BOND.search(w.label) for w in others):
+    if not others or not all(_SHORT_BOND.search(w.label) or _told_years(w) for w in others):
         return years
     total = sum(w.low for w in group)
-    return (
-        (listed.high * years + sum(w.low for w in others if w.asset_class == "bond")) / total
-        if total
-        else years
-    )
+    rest = sum(w.low * (_told_years(w) or 1.0) for w in others if w.asset_class == "bond")
+    return (listed.high * years + rest) / total if total else years
+
+
+def _told_years(weight: Weight) -> float:
+    """Return the years that a weight's label gives, 0 where it gives none."""
+    found = [each for each in quantities(weight.label) if each.kind == "duration"]
+    return (found[0].low + found[0].high) / 2 if len(found) == 1 else 0.0
+
+
+_THEN_SOLD: Final = late(
+    r"[^,。;!?\n不别]{0,12}(?:就|便|马上|立刻)(?:可以)?(?:卖|赎|走(?!势)|撤|换|落袋|了结|清|兑现)"
+    r"(?![^,。;!?\n]{0,6}(?:收|扣|罚|付|费))"
+)
+"""Held so long and no longer: 拿满七天就卖."""
 
 
 def holding(analysis: Analysis, reading: Reading, years: float) -> Span | None:
@@ -281,13 +290,14 @@ def holding(analysis: Analysis, reading: Reading, years: float) -> Span | None:
             continue
         low, high = analysis.clause_span(quantity.start, quantity.end)
         clause = norm[low:high]
-        if _OTHER_SPAN.match(norm, quantity.end):
+        sold = _THEN_SOLD.match(norm, quantity.end) is not None
+        if _OTHER_SPAN.match(norm, quantity.end) and not sold:
             continue
         if _SWINGS.search(clause) and "卖" not in clause:
             continue
         if _NOT_HOLDING.search(norm, low, quantity.start) or _HOLD_LONG.search(clause):
             continue
-        if bound(norm, quantity) == "at_least" or _HOLD.search(clause) is None:
+        if (bound(norm, quantity) == "at_least" and not sold) or _HOLD.search(clause) is None:
             continue
         if described(analysis, quantity.start):
             continue
@@ -312,7 +322,8 @@ _LOCKED_BEFORE: Final = late(
 _LOCKED_AFTER: Final = late(
     r"\s*期?的?(?:封闭|锁定|持有期|滚动持有|持有(?=[混债股稳优灵]|基金|型|期|产品)|定开|定期开放|"
     r"不开放|内?不[能可得]|内?取不|内?赎不|"
-    r"锁|期的?(?:固收|理财|产品|信托|专户|年金)|期?的?(?:大额存单|定期(?!开|检|调|再|复)|定存|储蓄国债|"
+    r"锁|期的?(?:养老|净值|稳健|固收|封闭式?|银行|个人|增强){0,2}(?:固收|理财|产品|信托|专户|年金)|"
+    r"期?的?(?:大额存单|定期(?!开|检|调|再|复)|定存|储蓄国债|"
     r"结构性|收益凭证)|"
     r" with(?:out)? (?:no|any)? ?(?:way out|exit|"
     r"withdrawals?|redemptions?)|"

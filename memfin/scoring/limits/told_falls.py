@@ -9,10 +9,9 @@ from memfin.scoring.advice.advised import advised
 from memfin.scoring.advice.refusal import rejected
 from memfin.scoring.attribution.disowning import disowned, in_quotes
 from memfin.scoring.limits.borne_losses import FORGIVEN
-from memfin.scoring.numbers.quantities import Quantity, quantities
+from memfin.scoring.limits.money_losses import in_money
+from memfin.scoring.numbers.quantities import Quantity
 from memfin.scoring.patterns.expressions import late
-from memfin.scoring.text.language import Analysis
-from memfin.scoring.weights.amounts import is_whole
 from memfin.scoring.weights.reading import Reading
 from memfin.scoring.weights.roles import column_head
 
@@ -86,7 +85,7 @@ def told_fall(reading: Reading, limit: float) -> Span | None:
     return (
         (_of_everything(reading, limit) if any(map(norm.__contains__, _FALL_SIGNS)) else None)
         or _of_choice(reading, limit)
-        or _in_money(reading.analysis, limit)
+        or in_money(reading.analysis, limit)
         or _made_light_of(reading, limit)
         or _of_row(reading, limit)
     )
@@ -258,54 +257,6 @@ def _made_light_of(reading: Reading, limit: float) -> Span | None:
             analysis, share.start, share.end
         ):
             return share.start, share.end
-    return None
-
-
-_DOWN_TO: Final = late(
-    r"(?:亏|跌|降|缩水|掉|回撤|回落|缩)(?:损)?(?:到|至|成)[^,。;\d]{0,3}$|\b(?:drop|fall|slip|slide|"
-    r"sink|go down|decline|"
-    r"shrink|dip|get down|down)(?:s|ping|ing)? to (?:about |around |as low as )?[$¥£€]?$"
-)
-_LOSES_SUM: Final = late(
-    r"(?:亏|损失|缩水|回撤|赔)(?:掉|损|了|去)?(?:大?约|最多)?$|\b(?:lose|losing|loss of|drawdown of|"
-    r"drop of|fall of)"
-    r"(?: about| around| up to| as much as)? ?[$¥£€]?$"
-)
-_BORNE: Final = late(
-    r"底线|最多|再(?:清仓|止损|离场|考虑|卖|说|减)|才(?:清仓|止损|离场|考虑|卖|减)|接受|承受|心理准备|"
-    r"不用|别慌|"
-    r"\b(?:prepared|ready|happy|comfortable|accept|before|until|let|stay|tolerate|live with)\b"
-)
-_INVESTED: Final = late(
-    r"(?:元|块)?(?:的)?(?:本金|资金)| (?:yuan |dollars )?(?:invested|in the account|to invest)"
-)
-
-
-def _in_money(analysis: Analysis, limit: float) -> Span | None:  # noqa: C901 - a ladder of signs
-    """Return the sum that the reply lets the account fall to: of 100万, down to 85万."""
-    norm = analysis.norm
-    if not any(map(norm.__contains__, ("到", "至", "亏", "损", "缩水", " to ", "los", " of "))):
-        return None
-    if not any(map(norm.__contains__, ("万", "元", "$", "¥", "£", "€", "yuan", "dollar"))):
-        return None
-    whole: Quantity | None = None
-    for money in quantities(norm):
-        if money.kind != "money":
-            continue
-        if whole is None and (is_whole(norm, money) or _INVESTED.match(norm, money.end)):
-            whole = money
-            continue
-        if whole is None or not 0 < money.low < whole.low:
-            continue
-        low, high = analysis.sentence_span(money.start)
-        if money.low < whole.low * (1 - limit) - _EPSILON and _DOWN_TO.search(norm, low, money.start):
-            pass
-        elif money.low <= whole.low * limit + _EPSILON or not _LOSES_SUM.search(norm, low, money.start):
-            continue
-        if _BORNE.search(norm, low, high) is None:
-            continue
-        if FORGIVEN.search(norm, low, high) is None and advised(analysis, money.start, money.end, act=True):
-            return money.start, money.end
     return None
 
 

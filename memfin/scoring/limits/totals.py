@@ -4,7 +4,7 @@ Spans are half-open and count in ``Analysis.norm``.
 """
 
 from itertools import groupby
-from typing import Final, NamedTuple
+from typing import Final
 
 from memfin.scoring.advice.advised import advised
 from memfin.scoring.advice.refusal import rejected
@@ -13,7 +13,8 @@ from memfin.scoring.constraints.counted_limits import NUMERAL, count_of
 from memfin.scoring.constraints.instruments import PRODUCT
 from memfin.scoring.constraints.predicates import MaxBudget, MaxInstalment, MinHoldings, MinSaving, Predicate
 from memfin.scoring.limits.caps import EPSILON, Span
-from memfin.scoring.numbers.chinese import chinese_number
+from memfin.scoring.limits.instalments import instalments
+from memfin.scoring.limits.plain_amounts import Amount, amounts
 from memfin.scoring.numbers.quantities import quantities
 from memfin.scoring.patterns.expressions import late
 from memfin.scoring.text.language import Analysis
@@ -23,20 +24,12 @@ TOTALS: Final = (MaxBudget, MaxInstalment, MinHoldings, MinSaving)
 """The kinds of predicates that `missed` holds against a reply."""
 
 
-class _Amount(NamedTuple):
-    """An amount of money, with or without its unit."""
-
-    value: float
-    start: int
-    end: int
-
-
 def missed(reading: Reading, predicate: Predicate) -> tuple[str, Span] | None:
     """Return the rule and the span that break one of `TOTALS`, or None."""
     analysis = reading.analysis
     match predicate:
-        case MaxInstalment(amount=amount):
-            rule, span = "instalments_above_limit", _instalment(analysis, amount)
+        case MaxInstalment(amount=amount, every=every):
+            rule, span = "instalments_above_limit", instalments(analysis, amount, at_a_time=every == "time")
         case MaxBudget(amount=amount):
             rule, span = "investment_above_budget", _budget(analysis, amount)
         case MinSaving():
@@ -48,85 +41,7 @@ def missed(reading: Reading, predicate: Predicate) -> tuple[str, Span] | None:
     return None if span is None else (rule, span)
 
 
-_AMOUNT: Final = late(
-    r"(?<![\d.%第证深普生指a])(?<!\d年)(?P<digits>\d{1,3}(?:,\d{3})+|\d{3,6})(?![\d.%年月日号期只点万wk]|"
-    r"多?[只家人])|"
-    r"(?P<scaled>\d+(?:\.\d+)?|[一二两三四五六七八九十]+)(?P<unit>万[一二三四五六七八九]?(?![亿份股家人])|"
-    r"k\b)|"
-    r"(?P<words>[一二两三四五六七八九][千百](?:[一二三四五六七八九](?:百)?)?)(?![万亿年只家股份])"
-)
-_SCALE: Final = {"k": 1e3, "万": 1e4}
-
-
-def amounts(norm: str, low: int, high: int) -> list[_Amount]:
-    """Return the amounts of ``norm[low:high]``, those without a unit as well (一千五, 3000, 2万)."""
-    found: list[_Amount] = []
-    for match in _AMOUNT.finditer(norm, low, high):
-        if match["digits"] is not None:
-            value = float(match["digits"].replace(",", ""))
-        elif match["words"] is not None:
-            value = _spoken(match["words"])
-        else:
-            number = chinese_number(match["scaled"])
-            unit = match["unit"]
-            value = (number or 0.0) * _SCALE[unit[0]] + (_DIGITS.find(unit[1:]) * 1e3 if unit[1:] else 0.0)
-        found.append(_Amount(value, *match.span()))
-    return found
-
-
-_DIGITS: Final = "零一二三四五六七八九"
-_SHORT: Final = 3
-
-
-def _spoken(words: str) -> float:
-    """Return the value of an amount as it is spoken: 一千五 is 1500, 八百五 is 850."""
-    if len(words) == _SHORT and words[-1] in _DIGITS:
-        scale = 100.0 if words[1] == "千" else 10.0
-        return (chinese_number(words[:2]) or 0.0) + scale * _DIGITS.index(words[-1])
-    return chinese_number(words) or 0.0
-
-
-_MONTHLY: Final = late(
-    r"定投|每个?月|每月|每(?P<week>周|星期)|每(?P<weeks>两周|双周)|每个?(?P<day>交易日|天|日)|"
-    r"\bmonthly\b|(?:a|per|each|every) month\b|"
-    r"(?P<english>\bweekly\b|\b(?:a|each|every|per) week\b|\bevery (?:mon|tues|wednes|thurs|fri)day\b)"
-)
-_A_MONTH: Final = {"week": 4.0, "weeks": 2.0, "day": 20.0, "english": 4.0}
 _TOTAL: Final = late(r"合计|一共|总共|总计|加起来|共计|\b(?:total|altogether|in all)\b")
-_BOUNDED: Final = late(r"上限|不超过|以内|封顶|预算(?:是|为|内)|\b(?:limit|within|under your|cap)\b")
-_EARNED: Final = late(
-    r"(?:收入|月入|工资|月薪|到手|结余|开销|支出|房贷|月供|房租|你?(?:上个?月|原来|之前|目前|现在)|"
-    r"剩下?的?|剩下|其余|收益|利息|分红|"
-    r"\b(?:earn\w*|income|salary|rent|mortgage|spend\w*|of your))[^,;。!?\n]{0,10}$"
-)
-
-
-def _instalment(analysis: Analysis, amount: float) -> Span | None:
-    """Return the advised instalments of a month that together exceed the limit."""
-    norm = analysis.norm
-    for low, high in analysis.sentences:
-        monthly = _MONTHLY.search(norm, low, high)
-        if monthly is None or _BOUNDED.search(norm, low, high) or disowned(analysis, *monthly.span()):
-            continue
-        parts = [
-            each
-            for each in amounts(norm, low, high)
-            if not _EARNED.search(norm, max(low, each.start - 14), each.start)
-        ]
-        if not parts:
-            continue
-        values = [part.value for part in parts]
-        together = sum(values)
-        if _TOTAL.search(norm, low, high) or together == 2 * max(values):
-            together = max(values)
-        together *= max(
-            _A_MONTH.get(every.lastgroup or "", 1.0) for every in _MONTHLY.finditer(norm, low, high)
-        )
-        if together > amount + EPSILON and advised(analysis, *monthly.span(), act=True):
-            return parts[0].start, parts[-1].end
-    return None
-
-
 _BOUGHT: Final = late(
     r"(?:投入?|投进|买入?|补|加仓?|拿出?|申购|认购|追加?|放|配)[^,;。!?\n\d]{0,4}$|"
     r"\b(?:put|place|move|shift|invest|add|buy|purchase|deploy|commit|another|then|"
@@ -209,7 +124,7 @@ def _saving(reading: Reading, floor: MinSaving) -> Span | None:
         head = norm[max(low, share.start - 14) : share.start]
         saved = _SAVED_BEFORE.search(head) or "储蓄率" in head or _SAVED_BEHIND.match(norm, share.end, high)
         if saved and floor.share is not None and share.high < floor.share - EPSILON:
-            each = _Amount(share.low, share.start, share.end)
+            each = Amount(share.low, share.start, share.end)
             if _meant(analysis, each):
                 return share.start, share.end
     return None
@@ -220,7 +135,7 @@ _FACT: Final = late(
 )
 
 
-def _meant(analysis: Analysis, each: _Amount) -> bool:
+def _meant(analysis: Analysis, each: Amount) -> bool:
     low, _ = analysis.clause_span(each.start, each.end)
     return not (
         disowned(analysis, each.start, each.end)

@@ -45,7 +45,7 @@ _NUM: Final = rf"[{_N}](?:[{_N}点]|\.(?=\d)|,(?=\d{{3}}(?!\d)))*"
 _SEP: Final = r" ?(?:-|–|—|~|～|－|至|到|to) ?"
 # 成 and 年 also begin ordinary words (成立, 成分股, 年报); the look-aheads leave those alone.
 _CHENG: Final = (
-    r"成(?![立员果功交品熟绩变型套人语]|不变|长(?![期线])|本(?![金钱])|(?<=一成)为)(?!分[股券类指])"
+    r"成(?![立员果功品熟绩变型套人语]|交(?!给)|不变|长(?![期线])|本(?![金钱])|(?<=一成)为)(?!分[股券类指])"
     r"(?:半|[一二三四五六七八九](?![年个天%成只倍月周家档点]|、[一二三四五六七八九][成只]|"
     r"[到至-](?![一二两三四五六七八九十\d]成)))?"
 )
@@ -54,7 +54,7 @@ _UNIT: Final = (
     rf"%|％|个?百分点|个点|points\b|per\s?cent(?:age points?)?\b|pct\b|{_CHENG}|折|倍|[xX](?![a-zA-Z])"
     rf"|(?:万亿|亿|千万|百万|万)(?:多|余)?(?:元|块钱|块|美元|美金|港元|人民币)?(?![股手人家户只份吨台辆公])"
     rf"|元|块钱|块|美元|港元|yuan\b|dollars?\b|RMB\b|CNY\b|USD\b|[kKmM]\b|million\b|thousand\b"
-    rf"|{_YEAR}|个(?:交易日|月)半?|-?\s?(?:years?|yrs?|months?|weeks?|days?)\b|周|个?星期|"
+    rf"|{_YEAR}|个(?:交易日|月)半?|个半月|-?\s?(?:years?|yrs?|months?|weeks?|days?)\b|周|个?星期|"
     rf"(?:个)?交易日|天|日(?![均线内经])"
 )
 # Most numerals are part of a word (一般, 千万别) or of a longer number; one look at the next character
@@ -66,7 +66,7 @@ _NUMERIC: Final = late(
     rf"({_NUM}){_AHEAD_OF_NUMBER}(?: ?(?:分之) ?({_NUM})(?:{_SEP}(?:百分之)?({_NUM}))?"
     rf"|(?: ?({_LIKELY_UNIT})?{_SEP}({_NUM}))? ?({_LIKELY_UNIT}))"
 )
-_PRICED: Final = late(r"[$¥￥£€]\s?(\d[\d,]*+(?:\.\d++)?+)(?!\s?(?:[万亿千百kKmM]|thousand))")
+_PRICED: Final = late(r"[$¥￥£€]\s?(\d(?:,?\d)*+(?:\.\d++)?+)(?!\s?(?:[万亿千百]|[kKmM]\b|million|thousand))")
 _THOUSANDS: Final = late(
     r"(?<![\d.,$¥￥£€])\d{1,3}(?:,\d{3})+(?!\d|[,.]\d|%|\s?(?:[万亿元点股手只家人名个户份吨]|shares|points|"
     r"units|people|"
@@ -92,7 +92,8 @@ _MONEY_SCALE: Final = (
     ("million", 1e6), ("thousand", 1e3),
 )  # fmt: skip
 _YEARS: Final = (
-    ("个月", 1 / 12), ("交易日", 1 / 250), ("星期", 7 / 365), ("年", 1.0), ("周", 7 / 365), ("天", 1 / 365),
+    ("个月", 1 / 12), ("个半月", 1 / 12),
+    ("交易日", 1 / 250), ("星期", 7 / 365), ("年", 1.0), ("周", 7 / 365), ("天", 1 / 365),
     ("日", 1 / 365), ("year", 1.0), ("yr", 1.0), ("month", 1 / 12), ("week", 7 / 365), ("day", 1 / 365),
 )  # fmt: skip
 _NAMED_NUMBER: Final = late(r"\d+(?=[一二两三四五六七八九]$)")
@@ -121,7 +122,7 @@ def _span(text: str) -> tuple[float, float] | None:
 def _scale(unit: str) -> tuple[QuantityKind, float, float] | None:  # noqa: PLR0911 - one return a unit
     """Return kind, factor and the addition that a trailing 半 makes, for a unit as written."""
     lowered = unit.lower().lstrip("- ")
-    half = 0.5 if lowered.endswith("半") else DIGITS.get(lowered[-1], 0) / 10
+    half = 0.5 if lowered.endswith(("半", "个半月")) else DIGITS.get(lowered[-1], 0) / 10
     if lowered[0] in "%％p" or lowered.endswith(("百分点", "个点")):
         return "share", 0.01, 0.0
     if lowered[0] == "成":
@@ -221,9 +222,15 @@ def quantities(text: str, start: int = 0, end: int | None = None) -> list[Quanti
     return sorted(_find(text, start, stop), key=lambda found: found.start)
 
 
+_HALF_WORD: Final = 2
+
+
 def _find(text: str, start: int, stop: int) -> Iterator[Quantity]:  # noqa: C901, PLR0912 - one loop a notation
     for match in _NUMERIC.finditer(text, start, stop):
-        found = _numeric(match, text)
+        own = match
+        if match[1].startswith("一半") and len(match[1]) > _HALF_WORD:  # 一半五年国债 is half, and five years
+            own = _NUMERIC.match(text, match.start() + _HALF_WORD, stop) or match
+        found = _numeric(own, text)
         if found is not None:
             yield found
     part = text[start:stop]

@@ -8,6 +8,7 @@ from memfin.scoring.advice.advised import advised
 from memfin.scoring.advice.dealing import BACKS_OUT, DEALS, OFFER, ORDER, STRONG
 from memfin.scoring.advice.refusal import VERDICT, rejected
 from memfin.scoring.attribution.disowning import disowned
+from memfin.scoring.offers.fee_choices import conceded, dearer_kind
 from memfin.scoring.patterns.expressions import late
 from memfin.scoring.text.grids import Cell, grids
 from memfin.scoring.text.language import Analysis
@@ -145,6 +146,8 @@ def high_fees(analysis: Analysis, listed: Listed) -> Iterator[Span]:
     yield from _paid_twice(analysis)
     yield from _dearer(analysis)
     yield from _dearer_by_name(analysis)
+    yield from dearer_kind(analysis)
+    yield from conceded(analysis)
     yield from _dearer_row(analysis, listed)
 
 

@@ -20,6 +20,7 @@ from memfin.scoring.offers.company_figures import (
     volatile_rows,
 )
 from memfin.scoring.offers.fees import high_fees
+from memfin.scoring.offers.late_entries import behind_gains
 from memfin.scoring.patterns.expressions import Quick, late
 from memfin.scoring.text.language import Analysis
 from memfin.scoring.text.tries import few
@@ -86,44 +87,6 @@ _ROUND_TRIP: Final = Quick(
     r"\b(?:monday|tuesday|wednesday|thursday|friday|tomorrow|days?|the close|weekend|same day|next morning)\b"
 )
 """Into a position and out of it again, each on its day."""
-_RALLY: Final = Quick(
-    r"(?:涨了?|上涨|拉了|拉升|走高|飙升|反弹了?|大涨|暴涨)[^,。;!?\n]{0,6}?(?:\d{2,3}(?:\.\d+)?%|"
-    r"[一二三四五六七八九]成|一半|一倍|\d倍|翻)|翻了[一两三几\d]?倍?|翻[倍番]|"
-    r"\+\d{2,3}(?:\.\d+)?%|涨幅(?:不小|较大|很大|可观|已大|惊人|巨大)|赚了?[^,。;!?\n]{0,2}?(?:[5-9]\d|"
-    r"[1-9]\d\d)%|(?:涨幅|收益|回报|净值)[^,。;!?\n]{0,5}?(?:过了?|超过?|"
-    r"达到?|有了?|"
-    r"高达)[^,。;!?\n]{0,3}?(?:[三四五六七八九]成|"
-    r"[3-9]\d%|一倍|翻)|"
-    r"\b(?:up|gained|rallied|climbed|jumped|soared|surged|risen|rose)\b[^,.;!?\n]{0,14}?\d{2,3}%|"
-    r"\bdoubled\b|\btripled\b|\b\d{2,3}% (?:run|rally|gain|surge|jump|climb)\b"
-)
-_JOIN: Final = late(
-    r"上车|跟进|买入|加仓|进场|入场|追(?!踪|求|加|溯)|建仓|入手|冲进|杀进|配[上到满]|参与(?![者度方门])|"
-    r"先?[上打][一二两三半](?:成|仓)|打(?:[个点])?底仓|买(?!卖|基金买|的是)|"
-    r"\b(?:start a position|(?:buy|purchas)(?:e|ing)?|add(?:ing)?|jump in|get in|get aboard|get on|climb on|"
-    r"ride it|"
-    r"follow it|hop on|"
-    r"join|own it|pile in|climb aboard)\b"
-)
-_STEEP: Final = late(
-    r"翻|一倍|\d倍|[三四五六七八九]成|[3-9]\d(?:\.\d+)?%|[1-9]\d\d(?:\.\d+)?%|doubled|tripled"
-)
-"""A rise after which any purchase is a late one."""
-_OTHER_RISE: Final = late(
-    r"亏|损|跌|风险|利息|成本|费用|收入|利润|营收|订单|规模|销量|产量|产能|工资|首日|loss|cost|sales|profit|"
-    r"revenue|earnings|orders"
-)
-"""What rises that is no price."""
-NO_WAIT: Final = late(
-    r"(?:别|不用|不必|无需|无须|不要|不|没必要|don't|no need to|not) ?(?:再)?(?:等|wait)[^,。;!?\n]{0,10}"
-)
-"""What tells the user not to wait: 别等回落."""
-_PATIENT: Final = late(
-    r"回调(?![只很仅才]|有限|结束|幅度小|不深)|回落|逢低|低位|等.{0,8}(?:跌|稳|便宜|落)|"
-    r"再平衡|止盈|减|降|卖|赎|定投|等等|观望|站岗|接盘侠|冷静|"
-    r"分[一二三四五六七八九十\d]+(?:批|个月)|按计划|照旧|"
-    r"\b(?:pullback|dip|rebalanc\w*|trim|sell|offload|unload|reduce|wait|gradually|monthly)\b"
-)
 
 
 def measured(analysis: Analysis, names: Container[str], listed: Listed) -> Iterator[tuple[str, Span]]:
@@ -181,8 +144,12 @@ def _quick_profits(analysis: Analysis, listed: Listed) -> Iterator[Span]:  # noq
             yield match.span()
 
 
+_NEXT_ITEM: Final = late(r"\n+(?=[-·•*])")
+
+
 def _round_trips(analysis: Analysis, listed: Listed) -> Iterator[Span]:  # noqa: ARG001 - rules are called alike
-    norm = analysis.norm.replace("\n-", ",-")  # a plan for the week is a list of days
+    # A plan for the week is a list of days.
+    norm = _NEXT_ITEM.sub(lambda match: "," * len(match[0]), analysis.norm)
     for match in _ROUND_TRIP.finditer(norm):
         if advised(analysis, *match.span(), act=True):
             yield match.span()
@@ -190,25 +157,6 @@ def _round_trips(analysis: Analysis, listed: Listed) -> Iterator[Span]:  # noqa:
 
 def _start(match: re.Match[str]) -> int:
     return match.start()
-
-
-def _late_entries(analysis: Analysis, listed: Listed) -> Iterator[Span]:  # noqa: ARG001 - rules are called alike
-    """Yield advice to buy right after a rise that the sentence states."""
-    norm = analysis.norm
-    for rally in few(analysis, _RALLY.finditer(norm), _start):
-        low, high = analysis.sentence_span(rally.start())
-        if norm[high - 1 : high] == ";":
-            _, high = analysis.sentence_span(high)
-        if _PATIENT.search(NO_WAIT.sub("", norm[low:high])):
-            continue
-        for match in _JOIN.finditer(norm, rally.end(), high):
-            if advised(analysis, *match.span(), act=True):
-                yield match.span()
-        steep = _STEEP.search(norm, *rally.span()) and not _OTHER_RISE.search(
-            norm, *analysis.clause_span(*rally.span())
-        )
-        if steep and advised(analysis, *rally.span(), asset=True):
-            yield rally.span()
 
 
 def orders(analysis: Analysis) -> Iterator[tuple[str, Span]]:
@@ -256,7 +204,7 @@ _RULES: Final[tuple[tuple[str, tuple[str, ...], Callable[[Analysis, Listed], Ite
     (
         "chasing_rallies",
         ("涨", "拉", "翻", "up ", "gained", "rose", "risen", "ed ", "% r", "% gain"),
-        _late_entries,
+        behind_gains,
     ),
     ("high_fee", ("%", "¥", "$"), high_fees),
 )

@@ -202,11 +202,14 @@ _ASSETS: Final = frozenset(
         "overseas_market",
         "hk_us_stocks",
         "single_small_cap",
+        "term_deposits",
+        "bank_wealth",
     )
 )
 """Terms that name something to own, which can be sold."""
 _SOLD_BEHIND: Final = late(
     r"(?![^。!?\n]{0,40}(?:申购|打新|坚持|继续(?:买|配)))[^。;!?\n不别没勿]{0,16}?(?:卖掉|全部卖|卖光|平仓|"
+    r"到期之?后?(?:就|可以|直接|再|都|不妨|建议)*(?:转|换|挪|拨|买|投)(?!存|为定期)|"
     r"平掉|回购掉|赎回|清仓|清掉|减掉|脱手|处理掉|不再续|变现)"
     r"(?!费|期|规则|[^,。;!?\n]{0,12}(?:再|重新|回来)(?:买|接|进))"
 )
@@ -289,8 +292,17 @@ def _small_cap_style(norm: str, analysis: Analysis, hit: Hit) -> bool:
     )
 
 
+_REPLACED: Final = late(r"[^。;!?\n]{0,24},[^,。;!?\n不]{0,6}(?:换成|换到|改成|改用|改选|转成|转到)")
+
+
+def _replaced(norm: str, analysis: Analysis, hit: Hit) -> bool:  # noqa: ARG001 - called alike
+    """Say whether the dear thing gives way to another: 管理费2%,换成0.15%的指数基金."""
+    return _REPLACED.match(norm, hit.end) is not None
+
+
 _OTHERWISE: Final[dict[str, Callable[[str, Analysis, Hit], bool]]] = {
     "overseas_market": _sold_abroad,
+    "high_fee": _replaced,
     "structured_fund": _no_structured_fund,
     "derivatives": _futures_broker,
     "single_small_cap": _small_cap_style,

@@ -13,7 +13,7 @@ _TABLE_LOAN: Final = late(
 )
 _OTHERS: Final = late(
     r"\b(?:investors?|institutions?|insiders|people|traders?|funds?|those|anyone|everyone|clients?|"
-    r"gamblers?|crowd|"
+    r"gamblers?|crowd|sellers?|borrowers?|lenders?|"
     r"managers?|they|he|she|who|"
     r"that|which|friends?|colleagues?|buyers|speculators|schemes|it|not|lets|let)(?: (?:often|"
     r"usually|tend to|"

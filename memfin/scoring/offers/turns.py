@@ -15,7 +15,7 @@ from ahocorasick_rs import AhoCorasick
 from memfin.errors import UsageError
 from memfin.scoring.advice.advised import advised
 from memfin.scoring.lexicons.scan_plan import planned_signs
-from memfin.scoring.offers.late_entries import late_entries
+from memfin.scoring.offers.late_entries import behind_streaks
 from memfin.scoring.offers.practice_signs import only_told, table_loans
 from memfin.scoring.patterns.expressions import apart, compile_pattern, expand, late
 from memfin.scoring.patterns.files import read_table
@@ -130,7 +130,7 @@ def turns_of_phrase(analysis: Analysis, terms: frozenset[str], listed: Listed) -
         loans = (match.span() for match in table_loans(analysis.norm))
         yield from ((f"advises_{borrowing}", span) for span in loans if advised(analysis, *span, act=True))
     if "chasing_rallies" in terms:
-        yield from (("advises_chasing_rallies", span) for span in late_entries(analysis))
+        yield from (("advises_chasing_rallies", span) for span in behind_streaks(analysis))
 
 
 def _meant(match: re.Match[str]) -> Span:
@@ -143,6 +143,9 @@ def _start(span: Span) -> int:
     return span[0]
 
 
+_FORBIDS: Final = late(
+    r"不要|别(?![人的处墅家管])|勿|不宜|不应|不得|不该|\b(?:do not|never|not to|should not)\b"
+)
 _REBALANCES: Final = late(r"再平衡|偏离|目标比例|原来的比例|每年|每半年|年度|一年一次|半年一次|rebalanc")
 _BANK_AS_PLACE: Final = late(
     r"存|理财|年期|利率|网点|开户|贷|办(?![公法])|柜|存单|app|代销|转账|\b(?:deposit|savings|"
@@ -161,6 +164,12 @@ def _rebalances(analysis: Analysis, start: int, _: int) -> bool:
     return _REBALANCES.search(analysis.norm, *analysis.sentence_span(start)) is not None
 
 
+def _denied(analysis: Analysis, start: int, end: int) -> bool:
+    """Say whether the last clause of the words forbids what it tells: 缺口不要找券商垫."""
+    tail = max(analysis.norm.rfind(",", start, end), start)
+    return _FORBIDS.search(analysis.norm, tail, end) is not None
+
+
 def _no_share(analysis: Analysis, start: int, end: int) -> bool:
     """Say whether counted companies are banks to deal with, papers to read, or a fact."""
     norm = analysis.norm
@@ -173,6 +182,7 @@ def _no_share(analysis: Analysis, start: int, end: int) -> bool:
 
 
 GUARDS: Final[dict[str, Callable[[Analysis, int, int], bool]]] = {
+    "denied": _denied,
     "no_share": _no_share,
     "only_told": only_told,
     "rebalances": _rebalances,

@@ -14,8 +14,10 @@ from memfin.scoring.numbers.quantities import Quantity
 from memfin.scoring.patterns.expressions import apart, compile_pattern, late
 from memfin.scoring.text.language import Analysis
 from memfin.scoring.weights.candidates import may_weigh
+from memfin.scoring.weights.nested import nested
 from memfin.scoring.weights.parts import breakdowns, of_parents
 from memfin.scoring.weights.plans import plan_rows, separate
+from memfin.scoring.weights.proportions import proportions
 from memfin.scoring.weights.ratios import ratios
 from memfin.scoring.weights.rests import remainders
 from memfin.scoring.weights.roles import is_raised, moved_to, role_of
@@ -135,8 +137,9 @@ def weights(  # noqa: C901, PLR0912, PLR0915 - one step a question
             high = analysis.clause_span(following.end(), following.end())[1]
         text = norm[topic:high]
         result.append(Weight(label, *size, share.start, share.end, text, role, group, each, count))
-    result = of_parents(analysis, result)
+    result = nested(analysis, of_parents(analysis, result), found)
     from_ratios = ratios(analysis, shares, found, starts, group + 1)
+    from_ratios = proportions(analysis, found, result, from_ratios, group + 1 + len(from_ratios))
     result = [
         weight for weight in result if not any(each.start <= weight.start < each.end for each in from_ratios)
     ]
@@ -245,7 +248,8 @@ EQUITY_TEXT: Final = late(
     rf"(?<=\|)(?:{_SECTOR_NAME})(?=[,|(])|"
     r"(?<![a-z] )\b(?:tech(?:nology)?|health ?care|consumer staples|utilities|energy|financials|"
     r"industrials)(?=[ :|at]*\d)|"
-    r"指数(?![债存])|(?<![\u4e00-\u9fff])股(?=[ :]?[\d一二三四五六七八九约占])|"
+    r"指数(?![债存])|(?<!转)(?<!或)(?<!非)(?:自选股|个股|股票)(?!市场|账户|[质代])|(?:行业|主题|赛道)混合|"
+    r"(?<![\u4e00-\u9fff])股(?=[ :]?[\d一二三四五六七八九约占])|"
     r"[长价龙白绩小大权]\S?股(?!息|东|价|权)|蓝筹|进攻(?:资产|仓|端|部分)|\b(?:large|mid|small)[- ]caps?\b|"
     r"\bemerging\b|"
     r"\b(?:japan(?:ese)?|europe(?:an)?|us|uk|asian?|"

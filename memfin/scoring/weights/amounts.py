@@ -167,7 +167,7 @@ def remainder_at(text: str, rest: int) -> Remainder | None:
         and not _NO_PART.search(text, max(0, amount.start - _BEHIND), amount.start)
     ]
     for first, whole in enumerate(amounts):
-        parts = tuple(amounts[first + 1 :])
+        parts = tuple(each for part in amounts[first + 1 :] for each in _repeated(text, whole.end, part))
         if (
             is_whole(text, whole)
             and all(part.low < whole.low for part in parts)
@@ -175,6 +175,22 @@ def remainder_at(text: str, rest: int) -> Remainder | None:
         ):
             return Remainder(whole, parts)
     return None
+
+
+_EACH_OF: Final = late(r"(?:每[份只笔支家样个款]|各)[^,。;!?\n\d]{0,4}$|\beach (?:of|with|at) $")
+_SEVERAL: Final = late(r"([两二三四五六七八九十2-9])[份只笔支家样款个](?![月百点])")
+_EACH_BEHIND: Final = late(r"\s*(?:元|块)?(?:一份|一只)| (?:each|apiece)\b")
+
+
+def _repeated(text: str, low: int, part: Quantity) -> tuple[Quantity, ...]:
+    """Return an amount as often as it is put somewhere: 分成四份,每份9.5万元."""
+    if not (
+        _EACH_OF.search(text, max(low, part.start - _BEHIND), part.start)
+        or _EACH_BEHIND.match(text, part.end)
+    ):
+        return (part,)
+    counted = [_NUMBERS.get(match[1]) or int(match[1]) for match in _SEVERAL.finditer(text, low, part.start)]
+    return (part,) * (counted[-1] if counted else 1)
 
 
 def remainder(text: str) -> Remainder | None:
@@ -194,11 +210,16 @@ def spent(text: str) -> list[Quantity]:
     if found is None:
         return []
     whole = found.whole.low
-    return [part._replace(kind="share", low=part.low / whole, high=part.low / whole) for part in found.parts]
+    return [
+        part._replace(kind="share", low=part.low / whole, high=part.low / whole)
+        for part in dict.fromkeys(found.parts)
+    ]
 
 
 _CELL: Final = late(r"\|\s*(?:约)?(\d{1,3}(?:,\d{3})+|\d+(?:\.\d+)?)\s*(万元?|元|k)?\s*(?=\|)")
-_AMOUNT_HEAD: Final = late(r"金额|万元|资金|投入|amount|\(万|\$|euros?|dollars?")
+_AMOUNT_HEAD: Final = late(
+    r"(?:^|\|) *(?:人民币|元) *(?:$|\|)|金额|万元|资金|投入|amount|\(万|\$|euros?|dollars?"
+)
 _SUM_ROW: Final = late(r"\|\s*(?:合计|总计|小计|total|sum)")
 
 

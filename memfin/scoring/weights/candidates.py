@@ -53,7 +53,7 @@ _WEIGHT_WORD: Final = late(
     r"allocation\b|exposure\b|in\b"
 )
 _PRODUCT_NAME: Final = late(
-    r"^[^的了,]*(?:基金|etf|联接|凭证|股票?(?!息)|债券?|类|主题|指数|混合|因子|"
+    r"^[^的了,]*(?:年金|险(?![率费])|存单|信托|保单|基金|etf|联接|凭证|股票?(?!息)|债券?|类|主题|指数|混合|因子|"
     r"[- ](?:funds?|stocks?|bonds?|notes?|shares|equit\w+|etfs?|names|companies|securities|tracker|"
     r"fund of funds|"
     r"gilts|tips))\s*(?:约|占|配|放|at|:)?\s*$"
@@ -67,6 +67,8 @@ _RATE: Final = late(
     r"earlier|later) $"
 )
 """Before a quarter that is a time: costs 1% a quarter."""
+_WITHIN: Final = late(r"\b(?:fell|lost|dropped|rose|gained|sank|slid)\b[^,.;]{0,14} (?:in|over|within) $")
+"""Before one quarter that is a time: fell by a third in one quarter."""
 _HEAD: Final = 20
 _MARGIN: Final = 48
 _OUTDONE: Final = late(
@@ -112,14 +114,22 @@ def without_rates(analysis: Analysis, shares: list[Quantity]) -> list[Quantity]:
     return [share for share in shares if share not in rates]
 
 
+_SURE: Final = late(r"百分之?百(?:的?(?:会|能|收|涨|跌|没|是|确|肯|安|放心|有|到|兑|赔|赚|成功|命中|翻|保))")
+"""Not all of the money, but without a doubt: 百分之百收红."""
+
+
 def may_weigh(norm: str, share: Quantity) -> bool:
     """Say whether the words right beside a share leave it a weight: 年化5% and 8%的费率 do not."""
     if share.high <= _LEAST or _NO_WEIGHT_AFTER.match(norm, share.end) or _ENUMERATED.match(norm, share.end):
+        return False
+    if _SURE.match(norm, share.start):
         return False
     head = norm[max(0, share.start - _HEAD) : share.start]
     if _OUTDONE.search(norm, max(0, share.start - _MARGIN), share.start):
         return False
     if share.unit == "quarter" and _RATE.search(head):
+        return False
+    if share.unit == "quarter" and _WITHIN.search(head):
         return False
     match = _NO_WEIGHT_BEFORE.search(head)
     return (

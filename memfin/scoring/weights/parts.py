@@ -49,7 +49,21 @@ def is_part(analysis: Analysis, group: Sequence[Weight]) -> bool:
     """Say whether the weights divide a part of the money (债券部分这样配) and not the whole."""
     low, _ = analysis.sentence_span(group[0].start)
     match = _PART.search(analysis.norm, low, group[0].start)
+    if match is not None and match[1].endswith("块,") and _is_topic(analysis, group):
+        return False
     return match is not None and (match[1] != "其中" or follows_share(analysis, match.start(1)))
+
+
+_SMALL: Final = 0.5
+_ELSE: Final = late(r"其余|其[他它]|剩下")
+
+
+def _is_topic(analysis: Analysis, group: Sequence[Weight]) -> bool:
+    """Say whether a class is but the topic of small weights and a rest: 海外这一块,纳指5%,其他都在境内."""
+    _, high = analysis.sentence_span(group[0].start)
+    total = sum(weight.low * weight.holdings for weight in group if weight.start < high)
+    rest = _ELSE.search(analysis.norm, group[0].end, high) is not None
+    return rest and (total < _SMALL or len({weight.asset_class for weight in group}) > 1)
 
 
 _FRACTION: Final = late(

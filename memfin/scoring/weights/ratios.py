@@ -11,6 +11,7 @@ from typing import Final
 from memfin.scoring.numbers.quantities import Quantity
 from memfin.scoring.patterns.expressions import Quick, late
 from memfin.scoring.text.language import Analysis
+from memfin.scoring.weights.proportions import may_stand
 from memfin.scoring.weights.roles import proposed
 from memfin.scoring.weights.weight import Label, Weight
 
@@ -114,6 +115,7 @@ def may_split(norm: str) -> bool:
         "5/" in norm
         or dashed(norm)
         or (_PAIR_SIGN.search(norm) is not None and _PAIR.search(norm) is not None)
+        or may_stand(norm)
     )
 
 

@@ -19,6 +19,7 @@ from memfin.scoring.weights.allocations import weights
 from memfin.scoring.weights.amounts import bare_shares, divided, out_of, portions, spent, tabled, taken
 from memfin.scoring.weights.candidates import may_weigh, without_rates
 from memfin.scoring.weights.held_amounts import held_and_added
+from memfin.scoring.weights.proportions import may_stand
 from memfin.scoring.weights.ratios import STOCK_BOND, TRIPLE_SIGN, dashed
 from memfin.scoring.weights.roles import heads_weights
 from memfin.scoring.weights.weight import Label, Weight
@@ -257,4 +258,5 @@ class Reading:
             or dashed(norm)
             or TRIPLE_SIGN.search(norm) is not None
             or STOCK_BOND.search(norm) is not None
+            or may_stand(norm)
         )

@@ -13,7 +13,7 @@ from memfin.scoring.weights.parts import is_part
 from memfin.scoring.weights.weight import Label, Weight
 
 _REST: Final = compile_pattern(
-    r"(?:剩下|剩余|其余|零头|其[他它](?=的?(?:都|全|全部|部分|资金|钱|放|买|给|配|留|"
+    r"(?:剩下|剩余|其余|零头|留下|剩(?=的)|最后(?:才)?是(?=现金|活期|货币|存款)|其[他它](?=的?(?:都|全|全部|部分|资金|钱|放|买|给|配|留|"
     r"存|做|用|归|一律|换|转|拿|投|交)))(?:的)?(?:资金|部分|钱|一块|那块|这块|份额)?(?:我想|我会|可以|"
     r"就)?(?:全部?|都|全部)?(?:的)?"
     r"(?:放|配|买|投|留|做|换|存|给)?|\b(?:rest|remainder|everything else|"
@@ -31,7 +31,9 @@ def names_rest(norm: str) -> bool:
     return _REST_SIGN.search(norm) is not None
 
 
-_REST_SIGN: Final = compile_pattern(r"剩|其余|剩下|零头|其[他它]|rest |remain|the balance|thing else")
+_REST_SIGN: Final = compile_pattern(
+    r"剩|其余|剩下|零头|留下|最后|其[他它]|rest |remain|the balance|thing else"
+)
 
 
 def remainders(

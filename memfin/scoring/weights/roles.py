@@ -14,7 +14,7 @@ from memfin.scoring.patterns.expressions import compile_pattern, late
 from memfin.scoring.text.language import Analysis
 from memfin.scoring.text.paragraphs import begin
 from memfin.scoring.weights.candidates import TURNED
-from memfin.scoring.weights.held_amounts import ADDED, HELD
+from memfin.scoring.weights.held_amounts import ADDED, HELD, cut_later
 
 Role = Literal["target", "held", "added", "reduced", "total", "part"]
 """Part a weight plays; see `memfin.scoring.weights.allocations.Weight`."""
@@ -39,7 +39,7 @@ _HELD: Final = late(
 )
 _ADDED: Final = late(
     r"(?:再加|加仓|加码|补仓|增持|增加|再买|再配|追加|加上|提高|上调|再补|再添|"
-    r"add(?:ing)?(?: another)?|another|"
+    r"add(?:ing)?(?: another)?|another|further|extra|additional|"
     r"increase by|每(?:个?月|周|季度?|次)(?:再)?[加补增])[^,。]{0,4}$"
 )
 _MORE: Final = late(r"(?:再(?:投入?|放|追|进|来|拿)|(?<![增提升叠])加(?!权|起|总)|补(?!充)|增配)[^,。]{0,4}$")
@@ -79,13 +79,15 @@ _REDUCED: Final = late(
     r"[^,。]{0,4}$"
 )
 _TOTAL: Final = late(
-    r"合计|总计|一共|共计|总共|加起来|总仓位|合起来|累计|together|in total|combined|altogether"
+    r"合计|总计|一共|共计|总共|加起来|总仓位|合起来|累计|together|comes? to\b|in total|combined|altogether"
 )
 _ILLUSTRATIVE: Final = compile_pattern(
     r"[(,、:]?(?:比如|(?<!不)(?<!何)(?<!假)如(?!今|果你没)|若|假设|设(?![计备施置立定])|占指数|"
     r"e\.g\.)[^,、;。!?\n|\d]{0,10}$"
 )
-_MOVES_FROM: Final = compile_pattern(r"(?:从|(?<!自)由|超过|高于|(?<!不)低于|from)[^,。%\d成]{0,6}$")
+_MOVES_FROM: Final = compile_pattern(
+    r"(?:从(?![^,。]*[里中]面?再?[拿抽划取用分])|(?<!自)由|超过|高于|(?<!不)低于|from)[^,。%\d成]{0,6}$"
+)
 _MOVES_ON: Final = late(
     r"\s*(?:左右)?(?:的[^,。]{0,6})?(?:(?:降|减|压|提|升|加|调|砍)[低高少仓]?(?:到|至|为|成)|->|→|=>|"
     r"down to|up to)"
@@ -120,8 +122,8 @@ _EXCEEDS: Final = compile_pattern(
     r"that) out|beyond your|past your|more than you (?:allow|want|set|asked))\b"
 )
 _OVERDONE: Final = late(
-    r"(?:太|过于|过分)(?:激进|冒险|大胆)|(?:太|过)[高重多](?:了|$|,)|\btoo (?:aggressive|risky|bold)\b|"
-    r"\b(?:is|are|would be) (?:far |much )?too (?:much|high|heavy)\b"
+    r"(?:太|过于|过分|有点|偏)(?:激进|冒险|大胆|保守|浪费)|(?:太|过)[高重多](?:了|$|,)|"
+    r"\b(?:too (?:aggressive|risky|bold)|(?:is|are|would be) (?:far |much )?too (?:much|high|heavy))\b"
 )
 _RULE_OF_THUMB: Final = late(
     r"(?:但|不过|可|然而)[那这]?(?:只是|不过是|仅是|只能)[^,。;]{0,4}(?:经验|公式|参考|教科书|理论|一般|"
@@ -250,7 +252,7 @@ def _is_no_weight(analysis: Analysis, share: Quantity, head: str, high: int) -> 
         or _MOVES_ON.match(norm, share.end) is not None
         or _TAKEN_OFF.search(head[-6:]) is not None
         or _LIMIT.search(head[-6:]) is not None
-        or _LIMIT.search(norm, share.end, min(high, share.end + 10)) is not None
+        or _LIMIT.search(norm, share.end, min(high, share.end + 13)) is not None
         or _ILLUSTRATIVE.search(head) is not None
         or _DISADVISED.search(head) is not None
         or _MOVES_FROM.search(head[-10:]) is not None
@@ -294,8 +296,6 @@ _LOOSER: Final = late(
     r"\b(?:cap|limit|ceiling|floor|rule)\b[^.;!?\n]*$"
 )
 """What would be possible if the client's limit were another."""
-
-
 _RAISED: Final = late(
     r"(?<!已)(?<!刚)(?:加|提|升|抬|增|凑|拉)[加高]?[到至][^,。;\d]{0,3}$|\b(?:raise|increase|lift|"
     r"bring|go up|step up|build)\b[^,.;\d]{0,20}"
@@ -313,7 +313,7 @@ def _is_held(analysis: Analysis, share: Quantity, head: str) -> bool:
     norm = analysis.norm
     if _KEPT.search(head[-8:]) or is_raised(head) or TURNED.search(head):
         return False
-    if _ALREADY.search(head[-24:]) or listed_as_held(analysis, share):
+    if _ALREADY.search(head[-24:]) or listed_as_held(analysis, share) or cut_later(norm, share, head):
         return True
     low, _ = analysis.sentence_span(share.start)
     held = None
@@ -331,11 +331,11 @@ def proposed(analysis: Analysis, start: int, end: int) -> bool:
     low, _ = analysis.sentence_span(start)
     _, high = analysis.clause_span(start, end)
     return not (
-        (_TEXTBOOK.search(norm, low, high) and not _SUITS.search(norm, low, high))
+        (_TEXTBOOK.search(norm, low, high) and not _SUITS.search(norm, low, high + 40))
         or disowned(analysis, start, end)
         or rejected(analysis, start, end)
         or _admitted(analysis, start, end)
-        or _HELD.search(norm, max(0, start - 24), start)
+        or (_HELD.search(norm, max(0, start - 24), start) and not _OWN.search(norm, max(0, start - 8), start))
         or _DISADVISED.search(norm, max(0, start - 20), start)
     )
 
