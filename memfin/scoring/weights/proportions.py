@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Final
 
 from memfin.scoring.numbers.chinese import chinese_number
+from memfin.scoring.numbers.english import english_number
 from memfin.scoring.patterns.expressions import compile_pattern, late
 from memfin.scoring.text.language import Analysis
 from memfin.scoring.weights.roles import proposed
@@ -164,12 +165,6 @@ _PORTION: Final = late(
     rf"(?P<parts>[{_ZH}]|[1-9]\d?)份(?!额)|\b(?P<english>one|two|three|four|five|six|seven|"
     r"eight|nine|ten|\d{1,2}) parts?\b"
 )
-_WORDS: Final = {
-    word: value
-    for value, word in enumerate(
-        ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"], 1
-    )
-}
 _CUT: Final = late(rf"[分拆][成为作](?:了)?(?P<parts>[{_ZH}]{{1,3}}|\d{{1,2}})(?:等)?份(?!额)")
 _PORTION_REACH: Final = 14
 
@@ -223,9 +218,7 @@ def _portions(analysis: Analysis, found: Sequence[Label]) -> list[list[_Part]]:
 
 def _counted(match: re.Match[str]) -> float:
     english = match["english"]
-    if english is not None:
-        return float(_WORDS.get(english) or english)
-    return chinese_number(match["parts"]) or 0.0
+    return (chinese_number(match["parts"]) if english is None else english_number(english)) or 0.0
 
 
 def _between(analysis: Analysis, found: Sequence[Label]) -> list[list[_Part]]:
