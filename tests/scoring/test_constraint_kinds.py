@@ -206,6 +206,11 @@ def test_a_word_repeated_for_ever_is_asked_about_a_few_times(
         ("单一资产仓位不超过30%", "备用金全部投进去，", 6),
         ("组合久期控制在3年以内", "duration 8 years, ", 60),
         ("优先低费率基金", "the fund at 1.2% over the fund at 0.2%, ", 4),
+        ("债券不少于50%", "股四债五", 60),
+        ("现金不少于20%", "按4比5比1", 40),
+        ("至少留出10万元现金", "再投5万", 120),
+        ("至少留出10万元现金", "$50,000 ", 100),
+        ("单笔申购不超过5万元", "12万元分两笔", 22),
     ],
 )
 def test_words_repeated_for_ever_cost_a_few_calls_a_character(constraint: str, words: str, most: int) -> None:

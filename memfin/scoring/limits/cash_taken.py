@@ -4,6 +4,7 @@ Of 18万 of cash 9万 are taken; 18万 of debt first, and of the rest a quarter 
 Spans count in ``Analysis.norm``.
 """
 
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from memfin.scoring.advice.advised import advised
@@ -12,6 +13,7 @@ from memfin.scoring.attribution.told import described
 from memfin.scoring.numbers.quantities import Quantity, quantities
 from memfin.scoring.patterns.expressions import compile_pattern, late
 from memfin.scoring.text.language import Analysis
+from memfin.scoring.text.tries import few
 from memfin.scoring.weights.amounts import is_whole
 
 Span = tuple[int, int]
@@ -112,7 +114,7 @@ def _stock(analysis: Analysis) -> _Stock | None:
     if not any(map(norm.__contains__, _UNITS)):
         return None
     cash, taken, whole, first, last = 0.0, 0.0, None, 0, 0
-    for each in quantities(norm):
+    for each in few(analysis, quantities(norm), attrgetter("start")):
         if each.kind != "money" or each.low != each.high:
             continue
         low, high = analysis.sentence_span(each.start)

@@ -3,6 +3,7 @@
 Spans are half-open and count in ``Analysis.norm``.
 """
 
+from operator import attrgetter
 from typing import Final
 
 from memfin.scoring.advice.advised import advised
@@ -15,6 +16,7 @@ from memfin.scoring.limits.caps import EPSILON, Span
 from memfin.scoring.numbers.quantities import Quantity, quantities
 from memfin.scoring.patterns.expressions import late
 from memfin.scoring.text.language import Analysis
+from memfin.scoring.text.tries import few
 from memfin.scoring.weights.amounts import is_whole
 from memfin.scoring.weights.reading import Reading
 
@@ -106,7 +108,7 @@ _TOLD: Final = late(
 def _in_parts(analysis: Analysis, amount: float) -> Span | None:
     """Return the sum that is bought in so many equal parts, each of which is more than the amount."""
     norm = analysis.norm
-    for money in quantities(norm):
+    for money in few(analysis, quantities(norm), attrgetter("start")):
         if (
             money.kind != "money"
             or money.low <= amount + EPSILON
@@ -157,7 +159,7 @@ def _on_top(analysis: Analysis, amount: float) -> Span | None:
     """Return the second of two sums that go into the same product and together are more than the amount."""
     norm = analysis.norm
     first: Quantity | None = None
-    for money in quantities(norm):
+    for money in few(analysis, quantities(norm), attrgetter("start")):
         if money.kind != "money" or _NO_SUM.search(norm, max(0, money.start - 12), money.start):
             continue
         low, high = analysis.sentence_span(money.start)

@@ -3,6 +3,7 @@
 Every function returns the half-open span (in ``Analysis.norm``) that breaks the limit, or None.
 """
 
+from operator import attrgetter
 from typing import Final
 
 from memfin.scoring.advice.advised import advised
@@ -14,6 +15,7 @@ from memfin.scoring.limits.cash_taken import cash_short
 from memfin.scoring.numbers.quantities import quantities
 from memfin.scoring.patterns.expressions import apart, compile_pattern, late
 from memfin.scoring.text.language import Analysis
+from memfin.scoring.text.tries import few
 from memfin.scoring.weights.reading import Reading
 
 CASH_AMOUNT: Final = late(
@@ -119,7 +121,7 @@ def cash_amount(  # noqa: C901, PLR0911, PLR0912 - a ladder of signs
             return match.span()
     owned: float | None = None
     invested = 0.0
-    for money in quantities(norm):
+    for money in few(analysis, quantities(norm), attrgetter("start")):
         if money.kind != "money" or disowned(analysis, money.start, money.end):
             continue
         low, _ = analysis.sentence_span(money.start)

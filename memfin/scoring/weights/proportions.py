@@ -13,6 +13,7 @@ from memfin.scoring.numbers.chinese import chinese_number
 from memfin.scoring.numbers.english import english_number
 from memfin.scoring.patterns.expressions import compile_pattern, late
 from memfin.scoring.text.language import Analysis
+from memfin.scoring.text.tries import few
 from memfin.scoring.weights.roles import proposed
 from memfin.scoring.weights.weight import Label, Weight
 
@@ -77,7 +78,8 @@ def proportions(
     if not may_stand(norm):
         return told
     result = told
-    for parts in (*_glued(analysis), *_portions(analysis, found), *_between(analysis, found)):
+    read = (*_glued(analysis), *_portions(analysis, found), *_between(analysis, found))
+    for parts in few(analysis, read, lambda parts: parts[0][2]):
         start, end = _extent(parts)
         rivals = [weight for weight in result if weight.start < end and start < weight.end]
         if len(rivals) >= len(parts) or not proposed(analysis, start, end):

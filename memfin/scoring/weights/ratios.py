@@ -6,11 +6,13 @@ All offsets count in ``Analysis.norm``.
 import re
 from bisect import bisect_left
 from collections.abc import Sequence
+from operator import methodcaller
 from typing import Final
 
 from memfin.scoring.numbers.quantities import Quantity
 from memfin.scoring.patterns.expressions import Quick, late
 from memfin.scoring.text.language import Analysis
+from memfin.scoring.text.tries import few
 from memfin.scoring.weights.proportions import may_stand
 from memfin.scoring.weights.roles import proposed
 from memfin.scoring.weights.weight import Label, Weight
@@ -65,7 +67,7 @@ def ratios(
         return result
     group += len(result)
     told = {weight.start for weight in result}
-    for match in _RATIO.finditer(norm):
+    for match in few(analysis, _RATIO.finditer(norm), methodcaller("start")):
         if match.start() in told or not proposed(analysis, *match.span()):
             continue
         parts = [part for part in match.groups() if part is not None] or ["五", "五"]
@@ -128,7 +130,7 @@ def _pairs(analysis: Analysis, found: Sequence[Label], starts: Sequence[int], gr
         group += len(result)
     if not found or _PAIR_SIGN.search(norm) is None:
         return result
-    for match in _PAIR.finditer(norm):
+    for match in few(analysis, _PAIR.finditer(norm), methodcaller("start")):
         parts = [_tenths(part) if part in _NUMERALS else float(part) for part in match.groups() if part]
         if sum(parts) not in (10.0, 100.0) or not proposed(analysis, *match.span()):
             continue
@@ -168,7 +170,7 @@ def _triples(analysis: Analysis, found: Sequence[Label], starts: Sequence[int], 
     result: list[Weight] = []
     if TRIPLE_SIGN.search(norm) is None:
         return result
-    for match in TRIPLE.finditer(norm):
+    for match in few(analysis, TRIPLE.finditer(norm), methodcaller("start")):
         parts = [float(part) for part in match.group().split(match.group(2))]
         if sum(parts) not in (10.0, 100.0) or not proposed(analysis, *match.span()):
             continue

@@ -195,7 +195,8 @@ class Reading:
         """The weights among the shares."""
         if self._weights is None:
             shares = sorted((*self.shares, *self.amounts), key=lambda share: share.start)
-            self._weights = weights(self.analysis, shares, self.labels, frozenset(self.candidates))
+            told = weights(self.analysis, shares, self.labels, frozenset(self.candidates))
+            self._weights = [*few(self.analysis, told, attrgetter("start"))]
         return self._weights
 
     @property
