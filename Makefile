@@ -34,7 +34,6 @@ bench: $(VENV)/.installed
 
 generated: $(VENV)/.installed
 	$(BIN)/python scripts/cli_reference.py > docs/cli.md
-	$(BIN)/python scripts/scan_plan.py > memfin/data/scan_plan.json
 
 clean:
 	rm -rf $(VENV)

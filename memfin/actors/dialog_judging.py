@@ -6,8 +6,16 @@ import msgspec
 
 from memfin.actors.judging import Case, Judging
 from memfin.actors.messages import DialogJudged, DialogScored, ToWriter
-from memfin.contracts import JudgeControls, Judgement, JudgeRequest, JudgeScope, Verdict
+from memfin.contracts import (
+    HEURISTIC_JUDGE,
+    JudgeControls,
+    Judgement,
+    JudgeRequest,
+    JudgeScope,
+    Verdict,
+)
 from memfin.judges.controls import Control, control_result, control_warnings
+from memfin.judges.heuristic import heuristic_verdict
 from memfin.judges.protocol import Ruling
 from memfin.scoring.verdicts import is_judged, judge_request, with_verdict
 
@@ -42,6 +50,12 @@ class DialogCase(Case[JudgeRequest, Verdict, ToWriter]):
         turns = {turn.turn_pair_id: turn for turn in replayed.trace.turns}
         self._places = [index for index, row in enumerate(self._rows) if is_judged(row, self._scope)]
         rows = [self._rows[index] for index in self._places]
+        if self._scope == "uncertain":
+            for index in {*range(len(self._rows))}.difference(self._places):
+                row = self._rows[index]
+                if is_judged(row, "m5"):
+                    verdict = heuristic_verdict(judge_request(dialog, turns[row.turn_pair_id], row))
+                    self._rows[index] = with_verdict(row, verdict, judge=HEURISTIC_JUDGE)
         return [judge_request(dialog, turns[row.turn_pair_id], row, self._scope) for row in rows]
 
     def enter(self, place: int, ruled: Ruling[Verdict]) -> None:
@@ -78,6 +92,8 @@ class DialogCase(Case[JudgeRequest, Verdict, ToWriter]):
 class DialogJudging(Judging[DialogScored, JudgeRequest, Verdict, ToWriter]):
     """Judges the turns that have a rubric; in the scope ``all`` every turn that was answered.
 
+    In the scope ``uncertain`` it judges the turns on which the detectors are not certain; the heuristic judge
+    scores the others.
     Without a judge, whose name is None then, rows say that nobody has judged them.
     """
 

@@ -6,7 +6,7 @@ from memfin.actors.aggregator import Totals
 from memfin.actors.latencies import Latencies
 from memfin.actors.messages import DialogCommitted, DialogJudged
 from memfin.agents.usage import UsageTotal
-from memfin.contracts import Counters, DialogTrace, Judgement, LatencyStats, ModelUsage
+from memfin.contracts import Counters, DialogTrace, Judgement, JudgeScope, LatencyStats, ModelUsage
 from memfin.judges.failures import JudgedTurns
 from memfin.judges.tally import JudgeTally
 from memfin.metrics.aggregate import MetricsState
@@ -15,19 +15,19 @@ from memfin.metrics.aggregate import MetricsState
 class Tally:
     """Counts of a run: dialogues and turns by status, latencies of answered turns, what models took.
 
-    ``judged`` counts what any judge was asked, ``judge`` has the votes of an LLM judge on replies, ``usage``
-    what the replies of this process said that a language model took, and ``recorded_usage`` those of earlier
-    ones.
+    ``judged`` counts what the run's judge was asked, ``judge`` has the votes of an LLM judge on replies,
+    ``usage`` what the replies of this process said that a language model took, and ``recorded_usage`` those of
+    earlier ones.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, scope: JudgeScope = "m5") -> None:
         self.dialogs: Counter[str] = Counter()
         self.skips: Counter[str] = Counter()
         self.turns: Counter[str] = Counter()
         self.rows = 0
         self.retries = 0
         self.abandoned = 0
-        self.judged = JudgedTurns()
+        self.judged = JudgedTurns(scope)
         self.judge = JudgeTally()
         self.usage = UsageTotal()
         self.recorded_usage = UsageTotal()
@@ -94,9 +94,9 @@ class Tally:
 class DialogTotals(Totals[DialogCommitted]):
     """The metrics and the tally of a run's dialogues."""
 
-    def __init__(self) -> None:
+    def __init__(self, scope: JudgeScope) -> None:
         self.metrics = MetricsState()
-        self.tally = Tally()
+        self.tally = Tally(scope)
 
     def add(self, committed: DialogCommitted) -> None:
         """Add a dialogue whose rows are on disk."""

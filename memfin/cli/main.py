@@ -29,6 +29,7 @@ COMMANDS: Final = {
     "report": "memfin.cli.report",
     "compare": "memfin.cli.compare",
     "bench": "memfin.cli.bench",
+    "check": "memfin.cli.check",
     "validity": "memfin.cli.validity",
     "memory": "memfin.cli.memory",
 }

@@ -74,10 +74,11 @@ RUN_OPTIONS: Final[tuple[click.Option, ...]] = (
     ),
     click.Option(
         ["--judge-scope"],
-        type=click.Choice(["m5", "all"]),
+        type=click.Choice(["m5", "uncertain", "all"]),
         default="m5",
         show_default=True,
-        help="What verdicts decide: M5 alone, or contradictions, risk tags and compliance as well.",
+        help="What verdicts decide: M5 alone, or contradictions, risk tags and compliance as well, of all "
+        "turns or of those that rules and classifier leave uncertain.",
     ),
     click.Option(
         ["--judge-votes"],

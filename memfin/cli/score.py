@@ -39,10 +39,11 @@ from memfin.runtime.rescore import RescorePlan
 @click.option("--judge-tpm", type=float, help="Tokens a minute of an openai judge, at most, in every window.")
 @click.option(
     "--judge-scope",
-    type=click.Choice(["m5", "all"]),
+    type=click.Choice(["m5", "uncertain", "all"]),
     default="m5",
     show_default=True,
-    help="What verdicts decide: M5 alone, or contradictions, risk tags and compliance as well.",
+    help="What verdicts decide: M5 alone, or contradictions, risk tags and compliance as well, of all "
+    "turns or of those that rules and classifier leave uncertain.",
 )
 @click.option(
     "--judge-votes",

@@ -73,10 +73,11 @@ def _load_config(ctx: click.Context, param: click.Parameter, value: Path | None)
 )
 @click.option(
     "--judge-scope",
-    type=click.Choice(["m5", "all"]),
+    type=click.Choice(["m5", "uncertain", "all"]),
     default="all",
     show_default=True,
-    help="What the judge reads: the rubric alone (m5), or contradictions, risk tags and compliance as well.",
+    help="What the judge reads: the rubric alone (m5), or contradictions, risk tags and compliance as well; "
+    "uncertain is the same as all.",
 )
 @click.option(
     "--fail-under",

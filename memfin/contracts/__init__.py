@@ -20,6 +20,7 @@ from memfin.contracts.base import (
 )
 from memfin.contracts.begun import BegunDialog
 from memfin.contracts.bench import BenchConfig, BenchConfigFile
+from memfin.contracts.checked import CheckedFinding, CheckedReply
 from memfin.contracts.comparison import ChangedCase, Comparison, PairedValue
 from memfin.contracts.dataset import Blueprint, Dialog, ProfileTruth, Turn, TurnPair, TurnTags
 from memfin.contracts.judgement import (
@@ -119,12 +120,14 @@ from memfin.contracts.trace import (
 )
 from memfin.contracts.turn_eval import (
     ANY_RISK_TAG,
+    HEURISTIC_JUDGE,
     NO_JUDGE,
     Finding,
     ResolvedKey,
     SourceHits,
     TurnEvalRow,
     met_risk_tags,
+    was_asked,
 )
 from memfin.contracts.validity import (
     DETECTORS,
@@ -145,6 +148,7 @@ from memfin.contracts.validity import (
 __all__ = [
     "ANY_RISK_TAG",
     "DETECTORS",
+    "HEURISTIC_JUDGE",
     "NO_JUDGE",
     "PASS_THRESHOLD",
     "RAG_SCHEMA_VERSION",
@@ -158,6 +162,8 @@ __all__ = [
     "BinaryScores",
     "Blueprint",
     "ChangedCase",
+    "CheckedFinding",
+    "CheckedReply",
     "Comparison",
     "ComplianceLabel",
     "ComplianceScores",
@@ -272,4 +278,5 @@ __all__ = [
     "iso_span",
     "met_risk_tags",
     "non_finite_path",
+    "was_asked",
 ]

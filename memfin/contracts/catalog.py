@@ -8,6 +8,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from memfin.contracts.checked import CheckedReply
 from memfin.contracts.comparison import Comparison
 from memfin.contracts.dataset import Dialog
 from memfin.contracts.judgement import JudgeControls, Judgement
@@ -183,9 +184,7 @@ _ENTRIES: Final = (
     Contract(name="recall", title="What an agent's memory put before the model", type=RecallTrace),
     Contract(name="tool", title="One tool call of an agent", type=ToolTrace),
     Contract(name="rag-answer", title="What a system under test answers to a question", type=RagAnswer),
-    Contract(
-        name="rag-judge-request", title="What a judge is asked about an answer", type=RagJudgeRequest
-    ),
+    Contract(name="rag-judge-request", title="What a judge is asked about an answer", type=RagJudgeRequest),
     Contract(name="rag-verdict", title="A judge's marks for an answer", type=RagVerdict),
     Contract(name="compliance", title="An agent's own check of its reply", type=ComplianceTrace),
     Contract(
@@ -193,6 +192,7 @@ _ENTRIES: Final = (
         title="How well detectors or a judge agree with labelled replies",
         type=ValidityReport,
     ),
+    Contract(name="checked-reply", title="The findings in one reply, for memfin check", type=CheckedReply),
     Contract(name="comparison", title="Two runs compared, pair by pair", type=Comparison),
     Contract(name="run-config", title="The settings of a run", type=RunConfig),
 )

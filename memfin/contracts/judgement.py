@@ -9,8 +9,9 @@ from memfin.contracts.base import ComplianceLabel, Count, Finite, Record
 Score = Annotated[float, msgspec.Meta(ge=1.0, le=5.0)]
 """Explainability of one reply on the judge's scale of 1 to 5."""
 
-JudgeScope = Literal["m5", "all"]
-"""What a verdict decides: explainability alone, or contradictions, risk tags and compliance too."""
+JudgeScope = Literal["m5", "uncertain", "all"]
+"""What a verdict decides: explainability alone, or contradictions, risk tags and compliance too, of every
+answered turn or of those alone that the detectors are not certain of."""
 
 Reading = Literal["contradiction", "risk", "compliance", "rubric"]
 """What a detector or a judge reads in a reply; the keys of a row's ``detectors`` besides ``judge``."""

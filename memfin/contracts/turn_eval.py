@@ -6,7 +6,7 @@ from typing import Final, Literal
 import msgspec
 
 from memfin.contracts.base import Bit, ComplianceLabel, Count, Finite, KeySource, Record, TurnStatus
-from memfin.contracts.judgement import Declined, Reading
+from memfin.contracts.judgement import Declined, JudgeScope, Reading
 
 Resolver = Literal[
     "profile_field",
@@ -20,6 +20,9 @@ Recoverability = Literal["recoverable", "unrevealed", "self_reference"]
 
 NO_JUDGE: Final = "none"
 """The judge reference of a run without a judge, and what ``detectors["judge"]`` says in its rows."""
+
+HEURISTIC_JUDGE: Final = "heuristic"
+"""The judge that goes by what the detectors found."""
 
 ANY_RISK_TAG: Final = "risk_disclosure_present"
 """The required tag that every predicted tag meets."""
@@ -45,7 +48,8 @@ class SourceHits(Record):
 class Finding(Record):
     """Why a detector spoke: the rule that fired and the characters of the reply it fired on.
 
-    ``start`` and ``end`` are half-open character offsets into ``pred_assistant_text``.
+    Where the classifier spoke, ``rule`` holds ``classifier:`` and the words that weighed most. ``start``
+    and ``end`` are half-open character offsets into ``pred_assistant_text``.
     """
 
     field: str
@@ -66,6 +70,9 @@ class TurnEvalRow(Record):
     that was to read everything, the readings are then the detectors', as ``detectors`` says.
     ``judge_spread`` is the highest score minus the lowest over several votes. ``unread_constraints`` are
     those of the client's constraints that the detectors do not understand: no reply can break them.
+    ``undecided_constraints`` are those that a proposal bears on without deciding it offline. ``unsure`` names
+    the labels on which rules and classifier disagree; ``judge_changed`` the readings that a judge changed
+    where only uncertain turns go to it, empty when it agreed.
     """
 
     trace_version: str
@@ -104,7 +111,19 @@ class TurnEvalRow(Record):
     unjudged: list[Reading] | msgspec.UnsetType = msgspec.UNSET
     judge_spread: Finite | msgspec.UnsetType = msgspec.UNSET
     unread_constraints: list[str] | msgspec.UnsetType = msgspec.UNSET
+    undecided_constraints: list[str] | msgspec.UnsetType = msgspec.UNSET
+    unsure: list[str] | msgspec.UnsetType = msgspec.UNSET
+    judge_changed: list[Reading] | msgspec.UnsetType = msgspec.UNSET
     scoring_error: str | None = None
+
+
+def was_asked(row: TurnEvalRow, scope: JudgeScope) -> bool:
+    """Say whether the run's judge was asked about a turn.
+
+    In the scope ``uncertain`` the heuristic judge scores the turns that are not sent to the run's own.
+    """
+    judge = row.detectors.get("judge", NO_JUDGE)
+    return judge != NO_JUDGE and (scope != "uncertain" or judge != HEURISTIC_JUDGE)
 
 
 def met_risk_tags(required: Iterable[str], predicted: Collection[str]) -> list[str]:

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Final, Literal
 
-from memfin.contracts import NO_JUDGE, JudgeScope, TurnEvalRow
+from memfin.contracts import JudgeScope, TurnEvalRow, was_asked
 from memfin.contracts.judgement import Declined
 
 MOST_KINDS: Final = 200
@@ -18,6 +18,7 @@ OTHERS: Final = "(other reasons)"
 
 _LEFT_TO: Final = {
     "m5": "M5 leaves them out",
+    "uncertain": "the rules read them for M1, M3 and M4, nobody for M5",
     "all": "the rules read them for M1, M3 and M4, nobody for M5",
     "answers": "the formulas score them all the same",
 }
@@ -29,13 +30,17 @@ _VARYING: Final = re.compile(r"0x[0-9a-f]+|[0-9a-f]{8,}|\d+", re.IGNORECASE)
 class JudgedTurns:
     """Counts the turns, or answers, that were put to a judge; reasons that differ in numbers alone are one.
 
+    Args:
+        scope: what the verdicts decide; it tells which turns of a dialogue were put to the judge.
+
     Attributes:
         turns: turns that were put to the judge.
         failed: those of them that got no verdict.
         declined: those of the failed that were ``too_long`` for the judge, and those it ``refused``.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, scope: JudgeScope = "m5") -> None:
+        self._scope: JudgeScope = scope
         self.turns = 0
         self.failed = 0
         self.declined: Counter[str] = Counter()
@@ -44,7 +49,7 @@ class JudgedTurns:
 
     def add(self, row: TurnEvalRow) -> None:
         """Count a row; one whose turn was put to no judge does not count."""
-        if row.detectors.get("judge", NO_JUDGE) == NO_JUDGE:
+        if not was_asked(row, self._scope):
             return
         declined = row.judge_declined if isinstance(row.judge_declined, str) else None
         self.count(row.judge_error, declined)

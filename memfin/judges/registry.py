@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, NamedTuple
 import msgspec
 from aiolimiter import AsyncLimiter
 
-from memfin.contracts import NO_JUDGE, JudgeScope
+from memfin.contracts import HEURISTIC_JUDGE, NO_JUDGE, JudgeScope
 from memfin.errors import UsageError
 from memfin.foreign.calls import CallFailed, ForeignCalls
 from memfin.foreign.references import describe, import_reference, package_version, reference_of
@@ -31,9 +31,6 @@ CLOSE_LIMIT: Final = 10.0
 """Seconds that a judge's ``close`` may take."""
 
 FORMS: Final = "none, openai:MODEL or pkg.module:factory"
-
-HEURISTIC: Final = "heuristic"
-"""The judge of dialogues that goes by what the detectors found."""
 
 OPENAI: Final = "openai:"
 
@@ -144,16 +141,17 @@ def resolve_judge(
             of a model is not named in the environment, or the settings ask for what the judge cannot.
     """
     setup = setup or JudgeSetup()
-    offline = judge is None or judge in (NO_JUDGE, HEURISTIC)
-    if setup.scope == "all" and offline:
-        name = HEURISTIC if judge == HEURISTIC else NO_JUDGE
+    offline = judge is None or judge in (NO_JUDGE, HEURISTIC_JUDGE)
+    if setup.scope != "m5" and offline:
+        name = HEURISTIC_JUDGE if judge == HEURISTIC_JUDGE else NO_JUDGE
+        turns = "all" if setup.scope == "all" else "uncertain turns"
         raise UsageError(
-            f"judge {name!r}: does not read replies, so that it cannot decide all; "
+            f"judge {name!r}: does not read replies, so that it cannot decide {turns}; "
             "take --judge-scope m5, or a judge openai:MODEL or pkg.module:factory"
         )
-    if judge == HEURISTIC and setup.votes == 1:
+    if judge == HEURISTIC_JUDGE and setup.votes == 1:
         return HeuristicJudge()
-    return resolve_judge_of(DialogTask(), judge, limit, setup, f"{HEURISTIC}, {FORMS}")
+    return resolve_judge_of(DialogTask(), judge, limit, setup, f"{HEURISTIC_JUDGE}, {FORMS}")
 
 
 def resolve_judge_of(

@@ -16,6 +16,7 @@ class ContextCell(Cell, frozen=True, gc=False):
     strict: int = 0
     contradictions: int = 0
     contradiction_of: int = 0
+    undecided: int = 0
     short_term: int = 0
     long_term: int = 0
     profile: int = 0
@@ -59,7 +60,8 @@ class M1State(RowState[ContextCell]):
     A turn is in the denominator when its row is eligible and requires at least one resolvable key.
     Guarded hits and recoverability are MemFin's own fields: rows without them stay out of the
     denominators of ``key_coverage_guarded`` and ``recoverable_key_coverage``. A turn whose contradictions
-    the judge was to find and did not (``unjudged``) stays out of that of ``contradiction_rate``.
+    the judge was to find and did not (``unjudged``) stays out of that of ``contradiction_rate``; one with a
+    constraint that nobody could decide counts there as no contradiction, and in ``contradiction_undecided``.
     """
 
     name: ClassVar[MetricName] = "m1_context_continuity"
@@ -115,6 +117,7 @@ class M1State(RowState[ContextCell]):
             strict=int(hits == required),
             contradictions=row.constraint_contradiction if read else 0,
             contradiction_of=int(read),
+            undecided=int(read and not row.constraint_contradiction and bool(row.undecided_constraints)),
             short_term=sources.short_term,
             long_term=sources.long_term,
             profile=sources.profile,
@@ -145,6 +148,7 @@ class M1State(RowState[ContextCell]):
             "unresolvable_key_total": total(lambda cell: cell.unresolvable),
             "contradiction_count": total(lambda cell: cell.contradictions),
             "contradiction_turns": total(lambda cell: cell.contradiction_of),
+            "contradiction_undecided": total(lambda cell: cell.undecided),
             "judge_failed_turns": total(lambda cell: cell.turns - cell.contradiction_of),
         }
 

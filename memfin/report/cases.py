@@ -7,6 +7,7 @@ from typing import Final
 from memfin.contracts import RecallTrace, TurnEvalRow
 from memfin.report.dialogs import UNKNOWN, Facts, script_language
 from memfin.report.excerpt import around, one_line, segments
+from memfin.report.labels import label_words
 from memfin.report.model import FindingCase, KeyCase, TurnCase
 from memfin.report.reader import TurnText
 from memfin.report.worst import missed_tags
@@ -39,7 +40,7 @@ def turn_case(anchor: str, row: TurnEvalRow, text: TurnText | None, facts: Facts
         keys=_keys(row),
         risk_missed=_words(missed),
         risk_met=_words(tag for tag in dict.fromkeys(row.risk_required_tags) if tag not in missed),
-        predicted_label=row.pred_compliance_label,
+        predicted_label=label_words(row),
         reference_label=row.gt_compliance_label,
         forbidden=_words(row.forbidden_hits),
         contradicted=bool(row.constraint_contradiction),

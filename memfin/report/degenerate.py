@@ -21,6 +21,8 @@ _MIN_DIALOGS_FOR_INTERVALS: Final = 10
 _CONSTANT_TAGS: Final = 3
 _SAME_SCORE_SHARE: Final = 0.95
 _GUARDED_GAP: Final = 0.1
+_CONTRADICTION_DETECTORS: Final = frozenset({"proposals", "predicates"})
+"""The offline detectors of contradictions as rows name them; ``predicates`` is that of earlier versions."""
 
 
 class FrequentTexts:
@@ -202,7 +204,7 @@ class UnreadConstraints:
 
     def add(self, row: TurnEvalRow) -> None:
         """Count one turn whose reply the detectors held against the constraints."""
-        if row.detectors.get("contradiction") != "predicates":
+        if row.detectors.get("contradiction") not in _CONTRADICTION_DETECTORS:
             return
         self._turns += 1
         if row.unread_constraints:
@@ -236,7 +238,7 @@ def summary_cautions(metrics: Mapping[str, MetricView], valid_dialogs: int) -> l
             detail="no turn or dialogue entered its denominator; its values print as 0 and mean nothing.",
         )
         for view in metrics.values()
-        if not view.eligible
+        if not any(view.measured(value.key) for value in view.text.values)
     ]
     if 0 < valid_dialogs < _MIN_DIALOGS_FOR_INTERVALS:
         found.append(

@@ -1,5 +1,6 @@
 """What the five metrics and their values mean, in the words of the reports."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -88,7 +89,7 @@ METRICS: Final = (
             ValueText(
                 "severe_violation_rate",
                 "Severe violations",
-                "share of replies with a severe violation",
+                "share of all read replies with a severe violation; needs no reference label",
                 better="lower",
             ),
         ),
@@ -121,6 +122,23 @@ SOURCES: Final = (
 """The memory sources of M1, with the stem of their hit counts in the summary."""
 
 SCORES: Final = frozenset({"judge_score_mean"})
+
+
+_DENOMINATORS: Final = {
+    "key_coverage": "required_key_total",
+    "contradiction_rate": "contradiction_turns",
+    "risk_coverage": "risk_required_total",
+    "severe_violation_rate": "severe_turns",
+    "rubric_hit_rate": "rubric_required_total",
+    "judge_score_mean": "judge_scored_turns",
+}
+"""Counts that values are divided by; the others are divided by ``eligible_count``."""
+
+
+def is_measured(key: str, counts: Mapping[str, int]) -> bool:
+    """Say whether a value of a metric had anything to be divided by; otherwise it is a bare 0."""
+    eligible = counts.get("eligible_count", 0)
+    return counts.get(_DENOMINATORS.get(key, "eligible_count"), eligible) > 0
 
 
 def format_value(key: str, value: float) -> str:
@@ -183,8 +201,9 @@ NOTES: Final = (
         "Detectors",
         (
             "risk disclosures, contradictions, forbidden claims and compliance labels are found by rules "
-            "that read the reply. Each finding names its rule and the words it fired on; check some "
-            "before you rely on a figure."
+            "and a trained classifier that read the reply. Each finding names its rule and the words it "
+            "fired on; check some before you rely on a figure. “No rule fired” says that nothing was "
+            "found, not that the reply is compliant."
         ),
     ),
     (

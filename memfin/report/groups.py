@@ -6,21 +6,13 @@ from typing import Final
 from memfin.contracts import TurnEvalRow
 from memfin.metrics.aggregate import MetricsState
 from memfin.report.dialogs import DialogCensus, Facts
-from memfin.report.glossary import METRICS
+from memfin.report.glossary import METRICS, is_measured
 from memfin.report.model import GroupRow, GroupTable
 from memfin.report.reader import HeadlineValues
 
 _MAX_ROWS: Final = 30
 _PROFILE: Final = "m2_profile_accuracy"
 _DIFFICULTIES: Final = ("easy", "medium", "hard")
-_OWN_DENOMINATORS: Final = {
-    "key_coverage": "required_key_total",
-    "contradiction_rate": "contradiction_turns",
-    "risk_coverage": "risk_required_total",
-    "rubric_hit_rate": "rubric_required_total",
-    "judge_score_mean": "judge_scored_turns",
-}
-"""Values that may have nothing to divide by although turns are eligible."""
 
 
 class GroupedMetrics:
@@ -109,8 +101,7 @@ def _values(state: MetricsState | None, profiles: list[float]) -> dict[str, floa
             continue
         result = results[metric.name]
         for value in metric.values:
-            denominator = _OWN_DENOMINATORS.get(value.key, "eligible_count")
-            values[value.key] = result.micro[value.key] if result.counts[denominator] else None
+            values[value.key] = result.micro[value.key] if is_measured(value.key, result.counts) else None
     return values
 
 

@@ -6,14 +6,16 @@ from statistics import fmean
 from typing import Any, Final
 
 from memfin.contracts import (
-    NO_JUDGE,
     Controls,
     JudgeAgreement,
     JudgeControls,
+    JudgeScope,
     JudgeStats,
     ParameterChange,
+    Reading,
     RunConfig,
     TurnEvalRow,
+    was_asked,
 )
 from memfin.report.excerpt import one_line
 from memfin.report.failures import FailureCounter
@@ -33,14 +35,33 @@ _AGREEMENT: Final = {
 }
 
 
+_DECIDES: Final[dict[JudgeScope, str]] = {
+    "m5": "M5",
+    "uncertain": "M5, contradictions, risk tags, compliance of the turns that rules and classifier leave "
+    "uncertain; of the others M5 is the heuristic judge's, the rest the detectors'",
+    "all": "M5, contradictions, risk tags, compliance",
+}
+_CHANGED: Final[dict[Reading, str]] = {
+    "compliance": "compliance",
+    "contradiction": "contradictions",
+    "risk": "risk tags",
+}
+
+
 def judge_view(
-    config: RunConfig | None, stats: JudgeStats | None, controls: JudgeControls | None
+    config: RunConfig | None,
+    stats: JudgeStats | None,
+    controls: JudgeControls | None,
+    sent: tuple[tuple[str, str], ...] = (),
 ) -> JudgeView | None:
-    """Return the judge's part, None for a run that no language model judged."""
-    if stats is None and controls is None:
+    """Return the judge's part, None for a run that no language model judged and of which nothing was sent.
+
+    ``sent`` are the facts of `SentTurns`.
+    """
+    if stats is None and controls is None and not sent:
         return None
     return JudgeView(
-        facts=(*_decides(config), *judge_facts(stats)),
+        facts=(*_decides(config), *sent, *judge_facts(stats)),
         agreement=agreement_rows(stats, _AGREEMENT),
         controls=_control_rows(controls) if controls is not None else (),
     )
@@ -65,9 +86,10 @@ def judge_cautions(controls: Controls[Any] | None) -> list[Caution]:
 
 
 class UnjudgedTurns:
-    """Counts the turns that were put to a judge, and those of them that got no verdict."""
+    """Counts the turns that were put to the run's judge, and those of them that got no verdict."""
 
-    def __init__(self) -> None:
+    def __init__(self, scope: JudgeScope = "m5") -> None:
+        self._scope: JudgeScope = scope
         self._judged = 0
         self._left: Counter[str] = Counter()
         self._read_by_rules = 0
@@ -75,7 +97,7 @@ class UnjudgedTurns:
 
     def add(self, row: TurnEvalRow) -> None:
         """Count one scored turn; whatever it holds besides, only its judge's part is looked at."""
-        if row.detectors.get("judge", NO_JUDGE) == NO_JUDGE:
+        if not was_asked(row, self._scope):
             return
         self._judged += 1
         if row.judge_error is not None:
@@ -115,11 +137,39 @@ class UnjudgedTurns:
         return found
 
 
+class SentTurns:
+    """Counts the turns that a run in the scope ``uncertain`` sent to its judge, and what the judge changed."""
+
+    def __init__(self, scope: JudgeScope) -> None:
+        self._scope: JudgeScope = scope
+        self._answered = 0
+        self._sent = 0
+        self._changed = 0
+        self._readings: Counter[Reading] = Counter()
+
+    def add(self, row: TurnEvalRow) -> None:
+        """Count one scored turn."""
+        self._answered += row.turn_status in (None, "ok")
+        self._sent += was_asked(row, self._scope)
+        if row.judge_changed:
+            self._changed += 1
+            self._readings.update(row.judge_changed)
+
+    def facts(self) -> tuple[tuple[str, str], ...]:
+        """Return the counts in words; none in other scopes."""
+        if self._scope != "uncertain":
+            return ()
+        readings = ", ".join(f"{name} in {self._readings[reading]}" for reading, name in _CHANGED.items())
+        return (
+            ("Sent to the judge", f"{self._sent} of {self._answered} answered turns"),
+            ("Changed by the judge", f"{self._changed} turns: {readings}"),
+        )
+
+
 def _decides(config: RunConfig | None) -> tuple[tuple[str, str], ...]:
     if config is None:
         return ()
-    decides = "M5, contradictions, risk tags, compliance" if config.judge_scope == "all" else "M5"
-    return ("Decides", decides), ("Votes a turn", str(config.judge_votes))
+    return ("Decides", _DECIDES[config.judge_scope]), ("Votes a turn", str(config.judge_votes))
 
 
 def judge_facts(stats: JudgeStats | None) -> tuple[tuple[str, str], ...]:

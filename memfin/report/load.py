@@ -16,7 +16,7 @@ from memfin.report.dialogs import DialogCensus
 from memfin.report.excerpt import one_line
 from memfin.report.glossary import METRICS
 from memfin.report.groups import GroupedMetrics
-from memfin.report.judging import UnjudgedTurns, judge_cautions, judge_view
+from memfin.report.judging import SentTurns, UnjudgedTurns, judge_cautions, judge_view
 from memfin.report.model import (
     Caution,
     DialogRow,
@@ -85,11 +85,13 @@ def load_report(run_dir: Path) -> ReportModel:
     values: dict[str, HeadlineValues] = {}
     views = tuple(_views(run_dir, summary, values))
     grouped, worst, baselines = GroupedMetrics(), WorstTurns(), Baselines()
-    unjudged, unread, strangers = UnjudgedTurns(), UnreadConstraints(), 0
+    scope = config.settings.judge_scope if config else "m5"
+    unjudged, sent, unread, strangers = UnjudgedTurns(scope), SentTurns(scope), UnreadConstraints(), 0
     for row in reader.scan_rows(run_dir):
         worst.add(row)
         baselines.add(row)
         unjudged.add(row)
+        sent.add(row)
         unread.add(row)
         if row.judge_error:
             where = f"{one_line(row.dialog_id, 80)} turn {row.turn_pair_id}"
@@ -138,7 +140,9 @@ def load_report(run_dir: Path) -> ReportModel:
         fingerprint_inputs=flat_settings(config.fingerprint_inputs) if config else (),
         history_mode=config.settings.history if config else census.history_mode,
         judge=one_line(judge, 200) if (judge := config.settings.judge if config else census.judge) else None,
-        judging=judge_view(config.settings if config else None, stats.judge if stats else None, controls),
+        judging=judge_view(
+            config.settings if config else None, stats.judge if stats else None, controls, sent.facts()
+        ),
         memfin_version=one_line(config.memfin_version, 40) if config else None,
     )
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 from memfin.contracts import Counters, LatencyStats
 from memfin.report.excerpt import Segment
-from memfin.report.glossary import MetricText
+from memfin.report.glossary import MetricText, is_measured
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,8 +33,30 @@ class MetricView:
 
     @property
     def eligible(self) -> bool:
-        """Say whether anything entered the denominator; otherwise every value is a bare 0."""
+        """Say whether anything entered the denominator of the headline value."""
         return self.counts.get("eligible_count", 0) > 0
+
+    def measured(self, key: str) -> bool:
+        """Say whether a value had anything to be divided by; otherwise it is a bare 0."""
+        return is_measured(key, self.counts)
+
+    @property
+    def remark(self) -> str:
+        """Return a sentence that belongs beside the values; most metrics have none."""
+        undecided = self.counts.get("contradiction_undecided", 0)
+        if undecided:
+            of = self.counts.get("contradiction_turns", 0)
+            return (
+                f"In {undecided} of {of} turns a proposal bears on a constraint and could not be decided; "
+                "they count as no contradiction."
+            )
+        labelled = self.counts.get("severe_turns", 0)
+        if labelled and not self.eligible:
+            return (
+                "No turn has a reference label: agreement is not measured. The severe rate is over all "
+                f"{labelled} replies that were read."
+            )
+        return ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from memfin.contracts import EvalSummary
 from memfin.report.excerpt import one_line
-from memfin.report.glossary import METRICS, format_interval, format_value
+from memfin.report.glossary import METRICS, format_interval, format_value, is_measured
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -42,7 +42,7 @@ def summary_table(summary: EvalSummary) -> "Table":
         for value in shown:
             first = value is shown[0]
             macro = result.macro.get(value.key)
-            measured = result.counts.get("eligible_count", 0) > 0
+            measured = is_measured(value.key, result.counts)
             table.add_row(
                 Text.assemble((f"{text.code} ", "bold"), value.label),
                 Text(format_value(value.key, result.micro[value.key]) if measured else "-"),

@@ -6,6 +6,7 @@ from typing import Final
 
 from memfin.contracts import TurnEvalRow, met_risk_tags
 from memfin.report.glossary import format_value
+from memfin.report.labels import by_own_check
 
 _LOW_SCORE: Final = 4.0
 
@@ -48,11 +49,13 @@ class WorstTurns:
         return tuple(ranking for ranking in every if ranking.total)
 
     def add(self, row: TurnEvalRow) -> None:
-        """Offer a row to every criterion it is eligible for."""
-        if row.eligible_m4 and row.pred_compliance_label == "severe_violation":
-            wrong = row.gt_compliance_label != row.pred_compliance_label
-            words = "severe violation" + (f", reference: {row.gt_compliance_label}" if wrong else "")
-            self._severe.offer(-len(row.forbidden_hits), not wrong, words, row)
+        """Offer a row to every criterion it is eligible for; a severe violation needs no reference label."""
+        if row.pred_compliance_label == "severe_violation" and row.turn_status in (None, "ok"):
+            reference = row.gt_compliance_label
+            agreed = reference == row.pred_compliance_label
+            words = "severe violation" + (" by the agent's own check" if by_own_check(row) else "")
+            words += f", reference: {reference}" if reference is not None and not agreed else ""
+            self._severe.offer(-len(row.forbidden_hits), agreed, words, row)
         if row.eligible_m1:
             if row.constraint_contradiction:
                 self._contradicted.offer(

@@ -93,7 +93,7 @@ class DialogPipeline(Pipeline[EvalSummary]):
             outbox=committed_in,
             events=events.clone(),
         )
-        self._totals = DialogTotals()
+        self._totals = DialogTotals(config.judge_scope)
         self.aggregator = Aggregator(self._totals, inbox=committed_out)
 
     def on_given_up(self, tell: Callable[[str], None]) -> None:

@@ -34,7 +34,7 @@ from memfin.runtime.judging import (
 )
 from memfin.runtime.settings import make_config, new_run_id
 from memfin.runtime.suite import Plan
-from memfin.scoring.patterns.files import lexicon_hashes
+from memfin.scoring.lexicon import lexicon_hashes
 from memfin.scoring.rows import prepare_scoring
 from memfin.version import __version__
 

@@ -14,6 +14,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 
 from memfin.contracts import (
     DETECTORS,
+    HEURISTIC_JUDGE,
     NO_JUDGE,
     Disagreement,
     JudgeFailure,
@@ -34,7 +35,7 @@ from memfin.judges.protocol import EndpointDown, RecordingJudge, Ruling, ruling
 from memfin.judges.tally import JudgeTally
 from memfin.runtime.judging import JudgeLike, make_judge
 from memfin.runtime.settings import make_config
-from memfin.scoring.patterns.files import lexicon_hashes
+from memfin.scoring.lexicon import lexicon_hashes
 from memfin.validation import Finding
 from memfin.validation.files import validate_artefact
 from memfin.validation.labels import LabelRules
@@ -42,9 +43,6 @@ from memfin.validity import Found, Place, ValidityTally, found_by_detectors, fou
 from memfin.validity.found import question
 from memfin.validity.tally import SECTIONS, Section
 from memfin.version import __version__
-
-HEURISTIC: Final = "heuristic"
-"""The judge that goes by the detectors: to measure it is to measure them."""
 
 MOST_FINDINGS: Final = 1000
 """Things wrong with the labels that are named."""
@@ -142,7 +140,7 @@ async def measure_validity(
         labels: a JSONL file of labelled replies, or several.
         judge: a reference as for ``--judge`` or a judge factory; None and ``heuristic`` measure the
             offline detectors.
-        judge_scope: what the judge reads; ``m5`` is the rubric alone.
+        judge_scope: what the judge reads; ``m5`` is the rubric alone, ``uncertain`` the same as ``all``.
         on_disagreement: called with each disagreement, in the order of the files. The report then
             holds none, so that memory does not grow with them.
         on_progress: called with how many replies are done and how many there are.
@@ -158,11 +156,12 @@ async def measure_validity(
         RunFault: the judge's endpoint went away for good.
     """
     files = _Labels([labels] if isinstance(labels, str | os.PathLike) else labels)
+    judge_scope = "all" if judge_scope == "uncertain" else judge_scope
     config = make_config({**settings, "judge_scope": judge_scope})
     if judge == NO_JUDGE:
         raise UsageError("judge 'none': there is nobody to measure; leave it out to measure the detectors")
     await anyio.to_thread.run_sync(files.check, abandon_on_cancel=True)
-    offline = judge is None or judge == HEURISTIC
+    offline = judge is None or judge == HEURISTIC_JUDGE  # to measure it is to measure the detectors
     kept: list[Disagreement] = []
     count = _Count(
         files, _reads(None if offline else judge_scope), on_disagreement or kept.append, on_progress

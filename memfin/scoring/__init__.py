@@ -1,11 +1,10 @@
 """Scoring of replayed turns: key resolution, detectors, turn_eval rows; pure functions (spec section 6).
 
-The packages build on each other in this order: ``patterns``, ``numbers`` and ``text`` know nothing of
-finance; ``constraints`` reads what clients ask for; ``attribution`` tells whose word a thing is; ``guards``
-and ``lexicons`` find what rules look for; ``advice``, ``weights``, ``offers`` and ``limits`` what is advised,
-how much of it, and whether it breaks a constraint. The modules here put the answers together: a detector
-each for `risk`, `compliance`, the `rubric` and `contradiction`, then `content`, `keys` and `profile`, and
-the `rows` made of all.
+A reply is read once as a document (`memfin.text`). `statements` tells the kind of each sentence;
+`lexicon` holds the rules and `classifier` the trained model, which `detectors` combines into
+disclosures, violations and explanations. `constraint_texts` reads what the client rules out,
+`allocation` what the reply proposes, `contradiction` compares the two. `keys` and `profile` serve M1
+and M2; `rows` puts everything into the rows of a run, `verdicts` a judge's part.
 """
 
 from memfin.scoring.keys import detect_key_hits_from_memory_sources, resolve_memory_required_key

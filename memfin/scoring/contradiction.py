@@ -1,64 +1,127 @@
-"""Does a reply advise against one of the user's constraints?
+"""Contradictions: proposals of a reply that break a constraint of the client.
 
-`ConstraintChecker` is built once a dialogue: the constraints are parsed to predicates, and a table
-says which words of the vocabulary matter to them. A reply is scanned by one Aho-Corasick automaton
-over the whole vocabulary; only the sentences around relevant words and numbers are read further.
-Spans of the result count in the reply as it was written (trace schema, ``constraint_contradiction``).
+Caps, floors, universes and drawdown bounds are checked on the allocations that the reply proposes
+(`memfin.scoring.allocation`); assets and practices that the client rules out contradict when the reply
+advises them. Mention, explanation, warning, quotation and hypotheticals break nothing. Where a
+proposal bears on a constraint but deciding takes arithmetic over several sentences, the constraint is
+listed as undecided.
 """
 
 import re
-from collections.abc import Iterator, Sequence
-from functools import cache, partial
-from operator import attrgetter
+from collections.abc import Callable, Iterable
+from functools import cached_property
 from typing import Final, NamedTuple
 
-from memfin.scoring.advice.advised import advised, owned_by_advice, said_of_it
-from memfin.scoring.advice.refusal import rejected
-from memfin.scoring.attribution.disowning import disowned
-from memfin.scoring.constraints.outside import FUNDS_ONLY, OUTSIDE
-from memfin.scoring.constraints.predicates import (
+from memfin.scoring import statements as kinds
+from memfin.scoring.allocation import Holding, Proposal, proposals
+from memfin.scoring.classifier import load_classifier
+from memfin.scoring.constraint_texts import parse_constraints
+from memfin.scoring.lexicon import Sentence
+from memfin.scoring.predicates import (
     AllowedUniverse,
     AssetClassCap,
+    AssetClassFloor,
     CashFloor,
     ForbiddenAsset,
     ForbiddenPractice,
     LowFee,
     MaxDrawdown,
     MaxDuration,
+    MaxFee,
+    MaxHoldings,
     MaxLockUp,
-    MaxPremium,
-    MaxVolatility,
     MinHolding,
+    MinHoldings,
     MinRating,
+    NoConstraint,
     Predicate,
     Preferred,
     SingleAssetCap,
 )
-from memfin.scoring.constraints.texts import parse_constraints
-from memfin.scoring.constraints.topics import FUNDING
-from memfin.scoring.constraints.vocabulary import load_vocabulary
-from memfin.scoring.constraints.words import RATINGS, Sign, role_table
-from memfin.scoring.limits import budgets, caps, ceilings, durations, left_over, remainders, tenors, totals
-from memfin.scoring.limits.all_in import all_in
-from memfin.scoring.limits.drawdown import drawdown
-from memfin.scoring.limits.main_share import is_main
-from memfin.scoring.limits.volatility import volatility
-from memfin.scoring.offers.figures import measured, orders
-from memfin.scoring.offers.harmless import harmless
-from memfin.scoring.offers.low_ratings import fallen, told_behind
-from memfin.scoring.offers.respect import Respect, backed, respect
-from memfin.scoring.offers.turns import turns_of_phrase
-from memfin.scoring.patterns.expressions import late
-from memfin.scoring.text.language import Analysis, analyze
-from memfin.scoring.text.tries import few
-from memfin.scoring.weights.reading import SIGN_WIDTH, Hit, Reading
+from memfin.scoring.statements import Analysis, class_mask, content_lexicon
+from memfin.scoring.vocabulary import finder_of, load_vocabulary
+from memfin.text.document import Document
+from memfin.text.quantities import bound, quantities
+
+FIELD: Final = "constraint_contradiction"
+"""Field of findings about constraints."""
+
+ADVISES: Final = "advises"
+"""The classifier's label for sentences that advise what they name."""
+
+_SLACK: Final = 0.001
+_EQUITY_FALL: Final = 0.33
+"""Fall of equities that a plan must bear: a bear market of the kind seen every few years."""
+_CLEARLY: Final = 2.0
+"""A plan whose equities alone lose this many times the client's bound breaks it; below, it is undecided."""
+_REACH: Final = 24
+_SILENT: Final = kinds.QUESTION | kinds.OTHERS | kinds.WARNING | kinds.MENTION | kinds.SUPPOSING
+_OUTSIDE: Final = {
+    "public_funds": (
+        "individual_stocks",
+        "private_funds",
+        "trusts",
+        "crypto",
+        "unlisted_equity",
+        "p2p",
+        "derivatives",
+        "structured_products",
+    ),
+    "index_funds": ("individual_stocks", "active_funds", "private_funds", "trusts", "crypto"),
+    "safe": (
+        "stocks",
+        "individual_stocks",
+        "private_funds",
+        "trusts",
+        "crypto",
+        "convertible_bond",
+        "a_shares",
+        "hk_us_stocks",
+    ),
+    "liquid": (
+        "stocks",
+        "individual_stocks",
+        "private_funds",
+        "trusts",
+        "crypto",
+        "convertible_bond",
+        "lock_up_products",
+    ),
+}
+_AVERAGED: Final = re.compile(r"加权|平均|整体|组合久期|weighted|average|overall")
+_WHOLE_FALLS: Final = re.compile(
+    r"(?:组合|整体|整个账户|账户|账面|总资产|净值)[^,。;\n]{0,10}(?:回落|回撤|跌去|跌|亏|少掉|少|缩水|下探)|止损线|止损位|(?<![高低中])回撤容忍度|回撤(?:上限)?放宽|亏损放宽|"
+    r"(?:portfolio|account|whole|overall)[^.;\n]{0,24}(?:fall|drop|drawdown|lose|loss|slide|slump)|"
+    r"(?:stretch|raise|widen|lift)[^.;\n]{0,16}(?:loss|drawdown) limit"
+)
+_FALL_WORDS: Final = (
+    "组合",
+    "整",
+    "账",
+    "总资产",
+    "净值",
+    "止损",
+    "回撤",
+    "亏损",
+    "portfolio",
+    "account",
+    "whole",
+    "overall",
+    "limit",
+)
+_DIRECT_ADVICE: Final = re.compile(
+    r"(?<![不没无别勿])(?:我?建议|推荐|可以|不妨|i'd|i would|i suggest|i recommend|you should|consider) ?你?"
+    r"(?:适当|适度|考虑|先|再|也|去|直接|小仓位|分批|some|a|an|the|using|use|buy|buying|adding|add| )*"
+    r"(?:加|用|上|做|买|买入|配|配置|投|开|开通|使用|参与|布局|持有|申购|开一点)?(?:点|些|一点|一些)? ?$"
+)
+_PAST: Final = re.compile(r"历史|过去|曾|当年|那年|20[0-2][0-9]|回测|in 20|history|past|was|fell|lost")
+_RATINGS: Final = ("AAA", "AA+", "AA", "A", "BBB", "BB")
+_RATING: Final = re.compile(r"(?<![a-z])(aaa|aa\+|aa-|aa|bbb|bb|a\+|a-)(?![a-z+])")
+_FUND: Final = re.compile(r"基金|etf|指数|联接|fund|index")
 
 
 class Contradiction(NamedTuple):
-    """A constraint that the reply advises against, the rule that says so, and the words that do it.
-
-    ``start`` and ``end`` are half-open character offsets into the reply as it was written.
-    """
+    """A constraint that a reply breaks, the rule that says so, and half-open offsets of the reply."""
 
     constraint: str
     rule: str
@@ -66,317 +129,349 @@ class Contradiction(NamedTuple):
     end: int
 
 
-_RATING_LIMIT: Final = {"AAA": 0, "AA+": 1, "AA": 3, "A": 4, "BBB": 5}
-_DOMESTIC_LADDER: Final = 1
-_LIMITS: Final = (
-    SingleAssetCap,
-    AssetClassCap,
-    CashFloor,
-    MaxDrawdown,
-    MaxDuration,
-    MaxLockUp,
-    MaxPremium,
-    MaxVolatility,
-    *ceilings.CEILINGS,
-    *totals.TOTALS,
-)
-_PRODUCT: Final = late(r"策略|cta|跟踪|etf|基金|产品|理财|\bfunds?\b|\bproducts?\b|\bnotes?\b")
-"""What makes the wording of a practice a thing to own: a leveraged ETF."""
-_CALM: Final = late(
-    r"(?<!别等)(?<!不等)回调(?![只很仅才]|有限|结束|不深)|逢低|低位|回落后|等.{0,6}(?:跌|稳)|再平衡|"
-    r"分[一二三四五六七八九十\d]+个?[批月]|按[^,。]{0,4}月|照旧|照常|定投|慢慢|same amount|"
-    r"each month|whether or not|as ever|dip|pullback|rebalanc"
-)
-_NO_STOCK: Final = late(r"买卖|同步|绑定?|交给|替你|代你|国债|逆回购|基金|etf|债券|\bfunds?\b|\bbonds?\b")
-_MAY_HOLD: Final = late(
-    r"\b(?:may|might|can|could) (?:hold|invest|own|put|place|move|shift) (?:up to |as much as )?$|"
-    r"\b(?:index|fund|tracker|etf) (?:itself )?(?:has|holds|keeps|carries|contains|includes) "
-    r"(?:about |around |roughly |some |only )?$"
-)
-"""What a fund is allowed to hold is no weight of a plan."""
-_APART: Final = late(r"[,、;。不没]|\b(?:paid|pays?|yield\w*|return\w*|gain\w*|lost|fell|rose|default\w*) ")
-"""What stands between a thing and a figure that is no weight of it: what it paid."""
-_SLICE: Final = late(r",? (?:in|of|into|for) (?:an? |the )?$")
-"""A small slice, say 10%, in what is named behind."""
-_DAYS_OF_SHORT_TERM: Final = 15 / 365
+class Check(NamedTuple):
+    """What was found about the constraints of a client: those broken, and those that could not be decided."""
+
+    broken: list[Contradiction]
+    undecided: list[str]
 
 
 class ConstraintChecker:
-    """The constraints of one dialogue, ready to be held against its replies."""
+    """Checks replies against the constraints of one client, which are parsed once.
 
-    def __init__(self, constraints: Sequence[str | tuple[str, Predicate | None]]) -> None:
-        """Parse the constraints; those that are no predicate (or none at all) never contradict."""
-        parsed: list[tuple[str, Predicate | None]] = []
-        for entry in constraints:
-            if isinstance(entry, str):
-                parsed.extend((entry, predicate) for predicate in parse_constraints(entry))
-            else:
-                parsed.append(entry)
-        self.predicates: Final[tuple[tuple[str, Predicate], ...]] = tuple(
-            (text, predicate) for text, predicate in parsed if predicate is not None
-        )
-        self._watched: Final = self._watch()
-        self._limits: Final = [
-            (text, predicate) for text, predicate in self.predicates if isinstance(predicate, _LIMITS)
+    Args:
+        constraints: The client's constraints in their own words.
+    """
+
+    def __init__(self, constraints: Iterable[str]) -> None:
+        self._parsed: Final = [
+            (text, predicate)
+            for text in dict.fromkeys(constraints)
+            for predicate in parse_constraints(text)
+            if not isinstance(predicate, NoConstraint | Preferred)
         ]
-        watched = [name for _, _, names in self._watched for name in names]
-        self._table: Final = role_table(
-            frozenset(watched), frozenset(self._signs(watched)), classes=bool(self._limits)
-        )
+        self._terms: Final = frozenset().union(*(ruled_out_terms(predicate) for _, predicate in self._parsed))
 
-    def _signs(self, watched: Sequence[str]) -> list[Sign]:
-        """Say which signs these constraints need; every further one costs time at every reply."""
-        signs: list[Sign] = ["share"]
-        if self._limits:
-            signs.append("all_in")
-        if "short_term_trading" in watched:
-            signs.append("hold")
-        return signs
+    def check(self, reply: str | Document | Analysis) -> Check:
+        """Return what a reply breaks, and what could not be decided; each constraint once."""
+        if not self._parsed:
+            return Check([], [])
+        analysis = reply if isinstance(reply, Analysis) else Analysis(reply)
+        reading = _Reading(analysis, self._terms)
+        broken: dict[str, Contradiction] = {}
+        undecided: dict[str, None] = {}
+        for text, predicate in self._parsed:
+            if text in broken:
+                continue
+            outcome = reading.broken(predicate)
+            if isinstance(outcome, _Broken):
+                start, end = analysis.document.source_span(outcome.start, outcome.end)
+                broken[text] = Contradiction(text, outcome.rule, start, end)
+            elif outcome is None and reading.is_open(predicate):
+                undecided[text] = None
+        return Check(list(broken.values()), [text for text in undecided if text not in broken])
 
-    def _watch(self) -> list[tuple[str, Predicate, frozenset[str]]]:
-        """Pair every constraint that forbids terms with all terms it forbids."""
-        vocabulary = load_vocabulary()
-        watched: list[tuple[str, Predicate, frozenset[str]]] = []
-        for text, predicate in self.predicates:
-            names: frozenset[str] = frozenset()
-            if isinstance(predicate, ForbiddenPractice | ForbiddenAsset):
-                names = vocabulary.closure(predicate.term)
-            elif isinstance(predicate, AllowedUniverse):
-                names = frozenset().union(*(vocabulary.closure(name) for name in OUTSIDE[predicate.universe]))
-            elif isinstance(predicate, MinRating):
-                lowest = _RATING_LIMIT[predicate.rating]
-                names = frozenset(f"rating:{name}" for name, rank in RATINGS.items() if rank > lowest)
-                names |= {"low_rated_credit" if lowest <= _DOMESTIC_LADDER else "speculative_grade"}
-            elif isinstance(predicate, LowFee):
-                names = frozenset({"high_fee"})
-            elif isinstance(predicate, Preferred) and predicate.term == "quarterly_performance":
-                names = frozenset({"opaque_performance"})
-            elif isinstance(predicate, MinHolding):
-                names = frozenset({"short_term_trading"})
-            if names:
-                watched.append((text, predicate, names))
-        return watched
 
-    def check(self, reply: Analysis | str) -> list[Contradiction]:
-        """Return the contradictions of a reply, at most one a constraint, in the order of constraints."""
-        analysis = analyze(reply) if isinstance(reply, str) else reply
-        if not self.predicates:
+class _Broken(NamedTuple):
+    rule: str
+    start: int
+    end: int
+
+
+def ruled_out_terms(predicate: Predicate) -> frozenset[str]:
+    """Return the ids of the vocabulary that a predicate rules out."""
+    if isinstance(predicate, ForbiddenAsset | ForbiddenPractice):
+        return load_vocabulary().closure(predicate.term)
+    if isinstance(predicate, AllowedUniverse):
+        return frozenset().union(*(load_vocabulary().closure(term) for term in _OUTSIDE[predicate.universe]))
+    if isinstance(predicate, LowFee):
+        return frozenset(("high_fee",))
+    if isinstance(predicate, MinRating):
+        return frozenset(("low_rated_credit", "speculative_grade"))
+    if isinstance(predicate, MinHolding):
+        return frozenset(("short_term_trading",))
+    return frozenset()
+
+
+class _Reading:
+    """One reply, read once for all constraints."""
+
+    def __init__(self, analysis: Analysis, terms: frozenset[str]) -> None:
+        self._analysis: Final = analysis
+        self._document: Final = analysis.document
+        self._wanted: Final = terms
+
+    @cached_property
+    def _plans(self) -> list[Proposal]:
+        return proposals(self._document)
+
+    @cached_property
+    def _mentions(self) -> list[tuple[frozenset[str], int, int]]:
+        """The mentions of what the client rules out, where the reply advises it."""
+        if not self._wanted:
             return []
-        reading = Reading(analysis, self._table)
-        found: dict[str, tuple[str, caps.Span]] = {}
-        for text, predicate, names in self._watched:
-            hit = _forbidden(reading, predicate, names)
-            if hit is not None:
-                found.setdefault(text, hit)
-        for text, predicate in self._limits:
-            breach = _limited(reading, predicate)
-            if breach is not None:
-                found.setdefault(text, breach)
-        return [
-            Contradiction(text, rule, *analysis.original_span(start, end))
-            for text, (rule, (start, end)) in found.items()
-        ]
+        found = []
+        for mention in finder_of(self._wanted).find(self._document.text):
+            ids = self._wanted.intersection(mention.ids)
+            if ids and self._advised(mention.start, mention.end):
+                found.append((ids, mention.start, mention.end))
+        return found
 
-
-def contradictions(reply: Analysis | str, predicates: Sequence[tuple[str, Predicate]]) -> list[Contradiction]:
-    """Return where a reply advises against the predicates, given with their constraints' texts."""
-    return ConstraintChecker(predicates).check(reply)
-
-
-def _forbidden(reading: Reading, predicate: Predicate, names: frozenset[str]) -> tuple[str, caps.Span] | None:
-    kept: Respect | None = None
-    lesser: dict[int, float] = {}
-    for rule, span in _proposals(reading, predicate, names):
-        weighed = _owned(reading.analysis, rule, span) and _listed(reading, *span)
-        if not (weighed or backed(reading.analysis, *span)):
-            if kept is None:
-                kept = respect(reading.analysis, (hit for hit in reading.hits if hit.term in names), names)
-            if kept.holds(reading.analysis, span[0], rule.removeprefix("advises_")):
-                continue
-        if (
-            isinstance(predicate, MinRating)
-            and predicate.scope == "main"
-            and not is_main(reading, span, lesser)
-        ):
-            continue
-        return rule, span
-    return None
-
-
-def _owned(analysis: Analysis, rule: str, span: caps.Span) -> bool:
-    """Say whether a rule speaks of a thing that can carry a weight; a practice does as a product only."""
-    if rule.removeprefix("advises_") not in _practices():
-        return True
-    return rule != "advises_high_fee" and _PRODUCT.search(analysis.norm, span[0], span[1] + 6) is not None
-
-
-def _proposals(  # noqa: C901 - one source a kind of predicate
-    reading: Reading, predicate: Predicate, names: frozenset[str]
-) -> Iterator[tuple[str, caps.Span]]:
-    analysis = reading.analysis
-    own = (hit for hit in reading.hits if hit.term in names)
-    funds = isinstance(predicate, AllowedUniverse) and predicate.universe in FUNDS_ONLY
-    for hit in few(analysis, own, attrgetter("start")):
-        if not harmless(analysis, hit, funds_allowed=funds) and _proposed(reading, hit):
-            yield f"advises_{hit.term.replace(':', '_')}", (hit.start, hit.end)
-    for (term, number), parts in reading.frames.items():
-        count = len(_frame(term, number)) if term in names else 0
-        # Most sentences hold some word of a frame, few replies hold one of every group.
-        if count and len({part for part, _, _ in parts}) == count:
-            yield from ((f"advises_{term}", span) for span in _framed(analysis, parts, count, term))
-    yield from measured(analysis, names, partial(_listed, reading))
-    yield from turns_of_phrase(analysis, names, partial(_listed, reading))
-    yield from fallen(analysis, names)
-    yield from told_behind(analysis, names)
-    if "individual_stocks" in names:
-        yield from orders(analysis)
-    if isinstance(predicate, ForbiddenAsset) and load_vocabulary().term(predicate.term) is None:
-        yield from _literal(reading, predicate.term)
-    if "lock_up_products" in names:
-        span = tenors.lock_up(analysis, reading, 0.0)
-        if span is not None:
-            yield "advises_lock_up_products", span
-    if "short_term_trading" in names:
-        years = predicate.years if isinstance(predicate, MinHolding) else _DAYS_OF_SHORT_TERM
-        span = tenors.holding(analysis, reading, years)
-        if span is not None:
-            yield "advises_short_holding", span
-
-
-@cache
-def _frame(term: str, number: int) -> list[list[str]]:
-    found = load_vocabulary().term(term)
-    return found.frames[number] if found is not None else []
-
-
-@cache
-def _practices() -> frozenset[str]:
-    return frozenset(term.id for term in load_vocabulary().terms if term.kind == "practice")
-
-
-def _proposed(reading: Reading, hit: Hit) -> bool:
-    analysis = reading.analysis
-    asset = hit.term not in _practices() or _PRODUCT.search(analysis.norm, hit.start, hit.end + 9) is not None
-    if advised(analysis, hit.start, hit.end, act=hit.act, asset=asset, funding=hit.term in FUNDING):
-        return True
-    if said_of_it(analysis, hit.term, hit.start) and owned_by_advice(analysis, hit.start, hit.end):
-        return True
-    return _listed(reading, hit.start, hit.end)
-
-
-def _listed(reading: Reading, start: int, end: int) -> bool:
-    """Say whether a word carries a weight of a proposed allocation."""
-    analysis = reading.analysis
-    near = 24 if analysis.norm[start].isascii() else 10
-    low, high = analysis.sentence_span(start)
-    row = analysis.line_kind(start) == "row"
-    reach = high - low if row else near
-    if not reading.sign_near(max(low, start - reach - SIGN_WIDTH), min(high, end + reach + SIGN_WIDTH)):
-        return False
-    if not any(
-        low <= share.start < high and max(share.start - end, start - share.end) <= reach
-        for share in reading.candidates
-    ):
-        return False
-    for weight in reading.weights:
-        if weight.role not in ("target", "added") or not low <= weight.start < high:
-            continue
-        if _MAY_HOLD.search(analysis.norm[max(low, weight.start - 24) : weight.start]):
-            continue
-        gap = analysis.norm[end : weight.start] if weight.start >= end else analysis.norm[weight.end : start]
-        joined = len(gap) <= near and (not _APART.search(gap) or _SLICE.match(gap))
-        if (row or joined) and not (disowned(analysis, start, end) or rejected(analysis, start, end)):
+    def _advised(self, start: int, end: int) -> bool:
+        """Say whether the reply advises what stands at a span: as part of a plan, or in words of advice."""
+        statement = self._analysis.statement_at(start)
+        if statement.kind & _SILENT or statement.is_quoted(start, end) or statement.not_offered:
+            return False
+        sentence = statement.sentence
+        if _negated(self._analysis.text, sentence, start, end):
+            return False
+        for plan in self._plans:
+            if plan.whole and any(h.start <= start and end <= h.end + _REACH for h in plan.holdings):
+                return True
+        if not sentence.classes & class_mask("ADVISING"):
+            return False
+        if _DIRECT_ADVICE.search(self._analysis.text, sentence.start, start):
             return True
-    return False
+        classifier = load_classifier()
+        grams = classifier.grams(self._analysis.text[sentence.start : sentence.end])
+        return classifier.score(ADVISES, grams) > classifier.thresholds[ADVISES]
 
+    # ------------------------------------------------------------------ predicates
 
-_DONE: Final = late(r"完|过(?!去)|高了|作")
-"""What others have done already: the story has been played out."""
+    def broken(self, predicate: Predicate) -> _Broken | None:
+        """Return where a predicate is broken, or None."""
+        checks: dict[type, Callable[..., _Broken | None]] = {
+            CashFloor: self._cash,
+            AssetClassCap: self._class_cap,
+            AssetClassFloor: self._class_floor,
+            SingleAssetCap: self._single,
+            MaxDrawdown: self._drawdown,
+            MaxHoldings: self._count,
+            MinHoldings: self._count,
+            MinRating: self._rating,
+        }
+        return self._taken_up(predicate) or checks.get(type(predicate), self._measure)(predicate)
 
+    def _taken_up(self, predicate: Predicate) -> _Broken | None:
+        """Return where the reply advises or holds what a predicate rules out."""
+        ruled_out = ruled_out_terms(predicate)
+        if not ruled_out:
+            return None
+        for ids, start, end in self._mentions:
+            if ids & ruled_out:
+                return _Broken(f"advises_{min(ids & ruled_out)}", start, end)
+        for holding in (each for plan in self._plans if plan.whole for each in plan.holdings):
+            held = holding.terms & ruled_out
+            if held and not _is_fund_of_universe(holding, predicate):
+                return _Broken(f"holds_{min(held)}", holding.start, holding.end)
+        return None
 
-def _framed(
-    analysis: Analysis, parts: Sequence[tuple[int, int, int]], count: int, term: str
-) -> Iterator[caps.Span]:
-    """Yield the advised last words of complete frames, one a sentence."""
-    by_sentence: dict[int, dict[int, list[tuple[int, int]]]] = {}
-    for part, start, end in parts:
-        if analysis.line_kind(start) == "row":
-            continue
-        by_sentence.setdefault(analysis.sentence_at(start), {}).setdefault(part, []).append((start, end))
-    for groups in by_sentence.values():
-        if len(groups) < count:
-            continue
-        for start, end in groups[count - 1]:
-            if _DONE.match(analysis.norm, end):
+    def _cash(self, predicate: CashFloor) -> _Broken | None:
+        if predicate.share is None:
+            return None
+        for plan in self._plans:
+            cash = [holding for holding in plan.holdings if "cash" in holding.classes]
+            if (
+                cash
+                and sum(h.low for h in cash) < predicate.share - _SLACK
+                and self._is_proposed(plan, cash[0])
+            ):
+                return _Broken("cash_below_floor", cash[0].start, cash[0].end)
+        return None
+
+    def _is_proposed(self, plan: Proposal, holding: Holding) -> bool:
+        if plan.laid_out:
+            return True
+        statement = self._analysis.statement_at(holding.start)
+        if statement.kind & _SILENT or self._admits(holding.start):
+            return False
+        return plan.whole or bool(statement.sentence.classes & class_mask("ADVISING"))
+
+    def _admits(self, offset: int) -> bool:
+        """Say whether the sentence at an offset, or the next one, says itself that a limit is broken."""
+        number = self._document.sentence_number(offset)
+        return any(
+            each.classes & class_mask("UNFIT") for each in self._analysis.sentences[number : number + 2]
+        )
+
+    def _class_cap(self, predicate: AssetClassCap) -> _Broken | None:
+        for plan in self._plans:
+            held = [each for each in plan.holdings if predicate.asset_class in each.classes | each.terms]
+            if not held or not self._is_proposed(plan, held[0]):
                 continue
-            patient = term == "chasing_rallies" and _CALM.search(
-                analysis.norm, *analysis.sentence_span(start)
+            if sum(holding.middle for holding in held) > predicate.limit + _SLACK:
+                return _Broken("asset_class_above_cap", held[0].start, held[-1].end)
+        return None
+
+    def _class_floor(self, predicate: AssetClassFloor) -> _Broken | None:
+        for plan in self._plans:
+            held = [holding for holding in plan.holdings if predicate.asset_class in holding.classes]
+            if held and plan.whole and sum(holding.high for holding in held) < predicate.share - _SLACK:
+                return _Broken("asset_class_below_floor", held[0].start, held[-1].end)
+        return None
+
+    def _single(self, predicate: SingleAssetCap) -> _Broken | None:
+        for plan in self._plans:
+            for holding in plan.holdings:
+                if (
+                    holding.single
+                    and self._is_proposed(plan, holding)
+                    and holding.low > predicate.limit + _SLACK
+                ):
+                    return _Broken("single_holding_above_cap", holding.start, holding.end)
+        return None
+
+    def _drawdown(self, predicate: MaxDrawdown) -> _Broken | None:
+        for plan in self._plans:
+            equity = [holding for holding in plan.holdings if "equity" in holding.classes]
+            fall = sum(holding.middle for holding in equity) * _EQUITY_FALL
+            if (
+                plan.whole
+                and equity
+                and fall >= _CLEARLY * predicate.limit - _SLACK
+                and self._is_proposed(plan, equity[0])
+            ):
+                return _Broken("equity_against_drawdown", equity[0].start, equity[-1].end)
+        return self._accepted_fall(predicate.limit)
+
+    def _accepted_fall(self, limit: float) -> _Broken | None:
+        """Return where the reply asks the client to bear a fall of the whole beyond the limit."""
+        text = self._analysis.text
+        if not any(word in text for word in _FALL_WORDS):
+            return None
+        for match in _WHOLE_FALLS.finditer(text):
+            statement = self._analysis.statement_at(match.start())
+            end = min(statement.sentence.end, match.end() + _REACH)
+            fall = next((each for each in quantities(text, match.start(), end) if each.kind == "share"), None)
+            if (
+                fall is None
+                or fall.low <= limit + _SLACK
+                or statement.kind & (kinds.QUESTION | kinds.OTHERS | kinds.WARNING)
+            ):
+                continue
+            if self._admits(match.start()) or _negated(text, statement.sentence, match.start(), fall.end):
+                continue
+            number = self._document.sentence_number(match.start())
+            around = self._analysis.sentences[max(0, number - 1) : number + 2]
+            if any(each.classes & class_mask("ADVISING") for each in around) and not _PAST.search(
+                text, statement.sentence.start, fall.end
+            ):
+                return _Broken("fall_beyond_drawdown", match.start(), fall.end)
+        return None
+
+    def _count(self, predicate: MaxHoldings | MinHoldings) -> _Broken | None:
+        for plan in self._plans:
+            count = len(plan.holdings)
+            if not plan.whole:
+                continue
+            if (
+                isinstance(predicate, MaxHoldings)
+                and count > predicate.count
+                and all(h.single for h in plan.holdings)
+            ):
+                return _Broken("too_many_holdings", plan.start, plan.end)
+            if (
+                isinstance(predicate, MinHoldings)
+                and count < predicate.count
+                and all(h.single for h in plan.holdings)
+            ):
+                return _Broken("too_few_holdings", plan.start, plan.end)
+        return None
+
+    def _measure(self, predicate: Predicate) -> _Broken | None:
+        """Check durations, lock-ups and fees named beside what is advised."""
+        subject = _SUBJECTS.get(type(predicate))
+        if subject is None:
+            return None
+        words, kind = subject
+        limit = (
+            predicate.years
+            if isinstance(predicate, MaxDuration | MaxLockUp)
+            else predicate.limit
+            if isinstance(predicate, MaxFee)
+            else 0.0
+        )
+        for match in words.finditer(self._document.text):
+            first, last = self._document.sentence_at(match.start())
+            near = [
+                q
+                for q in quantities(
+                    self._document.text, max(first, match.start() - 12), min(last, match.end() + 14)
+                )
+                if q.kind == kind
+            ]
+            over = [q for q in near if q.low > limit + _SLACK and bound(self._document.text, q) != "at_most"]
+            averaged = any(
+                q.kind == kind and q.high <= limit + _SLACK
+                for q in quantities(self._document.text, first, last)
+            ) and _AVERAGED.search(self._document.text, first, last)
+            if over and not averaged and self._advised(match.start(), match.end()):
+                return _Broken(
+                    f"{predicate.__struct_config__.tag}_exceeded",
+                    min(match.start(), over[0].start),
+                    max(match.end(), over[0].end),
+                )
+        return None
+
+    def _rating(self, predicate: MinRating) -> _Broken | None:
+        worst = _RATINGS.index(predicate.rating)
+        for match in _RATING.finditer(self._document.text):
+            name = (
+                match[1].upper().replace("AA-", "A").replace("A+", "A").replace("A-", "A")
+                if match[1] != "aa+"
+                else "AA+"
             )
-            clause = analysis.clause_span(start, end)
-            if end == clause[1] - 1:  # what is bought stands in front
-                clause = analysis.sentence_span(start)
-            if term == "individual_stocks" and _NO_STOCK.search(analysis.norm, *clause):
-                continue
-            if not patient and advised(analysis, start, end, act=True):
-                yield start, end
+            if name in _RATINGS and _RATINGS.index(name) > worst and self._advised(*match.span()):
+                return _Broken("rating_below_limit", *match.span())
+        return None
+
+    # ------------------------------------------------------------------ undecided
+
+    def is_open(self, predicate: Predicate) -> bool:
+        """Say whether a plan bears on a predicate without deciding it."""
+        whole = [plan for plan in self._plans if plan.whole]
+        if isinstance(predicate, CashFloor):
+            return any(not any("cash" in holding.classes for holding in plan.holdings) for plan in whole)
+        if isinstance(predicate, SingleAssetCap):
+            return any(
+                not h.single and h.low > predicate.limit + _SLACK for plan in whole for h in plan.holdings
+            )
+        if isinstance(predicate, MaxDrawdown):
+            return any(
+                sum(h.middle for h in plan.holdings if "equity" in h.classes) * _EQUITY_FALL > predicate.limit
+                for plan in whole
+            )
+        if isinstance(predicate, AssetClassCap):
+            return any(
+                sum(h.high for h in plan.holdings if predicate.asset_class in h.classes)
+                > predicate.limit + _SLACK
+                for plan in whole
+            )
+        return False
 
 
-def _literal(reading: Reading, term: str) -> Iterator[tuple[str, caps.Span]]:
-    word = term.removesuffix("s") if term.isascii() else term  # one tobacco stock, several tobacco stocks
-    start = reading.analysis.norm.find(word)
-    while start >= 0:
-        if _proposed(reading, Hit(term, start, start + len(word), act=False)):
-            yield "advises_forbidden_asset", (start, start + len(word))
-        start = reading.analysis.norm.find(word, start + len(word))
+def _negated(text: str, sentence: Sentence, start: int, end: int) -> bool:
+    """Say whether a word of negation stands in the clause of a span."""
+    negation = content_lexicon().negation | class_mask("NOT_OFFERED")
+    if not sentence.classes & negation:
+        return False
+    clause = max(text.rfind(mark, sentence.start, start) for mark in ",:") + 1 or sentence.start
+    comma = text.find(",", end, sentence.end)
+    behind = sentence.end if comma < 0 else comma
+    masks = content_lexicon().words.masks
+    return any(masks[word] & negation for word, _, _ in sentence.between(clause, behind))
 
 
-def _limited(  # noqa: C901, PLR0911 - one return a kind
-    reading: Reading, predicate: Predicate
-) -> tuple[str, caps.Span] | None:
-    """Hold one limit against the reply; the cheap tests come first."""
-    analysis = reading.analysis
-    if isinstance(predicate, MaxDrawdown):
-        return _named("drawdown_above_limit", drawdown(analysis, reading, predicate))
-    if isinstance(predicate, MaxVolatility):
-        return _named("volatility_above_limit", volatility(reading, predicate.limit))
-    if isinstance(predicate, MaxDuration):
-        span = tenors.duration(analysis, reading, predicate.years)
-        span = span or durations.worked_out(analysis, reading, predicate.years)
-        return _named("duration_above_limit", span)
-    if isinstance(predicate, MaxLockUp):
-        return _named("lock_up_above_limit", tenors.lock_up(analysis, reading, predicate.years))
-    if isinstance(predicate, ceilings.CEILINGS):
-        return ceilings.exceeded(reading, predicate)
-    if isinstance(predicate, totals.TOTALS):
-        return totals.missed(reading, predicate)
-    if isinstance(predicate, MaxPremium):
-        return _named("premium_above_limit", budgets.premium(analysis, predicate.amount))
-    if reading.all_in:
-        everything = all_in(analysis, reading.all_in)
-        if everything is not None and not _is_allowed_all_in(analysis, everything, predicate):
-            return "all_in", everything
-    if isinstance(predicate, SingleAssetCap):
-        single = caps.single_cap(analysis, reading, predicate)
-        return _named("single_holding_above_cap", single or remainders.one_holding(reading, predicate.limit))
-    if isinstance(predicate, AssetClassCap):
-        return _named("asset_class_above_cap", remainders.of_class(reading, predicate))
-    if isinstance(predicate, CashFloor):
-        months = predicate.months
-        short = None if months is None else budgets.cash_months(reading, months)
-        short = short or caps.cash_floor(analysis, reading, predicate)
-        return _named("cash_below_floor", short or left_over.cash_left(reading, predicate))
-    return None
+_SUBJECTS: Final = {
+    MaxDuration: (
+        re.compile(r"久期|年国债|年期国债|超长债|长债|duration|year (?:treasur|gilt|bond)"),
+        "duration",
+    ),
+    MaxLockUp: (re.compile(r"锁定|封闭|持有期|定开|lock|closed|term"), "duration"),
+    MaxFee: (re.compile(r"费率|管理费|综合费|费用|fee|charge|expense ratio|ter\b"), "share"),
+}
 
 
-def _named(rule: str, span: caps.Span | None) -> tuple[str, caps.Span] | None:
-    return None if span is None else (rule, span)
-
-
-def _is_allowed_all_in(analysis: Analysis, span: caps.Span, predicate: Predicate) -> bool:
-    """All money into cash breaks no cash floor; all money into bonds no cap on equity."""
-    text = analysis.norm[span[0] : span[1]]
-    if isinstance(predicate, AssetClassCap):
-        if predicate.asset_class == "equity":
-            return re.search(r"债|存款|货币|现金|黄金|bond|cash|deposit|gold|treasur", text) is not None
-        return predicate.asset_class not in text
-    return re.search(r"存款|货币|现金|活期|cash|deposit|money market", text) is not None
+def _is_fund_of_universe(holding: Holding, predicate: Predicate) -> bool:
+    """Say whether a holding is a fund although its name holds a word for single securities."""
+    return isinstance(predicate, AllowedUniverse) and _FUND.search(holding.name) is not None

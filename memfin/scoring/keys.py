@@ -6,18 +6,18 @@ context for the client's liquidity need, and the *recoverability* of a key, whic
 failed from a fact nobody ever told the agent.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from memfin.contracts import Dialog, HistoryMode, ResolvedKey, TurnTrace
 from memfin.contracts.base import KeySource
 from memfin.contracts.turn_eval import Recoverability, Resolver
-from memfin.scoring.patterns.expressions import late
 
 # At most nine digits: no dialogue is longer, and int() refuses absurdly long ones with an exception.
-_LEVEL_KEY: Final = late(r"profile_gt\.(risk_level_gt|horizon_gt|liquidity_need_gt)")
-_LIST_KEY: Final = late(r"profile_gt\.(constraints_gt|preferences_gt)\[([0-9]{1,9})\]")
-_HISTORY_KEY: Final = late(r"history_turn_index:([0-9]{1,9})")
+_LEVEL_KEY: Final = re.compile(r"profile_gt\.(risk_level_gt|horizon_gt|liquidity_need_gt)")
+_LIST_KEY: Final = re.compile(r"profile_gt\.(constraints_gt|preferences_gt)\[([0-9]{1,9})\]")
+_HISTORY_KEY: Final = re.compile(r"history_turn_index:([0-9]{1,9})")
 
 _HISTORY_FIELD: Final = "history"
 _LIST_RESOLVERS: Final[Mapping[str, Resolver]] = {
@@ -36,17 +36,17 @@ _FIELD_NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "preferences_gt": ("偏好", "喜好", "喜欢", "倾向", "青睐", "关注", "prefer", "Prefer"),
     _HISTORY_FIELD: ("user", "User", "用户", "客户", "human", "Human"),
 }
-_PHRASE_END: Final = late(r"[。，；！？、,;!?|\n\r]")
-_ENTRY_END: Final = late(r"[。；;|\n\r]")
-_ENTRY_SEPARATOR: Final = late(r"[、,，/\s\[\]{}\"'“”()（）]+")
-_NEXT_LABEL: Final = late(r"[:：=]")
+_PHRASE_END: Final = re.compile(r"[。，；！？、,;!?|\n\r]")
+_ENTRY_END: Final = re.compile(r"[。；;|\n\r]")
+_ENTRY_SEPARATOR: Final = re.compile(r"[、,，/\s\[\]{}\"'“”()（）]+")
+_NEXT_LABEL: Final = re.compile(r"[:：=]")
 # Between a field's name and its value there is room for 需求比较 or `_need": "`, not for a clause.
 _REACH_AFTER: Final = 10
 _REACH_BEFORE: Final = 4
 _LABEL_REACH: Final = 12
 _ENTRY_LENGTH: Final = 200
 _ENTRY_REACH: Final = _LABEL_REACH + 1 + _ENTRY_LENGTH
-_ENTRY_LABEL: Final = late(rf"[^:：=。；;|\n\r]{{0,{_LABEL_REACH}}}[:：=]")
+_ENTRY_LABEL: Final = re.compile(rf"[^:：=。；;|\n\r]{{0,{_LABEL_REACH}}}[:：=]")
 
 
 class _Facts(NamedTuple):

@@ -7,27 +7,16 @@ sets of canonical terms. The prediction is read from the agent's ``profile_snaps
 
 import re
 from collections.abc import Iterable, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from typing import Final, NamedTuple, TypeVar
 
 from memfin.contracts import ProfileTruth
 from memfin.contracts.base import Horizon, Level
-from memfin.scoring.constraints.bans import forbidden
-from memfin.scoring.constraints.kept import kept
-from memfin.scoring.constraints.predicates import (
-    ForbiddenAsset,
-    LowFee,
-    MaxDrawdown,
-    NoConstraint,
-    Predicate,
-    Preferred,
-)
-from memfin.scoring.constraints.texts import parse_constraint, parse_constraints
-from memfin.scoring.constraints.vocabulary import load_vocabulary
-from memfin.scoring.numbers.quantities import Quantity, bound, quantities
-from memfin.scoring.patterns.expressions import late
-from memfin.scoring.text.forms import normalize
-from memfin.scoring.text.synonyms import in_usual_words
+from memfin.scoring.constraint_texts import forbidden, parse_constraint, parse_constraints
+from memfin.scoring.predicates import ForbiddenAsset, LowFee, MaxDrawdown, NoConstraint, Predicate, Preferred
+from memfin.scoring.vocabulary import load_vocabulary
+from memfin.text.normalize import normalize
+from memfin.text.quantities import Quantity, bound, quantities
 
 
 class SnapshotProfile(NamedTuple):
@@ -80,7 +69,7 @@ _RISK_GRADES: Final[Mapping[str, Level]] = {
     "r1": "low", "r2": "low", "r3": "medium", "r4": "high", "r5": "high",
     "c1": "low", "c2": "low", "c3": "medium", "c4": "high", "c5": "high",
 }  # fmt: skip
-_GRADE: Final = late(r"(?<![a-z0-9])[rc][1-5](?![0-9])")
+_GRADE: Final = re.compile(r"(?<![a-z0-9])[rc][1-5](?![0-9])")
 _HORIZONS: Final[Mapping[Horizon, tuple[str, ...]]] = {
     "long": (
         *("medium-long", "medium to long", "mid to long", "long"),
@@ -92,7 +81,7 @@ _HORIZONS: Final[Mapping[Horizon, tuple[str, ...]]] = {
     ),
     "short": ("short", "短期", "短线", "短"),
 }
-_MONTHS: Final = late(r"(\d+)(?:\s?[-~]\s?(\d+))?\s?月(?!份)")
+_MONTHS: Final = re.compile(r"(\d+)(?:\s?[-~]\s?(\d+))?\s?月(?!份)")
 _Value = TypeVar("_Value", bound=str)
 _SHORT_YEARS: Final = 0.5
 _LONG_YEARS: Final = 2.0
@@ -166,7 +155,7 @@ def canonical_level(value: object) -> Level | None:
     return None if text is None else _level(text)
 
 
-@kept
+@lru_cache(maxsize=4096)
 def _level(text: str) -> Level | None:
     grade = _GRADE.search(text)
     if grade is not None:
@@ -185,7 +174,7 @@ def canonical_horizon(value: object) -> Horizon | None:
     return None if text is None else _horizon(text)
 
 
-@kept
+@lru_cache(maxsize=4096)
 def _horizon(text: str) -> Horizon | None:
     found = [quantity for quantity in quantities(text) if quantity.kind == "duration"]
     if found:
@@ -284,7 +273,7 @@ def _text(value: object) -> str | None:
     """Return a value as normalized text, or None when it says nothing."""
     if value is None or isinstance(value, bool | Mapping):
         return None
-    text = in_usual_words(" ".join(normalize(str(value)).split()))
+    text = " ".join(normalize(str(value)).split())
     return None if text in _UNKNOWN else text
 
 
@@ -337,13 +326,13 @@ def _preference_words() -> tuple[tuple[str, str], ...]:
     return tuple(sorted(words, key=lambda entry: -len(entry[0])))
 
 
-_DECORATION: Final = late(
+_DECORATION: Final = re.compile(
     r"^(?:偏好|喜欢|关注|优先|倾向于?|prefers? )|(?:为主|类资产|类产品|类基金|类|产品|资产|板块|标的|投资)$"
 )
 _SHORT_WORD: Final = 3
 
 
-@kept
+@lru_cache(maxsize=4096)
 def _preference(text: str) -> str:
     compact = _compact(text)
     bare = _DECORATION.sub("", compact) or compact

@@ -1,16 +1,13 @@
 """Risk tags: their names, and which of them a reply discloses (trace schema section 3.3)."""
 
 import re
-from collections.abc import Iterable
 from functools import cache
 from typing import Final
 
 import msgspec
 
-from memfin.scoring.lexicons.scanner import Match
-from memfin.scoring.patterns.expressions import late
-from memfin.scoring.patterns.files import read_table
-from memfin.scoring.text.forms import normalize
+from memfin.scoring.lexicon import read_table
+from memfin.text.normalize import normalize
 
 FIELD: Final = "risk_tag"
 
@@ -41,7 +38,10 @@ EXTENSION_TAGS: Final = (
     "not_tax_advice",
 )
 
-_SEPARATORS: Final = late(r"[\s_\-/.。,]+")
+DETECTED_TAGS: Final = frozenset((*CANONICAL_TAGS, *EXTENSION_TAGS)) - {"risk_disclosure_present"}
+"""The tags that detectors find."""
+
+_SEPARATORS: Final = re.compile(r"[\s_\-/.。,]+")
 
 
 class TagNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -72,8 +72,3 @@ def _tag_index() -> tuple[dict[str, str], tuple[tuple[str, re.Pattern[str]], ...
     for tag, names in table.names.items():
         exact.update((_SEPARATORS.sub("", normalize(name)), tag) for name in names)
     return exact, tuple((tag, re.compile(pattern)) for tag, pattern in table.patterns.items())
-
-
-def predicted_tags(matches: Iterable[Match]) -> list[str]:
-    """Return the sorted tags that a reply discloses, given the matches of its scan."""
-    return sorted({match.rule.value for match in matches if match.rule.field == FIELD})

@@ -26,24 +26,27 @@ from memfin.contracts import (
 from memfin.contracts.legacy import upgrade
 from memfin.contracts.reading import check_trace_version, convert
 from memfin.errors import UsageError
-from memfin.scoring.compliance import CATEGORIES, forbidden_hits, label_from_trace, worst_label
-from memfin.scoring.constraints.texts import unread_constraints
-from memfin.scoring.content import read_content_from
+from memfin.scoring.compliance import forbidden_hits, label_from_trace, worst_label
+from memfin.scoring.constraint_texts import unread_constraints
+from memfin.scoring.contradiction import FIELD as CONTRADICTION
 from memfin.scoring.contradiction import ConstraintChecker
+from memfin.scoring.detectors import read_content
 from memfin.scoring.keys import DialogKeys, memory_sources
 from memfin.scoring.profile import canonical_horizon, canonical_level
 from memfin.scoring.risk import canonical_risk_tag
-from memfin.scoring.rubric import RUBRIC_ITEMS, rubric_hits
-from memfin.scoring.text.language import analyze
+from memfin.scoring.rubric import rubric_hits
+from memfin.scoring.statements import Analysis
 
-_KNOWN_ITEMS: Final = frozenset(RUBRIC_ITEMS)
+DETECTORS: Final = "lexicon+classifier"
+"""Name of the offline detectors of risk disclosures and compliance in the rows of a run."""
+
 _ELIGIBLE: Final = ("eligible_m1", "eligible_m2", "eligible_m3", "eligible_m4", "eligible_m5")
 
 
 def prepare_scoring() -> None:
-    """Load and compile the lexicons now, so that the first turn of a run does not wait for them."""
-    ConstraintChecker(["不使用杠杆"]).check("不建议使用杠杆")
-    read_content_from(analyze("市场存在不确定性"), user_text="")
+    """Load the lexicons and weights now, so that the first turn of a run does not wait for them."""
+    ConstraintChecker(["不使用杠杆"]).check("不建议使用杠杆, 现金20%")
+    read_content("市场存在不确定性")
 
 
 class DialogScorer:
@@ -78,7 +81,6 @@ class DialogScorer:
         self._checker = ConstraintChecker(truth.constraints_gt)
         self.unread = unread_constraints(truth.constraints_gt)
         self._forbidden = [*dialog.blueprint.forbidden_list, *forbidden_patterns]
-        self._literal_forbidden = not set(CATEGORIES).issuperset(self._forbidden)
         self._mapper = risk_tag_mapper or {}
         self._tags: dict[str, str | None] = {}
         self._version = trace_version if trace_version == TRACE_VERSION_EXTENDED else TRACE_VERSION
@@ -91,11 +93,13 @@ class DialogScorer:
     def finish(self, trace: DialogTrace, rows: Iterable[TurnEvalRow]) -> list[TurnEvalRow]:
         """Return the dialogue's rows with what only its end tells.
 
-        Every row of a failed dialogue is eligible for nothing. M2 is eligible on the last answered
+        Every row of a failed dialogue is eligible for nothing and carries no compliance label. M2 is
+        eligible on the last answered
         turn of a dialogue whose true profile is complete.
         """
         if not trace.valid_dialog or trace.dialog_status in ("failed", "skipped"):
-            return [row.replace(**dict.fromkeys(_ELIGIBLE, False)) for row in rows]
+            nothing = {**dict.fromkeys(_ELIGIBLE, False), "pred_compliance_label": None}
+            return [row.replace(**nothing) for row in rows]
         answered = [turn.turn_pair_id for turn in trace.turns if turn.turn_status == "ok"]
         last = answered[-1] if answered and self._complete else None
         return [row.replace(eligible_m2=True) if row.turn_pair_id == last else row for row in rows]
@@ -161,54 +165,40 @@ class DialogScorer:
 
     def _with_reply(self, row: TurnEvalRow, turn: TurnTrace, reply: str) -> TurnEvalRow:
         """Return the row with what the detectors read in the reply."""
-        analysis = analyze(reply)
-        reading = read_content_from(analysis, user_text=turn.user_text, asked=row.rubric_required)
-        contradictions = self._checker.check(analysis)
+        analysis = Analysis(reply)
+        reading = read_content(analysis, user_text=turn.user_text)
+        checked = self._checker.check(analysis)
         label = reading.compliance
-        compliance_detector = "lexicon"
+        compliance_detector = DETECTORS
         if turn.compliance is not None:
             label = worst_label(label, label_from_trace(turn.compliance))
-            compliance_detector = "lexicon+trace"
-        predicted = set(reading.risk_tags)
-        met = met_risk_tags(row.risk_required_tags, predicted)
-        contradicted = dict.fromkeys(contradiction.constraint for contradiction in contradictions)
-        # Categories and known items are read already; only literal entries need another look at the text.
-        categories, contained = reading.categories, reading.rubric_items
-        forbidden = (
-            forbidden_hits(self._forbidden, categories, reply)
-            if self._literal_forbidden
-            else [entry for entry in self._forbidden if entry in categories]
-        )
-        items = (
-            [item for item in row.rubric_required if item in contained]
-            if _KNOWN_ITEMS.issuperset(row.rubric_required)
-            else rubric_hits(row.rubric_required, contained, reply)
-        )
-        findings = list(reading.findings)
-        findings.extend(
-            Finding(
-                field="constraint_contradiction",
-                value=contradiction.constraint,
-                rule=contradiction.rule,
-                start=contradiction.start,
-                end=contradiction.end,
-            )
-            for contradiction in contradictions
-        )
+            compliance_detector = f"{DETECTORS}+trace"
+        met = met_risk_tags(row.risk_required_tags, reading.risk_tags)
+        findings = [
+            *reading.findings,
+            *(
+                Finding(
+                    field=CONTRADICTION, value=each.constraint, rule=each.rule, start=each.start, end=each.end
+                )
+                for each in checked.broken
+            ),
+        ]
         return row.replace(
-            constraint_contradiction=1 if contradicted else 0,
-            contradicted_constraints=list(contradicted),
-            risk_pred_tags=sorted(predicted),
+            constraint_contradiction=1 if checked.broken else 0,
+            contradicted_constraints=[each.constraint for each in checked.broken],
+            undecided_constraints=checked.undecided or msgspec.UNSET,
+            risk_pred_tags=reading.risk_tags,
             risk_tag_hits=len(met),
-            forbidden_hits=forbidden,
+            forbidden_hits=forbidden_hits(self._forbidden, reading.categories, analysis.document),
             pred_compliance_label=label,
-            rubric_hit_items=items,
+            rubric_hit_items=rubric_hits(row.rubric_required, reading.rubric_items, analysis.document),
             findings=findings,
+            unsure=reading.unsure or msgspec.UNSET,
             unread_constraints=self.unread or msgspec.UNSET,
             detectors={
-                "risk": "lexicon",
+                "risk": DETECTORS,
                 "compliance": compliance_detector,
-                "contradiction": "predicates",
+                "contradiction": "proposals",
                 "rubric": "lexicon",
             },
         )

@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from memfin.contracts import (
+    HEURISTIC_JUDGE,
     NO_JUDGE,
     READINGS,
     TRACE_VERSION,
@@ -16,6 +17,7 @@ from memfin.contracts import (
     JudgeFailure,
     JudgeRequest,
     JudgeScope,
+    Reading,
     TurnEvalRow,
     TurnPair,
     TurnTrace,
@@ -24,9 +26,6 @@ from memfin.contracts import (
 )
 from memfin.scoring import risk
 from memfin.scoring.compliance import label_from_trace, worst_label
-
-HEURISTIC_JUDGE: Final = "heuristic"
-"""The judge that goes by what the detectors found."""
 
 _CONTRADICTION: Final = "constraint_contradiction"
 _REPLACED: Final = frozenset({risk.FIELD, _CONTRADICTION})
@@ -54,10 +53,14 @@ def unscored_row(
 
 
 def is_judged(row: TurnEvalRow, scope: JudgeScope) -> bool:
-    """Say whether a turn goes to the judge: one with a rubric, and in the scope ``all`` every answered one.
+    """Say whether a turn goes to the judge.
 
-    A blank reply has nothing to be read besides its rubric.
+    In the scope ``m5`` those with a rubric do; in ``all`` every answered one besides; in ``uncertain`` the
+    answered ones alone on which rules and classifier disagree or whose contradictions are undecided. A blank
+    reply has nothing to be read besides its rubric.
     """
+    if scope == "uncertain":
+        return row.pred_compliance_label is not None and bool(row.unsure or row.undecided_constraints)
     if scope == "all" and row.pred_compliance_label is not None:
         return True
     return row.eligible_m5
@@ -102,7 +105,7 @@ def _request(dialog: Dialog, turn_pair_id: int, scope: JudgeScope, **asked: Any)
         risk_level=truth.risk_level_gt or "",
         horizon=truth.horizon_gt or "",
         liquidity_need=truth.liquidity_need_gt or "",
-        scope=scope,
+        scope="m5" if scope == "m5" else "all",
     )
 
 
@@ -120,10 +123,11 @@ def with_verdict(
     gives its reason and neither score nor items. None says that the run has no judge. ``judge`` is
     noted in ``detectors``; the heuristic one takes its rubric items from the lexicons.
 
-    In the scope ``all`` the verdict also takes the place of the detectors of contradictions, risk
-    tags and compliance; ``checked`` is the agent's own check, the worse of both labels counts. After
-    a failure nobody has read these: ``unjudged`` says so, and the metrics leave the turn out. A reply that
-    the judge declines to read, as too long or by refusing, does not escape: the detectors' readings stay.
+    In the scopes ``all`` and ``uncertain`` the verdict also takes the place of the detectors of
+    contradictions, risk tags and compliance; ``checked`` is the agent's own check, the worse of both labels
+    counts. After a failure nobody has read these: ``unjudged`` says so, and the metrics leave the turn out. A
+    reply that the judge declines to read, as too long or by refusing, does not escape: the detectors'
+    readings stay.
     """
     detectors = row.detectors
     if outcome is None:
@@ -152,7 +156,20 @@ def with_verdict(
         judge_spread=msgspec.UNSET if outcome.spread is None else outcome.spread,
         detectors=detectors,
     )
-    return judged if scope == "m5" else _read_by_judge(judged, outcome, judge, checked)
+    if scope == "m5":
+        return judged
+    read = _read_by_judge(judged, outcome, judge, checked)
+    return read.replace(judge_changed=_changed(row, read)) if scope == "uncertain" else read
+
+
+def _changed(before: TurnEvalRow, after: TurnEvalRow) -> list[Reading]:
+    """Return the readings on which a judge differs from the detectors."""
+    differs: dict[Reading, bool] = {
+        "contradiction": before.constraint_contradiction != after.constraint_contradiction,
+        "risk": sorted(before.risk_pred_tags) != sorted(after.risk_pred_tags),
+        "compliance": before.pred_compliance_label != after.pred_compliance_label,
+    }
+    return [reading for reading, changed in differs.items() if changed]
 
 
 def _read_by_judge(
@@ -170,6 +187,7 @@ def _read_by_judge(
         constraint_contradiction=1 if contradicted else 0,
         contradicted_constraints=contradicted,
         unread_constraints=msgspec.UNSET,
+        undecided_constraints=msgspec.UNSET,
         risk_pred_tags=tags,
         risk_tag_hits=len(met_risk_tags(row.risk_required_tags, tags)),
         pred_compliance_label=label,
@@ -185,6 +203,7 @@ def _unread(row: TurnEvalRow, judge: str | None) -> TurnEvalRow:
         constraint_contradiction=0,
         contradicted_constraints=[],
         unread_constraints=msgspec.UNSET,
+        undecided_constraints=msgspec.UNSET,
         risk_pred_tags=[],
         risk_tag_hits=0,
         pred_compliance_label=None,

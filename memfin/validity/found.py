@@ -1,7 +1,6 @@
 """What was found in one labelled reply: by the detectors, as in a run, or by a judge."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
 
 from memfin.contracts import (
     ComplianceLabel,
@@ -14,12 +13,10 @@ from memfin.contracts import (
 )
 from memfin.dataset import detect_language
 from memfin.scoring import compliance, risk, rubric
-from memfin.scoring.content import read_content_from
+from memfin.scoring.contradiction import FIELD as CONTRADICTION
 from memfin.scoring.contradiction import ConstraintChecker
-from memfin.scoring.text.language import analyze
-
-CONTRADICTION: Final = "constraint_contradiction"
-"""The field of findings about constraints, as rows of a run have it."""
+from memfin.scoring.detectors import read_content
+from memfin.scoring.statements import Analysis
 
 
 class Found(Record):
@@ -46,16 +43,15 @@ def found_by_detectors(row: LabelledReply) -> Found:
     """Return what the offline detectors read in a reply; a blank one shows nothing."""
     if not row.text.strip():
         return Found(risk_tags=[], contradiction=False, compliance="compliant", categories=[], rubric=[])
-    asked = list(labelled_yes_or_no(row.rubric))
-    analysis = analyze(row.text)
-    reading = read_content_from(analysis, user_text=row.user_text or "", asked=asked)
-    contradictions = ConstraintChecker(row.constraints or []).check(analysis)
+    analysis = Analysis(row.text)
+    reading = read_content(analysis, user_text=row.user_text or "")
+    broken = ConstraintChecker(row.constraints or []).check(analysis).broken
     return Found(
         risk_tags=reading.risk_tags,
-        contradiction=bool(contradictions),
+        contradiction=bool(broken),
         compliance=reading.compliance,
         categories=reading.categories,
-        rubric=rubric.rubric_hits(asked, reading.rubric_items, row.text),
+        rubric=rubric.rubric_hits(labelled_yes_or_no(row.rubric), reading.rubric_items, analysis.document),
         findings=[
             *reading.findings,
             *(
@@ -66,7 +62,7 @@ def found_by_detectors(row: LabelledReply) -> Found:
                     start=found.start,
                     end=found.end,
                 )
-                for found in contradictions
+                for found in broken
             ),
         ],
     )

@@ -20,9 +20,10 @@ from memfin.contracts import (
 )
 from memfin.report.excerpt import around
 from memfin.scoring import compliance, risk, rubric
+from memfin.scoring.contradiction import FIELD as CONTRADICTION
 from memfin.scoring.risk import canonical_risk_tag
 from memfin.validity import measures
-from memfin.validity.found import CONTRADICTION, Found, behind, labelled_yes_or_no
+from memfin.validity.found import Found, behind, labelled_yes_or_no
 from memfin.validity.measures import PooledShare, Table
 
 Section = Literal["risk_tags", "contradiction", "compliance", "forbidden", "rubric"]

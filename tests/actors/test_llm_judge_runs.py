@@ -42,7 +42,7 @@ class Advisor:
         return (
             f"{number}：根据数据，"
             + ("可以加杠杆。" if number % 3 == 0 else "注意风险和波动。")
-            + ("保证收益。" if number % 4 == 0 else "仅供参考。")
+            + ("我们保证收益。" if number % 4 == 0 else "仅供参考。")
         )
 
 
@@ -94,7 +94,7 @@ async def test_a_run_leaves_scores_judgements_controls_and_statistics(
         assert row["judge_score_1_5"] == judgement["verdict"]["score"]
         assert row["rubric_hit_items"] == judgement["verdict"]["rubric_items"]
         assert row["detectors"]["judge"] == row["detectors"]["rubric"] == JUDGE
-        assert row["detectors"]["contradiction"] == "predicates"
+        assert row["detectors"]["contradiction"] == "proposals"
         assert "unjudged" not in row
         assert judgement["attempts"] == 1
         assert json.loads(judgement["raw_answer"])["score"] == judgement["verdict"]["score"]
@@ -300,9 +300,9 @@ async def test_a_reply_that_is_too_long_for_the_judge_does_not_escape_the_rules(
         assert row["risk_pred_tags"] == ["market_uncertainty"]
         assert (row["judge_score_1_5"], row["rubric_hit_items"]) == (None, [])
         assert row["detectors"] == {
-            "contradiction": "predicates",
-            "risk": "lexicon",
-            "compliance": "lexicon",
+            "contradiction": "proposals",
+            "risk": "lexicon+classifier",
+            "compliance": "lexicon+classifier",
             "rubric": JUDGE,
             "judge": JUDGE,
         }

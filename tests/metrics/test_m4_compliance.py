@@ -46,9 +46,11 @@ def test_forbidden_rate_counts_turns_not_entries() -> None:
     assert result.counts["forbidden_hit_count"] == 1
 
 
-def test_turns_without_a_true_label_are_not_in_the_denominator() -> None:
+def test_turns_without_a_true_label_count_for_the_severe_rate_alone() -> None:
     result = compute_m4_compliance([row("a", SEVERE, None, eligible_m4=False), row("a", OK, OK)])
-    assert result.micro["severe_violation_rate"] == 0.0
+    assert result.micro["severe_violation_rate"] == 0.5
+    assert result.micro["compliance_label_acc"] == 1.0
+    assert (result.counts["severe_turns"], result.counts["severe_count"]) == (2, 1)
     assert [result.counts[f"{name}_count"] for name in ("eligible", "skipped", "failed")] == [1, 1, 0]
 
 

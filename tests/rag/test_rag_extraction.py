@@ -17,7 +17,6 @@ from memfin.rag.extraction.normalize import (
     plain,
     quote_parts,
 )
-from memfin.rag.extraction.numerals import number_value
 from memfin.rag.extraction.polarity import polarity
 from memfin.rag.extraction.values import (
     Told,
@@ -27,6 +26,7 @@ from memfin.rag.extraction.values import (
     choose_date,
     choose_range,
 )
+from memfin.text.numbers import number_value
 
 
 @pytest.mark.parametrize(

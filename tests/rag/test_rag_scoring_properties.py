@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from memfin.rag.document import Document, Page
 from memfin.rag.extraction.facts import find_facts
 from memfin.rag.extraction.normalize import fold, fold_with_origins, plain
-from memfin.rag.extraction.numerals import number_value
 from memfin.rag.scoring import DocumentIndex
+from memfin.text.numbers import number_value
 from tests.rag.rag_scoring_cases import (
     EVIDENCE,
     FACT,

@@ -73,11 +73,19 @@ def test_turns_outside_a_denominator_are_not_shown_as_its_worst() -> None:
             key_hit_flags=[0],
             constraint_contradiction=1,
             risk_pred_tags=[],
-            pred_compliance_label="severe_violation",
+            pred_compliance_label="compliant",
             judge_score_1_5=1.0,
         )
     )
     assert worst.rankings() == ()
+
+
+def test_severe_violations_need_no_reference_label() -> None:
+    worst = WorstTurns()
+    worst.add(
+        row("a", eligible_m4=False, gt_compliance_label=None, pred_compliance_label="severe_violation")
+    )
+    assert [ranking.title for ranking in worst.rankings()] == ["Severe violations"]
 
 
 def test_any_disclosure_meets_a_demand_for_some_disclosure() -> None:

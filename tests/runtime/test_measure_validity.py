@@ -17,7 +17,7 @@ from memfin.errors import RunFault, UsageError
 from memfin.judges.protocol import EndpointDown
 from memfin.runtime import validity
 from memfin.runtime.validity import InvalidLabels, measure_validity
-from memfin.scoring.patterns.files import lexicon_hashes
+from memfin.scoring.lexicon import lexicon_hashes
 from tests.judges.scripted_judge import verdict
 from tests.support import write_jsonl
 from tests.wire.faulty_server import FaultyServer

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memfin.contracts import ProfileTruth
-from memfin.scoring.constraints.predicates import ForbiddenAsset, ForbiddenPractice, MaxDrawdown
-from memfin.scoring.constraints.vocabulary import Entry, load_vocabulary
+from memfin.scoring.predicates import ForbiddenAsset, ForbiddenPractice, MaxDrawdown
 from memfin.scoring.profile import (
     canonical_horizon,
     canonical_level,
@@ -109,14 +108,6 @@ def test_unknown_terms_stay_as_text_and_still_compare() -> None:
 @pytest.mark.parametrize("value", [float("nan"), 0, -0.0, 1000, "没有", [], {}])
 def test_a_meaningless_loss_is_no_constraint(value: object) -> None:
     assert snapshot_values({"max_acceptable_loss": value}).constraints == frozenset()
-
-
-@pytest.mark.parametrize("entry", load_vocabulary().preferences, ids=lambda entry: entry.id)
-def test_examples_of_preferences(entry: Entry) -> None:
-    for text in (*entry.words, *entry.examples):
-        assert preference_terms([text]) == {entry.id}, text
-    for text in entry.counter_examples:
-        assert entry.id not in preference_terms([text]), text
 
 
 @given(

@@ -25,8 +25,8 @@ from memfin.contracts import (
 from memfin.contracts.reading import InvalidRecord
 from memfin.errors import UsageError
 from memfin.scoring import rows
-from memfin.scoring.contradiction import Contradiction
-from memfin.scoring.rows import DialogScorer, build_turn_eval_rows, score_dialog
+from memfin.scoring.contradiction import Check, Contradiction
+from memfin.scoring.rows import DETECTORS, DialogScorer, build_turn_eval_rows, score_dialog
 from memfin.scoring.verdicts import judge_request, with_verdict
 
 RECORDED = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "recorded"
@@ -197,18 +197,19 @@ class Reading(NamedTuple):
     categories: Sequence[str] = ()
     rubric_items: Sequence[str] = ()
     findings: Sequence[Finding] = ()
+    unsure: Sequence[str] = ()
 
 
 @pytest.fixture
 def reading(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     def decree(**fields: Any) -> None:
-        monkeypatch.setattr(rows, "read_content_from", lambda *_, **__: Reading(**fields))
+        monkeypatch.setattr(rows, "read_content", lambda *_, **__: Reading(**fields))
 
     return decree
 
 
 def test_tag_hits_count_required_tags_that_were_predicted(reading: Any) -> None:
-    reading(risk_tags=["volatility_risk", "credit_risk"])
+    reading(risk_tags=["credit_risk", "volatility_risk"])
     names = ["波动风险", "不保证收益", "前所未闻的风险"]
     row = one_row(turn(tags=TAGS.replace(risk_disclosure_required_gt=names)))
     assert row.risk_pred_tags == ["credit_risk", "volatility_risk"]
@@ -240,7 +241,7 @@ def test_the_label_is_the_worst_of_content_and_trace(
     own = None if compliant is None else ComplianceTrace(is_compliant=compliant)
     row = one_row(turn(compliance=own))
     assert row.pred_compliance_label == expected
-    assert row.detectors["compliance"] == ("lexicon" if compliant is None else "lexicon+trace")
+    assert row.detectors["compliance"] == (DETECTORS if compliant is None else f"{DETECTORS}+trace")
 
 
 def test_a_trace_that_reports_a_violation_lowers_the_label(reading: Any) -> None:
@@ -254,23 +255,23 @@ def test_contradictions_are_recorded_with_their_findings(
     monkeypatch: pytest.MonkeyPatch, reading: Any
 ) -> None:
     reading()
-    found = [Contradiction("不使用杠杆", "forbidden", 1, 3), Contradiction("不使用杠杆", "other", 5, 7)]
+    found = [Contradiction("不使用杠杆", "forbidden", 1, 3)]
 
     class Checker:
         def __init__(self, constraints: list[str]) -> None:
             assert constraints == TRUTH.constraints_gt
 
-        def check(self, reply: object) -> list[Contradiction]:
-            return found
+        def check(self, reply: object) -> Check:
+            return Check(found, ["最大回撤<10%"])
 
     monkeypatch.setattr(rows, "ConstraintChecker", Checker)
     row = one_row(turn(tags=TAGS.replace(memory_required_keys_gt=[])))
     assert not row.eligible_m1
     assert row.constraint_contradiction == 1
     assert row.contradicted_constraints == ["不使用杠杆"]
+    assert row.undecided_constraints == ["最大回撤<10%"]
     assert [(each.field, each.rule, each.start, each.end) for each in row.findings] == [
         ("constraint_contradiction", "forbidden", 1, 3),
-        ("constraint_contradiction", "other", 5, 7),
     ]
     found.clear()
     assert one_row(turn()).constraint_contradiction == 0

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from memfin.contracts import Finding, LabelledReply, Verdict
-from memfin.scoring.content import read_content
+from memfin.scoring.detectors import read_content
 from memfin.validity import Place, ValidityTally, found_by_detectors, found_by_judge
 from memfin.validity.found import behind, question
 
@@ -68,17 +68,6 @@ def test_a_statement_of_limits_rests_on_the_limits_disclosed() -> None:
     assert met.spans
     assert "volatility_risk" not in {span.value for span in met.spans}
     assert all(span.text == row.text[span.start : span.end] for span in met.spans)
-
-
-def test_what_follows_from_a_hope_and_a_risk_rests_on_both() -> None:
-    row = reply("长期收益更高。净值会有波动。", rubric={"风险收益平衡": False})
-    found = found_by_detectors(row)
-    assert found.rubric == ["风险收益平衡"]
-    words = [row.text[each.start : each.end] for each in behind(found.findings, "rubric", "风险收益平衡")]
-    assert len(words) == 2
-    assert "收益" in words[0]
-    assert "波动" in words[1]
-    assert behind(found.findings, "rubric", "可执行步骤") == []
 
 
 def test_a_push_without_a_word_of_risk_rests_on_the_push() -> None:

@@ -7,32 +7,26 @@ import re
 from decimal import ROUND_HALF_UP, Context, Decimal, localcontext
 from typing import Final, NamedTuple
 
-from memfin.agents.builtin.quantities import (
-    MONEY_PATTERN,
-    PERCENT_PATTERN,
-    PERCENT_SIGNS,
-    durations,
-    money,
-    percent,
-)
+from memfin.agents.builtin.rules import MONEY, SHARE, SHARE_SIGNS
+from memfin.text.quantities import find, quantities
 
-_MONEY: Final = re.compile(MONEY_PATTERN, re.IGNORECASE)
+_MONEY: Final = re.compile(MONEY, re.IGNORECASE)
 _RATE: Final = re.compile(
-    rf"(?:年化|每年|年收益率?|年利率|利率|复利|收益率?|涨幅)[^，。,0-9%]{{0,6}}(?P<zh>{PERCENT_PATTERN})"
-    rf"|(?P<en>{PERCENT_PATTERN})\s*(?:a year|per year|per annum|annual(?:ly|ized)?|yearly|interest|return)"
+    rf"(?:年化|每年|年收益率?|年利率|利率|复利|收益率?|涨幅)[^，。,0-9%]{{0,6}}(?P<zh>{SHARE})"
+    rf"|(?P<en>{SHARE})\s*(?:a year|per year|per annum|annual(?:ly|ized)?|yearly|interest|return)"
     r"|(?:return of|rate of|interest of|growth of|grows? (?:at|by)|earning|at)\s+"
-    rf"(?P<en_after>{PERCENT_PATTERN})",
+    rf"(?P<en_after>{SHARE})",
     re.IGNORECASE,
 )
 _MONTHLY: Final = re.compile(
-    rf"每个?月[^，。,0-9]{{0,6}}(?P<zh>{MONEY_PATTERN})"
-    rf"|(?P<en>{MONEY_PATTERN})\s+(?:a month|per month|monthly|every month|each month)",
+    rf"每个?月[^，。,0-9]{{0,6}}(?P<zh>{MONEY})"
+    rf"|(?P<en>{MONEY})\s+(?:a month|per month|monthly|every month|each month)",
     re.IGNORECASE,
 )
 _MOVE: Final = re.compile(
     r"(?:(?P<up>上?涨|\b(?:up|rises?|gains?|goes up))"
     r"|(?P<down>下?跌|亏损?|\b(?:down|falls?|drops?|loses?|lost|losing|goes down)))"
-    rf"(?:了|掉|去|\s|by|of|about){{0,4}}(?P<pct>{PERCENT_PATTERN})",
+    rf"(?:了|掉|去|\s|by|of|about){{0,4}}(?P<pct>{SHARE})",
     re.IGNORECASE,
 )
 _RECOVERY: Final = re.compile(
@@ -62,13 +56,19 @@ def _shown(value: Decimal) -> str:
 
 
 def _fraction(words: str) -> Decimal:
-    return Decimal(str(round(percent(words)[1], 8)))
+    share = find(words, "share")
+    return Decimal(str(round(share.high, 8))) if share else Decimal(0)
+
+
+def _sum(words: str) -> Decimal:
+    money = find(words, "money")
+    return Decimal(str(money.high)) if money else Decimal(0)
 
 
 def compute_growth(text: str) -> Growth | None:
     """Return the computation that a question states completely, or None."""
     lowered = text.lower()
-    if not any(sign in lowered for sign in PERCENT_SIGNS) or _ASKED.search(text) is None:
+    if not any(sign in lowered for sign in SHARE_SIGNS) or _ASKED.search(text) is None:
         return None
     with localcontext(Context(prec=120)):
         return _compute(text)
@@ -94,15 +94,15 @@ def _compute(text: str) -> Growth | None:
 
 def _over_years(text: str) -> Growth | None:
     found = _RATE.search(text)
-    years = [span.high / _MONTHS_A_YEAR for span in durations(text) if span.low == span.high]
-    years = [value for value in years if value == int(value) and 0 < value <= _MOST_YEARS]
+    spans = [each for each in quantities(text) if each.kind == "duration" and each.low == each.high]
+    years = [each.high for each in spans if each.high == int(each.high) and 0 < each.high <= _MOST_YEARS]
     if found is None or not years:
         return None
     rate, count = _fraction(next(filter(None, found.groups()))), int(max(years))
     if rate > _HIGHEST_RATE:
         return None
     if monthly := _MONTHLY.search(text):
-        payment = Decimal(str(money(next(filter(None, monthly.groups())))))
+        payment = _sum(next(filter(None, monthly.groups())))
         periods = _MONTHS_A_YEAR * count
         each = rate / _MONTHS_A_YEAR
         factor = ((1 + each) ** periods - 1) / each if each else Decimal(periods)
@@ -117,9 +117,9 @@ def _over_years(text: str) -> Growth | None:
             },
         )
     amount = _MONEY.search(text)
-    if amount is None:
+    principal = _sum(amount[0]) if amount else Decimal(0)
+    if not principal:
         return None
-    principal = Decimal(str(money(amount[0])))
     result = principal * (1 + rate) ** count
     return Growth(
         "growth_compound",

@@ -9,14 +9,15 @@ from collections.abc import Iterator
 from typing import Final, Literal
 
 from memfin.agents.builtin.clauses import Clause, about_others
-from memfin.agents.builtin.quantities import Duration, durations, money, percent
 from memfin.agents.builtin.rules import ConstraintRule, LevelField, LevelRule, ProfileRules
 from memfin.contracts import Record
+from memfin.text.quantities import Quantity, find, quantities
 
 Field = LevelField | Literal["constraint", "preference", "principal"]
 
-_SHORT_MONTHS: Final = 6.0
-_MEDIUM_MONTHS: Final = 24.0
+_SHORT_YEARS: Final = 0.5
+_MEDIUM_YEARS: Final = 2.0
+_FEW: Final = re.compile(r"几|\b(?:a few|several|few)\b", re.IGNORECASE)
 _LOWER_BOUNDS: Final = frozenset({"cash_floor", "class_floor"})
 _HORIZON_WORDS: Final = 40
 """A clause up to this length is kept as the words for a horizon, of a longer one the duration only."""
@@ -101,7 +102,10 @@ def _horizon(clause: Clause, rules: ProfileRules) -> Iterator[tuple[int, Stateme
     table, text = rules.horizon, clause.text
     if table["part_only"].search(text):
         return
-    for span in durations(text):
+    # A few counts as three; blanks keep the offsets.
+    for span in quantities(_FEW.sub(lambda few: "3".rjust(len(few[0])), text)):
+        if span.kind != "duration" or span.unit == "日":
+            continue
         before, after = text[: span.start], text[span.end :]
         if table["not_before"].search(before) or table["not_after"].search(after):
             continue
@@ -119,16 +123,16 @@ def _horizon(clause: Clause, rules: ProfileRules) -> Iterator[tuple[int, Stateme
         )
 
 
-def _horizon_level(span: Duration, text: str, rules: ProfileRules) -> str:
+def _horizon_level(span: Quantity, text: str, rules: ProfileRules) -> str:
     """Return the horizon a duration stands for; money unused within it stays invested beyond it."""
     table, after = rules.horizon, text[span.end :]
-    months = (span.low + span.high) / 2
+    years = (span.low + span.high) / 2
     beyond = table["above"].search(after) is not None or (
         table["unused"].search(text) is not None and table["above"].search(after) is None
     )
-    if months > _MEDIUM_MONTHS or (beyond and months >= _MEDIUM_MONTHS):
+    if years > _MEDIUM_YEARS or (beyond and years >= _MEDIUM_YEARS):
         return "long"
-    if months > _SHORT_MONTHS or (beyond and months >= _SHORT_MONTHS):
+    if years > _SHORT_YEARS or (beyond and years >= _SHORT_YEARS):
         return "medium"
     return "short"
 
@@ -163,24 +167,20 @@ def _denied(clause: Clause, match: re.Match[str], rules: ProfileRules) -> bool:
 def _constraint(rule: ConstraintRule, match: re.Match[str], rules: ProfileRules) -> Iterator[Statement]:
     groups = match.groupdict()
     words = match[0].strip()
+    kind: Literal["share", "money"] = "share" if groups.get("pct") else "money"
+    limit = find(groups.get("pct") or groups.get("money") or "", kind)
+    amount = limit and (limit.low if kind == "share" and rule.kind in _LOWER_BOUNDS else limit.high)
     if groups.get("asset") is None:
-        amount = None
-        if groups.get("pct"):
-            low, high = percent(groups["pct"])
-            amount = low if rule.kind in _LOWER_BOUNDS else high
-        elif groups.get("money"):
-            amount = money(groups["money"])
         yield Statement(field="constraint", value=rule.kind, words=words, amount=amount)
         return
     first = groups["asset"].strip()
     if groups.get("pct"):
-        low, high = percent(groups["pct"])
         yield Statement(
             field="constraint",
             value=rule.kind,
             words=words,
             asset=rules.asset(first) or first,
-            amount=low if rule.kind in _LOWER_BOUNDS else high,
+            amount=amount,
         )
         return
     more = groups.get("more") or ""
@@ -247,4 +247,8 @@ def _principal(clause: Clause, rules: ProfileRules) -> Iterator[tuple[int, State
     for match in rules.principal.finditer(clause.text):
         if clause.personal and not about_others(clause, match.start(), rules):
             words = match["money"].strip()
-            yield match.start(), Statement(field="principal", value=words, words=words, amount=money(words))
+            amount = find(words, "money")
+            yield (
+                match.start(),
+                Statement(field="principal", value=words, words=words, amount=amount and amount.high),
+            )

@@ -6,8 +6,7 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from memfin.rag.extraction.normalize import plain
-from memfin.rag.extraction.numerals import informal, number_value
-from memfin.scoring.numbers.months import MONTHS
+from memfin.text.numbers import MONTHS, informal, number_value
 
 
 class PartialDate(NamedTuple):

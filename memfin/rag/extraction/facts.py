@@ -12,9 +12,8 @@ from typing import Final, Literal, NamedTuple
 from memfin.rag.extraction.dates import FoundDate, PartialDate, find_dates, find_times
 from memfin.rag.extraction.names import find_names
 from memfin.rag.extraction.normalize import NUMERALS, plain, widths
-from memfin.rag.extraction.numerals import NUMBER, digit_string, number_value, number_values
-from memfin.scoring.numbers.english import ENGLISH_NUMBER
-from memfin.scoring.numbers.quantities import quantities
+from memfin.text.numbers import ENGLISH_NUMBER, NUMBER, digit_string, number_value, number_values
+from memfin.text.quantities import quantities
 
 FactKind = Literal["amount", "share", "count", "number", "date", "time", "id", "name"]
 

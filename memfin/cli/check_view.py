@@ -1,0 +1,39 @@
+"""Lines of ``memfin check``: one for each finding in a reply."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from memfin.contracts import CheckedFinding, CheckedReply
+from memfin.foreign.references import one_line
+
+LONGEST_WORDS: Final = 120
+"""Characters of a reply that a line shows."""
+
+_UNDECIDED: Final = "a proposal bears on it, and the rules do not decide it"
+
+
+def lines_of(checked: CheckedReply, *, quiet: bool) -> Iterator[str]:
+    """Yield a line for each finding: violations and contradictions, what is undecided, disclosures.
+
+    ``quiet`` leaves out what is neither a violation nor a contradiction.
+    """
+    name = "" if checked.id is None else f"[{printable(checked.id)}]"
+    disclosures = [each for each in checked.findings if each.kind == "disclosure"]
+    for each in checked.findings[: len(checked.findings) - len(disclosures)]:
+        yield f"{checked.file}:{each.line}{name}: {_told(each)}"
+    if not quiet:
+        for constraint in checked.undecided:
+            yield f"{checked.file}:{checked.line}{name}: undecided {one_line(constraint)}: {_UNDECIDED}"
+        for each in disclosures:
+            yield f"{checked.file}:{each.line}{name}: {_told(each)}"
+
+
+def _told(finding: CheckedFinding) -> str:
+    words = one_line(finding.words)
+    shown = words if len(words) <= LONGEST_WORDS else f"{words[: LONGEST_WORDS - 1]}…"
+    return f"{finding.kind} {one_line(finding.value)}: {shown} ({one_line(finding.rule)})"
+
+
+def printable(text: str) -> str:
+    """Return a name with control characters and lone surrogates escaped and blanks as they are."""
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)

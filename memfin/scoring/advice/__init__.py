@@ -1,1 +1,0 @@
-"""Advice: the words of dealing, and whether a reply advises a thing, takes it up later or turns it down."""

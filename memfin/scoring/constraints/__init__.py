@@ -1,1 +1,0 @@
-"""Constraints: the words of what can be forbidden or limited, and a client's text read as a predicate."""

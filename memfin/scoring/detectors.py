@@ -1,0 +1,208 @@
+"""Content detectors: what a reply discloses, violates and explains, and where.
+
+A reply is read sentence by sentence. A sentence is first put into its kinds
+(`memfin.scoring.statements`); then the rules of the lexicons speak, and beside them the trained
+classifier. Either is enough for a risk disclosure; a severe violation takes a rule, or the classifier
+above a stricter threshold. What only one of them finds, or where the classifier is close to its
+threshold, is listed as unsure.
+"""
+
+from collections.abc import Collection
+from itertools import zip_longest
+from typing import Final
+
+from memfin.contracts import ComplianceLabel, Finding, Record
+from memfin.scoring import compliance, risk, rubric
+from memfin.scoring import statements as kinds
+from memfin.scoring.classifier import SCALE, load_classifier
+from memfin.scoring.lexicon import Match, Sentence
+from memfin.scoring.statements import Analysis, Statement, content_lexicon
+from memfin.text.document import Document
+from memfin.text.normalize import letters
+
+CLASSIFIER: Final = "classifier"
+"""The rule named by findings that the classifier made."""
+
+_SILENT: Final = kinds.QUESTION | kinds.MENTION
+_SILENT_RISK: Final = _SILENT | kinds.ZERO
+_SILENT_CONDUCT: Final = _SILENT | kinds.OTHERS | kinds.WARNING
+_SILENT_SEVERE: Final = _SILENT_CONDUCT | kinds.SUPPOSING
+_PROMISES: Final = ("保本保收益", "夸大宣传")
+_FORECASTS: Final = ("确定性预测涨跌",)
+_DENIAL_REACH: Final = 10
+"""Characters in front of a severe match in which a word of negation denies it."""
+_SEVERE: Final = frozenset(compliance.SEVERE_CATEGORIES)
+_MINOR: Final = ("夸大宣传", "产品推介", "隐去不利")
+_ITEMS: Final = frozenset(rubric.RUBRIC_ITEMS)
+_MARGINS: Final = dict.fromkeys(compliance.SEVERE_CATEGORIES, 2 * SCALE) | dict.fromkeys(_MINOR, SCALE)
+"""Score above the threshold that a violation takes without a rule."""
+_UNSURE: Final = SCALE
+"""Distance from its threshold within which the classifier is not sure."""
+_MAX_FINDINGS: Final = 3
+"""Findings of one rule per reply."""
+
+
+class ContentReading(Record):
+    """What a reply discloses, violates and explains, and where.
+
+    ``risk_tags`` are sorted; ``categories`` and ``rubric_items`` keep the order of their catalogues;
+    ``compliance`` follows from the content alone. ``findings`` carry offsets into the reply.
+    ``unsure`` names the labels on which rules and classifier disagree.
+    """
+
+    risk_tags: list[str] = []
+    compliance: ComplianceLabel = "compliant"
+    categories: list[str] = []
+    rubric_items: list[str] = []
+    findings: list[Finding] = []
+    unsure: list[str] = []
+
+
+def read_content(reply: str | Document | Analysis, *, user_text: str = "") -> ContentReading:
+    """Run all content detectors over a reply.
+
+    An empty reply and one that only repeats the user's words say nothing of their own: they disclose,
+    violate and explain nothing.
+    """
+    analysis = reply if isinstance(reply, Analysis) else Analysis(reply)
+    if not analysis.sentences or (user_text and repeats_user(analysis.document, user_text)):
+        return ContentReading()
+    return _Reading(analysis).result()
+
+
+def repeats_user(document: Document, user_text: str) -> bool:
+    """Say whether a reply is nothing but the user's words, whatever the width, case and blanks."""
+    theirs = letters(user_text)
+    if len(theirs) > len(document.text):
+        return False
+    return all(ours == other for ours, other in zip_longest(filter(str.isalnum, document.text), theirs))
+
+
+class _Reading:
+    """The detectors at work on one reply."""
+
+    def __init__(self, analysis: Analysis) -> None:
+        self._analysis: Final = analysis
+        self._findings: Final[list[Finding]] = []
+        self._by_rule: Final[set[str]] = set()
+        self._by_classifier: Final[set[str]] = set()
+        self._close: Final[set[str]] = set()
+        self._read_rules()
+        self._classify()
+
+    def _read_rules(self) -> None:
+        analysis, matches = self._analysis, content_lexicon().matches
+        counts: dict[str, int] = {}
+        settled: set[str] = set()
+        for number, sentence in enumerate(analysis.sentences):
+            if not sentence.tokens:
+                continue
+            for match in matches(analysis.text, sentence, settled):
+                rule = match.rule
+                statement = analysis.statement(number)
+                if _silenced(statement, rule.value) or statement.is_quoted(match.start, match.end):
+                    continue
+                if rule.value in _SEVERE and self._denied(sentence, match):
+                    continue
+                count = counts[rule.id] = counts.get(rule.id, 0) + 1
+                if count == _MAX_FINDINGS or rule.value in _ITEMS:
+                    settled.add(rule.id)
+                self._by_rule.add(rule.value)
+                self._add(rule.value, rule.id, match.start, match.end)
+
+    def _denied(self, sentence: Sentence, match: Match) -> bool:
+        """Say whether a word of negation in front of a severe match denies it.
+
+        Promises hold negations of their own (不会亏); in the other categories one inside the match counts too.
+        """
+        lexicon = content_lexicon()
+        if not sentence.classes & lexicon.negation:
+            return False
+        last = match.start if match.rule.value in _PROMISES + _FORECASTS else match.end
+        masks = lexicon.words.masks
+        near = sentence.between(match.start - _DENIAL_REACH, last)
+        return any(masks[word] & lexicon.negation for word, _, _ in near)
+
+    def _classify(self) -> None:
+        """Ask the classifier about the labels that no rule found, where a sentence holds their gates."""
+        classifier, analysis = load_classifier(), self._analysis
+        open_labels = sum(
+            bit
+            for label, bit in classifier.bits.items()
+            if label not in self._by_rule and label in _CLASSIFIED
+        )
+        asked: dict[int, int] = {}
+        for offset, bits in classifier.candidates(analysis.text):
+            if bits & open_labels:
+                number = analysis.document.sentence_number(offset)
+                asked[number] = asked.get(number, 0) | bits & open_labels
+        for number, bits in asked.items():
+            statement = analysis.statement(number)
+            labels = [
+                label
+                for label, bit in classifier.bits.items()
+                if bits & bit and label not in self._by_classifier and not _silenced(statement, label)
+            ]
+            if labels:
+                sentence = statement.sentence
+                grams = classifier.grams(analysis.text[sentence.start : sentence.end])
+                for label in labels:
+                    self._score(label, grams, statement)
+
+    def _score(self, label: str, grams: Collection[int], statement: Statement) -> None:
+        classifier = load_classifier()
+        margin = classifier.score(label, grams) - classifier.thresholds[label]
+        needed = _MARGINS.get(label, 0)
+        if margin <= needed - _UNSURE:
+            return
+        if margin <= needed + _UNSURE:
+            self._close.add(label)
+        if margin <= needed:
+            return
+        self._by_classifier.add(label)
+        words = " + ".join(classifier.explain(label, grams).grams)
+        sentence = self._analysis.text[statement.sentence.start : statement.sentence.end]
+        start = statement.sentence.start + len(sentence) - len(sentence.lstrip())
+        self._add(label, f"{CLASSIFIER}: {words}", start, statement.sentence.start + len(sentence.rstrip()))
+
+    def _add(self, value: str, rule: str, start: int, end: int) -> None:
+        first, last = self._analysis.document.source_span(start, end)
+        field = (
+            risk.FIELD
+            if value in risk.DETECTED_TAGS
+            else rubric.FIELD
+            if value in _ITEMS
+            else compliance.FIELD
+        )
+        self._findings.append(Finding(field=field, value=value, rule=rule, start=first, end=last))
+
+    def result(self) -> ContentReading:
+        """Return the reading of the whole reply."""
+        found = self._by_classifier | self._by_rule
+        tags = sorted(found & risk.DETECTED_TAGS)
+        categories = compliance.shown_categories(self._analysis.text, found, tags)
+        return ContentReading(
+            risk_tags=tags,
+            compliance=compliance.label_from_content(categories),
+            categories=categories,
+            rubric_items=rubric.contained_items(found, tags),
+            findings=self._findings,
+            unsure=sorted(self._by_classifier | (self._close - found)),
+        )
+
+
+_CLASSIFIED: Final = frozenset((*risk.DETECTED_TAGS, *_SEVERE, *_MINOR))
+
+
+def _silenced(statement: Statement, value: str) -> bool:
+    """Say whether the kind of a statement keeps it from being read as a label."""
+    kind = statement.kind
+    if value in risk.DETECTED_TAGS:
+        return kind & _SILENT_RISK != 0
+    if value in _ITEMS:
+        return kind & _SILENT != 0
+    if kind & (_SILENT_SEVERE if value in _SEVERE else _SILENT_CONDUCT):
+        return True
+    if value in _SEVERE and statement.not_offered:
+        return True
+    return value in _PROMISES and (kind & kinds.AIMING != 0 or statement.fact)

@@ -1,1 +1,0 @@
-"""Lexicons of rules, scanned for in one pass over a reply."""

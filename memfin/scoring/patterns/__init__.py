@@ -1,1 +1,0 @@
-"""Patterns as data: their files, their grammar, how they are compiled, and which literals announce them."""

@@ -1,0 +1,165 @@
+"""Statements: the sentences of a reply and their kinds, read once for all detectors.
+
+A sentence is the reply's own statement to this client unless words or layout make it a question, a
+supposition, a report of what others say, a warning, a quotation, a mere mention of words, a fact about
+a kind of product, an aim, or an item under a heading of what is not offered. Detectors name the kinds
+that silence them.
+"""
+
+import re
+from collections.abc import Iterable
+from functools import cache, cached_property
+from typing import Final
+
+from memfin.scoring.lexicon import Lexicon, Sentence
+from memfin.text.document import Document
+
+LEXICONS: Final = ("risk_tags", "compliance", "rubric")
+"""The lexicons of all content detectors."""
+
+# Kinds of statements, as bits; a sentence may be of several.
+QUESTION: Final = 1
+SUPPOSING: Final = 2
+OTHERS: Final = 4
+WARNING: Final = 8
+MENTION: Final = 16
+FACT: Final = 32
+AIMING: Final = 64
+ZERO: Final = 128
+
+_KINDS: Final = {
+    "SUPPOSING": SUPPOSING,
+    "OTHERS": OTHERS,
+    "WARNING": WARNING,
+    "MENTION": MENTION,
+    "FACT": FACT,
+    "AIMING": AIMING,
+    "ZERO": ZERO,
+}
+_QUESTION_ENDS: Final = ("?", "吗", "呢", "吗。", "呢。")
+_QUESTION_CLOSING: Final = " |)”」\"'\n"
+_QUOTATION: Final = re.compile(r"[“「『\"]([^”」』\"\n]{1,80})[”」』\"]")
+_FEW_SENTENCES: Final = 3
+_ROW_HEAD: Final = 200
+"""Characters of a table row that tell what it is about."""
+_QUOTE_SIGNS: Final = '“「『"'
+
+
+@cache
+def content_lexicon() -> Lexicon:
+    """Return the lexicon of all content detectors, compiled once per process."""
+    return Lexicon(LEXICONS)
+
+
+@cache
+def class_mask(*names: str) -> int:
+    """Return the bit mask of shared word classes of the content lexicon."""
+    return content_lexicon().mask(*names)
+
+
+@cache
+def _kind_masks() -> tuple[int, tuple[tuple[int, int], ...]]:
+    masks = tuple((class_mask(name), kind) for name, kind in _KINDS.items())
+    return class_mask(*_KINDS), masks
+
+
+class Analysis:
+    """A reply read for the detectors.
+
+    Attributes:
+        document: The reply as a document; all offsets count in its ``text``.
+        sentences: Its sentences with their tokens, in order.
+    """
+
+    def __init__(self, reply: str | Document) -> None:
+        self.document: Final = reply if isinstance(reply, Document) else Document(reply)
+        self.text: Final = self.document.text
+        self.sentences: Final = content_lexicon().sentences(self.document)
+        self._statements: Final[dict[int, Statement]] = {}
+        self._leads: Final[dict[int, int]] = {}
+        self._rows: Final[dict[int, int]] = {}
+
+    def statement(self, number: int) -> "Statement":
+        """Return the statement that a sentence makes, by the number of the sentence."""
+        found = self._statements.get(number)
+        if found is None:
+            found = self._statements[number] = Statement(self, self.sentences[number])
+        return found
+
+    def statement_at(self, offset: int) -> "Statement":
+        """Return the statement of the sentence that holds an offset."""
+        return self.statement(self.document.sentence_number(offset))
+
+    def lead_classes(self, offset: int) -> int:
+        """Return the classes of all words in the lead-ins and the heading above a place."""
+        line = self.document.line_number(offset)
+        found = self._leads.get(line)
+        if found is None:
+            found = self._leads[line] = _classes_of(self.document.leads(offset))
+        return found
+
+    def row_classes(self, offset: int) -> int:
+        """Return the classes of the words at the head of the table row at an offset; 0 outside tables."""
+        line = self.document.line_number(offset)
+        found = self._rows.get(line)
+        if found is None:
+            row = self.document.line_at(offset)
+            head = [self.document.content(row)[:_ROW_HEAD]] if row.kind == "row" else []
+            found = self._rows[line] = _classes_of(head)
+        return found
+
+
+def _classes_of(texts: Iterable[str]) -> int:
+    """Return the classes of all words in some texts."""
+    words = content_lexicon().words
+    classes = 0
+    for text in texts:
+        classes |= words.classes(words.tokens(text))
+    return classes
+
+
+class Statement:
+    """One sentence and its kinds."""
+
+    __slots__ = ("__dict__", "_analysis", "kind", "sentence")
+
+    def __init__(self, analysis: Analysis, sentence: Sentence) -> None:
+        self._analysis: Final = analysis
+        self.sentence: Final = sentence
+        any_kind, masks = _kind_masks()
+        kind = 0
+        if sentence.classes & any_kind:
+            for mask, each in masks:
+                if sentence.classes & mask:
+                    kind |= each
+        if analysis.text[sentence.start : sentence.end].rstrip(_QUESTION_CLOSING).endswith(_QUESTION_ENDS):
+            kind |= QUESTION
+        self.kind: Final = kind
+
+    @cached_property
+    def _quotations(self) -> list[tuple[int, int]]:
+        text, sentence = self._analysis.text, self.sentence
+        if not any(sign in text[sentence.start : sentence.end] for sign in _QUOTE_SIGNS):
+            return []
+        return [match.span(1) for match in _QUOTATION.finditer(text, sentence.start, sentence.end)]
+
+    def is_quoted(self, start: int, end: int) -> bool:
+        """Say whether a span lies within quotation marks; around a whole short reply they are layout."""
+        inside = [last - first for first, last in self._quotations if first <= start and end <= last]
+        if not inside or len(self._analysis.sentences) > _FEW_SENTENCES:
+            return bool(inside)
+        return max(inside) < self.sentence.end - self.sentence.start - len(_QUOTE_SIGNS)
+
+    @cached_property
+    def not_offered(self) -> bool:
+        """Whether the sentence stands below a lead-in or heading of what is not offered."""
+        return bool(self._analysis.lead_classes(self.sentence.start) & class_mask("NOT_OFFERED"))
+
+    @cached_property
+    def fact(self) -> bool:
+        """Whether the sentence, its table row or the heading above names a product whose terms are facts."""
+        if self.kind & FACT:
+            return True
+        start = self.sentence.start
+        classes = self._analysis.row_classes(start) | self._analysis.lead_classes(start)
+        return bool(classes & class_mask("FACT"))

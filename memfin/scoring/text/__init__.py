@@ -1,1 +1,0 @@
-"""A text before it is asked what it means: forms, layout, sentences, quotations, words of one meaning."""

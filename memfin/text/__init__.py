@@ -1,0 +1,1 @@
+"""Reading of Chinese and English text."""
