@@ -332,7 +332,12 @@ def _wholes(holdings: Sequence[Holding]) -> Iterator[Sequence[Holding]]:
     first = 0
     while first < len(holdings):
         last = next(
-            (end for end in range(min(len(holdings), first + _MAX_PARTS), first + 1, -1) if _adds_up(holdings[first:end])), first + 1
+            (
+                end
+                for end in range(min(len(holdings), first + _MAX_PARTS), first + 1, -1)
+                if _adds_up(holdings[first:end])
+            ),
+            first + 1,
         )
         if last > first + 1 or holdings[first].classes:
             yield holdings[first:last]

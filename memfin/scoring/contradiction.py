@@ -112,7 +112,7 @@ _FALL_WORDS: Final = (
 _DIRECT_ADVICE: Final = re.compile(
     r"(?<![不没无别勿])(?:我?建议|推荐|可以|不妨|i'd|i would|i suggest|i recommend|you should|consider) ?你?"
     r"(?:适当|适度|考虑|先|再|也|去|直接|小仓位|分批|some|a|an|the|using|use|buy|buying|adding|add| )*"
-    r"(?:加|用|上|做|买|买入|配|配置|投|开|开通|使用|参与|布局|持有|申购|开一点)?(?:点|些|一点|一些)? ?$"
+    r"(?:加|用|上|做|买|买入|配|配置|投|开|开通|使用|参与|布局|持有|申购|融资|借钱|贷款|一点|一些|点|些)* ?$"
 )
 _PAST: Final = re.compile(r"历史|过去|曾|当年|那年|20[0-2][0-9]|回测|in 20|history|past|was|fell|lost")
 _RATINGS: Final = ("AAA", "AA+", "AA", "A", "BBB", "BB")
@@ -230,7 +230,7 @@ class _Reading:
                 return True
         if not sentence.classes & class_mask("ADVISING"):
             return False
-        if _DIRECT_ADVICE.search(self._analysis.text, sentence.start, start):
+        if _DIRECT_ADVICE.search(self._analysis.text, max(sentence.start, start - _REACH), start):
             return True
         classifier = load_classifier()
         grams = classifier.grams(self._analysis.text[sentence.start : sentence.end])

@@ -1,7 +1,7 @@
 """A reply read as a Markdown document: lines with their kinds, sentences, tables, lead-ins.
 
 Models write Markdown loosely (bold lines as headings, lists inside code fences, tables without a rule), so
-the reader is a line reader and not a CommonMark parser. See ADR 0050 for the parsers that were measured.
+the reader is a line reader and not a CommonMark parser. See ADR 0019 for the parsers that were measured.
 """
 
 import re

@@ -82,9 +82,7 @@ def test_turns_outside_a_denominator_are_not_shown_as_its_worst() -> None:
 
 def test_severe_violations_need_no_reference_label() -> None:
     worst = WorstTurns()
-    worst.add(
-        row("a", eligible_m4=False, gt_compliance_label=None, pred_compliance_label="severe_violation")
-    )
+    worst.add(row("a", eligible_m4=False, gt_compliance_label=None, pred_compliance_label="severe_violation"))
     assert [ranking.title for ranking in worst.rankings()] == ["Severe violations"]
 
 
