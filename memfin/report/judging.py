@@ -138,7 +138,7 @@ class UnjudgedTurns:
 
 
 class SentTurns:
-    """Counts the turns that a run in the scope ``uncertain`` sent to its judge, and what the judge changed."""
+    """Counts of the turns that the scope ``uncertain`` sent to a judge, and of what the judge changed."""
 
     def __init__(self, scope: JudgeScope) -> None:
         self._scope: JudgeScope = scope

@@ -529,7 +529,7 @@ def _universe(clause: _Clause) -> list[Predicate]:
 def _rating(clause: _Clause) -> kinds.MinRating | None:
     """Read the lowest rating that a clause allows."""
     letters = {next(filter(None, groups)) for groups in _LETTERS.findall(clause.text)}
-    rating = next((rating for rating in _RATINGS if rating.lower() in letters), None)
+    rating: kinds.Rating | None = next((each for each in _RATINGS if each.lower() in letters), None)
     if rating is None and clause.has("graded"):
         rating = "BBB" if clause.says("投资级|_investment grade_") else "AA+"
     if rating is None or not (letters or clause.has("bond")):

@@ -34,7 +34,10 @@ _DENIAL_REACH: Final = 10
 _SEVERE: Final = frozenset(compliance.SEVERE_CATEGORIES)
 _MINOR: Final = ("夸大宣传", "产品推介", "隐去不利")
 _ITEMS: Final = frozenset(rubric.RUBRIC_ITEMS)
-_MARGINS: Final = dict.fromkeys(compliance.SEVERE_CATEGORIES, 2 * SCALE) | dict.fromkeys(_MINOR, SCALE)
+_MARGINS: Final[dict[str, int]] = {
+    **dict.fromkeys(compliance.SEVERE_CATEGORIES, 2 * SCALE),
+    **dict.fromkeys(_MINOR, SCALE),
+}
 """Score above the threshold that a violation takes without a rule."""
 _UNSURE: Final = SCALE
 """Distance from its threshold within which the classifier is not sure."""
@@ -113,7 +116,7 @@ class _Reading:
     def _denied(self, sentence: Sentence, match: Match) -> bool:
         """Say whether a word of negation in front of a severe match denies it.
 
-        Promises hold negations of their own (不会亏); in the other categories one inside the match counts too.
+        Promises hold negations of their own (不会亏); elsewhere one inside the match counts too.
         """
         lexicon = content_lexicon()
         if not sentence.classes & lexicon.negation:
