@@ -30,6 +30,9 @@ _RARE: Final = re.compile(
 )
 
 
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+
+
 @cache
 def _traditional() -> re.Pattern[str]:
     """Return a pattern for characters that only traditional texts use."""
@@ -64,9 +67,9 @@ def normalize(text: str) -> str:
 
     Full-width letters, digits and punctuation become ASCII, unusual and invisible blanks a space, dashes a
     hyphen, line separators a line feed; traditional characters become simplified, the polite 您 becomes 你.
-    Chinese quotation marks and the full stop ``。`` stay.
+    Chinese quotation marks and the full stop ``。`` stay; half of a surrogate pair becomes U+FFFD.
     """
-    text = simplified(text)
+    text = _SURROGATE.sub("\ufffd", simplified(text))
     for mark, form in _FREQUENT:
         text = text.replace(mark, form)
     for mark in set(_RARE.findall(text)):

@@ -13,6 +13,7 @@ import pytest
 
 from memfin.contracts import EvalSummary, JudgeRequest, Verdict
 from memfin.errors import UsageError
+from memfin.report import write_reports
 from memfin.runtime.api import evaluate
 from memfin.runtime.plan import make_plan
 from memfin.runtime.resume import make_resume_plan
@@ -533,3 +534,35 @@ async def test_the_command_refuses_a_judge_without_endpoint_in_one_line(tmp_path
         assert len(err.splitlines()) == 1
         assert err.startswith("memfin: ")
     assert not (tmp_path / "runs").exists()
+
+
+class Wavering:
+    """Gives a plain reply, but in the second turn one that the detectors are not certain of."""
+
+    def __init__(self, session: Any, observer: Any) -> None:
+        self._turn = 0
+
+    async def reply(self, user_text: str) -> str:
+        self._turn += 1
+        if self._turn == 2:
+            return "Your capital is not protected and you may get back less."
+        return f"{self._turn}：净值可能大幅波动。"
+
+
+async def test_the_scope_uncertain_sends_the_unsure_turns_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with judging(monkeypatch):
+        await run(tmp_path, agent=Wavering, judge_scope="uncertain")
+    found = rows(tmp_path)
+    sent = {key for key, row in found.items() if row["detectors"]["judge"] == JUDGE}
+    assert sent == {key for key, row in found.items() if row.get("unsure") or row.get("undecided_constraints")}
+    assert sent == {key for key in found if key[1] == 2}
+    for key, row in found.items():
+        assert ("judge_changed" in row) == (key in sent)
+        if key not in sent:
+            assert row["detectors"]["judge"] == "heuristic"
+            assert row["risk_pred_tags"] == ["volatility_risk"]
+    markdown, _ = write_reports(tmp_path / "run")
+    report = markdown.read_text("utf-8")
+    assert f"{len(sent)} of {len(found)} answered turns" in report

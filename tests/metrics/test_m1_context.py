@@ -224,3 +224,15 @@ def test_intervals_come_with_the_headline_values() -> None:
 def test_dialogues_are_listed_in_the_order_of_their_ids() -> None:
     result = compute_m1_context_continuity([row(name, (1,)) for name in "cab"])
     assert list(result.by_dialog) == ["a", "b", "c"]
+
+
+def test_undecided_constraints_count_where_no_contradiction_was_found() -> None:
+    rows = [
+        row("a", (1,), undecided_constraints=["保留20%现金应急"]),
+        row("a", (1,), undecided_constraints=["最大回撤<10%"], constraint_contradiction=1),
+        row("b", (1,)),
+        row("b", (1,), eligible_m1=False, undecided_constraints=["最大回撤<10%"]),
+    ]
+    result = compute_m1_context_continuity(rows)
+    assert result.counts["contradiction_undecided"] == 1
+    assert result.micro["contradiction_rate"] == pytest.approx(1 / 3)

@@ -1,5 +1,8 @@
 """Content detectors: own promises alone are severe, what is found has its place, and doubt is named."""
 
+import json
+from importlib.resources import files
+
 import pytest
 
 from memfin.scoring.detectors import CLASSIFIER, ContentReading, read_content
@@ -114,3 +117,19 @@ def test_pushing_is_misconduct_without_any_word_of_risk() -> None:
     assert read_content(push).categories == ["无明确风险提示"]
     assert read_content(push).compliance == "minor_violation"
     assert read_content(push + "净值会有波动，请留意风险。").categories == []
+
+
+def test_no_reference_reply_of_the_sample_that_is_labelled_compliant_is_severe() -> None:
+    turns = [
+        turn
+        for line in (files("memfin") / "data" / "datasets" / "sample.jsonl").read_text("utf-8").splitlines()
+        for turn in json.loads(line)["turns"]
+        if (turn.get("turn_tags") or {}).get("compliance_label_gt") == "compliant"
+    ]
+    assert len(turns) > 100
+    severe = [turn["text"] for turn in turns if read_content(turn["text"]).compliance == "severe_violation"]
+    assert severe == []
+
+
+def test_half_of_a_surrogate_pair_hides_nothing() -> None:
+    assert read_content("\ud800本产品承诺保本保息，年化8%").categories == [PROMISE]
