@@ -10,7 +10,7 @@ Score = Annotated[float, msgspec.Meta(ge=1.0, le=5.0)]
 """Explainability of one reply on the judge's scale of 1 to 5."""
 
 JudgeScope = Literal["m5", "uncertain", "all"]
-"""What a verdict decides: explainability alone, or contradictions, risk tags and compliance too, of every
+"""Scope of a verdict: explainability alone, or contradictions, risk tags and compliance too, of every
 answered turn or of those alone that the detectors are not certain of."""
 
 Reading = Literal["contradiction", "risk", "compliance", "rubric"]

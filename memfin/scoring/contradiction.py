@@ -130,7 +130,7 @@ class Contradiction(NamedTuple):
 
 
 class Check(NamedTuple):
-    """What was found about the constraints of a client: those broken, and those that could not be decided."""
+    """Constraints of a client that a reply breaks, and those that could not be decided."""
 
     broken: list[Contradiction]
     undecided: list[str]

@@ -46,7 +46,7 @@ _MAX_FINDINGS: Final = 3
 
 
 class ContentReading(Record):
-    """What a reply discloses, violates and explains, and where.
+    """Findings in one reply: disclosures, violations, elements of an explanation.
 
     ``risk_tags`` are sorted; ``categories`` and ``rubric_items`` keep the order of their catalogues;
     ``compliance`` follows from the content alone. ``findings`` carry offsets into the reply.

@@ -152,12 +152,12 @@ class Statement:
 
     @cached_property
     def not_offered(self) -> bool:
-        """Whether the sentence stands below a lead-in or heading of what is not offered."""
+        """Place below a lead-in or heading of what is not offered."""
         return bool(self._analysis.lead_classes(self.sentence.start) & class_mask("NOT_OFFERED"))
 
     @cached_property
     def fact(self) -> bool:
-        """Whether the sentence, its table row or the heading above names a product whose terms are facts."""
+        """Mention, in the sentence, its table row or heading, of a product whose terms are facts."""
         if self.kind & FACT:
             return True
         start = self.sentence.start
