@@ -18,7 +18,7 @@ import numpy as np
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 
-from memfin.scoring.classifier import MAX_GRAM, SCALE, Weights, squeeze
+from memfin.scoring.classifier import MAX_GRAM, MIN_GRAM, SCALE, Weights, squeeze
 from memfin.scoring.constraint_texts import parse_constraints
 from memfin.scoring.contradiction import ruled_out_terms
 from memfin.scoring.risk import CANONICAL_TAGS
@@ -38,6 +38,10 @@ LABELS = [*TAGS, *SEVERE, *MINOR, ADVISES]
 # Examples of the rubric train nothing: its elements are read by rules alone.
 MIN_SUPPORT = 3
 """Sentences that must hold an n-gram for it to be a feature."""
+SPARSITY = 1.0
+"""Inverse strength of the L1 penalty that chooses the n-grams of a label."""
+STRENGTH, CONDUCT_STRENGTH = 0.7, 2.0
+"""Inverse strength of the L2 penalty of the weights, for risk tags and for conduct."""
 MAX_WEIGHT = 127
 SMALLEST = 2
 """Weights below this, in units of 1/SCALE, are set to zero; n-grams without any weight left are dropped."""
@@ -127,9 +131,13 @@ def training_data(files: Iterable[str]) -> tuple[list[str], list[Labels], list[s
 
 
 def train(texts: list[str], labels: list[Labels], ordinary: Sequence[bool]) -> Weights:
-    """Fit one logistic regression per label and round it to integers."""
+    """Fit one logistic regression per label and round it to integers.
+
+    An L1 penalty chooses a few hundred n-grams, whose weights an L2 penalty then sets. Few n-grams make a
+    reply cheap to score, and alarm less on long ordinary replies than all of them do.
+    """
     vectorizer = CountVectorizer(
-        analyzer="char", ngram_range=(1, MAX_GRAM), binary=True, min_df=MIN_SUPPORT, lowercase=False
+        analyzer="char", ngram_range=(MIN_GRAM, MAX_GRAM), binary=True, min_df=MIN_SUPPORT, lowercase=False
     )
     features = vectorizer.fit_transform(texts).tocsc()
     names = vectorizer.get_feature_names_out()
@@ -138,9 +146,11 @@ def train(texts: list[str], labels: list[Labels], ordinary: Sequence[bool]) -> W
     for number, label in enumerate(LABELS):
         known = np.array([row for row, each in enumerate(labels) if label in each])
         truth = np.array([labels[row][label] for row in known])
-        model = LogisticRegression(C=2.0, max_iter=400, solver="liblinear", random_state=0)
-        model.fit(features[known], truth)
-        rounded = np.clip(np.rint(model.coef_[0] * SCALE), -MAX_WEIGHT, MAX_WEIGHT).astype(np.int8)
+        chosen = np.flatnonzero(regression(SPARSITY, chooses=True).fit(features[known], truth).coef_[0])
+        model = regression(STRENGTH if label in TAGS else CONDUCT_STRENGTH)
+        model.fit(features[known][:, chosen], truth)
+        rounded = np.zeros(len(names), np.int8)
+        rounded[chosen] = np.clip(np.rint(model.coef_[0] * SCALE), -MAX_WEIGHT, MAX_WEIGHT)
         rounded[np.abs(rounded) < SMALLEST] = 0
         bias = round(float(model.intercept_[0]) * SCALE)
         columns.append(rounded)
@@ -161,6 +171,13 @@ def train(texts: list[str], labels: list[Labels], ordinary: Sequence[bool]) -> W
         weights=[table[row][order].tobytes() for row in range(len(LABELS))],
         gates=sorted(gates),
         gate_labels=[gates[gate] for gate in sorted(gates)],
+    )
+
+
+def regression(strength: float, *, chooses: bool = False) -> Any:
+    """Return a logistic regression to be fitted; one that ``chooses`` leaves most weights at zero."""
+    return LogisticRegression(
+        C=strength, l1_ratio=int(chooses), max_iter=400, solver="liblinear", random_state=0
     )
 
 

@@ -16,6 +16,7 @@ from ahocorasick_rs import AhoCorasick
 from memfin.scoring.lexicon import read_bytes
 
 SCALE: Final = 32
+MIN_GRAM: Final = 2
 MAX_GRAM: Final = 4
 MAX_SENTENCE: Final = 600
 """Characters of a sentence that are read."""

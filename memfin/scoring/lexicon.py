@@ -109,20 +109,20 @@ class Match(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """One element of a compiled pattern: a class mask and the gap in front of it."""
+    """One element of a compiled pattern: the bit of its words and the gap in front of it."""
 
-    mask: int
+    bit: int
     gap: int
     across: bool
 
 
 class _Pattern(NamedTuple):
-    """A compiled pattern: ``others`` are the masks of all elements but the anchor, ``reach`` its length."""
+    """A compiled pattern: ``needed`` are the bits of all its elements, ``reach`` is its length."""
 
+    needed: int
+    unless: int
     rule: Rule
     steps: tuple[_Step, ...]
-    others: tuple[int, ...]
-    unless: int
     negation: str
     reach: int
 
@@ -267,9 +267,11 @@ class Lexicon:
             for rule in each.rule
             for pattern in rule.patterns
         ]
-        for _, _, _, elements in sources:
-            for literals in filter(None, map(_literals, elements)):
-                classes[_literal_class(literals)] = literals
+        # Every element becomes a class of its own, so that one bit tells whether a sentence holds it.
+        for lexicon, rule, _, elements in sources:
+            for element in elements:
+                if not element.startswith("~"):
+                    classes[f"{lexicon}:{element}"] = _words_of(lexicon, rule, element, classes)
         self.words: Final = Words(classes)
         self.negation: Final = self.words.bits[_NEGATION]
         samples = (
@@ -295,36 +297,22 @@ class Lexicon:
             if element.startswith("~"):
                 gap, across = int(element.strip("~")), element.startswith("~~")
                 continue
-            named = [name for name in _ALTERNATIVE.findall(element) if not name.startswith("'")]
-            names = [self._class_name(lexicon, rule, name) for name in named]
-            if literals := _literals(element):
-                names.append(_literal_class(literals))
-            steps.append(_Step(self.mask(*names), gap, across))
+            steps.append(_Step(self.words.bits[f"{lexicon}:{element}"], gap, across))
             gap, across = GAP, False
-        unless = self.mask(*(self._class_name(lexicon, rule, name) for name in rule.unless))
-        negates = any(step.mask & self.negation for step in steps)
-        words = [self.words.of(step.mask) for step in steps]
+        negates = any(_NEGATION in _ALTERNATIVE.findall(element) for element in elements)
+        words = [self.words.of(step.bit) for step in steps]
         frequency = [sum(counts[word] for word in each) for each in words]
         anchor = frequency.index(min(frequency))
         pattern = _Pattern(
+            reduce(or_, (step.bit for step in steps)),
+            self.mask(*(_class_name(lexicon, rule, name, self.words.bits) for name in rule.unless)),
             rule,
             tuple(steps),
-            tuple(step.mask for number, step in enumerate(steps) if number != anchor),
-            unless,
             "none" if negates else rule.negation,
             sum(step.gap + _LONGEST_WORD for step in steps),
         )
         for word in words[anchor]:
             self._anchored[word] += (pattern,)
-
-    def _class_name(self, lexicon: str, rule: Rule, name: str) -> str:
-        """Return the full name of a class: the lexicon's own, else the shared one."""
-        own = f"{lexicon}.{name}"
-        if own in self.words.bits:
-            return own
-        if name not in self.words.bits:
-            raise UsageError(f"lexicon rule {rule.id}: no word class {name}")
-        return name
 
     def sentences(self, document: Document) -> list[Sentence]:
         """Return the sentences of a document, each with its tokens."""
@@ -344,22 +332,18 @@ class Lexicon:
         present, tokens, anchored = sentence.classes, sentence.tokens, self._anchored
         done: set[str] = set()
         for position, (word, anchor, _) in enumerate(tokens):
-            for rule, steps, others, unless, negation, reach in anchored[word]:
-                if present & unless or rule.id in done or rule.id in settled:
+            for needed, unless, rule, steps, negation, reach in anchored[word]:
+                if present & needed != needed or present & unless or rule.id in done or rule.id in settled:
                     continue
-                for mask in others:
-                    if not present & mask:
-                        break
-                else:
-                    found = self._match(text, tokens, position, steps, anchor - reach)
-                    if found is None:
-                        continue
-                    first, last = found
-                    end = tokens[last][2]
-                    if negation != "none" and self._negated(negation, tokens, first, end):
-                        continue
-                    done.add(rule.id)
-                    yield Match(rule, tokens[first][1], end)
+                found = self._match(text, tokens, position, steps, anchor - reach)
+                if found is None:
+                    continue
+                first, last = found
+                end = tokens[last][2]
+                if negation != "none" and self._negated(negation, tokens, first, end):
+                    continue
+                done.add(rule.id)
+                yield Match(rule, tokens[first][1], end)
 
     def _negated(self, where: str, tokens: Sequence[Token], position: int, end: int) -> bool:
         masks, negation = self.words.masks, self.negation
@@ -379,9 +363,9 @@ class Lexicon:
         first = anchor
         while first and tokens[first - 1][1] >= earliest:
             first -= 1
-        masks, mask = self.words.masks, steps[0].mask
+        masks, bit = self.words.masks, steps[0].bit
         for position in range(first, anchor + 1):
-            if masks[tokens[position][0]] & mask:
+            if masks[tokens[position][0]] & bit:
                 last = self._last(text, tokens, steps, 1, position)
                 if last is not None and last >= anchor:
                     return position, last
@@ -393,7 +377,7 @@ class Lexicon:
         """Return the last token of a match whose elements before ``number`` end at a token, or None."""
         if number == len(steps):
             return position
-        mask, gap, across = steps[number]
+        bit, gap, across = steps[number]
         masks = self.words.masks
         end = tokens[position][2]
         tries = 0
@@ -401,7 +385,7 @@ class Lexicon:
             word, start, _ = tokens[following]
             if start - end > gap:
                 return None
-            if not masks[word] & mask:
+            if not masks[word] & bit:
                 continue
             if not across and any(mark in text[end:start] for mark in _CLAUSE_MARKS):
                 return None
@@ -414,14 +398,24 @@ class Lexicon:
         return None
 
 
-def _literals(element: str) -> list[str]:
-    """Return the words in quotes of an element."""
-    return [word[1:-1] for word in _ALTERNATIVE.findall(element) if word.startswith("'")]
+def _words_of(
+    lexicon: str, rule: Rule, element: str, classes: Mapping[str, Sequence[str]]
+) -> Sequence[str]:
+    """Return all words that an element of a pattern stands for."""
+    words: list[str] = []
+    for each in _ALTERNATIVE.findall(element):
+        words += [each[1:-1]] if each[0] == "'" else classes[_class_name(lexicon, rule, each, classes)]
+    return words
 
 
-def _literal_class(literals: Sequence[str]) -> str:
-    """Return the name of the class that the words in quotes of one element make."""
-    return "|".join(sorted(literals))
+def _class_name(lexicon: str, rule: Rule, name: str, known: Collection[str]) -> str:
+    """Return the full name of a class: the lexicon's own, else the shared one."""
+    own = f"{lexicon}.{name}"
+    if own in known:
+        return own
+    if name not in known:
+        raise UsageError(f"lexicon rule {rule.id}: no word class {name}")
+    return name
 
 
 def _elements(rule: Rule, pattern: str) -> list[str]:
