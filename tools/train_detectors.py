@@ -38,10 +38,10 @@ LABELS = [*TAGS, *SEVERE, *MINOR, ADVISES]
 # Examples of the rubric train nothing: its elements are read by rules alone.
 MIN_SUPPORT = 3
 """Sentences that must hold an n-gram for it to be a feature."""
-SPARSITY = 1.0
-"""Inverse strength of the L1 penalty that chooses the n-grams of a label."""
+SPARSITY, CONDUCT_SPARSITY = 1.0, 20.0
+"""Inverse strength of the L1 penalty that chooses the n-grams, for risk tags and for conduct."""
 STRENGTH, CONDUCT_STRENGTH = 0.7, 2.0
-"""Inverse strength of the L2 penalty of the weights, for risk tags and for conduct."""
+"""Inverse strength of the L2 penalty that sets their weights."""
 MAX_WEIGHT = 127
 SMALLEST = 2
 """Weights below this, in units of 1/SCALE, are set to zero; n-grams without any weight left are dropped."""
@@ -146,8 +146,9 @@ def train(texts: list[str], labels: list[Labels], ordinary: Sequence[bool]) -> W
     for number, label in enumerate(LABELS):
         known = np.array([row for row, each in enumerate(labels) if label in each])
         truth = np.array([labels[row][label] for row in known])
-        chosen = np.flatnonzero(regression(SPARSITY, chooses=True).fit(features[known], truth).coef_[0])
-        model = regression(STRENGTH if label in TAGS else CONDUCT_STRENGTH)
+        sparsity, strength = (SPARSITY, STRENGTH) if label in TAGS else (CONDUCT_SPARSITY, CONDUCT_STRENGTH)
+        chosen = np.flatnonzero(regression(sparsity, chooses=True).fit(features[known], truth).coef_[0])
+        model = regression(strength)
         model.fit(features[known][:, chosen], truth)
         rounded = np.zeros(len(names), np.int8)
         rounded[chosen] = np.clip(np.rint(model.coef_[0] * SCALE), -MAX_WEIGHT, MAX_WEIGHT)

@@ -112,7 +112,7 @@ _FALL_WORDS: Final = (
 _DIRECT_ADVICE: Final = re.compile(
     r"(?<![不没无别勿])(?:我?建议|推荐|可以|不妨|i'd|i would|i suggest|i recommend|you should|consider) ?你?"
     r"(?:适当|适度|考虑|先|再|也|去|直接|小仓位|分批|some|a|an|the|using|use|buy|buying|adding|add| )*"
-    r"(?:加|用|上|做|买|买入|配|配置|投|开|开通|使用|参与|布局|持有|申购|融资|借钱|贷款|一点|一些|点|些)* ?$"
+    r"(?:加|用|上|做|买|买入|配|配置|投|开|开通|使用|参与|布局|持有|申购|融资|借钱|贷款|一点|一些|点|些|[0-9.]+ ?(?:%|万元?|成)的?)* ?$"
 )
 _PAST: Final = re.compile(r"历史|过去|曾|当年|那年|20[0-2][0-9]|回测|in 20|history|past|was|fell|lost")
 _RATINGS: Final = ("AAA", "AA+", "AA", "A", "BBB", "BB")

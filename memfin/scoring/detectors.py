@@ -24,9 +24,7 @@ CLASSIFIER: Final = "classifier"
 """The rule named by findings that the classifier made."""
 
 _SILENT: Final = kinds.QUESTION | kinds.MENTION
-_SILENT_RISK: Final = _SILENT | kinds.ZERO
 _SILENT_CONDUCT: Final = _SILENT | kinds.OTHERS | kinds.WARNING
-_SILENT_SEVERE: Final = _SILENT_CONDUCT | kinds.SUPPOSING
 _PROMISES: Final = ("保本保收益", "夸大宣传")
 _FORECASTS: Final = ("确定性预测涨跌",)
 _DENIAL_REACH: Final = 10
@@ -144,7 +142,9 @@ class _Reading:
             labels = [
                 label
                 for label, bit in classifier.bits.items()
-                if bits & bit and label not in self._by_classifier and not _silenced(statement, label)
+                if bits & bit
+                and label not in self._by_classifier
+                and not statement.kind & _SILENCING.get(label, _SILENT)
             ]
             if labels:
                 sentence = statement.sentence
@@ -156,7 +156,7 @@ class _Reading:
         classifier = load_classifier()
         margin = classifier.score(label, grams) - classifier.thresholds[label]
         needed = _MARGINS.get(label, 0)
-        if margin <= needed - _UNSURE:
+        if margin <= needed - _UNSURE or _silenced(statement, label):
             return
         if margin <= needed + _UNSURE:
             self._close.add(label)
@@ -197,15 +197,16 @@ class _Reading:
 _CLASSIFIED: Final = frozenset((*risk.DETECTED_TAGS, *_SEVERE, *_MINOR))
 
 
+_SILENCING: Final[dict[str, int]] = {
+    **dict.fromkeys(risk.DETECTED_TAGS, _SILENT | kinds.ZERO),
+    **dict.fromkeys(_MINOR, _SILENT_CONDUCT),
+    **dict.fromkeys(_SEVERE, _SILENT_CONDUCT | kinds.SUPPOSING),
+}
+"""Kinds of statements that are not read as a label; of an element of the rubric, `_SILENT`."""
+
+
 def _silenced(statement: Statement, value: str) -> bool:
-    """Say whether the kind of a statement keeps it from being read as a label."""
-    kind = statement.kind
-    if value in risk.DETECTED_TAGS:
-        return kind & _SILENT_RISK != 0
-    if value in _ITEMS:
-        return kind & _SILENT != 0
-    if kind & (_SILENT_SEVERE if value in _SEVERE else _SILENT_CONDUCT):
+    """Say whether the kind or the place of a statement keeps it from being read as a label."""
+    if statement.kind & _SILENCING.get(value, _SILENT) or (value in _SEVERE and statement.not_offered):
         return True
-    if value in _SEVERE and statement.not_offered:
-        return True
-    return value in _PROMISES and (kind & kinds.AIMING != 0 or statement.fact)
+    return value in _PROMISES and (statement.kind & kinds.AIMING != 0 or statement.fact)

@@ -43,10 +43,8 @@ _WORD: Final = r"(?:'(?:[^']|(?<=\w)'(?=\w))+'|[A-Z][A-Z_]*)"
 _ELEMENT: Final = re.compile(rf"~~?\d+(?!\S)|(?<!\S){_WORD}(?:\|{_WORD})*(?!\S)")
 _ALTERNATIVE: Final = re.compile(_WORD)
 _LATIN_GOES_ON: Final = re.compile(r"[a-zA-Z]|'t\b")
-_CLAUSE_MARKS: Final = ",:"
 _NEGATION: Final = "NOT"
 _NEGATED_BEFORE: Final = 4
-_LONGEST_WORD: Final = 12
 _LONGEST_LATIN: Final = 30
 _MAX_TRIES: Final = 6
 """Words of one class that are tried for one element before the pattern is given up at that place."""
@@ -117,14 +115,14 @@ class _Step(NamedTuple):
 
 
 class _Pattern(NamedTuple):
-    """A compiled pattern: ``needed`` are the bits of all its elements, ``reach`` is its length."""
+    """A compiled pattern: ``needed`` are the bits of all its elements, ``anchor`` is the rarest of them."""
 
     needed: int
     unless: int
     rule: Rule
     steps: tuple[_Step, ...]
+    anchor: int
     negation: str
-    reach: int
 
 
 def read_table(name: str, form: type[T]) -> T:
@@ -308,8 +306,8 @@ class Lexicon:
             self.mask(*(_class_name(lexicon, rule, name, self.words.bits) for name in rule.unless)),
             rule,
             tuple(steps),
+            anchor,
             "none" if negates else rule.negation,
-            sum(step.gap + _LONGEST_WORD for step in steps),
         )
         for word in words[anchor]:
             self._anchored[word] += (pattern,)
@@ -317,12 +315,14 @@ class Lexicon:
     def sentences(self, document: Document) -> list[Sentence]:
         """Return the sentences of a document, each with its tokens."""
         tokens, masks = self.words.tokens(document.text), self.words.masks
-        starts = [start for _, start, _ in tokens]
+        starts = [token[1] for token in tokens]
         found, first = [], 0
         for start, end in document.bounds:
             last = bisect_left(starts, end, first)
             here = tokens[first:last]
-            classes = reduce(or_, [masks[word] for word, _, _ in here], 0) if here else 0
+            classes = 0
+            for token in here:
+                classes |= masks[token[0]]
             found.append(Sentence(start, end, here, classes))
             first = last
         return found
@@ -331,14 +331,14 @@ class Lexicon:
         """Yield the matches in one sentence, one per rule; rules that are ``settled`` are left out."""
         present, tokens, anchored = sentence.classes, sentence.tokens, self._anchored
         done: set[str] = set()
-        for position, (word, anchor, _) in enumerate(tokens):
-            for needed, unless, rule, steps, negation, reach in anchored[word]:
+        for position, token in enumerate(tokens):
+            for needed, unless, rule, steps, anchor, negation in anchored[token[0]]:
                 if present & needed != needed or present & unless or rule.id in done or rule.id in settled:
                     continue
-                found = self._match(text, tokens, position, steps, anchor - reach)
-                if found is None:
+                last = self._last(text, tokens, steps, anchor + 1, position)
+                first = None if last is None else self._first(text, tokens, steps, anchor, position)
+                if first is None or last is None:
                     continue
-                first, last = found
                 end = tokens[last][2]
                 if negation != "none" and self._negated(negation, tokens, first, end):
                     continue
@@ -356,46 +356,56 @@ class Lexicon:
         inside = itertools.takewhile(lambda token: token[1] < end, itertools.islice(tokens, position, None))
         return any(masks[word] & negation for word, _, _ in inside)
 
-    def _match(
-        self, text: str, tokens: Sequence[Token], anchor: int, steps: Sequence[_Step], earliest: int
-    ) -> tuple[int, int] | None:
-        """Return the positions of the first and last token of a match around an anchor, None without one."""
-        first = anchor
-        while first and tokens[first - 1][1] >= earliest:
-            first -= 1
-        masks, bit = self.words.masks, steps[0].bit
-        for position in range(first, anchor + 1):
-            if masks[tokens[position][0]] & bit:
-                last = self._last(text, tokens, steps, 1, position)
-                if last is not None and last >= anchor:
-                    return position, last
+    def _first(
+        self, text: str, tokens: Sequence[Token], steps: Sequence[_Step], number: int, position: int
+    ) -> int | None:
+        """Return the first token of a match whose element ``number`` is the token at a position, or None."""
+        if number == 0:
+            return position
+        _, gap, across = steps[number]
+        bit, masks, start = steps[number - 1].bit, self.words.masks, tokens[position][1]
+        tries = 0
+        for before in range(position - 1, -1, -1):
+            word, _, end = tokens[before]
+            if start - end > gap or tries == _MAX_TRIES:
+                return None
+            if not masks[word] & bit:
+                continue
+            if not across and not _in_one_clause(text, end, start):
+                return None
+            first = self._first(text, tokens, steps, number - 1, before)
+            if first is not None:
+                return first
+            tries += 1
         return None
 
     def _last(
         self, text: str, tokens: Sequence[Token], steps: Sequence[_Step], number: int, position: int
     ) -> int | None:
-        """Return the last token of a match whose elements before ``number`` end at a token, or None."""
+        """Return the last token of a match whose elements before ``number`` end at a position, or None."""
         if number == len(steps):
             return position
         bit, gap, across = steps[number]
-        masks = self.words.masks
-        end = tokens[position][2]
+        masks, end = self.words.masks, tokens[position][2]
         tries = 0
-        for following in range(position + 1, len(tokens)):
-            word, start, _ = tokens[following]
-            if start - end > gap:
+        for after in range(position + 1, len(tokens)):
+            word, start, _ = tokens[after]
+            if start - end > gap or tries == _MAX_TRIES:
                 return None
             if not masks[word] & bit:
                 continue
-            if not across and any(mark in text[end:start] for mark in _CLAUSE_MARKS):
+            if not across and not _in_one_clause(text, end, start):
                 return None
-            last = self._last(text, tokens, steps, number + 1, following)
+            last = self._last(text, tokens, steps, number + 1, after)
             if last is not None:
                 return last
             tries += 1
-            if tries == _MAX_TRIES:
-                return None
         return None
+
+
+def _in_one_clause(text: str, start: int, end: int) -> bool:
+    """Say whether no mark between clauses stands in a span."""
+    return start == end or (text.find(",", start, end) < 0 and text.find(":", start, end) < 0)
 
 
 def _words_of(

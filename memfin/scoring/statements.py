@@ -42,7 +42,8 @@ _QUOTATION: Final = re.compile(r"[“「『\"]([^”」』\"\n]{1,80})[”」』
 _FEW_SENTENCES: Final = 3
 _ROW_HEAD: Final = 200
 """Characters of a table row that tell what it is about."""
-_QUOTE_SIGNS: Final = '“「『"'
+_QUOTE_MARGIN: Final = 4
+"""Characters of a short reply that may stand outside the quotation marks around it."""
 
 
 @cache
@@ -78,6 +79,11 @@ class Analysis:
         self._statements: Final[dict[int, Statement]] = {}
         self._leads: Final[dict[int, int]] = {}
         self._rows: Final[dict[int, int]] = {}
+
+    @cached_property
+    def quotations(self) -> list[tuple[int, int]]:
+        """Half-open offsets of what stands in quotation marks."""
+        return [match.span(1) for match in _QUOTATION.finditer(self.text)]
 
     def statement(self, number: int) -> "Statement":
         """Return the statement that a sentence makes, by the number of the sentence."""
@@ -136,19 +142,13 @@ class Statement:
             kind |= QUESTION
         self.kind: Final = kind
 
-    @cached_property
-    def _quotations(self) -> list[tuple[int, int]]:
-        text, sentence = self._analysis.text, self.sentence
-        if not any(sign in text[sentence.start : sentence.end] for sign in _QUOTE_SIGNS):
-            return []
-        return [match.span(1) for match in _QUOTATION.finditer(text, sentence.start, sentence.end)]
-
     def is_quoted(self, start: int, end: int) -> bool:
         """Say whether a span lies within quotation marks; around a whole short reply they are layout."""
-        inside = [last - first for first, last in self._quotations if first <= start and end <= last]
+        quotations = self._analysis.quotations
+        inside = [last - first for first, last in quotations if first <= start and end <= last]
         if not inside or len(self._analysis.sentences) > _FEW_SENTENCES:
             return bool(inside)
-        return max(inside) < self.sentence.end - self.sentence.start - len(_QUOTE_SIGNS)
+        return max(inside) < self.sentence.end - self.sentence.start - _QUOTE_MARGIN
 
     @cached_property
     def not_offered(self) -> bool:

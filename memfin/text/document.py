@@ -4,11 +4,11 @@ Models write Markdown loosely (bold lines as headings, lists inside code fences,
 the reader is a line reader and not a CommonMark parser. See ADR 0019 for the parsers that were measured.
 """
 
+import itertools
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from functools import cached_property
-from itertools import accumulate
 from typing import Final, Literal, NamedTuple
 
 from memfin.text.normalize import normalize
@@ -16,12 +16,12 @@ from memfin.text.normalize import normalize
 LineKind = Literal["text", "heading", "item", "row", "rule", "blank"]
 
 _STAR_BULLET: Final = re.compile(r"(?:^|(?<=\n)) {0,12}\*(?= )")
-_MARK: Final = re.compile(r"\*\*|\*(?!st)|`|~~|\u200b|\ufe0f")
+_MARK: Final = re.compile(r"(\*\*|\*(?!st)|`|~~|\u200b|\ufe0f)")
 _MARK_SIGNS: Final = ("`", "~~", "\u200b", "\ufe0f")
 _LONE_STAR: Final = re.compile(r"\*(?!st)")
 # Begins with one character set, so that the engine skips from candidate to candidate.
 _SENTENCE_END: Final = re.compile(
-    r"[.。!?;\n|…](?:(?<=[^.])[。!?;\n|…]*[”」\"')]?|"
+    r"[.。!?;\n|…](?:(?<=[^.])[。!?;\n|… ]*[”」\"')]?|"
     r"(?<=\.)(?<![0-9\n ][0-9]\.)(?<!\n[0-9]\.)[\"')]?(?=\s|$))"
 )
 _ITEM: Final = re.compile(
@@ -31,6 +31,8 @@ _ITEM: Final = re.compile(
 _RULE: Final = re.compile(r"[ |:+-]*--[ |:+-]*")
 _QUOTE_MARK: Final = re.compile(r"(?: ?>)+ ?")
 _BLANKS: Final = " \t"
+_BETWEEN: Final = ".。!?;\n|… "
+"""Marks between sentences."""
 _LEAD_REACH: Final = 40
 """Lines above a list in which its lead-in and heading are looked for."""
 _LONGEST_TITLE: Final = 40
@@ -86,7 +88,7 @@ class Document:
         if "*" in text:
             text = _LONE_STAR.sub("", text)
         self.text: Final = text
-        self.bounds: Final = list(_sentences(text))
+        self.bounds: Final = _sentences(text)
 
     @cached_property
     def starts(self) -> list[int]:
@@ -108,7 +110,7 @@ class Document:
 
     @cached_property
     def _line_starts(self) -> list[int]:
-        return [0, *accumulate(len(line) + 1 for line in self.text.split("\n"))]
+        return [0, *itertools.accumulate(len(line) + 1 for line in self.text.split("\n"))]
 
     def line_number(self, offset: int) -> int:
         """Return the number, from 0, of the line that holds the offset."""
@@ -174,12 +176,8 @@ class Document:
     @cached_property
     def _dropped(self) -> tuple[list[int], list[int]]:
         """Offsets in `text` behind which marks were dropped, and the number of characters dropped so far."""
-        places, totals, total = [], [], 0
-        for match in _MARK.finditer(self._norm):
-            places.append(match.start() - total)
-            total += match.end() - match.start()
-            totals.append(total)
-        return places, totals
+        lengths = [len(part) for part in _MARK.split(self._norm)]  # words and marks by turns
+        return list(itertools.accumulate(lengths[:-1:2])), list(itertools.accumulate(lengths[1::2]))
 
     def source_span(self, start: int, end: int) -> tuple[int, int]:
         """Translate a half-open span of `text` into offsets of `source`."""
@@ -190,15 +188,14 @@ class Document:
         return start + (totals[first - 1] if first else 0), end + (totals[last - 1] if last else 0)
 
 
-def _sentences(text: str) -> Iterator[tuple[int, int]]:
-    start = 0
-    for match in _SENTENCE_END.finditer(text):
-        first, end = match.span()
-        if first > start and not text[start:first].isspace():
-            yield start, end
-        start = end
-    if start < len(text):
-        yield start, len(text)
+def _sentences(text: str) -> list[tuple[int, int]]:
+    ends = [match.end() for match in _SENTENCE_END.finditer(text)]
+    if not ends or ends[-1] < len(text):
+        ends.append(len(text))
+    bounds = list(itertools.pairwise((0, *ends)))
+    if not text[: ends[0]].strip(_BETWEEN):
+        del bounds[0]
+    return bounds
 
 
 def _lines(text: str) -> Iterator[Line]:

@@ -88,9 +88,8 @@ def test_offsets_point_at_the_words_as_written(text: str, value: str, words: str
 @pytest.mark.parametrize(
     "text",
     [
-        "This fund guarantees your principal and an 8% return.",
+        "这款产品到期连本带息一分都不会少您的。",
         "考虑到您不做短线，这里按半年检视一次。",
-        "Your capital is not protected and you may get back less.",
     ],
 )
 def test_what_only_the_classifier_found_is_unsure(text: str) -> None:
