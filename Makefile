@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(1 + (os.cpu_count() or 1))')
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: run test test-llama-cpp lint bench generated clean
+.PHONY: run test test-llama-cpp lint audit bench generated clean
 
 run: $(VENV)/.installed
 	$(BIN)/memfin run
@@ -28,6 +28,14 @@ lint: $(VENV)/.installed-lint
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/pyright --pythonpath $(BIN)/python
+
+# Known holes of the locked packages, in a database on the network; one line tells where there is none.
+audit: $(BIN)/python
+	@$(BIN)/python -m venv $(VENV)/audit
+	@$(VENV)/audit/bin/python -m pip --disable-pip-version-check --quiet install pip-audit 2>$(VENV)/audit/log || \
+		echo "audit: skipped, pip-audit cannot be installed"
+	@test ! -x $(VENV)/audit/bin/pip-audit || $(BIN)/python scripts/audit.py $(VENV)/audit/bin/pip-audit \
+		requirements/run.txt requirements/test.txt requirements/adapters.txt requirements/lint.txt
 
 bench: $(VENV)/.installed
 	$(BIN)/python benchmarks/pipeline.py

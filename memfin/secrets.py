@@ -23,6 +23,10 @@ _SECRET_NAME: Final = re.compile(
 _OPEN_QUERY: Final = frozenset({"api-version", "api_version", "version"})
 """Fields of a base URL's query that are no secret; their values are dates that any text may hold."""
 
+_ENTITIES: Final = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
+_ESCAPE: Final = re.compile(r"\\|%[0-9A-Fa-f]{2}|&(?:#|amp|lt|gt|quot|apos)")
+"""What a text has that holds an escaped character."""
+
 _LIKELY: Final = 8
 """Shorter values of variables that only look like secrets are taken for settings."""
 
@@ -30,9 +34,10 @@ _LIKELY: Final = 8
 class Scrubber:
     r"""Masks secrets in text, in whatever form they usually come back.
 
-    These are the value itself in upper or lower case, percent-encoded, escaped as in JSON (``\u002d``
-    for any of its characters, too) or in a Python literal, and in Base64 as HTTP's basic authentication
-    sends it. The values appear in no representation of the object; it is false when there are none.
+    These are the value itself in upper or lower case, reversed, with blanks between its characters, in
+    hexadecimal, and in Base64 alone or within a longer text. Any of its characters may be percent-encoded,
+    once or more, escaped as in JSON or in a Python literal (``\u002d``, ``\x2d``) or an entity of HTML. The
+    values appear in no representation of the object; it is false when there are none.
     """
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
@@ -43,6 +48,8 @@ class Scrubber:
         self._lowered = tuple({form.lower() for form in forms})
         self._pattern = re.compile("|".join(_pattern(form) for form in forms), re.IGNORECASE)
         likely = sorted({each for each in secrets if len(each) >= _SHORT}, key=len, reverse=True)
+        self._unspaced = tuple("".join(each.lower().split()) for each in likely)
+        self._spaced = re.compile("|".join(map(_spaced_pattern, likely)) or r"(?!)", re.IGNORECASE)
         self._escaped = re.compile("|".join(map(_escaped_pattern, likely)) or r"(?!)", re.IGNORECASE)
         self._clean = ""  # the text without a secret that was looked at last: it comes again, and in parts
 
@@ -57,7 +64,10 @@ class Scrubber:
         # Nearly all text holds no secret, and to search for plain text is far cheaper than the patterns.
         if any(form in lowered for form in self._lowered):
             return True
-        if "\\" in text and self._escaped.search(text) is not None:
+        if _ESCAPE.search(text) is not None and self._escaped.search(text) is not None:
+            return True
+        unspaced = "".join(lowered.split())
+        if any(form in unspaced for form in self._unspaced) and self._spaced.search(text) is not None:
             return True
         self._clean = text
         return False
@@ -66,8 +76,8 @@ class Scrubber:
         """Return the text with every secret in it masked."""
         if not self.finds(text):
             return text
-        text = self._pattern.sub(MASK, text)
-        return self._escaped.sub(MASK, text) if "\\" in text else text
+        text = self._spaced.sub(MASK, self._pattern.sub(MASK, text))
+        return self._escaped.sub(MASK, text) if _ESCAPE.search(text) is not None else text
 
     def scrub_data(self, value: Any) -> Any:
         """Return plain data with every string in it scrubbed, names of fields included."""
@@ -124,10 +134,24 @@ def _forms(secret: str) -> Iterator[str]:
     yield json.dumps(secret)[1:-1]
     yield json.dumps(secret, ensure_ascii=False)[1:-1]
     yield repr(secret)[1:-1]
-    encoded = base64.b64encode(secret.encode("utf-8", "surrogateescape")).decode().rstrip("=")
-    if len(encoded) >= _SHORT:
-        yield encoded
-        yield encoded.replace("+", "-").replace("/", "_")
+    data = secret.encode("utf-8", "surrogateescape")
+    encoded = base64.b64encode(data).decode().rstrip("=")
+    codes = [encoded] if len(encoded) >= _SHORT else []
+    if len(secret) >= _SHORT:
+        yield secret[::-1]
+        yield data.hex()
+        codes += filter(
+            lambda code: len(code) >= _LIKELY, (_inner_base64(data, before) for before in range(3))
+        )
+    for code in codes:
+        yield code
+        yield code.replace("+", "-").replace("/", "_")
+
+
+def _inner_base64(data: bytes, before: int) -> str:
+    """Return the characters that are the same whatever stands around the data, ``before`` bytes or 3 more."""
+    encoded = base64.b64encode(bytes(before) + data + bytes(2)).decode()
+    return encoded[-(-before * 8 // 6) : (before + len(data)) * 8 // 6]
 
 
 def _pattern(form: str) -> str:
@@ -136,11 +160,29 @@ def _pattern(form: str) -> str:
     return rf"(?<!\w){re.escape(form)}(?!\w)"
 
 
+def _spaced_pattern(secret: str) -> str:
+    return r"\s+".join(map(re.escape, "".join(secret.split())))
+
+
 def _escaped_pattern(secret: str) -> str:
-    """Return what finds a secret in JSON, as text or in a text once more, with any character escaped."""
+    """Return what finds a secret any of whose characters are escaped, in a text that may be escaped again."""
     return "".join(rf"(?:\\{{0,7}}{re.escape(each)}|{_escapes(each)})" for each in secret)
 
 
 def _escapes(character: str) -> str:
     units = character.encode("utf-16-be", "surrogatepass")
-    return "".join(rf"\\{{1,7}}u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
+    code = ord(character)
+    entities = [
+        f"#0*{code}",
+        f"#x0*{code:x}",
+        *(name for name, each in _ENTITIES.items() if each == character),
+    ]
+    percent = "".join(f"%(?:25)*{byte:02x}" for byte in character.encode("utf-8", "surrogatepass"))
+    return "|".join(
+        (
+            "".join(rf"\\{{1,7}}u{units[at : at + 2].hex()}" for at in range(0, len(units), 2)),
+            rf"\\{{1,7}}x{code:02x}",
+            f"&(?:amp;)*(?:{'|'.join(entities)});?",
+            percent,
+        )
+    )

@@ -22,6 +22,7 @@ RANKS: Mapping[str, int] = {
     "version": 0,
     "text": 1,
     "foreign": 1,
+    "hosting": 1,
     "contracts": 1,
     "wire": 1,
     "dataset": 2,
@@ -50,11 +51,12 @@ ONLY: Mapping[str, frozenset[str]] = {
     "text": frozenset({"errors"}),
     "secrets": frozenset(),
     "version": frozenset(),
-    "foreign": frozenset({"errors", "secrets"}),
+    "foreign": frozenset({"errors", "secrets", "text"}),
+    "hosting": frozenset({"errors"}),
     "journal": frozenset({"errors", "contracts"}),
-    "wire": frozenset({"errors", "secrets", "contracts"}),
+    "wire": frozenset({"errors", "secrets", "contracts", "text"}),
     "metrics": frozenset({"errors", "contracts", "scoring"}),
-    "report": frozenset({"errors", "contracts", "metrics"}),
+    "report": frozenset({"errors", "contracts", "metrics", "text"}),
 }
 """Parts that may import these other parts and no more."""
 

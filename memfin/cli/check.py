@@ -7,11 +7,12 @@ from typing import Final
 import click
 import msgspec
 
-from memfin.cli.check_view import lines_of, printable
+from memfin.cli.check_view import lines_of
 from memfin.cli.replies import Reply, Unread, open_replies, read_replies
 from memfin.contracts import CheckedReply
 from memfin.errors import GateFailed, UsageError
 from memfin.foreign.references import one_line
+from memfin.text.lines import printable
 
 MOST_TOLD: Final = 20
 """Lines of a file, and constraints, that are told one by one where they cannot be read."""

@@ -5,6 +5,7 @@ from typing import Final
 
 from memfin.contracts import CheckedFinding, CheckedReply
 from memfin.foreign.references import one_line
+from memfin.text.lines import printable
 
 LONGEST_WORDS: Final = 120
 """Characters of a reply that a line shows."""
@@ -29,11 +30,5 @@ def lines_of(checked: CheckedReply, *, quiet: bool) -> Iterator[str]:
 
 
 def _told(finding: CheckedFinding) -> str:
-    words = one_line(finding.words)
-    shown = words if len(words) <= LONGEST_WORDS else f"{words[: LONGEST_WORDS - 1]}…"
+    shown = one_line(finding.words, LONGEST_WORDS)
     return f"{finding.kind} {one_line(finding.value)}: {shown} ({one_line(finding.rule)})"
-
-
-def printable(text: str) -> str:
-    """Return a name with control characters and lone surrogates escaped and blanks as they are."""
-    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)

@@ -61,8 +61,15 @@ def command() -> None:
     multiple=True,
     help="A further name under which the service may be asked for, as behind a proxy; may be repeated.",
 )
+@click.option(
+    "--secure-cookies",
+    is_flag=True,
+    help="Browsers send the cookies of the pages through TLS only; set it behind a proxy that speaks TLS.",
+)
 @thresholds_option
-def serve(data: Path, host: str, port: int, names: tuple[str, ...], thresholds: Path | None) -> None:
+def serve(
+    data: Path, host: str, port: int, names: tuple[str, ...], *, secure_cookies: bool, thresholds: Path | None
+) -> None:
     """Serve the REST interface and the pages until SIGINT or SIGTERM.
 
     \b
@@ -73,7 +80,7 @@ def serve(data: Path, host: str, port: int, names: tuple[str, ...], thresholds: 
     """
     from memfin.web.memory.serving import serve as run  # noqa: PLC0415 - no other command needs a server
 
-    run(data, host=host, port=port, names=names, thresholds=thresholds)
+    run(data, host=host, port=port, names=names, secure_cookies=secure_cookies, thresholds=thresholds)
 
 
 @command.command("expire")

@@ -1,6 +1,5 @@
 """The options of ``run``: flags, ``MEMFIN_*`` variables and ``memfin.toml``, in that order of weight."""
 
-import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Any, Final, TypeVar
 import click
 import msgspec
 
-from memfin.contracts import RunConfig
+from memfin.contracts import RunConfig, reading
 from memfin.errors import UsageError
 from memfin.runtime.gates import check_value_name, parse_fail_under
 
@@ -272,12 +271,8 @@ def settings_of(path: Path, content: Mapping[str, Any], above: Mapping[str, Any]
 def read_toml(path: Path) -> dict[str, Any]:
     """Return the content of a settings file; raises `UsageError` when it cannot be read or is no TOML."""
     try:
-        return tomllib.loads(path.read_text("utf-8-sig"))
-    except OSError as problem:
-        raise UsageError(f"config {path}: {problem.strerror or problem}") from problem
-    except RecursionError:
-        raise UsageError(f"config {path}: the values are nested too deeply") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+        return reading.read_toml(path)
+    except UsageError as problem:
         raise UsageError(f"config {path}: {problem}") from problem
 
 

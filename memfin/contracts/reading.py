@@ -8,6 +8,7 @@ import functools
 import os
 import re
 import stat
+import tomllib
 from collections.abc import Callable, Hashable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Final, TypeVar, cast
@@ -20,6 +21,9 @@ from memfin.errors import UsageError
 
 MAX_DOCUMENT_BYTES: Final = 256 * 1024 * 1024
 """The largest file that is read as one JSON document, in bytes."""
+
+MAX_SETTINGS_BYTES: Final = 16 * 1024
+"""The largest file of settings; a key of so many dots takes a quarter of a GiB while it is read."""
 
 _SUPPORTED: Final = re.compile(r"v1(\.[0-9]+)?")
 _BEYOND_FINITE: Final = re.compile(r"Expected `float` [<>]= -?1\.797\d*e\+308")
@@ -143,6 +147,26 @@ def read_document(file: BinaryIO, limit: int | None = None) -> bytes:
     """
     bound = MAX_DOCUMENT_BYTES if limit is None else limit
     return file.read(min(os.fstat(file.fileno()).st_size, bound) + 1)
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Return the content of a file of settings.
+
+    Raises:
+        UsageError: when the file cannot be opened, is too large, or is no TOML; the message names no file.
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_SETTINGS_BYTES + 1)
+        if len(data) > MAX_SETTINGS_BYTES:
+            raise UsageError(f"the file is larger than {MAX_SETTINGS_BYTES >> 10} KiB")
+        return tomllib.loads(data.decode("utf-8-sig"))
+    except OSError as problem:
+        raise UsageError(problem.strerror or str(problem)) from problem
+    except RecursionError:
+        raise UsageError("the values are nested too deeply") from None
+    except ValueError as problem:  # no UTF-8, no TOML, or an integer of thousands of digits
+        raise UsageError(str(problem)) from problem
 
 
 def open_input(path: str | Path) -> BinaryIO:

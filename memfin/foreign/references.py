@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from memfin.errors import UsageError
 from memfin.secrets import scrubber_of_environment
+from memfin.text import lines
 
 LONGEST_LINE: Final = 2000
 """Characters of a foreign error message that are kept."""
@@ -75,14 +76,10 @@ def describe(error: BaseException) -> str:
     return one_line(f"{type(error).__name__}: {message}" if message.strip() else type(error).__name__)
 
 
-def one_line(text: str) -> str:
-    """Return foreign text as one line of bounded length that is safe to write and to show.
+def one_line(text: str, limit: int = LONGEST_LINE) -> str:
+    """Return foreign text as `memfin.text.lines.one_line`, with the keys of the environment masked.
 
-    Whatever is not printable stands escaped: control characters, lone surrogates, signs that turn the
-    direction of writing. Keys of the environment are masked: clients like to quote what they sent.
+    Clients like to quote what they sent.
     """
     known = scrubber_of_environment().scrub(text[: 2 * LONGEST_LINE + LONGEST_SECRET])
-    line = " ".join(known[: 2 * LONGEST_LINE].split())
-    if not line.isprintable():
-        line = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in line)
-    return line[:LONGEST_LINE]
+    return lines.one_line(known[: 2 * LONGEST_LINE], limit)

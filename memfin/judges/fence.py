@@ -9,30 +9,15 @@ spelt out, so that nothing reaches the judge that a reader would not see.
 """
 
 import os
-import re
 from typing import Final
+
+from memfin.text.lines import visible
 
 MARGIN: Final = "| "
 """What every line inside a fence begins with."""
 
 _NEXT_LINE: Final = f"\n{MARGIN}"
-
-_LINE_ENDS: Final = frozenset("\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")
-"""Characters that end a line, the same as for ``str.splitlines``."""
-
 _FULL_WIDTH: Final = tuple(zip("<>[]", "＜＞［］", strict=True))
-
-_UNSEEN: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
-"""Characters that show nothing although they count as printable."""
-
-_SELECTORS: Final = ((0xFE00, 0xFE0F), (0xE0100, 0xE01EF), (0x180B, 0x180F))
-"""Variation selectors, with which text can carry other text unseen."""
-
-
-_PLAIN: Final = "\n -~·—‘’“”…、。《》「」【】一-鿿！-～"
-"""Characters, as ranges, that are shown as they are and need no closer look: nearly all of a text."""
-
-_DOUBTFUL: Final = re.compile(f"[^{_PLAIN}]")
 
 
 def new_nonce() -> str:
@@ -58,24 +43,6 @@ def fence(name: str, content: str, nonce: str) -> str:
 
 def margined(text: str) -> str:
     """Return untrusted text as it stands inside a fence: visible, each line behind its margin."""
-    # One character more, taken off again, keeps the empty line that a text may end with.
-    return _NEXT_LINE.join(f"{MARGIN}{visible(text)}|".splitlines())[:-1]
-
-
-def visible(text: str) -> str:
-    """Return text in which everything can be seen and no bracket is one of a fence or a control token."""
     for bracket, wide in _FULL_WIDTH:  # faster than a translation, which looks at every character
         text = text.replace(bracket, wide)
-    return _DOUBTFUL.sub(lambda found: _shown(found.group()), text)
-
-
-def _shown(character: str) -> str:
-    if character in _LINE_ENDS:
-        return character
-    if character.isspace():
-        return " "
-    code = ord(character)
-    hidden = character in _UNSEEN or any(low <= code <= high for low, high in _SELECTORS)
-    if character.isprintable() and not hidden:
-        return character
-    return f"⟨U+{code:04X}⟩"
+    return MARGIN + visible(text, kept=frozenset()).replace("\n", _NEXT_LINE)

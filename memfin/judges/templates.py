@@ -5,7 +5,6 @@ judge's to follow. What comes from a dataset or an agent enters as values, never
 """
 
 import hashlib
-import re
 from collections.abc import Mapping, Sequence
 from functools import cache, cached_property, lru_cache
 from importlib.resources import files
@@ -16,6 +15,7 @@ import msgspec
 
 from memfin.contracts import Language
 from memfin.judges.fence import fence, margined
+from memfin.text.lines import visible
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -29,7 +29,6 @@ _BODY: Final = "\1"
 
 _DIRECTORY: Final = files("memfin") / "data" / "prompts"
 _IDENTITIES: Final = "identities.txt"
-_LIST_BREAK: Final = re.compile("\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 
 
 class TooLong(ValueError):  # noqa: N818 - names the condition
@@ -145,7 +144,7 @@ class Templates:
 
 def one_line(text: str) -> str:
     """Keep an entry of a list on its line, so that it cannot look like two."""
-    return text if text.isprintable() else _LIST_BREAK.sub(" ⏎ ", text)
+    return visible(text).replace("\n", " ⏎ ")
 
 
 @cache

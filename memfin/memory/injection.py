@@ -17,23 +17,13 @@ import msgspec
 from memfin.contracts import Record
 from memfin.errors import UsageError
 from memfin.memory.boundaries import CLOSING, OPENING
+from memfin.text.lines import flat, visible
 
 _NUMBER: Final = r"(?!\s?=?\s?[-+±]?[¥￥$€£]?\s?[0-9０-９零〇一二两三四五六七八九十百半])"
 _BRACKETS: Final = re.compile(rf"[<>]{_NUMBER}|[\[\]]")
 _WIDE: Final = dict(zip("<>[]", "＜＞［］", strict=True))
 _NAME: Final = "user_context"
 _HARMLESS_NAME: Final = "user context"
-
-_PLAIN: Final = re.compile(r"[ -;=?-Z\\^-~·—‘’“”…、。《》「」【】一-鿿！-；＝？-～]*")
-"""Texts that are shown as they are and need no closer look: nearly all of them."""
-
-_SPACE: Final = re.compile(r"\s+")
-_JOINERS: Final = frozenset("\u200c\u200d")
-_SELECTORS: Final = frozenset("\ufe0e\ufe0f")
-"""Of variation selectors those between text and emoji; the others can carry text unseen."""
-
-_OTHER_SELECTORS: Final = ((0xFE00, 0xFE0D), (0xE0100, 0xE01EF), (0x180B, 0x180F))
-_UNSEEN: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 
 
 class UserContextBlock(Record):
@@ -76,23 +66,9 @@ def escaped(text: str) -> str:
 
     Numbers with a comparison keep it: "<10%" and ">= 3" stay what they are.
     """
-    if not _PLAIN.fullmatch(text):
-        text = _SPACE.sub(" ", "".join(map(_shown, text)))
-        text = _BRACKETS.sub(lambda found: _WIDE[found.group()], text)
+    text = flat(visible(text, spell=lambda _: ""))
+    text = _BRACKETS.sub(lambda found: _WIDE[found.group()], text)
     # Full-width and other forms of the tag's name count as the name.
     if _NAME in (plain := unicodedata.normalize("NFKC", text).casefold()):
         text = _BRACKETS.sub(lambda found: _WIDE[found.group()], plain.replace(_NAME, _HARMLESS_NAME))
     return text.strip()
-
-
-def _shown(character: str) -> str:
-    if character.isspace():
-        return " "
-    category = unicodedata.category(character)
-    code = ord(character)
-    hidden = (
-        category in {"Cc", "Cf", "Cs", "Co", "Cn"}
-        or character in _UNSEEN
-        or any(low <= code <= high for low, high in _OTHER_SELECTORS)
-    )
-    return "" if hidden and character not in _JOINERS | _SELECTORS else character

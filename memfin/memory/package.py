@@ -13,6 +13,7 @@ from typing import BinaryIO, Final, Protocol
 
 from memfin.errors import UsageError
 from memfin.memory.manifest import MANIFEST, is_package_path
+from memfin.text.lines import printable
 
 MOST_FILES: Final = 50_000
 LARGEST_PACKAGE: Final = 256 << 20
@@ -98,7 +99,7 @@ class DirectoryPackage:
     def _look(self, directory: str, below: str, found: set[str]) -> None:
         with os.scandir(directory) as entries:
             for entry in entries:
-                path = below + _shown(entry.name)
+                path = below + printable(entry.name)
                 if entry.is_dir(follow_symlinks=False) and is_package_path(path):
                     self._look(entry.path, f"{path}/", found)
                 elif not entry.is_file(follow_symlinks=False):
@@ -141,7 +142,7 @@ class ZipPackage:
 
     def _take(self, info: zipfile.ZipInfo, top: str) -> None:
         name = info.orig_filename  # the other one ends at a NUL
-        path = _shown(name.removeprefix(top))
+        path = printable(name.removeprefix(top))
         kind = stat.S_IFMT(info.external_attr >> 16)
         if info.flag_bits & _ENCRYPTED:
             raise UsageError(f"{self._where}: encrypted; an export is not")
@@ -154,7 +155,7 @@ class ZipPackage:
             or name.startswith("/")
             or not is_package_path(path.removesuffix("/") or "_")
         ):
-            self.foreign[_shown(name)] = _NO_NAME
+            self.foreign[printable(name)] = _NO_NAME
         elif not path.endswith("/") and path:
             self._infos[path] = info
         elif info.file_size:
@@ -198,10 +199,3 @@ def _check_end(archive: BinaryIO, path: Path) -> None:
         raise UsageError(f"{path}: neither a directory nor a zip archive")
     if int.from_bytes(tail[at + 12 : at + 16], "little") > _LARGEST_DIRECTORY:
         raise UsageError(f"{path}: its list of files is too long for an export")
-
-
-def _shown(name: str) -> str:
-    """Return a name that can stand in a line of text: what does not print is escaped."""
-    return "".join(
-        each if each.isprintable() else each.encode("unicode_escape").decode("ascii") for each in name
-    )

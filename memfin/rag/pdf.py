@@ -3,6 +3,7 @@
 import logging
 import os
 import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +20,9 @@ MAX_PDF_BYTES: Final = 256 * 1024 * 1024
 MAX_PDF_CHARACTERS: Final = 64 * 1024 * 1024
 """The most text that is taken from a PDF, in characters."""
 
+MAX_PDF_SECONDS: Final = 120.0
+"""The processor time that reading a PDF may take."""
+
 _LINE_END: Final = re.compile(r"\r\n?")
 
 
@@ -26,7 +30,7 @@ def pdf_pages(file: BinaryIO, path: Path) -> list[str]:
     """Return the text of every page, in order; a page that is only a picture has none.
 
     Raises:
-        UsageError: when the file is no sound PDF, needs a password, or no page has text.
+        UsageError: when the file is no sound PDF, needs a password, takes too long, or no page has text.
     """
     if os.fstat(file.fileno()).st_size > MAX_PDF_BYTES:
         raise UsageError(f"document {path}: a PDF of more than {MAX_PDF_BYTES >> 20} MiB; divide it")
@@ -47,8 +51,16 @@ def _pages(file: BinaryIO, path: Path) -> Iterator[str]:
     if reader.is_encrypted and not _opened(reader):
         raise UsageError(f"document {path}: the PDF is encrypted; save a copy without a password")
     length = 0
+    end = time.thread_time() + MAX_PDF_SECONDS
+
+    def check_time(*operation: object) -> None:
+        del operation
+        if time.thread_time() > end:
+            raise UsageError(f"document {path}: takes more than {MAX_PDF_SECONDS:.0f} s to read; divide it")
+
     for page in reader.pages:
-        text = page.extract_text()
+        check_time()
+        text = page.extract_text(visitor_operand_before=check_time)
         length += len(text)
         if length > MAX_PDF_CHARACTERS:
             raise UsageError(f"document {path}: more than {MAX_PDF_CHARACTERS} characters of text; divide it")

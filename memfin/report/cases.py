@@ -6,11 +6,12 @@ from typing import Final
 
 from memfin.contracts import RecallTrace, TurnEvalRow
 from memfin.report.dialogs import UNKNOWN, Facts, script_language
-from memfin.report.excerpt import around, one_line, segments
+from memfin.report.excerpt import around, segments
 from memfin.report.labels import label_words
 from memfin.report.model import FindingCase, KeyCase, TurnCase
 from memfin.report.reader import TurnText
 from memfin.report.worst import missed_tags
+from memfin.text.lines import one_line
 
 _USER_LIMIT: Final = 400
 _REPLY_LIMIT: Final = 700

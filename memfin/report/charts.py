@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from memfin.report.drawing import Chart, drawn, look, pygal
-from memfin.report.excerpt import one_line
 from memfin.report.glossary import METRICS, SOURCES, format_interval, format_value
 from memfin.report.model import GroupTable, MetricView, ReportModel
+from memfin.text.lines import one_line
 
 _LABEL_LIMIT: Final = 18
 _MIN_GROUPS: Final = 2

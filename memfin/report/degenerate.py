@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from typing import Final, Literal
 
 from memfin.contracts import TurnEvalRow
-from memfin.report.excerpt import one_line
 from memfin.report.glossary import format_value
 from memfin.report.model import Caution, MetricView
+from memfin.text.lines import one_line
 
 _WARN_SHARE: Final = 0.2
 _NOTE_SHARE: Final = 0.02

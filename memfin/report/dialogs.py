@@ -7,9 +7,9 @@ from typing import Final, NamedTuple
 from memfin.contracts import LatencyStats
 from memfin.contracts.legacy import canonical_difficulty
 from memfin.report.degenerate import ReplyShapes
-from memfin.report.excerpt import one_line
 from memfin.report.failures import FailureCounter
 from memfin.report.reader import ScannedDialog, ScannedTurn
+from memfin.text.lines import one_line
 
 UNKNOWN: Final = "(not given)"
 _OTHER: Final = "(other)"

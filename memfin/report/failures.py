@@ -3,8 +3,8 @@
 import re
 from typing import Final
 
-from memfin.report.excerpt import one_line, visible
 from memfin.report.model import FailureGroup
+from memfin.text.lines import one_line, visible
 
 _MESSAGE_LIMIT: Final = 240
 _MAX_GROUPS: Final = 1000

@@ -17,9 +17,9 @@ from memfin.contracts import (
     TurnEvalRow,
     was_asked,
 )
-from memfin.report.excerpt import one_line
 from memfin.report.failures import FailureCounter
 from memfin.report.model import Caution, JudgeView
+from memfin.text.lines import one_line
 
 _CONTROLS: Final = (
     ("null", "Says nothing", "1.00"),

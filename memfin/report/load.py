@@ -13,7 +13,6 @@ from memfin.report import reader
 from memfin.report.cases import turn_case
 from memfin.report.degenerate import Baselines, UnreadConstraints, summary_cautions
 from memfin.report.dialogs import DialogCensus
-from memfin.report.excerpt import one_line
 from memfin.report.glossary import METRICS
 from memfin.report.groups import GroupedMetrics
 from memfin.report.judging import SentTurns, UnjudgedTurns, judge_cautions, judge_view
@@ -30,6 +29,7 @@ from memfin.report.model import (
 from memfin.report.papers import flat_settings, measured_timing
 from memfin.report.reader import HeadlineValues
 from memfin.report.worst import Ranking, WorstTurns
+from memfin.text.lines import one_line
 
 _MAX_DIALOGS: Final = 25
 _MAX_FAILURES: Final = 20

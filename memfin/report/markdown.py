@@ -4,10 +4,10 @@ import re
 from typing import Final
 
 from memfin.contracts import EvalSummary
-from memfin.report.excerpt import flat, visible
 from memfin.report.load import summary_model
 from memfin.report.model import ReportModel
 from memfin.report.templates import environment
+from memfin.text.lines import flat
 
 _ACTIVE: Final = re.compile(r"[\\`*_{}\[\]#|~$@!]|:(?=//)|(?<=\bwww)\.", re.IGNORECASE)
 _BLANK_LINES: Final = re.compile(r"\n{3,}")
@@ -20,7 +20,7 @@ def escape_markdown(text: str) -> str:
     Markup, code, links, mentions, formulas, table bars and HTML lose their meaning. The result may
     stand in a table cell or inside a paragraph, not at the start of a line.
     """
-    line = flat(visible(text)).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    line = flat(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return _ACTIVE.sub(lambda found: "\\" + found.group(), line)
 
 

@@ -7,9 +7,9 @@ import msgspec
 
 from memfin.contracts import RunStats
 from memfin.report import reader
-from memfin.report.excerpt import one_line
 from memfin.report.judging import changed_parameters
 from memfin.report.model import Timing
+from memfin.text.lines import one_line
 
 
 def measured_timing(stats: RunStats) -> Timing:

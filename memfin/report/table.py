@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING
 
 from memfin.contracts import EvalSummary
-from memfin.report.excerpt import one_line
 from memfin.report.glossary import METRICS, format_interval, format_value, is_measured
+from memfin.text.lines import one_line
 
 if TYPE_CHECKING:
     from rich.table import Table

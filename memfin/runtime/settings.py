@@ -15,7 +15,7 @@ from memfin.runtime.gates import check_value_name
 
 C = TypeVar("C", bound=RunConfig)
 
-RUN_ID: Final = re.compile(r"(?!\.)(?!logs\Z)[A-Za-z0-9._-]{1,128}\Z")
+RUN_ID: Final = re.compile(r"(?![.-])(?!logs\Z)[A-Za-z0-9._-]{1,128}\Z")
 
 
 def make_config(settings: Mapping[str, Any]) -> RunConfig:
@@ -52,7 +52,7 @@ def checked_config(settings: Mapping[str, Any], kind: type[C], check_gate: Calla
     if config.run_id is not None and not RUN_ID.match(config.run_id):
         raise UsageError(
             f"run id {config.run_id!r}: use 1 to 128 of the characters A-Z a-z 0-9 . _ -, "
-            "not starting with a dot, and not 'logs'"
+            "not starting with a dot or a hyphen, and not 'logs'"
         )
     return config
 

@@ -10,11 +10,12 @@ expressly not for this client are no proposals.
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache, lru_cache
 from typing import Final, NamedTuple
 
 from memfin.scoring.vocabulary import class_finder, load_vocabulary, term_finder
 from memfin.text.document import Cell, Document, Line
-from memfin.text.quantities import Quantity, quantities
+from memfin.text.quantities import Quantity
 
 _TOLERANCE: Final = 0.011
 _WHOLE: Final = 1.0
@@ -28,6 +29,7 @@ _MAX_HEAD: Final = 200
 """Characters at the head of a line in which its share is looked for."""
 _NEAR: Final = 14
 _CHANGES: Final = ("多", "少", "再", "加", "减", "了", "比")
+_SENTENCE_BREAK: Final = re.compile(r"[。!?\n]")
 _SENTENCE_MARK: Final = re.compile(r"[,。!?;:、()\n]")
 _PROFILE_NAME: Final = re.compile(
     r"^\W*(?:(?:保守|谨慎|稳健|平衡|进取|激进|积极|成长)型|"
@@ -138,6 +140,7 @@ def proposals(document: Document) -> list[Proposal]:
     return sorted(found, key=lambda each: (each.start, each.end))
 
 
+@lru_cache(maxsize=1024)
 def classes_in(text: str) -> frozenset[str]:
     """Return the asset classes named first in a text, with the wider classes they belong to."""
     mentions = class_finder().find(text)
@@ -149,6 +152,7 @@ def classes_in(text: str) -> frozenset[str]:
     return frozenset(name for each in same for name in _family(each))
 
 
+@cache
 def _family(name: str) -> tuple[str, ...]:
     parents = {entry.id: entry.within for entry in load_vocabulary().classes}
     chain = [name]
@@ -201,16 +205,16 @@ def _is_no_plan(document: Document, start: int, end: int) -> bool:
 
 
 def _from_tables(document: Document, shares: frozenset[int]) -> Iterator[Proposal]:
-    for table in document.tables:
-        if not table.rows or shares.isdisjoint(range(table.line, table.line + len(table.rows) + 2)):
+    for table in document.tables(shares):
+        if not table.rows:
             continue
         width = max(len(row) for row in table.rows)
-        columns = [column for column in range(width) if _is_share_column(table.header, table.rows, column)]
+        columns = [n for n in range(width) if _is_share_column(document, table.header, table.rows, n)]
         if _class_names(table.header) >= _MIN_PARTS:
             yield from _rows_as_options(document, table.header, table.rows)
             continue
         for column in columns:
-            yield from _proposal(_column(table.rows, column), document)
+            yield from _proposal(_column(document, table.rows, column), document)
         if not columns:
             yield from _cells_alone(document, table.rows)
 
@@ -220,40 +224,34 @@ def _cells_alone(document: Document, rows: Sequence[Sequence[Cell]]) -> Iterator
     for cell in itertools.chain.from_iterable(rows):
         if _SHARE_SIGN.search(cell.text) is None:
             continue
-        yield from _run_of_parts(document, cell.text, cell.start, laid_out=True)
-        share = _share_of(cell)
-        if (
-            share is not None
-            and share.start
-            and len(cell.text) < _SHORT_LINE
-            and _COMPARED.search(cell.text[: share.start]) is None
-        ):
-            yield from _proposal([_holding(cell.text[: share.start], share, cell.start, cell.end)], document)
+        yield from _run_of_parts(document, cell.start, cell.end, laid_out=True)
+        share = _share_of(document, cell)
+        name = "" if share is None else document.text[cell.start : share.start]
+        if share is not None and name and len(cell.text) < _SHORT_LINE and _COMPARED.search(name) is None:
+            yield from _proposal([_holding(name, share, cell.start, cell.end)], document)
 
 
 def _class_names(cells: Sequence[str]) -> int:
     return sum(1 for cell in cells[1:] if classes_in(cell))
 
 
-def _share_of(cell: Cell, *, money: bool = False) -> Quantity | None:
+def _share_of(document: Document, cell: Cell) -> Quantity | None:
     """Return the share that a cell holds, when the cell is little more than that."""
-    if len(cell.text) > _MAX_NAME or _SHARE_SIGN.search(cell.text) is None:
+    if len(cell.text) > _MAX_NAME:
         return None
-    for quantity in quantities(cell.text):
-        if (
-            quantity.kind == ("money" if money else "share")
-            and quantity.high > 0
-            and (money or quantity.high <= _WHOLE)
-        ):
-            return None if _NO_WEIGHT.search(cell.text[: quantity.start]) else quantity
+    for quantity in document.quantities(cell.start, cell.end):
+        if quantity.kind == "share" and 0 < quantity.high <= _WHOLE:
+            return None if _NO_WEIGHT.search(document.text, cell.start, quantity.start) else quantity
     return None
 
 
-def _is_share_column(header: Sequence[str], rows: Sequence[Sequence[Cell]], column: int) -> bool:
+def _is_share_column(
+    document: Document, header: Sequence[str], rows: Sequence[Sequence[Cell]], column: int
+) -> bool:
     title = header[column] if column < len(header) else ""
     if _NO_WEIGHT.search(title) or _NO_PLAN.search(title):
         return False
-    shares = [_share_of(row[column]) for row in rows if column < len(row)]
+    shares = [_share_of(document, row[column]) for row in rows if column < len(row)]
     held = [share for share in shares if share is not None]
     if len(held) < _MIN_PARTS or len(held) * 2 < len(shares):
         return False
@@ -265,15 +263,15 @@ def _is_share_column(header: Sequence[str], rows: Sequence[Sequence[Cell]], colu
     )
 
 
-def _column(rows: Sequence[Sequence[Cell]], column: int) -> Iterator[Holding]:
+def _column(document: Document, rows: Sequence[Sequence[Cell]], column: int) -> Iterator[Holding]:
     for row in rows:
         if column >= len(row) or _TOTAL.search(_BULLET.sub("", row[0].text)):
             continue
-        share = _share_of(row[column])
+        share = _share_of(document, row[column])
         if share is None:
             continue
         named = next((cell for cell in row[:column] if re.search(r"[^\W\d_]", cell.text)), row[0])
-        if column == 0 and share.start == 0:
+        if column == 0 and share.start == row[0].start:
             continue
         rest = " ".join(
             cell.text
@@ -291,7 +289,7 @@ def _rows_as_options(
         parts = [
             _holding(title, share, cell.start, cell.end)
             for title, cell in zip(header[1:], row[1:], strict=False)
-            if classes_in(title) and (share := _share_of(cell)) is not None
+            if classes_in(title) and (share := _share_of(document, cell)) is not None
         ]
         if (
             len(parts) >= _MIN_PARTS
@@ -349,11 +347,11 @@ def _blocks(document: Document, numbers: Sequence[int]) -> Iterator[list[_Entry]
     block: list[_Entry] = []
     last = 0
     for number in numbers:
-        line = document.lines[number]
+        line = document.line(number)
         entry = None if line.kind == "row" else _entry(document, line)
         if entry is None:
             continue
-        if block and _is_apart(document.lines[last + 1 : number], block):
+        if block and _is_apart([document.line(n) for n in range(last + 1, number)], block):
             yield block
             block = []
         block.append(entry)
@@ -377,12 +375,11 @@ def _entry(document: Document, line: Line) -> _Entry | None:
     """Return the part that a line names: a name with one share right behind or in front of it."""
     words = document.content(line)
     skipped = _NUMBERING.match(words)
-    offset = skipped.end() if skipped else 0
-    found = quantities(words[offset : offset + _MAX_HEAD])
-    chosen = _amount_of(found)
+    start = line.start + (skipped.end() if skipped else 0)
+    chosen = _amount_of(document.quantities(start, min(line.end, start + _MAX_HEAD)))
     if chosen is None or words.endswith("?"):
         return None
-    before, after = words[offset : offset + chosen.start], words[offset + chosen.end :]
+    before, after = document.text[start : chosen.start], document.text[chosen.end : line.end]
     if not _is_name(before):
         return None
     name = re.sub(r"[\s(:|~≈=]+$", "", before)
@@ -390,8 +387,7 @@ def _entry(document: Document, line: Line) -> _Entry | None:
         # The share leads the line; its name follows.
         name, after = re.split(r"[。;,(]", after[:_MAX_NAME].lstrip(" 的:-)"), maxsplit=1)[0], ""
     rest = re.split(r"[。;]", after, maxsplit=1)[0][:_MAX_NAME]
-    end = line.start + offset + chosen.end
-    holding = _holding(name, chosen, line.start, end, rest=rest, count=_count(name))
+    holding = _holding(name, chosen, line.start, chosen.end, rest=rest, count=_count(name))
     return _Entry(
         2 * line.indent + (line.kind == "item"),
         holding,
@@ -448,37 +444,37 @@ def _leaves(entries: Sequence[_Entry]) -> list[_Entry]:
 
 
 def _from_sentences(document: Document, numbers: Sequence[int]) -> Iterator[Proposal]:
-    for line in map(document.lines.__getitem__, numbers):
+    for line in map(document.line, numbers):
         if line.kind != "row":
-            yield from _run_of_parts(document, document.content(line), line.start, laid_out=False)
+            yield from _run_of_parts(document, line.start, line.end, laid_out=False)
 
 
-def _run_of_parts(document: Document, words: str, offset: int, *, laid_out: bool) -> Iterator[Proposal]:
-    if len(words) > _MAX_LINE:
+def _run_of_parts(document: Document, start: int, end: int, *, laid_out: bool) -> Iterator[Proposal]:
+    if end - start > _MAX_LINE:
         return
     shares = [
         each
-        for each in quantities(words)
-        if each.kind == "share"
-        and 0 < each.high <= _WHOLE
-        and not _NO_WEIGHT.match(words[each.end :].lstrip("的 "))
+        for each in document.quantities(start, end)
+        if each.kind == "share" and 0 < each.high <= _WHOLE and not _is_rate(document.text, each.end, end)
     ]
-    for group in _runs(words, shares):
-        parts = list(_parts(words, group, offset))
+    for group in _runs(document.text, shares):
+        parts = list(_parts(document.text, group, start, end))
         if len(parts) >= _MIN_PARTS and _adds_up(parts) and any(each.classes for each in parts):
             yield from _proposal(parts, document, laid_out=laid_out)
             return
     if not laid_out:
-        yield from _parts_alone(document, words, shares, offset)
+        yield from _parts_alone(document, shares, start)
 
 
-def _parts_alone(
-    document: Document, words: str, shares: Sequence[Quantity], offset: int
-) -> Iterator[Proposal]:
+def _is_rate(text: str, start: int, end: int) -> bool:
+    """Say whether what follows a share makes it a rate of return, a fee or the like."""
+    return _NO_WEIGHT.match(text[start : min(end, start + _MAX_NAME)].lstrip("的 ")) is not None
+
+
+def _parts_alone(document: Document, shares: Sequence[Quantity], first: int) -> Iterator[Proposal]:
     """Yield parts of prose whose class stands right in front of their share (活期只留一成)."""
     for share in shares:
-        before = words[max(0, share.start - _NEAR) : share.start]
-        name = _SENTENCE_MARK.split(before)[-1]
+        name = _SENTENCE_MARK.split(document.text[max(first, share.start - _NEAR) : share.start])[-1]
         if (
             name.endswith(_CHANGES)
             or _NO_WEIGHT.search(name)
@@ -487,11 +483,11 @@ def _parts_alone(
         ):
             continue
         if classes_in(name):
-            start = offset + share.start - len(name)
-            yield from _proposal([_holding(name, share, start, offset + share.end)], document, laid_out=False)
+            part = _holding(name, share, share.start - len(name), share.end)
+            yield from _proposal([part], document, laid_out=False)
 
 
-def _runs(words: str, shares: Sequence[Quantity]) -> Iterator[list[Quantity]]:
+def _runs(text: str, shares: Sequence[Quantity]) -> Iterator[list[Quantity]]:
     """Yield runs of shares of one sentence that add up to a whole as soon as they do."""
     for position in range(len(shares)):
         run: list[Quantity] = []
@@ -499,11 +495,11 @@ def _runs(words: str, shares: Sequence[Quantity]) -> Iterator[list[Quantity]]:
         for share in shares[position:]:
             if run and (
                 share.start - run[-1].end > _MAX_NAME
-                or re.search(r"[。!?\n]", words[run[-1].end : share.start])
+                or _SENTENCE_BREAK.search(text, run[-1].end, share.start)
             ):
                 break
             run.append(share)
-            total += share.high * _count(words[max(0, share.start - 20) : share.start])
+            total += share.high * _count(text[max(0, share.start - 20) : share.start])
             if len(run) >= _MIN_PARTS and abs(total - 1) < _TOLERANCE:
                 yield run
                 return
@@ -518,24 +514,21 @@ def _runs(words: str, shares: Sequence[Quantity]) -> Iterator[list[Quantity]]:
             return
 
 
-def _parts(words: str, shares: Sequence[Quantity], offset: int) -> Iterator[Holding]:
+def _parts(text: str, shares: Sequence[Quantity], first: int, last: int) -> Iterator[Holding]:
     """Yield the parts that a run of shares names, whichever side of its share the names stand on."""
-    cuts = [0]
-    for first, second in itertools.pairwise(shares):
-        marks = list(_SEPARATOR.finditer(words, first.end, second.start))
-        cuts.append(marks[-1].end() if marks else first.end)
-    cuts[0] = max((match.end() for match in _SEPARATOR.finditer(words, 0, shares[0].start)), default=0)
-    ends = [*cuts[1:], min(len(words), shares[-1].end + 24)]
+    cuts = [max((match.end() for match in _SEPARATOR.finditer(text, first, shares[0].start)), default=first)]
+    for one, other in itertools.pairwise(shares):
+        marks = list(_SEPARATOR.finditer(text, one.end, other.start))
+        cuts.append(marks[-1].end() if marks else one.end)
+    ends = [*cuts[1:], min(last, shares[-1].end + 24)]
     for share, start, end in zip(shares, cuts, ends, strict=True):
-        before, after = words[start : share.start], words[share.end : end]
-        after = _SEPARATOR.split(after, maxsplit=1)[0]
-        name = (
-            before
-            if classes_in(before) or term_finder().find(before)
-            else after
-            if classes_in(after)
-            else before + after
-        )
+        before = text[start : share.start]
         if _NO_WEIGHT.search(before):
             continue
-        yield _holding(name, share, offset + start, offset + share.end, count=_count(before))
+        after = _SEPARATOR.split(text[share.end : end], maxsplit=1)[0]
+        name = before + after
+        if classes_in(before) or term_finder().find(before):
+            name = before
+        elif classes_in(after):
+            name = after
+        yield _holding(name, share, start, share.end, count=_count(before))

@@ -41,7 +41,7 @@ from memfin.scoring.predicates import (
 from memfin.scoring.statements import Analysis, class_mask, content_lexicon
 from memfin.scoring.vocabulary import finder_of, load_vocabulary
 from memfin.text.document import Document
-from memfin.text.quantities import bound, quantities
+from memfin.text.quantities import bound
 
 FIELD: Final = "constraint_contradiction"
 """Field of findings about constraints."""
@@ -90,29 +90,19 @@ _OUTSIDE: Final = {
 }
 _AVERAGED: Final = re.compile(r"加权|平均|整体|组合久期|weighted|average|overall")
 _WHOLE_FALLS: Final = re.compile(
-    r"(?:组合|整体|整个账户|账户|账面|总资产|净值)[^,。;\n]{0,10}(?:回落|回撤|跌去|跌|亏|少掉|少|缩水|下探)|止损线|止损位|(?<![高低中])回撤容忍度|回撤(?:上限)?放宽|亏损放宽|"
-    r"(?:portfolio|account|whole|overall)[^.;\n]{0,24}(?:fall|drop|drawdown|lose|loss|slide|slump)|"
-    r"(?:stretch|raise|widen|lift)[^.;\n]{0,16}(?:loss|drawdown) limit"
+    r"(?=[组整账总净止回亏])"
+    r"(?:(?:组合|整体|整个账户|账户|账面|总资产|净值)[^,。;\n]{0,10}(?:回落|回撤|跌去|跌|亏|少掉|少|缩水|下探)"
+    r"|止损线|止损位|(?<![高低中])回撤容忍度|回撤(?:上限)?放宽|亏损放宽)"
 )
-_FALL_WORDS: Final = (
-    "组合",
-    "整",
-    "账",
-    "总资产",
-    "净值",
-    "止损",
-    "回撤",
-    "亏损",
-    "portfolio",
-    "account",
-    "whole",
-    "overall",
-    "limit",
+_WHOLE_FALLS_ENGLISH: Final = re.compile(
+    r"\b(?:(?:portfolio|account|whole|overall)[^.;\n]{0,24}(?:fall|drop|drawdown|lose|loss|slide|slump)"
+    r"|(?:stretch|raise|widen|lift)[^.;\n]{0,16}(?:loss|drawdown) limit)"
 )
 _DIRECT_ADVICE: Final = re.compile(
     r"(?<![不没无别勿])(?:我?建议|推荐|可以|不妨|i'd|i would|i suggest|i recommend|you should|consider) ?你?"
     r"(?:适当|适度|考虑|先|再|也|去|直接|小仓位|分批|some|a|an|the|using|use|buy|buying|adding|add| )*"
-    r"(?:加|用|上|做|买|买入|配|配置|投|开|开通|使用|参与|布局|持有|申购|融资|借钱|贷款|一点|一些|点|些|[0-9.]+ ?(?:%|万元?|成)的?)* ?$"
+    r"(?:加|用|上|做|买|买入|配|配置|投|开|开通|使用|参与|布局|持有|申购|融资|借钱|贷款|一点|一些|点|些|"
+    r"[0-9.]+ ?(?:%|万元?|成)的?)* ?$"
 )
 _PAST: Final = re.compile(r"历史|过去|曾|当年|那年|20[0-2][0-9]|回测|in 20|history|past|was|fell|lost")
 _RATINGS: Final = ("AAA", "AA+", "AA", "A", "BBB", "BB")
@@ -337,12 +327,10 @@ class _Reading:
     def _accepted_fall(self, limit: float) -> _Broken | None:
         """Return where the reply asks the client to bear a fall of the whole beyond the limit."""
         text = self._analysis.text
-        if not any(word in text for word in _FALL_WORDS):
-            return None
         for match in _WHOLE_FALLS.finditer(text):
             statement = self._analysis.statement_at(match.start())
             end = min(statement.sentence.end, match.end() + _REACH)
-            fall = next((each for each in quantities(text, match.start(), end) if each.kind == "share"), None)
+            fall = next((q for q in self._document.quantities(match.start(), end) if q.kind == "share"), None)
             if (
                 fall is None
                 or fall.low <= limit + _SLACK
@@ -393,17 +381,12 @@ class _Reading:
         )
         for match in words.finditer(self._document.text):
             first, last = self._document.sentence_at(match.start())
-            near = [
-                q
-                for q in quantities(
-                    self._document.text, max(first, match.start() - 12), min(last, match.end() + 14)
-                )
-                if q.kind == kind
-            ]
+            around = max(first, match.start() - 12), min(last, match.end() + 14)
+            near = [q for q in self._document.quantities(*around) if q.kind == kind]
             over = [q for q in near if q.low > limit + _SLACK and bound(self._document.text, q) != "at_most"]
             averaged = any(
                 q.kind == kind and q.high <= limit + _SLACK
-                for q in quantities(self._document.text, first, last)
+                for q in self._document.quantities(first, last)
             ) and _AVERAGED.search(self._document.text, first, last)
             if over and not averaged and self._advised(match.start(), match.end()):
                 return _Broken(

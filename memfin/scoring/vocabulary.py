@@ -83,8 +83,10 @@ class WordFinder:
 
     def find(self, text: str) -> list[Mention]:
         """Return the mentions in the order of the text; they do not overlap."""
-        text = text.replace("-", " ").encode("utf-8", "replace").decode("utf-8")
+        text = text.replace("-", " ")
         found = self._automaton.find_matches_as_indexes(text, overlapping=True)
+        if not found:
+            return []
         whole = [(start, -end, index) for index, start, end in found if _is_whole(text, start, end)]
         mentions: list[Mention] = []
         last = 0

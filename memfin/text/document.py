@@ -5,13 +5,15 @@ the reader is a line reader and not a CommonMark parser. See ADR 0019 for the pa
 """
 
 import itertools
+import operator
 import re
-from bisect import bisect_right
-from collections.abc import Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Container, Iterator
 from functools import cached_property
 from typing import Final, Literal, NamedTuple
 
 from memfin.text.normalize import normalize
+from memfin.text.quantities import Quantity, quantities
 
 LineKind = Literal["text", "heading", "item", "row", "rule", "blank"]
 
@@ -33,6 +35,7 @@ _QUOTE_MARK: Final = re.compile(r"(?: ?>)+ ?")
 _BLANKS: Final = " \t"
 _BETWEEN: Final = ".。!?;\n|… "
 """Marks between sentences."""
+_START: Final = operator.attrgetter("start")
 _LEAD_REACH: Final = 40
 """Lines above a list in which its lead-in and heading are looked for."""
 _LONGEST_TITLE: Final = 40
@@ -82,6 +85,8 @@ class Document:
         if "* " in norm:
             norm = _STAR_BULLET.sub(lambda match: match[0][:-1] + "-", norm)
         self._norm: Final = norm
+        self._lines: Final[dict[int, Line]] = {}
+        self._quantities: Final[dict[int, list[Quantity]]] = {}
         text = norm.replace("**", "") if "*" in norm else norm
         for sign in _MARK_SIGNS:
             text = text.replace(sign, "")
@@ -104,21 +109,43 @@ class Document:
         return self.bounds[self.sentence_number(offset)]
 
     @cached_property
+    def _line_starts(self) -> list[int]:
+        lengths = (len(line) + 1 for line in self.text.split("\n"))
+        return list(itertools.accumulate(lengths, initial=0))
+
+    @property
     def lines(self) -> list[Line]:
         """All lines, blank ones included."""
-        return list(_lines(self.text))
+        return [self.line(number) for number in range(len(self._line_starts) - 1)]
 
-    @cached_property
-    def _line_starts(self) -> list[int]:
-        return [0, *itertools.accumulate(len(line) + 1 for line in self.text.split("\n"))]
+    def line(self, number: int) -> Line:
+        """Return the line of that number, from 0."""
+        found = self._lines.get(number)
+        if found is None:
+            starts = self._line_starts
+            found = self._lines[number] = _line(self.text, starts[number], starts[number + 1] - 1)
+        return found
 
     def line_number(self, offset: int) -> int:
         """Return the number, from 0, of the line that holds the offset."""
-        return bisect_right(self._line_starts, offset) - 1
+        return min(bisect_right(self._line_starts, offset), len(self._line_starts) - 1) - 1
 
     def line_at(self, offset: int) -> Line:
         """Return the line that holds the offset."""
-        return self.lines[min(self.line_number(offset), len(self.lines) - 1)]
+        return self.line(self.line_number(offset))
+
+    def quantities(self, start: int, end: int) -> list[Quantity]:
+        """Return the quantities that stand wholly in ``text[start:end]``, a part of one line."""
+        number = self.line_number(start)
+        found = self._quantities.get(number)
+        if found is None:
+            line = self.line(number)
+            found = self._quantities[number] = quantities(self.text, line.start, line.end)
+        first = bisect_left(found, start, key=_START)
+        here = found[first : bisect_left(found, end, first, key=_START)]
+        if here and here[-1].end > end:
+            here.pop()
+        return here
 
     def content(self, line: Line) -> str:
         """Return the words of a line."""
@@ -131,10 +158,10 @@ class Document:
         indented; a heading, or a short line that ends in a colon, introduces everything below it.
         """
         number = self.line_number(offset)
-        here = self.lines[min(number, len(self.lines) - 1)]
+        here = self.line(number)
         indent, listed = here.indent, here.kind in ("item", "row", "rule")
         ruled = False
-        for above in reversed(self.lines[max(0, number - _LEAD_REACH) : number]):
+        for above in map(self.line, range(number - 1, max(0, number - _LEAD_REACH) - 1, -1)):
             if above.kind in ("blank", "rule"):
                 ruled = above.kind == "rule"
                 continue
@@ -155,23 +182,30 @@ class Document:
             elif words.endswith(":") and len(words) <= _LONGEST_TITLE:
                 yield words
 
-    @cached_property
-    def tables(self) -> list[Table]:
-        """The tables, with a header where a rule follows the first row."""
-        return list(self._read_tables()) if "|" in self.text else []
+    def tables(self, lines: Container[int] | None = None) -> Iterator[Table]:
+        """Yield the tables, with a header where a rule follows the first row.
 
-    def _read_tables(self) -> Iterator[Table]:
-        block: list[int] = []
-        for number, line in enumerate([*self.lines, Line(0, 0, "blank", 0, quoted=False)]):
-            if line.kind in ("row", "rule") and "|" in self.content(line):
-                block.append(number)
+        Args:
+            lines: Numbers of lines; only tables that hold one of them are read. None stands for all.
+        """
+        if "|" not in self.text:
+            return
+        piped = [number for number, line in enumerate(self.text.split("\n")) if "|" in line]
+        for _, run in itertools.groupby(enumerate(piped), key=lambda each: each[1] - each[0]):
+            numbers = [number for _, number in run]
+            if lines is not None and not any(number in lines for number in numbers):
                 continue
-            rows = [(n, _cells(self.text, self.lines[n])) for n in block if self.lines[n].kind == "row"]
-            if rows:
-                headed = len(block) > 1 and self.lines[block[1]].kind == "rule"
-                header = [cell.text for cell in rows[0][1]] if headed else []
-                yield Table(header, [cells for _, cells in rows[1 if headed else 0 :]], block[0])
-            block = []
+            block = [(number, self.line(number)) for number in numbers]
+            for is_table, each in itertools.groupby(block, key=lambda each: each[1].kind in ("row", "rule")):
+                if is_table:
+                    yield from self._table(list(each))
+
+    def _table(self, block: list[tuple[int, Line]]) -> Iterator[Table]:
+        rows = [_cells(self.text, line) for _, line in block if line.kind == "row"]
+        if rows:
+            headed = len(block) > 1 and block[1][1].kind == "rule"
+            header = [cell.text for cell in rows[0]] if headed else []
+            yield Table(header, rows[1 if headed else 0 :], block[0][0])
 
     @cached_property
     def _dropped(self) -> tuple[list[int], list[int]]:
@@ -198,18 +232,15 @@ def _sentences(text: str) -> list[tuple[int, int]]:
     return bounds
 
 
-def _lines(text: str) -> Iterator[Line]:
-    start = 0
-    for raw in text.split("\n"):
-        end = start + len(raw)
-        words = raw.lstrip(_BLANKS)
-        quoted = words.startswith(">")
-        if quoted and (mark := _QUOTE_MARK.match(words)):
-            words = words[mark.end() :].lstrip(_BLANKS)
-        content = words.rstrip(_BLANKS)
-        first = start + len(raw) - len(words)
-        yield Line(first, first + len(content), _kind(content), len(raw) - len(words), quoted)
-        start = end + 1
+def _line(text: str, start: int, end: int) -> Line:
+    raw = text[start:end]
+    words = raw.lstrip(_BLANKS)
+    quoted = words.startswith(">")
+    if quoted and (mark := _QUOTE_MARK.match(words)):
+        words = words[mark.end() :].lstrip(_BLANKS)
+    content = words.rstrip(_BLANKS)
+    first = end - len(words)
+    return Line(first, first + len(content), _kind(content), len(raw) - len(words), quoted)
 
 
 def _kind(words: str) -> LineKind:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from memfin.contracts import BinaryScores, Disagreement, ValidityReport
-from memfin.report.excerpt import one_line
+from memfin.text.lines import one_line
 from memfin.validity.tally import LABELS
 
 if TYPE_CHECKING:

@@ -12,10 +12,11 @@ import msgspec
 
 from memfin.errors import UsageError
 from memfin.secrets import Scrubber
+from memfin.text.lines import one_line
 from memfin.wire.answers import AnswerDraft, error_text
 from memfin.wire.body import ACCEPTED_ENCODING, Body, read_body, rest_of
 from memfin.wire.endpoint import Endpoint, tls_hint
-from memfin.wire.errors import WireError, one_line
+from memfin.wire.errors import WireError
 from memfin.wire.events import EVENTS, EventStream, is_event_stream
 from memfin.wire.messages import ChatAnswer, ChatRequest, ToolCall
 from memfin.wire.parameters import Parameters, refused_parameter

@@ -2,6 +2,8 @@
 
 from typing import Final, Literal
 
+from memfin.text.lines import one_line
+
 WireErrorKind = Literal[
     "connect",
     "tls",
@@ -62,7 +64,7 @@ class WireError(Exception):
         tokens: int | None = None,
         parameter: str | None = None,
     ) -> None:
-        super().__init__(one_line(message))
+        super().__init__(one_line(message, LONGEST))
         self.kind: WireErrorKind = kind
         self.retryable = kind not in _FINAL if retryable is None else retryable
         self.retry_after = retry_after
@@ -75,11 +77,3 @@ class WireError(Exception):
     def of_endpoint(self) -> bool:
         """Whether it looks as if the endpoint were down; any other error is an answer of a sort."""
         return self.kind in _OF_ENDPOINT or (self.status or 0) >= _FIRST_SERVER_ERROR
-
-
-def one_line(text: str, longest: int = LONGEST) -> str:
-    """Return the text on one line, printable, and cut where it is longer."""
-    # Whatever an answer holds, a terminal must not act on it.
-    line = "".join(character if character.isprintable() else " " for character in text[: 8 * longest])
-    line = " ".join(line.split())
-    return line if len(line) <= longest else f"{line[: longest - 3]}..."

@@ -6,6 +6,8 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from memfin.text.lines import one_line
+
 ResponseFormat = Literal["json_schema", "json_object_schema", "json_object", "text"]
 """How an answer is asked for; ``json_object_schema`` is the form of the Python server of llama.cpp."""
 
@@ -134,5 +136,4 @@ def _whole_number(digits: str) -> int:
 
 
 def _excerpt(text: str) -> str:
-    shown = " ".join(text[: 4 * _SHOWN].split())
-    return repr(shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}...")
+    return repr(one_line(text, _SHOWN))

@@ -142,7 +142,7 @@ FAILURES = [
     (ValueError("two\nlines"), "ValueError: two lines"),
     (ValueError(), "ValueError"),
     (MuteError(), "MuteError"),
-    (UnicodeError("\ud800"), "UnicodeError: \\ud800"),
+    (UnicodeError("\ud800"), "UnicodeError: ⟨U+D800⟩"),
     (SystemExit(3), "the agent called sys.exit(3)"),
     (SystemExit("bye\nbye"), "the agent called sys.exit('bye\\nbye')"),
     (GeneratorExit("gone"), "GeneratorExit: gone"),

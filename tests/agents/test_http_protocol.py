@@ -116,6 +116,15 @@ async def door(factory: Callable[..., Any] = Agent, **options: Any) -> AsyncIter
         yield Door(client)
 
 
+FOREIGN = ({"Host": "evil.example"}, {"Origin": "http://evil.example"})
+
+
+async def endless() -> AsyncIterator[bytes]:
+    """A body that stays half-sent."""
+    yield b"{"
+    await asyncio.sleep(30)
+
+
 async def opened(call: Door, dialog: str = "d") -> str:
     status, data = await call("POST", "/sessions", opening(dialog))
     assert status == 201
@@ -132,6 +141,8 @@ async def test_the_handlers_answer_as_the_document_says(monkeypatch: pytest.Monk
             ("POST", "/sessions/x/commit"),
         ):
             assert (await call(method, path))[0] == 401
+            assert [(await call(method, path, headers=each))[0] for each in FOREIGN] == [421, 403]
+        assert [(await call("GET", "/healthz", headers=each))[0] for each in FOREIGN] == [421, 403]
         call.client.session.headers["Authorization"] = "Bearer t"
         assert (await call("GET", "/healthz"))[1]["sessions"] == 0
         assert (await call("GET", "/openapi.json"))[1] == openapi_document()
@@ -157,6 +168,11 @@ async def test_the_handlers_answer_as_the_document_says(monkeypatch: pytest.Monk
             gone = target.replace(path, "/sessions/gone")
             if gone != target:
                 assert (await call("POST", gone, {"turn": 1}))[0] == 404
+            with monkeypatch.context() as patch:
+                patch.setattr("memfin.hosting.LONGEST_WAIT", 0.05)
+                assert (
+                    await call("POST", target, data=endless(), headers={"Content-Type": "application/json"})
+                )[0] == 408
         assert (await call("DELETE", path))[0] == 204
         assert (await call("DELETE", path))[0] == 404
         assert (await call("GET", "/nowhere"))[1]["error"]["code"] == "not_found"

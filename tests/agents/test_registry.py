@@ -118,7 +118,7 @@ def test_what_is_neither_reference_nor_factory_is_refused(agent: object) -> None
         ("import sys; sys.exit('bye')", "SystemExit: bye"),
         ("raise BaseException('odd')", "BaseException: odd"),
         ("def (", "SyntaxError: invalid syntax"),
-        ("x = '\\x00'\nraise RuntimeError('\\ud800')", "RuntimeError: \\ud800"),
+        ("x = '\\x00'\nraise RuntimeError('\\ud800')", "RuntimeError: ⟨U+D800⟩"),
     ],
 )
 def test_a_module_that_does_not_import_is_refused_with_the_reason(
@@ -178,7 +178,7 @@ class MuteError(Exception):
         (ValueError(""), "ValueError"),
         (ValueError(" \n"), "ValueError"),
         (KeyError("k"), "KeyError: 'k'"),
-        (ValueError("\ud800"), "ValueError: \\ud800"),
+        (ValueError("\ud800"), "ValueError: ⟨U+D800⟩"),
         (MuteError(), "MuteError"),
     ],
 )

@@ -303,7 +303,7 @@ async def raises_failure() -> None:
         (swallows, "timeout", "no answer within 0.05 s"),
         (exits, "error", "the agent called sys.exit(4)"),
         (raises_group, "error", "BaseExceptionGroup: many (1 sub-exception)"),
-        (raises_failure, "error", "my own \\ud800"),
+        (raises_failure, "error", "my own ⟨U+D800⟩"),
     ],
 )
 async def test_a_failed_turn_is_marked_and_the_dialogue_goes_on(

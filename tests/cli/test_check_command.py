@@ -265,7 +265,7 @@ def test_json_objects_follow_the_contract(tmp_path: Path) -> None:
 def test_names_and_words_are_escaped(tmp_path: Path) -> None:
     path = text(tmp_path / "a\x1b[31m.md", f"\x1b[31m\n{SEVERE}")
     done = check(path)
-    assert done.stdout.endswith(f"a\\x1b[31m.md:2: {FINDING}\n")
+    assert done.stdout.endswith(f"a⟨U+001B⟩[31m.md:2: {FINDING}\n")
     assert "\x1b" not in done.stdout + done.stderr
 
 
@@ -286,8 +286,8 @@ def test_words_stand_on_one_line_of_at_most_120_characters() -> None:
         findings=[finding],
     )
     (line,) = lines_of(reply, quiet=False)
-    shown = "a \\x1b\\u202e" + "b" * 300
-    assert line == f"f:3[i\\n]: severe v: {shown[:119]}… (r)"
+    shown = "a ⟨U+001B⟩⟨U+202E⟩" + "b" * 300
+    assert line == f"f:3[i⟨U+000A⟩]: severe v: {shown[:119]}… (r)"
 
 
 # ------------------------------------------------------------------ what cannot be read

@@ -171,6 +171,8 @@ def test_whole_numbers_do_where_the_setting_is_a_float() -> None:
         ("seed 5", "Expected '=' after a key"),
         ("seed = 1\nseed = 2", "Cannot overwrite a value"),
         (f"seed = {'[' * 5000}{']' * 5000}", "the values are nested too deeply"),
+        (f"seed = {'9' * 5000}", "Exceeds the limit (4300 digits) for integer string conversion"),
+        (f"{'a.' * 10_000}a = 1", "the file is larger than 16 KiB"),
         ("fail_under = 5", "fail_under is a table of metric.value = number, or a list of texts"),
         ("fail_under = [5]", "fail_under is a table of metric.value = number, or a list of texts"),
         ("[fail_under]\nm9 = 0.5", "--fail-under: unknown value 'm9'"),

@@ -86,7 +86,7 @@ def test_the_table_names_figures_and_every_disagreement(memfin: Memfin) -> None:
     assert lines[0] == "offline detectors against 4 labelled replies of labels.jsonl"
     assert any(re.match(r"volatility_risk +1\.000 +0\.500 +0\.667 ", line) for line in lines)
     assert any(re.match(r"contradiction +1\.000 +1\.000 +1\.000 ", line) for line in lines)
-    assert "labels.jsonl:2 missed␛[2J" in lines
+    assert "labels.jsonl:2 missed⟨U+001B⟩[2J" in lines
     assert "labels.jsonl:3 wrong" in lines
     start = lines.index("  compliance: labelled compliant, found severe_violation")
     assert "保本保息" in lines[start + 1]

@@ -112,13 +112,13 @@ def test_missing_and_added_files_are_found(package: Path) -> None:
     (package / "away").symlink_to("/etc", target_is_directory=True)
     os.mkfifo(package / "persona_drift" / "pipe")
     assert problems(package) == [
-        r"\udcff\n: added: a name that no export writes",
         "away: added: neither a file nor a directory of a package",
         "consents/alice.yaml: missing",
         "consents/bob.yaml: added: the manifest does not list it",
         "consents/link: added: neither a file nor a directory of a package",
         "persona_drift/pipe: added: neither a file nor a directory of a package",
         "with space: added: a name that no export writes",
+        "⟨U+DCFF⟩⟨U+000A⟩: added: a name that no export writes",
     ]
 
 

@@ -286,7 +286,7 @@ SOUND = a_pdf("One", "Two")
 
 
 def test_a_page_that_cannot_be_extracted_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(self: object) -> str:
+    def fail(self: object, **options: object) -> str:
         raise RecursionError
 
     monkeypatch.setattr(pypdf.PageObject, "extract_text", fail)
@@ -306,7 +306,7 @@ def test_a_cipher_that_nothing_here_knows_is_one_line(
 
 
 def test_text_of_a_pdf_is_made_of_characters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pypdf.PageObject, "extract_text", lambda self: "a\ud800b\0c\r\nd")
+    monkeypatch.setattr(pypdf.PageObject, "extract_text", lambda self, **options: "a\ud800b\0c\r\nd")
     assert pages(text_file(tmp_path, SOUND, "d.pdf"))[0] == (1, "a?bc\nd")
 
 
@@ -318,6 +318,14 @@ def test_a_huge_pdf_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(pdf_module, "MAX_PDF_BYTES", 10)
     with pytest.raises(UsageError, match="a PDF of more than 0 MiB; divide it"):
         load_document(path)
+
+
+def test_a_pdf_that_takes_too_long_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pdf_module, "MAX_PDF_SECONDS", 0.05)
+    long = "x) Tj (" * 20_000
+    for texts in ((long,), ("x",) * 1000):  # within a page, and over all of them
+        with pytest.raises(UsageError, match="takes more than 0 s to read; divide it"):
+            load_document(text_file(tmp_path, a_pdf(*texts), "d.pdf"))
 
 
 def test_a_host_still_hears_what_pypdf_logs(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -164,7 +164,13 @@ def test_the_shipped_document_is_that_of_the_code() -> None:
     assert json.loads(SHIPPED.read_bytes()) == openapi_document()
 
 
-async def test_the_handlers_answer_as_the_document_says() -> None:
+async def endless() -> AsyncIterator[bytes]:
+    """A body that stays half-sent."""
+    yield b"{"
+    await asyncio.sleep(30)
+
+
+async def test_the_handlers_answer_as_the_document_says(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every status of the call but the server's own failure is brought about here."""
     document = openapi_document()
     app = application(System, document=RECORD, timeout=0.05, largest_body=2000, token="t")  # noqa: S106
@@ -185,6 +191,8 @@ async def test_the_handlers_answer_as_the_document_says() -> None:
                 return response.status, data
 
         assert (await call(json={"question": "q"}))[0] == 401
+        assert (await call(json={"question": "q"}, headers={"Host": "evil.example"}))[0] == 421
+        assert (await call(json={"question": "q"}, headers={"Origin": "http://evil.example"}))[0] == 403
         client.session.headers["Authorization"] = "Bearer t"
         status, data = await call(json={"question": "q", "unknown": 1})
         assert (status, data["amount"], data["citation"]) == (200, 42000, [{"quote": "y", "page": None}])
@@ -192,6 +200,9 @@ async def test_the_handlers_answer_as_the_document_says() -> None:
         assert (await call(data=b"{", headers={"Content-Type": "application/json"}))[0] == 400
         assert (await call(data=b"question"))[0] == 415
         assert (await call(json={"question": "x" * 3000}))[0] == 413
+        with monkeypatch.context() as patch:
+            patch.setattr("memfin.hosting.LONGEST_WAIT", 0.05)
+            assert (await call(data=endless(), headers={"Content-Type": "application/json"}))[0] == 408
         assert (await call(json={"question": "raise"}))[0] == 500
         assert (await call(json={"question": "hang"}))[0] == 500
         assert (await call(json={"question": "busy"}))[0] == 503

@@ -1,36 +1,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memfin.report.excerpt import Segment, around, one_line, segments, visible
-
-
-def test_controls_become_pictures_and_line_breaks_line_ends() -> None:
-    assert visible("a\x00b\x1bc\x7f") == "a␀b␛c␡"
-    assert visible("a\r\nb\rc\u2028d\u2029e\x0bf\x85g") == "a\nb\nc\nd\ne\nf\ng"
-
-
-def test_direction_overrides_are_named_instead_of_obeyed() -> None:
-    assert visible("x\u202eevil\u202c\u2066y") == "x⟨U+202E⟩evil⟨U+202C⟩⟨U+2066⟩y"
-
-
-@given(st.text(st.characters(min_codepoint=0, max_codepoint=0x10FFFF)))
-def test_visible_text_is_always_printable_and_encodable(text: str) -> None:
-    shown = visible(text)
-    shown.encode()
-    assert not any(ord(char) < 0x20 and char != "\n" for char in shown)
-    assert not set(shown) & {"\u2028", "\u2029", "\u202e", "\u2066", "\x7f", "\U000e0041", "\ud800"}
-    assert visible(shown) == shown
-
-
-def test_one_line_cuts_at_the_limit_with_an_ellipsis() -> None:
-    assert one_line(" a\n b ", 10) == "a b"
-    assert one_line("x" * 11, 10) == "x" * 9 + "…"
-    assert one_line("x" * 10, 10) == "x" * 10
-    assert len(one_line("w " * 1_000_000, 50)) <= 50
-
-
-def test_a_long_tail_of_white_space_still_shows_that_text_was_cut() -> None:
-    assert one_line("a" + " " * 500 + "b", 10) == "a…"
+from memfin.report.excerpt import Segment, around, segments
+from memfin.text.lines import visible
 
 
 def test_spans_are_marked_joined_and_clipped() -> None:

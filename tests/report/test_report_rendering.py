@@ -10,10 +10,10 @@ from markdown_it.token import Token
 
 from memfin.contracts import Finding
 from memfin.report import load_report, render_html_report, render_markdown_report
-from memfin.report.excerpt import flat, visible
 from memfin.report.markdown import escape_markdown
 from memfin.report.model import ReportModel
 from memfin.report.templates import duration, milliseconds
+from memfin.text.lines import flat, visible
 from tests.report.report_run_factory import row, summary, trace, turn, write_run
 
 HOSTILE = (

@@ -56,6 +56,7 @@ def test_the_fingerprint_depends_on_what_the_metrics_depend_on_and_on_nothing_el
         ({"workers": 4}, "unknown setting 'workers'"),
         ({"run_id": "../x"}, "run id '../x'"),
         ({"run_id": ".hidden"}, "run id '.hidden'"),
+        ({"run_id": "-x"}, "run id '-x'"),
         ({"runs_dir": ""}, "runs_dir: the name is empty"),
         ({"notes": "\udcff"}, "notes: holds bytes that are not UTF-8"),
         ({"run_id": "logs"}, "run id 'logs'"),

@@ -46,7 +46,7 @@ def test_words_are_plain_and_in_normal_form() -> None:
         ("golden rule, first step", []),
         ("convertible-bonds and a small cap", ["convertible_bond", "single_small_cap"]),
         ("港股美股", ["hk_us_stocks"]),
-        ("half \ud800 gold", ["precious_metals"]),
+        ("half \ufffd gold", ["precious_metals"]),
     ],
 )
 def test_terms_are_found(text: str, ids: list[str]) -> None:

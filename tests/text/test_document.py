@@ -57,18 +57,18 @@ def test_sentences(text: str, expected: list[str]) -> None:
 
 def test_a_table_has_a_header_only_above_a_rule() -> None:
     ruled, bare = "| 资产 | 比例 |\n|---|---|\n| 现金 | 20% |", "| 现金 | 20% |\n| 债券 | 80% |"
-    (table,) = Document("配置：\n" + ruled).tables
+    (table,) = Document("配置：\n" + ruled).tables()
     assert (table.header, table.line) == (["资产", "比例"], 1)
     assert [[cell.text for cell in row] for row in table.rows] == [["现金", "20%"]]
-    (table,) = Document(bare).tables
+    (table,) = Document(bare).tables()
     assert table.header == []
     assert len(table.rows) == 2
-    assert [len(each.rows) for each in Document(ruled + "\n\n" + bare).tables] == [1, 2]
+    assert [len(each.rows) for each in Document(ruled + "\n\n" + bare).tables()] == [1, 2]
 
 
 def test_cells_stand_where_they_say() -> None:
     document = Document("|  **现金**  |20%|")
-    cells = [cell for row in document.tables[0].rows for cell in row]
+    cells = [cell for table in document.tables() for row in table.rows for cell in row]
     assert [document.text[cell.start : cell.end] for cell in cells] == [cell.text for cell in cells]
     assert [cell.text for cell in cells] == ["现金", "20%"]
 
@@ -133,6 +133,6 @@ def test_offsets_find_their_sentence_and_line() -> None:
 
 def test_an_empty_text_is_a_document() -> None:
     document = Document("")
-    assert (document.bounds, document.tables, list(document.leads(0))) == ([], [], [])
+    assert (document.bounds, list(document.tables()), list(document.leads(0))) == ([], [], [])
     assert document.line_at(0).kind == "blank"
     assert document.sentence_number(5) == 0

@@ -106,7 +106,7 @@ def test_a_disagreement_shows_where_what_and_why() -> None:
         line=7,
     )
     assert disagreement_text(found).splitlines() == [
-        "labels.jsonl:7 r␛[1m1",
+        "labels.jsonl:7 r⟨U+001B⟩[1m1",
         "  contradiction: labelled no, found yes",
         "    a.rule [3:5] '杠杆' in '…加杠杆 吧'",
     ]

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from memfin.hosting import HostCheck, is_loopback
 from memfin.web.memory.calls import ROUTES
-from memfin.web.memory.hosts import HostCheck, is_loopback
 from memfin.web.memory.routes import Route
 from tests.web.memory_service import FEEDBACK, PREFERENCES, SCOPES, THREAD, Answer, Service, serving
 

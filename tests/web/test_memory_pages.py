@@ -3,6 +3,7 @@
 import html
 import io
 import re
+import zipfile
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 from aiohttp import ClientSession, CookieJar
+from yarl import URL
 
 from memfin.web.memory.pages.sessions import Sessions
 from memfin.web.memory.pages.texts import texts
@@ -219,6 +221,11 @@ async def test_sensitive_text_is_refused_beside_its_field_and_not_lost(
     assert service.store.consent_on_file("alice").consent.version == 1  # type: ignore[union-attr]
 
 
+def uncompressed(package: bytes) -> bytes:
+    with zipfile.ZipFile(io.BytesIO(package)) as opened:
+        return b"".join(map(opened.read, opened.namelist()))
+
+
 async def test_a_thread_is_forgotten_and_the_export_downloaded(service: Service, visitor: Visitor) -> None:
     thread_id = await service.save_thread(await service.grant())
     await visitor.sign_in()
@@ -228,6 +235,9 @@ async def test_a_thread_is_forgotten_and_the_export_downloaded(service: Service,
     assert exported.headers["Content-Disposition"] == 'attachment; filename="alice.zip"'
     await visitor.send(f"threads/{thread_id}/forget")
     assert EN["done"]["forgotten"] in visitor.page
+    assert "its words stay" in EN["done"]["forgotten"]  # which the export shows
+    assert "需求见底".encode() in uncompressed((await visitor.get("export")).body)
+    await visitor.get("settings")
     assert service.store.list_threads("alice")[0].consent_blocked
     assert f"threads/{thread_id}/forget" not in visitor.page
 
@@ -327,6 +337,34 @@ async def test_a_session_ends_with_time_its_token_and_on_request(
     await visitor.sign_in()
     service.token_file.revoke(service.tokens["alice"].split("_")[1])
     assert (await visitor.ask("GET", "/memory/settings")).status == 303
+
+
+def test_one_person_signs_nobody_else_out(clock: Clock) -> None:
+    sessions = Sessions(clock)
+    other = sessions.begin("bob", "b")
+    keys = [sessions.begin("alice", "a") for _ in range(25)]
+    assert [sessions.find(key) is not None for key in keys] == [False] * 5 + [True] * 20
+    assert sessions.find(other) is not None
+
+
+async def test_cookies_behind_a_proxy_are_for_tls_and_this_host_alone(tmp_path: Path, clock: Clock) -> None:
+    async with serving(tmp_path / "data", clock=clock, secure_cookies=True) as service:
+        jar = CookieJar(unsafe=True, treat_as_secure_origin=URL(service.url))
+        async with ClientSession(cookie_jar=jar) as client:
+            visitor = Visitor(service, client)
+            cookies = {(await visitor.get("sign-in?lang=en")).headers["Set-Cookie"]}
+            await visitor.sign_in()
+            cookies |= {each.OutputString() for each in jar}
+            assert {each["path"] for each in jar if each.key.startswith("__Host-")} == {"/"}
+            await visitor.get("settings")
+            await visitor.send("sign-out")
+            assert (await visitor.ask("GET", "/memory/settings")).status == 303
+    named = [each for each in cookies if "memfin_session" in each or "memfin_form" in each]
+    assert named
+    for each in named:
+        assert each.startswith("__Host-memfin_")
+        assert "; Secure" in each
+        assert "Path=/;" in each
 
 
 def test_there_are_only_so_many_sessions(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:

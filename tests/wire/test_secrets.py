@@ -1,7 +1,9 @@
 """What masks secrets, and the endpoint that knows them."""
 
 import base64
+import html
 import json
+from collections.abc import Callable
 from urllib.parse import quote
 
 import pytest
@@ -30,6 +32,18 @@ KEY = "sk-canary+Zx/9\"q='8f"
         base64.urlsafe_b64encode(KEY.encode()).decode(),
         f"Bearer {KEY}",
         f"before{KEY}after",
+        KEY[::-1],
+        " ".join(KEY),
+        "\n".join(KEY),
+        KEY.encode().hex(),
+        KEY.encode().hex().upper(),
+        quote(quote(KEY, safe=""), safe=""),
+        "".join(f"%{byte:02X}" for byte in KEY.encode()),
+        html.escape(KEY),
+        html.escape(html.escape(KEY)),
+        "".join(f"&#{ord(each)};" for each in KEY),
+        "".join(f"&#x{ord(each):04X};" for each in KEY),
+        "".join(f"\\x{ord(each):02x}" for each in KEY),
     ],
 )
 def test_every_form_is_masked(form: str) -> None:
@@ -39,6 +53,25 @@ def test_every_form_is_masked(form: str) -> None:
     assert scrubbed.endswith("!")
     assert MASK in scrubbed
     assert base64.b64encode(KEY.encode()).decode()[:12] not in scrubbed
+
+
+@pytest.mark.parametrize("before", ["", "u", "u:", "Authorization: Bearer ", "理财 "])
+@pytest.mark.parametrize("after", ["", "!", ":x", " and more"])
+@pytest.mark.parametrize("encode", [base64.b64encode, base64.urlsafe_b64encode])
+def test_base64_of_a_text_around_the_secret_is_masked(
+    before: str, after: str, encode: Callable[[bytes], bytes]
+) -> None:
+    data = (before + KEY + after).encode()
+    scrubbed = Scrubber([KEY]).scrub(f"sent {encode(data).decode()} then")
+    assert scrubbed.startswith("sent ")
+    assert scrubbed.endswith(" then")
+    assert MASK in scrubbed
+    assert len(scrubbed) < len("sent  then") + 4 * (len(data) - len(KEY)) / 3 + len(MASK) + 8
+
+
+def test_words_that_only_look_like_an_encoded_secret_stay() -> None:
+    text = "R&D &amp; 10%25 of s k-canary; 40% 60 \\x41 yranac 736b2d63"
+    assert Scrubber([KEY]).scrub(text) == text
 
 
 def escaped(text: str) -> str:
@@ -122,7 +155,7 @@ def test_a_message_is_cut_after_it_was_masked_and_stays_on_one_line() -> None:
     text = "a\nb\r\n\x1b[31mred\x07 \u2028 c" + "x" * 1000
     error = WireError("status", text)
     assert str(error).isprintable()
-    assert str(error).startswith("a b [31mred c")
+    assert str(error).startswith("a b ⟨U+001B⟩[31mred⟨U+0007⟩ cx")
     assert len(str(error)) == LONGEST
 
 

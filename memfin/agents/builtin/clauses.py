@@ -8,24 +8,15 @@ from typing import Final, NamedTuple
 from memfin.agents.builtin.rules import ProfileRules
 from memfin.contracts import Language
 
-# One for one, so that offsets into the reading form are offsets into what was said.
-_READING_FORM: Final = str.maketrans(
-    {
-        chr(code): chr(code - 0xFEE0)
-        for code in (*range(0xFF10, 0xFF1A), *range(0xFF21, 0xFF3B), *range(0xFF41, 0xFF5B))
-    }
-    | {
-        "％": "%",
-        "＜": "<",
-        "＞": ">",
-        "＋": "+",
-        "’": "'",
-        "‘": "'",
-        "\u3000": " ",
-        "\u00a0": " ",
-        "＄": "$",
-    }
+# Case and Chinese punctuation stay, unlike in `memfin.text.normalize`: the agent quotes these words.
+_WIDE: Final = "％＜＞＋＄０１２３４５６７８９" + "".join(
+    map(chr, (*range(0xFF21, 0xFF3B), *range(0xFF41, 0xFF5B)))
 )
+_READING_FORM: Final[dict[int, int]] = {
+    **{ord(sign): ord(sign) - 0xFEE0 for sign in _WIDE},
+    **dict.fromkeys(map(ord, "‘’"), ord("'")),
+    **dict.fromkeys(map(ord, "\u3000\u00a0"), ord(" ")),
+}
 _SHORT: Final = 12
 
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from memfin.agents.builtin.rules import Pattern, data_file
 from memfin.contracts import Language
+from memfin.text.clauses import sentence_bounds
 
 
 class Violation(NamedTuple):
@@ -24,7 +25,6 @@ class Violation(NamedTuple):
 class ComplianceRules(NamedTuple):
     """The compiled check of one language; the groups of ``forbidden`` are its categories."""
 
-    sentence: Pattern
     forbidden: Pattern
     refuted_before: Pattern
     refuted_after: Pattern
@@ -36,7 +36,6 @@ def compliance_rules(language: Language) -> ComplianceRules:
     data = data_file("compliance.toml")[language]
     groups = (f"(?P<{category}>{'|'.join(forms)})" for category, forms in data["forbidden"].items())
     return ComplianceRules(
-        sentence=re.compile(data["sentence"]),
         forbidden=re.compile("|".join(groups), re.IGNORECASE),
         refuted_before=re.compile(data["refuted_before"], re.IGNORECASE),
         refuted_after=re.compile(data["refuted_after"], re.IGNORECASE),
@@ -49,12 +48,12 @@ def find_violations(reply: str, rules: ComplianceRules) -> list[Violation]:
     if not hits:
         return []
     return [
-        Violation(hit.lastgroup or "", hit[0], sentence.start(), sentence.end())
-        for sentence in rules.sentence.finditer(reply)
+        Violation(hit.lastgroup or "", hit[0], start, end)
+        for start, end in sentence_bounds(reply)
         for hit in hits
-        if sentence.start() <= hit.start() < sentence.end()
-        and rules.refuted_before.search(reply, sentence.start(), hit.start()) is None
-        and rules.refuted_after.search(reply, hit.end(), sentence.end()) is None
+        if start <= hit.start() < end
+        and rules.refuted_before.search(reply, start, hit.start()) is None
+        and rules.refuted_after.search(reply, hit.end(), end) is None
     ]
 
 

@@ -1,14 +1,8 @@
-"""What MemFin's own JSON services have in common: bodies, errors, the bearer token, and being run."""
+"""What MemFin's own JSON services have in common: bodies, errors and the bearer token."""
 
 import hmac
-import ipaddress
-import signal
-import sys
-import threading
-from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
-import anyio
 import msgspec
 from aiohttp import web
 
@@ -17,45 +11,19 @@ from memfin.agents.http.sessions import Refusal
 from memfin.contracts import Record
 from memfin.errors import UsageError
 from memfin.foreign.references import describe, one_line
+from memfin.hosting import Handler, body_in_time, is_loopback
 
 R = TypeVar("R", bound=Record)
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-
-SHUTDOWN_LIMIT: Final = 15.0
-"""Seconds that a shutdown may take."""
 
 _OPEN_PATHS: Final = frozenset({"/openapi.json", "/healthz"})
 
 
 def require_token(what: str, host: str, token: str | None) -> None:
     """Raise `UsageError` when a service would be open to the network without a token."""
-    if token is None and not _is_loopback(host):
+    if token is None and not is_loopback(host):
         raise UsageError(
             f"{what} server on {host}: anyone in the network could use the {what}; set {API_KEY} to a token"
         )
-
-
-async def run_service(app: web.Application, what: str, host: str, port: int, path: str = "") -> None:
-    """Serve an application until SIGINT or SIGTERM; prints one line with the address when it is ready.
-
-    Raises:
-        UsageError: the address cannot be listened on.
-    """
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=SHUTDOWN_LIMIT)
-    await runner.setup()
-    try:
-        try:
-            await web.TCPSite(runner, host, port).start()
-        except OSError as problem:
-            raise UsageError(f"{what} server on {host}:{port}: {problem.strerror or problem}") from problem
-        address, actual = runner.addresses[0][:2]
-        shown = f"[{address}]" if ":" in address else address
-        sys.stdout.write(f"memfin {what} server: http://{shown}:{actual}{path}\n")
-        sys.stdout.flush()
-        await _stop_requested()
-    finally:
-        with anyio.CancelScope(shield=True):
-            await runner.cleanup()
 
 
 def bearer_middleware(token: str | None) -> Any:
@@ -82,7 +50,7 @@ async def json_errors(request: web.Request, handler: Handler) -> web.StreamRespo
     except web.HTTPRequestEntityTooLarge:
         refusal = Refusal(413, "too_large")
     except web.HTTPException as problem:
-        codes = {404: "not_found", 405: "method_not_allowed"}
+        codes = {404: "not_found", 405: "method_not_allowed", 408: "too_slow"}
         refusal = Refusal(problem.status, codes.get(problem.status, "invalid_request"), problem.reason)
     except Exception as problem:  # noqa: BLE001 - the caller learns of it, the server goes on
         refusal = Refusal(500, "internal", describe(problem))
@@ -101,7 +69,8 @@ async def read_json(request: web.Request, kind: type[R]) -> R:
     """Return the body of a request; raise `Refusal` when it is not what the call takes."""
     if request.content_type != "application/json":
         raise Refusal(415, "invalid_request", "send the body as application/json")
-    body = await request.read()
+    async with body_in_time():
+        body = await request.read()
     try:
         return msgspec.json.decode(body, type=kind)
     except msgspec.ValidationError as problem:
@@ -118,24 +87,6 @@ def json_answer(status: int, content: object, headers: dict[str, str] | None = N
         content_type="application/json",
         headers=headers,
     )
-
-
-async def _stop_requested() -> None:
-    """Wait for SIGINT or SIGTERM; outside the main thread, where Python hands out none, for ever."""
-    if threading.current_thread() is not threading.main_thread():
-        await anyio.sleep_forever()
-    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-        async for _ in signals:
-            return
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _is_public(request: web.Request) -> bool:

@@ -144,7 +144,8 @@ def _operation(
     if answer is not None:
         done["content"] = _content(answer)
     failed = {
-        str(error): {"description": _ERRORS[error], "content": _content(ErrorAnswer)} for error in errors
+        str(error): {"description": _ERRORS[error], "content": _content(ErrorAnswer)}
+        for error in sorted({*errors, 403, 421} | ({408} if body is not None else set()))
     }
     operation["responses"] = {str(status): done, **failed}
     return operation
@@ -164,10 +165,13 @@ def _codes() -> str:
 _ERRORS: Final = {
     400: "The body is not what the call takes.",
     401: "The bearer token is missing or wrong.",
+    403: "The request comes from a page of another Origin.",
     404: "The session is not open.",
     409: "The call does not fit the state of the session.",
+    408: "The body did not come in time.",
     413: "The body is too large.",
     415: "The body is not sent as JSON.",
+    421: "The server is not known by this Host.",
     500: "The agent failed, or the server did.",
     503: "Try again, after Retry-After seconds where the header says so.",
 }

@@ -19,7 +19,7 @@ Ten lines make a service of an agent::
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import suppress
 from typing import Any, Final
 
@@ -33,7 +33,6 @@ from memfin.agents.http.hosting import (
     json_errors,
     read_json,
     require_token,
-    run_service,
 )
 from memfin.agents.http.openapi import openapi_document
 from memfin.agents.http.protocol import (
@@ -47,6 +46,7 @@ from memfin.agents.http.protocol import (
 from memfin.agents.http.sessions import Refusal, SessionTable
 from memfin.agents.protocol import AgentFactory
 from memfin.errors import UsageError
+from memfin.hosting import HostCheck, run
 from memfin.version import __version__
 
 DEFAULT_PORT: Final = 8765
@@ -62,6 +62,8 @@ LONGEST_SWEEP: Final = 60.0
 def application(
     agent_factory: AgentFactory | Callable[..., Any],
     *,
+    host: str = "127.0.0.1",
+    names: Iterable[str] = (),
     token: str | None = None,
     most_sessions: int = MOST_SESSIONS,
     idle_limit: float = IDLE_LIMIT,
@@ -73,6 +75,8 @@ def application(
     Args:
         agent_factory: called once a dialogue, as ``--agent pkg.module:factory`` would be; agents may
             be plain or asynchronous.
+        host: the address that the application is going to listen on.
+        names: further names under which it may be asked for, as in a network or behind a proxy.
         token: the bearer token that callers must show; None asks for none.
         most_sessions: dialogues open at a time, at most; further ones are answered with 503.
         idle_limit: seconds without a call after which a session is closed.
@@ -86,7 +90,10 @@ def application(
         raise UsageError(f"agent factory: expected a callable, got {type(agent_factory).__name__}")
     table = SessionTable(most_sessions, idle_limit, clock)
     service = _Service(agent_factory, table)
-    app = web.Application(client_max_size=largest_body, middlewares=[json_errors, bearer_middleware(token)])
+    app = web.Application(
+        client_max_size=largest_body,
+        middlewares=[json_errors, HostCheck(host, names).middleware(Refusal), bearer_middleware(token)],
+    )
     app.router.add_get("/openapi.json", service.document, allow_head=False)
     app.router.add_get("/healthz", service.health, allow_head=False)
     app.router.add_post("/sessions", service.open)
@@ -104,7 +111,7 @@ def serve(
     host: str = "127.0.0.1",
     port: int = DEFAULT_PORT,
     token: str | None = None,
-    **limits: Any,
+    **options: Any,
 ) -> None:
     """Serve an agent until SIGINT or SIGTERM; prints one line with the address when it is ready.
 
@@ -113,14 +120,15 @@ def serve(
         host: address to listen on.
         port: port to listen on; 0 takes a free one, which the line names.
         token: bearer token; None takes it from ``MEMFIN_AGENT_API_KEY``, if that is set.
-        limits: ``most_sessions``, ``idle_limit`` and ``largest_body`` of `application`.
+        options: ``names``, ``most_sessions``, ``idle_limit`` and ``largest_body`` of `application`.
 
     Raises:
         UsageError: the address cannot be listened on, or is open to the network without a token.
     """
     token = token or os.environ.get(API_KEY) or None
     require_token("agent", host, token)
-    anyio.run(run_service, application(agent_factory, token=token, **limits), "agent", host, port)
+    app = application(agent_factory, host=host, token=token, **options)
+    anyio.run(run, app, "agent", host, port)
 
 
 class _Service:

@@ -11,6 +11,7 @@ import msgspec
 
 from memfin.contracts.base import Count, Record
 from memfin.contracts.memory import SignalKind
+from memfin.contracts.reading import read_toml
 from memfin.errors import UsageError
 
 Positive = Annotated[float, msgspec.Meta(gt=0, le=36_500)]
@@ -102,15 +103,12 @@ def load_thresholds(path: Path | None = None) -> Thresholds:
     Raises:
         UsageError: the file cannot be read, or is not of that form.
     """
+    shipped = files("memfin").joinpath("data", "memory", "drift_thresholds.toml")
     try:
-        if path is None:
-            text = files("memfin").joinpath("data", "memory", "drift_thresholds.toml").read_text("utf-8")
-        else:
-            text = path.read_text("utf-8")
-        return msgspec.convert(tomllib.loads(text), Thresholds)
-    except (OSError, ValueError, msgspec.ValidationError) as problem:
-        detail = problem.strerror if isinstance(problem, OSError) else problem
-        raise UsageError(f"drift thresholds {path}: {detail}") from problem
+        content = tomllib.loads(shipped.read_text("utf-8")) if path is None else read_toml(path)
+        return msgspec.convert(content, Thresholds)
+    except (UsageError, msgspec.ValidationError) as problem:
+        raise UsageError(f"drift thresholds {path}: {problem}") from problem
 
 
 @cache

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from memfin.rag.extraction.names import quotations
 from memfin.rag.extraction.normalize import fold, plain
 from memfin.rag.extraction.polarity import leading_polarity
+from memfin.text.clauses import sentences
 
 _TELL: Final = (
     "提及|提到|提供|说明|说清|记载|记录|写明|写到|写清|明确|涉及|交代|交待|披露|载明|给出|描述|包含|包括"
@@ -116,8 +117,6 @@ _CONDITION: Final = re.compile(
     r"(?:如果|若|假如|倘若|要是|除非|即使|万一|\b(?:if|unless|should|in case)\b)[^,。;]{0,24}$", re.IGNORECASE
 )
 _ASKED: Final = re.compile("[?]|[吗么]$")
-_SENTENCE: Final = re.compile(r"[^。!?;\n]+[。!?;\n]*")
-_DOT: Final = re.compile(r"(?<=[A-Za-z\"')])\.\s+(?=[A-Z\"'])")
 _CONTRAST: Final = re.compile(
     r"(?:,|^|(?<=[。.;]))\s*(?:但是?|不过|然而|可是|只是|而是|\b(?:but|however|yet|nevertheless)\b)"
     r"|(?<![不非])但(?!凡|愿)",
@@ -178,7 +177,7 @@ def _is_guarded(text: str, match: re.Match[str]) -> bool:
 def segments_of(text: str) -> list[str]:
     """Return the sentences of a `plain` text, divided before but, however, 但, 不过 as well."""
     found: list[str] = []
-    for sentence in _SENTENCE.findall(_DOT.sub("。", text)):
+    for sentence in sentences(text):
         starts = [match.start() for match in _CONTRAST.finditer(sentence) if match.start()]
         found.extend(sentence[a:b] for a, b in zip([0, *starts], [*starts, len(sentence)], strict=True))
     return [segment for segment in found if fold(segment)]

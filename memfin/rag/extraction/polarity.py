@@ -4,6 +4,7 @@ import re
 from typing import Final
 
 from memfin.rag.extraction.normalize import plain
+from memfin.text.clauses import clauses
 
 _LEAD: Final = r"^[\s\"'“”「(\[*_#>-]*(?:(?:答案?|结论|回答|answer)\s?(?:是|为)?\s?[::]?\s?)?"
 _YES: Final = re.compile(
@@ -40,7 +41,6 @@ _OPEN: Final = re.compile(
     r"|may or may not|either)\b",
     re.IGNORECASE,
 )
-_CLAUSE: Final = re.compile(r"[^,。;!?\n]+")
 _SETTING: Final = re.compile(
     r"^\s*(?:根据|依据|按照|关于|对于|据|从|在|第|page|according|based|in the|as per|per)", re.IGNORECASE
 )
@@ -63,8 +63,7 @@ def polarity(text: str) -> bool | None:
     lead = leading_polarity(shown)
     if lead is not None:
         return lead
-    clauses = [clause for clause in _CLAUSE.findall(shown) if clause.strip() and not _SETTING.match(clause)]
-    said = clauses[0] if clauses else shown
+    said = next((clause for clause in clauses(shown) if not _SETTING.match(clause)), shown)
     if not said.strip() or _OPEN.search(said):
         return None
     return not is_negated(said)

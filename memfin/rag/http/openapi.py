@@ -99,8 +99,11 @@ def _codes() -> str:
 _ERRORS: Final = {
     400: "The body is not what the call takes.",
     401: "The bearer token is missing or wrong.",
+    403: "The request comes from a page of another Origin.",
+    408: "The body did not come in time.",
     413: "The body is too large.",
     415: "The body is not sent as JSON.",
+    421: "The server is not known by this Host.",
     500: "The system failed, or the server did.",
     503: "Try again, after Retry-After seconds where the header says so.",
 }

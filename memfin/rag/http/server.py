@@ -17,7 +17,8 @@ Ten lines make a service of a system::
 """
 
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -32,12 +33,12 @@ from memfin.agents.http.hosting import (
     json_errors,
     read_json,
     require_token,
-    run_service,
 )
 from memfin.agents.http.protocol import API_KEY
 from memfin.agents.http.sessions import Refusal
 from memfin.foreign.calls import CallFailed, CallTimedOut
 from memfin.foreign.references import describe, one_line
+from memfin.hosting import HostCheck, run
 from memfin.rag.document import Document, load_document
 from memfin.rag.http.openapi import openapi_document
 from memfin.rag.http.protocol import PATH, PROTOCOL, QueryAnswer, QueryRequest
@@ -57,6 +58,8 @@ def application(
     system_factory: Callable[..., Any] | object,
     *,
     document: Document | str | Path | None = None,
+    host: str = "127.0.0.1",
+    names: Iterable[str] = (),
     token: str | None = None,
     timeout: float = TIMEOUT,
     largest_body: int = LARGEST_BODY,
@@ -67,6 +70,8 @@ def application(
         system_factory: as ``--rag pkg.module:factory`` would name it; it is called when the server starts. A
             reference such as ``builtin`` or a system itself will do, too.
         document: what the factory is called with, or where that is read from.
+        host: the address that the application is going to listen on.
+        names: further names under which it may be asked for, as in a network or behind a proxy.
         token: the bearer token that callers must show; None asks for none.
         timeout: seconds that the system may take for a question.
         largest_body: bytes of a request's body, at most.
@@ -76,7 +81,10 @@ def application(
     """
     loaded = document if isinstance(document, Document | None) else load_document(Path(document))
     service = _Service(load_system(system_factory, document=loaded), timeout)
-    app = web.Application(client_max_size=largest_body, middlewares=[json_errors, bearer_middleware(token)])
+    app = web.Application(
+        client_max_size=largest_body,
+        middlewares=[json_errors, HostCheck(host, names).middleware(Refusal), bearer_middleware(token)],
+    )
     app.router.add_get("/openapi.json", service.document, allow_head=False)
     app.router.add_get("/healthz", service.health, allow_head=False)
     app.router.add_post(PATH, service.query)
@@ -92,7 +100,7 @@ def serve(
     host: str = "127.0.0.1",
     port: int = DEFAULT_PORT,
     token: str | None = None,
-    **limits: Any,
+    **options: Any,
 ) -> None:
     """Serve a RAG system until SIGINT or SIGTERM; prints one line with the address when it is ready.
 
@@ -102,7 +110,7 @@ def serve(
         host: address to listen on.
         port: port to listen on; 0 takes a free one, which the line names.
         token: bearer token; None takes it from ``MEMFIN_AGENT_API_KEY``, if that is set.
-        limits: ``timeout`` and ``largest_body`` of `application`.
+        options: ``names``, ``timeout`` and ``largest_body`` of `application`.
 
     Raises:
         UsageError: the address cannot be listened on, or is open to the network without a token; or the
@@ -110,8 +118,8 @@ def serve(
     """
     token = token or os.environ.get(API_KEY) or None
     require_token("rag", host, token)
-    app = application(system_factory, document=document, token=token, **limits)
-    anyio.run(run_service, app, "rag", host, port, PATH)
+    app = application(system_factory, document=document, host=host, token=token, **options)
+    anyio.run(partial(run, path=PATH), app, "rag", host, port)
 
 
 class _Service:

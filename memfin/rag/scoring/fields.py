@@ -23,6 +23,7 @@ from memfin.rag.extraction.values import (
     dates,
 )
 from memfin.rag.scoring.abstaining import Stance
+from memfin.text.clauses import clauses
 
 NOT_EXACT: Final = 0.01
 """The share by which an amount may be off where ``numeric_exact`` is false."""
@@ -68,7 +69,6 @@ class Given(NamedTuple):
 
 _SHOWN: Final = 8
 _TITLE: Final = re.compile(r"(?:先生|女士|小姐|同志)$|[(（].*[)）]$|^(?:mr|mrs|ms|dr)\.?\s", re.IGNORECASE)
-_CLAUSE: Final = re.compile(r"[^,。;!?\n]+")
 _DENIED: Final = re.compile(
     r"(?:不是|并非|而非|不[在叫姓住]|不位于|不属于|没有|不会是|\bnot|\bnever|n't|rather than|instead of)"
     r"\s?(?:the\s)?$",
@@ -266,8 +266,7 @@ def _mentioned(expected: str, text: str, *, alone: bool) -> str | None:
     if not needle or not contains(needle, fold(shown)):
         return "not_mentioned"
     reason = None
-    for match in _CLAUSE.finditer(shown):
-        clause = match.group()
+    for clause in clauses(shown):
         if not contains(needle, fold(clause)):
             continue
         reason = _denial(expected, clause, alone=alone)

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from memfin.contracts.comparison import Comparison, PairedValue, Verdict
-from memfin.report.excerpt import one_line
 from memfin.report.glossary import METRICS, SCORES
 from memfin.report.rag.words import BY_NAME, MARKS
+from memfin.text.lines import one_line
 
 if TYPE_CHECKING:
     from rich.table import Table

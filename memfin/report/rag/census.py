@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from typing import Final
 
 from memfin.contracts.rag import RagIndividual
-from memfin.report.excerpt import one_line
 from memfin.report.failures import FailureCounter
 from memfin.report.rag.words import BY_NAME
+from memfin.text.lines import one_line
 
 _MOST_CASES: Final = 20
 _MOST_ROWS: Final = 500

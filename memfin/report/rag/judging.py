@@ -10,11 +10,11 @@ from memfin.contracts import BenchConfigFile, JudgeStats
 from memfin.contracts.rag import RagSummary
 from memfin.contracts.rag_judgement import RagJudgeControls
 from memfin.contracts.rag_verdict import RagJudgeGroup, RagMark
-from memfin.report.excerpt import one_line
 from memfin.report.judging import agreement_rows, judge_facts
 from memfin.report.model import Caution
 from memfin.report.rag.model import RagJudgeView
 from memfin.report.rag.words import MARKS, TYPES
+from memfin.text.lines import one_line
 
 _CONTROLS: Final = (
     ("null", "Says nothing", "1.00"),

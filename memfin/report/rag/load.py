@@ -13,7 +13,6 @@ from memfin.contracts.rag_judgement import RagJudgeControls
 from memfin.contracts.rag_summary import SUMMARY, iter_individual_results, read_sums
 from memfin.contracts.reading import iter_jsonl, read_json
 from memfin.errors import UsageError
-from memfin.report.excerpt import one_line
 from memfin.report.judging import judge_cautions
 from memfin.report.model import Caution
 from memfin.report.papers import flat_settings, measured_timing
@@ -21,6 +20,7 @@ from memfin.report.rag.census import Census, number
 from memfin.report.rag.judging import rag_judge_cautions, rag_judge_view
 from memfin.report.rag.model import QuestionCase, RagReportModel, ScoreRow, ScoreTable, TypeView
 from memfin.report.rag.words import BY_NAME, MARKS, TYPES
+from memfin.text.lines import one_line
 
 RESULTS: Final = "rag_results.jsonl"
 CONTROLS: Final = "rag_judge_controls.json"

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from memfin.contracts.rag import RagGroup, RagSummary
-from memfin.report.excerpt import one_line
 from memfin.report.rag.words import MARKS, TYPES
+from memfin.text.lines import one_line
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -5,13 +5,13 @@ from datetime import UTC, datetime
 
 from aiohttp import hdrs, web
 
+from memfin.hosting import HostCheck
 from memfin.memory.access_tokens import TokenFile
 from memfin.memory.store import MemoryStore
 from memfin.memory.telemetry import MemoryTelemetry
 from memfin.web.memory.calls import ROUTES
 from memfin.web.memory.endpoints import Desk
-from memfin.web.memory.hosts import HostCheck
-from memfin.web.memory.metering import UNDERWAY, Underway, metering
+from memfin.web.memory.metering import metering
 from memfin.web.memory.pages.application import pages_application
 from memfin.web.memory.pages.door import see_other
 from memfin.web.memory.pages.rendering import PREFIX
@@ -27,6 +27,7 @@ def memory_application(
     telemetry: MemoryTelemetry | None = None,
     host: str = "127.0.0.1",
     names: Iterable[str] = (),
+    secure_cookies: bool = False,
     largest_body: int = LARGEST_BODY,
     clock: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> web.Application:
@@ -38,27 +39,26 @@ def memory_application(
         telemetry: the store's counters, shown at ``/metrics``.
         host: the address that the application is going to listen on.
         names: further names under which it may be asked for, as behind a proxy.
+        secure_cookies: whether browsers send the cookies of the pages through TLS only, as a proxy speaks it.
         largest_body: bytes of a request's body, at most.
         clock: for the sessions of the pages.
     """
     telemetry = telemetry or MemoryTelemetry()
     desk = Desk(store, tokens)
-    underway = Underway()
     app = web.Application(
         client_max_size=largest_body,
         middlewares=[
-            metering(telemetry.registry, underway),
+            metering(telemetry.registry),
             json_problems,
-            HostCheck(host, names).middleware,
+            HostCheck(host, names).middleware(Problem),
         ],
     )
-    app[UNDERWAY] = underway
     for route in ROUTES:
         app.router.add_route(
             route.method, route.path, desk.handler(route), name=route.name, expect_handler=_on_expect
         )
     OpenCalls(ROUTES, telemetry.registry).add_to(app)
-    app.add_subapp(PREFIX, pages_application(desk, telemetry, clock))
+    app.add_subapp(PREFIX, pages_application(desk, telemetry, clock, secure_cookies=secure_cookies))
     app.router.add_get("/", _to_the_pages, allow_head=False, name="root")
     return app
 

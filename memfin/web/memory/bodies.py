@@ -137,7 +137,7 @@ class Refreshed(Record):
 
 
 class ThreadChange(Strict, frozen=True, kw_only=True):
-    """``consent_blocked: true`` forgets a thread's contexts, ``status: closed`` closes the thread."""
+    """``consent_blocked: true`` ends the use of a thread's contexts, ``status: closed`` closes the thread."""
 
     consent_blocked: bool | UnsetType = UNSET
     status: ThreadStatus | UnsetType = UNSET

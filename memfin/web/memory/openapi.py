@@ -22,12 +22,12 @@ _IDS: Final[Mapping[str, str]] = {
     "thread_id": "One of the user's threads.",
     "task_id": "One of the user's tasks.",
 }
-_ALWAYS: Final = (401, 408, 421, 500, 503)
+_ALWAYS: Final = (401, 403, 408, 421, 500, 503)
 _WITH_BODY: Final = (400, 413, 415)
 _REASONS: Final[Mapping[int, str]] = {
     400: "The request is not what the call takes.",
     401: "No token, or none that is known.",
-    403: "The consent in force does not allow it.",
+    403: "The consent in force does not allow it, or the request comes from a page of another Origin.",
     404: "There is no such thing, or it is another user's.",
     408: "The body did not come in time.",
     409: "The thread is closed, or what was forgotten is asked back.",

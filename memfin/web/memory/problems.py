@@ -1,7 +1,7 @@
 """Failures as answers: one form for all of them, and one set of bytes for whatever is not there."""
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Final
 
@@ -10,10 +10,9 @@ from aiohttp import web
 
 from memfin.errors import RunFault
 from memfin.foreign.references import one_line
+from memfin.hosting import Handler
 from memfin.memory.errors import MemoryRefusal
 from memfin.web.memory.bodies import ErrorAnswer, Fault
-
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 _LOG: Final = logging.getLogger("memfin.web.memory")
 
@@ -34,6 +33,7 @@ STATUSES: Final[Mapping[str, int]] = {
 
 _CODES: Final[Mapping[int, str]] = {
     405: "method_not_allowed",
+    408: "too_slow",
     417: "expectation_failed",
 }
 
@@ -77,7 +77,7 @@ def problem_of(failure: Exception) -> Problem:
             return not_found()
         case MemoryRefusal():
             return Problem(STATUSES[failure.code], failure.code, one_line(str(failure)), failure.details)
-        case web.HTTPException():
+        case web.HTTPException() | ConnectionError():
             return _problem_of_http(failure)
         case OSError() | RunFault():
             _LOG.error("the storage failed: %s", type(failure).__name__)
@@ -88,7 +88,9 @@ def problem_of(failure: Exception) -> Problem:
             return Problem(500, "internal", "internal error")
 
 
-def _problem_of_http(failure: web.HTTPException) -> Problem:
+def _problem_of_http(failure: web.HTTPException | ConnectionError) -> Problem:
+    if isinstance(failure, ConnectionError):  # the caller has hung up, and does not see this answer
+        return Problem(400, "invalid_request", "the connection was lost")
     if isinstance(failure, web.HTTPRequestEntityTooLarge):
         return Problem(413, "too_large", "the body is too large")
     allowed = failure.headers.get("Allow")

@@ -38,7 +38,11 @@ class OpenCalls:
         del request
         return web.Response(
             body=generate_latest(self._registry),
-            headers={"Content-Type": CONTENT_TYPE_LATEST, "Cache-Control": "no-store"},
+            headers={
+                "Content-Type": CONTENT_TYPE_LATEST,
+                "Cache-Control": "no-store",
+                "X-Content-Type-Options": "nosniff",
+            },
         )
 
     async def _openapi(self, request: web.Request) -> web.Response:

@@ -1,27 +1,22 @@
 """Runs the memory service until it is told to stop, and lets the calls that are under way end."""
 
 import logging
-import signal
-import sys
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 import anyio
 import anyio.to_thread
-from aiohttp import web
 
 from memfin.errors import MemfinError, UsageError
+from memfin.hosting import is_loopback, run
 from memfin.memory.access_tokens import TOKENS_FILE, TokenFile
 from memfin.memory.drift import load_thresholds
 from memfin.memory.store import MemoryStore
 from memfin.memory.telemetry import MemoryTelemetry
 from memfin.web.memory.application import memory_application
-from memfin.web.memory.hosts import is_loopback
-from memfin.web.memory.metering import UNDERWAY
 
-DRAINED_WITHIN: Final = 15.0
-"""Seconds that calls under way have to end."""
 HOUSE_KEPT_EVERY: Final = 600.0
 """Seconds between two sweeps of expired contexts and of watch questions whose hour is over."""
 
@@ -34,6 +29,7 @@ def serve(
     host: str = "127.0.0.1",
     port: int = 0,
     names: Iterable[str] = (),
+    secure_cookies: bool = False,
     thresholds: Path | None = None,
 ) -> None:
     """Serve a data root until SIGINT or SIGTERM; prints one line with the address when it is ready.
@@ -43,6 +39,7 @@ def serve(
         host: the address to listen on.
         port: the port; 0 takes a free one, which the line names.
         names: further host names under which the service may be asked for.
+        secure_cookies: whether browsers send the cookies of the pages through TLS only, as a proxy speaks it.
         thresholds: a file with those of the drift detectors; by default those that ship with MemFin.
 
     Raises:
@@ -58,40 +55,16 @@ def serve(
         )
     telemetry = MemoryTelemetry()
     with MemoryStore(data, telemetry=telemetry, thresholds=limits) as store:
-        app = memory_application(store, tokens, telemetry=telemetry, host=host, names=names)
-        anyio.run(_serve, app, store, host, port)
-
-
-async def _serve(app: web.Application, store: MemoryStore, host: str, port: int) -> None:
-    runner = web.AppRunner(
-        app, access_log=None, logger=_wordless("memfin.web.memory.http"), shutdown_timeout=DRAINED_WITHIN
-    )
-    await runner.setup()
-    try:
-        site = web.TCPSite(runner, host, port)
-        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-            try:
-                await site.start()
-            except OSError as problem:
-                raise UsageError(
-                    f"memory server on {host}:{port}: {problem.strerror or problem}"
-                ) from problem
-            address, actual = runner.addresses[0][:2]
-            shown = f"[{address}]" if ":" in address else address
-            sys.stdout.write(f"memfin memory server: http://{shown}:{actual}\n")
-            sys.stdout.flush()
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(keep_house, store, HOUSE_KEPT_EVERY, name="memfin-memory-house")
-                async for _ in signals:
-                    break
-                tasks.cancel_scope.cancel()
-        # aiohttp's own shutdown reads no more of a body that is still coming, so calls end before it
-        await site.stop()
-        with anyio.move_on_after(DRAINED_WITHIN):
-            await app[UNDERWAY].none()
-    finally:
-        with anyio.CancelScope(shield=True):
-            await runner.cleanup()
+        app = memory_application(
+            store, tokens, telemetry=telemetry, host=host, names=names, secure_cookies=secure_cookies
+        )
+        serving = partial(
+            run,
+            beside=partial(keep_house, store, HOUSE_KEPT_EVERY),
+            drained=True,
+            logger=_wordless("memfin.web.memory.http"),
+        )
+        anyio.run(serving, app, "memory", host, port)
 
 
 def _wordless(name: str) -> logging.Logger:

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from memfin.rag.document import Document
 from memfin.rag.systems.builtin.words import joined
 from memfin.rag.transcript import Segment, segments
+from memfin.text.clauses import sentences
 
 LONGEST: Final = 600
 """Characters of a passage of prose, after which the next sentence begins another."""
@@ -20,10 +21,6 @@ _SPEAKER: Final = re.compile(
     r"^[ \t\u3000>*_#\-]*(?:问|答|question|answer|q|a)"
     r"[ \t\u3000]*[0-9]{0,4}[.、]?[*_]*[ \t\u3000]*[:：][*_]*[ \t\u3000]*",
     re.IGNORECASE,
-)
-_SENTENCE: Final = re.compile(r"[^。！？!?；;\n]*(?:[。！？!?；;]+[”」』’\"）)]*|\n|$)")
-_ENGLISH_SENTENCE: Final = re.compile(
-    r"(?<=[.!?])(?<!\bMr\.)(?<!\bMs\.)(?<!\bDr\.)(?<!\bNo\.)(?<!\bMrs\.)\s+(?=[A-Z\"'“])"
 )
 _BLANK_LINES: Final = re.compile(r"\n[ \t\u3000]*\n")
 _HEADING: Final = re.compile(r"#{1,6}\s")
@@ -136,7 +133,6 @@ def _lines(page: int, text: str) -> Iterator[Sentence]:
 
 
 def _sentences(page: int, text: str) -> Iterator[Sentence]:
-    for piece in _SENTENCE.findall(_WRAPPED.sub("", text)):
-        for words in _ENGLISH_SENTENCE.split(piece):
-            if words.strip(" \t\u3000\n*_|-"):
-                yield Sentence(page, words.strip())
+    for words in sentences(_WRAPPED.sub("", text)):
+        if words.strip(" \t\u3000\n*_|-"):
+            yield Sentence(page, words.strip())

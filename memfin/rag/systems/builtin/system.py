@@ -1,6 +1,5 @@
 """The built-in RAG system: finds passages, takes the value that is asked for, quotes it, or abstains."""
 
-import re
 from typing import Any, Final
 
 from memfin.contracts import ModelUsage, ParameterChange
@@ -16,6 +15,7 @@ from memfin.rag.systems.builtin.question import Question, read_question, speaks_
 from memfin.rag.systems.builtin.search import Hit, PassageIndex
 from memfin.rag.systems.builtin.values import Candidate, candidates, has_value, summed
 from memfin.rag.systems.builtin.words import Unit, joined, shown, units_of, vocabulary
+from memfin.text.clauses import clauses
 from memfin.version import __version__
 
 SUPPORT: Final = 0.5
@@ -33,7 +33,6 @@ UNKNOWN_NEAR: Final = 0.6
 LONGEST_QUOTE: Final = 300
 """Characters of a quote."""
 
-_CLAUSE: Final = re.compile("[,，;；。]")
 
 _TYPED: Final = frozenset(
     ("amount", "breakdown", "date", "range", "clock", "count", "id", "place", "organization", "person")
@@ -156,13 +155,13 @@ class BuiltinRag:
         A clause with a value that is nearer to the question answers it all the same.
         """
         is_open = vocabulary().signs["open"]
-        clauses = _CLAUSE.split(text)
+        parts = clauses(text)
         left = [
             self._index.share(each, units)
-            for each in clauses
+            for each in parts
             if _is_unknown(each) and speaks_of(asked, each) and is_open.search(shown(each)) is not None
         ]
-        given = [self._index.share(each, units) for each in clauses if has_value(asked, each, self._names)]
+        given = [self._index.share(each, units) for each in parts if has_value(asked, each, self._names)]
         return bool(left) and max(left) >= max(given, default=0.0)
 
     def _list(self, asked: Question, hits: list[Hit]) -> RagAnswer:

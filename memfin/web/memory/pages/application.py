@@ -13,11 +13,11 @@ from memfin.web.memory.pages.views import Views
 
 
 def pages_application(
-    desk: Desk, telemetry: MemoryTelemetry, clock: Callable[[], datetime]
+    desk: Desk, telemetry: MemoryTelemetry, clock: Callable[[], datetime], *, secure_cookies: bool
 ) -> web.Application:
     """Return the pages as an application."""
     app = web.Application(middlewares=[page_problems])
-    door = Door(desk, Sessions(clock))
+    door = Door(desk, Sessions(clock), secure=secure_cookies)
     views = Views(desk, telemetry)
     for path, name, handler in (
         ("/", "homePage", views.home),

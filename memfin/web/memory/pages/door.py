@@ -1,17 +1,16 @@
 """The door of the pages: cookies, sessions, and forms that can only have come from a page of this service."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 from aiohttp import web
 from yarl import URL
 
+from memfin.hosting import Handler, body_in_time
 from memfin.web.memory.endpoints import Desk
 from memfin.web.memory.pages.rendering import FORM_FIELD, HEADERS, PREFIX, page, words_of_problem
 from memfin.web.memory.pages.sessions import LONGEST, Session, Sessions, fresh_secret, same
-from memfin.web.memory.problems import Handler, Problem, problem_of
-from memfin.web.memory.requests import SLOWEST_BODY
+from memfin.web.memory.problems import Problem, problem_of
 
 SESSION_COOKIE: Final = "memfin_session"
 FORM_COOKIE: Final = "memfin_form"
@@ -23,11 +22,19 @@ FormView = Callable[[web.Request, Session, Form], Awaitable[web.StreamResponse]]
 
 
 class Door:
-    """Lets people in with their access token, and out again."""
+    """Lets people in with their access token, and out again.
 
-    def __init__(self, desk: Desk, sessions: Sessions) -> None:
+    With ``secure`` the cookies are for TLS and this very host alone, which their names have browsers check.
+    """
+
+    def __init__(self, desk: Desk, sessions: Sessions, *, secure: bool = False) -> None:
         self._desk = desk
         self._sessions = sessions
+        self._secure = secure
+        self._path = "/" if secure else PREFIX
+        prefix = "__Host-" if secure else ""
+        self._session_cookie = f"{prefix}{SESSION_COOKIE}"
+        self._form_cookie = f"{prefix}{FORM_COOKIE}"
 
     def view(self, view: View) -> Handler:
         """Return the handler of a page for people who are signed in."""
@@ -53,19 +60,19 @@ class Door:
         """Ask for the access token."""
         if await self._session(request) is not None:
             return see_other(f"{PREFIX}/settings")
-        return _asking(request)
+        return self._asking(request)
 
     async def sign_in(self, request: web.Request) -> web.StreamResponse:
         """Begin a session for the person of a token."""
-        form = await read_form(request, request.cookies.get(FORM_COOKIE, ""))
+        form = await read_form(request, request.cookies.get(self._form_cookie, ""))
         token = form.get("token", "").strip()
         user_id = await self._desk.do(self._desk.tokens.user_of, token)
         if user_id is None:
-            return _asking(request, wrong=True)
+            return self._asking(request, wrong=True)
         key = self._sessions.begin(user_id, token.split("_")[1])
         response = see_other(f"{PREFIX}/settings")
-        _set(request, response, SESSION_COOKIE, key)
-        response.del_cookie(FORM_COOKIE, path=PREFIX)
+        self._set(request, response, self._session_cookie, key)
+        self._set(request, response, self._form_cookie, "")
         return response
 
     async def sign_out(
@@ -73,19 +80,38 @@ class Door:
     ) -> web.StreamResponse:
         """End the session."""
         del session, form
-        self._sessions.end(request.cookies[SESSION_COOKIE])
+        self._sessions.end(request.cookies[self._session_cookie])
         response = see_other(_SIGN_IN)
-        response.del_cookie(SESSION_COOKIE, path=PREFIX)
+        self._set(request, response, self._session_cookie, "")
         return response
 
     async def _session(self, request: web.Request) -> Session | None:
         """Return the session of a visitor; one whose token was taken back is over."""
-        key = request.cookies.get(SESSION_COOKIE, "")
+        key = request.cookies.get(self._session_cookie, "")
         session = self._sessions.find(key)
         if session is not None and not await self._desk.do(self._desk.tokens.holds, session.token_id):
             self._sessions.end(key)
             return None
         return session
+
+    def _asking(self, request: web.Request, *, wrong: bool = False) -> web.Response:
+        secret = fresh_secret()
+        words = words_of_problem(request, "unknown_token") if wrong else None
+        response = page(request, "sign_in", status=401 if wrong else 200, form_secret=secret, problem=words)
+        self._set(request, response, self._form_cookie, secret)
+        return response
+
+    def _set(self, request: web.Request, response: web.Response, name: str, value: str) -> None:
+        """Set a cookie; one without a value goes away."""
+        response.set_cookie(
+            name,
+            value,
+            path=self._path,
+            httponly=True,
+            samesite="Strict",
+            secure=self._secure or request.secure,
+            max_age=int(LONGEST.total_seconds()) if value else 0,
+        )
 
 
 async def read_form(request: web.Request, secret: str) -> dict[str, str]:
@@ -99,9 +125,9 @@ async def read_form(request: web.Request, secret: str) -> dict[str, str]:
     if request.content_type != "application/x-www-form-urlencoded":
         raise Problem(415, "invalid_input", "send the form as application/x-www-form-urlencoded")
     try:
-        async with asyncio.timeout(SLOWEST_BODY):
+        async with body_in_time():
             given = await request.post()
-    except (TimeoutError, ValueError) as problem:
+    except ValueError as problem:
         raise Problem(400, "invalid_input", "the form cannot be read") from problem
     # browsers end lines of a form with CR LF
     form = {name: value.replace("\r\n", "\n") for name, value in given.items() if isinstance(value, str)}
@@ -127,23 +153,3 @@ async def page_problems(request: web.Request, handler: Handler) -> web.StreamRes
         )
         response.headers.update(problem.headers)
         return response
-
-
-def _asking(request: web.Request, *, wrong: bool = False) -> web.Response:
-    secret = fresh_secret()
-    words = words_of_problem(request, "unknown_token") if wrong else None
-    response = page(request, "sign_in", status=401 if wrong else 200, form_secret=secret, problem=words)
-    _set(request, response, FORM_COOKIE, secret)
-    return response
-
-
-def _set(request: web.Request, response: web.Response, name: str, value: str) -> None:
-    response.set_cookie(
-        name,
-        value,
-        path=PREFIX,
-        httponly=True,
-        samesite="Strict",
-        secure=request.secure,
-        max_age=int(LONGEST.total_seconds()),
-    )

@@ -11,6 +11,8 @@ IDLE: Final = timedelta(minutes=30)
 LONGEST: Final = timedelta(hours=8)
 MOST: Final = 10_000
 """Sessions at a time; the oldest end when there are more."""
+MOST_OF_ONE: Final = 20
+"""Sessions of one person at a time, likewise: nobody signs the others out."""
 
 
 def fresh_secret() -> str:
@@ -53,6 +55,9 @@ class Sessions:
         """Begin a session and return the secret for its cookie."""
         now = self._clock()
         for key in [key for key, session in self._sessions.items() if self._is_over(session, now)]:
+            del self._sessions[key]
+        own = [key for key, session in self._sessions.items() if session.user_id == user_id]
+        for key in own[: len(own) + 1 - MOST_OF_ONE] if len(own) >= MOST_OF_ONE else ():
             del self._sessions[key]
         while len(self._sessions) >= MOST:
             del self._sessions[next(iter(self._sessions))]

@@ -1,0 +1,33 @@
+"""Sentences and clauses of plain prose, cut at punctuation in full-width and half-width forms.
+
+A reply with Markdown is read by `memfin.text.document`.
+"""
+
+import re
+from itertools import pairwise
+from typing import Final
+
+_SENTENCE_END: Final = re.compile(
+    r"[。！？!?；;]+[”」』’\"）)]*|\n"
+    r"|(?<=\.)(?<!\bMr\.)(?<!\bMs\.)(?<!\bDr\.)(?<!\bNo\.)(?<!\bMrs\.)\s+(?=[A-Z\"'“])"
+)
+_CLAUSE: Final = re.compile(r"[^,，。;；!！?？\n]+")
+
+
+def sentence_bounds(text: str) -> list[tuple[int, int]]:
+    """Return the half-open offsets of the sentences with their end marks and the blanks behind them.
+
+    Line breaks and semicolons separate sentences too; what is blank is none.
+    """
+    ends = [match.end() for match in _SENTENCE_END.finditer(text)]
+    return [(start, end) for start, end in pairwise((0, *ends, len(text))) if text[start:end].strip()]
+
+
+def sentences(text: str) -> list[str]:
+    """Return the sentences of `sentence_bounds`."""
+    return [text[start:end] for start, end in sentence_bounds(text)]
+
+
+def clauses(text: str) -> list[str]:
+    """Return the clauses without their end marks."""
+    return [clause for clause in _CLAUSE.findall(text) if clause.strip()]
