@@ -13,10 +13,11 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 from memfin.scoring import statements as kinds
-from memfin.scoring.allocation import Holding, Proposal, proposals
+from memfin.scoring.allocation import proposals
 from memfin.scoring.classifier import load_classifier
 from memfin.scoring.constraint_texts import parse_constraints
 from memfin.scoring.lexicon import Sentence
+from memfin.scoring.limits import exceeded
 from memfin.scoring.predicates import (
     AllowedUniverse,
     AssetClassCap,
@@ -26,10 +27,7 @@ from memfin.scoring.predicates import (
     ForbiddenPractice,
     LowFee,
     MaxDrawdown,
-    MaxDuration,
-    MaxFee,
     MaxHoldings,
-    MaxLockUp,
     MinHolding,
     MinHoldings,
     MinRating,
@@ -38,10 +36,10 @@ from memfin.scoring.predicates import (
     Preferred,
     SingleAssetCap,
 )
+from memfin.scoring.proposals import Holding, Proposal
 from memfin.scoring.statements import Analysis, class_mask, content_lexicon
 from memfin.scoring.vocabulary import finder_of, load_vocabulary
 from memfin.text.document import Document
-from memfin.text.quantities import bound
 
 FIELD: Final = "constraint_contradiction"
 """Field of findings about constraints."""
@@ -55,6 +53,8 @@ _EQUITY_FALL: Final = 0.33
 _CLEARLY: Final = 2.0
 """A plan whose equities alone lose this many times the client's bound breaks it; below, it is undecided."""
 _REACH: Final = 24
+_NEGATED: Final = 4
+"""Characters in front of a word in which a word of negation turns it round."""
 _SILENT: Final = kinds.QUESTION | kinds.OTHERS | kinds.WARNING | kinds.MENTION | kinds.SUPPOSING
 _OUTSIDE: Final = {
     "public_funds": (
@@ -88,7 +88,6 @@ _OUTSIDE: Final = {
         "lock_up_products",
     ),
 }
-_AVERAGED: Final = re.compile(r"加权|平均|整体|组合久期|weighted|average|overall")
 _WHOLE_FALLS: Final = re.compile(
     r"(?=[组整账总净止回亏])"
     r"(?:(?:组合|整体|整个账户|账户|账面|总资产|净值)[^,。;\n]{0,10}(?:回落|回撤|跌去|跌|亏|少掉|少|缩水|下探)"
@@ -103,6 +102,16 @@ _DIRECT_ADVICE: Final = re.compile(
     r"(?:适当|适度|考虑|先|再|也|去|直接|小仓位|分批|some|a|an|the|using|use|buy|buying|adding|add| )*"
     r"(?:加|用|上|做|买|买入|配|配置|投|开|开通|使用|参与|布局|持有|申购|融资|借钱|贷款|一点|一些|点|些|"
     r"[0-9.]+ ?(?:%|万元?|成)的?)* ?$"
+)
+_ALL_IN: Final = re.compile(
+    r"(?:(?<!半)满仓|全仓|梭哈|(?:全部|所有)的?(?:资金|钱|身家)|(?:资金|钱|存款)(?:全部?|统统))[^,。;!?\n]{0,12}"
+    r"(?:买|吃进|换成|押|杀进|冲进|转进)|(?:买|换成|押)[^,。;!?\n]{0,8}(?:满仓|全仓)|"
+    r"\b(?:the )?(?:entire|whole) (?:account|portfolio|pot|balance) (?:into|in)\b|\beverything into\b"
+)
+_STOCKS: Final = re.compile(
+    r"(?<![\d.])(?:60[0135]|00[0-3]|30[01]|688)\d{3}(?![\d.点万元])"
+    r"|(?:直接持有|直接买)[^,。;]{0,10}股(?![份债息])|[两三四五六几]只[^,。;基债]{0,6}(?<!宽)股(?![票份债息])"
+    r"|\b(?:two|three|four|five|a few|several) [a-z ]{0,16}(?:shares|stocks)\b"
 )
 _PAST: Final = re.compile(r"历史|过去|曾|当年|那年|20[0-2][0-9]|回测|in 20|history|past|was|fell|lost")
 _RATINGS: Final = ("AAA", "AA+", "AA", "A", "BBB", "BB")
@@ -240,7 +249,11 @@ class _Reading:
             MinHoldings: self._count,
             MinRating: self._rating,
         }
-        return self._taken_up(predicate) or checks.get(type(predicate), self._measure)(predicate)
+        found = self._taken_up(predicate) or checks.get(type(predicate), self._measure)(predicate)
+        if found is None and isinstance(predicate, SingleAssetCap | CashFloor):
+            everything = self._proposed_match(_ALL_IN)
+            return everything and _Broken("everything_in_one", *everything)
+        return found
 
     def _taken_up(self, predicate: Predicate) -> _Broken | None:
         """Return where the reply advises or holds what a predicate rules out."""
@@ -250,6 +263,8 @@ class _Reading:
         for ids, start, end in self._mentions:
             if ids & ruled_out:
                 return _Broken(f"advises_{min(ids & ruled_out)}", start, end)
+        if "individual_stocks" in ruled_out and (code := self._proposed_match(_STOCKS)):
+            return _Broken("advises_individual_stocks", *code)
         for holding in (each for plan in self._plans if plan.whole for each in plan.holdings):
             held = holding.terms & ruled_out
             if held and not _is_fund_of_universe(holding, predicate):
@@ -257,15 +272,14 @@ class _Reading:
         return None
 
     def _cash(self, predicate: CashFloor) -> _Broken | None:
-        if predicate.share is None:
-            return None
         for plan in self._plans:
+            floor = predicate.share
+            if floor is None and plan.total and predicate.amount:
+                floor = predicate.amount / plan.total
             cash = [holding for holding in plan.holdings if "cash" in holding.classes]
-            if (
-                cash
-                and sum(h.low for h in cash) < predicate.share - _SLACK
-                and self._is_proposed(plan, cash[0])
-            ):
+            if floor is None or not cash or sum(holding.low for holding in cash) >= floor - _SLACK:
+                continue
+            if self._is_proposed(plan, cash[0]):
                 return _Broken("cash_below_floor", cash[0].start, cash[0].end)
         return None
 
@@ -280,9 +294,15 @@ class _Reading:
     def _admits(self, offset: int) -> bool:
         """Say whether the sentence at an offset, or the next one, says itself that a limit is broken."""
         number = self._document.sentence_number(offset)
-        return any(
-            each.classes & class_mask("UNFIT") for each in self._analysis.sentences[number : number + 2]
-        )
+        unfit, negation = class_mask("UNFIT"), content_lexicon().negation
+        masks = content_lexicon().words.masks
+        for sentence in self._analysis.sentences[number : number + 2]:
+            if sentence.classes & unfit:
+                for word, start, _ in sentence.tokens:
+                    before = sentence.between(start - _NEGATED, start)
+                    if masks[word] & unfit and not any(masks[each] & negation for each, _, _ in before):
+                        return True
+        return False
 
     def _class_cap(self, predicate: AssetClassCap) -> _Broken | None:
         for plan in self._plans:
@@ -316,8 +336,7 @@ class _Reading:
             equity = [holding for holding in plan.holdings if "equity" in holding.classes]
             fall = sum(holding.middle for holding in equity) * _EQUITY_FALL
             if (
-                plan.whole
-                and equity
+                equity
                 and fall >= _CLEARLY * predicate.limit - _SLACK
                 and self._is_proposed(plan, equity[0])
             ):
@@ -367,34 +386,27 @@ class _Reading:
         return None
 
     def _measure(self, predicate: Predicate) -> _Broken | None:
-        """Check durations, lock-ups and fees named beside what is advised."""
-        subject = _SUBJECTS.get(type(predicate))
-        if subject is None:
-            return None
-        words, kind = subject
-        limit = (
-            predicate.years
-            if isinstance(predicate, MaxDuration | MaxLockUp)
-            else predicate.limit
-            if isinstance(predicate, MaxFee)
-            else 0.0
-        )
-        for match in words.finditer(self._document.text):
-            first, last = self._document.sentence_at(match.start())
-            around = max(first, match.start() - 12), min(last, match.end() + 14)
-            near = [q for q in self._document.quantities(*around) if q.kind == kind]
-            over = [q for q in near if q.low > limit + _SLACK and bound(self._document.text, q) != "at_most"]
-            averaged = any(
-                q.kind == kind and q.high <= limit + _SLACK
-                for q in self._document.quantities(first, last)
-            ) and _AVERAGED.search(self._document.text, first, last)
-            if over and not averaged and self._advised(match.start(), match.end()):
-                return _Broken(
-                    f"{predicate.__struct_config__.tag}_exceeded",
-                    min(match.start(), over[0].start),
-                    max(match.end(), over[0].end),
-                )
+        """Check durations, lock-ups, holding periods, fees and sums of what is advised."""
+        for start, end in exceeded(predicate, self._document):
+            if self._proposed(start, end):
+                return _Broken(f"{predicate.__struct_config__.tag}_exceeded", start, end)
         return None
+
+    def _proposed_match(self, pattern: re.Pattern[str]) -> tuple[int, int] | None:
+        """Return the first span of a pattern that the reply proposes, or None."""
+        matches = pattern.finditer(self._document.text)
+        return next((match.span() for match in matches if self._proposed(*match.span())), None)
+
+    def _proposed(self, start: int, end: int) -> bool:
+        """Say whether the reply proposes what a figure is of, in words of advice here or beside."""
+        statement = self._analysis.statement_at(start)
+        if statement.kind & _SILENT or statement.is_quoted(start, end) or statement.not_offered:
+            return False
+        if self._admits(start) or _negated(self._analysis.text, statement.sentence, start, end):
+            return False
+        number = self._document.sentence_number(start)
+        around = self._analysis.sentences[max(0, number - 1) : number + 2]
+        return any(each.classes & class_mask("ADVISING") for each in around)
 
     def _rating(self, predicate: MinRating) -> _Broken | None:
         worst = _RATINGS.index(predicate.rating)
@@ -404,7 +416,7 @@ class _Reading:
                 if match[1] != "aa+"
                 else "AA+"
             )
-            if name in _RATINGS and _RATINGS.index(name) > worst and self._advised(*match.span()):
+            if name in _RATINGS and _RATINGS.index(name) > worst and self._proposed(*match.span()):
                 return _Broken("rating_below_limit", *match.span())
         return None
 
@@ -443,16 +455,6 @@ def _negated(text: str, sentence: Sentence, start: int, end: int) -> bool:
     behind = sentence.end if comma < 0 else comma
     masks = content_lexicon().words.masks
     return any(masks[word] & negation for word, _, _ in sentence.between(clause, behind))
-
-
-_SUBJECTS: Final = {
-    MaxDuration: (
-        re.compile(r"久期|年国债|年期国债|超长债|长债|duration|year (?:treasur|gilt|bond)"),
-        "duration",
-    ),
-    MaxLockUp: (re.compile(r"锁定|封闭|持有期|定开|lock|closed|term"), "duration"),
-    MaxFee: (re.compile(r"费率|管理费|综合费|费用|fee|charge|expense ratio|ter\b"), "share"),
-}
 
 
 def _is_fund_of_universe(holding: Holding, predicate: Predicate) -> bool:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from memfin.scoring.allocation import Proposal, classes_in, proposals
+from memfin.scoring.allocation import proposals
+from memfin.scoring.proposals import Proposal, classes_in
 from memfin.text.document import Document
 
 Shares = dict[str, float]
