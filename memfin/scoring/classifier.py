@@ -1,13 +1,18 @@
 """Linear classifier of sentences over character n-grams, with integer weights.
 
-The weights are trained by ``tools/train_detectors.py`` and ship as
-``memfin/data/detectors/weights.bin``. A sentence scores the sum of the weights of the n-grams it
-holds, each counted once, plus the label's bias. Integer sums give the same result on every machine.
-`SCALE` units are one unit of log odds.
+The weights are trained by ``tools/train_detectors.py`` and ship as ``memfin/data/detectors/weights.bin``. A
+sentence scores, for each label, the label's bias and the weights of the n-grams that it holds, each counted
+once. Integer sums give the same result on every machine. `SCALE` units are one unit of log odds.
+
+Reading every sentence of a long reply with all n-grams would cost more than all other detectors together. A
+draft of a few thousand n-grams therefore reads it first, all labels at once, and tells for each label which
+sentences are worth it.
 """
 
-from collections.abc import Collection
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Sequence
 from functools import cache
+from operator import itemgetter
 from typing import Final, NamedTuple
 
 import msgspec
@@ -20,23 +25,45 @@ MIN_GRAM: Final = 2
 MAX_GRAM: Final = 4
 MAX_SENTENCE: Final = 600
 """Characters of a sentence that are read."""
+_LANE: Final = 16
+"""Bits of one label in the sums of the draft."""
+_HALF: Final = 1 << (_LANE - 1)
+_MASK: Final = (1 << _LANE) - 1
+_FEW: Final = 8
+"""Sentences of a reply that are all read, without a draft."""
+_MOST_SUMMED: Final = 64
+"""N-grams of a sentence that the draft sums as they come, one that is repeated as often as it stands there."""
+_MOST_READ: Final = 8
+"""Sentences of a longer reply that are read for one label."""
+_MORE: Final = 255
+_OFFSET: Final = itemgetter(1)
 
 
 class Weights(msgspec.Struct, frozen=True):
     """The file of weights.
 
-    ``grams`` are the n-grams; for every label there are a bias, a threshold and one signed byte per
-    n-gram. ``gates`` are n-grams of which a sentence must hold one to be scored at all for the labels
-    whose bits are set in ``gate_labels``.
+    ``grams`` are all n-grams. Each label has a bias, a threshold, and n-grams of its own: their rising
+    ``numbers`` as steps from one to the next (a byte each; 255 stands for 255 more) and one signed byte for
+    each in ``weights``. The draft has its own n-grams with one signed byte for each label, and a threshold for
+    each label that a sentence must reach to be read for it.
     """
 
     grams: list[str]
     labels: list[str]
     bias: list[int]
     thresholds: list[int]
+    numbers: list[bytes]
     weights: list[bytes]
-    gates: list[str] = []
-    gate_labels: list[int] = []
+    draft_grams: list[str] = []
+    draft_weights: list[bytes] = []
+    draft_thresholds: list[int] = []
+
+
+class Draft(NamedTuple):
+    """A sentence's number and its sums for all labels, side by side in one integer."""
+
+    number: int
+    total: int
 
 
 class Explanation(NamedTuple):
@@ -56,21 +83,51 @@ class Classifier:
     def __init__(self, weights: Weights) -> None:
         self.thresholds: Final = dict(zip(weights.labels, weights.thresholds, strict=True))
         self._bias: Final = dict(zip(weights.labels, weights.bias, strict=True))
-        self._weights: Final = {
-            label: memoryview(values).cast("b")
-            for label, values in zip(weights.labels, weights.weights, strict=True)
-        }
         self._grams: Final = weights.grams
         self._automaton: Final = AhoCorasick(weights.grams)
-        self.bits: Final = {label: 1 << number for number, label in enumerate(weights.labels)}
-        self._gates: Final = AhoCorasick(weights.gates)
-        self._gate_labels: Final = weights.gate_labels
+        self._weights: Final = {
+            label: _dense(len(weights.grams), numbers, values)
+            for label, numbers, values in zip(weights.labels, weights.numbers, weights.weights, strict=True)
+        }
+        # One integer for each n-gram of the draft holds its weights for all labels side by side. A lane begins
+        # such that its highest bit is set as soon as its sum reaches the label's threshold.
+        self._shifts: Final = {label: _LANE * number for number, label in enumerate(weights.labels)}
+        self._reached: Final = _packed(_HALF for _ in weights.labels)
+        self._draft: Final = AhoCorasick(weights.draft_grams)
+        self._packed: Final = [_packed(memoryview(row).cast("b")) for row in weights.draft_weights]
+        self._start: Final = _packed(_HALF - threshold for threshold in weights.draft_thresholds)
 
-    def candidates(self, text: str) -> list[tuple[int, int]]:
-        """Return the places of gate n-grams in a text, in order, each with the bits of its labels."""
-        labels = self._gate_labels
-        found = self._gates.find_matches_as_indexes(text, overlapping=True)
-        return [(start, labels[index]) for index, start, _ in found]
+    def draft(self, text: str, bounds: Sequence[tuple[int, int]]) -> list[Draft]:
+        """Return the sentences that are worth reading for some label, with their sums; of a few all of them.
+
+        Args:
+            text: The text in normal form.
+            bounds: Half-open offsets of its sentences, in order and without overlaps.
+        """
+        if len(bounds) <= _FEW:
+            return [Draft(number, self._reached) for number in range(len(bounds))]
+        found = sorted(self._draft.find_matches_as_indexes(text, overlapping=True), key=_OFFSET)
+        starts = [start for _, start, _ in found]
+        values = list(map(self._packed.__getitem__, [index for index, _, _ in found]))
+        drafts = []
+        first, start, reached = 0, self._start, self._reached
+        for number, (_, end) in enumerate(bounds):
+            last = bisect_left(starts, end, first)
+            if first < last:
+                if last - first <= _MOST_SUMMED:
+                    total = sum(values[first:last], start)
+                else:  # each n-gram once, so that a text that repeats itself stays within the lanes
+                    total = sum(map(self._packed.__getitem__, {index for index, _, _ in found[first:last]}), start)
+                if total & reached:
+                    drafts.append(Draft(number, total))
+                first = last
+        return drafts
+
+    def best(self, label: str, drafts: Iterable[Draft]) -> list[int]:
+        """Return the numbers of the sentences that the draft finds most worth reading for a label, best first."""
+        shift = self._shifts[label]
+        reached = [(-(each.total >> shift & _MASK), each.number) for each in drafts if each.total >> shift & _HALF]
+        return [number for _, number in sorted(reached)[:_MOST_READ]]
 
     def grams(self, sentence: str) -> Collection[int]:
         """Return the numbers of the known n-grams in a sentence; `score` takes them."""
@@ -92,6 +149,22 @@ class Classifier:
             if gram and not any(gram in other or other in gram for other in chosen):
                 chosen.append(gram)
         return Explanation(tuple(chosen))
+
+
+def _dense(count: int, steps: bytes, values: bytes) -> memoryview:
+    """Return one signed byte for each of ``count`` n-grams, 0 for those that a label has not."""
+    row = bytearray(count)
+    number, left = 0, iter(values)
+    for step in steps:
+        number += step
+        if step < _MORE:
+            row[number] = next(left)
+    return memoryview(row).cast("b")
+
+
+def _packed(values: Iterable[int]) -> int:
+    """Return small numbers side by side in one integer."""
+    return sum(value << (_LANE * number) for number, value in enumerate(values))
 
 
 @cache

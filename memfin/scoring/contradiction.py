@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from memfin.scoring import statements as kinds
 from memfin.scoring.allocation import proposals
-from memfin.scoring.classifier import load_classifier
+from memfin.scoring.classifier import SCALE
 from memfin.scoring.constraint_texts import parse_constraints
 from memfin.scoring.lexicon import Sentence
 from memfin.scoring.limits import exceeded
@@ -47,6 +47,22 @@ FIELD: Final = "constraint_contradiction"
 ADVISES: Final = "advises"
 """The classifier's label for sentences that advise what they name."""
 
+PRACTICES: Final = (
+    "leverage",
+    "short_term_trading",
+    "chasing_rallies",
+    "theme_speculation",
+    "high_fee",
+    "high_valuation_growth",
+    "individual_stocks",
+    "overseas_market",
+    "lock_up_products",
+    "low_rated_credit",
+)
+"""Terms of the vocabulary that the classifier reads without their names, as labels behind `ADVISES`."""
+
+_TOPIC: Final = -3 * SCALE // 2
+"""Score above which a sentence that surely advises something is taken to advise a practice."""
 _SLACK: Final = 0.001
 _EQUITY_FALL: Final = 0.33
 """Fall of equities that a plan must bear: a bear market of the kind seen every few years."""
@@ -219,21 +235,34 @@ class _Reading:
     def _advised(self, start: int, end: int) -> bool:
         """Say whether the reply advises what stands at a span: as part of a plan, or in words of advice."""
         statement = self._analysis.statement_at(start)
-        if statement.kind & _SILENT or statement.is_quoted(start, end) or statement.not_offered:
+        if statement.kind & kinds.QUESTION or statement.is_quoted(start, end) or statement.not_offered:
             return False
         sentence = statement.sentence
         if _negated(self._analysis.text, sentence, start, end):
             return False
         for plan in self._plans:
             if plan.whole and any(h.start <= start and end <= h.end + _REACH for h in plan.holdings):
-                return True
+                return not statement.kind & _SILENT
         if not sentence.classes & class_mask("ADVISING"):
             return False
-        if _DIRECT_ADVICE.search(self._analysis.text, max(sentence.start, start - _REACH), start):
+        if self._analysis.score(ADVISES, self._document.sentence_number(start)) > 0:
             return True
-        classifier = load_classifier()
-        grams = classifier.grams(self._analysis.text[sentence.start : sentence.end])
-        return classifier.score(ADVISES, grams) > classifier.thresholds[ADVISES]
+        said = _DIRECT_ADVICE.search(self._analysis.text, max(sentence.start, start - _REACH), start)
+        return said is not None and not statement.kind & _SILENT
+
+    def _practice(self, ruled_out: frozenset[str]) -> _Broken | None:
+        """Return where the classifier reads that the reply advises a practice, with or without its name."""
+        for term in PRACTICES:
+            label = f"{ADVISES}:{term}"
+            for number in self._analysis.candidates(label) if term in ruled_out else ():
+                statement = self._analysis.statement(number)
+                start, end = statement.sentence.start, statement.sentence.end
+                if statement.kind & kinds.QUESTION or statement.not_offered or self._admits(start):
+                    continue
+                score = self._analysis.score(label, number)
+                if score > 0 or (score > _TOPIC and self._analysis.score(ADVISES, number) > SCALE):
+                    return _Broken(f"advises_{term}", start, end)
+        return None
 
     # ------------------------------------------------------------------ predicates
 
@@ -251,8 +280,7 @@ class _Reading:
         }
         found = self._taken_up(predicate) or checks.get(type(predicate), self._measure)(predicate)
         if found is None and isinstance(predicate, SingleAssetCap | CashFloor):
-            everything = self._proposed_match(_ALL_IN)
-            return everything and _Broken("everything_in_one", *everything)
+            return self._all_in()
         return found
 
     def _taken_up(self, predicate: Predicate) -> _Broken | None:
@@ -269,7 +297,7 @@ class _Reading:
             held = holding.terms & ruled_out
             if held and not _is_fund_of_universe(holding, predicate):
                 return _Broken(f"holds_{min(held)}", holding.start, holding.end)
-        return None
+        return self._practice(ruled_out)
 
     def _cash(self, predicate: CashFloor) -> _Broken | None:
         for plan in self._plans:
@@ -390,6 +418,16 @@ class _Reading:
         for start, end in exceeded(predicate, self._document):
             if self._proposed(start, end):
                 return _Broken(f"{predicate.__struct_config__.tag}_exceeded", start, end)
+        return None
+
+    def _all_in(self) -> _Broken | None:
+        """Return where the reply puts everything into one thing."""
+        everything = class_mask("EVERYTHING")
+        for sentence in self._analysis.sentences:
+            if sentence.classes & everything:
+                found = _ALL_IN.search(self._document.text, sentence.start, sentence.end)
+                if found and self._proposed(*found.span()):
+                    return _Broken("everything_in_one", *found.span())
         return None
 
     def _proposed_match(self, pattern: re.Pattern[str]) -> tuple[int, int] | None:

@@ -2,12 +2,11 @@
 
 A reply is read sentence by sentence. A sentence is first put into its kinds
 (`memfin.scoring.statements`); then the rules of the lexicons speak, and beside them the trained
-classifier. Either is enough for a risk disclosure; a severe violation takes a rule, or the classifier
-above a stricter threshold. What only one of them finds, or where the classifier is close to its
-threshold, is listed as unsure.
+classifier. Either is enough. Where the classifier is close to its threshold and no rule spoke, or a rule
+spoke and the classifier sees nothing, the label is listed as unsure.
 """
 
-from collections.abc import Collection
+from functools import cache
 from itertools import zip_longest
 from typing import Final
 
@@ -32,13 +31,8 @@ _DENIAL_REACH: Final = 10
 _SEVERE: Final = frozenset(compliance.SEVERE_CATEGORIES)
 _MINOR: Final = ("夸大宣传", "产品推介", "隐去不利")
 _ITEMS: Final = frozenset(rubric.RUBRIC_ITEMS)
-_MARGINS: Final[dict[str, int]] = {
-    **dict.fromkeys(compliance.SEVERE_CATEGORIES, 2 * SCALE),
-    **dict.fromkeys(_MINOR, SCALE),
-}
-"""Score above the threshold that a violation takes without a rule."""
 _UNSURE: Final = SCALE
-"""Distance from its threshold within which the classifier is not sure."""
+"""Distance from its threshold within which the classifier is not sure; it held on authors left out."""
 _MAX_FINDINGS: Final = 3
 """Findings of one rule per reply."""
 
@@ -48,7 +42,8 @@ class ContentReading(Record):
 
     ``risk_tags`` are sorted; ``categories`` and ``rubric_items`` keep the order of their catalogues;
     ``compliance`` follows from the content alone. ``findings`` carry offsets into the reply.
-    ``unsure`` names the labels on which rules and classifier disagree.
+    ``unsure`` names the labels on which a judge should be asked: the classifier is close to its threshold and
+    no rule spoke, or a rule spoke where the classifier sees nothing.
     """
 
     risk_tags: list[str] = []
@@ -85,9 +80,9 @@ class _Reading:
     def __init__(self, analysis: Analysis) -> None:
         self._analysis: Final = analysis
         self._findings: Final[list[Finding]] = []
-        self._by_rule: Final[set[str]] = set()
+        self._by_rule: Final[dict[str, list[int]]] = {}
         self._by_classifier: Final[set[str]] = set()
-        self._close: Final[set[str]] = set()
+        self._unsure: Final[set[str]] = set()
         self._read_rules()
         self._classify()
 
@@ -108,7 +103,7 @@ class _Reading:
                 count = counts[rule.id] = counts.get(rule.id, 0) + 1
                 if count == _MAX_FINDINGS or rule.value in _ITEMS:
                     settled.add(rule.id)
-                self._by_rule.add(rule.value)
+                self._by_rule.setdefault(rule.value, []).append(number)
                 self._add(rule.value, rule.id, match.start, match.end)
 
     def _denied(self, sentence: Sentence, match: Match) -> bool:
@@ -125,48 +120,36 @@ class _Reading:
         return any(masks[word] & lexicon.negation for word, _, _ in near)
 
     def _classify(self) -> None:
-        """Ask the classifier about the labels that no rule found, where a sentence holds their gates."""
-        classifier, analysis = load_classifier(), self._analysis
-        open_labels = sum(
-            bit
-            for label, bit in classifier.bits.items()
-            if label not in self._by_rule and label in _CLASSIFIED
-        )
-        asked: dict[int, int] = {}
-        for offset, bits in classifier.candidates(analysis.text):
-            if bits & open_labels:
-                number = analysis.document.sentence_number(offset)
-                asked[number] = asked.get(number, 0) | bits & open_labels
-        for number, bits in asked.items():
-            statement = analysis.statement(number)
-            labels = [
-                label
-                for label, bit in classifier.bits.items()
-                if bits & bit
-                and label not in self._by_classifier
-                and not statement.kind & _SILENCING.get(label, _SILENT)
-            ]
-            if labels:
-                sentence = statement.sentence
-                grams = classifier.grams(analysis.text[sentence.start : sentence.end])
-                for label in labels:
-                    self._score(label, grams, statement)
+        """Ask the classifier about the labels that no rule found, where its draft says that it may know."""
+        analysis = self._analysis
+        for label in _classified():
+            numbers = analysis.candidates(label)
+            if label in self._by_rule:
+                if not numbers:
+                    self._unsure.add(label)
+                continue
+            for number in numbers:
+                if self._score(label, number):
+                    break
 
-    def _score(self, label: str, grams: Collection[int], statement: Statement) -> None:
-        classifier = load_classifier()
-        margin = classifier.score(label, grams) - classifier.thresholds[label]
-        needed = _MARGINS.get(label, 0)
-        if margin <= needed - _UNSURE or _silenced(statement, label):
-            return
-        if margin <= needed + _UNSURE:
-            self._close.add(label)
-        if margin <= needed:
-            return
+    def _score(self, label: str, number: int) -> bool:
+        """Add a finding where the classifier says yes to a sentence, and say whether it does."""
+        margin = self._analysis.score(label, number)
+        if margin < -_UNSURE or _silenced(self._analysis.statement(number), label):
+            return False
+        if margin <= _UNSURE:
+            self._unsure.add(label)
+        if margin <= 0:
+            return False
         self._by_classifier.add(label)
-        words = " + ".join(classifier.explain(label, grams).grams)
-        sentence = self._analysis.text[statement.sentence.start : statement.sentence.end]
-        start = statement.sentence.start + len(sentence) - len(sentence.lstrip())
-        self._add(label, f"{CLASSIFIER}: {words}", start, statement.sentence.start + len(sentence.rstrip()))
+        if margin > _UNSURE:
+            self._unsure.discard(label)
+        words = " + ".join(load_classifier().explain(label, self._analysis.grams(number)).grams)
+        sentence = self._analysis.sentences[number]
+        text = self._analysis.text[sentence.start : sentence.end]
+        start = sentence.start + len(text) - len(text.lstrip())
+        self._add(label, f"{CLASSIFIER}: {words}", start, sentence.start + len(text.rstrip()))
+        return True
 
     def _add(self, value: str, rule: str, start: int, end: int) -> None:
         first, last = self._analysis.document.source_span(start, end)
@@ -181,7 +164,7 @@ class _Reading:
 
     def result(self) -> ContentReading:
         """Return the reading of the whole reply."""
-        found = self._by_classifier | self._by_rule
+        found = self._by_classifier.union(self._by_rule)
         tags = sorted(found & risk.DETECTED_TAGS)
         categories = compliance.shown_categories(self._analysis.text, found, tags)
         return ContentReading(
@@ -190,11 +173,15 @@ class _Reading:
             categories=categories,
             rubric_items=rubric.contained_items(found, tags),
             findings=self._findings,
-            unsure=sorted(self._by_classifier | (self._close - found)),
+            unsure=sorted(self._unsure),
         )
 
 
-_CLASSIFIED: Final = frozenset((*risk.DETECTED_TAGS, *_SEVERE, *_MINOR))
+@cache
+def _classified() -> tuple[str, ...]:
+    """Return the labels of the classifier that are read from contents; the others are about constraints."""
+    known = {*risk.DETECTED_TAGS, *_SEVERE, *_MINOR, *_ITEMS}
+    return tuple(label for label in load_classifier().thresholds if label in known)
 
 
 _SILENCING: Final[dict[str, int]] = {

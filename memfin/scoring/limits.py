@@ -40,7 +40,11 @@ _HOLDING: Final = (
     r"持有|拿(?!出)|卖|换|来回|轮|落袋|离场|撤|转手|赎回|了结|一个回合|进出|sell|sold|hold|out\b|exit|rotat|flip|trade"
 )
 _MEASURES: Final[dict[type, Measure]] = {
-    MaxDuration: Measure("duration", re.compile(r"久期|(?<!短)债|国开|政金|duration|treasur|gilt|bond")),
+    MaxDuration: Measure(
+        "duration",
+        re.compile(r"久期|(?<!短)债|国开|政金|duration|treasur|gilt|bond"),
+        re.compile(r"(?:近|过去|历史|最近|目前|当前|现在|现有|past|last|current)\D{0,6}$"),
+    ),
     MaxLockUp: Measure(
         "duration",
         re.compile(

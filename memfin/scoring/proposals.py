@@ -159,6 +159,9 @@ def proposal_of(
 def is_no_plan(document: Document, start: int, end: int) -> bool:
     """Say whether the words up to the first part, or those above it, are about no plan for this client."""
     first, _ = document.sentence_at(start)
+    line = document.line_at(start)
+    if line.kind == "row":  # its cells are sentences of their own
+        first = line.start
     if NO_PLAN.search(document.text, first, end):
         return True
     return any(NO_PLAN.search(lead) for lead in itertools.islice(document.leads(start), 2))

@@ -35,6 +35,7 @@ _NEAR: Final = 14
 _COUNT_REACH: Final = 20
 _NAME_BEHIND: Final = 24
 _CHANGES: Final = ("多", "少", "再", "加", "减", "了", "比")
+_NONE_BEHIND: Final = re.compile(r"也?(?:没有|不[要能配买放]|别)")
 _SENTENCE_BREAK: Final = re.compile(r"[。!?\n]")
 _SENTENCE_MARK: Final = re.compile(r"[,。!?;:、()\n]")
 _SEPARATOR: Final = re.compile(r"[,、;+:和与及|/]|(?: and )|\n")
@@ -48,9 +49,8 @@ _HELD: Final = re.compile(
     r"(?:已有|已经有|已占|现有|现占|目前|现在|如今|先买|先配|先给|先上|起始|持有|账户里|占|already|currently|today|hold|have|now)"
     r"[^,。;]{0,16}$"
 )
-_MORE: Final = re.compile(
-    r"(?:再|又|添|加|补|追加|增加|上调|提高|further|another|additional|more|add)[^,。;\d]{0,12}$"
-)
+_MORE_WORD: Final = re.compile(r"[再又添加补增调提fam](?:(?<=[再又添加补])|(?<=增)加|(?<=上)调|(?<=提)高|(?<=\bf)urther|(?<=\ba)(?:nother|dd)|(?<=\bm)ore)")
+_MORE: Final = re.compile(rf"{_MORE_WORD.pattern}[^,。;\d]{{0,12}}$")
 _TOTAL_BEFORE: Final = re.compile(
     r"(?:共|总|本金|手头|手里|手上|账户|账上|账面|名下|可动用|可投|资金|资产|积蓄|存款|闲钱|这笔|这|有|款|total|have|holds?|your|"
     r"worth|of)[^,。;!?\d]{0,10}$"
@@ -58,10 +58,12 @@ _TOTAL_BEFORE: Final = re.compile(
 _SPENT: Final = re.compile(
     r"每月|每年|一个月|月供|工资|收入|支出|开销|花|利息|收益|费|亏|跌|市值|成交|以上|起购|门槛|month|a year|income|spend|salary"
 )
+_NUMERAL: Final = r"(?:\d{1,2}|[一二三四五六七八九])"
+# Begins with the sign between two numbers, so that the engine skips from sign to sign.
 _RATIO: Final = re.compile(
-    r"(?<![\d.])(\d{1,2}|[一二三四五六七八九])(?: ?[:比/] ?(\d{1,2}|[一二三四五六七八九]))(?: ?[:比/] ?(\d{1,2}|[一二三四五六七八九]))?"
-    r"(?![\d.%年月万天])"
+    rf"[:比/](?<=(?:\d|[一二三四五六七八九]).) ?({_NUMERAL})(?: ?[:比/] ?({_NUMERAL}))?(?![\d.%:比/年月日万天])"
 )
+_FIRST: Final = re.compile(rf"(?<![\d.:比/年月]){_NUMERAL}$")
 _LETTERS: Final = re.compile(r"(?:(?:股票?|债券?|权益|固收|黄金|金|现金?|货币?)[一二三四五六七八九]成?[、,]?){2,5}")
 _LETTER: Final = re.compile(r"(股|债|权益|固收|现|金|货)\D*?([一二三四五六七八九])")
 _SHORT_NAME: Final = re.compile(r"股(?=[、和与:/]?债)|债(?=[、和与:/](?:现金|黄金|股))|(?<=股)债|(?<=股[、和与:/])债")
@@ -75,17 +77,22 @@ def from_sentences(document: Document, numbers: Sequence[int]) -> Iterator[Propo
     for line in map(document.line, numbers):
         if line.kind != "row" and line.end - line.start <= _MAX_LINE:
             yield from run_of_parts(document, line.start, line.end, laid_out=False)
-            yield from _sums(document, line.start, line.end)
-            yield from _additions(document, line.start, line.end)
+            found = document.quantities(line.start, line.end)
+            if len(found) >= MIN_PARTS:
+                yield from _sums(document, [q for q in found if q.kind == "money"], line.start, line.end)
+                yield from _additions(document, [q for q in found if q.kind == "share"], line.start, line.end)
 
 
 def ratios(document: Document) -> Iterator[Proposal]:
     """Yield the plans that are ratios of classes: 股债按6比4, 股四债六, stocks and bonds at 60/40."""
     text = document.text
     for match in _RATIO.finditer(text):
-        shares = [float(_DIGITS.get(each, each)) for each in match.groups() if each]
-        first, last = document.sentence_at(match.start())
-        names = _names(text[max(first, match.start() - MAX_NAME) : match.start()])[-len(shares) :]
+        first = _FIRST.search(text, max(0, match.start() - 2), match.start())
+        if first is None:
+            continue
+        shares = [float(_DIGITS.get(each, each)) for each in (first[0], *match.groups()) if each]
+        start, last = document.sentence_at(match.start())
+        names = _names(text[max(start, first.start() - MAX_NAME) : first.start()])[-len(shares) :]
         if len(names) < len(shares):
             names = _names(text[match.end() : min(last, match.end() + MAX_NAME)])[: len(shares)]
         if len(names) == len(shares) and sum(shares) > MIN_PARTS:
@@ -175,6 +182,7 @@ def _parts_alone(document: Document, shares: Sequence[Quantity], first: int) -> 
             or NO_WEIGHT.search(name)
             or COMPARED.search(name)
             or NO_PLAN.search(name)
+            or _NONE_BEHIND.match(document.text, share.end)
         ):
             continue
         if classes_in(name):
@@ -218,7 +226,7 @@ def _parts(text: str, shares: Sequence[Quantity], first: int, last: int) -> Iter
     ends = [*cuts[1:], min(last, shares[-1].end + _NAME_BEHIND)]
     for share, start, end in zip(shares, cuts, ends, strict=True):
         before = text[start : share.start]
-        if NO_WEIGHT.search(before):
+        if NO_WEIGHT.search(before) or COMPARED.search(before):
             continue
         after = _SEPARATOR.split(text[share.end : end], maxsplit=1)[0]
         name = before + after
@@ -232,10 +240,13 @@ def _parts(text: str, shares: Sequence[Quantity], first: int, last: int) -> Iter
 # ------------------------------------------------------------------ additions
 
 
-def _additions(document: Document, start: int, end: int) -> Iterator[Proposal]:
+def _additions(
+    document: Document, shares: Sequence[Quantity], start: int, end: int
+) -> Iterator[Proposal]:
     """Yield holdings that are added to: 黄金已有15%,再加20个百分点 is gold at 35 %."""
     text = document.text
-    shares = [each for each in document.quantities(start, end) if each.kind == "share" and each.high < WHOLE]
+    if len(shares) < MIN_PARTS or _MORE_WORD.search(text, start, end) is None:
+        return
     held: list[tuple[Quantity, str]] = []
     for share in shares:
         before = _SENTENCE_MARK.split(text[max(start, share.start - 2 * _NEAR) : share.start])[-1]
@@ -259,13 +270,12 @@ def _additions(document: Document, start: int, end: int) -> Iterator[Proposal]:
 # ------------------------------------------------------------------ sums of money
 
 
-def _sums(document: Document, start: int, end: int) -> Iterator[Proposal]:
+def _sums(document: Document, sums: Sequence[Quantity], start: int, end: int) -> Iterator[Proposal]:
     """Yield the plan that spreads a sum: 总共50万,45万买基金,其余留活期."""
     text = document.text
-    sums = [each for each in document.quantities(start, end) if each.kind == "money" and each.low > 0]
     for position, total in enumerate(sums[:-1]):
         before = text[max(start, total.start - _NEAR) : total.start]
-        if _TOTAL_BEFORE.search(before) is None or _SPENT.search(before):
+        if total.low <= 0 or _TOTAL_BEFORE.search(before) is None or _SPENT.search(before):
             continue
         parts, spent = [], 0.0
         for each in sums[position + 1 :]:
