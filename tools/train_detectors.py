@@ -21,7 +21,7 @@ from scipy.sparse import diags
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 
-from memfin.scoring.classifier import MAX_GRAM, MIN_GRAM, SCALE, Weights, squeeze
+from memfin.scoring.classifier import MAX_GRAM, MAX_SENTENCE, MIN_GRAM, SCALE, Weights
 from memfin.scoring.constraint_texts import parse_constraints
 from memfin.scoring.contradiction import ADVISES, PRACTICES, ruled_out_terms
 from memfin.scoring.risk import CANONICAL_TAGS
@@ -62,18 +62,16 @@ SMOOTHING = 1.0
 STRENGTH = 0.2
 """Inverse strength of the L2 penalty."""
 MAX_WEIGHT = 127
+SMALLEST = 4
+"""Weight, in units of 1/SCALE, that an n-gram must have for one of the labels."""
 THRESHOLDS = {
-    **dict.fromkeys(TAGS, -0.2),
-    **dict.fromkeys(SEVERE, 0.3),
+    **dict.fromkeys(TAGS, 0.0),
+    **dict.fromkeys(SEVERE, 0.5),
+    **dict.fromkeys(MINOR, 0.3),
     **{"信息依据": -0.8, "风险收益平衡": -1.0, "与画像匹配": -0.3},
     **{"方案比较维度": 1.0, "可执行步骤": -1.0, "边界声明": -1.0},
 }
 """Log odds above which the classifier says yes, where that is not even odds; they held on authors left out."""
-DRAFT_SPARSITY = 0.06
-"""Inverse strength of the L1 penalty that chooses the n-grams of the draft."""
-DRAFT_COVER = 0.97
-"""Share of the sentences with a label that its draft lets through."""
-
 Labels = dict[str, int]
 
 
@@ -110,7 +108,7 @@ def sentences_of(row: dict[str, Any], placed: dict[str, list[list[int]]]) -> Ite
                 labels[label] = 0
         if (start, end) in ruled_out:
             labels[ADVISES] = ruled_out[start, end]
-        yield squeeze(document.text[start:end]), labels
+        yield document.text[start:end][:MAX_SENTENCE], labels
 
 
 def ruled_out_mentions(document: Document, row: dict[str, Any]) -> dict[tuple[int, int], int]:
@@ -158,7 +156,7 @@ def training_data(files: Iterable[str]) -> tuple[list[str], list[Labels]]:
             merged[text][label] = max(value, merged[text].get(label, 0))
 
     for text, labels in labelled_sentences():
-        add(squeeze(Document(text).text), labels)
+        add(Document(text).text[:MAX_SENTENCE], labels)
     placements = {row["id"]: row["spans"] for row in read_jsonl(TRAINING / "placements.jsonl")}
     for name in files:
         for row in read_jsonl(FIXTURES / f"{name}.jsonl"):
@@ -193,23 +191,6 @@ class Label:
         self.weights = np.clip(weights[self.chosen], -MAX_WEIGHT, MAX_WEIGHT).astype(np.int8)
         self.bias = round(float(model.intercept_[0]) * SCALE)
 
-    def fit_draft(self) -> None:
-        """Fit the few n-grams that tell which sentences are worth reading, and their threshold."""
-        model = LogisticRegression(
-            C=DRAFT_SPARSITY, l1_ratio=1, solver="liblinear", random_state=0, max_iter=400,
-            class_weight="balanced",
-        )  # fmt: skip
-        model.fit(self.features, self.truth)
-        rounded = np.clip(np.rint(model.coef_[0] * SCALE), -MAX_WEIGHT, MAX_WEIGHT).astype(np.int8)
-        self.draft = np.flatnonzero(rounded)
-        self.draft_weights = rounded[self.draft]
-        scores = self.features[:, self.draft] @ self.draft_weights.astype(np.int64)
-        full = self.features[:, self.chosen] @ self.weights.astype(np.int64) + self.bias
-        wanted = np.sort(scores[(full > self.threshold) & (self.truth == 1)])
-        cut = int(wanted[int((1 - DRAFT_COVER) * len(wanted))]) if len(wanted) else 1
-        self.draft_threshold = max(cut, 1)
-        self.let_through = float(np.mean(scores[self.truth == 0] >= self.draft_threshold))
-
 
 def train(texts: list[str], labels: list[Labels], names: Collection[str] = LABELS) -> Weights:
     """Fit the models of some labels and return them in the form in which they ship."""
@@ -221,19 +202,17 @@ def train(texts: list[str], labels: list[Labels], names: Collection[str] = LABEL
     models = {name: Label(name, features, labels) for name in names}
     for name, model in models.items():
         model.fit()
-        model.fit_draft()
         print(
-            f"{name:32s} {int(model.truth.sum()):6d} of {len(model.truth):6d} sentences, {len(model.weights):5d} "
-            f"n-grams, {len(model.draft):4d} in the draft, which lets {model.let_through:.1%} of others through"
+            f"{name:32s} {int(model.truth.sum()):6d} of {len(model.truth):6d} sentences, "
+            f"{len(model.weights):6d} n-grams"
         )
-    used = np.unique(np.concatenate([model.chosen for model in models.values()]))
-    drafts = np.unique(np.concatenate([model.draft for model in models.values()]))
-    table = np.zeros((len(drafts), len(models)), np.int8)
-    for column, model in enumerate(models.values()):
-        table[np.searchsorted(drafts, model.draft), column] = model.draft_weights
-    sides = np.stack([np.maximum(table, 0).sum(0, dtype=int), -np.minimum(table, 0).sum(0, dtype=int)])
-    if sides.max() >= 1 << 14:
-        raise SystemExit("the sums of the draft are too large for their lanes")
+    strongest = np.zeros(len(grams), int)
+    for model in models.values():
+        np.maximum.at(strongest, model.chosen, np.abs(model.weights.astype(int)))
+    for model in models.values():
+        kept = strongest[model.chosen] >= SMALLEST
+        model.chosen, model.weights = model.chosen[kept], model.weights[kept]
+    used = np.flatnonzero(strongest >= SMALLEST)
     return Weights(
         grams=[str(gram) for gram in grams[used]],
         labels=list(models),
@@ -241,9 +220,6 @@ def train(texts: list[str], labels: list[Labels], names: Collection[str] = LABEL
         thresholds=[model.threshold for model in models.values()],
         numbers=[steps(np.searchsorted(used, model.chosen)) for model in models.values()],
         weights=[model.weights.tobytes() for model in models.values()],
-        draft_grams=[str(gram) for gram in grams[drafts]],
-        draft_weights=[row.tobytes() for row in table],
-        draft_thresholds=[model.draft_threshold for model in models.values()],
     )
 
 

@@ -4,13 +4,13 @@ The weights are trained by ``tools/train_detectors.py`` and ship as ``memfin/dat
 sentence scores, for each label, the label's bias and the weights of the n-grams that it holds, each counted
 once. Integer sums give the same result on every machine. `SCALE` units are one unit of log odds.
 
-Reading every sentence of a long reply with all n-grams would cost more than all other detectors together. A
-draft of a few thousand n-grams therefore reads it first, all labels at once, and tells for each label which
-sentences are worth it.
+One Aho-Corasick pass finds the n-grams of a text. The scores of all labels are summed at once: one integer for
+each n-gram holds its weights side by side, in lanes of `_LANE` bits.
 """
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from operator import itemgetter
 from typing import Final, NamedTuple
@@ -25,16 +25,10 @@ MIN_GRAM: Final = 2
 MAX_GRAM: Final = 4
 MAX_SENTENCE: Final = 600
 """Characters of a sentence that are read."""
-_LANE: Final = 16
-"""Bits of one label in the sums of the draft."""
+_LANE: Final = 20
+"""Bits of a lane: `MAX_SENTENCE` characters hold 1,800 n-grams of weights up to 127, whose sum fits."""
 _HALF: Final = 1 << (_LANE - 1)
 _MASK: Final = (1 << _LANE) - 1
-_FEW: Final = 8
-"""Sentences of a reply that are all read, without a draft."""
-_MOST_SUMMED: Final = 64
-"""N-grams of a sentence that the draft sums as they come, one that is repeated as often as it stands there."""
-_MOST_READ: Final = 8
-"""Sentences of a longer reply that are read for one label."""
 _MORE: Final = 255
 _OFFSET: Final = itemgetter(1)
 
@@ -44,8 +38,7 @@ class Weights(msgspec.Struct, frozen=True):
 
     ``grams`` are all n-grams. Each label has a bias, a threshold, and n-grams of its own: their rising
     ``numbers`` as steps from one to the next (a byte each; 255 stands for 255 more) and one signed byte for
-    each in ``weights``. The draft has its own n-grams with one signed byte for each label, and a threshold for
-    each label that a sentence must reach to be read for it.
+    each in ``weights``.
     """
 
     grams: list[str]
@@ -54,116 +47,105 @@ class Weights(msgspec.Struct, frozen=True):
     thresholds: list[int]
     numbers: list[bytes]
     weights: list[bytes]
-    draft_grams: list[str] = []
-    draft_weights: list[bytes] = []
-    draft_thresholds: list[int] = []
 
 
-class Draft(NamedTuple):
-    """A sentence's number and its sums for all labels, side by side in one integer."""
+class Reading(NamedTuple):
+    """The scores of a text's sentences.
 
-    number: int
-    total: int
+    Attributes:
+        sums: The scores of each sentence for all labels, side by side in one integer; `Classifier.margin`
+            takes them apart.
+        near: For each label the numbers of the sentences that score more than `SCALE` below its threshold or
+            better, best first.
+    """
 
-
-class Explanation(NamedTuple):
-    """The n-grams that speak most for a label in a sentence, strongest first."""
-
-    grams: tuple[str, ...]
-
-
-def squeeze(sentence: str) -> str:
-    """Return a sentence with every run of blanks as one: the form that n-grams are taken from."""
-    return " ".join(sentence[:MAX_SENTENCE].split())
+    sums: list[int]
+    near: dict[str, list[int]]
 
 
 class Classifier:
     """Scores of sentences for every label."""
 
     def __init__(self, weights: Weights) -> None:
-        self.thresholds: Final = dict(zip(weights.labels, weights.thresholds, strict=True))
-        self._bias: Final = dict(zip(weights.labels, weights.bias, strict=True))
-        self._grams: Final = weights.grams
+        self._file: Final = weights
+        self._lanes: Final = {label: _LANE * number for number, label in enumerate(weights.labels)}
         self._automaton: Final = AhoCorasick(weights.grams)
-        self._weights: Final = {
-            label: _dense(len(weights.grams), numbers, values)
-            for label, numbers, values in zip(weights.labels, weights.numbers, weights.weights, strict=True)
-        }
-        # One integer for each n-gram of the draft holds its weights for all labels side by side. A lane begins
-        # such that its highest bit is set as soon as its sum reaches the label's threshold.
-        self._shifts: Final = {label: _LANE * number for number, label in enumerate(weights.labels)}
-        self._reached: Final = _packed(_HALF for _ in weights.labels)
-        self._draft: Final = AhoCorasick(weights.draft_grams)
-        self._packed: Final = [_packed(memoryview(row).cast("b")) for row in weights.draft_weights]
-        self._start: Final = _packed(_HALF - threshold for threshold in weights.draft_thresholds)
+        packed = [0] * len(weights.grams)
+        for label, lane in self._lanes.items():
+            for number, weight in self._weights(label):
+                packed[number] += weight << lane
+        self._packed: Final = packed
+        # A lane begins such that its highest bit tells whether the score is near the label's threshold.
+        starts = zip(weights.bias, weights.thresholds, strict=True)
+        self._start: Final = _side_by_side(_HALF + SCALE + bias - threshold for bias, threshold in starts)
+        self._near: Final = _side_by_side(_HALF for _ in weights.labels)
 
-    def draft(self, text: str, bounds: Sequence[tuple[int, int]]) -> list[Draft]:
-        """Return the sentences that are worth reading for some label, with their sums; of a few all of them.
+    @property
+    def labels(self) -> list[str]:
+        """The names of all labels."""
+        return self._file.labels
+
+    def _weights(self, label: str) -> Iterator[tuple[int, int]]:
+        """Yield the numbers of a label's n-grams with their weights."""
+        column = self.labels.index(label)
+        number, values = 0, iter(memoryview(self._file.weights[column]).cast("b"))
+        for step in self._file.numbers[column]:
+            number += step
+            if step < _MORE:
+                yield number, next(values)
+
+    def read(self, text: str, bounds: Sequence[tuple[int, int]]) -> Reading:
+        """Return the scores of the sentences of a text.
 
         Args:
             text: The text in normal form.
             bounds: Half-open offsets of its sentences, in order and without overlaps.
         """
-        if len(bounds) <= _FEW:
-            return [Draft(number, self._reached) for number in range(len(bounds))]
-        found = sorted(self._draft.find_matches_as_indexes(text, overlapping=True), key=_OFFSET)
-        starts = [start for _, start, _ in found]
-        values = list(map(self._packed.__getitem__, [index for index, _, _ in found]))
-        drafts = []
-        first, start, reached = 0, self._start, self._reached
-        for number, (_, end) in enumerate(bounds):
-            last = bisect_left(starts, end, first)
-            if first < last:
-                if last - first <= _MOST_SUMMED:
-                    total = sum(values[first:last], start)
-                else:  # each n-gram once, so that a text that repeats itself stays within the lanes
-                    total = sum(map(self._packed.__getitem__, {index for index, _, _ in found[first:last]}), start)
-                if total & reached:
-                    drafts.append(Draft(number, total))
-                first = last
-        return drafts
+        found = sorted(self._automaton.find_matches_as_indexes(text, overlapping=True), key=_OFFSET)
+        offsets = [offset for _, offset, _ in found]
+        packed, near, beginning = self._packed, self._near, self._start
+        sums: list[int] = []
+        ranked: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        for number, (start, end) in enumerate(bounds):
+            first = bisect_left(offsets, start)
+            last = bisect_left(offsets, min(end, start + MAX_SENTENCE), first)
+            held = {index for index, _, stop in found[first:last] if stop <= end}
+            total = sum(map(packed.__getitem__, held), beginning)
+            sums.append(total)
+            reached = total & near
+            while reached:
+                lane = (reached & -reached).bit_length() - _LANE
+                ranked[lane].append((-(total >> lane & _MASK), number))
+                reached &= reached - 1
+        names = {lane: label for label, lane in self._lanes.items()}
+        return Reading(
+            sums, {names[lane]: [number for _, number in sorted(each)] for lane, each in ranked.items()}
+        )
 
-    def best(self, label: str, drafts: Iterable[Draft]) -> list[int]:
-        """Return the numbers of the sentences that the draft finds most worth reading for a label, best first."""
-        shift = self._shifts[label]
-        reached = [(-(each.total >> shift & _MASK), each.number) for each in drafts if each.total >> shift & _HALF]
-        return [number for _, number in sorted(reached)[:_MOST_READ]]
+    def margin(self, label: str, total: int) -> int:
+        """Return how far a sentence's score for a label is above the threshold, from the sentence's sum."""
+        return (total >> self._lanes[label] & _MASK) - _HALF - SCALE
 
-    def grams(self, sentence: str) -> Collection[int]:
-        """Return the numbers of the known n-grams in a sentence; `score` takes them."""
-        found = self._automaton.find_matches_as_indexes(squeeze(sentence), overlapping=True)
-        return {index for index, _, _ in found}
-
-    def score(self, label: str, grams: Collection[int]) -> int:
-        """Return the score of a label, above its threshold where the classifier says yes."""
-        return self._bias[label] + sum(map(self._weights[label].__getitem__, grams))
-
-    def explain(self, label: str, grams: Collection[int], most: int = 3) -> Explanation:
-        """Return the n-grams that speak most for a label, none inside a stronger one."""
-        weights = self._weights[label]
+    def explain(self, label: str, sentence: str, most: int = 3) -> tuple[str, ...]:
+        """Return the n-grams that speak most for a label in a sentence, none inside a stronger one."""
+        weights, grams = self._by_number(label), self._file.grams
+        found = {index for index, _, _ in self._automaton.find_matches_as_indexes(sentence, overlapping=True)}
         chosen: list[str] = []
-        for index in sorted(grams, key=lambda each: (-weights[each], self._grams[each])):
-            gram = self._grams[index].strip()
-            if weights[index] <= 0 or len(chosen) == most:
+        for index in sorted(found, key=lambda each: (-weights.get(each, 0), grams[each])):
+            gram = grams[index].strip()
+            if weights.get(index, 0) <= 0 or len(chosen) == most:
                 break
             if gram and not any(gram in other or other in gram for other in chosen):
                 chosen.append(gram)
-        return Explanation(tuple(chosen))
+        return tuple(chosen)
+
+    @cache  # noqa: B019 - there is one classifier in a process
+    def _by_number(self, label: str) -> dict[int, int]:
+        return dict(self._weights(label))
 
 
-def _dense(count: int, steps: bytes, values: bytes) -> memoryview:
-    """Return one signed byte for each of ``count`` n-grams, 0 for those that a label has not."""
-    row = bytearray(count)
-    number, left = 0, iter(values)
-    for step in steps:
-        number += step
-        if step < _MORE:
-            row[number] = next(left)
-    return memoryview(row).cast("b")
-
-
-def _packed(values: Iterable[int]) -> int:
-    """Return small numbers side by side in one integer."""
+def _side_by_side(values: Iterable[int]) -> int:
+    """Return small numbers in the lanes of one integer."""
     return sum(value << (_LANE * number) for number, value in enumerate(values))
 
 

@@ -61,7 +61,7 @@ PRACTICES: Final = (
 )
 """Terms of the vocabulary that the classifier reads without their names, as labels behind `ADVISES`."""
 
-_TOPIC: Final = -3 * SCALE // 2
+_TOPIC: Final = -2 * SCALE
 """Score above which a sentence that surely advises something is taken to advise a practice."""
 _SLACK: Final = 0.001
 _EQUITY_FALL: Final = 0.33
@@ -245,23 +245,28 @@ class _Reading:
                 return not statement.kind & _SILENT
         if not sentence.classes & class_mask("ADVISING"):
             return False
-        if self._analysis.score(ADVISES, self._document.sentence_number(start)) > 0:
+        if self._analysis.margin(ADVISES, self._document.sentence_number(start)) > 0:
             return True
         said = _DIRECT_ADVICE.search(self._analysis.text, max(sentence.start, start - _REACH), start)
         return said is not None and not statement.kind & _SILENT
+
+    def _topical(self, label: str) -> list[int]:
+        """Return the sentences that advise a practice, or surely advise something and are close to it."""
+        margin = self._analysis.margin
+        advising = self._analysis.candidates(ADVISES)
+        close = [n for n in advising if margin(ADVISES, n) > SCALE and margin(label, n) > _TOPIC]
+        return [n for n in self._analysis.candidates(label) if margin(label, n) > 0] + close
 
     def _practice(self, ruled_out: frozenset[str]) -> _Broken | None:
         """Return where the classifier reads that the reply advises a practice, with or without its name."""
         for term in PRACTICES:
             label = f"{ADVISES}:{term}"
-            for number in self._analysis.candidates(label) if term in ruled_out else ():
+            for number in self._topical(label) if term in ruled_out else ():
                 statement = self._analysis.statement(number)
                 start, end = statement.sentence.start, statement.sentence.end
                 if statement.kind & kinds.QUESTION or statement.not_offered or self._admits(start):
                     continue
-                score = self._analysis.score(label, number)
-                if score > 0 or (score > _TOPIC and self._analysis.score(ADVISES, number) > SCALE):
-                    return _Broken(f"advises_{term}", start, end)
+                return _Broken(f"advises_{term}", start, end)
         return None
 
     # ------------------------------------------------------------------ predicates

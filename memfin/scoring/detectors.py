@@ -15,7 +15,7 @@ from memfin.scoring import compliance, risk, rubric
 from memfin.scoring import statements as kinds
 from memfin.scoring.classifier import SCALE, load_classifier
 from memfin.scoring.lexicon import Match, Sentence
-from memfin.scoring.statements import Analysis, Statement, content_lexicon
+from memfin.scoring.statements import Analysis, Statement, class_mask, content_lexicon
 from memfin.text.document import Document
 from memfin.text.normalize import letters
 
@@ -26,6 +26,7 @@ _SILENT: Final = kinds.QUESTION | kinds.MENTION
 _SILENT_CONDUCT: Final = _SILENT | kinds.OTHERS | kinds.WARNING
 _PROMISES: Final = ("保本保收益", "夸大宣传")
 _FORECASTS: Final = ("确定性预测涨跌",)
+_ORDER: Final = "明确买入指令"
 _DENIAL_REACH: Final = 10
 """Characters in front of a severe match in which a word of negation denies it."""
 _SEVERE: Final = frozenset(compliance.SEVERE_CATEGORIES)
@@ -43,7 +44,8 @@ class ContentReading(Record):
     ``risk_tags`` are sorted; ``categories`` and ``rubric_items`` keep the order of their catalogues;
     ``compliance`` follows from the content alone. ``findings`` carry offsets into the reply.
     ``unsure`` names the labels on which a judge should be asked: the classifier is close to its threshold and
-    no rule spoke, or a rule spoke where the classifier sees nothing.
+    no rule spoke, or a rule spoke where the classifier sees nothing. Elements of an explanation are not named:
+    they would send nearly every reply.
     """
 
     risk_tags: list[str] = []
@@ -128,25 +130,23 @@ class _Reading:
                 if not numbers:
                     self._unsure.add(label)
                 continue
-            for number in numbers:
-                if self._score(label, number):
-                    break
+            any(self._score(label, number) for number in numbers)
 
     def _score(self, label: str, number: int) -> bool:
         """Add a finding where the classifier says yes to a sentence, and say whether it does."""
-        margin = self._analysis.score(label, number)
-        if margin < -_UNSURE or _silenced(self._analysis.statement(number), label):
+        sentence = self._analysis.sentences[number]
+        if _silenced(self._analysis.statement(number), label):
             return False
+        if label == _ORDER and not sentence.classes & class_mask("compliance.TRADE"):
+            return False  # names of securities alone order nothing
+        margin = self._analysis.margin(label, number)
         if margin <= _UNSURE:
             self._unsure.add(label)
         if margin <= 0:
             return False
         self._by_classifier.add(label)
-        if margin > _UNSURE:
-            self._unsure.discard(label)
-        words = " + ".join(load_classifier().explain(label, self._analysis.grams(number)).grams)
-        sentence = self._analysis.sentences[number]
         text = self._analysis.text[sentence.start : sentence.end]
+        words = " + ".join(load_classifier().explain(label, text))
         start = sentence.start + len(text) - len(text.lstrip())
         self._add(label, f"{CLASSIFIER}: {words}", start, sentence.start + len(text.rstrip()))
         return True
@@ -173,7 +173,7 @@ class _Reading:
             categories=categories,
             rubric_items=rubric.contained_items(found, tags),
             findings=self._findings,
-            unsure=sorted(self._unsure),
+            unsure=sorted(self._unsure - _ITEMS),
         )
 
 
@@ -181,7 +181,7 @@ class _Reading:
 def _classified() -> tuple[str, ...]:
     """Return the labels of the classifier that are read from contents; the others are about constraints."""
     known = {*risk.DETECTED_TAGS, *_SEVERE, *_MINOR, *_ITEMS}
-    return tuple(label for label in load_classifier().thresholds if label in known)
+    return tuple(label for label in load_classifier().labels if label in known)
 
 
 _SILENCING: Final[dict[str, int]] = {

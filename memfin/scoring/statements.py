@@ -7,11 +7,11 @@ that silence them.
 """
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache, cached_property
 from typing import Final
 
-from memfin.scoring.classifier import Draft, load_classifier
+from memfin.scoring.classifier import Reading, load_classifier
 from memfin.scoring.lexicon import Lexicon, Sentence
 from memfin.text.document import Document
 
@@ -80,7 +80,6 @@ class Analysis:
         self._statements: Final[dict[int, Statement]] = {}
         self._leads: Final[dict[int, int]] = {}
         self._rows: Final[dict[int, int]] = {}
-        self._grams: Final[dict[int, Collection[int]]] = {}
 
     @cached_property
     def quotations(self) -> list[tuple[int, int]]:
@@ -88,26 +87,16 @@ class Analysis:
         return [match.span(1) for match in _QUOTATION.finditer(self.text)]
 
     @cached_property
-    def _drafts(self) -> list[Draft]:
-        return load_classifier().draft(self.text, self.document.bounds)
+    def _scores(self) -> Reading:
+        return load_classifier().read(self.text, self.document.bounds)
 
-    def candidates(self, label: str) -> list[int]:
-        """Return the numbers of the sentences that the classifier should read for a label, best first."""
-        return load_classifier().best(label, self._drafts)
+    def candidates(self, label: str) -> Sequence[int]:
+        """Return the numbers of the sentences near or above the classifier's threshold for a label, best first."""
+        return self._scores.near.get(label, ())
 
-    def score(self, label: str, number: int) -> int:
+    def margin(self, label: str, number: int) -> int:
         """Return how far the classifier's score of a sentence is above the label's threshold."""
-        classifier = load_classifier()
-        return classifier.score(label, self.grams(number)) - classifier.thresholds[label]
-
-    def grams(self, number: int) -> Collection[int]:
-        """Return the classifier's n-grams in a sentence."""
-        found = self._grams.get(number)
-        if found is None:
-            sentence = self.sentences[number]
-            words = self.text[sentence.start : sentence.end]
-            found = self._grams[number] = load_classifier().grams(words)
-        return found
+        return load_classifier().margin(label, self._scores.sums[number])
 
     def statement(self, number: int) -> "Statement":
         """Return the statement that a sentence makes, by the number of the sentence."""
