@@ -56,7 +56,7 @@ JUDGED = {
 """The labels that the sentences of a file are judged for, by the first part of its name; what a line does not
 name among them is false."""
 
-MIN_SUPPORT = 6
+MIN_SUPPORT = 5
 """Sentences that must hold an n-gram for it to be a feature."""
 SMOOTHING = 1.0
 STRENGTH = 0.2
@@ -65,7 +65,7 @@ MAX_WEIGHT = 127
 SMALLEST = 4
 """Weight, in units of 1/SCALE, that an n-gram must have for one of the labels."""
 THRESHOLDS = {
-    **dict.fromkeys(TAGS, 0.0),
+    **dict.fromkeys(TAGS, -0.1),
     **dict.fromkeys(SEVERE, 0.5),
     **dict.fromkeys(MINOR, 0.3),
     **{"信息依据": -0.8, "风险收益平衡": -1.0, "与画像匹配": -0.3},

@@ -61,7 +61,7 @@ PRACTICES: Final = (
 )
 """Terms of the vocabulary that the classifier reads without their names, as labels behind `ADVISES`."""
 
-_TOPIC: Final = -2 * SCALE
+_TOPIC: Final = -5 * SCALE // 2
 """Score above which a sentence that surely advises something is taken to advise a practice."""
 _SLACK: Final = 0.001
 _EQUITY_FALL: Final = 0.33
@@ -114,7 +114,7 @@ _WHOLE_FALLS_ENGLISH: Final = re.compile(
     r"|(?:stretch|raise|widen|lift)[^.;\n]{0,16}(?:loss|drawdown) limit)"
 )
 _DIRECT_ADVICE: Final = re.compile(
-    r"(?<![不没无别勿])(?:我?建议|推荐|可以|不妨|i'd|i would|i suggest|i recommend|you should|consider) ?你?"
+    r"(?<![不没无别勿])(?:我?建议|推荐|可以|不妨|i'd|i would|i suggest|i recommend|you should|consider) ?(?:你|you )?"
     r"(?:适当|适度|考虑|先|再|也|去|直接|小仓位|分批|some|a|an|the|using|use|buy|buying|adding|add| )*"
     r"(?:加|用|上|做|买|买入|配|配置|投|开|开通|使用|参与|布局|持有|申购|融资|借钱|贷款|一点|一些|点|些|"
     r"[0-9.]+ ?(?:%|万元?|成)的?)* ?$"
@@ -283,7 +283,8 @@ class _Reading:
             MinHoldings: self._count,
             MinRating: self._rating,
         }
-        found = self._taken_up(predicate) or checks.get(type(predicate), self._measure)(predicate)
+        check = checks.get(type(predicate), self._measure)
+        found = self._taken_up(predicate) or check(predicate) or self._practice(ruled_out_terms(predicate))
         if found is None and isinstance(predicate, SingleAssetCap | CashFloor):
             return self._all_in()
         return found
@@ -302,7 +303,7 @@ class _Reading:
             held = holding.terms & ruled_out
             if held and not _is_fund_of_universe(holding, predicate):
                 return _Broken(f"holds_{min(held)}", holding.start, holding.end)
-        return self._practice(ruled_out)
+        return None
 
     def _cash(self, predicate: CashFloor) -> _Broken | None:
         for plan in self._plans:

@@ -2,10 +2,16 @@
 
 import json
 from importlib.resources import files
+from pathlib import Path
 
 import pytest
 
+from memfin.scoring.classifier import SCALE
 from memfin.scoring.detectors import CLASSIFIER, ContentReading, read_content
+from memfin.scoring.risk import CANONICAL_TAGS
+from memfin.scoring.statements import Analysis
+
+FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "labels"
 
 PROMISE, ORDER, FORECAST, TRADE, TIP = "保本保收益", "明确买入指令", "确定性预测涨跌", "代客操作", "内幕信息"
 
@@ -85,20 +91,20 @@ def test_offsets_point_at_the_words_as_written(text: str, value: str, words: str
     assert found == [words]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "这款产品到期连本带息一分都不会少您的。",
-        "考虑到您不做短线，这里按半年检视一次。",
-    ],
-)
-def test_what_only_the_classifier_found_is_unsure(text: str) -> None:
-    reading = read_content(text)
-    alone = {each.value for each in reading.findings if each.rule.startswith(CLASSIFIER)}
-    assert alone
-    assert alone <= set(reading.unsure)
-    by_rule = {each.value for each in reading.findings} - alone
-    assert by_rule.isdisjoint(reading.unsure)
+def test_a_label_is_unsure_where_the_classifier_is_close_or_contradicts_a_rule() -> None:
+    kinds = set()
+    for path in sorted(FIXTURES.glob("*_dev.jsonl")):
+        for row in map(json.loads, path.read_text("utf-8").split("\n")[:60]):
+            analysis = Analysis(row["text"])
+            reading = read_content(analysis)
+            alone = {each.value for each in reading.findings if each.rule.startswith(CLASSIFIER)}
+            for label in {each.value for each in reading.findings}.intersection(CANONICAL_TAGS):
+                near = [analysis.margin(label, number) for number in analysis.candidates(label)]
+                doubtful = not near if label not in alone else max(near) <= SCALE
+                kinds.add((label in alone, doubtful))
+                if label not in alone or not doubtful:
+                    assert (label in reading.unsure) == doubtful, row["id"]
+    assert kinds == {(False, False), (False, True), (True, False), (True, True)}
 
 
 def test_what_a_rule_found_is_sure() -> None:
