@@ -8,7 +8,7 @@ import resource
 import signal
 import sys
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager, nullcontext
 from typing import Any, Final, cast
 
@@ -229,7 +229,7 @@ async def run(
     port: int,
     *,
     path: str = "",
-    beside: Callable[[], Awaitable[object]] = anyio.sleep_forever,
+    beside: Callable[[], Coroutine[Any, Any, object]] = anyio.sleep_forever,
     **options: Any,
 ) -> None:
     """Serve an application until SIGINT or SIGTERM; prints one line with the address when it is ready.

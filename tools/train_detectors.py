@@ -1,11 +1,12 @@
 """Train the sentence classifier: ``python tools/train_detectors.py``.
 
 Reads the labelled sentences of ``tools/training`` and the labelled replies of ``tests/fixtures/labels`` and
-writes ``memfin/data/detectors/weights.bin``. Deterministic: the same data gives the same bytes. scikit-learn is
-needed here and nowhere else (``pip install --group train``).
+writes ``memfin/data/detectors/weights.bin``. Deterministic: the same data gives the same bytes.
+scikit-learn is needed here and nowhere else (``pip install --group train``).
 
-Each label is a logistic regression over character n-grams that are weighted by their log-count ratio (Wang and
-Manning 2012, "Baselines and Bigrams"), which does better on short texts than n-grams that all count alike.
+Each label is a logistic regression over character n-grams that are weighted by their log-count ratio (Wang
+and Manning 2012, "Baselines and Bigrams"), which does better on short texts than n-grams that all count
+alike.
 """
 
 import argparse
@@ -68,10 +69,15 @@ THRESHOLDS = {
     **dict.fromkeys(TAGS, -0.1),
     **dict.fromkeys(SEVERE, 0.5),
     **dict.fromkeys(MINOR, 0.3),
-    **{"信息依据": -0.8, "风险收益平衡": -1.0, "与画像匹配": -0.3},
-    **{"方案比较维度": 1.0, "可执行步骤": -1.0, "边界声明": -1.0},
+    "信息依据": -0.8,
+    "风险收益平衡": -1.0,
+    "与画像匹配": -0.3,
+    "方案比较维度": 1.0,
+    "可执行步骤": -1.0,
+    "边界声明": -1.0,
 }
-"""Log odds above which the classifier says yes, where that is not even odds; they held on authors left out."""
+"""Log odds above which the classifier says yes, where not even odds. They held on authors left out."""
+
 Labels = dict[str, int]
 
 

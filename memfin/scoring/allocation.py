@@ -1,8 +1,8 @@
 """Allocations that a reply proposes in tables, lists and sentences, as one structure.
 
-A table gives one proposal per column of shares (options side by side) or, with asset classes in its header, one
-per row. Lines in a row, each with a name and one share or sum of money, give one proposal; a line whose share is
-the total of the lines below it is their heading. Sentences are read by `memfin.scoring.prose_plans`.
+A table gives one proposal per column of shares (options side by side) or, with asset classes in its header,
+one per row. Lines in a row, each with a name and one share or sum of money, give one proposal; a line whose
+share is the total of the lines below it is their heading. Sentences are read by `memfin.scoring.prose_plans`.
 """
 
 import itertools
@@ -123,9 +123,7 @@ def _is_share_column(
         return False
     total = sum(share.high for share in held)
     return (
-        _SHARE_HEAD.search(title) is not None
-        or abs(total - 1) < WHOLE_SLACK
-        or abs(total - 2) < WHOLE_SLACK
+        _SHARE_HEAD.search(title) is not None or abs(total - 1) < WHOLE_SLACK or abs(total - 2) < WHOLE_SLACK
     )
 
 

@@ -4,8 +4,8 @@ The weights are trained by ``tools/train_detectors.py`` and ship as ``memfin/dat
 sentence scores, for each label, the label's bias and the weights of the n-grams that it holds, each counted
 once. Integer sums give the same result on every machine. `SCALE` units are one unit of log odds.
 
-One Aho-Corasick pass finds the n-grams of a text. The scores of all labels are summed at once: one integer for
-each n-gram holds its weights side by side, in lanes of `_LANE` bits.
+One Aho-Corasick pass finds the n-grams of a text. The scores of all labels are summed at once: one integer
+for each n-gram holds its weights side by side, in lanes of `_LANE` bits, each raised by `_RAISED` to be positive.
 """
 
 from bisect import bisect_left
@@ -24,9 +24,11 @@ SCALE: Final = 32
 MIN_GRAM: Final = 2
 MAX_GRAM: Final = 4
 MAX_SENTENCE: Final = 600
-"""Characters of a sentence that are read."""
-_LANE: Final = 20
-"""Bits of a lane: `MAX_SENTENCE` characters hold 1,800 n-grams of weights up to 127, whose sum fits."""
+"""Characters of a sentence that are learnt from."""
+MAX_HELD: Final = 250
+"""N-grams of a sentence that are summed, from its beginning: their sum fits into a lane."""
+_LANE: Final = 16
+_RAISED: Final = 128
 _HALF: Final = 1 << (_LANE - 1)
 _MASK: Final = (1 << _LANE) - 1
 _MORE: Final = 255
@@ -70,15 +72,12 @@ class Classifier:
         self._file: Final = weights
         self._lanes: Final = {label: _LANE * number for number, label in enumerate(weights.labels)}
         self._automaton: Final = AhoCorasick(weights.grams)
-        packed = [0] * len(weights.grams)
-        for label, lane in self._lanes.items():
-            for number, weight in self._weights(label):
-                packed[number] += weight << lane
-        self._packed: Final = packed
+        self._packed: Final = self._side_by_side()
         # A lane begins such that its highest bit tells whether the score is near the label's threshold.
         starts = zip(weights.bias, weights.thresholds, strict=True)
-        self._start: Final = _side_by_side(_HALF + SCALE + bias - threshold for bias, threshold in starts)
-        self._near: Final = _side_by_side(_HALF for _ in weights.labels)
+        self._start: Final = _in_lanes(_HALF + SCALE + bias - threshold for bias, threshold in starts)
+        self._near: Final = _in_lanes(_HALF for _ in weights.labels)
+        self._raised: Final = _in_lanes(_RAISED for _ in weights.labels)
 
     @property
     def labels(self) -> list[str]:
@@ -94,6 +93,17 @@ class Classifier:
             if step < _MORE:
                 yield number, next(values)
 
+    def _side_by_side(self) -> list[int]:
+        """Return for each n-gram one integer with its weights for all labels."""
+        count, width = len(self._file.grams), _LANE // 8 * len(self.labels)
+        table = bytearray(count * width)
+        for column, label in enumerate(self.labels):
+            row = bytearray([_RAISED]) * count
+            for number, weight in self._weights(label):
+                row[number] = _RAISED + weight
+            table[_LANE // 8 * column :: width] = row
+        return [int.from_bytes(table[at : at + width], "little") for at in range(0, len(table), width)]
+
     def read(self, text: str, bounds: Sequence[tuple[int, int]]) -> Reading:
         """Return the scores of the sentences of a text.
 
@@ -108,9 +118,9 @@ class Classifier:
         ranked: dict[int, list[tuple[int, int]]] = defaultdict(list)
         for number, (start, end) in enumerate(bounds):
             first = bisect_left(offsets, start)
-            last = bisect_left(offsets, min(end, start + MAX_SENTENCE), first)
+            last = bisect_left(offsets, end, first, min(len(offsets), first + MAX_HELD))
             held = {index for index, _, stop in found[first:last] if stop <= end}
-            total = sum(map(packed.__getitem__, held), beginning)
+            total = sum(map(packed.__getitem__, held), beginning) - len(held) * self._raised
             sums.append(total)
             reached = total & near
             while reached:
@@ -144,7 +154,7 @@ class Classifier:
         return dict(self._weights(label))
 
 
-def _side_by_side(values: Iterable[int]) -> int:
+def _in_lanes(values: Iterable[int]) -> int:
     """Return small numbers in the lanes of one integer."""
     return sum(value << (_LANE * number) for number, value in enumerate(values))
 

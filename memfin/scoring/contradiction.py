@@ -114,13 +114,15 @@ _WHOLE_FALLS_ENGLISH: Final = re.compile(
     r"|(?:stretch|raise|widen|lift)[^.;\n]{0,16}(?:loss|drawdown) limit)"
 )
 _DIRECT_ADVICE: Final = re.compile(
-    r"(?<![不没无别勿])(?:我?建议|推荐|可以|不妨|i'd|i would|i suggest|i recommend|you should|consider) ?(?:你|you )?"
+    r"(?<![不没无别勿])(?:我?建议|推荐|可以|不妨|i'd|i would|i suggest|i recommend|you should|consider) ?"
+    r"(?:你|you )?"
     r"(?:适当|适度|考虑|先|再|也|去|直接|小仓位|分批|some|a|an|the|using|use|buy|buying|adding|add| )*"
     r"(?:加|用|上|做|买|买入|配|配置|投|开|开通|使用|参与|布局|持有|申购|融资|借钱|贷款|一点|一些|点|些|"
     r"[0-9.]+ ?(?:%|万元?|成)的?)* ?$"
 )
 _ALL_IN: Final = re.compile(
-    r"(?:(?<!半)满仓|全仓|梭哈|(?:全部|所有)的?(?:资金|钱|身家)|(?:资金|钱|存款)(?:全部?|统统))[^,。;!?\n]{0,12}"
+    r"(?:(?<!半)满仓|全仓|梭哈|(?:全部|所有)的?(?:资金|钱|身家)|(?:资金|钱|存款)(?:全部?|统统))"
+    r"[^,。;!?\n]{0,12}"
     r"(?:买|吃进|换成|押|杀进|冲进|转进)|(?:买|换成|押)[^,。;!?\n]{0,8}(?:满仓|全仓)|"
     r"\b(?:the )?(?:entire|whole) (?:account|portfolio|pot|balance) (?:into|in)\b|\beverything into\b"
 )
@@ -218,7 +220,8 @@ class _Reading:
 
     @cached_property
     def _plans(self) -> list[Proposal]:
-        return proposals(self._document)
+        """The proposals of the reply, whole ones first."""
+        return sorted(proposals(self._document), key=lambda plan: not plan.whole)
 
     @cached_property
     def _mentions(self) -> list[tuple[frozenset[str], int, int]]:
@@ -369,11 +372,7 @@ class _Reading:
         for plan in self._plans:
             equity = [holding for holding in plan.holdings if "equity" in holding.classes]
             fall = sum(holding.middle for holding in equity) * _EQUITY_FALL
-            if (
-                equity
-                and fall >= _CLEARLY * predicate.limit - _SLACK
-                and self._is_proposed(plan, equity[0])
-            ):
+            if equity and fall >= _CLEARLY * predicate.limit - _SLACK and self._is_proposed(plan, equity[0]):
                 return _Broken("equity_against_drawdown", equity[0].start, equity[-1].end)
         return self._accepted_fall(predicate.limit)
 

@@ -27,6 +27,8 @@ _SILENT_CONDUCT: Final = _SILENT | kinds.OTHERS | kinds.WARNING
 _PROMISES: Final = ("保本保收益", "夸大宣传")
 _FORECASTS: Final = ("确定性预测涨跌",)
 _ORDER: Final = "明确买入指令"
+_CONTRARY: Final = {"no_guaranteed_return": "保本保收益", "market_uncertainty": "确定性预测涨跌"}
+"""Disclosures and the misconduct that says the contrary in the same words."""
 _DENIAL_REACH: Final = 10
 """Characters in front of a severe match in which a word of negation denies it."""
 _SEVERE: Final = frozenset(compliance.SEVERE_CATEGORIES)
@@ -43,9 +45,9 @@ class ContentReading(Record):
 
     ``risk_tags`` are sorted; ``categories`` and ``rubric_items`` keep the order of their catalogues;
     ``compliance`` follows from the content alone. ``findings`` carry offsets into the reply.
-    ``unsure`` names the labels on which a judge should be asked: the classifier is close to its threshold and
-    no rule spoke, or a rule spoke where the classifier sees nothing. Elements of an explanation are not named:
-    they would send nearly every reply.
+    ``unsure`` names the labels on which a judge should be asked: the classifier is close to its threshold
+    and no rule spoke, or a rule spoke where the classifier sees nothing. Elements of an explanation are not
+    named: they would send nearly every reply.
     """
 
     risk_tags: list[str] = []
@@ -140,6 +142,11 @@ class _Reading:
         if label == _ORDER and not sentence.classes & class_mask("compliance.TRADE"):
             return False  # names of securities alone order nothing
         margin = self._analysis.margin(label, number)
+        contrary = _CONTRARY.get(label)
+        if contrary is not None and (
+            number in self._by_rule.get(contrary, ()) or self._analysis.margin(contrary, number) > margin
+        ):
+            return False
         if margin <= _UNSURE:
             self._unsure.add(label)
         if margin <= 0:

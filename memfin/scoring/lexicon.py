@@ -174,6 +174,11 @@ class Words:
                     self._open.add(plain)
                 masks[plain] = masks.get(plain, 0) | self.bits[name]
         self._words: Final = list(masks)
+        numbers = {word: number for number, word in enumerate(masks)}
+        self._members: Final = {
+            self.bits[name]: sorted({numbers[word.removesuffix("*")] for word in words})
+            for name, words in classes.items()
+        }
         self.masks: Final = list(masks.values())
         # Latin words need an edge on both sides: 1 in front, 2 behind.
         self._edges: Final = [
@@ -186,9 +191,9 @@ class Words:
     def __len__(self) -> int:
         return len(self.masks)
 
-    def of(self, mask: int) -> list[int]:
-        """Return the numbers of the words in any of the classes of a mask."""
-        return [number for number, each in enumerate(self.masks) if each & mask]
+    def of(self, bit: int) -> list[int]:
+        """Return the numbers of the words in the class of a bit."""
+        return self._members[bit]
 
     def numbers(self, text: str) -> Iterator[int]:
         """Yield the numbers of the words in a text."""
@@ -408,9 +413,7 @@ def _in_one_clause(text: str, start: int, end: int) -> bool:
     return start == end or (text.find(",", start, end) < 0 and text.find(":", start, end) < 0)
 
 
-def _words_of(
-    lexicon: str, rule: Rule, element: str, classes: Mapping[str, Sequence[str]]
-) -> Sequence[str]:
+def _words_of(lexicon: str, rule: Rule, element: str, classes: Mapping[str, Sequence[str]]) -> Sequence[str]:
     """Return all words that an element of a pattern stands for."""
     words: list[str] = []
     for each in _ALTERNATIVE.findall(element):

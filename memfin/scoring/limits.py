@@ -1,4 +1,4 @@
-"""Limits of figures that a reply names outside an allocation: durations, lock-ups, holding periods, fees, sums.
+"""Limits of single figures outside an allocation: durations, lock-ups, holding periods, fees, sums.
 
 Each kind of limit has a `Measure`: the words that stand beside its figures. A figure counts where such words
 are near it; whether the reply proposes it is for `memfin.scoring.contradiction` to say.
@@ -37,7 +37,8 @@ class Measure(NamedTuple):
 
 
 _HOLDING: Final = (
-    r"持有|拿(?!出)|卖|换|来回|轮|落袋|离场|撤|转手|赎回|了结|一个回合|进出|sell|sold|hold|out\b|exit|rotat|flip|trade"
+    r"持有|拿(?!出)|卖|换|来回|轮|落袋|离场|撤|转手|赎回|了结|一个回合|进出|"
+    r"sell|sold|hold|out\b|exit|rotat|flip|trade"
 )
 _MEASURES: Final[dict[type, Measure]] = {
     MaxDuration: Measure(
@@ -48,13 +49,18 @@ _MEASURES: Final[dict[type, Measure]] = {
     MaxLockUp: Measure(
         "duration",
         re.compile(
-            r"封闭|锁|定开|定期开放|持有期|期持有|最短持有|取不出|不[能可]赎回|不能取|lock|closed|no early|tied up|notice"
+            r"封闭|锁|定开|定期开放|持有期|期持有|最短持有|取不出|不[能可]赎回|不能取|"
+            r"lock|closed|no early|tied up|notice"
         ),
     ),
-    MinHolding: Measure("duration", re.compile(_HOLDING), re.compile(r"(?:近|过去|每隔?|历史)\D{0,3}$"), least=True),
+    MinHolding: Measure(
+        "duration", re.compile(_HOLDING), re.compile(r"(?:近|过去|每隔?|历史)\D{0,3}$"), least=True
+    ),
     MaxFee: Measure("share", re.compile(r"费|fee|charge|expense ratio|\bter\b|\bcosts?\b")),
     MaxVolatility: Measure("share", re.compile(r"波动率|volatility")),
-    MaxInstalment: Measure("money", re.compile(r"每月|每期|每次|定投|扣款|双周|每周|monthly|a month|per month")),
+    MaxInstalment: Measure(
+        "money", re.compile(r"每月|每期|每次|定投|扣款|双周|每周|monthly|a month|per month")
+    ),
     MaxPosition: Measure("money", re.compile(r"买|申购|认购|投|续|buy|put|invest|into")),
 }
 _MANAGEMENT: Final = re.compile(r"管理费|management")
@@ -70,10 +76,11 @@ class Exceeded(NamedTuple):
 
 def limit_of(predicate: Predicate) -> float | None:
     """Return the limit that a predicate sets to single figures, None where it sets none."""
-    if type(predicate) not in _MEASURES:
-        return None
-    values = (getattr(predicate, name, None) for name in ("years", "limit", "amount"))
-    return next(value for value in values if value is not None)
+    if isinstance(predicate, MaxDuration | MaxLockUp | MinHolding):
+        return predicate.years
+    if isinstance(predicate, MaxFee | MaxVolatility):
+        return predicate.limit
+    return predicate.amount if isinstance(predicate, MaxInstalment | MaxPosition) else None
 
 
 def exceeded(predicate: Predicate, document: Document) -> Iterator[Exceeded]:
@@ -87,7 +94,9 @@ def exceeded(predicate: Predicate, document: Document) -> Iterator[Exceeded]:
         first, last = document.sentence_at(match.start())
         span = max(first, match.start() - _BEFORE), min(last, match.end() + _BEHIND)
         near = [q for q in document.quantities(*span) if q.kind == measure.kind]
-        averaged = _averaged(document, first, last, measure.kind) if isinstance(predicate, MaxDuration) else None
+        averaged = (
+            _averaged(document, first, last, measure.kind) if isinstance(predicate, MaxDuration) else None
+        )
         for figure in near if averaged is None else averaged:
             if _is_beyond(predicate, measure, document, figure, limit):
                 yield Exceeded(min(match.start(), figure.start), max(match.end(), figure.end))

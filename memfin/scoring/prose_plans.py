@@ -1,7 +1,7 @@
 """Allocations in sentences: parts with their shares, sums of money, remainders, ratios and additions.
 
-``60%债券+25%股票+15%现金`` is a plan, and so are 总共50万,45万买基金,其余留活期 (a total with its parts), 股债按6比4
-and 已有25%,再加一成, which is one holding of 35 %.
+``60%债券+25%股票+15%现金`` is a plan, and so are 总共50万,45万买基金,其余留活期 (a total with its parts),
+股债按6比4 and 已有25%,再加一成, which is one holding of 35 %.
 """
 
 import itertools
@@ -49,24 +49,32 @@ _HELD: Final = re.compile(
     r"(?:已有|已经有|已占|现有|现占|目前|现在|如今|先买|先配|先给|先上|起始|持有|账户里|占|already|currently|today|hold|have|now)"
     r"[^,。;]{0,16}$"
 )
-_MORE_WORD: Final = re.compile(r"[再又添加补增调提fam](?:(?<=[再又添加补])|(?<=增)加|(?<=上)调|(?<=提)高|(?<=\bf)urther|(?<=\ba)(?:nother|dd)|(?<=\bm)ore)")
+_MORE_WORD: Final = re.compile(
+    r"[再又添加补增调提fam](?:(?<=[再又添加补])|(?<=增)加|(?<=上)调|(?<=提)高|(?<=\bf)urther|(?<=\ba)(?:nother|dd)|(?<=\bm)ore)"
+)
 _MORE: Final = re.compile(rf"{_MORE_WORD.pattern}[^,。;\d]{{0,12}}$")
 _TOTAL_BEFORE: Final = re.compile(
-    r"(?:共|总|本金|手头|手里|手上|账户|账上|账面|名下|可动用|可投|资金|资产|积蓄|存款|闲钱|这笔|这|有|款|total|have|holds?|your|"
-    r"worth|of)[^,。;!?\d]{0,10}$"
+    r"(?:共|总|本金|手头|手里|手上|账户|账上|账面|名下|可动用|可投|资金|资产|积蓄|存款|闲钱|这笔|这|有|款|"
+    r"total|have|holds?|your|worth|of)[^,。;!?\d]{0,10}$"
 )
 _SPENT: Final = re.compile(
-    r"每月|每年|一个月|月供|工资|收入|支出|开销|花|利息|收益|费|亏|跌|市值|成交|以上|起购|门槛|month|a year|income|spend|salary"
+    r"每月|每年|一个月|月供|工资|收入|支出|开销|花|利息|收益|费|亏|跌|市值|成交|以上|起购|门槛|"
+    r"month|a year|income|spend|salary"
 )
 _NUMERAL: Final = r"(?:\d{1,2}|[一二三四五六七八九])"
 # Begins with the sign between two numbers, so that the engine skips from sign to sign.
 _RATIO: Final = re.compile(
-    rf"[:比/](?<=(?:\d|[一二三四五六七八九]).) ?({_NUMERAL})(?: ?[:比/] ?({_NUMERAL}))?(?![\d.%:比/年月日万天])"
+    rf"[:比/](?<=(?:\d|[一二三四五六七八九]).) ?({_NUMERAL})(?: ?[:比/] ?({_NUMERAL}))?"
+    r"(?![\d.%:比/年月日万天])"
 )
 _FIRST: Final = re.compile(rf"(?<![\d.:比/年月]){_NUMERAL}$")
-_LETTERS: Final = re.compile(r"(?:(?:股票?|债券?|权益|固收|黄金|金|现金?|货币?)[一二三四五六七八九]成?[、,]?){2,5}")
+_LETTERS: Final = re.compile(
+    r"(?:(?:股票?|债券?|权益|固收|黄金|金|现金?|货币?)[一二三四五六七八九]成?[、,]?){2,5}"
+)
 _LETTER: Final = re.compile(r"(股|债|权益|固收|现|金|货)\D*?([一二三四五六七八九])")
-_SHORT_NAME: Final = re.compile(r"股(?=[、和与:/]?债)|债(?=[、和与:/](?:现金|黄金|股))|(?<=股)债|(?<=股[、和与:/])债")
+_SHORT_NAME: Final = re.compile(
+    r"股(?=[、和与:/]?债)|债(?=[、和与:/](?:现金|黄金|股))|(?<=股)债|(?<=股[、和与:/])债"
+)
 _LONG_NAMES: Final = {"股": "股票", "债": "债券", "金": "黄金", "现": "现金", "货": "货币基金"}
 _DIGITS: Final = dict(zip("一二三四五六七八九", range(1, 10), strict=True))
 _TEN: Final = 10
@@ -99,7 +107,7 @@ def ratios(document: Document) -> Iterator[Proposal]:
             weights = [(name, share / sum(shares)) for name, share in zip(names, shares, strict=True)]
             yield from _weighed(document, weights, match)
     for match in _LETTERS.finditer(text):
-        found = _LETTER.findall(match[0])
+        found: list[tuple[str, str]] = _LETTER.findall(match[0])
         if sum(_DIGITS[digit] for _, digit in found) == _TEN:
             weights = [(_LONG_NAMES.get(name, name), _DIGITS[digit] / _TEN) for name, digit in found]
             yield from _weighed(document, weights, match)
@@ -197,8 +205,7 @@ def _runs(text: str, shares: Sequence[Quantity]) -> Iterator[list[Quantity]]:
         total = 0.0
         for share in shares[position:]:
             if run and (
-                share.start - run[-1].end > MAX_NAME
-                or _SENTENCE_BREAK.search(text, run[-1].end, share.start)
+                share.start - run[-1].end > MAX_NAME or _SENTENCE_BREAK.search(text, run[-1].end, share.start)
             ):
                 break
             run.append(share)
@@ -240,9 +247,7 @@ def _parts(text: str, shares: Sequence[Quantity], first: int, last: int) -> Iter
 # ------------------------------------------------------------------ additions
 
 
-def _additions(
-    document: Document, shares: Sequence[Quantity], start: int, end: int
-) -> Iterator[Proposal]:
+def _additions(document: Document, shares: Sequence[Quantity], start: int, end: int) -> Iterator[Proposal]:
     """Yield holdings that are added to: 黄金已有15%,再加20个百分点 is gold at 35 %."""
     text = document.text
     if len(shares) < MIN_PARTS or _MORE_WORD.search(text, start, end) is None:
@@ -279,7 +284,10 @@ def _sums(document: Document, sums: Sequence[Quantity], start: int, end: int) ->
             continue
         parts, spent = [], 0.0
         for each in sums[position + 1 :]:
-            name, count = _sum_name(text, each, start, end), count_of(text[each.start - _COUNT_REACH : each.start])
+            name, count = (
+                _sum_name(text, each, start, end),
+                count_of(text[each.start - _COUNT_REACH : each.start]),
+            )
             if spent + count * each.high > total.low * (1 + _TOLERANCE) or _SPENT.search(name):
                 break
             spent += count * each.high

@@ -91,7 +91,7 @@ class Analysis:
         return load_classifier().read(self.text, self.document.bounds)
 
     def candidates(self, label: str) -> Sequence[int]:
-        """Return the numbers of the sentences near or above the classifier's threshold for a label, best first."""
+        """Return the numbers of the sentences near or above the threshold for a label, best first."""
         return self._scores.near.get(label, ())
 
     def margin(self, label: str, number: int) -> int:

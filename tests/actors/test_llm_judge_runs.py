@@ -545,7 +545,7 @@ class Wavering:
     async def reply(self, user_text: str) -> str:
         self._turn += 1
         if self._turn == 2:
-            return "Your capital is not protected and you may get back less."
+            return "急用钱的时候未必拿得出来。"
         return f"{self._turn}：净值可能大幅波动。"
 
 

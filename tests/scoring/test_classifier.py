@@ -4,7 +4,7 @@ from importlib.resources import files
 
 import pytest
 
-from memfin.scoring.classifier import MAX_SENTENCE, SCALE, Classifier, Weights, load_classifier
+from memfin.scoring.classifier import MAX_HELD, SCALE, Classifier, Weights, load_classifier
 from memfin.scoring.compliance import SEVERE_CATEGORIES
 from memfin.scoring.contradiction import ADVISES, PRACTICES
 from memfin.scoring.lexicon import lexicon_hashes
@@ -78,20 +78,19 @@ def test_an_explanation_names_the_strongest_ngrams() -> None:
     assert SMALL.explain("x", "净值波动波动不 a b", most=1) == ("波动",)
 
 
-def test_only_the_head_of_a_sentence_is_read() -> None:
-    assert margins(SMALL, "," * MAX_SENTENCE + "净值波动", "x") == -5
-    assert margins(SMALL, "," * (MAX_SENTENCE - 2) + "净值波动", "x") == -5 + 3
+def test_only_the_first_ngrams_of_a_sentence_are_summed() -> None:
+    assert margins(SMALL, "不" * MAX_HELD + "净值波动", "x") == -5 - 7
+    assert margins(SMALL, "不" * (MAX_HELD - 1) + "净值波动", "x") == -5 - 7 + 3
 
 
 def test_the_largest_sums_stay_within_their_lanes() -> None:
-    grams = [chr(0x4E00 + number) * 2 for number in range(MAX_SENTENCE)]
+    grams = [chr(0x4E00 + number) * 2 for number in range(2 * MAX_HELD)]
     every = bytes([0, *[1] * (len(grams) - 1)])
-    for weight in (127, -128):
+    for weight in (127, -127):
         values = bytes([weight % 256]) * len(grams)
         strong = Classifier(Weights(grams, ["x", "y"], [0, 0], [0, 0], [every, every], [values, values]))
-        text = "".join(grams)[:MAX_SENTENCE]
-        total = weight * (MAX_SENTENCE // 2)
-        assert (margins(strong, text, "x"), margins(strong, text, "y")) == (total, total)
+        total = weight * MAX_HELD
+        assert (margins(strong, "".join(grams), "x"), margins(strong, "".join(grams), "y")) == (total, total)
 
 
 def test_numbers_of_ngrams_may_lie_far_apart() -> None:
