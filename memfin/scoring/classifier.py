@@ -5,7 +5,7 @@ sentence scores, for each label, the label's bias and the weights of the n-grams
 once. Integer sums give the same result on every machine. `SCALE` units are one unit of log odds.
 
 One Aho-Corasick pass finds the n-grams of a text. The scores of all labels are summed at once: one integer
-for each n-gram holds its weights side by side, in lanes of `_LANE` bits, each raised by `_RAISED` to be positive.
+for each n-gram holds its weights side by side in lanes of `_LANE` bits, raised by `_RAISED` to be positive.
 """
 
 from bisect import bisect_left

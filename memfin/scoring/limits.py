@@ -23,7 +23,7 @@ from memfin.text.document import Document
 from memfin.text.quantities import Quantity, QuantityKind, bound
 
 _SLACK: Final = 0.001
-_BEFORE, _BEHIND = 16, 14
+_BEFORE, _BEHIND, _BEHIND_LATIN = 16, 14, 24
 _AVERAGED: Final = re.compile(r"加权|平均|整体|组合久期|weighted|average|overall")
 
 
@@ -92,7 +92,8 @@ def exceeded(predicate: Predicate, document: Document) -> Iterator[Exceeded]:
         measure = measure._replace(words=_MANAGEMENT)
     for match in measure.words.finditer(document.text):
         first, last = document.sentence_at(match.start())
-        span = max(first, match.start() - _BEFORE), min(last, match.end() + _BEHIND)
+        reach = _BEHIND_LATIN if match[0].isascii() else _BEHIND
+        span = max(first, match.start() - _BEFORE), min(last, match.end() + reach)
         near = [q for q in document.quantities(*span) if q.kind == measure.kind]
         averaged = (
             _averaged(document, first, last, measure.kind) if isinstance(predicate, MaxDuration) else None

@@ -65,7 +65,7 @@ _NUMERAL: Final = r"(?:\d{1,2}|[一二三四五六七八九])"
 # Begins with the sign between two numbers, so that the engine skips from sign to sign.
 _RATIO: Final = re.compile(
     rf"[:比/](?<=(?:\d|[一二三四五六七八九]).) ?({_NUMERAL})(?: ?[:比/] ?({_NUMERAL}))?"
-    r"(?![\d.%:比/年月日万天])"
+    r"(?!\.?\d|[%:比/年月日万天])"
 )
 _FIRST: Final = re.compile(rf"(?<![\d.:比/年月]){_NUMERAL}$")
 _LETTERS: Final = re.compile(
@@ -102,8 +102,9 @@ def ratios(document: Document) -> Iterator[Proposal]:
         start, last = document.sentence_at(match.start())
         names = _names(text[max(start, first.start() - MAX_NAME) : first.start()])[-len(shares) :]
         if len(names) < len(shares):
-            names = _names(text[match.end() : min(last, match.end() + MAX_NAME)])[: len(shares)]
-        if len(names) == len(shares) and sum(shares) > MIN_PARTS:
+            behind = _SENTENCE_MARK.split(text[match.end() : min(last, match.end() + MAX_NAME)])[0]
+            names = _names(behind)[: len(shares)]
+        if len(names) == len(shares) and sum(shares) > MIN_PARTS and len({*map(classes_in, names)}) > 1:
             weights = [(name, share / sum(shares)) for name, share in zip(names, shares, strict=True)]
             yield from _weighed(document, weights, match)
     for match in _LETTERS.finditer(text):
