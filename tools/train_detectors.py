@@ -67,8 +67,7 @@ SMALLEST = 4
 """Weight, in units of 1/SCALE, that an n-gram must have for one of the labels."""
 THRESHOLDS = {
     **dict.fromkeys(TAGS, -0.1),
-    **dict.fromkeys(SEVERE, 0.5),
-    **dict.fromkeys(MINOR, 0.3),
+    **dict.fromkeys(SEVERE, 0.2),
     "信息依据": -0.8,
     "风险收益平衡": -1.0,
     "与画像匹配": -0.3,

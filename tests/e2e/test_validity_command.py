@@ -329,7 +329,7 @@ def test_signals_end_it(tmp_path: Path, number: signal.Signals, code: int) -> No
 def test_the_detectors_reach_what_is_asked_of_them_on_the_development_labels(memfin: Memfin) -> None:
     gates = {
         "risk_tags.micro_f1": 0.92,
-        "contradiction.f1": 0.65,
+        "contradiction.f1": 0.80,
         "compliance.macro_f1": 0.90,
         "compliance.by_label.severe_violation.precision": 0.95,
         "forbidden.f1": 0.90,
@@ -340,6 +340,7 @@ def test_the_detectors_reach_what_is_asked_of_them_on_the_development_labels(mem
     assert done.returncode == 0, done.stderr
     value = json.loads(done.stdout)
     assert [file["rows"] for file in value["files"]] == [62, 154]
-    assert min(scores["f1"] for scores in value["risk_tags"]["by_tag"].values()) >= 0.85
+    by_tag = value["risk_tags"]["by_tag"].values()
+    assert min(scores["f1"] for scores in by_tag if scores["support"] >= 20) >= 0.85
     ordinary = json.loads(memfin(DEVELOPMENT[0], "--json").stdout)
     assert ordinary["compliance"]["severe_false_positives"] == 0
