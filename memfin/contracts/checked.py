@@ -28,16 +28,16 @@ class CheckedReply(Record):
     """A reply and the findings of the offline detectors.
 
     ``file`` and ``line`` are where the reply begins; ``id`` names it within its file. ``compliance`` is the
-    label that follows from ``categories``: ``compliant`` only says that no rule fired. ``contradictions``
+    label that follows from ``categories``, null where no rule fired: nothing more is known then. ``contradictions``
     are the constraints that the reply breaks, ``undecided`` those that a proposal bears on without deciding
     them, ``unread_constraints`` those that the detectors do not understand. ``unsure`` names the labels on
-    which rules and classifier disagree. ``findings`` are in the order of the text, disclosures last.
+    which a judge should be asked. ``findings`` are in the order of the text, disclosures last.
     """
 
     file: str
     line: Count
     id: str | None
-    compliance: ComplianceLabel
+    compliance: ComplianceLabel | None
     categories: list[str]
     risk_tags: list[str]
     contradictions: list[str]

@@ -1,4 +1,4 @@
-"""What a report counts over the dialogues of a run, in one streaming pass."""
+"""Counts over the dialogues of a run for its report, in one streaming pass."""
 
 import math
 from collections import Counter

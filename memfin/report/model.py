@@ -1,4 +1,4 @@
-"""What a report says, before any format: one immutable value that every renderer reads.
+"""Content of a report before any format: one immutable value that every renderer reads.
 
 All strings that came out of a run are already `visible` and cut; they are still untrusted markup.
 """

@@ -8,11 +8,10 @@ One Aho-Corasick pass finds the n-grams of a text. The scores of all labels are 
 for each n-gram holds its weights side by side in lanes of `_LANE` bits, raised by `_RAISED` to be positive.
 """
 
-from bisect import bisect_left
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
-from operator import itemgetter
 from typing import Final, NamedTuple
 
 import msgspec
@@ -32,7 +31,6 @@ _RAISED: Final = 128
 _HALF: Final = 1 << (_LANE - 1)
 _MASK: Final = (1 << _LANE) - 1
 _MORE: Final = 255
-_OFFSET: Final = itemgetter(1)
 
 
 class Weights(msgspec.Struct, frozen=True):
@@ -51,14 +49,14 @@ class Weights(msgspec.Struct, frozen=True):
     weights: list[bytes]
 
 
-class Reading(NamedTuple):
+class SentenceScores(NamedTuple):
     """The scores of a text's sentences.
 
     Attributes:
         sums: The scores of each sentence for all labels, side by side in one integer; `Classifier.margin`
             takes them apart.
-        near: For each label the numbers of the sentences that score more than `SCALE` below its threshold or
-            better, best first.
+        near: For each label the numbers of the sentences that score at most `SCALE` below its threshold,
+            best first.
     """
 
     sums: list[int]
@@ -104,22 +102,22 @@ class Classifier:
             table[_LANE // 8 * column :: width] = row
         return [int.from_bytes(table[at : at + width], "little") for at in range(0, len(table), width)]
 
-    def read(self, text: str, bounds: Sequence[tuple[int, int]]) -> Reading:
+    def read(self, text: str, bounds: Sequence[tuple[int, int]]) -> SentenceScores:
         """Return the scores of the sentences of a text.
 
         Args:
             text: The text in normal form.
             bounds: Half-open offsets of its sentences, in order and without overlaps.
         """
-        found = sorted(self._automaton.find_matches_as_indexes(text, overlapping=True), key=_OFFSET)
-        offsets = [offset for _, offset, _ in found]
+        found = self._automaton.find_matches_as_indexes(text, overlapping=True)
+        ends = [end for _, _, end in found]  # rising
         packed, near, beginning = self._packed, self._near, self._start
         sums: list[int] = []
         ranked: dict[int, list[tuple[int, int]]] = defaultdict(list)
         for number, (start, end) in enumerate(bounds):
-            first = bisect_left(offsets, start)
-            last = bisect_left(offsets, end, first, min(len(offsets), first + MAX_HELD))
-            held = {index for index, _, stop in found[first:last] if stop <= end}
+            first = bisect_right(ends, start)
+            last = bisect_right(ends, end, first, min(len(ends), first + MAX_HELD))
+            held = {index for index, begin, _ in found[first:last] if begin >= start}
             total = sum(map(packed.__getitem__, held), beginning) - len(held) * self._raised
             sums.append(total)
             reached = total & near
@@ -128,7 +126,7 @@ class Classifier:
                 ranked[lane].append((-(total >> lane & _MASK), number))
                 reached &= reached - 1
         names = {lane: label for label, lane in self._lanes.items()}
-        return Reading(
+        return SentenceScores(
             sums, {names[lane]: [number for _, number in sorted(each)] for lane, each in ranked.items()}
         )
 

@@ -7,6 +7,7 @@ proposal bears on a constraint but deciding takes arithmetic over several senten
 listed as undecided.
 """
 
+import itertools
 import re
 from collections.abc import Callable, Iterable
 from functools import cached_property
@@ -16,8 +17,8 @@ from memfin.scoring import statements as kinds
 from memfin.scoring.allocation import proposals
 from memfin.scoring.classifier import SCALE
 from memfin.scoring.constraint_texts import parse_constraints
+from memfin.scoring.figures import exceeded
 from memfin.scoring.lexicon import Sentence
-from memfin.scoring.limits import exceeded
 from memfin.scoring.predicates import (
     AllowedUniverse,
     AssetClassCap,
@@ -26,8 +27,13 @@ from memfin.scoring.predicates import (
     ForbiddenAsset,
     ForbiddenPractice,
     LowFee,
+    MaxBudget,
     MaxDrawdown,
     MaxHoldings,
+    MaxLoss,
+    MaxPremium,
+    MaxRiskLevel,
+    MaxTurnover,
     MinHolding,
     MinHoldings,
     MinRating,
@@ -134,6 +140,7 @@ _STOCKS: Final = re.compile(
 _PAST: Final = re.compile(r"历史|过去|曾|当年|那年|20[0-2][0-9]|回测|in 20|history|past|was|fell|lost")
 _RATINGS: Final = ("AAA", "AA+", "AA", "A", "BBB", "BB")
 _RATING: Final = re.compile(r"(?<![a-z])(aaa|aa\+|aa-|aa|bbb|bb|a\+|a-)(?![a-z+])")
+_RISK_LEVEL: Final = re.compile(r"(?<![a-z0-9])r([1-5])(?![0-9a-z])")
 _FUND: Final = re.compile(r"基金|etf|指数|联接|fund|index")
 
 
@@ -174,7 +181,7 @@ class ConstraintChecker:
         if not self._parsed:
             return Check([], [])
         analysis = reply if isinstance(reply, Analysis) else Analysis(reply)
-        reading = _Reading(analysis, self._terms)
+        reading = _ConstraintReading(analysis, self._terms)
         broken: dict[str, Contradiction] = {}
         undecided: dict[str, None] = {}
         for text, predicate in self._parsed:
@@ -210,7 +217,7 @@ def ruled_out_terms(predicate: Predicate) -> frozenset[str]:
     return frozenset()
 
 
-class _Reading:
+class _ConstraintReading:
     """One reply, read once for all constraints."""
 
     def __init__(self, analysis: Analysis, terms: frozenset[str]) -> None:
@@ -285,6 +292,7 @@ class _Reading:
             MaxHoldings: self._count,
             MinHoldings: self._count,
             MinRating: self._rating,
+            MaxRiskLevel: self._risk_level,
         }
         check = checks.get(type(predicate), self._measure)
         found = self._taken_up(predicate) or check(predicate) or self._practice(ruled_out_terms(predicate))
@@ -379,7 +387,7 @@ class _Reading:
     def _accepted_fall(self, limit: float) -> _Broken | None:
         """Return where the reply asks the client to bear a fall of the whole beyond the limit."""
         text = self._analysis.text
-        for match in _WHOLE_FALLS.finditer(text):
+        for match in itertools.chain(_WHOLE_FALLS.finditer(text), _WHOLE_FALLS_ENGLISH.finditer(text)):
             statement = self._analysis.statement_at(match.start())
             end = min(statement.sentence.end, match.end() + _REACH)
             fall = next((q for q in self._document.quantities(match.start(), end) if q.kind == "share"), None)
@@ -463,6 +471,12 @@ class _Reading:
                 return _Broken("rating_below_limit", *match.span())
         return None
 
+    def _risk_level(self, predicate: MaxRiskLevel) -> _Broken | None:
+        for match in _RISK_LEVEL.finditer(self._document.text):
+            if int(match[1]) > predicate.level and self._proposed(*match.span()):
+                return _Broken("risk_level_above_limit", *match.span())
+        return None
+
     # ------------------------------------------------------------------ undecided
 
     def is_open(self, predicate: Predicate) -> bool:
@@ -484,6 +498,10 @@ class _Reading:
                 sum(h.high for h in plan.holdings if predicate.asset_class in h.classes)
                 > predicate.limit + _SLACK
                 for plan in whole
+            )
+        if isinstance(predicate, MaxRiskLevel | MaxLoss | MaxTurnover | MaxPremium | MaxBudget):
+            return bool(whole) or any(
+                sentence.classes & class_mask("ADVISING") for sentence in self._analysis.sentences
             )
         return False
 

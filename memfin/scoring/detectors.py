@@ -102,7 +102,7 @@ class _Reading:
                 statement = analysis.statement(number)
                 if _silenced(statement, rule.value) or statement.is_quoted(match.start, match.end):
                     continue
-                if rule.value in _SEVERE and self._denied(sentence, match):
+                if rule.value in _SEVERE and (statement.in_block_quote or self._denied(sentence, match)):
                     continue
                 count = counts[rule.id] = counts.get(rule.id, 0) + 1
                 if count == _MAX_FINDINGS or rule.value in _ITEMS:
@@ -138,6 +138,8 @@ class _Reading:
         """Add a finding where the classifier says yes to a sentence, and say whether it does."""
         sentence = self._analysis.sentences[number]
         if _silenced(self._analysis.statement(number), label):
+            return False
+        if label in _SEVERE and self._analysis.statement(number).in_block_quote:
             return False
         if label == _ORDER and not sentence.classes & class_mask("compliance.TRADE"):
             return False  # names of securities alone order nothing

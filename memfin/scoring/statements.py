@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache, cached_property
 from typing import Final
 
-from memfin.scoring.classifier import Reading, load_classifier
+from memfin.scoring.classifier import SentenceScores, load_classifier
 from memfin.scoring.lexicon import Lexicon, Sentence
 from memfin.text.document import Document
 
@@ -87,7 +87,7 @@ class Analysis:
         return [match.span(1) for match in _QUOTATION.finditer(self.text)]
 
     @cached_property
-    def _scores(self) -> Reading:
+    def _scores(self) -> SentenceScores:
         return load_classifier().read(self.text, self.document.bounds)
 
     def candidates(self, label: str) -> Sequence[int]:
@@ -162,6 +162,15 @@ class Statement:
         if not inside or len(self._analysis.sentences) > _FEW_SENTENCES:
             return bool(inside)
         return max(inside) < self.sentence.end - self.sentence.start - _QUOTE_MARGIN
+
+    @cached_property
+    def in_block_quote(self) -> bool:
+        """Place in a block quote, of a reply that is not one as a whole.
+
+        Models set their own notes in block quotes too, so that only severe violations are not read there.
+        """
+        document = self._analysis.document
+        return document.line_at(self.sentence.start).quoted and not document.all_quoted
 
     @cached_property
     def not_offered(self) -> bool:

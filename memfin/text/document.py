@@ -76,7 +76,7 @@ class Document:
         text: Its normal form without emphasis marks, code marks and invisible characters. All offsets of
             this class count in it; `source_span` translates them.
         bounds: Half-open offsets of the sentences. Line breaks, table cells and semicolons separate
-        sentences.
+            sentences.
     """
 
     def __init__(self, source: str) -> None:
@@ -125,6 +125,11 @@ class Document:
             starts = self._line_starts
             found = self._lines[number] = _line(self.text, starts[number], starts[number + 1] - 1)
         return found
+
+    @cached_property
+    def all_quoted(self) -> bool:
+        """Whether every line with content stands in a block quote."""
+        return all(line.quoted for line in self.lines if line.kind != "blank")
 
     def line_number(self, offset: int) -> int:
         """Return the number, from 0, of the line that holds the offset."""

@@ -1,4 +1,4 @@
-"""What was found in one labelled reply: by the detectors, as in a run, or by a judge."""
+"""Findings in one labelled reply, by the detectors as in a run, or by a judge."""
 
 from collections.abc import Iterable, Mapping, Sequence
 

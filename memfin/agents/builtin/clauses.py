@@ -32,7 +32,7 @@ class Clause(NamedTuple):
 
     @property
     def stated(self) -> bool:
-        """Whether the client states it, neither asking nor supposing nor reporting somebody else."""
+        """Say whether the client states it, neither asking nor supposing nor reporting somebody else."""
         return not (self.question or self.hypothetical or self.hearsay)
 
 

@@ -109,7 +109,6 @@ _NEGATED_ENGLISH: Final = re.compile(
     r"|\bnothing(?:\sis)?)\s(?:really\s|ever\s|been\s|at all\s|exactly\s|yet\s|have\s|be\s)*$",
     re.IGNORECASE,
 )
-_STARTS_NEGATED: Final = re.compile(r"没有|没|未|不|无", re.IGNORECASE)
 _QUESTIONED: Final = re.compile(
     r"(?:是否|有没|是不是|会不会|能否|可否|究竟|有否|whether(?:\s\w+){0,4}\s)$", re.IGNORECASE
 )

@@ -3,7 +3,7 @@
 import pytest
 
 from memfin.scoring.constraint_texts import parse_constraints
-from memfin.scoring.limits import exceeded
+from memfin.scoring.figures import exceeded
 from memfin.text.document import Document
 
 
