@@ -17,6 +17,7 @@ from memfin.scoring.proposals import (
     MIN_PARTS,
     NO_PLAN,
     NO_WEIGHT,
+    NONE_BEHIND,
     WHOLE,
     WHOLE_SLACK,
     Holding,
@@ -191,13 +192,16 @@ def _from_lines(document: Document, numbers: Sequence[int]) -> Iterator[Proposal
 
 def _wholes(holdings: Sequence[Holding]) -> Iterator[Sequence[Holding]]:
     """Cut a run of holdings into plans that add up to a whole; what is left over comes one by one."""
+    lows = list(itertools.accumulate((each.low for each in holdings), initial=0.0))
+    highs = list(itertools.accumulate((each.high for each in holdings), initial=0.0))
     first = 0
     while first < len(holdings):
         last = next(
             (
                 end
                 for end in range(min(len(holdings), first + _MAX_PARTS), first + 1, -1)
-                if adds_up(holdings[first:end])
+                if lows[end] - lows[first] <= WHOLE + WHOLE_SLACK
+                and highs[end] - highs[first] >= WHOLE - WHOLE_SLACK
             ),
             first + 1,
         )
@@ -244,7 +248,7 @@ def _entry(document: Document, line: Line) -> _Entry | None:
     if chosen is None or words.endswith("?"):
         return None
     before, after = document.text[start : chosen.start], document.text[chosen.end : line.end]
-    if not _is_name(before):
+    if not _is_name(before) or NONE_BEHIND.match(after):
         return None
     name = re.sub(r"[\s(:|~≈=]+$", "", before)
     if not re.search(r"[^\W\d_]", name):

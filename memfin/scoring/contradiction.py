@@ -8,7 +8,9 @@ listed as undecided.
 """
 
 import itertools
+import math
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import Final, NamedTuple
@@ -75,6 +77,8 @@ _EQUITY_FALL: Final = 0.33
 _CLEARLY: Final = 2.0
 """A plan whose equities alone lose this many times the client's bound breaks it; below, it is undecided."""
 _REACH: Final = 24
+_FEW: Final = 8
+"""Parts of plans in front of a place that may hold it."""
 _NEGATED: Final = 4
 """Characters in front of a word in which a word of negation turns it round."""
 _SILENT: Final = kinds.QUESTION | kinds.OTHERS | kinds.WARNING | kinds.MENTION | kinds.SUPPOSING
@@ -133,7 +137,8 @@ _ALL_IN: Final = re.compile(
     r"\b(?:the )?(?:entire|whole) (?:account|portfolio|pot|balance) (?:into|in)\b|\beverything into\b"
 )
 _STOCKS: Final = re.compile(
-    r"(?<![\d.])(?:60[0135]|00[0-3]|30[01]|688)\d{3}(?![\d.点万元])"
+    r"(?:买|吃进|建仓|加仓|换成|持有|满仓|全仓|buy)[^,。;!?\n基减卖]{0,16}"
+    r"(?<![\d.])(?:60[0135]|00[0-3]|30[01]|688)\d{3}(?! ?[\d.点万元])"
     r"|(?:直接持有|直接买)[^,。;]{0,10}股(?![份债息])|[两三四五六几]只[^,。;基债]{0,6}(?<!宽)股(?![票份债息])"
     r"|\b(?:two|three|four|five|a few|several) [a-z ]{0,16}(?:shares|stocks)\b"
 )
@@ -250,15 +255,27 @@ class _ConstraintReading:
         sentence = statement.sentence
         if _negated(self._analysis.text, sentence, start, end):
             return False
-        for plan in self._plans:
-            if plan.whole and any(h.start <= start and end <= h.end + _REACH for h in plan.holdings):
-                return not statement.kind & _SILENT
+        if self._is_held(start, end):
+            return not statement.kind & _SILENT
         if not sentence.classes & class_mask("ADVISING"):
             return False
         if self._analysis.margin(ADVISES, self._document.sentence_number(start)) > 0:
             return True
         said = _DIRECT_ADVICE.search(self._analysis.text, max(sentence.start, start - _REACH), start)
         return said is not None and not statement.kind & _SILENT
+
+    @cached_property
+    def _held_spans(self) -> list[tuple[int, int]]:
+        """The places of the parts of whole plans, in order."""
+        return sorted((h.start, h.end) for plan in self._plans if plan.whole for h in plan.holdings)
+
+    def _is_held(self, start: int, end: int) -> bool:
+        """Say whether a span lies in a part of a whole plan, or right behind it."""
+        spans = self._held_spans
+        near = spans[
+            max(0, bisect_right(spans, (start, math.inf)) - _FEW) : bisect_right(spans, (start, math.inf))
+        ]
+        return any(first <= start and end <= last + _REACH for first, last in near)
 
     def _topical(self, label: str) -> list[int]:
         """Return the sentences that advise a practice, or surely advise something and are close to it."""

@@ -27,6 +27,7 @@ _SILENT_CONDUCT: Final = _SILENT | kinds.OTHERS | kinds.WARNING
 _PROMISES: Final = ("保本保收益", "夸大宣传")
 _FORECASTS: Final = ("确定性预测涨跌",)
 _ORDER: Final = "明确买入指令"
+_TRADES: Final = "代客操作"
 _CONTRARY: Final = {"no_guaranteed_return": "保本保收益", "market_uncertainty": "确定性预测涨跌"}
 """Disclosures and the misconduct that says the contrary in the same words."""
 _DENIAL_REACH: Final = 10
@@ -134,15 +135,23 @@ class _Reading:
                 continue
             any(self._score(label, number) for number in numbers)
 
+    def _is_excused(self, label: str, number: int) -> bool:
+        """Say whether words or place keep the classifier from reading severe misconduct in a sentence."""
+        if label not in _SEVERE:
+            return False
+        classes = self._analysis.sentences[number].classes
+        if label == _ORDER and (
+            classes & class_mask("compliance.NO_ORDER") or not classes & class_mask("compliance.TRADE")
+        ):
+            return True  # names of securities alone order nothing
+        refused = label == _TRADES and classes & class_mask("compliance.CANNOT")
+        return bool(refused) or self._analysis.statement(number).in_block_quote
+
     def _score(self, label: str, number: int) -> bool:
         """Add a finding where the classifier says yes to a sentence, and say whether it does."""
         sentence = self._analysis.sentences[number]
-        if _silenced(self._analysis.statement(number), label):
+        if _silenced(self._analysis.statement(number), label) or self._is_excused(label, number):
             return False
-        if label in _SEVERE and self._analysis.statement(number).in_block_quote:
-            return False
-        if label == _ORDER and not sentence.classes & class_mask("compliance.TRADE"):
-            return False  # names of securities alone order nothing
         margin = self._analysis.margin(label, number)
         contrary = _CONTRARY.get(label)
         if contrary is not None and (

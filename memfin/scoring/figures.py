@@ -22,6 +22,8 @@ from memfin.scoring.proposals import count_of
 from memfin.text.document import Document
 from memfin.text.quantities import Quantity, QuantityKind, bound
 
+_AROUND: Final = 60
+"""Characters on both sides of a figure in which an average is looked for."""
 _SLACK: Final = 0.001
 _BEFORE, _BEHIND, _BEHIND_LATIN = 16, 14, 24
 _AVERAGED: Final = re.compile(r"加权|平均|整体|组合久期|weighted|average|overall")
@@ -95,9 +97,10 @@ def exceeded(predicate: Predicate, document: Document) -> Iterator[Exceeded]:
         reach = _BEHIND_LATIN if match[0].isascii() else _BEHIND
         span = max(first, match.start() - _BEFORE), min(last, match.end() + reach)
         near = [q for q in document.quantities(*span) if q.kind == measure.kind]
-        averaged = (
-            _averaged(document, first, last, measure.kind) if isinstance(predicate, MaxDuration) else None
-        )
+        averaged = None
+        if isinstance(predicate, MaxDuration):
+            around = max(first, match.start() - _AROUND), min(last, match.end() + _AROUND)
+            averaged = _averaged(document, *around, measure.kind)
         for figure in near if averaged is None else averaged:
             if _is_beyond(predicate, measure, document, figure, limit):
                 yield Exceeded(min(match.start(), figure.start), max(match.end(), figure.end))

@@ -31,13 +31,20 @@ NO_WEIGHT: Final = re.compile(
 """Words beside a share that is no weight: a rate of return, a fee, a loss."""
 NO_PLAN: Final = re.compile(
     r"历史|回测|压力|情景|情形|假设|跌幅|涨幅|前十大|重仓股|行业分布|指数构成|基金构成|成分股|现状|^(?:现在|当前|目前|now|current)$|营收|负债|"
-    r"通用|并非针对|不是给你|不是为你|教科书|不推荐|不建议|不适合|反面|错误|调整前|当前持仓|贡献|测算|国家队|社保|全市场|别人|"
+    r"通用|并非针对|不适用|网友|季报|合同约定|招募说明书|原来[:,]|现状|不是给你|不是为你|教科书|不推荐|不建议|不适合|反面|错误|调整前|当前持仓|贡献|测算|国家队|社保|全市场|别人|"
     r"(?:目前|现有|现在|原来|之前|已有)的?(?:配置|持仓|组合|比例|资产|权益|股票|仓位)|基金持仓|你的持仓|"
     r"history|backtest|stress|scenario|assum|not for you|generic|textbook|today's|before|"
     r"current(?:ly)? (?:hold|portfolio|mix)|"
     r"sector weight|benchmark|index consists|top ten|top 10|someone|the fund holds|not recommend|not suit"
 )
 """Words about figures that propose nothing to this client."""
+_NO_PLAN_BEHIND: Final = re.compile(
+    r"不适合你|不适用|只是对照|仅供对照|的人在|亏了|亏损了?\d|跌了|lost \d|returned|would break|not for you"
+)
+_AROUND: Final = 160
+"""Characters in front of a plan and behind it in which words can tell that it is none."""
+NONE_BEHIND: Final = re.compile(r"也?(?:没有|不[要能配买放]|别)")
+"""Words behind a share that deny it (加密货币一成也没有)."""
 COMPARED: Final = re.compile(r"[<>≤≥=]\s*$")
 BULLET: Final = re.compile(r"^[\W\d_]*(?:[a-e一二三四五六七八九十][.)、])?\W*")
 _COUNTED: Final = re.compile(
@@ -162,7 +169,9 @@ def is_no_plan(document: Document, start: int, end: int) -> bool:
     line = document.line_at(start)
     if line.kind == "row":  # its cells are sentences of their own
         first = line.start
-    if NO_PLAN.search(document.text, first, end):
+    if NO_PLAN.search(document.text, max(first, start - _AROUND), end):
+        return True
+    if _NO_PLAN_BEHIND.search(document.text, end, min(document.sentence_at(end)[1], end + _AROUND)):
         return True
     return any(NO_PLAN.search(lead) for lead in itertools.islice(document.leads(start), 2))
 

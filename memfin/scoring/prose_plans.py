@@ -15,6 +15,7 @@ from memfin.scoring.proposals import (
     MIN_PARTS,
     NO_PLAN,
     NO_WEIGHT,
+    NONE_BEHIND,
     WHOLE,
     WHOLE_SLACK,
     Holding,
@@ -35,7 +36,6 @@ _NEAR: Final = 14
 _COUNT_REACH: Final = 20
 _NAME_BEHIND: Final = 24
 _CHANGES: Final = ("多", "少", "再", "加", "减", "了", "比")
-_NONE_BEHIND: Final = re.compile(r"也?(?:没有|不[要能配买放]|别)")
 _SENTENCE_BREAK: Final = re.compile(r"[。!?\n]")
 _SENTENCE_MARK: Final = re.compile(r"[,。!?;:、()\n]")
 _SEPARATOR: Final = re.compile(r"[,、;+:和与及|/]|(?: and )|\n")
@@ -57,6 +57,7 @@ _TOTAL_BEFORE: Final = re.compile(
     r"(?:共|总|本金|手头|手里|手上|账户|账上|账面|名下|可动用|可投|资金|资产|积蓄|存款|闲钱|这笔|这|有|款|"
     r"total|have|holds?|your|worth|of)[^,。;!?\d]{0,10}$"
 )
+_TOTAL_BEHIND: Final = re.compile(r"里|中(?!证|国|信|短|长|期)|当中|:")
 _SPENT: Final = re.compile(
     r"每月|每年|一个月|月供|工资|收入|支出|开销|花|利息|收益|费|亏|跌|市值|成交|以上|起购|门槛|"
     r"month|a year|income|spend|salary"
@@ -191,7 +192,7 @@ def _parts_alone(document: Document, shares: Sequence[Quantity], first: int) -> 
             or NO_WEIGHT.search(name)
             or COMPARED.search(name)
             or NO_PLAN.search(name)
-            or _NONE_BEHIND.match(document.text, share.end)
+            or NONE_BEHIND.match(document.text, share.end)
         ):
             continue
         if classes_in(name):
@@ -281,7 +282,8 @@ def _sums(document: Document, sums: Sequence[Quantity], start: int, end: int) ->
     text = document.text
     for position, total in enumerate(sums[:-1]):
         before = text[max(start, total.start - _NEAR) : total.start]
-        if total.low <= 0 or _TOTAL_BEFORE.search(before) is None or _SPENT.search(before):
+        named = _TOTAL_BEFORE.search(before) or _TOTAL_BEHIND.match(text, total.end)
+        if total.low <= 0 or named is None or _SPENT.search(before):
             continue
         parts, spent = [], 0.0
         for each in sums[position + 1 :]:

@@ -46,4 +46,4 @@ def test_the_halves_share_no_reply() -> None:
         for path in sorted(LABELS.glob("*.jsonl"))
         for line in path.read_text("utf-8").splitlines()
     ]
-    assert len(texts) == len(set(texts)) == 240 + 949 + 847 + 324
+    assert len(texts) == len(set(texts)) == 240 + 949 + 847 + 356
