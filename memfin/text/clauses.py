@@ -11,6 +11,10 @@ _SENTENCE_END: Final = re.compile(
     r"[。！？!?；;]+[”」』’\"）)]*|\n"
     r"|(?<=\.)(?<!\bMr\.)(?<!\bMs\.)(?<!\bDr\.)(?<!\bNo\.)(?<!\bMrs\.)\s+(?=[A-Z\"'“])"
 )
+CLAUSE_MARKS: Final = ",。;!?\n"
+SENTENCE_MARKS: Final = "。;!?\n"
+"""Marks at which clauses and sentences end, in half-width form but for the full stop."""
+_LONGEST: Final = 200
 _CLAUSE: Final = re.compile(r"[^,，。;；!！?？\n]+")
 
 
@@ -31,3 +35,14 @@ def sentences(text: str) -> list[str]:
 def clauses(text: str) -> list[str]:
     """Return the clauses without their end marks."""
     return [clause for clause in _CLAUSE.findall(text) if clause.strip()]
+
+
+def between_marks(text: str, start: int, end: int, marks: str) -> tuple[int, int]:
+    """Return the span between two of the given marks that ``text[start:end]`` stands in.
+
+    It reaches up to 200 characters to each side.
+    """
+    first, last = max(0, start - _LONGEST), min(len(text), end + _LONGEST)
+    begin = max(max(text.rfind(mark, first, start) for mark in marks) + 1, first)
+    stops = [place for mark in marks if (place := text.find(mark, end, last)) >= 0]
+    return begin, min(stops, default=last)

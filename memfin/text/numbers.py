@@ -11,12 +11,6 @@ import re
 from decimal import Decimal
 from typing import Final
 
-MONTHS: Final = (
-    *("january", "february", "march", "april", "may", "june"),
-    *("july", "august", "september", "october", "november", "december"),
-)
-"""English month names. Those of the standard library depend on the locale."""
-
 _ONES: Final = "zero|one|two|three|four|five|six|seven|eight|nine"
 _TEENS: Final = "ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen"
 _TENS: Final = "twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety"

@@ -7,7 +7,7 @@ import re
 from decimal import ROUND_HALF_UP, Context, Decimal, localcontext
 from typing import Final, NamedTuple
 
-from memfin.agents.builtin.rules import MONEY, SHARE, SHARE_SIGNS
+from memfin.text.forms import MONEY, SHARE, SHARE_SIGNS
 from memfin.text.quantities import find, quantities
 
 _MONEY: Final = re.compile(MONEY, re.IGNORECASE)

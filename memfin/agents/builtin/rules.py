@@ -7,33 +7,13 @@ import tomllib
 from typing import Any, Final, Literal, NamedTuple
 
 from memfin.contracts import Language
-from memfin.text.numbers import BELOW_HUNDRED
+from memfin.text.forms import COUNT, MONEY, SHARE, SHARE_SIGNS
 
 LevelField = Literal["risk_level", "horizon", "liquidity_need"]
 LEVEL_FIELDS: Final[tuple[LevelField, ...]] = ("risk_level", "horizon", "liquidity_need")
 """The classified fields of a profile."""
 
 Pattern = re.Pattern[str]
-_DIGITS: Final = r"\d[\d,]{0,17}(?:\.\d{1,9})?"
-_NUMBER: Final = rf"(?:{_DIGITS}|[零一二两三四五六七八九十百千]{{1,9}}(?:点[零一二三四五六七八九]{{1,4}})?)"
-_TO: Final = r"\s?(?:[-~～–—到至]|to)\s?"
-_CURRENCY: Final = "(?:元|块钱?|人民币)"
-_ENGLISH_CURRENCY: Final = r"(?:dollars|usd|euros?|pounds|yuan|rmb|cny)\b"
-
-# Patterns without groups. The values of what they match are read by `memfin.text.quantities.find`.
-SHARE: Final = (
-    rf"(?:(?:{_NUMBER}\s?%?{_TO})?{_NUMBER}\s?(?:%|per ?cent\b)|百分之{_NUMBER}"
-    rf"|[一二两三四五六七八九]成半?|(?:{BELOW_HUNDRED}|half an?|an?)\sper ?cent\b)"
-)
-SHARE_SIGNS: Final = ("%", "percent", "per cent", "百分之", "成")
-"""Every text that `SHARE` matches has one of these in its lower case."""
-COUNT: Final = rf"(?:{_NUMBER}|半|\b(?:{BELOW_HUNDRED}|half an?|a couple of|a few|few|several|an?)\b)"
-MONEY: Final = (
-    rf"(?:[$€£]\s?{_DIGITS}(?:\s?(?:k|m|thousand|million)\b)?|\d{{1,9}}k\b"
-    rf"|{_DIGITS}\s?(?:k|thousand|million)?\s?{_ENGLISH_CURRENCY}|{_DIGITS}\s?千{_CURRENCY}?"
-    rf"|{_NUMBER}\s?(?:[万亿](?:[一二两三四五六七八九\d]千)?{_CURRENCY}?|{_CURRENCY}))"
-)
-
 _PLACEHOLDER: Final = re.compile(r"<<(\w+)>>")
 
 

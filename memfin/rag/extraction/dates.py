@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from memfin.rag.extraction.normalize import plain
-from memfin.text.numbers import MONTHS, informal, number_value
+from memfin.text.numbers import informal, number_value
 
 
 class PartialDate(NamedTuple):
@@ -83,8 +83,13 @@ _COMPACT: Final = re.compile(
     r"(?<!\d)(?P<year>(?:19|20)\d\d)(?P<month>0[1-9]|1[0-2])(?P<day>0[1-9]|[12]\d|3[01])(?!\d)"
 )
 _AMERICAN: Final = re.compile(r"(?<![\d/])(\d{1,2})/(\d{1,2})/((?:19|20)\d\d)(?![\d/])")
-_NUMBER_OF_MONTH: Final = {name[:3]: number for number, name in enumerate(MONTHS, 1)}
-_NAME: Final = "|".join(f"{name[:3]}(?:{name[3:]})?" if name[3:] else name for name in MONTHS).replace(
+_MONTHS: Final = (
+    *("january", "february", "march", "april", "may", "june"),
+    *("july", "august", "september", "october", "november", "december"),
+)
+"""English month names. Those of the standard library depend on the locale."""
+_NUMBER_OF_MONTH: Final = {name[:3]: number for number, name in enumerate(_MONTHS, 1)}
+_NAME: Final = "|".join(f"{name[:3]}(?:{name[3:]})?" if name[3:] else name for name in _MONTHS).replace(
     "sep(", "sept?("
 )
 _ENGLISH: Final = re.compile(
@@ -95,7 +100,7 @@ _ENGLISH: Final = re.compile(
     rf"|(?P<m3>{_NAME})\.?,?\s(?:of\s)?(?P<y3>(?:1[89]|20)\d\d)(?!\d)"
     rf"|(?:in|since|by|of|until|from|during|early|late|mid)\s(?:early\s|late\s|mid-?)?"
     rf"(?:(?P<y4>(?:1[89]|20)\d\d)(?![\d,.]*\d|\s?[a-z]*(?:yuan|rmb|元))"
-    rf"|(?P<m4>{'|'.join(MONTHS)})(?![a-z]|\s\d)))",
+    rf"|(?P<m4>{'|'.join(_MONTHS)})(?![a-z]|\s\d)))",
     re.IGNORECASE,
 )
 _ENGLISH_DAYS: Final = re.compile(

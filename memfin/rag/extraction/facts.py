@@ -142,7 +142,6 @@ _VAGUE: Final = re.compile("[几数上多](?=[十百千万亿])[十百千万亿]
 _ONE: Final = frozenset(("一", "壹", "a", "one", "半"))
 _SHARE_SIGN: Final = re.compile("[%％]|[\\d一二两三四五六七八九十半][成折倍]|分之|百分|per\\s?cent|一半|半数")
 _ABOUT: Final = re.compile(rf"(?<=[{NUMERALS}\d])[多余来](?=[万亿])")
-_WINDOW: Final = 200
 _SHORT_NUMBER: Final = 1
 
 
@@ -299,14 +298,6 @@ def facts_in(masked: str, *, names: bool = True, indefinite: bool = False) -> li
     kept = facts if indefinite else [fact for fact in facts if not is_indefinite(fact, masked)]
     kept.sort(key=lambda fact: (fact.start, fact.end, fact.kind))
     return kept
-
-
-def around(text: str, fact: Fact, ends: str) -> tuple[int, int]:
-    """Return the span between two of the given marks that a fact stands in, up to 200 characters each way."""
-    first, last = max(0, fact.start - _WINDOW), min(len(text), fact.end + _WINDOW)
-    start = max(max(text.rfind(mark, first, fact.start) for mark in ends) + 1, first)
-    stops = [place for mark in ends if (place := text.find(mark, fact.end, last)) >= 0]
-    return start, min(stops, default=last)
 
 
 def dates_of(facts: list[Fact]) -> list[FoundDate]:

@@ -16,7 +16,6 @@ from memfin.rag.extraction.dates import FoundRange, PartialDate, find_ranges
 from memfin.rag.extraction.facts import (
     UNIT_ASKED,
     Fact,
-    around,
     canonical_unit,
     dates_of,
     facts_in,
@@ -24,6 +23,7 @@ from memfin.rag.extraction.facts import (
     ordering_masked,
 )
 from memfin.rag.extraction.normalize import NUMERALS
+from memfin.text.clauses import CLAUSE_MARKS, SENTENCE_MARKS, between_marks
 
 ValueT = TypeVar("ValueT")
 
@@ -57,8 +57,6 @@ _PART: Final = re.compile(
 _EITHER: Final = re.compile(
     r"\s*(?:[、,/~-]|或者?|还是|到|至|or|to|and|和|及|与)\s*(?:者|是|可能是|约)?\s*", re.IGNORECASE
 )
-CLAUSE_ENDS: Final = ",。;!?\n"
-SENTENCE_ENDS: Final = "。;!?\n"
 _BEFORE: Final = 24
 _FEWEST_PARTS: Final = 2
 _MOST: Final = 100
@@ -103,7 +101,7 @@ class Told:
         undone = _NOT_DONE.search(before) and not _UNDONE.search(self.question)
         if undone or _DENIED.search(before) or _DENIED_AFTER.match(self.text, fact.end):
             return True
-        span = around(self.text, fact, CLAUSE_ENDS)
+        span = between_marks(self.text, fact.start, fact.end, CLAUSE_MARKS)
         if span not in self._known:
             self._known[span] = bool(signs_of_not_knowing(self.text[span[0] : span[1]]))
         return self._known[span]
@@ -136,7 +134,7 @@ def _not_asked(told: Told, facts: Sequence[Fact]) -> list[Fact]:
 def _not_parts(told: Told, facts: Sequence[Fact]) -> list[Fact]:
     kept = []
     for fact in facts:
-        start, _ = around(told.text, fact, SENTENCE_ENDS)
+        start, _ = between_marks(told.text, fact.start, fact.end, SENTENCE_MARKS)
         if not _PART.search(told.text[start : fact.start]):
             kept.append(fact)
     return kept

@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 from memfin.contracts.rag import RagAnswer, RagQuestion
 from memfin.rag.extraction.abstention import signs_of_not_knowing
 from memfin.rag.extraction.dates import PartialDate, parse_date
-from memfin.rag.extraction.facts import Fact, FactKind, around, facts_in, find_facts, ordering_masked
+from memfin.rag.extraction.facts import Fact, FactKind, facts_in, find_facts, ordering_masked
 from memfin.rag.extraction.normalize import fold, quote_parts
 from memfin.rag.extraction.polarity import is_negated
-from memfin.rag.extraction.values import CLAUSE_ENDS, SENTENCE_ENDS
 from memfin.rag.scoring.index import DocumentIndex, KnownFacts
+from memfin.text.clauses import CLAUSE_MARKS, SENTENCE_MARKS, between_marks
 
 
 class Invention(NamedTuple):
@@ -102,7 +102,8 @@ def _said(answer: RagAnswer, index: DocumentIndex | None) -> Iterator[tuple[Fact
         masked = ordering_masked(text)
         for fact in facts_in(masked):
             sentence, clause = (
-                masked[slice(*around(masked, fact, ends))] for ends in (SENTENCE_ENDS, CLAUSE_ENDS)
+                masked[slice(*between_marks(masked, fact.start, fact.end, marks))]
+                for marks in (SENTENCE_MARKS, CLAUSE_MARKS)
             )
             yield fact, masked[fact.start : fact.end], where, sentence, clause
     for fact, words, where in _typed(answer):

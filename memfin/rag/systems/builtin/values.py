@@ -13,6 +13,7 @@ from memfin.rag.systems.builtin.people import Names, organizations_in, places_in
 from memfin.rag.systems.builtin.question import Kind, Question, asks_same
 from memfin.rag.systems.builtin.search import Hit, PassageIndex
 from memfin.rag.systems.builtin.words import Unit
+from memfin.text.numbers import number_value
 
 Value = float | str | PartialDate | tuple[PartialDate, PartialDate] | tuple[float, ...]
 
@@ -27,7 +28,6 @@ _FIRST: Final = 0.06
 _TOTAL: Final = re.compile(r"总共|一共|合计|总计|共计|共|加起来|in total|altogether|total", re.IGNORECASE)
 _TOTAL_BONUS: Final = 0.3
 _ORDINAL: Final = re.compile(r"第([一二三四五六七八九十]|\d+)(?:次|笔|回|趟)")
-_NUMERALS: Final = {mark: value for value, mark in enumerate("一二三四五六七八九十", 1)}
 _REFERS: Final = re.compile("[当那][天日]")
 
 
@@ -160,7 +160,7 @@ def _figures(question: Question, words: str) -> Iterator[Value]:
     if kind == "count" and any(f"一{unit}" in words for unit in question.units if unit):
         yield 1.0  # which only counts as an article elsewhere
     if kind == "count" and question.units & {"次", "笔"}:
-        ordinals = [_NUMERALS.get(each) or float(each) for each in _ORDINAL.findall(words)]
+        ordinals = [number_value(each) or 0.0 for each in _ORDINAL.findall(words)]
         if len(ordinals) > 1:
             yield float(max(ordinals))
 
