@@ -13,6 +13,7 @@ from memfin.contracts import BinaryScores, Disagreement, LabelledReply, LabelSpa
 from tests.docs.pages import ROOT
 
 PAGE = ROOT / "docs" / "validity.md"
+REFERENCE = ROOT / "docs" / "measuring-validity.md"
 LABELS = ROOT / ".." / "shared" / "data" / "labels"
 FILES = [LABELS / "turns_dev.jsonl", LABELS / "challenge_dev.jsonl"]
 MOST_APART = 0.02
@@ -54,12 +55,12 @@ def test_the_figures_are_those_of_the_rules() -> None:
 
 
 def test_the_fields_of_a_labelled_reply_are_told() -> None:
-    table = PAGE.read_text("utf-8").partition("| field | meaning |")[2].partition("\n\n")[0]
+    table = REFERENCE.read_text("utf-8").partition("| field | meaning |")[2].partition("\n\n")[0]
     assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == list(LabelledReply.__struct_fields__)
 
 
 def test_the_keys_of_the_report_are_told() -> None:
-    text = PAGE.read_text("utf-8").partition("| key | holds |")[2]
+    text = REFERENCE.read_text("utf-8").partition("| key | holds |")[2]
     table, _, after = text.partition("\n\n")
     keys = [
         name
