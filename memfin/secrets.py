@@ -25,7 +25,7 @@ _OPEN_QUERY: Final = frozenset({"api-version", "api_version", "version"})
 
 _ENTITIES: Final = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 _ESCAPE: Final = re.compile(r"\\|%[0-9A-Fa-f]{2}|&(?:#|amp|lt|gt|quot|apos)")
-"""What a text has that holds an escaped character."""
+"""Marks of a text that holds an escaped character."""
 
 _LIKELY: Final = 8
 """Shorter values of variables that only look like secrets are taken for settings."""

@@ -18,6 +18,7 @@ from memfin.scoring.proposals import (
     NO_PLAN,
     NO_WEIGHT,
     NONE_BEHIND,
+    TOLERANCE,
     WHOLE,
     WHOLE_SLACK,
     Holding,
@@ -32,7 +33,6 @@ from memfin.scoring.prose_plans import from_sentences, ratios, run_of_parts
 from memfin.text.document import Cell, Document, Line
 from memfin.text.quantities import Quantity
 
-_TOLERANCE: Final = 0.011
 _SHORT_LINE: Final = 40
 _MAX_HEAD: Final = 200
 """Characters at the head of a line in which its share is looked for."""
@@ -298,6 +298,6 @@ def _leaves(entries: Sequence[_Entry]) -> list[_Entry]:
                 break
             below.append(each)
         total = sum(each.holding.high for each in below)
-        if not below or abs(total - entry.holding.high) > _TOLERANCE + 0.04 * (total > 1):
+        if not below or abs(total - entry.holding.high) > TOLERANCE + 0.04 * (total > 1):
             leaves.append(entry)
     return leaves

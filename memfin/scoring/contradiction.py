@@ -271,11 +271,9 @@ class _ConstraintReading:
 
     def _is_held(self, start: int, end: int) -> bool:
         """Say whether a span lies in a part of a whole plan, or right behind it."""
-        spans = self._held_spans
-        near = spans[
-            max(0, bisect_right(spans, (start, math.inf)) - _FEW) : bisect_right(spans, (start, math.inf))
-        ]
-        return any(first <= start and end <= last + _REACH for first, last in near)
+        after = bisect_right(self._held_spans, (start, math.inf))
+        near = self._held_spans[max(0, after - _FEW) : after]
+        return any(end <= last + _REACH for _, last in near)
 
     def _topical(self, label: str) -> list[int]:
         """Return the sentences that advise a practice, or surely advise something and are close to it."""

@@ -76,7 +76,7 @@ class Exceeded(NamedTuple):
     end: int
 
 
-def limit_of(predicate: Predicate) -> float | None:
+def _limit_of(predicate: Predicate) -> float | None:
     """Return the limit that a predicate sets to single figures, None where it sets none."""
     if isinstance(predicate, MaxDuration | MaxLockUp | MinHolding):
         return predicate.years
@@ -87,7 +87,7 @@ def limit_of(predicate: Predicate) -> float | None:
 
 def exceeded(predicate: Predicate, document: Document) -> Iterator[Exceeded]:
     """Yield the figures of a reply that are beyond a predicate's limit, in the order of the text."""
-    limit, measure = limit_of(predicate), _MEASURES.get(type(predicate))
+    limit, measure = _limit_of(predicate), _MEASURES.get(type(predicate))
     if limit is None or measure is None:
         return
     if isinstance(predicate, MaxFee) and predicate.scope == "management":

@@ -16,6 +16,8 @@ from memfin.text.quantities import Quantity
 
 WHOLE: Final = 1.0
 WHOLE_SLACK: Final = 0.035
+TOLERANCE: Final = 0.011
+"""Rounding that is forgiven where parts should add up exactly."""
 MIN_PARTS: Final = 2
 MAX_NAME: Final = 60
 """Characters of the longest name of a part."""

@@ -16,6 +16,7 @@ from memfin.scoring.proposals import (
     NO_PLAN,
     NO_WEIGHT,
     NONE_BEHIND,
+    TOLERANCE,
     WHOLE,
     WHOLE_SLACK,
     Holding,
@@ -30,7 +31,6 @@ from memfin.scoring.vocabulary import class_finder, term_finder
 from memfin.text.document import Document
 from memfin.text.quantities import Quantity
 
-_TOLERANCE: Final = 0.011
 _MAX_LINE: Final = 4000
 _NEAR: Final = 14
 _COUNT_REACH: Final = 20
@@ -212,7 +212,7 @@ def _runs(text: str, shares: Sequence[Quantity]) -> Iterator[list[Quantity]]:
                 break
             run.append(share)
             total += share.high * count_of(text[max(0, share.start - _COUNT_REACH) : share.start])
-            if len(run) >= MIN_PARTS and abs(total - 1) < _TOLERANCE:
+            if len(run) >= MIN_PARTS and abs(total - 1) < TOLERANCE:
                 yield run
                 return
             if total > WHOLE + WHOLE_SLACK and all(each.low == each.high for each in run):
@@ -291,7 +291,7 @@ def _sums(document: Document, sums: Sequence[Quantity], start: int, end: int) ->
                 _sum_name(text, each, start, end),
                 count_of(text[each.start - _COUNT_REACH : each.start]),
             )
-            if spent + count * each.high > total.low * (1 + _TOLERANCE) or _SPENT.search(name):
+            if spent + count * each.high > total.low * (1 + TOLERANCE) or _SPENT.search(name):
                 break
             spent += count * each.high
             low, high = count * each.low / total.low, count * each.high / total.low
@@ -299,7 +299,7 @@ def _sums(document: Document, sums: Sequence[Quantity], start: int, end: int) ->
             parts.append(_part(cash + name, low, high, each.start, each.end))
         rest = _REST.search(text, parts[-1].end, end) if parts else None
         left = WHOLE - spent / total.low
-        if rest is not None and left > _TOLERANCE:
+        if rest is not None and left > TOLERANCE:
             parts.append(_remainder(document, rest, left, left))
         if parts and adds_up(parts):
             yield from proposal_of(parts, document, laid_out=False, total=total.low)

@@ -128,7 +128,7 @@ class Document:
 
     @cached_property
     def all_quoted(self) -> bool:
-        """Whether every line with content stands in a block quote."""
+        """Block quotes around every line with content."""
         return all(line.quoted for line in self.lines if line.kind != "blank")
 
     def line_number(self, offset: int) -> int:

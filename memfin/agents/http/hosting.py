@@ -1,4 +1,4 @@
-"""What MemFin's own JSON services have in common: bodies, errors and the bearer token."""
+"""Bodies, errors and the bearer token of MemFin's own JSON services."""
 
 import hmac
 from typing import Any, Final, TypeVar
