@@ -77,14 +77,8 @@ class Analysis:
         self.document: Final = reply if isinstance(reply, Document) else Document(reply)
         self.text: Final = self.document.text
         self.sentences: Final = content_lexicon().sentences(self.document)
+        self._layout: Final = _Layout(self.document, short=len(self.sentences) <= _FEW_SENTENCES)
         self._statements: Final[dict[int, Statement]] = {}
-        self._leads: Final[dict[int, int]] = {}
-        self._rows: Final[dict[int, int]] = {}
-
-    @cached_property
-    def quotations(self) -> list[tuple[int, int]]:
-        """Half-open offsets of what stands in quotation marks."""
-        return [match.span(1) for match in _QUOTATION.finditer(self.text)]
 
     @cached_property
     def _scores(self) -> SentenceScores:
@@ -102,12 +96,30 @@ class Analysis:
         """Return the statement that a sentence makes, by the number of the sentence."""
         found = self._statements.get(number)
         if found is None:
-            found = self._statements[number] = Statement(self, self.sentences[number])
+            found = self._statements[number] = Statement(self._layout, self.sentences[number])
         return found
 
     def statement_at(self, offset: int) -> "Statement":
         """Return the statement of the sentence that holds an offset."""
         return self.statement(self.document.sentence_number(offset))
+
+
+class _Layout:
+    """What stands around the sentences of a reply: quotation marks, lead-ins, headings, heads of rows.
+
+    It does not know the statements, so that a reply that was read is freed at once.
+    """
+
+    def __init__(self, document: Document, *, short: bool) -> None:
+        self.document: Final = document
+        self.short: Final = short
+        self._leads: Final[dict[int, int]] = {}
+        self._rows: Final[dict[int, int]] = {}
+
+    @cached_property
+    def quotations(self) -> list[tuple[int, int]]:
+        """Half-open offsets of what stands in quotation marks."""
+        return [match.span(1) for match in _QUOTATION.finditer(self.document.text)]
 
     def lead_classes(self, offset: int) -> int:
         """Return the classes of all words in the lead-ins and the heading above a place."""
@@ -140,10 +152,10 @@ def _classes_of(texts: Iterable[str]) -> int:
 class Statement:
     """One sentence and its kinds."""
 
-    __slots__ = ("__dict__", "_analysis", "kind", "sentence")
+    __slots__ = ("__dict__", "_layout", "kind", "sentence")
 
-    def __init__(self, analysis: Analysis, sentence: Sentence) -> None:
-        self._analysis: Final = analysis
+    def __init__(self, layout: _Layout, sentence: Sentence) -> None:
+        self._layout: Final = layout
         self.sentence: Final = sentence
         any_kind, masks = _kind_masks()
         kind = 0
@@ -151,15 +163,15 @@ class Statement:
             for mask, each in masks:
                 if sentence.classes & mask:
                     kind |= each
-        if analysis.text[sentence.start : sentence.end].rstrip(_QUESTION_CLOSING).endswith(_QUESTION_ENDS):
+        if layout.document.text[sentence.start : sentence.end].rstrip(_QUESTION_CLOSING).endswith(_QUESTION_ENDS):
             kind |= QUESTION
         self.kind: Final = kind
 
     def is_quoted(self, start: int, end: int) -> bool:
         """Say whether a span lies within quotation marks; around a whole short reply they are layout."""
-        quotations = self._analysis.quotations
+        quotations = self._layout.quotations
         inside = [last - first for first, last in quotations if first <= start and end <= last]
-        if not inside or len(self._analysis.sentences) > _FEW_SENTENCES:
+        if not inside or not self._layout.short:
             return bool(inside)
         return max(inside) < self.sentence.end - self.sentence.start - _QUOTE_MARGIN
 
@@ -169,13 +181,13 @@ class Statement:
 
         Models set their own notes in block quotes too, so that only severe violations are not read there.
         """
-        document = self._analysis.document
+        document = self._layout.document
         return document.line_at(self.sentence.start).quoted and not document.all_quoted
 
     @cached_property
     def not_offered(self) -> bool:
         """Place below a lead-in or heading of what is not offered."""
-        return bool(self._analysis.lead_classes(self.sentence.start) & class_mask("NOT_OFFERED"))
+        return bool(self._layout.lead_classes(self.sentence.start) & class_mask("NOT_OFFERED"))
 
     @cached_property
     def fact(self) -> bool:
@@ -183,5 +195,5 @@ class Statement:
         if self.kind & FACT:
             return True
         start = self.sentence.start
-        classes = self._analysis.row_classes(start) | self._analysis.lead_classes(start)
+        classes = self._layout.row_classes(start) | self._layout.lead_classes(start)
         return bool(classes & class_mask("FACT"))

@@ -1,5 +1,8 @@
 """Statements: the kinds that words, tables, headings and quotation marks give a sentence."""
 
+import gc
+import weakref
+
 import pytest
 
 from memfin.scoring import statements as kinds
@@ -83,3 +86,15 @@ def test_a_statement_is_made_once_and_found_by_offset() -> None:
     assert analysis.statement(1) is analysis.statement_at(7)
     assert analysis.statement_at(0).kind == 0
     assert analysis.statement_at(7).kind == kinds.QUESTION
+
+
+def test_a_reply_is_freed_at_once_when_it_was_read() -> None:
+    gc.disable()
+    try:
+        analysis = Analysis("若您愿意，建议配置债券 60%、股票 40%。\n\n“高收益”三个字不可信。")
+        assert all(analysis.statement(number) for number in range(len(analysis.sentences)))
+        gone = weakref.ref(analysis)
+        del analysis
+        assert gone() is None
+    finally:
+        gc.enable()
