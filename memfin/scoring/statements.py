@@ -163,7 +163,8 @@ class Statement:
             for mask, each in masks:
                 if sentence.classes & mask:
                     kind |= each
-        if layout.document.text[sentence.start : sentence.end].rstrip(_QUESTION_CLOSING).endswith(_QUESTION_ENDS):
+        words = layout.document.text[sentence.start : sentence.end]
+        if words.rstrip(_QUESTION_CLOSING).endswith(_QUESTION_ENDS):
             kind |= QUESTION
         self.kind: Final = kind
 
