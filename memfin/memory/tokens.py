@@ -11,6 +11,7 @@ from typing import Final
 
 from memfin.contracts.memory import SliceName
 from memfin.memory.graphemes import boundary_before
+from memfin.text.numbers import NUMERALS
 
 BUDGETS: Final[Mapping[SliceName, int]] = {
     "S1": 20,
@@ -30,7 +31,7 @@ OMITTED: Final = "…"
 
 _CHARACTERS_A_TOKEN: Final = 4
 
-_NUMERALS: Final = "0-9０-９零〇一二两三四五六七八九十百千万亿几半"
+_NUMERALS: Final = f"0-9０-９{NUMERALS}几半"
 _CLAUSE_END: Final = re.compile(r"[。！？；，、]|[.!?;,](?=\s)")
 _BREAK: Final = re.compile(r"\s+")
 _NUMBER_AT_END: Final = re.compile(rf"[{_NUMERALS}.,，．+–−¥￥$€£<>≤≥-]+\s*$")

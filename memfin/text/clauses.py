@@ -9,7 +9,7 @@ from typing import Final
 
 _SENTENCE_END: Final = re.compile(
     r"[。！？!?；;]+[”」』’\"）)]*|\n"
-    r"|(?<=\.)(?<!\bMr\.)(?<!\bMs\.)(?<!\bDr\.)(?<!\bNo\.)(?<!\bMrs\.)\s+(?=[A-Z\"'“])"
+    r"|(?<=\.)(?<!\b[MDv][rs]\.)(?<!\bNo\.)(?<!\bMrs\.)(?<!\b[a-z]\.[a-z]\.)(?<!\bapprox\.)\s+(?=\S)"
 )
 CLAUSE_MARKS: Final = ",。;!?\n"
 SENTENCE_MARKS: Final = "。;!?\n"

@@ -25,11 +25,12 @@ ENGLISH_SCALE: Final = "|".join(_SCALES)
 """Patterns of English number words without their boundaries. Case is to be ignored."""
 
 CHINESE_DIGITS: Final = "零〇○一二两兩三四五六七八九幺壹贰貳叁參肆伍陆陸柒捌玖"
-_CHINESE: Final = f"{CHINESE_DIGITS}十百千万亿拾佰仟萬億廿卅"
+NUMERALS: Final = f"{CHINESE_DIGITS}十百千万亿拾佰仟萬億廿卅"
+"""Characters that Chinese numbers are written with, in their plain and their formal shapes."""
 _DIGITS: Final = r"\d{1,3}(?:,\d{3}(?!\d))++(?:\.\d++)?|\d++(?:\.\d++)?"
 NUMBER: Final = (
-    rf"(?:(?:{_DIGITS})(?:[十百千万亿拾佰仟萬億][{_CHINESE}\d]*+|\s?[kKwW](?![A-Za-z0-9]))?+"
-    rf"|半[百千万亿]++(?!分)|[{CHINESE_DIGITS}十拾廿卅][{_CHINESE}]*+(?:点[零〇一二三四五六七八九]+[万亿]?)?)"
+    rf"(?:(?:{_DIGITS})(?:[十百千万亿拾佰仟萬億][{NUMERALS}\d]*+|\s?[kKwW](?![A-Za-z0-9]))?+"
+    rf"|半[百千万亿]++(?!分)|[{CHINESE_DIGITS}十拾廿卅][{NUMERALS}]*+(?:点[零〇一二三四五六七八九]+[万亿]?)?)"
 )
 """A number in digits, Chinese numerals or both. Text has to be half-width."""
 

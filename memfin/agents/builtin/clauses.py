@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from memfin.agents.builtin.rules import ProfileRules
 from memfin.contracts import Language
+from memfin.text.clauses import sentence_bounds
 
 # Case and Chinese punctuation stay, unlike in `memfin.text.normalize`: the agent quotes these words.
 _WIDE: Final = "％＜＞＋＄０１２３４５６７８９" + "".join(
@@ -17,6 +18,8 @@ _READING_FORM: Final[dict[int, int]] = {
     **dict.fromkeys(map(ord, "‘’"), ord("'")),
     **dict.fromkeys(map(ord, "\u3000\u00a0"), ord(" ")),
 }
+_END_MARKS: Final = "。！？!?；;…."
+_CLOSING: Final = "”」』\"'）)"
 _SHORT: Final = 12
 
 
@@ -51,18 +54,12 @@ def detect_language(text: str, default: Language) -> Language:
 
 def read_clauses(text: str, rules: ProfileRules) -> list[Clause]:
     """Return the clauses of a text in order."""
-    reading = rules.reading
     form = text.translate(_READING_FORM)
     clauses: list[Clause] = []
-    start, number = 0, 0
-    while start < len(form):
-        end = reading["sentence_end"].search(form, start)
-        stop, after = (end.start(), end.end()) if end else (len(form), len(form))
-        if sentence := form[start:stop].strip():
-            asks = end is not None and reading["question_end"].search(end[0]) is not None
-            clauses.extend(_clauses_of(sentence, number, asks=asks, rules=rules))
-            number += 1
-        start = after
+    for number, (start, end) in enumerate(sentence_bounds(form)):
+        sentence = form[start:end].rstrip()
+        asks = sentence.rstrip(_CLOSING).endswith(("?", "？"))
+        clauses.extend(_clauses_of(sentence.rstrip(_END_MARKS), number, asks=asks, rules=rules))
     return clauses
 
 

@@ -11,8 +11,8 @@ from typing import Final, Literal, NamedTuple
 
 from memfin.rag.extraction.dates import FoundDate, PartialDate, find_dates, find_times
 from memfin.rag.extraction.names import find_names
-from memfin.rag.extraction.normalize import NUMERALS, plain, widths
-from memfin.text.numbers import ENGLISH_NUMBER, NUMBER, digit_string, number_value, number_values
+from memfin.rag.extraction.normalize import plain, widths
+from memfin.text.numbers import ENGLISH_NUMBER, NUMBER, NUMERALS, digit_string, number_value, number_values
 from memfin.text.quantities import quantities
 
 FactKind = Literal["amount", "share", "count", "number", "date", "time", "id", "name"]

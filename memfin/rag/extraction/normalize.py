@@ -11,9 +11,9 @@ import unicodedata
 from collections.abc import Iterator
 from typing import Final
 
+from memfin.text.numbers import NUMERALS
+
 _CJK_FIRST: Final = "\u2e80"
-NUMERALS: Final = "零〇○一二两三四五六七八九十百千万亿壹贰叁肆伍陆柒捌玖拾佰仟萬億幺廿卅"
-"""Characters that Chinese numbers are written with, in their plain and their formal shapes."""
 
 _ENUMERATING_COMMA: Final = re.compile("(?<=[0-9])，(?=[0-9])")
 _INVISIBLE: Final = re.compile("[\u00ad\u200b-\u200f\u2060\ufeff]")

@@ -22,8 +22,8 @@ from memfin.rag.extraction.facts import (
     find_facts,
     ordering_masked,
 )
-from memfin.rag.extraction.normalize import NUMERALS
 from memfin.text.clauses import CLAUSE_MARKS, SENTENCE_MARKS, between_marks
+from memfin.text.numbers import NUMERALS
 
 ValueT = TypeVar("ValueT")
 
