@@ -21,12 +21,11 @@ from memfin.scoring.verdicts import is_judged, judge_request, with_verdict
 
 
 class DialogCase(Case[JudgeRequest, Verdict, ToWriter]):
-    """A dialogue under judgement; its replay goes to the writer at once, unless it is recorded already."""
+    """A dialogue under judgement."""
 
     def __init__(self, scored: DialogScored, run_id: str, judge: str | None, scope: JudgeScope) -> None:
         replayed = scored.replayed
         self.name = replayed.trace.dialog_id
-        self.at_once = None if replayed.recorded else replayed
         self._scored = scored
         self._run_id = run_id
         self._judge = judge

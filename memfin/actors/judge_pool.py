@@ -43,7 +43,7 @@ class JudgePool(Actor[M], Generic[M, R, V, W]):
     judge has to say meanwhile (``notices``) goes to the progress log as warnings.
 
     When the judge's endpoint is given up as down, the pool halts: cases whose judgement is complete
-    have left, of all others only what needs no judge does, so that they are judged when the run is resumed.
+    have left, all others are judged when the run is resumed.
 
     Attributes:
         on_given_up: called with the reason when that happens, if set.
@@ -118,18 +118,16 @@ class JudgePool(Actor[M], Generic[M, R, V, W]):
             async with jobs:
                 async for scored in messages(self._scored):
                     self._count_received()
-                    case = self._judging.case(scored)
-                    if case.at_once is not None:  # safe on disk whatever becomes of the judge
-                        await send(self._outbox, case.at_once)
+                    if self._halted:
+                        continue
                     try:
-                        if not self._halted:
-                            await self._open(case, jobs)
+                        await self._open(self._judging.case(scored), jobs)
                     except anyio.BrokenResourceError:
                         if not self._halted:  # the workers have gone
                             raise
 
     def halt(self) -> None:
-        """Judge nothing more; what needs no judge still goes to the writer until the inbox ends."""
+        """Judge nothing more; messages are taken until the inbox ends, so that nobody waits for room."""
         self._halted = True
         for scope in self._scopes:
             scope.cancel()

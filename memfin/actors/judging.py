@@ -24,12 +24,10 @@ class Case(ABC, Generic[R, V, W]):
     Attributes:
         name: what the news of its judgement calls it.
         requests: what the judge is asked about it, in order; none where there is nothing to judge.
-        at_once: what goes to the writer before any judgement, whatever becomes of the judge.
     """
 
     name: str
     requests: Sequence[R] = ()
-    at_once: W | None = None
 
     @abstractmethod
     def enter(self, place: int, ruled: Ruling[V]) -> None:

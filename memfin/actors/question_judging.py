@@ -13,11 +13,10 @@ from memfin.rag.scoring import DocumentIndex
 
 
 class QuestionCase(Case[RagJudgeRequest, RagVerdict, ToResults]):
-    """A question under judgement; its answer goes to the writer at once, unless it is recorded already."""
+    """A question under judgement."""
 
     def __init__(self, scored: QuestionScored, judge: str, request: RagJudgeRequest | None) -> None:
         self.name = scored.result.id
-        self.at_once = None if scored.recorded else scored
         self.requests = [request] if request is not None else []
         self._scored = scored
         self._judge = judge

@@ -1,12 +1,13 @@
 """The scorer of the RAG suite: holds answers against what their questions expect."""
 
+from contextlib import nullcontext
 from typing import Final
 
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 from memfin.actors.base import Actor, EventSender, utc_now
 from memfin.actors.channels import messages, send
-from memfin.actors.questions import QuestionAnswered, QuestionScored
+from memfin.actors.questions import QuestionAnswered, QuestionScored, ToResults
 from memfin.contracts import Warned
 from memfin.contracts.rag import RAG_SCHEMA_VERSION, RagAnswer, RagResult
 from memfin.foreign.references import describe
@@ -30,20 +31,23 @@ class QuestionScorer(Actor[QuestionAnswered]):
         *,
         inbox: MemoryObjectReceiveStream[QuestionAnswered],
         outbox: MemoryObjectSendStream[QuestionScored],
+        writer: MemoryObjectSendStream[ToResults] | None,
         events: EventSender,
     ) -> None:
+        """Prepare; with a judge after the scorer, answers go to the ``writer`` before they wait for it."""
         super().__init__("scorer", inbox)
         self._run_id = run_id
         self._index = index
         self._answered = inbox
         self._outbox = outbox
+        self._writer = writer
         self._events = events
         self._thread = CallThread("memfin-scorer")
 
     async def run(self) -> None:
         """Score answers until the askers end."""
         try:
-            async with self._answered, self._outbox, self._events:
+            async with self._answered, self._outbox, self._writer or nullcontext(), self._events:
                 async for message in messages(self._answered):
                     self._count_received()
                     result = await self._result(message)
@@ -51,6 +55,8 @@ class QuestionScorer(Actor[QuestionAnswered]):
                     scored = QuestionScored(
                         question=message.question, result=result, retries=asked.retries, usage=asked.usage
                     )
+                    if self._writer is not None:
+                        await send(self._writer, scored)
                     await send(self._outbox, scored)
                     self._done += 1
                     self._sent += 1

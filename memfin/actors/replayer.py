@@ -16,8 +16,8 @@ from memfin.contracts import BegunDialog, Dialog, DialogStarted, TurnDone, TurnT
 class Replayer(Actor[DialogTask]):
     """One of ``workers_dialog`` replayers; they share the inbox, so a free one takes the next task.
 
-    How far a dialogue is goes straight to the trace writer (``writer``), and so before the dialogue's
-    trace, which takes the way by the scorer and the judges.
+    Checkpoints and traces go to the trace writer (``writer``) before anything waits for the scorer or the
+    judge: an answered dialogue is durable however slow those are.
     """
 
     def __init__(
@@ -55,6 +55,7 @@ class Replayer(Actor[DialogTask]):
                 if replayed is None:
                     self.cut = True
                     return
+                await send(self._writer, replayed)
                 await send(self._outbox, replayed)
                 self._done += 1
                 self._sent += 1

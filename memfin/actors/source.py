@@ -8,7 +8,14 @@ from anyio.streams.memory import MemoryObjectSendStream
 
 from memfin.actors.base import Actor
 from memfin.actors.channels import send
-from memfin.actors.messages import DialogCommitted, DialogJudged, DialogReplayed, DialogTask, ToScorer
+from memfin.actors.messages import (
+    DialogCommitted,
+    DialogJudged,
+    DialogReplayed,
+    DialogTask,
+    ToScorer,
+    ToWriter,
+)
 from memfin.contracts import BegunDialog, Dialog, DialogTrace, Judgement, TraceVersion, TurnEvalRow
 from memfin.contracts.reading import decode
 from memfin.dataset import DatasetEntry, read_entries
@@ -21,7 +28,7 @@ READ_AHEAD: Final = 4
 
 
 class Source(Actor[None]):
-    """Streams a dataset: valid dialogues to the replayers, skipped lines straight to the scorer.
+    """Streams a dataset: valid dialogues to the replayers, skipped lines to the trace writer and the scorer.
 
     What an earlier process has committed in the run directory is not done again: complete dialogues
     go to the aggregator, replays without a judgement to the scorer, as they were recorded. A dialogue
@@ -39,6 +46,7 @@ class Source(Actor[None]):
         directory: RunDirectory,
         tasks: MemoryObjectSendStream[DialogTask],
         replayed: MemoryObjectSendStream[ToScorer],
+        writer: MemoryObjectSendStream[ToWriter],
         committed: MemoryObjectSendStream[DialogCommitted],
     ) -> None:
         super().__init__("source", None)
@@ -49,6 +57,7 @@ class Source(Actor[None]):
         self._directory = directory
         self._tasks = tasks
         self._replayed = replayed
+        self._writer = writer
         self._committed = committed
         self._met = 0
         self._thread = CallThread("memfin-source")
@@ -60,7 +69,7 @@ class Source(Actor[None]):
             RunFault: the dataset cannot be read to its end.
             UsageError: it is not the one whose replays the run directory holds.
         """
-        async with self._tasks, self._replayed, self._committed:
+        async with self._tasks, self._replayed, self._writer, self._committed:
             try:
                 await self._read()
             except OSError as problem:
@@ -97,7 +106,9 @@ class Source(Actor[None]):
             task = DialogTask(dataset_index=entry.dataset_index, dialog=entry.dialog, begun=begun)
             await send(self._tasks, task)
         else:
-            await send(self._replayed, DialogReplayed(trace=self._skip_trace(entry), dialog=None))
+            skipped = DialogReplayed(trace=self._skip_trace(entry), dialog=None)
+            await send(self._writer, skipped)
+            await send(self._replayed, skipped)
         self._done += 1
         self._sent += 1
 

@@ -9,7 +9,7 @@ from anyio.streams.memory import MemoryObjectSendStream
 
 from memfin.actors.base import Actor
 from memfin.actors.channels import send
-from memfin.actors.messages import DialogReplayed, ToScorer
+from memfin.actors.messages import DialogReplayed, ToScorer, ToWriter
 from memfin.contracts import Dialog, DialogTrace
 from memfin.contracts.reading import iter_jsonl, open_input
 from memfin.dataset import DatasetIndex
@@ -24,12 +24,18 @@ class TraceSource(Actor[None]):
     """Streams ``dialog_trace.jsonl``, each trace with its dialogue from the dataset."""
 
     def __init__(
-        self, path: Path, dialogs: DatasetIndex, *, outbox: MemoryObjectSendStream[ToScorer]
+        self,
+        path: Path,
+        dialogs: DatasetIndex,
+        *,
+        outbox: MemoryObjectSendStream[ToScorer],
+        writer: MemoryObjectSendStream[ToWriter],
     ) -> None:
         super().__init__("trace_source", None)
         self._path = path
         self._dialogs = dialogs
         self._outbox = outbox
+        self._writer = writer
 
     async def run(self) -> None:
         """Send every trace, then close the channel.
@@ -39,7 +45,7 @@ class TraceSource(Actor[None]):
             RunFault: the file cannot be read to its end.
         """
         thread = CallThread("memfin-trace-source")
-        async with self._outbox:
+        async with self._outbox, self._writer:
             try:
                 file = await thread.finish(open_input, self._path)
                 try:
@@ -47,6 +53,7 @@ class TraceSource(Actor[None]):
                     while batch := await thread.finish(self._read, traces):
                         for replayed in batch:
                             self._count_received()
+                            await send(self._writer, replayed)
                             await send(self._outbox, replayed)
                             self._done += 1
                             self._sent += 1

@@ -6,7 +6,7 @@ import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 from memfin.actors.base import Actor, EventSender
-from memfin.actors.channels import send
+from memfin.actors.channels import send, waiting
 from memfin.actors.ledger import Ledger
 from memfin.journal import RunDirectory
 
@@ -26,11 +26,12 @@ class TraceWriter(Actor[M], Generic[M, C]):
     A group is closed ``interval`` seconds after its first message, or once it holds ``size`` turns:
     synchronising the disk costs as much for one dialogue as for many. While it writes, its inbox
     fills, then the judges wait, then the replayers: a slow disk slows the run and never fills the
-    memory. A dialogue's replay comes before its judgement, and is committed no later. What a message
-    is to the journal, the suite's ``ledger`` says.
+    memory. A dialogue's replay comes before its judgement, and is committed no later. The suite's
+    ``ledger`` turns messages into commits. When the run is cancelled, the open group and the inbox are
+    committed once, shielded.
 
     Attributes:
-        turns: how many answers it has committed.
+        turns: how many answers it has brought to the journal.
     """
 
     def __init__(
@@ -52,22 +53,29 @@ class TraceWriter(Actor[M], Generic[M, C]):
         self._messages = inbox
         self._outbox = outbox
         self._events = events
+        self._group: list[M] = []
         self.turns = 0
 
     async def run(self) -> None:
         """Commit what comes until the actor before it ends."""
         async with self._messages, self._outbox, self._events:
-            async for first in self._messages:
-                await self._commit(await self._gather(first))
+            try:
+                async for first in self._messages:
+                    await self._gather(first)
+                    await self._commit()
+            except anyio.get_cancelled_exc_class():
+                self._group += waiting(self._messages, INBOX)
+                with anyio.CancelScope(shield=True):
+                    await self._write()
+                raise
 
-    async def _gather(self, first: M) -> list[M]:
-        """Return the first message with those that come while the group is open."""
-        group: list[M] = []
+    async def _gather(self, first: M) -> None:
+        """Fill the group with the first message and those that come while it is open."""
         room, space, message = self._size, SNAPSHOTS, first
         with anyio.move_on_after(self._interval):
             while True:
                 self._count_received()
-                group.append(message)
+                self._group.append(message)
                 weight = self._ledger.weigh(message)
                 room -= weight.turns
                 space -= weight.snapshot
@@ -82,15 +90,19 @@ class TraceWriter(Actor[M], Generic[M, C]):
                         break
                 except anyio.EndOfStream:
                     break
+
+    async def _write(self) -> list[M]:
+        """Commit the group and return it; it is written to its end even when cancelled meanwhile."""
+        group, self._group = self._group, []
+        self.turns += sum(map(self._ledger.answered, group))
+        await self._directory.commit(*self._ledger.write(group))
         return group
 
-    async def _commit(self, group: list[M]) -> None:
-        ledger = self._ledger
-        await self._directory.commit(*ledger.write(group))
-        for message in group:
+    async def _commit(self) -> None:
+        """Commit the group, then announce the dialogues and questions that it completes."""
+        for message in await self._write():
             self._done += 1
-            self.turns += ledger.answered(message)
-            completed = ledger.completed(message)
+            completed = self._ledger.completed(message)
             if completed is not None:
                 event, committed = completed
                 await send(self._events, event)

@@ -193,6 +193,7 @@ class RunPlan(DialogPlan):
             directory=directory,
             tasks=send,
             replayed=replayed.clone(),
+            writer=writer.clone(),
             committed=committed.clone(),
         )
         return [source, *replayers]

@@ -105,17 +105,24 @@ class QuestionPipeline(Pipeline[RagSummary]):
         tasks_out.close()
         answered_in.close()
         self.producers = (source, *askers)
-        self.scorer = QuestionScorer(
-            run_id, inputs.document_index, inbox=answered_out, outbox=scored_in, events=events.clone()
-        )
         self._judge_pool: _Pool | None = None
         to_writer: tuple[Ledger[Any, QuestionScored], MemoryObjectReceiveStream[Any]]
         to_writer = QuestionLedger(run_id), scored_out
+        answers_in: MemoryObjectSendStream[ToResults] | None = None
         if inputs.judging is not None:
             judged_in, judged_out = anyio.create_memory_object_stream[ToResults](INBOX)
+            answers_in = judged_in.clone()
             self._judge_pool = _pool(inputs, inputs.judging, scored_out, judged_in, events)
             self.judges = (self._judge_pool,)
             to_writer = JudgedQuestionLedger(run_id), judged_out
+        self.scorer = QuestionScorer(
+            run_id,
+            inputs.document_index,
+            inbox=answered_out,
+            outbox=scored_in,
+            writer=answers_in,
+            events=events.clone(),
+        )
         ledger, inbox = to_writer
         self.writer = TraceWriter(
             directory,

@@ -116,8 +116,8 @@ class RescorePlan(DialogPlan):
         directory: RunDirectory,
     ) -> list[Actor[Any]]:
         """Return the trace source."""
-        del events, writer, committed, directory  # nothing is replayed, and nothing was done before
-        return [TraceSource(self.trace, self.dialog_index, outbox=replayed.clone())]
+        del events, committed, directory  # nothing is replayed, and nothing was done before
+        return [TraceSource(self.trace, self.dialog_index, outbox=replayed.clone(), writer=writer.clone())]
 
 
 def _history(config: Path, first: DialogTrace) -> HistoryMode | None:

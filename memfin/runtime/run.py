@@ -1,6 +1,7 @@
 """One run from start to end: the directory, the actors under one task group, the papers."""
 
 import asyncio
+import math
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -89,7 +90,7 @@ class Run(Generic[S]):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._scope: anyio.CancelScope | None = None
         self._cancelled = False
-        self._drain_within: float | None = None
+        self._deadline = math.inf
         self._drain: Drain | None = None
         self._ended = False
         self._fault: RunFault | None = None
@@ -124,13 +125,15 @@ class Run(Generic[S]):
     def stop(self, reason: str, within: float = DRAIN_LIMIT) -> None:
         """End the run in order: running turns may end, nothing new starts, what is answered is kept.
 
-        What takes longer than ``within`` seconds is cancelled in time. Returns at once; `run` then
-        raises `RunStopped`, or returns the summary where everything was done already.
+        The run has ended ``within`` seconds later; of several stops the earliest deadline counts. Returns
+        at once; `run` then raises `RunStopped`, or returns the summary where everything was done already.
         """
-        if self._drain_within is None:
-            self.stopped_by = self.stopped_by or reason
-            self._drain_within = within
-            self._begin_drain()
+        self.stopped_by = self.stopped_by or reason
+        deadline = time.monotonic() + within
+        if deadline < self._deadline:
+            self._deadline = deadline
+            if self._drain is not None:
+                self._drain.begin(within)
 
     def cancel(self, reason: str) -> None:
         """End the run within a second, whatever is being done; `run` then raises `RunStopped`."""
@@ -138,12 +141,6 @@ class Run(Generic[S]):
         self._cancelled = True
         if self._scope is not None:
             self._scope.cancel()
-
-    def _begin_drain(self) -> None:
-        """Drain the actors once there are some and a drain is wanted."""
-        if self._graph is not None and self._drain_within is not None and self._drain is None:
-            reason = self.stopped_by or ""
-            self._drain = Drain(self._graph, self._drain_within, lambda: self.cancel(reason))
 
     def _judge_down(self, reason: str) -> None:
         """End the run in order: what is not judged now is judged when the run is resumed."""
@@ -185,6 +182,7 @@ class Run(Generic[S]):
 
     async def _run_graph(self) -> S:
         graph = self._graph = build_graph(self.plan, self.directory, self._on_event)
+        drain = self._drain = Drain(graph, lambda: self.cancel(self.stopped_by or ""))
         graph.pipeline.on_given_up(self._judge_down)
         self.plan.listen(self._notice)
         summary: S | None = None
@@ -196,7 +194,8 @@ class Run(Generic[S]):
                     await graph.events.send(Warned(ts=utc_now(), run_id=self.plan.run_id, message=line))
                 for actor in graph.actors:
                     group.start_soon(actor.supervised, name=actor.name)
-                self._begin_drain()
+                if self._deadline < math.inf:
+                    drain.begin(self._deadline - time.monotonic())
                 for actor in graph.workers:
                     await actor.finished.wait()
                 cut = any(actor.cut for actor in graph.workers)
@@ -205,8 +204,7 @@ class Run(Generic[S]):
         except BaseExceptionGroup as failures:
             raise foremost(failures) from failures
         finally:
-            if self._drain is not None:
-                self._drain.close()
+            drain.close()
             graph.close()
         if summary is None:
             raise self._stopped()

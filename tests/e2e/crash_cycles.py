@@ -1,6 +1,7 @@
 """Kills runs with SIGKILL at random moments, resumes them, and counts what is lost or done twice.
 
     python tests/e2e/crash_cycles.py --cycles 10000 --seed 1
+    python tests/e2e/crash_cycles.py --cycles 1000 --slow-judge
 
 Each cycle is one kill. A run is killed again and again until it comes to its end, which is then held
 against that of a run that nobody killed. Exit code 1 and a line for each failure; the seed gives
@@ -23,7 +24,7 @@ from typing import Any, NoReturn
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from memfin.contracts import DialogDone, ProgressEvent  # noqa: E402 - found by way of the line above
+from memfin.contracts import DialogDone, JudgeRequest, ProgressEvent, Verdict  # noqa: E402 - found by way of the line above
 from memfin.errors import UsageError  # noqa: E402
 from memfin.journal import COMMITS, DIALOG_TRACE, TURN_EVAL  # noqa: E402
 from memfin.journal.disk import Disk  # noqa: E402
@@ -38,7 +39,13 @@ TURNS = 3
 LONGEST = 0.8
 """Time until a kill at most, as a share of what a run takes that nobody kills."""
 
+DURABLE = 0.25
+"""Seconds after its last answer in which a dialogue is on disk: ``fsync_interval`` and a busy machine."""
+
 SUMMARY = "metrics_summary.json"
+
+
+Judge = type["SlowJudge"] | str
 
 
 class Agent:
@@ -58,20 +65,37 @@ class Agent:
             os.write(self.pipe, f"asked {self._name}\n".encode())
         await asyncio.sleep(0.002)
         self._observer.recall(short_term_context=user_text, query=user_text)
+        if self.pipe >= 0 and self._turn == TURNS:
+            os.write(self.pipe, f"answered {time.monotonic()} {self._name}\n".encode())
         return f"{self._name}：市场存在不确定性，仅供参考。"
 
 
-def plan(folder: Path, name: str) -> RunPlan:
+class SlowJudge:
+    """Takes a hundred times as long as the agent."""
+
+    async def judge(self, request: JudgeRequest) -> Verdict:
+        """Return the same verdict for every request."""
+        await asyncio.sleep(0.2)
+        return Verdict(score=3.0, rubric_items=request.rubric_required[:1])
+
+
+def plan(folder: Path, name: str, judge: Judge) -> RunPlan:
     """Return the plan that begins a run, or the one that goes on with it."""
     run = folder / name / "r"
     if run.exists():
-        return make_resume_plan(run, agent=Agent)
+        return make_resume_plan(run, agent=Agent, judge=judge)
     return make_plan(
-        folder / "data.jsonl", agent=Agent, runs_dir=folder / name, run_id="r", fsync_interval=0.005
+        folder / "data.jsonl",
+        agent=Agent,
+        judge=judge,
+        runs_dir=folder / name,
+        run_id="r",
+        fsync_interval=0.005,
+        workers_judge=12,
     )
 
 
-def child(folder: Path, name: str, pipe: int) -> NoReturn:
+def child(folder: Path, name: str, judge: Judge, pipe: int) -> NoReturn:
     """Work on the run in a process of its own until it ends or the process is killed."""
     Agent.pipe = pipe
 
@@ -81,7 +105,7 @@ def child(folder: Path, name: str, pipe: int) -> NoReturn:
 
     code = 1
     try:
-        asyncio.run(Run(plan(folder, name), tell).run())
+        asyncio.run(Run(plan(folder, name, judge), tell).run())
         code = 0
     except UsageError as problem:
         os.write(pipe, f"refused {problem}\n".encode())
@@ -89,32 +113,33 @@ def child(folder: Path, name: str, pipe: int) -> NoReturn:
         os._exit(code)
 
 
-def begin(folder: Path, name: str) -> tuple[int, int]:
+def begin(folder: Path, name: str, judge: Judge) -> tuple[int, int]:
     """Start a process that works on the run; return its number and the end of a pipe on which it speaks."""
     receiving, sending = os.pipe()
     process = os.fork()
     if process == 0:
         os.close(receiving)
-        child(folder, name, sending)
+        child(folder, name, judge, sending)
     os.close(sending)
     return process, receiving
 
 
-def one_life(folder: Path, name: str, seconds: float) -> tuple[bool, list[list[str]]]:
-    """Let a process work for so long; return whether it came to its end, and what it said."""
-    process, receiving = begin(folder, name)
+def one_life(folder: Path, name: str, judge: Judge, seconds: float) -> tuple[bool, float, list[list[str]]]:
+    """Let a process work for so long; return whether it came to its end, when it was killed, what it said."""
+    process, receiving = begin(folder, name, judge)
     time.sleep(seconds)
+    killed = time.monotonic()
     os.kill(process, signal.SIGKILL)
     _, status = os.waitpid(process, 0)
     with os.fdopen(receiving, "rb") as file:
         said = [line.decode().split(" ", 1) for line in file.read().splitlines()]
-    return os.WIFEXITED(status) and os.WEXITSTATUS(status) == 0, said
+    return os.WIFEXITED(status) and os.WEXITSTATUS(status) == 0, killed, said
 
 
-def duration(folder: Path, name: str) -> float:
+def duration(folder: Path, name: str, judge: Judge) -> float:
     """Return the seconds that a process takes that nobody kills."""
     start = time.perf_counter()
-    process, receiving = begin(folder, name)
+    process, receiving = begin(folder, name, judge)
     with os.fdopen(receiving, "rb") as file:
         file.read()
     os.waitpid(process, 0)
@@ -128,11 +153,11 @@ def committed(run: Path, *, judged: bool) -> set[str]:
     return {dialog.dialog_id for dialog in examine(Disk(), run).committed if dialog.judged or not judged}
 
 
-def cycle(folder: Path, name: str, seconds: float) -> tuple[bool, list[str]]:
+def cycle(folder: Path, name: str, judge: Judge, seconds: float) -> tuple[bool, list[str]]:
     """Kill the run once; return whether it is complete, and what went wrong."""
     run = folder / name / "r"
     replays, done = committed(run, judged=False), committed(run, judged=True)
-    complete, said = one_life(folder, name, seconds)
+    complete, killed, said = one_life(folder, name, judge, seconds)
     refusals = [text for word, text in said if word == "refused"]
     if any("before it began" in text or "start a new run" in text for text in refusals) and not replays:
         shutil.rmtree(folder / name)  # killed before there was anything to go on with
@@ -140,12 +165,15 @@ def cycle(folder: Path, name: str, seconds: float) -> tuple[bool, list[str]]:
     problems = [f"refused: {text}" for text in refusals]
     asked = {text for word, text in said if word == "asked"}
     told = {text for word, text in said if word == "done"}
+    answers = [text.split(" ", 1) for word, text in said if word == "answered"]
+    answered = {dialog_id for at, dialog_id in answers if float(at) < killed - DURABLE}
     for what, found in (
         ("lost after it was told", told - committed(run, judged=True)),
         (
             "lost though committed",
             (replays - committed(run, judged=False)) | (done - committed(run, judged=True)),
         ),
+        ("answered and not on disk", answered - committed(run, judged=False)),
         ("asked though committed", asked & replays),
         ("told twice", told & done),
     ):
@@ -167,18 +195,18 @@ def at_the_end(run: Path, expected: bytes) -> list[str]:
     return problems
 
 
-def crash(cycles: int, seed: int, folder: Path) -> tuple[list[str], int]:
+def crash(cycles: int, seed: int, judge: Judge, folder: Path) -> tuple[list[str], int]:
     """Return every failure in so many kills, and how many runs came to their end."""
     draw = random.Random(seed)
     dataset(folder / "data.jsonl", DIALOGS, TURNS)
-    asyncio.run(Run(plan(folder, "first")).run())  # loads what later ones find loaded
-    longest = LONGEST * duration(folder, "whole")
+    asyncio.run(Run(plan(folder, "first", judge)).run())  # loads what later ones find loaded
+    longest = LONGEST * duration(folder, "whole", judge)
     expected = (folder / "whole" / "r" / SUMMARY).read_bytes()
     failures: list[str] = []
     completed = 0
     for number in range(cycles):
         name = f"run{completed}"
-        complete, problems = cycle(folder, name, draw.uniform(0, longest))
+        complete, problems = cycle(folder, name, judge, draw.uniform(0, longest))
         if complete:
             problems += at_the_end(folder / name / "r", expected)
             shutil.rmtree(folder / name)
@@ -194,9 +222,11 @@ def main(words: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--cycles", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--slow-judge", action="store_true", help="a judge 100 times slower than the agent")
     options = parser.parse_args(words)
+    judge = SlowJudge if options.slow_judge else "heuristic"
     with tempfile.TemporaryDirectory() as folder:
-        failures, completed = crash(options.cycles, options.seed, Path(folder))
+        failures, completed = crash(options.cycles, options.seed, judge, Path(folder))
     last = f"{options.cycles} kills, {completed} runs completed, {len(failures)} failures"
     sys.stdout.write("\n".join([*failures, last, ""]))
     sys.exit(bool(failures))

@@ -279,7 +279,7 @@ async def test_resuming_asks_neither_system_nor_judge_about_what_is_committed(
         with anyio.fail_after(60):
             async with anyio.create_task_group() as group:
                 group.start_soon(cut.run)
-                # f03 is with the judge, f04 and f05 wait for it; no more is taken while they do.
+                # f03 is with the judge, the others wait for it; all that is answered is on disk.
                 while (
                     (graph := cut._graph) is None
                     or graph.pipeline.writer.turns < 6
@@ -291,7 +291,7 @@ async def test_resuming_asks_neither_system_nor_judge_about_what_is_committed(
     answered = {row["id"] for row in read_jsonl(tmp_path / "r" / "rag_answers.jsonl")}
     judged = set(results(tmp_path / "r"))
     assert judged == {"f00", "f01", "f02"}
-    assert answered == {f"f{number:02}" for number in range(6)}
+    assert answered >= {f"f{number:02}" for number in range(6)}
     again = Counting()
     async with judging(monkeypatch) as server:
         await Run(make_bench_resume_plan(tmp_path / "r", rag=again)).run()
