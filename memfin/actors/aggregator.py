@@ -5,8 +5,7 @@ from typing import Generic, TypeVar
 
 from anyio.streams.memory import MemoryObjectReceiveStream
 
-from memfin.actors.base import Actor
-from memfin.actors.channels import messages
+from memfin.actors.base import Stage
 
 C = TypeVar("C")
 
@@ -19,18 +18,13 @@ class Totals(ABC, Generic[C]):
         """Add one dialogue or question that is on disk."""
 
 
-class Aggregator(Actor[C], Generic[C]):
+class Aggregator(Stage[C], Generic[C]):
     """Adds everything that is committed to the totals of its suite."""
 
     def __init__(self, totals: Totals[C], *, inbox: MemoryObjectReceiveStream[C]) -> None:
         super().__init__("aggregator", inbox)
         self._totals = totals
-        self._committed = inbox
 
-    async def run(self) -> None:
-        """Aggregate until the trace writer ends."""
-        async with self._committed:
-            async for message in messages(self._committed):
-                self._count_received()
-                self._totals.add(message)
-                self._done += 1
+    async def handle(self, message: C) -> None:
+        """Add one dialogue or question."""
+        self._totals.add(message)

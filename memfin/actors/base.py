@@ -1,15 +1,22 @@
-"""What all actors have in common: a name, a run method, statistics."""
+"""Base classes of all actors: life cycle, statistics, and the loop of a stage over its inbox."""
 
 from abc import ABC, abstractmethod
 from datetime import UTC, datetime
-from typing import Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
+from memfin.actors.channels import messages
 from memfin.contracts import ProgressEvent, Record
+from memfin.errors import MemfinError
 
 M = TypeVar("M")
+
+MAX_FAILURES: Final = 5
+"""Messages in a row that a stage may fail to handle; the next failure ends the run."""
+
+_Channel = MemoryObjectReceiveStream[Any] | MemoryObjectSendStream[Any] | None
 
 
 class ActorStatistics(Record):
@@ -29,22 +36,22 @@ class ActorStatistics(Record):
 
 
 class Actor(ABC, Generic[M]):
-    """One independent part of the runtime; it owns its ends of its channels and closes them.
+    """One independent part of the runtime; it owns its ends of its channels.
 
-    An actor ends when its inbox ends; ``finished`` is then set. It never touches another actor's
-    state: what it knows came in a message. A run that is to end early tells its actors: `drain`
-    first, later `halt`.
+    The ends are closed when it has ended. An actor never touches another actor's state. A run that is to
+    end early calls `drain` first and `halt` later.
 
     Attributes:
         finished: set when the actor has ended.
         cut: whether it left something undone, because it was told to or because it was ended from outside.
     """
 
-    def __init__(self, name: str, inbox: MemoryObjectReceiveStream[M] | None) -> None:
+    def __init__(self, name: str, inbox: MemoryObjectReceiveStream[M] | None, *outboxes: _Channel) -> None:
         self.name = name
         self.inbox = inbox
         self.finished = anyio.Event()
         self.cut = False
+        self._ends = [end for end in (inbox, *outboxes) if end is not None]
         self._halted = False
         self._life: anyio.CancelScope | None = None
         self._received = 0
@@ -54,10 +61,10 @@ class Actor(ABC, Generic[M]):
 
     @abstractmethod
     async def run(self) -> None:
-        """Work until the inbox ends, then close what this actor sends on."""
+        """Work until all is done."""
 
     async def supervised(self) -> None:
-        """Run as a task of a group and say so when it has ended, whatever has ended it."""
+        """Run as a task of a group; whatever has ended it, close its channels and set ``finished``."""
         try:
             with anyio.CancelScope() as self._life:
                 if self._halted:
@@ -68,13 +75,19 @@ class Actor(ABC, Generic[M]):
             self.cut = True
             raise
         finally:
+            self.close()
             self.finished.set()
 
+    def close(self) -> None:
+        """Close the actor's ends of its channels."""
+        for end in self._ends:
+            end.close()
+
     def drain(self) -> None:
-        """Begin nothing new; most actors only end what others begin, and end with their inbox."""
+        """Begin nothing new; most actors only complete what others begin, and end with their inbox."""
 
     def halt(self) -> None:
-        """End now, as if the inbox had ended; what the actor has in hand is lost."""
+        """End now, as if the inbox had ended; the message in hand is lost."""
         self._halted = True
         if self._life is not None:
             self._life.cancel()
@@ -96,6 +109,62 @@ class Actor(ABC, Generic[M]):
         self._received += 1
         if self.inbox is not None:
             self._peak = max(self._peak, self.inbox.statistics().current_buffer_used)
+
+
+class Stage(Actor[M]):
+    """An actor that handles the messages of its inbox one after another.
+
+    A stage implements `handle`, and `finish` where something is left to do at the end of the inbox. One
+    that can do without a message implements `quarantine`: an unexpected exception in `handle` then costs
+    that message, and the stage goes on with the next. More than `MAX_FAILURES` of them in a row end the
+    run, as do the errors that MemFin raises itself.
+    """
+
+    def __init__(self, name: str, inbox: MemoryObjectReceiveStream[M], *outboxes: _Channel) -> None:
+        super().__init__(name, inbox, *outboxes)
+        self._messages = inbox
+        self._leaving = False
+        self._failures = 0
+
+    @abstractmethod
+    async def handle(self, message: M) -> None:
+        """Handle one message."""
+
+    async def finish(self) -> None:
+        """Complete the work at the end of the inbox."""
+
+    async def quarantine(self, message: M, problem: Exception) -> None:
+        """Replace what `handle` would have made of a message; the default is to fail with it."""
+        del message
+        raise problem
+
+    async def run(self) -> None:
+        """Handle messages until the inbox ends or the stage leaves, then finish."""
+        async for message in messages(self._messages):
+            self._count_received()
+            await self._handle_or_quarantine(message)
+            if self._leaving:
+                self.cut = True
+                return
+            self._done += 1
+        await self.finish()
+
+    def leave(self) -> None:
+        """End after the present message and leave the rest of the inbox undone."""
+        self._leaving = True
+
+    async def _handle_or_quarantine(self, message: M) -> None:
+        try:
+            await self.handle(message)
+        except (MemfinError, anyio.BrokenResourceError):
+            raise
+        except Exception as problem:
+            self._failures += 1
+            if self._failures > MAX_FAILURES:
+                raise
+            await self.quarantine(message, problem)
+        else:
+            self._failures = 0
 
 
 EventSender = MemoryObjectSendStream[ProgressEvent]

@@ -9,6 +9,7 @@ from memfin.actors.messages import DialogJudged, DialogScored, ToWriter
 from memfin.contracts import (
     HEURISTIC_JUDGE,
     JudgeControls,
+    JudgeFailure,
     Judgement,
     JudgeRequest,
     JudgeScope,
@@ -108,6 +109,22 @@ class DialogJudging(Judging[DialogScored, JudgeRequest, Verdict, ToWriter]):
     def case(self, message: DialogScored) -> DialogCase:
         """Return the case of a dialogue."""
         return DialogCase(message, self._run_id, self._judge, self._scope)
+
+    def name(self, message: DialogScored) -> str:
+        """Return the id of the dialogue."""
+        return message.replayed.trace.dialog_id
+
+    def failed(self, message: DialogScored, reason: str) -> DialogJudged:
+        """Return the dialogue with a failed judgement in every row that the judge reads."""
+        failure = JudgeFailure(reason=reason)
+        rows = [
+            with_verdict(row, failure, judge=self._judge, scope=self._scope)
+            if is_judged(row, self._scope)
+            else row
+            for row in message.rows
+        ]
+        failures = sum(is_judged(row, self._scope) for row in message.rows)
+        return DialogJudged(replayed=message.replayed, rows=rows, judge_failures=failures)
 
     def controls_paper(self, rulings: Sequence[tuple[int, Ruling[Verdict]]]) -> JudgeControls:
         """Return what the judge made of replies whose worth is known."""

@@ -7,10 +7,12 @@ import anyio
 import anyio.lowlevel
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
-from memfin.actors.base import Actor, EventSender, utc_now
+from memfin.actors.base import Stage, EventSender, utc_now
 from memfin.actors.channels import messages, send
 from memfin.actors.judging import Case, Judging, M, R, V, W
 from memfin.contracts import Controls, JudgeDone, JudgeFailure, JudgeStats, Vote, Warned
+from memfin.errors import MemfinError
+from memfin.foreign.references import describe
 from memfin.judges.notices import Notices
 from memfin.judges.protocol import CacheCounts, EndpointDown, Judge, RecordingJudge, Ruling, ruling
 from memfin.judges.tally import VoteTally
@@ -34,7 +36,7 @@ class _Job(Generic[R, V, W]):
         self.places = places
 
 
-class JudgePool(Actor[M], Generic[M, R, V, W]):
+class JudgePool(Stage[M], Generic[M, R, V, W]):
     """Judges what the suite's ``judging`` makes of each message: the turns of a dialogue, or an answer.
 
     A judge that waits for a network gets its requests one a job, so that a few long dialogues keep
@@ -62,7 +64,7 @@ class JudgePool(Actor[M], Generic[M, R, V, W]):
         outbox: MemoryObjectSendStream[W],
         events: EventSender,
     ) -> None:
-        super().__init__("judge_pool", inbox)
+        super().__init__("judge_pool", inbox, outbox, events)
         self.controls: Controls[Any] | None = None
         self.on_given_up: Callable[[str], None] | None = None
         self._judge = judge
@@ -71,10 +73,11 @@ class JudgePool(Actor[M], Generic[M, R, V, W]):
         self._run_id = run_id
         self._notices = notices
         self._control_votes: list[Vote[V]] = []
-        self._scored = inbox
         self._outbox = outbox
         self._events = events
         self._scopes: list[anyio.CancelScope] = []
+        self._jobs, self._work = anyio.create_memory_object_stream[_Job[R, V, W]](workers)
+        self._ends += [self._jobs, self._work]
 
     def judge_statistics(self, tally: VoteTally) -> JudgeStats | None:
         """Return what a language model has done in the run; None with any other judge.
@@ -93,38 +96,43 @@ class JudgePool(Actor[M], Generic[M, R, V, W]):
 
     async def run(self) -> None:
         """Judge the controls, and cases until the scorer ends and every open one is handed on."""
-        async with self._scored, self._outbox, self._events:
-            async with anyio.create_task_group() as speaking:
-                speaking.start_soon(self._speak, name="judge-notices")
-                async with anyio.create_task_group() as judging:
-                    judging.start_soon(self._judge_controls, name="judge-controls")
-                    await self._judge_cases()
-                speaking.cancel_scope.cancel()
-            for line in self._notices.waiting():
-                await self._warn(line)
+        async with anyio.create_task_group() as speaking:
+            speaking.start_soon(self._speak, name="judge-notices")
+            async with anyio.create_task_group() as judging:
+                judging.start_soon(self._judge_controls, name="judge-controls")
+                for number in range(self._workers):
+                    judging.start_soon(self._judge_jobs, self._work.clone(), name=f"judge-{number}")
+                self._work.close()
+                async with self._jobs:
+                    await super().run()
+            speaking.cancel_scope.cancel()
+        for line in self._notices.waiting():
+            await self._warn(line)
         self.cut = self._received > self._done or (bool(self._judging.controls) and self.controls is None)
+
+    async def quarantine(self, message: M, problem: Exception) -> None:
+        """Hand a message on whose judgement cannot begin, with every judgement failed."""
+        reason = f"could not be judged, please report this: {describe(problem)}"
+        await self._warn(f"{self._judging.name(message)} {reason}")
+        await send(self._outbox, self._judging.failed(message, reason))
+        self._done += 1
+        self._sent += 1
 
     def _until_halted(self) -> anyio.CancelScope:
         scope = anyio.CancelScope()
         self._scopes.append(scope)
         return scope
 
-    async def _judge_cases(self) -> None:
-        jobs, work = anyio.create_memory_object_stream[_Job[R, V, W]](self._workers)
-        async with anyio.create_task_group() as workers:
-            for number in range(self._workers):
-                workers.start_soon(self._work, work.clone(), name=f"judge-{number}")
-            work.close()
-            async with jobs:
-                async for scored in messages(self._scored):
-                    self._count_received()
-                    if self._halted:
-                        continue
-                    try:
-                        await self._open(self._judging.case(scored), jobs)
-                    except anyio.BrokenResourceError:
-                        if not self._halted:  # the workers have gone
-                            raise
+    async def handle(self, message: M) -> None:
+        """Open the case of a message; its last worker hands it on."""
+        self._done -= 1  # the loop counts the message; it is done when it is handed on
+        if self._halted:
+            return
+        try:
+            await self._open(self._judging.case(message))
+        except anyio.BrokenResourceError:
+            if not self._halted:  # the workers have gone
+                raise
 
     def halt(self) -> None:
         """Judge nothing more; messages are taken until the inbox ends, so that nobody waits for room."""
@@ -138,7 +146,7 @@ class JudgePool(Actor[M], Generic[M, R, V, W]):
             self.on_given_up(str(problem))
         self.halt()
 
-    async def _open(self, case: Case[R, V, W], jobs: MemoryObjectSendStream[_Job[R, V, W]]) -> None:
+    async def _open(self, case: Case[R, V, W]) -> None:
         docket = _Docket(case)
         places = range(len(case.requests))
         if not places or self._judge is None:
@@ -148,9 +156,9 @@ class JudgePool(Actor[M], Generic[M, R, V, W]):
         batches = [places[start : start + size] for start in range(0, len(places), size)]
         docket.open = len(batches)
         for batch in batches:
-            await send(jobs, _Job(docket, batch))
+            await send(self._jobs, _Job(docket, batch))
 
-    async def _work(self, work: MemoryObjectReceiveStream[_Job[R, V, W]]) -> None:
+    async def _judge_jobs(self, work: MemoryObjectReceiveStream[_Job[R, V, W]]) -> None:
         async with work:
             with self._until_halted():
                 try:
@@ -172,9 +180,15 @@ class JudgePool(Actor[M], Generic[M, R, V, W]):
                 await self._hand_on(docket)
 
     async def _ask(self, request: R) -> Ruling[V]:
+        """Return the ruling on a request; an unexpected exception is a failed judgement."""
         if self._judge is None:
             return Ruling(JudgeFailure(reason="no judge"))
-        return await ruling(self._judge, request)
+        try:
+            return await ruling(self._judge, request)
+        except (EndpointDown, MemfinError):
+            raise
+        except Exception as problem:  # noqa: BLE001 - costs a judgement and not the run
+            return Ruling(JudgeFailure(reason=f"judging failed, please report this: {describe(problem)}"))
 
     async def _judge_controls(self) -> None:
         """Judge the controls, as many at a time as there are workers, and say what is wrong with them."""

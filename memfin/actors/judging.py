@@ -53,5 +53,13 @@ class Judging(ABC, Generic[M, R, V, W]):
         """Return the case that a message is."""
 
     @abstractmethod
+    def name(self, message: M) -> str:
+        """Return the id of the dialogue or question of a message."""
+
+    @abstractmethod
+    def failed(self, message: M, reason: str) -> W:
+        """Return a message as judged with every judgement failed for the same reason."""
+
+    @abstractmethod
     def controls_paper(self, rulings: Sequence[tuple[int, Ruling[V]]]) -> Controls[Any]:
         """Return what the judge made of the controls; rulings come with the place of their control."""

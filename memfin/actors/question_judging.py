@@ -75,6 +75,15 @@ class QuestionJudging(Judging[QuestionScored, RagJudgeRequest, RagVerdict, ToRes
             request = judge_request(message.question, result.answer, self._index)
         return QuestionCase(message, self._judge, request)
 
+    def name(self, message: QuestionScored) -> str:
+        """Return the id of the question."""
+        return message.result.id
+
+    def failed(self, message: QuestionScored, reason: str) -> QuestionJudged:
+        """Return the question with a failed judgement."""
+        result = message.result.replace(judge=RagJudged(judge=self._judge, error=reason))
+        return QuestionJudged(scored=message.replace(result=result), failures=1)
+
     def controls_paper(self, rulings: Sequence[tuple[int, Ruling[RagVerdict]]]) -> RagJudgeControls:
         """Return what the judge made of answers whose worth is known."""
         judged = [rag_control_result(self._controls[place], ruled) for place, ruled in rulings]

@@ -1,12 +1,11 @@
 """The scorer of the RAG suite: holds answers against what their questions expect."""
 
-from contextlib import nullcontext
 from typing import Final
 
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
-from memfin.actors.base import Actor, EventSender, utc_now
-from memfin.actors.channels import messages, send
+from memfin.actors.base import Stage, EventSender, utc_now
+from memfin.actors.channels import send
 from memfin.actors.questions import QuestionAnswered, QuestionScored, ToResults
 from memfin.contracts import Warned
 from memfin.contracts.rag import RAG_SCHEMA_VERSION, RagAnswer, RagResult
@@ -18,7 +17,7 @@ LONG_TEXT: Final = 20_000
 """Characters from which on an answer is read in a worker thread, so that the loop does not wait for it."""
 
 
-class QuestionScorer(Actor[QuestionAnswered]):
+class QuestionScorer(Stage[QuestionAnswered]):
     """Scores each answer; the rules are in `memfin.rag.scoring`.
 
     Answers are hostile text and rules may be wrong: a rule that fails costs its question, not the run.
@@ -35,33 +34,29 @@ class QuestionScorer(Actor[QuestionAnswered]):
         events: EventSender,
     ) -> None:
         """Prepare; with a judge after the scorer, answers go to the ``writer`` before they wait for it."""
-        super().__init__("scorer", inbox)
+        super().__init__("scorer", inbox, outbox, writer, events)
         self._run_id = run_id
         self._index = index
-        self._answered = inbox
         self._outbox = outbox
         self._writer = writer
         self._events = events
         self._thread = CallThread("memfin-scorer")
 
-    async def run(self) -> None:
-        """Score answers until the askers end."""
-        try:
-            async with self._answered, self._outbox, self._writer or nullcontext(), self._events:
-                async for message in messages(self._answered):
-                    self._count_received()
-                    result = await self._result(message)
-                    asked = message.asked
-                    scored = QuestionScored(
-                        question=message.question, result=result, retries=asked.retries, usage=asked.usage
-                    )
-                    if self._writer is not None:
-                        await send(self._writer, scored)
-                    await send(self._outbox, scored)
-                    self._done += 1
-                    self._sent += 1
-        finally:
-            self._thread.stop()
+    async def handle(self, message: QuestionAnswered) -> None:
+        """Score one answer."""
+        result, asked = await self._result(message), message.asked
+        scored = QuestionScored(
+            question=message.question, result=result, retries=asked.retries, usage=asked.usage
+        )
+        if self._writer is not None:
+            await send(self._writer, scored)
+        await send(self._outbox, scored)
+        self._sent += 1
+
+    def close(self) -> None:
+        """Close the channels and end the thread."""
+        self._thread.stop()
+        super().close()
 
     async def _result(self, message: QuestionAnswered) -> RagResult:
         asked, question = message.asked, message.question

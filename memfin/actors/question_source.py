@@ -33,7 +33,7 @@ class QuestionSource(Actor[None]):
         committed: MemoryObjectSendStream[QuestionScored],
         unjudged: MemoryObjectSendStream[QuestionScored],
     ) -> None:
-        super().__init__("source", None)
+        super().__init__("source", None, tasks, committed, unjudged)
         self._source = source
         self._questions = questions
         self._ready = ready
@@ -43,33 +43,32 @@ class QuestionSource(Actor[None]):
         self._unjudged = unjudged
 
     async def run(self) -> None:
-        """Send every question, then close all channels.
+        """Send every question.
 
         Raises:
             UsageError: the system cannot be made, or these are not the questions that the run has asked.
         """
         done = self._directory.committed
-        async with self._tasks, self._committed, self._unjudged:
-            lost = len(done)
-            if lost:
-                lost -= sum(done.get(number) is not None for number, _ in self._questions)
-            if lost:
-                raise UsageError(
-                    f"{self._source}: {lost} questions that the run has asked are not among these; "
-                    "start a new run"
-                )
-            if len(done) < len(self._questions):
-                await self._ready()
-            for number, question in self._questions:
-                self._count_received()
-                known = done.get(number)
-                if known is None:
-                    await send(self._tasks, QuestionTask(question_index=number, question=question))
-                else:
-                    channel = self._committed if known.judged else self._unjudged
-                    await send(channel, await self._recorded(question, known))
-                self._done += 1
-                self._sent += 1
+        lost = len(done)
+        if lost:
+            lost -= sum(done.get(number) is not None for number, _ in self._questions)
+        if lost:
+            raise UsageError(
+                f"{self._source}: {lost} questions that the run has asked are not among these; "
+                "start a new run"
+            )
+        if len(done) < len(self._questions):
+            await self._ready()
+        for number, question in self._questions:
+            self._count_received()
+            known = done.get(number)
+            if known is None:
+                await send(self._tasks, QuestionTask(question_index=number, question=question))
+            else:
+                channel = self._committed if known.judged else self._unjudged
+                await send(channel, await self._recorded(question, known))
+            self._done += 1
+            self._sent += 1
 
     def drain(self) -> None:
         """Hand out no more."""

@@ -4,16 +4,17 @@ from collections.abc import Callable, Sequence
 
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
-from memfin.actors.base import Actor, EventSender, utc_now
-from memfin.actors.channels import messages, send
+from memfin.actors.base import Stage, EventSender, utc_now
+from memfin.actors.channels import send
 from memfin.actors.messages import DialogReplayed, DialogTask, ToScorer, ToWriter, TurnReplayed
 from memfin.agents.observer import TurnObserver
 from memfin.agents.registry import AgentSource
-from memfin.agents.replay import DialogLeftError, ReplayOptions, replay_dialog
+from memfin.agents.replay import DialogLeftError, ReplayOptions, failed_trace, replay_dialog
 from memfin.contracts import BegunDialog, Dialog, DialogStarted, TurnDone, TurnTrace, Warned
+from memfin.foreign.references import describe
 
 
-class Replayer(Actor[DialogTask]):
+class Replayer(Stage[DialogTask]):
     """One of ``workers_dialog`` replayers; they share the inbox, so a free one takes the next task.
 
     Checkpoints and traces go to the trace writer (``writer``) before anything waits for the scorer or the
@@ -32,36 +33,44 @@ class Replayer(Actor[DialogTask]):
         events: EventSender,
         observer_factory: Callable[[], TurnObserver] | None = None,
     ) -> None:
-        super().__init__(f"replayer-{worker_id}", inbox)
+        super().__init__(f"replayer-{worker_id}", inbox, outbox, writer, events)
         self._worker_id = worker_id
         self._agents = agents
         self._options = options
-        self._tasks = inbox
         self._outbox = outbox
         self._writer = writer
         self._events = events
         self._observer_factory = observer_factory
         self._draining = False
 
-    async def run(self) -> None:
-        """Replay dialogues until the source ends."""
-        async with self._tasks, self._outbox, self._writer, self._events:
-            async for task in messages(self._tasks):
-                self._count_received()
-                try:
-                    replayed = None if self._draining else await self._replay(task)
-                except DialogLeftError:
-                    replayed = None
-                if replayed is None:
-                    self.cut = True
-                    return
-                await send(self._writer, replayed)
-                await send(self._outbox, replayed)
-                self._done += 1
-                self._sent += 1
+    async def handle(self, message: DialogTask) -> None:
+        """Replay one dialogue."""
+        if self._draining:
+            self.leave()
+            return
+        try:
+            replayed = await self._replay(message)
+        except DialogLeftError:
+            self.leave()
+            return
+        await self._hand_on(replayed)
+
+    async def quarantine(self, message: DialogTask, problem: Exception) -> None:
+        """Send the dialogue on as failed in every turn."""
+        reason = f"could not be replayed, please report this: {describe(problem)}"
+        await self._warn(message.dialog, reason)
+        trace = failed_trace(
+            message.dialog, message.dataset_index, self._options, reason, worker_id=self._worker_id
+        )
+        await self._hand_on(DialogReplayed(trace=trace, dialog=message.dialog))
+
+    async def _hand_on(self, replayed: DialogReplayed) -> None:
+        await send(self._writer, replayed)
+        await send(self._outbox, replayed)
+        self._sent += 1
 
     def drain(self) -> None:
-        """Begin no turn any more; the one that is asked may be answered."""
+        """Begin no further turn; the present one may be answered."""
         self._draining = True
 
     async def _replay(self, task: DialogTask) -> DialogReplayed:

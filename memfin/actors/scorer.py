@@ -47,7 +47,7 @@ class Scorer(Actor[ToScorer]):
         contradictions_judged: bool = False,
     ) -> None:
         """Prepare; where a judge reads contradictions, constraints need not be understood here."""
-        super().__init__("scorer", inbox)
+        super().__init__("scorer", inbox, outbox, events)
         self._run_id = run_id
         self._trace_version: TraceVersion = trace_version
         self._history: HistoryMode = history

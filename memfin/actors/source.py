@@ -49,7 +49,7 @@ class Source(Actor[None]):
         writer: MemoryObjectSendStream[ToWriter],
         committed: MemoryObjectSendStream[DialogCommitted],
     ) -> None:
-        super().__init__("source", None)
+        super().__init__("source", None, tasks, replayed, writer, committed)
         self._path = path
         self._run_id = run_id
         self._trace_version = trace_version
@@ -63,25 +63,24 @@ class Source(Actor[None]):
         self._thread = CallThread("memfin-source")
 
     async def run(self) -> None:
-        """Send every entry of the dataset, then close all channels.
+        """Send every entry of the dataset.
 
         Raises:
             RunFault: the dataset cannot be read to its end.
             UsageError: it is not the one whose replays the run directory holds.
         """
-        async with self._tasks, self._replayed, self._writer, self._committed:
-            try:
-                await self._read()
-            except OSError as problem:
-                raise RunFault(f"dataset {self._path}: {problem.strerror or problem}") from problem
-            finally:
-                self._thread.stop()
-            if self._met < len(self._directory.committed):
-                lost = len(self._directory.committed) - self._met
-                raise UsageError(
-                    f"dataset {self._path}: has become shorter: {lost} dialogues that the run has "
-                    "committed are not in it; start a new run"
-                )
+        try:
+            await self._read()
+        except OSError as problem:
+            raise RunFault(f"dataset {self._path}: {problem.strerror or problem}") from problem
+        finally:
+            self._thread.stop()
+        if self._met < len(self._directory.committed):
+            lost = len(self._directory.committed) - self._met
+            raise UsageError(
+                f"dataset {self._path}: has become shorter: {lost} dialogues that the run has "
+                "committed are not in it; start a new run"
+            )
 
     async def _read(self) -> None:
         call = self._thread.finish

@@ -31,38 +31,37 @@ class TraceSource(Actor[None]):
         outbox: MemoryObjectSendStream[ToScorer],
         writer: MemoryObjectSendStream[ToWriter],
     ) -> None:
-        super().__init__("trace_source", None)
+        super().__init__("trace_source", None, outbox, writer)
         self._path = path
         self._dialogs = dialogs
         self._outbox = outbox
         self._writer = writer
 
     async def run(self) -> None:
-        """Send every trace, then close the channel.
+        """Send every trace.
 
         Raises:
             UsageError: a line is no trace, or its dialogue is not in the dataset.
             RunFault: the file cannot be read to its end.
         """
         thread = CallThread("memfin-trace-source")
-        async with self._outbox, self._writer:
+        try:
+            file = await thread.finish(open_input, self._path)
             try:
-                file = await thread.finish(open_input, self._path)
-                try:
-                    traces = iter_jsonl(file, DialogTrace)
-                    while batch := await thread.finish(self._read, traces):
-                        for replayed in batch:
-                            self._count_received()
-                            await send(self._writer, replayed)
-                            await send(self._outbox, replayed)
-                            self._done += 1
-                            self._sent += 1
-                finally:
-                    await thread.finish(file.close)
-            except OSError as problem:
-                raise RunFault(f"trace {self._path}: {problem.strerror or problem}") from problem
+                traces = iter_jsonl(file, DialogTrace)
+                while batch := await thread.finish(self._read, traces):
+                    for replayed in batch:
+                        self._count_received()
+                        await send(self._writer, replayed)
+                        await send(self._outbox, replayed)
+                        self._done += 1
+                        self._sent += 1
             finally:
-                thread.stop()
+                await thread.finish(file.close)
+        except OSError as problem:
+            raise RunFault(f"trace {self._path}: {problem.strerror or problem}") from problem
+        finally:
+            thread.stop()
 
     def drain(self) -> None:
         """Read no further."""

@@ -5,7 +5,7 @@ from typing import Final, Generic, TypeVar
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
-from memfin.actors.base import Actor, EventSender
+from memfin.actors.base import Stage, EventSender
 from memfin.actors.channels import send, waiting
 from memfin.actors.ledger import Ledger
 from memfin.journal import RunDirectory
@@ -20,7 +20,7 @@ SNAPSHOTS: Final = 16 << 20
 """Bytes of agents' snapshots with which a group is closed."""
 
 
-class TraceWriter(Actor[M], Generic[M, C]):
+class TraceWriter(Stage[M], Generic[M, C]):
     """Commits what is answered and judged in groups, and announces what is complete on disk.
 
     A group is closed ``interval`` seconds after its first message, or once it holds ``size`` turns:
@@ -45,36 +45,32 @@ class TraceWriter(Actor[M], Generic[M, C]):
         outbox: MemoryObjectSendStream[C],
         events: EventSender,
     ) -> None:
-        super().__init__("trace_writer", inbox)
+        super().__init__("trace_writer", inbox, outbox, events)
         self._directory = directory
         self._ledger = ledger
         self._interval = interval
         self._size = size
-        self._messages = inbox
         self._outbox = outbox
         self._events = events
         self._group: list[M] = []
         self.turns = 0
 
-    async def run(self) -> None:
-        """Commit what comes until the actor before it ends."""
-        async with self._messages, self._outbox, self._events:
-            try:
-                async for first in self._messages:
-                    await self._gather(first)
-                    await self._commit()
-            except anyio.get_cancelled_exc_class():
-                self._group += waiting(self._messages, INBOX)
-                with anyio.CancelScope(shield=True):
-                    await self._write()
-                raise
+    async def handle(self, message: M) -> None:
+        """Commit a group that begins with the message, and announce what it completes."""
+        try:
+            await self._gather(message)
+            await self._commit()
+        except anyio.get_cancelled_exc_class():
+            self._group += waiting(self._messages, INBOX)
+            with anyio.CancelScope(shield=True):
+                await self._write()
+            raise
 
-    async def _gather(self, first: M) -> None:
-        """Fill the group with the first message and those that come while it is open."""
-        room, space, message = self._size, SNAPSHOTS, first
+    async def _gather(self, message: M) -> None:
+        """Fill the group with the message and those that come while it is open."""
+        room, space = self._size, SNAPSHOTS
         with anyio.move_on_after(self._interval):
             while True:
-                self._count_received()
                 self._group.append(message)
                 weight = self._ledger.weigh(message)
                 room -= weight.turns
@@ -90,6 +86,7 @@ class TraceWriter(Actor[M], Generic[M, C]):
                         break
                 except anyio.EndOfStream:
                     break
+                self._count_received()
 
     async def _write(self) -> list[M]:
         """Commit the group and return it; it is written to its end even when cancelled meanwhile."""
@@ -100,8 +97,9 @@ class TraceWriter(Actor[M], Generic[M, C]):
 
     async def _commit(self) -> None:
         """Commit the group, then announce the dialogues and questions that it completes."""
-        for message in await self._write():
-            self._done += 1
+        group = await self._write()
+        self._done += len(group) - 1  # the first is counted by the loop
+        for message in group:
             completed = self._ledger.completed(message)
             if completed is not None:
                 event, committed = completed

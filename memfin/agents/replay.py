@@ -157,6 +157,28 @@ async def replay_dialog(  # noqa: PLR0913 - each of them stands alone
             await replayer.leave(problem)
         raise
     await replayer.close(CLOSE_LIMIT)
+    trace = _trace(dialog, dataset_index, options, turns, replayer.dialog_error, worker_id)
+    return Replay(trace=trace, snapshot_error=replayer.snapshot_error, **replayer.counts())
+
+
+def failed_trace(
+    dialog: Dialog, dataset_index: int, options: ReplayOptions, error: str, *, worker_id: int | None = None
+) -> DialogTrace:
+    """Return the trace of a dialogue that failed in every turn with the same error."""
+    pairs = align_turn_pairs(dialog)
+    turns = [build_turn_trace(pair, None, Observed(), None, "error", error) for pair in pairs]
+    return _trace(dialog, dataset_index, options, turns, error, worker_id)
+
+
+def _trace(
+    dialog: Dialog,
+    dataset_index: int,
+    options: ReplayOptions,
+    turns: list[TurnTrace],
+    error: str | None,
+    worker_id: int | None,
+) -> DialogTrace:
+    session = open_session(dialog, options)
     trace = DialogTrace(
         trace_version=options.trace_version,
         run_id=options.run_id,
@@ -170,10 +192,13 @@ async def replay_dialog(  # noqa: PLR0913 - each of them stands alone
         session_id=session.session_id,
         user_id=session.user_id,
         turns=turns,
-        dialog_error=replayer.dialog_error,
+        dialog_error=error,
     )
-    trace = _extended(trace, dialog, options)
-    return Replay(trace=trace, snapshot_error=replayer.snapshot_error, **replayer.counts())
+    if options.trace_version != TRACE_VERSION_EXTENDED:
+        return trace
+    return trace.replace(
+        profile_gt=dialog.profile_gt, history_mode=options.history, judge=options.judge or NO_JUDGE
+    )
 
 
 def _until_left(pairs: Sequence[TurnPair], leaving: Callable[[], bool] | None) -> Iterator[TurnPair]:
@@ -181,15 +206,6 @@ def _until_left(pairs: Sequence[TurnPair], leaving: Callable[[], bool] | None) -
         if leaving is not None and leaving():
             raise DialogLeftError
         yield pair
-
-
-def _extended(trace: DialogTrace, dialog: Dialog, options: ReplayOptions) -> DialogTrace:
-    """Return the trace with what version 1.1 adds to it, if it is of that version."""
-    if options.trace_version != TRACE_VERSION_EXTENDED:
-        return trace
-    return trace.replace(
-        profile_gt=dialog.profile_gt, history_mode=options.history, judge=options.judge or NO_JUDGE
-    )
 
 
 class _DialogReplayer:

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any, Final, Generic, NamedTuple
 
 import anyio
-from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 from memfin.actors.base import Actor, ActorStatistics, EventSender
 from memfin.actors.progress_log import OnEvent, ProgressLog
@@ -40,11 +39,9 @@ class Graph(NamedTuple, Generic[S]):
         return (self.progress_log, *self.workers)
 
     def close(self) -> None:
-        """Close every end that an actor holds: one that was cancelled before it ran has closed none."""
+        """Close the channels of all actors: one that was cancelled before it ran has closed none."""
         for actor in self.actors:
-            for end in vars(actor).values():
-                if isinstance(end, MemoryObjectSendStream | MemoryObjectReceiveStream):
-                    end.close()
+            actor.close()
 
     def statistics(self) -> list[ActorStatistics]:
         """Return the statistics of every actor."""
