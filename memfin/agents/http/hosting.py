@@ -11,7 +11,7 @@ from memfin.agents.http.sessions import Refusal
 from memfin.contracts import Record
 from memfin.errors import UsageError
 from memfin.foreign.references import describe, one_line
-from memfin.hosting import Handler, body_in_time, is_loopback
+from memfin.hosting import Handler, is_loopback, read_body
 
 R = TypeVar("R", bound=Record)
 
@@ -69,8 +69,7 @@ async def read_json(request: web.Request, kind: type[R]) -> R:
     """Return the body of a request; raise `Refusal` when it is not what the call takes."""
     if request.content_type != "application/json":
         raise Refusal(415, "invalid_request", "send the body as application/json")
-    async with body_in_time():
-        body = await request.read()
+    body = await read_body(request)
     try:
         return msgspec.json.decode(body, type=kind)
     except msgspec.ValidationError as problem:

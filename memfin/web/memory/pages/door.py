@@ -2,11 +2,12 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
+from urllib.parse import parse_qsl
 
 from aiohttp import web
 from yarl import URL
 
-from memfin.hosting import Handler, body_in_time
+from memfin.hosting import Handler, read_body
 from memfin.web.memory.endpoints import Desk
 from memfin.web.memory.pages.rendering import FORM_FIELD, HEADERS, PREFIX, page, words_of_problem
 from memfin.web.memory.pages.sessions import LONGEST, Session, Sessions, fresh_secret, same
@@ -125,12 +126,11 @@ async def read_form(request: web.Request, secret: str) -> dict[str, str]:
     if request.content_type != "application/x-www-form-urlencoded":
         raise Problem(415, "invalid_input", "send the form as application/x-www-form-urlencoded")
     try:
-        async with body_in_time():
-            given = await request.post()
+        given = parse_qsl((await read_body(request)).decode(), keep_blank_values=True)
     except ValueError as problem:
         raise Problem(400, "invalid_input", "the form cannot be read") from problem
     # browsers end lines of a form with CR LF
-    form = {name: value.replace("\r\n", "\n") for name, value in given.items() if isinstance(value, str)}
+    form = {name: value.replace("\r\n", "\n") for name, value in given}
     if not secret or not same(form.get(FORM_FIELD, ""), secret):
         raise Problem(403, "form_expired", "the form is too old")
     return form
