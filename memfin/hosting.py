@@ -19,6 +19,8 @@ from aiohttp import web
 from memfin.errors import UsageError
 
 if TYPE_CHECKING:
+    import logging
+
     from prometheus_client import CollectorRegistry
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -213,8 +215,8 @@ class _Connection(web.RequestHandler):
         super().__init__(
             server,
             loop=asyncio.get_running_loop(),
-            access_log=None,
-            keepalive_timeout=LONGEST_WAIT,  # runs from the connection's begin, too, until there is a whole head
+            access_log=cast("logging.Logger", None),  # which it takes for none
+            keepalive_timeout=LONGEST_WAIT,  # from the connection's begin, too, until there is a head
             lingering_time=LINGERING,
         )
         self._connections = connections
@@ -290,7 +292,8 @@ async def listening(
             )
         except OSError as problem:
             # asyncio's own words repeat the address
-            reason = os.strerror(problem.errno) if (problem.errno or 0) > 0 else problem.strerror or problem
+            number = problem.errno or 0
+            reason = os.strerror(number) if number > 0 else problem.strerror or problem
             raise UsageError(f"{what} server on {host}:{port}: {reason}") from problem
         address, actual = listener.sockets[0].getsockname()[:2]
         try:
