@@ -2,7 +2,7 @@
 
 import asyncio
 import ipaddress
-import logging
+import os
 import re
 import resource
 import signal
@@ -10,12 +10,18 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager, nullcontext
-from typing import Any, Final, cast
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import anyio
 from aiohttp import web
 
 from memfin.errors import UsageError
+
+if TYPE_CHECKING:
+    import logging
+
+    from prometheus_client import CollectorRegistry
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -25,10 +31,13 @@ LINGERING: Final = 2.0
 """Seconds in which what is left of a body is read after the answer, so that the caller gets to see that."""
 MOST_CONNECTIONS: Final = 4096
 """Connections at a time; no more than half of the descriptors that the process may have."""
+MOST_HELD: Final = 64 * 1024 * 1024
+"""Bytes of bodies that are still being read, of all callers together."""
 SHUTDOWN_LIMIT: Final = 15.0
 """Seconds that requests under way have to end when the server stops."""
 
 _BACKLOG: Final = 64
+_SERVER_HEADER: Final = {"Server": "memfin"}
 _HOST: Final = re.compile(r"(?P<name>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]{1,5})?\Z")
 _SCHEME: Final = re.compile(r"https?://", re.IGNORECASE)
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
@@ -99,72 +108,163 @@ def _is_literal(name: str) -> bool:
     return True
 
 
-@asynccontextmanager
-async def body_in_time() -> AsyncIterator[None]:
-    """Raise `web.HTTPRequestTimeout` when reading a body takes too long."""
-    try:
-        async with asyncio.timeout(LONGEST_WAIT):
-            yield
-    except TimeoutError:
-        raise web.HTTPRequestTimeout(reason="the body did not come in time") from None
-
-
-class _Calls:
-    """The requests under way; connections without one make room when there are too many."""
+class _Bodies:
+    """The bodies of requests that are still being read, in the order in which that began."""
 
     def __init__(self) -> None:
-        self._busy: set[object] = set()
+        self._sizes: dict[asyncio.Timeout, int] = {}
+        self._total = 0
+
+    def hold(self, reading: asyncio.Timeout, size: int) -> None:
+        """Count what is read of a body so far; the oldest other ones time out where it is too much of all."""
+        self._total += size - self._sizes.get(reading, 0)
+        self._sizes[reading] = size
+        while self._total > MOST_HELD and (oldest := next(iter(self._sizes))) is not reading:
+            self.release(oldest)
+            if not oldest.expired():
+                oldest.reschedule(0)
+
+    def release(self, reading: asyncio.Timeout) -> None:
+        """Count a body no longer."""
+        self._total -= self._sizes.pop(reading, 0)
+
+
+_BODIES: Final = web.AppKey("bodies", _Bodies)
+
+
+async def read_body(request: web.Request) -> bytearray:
+    """Return the body of a request, within the limits of time, of its size and of what all bodies hold.
+
+    Raises:
+        HTTPRequestEntityTooLarge: it is larger than ``client_max_size`` of the application.
+        HTTPRequestTimeout: it took too long, or newer ones needed its room.
+    """
+    bodies = request.config_dict.get(_BODIES) or _Bodies()
+    body = bytearray()
+    reading = asyncio.timeout(LONGEST_WAIT)
+    try:
+        async with reading:
+            async for chunk in request.content.iter_any():
+                body += chunk
+                if 0 < request.client_max_size < len(body):
+                    raise web.HTTPRequestEntityTooLarge(request.client_max_size, len(body))
+                bodies.hold(reading, len(body))
+    except TimeoutError:
+        raise web.HTTPRequestTimeout(reason="the body did not come in time") from None
+    finally:
+        bodies.release(reading)
+    return body
+
+
+class _Connections:
+    """The open connections of a server, the oldest first, and the requests under way on them."""
+
+    def __init__(self) -> None:
+        self._open: dict[_Connection, None] = {}
+        self._requests: dict[object, web.Request] = {}
         self._none = asyncio.Event()
         self._none.set()
 
     @web.middleware
     async def middleware(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        self._busy.add(request.protocol)
+        self._requests[request.protocol] = request
         self._none.clear()
         try:
             return await handler(request)
         finally:
-            self._busy.discard(request.protocol)
-            if not self._busy:
+            del self._requests[request.protocol]
+            if not self._requests:
                 self._none.set()
 
-    async def none(self) -> None:
+    async def no_request(self) -> None:
         """Return when no request is under way."""
         await self._none.wait()
 
-    def has_room(self, server: web.Server) -> bool:
-        """Say whether there may be one more connection.
+    def admit(self, connection: "_Connection") -> bool:
+        """Take a connection in, if there is room.
 
-        Where there are too many, the oldest without a request makes room: whoever sends one at once is heard.
+        Where there are too many, the oldest without a whole request makes room: whoever sends one at once is
+        heard.
         """
         descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-        connections = server.connections
-        if len(connections) < (
-            MOST_CONNECTIONS if descriptors < 0 else min(MOST_CONNECTIONS, descriptors // 2)
-        ):
-            return True
-        oldest = next((each for each in connections if each not in self._busy), None)
-        if oldest is not None:
-            oldest.force_close()
-        return oldest is not None
+        most = MOST_CONNECTIONS if descriptors < 0 else min(MOST_CONNECTIONS, descriptors // 2)
+        if len(self._open) >= most:
+            oldest = next((each for each in self._open if not self._is_served(each)), None)
+            if oldest is None:
+                return False
+            self.release(oldest)  # at once: others may come before its end is noticed
+            oldest.abort()
+        self._open[connection] = None
+        return True
+
+    def release(self, connection: "_Connection") -> None:
+        """Count a connection no longer."""
+        self._open.pop(connection, None)
+
+    def _is_served(self, connection: "_Connection") -> bool:
+        request = self._requests.get(connection)
+        return request is not None and request.content.is_eof()
 
 
-class _Refused(asyncio.Protocol):
-    """A connection that is closed at once."""
+class _Connection(web.RequestHandler):
+    """A connection that is counted, and tells nobody what was sent on it when that was no HTTP."""
+
+    __slots__ = ("_connections", "_wire")
+
+    def __init__(self, server: web.Server, connections: _Connections) -> None:
+        super().__init__(
+            server,
+            loop=asyncio.get_running_loop(),
+            access_log=cast("logging.Logger", None),  # which it takes for none
+            keepalive_timeout=LONGEST_WAIT,  # from the connection's begin, too, until there is a head
+            lingering_time=LINGERING,
+        )
+        self._connections = connections
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        transport.close()
+        self._wire = cast("asyncio.Transport", transport)
+        if self._connections.admit(self):
+            super().connection_made(transport)
+        else:
+            self.abort()
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        self._connections.release(self)
+        super().connection_lost(exc)
+
+    def abort(self) -> None:
+        """Close the connection; what is not sent yet is dropped, since the caller may never read it."""
+        self.force_close()
+        self._wire.abort()
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """Answer what no application answers, without what was sent: a token may be in it."""
+        del message
+        if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            self.log_exception("internal error: %s", type(exc).__name__)
+        if request.writer.output_size > 0:
+            raise ConnectionError("the answer has begun")
+        response = web.Response(
+            status=status, text=f"{status} {HTTPStatus(status).phrase}", headers=_SERVER_HEADER
+        )
+        response.force_close()
+        return response
+
+    def log_exception(self, *args: Any, **kw: Any) -> None:
+        """Log without the exception, which may quote what was sent."""
+        del kw
+        self.logger.error(*args)
 
 
 @asynccontextmanager
 async def listening(
-    app: web.Application,
-    what: str,
-    host: str,
-    port: int,
-    *,
-    drained: bool = False,
-    logger: logging.Logger | None = None,
+    app: web.Application, what: str, host: str, port: int, *, drained: bool = False
 ) -> AsyncIterator[str]:
     """Serve an application within the limits of this module; yields its URL.
 
@@ -174,35 +274,27 @@ async def listening(
         host: address to listen on.
         port: port to listen on; 0 takes a free one.
         drained: whether requests under way are answered before the application is shut down.
-        logger: for what aiohttp has to tell.
 
     Raises:
         UsageError: the address cannot be listened on.
     """
-    calls = _Calls()
-    app.middlewares.insert(0, calls.middleware)
+    connections = _Connections()
+    app[_BODIES] = _Bodies()
+    app.middlewares.insert(0, connections.middleware)
     app.on_response_prepare.append(_unnamed)
-    runner = web.AppRunner(
-        app,
-        access_log=None,
-        logger=logger or logging.getLogger("aiohttp.server"),
-        keepalive_timeout=LONGEST_WAIT,  # runs from the connection's begin, too, until there is a whole head
-        lingering_time=LINGERING,
-        shutdown_timeout=SHUTDOWN_LIMIT,
-    )
+    runner = web.AppRunner(app, shutdown_timeout=SHUTDOWN_LIMIT)
     await runner.setup()
     try:
         server = cast("web.Server", runner.server)  # which it has from its setup on
-
-        def connection() -> asyncio.Protocol:
-            return server() if calls.has_room(server) else _Refused()
-
         try:
             listener = await asyncio.get_running_loop().create_server(
-                connection, host, port, backlog=_BACKLOG
+                lambda: _Connection(server, connections), host, port, backlog=_BACKLOG
             )
         except OSError as problem:
-            raise UsageError(f"{what} server on {host}:{port}: {problem.strerror or problem}") from problem
+            # asyncio's own words repeat the address
+            number = problem.errno or 0
+            reason = os.strerror(number) if number > 0 else problem.strerror or problem
+            raise UsageError(f"{what} server on {host}:{port}: {reason}") from problem
         address, actual = listener.sockets[0].getsockname()[:2]
         try:
             yield f"http://[{address}]:{actual}" if ":" in address else f"http://{address}:{actual}"
@@ -210,7 +302,7 @@ async def listening(
             listener.close()
             if drained:  # aiohttp's own shutdown reads no more of a body that is still coming
                 with anyio.move_on_after(SHUTDOWN_LIMIT, shield=True):
-                    await calls.none()
+                    await connections.no_request()
     finally:
         with anyio.CancelScope(shield=True):
             await runner.cleanup()
@@ -219,7 +311,24 @@ async def listening(
 async def _unnamed(request: web.Request, response: web.StreamResponse) -> None:
     """Leave out which releases of Python and aiohttp answer."""
     del request
-    response.headers["Server"] = "memfin"
+    response.headers.update(_SERVER_HEADER)
+
+
+def metrics_answer(registry: "CollectorRegistry") -> web.Response:
+    """Return the counters of a registry in the form that Prometheus reads."""
+    from prometheus_client.exposition import (  # noqa: PLC0415 - few servers have counters
+        CONTENT_TYPE_LATEST,
+        generate_latest,
+    )
+
+    return web.Response(
+        body=generate_latest(registry),
+        headers={
+            "Content-Type": CONTENT_TYPE_LATEST,
+            "Cache-Control": "no-store",
+            "X-Content-Type-Options": "nosniff",
+        },
+    )
 
 
 async def run(

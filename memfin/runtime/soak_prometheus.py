@@ -1,14 +1,18 @@
 """Metrics of a soak for Prometheus, on loopback."""
 
 import math
+from contextlib import ExitStack
 from types import TracebackType
 from typing import Final, Self
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
+from aiohttp import web
+from anyio.from_thread import start_blocking_portal
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from memfin.contracts import DialogDone, ProgressEvent, QuestionDone, TurnDone
 from memfin.contracts.soak import ProcessSample, SoakEpoch, SoakSummary
 from memfin.errors import UsageError
+from memfin.hosting import HostCheck, listening, metrics_answer
 
 HOST: Final = "127.0.0.1"
 BUCKETS: Final = (
@@ -37,7 +41,7 @@ class SoakExporter:
     """Listens to a soak and serves what it learns; use as a context manager.
 
     It counts in this process only: like every counter that Prometheus reads, it begins anew with a
-    restart. The server has threads of its own and answers while the event loop is busy.
+    restart. The server has an event loop of its own in a thread and answers while that of the soak is busy.
 
     Attributes:
         address: where the metrics are, once it serves.
@@ -91,20 +95,28 @@ class SoakExporter:
         Raises:
             UsageError: the port is in use or may not be taken.
         """
-        try:
-            self._server, self._thread = start_http_server(self._port, HOST, self._registry)
-        except OSError as problem:
-            raise UsageError(f"--metrics-port {self._port}: {problem.strerror or problem}") from None
-        self.address = f"http://{HOST}:{self._server.server_port}/metrics"
+        app = web.Application(middlewares=[HostCheck(HOST).middleware(_refusal)])
+        app.router.add_get("/metrics", self._metrics)
+        with ExitStack() as stack:
+            portal = stack.enter_context(start_blocking_portal())
+            serving = portal.wrap_async_context_manager(listening(app, "metrics", HOST, self._port))
+            try:
+                url = stack.enter_context(serving)
+            except UsageError as problem:
+                raise UsageError(f"--metrics-port: {problem}") from None
+            self._serving = stack.pop_all()
+        self.address = f"{url}/metrics"
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Stop serving."""
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        self._serving.close()
+
+    async def _metrics(self, request: web.Request) -> web.Response:
+        del request
+        return metrics_answer(self._registry)
 
     def on_event(self, event: ProgressEvent) -> None:
         """Count turns and dialogues as they are done; a question counts as a dialogue of one turn."""
@@ -142,3 +154,9 @@ class SoakExporter:
         """Take a look at the process."""
         for name, gauge in self._process.items():
             gauge.set(sample[name])
+
+
+def _refusal(status: int, code: str, message: str) -> web.HTTPException:
+    del code
+    kind = web.HTTPForbidden if status == web.HTTPForbidden.status_code else web.HTTPMisdirectedRequest
+    return kind(text=message)

@@ -85,8 +85,35 @@ def test_only_loopback_is_served_and_nothing_when_it_is_over() -> None:
         socket.create_connection(("127.0.0.1", port), timeout=5)
 
 
+def answer_to(address: str, request: bytes) -> bytes:
+    """Return what comes until the server closes the connection."""
+    port = int(address.removesuffix("/metrics").rpartition(":")[2])
+    with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+        connection.sendall(request)
+        answer = b""
+        while data := connection.recv(1 << 16):
+            answer += data
+    return answer
+
+
+def test_half_requests_and_those_from_elsewhere_are_shed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("memfin.hosting.LONGEST_WAIT", 0.2)
+    with SoakExporter(0) as exporter:
+        assert answer_to(exporter.address, b"GET /metrics HTTP/1.1\r\nX: ") == b""
+        for line, status in (
+            (b"Host: localhost", b"200"),
+            (b"Host: evil.example", b"421"),
+            (b"Host: localhost\r\nOrigin: http://evil.example", b"403"),
+        ):
+            request = b"GET /metrics HTTP/1.1\r\n" + line + b"\r\nConnection: close\r\n\r\n"
+            answer = answer_to(exporter.address, request)
+            assert answer.split()[1] == status
+            assert (b"memfin_soak_epochs_total" in answer) == (status == b"200")
+            assert b"Python" not in answer
+
+
 def test_a_port_in_use_is_one_line() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(UsageError, match=rf"^--metrics-port {port}: Address already in use$"):
+        with pytest.raises(UsageError, match=rf"^--metrics-port: .*:{port}: Address already in use$"):
             SoakExporter(port).__enter__()

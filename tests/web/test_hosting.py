@@ -1,13 +1,14 @@
 """Limits of every HTTP server: half-sent requests, connections, hosts, origins."""
 
 import asyncio
+import itertools
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
-from aiohttp import web
+from aiohttp import ClientSession, web
 
 from memfin.agents.http import application as agent_application
 from memfin.errors import UsageError
@@ -79,8 +80,15 @@ async def port_of(app: web.Application) -> AsyncIterator[int]:
 async def send(port: int, data: bytes) -> Connection:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(data)
-    await writer.drain()
+    with suppress(ConnectionError):
+        await writer.drain()
     return reader, writer
+
+
+def posting(call: str, length: int) -> bytes:
+    """Return the head of a request with a body."""
+    lines = (f"POST {call}", "Host: localhost", "Content-Type: application/json", f"Content-Length: {length}")
+    return ("\r\n".join(lines) + "\r\n\r\n").encode()
 
 
 async def rest(connection: Connection) -> bytes:
@@ -114,11 +122,8 @@ async def test_a_head_that_never_ends_is_shed(served: tuple[web.Application, str
 
 async def test_a_body_that_never_ends_is_shed(served: tuple[web.Application, str], quick: None) -> None:
     app, call = served
-    head = (
-        f"POST {call}\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 99999\r\n\r\n"
-    )
     async with port_of(app) as port:
-        reader, writer = await send(port, head.encode() + b'{"a": "')
+        reader, writer = await send(port, posting(call, 99_999) + b'{"a": "')
         dripping = asyncio.create_task(drip(writer))
         answer = await rest((reader, writer))
         dripping.cancel()
@@ -128,22 +133,62 @@ async def test_a_body_that_never_ends_is_shed(served: tuple[web.Application, str
     assert b"too_slow" in answer
 
 
-async def test_half_sent_heads_keep_nobody_out(
-    served: tuple[web.Application, str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("half", ["head", "body"])
+async def test_half_sent_requests_that_come_at_once_keep_nobody_out(
+    served: tuple[web.Application, str], half: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("memfin.hosting.MOST_CONNECTIONS", 8)
-    async with port_of(served[0]) as port:
-        halves = []
-        for _ in range(5):
-            halves += [await send(port, HALF_HEAD) for _ in range(8)]
+    app, call = served
+    data = HALF_HEAD if half == "head" else posting(call, 99) + b"{"
+    async with port_of(app) as port:
+        for _ in range(3):
+            halves = await asyncio.gather(*(send(port, data) for _ in range(40)))
             answered = await send(port, HEALTH)
             async with asyncio.timeout(5):
                 assert b" 200 OK" in await answered[0].readline()
             answered[1].close()
-        shed = [await rest(each) for each in halves[:-8]]
-        assert shed == [b""] * 32
-        for _, writer in halves[-8:]:
+            ends = [asyncio.create_task(rest(each)) for each in halves]
+            for end in itertools.islice(asyncio.as_completed(ends, timeout=5), 33):
+                assert await end == b""
+            for (_, writer), end in zip(halves, ends, strict=True):
+                writer.close()
+                await end
+
+
+async def test_consent_is_taken_back_while_sign_ins_stay_half_sent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memfin.hosting.MOST_CONNECTIONS", 8)
+    app, call = memory(tmp_path)
+    consent = "/api/users/alice/profile-consent"
+    headers = {"Authorization": call.rpartition(": ")[2], "Connection": "close"}
+    scopes = dict.fromkeys(("create_task", "save_to_profile", "save_to_thread", "training_use_allowed"), True)
+    sign_in = posting("/memory/sign-in HTTP/1.1", 99).replace(b"json", b"x-www-form-urlencoded") + b"token="
+    async with listening(app, "test", "127.0.0.1", 0) as url, ClientSession(headers=headers) as client:
+        async with client.post(url + consent, json={"scopes": scopes, "preferences": {}}) as granted:
+            consent_id = (await granted.json())["consent_id"]
+        halves = await asyncio.gather(*(send(int(url.rpartition(":")[2]), sign_in) for _ in range(40)))
+        async with client.delete(f"{url}{consent}/{consent_id}") as revoked:
+            assert revoked.status == 200
+        for _, writer in halves:
             writer.close()
+
+
+async def test_bodies_that_stall_make_room_for_newer_ones(
+    served: tuple[web.Application, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memfin.hosting.MOST_HELD", 100_000)
+    monkeypatch.setattr("memfin.hosting.LINGERING", 0.1)
+    app, call = served
+    async with port_of(app) as port:
+        halves = [await send(port, posting(call, 90_000) + b"x" * 60_000) for _ in range(3)]
+        ends = {asyncio.create_task(rest(each)): each[1] for each in halves}
+        for end in itertools.islice(asyncio.as_completed(ends, timeout=5), 2):
+            assert b" 408 " in await end
+        ((end, writer),) = ((end, writer) for end, writer in ends.items() if not end.done())
+        writer.write(b"x" * 30_000)
+        writer.write_eof()
+        assert b" 400 " in await end
 
 
 async def test_connections_with_requests_under_way_are_kept_and_no_more_are_taken(
@@ -232,6 +277,36 @@ async def test_other_hosts_and_origins_get_no_answer(served: tuple[web.Applicati
             assert b"aiohttp" not in answer
 
 
+async def test_what_is_no_http_is_answered_and_logged_without_its_words(
+    served: tuple[web.Application, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.DEBUG):
+        async with port_of(served[0]) as port:
+            for request in (
+                b"\x00Bearer-secret\r\n\r\n",
+                b"GET / HTTP/1.1\r\nHost: localhost\r\nAuthorization\x00: Bearer-secret\r\n\r\n",
+                b"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: Bearer-secret\r\n\r\n",
+            ):
+                answer = await rest(await send(port, request))
+                assert answer.split()[1] == b"400"
+                assert not any(word in answer for word in (b"secret", b"aiohttp", b"Python"))
+    assert "secret" not in caplog.text
+
+
+async def test_what_a_handler_raises_is_told_by_its_kind_alone(caplog: pytest.LogCaptureFixture) -> None:
+    async def fail(request: web.Request) -> web.Response:
+        raise ValueError("Bearer-secret")
+
+    app = web.Application()
+    app.router.add_get("/healthz", fail)
+    async with port_of(app) as port:
+        answer = await rest(await send(port, HEALTH))
+    assert answer.split()[1] == b"500"
+    assert b"secret" not in answer
+    assert "internal error: ValueError" in caplog.text
+    assert "secret" not in caplog.text
+
+
 def test_which_origins_a_server_has() -> None:
     check = HostCheck("127.0.0.1", ["advice.example"])
     for origin in ("https://advice.example", "http://LOCALHOST:3000", "http://[::1]:1"):
@@ -249,6 +324,6 @@ def test_which_origins_a_server_has() -> None:
 
 async def test_an_address_that_cannot_be_had_is_told() -> None:
     async with port_of(web.Application()) as port:
-        with pytest.raises(UsageError, match=f"test server on 127.0.0.1:{port}: "):
+        with pytest.raises(UsageError, match=f"^test server on 127.0.0.1:{port}: Address already in use$"):
             async with listening(web.Application(), "test", "127.0.0.1", port):
                 pass

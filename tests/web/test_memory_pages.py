@@ -314,6 +314,15 @@ async def test_signing_in_takes_a_form_of_this_page(service: Service, visitor: V
         "POST", "/memory/sign-in", {"form_secret": "x", "token": service.tokens["bob"]}
     )
     assert refused.status == 403
+    chosen = await service.ask(  # by somebody who can set cookies for this host
+        "POST",
+        "/memory/sign-in",
+        user=None,
+        data={"form_secret": "x", "token": service.tokens["bob"]},
+        headers={"Cookie": "memfin_form=x"},
+        allow_redirects=False,
+    )
+    assert chosen.status == 403
 
 
 async def test_a_session_ends_with_time_its_token_and_on_request(

@@ -1,6 +1,7 @@
 """Bodies, errors and the bearer token of MemFin's own JSON services."""
 
 import hmac
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -11,11 +12,50 @@ from memfin.agents.http.sessions import Refusal
 from memfin.contracts import Record
 from memfin.errors import UsageError
 from memfin.foreign.references import describe, one_line
-from memfin.hosting import Handler, body_in_time, is_loopback
+from memfin.hosting import Handler, HostCheck, is_loopback, read_body
+from memfin.version import __version__
 
 R = TypeVar("R", bound=Record)
 
 _OPEN_PATHS: Final = frozenset({"/openapi.json", "/healthz"})
+
+
+def protocol_application(
+    document: Mapping[str, Any],
+    health: Callable[[], Mapping[str, Any]],
+    *,
+    host: str,
+    names: Iterable[str],
+    token: str | None,
+    largest_body: int,
+) -> web.Application:
+    """Return an application with the checks and the public paths of a protocol; its calls are to be added.
+
+    Args:
+        document: the OpenAPI document.
+        health: what ``/healthz`` tells beside the version.
+        host: the address that the application is going to listen on.
+        names: further names under which it may be asked for.
+        token: the bearer token that callers must show; None asks for none.
+        largest_body: bytes of a request's body, at most.
+    """
+    encoded = msgspec.Raw(msgspec.json.encode(document))
+
+    async def show_document(request: web.Request) -> web.Response:
+        del request
+        return json_answer(200, encoded)
+
+    async def show_health(request: web.Request) -> web.Response:
+        del request
+        return json_answer(200, {"status": "ok", "version": __version__, **health()})
+
+    app = web.Application(
+        client_max_size=largest_body,
+        middlewares=[_json_errors, HostCheck(host, names).middleware(Refusal), _bearer_middleware(token)],
+    )
+    app.router.add_get("/openapi.json", show_document, allow_head=False)
+    app.router.add_get("/healthz", show_health, allow_head=False)
+    return app
 
 
 def require_token(what: str, host: str, token: str | None) -> None:
@@ -26,7 +66,7 @@ def require_token(what: str, host: str, token: str | None) -> None:
         )
 
 
-def bearer_middleware(token: str | None) -> Any:
+def _bearer_middleware(token: str | None) -> Any:
     """Return what refuses callers who do not show the token; None lets everyone in."""
 
     @web.middleware
@@ -41,7 +81,7 @@ def bearer_middleware(token: str | None) -> Any:
 
 
 @web.middleware
-async def json_errors(request: web.Request, handler: Handler) -> web.StreamResponse:
+async def _json_errors(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Answer whatever goes wrong with an `ErrorAnswer`."""
     try:
         return await handler(request)
@@ -69,8 +109,7 @@ async def read_json(request: web.Request, kind: type[R]) -> R:
     """Return the body of a request; raise `Refusal` when it is not what the call takes."""
     if request.content_type != "application/json":
         raise Refusal(415, "invalid_request", "send the body as application/json")
-    async with body_in_time():
-        body = await request.read()
+    body = await read_body(request)
     try:
         return msgspec.json.decode(body, type=kind)
     except msgspec.ValidationError as problem:

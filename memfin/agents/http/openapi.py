@@ -4,8 +4,8 @@ from typing import Any, Final
 
 import msgspec
 
+from memfin.agents.http.describing import content, protocol_document
 from memfin.agents.http.protocol import (
-    API_KEY,
     CODES,
     PROTOCOL,
     CommitRequest,
@@ -15,8 +15,6 @@ from memfin.agents.http.protocol import (
     TurnAnswer,
     TurnRequest,
 )
-
-_REF: Final = "#/components/schemas/{name}"
 
 _ID: Final = {
     "name": "id",
@@ -38,25 +36,14 @@ class Health(msgspec.Struct):
 
 def openapi_document() -> dict[str, Any]:
     """Return the document as plain data; it is a function of the protocol's version and nothing else."""
-    types = (OpenSession, SessionOpened, TurnRequest, TurnAnswer, CommitRequest, ErrorAnswer, Health)
-    _, schemas = msgspec.json.schema_components(types, ref_template=_REF)
-    for schema in schemas.values():
-        if "description" in schema:
-            schema["description"] = " ".join(schema["description"].split())
-    schemas["OpenSession"]["properties"]["protocol"] = {"const": PROTOCOL}
-    return {
-        "openapi": "3.1.0",
-        "jsonSchemaDialect": "https://json-schema.org/draft/2020-12/schema",
-        "info": {
-            "title": "MemFin agent protocol",
-            "version": str(PROTOCOL),
-            "summary": "How MemFin evaluates an agent that runs as a service.",
-            "description": _codes(),
-            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
-        },
-        "servers": [{"url": "./", "description": "Beside this document."}],
-        "security": [{}, {"bearer": []}],
-        "paths": {
+    document = protocol_document(
+        title="MemFin agent protocol",
+        version=PROTOCOL,
+        summary="How MemFin evaluates an agent that runs as a service.",
+        preface="",
+        codes=CODES,
+        types=(OpenSession, SessionOpened, TurnRequest, TurnAnswer, CommitRequest, ErrorAnswer, Health),
+        paths={
             "/sessions": {
                 "post": _operation(
                     "openSession",
@@ -98,31 +85,10 @@ def openapi_document() -> dict[str, Any]:
             "/healthz": {
                 "get": _operation("health", "Say that the server is up.", None, 200, Health, public=True)
             },
-            "/openapi.json": {
-                "get": {
-                    "operationId": "openapi",
-                    "summary": "This document.",
-                    "security": [{}],
-                    "responses": {
-                        "200": {
-                            "description": "The document.",
-                            "content": {"application/json": {"schema": {"type": "object"}}},
-                        }
-                    },
-                }
-            },
         },
-        "components": {
-            "schemas": schemas,
-            "securitySchemes": {
-                "bearer": {
-                    "type": "http",
-                    "scheme": "bearer",
-                    "description": f"The token, which both sides read from {API_KEY}; it may be none.",
-                }
-            },
-        },
-    }
+    )
+    document["components"]["schemas"]["OpenSession"]["properties"]["protocol"] = {"const": PROTOCOL}
+    return document
 
 
 def _operation(
@@ -139,27 +105,16 @@ def _operation(
     if public:
         operation["security"] = [{}]
     if body is not None:
-        operation["requestBody"] = {"required": True, "content": _content(body)}
+        operation["requestBody"] = {"required": True, "content": content(body)}
     done: dict[str, Any] = {"description": "Done."}
     if answer is not None:
-        done["content"] = _content(answer)
+        done["content"] = content(answer)
     failed = {
-        str(error): {"description": _ERRORS[error], "content": _content(ErrorAnswer)}
+        str(error): {"description": _ERRORS[error], "content": content(ErrorAnswer)}
         for error in sorted({*errors, 403, 421} | ({408} if body is not None else set()))
     }
     operation["responses"] = {str(status): done, **failed}
     return operation
-
-
-def _content(kind: type) -> dict[str, Any]:
-    return {"application/json": {"schema": {"$ref": _REF.format(name=kind.__name__)}}}
-
-
-def _codes() -> str:
-    lines = "\n".join(f"- `{code}`: {meaning}" for code, meaning in CODES.items())
-    return (
-        f"Codes of errors, in `error.code`:\n\n{lines}\n\n429, 502, 503 and 504 ask the caller to try again."
-    )
 
 
 _ERRORS: Final = {

@@ -24,16 +24,9 @@ from contextlib import suppress
 from typing import Any, Final
 
 import anyio
-import msgspec
 from aiohttp import web
 
-from memfin.agents.http.hosting import (
-    bearer_middleware,
-    json_answer,
-    json_errors,
-    read_json,
-    require_token,
-)
+from memfin.agents.http.hosting import json_answer, protocol_application, read_json, require_token
 from memfin.agents.http.openapi import openapi_document
 from memfin.agents.http.protocol import (
     API_KEY,
@@ -46,8 +39,7 @@ from memfin.agents.http.protocol import (
 from memfin.agents.http.sessions import Refusal, SessionTable
 from memfin.agents.protocol import AgentFactory
 from memfin.errors import UsageError
-from memfin.hosting import HostCheck, run
-from memfin.version import __version__
+from memfin.hosting import run
 
 DEFAULT_PORT: Final = 8765
 MOST_SESSIONS: Final = 1024
@@ -90,12 +82,14 @@ def application(
         raise UsageError(f"agent factory: expected a callable, got {type(agent_factory).__name__}")
     table = SessionTable(most_sessions, idle_limit, clock)
     service = _Service(agent_factory, table)
-    app = web.Application(
-        client_max_size=largest_body,
-        middlewares=[json_errors, HostCheck(host, names).middleware(Refusal), bearer_middleware(token)],
+    app = protocol_application(
+        openapi_document(),
+        lambda: {"protocol": PROTOCOL, "sessions": len(table)},
+        host=host,
+        names=names,
+        token=token,
+        largest_body=largest_body,
     )
-    app.router.add_get("/openapi.json", service.document, allow_head=False)
-    app.router.add_get("/healthz", service.health, allow_head=False)
     app.router.add_post("/sessions", service.open)
     app.router.add_post("/sessions/{id}/turns", service.turn)
     app.router.add_post("/sessions/{id}/commit", service.commit)
@@ -137,17 +131,6 @@ class _Service:
     def __init__(self, factory: Callable[..., Any], table: SessionTable) -> None:
         self._factory = factory
         self._table = table
-        self._document = msgspec.json.encode(openapi_document())
-
-    async def document(self, request: web.Request) -> web.Response:
-        del request
-        return web.Response(body=self._document, content_type="application/json")
-
-    async def health(self, request: web.Request) -> web.Response:
-        del request
-        return json_answer(
-            200, {"status": "ok", "protocol": PROTOCOL, "version": __version__, "sessions": len(self._table)}
-        )
 
     async def open(self, request: web.Request) -> web.Response:
         asked = await read_json(request, OpenSession)

@@ -23,28 +23,20 @@ from pathlib import Path
 from typing import Any, Final
 
 import anyio
-import msgspec
 from aiohttp import web
 
 from memfin.agents.calls import TransportError, asked_pause
-from memfin.agents.http.hosting import (
-    bearer_middleware,
-    json_answer,
-    json_errors,
-    read_json,
-    require_token,
-)
+from memfin.agents.http.hosting import json_answer, protocol_application, read_json, require_token
 from memfin.agents.http.protocol import API_KEY
 from memfin.agents.http.sessions import Refusal
 from memfin.foreign.calls import CallFailed, CallTimedOut
 from memfin.foreign.references import describe, one_line
-from memfin.hosting import HostCheck, run
+from memfin.hosting import run
 from memfin.rag.document import Document, load_document
 from memfin.rag.http.openapi import openapi_document
 from memfin.rag.http.protocol import PATH, PROTOCOL, QueryAnswer, QueryRequest
 from memfin.rag.systems.registry import load_system
 from memfin.rag.systems.under_test import SystemUnderTest
-from memfin.version import __version__
 
 DEFAULT_PORT: Final = 8766
 TIMEOUT: Final = 600.0
@@ -81,12 +73,14 @@ def application(
     """
     loaded = document if isinstance(document, Document | None) else load_document(Path(document))
     service = _Service(load_system(system_factory, document=loaded), timeout)
-    app = web.Application(
-        client_max_size=largest_body,
-        middlewares=[json_errors, HostCheck(host, names).middleware(Refusal), bearer_middleware(token)],
+    app = protocol_application(
+        openapi_document(),
+        lambda: {"protocol": PROTOCOL},
+        host=host,
+        names=names,
+        token=token,
+        largest_body=largest_body,
     )
-    app.router.add_get("/openapi.json", service.document, allow_head=False)
-    app.router.add_get("/healthz", service.health, allow_head=False)
     app.router.add_post(PATH, service.query)
     app.router.add_post("/", service.query)
     app.cleanup_ctx.append(service.running)
@@ -128,21 +122,12 @@ class _Service:
     def __init__(self, system: SystemUnderTest, timeout: float) -> None:
         self._system = system
         self._timeout = timeout
-        self._document = msgspec.json.encode(openapi_document())
 
     async def running(self, app: web.Application) -> AsyncIterator[None]:
         del app
         await self._system.open()
         yield
         await self._system.close()
-
-    async def document(self, request: web.Request) -> web.Response:
-        del request
-        return web.Response(body=self._document, content_type="application/json")
-
-    async def health(self, request: web.Request) -> web.Response:
-        del request
-        return json_answer(200, {"status": "ok", "protocol": PROTOCOL, "version": __version__})
 
     async def query(self, request: web.Request) -> web.Response:
         asked = await read_json(request, QueryRequest)

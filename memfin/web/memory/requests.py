@@ -7,7 +7,7 @@ from aiohttp import web
 
 from memfin.contracts.base import Record
 from memfin.foreign.references import one_line
-from memfin.hosting import body_in_time
+from memfin.hosting import read_body
 from memfin.web.memory.problems import Problem
 
 R = TypeVar("R", bound=Record)
@@ -29,8 +29,7 @@ async def read_json(request: web.Request, kind: type[R]) -> R:
         raise Problem(415, "unsupported_media_type", "send the body as application/json")
     if request.headers.get("Content-Encoding", "identity").lower() != "identity":
         raise Problem(415, "unsupported_media_type", "send the body without content encoding")
-    async with body_in_time():
-        body = await request.read()
+    body = await read_body(request)
     try:
         plain = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError) as problem:

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import msgspec
 from aiohttp import web
 from prometheus_client import CollectorRegistry
-from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
+from memfin.hosting import metrics_answer
 from memfin.version import __version__
 from memfin.web.memory.bodies import Health
 from memfin.web.memory.openapi import openapi_document
@@ -36,14 +36,7 @@ class OpenCalls:
 
     async def _metrics(self, request: web.Request) -> web.Response:
         del request
-        return web.Response(
-            body=generate_latest(self._registry),
-            headers={
-                "Content-Type": CONTENT_TYPE_LATEST,
-                "Cache-Control": "no-store",
-                "X-Content-Type-Options": "nosniff",
-            },
-        )
+        return metrics_answer(self._registry)
 
     async def _openapi(self, request: web.Request) -> web.Response:
         del request

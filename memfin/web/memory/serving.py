@@ -58,25 +58,8 @@ def serve(
         app = memory_application(
             store, tokens, telemetry=telemetry, host=host, names=names, secure_cookies=secure_cookies
         )
-        serving = partial(
-            run,
-            beside=partial(keep_house, store, HOUSE_KEPT_EVERY),
-            drained=True,
-            logger=_wordless("memfin.web.memory.http"),
-        )
+        serving = partial(run, beside=partial(keep_house, store, HOUSE_KEPT_EVERY), drained=True)
         anyio.run(serving, app, "memory", host, port)
-
-
-def _wordless(name: str) -> logging.Logger:
-    """Return a logger without exceptions: those of malformed requests quote them, tokens included."""
-
-    def without_exception(record: logging.LogRecord) -> bool:
-        record.exc_info = record.exc_text = None
-        return True
-
-    logger = logging.getLogger(name)
-    logger.addFilter(without_exception)
-    return logger
 
 
 async def keep_house(store: MemoryStore, interval: float) -> None:

@@ -1,12 +1,15 @@
 """The door of the pages: cookies, sessions, and forms that can only have come from a page of this service."""
 
+import hmac
+import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
+from urllib.parse import parse_qsl
 
 from aiohttp import web
 from yarl import URL
 
-from memfin.hosting import Handler, body_in_time
+from memfin.hosting import Handler, read_body
 from memfin.web.memory.endpoints import Desk
 from memfin.web.memory.pages.rendering import FORM_FIELD, HEADERS, PREFIX, page, words_of_problem
 from memfin.web.memory.pages.sessions import LONGEST, Session, Sessions, fresh_secret, same
@@ -31,6 +34,7 @@ class Door:
         self._desk = desk
         self._sessions = sessions
         self._secure = secure
+        self._key = secrets.token_bytes(32)
         self._path = "/" if secure else PREFIX
         prefix = "__Host-" if secure else ""
         self._session_cookie = f"{prefix}{SESSION_COOKIE}"
@@ -64,7 +68,7 @@ class Door:
 
     async def sign_in(self, request: web.Request) -> web.StreamResponse:
         """Begin a session for the person of a token."""
-        form = await read_form(request, request.cookies.get(self._form_cookie, ""))
+        form = await read_form(request, self._sign_in_secret(request.cookies.get(self._form_cookie, "")))
         token = form.get("token", "").strip()
         user_id = await self._desk.do(self._desk.tokens.user_of, token)
         if user_id is None:
@@ -95,11 +99,21 @@ class Door:
         return session
 
     def _asking(self, request: web.Request, *, wrong: bool = False) -> web.Response:
-        secret = fresh_secret()
+        cookie = fresh_secret()
         words = words_of_problem(request, "unknown_token") if wrong else None
-        response = page(request, "sign_in", status=401 if wrong else 200, form_secret=secret, problem=words)
-        self._set(request, response, self._form_cookie, secret)
+        response = page(
+            request,
+            "sign_in",
+            status=401 if wrong else 200,
+            form_secret=self._sign_in_secret(cookie),
+            problem=words,
+        )
+        self._set(request, response, self._form_cookie, cookie)
         return response
+
+    def _sign_in_secret(self, cookie: str) -> str:
+        """Return the secret of the form that goes with a cookie; who sets a cookie cannot compute it."""
+        return hmac.digest(self._key, cookie.encode("utf-8", "surrogateescape"), "sha256").hex()
 
     def _set(self, request: web.Request, response: web.Response, name: str, value: str) -> None:
         """Set a cookie; one without a value goes away."""
@@ -125,13 +139,12 @@ async def read_form(request: web.Request, secret: str) -> dict[str, str]:
     if request.content_type != "application/x-www-form-urlencoded":
         raise Problem(415, "invalid_input", "send the form as application/x-www-form-urlencoded")
     try:
-        async with body_in_time():
-            given = await request.post()
+        given = parse_qsl((await read_body(request)).decode(), keep_blank_values=True)
     except ValueError as problem:
         raise Problem(400, "invalid_input", "the form cannot be read") from problem
     # browsers end lines of a form with CR LF
-    form = {name: value.replace("\r\n", "\n") for name, value in given.items() if isinstance(value, str)}
-    if not secret or not same(form.get(FORM_FIELD, ""), secret):
+    form = {name: value.replace("\r\n", "\n") for name, value in given}
+    if not same(form.get(FORM_FIELD, ""), secret):
         raise Problem(403, "form_expired", "the form is too old")
     return form
 
