@@ -556,7 +556,9 @@ async def test_the_scope_uncertain_sends_the_unsure_turns_alone(
         await run(tmp_path, agent=Wavering, judge_scope="uncertain")
     found = rows(tmp_path)
     sent = {key for key, row in found.items() if row["detectors"]["judge"] == JUDGE}
-    assert sent == {key for key, row in found.items() if row.get("unsure") or row.get("undecided_constraints")}
+    assert sent == {
+        key for key, row in found.items() if row.get("unsure") or row.get("undecided_constraints")
+    }
     assert sent == {key for key in found if key[1] == 2}
     for key, row in found.items():
         assert ("judge_changed" in row) == (key in sent)

@@ -64,7 +64,9 @@ def with_constraints(path: Path, constraints: list[str]) -> Path:
     return path
 
 
-async def test_a_constraint_that_is_not_understood_is_told_once_and_noted_in_every_row(tmp_path: Path) -> None:
+async def test_a_constraint_that_is_not_understood_is_told_once_and_noted_in_every_row(
+    tmp_path: Path,
+) -> None:
     data = with_constraints(dataset(tmp_path / "data.jsonl", 2), [UNKNOWN, "不使用杠杆"])
     await evaluate(data, agent="echo", runs_dir=tmp_path, run_id="r")
     rows = read_jsonl(tmp_path / "r" / "turn_eval.jsonl")
