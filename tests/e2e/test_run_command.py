@@ -312,10 +312,10 @@ def test_an_agent_that_cancels_everything_ends_the_run_with_a_word(
 def test_an_agent_that_stops_the_event_loop_ends_the_run_in_one_line(memfin: Memfin, tmp_path: Path) -> None:
     data = dataset(tmp_path / "d.jsonl", 2)
     done = memfin("run", data, "--agent", "agents_under_test:StopsLoop", "--run-id", "x", "--quiet")
-    assert (done.returncode, done.stderr) == (
-        3,
+    assert done.returncode == 3
+    assert done.stderr == (
         "memfin: the event loop was stopped under the run, by agents_under_test:StopsLoop it seems; "
-        "memfin resume runs/x goes on\n",
+        "memfin resume runs/x goes on\n"
     )
     last = read_jsonl(tmp_path / "runs" / "logs" / "progress_x.jsonl")[-1]
     assert (last["event"], last["reason"]) == ("run_interrupted", "the event loop was stopped under the run")
