@@ -48,6 +48,10 @@ def is_untouched(victim: Path) -> bool:
     return victim.read_bytes() == b"precious"
 
 
+def files_of(run: Path) -> list[Path]:
+    return list(run.iterdir())
+
+
 def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
@@ -163,14 +167,14 @@ async def test_a_run_is_open_to_its_user_alone(run: Path) -> None:
     write_reports(run)
     assert mode(run.parent) == 0o755  # as any directory of the user
     assert (mode(run), mode(run.parent / "logs")) == (0o700, 0o700)
-    files = [*run.iterdir(), progress_path(run.parent, "r")]
+    files = [*files_of(run), progress_path(run.parent, "r")]
     assert {mode(path) for path in files} == {0o600}
     assert {"report.html", "config.json", DIALOG_TRACE, LOCK} <= {path.name for path in files}
 
 
 async def test_a_directory_that_its_user_has_opened_stays_open(run: Path) -> None:
-    run.chmod(0o750)
-    (run / "turn_eval.jsonl").chmod(0o640)
+    for path, bits in ((run, 0o750), (run / "turn_eval.jsonl", 0o640)):
+        path.chmod(bits)
     await Run(make_resume_plan(run)).run()
     assert (mode(run), mode(run / "turn_eval.jsonl")) == (0o750, 0o640)
     assert mode(run / "metrics_summary.json") == 0o640

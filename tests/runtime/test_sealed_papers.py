@@ -160,7 +160,7 @@ def test_a_soak_is_held_to_its_summary_and_known_settings(tmp_path: Path) -> Non
     subprocess.run([*command, "--quiet"], cwd=tmp_path, env=environment, check=True)
     soak = tmp_path / "runs" / "s"
     changed(soak / "config.json", turn_timeoud=1)
-    with pytest.raises(UsageError, match="config.json: unknown setting 'turn_timeoud'"):
+    with pytest.raises(UsageError, match=r"config\.json: unknown setting 'turn_timeoud'"):
         make_soak_resume_plan(soak)
     (soak / "config.json").write_bytes(
         (soak / "config.json")
@@ -168,5 +168,5 @@ def test_a_soak_is_held_to_its_summary_and_known_settings(tmp_path: Path) -> Non
         .replace(b'"run_id":"s"', b'"run_id":"t"')
         .replace(b"_timeoud", b"_timeout")
     )
-    with pytest.raises(UsageError, match="config.json is of soak 't', soak_summary.json of 's'"):
+    with pytest.raises(UsageError, match=r"config\.json is of soak 't', soak_summary\.json of 's'"):
         make_soak_resume_plan(soak)
