@@ -3,7 +3,8 @@
 import json
 import os
 import random
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,24 @@ def unmeasured() -> dict[str, str]:
     Measuring takes memory and files of its own, which some tests count or forbid.
     """
     return {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
+
+
+def calls(work: Callable[[], object]) -> int:
+    """Return how many functions are called, in Python and in C, which no other process can change."""
+    count = 0
+
+    def see(frame: object, event: str, arg: object) -> None:
+        nonlocal count
+        if event in ("call", "c_call"):
+            count += 1
+
+    before = sys.getprofile()
+    sys.setprofile(see)
+    try:
+        work()
+    finally:
+        sys.setprofile(before)
+    return count
 
 
 TAGS: dict[str, Any] = {

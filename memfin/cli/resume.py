@@ -40,6 +40,9 @@ def command(
     Whatever ended the run, committed replays are not asked again and committed judgements not made
     again; the metrics are those of a run that was never interrupted. Settings are the run's own, and
     relative paths in them start from the current directory. Exit codes are those of run.
+
+    The agent and the judge that RUN_DIR names are imported and run: resume what you or people you trust
+    began.
     """
     if is_soak(run_dir):
         if retry_failed:

@@ -19,6 +19,8 @@ from memfin.errors import RunFault, RunStopped
 
 STUCK_EXIT: Final = 3
 
+STOPPED_LOOP: Final = "the event loop was stopped under the run"
+
 PATIENCE: Final = "running turns may end, for 5 s at most; once more ends at once"
 
 LEFT_TASKS: Final = 1.0
@@ -88,13 +90,15 @@ def work_to_end(work: Work, plan: Planned) -> None:
             SignalWatch(endings.stop, endings.cancel, endings.end) as watch,
             contextlib.redirect_stdout(sys.stderr),
         ):
-            _run_in(loop, main())
+            lost = _run_in(loop, main(), work)
     except asyncio.CancelledError:
         raise RunFault(
             f"the run's own tasks were cancelled, by {plan.config.agent} it seems; {plan.directory} holds "
             "what was done"
         ) from None
     for failure in failures:
+        if isinstance(failure, RunStopped) and lost:
+            raise RunFault(f"{STOPPED_LOOP}, by {plan.config.agent} it seems; {plan.after_stop}")
         if isinstance(failure, RunStopped) and watch.first is not None:
             raise _stopped(watch.first, plan)
         raise failure
@@ -143,20 +147,31 @@ def _tell_at_once(event: ProgressEvent) -> None:
         click.echo(warning_line(event), err=True)
 
 
-def _run_in(loop: asyncio.AbstractEventLoop, main: Coroutine[Any, Any, None]) -> None:
+def _run_in(loop: asyncio.AbstractEventLoop, main: Coroutine[Any, Any, None], work: Work) -> bool:
     """Run the coroutine, then close the loop whatever agents have left on it.
 
-    A thread of the loop's own pool is not waited for: nothing could end it.
+    Returns whether something stopped the loop under the coroutine; the work is cancelled then. A thread of
+    the loop's own pool is not waited for: nothing could end it.
     """
+    lost = False
     try:
         asyncio.set_event_loop(loop)
-        loop.run_until_complete(main)
+        task = loop.create_task(main)
+        while not task.done():
+            try:
+                loop.run_until_complete(task)
+            except RuntimeError:  # asyncio has no error of its own for a loop that was stopped
+                if task.done():
+                    raise
+                lost = True
+                loop.call_soon(work.cancel, STOPPED_LOOP)
+        return lost
     finally:
         left = asyncio.all_tasks(loop)
         for task in left:
             task.cancel()
         loop.set_exception_handler(lambda *_: None)  # what agents have left behind is no news any more
-        with contextlib.suppress(asyncio.CancelledError):
+        with contextlib.suppress(asyncio.CancelledError, RuntimeError):  # they may stop the loop once more
             if left:
                 loop.run_until_complete(asyncio.wait(left, timeout=LEFT_TASKS))
             with contextlib.suppress(TimeoutError):

@@ -163,7 +163,7 @@ def read_toml(path: Path) -> dict[str, Any]:
         return tomllib.loads(data.decode("utf-8-sig"))
     except OSError as problem:
         raise UsageError(problem.strerror or str(problem)) from problem
-    except RecursionError:
+    except (RecursionError, MemoryError):
         raise UsageError("the values are nested too deeply") from None
     except ValueError as problem:  # no UTF-8, no TOML, or an integer of thousands of digits
         raise UsageError(str(problem)) from problem

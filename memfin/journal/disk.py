@@ -1,15 +1,25 @@
 """The file operations of the journal: the one place where it meets the operating system."""
 
+import errno
 import fcntl
 import os
+import re
+import secrets
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 APPEND: Final = os.O_RDWR | os.O_CREAT | os.O_APPEND
-REPLACE: Final = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 _PIECE: Final = 1 << 20
+_READ_AND_WRITE: Final = 0o666
+_TEMPORARY: Final = re.compile(r"\.(?P<name>.+?)(?:\.[0-9a-f]{16})?\.tmp")
+
+LINK: Final = "is a symbolic link, which is not followed in a run directory"
+
+PRIVATE: Final = 0o700
+"""The mode of a directory that is created, for this user alone."""
 
 Paper = bytes | Iterator[bytes]
 """The content of a whole file, at once or in pieces."""
@@ -23,8 +33,20 @@ class Disk:
     """
 
     def open(self, path: Path, flags: int) -> int:
-        """Open a file, creating it when the flags say so, and return its descriptor."""
-        return os.open(path, flags, 0o666)
+        """Open a file, creating it when the flags say so, and return its descriptor.
+
+        A symbolic link is refused, unless a directory is asked for, which the user has named. A new file is
+        open to those to whom its directory is.
+        """
+        if not flags & os.O_DIRECTORY:
+            flags |= os.O_NOFOLLOW
+        try:
+            mode = path.parent.stat().st_mode & _READ_AND_WRITE if flags & os.O_CREAT else 0
+            return os.open(path, flags, mode)
+        except OSError as problem:
+            if problem.errno == errno.ELOOP and path.is_symlink():
+                raise OSError(errno.ELOOP, LINK, str(path)) from problem
+            raise
 
     def close(self, descriptor: int) -> None:
         """Close a descriptor."""
@@ -60,8 +82,8 @@ class Disk:
         source.replace(target)
 
     def mkdir(self, path: Path) -> None:
-        """Create a directory that must not exist."""
-        path.mkdir()
+        """Create a directory that must not exist, for this user alone."""
+        path.mkdir(PRIVATE)
 
     def unlink(self, path: Path | str) -> None:
         """Remove a file; that there is none is fine. Who removes many saves time with strings."""
@@ -92,7 +114,7 @@ class Disk:
     def is_at(self, descriptor: int, path: Path) -> bool:
         """Say whether the open file is still the one of that name."""
         try:
-            there = path.stat()
+            there = path.lstat()
         except FileNotFoundError:
             return False
         here = os.fstat(descriptor)
@@ -121,9 +143,9 @@ class Disk:
         The content, which may come in pieces, is on the medium then; the name is once its directory is
         synchronised.
         """
-        temporary = path.with_name(f".{path.name}.tmp")
+        temporary = temporary_path(path)
         try:
-            descriptor = self.open(temporary, REPLACE)
+            descriptor = self.open(temporary, CREATE)
             try:
                 for piece in (data,) if isinstance(data, bytes) else data:
                     self.write_all(descriptor, piece)
@@ -137,3 +159,14 @@ class Disk:
             if isinstance(problem, OSError):
                 raise OSError(problem.errno, problem.strerror, str(path)) from problem
             raise
+
+
+def temporary_path(path: Path) -> Path:
+    """Return a path beside a file, drawn anew each time, for content that is to take its place."""
+    return path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+
+
+def file_of_temporary(name: str) -> str | None:
+    """Return the name of the file that a temporary one was to replace; None for any other name."""
+    found = _TEMPORARY.fullmatch(name)
+    return None if found is None else found["name"]

@@ -1,7 +1,7 @@
 """The journal: groups of commits put on the medium, rows first, then the records that vouch for them."""
 
 import errno
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -41,19 +41,22 @@ class Journal:
         self._failure: OSError | None = None
         self.turns = TurnLog(directory, disk)
 
-    def create(self) -> None:
-        """Begin the journal of a new run with its files; durable on return.
+    def create(self, papers: Mapping[str, str]) -> None:
+        """Begin the journal of a new run with its files and the checksums of its papers; durable on return.
 
         Raises:
             OSError: the file system refuses.
         """
         for name in (COMMITS, *self._rows):
             self._file(name)
-        self.commit([Entry("opened")])
+        self.commit([Entry("opened", papers=papers)])
 
-    def reopen(self, *, forget_turns: bool = False) -> tuple[CommitIndex, tuple[Cut, ...]]:
+    def reopen(
+        self, papers: Mapping[str, str], *, forget_turns: bool = False
+    ) -> tuple[CommitIndex, tuple[Cut, ...]]:
         """Continue the journal of an earlier process: cut what was never committed, then append.
 
+        Checksums of ``papers`` that it does not hold yet are added to it.
         With ``forget_turns`` dialogues that were under way start again from the beginning.
 
         Raises:
@@ -71,8 +74,9 @@ class Journal:
         for name in (COMMITS, *self._rows):
             self._file(name)
         self._ends[COMMITS] = self._disk.size(self._files[COMMITS])
-        if not self._seq:
-            self.commit([Entry("opened")])
+        new = {name: check for name, check in papers.items() if check not in index.papers.get(name, ())}
+        if new or not self._seq:
+            self.commit([Entry("opened", papers=new)])
         if forget_turns:
             self.turns.forget()
         self.turns.recover({dialog.dataset_index for dialog in index})

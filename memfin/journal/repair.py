@@ -4,19 +4,18 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from memfin.errors import UsageError
 from memfin.journal.commits import COMMITS, ROW_FILES, CommitRecord, decode_line
 from memfin.journal.disk import Disk
+from memfin.journal.entries import refuse_links
 from memfin.journal.lock import LOCK
+from memfin.journal.papers import PAPERS
 from memfin.journal.recovery import OpenFiles, check_part, log_lines
 from memfin.journal.rewrite import WORKSHOP, copy_journal
-
-PAPERS: Final = ("config.json", "run_manifest.json")
-"""What a run needs to go on; everything else it writes follows from these and its rows."""
 
 
 class Dropped(NamedTuple):
@@ -52,6 +51,7 @@ def repair(source: Path, target: Path, disk: Disk | None = None) -> Repaired:
     disk = disk or Disk()
     if not (source / COMMITS).is_file():
         raise UsageError(f"run {source}: has no {COMMITS}, so that nothing says which rows are sound")
+    refuse_links(source)
     if (source / WORKSHOP / "complete").exists():
         raise UsageError(f"run {source}: is half rewritten; memfin resume completes that first")
     _refuse_busy(disk, source)

@@ -1,7 +1,7 @@
 """Copies of a journal that leave commits out, and how such a copy takes the original's place."""
 
 from collections.abc import Callable, Iterable
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +13,7 @@ from memfin.journal.commits import (
     sound_records,
 )
 from memfin.journal.disk import Disk
+from memfin.journal.entries import remove_temporaries
 from memfin.journal.journal import Journal
 from memfin.journal.recovery import OpenFiles, log_lines
 
@@ -26,15 +27,21 @@ def copy_journal(disk: Disk, source: OpenFiles, records: Iterable[CommitRecord],
     """Write a new journal of the given records, whose rows are read from the source.
 
     Every file that the source has stands in the target, too, so that none of it can be taken for
-    one that belongs to the copy. ``target`` exists and holds no journal.
+    one that belongs to the copy. Checksums of papers are copied. ``target`` exists and holds no journal.
 
     Raises:
         OSError: the file system refuses.
     """
     journal = Journal(target, disk, [name for name in ROW_FILES if name in source])
     try:
-        journal.create()
-        entries = (_entry(disk, source, record) for record in records if record.kind != "opened")
+        records = iter(records)
+        first = next(records, None)
+        opened = first is not None and first.kind == "opened"
+        journal.create(first.papers if first is not None and opened else {})
+        rest = records if first is None or opened else chain([first], records)
+        entries = (
+            _entry(disk, source, record) for record in rest if record.kind != "opened" or record.papers
+        )
         while group := list(islice(entries, _GROUP)):
             journal.commit(group)
     finally:
@@ -51,6 +58,7 @@ def _entry(disk: Disk, source: OpenFiles, record: CommitRecord) -> Entry:
         record.dataset_index,
         record.dialog_id,
         rows,
+        papers=record.papers,
         status=record.status,
         retries=record.retries,
         abandoned=record.abandoned,
@@ -99,6 +107,6 @@ def finish_rewrite(disk: Disk, directory: Path) -> None:
             disk.unlink(workshop / name)
     disk.fsync_directory(directory)  # before the mark that would have the replacing done again goes
     disk.unlink(workshop / _COMPLETE)
-    disk.unlink(workshop / f".{_COMPLETE}.tmp")
+    remove_temporaries(disk, workshop)
     disk.rmdir(workshop)
     disk.fsync_directory(directory)

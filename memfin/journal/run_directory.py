@@ -15,15 +15,17 @@ import anyio
 from memfin.contracts import BegunDialog, DialogStatus
 from memfin.errors import RunFault, UsageError
 from memfin.journal.commits import COMMITS, ROW_FILES, Entry
-from memfin.journal.disk import APPEND, Disk, Paper
+from memfin.journal.disk import APPEND, PRIVATE, Disk, Paper
+from memfin.journal.entries import remove_temporaries
 from memfin.journal.index import CommitIndex, CommittedDialog, CommittedLines, Piece
 from memfin.journal.journal import Journal
 from memfin.journal.layout import DIALOGUES, Layout
 from memfin.journal.lock import LOCK, RunLock
+from memfin.journal.papers import paper_checks, papers_on_disk
 from memfin.journal.recovery import Cut, examine
 from memfin.journal.rewrite import drop_commits, finish_rewrite
 from memfin.journal.stillborn import clear, is_stillborn
-from memfin.journal.turns import TURNS, TURNS_NEW, TurnLog
+from memfin.journal.turns import TURNS, TurnLog
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -70,6 +72,7 @@ class RunDirectory:
         drop: frozenset[DialogStatus] = frozenset(),
         rejudge: bool = False,
         forget_turns: bool = False,
+        papers: Mapping[str, bytes] = {},
         advice: str = START_AGAIN,
         disk: Disk | None = None,
     ) -> None:
@@ -78,7 +81,9 @@ class RunDirectory:
         Dialogues whose status is among ``drop`` are taken out of it first; with ``rejudge`` also the
         judgements of dialogues in which one failed, while their replays stay. With ``forget_turns``
         dialogues that were under way start again from the beginning. ``layout`` names the files of the
-        run's suite. ``advice`` ends the message of every fault after the run's first papers are written.
+        run's suite. ``papers`` are the settings and the manifest that the run is about to write, whose
+        checksums go into the log, and those on disk where they are left out. ``advice`` ends the message of
+        every fault after the run's first papers are written.
         """
         self.path = path
         self.progress = progress
@@ -91,6 +96,7 @@ class RunDirectory:
         self._drop = drop
         self._rejudge = rejudge
         self._forget_turns = forget_turns
+        self._papers = papers
         self._advice = advice
         self._begun = existing
         self._disk = disk or Disk()
@@ -141,10 +147,10 @@ class RunDirectory:
             raise
         try:
             self._take_name()
-            self.progress.parent.mkdir(parents=True, exist_ok=True)
+            self.progress.parent.mkdir(PRIVATE, parents=True, exist_ok=True)
             self._log = self._disk.open(self.progress, APPEND)
             self._mend_progress(self._log)  # of an earlier run of that name
-            self._journal.create()
+            self._journal.create(paper_checks(self._papers))
         except OSError as problem:
             self._take_back()  # the name stays free
             if problem.errno in _MISNAMED:
@@ -169,7 +175,7 @@ class RunDirectory:
         if self._log is not None:
             with suppress(OSError):
                 self._disk.unlink(self.progress)
-        for name in (*ROW_FILES, COMMITS, TURNS, TURNS_NEW, LOCK):
+        for name in (*ROW_FILES, COMMITS, TURNS, LOCK):
             with suppress(OSError):
                 self._disk.unlink(self.path / name)
         with suppress(OSError):
@@ -196,16 +202,18 @@ class RunDirectory:
             raise UsageError(f"run {self.path}: has no {COMMITS}, so that nothing says how far it came")
         self._lock.acquire()
         self._check_space(self.path)
+        remove_temporaries(self._disk, self.path)
         finish_rewrite(self._disk, self.path)
         if self._drop or self._rejudge:
             self._take_out()
-        self.committed, self.cuts = self._journal.reopen(forget_turns=self._forget_turns)
+        papers = paper_checks({**papers_on_disk(self._disk, self.path), **self._papers})
+        self.committed, self.cuts = self._journal.reopen(papers, forget_turns=self._forget_turns)
         self.begun = len(self._journal.turns)
         self.warnings = tuple(
             f"{TURNS}: {damage}; its dialogue goes on from an earlier turn"
             for damage in self._journal.turns.damage
         )
-        self.progress.parent.mkdir(parents=True, exist_ok=True)
+        self.progress.parent.mkdir(PRIVATE, parents=True, exist_ok=True)
         self._log = self._disk.open(self.progress, APPEND)
         self._mend_progress(self._log)
 
@@ -360,7 +368,7 @@ class RunDirectory:
 
     def _remove(self) -> None:
         self._disk.unlink(self.progress)
-        for name in (*self._layout.papers, *ROW_FILES, COMMITS, TURNS, TURNS_NEW, LOCK):
+        for name in (*self._layout.papers, *ROW_FILES, COMMITS, TURNS, LOCK):
             self._disk.unlink(self.path / name)
         self._disk.rmdir(self.path)
 

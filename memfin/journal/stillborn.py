@@ -5,14 +5,13 @@ from typing import Final
 
 from memfin.errors import UsageError
 from memfin.journal.commits import COMMITS, ROW_FILES
-from memfin.journal.disk import Disk
+from memfin.journal.disk import Disk, file_of_temporary
+from memfin.journal.entries import remove_temporaries
 from memfin.journal.lock import LOCK
+from memfin.journal.papers import PAPERS
 from memfin.journal.recovery import examine
 
-PAPERS: Final = ("config.json", "run_manifest.json")
-"""What a run writes first; nobody is asked anything before both are there."""
-
-_LEFT: Final = frozenset({COMMITS, *ROW_FILES, *PAPERS, *(f".{name}.tmp" for name in PAPERS)})
+_LEFT: Final = frozenset({COMMITS, *ROW_FILES, *PAPERS})
 
 
 def is_stillborn(disk: Disk, directory: Path) -> bool:
@@ -25,7 +24,8 @@ def is_stillborn(disk: Disk, directory: Path) -> bool:
     """
     if directory.is_symlink() or not directory.is_dir():
         return False
-    found = {path.name for path in directory.iterdir()} - {LOCK}
+    names = {path.name for path in directory.iterdir()} - {LOCK}
+    found = {name for name in names if file_of_temporary(name) not in PAPERS}
     if not found <= _LEFT or found.issuperset(PAPERS):
         return False
     if any((directory / name).stat().st_size for name in found.intersection(ROW_FILES)):
@@ -44,3 +44,4 @@ def clear(disk: Disk, directory: Path) -> None:
     """
     for name in sorted(_LEFT):
         disk.unlink(directory / name)
+    remove_temporaries(disk, directory)

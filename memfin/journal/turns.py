@@ -16,12 +16,11 @@ import msgspec
 
 from memfin.contracts import BegunDialog, TurnTrace
 from memfin.journal.commits import sealed, unsealed
-from memfin.journal.disk import APPEND, REPLACE, Disk
+from memfin.journal.disk import APPEND, CREATE, Disk, temporary_path
 from memfin.journal.index import Piece
 from memfin.journal.recovery import log_lines
 
 TURNS: Final = "turns.log"
-TURNS_NEW: Final = f".{TURNS}.tmp"
 
 ROOM: Final = 4 << 20
 GROWTH: Final = 4
@@ -67,8 +66,6 @@ class TurnLog:
         Raises:
             OSError: the file system refuses.
         """
-        if (self._directory / TURNS_NEW).exists():
-            self._disk.unlink(self._directory / TURNS_NEW)
         if not self._path.exists():
             return
         self._file = self._disk.open(self._path, APPEND)
@@ -172,8 +169,8 @@ class TurnLog:
         if not self._begun:
             self._remove()
             return
-        temporary = self._directory / TURNS_NEW
-        file = self._disk.open(temporary, REPLACE | os.O_APPEND)
+        temporary = temporary_path(self._path)
+        file = self._disk.open(temporary, CREATE | os.O_APPEND)
         try:
             moved, size = self._copy(file)
             self._disk.fsync(file)

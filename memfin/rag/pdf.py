@@ -3,8 +3,9 @@
 import logging
 import os
 import re
-import time
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -21,7 +22,7 @@ MAX_PDF_CHARACTERS: Final = 64 * 1024 * 1024
 """The most text that is taken from a PDF, in characters."""
 
 MAX_PDF_SECONDS: Final = 120.0
-"""The processor time that reading a PDF may take."""
+"""The time that reading a PDF may take."""
 
 _LINE_END: Final = re.compile(r"\r\n?")
 
@@ -34,33 +35,53 @@ def pdf_pages(file: BinaryIO, path: Path) -> list[str]:
     """
     if os.fstat(file.fileno()).st_size > MAX_PDF_BYTES:
         raise UsageError(f"document {path}: a PDF of more than {MAX_PDF_BYTES >> 20} MiB; divide it")
-    with _quiet():
-        try:
-            pages = list(_pages(file, path))
-        except UsageError:
-            raise
-        except Exception as problem:  # noqa: BLE001 - broken files make pypdf raise errors of any kind
-            raise UsageError(f"document {path}: cannot be read as a PDF: {_told(problem)}") from None
+    pages = _within(MAX_PDF_SECONDS, file, path)
     if not any(text.strip() for text in pages):
         raise UsageError(f"document {path}: no page of this PDF has text; if it is scanned, run OCR over it")
     return pages
 
 
-def _pages(file: BinaryIO, path: Path) -> Iterator[str]:
+def _within(seconds: float, file: BinaryIO, path: Path) -> list[str]:
+    """Read in a thread that is given up when its time is over: a single page may take for ever."""
+    done: Future[list[str]] = Future()
+    over = threading.Event()
+
+    def check(*operation: object) -> None:
+        del operation
+        if over.is_set():
+            raise TimeoutError
+
+    def read() -> None:
+        try:
+            with _quiet():
+                pages = list(_pages(file, path, check))
+        except Exception as problem:  # noqa: BLE001 - broken files make pypdf raise errors of any kind
+            done.set_exception(
+                problem
+                if isinstance(problem, UsageError)
+                else UsageError(f"document {path}: cannot be read as a PDF: {_told(problem)}")
+            )
+        else:
+            done.set_result(pages)
+
+    threading.Thread(target=read, name="memfin-pdf", daemon=True).start()
+    try:
+        return done.result(seconds)
+    except TimeoutError:
+        raise UsageError(f"document {path}: takes more than {seconds:.0f} s to read; divide it") from None
+    finally:
+        over.set()
+
+
+def _pages(file: BinaryIO, path: Path, check: Callable[..., None]) -> Iterator[str]:
+    """Yield the text of every page; ``check`` is called again and again and ends the reading by raising."""
     reader = pypdf.PdfReader(file)
     if reader.is_encrypted and not _opened(reader):
         raise UsageError(f"document {path}: the PDF is encrypted; save a copy without a password")
     length = 0
-    end = time.thread_time() + MAX_PDF_SECONDS
-
-    def check_time(*operation: object) -> None:
-        del operation
-        if time.thread_time() > end:
-            raise UsageError(f"document {path}: takes more than {MAX_PDF_SECONDS:.0f} s to read; divide it")
-
     for page in reader.pages:
-        check_time()
-        text = page.extract_text(visitor_operand_before=check_time)
+        check()
+        text = page.extract_text(visitor_operand_before=check)
         length += len(text)
         if length > MAX_PDF_CHARACTERS:
             raise UsageError(f"document {path}: more than {MAX_PDF_CHARACTERS} characters of text; divide it")

@@ -48,7 +48,7 @@ def _replace(path: Path, text: str) -> None:
             file.write(text.encode())
             file.flush()
             os.fsync(file.fileno())
-        partial.chmod(0o644)  # temporary files are private, a report is not
+        partial.chmod(0o644 & path.parent.stat().st_mode)  # as open as the directory
         partial.replace(path)
     except OSError as problem:
         if partial is not None:

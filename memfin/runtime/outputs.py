@@ -10,6 +10,7 @@ import msgspec
 from memfin.contracts import DialogTrace, EvalSummary, Record, RunManifest, TurnEvalRow, non_finite_path
 from memfin.contracts.reading import InvalidRecord, convert
 from memfin.journal import DIALOG_TRACE, TURN_EVAL
+from memfin.journal.disk import PRIVATE, Disk
 from memfin.metrics.aggregate import encode_summary
 
 R = TypeVar("R", bound=Record)
@@ -38,11 +39,10 @@ def write_eval_outputs(
         "metrics_summary.json": encode_summary(_held(summary, EvalSummary)),
     }
     directory = Path(output_dir)
-    directory.mkdir(parents=True, exist_ok=True)
+    directory.mkdir(PRIVATE, parents=True, exist_ok=True)
+    disk = Disk()
     for name, data in files.items():
-        temporary = directory / f".{name}.tmp"
-        temporary.write_bytes(data)
-        temporary.replace(directory / name)
+        disk.write_whole(directory / name, data)
 
 
 def pretty_json(value: object) -> bytes:

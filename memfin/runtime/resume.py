@@ -6,10 +6,13 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from memfin.contracts import ConfigFile, DialogStatus, RunManifest
-from memfin.contracts.reading import read_json
+from memfin.contracts.reading import read_json, shown
 from memfin.contracts.run import Suite
 from memfin.errors import UsageError
 from memfin.journal import COMMITS, RAG_RESULTS, progress_path
+from memfin.journal.disk import Disk
+from memfin.journal.entries import refuse_links
+from memfin.journal.papers import NOT_AS_WRITTEN, PAPERS, changed_papers, logged_checks
 from memfin.runtime.judging import JudgeLike
 from memfin.runtime.plan import AgentLike, ObserverFactory, RunPlan, make_plan
 from memfin.runtime.suite import Plan, Resumed
@@ -78,21 +81,50 @@ def read_papers(
         raise UsageError(
             f"run {directory}: has no {COMMITS}, so that nothing says how far it came; start a new run"
         )
-    for name in ("config.json", "run_manifest.json"):
+    refuse_links(directory)
+    for name in PAPERS:
         if not (directory / name).is_file():
             command = "run" if suite is msgspec.UNSET else "bench"
             raise UsageError(
                 f"run {directory}: has no {name}: it ended before it began; memfin {command} --run-id "
                 f"{directory.name} takes its place"
             )
+    disk = Disk()
+    for name in changed_papers(disk, directory, logged_checks(disk, directory)):
+        raise UsageError(f"run {directory}: {name} {NOT_AS_WRITTEN}; put it back, or start a new run")
     manifest = read_json(directory / "run_manifest.json", RunManifest)
     if manifest.suite != suite:
         asked = "of questions" if suite is msgspec.UNSET else "of dialogues"
         raise UsageError(f"run {directory}: is one {asked}, which memfin resume goes on with")
-    config = read_json(directory / "config.json", kind)
+    config = read_config(directory / "config.json", kind)
+    if not manifest.run_id == config.run_id == config.settings.run_id:
+        raise UsageError(
+            f"run {directory}: config.json is of run {shown(config.run_id)}, run_manifest.json of "
+            f"{shown(manifest.run_id)}; put back the one that belongs here"
+        )
     if "trace_sha256" in config.fingerprint_inputs:
         raise UsageError(f"run {directory}: was made by memfin score; score again into a new directory")
     return config, manifest
+
+
+def read_config(path: Path, kind: type[F]) -> F:
+    """Return the settings of a run or a soak that is to go on.
+
+    Raises:
+        UsageError: the file cannot be read, is none, or holds a setting that this release does not know.
+    """
+    config = read_json(path, kind)
+    written = read_json(path, _Written).settings
+    unknown = sorted(written.keys() - set(config.settings.__struct_fields__))
+    if unknown:
+        raise UsageError(
+            f"{path}: unknown setting {shown(unknown[0])}; was it changed, or written by another release?"
+        )
+    return config
+
+
+class _Written(msgspec.Struct):
+    settings: dict[str, msgspec.Raw]
 
 
 def go_on_with(

@@ -68,6 +68,8 @@ class Run(Generic[S]):
     ) -> None:
         """Prepare; ``on_event`` will be called on the loop with every progress event; it must not block."""
         self.plan = plan
+        self._started_at = plan.resumed.started_at if plan.resumed is not None else utc_now()
+        self._papers = self._first_papers()
         # An agent may change the working directory under the run.
         self.directory = RunDirectory(
             plan.directory.absolute(),
@@ -77,6 +79,7 @@ class Run(Generic[S]):
             drop=plan.resumed.drop if plan.resumed is not None else frozenset(),
             rejudge=plan.resumed is not None and plan.resumed.rejudge,
             forget_turns=plan.resumed is not None and bool(plan.resumed.changed),
+            papers={name: paper for name, paper in self._papers.items() if paper is not None},
             advice=plan.advice,
         )
         self.summary: S | None = None
@@ -94,7 +97,6 @@ class Run(Generic[S]):
         self._drain: Drain | None = None
         self._ended = False
         self._fault: RunFault | None = None
-        self._started_at = plan.resumed.started_at if plan.resumed is not None else utc_now()
         self._start = time.perf_counter()
         self._graph: Graph[S] | None = None
 
@@ -166,7 +168,7 @@ class Run(Generic[S]):
             try:
                 async with self.directory:
                     try:
-                        await self.directory.write(self._first_papers())
+                        await self.directory.write(self._papers)
                         self.begun.set()
                         return await self._run_graph()
                     except BaseException as problem:

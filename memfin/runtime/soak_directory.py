@@ -17,6 +17,7 @@ from memfin.contracts.soak import SoakEpoch, SoakSummary
 from memfin.errors import RunFault, UsageError
 from memfin.journal import COMMITS, DIALOGUES, Layout, progress_path
 from memfin.journal.disk import APPEND, Disk
+from memfin.journal.entries import remove_temporaries
 from memfin.journal.lock import LOCK, RunLock
 from memfin.journal.run_directory import LOGS, START_AGAIN
 from memfin.runtime.outputs import pretty_json
@@ -108,6 +109,7 @@ class SoakDirectory:
     def _open(self) -> None:
         if self._existing:
             self._lock.acquire()
+            remove_temporaries(self._disk, self.path)
             return
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)

@@ -7,16 +7,18 @@ from typing import Any, Final, NamedTuple, TypeVar
 import msgspec
 
 from memfin.contracts import NO_JUDGE, ConfigFile, RunConfig
-from memfin.contracts.reading import read_json
+from memfin.contracts.reading import shown
 from memfin.contracts.run import Suite
 from memfin.contracts.soak import SoakLimits, SoakSummary
 from memfin.errors import UsageError
+from memfin.journal.entries import refuse_links
+from memfin.journal.run_directory import LOGS
 from memfin.runtime.judging import JudgeLike
 from memfin.runtime.plan import AgentLike, ObserverFactory
-from memfin.runtime.resume import changed_inputs
+from memfin.runtime.resume import changed_inputs, read_config
 from memfin.runtime.settings import make_config, new_run_id
 from memfin.runtime.soak_dialogs import SoakedDialogs
-from memfin.runtime.soak_directory import CONFIG, epoch_run_id, is_soak, read_summary
+from memfin.runtime.soak_directory import CONFIG, EPOCHS, SUMMARY, epoch_run_id, is_soak, read_summary
 from memfin.runtime.soak_suite import SoakSuite
 from memfin.runtime.suite import Plan
 
@@ -195,11 +197,20 @@ def began(
     """
     if not is_soak(path):
         raise UsageError(f"soak {path}: no such soak")
+    for directory in (path, path / EPOCHS, path / EPOCHS / LOGS):
+        if directory.is_dir():
+            refuse_links(directory)
     summary = read_summary(path)
     if summary.suite != suite:
         repeated = "a benchmark" if suite is msgspec.UNSET else "dialogues"
         raise UsageError(f"soak {path}: repeats {repeated}, which memfin resume goes on with")
-    return read_json(path / CONFIG, kind), summary
+    config = read_config(path / CONFIG, kind)
+    if not summary.run_id == config.run_id == config.settings.run_id:
+        raise UsageError(
+            f"soak {path}: {CONFIG} is of soak {shown(config.run_id)}, {SUMMARY} of {shown(summary.run_id)}; "
+            "put back the one that belongs here"
+        )
+    return config, summary
 
 
 def going_on(

@@ -11,6 +11,7 @@ from memfin.contracts.reading import read_json
 from memfin.errors import UsageError
 from memfin.journal import COMMITS, JournalDamaged
 from memfin.journal.disk import Disk
+from memfin.journal.papers import NOT_AS_WRITTEN, changed_papers
 from memfin.journal.recovery import examine
 from memfin.journal.turns import TURNS, turn_records
 from memfin.validation.files import RULES, validate_artefact
@@ -69,7 +70,8 @@ def _committed(root: Path, *, ended: bool) -> Iterator[Finding]:
     if not (root / COMMITS).is_file():
         return
     try:
-        cuts = examine(Disk(), root).cuts
+        committed, cuts = examine(Disk(), root)
+        changed = changed_papers(Disk(), root, committed.papers)
     except JournalDamaged as problem:
         path = Path(problem.where)
         yield Finding(
@@ -78,6 +80,8 @@ def _committed(root: Path, *, ended: bool) -> Iterator[Finding]:
         return
     except OSError as problem:
         raise UsageError(f"cannot read {root}: {problem.strerror or problem}") from problem
+    for name in changed:
+        yield Finding(file=file_text(root / name), line=1, path="$", message=NOT_AS_WRITTEN)
     for cut in cuts if ended else ():
         path = root / cut.file
         message = f"offset {cut.keep}: {cut.size - cut.keep} bytes that were never committed"

@@ -104,6 +104,15 @@ class CancelsAll(Base):
             task.cancel()
         await asyncio.sleep(1)
 
+class StopsLoop(Base):
+    async def reply(self, user_text):
+        async def again():
+            while True:
+                asyncio.get_running_loop().stop()
+                await asyncio.sleep(0)
+        self.task = asyncio.create_task(again())
+        await asyncio.sleep(1)
+
 class NoFactory(Base):
     def __init__(self, session, observer):
         raise RuntimeError("no model here")
@@ -298,6 +307,18 @@ def test_an_agent_that_cancels_everything_ends_the_run_with_a_word(
     done = memfin("run", data, "--agent", "agents_under_test:CancelsAll", "--run-id", "x", "--quiet")
     assert done.returncode == 3, done.stderr
     assert "tasks were cancelled, by agents_under_test:CancelsAll" in done.stderr
+
+
+def test_an_agent_that_stops_the_event_loop_ends_the_run_in_one_line(memfin: Memfin, tmp_path: Path) -> None:
+    data = dataset(tmp_path / "d.jsonl", 2)
+    done = memfin("run", data, "--agent", "agents_under_test:StopsLoop", "--run-id", "x", "--quiet")
+    assert done.returncode == 3
+    assert done.stderr == (
+        "memfin: the event loop was stopped under the run, by agents_under_test:StopsLoop it seems; "
+        "memfin resume runs/x goes on\n"
+    )
+    last = read_jsonl(tmp_path / "runs" / "logs" / "progress_x.jsonl")[-1]
+    assert (last["event"], last["reason"]) == ("run_interrupted", "the event loop was stopped under the run")
 
 
 def test_closed_streams_are_no_obstacle(memfin: Memfin, tmp_path: Path) -> None:

@@ -92,9 +92,9 @@ PAPERS = {"config.json", "run_manifest.json"}
         {LOCK},
         {LOCK, COMMITS},
         {LOCK, COMMITS, DIALOG_TRACE, TURN_EVAL},
-        {LOCK, COMMITS, DIALOG_TRACE, TURN_EVAL, ".config.json.tmp"},
+        {LOCK, COMMITS, DIALOG_TRACE, TURN_EVAL, ".config.json.tmp", ".config.json.0123456789abcdef.tmp"},
         {LOCK, COMMITS, DIALOG_TRACE, TURN_EVAL, "config.json"},
-        {LOCK, COMMITS, DIALOG_TRACE, TURN_EVAL, "config.json", ".run_manifest.json.tmp"},
+        {LOCK, COMMITS, DIALOG_TRACE, TURN_EVAL, "config.json", ".run_manifest.json.0123456789abcdef.tmp"},
     ],
     ids=len,
 )
@@ -324,9 +324,11 @@ async def test_nothing_is_written_after_the_directory_is_closed(tmp_path: Path) 
 
 
 async def test_a_full_disk_is_a_fault_of_one_line(tmp_path: Path) -> None:
-    (tmp_path / "logs").mkdir()
-    (tmp_path / "logs" / "progress_r.jsonl").symlink_to("/dev/full")
-    async with directory(tmp_path) as run:
+    class FullLog(Disk):
+        def open(self, path: Path, flags: int) -> int:
+            return super().open(Path("/dev/full") if path.name == "progress_r.jsonl" else path, flags)
+
+    async with RunDirectory(tmp_path / "r", progress_path(tmp_path, "r"), disk=FullLog()) as run:
         with pytest.raises(RunFault) as fault:
             await run.append_progress([b"event"])
         await run.commit([replay(1, b"elsewhere there is room")])

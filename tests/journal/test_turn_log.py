@@ -9,7 +9,7 @@ from memfin.contracts import BegunDialog, TurnTags, TurnTrace
 from memfin.errors import RunFault
 from memfin.journal import DIALOG_TRACE, Entry, RunDirectory, turns
 from memfin.journal.disk import Disk
-from memfin.journal.turns import TURNS, TURNS_NEW, TurnLog
+from memfin.journal.turns import TURNS, TurnLog
 from tests.journal.journal_disks import FaultyDisk
 
 
@@ -193,14 +193,6 @@ def test_rewriting_keeps_dialogues_that_are_under_way(
     log = recovered(tmp_path)
     assert [log.read(number) for number in talks] == [begun(number, talk) for number, talk in talks.items()]
     log.close()
-
-
-def test_what_a_crash_left_of_a_rewriting_is_cleared_away(tmp_path: Path) -> None:
-    (tmp_path / TURNS_NEW).write_bytes(b"half")
-    log = TurnLog(tmp_path, Disk())
-    log.recover(frozenset())
-    log.close()
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_every_operation_fails_once_and_what_came_back_is_kept(

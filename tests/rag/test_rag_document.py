@@ -5,6 +5,7 @@ import logging
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -326,6 +327,27 @@ def test_a_pdf_that_takes_too_long_is_refused(tmp_path: Path, monkeypatch: pytes
     for texts in ((long,), ("x",) * 1000):  # within a page, and over all of them
         with pytest.raises(UsageError, match="takes more than 0 s to read; divide it"):
             load_document(text_file(tmp_path, a_pdf(*texts), "d.pdf"))
+
+
+def test_a_page_that_takes_for_ever_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    free, ended = threading.Event(), threading.Event()
+
+    def hang(self: object, **options: object) -> str:
+        free.wait()
+        ended.set()
+        return "late"
+
+    monkeypatch.setattr(pdf_module, "MAX_PDF_SECONDS", 0.05)
+    monkeypatch.setattr(pypdf.PageObject, "extract_text", hang)
+    with pytest.raises(UsageError, match="takes more than 0 s to read; divide it"):
+        load_document(text_file(tmp_path, SOUND, "d.pdf"))
+    assert not ended.is_set()
+    free.set()
+    for thread in threading.enumerate():
+        if thread.name == "memfin-pdf":
+            thread.join(20.0)  # it goes no further than this page
+    assert ended.is_set()
+    assert "memfin-pdf" not in {thread.name for thread in threading.enumerate()}
 
 
 def test_a_host_still_hears_what_pypdf_logs(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

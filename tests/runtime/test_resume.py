@@ -386,5 +386,5 @@ async def test_what_cannot_be_resumed_is_refused_with_one_line(tmp_path: Path) -
     await Run(rescored).run()
     assert refusal(tmp_path / "scored") == "was made by memfin score; score again into a new directory"
     (tmp_path / "r" / "config.json").write_bytes(b"{}")
-    with pytest.raises(UsageError, match=r"config\.json: "):
+    with pytest.raises(UsageError, match=r"config\.json is not as it was written"):
         again(tmp_path)

@@ -2,8 +2,6 @@
 
 import json
 import random
-import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -11,6 +9,7 @@ from memfin.scoring.contradiction import ConstraintChecker
 from memfin.scoring.detectors import read_content
 from memfin.scoring.lexicon import LexiconFile, read_table
 from memfin.scoring.statements import LEXICONS, Analysis
+from tests.support import calls
 
 EXAMPLES: Final = Path(__file__).resolve().parents[2] / "tools" / "training" / "examples.jsonl"
 SHORT, LONG = 1_500, 6_000
@@ -29,24 +28,6 @@ def phrases() -> list[str]:
     pool = [text for rule in rules for text in rule.examples + rule.counter_examples]
     pool += [json.loads(line)["text"] for line in EXAMPLES.read_text("utf-8").splitlines()]
     return PHRASES + random.Random(7).sample(sorted(set(pool)), 130)
-
-
-def calls(work: Callable[[], object]) -> int:
-    """Return how many functions are called, in Python and in C, which no other process can change."""
-    count = 0
-
-    def see(frame: object, event: str, arg: object) -> None:
-        nonlocal count
-        if event in ("call", "c_call"):
-            count += 1
-
-    before = sys.getprofile()
-    sys.setprofile(see)
-    try:
-        work()
-    finally:
-        sys.setprofile(before)
-    return count
 
 
 def work_on(text: str) -> int:

@@ -37,7 +37,9 @@ class Finding(Record):
 def outermost(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Return the findings in order of their place, without those that lie inside another one."""
     kept: list[Finding] = []
+    reached = -1  # the furthest end so far: in this order what lies inside another one ends no later
     for each in sorted(findings, key=lambda each: (each.start, -each.end, KINDS.index(each.kind), each.rule)):
-        if not any(other.end >= each.end for other in kept):
+        if each.end > reached:
+            reached = each.end
             kept.append(each)
     return tuple(kept)

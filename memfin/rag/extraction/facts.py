@@ -6,6 +6,7 @@ list items, pages, lines, citations) are no facts at all.
 """
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from typing import Final, Literal, NamedTuple
 
@@ -214,14 +215,13 @@ def _shares(text: str) -> list[Fact]:
 
 
 def _identifiers(text: str) -> list[Fact]:
-    found: list[Fact] = []
-    for pattern in (_CARD, _LONG):
-        for match in pattern.finditer(text):
-            shown = match.group()
-            if pattern is _CARD and _ONLY_LETTERS.match(shown):
-                continue
-            if not any(other.start < match.end() and match.start() < other.end for other in found):
-                found.append(Fact("id", shown, match.start(), match.end()))
+    cards = [match for match in _CARD.finditer(text) if not _ONLY_LETTERS.match(match.group())]
+    ends = [match.end() for match in cards]
+    found = [Fact("id", match.group(), *match.span()) for match in cards]
+    for match in _LONG.finditer(text):
+        at = bisect_right(ends, match.start())  # the first card that could overlap
+        if at == len(cards) or cards[at].start() >= match.end():
+            found.append(Fact("id", match.group(), *match.span()))
     for match in _SPELT.finditer(text):
         digits = digit_string(match.group())
         after = text[match.end() : match.end() + 1]
