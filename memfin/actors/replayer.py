@@ -6,7 +6,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 
 from memfin.actors.base import Actor, EventSender, utc_now
 from memfin.actors.channels import messages, send
-from memfin.actors.messages import DialogReplayed, DialogTask, ToScorer, ToWriter, TurnReplayed
+from memfin.actors.messages import DialogReplayed, DialogTask, ToScorer, ToWriter
 from memfin.agents.observer import TurnObserver
 from memfin.agents.registry import AgentSource
 from memfin.agents.replay import DialogLeftError, ReplayOptions, replay_dialog
@@ -67,7 +67,6 @@ class Replayer(Actor[DialogTask]):
         dialog, run_id = task.dialog, self._options.run_id
 
         async def report(turn: TurnTrace) -> None:
-            await send(self._outbox, TurnReplayed(dialog=dialog, turn=turn))
             await send(
                 self._events,
                 TurnDone(
@@ -89,8 +88,6 @@ class Replayer(Actor[DialogTask]):
                 problem = f"could not go on from its snapshot, the dialogue starts again: {refused}"
                 await self._warn(dialog, problem)
             await self._announce(task, len(turns) + 1)
-            for turn in turns:
-                await send(self._outbox, TurnReplayed(dialog=dialog, turn=turn))
 
         if task.begun is None:
             await self._announce(task, 1)
