@@ -69,3 +69,13 @@ def pytest_xdist_auto_num_workers() -> int:
 @pytest.fixture(scope="session")
 def anyio_backend() -> str:
     return "asyncio"
+
+
+@pytest.fixture(autouse=True)
+def _scoring_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have runs of the test process that do not say how many processes score start none.
+
+    Each takes a second of a processor until it is ready. Tests of scoring processes say how many they want,
+    and commands that tests start have the usual number.
+    """
+    monkeypatch.setattr("memfin.actors.scorer.default_workers", lambda: 0)

@@ -113,3 +113,13 @@ class WanderingAgent:
             raise ValueError("this turn fails")
         hint = "市场存在不确定性，本金可能亏损。" if (number + self._turn) % 3 else "数据显示费用较低。"
         return f"{number}-{self._turn}：根据公开数据，{hint}以上仅供参考。"
+
+
+DENSE = (
+    "建议您把30%的资金投入沪深300ETF，其余70%买入债券；先买5万元，再买8万元，跌到10%就补仓20%。"
+    "若行情不好，可加杠杆到1.5倍，"
+)
+"""Advice full of figures, as a sentence that does not end; one takes some milliseconds to score."""
+
+ENDLESS = "".join(f"- 基金{number}：{number % 90 + 1}%\n" for number in range(100_000))
+"""A list of more than a million characters, which takes many seconds to score."""

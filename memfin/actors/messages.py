@@ -8,7 +8,6 @@ from memfin.contracts import (
     ModelUsage,
     Record,
     TurnEvalRow,
-    TurnTrace,
 )
 
 
@@ -18,13 +17,6 @@ class DialogTask(Record):
     dataset_index: int
     dialog: Dialog
     begun: BegunDialog | None = None
-
-
-class TurnReplayed(Record):
-    """One turn of a dialogue that is still being replayed; its `DialogReplayed` follows."""
-
-    dialog: Dialog
-    turn: TurnTrace
 
 
 class DialogReplayed(Record):
@@ -42,7 +34,7 @@ class DialogReplayed(Record):
     recorded: bool = False
 
 
-ToScorer = TurnReplayed | DialogReplayed
+ToScorer = DialogReplayed
 
 
 class DialogScored(Record):

@@ -93,7 +93,7 @@ class QuestionScorer(Stage[QuestionAnswered]):
         question = message.question
         try:
             if _length(answer) > LONG_TEXT:
-                return None, await self._thread.finish(score_question, question, answer, self._index)
+                return None, await self._thread.call(score_question, question, answer, self._index)
             return None, score_question(question, answer, self._index)
         except Exception as problem:  # noqa: BLE001 - see the class
             line = f"could not be scored, please report this: {describe(problem)}"

@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
-from memfin.actors.base import Stage, EventSender, utc_now
+from memfin.actors.base import EventSender, Stage, utc_now
 from memfin.actors.channels import send
-from memfin.actors.messages import DialogReplayed, DialogTask, ToScorer, ToWriter, TurnReplayed
+from memfin.actors.messages import DialogReplayed, DialogTask, ToScorer, ToWriter
 from memfin.agents.observer import TurnObserver
 from memfin.agents.registry import AgentSource
 from memfin.agents.replay import DialogLeftError, ReplayOptions, failed_trace, replay_dialog
@@ -77,7 +77,6 @@ class Replayer(Stage[DialogTask]):
         dialog, run_id = task.dialog, self._options.run_id
 
         async def report(turn: TurnTrace) -> None:
-            await send(self._outbox, TurnReplayed(dialog=dialog, turn=turn))
             await send(
                 self._events,
                 TurnDone(
@@ -99,8 +98,6 @@ class Replayer(Stage[DialogTask]):
                 problem = f"could not go on from its snapshot, the dialogue starts again: {refused}"
                 await self._warn(dialog, problem)
             await self._announce(task, len(turns) + 1)
-            for turn in turns:
-                await send(self._outbox, TurnReplayed(dialog=dialog, turn=turn))
 
         if task.begun is None:
             await self._announce(task, 1)

@@ -1,46 +1,38 @@
-"""The scorer: turns traces into rows, each turn as soon as it is answered."""
+"""The scorer: turns traces into rows, several dialogues at a time."""
 
-import time
 from typing import Final
 
-import anyio.lowlevel
+import anyio
+from anyio.abc import TaskGroup
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
-from memfin.actors.base import Actor, EventSender, utc_now
-from memfin.actors.channels import SLICE, messages, send
-from memfin.actors.messages import DialogReplayed, DialogScored, ToScorer, TurnReplayed
-from memfin.contracts import Dialog, DialogTrace, HistoryMode, TraceVersion, TurnEvalRow, TurnTrace, Warned
+from memfin.actors.base import EventSender, Stage, utc_now
+from memfin.actors.channels import send
+from memfin.actors.messages import DialogReplayed, DialogScored, ToScorer
+from memfin.actors.scoring_pool import ScoringPool, default_workers
+from memfin.contracts import Dialog, DialogTrace, RunConfig, TurnEvalRow, Warned
+from memfin.errors import MemfinError
 from memfin.foreign.references import describe
-from memfin.foreign.thread import CallThread
-from memfin.scoring.rows import DialogScorer
+from memfin.scoring.rows import complete_rows
 from memfin.scoring.verdicts import unscored_row
+from memfin.scoring.worker import ScoringJob
 
 CONSTRAINT: Final = 80
 UNREAD: Final = 20
 """Characters of a constraint that a warning shows, and constraints that a run warns of, at most."""
 
-LONG_TEXT: Final = 20_000
-"""Characters from which on a turn is read in a worker thread, so that the loop does not wait for it."""
 
-SLOW: Final = 0.004
-WARM: Final = 8
-"""Seconds that reading a turn takes when rules are met for the first time in the process and
-have to be compiled; and turns in a row that took less after which the loop reads them again."""
+class Scorer(Stage[ToScorer]):
+    """Has the ``turn_eval`` rows of each dialogue built by a pool; the rules are in `memfin.scoring`.
 
-
-class Scorer(Actor[ToScorer]):
-    """Builds the ``turn_eval`` rows of each dialogue; the rules are in `memfin.scoring`.
-
-    Replies are read while the agents work on their next ones, so that little is left to do when a
-    dialogue ends. A recorded trace comes without its turns in advance and is scored at once.
+    Dialogues leave in the order in which they are scored.
     """
 
     def __init__(
         self,
         *,
         run_id: str,
-        trace_version: TraceVersion,
-        history: HistoryMode,
+        config: RunConfig,
         inbox: MemoryObjectReceiveStream[ToScorer],
         outbox: MemoryObjectSendStream[DialogScored],
         events: EventSender,
@@ -49,129 +41,104 @@ class Scorer(Actor[ToScorer]):
         """Prepare; where a judge reads contradictions, constraints need not be understood here."""
         super().__init__("scorer", inbox, outbox, events)
         self._run_id = run_id
-        self._trace_version: TraceVersion = trace_version
-        self._history: HistoryMode = history
-        self._replays = inbox
+        self._config = config
         self._outbox = outbox
         self._events = events
-        self._open: dict[str, _OpenDialog] = {}
-        self._thread = CallThread("memfin-scorer")
-        self._cold = WARM
+        self._pool = ScoringPool(scoring_workers(config), config.score_timeout, self._warn)
+        self._free = anyio.Semaphore(self._pool.size)
         self._unread: set[str] = set()
+        self._cut = False
+        self._scoring: TaskGroup
         self._contradictions_judged = contradictions_judged
 
     async def run(self) -> None:
-        """Score turns and dialogues until the replayers end."""
+        """Score dialogues until the replayers end."""
+        async with self._pool, anyio.create_task_group() as self._scoring:
+            await super().run()
+
+    async def handle(self, message: DialogReplayed) -> None:
+        """Begin to score a dialogue, once there is room for it."""
+        await self._free.acquire()
+        self._done -= 1  # the loop counts the message; it is done when it is handed on
+        self._scoring.start_soon(self._score, message, name=f"score-{message.trace.dialog_id}")
+
+    async def _score(self, replayed: DialogReplayed) -> None:
         try:
-            async with self._replays, self._outbox, self._events:
-                async for message in messages(self._replays):
-                    if isinstance(message, TurnReplayed):
-                        await self._score(message.dialog, message.turn)
-                        continue
-                    self._count_received()
-                    await send(self._outbox, DialogScored(replayed=message, rows=await self._rows(message)))
-                    self._done += 1
-                    self._sent += 1
+            rows = await self._rows_or_failures(replayed)
+            await send(self._outbox, DialogScored(replayed=replayed, rows=rows))
+            self._done += 1
+            self._sent += 1
         finally:
-            self._thread.stop()
+            self._free.release()
 
-    async def _score(self, dialog: Dialog, turn: TurnTrace) -> None:
-        """Add one turn's row to its dialogue."""
-        opened = self._open.get(dialog.dialog_id)
-        if opened is None:
-            opened = self._open[dialog.dialog_id] = _OpenDialog(
-                dialog, self._run_id, self._trace_version, self._history
+    async def _rows_or_failures(self, replayed: DialogReplayed) -> list[TurnEvalRow]:
+        """Return the rows of a dialogue; an unexpected exception costs their scores and not the run."""
+        try:
+            return await self._rows(replayed)
+        except (MemfinError, anyio.BrokenResourceError):
+            raise
+        except Exception as problem:  # noqa: BLE001 - see above
+            trace, reason = replayed.trace, describe(problem)
+            await self._warn(f"could not be scored, please report this: {reason}", trace.dialog_id)
+            version = self._config.trace_version
+            return [unscored_row(self._run_id, trace.dialog_id, turn, reason, version) for turn in trace.turns]
+
+    async def _rows(self, replayed: DialogReplayed) -> list[TurnEvalRow]:
+        dialog, trace = replayed.dialog, replayed.trace
+        if dialog is None or not trace.turns:
+            return []
+        rows = await self._pool.rows(self._job(dialog, trace))
+        for row in rows:
+            await self._tell(row)
+        return complete_rows(dialog, trace, rows)
+
+    def _job(self, dialog: Dialog, trace: DialogTrace) -> ScoringJob:
+        return ScoringJob(
+            run_id=self._run_id,
+            dialog=dialog,
+            turns=trace.turns,
+            trace_version=self._config.trace_version,
+            history=self._config.history,
+            score_chars=self._config.score_chars,
+        )
+
+    async def _tell(self, row: TurnEvalRow) -> None:
+        """Warn of what a row says about its scoring."""
+        if row.scoring_error is not None:
+            problem = f"could not be scored, please report this: {row.scoring_error}"
+            await self._warn(f"turn {row.turn_pair_id} {problem}", row.dialog_id)
+        for constraint in row.unread_constraints or ():
+            await self._tell_unread(row.dialog_id, constraint)
+        if row.scored_chars and not self._cut:
+            self._cut = True
+            await self._warn(
+                f"turn {row.turn_pair_id} has a long reply: of such replies the first {row.scored_chars} "
+                "characters are scored (score_chars), as their rows say",
+                row.dialog_id,
             )
-            for text in opened.unread:
-                await self._tell_unread(dialog, text)
-        if self._cold > 0 or len(turn.pred_assistant_text or "") + len(turn.user_text) > LONG_TEXT:
-            problem, took = await self._thread.finish(opened.add_timed, turn)
-        else:
-            problem, took = opened.add_timed(turn)
-        self._cold = WARM if took > SLOW else self._cold - 1
-        if problem is not None:
-            problem = f"turn {turn.turn_pair_id} could not be scored, please report this: {problem}"
-            await self._warn(dialog, problem)
 
-    async def _tell_unread(self, dialog: Dialog, constraint: str) -> None:
+    async def _tell_unread(self, dialog_id: str, constraint: str) -> None:
         """Say once that a constraint is not understood: advice against it will not be found."""
         if self._contradictions_judged or constraint in self._unread or len(self._unread) > UNREAD:
             return
         self._unread.add(constraint)
         if len(self._unread) > UNREAD:
-            await self._warn(dialog, "more constraints are not understood; the report tells how many")
+            await self._warn("more constraints are not understood; the report tells how many", dialog_id)
             return
         told = f"{constraint[:CONSTRAINT]}…" if len(constraint) > CONSTRAINT else constraint
         await self._warn(
-            dialog,
             f"the detectors do not understand the constraint {told!r}, so that no reply can contradict it: "
             "word it otherwise, or have a judge read contradictions (--judge-scope all)",
+            dialog_id,
         )
 
-    async def _warn(self, dialog: Dialog, message: str) -> None:
+    async def _warn(self, message: str, dialog_id: str | None = None) -> None:
         await send(
             self._events,
-            Warned(ts=utc_now(), run_id=self._run_id, message=message, dialog_id=dialog.dialog_id),
+            Warned(ts=utc_now(), run_id=self._run_id, message=message, dialog_id=dialog_id),
         )
 
-    async def _rows(self, replayed: DialogReplayed) -> list[TurnEvalRow]:
-        """Return the rows of a complete dialogue; score what has not come turn by turn."""
-        dialog, trace = replayed.dialog, replayed.trace
-        if dialog is None or not trace.turns:
-            return []
-        if trace.dialog_id not in self._open:
-            resumed = time.perf_counter()
-            for turn in trace.turns:
-                await self._score(dialog, turn)
-                if time.perf_counter() - resumed > SLICE:
-                    await anyio.lowlevel.checkpoint()
-                    resumed = time.perf_counter()
-        return self._open.pop(trace.dialog_id).finish(trace)
 
-
-class _OpenDialog:
-    """The rows of a dialogue so far; ``unread`` are its constraints that are not understood.
-
-    Replies are hostile text and rules may be wrong: a rule that fails costs its turn, not the run.
-    """
-
-    def __init__(
-        self, dialog: Dialog, run_id: str, trace_version: TraceVersion, history: HistoryMode
-    ) -> None:
-        self._dialog_id = dialog.dialog_id
-        self._run_id = run_id
-        self._trace_version: TraceVersion = trace_version
-        self._rows: list[TurnEvalRow] = []
-        self._scorer: DialogScorer | None = None
-        self._defect = ""
-        self.unread: list[str] = []
-        try:
-            self._scorer = DialogScorer(
-                dialog, run_id=run_id, trace_version=trace_version, history_mode=history
-            )
-            self.unread = self._scorer.unread
-        except Exception as problem:  # noqa: BLE001 - see the class
-            self._defect = describe(problem)
-
-    def add(self, turn: TurnTrace) -> str | None:
-        """Score one turn; return what went wrong, if anything."""
-        defect = self._defect
-        if self._scorer is not None:
-            try:
-                self._rows.append(self._scorer.row(turn))
-            except Exception as problem:  # noqa: BLE001 - see the class
-                defect = describe(problem)
-            else:
-                return None
-        self._rows.append(unscored_row(self._run_id, self._dialog_id, turn, defect, self._trace_version))
-        return defect
-
-    def add_timed(self, turn: TurnTrace) -> tuple[str | None, float]:
-        """Score one turn like `add`; return also how many seconds it took."""
-        began = time.perf_counter()
-        defect = self.add(turn)
-        return defect, time.perf_counter() - began
-
-    def finish(self, trace: DialogTrace) -> list[TurnEvalRow]:
-        """Return the complete rows."""
-        return self._rows if self._scorer is None else self._scorer.finish(trace, self._rows)
+def scoring_workers(config: RunConfig) -> int:
+    """Return how many processes score the replies of a run."""
+    return default_workers() if config.workers_score is None else config.workers_score

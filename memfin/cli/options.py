@@ -44,6 +44,25 @@ RUN_OPTIONS: Final[tuple[click.Option, ...]] = (
         ["--workers-judge"], type=int, default=2, show_default=True, help="Judgements made at a time."
     ),
     click.Option(
+        ["--workers-score"],
+        type=int,
+        help="Processes that score replies; 0 scores them in a thread.  [default: cores minus one]",
+    ),
+    click.Option(
+        ["--score-timeout"],
+        type=float,
+        default=10.0,
+        show_default=True,
+        help="Seconds that scoring a reply may take.",
+    ),
+    click.Option(
+        ["--score-chars"],
+        type=int,
+        default=100_000,
+        show_default=True,
+        help="Characters of a reply that are scored, at most: its first.",
+    ),
+    click.Option(
         ["--history"],
         type=click.Choice(["free", "forced"]),
         default="free",

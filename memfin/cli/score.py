@@ -35,6 +35,25 @@ from memfin.runtime.rescore import RescorePlan
     "[default: what the trace or the run's config.json says, else free]",
 )
 @click.option("--workers-judge", type=int, default=2, show_default=True, help="Judgements made at a time.")
+@click.option(
+    "--workers-score",
+    type=int,
+    help="Processes that score replies; 0 scores them in a thread.  [default: cores minus one]",
+)
+@click.option(
+    "--score-timeout",
+    type=float,
+    default=10.0,
+    show_default=True,
+    help="Seconds that scoring a reply may take.",
+)
+@click.option(
+    "--score-chars",
+    type=int,
+    default=100_000,
+    show_default=True,
+    help="Characters of a reply that are scored, at most: its first.",
+)
 @click.option("--judge-rpm", type=float, help="Judge requests a minute, at most, in every window.")
 @click.option("--judge-tpm", type=float, help="Tokens a minute of an openai judge, at most, in every window.")
 @click.option(

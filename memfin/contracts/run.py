@@ -132,6 +132,9 @@ class RunConfig(Record):
     run_id: str | None = None
     workers_dialog: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 4
     workers_judge: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 2
+    workers_score: Annotated[int, msgspec.Meta(ge=0, le=1_000)] | None = None
+    score_timeout: Annotated[float, msgspec.Meta(gt=0, le=86_400)] = 10.0
+    score_chars: Positive = 100_000
     history: HistoryMode = "free"
     limit: Positive | None = None
     turn_timeout: Annotated[float, msgspec.Meta(gt=0, le=86_400)] = 120.0

@@ -72,7 +72,8 @@ class TurnEvalRow(Record):
     those of the client's constraints that the detectors do not understand: no reply can break them.
     ``undecided_constraints`` are those that a proposal bears on without deciding it offline. ``unsure`` names
     the labels on which rules and classifier disagree; ``judge_changed`` the readings that a judge changed
-    where only uncertain turns go to it, empty when it agreed.
+    where only uncertain turns go to it, empty when it agreed. ``scored_chars`` is how many characters of a
+    long reply, its first, the detectors have read.
     """
 
     trace_version: str
@@ -115,6 +116,7 @@ class TurnEvalRow(Record):
     unsure: list[str] | msgspec.UnsetType = msgspec.UNSET
     judge_changed: list[Reading] | msgspec.UnsetType = msgspec.UNSET
     scoring_error: str | None = None
+    scored_chars: Count | msgspec.UnsetType = msgspec.UNSET
 
 
 def was_asked(row: TurnEvalRow, scope: JudgeScope) -> bool:

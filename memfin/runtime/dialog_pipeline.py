@@ -26,9 +26,6 @@ from memfin.runtime.suite import Measured, Pipeline
 DIALOGS: Final = 4
 """Dialogues that wait between two actors at most, besides those being worked on."""
 
-TURNS: Final = 256
-"""Answered turns that wait for the scorer at most."""
-
 
 class DialogInputs(NamedTuple):
     """What the actors need to know of the plan."""
@@ -55,7 +52,7 @@ class DialogPipeline(Pipeline[EvalSummary]):
     ) -> None:
         self._inputs = inputs
         config, run_id = inputs.config, inputs.run_id
-        replayed_in, replayed_out = anyio.create_memory_object_stream[ToScorer](TURNS)
+        replayed_in, replayed_out = anyio.create_memory_object_stream[ToScorer](DIALOGS)
         scored_in, scored_out = anyio.create_memory_object_stream[DialogScored](DIALOGS)
         judged_in, judged_out = anyio.create_memory_object_stream[ToWriter](INBOX)
         committed_in, committed_out = anyio.create_memory_object_stream[DialogCommitted](DIALOGS)
@@ -63,8 +60,7 @@ class DialogPipeline(Pipeline[EvalSummary]):
         replayed_in.close()
         self.scorer = Scorer(
             run_id=run_id,
-            trace_version=config.trace_version,
-            history=config.history,
+            config=config,
             inbox=replayed_out,
             outbox=scored_in,
             events=events.clone(),

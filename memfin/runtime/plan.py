@@ -12,6 +12,7 @@ from anyio.streams.memory import MemoryObjectSendStream
 from memfin.actors.base import Actor, EventSender
 from memfin.actors.messages import DialogCommitted, DialogTask, ToScorer, ToWriter
 from memfin.actors.replayer import Replayer
+from memfin.actors.scorer import scoring_workers
 from memfin.actors.source import Source
 from memfin.agents.observer import TurnObserver
 from memfin.agents.registry import AgentSource, resolve_agent
@@ -203,6 +204,7 @@ def scoring_inputs(judge: DialogJudge | None, config: RunConfig) -> dict[str, An
     """Return what the scores depend on besides the traces."""
     return {
         "lexicon_hashes": lexicon_hashes(),
+        "score_chars": config.score_chars,
         "matching": "literal+guarded",
         **judge_inputs(judge, scope=config.judge_scope),
         "memfin_version": __version__,
@@ -243,5 +245,6 @@ def make_plan(
         sha256, lines = digest_dataset(path)
     except OSError as problem:
         raise UsageError(f"dataset {path}: {problem.strerror or problem}") from problem
-    prepare_scoring()
+    if scoring_workers(config) == 0:
+        prepare_scoring()
     return RunPlan(config, path, agents, resolved_judge, notices, sha256, lines, observer_factory)

@@ -8,6 +8,7 @@ from anyio.streams.memory import MemoryObjectSendStream
 
 from memfin.actors.base import Actor, EventSender
 from memfin.actors.messages import DialogCommitted, ToScorer, ToWriter
+from memfin.actors.scorer import scoring_workers
 from memfin.actors.trace_source import TraceSource, dialog_of
 from memfin.contracts import ConfigFile, DialogTrace, HistoryMode, RunManifest
 from memfin.contracts.reading import decode, iter_jsonl
@@ -61,7 +62,6 @@ class RescorePlan(DialogPlan):
             dialog_of(trace, self.dialog_index, where)
         if first is None:
             raise UsageError(f"trace {dialog_trace}: holds no dialogue")
-        prepare_scoring()
         recorded = _history(dialog_trace.with_name("config.json"), first)
         self.history_known = history is not None or recorded is not None
         config = make_config(
@@ -73,6 +73,8 @@ class RescorePlan(DialogPlan):
                 "trace_version": "v1" if first.trace_version == "v1" else "v1.1",
             }
         )
+        if scoring_workers(config) == 0:
+            prepare_scoring()
         self.notices = Notices()
         self.judge = make_judge(judge, config, self.notices)
         self.config = config.replace(judge=judge_name(self.judge))

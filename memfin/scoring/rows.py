@@ -59,6 +59,7 @@ class DialogScorer:
         history_mode: what the agent was shown.
         risk_tag_mapper: required tags by the dataset's own wording, before the built-in names.
         forbidden_patterns: entries on top of the dialogue's ``blueprint.forbidden_list``.
+        score_chars: how many characters of a reply are read; those after them are not.
 
     Attributes:
         unread: the client's constraints that the detectors do not understand.
@@ -73,6 +74,7 @@ class DialogScorer:
         history_mode: HistoryMode = "free",
         risk_tag_mapper: Mapping[str, str] | None = None,
         forbidden_patterns: Sequence[str] = (),
+        score_chars: int | None = None,
     ) -> None:
         truth = dialog.profile_gt
         self._run_id = run_id
@@ -84,28 +86,10 @@ class DialogScorer:
         self._mapper = risk_tag_mapper or {}
         self._tags: dict[str, str | None] = {}
         self._version = trace_version if trace_version == TRACE_VERSION_EXTENDED else TRACE_VERSION
-        self._complete = None not in (
-            canonical_level(truth.risk_level_gt),
-            canonical_horizon(truth.horizon_gt),
-            canonical_level(truth.liquidity_need_gt),
-        )
-
-    def finish(self, trace: DialogTrace, rows: Iterable[TurnEvalRow]) -> list[TurnEvalRow]:
-        """Return the dialogue's rows with what only its end tells.
-
-        Every row of a failed dialogue is eligible for nothing and carries no compliance label. M2 is
-        eligible on the last answered
-        turn of a dialogue whose true profile is complete.
-        """
-        if not trace.valid_dialog or trace.dialog_status in ("failed", "skipped"):
-            nothing = {**dict.fromkeys(_ELIGIBLE, False), "pred_compliance_label": None}
-            return [row.replace(**nothing) for row in rows]
-        answered = [turn.turn_pair_id for turn in trace.turns if turn.turn_status == "ok"]
-        last = answered[-1] if answered and self._complete else None
-        return [row.replace(eligible_m2=True) if row.turn_pair_id == last else row for row in rows]
+        self._score_chars = score_chars
 
     def row(self, turn: TurnTrace) -> TurnEvalRow:
-        """Return the row of one turn, as far as the turn alone tells; `finish` completes it.
+        """Return the row of one turn, as far as the turn alone tells; `complete_rows` adds the rest.
 
         A turn that failed is eligible for nothing. An empty requirement is not eligible; M1 needs a
         key that resolves, M4 a reply and a true label.
@@ -118,7 +102,9 @@ class DialogScorer:
         hits = [hit for hit in found if hit is not None]
         named = [source for hit in hits for source in hit.sources]
         required, unmapped = self._required_tags(tags.risk_disclosure_required_gt)
-        reply = turn.pred_assistant_text if answered else None
+        whole = turn.pred_assistant_text if answered else None
+        reply = None if whole is None else whole[: self._score_chars]
+        cut = reply is not None and reply != whole
         if reply is not None and not reply.strip():
             reply = None
         row = TurnEvalRow(
@@ -147,6 +133,7 @@ class DialogScorer:
             turn_status=turn.turn_status,
             key_hit_guarded=[1 if hit.guarded else 0 for hit in hits],
             key_recoverability=[hit.recoverability for hit in hits],
+            scored_chars=self._score_chars if cut and self._score_chars is not None else msgspec.UNSET,
         )
         return row if reply is None else self._with_reply(row, turn, reply)
 
@@ -204,6 +191,29 @@ class DialogScorer:
         )
 
 
+def complete_rows(dialog: Dialog, trace: DialogTrace, rows: Iterable[TurnEvalRow]) -> list[TurnEvalRow]:
+    """Return the rows of a dialogue's turns with what only its end tells.
+
+    Every row of a failed dialogue is eligible for nothing and carries no compliance label. M2 is eligible on
+    the last answered turn of a dialogue whose true profile is complete.
+    """
+    if not trace.valid_dialog or trace.dialog_status in ("failed", "skipped"):
+        nothing = {**dict.fromkeys(_ELIGIBLE, False), "pred_compliance_label": None}
+        return [row.replace(**nothing) for row in rows]
+    truth = dialog.profile_gt
+    complete = None not in (
+        canonical_level(truth.risk_level_gt),
+        canonical_horizon(truth.horizon_gt),
+        canonical_level(truth.liquidity_need_gt),
+    )
+    answered = [turn.turn_pair_id for turn in trace.turns if turn.turn_status == "ok"]
+    last = answered[-1] if answered and complete else None
+    return [
+        row.replace(eligible_m2=True) if row.turn_pair_id == last and row.scoring_error is None else row
+        for row in rows
+    ]
+
+
 def score_dialog(
     dialog: Dialog,
     trace: DialogTrace,
@@ -225,7 +235,7 @@ def score_dialog(
         risk_tag_mapper=risk_tag_mapper,
         forbidden_patterns=forbidden_patterns,
     )
-    return scorer.finish(trace, [scorer.row(turn) for turn in trace.turns])
+    return complete_rows(dialog, trace, [scorer.row(turn) for turn in trace.turns])
 
 
 def build_turn_eval_rows(

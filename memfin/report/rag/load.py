@@ -109,7 +109,12 @@ def _told(config: BenchConfigFile) -> dict[str, Any]:
     return settings
 
 
-_OF_DIALOGUES: Final = frozenset({"history", "trace_version", "agent_memory", "judge_scope"})
+_OF_DIALOGUES: Final = frozenset(
+    {
+        *("history", "trace_version", "agent_memory", "judge_scope"),
+        *("workers_score", "score_timeout", "score_chars"),
+    }
+)
 _OF_JUDGES: Final = frozenset({"workers_judge", "fail_on_judge_error"})
 
 

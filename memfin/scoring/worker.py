@@ -1,0 +1,114 @@
+"""Scoring of a dialogue's turns as a job, and the process that works such jobs off.
+
+Frames go over standard input and output: eight bytes of length, then JSON. A job brings one frame for each
+of its turns, as soon as the turn is scored; an empty frame says that the process is ready. The parts of a
+job come from JSON and go there, so that it carries all of them exactly, integers of any size included.
+"""
+
+import os
+import queue
+import signal
+import threading
+from collections.abc import Iterator
+from typing import BinaryIO, Final
+
+import msgspec
+
+from memfin.contracts import Dialog, HistoryMode, Record, TraceVersion, TurnEvalRow, TurnTrace
+from memfin.foreign.references import describe
+from memfin.scoring.rows import DialogScorer, prepare_scoring
+from memfin.scoring.verdicts import unscored_row
+
+LENGTH: Final = 8
+"""Bytes of a frame's length."""
+
+END_GRACE: Final = 1.0
+"""Seconds after the end of standard input in which the process ends in order."""
+
+
+class ScoringJob(Record):
+    """Turns of a dialogue that are to be scored, and the settings that their rows depend on."""
+
+    run_id: str
+    dialog: Dialog
+    turns: list[TurnTrace]
+    trace_version: TraceVersion
+    history: HistoryMode
+    score_chars: int
+
+    def unscored(self, turn: TurnTrace, reason: str) -> TurnEvalRow:
+        """Return the row of a turn of the job that could not be scored."""
+        return unscored_row(self.run_id, self.dialog.dialog_id, turn, reason, self.trace_version)
+
+
+def score_job(job: ScoringJob) -> Iterator[TurnEvalRow]:
+    """Yield the row of each turn of a job, without what only the end of the dialogue tells.
+
+    Replies are hostile text and rules may be wrong: a rule that fails costs its turn, not the run.
+    """
+    scorer, defect = None, ""
+    try:
+        scorer = DialogScorer(
+            job.dialog,
+            run_id=job.run_id,
+            trace_version=job.trace_version,
+            history_mode=job.history,
+            score_chars=job.score_chars,
+        )
+    except Exception as problem:  # noqa: BLE001 - see above
+        defect = describe(problem)
+    for turn in job.turns:
+        if scorer is None:
+            yield job.unscored(turn, defect)
+            continue
+        try:
+            row = scorer.row(turn)
+        except Exception as problem:  # noqa: BLE001 - see above
+            row = job.unscored(turn, describe(problem))
+        yield row
+
+
+def write_frame(pipe: BinaryIO, payload: bytes) -> None:
+    """Write one frame and flush."""
+    pipe.write(len(payload).to_bytes(LENGTH, "big"))
+    pipe.write(payload)
+    pipe.flush()
+
+
+def read_frame(pipe: BinaryIO) -> bytes | None:
+    """Return the payload of the next frame, or None where the pipe ends."""
+    length = pipe.read(LENGTH)
+    size = int.from_bytes(length, "big")
+    payload = pipe.read(size)
+    return payload if len(length) == LENGTH and len(payload) == size else None
+
+
+def main() -> None:
+    """Score the jobs that come over standard input until it ends.
+
+    The process ends with it even while a turn is scored: whoever waited for the row has gone.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent
+    jobs, rows = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nowhere, 0)
+    os.dup2(2, 1)  # nothing that prints may spoil the frames
+    prepare_scoring()
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)  # nobody reads on once the process is ready
+    write_frame(rows, b"")
+    received: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+    threading.Thread(target=_receive, args=(jobs, received), daemon=True).start()
+    decoder, encoder = msgspec.json.Decoder(ScoringJob), msgspec.json.Encoder()
+    while (payload := received.get()) is not None:
+        for row in score_job(decoder.decode(payload)):
+            write_frame(rows, encoder.encode(row))
+
+
+def _receive(jobs: BinaryIO, received: "queue.SimpleQueue[bytes | None]") -> None:
+    """Hand the jobs on; once they end, end the process, in order where it is idle."""
+    while (payload := read_frame(jobs)) is not None:
+        received.put(payload)
+    received.put(None)
+    threading.main_thread().join(END_GRACE)
+    os._exit(0)

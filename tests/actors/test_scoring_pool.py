@@ -1,0 +1,251 @@
+import gc
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import anyio
+import msgspec
+import pytest
+
+from memfin.actors import scoring_process
+from memfin.actors.scoring_pool import DEATHS, ScoringPool, default_workers
+from memfin.actors.scoring_process import BOOT, PACKAGE, ScoringProcess
+from memfin.agents.observer import Observed
+from memfin.agents.traces import build_turn_trace
+from memfin.contracts import TurnEvalRow
+from memfin.dataset import align_turn_pairs, normalize_dialog
+from memfin.scoring.worker import ScoringJob, read_frame, score_job, write_frame
+from tests.support import DENSE, ENDLESS, dialog
+
+SHORT = "市场存在不确定性，仅供参考。"
+
+
+def job(*replies: str) -> ScoringJob:
+    """Return a job of a dialogue with these replies."""
+    told = normalize_dialog(dialog("d1", len(replies)), default_id="d1")
+    pairs = align_turn_pairs(told)
+    turns = [
+        build_turn_trace(pair, reply, Observed(), 1.0) for pair, reply in zip(pairs, replies, strict=True)
+    ]
+    return ScoringJob(
+        run_id="r", dialog=told, turns=turns, trace_version="v1", history="free", score_chars=10**9
+    )
+
+
+class Warnings(list[str]):
+    async def tell(self, line: str) -> None:
+        self.append(line)
+
+
+async def ready(pool: ScoringPool) -> int:
+    """Wait until a process of the pool is ready and return its id."""
+    while True:
+        for process in pool._processes:
+            if process._ready and process._process is not None:
+                return process._process.pid
+        await anyio.sleep(0.001)
+
+
+def is_there(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+async def test_a_process_gives_the_rows_that_this_one_would() -> None:
+    warned = Warnings()
+    work = job(SHORT, DENSE, "", SHORT)
+    async with ScoringPool(1, 60, warned.tell) as pool:
+        first = await pool.rows(work)
+        again = await pool.rows(work)
+        assert len(pool._processes) == 1
+    assert first == again == list(score_job(work))
+    assert warned == []
+
+
+async def test_numbers_that_no_machine_word_holds_reach_the_process() -> None:
+    work = job(SHORT)
+    work = work.replace(dialog=work.dialog.replace(seed_data={"id": 10**30}))
+    async with ScoringPool(1, 60, Warnings().tell) as pool:
+        assert await pool.rows(work) == list(score_job(work))
+
+
+async def test_processes_start_as_dialogues_come_together_and_never_more_than_wanted() -> None:
+    async with ScoringPool(2, 60, Warnings().tell) as pool:
+        await pool.rows(job(SHORT))
+        await pool.rows(job(SHORT))
+        assert len(pool._processes) == 1
+        async with anyio.create_task_group() as group:
+            group.start_soon(pool.rows, job(SHORT))
+            group.start_soon(pool.rows, job(SHORT))
+        assert len(pool._processes) == pool.size == 2
+
+
+async def test_a_turn_that_takes_too_long_is_not_scored_and_the_others_are() -> None:
+    work = job(SHORT, ENDLESS, SHORT)
+    async with ScoringPool(1, 2, Warnings().tell) as pool:
+        rows = await pool.rows(work)
+    assert [row.scoring_error for row in rows] == [None, "took longer than 2 s (score_timeout)", None]
+    assert [rows[0], rows[2]] == list(score_job(work.replace(turns=[work.turns[0], work.turns[2]])))
+    assert not any(rows[1][f"eligible_m{number}"] for number in range(1, 6))
+
+
+async def test_a_process_that_is_stopped_is_late_though_it_uses_no_time() -> None:
+    work = job(ENDLESS, SHORT)
+    async with ScoringPool(1, 2, Warnings().tell) as pool, anyio.create_task_group() as group:
+
+        async def stop() -> None:
+            os.kill(await ready(pool), signal.SIGSTOP)
+
+        group.start_soon(stop)
+        rows = await pool.rows(work)
+    assert [row.scoring_error is None for row in rows] == [False, True]
+
+
+async def test_a_process_that_is_killed_is_replaced_and_nothing_is_lost() -> None:
+    work = job(SHORT, DENSE * 100, SHORT)
+    async with ScoringPool(1, 60, Warnings().tell) as pool, anyio.create_task_group() as group:
+        killed = []
+
+        async def kill() -> None:
+            killed.append(await ready(pool))
+            os.kill(killed[0], signal.SIGKILL)
+
+        group.start_soon(kill)
+        rows = await pool.rows(work)
+        assert await ready(pool) != killed[0]
+    assert rows == list(score_job(work))
+
+
+async def test_a_process_that_dies_while_idle_is_replaced() -> None:
+    async with ScoringPool(1, 60, Warnings().tell) as pool:
+        await pool.rows(job(SHORT))
+        os.kill(await ready(pool), signal.SIGKILL)
+        assert await pool.rows(job(SHORT)) == list(score_job(job(SHORT)))
+
+
+async def test_a_turn_over_which_processes_keep_dying_is_given_up() -> None:
+    async with ScoringPool(1, 60, Warnings().tell) as pool, anyio.create_task_group() as group:
+        killed: list[int] = []
+
+        async def kill() -> None:
+            while True:
+                pid = await ready(pool)
+                if pid not in killed:
+                    killed.append(pid)
+                    os.kill(pid, signal.SIGKILL)
+                await anyio.sleep(0.001)
+
+        group.start_soon(kill)
+        (row,) = await pool.rows(job(ENDLESS))
+        group.cancel_scope.cancel()
+    assert row.scoring_error == f"the scoring process ended with status -9, {DEATHS} times"
+    assert len(killed) == DEATHS
+
+
+@pytest.mark.parametrize("program", ["/nonexistent/python", "/bin/false", "", os.devnull])
+async def test_where_no_process_can_be_started_a_thread_scores(
+    program: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", program)
+    warned = Warnings()
+    async with ScoringPool(2, 60, warned.tell) as pool:
+        for _ in range(2):
+            assert await pool.rows(job(SHORT, "")) == list(score_job(job(SHORT, "")))
+    (line,) = warned
+    assert line.startswith("replies are scored in a thread, without a time-out, as no process can be started: ")
+
+
+async def test_the_reason_why_a_process_does_not_start_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scoring_process, "PACKAGE", "/nonexistent/memfin/__init__.py")
+    warned = Warnings()
+    async with ScoringPool(1, 60, warned.tell) as pool:
+        await pool.rows(job(SHORT))
+    assert "No such file or directory: '/nonexistent/memfin/__init__.py'" in warned[0]
+
+
+async def test_leaving_waits_for_no_reply_and_leaves_no_process() -> None:
+    began = 0.0
+    pid = 0
+    with anyio.CancelScope() as scope:
+        async with ScoringPool(1, 60, Warnings().tell) as pool, anyio.create_task_group() as group:
+            group.start_soon(pool.rows, job(ENDLESS))
+            pid = await ready(pool)
+            began = time.perf_counter()
+            scope.cancel()
+    assert time.perf_counter() - began < 1
+    assert not is_there(pid)
+    del pool
+    gc.collect()  # a pipe that is open still would warn
+
+
+async def test_leaving_while_a_process_starts_leaves_none() -> None:
+    with anyio.CancelScope() as scope:
+        async with ScoringPool(1, 60, Warnings().tell) as pool, anyio.create_task_group() as group:
+            group.start_soon(pool.rows, job(SHORT))
+            while not (pool._processes and pool._processes[0]._process):
+                await anyio.sleep(0.001)
+            process = pool._processes[0]._process
+            assert not pool._processes[0]._ready
+            scope.cancel()
+    assert process.returncode is not None
+    assert not is_there(process.pid)
+
+
+def test_there_is_at_least_one_process_by_default() -> None:
+    assert default_workers() >= 1
+
+
+@pytest.fixture
+def worker() -> Iterator["subprocess.Popen[bytes]"]:
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-P", "-c", BOOT, PACKAGE], stdin=pipe, stdout=pipe) as process:
+        assert process.stdout is not None
+        assert read_frame(process.stdout) == b""
+        yield process
+        process.kill()
+
+
+def test_a_worker_ends_with_its_input(worker: "subprocess.Popen[bytes]") -> None:
+    assert worker.stdin is not None
+    worker.stdin.close()
+    assert worker.wait(10) == 0
+
+
+def test_a_worker_ends_with_its_input_in_the_middle_of_a_reply(worker: "subprocess.Popen[bytes]") -> None:
+    assert worker.stdin is not None
+    assert worker.stdout is not None
+    write_frame(worker.stdin, msgspec.json.encode(job(SHORT, ENDLESS)))
+    assert read_frame(worker.stdout)
+    worker.stdin.close()
+    assert worker.wait(10) == 0
+    assert worker.stdout.read() == b""
+
+
+def test_a_worker_leaves_interrupts_to_its_parent(worker: "subprocess.Popen[bytes]") -> None:
+    assert worker.stdin is not None
+    assert worker.stdout is not None
+    os.kill(worker.pid, signal.SIGINT)
+    write_frame(worker.stdin, msgspec.json.encode(job(SHORT)))
+    (row,) = score_job(job(SHORT))
+    assert msgspec.json.decode(read_frame(worker.stdout) or b"", type=TurnEvalRow) == row
+
+
+async def test_modules_of_the_current_directory_do_not_take_the_place_of_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("queue", "signal", "msgspec", "memfin"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('the wrong module')\n", "utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    process = ScoringProcess(60)
+    scored = await process.score(job(SHORT))
+    process.close()
+    await process.end()
+    assert scored.problem is None
