@@ -92,6 +92,7 @@ def plan(folder: Path, name: str, judge: Judge) -> RunPlan:
         run_id="r",
         fsync_interval=0.005,
         workers_judge=12,
+        workers_score=0,
     )
 
 
