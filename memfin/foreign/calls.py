@@ -41,6 +41,8 @@ class CallTimedOut(CallFailed):
 
 def is_async(call: object) -> bool:
     """Whether calling the object gives an awaitable, as far as it can be told beforehand."""
+    while isinstance(call, partial):
+        call = call.func
     return inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(
         getattr(call, "__call__", None)  # noqa: B004 - asks for the method, not for callability
     )

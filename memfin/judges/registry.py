@@ -12,7 +12,13 @@ from aiolimiter import AsyncLimiter
 from memfin.contracts import HEURISTIC_JUDGE, NO_JUDGE, JudgeScope
 from memfin.errors import UsageError
 from memfin.foreign.calls import CallFailed, ForeignCalls
-from memfin.foreign.references import describe, import_reference, package_version, reference_of
+from memfin.foreign.references import (
+    check_signature,
+    describe,
+    import_reference,
+    package_version,
+    reference_of,
+)
 from memfin.judges.cache import AnswerCache, CacheMode
 from memfin.judges.dialog_task import DialogTask
 from memfin.judges.heuristic import HeuristicJudge
@@ -31,6 +37,11 @@ CLOSE_LIMIT: Final = 10.0
 """Seconds that a judge's ``close`` may take."""
 
 FORMS: Final = "none, openai:MODEL or pkg.module:factory"
+
+EXPECTED: Final = (
+    "a class, or a factory function without arguments, that gives an object with a method judge(request); "
+    "docs/python-api.md shows one"
+)
 
 OPENAI: Final = "openai:"
 
@@ -190,6 +201,7 @@ def _python_judge(
         name, factory = judge, import_reference("judge", judge, forms)
     else:
         name, factory = reference_of(judge), judge
+    check_signature(f"judge {name!r}", factory, (), EXPECTED)
     try:
         implementation = factory()
     except (Exception, SystemExit) as problem:

@@ -110,7 +110,7 @@ class EmbeddedRun(Generic[S]):
         """Stop the run where it is not complete; on return nothing of it is left in the process.
 
         Raises:
-            RunFault: the machine failed under the run; not where the block itself has raised.
+            UsageError, RunFault: as `wait`; not where the block itself has raised.
         """
         await self._leave(error)
         if error is None:
@@ -124,7 +124,7 @@ class EmbeddedRun(Generic[S]):
         """Return the next event; the last is `RunFinished`, or `RunInterrupted` after `stop`.
 
         Raises:
-            RunFault: the machine failed under the run.
+            UsageError, RunFault: as `wait`.
         """
         self._entered_run()
         event = await self._events.get()
@@ -137,7 +137,8 @@ class EmbeddedRun(Generic[S]):
         """Wait for the end and return the results.
 
         Raises:
-            UsageError: there is nothing to evaluate, or the agent cannot do what the settings ask.
+            UsageError: there is nothing to evaluate, the agent cannot do what the settings ask, or no agent
+                could be created in any dialogue.
             RunFault: the machine failed under the run.
             RunStopped: the run was stopped before.
         """
@@ -173,7 +174,10 @@ class EmbeddedRun(Generic[S]):
             self._events.close()
 
     async def _carry_out(self, run: Run[S]) -> S:
-        return await run.run()
+        summary = await run.run()
+        if run.no_agent is not None:
+            raise run.no_agent
+        return summary
 
     async def _plan(self) -> Plan[S]:
         """Make the plan in a thread: it reads the dataset, and imports what references name."""

@@ -256,6 +256,17 @@ def test_a_factory_that_fails_is_refused() -> None:
     assert "the factory failed: TypeError" in refusal(5)
 
 
+def test_a_factory_that_takes_arguments_is_refused_with_what_was_expected() -> None:
+    async def judge(request: JudgeRequest) -> Verdict:
+        raise NotImplementedError
+
+    message = refusal(judge)
+    assert (
+        ": takes (request) and is called with (); expected a class, or a factory function without" in message
+    )
+    assert "gives an object with a method judge(request)" in message
+
+
 def test_a_factory_that_makes_no_judge_is_refused() -> None:
     assert refusal(dict) == "judge 'builtins:dict': the factory's object has no judge method"
 
