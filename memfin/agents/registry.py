@@ -16,8 +16,8 @@ from memfin.version import __version__
 FORMS: Final = "builtin, oracle, echo, http(s)://..., openai:MODEL or pkg.module:factory"
 
 EXPECTED: Final = (
-    "a class, or a factory function (session, observer), that gives an object with a method reply(user_text); "
-    "docs/agents.md shows one"
+    "a class, or a factory function (session, observer), that gives an object with a method "
+    "reply(user_text); docs/agents.md shows one"
 )
 
 _ADDRESS: Final = re.compile(r"(?:[\w.-]+|\[[0-9a-f:.]+\]):\d+(?:/[^@?#]*)?\Z", re.IGNORECASE)

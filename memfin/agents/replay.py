@@ -47,6 +47,11 @@ it may take before the end of its dialogue, and when the host cancels the replay
 SNAPSHOT_LIMIT: Final = 5.0
 """Seconds that an agent's ``snapshot`` may take at most."""
 
+HUNG_LIMIT: Final = 1.0
+HUNG_SHARE: Final = 0.1
+"""How long a turn waits for a plain agent that still hangs in an earlier turn: seconds at most, and the share
+of the turn's time at most."""
+
 OnTurn = Callable[[TurnTrace], Awaitable[None]]
 OnBegun = Callable[[BegunDialog], Awaitable[None]]
 OnResume = Callable[[Sequence[TurnTrace], str | None], Awaitable[None]]
@@ -211,6 +216,7 @@ class _DialogReplayer:
         self._name = name
         self._options = options
         self._abandoned = 0
+        self._hung_since = 0
         self._usage = UsageTotal()
         self._scrubber: Scrubber | None = None
 
@@ -313,6 +319,7 @@ class _DialogReplayer:
             observed = self.observer.collect(reply)
         finally:
             self.observer.end(token)
+        self._hung_since = (self._hung_since or pair.turn_pair_id) if self.calls.stuck else 0
         if self._scrubber is None:  # agents may load keys when they are made or first asked
             self._scrubber = scrubber_of_replies()
         observed = masked_observations(observed, self._scrubber)
@@ -332,12 +339,16 @@ class _DialogReplayer:
         """Return the reply, its latency in milliseconds, the turn's status and error."""
         limit = self._options.turn_timeout
         start = time.perf_counter()
+        ready = await self.calls.ready(min(HUNG_LIMIT, HUNG_SHARE * limit))
+        waited = time.perf_counter() - start
+        if not ready:
+            return None, waited * 1000.0, "timeout", f"the agent still hangs in turn {self._hung_since}"
         reply: AgentReply | None = None
         status: TurnStatus = "ok"
         error: str | None = None
         try:
             reply = await self._with_retries(
-                lambda left: self.calls.reply(user_text, left), TransportError, ConnectionError
+                lambda left: self.calls.reply(user_text, left), TransportError, ConnectionError, waited=waited
             )
         except CallTimedOut:
             status, error = "timeout", f"no answer within {limit:g} s"
@@ -349,9 +360,15 @@ class _DialogReplayer:
         return reply, elapsed * 1000.0, status, error
 
     async def _with_retries(
-        self, call: Callable[[float], Awaitable[T]], *retried: type[TransportError | ConnectionError]
+        self,
+        call: Callable[[float], Awaitable[T]],
+        *retried: type[TransportError | ConnectionError],
+        waited: float = 0.0,
     ) -> T:
-        """Return what the call returns, which gets the seconds that are left of the turn's limit."""
+        """Return what the call returns, which gets the seconds that are left of the turn's limit.
+
+        ``waited`` is how many of them are gone before the first attempt.
+        """
 
         def count() -> None:
             self.retries += 1
@@ -359,7 +376,7 @@ class _DialogReplayer:
         return await with_retries(
             call,
             *retried,
-            limit=self._options.turn_timeout,
+            limit=self._options.turn_timeout - waited,
             retries=self._options.turn_retries,
             first_pause=FIRST_BACKOFF,
             longest_pause=LONGEST_BACKOFF,

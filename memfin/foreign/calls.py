@@ -77,6 +77,13 @@ class ForeignCalls:
         """Whether an earlier plain call still runs in its thread although its time is over."""
         return self._thread.busy
 
+    async def freed(self, limit: float) -> bool:
+        """Wait at most ``limit`` seconds for a plain call that is stuck; return whether it has come back."""
+        if self.stuck:
+            with suppress(CallTimedOut):
+                await self.bounded(lambda: self._thread.call(lambda: None), limit)
+        return not self.stuck
+
     def stop(self) -> None:
         """End the thread; one that is stuck counts as abandoned and goes when its call returns."""
         if self._thread.busy:

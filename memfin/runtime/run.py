@@ -48,8 +48,8 @@ class Run(Generic[S]):
     Attributes:
         summary: the results, once the run is complete.
         stats: what depends on time, once the run is complete.
-        no_agent: once the run is complete, the error of one in which no dialogue got an agent: its records are
-            whole and its summary is worth nothing. `run` does not raise it.
+        no_agent: once the run is complete, the error of one in which no dialogue got an agent: its records
+            are whole and its summary is worth nothing. `run` does not raise it.
         directory: where the artefacts are.
         stopped_by: set it before cancelling `run`, to have the progress log say what ended the run.
         begun: set once the run directory has its first papers.
@@ -234,8 +234,8 @@ class Run(Generic[S]):
         await graph.events.send(RunFinished(ts=now, run_id=plan.run_id, **dict(counters)))
         if (why := pipeline.no_agent) is not None:
             self.no_agent = UsageError(
-                f"agent {plan.config.agent!r}: no turn of the {counters.valid_dialogs} dialogues was answered: "
-                f"{why}; {plan.directory} holds the records"
+                f"agent {plan.config.agent!r}: no turn of the {counters.valid_dialogs} dialogues was "
+                f"answered: {why}; {plan.directory} holds the records"
             )
         self.summary = summary
         self._ended = True

@@ -208,7 +208,7 @@ async def make(session: Any, observer: Any, *, model: str = "m") -> Any:
         make,
         Made(),
         Unreadable(),
-        lambda *arguments: EchoAgent(*arguments),
+        lambda *arguments, **others: EchoAgent(*arguments),
         lambda session, observer, more=None, **others: EchoAgent(session, observer),
         functools.partial(make, model="n"),
         functools.partial(Made.__call__, Made()),
