@@ -125,10 +125,7 @@ def resolve_agent(agent: str | Callable[..., Any], settings: AgentSettings | Non
     settings.refuse_model_settings(agent if isinstance(agent, str) else "a factory")
     if not isinstance(agent, str):
         if not callable(agent):
-            hint = (
-                "; name its class: every dialogue gets an agent of its own" if hasattr(agent, "reply") else ""
-            )
-            raise UsageError(f"agent: expected a reference or a factory, got {type(agent).__name__}{hint}")
+            raise UsageError(_no_factory(agent))
         if isinstance(agent, SharedAgents):
             return AgentSource.of_shared(agent)
         return _own(reference_of(agent), agent)
@@ -140,6 +137,11 @@ def resolve_agent(agent: str | Callable[..., Any], settings: AgentSettings | Non
     if _ADDRESS.match(agent):
         raise UsageError(f"agent {agent!r}: an address needs its scheme, as in http://{agent}")
     return _own(agent, import_reference("agent", agent, FORMS))
+
+
+def _no_factory(value: object) -> str:
+    hint = "; name its class: every dialogue gets an agent of its own" if hasattr(value, "reply") else ""
+    return f"agent: expected a reference or a factory, got {type(value).__name__}{hint}"
 
 
 def _own(reference: str, factory: Factory) -> AgentSource:

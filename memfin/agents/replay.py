@@ -10,7 +10,7 @@ from memfin.agents.calls import AgentCalls, TransportError
 from memfin.agents.masking import masked_observations, masked_text, masked_usage, scrubber_of_replies
 from memfin.agents.observer import ObservationError, Observed, TurnObserver, check
 from memfin.agents.protocol import AgentReply, Session
-from memfin.agents.retrying import with_retries
+from memfin.agents.retrying import FIRST_BACKOFF, LONGEST_BACKOFF, with_retries
 from memfin.agents.traces import build_turn_trace, dialog_status
 from memfin.agents.usage import UsageTotal
 from memfin.contracts import (
@@ -36,13 +36,11 @@ from memfin.secrets import Scrubber
 
 T = TypeVar("T")
 
-FIRST_BACKOFF: Final = 0.25
-LONGEST_BACKOFF: Final = 8.0
 CLOSE_LIMIT: Final = 10.0
 EARLY_CLOSE_LIMIT: Final = 1.0
 HASTY_CLOSE_LIMIT: Final = 0.2
-"""Seconds: the first and the longest pause before a retry; what an agent's ``close`` may take, what
-it may take before the end of its dialogue, and when the host cancels the replay."""
+"""Seconds that an agent's ``close`` may take, in the end, before the end of its dialogue, and when the host
+cancels the replay."""
 
 SNAPSHOT_LIMIT: Final = 5.0
 """Seconds that an agent's ``snapshot`` may take at most."""
