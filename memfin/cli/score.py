@@ -64,7 +64,7 @@ from memfin.runtime.rescore import RescorePlan
     type=click.Choice(["off", "read", "write"]),
     default="write",
     show_default=True,
-    help="Whether an openai judge takes verdicts from the cache, and adds to it (write).",
+    help="Whether verdicts are taken from the cache, and added to it (write).",
 )
 @click.option("--judge-cache-dir", help="Where the cache is.  [default: runs/.judge_cache]")
 @click.option(
