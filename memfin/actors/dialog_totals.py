@@ -17,7 +17,7 @@ class Tally:
 
     ``judged`` counts what the run's judge was asked, ``judge`` has the votes of an LLM judge on replies,
     ``usage`` what the replies of this process said that a language model took, and ``recorded_usage`` those of
-    earlier ones.
+    earlier ones. ``creation_error`` is the first one with which an agent could not be created.
     """
 
     def __init__(self, scope: JudgeScope = "m5") -> None:
@@ -31,6 +31,8 @@ class Tally:
         self.judge = JudgeTally()
         self.usage = UsageTotal()
         self.recorded_usage = UsageTotal()
+        self.creation_error: str | None = None
+        self._not_created = 0
         self._latencies = Latencies()
 
     def add(self, trace: DialogTrace) -> None:
@@ -38,6 +40,9 @@ class Tally:
         self.dialogs[trace.dialog_status] += 1
         if trace.skip_reason is not None:
             self.skips[trace.skip_reason] += 1
+        if trace.dialog_status == "failed" and trace.dialog_error is not None:
+            self._not_created += 1
+            self.creation_error = self.creation_error or trace.dialog_error
         for turn in trace.turns:
             self.turns[turn.turn_status] += 1
             if turn.turn_status == "ok" and turn.latency_ms is not None:
@@ -63,6 +68,11 @@ class Tally:
         for row in judged.rows:
             if len(of_turn := votes.get(row.turn_pair_id, [])) > 1:
                 self.judge.add_panel(row.rubric_required, constraints, of_turn)
+
+    @property
+    def had_no_agent(self) -> bool:
+        """Whether the agent of every valid dialogue could not be created."""
+        return 0 < self._not_created == self.dialogs.total() - self.dialogs["skipped"]
 
     def usage_of_run(self, here: ModelUsage | None) -> ModelUsage | None:
         """Return what the agents' models took in all processes of the run.

@@ -68,6 +68,13 @@ class AgentCalls(FactoryCalls):
         """Return the agent's answer; raise `CallFailed`, `CallTimedOut` or a transport error."""
         return await self.bounded(lambda: self._reply(user_text), limit)
 
+    async def ready(self, limit: float) -> bool:
+        """Wait at most ``limit`` seconds until the agent can be asked; return whether it can.
+
+        It cannot as long as an earlier plain call hangs in the thread that ``reply`` would run in.
+        """
+        return self._answers_on_loop or await self.freed(limit)
+
     async def commit(self, assistant_text: str, limit: float) -> None:
         """Put a reply into the agent's history; raise `CallFailed` when that fails."""
         await self.bounded(lambda: self.invoke(self._agent.commit, assistant_text), limit)

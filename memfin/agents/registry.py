@@ -10,10 +10,15 @@ from memfin.agents.settings import AgentSettings
 from memfin.contracts import Dialog, ModelUsage, ParameterChange
 from memfin.dataset import align_turn_pairs
 from memfin.errors import UsageError
-from memfin.foreign.references import import_reference, package_version, reference_of
+from memfin.foreign.references import check_signature, import_reference, package_version, reference_of
 from memfin.version import __version__
 
 FORMS: Final = "builtin, oracle, echo, http(s)://..., openai:MODEL or pkg.module:factory"
+
+EXPECTED: Final = (
+    "a class, or a factory function (session, observer), that gives an object with a method "
+    "reply(user_text); docs/agents.md shows one"
+)
 
 _ADDRESS: Final = re.compile(r"(?:[\w.-]+|\[[0-9a-f:.]+\]):\d+(?:/[^@?#]*)?\Z", re.IGNORECASE)
 """A host with a port; no factory has a name of digits."""
@@ -110,8 +115,9 @@ def resolve_agent(agent: str | Callable[..., Any], settings: AgentSettings | Non
     """Return the source of agents that a reference or a factory object stands for.
 
     Raises:
-        UsageError: the reference has no known form or does not import, the endpoint of a service or a
-            model is unusable, or a setting is of no use to this agent.
+        UsageError: the reference has no known form or does not import, the factory does not take a session
+            and an observer, the endpoint of a service or a model is unusable, or a setting is of no use to
+            this agent.
     """
     settings = settings or AgentSettings()
     if isinstance(agent, str) and agent.startswith("openai:"):
@@ -119,11 +125,10 @@ def resolve_agent(agent: str | Callable[..., Any], settings: AgentSettings | Non
     settings.refuse_model_settings(agent if isinstance(agent, str) else "a factory")
     if not isinstance(agent, str):
         if not callable(agent):
-            raise UsageError(f"agent: expected a reference or a factory, got {type(agent).__name__}")
+            raise UsageError(_no_factory(agent))
         if isinstance(agent, SharedAgents):
             return AgentSource.of_shared(agent)
-        name = reference_of(agent)
-        return AgentSource(name, lambda _: agent, package_version(name.partition(":")[0]))
+        return _own(reference_of(agent), agent)
     builtin = {"builtin": _builtin, "oracle": _oracle, "echo": _echo}.get(agent)
     if builtin is not None:
         return AgentSource(agent, builtin(), __version__)
@@ -131,8 +136,17 @@ def resolve_agent(agent: str | Callable[..., Any], settings: AgentSettings | Non
         return _http(agent, settings)
     if _ADDRESS.match(agent):
         raise UsageError(f"agent {agent!r}: an address needs its scheme, as in http://{agent}")
-    factory = import_reference("agent", agent, FORMS)
-    return AgentSource(agent, lambda _: factory, package_version(agent.partition(":")[0]))
+    return _own(agent, import_reference("agent", agent, FORMS))
+
+
+def _no_factory(value: object) -> str:
+    hint = "; name its class: every dialogue gets an agent of its own" if hasattr(value, "reply") else ""
+    return f"agent: expected a reference or a factory, got {type(value).__name__}{hint}"
+
+
+def _own(reference: str, factory: Factory) -> AgentSource:
+    check_signature(f"agent {reference!r}", factory, ("session", "observer"), EXPECTED)
+    return AgentSource(reference, lambda _: factory, package_version(reference.partition(":")[0]))
 
 
 def _http(url: str, settings: AgentSettings) -> AgentSource:

@@ -10,7 +10,7 @@ from memfin.agents.calls import AgentCalls, TransportError
 from memfin.agents.masking import masked_observations, masked_text, masked_usage, scrubber_of_replies
 from memfin.agents.observer import ObservationError, Observed, TurnObserver, check
 from memfin.agents.protocol import AgentReply, Session
-from memfin.agents.retrying import with_retries
+from memfin.agents.retrying import FIRST_BACKOFF, LONGEST_BACKOFF, with_retries
 from memfin.agents.traces import build_turn_trace, dialog_status
 from memfin.agents.usage import UsageTotal
 from memfin.contracts import (
@@ -36,16 +36,19 @@ from memfin.secrets import Scrubber
 
 T = TypeVar("T")
 
-FIRST_BACKOFF: Final = 0.25
-LONGEST_BACKOFF: Final = 8.0
 CLOSE_LIMIT: Final = 10.0
 EARLY_CLOSE_LIMIT: Final = 1.0
 HASTY_CLOSE_LIMIT: Final = 0.2
-"""Seconds: the first and the longest pause before a retry; what an agent's ``close`` may take, what
-it may take before the end of its dialogue, and when the host cancels the replay."""
+"""Seconds that an agent's ``close`` may take, in the end, before the end of its dialogue, and when the host
+cancels the replay."""
 
 SNAPSHOT_LIMIT: Final = 5.0
 """Seconds that an agent's ``snapshot`` may take at most."""
+
+HUNG_LIMIT: Final = 1.0
+HUNG_SHARE: Final = 0.1
+"""How long a turn waits for a plain agent that still hangs in an earlier turn: seconds at most, and the share
+of the turn's time at most."""
 
 OnTurn = Callable[[TurnTrace], Awaitable[None]]
 OnBegun = Callable[[BegunDialog], Awaitable[None]]
@@ -227,6 +230,7 @@ class _DialogReplayer:
         self._name = name
         self._options = options
         self._abandoned = 0
+        self._hung_since = 0
         self._usage = UsageTotal()
         self._scrubber: Scrubber | None = None
 
@@ -329,6 +333,7 @@ class _DialogReplayer:
             observed = self.observer.collect(reply)
         finally:
             self.observer.end(token)
+        self._hung_since = (self._hung_since or pair.turn_pair_id) if self.calls.stuck else 0
         if self._scrubber is None:  # agents may load keys when they are made or first asked
             self._scrubber = scrubber_of_replies()
         observed = masked_observations(observed, self._scrubber)
@@ -348,12 +353,16 @@ class _DialogReplayer:
         """Return the reply, its latency in milliseconds, the turn's status and error."""
         limit = self._options.turn_timeout
         start = time.perf_counter()
+        ready = await self.calls.ready(min(HUNG_LIMIT, HUNG_SHARE * limit))
+        waited = time.perf_counter() - start
+        if not ready:
+            return None, waited * 1000.0, "timeout", f"the agent still hangs in turn {self._hung_since}"
         reply: AgentReply | None = None
         status: TurnStatus = "ok"
         error: str | None = None
         try:
             reply = await self._with_retries(
-                lambda left: self.calls.reply(user_text, left), TransportError, ConnectionError
+                lambda left: self.calls.reply(user_text, left), TransportError, ConnectionError, waited=waited
             )
         except CallTimedOut:
             status, error = "timeout", f"no answer within {limit:g} s"
@@ -365,9 +374,15 @@ class _DialogReplayer:
         return reply, elapsed * 1000.0, status, error
 
     async def _with_retries(
-        self, call: Callable[[float], Awaitable[T]], *retried: type[TransportError | ConnectionError]
+        self,
+        call: Callable[[float], Awaitable[T]],
+        *retried: type[TransportError | ConnectionError],
+        waited: float = 0.0,
     ) -> T:
-        """Return what the call returns, which gets the seconds that are left of the turn's limit."""
+        """Return what the call returns, which gets the seconds that are left of the turn's limit.
+
+        ``waited`` is how many of them are gone before the first attempt.
+        """
 
         def count() -> None:
             self.retries += 1
@@ -375,7 +390,7 @@ class _DialogReplayer:
         return await with_retries(
             call,
             *retried,
-            limit=self._options.turn_timeout,
+            limit=self._options.turn_timeout - waited,
             retries=self._options.turn_retries,
             first_pause=FIRST_BACKOFF,
             longest_pause=LONGEST_BACKOFF,

@@ -3,13 +3,17 @@
 import random
 import time
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import anyio
 
 from memfin.agents.calls import TransportError, asked_pause
 
 T = TypeVar("T")
+
+FIRST_BACKOFF: Final = 0.25
+LONGEST_BACKOFF: Final = 8.0
+"""Seconds: the first and the longest pause before a retry."""
 
 
 async def with_retries(

@@ -124,7 +124,7 @@ RUN_OPTIONS: Final[tuple[click.Option, ...]] = (
         type=click.Choice(["off", "read", "write"]),
         default="write",
         show_default=True,
-        help="Whether an openai judge takes verdicts from the cache, and adds to it (write).",
+        help="Whether verdicts are taken from the cache, and added to it (write).",
     ),
     click.Option(["--judge-cache-dir"], help="Where the cache is.  [default: RUNS_DIR/.judge_cache]"),
     click.Option(

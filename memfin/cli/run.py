@@ -55,21 +55,25 @@ def carry_out(plan: DialogPlan, *, as_json: bool, quiet: bool) -> None:
     """Run the plan to its end, write the reports, print what the user asked for, and hold the gates.
 
     Raises:
+        UsageError: the run is complete, but no agent could be created in any dialogue.
         GateFailed: the run is complete, but a gate does not hold.
     """
     directory = plan.directory.absolute()
     with progress_view(quiet=quiet) as view:
-        summary, stats = run_to_end(plan, view)
+        run = run_to_end(plan, view)
+    summary, stats = results(run)
     report = write_reports(directory) and plan.directory / "report.html"
     present(summary, stats, report, plan.config, as_json=as_json, quiet=quiet)
     config = plan.config
     gates = failed_gates(summary, stats, config.fail_under, config.fail_on_error, config.fail_on_judge_error)
     sys.stdout.flush()
+    if run.no_agent is not None:
+        raise run.no_agent
     if gates:
         raise GateFailed("; ".join(gates))
 
 
-def run_to_end(plan: DialogPlan, view: ProgressView) -> tuple[EvalSummary, RunStats]:
+def run_to_end(plan: DialogPlan, view: ProgressView) -> Run[EvalSummary]:
     """Run the plan in a loop of its own; a signal ends it early, with exit code 130 or 143.
 
     When more than half of the turns failed, the view is told the most frequent reason.
@@ -84,6 +88,11 @@ def run_to_end(plan: DialogPlan, view: ProgressView) -> tuple[EvalSummary, RunSt
     work_to_end(run, plan)
     if (line := failures.line()) is not None:
         view.show(Warned(ts=utc_now(), run_id=plan.run_id, message=line))
+    return run
+
+
+def results(run: Run[EvalSummary]) -> tuple[EvalSummary, RunStats]:
+    """Return the summary and the statistics of a complete run."""
     assert run.summary is not None and run.stats is not None  # noqa: S101, PT018 - what a run's end means
     return run.summary, run.stats
 

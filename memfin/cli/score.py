@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from memfin.cli.progress import progress_view
-from memfin.cli.run import present, run_to_end, write_reports
+from memfin.cli.run import present, results, run_to_end, write_reports
 from memfin.contracts import HistoryMode
 from memfin.errors import GateFailed, UsageError
 from memfin.runtime.gates import judge_gates_failed_by
@@ -83,7 +83,7 @@ from memfin.runtime.rescore import RescorePlan
     type=click.Choice(["off", "read", "write"]),
     default="write",
     show_default=True,
-    help="Whether an openai judge takes verdicts from the cache, and adds to it (write).",
+    help="Whether verdicts are taken from the cache, and added to it (write).",
 )
 @click.option("--judge-cache-dir", help="Where the cache is.  [default: runs/.judge_cache]")
 @click.option(
@@ -134,7 +134,7 @@ def command(
             err=True,
         )
     with progress_view(quiet=quiet) as view:
-        summary, stats = run_to_end(plan, view)
+        summary, stats = results(run_to_end(plan, view))
     present(summary, stats, write_reports(plan.directory), plan.config, as_json=as_json, quiet=quiet)
     sys.stdout.flush()
     if gates := judge_gates_failed_by(

@@ -41,6 +41,8 @@ class CallTimedOut(CallFailed):
 
 def is_async(call: object) -> bool:
     """Whether calling the object gives an awaitable, as far as it can be told beforehand."""
+    while isinstance(call, partial):
+        call = call.func
     return inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(
         getattr(call, "__call__", None)  # noqa: B004 - asks for the method, not for callability
     )
@@ -74,6 +76,13 @@ class ForeignCalls:
     def stuck(self) -> bool:
         """Whether an earlier plain call still runs in its thread although its time is over."""
         return self._thread.busy
+
+    async def freed(self, limit: float) -> bool:
+        """Wait at most ``limit`` seconds for a plain call that is stuck; return whether it has come back."""
+        if self.stuck:
+            with suppress(CallTimedOut):
+                await self.bounded(lambda: self._thread.call(lambda: None), limit)
+        return not self.stuck
 
     def stop(self) -> None:
         """End the thread; one that is stuck counts as abandoned and goes when its call returns."""

@@ -6,7 +6,7 @@ from typing import Any, Final
 from memfin.foreign.calls import ForeignCalls, is_async
 
 LATE_CLOSE: Final = 1.0
-"""Seconds to wait for an object that its factory still makes when nobody wants it any more."""
+"""Seconds to wait in the end for an object that its factory still makes, or that hangs in a plain call."""
 
 
 class FactoryCalls(ForeignCalls):
@@ -16,13 +16,15 @@ class FactoryCalls(ForeignCalls):
         super().__init__(what, name, passing)
         self._made: Any = None
         self._has_close = False
+        self._closes_on_loop = False
         self._late: Any = None
         self._making = False
 
     async def make(self, factory: Callable[..., Any], *args: Any, on_loop: bool = False) -> Any:
         """Return what the factory makes, on the loop where it is asynchronous, else in the thread."""
         made = await self._make(factory, *args, on_loop=on_loop)
-        self._has_close = callable(getattr(made, "close", None))  # which may raise, and is told by now
+        close = getattr(made, "close", None)  # which may raise, and is told by now
+        self._has_close, self._closes_on_loop = callable(close), is_async(close)
         self._made = made
         return made
 
@@ -30,6 +32,8 @@ class FactoryCalls(ForeignCalls):
         """Have the object close, where it can, and end the thread; raise `CallFailed` when that fails."""
         try:
             if self._has_close:
+                if self.stuck and not self._closes_on_loop:
+                    limit = min(limit, LATE_CLOSE)
                 await self.bounded(lambda: self.invoke(self._made.close), limit, hasty=hasty)
             elif self._making:
                 await self.bounded(self._close_late, min(limit, LATE_CLOSE), hasty=hasty)

@@ -1,8 +1,9 @@
 """References to Python objects, ``pkg.module:name``, and errors told in one line."""
 
 import importlib
+import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from memfin.errors import UsageError
@@ -48,6 +49,31 @@ def import_reference(what: str, reference: str, forms: str) -> Callable[..., Any
         raise UsageError(f"{what} {reference!r}: {attribute!r} is not callable; name a factory or a class")
     found: Callable[..., Any] = value
     return found
+
+
+def check_signature(label: str, factory: Callable[..., Any], arguments: Sequence[str], expected: str) -> None:
+    """Refuse a factory that does not take the positional arguments it is going to get.
+
+    One whose signature cannot be read is let pass: the call itself tells. ``label`` begins the error,
+    ``expected`` ends it.
+
+    Raises:
+        UsageError: the arguments do not fit the signature.
+    """
+    try:
+        # As the function itself takes them: a decorator may well bring arguments of its own.
+        signature = inspect.signature(factory, follow_wrapped=False)
+    except Exception:  # noqa: BLE001 - a foreign object may compute its signature
+        return
+    try:
+        signature.bind(*arguments)
+    except TypeError:
+        empty = inspect.Parameter.empty
+        names = [each.replace(annotation=empty, default=empty) for each in signature.parameters.values()]
+        taken = inspect.Signature(names)
+        raise UsageError(
+            f"{label}: takes {taken} and is called with ({', '.join(arguments)}); expected {expected}"
+        ) from None
 
 
 def reference_of(factory: Callable[..., Any]) -> str:

@@ -41,10 +41,10 @@ MOST_WRITTEN: Final = 64
 
 
 class CachedAnswer(Record):
-    """An answer worth keeping; failures are not."""
+    """An answer worth keeping; failures are not. Only answers of models have a format and tokens."""
 
     raw_answer: str
-    response_format: str
+    response_format: str | None = None
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
 

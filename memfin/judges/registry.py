@@ -1,24 +1,36 @@
 """Judge references: from ``--judge`` to a judge (spec section 7)."""
 
+import hashlib
 import inspect
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, NamedTuple
 
 import msgspec
 from aiolimiter import AsyncLimiter
 
+from memfin.agents.calls import TransportError
+from memfin.agents.retrying import FIRST_BACKOFF, LONGEST_BACKOFF, with_retries
 from memfin.contracts import HEURISTIC_JUDGE, NO_JUDGE, JudgeScope
 from memfin.errors import UsageError
 from memfin.foreign.calls import CallFailed, ForeignCalls
-from memfin.foreign.references import describe, import_reference, package_version, reference_of
-from memfin.judges.cache import AnswerCache, CacheMode
+from memfin.foreign.references import (
+    check_signature,
+    describe,
+    import_reference,
+    package_version,
+    reference_of,
+)
+from memfin.judges.cache import AnswerCache, CachedAnswer, CacheMode, cache_key
 from memfin.judges.dialog_task import DialogTask
 from memfin.judges.heuristic import HeuristicJudge
 from memfin.judges.notices import Notices
 from memfin.judges.protocol import DialogJudge, Judge, JudgeError
 from memfin.judges.task import JudgeTask, R, V
+from memfin.secrets import scrubber_of_environment
 
 if TYPE_CHECKING:
     from memfin.judges.openai import OpenAIJudge
@@ -32,19 +44,29 @@ CLOSE_LIMIT: Final = 10.0
 
 FORMS: Final = "none, openai:MODEL or pkg.module:factory"
 
+EXPECTED: Final = (
+    "a class, or a factory function without arguments, that gives an object with a method judge(request); "
+    "docs/python-api.md shows one"
+)
+
 OPENAI: Final = "openai:"
+
+
+_PASSING: Final = (TransportError, ConnectionError)
 
 
 class JudgeSetup(NamedTuple):
     """What a run gives to its judge, besides the reference.
 
     ``gate`` bounds the requests to a model, of all workers together, ``rpm`` the judgements a minute of
-    a user's own judge; without them there is no bound. The others are
+    a user's own judge; without them there is no bound. ``retries`` is how often a user's own judge is asked
+    again about a reply when that failed on its way. The others are
     the settings of `RunConfig` and what takes the judge's notices. ``cache_dir`` is needed for a cache.
     """
 
     gate: "CallGate | None" = None
     rpm: float | None = None
+    retries: int = 2
     notices: Notices | None = None
     scope: JudgeScope = "m5"
     votes: int = 1
@@ -59,12 +81,13 @@ class PythonJudge(Generic[R, V]):
 
     It gets a request of its task and returns a verdict or a mapping of its fields, within ``limit``
     seconds. Plain functions run in threads, as many at a time as there are workers. ``rpm`` bounds
-    its judgements a minute, in every sliding window.
+    its calls a minute, in every sliding window. A transport error has it called again, ``retries`` times
+    at most. Verdicts are kept in ``cache``, under ``identity``, which stands for the judge, and the request.
     """
 
     per_turn: ClassVar[bool] = True
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each setting stands alone
         self,
         name: str,
         implementation: Any,
@@ -72,6 +95,10 @@ class PythonJudge(Generic[R, V]):
         limit: float,
         version: str | None = None,
         rpm: float | None = None,
+        *,
+        retries: int = 0,
+        cache: AnswerCache | None = None,
+        identity: Mapping[str, Any] | None = None,
     ) -> None:
         self.name = name
         self.version = version
@@ -80,25 +107,79 @@ class PythonJudge(Generic[R, V]):
         self._limit = limit
         # One permit at a time: a larger bucket would let a burst through that breaks the limit.
         self._limiter = AsyncLimiter(1, 60.0 / rpm) if rpm is not None else None
+        self._retries = retries
+        self._cache = cache
+        self._identity = identity or {}
         self._idle: list[ForeignCalls] = []
 
     async def judge(self, request: R) -> V:
         """Return the user's verdict; whatever goes wrong there is a `JudgeError`."""
-        if self._limiter is not None:
-            await self._limiter.acquire()
-        calls = self._idle.pop() if self._idle else ForeignCalls("judge", self.name)
+        cache = self._cache
+        if cache is None:
+            return await self._judged(request)
+        key = cache_key({**self._identity, "request": request})
+        kept = await cache.claim(key)
+        if kept is not None:
+            try:
+                return self._verdict(request, msgspec.json.decode(kept.raw_answer))
+            except (CallFailed, msgspec.DecodeError) as problem:
+                cache.discredit(key, str(problem))
         try:
-            return await calls.bounded(lambda: self._ask(calls, request), self._limit)
+            verdict = await self._judged(request)
+            cache.keep(key, self._entry(verdict))
+        finally:
+            if kept is None:
+                cache.release(key)
+        return verdict
+
+    def _entry(self, verdict: V) -> CachedAnswer:
+        scrubbed = self._task.scrubbed(verdict, scrubber_of_environment().scrub)
+        return CachedAnswer(raw_answer=msgspec.json.encode(scrubbed).decode())
+
+    async def _judged(self, request: R) -> V:
+        """Return the verdict of the user's judge, which is asked again after a transport error."""
+        await self._admit()
+        calls = self._idle.pop() if self._idle else ForeignCalls("judge", self.name, _PASSING)
+        again = False
+
+        def ask_again() -> None:
+            nonlocal again
+            again = True
+
+        async def attempt(left: float) -> V:
+            if again:
+                await self._admit()
+            return await calls.bounded(lambda: self._ask(calls, request), left)
+
+        try:
+            return await with_retries(
+                attempt,
+                *_PASSING,
+                limit=self._limit,
+                retries=self._retries,
+                first_pause=FIRST_BACKOFF,
+                longest_pause=LONGEST_BACKOFF,
+                on_retry=ask_again,
+            )
         except CallFailed as problem:
             raise JudgeError(str(problem)) from problem
+        except _PASSING as problem:
+            raise JudgeError(describe(problem)) from problem
         finally:
             if calls.stuck:
                 calls.stop()
             else:
                 self._idle.append(calls)
 
+    async def _admit(self) -> None:
+        """Wait until the limit of calls a minute allows one."""
+        if self._limiter is not None:
+            await self._limiter.acquire()
+
     async def _ask(self, calls: ForeignCalls, request: R) -> V:
-        answer = await calls.invoke(self._implementation.judge, request)
+        return self._verdict(request, await calls.invoke(self._implementation.judge, request))
+
+    def _verdict(self, request: R, answer: Any) -> V:
         try:
             verdict = _checked(answer, self._task.verdict)
         except (msgspec.ValidationError, TypeError, ValueError) as problem:
@@ -109,6 +190,13 @@ class PythonJudge(Generic[R, V]):
 
     async def close(self) -> None:
         """Close the user's judge where it can be closed; all is judged, so its failure spoils nothing."""
+        try:
+            if self._cache is not None:
+                await self._cache.close()
+        finally:
+            await self._close_own()
+
+    async def _close_own(self) -> None:
         calls = ForeignCalls("judge", self.name)
         with suppress(CallFailed):
             await calls.bounded(lambda: self._close(calls), min(self._limit, CLOSE_LIMIT))
@@ -190,6 +278,7 @@ def _python_judge(
         name, factory = judge, import_reference("judge", judge, forms)
     else:
         name, factory = reference_of(judge), judge
+    check_signature(f"judge {name!r}", factory, (), EXPECTED)
     try:
         implementation = factory()
     except (Exception, SystemExit) as problem:
@@ -200,7 +289,37 @@ def _python_judge(
     if not callable(getattr(implementation, "judge", None)):
         raise UsageError(f"judge {name!r}: the factory's object has no judge method")
     version = package_version(name.partition(":")[0])
-    return PythonJudge(name, implementation, task, limit, version, setup.rpm)
+    cache, code = None, _code_of(name, factory)
+    if setup.cache != "off" and code is not None:
+        cache = AnswerCache(setup.cache_dir, setup.cache, (setup.notices or Notices()).post)
+    return PythonJudge(
+        name,
+        implementation,
+        task,
+        limit,
+        version,
+        setup.rpm,
+        retries=setup.retries,
+        cache=cache,
+        identity={"judge": name, "version": version, "code": code},
+    )
+
+
+def _code_of(name: str, factory: Callable[..., Any]) -> str | None:
+    """Return a digest of the module that holds a factory under its name; None where none does.
+
+    Without it a verdict could not be told from that of another judge: two closures, two partial objects
+    and two notebooks may call theirs alike.
+    """
+    module_name, _, attribute = name.partition(":")
+    module = sys.modules.get(module_name)
+    path = getattr(module, "__file__", None)
+    try:
+        if path is None or attrgetter(attribute)(module) is not factory:
+            return None
+        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    except (AttributeError, OSError):
+        return None
 
 
 def _openai_judge(model: str, limit: float, setup: JudgeSetup, task: JudgeTask[R, V]) -> "OpenAIJudge[R, V]":

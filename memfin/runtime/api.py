@@ -39,7 +39,8 @@ async def evaluate(
         config: other fields of `memfin.contracts.RunConfig`, such as ``workers_dialog=64``.
 
     Raises:
-        UsageError: a setting, the dataset, the agent or the judge is unusable.
+        UsageError: a setting, the dataset, the agent or the judge is unusable, or no agent could be created
+            in any dialogue, whose records are kept.
         RunFault: the machine failed under the run.
         GateFailed: the run is complete, but does not pass ``fail_under``, ``fail_on_error`` or
             ``fail_on_judge_error``; the summary is its ``summary``.

@@ -97,6 +97,12 @@ class DialogPipeline(Pipeline[EvalSummary]):
         self._judge_pool.on_given_up = tell
 
     @property
+    def no_agent(self) -> str | None:
+        """The error with which no agent at all could be created, so that nothing was answered."""
+        tally = self._totals.tally
+        return tally.creation_error if tally.had_no_agent else None
+
+    @property
     def counters(self) -> Counters:
         """The counters of the run manifest, of what is committed so far."""
         return self._totals.tally.counters()

@@ -12,6 +12,7 @@ from memfin.actors.base import ActorStatistics
 from memfin.actors.progress_log import OnEvent
 from memfin.contracts import ProgressEvent, RunStats
 from memfin.errors import RunFault, RunStopped
+from memfin.foreign.listening import check_listener
 from memfin.foreign.thread import CallThread
 from memfin.runtime.draining import DRAIN_LIMIT
 from memfin.runtime.events import BUFFERED, EventBuffer
@@ -40,8 +41,14 @@ class EmbeddedRun(Generic[S]):
     ) -> None:
         """Prepare; ``plan`` is called in a thread when the block is entered.
 
-        ``on_event`` is called with every event; ``event_buffer`` events wait for the iterator at most.
+        ``on_event`` is called with every event, until it raises; ``event_buffer`` events wait for the
+        iterator at most.
+
+        Raises:
+            UsageError: ``on_event`` is asynchronous.
         """
+        if on_event is not None:
+            check_listener("on_event", on_event)
         self._make_plan = plan
         self._on_event = on_event
         self._events = EventBuffer(event_buffer)
@@ -94,7 +101,7 @@ class EmbeddedRun(Generic[S]):
         if self._entered:
             raise RuntimeError("an evaluation runs once; make another one")
         self._entered = True
-        run = self._run = Run(await self._plan(), self._take)
+        run = self._run = Run(await self._plan(), self._on_event, events=self._events)
         self._task = asyncio.create_task(self._main(run), name=f"memfin-run-{run.plan.run_id}")
         try:
             await run.begun.wait()
@@ -110,7 +117,7 @@ class EmbeddedRun(Generic[S]):
         """Stop the run where it is not complete; on return nothing of it is left in the process.
 
         Raises:
-            RunFault: the machine failed under the run; not where the block itself has raised.
+            UsageError, RunFault: as `wait`; not where the block itself has raised.
         """
         await self._leave(error)
         if error is None:
@@ -124,7 +131,7 @@ class EmbeddedRun(Generic[S]):
         """Return the next event; the last is `RunFinished`, or `RunInterrupted` after `stop`.
 
         Raises:
-            RunFault: the machine failed under the run.
+            UsageError, RunFault: as `wait`.
         """
         self._entered_run()
         event = await self._events.get()
@@ -137,7 +144,8 @@ class EmbeddedRun(Generic[S]):
         """Wait for the end and return the results.
 
         Raises:
-            UsageError: there is nothing to evaluate, or the agent cannot do what the settings ask.
+            UsageError: there is nothing to evaluate, the agent cannot do what the settings ask, or no agent
+                could be created in any dialogue.
             RunFault: the machine failed under the run.
             RunStopped: the run was stopped before.
         """
@@ -160,11 +168,6 @@ class EmbeddedRun(Generic[S]):
         if self._task is not None:
             await asyncio.wait({self._task})
 
-    def _take(self, event: ProgressEvent) -> None:
-        self._events.put(event)
-        if self._on_event is not None:
-            self._on_event(event)
-
     async def _main(self, run: Run[S]) -> S:
         try:
             return await self._carry_out(run)
@@ -173,7 +176,10 @@ class EmbeddedRun(Generic[S]):
             self._events.close()
 
     async def _carry_out(self, run: Run[S]) -> S:
-        return await run.run()
+        summary = await run.run()
+        if run.no_agent is not None:
+            raise run.no_agent
+        return summary
 
     async def _plan(self) -> Plan[S]:
         """Make the plan in a thread: it reads the dataset, and imports what references name."""

@@ -1,6 +1,6 @@
 """The actor graph of an evaluation: the pipeline of its suite and the progress log that hears them all."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Generic, NamedTuple
 
 import anyio
@@ -48,9 +48,14 @@ class Graph(NamedTuple, Generic[S]):
         return [actor.statistics() for actor in self.actors]
 
 
-def build_graph(plan: Plan[S], directory: RunDirectory, on_event: OnEvent | None) -> Graph[S]:
-    """Create all actors of a run and the channels between them."""
+def build_graph(
+    plan: Plan[S],
+    directory: RunDirectory,
+    on_event: OnEvent,
+    late: Callable[[], Sequence[ProgressEvent]],
+) -> Graph[S]:
+    """Create all actors of a run and the channels between them; `ProgressLog` says what the calls are for."""
     event_in, event_out = anyio.create_memory_object_stream[ProgressEvent](EVENTS)
     pipeline = plan.pipeline(directory, event_in)
-    log = ProgressLog(directory, inbox=event_out, on_event=on_event)
+    log = ProgressLog(directory, inbox=event_out, on_event=on_event, late=late)
     return Graph(progress_log=log, pipeline=pipeline, events=event_in)

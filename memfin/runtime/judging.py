@@ -46,6 +46,7 @@ def _setup(judge: JudgeLike, config: RunConfig, notices: Notices) -> JudgeSetup:
         scope=config.judge_scope,
         votes=config.judge_votes,
         rpm=config.judge_rpm,
+        retries=config.turn_retries,
         seed=config.seed,
         max_tokens=config.judge_max_tokens,
         cache=config.judge_cache,

@@ -3,6 +3,7 @@
 import asyncio
 import math
 import time
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Final, Generic
@@ -25,9 +26,11 @@ from memfin.contracts import (
     Warned,
 )
 from memfin.errors import MemfinError, RunFault, RunStopped, UsageError
+from memfin.foreign.listening import Listener, check_listener
 from memfin.foreign.references import describe
 from memfin.journal import RunDirectory
 from memfin.runtime.draining import DRAIN_LIMIT, Drain
+from memfin.runtime.events import EventBuffer
 from memfin.runtime.failures import foremost
 from memfin.runtime.graph import Graph, build_graph
 from memfin.runtime.outputs import pretty_json
@@ -49,11 +52,14 @@ class Run(Generic[S]):
     Attributes:
         summary: the results, once the run is complete.
         stats: what depends on time, once the run is complete.
+        no_agent: once the run is complete, the error of one in which no dialogue got an agent: its records
+            are whole and its summary is worth nothing. `run` does not raise it.
         directory: where the artefacts are.
         stopped_by: set it before cancelling `run`, to have the progress log say what ended the run.
         begun: set once the run directory has its first papers.
-        on_blocked: called from a thread, at once, with the warning that something blocks the loop;
-            while it is None, ``on_event`` gets that when the loop is free again.
+        on_blocked: called at once with warnings that ``on_event`` cannot take: from a thread when something
+            blocks the loop, and when ``on_event`` itself has failed. While it is None, ``on_event`` gets the
+            former when the loop is free again.
         give_up: called from a thread with the reason when foreign code does not give the loop back;
             while it is None, the run waits.
     """
@@ -63,10 +69,19 @@ class Run(Generic[S]):
         plan: Plan[S],
         on_event: OnEvent | None = None,
         *,
+        events: EventBuffer | None = None,
         on_blocked: OnEvent | None = None,
         give_up: Callable[[str], None] | None = None,
     ) -> None:
-        """Prepare; ``on_event`` will be called on the loop with every progress event; it must not block."""
+        """Prepare; ``on_event`` will be called on the loop with every progress event; it must not block.
+
+        When it raises, a warning says so, and it is not called any more. ``events`` gets all events, too.
+
+        Raises:
+            UsageError: ``on_event`` is asynchronous.
+        """
+        if on_event is not None:
+            check_listener("on_event", on_event)
         self.plan = plan
         self._started_at = plan.resumed.started_at if plan.resumed is not None else utc_now()
         self._papers = self._first_papers()
@@ -84,12 +99,15 @@ class Run(Generic[S]):
         )
         self.summary: S | None = None
         self.stats: RunStats | None = None
+        self.no_agent: UsageError | None = None
         self.stopped_by: str | None = None
         self.begun = anyio.Event()
         self.on_blocked = on_blocked
         self.give_up = give_up
         self._on_event = on_event
-        self._unsent: list[ProgressEvent] = []
+        self._listener = Listener("on_event", self._listener_failed)
+        self._events = events
+        self._unsent: deque[ProgressEvent] = deque()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._scope: anyio.CancelScope | None = None
         self._cancelled = False
@@ -183,7 +201,7 @@ class Run(Generic[S]):
                     await self.plan.close()
 
     async def _run_graph(self) -> S:
-        graph = self._graph = build_graph(self.plan, self.directory, self._on_event)
+        graph = self._graph = build_graph(self.plan, self.directory, self._tell, self._take_unsent)
         drain = self._drain = Drain(graph, lambda: self.cancel(self.stopped_by or ""))
         graph.pipeline.on_given_up(self._judge_down)
         self.plan.listen(self._notice)
@@ -225,10 +243,15 @@ class Run(Generic[S]):
             }
         )
         now = utc_now()
-        for event in self._unsent:
+        for event in self._take_unsent():
             await graph.events.send(event)
         await graph.events.send(MetricsDone(ts=now, run_id=plan.run_id, turn_rows=pipeline.rows))
         await graph.events.send(RunFinished(ts=now, run_id=plan.run_id, **dict(counters)))
+        if (why := pipeline.no_agent) is not None:
+            self.no_agent = UsageError(
+                f"agent {plan.config.agent!r}: no turn of the {counters.valid_dialogs} dialogues was "
+                f"answered: {why}; {plan.directory} holds the records"
+            )
         self.summary = summary
         self._ended = True
         return summary
@@ -305,6 +328,26 @@ class Run(Generic[S]):
             event = RunInterrupted(ts=utc_now(), run_id=self.plan.run_id, reason=reason)
             self.directory.note([msgspec.json.encode(event)], RECORD_LIMIT)
 
+    def warn(self, line: str) -> None:
+        """Put a warning into the progress log with the events that come next."""
+        self._unsent.append(Warned(ts=utc_now(), run_id=self.plan.run_id, message=line))
+
+    def _listener_failed(self, line: str) -> None:
+        self.warn(line)
+        if self.on_blocked is not None:
+            with suppress(Exception):
+                self.on_blocked(self._unsent[-1])
+
+    def _tell(self, event: ProgressEvent) -> None:
+        """Hand an event to whoever listens."""
+        if self._events is not None:
+            self._events.put(event)
+        if self._on_event is not None:
+            self._listener.tell(self._on_event, event)
+
+    def _take_unsent(self) -> list[ProgressEvent]:
+        return [self._unsent.popleft() for _ in range(len(self._unsent))]
+
     def _notice(self, line: str) -> None:
         self._warn(Warned(ts=utc_now(), run_id=self.plan.run_id, message=line))
 
@@ -321,9 +364,9 @@ class Run(Generic[S]):
         self.directory.note([msgspec.json.encode(event)], 0)
         if self.on_blocked is not None:
             self.on_blocked(event)
-        elif self._on_event is not None and self._loop is not None:
+        elif self._loop is not None:
             with suppress(RuntimeError):  # the loop is closed: nobody listens any more
-                self._loop.call_soon_threadsafe(self._on_event, event)
+                self._loop.call_soon_threadsafe(self._tell, event)
 
     async def _end_early(self, problem: BaseException) -> None:
         """Leave no trace of a run that could not start, and a complete one of every other."""
@@ -339,13 +382,15 @@ class Run(Generic[S]):
         reason = str(problem) if faulty else self.stopped_by or describe(problem)
         counters = self._graph.pipeline.counters if self._graph is not None else Counters()
         interrupted = RunInterrupted(ts=utc_now(), run_id=self.plan.run_id, reason=reason, counters=counters)
-        events = [*self._unsent, interrupted]
+        events = [*self._take_unsent(), interrupted]
         self._ended = True
         try:
             await self.directory.append_progress([msgspec.json.encode(event) for event in events])
         except RunFault as fault:
             if not isinstance(problem, MemfinError):
                 raise fault from problem
-        if self._on_event is not None:
-            for event in events:
-                self._on_event(event)
+        for event in events:
+            self._tell(event)
+        if late := self._take_unsent():
+            with suppress(RunFault):  # the end is on record, or was refused just now
+                await self.directory.append_progress([msgspec.json.encode(event) for event in late])

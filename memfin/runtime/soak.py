@@ -3,17 +3,21 @@
 import gc
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, Final, Protocol
 
 import anyio
 import anyio.to_thread
+import msgspec
 
 from memfin.actors.base import utc_now
 from memfin.actors.progress_log import OnEvent
-from memfin.contracts import ProgressEvent, RunStats
+from memfin.contracts import ProgressEvent, RunStats, Warned
 from memfin.contracts.soak import ProcessSample, SoakEpoch, SoakErrors, SoakState, SoakSummary
 from memfin.errors import MemfinError, RunFault, RunStopped, UsageError
-from memfin.foreign.references import describe
+from memfin.foreign.listening import Listener, check_listener
+from memfin.foreign.references import describe, reference_of
 from memfin.runtime.draining import DRAIN_LIMIT
 from memfin.runtime.run import STOPPED_EXIT, Run
 from memfin.runtime.soak_digest import Digest
@@ -29,7 +33,7 @@ RENEW: Final = 5.0
 
 
 class SoakListener(Protocol):
-    """Looks on; must not block."""
+    """Looks on; must not block. One that raises is told of in a warning and not called any more."""
 
     def on_event(self, event: ProgressEvent) -> None:
         """Take a progress event of the epoch under way."""
@@ -56,12 +60,25 @@ class Soak:
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Prepare; nothing starts yet. ``clock`` tells seconds, for the duration."""
+        """Prepare; nothing starts yet. ``clock`` tells seconds, for the duration.
+
+        Raises:
+            UsageError: a method of a listener is asynchronous.
+        """
+        for each in listeners:
+            for call in (each.on_event, each.on_epoch, each.on_sample):
+                check_listener("soak listener", call)
         self.plan = plan
         self.summary: SoakSummary | None = None
         self.on_blocked: OnEvent | None = None
         self.give_up: Callable[[str], None] | None = None
-        self._listeners = listeners
+        self._listeners = [
+            (each, Listener(f"soak listener {reference_of(type(each))}", self._listener_failed))
+            for each in listeners
+        ]
+        self._failures: list[str] = []
+        self._unlogged: list[str] = []
+        self._log: tuple[Path, str] | None = None  # that of the last epoch, and its run
         self._clock = clock
         self._begun_at = clock()
         before = plan.resumed.summary if plan.resumed is not None else None
@@ -224,13 +241,16 @@ class Soak:
         await directory.append(epoch)
         await anyio.to_thread.run_sync(self._count, epoch)  # slopes of all values take milliseconds
         summary = await self._renew("running")
-        for listener in self._listeners:
-            listener.on_epoch(epoch, summary)
+        for each, listener in self._listeners:
+            listener.tell(each.on_epoch, epoch, summary)
 
     async def _one_run(self, plan: Plan[Any]) -> tuple[RunStats, dict[str, float]]:
         """Run an epoch and keep nothing of it but its figures."""
         run = Run(plan, self._on_event, on_blocked=self.on_blocked, give_up=self.give_up)
-        self._run = run
+        self._run, self._log = run, (plan.progress.absolute(), plan.run_id)
+        for line in self._unlogged:
+            run.warn(line)
+        self._unlogged.clear()
         if self._stop is not None:
             self._stop(run)
         try:
@@ -247,8 +267,26 @@ class Soak:
         return digest
 
     def _on_event(self, event: ProgressEvent) -> None:
-        for listener in self._listeners:
-            listener.on_event(event)
+        if self.on_blocked is not None and isinstance(event, Warned) and event.message in self._failures:
+            return  # which has told it already
+        for each, listener in self._listeners:
+            listener.tell(each.on_event, event)
+
+    def _listener_failed(self, line: str) -> None:
+        """Put the failure of a listener into the log of the epoch under way, else the last or the first."""
+        self._failures.append(line)
+        path, run_id = self._log or (None, self.plan.run_id)
+        event = Warned(ts=utc_now(), run_id=run_id, message=line)
+        if self._run is not None:
+            self._run.warn(line)
+        elif path is None:
+            self._unlogged.append(line)
+        else:
+            with suppress(OSError), path.open("ab") as log:
+                log.write(msgspec.json.encode(event) + b"\n")
+        if self.on_blocked is not None:
+            with suppress(Exception):
+                self.on_blocked(event)
 
     async def _prune(self) -> None:
         keep = self.plan.limits.keep_epochs
@@ -260,8 +298,8 @@ class Soak:
 
     async def _keep_renewing(self) -> None:
         while True:
-            for listener in self._listeners:
-                listener.on_sample(self._probe.last)
+            for each, listener in self._listeners:
+                listener.tell(each.on_sample, self._probe.last)
             await anyio.sleep(RENEW)
             await self._renew("running")
 

@@ -85,6 +85,11 @@ class Pipeline(ABC, Generic[S]):
         """Have ``tell`` called with the reason when a judge is given up as down."""
 
     @property
+    def no_agent(self) -> str | None:
+        """The error with which no agent at all could be created, so that nothing was answered."""
+        return None
+
+    @property
     @abstractmethod
     def counters(self) -> Counters:
         """What is committed so far; a question counts as a dialogue of one turn."""

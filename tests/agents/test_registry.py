@@ -110,6 +110,117 @@ def test_what_is_neither_reference_nor_factory_is_refused(agent: object) -> None
     assert refusal(agent).startswith("agent: expected a reference or a factory, got ")
 
 
+class Answers:
+    """Takes other arguments than a factory gets."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def reply(self, user_text: str) -> str:
+        return self.text
+
+
+class Bare:
+    """Takes no arguments at all."""
+
+    def reply(self, user_text: str) -> str:
+        return user_text
+
+
+async def answer(text: str) -> str:
+    return text
+
+
+class Made:
+    """A factory that is an object."""
+
+    def __init__(self, agent: Any = EchoAgent) -> None:
+        self.agent = agent
+
+    def __call__(self, session: Any, observer: Any) -> Any:
+        return self.agent(session, observer)
+
+    def two_more(self, session: Any, observer: Any, retries: int, /, *, key: str) -> Any:
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize(
+    ("agent", "taken"),
+    [
+        (answer, "(text)"),
+        (lambda text: text, "(text)"),
+        (lambda: EchoAgent, "()"),
+        (Answers, "(text)"),
+        (Bare, "()"),
+        (functools.partial(Answers, "x"), "()"),
+        (functools.partial(Made(), None), "(observer)"),
+        (Made().two_more, "(session, observer, retries, /, *, key)"),
+    ],
+)
+def test_a_factory_that_takes_other_arguments_is_refused_with_what_was_expected(
+    agent: Any, taken: str
+) -> None:
+    message = refusal(agent)
+    assert f": takes {taken} and is called with (session, observer); expected a class" in message
+    assert "gives an object with a method reply(user_text)" in message
+
+
+def test_a_reference_to_a_function_that_answers_is_refused(package: Path) -> None:
+    (package / "model.py").write_text("async def answer(text): return text\n")
+    assert refusal("adviser.model:answer").startswith(
+        "agent 'adviser.model:answer': takes (text) and is called"
+    )
+
+
+def test_an_agent_given_instead_of_its_class_is_refused_with_a_hint() -> None:
+    assert refusal(Bare()).endswith("got Bare; name its class: every dialogue gets an agent of its own")
+
+
+def through(factory: Any) -> Any:
+    """Return a decorated factory that brings the observer itself."""
+
+    @functools.wraps(factory)
+    def wrapper(session: Any, observer: Any) -> Any:
+        return factory(session)
+
+    return wrapper
+
+
+class Unreadable:
+    """A factory whose signature cannot be computed."""
+
+    @property
+    def __signature__(self) -> Any:
+        raise RuntimeError("no signature")
+
+    def __call__(self, session: Any, observer: Any) -> Any:
+        return EchoAgent(session, observer)
+
+
+async def make(session: Any, observer: Any, *, model: str = "m") -> Any:
+    return EchoAgent(session, observer)
+
+
+@pytest.mark.parametrize(
+    "factory",
+    [
+        EchoAgent,
+        make,
+        Made(),
+        Unreadable(),
+        lambda *arguments, **others: EchoAgent(*arguments),
+        lambda session, observer, more=None, **others: EchoAgent(session, observer),
+        functools.partial(make, model="n"),
+        functools.partial(Made.__call__, Made()),
+        through(lambda session: EchoAgent(session, TurnObserver())),
+    ],
+)
+async def test_factories_of_any_kind_that_take_a_session_and_an_observer_are_taken(factory: Any) -> None:
+    source = resolve_agent(factory)
+    result = await replay_dialog(DIALOG, 1, source.factory_for(DIALOG), ReplayOptions(run_id="r"))
+    assert [turn.pred_assistant_text for turn in result.trace.turns] == ["question"]
+
+
 @pytest.mark.parametrize(
     ("body", "reason"),
     [

@@ -382,6 +382,69 @@ async def test_an_agent_that_blocks_the_loop_is_timed_out_though_it_answered() -
     assert turn.latency_ms >= 60
 
 
+class HangsOnce(Agent):
+    """Hangs in its second turn until ``release`` is set."""
+
+    release = threading.Event()
+
+    def reply(self, user_text: str) -> Any:  # type: ignore[override] # plain
+        self.asked.append(user_text)
+        if len(self.asked) == 2:
+            self.release.wait(LONG)
+        return f"answer {len(self.asked)}"
+
+
+async def test_a_plain_agent_that_hangs_costs_one_time_out_and_then_fails_fast() -> None:
+    kind = type("Kind", (HangsOnce,), {"release": threading.Event()})
+    start = time.perf_counter()
+    try:
+        result = await replay(kind, dialog(13), turn_timeout=1.0)
+    finally:
+        kind.release.set()
+    took = time.perf_counter() - start
+    assert outcomes(result) == [
+        ("ok", None),
+        ("timeout", "no answer within 1 s"),
+        *[("timeout", "the agent still hangs in turn 2")] * 11,
+    ]
+    assert result.abandoned == 1
+    assert took < 8.0  # a time-out, eleven tenths of one, and the close; 12 if each turn waited in full
+
+
+async def test_a_plain_agent_that_comes_back_is_asked_again() -> None:
+    kind = type("Kind", (HangsOnce,), {"release": threading.Event()})
+
+    async def release_after_the_third(turn: TurnTrace) -> None:
+        if turn.turn_pair_id == 3:
+            kind.release.set()
+
+    result = await replay_dialog(
+        dialog(5), 1, kind, ReplayOptions(run_id="r", turn_timeout=4.0), on_turn=release_after_the_third
+    )
+    assert outcomes(result) == [
+        ("ok", None),
+        ("timeout", "no answer within 4 s"),
+        ("timeout", "the agent still hangs in turn 2"),
+        ("ok", None),
+        ("ok", None),
+    ]
+    assert result.abandoned == 0
+
+
+async def test_an_asynchronous_reply_does_not_wait_for_a_plain_method_that_hangs() -> None:
+    release = threading.Event()
+
+    class HangsInCommit(Agent):
+        def commit(self, text: str) -> None:
+            release.wait(LONG)
+
+    try:
+        result = await replay(HangsInCommit, dialog(3), turn_timeout=0.2)
+    finally:
+        release.set()
+    assert [error for _, error in outcomes(result)] == ["commit: no answer within 0.2 s", None, None]
+
+
 async def test_an_agent_that_cannot_be_created_fails_every_turn() -> None:
     def factory(session: Session, observer: TurnObserver) -> None:
         raise ImportError("no model")

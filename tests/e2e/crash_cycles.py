@@ -39,7 +39,7 @@ TURNS = 3
 LONGEST = 0.8
 """Time until a kill at most, as a share of what a run takes that nobody kills."""
 
-DURABLE = 0.25
+DURABLE = 1.0
 """Seconds after its last answer in which a dialogue is on disk: ``fsync_interval`` and a busy machine."""
 
 SUMMARY = "metrics_summary.json"

@@ -223,7 +223,6 @@ def test_the_oracle_is_the_upper_and_the_echo_the_lower_bound(memfin: Memfin) ->
         ("Exits", "error", "called sys.exit"),
         ("Interrupts", "error", "KeyboardInterrupt"),
         ("Surrogate", "error", "lone surrogate"),
-        ("NoFactory", "error", "agent could not be created: RuntimeError: no model here"),
         ("Hangs", "timeout", "no answer within 0.3 s"),
         ("HangsInThread", "timeout", "no answer within 0.3 s"),
         ("Swallows", "timeout", "no answer within 0.3 s"),
@@ -252,6 +251,20 @@ def test_an_agent_that_fails_every_turn_ends_the_run_with_exit_1_and_full_record
     assert len(rows) == 4
     assert not any(row[f"eligible_m{number}"] for row in rows for number in range(1, 6))
     assert memfin("validate", "runs/bad").returncode == 0
+
+
+def test_a_run_without_any_agent_ends_with_exit_2_and_full_records(memfin: Memfin, tmp_path: Path) -> None:
+    data = dataset(tmp_path / "data.jsonl", 2, turns=2)
+    done = memfin("run", data, "--agent", "agents_under_test:NoFactory", "--run-id", "bad")
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.splitlines()[-1] == (
+        "memfin: agent 'agents_under_test:NoFactory': no turn of the 2 dialogues was answered: "
+        "agent could not be created: RuntimeError: no model here; runs/bad holds the records"
+    )
+    assert len(turn_errors(tmp_path, "bad")) == 4
+    assert {path.name for path in (tmp_path / "runs" / "bad").iterdir()} == ARTEFACTS
+    assert memfin("validate", "runs/bad").returncode == 0
+    assert memfin("resume", "runs/bad").returncode == 2
 
 
 def test_an_agent_that_blocks_the_loop_is_named_while_it_does(memfin: Memfin, tmp_path: Path) -> None:

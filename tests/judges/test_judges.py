@@ -6,14 +6,17 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from memfin import TransportError
 from memfin.contracts import JudgeRequest, Verdict
 from memfin.errors import UsageError
-from memfin.judges import DialogJudge, HeuristicJudge, JudgeError, JudgeSetup, resolve_judge
+from memfin.judges import DialogJudge, HeuristicJudge, JudgeError, JudgeSetup, Notices, resolve_judge
+from memfin.judges.cache import CacheMode
 
 REQUEST = JudgeRequest(
     dialog_id="d",
@@ -78,10 +81,10 @@ async def test_a_users_judge_may_be_asynchronous() -> None:
         assert request is REQUEST
         return Verdict(score=4.5, rubric_items=["x"], reason="r")
 
-    own = made_of(judge)
-    assert await own.judge(REQUEST) == Verdict(score=4.5, rubric_items=["x"], reason="r")
-    assert (own.name.rpartition(":")[2], own.per_turn) == ("Own", True)
-    await own.close()
+    found = made_of(judge)
+    assert await found.judge(REQUEST) == Verdict(score=4.5, rubric_items=["x"], reason="r")
+    assert (found.name.rpartition(":")[2], found.per_turn) == ("Own", True)
+    await found.close()
 
 
 async def test_a_users_judge_may_be_plain_and_then_runs_in_a_thread() -> None:
@@ -256,6 +259,17 @@ def test_a_factory_that_fails_is_refused() -> None:
     assert "the factory failed: TypeError" in refusal(5)
 
 
+def test_a_factory_that_takes_arguments_is_refused_with_what_was_expected() -> None:
+    async def judge(request: JudgeRequest) -> Verdict:
+        raise NotImplementedError
+
+    message = refusal(judge)
+    assert (
+        ": takes (request) and is called with (); expected a class, or a factory function without" in message
+    )
+    assert "gives an object with a method judge(request)" in message
+
+
 def test_a_factory_that_makes_no_judge_is_refused() -> None:
     assert refusal(dict) == "judge 'builtins:dict': the factory's object has no judge method"
 
@@ -278,6 +292,189 @@ def test_a_python_reference_imports_its_factory(tmp_path: Path, monkeypatch: pyt
     assert judge.name == "own_judge:Own"
     assert asyncio.run(judge.judge(REQUEST)).score == 2.0
     assert "judge 'own_judge:Other': module 'own_judge' has no 'Other'" in refusal("own_judge:Other")
+
+
+class Flaky:
+    """Fails on its way as often as ``errors`` says, then gives a verdict; ``asked`` counts the calls."""
+
+    errors: list[Exception] = []
+    asked = 0
+    reason = ""
+
+    def judge(self, request: JudgeRequest) -> dict[str, Any]:
+        Flaky.asked += 1
+        if Flaky.errors:
+            raise Flaky.errors.pop()
+        return {"score": 3, "rubric_items": ["信息依据"], "reason": Flaky.reason}
+
+
+@pytest.fixture
+def flaky(monkeypatch: pytest.MonkeyPatch) -> type[Flaky]:
+    """Return the class as it is in the beginning."""
+    for name, value in (("errors", []), ("asked", 0), ("reason", "")):
+        monkeypatch.setattr(Flaky, name, value)
+    return Flaky
+
+
+def own(
+    cache_dir: Path = Path(),
+    mode: CacheMode = "off",
+    *,
+    limit: float = 30.0,
+    factory: Any = Flaky,
+    **more: Any,
+) -> DialogJudge:
+    found = resolve_judge(factory, limit, JudgeSetup(cache=mode, cache_dir=cache_dir, **more))
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    "errors",
+    [
+        [TransportError("503", retry_after=0.05)],
+        [ConnectionResetError("reset"), TransportError("429")],
+    ],
+)
+async def test_transport_errors_of_a_users_judge_are_retried(
+    flaky: type[Flaky], errors: list[Exception]
+) -> None:
+    flaky.errors = list(errors)
+    assert (await own(retries=2).judge(REQUEST)).score == 3.0
+    assert flaky.asked == len(errors) + 1
+
+
+@pytest.mark.parametrize(
+    ("error", "setting", "calls"),
+    [
+        (TransportError("503"), {"retries": 1}, 2),
+        (TransportError("503", retry_after=60.0), {"retries": 5, "limit": 20.0}, 1),
+        (ConnectionRefusedError("refused"), {"retries": 0}, 1),
+        (ValueError("broken"), {"retries": 5}, 1),
+    ],
+)
+async def test_a_judgement_fails_when_its_judge_is_not_reached_in_time(
+    flaky: type[Flaky], error: Exception, setting: dict[str, Any], calls: int
+) -> None:
+    flaky.errors = [error] * 10
+    with pytest.raises(JudgeError) as failed:
+        await own(**setting).judge(REQUEST)
+    assert str(failed.value) == f"{type(error).__name__}: {error}"
+    assert flaky.asked == calls
+
+
+def entries(cache_dir: Path) -> list[Path]:
+    """Return the files of a cache."""
+    return [path for path in cache_dir.rglob("*") if path.is_file()]
+
+
+async def asked_twice(first: DialogJudge, second: DialogJudge, request: JudgeRequest = REQUEST) -> Verdict:
+    """Ask one judge, then another one after the end of the first; return the second verdict."""
+    await first.judge(REQUEST)
+    await first.close()
+    verdict = await second.judge(request)
+    await second.close()
+    return verdict
+
+
+async def test_verdicts_of_a_users_judge_are_cached_for_later_runs(
+    flaky: type[Flaky], tmp_path: Path
+) -> None:
+    verdict = await asked_twice(own(tmp_path, "write"), own(tmp_path, "read"))
+    assert verdict == Verdict(score=3.0, rubric_items=["信息依据"])
+    assert flaky.asked == 1
+
+
+@pytest.mark.parametrize("change", [{"reply": "another"}, {"dialog_id": "e"}, {"turn_pair_id": 2}])
+async def test_the_cache_answers_for_no_other_request(
+    flaky: type[Flaky], tmp_path: Path, change: dict[str, Any]
+) -> None:
+    await asked_twice(own(tmp_path, "write"), own(tmp_path, "write"), REQUEST.replace(**change))
+    assert flaky.asked == 2
+
+
+async def test_without_a_cache_every_judgement_is_asked_for(flaky: type[Flaky], tmp_path: Path) -> None:
+    await asked_twice(own(tmp_path, "off"), own(tmp_path, "off"))
+    assert flaky.asked == 2
+    assert entries(tmp_path) == []
+
+
+async def test_a_failed_judgement_is_not_cached(flaky: type[Flaky], tmp_path: Path) -> None:
+    flaky.errors = [ValueError("no")]
+    judge = own(tmp_path, "write")
+    with pytest.raises(JudgeError):
+        await judge.judge(REQUEST)
+    assert (await judge.judge(REQUEST)).score == 3.0
+    await judge.close()
+
+
+async def test_judges_that_cannot_be_told_apart_by_name_share_no_cache(
+    flaky: type[Flaky], tmp_path: Path
+) -> None:
+    def scoring(score: float) -> Any:
+        class Fixed:
+            def judge(self, request: JudgeRequest) -> Verdict:
+                return Verdict(score=score, rubric_items=[])
+
+        return Fixed
+
+    for factory in (scoring, lambda score: partial(Scoring, score)):
+        low, high = (own(tmp_path, "write", factory=factory(score)) for score in (1.0, 5.0))
+        assert low.name == high.name
+        assert (await asked_twice(low, high)).score == 5.0
+
+
+class Scoring:
+    """Gives always the same score."""
+
+    def __init__(self, score: float) -> None:
+        self.score = score
+
+    def judge(self, request: JudgeRequest) -> Verdict:
+        return Verdict(score=self.score, rubric_items=[])
+
+
+async def test_a_judge_whose_code_has_changed_is_asked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    for score in (2, 4):
+        (tmp_path / "changed_judge.py").write_text(
+            "class Own:\n    def judge(self, request):\n"
+            f"        return {{'score': {score}, 'rubric_items': []}}\n"
+            + "#"
+            * score  # of another size, so that no stale bytecode is taken
+        )
+        monkeypatch.delitem(sys.modules, "changed_judge", raising=False)
+        judge = own(tmp_path / "cache", "write", factory="changed_judge:Own")
+        assert (await judge.judge(REQUEST)).score == score
+        await judge.close()
+
+
+async def test_a_damaged_entry_is_told_and_asked_for_again(flaky: type[Flaky], tmp_path: Path) -> None:
+    first = own(tmp_path, "write")
+    await first.judge(REQUEST)
+    await first.close()
+    (entry,) = entries(tmp_path)
+    entry.write_bytes(entry.read_bytes().replace(b"3.0", b"4.0"))
+    notices = Notices()
+    second = own(tmp_path, "write", notices=notices)
+    assert (await second.judge(REQUEST)).score == 3.0
+    await second.close()
+    assert flaky.asked == 2
+    assert ["damaged entry" in line for line in notices.waiting()] == [True]
+
+
+async def test_no_key_of_the_environment_gets_into_the_cache(
+    flaky: type[Flaky], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OWN_API_KEY", "sk-not-to-be-kept-1234")
+    flaky.reason = "told sk-not-to-be-kept-1234"
+    judge = own(tmp_path, "write")
+    await judge.judge(REQUEST)
+    await judge.close()
+    (entry,) = entries(tmp_path)
+    assert b"sk-not-to-be-kept-1234" not in entry.read_bytes()
 
 
 async def test_a_judge_that_hangs_fails_its_judgement_within_its_time() -> None:

@@ -10,7 +10,7 @@ import pytest
 from anyio.lowlevel import checkpoint
 
 from memfin.contracts import DialogDone, JudgeRequest, ProgressEvent, RunResumed, Verdict
-from memfin.errors import UsageError
+from memfin.errors import RunStopped, UsageError
 from memfin.journal import COMMITS, DIALOG_TRACE, TURN_EVAL
 from memfin.runtime.plan import RunPlan, make_plan
 from memfin.runtime.rescore import RescorePlan
@@ -267,10 +267,37 @@ async def test_failed_judgements_are_made_again_when_that_is_wanted_and_no_agent
     traces = (tmp_path / "r" / DIALOG_TRACE).read_bytes()
     await Run(again(tmp_path, retry_failed=True)).run()
     assert not asked
-    assert judged == {(name, turn): 1 for name in ("d0001", "d0004") for turn in range(1, TURNS + 1)}
+    assert judged == dict.fromkeys(failing, 1)  # the other verdicts of these dialogues are in the cache
     assert (tmp_path / "r" / DIALOG_TRACE).read_bytes() == traces
     assert (tmp_path / "r" / SUMMARY).read_bytes() == expected
     once_each(tmp_path)
+
+
+async def test_an_interrupted_dialogue_asks_a_users_judge_for_no_verdict_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Agent, "broken", False)
+    data(tmp_path / "data.jsonl")
+    judged.clear()
+    sound = Judge.judge
+
+    async def judge(self: Judge, request: JudgeRequest) -> Verdict:
+        if request.turn_pair_id < TURNS:
+            return await sound(self, request)
+        while len(list((tmp_path / ".judge_cache").rglob("*.json"))) < TURNS - 1:  # noqa: ASYNC110
+            await anyio.sleep(0.01)  # the disk sets no event
+        run.cancel("the test")
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    monkeypatch.setattr(Judge, "judge", judge)
+    run = Run(plan(tmp_path / "data.jsonl", tmp_path, limit=1, workers_judge=TURNS))
+    with anyio.fail_after(60), pytest.raises(RunStopped):
+        await run.run()
+    assert committed(tmp_path, "judged") == set()
+    monkeypatch.setattr(Judge, "judge", sound)
+    await Run(again(tmp_path)).run()
+    assert judged == {("d0000", turn): 1 for turn in range(1, TURNS + 1)}
 
 
 async def test_what_is_replayed_again_is_judged_again_and_so_is_what_else_failed(

@@ -572,11 +572,15 @@ async def test_a_full_disk_ends_the_soak_with_a_fault_and_it_goes_on_afterwards(
 async def test_a_disk_that_refuses_the_soaks_own_papers_is_a_fault(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, operation: str
 ) -> None:
-    made = Soak(plan(tmp_path, epochs=3))
-    directory = made._directory
-    disk = directory._disk
-    original = getattr(disk, operation)
     broken = [False]
+
+    class Filling(Watching):
+        def on_epoch(self, epoch: SoakEpoch, summary: SoakSummary) -> None:
+            broken[0] = True
+
+    made = Soak(plan(tmp_path, epochs=3), [Filling()])
+    disk = made._directory._disk
+    original = getattr(disk, operation)
 
     def refusing(*args: Any) -> Any:
         if broken[0]:
@@ -584,12 +588,6 @@ async def test_a_disk_that_refuses_the_soaks_own_papers_is_a_fault(
         return original(*args)
 
     monkeypatch.setattr(disk, operation, refusing)
-
-    class Filling(Watching):
-        def on_epoch(self, epoch: SoakEpoch, summary: SoakSummary) -> None:
-            broken[0] = True
-
-    made._listeners = [Filling()]
     with pytest.raises(
         RunFault, match=r"No space left on device; free the cause, then memfin resume .*/s goes on"
     ):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from memfin.agents.settings import AgentSettings
 from memfin.errors import UsageError
-from memfin.foreign.references import import_reference, package_version, reference_of
+from memfin.foreign.references import check_signature, import_reference, package_version, reference_of
 from memfin.rag.systems.instances import Instances
 from memfin.rag.systems.protocol import KnownSystem
 from memfin.rag.systems.under_test import SystemUnderTest
@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from memfin.rag.document import Document
 
 FORMS: Final = "builtin, oracle, http(s)://..., openai:MODEL or pkg.module:factory"
+
+EXPECTED: Final = (
+    "a class, or a factory function (document), that gives an object with a method query(question); "
+    "docs/rag-systems.md shows one"
+)
 
 OPENAI: Final = "openai:"
 
@@ -69,6 +74,7 @@ def load_system(
 def _made(
     reference: str, factory: Callable[..., Any], document: "Document | None", limits: dict[str, Any]
 ) -> SystemUnderTest:
+    check_signature(f"rag {reference!r}", factory, ("document",), EXPECTED)
     version = package_version(reference.partition(":")[0])
     return SystemUnderTest(
         reference, Instances(reference, factory, document=document), version=version, **limits

@@ -3,11 +3,11 @@
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Final, Literal, cast
+from typing import Any, Literal, cast
 
 from memfin.agents.calls import TransportError
 from memfin.agents.masking import scrubber_of_replies
-from memfin.agents.retrying import with_retries
+from memfin.agents.retrying import FIRST_BACKOFF, LONGEST_BACKOFF, with_retries
 from memfin.agents.usage import UsageTotal
 from memfin.contracts import ModelUsage, ParameterChange, Record
 from memfin.contracts.rag import RagAnswer, RagQuestion
@@ -19,10 +19,6 @@ from memfin.rag.systems.calls import SystemCalls
 from memfin.rag.systems.instances import Instances
 from memfin.rag.systems.protocol import KnownSystem, RagReply
 from memfin.secrets import Scrubber
-
-FIRST_BACKOFF: Final = 0.25
-LONGEST_BACKOFF: Final = 8.0
-"""Seconds: the first and the longest pause before a retry."""
 
 Status = Literal["ok", "timeout", "error"]
 
