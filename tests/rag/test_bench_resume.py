@@ -12,6 +12,7 @@ import anyio
 import msgspec
 import pytest
 
+import memfin
 from memfin.contracts import ProgressEvent, QuestionDone, RunResumed
 from memfin.errors import RunFault, RunStopped, UsageError
 from memfin.journal import COMMITS, QUESTIONS, RAG_RESULTS, Entry, RunDirectory, progress_path
@@ -25,7 +26,7 @@ from memfin.runtime.resume import make_resume_plan
 from memfin.runtime.run import Run
 from memfin.validation import validate_run
 from tests.rag.bench_support import DOCUMENT, Counting, benchmark, fact, mixed
-from tests.support import read_jsonl, unmeasured
+from tests.support import dataset, read_jsonl, unmeasured
 
 WORKERS = 3
 QUESTIONS_OF_ALL = 12
@@ -183,10 +184,10 @@ async def test_each_suite_refuses_to_go_on_with_the_other(tmp_path: Path) -> Non
     await Run(plan(tmp_path, Counting())).run()
     with pytest.raises(UsageError, match="is one of questions"):
         make_resume_plan(tmp_path / "r")
-    path = tmp_path / "r" / "run_manifest.json"
-    path.write_bytes(path.read_bytes().replace(b'"rag"', b'"dialog"'))
+    data = dataset(tmp_path / "d.jsonl", 1, 1)
+    await memfin.evaluate(data, agent="echo", judge="none", runs_dir=tmp_path, run_id="d")
     with pytest.raises(UsageError, match="is one of dialogues"):
-        make_bench_resume_plan(tmp_path / "r", rag=Counting())
+        make_bench_resume_plan(tmp_path / "d", rag=Counting())
 
 
 class FullDisk(Disk):
