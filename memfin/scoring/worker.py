@@ -10,7 +10,7 @@ import queue
 import signal
 import threading
 from collections.abc import Iterator
-from typing import BinaryIO, Final
+from typing import IO, Final
 
 import msgspec
 
@@ -68,14 +68,14 @@ def score_job(job: ScoringJob) -> Iterator[TurnEvalRow]:
         yield row
 
 
-def write_frame(pipe: BinaryIO, payload: bytes) -> None:
+def write_frame(pipe: IO[bytes], payload: bytes) -> None:
     """Write one frame and flush."""
     pipe.write(len(payload).to_bytes(LENGTH, "big"))
     pipe.write(payload)
     pipe.flush()
 
 
-def read_frame(pipe: BinaryIO) -> bytes | None:
+def read_frame(pipe: IO[bytes]) -> bytes | None:
     """Return the payload of the next frame, or None where the pipe ends."""
     length = pipe.read(LENGTH)
     size = int.from_bytes(length, "big")
@@ -105,7 +105,7 @@ def main() -> None:
             write_frame(rows, encoder.encode(row))
 
 
-def _receive(jobs: BinaryIO, received: "queue.SimpleQueue[bytes | None]") -> None:
+def _receive(jobs: IO[bytes], received: "queue.SimpleQueue[bytes | None]") -> None:
     """Hand the jobs on; once they end, end the process, in order where it is idle."""
     while (payload := read_frame(jobs)) is not None:
         received.put(payload)

@@ -98,6 +98,7 @@ async def test_a_turn_that_takes_too_long_is_not_scored_and_the_others_are() -> 
 
 async def test_a_process_that_is_stopped_is_late_though_it_uses_no_time() -> None:
     work = job(ENDLESS, SHORT)
+    rows: list[TurnEvalRow] = []
     async with ScoringPool(1, 2, Warnings().tell) as pool, anyio.create_task_group() as group:
 
         async def stop() -> None:
@@ -110,8 +111,9 @@ async def test_a_process_that_is_stopped_is_late_though_it_uses_no_time() -> Non
 
 async def test_a_process_that_is_killed_is_replaced_and_nothing_is_lost() -> None:
     work = job(SHORT, DENSE * 100, SHORT)
+    rows: list[TurnEvalRow] = []
     async with ScoringPool(1, 60, Warnings().tell) as pool, anyio.create_task_group() as group:
-        killed = []
+        killed: list[int] = []
 
         async def kill() -> None:
             killed.append(await ready(pool))
@@ -131,8 +133,9 @@ async def test_a_process_that_dies_while_idle_is_replaced() -> None:
 
 
 async def test_a_turn_over_which_processes_keep_dying_is_given_up() -> None:
+    killed: list[int] = []
+    rows: list[TurnEvalRow] = []
     async with ScoringPool(1, 60, Warnings().tell) as pool, anyio.create_task_group() as group:
-        killed: list[int] = []
 
         async def kill() -> None:
             while True:
@@ -143,8 +146,9 @@ async def test_a_turn_over_which_processes_keep_dying_is_given_up() -> None:
                 await anyio.sleep(0.001)
 
         group.start_soon(kill)
-        (row,) = await pool.rows(job(ENDLESS))
+        rows = await pool.rows(job(ENDLESS))
         group.cancel_scope.cancel()
+    (row,) = rows
     assert row.scoring_error == f"the scoring process ended with status -9, {DEATHS} times"
     assert len(killed) == DEATHS
 
@@ -173,8 +177,9 @@ async def test_the_reason_why_a_process_does_not_start_is_told(monkeypatch: pyte
 async def test_leaving_waits_for_no_reply_and_leaves_no_process() -> None:
     began = 0.0
     pid = 0
+    pool = ScoringPool(1, 60, Warnings().tell)
     with anyio.CancelScope() as scope:
-        async with ScoringPool(1, 60, Warnings().tell) as pool, anyio.create_task_group() as group:
+        async with pool, anyio.create_task_group() as group:
             group.start_soon(pool.rows, job(ENDLESS))
             pid = await ready(pool)
             began = time.perf_counter()
@@ -186,14 +191,17 @@ async def test_leaving_waits_for_no_reply_and_leaves_no_process() -> None:
 
 
 async def test_leaving_while_a_process_starts_leaves_none() -> None:
+    process: subprocess.Popen[bytes] | None = None
+    pool = ScoringPool(1, 60, Warnings().tell)
     with anyio.CancelScope() as scope:
-        async with ScoringPool(1, 60, Warnings().tell) as pool, anyio.create_task_group() as group:
+        async with pool, anyio.create_task_group() as group:
             group.start_soon(pool.rows, job(SHORT))
             while not (pool._processes and pool._processes[0]._process):
                 await anyio.sleep(0.001)
             process = pool._processes[0]._process
             assert not pool._processes[0]._ready
             scope.cancel()
+    assert process is not None
     assert process.returncode is not None
     assert not is_there(process.pid)
 

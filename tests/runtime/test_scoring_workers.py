@@ -5,6 +5,7 @@ import time
 from pathlib import Path
 
 import anyio
+import psutil
 import pytest
 from anyio.lowlevel import checkpoint
 
@@ -52,11 +53,27 @@ def warnings_of(tmp_path: Path, run_id: str) -> list[str]:
 
 def children() -> set[int]:
     """Return the processes that this one has started and not reaped."""
-    return {int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()} | {
-        int(pid)
-        for task in Path("/proc/self/task").iterdir()
-        for pid in (task / "children").read_text().split()
-    }
+    return {child.pid for child in psutil.Process().children()}
+
+
+async def new_child(before: set[int]) -> int:
+    """Wait until this process has started another and return its id."""
+    while True:
+        for pid in children() - before:
+            return pid
+        await anyio.sleep(0.001)
+
+
+def has_content(path: Path) -> bool:
+    return path.exists() and path.stat().st_size > 0
+
+
+async def committed(rows: Path) -> None:
+    """Wait until the first rows of a run are on disk."""
+    while True:
+        if has_content(rows):
+            return
+        await anyio.sleep(0.001)
 
 
 async def test_results_are_the_same_for_any_number_of_processes(tmp_path: Path) -> None:
@@ -163,17 +180,23 @@ async def test_a_run_survives_the_death_of_its_scoring_process(tmp_path: Path) -
     summaries: list[EvalSummary] = []
     for name in ("undisturbed", "killed"):
         plan = make_plan(
-            data, agent=saying(DENSE * 40), runs_dir=tmp_path / name, run_id="r", workers_score=1
+            data,
+            agent=saying(DENSE * 400),
+            runs_dir=tmp_path / name,
+            run_id="r",
+            workers_score=1,
+            fsync_interval=0,
         )
         run = Run(plan)
         before = children()
         async with anyio.create_task_group() as group:
             group.start_soon(run.run)
             if name == "killed":
-                while not (tmp_path / name / "r" / ROWS).exists() or not children() - before:
-                    await anyio.sleep(0.001)
-                os.kill((children() - before).pop(), signal.SIGKILL)
+                pid = await new_child(before)
+                await committed(tmp_path / name / "r" / ROWS)
+                os.kill(pid, signal.SIGKILL)
         assert run.summary is not None
+        assert warnings_of(tmp_path / name, "r") == []
         summaries.append(run.summary)
     assert summaries[0] == summaries[1]
     assert rows_of(tmp_path / "killed" / "r") == rows_of(tmp_path / "undisturbed" / "r")
@@ -199,8 +222,8 @@ async def test_a_host_that_is_cancelled_waits_for_no_reply_to_be_scored(tmp_path
         ) as evaluation:
             while sum(isinstance(event, TurnDone) for event in events) < 3:
                 await evaluation.__anext__()
-            while workers and not children() - before:
-                await anyio.sleep(0.001)
+            if workers:
+                await new_child(before)
             began = time.perf_counter()
             scope.cancel()
             await checkpoint()
