@@ -7,7 +7,7 @@ import anyio
 import msgspec
 from anyio.streams.memory import MemoryObjectReceiveStream
 
-from memfin.actors.base import Actor
+from memfin.actors.base import Stage
 from memfin.actors.channels import waiting
 from memfin.contracts import ProgressEvent, RunFinished
 from memfin.journal import RunDirectory
@@ -21,7 +21,7 @@ LINGER: Final = 0.004
 OnEvent = Callable[[ProgressEvent], None]
 
 
-class ProgressLog(Actor[ProgressEvent]):
+class ProgressLog(Stage[ProgressEvent]):
     """Appends events to the log in the order they came, then calls ``on_event``, which never raises, with each.
 
     ``late`` is asked each time for events that came up meanwhile, such as the warning that a listener has
@@ -38,25 +38,21 @@ class ProgressLog(Actor[ProgressEvent]):
     ) -> None:
         super().__init__("progress_log", inbox)
         self._directory = directory
-        self._events = inbox
         self._on_event = on_event
         self._late = late
         self._encoder = msgspec.json.Encoder()
 
-    async def run(self) -> None:
-        """Log events until every actor has closed its end."""
-        async with self._events:
-            async for first in self._events:
-                await anyio.sleep(LINGER)
-                self._count_received()
-                batch = [first, *waiting(self._events, BATCH - 1)]
-                self._received += len(batch) - 1
-                if isinstance(batch[-1], RunFinished):
-                    await self._enter(batch[:-1])
-                    await self._enter(batch[-1:], ended=True)
-                else:
-                    await self._enter(batch)
-                self._done += len(batch)
+    async def handle(self, message: ProgressEvent) -> None:
+        """Log an event together with those that come right after it."""
+        await anyio.sleep(LINGER)
+        batch = [message, *waiting(self._messages, BATCH - 1)]
+        if isinstance(batch[-1], RunFinished):
+            await self._enter(batch[:-1])
+            await self._enter(batch[-1:], ended=True)
+        else:
+            await self._enter(batch)
+        self._received += len(batch) - 1  # the first is counted by the loop
+        self._done += len(batch) - 1
 
     async def _enter(self, events: Sequence[ProgressEvent], *, ended: bool = False) -> None:
         """Log events and tell them; what comes late after the end is logged only."""
