@@ -4,7 +4,8 @@ A reply is read once as a document (`memfin.text`). `statements` tells the kind 
 `lexicon` holds the rules and `classifier` the trained model, which `detectors` combines into
 disclosures, violations and explanations. `constraint_texts` reads what the client rules out,
 `allocation` what the reply proposes, `contradiction` compares the two. `keys` and `profile` serve M1
-and M2; `rows` puts everything into the rows of a run, `verdicts` a judge's part.
+and M2; `rows` puts everything into the rows of a run, `verdicts` a judge's part. `worker` is the process that
+scores for a run.
 """
 
 from memfin.scoring.keys import detect_key_hits_from_memory_sources, resolve_memory_required_key

@@ -257,3 +257,11 @@ async def test_modules_of_the_current_directory_do_not_take_the_place_of_others(
     process.close()
     await process.end()
     assert scored.problem is None
+
+
+async def test_a_process_that_comes_after_its_pool_has_ended_is_killed_at_once() -> None:
+    process = ScoringProcess(60)
+    process.close()
+    scored = await process.score(job(SHORT))
+    await process.end()
+    assert (scored.started, scored.rows) == (False, [])
