@@ -671,6 +671,21 @@ async def test_a_close_that_hangs_is_bounded() -> None:
     assert (calls.abandoned, agent_tasks()) == (1, [])
 
 
+async def test_a_plain_close_waits_but_shortly_for_a_call_that_hangs() -> None:
+    release = threading.Event()
+    calls = AgentCalls("d")
+    plain = agent(reply=lambda text: release.wait(LONG), close=lambda: None)
+    await calls.open(lambda session, observer: plain, SESSION, TurnObserver(), LONG)
+    try:
+        with pytest.raises(CallTimedOut):
+            await calls.reply("q", SHORT)
+        with pytest.raises(CallTimedOut, match="no answer within 1 s"):
+            await calls.close(LONG)
+    finally:
+        release.set()
+    assert (calls.abandoned, agent_tasks()) == (1, [])
+
+
 async def wait_for_start(started: asyncio.Event) -> None:
     await asyncio.wait_for(started.wait(), LONG)
 

@@ -7,7 +7,15 @@ from typing import Any
 import pytest
 
 import memfin
-from memfin.contracts import DialogDone, ProgressEvent, RunFinished, RunInterrupted, TurnDone, Warned
+from memfin.contracts import (
+    DialogDone,
+    MetricsDone,
+    ProgressEvent,
+    RunFinished,
+    RunInterrupted,
+    TurnDone,
+    Warned,
+)
 from memfin.contracts.soak import ProcessSample, SoakEpoch, SoakLimits, SoakSummary
 from memfin.errors import RunStopped, UsageError
 from memfin.runtime.plan import make_plan
@@ -50,7 +58,7 @@ def warnings_of(log: list[dict[str, Any]]) -> list[str]:
     return [entry["message"] for entry in log if entry["event"] == "warning"]
 
 
-@pytest.mark.parametrize("kind", [ProgressEvent, TurnDone, DialogDone])
+@pytest.mark.parametrize("kind", [ProgressEvent, TurnDone, DialogDone, MetricsDone])
 async def test_a_listener_that_raises_is_warned_of_once_and_the_run_goes_on(
     tmp_path: Path, kind: type[ProgressEvent]
 ) -> None:
