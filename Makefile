@@ -13,6 +13,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 run: $(VENV)/.installed
 	$(BIN)/memfin run
 
+# Tests start many processes: their byte code is kept, and beside the sources.
+test: export PYTHONDONTWRITEBYTECODE :=
+test: export PYTHONPYCACHEPREFIX := $(abspath $(VENV))/pycache
 test: $(VENV)/.installed-test
 	$(BIN)/python -m coverage erase
 	$(BIN)/python -m coverage run -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder

@@ -1,5 +1,6 @@
 """What all tests share: async tests run on asyncio, the one backend that MemFin supports."""
 
+import gc
 import os
 import signal
 from collections.abc import Iterator
@@ -59,6 +60,18 @@ def measured(request: pytest.FixtureRequest) -> Iterator[None]:
     now.stop()
     yield
     now.start()
+
+
+# Thousands of modules and cases that are there to stay cost every collection of garbage from here on, and a
+# soak asks for one after every epoch.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Leave what has been collected out of the collections of garbage."""
+    gc.enable()
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_xdist_auto_num_workers() -> int:

@@ -10,6 +10,14 @@ from typing import Any
 
 from anyio.lowlevel import checkpoint
 
+LONG = bool(os.environ.get("MEMFIN_LONG_TESTS"))
+"""Whether tests that repeat or sample something do all of it."""
+
+
+def length(short: int, full: int) -> int:
+    """Return how often a test repeats something: ``full`` times with ``MEMFIN_LONG_TESTS=1``."""
+    return full if LONG else short
+
 
 def unmeasured() -> dict[str, str]:
     """Return the environment without what has a child process measure its coverage.

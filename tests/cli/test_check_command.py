@@ -16,6 +16,7 @@ from memfin.contracts import CheckedFinding, CheckedReply
 from memfin.contracts.catalog import CONTRACTS
 from memfin.contracts.lines import MAX_LINE_BYTES
 from memfin.contracts.schema import json_schema
+from tests.commands import run_command
 from tests.docs.pages import ROOT
 from tests.support import write_jsonl
 
@@ -28,18 +29,10 @@ PLAN = "建议配置：股票80%，债券20%。"
 
 
 def check(*arguments: str | Path, stdin: bytes | None = None) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "memfin", "check", *map(str, arguments)],
-        input=stdin,
-        stdin=subprocess.DEVNULL if stdin is None else None,
-        capture_output=True,
-        check=False,
-        timeout=120,
-    )
-    out, err = done.stdout.decode(), done.stderr.decode()
-    assert "Traceback" not in err
-    assert "internal error" not in err
-    return subprocess.CompletedProcess(done.args, done.returncode, out, err)
+    done = run_command("check", *arguments, stdin=stdin, timeout=120)
+    assert "Traceback" not in done.stderr
+    assert "internal error" not in done.stderr
+    return done
 
 
 def text(path: Path, content: str) -> Path:

@@ -1,17 +1,15 @@
 import subprocess
-import sys
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from memfin.contracts import Counters, EvalSummary, RunManifest
+from tests.commands import run_command
 
 
 def memfin(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "memfin", "report", *arguments], capture_output=True, text=True, check=False
-    )
+    return run_command("report", *arguments)
 
 
 @pytest.fixture

@@ -1,20 +1,15 @@
 import json
 import subprocess
-import sys
 
 import jsonschema
 import pytest
 
 from memfin.contracts.catalog import CONTRACTS
+from tests.commands import run_command
 
 
 def schema(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "memfin", "schema", *arguments],
-        capture_output=True,
-        check=False,
-        encoding="utf-8",
-    )
+    return run_command("schema", *arguments)
 
 
 def test_without_a_name_the_contracts_are_listed() -> None:

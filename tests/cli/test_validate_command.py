@@ -1,9 +1,10 @@
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
+
+from tests.commands import run_command
 
 ROW = {"trace_version": "v1", "run_id": "r", "dialog_id": "d", "turn_pair_id": 1} | {
     f"eligible_m{number}": False for number in range(1, 6)
@@ -11,12 +12,7 @@ ROW = {"trace_version": "v1", "run_id": "r", "dialog_id": "d", "turn_pair_id": 1
 
 
 def validate(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "memfin", "validate", *map(str, arguments)],
-        capture_output=True,
-        check=False,
-        encoding="utf-8",
-    )
+    return run_command("validate", *arguments)
 
 
 def rows(path: Path, *changes: Mapping[str, object]) -> Path:

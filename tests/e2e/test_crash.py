@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
-CYCLES = 200
-SLOW_CYCLES = 40
+from tests.support import length
+
+CYCLES = length(50, 200)
+SLOW_CYCLES = length(15, 40)
 ROOT = Path(__file__).resolve().parents[2]
 
 SLOW_AGENT = """

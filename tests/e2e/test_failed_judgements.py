@@ -1,15 +1,14 @@
 """Judgements that fail are told: on stderr, in the metrics, in the report, by a gate."""
 
-import asyncio
 import json
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from aiohttp import web
 
+from tests.commands import run_beside_us
 from tests.judges.scripted_judge import verdict
 from tests.support import dataset
 from tests.wire.faulty_server import FaultyServer
@@ -19,17 +18,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 async def command(*arguments: str, url: str) -> tuple[int, str, list[str]]:
     """Run the command; return the exit code, standard output and the lines of standard error."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "memfin",
-        *arguments,
-        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "MEMFIN_JUDGE_BASE_URL": url},
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    out, err = await process.communicate()
-    return process.returncode or 0, out.decode(), err.decode().splitlines()
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "MEMFIN_JUDGE_BASE_URL": url}
+    done = await run_beside_us(*arguments, env=environment)
+    return done.returncode, done.stdout, done.stderr.splitlines()
 
 
 class FailsAt(FaultyServer):

@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import pytest
 import memfin
 from memfin.agents.protocol import AgentReply
 from memfin.report import write_reports
+from tests.commands import run_command
 from tests.judges.scripted_judge import verdict
 from tests.support import dataset, read_jsonl
 from tests.wire.faulty_server import FaultyServer
@@ -58,15 +58,7 @@ def run(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
         "PYTHONPATH": f"{tmp_path}{os.pathsep}{Path(__file__).resolve().parents[2]}",
         "MEMFIN_DEBUG": "1",
     }
-    return subprocess.run(
-        [sys.executable, "-m", "memfin", *words],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    return run_command(*words, cwd=tmp_path, env=environment, timeout=120)
 
 
 def leaks(tmp_path: Path) -> list[str]:

@@ -19,6 +19,7 @@ import pytest
 
 import memfin as memfin_package
 from memfin.memory import MemoryStore
+from tests.commands import run_command
 from tests.memory.memory_world import NOTHING_KEPT
 
 SCOPES = {"create_task": True, "save_to_profile": True, "save_to_thread": True, "training_use_allowed": False}
@@ -32,14 +33,7 @@ def memfin(tmp_path: Path) -> Memfin:
     """Return a function that runs ``python -m memfin memory`` in a directory of its own."""
 
     def run(*words: object) -> "subprocess.CompletedProcess[str]":
-        return subprocess.run(
-            [sys.executable, "-m", "memfin", "memory", *map(str, words)],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+        return run_command("memory", *words, cwd=tmp_path, timeout=120)
 
     return run
 

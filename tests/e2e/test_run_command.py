@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import TAGS, dataset, dialog, read_jsonl, write_jsonl
+from memfin.cli.main import COMMANDS
+from tests.commands import run_command
+from tests.support import TAGS, dataset, dialog, read_jsonl, unmeasured, write_jsonl
 
 ARTEFACTS = {
     "run_manifest.json",
@@ -142,15 +144,7 @@ def memfin(tmp_path: Path) -> Memfin:
     def run(
         *words: object, timeout: float = 60, env: dict[str, str] | None = None
     ) -> "subprocess.CompletedProcess[str]":
-        done = subprocess.run(
-            [sys.executable, "-m", "memfin", *map(str, words)],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-            env={**os.environ, **(env or {})},
-            check=False,
-        )
+        done = run_command(*words, cwd=tmp_path, timeout=timeout, env={**os.environ, **(env or {})})
         assert "Traceback" not in done.stderr, done.stderr
         return done
 
@@ -676,11 +670,23 @@ def test_progress_log_tells_the_whole_run(memfin: Memfin, tmp_path: Path) -> Non
     assert TAGS["explainability_rubric_gt"]
 
 
-def test_version_help_and_unknown_commands(memfin: Memfin) -> None:
-    assert memfin("--version").stdout.startswith("memfin, version ")
-    for command in ("run", "score", "aggregate", "validate", "schema", "report"):
-        done = memfin(command, "--help")
+def test_version_help_and_unknown_commands(tmp_path: Path) -> None:
+    """Every command, and none of the imports of another, by an interpreter that starts anew."""
+
+    def started(*words: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [sys.executable, "-m", "memfin", *words],
+            cwd=tmp_path,
+            env=unmeasured(),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    assert started("--version").stdout.startswith("memfin, version ")
+    for command in COMMANDS:
+        done = started(command, "--help")
         assert done.returncode == 0
         assert f"memfin {command}" in done.stdout
-    assert memfin("nonsense").returncode == 2
-    assert memfin().returncode in (0, 2)
+    assert started("nonsense").returncode == 2
+    assert started().returncode in (0, 2)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from memfin.journal import COMMITS
+from tests.commands import Command, run_command
 from tests.support import dataset, read_jsonl
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -156,33 +157,18 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 def memfin(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [sys.executable, "-m", "memfin", *words],
-        cwd=folder,
-        env=environment(folder),
-        capture_output=True,
-        text=True,
-        timeout=LONG,
-        check=False,
-    )
+    return run_command(*words, cwd=folder, env=environment(folder), timeout=LONG)
 
 
 @pytest.fixture
-def started(tmp_path: Path) -> Iterator[Callable[..., "subprocess.Popen[str]"]]:
+def started(tmp_path: Path) -> Iterator[Callable[..., Command]]:
     """Return a function that starts a run and waits until it is where a test wants it."""
     prepare(tmp_path)
-    processes: list[subprocess.Popen[str]] = []
+    processes: list[Command] = []
 
-    def start(temper: str, *words: str, until: Callable[[], bool]) -> "subprocess.Popen[str]":
+    def start(temper: str, *words: str, until: Callable[[], bool]) -> Command:
         (tmp_path / "temper").write_text(temper)
-        process = subprocess.Popen(
-            [sys.executable, "-m", "memfin", "run", "data.jsonl", *OPTIONS, *words],
-            cwd=tmp_path,
-            env=environment(tmp_path),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        process = Command("run", "data.jsonl", *OPTIONS, *words, cwd=tmp_path, env=environment(tmp_path))
         processes.append(process)
         deadline = time.monotonic() + LONG
         while not until():
@@ -214,7 +200,7 @@ def committed(folder: Path, kind: str) -> set[str]:
     return {record["dialog_id"] for record in map(json.loads, lines) if record["kind"] == kind}
 
 
-def ended(process: "subprocess.Popen[str]", since: float, limit: float) -> str:
+def ended(process: Command, since: float, limit: float) -> str:
     """Wait for the end within the limit and return what was printed on stderr."""
     _, errors = process.communicate(timeout=LONG)
     assert time.monotonic() - since < limit + SLACK
@@ -244,7 +230,7 @@ def is_whole_after_resuming(folder: Path, summary: bytes) -> None:
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_running_turns_end_and_nothing_new_starts(
     tmp_path: Path,
-    started: Callable[..., "subprocess.Popen[str]"],
+    started: Callable[..., Command],
     expected: bytes,
     number: signal.Signals,
     code: int,
@@ -280,7 +266,7 @@ def test_running_turns_end_and_nothing_new_starts(
 @pytest.mark.parametrize("temper", TEMPERS)
 def test_a_signal_ends_the_run_whatever_its_agents_do(
     tmp_path: Path,
-    started: Callable[..., "subprocess.Popen[str]"],
+    started: Callable[..., Command],
     expected: bytes,
     temper: str,
 ) -> None:
@@ -296,7 +282,7 @@ def test_a_signal_ends_the_run_whatever_its_agents_do(
 @pytest.mark.parametrize("temper", TEMPERS)
 def test_a_second_signal_ends_the_run_at_once(
     tmp_path: Path,
-    started: Callable[..., "subprocess.Popen[str]"],
+    started: Callable[..., Command],
     expected: bytes,
     temper: str,
 ) -> None:
@@ -334,7 +320,7 @@ def test_somebody_at_a_terminal_is_told_what_goes_on(tmp_path: Path) -> None:
 
 
 def test_a_judge_that_hangs_costs_its_judgements_and_no_replay(
-    tmp_path: Path, started: Callable[..., "subprocess.Popen[str]"]
+    tmp_path: Path, started: Callable[..., Command]
 ) -> None:
     words = ("--judge", "tempers:SlowJudge", "--workers-judge", "1")
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.commands import Command, run_command
 from tests.support import dataset, read_jsonl, unmeasured
 
 AGENTS = """
@@ -53,29 +54,15 @@ def memfin(tmp_path: Path) -> Memfin:
     dataset(tmp_path / "data.jsonl", 6)
 
     def run(*words: object, env: dict[str, str] | None = None) -> "subprocess.CompletedProcess[str]":
-        done = subprocess.run(
-            [sys.executable, "-m", "memfin", *map(str, words)],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            env={**os.environ, **(env or {})},
-            check=False,
-        )
+        done = run_command(*words, cwd=tmp_path, timeout=120, env={**os.environ, **(env or {})})
         assert "Traceback" not in done.stderr, done.stderr
         return done
 
     return run
 
 
-def started(tmp_path: Path, *words: object) -> "subprocess.Popen[str]":
-    return subprocess.Popen(
-        [sys.executable, "-m", "memfin", *map(str, words)],
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+def started(tmp_path: Path, *words: object) -> Command:
+    return Command(*words, cwd=tmp_path)
 
 
 def until(condition: Callable[[], bool]) -> None:

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import anyio
 import jsonschema
 import pytest
 
@@ -19,6 +18,7 @@ from memfin.contracts import ValidityReport
 from memfin.contracts.catalog import CONTRACTS
 from memfin.contracts.reading import decode
 from memfin.contracts.schema import json_schema
+from tests.commands import run_beside_us, run_command
 from tests.judges.scripted_judge import verdict
 from tests.support import write_jsonl
 from tests.wire.faulty_server import FaultyServer
@@ -64,15 +64,7 @@ def memfin(tmp_path: Path) -> Memfin:
     write_jsonl(tmp_path / "labels.jsonl", ROWS)
 
     def run(*words: object, **changes: str) -> "subprocess.CompletedProcess[str]":
-        done = subprocess.run(
-            [sys.executable, "-m", "memfin", "validity", *map(str, words), "--quiet"],
-            cwd=tmp_path,
-            capture_output=True,
-            encoding="utf-8",
-            timeout=60,
-            env=environment(**changes),
-            check=False,
-        )
+        done = run_command("validity", *words, "--quiet", cwd=tmp_path, env=environment(**changes))
         assert "Traceback" not in done.stderr
         return done
 
@@ -200,26 +192,23 @@ def test_labels_without_a_label_are_told(memfin: Memfin, tmp_path: Path) -> None
 
 def test_validate_and_schema_know_the_labels(memfin: Memfin, tmp_path: Path) -> None:
     for words in (["validate", "labels.jsonl"], ["schema", "labelled-reply"], ["schema", "validity-report"]):
-        done = subprocess.run(
-            [sys.executable, "-m", "memfin", *words], cwd=tmp_path, capture_output=True, check=False
-        )
+        done = run_command(*words, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
 
 
 async def judged(
     tmp_path: Path, *words: str, responder: Callable[[dict[str, Any]], str] = verdict, **changes: str
-) -> tuple["subprocess.CompletedProcess[bytes]", FaultyServer]:
+) -> tuple["subprocess.CompletedProcess[str]", FaultyServer]:
     """Run the command against a judge on loopback."""
     write_jsonl(tmp_path / "labels.jsonl", ROWS)
     async with FaultyServer(responder=responder) as server:
-        done = await anyio.run_process(
-            [sys.executable, "-m", "memfin", "validity", "labels.jsonl", "--judge", "openai:m", *words],
+        done = await run_beside_us(
+            *("validity", "labels.jsonl", "--judge", "openai:m", *words),
             cwd=tmp_path,
             env=environment(MEMFIN_JUDGE_BASE_URL=server.base_url, MEMFIN_JUDGE_API_KEY=KEY, **changes),
-            check=False,
         )
-    assert b"Traceback" not in done.stderr
-    assert KEY.encode() not in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    assert KEY not in done.stdout + done.stderr
     return done, server
 
 

@@ -28,13 +28,14 @@ from memfin.memory.manifest import MANIFEST, encode_manifest, manifest_of
 from memfin.memory.package import zipped
 from memfin.memory.plans import Append, Put, Step
 from memfin.memory.verify import verify_package
+from tests.support import length
 
 START = datetime(2026, 5, 16, 8, tzinfo=UTC)
 ALL = ConsentScopes(create_task=True, save_to_profile=True, save_to_thread=True, training_use_allowed=True)
 THESIS = ContextFields(user_focus_reason="半导体周期", research_style="先看数据")
 
-STRIDE = int(os.environ.get("MEMFIN_PACKAGE_STRIDE", "6"))
-"""An import dies at one of so many steps of its staging; 1 tries them all."""
+STRIDE = length(12, 1)
+"""An import dies at one of so many steps of its staging; a long run tries them all."""
 
 
 class Clock:

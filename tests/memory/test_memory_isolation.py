@@ -1,7 +1,6 @@
 """Two people on one root: whatever both do, in any order, neither sees or changes a byte of the other."""
 
 import inspect
-import os
 import re
 import shutil
 import tempfile
@@ -26,6 +25,7 @@ from memfin.memory.workspace import Workspace
 from tests.memory.memory_disks import tree
 from tests.memory.memory_rooms import quick_place
 from tests.memory.memory_world import EVERYTHING, Clock, everything_said, open_store, settle_in
+from tests.support import length
 
 PEOPLE = {"alice": "Mark-of-A", "bob": "Mark-of-B"}
 """Users and the mark in everything that they say."""
@@ -45,7 +45,7 @@ HOSTILE = (
 )
 """Ids that are none, those of others but for case, and names of directories."""
 
-EXAMPLES = int(os.environ.get("MEMFIN_TEST_EXAMPLES", "25"))
+EXAMPLES = length(15, 200)
 """How many lives of the two are tried, of 20 steps each."""
 
 people = st.sampled_from(sorted(PEOPLE))

@@ -1,6 +1,5 @@
 """Every identifier with a right checksum is found inside Chinese text; none with a wrong one is."""
 
-import os
 from collections.abc import Callable
 from random import Random
 
@@ -10,9 +9,10 @@ from hypothesis import strategies as st
 
 from memfin.memory.sensitive import Kind, find_sensitive
 from tests.memory import sensitive_values as values
+from tests.support import length
 
-EXAMPLES = int(os.environ.get("MEMFIN_SENSITIVE_EXAMPLES", "40"))
-"""Examples a property; `MEMFIN_SENSITIVE_EXAMPLES=5000` takes minutes."""
+EXAMPLES = length(20, 5000)
+"""Examples a property; a long run takes minutes."""
 
 Maker = Callable[[Random], str]
 

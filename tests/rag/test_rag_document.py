@@ -20,6 +20,7 @@ from memfin.errors import UsageError
 from memfin.rag import document as document_module
 from memfin.rag import pdf as pdf_module
 from memfin.rag.document import Document, Page, load_document, text_pages
+from tests.support import length
 
 
 def pages(path: Path) -> list[tuple[int, str]]:
@@ -266,7 +267,7 @@ def test_a_pdf_that_gives_no_text_is_one_line(tmp_path: Path, data: bytes, told:
     assert "\n" not in str(caught.value)
 
 
-@settings(max_examples=int(os.environ.get("MEMFIN_PDF_EXAMPLES", "60")))
+@settings(max_examples=length(40, 3000))
 @given(place=st.integers(0, 10_000), noise=st.binary(min_size=1, max_size=8))
 def test_damage_anywhere_in_a_pdf_is_one_line_or_no_harm(
     tmp_path_factory: pytest.TempPathFactory, place: int, noise: bytes

@@ -1,9 +1,8 @@
 """What holds for every answer: bounds, monotony, and that order, width and blanks do not count.
 
-``MEMFIN_EXAMPLES=5000 pytest tests/rag/test_rag_scoring_properties.py`` tries more than CI does.
+``MEMFIN_LONG_TESTS=1`` tries more than CI does.
 """
 
-import os
 from typing import Any
 
 from hypothesis import example, given, settings
@@ -26,8 +25,9 @@ from tests.rag.rag_scoring_cases import (
     answered,
     scored,
 )
+from tests.support import length
 
-EXAMPLES = settings(max_examples=int(os.environ.get("MEMFIN_EXAMPLES", "60")), deadline=None)
+EXAMPLES = settings(max_examples=length(40, 5000), deadline=None)
 
 REQUIRED = ("42000元全部退给我", "答应退款", "一张12000元的借条")
 THREE = [{"page": 3, "must_include": words} for words in REQUIRED]

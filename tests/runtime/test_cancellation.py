@@ -2,11 +2,10 @@
 
 A task factory counts the suspensions of all tasks that are started under it, and has the host
 cancelled at the one that a test asks for. A run has hundreds of them: CI takes a seeded sample,
-``MEMFIN_ALL_AWAITS=1`` takes every one.
+``MEMFIN_LONG_TESTS=1`` takes every one.
 """
 
 import asyncio
-import os
 import random
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Generator
@@ -23,9 +22,8 @@ from memfin.runtime.resume import make_resume_plan
 from memfin.runtime.run import Run
 from memfin.validation import validate_run
 from tests.leaks import footprint
-from tests.support import dataset
+from tests.support import LONG, dataset
 
-ALL = bool(os.environ.get("MEMFIN_ALL_AWAITS"))
 SAMPLE = 16
 SEED = 20260219
 
@@ -174,7 +172,7 @@ def length(folder: Path, door: Door, agent: Any) -> int:
 def points(count: int, seed: int) -> list[int]:
     """Return where to cancel; beyond the end, too, since no two runs are of exactly one length."""
     every = range(1, count + 10)
-    if ALL:
+    if LONG:
         return list(every)
     return sorted({1, 2, 3, *random.Random(seed).sample(every, SAMPLE)})
 

@@ -1,4 +1,4 @@
-"""A thousand runs in virtual time, each disturbed as its seed says: nothing is lost, nothing is done twice.
+"""Runs in virtual time, each disturbed as its seed says: nothing is lost, nothing is done twice.
 
 A failure names its seed; ``MEMFIN_SEED=N pytest tests/simulation`` runs that one alone, and
 ``MEMFIN_SEEDS=N`` as many as one likes.
@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 
 from tests.simulation.simulated_run import INTERRUPTIONS, World, simulate
+from tests.support import length
 
-SEEDS = int(os.environ.get("MEMFIN_SEEDS", "1000"))
+SEEDS = int(os.environ.get("MEMFIN_SEEDS") or length(160, 1000))
 ONLY = os.environ.get("MEMFIN_SEED")
-PARTS = 10
+PARTS = 2
 WORLDS = 8
 
 

@@ -3,8 +3,6 @@
 import copy
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ from memfin.validation import validate_path
 from memfin.validation.files import holds_questions
 from memfin.validation.rag import question_files, validate_benchmark
 from memfin.validation.rag_rules import line_ranges
+from tests.commands import run_command
 
 FACT: dict[str, Any] = {
     "id": "fact_001",
@@ -411,13 +410,7 @@ def test_the_command_tells_findings_in_questions_and_what_the_document_does_not_
 ) -> None:
     written(tmp_path / "questions" / "q.json", file_of(FACT))
     (tmp_path / "d.md").write_text("<!-- page 2 -->\n问：多少？\n答：4200元。\n", "utf-8")
-    result = subprocess.run(
-        [sys.executable, "-m", "memfin", "validate", *words],
-        capture_output=True,
-        check=False,
-        encoding="utf-8",
-        cwd=tmp_path,
-    )
+    result = run_command("validate", *words, cwd=tmp_path)
     assert result.returncode == 1
     assert result.stdout == (
         "questions/q.json:15: $.questions[0].required_evidence[0].must_include: "

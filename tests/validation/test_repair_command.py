@@ -1,7 +1,6 @@
 """``memfin validate`` on damaged runs: what it says, and the copy that goes on."""
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -9,16 +8,12 @@ import pytest
 from memfin.journal import COMMITS, DIALOG_TRACE
 from memfin.runtime.api import evaluate
 from memfin.validation import validate_run
+from tests.commands import run_command
 from tests.support import dataset
 
 
 def memfin(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "memfin", *map(str, arguments)],
-        capture_output=True,
-        check=False,
-        encoding="utf-8",
-    )
+    return run_command(*arguments)
 
 
 @pytest.fixture

@@ -17,12 +17,13 @@ from selenium.webdriver.support.expected_conditions import staleness_of
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
 from memfin.web.memory.pages.texts import texts
+from tests.support import LONG
 from tests.web.memory_service import Service, serving
 
 CHROMIUM = os.environ.get("MEMFIN_CHROMIUM") or shutil.which("chromium")
 DRIVER = os.environ.get("MEMFIN_CHROMEDRIVER") or shutil.which("chromedriver")
-VARIANTS = [False, True] if os.environ.get("MEMFIN_BROWSER_JAVASCRIPT") else [False]
-"""With JavaScript, too, when the variable is set; the pages have none, and forbid it."""
+VARIANTS = [False, True] if LONG else [False]
+"""With JavaScript, too, in a long run; the pages have none, and forbid it."""
 
 EN, ZH = texts("en"), texts("zh")
 

@@ -1,6 +1,5 @@
 """The OpenAPI document says what the service does, and the service does what the document says."""
 
-import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -14,11 +13,11 @@ import pytest
 
 from memfin.web.memory.calls import ROUTES
 from memfin.web.memory.openapi import openapi_document
-from tests.support import unmeasured
+from tests.support import LONG, length, unmeasured
 from tests.web.memory_service import Service, serving
 
-EXAMPLES = int(os.environ.get("MEMFIN_OPENAPI_EXAMPLES", "8"))
-"""Examples a call; with 50 and more, schemathesis also walks through the corners of every schema."""
+EXAMPLES = length(3, 100)
+"""Examples a call; in a long run, schemathesis also walks through the corners of every schema."""
 
 
 @pytest.fixture
@@ -84,7 +83,7 @@ async def test_schemathesis_finds_nothing(service: Service, tmp_path: Path) -> N
         f"--url={service.url}",
         "--checks=all",
         f"--max-examples={EXAMPLES}",
-        f"--phases={'coverage,fuzzing' if EXAMPLES >= 50 else 'fuzzing'}",
+        f"--phases={'coverage,fuzzing' if LONG else 'fuzzing'}",
         "--seed=20261122",
         "--no-color",
         f"--header=Authorization: Bearer {service.tokens['alice']}",

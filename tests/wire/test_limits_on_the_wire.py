@@ -14,9 +14,10 @@ from memfin.wire.endpoint import Endpoint
 from memfin.wire.errors import WireError
 from memfin.wire.gate import CallGate
 from memfin.wire.messages import ChatAnswer, ChatRequest
+from tests.support import length
 from tests.wire.faulty_server import SLOW, TRANSIENT, FaultyServer
 
-SECONDS = 20.0
+SECONDS = float(length(6, 20))
 WORKERS = 64
 ON_TIME = 0.04
 """Seconds by which the loop may be late for a measurement to tell anything about the limiter."""
@@ -138,11 +139,11 @@ async def outcomes_of(server: FaultyServer, calls: int) -> tuple[dict[int, str],
 
 
 async def test_what_comes_out_of_a_faulty_server_is_what_comes_out_of_a_sound_one() -> None:
-    calls = 600
+    calls = length(300, 600)
     sound, none, _ = await outcomes_of(FaultyServer(responder=answer), calls)
     assert len(sound) == calls
     assert not none
-    faults = [*TRANSIENT, *SLOW] * 6
+    faults = [*TRANSIENT, *SLOW] * length(3, 6)
     script = faults + [None] * round(len(faults) / 0.3 * 0.7)
     random.Random(5).shuffle(script)
     faulty_server = FaultyServer(script=script, share=0.3, faults=faults, responder=answer)
