@@ -387,7 +387,7 @@ class HangsOnce(Agent):
 
     release = threading.Event()
 
-    def reply(self, user_text: str) -> Any:  # type: ignore[override] # plain
+    def reply(self, user_text: str) -> Any:
         self.asked.append(user_text)
         if len(self.asked) == 2:
             self.release.wait(LONG)
@@ -395,12 +395,14 @@ class HangsOnce(Agent):
 
 
 async def test_a_plain_agent_that_hangs_costs_one_time_out_and_then_fails_fast() -> None:
-    kind = type("Kind", (HangsOnce,), {"release": threading.Event()})
+    class Kind(HangsOnce):
+        release = threading.Event()
+
     start = time.perf_counter()
     try:
-        result = await replay(kind, dialog(13), turn_timeout=1.0)
+        result = await replay(Kind, dialog(13), turn_timeout=1.0)
     finally:
-        kind.release.set()
+        Kind.release.set()
     took = time.perf_counter() - start
     assert outcomes(result) == [
         ("ok", None),
@@ -412,14 +414,15 @@ async def test_a_plain_agent_that_hangs_costs_one_time_out_and_then_fails_fast()
 
 
 async def test_a_plain_agent_that_comes_back_is_asked_again() -> None:
-    kind = type("Kind", (HangsOnce,), {"release": threading.Event()})
+    class Kind(HangsOnce):
+        release = threading.Event()
 
     async def release_after_the_third(turn: TurnTrace) -> None:
         if turn.turn_pair_id == 3:
-            kind.release.set()
+            Kind.release.set()
 
     result = await replay_dialog(
-        dialog(5), 1, kind, ReplayOptions(run_id="r", turn_timeout=4.0), on_turn=release_after_the_third
+        dialog(5), 1, Kind, ReplayOptions(run_id="r", turn_timeout=4.0), on_turn=release_after_the_third
     )
     assert outcomes(result) == [
         ("ok", None),
