@@ -14,12 +14,16 @@ def run(path: Path) -> Path:
     return write_run(path, [trace("a", [turn(1)]), trace("b", [turn(1)])], [row("a"), row("b")], extras=True)
 
 
-def test_both_reports_are_written_into_the_run_directory(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("directory", "report"), [(0o755, 0o644), (0o750, 0o640), (0o700, 0o600)])
+def test_both_reports_are_written_into_the_run_directory_and_as_open_as_it(
+    tmp_path: Path, directory: int, report: int
+) -> None:
+    tmp_path.chmod(directory)
     markdown, html = write_reports(run(tmp_path))
     assert (markdown, html) == (tmp_path / "report.md", tmp_path / "report.html")
     assert markdown.read_text("utf-8").startswith("# MemFin")
     assert html.read_text("utf-8").startswith("<!doctype html>")
-    assert stat.S_IMODE(html.stat().st_mode) == 0o644
+    assert stat.S_IMODE(html.stat().st_mode) == report
     assert not list(tmp_path.glob(".report*"))
 
 
