@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 import memfin
-from memfin.contracts import JudgeRequest, Verdict
+from memfin.contracts import JudgeRequest, Verdict, Warned
 from memfin.errors import RunStopped
 from memfin.journal.disk import Disk
 from memfin.journal.recovery import examine
@@ -173,7 +173,7 @@ async def test_leaving_shortens_the_end_that_a_judge_given_up_has_begun(
             data, agent=Mixed, judge="openai:x", judge_patience=0.2, runs_dir=tmp_path, run_id="r"
         ) as run:
             async for event in run:
-                if isinstance(event, memfin.contracts.Warned) and "given up" in event.message:
+                if isinstance(event, Warned) and "given up" in event.message:
                     break
             start = time.monotonic()
     assert time.monotonic() - start < DRAIN_LIMIT + SLACK  # the turn that is asked has 120 s
