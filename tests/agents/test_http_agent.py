@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -46,10 +46,16 @@ async def served(factory: Callable[..., Any], **options: Any) -> AsyncIterator[s
         await server.close()
 
 
-async def run(runs: Path, run_id: str, agent: Any, data: Path, **config: Any) -> list[dict[str, Any]]:
-    """Evaluate and return the rows, with the traces' turns, but for names and times."""
-    settings: dict[str, Any] = {"judge": "none"} | config
-    await memfin.evaluate(data, agent=agent, runs_dir=runs, run_id=run_id, trace_version="v1.1", **settings)
+async def run(
+    runs: Path, run_id: str, agent: Any, data: Path, *, created: bool = True, **config: Any
+) -> list[dict[str, Any]]:
+    """Evaluate and return the rows, with the traces' turns, but for names and times.
+
+    Without ``created`` no agent can be, which the run has to say.
+    """
+    settings: dict[str, Any] = {"judge": "none", "trace_version": "v1.1"} | config
+    with nullcontext() if created else pytest.raises(UsageError, match="agent could not be created"):
+        await memfin.evaluate(data, agent=agent, runs_dir=runs, run_id=run_id, **settings)
     rows = read_jsonl(runs / run_id / "turn_eval.jsonl")
     traces = read_jsonl(runs / run_id / "dialog_trace.jsonl")
     for each in [*rows, *traces]:
@@ -148,9 +154,10 @@ async def test_the_rows_are_those_of_the_agent_in_this_process(
     if history == "forced" and not hasattr(factory, "commit"):
         pytest.skip("history forced needs commit")
     data = dataset(tmp_path / "data.jsonl", 6)
-    here = await run(tmp_path, "here", factory, data, history=history)
+    settings: dict[str, Any] = {"history": history, "created": factory is not refusing}
+    here = await run(tmp_path, "here", factory, data, **settings)
     async with served(factory) as url:
-        there = await run(tmp_path, "there", url, data, history=history)
+        there = await run(tmp_path, "there", url, data, **settings)
     assert there == here
     assert len(here) == 24
 
@@ -432,7 +439,7 @@ async def test_a_server_with_a_token_serves_those_who_show_it(
 ) -> None:
     monkeypatch.setenv(API_KEY, shown)
     async with served(Base, token="s3cret-t0ken") as url:  # noqa: S106 - of this test alone
-        rows = await run(tmp_path, "r", url, dataset(tmp_path / "data.jsonl", 1))
+        rows = await run(tmp_path, "r", url, dataset(tmp_path / "data.jsonl", 1), created=status == "ok")
     assert {turn["turn_status"] for turn in rows[-1]["turns"]} == {status}
     if status == "error":
         told = (

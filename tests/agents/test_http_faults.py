@@ -14,6 +14,7 @@ from aiohttp.test_utils import TestServer
 
 import memfin
 from memfin.agents.http.service import LARGEST_ANSWER
+from memfin.errors import UsageError
 from tests.support import dataset, read_jsonl
 
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -260,9 +261,9 @@ async def test_what_a_failed_turn_observed_is_recorded(tmp_path: Path) -> None:
 async def test_a_server_that_is_down_fails_the_dialogue_in_one_line(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         url = f"http://127.0.0.1:{taken.getsockname()[1]}"
-    await memfin.evaluate(
-        dataset(tmp_path / "d.jsonl", 2), agent=url, runs_dir=tmp_path, run_id="r", judge="none"
-    )
+    data = dataset(tmp_path / "d.jsonl", 2)
+    with pytest.raises(UsageError, match=f"agent could not be created: TransportError: {url}: "):
+        await memfin.evaluate(data, agent=url, runs_dir=tmp_path, run_id="r", judge="none")
     traces = read_jsonl(tmp_path / "r" / "dialog_trace.jsonl")
     assert [trace["dialog_status"] for trace in traces] == ["failed"] * 2
     assert traces[0]["dialog_error"].startswith(f"agent could not be created: TransportError: {url}: ")
