@@ -21,6 +21,7 @@ from memfin.dataset import (
     read_entries,
     read_entry,
 )
+from tests.support import length
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 BOM = b"\xef\xbb\xbf"
@@ -310,7 +311,7 @@ def paths(value: object, path: tuple[str | int, ...] = ()) -> list[tuple[str | i
 
 
 @given(st.sampled_from(paths(valid())), json_values)
-@settings(max_examples=400)
+@settings(max_examples=length(100, 400))
 def test_any_value_in_any_field_gives_an_entry(path: tuple[str | int, ...], value: object) -> None:
     whole = json.loads(json.dumps(valid()))
     if path:
@@ -327,7 +328,7 @@ def test_any_value_in_any_field_gives_an_entry(path: tuple[str | int, ...], valu
 
 
 @given(st.binary(max_size=60))
-@settings(max_examples=300)
+@settings(max_examples=length(100, 300))
 def test_any_bytes_give_entries(data: bytes) -> None:
     for found in entries(data):
         assert (found.dialog is None) == (found.skip_reason is not None)
@@ -335,7 +336,7 @@ def test_any_bytes_give_entries(data: bytes) -> None:
 
 
 @given(st.binary(max_size=3), st.integers(min_value=0))
-@settings(max_examples=200)
+@settings(max_examples=length(100, 200))
 def test_damage_at_any_place_gives_an_entry(damage: bytes, place: int) -> None:
     data = jsonl(valid())
     place %= len(data)

@@ -17,6 +17,7 @@ from memfin.metrics import M1State, MetricsState, m1_context, m3_risk, m4_compli
 from memfin.metrics.state import BadRow
 from memfin.validation import Violation, validate_file
 from memfin.validation.rules import TurnEvalRules
+from tests.support import length
 
 METRIC_MODULES = (m1_context, m3_risk, m4_compliance, m5_explainability)
 
@@ -151,7 +152,7 @@ PARTS: dict[str, st.SearchStrategy[Any]] = {
 }
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=length(100, 400), deadline=None)
 @given(st.fixed_dictionaries({}, optional=PARTS))
 def test_no_row_is_bad_for_the_metrics_and_sound_for_validation(changes: dict[str, Any]) -> None:
     plain = json.loads(json.dumps({**SOUND, **changes}))

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from memfin.contracts import AnyProgressEvent, DialogTrace, MetricResult, RunConfig, TurnEvalRow
 from memfin.validation.findings import path_text
 from memfin.validation.structure import convert_or_violations, structure_violations
+from tests.support import length
 
 ROW: dict[str, Any] = {
     "trace_version": "v1",
@@ -148,7 +149,7 @@ PLAIN = st.recursive(
     [(TurnEvalRow, ROW), (DialogTrace, TRACE), (RunConfig, {})],
     ids=["row", "trace", "config"],
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=length(100, 300), deadline=None)
 @given(data=st.data())
 def test_the_walk_agrees_with_msgspec_on_what_is_sound(
     kind: Any, base: dict[str, Any], data: st.DataObject
