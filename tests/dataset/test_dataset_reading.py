@@ -21,7 +21,7 @@ from memfin.dataset import (
     read_entries,
     read_entry,
 )
-from tests.support import length
+from tests.support import each_case, length
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 BOM = b"\xef\xbb\xbf"
@@ -127,7 +127,7 @@ def test_reading_goes_on_after_invalid_json() -> None:
     assert [item.skip_reason for item in entries(data)] == [None, "invalid_json", None]
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         b"{",
@@ -169,7 +169,7 @@ def test_a_line_just_within_16_mib_is_read() -> None:
     assert found.skip_reason is None
 
 
-@pytest.mark.parametrize("value", [None, True, 1, 1.5, "text", [], [valid()]])
+@each_case("value", [None, True, 1, 1.5, "text", [], [valid()]])
 def test_what_is_no_object_is_skipped(value: object) -> None:
     assert entry(value).skip_reason == "not_an_object"
 
@@ -187,7 +187,7 @@ def test_an_invalid_dialogue_does_not_use_its_id_up() -> None:
     assert [item.skip_reason for item in found] == ["missing_turns", None]
 
 
-@pytest.mark.parametrize("value", [None, 5, "", "  ", [], {}, True])
+@each_case("value", [None, 5, "", "  ", [], {}, True])
 def test_a_dialogue_without_a_usable_id_is_named_after_its_line(value: object) -> None:
     found = entry(valid(dialog_id=value))
     assert (found.dialog_id, found.skip_reason) == ("line_7", None)
@@ -218,7 +218,7 @@ def profile(**fields: Any) -> dict[str, Any]:
     return {"profile_gt": fields}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("changes", "reason", "path"),
     [
         ({"turns": None}, "missing_turns", "$.turns"),

@@ -25,7 +25,7 @@ from memfin.journal import (
 from memfin.journal.commits import encode_group
 from memfin.journal.recovery import examine
 from tests.journal.journal_disks import MemoryDisk
-from tests.support import LONG
+from tests.support import LONG, each_case
 
 DIRECTORY = Path("run")
 SAMPLE = 700
@@ -177,8 +177,8 @@ def test_committed_rows_that_are_cut_or_changed_are_refused(name: str) -> None:
         recovered(missing)
 
 
-@pytest.mark.parametrize("name", [COMMITS, DIALOG_TRACE, TURN_EVAL, JUDGEMENTS])
-@pytest.mark.parametrize("tail", [b"\0" * 5000, b'{"seq":', b"x\ny\n"])
+@each_case("name", [COMMITS, DIALOG_TRACE, TURN_EVAL, JUDGEMENTS])
+@each_case("tail", [b"\0" * 5000, b'{"seq":', b"x\ny\n"])
 def test_what_was_never_committed_is_cut(name: str, tail: bytes) -> None:
     damaged = JOURNAL.files | {name: JOURNAL.files[name] + tail}
     assert recovered(damaged) == JOURNAL.states[-1]

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memfin.wire.window import GUARD, SLACK, SlidingWindow, Start
-from tests.support import length
+from tests.support import each_case, length
 
 
 def most_within(starts: Sequence[tuple[float, int]], period: float) -> int:
@@ -33,7 +33,7 @@ def greedy(window: SlidingWindow, seconds: float, weight: int = 1) -> list[tuple
     return starts
 
 
-@pytest.mark.parametrize("per_minute", [0.5, 1, 7, 59, 60, 61, 90, 119, 600, 630, 6000, 60_000])
+@each_case("per_minute", [0.5, 1, 7, 59, 60, 61, 90, 119, 600, 630, 6000, 60_000])
 def test_every_window_holds_and_nine_tenths_are_used(per_minute: float) -> None:
     seconds = max(20.0, 600 / per_minute)
     starts = greedy(SlidingWindow.of_requests(per_minute), seconds)
