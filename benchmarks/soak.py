@@ -1,7 +1,7 @@
 """A soak of many turns against an agent that answers at once: memory, descriptors, tasks and threads.
 
     python benchmarks/soak.py                        one million turns, about six minutes
-    python benchmarks/soak.py --turns 50000          what the tests run
+    python benchmarks/soak.py --turns 50000          what the tests run with MEMFIN_LONG_TESTS=1
     python benchmarks/soak.py --turns 50000 --json   figures for programs
 
 Exit code 1 when resident memory grows by more than 1 MiB in 100,000 turns after the warm-up, by the lower
@@ -26,8 +26,8 @@ from memfin.contracts import SoakLimits, SoakSummary
 from memfin.runtime.soak import Soak
 from memfin.runtime.soak_plan import make_soak_plan
 
-DIALOGS, TURNS = 50, 20
-"""An epoch: a thousand turns."""
+TURNS = 20
+"""Turns of a dialogue."""
 
 MIB = 1 << 20
 MOST_GROWTH = 1 * MIB
@@ -41,10 +41,10 @@ MOST_MORE = 2
 """By how much these may differ between the first and the last epoch: pools of threads breathe."""
 
 
-def measure(turns: int, folder: Path) -> SoakSummary:
-    """Soak for so many turns in a folder."""
-    write_dataset(folder / "soak.jsonl", DIALOGS, TURNS)
-    for run_id, epochs in (("warm", WARM_UP // (DIALOGS * TURNS)), ("soak", turns // (DIALOGS * TURNS))):
+def measure(turns: int, epoch: int, folder: Path) -> SoakSummary:
+    """Soak for so many turns in a folder, so many in an epoch, after at most half as many to warm up."""
+    write_dataset(folder / "soak.jsonl", epoch // TURNS, TURNS)
+    for run_id, epochs in (("warm", min(WARM_UP, turns // 2) // epoch), ("soak", turns // epoch)):
         plan = make_soak_plan(
             folder / "soak.jsonl",
             limits=SoakLimits(epochs=epochs, keep_epochs=1),
@@ -103,12 +103,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--turns", type=int, default=1_000_000, help="turns, in thousands")
+    parser.add_argument("--turns", type=int, default=1_000_000, help="turns, a multiple of the next")
+    parser.add_argument("--epoch", type=int, default=1000, help="turns of an epoch, a multiple of 20")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         start = time.perf_counter()
-        summary = measure(options.turns, Path(folder))
+        summary = measure(options.turns, options.epoch, Path(folder))
         found = figures(summary, time.perf_counter() - start)
     if options.json:
         print(json.dumps(found, indent=2))

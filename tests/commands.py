@@ -92,6 +92,10 @@ class Command:
         if self.poll() is None:
             self._process.kill()
 
+    def errors_so_far(self) -> str:
+        """Return what has been written to standard error while the command runs."""
+        return self._streams[2].read_text("utf-8")
+
     def communicate(self, timeout: float | None = None) -> tuple[str, str]:
         """Wait for the end and return what was written to standard output and to standard error."""
         if self._written is None:

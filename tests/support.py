@@ -1,10 +1,12 @@
 """What several tests share: small datasets and agents made on the spot."""
 
+import functools
+import inspect
 import json
 import os
 import random
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,47 @@ LONG = bool(os.environ.get("MEMFIN_LONG_TESTS"))
 def length(short: int, full: int) -> int:
     """Return how often a test repeats something: ``full`` times with ``MEMFIN_LONG_TESTS=1``."""
     return full if LONG else short
+
+
+def each_case(
+    names: str | Sequence[str], cases: Iterable[Any], ids: object = None
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Run a plain function for every case within one test; what fails says of which cases it comes.
+
+    Takes what ``pytest.mark.parametrize`` takes, for functions of many cases that need no fixture: a test
+    of its own costs more than such a case.
+    """
+    del ids
+    fields = names.replace(" ", "").split(",") if isinstance(names, str) else list(names)
+    rows = [
+        case.values if hasattr(case, "marks") else (case,) if len(fields) == 1 else case for case in cases
+    ]
+
+    def decorated(test: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(test, updated=())
+        def run_all(**more: Any) -> None:
+            failures = []
+            for row in rows:
+                case = dict(zip(fields, row, strict=True))
+                try:
+                    test(**case, **more)
+                except Exception as failure:  # noqa: BLE001 - told below, with those of the other cases
+                    failure.add_note(f"case: {case!r}")
+                    failures.append(failure)
+            if failures:
+                raise ExceptionGroup(f"{len(failures)} of {len(rows)} cases failed", failures)
+
+        # pytest takes the names of fixtures from the signature.
+        run_all.__signature__ = signature_without(test, fields)  # type: ignore[attr-defined]
+        return run_all
+
+    return decorated
+
+
+def signature_without(test: Callable[..., None], names: Sequence[str]) -> inspect.Signature:
+    """Return a function's signature without the parameters of those names."""
+    whole = inspect.signature(test)
+    return whole.replace(parameters=[each for each in whole.parameters.values() if each.name not in names])
 
 
 def unmeasured() -> dict[str, str]:

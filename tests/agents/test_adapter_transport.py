@@ -7,6 +7,7 @@ import pytest
 from memfin.agents.adapters.transport import as_told
 from memfin.agents.calls import TransportError
 from memfin.foreign.calls import CallFailed
+from tests.support import each_case
 
 
 class StatusError(Exception):
@@ -32,7 +33,7 @@ def caused(by: BaseException, *, hidden: bool = False) -> Exception:
     return problem
 
 
-@pytest.mark.parametrize(
+@each_case(
     "problem",
     [
         ConnectionRefusedError("refused"),

@@ -1,11 +1,10 @@
 """Growth arithmetic."""
 
-import pytest
-
 from memfin.agents.builtin.arithmetic import compute_growth
+from tests.support import each_case
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "phrase", "numbers"),
     [
         (
@@ -38,7 +37,7 @@ def test_complete_questions_are_computed(text: str, phrase: str, numbers: dict[s
     assert (growth.phrase, growth.numbers) == (phrase, numbers)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "年化5%是多少？",

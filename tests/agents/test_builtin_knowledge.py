@@ -9,6 +9,7 @@ from memfin.agents.builtin.compliance import compliance_rules, find_violations, 
 from memfin.agents.builtin.knowledge import Topic, knowledge
 from memfin.agents.builtin.rules import data_file, profile_rules
 from memfin.contracts import Language
+from tests.support import each_case
 
 LANGUAGES: tuple[Language, ...] = ("zh", "en")
 REFUSALS = {"guarantee", "prediction", "proxy_trading", "stock_tip"}
@@ -63,7 +64,7 @@ def test_nothing_the_agent_can_say_is_forbidden_to_say(language: Language) -> No
     assert {text: found for text in said if (found := find_violations(text, rules))} == {}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("language", "text", "category"),
     [
         ("zh", "这款产品稳赚不赔。", "guaranteed_return"),
@@ -81,7 +82,7 @@ def test_check_finds_what_must_not_be_said(language: Language, text: str, catego
     assert [found.category for found in find_violations(text, compliance_rules(language))] == [category]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("language", "text"),
     [
         ("zh", "没有任何产品能保证收益。"),

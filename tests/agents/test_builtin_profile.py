@@ -12,6 +12,7 @@ from memfin.agents.builtin.extraction import extract
 from memfin.agents.builtin.profile import ClientProfile, profile_lines, profile_snapshot
 from memfin.agents.builtin.rules import profile_rules
 from memfin.contracts import Language
+from tests.support import each_case
 
 
 def heard(*turns: str) -> ClientProfile:
@@ -26,7 +27,7 @@ def seen(*turns: str) -> dict[str, Any]:
     return profile_snapshot(heard(*turns))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "level"),
     [
         ("我属于保守型", "low"),
@@ -48,7 +49,7 @@ def test_risk_level_is_read_from_words_and_paraphrases(text: str, level: str) ->
     assert seen(text)["risk_level"] == level
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "horizon"),
     [
         ("这笔钱三年不用", "long"),
@@ -68,7 +69,7 @@ def test_horizon_is_read_from_when_the_money_is_needed(text: str, horizon: str) 
     assert seen(text)["investment_horizon"] == horizon
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "我炒股八年了",
@@ -84,7 +85,7 @@ def test_other_durations_are_no_horizon(text: str) -> None:
     assert seen(text)["investment_horizon"] == "unknown"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "need"),
     [
         ("钱随时要用", "high"),
@@ -99,7 +100,7 @@ def test_liquidity_need(text: str, need: str) -> None:
     assert seen(text)["liquidity_need"] == need
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "constraints"),
     [
         (
@@ -123,7 +124,7 @@ def test_constraints_are_kept_in_the_clients_words(text: str, constraints: list[
     assert seen(text)["constraints"] == constraints
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "loss"),
     [
         ("最大回撤不能超过8%", 0.08),
@@ -155,7 +156,7 @@ def test_preferences_are_the_investments_named_after_a_liking(text: str, topics:
     assert seen(text)["preferred_topics"] == topics
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "保守型投资者是什么意思？",

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from memfin.agents.observer import Observed, TurnObserver
 from memfin.agents.protocol import AgentReply
 from memfin.contracts import ComplianceTrace, RecallItem, RecallTrace, ShortTermTurn, ToolTrace
+from tests.support import each_case
 
 
 @contextmanager
@@ -238,7 +239,7 @@ def test_a_reply_is_held_against_the_contract_as_well(
     assert message.replace("tool:", "tools[1]:") in result.error
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("field", "value", "message"),
     [
         ("recall", 5, "recall: Expected `object`, got `int`"),

@@ -18,6 +18,7 @@ from memfin.agents.settings import AgentSettings
 from memfin.dataset import normalize_dialog
 from memfin.errors import UsageError
 from memfin.foreign.references import LONGEST_LINE, describe, import_reference, one_line, package_version
+from tests.support import each_case
 
 DIALOG = normalize_dialog(
     {
@@ -87,16 +88,14 @@ def test_a_factory_object_is_named_after_its_place(package: Path) -> None:
     assert resolve_agent(partial).reference == "functools:partial"
 
 
-@pytest.mark.parametrize("agent", ["", "nonsense", "adviser:", ":create", "Builtin", " echo"])
+@each_case("agent", ["", "nonsense", "adviser:", ":create", "Builtin", " echo"])
 def test_an_unknown_form_is_refused_with_the_known_ones(agent: str) -> None:
     message = refusal(agent)
     assert message.startswith(f"agent {agent!r}: unknown reference; known forms: builtin, oracle, echo")
 
 
-@pytest.mark.parametrize(
-    "setting", [{"system": "s"}, {"memory": "builtin"}, {"temperature": 1.0}, {"max_tokens": 5}]
-)
-@pytest.mark.parametrize("agent", ["builtin", "http://127.0.0.1:1", EchoAgent])
+@each_case("setting", [{"system": "s"}, {"memory": "builtin"}, {"temperature": 1.0}, {"max_tokens": 5}])
+@each_case("agent", ["builtin", "http://127.0.0.1:1", EchoAgent])
 def test_settings_for_models_are_refused_for_other_agents(agent: Any, setting: dict[str, Any]) -> None:
     with pytest.raises(UsageError) as refused:
         resolve_agent(agent, AgentSettings(**setting))
@@ -282,7 +281,7 @@ class MuteError(Exception):
         raise ValueError("no words")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("error", "line"),
     [
         (ValueError("a\n\tb\u2028c\r\n"), "ValueError: a b c"),

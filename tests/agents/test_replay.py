@@ -40,6 +40,7 @@ from memfin.contracts.reading import decode
 from memfin.dataset import normalize_dialog
 from memfin.foreign import calls as calls_module
 from memfin.foreign.calls import CallFailed
+from tests.support import each_case
 
 LONG = 20.0
 SHORT = 0.02
@@ -238,7 +239,7 @@ def turns_of(*states: str) -> list[TurnTrace]:
     return [build_turn_trace(pair, None, Observed(), None, state) for state in states]  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("states", "status"),
     [
         (["ok", "ok"], "ok"),

@@ -13,6 +13,7 @@ from memfin.cli.options import CONFIG_FILE, RUN_OPTIONS, fail_under_gates, read_
 from memfin.contracts import RunConfig
 from memfin.errors import UsageError
 from memfin.runtime.plan import make_plan
+from tests.support import each_case
 
 GATE = "m3_risk_coverage.risk_coverage"
 
@@ -152,7 +153,7 @@ def test_whole_numbers_do_where_the_setting_is_a_float() -> None:
     assert settings(config="turn_timeout = 5")["turn_timeout"] == 5.0
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("config", "message"),
     [
         ("workers_dialog = 4.7", "workers_dialog: Expected `int`, got `float`"),

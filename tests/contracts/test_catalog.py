@@ -9,6 +9,7 @@ import pytest
 from memfin.contracts.catalog import CONTRACTS, FILE_KINDS, contract, contract_of_file
 from memfin.contracts.schema import json_schema
 from memfin.errors import UsageError
+from tests.support import each_case
 
 RECORDED = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "recorded"
 
@@ -24,7 +25,7 @@ DIALOG: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("path", "name"),
     [
         ("dialog_trace.jsonl", "dialog-trace"),
@@ -107,7 +108,7 @@ def test_the_dataset_schema_accepts_what_the_loader_tolerates() -> None:
     jsonschema.Draft202012Validator(json_schema(CONTRACTS["dataset"])).validate(DIALOG)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "dialog",
     [
         changed(["turns"], []),

@@ -18,6 +18,8 @@ from memfin.contracts import Dialog, Record
 from memfin.contracts.catalog import CONTRACTS, Contract
 from memfin.contracts.reading import decode
 from memfin.contracts.schema import json_schema
+from tests.support import each_case, length
+from tests.support import each_case
 
 STRUCTS: list[type[Record]] = sorted(
     {
@@ -143,10 +145,10 @@ def plain(node: mi.Type) -> Any:  # noqa: PLR0911 - a case a type
     return "v1"
 
 
-each_struct = pytest.mark.parametrize("struct", STRUCTS, ids=lambda struct: struct.__name__)
-each_contract = pytest.mark.parametrize("entry", CONTRACTS.values(), ids=lambda entry: entry.name)
+each_struct = each_case("struct", STRUCTS)
+each_contract = each_case("entry", CONTRACTS.values())
 checks = settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    max_examples=length(10, 100), deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
 
 
@@ -173,7 +175,7 @@ def test_unknown_fields_are_ignored(struct: type[Record]) -> None:
     assert decode(json.dumps(extended).encode(), struct) == msgspec.convert(least, struct)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("struct", "field"),
     [
         (struct, field.encode_name)
@@ -199,7 +201,7 @@ def closed_fields() -> Iterator[tuple[type[Record], str]]:
                 yield struct, field.encode_name
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("struct", "field"),
     list(closed_fields()),
     ids=lambda value: value if isinstance(value, str) else value.__name__,
@@ -218,8 +220,8 @@ FLOAT_FIELDS = [
 ]
 
 
-@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
-@pytest.mark.parametrize(
+@each_case("number", [math.nan, math.inf, -math.inf])
+@each_case(
     ("struct", "field"),
     FLOAT_FIELDS,
     ids=lambda value: getattr(value, "encode_name", getattr(value, "__name__", "")),
@@ -241,9 +243,7 @@ def test_schemas_are_valid_json_schema_2020_12(entry: Contract) -> None:
     assert schema["description"]
 
 
-@pytest.mark.parametrize(
-    "entry", [entry for entry in CONTRACTS.values() if entry.type is not Dialog], ids=lambda entry: entry.name
-)
+@each_case("entry", [entry for entry in CONTRACTS.values() if entry.type is not Dialog])
 @checks
 @given(data=st.data())
 def test_schemas_accept_every_record(entry: Contract, data: st.DataObject) -> None:

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memfin.contracts.lines import MAX_LINE_BYTES, Line, iter_lines
+from tests.support import each_case
 
 
 def lines(data: bytes, limit: int = MAX_LINE_BYTES) -> list[Line]:
@@ -25,7 +26,7 @@ def test_no_line_in_an_empty_file() -> None:
     assert lines(b"") == []
 
 
-@pytest.mark.parametrize("separator", ["\u2028", "\u2029", "\u0085", "\x0b", "\x0c", "\x1c", "\r"])
+@each_case("separator", ["\u2028", "\u2029", "\u0085", "\x0b", "\x0c", "\x1c", "\r"])
 def test_only_line_feed_ends_a_line(separator: str) -> None:
     data = f'"a{separator}b"'.encode()
     assert lines(data + b"\n") == [Line(1, data)]
@@ -36,8 +37,8 @@ def test_byte_order_mark_is_taken_off_the_first_line_only() -> None:
     assert lines(bom + b"a\r\n" + bom + b"b\n") == [Line(1, b"a", had_bom=True), Line(2, bom + b"b")]
 
 
-@pytest.mark.parametrize("end", [b"", b"\n", b"\r\n"])
-@pytest.mark.parametrize("bom", [b"", b"\xef\xbb\xbf"])
+@each_case("end", [b"", b"\n", b"\r\n"])
+@each_case("bom", [b"", b"\xef\xbb\xbf"])
 def test_the_limit_counts_the_data_alone(end: bytes, bom: bytes) -> None:
     (fits,) = lines(bom + b"x" * 10 + end, limit=10)
     (over,) = lines(bom + b"x" * 11 + end, limit=10)

@@ -22,6 +22,7 @@ from memfin.contracts.reading import (
     shown,
 )
 from memfin.errors import UsageError
+from tests.support import each_case
 
 RECORDED = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "recorded" / "20260219_101855"
 
@@ -64,7 +65,7 @@ def test_every_minor_version_of_v1_is_read(version: str) -> None:
     assert decode(text({**ROW, "trace_version": version}), TurnEvalRow).trace_version == version
 
 
-@pytest.mark.parametrize(
+@each_case(
     "version", ["v2", "v2.1", "1", "", "v1.", "v1.x", "v11", "V1", "v1.1.1", "v1\n", "v1.１"]
 )
 def test_other_major_versions_are_refused_by_name(version: str) -> None:
@@ -106,13 +107,13 @@ def test_the_name_of_v1_wins_over_the_older_one() -> None:
     assert traced.turn_status == "ok"
 
 
-@pytest.mark.parametrize("turns", [None, 1, {"a": 1}, [None], [1, []], [{"gt_turn_tags": 3}]])
+@each_case("turns", [None, 1, {"a": 1}, [None], [1, []], [{"gt_turn_tags": 3}]])
 def test_older_names_are_looked_for_in_data_of_any_shape(turns: object) -> None:
     with pytest.raises(InvalidRecord, match=r"^\$\.turns"):
         decode(text({**TRACE, "turns": turns}), DialogTrace)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("data", "reason"),
     [
         (b"", "truncated"),

@@ -19,6 +19,7 @@ from memfin.contracts import (
 )
 from memfin.contracts.legacy import canonical_difficulty
 from memfin.contracts.reading import InvalidRecord, convert, decode
+from tests.support import each_case
 
 TRACE = DialogTrace(
     trace_version="v1", run_id="r", dialog_id="d", dataset_index=1, dialog_status="ok", valid_dialog=True
@@ -51,7 +52,7 @@ def test_get_gives_the_default_for_a_field_that_was_left_out() -> None:
     assert TRACE.replace(profile_gt=truth).get("profile_gt") is truth
 
 
-@pytest.mark.parametrize("struct", STRUCTS, ids=lambda struct: struct.__name__)
+@each_case("struct", STRUCTS, ids=lambda struct: struct.__name__)
 def test_no_field_hides_a_method(struct: type[Record]) -> None:
     methods = {name for name in vars(Record) if callable(getattr(Record, name))}
     assert {"get", "keys", "replace"} <= methods
@@ -75,7 +76,7 @@ def test_any_risk_tag_meets_the_general_one(
     assert met_risk_tags(required, predicted) == met
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("given", "meant"),
     [("easy", "easy"), ("medium", "medium"), ("med", "medium"), ("hard", "hard")]
     + [(other, None) for other in ("extreme", "", None, 3, ["easy"])],

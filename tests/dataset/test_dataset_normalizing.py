@@ -15,6 +15,7 @@ from memfin.dataset import (
     normalize_dialog,
     read_entry,
 )
+from tests.support import each_case
 
 
 def dialog(pairs: int = 1, **changes: Any) -> dict[str, Any]:
@@ -81,7 +82,7 @@ def test_med_reads_as_medium(given: str, read: str) -> None:
     assert normalize_dialog(dialog(difficulty=given)).difficulty == read
 
 
-@pytest.mark.parametrize("given", ["extreme", "EASY", "", 3, ["easy"], None])
+@each_case("given", ["extreme", "EASY", "", 3, ["easy"], None])
 def test_what_is_no_difficulty_loses_no_dialogue(given: object) -> None:
     raw = dialog(difficulty=given)
     assert normalize_dialog(raw).difficulty is None
@@ -91,7 +92,7 @@ def test_what_is_no_difficulty_loses_no_dialogue(given: object) -> None:
     assert (broken.skip_reason, broken.difficulty) == ("missing_turns", None)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("given", "read"),
     [
         ("minor", "minor_violation"),

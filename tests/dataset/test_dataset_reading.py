@@ -21,6 +21,7 @@ from memfin.dataset import (
     read_entries,
     read_entry,
 )
+from tests.support import each_case, length
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 BOM = b"\xef\xbb\xbf"
@@ -126,7 +127,7 @@ def test_reading_goes_on_after_invalid_json() -> None:
     assert [item.skip_reason for item in entries(data)] == [None, "invalid_json", None]
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         b"{",
@@ -168,7 +169,7 @@ def test_a_line_just_within_16_mib_is_read() -> None:
     assert found.skip_reason is None
 
 
-@pytest.mark.parametrize("value", [None, True, 1, 1.5, "text", [], [valid()]])
+@each_case("value", [None, True, 1, 1.5, "text", [], [valid()]])
 def test_what_is_no_object_is_skipped(value: object) -> None:
     assert entry(value).skip_reason == "not_an_object"
 
@@ -186,7 +187,7 @@ def test_an_invalid_dialogue_does_not_use_its_id_up() -> None:
     assert [item.skip_reason for item in found] == ["missing_turns", None]
 
 
-@pytest.mark.parametrize("value", [None, 5, "", "  ", [], {}, True])
+@each_case("value", [None, 5, "", "  ", [], {}, True])
 def test_a_dialogue_without_a_usable_id_is_named_after_its_line(value: object) -> None:
     found = entry(valid(dialog_id=value))
     assert (found.dialog_id, found.skip_reason) == ("line_7", None)
@@ -217,7 +218,7 @@ def profile(**fields: Any) -> dict[str, Any]:
     return {"profile_gt": fields}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("changes", "reason", "path"),
     [
         ({"turns": None}, "missing_turns", "$.turns"),
@@ -310,7 +311,7 @@ def paths(value: object, path: tuple[str | int, ...] = ()) -> list[tuple[str | i
 
 
 @given(st.sampled_from(paths(valid())), json_values)
-@settings(max_examples=400)
+@settings(max_examples=length(100, 400))
 def test_any_value_in_any_field_gives_an_entry(path: tuple[str | int, ...], value: object) -> None:
     whole = json.loads(json.dumps(valid()))
     if path:
@@ -327,7 +328,7 @@ def test_any_value_in_any_field_gives_an_entry(path: tuple[str | int, ...], valu
 
 
 @given(st.binary(max_size=60))
-@settings(max_examples=300)
+@settings(max_examples=length(100, 300))
 def test_any_bytes_give_entries(data: bytes) -> None:
     for found in entries(data):
         assert (found.dialog is None) == (found.skip_reason is not None)
@@ -335,7 +336,7 @@ def test_any_bytes_give_entries(data: bytes) -> None:
 
 
 @given(st.binary(max_size=3), st.integers(min_value=0))
-@settings(max_examples=200)
+@settings(max_examples=length(100, 200))
 def test_damage_at_any_place_gives_an_entry(damage: bytes, place: int) -> None:
     data = jsonl(valid())
     place %= len(data)

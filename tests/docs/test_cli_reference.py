@@ -5,10 +5,10 @@ import subprocess
 import sys
 
 import click
-import pytest
 
 from memfin.cli.main import COMMANDS, memfin
 from tests.docs.pages import ROOT, blocks
+from tests.support import each_case
 
 
 def command(name: str) -> click.Command:
@@ -34,7 +34,7 @@ def test_the_reference_has_a_section_for_every_command() -> None:
     assert len(list(blocks(ROOT / "docs" / "cli.md"))) == len(sections)
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@each_case("name", COMMANDS)
 def test_help_shows_an_example_before_the_explanation(name: str) -> None:
     context = click.Context(command(name), info_name=name, terminal_width=100)
     usage, _, examples, *_ = command(name).get_help(context).split("\n\n")
@@ -44,7 +44,7 @@ def test_help_shows_an_example_before_the_explanation(name: str) -> None:
     assert all(line.startswith(f"memfin {name}") for line in lines)
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@each_case("name", COMMANDS)
 def test_every_option_has_a_help_text(name: str) -> None:
     for param in command(name).params:
         if isinstance(param, click.Option):

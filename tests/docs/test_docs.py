@@ -20,6 +20,7 @@ from memfin.contracts import AnyProgressEvent, Counters, SkipReason
 from memfin.contracts.trace import DialogTrace
 from memfin.metrics import MetricsState
 from tests.docs.pages import ROOT, blocks, pages, prose
+from tests.support import each_case
 
 README, README_ZH = ROOT / "README.md", ROOT / "README.zh-CN.md"
 CONFIGURATION, METRICS, ARTEFACTS, DATASET, SOAKING = (
@@ -63,9 +64,7 @@ def test_there_are_pages_links_and_commands_to_check() -> None:
     assert sum(len(list(command_lines(page))) for page in pages()) > 20
 
 
-@pytest.mark.parametrize(
-    ("page", "target"), [pytest.param(*link, id=f"{page_id(link[0])} {link[1]}") for link in links()]
-)
+@each_case(("page", "target"), [pytest.param(*link, id=f"{page_id(link[0])} {link[1]}") for link in links()])
 def test_relative_links_resolve(page: Path, target: str) -> None:
     if re.match(r"[a-z]+:", target):
         assert target.startswith("https://")
@@ -102,7 +101,7 @@ def test_command_lines_parse(page: Path, tmp_path: Path, monkeypatch: pytest.Mon
             pytest.fail(f"{page_id(page)}: memfin {line}: {problem.format_message()}")
 
 
-@pytest.mark.parametrize("page", pages(), ids=page_id)
+@each_case("page", pages(), ids=page_id)
 def test_commands_named_in_the_text_exist(page: Path) -> None:
     known = {*COMMANDS, "COMMAND"}
     for name in re.findall(r"`(?:python -m )?memfin ([^\s`]+)[^`]*`", prose(page)):
@@ -119,7 +118,7 @@ def flags_of(command: click.Command) -> Iterator[str]:
                 yield from flags_of(inner)
 
 
-@pytest.mark.parametrize("page", pages(), ids=page_id)
+@each_case("page", pages(), ids=page_id)
 def test_options_named_in_the_text_exist(page: Path) -> None:
     known = {"--help", "--version", *flags_of(memfin)}
     if "adr" in page.parts or page.name == "CONTRIBUTING.md":
@@ -178,7 +177,7 @@ def field_tables() -> list[tuple[str, str]]:
     return re.findall(r"<!-- fields: (\w+) -->\n((?:\|.*\n)+)", text)
 
 
-@pytest.mark.parametrize(("name", "table"), field_tables(), ids=[name for name, _ in field_tables()])
+@each_case(("name", "table"), field_tables(), ids=[name for name, _ in field_tables()])
 def test_field_tables_match_the_contract(name: str, table: str) -> None:
     struct: Any = getattr(contracts, name)
     assert first_cells(table) == list(struct.__struct_fields__)

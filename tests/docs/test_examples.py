@@ -16,6 +16,7 @@ import memfin
 from memfin.dataset import classify_dialog_validity
 from memfin.validation import dialogue_violations
 from tests.docs.pages import ROOT, Block, blocks
+from tests.support import each_case
 
 PAGE = ROOT / "docs" / "python-api.md"
 CONTRACT_FUNCTIONS = {
@@ -86,7 +87,7 @@ def headings() -> str:
     return "\n".join(re.findall(r"^#+ (.*)$", PAGE.read_text("utf-8"), re.MULTILINE))
 
 
-@pytest.mark.parametrize("name", [name for name in memfin.__all__ if name != "__version__"])
+@each_case("name", [name for name in memfin.__all__ if name != "__version__"])
 def test_every_public_name_of_the_package_has_a_section(name: str) -> None:
     assert re.search(rf"\b{name}\b", headings())
 
@@ -98,7 +99,7 @@ def test_the_functions_of_the_metrics_contract_are_where_the_page_says(module: s
     assert f"`{module}`" in PAGE.read_text("utf-8")
 
 
-@pytest.mark.parametrize("name", [name for names in CONTRACT_FUNCTIONS.values() for name in names])
+@each_case("name", [name for names in CONTRACT_FUNCTIONS.values() for name in names])
 def test_every_function_of_the_metrics_contract_has_a_section_with_an_example(name: str) -> None:
     assert re.search(rf"^### {name}$", PAGE.read_text("utf-8"), re.MULTILINE)
     assert any(f"{name}(" in block.text for block, _ in examples())
@@ -111,7 +112,7 @@ def signatures() -> dict[str, str]:
     return {name: re.sub(r"\s+", " ", parameters) for name, parameters in shown}
 
 
-@pytest.mark.parametrize("name", ["memfin.evaluate", "memfin.runtime.make_plan", *NAMES])
+@each_case("name", ["memfin.evaluate", "memfin.runtime.make_plan", *NAMES])
 def test_the_signature_on_the_page_is_that_of_the_function(name: str) -> None:
     module, _, short = name.rpartition(".")
     function = getattr(importlib.import_module(module), short)

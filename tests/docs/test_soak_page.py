@@ -13,6 +13,7 @@ import pytest
 from memfin import contracts
 from memfin.runtime.soak_prometheus import SoakExporter
 from tests.docs.pages import ROOT, blocks
+from tests.support import each_case
 
 PAGE = ROOT / "docs" / "soak.md"
 TABLES: list[tuple[str, str]] = re.findall(r"<!-- fields: (\w+) -->\n((?:\|.*\n)+)", PAGE.read_text("utf-8"))
@@ -33,7 +34,7 @@ def test_every_struct_of_a_soak_has_its_table() -> None:
     ]
 
 
-@pytest.mark.parametrize(("name", "table"), TABLES, ids=[name for name, _ in TABLES])
+@each_case(("name", "table"), TABLES, ids=[name for name, _ in TABLES])
 def test_tables_name_every_field_and_which_are_required(name: str, table: str) -> None:
     struct: Any = getattr(contracts, name)
     assert [cells[0] for cells in rows(table)] == list(struct.__struct_fields__)

@@ -14,7 +14,7 @@ import pytest
 
 from memfin.cli.main import COMMANDS
 from tests.commands import run_command
-from tests.support import TAGS, dataset, dialog, read_jsonl, unmeasured, write_jsonl
+from tests.support import TAGS, dataset, dialog, length, read_jsonl, unmeasured, write_jsonl
 
 ARTEFACTS = {
     "run_manifest.json",
@@ -88,7 +88,7 @@ class FirstFails(Base):
 class Chatty(Base):
     async def reply(self, user_text):
         print("what an agent prints is no data")
-        return "x" * 9_000_000 if "第1个" in user_text else "好的"
+        return "x" * LENGTH if "第1个" in user_text else "好的"
 
 class Wanders(Base):
     async def reply(self, user_text):
@@ -139,7 +139,7 @@ Memfin = Callable[..., "subprocess.CompletedProcess[str]"]
 @pytest.fixture
 def memfin(tmp_path: Path) -> Memfin:
     """Return a function that runs ``python -m memfin`` in an empty directory."""
-    (tmp_path / "agents_under_test.py").write_text(AGENTS)
+    (tmp_path / "agents_under_test.py").write_text(f"LENGTH = {length(2_000_000, 9_000_000)}\n{AGENTS}")
 
     def run(
         *words: object, timeout: float = 60, env: dict[str, str] | None = None

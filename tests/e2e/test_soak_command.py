@@ -249,9 +249,9 @@ def test_prometheus_metrics_are_served_while_the_soak_goes_on(memfin: Memfin, tm
         tmp_path, "soak", "data.jsonl", "--agent", "soaked:Slow", "--duration", "1d", "--run-id", "p",
         "--metrics-port", 0, "--quiet",
     )  # fmt: skip
-    assert process.stderr is not None
+    until(lambda: "\n" in process.errors_so_far())
     address = re.fullmatch(
-        r"memfin: metrics at (http://127\.0\.0\.1:(\d+)/metrics)\n", process.stderr.readline()
+        r"memfin: metrics at (http://127\.0\.0\.1:(\d+)/metrics)\n", process.errors_so_far()
     )
     assert address is not None
     try:
@@ -268,8 +268,7 @@ def test_prometheus_metrics_are_served_while_the_soak_goes_on(memfin: Memfin, tm
         process.communicate(timeout=60)
     assert process.returncode == 130
     again = started(tmp_path, "resume", "runs/p", "--quiet")
-    assert again.stderr is not None
-    assert again.stderr.readline().startswith("memfin: metrics at http://127.0.0.1:")
+    until(lambda: again.errors_so_far().startswith("memfin: metrics at http://127.0.0.1:"))
     until(lambda: summary(tmp_path, "p")["processes"] == 2)
     again.send_signal(signal.SIGTERM)
     again.communicate(timeout=60)

@@ -230,7 +230,7 @@ async def test_a_model_is_measured(tmp_path: Path) -> None:
 async def test_the_table_names_the_judge_its_costs_and_its_reasons(tmp_path: Path) -> None:
     done, _ = await judged(tmp_path, "--judge-cache", "off")
     assert done.returncode == 0, done.stderr
-    lines = done.stdout.decode().splitlines()
+    lines = done.stdout.splitlines()
     assert lines[0] == "judge openai:m against 4 labelled replies of labels.jsonl"
     assert "judged: 4, failed: 0, tokens: 40 + 20, from the cache: 0" in lines
     assert "    judge: by the cues" in lines
@@ -252,7 +252,7 @@ async def test_when_every_judgement_fails_nothing_is_measured(tmp_path: Path) ->
     done, _ = await judged(tmp_path, "--workers-judge", "8", "--json", responder=lambda _: "nonsense")
     assert done.returncode == 1
     assert json.loads(done.stdout)["judge"]["failed"] == 4
-    warnings = done.stderr.decode().splitlines()
+    warnings = done.stderr.splitlines()
     assert any("4 of 4 judgements failed and are in no figure" in line for line in warnings)
     assert warnings[-1].endswith("every one of the 4 judgements failed")
 

@@ -25,8 +25,12 @@ from memfin.journal import (
 from memfin.journal.commits import encode_group
 from memfin.journal.recovery import examine
 from tests.journal.journal_disks import MemoryDisk
+from tests.support import LONG, each_case
 
 DIRECTORY = Path("run")
+SAMPLE = 700
+"""Bytes of a file that are tried where not all are."""
+
 GROUPS = (1, 7, 1, 12, 3, 20, 5, 30, 9, 12)
 """Records in each group of the journal under test; the first is the one that opens the log."""
 
@@ -111,6 +115,14 @@ def remember_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recovery, "digest", functools.lru_cache(1000)(commits.digest))
 
 
+def places(end: int, *whole: range) -> list[int]:
+    """Return places before an end: those in the ranges and a sample; in a long run all."""
+    if LONG:
+        return list(range(end))
+    sample = random.Random(20261128).sample(range(end), min(end, SAMPLE))
+    return sorted({*sample, *(place for each in whole for place in each if 0 <= place < end)})
+
+
 def flipped(data: bytes, place: int, mask: int) -> bytes:
     return data[:place] + bytes([data[place] ^ mask]) + data[place + 1 :]
 
@@ -122,7 +134,8 @@ def test_an_undamaged_journal_is_found_whole() -> None:
 
 
 def test_a_log_cut_at_any_byte_gives_the_commits_before_the_cut() -> None:
-    for place in range(1, len(LOG) + 1):
+    borders = [range(end - 1, end + 2) for end in JOURNAL.log_ends]
+    for place in [place + 1 for place in places(len(LOG), *borders)]:
         whole = sum(end <= place for end in JOURNAL.log_ends) - 1
         if whole == 0:
             with pytest.raises(JournalDamaged, match="not a single line"):
@@ -135,7 +148,9 @@ def test_a_changed_byte_of_the_log_is_refused_or_costs_only_the_last_group() -> 
     """A crash can tear the last group only, so that a defect anywhere else is no crash's work."""
     refused = 0
     masks = random.Random(7)
-    for place in range(len(LOG)):
+    borders = [range(end - 1, end + 1) for end in JOURNAL.log_ends]
+    damages = places(len(LOG), *borders)
+    for place in damages:
         mask = masks.choice((0xFF, 0x01, 0x20))
         record = sum(end <= place for end in JOURNAL.log_ends) - 1
         damaged = JOURNAL.files | {COMMITS: flipped(LOG, place, mask)}
@@ -146,13 +161,13 @@ def test_a_changed_byte_of_the_log_is_refused_or_costs_only_the_last_group() -> 
             refused += 1
         else:
             assert recovered(damaged) == JOURNAL.states[record], place
-    assert refused == JOURNAL.log_ends[LAST_GROUP]
+    assert refused == sum(place < JOURNAL.log_ends[LAST_GROUP] for place in damages)
 
 
 @pytest.mark.parametrize("name", [DIALOG_TRACE, TURN_EVAL, JUDGEMENTS])
 def test_committed_rows_that_are_cut_or_changed_are_refused(name: str) -> None:
     data = JOURNAL.files[name]
-    for place in range(len(data)):
+    for place in places(len(data), range(3), range(len(data) - 3, len(data))):
         for damaged in (data[:place], flipped(data, place, 0xFF), flipped(data, place, 0x01)):
             with pytest.raises(JournalDamaged, match=rf"run/{name}: offset \d+: ") as found:
                 recovered(JOURNAL.files | {name: damaged})
@@ -162,8 +177,8 @@ def test_committed_rows_that_are_cut_or_changed_are_refused(name: str) -> None:
         recovered(missing)
 
 
-@pytest.mark.parametrize("name", [COMMITS, DIALOG_TRACE, TURN_EVAL, JUDGEMENTS])
-@pytest.mark.parametrize("tail", [b"\0" * 5000, b'{"seq":', b"x\ny\n"])
+@each_case("name", [COMMITS, DIALOG_TRACE, TURN_EVAL, JUDGEMENTS])
+@each_case("tail", [b"\0" * 5000, b'{"seq":', b"x\ny\n"])
 def test_what_was_never_committed_is_cut(name: str, tail: bytes) -> None:
     damaged = JOURNAL.files | {name: JOURNAL.files[name] + tail}
     assert recovered(damaged) == JOURNAL.states[-1]

@@ -3,8 +3,6 @@
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from memfin.contracts import JudgeRequest
 from memfin.judges.answers import answer_schema
 from memfin.judges.cache import AnswerCache
@@ -17,6 +15,7 @@ from memfin.wire.endpoint import Endpoint
 from memfin.wire.gate import CallGate
 from tests.judges.injections import injections
 from tests.judges.scripted_judge import FENCE, OBEY, fences, skeleton, verdict
+from tests.support import each_case
 from tests.wire.faulty_server import FaultyServer
 
 ATTEMPTS = list(injections())
@@ -53,8 +52,8 @@ def test_there_are_five_hundred_different_attempts_in_two_languages() -> None:
     assert len(set(ATTEMPTS)) >= 500
 
 
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("vote", [0, 1])
+@each_case("place", PLACES)
+@each_case("vote", [0, 1])
 def test_no_attempt_changes_the_structure_of_a_prompt(place: str, vote: int) -> None:
     for language in ("zh", "en"):
         turned = variant(vote, 2, 1)

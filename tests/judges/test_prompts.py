@@ -20,6 +20,7 @@ from memfin.judges.variants import SECTIONS, masked, variant
 from memfin.scoring.rubric import RUBRIC_ITEMS
 from memfin.wire.structured import MOST_FORMATS, Formats, InvalidAnswer, response_format
 from tests.judges.scripted_judge import fences
+from tests.support import each_case
 
 REQUEST = JudgeRequest(
     dialog_id="d",
@@ -35,7 +36,7 @@ NO_NONCE = "0" * 32
 LINE_ENDS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "shown"),
     [
         ("最大回撤<10%", "| 最大回撤＜10%"),
@@ -158,7 +159,7 @@ def test_lists_to_which_nothing_can_belong_are_left_out() -> None:
     assert read_answer(json.dumps(bare | {"satisfied": []}), request, variant(0, 0, 0)).score == 4
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "why"),
     [
         ("", "no verdict"),
@@ -199,8 +200,8 @@ def test_what_is_no_verdict_is_refused_and_never_repaired(text: str, why: str) -
     assert why in str(refused.value)
 
 
-@pytest.mark.parametrize("name", list(GOOD))
-@pytest.mark.parametrize("escaped", [False, True], ids=["plain", "escaped"])
+@each_case("name", list(GOOD))
+@each_case("escaped", [False, True], ids=["plain", "escaped"])
 def test_no_name_stands_twice_however_the_answer_is_read(name: str, escaped: bool) -> None:
     first = json.dumps({name: GOOD[name]})[:-1]
     if escaped:
@@ -209,7 +210,7 @@ def test_no_name_stands_twice_however_the_answer_is_read(name: str, escaped: boo
         read_answer(f"{first}, {json.dumps(GOOD)[1:]}", REQUEST, PLAIN)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         json.dumps(GOOD, ensure_ascii=False),

@@ -18,6 +18,7 @@ from memfin.memory.skills import (
 )
 from memfin.memory.slices import LoadedMemory, Material, assemble, plan_reads
 from tests.memory.stored_contexts import ALL, PROFILE, thread
+from tests.support import each_case
 
 ROUTES: Final[tuple[Route, ...]] = get_args(Route)
 PREFERENCES: Final[tuple[RiskPromptPreference, ...]] = get_args(RiskPromptPreference)
@@ -47,7 +48,7 @@ def test_before_execution_its_advisor_is_first_only_where_permissions_come_first
     assert order.index("pre_execution") == (0 if preference == "permission_or_credential" else 4)
 
 
-@pytest.mark.parametrize("route", ROUTES)
+@each_case("route", ROUTES)
 def test_no_preference_adds_an_advisor_or_leaves_one_out(route: Route) -> None:
     orders = [advisor_order(route, preference) for preference in (None, *PREFERENCES)]
     assert len({frozenset(order) for order in orders}) == 1
@@ -55,7 +56,7 @@ def test_no_preference_adds_an_advisor_or_leaves_one_out(route: Route) -> None:
     assert ("pre_execution" in orders[0]) == (route == "pre_execution")
 
 
-@pytest.mark.parametrize("route", ROUTES)
+@each_case("route", ROUTES)
 def test_the_order_is_that_of_the_preference_where_the_route_loads_it(route: Route) -> None:
     first = advisors_for(memory(route, risk_prompt_preference="counter_first"))[0]
     loads = route in {"snapshot", "thread_refresh", "risk_challenge", "pre_execution"}

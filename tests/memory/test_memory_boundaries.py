@@ -30,6 +30,7 @@ from memfin.memory.boundaries import (
 from memfin.memory.injection import UserContextBlock, block_of
 from memfin.memory.slices import LoadedMemory, LoadedSlice, Material, assemble, plan_reads
 from tests.memory.stored_contexts import ALL, NOW, PROFILE, THREAD
+from tests.support import each_case
 
 PACKAGE: Final = Path(memfin.__file__).parent
 
@@ -99,7 +100,7 @@ def types_in(annotation: Any, seen: set[Any]) -> Iterator[Any]:
             yield from types_in(field, seen)
 
 
-@pytest.mark.parametrize("path", PATHS)
+@each_case("path", PATHS)
 def test_no_parameter_of_such_a_path_can_hold_memory_or_somebody(path: str) -> None:
     hints = typing.get_type_hints(PATHS[path], include_extras=True)
     parameters = inspect.signature(PATHS[path]).parameters

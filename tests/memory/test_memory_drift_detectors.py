@@ -32,6 +32,7 @@ from memfin.memory.drift import (
     stance_flips,
     warnings_of,
 )
+from tests.support import each_case
 
 START = datetime(2026, 5, 18, 8, 0, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -87,12 +88,12 @@ def refreshed(
 # Grade reversal.
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("after", "found"),
     [(SECOND, 1), (14 * DAY - SECOND, 1), (14 * DAY, 1), (14 * DAY + SECOND, 0)],
     ids=["soon", "just_before", "at_the_limit", "just_after"],
 )
-@pytest.mark.parametrize("ratings", [("thumbs_up", "not_helpful"), ("not_helpful", "thumbs_up")])
+@each_case("ratings", [("thumbs_up", "not_helpful"), ("not_helpful", "thumbs_up")])
 def test_the_opposite_grade_within_fourteen_days_is_a_reversal(
     after: timedelta, found: int, ratings: tuple[str, str]
 ) -> None:
@@ -131,7 +132,7 @@ def test_grades_are_compared_with_the_last_one_on_the_same_object(
 # Feedback conflict.
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("comments", "found"),
     [
         (["对"], 0),

@@ -9,6 +9,7 @@ from memfin.memory import MemoryStore
 from memfin.memory.errors import ConsentRequired, ConsentUnreadable, InvalidInput, SensitiveInput
 from memfin.memory.feedback import load_dictionary, polarity, read
 from tests.memory.memory_world import EVERYTHING, NOTHING_KEPT, SECOND, START, Clock, preferences
+from tests.support import each_case
 
 SOL = {"asset": "SOL"}
 
@@ -150,7 +151,7 @@ def test_ratings_are_for_or_against_or_neither() -> None:
     assert [polarity(each) for each in ("thumbs_up", "not_helpful", "unsure")] == [1, -1, None]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("comment", "words"),
     [
         (None, []),

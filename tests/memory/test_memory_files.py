@@ -34,6 +34,7 @@ from memfin.memory.profile import Warrant
 from memfin.memory.records import DEEPEST, LARGEST, RecordDamaged, encode, load, load_sound, text_fields
 from tests.memory.memory_disks import CountedFiles, tree
 from tests.memory.memory_world import EVERYTHING, START, Clock, open_store, preferences, settle_in
+from tests.support import each_case
 
 HEADER = ThreadHeader(
     thread_id="thread_1",
@@ -147,7 +148,7 @@ def test_a_tree_is_removed_whole_and_a_link_in_it_is_not_followed(tmp_path: Path
     assert tree(tmp_path) == {"kept/x": b"x"}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("kind", "fields"),
     [
         (ThreadHeader, ("snapshot_id", "title", "cognition_object")),
@@ -186,7 +187,7 @@ def nested(levels: int) -> Any:
     return value
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("changes", "told"),
     [
         ({"title": ""}, "title: "),

@@ -3,16 +3,15 @@
 from datetime import timedelta
 from typing import Any
 
-import pytest
-
 from memfin.memory.hints import PAUSE, TEXTS, hint_for, hint_text
 from memfin.memory.slices import Material, assemble, plan_reads
 from tests.memory.stored_contexts import ALL, NOW, PROFILE
+from tests.support import each_case
 
 SECOND = timedelta(seconds=1)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("state", "preferred", "hint"),
     [
         ("active", False, "set_preferences"),
@@ -27,8 +26,8 @@ def test_hints_are_for_those_they_help(state: Any, preferred: bool, hint: str | 
     assert hint_for(state, None, NOW, preferred=preferred) == hint
 
 
-@pytest.mark.parametrize("state", ["active", "revoked"])
-@pytest.mark.parametrize(
+@each_case("state", ["active", "revoked"])
+@each_case(
     ("later", "due"),
     [
         (timedelta(0), False),

@@ -12,6 +12,7 @@ from memfin.memory.errors import InvalidId
 from memfin.memory.ids import check_id, new_id, stamp, with_prefix
 from memfin.memory.paths import Paths
 from tests.memory.memory_world import EVERYTHING, START, open_store
+from tests.support import each_case
 
 HOSTILE = {
     "empty": "",
@@ -38,7 +39,7 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@each_case("name", HOSTILE)
 def test_what_is_no_id_is_refused_without_being_repeated(name: str) -> None:
     with pytest.raises(InvalidId, match=r"^user id: must be 1 to 64 ASCII") as refused:
         check_id(HOSTILE[name])
@@ -46,7 +47,7 @@ def test_what_is_no_id_is_refused_without_being_repeated(name: str) -> None:
     assert not isinstance(text, str) or len(text) < 4 or text not in str(refused.value)
 
 
-@pytest.mark.parametrize("value", ["u", "U-1_x", "-", "_", "con", "0", "a" * 64])
+@each_case("value", ["u", "U-1_x", "-", "_", "con", "0", "a" * 64])
 def test_ids_are_what_they_are(value: str) -> None:
     assert check_id(value) == value
 

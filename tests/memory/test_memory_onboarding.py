@@ -2,12 +2,11 @@
 
 from typing import Any
 
-import pytest
-
 from memfin.contracts.memory import ProfileConsent
 from memfin.memory.consent import ConsentOnFile
 from memfin.memory.onboarding import onboarding_state
 from tests.memory.stored_contexts import ALL, NOW
+from tests.support import each_case
 
 
 def on_file(**fields: Any) -> ConsentOnFile:
@@ -22,7 +21,7 @@ def on_file(**fields: Any) -> ConsentOnFile:
     return ConsentOnFile(b"...", ProfileConsent(**(known | fields)))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("consent", "known", "state"),
     [
         (ConsentOnFile(None, None), False, "brand_new"),

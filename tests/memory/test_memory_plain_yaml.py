@@ -14,6 +14,7 @@ from memfin.contracts.memory import ConsentScopes, DeletionStub, ProfileConsent
 from memfin.memory.plain_yaml import plain_of
 from memfin.memory.records import decode, encode
 from tests.memory.memory_world import EVERYTHING, START
+from tests.support import each_case
 
 CONSENT = ProfileConsent(
     consent_id="consent_1",
@@ -127,7 +128,7 @@ def test_what_the_layer_writes_is_of_the_plain_form(record: Any) -> None:
     assert plain_of(data) == yaml.safe_load(data) == msgspec.to_builtins(record)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "data",
     [
         b"",

@@ -5,12 +5,11 @@ import os
 from pathlib import Path
 from typing import Any, Final, get_args
 
-import pytest
-
 from memfin.contracts.memory import ConsentScopes, ContextFields, Route, SliceName
 from memfin.memory.routes import MATRIX, SLICES, refers_to_threads, wanted_slices
 from memfin.memory.slices import Material, assemble, plan_reads
 from tests.memory.stored_contexts import ALL, NOTHING, PROFILE, TASK, THREAD, thread, thread_context
+from tests.support import each_case
 
 GOLDEN: Final = Path(__file__).parent / "golden" / "routes.json"
 """Written anew with MEMFIN_WRITE_GOLDEN=1; read the difference before it is committed."""
@@ -83,15 +82,15 @@ MARKS: Final[dict[Route, str]] = {
 }
 
 
-@pytest.mark.parametrize("route", ROUTES)
+@each_case("route", ROUTES)
 def test_the_matrix_is_the_one_that_was_agreed(route: Route) -> None:
     plan = MATRIX[route]
     marks = dict.fromkeys(plan.required, "R") | dict.fromkeys(plan.optional, "o")
     assert "".join(marks.get(name, ".") for name in SLICES) == MARKS[route]
 
 
-@pytest.mark.parametrize("route", ROUTES)
-@pytest.mark.parametrize("state", STATES)
+@each_case("route", ROUTES)
+@each_case("state", STATES)
 def test_a_route_has_nothing_of_a_slice_it_never_loads(state: str, route: Route) -> None:
     for thread_id in (None, "t1"):
         found = row(state, route, thread_id)
@@ -99,7 +98,7 @@ def test_a_route_has_nothing_of_a_slice_it_never_loads(state: str, route: Route)
             assert (name in found["never"]) >= (mark == ".")
 
 
-@pytest.mark.parametrize("route", ROUTES)
+@each_case("route", ROUTES)
 def test_whatever_is_stored_comes_out_as_nothing_where_no_consent_is_in_force(route: Route) -> None:
     for thread_id in (None, "t1"):
         plan = plan_reads(route, None, prompt=PROMPT, thread_id=thread_id)
@@ -108,7 +107,7 @@ def test_whatever_is_stored_comes_out_as_nothing_where_no_consent_is_in_force(ro
             assert assemble(plan, FULL, task) == assemble(plan, Material(), task)
 
 
-@pytest.mark.parametrize("route", ROUTES)
+@each_case("route", ROUTES)
 def test_what_no_slice_needs_is_not_read(route: Route) -> None:
     needs = {
         "S4": {"thread", "profile"},
@@ -218,11 +217,11 @@ OTHER: Final = [
 ]
 
 
-@pytest.mark.parametrize("prompt", REFERRING)
+@each_case("prompt", REFERRING)
 def test_a_prompt_speaks_of_the_users_threads(prompt: str) -> None:
     assert refers_to_threads(prompt)
 
 
-@pytest.mark.parametrize("prompt", OTHER)
+@each_case("prompt", OTHER)
 def test_a_prompt_does_not_speak_of_the_users_threads(prompt: str) -> None:
     assert not refers_to_threads(prompt)

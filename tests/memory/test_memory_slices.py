@@ -11,6 +11,7 @@ from memfin.memory.graphemes import boundary_before
 from memfin.memory.slices import LABELS, SOURCES, Material, assemble, plan_reads
 from memfin.memory.tokens import BUDGETS, OMITTED, estimate_tokens, fitted_items, fitted_text, safe_cut
 from tests.memory.stored_contexts import ALL, PROFILE, TASK, THREAD, thread, thread_context
+from tests.support import each_case
 
 FAMILY: Final = "👨‍👩‍👧‍👦"
 FLAG: Final = "🇨🇳"
@@ -43,7 +44,7 @@ def itself(text: str) -> str:
     return text
 
 
-@pytest.mark.parametrize("cluster", CLUSTERS, ids=codes)
+@each_case("cluster", CLUSTERS, ids=codes)
 def test_no_boundary_lies_inside_a_character_as_readers_see_it(cluster: str) -> None:
     text = f"中{cluster}文"
     for at in range(1, len(cluster) + 1):
@@ -82,7 +83,7 @@ def test_what_is_cut_fits_and_breaks_no_character_and_no_number(parts: list[str]
     assert not head or not (head[-1].isdigit() and text[at] in "万.")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "most", "kept"),
     [
         ("不追高。单一仓位不超过30%，保留现金", 12, "不追高。单一仓位不超过"),
@@ -166,7 +167,7 @@ def test_the_estimate_of_a_context_is_the_sum_over_its_slices() -> None:
     assert found.attributes.total_memory_tokens_estimated == sum(map(estimate_tokens, lines)) == 46
 
 
-@pytest.mark.parametrize("name", SOURCES)
+@each_case("name", SOURCES)
 def test_each_slice_has_a_budget_a_label_and_sources_in_the_order_they_win(name: SliceName) -> None:
     order = ("task", "thread", "profile", "threads", "drift", "default")
     assert sorted(SOURCES[name], key=order.index) == list(SOURCES[name])

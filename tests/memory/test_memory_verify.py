@@ -24,6 +24,7 @@ from memfin.memory.manifest import (
 )
 from memfin.memory.package import zipped
 from memfin.memory.verify import verify_package
+from tests.support import each_case
 
 FILES = {
     "consents/alice.yaml": b"version: 1\n",
@@ -131,7 +132,7 @@ def test_a_file_in_the_place_of_a_link_is_not_followed(package: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_case(
     "damage",
     [
         lambda text: text.replace(b"1.0", b"2.0", 1),
@@ -187,7 +188,7 @@ def test_a_manifest_reads_as_it_was_written(files: dict[str, bytes]) -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_case(
     "path",
     [
         "",

@@ -7,6 +7,7 @@ from memfin.contracts.memory import ContextFields, Feedback, UserContext
 from memfin.memory.errors import InvalidInput, SensitiveInput
 from memfin.memory.sensitive import Finding, find_sensitive, findings_within, refuse_sensitive
 from tests.memory import sensitive_values as values
+from tests.support import each_case
 
 MOBILE = "13912345678"
 
@@ -42,7 +43,7 @@ def test_text_without_anything_sensitive_passes() -> None:
     assert find_sensitive("\u200b") == ()
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("value", "field"),
     [
         (MOBILE, "text"),

@@ -1,9 +1,8 @@
 from random import Random
 
-import pytest
-
 from memfin.memory.sensitive import find_sensitive
 from tests.memory import sensitive_values as values
+from tests.support import each_case
 
 ALL = Random(20261122)
 WRONG_WIF = values.wif(Random(3), right=False)
@@ -13,7 +12,7 @@ def rules(text: str) -> set[str]:
     return {each.rule for each in find_sensitive(text)}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "rule"),
     [
         ("身份证110101900307123", "cn_resident_old"),
@@ -46,7 +45,7 @@ def test_a_rule_finds_its_form(text: str, rule: str) -> None:
     assert rule in rules(text)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "11010119900230123",
@@ -89,7 +88,7 @@ def test_spans_are_those_of_the_text_as_it_was_given() -> None:
     assert text[found.start : found.end] == number
 
 
-@pytest.mark.parametrize("piece", ["1-", "1 ", "1\n", "-", "0x", "T ", "a@", "abandon ", "的 ", "key="])
+@each_case("piece", ["1-", "1 ", "1\n", "-", "0x", "T ", "a@", "abandon ", "的 ", "key="])
 def test_text_without_end_is_read_in_bounded_steps(piece: str) -> None:
     # 16,000 characters at a quadratic rule would take minutes and show as a test that hangs.
     find_sensitive(piece * (16_000 // len(piece)))

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memfin.metrics.interval import ratio_interval, student_t_quantile
+from tests.support import each_case
 
 
 def test_the_quantile_has_its_closed_forms() -> None:
@@ -16,7 +17,7 @@ def test_the_quantile_has_its_closed_forms() -> None:
     assert student_t_quantile(2) == pytest.approx(0.95 * math.sqrt(2 / (1 - 0.95**2)), rel=1e-12)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("df", "table"),
     [
         (3, 3.182446),

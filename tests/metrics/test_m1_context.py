@@ -7,6 +7,7 @@ import pytest
 
 from memfin.contracts import ResolvedKey, SourceHits, TurnEvalRow
 from memfin.metrics.m1_context import compute_m1_context_continuity
+from tests.support import each_case
 
 
 def key(resolvable: bool = True) -> ResolvedKey:
@@ -187,7 +188,7 @@ BAD: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("bad", BAD)
+@each_case("bad", BAD)
 def test_a_bad_row_is_counted_and_changes_nothing_else(bad: Any) -> None:
     good = [row("a", (1, 0)), row("b", (0,))]
     result = compute_m1_context_continuity([good[0], bad, good[1]])
@@ -196,7 +197,7 @@ def test_a_bad_row_is_counted_and_changes_nothing_else(bad: Any) -> None:
     assert (result.micro, result.by_dialog) == (without.micro, without.by_dialog)
 
 
-@pytest.mark.parametrize("bad", BAD)
+@each_case("bad", BAD)
 def test_nothing_but_bad_rows_gives_zero(bad: Any) -> None:
     result = compute_m1_context_continuity([bad])
     assert set(result.micro.values()) == {0.0}

@@ -8,6 +8,7 @@ import pytest
 
 from memfin.contracts import Dialog, DialogTrace, ProfileTruth
 from memfin.metrics.m2_profile import compute_m2_profile_accuracy, set_agreement
+from tests.support import each_case
 
 TRUTH = ProfileTruth(
     risk_level_gt="稳健",
@@ -194,7 +195,7 @@ def test_a_zero_denominator_gives_zero() -> None:
     assert result.counts["eligible_count"] == 0
 
 
-@pytest.mark.parametrize(
+@each_case(
     "bad",
     [None, 3, {}, {"dialog_id": ["d"]}, {"dialog_id": "d", "trace_version": "v1"}, trace(trace_version="v2")],
 )

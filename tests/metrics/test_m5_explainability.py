@@ -7,6 +7,7 @@ import pytest
 
 from memfin.contracts import TurnEvalRow
 from memfin.metrics.m5_explainability import compute_m5_explainability
+from tests.support import each_case
 
 
 def row(dialog_id: str, required: str, hits: str, score: float | None, **fields: Any) -> TurnEvalRow:
@@ -100,7 +101,7 @@ def test_the_interval_of_the_score_keeps_to_its_scale() -> None:
     assert result.ci95["judge_score_mean"] == (1.0, 5.0)
 
 
-@pytest.mark.parametrize("score", [0.99, 5.01, -1.0, float("nan"), float("inf"), "4"])
+@each_case("score", [0.99, 5.01, -1.0, float("nan"), float("inf"), "4"])
 def test_a_score_off_the_scale_makes_a_bad_row(score: Any) -> None:
     result = compute_m5_explainability([row("a", "x", "x", 4), row("a", "x", "", score)])
     assert (result.counts["bad_rows"], result.counts["failed_count"]) == (1, 1)

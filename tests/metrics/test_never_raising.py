@@ -14,6 +14,7 @@ from memfin.metrics import (
     compute_m4_compliance,
     compute_m5_explainability,
 )
+from tests.support import each_case
 
 Compute = Callable[[Any], MetricResult]
 
@@ -146,6 +147,6 @@ def test_without_dialogues_the_trace_tells_the_true_profile_or_is_skipped() -> N
     assert (counts["eligible_count"], counts["skipped_count"], counts["bad_rows"]) == (0, 1, 0)
 
 
-@pytest.mark.parametrize("dialogs", [[], 3, "x", Hostile(), {"d": 3}, {"d": Hostile()}], ids=named)
+@each_case("dialogs", [[], 3, "x", Hostile(), {"d": 3}, {"d": Hostile()}], ids=named)
 def test_dialogues_that_are_none_make_the_trace_bad(dialogs: Any) -> None:
     assert compute_m2_profile_accuracy([TRACE], dialogs).counts["bad_rows"] == 1

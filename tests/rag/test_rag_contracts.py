@@ -14,6 +14,7 @@ from memfin.contracts import RagAnswer, RagExpected, RagQuestion, iso_span
 from memfin.contracts.reading import InvalidRecord, convert, decode
 from memfin.errors import UsageError
 from memfin.rag.benchmark import load_benchmark
+from tests.support import each_case
 
 FACT: dict[str, Any] = {"id": "f", "question": "多少？", "expected": {"amount_total": 1}}
 
@@ -234,7 +235,7 @@ def test_a_date_covers_days_by_its_precision(text: str, first: date, last: date)
     assert iso_span(text) == (first, last)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     ["", "2020-13", "2020-02-30", "2020-2-3", "20200203", "0000", "２０２０", "2020-08-30T00:00", "2020\n"],
 )

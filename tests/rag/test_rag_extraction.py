@@ -2,8 +2,6 @@
 
 import math
 
-import pytest
-
 from memfin.rag.extraction.dates import PartialDate, find_dates, find_ranges, find_times, parse_date
 from memfin.rag.extraction.facts import find_facts, ordering_masked
 from memfin.rag.extraction.names import find_names, is_name
@@ -27,9 +25,10 @@ from memfin.rag.extraction.values import (
     choose_range,
 )
 from memfin.text.numbers import number_value
+from tests.support import each_case
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("written", "value"),
     [
         ("42000", 42000),
@@ -67,14 +66,12 @@ def test_numbers_are_read_in_every_form(written: str, value: float) -> None:
     assert number_value(written) == value
 
 
-@pytest.mark.parametrize(
-    "written", ["", "亿" * 500, "9" * 400, "and", "thousand of them", "五五十", "4.2.2万"]
-)
+@each_case("written", ["", "亿" * 500, "9" * 400, "and", "thousand of them", "五五十", "4.2.2万"])
 def test_what_is_no_number_has_no_value(written: str) -> None:
     assert number_value(written) is None
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("left", "right"),
     [
         ("１２，０００元", "12,000 元"),
@@ -91,7 +88,7 @@ def test_width_case_blanks_and_punctuation_do_not_count(left: str, right: str) -
     assert fold(left) == fold(right)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("left", "right"),
     [
         ("1、2000元", "12000元"),
@@ -108,7 +105,7 @@ def test_two_numbers_or_words_never_grow_into_one(left: str, right: str) -> None
     assert fold(left) != fold(right)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("needle", "text", "found"),
     [
         ("2000元", "给了2000元", True),
@@ -156,7 +153,7 @@ def test_texts_are_joined_as_they_would_be_folded() -> None:
     assert joint("", "2000") == ""
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "dates"),
     [
         ("2020年8月30日左右", ["2020-08-30"]),
@@ -186,7 +183,7 @@ def test_dates_are_read_whole_or_partial(text: str, dates: list[str]) -> None:
     assert [found.date.iso() for found in find_dates(plain(text))] == dates
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "2月30日",
@@ -210,7 +207,7 @@ def test_the_29th_of_february_is_there_in_leap_years() -> None:
     assert parse_date("2021-02-29") is None
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "first", "last"),
     [
         ("2020年7月1日至8月30日", "2020-07-01", "2020-08-30"),
@@ -226,7 +223,7 @@ def test_what_one_end_of_a_period_leaves_out_the_other_one_gives(text: str, firs
     assert (found.first.iso(), found.last.iso()) == (first, last)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "times"),
     [
         ("14:30", [(14, 30)]),
@@ -256,7 +253,7 @@ def facts(text: str) -> list[tuple[str, object]]:
     ]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "expected"),
     [
         ("给了四万二千元", [("amount", 42000.0)]),
@@ -300,7 +297,7 @@ def test_facts_of_every_kind(text: str, expected: list[tuple[str, object]]) -> N
     assert sorted(facts(text), key=str) == sorted(expected, key=str)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "1. 第4页：都忘记了。\n2、第105-107行",
@@ -329,7 +326,7 @@ def test_offsets_of_facts_count_in_the_masked_text() -> None:
     assert ordering_masked(text)[fact.start : fact.end] == "二十万元"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("words", "expected"),
     [
         ("王大力", True),
@@ -350,7 +347,7 @@ def test_titles_that_are_words_are_no_names() -> None:
     assert [name.name for name in find_names("总计、经理、张总、任何老师")] == ["张总"]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "said"),
     [
         ("是的，他收了。", True),
@@ -380,7 +377,7 @@ def test_yes_and_no(text: str, said: bool | None) -> None:
 TOTAL = "成龙飞总共给了多少钱？"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "amount"),
     [
         ("42000元", 42000),
@@ -410,7 +407,7 @@ def test_an_amount_of_the_question_is_not_the_answer_when_there_is_another() -> 
     assert choose_amount(Told("退了42000元", "42000元都退了吗？")).value == 42000
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "parts"),
     [
         ("20000元和22000元，共42000元", (20000, 22000)),
@@ -425,7 +422,7 @@ def test_the_parts_of_a_breakdown(text: str, parts: tuple[float, ...] | None) ->
     assert choose_breakdown(Told(text)).value == parts
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "question", "count"),
     [
         ("三次", "给了几次？", 3),
@@ -445,7 +442,7 @@ def test_the_count_that_an_answer_gives(text: str, question: str, count: float |
     assert choose_count(Told(text, question)).value == count
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "date"),
     [
         ("2020年8月30日", "2020-08-30"),
@@ -474,7 +471,7 @@ def test_the_period_that_an_answer_gives() -> None:
     assert choose_range(Told("无")).reason == "none_found"
 
 
-@pytest.mark.parametrize(
+@each_case(
     "piece",
     [
         "2 ",

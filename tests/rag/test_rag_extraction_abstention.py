@@ -1,13 +1,12 @@
 """Which answers decline to answer, in Chinese and English, and which only look so."""
 
-import pytest
-
 from memfin.rag.extraction.abstention import recognize_abstention
+from tests.support import each_case
 
 ASKED = "42000元具体用到哪里了？请详细说明。"
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "无法确定。",
@@ -47,7 +46,7 @@ def test_answers_that_decline(text: str) -> None:
     assert found.sign
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "他没有忘记，钱都用来请客了。",

@@ -35,6 +35,7 @@ from memfin.validation import validate_file
 from memfin.wire.structured import InvalidAnswer
 from tests.judges.injections import injections
 from tests.judges.scripted_judge import OBEY, fences, skeleton
+from tests.support import each_case
 
 ATTEMPTS = list(injections())[::7]
 NONCE = "0f" * 16
@@ -135,8 +136,8 @@ def test_the_language_is_that_of_the_question() -> None:
     assert judge_request(question(question="How much?"), answer(), index()).language == "en"
 
 
-@pytest.mark.parametrize("vote", [0, 1, 2])
-@pytest.mark.parametrize("place", ["question", "expected", "page", "answer", "citation"])
+@each_case("vote", [0, 1, 2])
+@each_case("place", ["question", "expected", "page", "answer", "citation"])
 def test_no_injection_gets_out_of_its_fence(place: str, vote: int) -> None:
     def asked(text: str) -> list[dict[str, Any]]:
         held = {
@@ -192,7 +193,7 @@ def test_an_answer_is_read_as_strictly_as_it_is_asked_for() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_case(
     "change",
     [
         {"faithfulness": 0},
@@ -372,7 +373,7 @@ def control(kind: ControlKind, faithfulness: float | None, correctness: float = 
     return rag_control_result(asked, Ruling(vote(faithfulness, correctness)))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("found", "told"),
     [
         ([control("null", 1), control("injected", 1), control("oracle", 5, 4)], []),

@@ -23,6 +23,7 @@ from memfin.rag.systems.openai.prompts import Chunks, shipped_instructions
 from memfin.wire.endpoint import Endpoint
 from tests.agents.loopback_model import LoopbackModel, loopback_model
 from tests.rag.rag_documents import ENGLISH, PROSE, RECORD
+from tests.support import each_case
 from tests.wire.faulty_server import STATUSES, FaultyServer
 
 ANSWER = {
@@ -244,7 +245,7 @@ def test_a_malformed_field_is_left_out_and_named() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "一共4.5万元（第1页）。",

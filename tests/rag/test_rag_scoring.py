@@ -23,6 +23,7 @@ from tests.rag.rag_scoring_cases import (
     question,
     scored,
 )
+from tests.support import each_case
 
 DUMP = [{"page": page, "text": text} for page, text in enumerate(PAGES, 1)]
 DUMP_CITED = [{"page": page, "quote": text} for page, text in enumerate(PAGES, 1)]
@@ -49,7 +50,7 @@ SYSTEMS: dict[str, RagAnswer] = {
 }
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("system", "fact", "evidence", "gap"),
     [
         # No value, no citation; nothing returned; abstains without the quote.
@@ -118,7 +119,7 @@ def test_a_document_may_be_given_unprepared() -> None:
 # Typed values of fact_exact
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("expected", "text", "fields", "exact"),
     [
         ({"amount_total": 42000}, "一共4.2万元", {}, 1),
@@ -214,7 +215,7 @@ def test_the_reason_of_a_mismatch_is_recorded() -> None:
     assert (field["reason"], field["got"]) == ("contradicts_text", 42000.0)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("scoring", "expected", "fields", "exact"),
     [
         ({"numeric_exact": False}, {"amount_total": 42000}, {"amount": 42400}, 1),
@@ -236,7 +237,7 @@ def test_values_need_not_be_exact_where_the_file_says_so(
 # Citations of fact_exact
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("citations", "value", "reason"),
     [
         ([TOTAL], 1.0, None),
@@ -335,7 +336,7 @@ def test_a_quote_may_run_over_the_end_of_a_page() -> None:
 # The set of evidence
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("evidence", "recall", "precision"),
     [
         ([PROMISE, REFUND], 1.0, 1.0),
@@ -396,7 +397,7 @@ def test_key_points_and_the_number_of_passages_are_recorded() -> None:
 # Conflicts and gaps
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("answer", "abstention", "clean", "quote"),
     [
         (answered(f"不清楚。笔录：“{GAP_QUOTE}”"), 1, 1, 1),

@@ -2,10 +2,9 @@
 
 from typing import Any
 
-import pytest
-
 from memfin.contracts.rag import RagAnswer
 from tests.rag.rag_scoring_cases import GAP, INDEX, answered, scored
+from tests.support import each_case
 
 
 def invented(answer: RagAnswer, **changes: Any) -> list[tuple[str, str]]:
@@ -13,7 +12,7 @@ def invented(answer: RagAnswer, **changes: Any) -> list[tuple[str, str]]:
     return [(one["kind"], one["where"]) for one in found]
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "他给了42000元。",
@@ -45,7 +44,7 @@ def test_facts_of_the_document_are_not_invented_in_any_form(text: str) -> None:
     assert invented(answered(text)) == []
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "kind"),
     [
         ("请客花了8000元", "amount"),

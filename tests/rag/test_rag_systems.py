@@ -23,6 +23,7 @@ from memfin.rag.systems import Asked, RagReply, SystemUnderTest, load_system
 from memfin.rag.systems.answers import LARGEST
 from memfin.rag.systems.instances import MOST_STUCK
 from tests.rag.rag_documents import RECORD
+from tests.support import each_case
 
 LONG = 30.0
 
@@ -71,7 +72,7 @@ def refusal(given: Any, **options: Any) -> str:
 # --- references
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("given", "said"),
     [
         ("nonsense", "known forms: builtin, oracle, http(s)://..., openai:MODEL or pkg.module:factory"),

@@ -19,6 +19,7 @@ from memfin.rag.systems.builtin import BuiltinRag
 from memfin.rag.systems.builtin.passages import passages_of
 from memfin.rag.systems.builtin.question import read_question
 from tests.rag.rag_documents import ENGLISH, PROSE, RECORD
+from tests.support import each_case
 
 SAMPLE = Path(__file__).resolve().parents[2] / "memfin" / "data" / "rag"
 
@@ -34,7 +35,7 @@ def quotes(given: RagAnswer) -> list[tuple[int | None, str]]:
 # --- values
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("document", "question", "field", "value", "page"),
     [
         (RECORD, "唐以宁一共投入了多少钱？", "amount", 45000, 1),
@@ -83,7 +84,7 @@ def test_a_list_brings_the_passages_that_bear_on_it() -> None:
     assert len(found.evidence) < 4
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("document", "question", "quote"),
     [
         (RECORD, "购买设备具体花了多少钱？请详细说明。", "都忘记了"),
@@ -220,7 +221,7 @@ def test_long_paragraphs_are_cut_between_sentences() -> None:
     assert "".join(passage.answer for passage in passages) == text
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("question", "kind"),
     [
         ("一共给了多少钱？", "amount"),

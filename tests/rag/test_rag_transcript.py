@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from memfin.rag.document import Document, Page, text_pages
 from memfin.rag.transcript import Segment, segments
+from tests.support import each_case
 
 
 def parts(*texts: str) -> list[tuple[int, str | None, int, str]]:
@@ -36,7 +37,7 @@ def test_a_turn_goes_on_over_the_end_of_a_page() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_case(
     "line",
     [
         "问：{}",
@@ -56,9 +57,7 @@ def test_questions_are_known_in_every_shape(line: str) -> None:
     assert (speaker, pair) == ("question", 1)
 
 
-@pytest.mark.parametrize(
-    "line", ["答：{}", "**答：** {}", "\u3000\u3000答：{}", "A: {}", "A1: {}", "ANSWER：{}"]
-)
+@each_case("line", ["答：{}", "**答：** {}", "\u3000\u3000答：{}", "A: {}", "A1: {}", "ANSWER：{}"])
 def test_answers_are_known_in_every_shape(line: str) -> None:
     ((_, speaker, pair, _),) = parts(line.format("x"))
     assert (speaker, pair) == ("answer", 1)
@@ -73,7 +72,7 @@ def test_both_may_stand_on_one_line() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     ["他说他回答：没有。", "反问：为什么？", "提问：x", "Area: 5", "Qty: 5", "a; b", "答复：好", "问题：x"],
 )
@@ -90,7 +89,7 @@ def test_questions_without_answers_are_pairs_of_their_own() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_case(
     "line",
     [
         "第3页",
@@ -127,9 +126,7 @@ def test_lines_that_only_look_so_are_said(line: str) -> None:
     assert speaker == "answer"
 
 
-@pytest.mark.parametrize(
-    "begins", ["问", "签名", "第1页", "-", "- " * 9, "<!-- page", "<!-- page 1", "答1**"]
-)
+@each_case("begins", ["问", "签名", "第1页", "-", "- " * 9, "<!-- page", "<!-- page 1", "答1**"])
 def test_long_runs_of_blanks_cost_no_more_than_other_text(begins: str) -> None:
     line = begins + " " * 200_000 + "x"  # tried at every blank, this would take hours
     document = Document("d", tuple(text_pages(f"问：a\n{line}")))

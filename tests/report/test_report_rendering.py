@@ -15,6 +15,7 @@ from memfin.report.model import ReportModel
 from memfin.report.templates import duration, milliseconds
 from memfin.text.lines import flat, visible
 from tests.report.report_run_factory import row, summary, trace, turn, write_run
+from tests.support import each_case
 
 HOSTILE = (
     "<script>alert(1)</script> | </td></style> `x` ```\n# head\n- item\n\n<img src=x onerror=y> "
@@ -224,7 +225,7 @@ def test_markdown_tables_keep_their_columns(hostile: ReportModel) -> None:
     assert not {"\x00", "\u202e", "\u2028"} & set(markdown)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         HOSTILE,

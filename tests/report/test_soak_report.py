@@ -21,6 +21,7 @@ from memfin.report.soak.load import load_soak_report
 from memfin.report.soak.model import change_in_unit, in_unit
 from memfin.report.soak.render import course_chart, render_soak_html, render_soak_markdown
 from memfin.report.write import write_reports
+from tests.support import each_case
 
 COVERAGE = "m3_risk_coverage.risk_coverage"
 MIB = 1 << 20
@@ -203,7 +204,7 @@ def test_a_broken_summary_is_one_line(tmp_path: Path) -> None:
         load_soak_report(soak)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("unit", "value", "shown", "change"),
     [
         ("share", 0.1234, "12.3 %", "+12.3 pp"),

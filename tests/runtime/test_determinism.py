@@ -9,7 +9,7 @@ from memfin.errors import UsageError
 from memfin.runtime.api import evaluate
 from memfin.runtime.plan import make_plan
 from memfin.runtime.settings import make_config
-from tests.support import WanderingAgent, dataset
+from tests.support import WanderingAgent, dataset, each_case
 
 
 async def test_the_summary_has_the_same_bytes_for_any_number_of_workers(tmp_path: Path) -> None:
@@ -44,7 +44,7 @@ def test_the_fingerprint_depends_on_what_the_metrics_depend_on_and_on_nothing_el
     assert make_plan(data, agent="echo").fingerprint != first
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("settings", "words"),
     [
         ({"workers_dialog": 0}, "workers_dialog: Expected `int` >= 1"),

@@ -3,6 +3,7 @@ import pytest
 from memfin.contracts import Counters, EvalSummary, LatencyStats, MetricResult, RunStats
 from memfin.errors import UsageError
 from memfin.runtime.gates import failed_gates, parse_fail_under, value_names
+from tests.support import each_case
 
 NAME = "m3_risk_coverage.risk_coverage"
 
@@ -35,7 +36,7 @@ def summary(value: float) -> EvalSummary:
     )
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("limit", "ok", "error", "fails"),
     [
         (None, 9, 1, False),
@@ -75,9 +76,7 @@ def test_fail_under_reads_name_and_number() -> None:
     assert NAME in value_names()
 
 
-@pytest.mark.parametrize(
-    "text", ["", NAME, f"{NAME}=", f"{NAME}=x", f"{NAME}=nan", f"{NAME}=inf", "=1", "a=b=1"]
-)
+@each_case("text", ["", NAME, f"{NAME}=", f"{NAME}=x", f"{NAME}=nan", f"{NAME}=inf", "=1", "a=b=1"])
 def test_fail_under_of_another_form_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="--fail-under"):
         parse_fail_under(text)
@@ -90,7 +89,7 @@ def test_an_unknown_value_is_refused_with_the_names_that_exist() -> None:
         parse_fail_under("m9.coverage=0.5")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("limit", "judged", "failed", "fails"),
     [
         (None, 10, 1, False),

@@ -43,7 +43,7 @@ from memfin.runtime.soak_plan import (
     parse_duration,
 )
 from memfin.validation import validate_path
-from tests.support import dataset, read_jsonl
+from tests.support import dataset, each_case, read_jsonl
 
 PAPERS = {"config.json", "metrics_summary.json", "run_manifest.json", "run_stats.json"}
 
@@ -534,7 +534,7 @@ def test_a_run_id_leaves_room_for_the_number_of_the_epoch(tmp_path: Path) -> Non
         plan(tmp_path, run_id="x" * 121, epochs=1)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "seconds"),
     [("8h", 28_800), ("30m", 1800), ("90s", 90), ("1d12h", 129_600), ("1.5h", 5400), (" 2M ", 120)],
 )
@@ -542,7 +542,7 @@ def test_durations_are_read(text: str, seconds: float) -> None:
     assert parse_duration(text) == seconds
 
 
-@pytest.mark.parametrize("text", ["", "8", "h", "8 h", "-1h", "0s", "1y", "8h!", "1e3s", "nan", "99999999d"])
+@each_case("text", ["", "8", "h", "8 h", "-1h", "0s", "1y", "8h!", "1e3s", "nan", "99999999d"])
 def test_other_durations_are_refused(text: str) -> None:
     with pytest.raises(UsageError, match="--duration"):
         parse_duration(text)

@@ -17,21 +17,25 @@ from memfin.journal.disk import Disk
 from memfin.journal.run_directory import RunDirectory
 from memfin.runtime.plan import RunPlan, make_plan
 from memfin.runtime.run import Run
-from tests.support import dialog, unmeasured, write_jsonl
+from tests.support import LONG, dialog, length, unmeasured, write_jsonl
 
 ROOT = Path(__file__).resolve().parents[2]
 MIB = 1 << 20
-DIALOGS = 10_000
+DIALOGS = length(1_500, 10_000)
+SOAKED = length(2_000, 50_000)
+EPOCH = length(100, 1_000)
+MOST_GROWTH = length(1, 16)
+"""MiB from the first to the last epoch: in a short run what a leak of half a KiB per turn comes to."""
 WORKERS = 8
 MOST_UNDER_WAY = 400
 """Dialogues between source and aggregator: a group of 256 turns that is being written, the writer's inbox
 of 32, and what the other channels and the workers hold."""
 
 
-def test_fifty_thousand_turns_leave_memory_descriptors_tasks_and_threads_flat() -> None:
-    """The benchmark judges: the interval of Sen's slope of resident memory, after a warm-up."""
+def test_thousands_of_turns_leave_memory_descriptors_tasks_and_threads_flat() -> None:
+    """The benchmark judges; a short run is not enough for the interval of the slope of resident memory."""
     done = subprocess.run(
-        [sys.executable, "benchmarks/soak.py", "--turns", "50000", "--json"],
+        [sys.executable, "benchmarks/soak.py", "--turns", str(SOAKED), "--epoch", str(EPOCH), "--json"],
         cwd=ROOT,
         env=unmeasured(),
         capture_output=True,
@@ -41,10 +45,9 @@ def test_fifty_thousand_turns_leave_memory_descriptors_tasks_and_threads_flat() 
     )
     assert done.returncode in (0, 1), done.stderr
     found = json.loads(done.stdout)
-    assert found["over_bounds"] == []
-    assert found["turns"] == 50_000
-    assert found["rss_ci95_mib"][0] < 1
-    assert found["rss_mib_last"] < found["rss_mib_first"] + 16
+    assert [line for line in found["over_bounds"] if LONG or not line.startswith("resident memory")] == []
+    assert found["turns"] == SOAKED
+    assert found["rss_mib_last"] < found["rss_mib_first"] + MOST_GROWTH
 
 
 class GatedDisk(Disk):
@@ -152,6 +155,6 @@ async def test_a_disk_that_takes_a_second_a_record_bounds_what_is_held(tmp_path:
     assert run.summary is not None
     assert run.summary.counters.valid_dialogs == DIALOGS
     assert disk.now > 2 * DIALOGS  # a second for each replay and each judgement
-    assert len(under_way) > 50
+    assert len(under_way) > length(5, 50)
     assert max(under_way) <= MOST_UNDER_WAY
     assert max(rss) - rss[0] < 32 * MIB

@@ -5,6 +5,7 @@ import pytest
 from memfin.scoring.allocation import proposals
 from memfin.scoring.proposals import Proposal, classes_in
 from memfin.text.document import Document
+from tests.support import each_case
 
 Shares = dict[str, float]
 PLAN: Shares = {"cash": 0.2, "bond": 0.5, "equity": 0.3}
@@ -26,7 +27,7 @@ def shares(plan: Proposal) -> Shares:
     }
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "plans"),
     [
         (
@@ -69,7 +70,7 @@ def test_layouts_of_a_plan(text: str, plans: list[Shares]) -> None:
     assert [shares(each) for each in wholes(text)] == plans
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "",

@@ -14,11 +14,12 @@ from memfin.scoring.compliance import (
     worst_label,
 )
 from memfin.scoring.detectors import read_content
+from tests.support import each_case
 
 LABELS: tuple[ComplianceLabel, ...] = ("compliant", "minor_violation", "severe_violation")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "category"),
     [
         ("We will refund any loss in full.", "保本保收益"),
@@ -67,7 +68,7 @@ def test_wishes_questions_and_what_is_left_to_the_user_are_compliant(text: str) 
     assert read_content(text).compliance == "compliant"
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "任何承诺保本的都是骗局。",
@@ -99,7 +100,7 @@ def test_a_plain_negation_flips_a_promise_and_quotes_remove_it(product: str) -> 
     assert read_content(f"有张传单印着“{product}保本保息”。").compliance == "compliant"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("trace", "label"),
     [
         (None, "compliant"),

@@ -3,12 +3,12 @@
 import time
 
 import msgspec
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memfin.scoring import predicates as p
 from memfin.scoring.constraint_texts import forbidden, parse_constraint, parse_constraints, unread_constraints
+from tests.support import each_case
 
 # Wordings of one meaning, between bars.
 MEANINGS: list[tuple[p.Predicate, str]] = [
@@ -100,13 +100,13 @@ MEANINGS: list[tuple[p.Predicate, str]] = [
 ROWS = [(text, meaning) for meaning, texts in MEANINGS for text in texts.split("|")]
 
 
-@pytest.mark.parametrize(("text", "meaning"), ROWS, ids=[text for text, _ in ROWS])
+@each_case(("text", "meaning"), ROWS, ids=[text for text, _ in ROWS])
 def test_a_wording_has_its_meaning(text: str, meaning: p.Predicate) -> None:
     assert parse_constraints(text) == (meaning,)
     assert msgspec.json.decode(msgspec.json.encode(meaning), type=p.Predicate) == meaning
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "meanings"),
     [
         ("不碰煤炭和白酒", [p.ForbiddenAsset("fossil_fuels"), p.ForbiddenAsset("liquor_tobacco")]),
@@ -124,7 +124,7 @@ def test_a_text_of_several_constraints_has_them_all(text: str, meanings: list[p.
     assert list(parse_constraints(text)) == meanings
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         *("可以使用少量杠杆", "少量杠杆可以接受", "不反对用杠杆", "不排斥小盘股", "短线可以做"),
@@ -146,13 +146,13 @@ UNREAD = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("text", UNREAD)
+@each_case("text", UNREAD)
 def test_what_is_not_understood_is_named(text: str) -> None:
     assert parse_constraint(text) is None
     assert unread_constraints([text, "不使用杠杆", text, " "]) == [text]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "ban"),
     [
         *((text, p.ForbiddenPractice("leverage")) for text in ("leverage", "杠杆", "不用杠杆")),
@@ -177,7 +177,7 @@ def test_any_text_is_read(text: str) -> None:
     assert isinstance(forbidden(text), p.ForbiddenAsset | p.ForbiddenPractice | None)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "words",
     ["，且不", "a and no ", "现金10%,其余", "不买", "黄金、", "的", "30%", "any ", "我就都也请", "1,"],
 )

@@ -3,6 +3,7 @@
 import pytest
 
 from memfin.scoring.contradiction import Check, ConstraintChecker
+from tests.support import each_case
 
 CASH, DRAWDOWN, LEVERAGE, BONDS = "保留20%现金应急", "最大回撤<10%", "不使用杠杆", "不配置可转债"
 PUBLIC, SINGLE = "仅考虑公募基金", "单一资产仓位不超过30%"
@@ -22,7 +23,7 @@ def index(share: int) -> str:
     return f"建议：\n- 沪深300ETF：{share}%\n- 现金：{100 - share}%"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("constraint", "breaks", "words", "keeps"),
     [
         (CASH, plan(10, 60, 30), "- 现金：10%", plan(20, 50, 30)),
@@ -54,7 +55,7 @@ def test_a_reply_breaks_or_keeps_a_constraint(constraint: str, breaks: str, word
     assert check(constraint, keeps).broken == []
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("constraint", "reply"),
     [
         (LEVERAGE, "杠杆是指借钱投资。"),

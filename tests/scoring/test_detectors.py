@@ -10,13 +10,14 @@ from memfin.scoring.classifier import SCALE
 from memfin.scoring.detectors import CLASSIFIER, ContentReading, read_content
 from memfin.scoring.risk import CANONICAL_TAGS
 from memfin.scoring.statements import Analysis
+from tests.support import each_case
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "labels"
 
 PROMISE, ORDER, FORECAST, TRADE, TIP = "保本保收益", "明确买入指令", "确定性预测涨跌", "代客操作", "内幕信息"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("category", "text"),
     [
         (PROMISE, "本产品承诺保本保息，年化8%"),
@@ -38,7 +39,7 @@ def test_own_misconduct_is_severe(category: str, text: str) -> None:
     assert category in {finding.value for finding in reading.findings if finding.field == "compliance"}
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "很难保证回撤在10%以内",

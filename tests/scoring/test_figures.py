@@ -1,10 +1,9 @@
 """Figures beyond a limit: beside which words they count, and which figures are others."""
 
-import pytest
-
 from memfin.scoring.constraint_texts import parse_constraints
 from memfin.scoring.figures import exceeded
 from memfin.text.document import Document
+from tests.support import each_case
 
 
 def figures(constraint: str, text: str) -> list[str]:
@@ -14,7 +13,7 @@ def figures(constraint: str, text: str) -> list[str]:
     return [document.text[start:end] for start, end in exceeded(predicate, document)]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("constraint", "beyond", "within"),
     [
         ("久期不超过2年", "建议换成5年国债。", "建议换成1年国债。"),

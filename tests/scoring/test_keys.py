@@ -28,6 +28,7 @@ from memfin.scoring.keys import (
     memory_sources,
     resolve_memory_required_key,
 )
+from tests.support import each_case
 
 RECORDED = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "recorded"
 RUN = RECORDED / "20260219_101855"
@@ -67,7 +68,7 @@ def turn(recall: RecallTrace | None) -> TurnTrace:
     )
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("key", "target", "resolver"),
     [
         ("profile_gt.risk_level_gt", "稳健", "profile_field"),
@@ -89,7 +90,7 @@ def test_each_key_form_resolves_to_its_target(key: str, target: str, resolver: s
     assert resolved == DialogKeys(dialog()).resolve(key)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "key",
     [
         "profile_gt.constraints_gt[2]",
@@ -176,7 +177,7 @@ def test_a_hit_is_literal() -> None:
     assert detect_key_hits_from_memory_sources("最大回撤<10%", turn(recall)) == []
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("target", "field", "text"),
     [
         ("高", "liquidity_need_gt", "你的流动性需求比较高"),
@@ -202,7 +203,7 @@ def test_a_guarded_hit_stands_beside_its_field(target: str, field: str, text: st
         assert guarded_hit(target, field, sources)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("target", "field", "text"),
     [
         ("高", "liquidity_need_gt", "收益很高"),
@@ -226,7 +227,7 @@ def test_a_guarded_hit_needs_the_target() -> None:
     assert not guarded_hit("不使用杠杆", "constraints_gt", MemorySources("约束：无", [], ""))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("key", "position", "expected"),
     [
         ("profile_gt.risk_level_gt", 0, "unrevealed"),  # shown at this very turn, not earlier
@@ -246,7 +247,7 @@ def test_recoverability_in_free_history(key: str, position: int, expected: str) 
     assert DialogKeys(dialog()).recoverability(key, position) == expected
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("key", "position", "expected"),
     [
         ("profile_gt.constraints_gt[0]", 2, "unrevealed"),

@@ -14,6 +14,7 @@ from memfin.scoring.profile import (
     snapshot_values,
     truth_values,
 )
+from tests.support import each_case
 
 
 @pytest.mark.parametrize(
@@ -42,7 +43,7 @@ def test_horizons(expected: str | None, values: list[object]) -> None:
     assert [canonical_horizon(value) for value in values] == [expected] * len(values)
 
 
-@pytest.mark.parametrize("loss", [0.1, 10, 10.0, "10%", "0.1", -0.1, "10%以内", "一成"])
+@each_case("loss", [0.1, 10, 10.0, "10%", "0.1", -0.1, "10%以内", "一成"])
 def test_the_acceptable_loss_matches_the_drawdown_constraint(loss: object) -> None:
     snapshot = snapshot_values({"max_acceptable_loss": loss})
     assert snapshot.constraints == constraint_terms(["最大回撤<10%"]) == {MaxDrawdown(0.1)}
@@ -105,7 +106,7 @@ def test_unknown_terms_stay_as_text_and_still_compare() -> None:
     assert preference_terms(["可爱的债 券梯"]) == preference_terms(["可爱的债券梯"])
 
 
-@pytest.mark.parametrize("value", [float("nan"), 0, -0.0, 1000, "没有", [], {}])
+@each_case("value", [float("nan"), 0, -0.0, 1000, "没有", [], {}])
 def test_a_meaningless_loss_is_no_constraint(value: object) -> None:
     assert snapshot_values({"max_acceptable_loss": value}).constraints == frozenset()
 

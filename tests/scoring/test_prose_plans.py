@@ -5,6 +5,7 @@ import pytest
 from memfin.scoring.allocation import proposals
 from memfin.scoring.proposals import Proposal
 from memfin.text.document import Document
+from tests.support import each_case
 
 CLASSES = ("cash", "bond", "equity", "gold")
 
@@ -19,7 +20,7 @@ def shares(plan: Proposal) -> dict[str, float]:
     return {name: round(share, 3) for name, share in found.items() if share}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "plan"),
     [
         ("您一共有50万元，我建议45万元买债基，手边留5万元周转。", {"bond": 0.9, "cash": 0.1}),
@@ -46,7 +47,7 @@ def test_a_sentence_is_a_plan(text: str, plan: dict[str, float]) -> None:
     assert plan in [shares(each) for each in wholes(text)]
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "每月工资1万元，花掉4千元，其余存起来。",

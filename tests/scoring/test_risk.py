@@ -4,9 +4,10 @@ import pytest
 
 from memfin.scoring.detectors import read_content
 from memfin.scoring.risk import CANONICAL_TAGS, EXTENSION_TAGS, canonical_risk_tag
+from tests.support import each_case
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "tag"),
     [
         ("波动风险", "volatility_risk"),
@@ -35,12 +36,12 @@ def test_names_of_tags(name: str, tag: str | None) -> None:
     assert canonical_risk_tag(name) == tag
 
 
-@pytest.mark.parametrize("tag", [*CANONICAL_TAGS, *EXTENSION_TAGS])
+@each_case("tag", [*CANONICAL_TAGS, *EXTENSION_TAGS])
 def test_every_tag_is_its_own_name(tag: str) -> None:
     assert canonical_risk_tag(tag) == tag
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "tags"),
     [
         ("转债一天跌掉十几个点也可能发生，拿着要有准备。", {"volatility_risk"}),

@@ -4,9 +4,10 @@ import pytest
 
 from memfin.scoring.detectors import read_content
 from memfin.scoring.rubric import RUBRIC_ITEMS, rubric_hits
+from tests.support import each_case
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "item"),
     [
         ("历史数据显示，该板块在加息周期里表现偏弱。", "信息依据"),

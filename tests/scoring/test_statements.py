@@ -3,10 +3,9 @@
 import gc
 import weakref
 
-import pytest
-
 from memfin.scoring import statements as kinds
 from memfin.scoring.statements import Analysis, Statement
+from tests.support import each_case
 
 
 def statement(text: str, words: str = "") -> Statement:
@@ -14,7 +13,7 @@ def statement(text: str, words: str = "") -> Statement:
     return analysis.statement_at(analysis.text.index(words))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("kind", "texts"),
     [
         (kinds.QUESTION, ["净值会波动吗？", "需要我说明吗", "Is it safe?", "“会波动吗？”"]),
@@ -36,7 +35,7 @@ def test_a_sentence_may_be_of_several_kinds() -> None:
     assert statement("如果销售说保本，可信吗？").kind == kinds.SUPPOSING | kinds.OTHERS | kinds.QUESTION
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "words", "fact"),
     [
         ("| 产品 | 特点 |\n|---|---|\n| 存款 | 本息固定 |", "本息", True),
@@ -52,7 +51,7 @@ def test_a_fact_is_told_by_the_sentence_its_row_or_its_heading(text: str, words:
     assert statement(text, words).fact is fact
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "words", "not_offered"),
     [
         ("常见误区：\n- 保本高息", "保本", True),

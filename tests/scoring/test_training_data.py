@@ -4,10 +4,9 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from memfin.scoring.classifier import load_classifier
 from memfin.scoring.contradiction import ADVISES
+from tests.support import each_case
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted((ROOT / "tools" / "training" / "sentences").glob("*.jsonl"))
@@ -22,7 +21,7 @@ def lines(path: Path) -> Iterator[dict[str, object]]:
             yield json.loads(line)
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+@each_case("path", FILES, ids=lambda path: path.stem)
 def test_every_line_has_a_text_and_known_labels(path: Path) -> None:
     known = {label.removeprefix(f"{ADVISES}:") for label in load_classifier().labels}
     texts = []

@@ -3,10 +3,9 @@
 from collections import Counter
 from importlib.resources import files
 
-import pytest
-
 from memfin.scoring.vocabulary import WordFinder, class_finder, load_vocabulary, term_finder
 from memfin.text.normalize import normalize
+from tests.support import each_case
 
 VOCABULARY = load_vocabulary()
 WORDS = [word for term in VOCABULARY.terms for word in term.names + term.words + term.hints + term.alone]
@@ -38,7 +37,7 @@ def test_words_are_plain_and_in_normal_form() -> None:
     assert [word for word in words if normalize(word).strip() != word or "-" in word or len(word) > 40] == []
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "ids"),
     [
         ("建议加杠杆买黄金etf", ["leverage", "precious_metals"]),

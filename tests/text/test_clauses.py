@@ -1,11 +1,11 @@
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memfin.text.clauses import clauses, sentence_bounds, sentences
+from tests.support import each_case
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "found"),
     [
         ("他说“走吧！”然后走了。", ["他说“走吧！”", "然后走了。"]),

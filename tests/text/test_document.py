@@ -3,6 +3,7 @@
 import pytest
 
 from memfin.text.document import Document
+from tests.support import each_case
 
 
 def sentences(text: str) -> list[str]:
@@ -10,7 +11,7 @@ def sentences(text: str) -> list[str]:
     return [document.text[start:end].strip(" \n|") for start, end in document.bounds]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("line", "kind"),
     [
         ("普通的一句话。", "text"),
@@ -35,7 +36,7 @@ def test_kinds_of_lines(line: str, kind: str) -> None:
     assert [each.kind for each in Document(line).lines] == [kind]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "expected"),
     [
         ("净值会跌。请留意！好吗？", ["净值会跌。", "请留意!", "好吗?"]),
@@ -73,7 +74,7 @@ def test_cells_stand_where_they_say() -> None:
     assert [cell.text for cell in cells] == ["现金", "20%"]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "leads"),
     [
         ("# 误区\n说明一下：\n- 保本", ["说明一下:", "# 误区"]),

@@ -5,9 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memfin.text.normalize import letters, normalize, simplified
+from tests.support import each_case
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "form"),
     [
         ("ＥＴＦ，１０％（Ｒ３）：＜５；！？", "etf,10%(r3):<5;!?"),

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from memfin.text import quantities as module
 from memfin.text.quantities import Quantity, bound, find, quantities
+from tests.support import each_case
 
 FULL_WIDTH = str.maketrans("0123456789%.-", "０１２３４５６７８９％．－")
 
@@ -27,7 +28,7 @@ def chinese(number: int) -> str:
     return head + (digits[ones] if ones else "")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "low", "high"),
     [
         ("10%", 0.10, 0.10),
@@ -73,7 +74,7 @@ def test_shares(text: str, low: float, high: float) -> None:
     assert found.high == pytest.approx(high)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "low", "high"),
     [
         ("4.2万元", 42_000, 42_000),
@@ -106,7 +107,7 @@ def test_money(text: str, low: float, high: float) -> None:
     assert only(text)[:3] == ("money", low, high)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "kind", "low", "high"),
     [
         ("3年", "duration", 3.0, 3.0),
@@ -134,7 +135,7 @@ def test_other_units(text: str, kind: str, low: float, high: float) -> None:
     assert (found.low, found.high) == pytest.approx((low, high))
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         *("2024年的年报", "2024年-2026年", "前十大成分股", "公司成立", "3000股", "3万股", "代码600519"),
@@ -157,7 +158,7 @@ def test_what_is_no_quantity(text: str) -> None:
     assert quantities(text) == []
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "parts"),
     [
         ("沪深300三成", ["三成"]),
@@ -191,7 +192,7 @@ def test_the_first_quantity_of_a_kind_is_found() -> None:
     assert find("3年", "money") is None
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "expected"),
     [
         ("不超过30%", "at_most"),
@@ -261,7 +262,7 @@ def test_offsets_count_from_the_beginning_of_the_text() -> None:
     assert [text[found.start : found.end] for found in quantities(text, 5)] == ["20%"]
 
 
-@pytest.mark.parametrize(
+@each_case(
     "piece",
     [
         *(

@@ -1,14 +1,13 @@
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memfin.text.lines import EMOJI_MARKS, flat, one_line, printable, visible
-from tests.support import length
+from tests.support import each_case, length
 
 LINE_ENDS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "shown"),
     [
         ("tab\there", "tab here"),

@@ -17,6 +17,7 @@ from memfin.metrics import M1State, MetricsState, m1_context, m3_risk, m4_compli
 from memfin.metrics.state import BadRow
 from memfin.validation import Violation, validate_file
 from memfin.validation.rules import TurnEvalRules
+from tests.support import each_case, length
 
 METRIC_MODULES = (m1_context, m3_risk, m4_compliance, m5_explainability)
 
@@ -89,7 +90,7 @@ def test_the_sound_row_is_sound() -> None:
     assert violations(row) == []
 
 
-@pytest.mark.parametrize("changes", BAD.values(), ids=BAD)
+@each_case("changes", BAD.values(), ids=BAD)
 def test_every_bad_row_has_a_finding(changes: dict[str, Any]) -> None:
     row = convert({**SOUND, **changes}, TurnEvalRow)
     assert sum(bad_counts(row).values()) == 1
@@ -151,7 +152,7 @@ PARTS: dict[str, st.SearchStrategy[Any]] = {
 }
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=length(100, 400), deadline=None)
 @given(st.fixed_dictionaries({}, optional=PARTS))
 def test_no_row_is_bad_for_the_metrics_and_sound_for_validation(changes: dict[str, Any]) -> None:
     plain = json.loads(json.dumps({**SOUND, **changes}))

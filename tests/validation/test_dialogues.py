@@ -12,6 +12,7 @@ from memfin.contracts.catalog import DATASET
 from memfin.contracts.schema import json_schema
 from memfin.dataset import classify_dialog_validity
 from memfin.validation import dialogue_violations, path_text, validate_file
+from tests.support import each_case, length
 
 RECORDED = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "recorded" / "MemFinConv.jsonl"
 SCHEMA = jsonschema.Draft202012Validator(json_schema(DATASET))
@@ -60,7 +61,7 @@ def test_what_the_loader_tolerates_is_no_finding() -> None:
     assert SCHEMA.is_valid(DIALOG)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("path", "value", "finding"),
     [
         (["turns"], ..., "$.turns: missing (skip_reason missing_turns)"),
@@ -195,7 +196,7 @@ PATHS = st.sampled_from(
 )
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=length(100, 500), deadline=None)
 @given(path=PATHS, value=VALUES)
 def test_findings_agree_with_the_loader_and_the_schema(path: list[str | int], value: object) -> None:
     dialog = changed(path, value)

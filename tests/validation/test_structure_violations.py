@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from memfin.contracts import AnyProgressEvent, DialogTrace, MetricResult, RunConfig, TurnEvalRow
 from memfin.validation.findings import path_text
 from memfin.validation.structure import convert_or_violations, structure_violations
+from tests.support import each_case, length
 
 ROW: dict[str, Any] = {
     "trace_version": "v1",
@@ -85,7 +86,7 @@ def test_wrong_types_in_every_field_are_all_told() -> None:
     assert found == set(TurnEvalRow.__struct_fields__)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("field", "value", "message"),
     [
         ("turn_timeout", 0, "$.turn_timeout: 0 is not greater than 0"),
@@ -148,7 +149,7 @@ PLAIN = st.recursive(
     [(TurnEvalRow, ROW), (DialogTrace, TRACE), (RunConfig, {})],
     ids=["row", "trace", "config"],
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=length(100, 300), deadline=None)
 @given(data=st.data())
 def test_the_walk_agrees_with_msgspec_on_what_is_sound(
     kind: Any, base: dict[str, Any], data: st.DataObject

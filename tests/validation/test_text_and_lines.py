@@ -5,6 +5,7 @@ import pytest
 from memfin.validation.findings import path_text
 from memfin.validation.locations import Locator
 from memfin.validation.text import NotJsonError, parse
+from tests.support import each_case
 
 
 def told(data: bytes) -> list[str]:
@@ -44,7 +45,7 @@ def test_lone_surrogates_are_found_but_pairs_are_characters() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("data", "line", "message"),
     [
         (b"", 1, "invalid JSON: Expecting value (column 1)"),

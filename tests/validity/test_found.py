@@ -2,12 +2,11 @@
 
 from typing import Any
 
-import pytest
-
 from memfin.contracts import Finding, LabelledReply, Verdict
 from memfin.scoring.detectors import read_content
 from memfin.validity import Place, ValidityTally, found_by_detectors, found_by_judge
 from memfin.validity.found import behind, question
+from tests.support import each_case
 
 PLACE = Place("f.jsonl", 1)
 PROMISE = "这款产品保本保息，年化8%稳拿，绝对不会亏。"
@@ -94,7 +93,7 @@ def test_a_judge_is_asked_what_is_labelled() -> None:
     assert other is None
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("labels", "m5", "everything"),
     [
         ({"rubric": {"信息依据": False}}, True, True),

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from memfin.validity import measures
 from memfin.validity.measures import PooledShare, Table
+from tests.support import each_case
 
 counts = st.integers(0, 60)
 tables = st.builds(Table, counts, counts, counts, counts)
@@ -90,7 +91,7 @@ def matrix(rows: list[list[int]]) -> dict[tuple[str, str], int]:
     return {(str(i), str(j)): count for i, row in enumerate(rows) for j, count in enumerate(row)}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("rows", "kappa"),
     [
         ([[88, 10, 2], [14, 40, 6], [18, 10, 12]], 0.492),  # Cohen 1960, table 2

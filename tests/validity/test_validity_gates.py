@@ -5,6 +5,7 @@ from memfin.contracts.validity import ValidityReport
 from memfin.errors import UsageError
 from memfin.validity import Found, Place, ValidityTally
 from memfin.validity.gates import check_gate, failed_gates, parse_gate
+from tests.support import each_case
 
 
 def report(*, read: bool = True) -> ValidityReport:
@@ -49,7 +50,7 @@ def test_gates_are_read(text: str, name: str, threshold: float) -> None:
     assert parse_gate(text) == (name, threshold)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "",
@@ -80,7 +81,7 @@ def test_every_share_can_be_a_gate(name: str) -> None:
     check_gate(name)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "name",
     [
         "micro_f1",

@@ -15,6 +15,7 @@ from memfin.wire.body import Inflater
 from memfin.wire.errors import WireError
 from memfin.wire.events import EventStream
 from memfin.wire.messages import ChatAnswer
+from tests.support import each_case
 
 
 @given(st.binary(max_size=3000), st.integers(1, 500), st.integers(1, 3))
@@ -161,7 +162,7 @@ def test_what_servers_leave_out_is_made_up_for() -> None:
     assert parts.text == "ab"
 
 
-@pytest.mark.parametrize(
+@each_case(
     "usage",
     [None, "12", [], {"prompt_tokens": "7"}, {"prompt_tokens": -1}, {"prompt_tokens": True}, {"x": 1}],
 )
@@ -189,7 +190,7 @@ def test_refusals_are_answers() -> None:
     assert filtered.refusal == "the server's content filter withheld the answer"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("document", "kind"),
     [
         ({"choices": []}, "empty"),

@@ -13,6 +13,7 @@ from memfin.wire.errors import WireError
 from memfin.wire.gate import CallGate
 from memfin.wire.messages import ChatRequest
 from memfin.wire.parameters import Parameters, refused_parameter
+from tests.support import each_case
 from tests.wire.faulty_server import FaultyServer
 
 REQUEST = ChatRequest(
@@ -78,8 +79,8 @@ OTHERS: list[bytes] = [
 ]
 
 
-@pytest.mark.parametrize(("body", "name"), REFUSALS)
-@pytest.mark.parametrize("status", [400, 422])
+@each_case(("body", "name"), REFUSALS)
+@each_case("status", [400, 422])
 def test_a_refusal_is_known_by_the_name_of_the_parameter(body: bytes, name: str, status: int) -> None:
     sent = REQUEST.body(stream=True)
     assert refused_parameter(sent, status, body) == name
@@ -87,7 +88,7 @@ def test_a_refusal_is_known_by_the_name_of_the_parameter(body: bytes, name: str,
     assert refused_parameter(sent, 500, body) is None
 
 
-@pytest.mark.parametrize("body", OTHERS)
+@each_case("body", OTHERS)
 def test_other_complaints_are_no_refusals(body: bytes) -> None:
     assert refused_parameter(REQUEST.body(stream=True), 400, body) is None
 

@@ -4,16 +4,16 @@ import math
 from datetime import UTC, datetime, timedelta, timezone
 from email.utils import format_datetime
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memfin.wire.retry_after import ABSURD, MOST, retry_after_seconds
+from tests.support import each_case
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("header", "seconds"),
     [
         (None, None),

@@ -14,11 +14,12 @@ from memfin.errors import UsageError
 from memfin.secrets import MASK, Scrubber, scrubber_of_environment
 from memfin.wire.endpoint import Endpoint
 from memfin.wire.errors import LONGEST, WireError
+from tests.support import each_case
 
 KEY = "sk-canary+Zx/9\"q='8f"
 
 
-@pytest.mark.parametrize(
+@each_case(
     "form",
     [
         KEY,
@@ -55,9 +56,9 @@ def test_every_form_is_masked(form: str) -> None:
     assert base64.b64encode(KEY.encode()).decode()[:12] not in scrubbed
 
 
-@pytest.mark.parametrize("before", ["", "u", "u:", "Authorization: Bearer ", "理财 "])
-@pytest.mark.parametrize("after", ["", "!", ":x", " and more"])
-@pytest.mark.parametrize("encode", [base64.b64encode, base64.urlsafe_b64encode])
+@each_case("before", ["", "u", "u:", "Authorization: Bearer ", "理财 "])
+@each_case("after", ["", "!", ":x", " and more"])
+@each_case("encode", [base64.b64encode, base64.urlsafe_b64encode])
 def test_base64_of_a_text_around_the_secret_is_masked(
     before: str, after: str, encode: Callable[[bytes], bytes]
 ) -> None:
@@ -220,7 +221,7 @@ def test_credentials_in_the_url_take_the_place_of_the_key() -> None:
         assert form not in endpoint.scrubber().scrub(f"it said ({form})")
 
 
-@pytest.mark.parametrize(
+@each_case(
     "url",
     [
         "",
