@@ -22,6 +22,10 @@ UNREAD: Final = 20
 """Characters of a constraint that a warning shows, and constraints that a run warns of, at most."""
 
 
+HEAD_START: Final = 256
+"""Turns that a run scores before it starts a process, unless the number of processes is set."""
+
+
 class Scorer(Stage[ToScorer]):
     """Has the ``turn_eval`` rows of each dialogue built by a pool; the rules are in `memfin.scoring`.
 
@@ -44,7 +48,12 @@ class Scorer(Stage[ToScorer]):
         self._config = config
         self._outbox = outbox
         self._events = events
-        self._pool = ScoringPool(scoring_workers(config), config.score_timeout, self._warn)
+        self._pool = ScoringPool(
+            scoring_workers(config),
+            config.score_timeout,
+            self._warn,
+            head_start=HEAD_START if config.workers_score is None else 0,
+        )
         self._free = anyio.Semaphore(self._pool.size)
         self._unread: set[str] = set()
         self._cut = False

@@ -14,6 +14,9 @@ from memfin.scoring.worker import ScoringJob, score_job
 DEATHS: Final = 3
 """Processes that may die over a turn until it is given up."""
 
+SHORT: Final = 20_000
+"""Characters of a dialogue's replies up to which it may be scored in a thread, in less than a second."""
+
 END_LIMIT: Final = 0.5
 """Seconds that the end of the pool waits for processes that were killed."""
 
@@ -27,23 +30,28 @@ def default_workers() -> int:
 class ScoringPool:
     """Scores dialogues, ``size`` at a time; use as an async context manager.
 
-    A process starts when a dialogue waits and no other is free. One that dies is replaced, and so is one
+    A process starts when a dialogue waits and no other is free; a second of a processor is more than a few
+    turns take, so that the first ``head_start`` turns of short dialogues are scored in a thread. One that dies is replaced, and so is one
     that takes too long over a turn; what it was to score is scored again, from that turn on. On leaving, all
     are killed: scoring is pure, so that nothing is lost.
     """
 
-    def __init__(self, workers: int, timeout: float, warn: Callable[[str], Awaitable[None]]) -> None:
+    def __init__(
+        self, workers: int, timeout: float, warn: Callable[[str], Awaitable[None]], *, head_start: int = 0
+    ) -> None:
         """Prepare.
 
         Args:
             workers: how many processes; 0 scores in a thread of this process.
             timeout: seconds that a turn may take; a thread cannot be ended.
             warn: told, once, that processes cannot be started.
+            head_start: turns of short dialogues that start no process.
         """
         self.size = max(1, workers)
         self._in_thread = workers == 0
         self._timeout = timeout
         self._warn = warn
+        self._head_start = head_start
         self._thread = CallThread("memfin-scorer")
         self._processes: list[ScoringProcess] = []
         self._idle: list[ScoringProcess] = []
@@ -64,7 +72,8 @@ class ScoringPool:
 
     async def rows(self, job: ScoringJob) -> list[TurnEvalRow]:
         """Return the row of each turn of a job; that of a turn which cannot be scored says why."""
-        if self._in_thread:
+        self._head_start -= len(job.turns)
+        if self._in_thread or (self._head_start >= 0 and _length(job) <= SHORT):
             return await self._thread.call(self._score_here, job)
         if self._idle:
             process = self._idle.pop()
@@ -114,3 +123,7 @@ class ScoringPool:
             if self._closed:
                 break  # nobody waits any more
         return rows
+
+
+def _length(job: ScoringJob) -> int:
+    return sum(len(turn.pred_assistant_text or "") for turn in job.turns)

@@ -265,3 +265,15 @@ async def test_a_process_that_comes_after_its_pool_has_ended_is_killed_at_once()
     scored = await process.score(job(SHORT))
     await process.end()
     assert (scored.started, scored.rows) == (False, [])
+
+
+async def test_the_first_short_dialogues_start_no_process_and_a_long_one_does() -> None:
+    async with ScoringPool(1, 60, Warnings().tell, head_start=3) as pool:
+        assert len(await pool.rows(job(SHORT, SHORT))) == 2
+        assert not pool._processes
+        await pool.rows(job("好" * 20_001))
+        assert len(pool._processes) == 1
+    async with ScoringPool(1, 60, Warnings().tell, head_start=3) as pool:
+        await pool.rows(job(SHORT, SHORT))
+        await pool.rows(job(SHORT, SHORT))
+        assert len(pool._processes) == 1
