@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import socket
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -15,6 +16,7 @@ import anyio
 from anyio.abc import Process
 
 from tests.agents.loopback_model import Answer, LoopbackModel, loopback_model
+from tests.commands import run_beside_us
 from tests.docs.pages import ROOT, blocks
 
 MODEL_URL: Final = "http://127.0.0.1:8000/v1"
@@ -23,7 +25,7 @@ SERVICE_PORT: Final = "8765"
 
 _NAMED: Final = re.compile(r"# (\w+\.(?:py|toml))\n")
 _FENCE: Final = re.compile(r"<untrusted (\w+) (\w+)>\n(.*?)</untrusted \1 \2>", re.DOTALL)
-Done = list[tuple[str, CompletedProcess[bytes]]]
+Done = list[tuple[str, CompletedProcess[str]]]
 
 
 def adviser_and_judge(request: dict[str, Any]) -> Answer:
@@ -100,12 +102,19 @@ class PageSession:
         elif line.endswith("&"):
             await self._services.enter_async_context(self._service(line.rstrip("& ")))
         else:
-            words = ["/bin/sh", "-c", line]
-            done = await anyio.run_process(
-                words, cwd=self.folder, env=self._variables, check=False, stdin=DEVNULL
-            )
-            self.done.append((line, done))
+            self.done.append((line, await self._done(line)))
             self.on_done(line)
+
+    async def _done(self, line: str) -> CompletedProcess[str]:
+        """Run a command to its end, by the shell where it is more than a program and its arguments."""
+        if line.startswith("memfin ") and not re.search(r"[|&;<>$`*?~]", line):
+            words = shlex.split(line, comments=True)[1:]
+            return await run_beside_us(*words, cwd=self.folder, env=self._variables)
+        done = await anyio.run_process(
+            ["/bin/sh", "-c", line], cwd=self.folder, env=self._variables, check=False, stdin=DEVNULL
+        )
+        out, err = (written.decode("utf-8", "replace") for written in (done.stdout, done.stderr))
+        return CompletedProcess(done.args, done.returncode, out, err)
 
     @asynccontextmanager
     async def _service(self, line: str) -> AsyncIterator[Process]:
@@ -150,6 +159,5 @@ async def page_session(
 def assert_all_succeeded(done: Done) -> None:
     """Fail with the first command that did not do its work."""
     for line, process in done:
-        told = process.stderr.decode("utf-8", "replace")
-        assert process.returncode == 0, f"{line}\n{told}"
-        assert "Traceback" not in told, line
+        assert process.returncode == 0, f"{line}\n{process.stderr}"
+        assert "Traceback" not in process.stderr, line

@@ -105,4 +105,4 @@ async def test_a_gate_that_is_not_met_fails_the_build(worked: Worked, tmp_path: 
     await other._run("memfin run --run-id gate")
     ((_, done),) = other.done
     assert done.returncode == 1
-    assert b"compliance_label_acc" in done.stderr
+    assert "compliance_label_acc" in done.stderr

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from memfin.contracts import Counters, DialogTrace, ProfileTruth, TurnEvalRow
 from memfin.metrics.aggregate import MetricsState, encode_summary
+from tests.support import length
 
 LABELS = ["compliant", "minor_violation", "severe_violation"]
 FINDABLE = ["recoverable", "unrevealed", "self_reference"]
@@ -94,7 +95,7 @@ def encoded(state: MetricsState) -> bytes:
     return encode_summary(state.summary("r", "data.jsonl", Counters(total_dialogs=7)))
 
 
-@settings(deadline=None)
+@settings(max_examples=length(40, 100), deadline=None)
 @given(st.lists(rows(), max_size=40), st.lists(traces(), max_size=12), st.integers(1, 5), st.randoms())
 def test_shards_merge_to_the_same_bytes_in_any_order(
     given_rows: list[TurnEvalRow | dict[str, Any]],

@@ -24,7 +24,7 @@ from memfin.validation import validate_run
 from tests.leaks import footprint
 from tests.support import LONG, dataset
 
-SAMPLE = 16
+SAMPLE = 10
 SEED = 20260219
 
 HASTE = 1.0

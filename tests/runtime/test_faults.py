@@ -19,7 +19,7 @@ from memfin.runtime.resume import make_resume_plan
 from memfin.runtime.run import Run
 from memfin.validation import validate_run
 from tests.journal.journal_disks import FaultyDisk
-from tests.support import dataset
+from tests.support import dataset, length
 
 DIALOGS = 4
 SUMMARY = "metrics_summary.json"
@@ -128,8 +128,8 @@ async def test_a_run_stops_at_every_fault_and_resumes(
 
 
 def disks(code: int, kinds: frozenset[str], *, half: bool, for_good: bool) -> Iterator[FaultyDisk]:
-    """Yield disks whose first, second, third operation fails, until one has got through a whole run."""
-    for number in range(1, 1000):
+    """Yield disks of which one operation fails: the first ones, then every n-th, until all succeed."""
+    for number in [*range(1, 6), *range(6, 1000, length(4, 1))]:
         disk = FaultyDisk(number, code, kinds, half=half, fail_for_good=for_good)
         yield disk
         if not disk.failed:

@@ -22,10 +22,10 @@ from tests.support import LONG, dialog, length, unmeasured, write_jsonl
 ROOT = Path(__file__).resolve().parents[2]
 MIB = 1 << 20
 DIALOGS = length(1_500, 10_000)
-SOAKED = length(2_000, 50_000)
-EPOCH = length(100, 1_000)
+SOAKED = length(3_000, 50_000)
+EPOCH = length(300, 1_000)
 MOST_GROWTH = length(1, 16)
-"""MiB from the first to the last epoch: in a short run what a leak of half a KiB per turn comes to."""
+"""MiB from the first to the last epoch: in a short run what a leak of one KiB per turn comes to."""
 WORKERS = 8
 MOST_UNDER_WAY = 400
 """Dialogues between source and aggregator: a group of 256 turns that is being written, the writer's inbox

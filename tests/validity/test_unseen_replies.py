@@ -2,12 +2,12 @@
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.commands import run_command
 
 ROOT = Path(__file__).resolve().parents[2]
 LABELS = ROOT / "tests" / "fixtures" / "labels"
@@ -18,8 +18,8 @@ ROW = re.compile(r"^\| ([a-zA-Z, 0-9]+)" + r" \|(?: (0\.[0-9]{3}))?" * 4 + r" \|
 
 
 def measured(kind: str) -> dict[str, Any]:
-    words = [sys.executable, "-m", "memfin", "validity", str(LABELS / f"{kind}_heldout.jsonl"), "--json"]
-    done = subprocess.run(words, check=True, capture_output=True, cwd=ROOT)
+    done = run_command("validity", LABELS / f"{kind}_heldout.jsonl", "--json", cwd=ROOT)
+    assert done.returncode == 0, done.stderr
     report: dict[str, Any] = json.loads(done.stdout)
     return {
         "risk tags, micro F1": report["risk_tags"]["micro_f1"],

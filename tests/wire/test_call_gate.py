@@ -13,7 +13,7 @@ from memfin.wire.breaker import FAILURES
 from memfin.wire.errors import WireError, WireErrorKind
 from memfin.wire.gate import CallGate
 from memfin.wire.outcomes import GateResult
-from tests.support import LONG
+from tests.support import LONG, length
 from tests.wire.fake_clock import FakeClock, settle
 
 
@@ -153,7 +153,7 @@ async def test_attempts_after_a_failure_count_like_first_ones() -> None:
 async def test_tokens_hold_in_every_minute_by_real_usage(estimate: int, real: int) -> None:
     bench = Bench(tpm=60_000)
     started = bench.clock.time
-    seconds = 150
+    seconds = length(80, 150)
 
     async def worker(stop: float) -> None:
         while bench.clock.time < stop:
