@@ -70,7 +70,7 @@ def ask(url: str, token: str, method: str = "GET", body: Any = None) -> Any:
     return content if answer.headers["Content-Type"] != "application/json" else json.loads(content)
 
 
-def test_the_log_quotes_nothing_of_a_malformed_request(tmp_path: Path) -> None:
+def test_a_malformed_request_is_refused_and_not_logged(tmp_path: Path) -> None:
     with served(tmp_path) as (url, process):
         address = urllib.parse.urlsplit(url)
         for spoilt in (b"\0", b"a" * 9000):
@@ -81,10 +81,7 @@ def test_the_log_quotes_nothing_of_a_malformed_request(tmp_path: Path) -> None:
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
         assert process.stderr is not None
-        logged = process.stderr.read()
-        assert "Error handling request" in logged
-        assert "Canary" not in logged
-        assert "Traceback" not in logged
+        assert process.stderr.read() == ""
 
 
 def test_a_memory_from_its_token_to_its_end(memfin: Memfin, tmp_path: Path) -> None:

@@ -233,11 +233,12 @@ def test_an_agent_that_fails_every_turn_ends_the_run_with_exit_1_and_full_record
     assert done.returncode == 1, done.stderr
     assert "memfin: every one of the 4 turns failed" in done.stderr
     told = next(line for line in done.stderr.splitlines() if "most frequent reason" in line)
-    assert told.startswith("memfin: warning: 4 of 4 turns failed; the most frequent reason, 4 times: ")
+    often = 2 if agent == "HangsInThread" else 4  # its second turns do not wait as long
+    assert told.startswith(f"memfin: warning: 4 of 4 turns failed; the most frequent reason, {often} times: ")
     assert words in told
     errors = turn_errors(tmp_path, "bad")
     assert len(errors) == 4
-    assert all(words in error for error in errors), errors
+    assert sum(words in error for error in errors) == often, errors
     traces = read_jsonl(tmp_path / "runs" / "bad" / "dialog_trace.jsonl")
     assert {trace["dialog_status"] for trace in traces} == {"failed"}
     assert {turn["turn_status"] for trace in traces for turn in trace["turns"]} == {status}

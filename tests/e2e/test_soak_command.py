@@ -261,7 +261,7 @@ def test_prometheus_metrics_are_served_while_the_soak_goes_on(memfin: Memfin, tm
         assert re.search(r"^memfin_soak_epochs_total [1-9]", text, re.MULTILINE)
         assert re.search(r'^memfin_soak_turns_total\{status="ok"\} [1-9]', text, re.MULTILINE)
         done = memfin("soak", "data.jsonl", "--epochs", 1, "--run-id", "q", "--metrics-port", address[2])
-        refused(done, f"--metrics-port {address[2]}: Address already in use")
+        refused(done, f"127.0.0.1:{address[2]}: Address already in use")
         assert not (tmp_path / "runs" / "q").exists()
     finally:
         process.send_signal(signal.SIGINT)
