@@ -93,6 +93,7 @@ def plan(folder: Path, name: str, judge: Judge) -> RunPlan:
         fsync_interval=0.005,
         workers_judge=12,
         workers_score=0,
+        judge_cache="off",
     )
 
 
