@@ -13,12 +13,10 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 run: $(VENV)/.installed
 	$(BIN)/memfin run
 
-# Tests start many processes: their byte code is kept, and beside the sources.
-test: export PYTHONDONTWRITEBYTECODE :=
-test: export PYTHONPYCACHEPREFIX := $(abspath $(VENV))/pycache
+# The tests start many processes, which would all compile what they import where no byte code is written.
 test: $(VENV)/.installed-test
 	$(BIN)/python -m coverage erase
-	$(BIN)/python -m coverage run -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m coverage run -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 	$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage report --fail-under=90
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.commands import run_command
 from tests.support import length
 
 CYCLES = length(50, 200)
@@ -51,11 +52,8 @@ def test_a_run_that_a_signal_ended_says_how_it_goes_on_and_does(tmp_path: Path) 
     (tmp_path / "slow_agent.py").write_text(SLOW_AGENT, "utf-8")
 
     def memfin(*words: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "memfin", *words]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(tmp_path)])}
-        return subprocess.run(
-            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-        )
+        return run_command(*words, cwd=tmp_path, env=environment)
 
     stopped = memfin("run", "--agent", "slow_agent:Stopping", "--run-id", "r", "--quiet")
     assert stopped.returncode == 143

@@ -108,7 +108,7 @@ async def test_a_run_stops_at_every_fault_and_resumes(
     expected = (tmp_path / "whole" / "r" / SUMMARY).read_bytes()
     kinds = frozenset({"open"}) if code == errno.EMFILE else CHANGES
     failed: set[str] = set()
-    for disk in disks(code, kinds, half=half, for_good=for_good):
+    for disk in disks(code, kinds, half=half, for_good=for_good, every=length(4, 1)):
         name = f"run{disk.fail_at}"
         acknowledged: set[str] = set()
         try:
@@ -127,9 +127,11 @@ async def test_a_run_stops_at_every_fault_and_resumes(
     assert failed == kinds | {""}
 
 
-def disks(code: int, kinds: frozenset[str], *, half: bool, for_good: bool) -> Iterator[FaultyDisk]:
+def disks(
+    code: int, kinds: frozenset[str], *, half: bool, for_good: bool, every: int = 1
+) -> Iterator[FaultyDisk]:
     """Yield disks of which one operation fails: the first ones, then every n-th, until all succeed."""
-    for number in [*range(1, 6), *range(6, 1000, length(4, 1))]:
+    for number in [*range(1, 6), *range(6, 1000, every)]:
         disk = FaultyDisk(number, code, kinds, half=half, fail_for_good=for_good)
         yield disk
         if not disk.failed:

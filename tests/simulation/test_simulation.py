@@ -15,7 +15,7 @@ import pytest
 from tests.simulation.simulated_run import INTERRUPTIONS, World, simulate
 from tests.support import length
 
-SEEDS = int(os.environ.get("MEMFIN_SEEDS") or length(160, 1000))
+SEEDS = int(os.environ.get("MEMFIN_SEEDS") or length(120, 1000))
 ONLY = os.environ.get("MEMFIN_SEED")
 PARTS = 2
 WORLDS = 8
