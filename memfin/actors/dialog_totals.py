@@ -71,7 +71,7 @@ class Tally:
 
     @property
     def had_no_agent(self) -> bool:
-        """Whether the agent of every valid dialogue could not be created."""
+        """Failure of every valid dialogue to get an agent."""
         return 0 < self._not_created == self.dialogs.total() - self.dialogs["skipped"]
 
     def usage_of_run(self, here: ModelUsage | None) -> ModelUsage | None:

@@ -47,8 +47,8 @@ SNAPSHOT_LIMIT: Final = 5.0
 
 HUNG_LIMIT: Final = 1.0
 HUNG_SHARE: Final = 0.1
-"""How long a turn waits for a plain agent that still hangs in an earlier turn: seconds at most, and the share
-of the turn's time at most."""
+"""Waiting time of a turn for a plain agent that still hangs in an earlier one: seconds at most, and the share of
+the turn's time at most."""
 
 OnTurn = Callable[[TurnTrace], Awaitable[None]]
 OnBegun = Callable[[BegunDialog], Awaitable[None]]

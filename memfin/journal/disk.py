@@ -137,13 +137,17 @@ class Disk:
         finally:
             self.close(descriptor)
 
+    def temporary(self, path: Path) -> Path:
+        """Return where a file is written before it takes its name."""
+        return temporary_path(path)
+
     def write_whole(self, path: Path, data: Paper) -> None:
         """Write a whole file so that readers see the old or the new content, nothing between.
 
         The content, which may come in pieces, is on the medium then; the name is once its directory is
         synchronised.
         """
-        temporary = temporary_path(path)
+        temporary = self.temporary(path)
         try:
             descriptor = self.open(temporary, CREATE)
             try:

@@ -1,4 +1,4 @@
-"""What else may stand in a run directory: links that somebody has planted, files that a crash has left."""
+"""Foreign entries of a run directory: links that somebody has planted, files that a crash has left."""
 
 import os
 from pathlib import Path

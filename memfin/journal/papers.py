@@ -14,7 +14,7 @@ from memfin.journal.recovery import log_lines
 CONFIG: Final = "config.json"
 MANIFEST: Final = "run_manifest.json"
 PAPERS: Final = (CONFIG, MANIFEST)
-"""What a run writes first and needs to go on; everything else follows from these and its rows."""
+"""Files that a run writes first and needs to go on; everything else follows from them and from its rows."""
 
 NOT_AS_WRITTEN: Final = "is not as it was written: commits.log holds another checksum"
 

@@ -16,7 +16,7 @@ import msgspec
 
 from memfin.contracts import BegunDialog, TurnTrace
 from memfin.journal.commits import sealed, unsealed
-from memfin.journal.disk import APPEND, CREATE, Disk, temporary_path
+from memfin.journal.disk import APPEND, CREATE, Disk
 from memfin.journal.index import Piece
 from memfin.journal.recovery import log_lines
 
@@ -169,7 +169,7 @@ class TurnLog:
         if not self._begun:
             self._remove()
             return
-        temporary = temporary_path(self._path)
+        temporary = self._disk.temporary(self._path)
         file = self._disk.open(temporary, CREATE | os.O_APPEND)
         try:
             moved, size = self._copy(file)

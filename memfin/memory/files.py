@@ -20,7 +20,7 @@ _AT_ONCE: Final = 32
 
 
 def temporary(path: Path) -> Path:
-    """Return where a file is written before it takes its name; `Disk.write_whole` uses the same name."""
+    """Return where a file is written before it takes its name: no erasure needs to look for it."""
     return path.with_name(f".{path.name}.tmp")
 
 
@@ -33,8 +33,18 @@ class Files(Disk):
     """Files that only their owner may read; every method raises `OSError` where the system refuses."""
 
     def open(self, path: Path, flags: int) -> int:
-        """Open a file, creating it when the flags say so, and return its descriptor."""
+        """Open a file, creating it when the flags say so, and return its descriptor.
+
+        What a killed writer has left under a temporary name is overwritten. The directories are the store's
+        own, so that nobody else can have put it there.
+        """
+        if flags & os.O_EXCL:
+            flags = flags & ~os.O_EXCL | os.O_TRUNC
         return os.open(path, flags, _PRIVATE_FILE)
+
+    def temporary(self, path: Path) -> Path:
+        """Return where a file is written before it takes its name."""
+        return temporary(path)
 
     def mkdir(self, path: Path) -> None:
         """Create a directory that must not exist."""

@@ -105,7 +105,7 @@ class Analysis:
 
 
 class _Layout:
-    """What stands around the sentences of a reply: quotation marks, lead-ins, headings, heads of rows.
+    """Surroundings of the sentences of a reply: quotation marks, lead-ins, headings, heads of table rows.
 
     It does not know the statements, so that a reply that was read is freed at once.
     """
