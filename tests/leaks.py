@@ -2,12 +2,13 @@
 
 import asyncio
 import threading
+from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
 
 class Footprint(NamedTuple):
-    """What there is at a moment; equal footprints mean that nothing was left."""
+    """Tasks, threads and open files of a process at a moment."""
 
     tasks: frozenset[str]
     threads: frozenset[str]
@@ -21,6 +22,16 @@ def footprint() -> Footprint:
         frozenset(thread.name for thread in threading.enumerate()),
         tuple(sorted(_open_files())),
     )
+
+
+def left_since(before: Footprint) -> Footprint:
+    """Return what there is now and was not there before; threads of other tests may have ended meanwhile."""
+    now = footprint()
+    files = Counter(now.files) - Counter(before.files)
+    return Footprint(now.tasks - before.tasks, now.threads - before.threads, tuple(files.elements()))
+
+
+NOTHING = Footprint(frozenset(), frozenset(), ())
 
 
 def _open_files() -> list[str]:

@@ -47,8 +47,8 @@ SNAPSHOT_LIMIT: Final = 5.0
 
 HUNG_LIMIT: Final = 1.0
 HUNG_SHARE: Final = 0.1
-"""Waiting time of a turn for a plain agent that still hangs in an earlier one: seconds at most, and the share of
-the turn's time at most."""
+"""Seconds, and share of the time of a turn, that it waits at most for a plain agent that still hangs in an
+earlier turn."""
 
 OnTurn = Callable[[TurnTrace], Awaitable[None]]
 OnBegun = Callable[[BegunDialog], Awaitable[None]]

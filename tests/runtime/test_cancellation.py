@@ -21,7 +21,7 @@ from memfin.runtime.plan import make_plan
 from memfin.runtime.resume import make_resume_plan
 from memfin.runtime.run import Run
 from memfin.validation import validate_run
-from tests.leaks import footprint
+from tests.leaks import NOTHING, footprint, left_since
 from tests.support import LONG, dataset
 
 SAMPLE = 10
@@ -210,7 +210,7 @@ def cancelled_at(folder: Path, door: Door, agent: Any, run_id: str, point: int, 
         if at:
             assert steps.count <= STEPS_AFTER, point
             assert time.monotonic() - at[0] < HASTE + SLACK, point
-        assert footprint() == before, point
+        assert left_since(before) == NOTHING, point
 
     async def main() -> None:
         await asyncio.create_task(host(), name="host")

@@ -33,7 +33,7 @@ from memfin.contracts import (
 from memfin.errors import GateFailed, RunFault, RunStopped, UsageError
 from memfin.runtime.events import EventBuffer
 from memfin.validation import validate_run
-from tests.leaks import footprint
+from tests.leaks import NOTHING, footprint, left_since
 from tests.support import dataset, read_jsonl
 
 DIALOGS = 6
@@ -342,7 +342,7 @@ def test_any_event_loop_will_do(tmp_path: Path, data: Path, name: str) -> None:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.3):
                 await memfin.evaluate(data, **settings(tmp_path, "cut", agent=Stubborn))
-        assert footprint() == before
+        assert left_since(before) == NOTHING
 
     with asyncio.Runner(loop_factory=factory) as runner:
         runner.run(main())
@@ -376,12 +376,12 @@ async def test_nothing_stays_behind_however_runs_end(tmp_path: Path) -> None:
 
     async def plain(number: int) -> None:
         await memfin.evaluate(data, **settings(tmp_path, f"p{number}", agent=PlainAgent, fsync_interval=0))
-        assert footprint() == before
+        assert left_since(before) == NOTHING
 
     for number in range(40):
         for end in (cancelled, left, failed, plain):
             await end(number)
-            assert footprint() == before, (end.__name__, number)
+            assert left_since(before) == NOTHING, (end.__name__, number)
 
 
 async def test_the_hosts_signals_and_logging_stay_as_they_are(tmp_path: Path, data: Path) -> None:
@@ -560,7 +560,7 @@ async def test_a_host_that_is_cancelled_is_rid_of_the_run_at_once(
             if not leaving:
                 await evaluation.wait()
     assert time.monotonic() - start < SOON + HASTE + SLACK
-    assert footprint() == before
+    assert left_since(before) == NOTHING
     events = log_of(tmp_path)
     assert events[-1]["event"] == "run_interrupted"
     assert list(validate_run(tmp_path / "r")) == []
