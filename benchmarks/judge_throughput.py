@@ -113,17 +113,17 @@ def openai_judge(
     port: int, cache: Path, mode: Literal["off", "write"]
 ) -> "OpenAIJudge[JudgeRequest, Verdict]":
     """Return the judge, as a run has it."""
+    from memfin.client.endpoint import Endpoint  # noqa: PLC0415
+    from memfin.client.gate import CallGate  # noqa: PLC0415
     from memfin.judges.cache import AnswerCache  # noqa: PLC0415 - the floor does without
-    from memfin.judges.dialog_task import DialogTask  # noqa: PLC0415
     from memfin.judges.notices import Notices  # noqa: PLC0415
     from memfin.judges.openai import OpenAIJudge  # noqa: PLC0415
-    from memfin.wire.endpoint import Endpoint  # noqa: PLC0415
-    from memfin.wire.gate import CallGate  # noqa: PLC0415
+    from memfin.judges.reply_grading import ReplyGrading  # noqa: PLC0415
 
     return OpenAIJudge(
         "bench",
         Endpoint(f"http://127.0.0.1:{port}/v1", "BENCH_KEY", environ={"BENCH_KEY": "sk-0123456789abcdef"}),
-        DialogTask(),
+        ReplyGrading(),
         gate=CallGate(workers=WORKERS, rpm=1e6, tpm=1e9, on_notice=print),
         cache=AnswerCache(cache, mode, print),
         notices=Notices(),
@@ -151,9 +151,9 @@ async def judge(port: int, calls: int, cache: Path, mode: Literal["off", "write"
     async def call() -> None:
         nonlocal number
         number += 1
-        ruling = await made.deliberate(request.replace(user_text=f"{number}：{request.user_text}"))
-        if not isinstance(ruling.outcome, Verdict):
-            raise SystemExit(ruling.outcome.reason)
+        result = await made.deliberate(request.replace(user_text=f"{number}：{request.user_text}"))
+        if not isinstance(result.outcome, Verdict):
+            raise SystemExit(result.outcome.reason)
 
     try:
         return await drive(call, calls)
@@ -252,10 +252,10 @@ async def pool(port: int, calls: int, cache: Path) -> dict[str, float]:
 
 async def wire(port: int, calls: int) -> dict[str, float]:
     """Measure gate and client."""
-    from memfin.wire.chat import ChatClient  # noqa: PLC0415 - as above
-    from memfin.wire.endpoint import Endpoint  # noqa: PLC0415 - as above
-    from memfin.wire.gate import CallGate  # noqa: PLC0415 - as above
-    from memfin.wire.messages import ChatAnswer, ChatRequest  # noqa: PLC0415 - as above
+    from memfin.client.chat import ChatClient  # noqa: PLC0415 - as above
+    from memfin.client.endpoint import Endpoint  # noqa: PLC0415 - as above
+    from memfin.client.gate import CallGate  # noqa: PLC0415 - as above
+    from memfin.client.messages import ChatAnswer, ChatRequest  # noqa: PLC0415 - as above
 
     client = ChatClient(Endpoint(f"http://127.0.0.1:{port}/v1"), total=30, read=10)
     gate = CallGate(workers=WORKERS, rpm=1e6, tpm=1e9, on_notice=print)

@@ -17,7 +17,7 @@ from memfin.contracts import (
 )
 from memfin.judges.controls import Control, control_result, control_warnings
 from memfin.judges.heuristic import heuristic_verdict
-from memfin.judges.protocol import Ruling
+from memfin.judges.protocol import JudgeResult
 from memfin.scoring.verdicts import is_judged, judge_request, with_verdict
 
 
@@ -58,7 +58,7 @@ class DialogCase(Case[JudgeRequest, Verdict, ToWriter]):
                     self._rows[index] = with_verdict(row, verdict, judge=HEURISTIC_JUDGE)
         return [judge_request(dialog, turns[row.turn_pair_id], row, self._scope) for row in rows]
 
-    def enter(self, place: int, ruled: Ruling[Verdict]) -> None:
+    def enter(self, place: int, ruled: JudgeResult[Verdict]) -> None:
         """Put a verdict into the row of its turn, and keep the votes."""
         index, request = self._places[place], self.requests[place]
         self._rows[index] = with_verdict(
@@ -126,9 +126,9 @@ class DialogJudging(Judging[DialogScored, JudgeRequest, Verdict, ToWriter]):
         failures = sum(is_judged(row, self._scope) for row in message.rows)
         return DialogJudged(replayed=message.replayed, rows=rows, judge_failures=failures)
 
-    def controls_paper(self, rulings: Sequence[tuple[int, Ruling[Verdict]]]) -> JudgeControls:
+    def control_report(self, results: Sequence[tuple[int, JudgeResult[Verdict]]]) -> JudgeControls:
         """Return what the judge made of replies whose worth is known."""
-        judged = [control_result(self._controls[place], ruled) for place, ruled in rulings]
+        judged = [control_result(self._controls[place], ruled) for place, ruled in results]
         return JudgeControls(
             run_id=self._run_id,
             judge=self._judge or "",

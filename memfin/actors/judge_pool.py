@@ -12,13 +12,13 @@ from memfin.actors.channels import messages, send
 from memfin.actors.judging import Case, Judging, M, R, V, W
 from memfin.contracts import Controls, JudgeDone, JudgeFailure, JudgeStats, Vote, Warned
 from memfin.errors import MemfinError
-from memfin.foreign.references import describe
+from memfin.sandbox.references import describe
 from memfin.judges.notices import Notices
-from memfin.judges.protocol import CacheCounts, EndpointDown, Judge, RecordingJudge, Ruling, ruling
+from memfin.judges.protocol import CacheCounts, EndpointDown, Judge, RecordingJudge, JudgeResult, judge_result
 from memfin.judges.tally import VoteTally
 
 
-class _Docket(Generic[R, V, W]):
+class _OpenCase(Generic[R, V, W]):
     """A case under judgement; it is complete when no request is open."""
 
     def __init__(self, case: Case[R, V, W]) -> None:
@@ -31,7 +31,7 @@ class _Docket(Generic[R, V, W]):
 class _Job(Generic[R, V, W]):
     """Some requests of one case, by their places, judged one after another by one worker."""
 
-    def __init__(self, docket: _Docket[R, V, W], places: Sequence[int]) -> None:
+    def __init__(self, docket: _OpenCase[R, V, W], places: Sequence[int]) -> None:
         self.docket = docket
         self.places = places
 
@@ -147,7 +147,7 @@ class JudgePool(Stage[M], Generic[M, R, V, W]):
         self.halt()
 
     async def _open(self, case: Case[R, V, W]) -> None:
-        docket = _Docket(case)
+        docket = _OpenCase(case)
         places = range(len(case.requests))
         if not places or self._judge is None:
             await self._hand_on(docket)
@@ -179,16 +179,16 @@ class JudgePool(Stage[M], Generic[M, R, V, W]):
             if docket.open == 0:
                 await self._hand_on(docket)
 
-    async def _ask(self, request: R) -> Ruling[V]:
-        """Return the ruling on a request; an unexpected exception is a failed judgement."""
+    async def _ask(self, request: R) -> JudgeResult[V]:
+        """Return the result on a request; an unexpected exception is a failed judgement."""
         if self._judge is None:
-            return Ruling(JudgeFailure(reason="no judge"))
+            return JudgeResult(JudgeFailure(reason="no judge"))
         try:
-            return await ruling(self._judge, request)
+            return await judge_result(self._judge, request)
         except (EndpointDown, MemfinError):
             raise
         except Exception as problem:  # noqa: BLE001 - costs a judgement and not the run
-            return Ruling(JudgeFailure(reason=f"judging failed, please report this: {describe(problem)}"))
+            return JudgeResult(JudgeFailure(reason=f"judging failed, please report this: {describe(problem)}"))
 
     async def _judge_controls(self) -> None:
         """Judge the controls, as many at a time as there are workers, and say what is wrong with them."""
@@ -198,7 +198,7 @@ class JudgePool(Stage[M], Generic[M, R, V, W]):
             await self._judge_all_controls()
 
     async def _judge_all_controls(self) -> None:
-        rulings: dict[int, Ruling[V]] = {}
+        results: dict[int, JudgeResult[V]] = {}
         places = anyio.CapacityLimiter(self._workers)
 
         async def judge_one(place: int, request: R) -> None:
@@ -209,14 +209,14 @@ class JudgePool(Stage[M], Generic[M, R, V, W]):
                     self._give_up(problem)
                     return
             self._control_votes += ruled.votes
-            rulings[place] = ruled
+            results[place] = ruled
 
         async with anyio.create_task_group() as group:
             for place, request in enumerate(self._judging.controls):
                 group.start_soon(judge_one, place, request)
         await anyio.lowlevel.checkpoint()  # where the judge was given up, it ends here
-        self.controls = paper = self._judging.controls_paper(sorted(rulings.items()))
-        for line in paper.warnings:
+        self.controls = artifact = self._judging.control_report(sorted(results.items()))
+        for line in artifact.warnings:
             await self._warn(f"judge control: {line}")
 
     async def _speak(self) -> None:
@@ -227,7 +227,7 @@ class JudgePool(Stage[M], Generic[M, R, V, W]):
     async def _warn(self, line: str) -> None:
         await send(self._events, Warned(ts=utc_now(), run_id=self._run_id, message=line))
 
-    async def _hand_on(self, docket: _Docket[R, V, W]) -> None:
+    async def _hand_on(self, docket: _OpenCase[R, V, W]) -> None:
         if docket.judged or docket.failures:
             done = JudgeDone(
                 ts=utc_now(),

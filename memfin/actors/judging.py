@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any, Generic, TypeVar
 
 from memfin.contracts import Controls, Record
-from memfin.judges.protocol import Ruling
+from memfin.judges.protocol import JudgeResult
 
 M = TypeVar("M")
 """What the scorer of the suite sends."""
@@ -30,8 +30,8 @@ class Case(ABC, Generic[R, V, W]):
     requests: Sequence[R] = ()
 
     @abstractmethod
-    def enter(self, place: int, ruled: Ruling[V]) -> None:
-        """Take the ruling on the request at a place in; they come in any order, each once."""
+    def enter(self, place: int, ruled: JudgeResult[V]) -> None:
+        """Take the result on the request at a place in; they come in any order, each once."""
 
     @abstractmethod
     def closed(self, failures: int) -> W:
@@ -39,7 +39,7 @@ class Case(ABC, Generic[R, V, W]):
 
 
 class Judging(ABC, Generic[M, R, V, W]):
-    """Makes cases of messages, and a paper of what the judge made of the controls.
+    """Makes cases of messages, and a artifact of what the judge made of the controls.
 
     Attributes:
         controls: requests whose right verdict is known beforehand, judged beside the cases; none for a
@@ -61,5 +61,5 @@ class Judging(ABC, Generic[M, R, V, W]):
         """Return a message as judged with every judgement failed for the same reason."""
 
     @abstractmethod
-    def controls_paper(self, rulings: Sequence[tuple[int, Ruling[V]]]) -> Controls[Any]:
-        """Return what the judge made of the controls; rulings come with the place of their control."""
+    def control_report(self, results: Sequence[tuple[int, JudgeResult[V]]]) -> Controls[Any]:
+        """Return what the judge made of the controls; results come with the place of their control."""

@@ -1,7 +1,7 @@
 """What the actors send each other; every message is immutable and owned by its receiver."""
 
 from memfin.contracts import (
-    BegunDialog,
+    DialogCheckpoint,
     Dialog,
     DialogTrace,
     Judgement,
@@ -16,7 +16,7 @@ class DialogTask(Record):
 
     dataset_index: int
     dialog: Dialog
-    begun: BegunDialog | None = None
+    begun: DialogCheckpoint | None = None
 
 
 class DialogReplayed(Record):
@@ -53,7 +53,7 @@ class DialogJudged(Record):
     judgements: list[Judgement] = []
 
 
-ToWriter = BegunDialog | DialogReplayed | DialogJudged
+ToWriter = DialogCheckpoint | DialogReplayed | DialogJudged
 
 
 class DialogCommitted(Record):

@@ -6,7 +6,7 @@ from memfin.actors.judging import Case, Judging
 from memfin.actors.questions import QuestionJudged, QuestionScored, ToResults
 from memfin.contracts.rag_judgement import RagJudgeControls, RagJudgement, RagJudgeRequest
 from memfin.contracts.rag_verdict import RagJudged, RagVerdict
-from memfin.judges.protocol import Ruling
+from memfin.judges.protocol import JudgeResult
 from memfin.rag.judging.controls import RagControl, rag_control_result, rag_control_warnings
 from memfin.rag.judging.request import judge_request
 from memfin.rag.scoring import DocumentIndex
@@ -21,7 +21,7 @@ class QuestionCase(Case[RagJudgeRequest, RagVerdict, ToResults]):
         self._scored = scored
         self._judge = judge
 
-    def enter(self, place: int, ruled: Ruling[RagVerdict]) -> None:
+    def enter(self, place: int, ruled: JudgeResult[RagVerdict]) -> None:
         """Put the verdict, or why there is none, into the result, and keep the votes."""
         request, outcome, result = self.requests[place], ruled.outcome, self._scored.result
         judged = RagJudged(
@@ -84,9 +84,9 @@ class QuestionJudging(Judging[QuestionScored, RagJudgeRequest, RagVerdict, ToRes
         result = message.result.replace(judge=RagJudged(judge=self._judge, error=reason))
         return QuestionJudged(scored=message.replace(result=result), failures=1)
 
-    def controls_paper(self, rulings: Sequence[tuple[int, Ruling[RagVerdict]]]) -> RagJudgeControls:
+    def control_report(self, results: Sequence[tuple[int, JudgeResult[RagVerdict]]]) -> RagJudgeControls:
         """Return what the judge made of answers whose worth is known."""
-        judged = [rag_control_result(self._controls[place], ruled) for place, ruled in rulings]
+        judged = [rag_control_result(self._controls[place], ruled) for place, ruled in results]
         return RagJudgeControls(
             run_id=self._run_id,
             judge=self._judge,

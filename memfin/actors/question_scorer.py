@@ -9,8 +9,8 @@ from memfin.actors.channels import send
 from memfin.actors.questions import QuestionAnswered, QuestionScored, ToResults
 from memfin.contracts import Warned
 from memfin.contracts.rag import RAG_SCHEMA_VERSION, RagAnswer, RagResult
-from memfin.foreign.references import describe
-from memfin.foreign.thread import CallThread
+from memfin.sandbox.references import describe
+from memfin.sandbox.thread import CallThread
 from memfin.rag.scoring import DocumentIndex, QuestionScore, score_failure, score_question
 
 LONG_TEXT: Final = 20_000

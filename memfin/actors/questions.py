@@ -1,4 +1,4 @@
-"""What the actors of the RAG suite send each other, and the ledger that writes questions down."""
+"""What the actors of the RAG suite send each other, and the encoder that writes questions down."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -6,8 +6,8 @@ from typing import Final
 import msgspec
 
 from memfin.actors.base import utc_now
-from memfin.actors.ledger import Ledger, Weight
-from memfin.contracts import BegunDialog, ModelUsage, Record
+from memfin.actors.commit_encoder import CommitEncoder, MessageSize
+from memfin.contracts import DialogCheckpoint, ModelUsage, Record
 from memfin.contracts.progress import QuestionDone
 from memfin.contracts.rag import RagQuestion, RagResult
 from memfin.contracts.rag_judgement import RagJudgement
@@ -56,18 +56,18 @@ class QuestionJudged(Record):
 ToResults = QuestionScored | QuestionJudged
 
 
-class QuestionLedger(Ledger[QuestionScored, QuestionScored]):
+class QuestionEncoder(CommitEncoder[QuestionScored, QuestionScored]):
     """Writes each result down as one commit; one whose system failed can be asked again later."""
 
     def __init__(self, run_id: str) -> None:
         self._run_id = run_id
 
-    def weigh(self, message: QuestionScored) -> Weight:
+    def weigh(self, message: QuestionScored) -> MessageSize:
         """Return one turn."""
         del message
-        return Weight(1)
+        return MessageSize(1)
 
-    def write(self, group: Sequence[QuestionScored]) -> tuple[list[Entry], list[BegunDialog]]:
+    def write(self, group: Sequence[QuestionScored]) -> tuple[list[Entry], list[DialogCheckpoint]]:
         """Return a commit for each result; no question is ever under way on disk."""
         return [_answered(message, "result", RAG_RESULTS) for message in group], []
 
@@ -81,18 +81,18 @@ class QuestionLedger(Ledger[QuestionScored, QuestionScored]):
         return _news(message, self._run_id), message
 
 
-class JudgedQuestionLedger(Ledger[ToResults, QuestionScored]):
+class JudgedQuestionEncoder(CommitEncoder[ToResults, QuestionScored]):
     """Writes each answer down, and in a commit of its own its result once the judge has read it."""
 
     def __init__(self, run_id: str) -> None:
         self._run_id = run_id
 
-    def weigh(self, message: ToResults) -> Weight:
+    def weigh(self, message: ToResults) -> MessageSize:
         """Return one turn."""
         del message
-        return Weight(1)
+        return MessageSize(1)
 
-    def write(self, group: Sequence[ToResults]) -> tuple[list[Entry], list[BegunDialog]]:
+    def write(self, group: Sequence[ToResults]) -> tuple[list[Entry], list[DialogCheckpoint]]:
         """Return a commit for each answer and for each result."""
         return [
             _judged(message)

@@ -10,8 +10,8 @@ from memfin.actors.messages import DialogReplayed, DialogTask, ToScorer, ToWrite
 from memfin.agents.observer import TurnObserver
 from memfin.agents.registry import AgentSource
 from memfin.agents.replay import DialogLeftError, ReplayOptions, failed_trace, replay_dialog
-from memfin.contracts import BegunDialog, Dialog, DialogStarted, TurnDone, TurnTrace, Warned
-from memfin.foreign.references import describe
+from memfin.contracts import DialogCheckpoint, Dialog, DialogStarted, TurnDone, TurnTrace, Warned
+from memfin.sandbox.references import describe
 
 
 class Replayer(Stage[DialogTask]):
@@ -90,7 +90,7 @@ class Replayer(Stage[DialogTask]):
                 ),
             )
 
-        async def keep(begun: BegunDialog) -> None:
+        async def keep(begun: DialogCheckpoint) -> None:
             await send(self._writer, begun)
 
         async def go_on(turns: Sequence[TurnTrace], refused: str | None) -> None:

@@ -12,7 +12,7 @@ from memfin.actors.messages import DialogReplayed, DialogScored, ToScorer
 from memfin.actors.scoring_pool import ScoringPool, default_workers
 from memfin.contracts import Dialog, DialogTrace, RunConfig, TurnEvalRow, Warned
 from memfin.errors import MemfinError
-from memfin.foreign.references import describe
+from memfin.sandbox.references import describe
 from memfin.scoring.rows import complete_rows
 from memfin.scoring.verdicts import unscored_row
 from memfin.scoring.worker import ScoringJob

@@ -8,7 +8,7 @@ import anyio
 
 from memfin.actors.scoring_process import ScoringProcess
 from memfin.contracts import TurnEvalRow
-from memfin.foreign.thread import CallThread
+from memfin.sandbox.thread import CallThread
 from memfin.scoring.worker import ScoringJob, score_job
 
 DEATHS: Final = 3

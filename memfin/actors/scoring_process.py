@@ -12,8 +12,8 @@ import msgspec
 
 from memfin import version
 from memfin.contracts import TurnEvalRow
-from memfin.foreign.references import describe, one_line
-from memfin.foreign.thread import CallThread
+from memfin.sandbox.references import describe, one_line
+from memfin.sandbox.thread import CallThread
 from memfin.scoring.worker import ScoringJob, read_frame, write_frame
 
 PACKAGE: Final = str(Path(version.__file__).with_name("__init__.py"))

@@ -16,11 +16,11 @@ from memfin.actors.messages import (
     ToScorer,
     ToWriter,
 )
-from memfin.contracts import BegunDialog, Dialog, DialogTrace, Judgement, TraceVersion, TurnEvalRow
+from memfin.contracts import DialogCheckpoint, Dialog, DialogTrace, Judgement, TraceVersion, TurnEvalRow
 from memfin.contracts.reading import decode
 from memfin.dataset import DatasetEntry, read_entries
 from memfin.errors import RunFault, UsageError
-from memfin.foreign.thread import CallThread
+from memfin.sandbox.thread import CallThread
 from memfin.journal import CommittedDialog, CommittedLines, RunDirectory
 
 READ_AHEAD: Final = 4
@@ -111,7 +111,7 @@ class Source(Actor[None]):
         self._done += 1
         self._sent += 1
 
-    async def _begun(self, dataset_index: int, dialog: Dialog) -> BegunDialog | None:
+    async def _begun(self, dataset_index: int, dialog: Dialog) -> DialogCheckpoint | None:
         """Return how far the dialogue came, if that was with the same questions."""
         begun = await self._directory.read_begun(dataset_index) if self._directory.begun else None
         if begun is None or begun.dialog_id != dialog.dialog_id:

@@ -14,7 +14,7 @@ from memfin.contracts import Dialog, DialogTrace
 from memfin.contracts.reading import iter_jsonl, open_input
 from memfin.dataset import DatasetIndex
 from memfin.errors import RunFault, UsageError
-from memfin.foreign.thread import CallThread
+from memfin.sandbox.thread import CallThread
 
 READ_AHEAD: Final = 8
 """Traces read in one visit to the worker thread."""

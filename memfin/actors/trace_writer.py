@@ -7,7 +7,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 
 from memfin.actors.base import Stage, EventSender
 from memfin.actors.channels import send, waiting
-from memfin.actors.ledger import Ledger
+from memfin.actors.commit_encoder import CommitEncoder
 from memfin.journal import RunDirectory
 
 M = TypeVar("M")
@@ -27,7 +27,7 @@ class TraceWriter(Stage[M], Generic[M, C]):
     synchronising the disk costs as much for one dialogue as for many. While it writes, its inbox
     fills, then the judges wait, then the replayers: a slow disk slows the run and never fills the
     memory. A dialogue's replay comes before its judgement, and is committed no later. The suite's
-    ``ledger`` turns messages into commits. When the run is cancelled, the open group and the inbox are
+    ``encoder`` turns messages into commits. When the run is cancelled, the open group and the inbox are
     committed once, shielded.
 
     Attributes:
@@ -37,7 +37,7 @@ class TraceWriter(Stage[M], Generic[M, C]):
     def __init__(
         self,
         directory: RunDirectory,
-        ledger: Ledger[M, C],
+        encoder: CommitEncoder[M, C],
         *,
         interval: float,
         size: int,
@@ -47,7 +47,7 @@ class TraceWriter(Stage[M], Generic[M, C]):
     ) -> None:
         super().__init__("trace_writer", inbox, outbox, events)
         self._directory = directory
-        self._ledger = ledger
+        self._ledger = encoder
         self._interval = interval
         self._size = size
         self._outbox = outbox

@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from memfin.agents.protocol import AgentReply, Observer, Session
-from memfin.foreign.calls import CallFailed, is_async
-from memfin.foreign.factories import FactoryCalls
-from memfin.foreign.references import kind_of, one_line
-from memfin.foreign.thread import CallThread
+from memfin.sandbox.calls import CallFailed, is_async
+from memfin.sandbox.factories import FactoryCalls
+from memfin.sandbox.references import kind_of, one_line
+from memfin.sandbox.thread import CallThread
 
 LONGEST_PAUSE: Final = 86_400.0
 """Seconds beyond which a wish for a pause is a mistake."""

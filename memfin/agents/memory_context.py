@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 from memfin.agents.builtin.client import ClientFile
 from memfin.agents.protocol import Session
 from memfin.contracts import RecallTrace, Record, ShortTermTurn
-from memfin.foreign.references import import_reference
+from memfin.sandbox.references import import_reference
 
 NO_MEMORY: Final = "none"
 FORMS: Final = "none, builtin or pkg.module:factory"

@@ -18,7 +18,7 @@ from memfin.contracts import (
     non_finite_path,
 )
 from memfin.contracts.reading import reason_of
-from memfin.foreign.references import describe, one_line
+from memfin.sandbox.references import describe, one_line
 
 R = TypeVar("R", bound=Record)
 

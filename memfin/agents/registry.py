@@ -10,7 +10,7 @@ from memfin.agents.settings import AgentSettings
 from memfin.contracts import Dialog, ModelUsage, ParameterChange
 from memfin.dataset import align_turn_pairs
 from memfin.errors import UsageError
-from memfin.foreign.references import check_signature, import_reference, package_version, reference_of
+from memfin.sandbox.references import check_signature, import_reference, package_version, reference_of
 from memfin.version import __version__
 
 FORMS: Final = "builtin, oracle, echo, http(s)://..., openai:MODEL or pkg.module:factory"
@@ -30,7 +30,7 @@ Factory = Callable[[Session, Observer], Any]
 class SharedAgents(Protocol):
     """A factory whose agents share something, such as connections, that the run closes in the end.
 
-    ``reference``, ``model`` and ``version`` are for the papers of the run, ``inputs`` is what the answers
+    ``reference``, ``model`` and ``version`` are for the artifacts of the run, ``inputs`` is what the answers
     depend on besides, for the fingerprint.
     """
 

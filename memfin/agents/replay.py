@@ -17,8 +17,8 @@ from memfin.contracts import (
     NO_JUDGE,
     TRACE_VERSION,
     TRACE_VERSION_EXTENDED,
-    BegunDialog,
     Dialog,
+    DialogCheckpoint,
     DialogTrace,
     HistoryMode,
     ModelUsage,
@@ -30,8 +30,8 @@ from memfin.contracts import (
 )
 from memfin.dataset import align_turn_pairs, detect_language
 from memfin.errors import UsageError
-from memfin.foreign.calls import CallFailed, CallTimedOut
-from memfin.foreign.references import describe, one_line
+from memfin.sandbox.calls import CallFailed, CallTimedOut
+from memfin.sandbox.references import describe, one_line
 from memfin.secrets import Scrubber
 
 T = TypeVar("T")
@@ -51,7 +51,7 @@ HUNG_SHARE: Final = 0.1
 earlier turn."""
 
 OnTurn = Callable[[TurnTrace], Awaitable[None]]
-OnBegun = Callable[[BegunDialog], Awaitable[None]]
+OnBegun = Callable[[DialogCheckpoint], Awaitable[None]]
 OnResume = Callable[[Sequence[TurnTrace], str | None], Awaitable[None]]
 """Gets the turns that need not be asked again, and why there are none where the agent could not go on."""
 
@@ -111,7 +111,7 @@ async def replay_dialog(  # noqa: PLR0913 - each of them stands alone
     worker_id: int | None = None,
     on_turn: OnTurn | None = None,
     on_begun: OnBegun | None = None,
-    begun: BegunDialog | None = None,
+    begun: DialogCheckpoint | None = None,
     on_resume: OnResume | None = None,
     leaving: Callable[[], bool] | None = None,
     observer_factory: Callable[[], TurnObserver] | None = None,
@@ -243,7 +243,7 @@ class _DialogReplayer:
             "usage": self._usage.of_run(),
         }
 
-    def count(self, begun: BegunDialog) -> None:
+    def count(self, begun: DialogCheckpoint) -> None:
         """Add what the dialogue took in earlier processes."""
         self.retries += begun.retries
         self._abandoned += begun.abandoned
@@ -289,7 +289,7 @@ class _DialogReplayer:
             return _text(problem)
         return None
 
-    async def begun(self, dataset_index: int, turns: Sequence[TurnTrace]) -> BegunDialog | None:
+    async def begun(self, dataset_index: int, turns: Sequence[TurnTrace]) -> DialogCheckpoint | None:
         """Return how far the dialogue is with the agent's state, if its last turn was answered.
 
         The first snapshot that cannot be had ends the asking for them.
@@ -303,7 +303,7 @@ class _DialogReplayer:
         except (CallFailed, TransportError, ConnectionError) as problem:
             self.snapshot_error = _text(problem)
             return None
-        return BegunDialog(
+        return DialogCheckpoint(
             dataset_index=dataset_index,
             dialog_id=self._name,
             turns=list(turns),

@@ -5,9 +5,9 @@ from pathlib import Path
 import click
 
 from memfin.errors import GateFailed, UsageError
-from memfin.foreign.references import one_line
 from memfin.metrics.aggregate import encode_summary
 from memfin.runtime.aggregation import aggregate_rows
+from memfin.sandbox.references import one_line
 
 
 @click.command("aggregate", short_help="Compute the metrics of recorded rows.")

@@ -11,7 +11,7 @@ from memfin.cli.check_view import lines_of
 from memfin.cli.replies import Reply, Unread, open_replies, read_replies
 from memfin.contracts import CheckedReply
 from memfin.errors import GateFailed, UsageError
-from memfin.foreign.references import one_line
+from memfin.sandbox.references import one_line
 from memfin.text.lines import printable
 
 MOST_TOLD: Final = 20

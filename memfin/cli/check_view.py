@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from memfin.contracts import CheckedFinding, CheckedReply
-from memfin.foreign.references import one_line
+from memfin.sandbox.references import one_line
 from memfin.text.lines import printable
 
 LONGEST_WORDS: Final = 120

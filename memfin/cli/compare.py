@@ -6,7 +6,7 @@ import click
 
 from memfin.contracts.comparison import Comparison
 from memfin.errors import GateFailed
-from memfin.foreign.references import one_line
+from memfin.sandbox.references import one_line
 
 
 @click.command("compare", short_help="Compare two runs, dialogue by dialogue.")

@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 from memfin.contracts import ProgressEvent, TurnDone
-from memfin.foreign.references import one_line
+from memfin.sandbox.references import one_line
 
 MOST_REASONS: Final = 1000
 """Reasons that are told apart; those of later turns count without their text."""

@@ -10,7 +10,7 @@ from typing import Final, NoReturn
 import click
 
 from memfin.errors import MemfinError, RunFault
-from memfin.foreign.references import describe, one_line
+from memfin.sandbox.references import describe, one_line
 from memfin.secrets import scrubber_of_environment
 from memfin.version import __version__
 

@@ -14,7 +14,7 @@ from memfin.contracts import (
     TurnDone,
     Warned,
 )
-from memfin.foreign.references import one_line
+from memfin.sandbox.references import one_line
 
 EVERY: Final = 5.0
 """Seconds between two plain lines."""

@@ -13,12 +13,12 @@ from memfin.cli.progress import ProgressView, progress_view
 from memfin.cli.working import work_to_end
 from memfin.contracts import EvalSummary, ProgressEvent, RunConfig, RunStats, Warned
 from memfin.errors import GateFailed, RunFault
-from memfin.foreign.references import one_line
 from memfin.judges.failures import judge_warnings
 from memfin.runtime.gates import failed_gates
 from memfin.runtime.outputs import pretty_json
 from memfin.runtime.plan import DialogPlan, make_plan
 from memfin.runtime.run import Run
+from memfin.sandbox.references import one_line
 
 
 @click.command("run", short_help="Evaluate an agent on a dataset.")

@@ -39,7 +39,7 @@ def soak_options(prefix: str, first: str = "") -> Callable[[F], F]:
                     ["--keep-epochs"],
                     type=int,
                     metavar="K",
-                    help="Keep traces and rows of the last K epochs, and of others their papers only.  "
+                    help="Keep traces and rows of the last K epochs, and of others their artifacts only.  "
                     "[default: all]",
                 ),
                 click.Option(

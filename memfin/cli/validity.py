@@ -18,9 +18,9 @@ from memfin.cli.options import CONFIG_FILE, RUN_OPTIONS, read_config
 from memfin.cli.working import STUCK_EXIT
 from memfin.contracts import Disagreement, JudgeScope, ValidityReport
 from memfin.errors import GateFailed, UsageError
-from memfin.foreign.references import one_line
 from memfin.runtime.validity import InvalidLabels, measure_validity
 from memfin.runtime.watchdog import LoopWatchdog
+from memfin.sandbox.references import one_line
 from memfin.validity.gates import failed_gates, parse_gate
 
 EVERY: Final = 5.0

@@ -43,7 +43,7 @@ class Work(Protocol):
         """Come to an end at once."""
 
     def record_stop(self, reason: str) -> None:
-        """Tell the papers from another thread that the process ends."""
+        """Tell the artifacts from another thread that the process ends."""
 
 
 class Planned(Protocol):

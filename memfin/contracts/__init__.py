@@ -18,7 +18,7 @@ from memfin.contracts.base import (
     TurnStatus,
     non_finite_path,
 )
-from memfin.contracts.begun import BegunDialog
+from memfin.contracts.checkpoint import DialogCheckpoint
 from memfin.contracts.bench import BenchConfig, BenchConfigFile
 from memfin.contracts.checked import CheckedFinding, CheckedReply
 from memfin.contracts.comparison import ChangedCase, Comparison, PairedValue
@@ -156,7 +156,7 @@ __all__ = [
     "TRACE_VERSION",
     "TRACE_VERSION_EXTENDED",
     "AnyProgressEvent",
-    "BegunDialog",
+    "DialogCheckpoint",
     "BenchConfig",
     "BenchConfigFile",
     "BinaryScores",

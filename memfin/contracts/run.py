@@ -1,4 +1,4 @@
-"""A run's own papers: manifest, summary, statistics, resolved configuration."""
+"""A run's own artifacts: manifest, summary, statistics, resolved configuration."""
 
 from typing import Annotated, Any, Literal
 

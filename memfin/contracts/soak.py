@@ -1,4 +1,4 @@
-"""A soak's papers: one line an epoch, and the summary of all of them (spec section 8, ``soak``)."""
+"""A soak's artifacts: one line an epoch, and the summary of all of them (spec section 8, ``soak``)."""
 
 from typing import Annotated, Literal
 

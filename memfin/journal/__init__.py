@@ -11,7 +11,7 @@ from memfin.journal.commits import (
     Entry,
     JournalDamaged,
 )
-from memfin.journal.disk import Paper
+from memfin.journal.disk import Artifact
 from memfin.journal.index import CommitIndex, CommittedDialog, CommittedLines
 from memfin.journal.layout import (
     DIALOGUES,
@@ -36,13 +36,13 @@ __all__ = [
     "RAG_JUDGE_CONTROLS",
     "RAG_RESULTS",
     "TURN_EVAL",
+    "Artifact",
     "CommitIndex",
     "CommittedDialog",
     "CommittedLines",
     "Entry",
     "JournalDamaged",
     "Layout",
-    "Paper",
     "RunDirectory",
     "progress_path",
 ]

@@ -65,7 +65,7 @@ class CommitRecord(Record, omit_defaults=True):
     names its format; ``replay`` commits a dialogue's trace and ``judged`` its final rows; ``result``
     commits a question of a benchmark at once, where there is no judge. With one ``replay`` commits its
     answer and ``judged`` its final result. ``dataset_index`` and ``dialog_id`` say which dialogue, or
-    which question, it is. ``papers`` are the checksums of the run's settings and manifest by the names of
+    which question, it is. ``artifacts`` are the checksums of the run's settings and manifest by the names of
     their files, on the first line; ``opened`` comes again where a run goes on with others.
     """
 
@@ -73,7 +73,7 @@ class CommitRecord(Record, omit_defaults=True):
     group: Annotated[int, msgspec.Meta(ge=1)]
     kind: CommitKind
     format: int | None = None
-    papers: dict[str, str] = {}
+    artifacts: dict[str, str] = {}
     dataset_index: int = 0
     dialog_id: str = ""
     status: DialogStatus | None = None
@@ -91,7 +91,7 @@ class Entry(NamedTuple):
     dataset_index: int = 0
     dialog_id: str = ""
     rows: Mapping[str, Sequence[bytes]] = {}
-    papers: Mapping[str, str] = {}
+    artifacts: Mapping[str, str] = {}
     status: DialogStatus | None = None
     retries: int = 0
     abandoned: int = 0
@@ -180,7 +180,7 @@ def encode_group(entries: Sequence[Entry], seq: int, ends: Mapping[str, int]) ->
                 group=seq,
                 kind=entry.kind,
                 format=FORMAT if entry.kind == "opened" else None,
-                papers=dict(entry.papers),
+                artifacts=dict(entry.artifacts),
                 dataset_index=entry.dataset_index,
                 dialog_id=entry.dialog_id,
                 status=entry.status,

@@ -21,7 +21,7 @@ LINK: Final = "is a symbolic link, which is not followed in a run directory"
 PRIVATE: Final = 0o700
 """The mode of a directory that is created, for this user alone."""
 
-Paper = bytes | Iterator[bytes]
+Artifact = bytes | Iterator[bytes]
 """The content of a whole file, at once or in pieces."""
 
 
@@ -141,7 +141,7 @@ class Disk:
         """Return where a file is written before it takes its name."""
         return temporary_path(path)
 
-    def write_whole(self, path: Path, data: Paper) -> None:
+    def write_whole(self, path: Path, data: Artifact) -> None:
         """Write a whole file so that readers see the old or the new content, nothing between.
 
         The content, which may come in pieces, is on the medium then; the name is once its directory is

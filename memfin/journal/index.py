@@ -55,13 +55,13 @@ class CommitIndex:
     Attributes:
         ends: the committed size of every file of rows.
         seq: the number of the last record.
-        papers: the checksums of the run's papers by the names of their files.
+        artifacts: the checksums of the run's artifacts by the names of their files.
     """
 
     def __init__(self) -> None:
         self.ends: dict[str, int] = {}
         self.seq = 0
-        self.papers: dict[str, set[str]] = {}
+        self.artifacts: dict[str, set[str]] = {}
         self._dialogs: dict[int, CommittedDialog] = {}
 
     def __len__(self) -> int:
@@ -98,8 +98,8 @@ class CommitIndex:
         name = f"dialogue {record.dialog_id!r} of line {record.dataset_index}"
         match record.kind:
             case "opened":
-                for name, check in record.papers.items():
-                    self.papers.setdefault(name, set()).add(check)
+                for name, check in record.artifacts.items():
+                    self.artifacts.setdefault(name, set()).add(check)
                 return None
             case "replay":
                 trace = pieces.get(DIALOG_TRACE) or pieces.get(RAG_ANSWERS)

@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from memfin.contracts import BegunDialog
+from memfin.contracts import DialogCheckpoint
+from memfin.journal.checkpoints import TURNS, CheckpointLog
 from memfin.journal.commits import (
     COMMITS,
     Entry,
@@ -16,7 +17,6 @@ from memfin.journal.disk import APPEND, Disk
 from memfin.journal.index import CommitIndex, Piece
 from memfin.journal.layout import DIALOGUES
 from memfin.journal.recovery import Cut, examine
-from memfin.journal.turns import TURNS, TurnLog
 
 
 class Journal:
@@ -39,24 +39,24 @@ class Journal:
         self._ends: dict[str, int] = {}
         self._seq = 0
         self._failure: OSError | None = None
-        self.turns = TurnLog(directory, disk)
+        self.turns = CheckpointLog(directory, disk)
 
-    def create(self, papers: Mapping[str, str]) -> None:
-        """Begin the journal of a new run with its files and the checksums of its papers; durable on return.
+    def create(self, artifacts: Mapping[str, str]) -> None:
+        """Create the journal of a new run with the checksums of its artifacts; durable on return.
 
         Raises:
             OSError: the file system refuses.
         """
         for name in (COMMITS, *self._rows):
             self._file(name)
-        self.commit([Entry("opened", papers=papers)])
+        self.commit([Entry("opened", artifacts=artifacts)])
 
     def reopen(
-        self, papers: Mapping[str, str], *, forget_turns: bool = False
+        self, artifacts: Mapping[str, str], *, forget_turns: bool = False
     ) -> tuple[CommitIndex, tuple[Cut, ...]]:
         """Continue the journal of an earlier process: cut what was never committed, then append.
 
-        Checksums of ``papers`` that it does not hold yet are added to it.
+        Checksums of ``artifacts`` that it does not hold yet are added to it.
         With ``forget_turns`` dialogues that were under way start again from the beginning.
 
         Raises:
@@ -74,15 +74,15 @@ class Journal:
         for name in (COMMITS, *self._rows):
             self._file(name)
         self._ends[COMMITS] = self._disk.size(self._files[COMMITS])
-        new = {name: check for name, check in papers.items() if check not in index.papers.get(name, ())}
+        new = {name: check for name, check in artifacts.items() if check not in index.artifacts.get(name, ())}
         if new or not self._seq:
-            self.commit([Entry("opened", papers=new)])
+            self.commit([Entry("opened", artifacts=new)])
         if forget_turns:
             self.turns.forget()
         self.turns.recover({dialog.dataset_index for dialog in index})
         return index, cuts
 
-    def commit(self, entries: Sequence[Entry], begun: Sequence[BegunDialog] = ()) -> None:
+    def commit(self, entries: Sequence[Entry], begun: Sequence[DialogCheckpoint] = ()) -> None:
         """Write a group of commits; on return all of them are on the medium.
 
         ``begun`` is how far dialogues are that no entry completes, each of them once.
@@ -106,7 +106,7 @@ class Journal:
         if self.turns:
             self.turns.release(entry.dataset_index for entry in entries if entry.kind == "replay")
 
-    def _write(self, group: Group, written: list[str], begun: Sequence[BegunDialog]) -> None:
+    def _write(self, group: Group, written: list[str], begun: Sequence[DialogCheckpoint]) -> None:
         """Rows before records: a record on the medium proves that its rows are there."""
         if not self._disk.is_at(self._file(COMMITS), self._directory / COMMITS):
             path = str(self._directory / COMMITS)
@@ -126,7 +126,7 @@ class Journal:
         if not self._seq:
             self._disk.fsync_directory(self._directory)
 
-    def _append_turns(self, begun: Sequence[BegunDialog]) -> None:
+    def _append_turns(self, begun: Sequence[DialogCheckpoint]) -> None:
         try:
             self.turns.append(begun)
         except OSError as problem:

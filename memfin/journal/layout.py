@@ -20,7 +20,7 @@ class Layout(NamedTuple):
 
     ``rows`` are there from the beginning. ``first`` is that of them to which the first commit of every
     dialogue or question adds one line. ``judged`` is where the final rows go, and ``judgements`` where what
-    a language model said of them does. ``papers`` are the whole files that a run writes besides its rows,
+    a language model said of them does. ``artifacts`` are the whole files that a run writes besides its rows,
     and ``ends`` those of them that only a complete run has.
     """
 
@@ -28,7 +28,7 @@ class Layout(NamedTuple):
     first: str
     judged: str
     judgements: str
-    papers: tuple[str, ...]
+    artifacts: tuple[str, ...]
     ends: tuple[str, ...]
 
 
@@ -37,7 +37,7 @@ DIALOGUES: Final = Layout(
     first=DIALOG_TRACE,
     judged=TURN_EVAL,
     judgements=JUDGEMENTS,
-    papers=("config.json", JUDGE_CONTROLS, "metrics_summary.json", "run_manifest.json", "run_stats.json"),
+    artifacts=("config.json", JUDGE_CONTROLS, "metrics_summary.json", "run_manifest.json", "run_stats.json"),
     ends=("metrics_summary.json", "run_stats.json"),
 )
 
@@ -46,13 +46,13 @@ QUESTIONS: Final = Layout(
     first=RAG_RESULTS,
     judged=RAG_RESULTS,
     judgements=RAG_JUDGEMENTS,
-    papers=("config.json", "rag_summary.json", "run_manifest.json", "run_stats.json"),
+    artifacts=("config.json", "rag_summary.json", "run_manifest.json", "run_stats.json"),
     ends=("rag_summary.json", "run_stats.json"),
 )
 
 JUDGED_QUESTIONS: Final = QUESTIONS._replace(
     rows=(RAG_ANSWERS, RAG_RESULTS),
     first=RAG_ANSWERS,
-    papers=(*QUESTIONS.papers, RAG_JUDGE_CONTROLS),
+    artifacts=(*QUESTIONS.artifacts, RAG_JUDGE_CONTROLS),
 )
 """Where a judge reads the answers: they are on disk before it does, results once it has."""

@@ -9,11 +9,11 @@ from typing import NamedTuple
 import msgspec
 
 from memfin.errors import UsageError
+from memfin.journal.artifacts import PAPERS
 from memfin.journal.commits import COMMITS, ROW_FILES, CommitRecord, decode_line
 from memfin.journal.disk import Disk
 from memfin.journal.entries import refuse_links
 from memfin.journal.lock import LOCK
-from memfin.journal.papers import PAPERS
 from memfin.journal.recovery import OpenFiles, check_part, log_lines
 from memfin.journal.rewrite import WORKSHOP, copy_journal
 
@@ -71,8 +71,10 @@ def _copy(disk: Disk, source: Path, target: Path) -> Repaired:
         sieve = _Sieve(disk, files)
         copy_journal(disk, files, sieve.sound_records(), target)
     dropped = tuple(sieve.dropped)
-    papers = [path for path in sorted(source.iterdir()) if path.is_file() and not path.name.startswith(".")]
-    for path in papers:
+    artifacts = [
+        path for path in sorted(source.iterdir()) if path.is_file() and not path.name.startswith(".")
+    ]
+    for path in artifacts:
         if path.name in PAPERS or not (dropped or path.name in (COMMITS, *ROW_FILES)):
             data = path.read_bytes()
             disk.write_whole(target / path.name, _unended(data) if dropped else data)

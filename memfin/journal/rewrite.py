@@ -27,7 +27,7 @@ def copy_journal(disk: Disk, source: OpenFiles, records: Iterable[CommitRecord],
     """Write a new journal of the given records, whose rows are read from the source.
 
     Every file that the source has stands in the target, too, so that none of it can be taken for
-    one that belongs to the copy. Checksums of papers are copied. ``target`` exists and holds no journal.
+    one that belongs to the copy. Checksums of artifacts are copied. ``target`` exists and holds no journal.
 
     Raises:
         OSError: the file system refuses.
@@ -37,10 +37,10 @@ def copy_journal(disk: Disk, source: OpenFiles, records: Iterable[CommitRecord],
         records = iter(records)
         first = next(records, None)
         opened = first is not None and first.kind == "opened"
-        journal.create(first.papers if first is not None and opened else {})
+        journal.create(first.artifacts if first is not None and opened else {})
         rest = records if first is None or opened else chain([first], records)
         entries = (
-            _entry(disk, source, record) for record in rest if record.kind != "opened" or record.papers
+            _entry(disk, source, record) for record in rest if record.kind != "opened" or record.artifacts
         )
         while group := list(islice(entries, _GROUP)):
             journal.commit(group)
@@ -58,7 +58,7 @@ def _entry(disk: Disk, source: OpenFiles, record: CommitRecord) -> Entry:
         record.dataset_index,
         record.dialog_id,
         rows,
-        papers=record.papers,
+        artifacts=record.artifacts,
         status=record.status,
         retries=record.retries,
         abandoned=record.abandoned,

@@ -12,20 +12,20 @@ from typing import Any, Final, ParamSpec, Self, TypeVar
 import aiofiles.os
 import anyio
 
-from memfin.contracts import BegunDialog, DialogStatus
+from memfin.contracts import DialogCheckpoint, DialogStatus
 from memfin.errors import RunFault, UsageError
+from memfin.journal.abandoned_start import clear, is_stillborn
+from memfin.journal.artifacts import artifact_checks, artifacts_on_disk
+from memfin.journal.checkpoints import TURNS, CheckpointLog
 from memfin.journal.commits import COMMITS, ROW_FILES, Entry
-from memfin.journal.disk import APPEND, PRIVATE, Disk, Paper
+from memfin.journal.disk import APPEND, PRIVATE, Artifact, Disk
 from memfin.journal.entries import remove_temporaries
 from memfin.journal.index import CommitIndex, CommittedDialog, CommittedLines, Piece
 from memfin.journal.journal import Journal
 from memfin.journal.layout import DIALOGUES, Layout
 from memfin.journal.lock import LOCK, RunLock
-from memfin.journal.papers import paper_checks, papers_on_disk
 from memfin.journal.recovery import Cut, examine
 from memfin.journal.rewrite import drop_commits, finish_rewrite
-from memfin.journal.stillborn import clear, is_stillborn
-from memfin.journal.turns import TURNS, TurnLog
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -72,7 +72,7 @@ class RunDirectory:
         drop: frozenset[DialogStatus] = frozenset(),
         rejudge: bool = False,
         forget_turns: bool = False,
-        papers: Mapping[str, bytes] = {},
+        artifacts: Mapping[str, bytes] = {},
         advice: str = START_AGAIN,
         disk: Disk | None = None,
     ) -> None:
@@ -81,9 +81,9 @@ class RunDirectory:
         Dialogues whose status is among ``drop`` are taken out of it first; with ``rejudge`` also the
         judgements of dialogues in which one failed, while their replays stay. With ``forget_turns``
         dialogues that were under way start again from the beginning. ``layout`` names the files of the
-        run's suite. ``papers`` are the settings and the manifest that the run is about to write, whose
+        run's suite. ``artifacts`` are the settings and the manifest that the run is about to write, whose
         checksums go into the log, and those on disk where they are left out. ``advice`` ends the message of
-        every fault after the run's first papers are written.
+        every fault after the run's first artifacts are written.
         """
         self.path = path
         self.progress = progress
@@ -96,7 +96,7 @@ class RunDirectory:
         self._drop = drop
         self._rejudge = rejudge
         self._forget_turns = forget_turns
-        self._papers = papers
+        self._artifacts = artifacts
         self._advice = advice
         self._begun = existing
         self._disk = disk or Disk()
@@ -150,7 +150,7 @@ class RunDirectory:
             self.progress.parent.mkdir(PRIVATE, parents=True, exist_ok=True)
             self._log = self._disk.open(self.progress, APPEND)
             self._mend_progress(self._log)  # of an earlier run of that name
-            self._journal.create(paper_checks(self._papers))
+            self._journal.create(artifact_checks(self._artifacts))
         except OSError as problem:
             self._take_back()  # the name stays free
             if problem.errno in _MISNAMED:
@@ -206,8 +206,8 @@ class RunDirectory:
         finish_rewrite(self._disk, self.path)
         if self._drop or self._rejudge:
             self._take_out()
-        papers = paper_checks({**papers_on_disk(self._disk, self.path), **self._papers})
-        self.committed, self.cuts = self._journal.reopen(papers, forget_turns=self._forget_turns)
+        artifacts = artifact_checks({**artifacts_on_disk(self._disk, self.path), **self._artifacts})
+        self.committed, self.cuts = self._journal.reopen(artifacts, forget_turns=self._forget_turns)
         self.begun = len(self._journal.turns)
         self.warnings = tuple(
             f"{TURNS}: {damage}; its dialogue goes on from an earlier turn"
@@ -236,7 +236,7 @@ class RunDirectory:
 
     def _drop_turns(self, found: CommitIndex) -> None:
         """Take out the turns of complete dialogues, which would pass for those of dropped ones later."""
-        turns = TurnLog(self.path, self._disk)
+        turns = CheckpointLog(self.path, self._disk)
         try:
             turns.recover({dialog.dataset_index for dialog in found})
         finally:
@@ -272,7 +272,7 @@ class RunDirectory:
             finally:
                 self._lock.release()
 
-    async def commit(self, entries: Sequence[Entry], begun: Sequence[BegunDialog] = ()) -> None:
+    async def commit(self, entries: Sequence[Entry], begun: Sequence[DialogCheckpoint] = ()) -> None:
         """Commit a group: on return its rows and the records of them are on the medium.
 
         ``begun`` is how far dialogues are that no entry completes, each of them once.
@@ -283,7 +283,7 @@ class RunDirectory:
         if entries or begun:
             await self._finish(self._journal.commit, entries, begun)
 
-    async def read_begun(self, dataset_index: int) -> BegunDialog | None:
+    async def read_begun(self, dataset_index: int) -> DialogCheckpoint | None:
         """Return how far a dialogue came in an earlier process; None where it starts from the beginning.
 
         Raises:
@@ -342,7 +342,7 @@ class RunDirectory:
                 self._disk.truncate(self._log, size)
             raise OSError(problem.errno, problem.strerror, str(self.progress)) from problem
 
-    async def write(self, papers: Mapping[str, Paper | None]) -> None:
+    async def write(self, artifacts: Mapping[str, Artifact | None]) -> None:
         """Write whole files by name, one after another; readers see the old or the new content of each.
 
         A content may come in pieces; None in its place removes the file.
@@ -352,7 +352,7 @@ class RunDirectory:
         """
 
         def replace() -> None:
-            for name, data in papers.items():
+            for name, data in artifacts.items():
                 if data is None:
                     self._disk.unlink(self.path / name)
                 else:
@@ -368,7 +368,7 @@ class RunDirectory:
 
     def _remove(self) -> None:
         self._disk.unlink(self.progress)
-        for name in (*self._layout.papers, *ROW_FILES, COMMITS, TURNS, LOCK):
+        for name in (*self._layout.artifacts, *ROW_FILES, COMMITS, TURNS, LOCK):
             self._disk.unlink(self.path / name)
         self._disk.rmdir(self.path)
 

@@ -10,10 +10,10 @@ from typing import Any, Final
 
 import msgspec
 
+from memfin.client.structured import InvalidAnswer, read_document
 from memfin.contracts import ComplianceLabel, JudgeRequest, Verdict
 from memfin.judges.variants import Variant
 from memfin.scoring.risk import CANONICAL_TAGS, EXTENSION_TAGS
-from memfin.wire.structured import InvalidAnswer, read_document
 
 NAME: Final = "verdict"
 """What an answer is to be, in requests and errors."""

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from memfin.contracts import JudgeControl, JudgeRequest, Verdict
 from memfin.contracts.judgement import ControlKind
 from memfin.judges.prompts import language_of
-from memfin.judges.protocol import Ruling
+from memfin.judges.protocol import JudgeResult
 
 TURNS: Final = 3
 """Turns of the dataset that controls are made of."""
@@ -71,9 +71,9 @@ def _reply(kind: ControlKind, request: JudgeRequest) -> str:
     return _NULL[lang] + _ORDER[lang].format(items=f"[{numbers}]")
 
 
-def control_result(control: Control, ruling: Ruling[Verdict]) -> JudgeControl:
+def control_result(control: Control, result: JudgeResult[Verdict]) -> JudgeControl:
     """Return what the judge made of a control."""
-    request, outcome = control.request, ruling.outcome
+    request, outcome = control.request, result.outcome
     judged = isinstance(outcome, Verdict)
     return JudgeControl(
         kind=control.kind,

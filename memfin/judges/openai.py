@@ -6,28 +6,28 @@ from typing import Any, ClassVar, Final, Generic, NamedTuple
 
 import msgspec
 
-from memfin.contracts import JudgeFailure, ParameterChange, Vote
-from memfin.errors import UsageError
-from memfin.judges.answers import NAME
-from memfin.judges.cache import AnswerCache, CachedAnswer, cache_key
-from memfin.judges.fence import new_nonce
-from memfin.judges.notices import Notices
-from memfin.judges.protocol import CacheCounts, EndpointDown, JudgeError, Ruling
-from memfin.judges.task import Ballot, JudgeTask, R, V
-from memfin.judges.templates import Prompt, TooLong
-from memfin.wire.answers import FILTERED
-from memfin.wire.chat import ChatClient
-from memfin.wire.endpoint import Endpoint
-from memfin.wire.errors import WireError
-from memfin.wire.gate import CallGate
-from memfin.wire.messages import ChatAnswer, ChatRequest
-from memfin.wire.structured import (
+from memfin.client.answers import FILTERED
+from memfin.client.chat import ChatClient
+from memfin.client.endpoint import Endpoint
+from memfin.client.errors import WireError
+from memfin.client.gate import CallGate
+from memfin.client.messages import ChatAnswer, ChatRequest
+from memfin.client.structured import (
     FORMATS,
     REFUSES_FORMAT,
     Formats,
     InvalidAnswer,
     ResponseFormat,
 )
+from memfin.contracts import JudgeFailure, ParameterChange, Vote
+from memfin.errors import UsageError
+from memfin.judges.answers import NAME
+from memfin.judges.cache import AnswerCache, CachedAnswer, cache_key
+from memfin.judges.fence import new_nonce
+from memfin.judges.notices import Notices
+from memfin.judges.protocol import CacheCounts, EndpointDown, JudgeError, JudgeResult
+from memfin.judges.task import GradingPrompt, JudgeTask, R, V
+from memfin.judges.templates import Prompt, TooLong
 
 MOST_TOKENS: Final = 2048
 """Tokens of an answer, unless the caller says otherwise; a verdict has some hundred, thoughts have more."""
@@ -149,8 +149,8 @@ class OpenAIJudge(Generic[R, V]):
             raise JudgeError(outcome.reason)
         return outcome
 
-    async def deliberate(self, request: R) -> Ruling[V]:
-        """Return the ruling on one reply; it takes every vote, so the first that fails ends it.
+    async def deliberate(self, request: R) -> JudgeResult[V]:
+        """Return the result on one reply; it takes every vote, so the first that fails ends it.
 
         Raises:
             EndpointDown: the endpoint has been down for longer than the gate waits.
@@ -159,33 +159,33 @@ class OpenAIJudge(Generic[R, V]):
         verdicts: list[V] = []
         for number in range(self._votes):
             try:
-                ballot = self._task.ballot(request, number)
+                grading_prompt = self._task.grading_prompt(request, number)
             except TooLong as problem:
-                return Ruling(JudgeFailure(reason=str(problem), declined="too_long"), votes)
-            vote, refused = await self._vote(ballot, number + 1)
+                return JudgeResult(JudgeFailure(reason=str(problem), declined="too_long"), votes)
+            vote, refused = await self._vote(grading_prompt, number + 1)
             votes.append(vote)
             if vote.verdict is None:
                 failure = JudgeFailure(
                     reason=vote.error or "no verdict", declined="refused" if refused else None
                 )
-                return Ruling(failure, votes)
+                return JudgeResult(failure, votes)
             verdicts.append(vote.verdict)
-        return Ruling(self._task.combined(request, verdicts), votes)
+        return JudgeResult(self._task.combined(request, verdicts), votes)
 
     async def close(self) -> None:
         """Close the connections and the cache."""
         await self._cache.close()
         await self._client.close()
 
-    async def _vote(self, ballot: Ballot[V], number: int) -> tuple[Vote[V], bool]:
+    async def _vote(self, grading_prompt: GradingPrompt[V], number: int) -> tuple[Vote[V], bool]:
         """Return a vote, and whether the model has refused it."""
-        asked_for = ballot.prompt.digest()
-        key = self._key_of(asked_for, ballot.schema) if self._cache.reads else ""
+        asked_for = grading_prompt.prompt.digest()
+        key = self._key_of(asked_for, grading_prompt.schema) if self._cache.reads else ""
         cached = await self._cache.claim(key)
         claimed = cached is None
         if cached is not None:
             try:
-                verdict = ballot.read(cached.raw_answer)
+                verdict = grading_prompt.read(cached.raw_answer)
             except InvalidAnswer as problem:
                 self._cache.discredit(key, str(problem))
             else:
@@ -202,9 +202,9 @@ class OpenAIJudge(Generic[R, V]):
         try:
             began = time.perf_counter()
             answers: list[ChatAnswer] = []
-            asked = await self._ask(ballot, answers)
+            asked = await self._ask(grading_prompt, answers)
             if asked.reply is not None:
-                self._keep(key, asked, ballot)
+                self._keep(key, asked, grading_prompt)
         finally:
             if claimed:
                 self._cache.release(key)
@@ -236,21 +236,23 @@ class OpenAIJudge(Generic[R, V]):
             }
         )
 
-    async def _ask(self, ballot: Ballot[V], answers: list[ChatAnswer]) -> _Asked[V]:
+    async def _ask(self, grading_prompt: GradingPrompt[V], answers: list[ChatAnswer]) -> _Asked[V]:
         """Ask until there is a verdict or no further attempt makes sense; ``answers`` gets all that came."""
         attempts = 0
         for place in range(self._first_format, len(FORMATS)):
             form = FORMATS[place]
 
             async def attempt(form: ResponseFormat = form) -> _Reply[V]:
-                answer = await self._attempt(ballot.prompt, self._formats.encoded(form, ballot.schema))
+                answer = await self._attempt(
+                    grading_prompt.prompt, self._formats.encoded(form, grading_prompt.schema)
+                )
                 answers.append(answer)
-                return self._reply(answer, ballot)
+                return self._reply(answer, grading_prompt)
 
             try:
                 result = await self._gate.call(
                     attempt,
-                    tokens=ballot.tokens,
+                    tokens=grading_prompt.tokens,
                     used=lambda reply: reply.answer.total_tokens,
                     probe=self._probe,
                 )
@@ -317,7 +319,7 @@ class OpenAIJudge(Generic[R, V]):
                 raise self._too_long(problem.tokens) from None
             raise (_refusal_of_format(problem) if form is not None else problem) from None
 
-    def _reply(self, answer: ChatAnswer, ballot: Ballot[V]) -> _Reply[V]:
+    def _reply(self, answer: ChatAnswer, grading_prompt: GradingPrompt[V]) -> _Reply[V]:
         """Return an answer with its verdict; what is no verdict is an error of the wire."""
         tokens = answer.total_tokens
         if answer.refusal is not None:
@@ -327,7 +329,7 @@ class OpenAIJudge(Generic[R, V]):
         if not answer.text.strip():
             raise WireError("empty", "the answer is empty", tokens=tokens)
         try:
-            verdict = ballot.read(answer.text)
+            verdict = grading_prompt.read(answer.text)
         except InvalidAnswer as problem:
             if answer.finish_reason == FILTERED:
                 text = "the judge refused: the server's content filter cut the answer off"
@@ -340,7 +342,7 @@ class OpenAIJudge(Generic[R, V]):
         text = f"the answer is longer than {self._max_tokens} tokens; --judge-max-tokens allows more"
         return WireError("truncated", text, retryable=False, tokens=tokens)
 
-    def _keep(self, key: str, asked: _Asked[V], ballot: Ballot[V]) -> None:
+    def _keep(self, key: str, asked: _Asked[V], grading_prompt: GradingPrompt[V]) -> None:
         """Keep an answer, without secrets; one that is no verdict without them is not kept."""
         if asked.reply is None:
             return
@@ -348,7 +350,7 @@ class OpenAIJudge(Generic[R, V]):
         raw = self._scrub(answer.text)
         if raw != answer.text:
             try:
-                ballot.read(raw)
+                grading_prompt.read(raw)
             except InvalidAnswer:
                 return
         self._cache.keep(

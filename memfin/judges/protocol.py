@@ -48,7 +48,7 @@ class Judge(Protocol[R_contra, V_co]):
 DialogJudge = Judge[JudgeRequest, Verdict]
 
 
-class Ruling(NamedTuple, Generic[V]):
+class JudgeResult(NamedTuple, Generic[V]):
     """A judgement with the votes that led to it, in order; judges that keep no record have none."""
 
     outcome: V | JudgeFailure
@@ -70,8 +70,8 @@ class RecordingJudge(Judge[R_contra, V], Protocol[R_contra, V]):
     Everything it tells is a method: a check for the protocol would evaluate properties.
     """
 
-    async def deliberate(self, request: R_contra) -> Ruling[V]:
-        """Return the ruling on one reply; a judgement that fails is a `JudgeFailure`, never raised.
+    async def deliberate(self, request: R_contra) -> JudgeResult[V]:
+        """Return the result on one reply; a judgement that fails is a `JudgeFailure`, never raised.
 
         Raises:
             EndpointDown: nothing can be judged now.
@@ -99,16 +99,16 @@ class RecordingJudge(Judge[R_contra, V], Protocol[R_contra, V]):
         ...
 
 
-async def ruling(judge: Judge[R, V], request: R) -> Ruling[V]:
-    """Return the ruling of any judge on one reply.
+async def judge_result(judge: Judge[R, V], request: R) -> JudgeResult[V]:
+    """Return the result of any judge on one reply.
 
     Raises:
         EndpointDown: nothing can be judged now.
     """
     # To ask whether it is a `RecordingJudge` takes longer than an offline judgement.
     if (deliberate := getattr(judge, "deliberate", None)) is not None:
-        return cast("Ruling[V]", await deliberate(request))
+        return cast("JudgeResult[V]", await deliberate(request))
     try:
-        return Ruling(await judge.judge(request))
+        return JudgeResult(await judge.judge(request))
     except JudgeError as problem:
-        return Ruling(JudgeFailure(reason=str(problem)))
+        return JudgeResult(JudgeFailure(reason=str(problem)))

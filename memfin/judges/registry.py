@@ -16,25 +16,25 @@ from memfin.agents.calls import TransportError
 from memfin.agents.retrying import FIRST_BACKOFF, LONGEST_BACKOFF, with_retries
 from memfin.contracts import HEURISTIC_JUDGE, NO_JUDGE, JudgeScope
 from memfin.errors import UsageError
-from memfin.foreign.calls import CallFailed, ForeignCalls
-from memfin.foreign.references import (
+from memfin.judges.cache import AnswerCache, CachedAnswer, CacheMode, cache_key
+from memfin.judges.heuristic import HeuristicJudge
+from memfin.judges.notices import Notices
+from memfin.judges.protocol import DialogJudge, Judge, JudgeError
+from memfin.judges.reply_grading import ReplyGrading
+from memfin.judges.task import JudgeTask, R, V
+from memfin.sandbox.calls import CallFailed, ForeignCalls
+from memfin.sandbox.references import (
     check_signature,
     describe,
     import_reference,
     package_version,
     reference_of,
 )
-from memfin.judges.cache import AnswerCache, CachedAnswer, CacheMode, cache_key
-from memfin.judges.dialog_task import DialogTask
-from memfin.judges.heuristic import HeuristicJudge
-from memfin.judges.notices import Notices
-from memfin.judges.protocol import DialogJudge, Judge, JudgeError
-from memfin.judges.task import JudgeTask, R, V
 from memfin.secrets import scrubber_of_environment
 
 if TYPE_CHECKING:
+    from memfin.client.gate import CallGate
     from memfin.judges.openai import OpenAIJudge
-    from memfin.wire.gate import CallGate
 
 LIMIT: Final = 120.0
 """Seconds for one judgement, unless the caller says otherwise."""
@@ -239,7 +239,7 @@ def resolve_judge(
         )
     if judge == HEURISTIC_JUDGE and setup.votes == 1:
         return HeuristicJudge()
-    return resolve_judge_of(DialogTask(), judge, limit, setup, f"{HEURISTIC_JUDGE}, {FORMS}")
+    return resolve_judge_of(ReplyGrading(), judge, limit, setup, f"{HEURISTIC_JUDGE}, {FORMS}")
 
 
 def resolve_judge_of(
@@ -324,9 +324,9 @@ def _code_of(name: str, factory: Callable[..., Any]) -> str | None:
 
 def _openai_judge(model: str, limit: float, setup: JudgeSetup, task: JudgeTask[R, V]) -> "OpenAIJudge[R, V]":
     # The client for HTTP loads slowly, and most runs need none.
+    from memfin.client.endpoint import Endpoint  # noqa: PLC0415
+    from memfin.client.gate import CallGate  # noqa: PLC0415
     from memfin.judges.openai import OpenAIJudge  # noqa: PLC0415
-    from memfin.wire.endpoint import Endpoint  # noqa: PLC0415
-    from memfin.wire.gate import CallGate  # noqa: PLC0415
 
     if not model.strip() or not model.isprintable():
         raise UsageError(f"judge {OPENAI + model!r}: name the model, as in openai:gpt-4o-mini")

@@ -13,7 +13,7 @@ from memfin.contracts import (
     Vote,
 )
 from memfin.judges.panel import PanelAgreement
-from memfin.judges.protocol import CacheCounts, Ruling
+from memfin.judges.protocol import CacheCounts, JudgeResult
 
 
 class Panel(Protocol):
@@ -84,11 +84,11 @@ class JudgeTally(VoteTally):
         self._panel = PanelAgreement()
         super().__init__(self._panel)
 
-    def add(self, request: JudgeRequest, ruling: Ruling[Verdict]) -> None:
-        """Count a ruling."""
-        self.add_votes(ruling.votes)
-        if len(ruling.votes) > 1:
-            self.add_panel(request.rubric_required, request.constraints, ruling.votes)
+    def add(self, request: JudgeRequest, result: JudgeResult[Verdict]) -> None:
+        """Count a result."""
+        self.add_votes(result.votes)
+        if len(result.votes) > 1:
+            self.add_panel(request.rubric_required, request.constraints, result.votes)
 
     def add_panel(
         self, rubric: Sequence[str], constraints: Sequence[str], votes: Sequence[Vote[Verdict]]

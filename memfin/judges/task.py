@@ -19,11 +19,11 @@ V = TypeVar("V", bound=Record)
 """Its verdict."""
 
 
-class Ballot(NamedTuple, Generic[V]):
+class GradingPrompt(NamedTuple, Generic[V]):
     """One vote as it is asked for.
 
     ``schema`` is the JSON schema of the answer. ``read`` returns the verdict that an answer holds, and raises
-    `memfin.wire.structured.InvalidAnswer` for any other text. ``tokens`` is about what the vote costs.
+    `memfin.client.structured.InvalidAnswer` for any other text. ``tokens`` is about what the vote costs.
     """
 
     prompt: Prompt
@@ -48,7 +48,7 @@ class JudgeTask(ABC, Generic[R, V]):
         """Return the SHA-256 of every file that prompts are made of, by its name."""
 
     @abstractmethod
-    def ballot(self, request: R, vote: int) -> Ballot[V]:
+    def grading_prompt(self, request: R, vote: int) -> GradingPrompt[V]:
         """Return how a vote is asked for; votes count from 0, and each puts the question in another way.
 
         Raises:

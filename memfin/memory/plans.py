@@ -1,7 +1,7 @@
 """Plans of writing: what an operation decides, as data, and the one place that carries it out.
 
 A plan is checked and encoded as a whole before its first byte is written. A profile can only be written
-with the warrant that `memfin.memory.profile` gives for onboarding and for an explicit review (memory
+with the write_token that `memfin.memory.profile` gives for onboarding and for an explicit review (memory
 design §5.1); every other plan that sets out to do so is refused.
 """
 
@@ -13,7 +13,7 @@ from memfin.contracts.base import Record
 from memfin.memory.errors import ProfileWriteRefused
 from memfin.memory.files import Files
 from memfin.memory.paths import Paths
-from memfin.memory.profile import Warrant, is_valid
+from memfin.memory.profile import ProfileWriteToken, is_valid
 from memfin.memory.records import Gate, encode
 
 
@@ -22,7 +22,7 @@ class Put(NamedTuple):
 
     path: Path
     record: Record
-    warrant: Warrant | None = None
+    write_token: ProfileWriteToken | None = None
 
 
 class Append(NamedTuple):
@@ -99,8 +99,8 @@ class Writer:
 
     def _checked(self, step: Step) -> bytes:
         match step:
-            case Put(path, record, warrant):
-                if self._paths.is_profile(path) and not is_valid(warrant):
+            case Put(path, record, write_token):
+                if self._paths.is_profile(path) and not is_valid(write_token):
                     raise ProfileWriteRefused(
                         "a profile is written by onboarding and by the person's own review, by nothing else"
                     )

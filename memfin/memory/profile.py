@@ -27,7 +27,7 @@ _UNSAID: Final = ContextFields()
 _SEAL: Final = object()
 
 
-class Warrant:
+class ProfileWriteToken:
     """Leave to write a profile; only `onboarded` and `reviewed` give one."""
 
     __slots__ = ("_seal", "entrance")
@@ -37,14 +37,14 @@ class Warrant:
         self._seal = seal
 
 
-def is_valid(warrant: Warrant | None) -> bool:
-    """Say whether a warrant is one that this module gave."""
-    return warrant is not None and warrant._seal is _SEAL  # noqa: SLF001 - the seal is this module's
+def is_valid(write_token: ProfileWriteToken | None) -> bool:
+    """Say whether a write_token is one that this module gave."""
+    return write_token is not None and write_token._seal is _SEAL  # noqa: SLF001 - the seal is this module's
 
 
 def onboarded(
     user_id: str, context_id: str, preferences: Preferences, version: int, now: datetime
-) -> tuple[UserContext, Warrant]:
+) -> tuple[UserContext, ProfileWriteToken]:
     """Return the profile that a grant saves, and the leave to write it (memory design §5.2)."""
     profile = UserContext(
         context_id=context_id,
@@ -55,12 +55,12 @@ def onboarded(
         consent_version=version,
         **{name: getattr(preferences, name) for name in PREFERENCES},
     )
-    return profile, Warrant("onboarding", _SEAL)
+    return profile, ProfileWriteToken("onboarding", _SEAL)
 
 
 def reviewed(
     profile: UserContext, changes: Mapping[str, Any], version: int, now: datetime
-) -> tuple[UserContext, Warrant]:
+) -> tuple[UserContext, ProfileWriteToken]:
     """Return the profile after its owner's edit, and the leave to write it (memory design §5.1).
 
     ``changes`` maps fields to new values; None deletes a field.
@@ -78,7 +78,7 @@ def reviewed(
     except msgspec.ValidationError as problem:
         reason, _, where = str(problem).partition(" - at `$.")
         raise InvalidInput(f"{where.removesuffix('`')}: {reason}") from None
-    return edited, Warrant("review", _SEAL)
+    return edited, ProfileWriteToken("review", _SEAL)
 
 
 def preferences_of(profile: UserContext | None) -> Preferences:

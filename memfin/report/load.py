@@ -10,6 +10,7 @@ import msgspec
 
 from memfin.contracts import ConfigFile, EvalSummary, RunManifest, RunStats
 from memfin.report import reader
+from memfin.report.artifacts import flat_settings, measured_timing
 from memfin.report.cases import turn_case
 from memfin.report.degenerate import Baselines, UnreadConstraints, summary_cautions
 from memfin.report.dialogs import DialogCensus
@@ -26,7 +27,6 @@ from memfin.report.model import (
     TurnCase,
     WorstList,
 )
-from memfin.report.papers import flat_settings, measured_timing
 from memfin.report.reader import HeadlineValues
 from memfin.report.worst import Ranking, WorstTurns
 from memfin.text.lines import one_line

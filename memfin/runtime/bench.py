@@ -11,7 +11,6 @@ from memfin.contracts import NO_JUDGE, BenchConfigFile
 from memfin.contracts.rag import RagSummary, RagType
 from memfin.contracts.rag_summary import SUMMARY, iter_individual_results
 from memfin.errors import GateFailed
-from memfin.foreign.thread import CallThread
 from memfin.runtime.bench_gates import failed_bench_gates
 from memfin.runtime.bench_plan import BenchPlan, RagLike, make_bench_plan
 from memfin.runtime.embedded import EmbeddedRun
@@ -19,6 +18,7 @@ from memfin.runtime.events import BUFFERED
 from memfin.runtime.judging import JudgeLike
 from memfin.runtime.resume import go_on_with, read_papers
 from memfin.runtime.run import Run
+from memfin.sandbox.thread import CallThread
 
 
 def make_bench_resume_plan(

@@ -35,7 +35,7 @@ from memfin.runtime.suite import Plan
 from memfin.version import __version__
 
 BUILTIN: Final = "builtin:rag"
-"""What the papers call the benchmark that ships with MemFin."""
+"""What the artifacts call the benchmark that ships with MemFin."""
 
 MOST_PERCENT: Final = 100
 

@@ -7,8 +7,8 @@ import anyio
 
 from memfin.actors.aggregator import Aggregator
 from memfin.actors.base import Actor, EventSender
+from memfin.actors.dialog_encoder import DialogEncoder
 from memfin.actors.dialog_judging import DialogJudging
-from memfin.actors.dialog_ledger import DialogLedger
 from memfin.actors.dialog_totals import DialogTotals
 from memfin.actors.judge_pool import JudgePool
 from memfin.actors.messages import DialogCommitted, DialogScored, ToScorer, ToWriter
@@ -16,7 +16,7 @@ from memfin.actors.scorer import Scorer
 from memfin.actors.trace_writer import INBOX, TraceWriter
 from memfin.contracts import Counters, EvalSummary, RunConfig, RunStats
 from memfin.errors import UsageError
-from memfin.journal import JUDGE_CONTROLS, Paper, RunDirectory
+from memfin.journal import JUDGE_CONTROLS, Artifact, RunDirectory
 from memfin.judges import DialogJudge, Notices
 from memfin.judges.controls import Control
 from memfin.metrics.aggregate import summary_pieces
@@ -82,7 +82,7 @@ class DialogPipeline(Pipeline[EvalSummary]):
         self.judges = (self._judge_pool,)
         self.writer = TraceWriter(
             directory,
-            DialogLedger(run_id),
+            DialogEncoder(run_id),
             interval=config.fsync_interval,
             size=config.fsync_turns,
             inbox=judged_out,
@@ -155,7 +155,7 @@ class DialogPipeline(Pipeline[EvalSummary]):
             agent_parameters=measured.agent_parameters,
         )
 
-    def papers(self, summary: EvalSummary) -> Mapping[str, Paper]:
+    def artifacts(self, summary: EvalSummary) -> Mapping[str, Artifact]:
         """Return the metrics, and what an LLM judge made of its controls."""
         controls = self._judge_pool.controls
         return {

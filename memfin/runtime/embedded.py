@@ -12,12 +12,12 @@ from memfin.actors.base import ActorStatistics
 from memfin.actors.progress_log import OnEvent
 from memfin.contracts import ProgressEvent, RunStats
 from memfin.errors import RunFault, RunStopped
-from memfin.foreign.listening import check_listener
-from memfin.foreign.thread import CallThread
 from memfin.runtime.draining import DRAIN_LIMIT
 from memfin.runtime.events import BUFFERED, EventBuffer
 from memfin.runtime.run import Run
 from memfin.runtime.suite import Plan, S
+from memfin.sandbox.listening import check_listener
+from memfin.sandbox.thread import CallThread
 
 PLAN_GRACE: Final = 0.8
 """Seconds that a host which cancels the start waits for the reading of the dataset to end."""

@@ -55,7 +55,7 @@ def _setup(judge: JudgeLike, config: RunConfig, notices: Notices) -> JudgeSetup:
     )
     if not isinstance(judge, str) or not judge.startswith(OPENAI):
         return setup
-    from memfin.wire.gate import CallGate  # noqa: PLC0415 - the client for HTTP loads slowly
+    from memfin.client.gate import CallGate  # noqa: PLC0415 - the client for HTTP loads slowly
 
     gate = CallGate(
         workers=config.workers_judge,
@@ -89,7 +89,7 @@ def _references(dataset: Path, config: RunConfig) -> Iterator[JudgeRequest]:
 
 
 def judge_name(judge: AnyJudge | None) -> str:
-    """Return how the papers call the judge."""
+    """Return how the artifacts call the judge."""
     return judge.name if judge is not None else NO_JUDGE
 
 

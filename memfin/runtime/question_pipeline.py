@@ -9,16 +9,16 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from memfin.actors.aggregator import Aggregator
 from memfin.actors.asker import Asker
 from memfin.actors.base import EventSender
+from memfin.actors.commit_encoder import CommitEncoder
 from memfin.actors.judge_pool import JudgePool
-from memfin.actors.ledger import Ledger
 from memfin.actors.question_judging import QuestionJudging
 from memfin.actors.question_scorer import QuestionScorer
 from memfin.actors.question_source import QuestionSource
 from memfin.actors.question_totals import QuestionTotals
 from memfin.actors.questions import (
-    JudgedQuestionLedger,
+    JudgedQuestionEncoder,
     QuestionAnswered,
-    QuestionLedger,
+    QuestionEncoder,
     QuestionScored,
     QuestionTask,
     ToResults,
@@ -30,7 +30,7 @@ from memfin.contracts.rag_judgement import RagJudgeRequest
 from memfin.contracts.rag_summary import SUMMARY, summary_pieces
 from memfin.contracts.rag_verdict import RagVerdict
 from memfin.errors import UsageError
-from memfin.journal import RAG_JUDGE_CONTROLS, RAG_RESULTS, Paper, RunDirectory
+from memfin.journal import RAG_JUDGE_CONTROLS, RAG_RESULTS, Artifact, RunDirectory
 from memfin.judges import Notices
 from memfin.rag.judging.controls import RagControl
 from memfin.rag.judging.task import RagJudge
@@ -106,15 +106,15 @@ class QuestionPipeline(Pipeline[RagSummary]):
         answered_in.close()
         self.producers = (source, *askers)
         self._judge_pool: _Pool | None = None
-        to_writer: tuple[Ledger[Any, QuestionScored], MemoryObjectReceiveStream[Any]]
-        to_writer = QuestionLedger(run_id), scored_out
+        to_writer: tuple[CommitEncoder[Any, QuestionScored], MemoryObjectReceiveStream[Any]]
+        to_writer = QuestionEncoder(run_id), scored_out
         answers_in: MemoryObjectSendStream[ToResults] | None = None
         if inputs.judging is not None:
             judged_in, judged_out = anyio.create_memory_object_stream[ToResults](INBOX)
             answers_in = judged_in.clone()
             self._judge_pool = _pool(inputs, inputs.judging, scored_out, judged_in, events)
             self.judges = (self._judge_pool,)
-            to_writer = JudgedQuestionLedger(run_id), judged_out
+            to_writer = JudgedQuestionEncoder(run_id), judged_out
         self.scorer = QuestionScorer(
             run_id,
             inputs.document_index,
@@ -123,10 +123,10 @@ class QuestionPipeline(Pipeline[RagSummary]):
             writer=answers_in,
             events=events.clone(),
         )
-        ledger, inbox = to_writer
+        encoder, inbox = to_writer
         self.writer = TraceWriter(
             directory,
-            ledger,
+            encoder,
             interval=config.fsync_interval,
             size=config.fsync_turns,
             inbox=inbox,
@@ -183,7 +183,7 @@ class QuestionPipeline(Pipeline[RagSummary]):
             agent_parameters=measured.agent_parameters,
         )
 
-    def papers(self, summary: RagSummary) -> Mapping[str, Paper]:
+    def artifacts(self, summary: RagSummary) -> Mapping[str, Artifact]:
         """Return the summary, which lists the committed results, and what a judge made of its controls."""
         controls = self._judge_pool.controls if self._judge_pool is not None else None
         return {

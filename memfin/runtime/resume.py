@@ -10,9 +10,9 @@ from memfin.contracts.reading import read_json, shown
 from memfin.contracts.run import Suite
 from memfin.errors import UsageError
 from memfin.journal import COMMITS, RAG_RESULTS, progress_path
+from memfin.journal.artifacts import NOT_AS_WRITTEN, PAPERS, changed_artifacts, logged_checks
 from memfin.journal.disk import Disk
 from memfin.journal.entries import refuse_links
-from memfin.journal.papers import NOT_AS_WRITTEN, PAPERS, changed_papers, logged_checks
 from memfin.runtime.judging import JudgeLike
 from memfin.runtime.plan import AgentLike, ObserverFactory, RunPlan, make_plan
 from memfin.runtime.suite import Plan, Resumed
@@ -90,7 +90,7 @@ def read_papers(
                 f"{directory.name} takes its place"
             )
     disk = Disk()
-    for name in changed_papers(disk, directory, logged_checks(disk, directory)):
+    for name in changed_artifacts(disk, directory, logged_checks(disk, directory)):
         raise UsageError(f"run {directory}: {name} {NOT_AS_WRITTEN}; put it back, or start a new run")
     manifest = read_json(directory / "run_manifest.json", RunManifest)
     if manifest.suite != suite:

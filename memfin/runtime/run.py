@@ -1,4 +1,4 @@
-"""One run from start to end: the directory, the actors under one task group, the papers."""
+"""One run from start to end: the directory, the actors under one task group, the artifacts."""
 
 import asyncio
 import math
@@ -26,8 +26,6 @@ from memfin.contracts import (
     Warned,
 )
 from memfin.errors import MemfinError, RunFault, RunStopped, UsageError
-from memfin.foreign.listening import Listener, check_listener
-from memfin.foreign.references import describe
 from memfin.journal import RunDirectory
 from memfin.runtime.draining import DRAIN_LIMIT, Drain
 from memfin.runtime.events import EventBuffer
@@ -36,6 +34,8 @@ from memfin.runtime.graph import Graph, build_graph
 from memfin.runtime.outputs import pretty_json
 from memfin.runtime.suite import Measured, Plan, S
 from memfin.runtime.supervision import Supervision
+from memfin.sandbox.listening import Listener, check_listener
+from memfin.sandbox.references import describe
 
 HASTY_CLOSE: Final = 0.15
 """Seconds that the judge and what the agents share have for their end when the host cancels the run."""
@@ -56,7 +56,7 @@ class Run(Generic[S]):
             are whole and its summary is worth nothing. `run` does not raise it.
         directory: where the artefacts are.
         stopped_by: set it before cancelling `run`, to have the progress log say what ended the run.
-        begun: set once the run directory has its first papers.
+        begun: set once the run directory has its first artifacts.
         on_blocked: called at once with warnings that ``on_event`` cannot take: from a thread when something
             blocks the loop, and when ``on_event`` itself has failed. While it is None, ``on_event`` gets the
             former when the loop is free again.
@@ -84,7 +84,7 @@ class Run(Generic[S]):
             check_listener("on_event", on_event)
         self.plan = plan
         self._started_at = plan.resumed.started_at if plan.resumed is not None else utc_now()
-        self._papers = self._first_papers()
+        self._artifacts = self._first_papers()
         # An agent may change the working directory under the run.
         self.directory = RunDirectory(
             plan.directory.absolute(),
@@ -94,7 +94,7 @@ class Run(Generic[S]):
             drop=plan.resumed.drop if plan.resumed is not None else frozenset(),
             rejudge=plan.resumed is not None and plan.resumed.rejudge,
             forget_turns=plan.resumed is not None and bool(plan.resumed.changed),
-            papers={name: paper for name, paper in self._papers.items() if paper is not None},
+            artifacts={name: artifact for name, artifact in self._artifacts.items() if artifact is not None},
             advice=plan.advice,
         )
         self.summary: S | None = None
@@ -186,7 +186,7 @@ class Run(Generic[S]):
             try:
                 async with self.directory:
                     try:
-                        await self.directory.write(self._papers)
+                        await self.directory.write(self._artifacts)
                         self.begun.set()
                         return await self._run_graph()
                     except BaseException as problem:
@@ -237,7 +237,7 @@ class Run(Generic[S]):
         self.stats = pipeline.stats(self._measured())
         await self.directory.write(
             {
-                **pipeline.papers(summary),
+                **pipeline.artifacts(summary),
                 "run_stats.json": pretty_json(self.stats),
                 "run_manifest.json": pretty_json(self._manifest(counters, ended=True)),
             }

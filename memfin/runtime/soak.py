@@ -16,8 +16,6 @@ from memfin.actors.progress_log import OnEvent
 from memfin.contracts import ProgressEvent, RunStats, Warned
 from memfin.contracts.soak import ProcessSample, SoakEpoch, SoakErrors, SoakState, SoakSummary
 from memfin.errors import MemfinError, RunFault, RunStopped, UsageError
-from memfin.foreign.listening import Listener, check_listener
-from memfin.foreign.references import describe, reference_of
 from memfin.runtime.draining import DRAIN_LIMIT
 from memfin.runtime.run import STOPPED_EXIT, Run
 from memfin.runtime.soak_digest import Digest
@@ -26,6 +24,8 @@ from memfin.runtime.soak_plan import SoakPlan
 from memfin.runtime.soak_probe import Probe
 from memfin.runtime.soak_tally import SoakTally
 from memfin.runtime.suite import Plan
+from memfin.sandbox.listening import Listener, check_listener
+from memfin.sandbox.references import describe, reference_of
 from memfin.version import __version__
 
 RENEW: Final = 5.0
@@ -101,7 +101,7 @@ class Soak:
 
     @property
     def stopped_by(self) -> str | None:
-        """What ended the soak; set it before cancelling `run`, to have the papers say so."""
+        """What ended the soak; set it before cancelling `run`, to have the artifacts say so."""
         return self._stopped_by
 
     @stopped_by.setter

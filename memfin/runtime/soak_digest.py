@@ -1,4 +1,4 @@
-"""Distributions of times that can be merged: t-digests, and what of them goes into the papers.
+"""Distributions of times that can be merged: t-digests, and what of them goes into the artifacts.
 
 docs/adr/0011-latency-percentiles.md says why this one. Percentiles of a whole soak come from
 the merged digests of its epochs; an average of percentiles is the percentile of nothing.

@@ -48,7 +48,7 @@ def is_soak(path: Path) -> bool:
 
 
 class SoakDirectory:
-    """Writes the papers of a soak; use as an async context manager, which holds the directory's lock.
+    """Writes the artifacts of a soak; use as an async context manager, which holds the directory's lock.
 
     Attributes:
         path: the directory.
@@ -100,7 +100,7 @@ class SoakDirectory:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Give the lock up; a soak that never wrote its papers leaves no directory."""
+        """Give the lock up; a soak that never wrote its artifacts leaves no directory."""
         try:
             await self._finish(self._close)
         finally:
@@ -152,7 +152,7 @@ class SoakDirectory:
             with suppress(OSError):
                 remove(path)
 
-    async def write(self, name: str, paper: object) -> None:
+    async def write(self, name: str, artifact: object) -> None:
         """Write a whole file; readers see the old or the new content.
 
         Raises:
@@ -160,7 +160,7 @@ class SoakDirectory:
         """
 
         def replace() -> None:
-            self._disk.write_whole(self.path / name, pretty_json(paper))
+            self._disk.write_whole(self.path / name, pretty_json(artifact))
             self._disk.fsync_directory(self.path)
 
         await self._finish(replace)
@@ -214,13 +214,13 @@ class SoakDirectory:
     async def prune(self, number: int) -> None:
         """Remove traces, rows, judgements, journal and progress log of an epoch.
 
-        Its papers and reports stay: everything that does not grow with the length of its replies.
+        Its artifacts and reports stay: everything that does not grow with the length of its replies.
 
         Raises:
             RunFault: the file system refuses.
         """
         directory = self.epoch(number)
-        kept = {*self._layout.papers, *REPORTS}
+        kept = {*self._layout.artifacts, *REPORTS}
 
         def remove() -> None:
             for path in directory.iterdir():
@@ -242,9 +242,9 @@ class SoakDirectory:
     def begun(self, number: int) -> bool:
         """Say whether an epoch has a directory with anything in it that counts."""
         directory = self.epoch(number)
-        papers = all((directory / name).is_file() for name in (CONFIG, "run_manifest.json", COMMITS))
+        artifacts = all((directory / name).is_file() for name in (CONFIG, "run_manifest.json", COMMITS))
         first = directory / self._layout.first
-        return papers or (first.is_file() and first.stat().st_size > 0)
+        return artifacts or (first.is_file() and first.stat().st_size > 0)
 
     async def _finish(self, operation: Callable[[], T]) -> T:
         """Run an operation in the writer's thread to its end, cancelled or not, in the order of the calls.

@@ -62,7 +62,7 @@ class SoakPlan:
         config: the settings of the soak; those of its epochs differ in where they write.
         limits: when it ends.
         run_id: its name.
-        directory: where its papers go.
+        directory: where its artifacts go.
         suite: what its epochs are.
         resumed: what an earlier process left, where it goes on.
     """

@@ -1,4 +1,4 @@
-"""What a soak asks of a suite: the plan of every epoch, and what its papers say of it."""
+"""What a soak asks of a suite: the plan of every epoch, and what its artifacts say of it."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,7 @@
 """What the runtime asks of a suite: a plan of what is evaluated, and a pipeline of actors that does it.
 
 Dialogues are one suite (`memfin.runtime.plan`), the questions of a benchmark another
-(`memfin.runtime.bench_plan`). A run, its directory, its supervision, its end and its papers know no other
+(`memfin.runtime.bench_plan`). A run, its directory, its supervision, its end and its artifacts know no other
 difference between them than what stands here.
 """
 
@@ -27,7 +27,7 @@ from memfin.contracts import (
     RunStats,
 )
 from memfin.contracts.run import Suite
-from memfin.journal import DIALOGUES, Layout, Paper, RunDirectory
+from memfin.journal import DIALOGUES, Artifact, Layout, RunDirectory
 from memfin.version import __version__
 
 S = TypeVar("S", bound=Record)
@@ -112,7 +112,7 @@ class Pipeline(ABC, Generic[S]):
         """Return what depends on time."""
 
     @abstractmethod
-    def papers(self, summary: S) -> Mapping[str, Paper]:
+    def artifacts(self, summary: S) -> Mapping[str, Artifact]:
         """Return the suite's own files of a complete run, by name."""
 
 

@@ -31,7 +31,7 @@ from memfin.contracts.lines import MAX_LINE_BYTES
 from memfin.contracts.reading import iter_jsonl
 from memfin.errors import RunFault, UsageError
 from memfin.judges import DialogJudge, Notices
-from memfin.judges.protocol import EndpointDown, RecordingJudge, Ruling, ruling
+from memfin.judges.protocol import EndpointDown, JudgeResult, RecordingJudge, judge_result
 from memfin.judges.tally import JudgeTally
 from memfin.runtime.judging import JudgeLike, make_judge
 from memfin.runtime.settings import make_config
@@ -283,7 +283,7 @@ class _Session:
         self._failed = 0
         self._failures: list[UnjudgedReply] = []
         self._open = anyio.Semaphore(LEAD * workers)
-        self._waiting: dict[int, tuple[_Labelled, Ruling[Verdict] | None]] = {}
+        self._waiting: dict[int, tuple[_Labelled, JudgeResult[Verdict] | None]] = {}
         self._next = 0
         self._fault: Exception | None = None
         self._group = anyio.CancelScope()
@@ -341,16 +341,16 @@ class _Session:
             self._fault = self._fault or problem
             self._group.cancel()
 
-    async def _ask(self, row: LabelledReply) -> Ruling[Verdict] | None:
+    async def _ask(self, row: LabelledReply) -> JudgeResult[Verdict] | None:
         request = question(row, self._scope)
         if request is None:
             return None
-        ruled = await ruling(self._judge, request)
+        ruled = await judge_result(self._judge, request)
         self._asked += 1
         self._tally.add(request, ruled)
         return ruled
 
-    def _finished(self, number: int, labelled: _Labelled, ruled: Ruling[Verdict] | None) -> None:
+    def _finished(self, number: int, labelled: _Labelled, ruled: JudgeResult[Verdict] | None) -> None:
         """Keep an answer until all before it are counted."""
         self._waiting[number] = labelled, ruled
         while self._next in self._waiting:
@@ -358,7 +358,7 @@ class _Session:
             self._next += 1
             self._open.release()
 
-    def _add(self, labelled: _Labelled, ruled: Ruling[Verdict] | None) -> None:
+    def _add(self, labelled: _Labelled, ruled: JudgeResult[Verdict] | None) -> None:
         outcome = ruled.outcome if ruled is not None else None
         if isinstance(outcome, JudgeFailure):
             self._failed += 1

@@ -15,7 +15,7 @@ from typing import IO, Final
 import msgspec
 
 from memfin.contracts import Dialog, HistoryMode, Record, TraceVersion, TurnEvalRow, TurnTrace
-from memfin.foreign.references import describe
+from memfin.sandbox.references import describe
 from memfin.scoring.rows import DialogScorer, prepare_scoring
 from memfin.scoring.verdicts import unscored_row
 

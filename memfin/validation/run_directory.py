@@ -10,10 +10,10 @@ from memfin.contracts.catalog import CONTRACTS, DATASET, contract_of_file
 from memfin.contracts.reading import read_json
 from memfin.errors import UsageError
 from memfin.journal import COMMITS, JournalDamaged
+from memfin.journal.artifacts import NOT_AS_WRITTEN, changed_artifacts
+from memfin.journal.checkpoints import TURNS, turn_records
 from memfin.journal.disk import Disk
-from memfin.journal.papers import NOT_AS_WRITTEN, changed_papers
 from memfin.journal.recovery import examine
-from memfin.journal.turns import TURNS, turn_records
 from memfin.validation.files import RULES, validate_artefact
 from memfin.validation.findings import Finding, file_text
 from memfin.validation.rag_results import (
@@ -71,7 +71,7 @@ def _committed(root: Path, *, ended: bool) -> Iterator[Finding]:
         return
     try:
         committed, cuts = examine(Disk(), root)
-        changed = changed_papers(Disk(), root, committed.papers)
+        changed = changed_artifacts(Disk(), root, committed.artifacts)
     except JournalDamaged as problem:
         path = Path(problem.where)
         yield Finding(

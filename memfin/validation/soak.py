@@ -1,4 +1,4 @@
-"""Validates the directory of a soak: its own papers, every epoch, and whether they tell the same story."""
+"""Validates the directory of a soak: its own artifacts, every epoch, and whether they tell the same story."""
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -33,7 +33,7 @@ def is_soak(directory: str | Path) -> bool:
 
 
 def validate_soak(directory: str | Path) -> Iterator[Finding]:
-    """Yield every finding in the papers of a soak and in its epochs, progress logs included.
+    """Yield every finding in the artifacts of a soak and in its epochs, progress logs included.
 
     Raises:
         UsageError: when something cannot be read.
@@ -64,7 +64,7 @@ def validate_soak(directory: str | Path) -> Iterator[Finding]:
 
 
 def _epochs(root: Path, summary: str, pruned: int, complete: int) -> Iterator[Finding]:
-    """Check the run directory of every epoch: all of it, or the papers that pruning has left."""
+    """Check the run directory of every epoch: all of it, or the artifacts that pruning has left."""
     for number in range(1, complete + 1):
         directory = root / "epochs" / f"{number:06}"
         if not directory.is_dir():

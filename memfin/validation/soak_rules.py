@@ -1,4 +1,4 @@
-"""What must hold in the papers of a soak, within a record and across ``soak.jsonl``."""
+"""What must hold in the artifacts of a soak, within a record and across ``soak.jsonl``."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -9,7 +9,7 @@ from memfin.validation.rules import RunRules
 
 
 class SoakEpochRules(RunRules):
-    """``soak.jsonl``: epochs stand in their order; keeps of each what the other papers must agree with."""
+    """``soak.jsonl``: epochs stand in their order; keeps of each what the other artifacts must agree with."""
 
     def __init__(self) -> None:
         super().__init__()

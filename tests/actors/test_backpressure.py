@@ -8,7 +8,7 @@ import pytest
 from anyio.lowlevel import checkpoint
 
 from memfin.actors.base import ActorStatistics
-from memfin.contracts import BegunDialog, EvalSummary
+from memfin.contracts import DialogCheckpoint, EvalSummary
 from memfin.errors import RunFault
 from memfin.journal import TURN_EVAL, Entry, RunDirectory
 from memfin.runtime.plan import make_plan
@@ -26,7 +26,7 @@ class StandingDisk(RunDirectory):
         super().__init__(original.path, original.progress)
         self.released = anyio.Event()
 
-    async def commit(self, entries: Sequence[Entry], begun: Sequence[BegunDialog] = ()) -> None:
+    async def commit(self, entries: Sequence[Entry], begun: Sequence[DialogCheckpoint] = ()) -> None:
         await self.released.wait()
         await super().commit(entries, begun)
 
@@ -108,7 +108,7 @@ async def test_a_fault_of_the_disk_ends_the_run_with_what_was_written(tmp_path: 
     class FullDisk(RunDirectory):
         commits = 0
 
-        async def commit(self, entries: Sequence[Entry], begun: Sequence[BegunDialog] = ()) -> None:
+        async def commit(self, entries: Sequence[Entry], begun: Sequence[DialogCheckpoint] = ()) -> None:
             self.commits += 1
             if self.commits > 2:
                 raise RunFault("run: No space left on device")

@@ -1,4 +1,4 @@
-"""Whole runs with a judge that is a model: papers, faults, limits, scope, votes, cache, secrets."""
+"""Whole runs with a judge that is a model: artifacts, faults, limits, scope, votes, cache, secrets."""
 
 import asyncio
 import json
@@ -21,7 +21,7 @@ from memfin.runtime.run import Run
 from memfin.validation import validate_run
 from tests.judges.scripted_judge import verdict
 from tests.support import WanderingAgent, dataset, read_jsonl
-from tests.wire.faulty_server import FaultyServer
+from tests.client.faulty_server import FaultyServer
 
 JUDGE = "openai:m"
 ROOT = Path(__file__).resolve().parents[2]

@@ -6,7 +6,7 @@ import pytest
 
 from memfin.agents.adapters.transport import as_told
 from memfin.agents.calls import TransportError
-from memfin.foreign.calls import CallFailed
+from memfin.sandbox.calls import CallFailed
 from tests.support import each_case
 
 

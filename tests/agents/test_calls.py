@@ -18,8 +18,8 @@ import pytest
 from memfin.agents.calls import AgentCalls, TransportError, as_reply, builds_async_agent
 from memfin.agents.observer import TurnObserver
 from memfin.agents.protocol import AgentReply, Session
-from memfin.foreign import calls as calls_module
-from memfin.foreign.calls import LOOP_HINT, CallFailed, CallTimedOut, is_async
+from memfin.sandbox import calls as calls_module
+from memfin.sandbox.calls import LOOP_HINT, CallFailed, CallTimedOut, is_async
 
 SESSION = Session(run_id="r", dialog_id="d", session_id="s", user_id="u")
 LONG = 20.0

@@ -28,8 +28,8 @@ from memfin.contracts import ConfigFile, RunStats
 from memfin.contracts.reading import decode
 from memfin.dataset import SAMPLE
 from memfin.errors import UsageError
-from memfin.foreign.calls import CallFailed
 from memfin.runtime import run_eval_parallel
+from memfin.sandbox.calls import CallFailed
 from tests.support import WanderingAgent, dataset, read_jsonl
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -18,9 +18,9 @@ from memfin.agents.http.openapi import openapi_document
 from memfin.agents.http.protocol import API_KEY, CODES
 from memfin.contracts import RunStats
 from memfin.contracts.reading import decode
+from tests.client.faulty_server import FaultyServer
 from tests.docs.pages import ROOT, blocks
 from tests.support import read_jsonl
-from tests.wire.faulty_server import FaultyServer
 
 PAGE = ROOT / "docs" / "agents-over-the-wire.md"
 TEN_LINES = 12

@@ -5,7 +5,7 @@ import pytest
 from memfin.agents.calls import TransportError
 from memfin.agents.memory_context import MemoryContext
 from memfin.agents.openai import OpenAIAgents
-from memfin.wire.endpoint import Endpoint
+from memfin.client.endpoint import Endpoint
 from tests.agents.adapter_replay import QUESTIONS, replayed
 from tests.agents.loopback_model import loopback_model
 

@@ -20,8 +20,8 @@ from memfin.errors import UsageError
 from memfin.memory.tokens import estimate_tokens
 from memfin.runtime import run_eval_parallel
 from memfin.runtime.plan import make_plan
+from tests.client.faulty_server import FaultyServer
 from tests.support import dataset, dialog, read_jsonl, write_jsonl
-from tests.wire.faulty_server import FaultyServer
 
 REPLY = "市场存在不确定性，本金可能亏损。"
 

@@ -14,9 +14,9 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 import memfin
+from memfin.client.body import STEP, Inflater
 from memfin.contracts import ParameterChange, RunStats
 from memfin.contracts.reading import decode
-from memfin.wire.body import STEP, Inflater
 from tests.support import dataset, read_jsonl
 
 TEXT = "市场存在不确定性，本金可能亏损。"

@@ -17,7 +17,7 @@ from memfin.agents.replay import ReplayOptions, open_session, replay_dialog
 from memfin.agents.settings import AgentSettings
 from memfin.dataset import normalize_dialog
 from memfin.errors import UsageError
-from memfin.foreign.references import LONGEST_LINE, describe, import_reference, one_line, package_version
+from memfin.sandbox.references import LONGEST_LINE, describe, import_reference, one_line, package_version
 from tests.support import each_case
 
 DIALOG = normalize_dialog(

@@ -38,8 +38,8 @@ from memfin.contracts import (
 )
 from memfin.contracts.reading import decode
 from memfin.dataset import normalize_dialog
-from memfin.foreign import calls as calls_module
-from memfin.foreign.calls import CallFailed
+from memfin.sandbox import calls as calls_module
+from memfin.sandbox.calls import CallFailed
 from tests.support import each_case
 
 LONG = 20.0

@@ -16,9 +16,9 @@ from memfin.agents.http.client import HttpAgent
 from memfin.agents.openai.agent import OpenAIAgent
 from memfin.agents.registry import resolve_agent
 from memfin.agents.replay import Replay, ReplayOptions, replay_dialog
-from memfin.contracts import BegunDialog, Dialog, DialogTrace, HistoryMode, TurnTrace
+from memfin.contracts import Dialog, DialogCheckpoint, DialogTrace, HistoryMode, TurnTrace
 from memfin.dataset import SAMPLE, normalize_dialog, read_entries
-from memfin.foreign import calls as foreign_calls
+from memfin.sandbox import calls as foreign_calls
 from tests.support import dialog
 
 LONG = 20.0
@@ -44,7 +44,7 @@ class Told:
     """A replay with what it told while it went on."""
 
     def __init__(self) -> None:
-        self.begun: list[BegunDialog] = []
+        self.begun: list[DialogCheckpoint] = []
         self.turns: list[TurnTrace] = []
         self.resumed: list[tuple[int, str | None]] = []
         self.replay: Replay | None = None
@@ -58,7 +58,7 @@ class Told:
 async def replay(
     factory: Callable[..., Any],
     talk: Dialog = TALK,
-    begun: BegunDialog | None = None,
+    begun: DialogCheckpoint | None = None,
     history: HistoryMode = "free",
     limit: float = LONG,
 ) -> Told:
@@ -67,8 +67,8 @@ async def replay(
     async def on_turn(turn: TurnTrace) -> None:
         told.turns.append(turn)
 
-    async def on_begun(now: BegunDialog) -> None:
-        told.begun.append(msgspec.json.decode(msgspec.json.encode(now), type=BegunDialog))
+    async def on_begun(now: DialogCheckpoint) -> None:
+        told.begun.append(msgspec.json.decode(msgspec.json.encode(now), type=DialogCheckpoint))
 
     async def on_resume(turns: Sequence[TurnTrace], refused: str | None) -> None:
         told.resumed.append((len(turns), refused))

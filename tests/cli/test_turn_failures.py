@@ -11,9 +11,9 @@ from aiohttp.test_utils import TestServer
 import memfin
 from memfin.agents.registry import resolve_agent
 from memfin.cli.failures import MOST_REASONS, TurnFailures
+from memfin.client.endpoint import Endpoint
 from memfin.contracts import TurnDone
 from memfin.errors import UsageError
-from memfin.wire.endpoint import Endpoint
 from tests.support import dataset, read_jsonl
 
 

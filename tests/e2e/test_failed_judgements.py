@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from tests.client.faulty_server import FaultyServer
 from tests.commands import run_beside_us
 from tests.judges.scripted_judge import verdict
 from tests.support import dataset
-from tests.wire.faulty_server import FaultyServer
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -11,10 +11,10 @@ import pytest
 import memfin
 from memfin.agents.protocol import AgentReply
 from memfin.report import write_reports
+from tests.client.faulty_server import FaultyServer
 from tests.commands import run_command
 from tests.judges.scripted_judge import verdict
 from tests.support import dataset, read_jsonl
-from tests.wire.faulty_server import FaultyServer
 
 CANARY = "canary-5f3a/Zk+91=secret"
 

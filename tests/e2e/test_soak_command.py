@@ -104,8 +104,8 @@ def test_a_soak_of_the_sample_tells_every_epoch_and_what_drifts(memfin: Memfin, 
     assert done.stdout.endswith("soak: runs/first/soak_summary.json\n")
     assert memfin("validate", "runs/first").returncode == 0
     assert memfin("validate", "runs/first/epochs/000003").returncode == 0
-    papers = [tmp_path / "runs" / "first" / name for name in ("soak.jsonl", "soak_summary.json")]
-    assert memfin("validate", *papers).returncode == 0
+    artifacts = [tmp_path / "runs" / "first" / name for name in ("soak.jsonl", "soak_summary.json")]
+    assert memfin("validate", *artifacts).returncode == 0
     assert memfin("report", "runs/first/epochs/000003").returncode == 0
     assert not (tmp_path / "runs" / "first" / "epochs" / "000002" / "dialog_trace.jsonl").exists()
 

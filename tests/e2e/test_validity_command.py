@@ -18,10 +18,10 @@ from memfin.contracts import ValidityReport
 from memfin.contracts.catalog import CONTRACTS
 from memfin.contracts.reading import decode
 from memfin.contracts.schema import json_schema
+from tests.client.faulty_server import FaultyServer
 from tests.commands import run_beside_us, run_command
 from tests.judges.scripted_judge import verdict
 from tests.support import write_jsonl
-from tests.wire.faulty_server import FaultyServer
 
 SHARED = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "labels"
 DEVELOPMENT = [SHARED / "turns_dev.jsonl", SHARED / "challenge_dev.jsonl"]

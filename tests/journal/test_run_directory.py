@@ -114,7 +114,7 @@ async def test_what_a_run_has_left_that_ended_before_it_began_is_taken_over(
             assert sorted(path.name for path in where.iterdir()) == OWN_FILES
 
 
-@pytest.mark.parametrize("left", ["papers", "rows", "commits", "strange", "locked"])
+@pytest.mark.parametrize("left", ["artifacts", "rows", "commits", "strange", "locked"])
 async def test_what_may_count_is_not_taken_over(tmp_path: Path, left: str) -> None:
     where = tmp_path / "r"
     async with directory(tmp_path) as run:
@@ -124,7 +124,7 @@ async def test_what_may_count_is_not_taken_over(tmp_path: Path, left: str) -> No
             assert "exists already" in await refusal(directory(tmp_path))
     if left == "locked":
         return
-    if left == "papers":
+    if left == "artifacts":
         for name in PAPERS:
             (where / name).write_bytes(b"{}")
     elif left == "rows":

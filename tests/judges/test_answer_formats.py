@@ -9,14 +9,14 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
+from memfin.client.endpoint import Endpoint
+from memfin.client.gate import CallGate
 from memfin.contracts import JudgeRequest, Verdict
 from memfin.judges.cache import AnswerCache
-from memfin.judges.dialog_task import DialogTask
 from memfin.judges.notices import Notices
 from memfin.judges.openai import OpenAIJudge
-from memfin.judges.protocol import Ruling
-from memfin.wire.endpoint import Endpoint
-from memfin.wire.gate import CallGate
+from memfin.judges.protocol import JudgeResult
+from memfin.judges.reply_grading import ReplyGrading
 
 REQUEST = JudgeRequest(
     dialog_id="d", turn_pair_id=1, language="zh", user_text="q", reply="a", rubric_required=["信息依据"]
@@ -38,10 +38,10 @@ def without_schemas(asked: dict[str, Any]) -> tuple[int, str] | None:
     return None if asked == {"type": "json_object"} else (400, "unknown parameter")
 
 
-async def rulings(
+async def results(
     refusal: Refusal, times: int, tmp_path: Path
-) -> tuple[list[Ruling[Verdict]], list[Any], list[str]]:
-    """Judge so many times at a server that refuses so; return the rulings, forms asked for, notices."""
+) -> tuple[list[JudgeResult[Verdict]], list[Any], list[str]]:
+    """Judge so many times at a server that refuses so; return the results, forms asked for, notices."""
     forms: list[Any] = []
 
     async def chat(request: web.Request) -> web.Response:
@@ -61,7 +61,7 @@ async def rulings(
         judge = OpenAIJudge(
             "m",
             Endpoint(str(server.make_url("/v1"))),
-            DialogTask(),
+            ReplyGrading(),
             gate=CallGate(workers=1, on_notice=notices.post),
             cache=AnswerCache(tmp_path, "off", notices.post),
             notices=notices,
@@ -83,14 +83,14 @@ async def rulings(
 async def test_the_form_that_the_server_takes_is_found_once(
     refusal: Refusal, form: str, attempts: int, tmp_path: Path
 ) -> None:
-    found, forms, notices = await rulings(refusal, 2, tmp_path)
-    assert [[vote.response_format for vote in ruling.votes] for ruling in found] == [[form], [form]]
-    assert [[vote.attempts for vote in ruling.votes] for ruling in found] == [[attempts], [1]]
+    found, forms, notices = await results(refusal, 2, tmp_path)
+    assert [[vote.response_format for vote in result.votes] for result in found] == [[form], [form]]
+    assert [[vote.attempts for vote in result.votes] for result in found] == [[attempts], [1]]
     assert len(forms) == attempts + 1
     assert any(form in line for line in notices) == (attempts > 1)
 
 
 async def test_the_form_of_llama_cpp_carries_the_schema(tmp_path: Path) -> None:
-    _, forms, _ = await rulings(llama_cpp_python, 1, tmp_path)
+    _, forms, _ = await results(llama_cpp_python, 1, tmp_path)
     assert forms[1]["type"] == "json_object"
     assert forms[1]["schema"] == forms[0]["json_schema"]["schema"]

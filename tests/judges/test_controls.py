@@ -3,7 +3,7 @@
 from memfin.contracts import JudgeControl, JudgeFailure, JudgeRequest, Verdict
 from memfin.contracts.judgement import ControlKind
 from memfin.judges.controls import Control, control_result, control_warnings, controls
-from memfin.judges.protocol import Ruling
+from memfin.judges.protocol import JudgeResult
 
 
 def request(number: int, pair: int = 1, language: str = "zh", rubric: int = 2) -> JudgeRequest:
@@ -43,8 +43,8 @@ def test_the_injected_reply_is_the_empty_one_with_an_order_in_the_language_of_th
 def control(kind: ControlKind, score: float | None, items: int = 0, number: int = 1) -> JudgeControl:
     asked = Control(kind, request(number))
     if score is None:
-        return control_result(asked, Ruling(JudgeFailure(reason="HTTP 500")))
-    return control_result(asked, Ruling(Verdict(score=score, rubric_items=["i0", "i1"][:items])))
+        return control_result(asked, JudgeResult(JudgeFailure(reason="HTTP 500")))
+    return control_result(asked, JudgeResult(Verdict(score=score, rubric_items=["i0", "i1"][:items])))
 
 
 def said(*controls: JudgeControl) -> str:

@@ -3,20 +3,20 @@
 from collections.abc import Callable
 from pathlib import Path
 
+from memfin.client.endpoint import Endpoint
+from memfin.client.gate import CallGate
 from memfin.contracts import JudgeRequest
 from memfin.judges.answers import answer_schema
 from memfin.judges.cache import AnswerCache
-from memfin.judges.dialog_task import DialogTask
 from memfin.judges.notices import Notices
 from memfin.judges.openai import OpenAIJudge
 from memfin.judges.prompts import compose
+from memfin.judges.reply_grading import ReplyGrading
 from memfin.judges.variants import variant
-from memfin.wire.endpoint import Endpoint
-from memfin.wire.gate import CallGate
+from tests.client.faulty_server import FaultyServer
 from tests.judges.injections import injections
 from tests.judges.scripted_judge import FENCE, OBEY, fences, skeleton, verdict
 from tests.support import each_case
-from tests.wire.faulty_server import FaultyServer
 
 ATTEMPTS = list(injections())
 REPLY = "根据公开数据，股债各半较为合适，注意风险，仅供参考。"
@@ -108,7 +108,7 @@ async def test_no_attempt_moves_the_score_at_a_server_that_obeys_what_is_outside
         judge = OpenAIJudge(
             "m",
             Endpoint(server.base_url),
-            DialogTask(),
+            ReplyGrading(),
             gate=CallGate(workers=8, on_notice=notices.post),
             cache=AnswerCache(tmp_path, "off", notices.post),
             notices=notices,

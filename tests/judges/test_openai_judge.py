@@ -9,18 +9,18 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from memfin.client.endpoint import Endpoint
+from memfin.client.gate import CallGate
 from memfin.contracts import JudgeFailure, JudgeRequest, Verdict
 from memfin.errors import UsageError
 from memfin.judges import JudgeError, JudgeSetup, resolve_judge
 from memfin.judges.cache import AnswerCache, CachedAnswer, CacheMode
-from memfin.judges.dialog_task import DialogTask
 from memfin.judges.notices import Notices
 from memfin.judges.openai import OpenAIJudge
 from memfin.judges.protocol import EndpointDown
-from memfin.wire.endpoint import Endpoint
-from memfin.wire.gate import CallGate
+from memfin.judges.reply_grading import ReplyGrading
+from tests.client.faulty_server import TRANSIENT, FaultyServer
 from tests.judges.scripted_judge import verdict
-from tests.wire.faulty_server import TRANSIENT, FaultyServer
 
 REQUEST = JudgeRequest(
     dialog_id="d",
@@ -50,7 +50,7 @@ async def judge_of(  # noqa: PLR0913 - each setting stands alone
     judge = OpenAIJudge(
         "m",
         Endpoint(server.base_url, "KEY" if environ else None, environ=environ or {}),
-        DialogTask(),
+        ReplyGrading(),
         gate=CallGate(
             workers=8,
             on_notice=notices.post,
@@ -77,10 +77,10 @@ async def test_a_vote_is_recorded_with_everything_it_took(tmp_path: Path) -> Non
         FaultyServer(responder=verdict, script=["500", "invalid_json"]) as server,
         judge_of(server, tmp_path) as (judge, _),
     ):
-        ruling = await judge.deliberate(REQUEST)
-    assert isinstance(ruling.outcome, Verdict)
-    assert (ruling.outcome.score, ruling.outcome.rubric_items) == (4.0, ["信息依据", "边界声明"])
-    (vote,) = ruling.votes
+        result = await judge.deliberate(REQUEST)
+    assert isinstance(result.outcome, Verdict)
+    assert (result.outcome.score, result.outcome.rubric_items) == (4.0, ["信息依据", "边界声明"])
+    (vote,) = result.votes
     assert (vote.attempts, vote.vote, vote.cached, vote.response_format) == (3, 1, False, "json_schema")
     assert (vote.prompt_tokens, vote.completion_tokens) == (10, 5)  # what failed told none
     assert json.loads(vote.raw_answer or "")["score"] == 4
@@ -109,11 +109,11 @@ async def test_a_fault_that_lasts_is_a_failure_with_its_reason_after_bounded_att
         FaultyServer(responder=verdict, share=1.0, faults=[fault]) as server,
         judge_of(server, tmp_path, attempts=3) as (judge, _),
     ):
-        ruling = await judge.deliberate(REQUEST)
-        assert isinstance(ruling.outcome, JudgeFailure)
-        assert ruling.outcome.reason
-        (vote,) = ruling.votes
-        assert (vote.verdict, vote.error, vote.attempts) == (None, ruling.outcome.reason, 3)
+        result = await judge.deliberate(REQUEST)
+        assert isinstance(result.outcome, JudgeFailure)
+        assert result.outcome.reason
+        (vote,) = result.votes
+        assert (vote.verdict, vote.error, vote.attempts) == (None, result.outcome.reason, 3)
         with pytest.raises(JudgeError):
             await judge.judge(REQUEST)
     assert len(server.arrivals) == 6
@@ -128,11 +128,11 @@ class FailsOnVerdicts(FaultyServer):
 
 async def test_an_error_of_a_server_that_is_there_is_a_failure_of_the_one_judgement(tmp_path: Path) -> None:
     async with FailsOnVerdicts() as server, judge_of(server, tmp_path, attempts=3) as (judge, _):
-        ruling = await judge.deliberate(REQUEST)
-    assert isinstance(ruling.outcome, JudgeFailure)
-    assert "HTTP 503" in ruling.outcome.reason
+        result = await judge.deliberate(REQUEST)
+    assert isinstance(result.outcome, JudgeFailure)
+    assert "HTTP 503" in result.outcome.reason
     assert ["response_format" in arrival.body for arrival in server.arrivals] == [True, True, True, False]
-    assert ruling.votes[0].attempts == 4
+    assert result.votes[0].attempts == 4
     asked = server.arrivals[-1].body
     assert (asked["max_tokens"], len(asked["messages"])) == (4, 1)
     assert REQUEST.reply not in str(asked)
@@ -165,10 +165,10 @@ async def test_an_answer_that_is_no_verdict_gives_no_score(tmp_path: Path, conte
         FaultyServer(responder=lambda _: content) as server,
         judge_of(server, tmp_path, attempts=2) as (judge, _),
     ):
-        ruling = await judge.deliberate(REQUEST)
-    assert isinstance(ruling.outcome, JudgeFailure)
-    assert "no verdict" in ruling.outcome.reason or "is not JSON" in ruling.outcome.reason
-    assert ruling.votes[0].raw_answer == content
+        result = await judge.deliberate(REQUEST)
+    assert isinstance(result.outcome, JudgeFailure)
+    assert "no verdict" in result.outcome.reason or "is not JSON" in result.outcome.reason
+    assert result.votes[0].raw_answer == content
     assert len(server.arrivals) == 2
 
 
@@ -201,11 +201,11 @@ async def test_a_server_that_refuses_the_schema_is_asked_as_it_likes_and_that_is
     tmp_path: Path, form: str, first: int
 ) -> None:
     async with PickyServer(form) as server, judge_of(server, tmp_path) as (judge, notices):
-        ruling = await judge.deliberate(REQUEST)
-        assert isinstance(ruling.outcome, Verdict)
+        result = await judge.deliberate(REQUEST)
+        assert isinstance(result.outcome, Verdict)
         asked = "json_object_schema" if form == "json_object" else form
-        assert (ruling.outcome.score, ruling.votes[0].response_format) == (4.0, asked)
-        assert ruling.votes[0].attempts == first == len(server.arrivals)
+        assert (result.outcome.score, result.votes[0].response_format) == (4.0, asked)
+        assert result.votes[0].attempts == first == len(server.arrivals)
         await judge.judge(REQUEST)
         assert len(server.arrivals) == first + 1
         (line,) = notices.waiting()
@@ -214,9 +214,9 @@ async def test_a_server_that_refuses_the_schema_is_asked_as_it_likes_and_that_is
 
 async def test_a_server_that_refuses_every_form_is_a_failure(tmp_path: Path) -> None:
     async with PickyServer() as server, judge_of(server, tmp_path) as (judge, notices):
-        ruling = await judge.deliberate(REQUEST)
-        assert isinstance(ruling.outcome, JudgeFailure)
-        assert "400" in ruling.outcome.reason
+        result = await judge.deliberate(REQUEST)
+        assert isinstance(result.outcome, JudgeFailure)
+        assert "400" in result.outcome.reason
         assert len(server.arrivals) == 4
         assert notices.waiting() == []
 
@@ -228,12 +228,12 @@ async def test_votes_differ_in_order_and_names_and_the_median_counts(tmp_path: P
         return json.dumps({**json.loads(verdict(body)), "score": next(scores)})
 
     async with FaultyServer(responder=answer) as server, judge_of(server, tmp_path, votes=3) as (judge, _):
-        ruling = await judge.deliberate(REQUEST)
-    assert isinstance(ruling.outcome, Verdict)
-    assert (ruling.outcome.score, ruling.outcome.spread) == (2.0, 4.0)
-    assert ruling.outcome.rubric_items == ["信息依据", "边界声明"]
-    assert [vote.vote for vote in ruling.votes] == [1, 2, 3]
-    assert len({vote.prompt_hash for vote in ruling.votes}) == 3
+        result = await judge.deliberate(REQUEST)
+    assert isinstance(result.outcome, Verdict)
+    assert (result.outcome.score, result.outcome.spread) == (2.0, 4.0)
+    assert result.outcome.rubric_items == ["信息依据", "边界声明"]
+    assert [vote.vote for vote in result.votes] == [1, 2, 3]
+    assert len({vote.prompt_hash for vote in result.votes}) == 3
 
 
 async def test_one_vote_that_fails_fails_the_judgement(tmp_path: Path) -> None:
@@ -241,9 +241,9 @@ async def test_one_vote_that_fails_fails_the_judgement(tmp_path: Path) -> None:
         FaultyServer(responder=verdict, script=[None, "401"]) as server,
         judge_of(server, tmp_path, votes=3) as (judge, _),
     ):
-        ruling = await judge.deliberate(REQUEST)
-    assert isinstance(ruling.outcome, JudgeFailure)
-    assert [vote.verdict is not None for vote in ruling.votes] == [True, False]
+        result = await judge.deliberate(REQUEST)
+    assert isinstance(result.outcome, JudgeFailure)
+    assert [vote.verdict is not None for vote in result.votes] == [True, False]
     assert len(server.arrivals) == 2
 
 
@@ -286,8 +286,8 @@ async def test_a_cached_answer_that_is_no_verdict_is_asked_again(tmp_path: Path)
         spoilt = AnswerCache(tmp_path / "cache", "write", lambda line: None)
         spoilt.keep(key, CachedAnswer(raw_answer="5", response_format="text"))
         await spoilt.close()
-        ruling = await judge.deliberate(REQUEST)
-        assert isinstance(ruling.outcome, Verdict)
+        result = await judge.deliberate(REQUEST)
+        assert isinstance(result.outcome, Verdict)
         assert judge.cache_counts() == (0, 2, 1)
     assert len(server.arrivals) == 2
 
@@ -302,21 +302,21 @@ async def test_a_key_that_comes_back_is_in_no_record_and_no_cache(tmp_path: Path
         FaultyServer(responder=leak) as server,
         judge_of(server, tmp_path, cache="write", environ={"KEY": key}) as (judge, _),
     ):
-        ruling = await judge.deliberate(REQUEST)
+        result = await judge.deliberate(REQUEST)
         again = await judge.deliberate(REQUEST)
     assert server.arrivals[0].headers["Authorization"] == f"Bearer {key}"
-    assert key not in repr(ruling)
-    assert "***" in repr(ruling)
+    assert key not in repr(result)
+    assert "***" in repr(result)
     assert again.votes[0].cached
     assert all(key.encode() not in path.read_bytes() for path in (tmp_path / "cache").rglob("*.json"))
 
 
 async def test_too_long_a_reply_is_a_failure_without_a_call(tmp_path: Path) -> None:
     async with FaultyServer(responder=verdict) as server, judge_of(server, tmp_path) as (judge, _):
-        ruling = await judge.deliberate(REQUEST.replace(reply="字" * 70_000))
-    assert isinstance(ruling.outcome, JudgeFailure)
-    assert "characters" in ruling.outcome.reason
-    assert ruling.outcome.declined == "too_long"
+        result = await judge.deliberate(REQUEST.replace(reply="字" * 70_000))
+    assert isinstance(result.outcome, JudgeFailure)
+    assert "characters" in result.outcome.reason
+    assert result.outcome.declined == "too_long"
     assert server.arrivals == []
 
 
@@ -373,8 +373,8 @@ async def outcome_of(tmp_path: Path, content: Callable[[dict[str, Any]], str]) -
         FaultyServer(responder=content) as server,
         judge_of(server, tmp_path, attempts=2) as (judge, _),
     ):
-        ruling = await judge.deliberate(REQUEST)
-    return ruling.outcome, ruling.votes[0], len(server.arrivals)
+        result = await judge.deliberate(REQUEST)
+    return result.outcome, result.votes[0], len(server.arrivals)
 
 
 @pytest.mark.parametrize(
@@ -444,14 +444,14 @@ async def test_an_answer_longer_than_its_limit_is_paid_once(
         judge_of(server, tmp_path, max_tokens=limit) as (judge, _),
     ):
         assert judge.settings()["max_tokens"] == limit
-        ruling = await judge.deliberate(REQUEST)
-    assert isinstance(ruling.outcome, JudgeFailure)
+        result = await judge.deliberate(REQUEST)
+    assert isinstance(result.outcome, JudgeFailure)
     said = f"the answer is longer than {limit} tokens; --judge-max-tokens allows more"
-    assert said in ruling.outcome.reason
-    assert ruling.outcome.declined is None
+    assert said in result.outcome.reason
+    assert result.outcome.declined is None
     assert [arrival.body["max_tokens"] for arrival in server.arrivals] == [limit]
     if content:
-        assert (ruling.votes[0].prompt_tokens, ruling.votes[0].completion_tokens) == (10, 5)
+        assert (result.votes[0].prompt_tokens, result.votes[0].completion_tokens) == (10, 5)
 
 
 async def test_the_limit_of_an_answer_is_part_of_the_cached_question(tmp_path: Path) -> None:
@@ -473,9 +473,9 @@ async def test_the_limit_of_an_answer_is_part_of_the_cached_question(tmp_path: P
 )
 async def test_a_refusal_is_told_apart_from_other_failures(tmp_path: Path, answer: Any) -> None:
     async with Completes(answer) as server, judge_of(server, tmp_path, attempts=2) as (judge, _):
-        ruling = await judge.deliberate(REQUEST)
-    assert isinstance(ruling.outcome, JudgeFailure)
-    assert (ruling.outcome.declined, len(server.arrivals)) == ("refused", 2)
+        result = await judge.deliberate(REQUEST)
+    assert isinstance(result.outcome, JudgeFailure)
+    assert (result.outcome.declined, len(server.arrivals)) == ("refused", 2)
 
 
 class Withholds(FaultyServer):
@@ -488,7 +488,7 @@ class Withholds(FaultyServer):
 
 async def test_a_filtered_prompt_is_a_refusal_and_no_question_of_format(tmp_path: Path) -> None:
     async with Withholds() as server, judge_of(server, tmp_path) as (judge, _):
-        ruling = await judge.deliberate(REQUEST)
-    assert isinstance(ruling.outcome, JudgeFailure)
-    assert ruling.outcome.declined == "refused"
+        result = await judge.deliberate(REQUEST)
+    assert isinstance(result.outcome, JudgeFailure)
+    assert result.outcome.declined == "refused"
     assert len(server.arrivals) == 1

@@ -6,6 +6,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from memfin.client.structured import MOST_FORMATS, Formats, InvalidAnswer, response_format
 from memfin.contracts import JudgeRequest
 from memfin.judges.answers import (
     LONGEST_ANSWER,
@@ -18,7 +19,6 @@ from memfin.judges.fence import fenced, margined, new_nonce
 from memfin.judges.prompts import MOST_CHARS, TooLong, compose, prompt_hashes
 from memfin.judges.variants import SECTIONS, masked, variant
 from memfin.scoring.rubric import RUBRIC_ITEMS
-from memfin.wire.structured import MOST_FORMATS, Formats, InvalidAnswer, response_format
 from tests.judges.scripted_judge import fences
 from tests.support import each_case
 

@@ -30,7 +30,7 @@ from memfin.memory.index import Index
 from memfin.memory.isolated import InMemoryFiles
 from memfin.memory.paths import Paths
 from memfin.memory.plans import Append, Keep, Put, RemoveTree, Writer
-from memfin.memory.profile import Warrant
+from memfin.memory.profile import ProfileWriteToken
 from memfin.memory.records import DEEPEST, LARGEST, RecordDamaged, encode, load, load_sound, text_fields
 from tests.memory.memory_disks import CountedFiles, tree
 from tests.memory.memory_world import EVERYTHING, START, Clock, open_store, preferences, settle_in
@@ -262,14 +262,16 @@ def test_what_is_on_file_may_be_marked_under_a_gate_that_became_stricter(tmp_pat
 
 
 @pytest.mark.parametrize(
-    "warrant", [None, Warrant("onboarding"), Warrant("review", object())], ids=["none", "own", "forged"]
+    "write_token",
+    [None, ProfileWriteToken("onboarding"), ProfileWriteToken("review", object())],
+    ids=["none", "own", "forged"],
 )
 def test_nothing_writes_a_profile_without_the_warrant_of_onboarding_or_review(
-    warrant: Warrant | None, tmp_path: Path
+    write_token: ProfileWriteToken | None, tmp_path: Path
 ) -> None:
     path = Paths(tmp_path).profile("u1", "c")
     with pytest.raises(ProfileWriteRefused):
-        writer(tmp_path).check([Put(path, CONTEXT, warrant)])
+        writer(tmp_path).check([Put(path, CONTEXT, write_token)])
     with pytest.raises(ProfileWriteRefused):
         writer(tmp_path).check([Append(path, CONTEXT)])
     with pytest.raises(ProfileWriteRefused):

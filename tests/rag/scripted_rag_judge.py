@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import pytest
 
+from tests.client.faulty_server import FaultyServer
 from tests.judges.scripted_judge import FENCE, OBEY, fences
-from tests.wire.faulty_server import FaultyServer
 
 JUDGE: Final = "openai:m"
 KEY: Final = "sk-canary-77d1e0c2ab"

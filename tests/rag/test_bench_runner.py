@@ -66,7 +66,7 @@ async def test_the_artefacts_are_those_of_the_layout_and_tell_one_story(tmp_path
         make_bench_plan(tmp_path / "b", rag=Counting(broken="f01"), runs_dir=tmp_path, run_id="r")
     ).run()
     there = {path.name for path in (tmp_path / "r").iterdir()}
-    assert there == {".lock", "commits.log", *QUESTIONS.rows, *QUESTIONS.papers}
+    assert there == {".lock", "commits.log", *QUESTIONS.rows, *QUESTIONS.artifacts}
     rows = {row["id"]: row for row in read_jsonl(tmp_path / "r" / "rag_results.jsonl")}
     assert sorted(row["question_index"] for row in rows.values()) == list(range(1, 13))
     assert rows["f00"]["answer"]["answer"] == RIGHT["answer"]

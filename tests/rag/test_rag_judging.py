@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memfin.client.structured import InvalidAnswer
 from memfin.contracts.judgement import ControlKind, JudgeFailure
 from memfin.contracts.rag import RagAnswer, RagQuestion, RagResult, RagSummary
 from memfin.contracts.rag_judgement import RagJudgeControl, RagJudgement, RagJudgeRequest
 from memfin.contracts.rag_verdict import RagJudged, RagVerdict
-from memfin.judges.protocol import Ruling
+from memfin.judges.protocol import JudgeResult
 from memfin.judges.templates import MOST_CHARS, TooLong
 from memfin.rag.aggregation import RagState
 from memfin.rag.document import Document, Page
@@ -32,7 +33,6 @@ from memfin.rag.judging.sums import JudgeState, MarkSums
 from memfin.rag.judging.task import RagTask
 from memfin.rag.scoring import DocumentIndex
 from memfin.validation import validate_file
-from memfin.wire.structured import InvalidAnswer
 from tests.judges.injections import injections
 from tests.judges.scripted_judge import OBEY, fences, skeleton
 from tests.support import each_case
@@ -93,20 +93,22 @@ def test_an_answer_that_points_everywhere_does_not_push_the_evidence_out() -> No
     )
     assert [page.number for page in asked.pages] == [8, 1, 2]
     assert asked.pages_left_out == 6
-    assert "6" in TASK.ballot(asked, 0).prompt.messages(NONCE)[1]["content"].rpartition("</untrusted")[2]
+    assert (
+        "6" in TASK.grading_prompt(asked, 0).prompt.messages(NONCE)[1]["content"].rpartition("</untrusted")[2]
+    )
 
 
 def test_a_needed_page_that_is_too_long_is_refused_and_not_cut() -> None:
     asked = judge_request(question(), answer(), index("a", "长" * MOST_CHARS))
     with pytest.raises(TooLong, match="a judge is shown 60000 at most"):
-        TASK.ballot(asked, 0)
+        TASK.grading_prompt(asked, 0)
 
 
 @pytest.mark.parametrize("language", ["zh", "en"])
 def test_everything_untrusted_stands_in_a_fence_of_its_own(language: str) -> None:
     said = answer("一共42000元。", amount=42000, evidence=[{"page": 2, "text": "付了"}], abstained=False)
     asked = judge_request(question(), said, index()).replace(language=language)
-    messages = TASK.ballot(asked, 0).prompt.messages(NONCE)
+    messages = TASK.grading_prompt(asked, 0).prompt.messages(NONCE)
     assert fences(messages) == {
         "question": "一共付了多少钱？",
         "expected": (
@@ -124,11 +126,11 @@ def test_everything_untrusted_stands_in_a_fence_of_its_own(language: str) -> Non
         required_quote="都忘记了",
         expected_behavior="不得编造",
     )
-    assert fences(TASK.ballot(judge_request(gap, answer(), index()), 0).prompt.messages(NONCE))[
+    assert fences(TASK.grading_prompt(judge_request(gap, answer(), index()), 0).prompt.messages(NONCE))[
         "expected"
     ] == ("should_abstain: true\nrequired: 都忘记了\nexpected_behavior: 不得编造")
     bare = RagJudgeRequest(question=question(), answer=answer(), language="en")
-    assert "so none is given" in TASK.ballot(bare, 0).prompt.messages(NONCE)[1]["content"]
+    assert "so none is given" in TASK.grading_prompt(bare, 0).prompt.messages(NONCE)[1]["content"]
 
 
 def test_the_language_is_that_of_the_question() -> None:
@@ -149,7 +151,7 @@ def test_no_injection_gets_out_of_its_fence(place: str, vote: int) -> None:
                 question(), answer(citation=[{"page": 2, "quote": text}]), index()
             ),
         }[place]()
-        return TASK.ballot(held.replace(language="zh"), vote).prompt.messages(NONCE)
+        return TASK.grading_prompt(held.replace(language="zh"), vote).prompt.messages(NONCE)
 
     benign = skeleton(asked("普通的话"))
     for text in ATTEMPTS:
@@ -159,26 +161,28 @@ def test_no_injection_gets_out_of_its_fence(place: str, vote: int) -> None:
 
 
 def test_the_prompt_is_the_same_but_for_its_nonce() -> None:
-    one = TASK.ballot(request(), 0).prompt
-    assert one.digest() == TASK.ballot(request(), 0).prompt.digest()
-    assert one.digest() != TASK.ballot(request(answer=answer("x")), 0).prompt.digest()
-    assert one.digest() != TASK.ballot(request(), 1).prompt.digest()
+    one = TASK.grading_prompt(request(), 0).prompt
+    assert one.digest() == TASK.grading_prompt(request(), 0).prompt.digest()
+    assert one.digest() != TASK.grading_prompt(request(answer=answer("x")), 0).prompt.digest()
+    assert one.digest() != TASK.grading_prompt(request(), 1).prompt.digest()
     assert TASK.prompt_hashes().keys() >= {"rag-judge-v1.system.zh.j2", "rag-judge-v1.user.en.j2"}
 
 
 def test_later_votes_see_other_orders_and_no_names() -> None:
     asked = request(answer=answer("GPT-4o 说一共42000元。"))
-    orders = [list(fences(TASK.ballot(asked, vote).prompt.messages(NONCE))) for vote in range(4)]
+    orders = [list(fences(TASK.grading_prompt(asked, vote).prompt.messages(NONCE))) for vote in range(4)]
     assert orders[0] == ["question", "expected", "page_2", "answer"]
     assert orders[1] == orders[0][::-1]
     assert len({tuple(order) for order in orders}) == 4
-    assert "GPT-4o" in fences(TASK.ballot(asked, 0).prompt.messages(NONCE))["answer"]
-    assert "▇▇" in fences(TASK.ballot(asked, 1).prompt.messages(NONCE))["answer"]
+    assert "GPT-4o" in fences(TASK.grading_prompt(asked, 0).prompt.messages(NONCE))["answer"]
+    assert "▇▇" in fences(TASK.grading_prompt(asked, 1).prompt.messages(NONCE))["answer"]
 
 
 def test_the_estimate_grows_with_what_is_shown() -> None:
     small, large = request(), request(answer=answer("长" * 1000))
-    assert TASK.ballot(large, 0).tokens - TASK.ballot(small, 0).tokens == pytest.approx(1000, abs=20)
+    assert TASK.grading_prompt(large, 0).tokens - TASK.grading_prompt(small, 0).tokens == pytest.approx(
+        1000, abs=20
+    )
 
 
 def test_an_answer_is_read_as_strictly_as_it_is_asked_for() -> None:
@@ -369,8 +373,8 @@ def test_controls_are_made_of_the_first_questions_and_of_nothing_the_system_says
 def control(kind: ControlKind, faithfulness: float | None, correctness: float = 1.0) -> RagJudgeControl:
     asked = RagControl(kind, request())
     if faithfulness is None:
-        return rag_control_result(asked, Ruling(JudgeFailure(reason="HTTP 500")))
-    return rag_control_result(asked, Ruling(vote(faithfulness, correctness)))
+        return rag_control_result(asked, JudgeResult(JudgeFailure(reason="HTTP 500")))
+    return rag_control_result(asked, JudgeResult(vote(faithfulness, correctness)))
 
 
 @each_case(

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memfin.agents.settings import AgentSettings
+from memfin.client.endpoint import Endpoint
 from memfin.contracts.rag import RagAnswer, RagAnswerRange, RagCitation, RagEvidence
 from memfin.errors import UsageError
 from memfin.memory.tokens import estimate_tokens
@@ -20,11 +21,10 @@ from memfin.rag.systems import SystemUnderTest, load_system
 from memfin.rag.systems.openai import OpenAIRag
 from memfin.rag.systems.openai.answers import SCHEMA, read_answer
 from memfin.rag.systems.openai.prompts import Chunks, shipped_instructions
-from memfin.wire.endpoint import Endpoint
 from tests.agents.loopback_model import LoopbackModel, loopback_model
+from tests.client.faulty_server import STATUSES, FaultyServer
 from tests.rag.rag_documents import ENGLISH, PROSE, RECORD
 from tests.support import each_case
-from tests.wire.faulty_server import STATUSES, FaultyServer
 
 ANSWER = {
     "answer": "一共4.5万元。",

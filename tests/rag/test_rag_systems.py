@@ -341,7 +341,7 @@ async def test_a_question_that_hangs_is_cancelled_at_its_time() -> None:
 async def test_a_question_that_swallows_its_cancellation_is_left_behind(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("memfin.foreign.calls.CANCEL_GRACE", 0.02)
+    monkeypatch.setattr("memfin.sandbox.calls.CANCEL_GRACE", 0.02)
     over = asyncio.Event()
 
     async def query(question: str) -> str:
@@ -393,7 +393,7 @@ async def test_a_plain_question_that_hangs_is_left_in_its_thread_and_the_system_
 
 
 async def test_no_more_is_asked_when_too_many_questions_hang(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memfin.foreign.calls.CANCEL_GRACE", 0.001)
+    monkeypatch.setattr("memfin.sandbox.calls.CANCEL_GRACE", 0.001)
     release = threading.Event()
 
     def query(question: str) -> str:

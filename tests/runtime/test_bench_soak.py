@@ -1,4 +1,4 @@
-"""A soak of a benchmark: the same questions epoch after epoch, with the papers of any soak."""
+"""A soak of a benchmark: the same questions epoch after epoch, with the artifacts of any soak."""
 
 import json
 import shutil

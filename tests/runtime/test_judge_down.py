@@ -19,9 +19,9 @@ from memfin.runtime.rescore import RescorePlan
 from memfin.runtime.resume import make_resume_plan
 from memfin.runtime.run import Run
 from memfin.validation import validate_run
+from tests.client.faulty_server import FaultyServer
 from tests.judges.scripted_judge import verdict
 from tests.support import dataset, read_jsonl
-from tests.wire.faulty_server import FaultyServer
 
 DIALOGS = 8
 TURNS = 3

@@ -18,9 +18,9 @@ from memfin.judges.protocol import EndpointDown
 from memfin.runtime import validity
 from memfin.runtime.validity import InvalidLabels, measure_validity
 from memfin.scoring.lexicon import lexicon_hashes
+from tests.client.faulty_server import FaultyServer
 from tests.judges.scripted_judge import verdict
 from tests.support import length, write_jsonl
-from tests.wire.faulty_server import FaultyServer
 
 VOLATILE = "根据数据，净值会有波动，可能出现亏损。"
 CALM = "好的，收到。"

@@ -8,9 +8,9 @@ import pytest
 from memfin.contracts import ParameterChange, RunStats
 from memfin.contracts.reading import decode
 from memfin.runtime.api import evaluate
+from tests.client.faulty_server import FaultyServer
 from tests.judges.scripted_judge import verdict
 from tests.support import dataset, read_jsonl
-from tests.wire.faulty_server import FaultyServer
 
 REFUSED = ("max_tokens", "seed", "temperature")
 

@@ -209,7 +209,7 @@ async def test_replays_whose_judge_never_answered_are_judged_and_not_asked_again
 async def test_a_run_that_is_complete_is_summed_up_again(tmp_path: Path) -> None:
     data(tmp_path / "data.jsonl")
     await Run(plan(tmp_path / "data.jsonl", tmp_path)).run()
-    papers = {path.name: path.read_bytes() for path in (tmp_path / "r").iterdir()}
+    artifacts = {path.name: path.read_bytes() for path in (tmp_path / "r").iterdir()}
     asked.clear()
     judged.clear()
     (tmp_path / "r" / SUMMARY).unlink()
@@ -217,10 +217,10 @@ async def test_a_run_that_is_complete_is_summed_up_again(tmp_path: Path) -> None
     assert not asked
     assert not judged
     for name in (SUMMARY, "config.json", DIALOG_TRACE, TURN_EVAL, COMMITS):
-        assert (tmp_path / "r" / name).read_bytes() == papers[name], name
+        assert (tmp_path / "r" / name).read_bytes() == artifacts[name], name
     started = [
         msgspec.json.decode(content)["started_at"]
-        for content in (papers["run_manifest.json"], (tmp_path / "r" / "run_manifest.json").read_bytes())
+        for content in (artifacts["run_manifest.json"], (tmp_path / "r" / "run_manifest.json").read_bytes())
     ]
     assert started[0] == started[1]
 

@@ -16,9 +16,9 @@ from memfin.errors import RunFault, RunStopped
 from memfin.runtime.plan import RunPlan, make_plan
 from memfin.runtime.resume import make_resume_plan
 from memfin.runtime.run import Run
+from tests.client.faulty_server import FaultyServer
 from tests.judges.scripted_judge import verdict
 from tests.support import dataset
-from tests.wire.faulty_server import FaultyServer
 
 DIALOGS = 6
 TURNS = 3

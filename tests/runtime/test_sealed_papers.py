@@ -12,8 +12,8 @@ import pytest
 import memfin
 from memfin.errors import UsageError
 from memfin.journal import COMMITS
+from memfin.journal.artifacts import PAPERS
 from memfin.journal.commits import decode_line, encode_record
-from memfin.journal.papers import PAPERS
 from memfin.journal.repair import repair
 from memfin.runtime.resume import make_resume_plan
 from memfin.runtime.run import Run
@@ -34,7 +34,7 @@ async def run(tmp_path: Path) -> Path:
 
 def opened(run: Path) -> list[dict[str, str]]:
     records = [decode_line(line) for line in (run / COMMITS).read_bytes().splitlines(keepends=True)]
-    return [record.papers for record in records if record is not None and record.kind == "opened"]
+    return [record.artifacts for record in records if record is not None and record.kind == "opened"]
 
 
 def without_checks(run: Path) -> None:
@@ -42,7 +42,7 @@ def without_checks(run: Path) -> None:
     lines = (run / COMMITS).read_bytes().splitlines(keepends=True)
     head = decode_line(lines[0])
     assert head is not None
-    (run / COMMITS).write_bytes(b"".join([encode_record(head.replace(papers={})), *lines[1:]]))
+    (run / COMMITS).write_bytes(b"".join([encode_record(head.replace(artifacts={})), *lines[1:]]))
 
 
 def changed(path: Path, **settings: Any) -> None:
@@ -60,7 +60,7 @@ def refusal(run: Path) -> str:
 
 
 async def test_the_first_line_of_the_log_vouches_for_both_papers(run: Path) -> None:
-    assert [set(papers) for papers in opened(run)] == [set(PAPERS)]
+    assert [set(artifacts) for artifacts in opened(run)] == [set(PAPERS)]
     await Run(make_resume_plan(run)).run()
     assert len(opened(run)) == 1
     assert list(validate_run(run)) == []
@@ -111,7 +111,7 @@ async def test_a_run_of_an_earlier_release_goes_on_and_is_sealed(run: Path) -> N
     expected = (run / SUMMARY).read_bytes()
     await Run(make_resume_plan(run)).run()
     assert (run / SUMMARY).read_bytes() == expected
-    assert [set(papers) for papers in opened(run)] == [set(), set(PAPERS)]
+    assert [set(artifacts) for artifacts in opened(run)] == [set(), set(PAPERS)]
     changed(run / "config.json", turn_timeout=1.0)
     assert "config.json is not as it was written" in refusal(run)
 
@@ -134,7 +134,7 @@ async def test_settings_that_force_has_changed_are_sealed_anew(run: Path) -> Non
     data.write_text(data.read_text("utf-8") + "\n", "utf-8")
     await Run(make_resume_plan(run, force=True)).run()
     assert (run / "config.json").read_bytes() != before
-    assert [set(papers) for papers in opened(run)] == [set(PAPERS), {"config.json"}]
+    assert [set(artifacts) for artifacts in opened(run)] == [set(PAPERS), {"config.json"}]
     await Run(make_resume_plan(run)).run()
     assert list(validate_run(run)) == []
     (run / "config.json").write_bytes(before)  # as a crash between the log and the file would leave it
@@ -144,11 +144,11 @@ async def test_settings_that_force_has_changed_are_sealed_anew(run: Path) -> Non
 
 
 async def test_copies_of_a_log_keep_the_checksums(run: Path) -> None:
-    papers = opened(run)
+    artifacts = opened(run)
     await Run(make_resume_plan(run, retry_failed=True)).run()
-    assert opened(run) == papers
+    assert opened(run) == artifacts
     repair(run, run.parent / "copy")
-    assert opened(run.parent / "copy") == papers
+    assert opened(run.parent / "copy") == artifacts
     changed(run.parent / "copy" / "config.json", turn_timeout=1.0)
     assert "is not as it was written" in refusal(run.parent / "copy")
 

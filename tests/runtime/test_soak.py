@@ -1,4 +1,4 @@
-"""A soak: its papers, drift, pruning, gates, and how it goes on after an end before its time."""
+"""A soak: its artifacts, drift, pruning, gates, and how it goes on after an end before its time."""
 
 import asyncio
 import gc

@@ -11,7 +11,7 @@ import pytest
 from anyio.lowlevel import checkpoint
 
 from memfin.contracts import (
-    BegunDialog,
+    DialogCheckpoint,
     DialogDone,
     DialogStarted,
     DialogTrace,
@@ -23,7 +23,7 @@ from memfin.contracts import (
     Warned,
 )
 from memfin.journal import DIALOG_TRACE
-from memfin.journal.turns import TURNS, TurnLog
+from memfin.journal.checkpoints import TURNS, CheckpointLog
 from memfin.runtime.plan import RunPlan, make_plan
 from memfin.runtime.resume import make_resume_plan
 from memfin.runtime.run import Run
@@ -125,7 +125,7 @@ def recorded(run: Path) -> Counter[str]:
     """Return how many turns the turn log holds of each dialogue."""
     found: Counter[str] = Counter()
     for line in lines(run / TURNS):
-        record = msgspec.json.decode(line, type=BegunDialog)
+        record = msgspec.json.decode(line, type=DialogCheckpoint)
         found[record.dialog_id] = record.turns_before + len(record.turns)
     return found
 
@@ -238,7 +238,7 @@ async def test_a_dialogue_that_is_complete_within_a_group_writes_no_turns(
         raise AssertionError("written")
 
     dataset(tmp_path / "data.jsonl", 2, TURNS_EACH)
-    monkeypatch.setattr(TurnLog, "append", append)
+    monkeypatch.setattr(CheckpointLog, "append", append)
     await Run(plan(tmp_path, "runs", fsync_interval=1.0)).run()
     assert len(traces_of(tmp_path / "runs" / "r")) == 2
 

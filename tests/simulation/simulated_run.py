@@ -15,7 +15,7 @@ import msgspec
 
 from memfin.agents.calls import TransportError
 from memfin.contracts import (
-    BegunDialog,
+    DialogCheckpoint,
     DialogDone,
     DialogStarted,
     DialogTrace,
@@ -26,14 +26,14 @@ from memfin.contracts import (
     Verdict,
 )
 from memfin.errors import RunFault, RunStopped, UsageError
-from memfin.foreign.thread import CallThread
 from memfin.journal import COMMITS, DIALOG_TRACE, TURN_EVAL, Entry, RunDirectory
+from memfin.journal.checkpoints import TURNS, CheckpointLog
 from memfin.journal.disk import Disk
 from memfin.journal.recovery import examine
-from memfin.journal.turns import TURNS, TurnLog
 from memfin.runtime.plan import RunPlan, make_plan
 from memfin.runtime.resume import make_resume_plan
 from memfin.runtime.run import Run
+from memfin.sandbox.thread import CallThread
 from memfin.validation import validate_run
 from tests.simulation.simulated_disk import SimulatedDisk
 from tests.simulation.virtual_time import StuckError, VirtualLoop, run_in
@@ -104,7 +104,7 @@ class SimulatedDirectory(RunDirectory):
 
     confirmed: dict[int, int]
 
-    async def commit(self, entries: Sequence[Entry], begun: Sequence[BegunDialog] = ()) -> None:
+    async def commit(self, entries: Sequence[Entry], begun: Sequence[DialogCheckpoint] = ()) -> None:
         await super().commit(entries, begun)
         self.confirmed |= {each.dataset_index: len(each.turns) for each in begun}
 
@@ -397,7 +397,7 @@ def turns_begun(run: Path) -> dict[str, int]:
     copy.mkdir()
     shutil.copy(run / TURNS, copy)
     done = {each.dataset_index for each in examine(Disk(), run).committed}
-    log = TurnLog(copy, Disk())
+    log = CheckpointLog(copy, Disk())
     log.recover(done)
     found = [log.read(place) for place in range(1, 100)]
     log.close()

@@ -15,8 +15,8 @@ from weakref import WeakKeyDictionary
 
 import pytest
 
-from memfin.foreign.thread import CallThread
 from memfin.runtime.watchdog import LoopWatchdog
+from memfin.sandbox.thread import CallThread
 
 LONGEST = 7200.0
 """Virtual seconds after which a run is taken for one that does not end."""

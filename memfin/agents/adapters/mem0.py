@@ -26,10 +26,10 @@ import anyio.to_thread
 from memfin.agents.adapters.transport import as_told
 from memfin.agents.memory_context import MemoryContext
 from memfin.agents.protocol import Session
+from memfin.client.endpoint import Endpoint
 from memfin.contracts import RecallItem, RecallTrace, ShortTermTurn
 from memfin.errors import UsageError
 from memfin.memory.tokens import estimate_tokens
-from memfin.wire.endpoint import Endpoint
 
 TELEMETRY: Final = "MEM0_TELEMETRY"
 

@@ -5,10 +5,10 @@ from datetime import UTC, datetime
 from typing import Final
 
 from memfin.agents.calls import TransportError
-from memfin.foreign.calls import CallFailed
-from memfin.foreign.references import describe
+from memfin.client.retry_after import retry_after_seconds
+from memfin.sandbox.calls import CallFailed
+from memfin.sandbox.references import describe
 from memfin.secrets import scrubber_of_environment
-from memfin.wire.retry_after import retry_after_seconds
 
 _TRANSIENT: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 """HTTP statuses of servers that may answer the next time."""

@@ -16,7 +16,7 @@ from memfin.agents.http.service import JsonService
 from memfin.agents.protocol import AgentReply, Observer, Session
 from memfin.agents.usage import UsageTotal
 from memfin.contracts import ModelUsage, Record
-from memfin.foreign.calls import CallFailed
+from memfin.sandbox.calls import CallFailed
 
 R = TypeVar("R", bound=Record)
 
@@ -57,7 +57,7 @@ class HttpAgents:
         UsageError: the URL is unusable.
 
     Attributes:
-        url: the base URL, which is also ``reference`` and ``model`` in the papers of a run.
+        url: the base URL, which is also ``reference`` and ``model`` in the artifacts of a run.
         version, inputs: None and empty; what a service depends on is its own affair.
         usage: the sum of what the agents said that their language models took.
     """

@@ -11,8 +11,8 @@ from memfin.agents.http.protocol import API_KEY, ErrorAnswer, Problem
 from memfin.agents.http.sessions import Refusal
 from memfin.contracts import Record
 from memfin.errors import UsageError
-from memfin.foreign.references import describe, one_line
 from memfin.hosting import Handler, HostCheck, is_loopback, read_body
+from memfin.sandbox.references import describe, one_line
 from memfin.version import __version__
 
 R = TypeVar("R", bound=Record)

@@ -11,14 +11,14 @@ from yarl import URL
 
 from memfin.agents.calls import TransportError
 from memfin.agents.http.protocol import API_KEY, TRANSPORT_STATUSES, Problem
+from memfin.client.body import ACCEPTED_ENCODING, read_body
+from memfin.client.endpoint import Endpoint, tls_hint
+from memfin.client.errors import WireError
+from memfin.client.retry_after import retry_after_seconds
 from memfin.contracts import Record
 from memfin.errors import UsageError
-from memfin.foreign.calls import CallFailed, CallTimedOut
-from memfin.foreign.references import one_line
-from memfin.wire.body import ACCEPTED_ENCODING, read_body
-from memfin.wire.endpoint import Endpoint, tls_hint
-from memfin.wire.errors import WireError
-from memfin.wire.retry_after import retry_after_seconds
+from memfin.sandbox.calls import CallFailed, CallTimedOut
+from memfin.sandbox.references import one_line
 
 R = TypeVar("R", bound=Record)
 F = TypeVar("F", bound="Failure")
@@ -194,7 +194,7 @@ def checked_url(text: str, what: str) -> URL:
         raise UsageError(f"{what}: this is no URL of HTTP; it should look like http://127.0.0.1:8765")
     if url.user is not None or url.password is not None or url.query_string or url.fragment:
         raise UsageError(
-            f"{what} {url.host}: the URL may have no user, query or fragment, since it goes into the papers "
-            f"of the run; put a token into {API_KEY}"
+            f"{what} {url.host}: the URL may have no user, query or fragment, since it goes into the run's "
+            f"artifacts; put a token into {API_KEY}"
         )
     return url

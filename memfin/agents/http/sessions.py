@@ -19,8 +19,8 @@ from memfin.agents.http.protocol import (
 from memfin.agents.observer import ObservationError, Observed, TurnObserver, check
 from memfin.agents.protocol import AgentReply
 from memfin.contracts import ModelUsage
-from memfin.foreign.calls import CallFailed, CallTimedOut
-from memfin.foreign.references import describe, one_line
+from memfin.sandbox.calls import CallFailed, CallTimedOut
+from memfin.sandbox.references import describe, one_line
 
 CLOSE_LIMIT = 10.0
 """Seconds that an agent's ``close`` may take."""

@@ -14,13 +14,13 @@ from memfin.agents.openai.conversation import Exchange, Prompt, build_prompt, tr
 from memfin.agents.openai.tools import EXCERPT, BoundTool, arguments_of, result_text
 from memfin.agents.protocol import AgentReply, Observer, Session
 from memfin.agents.usage import UsageTotal
+from memfin.client.answers import CUT, FILTERED
+from memfin.client.errors import WireError
+from memfin.client.messages import ChatAnswer, ChatRequest, ToolCall
+from memfin.client.parameters import as_it_likes
 from memfin.contracts import ModelUsage, RecallTrace, Record
-from memfin.foreign.calls import CallFailed, ForeignCalls, is_async
-from memfin.foreign.references import one_line
-from memfin.wire.answers import CUT, FILTERED
-from memfin.wire.errors import WireError
-from memfin.wire.messages import ChatAnswer, ChatRequest, ToolCall
-from memfin.wire.parameters import as_it_likes
+from memfin.sandbox.calls import CallFailed, ForeignCalls, is_async
+from memfin.sandbox.references import one_line
 
 MOST_ROUNDS: Final = 8
 MOST_CALLS: Final = 16
@@ -32,7 +32,7 @@ _PASSING: Final = (TransportError, ConnectionError)
 
 
 class ChatModel(Protocol):
-    """What answers requests, one attempt each, such as `memfin.wire.ChatClient`."""
+    """What answers requests, one attempt each, such as `memfin.client.ChatClient`."""
 
     async def stream(self, request: ChatRequest) -> ChatAnswer:
         """Return the answer; raise `WireError` when there is none."""

@@ -11,11 +11,11 @@ from memfin.agents.openai.tools import Tool, bind_tools, tools_hash
 from memfin.agents.protocol import Observer, Session
 from memfin.agents.settings import AgentSettings
 from memfin.agents.usage import UsageTotal
+from memfin.client.chat import ChatClient
+from memfin.client.endpoint import Endpoint
 from memfin.contracts import ModelUsage, ParameterChange
 from memfin.errors import UsageError
-from memfin.foreign.references import package_version, reference_of
-from memfin.wire.chat import ChatClient
-from memfin.wire.endpoint import Endpoint
+from memfin.sandbox.references import package_version, reference_of
 
 BEYOND_TURN = 30.0
 """Seconds for which a request outlives the turn that it was made for; the replay has given up by then."""
@@ -43,7 +43,7 @@ class OpenAIAgents:
         UsageError: the endpoint, the memory or a tool is unusable.
 
     Attributes:
-        reference, model, version: what the papers of a run call the agent.
+        reference, model, version: what the artifacts of a run call the agent.
     """
 
     def __init__(  # noqa: PLR0913 - each setting stands alone and has a default

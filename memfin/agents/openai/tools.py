@@ -9,8 +9,8 @@ import msgspec
 
 from memfin.contracts import Record
 from memfin.errors import UsageError
-from memfin.foreign.calls import CallFailed
-from memfin.foreign.references import one_line
+from memfin.sandbox.calls import CallFailed
+from memfin.sandbox.references import one_line
 
 LONGEST_RESULT: Final = 50_000
 """Characters of a tool's result that the model gets to see."""

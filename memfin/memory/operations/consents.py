@@ -81,8 +81,8 @@ class ConsentOperations(Workspace):
             if scopes.save_to_profile and kept is None:
                 context_id = self.id_for("ctx", user_id, self.paths.profiles(user_id), now)
                 wanted = preferences or Preferences()
-                profile, warrant = profiles.onboarded(user_id, context_id, wanted, version, now)
-                plan.append(Put(self.paths.profile(user_id, context_id), profile, warrant))
+                profile, write_token = profiles.onboarded(user_id, context_id, wanted, version, now)
+                plan.append(Put(self.paths.profile(user_id, context_id), profile, write_token))
             consent_id = _new_consent_id(user_id, version, now)
             granted = rules.granted(current, user_id, consent_id, scopes, context_id, now)
             checked = self.check([*plan, *self._succession(on_file, granted)])
@@ -163,9 +163,9 @@ class ConsentOperations(Workspace):
             current = self.profile_of(consent)
             if current is None or consent.profile_context_id is None:
                 raise ConsentUnreadable("profile: cannot be read; grant consent with preferences anew")
-            edited, warrant = profiles.reviewed(current, changes, consent.version, self.now())
+            edited, write_token = profiles.reviewed(current, changes, consent.version, self.now())
             path = self.paths.profile(user_id, current.context_id)
-            self.do(user_id, self.check([Put(path, edited, warrant)]))
+            self.do(user_id, self.check([Put(path, edited, write_token)]))
             return edited
 
     def _moment_of_grant(self, user_id: str, on_file: rules.ConsentOnFile) -> datetime:

@@ -25,7 +25,7 @@ class HttpRag:
         UsageError: the URL is unusable.
 
     Attributes:
-        reference, model: the URL, as the papers of a run call the system.
+        reference, model: the URL, as the artifacts of a run call the system.
         version, inputs, total_usage: None and empty; what a service depends on is its own affair, and what
             its answers say that they took is added up where they are asked for.
     """

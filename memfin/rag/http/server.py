@@ -29,14 +29,14 @@ from memfin.agents.calls import TransportError, asked_pause
 from memfin.agents.http.hosting import json_answer, protocol_application, read_json, require_token
 from memfin.agents.http.protocol import API_KEY
 from memfin.agents.http.sessions import Refusal
-from memfin.foreign.calls import CallFailed, CallTimedOut
-from memfin.foreign.references import describe, one_line
 from memfin.hosting import run
 from memfin.rag.document import Document, load_document
 from memfin.rag.http.openapi import openapi_document
 from memfin.rag.http.protocol import PATH, PROTOCOL, QueryAnswer, QueryRequest
 from memfin.rag.systems.registry import load_system
 from memfin.rag.systems.under_test import SystemUnderTest
+from memfin.sandbox.calls import CallFailed, CallTimedOut
+from memfin.sandbox.references import describe, one_line
 
 DEFAULT_PORT: Final = 8766
 TIMEOUT: Final = 600.0

@@ -4,9 +4,9 @@ from typing import Any, Final
 
 import msgspec
 
+from memfin.client.structured import InvalidAnswer, read_document
 from memfin.contracts.rag_verdict import RagVerdict
 from memfin.judges.answers import LONGEST_ANSWER, LONGEST_REASON, NAME
-from memfin.wire.structured import InvalidAnswer, read_document
 
 MARKS: Final = ("faithfulness", "answer_correctness")
 

@@ -15,7 +15,7 @@ from memfin.contracts.rag import RagAnswer, RagQuestion
 from memfin.contracts.rag_judgement import RagJudgeControl, RagJudgeRequest
 from memfin.contracts.rag_verdict import RagVerdict
 from memfin.judges.controls import KINDS, LOW, LOWEST
-from memfin.judges.protocol import Ruling
+from memfin.judges.protocol import JudgeResult
 from memfin.rag.judging.answers import MARKS
 from memfin.rag.judging.request import judge_request
 from memfin.rag.scoring import DocumentIndex
@@ -63,7 +63,7 @@ def _answer(kind: ControlKind, request: RagJudgeRequest) -> RagAnswer:
     return RagAnswer(answer=nothing if kind == "null" else nothing + _ORDER[request.language])
 
 
-def rag_control_result(control: RagControl, ruled: Ruling[RagVerdict]) -> RagJudgeControl:
+def rag_control_result(control: RagControl, ruled: JudgeResult[RagVerdict]) -> RagJudgeControl:
     """Return what the judge made of a control."""
     name, outcome = control.request.question.id, ruled.outcome
     if not isinstance(outcome, RagVerdict):

@@ -6,7 +6,7 @@ from typing import Final
 from memfin.contracts.rag_judgement import RagJudgeRequest
 from memfin.contracts.rag_verdict import RagVerdict
 from memfin.judges.protocol import Judge
-from memfin.judges.task import Ballot, JudgeTask, token_estimate
+from memfin.judges.task import GradingPrompt, JudgeTask, token_estimate
 from memfin.rag.judging.answers import SCHEMA, read_answer
 from memfin.rag.judging.panel import combined
 from memfin.rag.judging.prompts import PROMPT_VERSION, TEMPLATES, compose, sections_of
@@ -28,10 +28,12 @@ class RagTask(JudgeTask[RagJudgeRequest, RagVerdict]):
         """Return the digests of the prompt's files."""
         return TEMPLATES.hashes()
 
-    def ballot(self, request: RagJudgeRequest, vote: int) -> Ballot[RagVerdict]:
+    def grading_prompt(self, request: RagJudgeRequest, vote: int) -> GradingPrompt[RagVerdict]:
         """Return a vote; raises `TooLong`."""
         texts = (section.text for section in sections_of(request))
-        return Ballot(compose(request, vote), SCHEMA, read_answer, token_estimate(texts, _FRAME_TOKENS))
+        return GradingPrompt(
+            compose(request, vote), SCHEMA, read_answer, token_estimate(texts, _FRAME_TOKENS)
+        )
 
     def combined(self, request: RagJudgeRequest, votes: Sequence[RagVerdict]) -> RagVerdict:
         """Return the verdict of a panel."""

@@ -9,9 +9,9 @@ import msgspec
 from memfin.contracts import ModelUsage
 from memfin.contracts.base import non_finite_path
 from memfin.contracts.rag import RagAnswer
-from memfin.foreign.calls import CallFailed
-from memfin.foreign.references import kind_of, one_line
 from memfin.rag.systems.protocol import RagReply
+from memfin.sandbox.calls import CallFailed
+from memfin.sandbox.references import kind_of, one_line
 from memfin.secrets import Scrubber
 
 LARGEST: Final = 8 * 1024 * 1024

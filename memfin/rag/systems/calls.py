@@ -4,11 +4,11 @@ from collections.abc import Callable
 from typing import Any, Self
 
 from memfin.agents.calls import TransportError
-from memfin.foreign.calls import CallFailed, is_async
-from memfin.foreign.factories import FactoryCalls
-from memfin.foreign.references import kind_of
 from memfin.rag.systems.answers import as_reply
 from memfin.rag.systems.protocol import RagReply
+from memfin.sandbox.calls import CallFailed, is_async
+from memfin.sandbox.factories import FactoryCalls
+from memfin.sandbox.references import kind_of
 
 
 class SystemCalls(FactoryCalls):

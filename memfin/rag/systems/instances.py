@@ -7,9 +7,9 @@ from typing import Any, Final
 import anyio
 
 from memfin.agents.calls import TransportError
-from memfin.foreign.calls import CallFailed, CallTimedOut
-from memfin.foreign.references import describe
 from memfin.rag.systems.calls import SystemCalls
+from memfin.sandbox.calls import CallFailed, CallTimedOut
+from memfin.sandbox.references import describe
 
 OPEN_LIMIT: Final = 600.0
 CLOSE_LIMIT: Final = 10.0

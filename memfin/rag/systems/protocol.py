@@ -42,7 +42,7 @@ class RagSystem(Protocol):
 
 @runtime_checkable
 class KnownSystem(Protocol):
-    """A system that says what the papers of a run need to know of it.
+    """A system that says what the artifacts of a run need to know of it.
 
     Attributes:
         reference, model, version: what the system is called, and its version where it has one.

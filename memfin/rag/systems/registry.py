@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from memfin.agents.settings import AgentSettings
 from memfin.errors import UsageError
-from memfin.foreign.references import check_signature, import_reference, package_version, reference_of
 from memfin.rag.systems.instances import Instances
 from memfin.rag.systems.protocol import KnownSystem
 from memfin.rag.systems.under_test import SystemUnderTest
+from memfin.sandbox.references import check_signature, import_reference, package_version, reference_of
 
 if TYPE_CHECKING:
     from memfin.rag.document import Document

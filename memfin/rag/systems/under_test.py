@@ -12,12 +12,12 @@ from memfin.agents.usage import UsageTotal
 from memfin.contracts import ModelUsage, ParameterChange, Record
 from memfin.contracts.rag import RagAnswer, RagQuestion
 from memfin.errors import UsageError
-from memfin.foreign.calls import CallFailed, CallTimedOut
-from memfin.foreign.references import describe, one_line
 from memfin.rag.systems.answers import masked
 from memfin.rag.systems.calls import SystemCalls
 from memfin.rag.systems.instances import Instances
 from memfin.rag.systems.protocol import KnownSystem, RagReply
+from memfin.sandbox.calls import CallFailed, CallTimedOut
+from memfin.sandbox.references import describe, one_line
 from memfin.secrets import Scrubber
 
 Status = Literal["ok", "timeout", "error"]
@@ -44,7 +44,7 @@ class SystemUnderTest:
     Attributes:
         reference: the reference as given, or the dotted name of a factory or class.
         version: version of the system's package where it has one.
-        model_name: what the papers of a run call the system.
+        model_name: what the artifacts of a run call the system.
         inputs: what the answers depend on besides, for the fingerprint; holds no secret.
     """
 

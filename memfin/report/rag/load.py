@@ -13,9 +13,9 @@ from memfin.contracts.rag_judgement import RagJudgeControls
 from memfin.contracts.rag_summary import SUMMARY, iter_individual_results, read_sums
 from memfin.contracts.reading import iter_jsonl, read_json
 from memfin.errors import UsageError
+from memfin.report.artifacts import flat_settings, measured_timing
 from memfin.report.judging import judge_cautions
 from memfin.report.model import Caution
-from memfin.report.papers import flat_settings, measured_timing
 from memfin.report.rag.census import Census, number
 from memfin.report.rag.judging import rag_judge_cautions, rag_judge_view
 from memfin.report.rag.model import QuestionCase, RagReportModel, ScoreRow, ScoreTable, TypeView

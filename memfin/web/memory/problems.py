@@ -9,9 +9,9 @@ import msgspec
 from aiohttp import web
 
 from memfin.errors import RunFault
-from memfin.foreign.references import one_line
 from memfin.hosting import Handler
 from memfin.memory.errors import MemoryRefusal
+from memfin.sandbox.references import one_line
 from memfin.web.memory.bodies import ErrorAnswer, Fault
 
 _LOG: Final = logging.getLogger("memfin.web.memory")

@@ -6,8 +6,8 @@ import msgspec
 from aiohttp import web
 
 from memfin.contracts.base import Record
-from memfin.foreign.references import one_line
 from memfin.hosting import read_body
+from memfin.sandbox.references import one_line
 from memfin.web.memory.problems import Problem
 
 R = TypeVar("R", bound=Record)

@@ -4,8 +4,8 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from memfin.client.structured import InvalidAnswer, read_document
 from memfin.contracts.rag import RagAnswer
-from memfin.wire.structured import InvalidAnswer, read_document
 
 NAME: Final = "answer"
 """What an answer is to be, in requests and errors."""

@@ -10,22 +10,22 @@ from memfin.agents.calls import TransportError
 from memfin.agents.openai.prompts import SystemPrompt, prompt_from_file, prompt_of
 from memfin.agents.settings import AgentSettings
 from memfin.agents.usage import UsageTotal
+from memfin.client.answers import CUT, FILTERED
+from memfin.client.chat import ChatClient
+from memfin.client.endpoint import Endpoint
+from memfin.client.errors import WireError
+from memfin.client.messages import ChatAnswer, ChatRequest
+from memfin.client.parameters import as_it_likes
+from memfin.client.structured import FORMATS, REFUSES_FORMAT, response_format
 from memfin.contracts import ModelUsage, ParameterChange
 from memfin.contracts.rag import RagAnswer
 from memfin.errors import UsageError
-from memfin.foreign.calls import CallFailed
 from memfin.rag.document import Document
 from memfin.rag.language import language_of
 from memfin.rag.systems.openai.answers import NAME, SCHEMA, read_answer
 from memfin.rag.systems.openai.prompts import Chunks, shipped_instructions
 from memfin.rag.systems.protocol import RagReply
-from memfin.wire.answers import CUT, FILTERED
-from memfin.wire.chat import ChatClient
-from memfin.wire.endpoint import Endpoint
-from memfin.wire.errors import WireError
-from memfin.wire.messages import ChatAnswer, ChatRequest
-from memfin.wire.parameters import as_it_likes
-from memfin.wire.structured import FORMATS, REFUSES_FORMAT, response_format
+from memfin.sandbox.calls import CallFailed
 
 BEYOND: Final = 30.0
 """Seconds for which a request outlives the question that it was made for; the run has given up by then."""
@@ -52,7 +52,7 @@ class OpenAIRag:
         UsageError: no model is named, or the endpoint is unusable.
 
     Attributes:
-        reference, model, version: what the papers of a run call the system.
+        reference, model, version: what the artifacts of a run call the system.
     """
 
     def __init__(  # noqa: PLR0913 - each setting stands alone and has a default

@@ -1,0 +1,101 @@
+"""Checksums of a run's settings and manifest, which the commit log holds against later changes."""
+
+import os
+from collections.abc import Container, Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from memfin.journal.commits import COMMITS, decode_line, digest
+from memfin.journal.disk import Disk
+from memfin.journal.recovery import log_lines
+
+CONFIG: Final = "config.json"
+MANIFEST: Final = "run_manifest.json"
+PAPERS: Final = (CONFIG, MANIFEST)
+"""Files that a run writes first and needs to go on; everything else follows from them and from its rows."""
+
+NOT_AS_WRITTEN: Final = "is not as it was written: commits.log holds another checksum"
+
+_LASTING: Final = (
+    "trace_version",
+    "run_id",
+    "dataset_path",
+    "started_at",
+    "model_name",
+    "workers_dialog",
+    "workers_judge",
+    "suite",
+)
+"""Fields of the manifest that are the same at the end of a run as at its beginning."""
+
+_OPENED: Final = b'"kind":"opened"'
+_BEGINNING: Final = 80
+"""Bytes of a line of the log among which its kind stands."""
+
+
+def artifact_checks(artifacts: Mapping[str, bytes]) -> dict[str, str]:
+    """Return the checksums of settings and manifest by name, of the latter without what changes in a run."""
+    return {
+        name: digest(_lasting(artifacts[name]) if name == MANIFEST else artifacts[name])
+        for name in PAPERS
+        if name in artifacts
+    }
+
+
+def _lasting(manifest: bytes) -> bytes:
+    try:
+        fields = msgspec.json.decode(manifest, type=dict[str, msgspec.Raw])
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return manifest
+    return msgspec.json.encode({name: fields[name] for name in _LASTING if name in fields})
+
+
+def artifacts_on_disk(disk: Disk, directory: Path) -> dict[str, bytes]:
+    """Return settings and manifest of a run by name, as far as they are there.
+
+    Raises:
+        OSError: one cannot be read, or is a symbolic link.
+    """
+    found: dict[str, bytes] = {}
+    for name in PAPERS:
+        try:
+            file = disk.open(directory / name, os.O_RDONLY)
+        except FileNotFoundError:
+            continue
+        try:
+            found[name] = disk.read(file, disk.size(file), 0)
+        finally:
+            disk.close(file)
+    return found
+
+
+def changed_artifacts(disk: Disk, directory: Path, known: Mapping[str, Container[str]]) -> list[str]:
+    """Return the names of settings and manifest that are not as they were written.
+
+    ``known`` are the checksums that the log holds; a log of an earlier release holds none.
+
+    Raises:
+        OSError: one cannot be read.
+    """
+    checks = artifact_checks(artifacts_on_disk(disk, directory))
+    return [name for name, check in checks.items() if name in known and check not in known[name]]
+
+
+def logged_checks(disk: Disk, directory: Path) -> dict[str, set[str]]:
+    """Return the checksums of artifacts in a commit log by name, whatever else is in it.
+
+    Raises:
+        OSError: the log cannot be read.
+    """
+    known: dict[str, set[str]] = {}
+    file = disk.open(directory / COMMITS, os.O_RDONLY)
+    try:
+        for line in log_lines(disk, file):
+            record = decode_line(line) if _OPENED in line[:_BEGINNING] else None
+            for name, check in record.artifacts.items() if record is not None else ():
+                known.setdefault(name, set()).add(check)
+    finally:
+        disk.close(file)
+    return known

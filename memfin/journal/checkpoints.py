@@ -1,0 +1,264 @@
+"""The turn log: what is known of dialogues that are under way, so that they can go on where they stopped.
+
+It is not what a run's results are made of, but what spares the agent questions: a record that is
+damaged costs its dialogue the turns after it, never the run. A dialogue whose replay is committed
+needs its records no more; the file is rewritten without them whenever it has grown to several
+times what is needed, and removed when no dialogue is under way.
+"""
+
+import os
+from collections.abc import Container, Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from memfin.contracts import DialogCheckpoint, TurnTrace
+from memfin.journal.commits import sealed, unsealed
+from memfin.journal.disk import APPEND, CREATE, Disk
+from memfin.journal.index import Piece
+from memfin.journal.recovery import log_lines
+
+TURNS: Final = "turns.log"
+
+ROOM: Final = 4 << 20
+GROWTH: Final = 4
+"""The file is rewritten when it is larger than ``ROOM`` bytes and ``GROWTH`` times what it was after
+the last rewriting: so often that it stays small, so seldom that it costs next to nothing."""
+
+
+class _Begun:
+    """Where the records of one dialogue stand, and the last turn they hold."""
+
+    def __init__(self, dialog_id: str) -> None:
+        self.dialog_id = dialog_id
+        self.pieces: list[Piece] = []
+        self.turns = 0
+        self.last: TurnTrace | None = None
+
+
+class CheckpointLog:
+    """The records of dialogues that are under way; all methods belong to the journal's thread.
+
+    Attributes:
+        damage: what was wrong with the file when it was recovered, a line each.
+    """
+
+    def __init__(self, directory: Path, disk: Disk) -> None:
+        self.damage: tuple[str, ...] = ()
+        self._path = directory / TURNS
+        self._directory = directory
+        self._disk = disk
+        self._file: int | None = None
+        self._size = 0
+        self._least = 0
+        self._begun: dict[int, _Begun] = {}
+
+    def __len__(self) -> int:
+        return len(self._begun)
+
+    def recover(self, done: Container[int]) -> None:
+        """Take in what an earlier process recorded of dialogues whose replay is not ``done``.
+
+        On return the file holds that and nothing else, durably.
+
+        Raises:
+            OSError: the file system refuses.
+        """
+        if not self._path.exists():
+            return
+        self._file = self._disk.open(self._path, APPEND)
+        damage: list[str] = []
+        for offset, line, record in turn_records(self._disk, self._file):
+            if record is None:
+                damage.append(f"offset {offset}: a line that is not as it was written")
+            elif record.dataset_index not in done:
+                self._take_in(record, (offset, len(line)))
+        self.damage = tuple(damage)
+        self._size = self._disk.size(self._file)
+        self._rewrite()
+
+    def _take_in(self, record: DialogCheckpoint, piece: Piece) -> None:
+        begun = self._begun.get(record.dataset_index)
+        if begun is None or not record.turns_before:
+            begun = self._begun[record.dataset_index] = _Begun(record.dialog_id)
+        if begun.turns == record.turns_before:  # else the one in between is damaged
+            begun.pieces.append(piece)
+            begun.turns += len(record.turns)
+        elif not begun.turns:
+            del self._begun[record.dataset_index]
+
+    def forget(self) -> None:
+        """Remove what an earlier process recorded.
+
+        Raises:
+            OSError: the file system refuses.
+        """
+        self._disk.unlink(self._path)
+
+    def append(self, dialogs: Iterable[DialogCheckpoint]) -> None:
+        """Record how far dialogues are; on return that is on the medium.
+
+        Raises:
+            OSError: the file system refuses.
+        """
+        if self._size > max(ROOM, GROWTH * self._least):
+            self._rewrite()
+        known: list[tuple[DialogCheckpoint, _Begun, Piece]] = []
+        lines: list[bytes] = []
+        size = self._size
+        for dialog in dialogs:
+            begun = self._continued(dialog)
+            line = _line(dialog.replace(turns=dialog.turns[begun.turns :], turns_before=begun.turns))
+            known.append((dialog, begun, (size, len(line))))
+            lines.append(line)
+            size += len(line)
+        file = self._opened()
+        try:
+            self._disk.write_all(file, b"".join(lines))
+            self._disk.fsync(file)
+        except OSError:
+            with suppress(OSError):
+                self._disk.truncate(file, self._size)
+            raise
+        self._size = size
+        for dialog, begun, piece in known:
+            begun.pieces.append(piece)
+            begun.turns, begun.last = len(dialog.turns), dialog.turns[-1]
+            self._begun[dialog.dataset_index] = begun
+
+    def _continued(self, dialog: DialogCheckpoint) -> _Begun:
+        """Return the dialogue's records if its turns continue theirs, else none: it started again."""
+        begun = self._begun.get(dialog.dataset_index)
+        if begun is None or begun.last is None or begun.turns >= len(dialog.turns):
+            return _Begun(dialog.dialog_id)
+        # The very turn, not an equal one: answers to the same question may be alike in all but the state.
+        return begun if dialog.turns[begun.turns - 1] is begun.last else _Begun(dialog.dialog_id)
+
+    def release(self, dataset_indices: Iterable[int]) -> None:
+        """Forget dialogues whose replay is committed; their bytes go with the next rewriting."""
+        for dataset_index in dataset_indices:
+            self._begun.pop(dataset_index, None)
+
+    def read(self, dataset_index: int) -> DialogCheckpoint | None:
+        """Return all turns of a dialogue with the newest state; None where there is none that is sound.
+
+        Raises:
+            OSError: the file cannot be read.
+        """
+        begun = self._begun.get(dataset_index)
+        found = self._joined(begun) if begun is not None else None
+        if begun is not None and found is not None:
+            begun.last = found.turns[-1]
+        return found
+
+    def _joined(self, begun: _Begun) -> DialogCheckpoint | None:
+        turns: list[TurnTrace] = []
+        found: DialogCheckpoint | None = None
+        for offset, length in begun.pieces:
+            record = _record(self._disk.read(self._opened(), length, offset))
+            if record is None or record.turns_before != len(turns):
+                break  # changed since it was recovered
+            turns += record.turns
+            found = record
+        return None if found is None else found.replace(turns=turns, turns_before=0)
+
+    def _rewrite(self) -> None:
+        """Put a file in the place of this one that holds the dialogues under way and nothing else."""
+        if not self._begun:
+            self._remove()
+            return
+        temporary = self._disk.temporary(self._path)
+        file = self._disk.open(temporary, CREATE | os.O_APPEND)
+        try:
+            moved, size = self._copy(file)
+            self._disk.fsync(file)
+            self._disk.replace(temporary, self._path)
+            self._disk.fsync_directory(self._directory)
+        except BaseException:
+            self._disk.close(file)
+            with suppress(OSError):
+                self._disk.unlink(temporary)
+            raise
+        self._disk.close(file)
+        self._close_file()
+        self._begun = moved
+        self._size = self._least = size
+
+    def _copy(self, file: int) -> tuple[dict[int, _Begun], int]:
+        """Write each dialogue as one record; memory holds one at a time."""
+        moved: dict[int, _Begun] = {}
+        size = 0
+        for dataset_index, begun in self._begun.items():
+            whole = self._joined(begun)
+            if whole is None:
+                continue
+            line = _line(whole)
+            self._disk.write_all(file, line)
+            copy = moved[dataset_index] = _Begun(begun.dialog_id)
+            copy.pieces, copy.turns = [(size, len(line))], len(whole.turns)
+            copy.last = begun.last if copy.turns == begun.turns else None
+            size += len(line)
+        return moved, size
+
+    def _remove(self) -> None:
+        self._close_file()
+        self._disk.unlink(self._path)
+        self._size = self._least = 0
+
+    def _opened(self) -> int:
+        """Return the open file; one that is new gets its name onto the medium first."""
+        if self._file is None:
+            new = not self._size
+            self._file = self._disk.open(self._path, APPEND)
+            if new:
+                self._disk.fsync_directory(self._directory)
+        return self._file
+
+    def _close_file(self) -> None:
+        if self._file is not None:
+            file, self._file = self._file, None
+            self._disk.close(file)
+
+    def close(self) -> None:
+        """Close the file; remove it when no dialogue needs it, if that can be.
+
+        Raises:
+            OSError: the file system refuses.
+        """
+        self._close_file()
+        if self._size and not self._begun:
+            with suppress(OSError):  # what is left says nothing of any dialogue that is under way
+                self._disk.unlink(self._path)
+
+
+def turn_records(disk: Disk, file: int) -> Iterator[tuple[int, bytes, DialogCheckpoint | None]]:
+    """Yield offset, line and record of every line of an open turn log; no record where it is damaged.
+
+    A last line without its end was never completed and is left out.
+    """
+    offset = 0
+    for line in log_lines(disk, file):
+        if line.endswith(b"\n"):
+            yield offset, line, _record(line)
+        offset += len(line)
+
+
+def _line(dialog: DialogCheckpoint) -> bytes:
+    return sealed(msgspec.json.encode(dialog))
+
+
+def _record(line: bytes) -> DialogCheckpoint | None:
+    """Return a line's record if it is as it was written; a record without a turn is none."""
+    body = unsealed(line)
+    if body is None:
+        return None
+    try:
+        record = _DECODER.decode(body)
+    except msgspec.DecodeError:
+        return None
+    return record if record.turns else None
+
+
+_DECODER: Final = msgspec.json.Decoder(DialogCheckpoint)

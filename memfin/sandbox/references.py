@@ -1,0 +1,111 @@
+"""References to Python objects, ``pkg.module:name``, and errors told in one line."""
+
+import importlib
+import inspect
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from memfin.errors import UsageError
+from memfin.secrets import scrubber_of_environment
+from memfin.text import lines
+
+LONGEST_LINE: Final = 2000
+"""Characters of a foreign error message that are kept."""
+
+LONGEST_SECRET: Final = 8192
+"""Characters behind these that are looked at, so that no key is cut and its beginning kept."""
+
+
+def import_reference(what: str, reference: str, forms: str) -> Callable[..., Any]:
+    """Return the callable that ``pkg.module:name`` names.
+
+    ``what`` is the option the reference was given for, ``forms`` lists what else it could be.
+
+    Raises:
+        UsageError: the reference is malformed, does not import or names no callable.
+    """
+    module_name, colon, attribute = reference.partition(":")
+    if not colon or not module_name or not attribute:
+        raise UsageError(f"{what} {reference!r}: unknown reference; known forms: {forms}")
+    try:
+        value: Any = importlib.import_module(module_name)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as problem:  # importing runs foreign code: it may raise or exit in any way
+        raise UsageError(
+            f"{what} {reference!r}: module {module_name!r} cannot be imported: {describe(problem)}"
+        ) from problem
+    for part in attribute.split("."):
+        try:
+            value = getattr(value, part)
+        except AttributeError:
+            raise UsageError(f"{what} {reference!r}: module {module_name!r} has no {attribute!r}") from None
+        except Exception as problem:  # a module may compute its attributes
+            raise UsageError(
+                f"{what} {reference!r}: {attribute!r} cannot be looked up: {describe(problem)}"
+            ) from problem
+    if not callable(value):
+        raise UsageError(f"{what} {reference!r}: {attribute!r} is not callable; name a factory or a class")
+    found: Callable[..., Any] = value
+    return found
+
+
+def check_signature(label: str, factory: Callable[..., Any], arguments: Sequence[str], expected: str) -> None:
+    """Refuse a factory that does not take the positional arguments it is going to get.
+
+    One whose signature cannot be read is let pass: the call itself tells. ``label`` begins the error,
+    ``expected`` ends it.
+
+    Raises:
+        UsageError: the arguments do not fit the signature.
+    """
+    try:
+        # As the function itself takes them: a decorator may well bring arguments of its own.
+        signature = inspect.signature(factory, follow_wrapped=False)
+    except Exception:  # noqa: BLE001 - a foreign object may compute its signature
+        return
+    try:
+        signature.bind(*arguments)
+    except TypeError:
+        empty = inspect.Parameter.empty
+        names = [each.replace(annotation=empty, default=empty) for each in signature.parameters.values()]
+        taken = inspect.Signature(names)
+        raise UsageError(
+            f"{label}: takes {taken} and is called with ({', '.join(arguments)}); expected {expected}"
+        ) from None
+
+
+def reference_of(factory: Callable[..., Any]) -> str:
+    """Return how a factory object is called in the artifacts of a run: ``module:name``."""
+    return f"{getattr(factory, '__module__', '?')}:{getattr(factory, '__qualname__', type(factory).__name__)}"
+
+
+def package_version(module_name: str) -> str | None:
+    """Return ``__version__`` of the imported package that a module belongs to, where it has one."""
+    package = sys.modules.get(module_name.partition(".")[0])
+    version = getattr(package, "__version__", None)
+    return version if isinstance(version, str) else None
+
+
+def kind_of(value: object) -> str:
+    """Return what a value is, for an error that expected something else."""
+    return "None" if value is None else f"an object of type {type(value).__name__}"
+
+
+def describe(error: BaseException) -> str:
+    """Return the error as one line: its type, its message, no traceback."""
+    try:
+        message = str(error)
+    except Exception:  # noqa: BLE001 - a foreign class may fail even at telling what failed
+        message = ""
+    return one_line(f"{type(error).__name__}: {message}" if message.strip() else type(error).__name__)
+
+
+def one_line(text: str, limit: int = LONGEST_LINE) -> str:
+    """Return foreign text as `memfin.text.lines.one_line`, with the keys of the environment masked.
+
+    Clients like to quote what they sent.
+    """
+    known = scrubber_of_environment().scrub(text[: 2 * LONGEST_LINE + LONGEST_SECRET])
+    return lines.one_line(known[: 2 * LONGEST_LINE], limit)
