@@ -7,6 +7,7 @@ import shutil
 import traceback
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -115,10 +116,14 @@ class Lives:
     Attributes:
         problems: what was not as it is promised.
         complete: whether the run has come to its end.
+        steps: how many steps the tasks of the last life took.
+        unwinding: how many seconds the last life took to end after it was cancelled at a step.
         interruptions: how each life ended.
     """
 
-    def __init__(self, world: World, seed: int, folder: Path, *, disturbed: bool = True) -> None:
+    def __init__(
+        self, world: World, seed: int, folder: Path, *, disturbed: bool = True, cancelled_at: int = 0
+    ) -> None:
         self.world = world
         self.seed = seed
         self.run = folder / "r"
@@ -128,6 +133,9 @@ class Lives:
         self.restored = 0
         self._draw = drawn("run", seed)
         self._disturbed = disturbed
+        self._cancelled_at = cancelled_at
+        self.steps = 0
+        self.unwinding = 0.0
         self._number = 0
         self.snapshots = self._draw.choice(["none", "plain", "async"]) if disturbed else "none"
         self._workers = self._draw.randint(1, 4)
@@ -148,6 +156,7 @@ class Lives:
         self.acknowledged: set[str] = set()
         self.first_turns: dict[str, int] = {}
         self.open_agents = 0
+        self._cancelled: float | None = None
 
     def chances(self, share: float) -> bool:
         """Return whether something happens that leaves the result as it is."""
@@ -185,6 +194,8 @@ class Lives:
             return
         kind = self._draw.choice(INTERRUPTIONS)
         kind = kind if self._disturbed and self._number < MOST_LIVES and self.chances(0.75) else "nothing"
+        if self._cancelled_at and self._number == 1:
+            kind = "cancel at a step"
         loop = VirtualLoop(self.chance, self._delay, shuffling=self.chances(0.7))
         disk = SimulatedDisk(
             self.chance,
@@ -213,6 +224,7 @@ class Lives:
             loop.close()
             asyncio.set_event_loop(None)
         self.alive = False
+        self.steps = loop.steps
         complete = self._made is not None and self._made.summary is not None
         self._check_end(disk, problem, left, complete=complete)
         for descriptor in list(disk.opened):
@@ -274,6 +286,8 @@ class Lives:
             with anyio.CancelScope() as scope:
                 if kind == "cancel":
                     loop.call_later(life, scope.cancel)
+                if kind == "cancel at a step":
+                    loop.call_at_step(self._cancelled_at, partial(self._cancel_now, scope, loop))
                 if kind == "task cancel" and (task := asyncio.current_task()) is not None:
                     loop.call_later(life, task.cancel)
                 if kind == "stop":
@@ -286,6 +300,11 @@ class Lives:
                     assert kind in ("stop", "abort")
                 finally:
                     group.cancel_scope.cancel()
+                    self.unwinding = loop.time() - self._cancelled if self._cancelled is not None else 0.0
+
+    def _cancel_now(self, scope: anyio.CancelScope, loop: VirtualLoop) -> None:
+        self._cancelled = loop.time()
+        scope.cancel()
 
     async def _watch(self, made: Run[EvalSummary]) -> None:
         """Look at the channels at drawn moments."""

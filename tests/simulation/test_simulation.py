@@ -12,12 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.simulation.simulated_run import INTERRUPTIONS, World, simulate
+from tests.simulation.simulated_run import INTERRUPTIONS, Lives, World, drawn, simulate
 from tests.support import length
 
 SEEDS = int(os.environ.get("MEMFIN_SEEDS") or length(120, 1000))
 ONLY = os.environ.get("MEMFIN_SEED")
 PARTS = 2
+CANCELLED = length(150, 2000)
+UNWINDING = 1.0
+"""Virtual seconds in which a cancelled run is gone, with a disk that answers within a twentieth of one."""
 WORLDS = 8
 
 
@@ -40,6 +43,30 @@ def test_simulated_runs_keep_every_promise(worlds: list[World], part: int, tmp_p
     if len(seeds) >= 50:
         assert set(ends) == {"none", *INTERRUPTIONS}
         assert restored > len(seeds) // 20  # else nothing is known of going on within a dialogue
+
+
+def test_a_run_cancelled_at_any_step_is_gone_in_time_and_leaves_nothing(
+    worlds: list[World], tmp_path: Path
+) -> None:
+    whole = []
+    for number, world in enumerate(worlds):
+        lives = Lives(world, number, tmp_path / f"whole{number}", disturbed=False)
+        lives.live()
+        whole.append(lives.steps)
+    cancelled = 0
+    for seed in range(CANCELLED):
+        number = seed % WORLDS
+        step = drawn("step", seed).randint(1, whole[number])
+        lives = Lives(worlds[number], seed, tmp_path / f"{seed}", disturbed=False, cancelled_at=step)
+        lives.live()
+        cancelled += not lives.complete
+        assert not lives.problems, f"seed {seed}, step {step}: {lives.problems}"
+        assert lives.unwinding <= UNWINDING, f"seed {seed}, step {step}: gone after {lives.unwinding:.2f} s"
+        if seed % 10 == 0 and not lives.complete and lives.run.exists():
+            lives.live()
+            lives.check_result()
+            assert not lives.problems, f"seed {seed}, step {step}, resumed: {lives.problems}"
+    assert cancelled > CANCELLED * 0.8
 
 
 def test_a_seed_gives_the_same_run_again(worlds: list[World], tmp_path: Path) -> None:

@@ -55,6 +55,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._delay = delay
         self._shuffling = shuffling
         self._thread_free: dict[object, float] = {}
+        self.steps = 0
+        self._interrupt: tuple[int, Callable[[], object]] | None = None
         selector = _JumpingSelector()
         super().__init__(selector)
         selector.loop = self
@@ -79,9 +81,19 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def _write_to_self(self) -> None:
         """Nobody waits in a real select."""
 
+    def call_at_step(self, step: int, callback: Callable[[], object]) -> None:
+        """Call a function before the step of that number that any task takes."""
+        self._interrupt = step, callback
+
     def _run_once(self) -> None:
         if self._shuffling:
             self._shuffle()
+        ready = self._ready  # type: ignore[attr-defined] # as below
+        places = [place for place, handle in enumerate(ready) if _is_step(handle)]
+        if self._interrupt is not None and self.steps < self._interrupt[0] <= self.steps + len(places):
+            step, callback = self._interrupt
+            ready.insert(places[step - self.steps - 1], asyncio.Handle(callback, (), self))
+        self.steps += len(places)
         super()._run_once()  # type: ignore[misc] # asyncio's own, which typeshed does not know
 
     def create_task(self, *args: Any, **kwargs: Any) -> asyncio.Task[Any]:
