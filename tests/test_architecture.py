@@ -94,10 +94,12 @@ def imported(module: str, tree: ast.Module) -> Iterator[str]:
         yield from (name for name in names if name.partition(".")[0] == "memfin")
 
 
-IMPORTS = {
-    module: frozenset(imported(module, ast.parse(path.read_text("utf-8")))) - {module}
-    for module, path in MODULES.items()
-}
+@pytest.fixture(scope="module")
+def imports() -> Mapping[str, frozenset[str]]:
+    return {
+        module: frozenset(imported(module, ast.parse(path.read_text("utf-8")))) - {module}
+        for module, path in MODULES.items()
+    }
 
 
 def upward(imports: Mapping[str, frozenset[str]]) -> list[str]:
@@ -126,21 +128,21 @@ def test_every_part_has_its_place_in_the_plan() -> None:
     assert {part_of(module) for module in MODULES} <= set(RANKS)
 
 
-def test_all_imported_modules_exist() -> None:
-    assert {target for targets in IMPORTS.values() for target in targets} <= set(MODULES)
+def test_all_imported_modules_exist(imports: Mapping[str, frozenset[str]]) -> None:
+    assert {target for targets in imports.values() for target in targets} <= set(MODULES)
 
 
-def test_imports_point_one_way() -> None:
-    assert upward(IMPORTS) == []
+def test_imports_point_one_way(imports: Mapping[str, frozenset[str]]) -> None:
+    assert upward(imports) == []
 
 
-def test_modules_do_not_import_in_a_circle() -> None:
-    assert circle(IMPORTS) is None
+def test_modules_do_not_import_in_a_circle(imports: Mapping[str, frozenset[str]]) -> None:
+    assert circle(imports) is None
 
 
-def test_parts_do_not_import_in_a_circle() -> None:
+def test_parts_do_not_import_in_a_circle(imports: Mapping[str, frozenset[str]]) -> None:
     parts: dict[str, frozenset[str]] = {}
-    for module, targets in IMPORTS.items():
+    for module, targets in imports.items():
         if part := part_of(module):
             parts[part] = parts.get(part, frozenset()) | {part_of(target) for target in targets} - {part, ""}
     assert circle(parts) is None
