@@ -23,7 +23,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # wherever it is called from
 
-from benchmarks.pipeline import SlowAgent, ZeroAgent, reply_text, write_dataset
+from benchmarks.pipeline import ShortAgent, SlowAgent, reply_text, write_dataset
 from memfin import Evaluation
 from memfin.contracts import DialogDone
 
@@ -51,7 +51,7 @@ class PlainAgent:
         return reply_text(PlainAgent.count)
 
 
-AGENTS: dict[str, Any] = {"50 ms": SlowAgent, "50 ms in threads": PlainAgent, "no time": ZeroAgent}
+AGENTS: dict[str, Any] = {"50 ms": SlowAgent, "50 ms in threads": PlainAgent, "no time": ShortAgent}
 
 
 async def heartbeat(lags: list[float], held: list[float]) -> None:

@@ -21,7 +21,7 @@ import anyio
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # wherever it is called from
 
-from benchmarks.pipeline import ZeroAgent, write_dataset
+from benchmarks.pipeline import ShortAgent, write_dataset
 from memfin.contracts import SoakLimits, SoakSummary
 from memfin.runtime.soak import Soak
 from memfin.runtime.soak_plan import make_soak_plan
@@ -48,7 +48,7 @@ def measure(turns: int, epoch: int, folder: Path) -> SoakSummary:
         plan = make_soak_plan(
             folder / "soak.jsonl",
             limits=SoakLimits(epochs=epochs, keep_epochs=1),
-            agent=ZeroAgent,
+            agent=ShortAgent,
             runs_dir=folder / "runs",
             run_id=run_id,
         )
