@@ -22,10 +22,10 @@ from tests.support import LONG, dialog, length, unmeasured, write_jsonl
 ROOT = Path(__file__).resolve().parents[2]
 MIB = 1 << 20
 DIALOGS = length(1_500, 10_000)
-SOAKED = length(3_000, 50_000)
-EPOCH = length(300, 1_000)
-MOST_GROWTH = length(1, 16)
-"""MiB from the first to the last epoch: in a short run what a leak of one KiB per turn comes to."""
+SOAKED = length(2_000, 50_000)
+EPOCH = length(250, 1_000)
+MAX_GROWTH = length(4, 16)
+"""MiB from the first to the last epoch: in a short run a leak of 2 KiB per turn, less than a turn holds."""
 WORKERS = 8
 MOST_UNDER_WAY = 400
 """Dialogues between source and aggregator: a group of 256 turns that is being written, the writer's inbox
@@ -47,7 +47,7 @@ def test_thousands_of_turns_leave_memory_descriptors_tasks_and_threads_flat() ->
     found = json.loads(done.stdout)
     assert [line for line in found["over_bounds"] if LONG or not line.startswith("resident memory")] == []
     assert found["turns"] == SOAKED
-    assert found["rss_mib_last"] < found["rss_mib_first"] + MOST_GROWTH
+    assert found["rss_mib_last"] < found["rss_mib_first"] + MAX_GROWTH
 
 
 class GatedDisk(Disk):
