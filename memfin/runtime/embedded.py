@@ -12,10 +12,9 @@ from memfin.actors.base import ActorStatistics
 from memfin.actors.progress_log import OnEvent
 from memfin.contracts import ProgressEvent, RunStats
 from memfin.errors import RunFault, RunStopped
-from memfin.runtime.draining import DRAIN_LIMIT
 from memfin.runtime.events import BUFFERED, EventBuffer
+from memfin.runtime.pipeline import DRAIN_LIMIT, Plan, S
 from memfin.runtime.run import Run
-from memfin.runtime.suite import Plan, S
 from memfin.sandbox.listening import check_listener
 from memfin.sandbox.thread import CallThread
 

@@ -14,8 +14,8 @@ from memfin.journal.artifacts import NOT_AS_WRITTEN, PAPERS, changed_artifacts, 
 from memfin.journal.disk import Disk
 from memfin.journal.entries import refuse_links
 from memfin.runtime.judging import JudgeLike
+from memfin.runtime.pipeline import Plan, Resumed
 from memfin.runtime.plan import AgentLike, ObserverFactory, RunPlan, make_plan
-from memfin.runtime.suite import Plan, Resumed
 
 F = TypeVar("F", bound=ConfigFile)
 

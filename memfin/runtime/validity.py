@@ -1,8 +1,9 @@
 """Measures detectors or a judge against labelled replies (spec section 8, ``validity``)."""
 
+import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -30,7 +31,7 @@ from memfin.contracts.catalog import LABELS
 from memfin.contracts.lines import MAX_LINE_BYTES
 from memfin.contracts.reading import iter_jsonl
 from memfin.errors import RunFault, UsageError
-from memfin.judges import DialogJudge, Notices
+from memfin.judges import DialogJudge
 from memfin.judges.protocol import EndpointDown, JudgeResult, RecordingJudge, judge_result
 from memfin.judges.tally import JudgeTally
 from memfin.runtime.judging import JudgeLike, make_judge
@@ -170,42 +171,23 @@ async def measure_validity(
     if offline:
         await _detect(files, count)
     else:
-        notices = Notices()
-        asked = await anyio.to_thread.run_sync(make_judge, judge, config, notices)
+        loop = asyncio.get_running_loop()
+
+        def warn(line: str) -> None:
+            if on_notice is not None:
+                loop.call_soon_threadsafe(on_notice, line)
+
+        asked = await anyio.to_thread.run_sync(make_judge, judge, config, warn)
         if asked is None:
             raise UsageError(f"judge {judge!r} is nobody")
         session = _Session(asked, judge_scope, config.workers_judge, count)
         try:
-            async with _heard(notices, on_notice):
-                under_test = await session.measure(files)
+            under_test = await session.measure(files)
         finally:
             with anyio.CancelScope(shield=True):
                 await asked.close()
+                await checkpoint()  # the last warnings come before the end
     return count.report(under_test).replace(disagreements=kept)
-
-
-@asynccontextmanager
-async def _heard(notices: Notices, on_notice: OnNotice | None) -> AsyncIterator[None]:
-    """Pass notices on while the body works, and those that are left after it."""
-
-    async def listen() -> None:
-        async for line in notices.each():
-            if on_notice is not None:
-                on_notice(line)
-
-    fault: Exception | None = None
-    async with anyio.create_task_group() as group:
-        group.start_soon(listen, name="judge-notices")
-        try:
-            yield
-        except Exception as problem:  # noqa: BLE001 - raised outside the group, as itself
-            fault = problem
-        group.cancel_scope.cancel()
-    for line in notices.waiting():
-        if on_notice is not None:
-            on_notice(line)
-    if fault is not None:
-        raise fault
 
 
 def _reads(scope: JudgeScope | None) -> tuple[Section, ...]:

@@ -1,5 +1,6 @@
 """Settings and manifest of a run are held against the checksums in its commit log."""
 
+import json
 import os
 import subprocess
 import sys
@@ -159,7 +160,12 @@ def test_a_soak_is_held_to_its_summary_and_known_settings(tmp_path: Path) -> Non
     environment = os.environ | {"MEMFIN_RUN_ID": "s", "MEMFIN_JUDGE": "none"}
     subprocess.run([*command, "--quiet"], cwd=tmp_path, env=environment, check=True)
     soak = tmp_path / "runs" / "s"
+    summary = json.loads((soak / "soak_summary.json").read_bytes())
     changed(soak / "config.json", turn_timeoud=1)
+    with pytest.raises(UsageError, match=r"config\.json is not as it was written: soak_summary\.json holds"):
+        make_soak_resume_plan(soak)
+    del summary["config_digest"]  # as an earlier release has written it
+    (soak / "soak_summary.json").write_text(json.dumps(summary))
     with pytest.raises(UsageError, match=r"config\.json: unknown setting 'turn_timeoud'"):
         make_soak_resume_plan(soak)
     (soak / "config.json").write_bytes(
