@@ -13,8 +13,7 @@ from memfin.contracts.rag_summary import SUMMARY, iter_individual_results
 from memfin.errors import GateFailed
 from memfin.runtime.bench_gates import failed_bench_gates
 from memfin.runtime.bench_plan import BenchPlan, RagLike, make_bench_plan
-from memfin.runtime.embedded import EmbeddedRun
-from memfin.runtime.events import BUFFERED
+from memfin.runtime.embedded import BUFFERED, EmbeddedRun
 from memfin.runtime.judging import JudgeLike
 from memfin.runtime.resume import go_on_with, read_papers
 from memfin.runtime.run import Run

@@ -1,6 +1,7 @@
 """A run of any suite inside somebody else's event loop: its start, its events and every way it may end."""
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
@@ -12,14 +13,58 @@ from memfin.actors.base import ActorStatistics
 from memfin.actors.progress_log import OnEvent
 from memfin.contracts import ProgressEvent, RunStats
 from memfin.errors import RunFault, RunStopped
-from memfin.runtime.events import BUFFERED, EventBuffer
 from memfin.runtime.pipeline import DRAIN_LIMIT, Plan, S
 from memfin.runtime.run import Run
 from memfin.sandbox.listening import check_listener
 from memfin.sandbox.thread import CallThread
 
+BUFFERED: Final = 1024
+"""Events that wait for the reader at most, unless the host wants another bound."""
+
 PLAN_GRACE: Final = 0.8
 """Seconds that a host which cancels the start waits for the reading of the dataset to end."""
+
+
+class EventBuffer:
+    """A bounded buffer that never makes the writer wait: when it is full, the oldest event goes.
+
+    The newest events, such as `RunFinished`, are always there.
+
+    Attributes:
+        dropped: how many events the reader has missed.
+    """
+
+    def __init__(self, size: int = BUFFERED) -> None:
+        if size < 1:
+            raise ValueError("an event buffer holds one event at least")
+        self._events: deque[ProgressEvent] = deque(maxlen=size)
+        self._news = anyio.Event()
+        self._closed = False
+        self.dropped = 0
+
+    def put(self, event: ProgressEvent) -> None:
+        """Take an event in."""
+        self.dropped += len(self._events) == self._events.maxlen
+        self._events.append(event)
+        self._tell()
+
+    def close(self) -> None:
+        """End the reading, once everything is read."""
+        self._closed = True
+        self._tell()
+
+    async def get(self) -> ProgressEvent | None:
+        """Return the next event, waiting for it; None at the end. No event is lost to a cancellation."""
+        while not self._events:
+            if self._closed:
+                return None
+            await self._news.wait()
+        return self._events.popleft()
+
+    def _tell(self) -> None:
+        if self._news.statistics().tasks_waiting:
+            self._news.set()
+            self._news = anyio.Event()
 
 
 class EmbeddedRun(Generic[S]):
@@ -100,7 +145,7 @@ class EmbeddedRun(Generic[S]):
         if self._entered:
             raise RuntimeError("an evaluation runs once; make another one")
         self._entered = True
-        run = self._run = Run(await self._plan(), self._on_event, events=self._events)
+        run = self._run = Run(await self._plan(), self._on_event, events=self._events.put)
         self._task = asyncio.create_task(self._main(run), name=f"memfin-run-{run.plan.run_id}")
         try:
             await run.begun.wait()

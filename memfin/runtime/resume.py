@@ -11,8 +11,7 @@ from memfin.contracts.run import Suite
 from memfin.errors import UsageError
 from memfin.journal import COMMITS, RAG_RESULTS, progress_path
 from memfin.journal.artifacts import NOT_AS_WRITTEN, PAPERS, changed_artifacts, logged_checks
-from memfin.journal.disk import Disk
-from memfin.journal.entries import refuse_links
+from memfin.journal.disk import Disk, refuse_links
 from memfin.runtime.judging import JudgeLike
 from memfin.runtime.pipeline import Plan, Resumed
 from memfin.runtime.plan import AgentLike, ObserverFactory, RunPlan, make_plan

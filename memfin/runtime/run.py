@@ -27,7 +27,6 @@ from memfin.contracts import (
 )
 from memfin.errors import MemfinError, RunFault, RunStopped, UsageError
 from memfin.journal import RunDirectory
-from memfin.runtime.events import EventBuffer
 from memfin.runtime.outputs import pretty_json
 from memfin.runtime.pipeline import DRAIN_LIMIT, Pipeline, Plan, S
 from memfin.runtime.supervision import Supervision
@@ -66,13 +65,14 @@ class Run(Generic[S]):
         plan: Plan[S],
         on_event: OnEvent | None = None,
         *,
-        events: EventBuffer | None = None,
+        events: OnEvent | None = None,
         on_blocked: OnEvent | None = None,
         give_up: Callable[[str], None] | None = None,
     ) -> None:
         """Prepare; ``on_event`` will be called on the loop with every progress event; it must not block.
 
-        When it raises, a warning says so, and it is not called any more. ``events`` gets all events, too.
+        When it raises, a warning says so, and it is not called any more. ``events`` gets all events, too, and
+        never raises.
 
         Raises:
             UsageError: ``on_event`` is asynchronous.
@@ -327,7 +327,7 @@ class Run(Generic[S]):
     def _tell(self, event: ProgressEvent) -> None:
         """Hand an event to whoever listens."""
         if self._events is not None:
-            self._events.put(event)
+            self._events(event)
         if self._on_event is not None:
             self._listener.tell(self._on_event, event)
 

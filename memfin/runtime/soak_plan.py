@@ -15,7 +15,7 @@ from memfin.contracts.soak import SoakLimits, SoakSummary
 from memfin.errors import UsageError
 from memfin.journal import DIALOG_TRACE, DIALOGUES, Layout, progress_path
 from memfin.journal.commits import digest
-from memfin.journal.entries import refuse_links
+from memfin.journal.disk import refuse_links
 from memfin.journal.run_directory import LOGS
 from memfin.runtime.gates import gates_failed_by, headline_values, judge_gates_failed_by
 from memfin.runtime.judging import CACHE, JudgeLike
