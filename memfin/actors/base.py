@@ -19,7 +19,7 @@ _Channel = MemoryObjectReceiveStream[Any] | MemoryObjectSendStream[Any] | None
 
 
 class ActorStatistics(Record):
-    """What an actor has done so far.
+    """Counts of an actor so far.
 
     ``waiting`` messages stand in its inbox, which holds at most ``capacity``; ``peak_waiting`` is
     the most that the actor itself has seen there.
@@ -42,7 +42,7 @@ class Actor(ABC, Generic[M]):
 
     Attributes:
         finished: set when the actor has ended.
-        cut: whether it left something undone, because it was told to or because it was ended from outside.
+        cut: whether it left something undone, because it was halted or because it was ended from outside.
     """
 
     def __init__(self, name: str, inbox: MemoryObjectReceiveStream[M] | None, *outboxes: _Channel) -> None:

@@ -165,7 +165,7 @@ class JudgePool(Stage[M], Generic[M, R, V]):
             scope.cancel()
 
     def _give_up(self, problem: EndpointDown) -> None:
-        """Halt, and tell why the first time."""
+        """Halt, and report why the first time."""
         if not self._halted and self.on_given_up is not None:
             self.on_given_up(str(problem))
         self.halt()

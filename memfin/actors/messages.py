@@ -27,7 +27,7 @@ def utc_now() -> str:
 
 
 class Commit(NamedTuple):
-    """What the trace writer puts on disk.
+    """Something that the trace writer puts on disk.
 
     Attributes:
         entry: a finished piece of work.
@@ -57,8 +57,8 @@ class DialogTask(Record):
 class DialogReplayed(Record):
     """A dialogue's trace; ``dialog`` is None for a skipped line of the dataset.
 
-    ``usage`` is what the replies said that a language model took. ``recorded`` says that the run directory
-    holds the trace already.
+    ``usage`` is what a language model took, as the replies report it. ``recorded`` says that the run
+    directory holds the trace already.
     """
 
     trace: DialogTrace

@@ -46,7 +46,7 @@ class ProgressLog(Stage[ProgressEvent]):
         self._done += len(batch) - 1
 
     async def _enter(self, events: Sequence[ProgressEvent], *, ended: bool = False) -> None:
-        """Log events and tell them; what comes late after the end is logged only."""
+        """Log events and pass them on; what comes late after the end is logged only."""
         await self._log(events)
         for event in events:
             self._on_event(event)

@@ -22,7 +22,7 @@ _TAIL: Final = len(_CHECK) + 2 * _DIGEST_SIZE + len(b'"}\n')
 
 
 class JournalDamaged(UsageError):  # noqa: N818 - names the state that was found
-    """What was committed is not as it was written; the message says which file, where and what to do."""
+    """Committed data is not as it was written; the message says which file, where and what to do."""
 
     def __init__(self, where: str, offset: int, what: str) -> None:
         self.where = where
@@ -69,7 +69,7 @@ class CommitRecord(Record, omit_defaults=True):
 
 
 class Entry(NamedTuple):
-    """What is to be committed of a dialogue or question: encoded rows by file, and what its record says."""
+    """Something to commit of a dialogue or question: encoded rows by file, and what its record says."""
 
     kind: CommitKind
     dataset_index: int = 0

@@ -29,7 +29,7 @@ Artifact = bytes | Iterator[bytes]
 
 
 class Disk:
-    """What the journal asks of a file system; every method raises `OSError` where that refuses.
+    """File system as the journal uses it; every method raises `OSError` where that refuses.
 
     Descriptors are plain numbers that child processes do not inherit through ``exec``. A test of
     what happens under faults overrides single methods.

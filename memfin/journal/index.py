@@ -19,7 +19,7 @@ class Piece(NamedTuple):
 class CommittedDialog(NamedTuple):
     """A dialogue whose replay is committed; ``judged`` says that its rows are, too.
 
-    ``rows`` are where they stand, and where what a language model said of them does, by file. A question
+    ``rows`` are where they stand, and where the votes of a language model do, by file. A question
     counts as a dialogue whose ``trace`` is its result, committed with its score. Where a judge reads the
     answers, the trace is the answer and the row the result.
     """
@@ -37,7 +37,7 @@ class CommittedDialog(NamedTuple):
 
 
 class CommittedLines(NamedTuple):
-    """The lines of one dialogue: its trace, its rows, and what a language model said of them."""
+    """The lines of one dialogue: its trace, its rows, and the votes of a language model."""
 
     trace: bytes
     rows: list[bytes]
@@ -71,7 +71,7 @@ class CommitIndex:
 
     @property
     def judged(self) -> int:
-        """How many dialogues are complete."""
+        """Number of complete dialogues."""
         return sum(dialog.judged for dialog in self)
 
     def add(self, record: CommitRecord) -> str | None:

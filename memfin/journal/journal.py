@@ -1,4 +1,4 @@
-"""The journal: groups of commits put on the medium, rows first, then the records that vouch for them."""
+"""The journal: groups of commits put on the medium, rows first, then their records."""
 
 import errno
 from collections.abc import Mapping, Sequence

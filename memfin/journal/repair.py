@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from memfin.errors import UsageError
-from memfin.journal.artifacts import PAPERS
+from memfin.journal.artifacts import FIRST_ARTIFACTS
 from memfin.journal.commits import COMMITS, CommitRecord, decode_line
 from memfin.journal.disk import Disk, refuse_links
 from memfin.journal.lock import LOCK
@@ -29,7 +29,7 @@ class Dropped(NamedTuple):
 
 
 class Repaired(NamedTuple):
-    """What the copy holds, and what it does not."""
+    """Counts of what the copy holds, and a list of what it does not."""
 
     replays: int
     judgements: int
@@ -74,7 +74,7 @@ def _copy(disk: Disk, source: Path, target: Path) -> Repaired:
         path for path in sorted(source.iterdir()) if path.is_file() and not path.name.startswith(".")
     ]
     for path in artifacts:
-        if path.name in PAPERS or not (dropped or path.name == COMMITS or is_row_file(path.name)):
+        if path.name in FIRST_ARTIFACTS or not (dropped or path.name == COMMITS or is_row_file(path.name)):
             data = path.read_bytes()
             disk.write_whole(target / path.name, _unended(data) if dropped else data)
     disk.fsync_directory(target)
@@ -116,12 +116,12 @@ class _Sieve:
 
     @property
     def replays(self) -> int:
-        """How many replays went through."""
+        """Number of replays that went through."""
         return len(self._kept)
 
     @property
     def judgements(self) -> int:
-        """How many judgements went through."""
+        """Number of judgements that went through."""
         return len(self._judged)
 
     def sound_records(self) -> Iterator[CommitRecord]:

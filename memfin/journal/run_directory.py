@@ -14,7 +14,7 @@ import anyio
 
 from memfin.contracts import DialogCheckpoint, DialogStatus
 from memfin.errors import RunFault, UsageError
-from memfin.journal.artifacts import PAPERS, artifact_checks, artifacts_on_disk
+from memfin.journal.artifacts import FIRST_ARTIFACTS, artifact_checks, artifacts_on_disk
 from memfin.journal.checkpoints import TURNS, CheckpointLog
 from memfin.journal.commits import COMMITS, Entry
 from memfin.journal.disk import APPEND, PRIVATE, Artifact, Disk, file_of_temporary, remove_temporaries
@@ -31,13 +31,13 @@ T = TypeVar("T")
 LOGS: Final = "logs"
 START_AGAIN: Final = "free the cause and start again"
 
-LEAST_FREE: Final = 16 << 20
+MIN_FREE: Final = 16 << 20
 """Bytes that must be free on the disk before a run starts."""
 
 _MISNAMED: Final = frozenset(
     {errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL, errno.ENOENT}
 )
-"""What is wrong with the place that the user named, not with the machine."""
+"""Errors of the place that the user named, not of the machine."""
 
 
 def progress_path(runs_dir: Path, run_id: str) -> Path:
@@ -186,10 +186,10 @@ class RunDirectory:
 
     def _check_space(self, path: Path) -> None:
         free = self._disk.free(path)
-        if free < LEAST_FREE:
+        if free < MIN_FREE:
             raise OSError(
                 errno.ENOSPC,
-                f"only {free / (1 << 20):.1f} MiB are free, a run needs {LEAST_FREE >> 20} MiB to begin with",
+                f"only {free / (1 << 20):.1f} MiB are free, a run needs {MIN_FREE >> 20} MiB to begin with",
                 str(path),
             )
 
@@ -307,7 +307,7 @@ class RunDirectory:
         """Append lines to the progress log from any thread, for an event loop that is stuck.
 
         Waits ``limit`` seconds for it at most. What the writer is busy with comes first; that the
-        disk refuses, or the directory is closed, is not told.
+        disk refuses, or the directory is closed, is not reported.
         """
         with suppress(OSError, RuntimeError):  # a time-out is an OSError
             self._writer.submit(self._append_progress, b"\n".join(lines) + b"\n").result(limit)
@@ -384,9 +384,9 @@ def _is_abandoned_start(disk: Disk, directory: Path) -> bool:
     if directory.is_symlink() or not directory.is_dir():
         return False
     names = {path.name for path in directory.iterdir()} - {LOCK}
-    found = {name for name in names if file_of_temporary(name) not in PAPERS}
+    found = {name for name in names if file_of_temporary(name) not in FIRST_ARTIFACTS}
     rows = {name for name in found if is_row_file(name)}
-    if not found <= {COMMITS, *rows, *PAPERS} or found.issuperset(PAPERS):
+    if not found <= {COMMITS, *rows, *FIRST_ARTIFACTS} or found.issuperset(FIRST_ARTIFACTS):
         return False
     if any((directory / name).stat().st_size for name in rows):
         return False
@@ -403,6 +403,6 @@ def _clear(disk: Disk, directory: Path) -> None:
         OSError: the file system refuses.
     """
     for name in disk.names(directory):
-        if name in (COMMITS, *PAPERS) or is_row_file(name):
+        if name in (COMMITS, *FIRST_ARTIFACTS) or is_row_file(name):
             disk.unlink(directory / name)
     remove_temporaries(disk, directory)

@@ -43,7 +43,7 @@ from memfin.runtime.settings import checked_config, new_run_id
 from memfin.version import __version__
 
 BUILTIN: Final = "builtin:rag"
-"""What the artifacts call the benchmark that ships with MemFin."""
+"""Name of the benchmark that ships with MemFin in artifacts."""
 
 MAX_PERCENT: Final = 100
 
@@ -58,7 +58,6 @@ class BenchPlan(Plan[RagSummary]):
 
     Attributes:
         before: the fact questions that the run of ``fail_on_regression`` answered right, by id.
-        individual_results: whether the host wants every question in the summary that the run returns.
     """
 
     suite_name: ClassVar[SuiteName | msgspec.UnsetType] = "rag"
@@ -66,7 +65,6 @@ class BenchPlan(Plan[RagSummary]):
 
     config: BenchConfig
     system: SystemUnderTest
-    individual_results = False
 
     def __init__(
         self,
@@ -223,15 +221,15 @@ def make_bench_plan(
     config = config.replace(agent=system.reference, judge=judge_name(reads))
     plan = BenchPlan(config, benchmark, loaded, system, reads, board)
     if loaded is not None:
-        told = None if config.document else chosen
-        plan.warnings = (*plan.warnings, *_unfounded(benchmark, loaded, told))
+        validated = None if config.document else chosen
+        plan.warnings = (*plan.warnings, *_unfounded(benchmark, loaded, validated))
     return plan
 
 
-def _unfounded(benchmark: Benchmark, document: Document, told: str | os.PathLike[str] | None) -> list[str]:
+def _unfounded(benchmark: Benchmark, document: Document, path: str | os.PathLike[str] | None) -> list[str]:
     """Return a line where the document does not bear the questions out: such cannot be answered rightly.
 
-    ``told`` is what ``memfin validate`` tells the rest about, None where it would look at another document.
+    ``path`` is where ``memfin validate`` finds the rest, None where it would look at another document.
     """
     findings = unfounded(benchmark.files, document)
     first = next(findings, None)
@@ -240,9 +238,9 @@ def _unfounded(benchmark: Benchmark, document: Document, told: str | os.PathLike
     more = sum(1 for _ in findings)
     others = f" and {more} more like it" if more else ""
     beginning = "the document does not bear the questions out"
-    if told is None:
+    if path is None:
         return [f"{beginning}: {first}{others}"]
-    return [f"{beginning}: {first.message}{others}; memfin validate {os.fspath(told)} tells where"]
+    return [f"{beginning}: {first.message}{others}; memfin validate {os.fspath(path)} tells where"]
 
 
 def _warnings(benchmark: Benchmark, document: Document | None) -> list[str]:

@@ -107,7 +107,7 @@ class EmbeddedRun(Generic[S]):
 
     @property
     def stats(self) -> RunStats | None:
-        """What depends on time, once the run is complete."""
+        """Figures that depend on time, once the run is complete."""
         return self._run.stats if self._run is not None else None
 
     @property
@@ -117,12 +117,12 @@ class EmbeddedRun(Generic[S]):
 
     @property
     def directory(self) -> Path:
-        """Where the artefacts are; known once the block is entered."""
+        """Where the artifacts are; known once the block is entered."""
         return self._entered_run().directory.path
 
     @property
     def dropped_events(self) -> int:
-        """How many events the iterator has missed, since they were not read in time."""
+        """Number of events that the iterator has missed, since they were not read in time."""
         return self._events.dropped
 
     def statistics(self) -> list[ActorStatistics]:
@@ -254,20 +254,20 @@ class EmbeddedRun(Generic[S]):
         run, task = self._run, self._task
         if run is None or task is None:
             return
-        in_haste = error is not None
+        cancelling = error is not None
         interrupted: asyncio.CancelledError | None = None
-        if in_haste:
+        if cancelling:
             self._cancel(run, task, error)
         else:
             run.stop("the host left before the end")
         while not task.done():
             try:
-                with anyio.CancelScope(shield=in_haste):
+                with anyio.CancelScope(shield=cancelling):
                     await asyncio.wait({task})
             except asyncio.CancelledError as cancelled:
                 interrupted = interrupted or cancelled
-                if not in_haste:
-                    in_haste = True
+                if not cancelling:
+                    cancelling = True
                     self._cancel(run, task, cancelled)
         if not task.cancelled():
             task.exception()  # taken note of: it is raised, or another exception goes first

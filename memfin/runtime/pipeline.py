@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Final, Generic, NamedTuple, Protocol, TypeVar
 
+import anyio
 import msgspec
 
 from memfin.actors.aggregator import Aggregator, Totals
@@ -31,6 +32,7 @@ from memfin.contracts import (
     RunStats,
 )
 from memfin.contracts.run import Suite as SuiteName
+from memfin.errors import MemfinError
 from memfin.journal import DIALOGUES, Artifact, Layout, RunDirectory
 from memfin.judges.protocol import Judge
 from memfin.runtime.judging import judge_endpoint
@@ -89,7 +91,7 @@ class UnderTest(Protocol):
 
     @property
     def usage(self) -> ModelUsage | None:
-        """What the language models behind it took so far, where that is known."""
+        """Usage of the language models behind it so far, where that is known."""
         ...
 
     @property
@@ -162,17 +164,17 @@ class Plan(ABC, Generic[S]):
 
     @property
     def advice(self) -> str:
-        """What a user can do after a fault has stopped the run."""
+        """Advice to a user after a fault has stopped the run."""
         return f"free the cause, then {self.after_stop}"
 
     @property
     def when_back(self) -> str:
-        """What a user can do once a judge that was down is back."""
+        """Advice to a user for when a judge that was down is back."""
         return f"memfin resume {self.directory} finishes the run once it is back"
 
     @property
     def after_stop(self) -> str:
-        """What there is once the run was stopped on purpose."""
+        """State once the run was stopped on purpose."""
         return f"memfin resume {self.part_of or self.directory} goes on"
 
     @property
@@ -211,7 +213,7 @@ class Pipeline(Generic[S]):
     """The stages of one run, wired and not yet started.
 
     They start in the order of ``stages``, receivers before senders. The run is complete when every stage but
-    the progress log has finished: a channel's end alone does not tell a stage that is done from one that has
+    the progress log has finished: a channel ends alike when a stage is done and when it has
     failed. ``events`` is the run's own end of the progress channel; the log ends when it and those of the
     stages are closed.
     """
@@ -300,3 +302,26 @@ class Pipeline(Generic[S]):
         self.stop_timers()
         for stage in self.stages:
             stage.close()
+
+
+def foremost(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """Return the one exception of a task group that says what happened.
+
+    Stages fall together: the first real error cancels the others. An error that MemFin knows goes
+    first, then any other; that a receiver has gone is only what the others saw of it.
+    """
+    leaves = list(_leaves(group))
+    for found in (
+        [leaf for leaf in leaves if isinstance(leaf, MemfinError)],
+        [leaf for leaf in leaves if not isinstance(leaf, anyio.BrokenResourceError)],
+    ):
+        if found:
+            return found[0]
+    return leaves[0]
+
+
+def _leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
+    found: list[BaseException] = []
+    for error in group.exceptions:
+        found += _leaves(error) if isinstance(error, BaseExceptionGroup) else [error]
+    return found

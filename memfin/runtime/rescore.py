@@ -93,17 +93,17 @@ class RescorePlan(DialogPlan):
 
     @property
     def advice(self) -> str:
-        """What a user can do after a fault has stopped the scoring."""
+        """Advice to a user after a fault has stopped the scoring."""
         return f"free the cause, remove {self.directory} and score again"
 
     @property
     def after_stop(self) -> str:
-        """What there is once the scoring was stopped on purpose."""
+        """State once the scoring was stopped on purpose."""
         return f"{self.directory} holds what was done"
 
     @property
     def when_back(self) -> str:
-        """What a user can do once a judge that was down is back."""
+        """Advice to a user for when a judge that was down is back."""
         return f"once it is back, remove {self.directory} and score again"
 
     def traces(self, wires: AnyWires) -> TraceSource:

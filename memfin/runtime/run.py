@@ -28,12 +28,12 @@ from memfin.contracts import (
 from memfin.errors import MemfinError, RunFault, RunStopped, UsageError
 from memfin.journal import RunDirectory
 from memfin.runtime.outputs import pretty_json
-from memfin.runtime.pipeline import DRAIN_LIMIT, Pipeline, Plan, S
+from memfin.runtime.pipeline import DRAIN_LIMIT, Pipeline, Plan, S, foremost
 from memfin.runtime.supervision import Supervision
 from memfin.sandbox.listening import Listener, check_listener
 from memfin.sandbox.references import describe
 
-HASTY_CLOSE: Final = 0.15
+CANCELLED_CLOSE: Final = 0.15
 """Seconds that the judge and what the agents share have for their end when the host cancels the run."""
 
 RECORD_LIMIT: Final = 0.2
@@ -50,7 +50,7 @@ class Run(Generic[S]):
         stats: what depends on time, once the run is complete.
         no_agent: once the run is complete, the error of one in which no dialogue got an agent: its records
             are whole and its summary is worth nothing. `run` does not raise it.
-        directory: where the artefacts are.
+        directory: where the artifacts are.
         stopped_by: set it before cancelling `run`, to have the progress log say what ended the run.
         begun: set once the run directory has its first artifacts.
         on_blocked: called at once with warnings that ``on_event`` cannot take: from a thread when something
@@ -81,7 +81,7 @@ class Run(Generic[S]):
             check_listener("on_event", on_event)
         self.plan = plan
         self._started_at = plan.resumed.started_at if plan.resumed is not None else utc_now()
-        self._artifacts = self._first_papers()
+        self._artifacts = self._first_artifacts()
         # An agent may change the working directory under the run.
         self.directory = RunDirectory(
             plan.directory.absolute(),
@@ -120,7 +120,7 @@ class Run(Generic[S]):
         return self._pipeline.statistics() if self._pipeline is not None else []
 
     async def run(self) -> S:
-        """Evaluate and write all artefacts but the reports; return the summary.
+        """Evaluate and write all artifacts but the reports; return the summary.
 
         Raises:
             UsageError: the run directory cannot be created, there is nothing to evaluate, or the agent
@@ -193,7 +193,7 @@ class Run(Generic[S]):
                             await self._end_early(problem)
                         raise
             except (asyncio.CancelledError, RunStopped):
-                closing = HASTY_CLOSE
+                closing = CANCELLED_CLOSE
                 raise
             finally:
                 with anyio.move_on_after(closing, shield=True):
@@ -218,7 +218,7 @@ class Run(Generic[S]):
                 if not any(stage.cut for stage in pipeline.working):
                     summary = await self._finish(pipeline)
         except BaseExceptionGroup as failures:
-            raise _foremost(failures) from failures
+            raise foremost(failures) from failures
         finally:
             pipeline.close()
         if summary is None:
@@ -251,7 +251,7 @@ class Run(Generic[S]):
         self._ended = True
         return summary
 
-    def _first_papers(self) -> dict[str, bytes | None]:
+    def _first_artifacts(self) -> dict[str, bytes | None]:
         """Return what a run writes before it asks anyone; an end that is none any more is taken away."""
         manifest = {"run_manifest.json": pretty_json(self._manifest(Counters(), ended=False))}
         config = {"config.json": pretty_json(self.plan.config_file())}
@@ -367,26 +367,3 @@ class Run(Generic[S]):
         if late := self._board.take():
             with suppress(RunFault):  # the end is on record, or was refused just now
                 await self.directory.append_progress([msgspec.json.encode(event) for event in late])
-
-
-def _foremost(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """Return the one exception of a task group that tells the user what happened.
-
-    Stages fall together: the first real error cancels the others. An error that MemFin knows goes
-    first, then any other; that a receiver has gone is only what the others saw of it.
-    """
-    leaves = list(_leaves(group))
-    for found in (
-        [leaf for leaf in leaves if isinstance(leaf, MemfinError)],
-        [leaf for leaf in leaves if not isinstance(leaf, anyio.BrokenResourceError)],
-    ):
-        if found:
-            return found[0]
-    return leaves[0]
-
-
-def _leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
-    found: list[BaseException] = []
-    for error in group.exceptions:
-        found += _leaves(error) if isinstance(error, BaseExceptionGroup) else [error]
-    return found

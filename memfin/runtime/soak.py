@@ -2,7 +2,7 @@
 
 import gc
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -18,7 +18,7 @@ from memfin.contracts.soak import ProcessSample, SoakEpoch, SoakErrors, SoakStat
 from memfin.errors import MemfinError, RunFault, RunStopped, UsageError
 from memfin.journal.commits import digest
 from memfin.runtime.outputs import pretty_json
-from memfin.runtime.pipeline import DRAIN_LIMIT, Plan
+from memfin.runtime.pipeline import DRAIN_LIMIT, Plan, foremost
 from memfin.runtime.run import STOPPED_EXIT, Run
 from memfin.runtime.soak_digest import Digest
 from memfin.runtime.soak_directory import CONFIG, SUMMARY, SoakDirectory, epoch_run_id, read_epochs
@@ -33,7 +33,7 @@ RENEW: Final = 5.0
 
 
 class SoakListener(Protocol):
-    """Looks on; must not block. One that raises is told of in a warning and not called any more."""
+    """Observer of a soak; must not block. One that raises leaves a warning and is not called any more."""
 
     def on_event(self, event: ProgressEvent) -> None:
         """Take a progress event of the epoch under way."""
@@ -60,7 +60,7 @@ class Soak:
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Prepare; nothing starts yet. ``clock`` tells seconds, for the duration.
+        """Prepare; nothing starts yet. ``clock`` returns seconds, for the duration.
 
         Raises:
             UsageError: a method of a listener is asynchronous.
@@ -102,7 +102,7 @@ class Soak:
 
     @property
     def stopped_by(self) -> str | None:
-        """What ended the soak; set it before cancelling `run`, to have the artifacts say so."""
+        """Reason for the end of the soak; set it before cancelling `run`, to have the artifacts say so."""
         return self._stopped_by
 
     @stopped_by.setter
@@ -178,21 +178,14 @@ class Soak:
 
     async def _epochs(self) -> None:
         """Run epochs until it is time, with the probe and the renewing of the summary beside them."""
-        failures: list[Exception] = []
-
-        async def beside(work: Callable[[], Awaitable[None]]) -> None:
-            try:
-                await work()
-            except Exception as failure:  # noqa: BLE001 - raised again outside the group, as itself
-                failures.append(failure)
-            group.cancel_scope.cancel()
-
-        async with anyio.create_task_group() as group:
-            group.start_soon(beside, self._probe.run, name="soak-probe")
-            group.start_soon(beside, self._keep_renewing, name="soak-summary")
-            await beside(self._one_after_another)
-        if failures:
-            raise failures[0]
+        try:
+            async with anyio.create_task_group() as group:
+                group.start_soon(self._probe.run, name="soak-probe")
+                group.start_soon(self._keep_renewing, name="soak-summary")
+                await self._one_after_another()
+                group.cancel_scope.cancel()
+        except BaseExceptionGroup as failures:
+            raise foremost(failures) from failures
 
     async def _one_after_another(self) -> None:
         while not self._over():
@@ -274,7 +267,7 @@ class Soak:
 
     def _on_event(self, event: ProgressEvent) -> None:
         if self.on_blocked is not None and isinstance(event, Warned) and event.message in self._failures:
-            return  # which has told it already
+            return  # which has had it already
         for each, listener in self._listeners:
             listener.tell(each.on_event, event)
 
@@ -335,7 +328,7 @@ class Soak:
     async def _end_early(self, problem: BaseException) -> None:
         """Say in the summary what ended the soak, or leave nothing of one that could not start.
 
-        A disk that refuses this as well has been told of.
+        A disk that refuses this as well has been reported.
         """
         first = self._directory.epoch(1)
         if isinstance(problem, UsageError) and self.plan.resumed is None and not first.exists():

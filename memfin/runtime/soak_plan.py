@@ -167,7 +167,7 @@ class SoakPlan:
 
     @property
     def after_stop(self) -> str:
-        """What there is once the soak was stopped on purpose."""
+        """State once the soak was stopped on purpose."""
         return f"memfin resume {self.directory} goes on"
 
     @property

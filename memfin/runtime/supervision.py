@@ -1,4 +1,4 @@
-"""Names foreign code that holds the event loop, or does not let a call be cancelled."""
+"""Supervision of user code that holds the event loop, or does not let a call be cancelled."""
 
 from collections.abc import Callable
 from contextvars import Token
@@ -61,7 +61,7 @@ class Supervision:
             self._warn(*self._warning(callee, "ignores its cancellation; the call was left behind"))
 
     def _on_blocked(self, seconds: float) -> bool:
-        """Tell who blocks the loop; return False while nobody can be named."""
+        """Warn of who blocks the loop; return False while nobody can be named."""
         callee = self._watch.on_loop
         if callee is None:
             return False
@@ -94,7 +94,7 @@ class Supervision:
         return {"judge": config.judge, "memory": config.agent_memory}.get(callee.what, config.agent)
 
     def _is_foreign(self, callee: Callee) -> bool:
-        """What ships with MemFin gives the loop back; a long text may take its time."""
+        """Exclude what ships with MemFin: it gives the loop back; a long text may take its time."""
         reference = self._reference(callee)
         return ":" in reference and not reference.startswith(_OURS)
 

@@ -13,7 +13,7 @@ import pytest
 import memfin
 from memfin.errors import UsageError
 from memfin.journal import COMMITS
-from memfin.journal.artifacts import PAPERS
+from memfin.journal.artifacts import FIRST_ARTIFACTS
 from memfin.journal.commits import decode_line, encode_record
 from memfin.journal.repair import repair
 from memfin.runtime.resume import make_resume_plan
@@ -61,7 +61,7 @@ def refusal(run: Path) -> str:
 
 
 async def test_the_first_line_of_the_log_vouches_for_both_papers(run: Path) -> None:
-    assert [set(artifacts) for artifacts in opened(run)] == [set(PAPERS)]
+    assert [set(artifacts) for artifacts in opened(run)] == [set(FIRST_ARTIFACTS)]
     await Run(make_resume_plan(run)).run()
     assert len(opened(run)) == 1
     assert list(validate_run(run)) == []
@@ -112,7 +112,7 @@ async def test_a_run_of_an_earlier_release_goes_on_and_is_sealed(run: Path) -> N
     expected = (run / SUMMARY).read_bytes()
     await Run(make_resume_plan(run)).run()
     assert (run / SUMMARY).read_bytes() == expected
-    assert [set(artifacts) for artifacts in opened(run)] == [set(), set(PAPERS)]
+    assert [set(artifacts) for artifacts in opened(run)] == [set(), set(FIRST_ARTIFACTS)]
     changed(run / "config.json", turn_timeout=1.0)
     assert "config.json is not as it was written" in refusal(run)
 
@@ -135,7 +135,7 @@ async def test_settings_that_force_has_changed_are_sealed_anew(run: Path) -> Non
     data.write_text(data.read_text("utf-8") + "\n", "utf-8")
     await Run(make_resume_plan(run, force=True)).run()
     assert (run / "config.json").read_bytes() != before
-    assert [set(artifacts) for artifacts in opened(run)] == [set(PAPERS), {"config.json"}]
+    assert [set(artifacts) for artifacts in opened(run)] == [set(FIRST_ARTIFACTS), {"config.json"}]
     await Run(make_resume_plan(run)).run()
     assert list(validate_run(run)) == []
     (run / "config.json").write_bytes(before)  # as a crash between the log and the file would leave it
