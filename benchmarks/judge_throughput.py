@@ -116,7 +116,6 @@ def openai_judge(
     from memfin.client.endpoint import Endpoint  # noqa: PLC0415
     from memfin.client.gate import CallGate  # noqa: PLC0415
     from memfin.judges.cache import AnswerCache  # noqa: PLC0415 - the floor does without
-    from memfin.judges.notices import Notices  # noqa: PLC0415
     from memfin.judges.openai import OpenAIJudge  # noqa: PLC0415
     from memfin.judges.reply_grading import ReplyGrading  # noqa: PLC0415
 
@@ -126,7 +125,7 @@ def openai_judge(
         ReplyGrading(),
         gate=CallGate(workers=WORKERS, rpm=1e6, tpm=1e9, on_notice=print),
         cache=AnswerCache(cache, mode, print),
-        notices=Notices(),
+        warn=print,
     )
 
 
@@ -206,40 +205,32 @@ def dialogs(number: int) -> "list[DialogScored]":
 
 async def pool(port: int, calls: int, cache: Path) -> dict[str, float]:
     """Measure the actor: dialogues of `TURNS` turns wait for it, and somebody takes what it hands on."""
-    import anyio  # noqa: PLC0415 - as above
-
+    from memfin.actors.channels import Wires  # noqa: PLC0415
     from memfin.actors.dialog_judging import DialogJudging  # noqa: PLC0415
     from memfin.actors.judge_pool import JudgePool  # noqa: PLC0415
-    from memfin.actors.messages import DialogJudged, DialogScored, ToWriter  # noqa: PLC0415
-    from memfin.actors.trace_writer import INBOX  # noqa: PLC0415
-    from memfin.contracts import ProgressEvent  # noqa: PLC0415
-    from memfin.judges.notices import Notices  # noqa: PLC0415
+    from memfin.actors.messages import DialogJudged as Judged  # noqa: PLC0415
+    from memfin.actors.messages import DialogReplayed, DialogScored, DialogTask  # noqa: PLC0415
+    from memfin.actors.warning_board import WarningBoard  # noqa: PLC0415
+    from memfin.journal import RunDirectory  # noqa: PLC0415
 
     made = openai_judge(port, cache, "off")
     rounds = [dialogs(calls // TURNS), dialogs(WORKERS // TURNS)]
 
     async def run(number: int, note: Callable[[int], None]) -> None:
         waiting = rounds.pop()
-        feed, inbox = anyio.create_memory_object_stream[DialogScored](len(waiting))
-        outbox, judged = anyio.create_memory_object_stream[ToWriter](INBOX)
-        events, told = anyio.create_memory_object_stream[ProgressEvent](len(waiting))
-        actor = JudgePool(
-            made,
-            DialogJudging("bench", made.name, "m5"),
-            WORKERS,
-            "bench",
-            notices=Notices(),
-            inbox=inbox,
-            outbox=outbox,
-            events=events,
+        wires = Wires[DialogTask, DialogReplayed, DialogScored, Judged](
+            "bench", RunDirectory(cache, cache / "log"), WarningBoard(), room=len(waiting)
         )
+        feed, judged, told = wires.scored.sender(), wires.commits.receiver(), wires.events.receiver()
+        actor = JudgePool(made, DialogJudging("bench", made.name, "m5"), WORKERS, wires)
+        wires.close()
         async with asyncio.TaskGroup() as group, judged, told:
-            group.create_task(actor.run())
+            group.create_task(actor.supervised())
             with feed:
                 for each in waiting:
                     feed.send_nowait(each)
             async for message in judged:
-                if not isinstance(message, DialogJudged) or message.judge_failures:
+                if message.completed is None or message.completed.judge_failures:
                     raise SystemExit("a judgement is missing")
                 number -= TURNS
                 note(number)

@@ -1,14 +1,13 @@
-"""Base classes of all actors: life cycle, statistics, and the loop of a stage over its inbox."""
+"""Base classes of the stages of a pipeline: life cycle, statistics, and the loop over an inbox."""
 
 from abc import ABC, abstractmethod
-from datetime import UTC, datetime
 from typing import Any, Final, Generic, TypeVar
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 from memfin.actors.channels import messages
-from memfin.contracts import ProgressEvent, Record
+from memfin.contracts import Record
 from memfin.errors import MemfinError
 
 M = TypeVar("M")
@@ -20,7 +19,7 @@ _Channel = MemoryObjectReceiveStream[Any] | MemoryObjectSendStream[Any] | None
 
 
 class ActorStatistics(Record):
-    """What an actor has done so far.
+    """Counts of an actor so far.
 
     ``waiting`` messages stand in its inbox, which holds at most ``capacity``; ``peak_waiting`` is
     the most that the actor itself has seen there.
@@ -43,7 +42,7 @@ class Actor(ABC, Generic[M]):
 
     Attributes:
         finished: set when the actor has ended.
-        cut: whether it left something undone, because it was told to or because it was ended from outside.
+        cut: whether it left something undone, because it was halted or because it was ended from outside.
     """
 
     def __init__(self, name: str, inbox: MemoryObjectReceiveStream[M] | None, *outboxes: _Channel) -> None:
@@ -165,11 +164,3 @@ class Stage(Actor[M]):
             await self.quarantine(message, problem)
         else:
             self._failures = 0
-
-
-EventSender = MemoryObjectSendStream[ProgressEvent]
-
-
-def utc_now() -> str:
-    """Return the present time as the contract writes it: UTC, ISO 8601, with ``Z``."""
-    return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")

@@ -1,4 +1,4 @@
-"""Sending and receiving without a trip through the event loop where none is needed.
+"""Channels between the stages, sent and received without a trip through the event loop where none is needed.
 
 A memory stream's own ``send`` and ``receive`` give way to every other task each time, which costs
 more than most messages take to handle. Here a full or an empty channel makes the caller wait, and
@@ -7,16 +7,91 @@ work at a stretch is cut into slices, so that no other task waits long.
 
 import time
 from collections.abc import AsyncIterator
-from typing import Final, TypeVar
+from typing import Final, Generic, TypeVar
 
 import anyio
 import anyio.lowlevel
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
+from memfin.actors.messages import Commit
+from memfin.actors.warning_board import WarningBoard
+from memfin.contracts import ProgressEvent
+from memfin.journal import RunDirectory
+
 M = TypeVar("M")
+T = TypeVar("T")
+A = TypeVar("A")
+B = TypeVar("B")
+C = TypeVar("C")
 
 SLICE: Final = 0.0005
 """Seconds an actor works on waiting messages before other tasks get their turn: two or three turns' worth."""
+
+INBOX: Final = 32
+"""Commits that wait for the trace writer at most: what comes in during one synchronisation of the disk."""
+
+EVENTS: Final = 2048
+"""Progress events that wait for the log at most."""
+
+
+class Channel(Generic[M]):
+    """A bounded channel of which every user gets ends of its own."""
+
+    def __init__(self, size: int) -> None:
+        self._sender, self._receiver = anyio.create_memory_object_stream[M](size)
+
+    def sender(self) -> MemoryObjectSendStream[M]:
+        """Return a sending end, which its owner closes."""
+        return self._sender.clone()
+
+    def receiver(self) -> MemoryObjectReceiveStream[M]:
+        """Return a receiving end, which its owner closes."""
+        return self._receiver.clone()
+
+    def close(self) -> None:
+        """Close the first ends, so that the channel ends with those that were taken."""
+        self._sender.close()
+        self._receiver.close()
+
+
+class Wires(Generic[T, A, B, C]):
+    """The channels of one pipeline and what its stages share.
+
+    Attributes:
+        tasks: from the source to the workers.
+        answered: from the workers to the scorer.
+        scored: from the scorer to the judge pool.
+        commits: to the trace writer.
+        committed: to the aggregator.
+        events: to the progress log.
+        board: takes warnings.
+    """
+
+    def __init__(
+        self, run_id: str, directory: RunDirectory, board: WarningBoard, *, room: int, tasks: int = 0
+    ) -> None:
+        """Create the channels; ``room`` messages wait between two stages at most, and so many ``tasks``."""
+        self.run_id = run_id
+        self.directory = directory
+        self.board = board
+        self.tasks = Channel[T](tasks)
+        self.answered = Channel[A](room)
+        self.scored = Channel[B](room)
+        self.commits = Channel[Commit](INBOX)
+        self.committed = Channel[C](room)
+        self.events = Channel[ProgressEvent](EVENTS)
+
+    def close(self) -> None:
+        """Close the ends that no stage has."""
+        for channel in (
+            self.tasks,
+            self.answered,
+            self.scored,
+            self.commits,
+            self.committed,
+            self.events,
+        ):
+            channel.close()
 
 
 async def send(channel: MemoryObjectSendStream[M], message: M) -> None:
@@ -57,10 +132,10 @@ async def messages(channel: MemoryObjectReceiveStream[M]) -> AsyncIterator[M]:
             resumed = time.perf_counter()
 
 
-def waiting(channel: MemoryObjectReceiveStream[M], most: int) -> list[M]:
-    """Return the messages that wait in the channel now, at most so many."""
+def waiting(channel: MemoryObjectReceiveStream[M], limit: int) -> list[M]:
+    """Return the messages that wait in the channel now, up to ``limit``."""
     found: list[M] = []
-    while len(found) < most:
+    while len(found) < limit:
         try:
             found.append(channel.receive_nowait())
         except (anyio.WouldBlock, anyio.EndOfStream):

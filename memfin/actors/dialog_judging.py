@@ -1,11 +1,11 @@
-"""Judging dialogues: every turn with a rubric is a request, a verdict goes into the turn's row."""
+"""Judging of dialogues: every turn with a rubric is a request, its verdict goes into the turn's row."""
 
 from collections.abc import Sequence
 
 import msgspec
 
-from memfin.actors.judging import Case, Judging
-from memfin.actors.messages import DialogJudged, DialogScored, ToWriter
+from memfin.actors.judge_pool import Judging
+from memfin.actors.messages import Commit, DialogJudged, DialogScored
 from memfin.contracts import (
     HEURISTIC_JUDGE,
     JudgeControls,
@@ -21,80 +21,11 @@ from memfin.judges.protocol import JudgeResult
 from memfin.scoring.verdicts import is_judged, judge_request, with_verdict
 
 
-class DialogCase(Case[JudgeRequest, Verdict, ToWriter]):
-    """A dialogue under judgement."""
-
-    def __init__(self, scored: DialogScored, run_id: str, judge: str | None, scope: JudgeScope) -> None:
-        replayed = scored.replayed
-        self.name = replayed.trace.dialog_id
-        self._scored = scored
-        self._run_id = run_id
-        self._judge = judge
-        self._scope: JudgeScope = scope
-        self._rows = list(scored.rows)
-        self._checked = {turn.turn_pair_id: turn.compliance for turn in replayed.trace.turns}
-        self._judgements: list[Judgement] = []
-        self._places: list[int] = []
-        self.requests = self._asked()
-
-    def _asked(self) -> list[JudgeRequest]:
-        replayed = self._scored.replayed
-        dialog = replayed.dialog
-        if dialog is None:
-            return []
-        if self._judge is None:
-            self._rows = [with_verdict(row, None) for row in self._rows]
-            return []
-        if replayed.trace.dialog_status == "failed":
-            return []  # its rows are in no denominator
-        turns = {turn.turn_pair_id: turn for turn in replayed.trace.turns}
-        self._places = [index for index, row in enumerate(self._rows) if is_judged(row, self._scope)]
-        rows = [self._rows[index] for index in self._places]
-        if self._scope == "uncertain":
-            for index in {*range(len(self._rows))}.difference(self._places):
-                row = self._rows[index]
-                if is_judged(row, "m5"):
-                    verdict = heuristic_verdict(judge_request(dialog, turns[row.turn_pair_id], row))
-                    self._rows[index] = with_verdict(row, verdict, judge=HEURISTIC_JUDGE)
-        return [judge_request(dialog, turns[row.turn_pair_id], row, self._scope) for row in rows]
-
-    def enter(self, place: int, ruled: JudgeResult[Verdict]) -> None:
-        """Put a verdict into the row of its turn, and keep the votes."""
-        index, request = self._places[place], self.requests[place]
-        self._rows[index] = with_verdict(
-            self._rows[index],
-            ruled.outcome,
-            judge=self._judge,
-            scope=self._scope,
-            checked=self._checked[request.turn_pair_id],
-        )
-        self._judgements += [
-            Judgement(
-                **msgspec.structs.asdict(vote),
-                run_id=self._run_id,
-                dialog_id=request.dialog_id,
-                turn_pair_id=request.turn_pair_id,
-                judge=self._judge or "",
-            )
-            for vote in ruled.votes
-        ]
-
-    def closed(self, failures: int) -> DialogJudged:
-        """Return the dialogue with its final rows."""
-        return DialogJudged(
-            replayed=self._scored.replayed,
-            rows=self._rows,
-            judge_failures=failures,
-            judgements=sorted(self._judgements, key=lambda each: (each.turn_pair_id, each.vote)),
-        )
-
-
-class DialogJudging(Judging[DialogScored, JudgeRequest, Verdict, ToWriter]):
+class DialogJudging(Judging[DialogScored, JudgeRequest, Verdict]):
     """Judges the turns that have a rubric; in the scope ``all`` every turn that was answered.
 
     In the scope ``uncertain`` it judges the turns on which the detectors are not certain; the heuristic judge
-    scores the others.
-    Without a judge, whose name is None then, rows say that nobody has judged them.
+    scores the others. Without a judge, whose name is None then, rows say that nobody has judged them.
     """
 
     def __init__(
@@ -106,32 +37,87 @@ class DialogJudging(Judging[DialogScored, JudgeRequest, Verdict, ToWriter]):
         self._judge = judge
         self._scope: JudgeScope = scope
 
-    def case(self, message: DialogScored) -> DialogCase:
-        """Return the case of a dialogue."""
-        return DialogCase(message, self._run_id, self._judge, self._scope)
+    def requests(self, message: DialogScored) -> list[JudgeRequest]:
+        """Return a request for each turn to be judged."""
+        dialog, rows = message.replayed.dialog, message.rows
+        if dialog is None:
+            return []
+        turns = {turn.turn_pair_id: turn for turn in message.replayed.trace.turns}
+        return [
+            judge_request(dialog, turns[rows[place].turn_pair_id], rows[place], self._scope)
+            for place in self._places(message)
+        ]
+
+    def judged(
+        self,
+        message: DialogScored,
+        requests: Sequence[JudgeRequest],
+        results: Sequence[JudgeResult[Verdict]],
+    ) -> Commit:
+        """Return the dialogue with the verdicts in the rows of their turns, and the votes."""
+        del requests
+        replayed, rows = message.replayed, list(message.rows)
+        dialog = replayed.dialog
+        turns = {turn.turn_pair_id: turn for turn in replayed.trace.turns}
+        places = self._places(message)
+        if dialog is not None and self._judge is None:
+            rows = [with_verdict(row, None) for row in rows]
+        elif dialog is not None and self._scope == "uncertain" and replayed.trace.dialog_status != "failed":
+            for place in {*range(len(rows))}.difference(places):
+                if is_judged(rows[place], "m5"):
+                    request = judge_request(dialog, turns[rows[place].turn_pair_id], rows[place])
+                    rows[place] = with_verdict(rows[place], heuristic_verdict(request), judge=HEURISTIC_JUDGE)
+        judgements: list[Judgement] = []
+        for place, result in zip(places, results, strict=True):
+            row = rows[place]
+            rows[place] = with_verdict(
+                row,
+                result.outcome,
+                judge=self._judge,
+                scope=self._scope,
+                checked=turns[row.turn_pair_id].compliance,
+            )
+            judgements += [
+                Judgement(
+                    **msgspec.structs.asdict(vote),
+                    run_id=self._run_id,
+                    dialog_id=row.dialog_id,
+                    turn_pair_id=row.turn_pair_id,
+                    judge=self._judge or "",
+                )
+                for vote in result.votes
+            ]
+        judgements.sort(key=lambda each: (each.turn_pair_id, each.vote))
+        failures = sum(isinstance(result.outcome, JudgeFailure) for result in results)
+        return DialogJudged(
+            replayed=replayed, rows=rows, judge_failures=failures, judgements=judgements
+        ).commit()
+
+    def failed(self, message: DialogScored, reason: str) -> Commit:
+        """Return the dialogue with a failed judgement in every row that the judge reads."""
+        failure, rows = JudgeFailure(reason=reason), list(message.rows)
+        places = self._places(message)
+        for place in places:
+            rows[place] = with_verdict(rows[place], failure, judge=self._judge, scope=self._scope)
+        return DialogJudged(replayed=message.replayed, rows=rows, judge_failures=len(places)).commit()
 
     def name(self, message: DialogScored) -> str:
         """Return the id of the dialogue."""
         return message.replayed.trace.dialog_id
 
-    def failed(self, message: DialogScored, reason: str) -> DialogJudged:
-        """Return the dialogue with a failed judgement in every row that the judge reads."""
-        failure = JudgeFailure(reason=reason)
-        rows = [
-            with_verdict(row, failure, judge=self._judge, scope=self._scope)
-            if is_judged(row, self._scope)
-            else row
-            for row in message.rows
-        ]
-        failures = sum(is_judged(row, self._scope) for row in message.rows)
-        return DialogJudged(replayed=message.replayed, rows=rows, judge_failures=failures)
-
     def control_report(self, results: Sequence[tuple[int, JudgeResult[Verdict]]]) -> JudgeControls:
         """Return what the judge made of replies whose worth is known."""
-        judged = [control_result(self._controls[place], ruled) for place, ruled in results]
+        judged = [control_result(self._controls[place], result) for place, result in results]
         return JudgeControls(
             run_id=self._run_id,
             judge=self._judge or "",
             controls=judged,
             warnings=control_warnings(judged),
         )
+
+    def _places(self, message: DialogScored) -> list[int]:
+        """Return the places of the rows that the judge decides; those of a failed dialogue count nowhere."""
+        replayed = message.replayed
+        if self._judge is None or replayed.dialog is None or replayed.trace.dialog_status == "failed":
+            return []
+        return [place for place, row in enumerate(message.rows) if is_judged(row, self._scope)]

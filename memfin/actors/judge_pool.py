@@ -1,48 +1,78 @@
 """The judge pool: ``workers_judge`` workers share one judge and hand on whole messages, of any suite."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, Generic
+from typing import Any, Generic, TypeVar
 
 import anyio
 import anyio.lowlevel
-from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from anyio.streams.memory import MemoryObjectReceiveStream
 
-from memfin.actors.base import Stage, EventSender, utc_now
-from memfin.actors.channels import messages, send
-from memfin.actors.judging import Case, Judging, M, R, V, W
-from memfin.contracts import Controls, JudgeDone, JudgeFailure, JudgeStats, Vote, Warned
+from memfin.actors.base import Stage
+from memfin.actors.channels import Wires, messages, send
+from memfin.actors.messages import Commit, utc_now
+from memfin.contracts import Controls, JudgeDone, JudgeFailure, JudgeStats, Record, Vote
 from memfin.errors import MemfinError
-from memfin.sandbox.references import describe
-from memfin.judges.notices import Notices
-from memfin.judges.protocol import CacheCounts, EndpointDown, Judge, RecordingJudge, JudgeResult, judge_result
+from memfin.judges.protocol import CacheCounts, EndpointDown, Judge, JudgeResult, RecordingJudge, judge_result
 from memfin.judges.tally import VoteTally
+from memfin.sandbox.references import describe
+
+M = TypeVar("M")
+R = TypeVar("R", bound=Record)
+V = TypeVar("V", bound=Record)
 
 
-class _OpenCase(Generic[R, V, W]):
-    """A case under judgement; it is complete when no request is open."""
+class Judging(ABC, Generic[M, R, V]):
+    """Requests that a suite makes of its messages, and the commits that it makes of the results.
 
-    def __init__(self, case: Case[R, V, W]) -> None:
-        self.case = case
-        self.failures = 0
-        self.judged = 0
+    Attributes:
+        controls: requests whose right verdict is known beforehand, judged beside the messages; none for a
+            judge that is no model.
+    """
+
+    controls: Sequence[R] = ()
+
+    @abstractmethod
+    def requests(self, message: M) -> Sequence[R]:
+        """Return what the judge is asked about a message; nothing where there is nothing to judge."""
+
+    @abstractmethod
+    def judged(self, message: M, requests: Sequence[R], results: Sequence[JudgeResult[V]]) -> Commit:
+        """Return a message with the results of its requests, in their order."""
+
+    @abstractmethod
+    def failed(self, message: M, reason: str) -> Commit:
+        """Return a message with every judgement failed for the same reason."""
+
+    @abstractmethod
+    def name(self, message: M) -> str:
+        """Return the id of the dialogue or question of a message."""
+
+    @abstractmethod
+    def control_report(self, results: Sequence[tuple[int, JudgeResult[V]]]) -> Controls[Any]:
+        """Return what the judge made of the controls; results come with the place of their control."""
+
+
+class _Case(Generic[M, R, V]):
+    """A message under judgement, complete when no batch of its requests is open."""
+
+    def __init__(self, message: M, requests: Sequence[R]) -> None:
+        self.message = message
+        self.requests = requests
+        self.results: dict[int, JudgeResult[V]] = {}
         self.open = 0
 
 
-class _Job(Generic[R, V, W]):
-    """Some requests of one case, by their places, judged one after another by one worker."""
-
-    def __init__(self, docket: _OpenCase[R, V, W], places: Sequence[int]) -> None:
-        self.docket = docket
-        self.places = places
+_Job = tuple[_Case[M, R, V], Sequence[int]]
+"""Some requests of one case, by their places, judged one after another by one worker."""
 
 
-class JudgePool(Stage[M], Generic[M, R, V, W]):
+class JudgePool(Stage[M], Generic[M, R, V]):
     """Judges what the suite's ``judging`` makes of each message: the turns of a dialogue, or an answer.
 
     A judge that waits for a network gets its requests one a job, so that a few long dialogues keep
     all workers busy; a local one takes a case at once. Cases leave complete, in the order
-    in which they are finished; only as many are open as the workers and the channel hold. What the
-    judge has to say meanwhile (``notices``) goes to the progress log as warnings.
+    in which they are finished; only as many are open as the workers and the channel hold.
 
     When the judge's endpoint is given up as down, the pool halts: cases whose judgement is complete
     have left, all others are judged when the run is resumed.
@@ -52,87 +82,81 @@ class JudgePool(Stage[M], Generic[M, R, V, W]):
         controls: what the judge made of the controls, once it has judged them all.
     """
 
-    def __init__(  # noqa: PLR0913 - each of them stands alone
+    def __init__(
         self,
         judge: Judge[R, V] | None,
-        judging: Judging[M, R, V, W],
+        judging: Judging[M, R, V],
         workers: int,
-        run_id: str,
-        *,
-        notices: Notices,
-        inbox: MemoryObjectReceiveStream[M],
-        outbox: MemoryObjectSendStream[W],
-        events: EventSender,
+        wires: Wires[Any, Any, M, Any],
     ) -> None:
-        super().__init__("judge_pool", inbox, outbox, events)
+        self._outbox, self._events = wires.commits.sender(), wires.events.sender()
+        self._jobs, self._work = anyio.create_memory_object_stream[_Job[M, R, V]](workers)
+        ends = (self._outbox, self._events, self._jobs, self._work)
+        super().__init__("judge_pool", wires.scored.receiver(), *ends)
         self.controls: Controls[Any] | None = None
         self.on_given_up: Callable[[str], None] | None = None
         self._judge = judge
         self._judging = judging
         self._workers = workers
-        self._run_id = run_id
-        self._notices = notices
+        self._run_id = wires.run_id
+        self._warn = wires.board.warn
         self._control_votes: list[Vote[V]] = []
-        self._outbox = outbox
-        self._events = events
         self._scopes: list[anyio.CancelScope] = []
-        self._jobs, self._work = anyio.create_memory_object_stream[_Job[R, V, W]](workers)
-        self._ends += [self._jobs, self._work]
 
-    def judge_statistics(self, tally: VoteTally) -> JudgeStats | None:
+    def judge_statistics(self, stats: VoteTally) -> JudgeStats | None:
         """Return what a language model has done in the run; None with any other judge.
 
-        ``tally`` has the votes on the run's replies, whichever process has had them made; those on the
-        controls are added to it. What no vote tells is that of this process.
+        ``stats`` has the votes on the run's replies, whichever process has had them made; those on the
+        controls are added to it. What no vote shows is that of this process.
         """
         judge = self._judge
         if not isinstance(judge, RecordingJudge):
             return None
-        tally.add_votes(self._control_votes)
+        stats.add_votes(self._control_votes)
         here = judge.cache_counts()
-        cache = tally.look_ups if judge.has_cache() else CacheCounts()
+        cache = stats.look_ups if judge.has_cache() else CacheCounts()
         warnings = self.controls.warnings if self.controls is not None else []
-        return tally.statistics(cache._replace(damaged=here.damaged), warnings, judge.parameter_changes())
+        return stats.statistics(cache._replace(damaged=here.damaged), warnings, judge.parameter_changes())
 
     async def run(self) -> None:
         """Judge the controls, and cases until the scorer ends and every open one is handed on."""
-        async with anyio.create_task_group() as speaking:
-            speaking.start_soon(self._speak, name="judge-notices")
-            async with anyio.create_task_group() as judging:
-                judging.start_soon(self._judge_controls, name="judge-controls")
-                for number in range(self._workers):
-                    judging.start_soon(self._judge_jobs, self._work.clone(), name=f"judge-{number}")
-                self._work.close()
-                async with self._jobs:
-                    await super().run()
-            speaking.cancel_scope.cancel()
-        for line in self._notices.waiting():
-            await self._warn(line)
+        async with anyio.create_task_group() as judging:
+            judging.start_soon(self._judge_controls, name="judge-controls")
+            for number in range(self._workers):
+                judging.start_soon(self._judge_jobs, self._work.clone(), name=f"judge-{number}")
+            self._work.close()
+            async with self._jobs:
+                await super().run()
         self.cut = self._received > self._done or (bool(self._judging.controls) and self.controls is None)
-
-    async def quarantine(self, message: M, problem: Exception) -> None:
-        """Hand a message on whose judgement cannot begin, with every judgement failed."""
-        reason = f"could not be judged, please report this: {describe(problem)}"
-        await self._warn(f"{self._judging.name(message)} {reason}")
-        await send(self._outbox, self._judging.failed(message, reason))
-        self._done += 1
-        self._sent += 1
-
-    def _until_halted(self) -> anyio.CancelScope:
-        scope = anyio.CancelScope()
-        self._scopes.append(scope)
-        return scope
 
     async def handle(self, message: M) -> None:
         """Open the case of a message; its last worker hands it on."""
         self._done -= 1  # the loop counts the message; it is done when it is handed on
-        if self._halted:
+        if self._judge is not None and self._halted:
             return
+        requests = self._judging.requests(message)
+        case = _Case[M, R, V](message, requests if self._judge is not None else ())
+        places = range(len(case.requests))
+        if not places or self._judge is None:
+            await self._hand_on(case)
+            return
+        size = 1 if self._judge.per_turn else len(places)
+        batches = [places[start : start + size] for start in range(0, len(places), size)]
+        case.open = len(batches)
         try:
-            await self._open(self._judging.case(message))
+            for batch in batches:
+                await send(self._jobs, (case, batch))
         except anyio.BrokenResourceError:
             if not self._halted:  # the workers have gone
                 raise
+
+    async def quarantine(self, message: M, problem: Exception) -> None:
+        """Hand a message on whose judgement cannot begin, with every judgement failed."""
+        reason = f"could not be judged, please report this: {describe(problem)}"
+        self._warn(f"{self._judging.name(message)} {reason}")
+        await send(self._outbox, self._judging.failed(message, reason))
+        self._done += 1
+        self._sent += 1
 
     def halt(self) -> None:
         """Judge nothing more; messages are taken until the inbox ends, so that nobody waits for room."""
@@ -141,43 +165,36 @@ class JudgePool(Stage[M], Generic[M, R, V, W]):
             scope.cancel()
 
     def _give_up(self, problem: EndpointDown) -> None:
-        """Halt, and tell why the first time."""
+        """Halt, and report why the first time."""
         if not self._halted and self.on_given_up is not None:
             self.on_given_up(str(problem))
         self.halt()
 
-    async def _open(self, case: Case[R, V, W]) -> None:
-        docket = _OpenCase(case)
-        places = range(len(case.requests))
-        if not places or self._judge is None:
-            await self._hand_on(docket)
-            return
-        size = 1 if self._judge.per_turn else len(places)
-        batches = [places[start : start + size] for start in range(0, len(places), size)]
-        docket.open = len(batches)
-        for batch in batches:
-            await send(self._jobs, _Job(docket, batch))
+    def _until_halted(self) -> anyio.CancelScope:
+        scope = anyio.CancelScope()
+        self._scopes.append(scope)
+        return scope
 
-    async def _judge_jobs(self, work: MemoryObjectReceiveStream[_Job[R, V, W]]) -> None:
+    async def _judge_jobs(self, work: MemoryObjectReceiveStream[_Job[M, R, V]]) -> None:
         async with work:
             with self._until_halted():
                 try:
-                    await self._work_off(work)
+                    async for case, places in messages(work):
+                        for place in places:
+                            case.results[place] = await self._ask(case.requests[place])
+                        case.open -= 1
+                        if case.open == 0:
+                            await self._hand_on_or_quarantine(case)
                 except EndpointDown as problem:
                     self._give_up(problem)
 
-    async def _work_off(self, work: MemoryObjectReceiveStream[_Job[R, V, W]]) -> None:
-        async for job in messages(work):
-            docket = job.docket
-            for place in job.places:
-                ruled = await self._ask(docket.case.requests[place])
-                docket.case.enter(place, ruled)
-                failed = isinstance(ruled.outcome, JudgeFailure)
-                docket.failures += failed
-                docket.judged += not failed
-            docket.open -= 1
-            if docket.open == 0:
-                await self._hand_on(docket)
+    async def _hand_on_or_quarantine(self, case: _Case[M, R, V]) -> None:
+        try:
+            await self._hand_on(case)
+        except (MemfinError, anyio.BrokenResourceError):
+            raise
+        except Exception as problem:  # noqa: BLE001 - costs the judgements of a message and not the run
+            await self.quarantine(case.message, problem)
 
     async def _ask(self, request: R) -> JudgeResult[V]:
         """Return the result on a request; an unexpected exception is a failed judgement."""
@@ -188,55 +205,48 @@ class JudgePool(Stage[M], Generic[M, R, V, W]):
         except (EndpointDown, MemfinError):
             raise
         except Exception as problem:  # noqa: BLE001 - costs a judgement and not the run
-            return JudgeResult(JudgeFailure(reason=f"judging failed, please report this: {describe(problem)}"))
+            return JudgeResult(
+                JudgeFailure(reason=f"judging failed, please report this: {describe(problem)}")
+            )
 
     async def _judge_controls(self) -> None:
-        """Judge the controls, as many at a time as there are workers, and say what is wrong with them."""
+        """Judge the controls, as many at a time as there are workers, and warn of what is wrong with them."""
         if not self._judging.controls:
             return
-        with self._until_halted():
-            await self._judge_all_controls()
-
-    async def _judge_all_controls(self) -> None:
         results: dict[int, JudgeResult[V]] = {}
         places = anyio.CapacityLimiter(self._workers)
 
         async def judge_one(place: int, request: R) -> None:
             async with places:
                 try:
-                    ruled = await self._ask(request)
+                    result = await self._ask(request)
                 except EndpointDown as problem:
                     self._give_up(problem)
                     return
-            self._control_votes += ruled.votes
-            results[place] = ruled
+            self._control_votes += result.votes
+            results[place] = result
 
-        async with anyio.create_task_group() as group:
-            for place, request in enumerate(self._judging.controls):
-                group.start_soon(judge_one, place, request)
-        await anyio.lowlevel.checkpoint()  # where the judge was given up, it ends here
-        self.controls = artifact = self._judging.control_report(sorted(results.items()))
-        for line in artifact.warnings:
-            await self._warn(f"judge control: {line}")
+        with self._until_halted():
+            async with anyio.create_task_group() as group:
+                for place, request in enumerate(self._judging.controls):
+                    group.start_soon(judge_one, place, request)
+            await anyio.lowlevel.checkpoint()  # where the judge was given up, it ends here
+            self.controls = report = self._judging.control_report(sorted(results.items()))
+            for line in report.warnings:
+                self._warn(f"judge control: {line}")
 
-    async def _speak(self) -> None:
-        """Pass the judge's notices on while it works."""
-        async for line in self._notices.each():
-            await self._warn(line)
-
-    async def _warn(self, line: str) -> None:
-        await send(self._events, Warned(ts=utc_now(), run_id=self._run_id, message=line))
-
-    async def _hand_on(self, docket: _OpenCase[R, V, W]) -> None:
-        if docket.judged or docket.failures:
+    async def _hand_on(self, case: _Case[M, R, V]) -> None:
+        results = [case.results[place] for place in sorted(case.results)]
+        if results:
+            failed = sum(isinstance(result.outcome, JudgeFailure) for result in results)
             done = JudgeDone(
                 ts=utc_now(),
                 run_id=self._run_id,
-                dialog_id=docket.case.name,
-                judged=docket.judged,
-                failed=docket.failures,
+                dialog_id=self._judging.name(case.message),
+                judged=len(results) - failed,
+                failed=failed,
             )
             await send(self._events, done)
-        await send(self._outbox, docket.case.closed(docket.failures))
+        await send(self._outbox, self._judging.judged(case.message, case.requests, results))
         self._done += 1
         self._sent += 1

@@ -1,16 +1,14 @@
 """The progress log: every event of a run on disk, and to whoever listens."""
 
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Any, Final
 
 import anyio
 import msgspec
-from anyio.streams.memory import MemoryObjectReceiveStream
 
 from memfin.actors.base import Stage
-from memfin.actors.channels import waiting
+from memfin.actors.channels import Wires, waiting
 from memfin.contracts import ProgressEvent, RunFinished
-from memfin.journal import RunDirectory
 
 BATCH: Final = 1024
 """Events written in one go when that many wait."""
@@ -22,24 +20,17 @@ OnEvent = Callable[[ProgressEvent], None]
 
 
 class ProgressLog(Stage[ProgressEvent]):
-    """Appends events to the log in the order they came, then calls ``on_event``, which never raises, with each.
+    """Appends events to the log in their order, then calls ``on_event``, which never raises, with each.
 
-    ``late`` is asked each time for events that came up meanwhile, such as the warning that a listener has
-    failed; they stand before the end of the run, unless only the end has brought them about.
+    Warnings that come up meanwhile, such as that a listener has failed, are taken from the warning board each
+    time; they stand before the end of the run, unless only the end has brought them about.
     """
 
-    def __init__(
-        self,
-        directory: RunDirectory,
-        *,
-        inbox: MemoryObjectReceiveStream[ProgressEvent],
-        on_event: OnEvent,
-        late: Callable[[], Sequence[ProgressEvent]],
-    ) -> None:
-        super().__init__("progress_log", inbox)
-        self._directory = directory
+    def __init__(self, wires: Wires[Any, Any, Any, Any], on_event: OnEvent) -> None:
+        super().__init__("progress_log", wires.events.receiver())
+        self._directory = wires.directory
         self._on_event = on_event
-        self._late = late
+        self._board = wires.board
         self._encoder = msgspec.json.Encoder()
 
     async def handle(self, message: ProgressEvent) -> None:
@@ -55,11 +46,11 @@ class ProgressLog(Stage[ProgressEvent]):
         self._done += len(batch) - 1
 
     async def _enter(self, events: Sequence[ProgressEvent], *, ended: bool = False) -> None:
-        """Log events and tell them; what comes late after the end is logged only."""
+        """Log events and pass them on; what comes late after the end is logged only."""
         await self._log(events)
         for event in events:
             self._on_event(event)
-        while late := self._late():
+        while late := self._board.take():
             await self._log(late)
             for event in () if ended else late:
                 self._on_event(event)

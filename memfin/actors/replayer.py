@@ -2,23 +2,22 @@
 
 from collections.abc import Callable, Sequence
 
-from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
-
-from memfin.actors.base import EventSender, Stage, utc_now
+from memfin.actors.base import Stage
 from memfin.actors.channels import send
-from memfin.actors.messages import DialogReplayed, DialogTask, ToScorer, ToWriter
+from memfin.actors.messages import Commit, DialogReplayed, DialogTask, utc_now
+from memfin.actors.source import DialogWires
 from memfin.agents.observer import TurnObserver
 from memfin.agents.registry import AgentSource
 from memfin.agents.replay import DialogLeftError, ReplayOptions, failed_trace, replay_dialog
-from memfin.contracts import DialogCheckpoint, Dialog, DialogStarted, TurnDone, TurnTrace, Warned
+from memfin.contracts import Dialog, DialogCheckpoint, DialogStarted, TurnDone, TurnTrace
 from memfin.sandbox.references import describe
 
 
 class Replayer(Stage[DialogTask]):
     """One of ``workers_dialog`` replayers; they share the inbox, so a free one takes the next task.
 
-    Checkpoints and traces go to the trace writer (``writer``) before anything waits for the scorer or the
-    judge: an answered dialogue is durable however slow those are.
+    Checkpoints and traces go to the trace writer before anything waits for the scorer or the judge: an
+    answered dialogue is durable however slow those are.
     """
 
     def __init__(
@@ -26,20 +25,17 @@ class Replayer(Stage[DialogTask]):
         worker_id: int,
         agents: AgentSource,
         options: ReplayOptions,
-        *,
-        inbox: MemoryObjectReceiveStream[DialogTask],
-        outbox: MemoryObjectSendStream[ToScorer],
-        writer: MemoryObjectSendStream[ToWriter],
-        events: EventSender,
+        wires: DialogWires,
         observer_factory: Callable[[], TurnObserver] | None = None,
     ) -> None:
-        super().__init__(f"replayer-{worker_id}", inbox, outbox, writer, events)
+        self._outbox = wires.answered.sender()
+        self._commits, self._events = wires.commits.sender(), wires.events.sender()
+        ends = (self._outbox, self._commits, self._events)
+        super().__init__(f"replayer-{worker_id}", wires.tasks.receiver(), *ends)
         self._worker_id = worker_id
         self._agents = agents
         self._options = options
-        self._outbox = outbox
-        self._writer = writer
-        self._events = events
+        self._board = wires.board
         self._observer_factory = observer_factory
         self._draining = False
 
@@ -58,14 +54,14 @@ class Replayer(Stage[DialogTask]):
     async def quarantine(self, message: DialogTask, problem: Exception) -> None:
         """Send the dialogue on as failed in every turn."""
         reason = f"could not be replayed, please report this: {describe(problem)}"
-        await self._warn(message.dialog, reason)
+        self._warn(message.dialog, reason)
         trace = failed_trace(
             message.dialog, message.dataset_index, self._options, reason, worker_id=self._worker_id
         )
         await self._hand_on(DialogReplayed(trace=trace, dialog=message.dialog))
 
     async def _hand_on(self, replayed: DialogReplayed) -> None:
-        await send(self._writer, replayed)
+        await send(self._commits, replayed.commit())
         await send(self._outbox, replayed)
         self._sent += 1
 
@@ -91,12 +87,12 @@ class Replayer(Stage[DialogTask]):
             )
 
         async def keep(begun: DialogCheckpoint) -> None:
-            await send(self._writer, begun)
+            await send(self._commits, Commit(checkpoint=begun))
 
         async def go_on(turns: Sequence[TurnTrace], refused: str | None) -> None:
             if refused is not None:
                 problem = f"could not go on from its snapshot, the dialogue starts again: {refused}"
-                await self._warn(dialog, problem)
+                self._warn(dialog, problem)
             await self._announce(task, len(turns) + 1)
 
         if task.begun is None:
@@ -119,9 +115,9 @@ class Replayer(Stage[DialogTask]):
             ("observations came after their turn had ended and were dropped", replay.late_observations),
         ):
             if count:
-                await self._warn(dialog, f"{count} {problem}")
+                self._warn(dialog, f"{count} {problem}")
         if (why := replay.snapshot_error) is not None:
-            await self._warn(dialog, f"no snapshot, an interruption would have lost turns: {why}")
+            self._warn(dialog, f"no snapshot, an interruption would have lost turns: {why}")
         return DialogReplayed(
             trace=replay.trace,
             dialog=dialog,
@@ -144,9 +140,5 @@ class Replayer(Stage[DialogTask]):
             ),
         )
 
-    async def _warn(self, dialog: Dialog, problem: str) -> None:
-        message = f"agent {self._agents.reference}: {problem}"
-        await send(
-            self._events,
-            Warned(ts=utc_now(), run_id=self._options.run_id, message=message, dialog_id=dialog.dialog_id),
-        )
+    def _warn(self, dialog: Dialog, problem: str) -> None:
+        self._board.warn(f"agent {self._agents.reference}: {problem}", dialog.dialog_id)

@@ -4,13 +4,13 @@ from typing import Final
 
 import anyio
 from anyio.abc import TaskGroup
-from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
-from memfin.actors.base import EventSender, Stage, utc_now
+from memfin.actors.base import Stage
 from memfin.actors.channels import send
-from memfin.actors.messages import DialogReplayed, DialogScored, ToScorer
+from memfin.actors.messages import DialogReplayed, DialogScored
 from memfin.actors.scoring_pool import ScoringPool, default_workers
-from memfin.contracts import Dialog, DialogTrace, RunConfig, TurnEvalRow, Warned
+from memfin.actors.source import DialogWires
+from memfin.contracts import Dialog, DialogTrace, RunConfig, TurnEvalRow
 from memfin.errors import MemfinError
 from memfin.sandbox.references import describe
 from memfin.scoring.rows import complete_rows
@@ -26,28 +26,19 @@ HEAD_START: Final = 256
 """Turns that a run scores before it starts a process, unless the number of processes is set."""
 
 
-class Scorer(Stage[ToScorer]):
+class Scorer(Stage[DialogReplayed]):
     """Has the ``turn_eval`` rows of each dialogue built by a pool; the rules are in `memfin.scoring`.
 
     Dialogues leave in the order in which they are scored.
     """
 
-    def __init__(
-        self,
-        *,
-        run_id: str,
-        config: RunConfig,
-        inbox: MemoryObjectReceiveStream[ToScorer],
-        outbox: MemoryObjectSendStream[DialogScored],
-        events: EventSender,
-        contradictions_judged: bool = False,
-    ) -> None:
+    def __init__(self, config: RunConfig, wires: DialogWires, *, contradictions_judged: bool = False) -> None:
         """Prepare; where a judge reads contradictions, constraints need not be understood here."""
-        super().__init__("scorer", inbox, outbox, events)
-        self._run_id = run_id
+        self._outbox = wires.scored.sender()
+        super().__init__("scorer", wires.answered.receiver(), self._outbox)
+        self._run_id = wires.run_id
         self._config = config
-        self._outbox = outbox
-        self._events = events
+        self._warn = wires.board.warn
         self._pool = ScoringPool(
             scoring_workers(config),
             config.score_timeout,
@@ -88,9 +79,11 @@ class Scorer(Stage[ToScorer]):
             raise
         except Exception as problem:  # noqa: BLE001 - see above
             trace, reason = replayed.trace, describe(problem)
-            await self._warn(f"could not be scored, please report this: {reason}", trace.dialog_id)
+            self._warn(f"could not be scored, please report this: {reason}", trace.dialog_id)
             version = self._config.trace_version
-            return [unscored_row(self._run_id, trace.dialog_id, turn, reason, version) for turn in trace.turns]
+            return [
+                unscored_row(self._run_id, trace.dialog_id, turn, reason, version) for turn in trace.turns
+            ]
 
     async def _rows(self, replayed: DialogReplayed) -> list[TurnEvalRow]:
         dialog, trace = replayed.dialog, replayed.trace
@@ -98,7 +91,7 @@ class Scorer(Stage[ToScorer]):
             return []
         rows = await self._pool.rows(self._job(dialog, trace))
         for row in rows:
-            await self._tell(row)
+            self._warn_of(row)
         return complete_rows(dialog, trace, rows)
 
     def _job(self, dialog: Dialog, trace: DialogTrace) -> ScoringJob:
@@ -111,40 +104,34 @@ class Scorer(Stage[ToScorer]):
             score_chars=self._config.score_chars,
         )
 
-    async def _tell(self, row: TurnEvalRow) -> None:
+    def _warn_of(self, row: TurnEvalRow) -> None:
         """Warn of what a row says about its scoring."""
         if row.scoring_error is not None:
             problem = f"could not be scored, please report this: {row.scoring_error}"
-            await self._warn(f"turn {row.turn_pair_id} {problem}", row.dialog_id)
+            self._warn(f"turn {row.turn_pair_id} {problem}", row.dialog_id)
         for constraint in row.unread_constraints or ():
-            await self._tell_unread(row.dialog_id, constraint)
+            self._warn_unread(row.dialog_id, constraint)
         if row.scored_chars and not self._cut:
             self._cut = True
-            await self._warn(
+            self._warn(
                 f"turn {row.turn_pair_id} has a long reply: of such replies the first {row.scored_chars} "
                 "characters are scored (score_chars), as their rows say",
                 row.dialog_id,
             )
 
-    async def _tell_unread(self, dialog_id: str, constraint: str) -> None:
+    def _warn_unread(self, dialog_id: str, constraint: str) -> None:
         """Say once that a constraint is not understood: advice against it will not be found."""
         if self._contradictions_judged or constraint in self._unread or len(self._unread) > UNREAD:
             return
         self._unread.add(constraint)
         if len(self._unread) > UNREAD:
-            await self._warn("more constraints are not understood; the report tells how many", dialog_id)
+            self._warn("more constraints are not understood; the report tells how many", dialog_id)
             return
-        told = f"{constraint[:CONSTRAINT]}…" if len(constraint) > CONSTRAINT else constraint
-        await self._warn(
-            f"the detectors do not understand the constraint {told!r}, so that no reply can contradict it: "
+        shown = f"{constraint[:CONSTRAINT]}…" if len(constraint) > CONSTRAINT else constraint
+        self._warn(
+            f"the detectors do not understand the constraint {shown!r}, so that no reply can contradict it: "
             "word it otherwise, or have a judge read contradictions (--judge-scope all)",
             dialog_id,
-        )
-
-    async def _warn(self, message: str, dialog_id: str | None = None) -> None:
-        await send(
-            self._events,
-            Warned(ts=utc_now(), run_id=self._run_id, message=message, dialog_id=dialog_id),
         )
 
 

@@ -1,7 +1,7 @@
 """A pool of scoring processes, with a thread in their place where there can be none."""
 
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Final, Self
 
 import anyio
@@ -30,21 +30,21 @@ def default_workers() -> int:
 class ScoringPool:
     """Scores dialogues, ``size`` at a time; use as an async context manager.
 
-    A process starts when a dialogue waits and no other is free; a second of a processor is more than a few
-    turns take, so that the first ``head_start`` turns of short dialogues are scored in a thread. One that dies is replaced, and so is one
-    that takes too long over a turn; what it was to score is scored again, from that turn on. On leaving, all
-    are killed: scoring is pure, so that nothing is lost.
+    A process starts when a dialogue waits and no other is free. A start takes a second of a processor, more
+    than a few turns do, so that the first ``head_start`` turns of short dialogues are scored in a thread. A
+    process that dies is replaced, and so is one that takes too long over a turn; its dialogue is scored again
+    from that turn on. On leaving, all are killed: scoring is pure, so that nothing is lost.
     """
 
     def __init__(
-        self, workers: int, timeout: float, warn: Callable[[str], Awaitable[None]], *, head_start: int = 0
+        self, workers: int, timeout: float, warn: Callable[[str], None], *, head_start: int = 0
     ) -> None:
         """Prepare.
 
         Args:
             workers: how many processes; 0 scores in a thread of this process.
             timeout: seconds that a turn may take; a thread cannot be ended.
-            warn: told, once, that processes cannot be started.
+            warn: called once when processes cannot be started.
             head_start: turns of short dialogues that start no process.
         """
         self.size = max(1, workers)
@@ -93,7 +93,7 @@ class ScoringPool:
             scored = await process.score(left)
             rows += scored.rows
             if not scored.started:
-                await self._give_up(scored.problem or "")
+                self._give_up(scored.problem or "")
                 return rows + await self._thread.call(self._score_here, left)
             if scored.problem is None:
                 break
@@ -108,11 +108,11 @@ class ScoringPool:
             deaths = 0
         return rows
 
-    async def _give_up(self, problem: str) -> None:
+    def _give_up(self, problem: str) -> None:
         """Score in a thread from now on, and say so the first time."""
         if not self._in_thread:
             self._in_thread = True
-            await self._warn(
+            self._warn(
                 f"replies are scored in a thread, without a time-out, as no process can be started: {problem}"
             )
 

@@ -155,8 +155,8 @@ class ScoringProcess:
             _answer(process)
         except (OSError, EOFError):
             process.kill()
-            said = process.stderr.read().decode("utf-8", "replace") if process.stderr else ""
-            last = one_line(said.strip().rpartition("\n")[2], REASON)
+            output = process.stderr.read().decode("utf-8", "replace") if process.stderr else ""
+            last = one_line(output.strip().rpartition("\n")[2], REASON)
             raise StartError(last or f"the process ended with status {process.wait()}") from None
         self._ready = True
         return process

@@ -1,30 +1,24 @@
-"""The source: reads the dataset and hands out dialogues as fast as they are taken."""
+"""Sources of dialogues: a dataset to replay, or recorded traces to score without an agent."""
 
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from anyio.streams.memory import MemoryObjectSendStream
-
 from memfin.actors.base import Actor
-from memfin.actors.channels import send
-from memfin.actors.messages import (
-    DialogCommitted,
-    DialogJudged,
-    DialogReplayed,
-    DialogTask,
-    ToScorer,
-    ToWriter,
-)
-from memfin.contracts import DialogCheckpoint, Dialog, DialogTrace, Judgement, TraceVersion, TurnEvalRow
-from memfin.contracts.reading import decode
-from memfin.dataset import DatasetEntry, read_entries
+from memfin.actors.channels import Wires, send
+from memfin.actors.messages import DialogJudged, DialogReplayed, DialogScored, DialogTask
+from memfin.contracts import Dialog, DialogCheckpoint, DialogTrace, Judgement, RunConfig, TurnEvalRow
+from memfin.contracts.reading import decode, iter_jsonl, open_input
+from memfin.dataset import DatasetEntry, DatasetIndex, read_entries
 from memfin.errors import RunFault, UsageError
+from memfin.journal import CommittedDialog, CommittedLines
 from memfin.sandbox.thread import CallThread
-from memfin.journal import CommittedDialog, CommittedLines, RunDirectory
+
+DialogWires = Wires[DialogTask, DialogReplayed, DialogScored, DialogJudged]
 
 READ_AHEAD: Final = 4
-"""Entries read in one visit to the worker thread."""
+"""Entries, or traces, read in one visit to the worker thread."""
 
 
 class Source(Actor[None]):
@@ -36,29 +30,15 @@ class Source(Actor[None]):
     file: at most `READ_AHEAD` entries wait here.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        *,
-        run_id: str,
-        trace_version: TraceVersion,
-        limit: int | None,
-        directory: RunDirectory,
-        tasks: MemoryObjectSendStream[DialogTask],
-        replayed: MemoryObjectSendStream[ToScorer],
-        writer: MemoryObjectSendStream[ToWriter],
-        committed: MemoryObjectSendStream[DialogCommitted],
-    ) -> None:
-        super().__init__("source", None, tasks, replayed, writer, committed)
+    def __init__(self, path: Path, config: RunConfig, wires: DialogWires) -> None:
+        self._tasks, self._replayed = wires.tasks.sender(), wires.answered.sender()
+        self._commits, self._committed = wires.commits.sender(), wires.committed.sender()
+        ends = (self._tasks, self._replayed, self._commits, self._committed)
+        super().__init__("source", None, *ends)
         self._path = path
-        self._run_id = run_id
-        self._trace_version = trace_version
-        self._limit = limit
-        self._directory = directory
-        self._tasks = tasks
-        self._replayed = replayed
-        self._writer = writer
-        self._committed = committed
+        self._run_id = wires.run_id
+        self._config = config
+        self._directory = wires.directory
         self._met = 0
         self._thread = CallThread("memfin-source")
 
@@ -86,7 +66,7 @@ class Source(Actor[None]):
         call = self._thread.finish
         file: BinaryIO = await call(lambda: self._path.open("rb"))
         try:
-            entries = read_entries(file, self._limit)
+            entries = read_entries(file, self._config.limit)
             while batch := await call(lambda: list(islice(entries, READ_AHEAD))):
                 for entry in batch:
                     known = self._directory.committed.get(entry.dataset_index)
@@ -106,7 +86,7 @@ class Source(Actor[None]):
             await send(self._tasks, task)
         else:
             skipped = DialogReplayed(trace=self._skip_trace(entry), dialog=None)
-            await send(self._writer, skipped)
+            await send(self._commits, skipped.commit())
             await send(self._replayed, skipped)
         self._done += 1
         self._sent += 1
@@ -133,7 +113,7 @@ class Source(Actor[None]):
 
     def _recorded(
         self, entry: DatasetEntry, known: CommittedDialog, lines: CommittedLines
-    ) -> DialogReplayed | DialogCommitted:
+    ) -> DialogReplayed | DialogJudged:
         """Return the recorded dialogue, held against what the dataset has on its line now."""
         trace = decode(lines.trace, DialogTrace)
         dialog = entry.dialog
@@ -154,18 +134,16 @@ class Source(Actor[None]):
         )
         if not known.judged:
             return replayed
-        return DialogCommitted(
-            judged=DialogJudged(
-                replayed=replayed,
-                rows=[decode(row, TurnEvalRow) for row in lines.rows],
-                judge_failures=known.judge_failures,
-                judgements=[decode(line, Judgement) for line in lines.judgements],
-            )
+        return DialogJudged(
+            replayed=replayed,
+            rows=[decode(row, TurnEvalRow) for row in lines.rows],
+            judge_failures=known.judge_failures,
+            judgements=[decode(line, Judgement) for line in lines.judgements],
         )
 
     def _skip_trace(self, entry: DatasetEntry) -> DialogTrace:
         return DialogTrace(
-            trace_version=self._trace_version,
+            trace_version=self._config.trace_version,
             run_id=self._run_id,
             dialog_id=entry.dialog_id,
             dataset_index=entry.dataset_index,
@@ -176,3 +154,75 @@ class Source(Actor[None]):
             skip_reason=entry.skip_reason,
             dialog_error=entry.detail,
         )
+
+
+class TraceSource(Actor[None]):
+    """Streams ``dialog_trace.jsonl``, each trace with its dialogue from the dataset."""
+
+    def __init__(self, path: Path, dialogs: DatasetIndex, wires: DialogWires) -> None:
+        self._outbox, self._commits = wires.answered.sender(), wires.commits.sender()
+        super().__init__("trace_source", None, self._outbox, self._commits)
+        self._path = path
+        self._dialogs = dialogs
+
+    async def run(self) -> None:
+        """Send every trace.
+
+        Raises:
+            UsageError: a line is no trace, or its dialogue is not in the dataset.
+            RunFault: the file cannot be read to its end.
+        """
+        thread = CallThread("memfin-trace-source")
+        try:
+            file = await thread.finish(open_input, self._path)
+            try:
+                traces = iter_jsonl(file, DialogTrace)
+                while batch := await thread.finish(self._read, traces):
+                    for replayed in batch:
+                        self._count_received()
+                        await send(self._commits, replayed.commit())
+                        await send(self._outbox, replayed)
+                        self._done += 1
+                        self._sent += 1
+            finally:
+                await thread.finish(file.close)
+        except OSError as problem:
+            raise RunFault(f"trace {self._path}: {problem.strerror or problem}") from problem
+        finally:
+            thread.stop()
+
+    def drain(self) -> None:
+        """Read no further."""
+        self.halt()
+
+    def _read(self, traces: Iterator[tuple[int, DialogTrace]]) -> list[DialogReplayed]:
+        return [self._with_dialog(number, trace) for number, trace in islice(traces, READ_AHEAD)]
+
+    def _with_dialog(self, number: int, trace: DialogTrace) -> DialogReplayed:
+        return DialogReplayed(trace=trace, dialog=dialog_of(trace, self._dialogs, f"{self._path}:{number}"))
+
+
+def dialog_of(trace: DialogTrace, dialogs: DatasetIndex, where: str) -> Dialog | None:
+    """Return the dialogue that a trace was made from; None for a skipped line.
+
+    Raises:
+        UsageError: the dataset does not hold it, or holds another text under its id.
+    """
+    if not trace.valid_dialog:
+        return None
+    dialog = dialogs.get(trace.dialog_id)
+    if dialog is None:
+        raise UsageError(f"{where}: dialogue {trace.dialog_id!r} is not in the dataset {dialogs.path}")
+    for position, turn in enumerate(trace.turns, 1):
+        if turn.turn_pair_id != position:
+            raise UsageError(
+                f"{where}: dialogue {trace.dialog_id!r} has turn {turn.turn_pair_id} "
+                f"in place of turn {position}"
+            )
+        place = turn.user_turn_abs_idx
+        if not 0 <= place < len(dialog.turns) or dialog.turns[place].text != turn.user_text:
+            raise UsageError(
+                f"{where}: turn {turn.turn_pair_id} of dialogue {trace.dialog_id!r} has another text "
+                f"in the dataset {dialogs.path}; name the dataset that was replayed"
+            )
+    return dialog

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from memfin.actors.base import utc_now
+from memfin.actors.messages import utc_now
 from memfin.cli.failures import TurnFailures
 from memfin.cli.options import fail_under_gates, run_options
 from memfin.cli.progress import ProgressView, progress_view

@@ -84,7 +84,7 @@ def soak_to_end(plan: SoakPlan, *, as_json: bool, quiet: bool) -> None:
             exporter = stack.enter_context(SoakExporter(plan.limits.metrics_port))
             listeners.append(exporter)
             click.echo(f"memfin: metrics at {exporter.address}", err=True)
-        view = stack.enter_context(soak_view(quiet=quiet, words=words_of(plan.suite.suite)))
+        view = stack.enter_context(soak_view(quiet=quiet, words=words_of(plan.suite.name)))
         soak = Soak(plan, [*listeners, view])
         work_to_end(soak, plan)
     if soak.summary is not None:

@@ -123,7 +123,7 @@ class SoakSummary(Record):
     memory in the last process with its interval, None before 10,000 turns. ``gates`` are the thresholds
     that the soak does not pass, once it is finished; ``reason`` is what ended it early; ``changed`` names
     what ``--force`` went on in spite of. ``suite`` is left out where dialogues are replayed; with ``rag`` a
-    question counts as a dialogue of one turn.
+    question counts as a dialogue of one turn. ``config_digest`` is the checksum of ``config.json``.
     """
 
     run_id: str
@@ -150,3 +150,4 @@ class SoakSummary(Record):
     reason: str | None = None
     changed: list[str] = []
     suite: Suite | msgspec.UnsetType = msgspec.UNSET
+    config_digest: str | msgspec.UnsetType = msgspec.UNSET

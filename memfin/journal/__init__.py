@@ -1,24 +1,20 @@
 """The run directory: the one place where a run's rows and files are written, and the authority on them."""
 
-from memfin.journal.commits import (
-    COMMITS,
-    DIALOG_TRACE,
-    JUDGEMENTS,
-    RAG_ANSWERS,
-    RAG_JUDGEMENTS,
-    RAG_RESULTS,
-    TURN_EVAL,
-    Entry,
-    JournalDamaged,
-)
+from memfin.journal.commits import COMMITS, Entry, JournalDamaged
 from memfin.journal.disk import Artifact
 from memfin.journal.index import CommitIndex, CommittedDialog, CommittedLines
 from memfin.journal.layout import (
+    DIALOG_TRACE,
     DIALOGUES,
     JUDGE_CONTROLS,
     JUDGED_QUESTIONS,
+    JUDGEMENTS,
     QUESTIONS,
+    RAG_ANSWERS,
     RAG_JUDGE_CONTROLS,
+    RAG_JUDGEMENTS,
+    RAG_RESULTS,
+    TURN_EVAL,
     Layout,
 )
 from memfin.journal.run_directory import RunDirectory, progress_path

@@ -13,7 +13,7 @@ from memfin.journal.recovery import log_lines
 
 CONFIG: Final = "config.json"
 MANIFEST: Final = "run_manifest.json"
-PAPERS: Final = (CONFIG, MANIFEST)
+FIRST_ARTIFACTS: Final = (CONFIG, MANIFEST)
 """Files that a run writes first and needs to go on; everything else follows from them and from its rows."""
 
 NOT_AS_WRITTEN: Final = "is not as it was written: commits.log holds another checksum"
@@ -39,7 +39,7 @@ def artifact_checks(artifacts: Mapping[str, bytes]) -> dict[str, str]:
     """Return the checksums of settings and manifest by name, of the latter without what changes in a run."""
     return {
         name: digest(_lasting(artifacts[name]) if name == MANIFEST else artifacts[name])
-        for name in PAPERS
+        for name in FIRST_ARTIFACTS
         if name in artifacts
     }
 
@@ -59,7 +59,7 @@ def artifacts_on_disk(disk: Disk, directory: Path) -> dict[str, bytes]:
         OSError: one cannot be read, or is a symbolic link.
     """
     found: dict[str, bytes] = {}
-    for name in PAPERS:
+    for name in FIRST_ARTIFACTS:
         try:
             file = disk.open(directory / name, os.O_RDONLY)
         except FileNotFoundError:

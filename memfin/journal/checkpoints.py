@@ -17,7 +17,6 @@ import msgspec
 from memfin.contracts import DialogCheckpoint, TurnTrace
 from memfin.journal.commits import sealed, unsealed
 from memfin.journal.disk import APPEND, CREATE, Disk
-from memfin.journal.index import Piece
 from memfin.journal.recovery import log_lines
 
 TURNS: Final = "turns.log"
@@ -28,12 +27,16 @@ GROWTH: Final = 4
 the last rewriting: so often that it stays small, so seldom that it costs next to nothing."""
 
 
+_Place = tuple[int, int]
+"""Offset and length of a record."""
+
+
 class _Begun:
     """Where the records of one dialogue stand, and the last turn they hold."""
 
     def __init__(self, dialog_id: str) -> None:
         self.dialog_id = dialog_id
-        self.pieces: list[Piece] = []
+        self.pieces: list[_Place] = []
         self.turns = 0
         self.last: TurnTrace | None = None
 
@@ -79,7 +82,7 @@ class CheckpointLog:
         self._size = self._disk.size(self._file)
         self._rewrite()
 
-    def _take_in(self, record: DialogCheckpoint, piece: Piece) -> None:
+    def _take_in(self, record: DialogCheckpoint, piece: _Place) -> None:
         begun = self._begun.get(record.dataset_index)
         if begun is None or not record.turns_before:
             begun = self._begun[record.dataset_index] = _Begun(record.dialog_id)
@@ -105,7 +108,7 @@ class CheckpointLog:
         """
         if self._size > max(ROOM, GROWTH * self._least):
             self._rewrite()
-        known: list[tuple[DialogCheckpoint, _Begun, Piece]] = []
+        known: list[tuple[DialogCheckpoint, _Begun, _Place]] = []
         lines: list[bytes] = []
         size = self._size
         for dialog in dialogs:

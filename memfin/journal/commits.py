@@ -1,4 +1,4 @@
-"""The commit log: one line a commit, each with its own checksum, read and written as pure functions."""
+"""The commit log: one line per commit with its own checksum, read and written as pure functions."""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -9,15 +9,6 @@ import msgspec
 from memfin.contracts import DialogStatus, ModelUsage, Record
 from memfin.contracts.base import Count
 from memfin.errors import UsageError
-
-DIALOG_TRACE: Final = "dialog_trace.jsonl"
-TURN_EVAL: Final = "turn_eval.jsonl"
-JUDGEMENTS: Final = "judgements.jsonl"
-RAG_RESULTS: Final = "rag_results.jsonl"
-RAG_ANSWERS: Final = "rag_answers.jsonl"
-RAG_JUDGEMENTS: Final = "rag_judgements.jsonl"
-ROW_FILES: Final = (DIALOG_TRACE, TURN_EVAL, JUDGEMENTS, RAG_RESULTS, RAG_ANSWERS, RAG_JUDGEMENTS)
-"""The files of rows that commits speak of, of whichever suite a run is."""
 
 COMMITS: Final = "commits.log"
 FORMAT: Final = 1
@@ -31,7 +22,7 @@ _TAIL: Final = len(_CHECK) + 2 * _DIGEST_SIZE + len(b'"}\n')
 
 
 class JournalDamaged(UsageError):  # noqa: N818 - names the state that was found
-    """What was committed is not as it was written; the message says which file, where and what to do."""
+    """Committed data is not as it was written; the message says which file, where and what to do."""
 
     def __init__(self, where: str, offset: int, what: str) -> None:
         self.where = where
@@ -43,14 +34,7 @@ class JournalDamaged(UsageError):  # noqa: N818 - names the state that was found
 class Part(Record):
     """Where the rows of one commit stand in one file: ``length`` bytes from ``offset`` on, whole lines."""
 
-    file: Literal[
-        "dialog_trace.jsonl",
-        "turn_eval.jsonl",
-        "judgements.jsonl",
-        "rag_results.jsonl",
-        "rag_answers.jsonl",
-        "rag_judgements.jsonl",
-    ]
+    file: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_-]+\.jsonl\Z")]
     offset: Count
     length: Count
     rows: Count
@@ -73,7 +57,7 @@ class CommitRecord(Record, omit_defaults=True):
     group: Annotated[int, msgspec.Meta(ge=1)]
     kind: CommitKind
     format: int | None = None
-    artifacts: dict[str, str] = {}
+    artifacts: dict[str, str] = msgspec.field(default_factory=dict, name="papers")
     dataset_index: int = 0
     dialog_id: str = ""
     status: DialogStatus | None = None
@@ -85,7 +69,7 @@ class CommitRecord(Record, omit_defaults=True):
 
 
 class Entry(NamedTuple):
-    """What is to be committed of a dialogue or question: encoded rows by file, and what its record says."""
+    """Something to commit of a dialogue or question: encoded rows by file, and what its record says."""
 
     kind: CommitKind
     dataset_index: int = 0
@@ -161,18 +145,8 @@ def encode_group(entries: Sequence[Entry], seq: int, ends: Mapping[str, int]) ->
             offset = sizes.get(file, 0)
             sizes[file] = offset + len(data)
             pieces.setdefault(file, []).append(data)
-            # The decoder would refuse any other name: this one is held by the type of a row file.
             parts.append(
-                msgspec.convert(
-                    {
-                        "file": file,
-                        "offset": offset,
-                        "length": len(data),
-                        "rows": len(lines),
-                        "digest": digest(data),
-                    },
-                    Part,
-                )
+                Part(file=file, offset=offset, length=len(data), rows=len(lines), digest=digest(data))
             )
         records.append(
             CommitRecord(

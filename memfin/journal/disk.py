@@ -1,4 +1,4 @@
-"""The file operations of the journal: the one place where it meets the operating system."""
+"""File operations of the journal: the one place where it meets the operating system."""
 
 import errno
 import fcntl
@@ -10,9 +10,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from memfin.errors import UsageError
+
 APPEND: Final = os.O_RDWR | os.O_CREAT | os.O_APPEND
 CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 _PIECE: Final = 1 << 20
+_STEP: Final = 1 << 16
 _READ_AND_WRITE: Final = 0o666
 _TEMPORARY: Final = re.compile(r"\.(?P<name>.+?)(?:\.[0-9a-f]{16})?\.tmp")
 
@@ -26,7 +29,7 @@ Artifact = bytes | Iterator[bytes]
 
 
 class Disk:
-    """What the journal asks of a file system; every method raises `OSError` where that refuses.
+    """File system as the journal uses it; every method raises `OSError` where that refuses.
 
     Descriptors are plain numbers that child processes do not inherit through ``exec``. A test of
     what happens under faults overrides single methods.
@@ -76,6 +79,10 @@ class Disk:
     def truncate(self, descriptor: int, size: int) -> None:
         """Cut a file."""
         os.ftruncate(descriptor, size)
+
+    def names(self, directory: Path) -> list[str]:
+        """Return the names in a directory, in order."""
+        return sorted(os.listdir(directory))  # noqa: PTH208 - names alone
 
     def replace(self, source: Path, target: Path) -> None:
         """Give the file another name, in the place of what had that name."""
@@ -129,6 +136,29 @@ class Disk:
                 raise OSError(5, "the file system takes no more bytes")
             rest = rest[written:]
 
+    def append(self, descriptor: int, data: bytes, path: Path) -> None:
+        """Append all of the data to the file of that path, or take back what was written of it."""
+        size = self.size(descriptor)
+        try:
+            self.write_all(descriptor, data)
+        except OSError as problem:
+            with suppress(OSError):
+                self.truncate(descriptor, size)
+            raise OSError(problem.errno, problem.strerror, str(path)) from problem
+
+    def cut_torn_line(self, descriptor: int) -> None:
+        """Cut what stands after the last line end, which a crash has left."""
+        size = end = self.size(descriptor)
+        while end:
+            start = max(0, end - _STEP)
+            found = self.read(descriptor, end - start, start).rfind(b"\n")
+            if found >= 0:
+                end = start + found + 1
+                break
+            end = start
+        if end < size:
+            self.truncate(descriptor, end)
+
     def fsync_directory(self, path: Path) -> None:
         """Return when the names in a directory are on the medium."""
         descriptor = self.open(path, os.O_RDONLY | os.O_DIRECTORY)
@@ -174,3 +204,31 @@ def file_of_temporary(name: str) -> str | None:
     """Return the name of the file that a temporary one was to replace; None for any other name."""
     found = _TEMPORARY.fullmatch(name)
     return None if found is None else found["name"]
+
+
+def refuse_links(directory: Path) -> None:
+    """Refuse a directory that holds anything but regular files and directories.
+
+    MemFin creates no links there, and in a directory from somebody else one could lead anywhere.
+
+    Raises:
+        UsageError: there is one; the message names it.
+        OSError: the directory cannot be read.
+    """
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            if entry.is_symlink():
+                raise UsageError(f"{entry.path}: {LINK}; put the file itself there")
+            if not entry.is_file() and not entry.is_dir():
+                raise UsageError(f"{entry.path}: is no regular file; remove it")
+
+
+def remove_temporaries(disk: Disk, directory: Path) -> None:
+    """Remove what a crash has left of files that were to take the place of others.
+
+    Raises:
+        OSError: the file system refuses.
+    """
+    for name in disk.names(directory):
+        if file_of_temporary(name) is not None:
+            disk.unlink(directory / name)

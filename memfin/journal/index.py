@@ -1,31 +1,27 @@
-"""What a commit log amounts to: which dialogue is how far, and where its rows stand."""
+"""The index of a commit log: how far every dialogue is, and where its rows stand."""
 
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from memfin.contracts import DialogStatus, ModelUsage
-from memfin.journal.commits import (
-    DIALOG_TRACE,
-    JUDGEMENTS,
-    RAG_ANSWERS,
-    RAG_JUDGEMENTS,
-    RAG_RESULTS,
-    TURN_EVAL,
-    CommitRecord,
-)
+from memfin.journal.commits import CommitRecord, Part
 
-Piece = tuple[int, int]
-"""Offset and length in a file."""
+
+class Piece(NamedTuple):
+    """Some bytes of a file of rows."""
+
+    file: str
+    offset: int
+    length: int
 
 
 class CommittedDialog(NamedTuple):
     """A dialogue whose replay is committed; ``judged`` says that its rows are, too.
 
-    ``rows`` is where they stand in ``turn_eval.jsonl`` and ``judgements`` where what a language model said
-    of them does in ``judgements.jsonl``; None where there are none. A question of a benchmark counts as a
-    dialogue whose ``trace`` is its line in ``rag_results.jsonl``, and is committed with its score. Where a
-    judge reads the answers, the trace is the line in ``rag_answers.jsonl``, the row that in
-    ``rag_results.jsonl``, and the judgements are in ``rag_judgements.jsonl``.
+    ``rows`` are where they stand, and where the votes of a language model do, by file. A question
+    counts as a dialogue whose ``trace`` is its result, committed with its score. Where a judge reads the
+    answers, the trace is the answer and the row the result.
     """
 
     dataset_index: int
@@ -33,8 +29,7 @@ class CommittedDialog(NamedTuple):
     status: DialogStatus | None
     trace: Piece
     judged: bool = False
-    rows: Piece | None = None
-    judgements: Piece | None = None
+    rows: tuple[Piece, ...] = ()
     retries: int = 0
     abandoned: int = 0
     judge_failures: int = 0
@@ -42,7 +37,7 @@ class CommittedDialog(NamedTuple):
 
 
 class CommittedLines(NamedTuple):
-    """The lines of one dialogue: its trace, its rows, and what a language model said of them."""
+    """The lines of one dialogue: its trace, its rows, and the votes of a language model."""
 
     trace: bytes
     rows: list[bytes]
@@ -76,7 +71,7 @@ class CommitIndex:
 
     @property
     def judged(self) -> int:
-        """How many dialogues are complete."""
+        """Number of complete dialogues."""
         return sum(dialog.judged for dialog in self)
 
     def add(self, record: CommitRecord) -> str | None:
@@ -93,36 +88,24 @@ class CommitIndex:
         return problem
 
     def _enter(self, record: CommitRecord) -> str | None:
-        pieces: Mapping[str, Piece] = {part.file: (part.offset, part.length) for part in record.parts}
+        pieces = [_piece(part) for part in record.parts]
         known = self._dialogs.get(record.dataset_index)
         name = f"dialogue {record.dialog_id!r} of line {record.dataset_index}"
         match record.kind:
             case "opened":
-                for name, check in record.artifacts.items():
-                    self.artifacts.setdefault(name, set()).add(check)
+                for artifact, check in record.artifacts.items():
+                    self.artifacts.setdefault(artifact, set()).add(check)
                 return None
-            case "replay":
-                trace = pieces.get(DIALOG_TRACE) or pieces.get(RAG_ANSWERS)
-                if known is not None or trace is None:
-                    return f"record {record.seq} commits {name} " + ("again" if known else "without a trace")
+            case "replay" | "result":
+                if known is not None or not pieces:
+                    lacks = "without a trace" if record.kind == "replay" else "without its line"
+                    return f"record {record.seq} commits {name} " + ("again" if known else lacks)
                 known = CommittedDialog(
                     record.dataset_index,
                     record.dialog_id,
                     record.status,
-                    trace,
-                    retries=record.retries,
-                    abandoned=record.abandoned,
-                    usage=record.usage,
-                )
-            case "result":
-                if known is not None or RAG_RESULTS not in pieces:
-                    return f"record {record.seq} commits {name} " + ("again" if known else "without its line")
-                known = CommittedDialog(
-                    record.dataset_index,
-                    record.dialog_id,
-                    record.status,
-                    pieces[RAG_RESULTS],
-                    judged=True,
+                    pieces[0],
+                    judged=record.kind == "result",
                     retries=record.retries,
                     abandoned=record.abandoned,
                     usage=record.usage,
@@ -132,9 +115,12 @@ class CommitIndex:
                     return f"record {record.seq} judges {name} " + ("again" if known else "before its replay")
                 known = known._replace(
                     judged=True,
-                    rows=pieces.get(TURN_EVAL) or pieces.get(RAG_RESULTS),
-                    judgements=pieces.get(JUDGEMENTS) or pieces.get(RAG_JUDGEMENTS),
+                    rows=tuple(pieces),
                     judge_failures=record.judge_failures,
                 )
         self._dialogs[record.dataset_index] = known
         return None
+
+
+def _piece(part: Part) -> Piece:
+    return Piece(sys.intern(part.file), part.offset, part.length)

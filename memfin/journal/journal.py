@@ -1,4 +1,4 @@
-"""The journal: groups of commits put on the medium, rows first, then the records that vouch for them."""
+"""The journal: groups of commits put on the medium, rows first, then their records."""
 
 import errno
 from collections.abc import Mapping, Sequence
@@ -7,15 +7,9 @@ from pathlib import Path
 
 from memfin.contracts import DialogCheckpoint
 from memfin.journal.checkpoints import TURNS, CheckpointLog
-from memfin.journal.commits import (
-    COMMITS,
-    Entry,
-    Group,
-    encode_group,
-)
+from memfin.journal.commits import COMMITS, Entry, Group, encode_group
 from memfin.journal.disk import APPEND, Disk
 from memfin.journal.index import CommitIndex, Piece
-from memfin.journal.layout import DIALOGUES
 from memfin.journal.recovery import Cut, examine
 
 
@@ -30,9 +24,10 @@ class Journal:
         turns: what is recorded of dialogues that are under way.
     """
 
-    def __init__(self, directory: Path, disk: Disk, rows: Sequence[str] = DIALOGUES.rows) -> None:
-        """Prepare; ``rows`` are the files of rows that are there from the beginning."""
+    def __init__(self, directory: Path, disk: Disk, rows: Sequence[str], files: Sequence[str] = ()) -> None:
+        """Prepare; ``rows`` are there from the beginning, ``files`` are all that rows may go to."""
         self._rows = rows
+        self._row_files = files
         self._directory = directory
         self._disk = disk
         self._files: dict[str, int] = {}
@@ -64,7 +59,7 @@ class Journal:
             UsageError: there is no journal.
             OSError: the file system refuses.
         """
-        index, cuts = examine(self._disk, self._directory)
+        index, cuts = examine(self._disk, self._directory, self._row_files)
         for cut in cuts:
             file = self._file(cut.file)
             self._disk.truncate(file, cut.keep)
@@ -167,13 +162,13 @@ class Journal:
                 self._disk.fsync_directory(self._directory)
         return self._files[name]
 
-    def read(self, name: str, piece: Piece) -> bytes:
+    def read(self, piece: Piece) -> bytes:
         """Return committed rows.
 
         Raises:
             OSError: the file cannot be read, or has shrunk since it was examined.
         """
-        offset, length = piece
+        name, offset, length = piece
         data = self._disk.read(self._file(name), length, offset)
         if len(data) < length:
             raise OSError(errno.EIO, "has shrunk while the run went on", str(self._directory / name))

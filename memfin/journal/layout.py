@@ -1,15 +1,13 @@
-"""What stands in the run directory of each suite, by name; the journal itself is the same for all."""
+"""Files of the run directory of each suite, by name; the journal itself is the same for all."""
 
 from typing import Final, NamedTuple
 
-from memfin.journal.commits import (
-    DIALOG_TRACE,
-    JUDGEMENTS,
-    RAG_ANSWERS,
-    RAG_JUDGEMENTS,
-    RAG_RESULTS,
-    TURN_EVAL,
-)
+DIALOG_TRACE: Final = "dialog_trace.jsonl"
+TURN_EVAL: Final = "turn_eval.jsonl"
+JUDGEMENTS: Final = "judgements.jsonl"
+RAG_RESULTS: Final = "rag_results.jsonl"
+RAG_ANSWERS: Final = "rag_answers.jsonl"
+RAG_JUDGEMENTS: Final = "rag_judgements.jsonl"
 
 JUDGE_CONTROLS: Final = "judge_controls.json"
 RAG_JUDGE_CONTROLS: Final = "rag_judge_controls.json"
@@ -18,41 +16,32 @@ RAG_JUDGE_CONTROLS: Final = "rag_judge_controls.json"
 class Layout(NamedTuple):
     """The files of one suite's runs.
 
-    ``rows`` are there from the beginning. ``first`` is that of them to which the first commit of every
-    dialogue or question adds one line. ``judged`` is where the final rows go, and ``judgements`` where what
-    a language model said of them does. ``artifacts`` are the whole files that a run writes besides its rows,
-    and ``ends`` those of them that only a complete run has.
+    ``rows`` are there from the beginning; the first commit of every dialogue or question adds one line to the
+    first of them. ``files`` are all that rows may go to. ``artifacts`` are the whole files that a run writes
+    besides, and ``ends`` those of them that only a complete run has.
     """
 
     rows: tuple[str, ...]
-    first: str
-    judged: str
-    judgements: str
+    files: tuple[str, ...]
     artifacts: tuple[str, ...]
     ends: tuple[str, ...]
 
 
 DIALOGUES: Final = Layout(
     rows=(DIALOG_TRACE, TURN_EVAL),
-    first=DIALOG_TRACE,
-    judged=TURN_EVAL,
-    judgements=JUDGEMENTS,
+    files=(DIALOG_TRACE, TURN_EVAL, JUDGEMENTS),
     artifacts=("config.json", JUDGE_CONTROLS, "metrics_summary.json", "run_manifest.json", "run_stats.json"),
     ends=("metrics_summary.json", "run_stats.json"),
 )
 
 QUESTIONS: Final = Layout(
     rows=(RAG_RESULTS,),
-    first=RAG_RESULTS,
-    judged=RAG_RESULTS,
-    judgements=RAG_JUDGEMENTS,
+    files=(RAG_RESULTS, RAG_ANSWERS, RAG_JUDGEMENTS),
     artifacts=("config.json", "rag_summary.json", "run_manifest.json", "run_stats.json"),
     ends=("rag_summary.json", "run_stats.json"),
 )
 
 JUDGED_QUESTIONS: Final = QUESTIONS._replace(
-    rows=(RAG_ANSWERS, RAG_RESULTS),
-    first=RAG_ANSWERS,
-    artifacts=(*QUESTIONS.artifacts, RAG_JUDGE_CONTROLS),
+    rows=(RAG_ANSWERS, RAG_RESULTS), artifacts=(*QUESTIONS.artifacts, RAG_JUDGE_CONTROLS)
 )
 """Where a judge reads the answers: they are on disk before it does, results once it has."""

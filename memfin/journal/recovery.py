@@ -2,14 +2,13 @@
 
 import errno
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple, Self
 
 from memfin.errors import UsageError
 from memfin.journal.commits import (
     COMMITS,
-    ROW_FILES,
     CommitRecord,
     JournalDamaged,
     Part,
@@ -42,9 +41,10 @@ class Recovered(NamedTuple):
     cuts: tuple[Cut, ...]
 
 
-def examine(disk: Disk, directory: Path) -> Recovered:
+def examine(disk: Disk, directory: Path, rows: Iterable[str] | None = None) -> Recovered:
     """Hold every commit of a run against its rows; reads all files once, changes nothing.
 
+    ``rows`` are the names of files that hold rows; without them every ``.jsonl`` file counts as one.
     Memory holds the index and the rows of one dialogue at a time.
 
     Raises:
@@ -54,19 +54,20 @@ def examine(disk: Disk, directory: Path) -> Recovered:
     """
     log = directory / COMMITS
     index, log_end = CommitIndex(), 0
-    with OpenFiles(disk, directory) as files:
-        if files.get(COMMITS) is None:
+    with OpenFiles(disk, directory, rows) as files:
+        commits = files.get(COMMITS)
+        if commits is None:
             raise UsageError(f"run {directory}: has no {COMMITS}, so that nothing says how far it came")
-        for offset, end, record in sound_records(log_lines(disk, files[COMMITS]), str(log)):
+        for offset, end, record in sound_records(log_lines(disk, commits), str(log)):
             if problem := index.add(record):
                 raise JournalDamaged(str(log), offset, problem)
             for part in record.parts:
-                _check(disk, files.get(part.file), directory, record, part)
+                _check(files, directory, record, part)
             log_end = end
         cuts = tuple(
             Cut(file, keep, size)
-            for file, keep in ((COMMITS, log_end), *((file, index.ends.get(file, 0)) for file in ROW_FILES))
-            if (size := disk.size(files[file]) if file in files else 0) > keep
+            for file, keep in ((COMMITS, log_end), *((file, index.ends.get(file, 0)) for file in files.rows))
+            if (size := files.size(file)) > keep
         )
     if not index.seq and any(cut.file != COMMITS for cut in cuts):
         raise JournalDamaged(str(log), 0, "not a single line is as it was written, but there are rows")
@@ -94,26 +95,32 @@ def check_part(data: bytes, part: Part) -> str | None:
     return None if digest(data) == part.digest else "the rows are not as they were written"
 
 
-def _check(disk: Disk, descriptor: int | None, directory: Path, record: CommitRecord, part: Part) -> None:
-    data = b"" if descriptor is None else disk.read(descriptor, part.length, part.offset)
-    problem = "the file is missing" if descriptor is None else check_part(data, part)
+def _check(files: "OpenFiles", directory: Path, record: CommitRecord, part: Part) -> None:
+    missing = files.get(part.file) is None
+    problem = "the file is missing" if missing else check_part(files.read(part), part)
     if problem is not None:
         what = f"{record.kind} of dialogue {record.dialog_id!r}: {problem}"
         raise JournalDamaged(str(directory / part.file), part.offset, what)
 
 
-class OpenFiles(Mapping[str, int]):
-    """Descriptors of the log and the row files of a run by name, open for reading as far as they exist."""
+class OpenFiles:
+    """Descriptors of the log and the row files of a run by name, open for reading as far as they exist.
 
-    def __init__(self, disk: Disk, directory: Path) -> None:
+    Attributes:
+        rows: names of the files of rows.
+    """
+
+    def __init__(self, disk: Disk, directory: Path, rows: Iterable[str] | None = None) -> None:
         self._disk = disk
         self._directory = directory
+        found = [name for name in disk.names(directory) if is_row_file(name)] if rows is None else rows
+        self.rows = tuple(found)
         self._descriptors: dict[str, int] = {}
 
     def __enter__(self) -> Self:
         """Open the files; raise `OSError` for one that is there and cannot be read."""
         try:
-            for name in (COMMITS, *ROW_FILES):
+            for name in (COMMITS, *self.rows):
                 try:
                     self._descriptors[name] = self._disk.open(self._directory / name, os.O_RDONLY)
                 except OSError as problem:
@@ -129,11 +136,21 @@ class OpenFiles(Mapping[str, int]):
         for descriptor in self._descriptors.values():
             self._disk.close(descriptor)
 
-    def __getitem__(self, name: str) -> int:
-        return self._descriptors[name]
+    def get(self, name: str) -> int | None:
+        """Return the descriptor of a file, None where there is none."""
+        return self._descriptors.get(name)
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._descriptors)
+    def size(self, name: str) -> int:
+        """Return how many bytes a file holds; 0 where there is none."""
+        descriptor = self.get(name)
+        return 0 if descriptor is None else self._disk.size(descriptor)
 
-    def __len__(self) -> int:
-        return len(self._descriptors)
+    def read(self, part: Part) -> bytes:
+        """Return the rows that a commit speaks of, as far as they are there."""
+        descriptor = self.get(part.file)
+        return b"" if descriptor is None else self._disk.read(descriptor, part.length, part.offset)
+
+
+def is_row_file(name: str) -> bool:
+    """Say whether a name is one that a file of rows may have."""
+    return name.endswith(".jsonl") and not name.startswith(".")

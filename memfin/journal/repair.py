@@ -9,12 +9,11 @@ from typing import NamedTuple
 import msgspec
 
 from memfin.errors import UsageError
-from memfin.journal.artifacts import PAPERS
-from memfin.journal.commits import COMMITS, ROW_FILES, CommitRecord, decode_line
-from memfin.journal.disk import Disk
-from memfin.journal.entries import refuse_links
+from memfin.journal.artifacts import FIRST_ARTIFACTS
+from memfin.journal.commits import COMMITS, CommitRecord, decode_line
+from memfin.journal.disk import Disk, refuse_links
 from memfin.journal.lock import LOCK
-from memfin.journal.recovery import OpenFiles, check_part, log_lines
+from memfin.journal.recovery import OpenFiles, check_part, is_row_file, log_lines
 from memfin.journal.rewrite import WORKSHOP, copy_journal
 
 
@@ -30,7 +29,7 @@ class Dropped(NamedTuple):
 
 
 class Repaired(NamedTuple):
-    """What the copy holds, and what it does not."""
+    """Counts of what the copy holds, and a list of what it does not."""
 
     replays: int
     judgements: int
@@ -75,7 +74,7 @@ def _copy(disk: Disk, source: Path, target: Path) -> Repaired:
         path for path in sorted(source.iterdir()) if path.is_file() and not path.name.startswith(".")
     ]
     for path in artifacts:
-        if path.name in PAPERS or not (dropped or path.name in (COMMITS, *ROW_FILES)):
+        if path.name in FIRST_ARTIFACTS or not (dropped or path.name == COMMITS or is_row_file(path.name)):
             data = path.read_bytes()
             disk.write_whole(target / path.name, _unended(data) if dropped else data)
     disk.fsync_directory(target)
@@ -117,30 +116,31 @@ class _Sieve:
 
     @property
     def replays(self) -> int:
-        """How many replays went through."""
+        """Number of replays that went through."""
         return len(self._kept)
 
     @property
     def judgements(self) -> int:
-        """How many judgements went through."""
+        """Number of judgements that went through."""
         return len(self._judged)
 
     def sound_records(self) -> Iterator[CommitRecord]:
         """Yield every record that is sound together with its rows, each commit of a dialogue once."""
         offset = 0
-        ends = dict.fromkeys(ROW_FILES, 0)
-        for line in log_lines(self._disk, self._files[COMMITS]):
+        ends = dict.fromkeys(self._files.rows, 0)
+        log = self._files.get(COMMITS)
+        for line in log_lines(self._disk, log) if log is not None else ():
             record = decode_line(line)
             if record is None:
                 self.dropped.append(Dropped(COMMITS, offset, "a line that is not as it was written"))
             else:
                 for part in record.parts:
-                    ends[part.file] = max(ends[part.file], part.offset + part.length)
+                    ends[part.file] = max(ends.get(part.file, 0), part.offset + part.length)
                 if self._is_sound(record, offset):
                     yield record
             offset += len(line)
         for name, end in ends.items():
-            size = self._disk.size(self._files[name]) if name in self._files else 0
+            size = self._files.size(name)
             if size > end:
                 self.dropped.append(Dropped(name, end, f"{size - end} bytes that no sound record speaks of"))
 
@@ -156,9 +156,7 @@ class _Sieve:
             self.dropped.append(Dropped(COMMITS, offset, f"{what}: its replay is lost"))
             return False
         for part in record.parts:
-            there = part.file in self._files
-            data = self._disk.read(self._files[part.file], part.length, part.offset) if there else b""
-            if problem := check_part(data, part):
+            if problem := check_part(self._files.read(part), part):
                 self.dropped.append(Dropped(part.file, part.offset, f"{what}: {problem}"))
                 return False
         known.add(record.dataset_index)

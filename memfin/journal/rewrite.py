@@ -5,17 +5,10 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Final
 
-from memfin.journal.commits import (
-    COMMITS,
-    ROW_FILES,
-    CommitRecord,
-    Entry,
-    sound_records,
-)
-from memfin.journal.disk import Disk
-from memfin.journal.entries import remove_temporaries
+from memfin.journal.commits import COMMITS, CommitRecord, Entry, sound_records
+from memfin.journal.disk import Disk, remove_temporaries
 from memfin.journal.journal import Journal
-from memfin.journal.recovery import OpenFiles, log_lines
+from memfin.journal.recovery import OpenFiles, is_row_file, log_lines
 
 WORKSHOP: Final = ".rewrite"
 _COMPLETE: Final = "complete"
@@ -32,26 +25,23 @@ def copy_journal(disk: Disk, source: OpenFiles, records: Iterable[CommitRecord],
     Raises:
         OSError: the file system refuses.
     """
-    journal = Journal(target, disk, [name for name in ROW_FILES if name in source])
+    journal = Journal(target, disk, [name for name in source.rows if source.get(name) is not None])
     try:
         records = iter(records)
         first = next(records, None)
         opened = first is not None and first.kind == "opened"
         journal.create(first.artifacts if first is not None and opened else {})
         rest = records if first is None or opened else chain([first], records)
-        entries = (
-            _entry(disk, source, record) for record in rest if record.kind != "opened" or record.artifacts
-        )
+        entries = (_entry(source, record) for record in rest if record.kind != "opened" or record.artifacts)
         while group := list(islice(entries, _GROUP)):
             journal.commit(group)
     finally:
         journal.close()
 
 
-def _entry(disk: Disk, source: OpenFiles, record: CommitRecord) -> Entry:
+def _entry(source: OpenFiles, record: CommitRecord) -> Entry:
     rows: dict[str, list[bytes]] = {
-        part.file: disk.read(source[part.file], part.length, part.offset).removesuffix(b"\n").split(b"\n")
-        for part in record.parts
+        part.file: source.read(part).removesuffix(b"\n").split(b"\n") for part in record.parts
     }
     return Entry(
         record.kind,
@@ -67,9 +57,12 @@ def _entry(disk: Disk, source: OpenFiles, record: CommitRecord) -> Entry:
     )
 
 
-def drop_commits(disk: Disk, directory: Path, dropped: Callable[[CommitRecord], bool]) -> None:
-    """Take some commits out of a sound journal; where a replay goes, its judgement has to go with it.
+def drop_commits(
+    disk: Disk, directory: Path, rows: Iterable[str], dropped: Callable[[CommitRecord], bool]
+) -> None:
+    """Take some commits out of a sound journal whose files of rows are ``rows``.
 
+    Where a replay goes, its judgement has to go with it.
     The journal changes all at once: the copy is complete on the medium before the first file is
     replaced, and `finish_rewrite` completes the replacing after a crash.
 
@@ -78,11 +71,10 @@ def drop_commits(disk: Disk, directory: Path, dropped: Callable[[CommitRecord], 
     """
     workshop = directory / WORKSHOP
     disk.mkdir(workshop)
-    with OpenFiles(disk, directory) as source:
-        records = (
-            located.record
-            for located in sound_records(log_lines(disk, source[COMMITS]), str(directory / COMMITS))
-        )
+    with OpenFiles(disk, directory, rows) as source:
+        log = source.get(COMMITS)
+        lines = log_lines(disk, log) if log is not None else ()
+        records = (located.record for located in sound_records(lines, str(directory / COMMITS)))
         copy_journal(disk, source, (record for record in records if not dropped(record)), workshop)
     disk.write_whole(workshop / _COMPLETE, b"")
     disk.fsync_directory(workshop)
@@ -100,7 +92,8 @@ def finish_rewrite(disk: Disk, directory: Path) -> None:
     if not workshop.is_dir():
         return
     complete = (workshop / _COMPLETE).exists()
-    for name in (*ROW_FILES, COMMITS):
+    rows = [name for name in disk.names(workshop) if is_row_file(name)]
+    for name in (*rows, COMMITS):
         if complete and (workshop / name).exists():
             disk.replace(workshop / name, directory / name)
         else:

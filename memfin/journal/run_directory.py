@@ -2,7 +2,7 @@
 
 import asyncio
 import errno
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -14,17 +14,15 @@ import anyio
 
 from memfin.contracts import DialogCheckpoint, DialogStatus
 from memfin.errors import RunFault, UsageError
-from memfin.journal.abandoned_start import clear, is_stillborn
-from memfin.journal.artifacts import artifact_checks, artifacts_on_disk
+from memfin.journal.artifacts import FIRST_ARTIFACTS, artifact_checks, artifacts_on_disk
 from memfin.journal.checkpoints import TURNS, CheckpointLog
-from memfin.journal.commits import COMMITS, ROW_FILES, Entry
-from memfin.journal.disk import APPEND, PRIVATE, Artifact, Disk
-from memfin.journal.entries import remove_temporaries
+from memfin.journal.commits import COMMITS, Entry
+from memfin.journal.disk import APPEND, PRIVATE, Artifact, Disk, file_of_temporary, remove_temporaries
 from memfin.journal.index import CommitIndex, CommittedDialog, CommittedLines, Piece
 from memfin.journal.journal import Journal
 from memfin.journal.layout import DIALOGUES, Layout
 from memfin.journal.lock import LOCK, RunLock
-from memfin.journal.recovery import Cut, examine
+from memfin.journal.recovery import Cut, examine, is_row_file
 from memfin.journal.rewrite import drop_commits, finish_rewrite
 
 P = ParamSpec("P")
@@ -33,13 +31,13 @@ T = TypeVar("T")
 LOGS: Final = "logs"
 START_AGAIN: Final = "free the cause and start again"
 
-LEAST_FREE: Final = 16 << 20
+MIN_FREE: Final = 16 << 20
 """Bytes that must be free on the disk before a run starts."""
 
 _MISNAMED: Final = frozenset(
     {errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL, errno.ENOENT}
 )
-"""What is wrong with the place that the user named, not with the machine."""
+"""Errors of the place that the user named, not of the machine."""
 
 
 def progress_path(runs_dir: Path, run_id: str) -> Path:
@@ -101,7 +99,7 @@ class RunDirectory:
         self._begun = existing
         self._disk = disk or Disk()
         self._lock = RunLock(path, self._disk)
-        self._journal = Journal(path, self._disk, layout.rows)
+        self._journal = Journal(path, self._disk, layout.rows, layout.files)
         self._log: int | None = None
         self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="memfin-writer")
 
@@ -139,7 +137,7 @@ class RunDirectory:
         except FileExistsError as problem:
             if problem.filename != str(self.path):
                 raise self._misnamed(problem) from problem
-            if not is_stillborn(self._disk, self.path):
+            if not _is_abandoned_start(self._disk, self.path):
                 raise self._exists() from None
         except OSError as problem:
             if problem.errno in _MISNAMED:
@@ -149,7 +147,7 @@ class RunDirectory:
             self._take_name()
             self.progress.parent.mkdir(PRIVATE, parents=True, exist_ok=True)
             self._log = self._disk.open(self.progress, APPEND)
-            self._mend_progress(self._log)  # of an earlier run of that name
+            self._disk.cut_torn_line(self._log)  # of an earlier run of that name
             self._journal.create(artifact_checks(self._artifacts))
         except OSError as problem:
             self._take_back()  # the name stays free
@@ -163,9 +161,9 @@ class RunDirectory:
             self._lock.acquire()
         except UsageError:
             raise self._exists() from None  # another run was faster
-        if not is_stillborn(self._disk, self.path):
+        if not _is_abandoned_start(self._disk, self.path):
             raise self._exists()
-        clear(self._disk, self.path)
+        _clear(self._disk, self.path)
 
     def _exists(self) -> UsageError:
         return UsageError(f"run {self.path}: exists already; choose another name")
@@ -175,7 +173,7 @@ class RunDirectory:
         if self._log is not None:
             with suppress(OSError):
                 self._disk.unlink(self.progress)
-        for name in (*ROW_FILES, COMMITS, TURNS, LOCK):
+        for name in (*self._layout.files, COMMITS, TURNS, LOCK):
             with suppress(OSError):
                 self._disk.unlink(self.path / name)
         with suppress(OSError):
@@ -188,10 +186,10 @@ class RunDirectory:
 
     def _check_space(self, path: Path) -> None:
         free = self._disk.free(path)
-        if free < LEAST_FREE:
+        if free < MIN_FREE:
             raise OSError(
                 errno.ENOSPC,
-                f"only {free / (1 << 20):.1f} MiB are free, a run needs {LEAST_FREE >> 20} MiB to begin with",
+                f"only {free / (1 << 20):.1f} MiB are free, a run needs {MIN_FREE >> 20} MiB to begin with",
                 str(path),
             )
 
@@ -215,11 +213,11 @@ class RunDirectory:
         )
         self.progress.parent.mkdir(PRIVATE, parents=True, exist_ok=True)
         self._log = self._disk.open(self.progress, APPEND)
-        self._mend_progress(self._log)
+        self._disk.cut_torn_line(self._log)
 
     def _take_out(self) -> None:
         """Take out what is to be done again."""
-        found = examine(self._disk, self.path).committed
+        found = examine(self._disk, self.path, self._layout.files).committed
         dropped = {dialog.dataset_index for dialog in found if dialog.status in self._drop}
         failed = {dialog.dataset_index for dialog in found if self._rejudge and dialog.judge_failures}
         if dropped:
@@ -228,6 +226,7 @@ class RunDirectory:
             drop_commits(
                 self._disk,
                 self.path,
+                self._layout.files,
                 lambda record: (
                     record.dataset_index in dropped
                     or (record.kind == "judged" and record.dataset_index in failed)
@@ -241,19 +240,6 @@ class RunDirectory:
             turns.recover({dialog.dataset_index for dialog in found})
         finally:
             turns.close()
-
-    def _mend_progress(self, log: int) -> None:
-        """Cut a line that a crash has torn."""
-        size = end = self._disk.size(log)
-        while end:
-            start = max(0, end - (1 << 16))
-            found = self._disk.read(log, end - start, start).rfind(b"\n")
-            if found >= 0:
-                end = start + found + 1
-                break
-            end = start
-        if end < size:
-            self._disk.truncate(log, end)
 
     async def _close(self) -> None:
         try:
@@ -300,18 +286,13 @@ class RunDirectory:
             RunFault: the files cannot be read.
         """
 
-        def lines(file: str, piece: Piece | None) -> list[bytes]:
-            if piece is None:
-                return []
-            return self._journal.read(file, piece).removesuffix(b"\n").split(b"\n")
+        def lines(pieces: Iterable[Piece]) -> list[bytes]:
+            found = (self._journal.read(piece).removesuffix(b"\n").split(b"\n") for piece in pieces)
+            return [line for lines in found for line in lines]
 
-        return await self._finish(
-            lambda: CommittedLines(
-                lines(self._layout.first, dialog.trace)[0],
-                lines(self._layout.judged, dialog.rows),
-                lines(self._layout.judgements, dialog.judgements),
-            )
-        )
+        rows = [piece for piece in dialog.rows if piece.file in self._layout.rows]
+        votes = [piece for piece in dialog.rows if piece.file not in self._layout.rows]
+        return await self._finish(lambda: CommittedLines(lines([dialog.trace])[0], lines(rows), lines(votes)))
 
     async def append_progress(self, lines: Sequence[bytes]) -> None:
         """Append complete lines to the progress log in one write; each gets its line end here.
@@ -326,7 +307,7 @@ class RunDirectory:
         """Append lines to the progress log from any thread, for an event loop that is stuck.
 
         Waits ``limit`` seconds for it at most. What the writer is busy with comes first; that the
-        disk refuses, or the directory is closed, is not told.
+        disk refuses, or the directory is closed, is not reported.
         """
         with suppress(OSError, RuntimeError):  # a time-out is an OSError
             self._writer.submit(self._append_progress, b"\n".join(lines) + b"\n").result(limit)
@@ -334,13 +315,7 @@ class RunDirectory:
     def _append_progress(self, data: bytes) -> None:
         if self._log is None:
             raise OSError(errno.EBADF, "the run directory is closed", str(self.progress))
-        size = self._disk.size(self._log)
-        try:
-            self._disk.write_all(self._log, data)
-        except OSError as problem:
-            with suppress(OSError):
-                self._disk.truncate(self._log, size)
-            raise OSError(problem.errno, problem.strerror, str(self.progress)) from problem
+        self._disk.append(self._log, data, self.progress)
 
     async def write(self, artifacts: Mapping[str, Artifact | None]) -> None:
         """Write whole files by name, one after another; readers see the old or the new content of each.
@@ -368,7 +343,7 @@ class RunDirectory:
 
     def _remove(self) -> None:
         self._disk.unlink(self.progress)
-        for name in (*self._layout.artifacts, *ROW_FILES, COMMITS, TURNS, LOCK):
+        for name in (*self._layout.artifacts, *self._layout.files, COMMITS, TURNS, LOCK):
             self._disk.unlink(self.path / name)
         self._disk.rmdir(self.path)
 
@@ -396,3 +371,38 @@ class RunDirectory:
         where = f"{name}: " if name and name != self.path.name else ""
         advice = self._advice if self._begun else START_AGAIN
         return f"run {self.path}: {where}{problem.strerror or problem}; {advice}"
+
+
+def _is_abandoned_start(disk: Disk, directory: Path) -> bool:
+    """Say whether a directory holds nothing but the beginnings of a run, or nothing at all.
+
+    Without its lock that may change at any moment.
+
+    Raises:
+        OSError: the file system refuses.
+    """
+    if directory.is_symlink() or not directory.is_dir():
+        return False
+    names = {path.name for path in directory.iterdir()} - {LOCK}
+    found = {name for name in names if file_of_temporary(name) not in FIRST_ARTIFACTS}
+    rows = {name for name in found if is_row_file(name)}
+    if not found <= {COMMITS, *rows, *FIRST_ARTIFACTS} or found.issuperset(FIRST_ARTIFACTS):
+        return False
+    if any((directory / name).stat().st_size for name in rows):
+        return False
+    try:
+        return COMMITS not in found or not len(examine(disk, directory).committed)
+    except UsageError:  # a log that nobody can read is for its owner to judge
+        return False
+
+
+def _clear(disk: Disk, directory: Path) -> None:
+    """Remove what such a run has left, all but its lock, which the caller holds.
+
+    Raises:
+        OSError: the file system refuses.
+    """
+    for name in disk.names(directory):
+        if name in (COMMITS, *FIRST_ARTIFACTS) or is_row_file(name):
+            disk.unlink(directory / name)
+    remove_temporaries(disk, directory)

@@ -1,7 +1,6 @@
 """Judges: the protocol, the offline heuristic, and references to a user's own."""
 
 from memfin.judges.heuristic import HeuristicJudge
-from memfin.judges.notices import Notices
 from memfin.judges.protocol import DialogJudge, Judge, JudgeError
 from memfin.judges.registry import JudgeSetup, resolve_judge
 
@@ -11,6 +10,5 @@ __all__ = [
     "Judge",
     "JudgeError",
     "JudgeSetup",
-    "Notices",
     "resolve_judge",
 ]

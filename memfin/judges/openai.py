@@ -1,7 +1,7 @@
 """The judge ``openai:MODEL``: a model behind any OpenAI-compatible endpoint (spec section 7)."""
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, Final, Generic, NamedTuple
 
 import msgspec
@@ -24,7 +24,6 @@ from memfin.errors import UsageError
 from memfin.judges.answers import NAME
 from memfin.judges.cache import AnswerCache, CachedAnswer, cache_key
 from memfin.judges.fence import new_nonce
-from memfin.judges.notices import Notices
 from memfin.judges.protocol import CacheCounts, EndpointDown, JudgeError, JudgeResult
 from memfin.judges.task import GradingPrompt, JudgeTask, R, V
 from memfin.judges.templates import Prompt, TooLong
@@ -75,7 +74,7 @@ class OpenAIJudge(Generic[R, V]):
         task: what it is asked about, and how.
         gate: limits, retries and pauses, shared by all workers.
         cache: answers already paid for.
-        notices: takes what a user should know while it happens.
+        warn: takes what a user should know while it happens.
         votes: how often each reply is judged, each time put in another way.
         seed: sent to the model; servers that know seeds then answer alike.
         limit: seconds for one attempt.
@@ -92,7 +91,7 @@ class OpenAIJudge(Generic[R, V]):
         *,
         gate: CallGate,
         cache: AnswerCache,
-        notices: Notices,
+        warn: Callable[[str], None],
         votes: int = 1,
         seed: int = 0,
         limit: float = 120.0,
@@ -105,12 +104,12 @@ class OpenAIJudge(Generic[R, V]):
         self._task = task
         self._gate = gate
         self._cache = cache
-        self._notices = notices
+        self._warn = warn
         self._votes = votes
         self._seed = seed
         self._max_tokens = max_tokens
         self._client = ChatClient(endpoint, total=limit, read=min(limit, READ_LIMIT))
-        self._client.parameters.on_notice = lambda line: notices.post(f"judge {self.name}: {line}")
+        self._client.parameters.on_notice = lambda line: warn(f"judge {self.name}: {line}")
         self._scrub = endpoint.scrubber().scrub
         self._formats = Formats(NAME)
         self._first_format = 0
@@ -291,13 +290,13 @@ class OpenAIJudge(Generic[R, V]):
         where = self._endpoint.url_env or "the base URL"
         key = self._endpoint.key_env or "MEMFIN_JUDGE_API_KEY (not set)"
         look = f"look at {where} and the model's name" if problem.status == _NOT_FOUND else f"look at {key}"
-        self._notices.post(f"judge {self.name}: {self._scrub(str(problem))}; {look}")
+        self._warn(f"judge {self.name}: {self._scrub(str(problem))}; {look}")
 
     def _settle_on(self, place: int) -> None:
         """Begin with the format that the server took, and say so."""
         if place > self._first_format:
             self._first_format = place
-            self._notices.post(
+            self._warn(
                 f"{self.name}: the server refuses response_format {FORMATS[place - 1]}; "
                 f"answers are asked for as {FORMATS[place]} and checked as strictly"
             )

@@ -18,7 +18,6 @@ from memfin.contracts import HEURISTIC_JUDGE, NO_JUDGE, JudgeScope
 from memfin.errors import UsageError
 from memfin.judges.cache import AnswerCache, CachedAnswer, CacheMode, cache_key
 from memfin.judges.heuristic import HeuristicJudge
-from memfin.judges.notices import Notices
 from memfin.judges.protocol import DialogJudge, Judge, JudgeError
 from memfin.judges.reply_grading import ReplyGrading
 from memfin.judges.task import JudgeTask, R, V
@@ -55,19 +54,23 @@ OPENAI: Final = "openai:"
 _PASSING: Final = (TransportError, ConnectionError)
 
 
+def _ignore(line: str) -> None:
+    """Take a warning that nobody wants."""
+
+
 class JudgeSetup(NamedTuple):
     """What a run gives to its judge, besides the reference.
 
     ``gate`` bounds the requests to a model, of all workers together, ``rpm`` the judgements a minute of
     a user's own judge; without them there is no bound. ``retries`` is how often a user's own judge is asked
     again about a reply when that failed on its way. The others are
-    the settings of `RunConfig` and what takes the judge's notices. ``cache_dir`` is needed for a cache.
+    the settings of `RunConfig` and what takes the judge's warnings. ``cache_dir`` is needed for a cache.
     """
 
     gate: "CallGate | None" = None
     rpm: float | None = None
     retries: int = 2
-    notices: Notices | None = None
+    warn: Callable[[str], None] = _ignore
     scope: JudgeScope = "m5"
     votes: int = 1
     seed: int = 0
@@ -291,7 +294,7 @@ def _python_judge(
     version = package_version(name.partition(":")[0])
     cache, code = None, _code_of(name, factory)
     if setup.cache != "off" and code is not None:
-        cache = AnswerCache(setup.cache_dir, setup.cache, (setup.notices or Notices()).post)
+        cache = AnswerCache(setup.cache_dir, setup.cache, setup.warn)
     return PythonJudge(
         name,
         implementation,
@@ -332,15 +335,14 @@ def _openai_judge(model: str, limit: float, setup: JudgeSetup, task: JudgeTask[R
         raise UsageError(f"judge {OPENAI + model!r}: name the model, as in openai:gpt-4o-mini")
     endpoint = Endpoint.from_environment("judge")
     endpoint.headers()  # a key that no request can carry is refused now, not at the first call
-    notices = setup.notices or Notices()
-    gate = setup.gate or CallGate(workers=1, on_notice=notices.post, name="the judge's endpoint")
+    gate = setup.gate or CallGate(workers=1, on_notice=setup.warn, name="the judge's endpoint")
     return OpenAIJudge(
         model,
         endpoint,
         task,
         gate=gate,
-        cache=AnswerCache(setup.cache_dir, setup.cache, notices.post),
-        notices=notices,
+        cache=AnswerCache(setup.cache_dir, setup.cache, setup.warn),
+        warn=setup.warn,
         votes=setup.votes,
         seed=setup.seed,
         limit=limit,

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from memfin.actors.dialog_totals import Tally
-from memfin.actors.trace_source import dialog_of
+from memfin.actors.aggregator import DialogTotals
+from memfin.actors.source import dialog_of
 from memfin.contracts import Counters, DialogTrace, EvalSummary, TurnEvalRow
 from memfin.contracts.reading import InvalidRecord, iter_jsonl
 from memfin.dataset import DatasetIndex
@@ -65,10 +65,10 @@ def aggregate_rows(
 
 def _add_traces(state: MetricsState, dialog_trace: Path, dataset: Path) -> Counters:
     index = DatasetIndex(dataset)
-    tally = Tally()
+    totals = DialogTotals()
     for number, trace in iter_jsonl(dialog_trace, DialogTrace):
-        tally.add(trace)
+        totals.add_trace(trace)
         dialog = dialog_of(trace, index, f"{dialog_trace}:{number}")
         if dialog is not None:
             state.add_dialog(trace, dialog)
-    return tally.counters()
+    return totals.counters()

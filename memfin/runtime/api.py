@@ -1,4 +1,4 @@
-"""The Python API: evaluate a dataset, replay one dialogue; the doors of metrics contract sections 4 and 8."""
+"""The Python API: evaluate a dataset, replay one dialogue (metrics contract sections 4 and 8)."""
 
 import os
 from collections.abc import Callable
@@ -27,7 +27,7 @@ async def evaluate(
     observer_factory: ObserverFactory | None = None,
     **config: Any,
 ) -> EvalSummary:
-    """Evaluate an agent on a dataset and return the metrics; artefacts go to ``runs_dir/run_id``.
+    """Evaluate an agent on a dataset and return the metrics; artifacts go to ``runs_dir/run_id``.
 
     Args:
         dataset: path of a JSONL dataset; None is the sample that ships with MemFin.

@@ -13,10 +13,9 @@ from memfin.contracts.rag_summary import SUMMARY, iter_individual_results
 from memfin.errors import GateFailed
 from memfin.runtime.bench_gates import failed_bench_gates
 from memfin.runtime.bench_plan import BenchPlan, RagLike, make_bench_plan
-from memfin.runtime.embedded import EmbeddedRun
-from memfin.runtime.events import BUFFERED
+from memfin.runtime.embedded import BUFFERED, EmbeddedRun
 from memfin.runtime.judging import JudgeLike
-from memfin.runtime.resume import go_on_with, read_papers
+from memfin.runtime.resume import resumed
 from memfin.runtime.run import Run
 from memfin.sandbox.thread import CallThread
 
@@ -43,20 +42,16 @@ def make_bench_resume_plan(
         UsageError: there is no run to go on with, something that it needs is unusable, or it is another than
             when the run began and ``force`` is not set.
     """
-    directory = Path(run_dir)
-    recorded, manifest = read_papers(directory, BenchConfigFile, "rag")
-    settings = {name: recorded.settings[name] for name in recorded.settings}
-    for name in ("agent", "judge", "dataset", "document"):
-        del settings[name]
-    plan = make_bench_plan(
-        recorded.settings.dataset,
-        rag=recorded.settings.agent if rag is None else rag,
-        document=recorded.settings.document,
-        judge=recorded.settings.judge if judge is None else judge,
-        **settings,
+    return resumed(
+        lambda path, *, agent, **settings: make_bench_plan(path, rag=agent, **settings),
+        Path(run_dir),
+        BenchConfigFile,
+        "rag",
+        system=rag,
+        judge=judge,
+        force=force,
+        retry_failed=retry_failed,
     )
-    go_on_with(plan, directory, recorded, manifest, force=force, retry_failed=retry_failed)
-    return plan
 
 
 class BenchEvaluation(EmbeddedRun[RagSummary]):
@@ -68,6 +63,7 @@ class BenchEvaluation(EmbeddedRun[RagSummary]):
     Attributes:
         summary: what the answers are worth, once the run is complete.
         stats: what depends on time, once the run is complete.
+        individual_results: whether the summary lists every question.
     """
 
     def __init__(
@@ -97,13 +93,11 @@ class BenchEvaluation(EmbeddedRun[RagSummary]):
             config: other fields of `memfin.contracts.BenchConfig`, such as ``workers_dialog=16``.
         """
         super().__init__(
-            lambda: _listing(
-                make_bench_plan(path, rag=rag, document=document, judge=judge, **config),
-                wanted=individual_results,
-            ),
+            lambda: make_bench_plan(path, rag=rag, document=document, judge=judge, **config),
             on_event,
             event_buffer,
         )
+        self.individual_results = individual_results
 
     @classmethod
     def resume(
@@ -125,18 +119,18 @@ class BenchEvaluation(EmbeddedRun[RagSummary]):
         evaluation = cls.__new__(cls)
         EmbeddedRun.__init__(
             evaluation,
-            lambda: _listing(
-                make_bench_resume_plan(run_dir, force=force, retry_failed=retry_failed, rag=rag, judge=judge),
-                wanted=individual_results,
+            lambda: make_bench_resume_plan(
+                run_dir, force=force, retry_failed=retry_failed, rag=rag, judge=judge
             ),
             on_event,
             event_buffer,
         )
+        evaluation.individual_results = individual_results
         return evaluation
 
     async def _carry_out(self, run: Run[RagSummary]) -> RagSummary:
-        summary, plan = await super()._carry_out(run), run.plan
-        if isinstance(plan, BenchPlan) and plan.individual_results:
+        summary = await super()._carry_out(run)
+        if self.individual_results:
             path = run.directory.path / SUMMARY
             thread = CallThread("memfin-summary")
             try:
@@ -160,13 +154,8 @@ class BenchEvaluation(EmbeddedRun[RagSummary]):
         return failed_bench_gates(run.summary, self.directory, run.stats, config, plan.before)
 
 
-def _listing(plan: BenchPlan, *, wanted: bool) -> BenchPlan:
-    plan.individual_results = wanted
-    return plan
-
-
 class BenchmarkRunner:
-    """Asks the questions of a benchmark; the door of the RAG benchmark schema.
+    """Runner of a benchmark's questions, as the RAG benchmark schema names it.
 
     ``BenchmarkRunner("path/to/benchmark").run_benchmark(system, question_type="fact_exact")`` returns the
     summary, whose fields are also its items: ``summary["overall_percentage"]``.
@@ -192,7 +181,7 @@ class BenchmarkRunner:
         """Ask a system all questions, or those of one type, and return what its answers are worth.
 
         ``system`` is an object with a ``query`` method, a factory, or a reference as for ``--rag``. The
-        artefacts go to ``runs_dir/run_id``, as those of any run. Inside a running event loop use
+        artifacts go to ``runs_dir/run_id``, as those of any run. Inside a running event loop use
         `run_benchmark_async`.
 
         Raises:

@@ -15,7 +15,7 @@ from memfin.runtime.gates import judge_gates_failed_by, reached
 PERCENTAGE: Final = "overall_percentage"
 """The value that ``--fail-under`` holds against its threshold."""
 
-MOST_NAMED: Final = 20
+MAX_NAMED: Final = 20
 """Questions that a gate names one by one."""
 
 RightFacts = Mapping[str, bytes]
@@ -89,7 +89,7 @@ def regression_gates(directory: Path, config: BenchConfig, before: RightFacts) -
     worse = regressions(before, _same(directory, before))
     if not worse:
         return []
-    named = ", ".join(worse[:MOST_NAMED]) + (", ..." if len(worse) > MOST_NAMED else "")
+    named = ", ".join(worse[:MAX_NAMED]) + (", ..." if len(worse) > MAX_NAMED else "")
     line = f"{len(worse)} fact questions that were right are wrong now: {named}"
     return [f"--fail-on-regression {config.fail_on_regression}: {line}"]
 

@@ -8,15 +8,23 @@ from typing import Any, ClassVar, Final
 
 import msgspec
 
-from memfin.actors.base import EventSender
+from memfin.actors.questions import Asker, QuestionJudging, QuestionScorer, QuestionSource, QuestionTotals
+from memfin.actors.warning_board import WarningBoard
 from memfin.agents.settings import AgentSettings
-from memfin.contracts import NO_JUDGE, BenchConfig, ConfigFile, ModelUsage, ParameterChange
+from memfin.contracts import NO_JUDGE, BenchConfig
 from memfin.contracts.rag import RagQuestion, RagSummary
+from memfin.contracts.rag_summary import SUMMARY, summary_pieces
 from memfin.contracts.reading import shown
-from memfin.contracts.run import Suite
+from memfin.contracts.run import Suite as SuiteName
 from memfin.errors import UsageError
-from memfin.journal import JUDGED_QUESTIONS, QUESTIONS, Layout, RunDirectory, progress_path
-from memfin.judges import Notices
+from memfin.journal import (
+    JUDGED_QUESTIONS,
+    QUESTIONS,
+    RAG_JUDGE_CONTROLS,
+    RAG_RESULTS,
+    Layout,
+    progress_path,
+)
 from memfin.judges.protocol import RecordingJudge
 from memfin.rag.benchmark import SAMPLE, Benchmark, load_benchmark
 from memfin.rag.document import Document, load_document
@@ -24,20 +32,23 @@ from memfin.rag.grounding import unfounded
 from memfin.rag.judging.controls import RagControl, rag_controls
 from memfin.rag.judging.task import RagJudge, RagTask
 from memfin.rag.packed import Packed
+from memfin.rag.results import individual_results
 from memfin.rag.scoring import DocumentIndex
 from memfin.rag.systems import load_system
 from memfin.rag.systems.under_test import SystemUnderTest
 from memfin.runtime.bench_gates import check_gate_name, right_facts
-from memfin.runtime.judging import JudgeLike, judge_endpoint, judge_inputs, judge_name, make_judge_of
-from memfin.runtime.question_pipeline import QuestionInputs, QuestionJudge, QuestionPipeline
+from memfin.runtime.judging import JudgeLike, judge_inputs, judge_name, make_judge_of
+from memfin.runtime.pipeline import Plan, Suite
 from memfin.runtime.settings import checked_config, new_run_id
-from memfin.runtime.suite import Plan
 from memfin.version import __version__
 
 BUILTIN: Final = "builtin:rag"
-"""What the artifacts call the benchmark that ships with MemFin."""
+"""Name of the benchmark that ships with MemFin in artifacts."""
 
-MOST_PERCENT: Final = 100
+MAX_PERCENT: Final = 100
+
+ROOM: Final = 16
+"""Questions that wait between two stages at most."""
 
 RagLike = str | Callable[..., Any] | object
 
@@ -47,14 +58,13 @@ class BenchPlan(Plan[RagSummary]):
 
     Attributes:
         before: the fact questions that the run of ``fail_on_regression`` answered right, by id.
-        individual_results: whether the host wants every question in the summary that the run returns.
     """
 
-    suite: ClassVar[Suite | msgspec.UnsetType] = "rag"
+    suite_name: ClassVar[SuiteName | msgspec.UnsetType] = "rag"
     layout: Layout = QUESTIONS
 
     config: BenchConfig
-    individual_results = False
+    system: SystemUnderTest
 
     def __init__(
         self,
@@ -63,14 +73,14 @@ class BenchPlan(Plan[RagSummary]):
         document: Document | None,
         system: SystemUnderTest,
         judge: RagJudge | None,
-        notices: Notices,
+        board: WarningBoard,
     ) -> None:
         self.config = config  # pyright: ignore[reportIncompatibleVariableOverride]
         self.run_id = config.run_id or new_run_id()
         self.benchmark = benchmark
         self.document = document
         self.document_index = DocumentIndex(document) if document is not None else None
-        self.system = system
+        self.system = system  # pyright: ignore[reportIncompatibleVariableOverride]
         self.source = f"benchmark {benchmark.path}"
         self.dataset_path = config.dataset or BUILTIN
         chosen = (
@@ -103,69 +113,66 @@ class BenchPlan(Plan[RagSummary]):
             "memfin_version": __version__,
         }
         self.judge = judge
-        self.judging = self._judging(judge, notices) if judge is not None else None
+        self.board = board
+        system.listen(board.warn)
+        self.controls = _controls(judge, self)
         if judge is not None:
             self.layout = JUDGED_QUESTIONS
             self.fingerprint_inputs |= judge_inputs(judge)
 
-    def _judging(self, judge: RagJudge, notices: Notices) -> QuestionJudge:
-        """Return what the judge needs; the controls are the same whatever the system answers."""
-        if self.document_index is None:
-            raise UsageError(
-                f"judge {judge.name}: cannot tell whether a document bears answers out that it is not "
-                "given; name it with --document"
-            )
-        controls: list[RagControl] = []
-        if isinstance(judge, RecordingJudge):
-            controls = rag_controls((question for _, question in self.questions), self.document_index)
-        return QuestionJudge(judge, notices, self.document_index, controls)
-
-    def pipeline(self, directory: RunDirectory, events: EventSender) -> QuestionPipeline:
-        """Return the actors of the run."""
-        document = self.document
-        inputs = QuestionInputs(
-            config=self.config,
-            run_id=self.run_id,
-            source=self.source,
-            questions=self.questions,
-            document_index=self.document_index,
-            system=self.system,
-            about={
-                "benchmark_path": self.dataset_path,
-                "document": document.name if document is not None else None,
-                "system": self.model_name,
-                "type_filter": self.config.type,
-                "config_fingerprint": self.fingerprint,
+    def suite(self) -> Suite[RagSummary]:
+        """Return the parts of the pipeline."""
+        index, judge, system, totals = self.document_index, self.judge, self.system, QuestionTotals()
+        name = judge.name if judge is not None else None
+        return Suite(
+            source=lambda wires: QuestionSource(self.source, self.questions, system.open, wires),
+            workers=lambda wires: [
+                Asker(worker_id, system, wires) for worker_id in range(self.config.workers_dialog)
+            ],
+            scorer=lambda wires: QuestionScorer(index, wires, judged=judge is not None),
+            judge=judge,
+            judging=QuestionJudging(self.run_id, name, index, self.controls),
+            totals=totals,
+            summary=lambda: self._summary(totals),
+            files=lambda summary, directory: {
+                SUMMARY: summary_pieces(summary, individual_results(directory / RAG_RESULTS))
             },
-            judging=self.judging,
+            controls_file=RAG_JUDGE_CONTROLS,
+            room=ROOM,
+            tasks=ROOM,
         )
-        return QuestionPipeline(inputs, directory, events)
 
-    def listen(self, on_notice: Callable[[str], None]) -> None:
-        """Have what the system has to say while it answers told."""
-        self.system.listen(on_notice)
+    def _summary(self, totals: QuestionTotals) -> RagSummary:
+        """Return what the answers are worth; raise `UsageError` where there was no question."""
+        if not totals.rows:
+            raise UsageError(f"{self.source}: holds no question")
+        return totals.state.summary(
+            self.run_id,
+            benchmark_path=self.dataset_path,
+            document=self.document.name if self.document is not None else None,
+            system=self.model_name,
+            type_filter=self.config.type,
+            config_fingerprint=self.fingerprint,
+        )
 
     @property
-    def usage(self) -> ModelUsage | None:
-        """What the language models behind the system took so far."""
-        return self.system.usage
+    def abandoned(self) -> int:
+        """Calls that the system under test has left behind."""
+        return self.system.abandoned
 
-    @property
-    def agent_parameters(self) -> list[ParameterChange]:
-        """Which parameters the model behind the system has refused so far."""
-        return self.system.parameter_changes
 
-    def config_file(self) -> ConfigFile:
-        """Return ``config.json``, with where the judge's model is."""
-        return super().config_file().replace(judge_endpoint=judge_endpoint(self.judge))
-
-    async def close(self) -> None:
-        """Let go of what the system and the judge hold."""
-        try:
-            await self.system.close()
-        finally:
-            if self.judge is not None:
-                await self.judge.close()
+def _controls(judge: RagJudge | None, plan: BenchPlan) -> list[RagControl]:
+    """Return the controls of a judge, which are the same whatever the system answers."""
+    if judge is None:
+        return []
+    if plan.document_index is None:
+        raise UsageError(
+            f"judge {judge.name}: cannot tell whether a document bears answers out that it is not "
+            "given; name it with --document"
+        )
+    if not isinstance(judge, RecordingJudge):
+        return []
+    return rag_controls((question for _, question in plan.questions), plan.document_index)
 
 
 def make_bench_plan(
@@ -202,27 +209,27 @@ def make_bench_plan(
         check_gate_name,
     )
     for name, percent in config.fail_under.items():
-        if not 0 <= percent <= MOST_PERCENT:
-            raise UsageError(f"fail_under {name}: {percent:g} is no percentage; give 0 to {MOST_PERCENT}")
+        if not 0 <= percent <= MAX_PERCENT:
+            raise UsageError(f"fail_under {name}: {percent:g} is no percentage; give 0 to {MAX_PERCENT}")
     chosen = SAMPLE if config.dataset is None else config.dataset
     benchmark = load_benchmark(chosen)
     place = config.document or benchmark.document
     loaded = load_document(place) if place is not None else None
     system = load_system(rag, document=loaded, settings=AgentSettings.of(config), retries=config.turn_retries)
-    notices = Notices()
-    reads = make_judge_of(RagTask(), judge, config, notices)
+    board = WarningBoard()
+    reads = make_judge_of(RagTask(), judge, config, board.warn)
     config = config.replace(agent=system.reference, judge=judge_name(reads))
-    plan = BenchPlan(config, benchmark, loaded, system, reads, notices)
+    plan = BenchPlan(config, benchmark, loaded, system, reads, board)
     if loaded is not None:
-        told = None if config.document else chosen
-        plan.warnings = (*plan.warnings, *_unfounded(benchmark, loaded, told))
+        validated = None if config.document else chosen
+        plan.warnings = (*plan.warnings, *_unfounded(benchmark, loaded, validated))
     return plan
 
 
-def _unfounded(benchmark: Benchmark, document: Document, told: str | os.PathLike[str] | None) -> list[str]:
+def _unfounded(benchmark: Benchmark, document: Document, path: str | os.PathLike[str] | None) -> list[str]:
     """Return a line where the document does not bear the questions out: such cannot be answered rightly.
 
-    ``told`` is what ``memfin validate`` tells the rest about, None where it would look at another document.
+    ``path`` is where ``memfin validate`` finds the rest, None where it would look at another document.
     """
     findings = unfounded(benchmark.files, document)
     first = next(findings, None)
@@ -231,9 +238,9 @@ def _unfounded(benchmark: Benchmark, document: Document, told: str | os.PathLike
     more = sum(1 for _ in findings)
     others = f" and {more} more like it" if more else ""
     beginning = "the document does not bear the questions out"
-    if told is None:
+    if path is None:
         return [f"{beginning}: {first}{others}"]
-    return [f"{beginning}: {first.message}{others}; memfin validate {os.fspath(told)} tells where"]
+    return [f"{beginning}: {first.message}{others}; memfin validate {os.fspath(path)} tells where"]
 
 
 def _warnings(benchmark: Benchmark, document: Document | None) -> list[str]:

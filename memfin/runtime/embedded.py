@@ -1,6 +1,7 @@
 """A run of any suite inside somebody else's event loop: its start, its events and every way it may end."""
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
@@ -12,15 +13,58 @@ from memfin.actors.base import ActorStatistics
 from memfin.actors.progress_log import OnEvent
 from memfin.contracts import ProgressEvent, RunStats
 from memfin.errors import RunFault, RunStopped
-from memfin.runtime.draining import DRAIN_LIMIT
-from memfin.runtime.events import BUFFERED, EventBuffer
+from memfin.runtime.pipeline import DRAIN_LIMIT, Plan, S
 from memfin.runtime.run import Run
-from memfin.runtime.suite import Plan, S
 from memfin.sandbox.listening import check_listener
 from memfin.sandbox.thread import CallThread
 
+BUFFERED: Final = 1024
+"""Events that wait for the reader at most, unless the host wants another bound."""
+
 PLAN_GRACE: Final = 0.8
 """Seconds that a host which cancels the start waits for the reading of the dataset to end."""
+
+
+class EventBuffer:
+    """A bounded buffer that never makes the writer wait: when it is full, the oldest event goes.
+
+    The newest events, such as `RunFinished`, are always there.
+
+    Attributes:
+        dropped: how many events the reader has missed.
+    """
+
+    def __init__(self, size: int = BUFFERED) -> None:
+        if size < 1:
+            raise ValueError("an event buffer holds one event at least")
+        self._events: deque[ProgressEvent] = deque(maxlen=size)
+        self._news = anyio.Event()
+        self._closed = False
+        self.dropped = 0
+
+    def put(self, event: ProgressEvent) -> None:
+        """Take an event in."""
+        self.dropped += len(self._events) == self._events.maxlen
+        self._events.append(event)
+        self._tell()
+
+    def close(self) -> None:
+        """End the reading, once everything is read."""
+        self._closed = True
+        self._tell()
+
+    async def get(self) -> ProgressEvent | None:
+        """Return the next event, waiting for it; None at the end. No event is lost to a cancellation."""
+        while not self._events:
+            if self._closed:
+                return None
+            await self._news.wait()
+        return self._events.popleft()
+
+    def _tell(self) -> None:
+        if self._news.statistics().tasks_waiting:
+            self._news.set()
+            self._news = anyio.Event()
 
 
 class EmbeddedRun(Generic[S]):
@@ -63,7 +107,7 @@ class EmbeddedRun(Generic[S]):
 
     @property
     def stats(self) -> RunStats | None:
-        """What depends on time, once the run is complete."""
+        """Figures that depend on time, once the run is complete."""
         return self._run.stats if self._run is not None else None
 
     @property
@@ -73,12 +117,12 @@ class EmbeddedRun(Generic[S]):
 
     @property
     def directory(self) -> Path:
-        """Where the artefacts are; known once the block is entered."""
+        """Where the artifacts are; known once the block is entered."""
         return self._entered_run().directory.path
 
     @property
     def dropped_events(self) -> int:
-        """How many events the iterator has missed, since they were not read in time."""
+        """Number of events that the iterator has missed, since they were not read in time."""
         return self._events.dropped
 
     def statistics(self) -> list[ActorStatistics]:
@@ -101,7 +145,7 @@ class EmbeddedRun(Generic[S]):
         if self._entered:
             raise RuntimeError("an evaluation runs once; make another one")
         self._entered = True
-        run = self._run = Run(await self._plan(), self._on_event, events=self._events)
+        run = self._run = Run(await self._plan(), self._on_event, events=self._events.put)
         self._task = asyncio.create_task(self._main(run), name=f"memfin-run-{run.plan.run_id}")
         try:
             await run.begun.wait()
@@ -210,20 +254,20 @@ class EmbeddedRun(Generic[S]):
         run, task = self._run, self._task
         if run is None or task is None:
             return
-        in_haste = error is not None
+        cancelling = error is not None
         interrupted: asyncio.CancelledError | None = None
-        if in_haste:
+        if cancelling:
             self._cancel(run, task, error)
         else:
             run.stop("the host left before the end")
         while not task.done():
             try:
-                with anyio.CancelScope(shield=in_haste):
+                with anyio.CancelScope(shield=cancelling):
                     await asyncio.wait({task})
             except asyncio.CancelledError as cancelled:
                 interrupted = interrupted or cancelled
-                if not in_haste:
-                    in_haste = True
+                if not cancelling:
+                    cancelling = True
                     self._cancel(run, task, cancelled)
         if not task.cancelled():
             task.exception()  # taken note of: it is raised, or another exception goes first

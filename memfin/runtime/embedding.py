@@ -6,8 +6,7 @@ from typing import Any, Self
 
 from memfin.actors.progress_log import OnEvent
 from memfin.contracts import EvalSummary
-from memfin.runtime.embedded import EmbeddedRun
-from memfin.runtime.events import BUFFERED
+from memfin.runtime.embedded import BUFFERED, EmbeddedRun
 from memfin.runtime.gates import failed_gates
 from memfin.runtime.judging import JudgeLike
 from memfin.runtime.plan import AgentLike, ObserverFactory, make_plan

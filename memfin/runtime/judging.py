@@ -1,4 +1,4 @@
-"""The judge of a run, made from its settings: one gate over all workers, one cache, one notice board."""
+"""The judge of a run, made from its settings: one gate over all workers, one cache."""
 
 from collections.abc import Callable, Iterator
 from itertools import islice
@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from memfin.contracts import NO_JUDGE, JudgeRequest, RunConfig
 from memfin.dataset import align_turn_pairs, read_entries
-from memfin.judges import DialogJudge, Judge, JudgeSetup, Notices, resolve_judge
+from memfin.judges import DialogJudge, Judge, JudgeSetup, resolve_judge
 from memfin.judges.controls import Control, controls
 from memfin.judges.protocol import RecordingJudge
 from memfin.judges.registry import OPENAI, resolve_judge_of
@@ -24,25 +24,25 @@ CACHE: Final = ".judge_cache"
 """Name of the cache's directory beside the runs; no run can have it, as it begins with a dot."""
 
 
-def make_judge(judge: JudgeLike, config: RunConfig, notices: Notices) -> DialogJudge | None:
+def make_judge(judge: JudgeLike, config: RunConfig, warn: Callable[[str], None]) -> DialogJudge | None:
     """Return the judge of dialogues that a reference or a factory stands for, under the settings' limits.
 
     Raises:
         UsageError: the judge is unusable, or its endpoint is not named in the environment.
     """
-    return resolve_judge(judge, config.turn_timeout, _setup(judge, config, notices))
+    return resolve_judge(judge, config.turn_timeout, _setup(judge, config, warn))
 
 
 def make_judge_of(
-    task: JudgeTask[R, V], judge: JudgeLike, config: RunConfig, notices: Notices
+    task: JudgeTask[R, V], judge: JudgeLike, config: RunConfig, warn: Callable[[str], None]
 ) -> Judge[R, V] | None:
     """Return the judge of a task as `make_judge` does that of dialogues; raises the same."""
-    return resolve_judge_of(task, judge, config.turn_timeout, _setup(judge, config, notices))
+    return resolve_judge_of(task, judge, config.turn_timeout, _setup(judge, config, warn))
 
 
-def _setup(judge: JudgeLike, config: RunConfig, notices: Notices) -> JudgeSetup:
+def _setup(judge: JudgeLike, config: RunConfig, warn: Callable[[str], None]) -> JudgeSetup:
     setup = JudgeSetup(
-        notices=notices,
+        warn=warn,
         scope=config.judge_scope,
         votes=config.judge_votes,
         rpm=config.judge_rpm,
@@ -62,7 +62,7 @@ def _setup(judge: JudgeLike, config: RunConfig, notices: Notices) -> JudgeSetup:
         rpm=config.judge_rpm,
         tpm=config.judge_tpm,
         most_down=config.judge_patience,
-        on_notice=notices.post,
+        on_notice=warn,
         name="the judge's endpoint",
     )
     return setup._replace(gate=gate)

@@ -6,92 +6,95 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import anyio
-from anyio.streams.memory import MemoryObjectSendStream
-
-from memfin.actors.base import Actor, EventSender
-from memfin.actors.messages import DialogCommitted, DialogTask, ToScorer, ToWriter
+from memfin.actors.aggregator import DialogTotals
+from memfin.actors.base import Actor
+from memfin.actors.dialog_judging import DialogJudging
 from memfin.actors.replayer import Replayer
-from memfin.actors.scorer import scoring_workers
+from memfin.actors.scorer import Scorer, scoring_workers
 from memfin.actors.source import Source
+from memfin.actors.warning_board import WarningBoard
 from memfin.agents.observer import TurnObserver
 from memfin.agents.registry import AgentSource, resolve_agent
 from memfin.agents.replay import ReplayOptions
 from memfin.agents.settings import AgentSettings
-from memfin.contracts import ConfigFile, EvalSummary, ModelUsage, ParameterChange, RunConfig
+from memfin.contracts import EvalSummary, RunConfig
 from memfin.dataset import SAMPLE, check_dataset_file, digest_dataset
 from memfin.errors import UsageError
-from memfin.journal import RunDirectory, progress_path
-from memfin.judges import DialogJudge, Notices
+from memfin.journal import JUDGE_CONTROLS, progress_path
+from memfin.judges import DialogJudge
 from memfin.judges.controls import Control
-from memfin.runtime.dialog_pipeline import DialogInputs, DialogPipeline
-from memfin.runtime.judging import (
-    JudgeLike,
-    judge_controls,
-    judge_endpoint,
-    judge_inputs,
-    judge_name,
-    make_judge,
-)
+from memfin.metrics.aggregate import summary_pieces
+from memfin.runtime.judging import JudgeLike, judge_controls, judge_inputs, judge_name, make_judge
+from memfin.runtime.pipeline import AnyWires, Plan, Suite
 from memfin.runtime.settings import make_config, new_run_id
-from memfin.runtime.suite import Plan
 from memfin.scoring.lexicon import lexicon_hashes
 from memfin.scoring.rows import prepare_scoring
 from memfin.version import __version__
 
-MOST_TASKS: Final = 64
+MAX_TASKS: Final = 64
 """Dialogues that wait for a replayer at most, however many replayers there are."""
+
+ROOM: Final = 4
+"""Dialogues that wait between two stages at most, besides those being worked on."""
 
 AgentLike = str | Callable[..., Any]
 ObserverFactory = Callable[[], TurnObserver]
 
 
 class DialogPlan(Plan[EvalSummary]):
-    """What an evaluation of dialogues works on; the subclass knows where traces come from.
+    """An evaluation of dialogues; the subclass knows where traces come from.
 
     Attributes:
-        judge: what judges the replies, if anything does.
-        notices: what it has to say while it works.
         controls: replies whose worth is known, for a judge that is a model.
     """
 
     judge: DialogJudge | None
-    notices: Notices
     controls: Sequence[Control]
 
     @abstractmethod
-    def producers(
-        self,
-        replayed: MemoryObjectSendStream[ToScorer],
-        events: EventSender,
-        writer: MemoryObjectSendStream[ToWriter],
-        committed: MemoryObjectSendStream[DialogCommitted],
-        directory: RunDirectory,
-    ) -> list[Actor[Any]]:
-        """Return the actors that make or read traces; they get clones of the ends."""
+    def traces(self, wires: AnyWires) -> Actor[Any]:
+        """Return the source of the run's dialogues."""
 
-    def pipeline(self, directory: RunDirectory, events: EventSender) -> DialogPipeline:
-        """Return the actors of the run."""
-        inputs = DialogInputs(
-            config=self.config,
-            run_id=self.run_id,
-            source=self.source,
-            dataset_path=self.dataset_path,
-            fingerprint=self.fingerprint,
-            judge=self.judge,
-            notices=self.notices,
-            controls=self.controls,
+    def workers(self, wires: AnyWires) -> Sequence[Actor[Any]]:
+        """Return the replayers; none where traces are recorded."""
+        del wires
+        return ()
+
+    def suite(self) -> Suite[EvalSummary]:
+        """Return the parts of the pipeline."""
+        config, judge = self.config, self.judge
+        judged = judge is not None and config.judge_scope == "all"
+        totals = DialogTotals(config.judge_scope)
+        name = judge.name if judge is not None else None
+        return Suite(
+            source=self.traces,
+            workers=self.workers,
+            scorer=lambda wires: Scorer(config, wires, contradictions_judged=judged),
+            judge=judge,
+            judging=DialogJudging(self.run_id, name, config.judge_scope, self.controls),
+            totals=totals,
+            summary=lambda: self._summary(totals),
+            files=lambda summary, _: {"metrics_summary.json": summary_pieces(summary)},
+            controls_file=JUDGE_CONTROLS,
+            room=ROOM,
+            tasks=MAX_TASKS,
         )
-        return DialogPipeline(inputs, self.producers, directory, events)
 
-    def config_file(self) -> ConfigFile:
-        """Return ``config.json``, with where the judge's model is."""
-        return super().config_file().replace(judge_endpoint=judge_endpoint(self.judge))
-
-    async def close(self) -> None:
-        """Let go of what the judge holds."""
-        if self.judge is not None:
-            await self.judge.close()
+    def _summary(self, totals: DialogTotals) -> EvalSummary:
+        """Return the metrics; raise `UsageError` where there was no valid dialogue."""
+        counters = totals.counters()
+        if counters.total_dialogs == 0:
+            raise UsageError(f"{self.source}: holds no dialogue")
+        if counters.valid_dialogs == 0:
+            reasons = ", ".join(f"{reason}: {count}" for reason, count in sorted(totals.skips.items()))
+            raise UsageError(f"{self.source}: no valid dialogue ({reasons}); memfin validate tells where")
+        return totals.metrics.summary(
+            run_id=self.run_id,
+            dataset_path=self.dataset_path,
+            counters=counters,
+            fingerprint=self.fingerprint,
+            trace_version=self.config.trace_version,
+        )
 
 
 class RunPlan(DialogPlan):
@@ -103,7 +106,7 @@ class RunPlan(DialogPlan):
         dataset: Path,
         agents: AgentSource,
         judge: DialogJudge | None,
-        notices: Notices,
+        board: WarningBoard,
         sha256: str,
         lines: int,
         observer_factory: ObserverFactory | None = None,
@@ -115,11 +118,11 @@ class RunPlan(DialogPlan):
         self.source = f"dataset {dataset}"
         self.dataset_path = config.dataset or "builtin:sample.jsonl"
         self.dialogs = lines if config.limit is None else min(lines, config.limit)
-        self.agents = agents
+        self.agents = self.system = agents
         self.model_name = agents.model_name
         self.judge = judge
-        self.notices = notices
-        agents.listen(notices.post)
+        self.board = board
+        agents.listen(board.warn)
         self.controls = judge_controls(judge, dataset, config)
         runs_dir = Path(config.runs_dir)
         self.directory = runs_dir / self.run_id
@@ -136,34 +139,13 @@ class RunPlan(DialogPlan):
             "seed": config.seed,
         }
 
-    @property
-    def usage(self) -> ModelUsage | None:
-        """What the language models behind the agents took so far."""
-        return self.agents.usage
+    def traces(self, wires: AnyWires) -> Source:
+        """Return the source of the dataset's dialogues."""
+        return Source(self.dataset, self.config, wires)
 
-    @property
-    def agent_parameters(self) -> list[ParameterChange]:
-        """Which parameters the model behind the agents has refused so far."""
-        return self.agents.parameter_changes
-
-    async def close(self) -> None:
-        """Let go of what the judge and the agents hold."""
-        try:
-            await self.agents.close()
-        finally:
-            await super().close()
-
-    def producers(
-        self,
-        replayed: MemoryObjectSendStream[ToScorer],
-        events: EventSender,
-        writer: MemoryObjectSendStream[ToWriter],
-        committed: MemoryObjectSendStream[DialogCommitted],
-        directory: RunDirectory,
-    ) -> list[Actor[Any]]:
-        """Return the source and the replayers."""
+    def workers(self, wires: AnyWires) -> list[Replayer]:
+        """Return the replayers."""
         config = self.config
-        send, receive = anyio.create_memory_object_stream[DialogTask](min(config.workers_dialog, MOST_TASKS))
         options = ReplayOptions(
             run_id=self.run_id,
             history=config.history,
@@ -172,32 +154,10 @@ class RunPlan(DialogPlan):
             trace_version=config.trace_version,
             judge=judge_name(self.judge),
         )
-        replayers = [
-            Replayer(
-                worker_id,
-                self.agents,
-                options,
-                inbox=receive.clone(),
-                outbox=replayed.clone(),
-                writer=writer.clone(),
-                events=events.clone(),
-                observer_factory=self._observer_factory,
-            )
+        return [
+            Replayer(worker_id, self.agents, options, wires, self._observer_factory)
             for worker_id in range(config.workers_dialog)
         ]
-        receive.close()
-        source = Source(
-            self.dataset,
-            run_id=self.run_id,
-            trace_version=config.trace_version,
-            limit=config.limit,
-            directory=directory,
-            tasks=send,
-            replayed=replayed.clone(),
-            writer=writer.clone(),
-            committed=committed.clone(),
-        )
-        return [source, *replayers]
 
 
 def scoring_inputs(judge: DialogJudge | None, config: RunConfig) -> dict[str, Any]:
@@ -236,8 +196,8 @@ def make_plan(
     )
     agents = resolve_agent(agent, AgentSettings.of(config))
     config = config.replace(agent=agents.reference)
-    notices = Notices()
-    resolved_judge = make_judge(judge, config, notices)
+    board = WarningBoard()
+    resolved_judge = make_judge(judge, config, board.warn)
     config = config.replace(judge=judge_name(resolved_judge))
     path = SAMPLE if config.dataset is None else Path(config.dataset)
     check_dataset_file(path)
@@ -247,4 +207,4 @@ def make_plan(
         raise UsageError(f"dataset {path}: {problem.strerror or problem}") from problem
     if scoring_workers(config) == 0:
         prepare_scoring()
-    return RunPlan(config, path, agents, resolved_judge, notices, sha256, lines, observer_factory)
+    return RunPlan(config, path, agents, resolved_judge, board, sha256, lines, observer_factory)

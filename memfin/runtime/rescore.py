@@ -4,19 +4,16 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from anyio.streams.memory import MemoryObjectSendStream
 
-from memfin.actors.base import Actor, EventSender
-from memfin.actors.messages import DialogCommitted, ToScorer, ToWriter
 from memfin.actors.scorer import scoring_workers
-from memfin.actors.trace_source import TraceSource, dialog_of
+from memfin.actors.source import TraceSource, dialog_of
+from memfin.actors.warning_board import WarningBoard
 from memfin.contracts import ConfigFile, DialogTrace, HistoryMode, RunManifest
 from memfin.contracts.reading import decode, iter_jsonl
 from memfin.dataset import DatasetIndex, digest_dataset
 from memfin.errors import UsageError
-from memfin.journal import RunDirectory
-from memfin.judges import Notices
 from memfin.runtime.judging import JudgeLike, judge_controls, judge_name, make_judge
+from memfin.runtime.pipeline import AnyWires
 from memfin.runtime.plan import DialogPlan, scoring_inputs
 from memfin.runtime.settings import make_config
 from memfin.scoring.rows import prepare_scoring
@@ -75,8 +72,8 @@ class RescorePlan(DialogPlan):
         )
         if scoring_workers(config) == 0:
             prepare_scoring()
-        self.notices = Notices()
-        self.judge = make_judge(judge, config, self.notices)
+        self.board = WarningBoard()
+        self.judge = make_judge(judge, config, self.board.warn)
         self.config = config.replace(judge=judge_name(self.judge))
         self.controls = judge_controls(self.judge, dataset, self.config)
         self.run_id = first.run_id
@@ -96,30 +93,22 @@ class RescorePlan(DialogPlan):
 
     @property
     def advice(self) -> str:
-        """What a user can do after a fault has stopped the scoring."""
+        """Advice to a user after a fault has stopped the scoring."""
         return f"free the cause, remove {self.directory} and score again"
 
     @property
     def after_stop(self) -> str:
-        """What there is once the scoring was stopped on purpose."""
+        """State once the scoring was stopped on purpose."""
         return f"{self.directory} holds what was done"
 
     @property
     def when_back(self) -> str:
-        """What a user can do once a judge that was down is back."""
+        """Advice to a user for when a judge that was down is back."""
         return f"once it is back, remove {self.directory} and score again"
 
-    def producers(
-        self,
-        replayed: MemoryObjectSendStream[ToScorer],
-        events: EventSender,
-        writer: MemoryObjectSendStream[ToWriter],
-        committed: MemoryObjectSendStream[DialogCommitted],
-        directory: RunDirectory,
-    ) -> list[Actor[Any]]:
-        """Return the trace source."""
-        del events, committed, directory  # nothing is replayed, and nothing was done before
-        return [TraceSource(self.trace, self.dialog_index, outbox=replayed.clone(), writer=writer.clone())]
+    def traces(self, wires: AnyWires) -> TraceSource:
+        """Return the source of the recorded traces."""
+        return TraceSource(self.trace, self.dialog_index, wires)
 
 
 def _history(config: Path, first: DialogTrace) -> HistoryMode | None:

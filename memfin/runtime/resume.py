@@ -1,5 +1,6 @@
 """Going on with an interrupted run: its settings, held against what they stand for now."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -10,14 +11,14 @@ from memfin.contracts.reading import read_json, shown
 from memfin.contracts.run import Suite
 from memfin.errors import UsageError
 from memfin.journal import COMMITS, RAG_RESULTS, progress_path
-from memfin.journal.artifacts import NOT_AS_WRITTEN, PAPERS, changed_artifacts, logged_checks
-from memfin.journal.disk import Disk
-from memfin.journal.entries import refuse_links
+from memfin.journal.artifacts import FIRST_ARTIFACTS, NOT_AS_WRITTEN, changed_artifacts, logged_checks
+from memfin.journal.disk import Disk, refuse_links
 from memfin.runtime.judging import JudgeLike
+from memfin.runtime.pipeline import Plan, Resumed
 from memfin.runtime.plan import AgentLike, ObserverFactory, RunPlan, make_plan
-from memfin.runtime.suite import Plan, Resumed
 
 F = TypeVar("F", bound=ConfigFile)
+P = TypeVar("P", bound=Plan[Any])
 
 RETRIED: Final[frozenset[DialogStatus]] = frozenset({"failed", "partial"})
 
@@ -46,20 +47,15 @@ def make_resume_plan(
         UsageError: there is no run to go on with, something that it needs is unusable, or the dataset,
             agent, lexicon or prompt is another than when it began and ``force`` is not set.
     """
-    directory = Path(run_dir)
-    recorded, manifest = read_papers(directory, ConfigFile)
-    settings = {name: recorded.settings[name] for name in recorded.settings}
-    for name in ("agent", "judge", "dataset"):
-        del settings[name]
-    plan = make_plan(
-        recorded.settings.dataset,
-        agent=recorded.settings.agent if agent is None else agent,
-        judge=recorded.settings.judge if judge is None else judge,
-        observer_factory=observer_factory,
-        **settings,
+    return resumed(
+        lambda dataset, **settings: make_plan(dataset, observer_factory=observer_factory, **settings),
+        Path(run_dir),
+        ConfigFile,
+        system=agent,
+        judge=judge,
+        force=force,
+        retry_failed=retry_failed,
     )
-    go_on_with(plan, directory, recorded, manifest, force=force, retry_failed=retry_failed)
-    return plan
 
 
 def is_bench(run_dir: str | Path) -> bool:
@@ -67,7 +63,7 @@ def is_bench(run_dir: str | Path) -> bool:
     return (Path(run_dir) / RAG_RESULTS).is_file()
 
 
-def read_papers(
+def read_artifacts(
     directory: Path, kind: type[F], suite: Suite | msgspec.UnsetType = msgspec.UNSET
 ) -> tuple[F, RunManifest]:
     """Return the settings and the manifest of a run of a suite that is to go on.
@@ -82,7 +78,7 @@ def read_papers(
             f"run {directory}: has no {COMMITS}, so that nothing says how far it came; start a new run"
         )
     refuse_links(directory)
-    for name in PAPERS:
+    for name in FIRST_ARTIFACTS:
         if not (directory / name).is_file():
             command = "run" if suite is msgspec.UNSET else "bench"
             raise UsageError(
@@ -127,35 +123,43 @@ class _Written(msgspec.Struct):
     settings: dict[str, msgspec.Raw]
 
 
-def go_on_with(
-    plan: Plan[Any],
+def resumed(
+    make: Callable[..., P],
     directory: Path,
-    recorded: ConfigFile,
-    manifest: RunManifest,
+    kind: type[ConfigFile],
+    suite: Suite | msgspec.UnsetType = msgspec.UNSET,
     *,
+    system: object,
+    judge: JudgeLike,
     force: bool,
     retry_failed: bool,
-) -> None:
-    """Have a plan go on with the run in a directory.
+) -> P:
+    """Return the plan that goes on with the run in a directory, made of its recorded settings.
+
+    ``system`` and ``judge`` take the place of the recorded references where they are given.
 
     Raises:
-        UsageError: something that the results depend on is another than when the run began, and ``force`` is
-            not set.
+        UsageError: there is no run to go on with, or something that the results depend on is another than
+            when it began, and ``force`` is not set.
     """
+    recorded, manifest = read_artifacts(directory, kind, suite)
+    settings = {name: recorded.settings[name] for name in recorded.settings if name != "dataset"}
+    settings |= {} if system is None else {"agent": system}
+    settings |= {} if judge is None else {"judge": judge}
+    plan = make(recorded.settings.dataset, **settings)
     changed = changed_inputs(recorded, plan.config_file())
     if changed and not force:
-        told = ", ".join(changed)
         raise UsageError(
-            f"run {directory}: not as it was when the run began: {told}; start a new run, or mix both "
-            "with --force"
+            f"run {directory}: not as it was when the run began: {', '.join(changed)}; start a new run, or "
+            "mix both with --force"
         )
     plan.directory = directory
     plan.progress = progress_path(directory.absolute().parent, plan.run_id)
-    plan.resumed = Resumed(
-        manifest.started_at, changed, RETRIED if retry_failed else frozenset(), rejudge=retry_failed
-    )
+    drop = RETRIED if retry_failed else frozenset[DialogStatus]()
+    plan.resumed = Resumed(manifest.started_at, changed, drop, rejudge=retry_failed)
     if changed:
         plan.config = plan.config.replace(notes=_noted(manifest.notes, changed))
+    return plan
 
 
 def changed_inputs(recorded: ConfigFile, now: ConfigFile) -> tuple[str, ...]:
@@ -167,5 +171,5 @@ def changed_inputs(recorded: ConfigFile, now: ConfigFile) -> tuple[str, ...]:
 
 
 def _noted(notes: str | None, changed: tuple[str, ...]) -> str:
-    said = f"resumed with --force, changed since it began: {', '.join(changed)}"
-    return f"{notes}; {said}" if notes else said
+    note = f"resumed with --force, changed since it began: {', '.join(changed)}"
+    return f"{notes}; {note}" if notes else note

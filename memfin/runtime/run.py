@@ -3,7 +3,6 @@
 import asyncio
 import math
 import time
-from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Final, Generic
@@ -11,7 +10,8 @@ from typing import Final, Generic
 import anyio
 import msgspec
 
-from memfin.actors.base import ActorStatistics, utc_now
+from memfin.actors.base import ActorStatistics
+from memfin.actors.messages import utc_now
 from memfin.actors.progress_log import OnEvent
 from memfin.contracts import (
     Counters,
@@ -27,17 +27,13 @@ from memfin.contracts import (
 )
 from memfin.errors import MemfinError, RunFault, RunStopped, UsageError
 from memfin.journal import RunDirectory
-from memfin.runtime.draining import DRAIN_LIMIT, Drain
-from memfin.runtime.events import EventBuffer
-from memfin.runtime.failures import foremost
-from memfin.runtime.graph import Graph, build_graph
 from memfin.runtime.outputs import pretty_json
-from memfin.runtime.suite import Measured, Plan, S
+from memfin.runtime.pipeline import DRAIN_LIMIT, Pipeline, Plan, S, foremost
 from memfin.runtime.supervision import Supervision
 from memfin.sandbox.listening import Listener, check_listener
 from memfin.sandbox.references import describe
 
-HASTY_CLOSE: Final = 0.15
+CANCELLED_CLOSE: Final = 0.15
 """Seconds that the judge and what the agents share have for their end when the host cancels the run."""
 
 RECORD_LIMIT: Final = 0.2
@@ -54,7 +50,7 @@ class Run(Generic[S]):
         stats: what depends on time, once the run is complete.
         no_agent: once the run is complete, the error of one in which no dialogue got an agent: its records
             are whole and its summary is worth nothing. `run` does not raise it.
-        directory: where the artefacts are.
+        directory: where the artifacts are.
         stopped_by: set it before cancelling `run`, to have the progress log say what ended the run.
         begun: set once the run directory has its first artifacts.
         on_blocked: called at once with warnings that ``on_event`` cannot take: from a thread when something
@@ -69,13 +65,14 @@ class Run(Generic[S]):
         plan: Plan[S],
         on_event: OnEvent | None = None,
         *,
-        events: EventBuffer | None = None,
+        events: OnEvent | None = None,
         on_blocked: OnEvent | None = None,
         give_up: Callable[[str], None] | None = None,
     ) -> None:
         """Prepare; ``on_event`` will be called on the loop with every progress event; it must not block.
 
-        When it raises, a warning says so, and it is not called any more. ``events`` gets all events, too.
+        When it raises, a warning says so, and it is not called any more. ``events`` gets all events, too, and
+        never raises.
 
         Raises:
             UsageError: ``on_event`` is asynchronous.
@@ -84,7 +81,7 @@ class Run(Generic[S]):
             check_listener("on_event", on_event)
         self.plan = plan
         self._started_at = plan.resumed.started_at if plan.resumed is not None else utc_now()
-        self._artifacts = self._first_papers()
+        self._artifacts = self._first_artifacts()
         # An agent may change the working directory under the run.
         self.directory = RunDirectory(
             plan.directory.absolute(),
@@ -107,23 +104,23 @@ class Run(Generic[S]):
         self._on_event = on_event
         self._listener = Listener("on_event", self._listener_failed)
         self._events = events
-        self._unsent: deque[ProgressEvent] = deque()
+        self._board = plan.board
+        self._board.run_id = plan.run_id
         self._loop: asyncio.AbstractEventLoop | None = None
         self._scope: anyio.CancelScope | None = None
         self._cancelled = False
         self._deadline = math.inf
-        self._drain: Drain | None = None
         self._ended = False
         self._fault: RunFault | None = None
         self._start = time.perf_counter()
-        self._graph: Graph[S] | None = None
+        self._pipeline: Pipeline[S] | None = None
 
     def statistics(self) -> list[ActorStatistics]:
-        """Return what every actor has done so far; empty before the start."""
-        return self._graph.statistics() if self._graph is not None else []
+        """Return what every stage has done so far; empty before the start."""
+        return self._pipeline.statistics() if self._pipeline is not None else []
 
     async def run(self) -> S:
-        """Evaluate and write all artefacts but the reports; return the summary.
+        """Evaluate and write all artifacts but the reports; return the summary.
 
         Raises:
             UsageError: the run directory cannot be created, there is nothing to evaluate, or the agent
@@ -152,8 +149,8 @@ class Run(Generic[S]):
         deadline = time.monotonic() + within
         if deadline < self._deadline:
             self._deadline = deadline
-            if self._drain is not None:
-                self._drain.begin(within)
+            if self._pipeline is not None:
+                self._drain(self._pipeline)
 
     def cancel(self, reason: str) -> None:
         """End the run within a second, whatever is being done; `run` then raises `RunStopped`."""
@@ -161,6 +158,9 @@ class Run(Generic[S]):
         self._cancelled = True
         if self._scope is not None:
             self._scope.cancel()
+
+    def _drain(self, pipeline: Pipeline[S]) -> None:
+        pipeline.drain(self._deadline - time.monotonic(), lambda: self.cancel(self.stopped_by or ""))
 
     def _judge_down(self, reason: str) -> None:
         """End the run in order: what is not judged now is judged when the run is resumed."""
@@ -175,9 +175,8 @@ class Run(Generic[S]):
 
     async def _run(self) -> S:
         supervision = Supervision(
-            self.plan.run_id,
             self.plan.config,
-            warn=self._warn,
+            warn=self._board.warn,
             warn_blocked=self._warn_blocked,
             give_up=self.give_up,
         )
@@ -188,66 +187,62 @@ class Run(Generic[S]):
                     try:
                         await self.directory.write(self._artifacts)
                         self.begun.set()
-                        return await self._run_graph()
+                        return await self._run_pipeline()
                     except BaseException as problem:
                         with anyio.CancelScope(shield=True):
                             await self._end_early(problem)
                         raise
             except (asyncio.CancelledError, RunStopped):
-                closing = HASTY_CLOSE
+                closing = CANCELLED_CLOSE
                 raise
             finally:
                 with anyio.move_on_after(closing, shield=True):
                     await self.plan.close()
 
-    async def _run_graph(self) -> S:
-        graph = self._graph = build_graph(self.plan, self.directory, self._tell, self._take_unsent)
-        drain = self._drain = Drain(graph, lambda: self.cancel(self.stopped_by or ""))
-        graph.pipeline.on_given_up(self._judge_down)
-        self.plan.listen(self._notice)
+    async def _run_pipeline(self) -> S:
+        pipeline = self._pipeline = Pipeline(self.plan, self.directory, self._tell)
+        pipeline.judges.on_given_up = self._judge_down
         summary: S | None = None
-        cut = False
         try:
-            async with anyio.create_task_group() as group, graph.events:
-                await graph.events.send(self._beginning())
+            async with anyio.create_task_group() as group, pipeline.events:
+                await pipeline.events.send(self._beginning())
                 for line in (*self.plan.warnings, *self.directory.warnings):
-                    await graph.events.send(Warned(ts=utc_now(), run_id=self.plan.run_id, message=line))
-                for actor in graph.actors:
-                    group.start_soon(actor.supervised, name=actor.name)
+                    self._board.warn(line)
+                self._board.open(pipeline.events)
+                for stage in pipeline.stages:
+                    group.start_soon(stage.supervised, name=stage.name)
                 if self._deadline < math.inf:
-                    drain.begin(self._deadline - time.monotonic())
-                for actor in graph.workers:
-                    await actor.finished.wait()
-                cut = any(actor.cut for actor in graph.workers)
-                if not cut:
-                    summary = await self._finish(graph)
+                    self._drain(pipeline)
+                for stage in pipeline.working:
+                    await stage.finished.wait()
+                if not any(stage.cut for stage in pipeline.working):
+                    summary = await self._finish(pipeline)
         except BaseExceptionGroup as failures:
             raise foremost(failures) from failures
         finally:
-            drain.close()
-            graph.close()
+            pipeline.close()
         if summary is None:
             raise self._stopped()
         return summary
 
-    async def _finish(self, graph: Graph[S]) -> S:
+    async def _finish(self, pipeline: Pipeline[S]) -> S:
         """Write the summary and announce the end; the progress log is still listening."""
-        pipeline, plan = graph.pipeline, self.plan
-        counters, summary = pipeline.counters, pipeline.summary()
-        self.stats = pipeline.stats(self._measured())
+        plan, totals = self.plan, pipeline.suite.totals
+        counters, summary = totals.counters(), pipeline.suite.summary()
+        self.stats = pipeline.stats(time.perf_counter() - self._start)
         await self.directory.write(
             {
-                **pipeline.artifacts(summary),
+                **pipeline.files(summary),
                 "run_stats.json": pretty_json(self.stats),
                 "run_manifest.json": pretty_json(self._manifest(counters, ended=True)),
             }
         )
         now = utc_now()
-        for event in self._take_unsent():
-            await graph.events.send(event)
-        await graph.events.send(MetricsDone(ts=now, run_id=plan.run_id, turn_rows=pipeline.rows))
-        await graph.events.send(RunFinished(ts=now, run_id=plan.run_id, **dict(counters)))
-        if (why := pipeline.no_agent) is not None:
+        for event in self._board.take():
+            await pipeline.events.send(event)
+        await pipeline.events.send(MetricsDone(ts=now, run_id=plan.run_id, turn_rows=totals.rows))
+        await pipeline.events.send(RunFinished(ts=now, run_id=plan.run_id, **dict(counters)))
+        if (why := totals.no_agent) is not None:
             self.no_agent = UsageError(
                 f"agent {plan.config.agent!r}: no turn of the {counters.valid_dialogs} dialogues was "
                 f"answered: {why}; {plan.directory} holds the records"
@@ -256,7 +251,7 @@ class Run(Generic[S]):
         self._ended = True
         return summary
 
-    def _first_papers(self) -> dict[str, bytes | None]:
+    def _first_artifacts(self) -> dict[str, bytes | None]:
         """Return what a run writes before it asks anyone; an end that is none any more is taken away."""
         manifest = {"run_manifest.json": pretty_json(self._manifest(Counters(), ended=False))}
         config = {"config.json": pretty_json(self.plan.config_file())}
@@ -306,16 +301,7 @@ class Run(Generic[S]):
             counters=counters,
             ended_at=utc_now() if ended else None,
             notes=config.notes,
-            suite=plan.suite,
-        )
-
-    def _measured(self) -> Measured:
-        return Measured(
-            run_id=self.plan.run_id,
-            wall_seconds=time.perf_counter() - self._start,
-            actors={entry.name: dict(entry) for entry in self.statistics()},
-            usage=self.plan.usage,
-            agent_parameters=self.plan.agent_parameters,
+            suite=plan.suite_name,
         )
 
     def record_stop(self, reason: str) -> None:
@@ -330,37 +316,24 @@ class Run(Generic[S]):
 
     def warn(self, line: str) -> None:
         """Put a warning into the progress log with the events that come next."""
-        self._unsent.append(Warned(ts=utc_now(), run_id=self.plan.run_id, message=line))
+        self._board.warn(line)
 
     def _listener_failed(self, line: str) -> None:
-        self.warn(line)
+        self._board.warn(line)
         if self.on_blocked is not None:
             with suppress(Exception):
-                self.on_blocked(self._unsent[-1])
+                self.on_blocked(Warned(ts=utc_now(), run_id=self.plan.run_id, message=line))
 
     def _tell(self, event: ProgressEvent) -> None:
         """Hand an event to whoever listens."""
         if self._events is not None:
-            self._events.put(event)
+            self._events(event)
         if self._on_event is not None:
             self._listener.tell(self._on_event, event)
 
-    def _take_unsent(self) -> list[ProgressEvent]:
-        return [self._unsent.popleft() for _ in range(len(self._unsent))]
-
-    def _notice(self, line: str) -> None:
-        self._warn(Warned(ts=utc_now(), run_id=self.plan.run_id, message=line))
-
-    def _warn(self, event: ProgressEvent) -> None:
-        """Send a warning on its way, at the latest with the end of the run."""
-        if self._graph is not None:
-            with suppress(anyio.WouldBlock, anyio.BrokenResourceError, anyio.ClosedResourceError):
-                self._graph.events.send_nowait(event)
-                return
-        self._unsent.append(event)
-
-    def _warn_blocked(self, event: ProgressEvent) -> None:
+    def _warn_blocked(self, message: str, dialog_id: str | None = None) -> None:
         """Put a warning into the progress log from another thread, the loop being stuck, and tell it."""
+        event = Warned(ts=utc_now(), run_id=self.plan.run_id, message=message, dialog_id=dialog_id)
         self.directory.note([msgspec.json.encode(event)], 0)
         if self.on_blocked is not None:
             self.on_blocked(event)
@@ -370,8 +343,8 @@ class Run(Generic[S]):
 
     async def _end_early(self, problem: BaseException) -> None:
         """Leave no trace of a run that could not start, and a complete one of every other."""
-        answered = self._graph.pipeline.writer.turns if self._graph is not None else 0
-        begun = self._graph is not None
+        answered = self._pipeline.writer.answers if self._pipeline is not None else 0
+        begun = self._pipeline is not None
         if not answered and self.plan.resumed is None and (isinstance(problem, UsageError) or not begun):
             await self.directory.discard()
         else:
@@ -380,9 +353,9 @@ class Run(Generic[S]):
     async def _record_interruption(self, problem: BaseException) -> None:
         faulty = isinstance(problem, MemfinError) and not isinstance(problem, RunStopped)
         reason = str(problem) if faulty else self.stopped_by or describe(problem)
-        counters = self._graph.pipeline.counters if self._graph is not None else Counters()
+        counters = self._pipeline.suite.totals.counters() if self._pipeline is not None else Counters()
         interrupted = RunInterrupted(ts=utc_now(), run_id=self.plan.run_id, reason=reason, counters=counters)
-        events = [*self._take_unsent(), interrupted]
+        events = [*self._board.take(), interrupted]
         self._ended = True
         try:
             await self.directory.append_progress([msgspec.json.encode(event) for event in events])
@@ -391,6 +364,6 @@ class Run(Generic[S]):
                 raise fault from problem
         for event in events:
             self._tell(event)
-        if late := self._take_unsent():
+        if late := self._board.take():
             with suppress(RunFault):  # the end is on record, or was refused just now
                 await self.directory.append_progress([msgspec.json.encode(event) for event in late])

@@ -1,4 +1,4 @@
-"""Settings: from what a user has said to a checked configuration, and the names of runs."""
+"""Settings: checked configurations, and the names of runs."""
 
 import os
 import re

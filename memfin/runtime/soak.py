@@ -2,7 +2,7 @@
 
 import gc
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -11,19 +11,19 @@ import anyio
 import anyio.to_thread
 import msgspec
 
-from memfin.actors.base import utc_now
+from memfin.actors.messages import utc_now
 from memfin.actors.progress_log import OnEvent
 from memfin.contracts import ProgressEvent, RunStats, Warned
 from memfin.contracts.soak import ProcessSample, SoakEpoch, SoakErrors, SoakState, SoakSummary
 from memfin.errors import MemfinError, RunFault, RunStopped, UsageError
-from memfin.runtime.draining import DRAIN_LIMIT
+from memfin.journal.commits import digest
+from memfin.runtime.outputs import pretty_json
+from memfin.runtime.pipeline import DRAIN_LIMIT, Plan, foremost
 from memfin.runtime.run import STOPPED_EXIT, Run
 from memfin.runtime.soak_digest import Digest
 from memfin.runtime.soak_directory import CONFIG, SUMMARY, SoakDirectory, epoch_run_id, read_epochs
 from memfin.runtime.soak_plan import SoakPlan
-from memfin.runtime.soak_probe import Probe
-from memfin.runtime.soak_tally import SoakTally
-from memfin.runtime.suite import Plan
+from memfin.runtime.soak_stats import Probe, SoakStats
 from memfin.sandbox.listening import Listener, check_listener
 from memfin.sandbox.references import describe, reference_of
 from memfin.version import __version__
@@ -33,7 +33,7 @@ RENEW: Final = 5.0
 
 
 class SoakListener(Protocol):
-    """Looks on; must not block. One that raises is told of in a warning and not called any more."""
+    """Observer of a soak; must not block. One that raises leaves a warning and is not called any more."""
 
     def on_event(self, event: ProgressEvent) -> None:
         """Take a progress event of the epoch under way."""
@@ -60,7 +60,7 @@ class Soak:
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Prepare; nothing starts yet. ``clock`` tells seconds, for the duration.
+        """Prepare; nothing starts yet. ``clock`` returns seconds, for the duration.
 
         Raises:
             UsageError: a method of a listener is asynchronous.
@@ -86,12 +86,13 @@ class Soak:
         self._started_at = before.started_at if before is not None else utc_now()
         self._processes = before.processes + 1 if before is not None else 1
         self._pruned = before.pruned_epochs if before is not None else 0
+        self._config_digest = before.config_digest if before is not None else msgspec.UNSET
         changed = plan.resumed.changed if plan.resumed is not None else ()
         self._changed = [*(before.changed if before is not None else ()), *changed]
         self._directory = SoakDirectory(
             plan.directory, plan.run_id, layout=plan.suite.layout, existing=plan.resumed is not None
         )
-        self._tally = SoakTally()
+        self._stats = SoakStats()
         self._totals: dict[str, Any] = {}
         self._probe = Probe()
         self._run: Run[Any] | None = None
@@ -101,7 +102,7 @@ class Soak:
 
     @property
     def stopped_by(self) -> str | None:
-        """What ended the soak; set it before cancelling `run`, to have the artifacts say so."""
+        """Reason for the end of the soak; set it before cancelling `run`, to have the artifacts say so."""
         return self._stopped_by
 
     @stopped_by.setter
@@ -147,7 +148,12 @@ class Soak:
             await directory.recover()
             await anyio.to_thread.run_sync(self._count_recorded)
             if self.plan.resumed is None or self.plan.resumed.changed:
+                # A crash between the two files must not look like a change from outside.
+                if self.plan.resumed is not None:
+                    self._config_digest = msgspec.UNSET
+                    await self._renew("running")
                 await directory.write(CONFIG, self.plan.config_file)
+                self._config_digest = digest(pretty_json(self.plan.config_file))
             await self._renew("running")
             try:
                 await self._epochs()
@@ -159,47 +165,40 @@ class Soak:
             return await self._renew("finished", gates=await anyio.to_thread.run_sync(self._failed_gates))
 
     def _failed_gates(self) -> list[str]:
-        return self.plan.suite.failed_gates(self._tally, self._directory.epoch(self._tally.epochs))
+        return self.plan.suite.failed_gates(self._stats, self._directory.epoch(self._stats.epochs))
 
     def _count_recorded(self) -> None:
         for epoch in read_epochs(self._directory.path):
-            self._tally.add(epoch)
-        self._totals = self._tally.fields()
+            self._stats.add(epoch)
+        self._totals = self._stats.fields()
 
     def _count(self, epoch: SoakEpoch) -> None:
-        self._tally.add(epoch)
-        self._totals = self._tally.fields()
+        self._stats.add(epoch)
+        self._totals = self._stats.fields()
 
     async def _epochs(self) -> None:
         """Run epochs until it is time, with the probe and the renewing of the summary beside them."""
-        failures: list[Exception] = []
-
-        async def beside(work: Callable[[], Awaitable[None]]) -> None:
-            try:
-                await work()
-            except Exception as failure:  # noqa: BLE001 - raised again outside the group, as itself
-                failures.append(failure)
-            group.cancel_scope.cancel()
-
-        async with anyio.create_task_group() as group:
-            group.start_soon(beside, self._probe.run, name="soak-probe")
-            group.start_soon(beside, self._keep_renewing, name="soak-summary")
-            await beside(self._one_after_another)
-        if failures:
-            raise failures[0]
+        try:
+            async with anyio.create_task_group() as group:
+                group.start_soon(self._probe.run, name="soak-probe")
+                group.start_soon(self._keep_renewing, name="soak-summary")
+                await self._one_after_another()
+                group.cancel_scope.cancel()
+        except BaseExceptionGroup as failures:
+            raise foremost(failures) from failures
 
     async def _one_after_another(self) -> None:
         while not self._over():
             if self._stopping.is_set():
                 raise RunStopped(f"stopped: {self.stopped_by}; {self.plan.after_stop}", STOPPED_EXIT)
-            await self._epoch(self._tally.epochs + 1)
+            await self._epoch(self._stats.epochs + 1)
             await self._prune()
             if not self._over():
                 with anyio.move_on_after(self.plan.pause):
                     await self._stopping.wait()
 
     def _over(self) -> bool:
-        limits, done = self.plan.limits, self._tally.epochs
+        limits, done = self.plan.limits, self._stats.epochs
         if limits.epochs is not None and done >= limits.epochs:
             return True
         return limits.duration_seconds is not None and done > 0 and self.elapsed >= limits.duration_seconds
@@ -219,7 +218,7 @@ class Soak:
         gc.collect()  # what is left in circles of the run is no growth
         resources = self._probe.look()
         lag, peak = self._probe.take()
-        dialogs = self.plan.suite.dialogs(stats)
+        dialogs = stats.dialogs_by_status or _as_dialogs(stats)
         epoch = SoakEpoch(
             run_id=self.plan.run_id,
             epoch=number,
@@ -268,7 +267,7 @@ class Soak:
 
     def _on_event(self, event: ProgressEvent) -> None:
         if self.on_blocked is not None and isinstance(event, Warned) and event.message in self._failures:
-            return  # which has told it already
+            return  # which has had it already
         for each, listener in self._listeners:
             listener.tell(each.on_event, event)
 
@@ -292,7 +291,7 @@ class Soak:
         keep = self.plan.limits.keep_epochs
         if keep is None:
             return
-        while self._pruned < self._tally.epochs - keep:
+        while self._pruned < self._stats.epochs - keep:
             await self._directory.prune(self._pruned + 1)
             self._pruned += 1
 
@@ -312,7 +311,7 @@ class Soak:
             started_at=self._started_at,
             updated_at=utc_now(),
             memfin_version=__version__,
-            suite=self.plan.suite.suite,
+            suite=self.plan.suite.name,
             limits=self.plan.limits,
             processes=self._processes,
             pruned_epochs=self._pruned,
@@ -320,6 +319,7 @@ class Soak:
             gates=list(gates),
             reason=reason,
             changed=self._changed,
+            config_digest=self._config_digest,
             **self._totals,
         )
         await self._directory.write(SUMMARY, self.summary)
@@ -328,7 +328,7 @@ class Soak:
     async def _end_early(self, problem: BaseException) -> None:
         """Say in the summary what ended the soak, or leave nothing of one that could not start.
 
-        A disk that refuses this as well has been told of.
+        A disk that refuses this as well has been reported.
         """
         first = self._directory.epoch(1)
         if isinstance(problem, UsageError) and self.plan.resumed is None and not first.exists():
@@ -346,6 +346,12 @@ class Soak:
         """Append the interruption to the epoch's progress log from another thread, the loop being stuck."""
         if self._run is not None:
             self._run.record_stop(reason)
+
+
+def _as_dialogs(stats: RunStats) -> dict[str, int]:
+    """Return questions by what came of them: each counts as a dialogue."""
+    answered = stats.turns_by_status.get("ok", 0)
+    return {"complete": answered, "failed": sum(stats.turns_by_status.values()) - answered}
 
 
 def _errors(stats: RunStats, dialogs: Mapping[str, int]) -> SoakErrors:

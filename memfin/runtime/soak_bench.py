@@ -1,17 +1,13 @@
-"""A benchmark as a soak knows it: the same questions, epoch after epoch (RAG benchmark schema)."""
+"""Plans of soaks of a benchmark: the same questions, epoch after epoch (RAG benchmark schema)."""
 
 import os
-from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Any
 
-import msgspec
-
-from memfin.contracts import NO_JUDGE, BenchConfig, BenchConfigFile, RunStats
+from memfin.contracts import NO_JUDGE, BenchConfig, BenchConfigFile
 from memfin.contracts.rag import RagSummary
-from memfin.contracts.run import Suite
 from memfin.contracts.soak import SoakLimits
-from memfin.journal import JUDGED_QUESTIONS, QUESTIONS, RAG_RESULTS, Layout
+from memfin.journal import JUDGED_QUESTIONS, QUESTIONS, RAG_RESULTS
 from memfin.rag.aggregation import headline_values
 from memfin.runtime.bench import make_bench_resume_plan
 from memfin.runtime.bench_gates import (
@@ -20,104 +16,53 @@ from memfin.runtime.bench_gates import (
     regression_gates,
     right_facts,
     score_gates,
-    total_errors,
 )
-from memfin.runtime.bench_plan import BenchPlan, RagLike, make_bench_plan
-from memfin.runtime.judging import CACHE, JudgeLike
+from memfin.runtime.bench_plan import RagLike, make_bench_plan
+from memfin.runtime.judging import JudgeLike
 from memfin.runtime.settings import checked_config
 from memfin.runtime.soak_digest import answer_latencies
-from memfin.runtime.soak_plan import SoakPlan, began, checked_limits, going_on, soak_config
-from memfin.runtime.soak_suite import SoakSuite, absolute
-from memfin.runtime.soak_tally import SoakTally
-
-_OF_THE_SOAK: Final = frozenset(
-    {
-        "dataset",
-        "agent",
-        "judge",
-        "document",
-        "run_id",
-        "fail_under",
-        "fail_on_error",
-        "fail_on_judge_error",
-        "fail_on_regression",
-    }
+from memfin.runtime.soak_plan import (
+    SoakPlan,
+    SoakSuite,
+    absolute,
+    began,
+    checked_limits,
+    going_on,
+    soak_config,
 )
-"""Settings that epochs do not take over as they are; gates are for the soak as a whole."""
+from memfin.runtime.soak_stats import SoakStats
 
 
-class SoakedBenchmark(SoakSuite[RagSummary]):
-    """The questions of a benchmark; system and judge belong to one epoch alone."""
+def _suite(
+    config: BenchConfig, rag: RagLike, judge: JudgeLike, *, force: bool = False
+) -> SoakSuite[RagSummary]:
+    """Return the questions of a benchmark as a soak repeats them.
 
-    suite: ClassVar[Suite | msgspec.UnsetType] = "rag"
-    layout: Layout = QUESTIONS
+    Raises:
+        UsageError: the run of ``fail_on_regression`` cannot be read.
+    """
+    document, before = absolute(config.document), right_facts(config.fail_on_regression)
 
-    def __init__(
-        self,
-        config: BenchConfig,
-        directory: Path,
-        rag: RagLike,
-        judge: JudgeLike,
-        *,
-        force: bool = False,
-    ) -> None:
-        """Prepare; ``rag`` and ``judge`` are as for `make_bench_plan`.
+    def failed_gates(stats: SoakStats, last: Path) -> list[str]:
+        """Hold the mean score, all failures, and the fact questions of the last epoch against the gates."""
+        score, errors = stats.means().get("rag.overall_percentage", 0.0), stats.errors
+        return [
+            *score_gates(score, stats.turns, errors.failed_turns, config),
+            *answers_judged(errors.judged_turns, errors.judge_failures, config),
+            *(regression_gates(last, config, before) if before else ()),
+        ]
 
-        Raises:
-            UsageError: the run of ``fail_on_regression`` cannot be read.
-        """
-        super().__init__(config, directory, force=force)
-        self._config = config
-        self._rag = rag
-        self._judge = judge
-        if judge not in (None, NO_JUDGE):
-            self.layout = JUDGED_QUESTIONS
-        self._document = absolute(config.document)
-        self._before = right_facts(config.fail_on_regression)
-        self._settings = {name: config[name] for name in config if name not in _OF_THE_SOAK} | {
-            "runs_dir": str(self._epochs),
-            "judge_cache_dir": absolute(config.judge_cache_dir or str(Path(config.runs_dir) / CACHE)),
-            "agent_system": absolute(config.agent_system),
-        }
-
-    def _new(self, run_id: str) -> BenchPlan:
-        return make_bench_plan(
-            self._dataset,
-            rag=self._rag,
-            document=self._document,
-            judge=self._judge,
-            **(self._settings | {"run_id": run_id}),
-        )
-
-    def _again(self, directory: Path) -> BenchPlan:
-        return make_bench_resume_plan(directory, force=self._force, rag=self._rag, judge=self._judge)
-
-    def values(self, summary: RagSummary) -> dict[str, float]:
-        """Return the headline values: of all questions, of those of each type, and a judge's marks."""
-        return headline_values(summary)
-
-    def latencies(self, directory: Path) -> Iterator[float]:
-        """Yield the latency of every answer."""
-        return answer_latencies(directory / RAG_RESULTS)
-
-    def dialogs(self, stats: RunStats) -> Mapping[str, int]:
-        """Return how many questions were answered and how many were not: each counts as a dialogue."""
-        failed = total_errors(stats)
-        return {"complete": sum(stats.turns_by_status.values()) - failed, "failed": failed}
-
-    def failed_gates(self, tally: SoakTally, last: Path) -> list[str]:
-        """Return one line for every gate that is not passed.
-
-        The score is the mean over the epochs, failures are those of all of them; no fact question may have
-        got worse in the last one.
-        """
-        score = tally.means().get("rag.overall_percentage", 0.0)
-        errors = tally.errors
-        problems = score_gates(score, tally.turns, errors.failed_turns, self._config)
-        problems += answers_judged(errors.judged_turns, errors.judge_failures, self._config)
-        if self._before:
-            problems += regression_gates(last, self._config, self._before)
-        return problems
+    return SoakSuite(
+        make=lambda path, **settings: make_bench_plan(
+            path, rag=rag, document=document, judge=judge, **settings
+        ),
+        resume=lambda directory: make_bench_resume_plan(directory, force=force, rag=rag, judge=judge),
+        values=headline_values,
+        latencies=lambda directory: answer_latencies(directory / RAG_RESULTS),
+        failed_gates=failed_gates,
+        name="rag",
+        layout=QUESTIONS if judge in (None, NO_JUDGE) else JUDGED_QUESTIONS,
+    )
 
 
 def make_bench_soak_plan(
@@ -145,7 +90,7 @@ def make_bench_soak_plan(
     config = soak_config(checked_config(given, BenchConfig, check_gate_name))
     limits = checked_limits(limits)
     directory = Path(config.runs_dir) / str(config.run_id)
-    return SoakPlan(config, limits, directory, SoakedBenchmark(config, directory, rag, judge))
+    return SoakPlan(config, limits, directory, _suite(config, rag, judge))
 
 
 def make_bench_soak_resume_plan(
@@ -170,11 +115,10 @@ def make_bench_soak_resume_plan(
             than when the soak began and ``force`` is not set.
     """
     path = Path(directory)
-    recorded, summary = began(path, BenchConfigFile, SoakedBenchmark.suite)
+    recorded, summary = began(path, BenchConfigFile, "rag")
     config = recorded.settings.replace(run_id=recorded.run_id)
-    suite = SoakedBenchmark(
+    suite = _suite(
         config,
-        path,
         config.agent if rag is None else rag,
         config.judge if judge is None else judge,
         force=force,

@@ -16,8 +16,7 @@ from memfin.contracts.reading import InvalidRecord, decode, read_json
 from memfin.contracts.soak import SoakEpoch, SoakSummary
 from memfin.errors import RunFault, UsageError
 from memfin.journal import COMMITS, DIALOGUES, Layout, progress_path
-from memfin.journal.disk import APPEND, Disk
-from memfin.journal.entries import remove_temporaries
+from memfin.journal.disk import APPEND, Disk, remove_temporaries
 from memfin.journal.lock import LOCK, RunLock
 from memfin.journal.run_directory import LOGS, START_AGAIN
 from memfin.runtime.outputs import pretty_json
@@ -179,8 +178,8 @@ class SoakDirectory:
         file = self._disk.open(path, APPEND)
         try:
             size = self._disk.size(file)
+            self._disk.append(file, data, path)
             try:
-                self._disk.write_all(file, data)
                 self._disk.fsync(file)
             except OSError as problem:
                 with suppress(OSError):
@@ -199,17 +198,13 @@ class SoakDirectory:
 
     def _recover(self) -> None:
         path = self.path / LINES
-        if not path.exists():
-            return
-        file = self._disk.open(path, APPEND)
-        try:
-            size = self._disk.size(file)
-            whole = _whole_lines(self._disk, file, size)
-            if whole < size:
-                self._disk.truncate(file, whole)
+        if path.exists():
+            file = self._disk.open(path, APPEND)
+            try:
+                self._disk.cut_torn_line(file)
                 self._disk.fsync(file)
-        finally:
-            self._disk.close(file)
+            finally:
+                self._disk.close(file)
 
     async def prune(self, number: int) -> None:
         """Remove traces, rows, judgements, journal and progress log of an epoch.
@@ -243,7 +238,7 @@ class SoakDirectory:
         """Say whether an epoch has a directory with anything in it that counts."""
         directory = self.epoch(number)
         artifacts = all((directory / name).is_file() for name in (CONFIG, "run_manifest.json", COMMITS))
-        first = directory / self._layout.first
+        first = directory / self._layout.rows[0]
         return artifacts or (first.is_file() and first.stat().st_size > 0)
 
     async def _finish(self, operation: Callable[[], T]) -> T:
@@ -263,18 +258,6 @@ class SoakDirectory:
             )
             raise RunFault(f"soak {self._shown}: {where}{problem.strerror or problem}; {advice}") from problem
         return cast("T", result)
-
-
-def _whole_lines(disk: Disk, file: int, size: int) -> int:
-    """Return the size up to the last line end."""
-    end = size
-    while end:
-        start = max(0, end - (1 << 16))
-        found = disk.read(file, end - start, start).rfind(b"\n")
-        if found >= 0:
-            return start + found + 1
-        end = start
-    return 0
 
 
 def read_epochs(path: Path) -> Iterator[SoakEpoch]:

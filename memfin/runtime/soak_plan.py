@@ -1,32 +1,60 @@
-"""From settings to the plan of a soak, and of each of its epochs."""
+"""Plans of soaks: from settings to a soak, and to each of its epochs."""
 
 import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from memfin.contracts import NO_JUDGE, ConfigFile, RunConfig
+from memfin.contracts import NO_JUDGE, ConfigFile, EvalSummary, RunConfig
 from memfin.contracts.reading import shown
-from memfin.contracts.run import Suite
+from memfin.contracts.run import Suite as SuiteName
 from memfin.contracts.soak import SoakLimits, SoakSummary
 from memfin.errors import UsageError
-from memfin.journal.entries import refuse_links
+from memfin.journal import DIALOG_TRACE, DIALOGUES, Layout, progress_path
+from memfin.journal.commits import digest
+from memfin.journal.disk import refuse_links
 from memfin.journal.run_directory import LOGS
-from memfin.runtime.judging import JudgeLike
-from memfin.runtime.plan import AgentLike, ObserverFactory
-from memfin.runtime.resume import changed_inputs, read_config
+from memfin.runtime.gates import gates_failed_by, headline_values, judge_gates_failed_by
+from memfin.runtime.judging import CACHE, JudgeLike
+from memfin.runtime.pipeline import Plan, S
+from memfin.runtime.plan import AgentLike, ObserverFactory, make_plan
+from memfin.runtime.resume import changed_inputs, make_resume_plan, read_config
 from memfin.runtime.settings import make_config, new_run_id
-from memfin.runtime.soak_dialogs import SoakedDialogs
-from memfin.runtime.soak_directory import CONFIG, EPOCHS, SUMMARY, epoch_run_id, is_soak, read_summary
-from memfin.runtime.soak_suite import SoakSuite
-from memfin.runtime.suite import Plan
+from memfin.runtime.soak_digest import recorded_latencies
+from memfin.runtime.soak_directory import (
+    CONFIG,
+    EPOCHS,
+    SUMMARY,
+    epoch_name,
+    epoch_run_id,
+    is_soak,
+    read_summary,
+)
+from memfin.runtime.soak_stats import SoakStats
 
 C = TypeVar("C", bound=RunConfig)
 F = TypeVar("F", bound=ConfigFile)
 
-LONGEST_ID: Final = 120
+MAX_ID: Final = 120
 """Characters of a soak's run id at most: those of its epochs are longer."""
+
+OF_THE_SOAK: Final = frozenset(
+    {
+        "dataset",
+        "agent",
+        "judge",
+        "document",
+        "run_id",
+        "fail_under",
+        "fail_on_error",
+        "fail_on_judge_error",
+        "fail_on_regression",
+    }
+)
+"""Settings that epochs do not take over as they are; gates are for the soak as a whole."""
 
 _DURATION: Final = re.compile(r"(?:(\d+(?:\.\d+)?)([dhms]))+")
 _PART: Final = re.compile(r"(\d+(?:\.\d+)?)([dhms])")
@@ -49,14 +77,42 @@ def parse_duration(text: str) -> float:
 
 
 class SoakBeginning(NamedTuple):
-    """What an earlier process left: its summary, and what is another now that ``--force`` accepts."""
+    """State of a soak that goes on: its summary, and what is another now that ``--force`` accepts."""
 
     summary: SoakSummary
     changed: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class SoakSuite(Generic[S]):
+    """A suite as a soak repeats it.
+
+    System under test, judge and all connections belong to one epoch alone: each has a plan of its own.
+
+    Attributes:
+        make: makes the plan of a new run of a dataset under settings.
+        resume: makes the plan that goes on with the run in a directory.
+        values: headline values of an epoch's summary, by name.
+        latencies: latencies of everything that was answered in an epoch's directory, in milliseconds.
+        failed_gates: one line for every gate that a finished soak does not pass, from its statistics and the
+            directory of its last epoch.
+        name: what the soak's summary calls the suite; dialogues are the one it does not name.
+        layout: the files of an epoch's directory.
+    """
+
+    make: Callable[..., Plan[S]]
+    resume: Callable[[Path], Plan[S]]
+    values: Callable[[S], dict[str, float]]
+    latencies: Callable[[Path], Iterator[float]]
+    failed_gates: Callable[[SoakStats, Path], list[str]]
+    name: SuiteName | msgspec.UnsetType = msgspec.UNSET
+    layout: Layout = DIALOGUES
+
+
 class SoakPlan:
-    """What a soak works on, resolved and checked.
+    """A soak, resolved and checked.
+
+    Paths are made absolute when the plan is made, since a system under test may change the working directory.
 
     Attributes:
         config: the settings of the soak; those of its epochs differ in where they write.
@@ -77,19 +133,41 @@ class SoakPlan:
         begins_at: int = 1,
     ) -> None:
         """Resolve and check the first epoch to come, ``begins_at``; raises `UsageError` as its plan."""
-        first = suite.plan(begins_at)
-        self.config = config.replace(agent=first.config.agent, judge=first.config.judge)
         self.limits = limits
         self.run_id = str(config.run_id)
         self.directory = directory
         self.suite = suite
         self.resumed: SoakBeginning | None = None
+        self._epochs = directory.absolute() / EPOCHS
+        self._shown_dataset = config.dataset
+        self._dataset = absolute(config.dataset)
+        self._settings = {name: config[name] for name in config if name not in OF_THE_SOAK} | {
+            "runs_dir": str(self._epochs),
+            "judge_cache_dir": absolute(config.judge_cache_dir or str(Path(config.runs_dir) / CACHE)),
+            "agent_system": absolute(config.agent_system),
+        }
+        first = self._made(begins_at)
         self._first: Plan[Any] | None = first
+        self.config = config.replace(agent=first.config.agent, judge=first.config.judge)
         self.config_file = first.config_file().replace(run_id=self.run_id, settings=self.config)
+
+    def _made(self, number: int, *, begun: bool = False) -> Plan[Any]:
+        directory = self._epochs / epoch_name(number)
+        if begun:
+            plan = self.suite.resume(directory)
+        else:
+            settings = {**self._settings, "run_id": epoch_run_id(self.run_id, number)}
+            plan = self.suite.make(self._dataset, **settings)
+        plan.directory = directory
+        plan.progress = progress_path(self._epochs, plan.run_id)
+        if self._shown_dataset is not None:
+            plan.dataset_path = self._shown_dataset
+        plan.part_of = self.directory
+        return plan
 
     @property
     def after_stop(self) -> str:
-        """What there is once the soak was stopped on purpose."""
+        """State once the soak was stopped on purpose."""
         return f"memfin resume {self.directory} goes on"
 
     @property
@@ -112,11 +190,8 @@ class SoakPlan:
             UsageError: something that it needs is unusable now, or is another than when the soak began.
         """
         plan, self._first = self._first, None
-        if begun:
-            plan = self.suite.resumed(number)
-        elif plan is None or plan.run_id != epoch_run_id(self.run_id, number):
-            plan = self.suite.plan(number)
-        plan.part_of = self.directory
+        if begun or plan is None or plan.run_id != epoch_run_id(self.run_id, number):
+            plan = self._made(number, begun=begun)
         changed = changed_inputs(self.config_file, plan.config_file())
         if changed:
             raise UsageError(
@@ -144,8 +219,7 @@ def make_soak_plan(
     config = soak_config(make_config({**settings, "dataset": None if dataset is None else str(dataset)}))
     limits = checked_limits(limits)
     directory = Path(config.runs_dir) / str(config.run_id)
-    suite = SoakedDialogs(config, directory, agent, judge, observer_factory)
-    return SoakPlan(config, limits, directory, suite)
+    return SoakPlan(config, limits, directory, _suite(config, agent, judge, observer_factory))
 
 
 def make_soak_resume_plan(
@@ -168,9 +242,8 @@ def make_soak_resume_plan(
     path = Path(directory)
     recorded, summary = began(path, ConfigFile)
     config = recorded.settings.replace(run_id=recorded.run_id)
-    suite = SoakedDialogs(
+    suite = _suite(
         config,
-        path,
         recorded.settings.agent if agent is None else agent,
         recorded.settings.judge if judge is None else judge,
         observer_factory,
@@ -179,16 +252,52 @@ def make_soak_resume_plan(
     return going_on(path, recorded, summary, suite, force=force, metrics_port=metrics_port)
 
 
+def _suite(
+    config: RunConfig,
+    agent: AgentLike,
+    judge: JudgeLike,
+    observer_factory: ObserverFactory | None,
+    *,
+    force: bool = False,
+) -> SoakSuite[EvalSummary]:
+    made: Any = {"agent": agent, "judge": judge, "observer_factory": observer_factory}
+    return SoakSuite(
+        make=lambda dataset, **settings: make_plan(dataset, **made, **settings),
+        resume=lambda directory: make_resume_plan(directory, force=force, **made),
+        values=lambda summary: headline_values(summary.metrics),
+        latencies=lambda directory: recorded_latencies(directory / DIALOG_TRACE),
+        failed_gates=lambda stats, _: dialog_gates(stats, config),
+    )
+
+
+def dialog_gates(stats: SoakStats, config: RunConfig) -> list[str]:
+    """Return one line for every gate that a soak of dialogues does not pass.
+
+    Values are means over all epochs, turns are those of all epochs.
+    """
+    errors, failed = stats.errors, stats.errors.failed_turns
+    by_status = {"ok": stats.turns - failed, "failed": failed}
+    return [
+        *gates_failed_by(stats.means(), by_status, config.fail_under, config.fail_on_error),
+        *judge_gates_failed_by(errors.judged_turns, errors.judge_failures, config.fail_on_judge_error),
+    ]
+
+
+def absolute(path: str | None) -> str | None:
+    """Return a path from the root, None for none."""
+    return None if path is None else str(Path(path).absolute())
+
+
 def soak_config(config: C) -> C:
     """Return the settings of a new soak, which has a name; raise `UsageError` where that is too long."""
     config = config.replace(run_id=config.run_id or new_run_id())
-    if len(str(config.run_id)) > LONGEST_ID:
-        raise UsageError(f"run id {config.run_id!r}: that of a soak has at most {LONGEST_ID} characters")
+    if len(str(config.run_id)) > MAX_ID:
+        raise UsageError(f"run id {config.run_id!r}: that of a soak has at most {MAX_ID} characters")
     return config
 
 
 def began(
-    path: Path, kind: type[F], suite: Suite | msgspec.UnsetType = msgspec.UNSET
+    path: Path, kind: type[F], suite: SuiteName | msgspec.UnsetType = msgspec.UNSET
 ) -> tuple[F, SoakSummary]:
     """Return the settings and the summary of a soak of a suite that is to go on.
 
@@ -204,6 +313,11 @@ def began(
     if summary.suite != suite:
         repeated = "a benchmark" if suite is msgspec.UNSET else "dialogues"
         raise UsageError(f"soak {path}: repeats {repeated}, which memfin resume goes on with")
+    if summary.config_digest not in (msgspec.UNSET, digest(_content(path / CONFIG))):
+        raise UsageError(
+            f"soak {path}: {CONFIG} is not as it was written: {SUMMARY} holds another checksum; "
+            "put it back, or start a new soak"
+        )
     config = read_config(path / CONFIG, kind)
     if not summary.run_id == config.run_id == config.settings.run_id:
         raise UsageError(
@@ -211,6 +325,13 @@ def began(
             "put back the one that belongs here"
         )
     return config, summary
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:  # reading it as settings says why
+        return b""
 
 
 def going_on(

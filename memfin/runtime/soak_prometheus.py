@@ -15,25 +15,8 @@ from memfin.errors import UsageError
 from memfin.hosting import HostCheck, listening, metrics_answer
 
 HOST: Final = "127.0.0.1"
-BUCKETS: Final = (
-    0.001,
-    0.0025,
-    0.005,
-    0.01,
-    0.025,
-    0.05,
-    0.1,
-    0.25,
-    0.5,
-    1,
-    2.5,
-    5,
-    10,
-    30,
-    60,
-    120,
-    math.inf,
-)
+PREFIX: Final = "memfin_soak_"
+BUCKETS: Final = (1e-3, 2.5e-3, 5e-3, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, math.inf)
 """Upper bounds of the latency histogram, in seconds."""
 
 
@@ -51,42 +34,34 @@ class SoakExporter:
         """Prepare to serve on a port of loopback, 0 for a free one."""
         self._port = port
         self.address = ""
-        self._registry = registry = CollectorRegistry()
-        name = "memfin_soak_"
-        self._epochs = Counter(f"{name}epochs", "Epochs that are complete", registry=registry)
-        self._turns = Counter(f"{name}turns", "Turns by status", ["status"], registry=registry)
-        self._dialogs = Counter(
-            f"{name}dialogs", "Dialogues by status, skipped lines too", ["status"], registry=registry
-        )
+        self._registry = CollectorRegistry()
+
+        def gauge(name: str, text: str, *labels: str) -> Gauge:
+            return Gauge(PREFIX + name, text, labels, registry=self._registry)
+
+        def counter(name: str, text: str, *labels: str) -> Counter:
+            return Counter(PREFIX + name, text, labels, registry=self._registry)
+
+        self._epochs = counter("epochs", "Epochs that are complete")
+        self._turns = counter("turns", "Turns by status", "status")
+        self._dialogs = counter("dialogs", "Dialogues by status, skipped lines too", "status")
         self._latency = Histogram(
-            f"{name}turn_latency_seconds",
+            f"{PREFIX}turn_latency_seconds",
             "Latency of the answered turns",
             buckets=BUCKETS,
-            registry=registry,
+            registry=self._registry,
         )
-        self._errors = Counter(
-            f"{name}errors", "What went wrong in complete epochs, by kind", ["kind"], registry=registry
-        )
-        self._value = Gauge(
-            f"{name}metric", "Headline values of the last complete epoch", ["metric"], registry=registry
-        )
-        self._drift = Gauge(
-            f"{name}metric_drifting",
-            "1 where a headline value has a trend over the epochs",
-            ["metric"],
-            registry=registry,
-        )
-        self._lag = Gauge(
-            f"{name}loop_lag_seconds",
-            "Lag of the event loop in the last complete epoch",
-            ["quantile"],
-            registry=registry,
-        )
+        self._errors = counter("errors", "What went wrong in complete epochs, by kind", "kind")
+        self._value = gauge("metric", "Headline values of the last complete epoch", "metric")
+        drifting = "1 where a headline value has a trend over the epochs"
+        self._drift = gauge("metric_drifting", drifting, "metric")
+        lag = "Lag of the event loop in the last complete epoch"
+        self._lag = gauge("loop_lag_seconds", lag, "quantile")
         self._process = {
-            "rss_bytes": Gauge(f"{name}rss_bytes", "Resident memory", registry=registry),
-            "open_files": Gauge(f"{name}open_files", "Open file descriptors", registry=registry),
-            "threads": Gauge(f"{name}threads", "Threads", registry=registry),
-            "tasks": Gauge(f"{name}tasks", "Tasks of the event loop", registry=registry),
+            "rss_bytes": gauge("rss_bytes", "Resident memory"),
+            "open_files": gauge("open_files", "Open file descriptors"),
+            "threads": gauge("threads", "Threads"),
+            "tasks": gauge("tasks", "Tasks of the event loop"),
         }
 
     def __enter__(self) -> Self:

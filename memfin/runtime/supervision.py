@@ -1,11 +1,10 @@
-"""Names foreign code that holds the event loop, or does not let a call be cancelled."""
+"""Supervision of user code that holds the event loop, or does not let a call be cancelled."""
 
 from collections.abc import Callable
 from contextvars import Token
 from typing import Final, Self
 
-from memfin.actors.base import utc_now
-from memfin.contracts import RunConfig, Warned
+from memfin.contracts import RunConfig
 from memfin.runtime.watchdog import LoopWatchdog
 from memfin.sandbox.watch import WATCH, Callee, CallWatch
 
@@ -27,14 +26,12 @@ class Supervision:
 
     def __init__(
         self,
-        run_id: str,
         config: RunConfig,
         *,
-        warn: Callable[[Warned], None],
-        warn_blocked: Callable[[Warned], None],
+        warn: Callable[[str, str | None], None],
+        warn_blocked: Callable[[str, str | None], None],
         give_up: Callable[[str], None] | None,
     ) -> None:
-        self._run_id = run_id
         self._config = config
         self._warn = warn
         self._warn_blocked = warn_blocked
@@ -61,10 +58,10 @@ class Supervision:
         """Warn once for each dialogue."""
         if callee not in self._named:
             self._named.add(callee)
-            self._warn(self._warning(callee, "ignores its cancellation; the call was left behind"))
+            self._warn(*self._warning(callee, "ignores its cancellation; the call was left behind"))
 
     def _on_blocked(self, seconds: float) -> bool:
-        """Tell who blocks the loop; return False while nobody can be named."""
+        """Warn of who blocks the loop; return False while nobody can be named."""
         callee = self._watch.on_loop
         if callee is None:
             return False
@@ -73,7 +70,7 @@ class Supervision:
                 f"has blocked the event loop for {seconds:.1f} s; make its methods plain functions, "
                 "or await instead of blocking"
             )
-            self._warn_blocked(self._warning(callee, problem))
+            self._warn_blocked(*self._warning(callee, problem))
         return True
 
     def _on_lost(self, seconds: float) -> bool:
@@ -85,10 +82,9 @@ class Supervision:
         )
         return True
 
-    def _warning(self, callee: Callee, problem: str) -> Warned:
+    def _warning(self, callee: Callee, problem: str) -> tuple[str, str | None]:
         dialog_id = None if callee.what in _OF_THE_RUN else callee.name
-        message = f"{self._name(callee)} {problem}"
-        return Warned(ts=utc_now(), run_id=self._run_id, message=message, dialog_id=dialog_id)
+        return f"{self._name(callee)} {problem}", dialog_id
 
     def _name(self, callee: Callee) -> str:
         return f"{_TITLES.get(callee.what, 'agent')} {self._reference(callee)}"
@@ -98,7 +94,7 @@ class Supervision:
         return {"judge": config.judge, "memory": config.agent_memory}.get(callee.what, config.agent)
 
     def _is_foreign(self, callee: Callee) -> bool:
-        """What ships with MemFin gives the loop back; a long text may take its time."""
+        """Exclude what ships with MemFin: it gives the loop back; a long text may take its time."""
         reference = self._reference(callee)
         return ":" in reference and not reference.startswith(_OURS)
 

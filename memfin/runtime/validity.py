@@ -1,8 +1,8 @@
 """Measures detectors or a judge against labelled replies (spec section 8, ``validity``)."""
 
+import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -30,10 +30,11 @@ from memfin.contracts.catalog import LABELS
 from memfin.contracts.lines import MAX_LINE_BYTES
 from memfin.contracts.reading import iter_jsonl
 from memfin.errors import RunFault, UsageError
-from memfin.judges import DialogJudge, Notices
+from memfin.judges import DialogJudge
 from memfin.judges.protocol import EndpointDown, JudgeResult, RecordingJudge, judge_result
 from memfin.judges.tally import JudgeTally
 from memfin.runtime.judging import JudgeLike, make_judge
+from memfin.runtime.pipeline import foremost
 from memfin.runtime.settings import make_config
 from memfin.scoring.lexicon import lexicon_hashes
 from memfin.validation import Finding
@@ -44,10 +45,10 @@ from memfin.validity.found import question
 from memfin.validity.tally import SECTIONS, Section
 from memfin.version import __version__
 
-MOST_FINDINGS: Final = 1000
+MAX_FINDINGS: Final = 1000
 """Things wrong with the labels that are named."""
 
-MOST_FAILURES: Final = 20
+MAX_FAILURES: Final = 20
 """Failed judgements that the report names."""
 
 LEAD: Final = 4
@@ -63,7 +64,7 @@ OnProgress = Callable[[int, int], object]
 
 
 class InvalidLabels(UsageError):  # noqa: N818 - names what was read, as the other errors do
-    """The files are no labelled replies; ``findings`` say where and why, up to `MOST_FINDINGS`."""
+    """The files are no labelled replies; ``findings`` say where and why, up to `MAX_FINDINGS`."""
 
     def __init__(self, findings: Sequence[Finding]) -> None:
         self.findings = findings
@@ -98,7 +99,7 @@ class _Labels:
             InvalidLabels: something is wrong with a line.
             UsageError: a file cannot be read.
         """
-        findings = list(islice(self._findings(), MOST_FINDINGS))
+        findings = list(islice(self._findings(), MAX_FINDINGS))
         if findings:
             raise InvalidLabels(findings)
 
@@ -170,42 +171,23 @@ async def measure_validity(
     if offline:
         await _detect(files, count)
     else:
-        notices = Notices()
-        asked = await anyio.to_thread.run_sync(make_judge, judge, config, notices)
+        loop = asyncio.get_running_loop()
+
+        def warn(line: str) -> None:
+            if on_notice is not None:
+                loop.call_soon_threadsafe(on_notice, line)
+
+        asked = await anyio.to_thread.run_sync(make_judge, judge, config, warn)
         if asked is None:
             raise UsageError(f"judge {judge!r} is nobody")
         session = _Session(asked, judge_scope, config.workers_judge, count)
         try:
-            async with _heard(notices, on_notice):
-                under_test = await session.measure(files)
+            under_test = await session.measure(files)
         finally:
             with anyio.CancelScope(shield=True):
                 await asked.close()
+                await checkpoint()  # the last warnings come before the end
     return count.report(under_test).replace(disagreements=kept)
-
-
-@asynccontextmanager
-async def _heard(notices: Notices, on_notice: OnNotice | None) -> AsyncIterator[None]:
-    """Pass notices on while the body works, and those that are left after it."""
-
-    async def listen() -> None:
-        async for line in notices.each():
-            if on_notice is not None:
-                on_notice(line)
-
-    fault: Exception | None = None
-    async with anyio.create_task_group() as group:
-        group.start_soon(listen, name="judge-notices")
-        try:
-            yield
-        except Exception as problem:  # noqa: BLE001 - raised outside the group, as itself
-            fault = problem
-        group.cancel_scope.cancel()
-    for line in notices.waiting():
-        if on_notice is not None:
-            on_notice(line)
-    if fault is not None:
-        raise fault
 
 
 def _reads(scope: JudgeScope | None) -> tuple[Section, ...]:
@@ -285,25 +267,24 @@ class _Session:
         self._open = anyio.Semaphore(LEAD * workers)
         self._waiting: dict[int, tuple[_Labelled, JudgeResult[Verdict] | None]] = {}
         self._next = 0
-        self._fault: Exception | None = None
-        self._group = anyio.CancelScope()
 
     async def measure(self, files: _Labels) -> JudgeUnderTest:
         """Judge everything; raises `RunFault` when the endpoint is down."""
         send, receive = anyio.create_memory_object_stream[tuple[int, _Labelled]](0)
-        async with anyio.create_task_group() as group:
-            self._group = group.cancel_scope
-            for number in range(self._workers):
-                group.start_soon(self._work, receive.clone(), name=f"judge-{number}")
-            receive.close()
-            group.start_soon(self._feed, files, send, name="labels")
-        if isinstance(self._fault, EndpointDown):
+        try:
+            async with anyio.create_task_group() as group:
+                for number in range(self._workers):
+                    group.start_soon(self._work, receive.clone(), name=f"judge-{number}")
+                receive.close()
+                group.start_soon(self._feed, files, send, name="labels")
+        except BaseExceptionGroup as failures:
+            problem = foremost(failures)
+            if not isinstance(problem, EndpointDown):
+                raise problem from failures
             raise RunFault(
-                f"judge {self._judge.name}: {self._fault}; what it has answered is in its cache, "
+                f"judge {self._judge.name}: {problem}; what it has answered is in its cache, "
                 "and the same command asks for the rest"
-            ) from self._fault
-        if self._fault is not None:
-            raise self._fault
+            ) from problem
         judge = self._judge
         stats = judge.cache_counts() if isinstance(judge, RecordingJudge) else None
         return JudgeUnderTest(
@@ -316,30 +297,19 @@ class _Session:
         )
 
     async def _feed(self, files: _Labels, work: MemoryObjectSendStream[tuple[int, _Labelled]]) -> None:
-        with self._kept_fault():
-            async with work:
-                batches = files.batches()
-                number = 0
-                while (batch := await anyio.to_thread.run_sync(next, batches, None)) is not None:
-                    for labelled in batch:
-                        await self._open.acquire()
-                        await work.send((number, labelled))
-                        number += 1
+        async with work:
+            batches = files.batches()
+            number = 0
+            while (batch := await anyio.to_thread.run_sync(next, batches, None)) is not None:
+                for labelled in batch:
+                    await self._open.acquire()
+                    await work.send((number, labelled))
+                    number += 1
 
     async def _work(self, work: MemoryObjectReceiveStream[tuple[int, _Labelled]]) -> None:
-        with self._kept_fault():
-            async with work:
-                async for number, labelled in work:
-                    self._finished(number, labelled, await self._ask(labelled.row))
-
-    @contextmanager
-    def _kept_fault(self) -> Iterator[None]:
-        """End the session at a fault, which is raised outside the group, as itself."""
-        try:
-            yield
-        except Exception as problem:  # noqa: BLE001 - see above
-            self._fault = self._fault or problem
-            self._group.cancel()
+        async with work:
+            async for number, labelled in work:
+                self._finished(number, labelled, await self._ask(labelled.row))
 
     async def _ask(self, row: LabelledReply) -> JudgeResult[Verdict] | None:
         request = question(row, self._scope)
@@ -362,7 +332,7 @@ class _Session:
         outcome = ruled.outcome if ruled is not None else None
         if isinstance(outcome, JudgeFailure):
             self._failed += 1
-            if len(self._failures) < MOST_FAILURES:
+            if len(self._failures) < MAX_FAILURES:
                 self._failures.append(
                     UnjudgedReply(
                         id=labelled.row.id,

@@ -1,10 +1,10 @@
 import pytest
 
-from memfin.actors.dialog_totals import Tally
+from memfin.actors.aggregator import DialogTotals
 from memfin.contracts import DialogTrace, TurnTags, TurnTrace
 
 
-def tally_of(latencies: list[float]) -> Tally:
+def totals_of(latencies: list[float]) -> DialogTotals:
     turns = [
         TurnTrace(
             turn_pair_id=number,
@@ -18,8 +18,8 @@ def tally_of(latencies: list[float]) -> Tally:
         )
         for number, latency in enumerate(latencies, 1)
     ]
-    tally = Tally()
-    tally.add(
+    totals = DialogTotals()
+    totals.add_trace(
         DialogTrace(
             trace_version="v1",
             run_id="r",
@@ -30,7 +30,7 @@ def tally_of(latencies: list[float]) -> Tally:
             turns=turns,
         )
     )
-    return tally
+    return totals
 
 
 @pytest.mark.parametrize(
@@ -42,11 +42,11 @@ def tally_of(latencies: list[float]) -> Tally:
     ],
 )
 def test_percentiles_are_by_nearest_rank(latencies: list[float], p50: float, p90: float, p99: float) -> None:
-    stats = tally_of(latencies).latency()
+    stats = totals_of(latencies).latency()
     assert (stats.p50, stats.p90, stats.p99) == (p50, p90, p99)
     assert stats.max == max(latencies)
     assert stats.count == len(latencies)
 
 
 def test_no_latency_is_all_zero() -> None:
-    assert tally_of([]).latency().count == 0
+    assert totals_of([]).latency().count == 0

@@ -36,11 +36,6 @@ def job(*replies: str) -> ScoringJob:
     )
 
 
-class Warnings(list[str]):
-    async def tell(self, line: str) -> None:
-        self.append(line)
-
-
 async def ready(pool: ScoringPool) -> int:
     """Wait until a process of the pool is ready and return its id."""
     while True:
@@ -59,9 +54,9 @@ def is_there(pid: int) -> bool:
 
 
 async def test_a_process_gives_the_rows_that_this_one_would() -> None:
-    warned = Warnings()
+    warned: list[str] = []
     work = job(SHORT, DENSE, "", SHORT)
-    async with ScoringPool(1, 60, warned.tell) as pool:
+    async with ScoringPool(1, 60, warned.append) as pool:
         first = await pool.rows(work)
         again = await pool.rows(work)
         assert len(pool._processes) == 1
@@ -72,12 +67,12 @@ async def test_a_process_gives_the_rows_that_this_one_would() -> None:
 async def test_numbers_that_no_machine_word_holds_reach_the_process() -> None:
     work = job(SHORT)
     work = work.replace(dialog=work.dialog.replace(seed_data={"id": 10**30}))
-    async with ScoringPool(1, 60, Warnings().tell) as pool:
+    async with ScoringPool(1, 60, list[str]().append) as pool:
         assert await pool.rows(work) == list(score_job(work))
 
 
 async def test_processes_start_as_dialogues_come_together_and_never_more_than_wanted() -> None:
-    async with ScoringPool(2, 60, Warnings().tell) as pool:
+    async with ScoringPool(2, 60, list[str]().append) as pool:
         await pool.rows(job(SHORT))
         await pool.rows(job(SHORT))
         assert len(pool._processes) == 1
@@ -89,7 +84,7 @@ async def test_processes_start_as_dialogues_come_together_and_never_more_than_wa
 
 async def test_a_turn_that_takes_too_long_is_not_scored_and_the_others_are() -> None:
     work = job(SHORT, ENDLESS, SHORT)
-    async with ScoringPool(1, 2, Warnings().tell) as pool:
+    async with ScoringPool(1, 2, list[str]().append) as pool:
         rows = await pool.rows(work)
     assert [row.scoring_error for row in rows] == [None, "took longer than 2 s (score_timeout)", None]
     assert [rows[0], rows[2]] == list(score_job(work.replace(turns=[work.turns[0], work.turns[2]])))
@@ -99,7 +94,7 @@ async def test_a_turn_that_takes_too_long_is_not_scored_and_the_others_are() -> 
 async def test_a_process_that_is_stopped_is_late_though_it_uses_no_time() -> None:
     work = job(ENDLESS, SHORT)
     rows: list[TurnEvalRow] = []
-    async with ScoringPool(1, 2, Warnings().tell) as pool, anyio.create_task_group() as group:
+    async with ScoringPool(1, 2, list[str]().append) as pool, anyio.create_task_group() as group:
 
         async def stop() -> None:
             os.kill(await ready(pool), signal.SIGSTOP)
@@ -112,7 +107,7 @@ async def test_a_process_that_is_stopped_is_late_though_it_uses_no_time() -> Non
 async def test_a_process_that_is_killed_is_replaced_and_nothing_is_lost() -> None:
     work = job(SHORT, DENSE * 100, SHORT)
     rows: list[TurnEvalRow] = []
-    async with ScoringPool(1, 60, Warnings().tell) as pool, anyio.create_task_group() as group:
+    async with ScoringPool(1, 60, list[str]().append) as pool, anyio.create_task_group() as group:
         killed: list[int] = []
 
         async def kill() -> None:
@@ -126,7 +121,7 @@ async def test_a_process_that_is_killed_is_replaced_and_nothing_is_lost() -> Non
 
 
 async def test_a_process_that_dies_while_idle_is_replaced() -> None:
-    async with ScoringPool(1, 60, Warnings().tell) as pool:
+    async with ScoringPool(1, 60, list[str]().append) as pool:
         await pool.rows(job(SHORT))
         os.kill(await ready(pool), signal.SIGKILL)
         assert await pool.rows(job(SHORT)) == list(score_job(job(SHORT)))
@@ -135,7 +130,7 @@ async def test_a_process_that_dies_while_idle_is_replaced() -> None:
 async def test_a_turn_over_which_processes_keep_dying_is_given_up() -> None:
     killed: list[int] = []
     rows: list[TurnEvalRow] = []
-    async with ScoringPool(1, 60, Warnings().tell) as pool, anyio.create_task_group() as group:
+    async with ScoringPool(1, 60, list[str]().append) as pool, anyio.create_task_group() as group:
 
         async def kill() -> None:
             while True:
@@ -158,18 +153,20 @@ async def test_where_no_process_can_be_started_a_thread_scores(
     program: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "executable", program)
-    warned = Warnings()
-    async with ScoringPool(2, 60, warned.tell) as pool:
+    warned: list[str] = []
+    async with ScoringPool(2, 60, warned.append) as pool:
         for _ in range(2):
             assert await pool.rows(job(SHORT, "")) == list(score_job(job(SHORT, "")))
     (line,) = warned
-    assert line.startswith("replies are scored in a thread, without a time-out, as no process can be started: ")
+    assert line.startswith(
+        "replies are scored in a thread, without a time-out, as no process can be started: "
+    )
 
 
 async def test_the_reason_why_a_process_does_not_start_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scoring_process, "PACKAGE", "/nonexistent/memfin/__init__.py")
-    warned = Warnings()
-    async with ScoringPool(1, 60, warned.tell) as pool:
+    warned: list[str] = []
+    async with ScoringPool(1, 60, warned.append) as pool:
         await pool.rows(job(SHORT))
     assert "No such file or directory: '/nonexistent/memfin/__init__.py'" in warned[0]
 
@@ -177,7 +174,7 @@ async def test_the_reason_why_a_process_does_not_start_is_told(monkeypatch: pyte
 async def test_leaving_waits_for_no_reply_and_leaves_no_process() -> None:
     began = 0.0
     pid = 0
-    pool = ScoringPool(1, 60, Warnings().tell)
+    pool = ScoringPool(1, 60, list[str]().append)
     with anyio.CancelScope() as scope:
         async with pool, anyio.create_task_group() as group:
             group.start_soon(pool.rows, job(ENDLESS))
@@ -192,7 +189,7 @@ async def test_leaving_waits_for_no_reply_and_leaves_no_process() -> None:
 
 async def test_leaving_while_a_process_starts_leaves_none() -> None:
     process: subprocess.Popen[bytes] | None = None
-    pool = ScoringPool(1, 60, Warnings().tell)
+    pool = ScoringPool(1, 60, list[str]().append)
     with anyio.CancelScope() as scope:
         async with pool, anyio.create_task_group() as group:
             group.start_soon(pool.rows, job(SHORT))
@@ -268,12 +265,12 @@ async def test_a_process_that_comes_after_its_pool_has_ended_is_killed_at_once()
 
 
 async def test_the_first_short_dialogues_start_no_process_and_a_long_one_does() -> None:
-    async with ScoringPool(1, 60, Warnings().tell, head_start=3) as pool:
+    async with ScoringPool(1, 60, list[str]().append, head_start=3) as pool:
         assert len(await pool.rows(job(SHORT, SHORT))) == 2
         assert not pool._processes
         await pool.rows(job("好" * 20_001))
         assert len(pool._processes) == 1
-    async with ScoringPool(1, 60, Warnings().tell, head_start=3) as pool:
+    async with ScoringPool(1, 60, list[str]().append, head_start=3) as pool:
         await pool.rows(job(SHORT, SHORT))
         await pool.rows(job(SHORT, SHORT))
         assert len(pool._processes) == 1

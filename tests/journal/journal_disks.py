@@ -22,6 +22,9 @@ class MemoryDisk(Disk):
         self._open.append(path.name)
         return len(self._open) - 1
 
+    def names(self, directory: Path) -> list[str]:
+        return sorted(self.files)
+
     def close(self, descriptor: int) -> None:
         assert self._open[descriptor]
 

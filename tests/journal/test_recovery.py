@@ -90,11 +90,10 @@ def recovered(files: dict[str, bytes]) -> State:
         del disk.files[cut.file][cut.keep :]
     state: State = {}
     for dialog in found.committed:
-        start, length = dialog.trace
+        _, start, length = dialog.trace
         trace = bytes(disk.files[DIALOG_TRACE][start : start + length])
         rows = b"" if dialog.judged else None
-        if dialog.rows is not None:
-            start, length = dialog.rows
+        for _, start, length in (piece for piece in dialog.rows if piece.file == TURN_EVAL):
             rows = bytes(disk.files[TURN_EVAL][start : start + length])
         state[dialog.dataset_index] = (trace, rows)
     for name in (DIALOG_TRACE, TURN_EVAL, JUDGEMENTS):

@@ -48,10 +48,10 @@ def state(directory: Path) -> dict[int, tuple[bytes, bytes | None]]:
     files = contents(directory)
     result: dict[int, tuple[bytes, bytes | None]] = {}
     for dialog in found.committed:
-        start, length = dialog.trace
+        _, start, length = dialog.trace
         rows: bytes | None = b"" if dialog.judged else None
-        if dialog.rows is not None:
-            rows = files[TURN_EVAL][dialog.rows[0] : sum(dialog.rows)]
+        for _, begin, size in (piece for piece in dialog.rows if piece.file == TURN_EVAL):
+            rows = files[TURN_EVAL][begin : begin + size]
         result[dialog.dataset_index] = (files[DIALOG_TRACE][start : start + length], rows)
     return result
 

@@ -13,7 +13,7 @@ import anyio
 import pytest
 
 from memfin.errors import RunFault, UsageError
-from memfin.journal import COMMITS, DIALOG_TRACE, TURN_EVAL, Entry, RunDirectory, progress_path
+from memfin.journal import COMMITS, DIALOG_TRACE, TURN_EVAL, Entry, Layout, RunDirectory, progress_path
 from memfin.journal.disk import Disk
 from memfin.journal.lock import LOCK
 
@@ -82,7 +82,7 @@ async def test_of_many_that_create_one_run_exactly_one_does(tmp_path: Path) -> N
     assert all("exists already" in problem for problem in losers)
 
 
-PAPERS = {"config.json", "run_manifest.json"}
+FIRST_ARTIFACTS = {"config.json", "run_manifest.json"}
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,9 @@ async def test_what_a_run_has_left_that_ended_before_it_began_is_taken_over(
         where = tmp_path / f"r{cut}"
         where.mkdir()
         for name in left:
-            (where / name).write_bytes(log[:cut] if name == COMMITS else b"{" if name in PAPERS else b"")
+            (where / name).write_bytes(
+                log[:cut] if name == COMMITS else b"{" if name in FIRST_ARTIFACTS else b""
+            )
         async with directory(tmp_path, where.name) as run:
             await run.commit([replay(1, b"kept")])
             assert (where / DIALOG_TRACE).read_bytes() == b"kept\n"
@@ -125,7 +127,7 @@ async def test_what_may_count_is_not_taken_over(tmp_path: Path, left: str) -> No
     if left == "locked":
         return
     if left == "artifacts":
-        for name in PAPERS:
+        for name in FIRST_ARTIFACTS:
             (where / name).write_bytes(b"{}")
     elif left == "rows":
         (where / TURN_EVAL).write_bytes(b"{}\n")
@@ -414,3 +416,22 @@ def test_the_limit_of_a_file_is_a_fault_and_older_files_stay_whole(tmp_path: Pat
     ]
     assert (tmp_path / "r" / "a.json").read_bytes() == b"old"
     assert (tmp_path / "r" / DIALOG_TRACE).read_bytes() == b"x" * 1000 + b"\n"
+
+
+async def test_a_suite_brings_its_own_files_of_rows(tmp_path: Path) -> None:
+    rows = ("calls.jsonl", "grades.jsonl")
+    layout = Layout(rows=rows, files=(*rows, "votes.jsonl"), artifacts=(), ends=())
+    where, progress = tmp_path / "r", progress_path(tmp_path, "r")
+    async with RunDirectory(where, progress, layout=layout) as run:
+        await run.commit([Entry("replay", 1, "c1", {"calls.jsonl": [b"{}"]})])
+        judged = {"grades.jsonl": [b"1", b"2"], "votes.jsonl": [b"3"]}
+        await run.commit([Entry("judged", 1, "c1", judged)])
+    (where / "notes.jsonl").write_bytes(b"of somebody else\n")
+    with (where / "votes.jsonl").open("ab") as votes:
+        votes.write(b"torn")
+    async with RunDirectory(where, progress, layout=layout, existing=True) as run:
+        (known,) = run.committed
+        assert await run.read(known) == (b"{}", [b"1", b"2"], [b"3"])
+        assert [cut.file for cut in run.cuts] == ["votes.jsonl"]
+    assert (where / "notes.jsonl").read_bytes() == b"of somebody else\n"
+    assert (where / "votes.jsonl").read_bytes() == b"3\n"

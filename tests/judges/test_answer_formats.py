@@ -13,7 +13,6 @@ from memfin.client.endpoint import Endpoint
 from memfin.client.gate import CallGate
 from memfin.contracts import JudgeRequest, Verdict
 from memfin.judges.cache import AnswerCache
-from memfin.judges.notices import Notices
 from memfin.judges.openai import OpenAIJudge
 from memfin.judges.protocol import JudgeResult
 from memfin.judges.reply_grading import ReplyGrading
@@ -56,19 +55,19 @@ async def results(
 
     app = web.Application()
     app.router.add_post("/v1/chat/completions", chat)
-    notices = Notices()
+    notices: list[str] = []
     async with TestServer(app) as server:
         judge = OpenAIJudge(
             "m",
             Endpoint(str(server.make_url("/v1"))),
             ReplyGrading(),
-            gate=CallGate(workers=1, on_notice=notices.post),
-            cache=AnswerCache(tmp_path, "off", notices.post),
-            notices=notices,
+            gate=CallGate(workers=1, on_notice=notices.append),
+            cache=AnswerCache(tmp_path, "off", notices.append),
+            warn=notices.append,
         )
         found = [await judge.deliberate(REQUEST) for _ in range(times)]
         await judge.close()
-    return found, forms, notices.waiting()
+    return found, forms, notices
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ from memfin.client.gate import CallGate
 from memfin.contracts import JudgeRequest
 from memfin.judges.answers import answer_schema
 from memfin.judges.cache import AnswerCache
-from memfin.judges.notices import Notices
 from memfin.judges.openai import OpenAIJudge
 from memfin.judges.prompts import compose
 from memfin.judges.reply_grading import ReplyGrading
@@ -104,14 +103,14 @@ def test_the_hash_of_a_prompt_does_not_depend_on_the_nonce() -> None:
 
 async def test_no_attempt_moves_the_score_at_a_server_that_obeys_what_is_outside(tmp_path: Path) -> None:
     async with FaultyServer(responder=verdict) as server:
-        notices = Notices()
+        notices: list[str] = []
         judge = OpenAIJudge(
             "m",
             Endpoint(server.base_url),
             ReplyGrading(),
-            gate=CallGate(workers=8, on_notice=notices.post),
-            cache=AnswerCache(tmp_path, "off", notices.post),
-            notices=notices,
+            gate=CallGate(workers=8, on_notice=notices.append),
+            cache=AnswerCache(tmp_path, "off", notices.append),
+            warn=notices.append,
         )
         benign = await judge.judge(request())
         assert (benign.score, benign.rubric_items) == (4.0, ["信息依据", "边界声明"])

@@ -15,7 +15,7 @@ import pytest
 from memfin import TransportError
 from memfin.contracts import JudgeRequest, Verdict
 from memfin.errors import UsageError
-from memfin.judges import DialogJudge, HeuristicJudge, JudgeError, JudgeSetup, Notices, resolve_judge
+from memfin.judges import DialogJudge, HeuristicJudge, JudgeError, JudgeSetup, resolve_judge
 from memfin.judges.cache import CacheMode
 
 REQUEST = JudgeRequest(
@@ -457,12 +457,12 @@ async def test_a_damaged_entry_is_told_and_asked_for_again(flaky: type[Flaky], t
     await first.close()
     (entry,) = entries(tmp_path)
     entry.write_bytes(entry.read_bytes().replace(b"3.0", b"4.0"))
-    notices = Notices()
-    second = own(tmp_path, "write", notices=notices)
+    notices: list[str] = []
+    second = own(tmp_path, "write", warn=notices.append)
     assert (await second.judge(REQUEST)).score == 3.0
     await second.close()
     assert flaky.asked == 2
-    assert ["damaged entry" in line for line in notices.waiting()] == [True]
+    assert ["damaged entry" in line for line in notices] == [True]
 
 
 async def test_no_key_of_the_environment_gets_into_the_cache(

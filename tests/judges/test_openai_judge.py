@@ -15,7 +15,6 @@ from memfin.contracts import JudgeFailure, JudgeRequest, Verdict
 from memfin.errors import UsageError
 from memfin.judges import JudgeError, JudgeSetup, resolve_judge
 from memfin.judges.cache import AnswerCache, CachedAnswer, CacheMode
-from memfin.judges.notices import Notices
 from memfin.judges.openai import OpenAIJudge
 from memfin.judges.protocol import EndpointDown
 from memfin.judges.reply_grading import ReplyGrading
@@ -45,22 +44,22 @@ async def judge_of(  # noqa: PLR0913 - each setting stands alone
     limit: float = 20.0,
     most_down: float = 60.0,
     max_tokens: int = 2048,
-) -> AsyncIterator[tuple[OpenAIJudge[JudgeRequest, Verdict], Notices]]:
-    notices = Notices()
+) -> AsyncIterator[tuple[OpenAIJudge[JudgeRequest, Verdict], list[str]]]:
+    notices: list[str] = []
     judge = OpenAIJudge(
         "m",
         Endpoint(server.base_url, "KEY" if environ else None, environ=environ or {}),
         ReplyGrading(),
         gate=CallGate(
             workers=8,
-            on_notice=notices.post,
+            on_notice=notices.append,
             most_attempts=attempts,
             most_pause=0.01,
             most_down=most_down,
             draw=lambda: 0.0,
         ),
-        cache=AnswerCache(tmp_path / "cache", cache, notices.post),
-        notices=notices,
+        cache=AnswerCache(tmp_path / "cache", cache, notices.append),
+        warn=notices.append,
         votes=votes,
         seed=7,
         limit=limit,
@@ -148,7 +147,7 @@ async def test_a_server_that_stays_down_is_no_failure_of_a_judgement(tmp_path: P
             with pytest.raises(EndpointDown, match="the endpoint has been down for") as down:
                 await judge.deliberate(REQUEST)
             assert len(str(down.value).splitlines()) == 1
-    assert any("is down" in line for line in notices.waiting())
+    assert any("is down" in line for line in notices)
 
 
 @pytest.mark.parametrize(
@@ -208,7 +207,7 @@ async def test_a_server_that_refuses_the_schema_is_asked_as_it_likes_and_that_is
         assert result.votes[0].attempts == first == len(server.arrivals)
         await judge.judge(REQUEST)
         assert len(server.arrivals) == first + 1
-        (line,) = notices.waiting()
+        (line,) = notices
         assert f"asked for as {asked}" in line
 
 
@@ -218,7 +217,7 @@ async def test_a_server_that_refuses_every_form_is_a_failure(tmp_path: Path) -> 
         assert isinstance(result.outcome, JudgeFailure)
         assert "400" in result.outcome.reason
         assert len(server.arrivals) == 4
-        assert notices.waiting() == []
+        assert notices == []
 
 
 async def test_votes_differ_in_order_and_names_and_the_median_counts(tmp_path: Path) -> None:

@@ -281,9 +281,9 @@ async def test_resuming_asks_neither_system_nor_judge_about_what_is_committed(
                 group.start_soon(cut.run)
                 # f03 is with the judge, the others wait for it; all that is answered is on disk.
                 while (
-                    (graph := cut._graph) is None
-                    or graph.pipeline.writer.turns < 6
-                    or graph.pipeline.rows < 3
+                    (pipeline := cut._pipeline) is None
+                    or pipeline.writer.answers < 6
+                    or pipeline.suite.totals.rows < 3
                 ):
                     await checkpoint()
                 group.cancel_scope.cancel()

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-import msgspec
 import pytest
 
 import memfin
@@ -236,8 +235,8 @@ async def test_a_damaged_run_is_found_repaired_and_completed(tmp_path: Path) -> 
     assert summary(tmp_path / "r").replace(b'"broken"', b'"x"') == summary(tmp_path / "broken")
 
 
-def record(seq: int, offset: int = 0, file: str = RAG_RESULTS) -> CommitRecord:
-    part = msgspec.convert({"file": file, "offset": offset, "length": 3, "rows": 1, "digest": "d"}, Part)
+def record(seq: int, offset: int = 0) -> CommitRecord:
+    part = Part(file=RAG_RESULTS, offset=offset, length=3, rows=1, digest="d")
     return CommitRecord(seq=seq, group=seq, kind="result", dataset_index=1, dialog_id="q", parts=(part,))
 
 
@@ -245,9 +244,9 @@ def test_a_question_is_committed_once_and_with_its_line() -> None:
     index = CommitIndex()
     assert index.add(record(1)) is None
     (known,) = index
-    assert (known.judged, known.trace, index.judged) == (True, (0, 3), 1)
+    assert (known.judged, known.trace, index.judged) == (True, (RAG_RESULTS, 0, 3), 1)
     assert "again" in str(index.add(record(2, 3)))
-    assert "without its line" in str(CommitIndex().add(record(1, file="turn_eval.jsonl")))
+    assert "without its line" in str(CommitIndex().add(record(1).replace(parts=())))
 
 
 async def test_the_directory_of_a_benchmark_holds_its_own_files_alone(tmp_path: Path) -> None:

@@ -255,7 +255,7 @@ async def test_a_rule_that_fails_costs_its_question_and_not_the_run(
             raise RuntimeError("a defect")
         return score_question(question, *rest)
 
-    monkeypatch.setattr("memfin.actors.question_scorer.score_question", score)
+    monkeypatch.setattr("memfin.actors.questions.score_question", score)
     benchmark(tmp_path / "b", [fact("f1"), fact("f2")])
     events: list[ProgressEvent] = []
     plan = make_bench_plan(tmp_path / "b", rag=Counting(), runs_dir=tmp_path, run_id="r")
@@ -271,7 +271,7 @@ async def test_a_long_answer_is_scored_off_the_loop_with_the_same_result(
     benchmark(tmp_path / "b", [fact("f1")])
     scores = []
     for name, limit in (("loop", 20_000), ("thread", 1)):
-        monkeypatch.setattr("memfin.actors.question_scorer.LONG_TEXT", limit)
+        monkeypatch.setattr("memfin.actors.questions.LONG_TEXT", limit)
         plan = make_bench_plan(tmp_path / "b", rag=Counting(), runs_dir=tmp_path, run_id=name)
         await Run(plan).run()
         scores.append(list(iter_individual_results(tmp_path / name / SUMMARY)))

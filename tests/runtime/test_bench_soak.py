@@ -24,7 +24,7 @@ from memfin.runtime.soak_plan import SoakPlan, make_soak_resume_plan
 from memfin.validation import validate_path
 from tests.rag.bench_support import RIGHT, Counting, mixed
 
-PAPERS = {"config.json", "rag_summary.json", "run_manifest.json", "run_stats.json"}
+FIRST_ARTIFACTS = {"config.json", "rag_summary.json", "run_manifest.json", "run_stats.json"}
 SCORE = "rag.overall_percentage"
 
 
@@ -173,7 +173,7 @@ async def test_old_epochs_keep_their_papers_only(tmp_path: Path) -> None:
     summary = await Soak(plan(tmp_path, epochs=4, keep=1)).run()
     assert summary.pruned_epochs == 3
     for number in (1, 2, 3):
-        assert {path.name for path in epoch(tmp_path, number).iterdir()} == PAPERS
+        assert {path.name for path in epoch(tmp_path, number).iterdir()} == FIRST_ARTIFACTS
     assert (epoch(tmp_path, 4) / "rag_results.jsonl").is_file()
     assert findings(tmp_path) == []
     (epoch(tmp_path, 2) / "rag_summary.json").unlink()

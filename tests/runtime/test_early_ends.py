@@ -15,7 +15,7 @@ from memfin.contracts import JudgeRequest, Verdict, Warned
 from memfin.errors import RunStopped
 from memfin.journal.disk import Disk
 from memfin.journal.recovery import examine
-from memfin.runtime.draining import DRAIN_LIMIT
+from memfin.runtime.pipeline import DRAIN_LIMIT
 from memfin.runtime.plan import make_plan
 from memfin.runtime.run import Run
 from tests.support import dataset

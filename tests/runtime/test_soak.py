@@ -45,7 +45,7 @@ from memfin.runtime.soak_plan import (
 from memfin.validation import validate_path
 from tests.support import dataset, each_case, read_jsonl
 
-PAPERS = {"config.json", "metrics_summary.json", "run_manifest.json", "run_stats.json"}
+FIRST_ARTIFACTS = {"config.json", "metrics_summary.json", "run_manifest.json", "run_stats.json"}
 
 
 class Steady:
@@ -285,9 +285,11 @@ async def test_old_epochs_lose_their_traces_and_keep_their_papers(tmp_path: Path
     assert summary.pruned_epochs == 3
     epochs = tmp_path / "runs" / "s" / "epochs"
     for number in (1, 2, 3):
-        assert {path.name for path in (epochs / f"{number:06}").iterdir()} == PAPERS
+        assert {path.name for path in (epochs / f"{number:06}").iterdir()} == FIRST_ARTIFACTS
     for number in (4, 5):
-        assert {path.name for path in (epochs / f"{number:06}").iterdir()} > PAPERS | {"dialog_trace.jsonl"}
+        assert {path.name for path in (epochs / f"{number:06}").iterdir()} > FIRST_ARTIFACTS | {
+            "dialog_trace.jsonl"
+        }
     assert {path.name for path in (epochs / "logs").iterdir()} == {
         "progress_s.000004.jsonl",
         "progress_s.000005.jsonl",

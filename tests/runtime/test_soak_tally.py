@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from memfin.contracts import Distribution, ProcessSample, RunConfig, SoakEpoch, SoakErrors
-from memfin.runtime.soak_dialogs import dialog_gates
 from memfin.runtime.soak_digest import Digest
-from memfin.runtime.soak_tally import SoakTally
+from memfin.runtime.soak_plan import dialog_gates
+from memfin.runtime.soak_stats import SoakStats
 
 MIB = 1 << 20
 
@@ -39,8 +39,8 @@ def epoch(number: int, rss: int, *, process: int = 1, turns: int = 1000, failed:
     )
 
 
-def tally(*epochs: SoakEpoch) -> SoakTally:
-    found = SoakTally()
+def tally(*epochs: SoakEpoch) -> SoakStats:
+    found = SoakStats()
     for each in epochs:
         found.add(each)
     return found

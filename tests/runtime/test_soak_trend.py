@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memfin.runtime.soak_trend import MOST, Series, Slope, sen_slope
+from memfin.runtime.soak_stats import MAX_BATCHES, Series, Slope, sen_slope
 from tests.support import each_case
 
 VALUES = st.floats(-1e6, 1e6, allow_nan=False)
@@ -114,7 +114,7 @@ def test_shifting_moves_nothing_and_scaling_scales(values: list[float], shift: f
 def test_a_series_knows_its_values_and_stays_small(values: list[float]) -> None:
     found = series(values)
     drift = found.drift()
-    assert len(found) < MOST
+    assert len(found) < MAX_BATCHES
     assert (drift.first, drift.last) == (values[0], values[-1])
     assert (drift.min, drift.max) == (min(values), max(values))
     assert drift.mean == pytest.approx(math.fsum(values) / len(values), rel=1e-12, abs=1e-300)

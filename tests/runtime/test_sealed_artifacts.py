@@ -1,5 +1,6 @@
 """Settings and manifest of a run are held against the checksums in its commit log."""
 
+import json
 import os
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import pytest
 import memfin
 from memfin.errors import UsageError
 from memfin.journal import COMMITS
-from memfin.journal.artifacts import PAPERS
+from memfin.journal.artifacts import FIRST_ARTIFACTS
 from memfin.journal.commits import decode_line, encode_record
 from memfin.journal.repair import repair
 from memfin.runtime.resume import make_resume_plan
@@ -60,7 +61,7 @@ def refusal(run: Path) -> str:
 
 
 async def test_the_first_line_of_the_log_vouches_for_both_papers(run: Path) -> None:
-    assert [set(artifacts) for artifacts in opened(run)] == [set(PAPERS)]
+    assert [set(artifacts) for artifacts in opened(run)] == [set(FIRST_ARTIFACTS)]
     await Run(make_resume_plan(run)).run()
     assert len(opened(run)) == 1
     assert list(validate_run(run)) == []
@@ -111,7 +112,7 @@ async def test_a_run_of_an_earlier_release_goes_on_and_is_sealed(run: Path) -> N
     expected = (run / SUMMARY).read_bytes()
     await Run(make_resume_plan(run)).run()
     assert (run / SUMMARY).read_bytes() == expected
-    assert [set(artifacts) for artifacts in opened(run)] == [set(), set(PAPERS)]
+    assert [set(artifacts) for artifacts in opened(run)] == [set(), set(FIRST_ARTIFACTS)]
     changed(run / "config.json", turn_timeout=1.0)
     assert "config.json is not as it was written" in refusal(run)
 
@@ -134,7 +135,7 @@ async def test_settings_that_force_has_changed_are_sealed_anew(run: Path) -> Non
     data.write_text(data.read_text("utf-8") + "\n", "utf-8")
     await Run(make_resume_plan(run, force=True)).run()
     assert (run / "config.json").read_bytes() != before
-    assert [set(artifacts) for artifacts in opened(run)] == [set(PAPERS), {"config.json"}]
+    assert [set(artifacts) for artifacts in opened(run)] == [set(FIRST_ARTIFACTS), {"config.json"}]
     await Run(make_resume_plan(run)).run()
     assert list(validate_run(run)) == []
     (run / "config.json").write_bytes(before)  # as a crash between the log and the file would leave it
@@ -159,7 +160,12 @@ def test_a_soak_is_held_to_its_summary_and_known_settings(tmp_path: Path) -> Non
     environment = os.environ | {"MEMFIN_RUN_ID": "s", "MEMFIN_JUDGE": "none"}
     subprocess.run([*command, "--quiet"], cwd=tmp_path, env=environment, check=True)
     soak = tmp_path / "runs" / "s"
+    summary = json.loads((soak / "soak_summary.json").read_bytes())
     changed(soak / "config.json", turn_timeoud=1)
+    with pytest.raises(UsageError, match=r"config\.json is not as it was written: soak_summary\.json holds"):
+        make_soak_resume_plan(soak)
+    del summary["config_digest"]  # as an earlier release has written it
+    (soak / "soak_summary.json").write_text(json.dumps(summary))
     with pytest.raises(UsageError, match=r"config\.json: unknown setting 'turn_timeoud'"):
         make_soak_resume_plan(soak)
     (soak / "config.json").write_bytes(

@@ -1,0 +1,65 @@
+"""Warnings of a run on their way from any of its parts, and from any thread, to the progress log."""
+
+import asyncio
+from collections import deque
+from contextlib import suppress
+from typing import Final
+
+import anyio
+from anyio.streams.memory import MemoryObjectSendStream
+
+from memfin.actors.messages import utc_now
+from memfin.contracts import ProgressEvent, Warned
+
+MAX_WAITING: Final = 1000
+"""Warnings that wait at most; later ones push the oldest out."""
+
+
+class WarningBoard:
+    """Takes warnings from any thread, before the run as well as while it goes on.
+
+    A warning reaches the log in one of two ways:
+
+    1. once the board is open, through the channel of progress events, in the next round of the loop;
+    2. where that channel is full or closed, with whoever calls `take` next: the progress log does so with
+       every batch, and the run at its end.
+
+    Attributes:
+        run_id: the run that the warnings are of; set before they are taken.
+    """
+
+    def __init__(self) -> None:
+        self.run_id = ""
+        self._waiting: deque[tuple[str, str, str | None]] = deque(maxlen=MAX_WAITING)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._events: MemoryObjectSendStream[ProgressEvent] | None = None
+
+    def warn(self, message: str, dialog_id: str | None = None) -> None:
+        """Leave a warning; never blocks and never fails."""
+        self._waiting.append((utc_now(), message, dialog_id))
+        if self._loop is not None:
+            with suppress(RuntimeError):  # the loop is closed: nobody listens any more
+                self._loop.call_soon_threadsafe(self._send)
+
+    def open(self, events: MemoryObjectSendStream[ProgressEvent]) -> None:
+        """Send warnings to a channel of the running loop from now on, at first those that wait."""
+        self._loop = asyncio.get_running_loop()
+        self._events = events
+        self._send()
+
+    def take(self) -> list[Warned]:
+        """Return the warnings that wait."""
+        return [self._event(self._waiting.popleft()) for _ in range(len(self._waiting))]
+
+    def _send(self) -> None:
+        while self._waiting and self._events is not None:
+            line = self._waiting.popleft()
+            try:
+                self._events.send_nowait(self._event(line))
+            except (anyio.WouldBlock, anyio.BrokenResourceError, anyio.ClosedResourceError):
+                self._waiting.appendleft(line)
+                return
+
+    def _event(self, line: tuple[str, str, str | None]) -> Warned:
+        ts, message, dialog_id = line
+        return Warned(ts=ts, run_id=self.run_id, message=message, dialog_id=dialog_id)

@@ -1,0 +1,327 @@
+"""Plan, suite and pipeline of a run: source, workers, scorer, judge pool, trace writer and aggregator.
+
+A pipeline is a chain of supervised stages with bounded channels between them. Dialogues are one suite
+(`memfin.runtime.plan`), the questions of a benchmark another (`memfin.runtime.bench_plan`); a suite is data.
+"""
+
+import asyncio
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Final, Generic, NamedTuple, Protocol, TypeVar
+
+import anyio
+import msgspec
+
+from memfin.actors.aggregator import Aggregator, Totals
+from memfin.actors.base import Actor, ActorStatistics
+from memfin.actors.channels import Wires
+from memfin.actors.judge_pool import JudgePool, Judging
+from memfin.actors.progress_log import OnEvent, ProgressLog
+from memfin.actors.trace_writer import TraceWriter
+from memfin.actors.warning_board import WarningBoard
+from memfin.contracts import (
+    ConfigFile,
+    DialogStatus,
+    ModelUsage,
+    ParameterChange,
+    Record,
+    RunConfig,
+    RunStats,
+)
+from memfin.contracts.run import Suite as SuiteName
+from memfin.errors import MemfinError
+from memfin.journal import DIALOGUES, Artifact, Layout, RunDirectory
+from memfin.judges.protocol import Judge
+from memfin.runtime.judging import judge_endpoint
+from memfin.runtime.outputs import pretty_json
+from memfin.version import __version__
+
+S = TypeVar("S", bound=Record)
+"""The summary of a suite's run."""
+
+AnyWires = Wires[Any, Any, Any, Any]
+
+DRAIN_LIMIT: Final = 5.0
+"""Seconds that a run has to end in order."""
+
+REPLAYS: Final = 0.6
+JUDGEMENTS: Final = 0.72
+SCORES: Final = 0.84
+ALL: Final = 0.9
+"""Shares of the time after which turns that are being asked are given up, then judgements, then
+messages that still wait for the trace writer; and after which the run is cancelled."""
+
+
+@dataclass(frozen=True)
+class Suite(Generic[S]):
+    """A kind of evaluation as data: the parts of its pipeline, and what its complete runs write.
+
+    Attributes:
+        source: makes the stage that reads what is evaluated.
+        workers: makes the stages between source and scorer; none where answers are recorded.
+        scorer: makes the stage before the judges.
+        judging: requests to the judge, and commits of its results.
+        judge: None where nothing judges; messages then pass the judge pool as they are.
+        totals: sums of what is committed.
+        summary: makes the summary of a complete run; raises `UsageError` where there was nothing to evaluate.
+        files: makes the whole files of a complete run in a directory, by name.
+        controls_file: name of the file with what an LLM judge made of its controls.
+        room: messages that wait between two stages at most.
+        tasks: messages that wait for a worker at most, however many workers there are.
+    """
+
+    source: Callable[[AnyWires], Actor[Any]]
+    workers: Callable[[AnyWires], Sequence[Actor[Any]]]
+    scorer: Callable[[AnyWires], Actor[Any]]
+    judging: Judging[Any, Any, Any]
+    judge: Judge[Any, Any] | None
+    totals: Totals[Any]
+    summary: Callable[[], S]
+    files: Callable[[S, Path], Mapping[str, Artifact]]
+    controls_file: str
+    room: int
+    tasks: int
+
+
+class UnderTest(Protocol):
+    """The system under test, as far as a run knows it: agents, or what answers questions."""
+
+    @property
+    def usage(self) -> ModelUsage | None:
+        """Usage of the language models behind it so far, where that is known."""
+        ...
+
+    @property
+    def parameter_changes(self) -> list[ParameterChange]:
+        """Parameters that the model behind it has refused so far."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of what it holds."""
+
+
+class Resumed(NamedTuple):
+    """The beginning of a run that goes on.
+
+    ``changed`` names the inputs of the fingerprint that are others now; ``drop`` are the statuses of
+    dialogues or questions to do again; with ``rejudge`` those are judged again in which a judgement failed.
+    """
+
+    started_at: str
+    changed: tuple[str, ...] = ()
+    drop: frozenset[DialogStatus] = frozenset()
+    rejudge: bool = False
+
+
+class Plan(ABC, Generic[S]):
+    """An evaluation, resolved and checked.
+
+    Attributes:
+        suite_name: what the manifest calls the suite; dialogues are the one it does not name.
+        layout: the files of the run directory, as the suite has them.
+        config: the resolved settings.
+        run_id: the name of the run in every row.
+        source: what is read, for error messages.
+        dataset_path: what the artifacts call it.
+        dialogs: how many dialogues or questions there are at most.
+        model_name: what the manifest calls the system under test.
+        judge: what judges the answers, if anything does.
+        system: what is evaluated, closed at the end; None where nothing is asked.
+        directory, progress: where the artifacts and the progress log go.
+        fingerprint: digest of ``fingerprint_inputs``, everything the results depend on.
+        board: takes warnings of the judge and the system under test for the run.
+        warnings: what a user should know before anything is asked.
+        resumed: what is known of the run's beginning, where it goes on.
+        part_of: the directory of the soak that the run is an epoch of.
+    """
+
+    suite_name: ClassVar[SuiteName | msgspec.UnsetType] = msgspec.UNSET
+    layout: Layout = DIALOGUES
+
+    config: RunConfig
+    run_id: str
+    source: str
+    dataset_path: str
+    dialogs: int
+    model_name: str
+    directory: Path
+    progress: Path
+    judge: Judge[Any, Any] | None
+    system: UnderTest | None = None
+    board: WarningBoard
+    fingerprint_inputs: dict[str, Any]
+
+    warnings: Sequence[str] = ()
+    resumed: Resumed | None = None
+    part_of: Path | None = None
+
+    @abstractmethod
+    def suite(self) -> Suite[S]:
+        """Return the parts of the run's pipeline."""
+
+    @property
+    def advice(self) -> str:
+        """Advice to a user after a fault has stopped the run."""
+        return f"free the cause, then {self.after_stop}"
+
+    @property
+    def when_back(self) -> str:
+        """Advice to a user for when a judge that was down is back."""
+        return f"memfin resume {self.directory} finishes the run once it is back"
+
+    @property
+    def after_stop(self) -> str:
+        """State once the run was stopped on purpose."""
+        return f"memfin resume {self.part_of or self.directory} goes on"
+
+    @property
+    def abandoned(self) -> int:
+        """Calls that the system under test has left behind, besides those that replays count."""
+        return 0
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of the canonical JSON of what the run depends on (spec section 4)."""
+        canonical = msgspec.json.encode(self.fingerprint_inputs, order="deterministic")
+        return hashlib.sha256(canonical).hexdigest()
+
+    def config_file(self) -> ConfigFile:
+        """Return ``config.json``: the resolved settings and what the fingerprint was made of."""
+        return ConfigFile(
+            run_id=self.run_id,
+            config_fingerprint=self.fingerprint,
+            settings=self.config.replace(run_id=self.run_id),
+            fingerprint_inputs=self.fingerprint_inputs,
+            memfin_version=__version__,
+            judge_endpoint=judge_endpoint(self.judge),
+        )
+
+    async def close(self) -> None:
+        """Let go of what the system under test and the judge hold."""
+        try:
+            if self.system is not None:
+                await self.system.close()
+        finally:
+            if self.judge is not None:
+                await self.judge.close()
+
+
+class Pipeline(Generic[S]):
+    """The stages of one run, wired and not yet started.
+
+    They start in the order of ``stages``, receivers before senders. The run is complete when every stage but
+    the progress log has finished: a channel ends alike when a stage is done and when it has
+    failed. ``events`` is the run's own end of the progress channel; the log ends when it and those of the
+    stages are closed.
+    """
+
+    def __init__(self, plan: Plan[S], directory: RunDirectory, on_event: OnEvent) -> None:
+        suite, config = plan.suite(), plan.config
+        tasks = min(config.workers_dialog, suite.tasks)
+        wires = AnyWires(plan.run_id, directory, plan.board, room=suite.room, tasks=tasks)
+        self.plan = plan
+        self.suite = suite
+        self.directory = directory
+        self.progress_log = ProgressLog(wires, on_event)
+        self.aggregator = Aggregator(suite.totals, wires)
+        self.writer = TraceWriter(config, wires)
+        self.judges = JudgePool(suite.judge, suite.judging, config.workers_judge, wires)
+        self.scorer = suite.scorer(wires)
+        self.producers = (suite.source(wires), *suite.workers(wires))
+        self.events = wires.events.sender()
+        wires.close()
+        self._timers: list[asyncio.TimerHandle] = []
+
+    @property
+    def working(self) -> Sequence[Actor[Any]]:
+        """All stages but the progress log."""
+        return (self.aggregator, self.writer, self.judges, self.scorer, *self.producers)
+
+    @property
+    def stages(self) -> Sequence[Actor[Any]]:
+        """All stages in the order of their start."""
+        return (self.progress_log, *self.working)
+
+    def stats(self, wall_seconds: float) -> RunStats:
+        """Return what depends on time, and what the judge did."""
+        plan, totals = self.plan, self.suite.totals
+        usage = plan.system.usage if plan.system is not None else None
+        return RunStats(
+            run_id=plan.run_id,
+            wall_seconds=wall_seconds,
+            turn_latency_ms=totals.latency(),
+            turns_by_status=dict(sorted(totals.turns.items())),
+            dialogs_by_status=dict(sorted(totals.dialogs.items())),
+            skips_by_reason=dict(sorted(totals.skips.items())),
+            judged_turns=totals.judged.turns,
+            judge_failures=totals.judged.failed,
+            judge_declined=dict(sorted(totals.judged.declined.items())),
+            judge_failure_reasons=totals.judged.reasons(),
+            turn_retries=totals.retries,
+            abandoned_calls=totals.abandoned + plan.abandoned,
+            judge=self.judges.judge_statistics(totals.judge),
+            actors={entry.name: dict(entry) for entry in self.statistics()},
+            usage=totals.usage_of_run(usage),
+            agent_parameters=plan.system.parameter_changes if plan.system is not None else [],
+        )
+
+    def files(self, summary: S) -> dict[str, Artifact]:
+        """Return the suite's own files of a complete run, by name."""
+        controls = self.judges.controls
+        report = {} if controls is None else {self.suite.controls_file: pretty_json(controls)}
+        return {**report, **self.suite.files(summary, self.directory.path)}
+
+    def statistics(self) -> list[ActorStatistics]:
+        """Return the statistics of every stage."""
+        return [stage.statistics() for stage in self.stages]
+
+    def drain(self, within: float, cancel: Callable[[], None]) -> None:
+        """Begin nothing new and have ``within`` seconds for the rest, whatever there were before.
+
+        Running turns and judgements may end. The end of the workers lets all others run dry in their order,
+        mostly long before ``cancel`` is called.
+        """
+        self.stop_timers()
+        for stage in self.working:
+            stage.drain()
+        halts = [(REPLAYS, stage.halt) for stage in self.producers]
+        halts += [(JUDGEMENTS, self.judges.halt), (SCORES, self.scorer.halt), (ALL, cancel)]
+        loop = asyncio.get_running_loop()
+        self._timers = [loop.call_later(share * within, halt) for share, halt in halts]
+
+    def stop_timers(self) -> None:
+        """Cancel the timers of `drain`."""
+        for timer in self._timers:
+            timer.cancel()
+
+    def close(self) -> None:
+        """Close the channels of all stages: one that was cancelled before it ran has closed none."""
+        self.stop_timers()
+        for stage in self.stages:
+            stage.close()
+
+
+def foremost(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """Return the one exception of a task group that says what happened.
+
+    Stages fall together: the first real error cancels the others. An error that MemFin knows goes
+    first, then any other; that a receiver has gone is only what the others saw of it.
+    """
+    leaves = list(_leaves(group))
+    for found in (
+        [leaf for leaf in leaves if isinstance(leaf, MemfinError)],
+        [leaf for leaf in leaves if not isinstance(leaf, anyio.BrokenResourceError)],
+    ):
+        if found:
+            return found[0]
+    return leaves[0]
+
+
+def _leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
+    found: list[BaseException] = []
+    for error in group.exceptions:
+        found += _leaves(error) if isinstance(error, BaseExceptionGroup) else [error]
+    return found

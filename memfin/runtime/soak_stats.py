@@ -1,0 +1,308 @@
+"""Statistics of a soak from bounded state: trends over epochs, totals, and samples of the process.
+
+Every epoch replays the same dialogues, so what differs between dialogues is the same in all epochs and
+is no noise of their differences: the epoch is the unit. A trend is Sen's slope with its interval: the median
+of the slopes between all pairs of epochs (Sen, Journal of the American Statistical Association 63, 1968),
+which one bad epoch cannot move and which needs no normal distribution. The interval is from the null
+distribution of Kendall's statistic: exact for few epochs, else its normal approximation with the correction
+for ties (Gilbert, Statistical Methods for Environmental Pollution Monitoring, 1987, sections 16.4 and 16.5).
+
+Neighbouring epochs may resemble each other, a loaded server for instance. From `MAX_BATCHES` epochs on the
+slopes are between means of batches of neighbours, which hardly depend on each other any more (the
+method of batch means: Law and Kelton, Simulation Modeling and Analysis, chapter 9). This also bounds
+memory: a series holds fewer than `MAX_BATCHES` batches however long the soak is.
+"""
+
+import asyncio
+import math
+from collections import Counter
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import accumulate
+from statistics import NormalDist, median
+from typing import Any, Final, NamedTuple
+
+import anyio
+import psutil
+
+from memfin.contracts.soak import Distribution, Drift, ProcessSample, SoakEpoch, SoakErrors
+from memfin.metrics.interval import CONFIDENCE
+from memfin.runtime.soak_digest import Digest
+
+MAX_BATCHES: Final = 64
+"""Batches that a series holds at most; when it reaches them, neighbours are merged."""
+
+EXACT_UP_TO: Final = 10
+"""Points for which Kendall's distribution is taken as it is."""
+
+WARM_UP: Final = 4
+"""One in so many batches at the beginning is left out where a process warms up."""
+
+GROWTH_TURNS: Final = 100_000
+"""Turns over which the growth of memory is given."""
+
+MIN_TURNS: Final = 10_000
+"""Turns below which that growth is not given: it would be that of the start alone."""
+
+RESOURCES: Final = tuple(ProcessSample.__struct_fields__)
+"""Values that belong to a process, start anew with it, and take a while to settle."""
+
+BEAT: Final = 0.02
+"""Seconds between two samples of the lag of the loop."""
+
+SAMPLE_EVERY: Final = 25
+"""Beats between two samples of the process."""
+
+_TAIL: Final = (1 - CONFIDENCE) / 2
+
+
+class Slope(NamedTuple):
+    """A slope and its 95 % interval, None where there are too few points for one."""
+
+    value: float = 0.0
+    interval: tuple[float, float] | None = None
+
+
+def sen_slope(values: Sequence[float]) -> Slope:
+    """Return the trend of values at equal distances, as the change from one to the next.
+
+    Fewer than 5 points have no interval: no order of 4 is improbable enough for 95 %.
+    """
+    slopes = sorted(
+        (values[j] - values[i]) / (j - i) for i in range(len(values)) for j in range(i + 1, len(values))
+    )
+    if not slopes:
+        return Slope()
+    rank = _rank(values)
+    return Slope(median(slopes), (slopes[rank - 1], slopes[-rank]) if rank > 0 else None)
+
+
+def _rank(values: Sequence[float]) -> int:
+    """Return how far from either end of the ordered slopes the bounds of the interval stand; 0 for none."""
+    n = len(values)
+    pairs = n * (n - 1) // 2
+    if n <= EXACT_UP_TO:
+        orders = math.factorial(n)
+        below = accumulate(_orders_by_inversions(n))
+        return sum(1 for count in below if count <= _TAIL * orders)
+    ties = sum(t * (t - 1) * (2 * t + 5) for t in Counter(values).values())
+    variance = (n * (n - 1) * (2 * n + 5) - ties) / 18
+    return math.floor((pairs - NormalDist().inv_cdf(1 - _TAIL) * math.sqrt(variance)) / 2)
+
+
+def _orders_by_inversions(n: int) -> list[int]:
+    """Return how many orders of n things have 0, 1, 2, ... pairs the wrong way round."""
+    counts = [1]
+    for size in range(2, n + 1):
+        wider = [0] * (len(counts) + size - 1)
+        for inversions, count in enumerate(counts):
+            for more in range(size):
+                wider[inversions + more] += count
+        counts = wider
+    return counts
+
+
+class Series:
+    """A value over epochs: first, last, extremes, mean, and batches of neighbours for its trend."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._first = 0.0
+        self._last = 0.0
+        self._low = math.inf
+        self._high = -math.inf
+        self._total = Fraction(0)
+        self._batches: list[float] = []
+        self._level = 0  # a batch is the mean of 2 ** level epochs
+        self._open: list[float | None] = []  # halves of the batch that is being filled, by level
+
+    def __len__(self) -> int:
+        """Return how many batches the series holds."""
+        return len(self._batches)
+
+    def add(self, value: float) -> None:
+        """Append the value of the next epoch.
+
+        Raises:
+            ValueError: it is not finite.
+        """
+        if not math.isfinite(value):
+            raise ValueError(f"a value of an epoch must be finite, not {value}")
+        if not self.count:
+            self._first = value
+        self.count += 1
+        self._last = value
+        self._low = min(self._low, value)
+        self._high = max(self._high, value)
+        self._total += Fraction(value)
+        self._carry(value)
+
+    def _carry(self, value: float) -> None:
+        """Put a value into the batches; pairs are halved one by one, so that equal values stay equal."""
+        for level in range(self._level):
+            other = self._open[level]
+            if other is None:
+                self._open[level] = value
+                return
+            self._open[level] = None
+            value = other / 2 + value / 2
+        self._batches.append(value)
+        if len(self._batches) == MAX_BATCHES:
+            pairs = zip(self._batches[::2], self._batches[1::2], strict=True)
+            self._batches = [before / 2 + after / 2 for before, after in pairs]
+            self._level += 1
+            self._open.append(None)
+
+    def slope(self, *, warm_up: bool = False) -> Slope:
+        """Return the change an epoch; ``warm_up`` leaves the first quarter out."""
+        found = sen_slope(self._counted(warm_up=warm_up))
+        scale = 1 / (1 << self._level)
+        bounds = found.interval
+        return Slope(found.value * scale, None if bounds is None else (bounds[0] * scale, bounds[1] * scale))
+
+    def _counted(self, *, warm_up: bool) -> list[float]:
+        return self._batches[len(self._batches) // WARM_UP if warm_up else 0 :]
+
+    def drift(self, *, warm_up: bool = False) -> Drift:
+        """Return what is known of the series, which must have a value."""
+        slope, bounds = self.slope(warm_up=warm_up)
+        return Drift(
+            first=self._first,
+            last=self._last,
+            mean=float(self._total / self.count),
+            min=self._low,
+            max=self._high,
+            epochs=len(self._counted(warm_up=warm_up)) << self._level,
+            slope=slope,
+            ci95=bounds,
+            drifting=bounds is not None and not bounds[0] <= 0 <= bounds[1],
+        )
+
+
+class SoakStats:
+    """Adds epochs up; its size does not grow with their number."""
+
+    def __init__(self) -> None:
+        self.epochs = 0
+        self.dialogs = 0
+        self.turns = 0
+        self.errors = SoakErrors()
+        self._process = 0
+        self._process_turns = 0
+        self._latency = Digest()
+        self._lag = Digest()
+        self._metrics: dict[str, Series] = {}
+        self._operation: dict[str, Series] = {}
+
+    def add(self, epoch: SoakEpoch) -> None:
+        """Count the next epoch."""
+        self.epochs += 1
+        self.dialogs += epoch.dialogs
+        self.turns += epoch.turns
+        self.errors = SoakErrors(**{name: self.errors[name] + epoch.errors[name] for name in epoch.errors})
+        self._latency.merge(epoch.turn_latency_ms)
+        self._lag.merge(epoch.loop_lag_ms)
+        for name, value in epoch.metrics.items():
+            self._metrics.setdefault(name, Series()).add(value)
+        if epoch.process != self._process:
+            self._process, self._process_turns = epoch.process, 0
+            for name in RESOURCES:
+                self._operation[name] = Series()
+        self._process_turns += epoch.turns
+        for name, value in _operation(epoch).items():
+            self._operation.setdefault(name, Series()).add(value)
+
+    def fields(self) -> dict[str, Any]:
+        """Return the fields of a `SoakSummary` that come from the epochs."""
+        growth, bounds = self._growth()
+        return {
+            "epochs": self.epochs,
+            "dialogs": self.dialogs,
+            "turns": self.turns,
+            "errors": self.errors,
+            "error_rate": self.errors.failed_turns / self.turns if self.turns else 0.0,
+            "turn_latency_ms": self.latency(),
+            "loop_lag_ms": self._lag.distribution(centroids=False),
+            "metrics": {name: series.drift() for name, series in sorted(self._metrics.items())},
+            "operation": {
+                name: series.drift(warm_up=name in RESOURCES)
+                for name, series in sorted(self._operation.items())
+            },
+            "rss_bytes_per_100k_turns": growth,
+            "rss_ci95": bounds,
+        }
+
+    def latency(self) -> Distribution:
+        """Return the latency of all answered turns."""
+        return self._latency.distribution(centroids=False)
+
+    def _growth(self) -> tuple[float | None, tuple[float, float] | None]:
+        """Return the growth of resident memory in this process, after its warm-up."""
+        series = self._operation.get("rss_bytes")
+        if series is None or self._process_turns < MIN_TURNS:
+            return None, None
+        scale = GROWTH_TURNS * series.count / self._process_turns
+        slope, bounds = series.slope(warm_up=True)
+        return slope * scale, None if bounds is None else (bounds[0] * scale, bounds[1] * scale)
+
+    def means(self) -> dict[str, float]:
+        """Return the mean of every headline value over the epochs."""
+        return {name: series.drift().mean for name, series in self._metrics.items()}
+
+
+def _operation(epoch: SoakEpoch) -> dict[str, float]:
+    return {
+        "error_rate": epoch.errors.failed_turns / epoch.turns if epoch.turns else 0.0,
+        "turn_latency_p50_ms": epoch.turn_latency_ms.p50,
+        "turn_latency_p99_ms": epoch.turn_latency_ms.p99,
+        "loop_lag_p99_ms": epoch.loop_lag_ms.p99,
+        **{name: float(epoch.resources[name]) for name in RESOURCES},
+    }
+
+
+class Probe:
+    """Measures loop lag and peaks; `run` it in a task, `take` what it saw since the last time.
+
+    The lag of a beat is how much later than asked for the loop woke it up.
+
+    Attributes:
+        last: the last look at the process.
+    """
+
+    def __init__(self) -> None:
+        self._process = psutil.Process()
+        self._lag = Digest()
+        self.last = ProcessSample()
+        self._peak = ProcessSample()
+
+    async def run(self) -> None:
+        """Measure until cancelled."""
+        clock = asyncio.get_running_loop().time
+        beats = 0
+        while True:
+            if beats % SAMPLE_EVERY == 0:
+                self.look()
+            beats += 1
+            due = clock() + BEAT
+            await anyio.sleep(BEAT)
+            self._lag.add(max(0.0, clock() - due) * 1000)
+
+    def look(self) -> ProcessSample:
+        """Return what the process holds now."""
+        process, peak = self._process, self._peak
+        with process.oneshot():
+            now = ProcessSample(
+                rss_bytes=process.memory_info().rss,
+                open_files=process.num_fds(),
+                threads=process.num_threads(),
+                tasks=len(asyncio.all_tasks()),
+            )
+        self._peak = ProcessSample(**{name: max(now[name], peak[name]) for name in now})
+        self.last = now
+        return now
+
+    def take(self) -> tuple[Distribution, ProcessSample]:
+        """Return loop lag and peaks since the last time, and begin anew."""
+        taken = self._lag.distribution(), self._peak
+        self._lag, self._peak = Digest(), self.last
+        return taken
