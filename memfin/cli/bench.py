@@ -6,12 +6,11 @@ from typing import Any
 
 import click
 
-from memfin.cli.bench_options import bench_options, gates
 from memfin.cli.bench_view import QuestionStanding
+from memfin.cli.options import BENCH_OPTIONS, SettingsCommand, output_flags, soak_limits, with_settings
 from memfin.cli.progress import progress_view
 from memfin.cli.run import write_reports
 from memfin.cli.soak import soak_to_end
-from memfin.cli.soak_options import soak_limits, soak_options
 from memfin.cli.working import work_to_end
 from memfin.contracts import RunStats
 from memfin.contracts.rag import RagSummary
@@ -32,17 +31,13 @@ PIECE = 1 << 16
 """Bytes of the summary that are printed at a time."""
 
 
-@click.command("bench", short_help="Ask a retrieval system the questions of a benchmark.")
-@click.argument("path", required=False, envvar="MEMFIN_BENCHMARK")
-@bench_options
-@soak_options("MEMFIN_BENCH", "Ask all of it again and again. ")
-@click.option(
-    "--json", "as_json", is_flag=True, envvar="MEMFIN_JSON", help="Print the summary as JSON on stdout."
+@click.command(
+    "bench", cls=SettingsCommand, short_help="Ask a retrieval system the questions of a benchmark."
 )
-@click.option("--quiet", is_flag=True, envvar="MEMFIN_QUIET", help="No progress and no table.")
-def command(
-    path: str | None, *, fail_under: float | None, as_json: bool, quiet: bool, **settings: Any
-) -> None:
+@click.argument("path", required=False, envvar="MEMFIN_BENCHMARK")
+@with_settings(BENCH_OPTIONS, "bench")
+@output_flags("the summary", variables=True)
+def command(path: str | None, *, as_json: bool, quiet: bool, **settings: Any) -> None:
     """Ask a system the questions of PATH, a directory with questions/*.json or a file of questions.
 
     \b
@@ -68,10 +63,10 @@ def command(
     """
     limits = soak_limits(settings)
     if limits is not None:
-        soaked = make_bench_soak_plan(path, limits=limits, fail_under=gates(fail_under), **settings)
+        soaked = make_bench_soak_plan(path, limits=limits, **settings)
         soak_to_end(soaked, as_json=as_json, quiet=quiet)
         return
-    plan = make_bench_plan(path, fail_under=gates(fail_under), **settings)
+    plan = make_bench_plan(path, **settings)
     carry_out(plan, as_json=as_json, quiet=quiet)
 
 

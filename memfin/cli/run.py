@@ -8,7 +8,7 @@ import click
 
 from memfin.actors.base import utc_now
 from memfin.cli.failures import TurnFailures
-from memfin.cli.options import fail_under_gates, run_options
+from memfin.cli.options import RUN_OPTIONS, SettingsCommand, output_flags, with_settings
 from memfin.cli.progress import ProgressView, progress_view
 from memfin.cli.working import work_to_end
 from memfin.contracts import EvalSummary, ProgressEvent, RunConfig, RunStats, Warned
@@ -21,17 +21,10 @@ from memfin.runtime.run import Run
 from memfin.sandbox.references import one_line
 
 
-@click.command("run", short_help="Evaluate an agent on a dataset.")
+@click.command("run", cls=SettingsCommand, short_help="Evaluate an agent on a dataset.")
 @click.argument("dataset", required=False, envvar="MEMFIN_DATASET")
-@run_options
-@click.option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    envvar="MEMFIN_JSON",
-    help="Print the metrics summary as JSON on stdout.",
-)
-@click.option("--quiet", is_flag=True, envvar="MEMFIN_QUIET", help="No progress and no table.")
+@with_settings(RUN_OPTIONS, "run")
+@output_flags("the metrics summary", variables=True)
 def command(dataset: str | None, *, as_json: bool, quiet: bool, **settings: Any) -> None:
     """Evaluate an agent on DATASET, a JSONL file of dialogues; without it on the built-in sample.
 
@@ -41,14 +34,12 @@ def command(dataset: str | None, *, as_json: bool, quiet: bool, **settings: Any)
     memfin run --agent oracle --fail-under m3_risk_coverage.risk_coverage=0.8
 
     Writes the run directory RUNS_DIR/RUN_ID with the traces, rows, metrics and reports. Every
-    option may also stand in memfin.toml (with _ for -) or in a variable MEMFIN_OPTION.
+    option can also be set in memfin.toml (with _ for -) or in a variable MEMFIN_OPTION.
 
     Exit codes: 0 done, 1 a gate failed, 2 bad usage or input, 3 stopped by a fault,
     130 and 143 stopped by a signal.
     """
-    settings["fail_under"] = fail_under_gates(settings["fail_under"])
-    plan = make_plan(dataset, **settings)
-    carry_out(plan, as_json=as_json, quiet=quiet)
+    carry_out(make_plan(dataset, **settings), as_json=as_json, quiet=quiet)
 
 
 def carry_out(plan: DialogPlan, *, as_json: bool, quiet: bool) -> None:

@@ -3,19 +3,17 @@
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
-from memfin.cli.options import fail_under_gates, options_over
-from memfin.cli.soak_options import read_soak_config, soak_limits, soak_options
+from memfin.cli.options import SOAK_OPTIONS, SettingsCommand, output_flags, soak_limits, with_settings
 from memfin.cli.soak_view import closing_line, drift_table, soak_view
 from memfin.cli.soak_words import words_of
 from memfin.cli.working import work_to_end
+from memfin.contracts import SoakLimits, SoakSummary
 from memfin.contracts.run import Suite
-from memfin.contracts.soak import SoakLimits, SoakSummary
 from memfin.errors import GateFailed
 from memfin.runtime.outputs import pretty_json
 from memfin.runtime.soak import Soak, SoakListener
@@ -24,25 +22,11 @@ from memfin.runtime.soak_directory import read_summary
 from memfin.runtime.soak_plan import SoakPlan, make_soak_plan, make_soak_resume_plan
 
 
-@click.command("soak", short_help="Evaluate again and again, and see what drifts.")
+@click.command("soak", cls=SettingsCommand, short_help="Evaluate again and again, and see what drifts.")
 @click.argument("dataset", required=False, envvar="MEMFIN_DATASET")
-@soak_options("MEMFIN")
-@partial(options_over, read_soak_config)
-@click.option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    envvar="MEMFIN_JSON",
-    help="Print the soak's summary as JSON on stdout.",
-)
-@click.option("--quiet", is_flag=True, envvar="MEMFIN_QUIET", help="No progress and no table.")
-def command(
-    dataset: str | None,
-    *,
-    as_json: bool,
-    quiet: bool,
-    **settings: Any,
-) -> None:
+@with_settings(SOAK_OPTIONS, "soak")
+@output_flags("the soak's summary", variables=True)
+def command(dataset: str | None, *, as_json: bool, quiet: bool, **settings: Any) -> None:
     """Evaluate an agent on DATASET epoch after epoch, until --duration or --epochs is reached.
 
     \b
@@ -57,7 +41,6 @@ def command(
     Whatever stops a soak, memfin resume RUNS_DIR/RUN_ID goes on with it. Exit codes are those of run.
     To repeat a benchmark instead, give memfin bench --epochs or --duration.
     """
-    settings["fail_under"] = fail_under_gates(settings["fail_under"])
     limits = soak_limits(settings) or SoakLimits()
     soak_to_end(make_soak_plan(dataset, limits=limits, **settings), as_json=as_json, quiet=quiet)
 

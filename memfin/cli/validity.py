@@ -1,22 +1,29 @@
 """``memfin validity``: how well detectors or a judge agree with labelled replies."""
 
 import contextlib
-import copy
 import os
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, Final, get_args
 
 import anyio
 import click
 import msgspec
 
-from memfin.cli.options import CONFIG_FILE, RUN_OPTIONS, read_config
+from memfin.cli.options import (
+    SettingsCommand,
+    config_option,
+    output_flags,
+    read_config,
+    setting_options,
+    with_options,
+)
 from memfin.cli.working import STUCK_EXIT
-from memfin.contracts import Disagreement, JudgeScope, ValidityReport
+from memfin.contracts import Disagreement, JudgeScope, RunConfig, ValidityReport
+from memfin.contracts.settings import settings_of
 from memfin.errors import GateFailed, UsageError
 from memfin.runtime.validity import InvalidLabels, measure_validity
 from memfin.runtime.watchdog import LoopWatchdog
@@ -26,46 +33,26 @@ from memfin.validity.gates import failed_gates, parse_gate
 EVERY: Final = 5.0
 """Seconds between two lines of progress."""
 
-SETTINGS: Final = tuple(
-    option.name
-    for option in RUN_OPTIONS
-    if option.name is not None
-    and option.name != "judge_scope"  # a judge is measured on all that it can read, whatever runs ask of it
-    and (
-        option.name.startswith("judge_")
-        or option.name in ("workers_judge", "runs_dir", "turn_timeout", "seed")
-    )
+SETTINGS: Final = setting_options(
+    RunConfig,
+    {
+        *(each.name for each in settings_of(RunConfig) if each.extra["group"] == "Judge"),
+        *("runs_dir", "turn_timeout", "seed"),
+    }
+    - {"judge", "judge_scope"},
 )
 """Settings of a run that speak of its judge."""
 
-_HELP: Final = {
-    "judge_patience": "Seconds the endpoint of an openai judge may be down before the command stops.",
-    "runs_dir": "Where the judge's cache is, unless --judge-cache-dir says it.",
-    "turn_timeout": "Seconds a judge has for a reply, and a model for one attempt.",
-    "seed": "Sent to an openai judge.",
-}
+
+def _read_config(path: Path) -> dict[str, Any]:
+    """Return the file's settings of the judge."""
+    names = {option.name for option in SETTINGS}
+    return {name: value for name, value in read_config(path).items() if name in names}
 
 
-def _judge_options() -> list[click.Option]:
-    """Return the options of `run` for these settings, which also come from variables and the file."""
-    chosen = []
-    for name in SETTINGS:
-        option = copy.copy(next(each for each in RUN_OPTIONS if each.name == name))
-        option.envvar = f"MEMFIN_{name.upper()}"
-        option.help = _HELP.get(name, option.help)
-        chosen.append(option)
-    return chosen
-
-
-def _load_config(ctx: click.Context, param: click.Parameter, value: Path | None) -> None:
-    """Put the file's settings of the judge beneath flags and environment."""
-    del param
-    path = value or Path(CONFIG_FILE)
-    if value is not None or path.is_file():
-        ctx.default_map = {name: each for name, each in read_config(path).items() if name in SETTINGS}
-
-
-@click.command("validity", short_help="Measure the detectors, or a judge, against labelled replies.")
+@click.command(
+    "validity", cls=SettingsCommand, short_help="Measure the detectors, or a judge, against labelled replies."
+)
 @click.argument("labels", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option(
     "--judge",
@@ -73,7 +60,7 @@ def _load_config(ctx: click.Context, param: click.Parameter, value: Path | None)
 )
 @click.option(
     "--judge-scope",
-    type=click.Choice(["m5", "uncertain", "all"]),
+    type=click.Choice(get_args(JudgeScope)),
     default="all",
     show_default=True,
     help="What the judge reads: the rubric alone (m5), or contradictions, risk tags and compliance as well; "
@@ -85,17 +72,8 @@ def _load_config(ctx: click.Context, param: click.Parameter, value: Path | None)
     metavar="NAME=X",
     help="Exit 1 when the value is below X, such as risk_tags.micro_f1=0.9. Repeatable.",
 )
-@click.option(
-    "--config",
-    type=click.Path(path_type=Path),
-    envvar="MEMFIN_CONFIG",
-    is_eager=True,
-    expose_value=False,
-    callback=_load_config,
-    help=f"File with settings of the judge.  [default: {CONFIG_FILE} where it exists]",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON on stdout.")
-@click.option("--quiet", is_flag=True, help="No progress.")
+@with_options(*SETTINGS, config_option(_read_config))
+@output_flags("the report", quiet="No progress.")
 def command(
     labels: tuple[Path, ...],
     judge: str | None,
@@ -134,9 +112,6 @@ def command(
         problems.append(f"every one of the {report.judge.asked} judgements failed")
     if problems:
         raise GateFailed("; ".join(problems))
-
-
-command.params[-3:-3] = _judge_options()
 
 
 def _measured(

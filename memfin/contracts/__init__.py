@@ -18,9 +18,8 @@ from memfin.contracts.base import (
     TurnStatus,
     non_finite_path,
 )
-from memfin.contracts.checkpoint import DialogCheckpoint
-from memfin.contracts.bench import BenchConfig, BenchConfigFile
 from memfin.contracts.checked import CheckedFinding, CheckedReply
+from memfin.contracts.checkpoint import DialogCheckpoint
 from memfin.contracts.comparison import ChangedCase, Comparison, PairedValue
 from memfin.contracts.dataset import Blueprint, Dialog, ProfileTruth, Turn, TurnPair, TurnTags
 from memfin.contracts.judgement import (
@@ -90,22 +89,20 @@ from memfin.contracts.rag_judgement import (
 )
 from memfin.contracts.rag_verdict import RagJudged, RagJudgeGroup, RagJudgeSummary, RagMark, RagVerdict
 from memfin.contracts.run import (
-    ConfigFile,
     Counters,
     EvalSummary,
     LatencyStats,
     MetricResult,
-    RunConfig,
     RunManifest,
     RunStats,
 )
+from memfin.contracts.settings import BenchConfig, BenchConfigFile, ConfigFile, RunConfig, SoakLimits
 from memfin.contracts.soak import (
     Distribution,
     Drift,
     ProcessSample,
     SoakEpoch,
     SoakErrors,
-    SoakLimits,
     SoakSummary,
 )
 from memfin.contracts.trace import (
@@ -156,7 +153,6 @@ __all__ = [
     "TRACE_VERSION",
     "TRACE_VERSION_EXTENDED",
     "AnyProgressEvent",
-    "DialogCheckpoint",
     "BenchConfig",
     "BenchConfigFile",
     "BinaryScores",
@@ -172,6 +168,7 @@ __all__ = [
     "Controls",
     "Counters",
     "Dialog",
+    "DialogCheckpoint",
     "DialogDone",
     "DialogStarted",
     "DialogStatus",

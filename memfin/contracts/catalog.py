@@ -17,7 +17,8 @@ from memfin.contracts.progress import AnyProgressEvent
 from memfin.contracts.rag import RagAnswer, RagBenchmark, RagResult, RagSummary
 from memfin.contracts.rag_judgement import RagJudgeControls, RagJudgement, RagJudgeRequest
 from memfin.contracts.rag_verdict import RagVerdict
-from memfin.contracts.run import ConfigFile, EvalSummary, RunConfig, RunManifest, RunStats
+from memfin.contracts.run import EvalSummary, RunManifest, RunStats
+from memfin.contracts.settings import ConfigFile, RunConfig
 from memfin.contracts.soak import SoakEpoch, SoakSummary
 from memfin.contracts.trace import ComplianceTrace, DialogTrace, RecallTrace, ToolTrace, TurnTrace
 from memfin.contracts.turn_eval import TurnEvalRow

@@ -1,11 +1,11 @@
 """A run's own artifacts: manifest, summary, statistics, resolved configuration."""
 
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import msgspec
 
-from memfin.contracts.base import Count, Finite, HistoryMode, Record, TraceVersion
-from memfin.contracts.judgement import JudgeScope, JudgeStats, ParameterChange
+from memfin.contracts.base import Count, Finite, Record
+from memfin.contracts.judgement import JudgeStats, ParameterChange
 from memfin.contracts.trace import ModelUsage
 
 MetricName = Literal[
@@ -114,64 +114,3 @@ class RunStats(Record):
     actors: dict[str, dict[str, Any]] = {}
     usage: ModelUsage | None = None
     agent_parameters: list[ParameterChange] = []
-
-
-Positive = Annotated[int, msgspec.Meta(ge=1)]
-
-
-class RunConfig(Record):
-    """The settings of a run, resolved; names and defaults are those of the command line.
-
-    Secrets have no place here: only the names of the environment variables that hold them.
-    """
-
-    dataset: str | None = None
-    agent: str = "builtin"
-    judge: str = "heuristic"
-    runs_dir: str = "runs"
-    run_id: str | None = None
-    workers_dialog: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 4
-    workers_judge: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 2
-    workers_score: Annotated[int, msgspec.Meta(ge=0, le=1_000)] | None = None
-    score_timeout: Annotated[float, msgspec.Meta(gt=0, le=86_400)] = 10.0
-    score_chars: Positive = 100_000
-    history: HistoryMode = "free"
-    limit: Positive | None = None
-    turn_timeout: Annotated[float, msgspec.Meta(gt=0, le=86_400)] = 120.0
-    turn_retries: Annotated[int, msgspec.Meta(ge=0, le=100)] = 2
-    judge_rpm: Annotated[float, msgspec.Meta(gt=0, le=1e9)] | None = None
-    judge_tpm: Annotated[float, msgspec.Meta(gt=0, le=1e12)] | None = None
-    judge_scope: JudgeScope = "m5"
-    judge_votes: Annotated[int, msgspec.Meta(ge=1, le=15)] = 1
-    judge_patience: Annotated[float, msgspec.Meta(gt=0, le=31_536_000)] = 600.0
-    judge_max_tokens: Annotated[int, msgspec.Meta(ge=1, le=10_000_000)] = 2048
-    judge_cache: Literal["off", "read", "write"] = "write"
-    judge_cache_dir: str | None = None
-    agent_system: str | None = None
-    agent_memory: str = "none"
-    agent_temperature: Annotated[float, msgspec.Meta(ge=0, le=100)] = 0.0
-    agent_max_tokens: Positive | None = None
-    agent_context_tokens: Positive = 32_000
-    seed: int = 0
-    fsync_interval: Annotated[float, msgspec.Meta(ge=0, le=3600)] = 0.1
-    fsync_turns: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] = 256
-    trace_version: TraceVersion = "v1"
-    fail_under: dict[str, Finite] = {}
-    fail_on_error: Annotated[float, msgspec.Meta(ge=0, le=1e12)] | None = None
-    fail_on_judge_error: Annotated[float, msgspec.Meta(ge=0, le=1e12)] | None = None
-    notes: str | None = None
-
-
-class ConfigFile(Record):
-    """``config.json``: the resolved settings of a run and the fingerprint of what they name.
-
-    ``judge_endpoint`` names the environment variables that said where the judge's model is, and
-    which of them holds its key.
-    """
-
-    run_id: str
-    config_fingerprint: str
-    settings: RunConfig
-    fingerprint_inputs: dict[str, Any]
-    memfin_version: str
-    judge_endpoint: dict[str, str | None] | None = None

@@ -6,22 +6,9 @@ import msgspec
 
 from memfin.contracts.base import Count, Finite, Record
 from memfin.contracts.run import Suite
+from memfin.contracts.settings import SoakLimits
 
 SoakState = Literal["running", "finished", "interrupted", "failed"]
-
-
-class SoakLimits(Record):
-    """When a soak ends and what it keeps.
-
-    No epoch begins after ``duration_seconds`` or beyond ``epochs``; at least one of both is set.
-    ``keep_epochs`` is how many of the last epochs keep their traces, None for all. ``metrics_port``
-    serves Prometheus metrics on loopback; 0 takes a free port.
-    """
-
-    duration_seconds: Annotated[float, msgspec.Meta(gt=0, le=1e9)] | None = None
-    epochs: Annotated[int, msgspec.Meta(ge=1, le=999_999)] | None = None
-    keep_epochs: Count | None = None
-    metrics_port: Annotated[int, msgspec.Meta(ge=0, le=65_535)] | None = None
 
 
 class Distribution(Record):

@@ -7,10 +7,9 @@ from typing import Any, ClassVar, Final
 
 import msgspec
 
-from memfin.contracts import NO_JUDGE, BenchConfig, BenchConfigFile, RunStats
+from memfin.contracts import NO_JUDGE, BenchConfig, BenchConfigFile, RunStats, SoakLimits
 from memfin.contracts.rag import RagSummary
 from memfin.contracts.run import Suite
-from memfin.contracts.soak import SoakLimits
 from memfin.journal import JUDGED_QUESTIONS, QUESTIONS, RAG_RESULTS, Layout
 from memfin.rag.aggregation import headline_values
 from memfin.runtime.bench import make_bench_resume_plan
