@@ -7,6 +7,7 @@ from typing import Any, Final, get_args
 import click
 
 from memfin.cli.options import SettingsCommand, output_flags, setting_options, with_options
+from memfin.cli.output import note
 from memfin.cli.progress import progress_view
 from memfin.cli.run import present, results, run_to_end, write_reports
 from memfin.contracts import HistoryMode, RunConfig
@@ -55,10 +56,9 @@ def command(
     except OSError as problem:
         raise UsageError(f"{problem.filename or dialog_trace}: {problem.strerror or problem}") from problem
     if not plan.history_known:
-        click.echo(
-            "memfin: warning: nothing says which history mode the trace was made with; "
-            "free is assumed; pass --history forced if it was that",
-            err=True,
+        note(
+            "warning: nothing says which history mode the trace was made with; "
+            "free is assumed; pass --history forced if it was that"
         )
     with progress_view(quiet=quiet) as view:
         summary, stats = results(run_to_end(plan, view))

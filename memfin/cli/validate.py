@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 import msgspec
 
+from memfin.cli.output import counted, note
 from memfin.contracts.catalog import FILE_KINDS, QUESTIONS, contract
 from memfin.errors import GateFailed, RunFault, UsageError
 from memfin.journal.repair import repair as repair_run
@@ -19,11 +20,11 @@ from memfin.validation.rag import is_benchmark
 @click.command("validate")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
 @click.option(
-    "--kind", metavar="NAME", help=f"What the files hold, whatever their names: {', '.join(FILE_KINDS)}."
+    "--kind", metavar="NAME", help=f"Contract of the files, whatever their names: {', '.join(FILE_KINDS)}."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print each finding as a JSON object.")
 @click.option(
-    "--max", "limit", type=click.IntRange(min=1), help="Stop after this many findings a file or directory."
+    "--max", "limit", type=click.IntRange(min=1), help="Stop after this many findings per file or directory."
 )
 @click.option("--repair", is_flag=True, help="Write a repaired copy of one damaged run directory.")
 @click.option(
@@ -68,21 +69,19 @@ def command(
         except UsageError as problem:
             if len(files) == 1:
                 raise
-            click.echo(f"memfin: {problem}", err=True)
+            note(str(problem))
             unreadable += 1
         if count == limit:
-            click.echo(
-                f"memfin: {file}: stopped after {_counted(count, 'finding')}; there may be more", err=True
-            )
+            note(f"{file}: stopped after {counted(count, 'finding')}; there may be more")
         total += count
-    summary = f"{_counted(total, 'finding')} in {_counted(len(affected), 'file')}"
+    summary = f"{counted(total, 'finding')} in {counted(len(affected), 'file')}"
     if unreadable:
         raise UsageError(
             f"{unreadable} of {len(files)} arguments cannot be checked; {summary} among the others"
         )
     if total:
         raise GateFailed(summary)
-    click.echo("memfin: no findings", err=True)
+    note("no findings")
 
 
 def _repair(files: tuple[str, ...], kind: str | None, out: Path | None) -> None:
@@ -96,13 +95,12 @@ def _repair(files: tuple[str, ...], kind: str | None, out: Path | None) -> None:
     for dropped in repaired.dropped:
         click.echo(str(source / str(dropped)))
     if not repaired.dropped:
-        click.echo(f"memfin: {source} needs no repair; {out} is a copy", err=True)
+        note(f"{source} needs no repair; {out} is a copy")
         return
-    click.echo(
-        f"memfin: {out} holds {_counted(repaired.replays, 'replay')} and "
-        f"{_counted(repaired.judgements, 'judgement')}; {_counted(len(repaired.dropped), 'thing')} dropped; "
-        f"memfin resume {out} does again what is missing",
-        err=True,
+    note(
+        f"{out} holds {counted(repaired.replays, 'replay')} and "
+        f"{counted(repaired.judgements, 'judgement')}; {counted(len(repaired.dropped), 'thing')} dropped; "
+        f"memfin resume {out} does again what is missing"
     )
 
 
@@ -117,7 +115,3 @@ def _findings(path: str, kind: str | None) -> Iterator[Finding]:
 
 def _line(finding: Finding, *, as_json: bool) -> str:
     return msgspec.json.encode(finding).decode() if as_json else str(finding)
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -1,11 +1,11 @@
-"""``memfin validity``: how well detectors or a judge agree with labelled replies."""
+"""``memfin validity``: agreement of the detectors, or of a judge, with labelled replies."""
 
 import contextlib
 import os
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any, Final, get_args
 
@@ -21,7 +21,9 @@ from memfin.cli.options import (
     setting_options,
     with_options,
 )
-from memfin.cli.working import STUCK_EXIT
+from memfin.cli.output import counted, note, print_table
+from memfin.cli.process import STUCK_EXIT
+from memfin.cli.progress import INTERVAL
 from memfin.contracts import Disagreement, JudgeScope, RunConfig, ValidityReport
 from memfin.contracts.settings import settings_of
 from memfin.errors import GateFailed, UsageError
@@ -29,9 +31,6 @@ from memfin.runtime.validity import InvalidLabels, measure_validity
 from memfin.runtime.watchdog import LoopWatchdog
 from memfin.sandbox.references import one_line
 from memfin.validity.gates import failed_gates, parse_gate
-
-EVERY: Final = 5.0
-"""Seconds between two lines of progress."""
 
 SETTINGS: Final = setting_options(
     RunConfig,
@@ -123,7 +122,7 @@ def _measured(
     *,
     quiet: bool,
 ) -> ValidityReport:
-    """Measure in a loop of its own; disagreements wait in the spool, one a line."""
+    """Measure in a loop of its own; disagreements wait in the spool, one per line."""
 
     def keep(found: Disagreement) -> None:
         spool.write(msgspec.json.encode(found) + b"\n")
@@ -137,8 +136,8 @@ def _measured(
                 judge=judge,
                 judge_scope=judge_scope,
                 on_disagreement=keep,
-                on_progress=None if quiet else _Progress().show,
-                on_notice=lambda line: _say(f"warning: {line}"),
+                on_progress=None if quiet else _progress(),
+                on_notice=lambda line: note(f"warning: {line}"),
                 **settings,
             )
 
@@ -148,63 +147,60 @@ def _measured(
     except InvalidLabels as invalid:
         for finding in invalid.findings:
             click.echo(one_line(str(finding)), err=True)
-        count = len(invalid.findings)
-        raise UsageError(
-            f"{count} finding{'' if count == 1 else 's'} in the labels; nothing was measured"
-        ) from None
+        count = counted(len(invalid.findings), "finding")
+        raise UsageError(f"{count} in the labels; nothing was measured") from None
 
 
-class _Progress:
-    """Says how far the measuring is, every few seconds."""
+def _progress() -> Callable[[int, int], None]:
+    """Return a function that prints every few seconds how many replies are done."""
+    printed = time.monotonic()
 
-    def __init__(self) -> None:
-        self._said = time.monotonic()
+    def show(done: int, total: int) -> None:
+        nonlocal printed
+        if time.monotonic() - printed >= INTERVAL:
+            printed = time.monotonic()
+            note(f"{done} of {total} replies")
 
-    def show(self, done: int, total: int) -> None:
-        """Take in how many replies are done."""
-        now = time.monotonic()
-        if now - self._said >= EVERY:
-            self._said = now
-            _say(f"{done} of {total} replies")
+    return show
 
 
 def _watchdog(judge: str, limit: float) -> LoopWatchdog:
     """Name a judge that blocks the loop; end the process when it never gives it back."""
 
     def warn(seconds: float) -> None:
-        _say(
+        note(
             f"warning: judge {judge} has blocked the event loop for {seconds:.1f} s; "
             "make its judge a plain function, or await instead of blocking"
         )
 
     def give_up(seconds: float) -> None:
-        _say(f"judge {judge} has blocked the event loop for {seconds:.0f} s, over its time-out")
+        note(f"judge {judge} has blocked the event loop for {seconds:.0f} s, over its time-out")
         os._exit(STUCK_EXIT)
 
     return LoopWatchdog(warn, give_up, limit + 5.0)
 
 
 def _warn(report: ValidityReport) -> None:
-    """Say what the figures leave out."""
+    """Print what the figures leave out."""
     for field, names in (
         ("risk_tags", report.unknown.risk_tags),
         ("forbidden_hits", report.unknown.forbidden_hits),
     ):
         for name, rows in names.items():
-            _say(f"warning: {field} {name!r} is known to nobody here and not scored ({rows} rows)")
+            note(f"warning: {field} {name!r} is unknown and not scored ({rows} rows)")
     if (judge := report.judge) is not None and judge.failures:
         first = judge.failures[0]
-        _say(
+        note(
             f"warning: {judge.failed} of {judge.asked} judgements failed and are in no figure; "
             f"the first, {first.file}:{first.line}: {first.reason}"
         )
     sections = (report.risk_tags, report.contradiction, report.compliance, report.forbidden, report.rubric)
     if not any(scores is not None and scores.rows for scores in sections):
-        _say(f"warning: no reply has a label that speaks of {report.measured}")
+        note(f"warning: no reply has a label that speaks of {report.measured}")
 
 
 def _print_json(report: ValidityReport, spool: IO[bytes]) -> None:
-    """Print the report with its disagreements, which are many, one a line as they come."""
+    """Print the report with its disagreements, which may be many, one at a time."""
     whole = msgspec.json.format(msgspec.json.encode(report), indent=2).decode()
     head, _, _ = whole.rpartition("[]\n}")
     click.echo(f"{head}[", nl=False)
@@ -214,16 +210,13 @@ def _print_json(report: ValidityReport, spool: IO[bytes]) -> None:
 
 
 def _print_tables(report: ValidityReport, spool: IO[bytes]) -> None:
-    from rich.console import Console  # noqa: PLC0415 - rich loads slowly
+    from memfin.validity.table import disagreement_text, tables  # noqa: PLC0415 - rich loads slowly
 
-    from memfin.validity.table import disagreement_text, tables  # noqa: PLC0415 - as above
-
-    console = Console()
     files = ", ".join(one_line(file.path) for file in report.files)
     who = "offline detectors" if report.judge is None else f"judge {one_line(report.measured)}"
     click.echo(f"{who} against {report.rows} labelled replies of {files}\n")
     for table in tables(report):
-        console.print(table, highlight=False)
+        print_table(table, highlight=False)
         click.echo()
     if report.judge is not None and report.judge.stats is not None:
         stats = report.judge.stats
@@ -235,12 +228,8 @@ def _print_tables(report: ValidityReport, spool: IO[bytes]) -> None:
     for line in _lines(spool):
         click.echo(disagreement_text(msgspec.json.decode(line, type=Disagreement)))
         count += 1
-    click.echo(f"{count} disagreement{'' if count == 1 else 's'}")
+    click.echo(counted(count, "disagreement"))
 
 
 def _lines(spool: IO[bytes]) -> Iterator[bytes]:
     return (line.rstrip(b"\n") for line in spool)
-
-
-def _say(line: str) -> None:
-    click.echo(f"memfin: {one_line(line)}", err=True)

@@ -11,7 +11,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from memfin.cli.check_view import lines_of
+from memfin.cli.check import lines_of
 from memfin.contracts import CheckedFinding, CheckedReply
 from memfin.contracts.catalog import CONTRACTS
 from memfin.contracts.lines import MAX_LINE_BYTES

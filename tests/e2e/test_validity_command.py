@@ -84,7 +84,7 @@ def test_the_table_names_figures_and_every_disagreement(memfin: Memfin) -> None:
     assert "保本保息" in lines[start + 1]
     assert lines[-1] == "3 disagreements"
     assert done.stderr.splitlines() == [
-        "memfin: warning: risk_tags 'moon_risk' is known to nobody here and not scored (1 rows)"
+        "memfin: warning: risk_tags 'moon_risk' is unknown and not scored (1 rows)"
     ]
 
 

@@ -10,10 +10,9 @@ from typing import Any, NamedTuple
 import pytest
 from click.testing import CliRunner
 
-from memfin.cli.bench_view import QuestionStanding
-from memfin.cli.main import memfin, told
+from memfin.cli.main import memfin, report_problem
 from memfin.cli.options import BENCH_OPTIONS, read_config
-from memfin.cli.progress import Bar
+from memfin.cli.progress import Bar, QuestionCounts
 from memfin.contracts import QuestionDone, RunResumed, RunStarted
 from memfin.errors import UsageError
 from tests.rag.bench_support import mixed
@@ -71,7 +70,7 @@ def call(*words: str) -> Said:
     found = runner.invoke(memfin, words, standalone_mode=False)
     if isinstance(found.exception, Exception):
         with runner.isolation() as (out, err, _):
-            code = told(found.exception)
+            code = report_problem(found.exception)
             line = err.getvalue().decode() + out.getvalue().decode()
         return Said(code, found.stdout, found.stderr + line)
     return Said(found.return_value or 0, found.stdout, found.stderr)
@@ -241,7 +240,7 @@ def test_a_complete_run_is_resumed_and_reported_again() -> None:
     assert report.read_bytes() == written
     said = call("resume", "runs/r")
     assert said.code == 0
-    assert "memfin: run r goes on: 12 questions are answered" in said.err
+    assert "memfin: resuming run r: 12 questions answered" in said.err
     assert call("resume", "runs/r", "--metrics-port", "0").code == 2
 
 
@@ -264,10 +263,10 @@ def test_the_shipped_benchmark_is_asked_by_a_process_of_its_own(tmp_path: Path) 
 
 
 def test_the_standing_counts_questions() -> None:
-    standing = QuestionStanding()
+    standing = QuestionCounts()
     common: dict[str, Any] = {"ts": "2026-01-01T00:00:00Z", "run_id": "r"}
     standing.count(RunStarted(**common, dataset_path="b", dialogs=3))
-    assert standing.line() == "memfin: questions 0/3  passed 0/0  errors 0  eta -:--:--"
+    assert standing.line() == "questions 0/3  passed 0/0  errors 0  eta -:--:--"
     for number, passed, error in ((1, True, None), (2, False, "broken")):
         standing.count(
             QuestionDone(
@@ -281,7 +280,7 @@ def test_the_standing_counts_questions() -> None:
                 error=error,
             )
         )
-    assert standing.line().startswith("memfin: questions 2/3  passed 1/2  errors 1  eta 0:00:0")
+    assert standing.line().startswith("questions 2/3  passed 1/2  errors 1  eta 0:00:0")
     (bar,) = standing.bars()
     assert isinstance(bar, Bar)
     assert (bar.name, bar.completed, bar.total) == ("questions", 2, 3)
