@@ -2,7 +2,6 @@ import io
 import tracemalloc
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
