@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 from memfin.actors.judging import Case, Judging
 from memfin.actors.questions import QuestionJudged, QuestionScored, ToResults
-from memfin.contracts.rag_judgement import RagJudgeControls, RagJudgement, RagJudgeRequest
-from memfin.contracts.rag_verdict import RagJudged, RagVerdict
+from memfin.contracts.rag import RagJudgeControls, RagJudged, RagJudgement, RagJudgeRequest, RagVerdict
 from memfin.judges.protocol import JudgeResult
 from memfin.rag.judging.controls import RagControl, rag_control_result, rag_control_warnings
 from memfin.rag.judging.request import judge_request

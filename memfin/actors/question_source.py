@@ -7,8 +7,7 @@ from anyio.streams.memory import MemoryObjectSendStream
 from memfin.actors.base import Actor
 from memfin.actors.channels import send
 from memfin.actors.questions import QuestionScored, QuestionTask
-from memfin.contracts.rag import RagQuestion, RagResult
-from memfin.contracts.rag_judgement import RagJudgement
+from memfin.contracts.rag import RagJudgement, RagQuestion, RagResult
 from memfin.contracts.reading import decode
 from memfin.errors import UsageError
 from memfin.journal import CommittedDialog, RunDirectory

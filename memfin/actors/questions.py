@@ -9,8 +9,7 @@ from memfin.actors.base import utc_now
 from memfin.actors.commit_encoder import CommitEncoder, MessageSize
 from memfin.contracts import DialogCheckpoint, ModelUsage, Record
 from memfin.contracts.progress import QuestionDone
-from memfin.contracts.rag import RagQuestion, RagResult
-from memfin.contracts.rag_judgement import RagJudgement
+from memfin.contracts.rag import RagJudgement, RagQuestion, RagResult
 from memfin.journal import RAG_ANSWERS, RAG_JUDGEMENTS, RAG_RESULTS, Entry
 from memfin.journal.commits import CommitKind
 from memfin.rag.systems.under_test import Asked

@@ -13,8 +13,7 @@ from memfin.cli.progress import progress_view
 from memfin.cli.run import show_judge_warnings, write_reports
 from memfin.cli.soak import run_soak
 from memfin.contracts import RunStats
-from memfin.contracts.rag import RagSummary
-from memfin.contracts.rag_summary import SUMMARY, iter_individual_results
+from memfin.contracts.rag import SUMMARY, RagSummary, iter_individual_results
 from memfin.errors import GateFailed
 from memfin.runtime.bench import make_bench_resume_plan
 from memfin.runtime.bench_gates import failed_bench_gates, not_asked, total_errors

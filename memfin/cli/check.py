@@ -11,7 +11,7 @@ import msgspec
 from memfin.cli.output import counted, note
 from memfin.cli.replies import Reply, Unread, open_replies, read_replies
 from memfin.contracts import CheckedFinding, CheckedReply, Finding
-from memfin.contracts.checked import FindingKind
+from memfin.contracts.turn_eval import FindingKind
 from memfin.errors import GateFailed, UsageError
 from memfin.sandbox.references import one_line
 from memfin.scoring import compliance, risk

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from memfin.cli.output import note, print_table
-from memfin.contracts.comparison import Comparison
+from memfin.contracts.run import Comparison
 from memfin.errors import GateFailed
 
 

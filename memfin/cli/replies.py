@@ -17,8 +17,7 @@ from typing import BinaryIO, Final, NamedTuple
 import msgspec
 
 from memfin.contracts import Record
-from memfin.contracts.lines import MAX_LINE_BYTES, Line, iter_lines
-from memfin.contracts.reading import InvalidRecord, decode, open_input
+from memfin.contracts.reading import MAX_LINE_BYTES, InvalidRecord, Line, decode, iter_lines, open_input
 from memfin.errors import UsageError
 
 _JSON_START: Final = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\{\s*(?:[\"}]|$)|\[\s*(?:[{\]]|$))")

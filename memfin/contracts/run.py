@@ -1,4 +1,4 @@
-"""A run's own artifacts: manifest, summary, statistics, resolved configuration."""
+"""Artifacts of a run: manifest, summary and statistics; and the comparison of two runs."""
 
 from typing import Any, Literal
 
@@ -114,3 +114,53 @@ class RunStats(Record):
     actors: dict[str, dict[str, Any]] = {}
     usage: ModelUsage | None = None
     agent_parameters: list[ParameterChange] = []
+
+
+Outcome = Literal["better", "worse", "no_difference", "unknown"]
+"""``better`` and ``worse`` only where the interval excludes 0; ``unknown`` where there is no interval."""
+
+
+class PairedValue(Record):
+    """A value in two runs, over the dialogues or questions that carry it in both.
+
+    ``a`` and ``b`` are the values over those ``pairs`` alone, so they may differ from the summaries'.
+    ``difference`` is b - a, ``ci95`` its 95 % confidence interval, None below two pairs. ``higher_is_better``
+    tells which direction is good.
+    """
+
+    a: Finite
+    b: Finite
+    difference: Finite
+    verdict: Outcome
+    pairs: Count
+    ci95: tuple[Finite, Finite] | None = None
+    higher_is_better: bool = True
+
+
+class ChangedCase(Record):
+    """A dialogue, or a question, whose value changed; ``change`` above 0 says by how much b is better."""
+
+    id: str
+    value: str
+    a: Finite
+    b: Finite
+    change: Finite
+
+
+class Comparison(Record):
+    """Two runs compared, ``b`` against ``a``.
+
+    ``pairs`` counts the dialogues or questions in both runs; ``only_a`` and ``only_b`` those in one, which
+    are left out. ``inputs_changed`` names what the two runs did not share besides what was to be compared.
+    ``values`` holds every value by ``metric.value``; ``changed`` the cases that changed most, worst first.
+    """
+
+    a: str
+    b: str
+    suite: Literal["dialogues", "rag"]
+    pairs: Count
+    only_a: Count
+    only_b: Count
+    inputs_changed: list[str]
+    values: dict[str, PairedValue]
+    changed: list[ChangedCase] = []

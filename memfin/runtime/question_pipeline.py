@@ -25,10 +25,7 @@ from memfin.actors.questions import (
 )
 from memfin.actors.trace_writer import INBOX, TraceWriter
 from memfin.contracts import BenchConfig, Counters, RunStats
-from memfin.contracts.rag import RagQuestion, RagSummary
-from memfin.contracts.rag_judgement import RagJudgeRequest
-from memfin.contracts.rag_summary import SUMMARY, summary_pieces
-from memfin.contracts.rag_verdict import RagVerdict
+from memfin.contracts.rag import SUMMARY, RagJudgeRequest, RagQuestion, RagSummary, RagVerdict, summary_pieces
 from memfin.errors import UsageError
 from memfin.journal import RAG_JUDGE_CONTROLS, RAG_RESULTS, Artifact, RunDirectory
 from memfin.judges import Notices

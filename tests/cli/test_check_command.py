@@ -13,9 +13,8 @@ import pytest
 
 from memfin.cli.check import lines_of
 from memfin.contracts import CheckedFinding, CheckedReply
-from memfin.contracts.catalog import CONTRACTS
-from memfin.contracts.lines import MAX_LINE_BYTES
-from memfin.contracts.schema import json_schema
+from memfin.contracts.catalog import CONTRACTS, json_schema
+from memfin.contracts.reading import MAX_LINE_BYTES
 from tests.commands import run_command
 from tests.docs.pages import ROOT
 from tests.support import write_jsonl

@@ -15,9 +15,8 @@ from hypothesis import HealthCheck, given, settings
 
 import memfin.contracts
 from memfin.contracts import Dialog, Record
-from memfin.contracts.catalog import CONTRACTS, Contract
+from memfin.contracts.catalog import CONTRACTS, Contract, json_schema
 from memfin.contracts.reading import decode
-from memfin.contracts.schema import json_schema
 from tests.support import each_case, length
 
 STRUCTS: list[type[Record]] = sorted(

@@ -5,7 +5,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memfin.contracts.lines import MAX_LINE_BYTES, Line, iter_lines
+from memfin.contracts.reading import MAX_LINE_BYTES, Line, iter_lines
 from tests.support import each_case
 
 

@@ -15,9 +15,8 @@ import jsonschema
 import pytest
 
 from memfin.contracts import ValidityReport
-from memfin.contracts.catalog import CONTRACTS
+from memfin.contracts.catalog import CONTRACTS, json_schema
 from memfin.contracts.reading import decode
-from memfin.contracts.schema import json_schema
 from tests.client.faulty_server import FaultyServer
 from tests.commands import run_beside_us, run_command
 from tests.judges.scripted_judge import verdict
