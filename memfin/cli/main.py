@@ -19,7 +19,7 @@ from memfin.version import __version__
 
 INTERRUPTED_EXIT: Final = 130
 BROKEN_PIPE_EXIT: Final = 128 + 13
-"""What a shell reports of a program that SIGPIPE ended."""
+"""The exit code that shells report for a program ended by SIGPIPE."""
 
 THREADS_END: Final = 0.2
 """Seconds that threads which are about to end have for it."""

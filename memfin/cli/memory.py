@@ -43,7 +43,7 @@ def command() -> None:
     memfin memory import exports/alice --data other
     memfin memory delete alice --yes                 remove an account for good
 
-    memfin memory COMMAND --help tells more of each.
+    memfin memory COMMAND --help has the details.
     """
 
 

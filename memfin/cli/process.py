@@ -37,7 +37,6 @@ LEFT_TASKS: Final = 1.0
 
 STOPPED_LOOP: Final = "the event loop was stopped under the run"
 
-OnSignal = Callable[[signal.Signals], None]
 Work = Run[Any] | Soak
 WorkPlan = Plan[Any] | SoakPlan
 
@@ -51,8 +50,8 @@ def run_work(work: Work, plan: WorkPlan) -> None:
         RunStopped: a signal has ended it; the exit code is 130 or 143.
     """
     loop = asyncio.new_event_loop()
-    endings = _Endings(work, plan, loop)
-    work.on_blocked, work.give_up = _print_warning, endings.give_up
+    watch = SignalWatch(work, plan, loop)
+    work.on_blocked, work.give_up = _print_warning, watch.give_up
     failures: list[Exception] = []
 
     async def main() -> None:
@@ -63,10 +62,7 @@ def run_work(work: Work, plan: WorkPlan) -> None:
 
     try:
         # Standard output is for data, not for what agents print.
-        with (
-            SignalWatch(endings.stop, endings.cancel, endings.end) as watch,
-            contextlib.redirect_stdout(sys.stderr),
-        ):
+        with watch, contextlib.redirect_stdout(sys.stderr):
             lost = _run_in(loop, main(), work)
     except asyncio.CancelledError:
         raise RunFault(
@@ -79,41 +75,6 @@ def run_work(work: Work, plan: WorkPlan) -> None:
         if isinstance(failure, RunStopped) and watch.first is not None:
             raise _stopped(watch.first, plan)
         raise failure
-
-
-class _Endings:
-    """The ways in which the work may end before its time; all are called from other threads."""
-
-    def __init__(self, work: Work, plan: WorkPlan, loop: asyncio.AbstractEventLoop) -> None:
-        self._work = work
-        self._plan = plan
-        self._loop = loop
-
-    def stop(self, number: signal.Signals) -> None:
-        self._call_soon(self._work.stop, number.name)
-        if sys.stderr.isatty():  # the line of the bars holds ^C
-            wait = "waiting up to 5 s for running turns; press Ctrl-C again to stop at once"
-            click.echo(f"\nmemfin: {number.name}: {wait}", err=True)
-
-    def cancel(self, number: signal.Signals) -> None:
-        self._call_soon(self._work.cancel, number.name)
-
-    def _call_soon(self, call: Callable[[str], None], reason: str) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop is closed: all is done
-            self._loop.call_soon_threadsafe(call, reason)
-
-    def end(self, number: signal.Signals) -> None:
-        """Leave the process as it is; the journal bears that."""
-        self._work.record_stop(number.name)
-        stopped = _stopped(number, self._plan)
-        click.echo(f"memfin: {stopped}", err=True)
-        os._exit(stopped.exit_code)
-
-    def give_up(self, reason: str) -> None:
-        """Likewise, where the loop is lost."""
-        self._work.record_stop(reason)
-        click.echo(f"memfin: {reason}; the run was stopped, {self._plan.after_stop}", err=True)
-        os._exit(STUCK_EXIT)
 
 
 def _stopped(number: signal.Signals, plan: WorkPlan) -> RunStopped:
@@ -159,18 +120,20 @@ def _run_in(loop: asyncio.AbstractEventLoop, main: Coroutine[Any, Any, None], wo
 
 
 class SignalWatch:
-    """Calls ``on_first`` and ``on_second`` with the first signal, and ``on_overdue`` when time is up.
+    """Ends the work at SIGINT and SIGTERM: in order, at the second signal at once, and when time is up.
 
-    Use as a context manager in the main thread. The calls come from the watch's own thread, since
-    nothing that runs on the event loop can be relied on.
+    Use as a context manager in the main thread. A thread of its own takes the signals, since nothing that
+    runs on the event loop can be relied on: an agent may hold it.
 
     Attributes:
         first: the first signal that came.
     """
 
-    def __init__(self, on_first: OnSignal, on_second: OnSignal, on_overdue: OnSignal) -> None:
+    def __init__(self, work: Work, plan: WorkPlan, loop: asyncio.AbstractEventLoop) -> None:
         self.first: signal.Signals | None = None
-        self._calls = (on_first, on_second, on_overdue)
+        self._work = work
+        self._plan = plan
+        self._loop = loop
         self._receiver, self._sender = socket.socketpair()
         self._sender.setblocking(False)  # noqa: FBT003 - the name of the method says what is true
         self._thread = threading.Thread(target=self._watch, name="memfin-signals", daemon=True)
@@ -218,13 +181,12 @@ class SignalWatch:
                 signal.signal(*self._before.popitem())
 
     def _watch(self) -> None:
-        on_first, on_second, on_overdue = self._calls
         due: float | None = None
         again = False
         while True:
             left = None if due is None else max(0.0, due - time.monotonic())
             if not select.select([self._receiver], [], [], left)[0] and self.first is not None:
-                on_overdue(self.first)
+                self._end(self.first)
                 return
             for number in self._receiver.recv(64):
                 if number == 0:
@@ -234,12 +196,35 @@ class SignalWatch:
                 if self.first is None:
                     self.first = signal.Signals(number)
                     due = time.monotonic() + OVERDUE
-                    on_first(self.first)
+                    self._stop(self.first)
                 elif not again:
                     again = True
                     due = min(due or 0.0, time.monotonic() + OVERDUE_AGAIN)
-                    on_second(self.first)
+                    self._call_soon(self._work.cancel, self.first)
+
+    def _stop(self, number: signal.Signals) -> None:
+        self._call_soon(self._work.stop, number)
+        if sys.stderr.isatty():  # the line of the bars holds ^C
+            wait = "waiting up to 5 s for running turns; press Ctrl-C again to stop at once"
+            click.echo(f"\nmemfin: {number.name}: {wait}", err=True)
+
+    def _call_soon(self, call: Callable[[str], None], number: signal.Signals) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed: all is done
+            self._loop.call_soon_threadsafe(call, number.name)
+
+    def _end(self, number: signal.Signals) -> None:
+        """Leave the process as it is; the journal bears that."""
+        self._work.record_stop(number.name)
+        stopped = _stopped(number, self._plan)
+        click.echo(f"memfin: {stopped}", err=True)
+        os._exit(stopped.exit_code)
+
+    def give_up(self, reason: str) -> None:
+        """End the process likewise, where the loop is lost; called from any thread."""
+        self._work.record_stop(reason)
+        click.echo(f"memfin: {reason}; the run was stopped, {self._plan.after_stop}", err=True)
+        os._exit(STUCK_EXIT)
 
 
 def _ignore(number: int, frame: FrameType | None) -> None:
-    """Take the place of the default action; the thread hears of the signal by itself."""
+    """Replace the default action; the thread reads the signal from its socket."""

@@ -1,4 +1,4 @@
-"""``memfin validate``: checks datasets and artefacts against the contract."""
+"""``memfin validate``: checks datasets and artifacts against the contract."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -43,7 +43,7 @@ def command(
 
     \b
     memfin validate data.jsonl                       a dataset
-    memfin validate runs/20260219_101855_ab12cd      all artefacts of a run, and whether they agree
+    memfin validate runs/20260219_101855_ab12cd      all artifacts of a run, and whether they agree
     memfin validate my-benchmark                     questions, and their document beside them
     memfin validate --kind turn-eval rows.jsonl      a file under another name
     memfin validate --repair runs/damaged --out runs/repaired

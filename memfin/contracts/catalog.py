@@ -173,7 +173,7 @@ def contract(name: str) -> Contract:
 def contract_of_file(path: str | Path) -> Contract:
     """Return the contract that a file follows by its name; any other name is a dataset's.
 
-    Words around the artefact's name are allowed when set off by ``.``, ``_`` or ``-``, so that
+    Words around the artifact's name are allowed when set off by ``.``, ``_`` or ``-``, so that
     copies such as ``old-turn_eval.jsonl`` and ``dialog_trace.2.jsonl`` are known for what they are.
     """
     name = Path(path).name

@@ -78,7 +78,7 @@ class RagMark(Record):
 
 
 class RagJudgeGroup(Record):
-    """What a judge says of a group of questions.
+    """Marks of a judge for a group of questions.
 
     ``asked`` answers were put to it and ``failed`` of them got no verdict, of which ``declined`` were
     ``too_long`` for it or ``refused``; such are in no mean.
@@ -147,7 +147,7 @@ class RagAmountPart(Record):
 
 
 class RagExpected(Record):
-    """What a right answer holds (RAG benchmark schema, ``expected`` of the first two types).
+    """Content of a right answer (RAG benchmark schema, ``expected`` of the first two types).
 
     Amounts are in the document's unit of money, written out: 4.2万元 is 42000. Every typed field that
     is present must match; a breakdown matches as a multiset of amounts. ``evidence_count_min`` and
@@ -190,7 +190,7 @@ class RequiredEvidence(Record):
 
 
 class EvidenceLocation(Record):
-    """Where the quote of a ``conflict_gap`` question stands.
+    """Location of the quote of a ``conflict_gap`` question.
 
     ``lines`` are lines of the document's file, counted from 1, both ends included: ``105-107``, ``105``,
     or several such separated by commas.
@@ -201,7 +201,7 @@ class EvidenceLocation(Record):
 
 
 class RagScoring(Record):
-    """How a question is scored (RAG benchmark schema, ``scoring`` of all three types).
+    """Scoring of a question (RAG benchmark schema, ``scoring`` of all three types).
 
     Without thresholds those of the schema's example hold. ``abstention_required`` and ``quote_required``
     are None where the file leaves them out: then the question's ``should_abstain`` and whether it has a
@@ -219,7 +219,7 @@ class RagScoring(Record):
 
 
 class RagMetadata(Record):
-    """What a question is about; results are grouped by difficulty, category and tag."""
+    """Topic of a question; results are grouped by difficulty, category and tag."""
 
     difficulty: Difficulty | None = None
     category: str | None = None
@@ -254,7 +254,7 @@ class RagQuestionEntry(Record):
 
 
 class RagCriteria(Record):
-    """What holds for all questions of a file.
+    """Data of all questions of a file.
 
     ``type_weights`` multiply the weights of the questions of a type; a question passes when its score is
     at least ``pass_threshold`` of its greatest.
@@ -324,7 +324,7 @@ class RagAnswerRange(Record):
 
 
 class RagAnswer(Record):
-    """What a system under test answers (spec section 9).
+    """An answer of a system under test (spec section 9).
 
     A typed field that is None is extracted from ``answer``; so is, with ``abstained`` None, whether the
     system declines to answer. Dates may have any form that `memfin.rag.scoring` extracts.
@@ -362,9 +362,9 @@ class RagResult(Record):
     """One line of ``rag_results.jsonl``: a question, its answer and its score.
 
     ``question_index`` is its place in the benchmark, from 1. ``answer`` is None when the system failed,
-    and ``error`` then says how; such a question scores 0. ``status`` tells a time-out from other failures;
-    it is None in results of a draft that did not. ``latency_ms`` is the time until the answer. ``judge`` is
-    there in a run with a judge, for every question that was answered; it changes no score.
+    and ``error`` then says how; such a question scores 0. ``status`` distinguishes time-outs from other
+    failures; it is None in results of a draft that did not. ``latency_ms`` is the time until the answer.
+    ``judge`` is there in a run with a judge, for every question that was answered; it changes no score.
     """
 
     schema_version: str
@@ -459,7 +459,7 @@ class RagJudgement(Vote[RagVerdict], kw_only=True):
 
 
 class RagJudgeControl(Record):
-    """An answer whose worth is known beforehand, judged like any other.
+    """An answer whose quality is known beforehand, judged like any other.
 
     ``null`` says nothing, ``injected`` says nothing and orders the judge to give full marks, ``oracle`` is
     the answer that the benchmark expects to the question ``id``.
@@ -473,7 +473,7 @@ class RagJudgeControl(Record):
 
 
 class RagJudgeControls(Controls[RagJudgeControl], kw_only=True):
-    """``rag_judge_controls.json``: what the judge made of the controls, and what is wrong with that."""
+    """``rag_judge_controls.json``: scores of the judge for the controls, and warnings about them."""
 
 
 SUMMARY: Final = "rag_summary.json"

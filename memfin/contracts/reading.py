@@ -29,7 +29,7 @@ MAX_LINE_BYTES: Final = 16 * 1024 * 1024
 """The longest line of a dataset that readers accept, in bytes without its line end (spec section 3)."""
 
 MAX_RECORD_BYTES: Final = 1024 * 1024 * 1024
-"""The same for artefacts: a trace holds the replies too and grows longer than any line of a dataset."""
+"""The same for artifacts: a trace holds the replies too and grows longer than any line of a dataset."""
 
 _BOM: Final = b"\xef\xbb\xbf"
 _LINE_END_ROOM: Final = len(_BOM) + len(b"\r\n")

@@ -18,11 +18,11 @@ MetricName = Literal[
 
 
 Suite = Literal["dialog", "rag"]
-"""Which kind of evaluation a run is."""
+"""The kind of evaluation of a run."""
 
 
 class Counters(Record):
-    """How many dialogues and turn pairs the dataset held; a turn pair counts when its dialogue is valid."""
+    """Counts of the dataset's dialogues and turn pairs; a turn pair counts when its dialogue is valid."""
 
     total_dialogs: Count = 0
     valid_dialogs: Count = 0
@@ -32,7 +32,7 @@ class Counters(Record):
 
 
 class RunManifest(Record):
-    """``run_manifest.json``: which run this is (trace schema section 4.1).
+    """``run_manifest.json``: identity of a run (trace schema section 4.1).
 
     ``suite`` is left out where dialogues were replayed. In a run of the RAG suite the dataset is the
     benchmark, and a question counts as a dialogue of one turn.
@@ -89,7 +89,7 @@ class LatencyStats(Record):
 
 
 class RunStats(Record):
-    """``run_stats.json``: everything about a run that depends on time; ``judge`` speaks of an LLM judge.
+    """``run_stats.json``: the values of a run that depend on time; ``judge`` is for an LLM judge.
 
     ``judged_turns`` were put to the judge and ``judge_failures`` of them got no verdict, for the reasons in
     ``judge_failure_reasons``, the most frequent first; ``judge_declined`` counts those that were
@@ -125,7 +125,7 @@ class PairedValue(Record):
 
     ``a`` and ``b`` are the values over those ``pairs`` alone, so they may differ from the summaries'.
     ``difference`` is b - a, ``ci95`` its 95 % confidence interval, None below two pairs. ``higher_is_better``
-    tells which direction is good.
+    says which direction is good.
     """
 
     a: Finite

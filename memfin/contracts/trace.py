@@ -37,7 +37,7 @@ class RecallItem(Record):
 
 
 class RecallTrace(Record):
-    """What the agent's memory put before the model at this turn."""
+    """Context that the agent's memory gave to the model at this turn."""
 
     query: str = ""
     short_term_context: str = ""
@@ -62,7 +62,7 @@ class ToolTrace(Record):
 
 
 class ComplianceTrace(Record):
-    """What the agent's own compliance check found in its reply."""
+    """Findings of the agent's own compliance check in its reply."""
 
     is_compliant: bool
     needs_modification: bool = False
@@ -72,7 +72,7 @@ class ComplianceTrace(Record):
 
 
 class ModelUsage(Record):
-    """What a turn took of the language model behind the agent: tokens as the server counted them.
+    """Use of the language model behind the agent in a turn; tokens are those that the server counted.
 
     ``calls`` counts the answers that came; ``latency_ms`` is the time from request to end of answer,
     ``first_token_ms`` the time to the first words of the last answer, both in milliseconds.

@@ -46,7 +46,7 @@ class SourceHits(Record):
 
 
 class Finding(Record):
-    """Why a detector spoke: the rule that fired and the characters of the reply it fired on.
+    """A finding of a detector: the rule that fired and the characters of the reply it fired on.
 
     Where the classifier spoke, ``rule`` holds ``classifier:`` and the words that weighed most. ``start``
     and ``end`` are half-open character offsets into ``pred_assistant_text``.

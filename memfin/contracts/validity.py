@@ -12,7 +12,7 @@ from memfin.contracts.turn_eval import Finding
 
 
 class LabelledReply(Record):
-    """A reply, what it answers, and what careful readers found in it.
+    """A reply, the message that it answers, and the labels of careful readers.
 
     Every label is optional: a field or tag that is left out or null was not labelled and is not
     scored. ``risk_tags`` and ``rubric`` say of each name whether the reply discloses or contains it.
@@ -38,7 +38,7 @@ Share = Finite | None
 """A value between 0 and 1 (kappa: -1 and 1); null where its denominator is zero."""
 
 DETECTORS: Final = "detectors"
-"""What is measured where no judge is."""
+"""The name of what is measured without a judge."""
 
 
 class BinaryScores(Record):
@@ -185,7 +185,7 @@ class UnknownNames(Record):
 
 
 class ValidityReport(Record):
-    """How well the detectors or a judge (``measured``) agree with labelled replies (spec section 8).
+    """Agreement of the detectors or a judge (``measured``) with labelled replies (spec section 8).
 
     A field that the judge does not read is null. ``lexicon_hashes`` say which rules were measured.
     """
