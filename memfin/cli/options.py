@@ -94,23 +94,16 @@ def setting_options(
     return tuple(SettingOption(kind, each, prefix) for each in found)
 
 
-def _of_benchmarks() -> Iterator[str]:
-    for setting in settings_of(RunConfig):
-        if "dialogs" not in setting.extra:
-            yield setting.name
-    yield from BenchConfig.__annotations__
-
+_BENCH_NAMES: Final = {each.name for each in settings_of(BenchConfig) if "dialogs" not in each.extra}
 
 RUN_OPTIONS: Final = setting_options(RunConfig)
 LIMITS: Final = setting_options(SoakLimits)
 SOAK_OPTIONS: Final = (*LIMITS, *RUN_OPTIONS)
 BENCH_OPTIONS: Final = (
-    *setting_options(BenchConfig, set(_of_benchmarks())),
+    *setting_options(BenchConfig, _BENCH_NAMES),
     *setting_options(SoakLimits, prefix="MEMFIN_BENCH"),
 )
-SHARED: Final = {
-    option.name for option in BENCH_OPTIONS if option.setting.name not in BenchConfig.__annotations__
-} & {option.name for option in RUN_OPTIONS} - {"run_id"}
+SHARED: Final = _BENCH_NAMES - set(BenchConfig.__annotations__) - {"run_id"}
 """Settings of `run` at the top level of the file that mean the same for `bench`."""
 
 

@@ -241,9 +241,14 @@ def test_the_table_of_options_matches_the_command() -> None:
         if (cells := line.split("|"))
     }
     assert list(stated) == [option.opts[0] for option in RUN_OPTIONS]
+    rows = dict(zip(stated, table[0].splitlines()[2:], strict=True))
     for option in RUN_OPTIONS:
-        if option.show_default:
-            assert stated[option.opts[0]] == str(option.default)
+        default = option.setting.default
+        if default not in (None, {}):
+            assert stated[option.opts[0]] == str(default)
+        elif option.setting.extra.get("default") is None:
+            assert stated[option.opts[0]] == "none"
+        assert all(f"`{choice}`" in rows[option.opts[0]] for choice in option.setting.choices)
 
 
 def test_the_table_of_soak_options_matches_the_settings_of_the_file() -> None:
