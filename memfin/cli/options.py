@@ -87,11 +87,21 @@ class SettingOption(click.Option):
 
 
 def setting_options(
-    kind: type[Record], names: Collection[str] | None = None, prefix: str | None = "MEMFIN"
+    kind: type[Record],
+    names: Collection[str] | None = None,
+    prefix: str | None = "MEMFIN",
+    **changes: Mapping[str, Any],
 ) -> tuple[SettingOption, ...]:
-    """Return the options of a settings struct, or of some of its fields, in the order of the struct."""
+    """Return the options of a settings struct in its order.
+
+    Args:
+        kind: the struct.
+        names: the fields that the command has; all by default.
+        prefix: that of the variables; None for options without one.
+        changes: attributes of a `Setting`, by its name, that are others for the command.
+    """
     found = (each for each in settings_of(kind) if names is None or each.name in names)
-    return tuple(SettingOption(kind, each, prefix) for each in found)
+    return tuple(SettingOption(kind, each._replace(**changes.get(each.name, {})), prefix) for each in found)
 
 
 _BENCH_NAMES: Final = {each.name for each in settings_of(BenchConfig) if "dialogs" not in each.extra}

@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import Any, Final, get_args
+from typing import Any, Final
 
 import click
 
@@ -10,18 +10,24 @@ from memfin.cli.options import SettingsCommand, output_flags, setting_options, w
 from memfin.cli.output import note
 from memfin.cli.progress import progress_view
 from memfin.cli.run import present, results, run_to_end, write_reports
-from memfin.contracts import HistoryMode, RunConfig
+from memfin.contracts import RunConfig
 from memfin.contracts.settings import settings_of
 from memfin.errors import GateFailed, UsageError
 from memfin.runtime.gates import judge_gates_failed_by
 from memfin.runtime.rescore import RescorePlan
 
-SETTINGS: Final = {
-    *(each.name for each in settings_of(RunConfig) if each.extra["group"] in ("Judge", "Scoring")),
-    "fail_on_judge_error",
-    "seed",
-    "turn_timeout",
-}
+SETTINGS: Final = setting_options(
+    RunConfig,
+    {
+        *(each.name for each in settings_of(RunConfig) if each.extra["group"] in ("Judge", "Scoring")),
+        *("fail_on_judge_error", "history", "seed", "turn_timeout"),
+    },
+    prefix=None,
+    history={
+        "default": None,
+        "help": "History mode of the recorded run.  [default: that of its files, or free]",
+    },
+)
 """Settings of a run that scoring has, too."""
 
 
@@ -33,13 +39,7 @@ SETTINGS: Final = {
 @click.option(
     "--out", type=click.Path(path_type=Path), required=True, help="Directory to create for the result."
 )
-@click.option(
-    "--history",
-    type=click.Choice(get_args(HistoryMode)),
-    help="History mode of the recorded run.  "
-    "[default: what the trace or the run's config.json says, else free]",
-)
-@with_options(*setting_options(RunConfig, SETTINGS, prefix=None))
+@with_options(*SETTINGS)
 @output_flags("the metrics summary")
 def command(
     dialog_trace: Path, dataset: Path, out: Path, *, as_json: bool, quiet: bool, **settings: Any

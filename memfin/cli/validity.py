@@ -7,7 +7,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, Any, Final, get_args
+from typing import IO, Any, Final
 
 import anyio
 import click
@@ -24,7 +24,7 @@ from memfin.cli.options import (
 from memfin.cli.output import counted, note, print_table
 from memfin.cli.process import STUCK_EXIT
 from memfin.cli.progress import INTERVAL
-from memfin.contracts import Disagreement, JudgeScope, RunConfig, ValidityReport
+from memfin.contracts import Disagreement, RunConfig, ValidityReport
 from memfin.contracts.settings import settings_of
 from memfin.errors import GateFailed, UsageError
 from memfin.runtime.validity import InvalidLabels, measure_validity
@@ -37,15 +37,25 @@ SETTINGS: Final = setting_options(
     {
         *(each.name for each in settings_of(RunConfig) if each.extra["group"] == "Judge"),
         *("runs_dir", "turn_timeout", "seed"),
-    }
-    - {"judge", "judge_scope"},
+    },
+    judge={
+        "default": None,
+        "help": "Measure a judge: openai:MODEL or pkg.module:factory.  [default: the offline detectors]",
+        "extra": {"group": "Judge", "variable": None},
+    },
+    judge_scope={
+        "default": "all",
+        "help": "Readings of the judge: the rubric alone (m5), or contradictions, risk tags and compliance "
+        "too; uncertain is the same as all.",
+        "extra": {"group": "Judge", "variable": None},
+    },
 )
-"""Settings of a run that speak of its judge."""
+"""Settings of a run that are for its judge; what is measured comes from flags alone."""
 
 
 def _read_config(path: Path) -> dict[str, Any]:
     """Return the file's settings of the judge."""
-    names = {option.name for option in SETTINGS}
+    names = {option.name for option in SETTINGS if option.envvar}
     return {name: value for name, value in read_config(path).items() if name in names}
 
 
@@ -53,18 +63,6 @@ def _read_config(path: Path) -> dict[str, Any]:
     "validity", cls=SettingsCommand, short_help="Measure the detectors, or a judge, against labelled replies."
 )
 @click.argument("labels", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option(
-    "--judge",
-    help="Measure a judge: openai:MODEL or pkg.module:factory.  [default: the offline detectors]",
-)
-@click.option(
-    "--judge-scope",
-    type=click.Choice(get_args(JudgeScope)),
-    default="all",
-    show_default=True,
-    help="What the judge reads: the rubric alone (m5), or contradictions, risk tags and compliance as well; "
-    "uncertain is the same as all.",
-)
 @click.option(
     "--fail-under",
     multiple=True,
@@ -74,14 +72,7 @@ def _read_config(path: Path) -> dict[str, Any]:
 @with_options(*SETTINGS, config_option(_read_config))
 @output_flags("the report", quiet="No progress.")
 def command(
-    labels: tuple[Path, ...],
-    judge: str | None,
-    judge_scope: JudgeScope,
-    fail_under: tuple[str, ...],
-    *,
-    as_json: bool,
-    quiet: bool,
-    **settings: Any,
+    labels: tuple[Path, ...], fail_under: tuple[str, ...], *, as_json: bool, quiet: bool, **settings: Any
 ) -> None:
     """Measure the detectors, or a judge, against the labelled replies of LABELS.
 
@@ -98,7 +89,7 @@ def command(
     """
     gates = dict(parse_gate(text) for text in fail_under)
     with tempfile.TemporaryFile() as spool:
-        report = _measured(labels, judge, judge_scope, settings, spool, quiet=quiet)
+        report = _measured(labels, settings, spool, quiet=quiet)
         spool.seek(0)
         if as_json:
             _print_json(report, spool)
@@ -114,15 +105,10 @@ def command(
 
 
 def _measured(
-    labels: tuple[Path, ...],
-    judge: str | None,
-    judge_scope: JudgeScope,
-    settings: dict[str, Any],
-    spool: IO[bytes],
-    *,
-    quiet: bool,
+    labels: tuple[Path, ...], settings: dict[str, Any], spool: IO[bytes], *, quiet: bool
 ) -> ValidityReport:
     """Measure in a loop of its own; disagreements wait in the spool, one per line."""
+    judge = settings["judge"]
 
     def keep(found: Disagreement) -> None:
         spool.write(msgspec.json.encode(found) + b"\n")
@@ -133,8 +119,6 @@ def _measured(
                 await stack.enter_async_context(_watchdog(judge, settings["turn_timeout"]))
             return await measure_validity(
                 labels,
-                judge=judge,
-                judge_scope=judge_scope,
                 on_disagreement=keep,
                 on_progress=None if quiet else _progress(),
                 on_notice=lambda line: note(f"warning: {line}"),
