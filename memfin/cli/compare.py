@@ -7,6 +7,10 @@ import click
 from memfin.cli.output import note, print_table
 from memfin.contracts.run import Comparison
 from memfin.errors import GateFailed
+from memfin.report.comparison import compare_runs
+from memfin.report.comparison.load import HEADLINES
+from memfin.report.comparison.table import case_lines, comparison_table
+from memfin.runtime.outputs import pretty_json
 
 
 @click.command("compare", short_help="Compare two runs, dialogue by dialogue.")
@@ -27,8 +31,6 @@ def command(run_a: Path, run_b: Path, *, all_values: bool, fail_on_worse: bool, 
     the paired difference, with dialogues as the sampling unit; a value is better or worse only where its
     interval excludes 0. One in twenty does so by chance.
     """
-    from memfin.report.comparison import compare_runs  # noqa: PLC0415 - metrics load only when used
-
     comparison = compare_runs(run_a, run_b)
     if comparison.inputs_changed:
         changed = ", ".join(comparison.inputs_changed)
@@ -37,12 +39,8 @@ def command(run_a: Path, run_b: Path, *, all_values: bool, fail_on_worse: bool, 
             "from that"
         )
     if as_json:
-        from memfin.runtime.outputs import pretty_json  # noqa: PLC0415 - as above
-
         click.echo(pretty_json(comparison).decode(), nl=False)
     else:
-        from memfin.report.comparison.table import case_lines, comparison_table  # noqa: PLC0415 - as above
-
         print_table(comparison_table(comparison, all_values=all_values), highlight=False)
         for line in case_lines(comparison):
             click.echo(line)
@@ -51,8 +49,6 @@ def command(run_a: Path, run_b: Path, *, all_values: bool, fail_on_worse: bool, 
 
 
 def _worse(comparison: Comparison) -> list[str]:
-    from memfin.report.comparison.load import HEADLINES  # noqa: PLC0415 - as above
-
     return [
         name for name, value in comparison.values.items() if value.verdict == "worse" and name in HEADLINES
     ]

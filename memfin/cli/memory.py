@@ -1,15 +1,17 @@
 """``memfin memory``: the governed memory layer, served and looked after."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfin.cli.output import note
+from memfin.cli.output import counted, note
 from memfin.errors import GateFailed, RunFault, UsageError
-
-if TYPE_CHECKING:
-    from memfin.memory.access_tokens import TokenFile
+from memfin.memory import MemoryStore
+from memfin.memory.access_tokens import TOKENS_FILE, TokenFile
+from memfin.memory.drift import load_thresholds
+from memfin.memory.errors import NotFound
+from memfin.memory.paths import Paths
+from memfin.memory.verify import verify_package
 
 DEFAULT_PORT = 8766
 
@@ -166,15 +168,12 @@ def verify(package: Path, data: Path | None) -> None:
 
     Exit code 0: all is as it was exported. 1: something differs, listed as file: what.
     """
-    from memfin.memory.verify import verify_package  # noqa: PLC0415 - see `_store`
-
     del data
     verified = verify_package(package)
     for each in verified.discrepancies:
         click.echo(str(each))
     if verified.discrepancies or verified.manifest is None:
-        count = len(verified.discrepancies)
-        raise GateFailed(f"{package}: {count} {'difference' if count == 1 else 'differences'}")
+        raise GateFailed(f"{package}: {counted(len(verified.discrepancies), 'difference')}")
     manifest = verified.manifest
     note(
         f"{package}: as exported at {manifest.exported_at}: "
@@ -192,8 +191,6 @@ def delete(user: str, data: Path, *, yes: bool) -> None:
     \b
     memfin memory delete alice --yes
     """
-    from memfin.memory.errors import NotFound  # noqa: PLC0415 - see `_store`
-
     if not yes:
         raise UsageError(
             f"deleting user {user} cannot be undone; pass --yes to confirm; consider "
@@ -263,19 +260,12 @@ def revoke(token_id: str, data: Path) -> None:
     note(f"token {token_id} revoked")
 
 
-def _tokens(data: Path) -> "TokenFile":
-    from memfin.memory.access_tokens import TOKENS_FILE, TokenFile  # noqa: PLC0415 - see `_store`
-
+def _tokens(data: Path) -> TokenFile:
     return TokenFile(data / TOKENS_FILE)
 
 
-def _store(data: Path, *, create: bool = False, thresholds: Path | None = None) -> Any:
+def _store(data: Path, *, create: bool = False, thresholds: Path | None = None) -> MemoryStore:
     """Return the open store; a directory without one is a mistake, not an empty store."""
-    from memfin.memory import MemoryStore  # noqa: PLC0415 - other commands start without it
-    from memfin.memory.access_tokens import TOKENS_FILE  # noqa: PLC0415
-    from memfin.memory.drift import load_thresholds  # noqa: PLC0415
-    from memfin.memory.paths import Paths  # noqa: PLC0415
-
     read = None if thresholds is None else load_thresholds(thresholds)
     if not create:
         if not data.is_dir():

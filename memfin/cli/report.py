@@ -4,6 +4,8 @@ from pathlib import Path
 
 import click
 
+from memfin.report import write_reports
+
 
 @click.command("report", context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("run_dir", metavar="RUN_DIR", type=click.Path(path_type=Path))
@@ -17,7 +19,5 @@ def command(run_dir: Path) -> None:
     HTML file stands alone: it needs no network and no other file. The same run gives the same bytes;
     reports that exist are replaced.
     """
-    from memfin.report import write_reports  # noqa: PLC0415 - templates and metrics load only when used
-
     for path in write_reports(run_dir):
         click.echo(path)
