@@ -10,7 +10,7 @@ from memfin.metrics.aggregate import encode_summary
 from memfin.runtime.aggregation import aggregate_rows
 
 
-@click.command("aggregate", short_help="Compute the metrics of recorded rows.")
+@click.command("aggregate")
 @click.argument("turn_eval", type=click.Path(path_type=Path))
 @click.option(
     "--dialog-trace", type=click.Path(path_type=Path), help="The run's traces, for M2 and the counters."

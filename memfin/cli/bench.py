@@ -28,9 +28,7 @@ PIECE = 1 << 16
 """Bytes of the summary that are printed at a time."""
 
 
-@click.command(
-    "bench", cls=SettingsCommand, short_help="Ask a retrieval system the questions of a benchmark."
-)
+@click.command("bench", cls=SettingsCommand)
 @click.argument("path", required=False, envvar="MEMFIN_BENCHMARK")
 @with_settings(BENCH_OPTIONS, "bench")
 @output_flags("the summary", variables=True)

@@ -30,7 +30,7 @@ MAX_WORDS: Final = 120
 _UNDECIDED: Final = "a proposal bears on it, and the rules do not decide it"
 
 
-@click.command("check", short_help="Print the findings of the detectors in replies.")
+@click.command("check")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
 @click.option(
     "--constraint",

@@ -13,7 +13,7 @@ from memfin.report.comparison.table import case_lines, comparison_table
 from memfin.runtime.outputs import pretty_json
 
 
-@click.command("compare", short_help="Compare two runs, dialogue by dialogue.")
+@click.command("compare")
 @click.argument("run_a", metavar="RUN_A", type=click.Path(path_type=Path))
 @click.argument("run_b", metavar="RUN_B", type=click.Path(path_type=Path))
 @click.option("--all", "all_values", is_flag=True, help="Show every value, not only the headline ones.")

@@ -100,13 +100,13 @@ class DialogueCounts:
         seconds = int((time.monotonic() - self._start) / done * left)
         return f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
 
+    def _done(self) -> str:
+        return f"{self.dialogs}/{'?' if self.total is None else self.total}"
+
     def line(self) -> str:
         """Return the counts as a plain line."""
         queue = f"  judge queue {self.judge_queue}" if self._judging else ""
-        return (
-            f"dialogues {self.dialogs}/{shown(self.total)}  turns {self.turns}{queue}"
-            f"  errors {self.errors}  eta {self.eta()}"
-        )
+        return f"dialogues {self._done()}  turns {self.turns}{queue}  errors {self.errors}  eta {self.eta()}"
 
     def bars(self) -> tuple[Bar, ...]:
         """Return the bars of a terminal, the same ones every time."""
@@ -154,7 +154,7 @@ class QuestionCounts(DialogueCounts):
 
     def line(self) -> str:
         """Return the counts as a plain line."""
-        return f"questions {self.dialogs}/{shown(self.total)}  {self._note()}"
+        return f"questions {self._done()}  {self._note()}"
 
     def bars(self) -> tuple[Bar, ...]:
         """Return the one bar."""
@@ -178,11 +178,6 @@ class QuestionCounts(DialogueCounts):
 
 COUNTS: Final[Mapping[Suite, type[DialogueCounts]]] = {"dialog": DialogueCounts, "rag": QuestionCounts}
 """The counts of a suite."""
-
-
-def shown(total: int | None) -> str:
-    """Return a total, or a question mark while it is unknown."""
-    return "?" if total is None else str(total)
 
 
 def warning_line(event: Warned) -> str:
@@ -218,6 +213,7 @@ class QuietView:
         self._dataset = ""
         self._skipped = 0
         self._epochs = 0
+        self._printed = time.monotonic()
         self.counts = COUNTS[suite]()
 
     def __enter__(self) -> Self:
@@ -260,10 +256,6 @@ class QuietView:
 
 class PlainView(QuietView):
     """A line every few seconds, one per epoch, and one at the end of a run."""
-
-    def __init__(self, stream: TextIO, suite: Suite = "dialog", *, soak: bool = False) -> None:
-        super().__init__(stream, suite, soak=soak)
-        self._printed = time.monotonic()
 
     def __exit__(self, *exception: object) -> None:
         if not self._soak:

@@ -11,7 +11,7 @@ from memfin.runtime.resume import is_bench, make_resume_plan
 from memfin.runtime.soak_directory import is_soak
 
 
-@click.command("resume", short_help="Continue an interrupted run.")
+@click.command("resume")
 @click.argument("run_dir", type=click.Path(path_type=Path))
 @click.option(
     "--force",

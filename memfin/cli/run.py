@@ -27,7 +27,7 @@ MAX_REASONS: Final = 1000
 _NUMBER: Final = re.compile(r"\d+(?:\.\d+)?")
 
 
-@click.command("run", cls=SettingsCommand, short_help="Evaluate an agent on a dataset.")
+@click.command("run", cls=SettingsCommand)
 @click.argument("dataset", required=False, envvar="MEMFIN_DATASET")
 @with_settings(RUN_OPTIONS, "run")
 @output_flags("the metrics summary", variables=True)

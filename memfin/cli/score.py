@@ -31,7 +31,7 @@ SETTINGS: Final = setting_options(
 """Settings of a run that scoring has, too."""
 
 
-@click.command("score", cls=SettingsCommand, short_help="Score a recorded trace without asking an agent.")
+@click.command("score", cls=SettingsCommand)
 @click.argument("dialog_trace", type=click.Path(path_type=Path))
 @click.option(
     "--dataset", type=click.Path(path_type=Path), required=True, help="The dataset that was replayed."

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
-@click.command("soak", cls=SettingsCommand, short_help="Evaluate again and again, and see what drifts.")
+@click.command("soak", cls=SettingsCommand)
 @click.argument("dataset", required=False, envvar="MEMFIN_DATASET")
 @with_settings(SOAK_OPTIONS, "soak")
 @output_flags("the soak's summary", variables=True)

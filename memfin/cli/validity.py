@@ -59,9 +59,7 @@ def _read_config(path: Path) -> dict[str, Any]:
     return {name: value for name, value in read_config(path).items() if name in names}
 
 
-@click.command(
-    "validity", cls=SettingsCommand, short_help="Measure the detectors, or a judge, against labelled replies."
-)
+@click.command("validity", cls=SettingsCommand)
 @click.argument("labels", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option(
     "--fail-under",
