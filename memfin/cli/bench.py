@@ -72,7 +72,7 @@ def resume(run_dir: Path, *, force: bool, retry_failed: bool, as_json: bool, qui
 
 
 def carry_out(plan: BenchPlan, *, as_json: bool, quiet: bool) -> None:
-    """Run the plan to its end, write the reports, print what the user asked for, and hold the gates.
+    """Run the plan to its end, write the reports, print the results, and apply the gates.
 
     Raises:
         GateFailed: the run is complete, but a gate does not hold.

@@ -218,7 +218,7 @@ def _settings_of(content: dict[str, Any], options: Sequence[SettingOption], tabl
 
 
 def _checked(values: Mapping[str, Any], options: Sequence[SettingOption], prefix: str) -> dict[str, Any]:
-    """Return the values of a table by the names of parameters; ``prefix`` stands before keys in messages."""
+    """Return the values of a table by the names of parameters; messages put ``prefix`` before keys."""
     known = {option.setting.key: option for option in options}
     dataset = "path" if prefix == "bench." else "dataset"
     found: dict[str, Any] = {}

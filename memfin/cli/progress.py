@@ -223,7 +223,7 @@ class QuietView:
         self._stream.flush()
 
     def on_event(self, event: ProgressEvent) -> None:
-        """Count the event; print what must be seen whatever the view."""
+        """Count the event; print warnings and skipped lines in every view."""
         if isinstance(event, RunStarted | RunResumed):
             self._dataset = event.dataset_path or ""
             self.counts = COUNTS[self._suite]()
@@ -284,7 +284,7 @@ class PlainView(QuietView):
 
 
 class BarView(QuietView):
-    """The counts as bars, such as dialogues and turns; lines of epochs stand above them."""
+    """The counts as bars, such as dialogues and turns; lines of epochs are printed above them."""
 
     def __init__(self, stream: TextIO, suite: Suite = "dialog", *, soak: bool = False) -> None:
         from rich.console import Console  # noqa: PLC0415 - only a terminal needs it

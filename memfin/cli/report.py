@@ -15,8 +15,8 @@ def command(run_dir: Path) -> None:
     \b
     memfin report runs/20260217_210500_abc123
 
-    A soak's report shows what changed over its epochs; it can be written while the soak goes on. The
-    HTML file stands alone: it needs no network and no other file. The same run gives the same bytes;
+    A soak's report shows what changed over its epochs; it can be written while the soak runs. The
+    HTML file is self-contained: it needs no network and no other file. The same run gives the same bytes;
     reports that exist are replaced.
     """
     for path in write_reports(run_dir):

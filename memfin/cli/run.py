@@ -49,7 +49,7 @@ def command(dataset: str | None, *, as_json: bool, quiet: bool, **settings: Any)
 
 
 def carry_out(plan: DialogPlan, *, as_json: bool, quiet: bool) -> None:
-    """Run the plan to its end, write the reports, print what the user asked for, and hold the gates.
+    """Run the plan to its end, write the reports, print the results, and apply the gates.
 
     Raises:
         UsageError: the run is complete, but no agent could be created in any dialogue.

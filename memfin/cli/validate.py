@@ -49,7 +49,7 @@ def command(
     memfin validate --repair runs/damaged --out runs/repaired
 
     With --repair, every commit that is provably as it was written goes into a new directory, where
-    resume goes on with it; what has to be dropped is listed, and the original is left as it is.
+    resume continues it; dropped parts are listed, and the original is left as it is.
 
     Exit code 0: no findings. 1: findings. 2: something cannot be read.
     """

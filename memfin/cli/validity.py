@@ -178,7 +178,7 @@ def _warn(report: ValidityReport) -> None:
         )
     sections = (report.risk_tags, report.contradiction, report.compliance, report.forbidden, report.rubric)
     if not any(scores is not None and scores.rows for scores in sections):
-        note(f"warning: no reply has a label that speaks of {report.measured}")
+        note(f"warning: no reply has a label for {report.measured}")
 
 
 def _print_json(report: ValidityReport, spool: IO[bytes]) -> None:

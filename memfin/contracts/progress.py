@@ -27,7 +27,7 @@ class DialogStarted(ProgressEvent, tag="dialog_started"):
     """A replayer took the dialogue up.
 
     ``first_turn`` is the turn it is asked first: 1 where it starts from the beginning, a later one
-    where its agent goes on from a snapshot, and one more than there are where all are answered.
+    where its agent continues from a snapshot, and one more than there are where all are answered.
     """
 
     dialog_id: str
@@ -111,11 +111,11 @@ class RunInterrupted(ProgressEvent, tag="run_interrupted"):
 
 
 class RunResumed(ProgressEvent, tag="run_resumed"):
-    """An interrupted run goes on.
+    """An interrupted run is resumed.
 
     ``dialogs_done`` dialogues are complete, ``replays_done`` more are answered and not judged yet.
     Of ``dialogs_begun`` more some turns and the agent's state are recorded; ``dialog_started`` says at
-    which turn each of them goes on.
+    which turn each of them continues.
     ``changed`` names inputs that have changed since the run began, accepted with ``--force``.
     """
 

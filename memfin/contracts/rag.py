@@ -92,7 +92,7 @@ class RagJudgeGroup(Record):
 
 
 class RagJudgeSummary(RagJudgeGroup, kw_only=True):
-    """The judge's part of ``rag_summary.json``; it stands beside the formulas and changes no score."""
+    """The judge's part of ``rag_summary.json``; it changes no score."""
 
     judge: str
     by_type: dict[str, RagJudgeGroup] = {}
@@ -175,7 +175,7 @@ class RagExpected(Record):
 
 
 class RequiredEvidence(Record):
-    """A place that a right answer rests on: ``must_include`` stands on ``page``, counted from 1.
+    """A place that supports a right answer: ``must_include`` is on ``page``, counted from 1.
 
     ``section`` and ``speaker`` narrow the place down: to a question with its answer or to the head of
     the record, and to the words of who asks or who answers. Evidence is critical unless the file
@@ -232,8 +232,8 @@ class RagQuestionEntry(Record):
 
     ``type`` falls back to the file's ``benchmark_type``. A ``conflict_gap`` question without
     ``should_abstain`` asks for an abstention unless ``scoring.abstention_required`` is false.
-    ``required_quote`` and ``additional_quotes`` stand in the document word for word but for breaks of
-    lines; ``...`` in a quote stands for words left out. ``hallucination_penalty`` and
+    ``required_quote`` and ``additional_quotes`` are in the document word for word but for line
+    breaks; ``...`` in a quote stands for words left out. ``hallucination_penalty`` and
     ``expected_behavior`` are for readers and change no score.
     """
 
@@ -437,7 +437,7 @@ class RagPage(Record):
 class RagJudgeRequest(Record):
     """One answer to judge; every text in it is untrusted.
 
-    ``pages`` are those of the document that bear on it: where the required evidence stands, then those that
+    ``pages`` are those of the document that bear on it: those of the required evidence, then those that
     the answer's evidence and citations point at. ``pages_left_out`` counts those of the latter for which
     there was no room.
     """
@@ -488,7 +488,7 @@ _PIECE: Final = 1 << 16
 def summary_pieces(summary: RagSummary, results: Iterable[RagIndividual]) -> Iterator[bytes]:
     """Yield the file's bytes: the summary, with these results for those that it lists itself."""
     frame = _indented(summary.replace(individual_results=[]))
-    # A line break stands between values only: within a JSON string it is escaped.
+    # Line breaks are between values only: within a JSON string it is escaped.
     head, _, tail = frame.partition(b"\n" + _LIST)
     gathered = bytearray(head + b"\n" + _LIST)
     separator = b"\n    "

@@ -102,7 +102,7 @@ class Drift(Record):
 
 
 class SoakSummary(Record):
-    """``soak_summary.json``: the state of a soak, rewritten while the soak goes on.
+    """``soak_summary.json``: the state of a soak, rewritten while the soak runs.
 
     ``elapsed_seconds`` is the time spent by all ``processes``. ``pruned_epochs`` says up to which epoch
     the traces are removed. ``metrics`` and ``operation`` hold the drift of headline values, and of what

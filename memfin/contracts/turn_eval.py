@@ -63,7 +63,7 @@ class TurnEvalRow(Record):
     """Everything the five metrics need of one turn.
 
     The fields after ``judge_score_1_5`` are MemFin's own optional intermediate values. Lists that
-    speak of keys (``key_hit_flags``, ``key_hit_sources``, ``key_hit_guarded``,
+    are about keys (``key_hit_flags``, ``key_hit_sources``, ``key_hit_guarded``,
     ``key_recoverability``) align with the resolvable entries of ``resolved_keys``, in order.
     ``unjudged`` names what nobody read because the judge whose part it was failed (``judge_error``);
     ``judge_declined`` says why a judge would not read the reply, where that was the reason; with a judge
@@ -120,7 +120,7 @@ class TurnEvalRow(Record):
 
 
 def was_asked(row: TurnEvalRow, scope: JudgeScope) -> bool:
-    """Say whether the run's judge was asked about a turn.
+    """Return True if the run's judge was asked about a turn.
 
     In the scope ``uncertain`` the heuristic judge scores the turns that are not sent to the run's own.
     """

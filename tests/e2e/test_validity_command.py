@@ -186,7 +186,7 @@ def test_labels_without_a_label_are_told(memfin: Memfin, tmp_path: Path) -> None
     path = write_jsonl(tmp_path / "none.jsonl", [{"id": "a", "text": "x"}])
     done = memfin(path)
     assert done.returncode == 0
-    assert done.stderr == "memfin: warning: no reply has a label that speaks of detectors\n"
+    assert done.stderr == "memfin: warning: no reply has a label for detectors\n"
 
 
 def test_validate_and_schema_know_the_labels(memfin: Memfin, tmp_path: Path) -> None:
