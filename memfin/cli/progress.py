@@ -314,9 +314,8 @@ class BarView(QuietView):
         super().on_event(event)
         epoch = f"  epoch {event.run_id.rpartition('.')[2]}" if self._soak else ""
         for task, bar in zip(self._tasks, self.counts.bars(), strict=True):
-            self._progress.update(
-                task, total=bar.total, completed=bar.completed, note=f"{bar.note}{epoch}".strip()
-            )
+            note = bar.note + (epoch if task == self._tasks[0] else "")
+            self._progress.update(task, total=bar.total, completed=bar.completed, note=note)
 
     def on_epoch(self, epoch: SoakEpoch, summary: SoakSummary) -> None:
         """Print the epoch's line above the bars."""
