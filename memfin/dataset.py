@@ -20,8 +20,7 @@ from memfin.contracts import (
     TurnPair,
     TurnTags,
 )
-from memfin.contracts.legacy import canonical_difficulty, upgrade
-from memfin.contracts.lines import Line, iter_lines
+from memfin.contracts.reading import Line, canonical_difficulty, iter_lines, upgrade
 from memfin.errors import UsageError
 
 SAMPLE: Final = Path(__file__).parent / "data" / "datasets" / "sample.jsonl"

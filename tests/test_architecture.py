@@ -189,6 +189,6 @@ def test_the_checks_find_what_they_look_for() -> None:
     assert circle({"a": frozenset({"b"}), "b": frozenset({"a"})})
     tree = ast.parse(
         "if TYPE_CHECKING:\n    import memfin.cli\nelse:\n    import memfin.errors\n"
-        "def f():\n    from memfin.contracts import lines\n    from memfin.dataset import SAMPLE\n"
+        "def f():\n    from memfin.contracts import reading\n    from memfin.dataset import SAMPLE\n"
     )
-    assert set(imported("m", tree)) == {"memfin.errors", "memfin.contracts.lines", "memfin.dataset"}
+    assert set(imported("m", tree)) == {"memfin.errors", "memfin.contracts.reading", "memfin.dataset"}

@@ -13,8 +13,8 @@ from memfin.actors.messages import Commit, encode, utc_now
 from memfin.contracts import Counters, JudgeFailure, ModelUsage, Record
 from memfin.contracts.progress import QuestionDone, QuestionStarted
 from memfin.contracts.rag import RAG_SCHEMA_VERSION, RagAnswer, RagQuestion, RagResult
-from memfin.contracts.rag_judgement import RagJudgeControls, RagJudgement, RagJudgeRequest
-from memfin.contracts.rag_verdict import RagJudged, RagVerdict
+from memfin.contracts.rag import RagJudgeControls, RagJudgement, RagJudgeRequest
+from memfin.contracts.rag import RagJudged, RagVerdict
 from memfin.contracts.reading import decode
 from memfin.errors import UsageError
 from memfin.journal import RAG_ANSWERS, RAG_JUDGEMENTS, RAG_RESULTS, CommittedDialog, Entry

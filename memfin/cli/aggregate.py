@@ -4,13 +4,13 @@ from pathlib import Path
 
 import click
 
+from memfin.cli.output import note
 from memfin.errors import GateFailed, UsageError
 from memfin.metrics.aggregate import encode_summary
 from memfin.runtime.aggregation import aggregate_rows
-from memfin.sandbox.references import one_line
 
 
-@click.command("aggregate", short_help="Compute the metrics of recorded rows.")
+@click.command("aggregate")
 @click.argument("turn_eval", type=click.Path(path_type=Path))
 @click.option(
     "--dialog-trace", type=click.Path(path_type=Path), help="The run's traces, for M2 and the counters."
@@ -32,6 +32,6 @@ def command(turn_eval: Path, dialog_trace: Path | None, dataset: Path | None) ->
     summary, problems = aggregate_rows(turn_eval, dialog_trace, dataset)
     click.echo(encode_summary(summary).decode(), nl=False)
     for problem in problems:
-        click.echo(f"memfin: {one_line(problem)}", err=True)
+        note(problem)
     if problems:
-        raise GateFailed(f"{len(problems)} lines of {turn_eval} are not as they should be")
+        raise GateFailed(f"{len(problems)} invalid lines in {turn_eval}")

@@ -6,43 +6,33 @@ from typing import Any
 
 import click
 
-from memfin.cli.bench_options import bench_options, gates
-from memfin.cli.bench_view import QuestionStanding
+from memfin.cli.options import BENCH_OPTIONS, SettingsCommand, output_flags, soak_limits, with_settings
+from memfin.cli.output import note, print_table
+from memfin.cli.process import run_work
 from memfin.cli.progress import progress_view
-from memfin.cli.run import write_reports
-from memfin.cli.soak import soak_to_end
-from memfin.cli.soak_options import soak_limits, soak_options
-from memfin.cli.working import work_to_end
+from memfin.cli.run import show_judge_warnings, write_reports
+from memfin.cli.soak import run_soak
 from memfin.contracts import RunStats
-from memfin.contracts.rag import RagSummary
-from memfin.contracts.rag_summary import SUMMARY, iter_individual_results
+from memfin.contracts.rag import SUMMARY, RagSummary, iter_individual_results
 from memfin.errors import GateFailed
-from memfin.judges.failures import judge_warnings
 from memfin.runtime.bench import make_bench_resume_plan
 from memfin.runtime.bench_gates import failed_bench_gates, not_asked, total_errors
 from memfin.runtime.bench_plan import BenchPlan, make_bench_plan
 from memfin.runtime.run import Run
 from memfin.runtime.soak_bench import make_bench_soak_plan
-from memfin.sandbox.references import one_line
 
-MOST_NAMED = 5
+MAX_NAMED = 5
 """Questions that a warning names."""
 
 PIECE = 1 << 16
 """Bytes of the summary that are printed at a time."""
 
 
-@click.command("bench", short_help="Ask a retrieval system the questions of a benchmark.")
+@click.command("bench", cls=SettingsCommand)
 @click.argument("path", required=False, envvar="MEMFIN_BENCHMARK")
-@bench_options
-@soak_options("MEMFIN_BENCH", "Ask all of it again and again. ")
-@click.option(
-    "--json", "as_json", is_flag=True, envvar="MEMFIN_JSON", help="Print the summary as JSON on stdout."
-)
-@click.option("--quiet", is_flag=True, envvar="MEMFIN_QUIET", help="No progress and no table.")
-def command(
-    path: str | None, *, fail_under: float | None, as_json: bool, quiet: bool, **settings: Any
-) -> None:
+@with_settings(BENCH_OPTIONS, "bench")
+@output_flags("the summary", variables=True)
+def command(path: str | None, *, as_json: bool, quiet: bool, **settings: Any) -> None:
     """Ask a system the questions of PATH, a directory with questions/*.json or a file of questions.
 
     \b
@@ -54,8 +44,8 @@ def command(
     memfin bench my_benchmark --rag mypackage.rag:create --duration 8h --keep-epochs 10
 
     Without PATH the benchmark that ships with MemFin is asked, document included. Writes the run
-    directory RUNS_DIR/RUN_ID with answers, scores, summary and reports; memfin resume goes on with a
-    run that was stopped. Settings may also stand in memfin.toml, in the table [bench].
+    directory RUNS_DIR/RUN_ID with answers, scores, summary and reports; memfin resume continues a
+    run that was stopped. Settings can also be set in memfin.toml, in the table [bench].
 
     With --judge a model, or a judge of your own, reads every answer with the pages that bear on it, and marks
     its faithfulness and its correctness from 1 to 5; that changes no score.
@@ -68,33 +58,33 @@ def command(
     """
     limits = soak_limits(settings)
     if limits is not None:
-        soaked = make_bench_soak_plan(path, limits=limits, fail_under=gates(fail_under), **settings)
-        soak_to_end(soaked, as_json=as_json, quiet=quiet)
+        soaked = make_bench_soak_plan(path, limits=limits, **settings)
+        run_soak(soaked, as_json=as_json, quiet=quiet)
         return
-    plan = make_bench_plan(path, fail_under=gates(fail_under), **settings)
+    plan = make_bench_plan(path, **settings)
     carry_out(plan, as_json=as_json, quiet=quiet)
 
 
 def resume(run_dir: Path, *, force: bool, retry_failed: bool, as_json: bool, quiet: bool) -> None:
-    """Go on with the benchmark run in a directory; what ``memfin resume`` does with one."""
+    """Continue the benchmark run in a directory, for ``memfin resume``."""
     plan = make_bench_resume_plan(run_dir, force=force, retry_failed=retry_failed)
     carry_out(plan, as_json=as_json, quiet=quiet)
 
 
 def carry_out(plan: BenchPlan, *, as_json: bool, quiet: bool) -> None:
-    """Run the plan to its end, write the reports, print what the user asked for, and hold the gates.
+    """Run the plan to its end, write the reports, print the results, and apply the gates.
 
     Raises:
         GateFailed: the run is complete, but a gate does not hold.
     """
     directory = plan.directory.absolute()
-    with progress_view(quiet=quiet, standing=QuestionStanding()) as view:
-        run = Run(plan, view.show)
-        work_to_end(run, plan)
+    with progress_view("rag", quiet=quiet) as view:
+        run = Run(plan, view.on_event)
+        run_work(run, plan)
     summary, stats = run.summary, run.stats
     assert summary is not None and stats is not None  # noqa: S101, PT018 - what a run's end means
     report = write_reports(directory) and plan.directory / "report.html"
-    _beware(summary, directory, stats, plan)
+    _show_warnings(summary, directory, stats, plan)
     if as_json:
         _print_json(directory)
     else:
@@ -105,26 +95,19 @@ def carry_out(plan: BenchPlan, *, as_json: bool, quiet: bool) -> None:
         raise GateFailed("; ".join(failed))
 
 
-def _beware(summary: RagSummary, directory: Path, stats: RunStats, plan: BenchPlan) -> None:
-    """Tell what the figures do not show by themselves."""
+def _show_warnings(summary: RagSummary, directory: Path, stats: RunStats, plan: BenchPlan) -> None:
+    """Print what the figures do not show by themselves."""
     failed, total = total_errors(stats), summary.total_tests
     if 2 * failed > total:
         listed = iter_individual_results(directory / SUMMARY)
         first = next(one.error for one in listed if one.error is not None)
         line = f"the system failed on {failed} of {total} questions; the first time: {first}"
-        click.echo(one_line(f"memfin: warning: {line}"), err=True)
-    for line in judge_warnings(
-        stats.judged_turns,
-        stats.judge_failures,
-        stats.judge_declined,
-        stats.judge_failure_reasons,
-        "answers",
-    ):
-        click.echo(f"memfin: warning: judge: {one_line(line)}", err=True)
+        note(f"warning: {line}")
+    show_judge_warnings(stats, "answers")
     if gone := not_asked(directory, plan.before):
-        named = ", ".join(gone[:MOST_NAMED]) + (", ..." if len(gone) > MOST_NAMED else "")
+        named = ", ".join(gone[:MAX_NAMED]) + (", ..." if len(gone) > MAX_NAMED else "")
         line = f"{len(gone)} fact questions that were right before are not asked now: {named}"
-        click.echo(one_line(f"memfin: warning: --fail-on-regression: {line}"), err=True)
+        note(f"warning: --fail-on-regression: {line}")
 
 
 def _print_json(directory: Path) -> None:
@@ -137,11 +120,9 @@ def _print_json(directory: Path) -> None:
 def _present(summary: RagSummary, stats: RunStats, report: Path, *, quiet: bool) -> None:
     """Print the table and where the report is."""
     if not quiet:
-        from rich.console import Console  # noqa: PLC0415 - rich loads slowly
+        from memfin.report.rag.table import judge_line, rag_table  # noqa: PLC0415 - rich loads slowly
 
-        from memfin.report.rag.table import judge_line, rag_table  # noqa: PLC0415 - as above
-
-        Console().print(rag_table(summary))
+        print_table(rag_table(summary))
         click.echo(
             f"{summary.passed_tests} of {summary.total_tests} questions passed, "
             f"{summary.overall_percentage:.1f} % of the score, in {stats.wall_seconds:.1f} s; "

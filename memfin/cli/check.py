@@ -2,23 +2,35 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Final
 
 import click
 import msgspec
 
-from memfin.cli.check_view import lines_of
+from memfin.cli.output import counted, note
 from memfin.cli.replies import Reply, Unread, open_replies, read_replies
-from memfin.contracts import CheckedReply
+from memfin.contracts import CheckedFinding, CheckedReply, Finding
+from memfin.contracts.turn_eval import FindingKind
 from memfin.errors import GateFailed, UsageError
 from memfin.sandbox.references import one_line
+from memfin.scoring import compliance, risk
+from memfin.scoring.constraint_texts import unread_constraints
+from memfin.scoring.contradiction import ConstraintChecker, Contradiction
+from memfin.scoring.detectors import read_content
+from memfin.scoring.statements import Analysis
 from memfin.text.lines import printable
 
-MOST_TOLD: Final = 20
-"""Lines of a file, and constraints, that are told one by one where they cannot be read."""
+MAX_PROBLEMS: Final = 20
+"""Unreadable lines per file, and constraints, that are reported one by one."""
+
+MAX_WORDS: Final = 120
+"""Characters of a reply that a line shows."""
+
+_UNDECIDED: Final = "a proposal bears on it, and the rules do not decide it"
 
 
-@click.command("check", short_help="Print the findings of the detectors in replies.")
+@click.command("check")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
 @click.option(
     "--constraint",
@@ -41,7 +53,7 @@ def command(files: tuple[str, ...], constraints: tuple[str, ...], *, quiet: bool
 
     Labels are severe, minor, contradiction, undecided and disclosure, each with what it is about. The line
     is that of the finding in a text, and that of the row, with its id, in JSONL. A line that cannot be read
-    is told and counted, and the others are checked. No finding means that no rule fired, not that a reply
+    is reported and counted, and the others are checked. No finding means that no rule fired, not that a reply
     is compliant. memfin schema checked-reply describes the objects of --json.
 
     Exit codes: 0 nothing severe, 1 a severe violation was found, 2 bad usage, or something was not read.
@@ -57,7 +69,7 @@ def command(files: tuple[str, ...], constraints: tuple[str, ...], *, quiet: bool
                 continue
             for line in lines_of(checked, quiet=quiet):
                 click.echo(line)
-    totals.tell()
+    totals.report()
 
 
 class _Totals:
@@ -77,32 +89,32 @@ class _Totals:
         self._kinds.update({each.kind for each in checked.findings})
         self._silent += not checked.findings and not checked.undecided
         for text in checked.unread_constraints:
-            if text not in self._constraints and len(self._constraints) < MOST_TOLD:
+            if text not in self._constraints and len(self._constraints) < MAX_PROBLEMS:
                 self._constraints.add(text)
-                _tell(f"constraint {text!r} is not understood; no reply can contradict it")
+                note(f"constraint {text!r} is not understood; no reply can contradict it")
 
-    def add_unread(self, file: str, unread: Unread, told: int) -> None:
-        """Count a line that was not read; ``told`` lines of the file were told before."""
+    def add_unread(self, file: str, unread: Unread, before: int) -> None:
+        """Count a line that was not read, after ``before`` others of the file."""
         self._lines += 1
-        if told < MOST_TOLD:
-            _tell(f"{file}:{unread.line}: {unread.reason}")
-        elif told == MOST_TOLD:
-            _tell(f"{file}: further lines that cannot be read are counted only")
+        if before < MAX_PROBLEMS:
+            note(f"{file}:{unread.line}: {unread.reason}")
+        elif before == MAX_PROBLEMS:
+            note(f"{file}: further lines that cannot be read are counted only")
 
     def add_unread_file(self, problem: UsageError) -> None:
         """Count a file that was not opened."""
         self._files += 1
-        _tell(f"{problem} (text, Markdown, JSON or JSONL; - is standard input)")
+        note(f"{problem} (text, Markdown, JSON or JSONL; - is standard input)")
 
-    def tell(self) -> None:
-        """Tell the sums in a last line.
+    def report(self) -> None:
+        """Print the sums as the last line.
 
         Raises:
             UsageError: something was not read.
             GateFailed: a reply holds a severe violation.
         """
         if self._silent == self._replies > 0:
-            _tell(f"no rule fired in {_counted(self._replies, 'reply', 'replies')}")
+            note(f"no rule fired in {counted(self._replies, 'reply', 'replies')}")
         found = ", ".join(
             f"{self._kinds[kind]} with {words}"
             for kind, words in (
@@ -111,20 +123,18 @@ class _Totals:
                 ("contradiction", "contradictions"),
             )
         )
-        unread = f"{_counted(self._lines, 'line', 'lines')} and {_counted(self._files, 'file', 'files')}"
-        summary = f"{_counted(self._replies, 'reply', 'replies')}: {found}; not read: "
+        unread = f"{counted(self._lines, 'line')} and {counted(self._files, 'file')}"
+        summary = f"{counted(self._replies, 'reply', 'replies')}: {found}; not read: "
         if self._lines or self._files:
             raise UsageError(summary + unread)
         if self._kinds["severe"]:
             raise GateFailed(f"{summary}nothing")
-        _tell(f"{summary}nothing")
+        note(f"{summary}nothing")
 
 
 def _checked(file: str, name: str, constraints: tuple[str, ...], totals: _Totals) -> Iterator[CheckedReply]:
     """Yield the checked replies of a file; what cannot be read goes to the totals."""
-    from memfin.cli.checking import check_reply  # noqa: PLC0415 - the lexicons load only when used
-
-    told = 0
+    unread = 0
     try:
         with open_replies(file) as source:
             for found in read_replies(source, file):
@@ -133,15 +143,87 @@ def _checked(file: str, name: str, constraints: tuple[str, ...], totals: _Totals
                     totals.add(checked)
                     yield checked
                 else:
-                    totals.add_unread(name, found, told)
-                    told += 1
+                    totals.add_unread(name, found, unread)
+                    unread += 1
     except UsageError as problem:
         totals.add_unread_file(problem)
 
 
-def _tell(line: str) -> None:
-    click.echo(f"memfin: {one_line(line)}", err=True)
+def lines_of(checked: CheckedReply, *, quiet: bool) -> Iterator[str]:
+    """Yield a line for each finding: violations and contradictions, what is undecided, disclosures.
+
+    ``quiet`` leaves out what is neither a violation nor a contradiction.
+    """
+    name = "" if checked.id is None else f"[{printable(checked.id)}]"
+    disclosures = [each for each in checked.findings if each.kind == "disclosure"]
+    for each in checked.findings[: len(checked.findings) - len(disclosures)]:
+        yield f"{checked.file}:{each.line}{name}: {_shown(each)}"
+    if not quiet:
+        for constraint in checked.undecided:
+            yield f"{checked.file}:{checked.line}{name}: undecided {one_line(constraint)}: {_UNDECIDED}"
+        for each in disclosures:
+            yield f"{checked.file}:{each.line}{name}: {_shown(each)}"
 
 
-def _counted(number: int, noun: str, nouns: str) -> str:
-    return f"{number} {noun if number == 1 else nouns}"
+def _shown(finding: CheckedFinding) -> str:
+    shown = one_line(finding.words, MAX_WORDS)
+    return f"{finding.kind} {one_line(finding.value)}: {shown} ({one_line(finding.rule)})"
+
+
+def check_reply(reply: Reply, file: str, constraints: tuple[str, ...] = ()) -> CheckedReply:
+    """Run the detectors over a reply.
+
+    Args:
+        reply: the reply.
+        file: the name of its file, as the result names it.
+        constraints: of the client, besides those that the reply brings along.
+    """
+    constraints = tuple(dict.fromkeys((*constraints, *reply.constraints)))
+    analysis = Analysis(reply.text)
+    reading = read_content(analysis, user_text=reply.user_text)
+    checked = _checker(constraints).check(analysis)
+    findings = [
+        _finding(reply, kind, value, found)
+        for found in reading.findings
+        for kind, value in _meanings(found, analysis.text, reading.risk_tags)
+    ]
+    findings += [_finding(reply, "contradiction", each.constraint, each) for each in checked.broken]
+    return CheckedReply(
+        file=file,
+        line=reply.line,
+        id=reply.id,
+        compliance=reading.compliance if reading.categories else None,
+        categories=reading.categories,
+        risk_tags=reading.risk_tags,
+        contradictions=[each.constraint for each in checked.broken],
+        undecided=checked.undecided,
+        unread_constraints=unread_constraints(constraints),
+        unsure=reading.unsure,
+        findings=sorted(findings, key=lambda each: (each.kind == "disclosure", each.start, each.end)),
+    )
+
+
+@lru_cache(maxsize=64)
+def _checker(constraints: tuple[str, ...]) -> ConstraintChecker:
+    return ConstraintChecker(constraints)
+
+
+def _meanings(found: Finding, text: str, risk_tags: list[str]) -> Iterator[tuple[FindingKind, str]]:
+    """Yield the kind and the name of what a finding shows; nothing for elements of an explanation.
+
+    Some findings are misconduct only where the reply has no word of risk; its normal form is needed for that.
+    """
+    if found.field == risk.FIELD:
+        yield "disclosure", found.value
+    elif found.field == compliance.FIELD:
+        for category in compliance.shown_categories(text, {found.value}, risk_tags):
+            yield "severe" if category in compliance.SEVERE_CATEGORIES else "minor", category
+
+
+def _finding(reply: Reply, kind: FindingKind, value: str, found: Finding | Contradiction) -> CheckedFinding:
+    words = reply.text[found.start : found.end]
+    first = found.start + len(words) - len(words.lstrip())
+    line = reply.text.count("\n", 0, first) + 1 if reply.is_file else reply.line
+    return CheckedFinding(
+        kind=kind, value=value, rule=found.rule, line=line, start=found.start, end=found.end, words=words
+    )

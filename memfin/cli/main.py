@@ -1,10 +1,13 @@
-"""The ``memfin`` command: finds the subcommand, turns errors into one line and an exit code."""
+"""The ``memfin`` command: lazy subcommands, errors as one line and an exit code."""
 
 import importlib
 import os
 import sys
 import threading
+import time
 import traceback
+from contextlib import suppress
+from difflib import get_close_matches
 from typing import Final, NoReturn
 
 import click
@@ -16,24 +19,27 @@ from memfin.version import __version__
 
 INTERRUPTED_EXIT: Final = 130
 BROKEN_PIPE_EXIT: Final = 128 + 13
-"""What a shell reports of a program that SIGPIPE ended."""
+"""The exit code that shells report for a program ended by SIGPIPE."""
+
+THREADS_END: Final = 0.2
+"""Seconds that threads which are about to end have for it."""
 
 COMMANDS: Final = {
-    "run": "memfin.cli.run",
-    "resume": "memfin.cli.resume",
-    "soak": "memfin.cli.soak",
-    "score": "memfin.cli.score",
-    "aggregate": "memfin.cli.aggregate",
-    "validate": "memfin.cli.validate",
-    "schema": "memfin.cli.schema",
-    "report": "memfin.cli.report",
-    "compare": "memfin.cli.compare",
-    "bench": "memfin.cli.bench",
-    "check": "memfin.cli.check",
-    "validity": "memfin.cli.validity",
-    "memory": "memfin.cli.memory",
+    "run": "Evaluate an agent on a dataset.",
+    "resume": "Continue an interrupted run.",
+    "soak": "Evaluate again and again, and see what drifts.",
+    "score": "Score a recorded trace without asking an agent.",
+    "aggregate": "Compute the metrics of recorded rows.",
+    "validate": "Report violations of the contract as file:line: path: message.",
+    "schema": "Print the JSON Schema of a contract.",
+    "report": "Write the reports of a run or a soak.",
+    "compare": "Compare two runs, dialogue by dialogue.",
+    "bench": "Ask a retrieval system the questions of a benchmark.",
+    "check": "Print the findings of the detectors in replies.",
+    "validity": "Measure the detectors, or a judge, against labelled replies.",
+    "memory": "Serve the governed memory layer, and look after its data.",
 }
-"""Subcommand to the module whose ``command`` implements it, imported when asked for."""
+"""Subcommands, each the ``command`` of the module of its name, which is imported when it is used."""
 
 
 class LazyGroup(click.Group):
@@ -49,10 +55,23 @@ class LazyGroup(click.Group):
         del ctx
         if cmd_name not in COMMANDS:
             return None
-        command = importlib.import_module(COMMANDS[cmd_name]).command
-        if not isinstance(command, click.Command):
-            raise TypeError(f"{COMMANDS[cmd_name]}.command is no click command")
+        command = importlib.import_module(f"memfin.cli.{cmd_name}").command
+        assert isinstance(command, click.Command)  # noqa: S101 - by the rule of `COMMANDS`
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the subcommand; suggest the one that a misspelt name is close to."""
+        if args[0] not in COMMANDS and (near := get_close_matches(args[0], COMMANDS, n=1)):
+            raise click.UsageError(f"No such command {args[0]!r}. Did you mean {near[0]!r}?", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the subcommands without importing them."""
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
 
 
 @click.command(
@@ -77,20 +96,17 @@ def main() -> NoReturn:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123 - for good
     try:
         code = memfin.main(standalone_mode=False)
-    except Exception as problem:  # noqa: BLE001 - whatever it is, it is told and gives the exit code
+    except Exception as problem:  # noqa: BLE001 - every problem gives a line and an exit code
         if os.environ.get("MEMFIN_DEBUG") and not isinstance(problem, MemfinError | click.ClickException):
             click.echo(scrubber_of_environment().scrub(traceback.format_exc()), err=True, nl=False)
-        code = told(problem)
+        code = report_problem(problem)
     code = code if isinstance(code, int) else 0
-    if threading.active_count() > 1:
-        from memfin.cli.signals import end_with_threads  # noqa: PLC0415 - after most commands there are none
-
-        end_with_threads(code)
+    end_with_threads(code)
     sys.exit(code)
 
 
-def told(problem: Exception) -> int:
-    """Tell the user what ended the command, in one line, and return its exit code."""
+def report_problem(problem: Exception) -> int:
+    """Print what ended the command in one line, and return its exit code."""
     match problem:
         case click.exceptions.Exit():
             return problem.exit_code
@@ -113,3 +129,20 @@ def told(problem: Exception) -> int:
             code = RunFault.exit_code
     click.echo(f"memfin: {one_line(line)}", err=True)
     return code
+
+
+def end_with_threads(code: int) -> None:
+    """End the process where threads that are not MemFin's would keep it from ending; return otherwise.
+
+    A plain function that an agent has run in a thread cannot be stopped, and the interpreter waits
+    for such threads.
+    """
+    deadline = time.monotonic() + THREADS_END
+    for thread in threading.enumerate():
+        if not thread.daemon and thread is not threading.main_thread():
+            thread.join(max(0.0, deadline - time.monotonic()))
+            if thread.is_alive():
+                for stream in (sys.stdout, sys.stderr):
+                    with suppress(OSError, ValueError):
+                        stream.flush()
+                os._exit(code)

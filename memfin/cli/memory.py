@@ -1,12 +1,17 @@
 """``memfin memory``: the governed memory layer, served and looked after."""
 
 from pathlib import Path
-from typing import Any
 
 import click
 
-from memfin.cli.memory_tokens import token
+from memfin.cli.output import counted, note
 from memfin.errors import GateFailed, RunFault, UsageError
+from memfin.memory import MemoryStore
+from memfin.memory.access_tokens import TOKENS_FILE, TokenFile
+from memfin.memory.drift import load_thresholds
+from memfin.memory.errors import NotFound
+from memfin.memory.paths import Paths
+from memfin.memory.verify import verify_package
 
 DEFAULT_PORT = 8766
 
@@ -23,7 +28,7 @@ thresholds_option = click.option(
     "thresholds",
     metavar="FILE",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="TOML file with thresholds of the drift detectors, in the place of those that ship with MemFin.",
+    help="TOML file with thresholds of the drift detectors.  [default: those that ship with MemFin]",
 )
 
 
@@ -36,11 +41,11 @@ def command() -> None:
     memfin memory serve                              REST and web pages on 127.0.0.1
     memfin memory expire                             remove task contexts of more than 24 hours ago
     memfin memory export alice --out exports         all that is remembered of alice
-    memfin memory verify exports/alice               whether it is, byte for byte, what was exported
+    memfin memory verify exports/alice               compare it with its checksums
     memfin memory import exports/alice --data other
     memfin memory delete alice --yes                 remove an account for good
 
-    memfin memory COMMAND --help tells more of each.
+    memfin memory COMMAND --help has the details.
     """
 
 
@@ -59,7 +64,7 @@ def command() -> None:
     "names",
     metavar="NAME",
     multiple=True,
-    help="A further name under which the service may be asked for, as behind a proxy; may be repeated.",
+    help="A further host name of the service, as behind a proxy. Repeatable.",
 )
 @click.option(
     "--secure-cookies",
@@ -75,8 +80,8 @@ def serve(
     \b
     memfin memory serve --data data --port 8766
 
-    Prints one line with the address when it is ready. When it is told to stop, calls that are under way
-    are answered first. An address that the network can reach needs a token made beforehand.
+    Prints one line with the address when it is ready. At a stop, running calls are answered first. An
+    address that the network can reach needs a token made beforehand.
     """
     from memfin.web.memory.serving import serve as run  # noqa: PLC0415 - no other command needs a server
 
@@ -97,11 +102,11 @@ def expire(data: Path, thresholds: Path | None) -> None:
     with _store(data, thresholds=thresholds) as store:
         sweep = store.expire()
         signals = store.scan_drift()
-    click.echo(f"memfin: {sweep.task_contexts} expired task contexts removed", err=True)
+    note(f"{sweep.task_contexts} expired task contexts removed")
     if signals:
-        click.echo(f"memfin: {signals} drift signals recorded", err=True)
+        note(f"{signals} drift signals recorded")
     if sweep.finished:
-        click.echo(f"memfin: {sweep.finished} interrupted operations finished", err=True)
+        note(f"{sweep.finished} interrupted operations finished")
     undone = []
     if sweep.refused:
         undone.append(f"{sweep.refused} expired task contexts cannot be removed yet")
@@ -145,16 +150,16 @@ def import_(package: Path, data: Path) -> None:
 
     Everything in it is checked before anything is written.
     """
-    if not package.exists():  # told before a store is made for it
+    if not package.exists():  # checked before a store is made for it
         raise UsageError(f"{package}: No such file or directory")
     with _store(data, create=True) as store:
         imported = store.import_package(package)
-    click.echo(f"memfin: user {imported.user_id}: {imported.files} files imported", err=True)
+    note(f"user {imported.user_id}: {imported.files} files imported")
 
 
 @command.command("verify")
 @click.argument("package", metavar="DIR", type=click.Path(path_type=Path))
-@click.option("--data", type=click.Path(path_type=Path), help="Not needed; any is accepted.")
+@click.option("--data", type=click.Path(path_type=Path), help="Ignored; accepted for consistency.")
 def verify(package: Path, data: Path | None) -> None:
     """Compare every byte of an export, a directory or a zip file, with its manifest.
 
@@ -163,72 +168,113 @@ def verify(package: Path, data: Path | None) -> None:
 
     Exit code 0: all is as it was exported. 1: something differs, listed as file: what.
     """
-    from memfin.memory.verify import verify_package  # noqa: PLC0415 - see `_store`
-
     del data
     verified = verify_package(package)
     for each in verified.discrepancies:
         click.echo(str(each))
     if verified.discrepancies or verified.manifest is None:
-        count = len(verified.discrepancies)
-        raise GateFailed(f"{package}: {count} {'difference' if count == 1 else 'differences'}")
+        raise GateFailed(f"{package}: {counted(len(verified.discrepancies), 'difference')}")
     manifest = verified.manifest
-    click.echo(
-        f"memfin: {package}: as exported at {manifest.exported_at}: "
-        f"user {manifest.user_id}, {len(manifest.files)} files",
-        err=True,
+    note(
+        f"{package}: as exported at {manifest.exported_at}: "
+        f"user {manifest.user_id}, {len(manifest.files)} files"
     )
 
 
 @command.command("delete")
 @click.argument("user")
 @data_option
-@click.option("--yes", is_flag=True, help="Required: there is no way back.")
+@click.option("--yes", is_flag=True, help="Confirm: a deletion cannot be undone.")
 def delete(user: str, data: Path, *, yes: bool) -> None:
     """Remove an account for good: all its data and its tokens; a stub with two fields stays.
 
     \b
     memfin memory delete alice --yes
     """
-    from memfin.memory.access_tokens import TOKENS_FILE, TokenFile  # noqa: PLC0415 - see `_store`
-    from memfin.memory.errors import NotFound  # noqa: PLC0415
-
     if not yes:
         raise UsageError(
-            f"deleting user {user} cannot be undone; say --yes, and think of memory export first"
+            f"deleting user {user} cannot be undone; pass --yes to confirm; consider "
+            f"`memfin memory export {user}` first"
         )
     with _store(data) as store:
-        tokens = store.despite_full_disk(lambda: TokenFile(data / TOKENS_FILE).forget_user(user))
+        tokens = store.despite_full_disk(lambda: _tokens(data).forget_user(user))
         try:
             deleted_at = store.delete_user(user).deleted_at
         except NotFound:
             if not tokens:
                 raise
-            click.echo(f"memfin: user {user}: nothing was saved; {tokens} tokens taken back", err=True)
+            note(f"user {user}: nothing was saved; {tokens} tokens revoked")
             return
     when = deleted_at.isoformat(timespec="seconds")
-    click.echo(f"memfin: user {user} deleted at {when}; {tokens} tokens taken back", err=True)
+    note(f"user {user} deleted at {when}; {tokens} tokens revoked")
 
 
-command.add_command(token)
+@command.group("token")
+def token() -> None:
+    """Make and revoke the tokens of the memory service; each acts for one user.
+
+    \b
+    memfin memory token add alice
+    memfin memory token list
+    memfin memory token revoke 3f9a0c51d2b7
+    """
 
 
-def _store(data: Path, *, create: bool = False, thresholds: Path | None = None) -> Any:
-    """Return the open store; a directory without one is a slip of the pen, not an empty store."""
-    from memfin.memory import MemoryStore  # noqa: PLC0415 - other commands start without it
-    from memfin.memory.access_tokens import TOKENS_FILE  # noqa: PLC0415
-    from memfin.memory.drift import load_thresholds  # noqa: PLC0415
-    from memfin.memory.paths import Paths  # noqa: PLC0415
+@token.command("add")
+@click.argument("user")
+@data_option
+def add(user: str, data: Path) -> None:
+    """Make a token for a user and print it, this once; only its hash is kept.
 
+    \b
+    memfin memory token add alice --data data
+    """
+    made, shown = _tokens(data).add(user)
+    click.echo(shown)
+    note(f"token {made.token_id} acts for user {user}; it is not shown again")
+
+
+@token.command("list")
+@data_option
+def list_(data: Path) -> None:
+    """List tokens: id, user, when it was made.
+
+    \b
+    memfin memory token list --data data
+    """
+    for each in _tokens(data).all():
+        click.echo(f"{each.token_id}  {each.user_id}  {each.created_at.isoformat(timespec='seconds')}")
+
+
+@token.command("revoke")
+@click.argument("token_id", metavar="ID")
+@data_option
+def revoke(token_id: str, data: Path) -> None:
+    """Revoke a token; a running service refuses it from then on.
+
+    \b
+    memfin memory token revoke 3f9a0c51d2b7 --data data
+    """
+    if not _tokens(data).revoke(token_id):
+        raise UsageError(f"token {token_id}: no such token; memfin memory token list shows all")
+    note(f"token {token_id} revoked")
+
+
+def _tokens(data: Path) -> TokenFile:
+    return TokenFile(data / TOKENS_FILE)
+
+
+def _store(data: Path, *, create: bool = False, thresholds: Path | None = None) -> MemoryStore:
+    """Return the open store; a directory without one is a mistake, not an empty store."""
     read = None if thresholds is None else load_thresholds(thresholds)
     if not create:
         if not data.is_dir():
             raise UsageError(
-                f"{data}: no such directory; name the one with the memory layer's data with --data"
+                f"{data}: no such directory; pass the directory of the memory layer's data with --data"
             )
         paths = Paths(data)
         if not any(each.exists() for each in (paths.state, paths.consents, data / TOKENS_FILE)):
             raise UsageError(
-                f"{data}: holds no data of the memory layer; name the directory that does with --data"
+                f"{data}: holds no data of the memory layer; pass the directory that does with --data"
             )
     return MemoryStore(data, thresholds=read)

@@ -1,314 +1,264 @@
-"""The options of ``run``: flags, ``MEMFIN_*`` variables and ``memfin.toml``, in that order of weight."""
+"""Options of the commands, made from the settings contract: flags over ``MEMFIN_*`` over ``memfin.toml``."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import click
-import msgspec
 
-from memfin.contracts import RunConfig, reading
+from memfin.contracts import BenchConfig, Record, RunConfig, SoakLimits, reading
+from memfin.contracts.settings import Setting, check_settings, settings_of
 from memfin.errors import UsageError
+from memfin.runtime.bench_gates import PERCENTAGE
 from memfin.runtime.gates import check_value_name, parse_fail_under
+from memfin.runtime.soak_plan import parse_duration
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 CONFIG_FILE: Final = "memfin.toml"
+TABLES: Final = ("run", "soak", "bench")
+FLAGS: Final = {"json": "as_json", "quiet": "quiet"}
+"""Switches of a command that the file may hold, and the names of their parameters."""
 
-OF_OTHERS: Final = frozenset({"bench", "soak"})
-"""Tables of the settings file that are for other commands."""
 
-FLAGS: Final = {"quiet": "quiet", "json": "as_json"}
-"""Switches of the command that the file may hold besides the settings of a run."""
+def fail_under_gates(values: Sequence[str]) -> dict[str, float]:
+    """Return the thresholds of all ``--fail-under`` options; raises `UsageError` as `parse_fail_under`."""
+    return dict(parse_fail_under(value) for value in values)
 
-RUN_OPTIONS: Final[tuple[click.Option, ...]] = (
-    click.Option(
-        ["--agent"],
-        default="builtin",
-        show_default=True,
-        help="System under test: builtin, oracle, echo, http(s)://..., openai:MODEL or pkg.module:factory.",
-    ),
-    click.Option(
-        ["--judge"],
-        default="heuristic",
-        show_default=True,
-        help="Judge of the replies: heuristic, none, openai:MODEL or pkg.module:factory.",
-    ),
-    click.Option(["--runs-dir"], default="runs", show_default=True, help="Where run directories go."),
-    click.Option(["--run-id"], help="Name of the run directory.  [default: date, time and 6 hex digits]"),
-    click.Option(
-        ["--workers-dialog"], type=int, default=4, show_default=True, help="Dialogues replayed at a time."
-    ),
-    click.Option(
-        ["--workers-judge"], type=int, default=2, show_default=True, help="Judgements made at a time."
-    ),
-    click.Option(
-        ["--workers-score"],
-        type=int,
-        help="Processes that score replies; 0 scores them in a thread.  [default: cores minus one]",
-    ),
-    click.Option(
-        ["--score-timeout"],
-        type=float,
-        default=10.0,
-        show_default=True,
-        help="Seconds that scoring a reply may take.",
-    ),
-    click.Option(
-        ["--score-chars"],
-        type=int,
-        default=100_000,
-        show_default=True,
-        help="Characters of a reply that are scored, at most: its first.",
-    ),
-    click.Option(
-        ["--history"],
-        type=click.Choice(["free", "forced"]),
-        default="free",
-        show_default=True,
-        help="Whose replies the agent remembers: its own, or the reference replies.",
-    ),
-    click.Option(["--limit"], type=int, help="Evaluate the first N dialogues only."),
-    click.Option(
-        ["--turn-timeout"],
-        type=float,
-        default=120.0,
-        show_default=True,
-        help="Seconds an agent has for a turn, retries included.",
-    ),
-    click.Option(
-        ["--turn-retries"], type=int, default=2, show_default=True, help="Retries after transport errors."
-    ),
-    click.Option(
-        ["--judge-rpm"],
-        type=float,
-        help="Judge requests a minute, at most, in every window; not for the offline judge.",
-    ),
-    click.Option(
-        ["--judge-tpm"],
-        type=float,
-        help="Tokens a minute of an openai judge, at most, in every window.",
-    ),
-    click.Option(
-        ["--judge-scope"],
-        type=click.Choice(["m5", "uncertain", "all"]),
-        default="m5",
-        show_default=True,
-        help="What verdicts decide: M5 alone, or contradictions, risk tags and compliance as well, of all "
-        "turns or of those that rules and classifier leave uncertain.",
-    ),
-    click.Option(
-        ["--judge-votes"],
-        type=int,
-        default=1,
-        show_default=True,
-        help="Judgements of each turn by an openai judge, in varied order; the median counts.",
-    ),
-    click.Option(
-        ["--judge-patience"],
-        type=float,
-        default=600.0,
-        show_default=True,
-        help="Seconds the endpoint of an openai judge may be down before the run stops, to be resumed.",
-    ),
-    click.Option(
-        ["--judge-max-tokens"],
-        type=int,
-        default=2048,
-        show_default=True,
-        help="Tokens of an openai judge's answer, at most; a model that thinks aloud needs more.",
-    ),
-    click.Option(
-        ["--judge-cache"],
-        type=click.Choice(["off", "read", "write"]),
-        default="write",
-        show_default=True,
-        help="Whether verdicts are taken from the cache, and added to it (write).",
-    ),
-    click.Option(["--judge-cache-dir"], help="Where the cache is.  [default: RUNS_DIR/.judge_cache]"),
-    click.Option(
-        ["--agent-system"],
-        metavar="FILE",
-        help="System prompt of an openai:MODEL agent.  [default: one that ships with MemFin]",
-    ),
-    click.Option(
-        ["--agent-memory"],
-        default="none",
-        show_default=True,
-        help="Memory put before an openai:MODEL agent: none, builtin or pkg.module:factory.",
-    ),
-    click.Option(
-        ["--agent-temperature"],
-        type=float,
-        default=0.0,
-        show_default=True,
-        help="Temperature of an openai:MODEL agent.",
-    ),
-    click.Option(
-        ["--agent-max-tokens"], type=int, help="Tokens of a reply of an openai:MODEL agent, at most."
-    ),
-    click.Option(
-        ["--agent-context-tokens"],
-        type=int,
-        default=32_000,
-        show_default=True,
-        help="Estimated tokens put before an openai:MODEL agent, at most; older turns are left out.",
-    ),
-    click.Option(
-        ["--seed"],
-        type=int,
-        default=0,
-        show_default=True,
-        help="Sent to the models of agents and judges; part of the fingerprint.",
-    ),
-    click.Option(
-        ["--fsync-interval"],
-        type=float,
-        default=0.1,
-        show_default=True,
-        help="Seconds in which finished dialogues gather before the disk is synchronised.",
-    ),
-    click.Option(
-        ["--fsync-turns"],
-        type=int,
-        default=256,
-        show_default=True,
-        help="Turns that gather at most before the disk is synchronised.",
-    ),
-    click.Option(
-        ["--trace-version"],
-        type=click.Choice(["v1", "v1.1"]),
-        default="v1",
-        show_default=True,
-        help="Contract of the traces; v1.1 adds the extension fields.",
-    ),
-    click.Option(
-        ["--fail-under"],
-        multiple=True,
-        metavar="METRIC.VALUE=X",
-        help="Exit 1 when the value is below X, such as m3_risk_coverage.risk_coverage=0.8. Repeatable.",
-    ),
-    click.Option(
-        ["--fail-on-error"],
-        type=float,
-        metavar="N",
-        help="Exit 1 when N turns or more failed; below 1 a share of the turns, 0 for any.",
-    ),
-    click.Option(
-        ["--fail-on-judge-error"],
-        type=float,
-        metavar="N",
-        help="Exit 1 when N judgements or more failed; below 1 a share of the judged turns, 0 for any.",
-    ),
-    click.Option(["--notes"], help="A remark for the run manifest."),
+
+def _percent_gate(value: float | None) -> dict[str, float]:
+    return {} if value is None else {PERCENTAGE: value}
+
+
+FORMS: Final[Mapping[str, tuple[Any, Callable[[Any], Any]]]] = {
+    "gates": (str, fail_under_gates),
+    "percent": (float, _percent_gate),
+    "duration": (str, lambda text: None if text is None else parse_duration(text)),
+}
+"""Notations of a value on the command line: its type there, and what makes the setting of it."""
+
+
+class SettingOption(click.Option):
+    """The option of a field of a settings struct; help lists it under its ``group``."""
+
+    def __init__(self, kind: type[Record], setting: Setting, prefix: str | None) -> None:
+        extra = setting.extra
+        form = extra.get("form")
+        kwargs: dict[str, Any] = {}
+        value_type = setting.type
+        if form is not None:
+            value_type, convert = FORMS[form]
+            kwargs["callback"] = lambda ctx, param, value: convert(value)  # noqa: ARG005 - click's signature
+        elif setting.default is not None:
+            kwargs |= {"default": setting.default, "show_default": True}
+        text = setting.help + (f"  [default: {extra['default']}]" if "default" in extra else "")
+        super().__init__(
+            [f"--{setting.key.replace('_', '-')}"],
+            type=click.Choice(setting.choices) if setting.choices else value_type,
+            multiple=form == "gates",
+            metavar=extra.get("metavar"),
+            envvar=prefix and extra.get("variable", f"{prefix}_{setting.key.upper()}"),
+            help=text,
+            **kwargs,
+        )
+        self.kind = kind
+        self.setting = setting
+        self.group: str = extra["group"]
+
+    def from_file(self, value: object) -> Any:
+        """Return a value of the settings file as click takes it from a default map.
+
+        Raises:
+            UsageError: the value has another type than the setting, or is out of bounds.
+        """
+        form = self.setting.extra.get("form")
+        checked = value
+        if form == "gates":
+            return _gate_texts(value)
+        if form == "percent":
+            checked = {PERCENTAGE: value}
+        elif form == "duration":
+            if not isinstance(value, str):
+                raise UsageError(f"duration: must be a string such as '8h', not {value!r}")
+            checked = parse_duration(value)
+        check_settings(self.kind, {self.setting.name: checked})  # click itself would take 4.7 for 4
+        return value
+
+
+def setting_options(
+    kind: type[Record],
+    names: Collection[str] | None = None,
+    prefix: str | None = "MEMFIN",
+    **changes: Mapping[str, Any],
+) -> tuple[SettingOption, ...]:
+    """Return the options of a settings struct in its order.
+
+    Args:
+        kind: the struct.
+        names: the fields that the command has; all by default.
+        prefix: that of the variables; None for options without one.
+        changes: attributes of a `Setting`, by its name, that are others for the command.
+    """
+    found = (each for each in settings_of(kind) if names is None or each.name in names)
+    return tuple(SettingOption(kind, each._replace(**changes.get(each.name, {})), prefix) for each in found)
+
+
+_BENCH_NAMES: Final = {each.name for each in settings_of(BenchConfig) if "dialogs" not in each.extra}
+
+RUN_OPTIONS: Final = setting_options(RunConfig)
+LIMITS: Final = setting_options(SoakLimits)
+SOAK_OPTIONS: Final = (*LIMITS, *RUN_OPTIONS)
+BENCH_OPTIONS: Final = (
+    *setting_options(BenchConfig, _BENCH_NAMES),
+    *setting_options(SoakLimits, prefix="MEMFIN_BENCH"),
 )
-"""Every setting of a run that has a flag; each is also a key of the file and a variable."""
+SHARED: Final = _BENCH_NAMES - set(BenchConfig.__annotations__) - {"run_id"}
+"""Settings of `run` at the top level of the file that mean the same for `bench`."""
 
 
-def run_options(command: F) -> F:
-    """Give a command the options of a run and ``--config``."""
-    return options_over(read_config, command)
+class SettingsCommand(click.Command):
+    """A command whose help lists its options by group."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options, each under its heading."""
+        groups: dict[str, list[tuple[str, str]]] = {}
+        options = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
+        for option in sorted(options, key=lambda each: not hasattr(each, "group")):
+            if (record := option.get_help_record(ctx)) is not None:
+                groups.setdefault(getattr(option, "group", "Other options"), []).append(record)
+        for group, records in groups.items():
+            with formatter.section(group):
+                formatter.write_dl(records)
 
 
-def options_over(read: Callable[[Path], dict[str, Any]], command: F) -> F:
-    """Give a command the options of a run, and ``--config`` for the file that ``read`` reads."""
-    params: list[click.Parameter] = getattr(command, "__click_params__", [])
-    for option in RUN_OPTIONS:
-        option.envvar = f"MEMFIN_{(option.name or '').upper()}"
-    config = click.Option(
+def with_settings(options: Sequence[SettingOption], table: str) -> Callable[[F], F]:
+    """Return a decorator that gives a command the options and ``--config``, for a table of the file."""
+    return with_options(*options, config_option(partial(read_config, options=options, table=table)))
+
+
+def with_options(*options: click.Option) -> Callable[[F], F]:
+    """Return a decorator that gives a command options, which several commands may share."""
+
+    def decorate(command: F) -> F:
+        params: list[click.Parameter] = getattr(command, "__click_params__", [])
+        command.__click_params__ = [*params, *reversed(options)]  # type: ignore[attr-defined]
+        return command
+
+    return decorate
+
+
+def output_flags(
+    what: str, quiet: str = "No progress and no table.", *, variables: bool = False
+) -> Callable[[F], F]:
+    """Return a decorator that gives a command ``--json``, which prints ``what``, and ``--quiet``."""
+    texts = {"json": f"Print {what} as JSON on stdout.", "quiet": quiet}
+    return with_options(
+        *(
+            click.Option(
+                [f"--{name}", FLAGS[name]],
+                is_flag=True,
+                envvar=f"MEMFIN_{name.upper()}" if variables else None,
+                help=text,
+            )
+            for name, text in texts.items()
+        )
+    )
+
+
+def config_option(read: Callable[[Path], dict[str, Any]]) -> click.Option:
+    """Return ``--config``: what ``read`` makes of the file goes beneath flags and environment."""
+
+    def load(ctx: click.Context, param: click.Parameter, value: Path | None) -> None:
+        del param
+        path = value or Path(CONFIG_FILE)
+        if value is not None or path.is_file():
+            ctx.default_map = {**(ctx.default_map or {}), **read(path)}
+
+    return click.Option(
         ["--config"],
         type=click.Path(path_type=Path),
         envvar="MEMFIN_CONFIG",
         is_eager=True,
         expose_value=False,
-        callback=partial(_load_config, read),
+        callback=load,
         help=f"Settings file.  [default: {CONFIG_FILE} where it exists]",
     )
-    command.__click_params__ = [*reversed((config, *RUN_OPTIONS)), *params]  # type: ignore[attr-defined]
-    return command
 
 
-def fail_under_gates(values: tuple[str, ...]) -> dict[str, float]:
-    """Return the thresholds of all ``--fail-under`` options; raises `UsageError` as `parse_fail_under`."""
-    return dict(parse_fail_under(value) for value in values)
+def read_config(
+    path: Path, options: Sequence[SettingOption] = RUN_OPTIONS, table: str = "run"
+) -> dict[str, Any]:
+    """Return the settings that a ``memfin.toml`` holds for a command.
 
-
-def _load_config(
-    read: Callable[[Path], dict[str, Any]], ctx: click.Context, param: click.Parameter, value: Path | None
-) -> None:
-    """Put the file's settings beneath flags and environment."""
-    del param
-    path = value or Path(CONFIG_FILE)
-    if value is None and not path.is_file():
-        return
-    ctx.default_map = {**(ctx.default_map or {}), **read(path)}
-
-
-def read_config(path: Path) -> dict[str, Any]:
-    """Return the settings of a ``memfin.toml``; its ``[run]`` table counts as the top level.
+    Settings at the top level and in ``[run]`` are for all commands that replay dialogues; ``[soak]`` and
+    ``[bench]`` win over them. Of the others `bench` takes those at the top level that are `SHARED`.
 
     Raises:
-        UsageError: the file cannot be read, is not TOML, has a key that is no setting, or a value
-            of another type than the setting's.
+        UsageError: the file cannot be read, is not TOML, has a key that is no setting, or a value that the
+            setting cannot have.
     """
-    return settings_of(path, read_toml(path), {})
-
-
-def settings_of(path: Path, content: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings that the content of a file holds for runs; those ``above`` go first.
-
-    Raises:
-        UsageError: as `read_config`.
-    """
-    content = {name: value for name, value in content.items() if name not in OF_OTHERS}
-    table = content.pop("run", {})
-    settings = {**content, **table} if isinstance(table, Mapping) else {**content, "run": table}
-    settings |= above
-    known = {option.name for option in RUN_OPTIONS} | {"dataset", *FLAGS}
-    for name in settings:
-        if name not in known:
-            raise UsageError(
-                f"config {path}: unknown setting {name!r}; known: {', '.join(sorted(filter(None, known)))}"
-            )
-    gates = (
-        {"fail_under": _fail_under_texts(path, settings.pop("fail_under"))}
-        if "fail_under" in settings
-        else {}
-    )
-    flags = {param: settings.pop(name) for name, param in FLAGS.items() if name in settings}
-    if not all(isinstance(value, bool) for value in flags.values()):
-        raise UsageError(f"config {path}: quiet and json are true or false")
-    try:  # the command line would take 4.7 for 4 and true for 1
-        msgspec.convert(settings, RunConfig)
-    except msgspec.ValidationError as problem:
-        message, _, where = str(problem).rpartition(" - at `$.")
-        raise UsageError(f"config {path}: {where.rstrip('`')}: {message}") from problem
-    return settings | gates | flags
-
-
-def read_toml(path: Path) -> dict[str, Any]:
-    """Return the content of a settings file; raises `UsageError` when it cannot be read or is no TOML."""
     try:
-        return reading.read_toml(path)
+        return _settings_of(reading.read_toml(path), options, table)
     except UsageError as problem:
         raise UsageError(f"config {path}: {problem}") from problem
 
 
-def _fail_under_texts(path: Path, value: object) -> list[str]:
+def _settings_of(content: dict[str, Any], options: Sequence[SettingOption], table: str) -> dict[str, Any]:
+    tables = {name: content.pop(name, {}) for name in TABLES}
+    for name, own in tables.items():
+        if not isinstance(own, dict):
+            raise UsageError(f"{name} is a table, [{name}]")
+    if table == "bench":
+        shared = {name: value for name, value in content.items() if name in SHARED or name in FLAGS}
+        found = _checked(shared, BENCH_OPTIONS, "")
+    else:
+        found = _checked({**content, **tables["run"]}, RUN_OPTIONS, "")
+    return found if table == "run" else found | _checked(tables[table], options, f"{table}.")
+
+
+def _checked(values: Mapping[str, Any], options: Sequence[SettingOption], prefix: str) -> dict[str, Any]:
+    """Return the values of a table by the names of parameters; messages put ``prefix`` before keys."""
+    known = {option.setting.key: option for option in options}
+    dataset = "path" if prefix == "bench." else "dataset"
+    found: dict[str, Any] = {}
+    for key, value in values.items():
+        if key in FLAGS:
+            if not isinstance(value, bool):
+                raise UsageError(f"{prefix}{key}: must be true or false")
+            found[FLAGS[key]] = value
+        elif key == dataset:
+            if not isinstance(value, str):
+                raise UsageError(f"{prefix}{key}: must be a string")
+            found[key] = value
+        elif key in known:
+            try:
+                found[key] = known[key].from_file(value)
+            except UsageError as problem:  # the first word is the name of the field or the flag
+                raise UsageError(f"{prefix}{key}: {str(problem).partition(' ')[2]}") from problem
+        else:
+            names = ", ".join(sorted({*known, dataset, *FLAGS}))
+            raise UsageError(f"unknown setting {prefix + key!r}; known: {names}")
+    return found
+
+
+def soak_limits(settings: dict[str, Any]) -> SoakLimits | None:
+    """Take the limits of a soak out of the settings; None where none is set."""
+    limits = {option.setting.name: settings.pop(option.setting.key) for option in LIMITS}
+    return SoakLimits(**limits) if any(value is not None for value in limits.values()) else None
+
+
+def _gate_texts(value: object) -> Sequence[str]:
+    """Return the ``--fail-under`` texts of a table, a list or a string of the file."""
     if isinstance(value, Mapping):
-        gates = dict(_dotted(value))
-        try:
-            for name in gates:
-                check_value_name(name)
-        except UsageError as problem:
-            raise UsageError(f"config {path}: {problem}") from None
-        return [f"{name}={threshold}" for name, threshold in gates.items()]
-    if isinstance(value, list) and all(isinstance(item, str) for item in value):
-        return value
-    if isinstance(value, str):
-        return [value]
-    raise UsageError(f"config {path}: fail_under is a table of metric.value = number, or a list of texts")
+        thresholds = dict(_dotted(value))
+        for name in thresholds:
+            check_value_name(name)
+        return [f"{name}={threshold}" for name, threshold in thresholds.items()]
+    texts = [value] if isinstance(value, str) else value
+    if isinstance(texts, list) and all(isinstance(item, str) for item in texts):
+        return texts
+    raise UsageError("fail_under: must be a table of metric.value = number, or a list of strings")
 
 
 def _dotted(table: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:

@@ -1,40 +1,34 @@
-"""Progress of a run: bars on a terminal, plain lines elsewhere, always on stderr."""
+"""Progress of runs and soaks on stderr: bars on a terminal, plain lines elsewhere."""
 
 import sys
 import time
-from typing import Final, NamedTuple, Protocol, Self, TextIO
+from collections.abc import Mapping
+from typing import Final, NamedTuple, Self, TextIO
 
 from memfin.contracts import (
     DialogDone,
     DialogStarted,
     JudgeDone,
+    ProcessSample,
     ProgressEvent,
+    QuestionDone,
     RunResumed,
     RunStarted,
+    SoakEpoch,
+    SoakSummary,
     TurnDone,
     Warned,
 )
+from memfin.contracts.run import Suite
 from memfin.sandbox.references import one_line
 
-EVERY: Final = 5.0
+INTERVAL: Final = 5.0
 """Seconds between two plain lines."""
 
-MOST_SKIPS: Final = 20
+MAX_SKIPS: Final = 20
 """Skipped lines that are named one by one."""
 
-
-class ProgressView(Protocol):
-    """Shows events as they come; used as a context manager around the run."""
-
-    def __enter__(self) -> Self:
-        """Start showing."""
-        ...
-
-    def __exit__(self, *exception: object) -> None:
-        """Stop showing."""
-
-    def show(self, event: ProgressEvent) -> None:
-        """Take one event in."""
+MIB: Final = 1 << 20
 
 
 class Bar(NamedTuple):
@@ -46,17 +40,25 @@ class Bar(NamedTuple):
     note: str
 
 
-class Standing:
-    """How far a run is, counted from its events; other suites count other events in its place."""
+class DialogueCounts:
+    """Counts of a run of dialogues, from its events.
+
+    Attributes:
+        dialogs: dialogues done, of ``total``, which is None while it is unknown.
+        unit: the name of what fails or not.
+    """
+
+    unit = "turns"
 
     def __init__(self) -> None:
         self.total: int | None = None
         self.dialogs = 0
-        self._before = 0
         self.turns = 0
         self.open_turns = 0
         self.errors = 0
+        self._before = 0
         self._unjudged: dict[str, int] = {}
+        self._judging = False
         self._start = time.monotonic()
 
     def count(self, event: ProgressEvent) -> None:
@@ -75,6 +77,7 @@ class Standing:
                 self._unjudged[event.dialog_id] = answered
                 self.errors += event.turn_status != "ok"
             case JudgeDone():
+                self._judging = True
                 self._unjudged.pop(event.dialog_id, None)
                 self.errors += event.failed
             case DialogDone():
@@ -85,8 +88,8 @@ class Standing:
 
     @property
     def judge_queue(self) -> int:
-        """Answered turns whose dialogue is not judged yet."""
-        return sum(self._unjudged.values())
+        """Answered turns whose dialogue is not judged yet; 0 until a judge has done anything."""
+        return sum(self._unjudged.values()) if self._judging else 0
 
     def eta(self) -> str:
         """Return the time that is left, from the pace so far."""
@@ -97,67 +100,121 @@ class Standing:
         seconds = int((time.monotonic() - self._start) / done * left)
         return f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
 
-    def line(self) -> str:
-        """Return all of it as a plain line."""
-        total = self.total if self.total is not None else "?"
-        return (
-            f"memfin: dialogs {self.dialogs}/{total}  turns {self.turns}  judge queue {self.judge_queue}"
-            f"  errors {self.errors}  eta {self.eta()}"
-        )
+    def _done(self) -> str:
+        return f"{self.dialogs}/{'?' if self.total is None else self.total}"
 
-    def goes_on(self, event: RunResumed) -> str:
-        """Return the line that begins a run that goes on."""
-        return (
-            f"memfin: run {event.run_id} goes on: {event.dialogs_done} dialogues are done, "
-            f"{event.replays_done} more are answered, {event.dialogs_begun} go on where they stopped"
-        )
+    def line(self) -> str:
+        """Return the counts as a plain line."""
+        queue = f"  judge queue {self.judge_queue}" if self._judging else ""
+        return f"dialogues {self._done()}  turns {self.turns}{queue}  errors {self.errors}  eta {self.eta()}"
 
     def bars(self) -> tuple[Bar, ...]:
         """Return the bars of a terminal, the same ones every time."""
+        queue = f"judge queue {self.judge_queue}" if self._judging else ""
         return (
-            Bar("dialogs", self.dialogs, self.total, f"errors {self.errors}  eta {self.eta()}"),
-            Bar("turns", self.turns, self.open_turns or None, f"judge queue {self.judge_queue}"),
+            Bar("dialogues", self.dialogs, self.total, f"errors {self.errors}  eta {self.eta()}"),
+            Bar("turns", self.turns, self.open_turns or None, queue),
         )
+
+    @staticmethod
+    def resumed(event: RunResumed) -> str:
+        """Return the state of a run that is resumed."""
+        return (
+            f"{event.dialogs_done} dialogues done, {event.replays_done} answered but not scored, "
+            f"{event.dialogs_begun} partly answered"
+        )
+
+    @staticmethod
+    def amount(dialogs: int, turns: int) -> str:
+        """Return the size of a soak or of an epoch."""
+        return f"{dialogs} dialogues, {turns} turns"
+
+
+class QuestionCounts(DialogueCounts):
+    """Counts of a benchmark run; ``dialogs`` is the number of questions done.
+
+    ``passed`` of the ``asked`` questions are those of this process.
+    """
+
+    unit = "questions"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.passed = 0
+        self.asked = 0
+
+    def count(self, event: ProgressEvent) -> None:
+        """Take one event in."""
+        super().count(event)
+        if isinstance(event, QuestionDone):
+            self.dialogs += 1
+            self.asked += 1
+            self.passed += event.passed
+            self.errors += event.error is not None
+
+    def line(self) -> str:
+        """Return the counts as a plain line."""
+        return f"questions {self._done()}  {self._note()}"
+
+    def bars(self) -> tuple[Bar, ...]:
+        """Return the one bar."""
+        return (Bar("questions", self.dialogs, self.total, self._note()),)
+
+    def _note(self) -> str:
+        return f"passed {self.passed}/{self.asked}  errors {self.errors}  eta {self.eta()}"
+
+    @staticmethod
+    def resumed(event: RunResumed) -> str:
+        """Return the state of a run that is resumed."""
+        unjudged = f", {event.replays_done} of them not judged" if event.replays_done else ""
+        return f"{event.dialogs_done + event.replays_done} questions answered{unjudged}"
+
+    @staticmethod
+    def amount(dialogs: int, turns: int) -> str:
+        """Return the size of a soak or of an epoch."""
+        del dialogs
+        return f"{turns} questions"
+
+
+COUNTS: Final[Mapping[Suite, type[DialogueCounts]]] = {"dialog": DialogueCounts, "rag": QuestionCounts}
+"""The counts of a suite."""
 
 
 def warning_line(event: Warned) -> str:
     """Return the line that shows a warning."""
-    where = f" (dialog {event.dialog_id})" if event.dialog_id else ""
+    where = f" (dialogue {event.dialog_id})" if event.dialog_id else ""
     return one_line(f"memfin: warning: {event.message}{where}")
 
 
-class Notices:
-    """The lines that a user must see whatever the view: warnings, and skipped lines of the dataset."""
-
-    def __init__(self) -> None:
-        self._dataset = ""
-        self._skipped = 0
-
-    def of(self, event: ProgressEvent) -> list[str]:
-        """Return the lines that an event calls for."""
-        match event:
-            case RunStarted() | RunResumed():
-                self._dataset = event.dataset_path or ""
-            case Warned():
-                return [warning_line(event)]
-            case DialogDone(skip_reason=str()):
-                self._skipped += 1
-                if self._skipped <= MOST_SKIPS:
-                    place = f"{self._dataset}:{event.dataset_index}"
-                    return [one_line(f"memfin: {place}: skipped, {event.skip_reason}: {event.error}")]
-                if self._skipped == MOST_SKIPS + 1:
-                    return ["memfin: more lines are skipped; the report counts them, the trace names each"]
-            case _:
-                return []
-        return []
+def epoch_line(epoch: SoakEpoch, summary: SoakSummary) -> str:
+    """Return the line of a complete epoch."""
+    lag, latency, counts = epoch.loop_lag_ms, epoch.turn_latency_ms, COUNTS[summary.suite or "dialog"]
+    drifting = [name for name, drift in summary.metrics.items() if drift.drifting and ".macro." not in name]
+    of = f"/{summary.limits.epochs}" if summary.limits.epochs is not None else ""
+    return (
+        f"memfin: epoch {epoch.epoch}{of}: {counts.amount(epoch.dialogs, epoch.turns)} in "
+        f"{epoch.wall_seconds:.1f} s; {epoch.errors.failed_turns} {counts.unit} failed"
+        f"; latency p50 {latency.p50:.3g} p99 {latency.p99:.3g} ms"
+        f"; loop lag p99 {lag.p99:.3g} ms; rss {epoch.resources.rss_bytes / MIB:.1f} MiB"
+        f", {epoch.resources.open_files} files" + (f"; drifting: {', '.join(drifting)}" if drifting else "")
+    )
 
 
 class QuietView:
-    """Shows nothing but notices."""
+    """Shows only warnings and skipped lines of the dataset; those of a soak in its first epoch.
 
-    def __init__(self, stream: TextIO) -> None:
+    A view is a context manager around the run or the soak, and a listener of both.
+    """
+
+    def __init__(self, stream: TextIO, suite: Suite = "dialog", *, soak: bool = False) -> None:
         self._stream = stream
-        self._notices = Notices()
+        self._suite: Suite = suite
+        self._soak = soak
+        self._dataset = ""
+        self._skipped = 0
+        self._epochs = 0
+        self._printed = time.monotonic()
+        self.counts = COUNTS[suite]()
 
     def __enter__(self) -> Self:
         return self
@@ -165,59 +222,85 @@ class QuietView:
     def __exit__(self, *exception: object) -> None:
         self._stream.flush()
 
-    def show(self, event: ProgressEvent) -> None:
-        """Print notices."""
-        for line in self._notices.of(event):
-            print(line, file=self._stream, flush=True)
+    def on_event(self, event: ProgressEvent) -> None:
+        """Count the event; print warnings and skipped lines in every view."""
+        if isinstance(event, RunStarted | RunResumed):
+            self._dataset = event.dataset_path or ""
+            self.counts = COUNTS[self._suite]()
+        self.counts.count(event)
+        match event:
+            case Warned():
+                self.print(warning_line(event))
+            case DialogDone(skip_reason=str()) if not self._epochs:
+                self._skipped += 1
+                if self._skipped <= MAX_SKIPS:
+                    place = f"{self._dataset}:{event.dataset_index}"
+                    self.print(one_line(f"memfin: {place}: skipped, {event.skip_reason}: {event.error}"))
+                elif self._skipped == MAX_SKIPS + 1:
+                    self.print("memfin: more lines are skipped; the report counts them, the trace names each")
+            case _:
+                pass
+
+    def on_epoch(self, epoch: SoakEpoch, summary: SoakSummary) -> None:
+        """Show nothing; later epochs skip the same lines."""
+        del epoch, summary
+        self._epochs += 1
+
+    def on_sample(self, sample: ProcessSample) -> None:
+        """Show nothing."""
+
+    def print(self, line: str) -> None:
+        """Print a line."""
+        print(line, file=self._stream, flush=True)
 
 
 class PlainView(QuietView):
-    """A line every few seconds and one at the end."""
-
-    def __init__(self, stream: TextIO, standing: Standing | None = None) -> None:
-        super().__init__(stream)
-        self._standing = standing or Standing()
-        self._printed = time.monotonic()
+    """A line every few seconds, one per epoch, and one at the end of a run."""
 
     def __exit__(self, *exception: object) -> None:
-        self._print()
+        if not self._soak:
+            self._print_counts()
 
-    def show(self, event: ProgressEvent) -> None:
+    def on_event(self, event: ProgressEvent) -> None:
         """Count the event and print a line when one is due."""
-        super().show(event)
-        self._standing.count(event)
-        if isinstance(event, RunStarted):
-            print(f"memfin: run {event.run_id} started", file=self._stream, flush=True)
-        elif isinstance(event, RunResumed):
-            print(self._standing.goes_on(event), file=self._stream, flush=True)
-        elif time.monotonic() - self._printed >= EVERY:
-            self._print()
+        super().on_event(event)
+        name = "epoch" if self._soak else "run"
+        if isinstance(event, RunResumed):
+            self.print(f"memfin: resuming {name} {event.run_id}: {self.counts.resumed(event)}")
+        elif isinstance(event, RunStarted) and not self._soak:
+            self.print(f"memfin: run {event.run_id} started")
+        elif time.monotonic() - self._printed >= INTERVAL:
+            self._print_counts()
 
-    def _print(self) -> None:
+    def on_epoch(self, epoch: SoakEpoch, summary: SoakSummary) -> None:
+        """Print the epoch's line."""
+        super().on_epoch(epoch, summary)
         self._printed = time.monotonic()
-        print(self._standing.line(), file=self._stream, flush=True)
+        self.print(epoch_line(epoch, summary))
+
+    def _print_counts(self) -> None:
+        self._printed = time.monotonic()
+        self.print(f"memfin: {self.counts.line()}")
 
 
-class BarView:
-    """The standing as bars, such as dialogues and turns."""
+class BarView(QuietView):
+    """The counts as bars, such as dialogues and turns; lines of epochs are printed above them."""
 
-    def __init__(self, standing: Standing | None = None) -> None:
+    def __init__(self, stream: TextIO, suite: Suite = "dialog", *, soak: bool = False) -> None:
         from rich.console import Console  # noqa: PLC0415 - only a terminal needs it
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn  # noqa: PLC0415
 
-        self._standing = standing or Standing()
-        self._notices = Notices()
+        super().__init__(stream, suite, soak=soak)
         self._progress = Progress(
-            TextColumn("{task.description:>8}"),
+            TextColumn("{task.description:>9}"),
             BarColumn(),
             MofNCompleteColumn(),
             TextColumn("{task.fields[note]}"),
-            console=Console(stderr=True),
+            console=Console(file=stream),
             refresh_per_second=4,
+            transient=soak,
         )
-        self._tasks = [
-            self._progress.add_task(bar.name, total=None, note="") for bar in self._standing.bars()
-        ]
+        self._tasks = [self._progress.add_task(bar.name, total=None, note="") for bar in self.counts.bars()]
 
     def __enter__(self) -> Self:
         self._progress.start()
@@ -226,20 +309,25 @@ class BarView:
     def __exit__(self, *exception: object) -> None:
         self._progress.stop()
 
-    def show(self, event: ProgressEvent) -> None:
+    def on_event(self, event: ProgressEvent) -> None:
         """Count the event and move the bars."""
-        self._standing.count(event)
-        for line in self._notices.of(event):
-            self._progress.console.print(line, markup=False, highlight=False)
-        for task, bar in zip(self._tasks, self._standing.bars(), strict=True):
-            self._progress.update(task, total=bar.total, completed=bar.completed, note=bar.note)
+        super().on_event(event)
+        epoch = f"  epoch {event.run_id.rpartition('.')[2]}" if self._soak else ""
+        for task, bar in zip(self._tasks, self.counts.bars(), strict=True):
+            note = bar.note + (epoch if task == self._tasks[0] else "")
+            self._progress.update(task, total=bar.total, completed=bar.completed, note=note)
+
+    def on_epoch(self, epoch: SoakEpoch, summary: SoakSummary) -> None:
+        """Print the epoch's line above the bars."""
+        super().on_epoch(epoch, summary)
+        self.print(epoch_line(epoch, summary))
+
+    def print(self, line: str) -> None:
+        """Print a line above the bars."""
+        self._progress.console.print(line, markup=False, highlight=False)
 
 
-def progress_view(*, quiet: bool, standing: Standing | None = None) -> ProgressView:
-    """Return the view that fits: nothing, bars on a terminal, plain lines elsewhere.
-
-    ``standing`` counts the events of a suite; None is that of dialogues.
-    """
-    if quiet:
-        return QuietView(sys.stderr)
-    return BarView(standing) if sys.stderr.isatty() else PlainView(sys.stderr, standing)
+def progress_view(suite: Suite = "dialog", *, quiet: bool, soak: bool = False) -> QuietView:
+    """Return the view that fits: only warnings, bars on a terminal, plain lines elsewhere."""
+    kind = QuietView if quiet else BarView if sys.stderr.isatty() else PlainView
+    return kind(sys.stderr, suite, soak=soak)

@@ -17,8 +17,7 @@ from typing import BinaryIO, Final, NamedTuple
 import msgspec
 
 from memfin.contracts import Record
-from memfin.contracts.lines import MAX_LINE_BYTES, Line, iter_lines
-from memfin.contracts.reading import InvalidRecord, decode, open_input
+from memfin.contracts.reading import MAX_LINE_BYTES, InvalidRecord, Line, decode, iter_lines, open_input
 from memfin.errors import UsageError
 
 _JSON_START: Final = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\{\s*(?:[\"}]|$)|\[\s*(?:[{\]]|$))")
@@ -26,7 +25,7 @@ _BOM: Final = b"\xef\xbb\xbf"
 _FORMS: Final = "expected an object with text, messages or turns, or an array of messages, on one line"
 _NO_REPLY: Final = "the file holds no reply; it needs text, an assistant message or pred_assistant_text"
 _NO_TEXT: Final = "the file is not UTF-8 text; convert it, for example with iconv -f GB18030 -t UTF-8"
-_TOO_LARGE: Final = f"more than {MAX_LINE_BYTES} bytes; write one reply a line into a .jsonl file"
+_TOO_LARGE: Final = f"more than {MAX_LINE_BYTES} bytes; write one reply per line into a .jsonl file"
 
 
 class Reply(NamedTuple):

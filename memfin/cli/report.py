@@ -4,6 +4,8 @@ from pathlib import Path
 
 import click
 
+from memfin.report import write_reports
+
 
 @click.command("report", context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("run_dir", metavar="RUN_DIR", type=click.Path(path_type=Path))
@@ -13,11 +15,9 @@ def command(run_dir: Path) -> None:
     \b
     memfin report runs/20260217_210500_abc123
 
-    A soak's report shows what changed over its epochs; it can be written while the soak goes on. The
-    HTML file stands alone: it needs no network and no other file. The same run gives the same bytes;
+    A soak's report shows what changed over its epochs; it can be written while the soak runs. The
+    HTML file is self-contained: it needs no network and no other file. The same run gives the same bytes;
     reports that exist are replaced.
     """
-    from memfin.report import write_reports  # noqa: PLC0415 - templates and metrics load only when used
-
     for path in write_reports(run_dir):
         click.echo(path)

@@ -1,37 +1,34 @@
-"""``memfin resume``: go on with an interrupted run."""
+"""``memfin resume``: continue an interrupted run."""
 
 from pathlib import Path
 
 import click
 
+from memfin.cli.options import output_flags
 from memfin.cli.run import carry_out
 from memfin.errors import UsageError
 from memfin.runtime.resume import is_bench, make_resume_plan
 from memfin.runtime.soak_directory import is_soak
 
 
-@click.command("resume", short_help="Go on with an interrupted run.")
+@click.command("resume")
 @click.argument("run_dir", type=click.Path(path_type=Path))
 @click.option(
     "--force",
     is_flag=True,
-    help="Go on although the dataset, agent, judge, lexicon or MemFin is another; the manifest notes it.",
+    help="Continue although the dataset, agent, judge, lexicon or MemFin has changed; the manifest notes it.",
 )
 @click.option(
     "--retry-failed",
     is_flag=True,
-    help="Replay failed and partial dialogues again, judge again where a judgement failed, ask again where a "
-    "system failed.",
+    help="Repeat failed and partial dialogues, failed judgements, and questions that the system failed on.",
 )
-@click.option(
-    "--metrics-port", type=int, metavar="PORT", help="For a soak: another port for its Prometheus metrics."
-)
-@click.option("--json", "as_json", is_flag=True, help="Print the metrics summary as JSON on stdout.")
-@click.option("--quiet", is_flag=True, help="No progress and no table.")
+@click.option("--metrics-port", type=int, metavar="PORT", help="Port for the Prometheus metrics of a soak.")
+@output_flags("the metrics summary")
 def command(
     run_dir: Path, *, force: bool, retry_failed: bool, metrics_port: int | None, as_json: bool, quiet: bool
 ) -> None:
-    """Go on with the run, the benchmark or the soak in RUN_DIR where it stopped.
+    """Continue the run, the benchmark or the soak in RUN_DIR where it stopped.
 
     \b
     memfin resume runs/20260219_101855_ab12cd
@@ -47,14 +44,14 @@ def command(
     if is_soak(run_dir):
         if retry_failed:
             raise UsageError(
-                "--retry-failed: is for a run; a soak counts its failures, and each of its epochs is a run"
+                "--retry-failed: only for runs; a soak counts its failures, and each of its epochs is a run"
             )
         from memfin.cli import soak  # noqa: PLC0415 - only a soak needs it
 
         soak.resume(run_dir, force=force, metrics_port=metrics_port, as_json=as_json, quiet=quiet)
         return
     if metrics_port is not None:
-        raise UsageError(f"--metrics-port: is for a soak; {run_dir} is none")
+        raise UsageError(f"--metrics-port: only for soaks; {run_dir} is not one")
     if is_bench(run_dir):
         from memfin.cli import bench  # noqa: PLC0415 - only a benchmark needs it
 

@@ -1,17 +1,18 @@
 """``memfin run``: evaluate an agent on a dataset."""
 
+import re
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, Literal
 
 import click
 
 from memfin.actors.messages import utc_now
-from memfin.cli.failures import TurnFailures
-from memfin.cli.options import fail_under_gates, run_options
-from memfin.cli.progress import ProgressView, progress_view
-from memfin.cli.working import work_to_end
-from memfin.contracts import EvalSummary, ProgressEvent, RunConfig, RunStats, Warned
+from memfin.cli.options import RUN_OPTIONS, SettingsCommand, output_flags, with_settings
+from memfin.cli.output import note, print_table
+from memfin.cli.process import run_work
+from memfin.cli.progress import QuietView, progress_view
+from memfin.contracts import EvalSummary, JudgeScope, ProgressEvent, RunConfig, RunStats, TurnDone, Warned
 from memfin.errors import GateFailed, RunFault
 from memfin.judges.failures import judge_warnings
 from memfin.runtime.gates import failed_gates
@@ -20,18 +21,16 @@ from memfin.runtime.plan import DialogPlan, make_plan
 from memfin.runtime.run import Run
 from memfin.sandbox.references import one_line
 
+MAX_REASONS: Final = 1000
+"""Distinct reasons of failed turns that are counted; those of later turns count without their text."""
 
-@click.command("run", short_help="Evaluate an agent on a dataset.")
+_NUMBER: Final = re.compile(r"\d+(?:\.\d+)?")
+
+
+@click.command("run", cls=SettingsCommand)
 @click.argument("dataset", required=False, envvar="MEMFIN_DATASET")
-@run_options
-@click.option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    envvar="MEMFIN_JSON",
-    help="Print the metrics summary as JSON on stdout.",
-)
-@click.option("--quiet", is_flag=True, envvar="MEMFIN_QUIET", help="No progress and no table.")
+@with_settings(RUN_OPTIONS, "run")
+@output_flags("the metrics summary", variables=True)
 def command(dataset: str | None, *, as_json: bool, quiet: bool, **settings: Any) -> None:
     """Evaluate an agent on DATASET, a JSONL file of dialogues; without it on the built-in sample.
 
@@ -41,18 +40,16 @@ def command(dataset: str | None, *, as_json: bool, quiet: bool, **settings: Any)
     memfin run --agent oracle --fail-under m3_risk_coverage.risk_coverage=0.8
 
     Writes the run directory RUNS_DIR/RUN_ID with the traces, rows, metrics and reports. Every
-    option may also stand in memfin.toml (with _ for -) or in a variable MEMFIN_OPTION.
+    option can also be set in memfin.toml (with _ for -) or in a variable MEMFIN_OPTION.
 
     Exit codes: 0 done, 1 a gate failed, 2 bad usage or input, 3 stopped by a fault,
     130 and 143 stopped by a signal.
     """
-    settings["fail_under"] = fail_under_gates(settings["fail_under"])
-    plan = make_plan(dataset, **settings)
-    carry_out(plan, as_json=as_json, quiet=quiet)
+    carry_out(make_plan(dataset, **settings), as_json=as_json, quiet=quiet)
 
 
 def carry_out(plan: DialogPlan, *, as_json: bool, quiet: bool) -> None:
-    """Run the plan to its end, write the reports, print what the user asked for, and hold the gates.
+    """Run the plan to its end, write the reports, print the results, and apply the gates.
 
     Raises:
         UsageError: the run is complete, but no agent could be created in any dialogue.
@@ -73,22 +70,54 @@ def carry_out(plan: DialogPlan, *, as_json: bool, quiet: bool) -> None:
         raise GateFailed("; ".join(gates))
 
 
-def run_to_end(plan: DialogPlan, view: ProgressView) -> Run[EvalSummary]:
+def run_to_end(plan: DialogPlan, view: QuietView) -> Run[EvalSummary]:
     """Run the plan in a loop of its own; a signal ends it early, with exit code 130 or 143.
 
-    When more than half of the turns failed, the view is told the most frequent reason.
+    When more than half of the turns failed, the view shows the most frequent reason.
     """
     failures = TurnFailures()
 
     def watch(event: ProgressEvent) -> None:
         failures.count(event)
-        view.show(event)
+        view.on_event(event)
 
     run = Run(plan, watch)
-    work_to_end(run, plan)
+    run_work(run, plan)
     if (line := failures.line()) is not None:
-        view.show(Warned(ts=utc_now(), run_id=plan.run_id, message=line))
+        view.on_event(Warned(ts=utc_now(), run_id=plan.run_id, message=line))
     return run
+
+
+class TurnFailures:
+    """Counts of the turns that this process asked, and the reasons of those that failed."""
+
+    def __init__(self) -> None:
+        self._turns = 0
+        self._failed = 0
+        self._reasons: dict[str, tuple[str, int]] = {}
+
+    def count(self, event: ProgressEvent) -> None:
+        """Take one event in."""
+        if not isinstance(event, TurnDone):
+            return
+        self._turns += 1
+        if event.turn_status == "ok":
+            return
+        self._failed += 1
+        text = event.error or event.turn_status
+        kind = _NUMBER.sub("0", text)  # times and sizes differ where the reason is the same
+        if kind in self._reasons or len(self._reasons) < MAX_REASONS:
+            first, times = self._reasons.get(kind, (text, 0))
+            self._reasons[kind] = first, times + 1
+
+    def line(self) -> str | None:
+        """Return the most frequent reason with its count when more than half of the turns failed."""
+        if 2 * self._failed <= self._turns:
+            return None
+        text, times = max(self._reasons.values(), key=lambda reason: reason[1])
+        return one_line(
+            f"{self._failed} of {self._turns} turns failed; the most frequent reason, {times} times: {text}"
+        )
 
 
 def results(run: Run[EvalSummary]) -> tuple[EvalSummary, RunStats]:
@@ -114,24 +143,15 @@ def write_reports(directory: Path) -> Path:
 def present(
     summary: EvalSummary, stats: RunStats, report: Path, config: RunConfig, *, as_json: bool, quiet: bool
 ) -> None:
-    """Print what the user asked for: JSON, or the table and where the report is; and what to beware of."""
-    for line in judge_warnings(
-        stats.judged_turns,
-        stats.judge_failures,
-        stats.judge_declined,
-        stats.judge_failure_reasons,
-        config.judge_scope,
-    ):
-        click.echo(f"memfin: warning: judge: {one_line(line)}", err=True)
+    """Print warnings, and JSON or the table with the path of the report."""
+    show_judge_warnings(stats, config.judge_scope)
     if as_json:
         click.echo(pretty_json(summary).decode(), nl=False)
         return
     if not quiet:
-        from rich.console import Console  # noqa: PLC0415 - rich loads slowly
+        from memfin.report.table import summary_table  # noqa: PLC0415 - rich loads slowly
 
-        from memfin.report.table import summary_table  # noqa: PLC0415 - as above
-
-        Console().print(summary_table(summary))
+        print_table(summary_table(summary))
         turns = sum(stats.turns_by_status.values())
         click.echo(
             f"{summary.counters.valid_dialogs} dialogues, {turns} turns in {stats.wall_seconds:.1f} s; "
@@ -140,3 +160,12 @@ def present(
             + (f", {stats.judge_failures} judgements failed" if stats.judge_failures else "")
         )
     click.echo(f"report: {report}")
+
+
+def show_judge_warnings(stats: RunStats, scope: JudgeScope | Literal["answers"]) -> None:
+    """Print what the figures of a judge do not show."""
+    lines = judge_warnings(
+        stats.judged_turns, stats.judge_failures, stats.judge_declined, stats.judge_failure_reasons, scope
+    )
+    for line in lines:
+        note(f"warning: judge: {line}")

@@ -4,8 +4,7 @@ import json
 
 import click
 
-from memfin.contracts.catalog import CONTRACTS, contract
-from memfin.contracts.schema import json_schema
+from memfin.contracts.catalog import CONTRACTS, contract, json_schema
 
 
 @click.command("schema")

@@ -3,19 +3,17 @@
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from memfin.cli.options import fail_under_gates, options_over
-from memfin.cli.soak_options import read_soak_config, soak_limits, soak_options
-from memfin.cli.soak_view import closing_line, drift_table, soak_view
-from memfin.cli.soak_words import words_of
-from memfin.cli.working import work_to_end
+from memfin.cli.options import SOAK_OPTIONS, SettingsCommand, output_flags, soak_limits, with_settings
+from memfin.cli.output import note, print_table
+from memfin.cli.process import run_work
+from memfin.cli.progress import COUNTS, MIB, progress_view
+from memfin.contracts import Drift, SoakLimits, SoakSummary
 from memfin.contracts.run import Suite
-from memfin.contracts.soak import SoakLimits, SoakSummary
 from memfin.errors import GateFailed
 from memfin.runtime.outputs import pretty_json
 from memfin.runtime.soak import Soak, SoakListener
@@ -23,26 +21,15 @@ from memfin.runtime.soak_bench import make_bench_soak_resume_plan
 from memfin.runtime.soak_directory import read_summary
 from memfin.runtime.soak_plan import SoakPlan, make_soak_plan, make_soak_resume_plan
 
+if TYPE_CHECKING:
+    from rich.table import Table
 
-@click.command("soak", short_help="Evaluate again and again, and see what drifts.")
+
+@click.command("soak", cls=SettingsCommand)
 @click.argument("dataset", required=False, envvar="MEMFIN_DATASET")
-@soak_options("MEMFIN")
-@partial(options_over, read_soak_config)
-@click.option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    envvar="MEMFIN_JSON",
-    help="Print the soak's summary as JSON on stdout.",
-)
-@click.option("--quiet", is_flag=True, envvar="MEMFIN_QUIET", help="No progress and no table.")
-def command(
-    dataset: str | None,
-    *,
-    as_json: bool,
-    quiet: bool,
-    **settings: Any,
-) -> None:
+@with_settings(SOAK_OPTIONS, "soak")
+@output_flags("the soak's summary", variables=True)
+def command(dataset: str | None, *, as_json: bool, quiet: bool, **settings: Any) -> None:
     """Evaluate an agent on DATASET epoch after epoch, until --duration or --epochs is reached.
 
     \b
@@ -54,27 +41,26 @@ def command(
     line when an epoch is complete; soak_summary.json has totals and the drift of every value.
     Gates are for the soak as a whole: means over the epochs, failed turns of all of them.
 
-    Whatever stops a soak, memfin resume RUNS_DIR/RUN_ID goes on with it. Exit codes are those of run.
+    Whatever stops a soak, memfin resume RUNS_DIR/RUN_ID continues it. Exit codes are those of run.
     To repeat a benchmark instead, give memfin bench --epochs or --duration.
     """
-    settings["fail_under"] = fail_under_gates(settings["fail_under"])
     limits = soak_limits(settings) or SoakLimits()
-    soak_to_end(make_soak_plan(dataset, limits=limits, **settings), as_json=as_json, quiet=quiet)
+    run_soak(make_soak_plan(dataset, limits=limits, **settings), as_json=as_json, quiet=quiet)
 
 
 def resume(run_dir: Path, *, force: bool, metrics_port: int | None, as_json: bool, quiet: bool) -> None:
-    """Go on with the soak in a directory; what ``memfin resume`` does with one."""
-    resumed = _RESUMED[read_summary(run_dir).suite or "dialog"]
-    soak_to_end(resumed(run_dir, force=force, metrics_port=metrics_port), as_json=as_json, quiet=quiet)
+    """Continue the soak in a directory, for ``memfin resume``."""
+    make = _RESUME_PLANS[read_summary(run_dir).suite or "dialog"]
+    run_soak(make(run_dir, force=force, metrics_port=metrics_port), as_json=as_json, quiet=quiet)
 
 
-_RESUMED: Final[Mapping[Suite, Callable[..., SoakPlan]]] = {
+_RESUME_PLANS: Final[Mapping[Suite, Callable[..., SoakPlan]]] = {
     "dialog": make_soak_resume_plan,
     "rag": make_bench_soak_resume_plan,
 }
 
 
-def soak_to_end(plan: SoakPlan, *, as_json: bool, quiet: bool) -> None:
+def run_soak(plan: SoakPlan, *, as_json: bool, quiet: bool) -> None:
     """Run a soak, show it, and apply its gates."""
     with ExitStack() as stack:
         listeners: list[SoakListener] = []
@@ -83,24 +69,75 @@ def soak_to_end(plan: SoakPlan, *, as_json: bool, quiet: bool) -> None:
 
             exporter = stack.enter_context(SoakExporter(plan.limits.metrics_port))
             listeners.append(exporter)
-            click.echo(f"memfin: metrics at {exporter.address}", err=True)
-        view = stack.enter_context(soak_view(quiet=quiet, words=words_of(plan.suite.name)))
+            note(f"metrics at {exporter.address}")
+        view = stack.enter_context(progress_view(plan.suite.name or "dialog", quiet=quiet, soak=True))
         soak = Soak(plan, [*listeners, view])
-        work_to_end(soak, plan)
-    if soak.summary is not None:
-        _present(soak.summary, plan.directory, as_json=as_json, quiet=quiet)
-        sys.stdout.flush()
-        if soak.summary.gates:
-            raise GateFailed("; ".join(soak.summary.gates))
-
-
-def _present(summary: SoakSummary, directory: Path, *, as_json: bool, quiet: bool) -> None:
+        run_work(soak, plan)
+    summary = soak.summary
+    if summary is None:
+        return
     if as_json:
         click.echo(pretty_json(summary).decode(), nl=False)
-        return
-    if not quiet:
-        from rich.console import Console  # noqa: PLC0415 - rich loads slowly
+    else:
+        if not quiet:
+            print_table(drift_table(summary))
+            click.echo(closing_line(summary))
+        click.echo(f"soak: {plan.directory / 'soak_summary.json'}")
+    sys.stdout.flush()
+    if summary.gates:
+        raise GateFailed("; ".join(summary.gates))
 
-        Console().print(drift_table(summary))
-        click.echo(closing_line(summary))
-    click.echo(f"soak: {directory / 'soak_summary.json'}")
+
+def drift_table(summary: SoakSummary) -> "Table":
+    """Return a table of headline values and operation over the epochs, with their trends."""
+    from rich.box import SIMPLE_HEAD  # noqa: PLC0415 - rich loads slowly
+    from rich.table import Table  # noqa: PLC0415 - as above
+
+    table = Table(title=f"{summary.run_id}: {summary.epochs} epochs", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("value", no_wrap=True)
+    for name in ("mean", "last", "per epoch", "95 %"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("")
+    groups: dict[str, dict[str, Drift]] = {}
+    for name, drift in summary.metrics.items():
+        metric, _, value = name.partition(".")
+        if not value.startswith("macro."):
+            groups.setdefault(metric, {})[value] = drift
+    for group, values in {**groups, "operation": summary.operation}.items():
+        table.add_row(group, style="bold")
+        for name, drift in values.items():
+            table.add_row(*_cells(f"  {name}", drift))
+        table.add_section()
+    return table
+
+
+def _cells(name: str, drift: Drift) -> tuple[str, ...]:
+    bounds = "" if drift.ci95 is None else f"{_short(drift.ci95[0])}..{_short(drift.ci95[1])}"
+    values = (drift.mean, drift.last, drift.slope)
+    return name, *map(_short, values), bounds, "drifts" if drift.drifting else ""
+
+
+def _short(value: float) -> str:
+    """Return a number in few characters, large ones in millions."""
+    return f"{value / 1e6:.3g}M" if abs(value) >= 1e5 else f"{value:.3g}"  # noqa: PLR2004 - bytes, that is
+
+
+def closing_line(summary: SoakSummary) -> str:
+    """Return the totals of a soak in one line."""
+    latency, errors, counts = summary.turn_latency_ms, summary.errors, COUNTS[summary.suite or "dialog"]
+    others: Mapping[str, Any] = {
+        "turns timed out": errors.timeouts,
+        "retries": errors.turn_retries,
+        "judgements failed": errors.judge_failures,
+        "lines skipped": errors.skipped_dialogs,
+        "abandoned calls": errors.abandoned_calls,
+    }
+    growth = summary.rss_bytes_per_100k_turns
+    return (
+        f"{summary.epochs} epochs, {counts.amount(summary.dialogs, summary.turns)} in "
+        f"{summary.elapsed_seconds:.1f} s; {errors.failed_turns} {counts.unit} failed"
+        + "".join(f", {count} {what}" for what, count in others.items() if count)
+        + f"; latency p50 {latency.p50:.3g} p90 {latency.p90:.3g} p99 {latency.p99:.3g} ms"
+        f"; loop lag p99 {summary.loop_lag_ms.p99:.3g} ms"
+        + (f"; memory {growth / MIB:+.2f} MiB in 100,000 {counts.unit}" if growth is not None else "")
+    )

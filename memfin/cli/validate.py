@@ -1,4 +1,4 @@
-"""``memfin validate``: checks datasets and artefacts against the contract."""
+"""``memfin validate``: checks datasets and artifacts against the contract."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 import msgspec
 
+from memfin.cli.output import counted, note
 from memfin.contracts.catalog import FILE_KINDS, QUESTIONS, contract
 from memfin.errors import GateFailed, RunFault, UsageError
 from memfin.journal.repair import repair as repair_run
@@ -19,11 +20,11 @@ from memfin.validation.rag import is_benchmark
 @click.command("validate")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
 @click.option(
-    "--kind", metavar="NAME", help=f"What the files hold, whatever their names: {', '.join(FILE_KINDS)}."
+    "--kind", metavar="NAME", help=f"Contract of the files, whatever their names: {', '.join(FILE_KINDS)}."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print each finding as a JSON object.")
 @click.option(
-    "--max", "limit", type=click.IntRange(min=1), help="Stop after this many findings a file or directory."
+    "--max", "limit", type=click.IntRange(min=1), help="Stop after this many findings per file or directory."
 )
 @click.option("--repair", is_flag=True, help="Write a repaired copy of one damaged run directory.")
 @click.option(
@@ -42,13 +43,13 @@ def command(
 
     \b
     memfin validate data.jsonl                       a dataset
-    memfin validate runs/20260219_101855_ab12cd      all artefacts of a run, and whether they agree
+    memfin validate runs/20260219_101855_ab12cd      all artifacts of a run, and whether they agree
     memfin validate my-benchmark                     questions, and their document beside them
     memfin validate --kind turn-eval rows.jsonl      a file under another name
     memfin validate --repair runs/damaged --out runs/repaired
 
     With --repair, every commit that is provably as it was written goes into a new directory, where
-    resume goes on with it; what has to be dropped is listed, and the original is left as it is.
+    resume continues it; dropped parts are listed, and the original is left as it is.
 
     Exit code 0: no findings. 1: findings. 2: something cannot be read.
     """
@@ -68,21 +69,19 @@ def command(
         except UsageError as problem:
             if len(files) == 1:
                 raise
-            click.echo(f"memfin: {problem}", err=True)
+            note(str(problem))
             unreadable += 1
         if count == limit:
-            click.echo(
-                f"memfin: {file}: stopped after {_counted(count, 'finding')}; there may be more", err=True
-            )
+            note(f"{file}: stopped after {counted(count, 'finding')}; there may be more")
         total += count
-    summary = f"{_counted(total, 'finding')} in {_counted(len(affected), 'file')}"
+    summary = f"{counted(total, 'finding')} in {counted(len(affected), 'file')}"
     if unreadable:
         raise UsageError(
             f"{unreadable} of {len(files)} arguments cannot be checked; {summary} among the others"
         )
     if total:
         raise GateFailed(summary)
-    click.echo("memfin: no findings", err=True)
+    note("no findings")
 
 
 def _repair(files: tuple[str, ...], kind: str | None, out: Path | None) -> None:
@@ -96,13 +95,12 @@ def _repair(files: tuple[str, ...], kind: str | None, out: Path | None) -> None:
     for dropped in repaired.dropped:
         click.echo(str(source / str(dropped)))
     if not repaired.dropped:
-        click.echo(f"memfin: {source} needs no repair; {out} is a copy", err=True)
+        note(f"{source} needs no repair; {out} is a copy")
         return
-    click.echo(
-        f"memfin: {out} holds {_counted(repaired.replays, 'replay')} and "
-        f"{_counted(repaired.judgements, 'judgement')}; {_counted(len(repaired.dropped), 'thing')} dropped; "
-        f"memfin resume {out} does again what is missing",
-        err=True,
+    note(
+        f"{out} holds {counted(repaired.replays, 'replay')} and "
+        f"{counted(repaired.judgements, 'judgement')}; {counted(len(repaired.dropped), 'thing')} dropped; "
+        f"memfin resume {out} does again what is missing"
     )
 
 
@@ -117,7 +115,3 @@ def _findings(path: str, kind: str | None) -> Iterator[Finding]:
 
 def _line(finding: Finding, *, as_json: bool) -> str:
     return msgspec.json.encode(finding).decode() if as_json else str(finding)
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"

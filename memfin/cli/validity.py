@@ -1,12 +1,11 @@
-"""``memfin validity``: how well detectors or a judge agree with labelled replies."""
+"""``memfin validity``: agreement of the detectors, or of a judge, with labelled replies."""
 
 import contextlib
-import copy
 import os
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -14,97 +13,64 @@ import anyio
 import click
 import msgspec
 
-from memfin.cli.options import CONFIG_FILE, RUN_OPTIONS, read_config
-from memfin.cli.working import STUCK_EXIT
-from memfin.contracts import Disagreement, JudgeScope, ValidityReport
+from memfin.cli.options import (
+    SettingsCommand,
+    config_option,
+    output_flags,
+    read_config,
+    setting_options,
+    with_options,
+)
+from memfin.cli.output import counted, note, print_table
+from memfin.cli.process import STUCK_EXIT
+from memfin.cli.progress import INTERVAL
+from memfin.contracts import Disagreement, RunConfig, ValidityReport
+from memfin.contracts.settings import settings_of
 from memfin.errors import GateFailed, UsageError
 from memfin.runtime.validity import InvalidLabels, measure_validity
 from memfin.runtime.watchdog import LoopWatchdog
 from memfin.sandbox.references import one_line
 from memfin.validity.gates import failed_gates, parse_gate
 
-EVERY: Final = 5.0
-"""Seconds between two lines of progress."""
-
-SETTINGS: Final = tuple(
-    option.name
-    for option in RUN_OPTIONS
-    if option.name is not None
-    and option.name != "judge_scope"  # a judge is measured on all that it can read, whatever runs ask of it
-    and (
-        option.name.startswith("judge_")
-        or option.name in ("workers_judge", "runs_dir", "turn_timeout", "seed")
-    )
+SETTINGS: Final = setting_options(
+    RunConfig,
+    {
+        *(each.name for each in settings_of(RunConfig) if each.extra["group"] == "Judge"),
+        *("runs_dir", "turn_timeout", "seed"),
+    },
+    judge={
+        "default": None,
+        "help": "Measure a judge: openai:MODEL or pkg.module:factory.  [default: the offline detectors]",
+        "extra": {"group": "Judge", "variable": None},
+    },
+    judge_scope={
+        "default": "all",
+        "help": "Readings of the judge: the rubric alone (m5), or contradictions, risk tags and compliance "
+        "too; uncertain is the same as all.",
+        "extra": {"group": "Judge", "variable": None},
+    },
 )
-"""Settings of a run that speak of its judge."""
-
-_HELP: Final = {
-    "judge_patience": "Seconds the endpoint of an openai judge may be down before the command stops.",
-    "runs_dir": "Where the judge's cache is, unless --judge-cache-dir says it.",
-    "turn_timeout": "Seconds a judge has for a reply, and a model for one attempt.",
-    "seed": "Sent to an openai judge.",
-}
+"""Settings of a run that are for its judge; what is measured comes from flags alone."""
 
 
-def _judge_options() -> list[click.Option]:
-    """Return the options of `run` for these settings, which also come from variables and the file."""
-    chosen = []
-    for name in SETTINGS:
-        option = copy.copy(next(each for each in RUN_OPTIONS if each.name == name))
-        option.envvar = f"MEMFIN_{name.upper()}"
-        option.help = _HELP.get(name, option.help)
-        chosen.append(option)
-    return chosen
+def _read_config(path: Path) -> dict[str, Any]:
+    """Return the file's settings of the judge."""
+    names = {option.name for option in SETTINGS if option.envvar}
+    return {name: value for name, value in read_config(path).items() if name in names}
 
 
-def _load_config(ctx: click.Context, param: click.Parameter, value: Path | None) -> None:
-    """Put the file's settings of the judge beneath flags and environment."""
-    del param
-    path = value or Path(CONFIG_FILE)
-    if value is not None or path.is_file():
-        ctx.default_map = {name: each for name, each in read_config(path).items() if name in SETTINGS}
-
-
-@click.command("validity", short_help="Measure the detectors, or a judge, against labelled replies.")
+@click.command("validity", cls=SettingsCommand)
 @click.argument("labels", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option(
-    "--judge",
-    help="Measure a judge: openai:MODEL or pkg.module:factory.  [default: the offline detectors]",
-)
-@click.option(
-    "--judge-scope",
-    type=click.Choice(["m5", "uncertain", "all"]),
-    default="all",
-    show_default=True,
-    help="What the judge reads: the rubric alone (m5), or contradictions, risk tags and compliance as well; "
-    "uncertain is the same as all.",
-)
 @click.option(
     "--fail-under",
     multiple=True,
     metavar="NAME=X",
     help="Exit 1 when the value is below X, such as risk_tags.micro_f1=0.9. Repeatable.",
 )
-@click.option(
-    "--config",
-    type=click.Path(path_type=Path),
-    envvar="MEMFIN_CONFIG",
-    is_eager=True,
-    expose_value=False,
-    callback=_load_config,
-    help=f"File with settings of the judge.  [default: {CONFIG_FILE} where it exists]",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON on stdout.")
-@click.option("--quiet", is_flag=True, help="No progress.")
+@with_options(*SETTINGS, config_option(_read_config))
+@output_flags("the report", quiet="No progress.")
 def command(
-    labels: tuple[Path, ...],
-    judge: str | None,
-    judge_scope: JudgeScope,
-    fail_under: tuple[str, ...],
-    *,
-    as_json: bool,
-    quiet: bool,
-    **settings: Any,
+    labels: tuple[Path, ...], fail_under: tuple[str, ...], *, as_json: bool, quiet: bool, **settings: Any
 ) -> None:
     """Measure the detectors, or a judge, against the labelled replies of LABELS.
 
@@ -121,7 +87,7 @@ def command(
     """
     gates = dict(parse_gate(text) for text in fail_under)
     with tempfile.TemporaryFile() as spool:
-        report = _measured(labels, judge, judge_scope, settings, spool, quiet=quiet)
+        report = _measured(labels, settings, spool, quiet=quiet)
         spool.seek(0)
         if as_json:
             _print_json(report, spool)
@@ -136,19 +102,11 @@ def command(
         raise GateFailed("; ".join(problems))
 
 
-command.params[-3:-3] = _judge_options()
-
-
 def _measured(
-    labels: tuple[Path, ...],
-    judge: str | None,
-    judge_scope: JudgeScope,
-    settings: dict[str, Any],
-    spool: IO[bytes],
-    *,
-    quiet: bool,
+    labels: tuple[Path, ...], settings: dict[str, Any], spool: IO[bytes], *, quiet: bool
 ) -> ValidityReport:
-    """Measure in a loop of its own; disagreements wait in the spool, one a line."""
+    """Measure in a loop of its own; disagreements wait in the spool, one per line."""
+    judge = settings["judge"]
 
     def keep(found: Disagreement) -> None:
         spool.write(msgspec.json.encode(found) + b"\n")
@@ -159,11 +117,9 @@ def _measured(
                 await stack.enter_async_context(_watchdog(judge, settings["turn_timeout"]))
             return await measure_validity(
                 labels,
-                judge=judge,
-                judge_scope=judge_scope,
                 on_disagreement=keep,
-                on_progress=None if quiet else _Progress().show,
-                on_notice=lambda line: _say(f"warning: {line}"),
+                on_progress=None if quiet else _progress(),
+                on_notice=lambda line: note(f"warning: {line}"),
                 **settings,
             )
 
@@ -173,63 +129,60 @@ def _measured(
     except InvalidLabels as invalid:
         for finding in invalid.findings:
             click.echo(one_line(str(finding)), err=True)
-        count = len(invalid.findings)
-        raise UsageError(
-            f"{count} finding{'' if count == 1 else 's'} in the labels; nothing was measured"
-        ) from None
+        count = counted(len(invalid.findings), "finding")
+        raise UsageError(f"{count} in the labels; nothing was measured") from None
 
 
-class _Progress:
-    """Says how far the measuring is, every few seconds."""
+def _progress() -> Callable[[int, int], None]:
+    """Return a function that prints every few seconds how many replies are done."""
+    printed = time.monotonic()
 
-    def __init__(self) -> None:
-        self._said = time.monotonic()
+    def show(done: int, total: int) -> None:
+        nonlocal printed
+        if time.monotonic() - printed >= INTERVAL:
+            printed = time.monotonic()
+            note(f"{done} of {total} replies")
 
-    def show(self, done: int, total: int) -> None:
-        """Take in how many replies are done."""
-        now = time.monotonic()
-        if now - self._said >= EVERY:
-            self._said = now
-            _say(f"{done} of {total} replies")
+    return show
 
 
 def _watchdog(judge: str, limit: float) -> LoopWatchdog:
     """Name a judge that blocks the loop; end the process when it never gives it back."""
 
     def warn(seconds: float) -> None:
-        _say(
+        note(
             f"warning: judge {judge} has blocked the event loop for {seconds:.1f} s; "
             "make its judge a plain function, or await instead of blocking"
         )
 
     def give_up(seconds: float) -> None:
-        _say(f"judge {judge} has blocked the event loop for {seconds:.0f} s, over its time-out")
+        note(f"judge {judge} has blocked the event loop for {seconds:.0f} s, over its time-out")
         os._exit(STUCK_EXIT)
 
     return LoopWatchdog(warn, give_up, limit + 5.0)
 
 
 def _warn(report: ValidityReport) -> None:
-    """Say what the figures leave out."""
+    """Print what the figures leave out."""
     for field, names in (
         ("risk_tags", report.unknown.risk_tags),
         ("forbidden_hits", report.unknown.forbidden_hits),
     ):
         for name, rows in names.items():
-            _say(f"warning: {field} {name!r} is known to nobody here and not scored ({rows} rows)")
+            note(f"warning: {field} {name!r} is unknown and not scored ({rows} rows)")
     if (judge := report.judge) is not None and judge.failures:
         first = judge.failures[0]
-        _say(
+        note(
             f"warning: {judge.failed} of {judge.asked} judgements failed and are in no figure; "
             f"the first, {first.file}:{first.line}: {first.reason}"
         )
     sections = (report.risk_tags, report.contradiction, report.compliance, report.forbidden, report.rubric)
     if not any(scores is not None and scores.rows for scores in sections):
-        _say(f"warning: no reply has a label that speaks of {report.measured}")
+        note(f"warning: no reply has a label for {report.measured}")
 
 
 def _print_json(report: ValidityReport, spool: IO[bytes]) -> None:
-    """Print the report with its disagreements, which are many, one a line as they come."""
+    """Print the report with its disagreements, which may be many, one at a time."""
     whole = msgspec.json.format(msgspec.json.encode(report), indent=2).decode()
     head, _, _ = whole.rpartition("[]\n}")
     click.echo(f"{head}[", nl=False)
@@ -239,16 +192,13 @@ def _print_json(report: ValidityReport, spool: IO[bytes]) -> None:
 
 
 def _print_tables(report: ValidityReport, spool: IO[bytes]) -> None:
-    from rich.console import Console  # noqa: PLC0415 - rich loads slowly
+    from memfin.validity.table import disagreement_text, tables  # noqa: PLC0415 - rich loads slowly
 
-    from memfin.validity.table import disagreement_text, tables  # noqa: PLC0415 - as above
-
-    console = Console()
     files = ", ".join(one_line(file.path) for file in report.files)
     who = "offline detectors" if report.judge is None else f"judge {one_line(report.measured)}"
     click.echo(f"{who} against {report.rows} labelled replies of {files}\n")
     for table in tables(report):
-        console.print(table, highlight=False)
+        print_table(table, highlight=False)
         click.echo()
     if report.judge is not None and report.judge.stats is not None:
         stats = report.judge.stats
@@ -260,12 +210,8 @@ def _print_tables(report: ValidityReport, spool: IO[bytes]) -> None:
     for line in _lines(spool):
         click.echo(disagreement_text(msgspec.json.decode(line, type=Disagreement)))
         count += 1
-    click.echo(f"{count} disagreement{'' if count == 1 else 's'}")
+    click.echo(counted(count, "disagreement"))
 
 
 def _lines(spool: IO[bytes]) -> Iterator[bytes]:
     return (line.rstrip(b"\n") for line in spool)
-
-
-def _say(line: str) -> None:
-    click.echo(f"memfin: {one_line(line)}", err=True)

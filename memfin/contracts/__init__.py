@@ -4,279 +4,136 @@ Field names are those of the trace schema. Required fields are required, sets of
 numbers finite; unknown fields are ignored on reading.
 """
 
-from memfin.contracts.base import (
-    TRACE_VERSION,
-    TRACE_VERSION_EXTENDED,
-    ComplianceLabel,
-    DialogStatus,
-    Difficulty,
-    HistoryMode,
-    Language,
-    Record,
-    SkipReason,
-    TraceVersion,
-    TurnStatus,
-    non_finite_path,
-)
-from memfin.contracts.checkpoint import DialogCheckpoint
-from memfin.contracts.bench import BenchConfig, BenchConfigFile
-from memfin.contracts.checked import CheckedFinding, CheckedReply
-from memfin.contracts.comparison import ChangedCase, Comparison, PairedValue
-from memfin.contracts.dataset import Blueprint, Dialog, ProfileTruth, Turn, TurnPair, TurnTags
-from memfin.contracts.judgement import (
-    READINGS,
-    Controls,
-    JudgeAgreement,
-    JudgeControl,
-    JudgeControls,
-    JudgeFailure,
-    Judgement,
-    JudgeRequest,
-    JudgeScope,
-    JudgeStats,
-    ParameterChange,
-    Reading,
-    Verdict,
-    Vote,
-)
-from memfin.contracts.labels import LabelledReply
-from memfin.contracts.progress import (
-    AnyProgressEvent,
-    DialogDone,
-    DialogStarted,
-    JudgeDone,
-    MetricsDone,
-    ProgressEvent,
-    QuestionDone,
-    QuestionStarted,
-    RunFinished,
-    RunInterrupted,
-    RunResumed,
-    RunStarted,
-    TurnDone,
-    Warned,
-)
-from memfin.contracts.rag import (
-    PASS_THRESHOLD,
-    RAG_SCHEMA_VERSION,
-    EvidenceLocation,
-    RagAmountPart,
-    RagAnswer,
-    RagAnswerRange,
-    RagBenchmark,
-    RagCitation,
-    RagCriteria,
-    RagDateRange,
-    RagEvidence,
-    RagExpected,
-    RagGroup,
-    RagIndividual,
-    RagMetadata,
-    RagQuestion,
-    RagQuestionEntry,
-    RagResult,
-    RagScoring,
-    RagSummary,
-    RagType,
-    RequiredEvidence,
-    iso_span,
-)
-from memfin.contracts.rag_judgement import (
-    RagJudgeControl,
-    RagJudgeControls,
-    RagJudgement,
-    RagJudgeRequest,
-    RagPage,
-)
-from memfin.contracts.rag_verdict import RagJudged, RagJudgeGroup, RagJudgeSummary, RagMark, RagVerdict
-from memfin.contracts.run import (
-    ConfigFile,
-    Counters,
-    EvalSummary,
-    LatencyStats,
-    MetricResult,
-    RunConfig,
-    RunManifest,
-    RunStats,
-)
-from memfin.contracts.soak import (
-    Distribution,
-    Drift,
-    ProcessSample,
-    SoakEpoch,
-    SoakErrors,
-    SoakLimits,
-    SoakSummary,
-)
-from memfin.contracts.trace import (
-    ComplianceTrace,
-    DialogTrace,
-    ModelUsage,
-    RecallItem,
-    RecallTrace,
-    ShortTermTurn,
-    ToolTrace,
-    TurnTrace,
-)
-from memfin.contracts.turn_eval import (
-    ANY_RISK_TAG,
-    HEURISTIC_JUDGE,
-    NO_JUDGE,
-    Finding,
-    ResolvedKey,
-    SourceHits,
-    TurnEvalRow,
-    met_risk_tags,
-    was_asked,
-)
-from memfin.contracts.validity import (
-    DETECTORS,
-    BinaryScores,
-    ComplianceScores,
-    Disagreement,
-    ForbiddenScores,
-    JudgeUnderTest,
-    LabelFile,
-    LabelSpan,
-    RiskTagScores,
-    RubricScores,
-    UnjudgedReply,
-    UnknownNames,
-    ValidityReport,
-)
-
-__all__ = [
-    "ANY_RISK_TAG",
-    "DETECTORS",
-    "HEURISTIC_JUDGE",
-    "NO_JUDGE",
-    "PASS_THRESHOLD",
-    "RAG_SCHEMA_VERSION",
-    "READINGS",
-    "TRACE_VERSION",
-    "TRACE_VERSION_EXTENDED",
-    "AnyProgressEvent",
-    "DialogCheckpoint",
-    "BenchConfig",
-    "BenchConfigFile",
-    "BinaryScores",
-    "Blueprint",
-    "ChangedCase",
-    "CheckedFinding",
-    "CheckedReply",
-    "Comparison",
-    "ComplianceLabel",
-    "ComplianceScores",
-    "ComplianceTrace",
-    "ConfigFile",
-    "Controls",
-    "Counters",
-    "Dialog",
-    "DialogDone",
-    "DialogStarted",
-    "DialogStatus",
-    "DialogTrace",
-    "Difficulty",
-    "Disagreement",
-    "Distribution",
-    "Drift",
-    "EvalSummary",
-    "EvidenceLocation",
-    "Finding",
-    "ForbiddenScores",
-    "HistoryMode",
-    "JudgeAgreement",
-    "JudgeControl",
-    "JudgeControls",
-    "JudgeDone",
-    "JudgeFailure",
-    "JudgeRequest",
-    "JudgeScope",
-    "JudgeStats",
-    "JudgeUnderTest",
-    "Judgement",
-    "LabelFile",
-    "LabelSpan",
-    "LabelledReply",
-    "Language",
-    "LatencyStats",
-    "MetricResult",
-    "MetricsDone",
-    "ModelUsage",
-    "PairedValue",
-    "ParameterChange",
-    "ProcessSample",
-    "ProfileTruth",
-    "ProgressEvent",
-    "QuestionDone",
-    "QuestionStarted",
-    "RagAmountPart",
-    "RagAnswer",
-    "RagAnswerRange",
-    "RagBenchmark",
-    "RagCitation",
-    "RagCriteria",
-    "RagDateRange",
-    "RagEvidence",
-    "RagExpected",
-    "RagGroup",
-    "RagIndividual",
-    "RagJudgeControl",
-    "RagJudgeControls",
-    "RagJudgeGroup",
-    "RagJudgeRequest",
-    "RagJudgeSummary",
-    "RagJudged",
-    "RagJudgement",
-    "RagMark",
-    "RagMetadata",
-    "RagPage",
-    "RagQuestion",
-    "RagQuestionEntry",
-    "RagResult",
-    "RagScoring",
-    "RagSummary",
-    "RagType",
-    "RagVerdict",
-    "Reading",
-    "RecallItem",
-    "RecallTrace",
-    "Record",
-    "RequiredEvidence",
-    "ResolvedKey",
-    "RiskTagScores",
-    "RubricScores",
-    "RunConfig",
-    "RunFinished",
-    "RunInterrupted",
-    "RunManifest",
-    "RunResumed",
-    "RunStarted",
-    "RunStats",
-    "ShortTermTurn",
-    "SkipReason",
-    "SoakEpoch",
-    "SoakErrors",
-    "SoakLimits",
-    "SoakSummary",
-    "SourceHits",
-    "ToolTrace",
-    "TraceVersion",
-    "Turn",
-    "TurnDone",
-    "TurnEvalRow",
-    "TurnPair",
-    "TurnStatus",
-    "TurnTags",
-    "TurnTrace",
-    "UnjudgedReply",
-    "UnknownNames",
-    "ValidityReport",
-    "Verdict",
-    "Vote",
-    "Warned",
-    "iso_span",
-    "met_risk_tags",
-    "non_finite_path",
-    "was_asked",
-]
+from memfin.contracts.base import TRACE_VERSION as TRACE_VERSION
+from memfin.contracts.base import TRACE_VERSION_EXTENDED as TRACE_VERSION_EXTENDED
+from memfin.contracts.base import ComplianceLabel as ComplianceLabel
+from memfin.contracts.base import DialogStatus as DialogStatus
+from memfin.contracts.base import Difficulty as Difficulty
+from memfin.contracts.base import HistoryMode as HistoryMode
+from memfin.contracts.base import Language as Language
+from memfin.contracts.base import Record as Record
+from memfin.contracts.base import SkipReason as SkipReason
+from memfin.contracts.base import TraceVersion as TraceVersion
+from memfin.contracts.base import TurnStatus as TurnStatus
+from memfin.contracts.base import non_finite_path as non_finite_path
+from memfin.contracts.dataset import Blueprint as Blueprint
+from memfin.contracts.dataset import Dialog as Dialog
+from memfin.contracts.dataset import ProfileTruth as ProfileTruth
+from memfin.contracts.dataset import Turn as Turn
+from memfin.contracts.dataset import TurnPair as TurnPair
+from memfin.contracts.dataset import TurnTags as TurnTags
+from memfin.contracts.judgement import READINGS as READINGS
+from memfin.contracts.judgement import Controls as Controls
+from memfin.contracts.judgement import JudgeAgreement as JudgeAgreement
+from memfin.contracts.judgement import JudgeControl as JudgeControl
+from memfin.contracts.judgement import JudgeControls as JudgeControls
+from memfin.contracts.judgement import JudgeFailure as JudgeFailure
+from memfin.contracts.judgement import Judgement as Judgement
+from memfin.contracts.judgement import JudgeRequest as JudgeRequest
+from memfin.contracts.judgement import JudgeScope as JudgeScope
+from memfin.contracts.judgement import JudgeStats as JudgeStats
+from memfin.contracts.judgement import ParameterChange as ParameterChange
+from memfin.contracts.judgement import Reading as Reading
+from memfin.contracts.judgement import Verdict as Verdict
+from memfin.contracts.judgement import Vote as Vote
+from memfin.contracts.progress import AnyProgressEvent as AnyProgressEvent
+from memfin.contracts.progress import DialogDone as DialogDone
+from memfin.contracts.progress import DialogStarted as DialogStarted
+from memfin.contracts.progress import JudgeDone as JudgeDone
+from memfin.contracts.progress import MetricsDone as MetricsDone
+from memfin.contracts.progress import ProgressEvent as ProgressEvent
+from memfin.contracts.progress import QuestionDone as QuestionDone
+from memfin.contracts.progress import QuestionStarted as QuestionStarted
+from memfin.contracts.progress import RunFinished as RunFinished
+from memfin.contracts.progress import RunInterrupted as RunInterrupted
+from memfin.contracts.progress import RunResumed as RunResumed
+from memfin.contracts.progress import RunStarted as RunStarted
+from memfin.contracts.progress import TurnDone as TurnDone
+from memfin.contracts.progress import Warned as Warned
+from memfin.contracts.rag import PASS_THRESHOLD as PASS_THRESHOLD
+from memfin.contracts.rag import RAG_SCHEMA_VERSION as RAG_SCHEMA_VERSION
+from memfin.contracts.rag import EvidenceLocation as EvidenceLocation
+from memfin.contracts.rag import RagAmountPart as RagAmountPart
+from memfin.contracts.rag import RagAnswer as RagAnswer
+from memfin.contracts.rag import RagAnswerRange as RagAnswerRange
+from memfin.contracts.rag import RagBenchmark as RagBenchmark
+from memfin.contracts.rag import RagCitation as RagCitation
+from memfin.contracts.rag import RagCriteria as RagCriteria
+from memfin.contracts.rag import RagDateRange as RagDateRange
+from memfin.contracts.rag import RagEvidence as RagEvidence
+from memfin.contracts.rag import RagExpected as RagExpected
+from memfin.contracts.rag import RagGroup as RagGroup
+from memfin.contracts.rag import RagIndividual as RagIndividual
+from memfin.contracts.rag import RagJudgeControl as RagJudgeControl
+from memfin.contracts.rag import RagJudgeControls as RagJudgeControls
+from memfin.contracts.rag import RagJudged as RagJudged
+from memfin.contracts.rag import RagJudgeGroup as RagJudgeGroup
+from memfin.contracts.rag import RagJudgement as RagJudgement
+from memfin.contracts.rag import RagJudgeRequest as RagJudgeRequest
+from memfin.contracts.rag import RagJudgeSummary as RagJudgeSummary
+from memfin.contracts.rag import RagMark as RagMark
+from memfin.contracts.rag import RagMetadata as RagMetadata
+from memfin.contracts.rag import RagPage as RagPage
+from memfin.contracts.rag import RagQuestion as RagQuestion
+from memfin.contracts.rag import RagQuestionEntry as RagQuestionEntry
+from memfin.contracts.rag import RagResult as RagResult
+from memfin.contracts.rag import RagScoring as RagScoring
+from memfin.contracts.rag import RagSummary as RagSummary
+from memfin.contracts.rag import RagType as RagType
+from memfin.contracts.rag import RagVerdict as RagVerdict
+from memfin.contracts.rag import RequiredEvidence as RequiredEvidence
+from memfin.contracts.rag import iso_span as iso_span
+from memfin.contracts.run import ChangedCase as ChangedCase
+from memfin.contracts.run import Comparison as Comparison
+from memfin.contracts.run import Counters as Counters
+from memfin.contracts.run import EvalSummary as EvalSummary
+from memfin.contracts.run import LatencyStats as LatencyStats
+from memfin.contracts.run import MetricResult as MetricResult
+from memfin.contracts.run import PairedValue as PairedValue
+from memfin.contracts.run import RunManifest as RunManifest
+from memfin.contracts.run import RunStats as RunStats
+from memfin.contracts.settings import BenchConfig as BenchConfig
+from memfin.contracts.settings import BenchConfigFile as BenchConfigFile
+from memfin.contracts.settings import ConfigFile as ConfigFile
+from memfin.contracts.settings import RunConfig as RunConfig
+from memfin.contracts.settings import SoakLimits as SoakLimits
+from memfin.contracts.soak import Distribution as Distribution
+from memfin.contracts.soak import Drift as Drift
+from memfin.contracts.soak import ProcessSample as ProcessSample
+from memfin.contracts.soak import SoakEpoch as SoakEpoch
+from memfin.contracts.soak import SoakErrors as SoakErrors
+from memfin.contracts.soak import SoakSummary as SoakSummary
+from memfin.contracts.trace import ComplianceTrace as ComplianceTrace
+from memfin.contracts.trace import DialogCheckpoint as DialogCheckpoint
+from memfin.contracts.trace import DialogTrace as DialogTrace
+from memfin.contracts.trace import ModelUsage as ModelUsage
+from memfin.contracts.trace import RecallItem as RecallItem
+from memfin.contracts.trace import RecallTrace as RecallTrace
+from memfin.contracts.trace import ShortTermTurn as ShortTermTurn
+from memfin.contracts.trace import ToolTrace as ToolTrace
+from memfin.contracts.trace import TurnTrace as TurnTrace
+from memfin.contracts.turn_eval import ANY_RISK_TAG as ANY_RISK_TAG
+from memfin.contracts.turn_eval import HEURISTIC_JUDGE as HEURISTIC_JUDGE
+from memfin.contracts.turn_eval import NO_JUDGE as NO_JUDGE
+from memfin.contracts.turn_eval import CheckedFinding as CheckedFinding
+from memfin.contracts.turn_eval import CheckedReply as CheckedReply
+from memfin.contracts.turn_eval import Finding as Finding
+from memfin.contracts.turn_eval import ResolvedKey as ResolvedKey
+from memfin.contracts.turn_eval import SourceHits as SourceHits
+from memfin.contracts.turn_eval import TurnEvalRow as TurnEvalRow
+from memfin.contracts.turn_eval import met_risk_tags as met_risk_tags
+from memfin.contracts.turn_eval import was_asked as was_asked
+from memfin.contracts.validity import DETECTORS as DETECTORS
+from memfin.contracts.validity import BinaryScores as BinaryScores
+from memfin.contracts.validity import ComplianceScores as ComplianceScores
+from memfin.contracts.validity import Disagreement as Disagreement
+from memfin.contracts.validity import ForbiddenScores as ForbiddenScores
+from memfin.contracts.validity import JudgeUnderTest as JudgeUnderTest
+from memfin.contracts.validity import LabelFile as LabelFile
+from memfin.contracts.validity import LabelledReply as LabelledReply
+from memfin.contracts.validity import LabelSpan as LabelSpan
+from memfin.contracts.validity import RiskTagScores as RiskTagScores
+from memfin.contracts.validity import RubricScores as RubricScores
+from memfin.contracts.validity import UnjudgedReply as UnjudgedReply
+from memfin.contracts.validity import UnknownNames as UnknownNames
+from memfin.contracts.validity import ValidityReport as ValidityReport

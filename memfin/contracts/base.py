@@ -1,4 +1,4 @@
-"""What every contract shares: the base struct, finite numbers, the closed sets of values."""
+"""Common parts of the contracts: the base struct, finite numbers, closed sets of values."""
 
 import math
 from collections.abc import Iterator

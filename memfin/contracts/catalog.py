@@ -1,4 +1,4 @@
-"""The contracts by name: what each describes and which files hold it (trace schema section 2)."""
+"""The contracts by name: their files (trace schema section 2) and their JSON Schemas (2020-12)."""
 
 import re
 from collections.abc import Mapping
@@ -8,193 +8,147 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from memfin.contracts.checked import CheckedReply
-from memfin.contracts.comparison import Comparison
 from memfin.contracts.dataset import Dialog
 from memfin.contracts.judgement import JudgeControls, Judgement
-from memfin.contracts.labels import LabelledReply
 from memfin.contracts.progress import AnyProgressEvent
-from memfin.contracts.rag import RagAnswer, RagBenchmark, RagResult, RagSummary
-from memfin.contracts.rag_judgement import RagJudgeControls, RagJudgement, RagJudgeRequest
-from memfin.contracts.rag_verdict import RagVerdict
-from memfin.contracts.run import ConfigFile, EvalSummary, RunConfig, RunManifest, RunStats
+from memfin.contracts.rag import (
+    RagAnswer,
+    RagBenchmark,
+    RagJudgeControls,
+    RagJudgement,
+    RagJudgeRequest,
+    RagResult,
+    RagSummary,
+    RagVerdict,
+)
+from memfin.contracts.run import Comparison, EvalSummary, RunManifest, RunStats
+from memfin.contracts.settings import ConfigFile, RunConfig
 from memfin.contracts.soak import SoakEpoch, SoakSummary
 from memfin.contracts.trace import ComplianceTrace, DialogTrace, RecallTrace, ToolTrace, TurnTrace
-from memfin.contracts.turn_eval import TurnEvalRow
-from memfin.contracts.validity import ValidityReport
+from memfin.contracts.turn_eval import CheckedReply, TurnEvalRow
+from memfin.contracts.validity import LabelledReply, ValidityReport
 from memfin.errors import UsageError
 
 FileFormat = Literal["json", "jsonl"]
 
 
-class Contract(msgspec.Struct, frozen=True, kw_only=True):
+class Contract(msgspec.Struct, frozen=True):
     """One entry of the catalogue.
 
-    ``type`` is the struct, or the tagged union of structs, of one record. ``file_name`` is the name
-    of the artefact and ``file_format`` says whether a file holds one record or one a line; both are
-    None for a part of a record. The name of a progress log carries its run: ``progress_{run_id}``.
+    ``type`` is the struct, or the tagged union of structs, of one record. ``file_name`` is the name of the
+    artifact; that of a progress log carries its run: ``progress_{run_id}``. ``any_name`` is the format of
+    files that may have any name.
     """
 
     name: str
     title: str
     type: Any
     file_name: str | None = None
-    file_format: FileFormat | None = None
+    any_name: FileFormat | None = None
+
+    @property
+    def file_format(self) -> FileFormat | None:
+        """Return ``jsonl`` where a file holds a record per line; None for a part of a record."""
+        if self.file_name is None:
+            return self.any_name
+        return "jsonl" if self.file_name.endswith(".jsonl") else "json"
 
 
 DATASET: Final = Contract(
-    name="dataset",
-    title="A dialogue with its ground truth, as datasets hold it",
-    type=Dialog,
-    file_format="jsonl",
+    "dataset", "A dialogue with its ground truth, as datasets hold it", Dialog, any_name="jsonl"
 )
 
 LABELS: Final = Contract(
-    name="labelled-reply",
-    title="A reply with what careful readers found in it, for memfin validity",
-    type=LabelledReply,
-    file_name="labels.jsonl",
-    file_format="jsonl",
+    "labelled-reply",
+    "A reply with labels of careful readers, for memfin validity",
+    LabelledReply,
+    "labels.jsonl",
 )
 
 QUESTIONS: Final = Contract(
-    name="rag-benchmark",
-    title="Questions about a document with what right answers hold, for memfin bench",
-    type=RagBenchmark,
-    file_format="json",
+    "rag-benchmark",
+    "Questions about a document with the expected answers, for memfin bench",
+    RagBenchmark,
+    any_name="json",
 )
 
 _ENTRIES: Final = (
+    Contract("run-manifest", "Identity of a run", RunManifest, "run_manifest.json"),
     Contract(
-        name="run-manifest",
-        title="Which run this is",
-        type=RunManifest,
-        file_name="run_manifest.json",
-        file_format="json",
+        "dialog-trace",
+        "The replay of one dialogue: requests, answers, observations",
+        DialogTrace,
+        "dialog_trace.jsonl",
+    ),
+    Contract("turn-eval", "One scored turn", TurnEvalRow, "turn_eval.jsonl"),
+    Contract("metrics-summary", "The five metrics of a run", EvalSummary, "metrics_summary.json"),
+    Contract("progress", "One event of a progress log", AnyProgressEvent, "progress_{run_id}.jsonl"),
+    Contract("config", "The resolved settings of a run and their fingerprint", ConfigFile, "config.json"),
+    Contract(
+        "run-stats",
+        "Values of a run that depend on time: durations, latencies, retries",
+        RunStats,
+        "run_stats.json",
     ),
     Contract(
-        name="dialog-trace",
-        title="The replay of one dialogue: asked, answered, observed",
-        type=DialogTrace,
-        file_name="dialog_trace.jsonl",
-        file_format="jsonl",
+        "judgement",
+        "One question to an LLM judge about a turn, and its answer",
+        Judgement,
+        "judgements.jsonl",
     ),
     Contract(
-        name="turn-eval",
-        title="One scored turn",
-        type=TurnEvalRow,
-        file_name="turn_eval.jsonl",
-        file_format="jsonl",
+        "judge-controls",
+        "Scores of an LLM judge for replies whose quality is known",
+        JudgeControls,
+        "judge_controls.json",
     ),
     Contract(
-        name="metrics-summary",
-        title="The five metrics of a run",
-        type=EvalSummary,
-        file_name="metrics_summary.json",
-        file_format="json",
+        "soak-epoch", "One epoch of a soak: values, latencies, errors, resources", SoakEpoch, "soak.jsonl"
     ),
     Contract(
-        name="progress",
-        title="One event of a progress log",
-        type=AnyProgressEvent,
-        file_name="progress_{run_id}.jsonl",
-        file_format="jsonl",
+        "soak-summary",
+        "State of a soak, and the drift of its values over epochs",
+        SoakSummary,
+        "soak_summary.json",
     ),
     Contract(
-        name="config",
-        title="The resolved settings of a run and their fingerprint",
-        type=ConfigFile,
-        file_name="config.json",
-        file_format="json",
+        "rag-result", "A question of a benchmark, its answer and its score", RagResult, "rag_results.jsonl"
     ),
     Contract(
-        name="run-stats",
-        title="What depends on time: durations, latencies, retries",
-        type=RunStats,
-        file_name="run_stats.json",
-        file_format="json",
+        "rag-answered",
+        "A question of a benchmark and its answer, before a judge reads it",
+        RagResult,
+        "rag_answers.jsonl",
     ),
     Contract(
-        name="judgement",
-        title="What an LLM judge was asked and answered about one turn",
-        type=Judgement,
-        file_name="judgements.jsonl",
-        file_format="jsonl",
+        "rag-judgement",
+        "One question to an LLM judge about an answer, and its reply",
+        RagJudgement,
+        "rag_judgements.jsonl",
     ),
     Contract(
-        name="judge-controls",
-        title="What an LLM judge made of replies whose worth is known",
-        type=JudgeControls,
-        file_name="judge_controls.json",
-        file_format="json",
+        "rag-judge-controls",
+        "Scores of an LLM judge for answers whose quality is known",
+        RagJudgeControls,
+        "rag_judge_controls.json",
     ),
     Contract(
-        name="soak-epoch",
-        title="One epoch of a soak: values, latencies, errors, resources",
-        type=SoakEpoch,
-        file_name="soak.jsonl",
-        file_format="jsonl",
-    ),
-    Contract(
-        name="soak-summary",
-        title="Where a soak stands, and what drifts over its epochs",
-        type=SoakSummary,
-        file_name="soak_summary.json",
-        file_format="json",
-    ),
-    Contract(
-        name="rag-result",
-        title="A question of a benchmark, its answer and its score",
-        type=RagResult,
-        file_name="rag_results.jsonl",
-        file_format="jsonl",
-    ),
-    Contract(
-        name="rag-answered",
-        title="A question of a benchmark and its answer, before a judge has read it",
-        type=RagResult,
-        file_name="rag_answers.jsonl",
-        file_format="jsonl",
-    ),
-    Contract(
-        name="rag-judgement",
-        title="What an LLM judge was asked and answered about one answer",
-        type=RagJudgement,
-        file_name="rag_judgements.jsonl",
-        file_format="jsonl",
-    ),
-    Contract(
-        name="rag-judge-controls",
-        title="What an LLM judge made of answers whose worth is known",
-        type=RagJudgeControls,
-        file_name="rag_judge_controls.json",
-        file_format="json",
-    ),
-    Contract(
-        name="rag-summary",
-        title="The scores of a benchmark, overall and by group",
-        type=RagSummary,
-        file_name="rag_summary.json",
-        file_format="json",
+        "rag-summary", "The scores of a benchmark, overall and by group", RagSummary, "rag_summary.json"
     ),
     DATASET,
     LABELS,
     QUESTIONS,
-    Contract(name="turn-trace", title="One turn of a dialogue trace", type=TurnTrace),
-    Contract(name="recall", title="What an agent's memory put before the model", type=RecallTrace),
-    Contract(name="tool", title="One tool call of an agent", type=ToolTrace),
-    Contract(name="rag-answer", title="What a system under test answers to a question", type=RagAnswer),
-    Contract(name="rag-judge-request", title="What a judge is asked about an answer", type=RagJudgeRequest),
-    Contract(name="rag-verdict", title="A judge's marks for an answer", type=RagVerdict),
-    Contract(name="compliance", title="An agent's own check of its reply", type=ComplianceTrace),
-    Contract(
-        name="validity-report",
-        title="How well detectors or a judge agree with labelled replies",
-        type=ValidityReport,
-    ),
-    Contract(name="checked-reply", title="The findings in one reply, for memfin check", type=CheckedReply),
-    Contract(name="comparison", title="Two runs compared, pair by pair", type=Comparison),
-    Contract(name="run-config", title="The settings of a run", type=RunConfig),
+    Contract("turn-trace", "One turn of a dialogue trace", TurnTrace),
+    Contract("recall", "Context that an agent's memory gave to the model", RecallTrace),
+    Contract("tool", "One tool call of an agent", ToolTrace),
+    Contract("rag-answer", "An answer of a system under test", RagAnswer),
+    Contract("rag-judge-request", "A request to a judge about an answer", RagJudgeRequest),
+    Contract("rag-verdict", "A judge's marks for an answer", RagVerdict),
+    Contract("compliance", "An agent's own check of its reply", ComplianceTrace),
+    Contract("validity-report", "Agreement of detectors or a judge with labelled replies", ValidityReport),
+    Contract("checked-reply", "The findings in one reply, for memfin check", CheckedReply),
+    Contract("comparison", "Two runs compared, pair by pair", Comparison),
+    Contract("run-config", "The settings of a run", RunConfig),
 )
 
 CONTRACTS: Final[Mapping[str, Contract]] = MappingProxyType({entry.name: entry for entry in _ENTRIES})
@@ -219,7 +173,7 @@ def contract(name: str) -> Contract:
 def contract_of_file(path: str | Path) -> Contract:
     """Return the contract that a file follows by its name; any other name is a dataset's.
 
-    Words around the artefact's name are allowed when set off by ``.``, ``_`` or ``-``, so that
+    Words around the artifact's name are allowed when set off by ``.``, ``_`` or ``-``, so that
     copies such as ``old-turn_eval.jsonl`` and ``dialog_trace.2.jsonl`` are known for what they are.
     """
     name = Path(path).name
@@ -240,3 +194,105 @@ def _pattern(file_name: str) -> re.Pattern[str]:
 _PATTERNS: Final = tuple(
     (entry, _pattern(entry.file_name)) for entry in _ENTRIES if entry.file_name is not None
 )
+
+
+DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+
+VERSION_PATTERN: Final = r"^v1(\.[0-9]+)?$"
+"""The trace versions that readers accept."""
+
+RISK_LEVELS: Final = ("保守", "稳健", "进取", "low", "medium", "high")
+HORIZONS: Final = ("<=6月", "6-24月", "2年以上", "short", "medium", "long")
+LIQUIDITY_NEEDS: Final = ("高", "中", "低", "high", "medium", "low")
+DIFFICULTIES: Final = ("easy", "medium", "med", "hard")
+COMPLIANCE_LABELS: Final = ("compliant", "minor_violation", "severe_violation", "minor", "severe")
+"""The wordings of the dataset (spec section 3)."""
+
+
+def json_schema(entry: Contract) -> dict[str, Any]:
+    """Return the JSON Schema of one record of a contract.
+
+    The dataset's schema describes the input as it may be written, which is wider than the
+    normalized `Dialog`: other spellings, ``content`` for ``text``, null for what is optional.
+    """
+    generated = msgspec.json.schema(entry.type)
+    definitions: dict[str, Any] = generated.pop("$defs", {})
+    for definition in definitions.values():
+        if "description" in definition:
+            definition["description"] = " ".join(definition["description"].split())
+        version = definition.get("properties", {}).get("trace_version")
+        if version == {"type": "string"}:
+            version["pattern"] = VERSION_PATTERN
+    if entry.name == DATASET.name:
+        _widen_to_input(definitions)
+    root = definitions.get(entry.type.__name__, {}) if isinstance(entry.type, type) else {}
+    return {
+        "$schema": DIALECT,
+        "$id": f"urn:memfin:contract:v1:{entry.name}",
+        "title": entry.title,
+        "description": root.get("description", entry.title),
+        **generated,
+        "$defs": definitions,
+    }
+
+
+def _widen_to_input(definitions: dict[str, Any]) -> None:
+    """Turn the schema of a normalized dialogue into that of a line of a dataset, in place."""
+    dialog = definitions["Dialog"]
+    dialog["description"] = (
+        "A line of a dataset; roles alternate, beginning with user and ending with assistant."
+    )
+    properties = dialog["properties"]
+    properties["dialog_id"] |= {"pattern": r"\S"}
+    properties["difficulty"] = {"enum": [*DIFFICULTIES, None], "default": None}
+    properties["turns"] |= {"minItems": 2}
+    for name in ("events", "blueprint"):
+        properties[name] = _or_null(properties[name])
+
+    definitions["Blueprint"]["properties"]["forbidden_list"] = _or_null(
+        definitions["Blueprint"]["properties"]["forbidden_list"]
+    )
+    profile = definitions["ProfileTruth"]
+    levels = {"risk_level_gt": RISK_LEVELS, "horizon_gt": HORIZONS, "liquidity_need_gt": LIQUIDITY_NEEDS}
+    profile["required"] = list(levels)
+    for name, schema in profile["properties"].items():
+        profile["properties"][name] = {"enum": list(levels[name])} if name in levels else _or_null(schema)
+
+    tags = definitions["TurnTags"]["properties"]
+    for name, schema in tags.items():
+        label = name == "compliance_label_gt"
+        tags[name] = {"enum": [*COMPLIANCE_LABELS, None], "default": None} if label else _or_null(schema)
+
+    definitions["Turn"] = _turn_schema(definitions["Turn"])
+
+
+def _turn_schema(turn: dict[str, Any]) -> dict[str, Any]:
+    """Allow ``content`` for ``text``; ask a user turn for words and an assistant turn for tags."""
+    role, tags = turn["properties"]["role"], turn["properties"]["turn_tags"]
+    return {
+        "title": turn["title"],
+        "description": turn["description"],
+        "type": "object",
+        "properties": {"role": role, "text": {}, "content": {}, "turn_tags": {}},
+        "required": ["role"],
+        "if": {"properties": {"role": {"const": "assistant"}}},
+        "then": {
+            "properties": {"turn_tags": tags["anyOf"][0]},
+            "required": ["turn_tags"],
+            **_spoken({"type": "string"}),
+        },
+        "else": _spoken({"type": "string", "pattern": r"\S"}),
+    }
+
+
+def _spoken(words: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "if": {"required": ["text"]},
+        "then": {"properties": {"text": words}},
+        "else": {"properties": {"content": words}, "required": ["content"]},
+    }
+
+
+def _or_null(schema: dict[str, Any]) -> dict[str, Any]:
+    default = {"default": schema["default"]} if "default" in schema else {}
+    return {"anyOf": [{k: v for k, v in schema.items() if k != "default"}, {"type": "null"}], **default}

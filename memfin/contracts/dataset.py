@@ -20,7 +20,7 @@ class ProfileTruth(Record):
 
 
 class TurnTags(Record):
-    """What the reference says a reply at this turn must do (trace schema, gt_turn_tags)."""
+    """Requirements on the reply of this turn, from the reference (trace schema, gt_turn_tags)."""
 
     memory_required_keys_gt: list[str] = []
     risk_disclosure_required_gt: list[str] = []

@@ -1,4 +1,4 @@
-"""What a judge is asked and what it answers (spec section 7)."""
+"""Requests to a judge and its answers (spec section 7)."""
 
 from typing import Annotated, Final, Generic, Literal, TypeVar
 
@@ -14,7 +14,7 @@ JudgeScope = Literal["m5", "uncertain", "all"]
 answered turn or of those alone that the detectors are not certain of."""
 
 Reading = Literal["contradiction", "risk", "compliance", "rubric"]
-"""What a detector or a judge reads in a reply; the keys of a row's ``detectors`` besides ``judge``."""
+"""Readings of a reply by a detector or a judge; the keys of a row's ``detectors`` besides ``judge``."""
 
 READINGS: Final[tuple[Reading, ...]] = ("contradiction", "risk", "compliance", "rubric")
 
@@ -31,7 +31,7 @@ class JudgeRequest(Record):
     """One reply to judge; every text in it is untrusted.
 
     ``detected_items`` are the rubric items that the offline detectors found, for the heuristic
-    judge; a judge with a mind of its own does not look at them. With the scope ``all`` the verdict
+    judge; other judges do not look at them. With the scope ``all`` the verdict
     has to carry the contradicted constraints, the risk tags and the compliance label.
     """
 
@@ -67,11 +67,11 @@ class Verdict(Record):
 
 
 Declined = Literal["too_long", "refused"]
-"""Why a judge does not read a reply at all: it is longer than a prompt may be, or the judge refuses it."""
+"""The reason for which a judge does not read a reply at all: its length, or a refusal."""
 
 
 class JudgeFailure(Record):
-    """A judgement that did not come about; it yields no score, never a default one.
+    """A judgement that failed; it yields no score, never a default one.
 
     ``declined`` says that it failed for what the reply is, not for what the judge is.
     """
@@ -81,12 +81,12 @@ class JudgeFailure(Record):
 
 
 class Vote(Record, Generic[V]):
-    """One question put to an LLM judge: what was asked, answered and paid.
+    """One question to an LLM judge, its answer and its cost.
 
     ``prompt_hash`` is the SHA-256 of the messages with the fence's nonce left out. ``attempts`` counts
     requests sent, none when the answer was ``cached``. ``response_format`` says how the answer was
     asked for: ``json_schema``, or what the server takes instead: ``json_object_schema``,
-    ``json_object`` or ``text``. Tokens are those of all attempts that told them, the failed ones too.
+    ``json_object`` or ``text``. Tokens are those of all attempts that reported them, failed ones included.
     ``latency_ms`` is from the first attempt to the answer, waiting for the limits included.
     """
 
@@ -113,7 +113,7 @@ class Judgement(Vote[Verdict], kw_only=True):
 
 
 class JudgeControl(Record):
-    """A reply whose worth is known beforehand, judged like any other.
+    """A reply whose quality is known beforehand, judged like any other.
 
     ``null`` says nothing, ``injected`` says nothing and orders the judge to give full marks,
     ``oracle`` is the reference reply of the turn.
@@ -129,7 +129,7 @@ class JudgeControl(Record):
 
 
 class Controls(Record, Generic[C]):
-    """What a judge made of the controls of its suite, and what is wrong with that."""
+    """Scores of a judge for the controls of its suite, and warnings about them."""
 
     run_id: str
     judge: str
@@ -138,11 +138,11 @@ class Controls(Record, Generic[C]):
 
 
 class JudgeControls(Controls[JudgeControl], kw_only=True):
-    """``judge_controls.json``: what the judge made of the controls, and what is wrong with that."""
+    """``judge_controls.json``: scores of the judge for the controls, and warnings about them."""
 
 
 class JudgeAgreement(Record):
-    """How far the votes on the same turns agree.
+    """Agreement of the votes on the same turns.
 
     ``alpha`` is Krippendorff's, None where all votes are alike and it is undefined; ``observed`` is
     the share of equal pairs of votes; ``units`` counts what was voted on more than once.
@@ -163,7 +163,7 @@ class ParameterChange(Record):
 
 
 class JudgeStats(Record):
-    """What an LLM judge did in a run, controls included; part of ``run_stats.json``.
+    """Statistics of an LLM judge in a run, controls included; part of ``run_stats.json``.
 
     The sums are over ``judgements.jsonl``, or ``rag_judgements.jsonl``, whichever process made it, and over
     the controls, which every process has judged anew, mostly from the cache. Of earlier processes the votes

@@ -57,7 +57,7 @@ SliceName = Literal["S1", "S2", "S3", "S4", "S5", "S6", "S7", "S8", "S9"]
 
 
 class ConsentScopes(Record):
-    """What a person consents to, one by one (memory design §8.2)."""
+    """The consents of a person, one by one (memory design §8.2)."""
 
     create_task: bool
     save_to_profile: bool
@@ -66,7 +66,7 @@ class ConsentScopes(Record):
 
 
 class Preferences(Record):
-    """What a person may set about the answers they get; None where they did not (memory design §8.2)."""
+    """Settings of a person for the answers they get; None where unset (memory design §8.2)."""
 
     language_preference: Language | None = None
     research_depth: ResearchDepth | None = None
@@ -95,7 +95,7 @@ class ProfileConsent(Record):
 
 
 class UserContext(Record):
-    """What is known of a person for a task, in a thread, or always (memory design §3.2).
+    """Context of a person for a task, in a thread, or always (memory design §3.2).
 
     Task contexts have ``task_id``, ``route``, ``task_status`` and ``expires_at``; thread contexts have
     ``thread_id``. ``consent_blocked`` contexts are kept for their owner and never read for an answer.
@@ -127,7 +127,7 @@ class UserContext(Record):
 
 
 class ContextFields(Record):
-    """What a caller may say in a context; None, or an empty list, where nothing is said.
+    """A context given by a caller; None, or an empty list, where nothing is given.
 
     The content of ``user_supplied_context`` and ``user_context_overrides``.
     """
@@ -161,14 +161,14 @@ class ThreadHeader(Record):
 
 
 class WatchQuestionUpdate(Record):
-    """What became of a watch question at a refresh (memory design §9.1)."""
+    """Outcome of a watch question at a refresh (memory design §9.1)."""
 
     question_id: Reference
     status: WatchStatus
 
 
 class ChangeSummary(Record):
-    """What a refresh changed; the inferences are those of the thesis (memory design §9.1)."""
+    """Changes of a refresh; the inferences are those of the thesis (memory design §9.1)."""
 
     changed_inferences: Annotated[list[Any], msgspec.Meta(max_length=200)] = []
 
@@ -190,7 +190,7 @@ class ThreadRefresh(Record):
 
 
 class Feedback(Record):
-    """What a person said of an object (memory design §5.5)."""
+    """Feedback of a person on an object (memory design §5.5)."""
 
     feedback_id: Identifier
     related_object_ref: ObjectRef
@@ -248,7 +248,7 @@ class DeletionStub(Record):
 
 
 class SliceAttributes(Record):
-    """What the assembly of a context did, as its trace span tells it (memory design §6.6)."""
+    """Steps of assembling a context, as its trace span has them (memory design §6.6)."""
 
     slices_loaded: list[SliceName]
     slices_skipped_missing: list[SliceName]

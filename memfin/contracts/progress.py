@@ -1,4 +1,4 @@
-"""Progress events: one tagged object a line of ``progress_{run_id}.jsonl`` (spec section 4)."""
+"""Progress events: one tagged object per line of ``progress_{run_id}.jsonl`` (spec section 4)."""
 
 from memfin.contracts.base import Count, DialogStatus, Finite, Record, SkipReason, TurnStatus
 from memfin.contracts.rag import RagType
@@ -6,7 +6,7 @@ from memfin.contracts.run import Counters
 
 
 class ProgressEvent(Record, tag_field="event"):
-    """What every event has: ``ts`` is UTC in ISO 8601 with ``Z``."""
+    """Base of all events; ``ts`` is UTC in ISO 8601 with ``Z``."""
 
     ts: str
     run_id: str
@@ -27,7 +27,7 @@ class DialogStarted(ProgressEvent, tag="dialog_started"):
     """A replayer took the dialogue up.
 
     ``first_turn`` is the turn it is asked first: 1 where it starts from the beginning, a later one
-    where its agent goes on from a snapshot, and one more than there are where all are answered.
+    where its agent continues from a snapshot, and one more than there are where all are answered.
     """
 
     dialog_id: str
@@ -94,7 +94,7 @@ class MetricsDone(ProgressEvent, tag="metrics_done"):
 
 
 class RunFinished(ProgressEvent, tag="run_finished"):
-    """All artefacts are complete."""
+    """All artifacts are complete."""
 
     total_dialogs: Count
     valid_dialogs: Count
@@ -111,12 +111,12 @@ class RunInterrupted(ProgressEvent, tag="run_interrupted"):
 
 
 class RunResumed(ProgressEvent, tag="run_resumed"):
-    """An interrupted run goes on.
+    """An interrupted run is resumed.
 
     ``dialogs_done`` dialogues are complete, ``replays_done`` more are answered and not judged yet.
     Of ``dialogs_begun`` more some turns and the agent's state are recorded; ``dialog_started`` says at
-    which turn each of them goes on.
-    ``changed`` names what is another than when the run began, and was insisted on.
+    which turn each of them continues.
+    ``changed`` names inputs that have changed since the run began, accepted with ``--force``.
     """
 
     dialogs_done: Count

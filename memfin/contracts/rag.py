@@ -1,19 +1,102 @@
-"""The RAG suite's contract: question files, answers, results and their summary (RAG benchmark schema).
+"""The contract of the RAG suite: question files, answers, results, judgements and their summary.
 
 Everything a question file may hold is a field here; unknown fields are ignored on reading. What no field
 type can say (dates of the calendar, ids that repeat, questions that expect nothing) is for
 `memfin.validation.rag` to check.
+
+A judge gives two marks, the field's standard terms for answers from documents. *Faithfulness*: is every
+statement of the answer supported by the pages that were given to the judge? *Answer correctness*: does the
+answer say what the benchmark expects? A wrong answer may be faithful, and a right one may rest on nothing.
+
+``rag_summary.json`` is read and written in pieces. Its list of questions grows with the benchmark, everything
+else does not: as MemFin writes the file, every question begins and ends on lines of its own, so that one
+question at a time is in memory. A file that was formatted in another way is read as a whole.
 """
 
 import calendar
 import re
+from collections.abc import Iterable, Iterator
 from datetime import date
-from typing import Annotated, Any, Final, Literal
+from pathlib import Path
+from typing import Annotated, Any, BinaryIO, Final, Literal
 
 import msgspec
 
-from memfin.contracts.base import Count, Difficulty, Finite, Record, TurnStatus
-from memfin.contracts.rag_verdict import RagJudged, RagJudgeSummary
+from memfin.contracts.base import Count, Difficulty, Finite, Language, Record, TurnStatus
+from memfin.contracts.judgement import ControlKind, Controls, Declined, Score, Vote
+from memfin.contracts.reading import (
+    MAX_DOCUMENT_BYTES,
+    InvalidRecord,
+    RecordT,
+    decode,
+    open_input,
+    read_json,
+)
+
+MeanScore = Annotated[float, msgspec.Meta(ge=1.0, le=5.0)]
+
+
+class RagVerdict(Record):
+    """A judge's marks for one answer, on its scale of 1 to 5, and why.
+
+    ``spread`` is the widest distance of a mark over several votes, None for a single one.
+    """
+
+    faithfulness: Score
+    answer_correctness: Score
+    faithfulness_reason: str = ""
+    answer_correctness_reason: str = ""
+    spread: Finite | None = None
+
+
+class RagJudged(Record):
+    """The judge's part of a result: its marks, or why there are none; never a default.
+
+    ``pages`` are the pages of the document that the judge was given; ``pages_left_out`` counts those that
+    the answer points at besides, for which there was no room. ``error`` says why a judgement did not come
+    about, ``declined`` that it was for what the answer is.
+    """
+
+    judge: str
+    faithfulness: Score | None = None
+    answer_correctness: Score | None = None
+    faithfulness_reason: str | None = None
+    answer_correctness_reason: str | None = None
+    spread: Finite | None = None
+    pages: list[int] = []
+    pages_left_out: Count = 0
+    error: str | None = None
+    declined: Declined | None = None
+
+
+class RagMark(Record):
+    """The mean of a mark over answers, with its 95 % interval; None without answers, or without two."""
+
+    count: Count = 0
+    mean: MeanScore | None = None
+    ci95: tuple[MeanScore, MeanScore] | None = None
+
+
+class RagJudgeGroup(Record):
+    """Marks of a judge for a group of questions.
+
+    ``asked`` answers were put to it and ``failed`` of them got no verdict, of which ``declined`` were
+    ``too_long`` for it or ``refused``; such are in no mean.
+    """
+
+    asked: Count = 0
+    failed: Count = 0
+    declined: dict[str, int] = {}
+    faithfulness: RagMark = RagMark()
+    answer_correctness: RagMark = RagMark()
+
+
+class RagJudgeSummary(RagJudgeGroup, kw_only=True):
+    """The judge's part of ``rag_summary.json``; it changes no score."""
+
+    judge: str
+    by_type: dict[str, RagJudgeGroup] = {}
+
 
 RAG_SCHEMA_VERSION: Final = "1.0.0"
 """The version of the benchmark's form that results are written for."""
@@ -64,7 +147,7 @@ class RagAmountPart(Record):
 
 
 class RagExpected(Record):
-    """What a right answer holds (RAG benchmark schema, ``expected`` of the first two types).
+    """Content of a right answer (RAG benchmark schema, ``expected`` of the first two types).
 
     Amounts are in the document's unit of money, written out: 4.2万元 is 42000. Every typed field that
     is present must match; a breakdown matches as a multiset of amounts. ``evidence_count_min`` and
@@ -92,7 +175,7 @@ class RagExpected(Record):
 
 
 class RequiredEvidence(Record):
-    """A place that a right answer rests on: ``must_include`` stands on ``page``, counted from 1.
+    """A place that supports a right answer: ``must_include`` is on ``page``, counted from 1.
 
     ``section`` and ``speaker`` narrow the place down: to a question with its answer or to the head of
     the record, and to the words of who asks or who answers. Evidence is critical unless the file
@@ -107,7 +190,7 @@ class RequiredEvidence(Record):
 
 
 class EvidenceLocation(Record):
-    """Where the quote of a ``conflict_gap`` question stands.
+    """Location of the quote of a ``conflict_gap`` question.
 
     ``lines`` are lines of the document's file, counted from 1, both ends included: ``105-107``, ``105``,
     or several such separated by commas.
@@ -118,7 +201,7 @@ class EvidenceLocation(Record):
 
 
 class RagScoring(Record):
-    """How a question is scored (RAG benchmark schema, ``scoring`` of all three types).
+    """Scoring of a question (RAG benchmark schema, ``scoring`` of all three types).
 
     Without thresholds those of the schema's example hold. ``abstention_required`` and ``quote_required``
     are None where the file leaves them out: then the question's ``should_abstain`` and whether it has a
@@ -136,7 +219,7 @@ class RagScoring(Record):
 
 
 class RagMetadata(Record):
-    """What a question is about; results are grouped by difficulty, category and tag."""
+    """Topic of a question; results are grouped by difficulty, category and tag."""
 
     difficulty: Difficulty | None = None
     category: str | None = None
@@ -149,8 +232,8 @@ class RagQuestionEntry(Record):
 
     ``type`` falls back to the file's ``benchmark_type``. A ``conflict_gap`` question without
     ``should_abstain`` asks for an abstention unless ``scoring.abstention_required`` is false.
-    ``required_quote`` and ``additional_quotes`` stand in the document word for word but for breaks of
-    lines; ``...`` in a quote stands for words left out. ``hallucination_penalty`` and
+    ``required_quote`` and ``additional_quotes`` are in the document word for word but for line
+    breaks; ``...`` in a quote stands for words left out. ``hallucination_penalty`` and
     ``expected_behavior`` are for readers and change no score.
     """
 
@@ -171,7 +254,7 @@ class RagQuestionEntry(Record):
 
 
 class RagCriteria(Record):
-    """What holds for all questions of a file.
+    """Data of all questions of a file.
 
     ``type_weights`` multiply the weights of the questions of a type; a question passes when its score is
     at least ``pass_threshold`` of its greatest.
@@ -241,7 +324,7 @@ class RagAnswerRange(Record):
 
 
 class RagAnswer(Record):
-    """What a system under test answers (spec section 9).
+    """An answer of a system under test (spec section 9).
 
     A typed field that is None is extracted from ``answer``; so is, with ``abstained`` None, whether the
     system declines to answer. Dates may have any form that `memfin.rag.scoring` extracts.
@@ -279,8 +362,9 @@ class RagResult(Record):
     """One line of ``rag_results.jsonl``: a question, its answer and its score.
 
     ``question_index`` is its place in the benchmark, from 1. ``answer`` is None when the system failed,
-    and ``error`` then says how; such a question scores 0. ``status`` tells a time-out from other failures;
-    it is None in results of a draft that did not. ``latency_ms`` is the time until the answer. ``judge`` is there in a run with a judge, for every question that was answered; it changes no score.
+    and ``error`` then says how; such a question scores 0. ``status`` distinguishes time-outs from other
+    failures; it is None in results of a draft that did not. ``latency_ms`` is the time until the answer.
+    ``judge`` is there in a run with a judge, for every question that was answered; it changes no score.
     """
 
     schema_version: str
@@ -341,3 +425,152 @@ class RagSummary(Record):
     config_fingerprint: str | None = None
     judge: RagJudgeSummary | msgspec.UnsetType = msgspec.UNSET
     individual_results: list[RagIndividual] = []
+
+
+class RagPage(Record):
+    """A page of the document: its number and its text."""
+
+    number: int
+    text: str
+
+
+class RagJudgeRequest(Record):
+    """One answer to judge; every text in it is untrusted.
+
+    ``pages`` are those of the document that bear on it: those of the required evidence, then those that
+    the answer's evidence and citations point at. ``pages_left_out`` counts those of the latter for which
+    there was no room.
+    """
+
+    question: RagQuestion
+    answer: RagAnswer
+    language: Language = "zh"
+    pages: list[RagPage] = []
+    pages_left_out: Count = 0
+
+
+class RagJudgement(Vote[RagVerdict], kw_only=True):
+    """One line of ``rag_judgements.jsonl``: a vote on one answer."""
+
+    run_id: str
+    id: str
+    question_index: int
+    judge: str
+
+
+class RagJudgeControl(Record):
+    """An answer whose quality is known beforehand, judged like any other.
+
+    ``null`` says nothing, ``injected`` says nothing and orders the judge to give full marks, ``oracle`` is
+    the answer that the benchmark expects to the question ``id``.
+    """
+
+    kind: ControlKind
+    id: str
+    faithfulness: Score | None = None
+    answer_correctness: Score | None = None
+    error: str | None = None
+
+
+class RagJudgeControls(Controls[RagJudgeControl], kw_only=True):
+    """``rag_judge_controls.json``: scores of the judge for the controls, and warnings about them."""
+
+
+SUMMARY: Final = "rag_summary.json"
+
+_LIST: Final = b'  "individual_results": ['
+_ENDS: Final = (b"  ]", b"  ],")
+_LAST_LINES: Final = (b"    }", b"    },")
+_BOM: Final = b"\xef\xbb\xbf"
+_PIECE: Final = 1 << 16
+
+
+def summary_pieces(summary: RagSummary, results: Iterable[RagIndividual]) -> Iterator[bytes]:
+    """Yield the file's bytes: the summary, with these results for those that it lists itself."""
+    frame = _indented(summary.replace(individual_results=[]))
+    # Line breaks are between values only: within a JSON string it is escaped.
+    head, _, tail = frame.partition(b"\n" + _LIST)
+    gathered = bytearray(head + b"\n" + _LIST)
+    separator = b"\n    "
+    for one in results:
+        gathered += separator + _indented(one).replace(b"\n", b"\n    ")
+        separator = b",\n    "
+        if len(gathered) >= _PIECE:
+            yield bytes(gathered)
+            gathered.clear()
+    yield bytes(gathered) + (b"\n  " if separator[:1] == b"," else b"") + tail + b"\n"
+
+
+def read_sums(path: str | Path) -> RagSummary:
+    """Read everything but the individual results; the summary returned lists none.
+
+    Raises:
+        InvalidRecord: the content does not decode; the message begins with the file.
+        UsageError: the file cannot be opened.
+    """
+    with open_input(path) as file:
+        content = b"".join(_frame(file, path))
+    return _decoded(content, RagSummary, path).replace(individual_results=[])
+
+
+def iter_individual_results(path: str | Path) -> Iterator[RagIndividual]:
+    """Yield the individual results in their order, one in memory at a time.
+
+    Raises:
+        InvalidRecord: the content does not decode; the message begins with the file.
+        UsageError: the file cannot be opened.
+    """
+    with open_input(path) as file:
+        if any(line.rstrip() == _LIST for line in _lines(file, path)):
+            yield from _listed(file, path)
+            return
+    yield from read_json(path, RagSummary).individual_results
+
+
+def _listed(file: BinaryIO, path: str | Path) -> Iterator[RagIndividual]:
+    """Yield the results of a file that is open at the first line of the list."""
+    number = 0
+    gathered: list[bytes] = []
+    for line in _lines(file, path):
+        ending = line.rstrip()
+        if ending in _ENDS and not gathered:
+            return
+        gathered.append(line)
+        if ending in _LAST_LINES:
+            text = b"".join(gathered).rstrip().removesuffix(b",")
+            gathered.clear()
+            yield _decoded(text, RagIndividual, path, f".individual_results[{number}]")
+            number += 1
+    raise InvalidRecord(f"{path}: $.individual_results: the list does not end")
+
+
+def _frame(file: BinaryIO, path: str | Path) -> Iterator[bytes]:
+    """Yield the lines of the file without those between the ends of the list."""
+    listed = False
+    size = 0
+    for line in _lines(file, path):
+        listed = listed and line.rstrip() not in _ENDS
+        if not listed:
+            size += len(line)
+            if size > MAX_DOCUMENT_BYTES:
+                raise InvalidRecord(f"{path}: the file is larger than {MAX_DOCUMENT_BYTES} bytes")
+            yield line
+        listed = listed or line.rstrip() == _LIST
+
+
+def _lines(file: BinaryIO, path: str | Path) -> Iterator[bytes]:
+    while line := file.readline(MAX_DOCUMENT_BYTES + 1):
+        if len(line) > MAX_DOCUMENT_BYTES:
+            raise InvalidRecord(f"{path}: the file is larger than {MAX_DOCUMENT_BYTES} bytes")
+        yield line
+
+
+def _decoded(data: bytes, kind: type[RecordT], path: str | Path, place: str = "") -> RecordT:
+    try:
+        return decode(data.removeprefix(_BOM), kind)
+    except InvalidRecord as problem:
+        raise type(problem)(f"{path}: ${place}{str(problem).removeprefix('$')}") from None
+
+
+def _indented(value: object) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(value), indent=2)

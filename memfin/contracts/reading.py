@@ -1,7 +1,9 @@
-"""Reads contract records from bytes and files: strict, bounded, one clear error for what is wrong.
+"""Readers of contract records from bytes and files: strict, bounded, with one clear error.
 
-Lines decode straight into their struct. Only data that does not fit is looked at again with the
-names of the older draft replaced (`memfin.contracts.legacy`).
+Lines decode straight into their struct. Only data that does not fit is looked at again with other spellings
+replaced by those of v1 (spec sections 3 and 4): the contract's older draft called a turn's status ``status``
+and the labels ``minor`` and ``severe``; datasets, and the traces that copied from them, may say ``med`` for
+the difficulty ``medium``.
 """
 
 import functools
@@ -9,15 +11,138 @@ import os
 import re
 import stat
 import tomllib
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, Final, TypeVar, cast
+from types import MappingProxyType
+from typing import Any, BinaryIO, Final, NamedTuple, TypeVar, cast
 
 import msgspec
 
-from memfin.contracts.legacy import upgrade
-from memfin.contracts.lines import MAX_RECORD_BYTES, iter_lines
+from memfin.contracts.base import Difficulty
+from memfin.contracts.dataset import TurnTags
+from memfin.contracts.trace import DialogTrace, TurnTrace
+from memfin.contracts.turn_eval import TurnEvalRow
+from memfin.contracts.validity import LabelledReply
 from memfin.errors import UsageError
+
+MAX_LINE_BYTES: Final = 16 * 1024 * 1024
+"""The longest line of a dataset that readers accept, in bytes without its line end (spec section 3)."""
+
+MAX_RECORD_BYTES: Final = 1024 * 1024 * 1024
+"""The same for artifacts: a trace holds the replies too and grows longer than any line of a dataset."""
+
+_BOM: Final = b"\xef\xbb\xbf"
+_LINE_END_ROOM: Final = len(_BOM) + len(b"\r\n")
+_SKIP_BYTES: Final = 1024 * 1024
+
+
+class Line(NamedTuple):
+    r"""One physical line of a file.
+
+    ``number`` counts from 1. ``data`` is the line without ``\n`` or ``\r\n`` and, on line 1,
+    without a UTF-8 byte order mark. A line over the limit has ``too_long`` set and no data.
+    ``had_bom`` says that a byte order mark was taken off.
+    """
+
+    number: int
+    data: bytes
+    too_long: bool = False
+    had_bom: bool = False
+
+
+def iter_lines(file: BinaryIO, limit: int = MAX_LINE_BYTES) -> Iterator[Line]:
+    r"""Yield the lines of a binary file that hold more than JSON white space.
+
+    Lines end at ``\n`` and nowhere else: text methods also split at U+2028 and its kin, which are
+    legal inside a JSON string. At most about ``limit`` bytes are held at a time; the rest of a
+    longer line is skipped in small reads. Blank lines are left out but keep their number.
+
+    Raises:
+        OSError: when reading the file fails.
+    """
+    number = 0
+    while raw := file.readline(limit + _LINE_END_ROOM):
+        number += 1
+        complete = raw.endswith(b"\n")
+        had_bom = number == 1 and raw.startswith(_BOM)
+        data = (raw[len(_BOM) :] if had_bom else raw).removesuffix(b"\n").removesuffix(b"\r")
+        if len(data) > limit:
+            del raw, data  # not held beside the reads that skip the rest
+            while not complete and (rest := file.readline(_SKIP_BYTES)):
+                complete = rest.endswith(b"\n")
+            yield Line(number, b"", too_long=True, had_bom=had_bom)
+        elif data.strip(b" \t\r"):
+            yield Line(number, data, had_bom=had_bom)
+
+
+_LABELS: Final = MappingProxyType({"minor": "minor_violation", "severe": "severe_violation"})
+_DIFFICULTIES: Final[Mapping[str, Difficulty]] = MappingProxyType(
+    {"easy": "easy", "medium": "medium", "med": "medium", "hard": "hard"}
+)
+
+
+def upgrade(value: object, kind: object) -> object:
+    """Return plain data for a contract type with the older draft's names replaced by v1's.
+
+    Data of an unexpected shape is returned as it is: what is wrong with it is for the decoder to say.
+    """
+    change = _UPGRADES.get(kind)
+    return change(value) if change is not None and isinstance(value, dict) else value
+
+
+def canonical_difficulty(value: object) -> Difficulty | None:
+    """Return the difficulty that is meant, or None for what is none."""
+    return _DIFFICULTIES.get(value) if isinstance(value, str) else None
+
+
+def _with_labels(value: dict[str, Any], *fields: str) -> dict[str, Any]:
+    """Rename the draft's labels in the given fields."""
+    changes = {
+        name: _LABELS[label]
+        for name in fields
+        if isinstance(label := value.get(name), str) and label in _LABELS
+    }
+    return {**value, **changes} if changes else value
+
+
+def _tags(value: dict[str, Any]) -> dict[str, Any]:
+    return _with_labels(value, "compliance_label_gt")
+
+
+def _turn(value: dict[str, Any]) -> dict[str, Any]:
+    if "turn_status" not in value and "status" in value:
+        value = {**value, "turn_status": value["status"]}
+    tags = value.get("gt_turn_tags")
+    return {**value, "gt_turn_tags": _tags(tags)} if isinstance(tags, dict) else value
+
+
+def _dialog(value: dict[str, Any]) -> dict[str, Any]:
+    if (difficulty := canonical_difficulty(value.get("difficulty"))) is not None:
+        value = {**value, "difficulty": difficulty}
+    turns = value.get("turns")
+    if not isinstance(turns, list):
+        return value
+    return {**value, "turns": [_turn(turn) if isinstance(turn, dict) else turn for turn in turns]}
+
+
+def _row(value: dict[str, Any]) -> dict[str, Any]:
+    return _with_labels(value, "pred_compliance_label", "gt_compliance_label")
+
+
+def _labelled(value: dict[str, Any]) -> dict[str, Any]:
+    return _with_labels(value, "compliance")
+
+
+_UPGRADES: Final[Mapping[object, Callable[[dict[str, Any]], dict[str, Any]]]] = MappingProxyType(
+    {
+        DialogTrace: _dialog,
+        TurnTrace: _turn,
+        TurnEvalRow: _row,
+        TurnTags: _tags,
+        LabelledReply: _labelled,
+    }
+)
+
 
 MAX_DOCUMENT_BYTES: Final = 256 * 1024 * 1024
 """The largest file that is read as one JSON document, in bytes."""
@@ -28,7 +153,6 @@ MAX_SETTINGS_BYTES: Final = 16 * 1024
 _SUPPORTED: Final = re.compile(r"v1(\.[0-9]+)?")
 _BEYOND_FINITE: Final = re.compile(r"Expected `float` [<>]= -?1\.797\d*e\+308")
 _GZIP_MAGIC: Final = b"\x1f\x8b"
-_BOM: Final = b"\xef\xbb\xbf"
 
 RecordT = TypeVar("RecordT")
 

@@ -1,11 +1,11 @@
-"""A run's own artifacts: manifest, summary, statistics, resolved configuration."""
+"""Artifacts of a run: manifest, summary and statistics; and the comparison of two runs."""
 
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import msgspec
 
-from memfin.contracts.base import Count, Finite, HistoryMode, Record, TraceVersion
-from memfin.contracts.judgement import JudgeScope, JudgeStats, ParameterChange
+from memfin.contracts.base import Count, Finite, Record
+from memfin.contracts.judgement import JudgeStats, ParameterChange
 from memfin.contracts.trace import ModelUsage
 
 MetricName = Literal[
@@ -18,11 +18,11 @@ MetricName = Literal[
 
 
 Suite = Literal["dialog", "rag"]
-"""Which kind of evaluation a run is."""
+"""The kind of evaluation of a run."""
 
 
 class Counters(Record):
-    """How many dialogues and turn pairs the dataset held; a turn pair counts when its dialogue is valid."""
+    """Counts of the dataset's dialogues and turn pairs; a turn pair counts when its dialogue is valid."""
 
     total_dialogs: Count = 0
     valid_dialogs: Count = 0
@@ -32,7 +32,7 @@ class Counters(Record):
 
 
 class RunManifest(Record):
-    """``run_manifest.json``: which run this is (trace schema section 4.1).
+    """``run_manifest.json``: identity of a run (trace schema section 4.1).
 
     ``suite`` is left out where dialogues were replayed. In a run of the RAG suite the dataset is the
     benchmark, and a question counts as a dialogue of one turn.
@@ -89,7 +89,7 @@ class LatencyStats(Record):
 
 
 class RunStats(Record):
-    """``run_stats.json``: everything about a run that depends on time; ``judge`` speaks of an LLM judge.
+    """``run_stats.json``: the values of a run that depend on time; ``judge`` is for an LLM judge.
 
     ``judged_turns`` were put to the judge and ``judge_failures`` of them got no verdict, for the reasons in
     ``judge_failure_reasons``, the most frequent first; ``judge_declined`` counts those that were
@@ -116,62 +116,51 @@ class RunStats(Record):
     agent_parameters: list[ParameterChange] = []
 
 
-Positive = Annotated[int, msgspec.Meta(ge=1)]
+Outcome = Literal["better", "worse", "no_difference", "unknown"]
+"""``better`` and ``worse`` only where the interval excludes 0; ``unknown`` where there is no interval."""
 
 
-class RunConfig(Record):
-    """The settings of a run, resolved; names and defaults are those of the command line.
+class PairedValue(Record):
+    """A value in two runs, over the dialogues or questions that carry it in both.
 
-    Secrets have no place here: only the names of the environment variables that hold them.
+    ``a`` and ``b`` are the values over those ``pairs`` alone, so they may differ from the summaries'.
+    ``difference`` is b - a, ``ci95`` its 95 % confidence interval, None below two pairs. ``higher_is_better``
+    says which direction is good.
     """
 
-    dataset: str | None = None
-    agent: str = "builtin"
-    judge: str = "heuristic"
-    runs_dir: str = "runs"
-    run_id: str | None = None
-    workers_dialog: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 4
-    workers_judge: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 2
-    workers_score: Annotated[int, msgspec.Meta(ge=0, le=1_000)] | None = None
-    score_timeout: Annotated[float, msgspec.Meta(gt=0, le=86_400)] = 10.0
-    score_chars: Positive = 100_000
-    history: HistoryMode = "free"
-    limit: Positive | None = None
-    turn_timeout: Annotated[float, msgspec.Meta(gt=0, le=86_400)] = 120.0
-    turn_retries: Annotated[int, msgspec.Meta(ge=0, le=100)] = 2
-    judge_rpm: Annotated[float, msgspec.Meta(gt=0, le=1e9)] | None = None
-    judge_tpm: Annotated[float, msgspec.Meta(gt=0, le=1e12)] | None = None
-    judge_scope: JudgeScope = "m5"
-    judge_votes: Annotated[int, msgspec.Meta(ge=1, le=15)] = 1
-    judge_patience: Annotated[float, msgspec.Meta(gt=0, le=31_536_000)] = 600.0
-    judge_max_tokens: Annotated[int, msgspec.Meta(ge=1, le=10_000_000)] = 2048
-    judge_cache: Literal["off", "read", "write"] = "write"
-    judge_cache_dir: str | None = None
-    agent_system: str | None = None
-    agent_memory: str = "none"
-    agent_temperature: Annotated[float, msgspec.Meta(ge=0, le=100)] = 0.0
-    agent_max_tokens: Positive | None = None
-    agent_context_tokens: Positive = 32_000
-    seed: int = 0
-    fsync_interval: Annotated[float, msgspec.Meta(ge=0, le=3600)] = 0.1
-    fsync_turns: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] = 256
-    trace_version: TraceVersion = "v1"
-    fail_under: dict[str, Finite] = {}
-    fail_on_error: Annotated[float, msgspec.Meta(ge=0, le=1e12)] | None = None
-    fail_on_judge_error: Annotated[float, msgspec.Meta(ge=0, le=1e12)] | None = None
-    notes: str | None = None
+    a: Finite
+    b: Finite
+    difference: Finite
+    verdict: Outcome
+    pairs: Count
+    ci95: tuple[Finite, Finite] | None = None
+    higher_is_better: bool = True
 
 
-class ConfigFile(Record):
-    """``config.json``: the resolved settings of a run and the fingerprint of what they name.
+class ChangedCase(Record):
+    """A dialogue, or a question, whose value changed; ``change`` above 0 says by how much b is better."""
 
-    ``judge_endpoint`` names the environment variables that said where the judge's model is, and
-    which of them holds its key.
+    id: str
+    value: str
+    a: Finite
+    b: Finite
+    change: Finite
+
+
+class Comparison(Record):
+    """Two runs compared, ``b`` against ``a``.
+
+    ``pairs`` counts the dialogues or questions in both runs; ``only_a`` and ``only_b`` those in one, which
+    are left out. ``inputs_changed`` names what the two runs did not share besides what was to be compared.
+    ``values`` holds every value by ``metric.value``; ``changed`` the cases that changed most, worst first.
     """
 
-    run_id: str
-    config_fingerprint: str
-    settings: RunConfig
-    fingerprint_inputs: dict[str, Any]
-    memfin_version: str
-    judge_endpoint: dict[str, str | None] | None = None
+    a: str
+    b: str
+    suite: Literal["dialogues", "rag"]
+    pairs: Count
+    only_a: Count
+    only_b: Count
+    inputs_changed: list[str]
+    values: dict[str, PairedValue]
+    changed: list[ChangedCase] = []

@@ -1,4 +1,4 @@
-"""A soak's artifacts: one line an epoch, and the summary of all of them (spec section 8, ``soak``)."""
+"""A soak's artifacts: one line per epoch, and the summary of all of them (spec section 8, ``soak``)."""
 
 from typing import Annotated, Literal
 
@@ -6,22 +6,9 @@ import msgspec
 
 from memfin.contracts.base import Count, Finite, Record
 from memfin.contracts.run import Suite
+from memfin.contracts.settings import SoakLimits
 
 SoakState = Literal["running", "finished", "interrupted", "failed"]
-
-
-class SoakLimits(Record):
-    """When a soak ends and what it keeps.
-
-    No epoch begins after ``duration_seconds`` or beyond ``epochs``; at least one of both is set.
-    ``keep_epochs`` is how many of the last epochs keep their traces, None for all. ``metrics_port``
-    serves Prometheus metrics on loopback; 0 takes a free port.
-    """
-
-    duration_seconds: Annotated[float, msgspec.Meta(gt=0, le=1e9)] | None = None
-    epochs: Annotated[int, msgspec.Meta(ge=1, le=999_999)] | None = None
-    keep_epochs: Count | None = None
-    metrics_port: Annotated[int, msgspec.Meta(ge=0, le=65_535)] | None = None
 
 
 class Distribution(Record):
@@ -42,7 +29,7 @@ class Distribution(Record):
 
 
 class SoakErrors(Record):
-    """What went wrong: turns that failed or timed out, dialogues, retries, judgements, calls left behind.
+    """Counts of failures: turns, time-outs, dialogues, retries, judgements, abandoned calls.
 
     ``failed_turns`` includes ``timeouts``. ``skipped_dialogs`` are lines of the dataset that hold no valid
     dialogue. ``judge_failures`` are of the ``judged_turns`` that were put to the judge.
@@ -60,7 +47,7 @@ class SoakErrors(Record):
 
 
 class ProcessSample(Record):
-    """What the process holds at a moment; ``tasks`` are those of the event loop."""
+    """Resources of the process at a moment; ``tasks`` are those of the event loop."""
 
     rss_bytes: Count = 0
     open_files: Count = 0
@@ -96,10 +83,10 @@ class SoakEpoch(Record):
 
 
 class Drift(Record):
-    """A value over epochs: what it was, and whether it has a trend.
+    """A value over epochs, and its trend.
 
-    ``slope`` is the change an epoch (Sen's estimator), ``ci95`` its 95 % interval, None while there are
-    too few epochs. ``drifting`` says that the interval leaves 0 out. ``epochs`` is how many epochs the
+    ``slope`` is the change per epoch (Sen's estimator), ``ci95`` its 95 % interval, None while there are
+    too few epochs. ``drifting`` says that the interval excludes 0. ``epochs`` is how many epochs the
     slope is over.
     """
 
@@ -115,11 +102,11 @@ class Drift(Record):
 
 
 class SoakSummary(Record):
-    """``soak_summary.json``: where a soak stands; it is renewed while the soak goes on.
+    """``soak_summary.json``: the state of a soak, rewritten while the soak runs.
 
     ``elapsed_seconds`` is the time spent by all ``processes``. ``pruned_epochs`` says up to which epoch
     the traces are removed. ``metrics`` and ``operation`` hold the drift of headline values, and of what
-    tells how the runtime and the machine fare. ``rss_bytes_per_100k_turns`` is the growth of resident
+    describes the runtime and the machine. ``rss_bytes_per_100k_turns`` is the growth of resident
     memory in the last process with its interval, None before 10,000 turns. ``gates`` are the thresholds
     that the soak does not pass, once it is finished; ``reason`` is what ended it early; ``changed`` names
     what ``--force`` went on in spite of. ``suite`` is left out where dialogues are replayed; with ``rag`` a

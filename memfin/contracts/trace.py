@@ -1,4 +1,4 @@
-"""The trace of a replay: what was asked, answered and observed (trace schema sections 4.2, 4.3)."""
+"""Traces and checkpoints of a replay: requests, answers and observations (trace schema 4.2, 4.3)."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ class RecallItem(Record):
 
 
 class RecallTrace(Record):
-    """What the agent's memory put before the model at this turn."""
+    """Context that the agent's memory gave to the model at this turn."""
 
     query: str = ""
     short_term_context: str = ""
@@ -62,7 +62,7 @@ class ToolTrace(Record):
 
 
 class ComplianceTrace(Record):
-    """What the agent's own compliance check found in its reply."""
+    """Findings of the agent's own compliance check in its reply."""
 
     is_compliant: bool
     needs_modification: bool = False
@@ -72,7 +72,7 @@ class ComplianceTrace(Record):
 
 
 class ModelUsage(Record):
-    """What a turn took of the language model behind the agent: tokens as the server counted them.
+    """Use of the language model behind the agent in a turn; tokens are those that the server counted.
 
     ``calls`` counts the answers that came; ``latency_ms`` is the time from request to end of answer,
     ``first_token_ms`` the time to the first words of the last answer, both in milliseconds.
@@ -130,3 +130,22 @@ class DialogTrace(Record):
     profile_gt: ProfileTruth | msgspec.UnsetType = msgspec.UNSET
     history_mode: HistoryMode | msgspec.UnsetType = msgspec.UNSET
     judge: str | msgspec.UnsetType = msgspec.UNSET
+
+
+class DialogCheckpoint(Record):
+    """The turns of a dialogue so far and the agent's state after the last of them.
+
+    ``turns`` are all of them, the first one first; in the file they are those after the
+    ``turns_before`` ones that earlier records hold. ``snapshot`` is what the agent gave, and nobody
+    else can read. The counts are those of `DialogReplayed` so far.
+    """
+
+    dataset_index: Count
+    dialog_id: str
+    turns: list[TurnTrace]
+    snapshot: bytes
+    turns_before: Count = 0
+    retries: Count = 0
+    abandoned: Count = 0
+    late_observations: Count = 0
+    usage: ModelUsage | None = None

@@ -1,4 +1,4 @@
-"""The scored turn: one line of ``turn_eval.jsonl`` (trace schema section 5)."""
+"""Scored turns (``turn_eval.jsonl``, trace schema section 5), and replies as ``memfin check`` reads them."""
 
 from collections.abc import Collection, Iterable
 from typing import Final, Literal
@@ -46,7 +46,7 @@ class SourceHits(Record):
 
 
 class Finding(Record):
-    """Why a detector spoke: the rule that fired and the characters of the reply it fired on.
+    """A finding of a detector: the rule that fired and the characters of the reply it fired on.
 
     Where the classifier spoke, ``rule`` holds ``classifier:`` and the words that weighed most. ``start``
     and ``end`` are half-open character offsets into ``pred_assistant_text``.
@@ -63,7 +63,7 @@ class TurnEvalRow(Record):
     """Everything the five metrics need of one turn.
 
     The fields after ``judge_score_1_5`` are MemFin's own optional intermediate values. Lists that
-    speak of keys (``key_hit_flags``, ``key_hit_sources``, ``key_hit_guarded``,
+    are about keys (``key_hit_flags``, ``key_hit_sources``, ``key_hit_guarded``,
     ``key_recoverability``) align with the resolvable entries of ``resolved_keys``, in order.
     ``unjudged`` names what nobody read because the judge whose part it was failed (``judge_error``);
     ``judge_declined`` says why a judge would not read the reply, where that was the reason; with a judge
@@ -120,7 +120,7 @@ class TurnEvalRow(Record):
 
 
 def was_asked(row: TurnEvalRow, scope: JudgeScope) -> bool:
-    """Say whether the run's judge was asked about a turn.
+    """Return True if the run's judge was asked about a turn.
 
     In the scope ``uncertain`` the heuristic judge scores the turns that are not sent to the run's own.
     """
@@ -135,3 +135,46 @@ def met_risk_tags(required: Iterable[str], predicted: Collection[str]) -> list[s
         for tag in dict.fromkeys(required)
         if tag in predicted or (tag == ANY_RISK_TAG and len(predicted) > 0)
     ]
+
+
+FindingKind = Literal["severe", "minor", "contradiction", "disclosure"]
+
+
+class CheckedFinding(Record):
+    """A finding in a reply: its kind, the rule that fired, and the words it fired on.
+
+    ``value`` is a category of misconduct, the text of a constraint, or a risk tag. ``start`` and ``end``
+    are half-open character offsets into the reply as written. ``line`` counts from 1 and is the line of
+    the finding where the file is the reply, otherwise that of the JSON value that holds the reply.
+    """
+
+    kind: FindingKind
+    value: str
+    rule: str
+    line: Count
+    start: Count
+    end: Count
+    words: str
+
+
+class CheckedReply(Record):
+    """A reply and the findings of the offline detectors.
+
+    ``file`` and ``line`` are where the reply begins; ``id`` names it within its file. ``compliance`` is the
+    label that follows from ``categories``, null where no rule fired: nothing more is known then.
+    ``contradictions`` are the constraints that the reply breaks, ``undecided`` those that a proposal bears on
+    without deciding them, ``unread_constraints`` those that the detectors do not understand. ``unsure`` names
+    the labels on which a judge should be asked. ``findings`` are in the order of the text, disclosures last.
+    """
+
+    file: str
+    line: Count
+    id: str | None
+    compliance: ComplianceLabel | None
+    categories: list[str]
+    risk_tags: list[str]
+    contradictions: list[str]
+    undecided: list[str]
+    unread_constraints: list[str]
+    unsure: list[str]
+    findings: list[CheckedFinding]

@@ -1,4 +1,4 @@
-"""How well detectors or a judge agree with labelled replies: what ``memfin validity --json`` prints.
+"""Labelled replies (spec section 8), and the agreement of detectors or a judge with them.
 
 A value that nothing was labelled for, or whose denominator is zero, is null. Intervals are 95 %
 confidence intervals.
@@ -6,8 +6,31 @@ confidence intervals.
 
 from typing import Final
 
-from memfin.contracts.base import Count, Finite, Record
+from memfin.contracts.base import Bit, ComplianceLabel, Count, Finite, Record
 from memfin.contracts.judgement import JudgeScope, JudgeStats
+from memfin.contracts.turn_eval import Finding
+
+
+class LabelledReply(Record):
+    """A reply, the message that it answers, and the labels of careful readers.
+
+    Every label is optional: a field or tag that is left out or null was not labelled and is not
+    scored. ``risk_tags`` and ``rubric`` say of each name whether the reply discloses or contains it.
+    ``contradiction`` says whether the reply advises against one of ``constraints``.
+    ``forbidden_hits`` are all categories of forbidden claims in the reply; an empty list says that
+    there are none. ``user_text`` is what the reply answers.
+    """
+
+    id: str
+    text: str
+    user_text: str | None = None
+    constraints: list[str] | None = None
+    risk_tags: dict[str, bool | None] | None = None
+    contradiction: Bit | None = None
+    compliance: ComplianceLabel | None = None
+    forbidden_hits: list[str] | None = None
+    rubric: dict[str, bool | None] | None = None
+
 
 Interval = tuple[Finite, Finite]
 
@@ -15,7 +38,7 @@ Share = Finite | None
 """A value between 0 and 1 (kappa: -1 and 1); null where its denominator is zero."""
 
 DETECTORS: Final = "detectors"
-"""What is measured where no judge is."""
+"""The name of what is measured without a judge."""
 
 
 class BinaryScores(Record):
@@ -104,18 +127,12 @@ class LabelFile(Record):
     rows: Count
 
 
-class LabelSpan(Record):
-    """A rule that fired: half-open character offsets into the reply, the words, and those around them.
+class LabelSpan(Finding):
+    """A rule that fired, with the words and those around them; offsets are those of the reply.
 
-    ``field`` and ``value`` are what the rule speaks for; a reading that follows from others shows
-    theirs.
+    A reading that follows from others shows theirs.
     """
 
-    field: str
-    value: str
-    rule: str
-    start: Count
-    end: Count
     text: str
     context: str
 
@@ -168,7 +185,7 @@ class UnknownNames(Record):
 
 
 class ValidityReport(Record):
-    """How well the detectors or a judge (``measured``) agree with labelled replies (spec section 8).
+    """Agreement of the detectors or a judge (``measured``) with labelled replies (spec section 8).
 
     A field that the judge does not read is null. ``lexicon_hashes`` say which rules were measured.
     """

@@ -8,8 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 import msgspec
 
 from memfin.contracts import Dialog, DialogTrace, MetricResult, ProfileTruth
-from memfin.contracts.legacy import upgrade
-from memfin.contracts.reading import check_trace_version, convert
+from memfin.contracts.reading import check_trace_version, convert, upgrade
 from memfin.contracts.run import MetricName
 from memfin.metrics.state import Cell, MetricState, Share, each_of
 from memfin.scoring.profile import snapshot_values, truth_values

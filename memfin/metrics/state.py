@@ -16,8 +16,7 @@ from typing import Any, ClassVar, Final, Generic, NamedTuple, Self, TypeVar, cas
 import msgspec
 
 from memfin.contracts import TRACE_VERSION, TRACE_VERSION_EXTENDED, MetricResult, Reading, TurnEvalRow
-from memfin.contracts.legacy import upgrade
-from memfin.contracts.reading import InvalidRecord, check_trace_version, convert
+from memfin.contracts.reading import InvalidRecord, check_trace_version, convert, upgrade
 from memfin.contracts.run import MetricName
 from memfin.metrics.interval import ratio_interval
 

@@ -5,7 +5,7 @@ from collections import Counter
 from typing import Final, NamedTuple
 
 from memfin.contracts import LatencyStats
-from memfin.contracts.legacy import canonical_difficulty
+from memfin.contracts.reading import canonical_difficulty
 from memfin.report.degenerate import ReplyShapes
 from memfin.report.failures import FailureCounter
 from memfin.report.reader import ScannedDialog, ScannedTurn

@@ -8,8 +8,7 @@ import anyio
 
 from memfin.actors.progress_log import OnEvent
 from memfin.contracts import NO_JUDGE, BenchConfigFile
-from memfin.contracts.rag import RagSummary, RagType
-from memfin.contracts.rag_summary import SUMMARY, iter_individual_results
+from memfin.contracts.rag import SUMMARY, RagSummary, RagType, iter_individual_results
 from memfin.errors import GateFailed
 from memfin.runtime.bench_gates import failed_bench_gates
 from memfin.runtime.bench_plan import BenchPlan, RagLike, make_bench_plan

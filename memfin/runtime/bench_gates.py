@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from memfin.contracts import BenchConfig, RunStats
-from memfin.contracts.rag import RagIndividual, RagSummary
-from memfin.contracts.rag_summary import SUMMARY, iter_individual_results
+from memfin.contracts.rag import SUMMARY, RagIndividual, RagSummary, iter_individual_results
 from memfin.errors import UsageError
 from memfin.rag.aggregation import is_right_fact, regressions
 from memfin.runtime.gates import judge_gates_failed_by, reached

@@ -12,8 +12,7 @@ from memfin.actors.questions import Asker, QuestionJudging, QuestionScorer, Ques
 from memfin.actors.warning_board import WarningBoard
 from memfin.agents.settings import AgentSettings
 from memfin.contracts import NO_JUDGE, BenchConfig
-from memfin.contracts.rag import RagQuestion, RagSummary
-from memfin.contracts.rag_summary import SUMMARY, summary_pieces
+from memfin.contracts.rag import SUMMARY, RagQuestion, RagSummary, summary_pieces
 from memfin.contracts.reading import shown
 from memfin.contracts.run import Suite as SuiteName
 from memfin.errors import UsageError

@@ -7,9 +7,8 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
 
-import msgspec
-
 from memfin.contracts import RunConfig
+from memfin.contracts.settings import check_settings
 from memfin.errors import UsageError
 from memfin.runtime.gates import check_value_name
 
@@ -38,10 +37,9 @@ def checked_config(settings: Mapping[str, Any], kind: type[C], check_gate: Calla
         for name, value in settings.items()
     }
     try:
-        config = msgspec.convert(plain, kind)
-    except msgspec.ValidationError as problem:
-        message, _, where = str(problem).partition(" - at `$.")
-        raise UsageError(f"setting {where.rstrip('`') or '?'}: {message}") from problem
+        config = check_settings(kind, plain)
+    except UsageError as problem:
+        raise UsageError(f"setting {problem}") from problem
     if not config.runs_dir:
         raise UsageError("setting runs_dir: the name is empty")
     for name in config.fail_under:

@@ -4,9 +4,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from memfin.contracts import NO_JUDGE, BenchConfig, BenchConfigFile
+from memfin.contracts import NO_JUDGE, BenchConfig, BenchConfigFile, SoakLimits
 from memfin.contracts.rag import RagSummary
-from memfin.contracts.soak import SoakLimits
 from memfin.journal import JUDGED_QUESTIONS, QUESTIONS, RAG_RESULTS
 from memfin.rag.aggregation import headline_values
 from memfin.runtime.bench import make_bench_resume_plan

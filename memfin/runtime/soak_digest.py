@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 from fastdigest import TDigest
 
-from memfin.contracts.lines import MAX_RECORD_BYTES, iter_lines
+from memfin.contracts.reading import MAX_RECORD_BYTES, iter_lines
 from memfin.contracts.soak import Distribution
 
 CENTROIDS: Final = 200

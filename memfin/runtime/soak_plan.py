@@ -8,10 +8,10 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from memfin.contracts import NO_JUDGE, ConfigFile, EvalSummary, RunConfig
+from memfin.contracts import NO_JUDGE, ConfigFile, EvalSummary, RunConfig, SoakLimits, SoakSummary
 from memfin.contracts.reading import shown
 from memfin.contracts.run import Suite as SuiteName
-from memfin.contracts.soak import SoakLimits, SoakSummary
+from memfin.contracts.settings import check_settings
 from memfin.errors import UsageError
 from memfin.journal import DIALOG_TRACE, DIALOGUES, Layout, progress_path
 from memfin.journal.commits import digest
@@ -367,7 +367,6 @@ def checked_limits(limits: SoakLimits) -> SoakLimits:
     if limits.duration_seconds is None and limits.epochs is None:
         raise UsageError("soak: give --duration, such as 8h, or --epochs N")
     try:
-        return msgspec.convert(msgspec.to_builtins(limits), SoakLimits)
-    except msgspec.ValidationError as problem:
-        message, _, where = str(problem).partition(" - at `$.")
-        raise UsageError(f"setting {where.rstrip('`')}: {message}") from problem
+        return check_settings(SoakLimits, msgspec.to_builtins(limits))
+    except UsageError as problem:
+        raise UsageError(f"setting {problem}") from problem

@@ -27,8 +27,7 @@ from memfin.contracts import (
     Verdict,
 )
 from memfin.contracts.catalog import LABELS
-from memfin.contracts.lines import MAX_LINE_BYTES
-from memfin.contracts.reading import iter_jsonl
+from memfin.contracts.reading import MAX_LINE_BYTES, iter_jsonl
 from memfin.errors import RunFault, UsageError
 from memfin.judges import DialogJudge
 from memfin.judges.protocol import EndpointDown, JudgeResult, RecordingJudge, judge_result

@@ -23,8 +23,7 @@ from memfin.contracts import (
     TurnTrace,
     met_risk_tags,
 )
-from memfin.contracts.legacy import upgrade
-from memfin.contracts.reading import check_trace_version, convert
+from memfin.contracts.reading import check_trace_version, convert, upgrade
 from memfin.errors import UsageError
 from memfin.scoring.compliance import forbidden_hits, label_from_trace, worst_label
 from memfin.scoring.constraint_texts import unread_constraints

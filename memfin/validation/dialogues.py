@@ -9,10 +9,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from memfin.contracts import Dialog, ProfileTruth, SkipReason, TurnTags
-from memfin.contracts.legacy import upgrade
-from memfin.contracts.lines import Line
-from memfin.contracts.reading import shown
-from memfin.contracts.schema import DIFFICULTIES, HORIZONS, LIQUIDITY_NEEDS, RISK_LEVELS
+from memfin.contracts.catalog import DIFFICULTIES, HORIZONS, LIQUIDITY_NEEDS, RISK_LEVELS
+from memfin.contracts.reading import Line, shown, upgrade
 from memfin.dataset import read_entry
 from memfin.validation.findings import Steps, Violation
 from memfin.validation.rules import Digest, digest

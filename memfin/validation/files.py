@@ -8,14 +8,17 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from memfin.contracts.catalog import DATASET, LABELS, QUESTIONS, Contract, contract, contract_of_file
-from memfin.contracts.legacy import upgrade
-from memfin.contracts.lines import MAX_LINE_BYTES, MAX_RECORD_BYTES, Line, iter_lines
 from memfin.contracts.reading import (
     MAX_DOCUMENT_BYTES,
+    MAX_LINE_BYTES,
+    MAX_RECORD_BYTES,
+    Line,
     UnsupportedTraceVersion,
     check_trace_version,
+    iter_lines,
     open_input,
     read_document,
+    upgrade,
 )
 from memfin.errors import UsageError
 from memfin.validation.dialogues import DatasetRules

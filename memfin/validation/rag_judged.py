@@ -6,9 +6,14 @@ from typing import Final
 
 import msgspec
 
-from memfin.contracts.rag import RagIndividual, RagResult
-from memfin.contracts.rag_judgement import RagJudgement
-from memfin.contracts.rag_verdict import RagJudged, RagJudgeGroup, RagJudgeSummary
+from memfin.contracts.rag import (
+    RagIndividual,
+    RagJudged,
+    RagJudgeGroup,
+    RagJudgement,
+    RagJudgeSummary,
+    RagResult,
+)
 from memfin.validation.findings import Steps, Violation
 from memfin.validation.rules import RunRules
 

@@ -8,7 +8,7 @@ import msgspec
 
 from memfin.contracts import EvalSummary
 from memfin.contracts.catalog import CONTRACTS
-from memfin.contracts.rag_summary import read_sums
+from memfin.contracts.rag import read_sums
 from memfin.contracts.reading import InvalidRecord, iter_jsonl, read_json
 from memfin.contracts.run import Suite
 from memfin.contracts.soak import SoakEpoch

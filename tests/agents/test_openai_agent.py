@@ -744,8 +744,8 @@ def test_a_missing_endpoint_is_told_before_anything_is_written(tmp_path: Path) -
         ),
         ({"agent_memory": "json:nothing"}, "agent memory 'json:nothing': module 'json' has no 'nothing'"),
         ({"agent_system": "/nowhere/p.md"}, "agent system prompt /nowhere/p.md: No such file or directory"),
-        ({"agent_temperature": -1.0}, "setting agent_temperature: Expected `float` >= 0.0"),
-        ({"agent_max_tokens": 0}, "setting agent_max_tokens: Expected `int` >= 1"),
+        ({"agent_temperature": -1.0}, "setting agent_temperature: must be at least 0"),
+        ({"agent_max_tokens": 0}, "setting agent_max_tokens: must be at least 1"),
     ],
 )
 def test_unusable_settings_are_told_before_anything_is_written(

@@ -11,11 +11,10 @@ from typing import Any
 import jsonschema
 import pytest
 
-from memfin.cli.check_view import lines_of
+from memfin.cli.check import lines_of
 from memfin.contracts import CheckedFinding, CheckedReply
-from memfin.contracts.catalog import CONTRACTS
-from memfin.contracts.lines import MAX_LINE_BYTES
-from memfin.contracts.schema import json_schema
+from memfin.contracts.catalog import CONTRACTS, json_schema
+from memfin.contracts.reading import MAX_LINE_BYTES
 from tests.commands import run_command
 from tests.docs.pages import ROOT
 from tests.support import write_jsonl
@@ -327,7 +326,7 @@ def test_a_line_over_16_mib_is_refused_and_the_next_one_read(tmp_path: Path) -> 
     path.write_bytes(b'{"text": "' + b"a" * MAX_LINE_BYTES + b'"}\n' + json.dumps({"text": SEVERE}).encode())
     done = check(path)
     assert done.stdout == f"{path}:2: {FINDING}\n"
-    assert f"{path}:1: more than {MAX_LINE_BYTES} bytes; write one reply a line" in done.stderr
+    assert f"{path}:1: more than {MAX_LINE_BYTES} bytes; write one reply per line" in done.stderr
     whole = text(tmp_path / "reply.md", "a" * (MAX_LINE_BYTES + 1))
     assert f"{whole}:1: more than {MAX_LINE_BYTES} bytes" in check(whole).stderr
 

@@ -9,7 +9,14 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from memfin.cli.options import CONFIG_FILE, RUN_OPTIONS, fail_under_gates, read_config, run_options
+from memfin.cli.options import (
+    CONFIG_FILE,
+    RUN_OPTIONS,
+    SOAK_OPTIONS,
+    fail_under_gates,
+    read_config,
+    with_settings,
+)
 from memfin.contracts import RunConfig
 from memfin.errors import UsageError
 from memfin.runtime.plan import make_plan
@@ -34,7 +41,7 @@ def settings(
 
     @click.command()
     @click.argument("dataset", required=False, envvar="MEMFIN_DATASET")
-    @run_options
+    @with_settings(RUN_OPTIONS, "run")
     def command(**values: Any) -> None:
         got.update(values)
 
@@ -59,7 +66,7 @@ def test_every_setting_of_a_run_has_a_flag_and_the_same_default() -> None:
     fields = RunConfig()
     assert set(defaults) == set(RunConfig.__struct_fields__)
     for name, value in defaults.items():
-        assert value == (() if name == "fail_under" else fields[name]), name
+        assert value == fields[name], name
 
 
 def test_what_the_python_api_names_is_what_the_flags_name() -> None:
@@ -114,7 +121,7 @@ def test_every_flag_has_its_variable() -> None:
     }
     assert set(values) == {option.name for option in RUN_OPTIONS}
     got = settings(env={f"MEMFIN_{name.upper()}": value for name, value in values.items()})
-    assert got.pop("fail_under") == (f"{GATE}=0.1", f"{GATE}=0.2")
+    assert got.pop("fail_under") == {GATE: 0.2}
     del values["fail_under"]
     assert {name: str(got[name]) for name in values} == values | {
         "judge_rpm": "10.0",
@@ -156,31 +163,31 @@ def test_whole_numbers_do_where_the_setting_is_a_float() -> None:
 @each_case(
     ("config", "message"),
     [
-        ("workers_dialog = 4.7", "workers_dialog: Expected `int`, got `float`"),
-        ("limit = true", "limit: Expected `int | null`, got `bool`"),
-        ("workers_dialog = [1]", "workers_dialog: Expected `int`, got `array`"),
-        ('seed = "5"', "seed: Expected `int`, got `str`"),
-        ("notes = 5", "notes: Expected `str | null`, got `int`"),
-        ('agent = ["a"]', "agent: Expected `str`, got `array`"),
-        ("dataset = 5", "dataset: Expected `str | null`, got `int`"),
-        ("agent = 2024-01-01", "agent: Expected `str`, got `date`"),
-        ("turn_timeout = nan", "turn_timeout: Expected `float` > 0.0"),
-        ("turn_timeout = inf", "turn_timeout: Expected `float` <= 86400.0"),
-        ("workers_dialog = 0", "workers_dialog: Expected `int` >= 1"),
-        ('history = "both"', "history: Invalid enum value 'both'"),
+        ("workers_dialog = 4.7", "workers_dialog: must be an integer, not a number"),
+        ("limit = true", "limit: must be an integer, not true or false"),
+        ("workers_dialog = [1]", "workers_dialog: must be an integer, not a list"),
+        ('seed = "5"', "seed: must be an integer, not a string"),
+        ('agent = ["a"]', "agent: must be a string, not a list"),
+        ("dataset = 5", "dataset: must be a string"),
+        ("agent = 2024-01-01", "agent: must be a string, not a date"),
+        ("turn_timeout = nan", "turn_timeout: must be more than 0"),
+        ("turn_timeout = inf", "turn_timeout: must be at most 86400"),
+        ("workers_dialog = 0", "workers_dialog: must be at least 1"),
+        ('history = "both"', "history: must be one of free, forced, not 'both'"),
+        ("quiet = 1", "quiet: must be true or false"),
         ("unknown = 1", "unknown setting 'unknown'; known: agent, agent_context_tokens, agent_max_tokens, "),
         ("[run]\nworkers-dialog = 1", "unknown setting 'workers-dialog'; known: "),
-        ("run = 5", "unknown setting 'run'; known: "),
+        ("run = 5", "run is a table, [run]"),
         ("seed = ", "Invalid value"),
         ("seed 5", "Expected '=' after a key"),
         ("seed = 1\nseed = 2", "Cannot overwrite a value"),
         (f"seed = {'[' * 5000}{']' * 5000}", "the values are nested too deeply"),
         (f"seed = {'9' * 5000}", "Exceeds the limit (4300 digits) for integer string conversion"),
         (f"{'a.' * 10_000}a = 1", "the file is larger than 16 KiB"),
-        ("fail_under = 5", "fail_under is a table of metric.value = number, or a list of texts"),
-        ("fail_under = [5]", "fail_under is a table of metric.value = number, or a list of texts"),
-        ("[fail_under]\nm9 = 0.5", "--fail-under: unknown value 'm9'"),
-        ("[run.fail_under]\nm3_risk_coverage.none = 0.5", "--fail-under: unknown value "),
+        ("fail_under = 5", "fail_under: must be a table of metric.value = number, or a list of strings"),
+        ("fail_under = [5]", "fail_under: must be a table of metric.value = number, or a list of strings"),
+        ("[fail_under]\nm9 = 0.5", "fail_under: unknown value 'm9'"),
+        ("[run.fail_under]\nm3_risk_coverage.none = 0.5", "fail_under: unknown value "),
     ],
 )
 def test_an_unusable_file_is_refused_in_one_line(config: str, message: str) -> None:
@@ -216,12 +223,12 @@ def test_a_directory_of_the_default_name_is_not_read() -> None:
     ],
 )
 def test_thresholds_may_be_written_in_every_way_toml_has(config: str) -> None:
-    assert fail_under_gates(settings(config=config)["fail_under"]) == {GATE: 0.8}
+    assert settings(config=config)["fail_under"] == {GATE: 0.8}
 
 
 def test_thresholds_of_flags_replace_those_of_the_file() -> None:
     got = settings("--fail-under", f"{GATE}=0.5", config=f'fail_under = "{GATE}=0.8"')
-    assert fail_under_gates(got["fail_under"]) == {GATE: 0.5}
+    assert got["fail_under"] == {GATE: 0.5}
 
 
 def test_the_last_threshold_of_a_value_counts() -> None:
@@ -230,9 +237,8 @@ def test_the_last_threshold_of_a_value_counts() -> None:
 
 
 def test_a_threshold_of_the_file_must_be_a_number() -> None:
-    values = settings(config=f'[fail_under]\n"{GATE}" = "much"')["fail_under"]
     with pytest.raises(UsageError, match=r"expected metric\.value=number"):
-        fail_under_gates(values)
+        settings(config=f'[fail_under]\n"{GATE}" = "much"')
 
 
 def test_reading_a_config_returns_its_settings() -> None:
@@ -251,9 +257,45 @@ def test_reading_a_config_returns_its_settings() -> None:
     ],
 )
 def test_a_flag_of_the_wrong_type_is_named(args: tuple[str, ...], name: str) -> None:
-    command = click.Command("c", callback=lambda **values: None)
-    run_options(command.callback)  # type: ignore[type-var]
-    command.params = [*RUN_OPTIONS]
+    command = click.Command("c", callback=lambda **values: None, params=[*RUN_OPTIONS])
     result = CliRunner().invoke(command, list(args))
     assert result.exit_code == 2
     assert f"Invalid value for '{name}'" in result.output
+
+
+def test_the_table_of_the_soak_goes_before_the_settings_of_all() -> None:
+    Path(CONFIG_FILE).write_text(
+        "seed = 1\nlimit = 2\n[run]\nseed = 3\nworkers_dialog = 5\n"
+        '[soak]\nseed = 4\nduration = "1h30m"\nepochs = 7\nkeep_epochs = 0\nmetrics_port = 9464\n'
+        "quiet = true\n"
+        '[bench]\nrag = "oracle"\n',
+    )
+    of_soak = {"duration": "1h30m", "epochs": 7, "keep_epochs": 0, "metrics_port": 9464}
+    assert read_config(Path(CONFIG_FILE), SOAK_OPTIONS, "soak") == {
+        "seed": 4,
+        "limit": 2,
+        "workers_dialog": 5,
+        "quiet": True,
+        **of_soak,
+    }
+    assert read_config(Path(CONFIG_FILE)) == {"seed": 3, "limit": 2, "workers_dialog": 5}
+
+
+@each_case(
+    ("text", "words"),
+    [
+        ("soak = 3", r"soak is a table, \[soak\]"),
+        ("[soak]\nspeed = 3", "unknown setting 'soak.speed'"),
+        ("[soak]\nlimit = true", "soak.limit: must be an integer"),
+        ("[soak]\nepochs = 0", "soak.epochs: must be at least 1"),
+        ("[soak]\nkeep_epochs = 1.5", r"soak.keep_epochs: must be an integer, not a number"),
+        ("[soak]\nduration = 8", "soak.duration: must be a string such as '8h', not 8"),
+        ('[soak]\nduration = "0s"', "soak.duration: '0s': must be more than 0"),
+        ("epochs = 3", "unknown setting 'epochs'"),
+    ],
+)
+def test_a_wrong_soak_table_is_one_line(text: str, words: str) -> None:
+    Path(CONFIG_FILE).write_text(text)
+    with pytest.raises(UsageError, match=words) as refused:
+        read_config(Path(CONFIG_FILE), SOAK_OPTIONS, "soak")
+    assert len(str(refused.value).splitlines()) == 1

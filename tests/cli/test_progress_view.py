@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from memfin.cli import progress
-from memfin.cli.progress import BarView, Notices, PlainView, QuietView, Standing, progress_view
+from memfin.cli.progress import BarView, DialogueCounts, PlainView, QuietView, progress_view
 from memfin.contracts import (
     DialogDone,
     DialogStarted,
@@ -62,8 +62,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return Clock(monkeypatch)
 
 
-def standing(*events: ProgressEvent) -> Standing:
-    counted = Standing()
+def standing(*events: ProgressEvent) -> DialogueCounts:
+    counted = DialogueCounts()
     for event in events:
         counted.count(event)
     return counted
@@ -80,7 +80,8 @@ def test_judgements_that_failed_are_errors() -> None:
 
 def test_the_judge_queue_holds_answered_turns_of_dialogues_that_are_not_judged() -> None:
     events = [turn("a"), turn("a"), turn("a", "error"), turn("b")]
-    assert standing(*events).judge_queue == 3
+    assert standing(*events).judge_queue == 0  # as far as is known, there is no judge
+    assert standing(judged("c"), *events).judge_queue == 3
     assert standing(*events, judged("a")).judge_queue == 1
     # not every turn has a rubric, and with no judge none is ever judged
     assert standing(*events, judged("a", count=1), done("b")).judge_queue == 0
@@ -118,48 +119,50 @@ def test_the_time_that_is_left_follows_the_pace(
 def test_plain_lines_come_every_few_seconds_and_at_the_end(clock: Clock) -> None:
     stream = io.StringIO()
     with PlainView(stream) as view:
-        view.show(started())
-        view.show(opened())
-        clock.now += progress.EVERY - 0.1
-        view.show(turn())
+        view.on_event(started())
+        view.on_event(opened())
+        clock.now += progress.INTERVAL - 0.1
+        view.on_event(turn())
         clock.now += 0.2
-        view.show(turn())
-        view.show(judged())
+        view.on_event(turn())
+        view.on_event(judged())
         clock.now += 5
-        view.show(done())
+        view.on_event(done())
     assert stream.getvalue().splitlines() == [
         "memfin: run r started",
-        "memfin: dialogs 0/4  turns 2  judge queue 2  errors 0  eta -:--:--",
-        "memfin: dialogs 1/4  turns 2  judge queue 0  errors 0  eta 0:00:30",
-        "memfin: dialogs 1/4  turns 2  judge queue 0  errors 0  eta 0:00:30",
+        "memfin: dialogues 0/4  turns 2  errors 0  eta -:--:--",
+        "memfin: dialogues 1/4  turns 2  judge queue 0  errors 0  eta 0:00:30",
+        "memfin: dialogues 1/4  turns 2  judge queue 0  errors 0  eta 0:00:30",
     ]
 
 
 def test_a_total_that_is_not_known_is_a_question_mark() -> None:
     stream = io.StringIO()
     with PlainView(stream) as view:
-        view.show(started(None))
-    assert "dialogs 0/?" in stream.getvalue()
+        view.on_event(started(None))
+    assert "dialogues 0/?" in stream.getvalue()
 
 
 def test_the_quiet_view_shows_warnings_only() -> None:
     stream = io.StringIO()
     with QuietView(stream) as view:
         for event in (started(), opened(), turn(), done()):
-            view.show(event)
+            view.on_event(event)
         assert stream.getvalue() == ""
-        view.show(Warned(**BASE, message="look", dialog_id="d"))
-    assert stream.getvalue() == "memfin: warning: look (dialog d)\n"
+        view.on_event(Warned(**BASE, message="look", dialog_id="d"))
+    assert stream.getvalue() == "memfin: warning: look (dialogue d)\n"
 
 
-def test_warnings_are_for_every_eye_and_other_events_are_not() -> None:
-    assert Notices().of(Warned(**BASE, message="look")) == ["memfin: warning: look"]
-    assert Notices().of(turn(status="error")) == []
-    assert Notices().of(started()) == []
+def quiet_lines(*events: ProgressEvent) -> list[str]:
+    stream = io.StringIO()
+    with QuietView(stream) as view:
+        for event in events:
+            view.on_event(event)
+    return stream.getvalue().splitlines()
 
 
-def test_an_interruption_is_told_once_by_whoever_ends_the_run() -> None:
-    assert Notices().of(RunInterrupted(**BASE, reason="signal")) == []
+def test_an_interruption_is_reported_once_by_whoever_ends_the_run() -> None:
+    assert quiet_lines(RunInterrupted(**BASE, reason="signal"), turn(status="error")) == []
 
 
 def test_the_view_fits_the_place(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,12 +181,12 @@ def test_a_terminal_shows_bars_and_warnings() -> None:
         base = {"ts": "t", "run_id": "r"}
         with progress_view(quiet=False) as view:
             assert isinstance(view, BarView)
-            view.show(RunStarted(**base, dataset_path="d", dialogs=4))
-            view.show(DialogStarted(**base, dialog_id="d", dataset_index=1, turns=3))
-            view.show(TurnDone(**base, dialog_id="d", turn_pair_id=1, turn_status="ok"))
-            view.show(TurnDone(**base, dialog_id="d", turn_pair_id=2, turn_status="error"))
-            view.show(Warned(**base, message="agent [bold]x[/bold] is slow"))
-            view.show(DialogDone(**base, dialog_id="d", status="ok", turns=3))
+            view.on_event(RunStarted(**base, dataset_path="d", dialogs=4))
+            view.on_event(DialogStarted(**base, dialog_id="d", dataset_index=1, turns=3))
+            view.on_event(TurnDone(**base, dialog_id="d", turn_pair_id=1, turn_status="ok"))
+            view.on_event(TurnDone(**base, dialog_id="d", turn_pair_id=2, turn_status="error"))
+            view.on_event(Warned(**base, message="agent [bold]x[/bold] is slow"))
+            view.on_event(DialogDone(**base, dialog_id="d", status="ok", turns=3))
         print("data", end="")
     """
     command = [sys.executable, "-c", textwrap.dedent(program)]
@@ -192,8 +195,8 @@ def test_a_terminal_shows_bars_and_warnings() -> None:
     plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown)
     assert "agent [bold]x[/bold] is slow" in plain
     last = plain.rstrip().splitlines()[-2:]
-    assert re.search(r"dialogs .*1/4 .*errors 1 .*eta \d:\d\d:\d\d", last[0])
-    assert re.search(r"turns .*2/3 .*judge queue 0", last[1])
+    assert re.search(r"dialogues .*1/4 .*errors 1 .*eta \d:\d\d:\d\d", last[0])
+    assert re.search(r"turns .*2/3", last[1])
 
 
 def on_a_terminal(command: list[str]) -> tuple[str, bytes]:
@@ -222,21 +225,19 @@ def on_a_terminal(command: list[str]) -> tuple[str, bytes]:
 
 
 def test_skipped_lines_are_named_up_to_a_bound() -> None:
-    notices = Notices()
-    notices.of(started())
-    lines: list[str] = []
-    for index in range(1, 31):
-        lines += notices.of(
-            DialogDone(
-                **BASE,
-                dialog_id=f"line_{index}",
-                status="skipped",
-                turns=0,
-                dataset_index=index,
-                skip_reason="missing_turns",
-                error="$.turns: the list is empty",
-            )
+    skipped = [
+        DialogDone(
+            **BASE,
+            dialog_id=f"line_{index}",
+            status="skipped",
+            turns=0,
+            dataset_index=index,
+            skip_reason="missing_turns",
+            error="$.turns: the list is empty",
         )
+        for index in range(1, 31)
+    ]
+    lines = quiet_lines(started(), *skipped)
     assert lines[0].endswith(":1: skipped, missing_turns: $.turns: the list is empty")
     assert len(lines) == 21
     assert "more lines are skipped" in lines[-1]
@@ -246,12 +247,12 @@ def test_a_run_that_goes_on_tells_how_far_it_is() -> None:
     stream = io.StringIO()
     resumed = RunResumed(**BASE, dialogs_done=3, replays_done=2, dialogs_begun=1, dialogs=9)
     with PlainView(stream) as view:
-        view.show(resumed)
-    line = "memfin: run r goes on: 3 dialogues are done, 2 more are answered, 1 go on where they stopped"
+        view.on_event(resumed)
+    line = "memfin: resuming run r: 3 dialogues done, 2 answered but not scored, 1 partly answered"
     assert stream.getvalue().splitlines()[0] == line
 
 
 def test_turns_that_an_earlier_process_had_answered_are_not_open() -> None:
-    now = Standing()
+    now = DialogueCounts()
     now.count(DialogStarted(**BASE, dialog_id="d", dataset_index=1, turns=5, first_turn=4))
     assert now.open_turns == 2

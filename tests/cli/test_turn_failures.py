@@ -10,7 +10,7 @@ from aiohttp.test_utils import TestServer
 
 import memfin
 from memfin.agents.registry import resolve_agent
-from memfin.cli.failures import MOST_REASONS, TurnFailures
+from memfin.cli.run import MAX_REASONS, TurnFailures
 from memfin.client.endpoint import Endpoint
 from memfin.contracts import TurnDone
 from memfin.errors import UsageError
@@ -35,7 +35,7 @@ def test_the_most_frequent_reason_of_a_run_that_mostly_failed() -> None:
     assert told(None, "b", "after 3.2 s", "after 4 s") == (
         "3 of 4 turns failed; the most frequent reason, 2 times: after 3.2 s"
     )
-    many = [f"reason {'x' * number}" for number in range(MOST_REASONS + 50)]
+    many = [f"reason {'x' * number}" for number in range(MAX_REASONS + 50)]
     assert told(*many, "reason x", "more\nlines") == (
         f"{len(many) + 2} of {len(many) + 2} turns failed; the most frequent reason, 2 times: reason x"
     )

@@ -6,8 +6,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from memfin.contracts.catalog import CONTRACTS, FILE_KINDS, contract, contract_of_file
-from memfin.contracts.schema import json_schema
+from memfin.contracts.catalog import CONTRACTS, FILE_KINDS, contract, contract_of_file, json_schema
 from memfin.errors import UsageError
 from tests.support import each_case
 

@@ -15,17 +15,15 @@ from hypothesis import HealthCheck, given, settings
 
 import memfin.contracts
 from memfin.contracts import Dialog, Record
-from memfin.contracts.catalog import CONTRACTS, Contract
+from memfin.contracts.catalog import CONTRACTS, Contract, json_schema
 from memfin.contracts.reading import decode
-from memfin.contracts.schema import json_schema
 from tests.support import each_case, length
-from tests.support import each_case
 
 STRUCTS: list[type[Record]] = sorted(
     {
         value
-        for name in memfin.contracts.__all__
-        if isinstance(value := getattr(memfin.contracts, name), type)
+        for name, value in vars(memfin.contracts).items()
+        if isinstance(value, type)
         and issubclass(value, Record)
         and value.__struct_fields__
         and name != "ProgressEvent"  # the base of events, never a value itself
@@ -45,9 +43,11 @@ PLAIN = st.recursive(
 )
 
 
-def values(node: mi.Type) -> st.SearchStrategy[Any]:  # noqa: C901, PLR0911 - a case a type
+def values(node: mi.Type) -> st.SearchStrategy[Any]:  # noqa: C901, PLR0911, PLR0912 - one case per type
     """Values of a field type, in the form of plain JSON data."""
     match node:
+        case mi.Metadata(type=described):
+            return values(described)
         case mi.StructType():
             return objects(node)
         case mi.UnionType(types=types):
@@ -92,6 +92,8 @@ def struct_type(struct: type[Record]) -> mi.StructType:
 
 
 def float_paths(node: mi.Type) -> Iterator[mi.FloatType]:
+    if isinstance(node, mi.Metadata):
+        yield from float_paths(node.type)
     if isinstance(node, mi.FloatType):
         yield node
     for name in ("types", "item_types"):
@@ -105,6 +107,8 @@ def float_paths(node: mi.Type) -> Iterator[mi.FloatType]:
 def with_number(node: mi.Type, number: float) -> object:
     """A value of the type that holds the number where its float is."""
     match node:
+        case mi.Metadata(type=described):
+            return with_number(described, number)
         case mi.UnionType(types=types):
             return next(with_number(item, number) for item in types if any(float_paths(item)))
         case mi.ListType(item_type=item):
@@ -148,7 +152,9 @@ def plain(node: mi.Type) -> Any:  # noqa: PLR0911 - a case a type
 each_struct = each_case("struct", STRUCTS)
 each_contract = each_case("entry", CONTRACTS.values())
 checks = settings(
-    max_examples=length(10, 100), deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    max_examples=length(4, 100),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 
 
@@ -196,7 +202,8 @@ def test_required_fields_are_required(struct: type[Record], field: str) -> None:
 def closed_fields() -> Iterator[tuple[type[Record], str]]:
     for struct in STRUCTS:
         for field in struct_type(struct).fields:
-            members = field.type.types if isinstance(field.type, mi.UnionType) else (field.type,)
+            kind = field.type.type if isinstance(field.type, mi.Metadata) else field.type
+            members = kind.types if isinstance(kind, mi.UnionType) else (kind,)
             if any(isinstance(member, mi.LiteralType) for member in members):
                 yield struct, field.encode_name
 

@@ -2,11 +2,10 @@ import io
 import tracemalloc
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memfin.contracts.lines import MAX_LINE_BYTES, Line, iter_lines
+from memfin.contracts.reading import MAX_LINE_BYTES, Line, iter_lines
 from tests.support import each_case
 
 

@@ -65,9 +65,7 @@ def test_every_minor_version_of_v1_is_read(version: str) -> None:
     assert decode(text({**ROW, "trace_version": version}), TurnEvalRow).trace_version == version
 
 
-@each_case(
-    "version", ["v2", "v2.1", "1", "", "v1.", "v1.x", "v11", "V1", "v1.1.1", "v1\n", "v1.１"]
-)
+@each_case("version", ["v2", "v2.1", "1", "", "v1.", "v1.x", "v11", "V1", "v1.1.1", "v1\n", "v1.１"])
 def test_other_major_versions_are_refused_by_name(version: str) -> None:
     with pytest.raises(UnsupportedTraceVersion) as caught:
         decode(text({**ROW, "trace_version": version}), TurnEvalRow)

@@ -17,8 +17,7 @@ from memfin.contracts import (
     SourceHits,
     met_risk_tags,
 )
-from memfin.contracts.legacy import canonical_difficulty
-from memfin.contracts.reading import InvalidRecord, convert, decode
+from memfin.contracts.reading import InvalidRecord, canonical_difficulty, convert, decode
 from tests.support import each_case
 
 TRACE = DialogTrace(

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from memfin.contracts import TurnTags
-from memfin.contracts.lines import Line
+from memfin.contracts.reading import Line
 from memfin.dataset import (
     InvalidDialogError,
     align_turn_pairs,

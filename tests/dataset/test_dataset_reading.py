@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memfin.contracts import SkipReason
-from memfin.contracts.lines import MAX_LINE_BYTES, Line
+from memfin.contracts.reading import MAX_LINE_BYTES, Line
 from memfin.dataset import (
     SAMPLE,
     DatasetEntry,

@@ -12,10 +12,8 @@ import msgspec
 import pytest
 
 from memfin import contracts
-from memfin.cli.bench_options import read_bench_config
 from memfin.cli.main import COMMANDS, memfin
-from memfin.cli.options import RUN_OPTIONS, read_config
-from memfin.cli.soak_options import LIMITS, read_soak_config
+from memfin.cli.options import BENCH_OPTIONS, LIMITS, RUN_OPTIONS, SOAK_OPTIONS, read_config
 from memfin.contracts import AnyProgressEvent, Counters, SkipReason
 from memfin.contracts.trace import DialogTrace
 from memfin.metrics import MetricsState
@@ -243,15 +241,20 @@ def test_the_table_of_options_matches_the_command() -> None:
         if (cells := line.split("|"))
     }
     assert list(stated) == [option.opts[0] for option in RUN_OPTIONS]
+    rows = dict(zip(stated, table[0].splitlines()[2:], strict=True))
     for option in RUN_OPTIONS:
-        if option.show_default:
-            assert stated[option.opts[0]] == str(option.default)
+        default = option.setting.default
+        if default not in (None, {}):
+            assert stated[option.opts[0]] == str(default)
+        elif option.setting.extra.get("default") is None:
+            assert stated[option.opts[0]] == "none"
+        assert all(f"`{choice}`" in rows[option.opts[0]] for choice in option.setting.choices)
 
 
 def test_the_table_of_soak_options_matches_the_settings_of_the_file() -> None:
     table = re.search(r"^\| option \|.*\n((?:\|.*\n)+)", SOAKING.read_text("utf-8"), re.MULTILINE)
     assert table is not None
-    names = [f"--{name.replace('_', '-')}" for name in LIMITS]
+    names = [option.opts[0] for option in LIMITS]
     assert first_cells(table[0]) == names
     for command in ("soak", "bench"):
         found = memfin.get_command(click.Context(memfin), command)
@@ -270,8 +273,13 @@ SETTINGS_FILES = {
 def test_every_settings_file_is_one_that_all_commands_read(tmp_path: Path, text: str) -> None:
     path = tmp_path / "memfin.toml"
     path.write_text(text, "utf-8")
-    found = [read(path) for read in (read_config, read_soak_config, read_bench_config)]
-    assert any(found)
+    assert any(
+        [
+            read_config(path),
+            read_config(path, SOAK_OPTIONS, "soak"),
+            read_config(path, BENCH_OPTIONS, "bench"),
+        ]
+    )
 
 
 @pytest.mark.parametrize("metric", MetricsState().results())

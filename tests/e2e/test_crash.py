@@ -60,7 +60,7 @@ def test_a_run_that_a_signal_ended_says_how_it_goes_on_and_does(tmp_path: Path) 
     assert stopped.stderr == "memfin: stopped by SIGTERM; memfin resume runs/r goes on\n"
     resumed = memfin("resume", "runs/r")
     assert resumed.returncode == 0, resumed.stderr
-    assert "memfin: run r goes on: " in resumed.stderr
+    assert "memfin: resuming run r: " in resumed.stderr
     assert resumed.stdout.endswith("report: runs/r/report.html\n")
     again = memfin("resume", "runs/r", "--json")
     assert json.loads(again.stdout) == json.loads((tmp_path / "runs/r/metrics_summary.json").read_bytes())

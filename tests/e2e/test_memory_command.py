@@ -113,7 +113,7 @@ def test_a_memory_from_its_token_to_its_end(memfin: Memfin, tmp_path: Path) -> N
     assert (refused.returncode, "--yes" in refused.stderr) == (2, True)
     deleted = memfin("delete", "alice", "--yes")
     assert deleted.returncode == 0
-    assert deleted.stderr.endswith("; 1 tokens taken back\n")
+    assert deleted.stderr.endswith("; 1 tokens revoked\n")
     left = [path for path in (tmp_path / "data").rglob("*") if path.is_file()]
     assert not [path for path in left if "半导体".encode() in path.read_bytes()]
     assert memfin("token", "list").stdout == ""
@@ -179,7 +179,7 @@ def test_the_network_is_not_served_without_a_token(memfin: Memfin, tmp_path: Pat
         (["verify", "nothing"], "nothing: No such file or directory"),
         (["import", "nothing", "--data", "other"], "nothing: No such file or directory"),
         (["token", "add", "a/b"], "user id 'a/b'"),
-        (["token", "revoke", "x"], "token x: there is none"),
+        (["token", "revoke", "x"], "token x: no such token"),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else None,
 )
@@ -238,9 +238,9 @@ def test_tokens_are_listed_and_taken_back_and_users_known_by_tokens_alone_are_de
     listed = memfin("token", "list").stdout.splitlines()
     assert [line.split()[1] for line in listed] == ["alice", "bob"]
     taken = memfin("token", "revoke", listed[0].split()[0])
-    assert (taken.returncode, "taken back" in taken.stderr) == (0, True)
+    assert (taken.returncode, "revoked" in taken.stderr) == (0, True)
     deleted = memfin("delete", "bob", "--yes")
-    assert deleted.stderr == "memfin: user bob: nothing was saved; 1 tokens taken back\n"
+    assert deleted.stderr == "memfin: user bob: nothing was saved; 1 tokens revoked\n"
     missing = memfin("delete", "bob", "--yes")
     assert (missing.returncode, missing.stderr.count("\n")) == (2, 1)
 

@@ -155,7 +155,7 @@ def refused(done: "subprocess.CompletedProcess[str]", *words: str) -> None:
     """Hold that a command ended with exit 2 and one line that has the words."""
     assert done.returncode == 2, done.stderr
     assert done.stdout == ""
-    progress = re.compile(r"memfin: (run \S+ started|dialogs |\S+:\d+: skipped, )")
+    progress = re.compile(r"memfin: (run \S+ started|dialogues |\S+:\d+: skipped, )")
     lines = [line for line in done.stderr.splitlines() if not progress.match(line)]
     assert len(lines) == 1, done.stderr
     for word in words:
@@ -173,7 +173,7 @@ def test_run_without_arguments_evaluates_the_sample_and_says_where_the_report_is
     done = memfin("run", "--run-id", "first")
     assert done.returncode == 0, done.stderr
     assert done.stdout.endswith("report: runs/first/report.html\n")
-    assert "dialogs 14/14" in done.stderr
+    assert "dialogues 14/14" in done.stderr
     assert {path.name for path in (tmp_path / "runs" / "first").iterdir()} == ARTEFACTS
     summary = json.loads((tmp_path / "runs" / "first" / "metrics_summary.json").read_bytes())
     assert summary["counters"] == {
@@ -487,7 +487,7 @@ def test_flags_win_over_the_environment_and_that_over_the_file(memfin: Memfin, t
 
 
 def test_a_bad_option_value_is_one_line(memfin: Memfin) -> None:
-    refused(memfin("run", "--workers-dialog", "0"), "workers_dialog", ">= 1")
+    refused(memfin("run", "--workers-dialog", "0"), "workers_dialog", "must be at least 1")
     refused(memfin("run", "--run-id", "a/b"), "run id 'a/b'")
     refused(memfin("run", "--workers-dialog", "many"), "'many' is not a valid integer")
     refused(memfin("run", "--trace-version", "v2"), "'v2' is not one of")

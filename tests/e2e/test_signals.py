@@ -314,7 +314,8 @@ def test_somebody_at_a_terminal_is_told_what_goes_on(tmp_path: Path) -> None:
     told = os.read(ours, 1 << 16).decode().splitlines()
     os.close(ours)
     assert told == [
-        "memfin: SIGINT: running turns may end, for 5 s at most; once more ends at once",
+        "",
+        "memfin: SIGINT: waiting up to 5 s for running turns; press Ctrl-C again to stop at once",
         f"memfin: stopped by SIGINT; memfin resume {RUN} goes on",
     ]
 

@@ -164,7 +164,7 @@ def test_a_soak_that_was_ended_goes_on_and_asks_for_nothing_twice(
     assert lines(tmp_path, "s") == 1
     done = memfin("resume", "runs/s")
     assert done.returncode == 0, done.stderr
-    assert "epoch s.000002 goes on" in done.stderr
+    assert "resuming epoch s.000002" in done.stderr
     found = read_jsonl(tmp_path / "runs" / "s" / "soak.jsonl")
     assert [(line["epoch"], line["turns"], line["resumed"]) for line in found] == [
         (1, 18, False),
@@ -284,7 +284,7 @@ def test_what_cannot_be_is_refused_in_one_line(memfin: Memfin, tmp_path: Path) -
     assert memfin("soak", "data.jsonl", "--epochs", 1, "--run-id", "a", "--quiet").returncode == 0
     refused(memfin("resume", "runs/a", "--retry-failed"), "--retry-failed")
     assert memfin("run", "data.jsonl", "--run-id", "b", "--quiet").returncode == 0
-    refused(memfin("resume", "runs/b", "--metrics-port", 0), "--metrics-port", "is for a soak")
+    refused(memfin("resume", "runs/b", "--metrics-port", 0), "--metrics-port", "only for soaks")
 
 
 def test_settings_come_from_the_file_and_the_environment_too(memfin: Memfin, tmp_path: Path) -> None:

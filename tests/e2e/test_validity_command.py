@@ -15,9 +15,8 @@ import jsonschema
 import pytest
 
 from memfin.contracts import ValidityReport
-from memfin.contracts.catalog import CONTRACTS
+from memfin.contracts.catalog import CONTRACTS, json_schema
 from memfin.contracts.reading import decode
-from memfin.contracts.schema import json_schema
 from tests.client.faulty_server import FaultyServer
 from tests.commands import run_beside_us, run_command
 from tests.judges.scripted_judge import verdict
@@ -84,7 +83,7 @@ def test_the_table_names_figures_and_every_disagreement(memfin: Memfin) -> None:
     assert "保本保息" in lines[start + 1]
     assert lines[-1] == "3 disagreements"
     assert done.stderr.splitlines() == [
-        "memfin: warning: risk_tags 'moon_risk' is known to nobody here and not scored (1 rows)"
+        "memfin: warning: risk_tags 'moon_risk' is unknown and not scored (1 rows)"
     ]
 
 
@@ -187,7 +186,7 @@ def test_labels_without_a_label_are_told(memfin: Memfin, tmp_path: Path) -> None
     path = write_jsonl(tmp_path / "none.jsonl", [{"id": "a", "text": "x"}])
     done = memfin(path)
     assert done.returncode == 0
-    assert done.stderr == "memfin: warning: no reply has a label that speaks of detectors\n"
+    assert done.stderr == "memfin: warning: no reply has a label for detectors\n"
 
 
 def test_validate_and_schema_know_the_labels(memfin: Memfin, tmp_path: Path) -> None:

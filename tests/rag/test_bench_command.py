@@ -10,11 +10,9 @@ from typing import Any, NamedTuple
 import pytest
 from click.testing import CliRunner
 
-from memfin.cli.bench_options import read_bench_config
-from memfin.cli.bench_view import QuestionStanding
-from memfin.cli.main import memfin, told
-from memfin.cli.options import read_config
-from memfin.cli.progress import Bar
+from memfin.cli.main import memfin, report_problem
+from memfin.cli.options import BENCH_OPTIONS, read_config
+from memfin.cli.progress import Bar, QuestionCounts
 from memfin.contracts import QuestionDone, RunResumed, RunStarted
 from memfin.errors import UsageError
 from tests.rag.bench_support import mixed
@@ -72,7 +70,7 @@ def call(*words: str) -> Said:
     found = runner.invoke(memfin, words, standalone_mode=False)
     if isinstance(found.exception, Exception):
         with runner.isolation() as (out, err, _):
-            code = told(found.exception)
+            code = report_problem(found.exception)
             line = err.getvalue().decode() + out.getvalue().decode()
         return Said(code, found.stdout, found.stderr + line)
     return Said(found.return_value or 0, found.stdout, found.stderr)
@@ -199,15 +197,15 @@ def test_settings_stand_in_a_table_of_their_own(work: Path) -> None:
     ("text", "words"),
     [
         ("bench = 3", "bench is a table"),
-        ("[bench]\nspeed = 3", "bench.speed: unknown setting"),
+        ("[bench]\nspeed = 3", "unknown setting 'bench.speed'"),
         ("[bench]\nlimit = true", "bench.limit: "),
         ('[bench]\nfail_under = "much"', "bench.fail_under: "),
-        ("[bench]\nquiet = 1", "quiet and json are true or false"),
+        ("[bench]\nquiet = 1", "bench.quiet: must be true or false"),
         ("[bench", "config "),
-        ("[bench]\nepochs = true", r"bench.epochs: Expected `int \| null`, got `bool`"),
-        ("[bench]\nduration = 8", "bench.duration: Expected `str`, got `int`"),
+        ("[bench]\nepochs = true", "bench.epochs: must be an integer, not true or false"),
+        ("[bench]\nduration = 8", "bench.duration: must be a string"),
         ('[bench]\nduration = "8x"', "bench.duration: '8x': expected a number with d, h, m or s"),
-        ("[bench]\nmetrics_port = 70000", "bench.metrics_port: Expected `int` <= 65535"),
+        ("[bench]\nmetrics_port = 70000", "bench.metrics_port: must be at most 65535"),
     ],
     ids=["table", "name", "type", "gate", "flag", "toml", "epochs", "duration", "unit", "port"],
 )
@@ -215,7 +213,7 @@ def test_a_wrong_table_is_told(tmp_path: Path, text: str, words: str) -> None:
     path = tmp_path / "memfin.toml"
     path.write_text(text)
     with pytest.raises(UsageError, match=words):
-        read_bench_config(path)
+        read_config(path, BENCH_OPTIONS, "bench")
 
 
 def test_a_table_that_says_how_often_soaks_the_benchmark(work: Path) -> None:
@@ -242,7 +240,7 @@ def test_a_complete_run_is_resumed_and_reported_again() -> None:
     assert report.read_bytes() == written
     said = call("resume", "runs/r")
     assert said.code == 0
-    assert "memfin: run r goes on: 12 questions are answered" in said.err
+    assert "memfin: resuming run r: 12 questions answered" in said.err
     assert call("resume", "runs/r", "--metrics-port", "0").code == 2
 
 
@@ -265,10 +263,10 @@ def test_the_shipped_benchmark_is_asked_by_a_process_of_its_own(tmp_path: Path) 
 
 
 def test_the_standing_counts_questions() -> None:
-    standing = QuestionStanding()
+    standing = QuestionCounts()
     common: dict[str, Any] = {"ts": "2026-01-01T00:00:00Z", "run_id": "r"}
     standing.count(RunStarted(**common, dataset_path="b", dialogs=3))
-    assert standing.line() == "memfin: questions 0/3  passed 0/0  errors 0  eta -:--:--"
+    assert standing.line() == "questions 0/3  passed 0/0  errors 0  eta -:--:--"
     for number, passed, error in ((1, True, None), (2, False, "broken")):
         standing.count(
             QuestionDone(
@@ -282,7 +280,7 @@ def test_the_standing_counts_questions() -> None:
                 error=error,
             )
         )
-    assert standing.line().startswith("memfin: questions 2/3  passed 1/2  errors 1  eta 0:00:0")
+    assert standing.line().startswith("questions 2/3  passed 1/2  errors 1  eta 0:00:0")
     (bar,) = standing.bars()
     assert isinstance(bar, Bar)
     assert (bar.name, bar.completed, bar.total) == ("questions", 2, 3)

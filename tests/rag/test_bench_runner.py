@@ -21,8 +21,7 @@ from memfin.contracts import (
     RunStarted,
     Warned,
 )
-from memfin.contracts.rag import RagAnswer, RagSummary
-from memfin.contracts.rag_summary import SUMMARY, iter_individual_results
+from memfin.contracts.rag import SUMMARY, RagAnswer, RagSummary, iter_individual_results
 from memfin.errors import GateFailed, UsageError
 from memfin.journal import QUESTIONS
 from memfin.rag.scoring import score_question

@@ -13,9 +13,17 @@ from hypothesis import strategies as st
 
 from memfin.client.structured import InvalidAnswer
 from memfin.contracts.judgement import ControlKind, JudgeFailure
-from memfin.contracts.rag import RagAnswer, RagQuestion, RagResult, RagSummary
-from memfin.contracts.rag_judgement import RagJudgeControl, RagJudgement, RagJudgeRequest
-from memfin.contracts.rag_verdict import RagJudged, RagVerdict
+from memfin.contracts.rag import (
+    RagAnswer,
+    RagJudgeControl,
+    RagJudged,
+    RagJudgement,
+    RagJudgeRequest,
+    RagQuestion,
+    RagResult,
+    RagSummary,
+    RagVerdict,
+)
 from memfin.judges.protocol import JudgeResult
 from memfin.judges.templates import MOST_CHARS, TooLong
 from memfin.rag.aggregation import RagState

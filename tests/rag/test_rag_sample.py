@@ -10,8 +10,7 @@ import jsonschema
 import pytest
 
 from memfin.contracts import RagQuestion
-from memfin.contracts.catalog import CONTRACTS
-from memfin.contracts.schema import json_schema
+from memfin.contracts.catalog import CONTRACTS, json_schema
 from memfin.rag.benchmark import SAMPLE, load_benchmark
 from memfin.rag.document import load_document
 from memfin.rag.grounding import check_benchmark

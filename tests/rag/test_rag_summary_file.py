@@ -7,8 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from memfin.contracts.rag import RagIndividual, RagSummary
-from memfin.contracts.rag_summary import iter_individual_results, read_sums, summary_pieces
+from memfin.contracts.rag import RagIndividual, RagSummary, iter_individual_results, read_sums, summary_pieces
 from memfin.contracts.reading import InvalidRecord
 from memfin.rag.results import individual_results
 from memfin.runtime.bench_plan import make_bench_plan
@@ -114,7 +113,7 @@ def test_what_is_too_large_for_one_document_is_refused_unless_it_comes_line_by_l
     whole = summary([listed(place) for place in range(30)])
     path = tmp_path / "rag_summary.json"
     path.write_bytes(pretty_json(whole))
-    monkeypatch.setattr("memfin.contracts.rag_summary.MAX_DOCUMENT_BYTES", 2000)
+    monkeypatch.setattr("memfin.contracts.rag.MAX_DOCUMENT_BYTES", 2000)
     assert read_sums(path).total_tests == 30
     assert len(list(iter_individual_results(path))) == 30
     for other in (msgspec.json.encode(whole), msgspec.json.format(pretty_json(whole), indent=4)):

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 import memfin
 from memfin.cli.bench import command as bench
 from memfin.cli.compare import command
-from memfin.contracts.comparison import Comparison
+from memfin.contracts.run import Comparison
 from memfin.errors import GateFailed, UsageError
 from memfin.report.comparison import compare_runs
 from tests.support import dialog, write_jsonl

@@ -6,14 +6,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from memfin.contracts import ConfigFile, RunConfig
+from memfin.contracts import ConfigFile, RunConfig, SoakLimits
 from memfin.contracts.soak import (
     Distribution,
     Drift,
     ProcessSample,
     SoakEpoch,
     SoakErrors,
-    SoakLimits,
     SoakSummary,
 )
 from memfin.errors import UsageError

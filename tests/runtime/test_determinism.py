@@ -47,12 +47,12 @@ def test_the_fingerprint_depends_on_what_the_metrics_depend_on_and_on_nothing_el
 @each_case(
     ("settings", "words"),
     [
-        ({"workers_dialog": 0}, "workers_dialog: Expected `int` >= 1"),
-        ({"workers_dialog": "4"}, "workers_dialog: Expected `int`"),
-        ({"history": "both"}, "history: Invalid enum value"),
+        ({"workers_dialog": 0}, "workers_dialog: must be at least 1"),
+        ({"workers_dialog": "4"}, "workers_dialog: must be an integer, not a string"),
+        ({"history": "both"}, "history: must be one of free, forced, not 'both'"),
         ({"turn_timeout": float("nan")}, "turn_timeout"),
         ({"turn_timeout": -1}, "turn_timeout"),
-        ({"limit": 0}, "limit: Expected"),
+        ({"limit": 0}, "limit: must be at least 1"),
         ({"workers": 4}, "unknown setting 'workers'"),
         ({"run_id": "../x"}, "run id '../x'"),
         ({"run_id": ".hidden"}, "run id '.hidden'"),

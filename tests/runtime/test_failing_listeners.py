@@ -13,10 +13,11 @@ from memfin.contracts import (
     ProgressEvent,
     RunFinished,
     RunInterrupted,
+    SoakLimits,
     TurnDone,
     Warned,
 )
-from memfin.contracts.soak import ProcessSample, SoakEpoch, SoakLimits, SoakSummary
+from memfin.contracts.soak import ProcessSample, SoakEpoch, SoakSummary
 from memfin.errors import RunStopped, UsageError
 from memfin.runtime.plan import make_plan
 from memfin.runtime.run import Run

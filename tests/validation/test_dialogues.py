@@ -8,8 +8,7 @@ import jsonschema
 import pytest
 from hypothesis import given, settings
 
-from memfin.contracts.catalog import DATASET
-from memfin.contracts.schema import json_schema
+from memfin.contracts.catalog import DATASET, json_schema
 from memfin.dataset import classify_dialog_validity
 from memfin.validation import dialogue_violations, path_text, validate_file
 from tests.support import each_case, length

@@ -53,7 +53,7 @@ async def test_a_changed_letter_is_found_repaired_and_replayed(damaged: Path, tm
     assert memfin("validate", new).stderr == "memfin: no findings\n"
     resumed = memfin("resume", new)
     assert resumed.returncode == 0, resumed.stderr
-    assert "4 dialogues are done" in resumed.stderr
+    assert "4 dialogues done" in resumed.stderr
     assert (new / "metrics_summary.json").read_bytes() == summary
     assert memfin("validate", new).returncode == 0
 

@@ -5,7 +5,7 @@ from typing import Any, Final
 import msgspec
 
 from memfin.client.structured import InvalidAnswer, read_document
-from memfin.contracts.rag_verdict import RagVerdict
+from memfin.contracts.rag import RagVerdict
 from memfin.judges.answers import LONGEST_ANSWER, LONGEST_REASON, NAME
 
 MARKS: Final = ("faithfulness", "answer_correctness")

@@ -11,9 +11,7 @@ from statistics import fmean
 from typing import Final, NamedTuple
 
 from memfin.contracts.judgement import ControlKind
-from memfin.contracts.rag import RagAnswer, RagQuestion
-from memfin.contracts.rag_judgement import RagJudgeControl, RagJudgeRequest
-from memfin.contracts.rag_verdict import RagVerdict
+from memfin.contracts.rag import RagAnswer, RagJudgeControl, RagJudgeRequest, RagQuestion, RagVerdict
 from memfin.judges.controls import KINDS, LOW, LOWEST
 from memfin.judges.protocol import JudgeResult
 from memfin.rag.judging.answers import MARKS

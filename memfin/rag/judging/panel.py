@@ -6,8 +6,7 @@ from itertools import groupby
 from statistics import median
 
 from memfin.contracts import JudgeAgreement
-from memfin.contracts.rag_judgement import RagJudgement
-from memfin.contracts.rag_verdict import RagVerdict
+from memfin.contracts.rag import RagJudgement, RagVerdict
 from memfin.judges.agreement import Coincidences
 from memfin.judges.tally import VoteTally
 from memfin.rag.judging.answers import MARKS

@@ -5,8 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-from memfin.contracts.rag import RagAnswer, RagQuestion
-from memfin.contracts.rag_judgement import RagJudgeRequest
+from memfin.contracts.rag import RagAnswer, RagJudgeRequest, RagQuestion
 from memfin.judges.templates import Prompt, Section, Templates, one_line
 from memfin.judges.variants import masked, turned
 

@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from memfin.contracts.rag import RagAnswer, RagQuestion
-from memfin.contracts.rag_judgement import RagJudgeRequest, RagPage
+from memfin.contracts.rag import RagAnswer, RagJudgeRequest, RagPage, RagQuestion
 from memfin.rag.extraction.normalize import quote_parts
 from memfin.rag.language import language_of
 from memfin.rag.scoring import DocumentIndex

@@ -7,7 +7,7 @@ from typing import Final, Self
 
 import msgspec
 
-from memfin.contracts.rag_verdict import RagJudged, RagJudgeGroup, RagJudgeSummary, RagMark
+from memfin.contracts.rag import RagJudged, RagJudgeGroup, RagJudgeSummary, RagMark
 from memfin.metrics.interval import student_t_quantile
 
 LOWEST: Final = 1.0

@@ -3,8 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from memfin.contracts.rag_judgement import RagJudgeRequest
-from memfin.contracts.rag_verdict import RagVerdict
+from memfin.contracts.rag import RagJudgeRequest, RagVerdict
 from memfin.judges.protocol import Judge
 from memfin.judges.task import GradingPrompt, JudgeTask, token_estimate
 from memfin.rag.judging.answers import SCHEMA, read_answer

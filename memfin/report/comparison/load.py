@@ -8,10 +8,10 @@ import msgspec
 
 from memfin.contracts import EvalSummary, TurnEvalRow
 from memfin.contracts.base import Record
-from memfin.contracts.comparison import Comparison
-from memfin.contracts.rag_summary import SUMMARY as RAG_SUMMARY
-from memfin.contracts.rag_summary import iter_individual_results, read_sums
+from memfin.contracts.rag import SUMMARY as RAG_SUMMARY
+from memfin.contracts.rag import iter_individual_results, read_sums
 from memfin.contracts.reading import iter_jsonl, read_json
+from memfin.contracts.run import Comparison
 from memfin.errors import UsageError
 from memfin.metrics.m1_context import M1State
 from memfin.metrics.m2_profile import M2State

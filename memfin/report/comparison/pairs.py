@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from memfin.contracts.comparison import ChangedCase, PairedValue, Verdict
+from memfin.contracts.run import ChangedCase, Outcome, PairedValue
 from memfin.metrics.interval import paired_difference
 
 Clusters = Mapping[str, tuple[float, float]]
@@ -59,7 +59,7 @@ def _value(clusters: Iterable[tuple[float, float]]) -> float:
     return sum(hits for hits, _ in kept) / total if total else 0.0
 
 
-def _verdict(bounds: tuple[float, float] | None, *, higher_is_better: bool) -> Verdict:
+def _verdict(bounds: tuple[float, float] | None, *, higher_is_better: bool) -> Outcome:
     if bounds is None:
         return "unknown"
     low, high = bounds

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from memfin.contracts.comparison import Comparison, PairedValue, Verdict
+from memfin.contracts.run import Comparison, Outcome, PairedValue
 from memfin.report.glossary import METRICS, SCORES
 from memfin.report.rag.words import BY_NAME, MARKS
 from memfin.text.lines import one_line
@@ -11,7 +11,7 @@ from memfin.text.lines import one_line
 if TYPE_CHECKING:
     from rich.table import Table
 
-_VERDICTS: Final[dict[Verdict, tuple[str, str]]] = {
+_VERDICTS: Final[dict[Outcome, tuple[str, str]]] = {
     "better": ("better", "green"),
     "worse": ("worse", "red"),
     "no_difference": ("same", "dim"),

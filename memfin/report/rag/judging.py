@@ -7,9 +7,7 @@ from typing import Final
 import msgspec
 
 from memfin.contracts import BenchConfigFile, JudgeStats
-from memfin.contracts.rag import RagSummary
-from memfin.contracts.rag_judgement import RagJudgeControls
-from memfin.contracts.rag_verdict import RagJudgeGroup, RagMark
+from memfin.contracts.rag import RagJudgeControls, RagJudgeGroup, RagMark, RagSummary
 from memfin.report.judging import agreement_rows, judge_facts
 from memfin.report.model import Caution
 from memfin.report.rag.model import RagJudgeView

@@ -8,9 +8,16 @@ from typing import Any, Final
 import msgspec
 
 from memfin.contracts import NO_JUDGE, BenchConfigFile, RunManifest, RunStats
-from memfin.contracts.rag import RagGroup, RagIndividual, RagResult, RagSummary
-from memfin.contracts.rag_judgement import RagJudgeControls
-from memfin.contracts.rag_summary import SUMMARY, iter_individual_results, read_sums
+from memfin.contracts.rag import (
+    SUMMARY,
+    RagGroup,
+    RagIndividual,
+    RagJudgeControls,
+    RagResult,
+    RagSummary,
+    iter_individual_results,
+    read_sums,
+)
 from memfin.contracts.reading import iter_jsonl, read_json
 from memfin.errors import UsageError
 from memfin.report.artifacts import flat_settings, measured_timing
