@@ -3,13 +3,13 @@
 from collections import Counter
 
 from memfin.actors.aggregator import Totals
-from memfin.actors.latencies import Latencies
 from memfin.actors.messages import DialogCommitted, DialogJudged
 from memfin.agents.usage import UsageTotal
 from memfin.contracts import Counters, DialogTrace, Judgement, JudgeScope, LatencyStats, ModelUsage
 from memfin.judges.failures import JudgedTurns
 from memfin.judges.tally import JudgeTally
 from memfin.metrics.aggregate import MetricsState
+from memfin.metrics.percentiles import Percentiles
 
 
 class Tally:
@@ -33,7 +33,7 @@ class Tally:
         self.recorded_usage = UsageTotal()
         self.creation_error: str | None = None
         self._not_created = 0
-        self._latencies = Latencies()
+        self._latencies = Percentiles()
 
     def add(self, trace: DialogTrace) -> None:
         """Count one dialogue and its turns."""

@@ -3,13 +3,13 @@
 from collections import Counter
 
 from memfin.actors.aggregator import Totals
-from memfin.actors.latencies import Latencies
 from memfin.actors.questions import QuestionScored
 from memfin.agents.usage import UsageTotal
 import msgspec
 
 from memfin.contracts import Counters, LatencyStats, ModelUsage
 from memfin.judges.failures import JudgedTurns
+from memfin.metrics.percentiles import Percentiles
 from memfin.rag.aggregation import RagState
 from memfin.rag.judging.panel import RagTally
 
@@ -26,7 +26,7 @@ class QuestionTotals(Totals[QuestionScored]):
         self.judged = JudgedTurns()
         self.judge = RagTally()
         self.retries = 0
-        self._latencies = Latencies()
+        self._latencies = Percentiles()
         self._usage = UsageTotal()
         self._recorded_usage = UsageTotal()
 

@@ -1,11 +1,10 @@
 """Counts over the dialogues of a run for its report, in one streaming pass."""
 
-import math
 from collections import Counter
 from typing import Final, NamedTuple
 
-from memfin.contracts import LatencyStats
 from memfin.contracts.legacy import canonical_difficulty
+from memfin.metrics.percentiles import Percentiles
 from memfin.report.degenerate import ReplyShapes
 from memfin.report.failures import FailureCounter
 from memfin.report.reader import ScannedDialog, ScannedTurn
@@ -25,49 +24,6 @@ class Facts(NamedTuple):
     language: str
 
 
-class LatencySketch:
-    """Quantiles of a stream of latencies in milliseconds, within 1 % and in bounded memory.
-
-    Latencies fall into buckets whose bounds grow by 2 %; a quantile is its bucket's centre.
-    """
-
-    _GROWTH: Final = math.log(1.02)
-
-    def __init__(self) -> None:
-        self._buckets: Counter[int] = Counter()
-        self._sum = 0.0
-        self._max = 0.0
-
-    def add(self, milliseconds: float) -> None:
-        """Count one latency."""
-        self._buckets[math.floor(math.log(max(milliseconds, 1e-3)) / self._GROWTH)] += 1
-        self._sum += milliseconds
-        self._max = max(self._max, milliseconds)
-
-    def stats(self) -> LatencyStats | None:
-        """Return the statistics, or None when nothing was counted."""
-        count = self._buckets.total()
-        if not count:
-            return None
-        return LatencyStats(
-            count=count,
-            mean=self._sum / count,
-            p50=self._quantile(0.5),
-            p90=self._quantile(0.9),
-            p99=self._quantile(0.99),
-            max=self._max,
-        )
-
-    def _quantile(self, share: float) -> float:
-        rank = math.ceil(share * self._buckets.total())
-        seen = 0
-        for bucket in sorted(self._buckets):
-            seen += self._buckets[bucket]
-            if seen >= rank:
-                return min(math.exp((bucket + 0.5) * self._GROWTH), self._max)
-        return self._max
-
-
 class DialogCensus:
     """Feeds on the dialogues of the trace; keeps counts, and for each valid dialogue what groups it."""
 
@@ -76,7 +32,7 @@ class DialogCensus:
         self.turns: dict[str, int] = {}
         self.shapes = ReplyShapes()
         self.failures = FailureCounter()
-        self.latency = LatencySketch()
+        self.latency = Percentiles()
         self.skips: Counter[str] = Counter()
         self.history_mode: str | None = None
         self.judge: str | None = None

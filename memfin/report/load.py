@@ -230,10 +230,10 @@ def _timing(manifest: RunManifest, stats: RunStats | None, census: DialogCensus)
     if stats is not None:
         return measured_timing(stats)
     latency, wall = census.latency.stats(), _wall_seconds(manifest)
-    if latency is None and wall is None:
+    if not latency.count and wall is None:
         return None
-    source = f"{reader.TRACES} (quantiles within 1 %) and {reader.MANIFEST}"
-    return Timing(latency=latency, wall_seconds=wall, source=source)
+    source = f"{reader.TRACES} and {reader.MANIFEST}"
+    return Timing(latency=latency if latency.count else None, wall_seconds=wall, source=source)
 
 
 def _wall_seconds(manifest: RunManifest) -> float | None:

@@ -25,7 +25,7 @@ from memfin.runtime.bench_gates import (
 from memfin.runtime.bench_plan import BenchPlan, RagLike, make_bench_plan
 from memfin.runtime.judging import CACHE, JudgeLike
 from memfin.runtime.settings import checked_config
-from memfin.runtime.soak_digest import answer_latencies
+from memfin.runtime.soak_latencies import answer_latencies
 from memfin.runtime.soak_plan import SoakPlan, began, checked_limits, going_on, soak_config
 from memfin.runtime.soak_suite import SoakSuite, absolute
 from memfin.runtime.soak_tally import SoakTally

@@ -10,7 +10,7 @@ from memfin.runtime.gates import gates_failed_by, headline_values, judge_gates_f
 from memfin.runtime.judging import CACHE, JudgeLike
 from memfin.runtime.plan import AgentLike, ObserverFactory, RunPlan, make_plan
 from memfin.runtime.resume import make_resume_plan
-from memfin.runtime.soak_digest import recorded_latencies
+from memfin.runtime.soak_latencies import recorded_latencies
 from memfin.runtime.soak_suite import SoakSuite, absolute
 from memfin.runtime.soak_tally import SoakTally
 

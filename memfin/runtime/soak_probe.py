@@ -7,7 +7,7 @@ import anyio
 import psutil
 
 from memfin.contracts.soak import Distribution, ProcessSample
-from memfin.runtime.soak_digest import Digest
+from memfin.metrics.percentiles import Percentiles
 
 BEAT: Final = 0.02
 """Seconds between two looks at how late the loop is."""
@@ -27,7 +27,7 @@ class Probe:
 
     def __init__(self) -> None:
         self._process = psutil.Process()
-        self._lag = Digest()
+        self._lag = Percentiles()
         self.last = ProcessSample()
         self._peak = ProcessSample()
 
@@ -60,5 +60,5 @@ class Probe:
     def take(self) -> tuple[Distribution, ProcessSample]:
         """Return loop lag and peaks since the last time, and begin anew."""
         taken = self._lag.distribution(), self._peak
-        self._lag, self._peak = Digest(), self.last
+        self._lag, self._peak = Percentiles(), self.last
         return taken

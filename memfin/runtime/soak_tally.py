@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from memfin.contracts.soak import Distribution, ProcessSample, SoakEpoch, SoakErrors
-from memfin.runtime.soak_digest import Digest
+from memfin.metrics.percentiles import Percentiles
 from memfin.runtime.soak_trend import Series
 
 PER: Final = 100_000
@@ -26,8 +26,8 @@ class SoakTally:
         self.errors = SoakErrors()
         self._process = 0
         self._process_turns = 0
-        self._latency = Digest()
-        self._lag = Digest()
+        self._latency = Percentiles()
+        self._lag = Percentiles()
         self._metrics: dict[str, Series] = {}
         self._operation: dict[str, Series] = {}
 

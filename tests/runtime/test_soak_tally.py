@@ -6,15 +6,15 @@ import msgspec
 import pytest
 
 from memfin.contracts import Distribution, ProcessSample, RunConfig, SoakEpoch, SoakErrors
+from memfin.metrics.percentiles import Percentiles
 from memfin.runtime.soak_dialogs import dialog_gates
-from memfin.runtime.soak_digest import Digest
 from memfin.runtime.soak_tally import SoakTally
 
 MIB = 1 << 20
 
 
 def distribution(*values: float) -> Distribution:
-    digest = Digest()
+    digest = Percentiles()
     digest.add_all(values)
     return digest.distribution()
 
