@@ -139,7 +139,7 @@ def _present(summary: RagSummary, stats: RunStats, report: Path, *, quiet: bool)
     if not quiet:
         from rich.console import Console  # noqa: PLC0415 - rich loads slowly
 
-        from memfin.report.rag.table import judge_line, rag_table  # noqa: PLC0415 - as above
+        from memfin.report.tables import judge_line, rag_table  # noqa: PLC0415 - as above
 
         Console().print(rag_table(summary))
         click.echo(

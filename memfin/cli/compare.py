@@ -50,7 +50,7 @@ def command(run_a: Path, run_b: Path, *, all_values: bool, fail_on_worse: bool, 
 
 
 def _worse(comparison: Comparison) -> list[str]:
-    from memfin.report.comparison.load import HEADLINES  # noqa: PLC0415 - as above
+    from memfin.report.comparison import HEADLINES  # noqa: PLC0415 - as above
 
     return [
         name for name, value in comparison.values.items() if value.verdict == "worse" and name in HEADLINES
@@ -60,7 +60,7 @@ def _worse(comparison: Comparison) -> list[str]:
 def _show(comparison: Comparison, *, all_values: bool) -> None:
     from rich.console import Console  # noqa: PLC0415 - rich loads slowly
 
-    from memfin.report.comparison.table import case_lines, comparison_table  # noqa: PLC0415 - as above
+    from memfin.report.tables import case_lines, comparison_table  # noqa: PLC0415 - as above
 
     console = Console(highlight=False)
     console.print(comparison_table(comparison, all_values=all_values))

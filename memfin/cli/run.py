@@ -129,7 +129,7 @@ def present(
     if not quiet:
         from rich.console import Console  # noqa: PLC0415 - rich loads slowly
 
-        from memfin.report.table import summary_table  # noqa: PLC0415 - as above
+        from memfin.report.tables import summary_table  # noqa: PLC0415 - as above
 
         Console().print(summary_table(summary))
         turns = sum(stats.turns_by_status.values())

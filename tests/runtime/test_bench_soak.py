@@ -15,7 +15,7 @@ from memfin.cli.main import memfin
 from memfin.contracts import ProcessSample, ProgressEvent, QuestionDone, SoakEpoch, SoakLimits, SoakSummary
 from memfin.contracts.rag import RagSummary
 from memfin.errors import GateFailed, RunStopped, UsageError
-from memfin.report.write import write_reports
+from memfin.report import write_reports
 from memfin.runtime.bench import BenchEvaluation
 from memfin.runtime.soak import Soak
 from memfin.runtime.soak_bench import make_bench_soak_plan, make_bench_soak_resume_plan
