@@ -128,7 +128,7 @@ def configuration_section(
         if values
     )
     columns = model.Columns(tables=tables) if tables else None
-    return model.section("configuration", "Configuration", "Configuration", model.Facts(pairs=known), columns)
+    return model.section("Configuration", model.Facts(pairs=known), columns)
 
 
 def _settings(values: Mapping[str, Any]) -> Iterable[tuple[str, str]]:

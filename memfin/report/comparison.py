@@ -43,11 +43,7 @@ _INPUT_NAMES: Final = {
 
 
 Suite = Literal["dialogues", "rag"]
-
 _MAX_CHANGED: Final = 20
-_PASSED: Final = (1.0, 1.0)
-_NOT_PASSED: Final = (0.0, 1.0)
-
 _CASES: Final[Mapping[Suite, str]] = {"rag": "question", "dialogues": "dialogue"}
 
 
@@ -146,7 +142,7 @@ def _questions(path: Path) -> tuple[str, dict[str, Measured]]:
     for one in iter_individual_results(place):
         score = (one.score, one.max_score)
         groups.setdefault("score", {})[one.id] = score
-        groups.setdefault("pass_rate", {})[one.id] = _PASSED if one.passed else _NOT_PASSED
+        groups.setdefault("pass_rate", {})[one.id] = (float(one.passed), 1.0)
         groups.setdefault(f"{one.type}.score", {})[one.id] = score
         for mark in MARKS:
             if one.judge is not msgspec.UNSET and one.judge[mark] is not None:

@@ -1,6 +1,5 @@
 """The report of a dialogue run, from a summary alone or from the files of a run directory."""
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from heapq import nsmallest
@@ -20,14 +19,13 @@ from memfin.contracts import (
     RunManifest,
     RunStats,
     TurnEvalRow,
-    was_asked,
 )
 from memfin.report import common, glossary, model, reader
 from memfin.report.dialogs import DialogStats, GroupedMetrics, value_cell
 from memfin.report.glossary import METRICS, MetricText, format_interval, format_value, is_measured
 from memfin.report.model import grouped
 from memfin.report.reader import Figures, HeadlineValues
-from memfin.report.warnings import Baselines, CutReplies, UnjudgedTurns, UnreadConstraints, summary_warnings
+from memfin.report.warnings import Baselines, CutReplies, JudgedTurns, UnreadConstraints, summary_warnings
 from memfin.report.worst_turns import WorstTurns
 from memfin.text.lines import one_line
 
@@ -47,7 +45,6 @@ _DECIDES: Final[dict[JudgeScope, str]] = {
     "uncertain; for the others M5 comes from the heuristic judge, the rest from the detectors",
     "all": "M5, contradictions, risk tags, compliance",
 }
-_CHANGED: Final = {"compliance": "compliance", "contradiction": "contradictions", "risk": "risk tags"}
 
 
 def summary_report(summary: EvalSummary) -> model.Report:
@@ -89,10 +86,10 @@ def load_dialog_report(run_dir: Path) -> model.Report:
         stats.add(dialog)
     values, spread = _headline_values(run_dir, summary.metrics)
     scope: JudgeScope = settings.judge_scope if settings else "m5"
-    worst, baselines, unjudged, unread = WorstTurns(), Baselines(), UnjudgedTurns(scope), UnreadConstraints()
-    sent, cut, groups, strangers = SentTurns(scope), CutReplies(), GroupedMetrics(), 0
+    worst, baselines, judged, unread = WorstTurns(), Baselines(), JudgedTurns(scope), UnreadConstraints()
+    cut, groups, strangers = CutReplies(), GroupedMetrics(), 0
     for row in reader.scan(run_dir / reader.ROWS, TurnEvalRow):
-        for each in (worst, baselines, unjudged, unread, sent, cut):
+        for each in (worst, baselines, judged, unread, cut):
             each.add(row)
         if row.judge_error:
             stats.failures.add("judge", row.judge_error, f"{row.dialog_id[:80]} turn {row.turn_pair_id}")
@@ -102,7 +99,7 @@ def load_dialog_report(run_dir: Path) -> model.Report:
             groups.add_row(row, facts)
 
     warnings = [
-        *unjudged.warnings(),
+        *judged.warnings(),
         *common.control_warnings(controls),
         *cut.warnings(),
         *unread.warnings(),
@@ -132,10 +129,10 @@ def load_dialog_report(run_dir: Path) -> model.Report:
         summary.counters,
         (
             *_figures(summary.metrics, spread, warnings),
-            model.section("groups", "By kind of dialogue", "Groups", *groups.tables(stats, values)),
+            model.section("By kind of dialogue", *groups.tables(stats, values), nav="Groups"),
             _dialogs(stats, values),
-            model.section("worst", "Worst turns", "Worst turns", *worst.blocks(run_dir, stats.facts)),
-            _judge(settings, run_stats, controls, sent),
+            model.section("Worst turns", *worst.blocks(run_dir, stats.facts)),
+            _judge(settings, run_stats, controls, judged),
             _failures(manifest, run_stats, stats),
             _values(summary.metrics),
             common.configuration_section(
@@ -165,7 +162,7 @@ def _report(
         model.Counter("failed", failed, "bad" if failed else ""),
     )
     notes = model.Notes(pairs=glossary.NOTES["dialog"])
-    reading = model.section("reading", "How to read this", "How to read", notes)
+    reading = model.section("How to read this", notes, nav="How to read")
     return model.report("evaluation", run_id, facts, counts, (*sections, reading))
 
 
@@ -177,7 +174,7 @@ def _figures(
     """Yield the sections of the cards, of the warnings, and of the main values."""
     known = [(text, metrics[text.name]) for text in METRICS if text.name in metrics]
     cards = model.Cards(cards=tuple(_card(text, figures) for text, figures in known))
-    yield model.section("results", "Results", "Results", cards)
+    yield model.section("Results", cards)
     yield model.warnings_section(warnings)
     headings = ("Metric", "Value", "Micro", "", "95 % interval", "Macro", "Eligible", "Skipped", "Failed")
     rows = (row for text, figures in known for row in _metric_rows(text, figures))
@@ -192,8 +189,6 @@ def _figures(
         charts=tuple(charts),
     )
     yield model.section(
-        "figures",
-        "Figures",
         "Figures",
         model.table("", headings, "llrbrrrrr", rows),
         _sources(metrics.get("m1_context_continuity")),
@@ -338,62 +333,33 @@ def _dialogs(stats: DialogStats, values: Mapping[str, HeadlineValues]) -> model.
     note = f"Ordered by the mean of these values, lowest first.{left_out}"
     title = f"Dialogues: the {len(shown)} weakest" if omitted else "Dialogues"
     found = model.table("", headings, "cllr" + "r" * len(METRICS), rows, note)
-    return model.section("dialogues", title, "Dialogues", found)
-
-
-class SentTurns:
-    """Counts of the turns that the scope ``uncertain`` sent to a judge, and of the judge's changes."""
-
-    def __init__(self, scope: JudgeScope) -> None:
-        self._scope: JudgeScope = scope
-        self._answered = 0
-        self._sent = 0
-        self._changed = 0
-        self._readings: Counter[str] = Counter()
-
-    def add(self, row: TurnEvalRow) -> None:
-        """Count one scored turn."""
-        self._answered += row.turn_status in (None, "ok")
-        self._sent += was_asked(row, self._scope)
-        if row.judge_changed:
-            self._changed += 1
-            self._readings.update(row.judge_changed)
-
-    def facts(self) -> model.Pairs:
-        """Return the counts in words; none in other scopes."""
-        if self._scope != "uncertain":
-            return ()
-        readings = ", ".join(f"{name} in {self._readings[reading]}" for reading, name in _CHANGED.items())
-        return (
-            ("Sent to the judge", f"{grouped(self._sent)} of {grouped(self._answered)} answered turns"),
-            ("Changed by the judge", f"{grouped(self._changed)} turns: {readings}"),
-        )
+    return model.section(title, found, nav="Dialogues")
 
 
 def _judge(
-    config: RunConfig | None, run_stats: RunStats | None, controls: JudgeControls | None, sent: SentTurns
+    config: RunConfig | None, run_stats: RunStats | None, controls: JudgeControls | None, judged: JudgedTurns
 ) -> model.Section | None:
     """Return the section of a language model as the judge, None for a run without one."""
     stats = run_stats.judge if run_stats else None
-    if stats is None and controls is None and not sent.facts():
+    if stats is None and controls is None and not judged.facts():
         return None
     decides: model.Pairs = ()
     if config is not None:
         decides = (("Decides", _DECIDES[config.judge_scope]), ("Votes per turn", str(config.judge_votes)))
 
-    def scores(judged: list[Any]) -> tuple[str, str]:
+    def scores(controls: list[Any]) -> tuple[str, str]:
         items, required = (
-            sum(len(getattr(each, name)) for each in judged) for name in ("rubric_items", "rubric_required")
+            sum(len(getattr(each, name)) for each in controls) for name in ("rubric_items", "rubric_required")
         )
-        return f"{fmean(each.score for each in judged):.2f}", f"{items} of {required}"
+        return f"{fmean(each.score for each in controls):.2f}", f"{items} of {required}"
 
     table = (
         common.controls_table(controls, ("Mean score", "Rubric items"), "Reference reply", scores)
         if controls
         else None
     )
-    facts = model.Facts(pairs=(*decides, *sent.facts(), *common.judge_facts(stats)))
-    return model.section("judge", "Judge", "Judge", facts, table, common.agreement_table(stats, _AGREEMENT))
+    facts = model.Facts(pairs=(*decides, *judged.facts(), *common.judge_facts(stats)))
+    return model.section("Judge", facts, table, common.agreement_table(stats, _AGREEMENT))
 
 
 def _failures(manifest: RunManifest, run_stats: RunStats | None, stats: DialogStats) -> model.Section | None:
@@ -402,14 +368,9 @@ def _failures(manifest: RunManifest, run_stats: RunStats | None, stats: DialogSt
         time = common.time_facts(run_stats.turn_latency_ms, run_stats.wall_seconds, "Turns", run_stats)
     else:
         time = common.time_facts(stats.latency.stats(), _wall_seconds(manifest), "Turns")
-    return model.section(
-        "failures",
-        "Failures and time",
-        "Failures",
-        stats.failures.table() or model.Text(note="No dialogue, turn or judgement failed."),
-        model.table("Skipped dialogues", ("Reason", "Dialogues"), "cr", skips) if skips else None,
-        time,
-    )
+    failures = stats.failures.table() or model.Text(note="No dialogue, turn or judgement failed.")
+    skipped = model.table("Skipped dialogues", ("Reason", "Dialogues"), "cr", skips) if skips else None
+    return model.section("Failures and time", failures, skipped, time, nav="Failures")
 
 
 def _wall_seconds(manifest: RunManifest) -> float | None:
@@ -438,4 +399,4 @@ def _values(metrics: Mapping[str, Figures]) -> model.Section | None:
         headings = ("Value", "Micro", "Macro", "95 % interval")
         tables.append(model.table(f"{text.code} {text.title}", headings, "crrr", (*values, *counts)))
     columns = model.Columns(tables=tuple(tables)) if tables else None
-    return model.section("values", "All values", "All values", columns)
+    return model.section("All values", columns)

@@ -262,17 +262,18 @@ def report(
     )
 
 
-def section(id_: str, title: str, nav: str, *blocks: Block | None) -> Section | None:
+def section(title: str, *blocks: Block | None, nav: str = "") -> Section | None:
     """Make a section of the blocks that are not None; None without any."""
     kept = tuple(block for block in blocks if block is not None)
-    return Section(id_, title, nav, kept) if kept else None
+    name = nav or title
+    return Section(name.lower().replace(" ", "-"), title, name, kept) if kept else None
 
 
 def warnings_section(warnings: Iterable[ReportWarning]) -> Section | None:
     """Make the section of the warnings, notes last; None without any."""
     ordered = tuple(sorted(warnings, key=lambda each: each.level != "warning"))
     block = Warnings(warnings=ordered) if ordered else None
-    return section("warnings", "Before you trust the numbers", "Warnings", block)
+    return section("Before you trust the numbers", block, nav="Warnings")
 
 
 def table(

@@ -17,7 +17,7 @@ from memfin.contracts.rag_summary import SUMMARY, iter_individual_results, read_
 from memfin.contracts.rag_verdict import RagMark
 from memfin.errors import UsageError
 from memfin.report import common, model, reader
-from memfin.report.glossary import MARKS, NOTES, TYPES
+from memfin.report.glossary import MARKS, NOTES, TYPES, TypeText
 from memfin.report.model import grouped, percent, share_cell
 from memfin.text.lines import one_line
 
@@ -103,12 +103,12 @@ def load_rag_report(run_dir: Path) -> model.Report:
     run_stats = reader.read_optional(run_dir / reader.STATS, RunStats)
     controls = reader.read_optional(run_dir / CONTROLS, RagJudgeControls)
     errors = summary.errors
-    time = (
-        common.time_facts(run_stats.turn_latency_ms, run_stats.wall_seconds, "Questions", run_stats)
-        if run_stats
-        else None
-    )
+    time = None
+    if run_stats is not None:
+        time = common.time_facts(run_stats.turn_latency_ms, run_stats.wall_seconds, "Questions", run_stats)
+    failures = stats.failures.table() or model.Text(note="The system failed on no question.")
     warnings = (*_warnings(summary, stats), *_judge_warnings(summary), *common.control_warnings(controls))
+    types = [(f"{text.title} ({text.name})", group) for text, group in _asked(summary)]
     judged = summary.judge is not msgspec.UNSET
     notes = model.Notes(pairs=NOTES["rag"] + (NOTES["rag_judge"] if judged else ()))
     return model.report(
@@ -129,19 +129,13 @@ def load_rag_report(run_dir: Path) -> model.Report:
             model.Counter("without an answer", errors, "bad" if errors else ""),
         ),
         (
-            model.section("results", "Results", "Results", model.Cards(cards=tuple(_cards(summary, stats)))),
+            model.section("Results", model.Cards(cards=tuple(_cards(summary, stats)))),
             model.warnings_section(warnings),
-            model.section("figures", "Figures", "Figures", _types(summary), _parts_table(summary, stats)),
+            model.section("Figures", _scores("", "Type", types)),
             _judge(summary, config, run_stats, controls),
-            model.section("groups", "By kind of question", "Groups", *_groups(summary)),
+            model.section("By kind of question", *_groups(summary), nav="Groups"),
             _cases(run_dir, summary, stats),
-            model.section(
-                "failures",
-                "Failures and time",
-                "Failures",
-                stats.failures.table() or model.Text(note="The system failed on no question."),
-                time,
-            ),
+            model.section("Failures and time", failures, time, nav="Failures"),
             _questions(summary, stats),
             common.configuration_section(
                 (
@@ -151,7 +145,7 @@ def load_rag_report(run_dir: Path) -> model.Report:
                 _heeded(config) if config else {},
                 config.fingerprint_inputs if config else {},
             ),
-            model.section("reading", "How to read this", "How to read", notes),
+            model.section("How to read this", notes, nav="How to read"),
         ),
     )
 
@@ -176,60 +170,44 @@ def _heeded(config: BenchConfigFile) -> dict[str, Any]:
     }
 
 
-def _total(summary: RagSummary) -> RagGroup:
-    return RagGroup(
-        count=summary.total_tests,
-        passed=summary.passed_tests,
-        total_score=summary.overall_score,
-        max_score=summary.max_score,
-    )
-
-
 def _cards(summary: RagSummary, stats: QuestionStats) -> Iterator[model.Card]:
-    total = _total(summary)
+    share = summary.overall_percentage / 100
     yield model.Card(
         title="All questions",
-        value=percent(_share(total)),
-        label=f"{total.total_score:.2f} of {total.max_score:.2f}",
-        share=_share(total),
+        value=percent(share),
+        label=f"{summary.overall_score:.2f} of {summary.max_score:.2f}",
+        share=share,
         beside=(("Questions passed", percent(summary.pass_rate)),),
     )
+    for text, group in _asked(summary):
+        yield model.Card(
+            title=text.title,
+            value=percent(_share(group)),
+            label=f"{grouped(group.passed)} of {grouped(group.count)} passed",
+            share=_share(group),
+            beside=tuple(
+                (f"{label} (weight {weight})", percent(stats.parts[text.name, key] / group.count))
+                for key, label, weight in text.parts
+            ),
+            meaning=text.meaning,
+        )
+
+
+def _asked(summary: RagSummary) -> Iterator[tuple[TypeText, RagGroup]]:
+    """Yield the types that were asked."""
     for text in TYPES:
         if (group := summary.by_type.get(text.name)) is not None and group.count:
-            parts = ((label, stats.parts[text.name, key] / group.count) for key, label, _ in text.parts)
-            yield model.Card(
-                title=text.title,
-                value=percent(_share(group)),
-                label=f"{grouped(group.passed)} of {grouped(group.count)} passed",
-                share=_share(group),
-                beside=tuple((label, percent(mean)) for label, mean in parts),
-                meaning=text.meaning,
-            )
+            yield text, group
 
 
-def _types(summary: RagSummary) -> model.Table:
-    known = ((f"{text.title} ({text.name})", summary.by_type.get(text.name)) for text in TYPES)
-    rows = [_row(label, group) for label, group in known if group is not None and group.count]
-    return model.table("", ("Type", "Asked", "Passed", "Score", "Of", "Share"), "lrrrrr", rows)
+def _scores(title: str, first: str, groups: Iterable[tuple[str, RagGroup]], note: str = "") -> model.Table:
+    headings = (first, "Asked", "Passed", "Score", "Of", "Share")
+    return model.table(title, headings, "lrrrrr", (_row(label, group) for label, group in groups), note)
 
 
 def _row(label: str, group: RagGroup) -> tuple[model.Cell | str | int, ...]:
     score, of = f"{group.total_score:.2f}", f"{group.max_score:.2f}"
     return one_line(label, 80), group.count, group.passed, score, of, share_cell(_share(group))
-
-
-def _parts_table(summary: RagSummary, stats: QuestionStats) -> model.Table:
-    return model.table(
-        "Parts of the score",
-        ("Type", "Part", "Weight", "Mean"),
-        "llrr",
-        (
-            (text.title, label, str(weight), share_cell(stats.parts[text.name, key] / group.count))
-            for text in TYPES
-            if (group := summary.by_type.get(text.name)) is not None and group.count
-            for key, label, weight in text.parts
-        ),
-    )
 
 
 def _groups(summary: RagSummary) -> Iterator[model.Table]:
@@ -242,12 +220,8 @@ def _groups(summary: RagSummary) -> Iterator[model.Table]:
         if found:
             largest = nsmallest(_MAX_GROUPS, found.items(), key=lambda item: (-item[1].count, item[0]))
             omitted = len(found) - len(largest)
-            yield model.table(
-                title,
-                ("Group", "Asked", "Passed", "Score", "Of", "Share"),
-                "lrrrrr",
-                (_row(label, group) for label, group in largest),
-                note=f"{omitted} smaller groups are left out." if omitted else "",
+            yield _scores(
+                title, "Group", largest, f"{omitted} smaller groups are left out." if omitted else ""
             )
 
 
@@ -256,7 +230,7 @@ def _questions(summary: RagSummary, stats: QuestionStats) -> model.Section | Non
     headings = ("Question", "Type", "Passed", "Score", "Of")
     note = f"{grouped(omitted)} more questions are left out; {SUMMARY} has them all." if omitted > 0 else ""
     found = model.table("", headings, "cllrr", stats.rows, note=note) if stats.rows else None
-    return model.section("questions", "All questions", "All questions", found)
+    return model.section("All questions", found)
 
 
 def _cases(run_dir: Path, summary: RagSummary, stats: QuestionStats) -> model.Section | None:
@@ -272,16 +246,14 @@ def _cases(run_dir: Path, summary: RagSummary, stats: QuestionStats) -> model.Se
     cases = []
     for number, one in enumerate(stats.weakest, 1):
         answer = answers.get(one.id)
-        reply = (
-            (model.Segment(text),) if answer is not None and (text := one_line(answer.answer, 800)) else ()
-        )
-        citations = answer.citation[:_MAX_CITATIONS] if answer is not None else []
+        text = one_line(answer.answer, 800) if answer is not None else ""
         quotes = tuple(
             model.Item(
                 one_line(f"p. {each.page}: {each.quote}" if each.page is not None else each.quote, 240)
             )
-            for each in citations
+            for each in (answer.citation[:_MAX_CITATIONS] if answer is not None else ())
         )
+        cited = (model.Evidence("Cites", quotes),) if quotes else ()
         cases.append(
             model.Case(
                 anchor=f"question-{number}",
@@ -289,17 +261,14 @@ def _cases(run_dir: Path, summary: RagSummary, stats: QuestionStats) -> model.Se
                 id=one_line(one.id, 80),
                 context=one.type,
                 question=one_line(one.question, 500),
-                reply=reply if answer is not None else None,
-                evidence=(
-                    *_evidence(one),
-                    *((model.Evidence("Cites", quotes),) if quotes else ()),
-                ),
+                reply=None if answer is None else (model.Segment(text),) if text else (),
+                evidence=(*_evidence(one), *cited),
             )
         )
     omitted = summary.total_tests - summary.passed_tests - len(cases)
     left_out = f"{grouped(omitted)} more questions that did not pass are left out; {RESULTS} has them all."
     block = model.Cases(answered="Answer", cases=tuple(cases), note=left_out if omitted > 0 else "")
-    return model.section("cases", "Questions that did not pass", "Not passed", block)
+    return model.section("Questions that did not pass", block, nav="Not passed")
 
 
 def _evidence(one: RagIndividual) -> Iterator[model.Evidence]:
@@ -349,15 +318,11 @@ def _judge(
             for title, group in (*groups, ("All questions", judged))
         ),
     )
-    name = one_line(judged.judge, 200)
+    lead = f"{one_line(judged.judge, 200)} read the answers with the relevant pages."
     facts = (*votes, *common.judge_facts(stats))
     return model.section(
-        "judge",
         "Judge",
-        "Judge",
-        model.Text(
-            note=f"{name} read the answers with the relevant pages. Its marks, 1 to 5, change no score."
-        ),
+        model.Text(note=f"{lead} Its marks, 1 to 5, change no score."),
         marks,
         model.Facts(pairs=facts) if facts else None,
         common.controls_table(controls, MARKS.values(), "Expected answer", _means) if controls else None,
@@ -389,26 +354,16 @@ def _judge_warnings(summary: RagSummary) -> Iterator[model.ReportWarning]:
 
 
 def _warnings(summary: RagSummary, stats: QuestionStats) -> Iterator[model.ReportWarning]:
+    share = summary.errors / summary.total_tests if summary.total_tests else 0.0
     if summary.errors:
-        share = summary.errors / summary.total_tests if summary.total_tests else 0.0
-        yield model.ReportWarning(
-            level="warning" if share >= _HALF else "note",
-            title="The system failed",
-            detail=f"{summary.errors} of {summary.total_tests} questions have no answer; they score 0.",
-        )
+        detail = f"{summary.errors} of {summary.total_tests} questions have no answer; they score 0."
+        yield model.ReportWarning("The system failed", detail, "warning" if share >= _HALF else "note")
     if summary.document is None:
-        yield model.ReportWarning(
-            title="No document",
-            detail="Inventions cannot be recognised, and pages were not checked.",
-        )
+        detail = "Inventions cannot be recognised, and pages were not checked."
+        yield model.ReportWarning("No document", detail)
     if stats.facts and stats.declined_facts == stats.facts:
-        yield model.ReportWarning(
-            title="Every fact was declined",
-            detail="The scores of conflicts and gaps say nothing about a system that answers nothing.",
-        )
+        detail = "The scores of conflicts and gaps say nothing about a system that answers nothing."
+        yield model.ReportWarning("Every fact was declined", detail)
     if stats.gaps and not stats.declined_gaps:
-        yield model.ReportWarning(
-            level="note",
-            title="Nothing was declined",
-            detail="The system answered every question that the document does not settle.",
-        )
+        detail = "The system answered every question that the document does not settle."
+        yield model.ReportWarning("Nothing was declined", detail, "note")

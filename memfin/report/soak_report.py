@@ -24,6 +24,16 @@ _RAG: Final = "rag"
 _MAX_EPOCHS: Final = 40
 _MAX_POINTS: Final = 120
 _MAX_GROWTH: Final = _MIB
+_FORMS: Final[Mapping[Unit, tuple[float, str]]] = {
+    "share": (100, "{:.1f} %"),
+    "percent": (1, "{:.1f} %"),
+    "score": (1, "{:.2f}"),
+    "ms": (1, ""),
+    "bytes": (1 / _MIB, "{:,.1f} MiB"),
+    "count": (1, "{:,.0f}"),
+    "number": (1, "{:.4g}"),
+}
+_CHANGES: Final[Mapping[Unit, str]] = {"share": " pp", "percent": " pp", "ms": " ms", "bytes": " MiB"}
 _TOPS: Final[Mapping[Unit, float]] = {"share": 1, "percent": 100}
 _NAMES: Final = frozenset(metric.name for metric in METRICS)
 _HEADLINES: Final = {f"{metric.name}.{metric.headline.key}": metric.code for metric in METRICS}
@@ -56,8 +66,6 @@ _ENDED: Final = {
     "failed": "The soak failed",
     "running": "The soak is still running, or its process was killed",
 }
-
-
 _TREND_NOTE: Final = (
     "The change per epoch is Sen's slope with its 95 % interval. A value drifts when the interval excludes 0."
 )
@@ -95,19 +103,14 @@ def load_soak_report(directory: Path) -> model.Report:
     epochs = list(_epochs(directory / LINES, summary.epochs))
     words = _WORDS[summary.suite or "dialog"]
     latency, errors = summary.turn_latency_ms, summary.errors
-    failed_wholes = errors.failed_dialogs if words.wholes else 0
-    counters = [
-        model.Counter("epochs", summary.epochs),
-        *((model.Counter(words.wholes, summary.dialogs),) if words.wholes else ()),
-        model.Counter(words.units, summary.turns),
-        model.Counter(f"{words.units} failed", errors.failed_turns, "bad" if errors.failed_turns else ""),
-        *((model.Counter(f"{words.wholes} failed", failed_wholes, "bad"),) if failed_wholes else ()),
-        *(
-            (model.Counter("judgements failed", errors.judge_failures, "bad"),)
-            if errors.judge_failures
-            else ()
-        ),
-    ]
+    counts = (
+        ("epochs", summary.epochs, ""),
+        (words.wholes, summary.dialogs, ""),
+        (words.units, summary.turns, ""),
+        (f"{words.units} failed", errors.failed_turns, "bad"),
+        (words.wholes and f"{words.wholes} failed", errors.failed_dialogs or None, "bad"),
+        ("judgements failed", errors.judge_failures or None, "bad"),
+    )
     charts = tuple(_charts(epochs, words))
     return model.report(
         "soak",
@@ -124,17 +127,20 @@ def load_soak_report(directory: Path) -> model.Report:
             ("Max", milliseconds(latency.max)),
             ("Event-loop lag p99", milliseconds(summary.loop_lag_ms.p99)),
         ),
-        counters,
+        (
+            model.Counter(label, count, "bad" if level and count else "")
+            for label, count, level in counts
+            if label and count is not None
+        ),
         (
             model.warnings_section(_warnings(summary)),
             model.section(
-                "trends",
                 "Over the epochs",
-                "Trends",
                 model.Text(note=_TREND_NOTE),
                 model.LineCharts(charts=charts) if charts else None,
                 *_trends(summary.metrics),
                 _operation(summary, words),
+                nav="Trends",
             ),
             _epoch_section(epochs, words),
         ),
@@ -162,30 +168,17 @@ def _unit_of(metric: str, value: str) -> Unit:
 
 def in_unit(unit: Unit, value: float) -> str:
     """Write a value."""
-    match unit:
-        case "share" | "percent":
-            return f"{value * (100 if unit == 'share' else 1):.1f} %"
-        case "score":
-            return f"{value:.2f}"
-        case "ms":
-            return milliseconds(value)
-        case "bytes":
-            return f"{value / _MIB:,.1f} MiB"
-        case "count":
-            return f"{value:,.0f}"
-    return f"{value:.4g}"
+    if unit == "ms":
+        return milliseconds(value)
+    scale, form = _FORMS[unit]
+    return form.format(value * scale)
 
 
 def change_in_unit(unit: Unit, value: float) -> str:
     """Write a change with its sign; shares and percentages change by percentage points."""
-    scale, name = {
-        "share": (100, " pp"),
-        "percent": (1, " pp"),
-        "ms": (1, " ms"),
-        "bytes": (1 / _MIB, " MiB"),
-    }.get(unit, (1, ""))
+    scale, _ = _FORMS[unit]
     scaled = value * scale
-    return "0" if scaled == 0 else f"{scaled:+.3g}{name}"
+    return "0" if scaled == 0 else f"{scaled:+.3g}{_CHANGES.get(unit, '')}"
 
 
 def _trends(metrics: Mapping[str, Drift]) -> Iterator[model.Table]:
@@ -202,12 +195,9 @@ def _trends(metrics: Mapping[str, Drift]) -> Iterator[model.Table]:
 
 
 def _operation(summary: SoakSummary, words: SoakWords) -> model.Table | None:
+    names = {"unit": words.unit.capitalize(), "units": words.units.capitalize()}
     rows = [
-        (
-            label.format(unit=words.unit.capitalize(), units=words.units.capitalize()),
-            unit,
-            summary.operation[name],
-        )
+        (label.format(**names), unit, summary.operation[name])
         for name, (label, unit) in _OPERATION.items()
         if name in summary.operation
     ]
@@ -230,38 +220,25 @@ def _trend_table(title: str, rows: Sequence[tuple[str, Unit, Drift]]) -> model.T
 def _epoch_section(epochs: Sequence[SoakEpoch], words: SoakWords) -> model.Section | None:
     shown = epochs[-_MAX_EPOCHS:]
     title = f"The last {len(shown)} epochs" if len(epochs) > len(shown) else "Epochs"
-    found = model.table(
-        "",
+    times = ("p50", "p99", "Lag p99", "Memory", "")
+    headings = ("Epoch", "Ended", "Duration", words.units.capitalize(), "Failed", *times)
+    rows = (
         (
-            "Epoch",
-            "Ended",
-            "Duration",
-            words.units.capitalize(),
-            "Failed",
-            "p50",
-            "p99",
-            "Lag p99",
-            "Memory",
-            "",
-        ),
-        "rlrrrrrrrl",
-        (
-            (
-                epoch.epoch,
-                moment(epoch.ended_at),
-                duration(epoch.wall_seconds),
-                epoch.turns,
-                epoch.errors.failed_turns,
-                milliseconds(epoch.turn_latency_ms.p50),
-                milliseconds(epoch.turn_latency_ms.p99),
-                milliseconds(epoch.loop_lag_ms.p99),
-                in_unit("bytes", epoch.resources.rss_bytes),
-                "resumed" if epoch.resumed else "",
-            )
-            for epoch in shown
-        ),
+            epoch.epoch,
+            moment(epoch.ended_at),
+            duration(epoch.wall_seconds),
+            epoch.turns,
+            epoch.errors.failed_turns,
+            milliseconds(epoch.turn_latency_ms.p50),
+            milliseconds(epoch.turn_latency_ms.p99),
+            milliseconds(epoch.loop_lag_ms.p99),
+            in_unit("bytes", epoch.resources.rss_bytes),
+            "resumed" if epoch.resumed else "",
+        )
+        for epoch in shown
     )
-    return model.section("epochs", title, "Epochs", found) if shown else None
+    found = model.table("", headings, "rlrrrrrrrl", rows)
+    return model.section(title, found, nav="Epochs") if shown else None
 
 
 def _charts(epochs: Sequence[SoakEpoch], words: SoakWords) -> Iterator[model.LineChart]:
@@ -313,12 +290,8 @@ def line_chart(
             for present, group in groupby(points, key=lambda point: point[1] is not None)
             if present
         )
-        first, last = known[label][0], known[label][-1]
-        lines.append(
-            model.Line(
-                label=label, strokes=tuple(strokes), first=in_unit(unit, first), last=in_unit(unit, last)
-            )
-        )
+        first, last = (in_unit(unit, known[label][at]) for at in (0, -1))
+        lines.append(model.Line(label=label, strokes=tuple(strokes), first=first, last=last))
     return model.LineChart(
         title=title,
         top=in_unit(unit, top),
@@ -336,35 +309,27 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 def _warnings(summary: SoakSummary) -> Iterator[model.ReportWarning]:
     if summary.state in _ENDED:
-        yield model.ReportWarning(
-            level="note" if summary.state == "running" else "warning",
-            title=_ENDED[summary.state],
-            detail=summary.reason or "continue it with memfin resume",
-        )
+        detail = summary.reason or "continue it with memfin resume"
+        level: Literal["note", "warning"] = "note" if summary.state == "running" else "warning"
+        yield model.ReportWarning(_ENDED[summary.state], detail, level)
     for gate in summary.gates:
-        yield model.ReportWarning(title="A gate is not passed", detail=gate)
+        yield model.ReportWarning("A gate is not passed", gate)
     if summary.changed:
-        yield model.ReportWarning(title="Inputs changed during the soak", detail=", ".join(summary.changed))
+        yield model.ReportWarning("Inputs changed during the soak", ", ".join(summary.changed))
     for name, drift in summary.metrics.items():
         metric, _, value = name.partition(".")
         if drift.drifting and name in _WATCHED and drift.ci95 is not None:
-            unit = _unit_of(metric, value)
-            low, high = (change_in_unit(unit, bound) for bound in drift.ci95)
-            yield model.ReportWarning(
-                title=f"{_WATCHED[name]} {value} drifts",
-                detail=f"{change_in_unit(unit, drift.slope)} per epoch, 95 % interval {low} to {high}",
-            )
+            detail = _change(_unit_of(metric, value), drift.slope, drift.ci95, "epoch")
+            yield model.ReportWarning(f"{_WATCHED[name]} {value} drifts", detail)
     growth, bounds = summary.rss_bytes_per_100k_turns, summary.rss_ci95
     if growth is not None and bounds is not None and bounds[0] > _MAX_GROWTH:
-        units = _WORDS[summary.suite or "dialog"].units
-        low, high = (change_in_unit("bytes", bound) for bound in bounds)
-        yield model.ReportWarning(
-            title="Memory grows",
-            detail=f"{change_in_unit('bytes', growth)} per 100,000 {units}, 95 % interval {low} to {high}",
-        )
+        per = f"100,000 {_WORDS[summary.suite or 'dialog'].units}"
+        yield model.ReportWarning("Memory grows", _change("bytes", growth, bounds, per))
     if summary.epochs and all(drift.ci95 is None for drift in summary.metrics.values()):
-        yield model.ReportWarning(
-            level="note",
-            title="Too few epochs for a trend",
-            detail=f"{grouped(summary.epochs)} epochs say nothing about drift; intervals need more",
-        )
+        detail = f"{grouped(summary.epochs)} epochs say nothing about drift; intervals need more"
+        yield model.ReportWarning("Too few epochs for a trend", detail, "note")
+
+
+def _change(unit: Unit, slope: float, bounds: tuple[float, float], per: str) -> str:
+    interval = " to ".join(change_in_unit(unit, bound) for bound in bounds)
+    return f"{change_in_unit(unit, slope)} per {per}, 95 % interval {interval}"

@@ -3,7 +3,7 @@
 rich is imported by the functions that need it, so that a run without a table does not load it.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -25,7 +25,7 @@ from memfin.text.lines import one_line
 if TYPE_CHECKING:
     from rich.table import Table
 
-_VERDICTS: Final[dict[Verdict, tuple[str, str]]] = {
+_VERDICTS: Final[Mapping[Verdict, tuple[str, str]]] = {
     "better": ("better", "green"),
     "worse": ("worse", "red"),
     "no_difference": ("same", "dim"),

@@ -12,7 +12,7 @@ from typing import Final, Literal
 from memfin.contracts import JudgeScope, TurnEvalRow, was_asked
 from memfin.report.common import FailureCounter
 from memfin.report.glossary import METRICS, format_value, is_measured
-from memfin.report.model import ReportWarning, grouped, percent
+from memfin.report.model import Pairs, ReportWarning, grouped, percent
 from memfin.report.reader import Figures
 from memfin.text.lines import one_line
 
@@ -27,6 +27,7 @@ _GUARDED_GAP: Final = 0.1
 _CONTRADICTION_DETECTORS: Final = frozenset({"proposals", "predicates"})
 """The offline detectors of contradictions as rows name them; ``predicates`` is that of earlier versions."""
 
+_CHANGED: Final = {"compliance": "compliance", "contradiction": "contradictions", "risk": "risk tags"}
 _KEY_WARNINGS: Final = {
     "unrevealed_key_total": "required keys ask for facts that nothing in the dialogue had told the agent by "
     "then. They count as misses in key coverage; compare recoverable key coverage, which leaves them out",
@@ -222,18 +223,22 @@ class CutReplies:
             )
 
 
-class UnjudgedTurns:
-    """Counts of the turns that were sent to the run's judge, and of those without a verdict."""
+class JudgedTurns:
+    """Counts of the turns that were sent to the run's judge, those without a verdict, and its changes."""
 
     def __init__(self, scope: JudgeScope = "m5") -> None:
         self._scope: JudgeScope = scope
-        self._judged = 0
+        self._answered = self._judged = self._changed = 0
+        self._readings: Counter[str] = Counter()
         self._left: Counter[str] = Counter()
         self._read_by_rules = 0
         self._reasons = FailureCounter()
 
     def add(self, row: TurnEvalRow) -> None:
         """Count one scored turn."""
+        self._answered += row.turn_status in (None, "ok")
+        self._changed += bool(row.judge_changed)
+        self._readings.update(row.judge_changed or ())
         if not was_asked(row, self._scope):
             return
         self._judged += 1
@@ -243,6 +248,16 @@ class UnjudgedTurns:
             self._read_by_rules += declined != "failed" and isinstance(row.unjudged, list)
             self._reasons.add("judge", row.judge_error, "")
 
+    def facts(self) -> Pairs:
+        """Return what was sent to the judge and what it changed; nothing unless the scope is ``uncertain``."""
+        if self._scope != "uncertain":
+            return ()
+        readings = ", ".join(f"{name} in {self._readings[reading]}" for reading, name in _CHANGED.items())
+        return (
+            ("Sent to the judge", f"{grouped(self._judged)} of {grouped(self._answered)} answered turns"),
+            ("Changed by the judge", f"{grouped(self._changed)} turns: {readings}"),
+        )
+
     def warnings(self) -> Iterator[ReportWarning]:
         """Yield warnings about judgements that failed."""
         failed = self._left.total()
@@ -251,9 +266,9 @@ class UnjudgedTurns:
         reason = self._reasons.groups(1)[0]
         yield ReportWarning(
             "Judgements failed",
-            f"{_of(failed, self._judged)} judged turns got no verdict, most often ({reason.count}) for "
-            f"{reason.message}. They are outside the figures that the judge makes, as failed; if those are "
-            "the hard ones, the rest looks better than it is.",
+            f"{_of(failed, self._judged)} judged turns got no verdict, most often ({reason.count}) because: "
+            f"{reason.message}. The figures of the judge leave them out, as failed; if those are the hard ones, "
+            "the rest looks better than it is.",
         )
         long, refused = self._left["too_long"], self._left["refused"]
         if long or refused:

@@ -110,13 +110,12 @@ class WorstTurns:
             cases: list[Case] = []
             for _, words, row in ranking.entries:
                 key = (row.dialog_id, row.turn_pair_id)
-                if (known := seen.get(key)) is not None:
-                    cases.append(msgspec.structs.replace(known, why=words, repeated=True))
+                if key in seen:
+                    cases.append(msgspec.structs.replace(seen[key], why=words, repeated=True))
                     continue
                 anchor = f"turn-{len(seen) + 1}"
-                case = turn_case(anchor, words, row, texts.get(key), facts.get(row.dialog_id))
-                seen[key] = case
-                cases.append(case)
+                seen[key] = turn_case(anchor, words, row, texts.get(key), facts.get(row.dialog_id))
+                cases.append(seen[key])
             total = f"{grouped(ranking.total)} {'turn' if ranking.total == 1 else 'turns'}"
             if ranking.total > len(cases):
                 total += f", the worst {len(cases)}"
@@ -249,16 +248,16 @@ def label_words(row: TurnEvalRow) -> str | None:
     Detectors that find nothing do not show that a reply is compliant. A violation that they did not find
     themselves comes from the agent's own check; a row with a judge does not record which of the two found it.
     """
-    label = row.pred_compliance_label
-    source = row.detectors.get(_FIELD, "")
+    label, source = row.pred_compliance_label, row.detectors.get(_FIELD, "")
     by_detectors = source.removesuffix(_OWN_CHECK) in _DETECTORS
+    if label is None or (label == "compliant" and not by_detectors):
+        return label
     if label == "compliant":
-        return NO_RULE if by_detectors else label
+        return NO_RULE
     if by_own_check(row):
         return f"{label} (by the agent's own check)"
-    if label is not None and not by_detectors and source.endswith(_OWN_CHECK):
-        return f"{label} (by the judge or the agent's own check)"
-    return label
+    judged = source.endswith(_OWN_CHECK) and not by_detectors
+    return f"{label} (by the judge or the agent's own check)" if judged else label
 
 
 def by_own_check(row: TurnEvalRow) -> bool:

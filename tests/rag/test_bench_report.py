@@ -44,7 +44,7 @@ async def test_the_report_has_scores_cases_and_the_configuration(tmp_path: Path)
     markdown, html = (path.read_text("utf-8") for path in write_reports(directory))
     assert markdown.startswith("# MemFin benchmark report: r\n")
     assert "| Facts (fact\\_exact) | 10 | 9 | 9.30 | 10.00 | 93.0 % |" in markdown
-    assert "| Facts | Exact match | 0.7 | 90.0 % |" in markdown
+    assert "Exact match (weight 0.7) 90.0 %" in markdown
     assert "- Questions: 12; Passed: " in markdown
     assert "- Notes: a remark" in markdown
     assert "## By category" in markdown
