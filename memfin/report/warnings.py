@@ -249,7 +249,7 @@ class JudgedTurns:
             self._reasons.add("judge", row.judge_error, "")
 
     def facts(self) -> Pairs:
-        """Return what was sent to the judge and what it changed; nothing unless the scope is ``uncertain``."""
+        """Return the turns sent to the judge and its changes; nothing unless the scope is ``uncertain``."""
         if self._scope != "uncertain":
             return ()
         readings = ", ".join(f"{name} in {self._readings[reading]}" for reading, name in _CHANGED.items())
@@ -267,8 +267,8 @@ class JudgedTurns:
         yield ReportWarning(
             "Judgements failed",
             f"{_of(failed, self._judged)} judged turns got no verdict, most often ({reason.count}) because: "
-            f"{reason.message}. The figures of the judge leave them out, as failed; if those are the hard ones, "
-            "the rest looks better than it is.",
+            f"{reason.message}. The figures of the judge leave them out, as failed; if those are the hard "
+            "ones, the rest looks better than it is.",
         )
         long, refused = self._left["too_long"], self._left["refused"]
         if long or refused:
