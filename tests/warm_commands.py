@@ -5,7 +5,7 @@ from importlib import import_module
 
 import memfin
 from memfin.agents.builtin.rules import profile_rules
-from memfin.report.templates import environment
+from memfin.report.render import environment
 from memfin.scoring.rows import prepare_scoring
 
 for found in pkgutil.walk_packages(memfin.__path__, "memfin."):

@@ -6,7 +6,7 @@ from typing import Any, Generic, TypeVar
 
 from memfin.actors.base import Stage
 from memfin.actors.channels import Wires
-from memfin.actors.latencies import Latencies
+from memfin.metrics.percentiles import Percentiles
 from memfin.actors.messages import DialogJudged
 from memfin.agents.usage import UsageTotal
 from memfin.contracts import Counters, DialogTrace, Judgement, JudgeScope, LatencyStats, ModelUsage
@@ -40,7 +40,7 @@ class Totals(ABC, Generic[C]):
         self.judged = JudgedTurns(scope)
         self.judge = judge
         self.creation_error: str | None = None
-        self._latencies = Latencies()
+        self._latencies = Percentiles()
         self._usage = UsageTotal()
         self._recorded_usage = UsageTotal()
 

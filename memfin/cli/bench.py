@@ -120,7 +120,7 @@ def _print_json(directory: Path) -> None:
 def _present(summary: RagSummary, stats: RunStats, report: Path, *, quiet: bool) -> None:
     """Print the table and where the report is."""
     if not quiet:
-        from memfin.report.rag.table import judge_line, rag_table  # noqa: PLC0415 - rich loads slowly
+        from memfin.report.tables import judge_line, rag_table  # noqa: PLC0415 - rich loads slowly
 
         print_table(rag_table(summary))
         click.echo(

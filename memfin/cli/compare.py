@@ -7,9 +7,8 @@ import click
 from memfin.cli.output import note, print_table
 from memfin.contracts.run import Comparison
 from memfin.errors import GateFailed
-from memfin.report.comparison import compare_runs
-from memfin.report.comparison.load import HEADLINES
-from memfin.report.comparison.table import case_lines, comparison_table
+from memfin.report.comparison import HEADLINES, compare_runs
+from memfin.report.tables import case_lines, comparison_table
 from memfin.runtime.outputs import pretty_json
 
 

@@ -149,7 +149,7 @@ def present(
         click.echo(pretty_json(summary).decode(), nl=False)
         return
     if not quiet:
-        from memfin.report.table import summary_table  # noqa: PLC0415 - rich loads slowly
+        from memfin.report.tables import summary_table  # noqa: PLC0415 - rich loads slowly
 
         print_table(summary_table(summary))
         turns = sum(stats.turns_by_status.values())

@@ -1,21 +1,19 @@
-"""Reports of a run: Markdown, self-contained HTML, and the table for the terminal.
+"""Reports of a run: Markdown, self-contained HTML, and tables for the terminal.
 
-jinja2, pygal and rich are loaded by the functions that need them, not by importing this package.
+jinja2 and rich are loaded by the functions that need them, not by importing this package.
 """
 
-from memfin.report.html import render_html_report
-from memfin.report.load import load_report, summary_model
-from memfin.report.markdown import render_markdown_report
-from memfin.report.model import ReportModel
-from memfin.report.table import summary_table
-from memfin.report.write import write_reports
+from memfin.report.dialog_report import summary_report
+from memfin.report.model import Report
+from memfin.report.render import load_report, render_html_report, render_markdown_report, write_reports
+from memfin.report.tables import summary_table
 
 __all__ = [
-    "ReportModel",
+    "Report",
     "load_report",
     "render_html_report",
     "render_markdown_report",
-    "summary_model",
+    "summary_report",
     "summary_table",
     "write_reports",
 ]

@@ -1,82 +1,46 @@
-"""Counts over the dialogues of a run for its report, in one streaming pass."""
+"""Statistics over the dialogues of a run, and metrics by group, in one streaming pass."""
 
-import math
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from memfin.contracts import LatencyStats
+from memfin.contracts import TurnEvalRow
 from memfin.contracts.reading import canonical_difficulty
-from memfin.report.degenerate import ReplyShapes
-from memfin.report.failures import FailureCounter
-from memfin.report.reader import ScannedDialog, ScannedTurn
+from memfin.metrics.aggregate import MetricsState
+from memfin.metrics.percentiles import Percentiles
+from memfin.report.common import FailureCounter
+from memfin.report.glossary import METRICS, SCORES, format_value, is_measured
+from memfin.report.model import Cell, Table, table
+from memfin.report.reader import HeadlineValues, ScannedDialog, ScannedTurn
+from memfin.report.warnings import ReplyShapes
 from memfin.text.lines import one_line
 
 UNKNOWN: Final = "(not given)"
 _OTHER: Final = "(other)"
 _MAX_LABELS: Final = 200
+_MAX_ROWS: Final = 30
+_PROFILE: Final = "m2_profile_accuracy"
+_DIFFICULTIES: Final = ("easy", "medium", "hard")
 _CJK: Final = ((0x3400, 0x9FFF), (0x20000, 0x323AF))
 
 
 class Facts(NamedTuple):
-    """What a dialogue is grouped by, fit to be shown."""
+    """Properties that dialogues are grouped by, fit to be shown."""
 
     scenario: str
     difficulty: str
     language: str
 
 
-class LatencySketch:
-    """Quantiles of a stream of latencies in milliseconds, within 1 % and in bounded memory.
-
-    Latencies fall into buckets whose bounds grow by 2 %; a quantile is its bucket's centre.
-    """
-
-    _GROWTH: Final = math.log(1.02)
-
-    def __init__(self) -> None:
-        self._buckets: Counter[int] = Counter()
-        self._sum = 0.0
-        self._max = 0.0
-
-    def add(self, milliseconds: float) -> None:
-        """Count one latency."""
-        self._buckets[math.floor(math.log(max(milliseconds, 1e-3)) / self._GROWTH)] += 1
-        self._sum += milliseconds
-        self._max = max(self._max, milliseconds)
-
-    def stats(self) -> LatencyStats | None:
-        """Return the statistics, or None when nothing was counted."""
-        count = self._buckets.total()
-        if not count:
-            return None
-        return LatencyStats(
-            count=count,
-            mean=self._sum / count,
-            p50=self._quantile(0.5),
-            p90=self._quantile(0.9),
-            p99=self._quantile(0.99),
-            max=self._max,
-        )
-
-    def _quantile(self, share: float) -> float:
-        rank = math.ceil(share * self._buckets.total())
-        seen = 0
-        for bucket in sorted(self._buckets):
-            seen += self._buckets[bucket]
-            if seen >= rank:
-                return min(math.exp((bucket + 0.5) * self._GROWTH), self._max)
-        return self._max
-
-
-class DialogCensus:
-    """Feeds on the dialogues of the trace; keeps counts, and for each valid dialogue what groups it."""
+class DialogStats:
+    """Counts over the dialogues of the trace, and the grouping properties of each valid dialogue."""
 
     def __init__(self) -> None:
         self.facts: dict[str, Facts] = {}
         self.turns: dict[str, int] = {}
         self.shapes = ReplyShapes()
         self.failures = FailureCounter()
-        self.latency = LatencySketch()
+        self.latency = Percentiles()
         self.skips: Counter[str] = Counter()
         self.history_mode: str | None = None
         self.judge: str | None = None
@@ -127,10 +91,106 @@ class DialogCensus:
 
 
 def script_language(text: str) -> str | None:
-    """Tell the language by the script of a text: ``zh``, ``en`` (Latin letters), or None of neither."""
+    """Return the language of a text by its script: ``zh``, ``en`` (Latin letters), or None of neither."""
     han = sum(any(low <= ord(char) <= high for low, high in _CJK) for char in text[:400])
     latin = sum(char.isascii() and char.isalpha() for char in text[:400])
     if not han and not latin:
         return None
     # a Chinese character carries about as much as three letters of an English word
     return "zh" if 3 * han >= latin else "en"
+
+
+class GroupedMetrics:
+    """Sums of the metrics per kind of dialogue, in memory that does not grow with the dialogues.
+
+    `MetricsState` keeps sums per dialogue. Micro values do not depend on that, so all rows of a kind
+    are added as one dialogue here.
+    """
+
+    def __init__(self) -> None:
+        self._states: dict[Facts, MetricsState] = {}
+        self._rows: dict[Facts, int] = {}
+
+    def add_row(self, row: TurnEvalRow, facts: Facts) -> None:
+        """Add a row of a dialogue of that kind."""
+        if facts not in self._states:
+            self._states[facts] = MetricsState()
+            self._rows[facts] = 0
+        self._rows[facts] += 1
+        self._states[facts].add_row(row.replace(dialog_id=""))
+
+    def tables(self, stats: DialogStats, values: Mapping[str, HeadlineValues]) -> tuple[Table, ...]:
+        """Return the tables; one of a single group says nothing and is left out.
+
+        M2 is a metric of whole dialogues: its group values are means of the summary's ``by_dialog``.
+        """
+        script = "" if stats.language_known else "Languages are guessed from the script of the client."
+        tables = (
+            self._table("By scenario", lambda facts: facts.scenario, stats, values),
+            self._table("By difficulty", lambda facts: facts.difficulty, stats, values),
+            self._table("By language", lambda facts: facts.language, stats, values, note=script),
+        )
+        return tuple(found for found in tables if found is not None)
+
+    def _table(
+        self,
+        title: str,
+        label_of: Callable[[Facts], str],
+        stats: DialogStats,
+        values: Mapping[str, HeadlineValues],
+        note: str = "",
+    ) -> Table | None:
+        states: defaultdict[str, MetricsState] = defaultdict(MetricsState)
+        turns: Counter[str] = Counter()
+        for facts, state in self._states.items():
+            states[label_of(facts)].merge(state)
+            turns[label_of(facts)] += self._rows[facts]
+        dialogs: Counter[str] = Counter()
+        profiles: defaultdict[str, list[float]] = defaultdict(list)
+        for dialog_id, facts in stats.facts.items():
+            dialogs[label_of(facts)] += 1
+            found = values.get(dialog_id)
+            if found is not None and found.profile_score is not None:
+                profiles[label_of(facts)].append(found.profile_score)
+        if len(dialogs) < 2:  # noqa: PLR2004 - nothing to compare
+            return None
+        shown = sorted(dialogs, key=lambda label: (-dialogs[label], label))[:_MAX_ROWS]
+        omitted = len(dialogs) - len(shown)
+        left_out = f"{omitted} smaller groups are left out. " if omitted else ""
+        return table(
+            title,
+            (
+                *("Group", "Dialogues", "Turns"),
+                *(f"{metric.code} {value.label}" for metric in METRICS for value in metric.values),
+            ),
+            "lrr" + "r" * sum(len(metric.values) for metric in METRICS),
+            (
+                (label, dialogs[label], turns[label], *_values(states[label], profiles[label]))
+                for label in sorted(shown, key=_order)
+            ),
+            (left_out + note).strip(),
+        )
+
+
+def value_cell(key: str, value: float | None) -> Cell:
+    """Return a value of a metric as a cell; shares have a bar behind the figure."""
+    if value is None:
+        return Cell("-")
+    return Cell(format_value(key, value), share=None if key in SCORES else min(max(value, 0.0), 1.0))
+
+
+def _values(state: MetricsState, profiles: list[float]) -> Iterator[Cell]:
+    results = state.results()
+    for metric in METRICS:
+        for value in metric.values:
+            if metric.name == _PROFILE:
+                yield value_cell(value.key, sum(profiles) / len(profiles) if profiles else None)
+                continue
+            result = results[metric.name]
+            measured = is_measured(value.key, result.counts)
+            yield value_cell(value.key, result.micro[value.key] if measured else None)
+
+
+def _order(label: str) -> tuple[int, str]:
+    """Order known difficulties by their difficulty and everything else by its name."""
+    return (_DIFFICULTIES.index(label) if label in _DIFFICULTIES else len(_DIFFICULTIES), label)

@@ -1,232 +1,356 @@
-"""Content of a report before any format: one immutable value that every renderer reads.
+"""The content of a report before any format: sections of cards, tables, charts and cases.
 
-All strings that came out of a run are already `visible` and cut; they are still untrusted markup.
+Every suite fills the same model, and one HTML and one Markdown template render it. Strings that came out of a
+run are already `visible` and cut; they are still untrusted markup.
 """
 
-from dataclasses import dataclass, field
-from typing import Literal
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import ClassVar, Literal
 
-from memfin.contracts import Counters, LatencyStats
-from memfin.report.excerpt import Segment
-from memfin.report.glossary import MetricText, is_measured
+from msgspec import Struct
 
+from memfin.text.lines import one_line, visible
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Histogram:
-    """How many dialogues have a value in each of ten equal bins of 0 to 1 (the last includes 1)."""
-
-    counts: tuple[int, ...]
-    dialogs: int
-    mean: float
+Pairs = tuple[tuple[str, str], ...]
+Interval = tuple[float, float]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetricView:
-    """One metric of the summary with the words for it."""
+class Segment(Struct, frozen=True):
+    """A piece of a text; ``marked`` when a finding covers it."""
 
-    text: MetricText
-    micro: dict[str, float]
-    macro: dict[str, float]
-    counts: dict[str, int]
-    ci95: dict[str, tuple[float, float]]
-    histogram: Histogram | None = None
-
-    @property
-    def eligible(self) -> bool:
-        """Say whether anything entered the denominator of the headline value."""
-        return self.counts.get("eligible_count", 0) > 0
-
-    def measured(self, key: str) -> bool:
-        """Say whether a value had anything to be divided by; otherwise it is a bare 0."""
-        return is_measured(key, self.counts)
-
-    @property
-    def remark(self) -> str:
-        """Return a sentence that belongs beside the values; most metrics have none."""
-        undecided = self.counts.get("contradiction_undecided", 0)
-        if undecided:
-            of = self.counts.get("contradiction_turns", 0)
-            return (
-                f"In {undecided} of {of} turns a proposal bears on a constraint and could not be decided; "
-                "they count as no contradiction."
-            )
-        labelled = self.counts.get("severe_turns", 0)
-        if labelled and not self.eligible:
-            return (
-                "No turn has a reference label: agreement is not measured. The severe rate is over all "
-                f"{labelled} replies that were read."
-            )
-        return ""
+    text: str
+    marked: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupRow:
-    """The values of one group; a value whose denominator is empty is None."""
+class ReportWarning(Struct, frozen=True):
+    """A limit on what the figures mean; a ``note`` is a harmless one."""
 
-    label: str
-    dialogs: int
-    turns: int
-    values: dict[str, float | None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupTable:
-    """Metrics by a property of the dialogues; ``note`` says how the property was known."""
-
-    title: str
-    rows: tuple[GroupRow, ...]
-    note: str = ""
-    omitted: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DialogRow:
-    """One dialogue with its headline values."""
-
-    dialog_id: str
-    scenario: str
-    difficulty: str
-    turns: int
-    values: dict[str, float | None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyCase:
-    """A required memory key of a turn: what had to be recalled and which sources held it."""
-
-    key: str
-    target: str | None
-    hit: bool | None
-    sources: tuple[str, ...]
-    note: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FindingCase:
-    """A detector's finding with the words it fired on and a little of their surroundings."""
-
-    field: str
-    value: str
-    rule: str
-    before: str
-    span: str
-    after: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnCase:
-    """A turn worth looking at; ``anchor`` is its place in the report."""
-
-    anchor: str
-    dialog_id: str
-    turn_pair_id: int
-    scenario: str
-    difficulty: str
-    language: str
-    user_text: str
-    reply: tuple[Segment, ...]
-    reply_length: int
-    keys: tuple[KeyCase, ...]
-    risk_missed: tuple[str, ...]
-    risk_met: tuple[str, ...]
-    predicted_label: str | None
-    reference_label: str | None
-    forbidden: tuple[str, ...]
-    contradicted: bool
-    constraints: tuple[str, ...]
-    rubric_missed: tuple[str, ...]
-    judge_score: float | None
-    judge_error: str | None
-    findings: tuple[FindingCase, ...]
-    recall: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorstList:
-    """The worst turns by one criterion; ``total`` turns meet it, the worst few are listed.
-
-    ``cases`` pairs a turn with the words for what is wrong with it.
-    """
-
-    title: str
-    total: int
-    cases: tuple[tuple[TurnCase, str], ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FailureGroup:
-    """Failures with the same message, numbers aside; ``example`` tells where the first one was."""
-
-    kind: str
-    message: str
-    count: int
-    example: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Caution:
-    """Something that limits what the numbers mean."""
-
-    level: Literal["warning", "note"]
     title: str
     detail: str
+    level: Literal["warning", "note"] = "warning"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Timing:
-    """Latency, wall time and what the agent's model took; ``source`` tells where the figures come from.
+class Counter(Struct, frozen=True):
+    """A count at the head of a report."""
 
-    ``usage`` holds rows of words and figures, ready to show.
-    """
-
-    latency: LatencyStats | None
-    wall_seconds: float | None
-    source: str
-    turns_by_status: dict[str, int] = field(default_factory=dict)
-    turn_retries: int = 0
-    abandoned_calls: int = 0
-    judge_failures: int = 0
-    usage: tuple[tuple[str, str], ...] = ()
+    label: str
+    count: int
+    level: Literal["", "odd", "bad"] = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeView:
-    """What a language model did as the judge; rows are words, ready to show.
+class Card(Struct, frozen=True, kw_only=True):
+    """The leading value of a metric; ``share`` (0 to 1) and its interval are drawn as a gauge."""
 
-    ``agreement`` rows are kind, units, share of equal pairs, alpha; ``controls`` rows are kind, how
-    many were judged, mean score, rubric items found, and the score they ought to have.
-    """
+    title: str
+    value: str
+    label: str
+    code: str = ""
+    share: float | None = None
+    interval: Interval | None = None
+    beside: Pairs = ()
+    remark: str = ""
+    meaning: str = ""
+    bad: bool = False
 
-    facts: tuple[tuple[str, str], ...]
-    agreement: tuple[tuple[str, str, str, str], ...]
-    controls: tuple[tuple[str, str, str, str, str], ...]
+
+class Cell(Struct, frozen=True):
+    """A cell of a table; ``share`` (0 to 1) is drawn as a bar, ``small`` is an explanation below."""
+
+    text: str
+    small: str = ""
+    share: float | None = None
+    interval: Interval | None = None
+    strong: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportModel:
-    """Everything a report shows. A summary alone fills the first part, a run directory all of it."""
+Value = Cell | str | float | None
+"""An entry of a table before `table` makes it a cell."""
 
+
+class Histogram(Struct, frozen=True):
+    """Counts in ten equal bins of 0 to 100 %."""
+
+    title: str
+    counts: tuple[int, ...]
+
+    @property
+    def alt(self) -> str:
+        """Return the bins in words."""
+        bins = enumerate(self.counts)
+        return "; ".join(f"{10 * at} to {10 * at + 10} %: {count}" for at, count in bins if count)
+
+
+class Line(Struct, frozen=True, kw_only=True):
+    """A line of a chart: strokes of points in the unit square, with the first and last value in words."""
+
+    label: str
+    strokes: tuple[tuple[tuple[float, float], ...], ...]
+    first: str
+    last: str
+
+
+class LineChart(Struct, frozen=True, kw_only=True):
+    """Values over epochs; ``top`` and ``bottom`` label the vertical axis."""
+
+    title: str
+    top: str
+    bottom: str
+    epochs: int
+    lines: tuple[Line, ...]
+    note: str = ""
+
+    @property
+    def alt(self) -> str:
+        """Return the course of every line in words."""
+        return self.note + "; ".join(f"{line.label} from {line.first} to {line.last}" for line in self.lines)
+
+
+class Item(Struct, frozen=True):
+    """A piece of evidence; ``code`` stands before the text, ``quote`` behind it."""
+
+    text: str
+    status: Literal["", "hit", "miss", "unknown"] = ""
+    code: str = ""
+    quote: tuple[Segment, ...] = ()
+
+
+class Evidence(Struct, frozen=True):
+    """Evidence under a heading; ``chips`` are shown in a row."""
+
+    label: str
+    items: tuple[Item, ...]
+    chips: bool = False
+
+
+class Case(Struct, frozen=True, kw_only=True):
+    """A question with its reply; ``repeated`` when an earlier list has shown the same case."""
+
+    anchor: str
+    why: str
+    id: str
+    where: str = ""
+    context: str = ""
+    question: str
+    reply: tuple[Segment, ...] | None
+    reply_length: int = 0
+    language: str = ""
+    evidence: tuple[Evidence, ...] = ()
+    repeated: bool = False
+
+
+class Block(Struct, frozen=True, kw_only=True):
+    """A part of a section; templates choose its layout by ``kind``."""
+
+    kind: ClassVar[str]
+    title: str = ""
+    note: str = ""
+
+
+class Cards(Block, frozen=True):
+    """Cards side by side."""
+
+    kind: ClassVar[str] = "cards"
+    cards: tuple[Card, ...]
+
+
+class Warnings(Block, frozen=True):
+    """A list of warnings."""
+
+    kind: ClassVar[str] = "warnings"
+    warnings: tuple[ReportWarning, ...]
+
+
+class Text(Block, frozen=True):
+    """A paragraph: the note alone."""
+
+    kind: ClassVar[str] = "text"
+
+
+class Facts(Block, frozen=True):
+    """Names with short values."""
+
+    kind: ClassVar[str] = "facts"
+    pairs: Pairs
+
+
+class Notes(Block, frozen=True):
+    """Terms with explanations."""
+
+    kind: ClassVar[str] = "notes"
+    pairs: Pairs
+
+
+class Table(Block, frozen=True):
+    """A table; ``align`` has a letter per column: left, right, code or bar. `table` makes one."""
+
+    kind: ClassVar[str] = "table"
+    headings: tuple[str, ...]
+    align: str
+    rows: tuple[tuple[Cell, ...], ...]
+
+
+class Columns(Block, frozen=True):
+    """Tables side by side where the page is wide enough."""
+
+    kind: ClassVar[str] = "columns"
+    tables: tuple[Table, ...]
+
+
+class Histograms(Block, frozen=True):
+    """Histograms side by side; HTML only."""
+
+    kind: ClassVar[str] = "histograms"
+    charts: tuple[Histogram, ...]
+
+
+class LineCharts(Block, frozen=True):
+    """Line charts side by side; HTML only."""
+
+    kind: ClassVar[str] = "lines"
+    charts: tuple[LineChart, ...]
+
+
+class Cases(Block, frozen=True):
+    """The worst cases by one criterion; ``total`` says in words how many meet it."""
+
+    kind: ClassVar[str] = "cases"
+    cases: tuple[Case, ...]
+    total: str = ""
+    answered: str = "Reply"
+
+
+class Section(Struct, frozen=True):
+    """A section of the page; ``nav`` is its short name."""
+
+    id: str
+    title: str
+    nav: str
+    blocks: tuple[Block, ...]
+
+
+class Report(Struct, frozen=True, kw_only=True):
+    """Everything that a report shows."""
+
+    kind: str
     run_id: str
-    trace_version: str
-    dataset_path: str
-    counters: Counters
-    metrics: tuple[MetricView, ...]
-    cautions: tuple[Caution, ...]
-    fingerprint: str | None = None
-    model_name: str | None = None
-    started_at: str | None = None
-    ended_at: str | None = None
-    notes: str | None = None
-    groups: tuple[GroupTable, ...] = ()
-    dialogs: tuple[DialogRow, ...] = ()
-    dialogs_omitted: int = 0
-    worst: tuple[WorstList, ...] = ()
-    failures: tuple[FailureGroup, ...] = ()
-    skips: tuple[tuple[str, int], ...] = ()
-    timing: Timing | None = None
-    settings: tuple[tuple[str, str], ...] = ()
-    fingerprint_inputs: tuple[tuple[str, str], ...] = ()
-    history_mode: str | None = None
-    judge: str | None = None
-    judging: JudgeView | None = None
-    memfin_version: str | None = None
+    facts: Pairs
+    counters: tuple[Counter, ...]
+    sections: tuple[Section, ...]
+
+    @property
+    def warnings(self) -> tuple[ReportWarning, ...]:
+        """Return the warnings of all sections."""
+        blocks = (block for section in self.sections for block in section.blocks)
+        return tuple(each for block in blocks if isinstance(block, Warnings) for each in block.warnings)
+
+
+def report(
+    kind: str,
+    run_id: str,
+    facts: Iterable[tuple[str, str | None]],
+    counters: Iterable[Counter],
+    sections: Iterable[Section | None],
+) -> Report:
+    """Make a report of the facts and sections that are not None."""
+    return Report(
+        kind=kind,
+        run_id=one_line(run_id, 128),
+        facts=tuple((name, one_line(value, 500)) for name, value in facts if value is not None),
+        counters=tuple(counters),
+        sections=tuple(each for each in sections if each is not None),
+    )
+
+
+def section(title: str, *blocks: Block | None, nav: str = "") -> Section | None:
+    """Make a section of the blocks that are not None; None without any."""
+    kept = tuple(block for block in blocks if block is not None)
+    name = nav or title
+    return Section(name.lower().replace(" ", "-"), title, name, kept) if kept else None
+
+
+def warnings_section(warnings: Iterable[ReportWarning]) -> Section | None:
+    """Make the section of the warnings, notes last; None without any."""
+    ordered = tuple(sorted(warnings, key=lambda each: each.level != "warning"))
+    block = Warnings(warnings=ordered) if ordered else None
+    return section("Before you trust the numbers", block, nav="Warnings")
+
+
+def table(
+    title: str,
+    headings: Sequence[str],
+    align: str,
+    rows: Iterable[Iterable[Value]],
+    note: str = "",
+) -> Table:
+    """Make a table; an int is written with grouped digits, a float is a bar, None is a dash."""
+    cells = tuple(tuple(_cell(value) for value in row) for row in rows)
+    return Table(title=title, headings=tuple(headings), align=align, rows=cells, note=note)
+
+
+def _cell(value: Value) -> Cell:
+    if isinstance(value, Cell):
+        return value
+    if isinstance(value, float):
+        return Cell("", share=value)
+    return Cell("-" if value is None else value if isinstance(value, str) else grouped(value))
+
+
+def segments(text: str, spans: Iterable[tuple[int, int]], limit: int) -> tuple[Segment, ...]:
+    """Cut the first ``limit`` characters of a text into marked and unmarked pieces.
+
+    ``spans`` are half-open character offsets into ``text``; overlapping ones are joined, those out
+    of range are clipped. The last piece ends with an ellipsis when the text was cut.
+    """
+    shown = min(limit, len(text))
+    joined: list[tuple[int, int]] = []
+    for low, high in sorted(spans):
+        start, end = max(0, low), min(high, shown)
+        if start < end and joined and start <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(joined[-1][1], end))
+        elif start < end:
+            joined.append((start, end))
+    pieces: list[Segment] = []
+    at = 0
+    for start, end in joined:
+        pieces += [Segment(visible(text[at:start])), Segment(visible(text[start:end]), marked=True)]
+        at = end
+    pieces += [Segment(visible(text[at:shown])), Segment("…" if len(text) > shown else "")]
+    return tuple(piece for piece in pieces if piece.text)
+
+
+def grouped(count: int) -> str:
+    """Write a count with grouped digits."""
+    return f"{count:,}"
+
+
+def percent(share: float) -> str:
+    """Write a share of 0 to 1 as per cent."""
+    return f"{100 * share:.1f} %"
+
+
+def share_cell(share: float) -> Cell:
+    """Return a share as a figure with a bar behind it."""
+    return Cell(percent(share), share=min(max(share, 0.0), 1.0))
+
+
+def moment(text: str | None) -> str | None:
+    """Write a time of an artifact as ``2026-11-24 02:10 UTC``."""
+    try:
+        return f"{datetime.fromisoformat(text).astimezone(UTC):%Y-%m-%d %H:%M} UTC" if text else None
+    except (ValueError, OverflowError):
+        return text
+
+
+def duration(seconds: float) -> str:
+    """Write a duration in the units that a reader would use."""
+    if seconds < 60:  # noqa: PLR2004 - a minute
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02d} min {rest:02d} s" if hours else f"{minutes} min {rest:02d} s"
+
+
+def milliseconds(value: float) -> str:
+    """Write a latency."""
+    return duration(value / 1000) if value >= 1000 else f"{value:.3g} ms"  # noqa: PLR2004 - a second

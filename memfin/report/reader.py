@@ -1,6 +1,6 @@
 """Streaming access to the files of a run directory, in the parts a report needs.
 
-The structs here are views of the contract's: they leave out what a report does not show, so that
+The structs here are views of the contract's. They leave out everything that a report does not show, so that
 recalled contexts, by far the largest part of a trace, are never built.
 """
 
@@ -10,15 +10,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from memfin.contracts import (
-    ConfigFile,
-    Counters,
-    JudgeControls,
-    RecallTrace,
-    RunManifest,
-    RunStats,
-    TurnEvalRow,
-)
+from memfin.contracts import Counters, MetricResult, RecallTrace
 from memfin.contracts.reading import InvalidRecord, decode, iter_jsonl, read_json
 from memfin.errors import UsageError
 
@@ -32,7 +24,8 @@ CONFIG: Final = "config.json"
 
 _REQUIRED: Final = (MANIFEST, SUMMARY, ROWS, TRACES)
 _LINE_LIMIT: Final = 256 * 1024 * 1024
-"""A dialogue is one line of the trace, with all that was recalled at each of its turns."""
+"""The bound on a line of the trace: a dialogue with everything that was recalled at each of its turns."""
+
 T = TypeVar("T")
 
 
@@ -54,6 +47,10 @@ class SummaryMetric(msgspec.Struct, kw_only=True):
     counts: dict[str, int]
     by_dialog: msgspec.Raw = msgspec.Raw(b"{}")
     ci95: dict[str, tuple[float, float]] = {}
+
+
+Figures = MetricResult | SummaryMetric
+"""The values and counts of a metric."""
 
 
 class SummaryFile(msgspec.Struct, kw_only=True):
@@ -139,16 +136,6 @@ def require_run_directory(run_dir: Path) -> None:
         raise UsageError(f"{run_dir}: {', '.join(missing)} missing; a report needs {', '.join(_REQUIRED)}")
 
 
-def read_manifest(run_dir: Path) -> RunManifest:
-    """Read ``run_manifest.json``; raise UsageError when it is not one."""
-    return _read(run_dir / MANIFEST, RunManifest)
-
-
-def read_summary(run_dir: Path) -> SummaryFile:
-    """Read ``metrics_summary.json`` but for its by_dialog tables; raise UsageError when it is not one."""
-    return _read(run_dir / SUMMARY, SummaryFile)
-
-
 def by_dialog(run_dir: Path, name: str, metric: SummaryMetric) -> dict[str, HeadlineValues]:
     """Decode the by_dialog table of one metric; raise UsageError when it is malformed."""
     try:
@@ -158,41 +145,13 @@ def by_dialog(run_dir: Path, name: str, metric: SummaryMetric) -> dict[str, Head
         raise UsageError(f"{path}: metrics.{name}.by_dialog: {problem}{_advice(path)}") from None
 
 
-def read_stats(run_dir: Path) -> RunStats | None:
-    """Read ``run_stats.json``, or return None when the run has none."""
-    path = run_dir / STATS
-    return _read(path, RunStats) if path.is_file() else None
-
-
-def read_controls(run_dir: Path) -> JudgeControls | None:
-    """Read ``judge_controls.json``, or return None when the run has none."""
-    path = run_dir / CONTROLS
-    return _read(path, JudgeControls) if path.is_file() else None
-
-
-def read_config(run_dir: Path) -> ConfigFile | None:
-    """Read ``config.json``, or return None when the run has none."""
-    path = run_dir / CONFIG
-    return _read(path, ConfigFile) if path.is_file() else None
-
-
-def scan_dialogs(run_dir: Path) -> Iterator[ScannedDialog]:
-    """Yield the dialogues of ``dialog_trace.jsonl`` one at a time; raise UsageError at a bad line."""
-    return _scan(run_dir / TRACES, ScannedDialog)
-
-
-def scan_rows(run_dir: Path) -> Iterator[TurnEvalRow]:
-    """Yield the rows of ``turn_eval.jsonl`` one at a time; raise UsageError at a bad line."""
-    return _scan(run_dir / ROWS, TurnEvalRow)
-
-
 def fetch_turns(run_dir: Path, wanted: Mapping[str, set[int]]) -> dict[tuple[str, int], TurnText]:
     """Return the texts of the wanted turns (dialogue id to turn pair ids) that the trace holds."""
     left = dict(wanted)
     found: dict[tuple[str, int], TurnText] = {}
     if not left:
         return found
-    for dialog in _scan(run_dir / TRACES, _DialogTexts):
+    for dialog in scan(run_dir / TRACES, _DialogTexts):
         if not dialog.valid_dialog or dialog.dialog_id not in left:
             continue
         pairs = left.pop(dialog.dialog_id)
@@ -204,7 +163,8 @@ def fetch_turns(run_dir: Path, wanted: Mapping[str, set[int]]) -> dict[tuple[str
     return found
 
 
-def _scan(path: Path, kind: type[T]) -> Iterator[T]:
+def scan(path: Path, kind: type[T]) -> Iterator[T]:
+    """Yield the records of a JSONL file one at a time; raise UsageError at a bad line."""
     try:
         for _, record in iter_jsonl(path, kind, limit=_LINE_LIMIT):
             yield record
@@ -214,13 +174,19 @@ def _scan(path: Path, kind: type[T]) -> Iterator[T]:
         raise UsageError(f"{path}: cannot be read: {problem.strerror}") from None
 
 
-def _read(path: Path, kind: type[T]) -> T:
+def read(path: Path, kind: type[T]) -> T:
+    """Read a JSON file; raise UsageError when it does not fit its contract."""
     try:
         return read_json(path, kind)
     except InvalidRecord as problem:
         raise UsageError(f"{problem}{_advice(path)}") from None
     except OSError as problem:
         raise UsageError(f"{path}: cannot be read: {problem.strerror}") from None
+
+
+def read_optional(path: Path, kind: type[T]) -> T | None:
+    """Read a JSON file as `read` does, or return None when there is none."""
+    return read(path, kind) if path.is_file() else None
 
 
 def _advice(path: Path) -> str:

@@ -17,10 +17,10 @@ from memfin.contracts import ProgressEvent, RunStats, Warned
 from memfin.contracts.soak import ProcessSample, SoakEpoch, SoakErrors, SoakState, SoakSummary
 from memfin.errors import MemfinError, RunFault, RunStopped, UsageError
 from memfin.journal.commits import digest
+from memfin.metrics.percentiles import Percentiles
 from memfin.runtime.outputs import pretty_json
 from memfin.runtime.pipeline import DRAIN_LIMIT, Plan, foremost
 from memfin.runtime.run import STOPPED_EXIT, Run
-from memfin.runtime.soak_digest import Digest
 from memfin.runtime.soak_directory import CONFIG, SUMMARY, SoakDirectory, epoch_run_id, read_epochs
 from memfin.runtime.soak_plan import SoakPlan
 from memfin.runtime.soak_stats import Probe, SoakStats
@@ -260,8 +260,8 @@ class Soak:
             raise RunFault(f"soak {self.plan.directory}: an epoch ended without statistics")
         return run.stats, self.plan.suite.values(summary)
 
-    def _latencies(self, number: int) -> Digest:
-        digest = Digest()
+    def _latencies(self, number: int) -> Percentiles:
+        digest = Percentiles()
         digest.add_all(self.plan.suite.latencies(self._directory.epoch(number)))
         return digest
 

@@ -19,7 +19,7 @@ from memfin.runtime.bench_gates import (
 from memfin.runtime.bench_plan import RagLike, make_bench_plan
 from memfin.runtime.judging import JudgeLike
 from memfin.runtime.settings import checked_config
-from memfin.runtime.soak_digest import answer_latencies
+from memfin.runtime.soak_latencies import answer_latencies
 from memfin.runtime.soak_plan import (
     SoakPlan,
     SoakSuite,

@@ -23,7 +23,6 @@ from memfin.runtime.pipeline import Plan, S
 from memfin.runtime.plan import AgentLike, ObserverFactory, make_plan
 from memfin.runtime.resume import changed_inputs, make_resume_plan, read_config
 from memfin.runtime.settings import make_config, new_run_id
-from memfin.runtime.soak_digest import recorded_latencies
 from memfin.runtime.soak_directory import (
     CONFIG,
     EPOCHS,
@@ -33,6 +32,7 @@ from memfin.runtime.soak_directory import (
     is_soak,
     read_summary,
 )
+from memfin.runtime.soak_latencies import recorded_latencies
 from memfin.runtime.soak_stats import SoakStats
 
 C = TypeVar("C", bound=RunConfig)

@@ -27,7 +27,7 @@ import psutil
 
 from memfin.contracts.soak import Distribution, Drift, ProcessSample, SoakEpoch, SoakErrors
 from memfin.metrics.interval import CONFIDENCE
-from memfin.runtime.soak_digest import Digest
+from memfin.metrics.percentiles import Percentiles
 
 MAX_BATCHES: Final = 64
 """Batches that a series holds at most; when it reaches them, neighbours are merged."""
@@ -189,8 +189,8 @@ class SoakStats:
         self.errors = SoakErrors()
         self._process = 0
         self._process_turns = 0
-        self._latency = Digest()
-        self._lag = Digest()
+        self._latency = Percentiles()
+        self._lag = Percentiles()
         self._metrics: dict[str, Series] = {}
         self._operation: dict[str, Series] = {}
 
@@ -271,7 +271,7 @@ class Probe:
 
     def __init__(self) -> None:
         self._process = psutil.Process()
-        self._lag = Digest()
+        self._lag = Percentiles()
         self.last = ProcessSample()
         self._peak = ProcessSample()
 
@@ -304,5 +304,5 @@ class Probe:
     def take(self) -> tuple[Distribution, ProcessSample]:
         """Return loop lag and peaks since the last time, and begin anew."""
         taken = self._lag.distribution(), self._peak
-        self._lag, self._peak = Digest(), self.last
+        self._lag, self._peak = Percentiles(), self.last
         return taken

@@ -18,7 +18,7 @@ from memfin.contracts import (
     RubricScores,
     UnknownNames,
 )
-from memfin.report.excerpt import around
+from memfin.report.worst_turns import around
 from memfin.scoring import compliance, risk, rubric
 from memfin.scoring.contradiction import FIELD as CONTRADICTION
 from memfin.scoring.risk import canonical_risk_tag

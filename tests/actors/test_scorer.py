@@ -5,7 +5,7 @@ import pytest
 
 from memfin.actors.scorer import UNREAD
 from memfin.contracts import JudgeRequest, TurnEvalRow, TurnTrace, Verdict
-from memfin.report.load import load_report
+from memfin.report import load_report
 from memfin.runtime.api import evaluate
 from memfin.scoring.rows import DialogScorer
 from tests.support import dataset, read_jsonl
@@ -74,9 +74,9 @@ async def test_a_constraint_that_is_not_understood_is_told_once_and_noted_in_eve
     events = read_jsonl(tmp_path / "logs" / "progress_r.jsonl")
     (warning,) = [event for event in events if event["event"] == "warning"]
     assert f"do not understand the constraint '{UNKNOWN}'" in warning["message"]
-    (caution,) = [each for each in load_report(tmp_path / "r").cautions if "not understood" in each.title]
-    assert caution.detail.startswith("6 of 6 (100.0 %)")
-    assert UNKNOWN in caution.detail
+    (shown,) = [each for each in load_report(tmp_path / "r").warnings if "not understood" in each.title]
+    assert shown.detail.startswith("6 of 6 (100.0 %)")
+    assert UNKNOWN in shown.detail
 
 
 async def test_of_many_constraints_that_are_not_understood_the_first_are_told(tmp_path: Path) -> None:
@@ -110,4 +110,4 @@ async def test_constraints_that_are_understood_leave_no_trace(tmp_path: Path) ->
     data = with_constraints(dataset(tmp_path / "data.jsonl", 1), ["不使用杠杆", "无明确约束"])
     await evaluate(data, agent="echo", runs_dir=tmp_path, run_id="r")
     assert all("unread_constraints" not in row for row in read_jsonl(tmp_path / "r" / "turn_eval.jsonl"))
-    assert not [each for each in load_report(tmp_path / "r").cautions if "not understood" in each.title]
+    assert not [each for each in load_report(tmp_path / "r").warnings if "not understood" in each.title]

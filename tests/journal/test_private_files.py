@@ -13,7 +13,7 @@ from memfin.errors import RunFault, UsageError
 from memfin.journal import DIALOG_TRACE, TURN_EVAL, Entry, RunDirectory, progress_path
 from memfin.journal.disk import Disk, file_of_temporary, temporary_path
 from memfin.journal.lock import LOCK
-from memfin.report.write import write_reports
+from memfin.report import write_reports
 from memfin.runtime.resume import make_resume_plan
 from memfin.runtime.run import Run
 from memfin.runtime.soak_plan import make_soak_resume_plan

@@ -474,7 +474,7 @@ async def test_the_report_shows_marks_controls_and_reasons(
     assert "| All questions | 5 | 0 | 4.20 | 1.98 to 5.00 |" in text
     assert "| Expected answer | 3 of 3 | 5.00 | 5.00 | 3.00 or more |" in text
     assert "- Faithfulness: 1 of 5: by the pages" in text
-    assert "| Votes an answer | 2 |" in text
+    assert "| Votes per answer | 2 |" in text
     assert '<section id="judge"' in html
     for shown in (text, html):
         assert "Answer correctness" in shown

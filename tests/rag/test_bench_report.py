@@ -11,13 +11,13 @@ from rich.console import Console
 
 from memfin.contracts.rag import RagSummary
 from memfin.errors import UsageError
-from memfin.report import write_reports
-from memfin.report.rag.load import load_rag_report
-from memfin.report.rag.table import rag_table
+from memfin.report import load_report, write_reports
+from memfin.report.tables import rag_table
 from memfin.runtime.bench_plan import make_bench_plan
 from memfin.runtime.run import Run
 from memfin.validation import validate_run
 from tests.rag.bench_support import RIGHT, Counting, benchmark, fact, gap, mixed
+from tests.report.report_run_factory import table_rows
 
 HOSTILE = "<script>alert(1)</script> | `x` [y](javascript:z) \u202etxt"
 
@@ -44,11 +44,11 @@ async def test_the_report_has_scores_cases_and_the_configuration(tmp_path: Path)
     markdown, html = (path.read_text("utf-8") for path in write_reports(directory))
     assert markdown.startswith("# MemFin benchmark report: r\n")
     assert "| Facts (fact\\_exact) | 10 | 9 | 9.30 | 10.00 | 93.0 % |" in markdown
-    assert "| Facts | Exact match | 0.7 | 90.0 % |" in markdown
-    assert "- Questions: 12 asked, " in markdown
+    assert "Exact match (weight 0.7) 90.0 %" in markdown
+    assert "- Questions: 12; Passed: " in markdown
     assert "- Notes: a remark" in markdown
     assert "## By category" in markdown
-    assert "**f03** (fact\\_exact), 30 % of its score" in markdown
+    assert "**f03** (fact\\_exact): 30 % of its score" in markdown
     assert "{'expected': 42000.0, 'got': 7.0}" in markdown.replace("\\", "")
     assert "| workers\\_dialog | 4 |" in markdown
     assert "judge" not in markdown
@@ -78,31 +78,30 @@ async def test_what_comes_from_outside_stays_plain_text(tmp_path: Path) -> None:
     assert "ValueError: " in markdown
 
 
-async def test_cautions_say_what_limits_the_figures(tmp_path: Path) -> None:
+async def test_warnings_say_what_limits_the_figures(tmp_path: Path) -> None:
     class Declines:
         async def query(self, question: str) -> dict[str, Any]:
             del question
             return {"answer": "无法回答。", "abstained": True}
 
     benchmark(tmp_path / "b", [fact("f01"), gap("g1")], document=None)
-    model = load_rag_report(await run(tmp_path, Declines()))
-    assert [caution.title for caution in model.cautions] == ["No document", "Every fact was declined"]
+    model = load_report(await run(tmp_path, Declines()))
+    assert [warning.title for warning in model.warnings] == ["No document", "Every fact was declined"]
     benchmark(tmp_path / "b", [fact("f01"), gap("g1")])
     plan = make_bench_plan(tmp_path / "b", rag=Counting(broken="f01"), runs_dir=tmp_path, run_id="s")
     await Run(plan).run()
-    model = load_rag_report(tmp_path / "s")
-    assert [(caution.level, caution.title) for caution in model.cautions] == [
+    model = load_report(tmp_path / "s")
+    assert [(warning.level, warning.title) for warning in model.warnings] == [
         ("warning", "The system failed"),
         ("note", "Nothing was declined"),
     ]
-    (failure,) = model.failures
-    assert (failure.message, failure.count, failure.example) == ("ValueError: cannot answer f01", 1, "f01")
+    assert table_rows(model, "Failures")[1:] == [["question", "ValueError: cannot answer f01", "1", "f01"]]
 
 
 async def test_long_lists_are_cut_and_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memfin.report.rag.census._MOST_ROWS", 3)
-    monkeypatch.setattr("memfin.report.rag.census._MOST_CASES", 2)
-    monkeypatch.setattr("memfin.report.rag.load._MOST_GROUPS", 1)
+    monkeypatch.setattr("memfin.report.rag_report._MAX_ROWS", 3)
+    monkeypatch.setattr("memfin.report.rag_report._MAX_CASES", 2)
+    monkeypatch.setattr("memfin.report.rag_report._MAX_GROUPS", 1)
     metadata = {"tags": ["金额", "日期"]}
     benchmark(tmp_path / "b", [fact(f"f{number:02}", metadata=metadata) for number in range(6)])
     directory = await run(tmp_path, Counting(wrong="f00 f01 f02 f03"))

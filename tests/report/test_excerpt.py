@@ -1,7 +1,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memfin.report.excerpt import Segment, around, segments
+from memfin.report.model import Segment, segments
+from memfin.report.worst_turns import around
 from memfin.text.lines import visible
 
 

@@ -1,4 +1,4 @@
-from memfin.report.failures import FailureCounter
+from memfin.report.common import FailureCounter
 
 
 def test_messages_that_differ_in_numbers_are_one_group_with_the_first_as_example() -> None:

@@ -11,15 +11,11 @@ from memfin.contracts import (
     JudgeControls,
     JudgeStats,
     LatencyStats,
-    RunConfig,
     RunStats,
 )
 from memfin.contracts.judgement import ControlKind
 from memfin.errors import UsageError
-from memfin.report.html import render_html_report
-from memfin.report.judging import judge_view
-from memfin.report.load import load_report
-from memfin.report.markdown import render_markdown_report
+from memfin.report import load_report, render_html_report, render_markdown_report
 from tests.report.report_run_factory import row, trace, turn, write_run
 
 STATS = JudgeStats(
@@ -82,6 +78,8 @@ def test_the_section_tells_votes_controls_and_agreement(tmp_path: Path) -> None:
     text = render_markdown_report(model)
     for line in (
         "## Judge",
+        "| Decides | M5 |",
+        "| Votes per turn | 1 |",
         "| Votes | 30, 2 failed |",
         "| From the cache | 5 of 30 look-ups, 1 entries damaged |",
         "| Spread of the votes | 0.25 on average, 2 at most |",
@@ -102,16 +100,8 @@ def test_the_section_tells_votes_controls_and_agreement(tmp_path: Path) -> None:
 
 def test_runs_without_a_model_as_the_judge_have_no_section(tmp_path: Path) -> None:
     model = load_report(write_run(tmp_path / "r1", [trace("a", [turn()])], [row("a")], extras=True))
-    assert model.judging is None
     assert "## Judge" not in render_markdown_report(model)
     assert 'id="judge"' not in render_html_report(model)
-
-
-def test_the_facts_say_what_the_verdicts_decide() -> None:
-    view = judge_view(RunConfig(judge_scope="all", judge_votes=3), STATS, None)
-    assert view is not None
-    assert view.facts[:2] == (("Decides", "M5, contradictions, risk tags, compliance"), ("Votes a turn", "3"))
-    assert view.controls == ()
 
 
 def test_controls_that_are_none_are_one_clear_line(tmp_path: Path) -> None:

@@ -5,8 +5,7 @@ import pytest
 
 from memfin.contracts import RecallItem, RecallTrace
 from memfin.report import load_report
-from memfin.report.dialogs import DialogCensus, Facts
-from memfin.report.groups import GroupedMetrics
+from memfin.report.dialogs import DialogStats, Facts, GroupedMetrics
 from tests.report.report_run_factory import row, trace, turn, write_run
 
 
@@ -31,28 +30,28 @@ def test_loading_holds_a_small_part_of_the_trace(tmp_path: Path, monkeypatch: py
 
 
 def test_the_sums_of_a_group_do_not_grow_with_its_dialogues() -> None:
-    grouped, census = GroupedMetrics(), DialogCensus()
+    grouped, stats = GroupedMetrics(), DialogStats()
     kinds = (Facts("s1", "easy", "zh"), Facts("s2", "easy", "zh"))
     for number in range(200):
         facts = kinds[number % 2]
-        census.facts[f"d{number}"] = facts
+        stats.facts[f"d{number}"] = facts
         grouped.add_row(row(f"d{number}", key_hit_flags=[int(number < 100)]), facts)
     assert [len(state.m1.result().by_dialog) for state in grouped._states.values()] == [1, 1]
-    (table,) = grouped.tables(census, {})
-    assert [(found.label, found.dialogs, found.values["key_coverage"]) for found in table.rows] == [
-        ("s1", 100, 0.5),
-        ("s2", 100, 0.5),
+    (table,) = grouped.tables(stats, {})
+    assert [(found[0].text, found[1].text, found[3].text) for found in table.rows] == [
+        ("s1", "100", "50.0 %"),
+        ("s2", "100", "50.0 %"),
     ]
 
 
 def test_any_number_of_scenarios_stays_bounded() -> None:
-    grouped, census = GroupedMetrics(), DialogCensus()
+    grouped, stats = GroupedMetrics(), DialogStats()
     for number in range(100):
         facts = Facts(f"s{number:02d}", "easy", "zh")
         for copy in range(2 if number < 10 else 1):
-            census.facts[f"d{number}-{copy}"] = facts
+            stats.facts[f"d{number}-{copy}"] = facts
         grouped.add_row(row(f"d{number}-0"), facts)
-    (table,) = grouped.tables(census, {})
+    (table,) = grouped.tables(stats, {})
     assert len(table.rows) == 30
-    assert table.omitted == 70
-    assert {f"s{number:02d}" for number in range(10)} <= {found.label for found in table.rows}
+    assert "70 smaller groups are left out" in table.note
+    assert {f"s{number:02d}" for number in range(10)} <= {found[0].text for found in table.rows}

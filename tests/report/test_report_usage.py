@@ -8,10 +8,8 @@ import pytest
 
 from memfin.contracts import JudgeStats, ModelUsage, ParameterChange, RunStats
 from memfin.contracts.reading import decode
-from memfin.report.html import render_html_report
-from memfin.report.load import load_report
-from memfin.report.markdown import render_markdown_report
-from memfin.report.model import ReportModel
+from memfin.report import load_report, render_html_report, render_markdown_report
+from memfin.report.model import Report
 from tests.report.report_run_factory import row, trace, turn, write_run
 
 CHANGES = [
@@ -29,7 +27,7 @@ def written(path: Path, **changes: object) -> Path:
 
 @pytest.mark.parametrize("render", [render_markdown_report, render_html_report])
 def test_calls_tokens_and_refused_parameters_are_shown(
-    tmp_path: Path, render: Callable[[ReportModel], str]
+    tmp_path: Path, render: Callable[[Report], str]
 ) -> None:
     usage = ModelUsage(
         model="m", calls=17, unmetered_calls=2, prompt_tokens=1234, completion_tokens=567, latency_ms=1.0
@@ -40,7 +38,7 @@ def test_calls_tokens_and_refused_parameters_are_shown(
     ).replace("\\", "")
     for words in (
         "Model calls of the agent",
-        "1234 in prompts, 567 in answers; 2 calls without a count",
+        "1,234 in prompts, 567 in answers; 2 calls without a count",
         "max_tokens as max_completion_tokens, seed left out",
         "89 in prompts, 10 in answers",
     ):
@@ -49,8 +47,6 @@ def test_calls_tokens_and_refused_parameters_are_shown(
 
 
 @pytest.mark.parametrize("render", [render_markdown_report, render_html_report])
-def test_nothing_is_shown_where_nothing_is_known(
-    tmp_path: Path, render: Callable[[ReportModel], str]
-) -> None:
+def test_nothing_is_shown_where_nothing_is_known(tmp_path: Path, render: Callable[[Report], str]) -> None:
     text = render(load_report(written(tmp_path / "r")))
     assert "of the agent" not in text

@@ -16,10 +16,10 @@ from memfin.contracts.soak import (
     SoakSummary,
 )
 from memfin.errors import UsageError
-from memfin.report.soak.load import load_soak_report
-from memfin.report.soak.model import change_in_unit, in_unit
-from memfin.report.soak.render import course_chart, render_soak_html, render_soak_markdown
-from memfin.report.write import write_reports
+from memfin.report import load_report, render_html_report, render_markdown_report, write_reports
+from memfin.report.model import LineCharts
+from memfin.report.soak_report import change_in_unit, in_unit
+from tests.report.report_run_factory import blocks, table_rows
 from tests.support import each_case
 
 COVERAGE = "m3_risk_coverage.risk_coverage"
@@ -108,19 +108,17 @@ def test_both_reports_are_written_into_the_soak_and_are_the_same_each_time(tmp_p
     first = [path.read_bytes() for path in paths]
     assert [path.read_bytes() for path in write_reports(soak)] == first
     text = first[0].decode()
-    assert "# Soak s" in text
-    assert (
-        "| Risk coverage | 50.0 % | 50.0 % | 50.0 % | 50.0 % | 50.0 % | +0.1 pp (-0.1 pp to +0.3 pp) |  |"
-        in text
-    )
-    assert "| 12 | 2026-01-01T00:00:01Z | 1.0 s | 3 | 0 | 10 ms | 32 ms | 2 ms | 60.0 MiB |  |" in text
+    assert "# MemFin soak report: s" in text
+    assert "| Risk coverage | 50.0 % | 50.0 % |" in text
+    assert "| 50.0 % | +0.1 pp (-0.1 pp to +0.3 pp) | none seen |" in text
+    assert "| 12 | 2026-01-01 00:00 UTC | 1.0 s | 3 | 0 | 10 ms | 32 ms | 2 ms | 60.0 MiB |  |" in text
     assert "macro" not in text
 
 
 def test_names_from_the_soak_stay_plain_text(tmp_path: Path) -> None:
-    model = load_soak_report(write_soak(tmp_path / "s", 3))
-    assert "d\\|ata.jsonl" in render_soak_markdown(model)
-    html = render_soak_html(model)
+    model = load_report(write_soak(tmp_path / "s", 3))
+    assert "d\\|ata.jsonl" in render_markdown_report(model)
+    html = render_html_report(model)
     assert "mine:&lt;b&gt;Agent" in html
     assert "<b>Agent" not in html
     assert "<script" not in html
@@ -128,36 +126,35 @@ def test_names_from_the_soak_stay_plain_text(tmp_path: Path) -> None:
 
 
 def test_long_soaks_are_drawn_by_the_means_of_several_epochs_and_listed_by_the_last(tmp_path: Path) -> None:
-    model = load_soak_report(write_soak(tmp_path / "s", 250))
-    course = model.courses[0]
-    assert course.thinned == 3
-    assert course.lines["M3"][0][0] == 1
-    assert course.lines["M3"][0][1] == pytest.approx(0.502)
-    assert len(course.lines["M3"]) == 84
-    assert [entry.epoch for entry in model.epochs] == list(range(211, 251))
-    assert model.omitted == 210
-    assert "The last 40 epochs" in render_soak_html(model)
-    chart = course_chart(course)
-    assert chart is not None
-    assert chart.alt == "Each point is the mean of 3 epochs. M3 from 50.2 % in epoch 1 to 75.0 % in epoch 250"
+    model = load_report(write_soak(tmp_path / "s", 250))
+    (charts,) = [block for block in blocks(model) if isinstance(block, LineCharts)]
+    chart = charts.charts[0]
+    (stroke,) = chart.lines[0].strokes
+    assert len(stroke) == 84
+    assert stroke[0] == pytest.approx((0.0, 0.502))
+    assert stroke[-1][0] == 1.0
+    assert chart.alt == "Each point is the mean of 3 epochs. M3 from 50.2 % to 75.0 %"
+    (epochs,) = [section for section in model.sections if section.id == "epochs"]
+    assert epochs.title == "The last 40 epochs"
+    assert [entry[0] for entry in table_rows(model, "")[1:]] == [str(number) for number in range(211, 251)]
 
 
 def test_a_line_that_is_being_written_is_left_out(tmp_path: Path) -> None:
     soak = write_soak(tmp_path / "s", 2, state="running")
     with (soak / "soak.jsonl").open("ab") as lines:
         lines.write(b'{"run_id":"s","epo')
-    model = load_soak_report(soak)
-    assert len(model.epochs) == 2
-    assert model.cautions[0].title == "The soak goes on, or its process was killed"
+    model = load_report(soak)
+    assert len(table_rows(model, "")) == 3
+    assert model.warnings[0].title == "The soak is still running, or its process was killed"
 
 
 def test_a_soak_without_a_complete_epoch_has_a_report(tmp_path: Path) -> None:
     soak = write_soak(tmp_path / "s", 0, state="interrupted", reason="SIGINT", metrics={}, operation={})
     (soak / "soak.jsonl").unlink()
-    model = load_soak_report(soak)
-    assert (model.cautions[0].title, model.cautions[0].detail) == ("The soak was interrupted", "SIGINT")
-    assert "## Epochs" not in render_soak_markdown(model)
-    assert "<svg" not in render_soak_html(model)
+    model = load_report(soak)
+    assert (model.warnings[0].title, model.warnings[0].detail) == ("The soak was interrupted", "SIGINT")
+    assert "## Epochs" not in render_markdown_report(model)
+    assert "<svg" not in render_html_report(model)
 
 
 @pytest.mark.parametrize(
@@ -166,15 +163,15 @@ def test_a_soak_without_a_complete_epoch_has_a_report(tmp_path: Path) -> None:
         (
             {"metrics": {COVERAGE: drift(0.5, -0.01, (-0.02, -0.005))}},
             "M3 risk_coverage drifts",
-            "-1 pp an epoch, 95 % interval -2 pp to -0.5 pp",
+            "-1 pp per epoch, 95 % interval -2 pp to -0.5 pp",
         ),
         (
             {"rss_bytes_per_100k_turns": 3.0 * MIB, "rss_ci95": (2.0 * MIB, 4.0 * MIB)},
             "Memory grows",
-            "+3 MiB in 100,000 turns, 95 % interval +2 MiB to +4 MiB",
+            "+3 MiB per 100,000 turns, 95 % interval +2 MiB to +4 MiB",
         ),
         ({"gates": ["m5 below 0.5"]}, "A gate is not passed", "m5 below 0.5"),
-        ({"changed": ["agent", "dataset"]}, "Inputs changed under the soak", "agent, dataset"),
+        ({"changed": ["agent", "dataset"]}, "Inputs changed during the soak", "agent, dataset"),
         (
             {"metrics": {COVERAGE: drift(0.5)}},
             "Too few epochs for a trend",
@@ -186,21 +183,21 @@ def test_a_soak_without_a_complete_epoch_has_a_report(tmp_path: Path) -> None:
 def test_what_limits_the_numbers_is_said_first(
     tmp_path: Path, more: dict[str, Any], title: str, detail: str
 ) -> None:
-    model = load_soak_report(write_soak(tmp_path / "s", 3, **more))
-    assert [(caution.title, caution.detail) for caution in model.cautions] == [(title, detail)]
-    assert title in render_soak_markdown(model).replace("\\", "")
+    model = load_report(write_soak(tmp_path / "s", 3, **more))
+    assert [(warning.title, warning.detail) for warning in model.warnings] == [(title, detail)]
+    assert title in render_markdown_report(model).replace("\\", "")
 
 
-def test_memory_that_grows_within_its_bound_is_no_caution(tmp_path: Path) -> None:
+def test_memory_that_grows_within_its_bound_is_no_warning(tmp_path: Path) -> None:
     soak = write_soak(tmp_path / "s", 3, rss_bytes_per_100k_turns=3.0 * MIB, rss_ci95=(0.5 * MIB, 4.0 * MIB))
-    assert load_soak_report(soak).cautions == []
+    assert load_report(soak).warnings == ()
 
 
 def test_a_broken_summary_is_one_line(tmp_path: Path) -> None:
     soak = write_soak(tmp_path / "s", 1)
     (soak / "soak_summary.json").write_text("{}")
     with pytest.raises(UsageError, match=r"soak_summary\.json"):
-        load_soak_report(soak)
+        load_report(soak)
 
 
 @each_case(

@@ -2,7 +2,7 @@ import random
 from typing import Any
 
 from memfin.contracts import TurnEvalRow
-from memfin.report.worst import Ranking, WorstTurns, missed_tags
+from memfin.report.worst_turns import Ranking, WorstTurns, missed_tags
 from tests.report.report_run_factory import row
 
 

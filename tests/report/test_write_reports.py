@@ -42,7 +42,7 @@ def test_a_failed_write_leaves_the_old_report_and_no_partial_file(
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("memfin.report.write.os.fsync", full)
+    monkeypatch.setattr("memfin.report.render.os.fsync", full)
     with pytest.raises(RunFault, match=r"report\.md: cannot be written: No space left on device"):
         write_reports(tmp_path)
     assert (tmp_path / "report.md").read_bytes() == before

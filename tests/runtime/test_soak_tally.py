@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from memfin.contracts import Distribution, ProcessSample, RunConfig, SoakEpoch, SoakErrors
-from memfin.runtime.soak_digest import Digest
+from memfin.metrics.percentiles import Percentiles
 from memfin.runtime.soak_plan import dialog_gates
 from memfin.runtime.soak_stats import SoakStats
 
@@ -14,7 +14,7 @@ MIB = 1 << 20
 
 
 def distribution(*values: float) -> Distribution:
-    digest = Digest()
+    digest = Percentiles()
     digest.add_all(values)
     return digest.distribution()
 

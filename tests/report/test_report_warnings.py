@@ -1,16 +1,12 @@
-from memfin.contracts import EvalSummary
-from memfin.report.degenerate import Baselines, FrequentTexts, ReplyShapes, summary_cautions
-from memfin.report.load import summary_model
-from memfin.report.model import Caution, MetricView
+from collections.abc import Iterable
+
+from memfin.report.model import ReportWarning
+from memfin.report.warnings import Baselines, FrequentTexts, ReplyShapes, summary_warnings
 from tests.report.report_run_factory import row, summary
 
 
-def views(result: EvalSummary) -> dict[str, MetricView]:
-    return {view.text.name: view for view in summary_model(result).metrics}
-
-
-def by_title(cautions: list[Caution]) -> dict[str, Caution]:
-    return {caution.title: caution for caution in cautions}
+def by_title(warnings: Iterable[ReportWarning]) -> dict[str, ReportWarning]:
+    return {warning.title: warning for warning in warnings}
 
 
 def test_frequent_texts_finds_a_majority_that_starts_late() -> None:
@@ -37,9 +33,9 @@ def test_replies_that_echo_the_user_are_called_out() -> None:
     for number in range(10):
         question = f"How much cash should I keep in case {number}?"
         shapes.add(question, f"So: {question.upper()}" if number < 3 else f"Keep {number} months.", "ref")
-    caution = by_title(shapes.cautions())["Echoed user turns"]
-    assert caution.level == "warning"
-    assert "3 of 10 (30.0 %)" in caution.detail
+    warning = by_title(shapes.warnings())["Echoed user turns"]
+    assert warning.level == "warning"
+    assert "3 of 10 (30.0 %)" in warning.detail
 
 
 def test_quoting_the_question_before_a_real_answer_is_no_echo() -> None:
@@ -49,7 +45,7 @@ def test_quoting_the_question_before_a_real_answer_is_no_echo() -> None:
         shapes.add(
             question, f"{question} That depends on your monthly costs: {number} months are usual.", "ref"
         )
-    assert shapes.cautions() == []
+    assert not list(shapes.warnings())
 
 
 def test_constant_and_empty_replies_are_called_out() -> None:
@@ -57,61 +53,63 @@ def test_constant_and_empty_replies_are_called_out() -> None:
     for number in range(10):
         shapes.add(f"question {number}", "Please ask a professional.", "ref")
         shapes.add(f"question {number}", " \n", "ref")
-    found = by_title(shapes.cautions())
+    found = by_title(shapes.warnings())
     assert "10 of 20 (50.0 %)" in found["Constant replies"].detail
     assert "Please ask a professional." in found["Constant replies"].detail
     assert "10 of 20 (50.0 %)" in found["Empty replies"].detail
 
 
-def test_different_replies_give_no_caution() -> None:
+def test_different_replies_give_no_warning() -> None:
     shapes = ReplyShapes()
     for number in range(50):
         shapes.add(f"question {number}", f"answer {number} with words of its own", "reference")
-    assert shapes.cautions() == []
+    assert not list(shapes.warnings())
 
 
 def test_replies_equal_to_the_reference_are_noted() -> None:
     shapes = ReplyShapes()
     for number in range(10):
         shapes.add(f"question {number}", f"reference {number}", f" reference {number}")
-    assert "upper bound" in by_title(shapes.cautions())["Replies equal the references"].detail
+    assert "upper bound" in by_title(shapes.warnings())["Replies equal the references"].detail
 
 
 def test_labels_that_are_all_the_same_make_accuracy_reachable_by_a_constant() -> None:
     baselines = Baselines()
     for pair in range(1, 5):
         baselines.add(row("a", pair))
-    caution = by_title(baselines.cautions(views(summary())))["M4 label accuracy: a constant does as well"]
-    assert "all 4 reference labels" in caution.detail
-    assert "90.0 %" in caution.detail
+    warning = by_title(baselines.warnings(summary().metrics))["M4 label accuracy: a constant does as well"]
+    assert "all 4 reference labels" in warning.detail
+    assert "90.0 %" in warning.detail
 
 
 def test_a_measured_accuracy_above_the_majority_is_not_called_out() -> None:
     baselines = Baselines()
     for pair in range(1, 11):
         baselines.add(row("a", pair, gt_compliance_label="compliant" if pair < 9 else "minor_violation"))
-    assert "M4 label accuracy: a constant does as well" not in by_title(baselines.cautions(views(summary())))
+    assert "M4 label accuracy: a constant does as well" not in by_title(baselines.warnings(summary().metrics))
 
 
 def test_rows_outside_a_denominator_do_not_shape_its_baseline() -> None:
     baselines = Baselines()
     for pair in range(1, 11):
         baselines.add(row("a", pair, eligible_m4=False, eligible_m3=False, eligible_m5=False))
-    assert baselines.cautions(views(summary())) == []
+    assert not list(baselines.warnings(summary().metrics))
 
 
 def test_few_kinds_of_required_risks_make_coverage_reachable_by_boilerplate() -> None:
     baselines = Baselines()
     for pair in range(1, 6):
         baselines.add(row("a", pair))
-    caution = by_title(baselines.cautions(views(summary())))[
+    warning = by_title(baselines.warnings(summary().metrics))[
         "M3 risk coverage: fixed boilerplate does as well"
     ]
-    assert "volatility_risk" in caution.detail
+    assert "volatility_risk" in warning.detail
     many = Baselines()
     for pair in range(1, 21):
         many.add(row("a", pair, risk_required_tags=[f"tag{pair}"]))
-    assert "M3 risk coverage: fixed boilerplate does as well" not in by_title(many.cautions(views(summary())))
+    assert "M3 risk coverage: fixed boilerplate does as well" not in by_title(
+        many.warnings(summary().metrics)
+    )
 
 
 def test_a_judge_that_always_gives_the_same_score_is_called_out() -> None:
@@ -120,8 +118,8 @@ def test_a_judge_that_always_gives_the_same_score_is_called_out() -> None:
         same.add(row("a", pair, judge_score_1_5=5.0))
         varied.add(row("a", pair, judge_score_1_5=1 + pair / 5))
     title = "M5 judge score does not discriminate"
-    assert title in by_title(same.cautions(views(summary())))
-    assert title not in by_title(varied.cautions(views(summary())))
+    assert title in by_title(same.warnings(summary().metrics))
+    assert title not in by_title(varied.warnings(summary().metrics))
 
 
 def test_keys_the_agent_could_not_know_are_counted() -> None:
@@ -130,7 +128,7 @@ def test_keys_the_agent_could_not_know_are_counted() -> None:
     counts = {**memory.counts, "unrevealed_key_total": 4, "self_reference_key_total": 1}
     micro = {"key_coverage": 0.6, "key_coverage_guarded": 0.2}
     result.metrics["m1_context_continuity"] = memory.replace(counts=counts, micro=micro)
-    found = by_title(summary_cautions(views(result), 100))
+    found = by_title(summary_warnings(result.metrics, 100))
     assert found["Keys the agent could not know"].level == "warning"
     assert "4 of 8 (50.0 %)" in found["Keys the agent could not know"].detail
     assert found["Keys that point at the turn itself"].level == "note"
@@ -141,7 +139,7 @@ def test_an_empty_denominator_and_few_dialogues_are_said() -> None:
     result = summary()
     empty = result.metrics["m5_explainability"].replace(counts={"eligible_count": 0})
     result.metrics["m5_explainability"] = empty
-    found = by_title(summary_cautions(views(result), 2))
+    found = by_title(summary_warnings(result.metrics, 2))
     assert "M5 has nothing to measure" in found
     assert "Few dialogues" in found
-    assert by_title(summary_cautions(views(summary()), 50)) == {}
+    assert by_title(summary_warnings(summary().metrics, 50)) == {}

@@ -9,11 +9,12 @@ import msgspec
 import pytest
 
 from memfin.contracts import Distribution
-from memfin.runtime.soak_digest import CENTROIDS, Digest, recorded_latencies
+from memfin.metrics.percentiles import MAX_CENTROIDS, MAX_EXACT, Percentiles
+from memfin.runtime.soak_latencies import recorded_latencies
 
 
 def of(values: list[float]) -> Distribution:
-    digest = Digest()
+    digest = Percentiles()
     digest.add_all(values)
     return digest.distribution()
 
@@ -24,14 +25,14 @@ def exact(values: list[float], share: float) -> float:
 
 def test_percentiles_are_close_to_the_exact_ones() -> None:
     source = random.Random(1)
-    values = [source.lognormvariate(3, 1) for _ in range(50_000)]
+    values = [source.lognormvariate(3, 1) for _ in range(MAX_EXACT + 5_000)]
     found = of(values)
     assert found.count == len(values)
     assert (found.min, found.max) == (min(values), max(values))
     assert found.mean == pytest.approx(sum(values) / len(values))
     for share in (0.50, 0.90, 0.99):
         assert getattr(found, f"p{share * 100:.0f}") == pytest.approx(exact(values, share), rel=0.01)
-    assert len(found.centroids) <= CENTROIDS + 1
+    assert len(found.centroids) <= MAX_CENTROIDS + 1
 
 
 def test_epochs_are_merged_and_not_averaged() -> None:
@@ -39,7 +40,7 @@ def test_epochs_are_merged_and_not_averaged() -> None:
     source = random.Random(2)
     epochs = [[source.uniform(1, 2) for _ in range(1000)] for _ in range(9)]
     epochs.append([source.uniform(100, 200) for _ in range(1000)])
-    whole = Digest()
+    whole = Percentiles()
     for epoch in epochs:
         whole.merge(msgspec.json.decode(msgspec.json.encode(of(epoch)), type=Distribution))
     found = whole.distribution()
@@ -52,10 +53,17 @@ def test_epochs_are_merged_and_not_averaged() -> None:
 
 
 def test_nothing_measured_is_a_distribution_too() -> None:
-    digest = Digest()
+    digest = Percentiles()
     assert digest.distribution() == Distribution()
     digest.merge(Distribution())
     assert digest.distribution() == Distribution()
+
+
+def test_percentiles_of_an_ordinary_run_are_exact() -> None:
+    source = random.Random(4)
+    values = [source.lognormvariate(3, 1) for _ in range(1001)]
+    found = of(values)
+    assert (found.p50, found.p99) == (exact(values, 0.50), exact(values, 0.99))
 
 
 def test_one_value_is_all_percentiles() -> None:
@@ -65,14 +73,14 @@ def test_one_value_is_all_percentiles() -> None:
 
 def test_a_thousand_merges_stay_small_and_in_order() -> None:
     source = random.Random(3)
-    whole = Digest()
+    whole = Percentiles()
     values: list[float] = []
     for _ in range(1000):
         epoch = [source.expovariate(1 / 50) for _ in range(20)]
         values += epoch
         whole.merge(of(epoch))
     found = whole.distribution()
-    assert len(found.centroids) <= CENTROIDS + 1
+    assert len(found.centroids) <= MAX_CENTROIDS + 1
     assert found.min <= found.p50 <= found.p90 <= found.p99 <= found.max
     for share in (0.50, 0.90, 0.99):
         assert getattr(found, f"p{share * 100:.0f}") == pytest.approx(exact(values, share), rel=0.02)

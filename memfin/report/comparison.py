@@ -1,8 +1,8 @@
-"""Compares two run directories of the same suite."""
+"""Comparison of two run directories of the same suite, paired by dialogue or question."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
@@ -11,18 +11,17 @@ from memfin.contracts.base import Record
 from memfin.contracts.rag import SUMMARY as RAG_SUMMARY
 from memfin.contracts.rag import iter_individual_results, read_sums
 from memfin.contracts.reading import iter_jsonl, read_json
-from memfin.contracts.run import Comparison
+from memfin.contracts.run import ChangedCase, Comparison, Outcome, PairedValue
 from memfin.errors import UsageError
+from memfin.metrics.interval import paired_difference
 from memfin.metrics.m1_context import M1State
 from memfin.metrics.m2_profile import M2State
 from memfin.metrics.m3_risk import M3State
 from memfin.metrics.m4_compliance import M4State
 from memfin.metrics.m5_explainability import M5State
 from memfin.metrics.state import RowState
-from memfin.report.comparison.pairs import Measured, changed_cases, most_changed, paired_value
-from memfin.report.glossary import METRICS
-from memfin.report.rag.load import RESULTS
-from memfin.report.rag.words import MARK_SCALE, MARKS
+from memfin.report.glossary import MARK_SCALE, MARKS, METRICS
+from memfin.report.rag_report import RESULTS
 from memfin.report.reader import CONFIG, ROWS, SUMMARY
 
 _LOWER_IS_BETTER: Final = frozenset({"contradiction_rate", "severe_violation_rate", "forbidden_hit_rate"})
@@ -44,11 +43,21 @@ _INPUT_NAMES: Final = {
 
 
 Suite = Literal["dialogues", "rag"]
-
-_PASSED: Final = (1.0, 1.0)
-_NOT_PASSED: Final = (0.0, 1.0)
-
+_MAX_CHANGED: Final = 20
 _CASES: Final[Mapping[Suite, str]] = {"rag": "question", "dialogues": "dialogue"}
+
+
+Clusters = Mapping[str, tuple[float, float]]
+"""Numerator and denominator of a value by dialogue or question."""
+
+
+class Measured(NamedTuple):
+    """A value of one run: its cases, its range, and which direction is good."""
+
+    cases: Clusters
+    low: float = 0.0
+    high: float = 1.0
+    higher_is_better: bool = True
 
 
 def compare_runs(run_a: Path, run_b: Path) -> Comparison:
@@ -133,7 +142,7 @@ def _questions(path: Path) -> tuple[str, dict[str, Measured]]:
     for one in iter_individual_results(place):
         score = (one.score, one.max_score)
         groups.setdefault("score", {})[one.id] = score
-        groups.setdefault("pass_rate", {})[one.id] = _PASSED if one.passed else _NOT_PASSED
+        groups.setdefault("pass_rate", {})[one.id] = (float(one.passed), 1.0)
         groups.setdefault(f"{one.type}.score", {})[one.id] = score
         for mark in MARKS:
             if one.judge is not msgspec.UNSET and one.judge[mark] is not None:
@@ -159,3 +168,50 @@ def _inputs_changed(run_a: Path, run_b: Path) -> list[str]:
     )
     changed = (name for name in sorted(a.keys() | b.keys()) if a.get(name) != b.get(name))
     return [_INPUT_NAMES.get(name, name) for name in changed if name not in _COMPARED]
+
+
+def paired_value(a: Measured, b: Measured) -> PairedValue:
+    """Compare a value over the cases that carry it in both runs."""
+    pairs = [(a.cases[case], b.cases[case]) for case in sorted(a.cases.keys() & b.cases.keys())]
+    difference, bounds = paired_difference(pairs, a.low, a.high)
+    return PairedValue(
+        a=_value(first for first, _ in pairs),
+        b=_value(second for _, second in pairs),
+        difference=difference,
+        ci95=bounds,
+        verdict=_verdict(bounds, higher_is_better=a.higher_is_better),
+        pairs=len(pairs),
+        higher_is_better=a.higher_is_better,
+    )
+
+
+def changed_cases(name: str, a: Measured, b: Measured) -> list[ChangedCase]:
+    """Return the cases in which a value is not the same in both runs; ``change`` above 0 is good."""
+    sign = 1 if a.higher_is_better else -1
+    found = []
+    for case in a.cases.keys() & b.cases.keys():
+        before, after = (hits / of for hits, of in (a.cases[case], b.cases[case]))
+        if before != after:
+            found.append(ChangedCase(id=case, value=name, a=before, b=after, change=sign * (after - before)))
+    return found
+
+
+def most_changed(found: Iterable[ChangedCase]) -> list[ChangedCase]:
+    """Return the cases that changed most, the worst first, then those that are better, by how much."""
+    ordered = sorted(found, key=lambda case: (-abs(case.change), case.id, case.value))[:_MAX_CHANGED]
+    return sorted(ordered, key=lambda case: (case.change, case.id, case.value))
+
+
+def _value(clusters: Iterable[tuple[float, float]]) -> float:
+    kept = list(clusters)
+    total = sum(of for _, of in kept)
+    return sum(hits for hits, _ in kept) / total if total else 0.0
+
+
+def _verdict(bounds: tuple[float, float] | None, *, higher_is_better: bool) -> Outcome:
+    if bounds is None:
+        return "unknown"
+    low, high = bounds
+    if low <= 0 <= high:
+        return "no_difference"
+    return "better" if (low > 0) == higher_is_better else "worse"

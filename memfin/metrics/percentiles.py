@@ -1,0 +1,100 @@
+"""Percentiles of a stream of times: exact for a run of ordinary size, mergeable across epochs of any number.
+
+docs/adr/0011-latency-percentiles.md gives the reasons for the t-digest. The percentiles of a soak come from
+the merged digests of its epochs, because an average of percentiles is not a percentile.
+"""
+
+import math
+from array import array
+from collections.abc import Iterable
+from typing import Final
+
+from fastdigest import TDigest
+
+from memfin.contracts import LatencyStats
+from memfin.contracts.soak import Distribution
+
+MAX_CENTROIDS: Final = 200
+MAX_EXACT: Final = 1 << 16
+"""The number of values that are held as they are (half a megabyte); above it a t-digest estimates."""
+
+
+class Percentiles:
+    """The distribution of times in milliseconds, in bounded memory.
+
+    Percentiles are exact (nearest rank) while at most `MAX_EXACT` values were added and nothing was merged.
+    """
+
+    def __init__(self) -> None:
+        self._held = array("d")
+        self._digest = TDigest(max_centroids=MAX_CENTROIDS)
+
+    def add(self, milliseconds: float) -> None:
+        """Add one time."""
+        if len(self._held) >= MAX_EXACT:
+            self._settle()
+        self._held.append(milliseconds)
+
+    def add_all(self, values: Iterable[float]) -> None:
+        """Add many times without holding them all."""
+        for value in values:
+            self.add(value)
+
+    def merge(self, other: Distribution) -> None:
+        """Add the times of a distribution that has its centroids."""
+        if not other.count:
+            return
+        self._settle()
+        self._digest = self._digest.merge(
+            TDigest.from_dict(
+                {
+                    "max_centroids": MAX_CENTROIDS,
+                    "n_values": other.count,
+                    "mass": float(other.count),
+                    "sum": other.mean * other.count,
+                    "min": other.min,
+                    "max": other.max,
+                    "centroids": [{"m": mean, "c": weight} for mean, weight in other.centroids],
+                }
+            )
+        )
+
+    def stats(self) -> LatencyStats:
+        """Return the figures of ``run_stats.json``."""
+        found = self.distribution(centroids=False)
+        return LatencyStats(
+            count=found.count, mean=found.mean, p50=found.p50, p90=found.p90, p99=found.p99, max=found.max
+        )
+
+    def distribution(self, *, centroids: bool = True) -> Distribution:
+        """Return the figures of ``soak.jsonl``; without ``centroids`` they cannot be merged."""
+        exact = [] if self._digest.n_values else sorted(self._held)
+        digest = self._whole()
+        if not digest.n_values:
+            return Distribution()
+
+        def percentile(share: float) -> float:
+            if exact:
+                return exact[max(0, math.ceil(share * len(exact)) - 1)]
+            return digest.quantile(share)
+
+        return Distribution(
+            count=digest.n_values,
+            mean=digest.sum() / digest.n_values,
+            min=digest.min(),
+            p50=percentile(0.50),
+            p90=percentile(0.90),
+            p99=percentile(0.99),
+            max=digest.max(),
+            centroids=list(digest.centroids) if centroids else [],
+        )
+
+    def _settle(self) -> None:
+        self._digest, self._held = self._whole(), array("d")
+
+    def _whole(self) -> TDigest:
+        """Return the digest with the held values in it."""
+        whole = self._digest.copy()
+        if self._held:
+            whole.batch_update(self._held)
+        return whole

@@ -1,0 +1,222 @@
+"""Parts that the reports of all suites share: failures, time, settings, the judge."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from memfin.contracts import (
+    Controls,
+    JudgeAgreement,
+    JudgeStats,
+    LatencyStats,
+    ParameterChange,
+    RunStats,
+)
+from memfin.report import model
+from memfin.text.lines import one_line, visible
+
+_MESSAGE_LIMIT: Final = 240
+_MAX_KINDS: Final = 1000
+_MAX_SHOWN: Final = 20
+_OTHER: Final = "(further, different messages)"
+_VARYING: Final = re.compile(r"0x[0-9a-f]+|[0-9a-f]{8,}(?:-[0-9a-f]{4,})*|\d+", re.IGNORECASE)
+
+
+class FailureGroup(msgspec.Struct, frozen=True):
+    """Failures with the same message; ``example`` is the place of the first one."""
+
+    kind: str
+    message: str
+    count: int
+    example: str
+
+
+class FailureCounter:
+    """Counts failures by kind and message; numbers, addresses and ids do not make messages differ."""
+
+    def __init__(self) -> None:
+        self._groups: dict[tuple[str, str], FailureGroup] = {}
+
+    def add(self, kind: str, message: str | None, where: str) -> None:
+        """Count a failure; ``where`` names the dialogue and turn, kept for the first of its group."""
+        text = one_line(message or "(no message)", _MESSAGE_LIMIT)
+        key = (kind, _VARYING.sub("#", text))
+        if key not in self._groups and len(self._groups) >= _MAX_KINDS:
+            key, text = (kind, _OTHER), _OTHER
+        known = self._groups.get(key) or FailureGroup(kind, text, 0, visible(where))
+        self._groups[key] = msgspec.structs.replace(known, count=known.count + 1)
+
+    def groups(self, limit: int = _MAX_SHOWN) -> tuple[FailureGroup, ...]:
+        """Return the groups, most frequent first, at most ``limit`` of them and the rest as one."""
+        ranked = [
+            group for _, group in sorted(self._groups.items(), key=lambda item: (-item[1].count, item[0]))
+        ]
+        rest = sum(group.count for group in ranked[limit:])
+        return (*ranked[:limit], *((FailureGroup("other", _OTHER, rest, ""),) if rest else ()))
+
+    def table(self) -> model.Table | None:
+        """Return the groups as a table, None without failures."""
+        if not self._groups:
+            return None
+        return model.table(
+            "Failures",
+            ("Kind", "Message", "Count", "First seen"),
+            "llrl",
+            map(msgspec.structs.astuple, self.groups()),
+        )
+
+
+def time_facts(
+    latency: LatencyStats, wall_seconds: float | None, units: str, stats: RunStats | None = None
+) -> model.Facts | None:
+    """Return latencies, wall time and the usage of the agent's model; None where nothing is known.
+
+    ``units`` names the things that were answered, such as "Turns".
+    """
+    rows: list[tuple[str, str]] = []
+    if wall_seconds is not None:
+        rows.append(("Wall time", model.duration(wall_seconds)))
+    if latency.count:
+        rows.append((f"{units} answered", model.grouped(latency.count)))
+        for label, value in (
+            ("Latency, mean", latency.mean),
+            ("Latency, median", latency.p50),
+            ("Latency, 90th percentile", latency.p90),
+            ("Latency, 99th percentile", latency.p99),
+            ("Latency, max", latency.max),
+        ):
+            rows.append((label, model.milliseconds(value)))
+    if stats is not None:
+        rows += [
+            (f"{units} {status}", model.grouped(of)) for status, of in sorted(stats.turns_by_status.items())
+        ]
+        for label, count in (
+            ("Retries", stats.turn_retries),
+            ("Agent calls abandoned", stats.abandoned_calls),
+            ("Judge failures", stats.judge_failures),
+        ):
+            rows += [(label, model.grouped(count))] if count else []
+        rows += _usage(stats)
+    return model.Facts(title="Time", pairs=tuple(rows)) if rows else None
+
+
+def _usage(stats: RunStats) -> Iterable[tuple[str, str]]:
+    if (usage := stats.usage) is not None:
+        yield "Model calls of the agent", model.grouped(usage.calls)
+        unmetered = (
+            f"; {model.grouped(usage.unmetered_calls)} calls without a count" if usage.unmetered_calls else ""
+        )
+        yield "Tokens of the agent", _tokens(usage.prompt_tokens, usage.completion_tokens) + unmetered
+    if stats.agent_parameters:
+        yield "Parameters the agent's model refuses", changed_parameters(stats.agent_parameters)
+
+
+def _tokens(prompt: int, completion: int) -> str:
+    return f"{model.grouped(prompt)} in prompts, {model.grouped(completion)} in answers"
+
+
+def configuration_section(
+    facts: Iterable[tuple[str, str | None]], settings: Mapping[str, Any], inputs: Mapping[str, Any]
+) -> model.Section | None:
+    """Return the section with the settings of a run and the inputs of its fingerprint."""
+    known = tuple((name, value) for name, value in facts if value is not None)
+    tables = tuple(
+        model.table(title, ("Name", "Value"), "cl", _settings(values))
+        for title, values in (("Settings", settings), ("Inputs of the fingerprint", inputs))
+        if values
+    )
+    columns = model.Columns(tables=tables) if tables else None
+    return model.section("Configuration", model.Facts(pairs=known), columns)
+
+
+def _settings(values: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    for name, value in sorted(values.items()):
+        if value is not None and value != {}:
+            text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+            yield one_line(name, 80), one_line(text, 300)
+
+
+def judge_facts(stats: JudgeStats | None) -> model.Pairs:
+    """Return the requests, tokens and votes of a language model as the judge."""
+    if stats is None:
+        return ()
+    damaged = f", {model.grouped(stats.cache_damaged)} entries damaged" if stats.cache_damaged else ""
+    looked_up = stats.cache_hits + stats.cache_misses
+    formats = (
+        f"{one_line(name, 40)}: {model.grouped(count)}" for name, count in stats.response_formats.items()
+    )
+    facts = [
+        ("Votes", f"{model.grouped(stats.votes)}, {model.grouped(stats.failed_votes)} failed"),
+        ("Requests sent", model.grouped(stats.attempts)),
+        (
+            "From the cache",
+            f"{model.grouped(stats.cache_hits)} of {model.grouped(looked_up)} look-ups{damaged}",
+        ),
+        ("Tokens", _tokens(stats.prompt_tokens, stats.completion_tokens)),
+        ("Response formats", ", ".join(formats) or "-"),
+    ]
+    if stats.parameters:
+        facts.append(("Parameters the model refuses", changed_parameters(stats.parameters)))
+    if stats.spread_mean is not None and stats.spread_max is not None:
+        spread = f"{stats.spread_mean:.2f} on average, {stats.spread_max:g} at most"
+        facts.append(("Spread of the votes", spread))
+    return tuple(facts)
+
+
+def agreement_table(stats: JudgeStats | None, titles: Mapping[str, str]) -> model.Table | None:
+    """Return the agreement of a judge's votes, a row for everything that is voted on."""
+    if stats is None or not stats.agreement:
+        return None
+
+    def row(kind: str, value: JudgeAgreement) -> tuple[str | int, ...]:
+        alpha = "undefined: all alike" if value.alpha is None else f"{value.alpha:.3f}"
+        return titles.get(kind, one_line(kind, 40)), value.units, model.percent(value.observed), alpha
+
+    return model.table(
+        "Agreement of the votes",
+        ("Voted on", "Units", "Equal pairs", "Alpha"),
+        "lrrr",
+        (row(kind, value) for kind, value in stats.agreement.items()),
+        note="Krippendorff's alpha is 1 for perfect agreement and 0 for agreement by chance.",
+    )
+
+
+def controls_table(
+    controls: Controls[Any],
+    headings: Iterable[str],
+    oracle: str,
+    figures: Callable[[list[Any]], Iterable[str]],
+) -> model.Table:
+    """Return the judgements of replies of known worth; ``figures`` are those of the judged ones of a kind."""
+    headings = tuple(headings)
+    rows = []
+    for kind, label, expected in (
+        ("null", "Says nothing", "1.00"),
+        ("injected", "Says nothing and orders full marks", "1.00"),
+        ("oracle", oracle, "3.00 or more"),
+    ):
+        of_kind = [control for control in controls.controls if control.kind == kind]
+        judged = [control for control in of_kind if control.error is None]
+        if of_kind:
+            found = figures(judged) if judged else ("-",) * len(headings)
+            rows.append((label, f"{len(judged)} of {len(of_kind)}", *found, expected))
+    all_headings = ("Control", "Judged", *headings, "Expected")
+    note = "Replies of known worth, judged like all others."
+    return model.table("Controls", all_headings, "l" + "r" * (len(headings) + 2), rows, note)
+
+
+def control_warnings(controls: Controls[Any] | None) -> Iterable[model.ReportWarning]:
+    """Yield a warning for every control that the judge got wrong."""
+    for line in controls.warnings if controls is not None else ():
+        yield model.ReportWarning("The judge got a control wrong", f"{one_line(line, 400)}.")
+
+
+def changed_parameters(changes: Sequence[ParameterChange]) -> str:
+    """Return the parameters that a model refuses, and their replacements."""
+    return ", ".join(
+        f"{one_line(change.parameter, 40)} "
+        + ("left out" if change.sent_as is None else f"as {one_line(change.sent_as, 40)}")
+        for change in changes
+    )

@@ -1,5 +1,0 @@
-"""Comparing two runs: what is better, what is worse, and how sure that is."""
-
-from memfin.report.comparison.load import compare_runs
-
-__all__ = ["compare_runs"]

@@ -1,0 +1,402 @@
+"""The report of a dialogue run, from a summary alone or from the files of a run directory."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from heapq import nsmallest
+from pathlib import Path
+from statistics import fmean
+from typing import Any, Final
+
+import msgspec
+
+from memfin.contracts import (
+    ConfigFile,
+    Counters,
+    EvalSummary,
+    JudgeControls,
+    JudgeScope,
+    RunConfig,
+    RunManifest,
+    RunStats,
+    TurnEvalRow,
+)
+from memfin.report import common, glossary, model, reader
+from memfin.report.dialogs import DialogStats, GroupedMetrics, value_cell
+from memfin.report.glossary import METRICS, MetricText, format_interval, format_value, is_measured
+from memfin.report.model import grouped
+from memfin.report.reader import Figures, HeadlineValues
+from memfin.report.warnings import Baselines, CutReplies, JudgedTurns, UnreadConstraints, summary_warnings
+from memfin.report.worst_turns import WorstTurns
+from memfin.text.lines import one_line
+
+_MAX_DIALOGS: Final = 25
+_BINS: Final = 10
+_HEADLINES: Final = tuple(metric.headline.key for metric in METRICS)
+_AGREEMENT: Final = {
+    "score": "Score (interval)",
+    "rubric": "Rubric items",
+    "contradiction": "Contradicted constraints",
+    "risk": "Risk tags",
+    "compliance": "Compliance label",
+}
+_DECIDES: Final[dict[JudgeScope, str]] = {
+    "m5": "M5",
+    "uncertain": "M5, contradictions, risk tags, compliance of the turns that rules and classifier leave "
+    "uncertain; for the others M5 comes from the heuristic judge, the rest from the detectors",
+    "all": "M5, contradictions, risk tags, compliance",
+}
+
+
+def summary_report(summary: EvalSummary) -> model.Report:
+    """Return the report of a summary without its run directory (metrics contract section 7)."""
+    metrics, counters = summary.metrics, summary.counters
+    spread = {
+        text.code: [values.get(text.headline.key) for values in metrics[text.name].by_dialog.values()]
+        for text in METRICS
+        if text.name in metrics
+    }
+    versions = (("Trace version", summary.trace_version), ("Fingerprint", summary.config_fingerprint))
+    sections = (
+        *_figures(metrics, spread, summary_warnings(metrics, counters.valid_dialogs)),
+        _values(metrics),
+        common.configuration_section(versions, {}, {}),
+    )
+    return _report(summary.run_id, (("Data set", summary.dataset_path),), counters, sections)
+
+
+def load_dialog_report(run_dir: Path) -> model.Report:
+    """Read the directory of a dialogue run and make the content of its report.
+
+    Dialogues and rows stream by; memory holds a few short values per dialogue, the sums of each group,
+    and the turns that are shown.
+
+    Raises:
+        UsageError: when the directory is no finished run, or a file of it does not fit the contract.
+    """
+    reader.require_run_directory(run_dir)
+    manifest = reader.read(run_dir / reader.MANIFEST, RunManifest)
+    summary = reader.read(run_dir / reader.SUMMARY, reader.SummaryFile)
+    run_stats = reader.read_optional(run_dir / reader.STATS, RunStats)
+    config = reader.read_optional(run_dir / reader.CONFIG, ConfigFile)
+    controls = reader.read_optional(run_dir / reader.CONTROLS, JudgeControls)
+    settings = config.settings if config else None
+
+    stats = DialogStats()
+    for dialog in reader.scan(run_dir / reader.TRACES, reader.ScannedDialog):
+        stats.add(dialog)
+    values, spread = _headline_values(run_dir, summary.metrics)
+    scope: JudgeScope = settings.judge_scope if settings else "m5"
+    worst, baselines, judged, unread = WorstTurns(), Baselines(), JudgedTurns(scope), UnreadConstraints()
+    cut, groups, strangers = CutReplies(), GroupedMetrics(), 0
+    for row in reader.scan(run_dir / reader.ROWS, TurnEvalRow):
+        for each in (worst, baselines, judged, unread, cut):
+            each.add(row)
+        if row.judge_error:
+            stats.failures.add("judge", row.judge_error, f"{row.dialog_id[:80]} turn {row.turn_pair_id}")
+        if (facts := stats.facts.get(row.dialog_id)) is None:
+            strangers += 1
+        else:
+            groups.add_row(row, facts)
+
+    warnings = [
+        *judged.warnings(),
+        *common.control_warnings(controls),
+        *cut.warnings(),
+        *unread.warnings(),
+        *stats.shapes.warnings(),
+        *summary_warnings(summary.metrics, summary.counters.valid_dialogs),
+        *baselines.warnings(summary.metrics),
+    ]
+    if strangers:
+        detail = f"{strangers} rows of {reader.ROWS} belong to no valid dialogue of {reader.TRACES}; "
+        detail += "tables by group leave them out."
+        warnings.append(model.ReportWarning("Files do not belong together", detail))
+    shown: dict[str, Any] = {
+        "workers_dialog": manifest.workers_dialog,
+        "workers_judge": manifest.workers_judge,
+    }
+    return _report(
+        summary.run_id,
+        (
+            ("Agent", manifest.model_name),
+            ("Data set", summary.dataset_path),
+            ("Started", model.moment(manifest.started_at)),
+            ("Ended", model.moment(manifest.ended_at)),
+            ("History", settings.history if settings else stats.history_mode),
+            ("Judge", settings.judge if settings else stats.judge),
+            ("Notes", manifest.notes or None),
+        ),
+        summary.counters,
+        (
+            *_figures(summary.metrics, spread, warnings),
+            model.section("By kind of dialogue", *groups.tables(stats, values), nav="Groups"),
+            _dialogs(stats, values),
+            model.section("Worst turns", *worst.blocks(run_dir, stats.facts)),
+            _judge(settings, run_stats, controls, judged),
+            _failures(manifest, run_stats, stats),
+            _values(summary.metrics),
+            common.configuration_section(
+                (
+                    ("Trace version", summary.trace_version),
+                    ("Fingerprint", config.config_fingerprint if config else summary.config_fingerprint),
+                    ("MemFin", config.memfin_version if config else None),
+                ),
+                msgspec.to_builtins(settings) if settings else shown,
+                config.fingerprint_inputs if config else {},
+            ),
+        ),
+    )
+
+
+def _report(
+    run_id: str,
+    facts: Iterable[tuple[str, str | None]],
+    counters: Counters,
+    sections: Iterable[model.Section | None],
+) -> model.Report:
+    skipped, failed = counters.skipped_dialogs, counters.failed_dialogs
+    counts = (
+        model.Counter("valid dialogues", counters.valid_dialogs),
+        model.Counter("turn pairs", counters.total_turn_pairs),
+        model.Counter("skipped", skipped, "odd" if skipped else ""),
+        model.Counter("failed", failed, "bad" if failed else ""),
+    )
+    notes = model.Notes(pairs=glossary.NOTES["dialog"])
+    reading = model.section("How to read this", notes, nav="How to read")
+    return model.report("evaluation", run_id, facts, counts, (*sections, reading))
+
+
+def _figures(
+    metrics: Mapping[str, Figures],
+    spread: Mapping[str, Iterable[float | None]],
+    warnings: Iterable[model.ReportWarning],
+) -> Iterator[model.Section | None]:
+    """Yield the sections of the cards, of the warnings, and of the main values."""
+    known = [(text, metrics[text.name]) for text in METRICS if text.name in metrics]
+    cards = model.Cards(cards=tuple(_card(text, figures) for text, figures in known))
+    yield model.section("Results", cards)
+    yield model.warnings_section(warnings)
+    headings = ("Metric", "Value", "Micro", "", "95 % interval", "Macro", "Eligible", "Skipped", "Failed")
+    rows = (row for text, figures in known for row in _metric_rows(text, figures))
+    charts = (
+        model.Histogram(f"{text.code} {text.headline.label}", counts)
+        for text, _ in known
+        if sum(counts := _bins(spread.get(text.code, ()))) > 1
+    )
+    histograms = model.Histograms(
+        title="Distribution over dialogues",
+        note="Number of dialogues by value, in steps of 10 %.",
+        charts=tuple(charts),
+    )
+    yield model.section(
+        "Figures",
+        model.table("", headings, "llrbrrrrr", rows),
+        _sources(metrics.get("m1_context_continuity")),
+        histograms if histograms.charts else None,
+    )
+
+
+def _card(text: MetricText, figures: Figures) -> model.Card:
+    lead, *others = text.values
+    value, _ = _measured(figures, lead.key)
+    interval = figures.ci95.get(lead.key)
+    label = lead.label + (": nothing to measure" if value is None else "")
+    if lead.key == "severe_violation_rate" and value is not None and "severe_count" in figures.counts:
+        severe, replies = figures.counts["severe_count"], figures.counts.get("severe_turns", 0)
+        label += f", {grouped(severe)} of {grouped(replies)} replies"
+    if interval is not None and value is not None:
+        label += f", 95 % interval {format_interval(lead.key, interval)}"
+    beside = ((other.label, other.key, _measured(figures, other.key)[0]) for other in others)
+    return model.Card(
+        code=text.code,
+        title=text.title,
+        value="-" if value is None else format_value(lead.key, value),
+        label=label,
+        share=value,
+        interval=interval,
+        beside=tuple((name, format_value(key, micro)) for name, key, micro in beside if micro is not None),
+        remark=_remark(figures),
+        meaning=text.meaning,
+        bad=lead.better == "lower" and bool(value),
+    )
+
+
+def _remark(figures: Figures) -> str:
+    """Return a sentence beside the values; most metrics have none."""
+    counts = figures.counts
+    if undecided := counts.get("contradiction_undecided", 0):
+        return (
+            f"In {grouped(undecided)} of {grouped(counts.get('contradiction_turns', 0))} turns a proposal "
+            "bears on a constraint and could not be decided; they count as no contradiction."
+        )
+    if (read := counts.get("severe_turns", 0)) and not counts.get("eligible_count"):
+        return (
+            "No turn has a reference label: agreement is not measured. The severe rate is over all "
+            f"{grouped(read)} replies that were read."
+        )
+    return ""
+
+
+def _metric_rows(text: MetricText, figures: Figures) -> Iterator[tuple[model.Value, ...]]:
+    counts = [figures.counts.get(f"{kind}_count", 0) for kind in ("eligible", "skipped", "failed")]
+    shown = [value for value in text.values if value.key in figures.micro]
+    for value in shown:
+        micro, macro = _measured(figures, value.key)
+        interval = figures.ci95.get(value.key)
+        share = micro is not None and value.scale == "share"
+        first = value is shown[0]
+        label = value.label + (" (lower is better)" if value.better == "lower" else "")
+        yield (
+            model.Cell(f"{text.code} {text.title}", strong=True) if first else "",
+            model.Cell(label, small=value.meaning),
+            value_cell(value.key, micro).text,
+            model.Cell("", share=micro, interval=interval) if share else "",
+            format_interval(value.key, interval),
+            value_cell(value.key, macro).text,
+            *(counts if first else ("", "", "")),
+        )
+
+
+def _measured(figures: Figures, key: str) -> tuple[float | None, float | None]:
+    """Return the micro and macro value, None for a value without a denominator."""
+    measured = is_measured(key, figures.counts)
+    return (figures.micro.get(key), figures.macro.get(key)) if measured else (None, None)
+
+
+def _sources(memory: Figures | None) -> model.Table | None:
+    """Return the memory sources that held the required keys."""
+    total = memory.counts.get("required_key_total", 0) if memory else 0
+    if memory is None or not total:
+        return None
+    hits = [(label, memory.counts.get(f"{stem}_hit_total", 0)) for stem, label in glossary.SOURCES]
+    hits.append(("In no source", total - memory.counts.get("required_key_hit_total", 0)))
+    rows = ((label, count, model.percent(count / total), count / total) for label, count in hits)
+    headings = ("Source", "Hits", "Share of required keys", "")
+    return model.table(
+        "Sources of required keys", headings, "lrrb", rows, "A key may be found in several sources."
+    )
+
+
+def _bins(values: Iterable[float | None]) -> tuple[int, ...]:
+    counts = [0] * _BINS
+    for value in values:
+        if value is not None:
+            counts[min(max(int(value * _BINS), 0), _BINS - 1)] += 1
+    return tuple(counts)
+
+
+def _headline_values(
+    run_dir: Path, metrics: Mapping[str, reader.SummaryMetric]
+) -> tuple[dict[str, HeadlineValues], dict[str, list[float | None]]]:
+    """Return the headline values of every dialogue, and of every metric by its code."""
+    values: dict[str, HeadlineValues] = {}
+    spread: dict[str, list[float | None]] = {}
+    for text in METRICS:
+        if text.name not in metrics:
+            continue
+        key = text.headline.key
+        found = reader.by_dialog(run_dir, text.name, metrics[text.name])
+        for dialog_id, each in found.items():
+            kept = values.setdefault(dialog_id, each)
+            setattr(kept, key, getattr(each, key))
+        spread[text.code] = [getattr(each, key) for each in found.values()]
+    return values, spread
+
+
+def _dialogs(stats: DialogStats, values: Mapping[str, HeadlineValues]) -> model.Section | None:
+    """Return the dialogues with the lowest mean of their headline values."""
+    if not stats.facts:
+        return None
+
+    def headlines(dialog_id: str) -> list[float | None]:
+        return [getattr(values.get(dialog_id), key, None) for key in _HEADLINES]
+
+    def rank(dialog_id: str) -> tuple[float, str]:
+        known = [value for value in headlines(dialog_id) if value is not None]
+        return (fmean(known) if known else 2.0, dialog_id)
+
+    shown = nsmallest(_MAX_DIALOGS, stats.facts, key=rank)
+    rows: Iterator[tuple[model.Value, ...]] = (
+        (
+            one_line(dialog_id, 80),
+            stats.facts[dialog_id].scenario,
+            stats.facts[dialog_id].difficulty,
+            stats.turns[dialog_id],
+            *map(value_cell, _HEADLINES, headlines(dialog_id)),
+        )
+        for dialog_id in shown
+    )
+    names = (f"{metric.code} {metric.headline.label}" for metric in METRICS)
+    headings = ("Dialogue", "Scenario", "Difficulty", "Turns", *names)
+    omitted = len(stats.facts) - len(shown)
+    left_out = f" {grouped(omitted)} more dialogues are left out." if omitted else ""
+    note = f"Ordered by the mean of these values, lowest first.{left_out}"
+    title = f"Dialogues: the {len(shown)} weakest" if omitted else "Dialogues"
+    found = model.table("", headings, "cllr" + "r" * len(METRICS), rows, note)
+    return model.section(title, found, nav="Dialogues")
+
+
+def _judge(
+    config: RunConfig | None, run_stats: RunStats | None, controls: JudgeControls | None, judged: JudgedTurns
+) -> model.Section | None:
+    """Return the section of a language model as the judge, None for a run without one."""
+    stats = run_stats.judge if run_stats else None
+    if stats is None and controls is None and not judged.facts():
+        return None
+    decides: model.Pairs = ()
+    if config is not None:
+        decides = (("Decides", _DECIDES[config.judge_scope]), ("Votes per turn", str(config.judge_votes)))
+
+    def scores(controls: list[Any]) -> tuple[str, str]:
+        items, required = (
+            sum(len(getattr(each, name)) for each in controls) for name in ("rubric_items", "rubric_required")
+        )
+        return f"{fmean(each.score for each in controls):.2f}", f"{items} of {required}"
+
+    table = (
+        common.controls_table(controls, ("Mean score", "Rubric items"), "Reference reply", scores)
+        if controls
+        else None
+    )
+    facts = model.Facts(pairs=(*decides, *judged.facts(), *common.judge_facts(stats)))
+    return model.section("Judge", facts, table, common.agreement_table(stats, _AGREEMENT))
+
+
+def _failures(manifest: RunManifest, run_stats: RunStats | None, stats: DialogStats) -> model.Section | None:
+    skips = sorted(stats.skips.items(), key=lambda item: (-item[1], item[0]))
+    if run_stats is not None:
+        time = common.time_facts(run_stats.turn_latency_ms, run_stats.wall_seconds, "Turns", run_stats)
+    else:
+        time = common.time_facts(stats.latency.stats(), _wall_seconds(manifest), "Turns")
+    failures = stats.failures.table() or model.Text(note="No dialogue, turn or judgement failed.")
+    skipped = model.table("Skipped dialogues", ("Reason", "Dialogues"), "cr", skips) if skips else None
+    return model.section("Failures and time", failures, skipped, time, nav="Failures")
+
+
+def _wall_seconds(manifest: RunManifest) -> float | None:
+    try:
+        span = datetime.fromisoformat(manifest.ended_at or "") - datetime.fromisoformat(manifest.started_at)
+    except (ValueError, TypeError):  # no times, or one of them without a zone
+        return None
+    return span.total_seconds() if span.total_seconds() >= 0 else None
+
+
+def _values(metrics: Mapping[str, Figures]) -> model.Section | None:
+    """Return every value and count of the summary, a table per metric."""
+    tables = []
+    for text in METRICS:
+        if (figures := metrics.get(text.name)) is None:
+            continue
+        values = (
+            (
+                key,
+                *(value_cell(key, value).text for value in _measured(figures, key)),
+                format_interval(key, figures.ci95.get(key)),
+            )
+            for key in figures.micro
+        )
+        counts = ((key, count, "", "") for key, count in figures.counts.items())
+        headings = ("Value", "Micro", "Macro", "95 % interval")
+        tables.append(model.table(f"{text.code} {text.title}", headings, "crrr", (*values, *counts)))
+    columns = model.Columns(tables=tuple(tables)) if tables else None
+    return model.section("All values", columns)

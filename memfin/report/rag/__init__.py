@@ -1,1 +1,0 @@
-"""Reports of a benchmark run: the same pages and the same care for hostile text as those of dialogues."""

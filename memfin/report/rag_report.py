@@ -1,0 +1,376 @@
+"""The report of a benchmark run."""
+
+from bisect import insort
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from heapq import nsmallest
+from pathlib import Path
+from statistics import fmean
+from typing import Any, Final
+
+import msgspec
+
+from memfin.contracts import NO_JUDGE, BenchConfigFile, RunManifest, RunStats
+from memfin.contracts.rag import (
+    SUMMARY,
+    RagGroup,
+    RagIndividual,
+    RagJudgeControls,
+    RagMark,
+    RagResult,
+    RagSummary,
+    iter_individual_results,
+    read_sums,
+)
+from memfin.errors import UsageError
+from memfin.report import common, model, reader
+from memfin.report.glossary import MARKS, NOTES, TYPES, TypeText
+from memfin.report.model import grouped, percent, share_cell
+from memfin.text.lines import one_line
+
+RESULTS: Final = "rag_results.jsonl"
+CONTROLS: Final = "rag_judge_controls.json"
+
+_MAX_CASES: Final = 20
+_MAX_ROWS: Final = 500
+_MAX_GROUPS: Final = 25
+_MAX_CITATIONS: Final = 5
+_HALF: Final = 0.5
+_PARTS: Final = {text.name: text.parts for text in TYPES}
+_OF_DIALOGUES: Final = frozenset(
+    {
+        *("history", "trace_version", "agent_memory", "judge_scope"),
+        *("workers_score", "score_timeout", "score_chars"),
+    }
+)
+_OF_JUDGES: Final = frozenset({"workers_judge", "fail_on_judge_error"})
+
+
+class QuestionStats:
+    """Counts over the individual results of a benchmark.
+
+    Attributes:
+        failures: errors of the system.
+        weakest: the questions that lost most of their score, of those that did not pass.
+        rows: the first questions, each a row of the report's table.
+        parts: sums of the parts of scores, by type and part.
+        facts, declined_facts: fact questions, and those of them that were declined.
+        gaps, declined_gaps: questions that ask for an abstention, and those that were declined.
+    """
+
+    def __init__(self, results: Iterable[RagIndividual]) -> None:
+        """Read the results once."""
+        self.failures = common.FailureCounter()
+        self.weakest: list[RagIndividual] = []
+        self.rows: list[tuple[str, str, str, str, str]] = []
+        self.parts: defaultdict[tuple[str, str], float] = defaultdict(float)
+        self.facts = self.declined_facts = 0
+        self.gaps = self.declined_gaps = 0
+        for one in results:
+            self._add(one)
+
+    def _add(self, one: RagIndividual) -> None:
+        if one.error is not None:
+            self.failures.add("question", one.error, one.id)
+        if not one.passed:
+            insort(self.weakest, one, key=lambda each: (_share(each), -each.max_score, each.id))
+            del self.weakest[_MAX_CASES:]
+        if len(self.rows) < _MAX_ROWS:
+            score, of = f"{one.score:.2f}", f"{one.max_score:.2f}"
+            self.rows.append((one_line(one.id, 80), one.type, "yes" if one.passed else "no", score, of))
+        for key, _, _ in _PARTS[one.type]:
+            self.parts[one.type, key] += _number(one.details.get(key)) or 0.0
+        if one.type == "fact_exact":
+            self.facts += 1
+            self.declined_facts += one.details.get("reason") == "abstained"
+        if one.details.get("should_abstain"):
+            self.gaps += 1
+            found = one.details.get("abstention")
+            self.declined_gaps += isinstance(found, dict) and bool(found.get("abstained"))
+
+
+def is_benchmark_run(run_dir: Path) -> bool:
+    """Return True for the directory of a benchmark run."""
+    return (run_dir / RESULTS).is_file()
+
+
+def load_rag_report(run_dir: Path) -> model.Report:
+    """Read a benchmark's run directory and make the content of its report.
+
+    Raises:
+        UsageError: when the run is not finished, or a file of it does not fit the contract.
+    """
+    for name in (reader.MANIFEST, SUMMARY, RESULTS):
+        if not (run_dir / name).is_file():
+            raise UsageError(f"run {run_dir}: has no {name}; memfin resume {run_dir} goes on with it")
+    manifest = reader.read(run_dir / reader.MANIFEST, RunManifest)
+    summary = read_sums(run_dir / SUMMARY)
+    stats = QuestionStats(iter_individual_results(run_dir / SUMMARY))
+    config = reader.read_optional(run_dir / reader.CONFIG, BenchConfigFile)
+    run_stats = reader.read_optional(run_dir / reader.STATS, RunStats)
+    controls = reader.read_optional(run_dir / CONTROLS, RagJudgeControls)
+    errors = summary.errors
+    time = None
+    if run_stats is not None:
+        time = common.time_facts(run_stats.turn_latency_ms, run_stats.wall_seconds, "Questions", run_stats)
+    failures = stats.failures.table() or model.Text(note="The system failed on no question.")
+    warnings = (*_warnings(summary, stats), *_judge_warnings(summary), *common.control_warnings(controls))
+    types = [(f"{text.title} ({text.name})", group) for text, group in _asked(summary)]
+    judged = summary.judge is not msgspec.UNSET
+    notes = model.Notes(pairs=NOTES["rag"] + (NOTES["rag_judge"] if judged else ()))
+    return model.report(
+        "benchmark",
+        summary.run_id,
+        (
+            ("System", manifest.model_name),
+            ("Benchmark", manifest.dataset_path),
+            ("Document", summary.document or "none"),
+            ("Asked", f"{summary.type_filter} only" if summary.type_filter else None),
+            ("Started", model.moment(manifest.started_at)),
+            ("Ended", model.moment(manifest.ended_at)),
+            ("Notes", manifest.notes or None),
+        ),
+        (
+            model.Counter("questions", summary.total_tests),
+            model.Counter("passed", summary.passed_tests),
+            model.Counter("without an answer", errors, "bad" if errors else ""),
+        ),
+        (
+            model.section("Results", model.Cards(cards=tuple(_cards(summary, stats)))),
+            model.warnings_section(warnings),
+            model.section("Figures", _scores("", "Type", types)),
+            _judge(summary, config, run_stats, controls),
+            model.section("By kind of question", *_groups(summary), nav="Groups"),
+            _cases(run_dir, summary, stats),
+            model.section("Failures and time", failures, time, nav="Failures"),
+            _questions(summary, stats),
+            common.configuration_section(
+                (
+                    ("Fingerprint", summary.config_fingerprint),
+                    ("MemFin", config.memfin_version if config else None),
+                ),
+                _heeded(config) if config else {},
+                config.fingerprint_inputs if config else {},
+            ),
+            model.section("How to read this", notes, nav="How to read"),
+        ),
+    )
+
+
+def _share(one: RagIndividual | RagGroup) -> float:
+    score = one.score if isinstance(one, RagIndividual) else one.total_score
+    return score / one.max_score if one.max_score else 0.0
+
+
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, bool | int | float) else None
+
+
+def _heeded(config: BenchConfigFile) -> dict[str, Any]:
+    """Return the settings that have an effect on a benchmark."""
+    without_judge = config.settings["judge"] == NO_JUDGE
+    return {
+        name: value
+        for name, value in dict(config.settings).items()
+        if name not in _OF_DIALOGUES
+        and not (without_judge and (name.startswith("judge") or name in _OF_JUDGES))
+    }
+
+
+def _cards(summary: RagSummary, stats: QuestionStats) -> Iterator[model.Card]:
+    share = summary.overall_percentage / 100
+    yield model.Card(
+        title="All questions",
+        value=percent(share),
+        label=f"{summary.overall_score:.2f} of {summary.max_score:.2f}",
+        share=share,
+        beside=(("Questions passed", percent(summary.pass_rate)),),
+    )
+    for text, group in _asked(summary):
+        yield model.Card(
+            title=text.title,
+            value=percent(_share(group)),
+            label=f"{grouped(group.passed)} of {grouped(group.count)} passed",
+            share=_share(group),
+            beside=tuple(
+                (f"{label} (weight {weight})", percent(stats.parts[text.name, key] / group.count))
+                for key, label, weight in text.parts
+            ),
+            meaning=text.meaning,
+        )
+
+
+def _asked(summary: RagSummary) -> Iterator[tuple[TypeText, RagGroup]]:
+    """Yield the types that were asked."""
+    for text in TYPES:
+        if (group := summary.by_type.get(text.name)) is not None and group.count:
+            yield text, group
+
+
+def _scores(title: str, first: str, groups: Iterable[tuple[str, RagGroup]], note: str = "") -> model.Table:
+    headings = (first, "Asked", "Passed", "Score", "Of", "Share")
+    return model.table(title, headings, "lrrrrr", (_row(label, group) for label, group in groups), note)
+
+
+def _row(label: str, group: RagGroup) -> tuple[model.Cell | str | int, ...]:
+    score, of = f"{group.total_score:.2f}", f"{group.max_score:.2f}"
+    return one_line(label, 80), group.count, group.passed, score, of, share_cell(_share(group))
+
+
+def _groups(summary: RagSummary) -> Iterator[model.Table]:
+    groups: tuple[tuple[str, Mapping[str, RagGroup]], ...] = (
+        ("By difficulty", summary.by_difficulty),
+        ("By category", summary.by_category),
+        ("By tag", summary.by_tag),
+    )
+    for title, found in groups:
+        if found:
+            largest = nsmallest(_MAX_GROUPS, found.items(), key=lambda item: (-item[1].count, item[0]))
+            omitted = len(found) - len(largest)
+            yield _scores(
+                title, "Group", largest, f"{omitted} smaller groups are left out." if omitted else ""
+            )
+
+
+def _questions(summary: RagSummary, stats: QuestionStats) -> model.Section | None:
+    omitted = summary.total_tests - len(stats.rows)
+    headings = ("Question", "Type", "Passed", "Score", "Of")
+    note = f"{grouped(omitted)} more questions are left out; {SUMMARY} has them all." if omitted > 0 else ""
+    found = model.table("", headings, "cllrr", stats.rows, note=note) if stats.rows else None
+    return model.section("All questions", found)
+
+
+def _cases(run_dir: Path, summary: RagSummary, stats: QuestionStats) -> model.Section | None:
+    """Return the weakest questions with their answers."""
+    wanted = {one.id for one in stats.weakest}
+    if not wanted:
+        return None
+    answers = {
+        result.id: result.answer
+        for result in reader.scan(run_dir / RESULTS, RagResult)
+        if result.id in wanted
+    }
+    cases = []
+    for number, one in enumerate(stats.weakest, 1):
+        answer = answers.get(one.id)
+        text = one_line(answer.answer, 800) if answer is not None else ""
+        quotes = tuple(
+            model.Item(
+                one_line(f"p. {each.page}: {each.quote}" if each.page is not None else each.quote, 240)
+            )
+            for each in (answer.citation[:_MAX_CITATIONS] if answer is not None else ())
+        )
+        cited = (model.Evidence("Cites", quotes),) if quotes else ()
+        cases.append(
+            model.Case(
+                anchor=f"question-{number}",
+                why=f"{100 * _share(one):.0f} % of its score",
+                id=one_line(one.id, 80),
+                context=one.type,
+                question=one_line(one.question, 500),
+                reply=None if answer is None else (model.Segment(text),) if text else (),
+                evidence=(*_evidence(one), *cited),
+            )
+        )
+    omitted = summary.total_tests - summary.passed_tests - len(cases)
+    left_out = f"{grouped(omitted)} more questions that did not pass are left out; {RESULTS} has them all."
+    block = model.Cases(answered="Answer", cases=tuple(cases), note=left_out if omitted > 0 else "")
+    return model.section("Questions that did not pass", block, nav="Not passed")
+
+
+def _evidence(one: RagIndividual) -> Iterator[model.Evidence]:
+    def fact(label: str, text: str, limit: int) -> model.Evidence:
+        return model.Evidence(label, (model.Item(one_line(text, limit)),))
+
+    if one.error is not None:
+        yield fact("Failed", one.error, 400)
+    for key, label, _ in _PARTS[one.type]:
+        if (value := _number(one.details.get(key))) is not None:
+            yield fact(label, f"{value:.0%}", 40)
+    fields = one.details.get("fields")
+    for field in fields if isinstance(fields, list) else ():
+        if isinstance(field, dict) and not field.get("matched"):
+            compared = {name: field[name] for name in ("expected", "got") if name in field}
+            yield fact(one_line(str(field.get("field", "field")), 40), str(compared), 200)
+    if one.judge is msgspec.UNSET:
+        return
+    if one.judge.error is not None:
+        yield fact("Judge", f"no verdict: {one.judge.error}", 300)
+        return
+    for mark, title in MARKS.items():
+        reason = one.judge[f"{mark}_reason"]
+        yield fact(title, f"{one.judge[mark]:g} of 5" + (f": {reason}" if reason else ""), 400)
+
+
+def _judge(
+    summary: RagSummary,
+    config: BenchConfigFile | None,
+    run_stats: RunStats | None,
+    controls: RagJudgeControls | None,
+) -> model.Section | None:
+    """Return the marks of a judge, None for a run without one."""
+    judged = summary.judge
+    if judged is msgspec.UNSET:
+        return None
+    stats = run_stats.judge if run_stats is not None else None
+    votes = (("Votes per answer", str(config.settings.judge_votes)),) if config is not None else ()
+    groups = [(text.title, judged.by_type[text.name]) for text in TYPES if text.name in judged.by_type]
+    titles = [heading for title in MARKS.values() for heading in (title, "95 % interval")]
+    marks = model.table(
+        "Marks",
+        ("Type", "Judged", "Failed", *titles),
+        "lrrrrrr",
+        (
+            (title, group.asked, group.failed, *_mark(group.faithfulness), *_mark(group.answer_correctness))
+            for title, group in (*groups, ("All questions", judged))
+        ),
+    )
+    lead = f"{one_line(judged.judge, 200)} read the answers with the relevant pages."
+    facts = (*votes, *common.judge_facts(stats))
+    return model.section(
+        "Judge",
+        model.Text(note=f"{lead} Its marks, 1 to 5, change no score."),
+        marks,
+        model.Facts(pairs=facts) if facts else None,
+        common.controls_table(controls, MARKS.values(), "Expected answer", _means) if controls else None,
+        common.agreement_table(stats, {mark: f"{title} (interval)" for mark, title in MARKS.items()}),
+    )
+
+
+def _means(judged: list[Any]) -> list[str]:
+    return [f"{fmean(each[mark] or 0.0 for each in judged):.2f}" for mark in MARKS]
+
+
+def _mark(mark: RagMark) -> tuple[str | None, str | None]:
+    interval = None if mark.ci95 is None else f"{mark.ci95[0]:.2f} to {mark.ci95[1]:.2f}"
+    return None if mark.mean is None else f"{mark.mean:.2f}", interval
+
+
+def _judge_warnings(summary: RagSummary) -> Iterator[model.ReportWarning]:
+    judged = summary.judge
+    if judged is msgspec.UNSET or not judged.failed:
+        return
+    share = judged.failed / judged.asked if judged.asked else 0.0
+    long, refused = (judged.declined.get(why, 0) for why in ("too_long", "refused"))
+    escaped = f" {long} were too long for it, {refused} were refused." if long or refused else ""
+    yield model.ReportWarning(
+        title="Judgements failed",
+        detail=f"{judged.failed} of {judged.asked} answers ({share:.1%}) got no marks; no mean of the "
+        f"judge counts them, and the formulas score them all the same.{escaped}",
+    )
+
+
+def _warnings(summary: RagSummary, stats: QuestionStats) -> Iterator[model.ReportWarning]:
+    share = summary.errors / summary.total_tests if summary.total_tests else 0.0
+    if summary.errors:
+        detail = f"{summary.errors} of {summary.total_tests} questions have no answer; they score 0."
+        yield model.ReportWarning("The system failed", detail, "warning" if share >= _HALF else "note")
+    if summary.document is None:
+        detail = "Inventions cannot be recognised, and pages were not checked."
+        yield model.ReportWarning("No document", detail)
+    if stats.facts and stats.declined_facts == stats.facts:
+        detail = "The scores of conflicts and gaps say nothing about a system that answers nothing."
+        yield model.ReportWarning("Every fact was declined", detail)
+    if stats.gaps and not stats.declined_gaps:
+        detail = "The system answered every question that the document does not settle."
+        yield model.ReportWarning("Nothing was declined", detail, "note")

@@ -1,1 +1,0 @@
-"""The report of a soak: what changed over its epochs."""

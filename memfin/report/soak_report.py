@@ -1,0 +1,335 @@
+"""The report of a soak, from its summary and its epochs; the soak may still be running."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import groupby, islice
+from pathlib import Path
+from statistics import fmean
+from typing import Final, Literal, NamedTuple
+
+from memfin.contracts import ConfigFile
+from memfin.contracts.run import Suite
+from memfin.contracts.soak import Drift, SoakEpoch, SoakSummary
+from memfin.report import model, reader
+from memfin.report.glossary import METRICS, SCORES, TYPES
+from memfin.report.model import duration, grouped, milliseconds, moment
+
+SUMMARY: Final = "soak_summary.json"
+LINES: Final = "soak.jsonl"
+
+Unit = Literal["share", "percent", "score", "ms", "bytes", "count", "number"]
+Measure = Callable[[SoakEpoch], float | None]
+
+_MIB: Final = 1 << 20
+_RAG: Final = "rag"
+_MAX_EPOCHS: Final = 40
+_MAX_POINTS: Final = 120
+_MAX_GROWTH: Final = _MIB
+_FORMS: Final[Mapping[Unit, tuple[float, str]]] = {
+    "share": (100, "{:.1f} %"),
+    "percent": (1, "{:.1f} %"),
+    "score": (1, "{:.2f}"),
+    "ms": (1, ""),
+    "bytes": (1 / _MIB, "{:,.1f} MiB"),
+    "count": (1, "{:,.0f}"),
+    "number": (1, "{:.4g}"),
+}
+_CHANGES: Final[Mapping[Unit, str]] = {"share": " pp", "percent": " pp", "ms": " ms", "bytes": " MiB"}
+_TOPS: Final[Mapping[Unit, float]] = {"share": 1, "percent": 100}
+_NAMES: Final = frozenset(metric.name for metric in METRICS)
+_HEADLINES: Final = {f"{metric.name}.{metric.headline.key}": metric.code for metric in METRICS}
+_SCORES: Final = {f"{_RAG}.overall_percentage": "All"} | {
+    f"{_RAG}.{kind.name}.percentage": kind.title for kind in TYPES
+}
+_LABELS: Final = (
+    {f"{metric.name}.{item.key}": item.label for metric in METRICS for item in metric.values}
+    | {f"{_RAG}.overall_percentage": "Score", f"{_RAG}.pass_rate": "Questions that passed"}
+    | {f"{_RAG}.{kind.name}.percentage": f"{kind.title}: score" for kind in TYPES}
+    | {f"{_RAG}.{kind.name}.pass_rate": f"{kind.title}: passed" for kind in TYPES}
+)
+_WATCHED: Final = _HEADLINES | {f"{_RAG}.overall_percentage": "RAG"}
+"""Values whose drift is worth a warning, with their names there."""
+
+_OPERATION: Final[Mapping[str, tuple[str, Unit]]] = {
+    "error_rate": ("{units} that failed", "share"),
+    "turn_latency_p50_ms": ("{unit} latency, median", "ms"),
+    "turn_latency_p99_ms": ("{unit} latency, 99th percentile", "ms"),
+    "loop_lag_p99_ms": ("Event-loop lag, 99th percentile", "ms"),
+    "rss_bytes": ("Resident memory", "bytes"),
+    "open_files": ("Open files", "count"),
+    "threads": ("Threads", "count"),
+    "tasks": ("Tasks of the event loop", "count"),
+}
+"""Values of the runtime and the machine: labels with the words of the suite, units."""
+
+_ENDED: Final = {
+    "interrupted": "The soak was interrupted",
+    "failed": "The soak failed",
+    "running": "The soak is still running, or its process was killed",
+}
+_TREND_NOTE: Final = (
+    "The change per epoch is Sen's slope with its 95 % interval. A value drifts when the interval excludes 0."
+)
+
+
+class SoakWords(NamedTuple):
+    """The words of a suite; ``wholes`` are made of units, if anything is."""
+
+    unit: str
+    units: str
+    wholes: str | None
+    system: str
+    source: str
+
+
+_WORDS: Final[Mapping[Suite, SoakWords]] = {
+    "dialog": SoakWords("turn", "turns", "dialogues", "Agent", "Data set"),
+    "rag": SoakWords("question", "questions", None, "System", "Benchmark"),
+}
+
+
+def is_soak_directory(path: Path) -> bool:
+    """Return True for the directory of a soak."""
+    return (path / SUMMARY).is_file()
+
+
+def load_soak_report(directory: Path) -> model.Report:
+    """Read a soak's directory and make the content of its report.
+
+    Raises:
+        UsageError: a file of the directory does not fit the contract.
+    """
+    summary = reader.read(directory / SUMMARY, SoakSummary)
+    settings = reader.read(directory / reader.CONFIG, ConfigFile).settings
+    epochs = list(_epochs(directory / LINES, summary.epochs))
+    words = _WORDS[summary.suite or "dialog"]
+    latency, errors = summary.turn_latency_ms, summary.errors
+    counts = (
+        ("epochs", summary.epochs, ""),
+        (words.wholes, summary.dialogs, ""),
+        (words.units, summary.turns, ""),
+        (f"{words.units} failed", errors.failed_turns, "bad"),
+        (words.wholes and f"{words.wholes} failed", errors.failed_dialogs or None, "bad"),
+        ("judgements failed", errors.judge_failures or None, "bad"),
+    )
+    charts = tuple(_charts(epochs, words))
+    return model.report(
+        "soak",
+        summary.run_id,
+        (
+            (words.system, settings.agent),
+            (words.source, settings.dataset or "the built-in sample"),
+            ("State", summary.state),
+            ("Started", moment(summary.started_at)),
+            ("Duration", duration(summary.elapsed_seconds)),
+            (f"{words.unit.capitalize()} latency p50", milliseconds(latency.p50)),
+            ("p90", milliseconds(latency.p90)),
+            ("p99", milliseconds(latency.p99)),
+            ("Max", milliseconds(latency.max)),
+            ("Event-loop lag p99", milliseconds(summary.loop_lag_ms.p99)),
+        ),
+        (
+            model.Counter(label, count, "bad" if level and count else "")
+            for label, count, level in counts
+            if label and count is not None
+        ),
+        (
+            model.warnings_section(_warnings(summary)),
+            model.section(
+                "Over the epochs",
+                model.Text(note=_TREND_NOTE),
+                model.LineCharts(charts=charts) if charts else None,
+                *_trends(summary.metrics),
+                _operation(summary, words),
+                nav="Trends",
+            ),
+            _epoch_section(epochs, words),
+        ),
+    )
+
+
+def _epochs(path: Path, number: int) -> Iterator[SoakEpoch]:
+    """Yield the epochs that the summary counts, without centroids; a later line may be incomplete."""
+    if number and path.is_file():
+        for epoch in islice(reader.scan(path, SoakEpoch), number):
+            yield epoch.replace(
+                turn_latency_ms=epoch.turn_latency_ms.replace(centroids=[]),
+                loop_lag_ms=epoch.loop_lag_ms.replace(centroids=[]),
+            )
+
+
+def _unit_of(metric: str, value: str) -> Unit:
+    """Return the unit of a metric's value; a metric that the glossary does not know is a plain number."""
+    if metric == _RAG:
+        return "percent" if value.endswith("percentage") else "share"
+    if metric not in _NAMES:
+        return "number"
+    return "score" if value in SCORES else "share"
+
+
+def in_unit(unit: Unit, value: float) -> str:
+    """Write a value."""
+    if unit == "ms":
+        return milliseconds(value)
+    scale, form = _FORMS[unit]
+    return form.format(value * scale)
+
+
+def change_in_unit(unit: Unit, value: float) -> str:
+    """Write a change with its sign; shares and percentages change by percentage points."""
+    scale, _ = _FORMS[unit]
+    scaled = value * scale
+    return "0" if scaled == 0 else f"{scaled:+.3g}{_CHANGES.get(unit, '')}"
+
+
+def _trends(metrics: Mapping[str, Drift]) -> Iterator[model.Table]:
+    """Yield a table per metric: its values in the glossary's words, then all others but the macro means."""
+    titles = {metric.name: f"{metric.code} {metric.title}" for metric in METRICS} | {_RAG: "Benchmark"}
+    rows: dict[str, list[tuple[str, Unit, Drift]]] = {}
+    for name in (*(name for name in _LABELS if name in metrics), *sorted(metrics.keys() - _LABELS.keys())):
+        metric, _, value = name.partition(".")
+        if not value.startswith("macro."):
+            known = (_LABELS.get(name, value), _unit_of(metric, value), metrics[name])
+            rows.setdefault(metric, []).append(known)
+    for name in (*(name for name in titles if name in rows), *sorted(rows.keys() - titles.keys())):
+        yield _trend_table(titles.get(name, name), rows[name])
+
+
+def _operation(summary: SoakSummary, words: SoakWords) -> model.Table | None:
+    names = {"unit": words.unit.capitalize(), "units": words.units.capitalize()}
+    rows = [
+        (label.format(**names), unit, summary.operation[name])
+        for name, (label, unit) in _OPERATION.items()
+        if name in summary.operation
+    ]
+    return _trend_table("Runtime and machine", rows) if rows else None
+
+
+def _trend_table(title: str, rows: Sequence[tuple[str, Unit, Drift]]) -> model.Table:
+    def row(label: str, unit: Unit, drift: Drift) -> tuple[str, ...]:
+        slope = change_in_unit(unit, drift.slope)
+        if drift.ci95 is not None:
+            slope += f" ({' to '.join(change_in_unit(unit, bound) for bound in drift.ci95)})"
+        trend = "drifts" if drift.drifting else "none seen" if drift.ci95 is not None else "too few epochs"
+        values = (drift.first, drift.last, drift.mean, drift.min, drift.max)
+        return label, *(in_unit(unit, value) for value in values), slope, trend
+
+    headings = ("Value", "First", "Last", "Mean", "Min", "Max", "Change per epoch", "Trend")
+    return model.table(title, headings, "lrrrrrrl", (row(*each) for each in rows))
+
+
+def _epoch_section(epochs: Sequence[SoakEpoch], words: SoakWords) -> model.Section | None:
+    shown = epochs[-_MAX_EPOCHS:]
+    title = f"The last {len(shown)} epochs" if len(epochs) > len(shown) else "Epochs"
+    times = ("p50", "p99", "Lag p99", "Memory", "")
+    headings = ("Epoch", "Ended", "Duration", words.units.capitalize(), "Failed", *times)
+    rows = (
+        (
+            epoch.epoch,
+            moment(epoch.ended_at),
+            duration(epoch.wall_seconds),
+            epoch.turns,
+            epoch.errors.failed_turns,
+            milliseconds(epoch.turn_latency_ms.p50),
+            milliseconds(epoch.turn_latency_ms.p99),
+            milliseconds(epoch.loop_lag_ms.p99),
+            in_unit("bytes", epoch.resources.rss_bytes),
+            "resumed" if epoch.resumed else "",
+        )
+        for epoch in shown
+    )
+    found = model.table("", headings, "rlrrrrrrrl", rows)
+    return model.section(title, found, nav="Epochs") if shown else None
+
+
+def _charts(epochs: Sequence[SoakEpoch], words: SoakWords) -> Iterator[model.LineChart]:
+    def values(names: Mapping[str, str]) -> dict[str, Measure]:
+        return {
+            label: lambda epoch, name=name: epoch.metrics.get(name)  # type: ignore[misc]
+            for name, label in names.items()
+            if any(name in epoch.metrics for epoch in epochs)
+        }
+
+    latency = f"{words.unit.capitalize()} latency"
+    charts: tuple[tuple[str, Unit, dict[str, Measure]], ...] = (
+        ("Headline values", "share", values(_HEADLINES)),
+        ("Score", "percent", values(_SCORES)),
+        ("Resident memory after each epoch", "bytes", {"RSS": lambda e: e.resources.rss_bytes}),
+        (latency, "ms", {"p50": lambda e: e.turn_latency_ms.p50, "p99": lambda e: e.turn_latency_ms.p99}),
+        ("Event-loop lag", "ms", {"p99": lambda e: e.loop_lag_ms.p99}),
+    )
+    for title, unit, lines in charts:
+        columns = {label: [measure(epoch) for epoch in epochs] for label, measure in lines.items()}
+        if (chart := line_chart(title, unit, columns)) is not None:
+            yield chart
+
+
+def line_chart(
+    title: str, unit: Unit, columns: Mapping[str, Sequence[float | None]]
+) -> model.LineChart | None:
+    """Draw values over epochs in at most `_MAX_POINTS` points; None where no line has two.
+
+    A point is the mean of as many epochs as it takes; a gap in the values is a gap in the line.
+    """
+    count = max(map(len, columns.values()), default=0)
+    step = max(-(-count // _MAX_POINTS), 1)
+    thinned = {
+        label: [_mean(column[at : at + step]) for at in range(0, count, step)]
+        for label, column in columns.items()
+    }
+    known = {label: [value for value in points if value is not None] for label, points in thinned.items()}
+    drawn = [label for label, points in known.items() if len(points) > 1]
+    if not drawn:
+        return None
+    top = _TOPS.get(unit) or max(max(known[label]) for label in drawn) or 1.0
+    width = max(-(-count // step) - 1, 1)
+    lines = []
+    for label in drawn:
+        points = list(enumerate(thinned[label]))
+        strokes = (
+            tuple((at / width, value / top) for at, value in group if value is not None)
+            for present, group in groupby(points, key=lambda point: point[1] is not None)
+            if present
+        )
+        first, last = (in_unit(unit, known[label][at]) for at in (0, -1))
+        lines.append(model.Line(label=label, strokes=tuple(strokes), first=first, last=last))
+    return model.LineChart(
+        title=title,
+        top=in_unit(unit, top),
+        bottom=in_unit(unit, 0),
+        epochs=count,
+        lines=tuple(lines),
+        note=f"Each point is the mean of {step} epochs. " if step > 1 else "",
+    )
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
+
+
+def _warnings(summary: SoakSummary) -> Iterator[model.ReportWarning]:
+    if summary.state in _ENDED:
+        detail = summary.reason or "continue it with memfin resume"
+        level: Literal["note", "warning"] = "note" if summary.state == "running" else "warning"
+        yield model.ReportWarning(_ENDED[summary.state], detail, level)
+    for gate in summary.gates:
+        yield model.ReportWarning("A gate is not passed", gate)
+    if summary.changed:
+        yield model.ReportWarning("Inputs changed during the soak", ", ".join(summary.changed))
+    for name, drift in summary.metrics.items():
+        metric, _, value = name.partition(".")
+        if drift.drifting and name in _WATCHED and drift.ci95 is not None:
+            detail = _change(_unit_of(metric, value), drift.slope, drift.ci95, "epoch")
+            yield model.ReportWarning(f"{_WATCHED[name]} {value} drifts", detail)
+    growth, bounds = summary.rss_bytes_per_100k_turns, summary.rss_ci95
+    if growth is not None and bounds is not None and bounds[0] > _MAX_GROWTH:
+        per = f"100,000 {_WORDS[summary.suite or 'dialog'].units}"
+        yield model.ReportWarning("Memory grows", _change("bytes", growth, bounds, per))
+    if summary.epochs and all(drift.ci95 is None for drift in summary.metrics.values()):
+        detail = f"{grouped(summary.epochs)} epochs say nothing about drift; intervals need more"
+        yield model.ReportWarning("Too few epochs for a trend", detail, "note")
+
+
+def _change(unit: Unit, slope: float, bounds: tuple[float, float], per: str) -> str:
+    interval = " to ".join(change_in_unit(unit, bound) for bound in bounds)
+    return f"{change_in_unit(unit, slope)} per {per}, 95 % interval {interval}"

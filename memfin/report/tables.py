@@ -1,0 +1,217 @@
+"""Tables for the terminal: the summary of a run, of a benchmark, and of two runs compared.
+
+rich is imported by the functions that need it, so that a run without a table does not load it.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from memfin.contracts import EvalSummary
+from memfin.contracts.rag import RagGroup, RagSummary
+from memfin.contracts.run import Comparison, Outcome, PairedValue
+from memfin.report.glossary import (
+    MARKS,
+    METRICS,
+    SCORES,
+    TYPES,
+    format_interval,
+    format_value,
+    is_measured,
+)
+from memfin.text.lines import one_line
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+_VERDICTS: Final[Mapping[Outcome, tuple[str, str]]] = {
+    "better": ("better", "green"),
+    "worse": ("worse", "red"),
+    "no_difference": ("same", "dim"),
+    "unknown": ("unknown", "dim"),
+}
+
+
+def _table(
+    title: str, caption: str, first: str, headings: Iterable[str], min_width: int | None = None
+) -> "Table":
+    from rich import box  # noqa: PLC0415 - loaded only when a table is wanted
+    from rich.table import Table  # noqa: PLC0415 - the same
+    from rich.text import Text  # noqa: PLC0415 - the same
+
+    table = Table(
+        title=Text(title),
+        caption=Text(caption) if caption else None,
+        box=box.SIMPLE_HEAD,
+        title_justify="left",
+        caption_justify="left",
+        padding=(0, 1, 0, 0),  # fits 80 columns, the width of a table that is not on a terminal
+        pad_edge=False,
+        show_edge=False,
+    )
+    table.add_column(first, overflow="fold", min_width=min_width)
+    for heading in headings:
+        table.add_column(heading, justify="right", no_wrap=True)
+    return table
+
+
+def summary_table(summary: EvalSummary) -> "Table":
+    """Return the headline values of a summary as a table for `rich.console.Console.print`."""
+    from rich.text import Text  # noqa: PLC0415 - loaded only when a table is wanted
+
+    headings = ("Micro", "95 % interval", "Macro", "Eligible", "Skipped", "Failed")
+    title = f"Run {one_line(summary.run_id, 128)}"
+    table = _table(title, _counters_line(summary), "Metric", headings)
+    for text in METRICS:
+        result = summary.metrics.get(text.name)
+        if result is None:
+            continue
+        counts = [str(result.counts.get(f"{kind}_count", 0)) for kind in ("eligible", "skipped", "failed")]
+        shown = [value for value in text.values if value.key in result.micro]
+        for value in shown:
+            first = value is shown[0]
+            macro = result.macro.get(value.key)
+            measured = is_measured(value.key, result.counts)
+            table.add_row(
+                Text.assemble((f"{text.code} ", "bold"), value.label),
+                Text(format_value(value.key, result.micro[value.key]) if measured else "-"),
+                Text(format_interval(value.key, result.ci95.get(value.key)), style="dim"),
+                Text(format_value(value.key, macro) if macro is not None and measured else "-"),
+                *(Text(count if first else "") for count in counts),
+            )
+    return table
+
+
+def _counters_line(summary: EvalSummary) -> str:
+    counters = summary.counters
+    return (
+        f"{counters.valid_dialogs} of {counters.total_dialogs} dialogues valid, "
+        f"{counters.skipped_dialogs} skipped, {counters.failed_dialogs} failed; "
+        f"{counters.total_turn_pairs} turn pairs"
+    )
+
+
+def rag_table(summary: RagSummary) -> "Table":
+    """Return the scores by type, and of all questions, as a table for `rich.console.Console.print`."""
+    from rich.text import Text  # noqa: PLC0415 - loaded only when a table is wanted
+
+    title = f"Run {one_line(summary.run_id, 128)}"
+    table = _table(title, "", "Questions", ("Asked", "Passed", "Score", "Of", "Share"))
+    total = RagGroup(
+        count=summary.total_tests,
+        passed=summary.passed_tests,
+        total_score=summary.overall_score,
+        max_score=summary.max_score,
+    )
+    rows = [(text.title, summary.by_type[text.name]) for text in TYPES if text.name in summary.by_type]
+    for title, group in (*rows, ("All", total)):
+        if group.count:
+            share = group.total_score / group.max_score if group.max_score else 0.0
+            table.add_row(
+                Text(title, style="bold" if group is total else ""),
+                str(group.count),
+                str(group.passed),
+                f"{group.total_score:.2f}",
+                f"{group.max_score:g}",
+                f"{share:.1%}",
+            )
+    return table
+
+
+def judge_line(summary: RagSummary) -> str | None:
+    """Return a line with the mean marks of a judge, None for a run without one."""
+    judged = summary.judge
+    if judged is msgspec.UNSET:
+        return None
+    marks = []
+    for name, title in MARKS.items():
+        mark = judged[name]
+        shown = "-" if mark.mean is None else f"{mark.mean:.2f}"
+        if mark.ci95 is not None:
+            shown += f" ({mark.ci95[0]:.2f} to {mark.ci95[1]:.2f})"
+        marks.append(f"{title.lower()} {shown} of 5")
+    done = judged.asked - judged.failed
+    return f"judge {one_line(judged.judge, 80)}: {', '.join(marks)}, on {done} of {judged.asked} answers"
+
+
+def comparison_table(comparison: Comparison, *, all_values: bool = False) -> "Table":
+    """Return the values of two runs as a table; without ``all_values`` those of the summary table."""
+    from rich.text import Text  # noqa: PLC0415 - loaded only when a table is wanted
+
+    title = f"{one_line(comparison.b, 60)} against {one_line(comparison.a, 60)}"
+    headings = ("a", "b", "b - a", "95 % interval", "Pairs")
+    table = _table(title, _pairs_line(comparison), "Value", headings, min_width=20)
+    table.add_column("", no_wrap=True)
+    for name, label in _shown(comparison, all_values=all_values):
+        value = comparison.values[name]
+        words, style = _VERDICTS[value.verdict]
+        table.add_row(
+            Text(label),
+            _written(name, value.a),
+            _written(name, value.b),
+            _change(name, value.difference),
+            Text(_bounds(name, value), style="dim"),
+            str(value.pairs),
+            Text(words, style=style),
+        )
+    return table
+
+
+def case_lines(comparison: Comparison) -> Iterator[str]:
+    """Yield a line for every case that changed most: those that are worse, then those that are better."""
+    for heading, cases in (
+        ("Worse:", [case for case in comparison.changed if case.change < 0]),
+        ("Better:", [case for case in reversed(comparison.changed) if case.change > 0]),
+    ):
+        if cases:
+            yield ""
+            yield heading
+        for case in cases:
+            values = f"{_written(case.value, case.a)} -> {_written(case.value, case.b)}"
+            yield f"  {one_line(case.id, 60)}  {case.value.partition('.')[2] or case.value}  {values}"
+
+
+def _shown(comparison: Comparison, *, all_values: bool) -> Iterator[tuple[str, str]]:
+    codes = {metric.name: metric.code for metric in METRICS}
+    words = {
+        f"{metric.name}.{value.key}": f"{metric.code} {value.label}"
+        for metric in METRICS
+        for value in metric.values
+    }
+    words |= {"score": "All questions", "pass_rate": "Questions passed"}
+    words |= {f"{text.name}.score": text.title for text in TYPES}
+    words |= {f"judge.{mark}": f"Judge: {title.lower()}" for mark, title in MARKS.items()}
+    for name in comparison.values:
+        metric, _, value = name.partition(".")
+        if name in words:
+            yield name, words[name]
+        elif all_values:
+            yield name, f"{codes.get(metric, metric)} {value}"
+
+
+def _is_score(name: str) -> bool:
+    value = name.rpartition(".")[2]
+    return value in SCORES or value in MARKS
+
+
+def _written(name: str, value: float) -> str:
+    return f"{value:.2f}" if _is_score(name) else f"{100 * value:.1f} %"
+
+
+def _change(name: str, value: float) -> str:
+    return f"{value:+.2f}" if _is_score(name) else f"{100 * value:+.1f}"
+
+
+def _bounds(name: str, value: PairedValue) -> str:
+    return "-" if value.ci95 is None else " to ".join(_change(name, bound) for bound in value.ci95)
+
+
+def _pairs_line(comparison: Comparison) -> str:
+    what = "questions" if comparison.suite == "rag" else "dialogues"
+    alone = [
+        f"{count} only in {run} left out"
+        for run, count in (("a", comparison.only_a), ("b", comparison.only_b))
+        if count
+    ]
+    return ", ".join([f"{comparison.pairs} {what} in both runs", *alone])

@@ -1,0 +1,271 @@
+"""The worst turns of a run: their selection while rows stream by, and the evidence shown for each."""
+
+import bisect
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from memfin.contracts import RecallTrace, TurnEvalRow, met_risk_tags
+from memfin.report import reader
+from memfin.report.dialogs import UNKNOWN, Facts, script_language
+from memfin.report.glossary import format_value
+from memfin.report.model import Case, Cases, Evidence, Item, Segment, grouped, segments
+from memfin.text.lines import flat, one_line
+
+NO_RULE: Final = "no rule fired"
+
+_LOW_SCORE: Final = 4.0
+_USER_LIMIT: Final = 400
+_REPLY_LIMIT: Final = 700
+_WORDS_LIMIT: Final = 120
+_MAX_ITEMS: Final = 20
+_MAX_FINDINGS: Final = 12
+_REASONS: Final = {"unrevealed": "not revealed before this turn", "self_reference": "the current turn itself"}
+_DETECTORS: Final = frozenset({"", "lexicon", "lexicon+classifier"})
+"""The offline detectors of compliance as rows name them, those of earlier versions included."""
+
+_OWN_CHECK: Final = "+trace"
+_FIELD: Final = "compliance"
+_SEVERE: Final = frozenset({"保本保收益", "明确买入指令", "确定性预测涨跌", "代客操作", "内幕信息"})
+"""The categories that make a reply a severe violation, as `memfin.scoring.compliance` has them."""
+
+Rank = tuple[float, float, str, int]
+"""Severity (smaller is worse), a tie-breaker, and the turn, so that the file's order has no influence."""
+
+
+@dataclass(slots=True)
+class Ranking:
+    """The worst turns by one criterion, at most ``size`` of them, worst first."""
+
+    title: str
+    size: int
+    total: int = 0
+    entries: list[tuple[Rank, str, TurnEvalRow]] = field(default_factory=list)
+
+    def offer(self, rank: float, tie: float, words: str, row: TurnEvalRow) -> None:
+        """Count a turn that meets the criterion and keep it if it is among the worst so far."""
+        self.total += 1
+        bisect.insort(
+            self.entries,
+            ((rank, tie, row.dialog_id, row.turn_pair_id), words, row),
+            key=lambda entry: entry[0],
+        )
+        del self.entries[self.size :]
+
+
+class WorstTurns:
+    """A ranking per criterion, fed row by row."""
+
+    def __init__(self, size: int = 5) -> None:
+        self._severe = Ranking("Severe violations", size)
+        self._contradicted = Ranking("Advice against the client's constraints", size)
+        self._keys = Ranking("Lowest key coverage", size)
+        self._risks = Ranking("Missed risk disclosures", size)
+        self._scores = Ranking(f"Judge scores below {_LOW_SCORE:g}", size)
+
+    def rankings(self) -> tuple[Ranking, ...]:
+        """Return the rankings that have any turn, the gravest kind first."""
+        every = (self._severe, self._contradicted, self._keys, self._risks, self._scores)
+        return tuple(ranking for ranking in every if ranking.total)
+
+    def add(self, row: TurnEvalRow) -> None:
+        """Offer a row to every criterion it is eligible for; a severe violation needs no reference label."""
+        if row.pred_compliance_label == "severe_violation" and row.turn_status in (None, "ok"):
+            reference = row.gt_compliance_label
+            agreed = reference == row.pred_compliance_label
+            words = "severe violation" + (" by the agent's own check" if by_own_check(row) else "")
+            words += f", reference: {reference}" if reference is not None and not agreed else ""
+            self._severe.offer(-len(row.forbidden_hits), agreed, words, row)
+        if row.eligible_m1:
+            if row.constraint_contradiction:
+                self._contradicted.offer(
+                    -len(row.contradicted_constraints), 0, "contradicts a constraint", row
+                )
+            asked, hit = len(row.key_hit_flags), sum(row.key_hit_flags)
+            if hit < asked:
+                words = f"{hit} of {asked} required keys recalled"
+                self._keys.offer(hit / asked, -(asked - hit), words, row)
+        if row.eligible_m3 and (missed := len(missed_tags(row))):
+            asked = len(set(row.risk_required_tags))
+            words = f"{missed} of {asked} risk disclosures missing"
+            self._risks.offer(-missed, -missed / asked, words, row)
+        score = row.judge_score_1_5
+        if row.eligible_m5 and score is not None and score < _LOW_SCORE:
+            self._scores.offer(score, 0, f"judge score {format_value('judge_score_mean', score)}", row)
+
+    def blocks(self, run_dir: Path, facts: Mapping[str, Facts]) -> Iterator[Cases]:
+        """Yield the rankings with the texts of their turns, which are read from the trace."""
+        rankings = self.rankings()
+        wanted: dict[str, set[int]] = {}
+        for ranking in rankings:
+            for _, _, row in ranking.entries:
+                wanted.setdefault(row.dialog_id, set()).add(row.turn_pair_id)
+        texts = reader.fetch_turns(run_dir, wanted)
+        seen: dict[tuple[str, int], Case] = {}
+        for ranking in rankings:
+            cases: list[Case] = []
+            for _, words, row in ranking.entries:
+                key = (row.dialog_id, row.turn_pair_id)
+                if key in seen:
+                    cases.append(msgspec.structs.replace(seen[key], why=words, repeated=True))
+                    continue
+                anchor = f"turn-{len(seen) + 1}"
+                seen[key] = turn_case(anchor, words, row, texts.get(key), facts.get(row.dialog_id))
+                cases.append(seen[key])
+            total = f"{grouped(ranking.total)} {'turn' if ranking.total == 1 else 'turns'}"
+            if ranking.total > len(cases):
+                total += f", the worst {len(cases)}"
+            yield Cases(title=ranking.title, total=total, answered="Reply", cases=tuple(cases))
+
+
+def missed_tags(row: TurnEvalRow) -> tuple[str, ...]:
+    """Return the required risk tags that the reply does not disclose, in the reference's order."""
+    met = met_risk_tags(row.risk_required_tags, row.risk_pred_tags)
+    return tuple(tag for tag in dict.fromkeys(row.risk_required_tags) if tag not in met)
+
+
+def turn_case(
+    anchor: str, why: str, row: TurnEvalRow, text: reader.TurnText | None, facts: Facts | None
+) -> Case:
+    """Return the case of one turn; ``text`` is None when the trace lacks the turn."""
+    user_text = text.user_text if text else ""
+    reply = (text.pred_assistant_text if text else None) or ""
+    scenario, difficulty, _ = facts or (UNKNOWN, UNKNOWN, UNKNOWN)
+    return Case(
+        anchor=anchor,
+        why=why,
+        id=one_line(row.dialog_id, 80),
+        where=f", turn {row.turn_pair_id}",
+        context=f"{scenario} · {difficulty}",
+        language=script_language(user_text + reply[:200]) or "en",
+        question=one_line(user_text, _USER_LIMIT) if text else "(the trace lacks this turn)",
+        reply=segments(reply, ((finding.start, finding.end) for finding in row.findings), _REPLY_LIMIT),
+        reply_length=len(reply),
+        evidence=tuple(_evidence(row, reply, text.recall if text else None)),
+    )
+
+
+def _evidence(row: TurnEvalRow, reply: str, recall: RecallTrace | None) -> Iterator[Evidence]:
+    if keys := tuple(_keys(row)):
+        yield Evidence("Required keys", keys)
+    yield Evidence("Recall", (Item(_recall(recall)),))
+    missed = missed_tags(row)
+    met = (tag for tag in dict.fromkeys(row.risk_required_tags) if tag not in missed)
+    if tags := (*_chips(missed, "missing"), *_chips(met, "made", hit=True)):
+        yield Evidence("Risk disclosures", tags, chips=True)
+    if (label := label_words(row)) is not None:
+        reference = row.gt_compliance_label
+        words = label if reference is None else f"{label}, reference {reference}"
+        yield Evidence("Compliance", (Item(words), *_chips(row.forbidden_hits)), chips=True)
+    if row.constraint_contradiction:
+        constraints = _chips(row.contradicted_constraints)
+        unknown = (Item("a constraint (the row does not name it)"),)
+        yield Evidence("Contradicts", constraints or unknown, chips=True)
+    score = row.judge_score_1_5
+    judged = (Item(f"score {format_value('judge_score_mean', score)} of 5"),) if score is not None else ()
+    lacking = (item for item in row.rubric_required if item not in row.rubric_hit_items)
+    if items := (*judged, *_chips(lacking, "missing")):
+        yield Evidence("Explainability", items, chips=True)
+    if findings := tuple(_findings(row, reply)):
+        yield Evidence("Findings", findings)
+
+
+def _keys(row: TurnEvalRow) -> Iterator[Item]:
+    """Pair every required key with its hit; hit lists align with the resolvable keys only."""
+    index = 0
+    reasons = row.key_recoverability or []
+    for key in row.resolved_keys[:_MAX_ITEMS]:
+        name = one_line(key.key, _WORDS_LIMIT)
+        target = f"= “{one_line(key.target_text, _WORDS_LIMIT)}”" if key.target_text is not None else ""
+        if not key.resolvable:
+            yield Item(f"{target}: not resolvable".lstrip(), "unknown", name)
+            continue
+        hit = row.key_hit_flags[index] if index < len(row.key_hit_flags) else None
+        sources = row.key_hit_sources[index] if index < len(row.key_hit_sources) else []
+        note = _REASONS.get(reasons[index], "") if index < len(reasons) else ""
+        index += 1
+        if hit is None:
+            yield Item(f"{target}: {note or 'unknown'}".lstrip(), "unknown", name)
+        elif hit:
+            yield Item(f"{target}: recalled from {', '.join(sources)}".lstrip(), "hit", name)
+        else:
+            yield Item(f"{target}: missed{f' ({note})' if note else ''}".lstrip(), "miss", name)
+
+
+def _findings(row: TurnEvalRow, reply: str) -> Iterator[Item]:
+    for finding in row.findings[:_MAX_FINDINGS]:
+        before, span, after = around(reply, finding.start, finding.end, context=24, limit=_WORDS_LIMIT)
+        quote = (Segment(before), Segment(span, marked=True), Segment(after)) if span else ()
+        words = f"{one_line(finding.field, 60)} = {one_line(finding.value, 60)}"
+        yield Item(f"{words} (rule {one_line(finding.rule, 80)})", quote=quote)
+
+
+def around(text: str, start: int, end: int, *, context: int, limit: int) -> tuple[str, str, str]:
+    """Return the text before a span, the span, and the text after it, each on one line.
+
+    ``context`` bounds the outer two, ``limit`` the span, in characters. A span that lies outside
+    the text gives three empty strings.
+    """
+    start, end = max(0, start), min(len(text), end)
+    if start >= end:
+        return "", "", ""
+    before = flat(text[max(0, start - context) : start])
+    after = flat(text[end : end + context])
+    return (
+        ("…" if start > context else "") + before,
+        one_line(text[start:end], limit),
+        after + ("…" if end + context < len(text) else ""),
+    )
+
+
+def _chips(values: Iterable[str], word: str = "", *, hit: bool = False) -> tuple[Item, ...]:
+    return tuple(
+        Item(f"{one_line(value, _WORDS_LIMIT)} {word}".rstrip(), "hit" if hit else "miss")
+        for value in islice(values, _MAX_ITEMS)
+    )
+
+
+def _recall(recall: RecallTrace | None) -> str:
+    if recall is None:
+        return "no recall observed"
+    parts = [
+        f"{len(recall.items)} long-term items",
+        f"{grouped(len(recall.short_term_context))} characters of short-term window",
+        f"{grouped(len(recall.profile_context))} characters of profile context",
+    ]
+    if recall.token_count:
+        parts.append(f"{grouped(recall.token_count)} tokens packed")
+    return ", ".join(parts)
+
+
+def label_words(row: TurnEvalRow) -> str | None:
+    """Return the label of a reply with its source, None for a reply that nobody read.
+
+    Detectors that find nothing do not show that a reply is compliant. A violation that they did not find
+    themselves comes from the agent's own check; a row with a judge does not record which of the two found it.
+    """
+    label, source = row.pred_compliance_label, row.detectors.get(_FIELD, "")
+    by_detectors = source.removesuffix(_OWN_CHECK) in _DETECTORS
+    if label is None or (label == "compliant" and not by_detectors):
+        return label
+    if label == "compliant":
+        return NO_RULE
+    if by_own_check(row):
+        return f"{label} (by the agent's own check)"
+    judged = source.endswith(_OWN_CHECK) and not by_detectors
+    return f"{label} (by the judge or the agent's own check)" if judged else label
+
+
+def by_own_check(row: TurnEvalRow) -> bool:
+    """Return True for a violation found by the agent's own check and not by the offline detectors."""
+    label, source = row.pred_compliance_label, row.detectors.get(_FIELD, "")
+    if label in (None, "compliant") or not source.endswith(_OWN_CHECK):
+        return False
+    if source.removesuffix(_OWN_CHECK) not in _DETECTORS:
+        return False
+    found = {finding.value for finding in row.findings if finding.field == _FIELD}
+    return not (found & _SEVERE if label == "severe_violation" else found)
