@@ -37,8 +37,8 @@ from memfin.runtime.judging import JudgeLike, make_judge
 from memfin.runtime.settings import make_config
 from memfin.scoring.lexicon import lexicon_hashes
 from memfin.validation import Finding
-from memfin.validation.files import validate_artefact
-from memfin.validation.labels import LabelRules
+from memfin.validation.files import validate_artifact
+from memfin.validation.rules import LabelRules
 from memfin.validity import Found, Place, ValidityTally, found_by_detectors, found_by_judge
 from memfin.validity.found import question
 from memfin.validity.tally import SECTIONS, Section
@@ -105,8 +105,8 @@ class _Labels:
     def _findings(self) -> Iterator[Finding]:
         for path in self.paths:
             rules = LabelRules()
-            yield from validate_artefact(path, LABELS, rules)
-            self.files.append(LabelFile(path=str(path), rows=rules.rows))
+            yield from validate_artifact(path, LABELS, rules)
+            self.files.append(LabelFile(path=str(path), rows=rules.count))
             self.categories |= rules.categories
 
     def batches(self) -> Iterator[list[_Labelled]]:

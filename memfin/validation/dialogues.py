@@ -15,15 +15,15 @@ from memfin.contracts.reading import shown
 from memfin.contracts.schema import DIFFICULTIES, HORIZONS, LIQUIDITY_NEEDS, RISK_LEVELS
 from memfin.dataset import read_entry
 from memfin.validation.findings import Steps, Violation
-from memfin.validation.rules import Digest, digest
-from memfin.validation.structure import structure_violations, told
+from memfin.validation.rules import digest
+from memfin.validation.structure import described, structure_violations
 
 
 class DatasetRules:
     """The rules of one dataset; keeps a digest of the id of every valid dialogue."""
 
     def __init__(self) -> None:
-        self._seen: set[Digest] = set()
+        self._seen: set[bytes] = set()
 
     def check_line(self, line: Line, value: object, of_text: list[Violation]) -> Iterator[Violation]:
         """Yield the violations of one line.
@@ -53,11 +53,11 @@ class DatasetRules:
 def dialogue_violations(value: object) -> Iterator[Violation]:
     """Yield every violation of one line of a dataset, given as plain data."""
     if not isinstance(value, dict):
-        yield _skipped((), f"expected an object, got {told(value)}", "not_an_object")
+        yield _skipped((), f"expected an object, got {described(value)}", "not_an_object")
         return
     identity = value.get("dialog_id")
     if not isinstance(identity, str) or not identity.strip():
-        state = "missing" if identity is None else f"{told(identity)} is no id"
+        state = "missing" if identity is None else f"{described(identity)} is no id"
         yield Violation(("dialog_id",), f"{state} (a run names the dialogue after its line)")
     yield from _turns(value.get("turns"))
     yield from _profile(value.get("profile_gt"))
@@ -78,7 +78,7 @@ def _turns(turns: object) -> Iterator[Violation]:
         if isinstance(turn, dict):
             yield from _turn(turn, "assistant" if index % 2 else "user", steps)
         else:
-            yield _skipped(steps, f"expected an object, got {told(turn)}", "invalid_turn_sequence")
+            yield _skipped(steps, f"expected an object, got {described(turn)}", "invalid_turn_sequence")
     if len(turns) % 2:
         last: Steps = ("turns", len(turns) - 1)
         yield _skipped(last, "the last user turn has no assistant turn", "invalid_turn_sequence")
@@ -87,7 +87,7 @@ def _turns(turns: object) -> Iterator[Violation]:
 def _turn(turn: dict[str, Any], expected: str, steps: Steps) -> Iterator[Violation]:
     role = turn.get("role")
     if role != expected:
-        state = "missing" if role is None else f"expected {expected!r}, got {told(role)}"
+        state = "missing" if role is None else f"expected {expected!r}, got {described(role)}"
         yield _skipped((*steps, "role"), state, "invalid_turn_sequence")
     field = "text" if "text" in turn or "content" not in turn else "content"
     words = turn.get(field)
@@ -139,11 +139,11 @@ def _given(value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _absent_or(expected: str, value: object) -> str:
-    return "missing" if value is None else f"expected {expected}, got {told(value)}"
+    return "missing" if value is None else f"expected {expected}, got {described(value)}"
 
 
 def _outside(steps: Steps, value: object, allowed: tuple[str, ...]) -> Violation:
-    return Violation(steps, f"{told(value)} is none of {', '.join(map(repr, allowed))}")
+    return Violation(steps, f"{described(value)} is none of {', '.join(map(repr, allowed))}")
 
 
 def _skipped(steps: Steps, message: str, reason: SkipReason) -> Violation:

@@ -54,12 +54,12 @@ def _walk(value: object, node: mi.Type, steps: Steps) -> Iterator[Violation]:  #
         case mi.LiteralType(values=members):
             if not _fits(value, node) or value not in members:
                 allowed = ", ".join(map(repr, members))
-                yield Violation(steps, f"{told(value)} is none of {allowed}")
+                yield Violation(steps, f"{described(value)} is none of {allowed}")
         case mi.IntType() | mi.FloatType() if _fits(value, node):
             yield from _walk_bounds(cast("float", value), node, steps)
         case _:
             if not _fits(value, node):
-                yield Violation(steps, f"expected {_name(node)}, got {told(value)}")
+                yield Violation(steps, f"expected {_name(node)}, got {described(value)}")
 
 
 def _walk_union(value: object, node: mi.UnionType, steps: Steps) -> Iterator[Violation]:
@@ -74,7 +74,7 @@ def _walk_union(value: object, node: mi.UnionType, steps: Steps) -> Iterator[Vio
             yield Violation((*steps, field), "missing")
         else:
             tags = ", ".join(repr(item.tag) for item in tagged)
-            yield Violation((*steps, field), f"{told(value[field])} is none of {tags}")
+            yield Violation((*steps, field), f"{described(value[field])} is none of {tags}")
         return
     fitting = [item for item in node.types if _fits(value, item)]
     if fitting:
@@ -84,7 +84,9 @@ def _walk_union(value: object, node: mi.UnionType, steps: Steps) -> Iterator[Vio
     if len(named) == 1:
         yield from _walk(value, named[0], steps)
     else:
-        yield Violation(steps, f"expected {' or '.join(dict.fromkeys(map(_name, named)))}, got {told(value)}")
+        yield Violation(
+            steps, f"expected {' or '.join(dict.fromkeys(map(_name, named)))}, got {described(value)}"
+        )
 
 
 def _walk_struct(value: dict[str, Any], node: mi.StructType, steps: Steps) -> Iterator[Violation]:
@@ -107,11 +109,11 @@ def _walk_tuple(value: list[Any], item_types: tuple[mi.Type, ...], steps: Steps)
 def _walk_bounds(value: float, node: mi.IntType | mi.FloatType, steps: Steps) -> Iterator[Violation]:
     # Written so that NaN, which compares with nothing, is outside every bound.
     if node.ge is not None and not value >= node.ge:
-        yield Violation(steps, f"{told(value)} is less than {node.ge}")
+        yield Violation(steps, f"{described(value)} is less than {node.ge}")
     elif node.gt is not None and not value > node.gt:
-        yield Violation(steps, f"{told(value)} is not greater than {node.gt}")
+        yield Violation(steps, f"{described(value)} is not greater than {node.gt}")
     elif node.le is not None and not value <= node.le:
-        yield Violation(steps, f"{told(value)} is greater than {node.le}")
+        yield Violation(steps, f"{described(value)} is greater than {node.le}")
 
 
 def _fits(value: object, node: mi.Type) -> bool:
@@ -132,7 +134,7 @@ def _kind(value: object) -> str:
     return next(name for name, types in _KINDS if isinstance(value, types))
 
 
-def told(value: object) -> str:
+def described(value: object) -> str:
     """Tell a value: scalars as they stand, containers by their kind."""
     if isinstance(value, dict | list):
         return _kind(value)

@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 
 from memfin.errors import UsageError
-from memfin.validation import validate_path
+from memfin.validation import validate_benchmark, validate_path
 from memfin.validation.files import holds_questions
-from memfin.validation.rag import question_files, validate_benchmark
-from memfin.validation.rag_rules import line_ranges
+from memfin.validation.rag import line_ranges, question_files
 from tests.commands import run_command
 
 FACT: dict[str, Any] = {
