@@ -7,8 +7,8 @@ from memfin.actors.latencies import Latencies
 from memfin.actors.messages import DialogCommitted, DialogJudged
 from memfin.agents.usage import UsageTotal
 from memfin.contracts import Counters, DialogTrace, Judgement, JudgeScope, LatencyStats, ModelUsage
-from memfin.judges.failures import JudgedTurns
-from memfin.judges.tally import JudgeTally
+from memfin.judges.stats import JudgedTurns
+from memfin.judges.stats import ReplyVoteStats
 from memfin.metrics.aggregate import MetricsState
 
 
@@ -28,7 +28,7 @@ class Tally:
         self.retries = 0
         self.abandoned = 0
         self.judged = JudgedTurns(scope)
-        self.judge = JudgeTally()
+        self.judge = ReplyVoteStats()
         self.usage = UsageTotal()
         self.recorded_usage = UsageTotal()
         self.creation_error: str | None = None

@@ -15,7 +15,7 @@ from memfin.errors import MemfinError
 from memfin.sandbox.references import describe
 from memfin.judges.notices import Notices
 from memfin.judges.protocol import CacheCounts, EndpointDown, Judge, RecordingJudge, JudgeResult, judge_result
-from memfin.judges.tally import VoteTally
+from memfin.judges.stats import VoteStats
 
 
 class _OpenCase(Generic[R, V, W]):
@@ -79,7 +79,7 @@ class JudgePool(Stage[M], Generic[M, R, V, W]):
         self._jobs, self._work = anyio.create_memory_object_stream[_Job[R, V, W]](workers)
         self._ends += [self._jobs, self._work]
 
-    def judge_statistics(self, tally: VoteTally) -> JudgeStats | None:
+    def judge_statistics(self, tally: VoteStats) -> JudgeStats | None:
         """Return what a language model has done in the run; None with any other judge.
 
         ``tally`` has the votes on the run's replies, whichever process has had them made; those on the

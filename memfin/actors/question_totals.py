@@ -9,7 +9,7 @@ from memfin.agents.usage import UsageTotal
 import msgspec
 
 from memfin.contracts import Counters, LatencyStats, ModelUsage
-from memfin.judges.failures import JudgedTurns
+from memfin.judges.stats import JudgedTurns
 from memfin.rag.aggregation import RagState
 from memfin.rag.judging.panel import RagTally
 

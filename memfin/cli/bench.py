@@ -17,7 +17,7 @@ from memfin.contracts import RunStats
 from memfin.contracts.rag import RagSummary
 from memfin.contracts.rag_summary import SUMMARY, iter_individual_results
 from memfin.errors import GateFailed
-from memfin.judges.failures import judge_warnings
+from memfin.judges.stats import judge_warnings
 from memfin.runtime.bench import make_bench_resume_plan
 from memfin.runtime.bench_gates import failed_bench_gates, not_asked, total_errors
 from memfin.runtime.bench_plan import BenchPlan, make_bench_plan

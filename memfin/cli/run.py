@@ -13,7 +13,7 @@ from memfin.cli.progress import ProgressView, progress_view
 from memfin.cli.working import work_to_end
 from memfin.contracts import EvalSummary, ProgressEvent, RunConfig, RunStats, Warned
 from memfin.errors import GateFailed, RunFault
-from memfin.judges.failures import judge_warnings
+from memfin.judges.stats import judge_warnings
 from memfin.runtime.gates import failed_gates
 from memfin.runtime.outputs import pretty_json
 from memfin.runtime.plan import DialogPlan, make_plan

@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 
 from memfin.contracts import JudgeControl, JudgeRequest, Verdict
 from memfin.contracts.judgement import ControlKind
-from memfin.judges.prompts import language_of
 from memfin.judges.protocol import JudgeResult
+from memfin.judges.reply_grading import language_of
 
 TURNS: Final = 3
 """Turns of the dataset that controls are made of."""

@@ -21,13 +21,20 @@ from memfin.client.structured import (
 )
 from memfin.contracts import JudgeFailure, ParameterChange, Vote
 from memfin.errors import UsageError
-from memfin.judges.answers import NAME
 from memfin.judges.cache import AnswerCache, CachedAnswer, cache_key
-from memfin.judges.fence import new_nonce
 from memfin.judges.notices import Notices
-from memfin.judges.protocol import CacheCounts, EndpointDown, JudgeError, JudgeResult
-from memfin.judges.task import GradingPrompt, JudgeTask, R, V
-from memfin.judges.templates import Prompt, TooLong
+from memfin.judges.prompts import Prompt, TooLong, new_nonce
+from memfin.judges.protocol import (
+    CacheCounts,
+    EndpointDown,
+    GradingPrompt,
+    JudgeError,
+    JudgeResult,
+    JudgeTask,
+    R,
+    V,
+)
+from memfin.judges.reply_grading import NAME
 
 MOST_TOKENS: Final = 2048
 """Tokens of an answer, unless the caller says otherwise; a verdict has some hundred, thoughts have more."""

@@ -19,9 +19,8 @@ from memfin.errors import UsageError
 from memfin.judges.cache import AnswerCache, CachedAnswer, CacheMode, cache_key
 from memfin.judges.heuristic import HeuristicJudge
 from memfin.judges.notices import Notices
-from memfin.judges.protocol import DialogJudge, Judge, JudgeError
+from memfin.judges.protocol import DialogJudge, Judge, JudgeError, JudgeTask, R, V
 from memfin.judges.reply_grading import ReplyGrading
-from memfin.judges.task import JudgeTask, R, V
 from memfin.sandbox.calls import CallFailed, ForeignCalls
 from memfin.sandbox.references import (
     check_signature,

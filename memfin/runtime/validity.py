@@ -32,7 +32,7 @@ from memfin.contracts.reading import iter_jsonl
 from memfin.errors import RunFault, UsageError
 from memfin.judges import DialogJudge, Notices
 from memfin.judges.protocol import EndpointDown, JudgeResult, RecordingJudge, judge_result
-from memfin.judges.tally import JudgeTally
+from memfin.judges.stats import ReplyVoteStats
 from memfin.runtime.judging import JudgeLike, make_judge
 from memfin.runtime.settings import make_config
 from memfin.scoring.lexicon import lexicon_hashes
@@ -278,7 +278,7 @@ class _Session:
         self._scope: JudgeScope = scope
         self._workers = workers
         self._count = count
-        self._tally = JudgeTally()
+        self._tally = ReplyVoteStats()
         self._asked = 0
         self._failed = 0
         self._failures: list[UnjudgedReply] = []

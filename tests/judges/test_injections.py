@@ -6,13 +6,10 @@ from pathlib import Path
 from memfin.client.endpoint import Endpoint
 from memfin.client.gate import CallGate
 from memfin.contracts import JudgeRequest
-from memfin.judges.answers import answer_schema
 from memfin.judges.cache import AnswerCache
 from memfin.judges.notices import Notices
 from memfin.judges.openai import OpenAIJudge
-from memfin.judges.prompts import compose
-from memfin.judges.reply_grading import ReplyGrading
-from memfin.judges.variants import variant
+from memfin.judges.reply_grading import ReplyGrading, answer_schema, compose, variant
 from tests.client.faulty_server import FaultyServer
 from tests.judges.injections import injections
 from tests.judges.scripted_judge import FENCE, OBEY, fences, skeleton, verdict

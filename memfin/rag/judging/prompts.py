@@ -7,8 +7,7 @@ import msgspec
 
 from memfin.contracts.rag import RagAnswer, RagQuestion
 from memfin.contracts.rag_judgement import RagJudgeRequest
-from memfin.judges.templates import Prompt, Section, Templates, one_line
-from memfin.judges.variants import masked, turned
+from memfin.judges.prompts import Prompt, Section, Templates, masked, one_line, turned
 
 PROMPT_VERSION: Final = "rag-judge-v1"
 
