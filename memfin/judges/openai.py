@@ -303,7 +303,7 @@ class OpenAIJudge(Generic[R, V]):
         """Make one attempt under a nonce of its own."""
         asked = ChatRequest(
             model=self._model,
-            messages=prompt.encoded(new_nonce()),
+            messages=prompt.messages(new_nonce()),
             temperature=TEMPERATURE,
             seed=self._seed,
             max_tokens=self._max_tokens,

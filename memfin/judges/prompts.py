@@ -20,8 +20,6 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
-import msgspec
-
 from memfin.contracts import Language
 from memfin.text.lines import visible
 
@@ -94,30 +92,9 @@ class Prompt(NamedTuple):
             {"role": "user", "content": nonce.join(self.user)},
         ]
 
-    def encoded(self, nonce: str) -> msgspec.Raw:
-        """Return the messages as JSON."""
-        system = nonce.encode().join(_encoded_pieces(self.system))
-        user = msgspec.json.encode(nonce.join(self.user))
-        start, between = b'[{"role":"system","content":"', b'"},{"role":"user","content":'
-        return msgspec.Raw(b"".join((start, system, between, user, b"}]")))
-
     def digest(self) -> str:
         """Return the SHA-256 of the messages without the nonce."""
-        digest = _begun_digest(self.system).copy()
-        digest.update(_GAP.join(self.user).encode())
-        return digest.hexdigest()
-
-
-@lru_cache(maxsize=8)
-def _begun_digest(system: tuple[str, ...]) -> "hashlib._Hash":
-    """Return the digest of the part before a user message: long, and the same for a language."""
-    return hashlib.sha256(_GAP.join((*system, "", "")).encode())
-
-
-@lru_cache(maxsize=8)
-def _encoded_pieces(system: tuple[str, ...]) -> tuple[bytes, ...]:
-    """Return the pieces of a system message as JSON: the same for a language."""
-    return tuple(msgspec.json.encode(piece)[1:-1] for piece in system)
+        return hashlib.sha256(_GAP.join((*self.system, "", *self.user)).encode()).hexdigest()
 
 
 class Section:
@@ -136,24 +113,16 @@ class Section:
         return margined(self.text)
 
 
-class _Fenced(NamedTuple):
-    name: str
-    fenced: str
-
-
 class Templates:
     """The prompts of one version: ``VERSION.system.LANG.j2`` and ``VERSION.user.LANG.j2``."""
 
     def __init__(self, version: str) -> None:
         self.version = version
-        self._names = tuple(
-            f"{version}.{part}.{lang}.j2" for lang in ("en", "zh") for part in ("system", "user")
-        )
-        self._layouts: dict[tuple[Language, tuple[str, ...]], list[str]] = {}
 
     def hashes(self) -> dict[str, str]:
         """Return the SHA-256 of every file that prompts are made of, by its name."""
-        names = (*self._names, _IDENTITIES)
+        languages, parts = ("en", "zh"), ("system", "user")
+        names = [f"{self.version}.{part}.{lang}.j2" for lang in languages for part in parts] + [_IDENTITIES]
         return {name: hashlib.sha256((_DIRECTORY / name).read_bytes()).hexdigest() for name in names}
 
     def prompt(
@@ -169,23 +138,10 @@ class Templates:
         if (length := sum(len(section.text) for section in sections)) > MAX_CHARS:
             raise TooLong(f"the texts have {length} characters, a judge is shown {MAX_CHARS} at most")
         names = tuple([section.name for section in sections])
-        layout = self._layout(lang, names, values) if values else self._plain_layout(lang, names)
+        system = _rendered(f"{self.version}.system.{lang}.j2")
+        layout = _rendered(f"{self.version}.user.{lang}.j2", names, tuple(values.items())).split(_BODY)
         texts = [section.margined + after for section, after in zip(sections, layout[1:], strict=True)]
-        user = "".join((layout[0], *texts))
-        return Prompt(_system(self._names, self.version, lang), tuple(user.split(_GAP)))
-
-    def _plain_layout(self, lang: Language, names: tuple[str, ...]) -> list[str]:
-        """Return the layout without values, rendered once: only the texts differ from call to call."""
-        found = self._layouts.get((lang, names))
-        if found is None:
-            found = self._layouts[lang, names] = self._layout(lang, names, {})
-        return found
-
-    def _layout(self, lang: Language, names: Sequence[str], values: Mapping[str, object]) -> list[str]:
-        """Return the user message in pieces between which the texts of the sections go."""
-        shown = [_Fenced(name, fence(name, _BODY, _GAP)) for name in names]
-        template = _engine(self._names).get_template(f"{self.version}.user.{lang}.j2")
-        return template.render(nonce=_GAP, sections=shown, **values).split(_BODY)
+        return Prompt(tuple(system.split(_GAP)), tuple("".join((layout[0], *texts)).split(_GAP)))
 
 
 def one_line(text: str) -> str:
@@ -193,18 +149,19 @@ def one_line(text: str) -> str:
     return visible(text).replace("\n", " ⏎ ")
 
 
-@cache
-def _system(names: tuple[str, ...], version: str, lang: Language) -> tuple[str, ...]:
-    template = _engine(names).get_template(f"{version}.system.{lang}.j2")
-    return tuple(template.render(nonce=_GAP).split(_GAP))
+@lru_cache(maxsize=256)
+def _rendered(name: str, sections: tuple[str, ...] = (), values: tuple[tuple[str, object], ...] = ()) -> str:
+    """Return a template with placeholders for nonces and texts."""
+    fences = [{"name": each, "fenced": fence(each, _BODY, _GAP)} for each in sections]
+    return _engine().get_template(name).render(nonce=_GAP, sections=fences, **dict(values))
 
 
 @cache
-def _engine(names: tuple[str, ...]) -> "Environment":
-    from jinja2 import DictLoader, Environment, StrictUndefined  # noqa: PLC0415 - only LLM judges need it
+def _engine() -> "Environment":
+    from jinja2 import Environment, FunctionLoader, StrictUndefined  # noqa: PLC0415 - only LLM judges need it
 
     return Environment(
-        loader=DictLoader(MappingProxyType({name: (_DIRECTORY / name).read_text("utf-8") for name in names})),
+        loader=FunctionLoader(lambda name: (_DIRECTORY / name).read_text("utf-8")),
         autoescape=False,  # noqa: S701 - the output is a prompt; `margined` escapes
         undefined=StrictUndefined,
         trim_blocks=True,

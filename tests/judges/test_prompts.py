@@ -231,14 +231,6 @@ def test_the_same_answer_is_the_same_verdict_however_it_is_written(text: str) ->
     assert read_answer(text, REQUEST, PLAIN) == read_answer(json.dumps(GOOD), REQUEST, PLAIN)
 
 
-def test_messages_that_are_json_already_are_the_same() -> None:
-    texts = '"\\ \n\t\u2028 <b> \x00 字 \U0001f600'
-    for language in ("zh", "en"):
-        prompt = compose(REQUEST.replace(language=language, user_text=texts, reply=texts), PLAIN)
-        nonce = new_nonce()
-        assert json.loads(bytes(prompt.encoded(nonce))) == prompt.messages(nonce)
-
-
 def test_a_text_that_ends_in_a_line_end_has_an_empty_last_line() -> None:
     assert fenced("reply", "", "n").split("\n")[1:-1] == ["| "]
     assert fenced("reply", "a\n", "n").split("\n")[1:-1] == ["| a", "| "]
