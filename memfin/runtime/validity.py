@@ -39,9 +39,9 @@ from memfin.scoring.lexicon import lexicon_hashes
 from memfin.validation import Finding
 from memfin.validation.files import validate_artifact
 from memfin.validation.rules import LabelRules
-from memfin.validity import Found, Place, ValidityTally, found_by_detectors, found_by_judge
-from memfin.validity.found import question
-from memfin.validity.tally import SECTIONS, Section
+from memfin.validity import Found, Place, ValidityStats, found_by_detectors, found_by_judge
+from memfin.validity.found import judge_request
+from memfin.validity.stats import SECTIONS, Section
 from memfin.version import __version__
 
 MOST_FINDINGS: Final = 1000
@@ -225,7 +225,7 @@ class _Count:
         on_disagreement: OnDisagreement,
         on_progress: OnProgress | None,
     ) -> None:
-        self.tally = ValidityTally(reads, files.categories)
+        self.tally = ValidityStats(reads, files.categories)
         self._files = files
         self._total = sum(file.rows for file in files.files)
         self._done = 0
@@ -342,7 +342,7 @@ class _Session:
             self._group.cancel()
 
     async def _ask(self, row: LabelledReply) -> JudgeResult[Verdict] | None:
-        request = question(row, self._scope)
+        request = judge_request(row, self._scope)
         if request is None:
             return None
         ruled = await judge_result(self._judge, request)
