@@ -180,16 +180,11 @@ class AnswerCache:
     def _read(self, key: str) -> CachedAnswer | None:
         path = self._path(key)
         try:
-            # Without waiting: a pipe would be opened only once somebody writes into it.
-            handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-            try:
-                if not stat.S_ISREG(os.fstat(handle).st_mode):
-                    self._damaged(path, "it is no regular file")
-                    return None
-                with open(handle, "rb", closefd=False) as file:
-                    data = file.read(MAX_BYTES + 1)
-            finally:
-                os.close(handle)
+            if not stat.S_ISREG(path.stat().st_mode):  # a pipe would hang
+                self._damaged(path, "it is no regular file")
+                return None
+            with path.open("rb") as file:
+                data = file.read(MAX_BYTES + 1)
         except FileNotFoundError:
             return None
         except OSError as problem:

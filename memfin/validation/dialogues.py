@@ -1,8 +1,8 @@
-"""Finds everything that is wrong with a line of a dataset (spec section 3).
+"""Violations in a line of a dataset (spec section 3).
 
-`memfin.dataset` decides whether a dialogue is valid and stops at its first defect. The walk here
-names all of them, each with the ``skip_reason`` it leads to, and besides what a run would put up
-with: values outside the dataset's wordings, profiles that leave the denominator of M2.
+`memfin.dataset` accepts or rejects a dialogue and stops at its first defect. The walk here finds all
+defects, each with its ``skip_reason``, and also those that a run tolerates: values outside the dataset's
+wordings, profiles that leave the denominator of M2.
 """
 
 from collections.abc import Iterator, Mapping
@@ -26,13 +26,7 @@ class DatasetRules:
         self._seen: set[bytes] = set()
 
     def check_line(self, line: Line, value: object, of_text: list[Violation]) -> Iterator[Violation]:
-        """Yield the violations of one line.
-
-        Args:
-            line: the line as it stands in the file.
-            value: the plain data of the line.
-            of_text: what parsing found: repeated names, numbers or characters outside JSON.
-        """
+        """Yield the violations of one line, given with its plain data and the violations of its text."""
         entry = read_entry(line)
         if entry.skip_reason == "invalid_json":
             yield from (_skipped(item.steps, item.message, "invalid_json") for item in of_text)

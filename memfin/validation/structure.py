@@ -1,7 +1,7 @@
-"""Finds every place where plain data does not fit a contract struct.
+"""Violations of a contract struct in plain data.
 
-msgspec stops at the first such place. The walk here follows the same types over the same data and
-goes on; msgspec remains the judge of whether a record is sound at all.
+msgspec stops at the first violation. The walk here follows the same types over the same data to the end;
+msgspec still decides if a record is sound at all.
 """
 
 import functools
@@ -28,7 +28,7 @@ def convert_or_violations(value: object, kind: Any) -> tuple[Any, list[Violation
     except RecursionError:
         return None, [Violation((), "the value is nested too deeply")]
     except msgspec.ValidationError as problem:
-        # Should the walk ever be more lenient than msgspec, the finding is still made.
+        # A finding even if the walk is more lenient than msgspec.
         return None, list(structure_violations(value, kind)) or [Violation((), str(problem))]
 
 
@@ -63,7 +63,7 @@ def _walk(value: object, node: mi.Type, steps: Steps) -> Iterator[Violation]:  #
 
 
 def _walk_union(value: object, node: mi.UnionType, steps: Steps) -> Iterator[Violation]:
-    """Walk the member that the value means to be: by its tag, else by its kind of JSON value."""
+    """Walk the member of a union with the value's tag, or else with its kind of JSON value."""
     tagged = [item for item in node.types if isinstance(item, mi.StructType) and item.tag_field]
     if tagged and isinstance(value, dict):
         field = cast("str", tagged[0].tag_field)
@@ -117,25 +117,25 @@ def _walk_bounds(value: float, node: mi.IntType | mi.FloatType, steps: Steps) ->
 
 
 def _fits(value: object, node: mi.Type) -> bool:
-    """Say whether the value is of the kind of JSON value that the type wants."""
+    """Return True if a value is of the JSON kind of a type."""
     wanted, kind = _name(node), _kind(value)
     return isinstance(node, mi.AnyType) or kind == wanted or (kind, wanted) == ("an integer", "a number")
 
 
 def _name(node: mi.Type) -> str:
-    """Name a type in JSON's words; the marker of an absent field has no name."""
+    """Return the JSON name of a type; the marker of an absent field has none."""
     if isinstance(node, mi.LiteralType):
         return _kind(node.values[0])
     return _NAMES.get(type(node), "")
 
 
 def _kind(value: object) -> str:
-    """Name the kind of a JSON value."""
+    """Return the JSON name of a value's kind."""
     return next(name for name, types in _KINDS if isinstance(value, types))
 
 
 def described(value: object) -> str:
-    """Tell a value: scalars as they stand, containers by their kind."""
+    """Return a value as messages show it: scalars as they are, containers by their kind."""
     if isinstance(value, dict | list):
         return _kind(value)
     if value is None or isinstance(value, bool):
