@@ -1,4 +1,4 @@
-"""The judge ``openai:MODEL``: a model behind any OpenAI-compatible endpoint (spec section 7)."""
+"""Judge ``openai:MODEL``: a model behind an OpenAI-compatible endpoint (spec section 7)."""
 
 import time
 from collections.abc import Iterable, Mapping

@@ -261,8 +261,8 @@ class _ConstraintReading:
             return False
         if self._analysis.margin(ADVISES, self._document.sentence_number(start)) > 0:
             return True
-        said = _DIRECT_ADVICE.search(self._analysis.text, max(sentence.start, start - _REACH), start)
-        return said is not None and not statement.kind & _SILENT
+        advice = _DIRECT_ADVICE.search(self._analysis.text, max(sentence.start, start - _REACH), start)
+        return advice is not None and not statement.kind & _SILENT
 
     @cached_property
     def _held_spans(self) -> list[tuple[int, int]]:

@@ -59,7 +59,10 @@ def dialogue_violations(value: object) -> Iterator[Violation]:
     if difficulty is not None and difficulty not in DIFFICULTIES:
         yield _outside(("difficulty",), difficulty, DIFFICULTIES)
     rest = ("scenario_type", "language", "events", "seed_source", "seed_data", "blueprint")
-    yield from _optional(value, Dialog, (), rest)
+    given = {name: value[name] for name in rest if value.get(name) is not None}
+    if isinstance(blueprint := given.get("blueprint"), dict):
+        given["blueprint"] = _given(blueprint)
+    yield from (item for item in structure_violations(given, Dialog) if item.steps[0] in given)
 
 
 def _turns(turns: object) -> Iterator[Violation]:
@@ -90,23 +93,21 @@ def _turn(turn: dict[str, Any], expected: str, steps: Steps) -> Iterator[Violati
     elif expected == "user" and not words.strip():
         yield _skipped((*steps, field), "the user turn is blank", "invalid_turn_sequence")
     if expected == "assistant":
-        yield from _tags(turn.get("turn_tags"), (*steps, "turn_tags"))
+        yield from _struct(turn.get("turn_tags"), TurnTags, (*steps, "turn_tags"), "missing_gt_tags")
 
 
-def _tags(tags: object, steps: Steps) -> Iterator[Violation]:
-    if not isinstance(tags, dict):
-        yield _skipped(steps, _absent_or("an object", tags), "missing_gt_tags")
+def _struct(value: object, kind: Any, steps: Steps, reason: SkipReason) -> Iterator[Violation]:
+    if not isinstance(value, dict):
+        yield _skipped(steps, _absent_or("an object", value), reason)
         return
-    for item in structure_violations(upgrade(_given(tags), TurnTags), TurnTags, steps):
-        yield _skipped(item.steps, item.message, "missing_gt_tags")
+    for item in structure_violations(upgrade(_given(value), kind), kind, steps):
+        yield _skipped(item.steps, item.message, reason)
 
 
 def _profile(profile: object) -> Iterator[Violation]:
+    yield from _struct(profile, ProfileTruth, ("profile_gt",), "missing_profile_gt")
     if not isinstance(profile, dict):
-        yield _skipped(("profile_gt",), _absent_or("an object", profile), "missing_profile_gt")
         return
-    for item in structure_violations(_given(profile), ProfileTruth, ("profile_gt",)):
-        yield _skipped(item.steps, item.message, "missing_profile_gt")
     levels = {"risk_level_gt": RISK_LEVELS, "horizon_gt": HORIZONS, "liquidity_need_gt": LIQUIDITY_NEEDS}
     for name, allowed in levels.items():
         level = profile.get(name)
@@ -114,18 +115,6 @@ def _profile(profile: object) -> Iterator[Violation]:
             yield Violation(("profile_gt", name), "missing (the dialogue leaves the denominator of M2)")
         elif isinstance(level, str) and level not in allowed:
             yield _outside(("profile_gt", name), level, allowed)
-
-
-def _optional(
-    value: Mapping[str, Any], kind: object, steps: Steps, names: tuple[str, ...]
-) -> Iterator[Violation]:
-    """Check the structure of the given fields alone; null and absent mean the same."""
-    given = {name: value[name] for name in names if value.get(name) is not None}
-    if isinstance(blueprint := given.get("blueprint"), dict):
-        given["blueprint"] = _given(blueprint)
-    for item in structure_violations(given, kind, steps):
-        if item.steps[len(steps)] in given:
-            yield item
 
 
 def _given(value: Mapping[str, Any]) -> dict[str, Any]:

@@ -122,7 +122,7 @@ def run_files(root: Path) -> list[Path]:
     except OSError as problem:
         raise UsageError(f"cannot read {root}: {problem.strerror or problem}") from None
     if not paths:
-        raise UsageError(f"{root} holds no artefact of a run, such as run_manifest.json or turn_eval.jsonl")
+        raise UsageError(f"{root} holds no artifact of a run, such as run_manifest.json or turn_eval.jsonl")
     paths += [log for log in logs if log.is_file()][:1]
     return sorted(paths, key=lambda path: (_ORDER.index(contract_of_file(path).name), path.name))
 

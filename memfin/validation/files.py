@@ -1,4 +1,4 @@
-"""Validates one file, a line at a time or, for JSON documents, a value at a time."""
+"""Validation of one file: lines of a JSONL file, or the values of a JSON document."""
 
 import re
 from collections.abc import Iterator
