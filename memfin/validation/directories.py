@@ -247,13 +247,10 @@ def validate_soak(directory: str | Path) -> Iterator[Finding]:
     if summary is None:
         return
     behind = lines.epochs - summary.epochs
-    compared = [("epochs", lines.epochs, "holds")] if behind else []
-    if behind == 1 and summary.state == "running":
-        compared = []
-    elif not behind:
-        compared = [("turns", lines.turns, "amounts to"), ("dialogs", lines.dialogs, "amounts to")]
-    for name, counted, verb in compared:
-        if summary[name] != counted:
+    under_way = behind == 1 and summary.state == "running"  # the line is written before the summary
+    for name in () if under_way else ("epochs",) if behind else ("turns", "dialogs"):
+        if summary[name] != (counted := getattr(lines, name)):
+            verb = "holds" if behind else "amounts to"
             message = f"{summary[name]}, but {SOAK_LINES} {verb} {counted}"
             yield finding(root / SOAK_SUMMARY, message, (name,))
     if lines.run_id not in (None, summary.run_id):
