@@ -10,8 +10,8 @@ from memfin.metrics.percentiles import Percentiles
 from memfin.actors.messages import DialogJudged
 from memfin.agents.usage import UsageTotal
 from memfin.contracts import Counters, DialogTrace, Judgement, JudgeScope, LatencyStats, ModelUsage
-from memfin.judges.failures import JudgedTurns
-from memfin.judges.tally import JudgeTally, VoteTally
+from memfin.judges.stats import JudgedTurns
+from memfin.judges.stats import ReplyVoteStats, VoteStats
 from memfin.metrics.aggregate import MetricsState
 
 C = TypeVar("C")
@@ -30,7 +30,7 @@ class Totals(ABC, Generic[C]):
         creation_error: the first error with which an agent could not be created.
     """
 
-    def __init__(self, judge: VoteTally, scope: JudgeScope = "m5") -> None:
+    def __init__(self, judge: VoteStats, scope: JudgeScope = "m5") -> None:
         self.dialogs: Counter[str] = Counter()
         self.skips: Counter[str] = Counter()
         self.turns: Counter[str] = Counter()
@@ -79,7 +79,7 @@ class DialogTotals(Totals[DialogJudged]):
 
     def __init__(self, scope: JudgeScope = "m5") -> None:
         self.metrics = MetricsState()
-        self._panels = JudgeTally()
+        self._panels = ReplyVoteStats()
         self._not_created = 0
         super().__init__(self._panels, scope)
 

@@ -13,8 +13,8 @@ from memfin.actors.channels import Wires, messages, send
 from memfin.actors.messages import Commit, utc_now
 from memfin.contracts import Controls, JudgeDone, JudgeFailure, JudgeStats, Record, Vote
 from memfin.errors import MemfinError
-from memfin.judges.protocol import CacheCounts, EndpointDown, Judge, JudgeResult, RecordingJudge, judge_result
-from memfin.judges.tally import VoteTally
+from memfin.judges.protocol import CacheCounts, EndpointDown, Judge, RecordingJudge, JudgeResult, judge_result
+from memfin.judges.stats import VoteStats
 from memfin.sandbox.references import describe
 
 M = TypeVar("M")
@@ -103,7 +103,7 @@ class JudgePool(Stage[M], Generic[M, R, V]):
         self._control_votes: list[Vote[V]] = []
         self._scopes: list[anyio.CancelScope] = []
 
-    def judge_statistics(self, stats: VoteTally) -> JudgeStats | None:
+    def judge_statistics(self, stats: VoteStats) -> JudgeStats | None:
         """Return what a language model has done in the run; None with any other judge.
 
         ``stats`` has the votes on the run's replies, whichever process has had them made; those on the

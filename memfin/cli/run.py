@@ -14,7 +14,7 @@ from memfin.cli.process import run_work
 from memfin.cli.progress import QuietView, progress_view
 from memfin.contracts import EvalSummary, JudgeScope, ProgressEvent, RunConfig, RunStats, TurnDone, Warned
 from memfin.errors import GateFailed, RunFault
-from memfin.judges.failures import judge_warnings
+from memfin.judges.stats import judge_warnings
 from memfin.runtime.gates import failed_gates
 from memfin.runtime.outputs import pretty_json
 from memfin.runtime.plan import DialogPlan, make_plan

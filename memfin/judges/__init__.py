@@ -1,4 +1,4 @@
-"""Judges: the protocol, the offline heuristic, and references to a user's own."""
+"""Judges: protocol, offline heuristic, and judges by reference."""
 
 from memfin.judges.heuristic import HeuristicJudge
 from memfin.judges.protocol import DialogJudge, Judge, JudgeError

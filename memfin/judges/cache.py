@@ -1,8 +1,8 @@
-"""The cache of answers on disk: addressed by what was asked, safe to share, never believed blindly.
+"""Cache of answers on disk, by the SHA-256 of the request; safe to share between processes.
 
 An entry is one file, ``ab/abcdef....json`` by the key's digits, that appears whole or not at all
 (written aside, then renamed), so any number of runs and processes may use one directory. It holds the
-raw answer with a checksum; what is read is decoded as strictly as what comes from the wire.
+raw answer with a checksum, and is decoded as strictly as an answer from the wire.
 """
 
 import asyncio
@@ -10,18 +10,19 @@ import hashlib
 import os
 import secrets
 import stat
+import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, Final, Literal, TypeVar
 
 import anyio
 import msgspec
 
 from memfin.contracts import Record
-from memfin.judges.batches import Batches
 
 T = TypeVar("T")
 
@@ -30,18 +31,18 @@ CacheMode = Literal["off", "read", "write"]
 FORMAT: Final = 1
 """Version of an entry's form, part of every key: entries of another form are never found."""
 
-MOST_BYTES: Final = 1024 * 1024
+MAX_BYTES: Final = 1024 * 1024
 """Size of an entry that is read."""
 
 WAIT: Final = 10.0
-"""Seconds that the file system may take for what is asked of it at a time; slower it is of no use."""
+"""Seconds that the file system may take for one job."""
 
-MOST_WRITTEN: Final = 64
+MAX_WRITTEN: Final = 64
 """Entries that are written at a time."""
 
 
 class CachedAnswer(Record):
-    """An answer worth keeping; failures are not. Only answers of models have a format and tokens."""
+    """An answer to keep; failures are not kept. Only answers of models have a format and tokens."""
 
     raw_answer: str
     response_format: str | None = None
@@ -56,15 +57,15 @@ class _Entry(Record):
 
 
 class AnswerCache:
-    """Keeps answers by key; ``on_notice`` is told once of every way in which the cache does not work.
+    """Answers by key; ``on_notice`` is called once for every way in which the cache fails.
 
-    A file system that does not answer within ``wait`` seconds is not asked again: every look-up misses from
+    A file system that does not answer within ``wait`` seconds is not used again: every look-up misses from
     then on, and nothing more is kept. Only regular files are entries.
 
     Attributes:
-        reads: whether there are look-ups at all.
+        reads: True if there are look-ups at all.
         hits, misses: look-ups that found an answer and that did not.
-        damaged: entries that were there and could not be believed; they count as misses, too.
+        damaged: entries that were invalid; they count as misses, too.
     """
 
     def __init__(
@@ -74,12 +75,12 @@ class AnswerCache:
         self.reads = mode != "off"
         self._writes = mode == "write"
         self._notify = on_notice
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self._under_way: dict[str, anyio.Event] = {}
         self._wait = wait
         self._hangs = False
-        self._reading = Batches("memfin-judge-cache-read")
-        self._writer = Batches("memfin-judge-cache-write")  # nobody who reads waits for it
+        self._reading = FileThread("memfin-judge-cache-read")
+        self._writer = FileThread("memfin-judge-cache-write")  # look-ups do not wait for it
         self._unwritten: dict[str, CachedAnswer] = {}
         self._writing: asyncio.Task[None] | None = None
         self.hits = 0
@@ -87,10 +88,10 @@ class AnswerCache:
         self.damaged = 0
 
     async def claim(self, key: str) -> CachedAnswer | None:
-        """Return the answer under a key, or None to the one caller that is to find it out.
+        """Return the answer under a key, or None to the one caller that has to obtain it.
 
         Other callers for the same key wait meanwhile, so that one question is not paid twice; the
-        caller that got None calls `release` in the end, whatever has become of it.
+        caller that got None calls `release` in the end, even after an error.
         """
         if not self.reads:
             return None
@@ -112,7 +113,7 @@ class AnswerCache:
         return answer
 
     def release(self, key: str) -> None:
-        """Let those go on that wait for the key."""
+        """Wake the callers that wait for the key."""
         event = self._under_way.get(key)
         if event is not None:
             self._finish(key, event)
@@ -122,7 +123,7 @@ class AnswerCache:
         event.set()
 
     def keep(self, key: str, answer: CachedAnswer) -> None:
-        """Put an answer under its key; that it could not be written is told, and costs nothing else.
+        """Put an answer under its key; a failure to write it is reported and changes nothing else.
 
         It is found at once and on disk soon, at the latest when the cache is closed.
         """
@@ -133,7 +134,7 @@ class AnswerCache:
 
     async def _write_all(self) -> None:
         while self._unwritten:
-            batch = list(islice(self._unwritten.items(), MOST_WRITTEN))
+            batch = list(islice(self._unwritten.items(), MAX_WRITTEN))
             await self._in_time(self._writer, partial(self._write_batch, batch))
             if self._hangs:
                 self._unwritten.clear()
@@ -145,7 +146,7 @@ class AnswerCache:
         for key, answer in batch:
             self._write(key, answer)
 
-    async def _in_time(self, thread: Batches, job: Callable[[], T]) -> T | None:
+    async def _in_time(self, thread: "FileThread", job: Callable[[], T]) -> T | None:
         """Return what the job returns; None where the file system hangs."""
         if self._hangs:
             return None
@@ -154,11 +155,8 @@ class AnswerCache:
                 return await thread.do(job)
         except TimeoutError:
             self._hangs = True
-            self._tell(
-                "hangs",
-                f"the judge cache {self._directory} has not answered for {self._wait:g} s; it is not used "
-                "any more",
-            )
+            text = f"has not answered for {self._wait:g} s; it is not used any more"
+            self._report("hangs", f"the judge cache {self._directory} {text}")
             return None
 
     async def close(self) -> None:
@@ -171,7 +169,7 @@ class AnswerCache:
             self._writer.close()
 
     def discredit(self, key: str, why: str) -> None:
-        """Count an entry as damaged whose answer turned out to be none: it was no hit."""
+        """Count an entry as damaged, and no hit, because its answer is invalid."""
         self.hits -= 1
         self.misses += 1
         self._damaged(self._path(key), why)
@@ -182,20 +180,15 @@ class AnswerCache:
     def _read(self, key: str) -> CachedAnswer | None:
         path = self._path(key)
         try:
-            # Without waiting: a pipe would be opened only once somebody writes into it.
-            handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-            try:
-                if not stat.S_ISREG(os.fstat(handle).st_mode):
-                    self._damaged(path, "it is no regular file")
-                    return None
-                with open(handle, "rb", closefd=False) as file:
-                    data = file.read(MOST_BYTES + 1)
-            finally:
-                os.close(handle)
+            if not stat.S_ISREG(path.stat().st_mode):  # a pipe would hang
+                self._damaged(path, "it is no regular file")
+                return None
+            with path.open("rb") as file:
+                data = file.read(MAX_BYTES + 1)
         except FileNotFoundError:
             return None
         except OSError as problem:
-            self._tell("read", f"the judge cache {self._directory} cannot be read: {problem.strerror}")
+            self._report("read", f"the judge cache {self._directory} cannot be read: {problem.strerror}")
             return None
         try:
             entry = msgspec.json.decode(data, type=_Entry)
@@ -209,7 +202,7 @@ class AnswerCache:
 
     def _damaged(self, path: Path, why: str) -> None:
         self.damaged += 1
-        self._tell(
+        self._report(
             "damaged",
             f"the judge cache holds a damaged entry, {path}: {why}; it is ignored, and so are others like it",
         )
@@ -217,33 +210,25 @@ class AnswerCache:
     def _write(self, key: str, answer: CachedAnswer) -> None:
         path = self._path(key)
         data = msgspec.json.encode(_Entry(key=key, checksum=_checksum(key, answer), answer=answer))
-        # A name that nobody else draws: other caches of this process and other hosts write here, too.
+        # A random name: other caches of this process and other hosts write here, too.
         temporary = path.with_name(f".{key[:8]}.{secrets.token_hex(8)}.tmp")
         try:
-            handle = self._created(temporary)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             try:
                 with open(handle, "wb", buffering=0) as file:  # noqa: PTH123 - a descriptor has no path
-                    file.write(data)  # not synchronised: what a crash has torn is found out by its checksum
+                    file.write(data)  # not synchronised: the checksum reveals an entry torn by a crash
                 temporary.replace(path)
             except BaseException:
                 with suppress(OSError):
                     temporary.unlink()
                 raise
         except OSError as problem:
-            self._tell("write", f"the judge cache {self._directory} cannot be written: {problem.strerror}")
+            self._report("write", f"the judge cache {self._directory} cannot be written: {problem.strerror}")
 
-    def _created(self, path: Path) -> int:
-        """Open a new file, for this user alone."""
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-        try:
-            return os.open(path, flags, 0o600)
-        except FileNotFoundError:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            return os.open(path, flags, 0o600)
-
-    def _tell(self, what: str, text: str) -> None:
-        if what not in self._told:
-            self._told.add(what)
+    def _report(self, kind: str, text: str) -> None:
+        if kind not in self._reported:
+            self._reported.add(kind)
             self._notify(text)
 
 
@@ -255,3 +240,62 @@ def cache_key(parts: Mapping[str, Any]) -> str:
 
 def _checksum(key: str, answer: CachedAnswer) -> str:
     return hashlib.sha256(key.encode() + b"\n" + msgspec.json.encode(answer)).hexdigest()
+
+
+_Job = tuple[Callable[[], Any], "asyncio.Future[Any]"]
+
+
+class FileThread:
+    """Runs blocking jobs off the event loop, in order, in one thread.
+
+    Waking the loop costs more than reading a small file, so the results of all jobs that gathered while the
+    thread was busy are handed over together. A job runs even if its caller was cancelled. The thread is a
+    daemon: one that hangs in the file system cannot keep the process alive.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._jobs: SimpleQueue[_Job | None] | None = None
+
+    async def do(self, job: Callable[[], T]) -> T:
+        """Return the result of a job; its exception is raised here."""
+        outcome: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        if self._jobs is None:
+            self._jobs = SimpleQueue()
+            threading.Thread(target=_serve, args=(self._jobs,), name=self._name, daemon=True).start()
+        self._jobs.put((job, outcome))
+        return await outcome
+
+    def close(self) -> None:
+        """End the thread after its jobs; later jobs get another one."""
+        if self._jobs is not None:
+            self._jobs.put(None)
+            self._jobs = None
+
+
+def _serve(jobs: "SimpleQueue[_Job | None]") -> None:
+    running = True
+    while running:
+        batch = [jobs.get(), *(jobs.get() for _ in range(jobs.qsize()))]
+        running = None not in batch
+        done = [(outcome, *_result(job)) for job, outcome in filter(None, batch)]
+        if done:
+            with suppress(RuntimeError):  # the loop is closed: no caller is left
+                done[0][0].get_loop().call_soon_threadsafe(_settle, done)
+
+
+def _result(job: Callable[[], Any]) -> tuple[Any, Exception | None]:
+    try:
+        return job(), None
+    except Exception as problem:  # noqa: BLE001 - raised again in the caller
+        return None, problem
+
+
+def _settle(done: "list[tuple[asyncio.Future[Any], Any, Exception | None]]") -> None:
+    for outcome, value, problem in done:
+        if outcome.done():
+            continue
+        if problem is None:
+            outcome.set_result(value)
+        else:
+            outcome.set_exception(problem)

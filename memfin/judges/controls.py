@@ -1,22 +1,23 @@
-"""Controls: replies whose worth is known beforehand, judged in every run that a model judges.
+"""Controls: replies of known quality, judged in every run that a model judges.
 
-On the first turns of the dataset the judge also gets a reply that says nothing, the same with an order to
-give full marks, and the reference reply. A judge that is generous to nothing, obeys the order, or has
-no use for the reference is no measure of the replies in between.
+On the first turns of the dataset the judge also gets a reply without content, the same with an order to
+give full marks, and the reference reply. A judge that scores the first high, obeys the order, or scores
+the reference low does not measure the replies in between.
 """
 
 from collections.abc import Iterable, Sequence
 from itertools import islice
+from operator import itemgetter
 from statistics import fmean
 from typing import Final, NamedTuple
 
 from memfin.contracts import JudgeControl, JudgeRequest, Verdict
 from memfin.contracts.judgement import ControlKind
-from memfin.judges.prompts import language_of
 from memfin.judges.protocol import JudgeResult
+from memfin.judges.reply_grading import language_of
 
 TURNS: Final = 3
-"""Turns of the dataset that controls are made of."""
+"""Number of turns of the dataset with controls."""
 
 KINDS: Final[tuple[ControlKind, ...]] = ("null", "injected", "oracle")
 
@@ -41,14 +42,14 @@ _ORDER: Final = {
 
 
 class Control(NamedTuple):
-    """A control and the question it is put as."""
+    """A control and its request."""
 
     kind: ControlKind
     request: JudgeRequest
 
 
 def controls(requests: Iterable[JudgeRequest]) -> list[Control]:
-    """Return the controls of the first turns that serve, turn by turn.
+    """Return the controls of the first usable turns, turn by turn.
 
     ``requests`` come in the order of the dataset, with the reference as the reply. A turn without a
     rubric or without a reference does not serve.
@@ -72,58 +73,55 @@ def _reply(kind: ControlKind, request: JudgeRequest) -> str:
 
 
 def control_result(control: Control, result: JudgeResult[Verdict]) -> JudgeControl:
-    """Return what the judge made of a control."""
+    """Return the record of a judged control."""
     request, outcome = control.request, result.outcome
-    judged = isinstance(outcome, Verdict)
-    return JudgeControl(
+    found = JudgeControl(
         kind=control.kind,
         dialog_id=request.dialog_id,
         turn_pair_id=request.turn_pair_id,
         rubric_required=request.rubric_required,
-        score=outcome.score if isinstance(outcome, Verdict) else None,
-        rubric_items=outcome.rubric_items if isinstance(outcome, Verdict) else [],
-        error=None if judged else outcome.reason,
     )
+    if not isinstance(outcome, Verdict):
+        return found.replace(error=outcome.reason)
+    return found.replace(score=outcome.score, rubric_items=outcome.rubric_items)
 
 
 def control_warnings(results: Sequence[JudgeControl]) -> list[str]:
-    """Return a line for everything that is wrong with the judge, as far as the controls show it.
+    """Return a warning for every defect of the judge that the controls show.
 
     The empty reply belongs at the bottom, the injected one not above the empty one of its turn, and
     the reference replies, on average, at 3 or more and above the empty ones.
     """
     warnings = []
-    null = [control for control in results if control.kind == "null" and control.score is not None]
-    generous = [control for control in null if (control.score or 0) > LOWEST or control.rubric_items]
+    scored = [(each.score, each) for each in results if each.score is not None]
+    null = [(score, each) for score, each in scored if each.kind == "null"]
+    bottom = {(each.dialog_id, each.turn_pair_id): score or LOWEST for score, each in null}
+    generous = [(score, each) for score, each in null if score > LOWEST or each.rubric_items]
     if generous:
-        worst = max(generous, key=lambda control: control.score or 0)
+        score, worst = max(generous, key=itemgetter(0))
         warnings.append(
-            f"a reply that says nothing got {worst.score:g} of 5 with {len(worst.rubric_items)} rubric items "
+            f"a reply that says nothing got {score:g} of 5 with {len(worst.rubric_items)} rubric items "
             f"({len(generous)} of {len(null)} such controls); scores of this judge are too high"
         )
-    bottom = {(control.dialog_id, control.turn_pair_id): control.score or LOWEST for control in null}
-    injected = [control for control in results if control.kind == "injected" and control.score is not None]
+    injected = [(score, each) for score, each in scored if each.kind == "injected"]
     obeyed = [
-        control
-        for control in injected
-        if (control.score or 0) > bottom.get((control.dialog_id, control.turn_pair_id), LOWEST)
-        or (control.rubric_items and not generous)
+        score
+        for score, each in injected
+        if score > bottom.get((each.dialog_id, each.turn_pair_id), LOWEST)
+        or (each.rubric_items and not generous)
     ]
     if obeyed:
-        worst = max(obeyed, key=lambda control: control.score or 0)
         warnings.append(
-            f"a reply that orders its own marks got {worst.score:g} of 5 ({len(obeyed)} of {len(injected)} "
+            f"a reply that orders its own marks got {max(obeyed):g} of 5 ({len(obeyed)} of {len(injected)} "
             "such controls); this judge can be talked into a score"
         )
-    oracle = [control.score for control in results if control.kind == "oracle" and control.score is not None]
-    if oracle:
-        mean = fmean(oracle)
-        floor = fmean(bottom.values()) if bottom else LOWEST
-        if mean < LOW or mean <= floor:
-            warnings.append(
-                f"the reference replies got {mean:.2g} of 5 on average; "
-                "this judge does not recognise good ones"
-            )
+    oracle = [score for score, each in scored if each.kind == "oracle"]
+    floor = fmean(bottom.values()) if bottom else LOWEST
+    if oracle and (fmean(oracle) < LOW or fmean(oracle) <= floor):
+        warnings.append(
+            f"the reference replies got {fmean(oracle):.2g} of 5 on average; "
+            "this judge does not recognise good ones"
+        )
     failed = [control for control in results if control.error is not None]
     if failed:
         warnings.append(f"{len(failed)} of {len(results)} controls could not be judged: {failed[0].error}")

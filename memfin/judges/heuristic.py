@@ -1,4 +1,4 @@
-"""The offline judge: a deterministic proxy computed from the rubric detectors."""
+"""Offline judge: a deterministic proxy computed from the rubric detectors."""
 
 from typing import ClassVar
 
@@ -9,7 +9,7 @@ SPAN = 4.0
 
 
 def heuristic_verdict(request: JudgeRequest) -> Verdict:
-    """Return the heuristic judge's verdict; it only reads what the detectors found in the reply."""
+    """Return the heuristic judge's verdict, from the items that the detectors found in the reply."""
     required = request.rubric_required
     hits = [item for item in required if item in request.detected_items]
     share = len(hits) / len(required) if required else 0.0
@@ -21,10 +21,10 @@ def heuristic_verdict(request: JudgeRequest) -> Verdict:
 
 
 class HeuristicJudge:
-    """Scores a reply by the share of its required rubric items that the detectors found.
+    """A judge by the share of the required rubric items that the detectors found.
 
-    All items give 5, none gives 1, linear between. It measures presence, not quality: figures
-    from it compare with each other, not with those of a model or a person.
+    All items give 5, none gives 1, linear between. It measures presence, not quality: its figures
+    are comparable with each other, not with those of a model or a person.
     """
 
     name = HEURISTIC_JUDGE
@@ -36,4 +36,4 @@ class HeuristicJudge:
         return heuristic_verdict(request)
 
     async def close(self) -> None:
-        """Hold nothing, release nothing."""
+        """Do nothing; there are no resources."""

@@ -1,4 +1,4 @@
-"""The judge ``openai:MODEL``: a model behind any OpenAI-compatible endpoint (spec section 7)."""
+"""Judge ``openai:MODEL``: a model behind an OpenAI-compatible endpoint (spec section 7)."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -12,31 +12,32 @@ from memfin.client.endpoint import Endpoint
 from memfin.client.errors import WireError
 from memfin.client.gate import CallGate
 from memfin.client.messages import ChatAnswer, ChatRequest
-from memfin.client.structured import (
-    FORMATS,
-    REFUSES_FORMAT,
-    Formats,
-    InvalidAnswer,
-    ResponseFormat,
-)
+from memfin.client.structured import FORMATS, REFUSES_FORMAT, Formats, InvalidAnswer, ResponseFormat
 from memfin.contracts import JudgeFailure, ParameterChange, Vote
 from memfin.errors import UsageError
-from memfin.judges.answers import NAME
 from memfin.judges.cache import AnswerCache, CachedAnswer, cache_key
-from memfin.judges.fence import new_nonce
-from memfin.judges.protocol import CacheCounts, EndpointDown, JudgeError, JudgeResult
-from memfin.judges.task import GradingPrompt, JudgeTask, R, V
-from memfin.judges.templates import Prompt, TooLong
+from memfin.judges.prompts import Prompt, TooLong, new_nonce
+from memfin.judges.protocol import (
+    CacheCounts,
+    EndpointDown,
+    GradingPrompt,
+    JudgeError,
+    JudgeResult,
+    JudgeTask,
+    R,
+    V,
+)
+from memfin.judges.reply_grading import NAME
 
-MOST_TOKENS: Final = 2048
-"""Tokens of an answer, unless the caller says otherwise; a verdict has some hundred, thoughts have more."""
+MAX_TOKENS: Final = 2048
+"""Default limit of the tokens of an answer; a verdict has some hundred, thoughts have more."""
 
 PROBE_TOKENS: Final = 4
-"""Tokens of the answer to the question whether the endpoint is there."""
+"""Tokens of the answer to a probe of the endpoint."""
 
 TEMPERATURE: Final = 0.0
 
-LONGEST_RAW: Final = 20_000
+MAX_RAW: Final = 20_000
 """Characters of a raw answer that a record keeps."""
 
 READ_LIMIT: Final = 60.0
@@ -55,28 +56,28 @@ class _Reply(NamedTuple, Generic[V]):
 
 
 class _Asked(NamedTuple, Generic[V]):
-    """What came of asking the model about one vote, over all attempts."""
+    """The outcome of all attempts at one vote."""
 
     form: ResponseFormat
     attempts: int
-    reply: _Reply[V] | None
-    raw: str | None
-    error: str | None
+    reply: _Reply[V] | None = None
+    raw: str | None = None
+    error: str | None = None
     refused: bool = False
 
 
 class OpenAIJudge(Generic[R, V]):
-    """Asks a model for a verdict on each reply, in a fence, by a strict schema, at temperature 0.
+    """A model that judges each reply, in a fence, by a strict schema, at temperature 0.
 
     Args:
         model: name of the model at the endpoint.
-        endpoint: where it is; the key is read from the environment when a request is made.
-        task: what it is asked about, and how.
+        endpoint: its address; the key is read from the environment when a request is made.
+        task: the prompts and the reading of answers.
         gate: limits, retries and pauses, shared by all workers.
         cache: answers already paid for.
-        warn: takes what a user should know while it happens.
-        votes: how often each reply is judged, each time put in another way.
-        seed: sent to the model; servers that know seeds then answer alike.
+        warn: receives warnings for the user during the run.
+        votes: number of votes on each reply, each with another order of the prompt.
+        seed: sent to the model; servers that support seeds then repeat their answers.
         limit: seconds for one attempt.
         max_tokens: tokens of an answer at most, a model's thoughts included.
     """
@@ -95,7 +96,7 @@ class OpenAIJudge(Generic[R, V]):
         votes: int = 1,
         seed: int = 0,
         limit: float = 120.0,
-        max_tokens: int = MOST_TOKENS,
+        max_tokens: int = MAX_TOKENS,
     ) -> None:
         self.name = f"openai:{model}"
         self.version: str | None = task.version
@@ -116,11 +117,11 @@ class OpenAIJudge(Generic[R, V]):
         self._answered = False
 
     def endpoint_names(self) -> dict[str, str | None]:
-        """The names of the environment variables that the endpoint comes from."""
+        """Return the names of the environment variables of the endpoint."""
         return {"base_url_env": self._endpoint.url_env, "key_env": self._endpoint.key_env}
 
     def settings(self) -> Mapping[str, Any]:
-        """What the verdicts depend on besides model and request, for the fingerprint."""
+        """Return the settings that verdicts depend on besides model and request, for the fingerprint."""
         return {
             "prompt_hashes": dict(self._task.prompt_hashes()),
             "temperature": TEMPERATURE,
@@ -134,11 +135,11 @@ class OpenAIJudge(Generic[R, V]):
         return CacheCounts(self._cache.hits, self._cache.misses, self._cache.damaged)
 
     def has_cache(self) -> bool:
-        """Say whether answers are looked up before the model is asked."""
+        """Return True if answers are looked up before the model is asked."""
         return self._cache.reads
 
     def parameter_changes(self) -> list[ParameterChange]:
-        """Return which parameters the model has refused so far."""
+        """Return the parameters that the model has refused so far."""
         return self._client.parameters.changes()
 
     async def judge(self, request: R) -> V:
@@ -164,9 +165,8 @@ class OpenAIJudge(Generic[R, V]):
             vote, refused = await self._vote(grading_prompt, number + 1)
             votes.append(vote)
             if vote.verdict is None:
-                failure = JudgeFailure(
-                    reason=vote.error or "no verdict", declined="refused" if refused else None
-                )
+                reason = vote.error or "no verdict"
+                failure = JudgeFailure(reason=reason, declined="refused" if refused else None)
                 return JudgeResult(failure, votes)
             verdicts.append(vote.verdict)
         return JudgeResult(self._task.combined(request, verdicts), votes)
@@ -177,11 +177,10 @@ class OpenAIJudge(Generic[R, V]):
         await self._client.close()
 
     async def _vote(self, grading_prompt: GradingPrompt[V], number: int) -> tuple[Vote[V], bool]:
-        """Return a vote, and whether the model has refused it."""
-        asked_for = grading_prompt.prompt.digest()
-        key = self._key_of(asked_for, grading_prompt.schema) if self._cache.reads else ""
+        """Return a vote, and True if the model has refused it."""
+        prompt_hash = grading_prompt.prompt.digest()
+        key = self._key_of(prompt_hash, grading_prompt.schema) if self._cache.reads else ""
         cached = await self._cache.claim(key)
-        claimed = cached is None
         if cached is not None:
             try:
                 verdict = grading_prompt.read(cached.raw_answer)
@@ -189,7 +188,7 @@ class OpenAIJudge(Generic[R, V]):
                 self._cache.discredit(key, str(problem))
             else:
                 vote: Vote[V] = Vote(
-                    prompt_hash=asked_for,
+                    prompt_hash=prompt_hash,
                     attempts=0,
                     vote=number,
                     raw_answer=_cut(cached.raw_answer),
@@ -198,17 +197,17 @@ class OpenAIJudge(Generic[R, V]):
                     cached=True,
                 )
                 return vote, False
+        began = time.perf_counter()
+        answers: list[ChatAnswer] = []
         try:
-            began = time.perf_counter()
-            answers: list[ChatAnswer] = []
             asked = await self._ask(grading_prompt, answers)
             if asked.reply is not None:
-                self._keep(key, asked, grading_prompt)
+                self._keep(key, asked.reply.answer, asked.form, grading_prompt)
         finally:
-            if claimed:
+            if cached is None:
                 self._cache.release(key)
         vote = Vote(
-            prompt_hash=asked_for,
+            prompt_hash=prompt_hash,
             attempts=asked.attempts,
             vote=number,
             raw_answer=_cut(self._scrub(asked.raw)) if asked.raw is not None else None,
@@ -222,7 +221,7 @@ class OpenAIJudge(Generic[R, V]):
         return vote, asked.refused
 
     def _key_of(self, prompt: str, schema: dict[str, Any]) -> str:
-        """Return the cache's key of an answer: everything that the answer depends on."""
+        """Return the cache's key of an answer, from everything that the answer depends on."""
         return cache_key(
             {
                 "prompt": prompt,
@@ -236,16 +235,14 @@ class OpenAIJudge(Generic[R, V]):
         )
 
     async def _ask(self, grading_prompt: GradingPrompt[V], answers: list[ChatAnswer]) -> _Asked[V]:
-        """Ask until there is a verdict or no further attempt makes sense; ``answers`` gets all that came."""
+        """Ask until there is a verdict or no further attempt makes sense; ``answers`` gets all answers."""
         attempts = 0
         for place in range(self._first_format, len(FORMATS)):
             form = FORMATS[place]
 
             async def attempt(form: ResponseFormat = form) -> _Reply[V]:
-                answer = await self._attempt(
-                    grading_prompt.prompt, self._formats.encoded(form, grading_prompt.schema)
-                )
-                answers.append(answer)
+                encoded = self._formats.encoded(form, grading_prompt.schema)
+                answers.append(answer := await self._attempt(grading_prompt.prompt, encoded))
                 return self._reply(answer, grading_prompt)
 
             try:
@@ -260,7 +257,7 @@ class OpenAIJudge(Generic[R, V]):
                     where = self._endpoint.url_env or "the base URL"
                     text = f"judge {self.name}: {self._scrub(str(problem))} Then use http:// in {where}"
                     raise UsageError(text) from None
-                self._tell_early(problem)
+                self._warn_early(problem)
                 if problem.kind == "unavailable":
                     raise EndpointDown(self._scrub(str(problem))) from None
                 attempts += problem.attempts
@@ -268,22 +265,22 @@ class OpenAIJudge(Generic[R, V]):
                 if problem.status in REFUSES_FORMAT and form != FORMATS[-1] and not refused:
                     continue
                 raw = next((answer.text for answer in reversed(answers) if answer.refusal is None), None)
-                return _Asked(form, attempts, None, raw, self._scrub(str(problem)), refused)
+                return _Asked(form, attempts, raw=raw, error=self._scrub(str(problem)), refused=refused)
             except UsageError as problem:  # the key was changed under the run into one that cannot be sent
-                return _Asked(form, attempts, None, None, self._scrub(str(problem)))
+                return _Asked(form, attempts, error=self._scrub(str(problem)))
             self._answered = True
             self._settle_on(place)
-            return _Asked(form, attempts + result.attempts, result.value, result.value.answer.text, None)
+            return _Asked(form, attempts + result.attempts, result.value, result.value.answer.text)
         raise AssertionError("the last format returns")
 
     async def _probe(self) -> int | None:
-        """Ask for next to nothing, to see whether the endpoint is there; any answer will do."""
+        """Send a minimal request; any answer shows that the endpoint is up."""
         messages = [{"role": "user", "content": "Reply with OK."}]
         asked = ChatRequest(model=self._model, messages=messages, max_tokens=PROBE_TOKENS)
         return (await self._client.complete(asked)).total_tokens
 
-    def _tell_early(self, problem: WireError) -> None:
-        """Say once, before the first verdict, that the endpoint refuses what will not be allowed later."""
+    def _warn_early(self, problem: WireError) -> None:
+        """Warn once, before the first verdict, of a refusal that later requests will meet, too."""
         if self._answered or problem.status not in _REFUSES_ALL:
             return
         self._answered = True
@@ -293,7 +290,7 @@ class OpenAIJudge(Generic[R, V]):
         self._warn(f"judge {self.name}: {self._scrub(str(problem))}; {look}")
 
     def _settle_on(self, place: int) -> None:
-        """Begin with the format that the server took, and say so."""
+        """Begin with the format that the server accepted, and warn of it."""
         if place > self._first_format:
             self._first_format = place
             self._warn(
@@ -305,7 +302,7 @@ class OpenAIJudge(Generic[R, V]):
         """Make one attempt under a nonce of its own."""
         asked = ChatRequest(
             model=self._model,
-            messages=prompt.encoded(new_nonce()),
+            messages=prompt.messages(new_nonce()),
             temperature=TEMPERATURE,
             seed=self._seed,
             max_tokens=self._max_tokens,
@@ -319,7 +316,7 @@ class OpenAIJudge(Generic[R, V]):
             raise (_refusal_of_format(problem) if form is not None else problem) from None
 
     def _reply(self, answer: ChatAnswer, grading_prompt: GradingPrompt[V]) -> _Reply[V]:
-        """Return an answer with its verdict; what is no verdict is an error of the wire."""
+        """Return an answer with its verdict; raises `WireError` for an invalid one."""
         tokens = answer.total_tokens
         if answer.refusal is not None:
             raise WireError("refusal", f"the judge refused: {self._scrub(answer.refusal)}", tokens=tokens)
@@ -337,34 +334,31 @@ class OpenAIJudge(Generic[R, V]):
         return _Reply(answer, self._task.scrubbed(verdict, self._scrub))
 
     def _too_long(self, tokens: int | None) -> WireError:
-        """Return the error of an answer that is cut: at temperature 0 it would be again, and cost again."""
+        """Return the error of a truncated answer; at temperature 0 a retry would fail again."""
         text = f"the answer is longer than {self._max_tokens} tokens; --judge-max-tokens allows more"
         return WireError("truncated", text, retryable=False, tokens=tokens)
 
-    def _keep(self, key: str, asked: _Asked[V], grading_prompt: GradingPrompt[V]) -> None:
-        """Keep an answer, without secrets; one that is no verdict without them is not kept."""
-        if asked.reply is None:
-            return
-        answer = asked.reply.answer
+    def _keep(
+        self, key: str, answer: ChatAnswer, form: ResponseFormat, grading_prompt: GradingPrompt[V]
+    ) -> None:
+        """Keep an answer, without secrets, unless it is invalid without them."""
         raw = self._scrub(answer.text)
         if raw != answer.text:
             try:
                 grading_prompt.read(raw)
             except InvalidAnswer:
                 return
-        self._cache.keep(
-            key,
-            CachedAnswer(
-                raw_answer=raw,
-                response_format=asked.form,
-                prompt_tokens=answer.prompt_tokens,
-                completion_tokens=answer.completion_tokens,
-            ),
+        entry = CachedAnswer(
+            raw_answer=raw,
+            response_format=form,
+            prompt_tokens=answer.prompt_tokens,
+            completion_tokens=answer.completion_tokens,
         )
+        self._cache.keep(key, entry)
 
 
 def _refusal_of_format(problem: WireError) -> WireError:
-    """Return the error as what it is: llama.cpp's Python server calls a format it lacks its own fault."""
+    """Return the error with its real status: llama.cpp's Python server answers 500 for a format it lacks."""
     if problem.status == _SERVER_ERROR and "response_format" in str(problem):
         return WireError("status", str(problem), retryable=False, status=_UNPROCESSABLE)
     return problem
@@ -377,4 +371,4 @@ def _sum(counts: Iterable[int | None]) -> int | None:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= LONGEST_RAW else f"{text[:LONGEST_RAW]}…"
+    return text if len(text) <= MAX_RAW else f"{text[:MAX_RAW]}…"

@@ -1,36 +1,46 @@
-"""The judge interface: a judge reads one reply and gives a verdict on it (spec section 7)."""
+"""Judge and task interfaces: a judge gives a verdict on one request of its task (spec section 7).
 
-from collections.abc import Mapping, Sequence
+A judge that is a model implements endpoints, limits, retries and caches; the task of its suite supplies
+the prompts, the reading of answers, and the combination of several votes.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar, cast, runtime_checkable
 
 from memfin.contracts import JudgeFailure, JudgeRequest, ParameterChange, Record, Verdict, Vote
+from memfin.judges.prompts import Prompt
 
 R_contra = TypeVar("R_contra", bound=Record, contravariant=True)
 V_co = TypeVar("V_co", bound=Record, covariant=True)
 R = TypeVar("R", bound=Record)
+"""The request of a task."""
+
 V = TypeVar("V", bound=Record)
+"""The verdict of a task."""
 
 
 class JudgeError(Exception):
-    """A judgement did not come about; the turn gets no score and the failure is counted."""
+    """A failed judgement; the turn gets no score and the failure is counted."""
 
 
-class EndpointDown(Exception):  # noqa: N818 - names the state that was found
-    """The judge cannot be reached, for longer than it may be: no judgement has failed, all have to wait."""
+class EndpointDown(Exception):  # noqa: N818 - names a state
+    """The judge is unreachable for longer than allowed: no judgement has failed, all have to wait."""
 
 
 class Judge(Protocol[R_contra, V_co]):
-    """Judges one reply at a time; one instance serves all workers of a run.
+    """A judge of one reply at a time; one instance serves all workers of a run.
 
-    What it is asked and what it answers depends on the suite: `DialogJudge` judges the replies of dialogues.
+    Requests and verdicts depend on the suite: `DialogJudge` judges the replies of dialogues.
     """
 
     name: str
     version: str | None
-    """Version of what judges, for the fingerprint; None where it has none."""
+    """Version of the judge, for the fingerprint; None where it has none."""
 
     per_turn: ClassVar[bool]
-    """Whether turns are worth spreading over the workers (a judge that waits for a network)."""
+    """True if turns are worth spreading over the workers (a judge that waits for a network)."""
 
     async def judge(self, request: R_contra) -> V_co:
         """Return the verdict on one reply.
@@ -42,7 +52,7 @@ class Judge(Protocol[R_contra, V_co]):
         ...
 
     async def close(self) -> None:
-        """Release what the judge holds."""
+        """Release the resources of the judge."""
 
 
 DialogJudge = Judge[JudgeRequest, Verdict]
@@ -65,9 +75,9 @@ class CacheCounts(NamedTuple):
 
 @runtime_checkable
 class RecordingJudge(Judge[R_contra, V], Protocol[R_contra, V]):
-    """A judge that tells what it was answered and what that cost: a language model.
+    """A judge with a record of its answers and their costs: a language model.
 
-    Everything it tells is a method: a check for the protocol would evaluate properties.
+    All of its record are methods: a check for the protocol would evaluate properties.
     """
 
     async def deliberate(self, request: R_contra) -> JudgeResult[V]:
@@ -79,11 +89,11 @@ class RecordingJudge(Judge[R_contra, V], Protocol[R_contra, V]):
         ...
 
     def settings(self) -> Mapping[str, Any]:
-        """What the verdicts depend on besides model and request, for the fingerprint."""
+        """Return the settings that verdicts depend on besides model and request, for the fingerprint."""
         ...
 
     def endpoint_names(self) -> Mapping[str, str | None]:
-        """The names of the environment variables that say where the model is, and its key."""
+        """Return the names of the environment variables of the model's address and key."""
         ...
 
     def cache_counts(self) -> CacheCounts:
@@ -91,11 +101,11 @@ class RecordingJudge(Judge[R_contra, V], Protocol[R_contra, V]):
         ...
 
     def has_cache(self) -> bool:
-        """Say whether answers are looked up before the model is asked."""
+        """Return True if answers are looked up before the model is asked."""
         ...
 
     def parameter_changes(self) -> Sequence[ParameterChange]:
-        """Return which parameters the model has refused so far."""
+        """Return the parameters that the model has refused so far."""
         ...
 
 
@@ -105,10 +115,71 @@ async def judge_result(judge: Judge[R, V], request: R) -> JudgeResult[V]:
     Raises:
         EndpointDown: nothing can be judged now.
     """
-    # To ask whether it is a `RecordingJudge` takes longer than an offline judgement.
+    # An isinstance check of `RecordingJudge` takes longer than an offline judgement.
     if (deliberate := getattr(judge, "deliberate", None)) is not None:
         return cast("JudgeResult[V]", await deliberate(request))
     try:
         return JudgeResult(await judge.judge(request))
     except JudgeError as problem:
         return JudgeResult(JudgeFailure(reason=str(problem)))
+
+
+class GradingPrompt(NamedTuple, Generic[V]):
+    """The request for one vote.
+
+    ``schema`` is the JSON schema of the answer. ``read`` returns the verdict of an answer, and raises
+    `memfin.client.structured.InvalidAnswer` for any other text. ``tokens`` is an estimate of the costs.
+    """
+
+    prompt: Prompt
+    schema: dict[str, Any]
+    read: Callable[[str], V]
+    tokens: int
+
+
+class JudgeTask(ABC, Generic[R, V]):
+    """The task of the judges of one suite.
+
+    Attributes:
+        version: that of the prompts.
+        verdict: the type of the verdicts.
+    """
+
+    version: str
+    verdict: type[V]
+
+    @abstractmethod
+    def prompt_hashes(self) -> Mapping[str, str]:
+        """Return the SHA-256 of every file that prompts are made of, by its name."""
+
+    @abstractmethod
+    def grading_prompt(self, request: R, vote: int) -> GradingPrompt[V]:
+        """Return the request for a vote; votes count from 0, and each puts the question in another way.
+
+        Raises:
+            TooLong: the texts are longer than a prompt may hold.
+        """
+
+    @abstractmethod
+    def combined(self, request: R, votes: Sequence[V]) -> V:
+        """Return the verdict of a panel; a single vote is the verdict as it is."""
+
+    @abstractmethod
+    def scrubbed(self, verdict: V, scrub: Callable[[str], str]) -> V:
+        """Return a verdict with its own words scrubbed of secrets."""
+
+    def lacking(self, request: R, verdict: V) -> str | None:
+        """Return the part of a verdict that the request asks for and a user's own judge left out, if any."""
+        del request, verdict
+        return None
+
+
+def token_estimate(texts: Iterable[str], frame: int) -> int:
+    """Return about how many tokens a call costs: one for a Chinese character, one for four others.
+
+    ``frame`` stands for the fixed part of the prompt and the answer; the gate replaces it by the real
+    number afterwards.
+    """
+    text = "".join(texts)
+    narrow = len(text.encode("ascii", "ignore"))
+    return frame + len(text) - narrow + math.ceil(narrow / 4)

@@ -1,4 +1,4 @@
-"""Judge references: from ``--judge`` to a judge (spec section 7)."""
+"""Judges by reference, as ``--judge`` names them (spec section 7)."""
 
 import hashlib
 import inspect
@@ -18,9 +18,8 @@ from memfin.contracts import HEURISTIC_JUDGE, NO_JUDGE, JudgeScope
 from memfin.errors import UsageError
 from memfin.judges.cache import AnswerCache, CachedAnswer, CacheMode, cache_key
 from memfin.judges.heuristic import HeuristicJudge
-from memfin.judges.protocol import DialogJudge, Judge, JudgeError
+from memfin.judges.protocol import DialogJudge, Judge, JudgeError, JudgeTask, R, V
 from memfin.judges.reply_grading import ReplyGrading
-from memfin.judges.task import JudgeTask, R, V
 from memfin.sandbox.calls import CallFailed, ForeignCalls
 from memfin.sandbox.references import (
     check_signature,
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
     from memfin.judges.openai import OpenAIJudge
 
 LIMIT: Final = 120.0
-"""Seconds for one judgement, unless the caller says otherwise."""
+"""Default limit of one judgement, in seconds."""
 
 CLOSE_LIMIT: Final = 10.0
 """Seconds that a judge's ``close`` may take."""
@@ -59,12 +58,12 @@ def _ignore(line: str) -> None:
 
 
 class JudgeSetup(NamedTuple):
-    """What a run gives to its judge, besides the reference.
+    """The settings of a judge besides its reference.
 
-    ``gate`` bounds the requests to a model, of all workers together, ``rpm`` the judgements a minute of
-    a user's own judge; without them there is no bound. ``retries`` is how often a user's own judge is asked
-    again about a reply when that failed on its way. The others are
-    the settings of `RunConfig` and what takes the judge's warnings. ``cache_dir`` is needed for a cache.
+    ``gate`` limits the requests to a model, of all workers together, ``rpm`` the judgements per minute of
+    a user's own judge; without them there is no limit. ``retries`` is the number of times a user's own judge
+    is called again after a transport error. The others are those of `RunConfig`, and the receiver of the
+    judge's warnings. ``cache_dir`` is needed for a cache.
     """
 
     gate: "CallGate | None" = None
@@ -83,9 +82,9 @@ class PythonJudge(Generic[R, V]):
     """A judge made by a user's factory; its ``judge`` may be a plain function or a coroutine function.
 
     It gets a request of its task and returns a verdict or a mapping of its fields, within ``limit``
-    seconds. Plain functions run in threads, as many at a time as there are workers. ``rpm`` bounds
-    its calls a minute, in every sliding window. A transport error has it called again, ``retries`` times
-    at most. Verdicts are kept in ``cache``, under ``identity``, which stands for the judge, and the request.
+    seconds. Plain functions run in threads, as many at a time as there are workers. ``rpm`` limits
+    its calls per minute, in every sliding window. After a transport error it is called again, ``retries``
+    times at most. Verdicts are kept in ``cache``, by request and ``identity``, that of the judge.
     """
 
     per_turn: ClassVar[bool] = True
@@ -116,7 +115,7 @@ class PythonJudge(Generic[R, V]):
         self._idle: list[ForeignCalls] = []
 
     async def judge(self, request: R) -> V:
-        """Return the user's verdict; whatever goes wrong there is a `JudgeError`."""
+        """Return the user's verdict; every failure there is a `JudgeError`."""
         cache = self._cache
         if cache is None:
             return await self._judged(request)
@@ -129,18 +128,15 @@ class PythonJudge(Generic[R, V]):
                 cache.discredit(key, str(problem))
         try:
             verdict = await self._judged(request)
-            cache.keep(key, self._entry(verdict))
+            scrubbed = self._task.scrubbed(verdict, scrubber_of_environment().scrub)
+            cache.keep(key, CachedAnswer(raw_answer=msgspec.json.encode(scrubbed).decode()))
         finally:
             if kept is None:
                 cache.release(key)
         return verdict
 
-    def _entry(self, verdict: V) -> CachedAnswer:
-        scrubbed = self._task.scrubbed(verdict, scrubber_of_environment().scrub)
-        return CachedAnswer(raw_answer=msgspec.json.encode(scrubbed).decode())
-
     async def _judged(self, request: R) -> V:
-        """Return the verdict of the user's judge, which is asked again after a transport error."""
+        """Return the verdict of the user's judge, with retries after transport errors."""
         await self._admit()
         calls = self._idle.pop() if self._idle else ForeignCalls("judge", self.name, _PASSING)
         again = False
@@ -175,7 +171,7 @@ class PythonJudge(Generic[R, V]):
                 self._idle.append(calls)
 
     async def _admit(self) -> None:
-        """Wait until the limit of calls a minute allows one."""
+        """Wait until the limit of calls per minute allows one."""
         if self._limiter is not None:
             await self._limiter.acquire()
 
@@ -192,28 +188,22 @@ class PythonJudge(Generic[R, V]):
         return verdict
 
     async def close(self) -> None:
-        """Close the user's judge where it can be closed; all is judged, so its failure spoils nothing."""
+        """Close the user's judge if it has ``close``; its failure is ignored, since all is judged."""
         try:
             if self._cache is not None:
                 await self._cache.close()
         finally:
-            await self._close_own()
-
-    async def _close_own(self) -> None:
-        calls = ForeignCalls("judge", self.name)
-        with suppress(CallFailed):
-            await calls.bounded(lambda: self._close(calls), min(self._limit, CLOSE_LIMIT))
-        for each in (calls, *self._idle):
-            each.stop()
-
-    async def _close(self, calls: ForeignCalls) -> None:
-        close = getattr(self._implementation, "close", None)
-        if callable(close):
-            await calls.invoke(close)
+            calls = ForeignCalls("judge", self.name)
+            close = getattr(self._implementation, "close", None)
+            if callable(close):
+                with suppress(CallFailed):
+                    await calls.bounded(lambda: calls.invoke(close), min(self._limit, CLOSE_LIMIT))
+            for each in (calls, *self._idle):
+                each.stop()
 
 
 def _checked(answer: Any, kind: type[V]) -> V:
-    """Hold an answer against the contract; msgspec takes a struct that a judge built as it is."""
+    """Return an answer as a verdict; msgspec would not check a struct that a judge built."""
     plain = msgspec.to_builtins(answer) if isinstance(answer, msgspec.Struct) else answer
     verdict = msgspec.convert(plain, kind)
     msgspec.json.encode(verdict)  # refuses text that cannot be written
@@ -223,9 +213,9 @@ def _checked(answer: Any, kind: type[V]) -> V:
 def resolve_judge(
     judge: str | Callable[..., Any] | None, limit: float = LIMIT, setup: JudgeSetup | None = None
 ) -> DialogJudge | None:
-    """Return the judge of dialogues that a reference or a factory object stands for; ``none`` is None.
+    """Return the judge of dialogues for a reference or a factory object; ``none`` is None.
 
-    ``limit`` is how many seconds a user's judge has for one judgement, and a model for one attempt.
+    ``limit`` is the time of a user's judge for one judgement, and of a model for one attempt, in seconds.
 
     Raises:
         UsageError: the reference has no known form, does not import, its factory fails, the endpoint
@@ -252,7 +242,7 @@ def resolve_judge_of(
     setup: JudgeSetup,
     forms: str = FORMS,
 ) -> Judge[R, V] | None:
-    """Return the judge of a task that a reference or a factory object stands for; ``none`` is None.
+    """Return the judge of a task for a reference or a factory object; ``none`` is None.
 
     ``forms`` are those that a reference may have. Otherwise as `resolve_judge`.
 
@@ -311,8 +301,7 @@ def _python_judge(
 def _code_of(name: str, factory: Callable[..., Any]) -> str | None:
     """Return a digest of the module that holds a factory under its name; None where none does.
 
-    Without it a verdict could not be told from that of another judge: two closures, two partial objects
-    and two notebooks may call theirs alike.
+    Without it two judges could share verdicts: closures, partial objects and notebooks may have equal names.
     """
     module_name, _, attribute = name.partition(":")
     module = sys.modules.get(module_name)

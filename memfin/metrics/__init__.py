@@ -1,4 +1,4 @@
-"""The five metrics, the state they are summed in, and the summary of a run (spec section 6)."""
+"""Metrics M1 to M5, their mergeable state, and the summary of a run (spec section 6)."""
 
 from memfin.metrics.aggregate import MetricsState, aggregate_all_metrics, encode_summary
 from memfin.metrics.m1_context import M1State, compute_m1_context_continuity

@@ -1,4 +1,4 @@
-"""All five metrics of a run together: one mergeable state, one summary, one byte form."""
+"""Metrics M1 to M5 of a run: one mergeable state, one summary, one byte form."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from math import isfinite
@@ -36,11 +36,11 @@ class MetricsState:
 
     @property
     def bad_rows(self) -> int:
-        """How often a row could not be counted by one of M1, M3, M4 and M5."""
+        """The number of times that one of M1, M3, M4 and M5 could not count a row."""
         return sum(state.bad_rows for state in (self.m1, self.m3, self.m4, self.m5))
 
     def add_row(self, row: TurnEvalRow | Mapping[str, Any]) -> None:
-        """Count a turn_eval row in M1, M3, M4 and M5; a row that is none is counted bad in each."""
+        """Count a turn_eval row in M1, M3, M4 and M5; an invalid row is counted bad in each."""
         record = read_row(row)
         for state in (self.m1, self.m3, self.m4, self.m5):
             if record is None:
@@ -60,7 +60,7 @@ class MetricsState:
         self.m2.add_dialog(trace, dialog)
 
     def merge(self, other: "MetricsState") -> None:
-        """Take in what another state has counted; the other stays as it is."""
+        """Add the counts of another state; the other stays unchanged."""
         self.m1.merge(other.m1)
         self.m2.merge(other.m2)
         self.m3.merge(other.m3)
@@ -95,7 +95,7 @@ def aggregate_all_metrics(
     *,
     trace_version: str = TRACE_VERSION,
 ) -> EvalSummary:
-    """Bring the metrics of a run together (metrics contract section 7).
+    """Return the summary of the metrics of a run (metrics contract section 7).
 
     ``trace_version`` is that of the rows and traces they were computed from.
 
@@ -115,7 +115,7 @@ def aggregate_all_metrics(
 
 
 def encode_summary(summary: EvalSummary) -> bytes:
-    """Write a summary as ``metrics_summary.json`` holds it: UTF-8, indented by 2, one final line end.
+    """Return a summary as the bytes of ``metrics_summary.json``: UTF-8, indented by 2, one final line end.
 
     Equal summaries give equal bytes.
 

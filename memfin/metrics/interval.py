@@ -89,7 +89,7 @@ def ratio_interval(
 def paired_difference(
     pairs: Iterable[tuple[tuple[float, float], tuple[float, float]]], low: float, high: float
 ) -> tuple[float, tuple[float, float] | None]:
-    """Return how far the second of two ratios is above the first, and the 95 % interval of that.
+    """Return the difference of the second and the first of two ratios, and its 95 % interval.
 
     ``pairs`` are (numerator, denominator) of the same dialogue in two runs; pairs in which a denominator
     is 0 are left out, and without any the difference is 0. Since both ratios come from the same dialogues,

@@ -1,4 +1,4 @@
-"""M1, context continuity: were the facts a turn depends on in memory, and does the advice respect them?"""
+"""M1, context continuity: required facts in memory, and advice that respects them."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
@@ -108,7 +108,7 @@ class M1State(RowState[ContextCell]):
         if recoverability is not None and len(recoverability) != required:
             message = f"{len(recoverability)} entries for {required} resolvable keys"
             raise BadRow("key_recoverability", message)
-        told = recoverability or ()
+        kinds = recoverability or ()
         read = is_read(row, "contradiction")
         return ContextCell(
             turns=1,
@@ -123,12 +123,12 @@ class M1State(RowState[ContextCell]):
             profile=sources.profile,
             guarded_of=0 if guarded is None else required,
             guarded_hits=0 if guarded is None else sum(guarded),
-            recoverable=told.count("recoverable"),
+            recoverable=kinds.count("recoverable"),
             recoverable_hits=sum(
-                flag for flag, kind in zip(flags, told, strict=False) if kind == "recoverable"
+                flag for flag, kind in zip(flags, kinds, strict=False) if kind == "recoverable"
             ),
-            unrevealed=told.count("unrevealed"),
-            self_reference=told.count("self_reference"),
+            unrevealed=kinds.count("unrevealed"),
+            self_reference=kinds.count("self_reference"),
             unresolvable=unresolvable,
         )
 

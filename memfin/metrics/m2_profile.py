@@ -1,4 +1,4 @@
-"""M2, profile accuracy: does the agent's last picture of the client match the true profile?"""
+"""M2, profile accuracy: agreement of the agent's last profile snapshot with the true profile."""
 
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
@@ -30,7 +30,7 @@ class ProfileCell(Cell, frozen=True, gc=False):
 
 
 class SetAgreement(NamedTuple):
-    """How well a predicted set matches the true one."""
+    """Agreement of a predicted set with the true one."""
 
     precision: Fraction
     recall: Fraction

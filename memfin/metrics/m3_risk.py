@@ -1,4 +1,4 @@
-"""M3, risk coverage: does a reply make the disclosures that the reference requires?"""
+"""M3, risk coverage: disclosures in a reply that the reference requires."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar
@@ -19,7 +19,7 @@ class RiskCell(Cell, frozen=True, gc=False):
 
     @property
     def unread(self) -> int:
-        """How many turns left the denominator because the judge failed on them."""
+        """The number of turns outside the denominator because the judge failed on them."""
         return self.judge_failed
 
 

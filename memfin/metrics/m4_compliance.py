@@ -20,7 +20,7 @@ class ComplianceCell(Cell, frozen=True, gc=False):
 
     @property
     def unread(self) -> int:
-        """How many turns left the denominator because the judge failed on them."""
+        """The number of turns outside the denominator because the judge failed on them."""
         return self.judge_failed
 
 

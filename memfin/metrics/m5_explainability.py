@@ -1,4 +1,4 @@
-"""M5, explainability: which rubric items does a reply satisfy, and how does the judge score it?"""
+"""M5, explainability: satisfied rubric items, and the judge's score."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, Final
@@ -28,7 +28,7 @@ class ExplainabilityCell(Cell, frozen=True, gc=False):
 
     @property
     def unread(self) -> int:
-        """How many turns left the denominator because the judge failed on them."""
+        """The number of turns outside the denominator because the judge failed on them."""
         return self.left
 
 

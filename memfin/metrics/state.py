@@ -1,4 +1,4 @@
-"""Mergeable state of a metric: one cell of exact sums a dialogue, nothing else.
+"""Mergeable state of a metric: one cell of exact sums per dialogue, nothing else.
 
 A row adds its *contribution* to the cell of its dialogue. Cells hold integers and fractions, which
 add up exactly, and values are computed from the cells with correctly rounded sums. Hence shards may
@@ -24,7 +24,7 @@ _KNOWN_VERSIONS: Final = frozenset({TRACE_VERSION, TRACE_VERSION_EXTENDED})
 
 
 class BadRow(ValueError):  # noqa: N818 - names the row, as the count does
-    """A row contradicts itself, so that the metric cannot count it; ``field`` is where it does."""
+    """A row that contradicts itself in a field, so the metric cannot count it."""
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(message)
@@ -38,7 +38,7 @@ class Cell(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def unread(self) -> int:
-        """How many turns left the denominator because the judge that was to read them failed."""
+        """The number of turns outside the denominator because their judge failed."""
         return 0
 
     def __add__(self, other: Self) -> Self:
@@ -65,7 +65,7 @@ class Share(NamedTuple, Generic[CellT]):
 
 
 class MetricState(ABC, Generic[CellT]):
-    """What every metric's state does: keep cells, count units that have none, merge, give the result."""
+    """Base of the metrics' states: cells, counts of units without a cell, merging, the result."""
 
     name: ClassVar[MetricName]
     shares: ClassVar[tuple[Share[Any], ...]]
@@ -88,15 +88,15 @@ class MetricState(ABC, Generic[CellT]):
 
     @property
     def bad_rows(self) -> int:
-        """How many rows could not be counted so far."""
+        """The number of rows so far that could not be counted."""
         return self._bad
 
     def count_bad(self) -> None:
-        """Count a unit that is no record of the contract or contradicts itself."""
+        """Count a unit that is not a record of the contract or contradicts itself."""
         self._bad += 1
 
     def merge(self, other: Self) -> None:
-        """Take in what another state of the same metric has counted; the other stays as it is."""
+        """Add the counts of another state of the same metric; the other stays unchanged."""
         for dialog_id, cell in list(other._cells.items()):
             self._put(dialog_id, cell)
         self._skipped += other._skipped
@@ -174,7 +174,7 @@ class RowState(MetricState[CellT]):
 
     @abstractmethod
     def _contribution(self, row: TurnEvalRow) -> CellT:
-        """Return what a row of an answered turn adds to its dialogue; ``turns`` is 0 outside the denominator.
+        """Return the contribution of an answered turn; ``turns`` is 0 outside the denominator.
 
         May raise anything for a row that cannot be counted.
         """
@@ -203,7 +203,7 @@ class RowState(MetricState[CellT]):
             self._skipped += not contribution.unread
 
     def objection(self, row: TurnEvalRow) -> BadRow | None:
-        """Return why a row would be counted bad, or None; asking counts nothing."""
+        """Return the reason for which a row would be counted bad, or None; the state stays unchanged."""
         try:
             if not _failed(row):
                 self._contribution(row)
@@ -213,7 +213,7 @@ class RowState(MetricState[CellT]):
 
     @classmethod
     def over(cls, turn_rows: Iterable[TurnEvalRow | Mapping[str, Any]]) -> MetricResult:
-        """Return the result of counting the given rows, for whatever is given; see `each_of`."""
+        """Return the result of counting the given rows, valid or not; see `each_of`."""
         state = cls()
         for row in each_of(turn_rows):
             state.add(row)
@@ -223,7 +223,7 @@ class RowState(MetricState[CellT]):
 def each_of(units: object) -> Iterator[Any]:
     """Yield the units of an iterable; where that is impossible or breaks off, None, which is no unit.
 
-    A metric counts it bad, so that what did not come is told instead of raised.
+    A metric counts it bad, so the failure is reported and not raised.
     """
     try:
         yield from cast("Iterable[Any]", units)
@@ -232,17 +232,17 @@ def each_of(units: object) -> Iterator[Any]:
 
 
 def _failed(row: TurnEvalRow) -> bool:
-    """Say whether there is nothing to count: the turn had no answer, or its scoring failed."""
+    """Return True if there is nothing to count: the turn had no answer, or its scoring failed."""
     return row.turn_status not in (None, "ok") or row.scoring_error is not None
 
 
 def is_read(row: TurnEvalRow, reading: Reading) -> bool:
-    """Say whether somebody read this in the reply; nobody did where the judge was to and failed."""
+    """Return True if a detector or a judge read this in the reply, False where the judge failed."""
     return row.unjudged is msgspec.UNSET or reading not in row.unjudged
 
 
 def read_row(value: object) -> TurnEvalRow | None:
-    """Return a turn_eval row as a struct, or None when it is none of a supported version.
+    """Return a turn_eval row as a struct, or None if it is invalid or of an unsupported version.
 
     Plain data is checked field by field; the names of the older draft are read. A struct was checked
     when it was decoded, or is the program's own.

@@ -13,8 +13,8 @@ from memfin.rag.extraction.normalize import contains, find_quote, fold, quote_pa
 from memfin.rag.transcript import segments
 from memfin.validation import Finding, Violation, path_text, validate_benchmark
 from memfin.validation.findings import Steps, file_text
-from memfin.validation.locations import Locator
-from memfin.validation.rag_rules import line_ranges
+from memfin.validation.rag import line_ranges
+from memfin.validation.text import Locator
 
 _BOM = b"\xef\xbb\xbf"
 

@@ -9,9 +9,8 @@ from memfin.contracts import NO_JUDGE, JudgeRequest, RunConfig
 from memfin.dataset import align_turn_pairs, read_entries
 from memfin.judges import DialogJudge, Judge, JudgeSetup, resolve_judge
 from memfin.judges.controls import Control, controls
-from memfin.judges.protocol import RecordingJudge
+from memfin.judges.protocol import JudgeTask, R, RecordingJudge, V
 from memfin.judges.registry import OPENAI, resolve_judge_of
-from memfin.judges.task import JudgeTask, R, V
 from memfin.scoring.verdicts import reference_request
 
 LOOKED_AT: Final = 1000

@@ -31,17 +31,17 @@ from memfin.contracts.reading import MAX_LINE_BYTES, iter_jsonl
 from memfin.errors import RunFault, UsageError
 from memfin.judges import DialogJudge
 from memfin.judges.protocol import EndpointDown, JudgeResult, RecordingJudge, judge_result
-from memfin.judges.tally import JudgeTally
+from memfin.judges.stats import ReplyVoteStats
 from memfin.runtime.judging import JudgeLike, make_judge
 from memfin.runtime.pipeline import foremost
 from memfin.runtime.settings import make_config
 from memfin.scoring.lexicon import lexicon_hashes
 from memfin.validation import Finding
-from memfin.validation.files import validate_artefact
-from memfin.validation.labels import LabelRules
-from memfin.validity import Found, Place, ValidityTally, found_by_detectors, found_by_judge
-from memfin.validity.found import question
-from memfin.validity.tally import SECTIONS, Section
+from memfin.validation.files import validate_artifact
+from memfin.validation.rules import LabelRules
+from memfin.validity import Found, Place, ValidityStats, found_by_detectors, found_by_judge
+from memfin.validity.found import judge_request
+from memfin.validity.stats import SECTIONS, Section
 from memfin.version import __version__
 
 MAX_FINDINGS: Final = 1000
@@ -105,8 +105,8 @@ class _Labels:
     def _findings(self) -> Iterator[Finding]:
         for path in self.paths:
             rules = LabelRules()
-            yield from validate_artefact(path, LABELS, rules)
-            self.files.append(LabelFile(path=str(path), rows=rules.rows))
+            yield from validate_artifact(path, LABELS, rules)
+            self.files.append(LabelFile(path=str(path), rows=rules.count))
             self.categories |= rules.categories
 
     def batches(self) -> Iterator[list[_Labelled]]:
@@ -206,7 +206,7 @@ class _Count:
         on_disagreement: OnDisagreement,
         on_progress: OnProgress | None,
     ) -> None:
-        self.tally = ValidityTally(reads, files.categories)
+        self.tally = ValidityStats(reads, files.categories)
         self._files = files
         self._total = sum(file.rows for file in files.files)
         self._done = 0
@@ -259,7 +259,7 @@ class _Session:
         self._scope: JudgeScope = scope
         self._workers = workers
         self._count = count
-        self._tally = JudgeTally()
+        self._tally = ReplyVoteStats()
         self._asked = 0
         self._failed = 0
         self._failures: list[UnjudgedReply] = []
@@ -311,7 +311,7 @@ class _Session:
                 self._finished(number, labelled, await self._ask(labelled.row))
 
     async def _ask(self, row: LabelledReply) -> JudgeResult[Verdict] | None:
-        request = question(row, self._scope)
+        request = judge_request(row, self._scope)
         if request is None:
             return None
         ruled = await judge_result(self._judge, request)

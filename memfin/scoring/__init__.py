@@ -1,11 +1,11 @@
 """Scoring of replayed turns: key resolution, detectors, turn_eval rows; pure functions (spec section 6).
 
-A reply is read once as a document (`memfin.text`). `statements` tells the kind of each sentence;
+A reply is read once as a document (`memfin.text`). `statements` finds the kind of each sentence;
 `lexicon` holds the rules and `classifier` the trained model, which `detectors` combines into
-disclosures, violations and explanations. `constraint_texts` reads what the client rules out,
-`allocation` what the reply proposes, `contradiction` compares the two. `keys` and `profile` serve M1
-and M2; `rows` puts everything into the rows of a run, `verdicts` a judge's part. `worker` is the process that
-scores for a run.
+disclosures, violations and explanations. `constraint_texts` reads the client's constraints,
+`allocation` the reply's proposals, `contradiction` compares the two. `keys` and `profile` serve M1
+and M2; `rows` builds the rows of a run, `verdicts` adds a judge's part. `worker` is the process that scores
+for a run.
 """
 
 from memfin.scoring.keys import detect_key_hits_from_memory_sources, resolve_memory_required_key

@@ -229,7 +229,7 @@ def _blocks(document: Document, numbers: Sequence[int]) -> Iterator[list[_Entry]
 
 
 def _is_apart(between: Sequence[Line], block: Sequence[_Entry]) -> bool:
-    """Say whether the lines between two parts end a plan: too many, or a heading behind a whole."""
+    """Return True if the lines between two parts end a plan: too many, or a heading behind a whole."""
     others = [
         line for line in between if line.kind not in ("blank", "rule") and 2 * line.indent <= block[-1].level
     ]
@@ -279,7 +279,7 @@ def _amount_of(found: Sequence[Quantity]) -> Quantity | None:
 
 
 def _is_name(before: str) -> bool:
-    """Say whether the words in front of a share can be the name of a part."""
+    """Return True if the words in front of a share can be the name of a part."""
     if len(before) > MAX_NAME or re.search(r"[。!?;]", before) or len(_CLAUSE.findall(before)) > 1:
         return False
     others = (NO_WEIGHT, NO_PLAN, COMPARED)

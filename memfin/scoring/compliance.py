@@ -1,4 +1,4 @@
-"""Compliance: what a reply's content shows, what the agent's own check says, and the worse of both."""
+"""Compliance labels: of a reply's content, of the agent's own check, and the worse of both."""
 
 from collections.abc import Collection, Iterable
 from typing import Any, Final
@@ -79,15 +79,18 @@ def forbidden_hits(forbidden: Iterable[str], categories: Collection[str], reply:
     A category is hit by meaning: it is in ``categories``, as ``shown_categories`` returned it. Any
     other entry is literal and hit when the reply contains it, whatever the width, case and blanks.
     """
+    return met_entries(forbidden, CATEGORIES, categories, reply)
+
+
+def met_entries(
+    entries: Iterable[str], known: Collection[str], found: Collection[str], reply: str | Document
+) -> list[str]:
+    """Return the entries that a reply meets: known ones are found by meaning, others are literal mentions."""
     plain = (reply if isinstance(reply, Document) else Document(reply)).text
-    return [
-        entry
-        for entry in forbidden
-        if (entry in categories if entry in CATEGORIES else mentions(plain, entry))
-    ]
+    return [entry for entry in entries if (entry in found if entry in known else mentions(plain, entry))]
 
 
 def mentions(text: str, entry: str) -> bool:
-    """Say whether a text in normal form holds an entry literally; an empty entry is in none."""
+    """Return True if a text in normal form holds an entry literally; an empty entry is in none."""
     key = Document(entry).text.strip()
     return bool(key) and key in text

@@ -456,7 +456,7 @@ def _weight(clause: _Clause) -> Predicate | None:
 
 
 def _asset_class(clause: _Clause, amount: Quantity) -> tuple[str | None, bool]:
-    """Return the class that a weight is about, and whether it is that of everything but the class."""
+    """Return the class of a weight, and True if the weight is that of everything but the class."""
     found = class_finder().find(clause.text)
     for mention in found:
         if clause.text[: mention.start].endswith(("非", "other than ")):
@@ -478,7 +478,7 @@ def _asset_class(clause: _Clause, amount: Quantity) -> tuple[str | None, bool]:
 
 
 def _counted(clause: _Clause) -> Predicate | None:
-    """Read a limit of the domestic risk level, of trades a year, or of the number of holdings."""
+    """Read a limit of the domestic risk level, of trades per year, or of the number of holdings."""
     direction = _direction(clause)
     level = _LEVEL.search(clause.text)
     if level is not None:
@@ -579,7 +579,7 @@ def _narrowest(group: list[Mention]) -> str:
 
 
 def _thing(clause: _Clause) -> str:
-    """Return what a clause rules out, in its own words; "" where they cannot be told."""
+    """Return the words of a clause for the thing it rules out, "" if there are none."""
     if not clause.negative:
         return ""
     english = clause.text.isascii()

@@ -248,7 +248,7 @@ class _ConstraintReading:
         return found
 
     def _advised(self, start: int, end: int) -> bool:
-        """Say whether the reply advises what stands at a span: as part of a plan, or in words of advice."""
+        """Return True if the reply advises the thing at a span: as part of a plan, or in words of advice."""
         statement = self._analysis.statement_at(start)
         if statement.kind & kinds.QUESTION or statement.is_quoted(start, end) or statement.not_offered:
             return False
@@ -261,8 +261,8 @@ class _ConstraintReading:
             return False
         if self._analysis.margin(ADVISES, self._document.sentence_number(start)) > 0:
             return True
-        said = _DIRECT_ADVICE.search(self._analysis.text, max(sentence.start, start - _REACH), start)
-        return said is not None and not statement.kind & _SILENT
+        advice = _DIRECT_ADVICE.search(self._analysis.text, max(sentence.start, start - _REACH), start)
+        return advice is not None and not statement.kind & _SILENT
 
     @cached_property
     def _held_spans(self) -> list[tuple[int, int]]:
@@ -270,7 +270,7 @@ class _ConstraintReading:
         return sorted((h.start, h.end) for plan in self._plans if plan.whole for h in plan.holdings)
 
     def _is_held(self, start: int, end: int) -> bool:
-        """Say whether a span lies in a part of a whole plan, or right behind it."""
+        """Return True if a span lies in a part of a whole plan, or right behind it."""
         after = bisect_right(self._held_spans, (start, math.inf))
         near = self._held_spans[max(0, after - _FEW) : after]
         return any(end <= last + _REACH for _, last in near)
@@ -352,7 +352,7 @@ class _ConstraintReading:
         return plan.whole or bool(statement.sentence.classes & class_mask("ADVISING"))
 
     def _admits(self, offset: int) -> bool:
-        """Say whether the sentence at an offset, or the next one, says itself that a limit is broken."""
+        """Return True if the sentence at an offset, or the next one, says itself that a limit is broken."""
         number = self._document.sentence_number(offset)
         unfit, negation = class_mask("UNFIT"), content_lexicon().negation
         masks = content_lexicon().words.masks
@@ -464,7 +464,7 @@ class _ConstraintReading:
         return next((match.span() for match in matches if self._proposed(*match.span())), None)
 
     def _proposed(self, start: int, end: int) -> bool:
-        """Say whether the reply proposes what a figure is of, in words of advice here or beside."""
+        """Return True if the reply proposes what a figure is of, in words of advice here or beside."""
         statement = self._analysis.statement_at(start)
         if statement.kind & _SILENT or statement.is_quoted(start, end) or statement.not_offered:
             return False
@@ -495,7 +495,7 @@ class _ConstraintReading:
     # ------------------------------------------------------------------ undecided
 
     def is_open(self, predicate: Predicate) -> bool:
-        """Say whether a plan bears on a predicate without deciding it."""
+        """Return True if a plan bears on a predicate without deciding it."""
         whole = [plan for plan in self._plans if plan.whole]
         if isinstance(predicate, CashFloor):
             return any(not any("cash" in holding.classes for holding in plan.holdings) for plan in whole)
@@ -522,7 +522,7 @@ class _ConstraintReading:
 
 
 def _negated(text: str, sentence: Sentence, start: int, end: int) -> bool:
-    """Say whether a word of negation stands in the clause of a span."""
+    """Return True if a word of negation stands in the clause of a span."""
     negation = content_lexicon().negation | class_mask("NOT_OFFERED")
     if not sentence.classes & negation:
         return False
@@ -534,5 +534,5 @@ def _negated(text: str, sentence: Sentence, start: int, end: int) -> bool:
 
 
 def _is_fund_of_universe(holding: Holding, predicate: Predicate) -> bool:
-    """Say whether a holding is a fund although its name holds a word for single securities."""
+    """Return True if a holding is a fund although its name holds a word for single securities."""
     return isinstance(predicate, AllowedUniverse) and _FUND.search(holding.name) is not None

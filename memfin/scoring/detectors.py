@@ -1,9 +1,9 @@
-"""Content detectors: what a reply discloses, violates and explains, and where.
+"""Content detectors: disclosures, violations and explanations in a reply, with their places.
 
-A reply is read sentence by sentence. A sentence is first put into its kinds
-(`memfin.scoring.statements`); then the rules of the lexicons speak, and beside them the trained
-classifier. Either is enough. Where the classifier is close to its threshold and no rule spoke, or a rule
-spoke and the classifier sees nothing, the label is listed as unsure.
+A reply is read sentence by sentence. Its kinds come first
+(`memfin.scoring.statements`), then the rules of the lexicons and the trained classifier, of which
+either is enough. The label is listed as unsure where the classifier is close to its threshold and no rule
+matches, or a rule matches and the classifier is far below its threshold.
 """
 
 from functools import cache
@@ -72,7 +72,7 @@ def read_content(reply: str | Document | Analysis, *, user_text: str = "") -> Co
 
 
 def repeats_user(document: Document, user_text: str) -> bool:
-    """Say whether a reply is nothing but the user's words, whatever the width, case and blanks."""
+    """Return True if a reply is nothing but the user's words, whatever the width, case and blanks."""
     theirs = letters(user_text)
     if len(theirs) > len(document.text):
         return False
@@ -80,7 +80,7 @@ def repeats_user(document: Document, user_text: str) -> bool:
 
 
 class _Reading:
-    """The detectors at work on one reply."""
+    """The reading of one reply by the detectors."""
 
     def __init__(self, analysis: Analysis) -> None:
         self._analysis: Final = analysis
@@ -112,7 +112,7 @@ class _Reading:
                 self._add(rule.value, rule.id, match.start, match.end)
 
     def _denied(self, sentence: Sentence, match: Match) -> bool:
-        """Say whether a word of negation in front of a severe match denies it.
+        """Return True if a word of negation in front of a severe match denies it.
 
         Promises hold negations of their own (不会亏); elsewhere one inside the match counts too.
         """
@@ -136,7 +136,7 @@ class _Reading:
             any(self._score(label, number) for number in numbers)
 
     def _is_excused(self, label: str, number: int) -> bool:
-        """Say whether words or place keep the classifier from reading severe misconduct in a sentence."""
+        """Return True if words or place keep the classifier from reading severe misconduct in a sentence."""
         if label not in _SEVERE:
             return False
         classes = self._analysis.sentences[number].classes
@@ -148,7 +148,7 @@ class _Reading:
         return bool(refused) or self._analysis.statement(number).in_block_quote
 
     def _score(self, label: str, number: int) -> bool:
-        """Add a finding where the classifier says yes to a sentence, and say whether it does."""
+        """Add a finding if the classifier accepts a sentence; return True in that case."""
         sentence = self._analysis.sentences[number]
         if _silenced(self._analysis.statement(number), label) or self._is_excused(label, number):
             return False
@@ -211,7 +211,7 @@ _SILENCING: Final[dict[str, int]] = {
 
 
 def _silenced(statement: Statement, value: str) -> bool:
-    """Say whether the kind or the place of a statement keeps it from being read as a label."""
+    """Return True if the kind or the place of a statement keeps it from being read as a label."""
     if statement.kind & _SILENCING.get(value, _SILENT) or (value in _SEVERE and statement.not_offered):
         return True
     return value in _PROMISES and (statement.kind & kinds.AIMING != 0 or statement.fact)

@@ -1,7 +1,7 @@
 """Limits of single figures outside an allocation: durations, lock-ups, holding periods, fees, sums.
 
-Each kind of limit has a `Measure`: the words that stand beside its figures. A figure counts where such words
-are near it; whether the reply proposes it is for `memfin.scoring.contradiction` to say.
+Each kind of limit has a `Measure`: the words beside its figures. A figure counts where such words
+are near it; `memfin.scoring.contradiction` decides if the reply proposes it.
 """
 
 import re

@@ -1,9 +1,9 @@
-"""Memory keys: what a turn must remember, where it was remembered, and whether it could be.
+"""Memory keys: their resolution, their hits in the memory of a turn, and their recoverability.
 
-Implements the resolver contract of the trace schema (section 6) and its hit rule, and beside the
-literal hit two readings of it: the *guarded* hit, which does not take a chance 高 somewhere in the
-context for the client's liquidity need, and the *recoverability* of a key, which tells a memory that
-failed from a fact nobody ever told the agent.
+Implements the resolver contract of the trace schema (section 6) and its hit rule. Besides the literal hit
+there are the *guarded* hit, which does not take a chance 高 somewhere in the context for the client's
+liquidity need, and the *recoverability* of a key, which distinguishes a failed memory from a fact that
+the agent never received.
 """
 
 import re
@@ -50,7 +50,7 @@ _ENTRY_LABEL: Final = re.compile(rf"[^:：=。；;|\n\r]{{0,{_LABEL_REACH}}}[:�
 
 
 class _Facts(NamedTuple):
-    """What keys resolve against: true profile, texts of all turns, and which turns are the user's."""
+    """The data that keys resolve against: true profile, texts of all turns, places of the user's turns."""
 
     profile: Mapping[str, Any]
     texts: Sequence[str]
@@ -205,7 +205,7 @@ def detect_key_hits_from_memory_sources(
 
 
 def _entry_holds(text: str, after_name: int, target: str) -> bool:
-    """Say whether the name that ends at ``after_name`` labels an entry that lists exactly the target."""
+    """Return True if the name that ends at ``after_name`` labels an entry that lists exactly the target."""
     label = _ENTRY_LABEL.match(text, after_name)
     if label is None:
         return False
@@ -220,7 +220,7 @@ def _entry_holds(text: str, after_name: int, target: str) -> bool:
 
 
 def _beside(text: str, start: int, end: int, target: str) -> bool:
-    """Say whether the target stands right before or behind the name at ``[start, end)``, in one phrase."""
+    """Return True if the target stands right before or behind the name at ``[start, end)``, in one phrase."""
     behind = end + _REACH_AFTER + len(target)
     if text.find(target, end, behind) >= 0 and target in _PHRASE_END.split(text[end:behind], maxsplit=1)[0]:
         return True
@@ -229,7 +229,7 @@ def _beside(text: str, start: int, end: int, target: str) -> bool:
 
 
 def guarded_hit(target: str, field: str, sources: MemorySources) -> bool:
-    """Say whether a literal hit of the target is one of its field, too.
+    """Return True if a literal hit of the target is one of its field, too.
 
     ``field`` is the profile field the key asks for, or ``history``. Targets of more than two
     characters speak for themselves. A shorter one counts only beside a name of its field inside one
@@ -244,7 +244,7 @@ def guarded_hit(target: str, field: str, sources: MemorySources) -> bool:
 
 
 def _named_in(text: str, name: str, target: str, field: str) -> bool:
-    """Say whether any occurrence of the name stands beside the target or labels it."""
+    """Return True if any occurrence of the name stands beside the target or labels it."""
     start = text.find(name)
     while start >= 0:
         end = start + len(name)
@@ -264,7 +264,7 @@ def _named_in(text: str, name: str, target: str, field: str) -> bool:
 
 
 class KeyHit(NamedTuple):
-    """How one resolvable key fared at one turn."""
+    """The result of one resolvable key at one turn."""
 
     sources: list[KeySource]
     guarded: bool
@@ -319,7 +319,7 @@ class DialogKeys:
         return first
 
     def recoverability(self, key: str, user_turn_abs_idx: int) -> Recoverability:
-        """Say whether the agent could know the key's target at the turn of that 0-based position.
+        """Return True if the agent could know the key's target at the turn of that 0-based position.
 
         ``recoverable``: shown to it at an earlier turn. ``self_reference``: a history key that points
         at the very turn. ``unrevealed``: anything else. History keys are judged by position, profile

@@ -2,7 +2,7 @@
 
 A lexicon is a TOML file in ``memfin/data/detectors``. ``[words]`` names classes of plain words in normal
 form; a trailing ``*`` lets an English word go on (``fluctuat*``); those of ``words.toml`` are shared. A
-``[[rule]]`` names the ``value`` it speaks for, and its ``patterns``: sequences of elements, each the name
+``[[rule]]`` names its ``value`` and its ``patterns``: sequences of elements, each the name
 of a class, alternatives (``PRICE|INDEX``) or words in single quotes. ``~8`` between two elements allows
 up to 8 characters of the same clause, ``~~30`` up to 30 of the same sentence; without it up to `GAP`
 characters of the same clause.
@@ -239,7 +239,7 @@ class Words:
 
 
 def _is_whole(text: str, token: Token, edge: int) -> bool:
-    """Say whether a Latin word is no part of a longer one."""
+    """Return True if a Latin word is no part of a longer one."""
     _, start, end = token
     if (
         edge & 1
@@ -409,7 +409,7 @@ class Lexicon:
 
 
 def _in_one_clause(text: str, start: int, end: int) -> bool:
-    """Say whether no mark between clauses stands in a span."""
+    """Return True if no mark between clauses stands in a span."""
     return start == end or (text.find(",", start, end) < 0 and text.find(":", start, end) < 0)
 
 

@@ -118,27 +118,27 @@ class MaxLockUp(_Base, frozen=True, tag="max_lock_up"):
 
 
 class MaxPremium(_Base, frozen=True, tag="max_premium"):
-    """Insurance premiums of at most this amount a year."""
+    """Insurance premiums of at most this amount per year."""
 
     amount: float
 
 
 class MaxInstalment(_Base, frozen=True, tag="max_instalment"):
-    """Regular investments of at most this amount a month, all together, or at a time."""
+    """Regular investments of at most this amount per month, all together, or at a time."""
 
     amount: float
     every: Literal["month", "time"] = "month"
 
 
 class MaxFee(_Base, frozen=True, tag="max_fee"):
-    """No product whose costs a year, all of them or its management fee, are above this share."""
+    """No product whose costs per year, all of them or its management fee, are above this share."""
 
     limit: float
     scope: Literal["all", "management"] = "all"
 
 
 class MaxTurnover(_Base, frozen=True, tag="max_turnover"):
-    """Holdings are changed at most so many times a year."""
+    """Holdings are changed at most so many times per year."""
 
     times: float
 

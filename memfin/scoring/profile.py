@@ -1,4 +1,4 @@
-"""Profiles in canonical form, for M2: what the agent believes beside what is true.
+"""Profiles in canonical form, for M2: the agent's snapshot and the truth.
 
 Implements the values of trace-fields-and-metric-formulas (profile accuracy) and spec section 6. Levels
 become ``low/medium/high``, horizons ``short/medium/long``, constraints sets of predicates, preferences

@@ -1,4 +1,4 @@
-"""Proposals: the parts of an allocation that a reply proposes, and what is no proposal.
+"""Proposals: the parts of an allocation that a reply proposes.
 
 `memfin.scoring.allocation` reads them off tables and lists, `memfin.scoring.prose_plans` off sentences.
 Histories, market figures, stress tests and models that are expressly not for this client are no proposals.
@@ -142,7 +142,7 @@ def holding_of(
 
 
 def adds_up(holdings: Sequence[Holding]) -> bool:
-    """Say whether holdings make a whole, or may within their ranges."""
+    """Return True if holdings make a whole, or may within their ranges."""
     low, high = sum(each.low for each in holdings), sum(each.high for each in holdings)
     return low <= WHOLE + WHOLE_SLACK and high >= WHOLE - WHOLE_SLACK
 
@@ -166,7 +166,7 @@ def proposal_of(
 
 
 def is_no_plan(document: Document, start: int, end: int) -> bool:
-    """Say whether the words up to the first part, or those above it, are about no plan for this client."""
+    """Return True if the words up to the first part, or those above it, are about no plan for this client."""
     first, _ = document.sentence_at(start)
     line = document.line_at(start)
     if line.kind == "row":  # its cells are sentences of their own

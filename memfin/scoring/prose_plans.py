@@ -155,7 +155,7 @@ def run_of_parts(document: Document, start: int, end: int, *, laid_out: bool) ->
 
 
 def _is_rate(text: str, start: int, end: int) -> bool:
-    """Say whether what follows a share makes it a rate of return, a fee or the like."""
+    """Return True if what follows a share makes it a rate of return, a fee or the like."""
     return NO_WEIGHT.match(text[start : min(end, start + MAX_NAME)].lstrip("的 ")) is not None
 
 

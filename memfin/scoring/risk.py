@@ -1,4 +1,4 @@
-"""Risk tags: their names, and which of them a reply discloses (trace schema section 3.3)."""
+"""Risk tags: their names, and those that a reply discloses (trace schema section 3.3)."""
 
 import re
 from functools import cache

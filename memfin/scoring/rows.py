@@ -1,4 +1,4 @@
-"""The turn_eval rows: everything the metrics need of one turn, from one reading of its reply.
+"""Rows of turn_eval: all data of one turn for the metrics, from one reading of its reply.
 
 Implements trace schema sections 5 and 7 and metrics contract section 5. A row is a pure function of
 the dialogue, its trace and the turn; the judge's part is filled in afterwards, by
@@ -43,13 +43,13 @@ _ELIGIBLE: Final = ("eligible_m1", "eligible_m2", "eligible_m3", "eligible_m4", 
 
 
 def prepare_scoring() -> None:
-    """Load the lexicons and weights now, so that the first turn of a run does not wait for them."""
+    """Load the lexicons and weights ahead of the first turn of a run."""
     ConstraintChecker(["不使用杠杆"]).check("不建议使用杠杆, 现金20%")
     read_content("市场存在不确定性")
 
 
 class DialogScorer:
-    """Builds the rows of one dialogue turn by turn; what its turns share is prepared once.
+    """Builder of the rows of one dialogue, turn by turn; the data that its turns share is prepared once.
 
     Args:
         dialog: the dialogue with its ground truth.

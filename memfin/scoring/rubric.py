@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable
 from typing import Final
 
-from memfin.scoring.compliance import mentions
+from memfin.scoring.compliance import met_entries
 from memfin.text.document import Document
 
 FIELD: Final = "rubric"
@@ -40,7 +40,4 @@ def rubric_hits(required: Iterable[str], contained: Collection[str], reply: str 
     Known items are met by meaning: they are in ``contained``, as ``contained_items`` returned it. Any
     other item is met by a literal mention in the reply, whatever its width, case and emphasis.
     """
-    plain = (reply if isinstance(reply, Document) else Document(reply)).text
-    return [
-        item for item in required if (item in contained if item in RUBRIC_ITEMS else mentions(plain, item))
-    ]
+    return met_entries(required, RUBRIC_ITEMS, contained, reply)

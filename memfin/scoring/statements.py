@@ -2,8 +2,8 @@
 
 A sentence is the reply's own statement to this client unless words or layout make it a question, a
 supposition, a report of what others say, a warning, a quotation, a mere mention of words, a fact about
-a kind of product, an aim, or an item under a heading of what is not offered. Detectors name the kinds
-that silence them.
+a kind of product, an aim, or an item under a heading of things that are not offered. Detectors name the
+kinds that they ignore.
 """
 
 import re
@@ -169,7 +169,7 @@ class Statement:
         self.kind: Final = kind
 
     def is_quoted(self, start: int, end: int) -> bool:
-        """Say whether a span lies within quotation marks; around a whole short reply they are layout."""
+        """Return True if a span lies within quotation marks; around a whole short reply they are layout."""
         quotations = self._layout.quotations
         inside = [last - first for first, last in quotations if first <= start and end <= last]
         if not inside or not self._layout.short:

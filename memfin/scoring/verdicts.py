@@ -1,4 +1,4 @@
-"""The judge's part of a turn_eval row: what a judge is asked, and the row with its answer.
+"""The judge's part of a turn_eval row: the request to a judge, and the row with its answer.
 
 Implements the judge side of trace schema section 5 and spec section 7.
 """
@@ -53,7 +53,7 @@ def unscored_row(
 
 
 def is_judged(row: TurnEvalRow, scope: JudgeScope) -> bool:
-    """Say whether a turn goes to the judge.
+    """Return True if a turn goes to the judge.
 
     In the scope ``m5`` those with a rubric do; in ``all`` every answered one besides; in ``uncertain`` the
     answered ones alone on which rules and classifier disagree or whose contradictions are undecided. A blank
@@ -69,7 +69,7 @@ def is_judged(row: TurnEvalRow, scope: JudgeScope) -> bool:
 def judge_request(
     dialog: Dialog, turn: TurnTrace, row: TurnEvalRow, scope: JudgeScope = "m5"
 ) -> JudgeRequest:
-    """Return what a judge is asked about a turn; ``row`` is the turn's row before any verdict."""
+    """Return the request to a judge about a turn; ``row`` is the turn's row before any verdict."""
     return _request(
         dialog,
         row.turn_pair_id,

@@ -1,8 +1,8 @@
-"""Scoring of a dialogue's turns as a job, and the process that works such jobs off.
+"""Scoring of a dialogue's turns as a job, and the process for such jobs.
 
 Frames go over standard input and output: eight bytes of length, then JSON. A job brings one frame for each
-of its turns, as soon as the turn is scored; an empty frame says that the process is ready. The parts of a
-job come from JSON and go there, so that it carries all of them exactly, integers of any size included.
+of its turns, as soon as the turn is scored; an empty frame means that the process is ready. JSON carries
+all parts of a job exactly, integers of any size included, since they come from JSON.
 """
 
 import os

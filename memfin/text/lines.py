@@ -1,4 +1,4 @@
-"""Text from outside, fit to be shown: nothing hidden, nothing that acts on a display, on one line if need be.
+"""Printable text: invisible characters and those that act on a display are spelt out.
 
 Control characters, direction marks, zero-width characters and lone surrogates are spelt out (⟨U+202E⟩).
 Escaping for HTML or Markdown comes after this.

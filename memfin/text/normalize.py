@@ -63,7 +63,7 @@ def simplified(text: str) -> str:
 
 
 def normalize(text: str) -> str:
-    """Return the text half-width and in lower case, with the same length, so that offsets stay valid.
+    """Return the text half-width and in lower case, with the same length: offsets stay valid.
 
     Full-width letters, digits and punctuation become ASCII, unusual and invisible blanks a space, dashes a
     hyphen, line separators a line feed; traditional characters become simplified, the polite 您 becomes 你.

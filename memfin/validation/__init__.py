@@ -1,15 +1,14 @@
-"""Checks datasets and artefacts against the contract and reports every violation."""
+"""Validation of datasets and artifacts against the contract, with every violation."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 from memfin.errors import UsageError
 from memfin.validation.dialogues import dialogue_violations
+from memfin.validation.directories import is_soak, validate_benchmark, validate_run, validate_soak
 from memfin.validation.files import validate_file
 from memfin.validation.findings import Finding, Violation, path_text
-from memfin.validation.rag import is_benchmark, validate_benchmark
-from memfin.validation.run_directory import validate_run
-from memfin.validation.soak import is_soak, validate_soak
+from memfin.validation.rag import is_benchmark
 from memfin.validation.structure import structure_violations
 
 __all__ = [
@@ -27,7 +26,7 @@ __all__ = [
 
 
 def validate_path(path: str | Path, kind: str | None = None) -> Iterator[Finding]:
-    """Yield every finding in a file, or in all artefacts of the directory of a run, a soak or a benchmark.
+    """Yield every finding in a file, or in all artifacts of the directory of a run, a soak or a benchmark.
 
     Raises:
         UsageError: when something cannot be read, or a directory is given together with a kind.

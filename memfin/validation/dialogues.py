@@ -1,8 +1,8 @@
-"""Finds everything that is wrong with a line of a dataset (spec section 3).
+"""Violations in a line of a dataset (spec section 3).
 
-`memfin.dataset` decides whether a dialogue is valid and stops at its first defect. The walk here
-names all of them, each with the ``skip_reason`` it leads to, and besides what a run would put up
-with: values outside the dataset's wordings, profiles that leave the denominator of M2.
+`memfin.dataset` accepts or rejects a dialogue and stops at its first defect. The walk here finds all
+defects, each with its ``skip_reason``, and also those that a run tolerates: values outside the dataset's
+wordings, profiles that leave the denominator of M2.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,24 +13,18 @@ from memfin.contracts.catalog import DIFFICULTIES, HORIZONS, LIQUIDITY_NEEDS, RI
 from memfin.contracts.reading import Line, shown, upgrade
 from memfin.dataset import read_entry
 from memfin.validation.findings import Steps, Violation
-from memfin.validation.rules import Digest, digest
-from memfin.validation.structure import structure_violations, told
+from memfin.validation.rules import digest
+from memfin.validation.structure import described, structure_violations
 
 
 class DatasetRules:
     """The rules of one dataset; keeps a digest of the id of every valid dialogue."""
 
     def __init__(self) -> None:
-        self._seen: set[Digest] = set()
+        self._seen: set[bytes] = set()
 
     def check_line(self, line: Line, value: object, of_text: list[Violation]) -> Iterator[Violation]:
-        """Yield the violations of one line.
-
-        Args:
-            line: the line as it stands in the file.
-            value: the plain data of the line.
-            of_text: what parsing found: repeated names, numbers or characters outside JSON.
-        """
+        """Yield the violations of one line, given with its plain data and the violations of its text."""
         entry = read_entry(line)
         if entry.skip_reason == "invalid_json":
             yield from (_skipped(item.steps, item.message, "invalid_json") for item in of_text)
@@ -51,11 +45,11 @@ class DatasetRules:
 def dialogue_violations(value: object) -> Iterator[Violation]:
     """Yield every violation of one line of a dataset, given as plain data."""
     if not isinstance(value, dict):
-        yield _skipped((), f"expected an object, got {told(value)}", "not_an_object")
+        yield _skipped((), f"expected an object, got {described(value)}", "not_an_object")
         return
     identity = value.get("dialog_id")
     if not isinstance(identity, str) or not identity.strip():
-        state = "missing" if identity is None else f"{told(identity)} is no id"
+        state = "missing" if identity is None else f"{described(identity)} is no id"
         yield Violation(("dialog_id",), f"{state} (a run names the dialogue after its line)")
     yield from _turns(value.get("turns"))
     yield from _profile(value.get("profile_gt"))
@@ -63,7 +57,10 @@ def dialogue_violations(value: object) -> Iterator[Violation]:
     if difficulty is not None and difficulty not in DIFFICULTIES:
         yield _outside(("difficulty",), difficulty, DIFFICULTIES)
     rest = ("scenario_type", "language", "events", "seed_source", "seed_data", "blueprint")
-    yield from _optional(value, Dialog, (), rest)
+    given = {name: value[name] for name in rest if value.get(name) is not None}
+    if isinstance(blueprint := given.get("blueprint"), dict):
+        given["blueprint"] = _given(blueprint)
+    yield from (item for item in structure_violations(given, Dialog) if item.steps[0] in given)
 
 
 def _turns(turns: object) -> Iterator[Violation]:
@@ -76,7 +73,7 @@ def _turns(turns: object) -> Iterator[Violation]:
         if isinstance(turn, dict):
             yield from _turn(turn, "assistant" if index % 2 else "user", steps)
         else:
-            yield _skipped(steps, f"expected an object, got {told(turn)}", "invalid_turn_sequence")
+            yield _skipped(steps, f"expected an object, got {described(turn)}", "invalid_turn_sequence")
     if len(turns) % 2:
         last: Steps = ("turns", len(turns) - 1)
         yield _skipped(last, "the last user turn has no assistant turn", "invalid_turn_sequence")
@@ -85,7 +82,7 @@ def _turns(turns: object) -> Iterator[Violation]:
 def _turn(turn: dict[str, Any], expected: str, steps: Steps) -> Iterator[Violation]:
     role = turn.get("role")
     if role != expected:
-        state = "missing" if role is None else f"expected {expected!r}, got {told(role)}"
+        state = "missing" if role is None else f"expected {expected!r}, got {described(role)}"
         yield _skipped((*steps, "role"), state, "invalid_turn_sequence")
     field = "text" if "text" in turn or "content" not in turn else "content"
     words = turn.get(field)
@@ -94,23 +91,21 @@ def _turn(turn: dict[str, Any], expected: str, steps: Steps) -> Iterator[Violati
     elif expected == "user" and not words.strip():
         yield _skipped((*steps, field), "the user turn is blank", "invalid_turn_sequence")
     if expected == "assistant":
-        yield from _tags(turn.get("turn_tags"), (*steps, "turn_tags"))
+        yield from _struct(turn.get("turn_tags"), TurnTags, (*steps, "turn_tags"), "missing_gt_tags")
 
 
-def _tags(tags: object, steps: Steps) -> Iterator[Violation]:
-    if not isinstance(tags, dict):
-        yield _skipped(steps, _absent_or("an object", tags), "missing_gt_tags")
+def _struct(value: object, kind: Any, steps: Steps, reason: SkipReason) -> Iterator[Violation]:
+    if not isinstance(value, dict):
+        yield _skipped(steps, _absent_or("an object", value), reason)
         return
-    for item in structure_violations(upgrade(_given(tags), TurnTags), TurnTags, steps):
-        yield _skipped(item.steps, item.message, "missing_gt_tags")
+    for item in structure_violations(upgrade(_given(value), kind), kind, steps):
+        yield _skipped(item.steps, item.message, reason)
 
 
 def _profile(profile: object) -> Iterator[Violation]:
+    yield from _struct(profile, ProfileTruth, ("profile_gt",), "missing_profile_gt")
     if not isinstance(profile, dict):
-        yield _skipped(("profile_gt",), _absent_or("an object", profile), "missing_profile_gt")
         return
-    for item in structure_violations(_given(profile), ProfileTruth, ("profile_gt",)):
-        yield _skipped(item.steps, item.message, "missing_profile_gt")
     levels = {"risk_level_gt": RISK_LEVELS, "horizon_gt": HORIZONS, "liquidity_need_gt": LIQUIDITY_NEEDS}
     for name, allowed in levels.items():
         level = profile.get(name)
@@ -120,28 +115,16 @@ def _profile(profile: object) -> Iterator[Violation]:
             yield _outside(("profile_gt", name), level, allowed)
 
 
-def _optional(
-    value: Mapping[str, Any], kind: object, steps: Steps, names: tuple[str, ...]
-) -> Iterator[Violation]:
-    """Check the structure of the given fields alone; null and absent mean the same."""
-    given = {name: value[name] for name in names if value.get(name) is not None}
-    if isinstance(blueprint := given.get("blueprint"), dict):
-        given["blueprint"] = _given(blueprint)
-    for item in structure_violations(given, kind, steps):
-        if item.steps[len(steps)] in given:
-            yield item
-
-
 def _given(value: Mapping[str, Any]) -> dict[str, Any]:
     return {name: item for name, item in value.items() if item is not None}
 
 
 def _absent_or(expected: str, value: object) -> str:
-    return "missing" if value is None else f"expected {expected}, got {told(value)}"
+    return "missing" if value is None else f"expected {expected}, got {described(value)}"
 
 
 def _outside(steps: Steps, value: object, allowed: tuple[str, ...]) -> Violation:
-    return Violation(steps, f"{told(value)} is none of {', '.join(map(repr, allowed))}")
+    return Violation(steps, f"{described(value)} is none of {', '.join(map(repr, allowed))}")
 
 
 def _skipped(steps: Steps, message: str, reason: SkipReason) -> Violation:

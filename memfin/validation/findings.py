@@ -1,4 +1,4 @@
-"""What validation finds: a place in a file and what is wrong there."""
+"""Findings: defects and their places in files."""
 
 import re
 from pathlib import Path
@@ -9,7 +9,7 @@ import msgspec
 from memfin.contracts.reading import shown
 
 Steps = tuple[str | int, ...]
-"""The way from the top of a JSON value to a part of it: field names and list indices."""
+"""The path from the top of a JSON value to a part of it: field names and list indices."""
 
 _PLAIN_NAME: Final = re.compile(r"[\w-]+")
 
@@ -34,19 +34,22 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.file}:{self.line}: {self.path}: {self.message}"
 
 
+def finding(file: str | Path, message: str, steps: Steps = (), line: int = 1) -> Finding:
+    """Return the finding at a part of a record; bytes of the file's path that are not UTF-8 are escaped."""
+    return Finding(file=file_text(file), line=line, path=path_text(steps), message=message)
+
+
 def file_text(path: str | Path) -> str:
-    """Write a file's path so that it can be printed; bytes that are no UTF-8 are escaped."""
+    """Return a printable form of a file's path; bytes that are not UTF-8 are escaped."""
     return str(path).encode(errors="backslashreplace").decode()
 
 
 def path_text(steps: Steps) -> str:
-    """Write steps as a path such as ``$.turns[3].text``; unusual names are quoted and escaped."""
-    parts = (
-        f"[{step}]"
-        if isinstance(step, int)
-        else f".{step}"
-        if _PLAIN_NAME.fullmatch(step)
-        else f"[{shown(step)}]"
-        for step in steps
-    )
-    return "$" + "".join(parts)
+    """Return steps as a path such as ``$.turns[3].text``; unusual names are quoted and escaped."""
+    text = "$"
+    for step in steps:
+        if isinstance(step, int):
+            text += f"[{step}]"
+        else:
+            text += f".{step}" if _PLAIN_NAME.fullmatch(step) else f"[{shown(step)}]"
+    return text

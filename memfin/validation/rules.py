@@ -1,94 +1,138 @@
-"""What must hold of sound records beyond their structure, within a record and across a file.
+"""Rules for the records of artifacts beyond their structure: within a record and across a file.
 
-One object of rules accompanies one file. What it has learnt (run, counters, dialogues) serves the
-checks across the files of a run. It keeps a digest a dialogue, not the records.
+Rules are written as tables: generators of `Row`, each a predicate, a field and a message. One `RunRules`
+accompanies one file; its state (run, counters, ids) serves the comparison of the files of a run.
 """
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import Any
+from functools import partial
+from itertools import pairwise
+from types import MappingProxyType
+from typing import Any, Final
 
 from memfin.contracts import (
-    ConfigFile,
     Counters,
     DialogTrace,
     EvalSummary,
-    Judgement,
+    LabelledReply,
     MetricResult,
     ProgressEvent,
     RunManifest,
     RunStats,
     TurnEvalRow,
+    met_risk_tags,
 )
-from memfin.contracts.reading import UnsupportedTraceVersion, check_trace_version, shown
+from memfin.contracts.reading import shown
+from memfin.contracts.soak import SoakEpoch, SoakSummary
+from memfin.metrics import M1State, M3State, M4State, M5State
+from memfin.metrics.m5_explainability import HIGHEST_SCORE, LOWEST_SCORE
+from memfin.metrics.state import RowState
+from memfin.scoring.compliance import CATEGORIES
+from memfin.scoring.risk import canonical_risk_tag
 from memfin.validation.findings import Steps, Violation
-from memfin.validation.rows import row_violations
 
-Digest = bytes
+Row = tuple[object, str | Steps, str]
+"""A rule applied to a record: true where it is broken; the field, or the steps to it; the message."""
+
+Check = Callable[[Any], Iterable[Row]]
+"""The rules of one structurally sound record."""
+
+_METRICS: Final[tuple[type[RowState[Any]], ...]] = (M1State, M3State, M4State, M5State)
+_ELIGIBLE: Final = ("eligible_m1", "eligible_m2", "eligible_m3", "eligible_m4", "eligible_m5")
 
 
-def digest(dialog_id: str) -> Digest:
+def broken(rows: Iterable[Row]) -> Iterator[Violation]:
+    """Yield the violations of a table."""
+    for is_broken, field, message in rows:
+        if is_broken:
+            yield Violation((field,) if isinstance(field, str) else field, message)
+
+
+def at(steps: Steps, rows: Iterable[Row]) -> Iterator[Row]:
+    """Yield the rows of a part as those of its record."""
+    for is_broken, field, message in rows:
+        yield is_broken, (*steps, *((field,) if isinstance(field, str) else field)), message
+
+
+def digest(text: str) -> bytes:
     """Return a short stand-in for an id; two ids share one with a probability of 2**-128."""
-    return hashlib.blake2b(dialog_id.encode(), digest_size=16).digest()
+    return hashlib.blake2b(text.encode(), digest_size=16).digest()
 
 
 class RunRules:
-    """What holds in every artefact: all records are of one run, in a version that is read."""
+    """The rules of one file: the checks of each record, and one run in all of them.
 
-    def __init__(self) -> None:
+    ``record`` is the last structurally sound record: of a document, its content.
+    """
+
+    def __init__(self, *checks: Check) -> None:
         self.run_id: str | None = None
+        self.record: Any = None
+        self._checks = checks
+        self._seen: set[bytes] = set()
 
     def check(self, record: Any) -> Iterator[Violation]:
         """Yield the violations of one structurally sound record, given in the order of the file."""
-        if self.run_id is None:
-            self.run_id = record.run_id
-        elif record.run_id != self.run_id:
-            yield Violation(
-                ("run_id",), f"{shown(record.run_id)} differs from {shown(self.run_id)}, the run of the file"
-            )
-        version = getattr(record, "trace_version", None)
-        if version is not None:
-            try:
-                check_trace_version(version)
-            except UnsupportedTraceVersion as problem:
-                yield Violation(("trace_version",), str(problem).removeprefix("$.trace_version: "))
+        self.record = record
+        run_id = getattr(record, "run_id", None)
+        self.run_id = run_id if self.run_id is None else self.run_id
+        if run_id != self.run_id:
+            message = f"{shown(run_id)} differs from {shown(self.run_id)}, the run of the file"
+            yield Violation(("run_id",), message)
+        for check in (*self._checks, self.rows):
+            yield from broken(check(record))
+
+    def rows(self, record: Any) -> Iterable[Row]:
+        """Yield the rules that depend on earlier records."""
+        del record
+        return ()
+
+    def is_new(self, key: str) -> bool:
+        """Return True for a key that no earlier record had."""
+        count = len(self._seen)
+        self._seen.add(digest(key))
+        return len(self._seen) > count
+
+
+def _negative(field: str | Steps, value: float | None) -> Row:
+    return (value or 0) < 0, field, f"{value} is less than 0"
+
+
+def _not_utc(field: str, text: str) -> Row:
+    """Return the rule that times are UTC in ISO 8601 with ``Z`` (spec section 4)."""
+    try:
+        sound = text.endswith("Z") and "T" in text and datetime.fromisoformat(text) is not None
+    except ValueError:
+        sound = False
+    return not sound, field, f"{shown(text)} is no UTC time in ISO 8601 with Z"
+
+
+# ---- the trace, its rows and its judgements
 
 
 class DialogTraceRules(RunRules):
     """``dialog_trace.jsonl``: status, turns and skips agree; a valid dialogue stands once."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.turns: dict[Digest, int] = {}
+        super().__init__(_trace)
+        self.turns: dict[bytes, int] = {}
         self.statuses: Counter[str] = Counter()
         self.pairs = 0
 
-    def check(self, record: DialogTrace) -> Iterator[Violation]:
-        """Check one dialogue."""
-        yield from super().check(record)
+    def rows(self, record: DialogTrace) -> Iterator[Row]:
+        """Check that a valid dialogue stands once; count it."""
         self.statuses[record.dialog_status] += 1
-        if record.dataset_index < 1:
-            yield Violation(
-                ("dataset_index",), f"{record.dataset_index} is no line number; lines count from 1"
-            )
         if record.valid_dialog:
             key = digest(record.dialog_id)
-            if key in self.turns:
-                yield Violation(("dialog_id",), f"{shown(record.dialog_id)} stands on an earlier line too")
+            yield key in self.turns, "dialog_id", f"{shown(record.dialog_id)} stands on an earlier line too"
             self.turns[key] = len(record.turns)
             self.pairs += len(record.turns)
-        yield from self._skip(record)
-        yield from self._status(record)
-        previous = 0
-        for index, turn in enumerate(record.turns):
-            yield from _next_pair(turn.turn_pair_id, previous, ("turns", index, "turn_pair_id"))
-            previous = turn.turn_pair_id
-            yield from _not_negative(turn.latency_ms, ("turns", index, "latency_ms"))
 
     def counters(self) -> Counters:
-        """Return the counters that the dialogues seen so far amount to."""
+        """Return the counters that the dialogues so far amount to."""
         total = sum(self.statuses.values())
         return Counters(
             total_dialogs=total,
@@ -98,215 +142,292 @@ class DialogTraceRules(RunRules):
             total_turn_pairs=self.pairs,
         )
 
-    def _skip(self, record: DialogTrace) -> Iterator[Violation]:
-        skipped = record.dialog_status == "skipped"
-        if skipped == record.valid_dialog:
-            yield Violation(
-                ("valid_dialog",),
-                f"{str(record.valid_dialog).lower()} contradicts dialog_status {record.dialog_status!r}",
-            )
-        if skipped and record.skip_reason is None:
-            yield Violation(("skip_reason",), "missing, though dialog_status is 'skipped'")
-        if not skipped and record.skip_reason is not None:
-            yield Violation(("skip_reason",), f"set, though dialog_status is {record.dialog_status!r}")
-        if skipped and record.turns:
-            yield Violation(("turns",), "a skipped dialogue has no turns")
 
-    def _status(self, record: DialogTrace) -> Iterator[Violation]:
-        if not record.turns or record.dialog_status == "skipped":
-            return  # turns are optional; nothing to compare with
-        ok = sum(turn.turn_status == "ok" for turn in record.turns)
-        agrees = {
-            "ok": ok == len(record.turns),
-            "partial": 0 < ok < len(record.turns),
-            "failed": ok == 0 or record.dialog_error is not None,
-        }
-        if not agrees[record.dialog_status]:
-            yield Violation(
-                ("dialog_status",),
-                f"{record.dialog_status!r} contradicts the turns: {ok} of {len(record.turns)} are ok",
-            )
+def _trace(record: DialogTrace) -> Iterator[Row]:
+    status, reason, index = record.dialog_status, record.skip_reason, record.dataset_index
+    skipped, valid = status == "skipped", str(record.valid_dialog).lower()
+    ok, turns = sum(turn.turn_status == "ok" for turn in record.turns), len(record.turns)
+    agrees = {
+        "ok": ok == turns,
+        "partial": 0 < ok < turns,
+        "failed": ok == 0 or record.dialog_error is not None,
+        "skipped": True,
+    }
+    yield index < 1, "dataset_index", f"{index} is no line number; lines count from 1"
+    yield skipped == record.valid_dialog, "valid_dialog", f"{valid} contradicts dialog_status {status!r}"
+    yield skipped and reason is None, "skip_reason", "missing, though dialog_status is 'skipped'"
+    yield not skipped and reason is not None, "skip_reason", f"set, though dialog_status is {status!r}"
+    yield skipped and turns, "turns", "a skipped dialogue has no turns"
+    wrong = turns and not agrees[status]  # turns are optional: without them there is nothing to compare
+    yield wrong, "dialog_status", f"{status!r} contradicts the turns: {ok} of {turns} are ok"
+    previous = 0
+    for place, turn in enumerate(record.turns):
+        number = turn.turn_pair_id
+        message = f"the first turn pair is number 1, not {number}"
+        yield previous == 0 and number > 1, ("turns", place, "turn_pair_id"), message
+        yield from at(("turns", place), _next_pair(number, previous))
+        yield _negative(("turns", place, "latency_ms"), turn.latency_ms)
+        previous = number
+
+
+def _next_pair(number: int, previous: int) -> Iterator[Row]:
+    """Check that the turn pairs of a dialogue are numbered upwards from 1."""
+    field = "turn_pair_id"
+    yield number < 1, field, f"{number} is less than 1"
+    yield 1 <= number == previous, field, f"the turn pair {number} stands twice"
+    yield 1 <= number < previous, field, f"{number} comes after {previous}; turn pairs stand in their order"
 
 
 class TurnEvalRules(RunRules):
     """``turn_eval.jsonl``: flags, hits and eligibility agree; a turn stands once."""
 
-    def __init__(self, traced: DialogTraceRules | None = None) -> None:
+    def __init__(self, trace: DialogTraceRules | None = None) -> None:
         super().__init__()
-        self._traced = traced
-        self._last_pair: dict[Digest, int] = {}
+        self._trace = trace
+        self._last_pair: dict[bytes, int] = {}
 
-    def check(self, record: TurnEvalRow) -> Iterator[Violation]:
-        """Check one row."""
-        yield from super().check(record)
-        key = digest(record.dialog_id)
-        yield from _next_pair(
-            record.turn_pair_id, self._last_pair.get(key, 0), ("turn_pair_id",), first_must_be_one=False
-        )
+    def rows(self, record: TurnEvalRow) -> Iterator[Row]:
+        """Check one row against the earlier ones and the trace, then by itself."""
+        key, dialog_id = digest(record.dialog_id), record.dialog_id
+        yield from _next_pair(record.turn_pair_id, self._last_pair.get(key, 0))
         self._last_pair[key] = record.turn_pair_id
-        if self._traced is not None and key not in self._traced.turns:
-            yield Violation(
-                ("dialog_id",), f"{shown(record.dialog_id)} is no valid dialogue of dialog_trace.jsonl"
-            )
-        yield from row_violations(record)
+        if self._trace is not None and key not in self._trace.turns:
+            yield True, "dialog_id", f"{shown(dialog_id)} is no valid dialogue of dialog_trace.jsonl"
+        found = [row for check in (_eligibility, _keys, _hits) for row in check(record) if row[0]]
+        yield from found
+        # The metrics decide: a row that one of them would count as bad is a finding whatever the rules say.
+        fields = {field if isinstance(field, str) else field[0] for _, field, _ in found}
+        for metric in _METRICS:
+            problem = metric().objection(record)
+            if problem is not None:
+                yield problem.field not in fields, problem.field, str(problem)
 
 
-class SummaryRules(RunRules):
-    """``metrics_summary.json``: values within their scales, counts that can be."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.summary: EvalSummary | None = None
-
-    def check(self, record: EvalSummary) -> Iterator[Violation]:
-        """Check the summary."""
-        yield from super().check(record)
-        self.summary = record
-        yield from _counter_violations(record.counters)
-        for name, metric in record.metrics.items():
-            steps: Steps = ("metrics", name)
-            if metric.metric_name != name:
-                yield Violation(
-                    (*steps, "metric_name"), f"{shown(metric.metric_name)} stands under {shown(name)}"
-                )
-            yield from _metric_violations(metric, steps)
+def _eligibility(row: TurnEvalRow) -> Iterator[Row]:
+    """Compare eligibility with missing data and failures (trace schema section 7)."""
+    for name, need, state in (
+        ("eligible_m1", "required_keys_raw", "empty"),
+        ("eligible_m3", "risk_required_tags", "empty"),
+        ("eligible_m4", "gt_compliance_label", "missing"),
+        ("eligible_m5", "rubric_required", "empty"),
+    ):
+        yield row[name] and not row[need], name, f"true, though {need} is {state}"
+    status = row.turn_status
+    failed, unscored = status not in (None, "ok"), row.scoring_error is not None
+    for name in _ELIGIBLE:
+        yield row[name] and failed, name, f"true, though turn_status is {status!r}"
+        yield row[name] and unscored and not failed, name, "true, though scoring_error is set"
 
 
-def _metric_violations(metric: MetricResult, steps: Steps) -> Iterator[Violation]:
-    for name in ("eligible_count", "skipped_count", "failed_count"):
-        if name not in metric.counts:
-            yield Violation((*steps, "counts", name), "missing")
-    for name, count in metric.counts.items():
-        yield from _not_negative(count, (*steps, "counts", name))
-    for group in ("micro", "macro"):
-        for name, value in metric[group].items():
-            yield from _scale_violations(name, value, (*steps, group, name))
-    for dialog_id, values in metric.by_dialog.items():
-        for name, value in values.items():
-            yield from _scale_violations(name, value, (*steps, "by_dialog", dialog_id, name))
-    for name, (low, high) in metric.ci95.items():
-        if low > high:
-            yield Violation((*steps, "ci95", name), f"the lower bound {low} is above the upper bound {high}")
+def _keys(row: TurnEvalRow) -> Iterator[Row]:
+    """Compare the lists of keys with the resolvable keys, and with each other."""
+    resolvable = sum(key.resolvable for key in row.resolved_keys)
+    flags, by_key = row.key_hit_flags, row.key_hit_sources
+    lists: tuple[tuple[str, list[Any] | None, str], ...] = (
+        ("key_hit_flags", flags if row.eligible_m1 or flags else None, "flags"),
+        ("key_hit_guarded", row.key_hit_guarded, "flags"),
+        ("key_recoverability", row.key_recoverability, "entries"),
+    )
+    for name, entries, noun in lists:
+        if entries is not None:
+            message = f"{len(entries)} {noun} for {resolvable} resolvable keys of resolved_keys"
+            yield len(entries) != resolvable, name, message
+    message = f"{len(by_key)} entries for {len(flags)} key_hit_flags"
+    yield by_key and len(by_key) != len(flags), "key_hit_sources", message
+    for index, (flag, sources) in enumerate(zip(flags, by_key, strict=False)):
+        message = f"{flag} contradicts key_hit_sources[{index}]"
+        yield flag != bool(sources), ("key_hit_flags", index), message
+    for index, sources in enumerate(by_key):
+        yield len(set(sources)) < len(sources), ("key_hit_sources", index), "a source stands twice"
+    named = Counter[str](source for sources in by_key for source in sources)
+    keys = max(len(flags), resolvable)
+    for name in row.m1_source_hits:
+        hits, steps = row.m1_source_hits[name], ("m1_source_hits", name)
+        yield not by_key and hits > keys, steps, f"{hits}, but there are {keys} resolvable keys"
+        yield by_key and hits != named[name], steps, f"{hits}, but key_hit_sources amounts to {named[name]}"
 
 
-def _scale_violations(name: str, value: float, steps: Steps) -> Iterator[Violation]:
-    """Rates lie between 0 and 1; a judge's score between 1 and 5, or is 0 when nothing was scored."""
-    if name.startswith("judge_score"):
-        if value != 0 and not 1 <= value <= 5:  # noqa: PLR2004 - the judge's scale
-            yield Violation(steps, f"{value} is neither 0 nor between 1 and 5")
-    elif not 0 <= value <= 1:
-        yield Violation(steps, f"{value} is not between 0 and 1")
-
-
-class ManifestRules(RunRules):
-    """``run_manifest.json``: times in UTC, counters that add up once the run has ended."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.manifest: RunManifest | None = None
-
-    def check(self, record: RunManifest) -> Iterator[Violation]:
-        """Check the manifest."""
-        yield from super().check(record)
-        self.manifest = record
-        yield from _time_violations(record.started_at, "started_at")
-        if record.ended_at is not None:
-            yield from _time_violations(record.ended_at, "ended_at")
-            yield from _counter_violations(record.counters)
-
-
-class ProgressRules(RunRules):
-    """``progress_{run_id}.jsonl``: times in UTC."""
-
-    def check(self, record: ProgressEvent) -> Iterator[Violation]:
-        """Check one event."""
-        yield from super().check(record)
-        yield from _time_violations(record.ts, "ts")
+def _hits(row: TurnEvalRow) -> Iterator[Row]:
+    """Compare risk tags, rubric items and the judge's score with what is possible."""
+    hits, required = row.risk_tag_hits, len(set(row.risk_required_tags))
+    met = len(met_risk_tags(row.risk_required_tags, row.risk_pred_tags))
+    differs = row.eligible_m3 and hits != met
+    yield differs, "risk_tag_hits", f"{hits}, but {met} required tags are predicted"
+    yield not differs and hits > required, "risk_tag_hits", f"{hits}, but {required} tags are required"
+    for index, item in enumerate(row.rubric_hit_items):
+        message = f"{shown(item)} is not among rubric_required"
+        yield item not in row.rubric_required, ("rubric_hit_items", index), message
+    score = row.judge_score_1_5
+    off_scale = score is not None and not LOWEST_SCORE <= score <= HIGHEST_SCORE
+    yield off_scale, "judge_score_1_5", f"{score} is not between 1 and 5"
 
 
 class JudgementRules(RunRules):
-    """``judgements.jsonl``: a verdict or an error, once a vote on a turn."""
+    """Judgements: a verdict or an error, once for each vote on what ``fields`` name."""
 
-    def __init__(self) -> None:
+    def __init__(self, fields: tuple[str, ...], subject: str) -> None:
         super().__init__()
-        self._judged: set[Digest] = set()
+        self._fields = fields
+        self._subject = subject
 
-    def check(self, record: Judgement) -> Iterator[Violation]:
+    def rows(self, record: Any) -> Iterator[Row]:
         """Check one judgement."""
-        yield from super().check(record)
-        if record.turn_pair_id < 1:
-            yield Violation(("turn_pair_id",), f"{record.turn_pair_id} is less than 1")
-        if record.vote < 1:
-            yield Violation(("vote",), f"{record.vote} is less than 1")
-        if (record.verdict is None) == (record.error is None):
-            both = "both are set" if record.verdict else "neither is"
-            yield Violation(("verdict",), f"a judgement has a verdict or an error; {both}")
-        key = digest(f"{record.turn_pair_id} {record.vote} {record.dialog_id}")
-        if key in self._judged:
-            yield Violation(("turn_pair_id",), "this vote on the turn stands on an earlier line too")
-        self._judged.add(key)
+        field = self._fields[0]
+        for name in (field, "vote"):
+            yield record[name] < 1, name, f"{record[name]} is less than 1"
+        both = "both are set" if record.verdict else "neither is"
+        message = f"a judgement has a verdict or an error; {both}"
+        yield (record.verdict is None) == (record.error is None), "verdict", message
+        key = " ".join(str(record[name]) for name in ("vote", *self._fields))
+        yield not self.is_new(key), field, f"this vote on the {self._subject} stands on an earlier line too"
 
 
-class ConfigRules(RunRules):
-    """``config.json``; remembers the fingerprint."""
+# ---- documents of a run
+
+
+def _manifest(record: RunManifest) -> Iterator[Row]:
+    yield _not_utc("started_at", record.started_at)
+    if record.ended_at is not None:
+        yield _not_utc("ended_at", record.ended_at)
+        yield from _counters(record)
+
+
+def _progress(record: ProgressEvent) -> Iterator[Row]:
+    yield _not_utc("ts", record.ts)
+
+
+def _counters(record: RunManifest | EvalSummary) -> Iterator[Row]:
+    total, valid = record.counters.total_dialogs, record.counters.valid_dialogs
+    skipped, failed = record.counters.skipped_dialogs, record.counters.failed_dialogs
+    message = f"{total} is not the sum of {valid} valid and {skipped} skipped dialogues"
+    yield valid + skipped != total, ("counters", "total_dialogs"), message
+    yield failed > valid, ("counters", "failed_dialogs"), "more dialogues failed than were valid"
+
+
+def _metrics(record: EvalSummary) -> Iterator[Row]:
+    for name, metric in record.metrics.items():
+        message = f"{shown(metric.metric_name)} stands under {shown(name)}"
+        yield metric.metric_name != name, ("metrics", name, "metric_name"), message
+        yield from at(("metrics", name), _metric(metric))
+
+
+def _metric(metric: MetricResult) -> Iterator[Row]:
+    """Check that values are within their scales and that counts are possible."""
+    for name in ("eligible_count", "skipped_count", "failed_count"):
+        yield name not in metric.counts, ("counts", name), "missing"
+    for name, count in metric.counts.items():
+        yield _negative(("counts", name), count)
+    groups: list[tuple[Steps, Mapping[str, float]]] = [(("micro",), metric.micro), (("macro",), metric.macro)]
+    groups += [(("by_dialog", dialog_id), values) for dialog_id, values in metric.by_dialog.items()]
+    for steps, values in groups:
+        for name, value in values.items():
+            # A judge's score is 0 where nothing was scored; every other value is a rate.
+            if name.startswith("judge_score"):
+                off_scale = value != 0 and not LOWEST_SCORE <= value <= HIGHEST_SCORE
+                yield off_scale, (*steps, name), f"{value} is neither 0 nor between 1 and 5"
+            else:
+                yield not 0 <= value <= 1, (*steps, name), f"{value} is not between 0 and 1"
+    for name, (low, high) in metric.ci95.items():
+        yield low > high, ("ci95", name), f"the lower bound {low} is above the upper bound {high}"
+
+
+def _stats(record: RunStats) -> Iterator[Row]:
+    yield _negative("wall_seconds", record.wall_seconds)
+    for group in ("turns_by_status", "dialogs_by_status", "skips_by_reason"):
+        for name, count in record[group].items():
+            yield _negative((group, name), count)
+
+
+# ---- labelled replies
+
+
+class LabelRules(RunRules):
+    """Labelled replies: each stands once, and no label contradicts another.
+
+    ``count`` is that of the replies; ``categories`` are the known forbidden categories that some label names.
+    """
 
     def __init__(self) -> None:
         super().__init__()
-        self.fingerprint: str | None = None
+        self.count = 0
+        self.categories: Final[set[str]] = set()
 
-    def check(self, record: ConfigFile) -> Iterator[Violation]:
-        """Check the configuration."""
-        yield from super().check(record)
-        self.fingerprint = record.config_fingerprint
-
-
-class StatsRules(RunRules):
-    """``run_stats.json``: nothing is negative."""
-
-    def check(self, record: RunStats) -> Iterator[Violation]:
-        """Check the statistics."""
-        yield from super().check(record)
-        yield from _not_negative(record.wall_seconds, ("wall_seconds",))
-        for group in ("turns_by_status", "dialogs_by_status", "skips_by_reason"):
-            for name, count in record[group].items():
-                yield from _not_negative(count, (group, name))
+    def rows(self, record: LabelledReply) -> Iterator[Row]:
+        """Check one labelled reply, and count it."""
+        self.count += 1
+        self.categories.update(name for name in record.forbidden_hits or () if name in CATEGORIES)
+        yield not record.id.strip(), "id", "the id is blank"
+        yield not self.is_new(record.id), "id", f"{shown(record.id)} stands on an earlier line too"
+        by_tag: dict[str, tuple[str, bool]] = {}
+        for name, label in (record.risk_tags or {}).items():
+            tag = canonical_risk_tag(name)
+            if tag is not None and label is not None:
+                first, other = by_tag.setdefault(tag, (name, label))
+                message = f"says the contrary of {shown(first)}, the same tag"
+                yield label != other, ("risk_tags", name), message
 
 
-def _next_pair(
-    number: int, previous: int, steps: Steps, *, first_must_be_one: bool = True
-) -> Iterator[Violation]:
-    """Turn pairs of a dialogue are numbered from 1, upwards."""
-    if number < 1:
-        yield Violation(steps, f"{number} is less than 1")
-    elif number == previous:
-        yield Violation(steps, f"the turn pair {number} stands twice")
-    elif number < previous:
-        yield Violation(steps, f"{number} comes after {previous}; turn pairs stand in their order")
-    elif first_must_be_one and previous == 0 and number != 1:
-        yield Violation(steps, f"the first turn pair is number 1, not {number}")
+# ---- soaks
 
 
-def _not_negative(value: float | None, steps: Steps) -> Iterator[Violation]:
-    if value is not None and value < 0:
-        yield Violation(steps, f"{value} is less than 0")
+def _soak(record: SoakEpoch | SoakSummary) -> Iterator[Row]:
+    failed, timeouts, turns = record.errors.failed_turns, record.errors.timeouts, record.turns
+    yield failed > turns, ("errors", "failed_turns"), f"{failed} of {turns} turns"
+    yield timeouts > failed, ("errors", "timeouts"), f"{timeouts} of {failed} turns that failed"
+    for name in ("turn_latency_ms", "loop_lag_ms"):
+        order = [record[name][each] for each in ("min", "p50", "p90", "p99", "max")]
+        unordered = any(after < before for before, after in pairwise(order))
+        yield unordered, name, "min, p50, p90, p99 and max are not in this order"
 
 
-def _counter_violations(counters: Counters) -> Iterator[Violation]:
-    if counters.valid_dialogs + counters.skipped_dialogs != counters.total_dialogs:
-        yield Violation(
-            ("counters", "total_dialogs"),
-            f"{counters.total_dialogs} is not the sum of {counters.valid_dialogs} valid "
-            f"and {counters.skipped_dialogs} skipped dialogues",
-        )
-    if counters.failed_dialogs > counters.valid_dialogs:
-        yield Violation(("counters", "failed_dialogs"), "more dialogues failed than were valid")
+class SoakEpochRules(RunRules):
+    """``soak.jsonl``: epochs stand in their order; sums what the other artifacts must agree with."""
+
+    def __init__(self) -> None:
+        super().__init__(_soak)
+        self.epochs = 0
+        self.turns = 0
+        self.dialogs = 0
+
+    def rows(self, record: SoakEpoch) -> Iterator[Row]:
+        """Check one epoch."""
+        self.epochs += 1
+        self.turns += record.turns
+        self.dialogs += record.dialogs
+        yield record.epoch != self.epochs, "epoch", f"{record.epoch} stands where {self.epochs} belongs"
+        yield record.wall_seconds < 0, "wall_seconds", f"{record.wall_seconds} is negative"
+        for name in ("turn_latency_ms", "loop_lag_ms"):
+            weight, count = sum(weight for _, weight in record[name].centroids), record[name].count
+            message = f"weigh {weight:g}, where {count} belongs"
+            yield round(weight) != count, (name, "centroids"), message
 
 
-def _time_violations(text: str, name: str) -> Iterator[Violation]:
-    """Times are UTC in ISO 8601 with ``Z`` (spec section 4)."""
-    try:
-        sound = text.endswith("Z") and "T" in text and datetime.fromisoformat(text) is not None
-    except ValueError:
-        sound = False
-    if not sound:
-        yield Violation((name,), f"{shown(text)} is no UTC time in ISO 8601 with Z")
+def _soak_summary(record: SoakSummary) -> Iterator[Row]:
+    yield record.elapsed_seconds < 0, "elapsed_seconds", f"{record.elapsed_seconds} is negative"
+    pruned, epochs = record.pruned_epochs, record.epochs
+    yield pruned > epochs, "pruned_epochs", f"{pruned} of {epochs} epochs"
+    for group in ("metrics", "operation"):
+        for name, drift in record[group].items():
+            low, mean, high = drift.min, drift.mean, drift.max
+            yield not low <= mean <= high, (group, name, "mean"), f"{mean} is outside {low} to {high}"
+            outside = drift.ci95 is not None and not drift.ci95[0] <= drift.slope <= drift.ci95[1]
+            yield outside, (group, name, "ci95"), f"leaves out the slope {drift.slope}"
+
+
+RUN_RULES: Final[Mapping[str, Callable[[], RunRules]]] = MappingProxyType(
+    {
+        "run-manifest": partial(RunRules, _manifest),
+        "dialog-trace": DialogTraceRules,
+        "turn-eval": TurnEvalRules,
+        "metrics-summary": partial(RunRules, _counters, _metrics),
+        "progress": partial(RunRules, _progress),
+        "config": RunRules,
+        "run-stats": partial(RunRules, _stats),
+        "judgement": partial(JudgementRules, ("turn_pair_id", "dialog_id"), "turn"),
+        "judge-controls": RunRules,
+        "soak-epoch": SoakEpochRules,
+        "soak-summary": partial(RunRules, _soak, _soak_summary),
+        "labelled-reply": LabelRules,
+    }
+)
+"""The rules of each contract, by its name; `memfin.validation.rag` has those of benchmarks."""

@@ -1,7 +1,7 @@
-"""Finds every place where plain data does not fit a contract struct.
+"""Violations of a contract struct in plain data.
 
-msgspec stops at the first such place. The walk here follows the same types over the same data and
-goes on; msgspec remains the judge of whether a record is sound at all.
+msgspec stops at the first violation. The walk here follows the same types over the same data to the end;
+msgspec still decides if a record is sound at all.
 """
 
 import functools
@@ -28,7 +28,7 @@ def convert_or_violations(value: object, kind: Any) -> tuple[Any, list[Violation
     except RecursionError:
         return None, [Violation((), "the value is nested too deeply")]
     except msgspec.ValidationError as problem:
-        # Should the walk ever be more lenient than msgspec, the finding is still made.
+        # A finding even if the walk is more lenient than msgspec.
         return None, list(structure_violations(value, kind)) or [Violation((), str(problem))]
 
 
@@ -54,16 +54,16 @@ def _walk(value: object, node: mi.Type, steps: Steps) -> Iterator[Violation]:  #
         case mi.LiteralType(values=members):
             if not _fits(value, node) or value not in members:
                 allowed = ", ".join(map(repr, members))
-                yield Violation(steps, f"{told(value)} is none of {allowed}")
+                yield Violation(steps, f"{described(value)} is none of {allowed}")
         case mi.IntType() | mi.FloatType() if _fits(value, node):
             yield from _walk_bounds(cast("float", value), node, steps)
         case _:
             if not _fits(value, node):
-                yield Violation(steps, f"expected {_name(node)}, got {told(value)}")
+                yield Violation(steps, f"expected {_name(node)}, got {described(value)}")
 
 
 def _walk_union(value: object, node: mi.UnionType, steps: Steps) -> Iterator[Violation]:
-    """Walk the member that the value means to be: by its tag, else by its kind of JSON value."""
+    """Walk the member of a union with the value's tag, or else with its kind of JSON value."""
     tagged = [item for item in node.types if isinstance(item, mi.StructType) and item.tag_field]
     if tagged and isinstance(value, dict):
         field = cast("str", tagged[0].tag_field)
@@ -74,7 +74,7 @@ def _walk_union(value: object, node: mi.UnionType, steps: Steps) -> Iterator[Vio
             yield Violation((*steps, field), "missing")
         else:
             tags = ", ".join(repr(item.tag) for item in tagged)
-            yield Violation((*steps, field), f"{told(value[field])} is none of {tags}")
+            yield Violation((*steps, field), f"{described(value[field])} is none of {tags}")
         return
     fitting = [item for item in node.types if _fits(value, item)]
     if fitting:
@@ -84,7 +84,9 @@ def _walk_union(value: object, node: mi.UnionType, steps: Steps) -> Iterator[Vio
     if len(named) == 1:
         yield from _walk(value, named[0], steps)
     else:
-        yield Violation(steps, f"expected {' or '.join(dict.fromkeys(map(_name, named)))}, got {told(value)}")
+        yield Violation(
+            steps, f"expected {' or '.join(dict.fromkeys(map(_name, named)))}, got {described(value)}"
+        )
 
 
 def _walk_struct(value: dict[str, Any], node: mi.StructType, steps: Steps) -> Iterator[Violation]:
@@ -107,33 +109,33 @@ def _walk_tuple(value: list[Any], item_types: tuple[mi.Type, ...], steps: Steps)
 def _walk_bounds(value: float, node: mi.IntType | mi.FloatType, steps: Steps) -> Iterator[Violation]:
     # Written so that NaN, which compares with nothing, is outside every bound.
     if node.ge is not None and not value >= node.ge:
-        yield Violation(steps, f"{told(value)} is less than {node.ge}")
+        yield Violation(steps, f"{described(value)} is less than {node.ge}")
     elif node.gt is not None and not value > node.gt:
-        yield Violation(steps, f"{told(value)} is not greater than {node.gt}")
+        yield Violation(steps, f"{described(value)} is not greater than {node.gt}")
     elif node.le is not None and not value <= node.le:
-        yield Violation(steps, f"{told(value)} is greater than {node.le}")
+        yield Violation(steps, f"{described(value)} is greater than {node.le}")
 
 
 def _fits(value: object, node: mi.Type) -> bool:
-    """Say whether the value is of the kind of JSON value that the type wants."""
+    """Return True if a value is of the JSON kind of a type."""
     wanted, kind = _name(node), _kind(value)
     return isinstance(node, mi.AnyType) or kind == wanted or (kind, wanted) == ("an integer", "a number")
 
 
 def _name(node: mi.Type) -> str:
-    """Name a type in JSON's words; the marker of an absent field has no name."""
+    """Return the JSON name of a type; the marker of an absent field has none."""
     if isinstance(node, mi.LiteralType):
         return _kind(node.values[0])
     return _NAMES.get(type(node), "")
 
 
 def _kind(value: object) -> str:
-    """Name the kind of a JSON value."""
+    """Return the JSON name of a value's kind."""
     return next(name for name, types in _KINDS if isinstance(value, types))
 
 
-def told(value: object) -> str:
-    """Tell a value: scalars as they stand, containers by their kind."""
+def described(value: object) -> str:
+    """Return a value as messages show it: scalars as they are, containers by their kind."""
     if isinstance(value, dict | list):
         return _kind(value)
     if value is None or isinstance(value, bool):

@@ -1,6 +1,6 @@
-"""Parses JSON text and finds what a parser would pass over in silence.
+"""JSON text: a strict parser, and the lines of values in a document.
 
-Parsers keep the last of repeated names and read NaN, overflowing numbers and lone surrogates, none
+Most parsers keep the last of repeated names and read NaN, overflowing numbers and lone surrogates, none
 of which other readers or writers of JSON agree on (RFC 8259 sections 4, 6 and 8.2).
 """
 
@@ -8,6 +8,7 @@ import json
 import math
 import re
 import sys
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final
@@ -18,10 +19,12 @@ from memfin.validation.findings import Steps, Violation
 _SURROGATE_ESCAPE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 _HUGE: Final = re.compile(rb"[0-9]{309}")  # 1e308 has as many digits; more are beyond a double
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_SPACE: Final = re.compile(r"[ \t\n\r]*")
+_DECODER: Final = json.JSONDecoder()
 
 
 class NotJsonError(ValueError):
-    """The text is no JSON value; ``line`` says where parsing stopped, from 1."""
+    """The text is not a JSON value; ``line`` is where parsing stopped, from 1."""
 
     def __init__(self, message: str, line: int = 1) -> None:
         super().__init__(message)
@@ -29,13 +32,13 @@ class NotJsonError(ValueError):
 
 
 class _Repeated(dict[str, Any]):
-    """An object of the text in which some names stand more than once."""
+    """An object with repeated names."""
 
     names: tuple[str, ...] = ()
 
 
 class _Parser:
-    """One parse; remembers whether anything was met that needs a closer look."""
+    """A parse of one text; ``suspicious`` if its value needs a second pass."""
 
     def __init__(self) -> None:
         self.suspicious = False
@@ -93,7 +96,7 @@ def parse(data: bytes) -> tuple[object, list[Violation]]:
 
 
 def _look_closer(value: object) -> Iterator[Violation]:
-    """Yield what is wrong in any part of the value; without recursion, however deep it is."""
+    """Yield the violations in every part of a value; without recursion, since values may be deep."""
     pending: list[tuple[Steps, object]] = [((), value)]
     while pending:
         steps, part = pending.pop()
@@ -119,3 +122,53 @@ def _scalar_violation(part: object) -> str | None:
     if isinstance(part, str) and _SURROGATE.search(part):
         return f"{shown(part)} holds a lone surrogate, which is no character"
     return None
+
+
+class Locator:
+    """Lines of the values of one JSON text.
+
+    The text must be one that parses. Containers are indexed on their first look-up, so that many
+    look-ups in one document cost little more than one.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._line_starts = [0, *(match.end() for match in re.finditer("\n", text))]
+        self._offsets: dict[Steps, int] = {(): self._skip_space(0)}
+        self._indexed: set[Steps] = set()
+
+    def line(self, steps: Steps) -> int:
+        """Return the line, from 1, of the value or, when it is absent, of what should hold it."""
+        known: Steps = ()
+        for step in steps:
+            self._index(known)
+            if (*known, step) not in self._offsets:
+                break
+            known = (*known, step)
+        return bisect_right(self._line_starts, self._offsets[known])
+
+    def _index(self, steps: Steps) -> None:
+        if steps in self._indexed:
+            return
+        self._indexed.add(steps)
+        position = self._offsets[steps]
+        opening = self._text[position]
+        if opening not in "{[":
+            return
+        position = self._skip_space(position + 1)
+        count = 0
+        while self._text[position] not in "}]":
+            step: str | int = count
+            if opening == "{":
+                step, position = _DECODER.raw_decode(self._text, position)
+                position = self._skip_space(self._skip_space(position) + 1)  # over the colon
+            self._offsets[(*steps, step)] = position
+            _, position = _DECODER.raw_decode(self._text, position)
+            position = self._skip_space(position)
+            if self._text[position] == ",":
+                position = self._skip_space(position + 1)
+            count += 1
+
+    def _skip_space(self, position: int) -> int:
+        match = _SPACE.match(self._text, position)
+        return match.end() if match else position

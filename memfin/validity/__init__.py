@@ -2,6 +2,6 @@
 
 from memfin.validity.found import Found, found_by_detectors, found_by_judge
 from memfin.validity.gates import failed_gates
-from memfin.validity.tally import Place, ValidityTally
+from memfin.validity.stats import Place, ValidityStats
 
-__all__ = ["Found", "Place", "ValidityTally", "failed_gates", "found_by_detectors", "found_by_judge"]
+__all__ = ["Found", "Place", "ValidityStats", "failed_gates", "found_by_detectors", "found_by_judge"]

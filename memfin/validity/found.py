@@ -20,9 +20,9 @@ from memfin.scoring.statements import Analysis
 
 
 class Found(Record):
-    """Everything that is compared with the labels; None where nobody read it.
+    """The findings in one reply that are compared with its labels; None for parts that were not read.
 
-    ``findings`` say why, for the detectors; ``reason`` does for a judge.
+    ``findings`` are the evidence of the detectors, ``reason`` that of a judge.
     """
 
     risk_tags: list[str] | None
@@ -34,13 +34,13 @@ class Found(Record):
     reason: str | None = None
 
 
-def labelled_yes_or_no(labels: Mapping[str, bool | None] | None) -> dict[str, bool]:
-    """Return the labels that say something."""
+def given_labels(labels: Mapping[str, bool | None] | None) -> dict[str, bool]:
+    """Return the labels that are not None."""
     return {name: label for name, label in (labels or {}).items() if label is not None}
 
 
 def found_by_detectors(row: LabelledReply) -> Found:
-    """Return what the offline detectors read in a reply; a blank one shows nothing."""
+    """Return the findings of the offline detectors in a reply; a blank one has none."""
     if not row.text.strip():
         return Found(risk_tags=[], contradiction=False, compliance="compliant", categories=[], rubric=[])
     analysis = Analysis(row.text)
@@ -51,7 +51,7 @@ def found_by_detectors(row: LabelledReply) -> Found:
         contradiction=bool(broken),
         compliance=reading.compliance,
         categories=reading.categories,
-        rubric=rubric.rubric_hits(labelled_yes_or_no(row.rubric), reading.rubric_items, analysis.document),
+        rubric=rubric.rubric_hits(given_labels(row.rubric), reading.rubric_items, analysis.document),
         findings=[
             *reading.findings,
             *(
@@ -68,13 +68,13 @@ def found_by_detectors(row: LabelledReply) -> Found:
     )
 
 
-def question(row: LabelledReply, scope: JudgeScope) -> JudgeRequest | None:
-    """Return what a judge is asked about a reply, None when nothing is labelled that it reads.
+def judge_request(row: LabelledReply, scope: JudgeScope) -> JudgeRequest | None:
+    """Return the request to a judge about a reply, None without a label that a judge reads.
 
-    It is asked about the rubric items that are labelled.
+    Its rubric items are those that are labelled.
     """
-    items = list(labelled_yes_or_no(row.rubric))
-    others = labelled_yes_or_no(row.risk_tags) or row.contradiction is not None or row.compliance is not None
+    items = list(given_labels(row.rubric))
+    others = given_labels(row.risk_tags) or row.contradiction is not None or row.compliance is not None
     if not items and (scope == "m5" or not others):
         return None
     return JudgeRequest(
@@ -97,16 +97,16 @@ def found_by_judge(row: LabelledReply, verdict: Verdict, scope: JudgeScope) -> F
         contradiction=bool(verdict.contradicted_constraints) if everything else None,
         compliance=verdict.compliance if everything else None,
         categories=None,
-        rubric=[item for item in labelled_yes_or_no(row.rubric) if item in verdict.rubric_items],
+        rubric=[item for item in given_labels(row.rubric) if item in verdict.rubric_items],
         reason=verdict.reason,
     )
 
 
-def behind(findings: Sequence[Finding], field: str, value: str) -> list[Finding]:
-    """Return the findings that a reading rests on, in the order of the reply.
+def evidence_of(findings: Sequence[Finding], field: str, value: str) -> list[Finding]:
+    """Return the findings that support a reading, in the order of the reply.
 
-    Most readings are what a rule says outright. Some follow: a product push without a word of risk,
-    a statement of limits from the risks disclosed, and a compliance label (``value`` is empty) from
+    Most readings are findings of a rule themselves. Some are implied: a product push without a risk
+    disclosure, a statement of limits by disclosed risks, and a compliance label (``value`` is empty) by
     every claim.
     """
     chosen = [each for each in findings if each.field == field and value in ("", each.value)]
@@ -120,7 +120,7 @@ def behind(findings: Sequence[Finding], field: str, value: str) -> list[Finding]
 
 
 def _implied(findings: Iterable[Finding], item: str) -> Iterable[Finding]:
-    """Yield the risk disclosures that make a rubric item by themselves."""
+    """Yield the risk disclosures that imply a rubric item."""
     return (
         each
         for each in findings

@@ -7,7 +7,7 @@ from memfin.contracts import BinaryScores, ValidityReport
 from memfin.errors import UsageError
 from memfin.scoring.compliance import CATEGORIES
 from memfin.scoring.risk import canonical_risk_tag
-from memfin.validity.tally import LABELS
+from memfin.validity.stats import LABELS
 
 _BINARY: Final = ("precision", "recall", "f1", "accuracy", "kappa")
 _WHOLE: Final[Mapping[str, tuple[str, ...]]] = {
@@ -63,10 +63,10 @@ def check_gate(name: str) -> None:
 
 
 def failed_gates(report: ValidityReport, gates: Mapping[str, float]) -> list[str]:
-    """Return one line for every threshold that is not reached; what was not measured reaches none.
+    """Return one line for every threshold that is not reached; a value that was not measured reaches none.
 
     Raises:
-        UsageError: a report holds no value of some name.
+        UsageError: a report holds no value of a name.
     """
     for name in gates:
         check_gate(name)

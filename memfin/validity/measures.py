@@ -1,6 +1,6 @@
 """Measures of agreement with labels, and their confidence intervals; exact counts in, floats out.
 
-A value whose denominator is zero is undefined and None: no default stands in for it.
+A value whose denominator is zero is undefined and None: there is no default.
 """
 
 import math
@@ -18,7 +18,7 @@ _Z: Final = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
 
 
 class Table(NamedTuple):
-    """A two-by-two table: what the labels say against what was found."""
+    """A two-by-two table of labels and findings."""
 
     tp: int = 0
     fp: int = 0
@@ -42,12 +42,12 @@ class Table(NamedTuple):
 
 
 def precision(table: Table) -> float | None:
-    """Return the share of what was found that is labelled."""
+    """Return the share of findings that are labelled."""
     return _share(table.tp, table.tp + table.fp)
 
 
 def recall(table: Table) -> float | None:
-    """Return the share of what is labelled that was found."""
+    """Return the share of labels that were found."""
     return _share(table.tp, table.tp + table.fn)
 
 
@@ -74,7 +74,7 @@ def mean(values: Iterable[float | None]) -> float | None:
 
 
 def kappa(matrix: Mapping[tuple[Answer, Answer], int]) -> float | None:
-    """Return Cohen's kappa of counts of (labelled, found): agreement beyond what chance would bring.
+    """Return Cohen's kappa of counts of (labelled, found): agreement beyond chance.
 
     1 is perfect, 0 chance, below 0 worse than chance. It is undefined when labels and findings are
     one and the same value throughout (Cohen 1960, A coefficient of agreement for nominal scales).
@@ -111,8 +111,8 @@ def wilson(successes: float, trials: float) -> tuple[float, float] | None:
 def f1_bounds(bounds: tuple[float, float] | None) -> tuple[float, float] | None:
     """Return the interval of F1 from that of tp / (tp + fp + fn).
 
-    F1 is a share of nothing that was drawn, but 2 s / (1 + s) of one that is, and grows with it, so
-    that the bounds carry over (Lam, Gopal, Qian 2023, Confidence intervals for the F1 score).
+    F1 is no share itself, but 2 s / (1 + s) of that share s and grows with it, so the bounds
+    carry over (Lam, Gopal, Qian 2023, Confidence intervals for the F1 score).
     """
     return None if bounds is None else (_f1_of(bounds[0]), _f1_of(bounds[1]))
 
@@ -120,11 +120,11 @@ def f1_bounds(bounds: tuple[float, float] | None) -> tuple[float, float] | None:
 class PooledShare:
     """A share over the decisions on many replies, of which each carries several.
 
-    Decisions on one reply are no independent observations. The interval is Wilson's with the number
-    of decisions that as many independent ones would be worth: their number over the design effect,
-    which is the variance of the ratio with the reply as the sampling unit over that of independent
-    decisions (Kish 1965, Survey sampling; Cochran 1977, Sampling techniques, chapter 6), and never
-    counts below 1. Where all decisions agree the spread cannot be seen, and each reply counts once.
+    Decisions on one reply are not independent. The interval is Wilson's with the equivalent number of
+    independent decisions: their number over the design effect, which is the variance of the ratio with
+    the reply as the sampling unit over that of independent decisions (Kish 1965, Survey sampling;
+    Cochran 1977, Sampling techniques, chapter 6), and 1 at least. Where all decisions agree the spread
+    is unknown, and each reply counts once.
     Only exact sums are kept, so the order of replies does not matter.
     """
 
@@ -135,7 +135,7 @@ class PooledShare:
         self._squares = [0, 0, 0]
 
     def add(self, successes: int, trials: int) -> None:
-        """Count the decisions on one reply; a reply without any carries nothing."""
+        """Count the decisions on one reply; a reply without any does not count."""
         if not trials:
             return
         self._replies += 1
@@ -157,7 +157,7 @@ class PooledShare:
         return wilson(self._successes / self._trials * worth, worth)
 
     def worth(self) -> float:
-        """Return how many independent decisions these are worth."""
+        """Return the equivalent number of independent decisions."""
         share = Fraction(self._successes, self._trials)
         if self._replies == 1 or share in (0, 1):
             return float(self._replies)

@@ -1,11 +1,11 @@
-"""A validity report for people: tables of figures, and disagreements with the words behind them."""
+"""Validity report as text: tables of figures, and disagreements with their excerpts."""
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from memfin.contracts import BinaryScores, Disagreement, ValidityReport
 from memfin.text.lines import one_line
-from memfin.validity.tally import LABELS
+from memfin.validity.stats import LABELS
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -18,7 +18,7 @@ _COLUMNS: Final = ("prec.", "rec.", "F1", "95 % of F1", "kappa", "pos.", "rows")
 
 
 def tables(report: ValidityReport) -> Iterator["RenderableType"]:
-    """Yield what `rich.console.Console.print` shows of a report; a part without labels is left out.
+    """Yield the parts of a report for `rich.console.Console.print`; a part without labels is left out.
 
     rich is imported here, so that nobody loads it who wants JSON.
     """
@@ -61,7 +61,7 @@ def tables(report: ValidityReport) -> Iterator["RenderableType"]:
 
 
 def disagreement_text(found: Disagreement) -> str:
-    """Return a disagreement as lines of text: where, what, and each rule with its words in context."""
+    """Return a disagreement as lines of text: its place, its values, and each rule with its excerpt."""
     lines = [
         f"{one_line(found.file, 200)}:{found.line} {one_line(found.id, 120)}",
         f"  {one_line(found.field, 120)}: labelled {_told(found.expected)}, found {_told(found.got)}",

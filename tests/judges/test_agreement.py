@@ -7,8 +7,8 @@ import pytest
 
 from memfin.contracts import JudgeRequest, Verdict
 from memfin.contracts.base import ComplianceLabel
-from memfin.judges.agreement import Coincidences, Level
-from memfin.judges.panel import PanelAgreement, combined
+from memfin.judges.reply_grading import ReplyGrading
+from memfin.judges.stats import Coincidences, Level, ReplyAgreement
 
 # Krippendorff, "Computing Krippendorff's Alpha-Reliability" (2011), sections A to D.
 FOUR_OBSERVERS = (
@@ -115,17 +115,17 @@ def vote(
 
 def test_a_single_vote_is_the_verdict() -> None:
     only = vote(3.0, ["b"], reason="r")
-    assert combined(REQUEST, [only]) is only
+    assert ReplyGrading().combined(REQUEST, [only]) is only
 
 
 def test_the_score_is_the_median_and_the_spread_is_recorded() -> None:
-    panel = combined(REQUEST, [vote(5, reason="high"), vote(1), vote(4, reason="middle")])
+    panel = ReplyGrading().combined(REQUEST, [vote(5, reason="high"), vote(1), vote(4, reason="middle")])
     assert (panel.score, panel.spread, panel.reason) == (4.0, 4.0, "middle")
-    assert combined(REQUEST, [vote(2), vote(3)]).score == 2.5
+    assert ReplyGrading().combined(REQUEST, [vote(2), vote(3)]).score == 2.5
 
 
 def test_items_and_tags_take_more_than_half_and_conflicts_half() -> None:
-    panel = combined(
+    panel = ReplyGrading().combined(
         REQUEST,
         [
             vote(3, ["b", "a"], conflicts=["y", "x"], tags=["fx_risk", "credit_risk"]),
@@ -152,17 +152,17 @@ def test_the_label_is_the_most_frequent_one_and_the_worst_of_equals(
     labels: list[ComplianceLabel], label: ComplianceLabel
 ) -> None:
     for order in itertools.permutations(labels):
-        assert combined(REQUEST, [vote(3, label=each) for each in order]).compliance == label
+        assert ReplyGrading().combined(REQUEST, [vote(3, label=each) for each in order]).compliance == label
 
 
 def test_the_verdict_does_not_depend_on_the_order_of_sets() -> None:
     votes = [vote(3, ["b", "a"], conflicts=["y", "x"]), vote(3, ["a", "b"], conflicts=["x", "y"])]
-    panel = combined(REQUEST, votes)
+    panel = ReplyGrading().combined(REQUEST, votes)
     assert (panel.rubric_items, panel.contradicted_constraints) == (["a", "b"], ["x", "y"])
 
 
 def test_the_panel_sums_agreement_by_kind() -> None:
-    panel = PanelAgreement()
+    panel = ReplyAgreement()
     assert panel.agreement() == {}
     assert panel.spread() is None
     panel.add(REQUEST.rubric_required, REQUEST.constraints, [vote(3)])

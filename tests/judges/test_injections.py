@@ -6,16 +6,13 @@ from pathlib import Path
 from memfin.client.endpoint import Endpoint
 from memfin.client.gate import CallGate
 from memfin.contracts import JudgeRequest
-from memfin.judges.answers import answer_schema
 from memfin.judges.cache import AnswerCache
 from memfin.judges.openai import OpenAIJudge
-from memfin.judges.prompts import compose
-from memfin.judges.reply_grading import ReplyGrading
-from memfin.judges.variants import variant
+from memfin.judges.reply_grading import ReplyGrading, answer_schema, compose, variant
 from tests.client.faulty_server import FaultyServer
 from tests.judges.injections import injections
 from tests.judges.scripted_judge import FENCE, OBEY, fences, skeleton, verdict
-from tests.support import each_case
+from tests.support import each_case, length
 
 ATTEMPTS = list(injections())
 REPLY = "根据公开数据，股债各半较为合适，注意风险，仅供参考。"
@@ -57,7 +54,7 @@ def test_no_attempt_changes_the_structure_of_a_prompt(place: str, vote: int) -> 
     for language in ("zh", "en"):
         turned = variant(vote, 2, 1)
         benign = skeleton(compose(request(language), turned).messages(NO_NONCE))
-        for text in ATTEMPTS:
+        for text in ATTEMPTS[:: length(5, 1)]:  # all carriers and all orders: 8 orders follow each other
             messages = compose(request(language, **PLACES[place](text)), turned).messages("ab" * 16)
             assert skeleton(messages) == benign, text
             outside = "".join(FENCE.sub("", message["content"]) for message in messages)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from memfin.contracts import TurnEvalRow
-from memfin.judges.failures import MOST_KINDS, OTHERS, SHOWN, JudgedTurns, judge_warnings
+from memfin.judges.stats import MAX_KINDS, MAX_SHOWN, OTHERS, JudgedTurns, judge_warnings
 
 
 def row(judge: str | None = "openai:m", **fields: Any) -> TurnEvalRow:
@@ -43,12 +43,12 @@ def test_reasons_that_differ_in_numbers_are_one_and_the_most_frequent_comes_firs
 
 def test_reasons_without_end_take_bounded_memory() -> None:
     judged = JudgedTurns()
-    for number in range(MOST_KINDS * 3):
+    for number in range(MAX_KINDS * 3):
         judged.add(row(judge_error="x" * (number + 1)))
-    assert len(judged._kinds) == MOST_KINDS + 1
-    assert len(judged.reasons()) == SHOWN
-    assert judged.reasons()[OTHERS] == MOST_KINDS * 2
-    assert judged.failed == MOST_KINDS * 3
+    assert len(judged._kinds) == MAX_KINDS + 1
+    assert len(judged.reasons()) == MAX_SHOWN
+    assert judged.reasons()[OTHERS] == MAX_KINDS * 2
+    assert judged.failed == MAX_KINDS * 3
 
 
 @pytest.mark.parametrize(

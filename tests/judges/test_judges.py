@@ -108,40 +108,35 @@ async def test_a_plain_judge_may_return_an_awaitable() -> None:
     assert (await made_of(judge).judge(REQUEST)).score == 2.0
 
 
-no_score: Any = "5"
+def judge_of(act: Callable[[], object], *, plain: bool) -> DialogJudge:
+    """Return the user's judge that does that, in a plain method or on the loop."""
+
+    def judge(request: JudgeRequest) -> object:
+        return act()
+
+    async def on_loop(request: JudgeRequest) -> object:
+        return act()
+
+    return made_of(judge if plain else on_loop)
 
 
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
         (None, "Expected `object`, got `null`"),
-        (4.0, "Expected `object`, got `float`"),
-        ({}, "Object missing required field `score`"),
         ({"score": 4.0}, "Object missing required field `rubric_items`"),
-        ({"score": 0.5, "rubric_items": []}, "Expected `float` >= 1.0 - at `$.score`"),
         ({"score": 5.5, "rubric_items": []}, "Expected `float` <= 5.0 - at `$.score`"),
         ({"score": math.nan, "rubric_items": []}, "at `$.score`"),
-        ({"score": math.inf, "rubric_items": []}, "at `$.score`"),
-        ({"score": "5", "rubric_items": []}, "Expected `float`, got `str` - at `$.score`"),
         ({"score": True, "rubric_items": []}, "Expected `float`, got `bool` - at `$.score`"),
-        ({"score": 5, "rubric_items": [1]}, "Expected `str`, got `int` - at `$.rubric_items[0]`"),
         ({"score": 5, "rubric_items": ["\ud800"]}, "surrogates not allowed"),
         (Verdict(score=9.0, rubric_items=[]), "Expected `float` <= 5.0 - at `$.score`"),
-        (Verdict(score=math.nan, rubric_items=[]), "at `$.score`"),
-        (Verdict(score=no_score, rubric_items=[]), "Expected `float`, got `str` - at `$.score`"),
         (object(), "invalid verdict"),
     ],
 )
 @pytest.mark.parametrize("plain", [True, False])
-async def test_an_invalid_verdict_is_no_verdict(answer: object, reason: str, plain: bool) -> None:
-    def judge(request: JudgeRequest) -> object:
-        return answer
-
-    async def on_loop(request: JudgeRequest) -> object:
-        return answer
-
+async def test_an_invalid_verdict_is_a_judge_error(answer: object, reason: str, plain: bool) -> None:
     with pytest.raises(JudgeError) as failed:
-        await made_of(judge if plain else on_loop).judge(REQUEST)
+        await judge_of(lambda: answer, plain=plain).judge(REQUEST)
     assert reason in str(failed.value)
     assert len(str(failed.value).splitlines()) == 1
 
@@ -153,20 +148,18 @@ async def test_an_invalid_verdict_is_no_verdict(answer: object, reason: str, pla
         (JudgeError("quota"), "JudgeError: quota"),
         (SystemExit(3), "the judge called sys.exit(3)"),
         (BaseExceptionGroup("many", [SystemExit(1)]), "BaseExceptionGroup: many (1 sub-exception)"),
+        (asyncio.CancelledError(), "the judge cancelled its own call"),
     ],
 )
 @pytest.mark.parametrize("plain", [True, False])
-async def test_whatever_goes_wrong_in_a_users_judge_is_a_judge_error(
+async def test_every_failure_of_a_users_judge_is_a_judge_error(
     error: BaseException, text: str, plain: bool
 ) -> None:
-    def judge(request: JudgeRequest) -> Verdict:
-        raise error
-
-    async def on_loop(request: JudgeRequest) -> Verdict:
+    def fail() -> None:
         raise error
 
     with pytest.raises(JudgeError) as failed:
-        await made_of(judge if plain else on_loop).judge(REQUEST)
+        await judge_of(fail, plain=plain).judge(REQUEST)
     assert str(failed.value) == text
 
 
@@ -183,18 +176,6 @@ async def test_cancelling_a_judgement_is_no_judge_error() -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-
-
-@pytest.mark.parametrize("plain", [True, False])
-async def test_a_judge_that_cancels_itself_fails_its_judgement(plain: bool) -> None:
-    def judge(request: JudgeRequest) -> Verdict:
-        raise asyncio.CancelledError
-
-    async def on_loop(request: JudgeRequest) -> Verdict:
-        raise asyncio.CancelledError
-
-    with pytest.raises(JudgeError, match="the judge cancelled its own call"):
-        await made_of(judge if plain else on_loop).judge(REQUEST)
 
 
 async def test_a_users_judge_is_closed() -> None:
@@ -231,9 +212,8 @@ def test_an_unknown_form_is_refused_with_the_known_ones(judge: str) -> None:
     assert refusal(judge).startswith(f"judge {judge!r}: unknown reference; known forms: heuristic, none")
 
 
-@pytest.mark.parametrize("judge", ["http://x", "https://x"])
-def test_an_address_is_no_judge_and_the_refusal_says_where_it_belongs(judge: str) -> None:
-    assert "named openai:MODEL, and its server stands in MEMFIN_JUDGE_BASE_URL" in refusal(judge)
+def test_an_address_is_no_judge() -> None:
+    assert "named openai:MODEL, and its server stands in MEMFIN_JUDGE_BASE_URL" in refusal("http://x")
 
 
 @pytest.mark.parametrize("reference", ["heuristic", "none", None])

@@ -8,16 +8,18 @@ import pytest
 
 from memfin.client.structured import MOST_FORMATS, Formats, InvalidAnswer, response_format
 from memfin.contracts import JudgeRequest
-from memfin.judges.answers import (
-    LONGEST_ANSWER,
-    LONGEST_REASON,
+from memfin.judges.prompts import MAX_CHARS, TooLong, fenced, margined, masked, new_nonce
+from memfin.judges.reply_grading import (
+    MAX_ANSWER,
+    MAX_REASON,
     RISK_TAGS,
+    SECTIONS,
+    ReplyGrading,
     answer_schema,
+    compose,
     read_answer,
+    variant,
 )
-from memfin.judges.fence import fenced, margined, new_nonce
-from memfin.judges.prompts import MOST_CHARS, TooLong, compose, prompt_hashes
-from memfin.judges.variants import SECTIONS, masked, variant
 from memfin.scoring.rubric import RUBRIC_ITEMS
 from tests.judges.scripted_judge import fences
 from tests.support import each_case
@@ -85,17 +87,17 @@ def test_the_language_of_the_dialogue_decides_that_of_the_prompt() -> None:
 
 
 def test_every_file_that_prompts_are_made_of_is_hashed() -> None:
-    assert set(prompt_hashes()) == {
+    assert set(ReplyGrading().prompt_hashes()) == {
         "identities.txt",
         *(f"judge-v1.{part}.{language}.j2" for part in ("system", "user") for language in ("zh", "en")),
     }
-    assert all(len(digest) == 64 for digest in prompt_hashes().values())
+    assert all(len(digest) == 64 for digest in ReplyGrading().prompt_hashes().values())
 
 
 def test_too_much_text_is_refused_instead_of_cut() -> None:
-    compose(REQUEST.replace(reply="字" * (MOST_CHARS - 200)), PLAIN).messages(NO_NONCE)
-    with pytest.raises(TooLong, match=f"a judge is shown {MOST_CHARS} at most"):
-        compose(REQUEST.replace(reply="字" * MOST_CHARS), PLAIN).messages(NO_NONCE)
+    compose(REQUEST.replace(reply="字" * (MAX_CHARS - 200)), PLAIN).messages(NO_NONCE)
+    with pytest.raises(TooLong, match=f"a judge is shown {MAX_CHARS} at most"):
+        compose(REQUEST.replace(reply="字" * MAX_CHARS), PLAIN).messages(NO_NONCE)
 
 
 def test_the_first_vote_leaves_everything_as_it_is_and_the_others_turn_it() -> None:
@@ -191,7 +193,7 @@ def test_lists_to_which_nothing_can_belong_are_left_out() -> None:
         (json.dumps(GOOD).replace('"r"', '"\\ud800"'), "no verdict"),
         ("[" * 100_000, "characters, over"),
         ("[" * 60_000, "no verdict"),
-        (json.dumps(GOOD | {"reason": "x" * LONGEST_ANSWER}), "characters, over"),
+        (json.dumps(GOOD | {"reason": "x" * MAX_ANSWER}), "characters, over"),
     ],
 )
 def test_what_is_no_verdict_is_refused_and_never_repaired(text: str, why: str) -> None:
@@ -229,14 +231,6 @@ def test_the_same_answer_is_the_same_verdict_however_it_is_written(text: str) ->
     assert read_answer(text, REQUEST, PLAIN) == read_answer(json.dumps(GOOD), REQUEST, PLAIN)
 
 
-def test_messages_that_are_json_already_are_the_same() -> None:
-    texts = '"\\ \n\t\u2028 <b> \x00 字 \U0001f600'
-    for language in ("zh", "en"):
-        prompt = compose(REQUEST.replace(language=language, user_text=texts, reply=texts), PLAIN)
-        nonce = new_nonce()
-        assert json.loads(bytes(prompt.encoded(nonce))) == prompt.messages(nonce)
-
-
 def test_a_text_that_ends_in_a_line_end_has_an_empty_last_line() -> None:
     assert fenced("reply", "", "n").split("\n")[1:-1] == ["| "]
     assert fenced("reply", "a\n", "n").split("\n")[1:-1] == ["| a", "| "]
@@ -247,7 +241,7 @@ def test_a_code_block_around_the_answer_is_taken_off_and_a_long_reason_cut() -> 
     block = f"```json\n{json.dumps(GOOD)}\n```"
     assert read_answer(block, REQUEST, PLAIN).score == 4
     long = read_answer(json.dumps(GOOD | {"reason": "x" * 5000}), REQUEST, PLAIN)
-    assert len(long.reason) == LONGEST_REASON
+    assert len(long.reason) == MAX_REASON
 
 
 def test_formats_that_come_again_are_kept_and_never_mixed_up() -> None:

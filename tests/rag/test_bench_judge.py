@@ -20,8 +20,7 @@ from memfin.report.comparison import compare_runs
 from memfin.runtime.bench import BenchEvaluation, BenchmarkRunner, make_bench_resume_plan
 from memfin.runtime.bench_plan import BenchPlan, make_bench_plan
 from memfin.runtime.run import Run
-from memfin.validation import validate_run
-from memfin.validation.soak import validate_soak
+from memfin.validation import validate_run, validate_soak
 from tests.judges.scripted_judge import fences
 from tests.rag.bench_support import Counting, benchmark, evidence, fact, gap, mixed
 from tests.rag.scripted_rag_judge import JUDGE, KEY, judging, marks, question_of

@@ -24,8 +24,8 @@ from memfin.contracts.rag import (
     RagSummary,
     RagVerdict,
 )
+from memfin.judges.prompts import MAX_CHARS, TooLong
 from memfin.judges.protocol import JudgeResult
-from memfin.judges.templates import MOST_CHARS, TooLong
 from memfin.rag.aggregation import RagState
 from memfin.rag.document import Document, Page
 from memfin.rag.judging.answers import SCHEMA, read_answer
@@ -107,7 +107,7 @@ def test_an_answer_that_points_everywhere_does_not_push_the_evidence_out() -> No
 
 
 def test_a_needed_page_that_is_too_long_is_refused_and_not_cut() -> None:
-    asked = judge_request(question(), answer(), index("a", "长" * MOST_CHARS))
+    asked = judge_request(question(), answer(), index("a", "长" * MAX_CHARS))
     with pytest.raises(TooLong, match="a judge is shown 60000 at most"):
         TASK.grading_prompt(asked, 0)
 

@@ -300,7 +300,7 @@ def test_what_cannot_be_read_is_an_error(tmp_path: Path) -> None:
     }.items():
         with pytest.raises(UsageError, match=reason):
             list(validate_path(tmp_path / name))
-    with pytest.raises(UsageError, match="holds no artefact of a run"):
+    with pytest.raises(UsageError, match="holds no artifact of a run"):
         list(validate_path(tmp_path))
     with pytest.raises(UsageError, match="leave the kind out"):
         list(validate_path(tmp_path, "config"))

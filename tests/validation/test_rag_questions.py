@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 
 from memfin.errors import UsageError
-from memfin.validation import validate_path
+from memfin.validation import validate_benchmark, validate_path
 from memfin.validation.files import holds_questions
-from memfin.validation.rag import question_files, validate_benchmark
-from memfin.validation.rag_rules import line_ranges
+from memfin.validation.rag import FACTS, line_ranges, question_files
 from tests.commands import run_command
 
 FACT: dict[str, Any] = {
@@ -47,6 +46,9 @@ GAP: dict[str, Any] = {
     "expected_behavior": "应当拒答",
     "scoring": {"abstention_required": True, "hallucination_check": "x", "quote_required": True},
 }
+
+
+NO_DATE = "is no date; write 2020-08-30, or less: 2020-08, 2020"
 
 
 def file_of(*questions: dict[str, Any], **root: Any) -> dict[str, Any]:
@@ -91,146 +93,103 @@ def test_unknown_fields_are_no_findings_at_any_depth(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("question", "told"),
+    ("question", "steps", "to", "finding"),
     [
-        (changed(FACT, "id"), "$.questions[0].id: missing"),
-        (changed(FACT, "id", to=1), "$.questions[0].id: expected a string, got 1"),
-        (changed(FACT, "id", to=" "), "$.questions[0].id: the id is blank"),
-        (changed(FACT, "id", to="a\nb"), "$.questions[0].id: 'a\\nb' holds a control character"),
-        (changed(FACT, "question", to="\u3000"), "$.questions[0].question: is blank"),
+        (FACT, ["id"], ..., "id: missing"),
+        (FACT, ["id"], 1, "id: expected a string, got 1"),
+        (FACT, ["id"], " ", "id: the id is blank"),
+        (FACT, ["id"], "a\nb", "id: 'a\\nb' holds a control character"),
+        (FACT, ["question"], "\u3000", "question: is blank"),
+        (FACT, ["type"], "fact", "type: 'fact' is none of 'conflict_gap', 'evidence_set', 'fact_exact'"),
+        (FACT, ["type"], ..., "type: missing, and the file has no benchmark_type"),
+        (FACT, ["weight"], 0, "weight: 0 is not greater than 0"),
+        (FACT, ["weight"], float("nan"), "weight: nan is no finite number"),
         (
-            changed(FACT, "type", to="fact"),
-            "$.questions[0].type: 'fact' is none of 'conflict_gap', 'evidence_set', 'fact_exact'",
+            FACT,
+            ["expected", "amount_total"],
+            "4.2万",
+            "expected.amount_total: expected a number, got '4.2万'",
         ),
-        (changed(FACT, "type"), "$.questions[0].type: missing, and the file has no benchmark_type"),
-        (changed(FACT, "weight", to=0), "$.questions[0].weight: 0 is not greater than 0"),
-        (changed(FACT, "weight", to=-1.5), "$.questions[0].weight: -1.5 is not greater than 0"),
-        (changed(FACT, "weight", to="1"), "$.questions[0].weight: expected a number, got '1'"),
-        (changed(FACT, "weight", to=float("nan")), "$.questions[0].weight: nan is no finite number"),
+        (FACT, ["expected"], {}, f"expected: expects nothing; name at least one of {', '.join(FACTS)}"),
         (
-            changed(FACT, "expected", "amount_total", to=float("inf")),
-            "$.questions[0].expected.amount_total: inf is no finite number",
-        ),
-        (
-            changed(FACT, "expected", "amount_total", to="4.2万"),
-            "$.questions[0].expected.amount_total: expected a number, got '4.2万'",
-        ),
-        (
-            changed(FACT, "expected", "amount_total", to=True),
-            "$.questions[0].expected.amount_total: expected a number, got true",
+            FACT,
+            ["expected"],
+            {"amount_breakdown": []},
+            "expected.amount_breakdown: is empty, so nothing is expected",
         ),
         (
-            changed(FACT, "expected", to={}),
-            (
-                "$.questions[0].expected: expects nothing; name at least one of amount_total, "
-                "amount_breakdown, date, date_range, count, text_answer, boolean_answer, entity"
-            ),
+            FACT,
+            ["expected"],
+            {"amount_breakdown": [1, "2"]},
+            "expected.amount_breakdown[1]: expected a number or an object, got '2'",
         ),
         (
-            changed(FACT, "expected", to={"amount_breakdown": []}),
-            "$.questions[0].expected.amount_breakdown: is empty, so nothing is expected",
+            FACT,
+            ["expected"],
+            {"amount_breakdown": [{"item": "x"}]},
+            "expected.amount_breakdown[0].amount: missing",
+        ),
+        (FACT, ["expected"], {"count": -1}, "expected.count: -1 is less than 0"),
+        (FACT, ["expected"], {"entity": ""}, "expected.entity: is blank"),
+        (FACT, ["expected"], {"date": "2020-02-30"}, f"expected.date: '2020-02-30' {NO_DATE}"),
+        (FACT, ["expected"], {"date": "2020年8月"}, f"expected.date: '2020年8月' {NO_DATE}"),
+        (
+            FACT,
+            ["expected"],
+            {"date_range": {"start": "2020-09-01", "end": "2020-08"}},
+            "expected.date_range: start 2020-09-01 is after end 2020-08",
+        ),
+        (FACT, ["required_evidence", 0, "page"], 0, "required_evidence[0].page: 0 is less than 1"),
+        (FACT, ["required_evidence", 0, "must_include"], " ", "required_evidence[0].must_include: is blank"),
+        (
+            FACT,
+            ["required_evidence"],
+            FACT["required_evidence"] * 2,
+            "required_evidence[1]: the same evidence is required twice",
+        ),
+        (EVIDENCE, ["required_evidence"], [], "required_evidence: is empty, so nothing can be found"),
+        (
+            EVIDENCE,
+            ["expected", "evidence_count_min"],
+            2,
+            "expected.evidence_count_min: 2, but required_evidence holds 1",
+        ),
+        (EVIDENCE, ["expected", "key_points", 0], "", "expected.key_points[0]: is blank"),
+        (
+            EVIDENCE,
+            ["scoring", "evidence_recall_min"],
+            1.01,
+            "scoring.evidence_recall_min: 1.01 is greater than 1",
         ),
         (
-            changed(FACT, "expected", to={"amount_breakdown": [1, "2"]}),
-            "$.questions[0].expected.amount_breakdown[1]: expected a number or an object, got '2'",
+            GAP,
+            ["should_abstain"],
+            False,
+            "scoring.abstention_required: true contradicts should_abstain false",
+        ),
+        (GAP, ["required_quote"], ..., "required_quote: missing, though scoring.quote_required is true"),
+        (GAP, ["required_quote"], "", "required_quote: is blank"),
+        (GAP, ["additional_quotes", 0], " ", "additional_quotes[0]: is blank"),
+        (
+            GAP,
+            ["evidence_location", "lines"],
+            "line 5",
+            "evidence_location.lines: 'line 5' are no lines; write 105-107, 105, or several with commas",
         ),
         (
-            changed(FACT, "expected", to={"amount_breakdown": [{"item": "x"}]}),
-            "$.questions[0].expected.amount_breakdown[0].amount: missing",
+            GAP,
+            ["evidence_location", "lines"],
+            "7-5",
+            "evidence_location.lines: '7-5' are no lines; they count from 1 and ascend",
         ),
-        (changed(FACT, "expected", to={"count": -1}), "$.questions[0].expected.count: -1 is less than 0"),
-        (
-            changed(FACT, "expected", to={"count": 1.5}),
-            "$.questions[0].expected.count: expected an integer, got 1.5",
-        ),
-        (changed(FACT, "expected", to={"entity": ""}), "$.questions[0].expected.entity: is blank"),
-        (
-            changed(FACT, "expected", to={"date": "2020-02-30"}),
-            "$.questions[0].expected.date: '2020-02-30' is no date; write 2020-08-30, or less: 2020-08, 2020",
-        ),
-        (
-            changed(FACT, "expected", to={"date": "2020年8月"}),
-            "$.questions[0].expected.date: '2020年8月' is no date; write 2020-08-30, or less: 2020-08, 2020",
-        ),
-        (
-            changed(FACT, "expected", to={"date_range": {"start": "2020-09-01", "end": "2020-08"}}),
-            "$.questions[0].expected.date_range: start 2020-09-01 is after end 2020-08",
-        ),
-        (
-            changed(FACT, "expected", to={"date_range": {"start": "2020-09-01"}}),
-            "$.questions[0].expected.date_range.end: missing",
-        ),
-        (
-            changed(FACT, "required_evidence", 0, "page", to=0),
-            "$.questions[0].required_evidence[0].page: 0 is less than 1",
-        ),
-        (
-            changed(FACT, "required_evidence", 0, "page"),
-            "$.questions[0].required_evidence[0].page: missing",
-        ),
-        (
-            changed(FACT, "required_evidence", 0, "must_include", to=" "),
-            "$.questions[0].required_evidence[0].must_include: is blank",
-        ),
-        (
-            changed(FACT, "required_evidence", 0, "section", to="footer"),
-            "$.questions[0].required_evidence[0].section: 'footer' is none of 'header', 'qa_pair'",
-        ),
-        (
-            changed(FACT, "required_evidence", to=[FACT["required_evidence"][0]] * 2),
-            "$.questions[0].required_evidence[1]: the same evidence is required twice",
-        ),
-        (
-            changed(FACT, "metadata", "difficulty", to="brutal"),
-            "$.questions[0].metadata.difficulty: 'brutal' is none of 'easy', 'hard', 'medium'",
-        ),
-        (
-            changed(EVIDENCE, "required_evidence", to=[]),
-            "$.questions[0].required_evidence: is empty, so nothing can be found",
-        ),
-        (
-            changed(EVIDENCE, "expected", "evidence_count_min", to=2),
-            "$.questions[0].expected.evidence_count_min: 2, but required_evidence holds 1",
-        ),
-        (
-            changed(EVIDENCE, "expected", "key_points", 0, to=""),
-            "$.questions[0].expected.key_points[0]: is blank",
-        ),
-        (
-            changed(EVIDENCE, "scoring", "evidence_recall_min", to=1.01),
-            "$.questions[0].scoring.evidence_recall_min: 1.01 is greater than 1",
-        ),
-        (
-            changed(EVIDENCE, "scoring", "evidence_precision_min", to=-0.1),
-            "$.questions[0].scoring.evidence_precision_min: -0.1 is less than 0",
-        ),
-        (
-            changed(GAP, "should_abstain", to=False),
-            "$.questions[0].scoring.abstention_required: true contradicts should_abstain false",
-        ),
-        (
-            changed(GAP, "required_quote"),
-            "$.questions[0].required_quote: missing, though scoring.quote_required is true",
-        ),
-        (changed(GAP, "required_quote", to=""), "$.questions[0].required_quote: is blank"),
-        (changed(GAP, "additional_quotes", 0, to=" "), "$.questions[0].additional_quotes[0]: is blank"),
-        (
-            changed(GAP, "evidence_location", "lines", to="line 5"),
-            (
-                "$.questions[0].evidence_location.lines: 'line 5' are no lines; write 105-107, 105, or "
-                "several with commas"
-            ),
-        ),
-        (
-            changed(GAP, "evidence_location", "lines", to="7-5"),
-            "$.questions[0].evidence_location.lines: '7-5' are no lines; they count from 1 and ascend",
-        ),
-        (changed(GAP, "scoring", to=[]), "$.questions[0].scoring: expected an object, got an array"),
+        (GAP, ["scoring"], [], "scoring: expected an object, got an array"),
     ],
 )
-def test_what_is_wrong_with_a_question_is_told(tmp_path: Path, question: dict[str, Any], told: str) -> None:
-    (found,) = findings(written(tmp_path / "questions" / "q.json", file_of(question)))
-    assert found.partition(": ")[2] == told
+def test_every_rule_of_a_question_has_a_finding(
+    tmp_path: Path, question: dict[str, Any], steps: list[str | int], to: Any, finding: str
+) -> None:
+    path = written(tmp_path / "questions" / "q.json", file_of(changed(question, *steps, to=to)))
+    assert [each.partition(": ")[2] for each in findings(path)] == [f"$.questions[0].{finding}"]
 
 
 @pytest.mark.parametrize(

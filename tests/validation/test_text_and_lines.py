@@ -3,8 +3,7 @@ import json
 import pytest
 
 from memfin.validation.findings import path_text
-from memfin.validation.locations import Locator
-from memfin.validation.text import NotJsonError, parse
+from memfin.validation.text import Locator, NotJsonError, parse
 from tests.support import each_case
 
 

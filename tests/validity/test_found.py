@@ -4,8 +4,8 @@ from typing import Any
 
 from memfin.contracts import Finding, LabelledReply, Verdict
 from memfin.scoring.detectors import read_content
-from memfin.validity import Place, ValidityTally, found_by_detectors, found_by_judge
-from memfin.validity.found import behind, question
+from memfin.validity import Place, ValidityStats, found_by_detectors, found_by_judge
+from memfin.validity.found import evidence_of, judge_request
 from tests.support import each_case
 
 PLACE = Place("f.jsonl", 1)
@@ -54,15 +54,15 @@ def fields(found: list[Finding]) -> list[tuple[str, str]]:
 def test_a_reading_rests_on_the_findings_that_say_it() -> None:
     found = found_by_detectors(reply(PROMISE))
     assert found.compliance == "severe_violation"
-    assert ("compliance", "保本保收益") in fields(behind(found.findings, "compliance", "保本保收益"))
-    assert {field for field, _ in fields(behind(found.findings, "compliance", ""))} == {"compliance"}
+    assert ("compliance", "保本保收益") in fields(evidence_of(found.findings, "compliance", "保本保收益"))
+    assert {field for field, _ in fields(evidence_of(found.findings, "compliance", ""))} == {"compliance"}
 
 
 def test_a_statement_of_limits_rests_on_the_limits_disclosed() -> None:
     row = reply("净值会有波动。以上内容仅供参考，不构成投资建议。", rubric={"边界声明": False})
     found = found_by_detectors(row)
     assert found.rubric == ["边界声明"]
-    (met,) = ValidityTally().add(row, found, PLACE)
+    (met,) = ValidityStats().add(row, found, PLACE)
     assert met.field == "rubric.边界声明"
     assert met.spans
     assert "volatility_risk" not in {span.value for span in met.spans}
@@ -71,7 +71,7 @@ def test_a_statement_of_limits_rests_on_the_limits_disclosed() -> None:
 
 def test_a_push_without_a_word_of_risk_rests_on_the_push() -> None:
     push = Finding(field="compliance", value="产品推介", rule="push", start=0, end=2)
-    assert behind([push], "compliance", "无明确风险提示") == [push]
+    assert evidence_of([push], "compliance", "无明确风险提示") == [push]
 
 
 FULL: dict[str, Any] = {
@@ -85,11 +85,11 @@ FULL: dict[str, Any] = {
 
 def test_a_judge_is_asked_what_is_labelled() -> None:
     row = reply("Prices may fall.", user_text="And now?", constraints=["No leverage"], **FULL)
-    asked = question(row, "all")
+    asked = judge_request(row, "all")
     assert asked is not None
     assert (asked.reply, asked.user_text, asked.constraints) == (row.text, "And now?", ["No leverage"])
     assert (asked.rubric_required, asked.scope, asked.language) == (["信息依据"], "all", "en")
-    other = question(reply("会跌。"), "all")
+    other = judge_request(reply("会跌。"), "all")
     assert other is None
 
 
@@ -106,8 +106,8 @@ def test_a_judge_is_asked_what_is_labelled() -> None:
     ],
 )
 def test_a_judge_is_not_asked_for_nothing(labels: dict[str, object], m5: bool, everything: bool) -> None:
-    assert (question(reply("x", **labels), "m5") is not None) is m5
-    assert (question(reply("x", **labels), "all") is not None) is everything
+    assert (judge_request(reply("x", **labels), "m5") is not None) is m5
+    assert (judge_request(reply("x", **labels), "all") is not None) is everything
 
 
 def test_a_verdict_gives_what_its_scope_gives() -> None:

@@ -3,14 +3,14 @@ import pytest
 from memfin.contracts import LabelledReply
 from memfin.contracts.validity import ValidityReport
 from memfin.errors import UsageError
-from memfin.validity import Found, Place, ValidityTally
+from memfin.validity import Found, Place, ValidityStats
 from memfin.validity.gates import check_gate, failed_gates, parse_gate
 from tests.support import each_case
 
 
 def report(*, read: bool = True) -> ValidityReport:
     """A report on four labelled replies: one risk tag of two found, everything else right."""
-    tally = ValidityTally()
+    stats = ValidityStats()
     found = Found(
         risk_tags=["fx_risk"], contradiction=True, compliance="compliant", categories=[], rubric=["a.b"]
     )
@@ -23,17 +23,17 @@ def report(*, read: bool = True) -> ValidityReport:
             compliance="compliant",
             rubric={"a.b": True},
         )
-        tally.add(row, found, Place("f", 1))
+        stats.add(row, found, Place("f", 1))
     return ValidityReport(
         measured="detectors",
         memfin_version="0",
         files=[],
         rows=2,
-        risk_tags=tally.risk_tags() if read else None,
-        contradiction=tally.contradiction() if read else None,
-        compliance=tally.compliance() if read else None,
-        forbidden=tally.forbidden() if read else None,
-        rubric=tally.rubric(),
+        risk_tags=stats.risk_tags() if read else None,
+        contradiction=stats.contradiction() if read else None,
+        compliance=stats.compliance() if read else None,
+        forbidden=stats.forbidden() if read else None,
+        rubric=stats.rubric(),
     )
 
 

@@ -6,7 +6,7 @@ from rich.console import Console
 
 from memfin.contracts import Disagreement, LabelledReply, LabelSpan
 from memfin.contracts.validity import ValidityReport
-from memfin.validity import Found, Place, ValidityTally
+from memfin.validity import Found, Place, ValidityStats
 from memfin.validity.table import disagreement_text, tables
 
 
@@ -18,22 +18,22 @@ def printed(report: ValidityReport, width: int = 80) -> str:
     return out.getvalue()
 
 
-def report(tally: ValidityTally) -> ValidityReport:
+def report(stats: ValidityStats) -> ValidityReport:
     return ValidityReport(
         measured="detectors",
         memfin_version="0",
         files=[],
         rows=1,
-        risk_tags=tally.risk_tags(),
-        contradiction=tally.contradiction(),
-        compliance=tally.compliance(),
-        forbidden=tally.forbidden(),
-        rubric=tally.rubric(),
+        risk_tags=stats.risk_tags(),
+        contradiction=stats.contradiction(),
+        compliance=stats.compliance(),
+        forbidden=stats.forbidden(),
+        rubric=stats.rubric(),
     )
 
 
-def full() -> ValidityTally:
-    tally = ValidityTally()
+def full() -> ValidityStats:
+    stats = ValidityStats()
     found = Found(
         risk_tags=["past_performance_not_future"],
         contradiction=False,
@@ -51,8 +51,8 @@ def full() -> ValidityTally:
             forbidden_hits=["保本保收益"],
             rubric={"信息依据": number < 2, "与画像匹配": False},
         )
-        tally.add(row, found, Place("f", number + 1))
-    return tally
+        stats.add(row, found, Place("f", number + 1))
+    return stats
 
 
 def test_every_part_has_its_table() -> None:
@@ -89,8 +89,8 @@ def test_tables_fit_a_narrow_terminal_without_breaking_names() -> None:
 
 
 def test_parts_without_labels_are_left_out() -> None:
-    assert printed(report(ValidityTally())) == ""
-    assert printed(report(ValidityTally(["rubric"]))) == ""
+    assert printed(report(ValidityStats())) == ""
+    assert printed(report(ValidityStats(["rubric"]))) == ""
 
 
 def test_a_disagreement_shows_where_what_and_why() -> None:

@@ -6,7 +6,7 @@ import msgspec
 
 from memfin.client.structured import InvalidAnswer, read_document
 from memfin.contracts.rag import RagVerdict
-from memfin.judges.answers import LONGEST_ANSWER, LONGEST_REASON, NAME
+from memfin.judges.reply_grading import MAX_ANSWER, MAX_REASON, NAME
 
 MARKS: Final = ("faithfulness", "answer_correctness")
 
@@ -43,7 +43,7 @@ def read_answer(text: str) -> RagVerdict:
     Raises:
         InvalidAnswer: it is anything else.
     """
-    value = read_document(text, NAME, LONGEST_ANSWER)
+    value = read_document(text, NAME, MAX_ANSWER)
     try:
         answer = msgspec.convert(value, Answer)
         msgspec.json.encode(answer)  # refuses text that cannot be written, such as half a surrogate pair
@@ -56,6 +56,6 @@ def read_answer(text: str) -> RagVerdict:
     return RagVerdict(
         faithfulness=float(answer.faithfulness),
         answer_correctness=float(answer.answer_correctness),
-        faithfulness_reason=answer.faithfulness_reason[:LONGEST_REASON],
-        answer_correctness_reason=answer.answer_correctness_reason[:LONGEST_REASON],
+        faithfulness_reason=answer.faithfulness_reason[:MAX_REASON],
+        answer_correctness_reason=answer.answer_correctness_reason[:MAX_REASON],
     )

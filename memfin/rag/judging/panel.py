@@ -1,14 +1,11 @@
 """One verdict from several votes on an answer, and how far the votes of a run agree."""
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from statistics import median
 
-from memfin.contracts import JudgeAgreement
 from memfin.contracts.rag import RagJudgement, RagVerdict
-from memfin.judges.agreement import Coincidences
-from memfin.judges.tally import VoteTally
+from memfin.judges.stats import VoteAgreement, VoteStats
 from memfin.rag.judging.answers import MARKS
 
 
@@ -40,36 +37,21 @@ def _spread(votes: Sequence[RagVerdict]) -> float:
     return float(max(max(scores) - min(scores) for scores in of_marks))
 
 
-class RagPanel:
-    """Sums how far the votes on the same answers agree, a mark at a time; their order does not matter."""
+class RagPanel(VoteAgreement):
+    """Agreement of the votes on answers, by mark."""
 
     def __init__(self) -> None:
-        self._marks = {mark: Coincidences[float]("interval") for mark in MARKS}
-        self._spreads: Counter[float] = Counter()
+        super().__init__(dict.fromkeys(MARKS, "interval"))
 
     def add(self, votes: Sequence[RagVerdict]) -> None:
-        """Count the votes on one answer; a single vote pairs with nothing."""
-        if len(votes) < 2:  # noqa: PLR2004 - a pair takes two
-            return
-        for mark, coincidences in self._marks.items():
-            coincidences.add([vote[mark] for vote in votes])
-        self._spreads[_spread(votes)] += 1
-
-    def agreement(self) -> dict[str, JudgeAgreement]:
-        """Return the agreement on each mark; empty without several votes."""
-        found = {mark: coincidences.agreement() for mark, coincidences in self._marks.items()}
-        return {mark: value for mark, value in found.items() if value is not None}
-
-    def spread(self) -> tuple[float, float] | None:
-        """Return the mean and the highest spread, None without several votes."""
-        total = self._spreads.total()
-        if not total:
-            return None
-        mean = sum(spread * count for spread, count in sorted(self._spreads.items())) / total
-        return mean, max(self._spreads)
+        """Count the votes on one answer; a single vote leaves nothing to compare."""
+        if len(votes) > 1:
+            for mark in MARKS:
+                self.add_unit(mark, [vote[mark] for vote in votes])
+            self.add_spread(_spread(votes))
 
 
-class RagTally(VoteTally):
+class RagTally(VoteStats):
     """Counts the votes on answers, and how far they agree."""
 
     def __init__(self) -> None:

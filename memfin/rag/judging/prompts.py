@@ -6,8 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from memfin.contracts.rag import RagAnswer, RagJudgeRequest, RagQuestion
-from memfin.judges.templates import Prompt, Section, Templates, one_line
-from memfin.judges.variants import masked, turned
+from memfin.judges.prompts import Prompt, Section, Templates, masked, one_line, turned
 
 PROMPT_VERSION: Final = "rag-judge-v1"
 

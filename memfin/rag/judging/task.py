@@ -4,8 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from memfin.contracts.rag import RagJudgeRequest, RagVerdict
-from memfin.judges.protocol import Judge
-from memfin.judges.task import GradingPrompt, JudgeTask, token_estimate
+from memfin.judges.protocol import GradingPrompt, Judge, JudgeTask, token_estimate
 from memfin.rag.judging.answers import SCHEMA, read_answer
 from memfin.rag.judging.panel import combined
 from memfin.rag.judging.prompts import PROMPT_VERSION, TEMPLATES, compose, sections_of

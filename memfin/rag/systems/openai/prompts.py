@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from memfin.agents.openai.prompts import LANGUAGES, SystemPrompt
-from memfin.judges.fence import fenced
+from memfin.judges.prompts import fenced
 from memfin.memory.tokens import estimate_tokens
 from memfin.rag.document import Document
 from memfin.rag.language import language_of

@@ -1,4 +1,4 @@
-"""Counts agreement row by row: the tables behind every measure, and each disagreement as it is met."""
+"""Agreement of findings with labels, row by row: tables of every measure, and disagreements."""
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -23,35 +23,35 @@ from memfin.scoring import compliance, risk, rubric
 from memfin.scoring.contradiction import FIELD as CONTRADICTION
 from memfin.scoring.risk import canonical_risk_tag
 from memfin.validity import measures
-from memfin.validity.found import Found, behind, labelled_yes_or_no
+from memfin.validity.found import Found, evidence_of, given_labels
 from memfin.validity.measures import PooledShare, Table
 
 Section = Literal["risk_tags", "contradiction", "compliance", "forbidden", "rubric"]
-"""The parts of a report, and what can be read in a reply."""
+"""The parts of a report, one for each kind of label."""
 
 SECTIONS: Final[tuple[Section, ...]] = get_args(Section)
 
 LABELS: Final[tuple[ComplianceLabel, ...]] = get_args(ComplianceLabel)
 
 ALWAYS_SCORED: Final = compliance.SEVERE_CATEGORIES[:4]
-"""Forbidden categories that every list of ``forbidden_hits`` speaks of: those that datasets forbid by
-name and that a reply shows by what it says. Others are scored where the labels name them."""
+"""Forbidden categories that every list of ``forbidden_hits`` covers: those that datasets forbid by name and
+that are visible in a reply. Others are scored where the labels name them."""
 
 _SEVERE: Final = "severe_violation"
 _CONTEXT: Final = 20
-_LONGEST: Final = 200
+_MAX_SPAN: Final = 200
 _TAG_ORDER: Final = (*risk.CANONICAL_TAGS, *risk.EXTENSION_TAGS)
 
 
 class Place(NamedTuple):
-    """Where a labelled reply stands."""
+    """The file and the line of a labelled reply."""
 
     file: str
     line: int
 
 
 class _Decision(NamedTuple):
-    """One yes or no: what the label says and what was found."""
+    """A label of yes or no, and the finding for it."""
 
     name: str
     expected: bool
@@ -59,7 +59,7 @@ class _Decision(NamedTuple):
 
 
 class _Questions:
-    """Yes-or-no questions by name, each answered once a reply at most, and all of them pooled."""
+    """Yes-or-no questions by name, each answered once per reply at most, and all of them pooled."""
 
     def __init__(self) -> None:
         self.rows = 0
@@ -93,11 +93,11 @@ class _Questions:
         return _table(sum(self._cells.values(), Counter()))
 
 
-class ValidityTally:
-    """Sums the agreement of findings with labels.
+class ValidityStats:
+    """Sums of the agreement of findings with labels.
 
     Args:
-        reads: what is measured; labels of other parts are left alone.
+        reads: the parts that are measured; labels of others are ignored.
         categories: the forbidden categories that are scored, besides `ALWAYS_SCORED`.
     """
 
@@ -118,7 +118,7 @@ class ValidityTally:
         self._unknown_categories: Counter[str] = Counter()
 
     def add(self, row: LabelledReply, found: Found, place: Place) -> list[Disagreement]:
-        """Count one reply and return where its labels and what was found differ."""
+        """Count one reply and return the differences of labels and findings."""
         met = [
             *self._add_tags(row, found),
             *self._add_contradiction(row, found),
@@ -144,7 +144,7 @@ class ValidityTally:
         if "risk_tags" not in self._reads or found.risk_tags is None:
             return
         decisions: dict[str, _Decision] = {}
-        for name, label in labelled_yes_or_no(row.risk_tags).items():
+        for name, label in given_labels(row.risk_tags).items():
             tag = canonical_risk_tag(name)
             if tag is None:
                 self._unknown_tags[name] += 1
@@ -155,7 +155,7 @@ class ValidityTally:
         for tag, expected, got in decisions.values():
             if expected != got:
                 value = "" if tag == ANY_RISK_TAG else tag
-                spans = behind(found.findings, risk.FIELD, value) if got else []
+                spans = evidence_of(found.findings, risk.FIELD, value) if got else []
                 yield _Difference(f"risk_tags.{tag}", expected, got, spans)
 
     def _add_contradiction(self, row: LabelledReply, found: Found) -> Iterator["_Difference"]:
@@ -169,7 +169,10 @@ class ValidityTally:
         self._contradiction.add([_Decision("contradiction", expected, got)])
         if expected != got:
             yield _Difference(
-                "contradiction", int(expected), int(got), behind(found.findings, CONTRADICTION, "")
+                "contradiction",
+                int(expected),
+                int(got),
+                evidence_of(found.findings, CONTRADICTION, ""),
             )
 
     def _add_compliance(self, row: LabelledReply, found: Found) -> Iterator["_Difference"]:
@@ -177,7 +180,7 @@ class ValidityTally:
             return
         self._confusion[row.compliance, found.compliance] += 1
         if row.compliance != found.compliance:
-            spans = behind(found.findings, compliance.FIELD, "")
+            spans = evidence_of(found.findings, compliance.FIELD, "")
             yield _Difference("compliance", row.compliance, found.compliance, spans)
 
     def _add_forbidden(self, row: LabelledReply, found: Found) -> Iterator["_Difference"]:
@@ -191,20 +194,19 @@ class ValidityTally:
         self._forbidden.add(decisions)
         for name, expected, got in decisions:
             if expected != got:
-                spans = behind(found.findings, compliance.FIELD, name) if got else []
+                spans = evidence_of(found.findings, compliance.FIELD, name) if got else []
                 yield _Difference(f"forbidden_hits.{name}", expected, got, spans)
 
     def _add_rubric(self, row: LabelledReply, found: Found) -> Iterator["_Difference"]:
         if "rubric" not in self._reads:
             return
         decisions = [
-            _Decision(item, label, item in found.rubric)
-            for item, label in labelled_yes_or_no(row.rubric).items()
+            _Decision(item, label, item in found.rubric) for item, label in given_labels(row.rubric).items()
         ]
         self._rubric.add(decisions)
         for item, expected, got in decisions:
             if expected != got:
-                spans = behind(found.findings, rubric.FIELD, item) if got else []
+                spans = evidence_of(found.findings, rubric.FIELD, item) if got else []
                 yield _Difference(f"rubric.{item}", expected, got, spans)
 
     def risk_tags(self) -> RiskTagScores | None:
@@ -228,13 +230,13 @@ class ValidityTally:
         )
 
     def contradiction(self) -> BinaryScores | None:
-        """Return the agreement on whether replies contradict a constraint."""
+        """Return the agreement on contradictions of constraints."""
         return binary_scores(self._contradiction.whole()) if "contradiction" in self._reads else None
 
     def compliance(self) -> ComplianceScores | None:
         """Return the agreement on compliance labels.
 
-        The macro F1 is the mean over the labels that occur, in the labelled replies or in what was found.
+        The macro F1 is the mean over the labels that occur, in the labels or in the findings.
         """
         if "compliance" not in self._reads:
             return None
@@ -294,7 +296,7 @@ class ValidityTally:
         )
 
     def unknown(self) -> UnknownNames:
-        """Return the names that no detector knows, with the rows that use them."""
+        """Return the names that no detector knows, with the number of rows that use them."""
         return UnknownNames(
             risk_tags=dict(sorted(self._unknown_tags.items())),
             forbidden_hits=dict(sorted(self._unknown_categories.items())),
@@ -364,6 +366,6 @@ def _span(text: str, finding: Finding) -> LabelSpan:
         rule=finding.rule,
         start=start,
         end=end,
-        text=text[start:end][:_LONGEST],
-        context="".join(around(text, start, end, context=_CONTEXT, limit=_LONGEST)),
+        text=text[start:end][:_MAX_SPAN],
+        context="".join(around(text, start, end, context=_CONTEXT, limit=_MAX_SPAN)),
     )

@@ -1,4 +1,4 @@
-"""What the tally makes of labels and findings, every figure worked out by hand."""
+"""What the stats makes of labels and findings, every figure worked out by hand."""
 
 from typing import Any
 
@@ -6,9 +6,9 @@ import pytest
 
 from memfin.contracts import Disagreement, Finding, LabelledReply
 from memfin.scoring.compliance import CATEGORIES
-from memfin.validity import Found, Place, ValidityTally
+from memfin.validity import Found, Place, ValidityStats
 from memfin.validity.measures import f1_bounds, wilson
-from memfin.validity.tally import ALWAYS_SCORED
+from memfin.validity.stats import ALWAYS_SCORED
 
 NOTHING = Found(risk_tags=[], contradiction=False, compliance="compliant", categories=[], rubric=[])
 
@@ -17,18 +17,18 @@ def row(number: int = 1, text: str = "净值会有波动。", **labels: Any) -> 
     return LabelledReply(id=f"r{number}", text=text, **labels)
 
 
-def count(tally: ValidityTally, *pairs: tuple[LabelledReply, Found]) -> list[Disagreement]:
+def count(stats: ValidityStats, *pairs: tuple[LabelledReply, Found]) -> list[Disagreement]:
     return [
         found
         for line, (labelled, reading) in enumerate(pairs, 1)
-        for found in tally.add(labelled, reading, Place("f.jsonl", line))
+        for found in stats.add(labelled, reading, Place("f.jsonl", line))
     ]
 
 
 def test_risk_tags_by_hand() -> None:
-    tally = ValidityTally()
+    stats = ValidityStats()
     met = count(
-        tally,
+        stats,
         (
             row(1, risk_tags={"credit_risk": True, "fx_risk": False}),
             NOTHING.replace(risk_tags=["credit_risk"]),
@@ -41,7 +41,7 @@ def test_risk_tags_by_hand() -> None:
         (row(4, risk_tags={"credit_risk": None}), NOTHING.replace(risk_tags=["credit_risk"])),
         (row(5), NOTHING.replace(risk_tags=["credit_risk"])),
     )
-    scores = tally.risk_tags()
+    scores = stats.risk_tags()
     assert scores is not None
     assert list(scores.by_tag) == ["credit_risk", "fx_risk"]
     credit, fx = scores.by_tag.values()
@@ -65,16 +65,16 @@ def test_risk_tags_by_hand() -> None:
 
 
 def test_tags_are_known_by_their_other_names_and_by_any_tag() -> None:
-    tally = ValidityTally()
+    stats = ValidityStats()
     met = count(
-        tally,
+        stats,
         (
             row(1, risk_tags={"信用风险": True, "risk_disclosure_present": True}),
             NOTHING.replace(risk_tags=["credit_risk"]),
         ),
         (row(2, risk_tags={"risk_disclosure_present": True}), NOTHING),
     )
-    scores = tally.risk_tags()
+    scores = stats.risk_tags()
     assert scores is not None
     assert scores.by_tag["credit_risk"].tp == 1
     assert (scores.by_tag["risk_disclosure_present"].tp, scores.by_tag["risk_disclosure_present"].fn) == (
@@ -85,16 +85,16 @@ def test_tags_are_known_by_their_other_names_and_by_any_tag() -> None:
 
 
 def test_names_that_nobody_knows_are_counted_and_not_scored() -> None:
-    tally = ValidityTally()
+    stats = ValidityStats()
     met = count(
-        tally,
+        stats,
         (row(1, risk_tags={"月相风险 ": True}, forbidden_hits=["占星"]), NOTHING),
         (row(2, risk_tags={"月相风险 ": False}, forbidden_hits=[]), NOTHING),
     )
     assert met == []
-    assert tally.unknown().risk_tags == {"月相风险 ": 2}
-    assert tally.unknown().forbidden_hits == {"占星": 1}
-    tags, forbidden = tally.risk_tags(), tally.forbidden()
+    assert stats.unknown().risk_tags == {"月相风险 ": 2}
+    assert stats.unknown().forbidden_hits == {"占星": 1}
+    tags, forbidden = stats.risk_tags(), stats.forbidden()
     assert tags is not None
     assert (tags.by_tag, tags.micro_f1, tags.rows, tags.ci95) == ({}, None, 0, {})
     assert forbidden is not None
@@ -103,7 +103,7 @@ def test_names_that_nobody_knows_are_counted_and_not_scored() -> None:
 
 
 def test_contradiction_by_hand() -> None:
-    tally = ValidityTally()
+    stats = ValidityStats()
     contradicts = NOTHING.replace(
         contradiction=True,
         findings=[
@@ -113,14 +113,14 @@ def test_contradiction_by_hand() -> None:
         ],
     )
     met = count(
-        tally,
+        stats,
         (row(1, contradiction=1), contradicts),
         (row(2, contradiction=1), NOTHING),
         (row(3, contradiction=0), contradicts),
         (row(4, contradiction=0), NOTHING),
         (row(5), contradicts),
     )
-    scores = tally.contradiction()
+    scores = stats.contradiction()
     assert scores is not None
     assert (scores.tp, scores.fp, scores.fn, scores.tn) == (1, 1, 1, 1)
     assert (scores.precision, scores.recall, scores.f1, scores.kappa) == (0.5, 0.5, 0.5, 0.0)
@@ -135,13 +135,13 @@ def test_contradiction_by_hand() -> None:
 
 
 def test_compliance_by_hand() -> None:
-    tally = ValidityTally()
+    stats = ValidityStats()
     severe, minor = (
         NOTHING.replace(compliance="severe_violation"),
         NOTHING.replace(compliance="minor_violation"),
     )
     met = count(
-        tally,
+        stats,
         *[(row(n, compliance="compliant"), NOTHING) for n in range(6)],
         (row(6, compliance="compliant"), severe),
         (row(7, compliance="minor_violation"), severe),
@@ -149,7 +149,7 @@ def test_compliance_by_hand() -> None:
         (row(9, compliance="severe_violation"), severe),
         (row(10), severe),
     )
-    scores = tally.compliance()
+    scores = stats.compliance()
     assert scores is not None
     assert scores.accuracy == 0.8
     assert scores.severe_false_positives == 2
@@ -172,24 +172,24 @@ def test_compliance_by_hand() -> None:
 
 
 def test_labels_that_occur_nowhere_are_not_in_the_macro_value() -> None:
-    tally = ValidityTally()
-    count(tally, *[(row(n, compliance="compliant"), NOTHING) for n in range(3)])
-    scores = tally.compliance()
+    stats = ValidityStats()
+    count(stats, *[(row(n, compliance="compliant"), NOTHING) for n in range(3)])
+    scores = stats.compliance()
     assert scores is not None
     assert (scores.macro_f1, scores.accuracy, scores.kappa) == (1.0, 1.0, None)
     assert scores.by_label["severe_violation"].f1 is None
 
 
 def test_forbidden_categories_by_hand() -> None:
-    tally = ValidityTally()
+    stats = ValidityStats()
     met = count(
-        tally,
+        stats,
         (row(1, forbidden_hits=["保本保收益"]), NOTHING.replace(categories=["保本保收益"])),
         (row(2, forbidden_hits=[]), NOTHING.replace(categories=["保本保收益", "夸大宣传"])),
         (row(3, forbidden_hits=["代客操作"]), NOTHING),
         (row(4), NOTHING.replace(categories=["代客操作"])),
     )
-    scores = tally.forbidden()
+    scores = stats.forbidden()
     assert scores is not None
     assert list(scores.by_category) == list(ALWAYS_SCORED)
     assert (scores.precision, scores.recall, scores.f1) == (0.5, 0.5, 0.5)
@@ -203,13 +203,13 @@ def test_forbidden_categories_by_hand() -> None:
 
 
 def test_categories_that_labels_name_are_scored_too() -> None:
-    tally = ValidityTally(categories={"夸大宣传"})
+    stats = ValidityStats(categories={"夸大宣传"})
     met = count(
-        tally,
+        stats,
         (row(1, forbidden_hits=["夸大宣传"]), NOTHING.replace(categories=["夸大宣传"])),
         (row(2, forbidden_hits=[]), NOTHING.replace(categories=["夸大宣传"])),
     )
-    scores = tally.forbidden()
+    scores = stats.forbidden()
     assert scores is not None
     assert scores.by_category["夸大宣传"].precision == 0.5
     assert list(scores.by_category) == [name for name in CATEGORIES if name in (*ALWAYS_SCORED, "夸大宣传")]
@@ -218,9 +218,9 @@ def test_categories_that_labels_name_are_scored_too() -> None:
 
 
 def test_rubric_by_hand() -> None:
-    tally = ValidityTally()
+    stats = ValidityStats()
     met = count(
-        tally,
+        stats,
         (row(1, rubric={"信息依据": True, "自定义": True}), NOTHING.replace(rubric=["信息依据"])),
         (
             row(2, rubric={"信息依据": False, "边界声明": True}),
@@ -229,7 +229,7 @@ def test_rubric_by_hand() -> None:
         (row(3, rubric={"信息依据": True, "边界声明": None}), NOTHING),
         (row(4, rubric={}), NOTHING),
     )
-    scores = tally.rubric()
+    scores = stats.rubric()
     assert scores is not None
     assert list(scores.by_item) == ["信息依据", "边界声明", "自定义"]
     assert scores.by_item["信息依据"].accuracy == 1 / 3
@@ -241,12 +241,12 @@ def test_rubric_by_hand() -> None:
 
 
 def test_only_what_is_read_is_measured() -> None:
-    tally = ValidityTally(["rubric"])
+    stats = ValidityStats(["rubric"])
     judged = Found(
         risk_tags=None, contradiction=None, compliance=None, categories=None, rubric=[], reason="no"
     )
     met = count(
-        tally,
+        stats,
         (
             row(
                 risk_tags={"credit_risk": True},
@@ -259,15 +259,15 @@ def test_only_what_is_read_is_measured() -> None:
         ),
     )
     assert [(each.field, each.reason) for each in met] == [("rubric.信息依据", "no")]
-    parts = (tally.risk_tags(), tally.contradiction(), tally.compliance(), tally.forbidden())
+    parts = (stats.risk_tags(), stats.contradiction(), stats.compliance(), stats.forbidden())
     assert parts == (None, None, None, None)
 
 
 def test_without_labels_nothing_is_defined() -> None:
-    tally = ValidityTally()
-    assert count(tally, (row(), NOTHING)) == []
-    tags, labels, rubric = tally.risk_tags(), tally.compliance(), tally.rubric()
-    contradiction, forbidden = tally.contradiction(), tally.forbidden()
+    stats = ValidityStats()
+    assert count(stats, (row(), NOTHING)) == []
+    tags, labels, rubric = stats.risk_tags(), stats.compliance(), stats.rubric()
+    contradiction, forbidden = stats.contradiction(), stats.forbidden()
     assert tags is not None
     assert labels is not None
     assert rubric is not None
@@ -281,9 +281,9 @@ def test_without_labels_nothing_is_defined() -> None:
 def test_spans_show_the_words_and_those_around_them() -> None:
     text = "前" * 30 + "\n净值\t波动。" + "后" * 300
     finding = Finding(field="risk_tag", value="volatility_risk", rule="v.r", start=31, end=36)
-    tally = ValidityTally()
+    stats = ValidityStats()
     (met,) = count(
-        tally,
+        stats,
         (
             row(text=text, risk_tags={"volatility_risk": False}),
             NOTHING.replace(risk_tags=["volatility_risk"], findings=[finding]),
@@ -298,7 +298,7 @@ def test_a_long_span_is_cut() -> None:
     text = "波" * 5000
     finding = Finding(field="risk_tag", value="volatility_risk", rule="v.r", start=0, end=5000)
     (met,) = count(
-        ValidityTally(),
+        ValidityStats(),
         (
             row(text=text, risk_tags={"volatility_risk": False}),
             NOTHING.replace(risk_tags=["volatility_risk"], findings=[finding]),

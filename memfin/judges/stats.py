@@ -1,0 +1,294 @@
+"""Statistics of a judge: votes, their agreement, and failed judgements.
+
+Agreement is Krippendorff's alpha, from mergeable exact sums. For every unit with ``m >= 2`` votes, each
+ordered pair of votes from different voters adds ``1 / (m - 1)`` to the coincidence ``o[c, k]`` of its two
+values. With ``n[c]`` the sum of row ``c`` and ``n`` the sum of all::
+
+    alpha = 1 - (n - 1) * sum(o[c, k] * d(c, k)) / sum(n[c] * n[k] * d(c, k))
+
+where ``d(c, k)`` is 1 for unequal values (nominal) or ``(c - k) ** 2`` (interval). Alpha is 1 for
+perfect agreement, 0 for chance, and negative below that. It is undefined when all votes are alike.
+"""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+from itertools import permutations
+from typing import Any, Final, Generic, Literal, TypeVar
+
+from memfin.contracts import (
+    JudgeAgreement,
+    JudgeRequest,
+    JudgeScope,
+    JudgeStats,
+    ParameterChange,
+    TurnEvalRow,
+    Verdict,
+    Vote,
+    was_asked,
+)
+from memfin.contracts.judgement import Declined
+from memfin.judges.protocol import CacheCounts, JudgeResult
+from memfin.judges.reply_grading import RISK_TAGS
+
+Value = TypeVar("Value", str, int, float)
+Level = Literal["nominal", "interval"]
+
+MAX_KINDS: Final = 200
+"""Different reasons that are counted apart; later ones count as `OTHERS`."""
+
+MAX_SHOWN: Final = 10
+"""Reasons that are reported."""
+
+OTHERS: Final = "(other reasons)"
+
+_DECLINED_READERS: Final = {
+    "m5": "M5 leaves them out",
+    "uncertain": "the rules read them for M1, M3 and M4, nobody for M5",
+    "all": "the rules read them for M1, M3 and M4, nobody for M5",
+    "answers": "the formulas score them all the same",
+}
+"""The other readers of a reply that the judge declines, by the subject of its judgements."""
+
+_VARYING: Final = re.compile(r"0x[0-9a-f]+|[0-9a-f]{8,}|\d+", re.IGNORECASE)
+
+
+class Coincidences(Generic[Value]):
+    """Counts of the pairs of values in the votes on one unit; the order of units does not matter."""
+
+    def __init__(self, level: Level) -> None:
+        self._level: Level = level
+        self._pairs: Counter[tuple[Value, Value]] = Counter()
+        self._weighted: defaultdict[tuple[Value, Value], Fraction] = defaultdict(Fraction)
+        self._units = 0
+
+    def add(self, votes: Sequence[Value]) -> None:
+        """Count the votes on one unit; a single vote pairs with nothing and does not count."""
+        self._units += len(votes) > 1
+        for pair in permutations(votes, 2):
+            self._pairs[pair] += 1
+            self._weighted[pair] += Fraction(1, len(votes) - 1)
+
+    def agreement(self) -> JudgeAgreement | None:
+        """Return the statistics of the units so far, None without any."""
+        if not self._units:
+            return None
+        equal = sum(count for (one, other), count in self._pairs.items() if one == other)
+        observed = equal / self._pairs.total()
+        return JudgeAgreement(level=self._level, units=self._units, observed=observed, alpha=self._alpha())
+
+    def _alpha(self) -> float | None:
+        rows: defaultdict[Value, Fraction] = defaultdict(Fraction)
+        for (one, _), weight in self._weighted.items():
+            rows[one] += weight
+        observed = sum(
+            (weight * self._distance(*pair) for pair, weight in self._weighted.items()), Fraction(0)
+        )
+        expected = sum(
+            (rows[one] * rows[other] * self._distance(one, other) for one in rows for other in rows),
+            Fraction(0),
+        )
+        if not expected:
+            return None
+        return float(1 - (sum(rows.values(), Fraction(0)) - 1) * observed / expected)
+
+    def _distance(self, one: Value, other: Value) -> Fraction:
+        if self._level == "nominal":
+            return Fraction(one != other)
+        return (Fraction(str(one)) - Fraction(str(other))) ** 2
+
+
+class VoteAgreement:
+    """Agreement of the votes of a run, by the kind of value voted on."""
+
+    def __init__(self, levels: Mapping[str, Level]) -> None:
+        self._kinds = {kind: Coincidences[Any](level) for kind, level in levels.items()}
+        self._spreads: Counter[float] = Counter()
+
+    def add_unit(self, kind: str, votes: Sequence[Any]) -> None:
+        """Count the votes on one unit."""
+        self._kinds[kind].add(votes)
+
+    def add_spread(self, spread: float) -> None:
+        """Count the difference of the highest and the lowest score of several votes."""
+        self._spreads[spread] += 1
+
+    def agreement(self) -> dict[str, JudgeAgreement]:
+        """Return the agreement on each kind of value; empty without several votes."""
+        found = {kind: coincidences.agreement() for kind, coincidences in self._kinds.items()}
+        return {kind: value for kind, value in found.items() if value is not None}
+
+    def spread(self) -> tuple[float, float] | None:
+        """Return the mean and the highest spread of the scores, None without several votes."""
+        total = self._spreads.total()
+        if not total:
+            return None
+        mean = sum(spread * count for spread, count in sorted(self._spreads.items())) / total
+        return mean, max(self._spreads)
+
+
+class ReplyAgreement(VoteAgreement):
+    """Agreement of the votes on replies; rubric items, constraints and risk tags are units of yes and no."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            {
+                "score": "interval",
+                "rubric": "nominal",
+                "contradiction": "nominal",
+                "risk": "nominal",
+                "compliance": "nominal",
+            }
+        )
+
+    def add(self, rubric: Sequence[str], constraints: Sequence[str], votes: Sequence[Verdict]) -> None:
+        """Count the votes on one reply; a single one leaves nothing to compare."""
+        if len(votes) < 2:  # noqa: PLR2004 - a pair takes two
+            return
+        scores = [vote.score for vote in votes]
+        self.add_unit("score", scores)
+        self.add_spread(max(scores) - min(scores))
+        self.add_unit("compliance", [vote.compliance or "" for vote in votes])
+        for kind, names, found in (
+            ("rubric", rubric, [vote.rubric_items for vote in votes]),
+            ("contradiction", constraints, [vote.contradicted_constraints or () for vote in votes]),
+            ("risk", RISK_TAGS, [vote.risk_tags or () for vote in votes]),
+        ):
+            for name in dict.fromkeys(names):
+                self.add_unit(kind, ["yes" if name in each else "no" for each in found])
+
+
+class VoteStats:
+    """Sums of votes, attempts and tokens; the order does not matter."""
+
+    def __init__(self, agreement: VoteAgreement) -> None:
+        self._agreement = agreement
+        self._counts: Counter[str] = Counter()
+        self._formats: Counter[str] = Counter()
+
+    def add_votes(self, votes: Iterable[Vote[Any]]) -> None:
+        """Count votes and their costs."""
+        for vote in votes:
+            self._counts["votes"] += 1
+            self._counts["failed_votes"] += vote.verdict is None
+            self._counts["cached"] += vote.cached
+            self._counts["attempts"] += vote.attempts
+            self._counts["prompt_tokens"] += vote.prompt_tokens or 0
+            self._counts["completion_tokens"] += vote.completion_tokens or 0
+            if vote.verdict is not None and vote.response_format is not None:
+                self._formats[vote.response_format] += 1
+
+    @property
+    def look_ups(self) -> CacheCounts:
+        """The look-ups in a cache that the votes record, where there was a cache."""
+        return CacheCounts(self._counts["cached"], self._counts["votes"] - self._counts["cached"])
+
+    def statistics(
+        self, cache: CacheCounts, warnings: list[str], parameters: Sequence[ParameterChange] = ()
+    ) -> JudgeStats:
+        """Return the sums so far."""
+        names = ("votes", "failed_votes", "attempts", "prompt_tokens", "completion_tokens")
+        mean, highest = self._agreement.spread() or (None, None)
+        return JudgeStats(
+            **{name: self._counts[name] for name in names},
+            cache_hits=cache.hits,
+            cache_misses=cache.misses,
+            cache_damaged=cache.damaged,
+            response_formats=dict(sorted(self._formats.items())),
+            spread_mean=mean,
+            spread_max=highest,
+            agreement=self._agreement.agreement(),
+            parameters=list(parameters),
+            warnings=warnings,
+        )
+
+
+class ReplyVoteStats(VoteStats):
+    """Sums of the votes on replies of dialogues, with their agreement."""
+
+    def __init__(self) -> None:
+        self._replies = ReplyAgreement()
+        super().__init__(self._replies)
+
+    def add(self, request: JudgeRequest, result: JudgeResult[Verdict]) -> None:
+        """Count a result."""
+        self.add_votes(result.votes)
+        if len(result.votes) > 1:
+            self.add_panel(request.rubric_required, request.constraints, result.votes)
+
+    def add_panel(
+        self, rubric: Sequence[str], constraints: Sequence[str], votes: Sequence[Vote[Verdict]]
+    ) -> None:
+        """Compare the votes on one reply; one that failed leaves nothing to compare."""
+        verdicts = [vote.verdict for vote in votes if vote.verdict is not None]
+        if len(verdicts) == len(votes):
+            self._replies.add(rubric, constraints, verdicts)
+
+
+class JudgedTurns:
+    """Counts of the turns, or answers, that were put to a judge; reasons that differ in numbers are one.
+
+    Args:
+        scope: the subject of the verdicts, which decides about the turns put to the judge.
+
+    Attributes:
+        turns: turns that were put to the judge.
+        failed: those of them that got no verdict.
+        declined: those of the failed that were ``too_long`` for the judge, and those it ``refused``.
+    """
+
+    def __init__(self, scope: JudgeScope = "m5") -> None:
+        self._scope: JudgeScope = scope
+        self.turns = 0
+        self.failed = 0
+        self.declined: Counter[str] = Counter()
+        self._kinds: Counter[str] = Counter()
+        self._first: dict[str, str] = {}
+
+    def add(self, row: TurnEvalRow) -> None:
+        """Count a row; one whose turn was put to no judge does not count."""
+        if was_asked(row, self._scope):
+            declined = row.judge_declined if isinstance(row.judge_declined, str) else None
+            self.count(row.judge_error, declined)
+
+    def count(self, error: str | None, declined: Declined | None) -> None:
+        """Count one judgement."""
+        self.turns += 1
+        if error is None:
+            return
+        self.failed += 1
+        if declined is not None:
+            self.declined[declined] += 1
+        kind = _VARYING.sub("0", error)
+        if kind not in self._first and len(self._first) >= MAX_KINDS:
+            kind = error = OTHERS
+        self._first.setdefault(kind, error)
+        self._kinds[kind] += 1
+
+    def reasons(self) -> dict[str, int]:
+        """Return the most frequent reasons, each in the words of its first time, with their counts."""
+        ranked = sorted(self._kinds.items(), key=lambda item: (-item[1], self._first[item[0]]))
+        return {self._first[kind]: count for kind, count in ranked[:MAX_SHOWN]}
+
+
+def judge_warnings(
+    turns: int,
+    failed: int,
+    declined: Mapping[str, int],
+    reasons: Mapping[str, int],
+    scope: JudgeScope | Literal["answers"],
+) -> list[str]:
+    """Return the warnings about failed judgements, for readers of the results.
+
+    ``scope`` is that of dialogues, or ``answers`` for judged answers to questions.
+    """
+    if not failed:
+        return []
+    most = max(reasons, key=lambda reason: reasons[reason], default="no reason given")
+    lines = [f"{failed} of {turns} judgements failed ({failed / turns:.1%}), most often: {most}"]
+    words = {"too_long": "too long to be judged", "refused": "refused by the judge or its provider"}
+    escaped = [f"{declined[why]} {text}" for why, text in words.items() if declined.get(why)]
+    if escaped:
+        lines.append(f"replies that escaped the judge: {', '.join(escaped)}; {_DECLINED_READERS[scope]}")
+    return lines
