@@ -258,7 +258,8 @@ class PlainView(QuietView):
     """A line every few seconds, one per epoch, and one at the end of a run."""
 
     def __exit__(self, *exception: object) -> None:
-        if not self._soak:
+        failed_start = exception[0] is not None and not self.counts.turns and not self.counts.dialogs
+        if not self._soak and not failed_start:
             self._print_counts()
 
     def on_event(self, event: ProgressEvent) -> None:
