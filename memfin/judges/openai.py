@@ -6,12 +6,11 @@ from typing import Any, ClassVar, Final, Generic, NamedTuple
 
 import msgspec
 
-from memfin.client.answers import FILTERED
 from memfin.client.chat import ChatClient
 from memfin.client.endpoint import Endpoint
-from memfin.client.errors import WireError
-from memfin.client.gate import CallGate
-from memfin.client.messages import ChatAnswer, ChatRequest
+from memfin.client.errors import RequestError
+from memfin.client.limiter import CallLimiter
+from memfin.client.messages import FILTERED, ChatAnswer, ChatRequest
 from memfin.client.structured import (
     FORMATS,
     REFUSES_FORMAT,
@@ -90,7 +89,7 @@ class OpenAIJudge(Generic[R, V]):
         endpoint: Endpoint,
         task: JudgeTask[R, V],
         *,
-        gate: CallGate,
+        gate: CallLimiter,
         cache: AnswerCache,
         notices: Notices,
         votes: int = 1,
@@ -256,7 +255,7 @@ class OpenAIJudge(Generic[R, V]):
                     used=lambda reply: reply.answer.total_tokens,
                     probe=self._probe,
                 )
-            except WireError as problem:
+            except RequestError as problem:
                 if problem.kind == "tls":
                     where = self._endpoint.url_env or "the base URL"
                     text = f"judge {self.name}: {self._scrub(str(problem))} Then use http:// in {where}"
@@ -283,7 +282,7 @@ class OpenAIJudge(Generic[R, V]):
         asked = ChatRequest(model=self._model, messages=messages, max_tokens=PROBE_TOKENS)
         return (await self._client.complete(asked)).total_tokens
 
-    def _tell_early(self, problem: WireError) -> None:
+    def _tell_early(self, problem: RequestError) -> None:
         """Say once, before the first verdict, that the endpoint refuses what will not be allowed later."""
         if self._answered or problem.status not in _REFUSES_ALL:
             return
@@ -314,7 +313,7 @@ class OpenAIJudge(Generic[R, V]):
         )
         try:
             return await self._client.complete(asked)
-        except WireError as problem:
+        except RequestError as problem:
             if problem.kind == "empty" and _CUT_OFF in str(problem):  # all of it went into thoughts
                 raise self._too_long(problem.tokens) from None
             raise (_refusal_of_format(problem) if form is not None else problem) from None
@@ -323,24 +322,24 @@ class OpenAIJudge(Generic[R, V]):
         """Return an answer with its verdict; what is no verdict is an error of the wire."""
         tokens = answer.total_tokens
         if answer.refusal is not None:
-            raise WireError("refusal", f"the judge refused: {self._scrub(answer.refusal)}", tokens=tokens)
+            raise RequestError("refusal", f"the judge refused: {self._scrub(answer.refusal)}", tokens=tokens)
         if answer.finish_reason == "length":
             raise self._too_long(tokens)
         if not answer.text.strip():
-            raise WireError("empty", "the answer is empty", tokens=tokens)
+            raise RequestError("empty", "the answer is empty", tokens=tokens)
         try:
             verdict = grading_prompt.read(answer.text)
         except InvalidAnswer as problem:
             if answer.finish_reason == FILTERED:
                 text = "the judge refused: the server's content filter cut the answer off"
-                raise WireError("refusal", text, tokens=tokens) from problem
-            raise WireError("invalid_schema", self._scrub(str(problem)), tokens=tokens) from problem
+                raise RequestError("refusal", text, tokens=tokens) from problem
+            raise RequestError("invalid_schema", self._scrub(str(problem)), tokens=tokens) from problem
         return _Reply(answer, self._task.scrubbed(verdict, self._scrub))
 
-    def _too_long(self, tokens: int | None) -> WireError:
+    def _too_long(self, tokens: int | None) -> RequestError:
         """Return the error of an answer that is cut: at temperature 0 it would be again, and cost again."""
         text = f"the answer is longer than {self._max_tokens} tokens; --judge-max-tokens allows more"
-        return WireError("truncated", text, retryable=False, tokens=tokens)
+        return RequestError("truncated", text, retryable=False, tokens=tokens)
 
     def _keep(self, key: str, asked: _Asked[V], grading_prompt: GradingPrompt[V]) -> None:
         """Keep an answer, without secrets; one that is no verdict without them is not kept."""
@@ -364,10 +363,10 @@ class OpenAIJudge(Generic[R, V]):
         )
 
 
-def _refusal_of_format(problem: WireError) -> WireError:
+def _refusal_of_format(problem: RequestError) -> RequestError:
     """Return the error as what it is: llama.cpp's Python server calls a format it lacks its own fault."""
     if problem.status == _SERVER_ERROR and "response_format" in str(problem):
-        return WireError("status", str(problem), retryable=False, status=_UNPROCESSABLE)
+        return RequestError("status", str(problem), retryable=False, status=_UNPROCESSABLE)
     return problem
 
 

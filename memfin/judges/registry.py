@@ -33,7 +33,7 @@ from memfin.sandbox.references import (
 from memfin.secrets import scrubber_of_environment
 
 if TYPE_CHECKING:
-    from memfin.client.gate import CallGate
+    from memfin.client.limiter import CallLimiter
     from memfin.judges.openai import OpenAIJudge
 
 LIMIT: Final = 120.0
@@ -64,7 +64,7 @@ class JudgeSetup(NamedTuple):
     the settings of `RunConfig` and what takes the judge's notices. ``cache_dir`` is needed for a cache.
     """
 
-    gate: "CallGate | None" = None
+    gate: "CallLimiter | None" = None
     rpm: float | None = None
     retries: int = 2
     notices: Notices | None = None
@@ -325,7 +325,7 @@ def _code_of(name: str, factory: Callable[..., Any]) -> str | None:
 def _openai_judge(model: str, limit: float, setup: JudgeSetup, task: JudgeTask[R, V]) -> "OpenAIJudge[R, V]":
     # The client for HTTP loads slowly, and most runs need none.
     from memfin.client.endpoint import Endpoint  # noqa: PLC0415
-    from memfin.client.gate import CallGate  # noqa: PLC0415
+    from memfin.client.limiter import CallLimiter  # noqa: PLC0415
     from memfin.judges.openai import OpenAIJudge  # noqa: PLC0415
 
     if not model.strip() or not model.isprintable():
@@ -333,7 +333,7 @@ def _openai_judge(model: str, limit: float, setup: JudgeSetup, task: JudgeTask[R
     endpoint = Endpoint.from_environment("judge")
     endpoint.headers()  # a key that no request can carry is refused now, not at the first call
     notices = setup.notices or Notices()
-    gate = setup.gate or CallGate(workers=1, on_notice=notices.post, name="the judge's endpoint")
+    gate = setup.gate or CallLimiter(workers=1, on_notice=notices.post, name="the judge's endpoint")
     return OpenAIJudge(
         model,
         endpoint,
