@@ -22,7 +22,7 @@ from memfin.judges.notices import Notices
 from memfin.judges.protocol import DialogJudge, Judge, JudgeError
 from memfin.judges.reply_grading import ReplyGrading
 from memfin.judges.task import JudgeTask, R, V
-from memfin.sandbox.calls import CallFailed, ForeignCalls
+from memfin.sandbox.calls import CallFailed, UserCalls
 from memfin.sandbox.references import (
     check_signature,
     describe,
@@ -110,7 +110,7 @@ class PythonJudge(Generic[R, V]):
         self._retries = retries
         self._cache = cache
         self._identity = identity or {}
-        self._idle: list[ForeignCalls] = []
+        self._idle: list[UserCalls] = []
 
     async def judge(self, request: R) -> V:
         """Return the user's verdict; whatever goes wrong there is a `JudgeError`."""
@@ -139,7 +139,7 @@ class PythonJudge(Generic[R, V]):
     async def _judged(self, request: R) -> V:
         """Return the verdict of the user's judge, which is asked again after a transport error."""
         await self._admit()
-        calls = self._idle.pop() if self._idle else ForeignCalls("judge", self.name, _PASSING)
+        calls = self._idle.pop() if self._idle else UserCalls("judge", self.name, _PASSING)
         again = False
 
         def ask_again() -> None:
@@ -176,7 +176,7 @@ class PythonJudge(Generic[R, V]):
         if self._limiter is not None:
             await self._limiter.acquire()
 
-    async def _ask(self, calls: ForeignCalls, request: R) -> V:
+    async def _ask(self, calls: UserCalls, request: R) -> V:
         return self._verdict(request, await calls.invoke(self._implementation.judge, request))
 
     def _verdict(self, request: R, answer: Any) -> V:
@@ -197,13 +197,13 @@ class PythonJudge(Generic[R, V]):
             await self._close_own()
 
     async def _close_own(self) -> None:
-        calls = ForeignCalls("judge", self.name)
+        calls = UserCalls("judge", self.name)
         with suppress(CallFailed):
             await calls.bounded(lambda: self._close(calls), min(self._limit, CLOSE_LIMIT))
         for each in (calls, *self._idle):
             each.stop()
 
-    async def _close(self, calls: ForeignCalls) -> None:
+    async def _close(self, calls: UserCalls) -> None:
         close = getattr(self._implementation, "close", None)
         if callable(close):
             await calls.invoke(close)

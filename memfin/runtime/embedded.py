@@ -16,7 +16,7 @@ from memfin.runtime.draining import DRAIN_LIMIT
 from memfin.runtime.events import BUFFERED, EventBuffer
 from memfin.runtime.run import Run
 from memfin.runtime.suite import Plan, S
-from memfin.sandbox.listening import check_listener
+from memfin.sandbox.calls import check_listener
 from memfin.sandbox.thread import CallThread
 
 PLAN_GRACE: Final = 0.8

@@ -34,7 +34,7 @@ from memfin.runtime.graph import Graph, build_graph
 from memfin.runtime.outputs import pretty_json
 from memfin.runtime.suite import Measured, Plan, S
 from memfin.runtime.supervision import Supervision
-from memfin.sandbox.listening import Listener, check_listener
+from memfin.sandbox.calls import Listener, check_listener
 from memfin.sandbox.references import describe
 
 HASTY_CLOSE: Final = 0.15

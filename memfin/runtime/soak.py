@@ -24,7 +24,7 @@ from memfin.runtime.soak_plan import SoakPlan
 from memfin.runtime.soak_probe import Probe
 from memfin.runtime.soak_tally import SoakTally
 from memfin.runtime.suite import Plan
-from memfin.sandbox.listening import Listener, check_listener
+from memfin.sandbox.calls import Listener, check_listener
 from memfin.sandbox.references import describe, reference_of
 from memfin.version import __version__
 

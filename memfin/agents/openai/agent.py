@@ -18,7 +18,7 @@ from memfin.client.chat import retry_without_refused
 from memfin.client.errors import RequestError
 from memfin.client.messages import CUT, FILTERED, ChatAnswer, ChatRequest, ToolCall
 from memfin.contracts import ModelUsage, RecallTrace, Record
-from memfin.sandbox.calls import CallFailed, ForeignCalls, is_async
+from memfin.sandbox.calls import CallFailed, UserCalls, is_async
 from memfin.sandbox.references import one_line
 
 MOST_ROUNDS: Final = 8
@@ -91,8 +91,8 @@ class OpenAIAgent:
         self._lost: _Turn | None = None
         self._make_memory = memory
         self._memory: Memory | None = None
-        self._memory_calls = ForeignCalls("memory", session.dialog_id, _PASSING)
-        self._tool_calls = ForeignCalls("tool", session.dialog_id, _PASSING)
+        self._memory_calls = UserCalls("memory", session.dialog_id, _PASSING)
+        self._tool_calls = UserCalls("tool", session.dialog_id, _PASSING)
 
     async def reply(self, user_text: str) -> AgentReply:
         """Return the model's answer with what it took; a refusal in the model's words is an answer.
