@@ -21,51 +21,32 @@ from memfin.client.errors import RequestError
 
 T = TypeVar("T")
 
+# Sliding windows. A request that is slow on its way makes those behind it look too close together at the
+# server; GUARD is the share of a second, at most, by which a window is wider than promised for that.
 GUARD: Final = 0.07
-"""Share of a second, at most, by which a window is wider than promised.
-
-The promise is about arrivals at the server. A request that is slow on its way makes those behind it look
-too close together; a delay of up to this share of the window does no harm.
-"""
-
-SLACK: Final = 0.01
-"""Seconds by which a start may be early against the even pace, so that late timers cost no throughput."""
-
-MAX_MOVES: Final = 3
-"""Times that one start may be moved because the event loop was blocked."""
-
-HEARTBEAT: Final = 0.02
-LATE: Final = 0.01
-"""Seconds between two looks at the clock, and the lateness that counts as a blocked loop."""
-
-FAILURES: Final = 5
-"""Failures of the endpoint in a row that open the breaker."""
-
-FIRST_PAUSE: Final = 1.0
-MAX_PAUSE: Final = 15.0
-"""Seconds between the probes of an open breaker: doubled each time, up to the maximum."""
-
-MAX_ATTEMPTS: Final = 5
-REFUSALS: Final = 2
-"""How many times ``max_attempts`` a call may be rate limited: a refusal is not the call's own fault."""
-
-MAX_DOWN: Final = 60.0
-"""Seconds that calls wait for an endpoint that is down."""
-
-BACKOFF: Final = 0.5
-MAX_BACKOFF: Final = 30.0
-"""Seconds: upper bound of the first wait between attempts, doubled each time, up to the maximum."""
-
-MAX_RETRY_AFTER: Final = 60.0
-"""Seconds to which a Retry-After header is cut."""
-
-ABSURD_RETRY_AFTER: Final = 86_400.0
-"""Seconds above which a Retry-After header is taken for a mistake and ignored."""
-
+SLACK: Final = 0.01  # seconds by which a start may be early, so that late timers cost no throughput
+MAX_MOVES: Final = 3  # times that one start may be moved because the event loop was blocked
 _MINUTE: Final = 60.0
 _REQUEST_PACE: Final = 0.9
-_REFUNDED: Final = frozenset({"connect", "rate_limited"})
+
+HEARTBEAT: Final = 0.02  # seconds between two looks at the clock
+LATE: Final = 0.01  # seconds of lateness that count as a blocked loop
+
+FAILURES: Final = 5  # failures of the endpoint in a row that open the breaker
+FIRST_PAUSE: Final = 1.0  # seconds before the first probe of an open breaker, doubled each time
+MAX_PAUSE: Final = 15.0
+MAX_DOWN: Final = 60.0  # seconds that calls wait for an endpoint that is down
+
+MAX_ATTEMPTS: Final = 5
+REFUSALS: Final = 2  # times max_attempts that a call may be rate limited, which is not its own fault
+BACKOFF: Final = 0.5  # seconds: upper bound of the first wait between attempts, doubled each time
+MAX_BACKOFF: Final = 30.0
+
+MAX_RETRY_AFTER: Final = 60.0  # seconds to which a Retry-After header is cut
+ABSURD_RETRY_AFTER: Final = 86_400.0  # seconds above which the header is ignored as a mistake
 _SECONDS: Final = re.compile(r"([+-]?)([0-9]{1,15})(?:\.[0-9]{0,15})?")
+
+_REFUNDED: Final = frozenset({"connect", "rate_limited"})  # kinds of errors that cost no tokens
 
 
 def retry_after_seconds(header: str | None, now: datetime) -> float | None:

@@ -1,4 +1,4 @@
-"""An endpoint that is down uses up no call: the gate asks whether it is there, and gives up in the end."""
+"""An endpoint that is down uses up no call: the limiter asks whether it is there, and gives up in the end."""
 
 import itertools
 from collections.abc import Awaitable, Callable
@@ -15,7 +15,7 @@ START = 1000.0
 
 
 class Bench:
-    """A gate before an endpoint that fails for some calls, or for all while it is down."""
+    """A limiter before an endpoint that fails for some calls, or for all while it is down."""
 
     def __init__(self, workers: int, *, max_down: float = 600.0, rpm: float | None = None) -> None:
         self.clock = FakeClock()
@@ -25,7 +25,7 @@ class Bench:
         self.kind: ErrorKind = "status"
         self.attempts: list[tuple[float, int]] = []
         self.probes: list[float] = []
-        self.gate = CallLimiter(
+        self.limiter = CallLimiter(
             workers=workers,
             rpm=rpm,
             on_notice=self.notices.append,
@@ -62,7 +62,7 @@ class Bench:
 
         async def one(number: int) -> None:
             try:
-                outcomes[number] = await self.gate.call(self.attempt(number), probe=self.probe)
+                outcomes[number] = await self.limiter.call(self.attempt(number), probe=self.probe)
             except RequestError as problem:
                 outcomes[number] = problem
 
@@ -72,7 +72,7 @@ class Bench:
             await self.clock.run(seconds)
             group.cancel_scope.cancel()
         assert self.clock.pending == 0
-        assert self.gate._in_flight == 0
+        assert self.limiter._in_flight == 0
         return [outcomes[number] for number in range(count)]
 
 
@@ -150,7 +150,7 @@ async def test_an_answer_of_any_kind_says_that_the_endpoint_is_there() -> None:
 
     async def one() -> None:
         with pytest.raises(RequestError, match="it was status"):
-            await bench.gate.call(bench.attempt(0), probe=refused)
+            await bench.limiter.call(bench.attempt(0), probe=refused)
 
     async with anyio.create_task_group() as group:
         group.start_soon(one)
@@ -162,7 +162,7 @@ async def test_a_cancelled_question_leaves_nothing_behind() -> None:
     bench = Bench(2)
     bench.down = lambda: True
     async with anyio.create_task_group() as group:
-        group.start_soon(lambda: bench.gate.call(bench.attempt(0), probe=bench.probe))
+        group.start_soon(lambda: bench.limiter.call(bench.attempt(0), probe=bench.probe))
         await bench.clock.run(1.0)
         while not bench.probes:
             await bench.clock.run(0.01)

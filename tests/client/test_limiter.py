@@ -44,7 +44,7 @@ class Endpoint:
 
 
 class Bench:
-    """A gate, its clock, an endpoint behind it, and what it noticed."""
+    """A limiter, its clock, an endpoint behind it, and what it noticed."""
 
     def __init__(
         self,
@@ -417,8 +417,9 @@ async def test_cancellation_leaks_nothing_wherever_it_comes(place: str) -> None:
     assert all(task.cancelled() or task.result().attempts == 1 for task in tasks)
     assert any(task.cancelled() for task in tasks)
     bench.at_rest()
-    # And the gate still works: nothing of the cancelled calls holds it up.
+    # And the limiter still works: nothing of the cancelled calls holds it up.
     bench.endpoint.script, bench.endpoint.always = iter(()), lambda: None
+    bench.endpoint.latency = 0.05
     bench.clock.time += 60
     assert all(isinstance(outcome, CallResult) for outcome in await finished(bench, 20))
 
@@ -507,7 +508,7 @@ async def test_a_try_that_is_cancelled_lets_another_call_try() -> None:
     bench.at_rest()
 
 
-async def test_gates_are_told_once_that_a_run_waits() -> None:
+async def test_a_pause_is_reported_once() -> None:
     bench = Bench(workers=64)
     bench.endpoint.script = iter([failure("rate_limited", retry_after=5.0) for _ in range(64)])
     await finished(bench, 64)

@@ -1,4 +1,4 @@
-"""Gate and client together against a server on loopback: what the server sees, and what comes out."""
+"""Limiter and client together against a server on loopback: what the server sees, and what comes out."""
 
 import asyncio
 import random
@@ -40,8 +40,8 @@ def used(value: ChatAnswer) -> int | None:
 
 
 @asynccontextmanager
-async def asked(server: FaultyServer, gate: CallLimiter) -> AsyncIterator[Callable[[int], Any]]:
-    """Yield what asks one question through the gate; a refusal is no answer here, as for a judge."""
+async def asked(server: FaultyServer, limiter: CallLimiter) -> AsyncIterator[Callable[[int], Any]]:
+    """Yield what asks one question through the limiter; a refusal is no answer here, as for a judge."""
     client = ChatClient(Endpoint(server.base_url), total=1.0, read=0.4)
 
     async def attempt(number: int) -> ChatAnswer:
@@ -51,7 +51,7 @@ async def asked(server: FaultyServer, gate: CallLimiter) -> AsyncIterator[Callab
         return value
 
     async def ask(number: int) -> str:
-        result = await gate.call(lambda: attempt(number), tokens=40, used=used)
+        result = await limiter.call(lambda: attempt(number), tokens=40, used=used)
         return result.value.text
 
     try:
@@ -67,7 +67,7 @@ class Seen(NamedTuple):
     latest: float
 
 
-async def load(gate: CallLimiter, usage: tuple[int, int]) -> Seen:
+async def load(limiter: CallLimiter, usage: tuple[int, int]) -> Seen:
     """Keep 64 workers busy for the whole time; return what the server saw."""
     late = 0.0
 
@@ -79,7 +79,7 @@ async def load(gate: CallLimiter, usage: tuple[int, int]) -> Seen:
             await asyncio.sleep(0.01)
             late = max(late, clock() - before - 0.01)
 
-    async with FaultyServer(latency=0.05, usage=usage) as server, asked(server, gate) as ask:
+    async with FaultyServer(latency=0.05, usage=usage) as server, asked(server, limiter) as ask:
 
         async def worker(number: int) -> None:
             while True:
@@ -121,9 +121,9 @@ async def outcomes_of(server: FaultyServer, calls: int) -> tuple[dict[int, str],
     """Ask so many questions with 24 workers; return the answers and the failures by kind."""
     answers: dict[int, str] = {}
     failures: Counter[str] = Counter()
-    gate = CallLimiter(workers=24, on_notice=lambda _: None, max_pause=0.02, draw=lambda: 0.02)
+    limiter = CallLimiter(workers=24, on_notice=lambda _: None, max_pause=0.02, draw=lambda: 0.02)
     numbers = iter(range(calls))
-    async with server, asked(server, gate) as ask:
+    async with server, asked(server, limiter) as ask:
 
         async def worker() -> None:
             for number in numbers:
@@ -160,8 +160,8 @@ async def test_what_comes_out_of_a_faulty_server_is_what_comes_out_of_a_sound_on
 async def test_a_server_that_is_down_for_a_while_loses_no_call() -> None:
     answers: list[str] = []
     notices: list[str] = []
-    gate = CallLimiter(workers=4, on_notice=notices.append, name="judge", draw=lambda: 0.0)
-    async with FaultyServer(script=["503"] * 8, responder=answer) as server, asked(server, gate) as ask:
+    limiter = CallLimiter(workers=4, on_notice=notices.append, name="judge", draw=lambda: 0.0)
+    async with FaultyServer(script=["503"] * 8, responder=answer) as server, asked(server, limiter) as ask:
 
         async def one(number: int) -> None:
             answers.append(await ask(number))
@@ -185,12 +185,12 @@ async def test_a_dead_endpoint_ends_in_counted_failures() -> None:
     failures: Counter[str] = Counter()
     async with FaultyServer() as server:
         base_url = server.base_url
-    gate = CallLimiter(workers=8, on_notice=notices.append, max_down=0.5, draw=lambda: 0.0)
+    limiter = CallLimiter(workers=8, on_notice=notices.append, max_down=0.5, draw=lambda: 0.0)
     client = ChatClient(Endpoint(base_url), total=5, read=5)
 
     async def one(number: int) -> None:
         try:
-            await gate.call(lambda: client.complete(question(number)))
+            await limiter.call(lambda: client.complete(question(number)))
         except RequestError as problem:
             failures[problem.kind] += 1
 

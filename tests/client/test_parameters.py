@@ -206,11 +206,11 @@ async def test_many_calls_at_once_get_over_it_without_using_up_their_attempts() 
     async with Choosy("temperature", "seed", "max_tokens", latency=0.01) as server:
         client, notices = client_of(server), list[str]()
         client.parameters.on_notice = notices.append
-        gate = CallLimiter(workers=32, max_attempts=1, on_notice=notices.append)
+        limiter = CallLimiter(workers=32, max_attempts=1, on_notice=notices.append)
         texts: list[str] = []
 
         async def one() -> None:
-            texts.append((await gate.call(lambda: client.complete(REQUEST))).value.text)
+            texts.append((await limiter.call(lambda: client.complete(REQUEST))).value.text)
 
         async with anyio.create_task_group() as group:
             for _ in range(100):
@@ -226,9 +226,9 @@ async def test_many_calls_at_once_get_over_it_without_using_up_their_attempts() 
 async def test_a_server_that_refuses_what_is_not_sent_is_a_failure() -> None:
     async with Choosy("seed", lasting=True) as server:
         client = client_of(server)
-        gate = CallLimiter(workers=1, on_notice=lambda line: None)
+        limiter = CallLimiter(workers=1, on_notice=lambda line: None)
         with pytest.raises(RequestError) as refused:
-            await gate.call(lambda: client.complete(REQUEST))
+            await limiter.call(lambda: client.complete(REQUEST))
         await client.close()
     assert (refused.value.kind, refused.value.retryable) == ("status", False)
     assert len(server.arrivals) == 2
