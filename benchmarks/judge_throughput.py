@@ -114,7 +114,7 @@ def openai_judge(
 ) -> "OpenAIJudge[JudgeRequest, Verdict]":
     """Return the judge, as a run has it."""
     from memfin.client.endpoint import Endpoint  # noqa: PLC0415
-    from memfin.client.gate import CallGate  # noqa: PLC0415
+    from memfin.client.limiter import CallLimiter  # noqa: PLC0415
     from memfin.judges.cache import AnswerCache  # noqa: PLC0415 - the floor does without
     from memfin.judges.openai import OpenAIJudge  # noqa: PLC0415
     from memfin.judges.reply_grading import ReplyGrading  # noqa: PLC0415
@@ -123,7 +123,7 @@ def openai_judge(
         "bench",
         Endpoint(f"http://127.0.0.1:{port}/v1", "BENCH_KEY", environ={"BENCH_KEY": "sk-0123456789abcdef"}),
         ReplyGrading(),
-        gate=CallGate(workers=WORKERS, rpm=1e6, tpm=1e9, on_notice=print),
+        gate=CallLimiter(workers=WORKERS, rpm=1e6, tpm=1e9, on_notice=print),
         cache=AnswerCache(cache, mode, print),
         warn=print,
     )
@@ -245,11 +245,11 @@ async def wire(port: int, calls: int) -> dict[str, float]:
     """Measure gate and client."""
     from memfin.client.chat import ChatClient  # noqa: PLC0415 - as above
     from memfin.client.endpoint import Endpoint  # noqa: PLC0415 - as above
-    from memfin.client.gate import CallGate  # noqa: PLC0415 - as above
+    from memfin.client.limiter import CallLimiter  # noqa: PLC0415 - as above
     from memfin.client.messages import ChatAnswer, ChatRequest  # noqa: PLC0415 - as above
 
     client = ChatClient(Endpoint(f"http://127.0.0.1:{port}/v1"), total=30, read=10)
-    gate = CallGate(workers=WORKERS, rpm=1e6, tpm=1e9, on_notice=print)
+    gate = CallLimiter(workers=WORKERS, rpm=1e6, tpm=1e9, on_notice=print)
     request = ChatRequest(
         model="bench", messages=[{"role": "user", "content": PROMPT}], temperature=0.0, seed=0
     )

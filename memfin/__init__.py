@@ -41,7 +41,7 @@ _PLACES: Final = {
     "evaluate": "memfin.runtime.api",
     "measure_validity": "memfin.runtime.validity",
 }
-"""Where each public name lives; it is imported when it is first used, so that starting stays fast."""
+"""Modules of the public names, imported on first use, so that starting stays fast."""
 
 __all__ = [
     "Agent",
@@ -67,7 +67,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Import a public name from its place."""
+    """Import a public name from its module."""
     if name not in _PLACES:
         raise AttributeError(f"module 'memfin' has no attribute {name!r}")
     value: object = getattr(importlib.import_module(_PLACES[name]), name)

@@ -1,4 +1,4 @@
-"""Dataset of dialogues: load, classify, normalize, align (metrics contract section 3, spec section 3)."""
+"""Datasets of dialogues: reading, validation, normalisation, pairing of turns."""
 
 import hashlib
 import json
@@ -31,7 +31,7 @@ _SHOWN: Final = 80
 
 
 class Problem(NamedTuple):
-    """Why a line is no valid dialogue: the reason of the contract, where, and what was found."""
+    """Defect of a line: the reason of the contract, the path, and a message."""
 
     reason: SkipReason
     path: str
@@ -42,18 +42,18 @@ class Problem(NamedTuple):
 
 
 class InvalidDialogError(ValueError):
-    """The object is no valid dialogue; ``problem`` says why."""
+    """An invalid dialogue; ``problem`` has the reason, the path and a message."""
 
-    def __init__(self, problem: Problem) -> None:
-        super().__init__(str(problem))
-        self.problem = problem
+    def __init__(self, reason: SkipReason, path: str, message: str) -> None:
+        self.problem = Problem(reason, path, message)
+        super().__init__(str(self.problem))
 
 
 class DatasetEntry(Record):
     """One line of a dataset: a valid dialogue, or the reason why it is skipped.
 
     ``dataset_index`` is the 1-based line number; ``scenario_type`` and ``difficulty`` are kept for
-    skipped lines too, where they are readable.
+    skipped lines, too, if readable.
     """
 
     dataset_index: int
@@ -95,21 +95,19 @@ def classify_dialog_validity(dialog_obj: object) -> tuple[bool, SkipReason | Non
 
 
 def normalize_dialog(dialog_obj: object, default_id: str = "line_0") -> Dialog:
-    """Return the dialogue in its one canonical form; unknown fields are left behind.
+    """Return the dialogue in canonical form, without unknown fields.
 
-    ``content`` reads as ``text``, ``med`` as ``medium`` and what is no difficulty as None;
-    ``default_id`` names a dialogue that has no usable ``dialog_id``. A dialogue that is already
-    normalized is returned as it is.
+    ``content`` becomes ``text``, ``med`` becomes ``medium``, and an unknown difficulty None;
+    ``default_id`` names a dialogue without a usable ``dialog_id``. A normalized dialogue is returned
+    unchanged.
 
     Raises:
-        InvalidDialogError: the object is no valid dialogue; its ``problem`` has the reason.
+        InvalidDialogError: the object is not a valid dialogue.
     """
     if isinstance(dialog_obj, Dialog):
         return dialog_obj
     if not isinstance(dialog_obj, Mapping):
-        raise InvalidDialogError(
-            Problem("not_an_object", "$", f"expected an object, got {_kind(dialog_obj)}")
-        )
+        raise InvalidDialogError("not_an_object", "$", f"expected an object, got {_kind(dialog_obj)}")
     turns = _turns(dialog_obj.get("turns"))
     blueprint = dialog_obj.get("blueprint")
     return Dialog(
@@ -136,7 +134,7 @@ def align_turn_pairs(dialog_obj: object) -> list[TurnPair]:
     """Return each user turn with the next assistant turn, numbered from 1.
 
     Raises:
-        InvalidDialogError: the object is no valid dialogue.
+        InvalidDialogError: the object is not a valid dialogue.
     """
     turns = normalize_dialog(dialog_obj).turns
     return [
@@ -153,10 +151,10 @@ def align_turn_pairs(dialog_obj: object) -> list[TurnPair]:
 
 
 def read_entries(file: BinaryIO, limit: int | None = None) -> Iterator[DatasetEntry]:
-    """Yield the entries of a dataset one by one, at most ``limit`` of them; blank lines count for nothing.
+    """Yield the entries of a dataset one by one, at most ``limit``, without blank lines.
 
-    The second valid dialogue of one ``dialog_id`` is skipped as ``duplicate_dialog_id``; to know
-    it, a 16-byte digest of every id is kept.
+    The second valid dialogue of one ``dialog_id`` is skipped as ``duplicate_dialog_id``; a 16-byte
+    digest of every id is kept for that.
     """
     seen: set[bytes] = set()
     for line in islice(iter_lines(file), limit):
@@ -197,11 +195,11 @@ def read_entry(line: Line) -> DatasetEntry:
 
 
 class DatasetIndex:
-    """Finds dialogues of a dataset by id; holds their places in the file, not their text.
+    """Index of the dialogues of a dataset by id, with their places in the file.
 
     Raises:
-        UsageError: on construction, when the file is no usable dataset.
-        OSError: when the file cannot be read.
+        UsageError: on construction, if the file is not a usable dataset.
+        OSError: if the file cannot be read.
     """
 
     def __init__(self, path: Path) -> None:
@@ -253,7 +251,7 @@ def check_dataset_file(path: Path) -> None:
 
 
 def digest_dataset(path: Path) -> tuple[str, int]:
-    """Return the SHA-256 of the file's bytes and how many lines it has, read in pieces."""
+    """Return the SHA-256 of the file's bytes and its number of lines, read in pieces."""
     sha256 = hashlib.sha256()
     lines, last = 0, b"\n"
     with path.open("rb") as file:
@@ -270,7 +268,7 @@ def detect_language(text: str) -> str:
 
 
 def usable_id(obj: object) -> str | None:
-    """Return the dialogue's own id, or None when it has none that can be used."""
+    """Return the dialogue's own id, or None if it is not usable."""
     value = obj.get("dialog_id") if isinstance(obj, Mapping) else None
     return value if isinstance(value, str) and value.strip() else None
 
@@ -290,55 +288,45 @@ def _skipped(number: int, obj: object, problem: Problem) -> DatasetEntry:
 def _turns(value: object) -> list[Turn]:
     if not isinstance(value, list) or not value:
         found = "the list is empty" if value == [] else f"expected a list of turns, got {_kind(value)}"
-        raise InvalidDialogError(Problem("missing_turns", "$.turns", found))
+        raise InvalidDialogError("missing_turns", "$.turns", found)
     turns = [_turn(index, item) for index, item in enumerate(value)]
     if len(turns) % 2:
         raise InvalidDialogError(
-            Problem(
-                "invalid_turn_sequence",
-                f"$.turns[{len(turns) - 1}]",
-                "the last user turn has no assistant turn",
-            )
+            "invalid_turn_sequence", f"$.turns[{len(turns) - 1}]", "the last user turn has no assistant turn"
         )
     return turns
 
 
 def _turn(index: int, item: object) -> Turn:
     path = f"$.turns[{index}]"
-    if not isinstance(item, dict | Mapping):  # the abstract class alone takes five times as long
-        raise InvalidDialogError(
-            Problem("invalid_turn_sequence", path, f"expected an object, got {_kind(item)}")
-        )
+    if not isinstance(item, dict | Mapping):  # the abstract class alone is five times slower
+        raise InvalidDialogError("invalid_turn_sequence", path, f"expected an object, got {_kind(item)}")
     expected = "assistant" if index % 2 else "user"
     if item.get("role") != expected:
         raise InvalidDialogError(
-            Problem(
-                "invalid_turn_sequence",
-                f"{path}.role",
-                f"expected {expected!r}, got {_shown_role(item.get('role'))}",
-            )
+            "invalid_turn_sequence",
+            f"{path}.role",
+            f"expected {expected!r}, got {_shown_role(item.get('role'))}",
         )
     text = item.get("text", item.get("content"))
     if not isinstance(text, str):
         raise InvalidDialogError(
-            Problem("invalid_turn_sequence", f"{path}.text", f"expected a string, got {_kind(text)}")
+            "invalid_turn_sequence", f"{path}.text", f"expected a string, got {_kind(text)}"
         )
     if expected == "user":
         if not text.strip():
-            raise InvalidDialogError(
-                Problem("invalid_turn_sequence", f"{path}.text", "the user turn is blank")
-            )
+            raise InvalidDialogError("invalid_turn_sequence", f"{path}.text", "the user turn is blank")
         return Turn(role="user", text=text)
     return Turn(role="assistant", text=text, turn_tags=_tags(f"{path}.turn_tags", item.get("turn_tags")))
 
 
 def _tags(path: str, value: object) -> TurnTags:
     try:
-        return msgspec.convert(value, TurnTags)  # as most are; what is null or in older words comes below
+        return msgspec.convert(value, TurnTags)  # the usual case; nulls and older terms are handled below
     except msgspec.ValidationError:
         pass
     if not isinstance(value, Mapping):
-        raise InvalidDialogError(Problem("missing_gt_tags", path, f"expected an object, got {_kind(value)}"))
+        raise InvalidDialogError("missing_gt_tags", path, f"expected an object, got {_kind(value)}")
     known = {name: value[name] for name in TurnTags.__struct_fields__ if value.get(name) is not None}
     try:
         return msgspec.convert(upgrade(known, TurnTags), TurnTags)
@@ -349,7 +337,7 @@ def _tags(path: str, value: object) -> TurnTags:
 def _profile(value: object) -> ProfileTruth:
     if not isinstance(value, Mapping):
         raise InvalidDialogError(
-            Problem("missing_profile_gt", "$.profile_gt", f"expected an object, got {_kind(value)}")
+            "missing_profile_gt", "$.profile_gt", f"expected an object, got {_kind(value)}"
         )
     known = {name: value[name] for name in ProfileTruth.__struct_fields__ if value.get(name) is not None}
     try:
@@ -359,9 +347,9 @@ def _profile(value: object) -> ProfileTruth:
 
 
 def _mismatch(reason: SkipReason, path: str, problem: msgspec.ValidationError) -> InvalidDialogError:
-    """Return the error for a part that does not fit; the message may quote a value of any length."""
+    """Return the error for an invalid part; the message may quote a value of any length."""
     message, _, where = str(problem).rpartition(" - at `$")
-    return InvalidDialogError(Problem(reason, path + where.rstrip("`"), message[:_SHOWN]))
+    return InvalidDialogError(reason, path + where.rstrip("`"), message[:_SHOWN])
 
 
 def _text(fields: object, name: str) -> str | None:
@@ -376,7 +364,7 @@ def _list(value: object) -> list[Any]:
 
 
 def _shown_role(value: object) -> str:
-    # Only a string is quoted: the representation of a deeply nested value may not come to its end.
+    # Only a string is quoted: the representation of a deeply nested value may not end.
     return repr(value[:_SHOWN]) if isinstance(value, str) else _kind(value)
 
 

@@ -1,4 +1,4 @@
-"""The errors a user meets: each is one clear line and knows the exit code it stands for."""
+"""Errors for users: one line each, with an exit code."""
 
 
 class MemfinError(Exception):
@@ -8,13 +8,13 @@ class MemfinError(Exception):
 
 
 class UsageError(MemfinError):
-    """Unusable options, files or references; nothing was started (exit code 2)."""
+    """Invalid options, files or references; nothing was started (exit code 2)."""
 
 
-class GateFailed(MemfinError):  # noqa: N818 - a verdict, not a malfunction
-    """The work is done, but a threshold the user set is not met (exit code 1).
+class GateFailed(MemfinError):  # noqa: N818 - a result, not a malfunction
+    """The work is done, but a threshold of the user is not met (exit code 1).
 
-    ``summary`` is that of the run where it was one that failed its gates.
+    ``summary`` is that of the run, if a run failed its gates.
     """
 
     exit_code = 1

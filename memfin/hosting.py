@@ -1,4 +1,4 @@
-"""HTTP servers on aiohttp: who may ask, limits of time and connections, running until a signal."""
+"""HTTP servers on aiohttp: checks of Host and Origin, limits of time and connections, shutdown by signals."""
 
 import asyncio
 import ipaddress
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
-LONGEST_WAIT: Final = 10.0
-"""Seconds in which the head of a request has to be there, and in which its body has to."""
+MAX_WAIT: Final = 10.0
+"""Seconds for the head of a request, and for its body."""
 LINGERING: Final = 2.0
-"""Seconds in which what is left of a body is read after the answer, so that the caller gets to see that."""
-MOST_CONNECTIONS: Final = 4096
-"""Connections at a time; no more than half of the descriptors that the process may have."""
-MOST_HELD: Final = 64 * 1024 * 1024
-"""Bytes of bodies that are still being read, of all callers together."""
+"""Seconds for which the rest of a body is read after the answer, so that the caller receives it."""
+MAX_CONNECTIONS: Final = 4096
+"""Open connections; at most half of the descriptors of the process."""
+MAX_HELD: Final = 64 * 1024 * 1024
+"""Bytes of incomplete bodies of all callers together."""
 SHUTDOWN_LIMIT: Final = 15.0
-"""Seconds that requests under way have to end when the server stops."""
+"""Seconds for requests in progress to end when the server stops."""
 
 _BACKLOG: Final = 64
 _SERVER_HEADER: Final = {"Server": "memfin"}
@@ -44,7 +44,7 @@ _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 
 def is_loopback(host: str) -> bool:
-    """Say whether an address to listen on can be reached from this machine alone."""
+    """Return True if an address can be reached only from this machine."""
     if host == "localhost":
         return True
     try:
@@ -54,15 +54,14 @@ def is_loopback(host: str) -> bool:
 
 
 class HostCheck:
-    """Knows the names under which a server may be asked for, and from whose pages.
+    """Check of the Host and Origin headers of requests, against DNS rebinding.
 
-    On loopback these are those of loopback. On another address it is the address itself, or any literal
-    address when the server listens on all: a name of somebody else's that resolves to this machine, as
-    in DNS rebinding, is none of them. Further names are given by whoever runs the server.
+    Allowed are the names of loopback for a server on loopback, otherwise its address, or any literal
+    address if it listens on all; and the names that the operator adds.
     """
 
     def __init__(self, bound: str, names: Iterable[str] = ()) -> None:
-        """Take the address that is listened on, and further names, with or without brackets, no port."""
+        """Take the listening address and further names, without ports."""
         own = f"[{bound}]" if ":" in bound else bound
         self._names = frozenset(name.lower() for name in (own, *names)) | (
             _LOOPBACK if is_loopback(bound) else frozenset()
@@ -70,7 +69,7 @@ class HostCheck:
         self._any_literal = bound in {"0.0.0.0", "::"}  # noqa: S104 - it is only compared
 
     def allows(self, header: str) -> bool:
-        """Say whether a Host header, port or not, names this server."""
+        """Return True if a Host header, with or without port, names this server."""
         form = _HOST.match(header)
         if form is None:
             return False
@@ -78,12 +77,12 @@ class HostCheck:
         return name in self._names or (self._any_literal and _is_literal(name))
 
     def allows_origin(self, header: str) -> bool:
-        """Say whether an Origin header is of a page of this server."""
+        """Return True if an Origin header names this server."""
         scheme = _SCHEME.match(header)
         return scheme is not None and self.allows(header[scheme.end() :])
 
     def middleware(self, refusal: Callable[[int, str, str], Exception]) -> Any:
-        """Raise what ``refusal`` makes of status, code and message for a foreign Host or Origin."""
+        """Return a middleware that raises ``refusal(status, code, message)`` for another Host or Origin."""
 
         @web.middleware
         async def host_check(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -109,23 +108,23 @@ def _is_literal(name: str) -> bool:
 
 
 class _Bodies:
-    """The bodies of requests that are still being read, in the order in which that began."""
+    """The bodies being read, oldest first."""
 
     def __init__(self) -> None:
         self._sizes: dict[asyncio.Timeout, int] = {}
         self._total = 0
 
     def hold(self, reading: asyncio.Timeout, size: int) -> None:
-        """Count what is read of a body so far; the oldest other ones time out where it is too much of all."""
+        """Set the size of a body so far; the oldest others time out if the total exceeds the limit."""
         self._total += size - self._sizes.get(reading, 0)
         self._sizes[reading] = size
-        while self._total > MOST_HELD and (oldest := next(iter(self._sizes))) is not reading:
+        while self._total > MAX_HELD and (oldest := next(iter(self._sizes))) is not reading:
             self.release(oldest)
             if not oldest.expired():
                 oldest.reschedule(0)
 
     def release(self, reading: asyncio.Timeout) -> None:
-        """Count a body no longer."""
+        """Remove a body."""
         self._total -= self._sizes.pop(reading, 0)
 
 
@@ -133,15 +132,15 @@ _BODIES: Final = web.AppKey("bodies", _Bodies)
 
 
 async def read_body(request: web.Request) -> bytearray:
-    """Return the body of a request, within the limits of time, of its size and of what all bodies hold.
+    """Return the body of a request, within the limits of time, size and total size.
 
     Raises:
         HTTPRequestEntityTooLarge: it is larger than ``client_max_size`` of the application.
-        HTTPRequestTimeout: it took too long, or newer ones needed its room.
+        HTTPRequestTimeout: it took too long, or newer ones needed its space.
     """
     bodies = request.config_dict.get(_BODIES) or _Bodies()
     body = bytearray()
-    reading = asyncio.timeout(LONGEST_WAIT)
+    reading = asyncio.timeout(MAX_WAIT)
     try:
         async with reading:
             async for chunk in request.content.iter_any():
@@ -157,7 +156,7 @@ async def read_body(request: web.Request) -> bytearray:
 
 
 class _Connections:
-    """The open connections of a server, the oldest first, and the requests under way on them."""
+    """The open connections of a server, oldest first, and their requests in progress."""
 
     def __init__(self) -> None:
         self._open: dict[_Connection, None] = {}
@@ -177,18 +176,14 @@ class _Connections:
                 self._none.set()
 
     async def no_request(self) -> None:
-        """Return when no request is under way."""
+        """Wait until no request is in progress."""
         await self._none.wait()
 
     def admit(self, connection: "_Connection") -> bool:
-        """Take a connection in, if there is room.
-
-        Where there are too many, the oldest without a whole request makes room: whoever sends one at once is
-        heard.
-        """
+        """Accept a connection; at the limit, the oldest one without a complete request is closed for it."""
         descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-        most = MOST_CONNECTIONS if descriptors < 0 else min(MOST_CONNECTIONS, descriptors // 2)
-        if len(self._open) >= most:
+        limit = MAX_CONNECTIONS if descriptors < 0 else min(MAX_CONNECTIONS, descriptors // 2)
+        if len(self._open) >= limit:
             oldest = next((each for each in self._open if not self._is_served(each)), None)
             if oldest is None:
                 return False
@@ -198,7 +193,7 @@ class _Connections:
         return True
 
     def release(self, connection: "_Connection") -> None:
-        """Count a connection no longer."""
+        """Remove a connection."""
         self._open.pop(connection, None)
 
     def _is_served(self, connection: "_Connection") -> bool:
@@ -207,7 +202,7 @@ class _Connections:
 
 
 class _Connection(web.RequestHandler):
-    """A connection that is counted, and tells nobody what was sent on it when that was no HTTP."""
+    """A counted connection that never repeats invalid input in answers or logs."""
 
     __slots__ = ("_connections", "_wire")
 
@@ -215,8 +210,8 @@ class _Connection(web.RequestHandler):
         super().__init__(
             server,
             loop=asyncio.get_running_loop(),
-            access_log=cast("logging.Logger", None),  # which it takes for none
-            keepalive_timeout=LONGEST_WAIT,  # from the connection's begin, too, until there is a head
+            access_log=cast("logging.Logger", None),  # aiohttp accepts None
+            keepalive_timeout=MAX_WAIT,  # also from the beginning until the first head
             lingering_time=LINGERING,
         )
         self._connections = connections
@@ -233,7 +228,7 @@ class _Connection(web.RequestHandler):
         super().connection_lost(exc)
 
     def abort(self) -> None:
-        """Close the connection; what is not sent yet is dropped, since the caller may never read it."""
+        """Close the connection and drop unsent data."""
         self.force_close()
         self._wire.abort()
 
@@ -244,7 +239,7 @@ class _Connection(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """Answer what no application answers, without what was sent: a token may be in it."""
+        """Answer errors outside the application, without the input, which may contain a token."""
         del message
         if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             self.log_exception("internal error: %s", type(exc).__name__)
@@ -257,7 +252,7 @@ class _Connection(web.RequestHandler):
         return response
 
     def log_exception(self, *args: Any, **kw: Any) -> None:
-        """Log without the exception, which may quote what was sent."""
+        """Log without the exception, which may quote the input."""
         del kw
         self.logger.error(*args)
 
@@ -269,11 +264,11 @@ async def listening(
     """Serve an application within the limits of this module; yields its URL.
 
     Args:
-        app: what is served.
-        what: names the server in messages.
+        app: the application.
+        what: name of the server in messages.
         host: address to listen on.
         port: port to listen on; 0 takes a free one.
-        drained: whether requests under way are answered before the application is shut down.
+        drained: answer requests in progress before the application is shut down.
 
     Raises:
         UsageError: the address cannot be listened on.
@@ -300,7 +295,7 @@ async def listening(
             yield f"http://[{address}]:{actual}" if ":" in address else f"http://{address}:{actual}"
         finally:
             listener.close()
-            if drained:  # aiohttp's own shutdown reads no more of a body that is still coming
+            if drained:  # aiohttp's own shutdown stops reading bodies
                 with anyio.move_on_after(SHUTDOWN_LIMIT, shield=True):
                     await connections.no_request()
     finally:
@@ -309,13 +304,13 @@ async def listening(
 
 
 async def _unnamed(request: web.Request, response: web.StreamResponse) -> None:
-    """Leave out which releases of Python and aiohttp answer."""
+    """Hide the versions of Python and aiohttp."""
     del request
     response.headers.update(_SERVER_HEADER)
 
 
 def metrics_answer(registry: "CollectorRegistry") -> web.Response:
-    """Return the counters of a registry in the form that Prometheus reads."""
+    """Return the counters of a registry in Prometheus format."""
     from prometheus_client.exposition import (  # noqa: PLC0415 - few servers have counters
         CONTENT_TYPE_LATEST,
         generate_latest,
@@ -341,18 +336,18 @@ async def run(
     beside: Callable[[], Coroutine[Any, Any, object]] = anyio.sleep_forever,
     **options: Any,
 ) -> None:
-    """Serve an application until SIGINT or SIGTERM; prints one line with the address when it is ready.
+    """Serve an application until SIGINT or SIGTERM; print one line with the address when ready.
 
-    Outside the main thread, where Python hands out no signals, it serves for ever.
+    Outside the main thread, which gets no signals, it serves for ever.
 
     Args:
-        app: what is served.
-        what: names the server in messages.
+        app: the application.
+        what: name of the server in messages.
         host: address to listen on.
         port: port to listen on; 0 takes a free one, which the line names.
-        path: what the line adds to the address.
-        beside: runs meanwhile, and is cancelled.
-        options: of `listening`.
+        path: added to the address in the line.
+        beside: runs meanwhile, and is cancelled at the end.
+        options: those of `listening`.
 
     Raises:
         UsageError: the address cannot be listened on.

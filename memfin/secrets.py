@@ -1,4 +1,4 @@
-"""Takes the values of secrets out of text before it is written or shown."""
+"""Masking of secrets in text before it is written or shown."""
 
 import base64
 import json
@@ -12,8 +12,7 @@ from urllib.parse import SplitResult, parse_qsl, quote, quote_plus, unquote, url
 MASK: Final = "***"
 
 _SHORT: Final = 6
-"""Shorter secrets are masked only where they stand alone: ``x`` as a key must not eat every x."""
-
+"""Length below which secrets are masked only as whole words: ``x`` as a key must not mask every x."""
 
 _OWN_KEYS: Final = frozenset({"MEMFIN_JUDGE_API_KEY", "MEMFIN_AGENT_API_KEY", "OPENAI_API_KEY"})
 _OWN_URLS: Final = ("MEMFIN_JUDGE_BASE_URL", "MEMFIN_AGENT_BASE_URL", "OPENAI_BASE_URL")
@@ -21,23 +20,23 @@ _SECRET_NAME: Final = re.compile(
     r"(?:API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|SECRET|SECRET_?KEY|TOKEN|PASSWORD|PASSWD)\Z", re.IGNORECASE
 )
 _OPEN_QUERY: Final = frozenset({"api-version", "api_version", "version"})
-"""Fields of a base URL's query that are no secret; their values are dates that any text may hold."""
+"""Query fields of a base URL that are not secret; their values are dates, as in any text."""
 
 _ENTITIES: Final = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 _ESCAPE: Final = re.compile(r"\\|%[0-9A-Fa-f]{2}|&(?:#|amp|lt|gt|quot|apos)")
-"""Marks of a text that holds an escaped character."""
+"""Signs of an escaped character in a text."""
 
 _LIKELY: Final = 8
-"""Shorter values of variables that only look like secrets are taken for settings."""
+"""Length below which values of variables named like secrets are taken for settings."""
 
 
 class Scrubber:
-    r"""Masks secrets in text, in whatever form they usually come back.
+    r"""Masks secrets in text in their usual forms.
 
     These are the value itself in upper or lower case, reversed, with blanks between its characters, in
     hexadecimal, and in Base64 alone or within a longer text. Any of its characters may be percent-encoded,
     once or more, escaped as in JSON or in a Python literal (``\u002d``, ``\x2d``) or an entity of HTML. The
-    values appear in no representation of the object; it is false when there are none.
+    values appear in no representation of the object; it is false if there are none.
     """
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
@@ -51,17 +50,17 @@ class Scrubber:
         self._unspaced = tuple("".join(each.lower().split()) for each in likely)
         self._spaced = re.compile("|".join(map(_spaced_pattern, likely)) or r"(?!)", re.IGNORECASE)
         self._escaped = re.compile("|".join(map(_escaped_pattern, likely)) or r"(?!)", re.IGNORECASE)
-        self._clean = ""  # the text without a secret that was looked at last: it comes again, and in parts
+        self._clean = ""  # the last text without a secret, which often comes again, in parts
 
     def __bool__(self) -> bool:
         return bool(self._lowered)
 
     def finds(self, text: str) -> bool:
-        """Whether there may be a secret in the text; False is certain."""
+        """Return True if the text may contain a secret; False is certain."""
         if not self._lowered or text in self._clean:
             return False
         lowered = text.lower()
-        # Nearly all text holds no secret, and to search for plain text is far cheaper than the patterns.
+        # Nearly all text has no secret, and plain search is far cheaper than the patterns.
         if any(form in lowered for form in self._lowered):
             return True
         if _ESCAPE.search(text) is not None and self._escaped.search(text) is not None:
@@ -94,10 +93,10 @@ class Scrubber:
 
 
 def scrubber_of_environment(environ: Mapping[str, str] | None = None, *, shortest: int = 1) -> Scrubber:
-    """Return what masks the keys in the environment, whoever is going to use them.
+    """Return a scrubber of the keys in the environment.
 
-    These are MemFin's own key variables, credentials in its base URLs, and the values of variables that
-    are named like secrets (``..._API_KEY``, ``..._TOKEN``, ``..._PASSWORD``), as an agent may use them.
+    These are MemFin's own key variables, credentials in its base URLs, and the values of variables named
+    like secrets (``..._API_KEY``, ``..._TOKEN``, ``..._PASSWORD``).
     Values of fewer than ``shortest`` characters are left out.
     """
     variables = os.environ if environ is None else environ
@@ -149,7 +148,7 @@ def _forms(secret: str) -> Iterator[str]:
 
 
 def _inner_base64(data: bytes, before: int) -> str:
-    """Return the characters that are the same whatever stands around the data, ``before`` bytes or 3 more."""
+    """Return the Base64 characters that do not depend on the text around, after ``before`` bytes modulo 3."""
     encoded = base64.b64encode(bytes(before) + data + bytes(2)).decode()
     return encoded[-(-before * 8 // 6) : (before + len(data)) * 8 // 6]
 
@@ -165,7 +164,7 @@ def _spaced_pattern(secret: str) -> str:
 
 
 def _escaped_pattern(secret: str) -> str:
-    """Return what finds a secret any of whose characters are escaped, in a text that may be escaped again."""
+    """Return a pattern of a secret with any characters escaped, in a text that may be escaped again."""
     return "".join(rf"(?:\\{{0,7}}{re.escape(each)}|{_escapes(each)})" for each in secret)
 
 

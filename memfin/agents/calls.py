@@ -4,8 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from memfin.agents.protocol import AgentReply, Observer, Session
-from memfin.sandbox.calls import CallFailed, is_async
-from memfin.sandbox.factories import FactoryCalls
+from memfin.sandbox.calls import CallFailed, FactoryCalls, is_async
 from memfin.sandbox.references import kind_of, one_line
 from memfin.sandbox.thread import CallThread
 

@@ -318,7 +318,7 @@ class _DialogReplayer:
 
     async def close(self, limit: float, *, hasty: bool = False) -> None:
         try:
-            await self.calls.close(min(limit, self._options.turn_timeout), hasty=hasty)
+            await self.calls.close(min(limit, self._options.turn_timeout), short_grace=hasty)
         except (CallFailed, TransportError, ConnectionError):
             return  # the dialogue is over: its trace is complete without the agent's good-bye
 

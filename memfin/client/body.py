@@ -1,52 +1,53 @@
-"""Reads the body of a response in pieces, with a bound on its size before and after decompression.
+"""Response bodies: decompression with a bound on the size, and server-sent events.
 
-A few bytes may decompress into a thousand times as many. They come in steps, between which whatever
-else is on the event loop has its turn: the time limit of the call, and other calls.
+A few bytes may decompress into a thousand times as many. They come in steps, between which the event loop
+serves others: the time limit of the call, and other calls.
 """
 
 import asyncio
+import re
 import zlib
 from collections.abc import Iterator
 from typing import Final
 
 import aiohttp
 
-from memfin.client.errors import WireError
+from memfin.client.errors import RequestError
 
 ACCEPTED_ENCODING: Final = "gzip"
-"""What a request offers; responses must not be decompressed by anyone else, or the bound comes too late."""
+"""The encoding that requests offer; nothing else may decompress responses, or the bound comes too late."""
 
 STEP: Final = 1 << 16
-"""Bytes that are decompressed at a time, and that may be handled before others have their turn."""
+"""Bytes decompressed at a time, and handled before the event loop serves others."""
 
 _GZIP: Final = 31
 """zlib's number for the gzip format with the largest window."""
 
 
 class Inflater:
-    """Decompresses pieces of a body, never more than ``most_bytes`` in all.
+    """Bounded decompression of the pieces of a body, never more than ``max_bytes`` in all.
 
     Raises:
-        WireError: ``too_large``, ``encoding`` (not the encoding that it claims) or ``truncated``.
+        RequestError: ``too_large``, ``encoding`` (not the encoding that it claims) or ``truncated``.
     """
 
-    def __init__(self, encoding: str, most_bytes: int) -> None:
+    def __init__(self, encoding: str, max_bytes: int) -> None:
         self._compressed = encoding in {"gzip", "x-gzip"}
         if not self._compressed and encoding not in {"", "identity"}:
-            raise WireError("encoding", "the answer is compressed in a way that nobody asked for")
-        self._most = most_bytes
+            raise RequestError("encoding", "the answer is compressed in a way that nobody asked for")
+        self._max_bytes = max_bytes
         self._received = 0
-        self._room = most_bytes
+        self._room = max_bytes
         self._member: zlib._Decompress | None = None
 
     def feed(self, data: bytes) -> bytes:
-        """Return what a piece gives."""
+        """Return the decompressed piece."""
         return b"".join(self.steps(data))
 
     def steps(self, data: bytes) -> Iterator[bytes]:
-        """Return what a piece gives, `STEP` bytes at a time."""
+        """Yield the decompressed piece, `STEP` bytes at a time."""
         self._received += len(data)
-        if self._received > self._most:
+        if self._received > self._max_bytes:
             raise self._too_large()
         if not self._compressed:
             yield data
@@ -59,7 +60,7 @@ class Inflater:
             try:
                 piece = self._member.decompress(data, most)
             except zlib.error:
-                raise WireError("encoding", "the answer claims to be gzip and is not") from None
+                raise RequestError("encoding", "the answer claims to be gzip and is not") from None
             self._room -= len(piece)
             if self._room < 0:
                 raise self._too_large()
@@ -74,24 +75,24 @@ class Inflater:
     def finish(self) -> None:
         """Check that nothing is missing at the end."""
         if self._member is not None:
-            raise WireError("truncated", "the answer ended in the middle of its compressed data")
+            raise RequestError("truncated", "the answer ended in the middle of its compressed data")
 
-    def _too_large(self) -> WireError:
-        return WireError("too_large", f"the answer is larger than {self._most} bytes")
+    def _too_large(self) -> RequestError:
+        return RequestError("too_large", f"the answer is larger than {self._max_bytes} bytes")
 
 
 class Body:
     """The body of a response, decompressed, as pieces of about `STEP` bytes.
 
     Raises:
-        WireError: as `Inflater`, also at once when the head says that the body cannot be had.
+        RequestError: as `Inflater`, also at once when the head announces an unacceptable body.
     """
 
-    def __init__(self, response: aiohttp.ClientResponse, most_bytes: int) -> None:
-        if (response.content_length or 0) > most_bytes:
-            raise WireError("too_large", f"the answer is larger than {most_bytes} bytes")
+    def __init__(self, response: aiohttp.ClientResponse, max_bytes: int) -> None:
+        if (response.content_length or 0) > max_bytes:
+            raise RequestError("too_large", f"the answer is larger than {max_bytes} bytes")
         self._content = response.content
-        self._inflater = Inflater(response.headers.get("Content-Encoding", "").strip().lower(), most_bytes)
+        self._inflater = Inflater(response.headers.get("Content-Encoding", "").strip().lower(), max_bytes)
         self._steps: Iterator[bytes] = iter(())
         self._handled = 0
 
@@ -111,17 +112,105 @@ class Body:
             self._steps = self._inflater.steps(data)
 
 
-async def read_body(response: aiohttp.ClientResponse, most_bytes: int) -> bytes:
-    """Return the whole body, decompressed; raise `WireError` when it cannot be had within the bound."""
-    return await rest_of(Body(response, most_bytes), b"", most_bytes)
+async def read_body(response: aiohttp.ClientResponse, max_bytes: int) -> bytes:
+    """Return the whole body, decompressed; raise `RequestError` if it exceeds the bound."""
+    return await rest_of(Body(response, max_bytes), b"", max_bytes)
 
 
-async def rest_of(body: Body, head: bytes, most_bytes: int) -> bytes:
-    """Return a body whose head has been read; raise `WireError` when it cannot be had within the bound."""
+async def rest_of(body: Body, head: bytes, max_bytes: int) -> bytes:
+    """Return a body whose head has been read; raise `RequestError` if it exceeds the bound."""
     pieces, size = [head], len(head)
-    while size <= most_bytes and (piece := await body.read()):
+    while size <= max_bytes and (piece := await body.read()):
         pieces.append(piece)
         size += len(piece)
-    if size > most_bytes:
-        raise WireError("too_large", f"the answer is larger than {most_bytes} bytes")
+    if size > max_bytes:
+        raise RequestError("too_large", f"the answer is larger than {max_bytes} bytes")
     return b"".join(pieces)
+
+
+EVENTS: Final = "text/event-stream"
+"""The content type of a stream."""
+
+_BOM: Final = b"\xef\xbb\xbf"
+_BEGINNINGS: Final = (b"data:", b"event:", b"id:", b"retry:", b":")
+_MAX_HEAD: Final = 1 << 16
+_COMMENTS: Final = re.compile(rb"^:.*\n", re.MULTILINE)
+_LINE_ENDS: Final = re.compile(rb"\n{3,}")
+
+
+def is_event_stream(head: bytes) -> bool | None:
+    """Return True if a body with this head is a stream of events, None while undecided."""
+    text = head.removeprefix(_BOM).lstrip()
+    if text.startswith(_BEGINNINGS):
+        return True
+    is_open = len(head) < _MAX_HEAD and any(each.startswith(text) for each in _BEGINNINGS)
+    return None if is_open else False
+
+
+def _without_idle_lines(lines: bytes) -> bytes:
+    """Remove keep-alive lines: comments, and all but two line ends in a row.
+
+    The last line is left as it is, for it may not be complete.
+    """
+    return _LINE_ENDS.sub(b"\n\n", _COMMENTS.sub(b"", lines))
+
+
+class EventStream:
+    """Parser of server-sent events (WHATWG HTML section 9.2) from bytes cut anywhere.
+
+    Only ``data`` fields matter here; comments, names and ids of events are passed over.
+
+    Raises:
+        RequestError: ``encoding`` when a line is not UTF-8.
+    """
+
+    def __init__(self) -> None:
+        self._line: list[bytes] = []
+        self._data: list[str] = []
+        self._begun = False
+        self._after_return = False
+
+    def feed(self, piece: bytes) -> list[str]:
+        """Return the data of the events that end in this piece."""
+        if not piece:
+            return []
+        if self._after_return and piece.startswith(b"\n"):
+            piece = piece[1:]  # the second half of a line end that was cut in two
+            self._after_return = False
+            if not piece:
+                return []
+        self._after_return = piece.endswith(b"\r")
+        found: list[str] = []
+        first, *rest = piece.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n", 1)
+        self._line.append(first)
+        for start in _without_idle_lines(rest[0]).split(b"\n") if rest else ():
+            self._end_line(found)
+            self._line = [start]
+        return found
+
+    def finish(self) -> list[str]:
+        """Return the unfinished last event: many servers end without a blank line."""
+        found: list[str] = []
+        self._end_line(found)
+        self._dispatch(found)
+        return found
+
+    def _end_line(self, found: list[str]) -> None:
+        line = b"".join(self._line)
+        if not self._begun:
+            self._begun = True
+            line = line.removeprefix(_BOM)
+        if not line:
+            self._dispatch(found)
+            return
+        name, _, value = line.partition(b":")
+        if name == b"data":
+            try:
+                self._data.append(value.removeprefix(b" ").decode())
+            except UnicodeDecodeError:
+                raise RequestError("encoding", "the answer is not UTF-8") from None
+
+    def _dispatch(self, found: list[str]) -> None:
+        if self._data:
+            found.append("\n".join(self._data))
+            self._data = []

@@ -1,37 +1,44 @@
 """The client of the chat completions protocol: every call is one attempt."""
 
 import asyncio
+import re
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import aiohttp
 import msgspec
 
-from memfin.client.answers import AnswerDraft, error_text
-from memfin.client.body import ACCEPTED_ENCODING, Body, read_body, rest_of
+from memfin.client.body import (
+    ACCEPTED_ENCODING,
+    EVENTS,
+    Body,
+    EventStream,
+    is_event_stream,
+    read_body,
+    rest_of,
+)
 from memfin.client.endpoint import Endpoint, tls_hint
-from memfin.client.errors import WireError
-from memfin.client.events import EVENTS, EventStream, is_event_stream
-from memfin.client.messages import ChatAnswer, ChatRequest, ToolCall
-from memfin.client.parameters import Parameters, refused_parameter
-from memfin.client.retry_after import retry_after_seconds
+from memfin.client.errors import RequestError
+from memfin.client.limiter import retry_after_seconds
+from memfin.client.messages import AnswerDraft, ChatAnswer, ChatRequest, error_text
+from memfin.contracts import ParameterChange
 from memfin.errors import UsageError
 from memfin.secrets import Scrubber
 from memfin.text.lines import one_line
 
-__all__ = ["ChatAnswer", "ChatClient", "ChatRequest", "ToolCall"]
+T = TypeVar("T")
 
-MOST_BYTES: Final = 1024 * 1024
-"""Size of an answer that is accepted, after decompression (spec section 7)."""
+MAX_BYTES: Final = 1024 * 1024
+"""Maximum size of an answer after decompression."""
 
 STREAM_OVERHEAD: Final = 16
-"""How many times larger a stream may be than the answer in it: every token comes in its own JSON."""
+"""Factor by which a stream may exceed that: every token comes in its own JSON."""
 
-MOST_ERROR_BYTES: Final = 64 * 1024
-"""How much of an error's body is looked at."""
+MAX_ERROR_BYTES: Final = 64 * 1024
+"""Bytes of an error's body that are read."""
 
 DRAIN: Final = 0.25
 """Seconds that the end of a stream may take after its last event, so that the connection can be reused."""
@@ -52,15 +59,15 @@ _TOO_MANY: Final = 429
 _PAUSING: Final = frozenset({_TOO_MANY, 503})
 _QUOTA: Final = "insufficient_quota"
 _WITHHELD: Final = frozenset({"content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"})
-"""Codes of errors that mean that the provider does not want to deal with the text."""
+"""Error codes of a provider that refuses to handle the text."""
 
 _DONE: Final = "[DONE]"
 
 
 class ChatClient:
-    """Asks one endpoint; every method makes exactly one attempt and raises `WireError`.
+    """Client of one endpoint; every method makes exactly one attempt and raises `RequestError`.
 
-    ``total`` bounds an attempt, ``read`` the silence within it, both in seconds; ``most_bytes`` the
+    ``total`` bounds an attempt, ``read`` the silence within it, both in seconds; ``max_bytes`` the
     answer, after decompression. Redirects are never followed: the key is meant for one place, and a
     second request would go past the limits. Secrets are masked in errors and in answers.
 
@@ -68,29 +75,24 @@ class ChatClient:
     other name: see `parameters`.
 
     The connections belong to the event loop that runs at the first call; their number is not
-    bounded here but by the gate.
+    bounded here but by the limiter.
     """
 
-    def __init__(
-        self, endpoint: Endpoint, *, total: float, read: float, most_bytes: int = MOST_BYTES
-    ) -> None:
+    def __init__(self, endpoint: Endpoint, *, total: float, read: float, max_bytes: int = MAX_BYTES) -> None:
         self.endpoint = endpoint
         self.parameters = Parameters()
         self._total = total
         self._read = read
-        self._most_bytes = most_bytes
+        self._most_bytes = max_bytes
         self._url = endpoint.url("chat/completions")
         self._session: aiohttp.ClientSession | None = None
 
     async def complete(self, request: ChatRequest) -> ChatAnswer:
-        """Ask for the answer in one piece."""
+        """Request the answer as one document."""
         return _raised(await self._attempt(request, stream=False))
 
     async def stream(self, request: ChatRequest) -> ChatAnswer:
-        """Ask for the answer as a stream, and return it when it is whole.
-
-        Servers that do not stream and answer in one piece are understood.
-        """
+        """Request the answer as a stream and return it when complete; a single document is accepted, too."""
         return _raised(await self._attempt(request, stream=True))
 
     async def close(self) -> None:
@@ -99,7 +101,7 @@ class ChatClient:
         if session is not None:
             await session.close()
 
-    async def _attempt(self, request: ChatRequest, *, stream: bool) -> ChatAnswer | WireError:
+    async def _attempt(self, request: ChatRequest, *, stream: bool) -> ChatAnswer | RequestError:
         """Make the attempt and return its outcome.
 
         Errors are raised by another frame than this one: what hangs on to an error, and a traceback
@@ -108,15 +110,15 @@ class ChatClient:
         scrubber = self.endpoint.scrubber()
         try:
             return await self._exchange(request, scrubber, stream=stream)
-        except WireError as problem:
+        except RequestError as problem:
             error = problem
             if problem.parameter is not None:
                 self.parameters.refuse(problem.parameter)
         except UsageError as problem:
-            error = WireError("connect", str(problem), retryable=False)
+            error = RequestError("connect", str(problem), retryable=False)
         except (aiohttp.ClientError, OSError, ValueError) as problem:
             error = self._described(problem)
-        return WireError(
+        return RequestError(
             error.kind,
             f"{self.endpoint.base_url}: {scrubber.scrub(str(error))}",
             retryable=error.retryable,
@@ -177,31 +179,31 @@ class ChatClient:
             )
         return self._session
 
-    def _described(self, problem: Exception) -> WireError:
-        """Return what a failure below HTTP means; its own words may hold URLs and headers."""
+    def _described(self, problem: Exception) -> RequestError:
+        """Translate a failure below HTTP; its own message may hold URLs and headers."""
         if isinstance(problem, TimeoutError):
             silent = isinstance(problem, aiohttp.SocketTimeoutError)
             limit = f"silent for {self._read:g} s" if silent else f"no whole answer within {self._total:g} s"
-            return WireError("timeout", limit)
+            return RequestError("timeout", limit)
         if isinstance(problem, aiohttp.ClientConnectorError):
             return _unconnected(problem)
         if isinstance(problem, aiohttp.ClientPayloadError):
-            return WireError("truncated", "the answer ended early")
+            return RequestError("truncated", "the answer ended early")
         if isinstance(problem, aiohttp.ClientConnectionError | OSError):
-            return WireError("closed", "the connection broke off")
+            return RequestError("closed", "the connection broke off")
         if isinstance(problem, aiohttp.ClientResponseError):
-            return WireError("closed", "the answer is no HTTP that can be understood")
-        return WireError("connect", f"no request can be made: {type(problem).__name__}", retryable=False)
+            return RequestError("closed", "the answer is no HTTP that can be understood")
+        return RequestError("connect", f"no request can be made: {type(problem).__name__}", retryable=False)
 
     def __repr__(self) -> str:
         return f"ChatClient({self.endpoint!r})"
 
 
-def _unconnected(problem: aiohttp.ClientConnectorError) -> WireError:
+def _unconnected(problem: aiohttp.ClientConnectorError) -> RequestError:
     reason = f"cannot connect: {problem.os_error.strerror or type(problem.os_error).__name__}"
     if hint := tls_hint(problem):
-        return WireError("tls", reason + hint)
-    return WireError("connect", reason, retryable=not isinstance(problem, aiohttp.ClientSSLError))
+        return RequestError("tls", reason + hint)
+    return RequestError("connect", reason, retryable=not isinstance(problem, aiohttp.ClientSSLError))
 
 
 async def _take_events(body: Body, head: bytes, draft: AnswerDraft) -> float | None:
@@ -222,12 +224,12 @@ async def _take_events(body: Body, head: bytes, draft: AnswerDraft) -> float | N
         if data.strip() != _DONE:
             draft.add_chunk(data)
     if not draft.finished:
-        raise WireError("truncated", "the stream ended before the answer did")
+        raise RequestError("truncated", "the stream ended before the answer did")
     return first
 
 
-def _raised(outcome: ChatAnswer | WireError) -> ChatAnswer:
-    if isinstance(outcome, WireError):
+def _raised(outcome: ChatAnswer | RequestError) -> ChatAnswer:
+    if isinstance(outcome, RequestError):
         raise outcome
     return outcome
 
@@ -236,35 +238,40 @@ def _encoded(fields: dict[str, Any]) -> bytes:
     try:
         return msgspec.json.encode(fields)
     except UnicodeEncodeError:
-        raise WireError("encoding", "the request holds a lone surrogate", retryable=False) from None
+        raise RequestError("encoding", "the request holds a lone surrogate", retryable=False) from None
 
 
 async def _status_error(
     response: aiohttp.ClientResponse, scrubber: Scrubber, sent: Mapping[str, Any], endpoint: Endpoint
-) -> WireError:
+) -> RequestError:
     """Return the error that a response with no success means, with what the server says about it."""
     status = response.status
     if status // 100 == _REDIRECT:
-        return WireError(
+        return RequestError(
             "redirect",
             f"HTTP {status}: the server redirects elsewhere; set the base URL to the right place",
             status=status,
         )
     data = b""
-    with suppress(WireError, aiohttp.ClientError, TimeoutError, OSError):
-        data = await read_body(response, MOST_ERROR_BYTES)
-    said, code = _complaint(data)
-    said = one_line(scrubber.scrub(said), 200)
-    text = f"HTTP {status}: {said}" if said else f"HTTP {status}"
+    with suppress(RequestError, aiohttp.ClientError, TimeoutError, OSError):
+        data = await read_body(response, MAX_ERROR_BYTES)
+    document, message = _error_of(data)
+    if document is not None:
+        error = document.get("error", document) if isinstance(document, dict) else document
+        code, message = _field(error, "code"), error_text(error)
+    else:
+        code = None
+    message = one_line(scrubber.scrub(message), 200)
+    text = f"HTTP {status}: {message}" if message else f"HTTP {status}"
     text += endpoint.hint(status)
     wait = response.headers.get("Retry-After") if status in _PAUSING else None
     if status == _TOO_MANY and code == _QUOTA:
-        return WireError("status", text, retryable=False, status=status)
+        return RequestError("status", text, retryable=False, status=status)
     if code in _WITHHELD:
-        return WireError("refusal", f"the provider refused: {text}", retryable=False, status=status)
+        return RequestError("refusal", f"the provider refused: {text}", retryable=False, status=status)
     if (parameter := refused_parameter(sent, status, data)) is not None:
-        return WireError("parameter", text, status=status, parameter=parameter)
-    return WireError(
+        return RequestError("parameter", text, status=status, parameter=parameter)
+    return RequestError(
         "rate_limited" if status == _TOO_MANY else "status",
         text,
         retryable=status in _RETRYABLE,
@@ -273,20 +280,132 @@ async def _status_error(
     )
 
 
-def _complaint(data: bytes) -> tuple[str, str | None]:
-    """Return the words and the code of an error's body."""
+def _error_of(data: bytes) -> tuple[Any, str]:
+    """Return the JSON of an error's body, None if it is none, and its text without JSON escapes."""
     try:
         document = msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return data.decode("utf-8", "replace"), None
-    error = document.get("error", document) if isinstance(document, dict) else document
-    code = error.get("code") if isinstance(error, dict) else None
-    return error_text(error), code if isinstance(code, str) else None
+        return None, data.decode("utf-8", "replace")
+    return document, msgspec.json.encode(document).decode()
+
+
+def _field(error: Any, name: str) -> str | None:
+    """Return a string field of an error in the protocol's form."""
+    value = error.get(name) if isinstance(error, dict) else None
+    return value if isinstance(value, str) else None
 
 
 async def _drained(body: Body) -> None:
     """Read what is left after a stream's last event; a connection with a rest is not reused."""
-    with suppress(TimeoutError, aiohttp.ClientError, WireError):
+    with suppress(TimeoutError, aiohttp.ClientError, RequestError):
         async with asyncio.timeout(DRAIN):
             while await body.read():
                 pass
+
+
+INSTEAD: Final[Mapping[str, str | None]] = {
+    "temperature": None,
+    "seed": None,
+    "max_tokens": "max_completion_tokens",
+    "stream_options": None,
+    "stream": None,
+}
+"""Parameters that models may refuse, and the name under which they are then sent; None omits them.
+
+Newer models take no ``temperature`` but their own, know no ``seed``, or want ``max_completion_tokens``
+where others know ``max_tokens`` only; some servers do not stream, or know no ``stream_options``. A model's
+name does not show this, so each is sent until the model refuses it by name.
+"""
+
+_STATUSES: Final = frozenset({400, 422, 501})
+_UNWELCOME: Final = (
+    r"(?:unsupported|not support|unrecogni[sz]ed|unknown|unexpected|extra[_ ](?:forbidden|inputs|fields)|"
+    r"not permitted|not allowed|not available|not implemented|disabled|deprecated|only the default|"
+    r"不支持|未知)"
+)
+_SPELLINGS: Final[Mapping[str, str]] = {"stream": "stream(?:ing)?"}
+"""Other names of a parameter in an error message."""
+
+_NEAR: Final = 100
+"""Maximum characters between the name of a parameter and the words that refuse it."""
+
+_PATTERNS: Final = {
+    name: re.compile(
+        rf"{_UNWELCOME}.{{0,{_NEAR}}}?(?<![a-z_]){spelling}(?![a-z_])|"
+        rf"(?<![a-z_]){spelling}(?![a-z_]).{{0,{_NEAR}}}?{_UNWELCOME}",
+        re.IGNORECASE | re.DOTALL,
+    )
+    for name in INSTEAD
+    for spelling in (_SPELLINGS.get(name, name),)
+}
+
+
+def refused_parameter(sent: Collection[str], status: int, body: bytes) -> str | None:
+    """Return the sent parameter that an error refuses by name, None if it refuses none.
+
+    A value that is merely out of bounds is no refusal: it would be the same mistake under another name.
+    """
+    if status not in _STATUSES:
+        return None
+    refusable = [name for name in INSTEAD if name in sent]
+    document, text = _error_of(body)
+    named = _field(document.get("error"), "param") if isinstance(document, dict) else None
+    if named is not None:
+        named = named.partition(".")[0]  # it may name a field of the parameter
+        return named if named in refusable and _PATTERNS[named].search(text) else None
+    return next((name for name in refusable if _PATTERNS[name].search(text)), None)
+
+
+class Parameters:
+    """The parameters that an endpoint's model has refused so far.
+
+    Attributes:
+        on_notice: called once for each refused parameter, if set; it must not raise.
+    """
+
+    def __init__(self) -> None:
+        self.on_notice: Callable[[str], None] | None = None
+        self._refusals: dict[str, int] = {}
+
+    def fitted(self, request: ChatRequest, *, stream: bool = False) -> dict[str, Any]:
+        """Return the body of a request without the refused parameters."""
+        body = request.body(stream=stream and "stream" not in self._refusals)
+        for name in self._refusals:
+            value, other = body.pop(name, None), INSTEAD[name]
+            if value is not None and other is not None:
+                body.setdefault(other, value)
+        return body
+
+    def refuse(self, name: str) -> None:
+        """Count a refusal."""
+        if name not in self._refusals and self.on_notice is not None:
+            other = INSTEAD[name]
+            instead = "it is left out" if other is None else f"it goes out as {other}"
+            self.on_notice(f"the model refuses the parameter {name}; from now on {instead}")
+        self._refusals[name] = self._refusals.get(name, 0) + 1
+
+    def forget(self) -> None:
+        """Forget all refusals."""
+        self._refusals.clear()
+
+    def changes(self) -> list[ParameterChange]:
+        """Return the omitted and renamed parameters, and the number of refusals of each."""
+        return [
+            ParameterChange(parameter=name, sent_as=INSTEAD[name], refusals=count)
+            for name, count in sorted(self._refusals.items())
+        ]
+
+
+async def retry_without_refused(attempt: Callable[[], Awaitable[T]]) -> T:
+    """Make an attempt; repeat it, once for each parameter, when the model refuses one.
+
+    Raises:
+        RequestError: any other failure.
+    """
+    for _ in INSTEAD:
+        try:
+            return await attempt()
+        except RequestError as problem:
+            if problem.kind != "parameter":
+                raise
+    return await attempt()

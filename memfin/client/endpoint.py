@@ -1,4 +1,4 @@
-"""Where a model is reached, and with which key: from the environment, never with its value."""
+"""Model endpoints: base URL and the name of the environment variable that holds the key."""
 
 import base64
 import os
@@ -30,7 +30,7 @@ class Endpoint:
     then takes the place of the key.
 
     Raises:
-        UsageError: the URL is none of HTTP.
+        UsageError: the URL is not an HTTP URL.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Endpoint:
         else of ``OPENAI_API_KEY``, and none where none is set: a server of one's own needs none.
 
         Raises:
-            UsageError: no base URL is set, it is none of HTTP, it has a user although there is a key,
+            UsageError: no base URL is set, it is not an HTTP URL, it has a user although there is a key,
                 or no header can carry the key.
         """
         variables = os.environ if environ is None else environ
@@ -77,28 +77,28 @@ class Endpoint:
                 f"{url_env} has a user or password and {key_env} a key; a request can carry only one of "
                 "them: take the user out of the URL, or unset the key"
             )
-        endpoint.headers()  # says now what is wrong with the key, not at every request
+        endpoint.headers()  # fails now for an unusable key, not at every request
         return endpoint
 
     @property
     def has_user(self) -> bool:
-        """Whether the URL has a user or a password, which a request then carries instead of the key."""
+        """True if the URL has a user or a password, which replace the key."""
         return self._user is not None or self._password is not None
 
     @cached_property
     def base_url(self) -> str:
-        """The base URL as it may be shown: without user and password, values of a query masked."""
+        """The base URL for display: without user and password, query values masked."""
         shown = str(self._url.with_query(None))
         names = "&".join(f"{name}={MASK}" for name in self._url.query)
         return f"{shown}?{names}" if names else shown
 
     def url(self, path: str) -> URL:
-        """Return where a request goes; a query of the base URL stays. Not to be shown."""
+        """Return the URL of a request, with the query of the base URL. Secret."""
         joined = self._url.path.rstrip("/") + "/" + path.lstrip("/")
         return self._url.with_path(joined, keep_query=True)
 
     def headers(self) -> dict[str, str]:
-        """Return the headers of a request, with the key as it is set at this moment. Not to be shown.
+        """Return the headers of a request, with the current key. Secret.
 
         Raises:
             UsageError: the key holds characters that no header can.
@@ -114,7 +114,7 @@ class Endpoint:
         return {"Authorization": f"Bearer {key}"}
 
     def hint(self, status: int) -> str:
-        """Return what may be wrong with the base URL when a server answers so; empty where nothing is."""
+        """Return a hint at a wrong base URL for a status, empty if there is none."""
         if status not in _NOT_THERE:
             return ""
         path = self._url.path.rstrip("/")
@@ -123,7 +123,7 @@ class Endpoint:
         return "" if _VERSION.search(path) else "; the base URL of most servers ends in /v1"
 
     def scrubber(self) -> Scrubber:
-        """Return what masks this endpoint's secrets."""
+        """Return the scrubber of this endpoint's secrets."""
         key = self._key()
         if self._scrubber is None or self._scrubber[0] != key:
             user, password = self._user or "", self._password or ""
@@ -139,17 +139,17 @@ class Endpoint:
 
 
 def tls_hint(problem: OSError) -> str:
-    """Return what an error of a connection by ``https`` means when the server speaks ``http``."""
+    """Return a hint for a failed ``https`` connection to a server that speaks ``http``."""
     return "; does the server speak http instead of https?" if "WRONG_VERSION_NUMBER" in str(problem) else ""
 
 
 def _parsed(text: str, source: str) -> URL:
-    """Return the URL; what is wrong with it is said without its text, which may hold a password."""
+    """Parse the URL; the error omits its text, which may hold a password."""
     try:
         url = URL(text)
         usable = url.scheme in {"http", "https"} and bool(url.host) and url.port != 0
     except ValueError:
         usable, url = False, URL()
     if not usable:
-        raise UsageError(f"{source} is no URL of HTTP; it should look like http://127.0.0.1:8000/v1")
+        raise UsageError(f"{source} is not an HTTP URL; it should look like http://127.0.0.1:8000/v1")
     return url

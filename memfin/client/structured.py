@@ -1,4 +1,4 @@
-"""Answers that a model is to give as one JSON object: how they are asked for, and their strict reading."""
+"""Structured output: response formats for one JSON object, and its strict parser."""
 
 import json
 import re
@@ -9,7 +9,7 @@ import msgspec
 from memfin.text.lines import one_line
 
 ResponseFormat = Literal["json_schema", "json_object_schema", "json_object", "text"]
-"""How an answer is asked for; ``json_object_schema`` is the form of the Python server of llama.cpp."""
+"""Format of a request; ``json_object_schema`` is the form of the Python server of llama.cpp."""
 
 FORMATS: Final[tuple[ResponseFormat, ...]] = ("json_schema", "json_object_schema", "json_object", "text")
 """Best first; the next one is for servers that refuse one (`REFUSES_FORMAT`)."""
@@ -17,22 +17,22 @@ FORMATS: Final[tuple[ResponseFormat, ...]] = ("json_schema", "json_object_schema
 REFUSES_FORMAT: Final = frozenset({400, 422, 501})
 """Statuses by which servers refuse a format."""
 
-MOST_FORMATS: Final = 256
-"""Formats that `Formats` keeps."""
+MAX_FORMATS: Final = 256
+"""Capacity of `Formats`."""
 
 _THINK: Final = "<think>"
 _THOUGHT: Final = "</think>"
 
 _SHOWN: Final = 60
-"""Characters of a bad answer that an error shows."""
+"""Characters of an invalid answer in an error."""
 
-_MOST_DIGITS: Final = 20
+_MAX_DIGITS: Final = 20
 
 _BLOCK: Final = re.compile(r"```(?:json)?\s*\n(.*)\n\s*```", re.DOTALL)
 
 
 class InvalidAnswer(ValueError):  # noqa: N818 - names the event in the record
-    """The model answered something that is not what it was asked for; the text says why in one line."""
+    """An answer that is not the JSON asked for; the message is one line."""
 
 
 def response_format(form: ResponseFormat, schema: dict[str, Any], name: str) -> dict[str, Any] | None:
@@ -45,9 +45,9 @@ def response_format(form: ResponseFormat, schema: dict[str, Any], name: str) -> 
 
 
 class Formats:
-    """The ``response_format`` of requests as JSON, kept for schemas that come again and again.
+    """Cache of the encoded ``response_format`` of schemas, which are compared by identity.
 
-    ``name`` is that of the schemas. Schemas are told apart as objects, and have to stay as they are.
+    ``name`` is the name of the schemas, which must not change.
     """
 
     def __init__(self, name: str) -> None:
@@ -58,7 +58,7 @@ class Formats:
         """Return the `response_format` as JSON."""
         place = form, id(schema)  # as long as the schema is kept here, no other one has its number
         if place not in self._known:
-            if len(self._known) >= MOST_FORMATS:
+            if len(self._known) >= MAX_FORMATS:
                 self._known.clear()
             asked = response_format(form, schema, self._name)
             encoded = None if asked is None else msgspec.Raw(msgspec.json.encode(asked))
@@ -84,7 +84,7 @@ def read_document(text: str, name: str, longest: int) -> Any:
 
 
 def _without_thoughts(text: str) -> str:
-    """Take off the one block of thoughts that an answer may begin with."""
+    """Remove a leading block of thoughts."""
     if not text.startswith(_THINK):
         return text
     thoughts, end, rest = text.partition(_THOUGHT)
@@ -94,7 +94,7 @@ def _without_thoughts(text: str) -> str:
 
 
 def _document(text: str, name: str) -> Any:
-    """Return the one JSON value that a text is."""
+    """Parse a text that is one JSON value."""
     if not text:
         raise InvalidAnswer(f"the answer holds no {name}: nothing stands where the JSON should be")
     try:
@@ -115,7 +115,7 @@ def _document(text: str, name: str) -> Any:
 
 
 class _Unusable(ValueError):  # noqa: N818 - as above
-    """JSON that Python would take and that means nothing, or no one thing."""
+    """JSON that Python accepts but that is invalid or ambiguous."""
 
 
 def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -130,7 +130,7 @@ def _no_number(constant: str) -> None:
 
 
 def _whole_number(digits: str) -> int:
-    if len(digits) > _MOST_DIGITS:
+    if len(digits) > _MAX_DIGITS:
         raise _Unusable(f"it holds a number of {len(digits)} digits")
     return int(digits)
 

@@ -6,12 +6,11 @@ from typing import Any, ClassVar, Final, Generic, NamedTuple
 
 import msgspec
 
-from memfin.client.answers import FILTERED
 from memfin.client.chat import ChatClient
 from memfin.client.endpoint import Endpoint
-from memfin.client.errors import WireError
-from memfin.client.gate import CallGate
-from memfin.client.messages import ChatAnswer, ChatRequest
+from memfin.client.errors import RequestError
+from memfin.client.limiter import CallLimiter
+from memfin.client.messages import FILTERED, ChatAnswer, ChatRequest
 from memfin.client.structured import FORMATS, REFUSES_FORMAT, Formats, InvalidAnswer, ResponseFormat
 from memfin.contracts import JudgeFailure, ParameterChange, Vote
 from memfin.errors import UsageError
@@ -90,7 +89,7 @@ class OpenAIJudge(Generic[R, V]):
         endpoint: Endpoint,
         task: JudgeTask[R, V],
         *,
-        gate: CallGate,
+        gate: CallLimiter,
         cache: AnswerCache,
         warn: Callable[[str], None],
         votes: int = 1,
@@ -252,7 +251,7 @@ class OpenAIJudge(Generic[R, V]):
                     used=lambda reply: reply.answer.total_tokens,
                     probe=self._probe,
                 )
-            except WireError as problem:
+            except RequestError as problem:
                 if problem.kind == "tls":
                     where = self._endpoint.url_env or "the base URL"
                     text = f"judge {self.name}: {self._scrub(str(problem))} Then use http:// in {where}"
@@ -279,7 +278,7 @@ class OpenAIJudge(Generic[R, V]):
         asked = ChatRequest(model=self._model, messages=messages, max_tokens=PROBE_TOKENS)
         return (await self._client.complete(asked)).total_tokens
 
-    def _warn_early(self, problem: WireError) -> None:
+    def _warn_early(self, problem: RequestError) -> None:
         """Warn once, before the first verdict, of a refusal that later requests will meet, too."""
         if self._answered or problem.status not in _REFUSES_ALL:
             return
@@ -310,33 +309,33 @@ class OpenAIJudge(Generic[R, V]):
         )
         try:
             return await self._client.complete(asked)
-        except WireError as problem:
+        except RequestError as problem:
             if problem.kind == "empty" and _CUT_OFF in str(problem):  # all of it went into thoughts
                 raise self._too_long(problem.tokens) from None
             raise (_refusal_of_format(problem) if form is not None else problem) from None
 
     def _reply(self, answer: ChatAnswer, grading_prompt: GradingPrompt[V]) -> _Reply[V]:
-        """Return an answer with its verdict; raises `WireError` for an invalid one."""
+        """Return an answer with its verdict; raises `RequestError` for an invalid one."""
         tokens = answer.total_tokens
         if answer.refusal is not None:
-            raise WireError("refusal", f"the judge refused: {self._scrub(answer.refusal)}", tokens=tokens)
+            raise RequestError("refusal", f"the judge refused: {self._scrub(answer.refusal)}", tokens=tokens)
         if answer.finish_reason == "length":
             raise self._too_long(tokens)
         if not answer.text.strip():
-            raise WireError("empty", "the answer is empty", tokens=tokens)
+            raise RequestError("empty", "the answer is empty", tokens=tokens)
         try:
             verdict = grading_prompt.read(answer.text)
         except InvalidAnswer as problem:
             if answer.finish_reason == FILTERED:
                 text = "the judge refused: the server's content filter cut the answer off"
-                raise WireError("refusal", text, tokens=tokens) from problem
-            raise WireError("invalid_schema", self._scrub(str(problem)), tokens=tokens) from problem
+                raise RequestError("refusal", text, tokens=tokens) from problem
+            raise RequestError("invalid_schema", self._scrub(str(problem)), tokens=tokens) from problem
         return _Reply(answer, self._task.scrubbed(verdict, self._scrub))
 
-    def _too_long(self, tokens: int | None) -> WireError:
+    def _too_long(self, tokens: int | None) -> RequestError:
         """Return the error of a truncated answer; at temperature 0 a retry would fail again."""
         text = f"the answer is longer than {self._max_tokens} tokens; --judge-max-tokens allows more"
-        return WireError("truncated", text, retryable=False, tokens=tokens)
+        return RequestError("truncated", text, retryable=False, tokens=tokens)
 
     def _keep(
         self, key: str, answer: ChatAnswer, form: ResponseFormat, grading_prompt: GradingPrompt[V]
@@ -357,10 +356,10 @@ class OpenAIJudge(Generic[R, V]):
         self._cache.keep(key, entry)
 
 
-def _refusal_of_format(problem: WireError) -> WireError:
+def _refusal_of_format(problem: RequestError) -> RequestError:
     """Return the error with its real status: llama.cpp's Python server answers 500 for a format it lacks."""
     if problem.status == _SERVER_ERROR and "response_format" in str(problem):
-        return WireError("status", str(problem), retryable=False, status=_UNPROCESSABLE)
+        return RequestError("status", str(problem), retryable=False, status=_UNPROCESSABLE)
     return problem
 
 

@@ -20,7 +20,7 @@ from memfin.judges.cache import AnswerCache, CachedAnswer, CacheMode, cache_key
 from memfin.judges.heuristic import HeuristicJudge
 from memfin.judges.protocol import DialogJudge, Judge, JudgeError, JudgeTask, R, V
 from memfin.judges.reply_grading import ReplyGrading
-from memfin.sandbox.calls import CallFailed, ForeignCalls
+from memfin.sandbox.calls import CallFailed, UserCalls
 from memfin.sandbox.references import (
     check_signature,
     describe,
@@ -31,7 +31,7 @@ from memfin.sandbox.references import (
 from memfin.secrets import scrubber_of_environment
 
 if TYPE_CHECKING:
-    from memfin.client.gate import CallGate
+    from memfin.client.limiter import CallLimiter
     from memfin.judges.openai import OpenAIJudge
 
 LIMIT: Final = 120.0
@@ -66,7 +66,7 @@ class JudgeSetup(NamedTuple):
     judge's warnings. ``cache_dir`` is needed for a cache.
     """
 
-    gate: "CallGate | None" = None
+    gate: "CallLimiter | None" = None
     rpm: float | None = None
     retries: int = 2
     warn: Callable[[str], None] = _ignore
@@ -112,7 +112,7 @@ class PythonJudge(Generic[R, V]):
         self._retries = retries
         self._cache = cache
         self._identity = identity or {}
-        self._idle: list[ForeignCalls] = []
+        self._idle: list[UserCalls] = []
 
     async def judge(self, request: R) -> V:
         """Return the user's verdict; every failure there is a `JudgeError`."""
@@ -138,7 +138,7 @@ class PythonJudge(Generic[R, V]):
     async def _judged(self, request: R) -> V:
         """Return the verdict of the user's judge, with retries after transport errors."""
         await self._admit()
-        calls = self._idle.pop() if self._idle else ForeignCalls("judge", self.name, _PASSING)
+        calls = self._idle.pop() if self._idle else UserCalls("judge", self.name, _PASSING)
         again = False
 
         def ask_again() -> None:
@@ -175,7 +175,7 @@ class PythonJudge(Generic[R, V]):
         if self._limiter is not None:
             await self._limiter.acquire()
 
-    async def _ask(self, calls: ForeignCalls, request: R) -> V:
+    async def _ask(self, calls: UserCalls, request: R) -> V:
         return self._verdict(request, await calls.invoke(self._implementation.judge, request))
 
     def _verdict(self, request: R, answer: Any) -> V:
@@ -193,7 +193,7 @@ class PythonJudge(Generic[R, V]):
             if self._cache is not None:
                 await self._cache.close()
         finally:
-            calls = ForeignCalls("judge", self.name)
+            calls = UserCalls("judge", self.name)
             close = getattr(self._implementation, "close", None)
             if callable(close):
                 with suppress(CallFailed):
@@ -317,14 +317,14 @@ def _code_of(name: str, factory: Callable[..., Any]) -> str | None:
 def _openai_judge(model: str, limit: float, setup: JudgeSetup, task: JudgeTask[R, V]) -> "OpenAIJudge[R, V]":
     # The client for HTTP loads slowly, and most runs need none.
     from memfin.client.endpoint import Endpoint  # noqa: PLC0415
-    from memfin.client.gate import CallGate  # noqa: PLC0415
+    from memfin.client.limiter import CallLimiter  # noqa: PLC0415
     from memfin.judges.openai import OpenAIJudge  # noqa: PLC0415
 
     if not model.strip() or not model.isprintable():
         raise UsageError(f"judge {OPENAI + model!r}: name the model, as in openai:gpt-4o-mini")
     endpoint = Endpoint.from_environment("judge")
     endpoint.headers()  # a key that no request can carry is refused now, not at the first call
-    gate = setup.gate or CallGate(workers=1, on_notice=setup.warn, name="the judge's endpoint")
+    gate = setup.gate or CallLimiter(workers=1, on_notice=setup.warn, name="the judge's endpoint")
     return OpenAIJudge(
         model,
         endpoint,

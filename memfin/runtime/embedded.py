@@ -15,7 +15,7 @@ from memfin.contracts import ProgressEvent, RunStats
 from memfin.errors import RunFault, RunStopped
 from memfin.runtime.pipeline import DRAIN_LIMIT, Plan, S
 from memfin.runtime.run import Run
-from memfin.sandbox.listening import check_listener
+from memfin.sandbox.calls import check_listener
 from memfin.sandbox.thread import CallThread
 
 BUFFERED: Final = 1024

@@ -54,13 +54,13 @@ def _setup(judge: JudgeLike, config: RunConfig, warn: Callable[[str], None]) -> 
     )
     if not isinstance(judge, str) or not judge.startswith(OPENAI):
         return setup
-    from memfin.client.gate import CallGate  # noqa: PLC0415 - the client for HTTP loads slowly
+    from memfin.client.limiter import CallLimiter  # noqa: PLC0415 - the client for HTTP loads slowly
 
-    gate = CallGate(
+    gate = CallLimiter(
         workers=config.workers_judge,
         rpm=config.judge_rpm,
         tpm=config.judge_tpm,
-        most_down=config.judge_patience,
+        max_down=config.judge_patience,
         on_notice=warn,
         name="the judge's endpoint",
     )

@@ -30,7 +30,7 @@ from memfin.journal import RunDirectory
 from memfin.runtime.outputs import pretty_json
 from memfin.runtime.pipeline import DRAIN_LIMIT, Pipeline, Plan, S, foremost
 from memfin.runtime.supervision import Supervision
-from memfin.sandbox.listening import Listener, check_listener
+from memfin.sandbox.calls import Listener, check_listener
 from memfin.sandbox.references import describe
 
 CANCELLED_CLOSE: Final = 0.15

@@ -24,7 +24,7 @@ from memfin.runtime.run import STOPPED_EXIT, Run
 from memfin.runtime.soak_directory import CONFIG, SUMMARY, SoakDirectory, epoch_run_id, read_epochs
 from memfin.runtime.soak_plan import SoakPlan
 from memfin.runtime.soak_stats import Probe, SoakStats
-from memfin.sandbox.listening import Listener, check_listener
+from memfin.sandbox.calls import Listener, check_listener
 from memfin.sandbox.references import describe, reference_of
 from memfin.version import __version__
 

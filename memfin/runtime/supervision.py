@@ -6,7 +6,7 @@ from typing import Final, Self
 
 from memfin.contracts import RunConfig
 from memfin.runtime.watchdog import LoopWatchdog
-from memfin.sandbox.watch import WATCH, Callee, CallWatch
+from memfin.sandbox.thread import WATCH, Callee, CallWatch
 
 OVER_TIME: Final = 5.0
 """Seconds over the time-out of a turn after which a loop that is held counts as lost."""

@@ -1,1 +1,1 @@
-"""Code that is not MemFin's: found by reference, called in threads and tasks, never trusted."""
+"""Execution of untrusted user code: imports by reference, bounded calls, threads."""

@@ -1,4 +1,4 @@
-"""References to Python objects, ``pkg.module:name``, and errors told in one line."""
+"""Imports of Python objects by reference, ``pkg.module:name``, and one-line descriptions of errors."""
 
 import importlib
 import inspect
@@ -10,17 +10,17 @@ from memfin.errors import UsageError
 from memfin.secrets import scrubber_of_environment
 from memfin.text import lines
 
-LONGEST_LINE: Final = 2000
-"""Characters of a foreign error message that are kept."""
+MAX_LINE: Final = 2000
+"""Characters of an error message that are kept."""
 
-LONGEST_SECRET: Final = 8192
-"""Characters behind these that are looked at, so that no key is cut and its beginning kept."""
+MAX_SECRET: Final = 8192
+"""Characters beyond these that are scrubbed, so that no cut leaves the beginning of a key."""
 
 
 def import_reference(what: str, reference: str, forms: str) -> Callable[..., Any]:
     """Return the callable that ``pkg.module:name`` names.
 
-    ``what`` is the option the reference was given for, ``forms`` lists what else it could be.
+    ``what`` is the option the reference was given for, ``forms`` lists the valid forms.
 
     Raises:
         UsageError: the reference is malformed, does not import or names no callable.
@@ -32,7 +32,7 @@ def import_reference(what: str, reference: str, forms: str) -> Callable[..., Any
         value: Any = importlib.import_module(module_name)
     except KeyboardInterrupt:
         raise
-    except BaseException as problem:  # importing runs foreign code: it may raise or exit in any way
+    except BaseException as problem:  # importing runs user code: it may raise or exit in any way
         raise UsageError(
             f"{what} {reference!r}: module {module_name!r} cannot be imported: {describe(problem)}"
         ) from problem
@@ -52,9 +52,9 @@ def import_reference(what: str, reference: str, forms: str) -> Callable[..., Any
 
 
 def check_signature(label: str, factory: Callable[..., Any], arguments: Sequence[str], expected: str) -> None:
-    """Refuse a factory that does not take the positional arguments it is going to get.
+    """Refuse a factory that does not take the given positional arguments.
 
-    One whose signature cannot be read is let pass: the call itself tells. ``label`` begins the error,
+    One without a readable signature passes; its call will show. ``label`` begins the error,
     ``expected`` ends it.
 
     Raises:
@@ -63,7 +63,7 @@ def check_signature(label: str, factory: Callable[..., Any], arguments: Sequence
     try:
         # As the function itself takes them: a decorator may well bring arguments of its own.
         signature = inspect.signature(factory, follow_wrapped=False)
-    except Exception:  # noqa: BLE001 - a foreign object may compute its signature
+    except Exception:  # noqa: BLE001 - a user object may compute its signature
         return
     try:
         signature.bind(*arguments)
@@ -77,19 +77,19 @@ def check_signature(label: str, factory: Callable[..., Any], arguments: Sequence
 
 
 def reference_of(factory: Callable[..., Any]) -> str:
-    """Return how a factory object is called in the artifacts of a run: ``module:name``."""
+    """Return the name of a factory object in the artifacts of a run: ``module:name``."""
     return f"{getattr(factory, '__module__', '?')}:{getattr(factory, '__qualname__', type(factory).__name__)}"
 
 
 def package_version(module_name: str) -> str | None:
-    """Return ``__version__`` of the imported package that a module belongs to, where it has one."""
+    """Return ``__version__`` of the imported package that a module belongs to, if any."""
     package = sys.modules.get(module_name.partition(".")[0])
     version = getattr(package, "__version__", None)
     return version if isinstance(version, str) else None
 
 
 def kind_of(value: object) -> str:
-    """Return what a value is, for an error that expected something else."""
+    """Describe the type of a value, for an error that expected another."""
     return "None" if value is None else f"an object of type {type(value).__name__}"
 
 
@@ -97,15 +97,15 @@ def describe(error: BaseException) -> str:
     """Return the error as one line: its type, its message, no traceback."""
     try:
         message = str(error)
-    except Exception:  # noqa: BLE001 - a foreign class may fail even at telling what failed
+    except Exception:  # noqa: BLE001 - a user class may fail in __str__
         message = ""
     return one_line(f"{type(error).__name__}: {message}" if message.strip() else type(error).__name__)
 
 
-def one_line(text: str, limit: int = LONGEST_LINE) -> str:
-    """Return foreign text as `memfin.text.lines.one_line`, with the keys of the environment masked.
+def one_line(text: str, limit: int = MAX_LINE) -> str:
+    """Return text as `memfin.text.lines.one_line`, with the keys of the environment masked.
 
-    Clients like to quote what they sent.
+    Error messages of clients often quote the request.
     """
-    known = scrubber_of_environment().scrub(text[: 2 * LONGEST_LINE + LONGEST_SECRET])
-    return lines.one_line(known[: 2 * LONGEST_LINE], limit)
+    known = scrubber_of_environment().scrub(text[: 2 * MAX_LINE + MAX_SECRET])
+    return lines.one_line(known[: 2 * MAX_LINE], limit)

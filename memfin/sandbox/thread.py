@@ -1,29 +1,26 @@
-"""A thread of its own for a foreign object whose methods are plain functions.
-
-The calls of one object never overlap and always come from the same thread, which
-keeps thread-bound resources (database connections, event loops of its own) usable. It is a daemon,
-so that a call that never returns cannot keep the process alive.
-"""
+"""One thread per object for user code with plain functions, and the watch of a run over its user code."""
 
 import asyncio
 import queue
 import threading
+import time
 from collections.abc import Callable
-from contextvars import copy_context
-from typing import Any, TypeVar
+from contextvars import ContextVar, copy_context
+from typing import Any, Final, NamedTuple, TypeVar
 
 import anyio
 
 from memfin.sandbox.references import describe
-from memfin.sandbox.watch import WATCH
 
 T = TypeVar("T")
 
 
 class CallThread:
-    """Runs plain functions one after another; start is lazy, `stop` does not wait and `join` does.
+    """A daemon thread that runs plain functions one after another, started by the first call.
 
-    A thread that starts in a run belongs to it and is ended with it at the latest.
+    The calls of one object never overlap and always come from the same thread, which keeps thread-bound
+    resources usable (database connections, its own event loops). A call that never returns cannot keep
+    the process alive. A thread that starts in a run ends with it at the latest.
     """
 
     def __init__(self, name: str) -> None:
@@ -34,7 +31,7 @@ class CallThread:
 
     @property
     def busy(self) -> bool:
-        """Whether a call is still running, wanted or not."""
+        """True while a call is running, wanted or not."""
         return self._busy
 
     async def call(self, func: Callable[..., T], *args: Any) -> T:
@@ -64,11 +61,11 @@ class CallThread:
             try:
                 result = context.run(func, *args)
             except (StopIteration, KeyboardInterrupt) as problem:
-                # A future cannot carry the one; the other, no Ctrl-C in this thread, would stop the loop.
+                # A future cannot carry StopIteration; KeyboardInterrupt (no Ctrl-C here) would stop the loop.
                 error = RuntimeError(describe(problem))
             except BaseException as problem:  # noqa: BLE001 - handed to the awaiting task
                 error = problem
-            self._busy = False  # before the result is known: whoever has it finds the thread free
+            self._busy = False  # before the result is delivered, whose receiver finds the thread free
             try:
                 loop.call_soon_threadsafe(deliver, result, error)
             except RuntimeError:  # the loop is closed: nobody waits for this call any more
@@ -84,7 +81,7 @@ class CallThread:
         ended: list[T] = []
         with anyio.CancelScope(shield=True):
             ended.append(await self.call(func, *args))
-        return ended[0]  # a shielded scope does not end without it, which type checkers cannot know
+        return ended[0]  # the shielded scope cannot end without it
 
     def _start(self) -> None:
         self._thread = threading.Thread(target=self._work, name=self._name, daemon=True)
@@ -98,15 +95,59 @@ class CallThread:
 
     @property
     def alive(self) -> bool:
-        """Whether the thread has started and not ended."""
+        """True if the thread has started and not ended."""
         return self._thread is not None and self._thread.is_alive()
 
     def join(self, limit: float) -> None:
-        """Wait at most ``limit`` seconds for the end; not at all while a call is stuck in the thread."""
+        """Wait at most ``limit`` seconds for the end; not at all while a call is running."""
         if self._thread is not None and not self._busy:
             self._thread.join(limit)
 
     def stop(self) -> None:
-        """End the thread after the calls that were handed in; a stuck one keeps it until it returns."""
+        """End the thread after the calls already submitted; do not wait."""
         if self._thread is not None:
             self._jobs.put(None)
+
+
+PRUNE_AT: Final = 256
+"""Number of threads at which the ended ones are forgotten."""
+
+
+class Callee(NamedTuple):
+    """The object of a call: ``what`` it is, such as ``agent``, and its ``name``, such as a dialogue's id."""
+
+    what: str
+    name: str
+
+
+class CallWatch:
+    """The calls of one run into user code.
+
+    Attributes:
+        on_loop: the callee whose coroutine runs on the event loop now. Other threads may read it while
+            the loop is blocked.
+        on_swallowed: called on the loop when a call ignores its cancellation.
+    """
+
+    def __init__(self, on_swallowed: Callable[[Callee], None] | None = None) -> None:
+        self.on_loop: Callee | None = None
+        self.on_swallowed = on_swallowed
+        self._threads: list[CallThread] = []
+
+    def add_thread(self, thread: CallThread) -> None:
+        """Register a thread that was started for the run."""
+        if len(self._threads) >= PRUNE_AT:
+            self._threads = [each for each in self._threads if each.alive]
+        self._threads.append(thread)
+
+    def end_threads(self, limit: float) -> None:
+        """End all threads of the run; wait at most ``limit`` seconds, and not for stuck ones."""
+        for thread in self._threads:
+            thread.stop()
+        due = time.monotonic() + limit
+        for thread in self._threads:
+            thread.join(max(0.0, due - time.monotonic()))
+
+
+WATCH: Final[ContextVar[CallWatch | None]] = ContextVar("memfin_call_watch", default=None)
+"""The watch of the run that a task belongs to; tasks that the run starts inherit it."""

@@ -165,7 +165,7 @@ async def test_thirty_per_cent_of_faults_move_no_score(
 def hurry(judge: Any) -> None:
     """Take the waiting out of the gate between attempts; what it decides stays the same."""
     judge._gate._draw = lambda: 0.0
-    judge._gate._most_pause = 0.01
+    judge._gate._max_pause = 0.01
 
 
 async def test_the_summary_is_the_same_for_all_workers_and_orders(

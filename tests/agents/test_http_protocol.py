@@ -169,7 +169,7 @@ async def test_the_handlers_answer_as_the_document_says(monkeypatch: pytest.Monk
             if gone != target:
                 assert (await call("POST", gone, {"turn": 1}))[0] == 404
             with monkeypatch.context() as patch:
-                patch.setattr("memfin.hosting.LONGEST_WAIT", 0.05)
+                patch.setattr("memfin.hosting.MAX_WAIT", 0.05)
                 assert (
                     await call("POST", target, data=endless(), headers={"Content-Type": "application/json"})
                 )[0] == 408

@@ -17,7 +17,7 @@ from memfin.agents.replay import ReplayOptions, open_session, replay_dialog
 from memfin.agents.settings import AgentSettings
 from memfin.dataset import normalize_dialog
 from memfin.errors import UsageError
-from memfin.sandbox.references import LONGEST_LINE, describe, import_reference, one_line, package_version
+from memfin.sandbox.references import MAX_LINE, describe, import_reference, one_line, package_version
 from tests.support import each_case
 
 DIALOG = normalize_dialog(
@@ -297,5 +297,5 @@ def test_errors_are_described_in_one_line(error: BaseException, line: str) -> No
 
 
 def test_long_texts_are_cut() -> None:
-    assert len(one_line("x" * 10**7)) == LONGEST_LINE
-    assert len(describe(ValueError("\ud800" * 10**6))) == LONGEST_LINE
+    assert len(one_line("x" * 10**7)) == MAX_LINE
+    assert len(describe(ValueError("\ud800" * 10**6))) == MAX_LINE

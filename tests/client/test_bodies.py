@@ -9,11 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memfin.client.answers import AnswerDraft
-from memfin.client.body import Inflater
-from memfin.client.errors import WireError
-from memfin.client.events import EventStream
-from memfin.client.messages import ChatAnswer
+from memfin.client.body import EventStream, Inflater
+from memfin.client.errors import RequestError
+from memfin.client.messages import AnswerDraft, ChatAnswer
 from memfin.secrets import Scrubber
 from tests.support import each_case
 
@@ -30,25 +28,25 @@ def test_a_compressed_body_cut_anywhere_is_whole_again(data: bytes, size: int, m
 def test_size_counts_after_decompression_and_stops_at_once() -> None:
     bomb = gzip.compress(b"x" * 50_000_000)
     inflater = Inflater("gzip", 1_000_000)
-    with pytest.raises(WireError) as caught:
+    with pytest.raises(RequestError) as caught:
         inflater.feed(bomb)
     assert caught.value.kind == "too_large"
     exact = Inflater("gzip", 1000)
     assert len(exact.feed(gzip.compress(b"x" * 1000))) == 1000
     exact.finish()
-    with pytest.raises(WireError):
+    with pytest.raises(RequestError):
         Inflater("gzip", 999).feed(gzip.compress(b"x" * 1000))
 
 
 def test_size_counts_before_decompression_too() -> None:
     empty = gzip.compress(b"")
     inflater = Inflater("gzip", 1000)
-    with pytest.raises(WireError) as caught:
+    with pytest.raises(RequestError) as caught:
         inflater.feed(empty * 1000)
     assert caught.value.kind == "too_large"
     plain = Inflater("", 10)
     assert plain.feed(b"x" * 10) == b"x" * 10
-    with pytest.raises(WireError):
+    with pytest.raises(RequestError):
         plain.feed(b"x")
 
 
@@ -56,14 +54,14 @@ def test_size_counts_before_decompression_too() -> None:
 def test_a_compressed_body_that_ends_early_is_truncated(cut: int) -> None:
     inflater = Inflater("gzip", 1000)
     inflater.feed(gzip.compress(b"hello, hello")[:cut])
-    with pytest.raises(WireError) as caught:
+    with pytest.raises(RequestError) as caught:
         inflater.finish()
     assert caught.value.kind == "truncated"
 
 
 @pytest.mark.parametrize("encoding", ["br", "zstd", "deflate", "gzip, gzip", "sk-canary"])
 def test_encodings_that_nobody_asked_for_are_refused_without_their_name(encoding: str) -> None:
-    with pytest.raises(WireError) as caught:
+    with pytest.raises(RequestError) as caught:
         Inflater(encoding, 1000)
     assert caught.value.kind == "encoding"
     assert encoding not in str(caught.value)
@@ -73,7 +71,7 @@ def test_encodings_that_nobody_asked_for_are_refused_without_their_name(encoding
     "data", [b"plain text", zlib.compress(b"text"), gzip.compress(b"text", mtime=0) + b"garbage"]
 )
 def test_what_only_claims_to_be_gzip_is_refused(data: bytes) -> None:
-    with pytest.raises(WireError) as caught:
+    with pytest.raises(RequestError) as caught:
         Inflater("x-gzip", 1000).feed(data)
     assert caught.value.kind == "encoding"
 
@@ -126,7 +124,7 @@ def test_an_event_without_its_blank_line_counts_at_the_end() -> None:
 
 
 def test_events_that_are_not_utf8_are_refused() -> None:
-    with pytest.raises(WireError) as caught:
+    with pytest.raises(RequestError) as caught:
         events_of(b"data: \xff\n\n", 100)
     assert caught.value.kind == "encoding"
 
@@ -218,14 +216,14 @@ def test_refusals_are_answers() -> None:
     ],
 )
 def test_documents_that_are_no_answer_are_typed(document: object, kind: str) -> None:
-    with pytest.raises(WireError) as caught:
+    with pytest.raises(RequestError) as caught:
         answer_of(document)
     assert caught.value.kind == kind
     assert caught.value.retryable
 
 
 def test_an_empty_answer_says_what_it_cost() -> None:
-    with pytest.raises(WireError) as caught:
+    with pytest.raises(RequestError) as caught:
         answer_of(
             with_message("length", content="") | {"usage": {"prompt_tokens": 5, "completion_tokens": 900}}
         )
@@ -241,6 +239,6 @@ def test_every_text_of_an_answer_is_masked() -> None:
     assert "canary" not in repr(answer)
     assert answer.text == "a ***"
     padding = "x" * 290
-    with pytest.raises(WireError) as caught:
+    with pytest.raises(RequestError) as caught:
         answer_of({"error": {"message": f"{padding}{key}"}}, Scrubber([key]))
     assert "sk-" not in str(caught.value)

@@ -12,7 +12,7 @@ import pytest
 
 from memfin.client.chat import ChatClient
 from memfin.client.endpoint import Endpoint
-from memfin.client.errors import WireError
+from memfin.client.errors import RequestError
 from memfin.client.messages import ChatAnswer, ChatRequest
 from tests.client.faulty_server import LASTING, RETRY_AFTER, SLOW, STATUSES, TRANSIENT, FaultyServer
 
@@ -74,7 +74,7 @@ def test_every_fault_of_the_server_has_its_kind() -> None:
 async def test_every_fault_is_one_typed_error_after_one_attempt(fault: str, stream: bool) -> None:
     total, read = (0.6, 0.3) if fault in SLOW else (20.0, 10.0)
     async with FaultyServer(script=[fault]) as server, client_of(server, total=total, read=read) as client:
-        with pytest.raises(WireError) as caught:
+        with pytest.raises(RequestError) as caught:
             await asking(client, stream)(QUESTION)
         error = caught.value
         assert error.kind == KINDS[fault]
@@ -113,7 +113,7 @@ async def test_every_fault_is_one_typed_error_after_one_attempt(fault: str, stre
 )
 async def test_wishes_to_wait_are_read(fault: str, seconds: float | None) -> None:
     async with FaultyServer(script=[fault]) as server, client_of(server) as client:
-        with pytest.raises(WireError) as caught:
+        with pytest.raises(RequestError) as caught:
             await client.complete(QUESTION)
         assert caught.value.retry_after == seconds
 
@@ -222,7 +222,7 @@ async def test_an_endpoint_that_is_not_there() -> None:
         url = server.base_url
     client = ChatClient(Endpoint(url), total=5, read=5)
     try:
-        with pytest.raises(WireError) as caught:
+        with pytest.raises(RequestError) as caught:
             await client.complete(QUESTION)
     finally:
         await client.close()
@@ -240,7 +240,7 @@ async def test_what_does_not_speak_http_is_told_apart() -> None:
     port = server.sockets[0].getsockname()[1]
     client = ChatClient(Endpoint(f"http://127.0.0.1:{port}/v1"), total=5, read=5)
     try:
-        with pytest.raises(WireError) as caught:
+        with pytest.raises(RequestError) as caught:
             await client.complete(QUESTION)
         assert caught.value.kind == "closed"
     finally:
@@ -257,7 +257,7 @@ async def test_a_redirect_takes_the_key_nowhere() -> None:
             client_of(server, "sk-secret") as client,
         ):
             for _ in range(2):
-                with pytest.raises(WireError, match="redirects"):
+                with pytest.raises(RequestError, match="redirects"):
                     await client.complete(QUESTION)
             assert len(server.arrivals) == 2
         assert other.arrivals == []
@@ -272,7 +272,7 @@ async def test_no_part_of_a_key_is_left_where_a_message_is_cut() -> None:
     ):
         for length in lengths:
             request = ChatRequest(model="m", messages=[{"role": "user", "content": "x" * length}])
-            with pytest.raises(WireError) as caught:
+            with pytest.raises(RequestError) as caught:
                 await client.complete(request)
             assert "sk-" not in str(caught.value)
             assert caught.value.status == 401
@@ -281,7 +281,7 @@ async def test_no_part_of_a_key_is_left_where_a_message_is_cut() -> None:
 async def test_text_that_cannot_be_sent_is_an_error_of_the_request() -> None:
     request = ChatRequest(model="m", messages=[{"role": "user", "content": "\ud800"}])
     async with FaultyServer() as server, client_of(server) as client:
-        with pytest.raises(WireError) as caught:
+        with pytest.raises(RequestError) as caught:
             await client.complete(request)
         assert (caught.value.kind, caught.value.retryable) == ("encoding", False)
         assert server.arrivals == []
@@ -375,7 +375,7 @@ async def test_no_secret_leaves_the_wire(
             for _ in faults:
                 try:
                     seen.append(repr(await asking(client, stream)(QUESTION)))
-                except WireError as error:
+                except RequestError as error:
                     seen += [str(error), repr(error), repr(error.args), repr(vars(error))]
                     seen.append(with_locals(error))
             seen += [repr(client), repr(client.endpoint), client.endpoint.base_url]

@@ -1,4 +1,4 @@
-"""An endpoint that is down uses up no call: the gate asks whether it is there, and gives up in the end."""
+"""An endpoint that is down uses up no call: the limiter asks whether it is there, and gives up in the end."""
 
 import itertools
 from collections.abc import Awaitable, Callable
@@ -6,9 +6,8 @@ from collections.abc import Awaitable, Callable
 import anyio
 import pytest
 
-from memfin.client.errors import WireError, WireErrorKind
-from memfin.client.gate import CallGate
-from memfin.client.outcomes import GateResult
+from memfin.client.errors import ErrorKind, RequestError
+from memfin.client.limiter import CallLimiter, CallResult
 from tests.client.fake_clock import FakeClock
 
 LATENCY = 0.05
@@ -16,28 +15,28 @@ START = 1000.0
 
 
 class Bench:
-    """A gate before an endpoint that fails for some calls, or for all while it is down."""
+    """A limiter before an endpoint that fails for some calls, or for all while it is down."""
 
-    def __init__(self, workers: int, *, most_down: float = 600.0, rpm: float | None = None) -> None:
+    def __init__(self, workers: int, *, max_down: float = 600.0, rpm: float | None = None) -> None:
         self.clock = FakeClock()
         self.notices: list[str] = []
         self.down: Callable[[], bool] = lambda: False
         self.poison: frozenset[int] = frozenset()
-        self.kind: WireErrorKind = "status"
+        self.kind: ErrorKind = "status"
         self.attempts: list[tuple[float, int]] = []
         self.probes: list[float] = []
-        self.gate = CallGate(
+        self.limiter = CallLimiter(
             workers=workers,
             rpm=rpm,
             on_notice=self.notices.append,
             name="judge",
-            most_down=most_down,
+            max_down=max_down,
             clock=self.clock,
             draw=lambda: 0.5,
         )
 
-    def _failure(self) -> WireError:
-        return WireError(
+    def _failure(self) -> RequestError:
+        return RequestError(
             self.kind, f"it was {self.kind}", status=503 if self.kind == "status" else None, retryable=True
         )
 
@@ -58,13 +57,13 @@ class Bench:
             raise self._failure()
         return 2
 
-    async def finished(self, count: int, seconds: float = 7200.0) -> list[GateResult[int] | WireError]:
-        outcomes: dict[int, GateResult[int] | WireError] = {}
+    async def finished(self, count: int, seconds: float = 7200.0) -> list[CallResult[int] | RequestError]:
+        outcomes: dict[int, CallResult[int] | RequestError] = {}
 
         async def one(number: int) -> None:
             try:
-                outcomes[number] = await self.gate.call(self.attempt(number), probe=self.probe)
-            except WireError as problem:
+                outcomes[number] = await self.limiter.call(self.attempt(number), probe=self.probe)
+            except RequestError as problem:
                 outcomes[number] = problem
 
         async with anyio.create_task_group() as group:
@@ -73,7 +72,7 @@ class Bench:
             await self.clock.run(seconds)
             group.cancel_scope.cancel()
         assert self.clock.pending == 0
-        assert self.gate._in_flight == 0
+        assert self.limiter._in_flight == 0
         return [outcomes[number] for number in range(count)]
 
 
@@ -83,7 +82,7 @@ async def test_no_call_is_used_up_by_an_endpoint_that_comes_back(workers: int, d
     bench = Bench(workers)
     bench.down = lambda: 1000.06 <= bench.clock.time < START + down_for
     outcomes = await bench.finished(100)
-    assert [outcome for outcome in outcomes if isinstance(outcome, WireError)] == []
+    assert [outcome for outcome in outcomes if isinstance(outcome, RequestError)] == []
     assert bench.notices[-1] == "judge answers again; calls go on"
     # While it is down nothing is sent but one small question at a time.
     asked = [at for at in bench.probes if at < START + down_for]
@@ -95,13 +94,13 @@ async def test_no_call_is_used_up_by_an_endpoint_that_comes_back(workers: int, d
 @pytest.mark.parametrize("workers", [1, 3, 64])
 @pytest.mark.parametrize("kind", ["connect", "timeout", "closed", "status"])
 async def test_an_endpoint_that_stays_down_is_given_up_and_no_call_fails_by_itself(
-    workers: int, kind: WireErrorKind
+    workers: int, kind: ErrorKind
 ) -> None:
-    bench = Bench(workers, most_down=30.0)
+    bench = Bench(workers, max_down=30.0)
     bench.kind = kind
     bench.down = lambda: True
     outcomes = await bench.finished(90)
-    assert {outcome.kind for outcome in outcomes if isinstance(outcome, WireError)} == {"unavailable"}
+    assert {outcome.kind for outcome in outcomes if isinstance(outcome, RequestError)} == {"unavailable"}
     assert len(outcomes) == 90
     assert f"the endpoint has been down for 30 s (it was {kind})" in {str(outcome) for outcome in outcomes}
 
@@ -114,12 +113,12 @@ async def test_a_call_that_fails_by_itself_fails_after_its_attempts_and_one_ques
     bench.poison = frozenset({0})
     outcomes = await bench.finished(calls)
     failed = outcomes[0]
-    assert isinstance(failed, WireError)
+    assert isinstance(failed, RequestError)
     assert (failed.kind, failed.status) == ("status", 503)
     assert sum(number == 0 for _, number in bench.attempts) == 5
     assert failed.attempts == 5 + len(bench.probes)
     assert len(bench.probes) == 1
-    assert all(isinstance(outcome, GateResult) for outcome in outcomes[1:])
+    assert all(isinstance(outcome, CallResult) for outcome in outcomes[1:])
 
 
 async def test_a_call_that_fails_by_itself_ends_even_when_the_endpoint_was_down_in_between() -> None:
@@ -127,7 +126,7 @@ async def test_a_call_that_fails_by_itself_ends_even_when_the_endpoint_was_down_
     bench.poison = frozenset({0})
     bench.down = lambda: bench.clock.time < START + 60
     (failed,) = await bench.finished(1)
-    assert isinstance(failed, WireError)
+    assert isinstance(failed, RequestError)
     assert failed.kind == "status"
     assert len(bench.attempts) == 10
 
@@ -147,11 +146,11 @@ async def test_an_answer_of_any_kind_says_that_the_endpoint_is_there() -> None:
 
     async def refused() -> int | None:
         bench.probes.append(bench.clock.time)
-        raise WireError("status", "HTTP 400", retryable=False, status=400)
+        raise RequestError("status", "HTTP 400", retryable=False, status=400)
 
     async def one() -> None:
-        with pytest.raises(WireError, match="it was status"):
-            await bench.gate.call(bench.attempt(0), probe=refused)
+        with pytest.raises(RequestError, match="it was status"):
+            await bench.limiter.call(bench.attempt(0), probe=refused)
 
     async with anyio.create_task_group() as group:
         group.start_soon(one)
@@ -163,24 +162,24 @@ async def test_a_cancelled_question_leaves_nothing_behind() -> None:
     bench = Bench(2)
     bench.down = lambda: True
     async with anyio.create_task_group() as group:
-        group.start_soon(lambda: bench.gate.call(bench.attempt(0), probe=bench.probe))
+        group.start_soon(lambda: bench.limiter.call(bench.attempt(0), probe=bench.probe))
         await bench.clock.run(1.0)
         while not bench.probes:
             await bench.clock.run(0.01)
         group.cancel_scope.cancel()
     bench.down = lambda: False
-    assert all(isinstance(outcome, GateResult) for outcome in await bench.finished(5))
+    assert all(isinstance(outcome, CallResult) for outcome in await bench.finished(5))
 
 
 @pytest.mark.parametrize("workers", [1, 3, 64])
 async def test_an_endpoint_that_refuses_every_call_for_its_rate_counts_as_down_after_the_patience(
     workers: int,
 ) -> None:
-    bench = Bench(workers, most_down=300.0)
+    bench = Bench(workers, max_down=300.0)
     bench.kind = "rate_limited"
     bench.down = lambda: True
     outcomes = await bench.finished(90)
-    assert {outcome.kind for outcome in outcomes if isinstance(outcome, WireError)} == {"unavailable"}
+    assert {outcome.kind for outcome in outcomes if isinstance(outcome, RequestError)} == {"unavailable"}
     assert len(outcomes) == 90
     said = "has refused every call for its rate for"
     assert all(said in str(outcome) for outcome in outcomes)
@@ -191,11 +190,11 @@ async def test_an_endpoint_that_refuses_every_call_for_its_rate_counts_as_down_a
 
 @pytest.mark.parametrize("workers", [1, 8])
 async def test_a_rate_that_frees_up_in_time_costs_no_call(workers: int) -> None:
-    bench = Bench(workers, most_down=600.0)
+    bench = Bench(workers, max_down=600.0)
     bench.kind = "rate_limited"
     bench.down = lambda: bench.clock.time < START + 500
     outcomes = await bench.finished(40)
-    assert [outcome for outcome in outcomes if isinstance(outcome, WireError)] == []
+    assert [outcome for outcome in outcomes if isinstance(outcome, RequestError)] == []
 
 
 async def test_a_call_that_alone_is_refused_for_its_rate_fails_by_itself() -> None:
@@ -204,8 +203,8 @@ async def test_a_call_that_alone_is_refused_for_its_rate_fails_by_itself() -> No
     bench.poison = frozenset({0})
     outcomes = await bench.finished(3)
     failed = outcomes[0]
-    assert isinstance(failed, WireError)
+    assert isinstance(failed, RequestError)
     assert failed.kind == "rate_limited"
     assert sum(number == 0 for _, number in bench.attempts) == 10
     assert len(bench.probes) == 1
-    assert all(isinstance(outcome, GateResult) for outcome in outcomes[1:])
+    assert all(isinstance(outcome, CallResult) for outcome in outcomes[1:])

@@ -6,12 +6,11 @@ from typing import Any
 import anyio
 import pytest
 
-from memfin.client.chat import ChatClient
+from memfin.client.chat import ChatClient, Parameters, refused_parameter
 from memfin.client.endpoint import Endpoint
-from memfin.client.errors import WireError
-from memfin.client.gate import CallGate
+from memfin.client.errors import RequestError
+from memfin.client.limiter import CallLimiter
 from memfin.client.messages import ChatRequest
-from memfin.client.parameters import Parameters, refused_parameter
 from memfin.contracts import ParameterChange
 from tests.client.faulty_server import FaultyServer
 from tests.support import each_case
@@ -150,7 +149,7 @@ async def test_the_next_request_goes_without(stream: bool) -> None:
         client = client_of(server)
         ask = client.stream if stream else client.complete
         for _ in ("temperature", "seed", "max_tokens"):
-            with pytest.raises(WireError) as refused:
+            with pytest.raises(RequestError) as refused:
                 await ask(REQUEST)
             assert (refused.value.kind, refused.value.retryable, refused.value.status) == (
                 "parameter",
@@ -173,7 +172,7 @@ async def test_a_server_that_does_not_stream_is_asked_for_the_whole_answer_from_
         client, told = client_of(server), list[str]()
         client.parameters.on_notice = told.append
         for name in ("stream_options", "stream"):
-            with pytest.raises(WireError) as refused:
+            with pytest.raises(RequestError) as refused:
                 await client.stream(REQUEST)
             assert refused.value.parameter == name
         for _ in range(2):
@@ -195,7 +194,7 @@ async def test_a_server_that_does_not_stream_is_asked_for_the_whole_answer_from_
 async def test_a_stream_that_cannot_tell_its_usage_is_still_read() -> None:
     async with Choosy("stream_options") as server:
         client = client_of(server)
-        with pytest.raises(WireError):
+        with pytest.raises(RequestError):
             await client.stream(REQUEST)
         answer = await client.stream(REQUEST)
         await client.close()
@@ -207,11 +206,11 @@ async def test_many_calls_at_once_get_over_it_without_using_up_their_attempts() 
     async with Choosy("temperature", "seed", "max_tokens", latency=0.01) as server:
         client, notices = client_of(server), list[str]()
         client.parameters.on_notice = notices.append
-        gate = CallGate(workers=32, most_attempts=1, on_notice=notices.append)
+        limiter = CallLimiter(workers=32, max_attempts=1, on_notice=notices.append)
         texts: list[str] = []
 
         async def one() -> None:
-            texts.append((await gate.call(lambda: client.complete(REQUEST))).value.text)
+            texts.append((await limiter.call(lambda: client.complete(REQUEST))).value.text)
 
         async with anyio.create_task_group() as group:
             for _ in range(100):
@@ -227,9 +226,9 @@ async def test_many_calls_at_once_get_over_it_without_using_up_their_attempts() 
 async def test_a_server_that_refuses_what_is_not_sent_is_a_failure() -> None:
     async with Choosy("seed", lasting=True) as server:
         client = client_of(server)
-        gate = CallGate(workers=1, on_notice=lambda line: None)
-        with pytest.raises(WireError) as refused:
-            await gate.call(lambda: client.complete(REQUEST))
+        limiter = CallLimiter(workers=1, on_notice=lambda line: None)
+        with pytest.raises(RequestError) as refused:
+            await limiter.call(lambda: client.complete(REQUEST))
         await client.close()
     assert (refused.value.kind, refused.value.retryable) == ("status", False)
     assert len(server.arrivals) == 2

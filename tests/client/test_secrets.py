@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memfin.client.endpoint import Endpoint
-from memfin.client.errors import LONGEST, WireError
+from memfin.client.errors import MAX_MESSAGE, RequestError
 from memfin.errors import UsageError
 from memfin.secrets import MASK, Scrubber, scrubber_of_environment
 from tests.support import each_case
@@ -154,10 +154,10 @@ def test_no_secret_survives(secret: str, before: str, after: str) -> None:
 
 def test_a_message_is_cut_after_it_was_masked_and_stays_on_one_line() -> None:
     text = "a\nb\r\n\x1b[31mred\x07 \u2028 c" + "x" * 1000
-    error = WireError("status", text)
+    error = RequestError("status", text)
     assert str(error).isprintable()
     assert str(error).startswith("a b ⟨U+001B⟩[31mred⟨U+0007⟩ cx")
-    assert len(str(error)) == LONGEST
+    assert len(str(error)) == MAX_MESSAGE
 
 
 def test_representations_hold_no_value() -> None:

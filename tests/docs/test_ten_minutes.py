@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import pytest
 
-from memfin.dataset import SAMPLE
 from tests.agents.loopback_model import LoopbackModel
 from tests.docs.page_session import PageSession, assert_all_succeeded, page_session
 from tests.docs.pages import ROOT, blocks
@@ -26,7 +25,6 @@ class Worked(NamedTuple):
 @pytest.fixture(scope="module")
 async def worked(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Worked]:
     folder = tmp_path_factory.mktemp("ten-minutes")
-    (folder / "my_dialogs.jsonl").write_bytes(SAMPLE.read_bytes())
     judged: dict[str, int] = {}
     async with page_session(folder) as (session, model):
         session.on_done = lambda line: judged.update({line: questions(model)})

@@ -10,7 +10,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from memfin.client.endpoint import Endpoint
-from memfin.client.gate import CallGate
+from memfin.client.limiter import CallLimiter
 from memfin.contracts import JudgeRequest, Verdict
 from memfin.judges.cache import AnswerCache
 from memfin.judges.openai import OpenAIJudge
@@ -61,7 +61,7 @@ async def results(
             "m",
             Endpoint(str(server.make_url("/v1"))),
             ReplyGrading(),
-            gate=CallGate(workers=1, on_notice=notices.append),
+            gate=CallLimiter(workers=1, on_notice=notices.append),
             cache=AnswerCache(tmp_path, "off", notices.append),
             warn=notices.append,
         )

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from memfin.client.endpoint import Endpoint
-from memfin.client.gate import CallGate
+from memfin.client.limiter import CallLimiter
 from memfin.contracts import JudgeRequest
 from memfin.judges.cache import AnswerCache
 from memfin.judges.openai import OpenAIJudge
@@ -105,7 +105,7 @@ async def test_no_attempt_moves_the_score_at_a_server_that_obeys_what_is_outside
             "m",
             Endpoint(server.base_url),
             ReplyGrading(),
-            gate=CallGate(workers=8, on_notice=notices.append),
+            gate=CallLimiter(workers=8, on_notice=notices.append),
             cache=AnswerCache(tmp_path, "off", notices.append),
             warn=notices.append,
         )

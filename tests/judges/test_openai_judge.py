@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 
 from memfin.client.endpoint import Endpoint
-from memfin.client.gate import CallGate
+from memfin.client.limiter import CallLimiter
 from memfin.contracts import JudgeFailure, JudgeRequest, Verdict
 from memfin.errors import UsageError
 from memfin.judges import JudgeError, JudgeSetup, resolve_judge
@@ -42,7 +42,7 @@ async def judge_of(  # noqa: PLR0913 - each setting stands alone
     environ: dict[str, str] | None = None,
     attempts: int = 5,
     limit: float = 20.0,
-    most_down: float = 60.0,
+    max_down: float = 60.0,
     max_tokens: int = 2048,
 ) -> AsyncIterator[tuple[OpenAIJudge[JudgeRequest, Verdict], list[str]]]:
     notices: list[str] = []
@@ -50,12 +50,12 @@ async def judge_of(  # noqa: PLR0913 - each setting stands alone
         "m",
         Endpoint(server.base_url, "KEY" if environ else None, environ=environ or {}),
         ReplyGrading(),
-        gate=CallGate(
+        gate=CallLimiter(
             workers=8,
             on_notice=notices.append,
-            most_attempts=attempts,
-            most_pause=0.01,
-            most_down=most_down,
+            max_attempts=attempts,
+            max_pause=0.01,
+            max_down=max_down,
             draw=lambda: 0.0,
         ),
         cache=AnswerCache(tmp_path / "cache", cache, notices.append),
@@ -141,7 +141,7 @@ async def test_an_error_of_a_server_that_is_there_is_a_failure_of_the_one_judgem
 async def test_a_server_that_stays_down_is_no_failure_of_a_judgement(tmp_path: Path, fault: str) -> None:
     async with (
         FaultyServer(share=1.0, faults=[fault]) as server,
-        judge_of(server, tmp_path, most_down=0.2, cache="write") as (judge, notices),
+        judge_of(server, tmp_path, max_down=0.2, cache="write") as (judge, notices),
     ):
         for _ in range(2):
             with pytest.raises(EndpointDown, match="the endpoint has been down for") as down:

@@ -6,7 +6,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from memfin.client.structured import MOST_FORMATS, Formats, InvalidAnswer, response_format
+from memfin.client.structured import MAX_FORMATS, Formats, InvalidAnswer, response_format
 from memfin.contracts import JudgeRequest
 from memfin.judges.prompts import MAX_CHARS, TooLong, fenced, margined, masked, new_nonce
 from memfin.judges.reply_grading import (
@@ -253,7 +253,7 @@ def test_formats_that_come_again_are_kept_and_never_mixed_up() -> None:
         assert encoded is not None
         assert json.loads(bytes(encoded)) == response_format("json_schema", schema, "verdict")
         assert formats.encoded("text", schema) is None
-    assert len(formats._known) <= MOST_FORMATS
+    assert len(formats._known) <= MAX_FORMATS
 
 
 def test_the_forms_in_which_an_answer_is_asked_for() -> None:

@@ -39,7 +39,7 @@ async def run(tmp_path: Path, system: Any, name: str = "r", **settings: Any) -> 
     gate = getattr(made.judge, "_gate", None)
     if gate is not None:  # what it decides stays the same, the waiting does not
         gate._draw = lambda: 0.0
-        gate._most_pause = 0.01
+        gate._max_pause = 0.01
     return await Run(made).run()
 
 

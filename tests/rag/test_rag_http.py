@@ -201,7 +201,7 @@ async def test_the_handlers_answer_as_the_document_says(monkeypatch: pytest.Monk
         assert (await call(data=b"question"))[0] == 415
         assert (await call(json={"question": "x" * 3000}))[0] == 413
         with monkeypatch.context() as patch:
-            patch.setattr("memfin.hosting.LONGEST_WAIT", 0.05)
+            patch.setattr("memfin.hosting.MAX_WAIT", 0.05)
             assert (await call(data=endless(), headers={"Content-Type": "application/json"}))[0] == 408
         assert (await call(json={"question": "raise"}))[0] == 500
         assert (await call(json={"question": "hang"}))[0] == 500

@@ -80,7 +80,7 @@ def refusal(given: Any, **options: Any) -> str:
         ("memfin:nothing", "has no 'nothing'"),
         ("memfin:__version__", "is not callable"),
         ("127.0.0.1:8000", "an address needs its scheme, as in http://127.0.0.1:8000"),
-        ("http://", "no URL of HTTP"),
+        ("http://", "not an HTTP URL"),
         ("http://user:geheim@host/", "may have no user"),
         ("builtin", "name it with --document"),
         ("openai:m", "name it with --document"),

@@ -97,7 +97,7 @@ def answer_to(address: str, request: bytes) -> bytes:
 
 
 def test_half_requests_and_those_from_elsewhere_are_shed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memfin.hosting.LONGEST_WAIT", 0.2)
+    monkeypatch.setattr("memfin.hosting.MAX_WAIT", 0.2)
     with SoakExporter(0) as exporter:
         assert answer_to(exporter.address, b"GET /metrics HTTP/1.1\r\nX: ") == b""
         for line, status in (

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from memfin.errors import UsageError
-from memfin.sandbox.listening import Listener, check_listener
+from memfin.sandbox.calls import Listener, check_listener
 
 
 async def asynchronous(event: object) -> None:

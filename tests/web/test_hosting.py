@@ -64,7 +64,7 @@ def served(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[web.Applicat
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memfin.hosting.LONGEST_WAIT", 0.3)
+    monkeypatch.setattr("memfin.hosting.MAX_WAIT", 0.3)
     monkeypatch.setattr("memfin.hosting.LINGERING", 0.1)
 
 
@@ -137,7 +137,7 @@ async def test_a_body_that_never_ends_is_shed(served: tuple[web.Application, str
 async def test_half_sent_requests_that_come_at_once_keep_nobody_out(
     served: tuple[web.Application, str], half: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memfin.hosting.MOST_CONNECTIONS", 8)
+    monkeypatch.setattr("memfin.hosting.MAX_CONNECTIONS", 8)
     app, call = served
     data = HALF_HEAD if half == "head" else posting(call, 99) + b"{"
     async with port_of(app) as port:
@@ -158,7 +158,7 @@ async def test_half_sent_requests_that_come_at_once_keep_nobody_out(
 async def test_consent_is_taken_back_while_sign_ins_stay_half_sent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memfin.hosting.MOST_CONNECTIONS", 8)
+    monkeypatch.setattr("memfin.hosting.MAX_CONNECTIONS", 8)
     app, call = memory(tmp_path)
     consent = "/api/users/alice/profile-consent"
     headers = {"Authorization": call.rpartition(": ")[2], "Connection": "close"}
@@ -177,7 +177,7 @@ async def test_consent_is_taken_back_while_sign_ins_stay_half_sent(
 async def test_bodies_that_stall_make_room_for_newer_ones(
     served: tuple[web.Application, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memfin.hosting.MOST_HELD", 100_000)
+    monkeypatch.setattr("memfin.hosting.MAX_HELD", 100_000)
     monkeypatch.setattr("memfin.hosting.LINGERING", 0.1)
     app, call = served
     async with port_of(app) as port:
@@ -194,7 +194,7 @@ async def test_bodies_that_stall_make_room_for_newer_ones(
 async def test_connections_with_requests_under_way_are_kept_and_no_more_are_taken(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("memfin.hosting.MOST_CONNECTIONS", 2)
+    monkeypatch.setattr("memfin.hosting.MAX_CONNECTIONS", 2)
     go_on, begun = asyncio.Event(), asyncio.Semaphore(0)
 
     async def wait(request: web.Request) -> web.Response:

@@ -267,7 +267,7 @@ async def test_a_body_that_is_not_plain_json_is_refused(service: Service, header
 async def test_a_body_that_never_comes_is_not_waited_for(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memfin.hosting.LONGEST_WAIT", 0.05)
+    monkeypatch.setattr("memfin.hosting.MAX_WAIT", 0.05)
     reader, writer = await asyncio.open_connection("127.0.0.1", int(service.url.rpartition(":")[2]))
     writer.write(
         b"POST /api/feedback HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"

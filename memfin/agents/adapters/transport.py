@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from memfin.agents.calls import TransportError
-from memfin.client.retry_after import retry_after_seconds
+from memfin.client.limiter import retry_after_seconds
 from memfin.sandbox.calls import CallFailed
 from memfin.sandbox.references import describe
 from memfin.secrets import scrubber_of_environment

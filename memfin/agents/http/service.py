@@ -13,8 +13,8 @@ from memfin.agents.calls import TransportError
 from memfin.agents.http.protocol import API_KEY, TRANSPORT_STATUSES, Problem
 from memfin.client.body import ACCEPTED_ENCODING, read_body
 from memfin.client.endpoint import Endpoint, tls_hint
-from memfin.client.errors import WireError
-from memfin.client.retry_after import retry_after_seconds
+from memfin.client.errors import RequestError
+from memfin.client.limiter import retry_after_seconds
 from memfin.contracts import Record
 from memfin.errors import UsageError
 from memfin.sandbox.calls import CallFailed, CallTimedOut
@@ -142,7 +142,7 @@ class JsonService:
                 allow_redirects=False,
             ) as response:
                 return response.status, response.headers, await read_body(response, LARGEST_ANSWER)
-        except WireError as problem:
+        except RequestError as problem:
             if problem.kind in _ON_THE_WAY:
                 raise TransportError(self._told(str(problem))) from problem
             raise self.failed(str(problem)) from problem
@@ -191,7 +191,7 @@ def checked_url(text: str, what: str) -> URL:
     except ValueError:
         url, usable = URL(), False
     if not usable:
-        raise UsageError(f"{what}: this is no URL of HTTP; it should look like http://127.0.0.1:8765")
+        raise UsageError(f"{what}: this is not an HTTP URL; it should look like http://127.0.0.1:8765")
     if url.user is not None or url.password is not None or url.query_string or url.fragment:
         raise UsageError(
             f"{what} {url.host}: the URL may have no user, query or fragment, since it goes into the run's "

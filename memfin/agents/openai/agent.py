@@ -14,12 +14,11 @@ from memfin.agents.openai.conversation import Exchange, Prompt, build_prompt, tr
 from memfin.agents.openai.tools import EXCERPT, BoundTool, arguments_of, result_text
 from memfin.agents.protocol import AgentReply, Observer, Session
 from memfin.agents.usage import UsageTotal
-from memfin.client.answers import CUT, FILTERED
-from memfin.client.errors import WireError
-from memfin.client.messages import ChatAnswer, ChatRequest, ToolCall
-from memfin.client.parameters import as_it_likes
+from memfin.client.chat import retry_without_refused
+from memfin.client.errors import RequestError
+from memfin.client.messages import CUT, FILTERED, ChatAnswer, ChatRequest, ToolCall
 from memfin.contracts import ModelUsage, RecallTrace, Record
-from memfin.sandbox.calls import CallFailed, ForeignCalls, is_async
+from memfin.sandbox.calls import CallFailed, UserCalls, is_async
 from memfin.sandbox.references import one_line
 
 MOST_ROUNDS: Final = 8
@@ -35,7 +34,7 @@ class ChatModel(Protocol):
     """What answers requests, one attempt each, such as `memfin.client.ChatClient`."""
 
     async def stream(self, request: ChatRequest) -> ChatAnswer:
-        """Return the answer; raise `WireError` when there is none."""
+        """Return the answer; raise `RequestError` when there is none."""
         ...
 
 
@@ -92,8 +91,8 @@ class OpenAIAgent:
         self._lost: _Turn | None = None
         self._make_memory = memory
         self._memory: Memory | None = None
-        self._memory_calls = ForeignCalls("memory", session.dialog_id, _PASSING)
-        self._tool_calls = ForeignCalls("tool", session.dialog_id, _PASSING)
+        self._memory_calls = UserCalls("memory", session.dialog_id, _PASSING)
+        self._tool_calls = UserCalls("tool", session.dialog_id, _PASSING)
 
     async def reply(self, user_text: str) -> AgentReply:
         """Return the model's answer with what it took; a refusal in the model's words is an answer.
@@ -192,8 +191,8 @@ class OpenAIAgent:
             tool_choice="none" if offers and turn.rounds >= MOST_ROUNDS else None,
         )
         try:
-            answer = await as_it_likes(partial(self._attempt, request))
-        except WireError as problem:
+            answer = await retry_without_refused(partial(self._attempt, request))
+        except RequestError as problem:
             if problem.retryable:
                 raise TransportError(str(problem), retry_after=problem.retry_after) from problem
             raise CallFailed(str(problem)) from problem

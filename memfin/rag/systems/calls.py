@@ -6,8 +6,7 @@ from typing import Any, Self
 from memfin.agents.calls import TransportError
 from memfin.rag.systems.answers import as_reply
 from memfin.rag.systems.protocol import RagReply
-from memfin.sandbox.calls import CallFailed, is_async
-from memfin.sandbox.factories import FactoryCalls
+from memfin.sandbox.calls import CallFailed, FactoryCalls, is_async
 from memfin.sandbox.references import kind_of
 
 

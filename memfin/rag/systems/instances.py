@@ -96,7 +96,7 @@ class Instances:
             if id(calls.system) not in closed:
                 closed.add(id(calls.system))
                 with suppress(CallFailed, TransportError, ConnectionError):
-                    await calls.close(HASTY_CLOSE_LIMIT if hasty else CLOSE_LIMIT, hasty=hasty)
+                    await calls.close(HASTY_CLOSE_LIMIT if hasty else CLOSE_LIMIT, short_grace=hasty)
         for calls in self._idle:
             calls.stop()
         self._idle = []
@@ -110,7 +110,7 @@ class Instances:
             await calls.open(self._make, self._document, OPEN_LIMIT)
         except BaseException as problem:
             with anyio.CancelScope(shield=True), suppress(CallFailed, TransportError, ConnectionError):
-                await calls.close(HASTY_CLOSE_LIMIT, hasty=True)
+                await calls.close(HASTY_CLOSE_LIMIT, short_grace=True)
             if isinstance(problem, CallFailed | TransportError | ConnectionError):
                 said = str(problem) if isinstance(problem, CallFailed) else describe(problem)
                 kind = CallTimedOut if isinstance(problem, CallTimedOut) else CallFailed

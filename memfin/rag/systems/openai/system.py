@@ -10,12 +10,10 @@ from memfin.agents.calls import TransportError
 from memfin.agents.openai.prompts import SystemPrompt, prompt_from_file, prompt_of
 from memfin.agents.settings import AgentSettings
 from memfin.agents.usage import UsageTotal
-from memfin.client.answers import CUT, FILTERED
-from memfin.client.chat import ChatClient
+from memfin.client.chat import ChatClient, retry_without_refused
 from memfin.client.endpoint import Endpoint
-from memfin.client.errors import WireError
-from memfin.client.messages import ChatAnswer, ChatRequest
-from memfin.client.parameters import as_it_likes
+from memfin.client.errors import RequestError
+from memfin.client.messages import CUT, FILTERED, ChatAnswer, ChatRequest
 from memfin.client.structured import FORMATS, REFUSES_FORMAT, response_format
 from memfin.contracts import ModelUsage, ParameterChange
 from memfin.contracts.rag import RagAnswer
@@ -176,8 +174,8 @@ class OpenAIRag:
                 response_format=response_format(FORMATS[place], SCHEMA, NAME),
             )
             try:
-                answer = await as_it_likes(partial(self._attempt, request))
-            except WireError as problem:
+                answer = await retry_without_refused(partial(self._attempt, request))
+            except RequestError as problem:
                 if (
                     problem.status in REFUSES_FORMAT
                     and place + 1 < len(FORMATS)
