@@ -13,11 +13,10 @@ from memfin.contracts.rag import RagAnswer, RagAnswerRange
 from memfin.rag.benchmark import load_benchmark
 from memfin.rag.document import Document, Page, load_document
 from memfin.rag.extraction.normalize import fold
+from memfin.rag.passages import passages_of
 from memfin.rag.scoring import DocumentIndex, score_question
 from memfin.rag.systems import SystemUnderTest, load_system
-from memfin.rag.systems.builtin import BuiltinRag
-from memfin.rag.systems.builtin.passages import passages_of
-from memfin.rag.systems.builtin.question import read_question
+from memfin.rag.systems.builtin import BuiltinRag, read_question
 from tests.rag.rag_documents import ENGLISH, PROSE, RECORD
 from tests.support import each_case
 

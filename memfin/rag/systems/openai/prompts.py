@@ -10,9 +10,7 @@ from memfin.judges.fence import fenced
 from memfin.memory.tokens import estimate_tokens
 from memfin.rag.document import Document
 from memfin.rag.language import language_of
-from memfin.rag.systems.builtin.passages import Passage, passages_of
-from memfin.rag.systems.builtin.search import PassageIndex
-from memfin.rag.systems.builtin.words import joined, units_of
+from memfin.rag.passages import Passage, PassageIndex, joined, passages_of, units_of
 
 ANSWER_TOKENS: Final = 1_000
 FRAME_TOKENS: Final = 200
@@ -76,7 +74,7 @@ class Chunks:
         return Asked(messages, len(kept), len(self._chunks))
 
     def _by_nearness(self, question: str) -> list[int]:
-        ranked = self._index.ranked(units_of(question))
+        ranked = [hit.number for hit in self._index.search(units_of(question))]
         near = set(ranked)
         return [*ranked, *(number for number in range(len(self._chunks)) if number not in near)]
 

@@ -1,0 +1,328 @@
+"""Built-in RAG system: BM25 passage search and answer templates, offline and deterministic."""
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, Final, NamedTuple
+
+from memfin.contracts import ModelUsage, ParameterChange
+from memfin.contracts.rag import RagAnswer, RagAnswerRange, RagCitation, RagEvidence
+from memfin.rag.document import Document
+from memfin.rag.extraction.abstention import signs_of_not_knowing
+from memfin.rag.extraction.dates import FoundRange, PartialDate, find_dates
+from memfin.rag.extraction.facts import find_facts
+from memfin.rag.extraction.normalize import plain
+from memfin.rag.extraction.polarity import leading_polarity, polarity
+from memfin.rag.extraction.values import (
+    Chosen,
+    Told,
+    choose_amount,
+    choose_breakdown,
+    choose_count,
+    choose_date,
+    choose_range,
+)
+from memfin.rag.language import language_of
+from memfin.rag.passages import (
+    Hit,
+    Passage,
+    PassageIndex,
+    Sentence,
+    Unit,
+    joined,
+    passages_of,
+    share,
+    stemmed,
+    units_of,
+    vocabulary,
+)
+from memfin.text.clauses import clauses
+from memfin.version import __version__
+
+MIN_SUPPORT: Final = 0.5
+MIN_VALUE_SUPPORT: Final = 0.35
+"""Share of a question that a passage meets to support an answer, and one that is a typed value or a list."""
+
+NEAR: Final = 0.6
+"""Score, as a share of the best one, of passages that are read besides it."""
+
+MAX_QUOTE_CHARS: Final = 300
+
+_TEMPLATES: Final[dict[str, dict[Any, str]]] = {
+    "zh": {
+        "none": "原文没有说明，无法回答。",
+        "unknown": "原文没有给出答案，无法确定。",
+        "found": "第{page}页：“{quote}”",
+        True: "是。",
+        False: "否。",
+    },
+    "en": {
+        "none": "The document does not say; the question cannot be answered.",
+        "unknown": "The document gives no answer; it cannot be determined.",
+        "found": "Page {page}: “{quote}”",
+        True: "Yes.",
+        False: "No.",
+    },
+}
+_SAME_KIND: Final = 0.2
+"""Bonus of a passage whose own question asks for the same kind of value."""
+
+_ENGLISH_NAME: Final = (
+    r"\b(?:Mr|Mrs|Ms|Dr)\.? [A-Z][a-z'-]+(?: [A-Z][\w'-]+)?|\b[A-Z][a-z'-]+(?: (?:of |and |& )?[A-Z][\w'-]+)+"
+)
+_PERSON: Final = (
+    "(?:^|(?<=[,。;:、!?是叫和与跟给向找由的让请被问事]))([{surnames}][\u4e00-\u9fff]{{1,2}})"
+    "(?=[,。;:、!?(的说在是和与及给把讲借]|$)"
+)
+_NO_PERSON: Final = re.compile(
+    "[了吗呢吧啊嘛么着过的地得不没未无是我你他她它们这那哪谁都也就还把被给让跟请说怎元万千百"
+    "个在到去来和与及或向从对为有会要问答年月日时分号次后前里外上下钱款账市县区镇村路街省州楼]"
+    "|知道|清楚|确定|明确|忘记|合同|公司|理财|先生|女士|老师|经理"
+)
+_ENTITIES: Final = {
+    "place": re.compile(
+        r"(?:在|到|去|于|住|来|:)((?:(?!的)[\u4e00-\u9fffA-Za-z0-9]|“|”){1,24}"
+        r"(?:[市县区镇村路街号楼室厅店馆房行站场校院园里心家处户]|门口|公司|大厦|广场))"
+    ),
+    "organization": re.compile(
+        r"(?:[在到去给和由被把是的了我他们]|一家|名?[叫为])*([\u4e00-\u9fff]{2,24}?(?:公司|集团|[支分银]行|中心|医院|学校|[小中大]学"
+        rf"|法院|检察院|派出所|公安局|事务所|协会|委员会|监管局))|({_ENGLISH_NAME})"
+    ),
+}
+_CHOOSERS: Final[dict[str, Callable[[Told], Chosen[Any]]]] = {
+    "amount": choose_amount,
+    "breakdown": choose_breakdown,
+    "count": choose_count,
+    "date": choose_date,
+    "range": choose_range,
+}
+_TYPED: Final = frozenset((*_CHOOSERS, *_ENTITIES, "person", "clock", "id"))
+
+
+class _Question(NamedTuple):
+    """A question, the kind of its answer, and the signs in its words."""
+
+    text: str
+    kind: str
+    signs: frozenset[str]
+
+    def kin(self, text: str, table: str) -> bool:
+        """Say whether a text has a pattern of the question's kind."""
+        pattern = vocabulary().patterns[table].get(self.kind)
+        return pattern is not None and pattern.search(plain(text).lower()) is not None
+
+
+class _Candidate(NamedTuple):
+    """A value in a sentence of a hit; ``score`` says how well they fit the question."""
+
+    value: Any
+    sentence: Sentence
+    hit: Hit
+    score: float
+
+
+def read_question(text: str) -> _Question:
+    """Return the kind of answer that the words of a question ask for."""
+    words, patterns = plain(text).lower(), vocabulary().patterns
+    kind = next((kind for kind, pattern in patterns["kinds"].items() if pattern.search(words)), "text")
+    return _Question(
+        text, kind, frozenset(sign for sign, pattern in patterns["signs"].items() if pattern.search(words))
+    )
+
+
+class BuiltinRag:
+    """A baseline that answers from one document; the same question always gets the same answer."""
+
+    reference = "builtin"
+    model = "builtin"
+    version: str | None = __version__
+    total_usage: ModelUsage | None = None
+
+    def __init__(self, document: Document) -> None:
+        text = plain(document.text)
+        self._index = PassageIndex(passages_of(document))
+        named = re.findall(f"{_PERSON.format(surnames=vocabulary().surnames)}|({_ENGLISH_NAME})", text)
+        self._names = frozenset(name or english for name, english in named if not _NO_PERSON.search(name[1:]))
+
+    @property
+    def inputs(self) -> dict[str, Any]:
+        """Settings that the answers depend on besides the document, for the fingerprint."""
+        return {"words_sha256": vocabulary().sha256}
+
+    async def query(self, question: str) -> RagAnswer:
+        """Return the answer with its evidence, or an abstention with the nearest words."""
+        asked = read_question(question)
+        units = self._index.weighted(units_of(question, self._names_in(question)))
+        hits = [
+            hit._replace(score=hit.score + _SAME_KIND)
+            if hit.passage.is_pair and asked.kin(hit.passage.question, "kinds")
+            else hit
+            for hit in self._index.search(units)
+        ]
+        hits.sort(key=lambda hit: -hit.score)
+        return self._answer(asked, hits, units) if hits else _reply(asked, [], "none")
+
+    async def close(self) -> None:
+        """Do nothing."""
+
+    def parameter_changes(self) -> list[ParameterChange]:
+        """Return nothing: there is no model."""
+        return []
+
+    def _answer(self, asked: _Question, hits: list[Hit], units: list[Unit]) -> RagAnswer:
+        best, quotes = hits[0], _parts(hits[0].passage)
+        near = [hit for hit in hits if hit.score >= NEAR * best.score]
+        if asked.kind == "conflict":
+            return _reply(asked, [part for hit in hits[:3] for part in _parts(hit.passage)[:1]], "unknown")
+        if asked.kind == "list" and best.score >= MIN_VALUE_SUPPORT:
+            listed = sorted(near[:6], key=lambda hit: hit.number)
+            return _reply(asked, [part for hit in listed for part in _parts(hit.passage)])
+        if asked.kind != "list" and (unknown := self._unknown(asked, near, units)) is not None:
+            return _reply(asked, [unknown], "unknown")
+        if asked.kind in _TYPED and best.score >= MIN_VALUE_SUPPORT:
+            found = max(self._candidates(asked, hits, units), key=lambda each: each.score, default=None)
+            return self._value(asked, found) if found else _reply(asked, quotes[:1], "none")
+        if asked.kind in _TYPED or best.score < MIN_SUPPORT:
+            return _reply(asked, quotes[:1], "none")
+        return self._words(asked, best.passage, units)
+
+    def _words(self, asked: _Question, passage: Passage, units: list[Unit]) -> RagAnswer:
+        """Return yes or no, or the nearest sentence of a passage."""
+        sentence = max(passage.said or passage.asked, key=lambda each: _share(each, units))
+        if asked.kind == "text":
+            return _reply(asked, [sentence], text=sentence.text)
+        says = leading_polarity(plain(passage.answer)) if passage.is_pair else None
+        says = polarity(sentence.text) if says is None else says
+        if says is None:
+            return _reply(asked, [sentence], "unknown")
+        return _reply(asked, _parts(passage), boolean=says)
+
+    def _unknown(self, asked: _Question, near: list[Hit], units: list[Unit]) -> Sentence | None:
+        """Return the sentence by which the document leaves the question open, if there is one.
+
+        It speaks of what is asked for and gives no nearer value (哪一天想不起来了), or stands in the best
+        passage.
+        """
+        details = "details" in asked.signs
+        for hit in near:
+            said, best = hit.passage.said, hit is near[0]
+            told = sorted(filter(_is_unknown, said), key=lambda each: -_share(each, units))
+            if told and asked.kind not in _TYPED:
+                return told[0] if best and (details or said[0] in told) else None
+            for each in told:
+                parts = [Sentence(each.page, part) for part in clauses(each.text)]
+                left = [part for part in parts if _is_unknown(part) and asked.kin(part.text, "topics")]
+                given = [part for part in parts if self._values(asked, part.text)]
+                if asked.kin(each.text, "topics") and (details or not given):
+                    return each
+                if _nearest(left, units) >= _nearest(given, units) and left:
+                    return each
+            if told and best and (details or not any(self._values(asked, each.text) for each in said)):
+                return told[0]
+        return None
+
+    def _candidates(self, asked: _Question, hits: list[Hit], units: list[Unit]) -> Iterator[_Candidate]:
+        """Yield the values of the asked kind in the best passages, those of a record's questions last."""
+        for hit in hits[:4]:
+            passage = hit.passage
+            for sentences, weight in ((passage.said, 1.0), (passage.asked if passage.is_pair else (), 0.45)):
+                for sentence in sentences:
+                    score = hit.score * (0.5 + 0.5 * _share(sentence, units)) * weight
+                    for value in self._values(asked, sentence.text):
+                        yield _Candidate(value, sentence, hit, score)
+
+    def _values(self, asked: _Question, text: str) -> list[Any]:
+        """Return the values of the asked kind in a sentence, without those that the question names."""
+        words = plain(text)
+        if (choose := _CHOOSERS.get(asked.kind)) is not None:
+            told = Told(text.replace("是不是", "是"), asked.text)
+            chosen = choose(told)
+            values = list(chosen.candidates) if chosen.value is None else [chosen.value]
+            if asked.kind == "amount" and "total" in asked.signs and chosen.value is None and values:
+                return [sum(values)]
+            known = {fact.value for fact in told.asked}
+            return [value for value in values if value not in known]
+        if asked.kind == "person":
+            found = self._names_in(words)
+        elif asked.kind in _ENTITIES:
+            found = ["".join(match.groups("")) for match in _ENTITIES[asked.kind].finditer(words)]
+        elif asked.kind == "clock":
+            found = [text for fact in find_facts(words, names=False) if fact.kind == "time"]
+        else:
+            found = [str(fact.value) for fact in find_facts(words, names=False) if fact.kind == "id"]
+        return [value for value in found if value not in asked.text]
+
+    def _names_in(self, text: str) -> list[str]:
+        """Return the names of persons in the document that a text has, in its order."""
+        found = [name for name in self._names if name in text]
+        longest = [name for name in found if not any(name != other and name in other for other in found)]
+        return sorted(longest, key=lambda name: (text.index(name), name))
+
+    def _value(self, asked: _Question, found: _Candidate) -> RagAnswer:
+        value, quotes, passage = found.value, [found.sentence], found.hit.passage
+        if found.sentence in passage.asked:  # the answer affirms what the question says
+            quotes += _parts(passage)
+        typed: dict[str, Any] = {"text": found.sentence.text}
+        if asked.kind == "amount":
+            typed = {"amount": value}
+        elif asked.kind == "breakdown":
+            typed = {
+                "amount_breakdown": list(value),
+                "amount": sum(value) if "total" in asked.signs else None,
+            }
+        elif asked.kind == "count" and value.is_integer():
+            typed = {"count": int(value)}
+        elif isinstance(value, PartialDate):
+            typed = {"date": self._dated(value, found.hit).iso()}
+        elif isinstance(value, FoundRange):
+            first, last = (self._dated(end, found.hit).iso() for end in (value.first, value.last))
+            typed = {"date_range": RagAnswerRange(start=first, end=last)}
+        elif asked.kind not in ("clock", "count"):
+            typed = {"entity": value, "text": value}
+        return _reply(asked, quotes, **typed)
+
+    def _dated(self, date: PartialDate, hit: Hit) -> PartialDate:
+        """Return a date with the year that the words before it speak of, where it has none itself."""
+        for passage in reversed(self._index.passages[: hit.number + 1] if date.year is None else ()):
+            years = [found.date.year for found in find_dates(plain(f"{passage.question}\n{passage.answer}"))]
+            if passage.is_pair and any(years):
+                return date._replace(year=[year for year in years if year][-1])
+        return date
+
+
+def _share(sentence: Sentence, units: list[Unit]) -> float:
+    return share(stemmed(sentence.text), units)
+
+
+def _nearest(parts: list[Sentence], units: list[Unit]) -> float:
+    return max((_share(part, units) for part in parts), default=0.0)
+
+
+def _is_unknown(sentence: Sentence) -> bool:
+    words = plain(sentence.text)
+    return bool(
+        signs_of_not_knowing(words) or vocabulary().patterns["signs"]["unknown"].search(words.lower())
+    )
+
+
+def _parts(passage: Passage) -> list[Sentence]:
+    """Return the words of a passage in pieces to quote: one per page, of bounded length."""
+    parts: list[Sentence] = []
+    for page, text in passage.said or passage.asked:
+        if parts and parts[-1].page == page and len(parts[-1].text) + len(text) <= MAX_QUOTE_CHARS:
+            parts[-1] = Sentence(page, joined((parts[-1].text, text)))
+        else:
+            parts.append(Sentence(page, text))
+    return parts
+
+
+def _reply(asked: _Question, quotes: list[Sentence], abstains: str = "", **typed: Any) -> RagAnswer:
+    words = _TEMPLATES[language_of(asked.text)]
+    lead = words.get(abstains or typed.get("boolean"), "")
+    quoted = "；".join(words["found"].format(page=each.page, quote=each.text) for each in quotes)
+    return RagAnswer(
+        answer=f"{lead}{quoted}",
+        evidence=[RagEvidence(page=each.page, text=each.text) for each in quotes],
+        citation=[RagCitation(page=each.page, quote=each.text) for each in quotes],
+        abstained=bool(abstains),
+        **typed,
+    )
