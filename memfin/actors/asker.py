@@ -2,7 +2,7 @@
 
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
-from memfin.actors.base import Stage, EventSender, utc_now
+from memfin.actors.base import EventSender, Stage, utc_now
 from memfin.actors.channels import send
 from memfin.actors.questions import QuestionAnswered, QuestionTask
 from memfin.contracts.progress import QuestionStarted

@@ -7,8 +7,7 @@ from memfin.actors.questions import QuestionJudged, QuestionScored, ToResults
 from memfin.contracts.rag_judgement import RagJudgeControls, RagJudgement, RagJudgeRequest
 from memfin.contracts.rag_verdict import RagJudged, RagVerdict
 from memfin.judges.protocol import JudgeResult
-from memfin.rag.judging.controls import RagControl, rag_control_result, rag_control_warnings
-from memfin.rag.judging.request import judge_request
+from memfin.rag.judging import RagControl, judge_request, rag_control_result, rag_control_warnings
 from memfin.rag.scoring import DocumentIndex
 
 

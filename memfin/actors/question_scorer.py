@@ -4,14 +4,14 @@ from typing import Final
 
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
-from memfin.actors.base import Stage, EventSender, utc_now
+from memfin.actors.base import EventSender, Stage, utc_now
 from memfin.actors.channels import send
 from memfin.actors.questions import QuestionAnswered, QuestionScored, ToResults
 from memfin.contracts import Warned
 from memfin.contracts.rag import RAG_SCHEMA_VERSION, RagAnswer, RagResult
+from memfin.rag.scoring import DocumentIndex, QuestionScore, score_failure, score_question
 from memfin.sandbox.references import describe
 from memfin.sandbox.thread import CallThread
-from memfin.rag.scoring import DocumentIndex, QuestionScore, score_failure, score_question
 
 LONG_TEXT: Final = 20_000
 """Characters from which on an answer is read in a worker thread, so that the loop does not wait for it."""

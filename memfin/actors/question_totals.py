@@ -2,16 +2,16 @@
 
 from collections import Counter
 
+import msgspec
+
 from memfin.actors.aggregator import Totals
 from memfin.actors.latencies import Latencies
 from memfin.actors.questions import QuestionScored
 from memfin.agents.usage import UsageTotal
-import msgspec
-
 from memfin.contracts import Counters, LatencyStats, ModelUsage
 from memfin.judges.failures import JudgedTurns
 from memfin.rag.aggregation import RagState
-from memfin.rag.judging.panel import RagTally
+from memfin.rag.judging import RagTally
 
 
 class QuestionTotals(Totals[QuestionScored]):

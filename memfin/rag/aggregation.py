@@ -1,11 +1,13 @@
-"""The summary of the RAG suite, from exact sums that may be added up in any order (spec section 9)."""
+"""Summary of the RAG suite, from exact sums that may be added up in any order (spec section 9)."""
 
 from collections.abc import Container, Iterable, Iterator
 from fractions import Fraction
-from typing import Final, Self
+from pathlib import Path
+from typing import BinaryIO, Final, NamedTuple, Self
 
 import msgspec
 
+from memfin.contracts.base import Record
 from memfin.contracts.rag import (
     RAG_SCHEMA_VERSION,
     RagGroup,
@@ -14,8 +16,8 @@ from memfin.contracts.rag import (
     RagSummary,
     RagType,
 )
-from memfin.rag.judging.answers import MARKS
-from memfin.rag.judging.sums import JudgeState
+from memfin.contracts.reading import InvalidRecord, decode
+from memfin.rag.judging import MARKS, JudgeState
 
 _PERCENT: Final = 100
 
@@ -180,3 +182,44 @@ def headline_values(summary: RagSummary) -> dict[str, float]:
             if mean is not None:
                 values[f"rag.judge.{mark}"] = mean
     return values
+
+
+class _Name(Record):
+    """What of a line its place in the summary depends on."""
+
+    id: str
+    question_index: int
+
+
+class _Place(NamedTuple):
+    """Where a line stands; places sort as the summary lists the questions."""
+
+    id: str
+    question_index: int
+    offset: int
+
+
+def individual_results(path: Path) -> Iterator[RagIndividual]:
+    """Yield what the summary has of each committed result, in the order of ids.
+
+    Memory holds ids and offsets, and one line.
+
+    Raises:
+        OSError: the file cannot be read.
+        InvalidRecord: a line is no result.
+    """
+    with path.open("rb") as file:
+        try:
+            for place in sorted(_places(file)):
+                file.seek(place.offset)
+                yield decode(file.readline(), RagIndividual)
+        except InvalidRecord as problem:
+            raise type(problem)(f"{path}: {problem}") from None
+
+
+def _places(file: BinaryIO) -> Iterator[_Place]:
+    offset = 0
+    for line in file:
+        name = decode(line, _Name)
+        yield _Place(name.id, name.question_index, offset)
+        offset += len(line)

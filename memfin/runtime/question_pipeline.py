@@ -32,9 +32,8 @@ from memfin.contracts.rag_verdict import RagVerdict
 from memfin.errors import UsageError
 from memfin.journal import RAG_JUDGE_CONTROLS, RAG_RESULTS, Artifact, RunDirectory
 from memfin.judges import Notices
-from memfin.rag.judging.controls import RagControl
-from memfin.rag.judging.task import RagJudge
-from memfin.rag.results import individual_results
+from memfin.rag.aggregation import individual_results
+from memfin.rag.judging import RagControl, RagJudge
 from memfin.rag.scoring import DocumentIndex
 from memfin.rag.systems.under_test import SystemUnderTest
 from memfin.runtime.outputs import pretty_json

@@ -2,9 +2,17 @@
 
 import math
 
+from memfin.rag.extraction.answers import (
+    Told,
+    choose_amount,
+    choose_breakdown,
+    choose_count,
+    choose_date,
+    choose_range,
+    polarity,
+)
 from memfin.rag.extraction.dates import PartialDate, find_dates, find_ranges, find_times, parse_date
-from memfin.rag.extraction.facts import find_facts, ordering_masked
-from memfin.rag.extraction.names import find_names, is_name
+from memfin.rag.extraction.facts import find_facts, find_names, is_name, ordering_masked
 from memfin.rag.extraction.normalize import (
     contains,
     find_quote,
@@ -14,15 +22,6 @@ from memfin.rag.extraction.normalize import (
     occurrences,
     plain,
     quote_parts,
-)
-from memfin.rag.extraction.polarity import polarity
-from memfin.rag.extraction.values import (
-    Told,
-    choose_amount,
-    choose_breakdown,
-    choose_count,
-    choose_date,
-    choose_range,
 )
 from memfin.text.numbers import number_value
 from tests.support import each_case

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from memfin.errors import UsageError
+from memfin.rag.benchmark import Grounds, check_benchmark
 from memfin.rag.document import Document, Page
-from memfin.rag.grounding import Grounds, check_benchmark
 from memfin.validation import Finding
 
 TEXT = """# 笔录

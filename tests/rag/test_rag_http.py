@@ -23,9 +23,7 @@ from memfin.agents.settings import AgentSettings
 from memfin.contracts import ModelUsage
 from memfin.contracts.rag import RagAnswer, RagAnswerRange, RagCitation, RagEvidence
 from memfin.errors import UsageError
-from memfin.rag.http import application, serve
-from memfin.rag.http.openapi import openapi_document
-from memfin.rag.http.protocol import CODES, LONGEST_QUESTION
+from memfin.rag.http import CODES, LONGEST_QUESTION, application, openapi_document, serve
 from memfin.rag.systems import Asked, RagReply, load_system
 from tests.rag.rag_documents import RECORD
 

@@ -20,17 +20,22 @@ from memfin.judges.protocol import JudgeResult
 from memfin.judges.templates import MOST_CHARS, TooLong
 from memfin.rag.aggregation import RagState
 from memfin.rag.document import Document, Page
-from memfin.rag.judging.answers import SCHEMA, read_answer
-from memfin.rag.judging.controls import (
+from memfin.rag.judging import (
+    MOST_PAGE_CHARS,
+    SCHEMA,
+    JudgeState,
+    MarkSums,
     RagControl,
+    RagPanel,
+    RagTally,
+    RagTask,
+    combined,
+    judge_request,
     rag_control_result,
     rag_control_warnings,
     rag_controls,
+    read_answer,
 )
-from memfin.rag.judging.panel import RagPanel, RagTally, combined
-from memfin.rag.judging.request import MOST_PAGE_CHARS, judge_request
-from memfin.rag.judging.sums import JudgeState, MarkSums
-from memfin.rag.judging.task import RagTask
 from memfin.rag.scoring import DocumentIndex
 from memfin.validation import validate_file
 from tests.judges.injections import injections

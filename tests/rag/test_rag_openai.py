@@ -18,9 +18,7 @@ from memfin.errors import UsageError
 from memfin.memory.tokens import estimate_tokens
 from memfin.rag.document import Document, Page
 from memfin.rag.systems import SystemUnderTest, load_system
-from memfin.rag.systems.openai import OpenAIRag
-from memfin.rag.systems.openai.answers import SCHEMA, read_answer
-from memfin.rag.systems.openai.prompts import Chunks, shipped_instructions
+from memfin.rag.systems.openai import SCHEMA, Chunks, OpenAIRag, read_answer, shipped_instructions
 from tests.agents.loopback_model import LoopbackModel, loopback_model
 from tests.client.faulty_server import STATUSES, FaultyServer
 from tests.rag.rag_documents import ENGLISH, PROSE, RECORD

@@ -10,7 +10,7 @@ import pytest
 from memfin.contracts.rag import RagIndividual, RagSummary
 from memfin.contracts.rag_summary import iter_individual_results, read_sums, summary_pieces
 from memfin.contracts.reading import InvalidRecord
-from memfin.rag.results import individual_results
+from memfin.rag.aggregation import individual_results
 from memfin.runtime.bench_plan import make_bench_plan
 from memfin.runtime.outputs import pretty_json
 from memfin.runtime.run import Run

@@ -20,8 +20,8 @@ from memfin.contracts import ModelUsage
 from memfin.contracts.rag import RagAnswer, RagAnswerRange, RagCitation, RagEvidence
 from memfin.errors import UsageError
 from memfin.rag.systems import Asked, RagReply, SystemUnderTest, load_system
-from memfin.rag.systems.answers import LARGEST
-from memfin.rag.systems.instances import MOST_STUCK
+from memfin.rag.systems.protocol import LARGEST
+from memfin.rag.systems.under_test import MOST_STUCK
 from tests.rag.rag_documents import RECORD
 from tests.support import each_case
 
@@ -586,7 +586,7 @@ def test_a_factory_that_takes_other_arguments_is_refused(factory: Any, taken: st
 
 
 async def test_a_factory_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memfin.rag.systems.instances.OPEN_LIMIT", 0.02)
+    monkeypatch.setattr("memfin.rag.systems.under_test.OPEN_LIMIT", 0.02)
     release = threading.Event()
 
     def factory(document: object) -> Plain:

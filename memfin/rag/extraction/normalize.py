@@ -1,9 +1,9 @@
-"""Two written forms that texts are compared in: *plain* for reading values, *folded* for finding quotes.
+"""Written forms in which texts are compared: *plain* for reading values, *folded* for finding quotes.
 
 Plain text is half-width (NFKC) and without the blanks that stand beside Chinese characters; punctuation
 stays, for it tells numbers apart. Folded text is lower case besides and has no punctuation: only where
-two words or two numbers would grow together is a single blank left between them. What folding keeps of a
-number is its value: ``2,000`` is ``2000``, ``4.2`` keeps its point, and ``1、2000元`` stays two numbers.
+two words or two numbers would grow together is a single blank left between them. Folding keeps the values
+of numbers: ``2,000`` is ``2000``, ``4.2`` keeps its point, and ``1、2000元`` stays two numbers.
 """
 
 import re
@@ -11,6 +11,7 @@ import unicodedata
 from collections.abc import Iterator
 from typing import Final
 
+from memfin.contracts import Language
 from memfin.text.numbers import NUMERALS
 
 _CJK_FIRST: Final = "\u2e80"
@@ -179,3 +180,8 @@ def find_quote(
             reach = spot[1]
         else:
             yield first, reach
+
+
+def language_of(text: str) -> Language:
+    """Return ``zh`` where the text has a Chinese character, else ``en``."""
+    return "zh" if any("\u3400" <= mark <= "\u9fff" for mark in text) else "en"

@@ -1,4 +1,4 @@
-"""Typed values of an answer against the expected ones (RAG benchmark schema, ``expected`` of fact_exact)."""
+"""Typed values and abstention of an answer against the expected ones (spec section 9)."""
 
 import math
 import re
@@ -7,11 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from memfin.contracts.rag import RagAnswer, RagQuestion
-from memfin.rag.extraction.abstention import signs_of_not_knowing
-from memfin.rag.extraction.dates import PartialDate, parse_date
-from memfin.rag.extraction.normalize import contains, fold, plain
-from memfin.rag.extraction.polarity import leading_polarity, polarity
-from memfin.rag.extraction.values import (
+from memfin.rag.extraction.answers import (
     Told,
     amounts,
     choose_amount,
@@ -21,9 +17,65 @@ from memfin.rag.extraction.values import (
     choose_range,
     counts,
     dates,
+    leading_polarity,
+    polarity,
+    recognize_abstention,
+    signs_of_not_knowing,
 )
-from memfin.rag.scoring.abstaining import Stance
+from memfin.rag.extraction.dates import PartialDate, parse_date
+from memfin.rag.extraction.normalize import contains, fold, plain
 from memfin.text.clauses import clauses
+
+
+class Stance(NamedTuple):
+    """Whether an answer abstains, who says so (``declared``, ``text``, ``typed_answer``), and how."""
+
+    abstains: bool
+    source: str
+    sign: str | None = None
+    reason: str | None = None
+
+    def details(self) -> dict[str, Any]:
+        """Return what is recorded of it."""
+        return {
+            "abstained": self.abstains,
+            "source": self.source,
+            **({"sign": self.sign} if self.sign else {}),
+            **({"reason": self.reason} if self.reason else {}),
+        }
+
+
+def has_typed_answer(answer: RagAnswer) -> bool:
+    """Say whether the answer fills a typed field; free ``text`` may say anything and is none."""
+    return any(
+        value is not None
+        for value in (
+            answer.amount,
+            answer.amount_breakdown,
+            answer.date,
+            answer.date_range,
+            answer.count,
+            answer.boolean,
+            answer.entity,
+        )
+    )
+
+
+def stance(answer: RagAnswer, question: str) -> Stance:
+    """Say whether an answer abstains.
+
+    Who fills a typed field answers, whatever else is said. Otherwise ``abstained`` decides where it is given,
+    and the answer's words where it is not.
+    """
+    if has_typed_answer(answer):
+        return Stance(abstains=False, source="typed_answer")
+    if answer.abstained is not None:
+        return Stance(abstains=answer.abstained, source="declared")
+    found = recognize_abstention(answer.answer, question)
+    if not found.abstains and found.reason == "empty" and answer.text:
+        found = recognize_abstention(answer.text, question)
+    return Stance(found.abstains, "text", found.sign, found.reason)
+
 
 NOT_EXACT: Final = 0.01
 """The share by which an amount may be off where ``numeric_exact`` is false."""

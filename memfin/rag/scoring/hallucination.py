@@ -4,12 +4,11 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from memfin.contracts.rag import RagAnswer, RagQuestion
-from memfin.rag.extraction.abstention import signs_of_not_knowing
+from memfin.rag.extraction.answers import is_negated, signs_of_not_knowing
 from memfin.rag.extraction.dates import PartialDate, parse_date
 from memfin.rag.extraction.facts import Fact, FactKind, facts_in, find_facts, ordering_masked
 from memfin.rag.extraction.normalize import fold, quote_parts
-from memfin.rag.extraction.polarity import is_negated
-from memfin.rag.scoring.index import DocumentIndex, KnownFacts
+from memfin.rag.scoring.evidence import DocumentIndex, KnownFacts
 from memfin.text.clauses import CLAUSE_MARKS, SENTENCE_MARKS, between_marks
 
 

@@ -6,14 +6,21 @@ import msgspec
 
 from memfin.contracts.rag import RagAnswer, RagCitation, RagQuestion
 from memfin.rag.document import Document
+from memfin.rag.extraction.answers import Told
 from memfin.rag.extraction.normalize import find_quote, fold, quote_parts
-from memfin.rag.extraction.values import Told
-from memfin.rag.scoring.abstaining import has_typed_answer, stance
-from memfin.rag.scoring.citations import citation_correctness, citation_provided, unique_required
-from memfin.rag.scoring.fields import Given, matches
+from memfin.rag.scoring.evidence import (
+    DocumentIndex,
+    Passage,
+    citation_correctness,
+    citation_provided,
+    distinct,
+    mismatch,
+    passage,
+    reason,
+    unique_required,
+)
+from memfin.rag.scoring.fields import Given, has_typed_answer, matches, stance
 from memfin.rag.scoring.hallucination import check_answer
-from memfin.rag.scoring.index import DocumentIndex
-from memfin.rag.scoring.matching import Passage, distinct, mismatch, passage, reason
 
 EXACT_MATCH: Final = 0.7
 CITATION_CORRECTNESS: Final = 0.3

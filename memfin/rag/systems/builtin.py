@@ -7,12 +7,7 @@ from typing import Any, Final, NamedTuple
 from memfin.contracts import ModelUsage, ParameterChange
 from memfin.contracts.rag import RagAnswer, RagAnswerRange, RagCitation, RagEvidence
 from memfin.rag.document import Document
-from memfin.rag.extraction.abstention import signs_of_not_knowing
-from memfin.rag.extraction.dates import FoundRange, PartialDate, find_dates
-from memfin.rag.extraction.facts import find_facts
-from memfin.rag.extraction.normalize import plain
-from memfin.rag.extraction.polarity import leading_polarity, polarity
-from memfin.rag.extraction.values import (
+from memfin.rag.extraction.answers import (
     Chosen,
     Told,
     choose_amount,
@@ -20,8 +15,13 @@ from memfin.rag.extraction.values import (
     choose_count,
     choose_date,
     choose_range,
+    leading_polarity,
+    polarity,
+    signs_of_not_knowing,
 )
-from memfin.rag.language import language_of
+from memfin.rag.extraction.dates import FoundRange, PartialDate, find_dates
+from memfin.rag.extraction.facts import find_facts
+from memfin.rag.extraction.normalize import language_of, plain
 from memfin.rag.passages import (
     Hit,
     Passage,

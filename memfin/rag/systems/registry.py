@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from memfin.agents.settings import AgentSettings
 from memfin.errors import UsageError
-from memfin.rag.systems.instances import Instances
 from memfin.rag.systems.protocol import KnownSystem
-from memfin.rag.systems.under_test import SystemUnderTest
+from memfin.rag.systems.under_test import Instances, SystemUnderTest
 from memfin.sandbox.references import check_signature, import_reference, package_version, reference_of
 
 if TYPE_CHECKING:
@@ -62,7 +61,7 @@ def load_system(
 
         return _owned(BuiltinRag(_needed(system, document)), **limits)
     if system.lower().startswith(("http://", "https://")):
-        from memfin.rag.http.client import HttpRag  # noqa: PLC0415 - aiohttp loads slowly
+        from memfin.rag.http import HttpRag  # noqa: PLC0415 - aiohttp loads slowly
 
         return _owned(HttpRag(system, timeout=settings.turn_timeout), **limits)
     if _ADDRESS.match(system):

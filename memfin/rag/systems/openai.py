@@ -1,13 +1,16 @@
-"""The system ``openai:MODEL``: one request a question, with the nearest parts of the document."""
+"""System ``openai:MODEL``: one request per question, with the nearest parts of the document."""
 
+import hashlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
+
+import msgspec
 
 from memfin.agents.calls import TransportError
-from memfin.agents.openai.prompts import SystemPrompt, prompt_from_file, prompt_of
+from memfin.agents.openai.prompts import LANGUAGES, SystemPrompt, prompt_from_file, prompt_of
 from memfin.agents.settings import AgentSettings
 from memfin.agents.usage import UsageTotal
 from memfin.client.answers import CUT, FILTERED
@@ -16,16 +19,200 @@ from memfin.client.endpoint import Endpoint
 from memfin.client.errors import WireError
 from memfin.client.messages import ChatAnswer, ChatRequest
 from memfin.client.parameters import as_it_likes
-from memfin.client.structured import FORMATS, REFUSES_FORMAT, response_format
+from memfin.client.structured import FORMATS, REFUSES_FORMAT, InvalidAnswer, read_document, response_format
 from memfin.contracts import ModelUsage, ParameterChange
 from memfin.contracts.rag import RagAnswer
 from memfin.errors import UsageError
+from memfin.judges.fence import fenced
+from memfin.memory.tokens import estimate_tokens
 from memfin.rag.document import Document
-from memfin.rag.language import language_of
-from memfin.rag.systems.openai.answers import NAME, SCHEMA, read_answer
-from memfin.rag.systems.openai.prompts import Chunks, shipped_instructions
+from memfin.rag.extraction.normalize import language_of
+from memfin.rag.passages import Passage, PassageIndex, joined, passages_of, units_of
 from memfin.rag.systems.protocol import RagReply
 from memfin.sandbox.calls import CallFailed
+
+ANSWER_TOKENS: Final = 1_000
+FRAME_TOKENS: Final = 200
+"""Estimated tokens that are left for the answer, and that the messages take besides their texts."""
+
+MARGIN_TOKENS: Final = 2
+"""What a line of the fence takes besides its words."""
+
+_SHIPPED: Final = Path(__file__).parents[2] / "data" / "prompts"
+
+
+class Chunk(NamedTuple):
+    """A passage as the model gets it: the text on each of its pages."""
+
+    parts: tuple[tuple[int, str], ...]
+    tokens: int
+
+
+class Asked(NamedTuple):
+    """The messages of a request; ``chunks`` of ``of`` are in them."""
+
+    messages: list[dict[str, Any]]
+    chunks: int
+    of: int
+
+
+def shipped_instructions() -> SystemPrompt:
+    """Return the instructions that ship with MemFin, in Chinese and English."""
+    texts = {name: (_SHIPPED / f"rag-v1.{name}.md").read_text("utf-8") for name in LANGUAGES}
+    return SystemPrompt(texts={name: text.strip() for name, text in texts.items()})
+
+
+class Chunks:
+    """The passages of a document, the nearest to a question first."""
+
+    def __init__(self, document: Document) -> None:
+        self._passages = passages_of(document)
+        self._index = PassageIndex(self._passages)
+        self._chunks = [_chunk(passage) for passage in self._passages]
+
+    def messages(self, instructions: str, question: str, budget: int) -> Asked:
+        """Return the messages within a budget of estimated tokens.
+
+        The passages are added by falling score until the next does not fit any more, and stand in the
+        document's order; a document that fits is there as a whole. Passages that share no word with the
+        question come last, in the document's order.
+        """
+        room = budget - estimate_tokens(instructions) - estimate_tokens(question)
+        room -= ANSWER_TOKENS + FRAME_TOKENS
+        kept: list[int] = []
+        for number in self._by_nearness(question):
+            room -= self._chunks[number].tokens
+            if room < 0:
+                break
+            kept.append(number)
+        text = "\n".join(self._lines(sorted(kept), language_of(question)))
+        # Every call has a nonce of its own, and the same question always the same prompt.
+        nonce = hashlib.sha256(f"{question}\f{text}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
+        asked = f"{fenced('document', text, nonce)}\n\n{_ASKED[language_of(question)]}{question}"
+        messages = [{"role": "system", "content": instructions}, {"role": "user", "content": asked}]
+        return Asked(messages, len(kept), len(self._chunks))
+
+    def _by_nearness(self, question: str) -> list[int]:
+        ranked = [hit.number for hit in self._index.search(units_of(question))]
+        near = set(ranked)
+        return [*ranked, *(number for number in range(len(self._chunks)) if number not in near)]
+
+    def _lines(self, numbers: list[int], language: str) -> Iterator[str]:
+        page: int | None = None
+        for number in numbers:
+            for on_page, text in self._chunks[number].parts:
+                if on_page != page:
+                    page = on_page
+                    yield _PAGE_LINE[language].format(page=page)
+                yield text
+
+
+_PAGE_LINE: Final = {"zh": "第 {page} 页", "en": "Page {page}"}
+_ASKED: Final = {"zh": "问题：", "en": "Question: "}
+
+
+def _chunk(passage: Passage) -> Chunk:
+    asked, said = ("问：", "答：") if _is_chinese(passage) else ("Q: ", "A: ")
+    parts: list[tuple[int, str]] = []
+    for lead, sentences in ((asked, passage.asked), (said, passage.said)):
+        page: int | None = None
+        for sentence in sentences:
+            if sentence.page == page:
+                parts[-1] = (sentence.page, joined((parts[-1][1], sentence.text)))
+            else:
+                label = lead if passage.is_pair and page is None else ""
+                page = sentence.page
+                parts.append((page, label + sentence.text))
+    tokens = sum(estimate_tokens(text) + MARGIN_TOKENS for _, text in parts)
+    return Chunk(tuple(parts), tokens)
+
+
+def _is_chinese(passage: Passage) -> bool:
+    return language_of(passage.question + passage.answer) == "zh"
+
+
+NAME: Final = "answer"
+"""What an answer is to be, in requests and errors."""
+
+LONGEST_ANSWER: Final = 262_144
+"""Characters of an answer."""
+
+_PAGE: Final = {"type": ["integer", "null"]}
+
+
+def _object(**properties: Any) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+_QUOTES: Final = {
+    "evidence": {"type": "array", "items": _object(page=_PAGE, text={"type": "string"})},
+    "citation": {"type": "array", "items": _object(page=_PAGE, quote={"type": "string"})},
+}
+
+SCHEMA: Final[dict[str, Any]] = _object(
+    answer={"type": "string"},
+    abstained={"type": "boolean"},
+    amount={"type": ["number", "null"]},
+    amount_breakdown={"anyOf": [{"type": "array", "items": {"type": "number"}}, {"type": "null"}]},
+    date={"type": ["string", "null"]},
+    date_range={
+        "anyOf": [
+            _object(start={"type": ["string", "null"]}, end={"type": ["string", "null"]}),
+            {"type": "null"},
+        ]
+    },
+    count={"type": ["integer", "null"]},
+    boolean={"type": ["boolean", "null"]},
+    entity={"type": ["string", "null"]},
+    text={"type": ["string", "null"]},
+    **_QUOTES,
+)
+"""The JSON schema of an answer, within what strict decoding on servers supports."""
+
+_FIELDS: Final = {field.name: field for field in msgspec.structs.fields(RagAnswer)}
+
+
+class ModelAnswer(NamedTuple):
+    """An answer; ``dropped`` are the fields that were malformed, ``plain`` tells words without JSON."""
+
+    answer: RagAnswer
+    dropped: tuple[str, ...] = ()
+    plain: bool = False
+
+
+def read_answer(text: str) -> ModelAnswer:
+    """Return the answer that a model's words hold.
+
+    They are one JSON object, as `read_document` takes it. A field that is not what the contract says is
+    left out: what is missing is extracted from the words of the answer, as for any system. Words that are no
+    JSON object, or one without an answer, are the answer as they stand: nothing of them is repaired.
+    """
+    try:
+        value = read_document(text, NAME, LONGEST_ANSWER)
+    except InvalidAnswer:
+        return ModelAnswer(RagAnswer(answer=text.strip()), plain=True)
+    if not isinstance(value, dict) or not isinstance(value.get("answer"), str):
+        return ModelAnswer(RagAnswer(answer=text.strip()), plain=True)
+    kept: dict[str, Any] = {}
+    dropped: list[str] = []
+    for name, field in _FIELDS.items():
+        if value.get(name) is None:
+            continue
+        try:
+            kept[name] = msgspec.convert(value[name], field.type)
+            msgspec.json.encode(kept[name])  # refuses text that cannot be written
+        except (msgspec.ValidationError, ValueError, OverflowError, RecursionError):
+            kept.pop(name, None)
+            dropped.append(name)
+    if "answer" not in kept:  # half a surrogate pair
+        return ModelAnswer(RagAnswer(answer=text.strip().encode("utf-8", "replace").decode()), plain=True)
+    return ModelAnswer(RagAnswer(**kept), tuple(dropped))
+
 
 BEYOND: Final = 30.0
 """Seconds for which a request outlives the question that it was made for; the run has given up by then."""

@@ -1,17 +1,25 @@
-"""A document prepared once for scoring: where quotes stand in it, whose words they are, its facts."""
+"""Required evidence: an index of the document, matching of passages, and the share that an answer cites."""
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
-from memfin.contracts.rag import RequiredEvidence
+from memfin.contracts.rag import RagAnswer, RagQuestion, RequiredEvidence
 from memfin.rag.document import Document
 from memfin.rag.extraction.dates import PartialDate
 from memfin.rag.extraction.facts import Fact, find_facts
-from memfin.rag.extraction.normalize import contains, find_quote, fold, fold_with_origins, joint, occurrences
+from memfin.rag.extraction.normalize import (
+    contains,
+    find_quote,
+    fold,
+    fold_with_origins,
+    joint,
+    occurrences,
+    quote_parts,
+)
 from memfin.rag.transcript import segments
 
 _MOST_PLACES: Final = 256
@@ -227,3 +235,206 @@ class KnownFacts:
 
 def _same_time(one: tuple[int, int | None], other: tuple[int, int | None]) -> bool:
     return one[0] % _NOON == other[0] % _NOON and (one[1] is None or one[1] == (other[1] or 0))
+
+
+Mismatch = Literal["empty", "lacks_must_include", "wrong_page", "not_in_document", "other_place", "too_long"]
+"""Why a passage is not the evidence.
+
+``lacks_must_include``: the words required are not in it. ``wrong_page``: they are, but another page is
+named. ``not_in_document``: the document holds no such passage, not on the page named. ``other_place``: it
+does, but in another section, of another speaker. ``too_long``: no passage but a text of several pages.
+"""
+
+_LONGEST: Final = 5000
+"""Folded characters of a passage where there are no pages to measure it by."""
+_MOST_PAGES: Final = 2
+_COMPARED: Final = 8
+"""Places of a passage that are looked at to tell whether it is another one again."""
+
+
+class Passage(NamedTuple):
+    """A piece of evidence or a quote, prepared for matching; ``spans`` are its places in the document."""
+
+    page: int | None
+    text: str
+    parts: tuple[str, ...]
+    spans: tuple[tuple[int, int], ...] | None
+    problem: Mismatch | None
+
+    @property
+    def key(self) -> tuple[int, str]:
+        """What two passages that are the same have in common."""
+        return (0 if self.page is None else self.page, self.text)
+
+
+def passage(text: str, page: int | None, index: DocumentIndex | None) -> Passage:
+    """Prepare a passage: fold it and find its places in the document, if there is one.
+
+    A page is looked at only where the document has several. A passage that runs over more than two pages
+    (without pages: 5000 characters) is a dump, not evidence.
+    """
+    parts = quote_parts(text)
+    folded = " ".join(parts)
+    if not parts:
+        return Passage(page, folded, parts, None, "empty")
+    if index is None or not index.paged:
+        if len(folded) > _LONGEST:
+            return Passage(page, folded, parts, None, "too_long")
+        if index is None:
+            return Passage(page, folded, parts, None, None)
+    spans = index.locate(parts, page if index.paged else None)
+    if not spans:
+        return Passage(page, folded, parts, (), "not_in_document")
+    short = tuple(span for span in spans if index.crossed(*span) <= _MOST_PAGES)
+    return Passage(page, folded, parts, short, None if short else "too_long")
+
+
+def mismatch(  # noqa: PLR0911 - one return a reason
+    passage: Passage, required: RequiredEvidence, index: DocumentIndex | None
+) -> Mismatch | None:
+    """Return why a passage is not the required evidence; None when it is.
+
+    It is when it contains ``must_include``, names its page or none, and stands in the document there,
+    around a place that section and speaker allow. Without a document words and page must do, and where the
+    document does not hold the required words at all, which is the benchmark's mistake, too.
+    """
+    if passage.problem in ("empty", "too_long"):
+        return passage.problem
+    words = fold(required.must_include)
+    if not any(contains(words, part) for part in passage.parts):
+        return "lacks_must_include"
+    pages_matter = index is None or index.paged or index.page_span(required.page) is not None
+    if pages_matter and passage.page is not None and passage.page != required.page:
+        return "wrong_page"
+    if index is None or passage.spans is None:
+        return None
+    places = index.required_spans(required, anywhere=passage.page is None or not pages_matter)
+    if not places:
+        return None
+    if passage.problem is not None:
+        return passage.problem
+    if any(start <= first and last <= end for start, end in passage.spans for first, last in places):
+        return None
+    return "other_place"
+
+
+def reason(passage: Passage, mismatches: Sequence[str]) -> str | None:
+    """Return why a passage is none of the required evidence, as what came nearest to it says."""
+    for near in ("other_place", "wrong_page"):
+        if near in mismatches:
+            return near
+    return passage.problem or (mismatches[0] if mismatches else None)
+
+
+def same_passage(one: Passage, other: Passage) -> bool:
+    """Say whether two passages are one: they share more than half of the shorter one's words.
+
+    That is told by their places in the document, without one by the text of one containing the other's.
+    """
+    if one.spans and other.spans:
+        return any(
+            2 * (min(a[1], b[1]) - max(a[0], b[0])) > min(a[1] - a[0], b[1] - b[0])
+            for a in one.spans[:_COMPARED]
+            for b in other.spans[:_COMPARED]
+        )
+    if one.page is not None and other.page is not None and one.page != other.page:
+        return False
+    return one.text in other.text or other.text in one.text
+
+
+def distinct(passages: list[Passage]) -> list[Passage]:
+    """Return the passages without those that repeat a shorter one, in an order of their own.
+
+    The shorter ones stay, so that a page around two separate answers does not make them one.
+    """
+    kept: list[Passage] = []
+    for one in sorted(passages, key=lambda item: (len(item.text), item.key)):
+        if not any(same_passage(one, other) for other in kept):
+            kept.append(one)
+    return kept
+
+
+class Cited(NamedTuple):
+    """A value from 0 to 1, and what it is made of."""
+
+    value: float
+    details: dict[str, Any]
+
+
+def unique_required(required: Sequence[RequiredEvidence]) -> list[RequiredEvidence]:
+    """Return the required evidence without items that the file repeats."""
+    kept: dict[tuple[int, str, str | None, str | None], RequiredEvidence] = {}
+    for item in required:
+        kept.setdefault((item.page, item.must_include, item.section, item.speaker), item)
+    return list(kept.values())
+
+
+def cited_items(
+    answer: RagAnswer, required: Sequence[RequiredEvidence], index: DocumentIndex | None
+) -> tuple[list[bool], list[dict[str, Any]]]:
+    """Return which required items a citation supports, and for each citation what it supports or why nothing.
+
+    Numbers under ``supports`` count required items from 0.
+    """
+    cited = [False] * len(required)
+    told: list[dict[str, Any]] = []
+    for citation in answer.citation:
+        quoted = passage(citation.quote, citation.page, index)
+        results = [mismatch(quoted, item, index) for item in required]
+        supports = [place for place, result in enumerate(results) if result is None]
+        for place in supports:
+            cited[place] = True
+        entry: dict[str, Any] = {"page": citation.page, "supports": supports}
+        if not supports:
+            entry["reason"] = reason(quoted, [result for result in results if result is not None])
+        told.append(entry)
+    return cited, told
+
+
+def citation_correctness(question: RagQuestion, answer: RagAnswer, index: DocumentIndex | None) -> Cited:
+    """Return the share of the critical required evidence that is cited.
+
+    Where no evidence is critical all of it counts, and where none is required one quote that stands in the
+    document is enough. Where citations are not required, an answer without them is not marked down, and one
+    citation that supports it is enough.
+    """
+    every = unique_required(question.required_evidence)
+    critical = [item for item in every if item.is_critical] or every
+    needed = question.scoring.citation_required
+    if not answer.citation and not needed:
+        return Cited(1.0, {"required": False, "reason": "not_required"})
+    details: dict[str, Any] = {"required": needed}
+    if not critical:
+        quoted = [passage(citation.quote, citation.page, index) for citation in answer.citation]
+        value = float(any(one.problem is None for one in quoted))
+        return Cited(
+            value, {**details, "citations": [{"page": one.page, "reason": one.problem} for one in quoted]}
+        )
+    cited, told = cited_items(answer, critical, index)
+    share = sum(cited) / len(cited)
+    details["citations"] = told
+    details["evidence"] = [
+        {"page": item.page, "must_include": item.must_include, "cited": is_cited}
+        for item, is_cited in zip(critical, cited, strict=True)
+    ]
+    return Cited(share if needed else float(any(cited)), details)
+
+
+def citation_provided(question: RagQuestion, answer: RagAnswer, index: DocumentIndex | None) -> Cited:
+    """Return 1 when a citation supports the answer: it is one of the required pieces of evidence.
+
+    Where none is required, a quote that stands in the document does. Where citations are not required, an
+    answer without them has the 1 as well.
+    """
+    needed = question.scoring.citation_required
+    if not answer.citation and not needed:
+        return Cited(1.0, {"required": False, "reason": "not_required"})
+    required = unique_required(question.required_evidence)
+    if not required:
+        quoted = [passage(citation.quote, citation.page, index) for citation in answer.citation]
+        told = [{"page": one.page, "reason": one.problem} for one in quoted]
+        return Cited(
+            float(any(one.problem is None for one in quoted)), {"required": needed, "citations": told}
+        )
+    cited, told = cited_items(answer, required, index)
+    return Cited(float(any(cited)), {"required": needed, "citations": told})
