@@ -25,7 +25,7 @@ import os
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, cast
 
 import anyio
 import msgspec
@@ -35,6 +35,7 @@ from memfin.agents.calls import TransportError, asked_pause
 from memfin.agents.http.describing import content, protocol_document
 from memfin.agents.http.hosting import json_answer, protocol_application, read_json, require_token
 from memfin.agents.http.protocol import API_KEY, Problem
+from memfin.agents.http.protocol import CODES as AGENT_CODES
 from memfin.agents.http.service import JsonService
 from memfin.agents.http.sessions import Refusal
 from memfin.contracts import ModelUsage, ParameterChange, Record
@@ -77,41 +78,22 @@ class QueryError(Record):
     error: Problem
 
 
-class AnyAnswer(Record):
-    """An answer as it came; it is held against the contract where all systems' are."""
+_FIELDS: Final = [(name, Any, msgspec.UNSET) for name in QueryAnswer.__struct_fields__]
+_AnyAnswer = cast("type[Record]", msgspec.defstruct("AnyAnswer", _FIELDS, bases=(Record,)))
+"""An answer as it came; it is checked where those of all systems are."""
 
-    answer: Any = msgspec.UNSET
-    amount: Any = None
-    amount_breakdown: Any = None
-    date: Any = None
-    date_range: Any = None
-    count: Any = None
-    text: Any = None
-    boolean: Any = None
-    entity: Any = None
-    evidence: Any = []
-    citation: Any = []
-    abstained: Any = None
-    usage: Any = None
-
-
+_SHARED: Final = (
+    *("invalid_json", "invalid_request", "unauthorized", "not_found", "method_not_allowed", "too_large"),
+    *("too_slow", "unknown_host", "foreign_origin"),
+)
 CODES: Final = {
-    "invalid_json": "the body is not JSON",
-    "invalid_request": "the body does not fit the schema, or the content type is not JSON",
-    "unauthorized": "the bearer token is missing or wrong",
-    "not_found": "no such path",
-    "method_not_allowed": "the path has no such method",
-    "too_large": "the body is too large",
-    "too_slow": "the body did not come in time",
-    "unknown_host": "the server is not known by this Host",
-    "foreign_origin": "the request comes from a page of another Origin",
+    **{code: AGENT_CODES[code] for code in _SHARED},
     "system_failed": "the system broke its contract or raised; the message is its error",
     "system_timed_out": "the system did not answer within the server's limit",
     "system_unreachable": "what the system depends on could not be reached; send again",
     "internal": "the server failed",
 }
 """The codes of errors that MemFin's own server uses."""
-
 
 SPOKEN: Final = "RAG protocol"
 
@@ -122,16 +104,10 @@ class HttpRag:
     Args:
         url: where questions are posted, without credentials.
         timeout: seconds that a question may take, at most.
-        environ: where the token, ``MEMFIN_AGENT_API_KEY``, is read from; None is the process's own
-            environment.
+        environ: where the token, ``MEMFIN_AGENT_API_KEY``, is read from; None is the process's own.
 
     Raises:
         UsageError: the URL is unusable.
-
-    Attributes:
-        reference, model: the URL, as the artifacts of a run call the system.
-        version, inputs, total_usage: None and empty; what a service depends on is its own affair, and what
-            its answers say that they took is added up where they are asked for.
     """
 
     def __init__(self, url: str, *, timeout: float = 120.0, environ: Mapping[str, str] | None = None) -> None:
@@ -149,7 +125,7 @@ class HttpRag:
             CallFailed: the system failed, the service refused, or its answer is no object.
         """
         request = QueryRequest(question=question)
-        answer = await self._service.call("POST", None, request, AnyAnswer, QueryError)
+        answer = await self._service.call("POST", None, request, _AnyAnswer, QueryError)
         return {name: value for name, value in dict(answer).items() if value is not msgspec.UNSET}
 
     def parameter_changes(self) -> list[ParameterChange]:
@@ -169,48 +145,6 @@ class Health(msgspec.Struct):
     version: str
 
 
-def openapi_document() -> dict[str, Any]:
-    """Return the document as plain data; it is a function of the protocol's version and nothing else."""
-    return protocol_document(
-        title="MemFin RAG protocol",
-        version=PROTOCOL,
-        summary="How MemFin asks a RAG system that runs as a service.",
-        preface=(
-            "MemFin posts questions to the very address that it is given; "
-            "these paths are of its own server.\n\n"
-        ),
-        codes=CODES,
-        types=(QueryRequest, QueryAnswer, QueryError, Health),
-        paths={
-            **{
-                path: {
-                    "post": {
-                        "operationId": name,
-                        "summary": "Answer a question about the document.",
-                        "requestBody": {"required": True, "content": content(QueryRequest)},
-                        "responses": {
-                            "200": {"description": "The answer.", "content": content(QueryAnswer)},
-                            **{
-                                str(status): {"description": meaning, "content": content(QueryError)}
-                                for status, meaning in _ERRORS.items()
-                            },
-                        },
-                    }
-                }
-                for path, name in ((PATH, "query"), ("/", "queryAtRoot"))
-            },
-            "/healthz": {
-                "get": {
-                    "operationId": "health",
-                    "summary": "Say that the server is up.",
-                    "security": [{}],
-                    "responses": {"200": {"description": "Done.", "content": content(Health)}},
-                }
-            },
-        },
-    )
-
-
 _ERRORS: Final = {
     400: "The body is not what the call takes.",
     401: "The bearer token is missing or wrong.",
@@ -222,6 +156,46 @@ _ERRORS: Final = {
     500: "The system failed, or the server did.",
     503: "Try again, after Retry-After seconds where the header says so.",
 }
+
+
+def openapi_document() -> dict[str, Any]:
+    """Return the OpenAPI 3.1 document of the protocol, made from the structs that the server decodes with."""
+    health = {"description": "Done.", "content": content(Health)}
+    responses = {
+        "200": {"description": "The answer.", "content": content(QueryAnswer)},
+        **{
+            str(status): {"description": meaning, "content": content(QueryError)}
+            for status, meaning in _ERRORS.items()
+        },
+    }
+    query = {
+        "summary": "Answer a question about the document.",
+        "requestBody": {"required": True, "content": content(QueryRequest)},
+        "responses": responses,
+    }
+    return protocol_document(
+        title="MemFin RAG protocol",
+        version=PROTOCOL,
+        summary="How MemFin asks a RAG system that runs as a service.",
+        preface=(
+            "MemFin posts questions to the very address that it is given; "
+            "these paths are of its own server.\n\n"
+        ),
+        codes=CODES,
+        types=(QueryRequest, QueryAnswer, QueryError, Health),
+        paths={
+            PATH: {"post": {"operationId": "query", **query}},
+            "/": {"post": {"operationId": "queryAtRoot", **query}},
+            "/healthz": {
+                "get": {
+                    "operationId": "health",
+                    "summary": "Say that the server is up.",
+                    "security": [{}],
+                    "responses": {"200": health},
+                }
+            },
+        },
+    )
 
 
 DEFAULT_PORT: Final = 8766
