@@ -29,7 +29,7 @@ from memfin.rag.extraction.normalize import language_of, quote_parts
 from memfin.rag.scoring import DocumentIndex
 from memfin.rag.systems.oracle import right_answer
 
-MOST_PAGE_CHARS: Final = 40_000
+MAX_PAGE_CHARS: Final = 40_000
 """Characters of pages after which no more of those are shown that only the answer points at."""
 
 
@@ -45,7 +45,7 @@ def judge_request(question: RagQuestion, answer: RagAnswer, index: DocumentIndex
     if question.evidence_location is not None:
         needed.append(question.evidence_location.page)
     pages: list[RagPage] = []
-    room, left_out = MOST_PAGE_CHARS, 0
+    room, left_out = MAX_PAGE_CHARS, 0
     known = dict.fromkeys(needed)
     for number in dict.fromkeys((*known, *_pointed_at(answer, index))):
         page = document.page(number)
@@ -67,15 +67,10 @@ def judge_request(question: RagQuestion, answer: RagAnswer, index: DocumentIndex
 
 
 def _pointed_at(answer: RagAnswer, index: DocumentIndex) -> Iterator[int]:
-    pieces = [(piece.page, piece.text) for piece in answer.evidence]
-    pieces += [(piece.page, piece.quote) for piece in answer.citation]
-    for page, words in pieces:
+    for _, page, words in _pieces(answer):
         if page is not None:
             yield page
-            continue
-        parts = quote_parts(words)
-        places = index.locate(parts) if parts else []
-        if places:
+        elif (parts := quote_parts(words)) and (places := index.locate(parts)):
             yield index.pages_of(*places[0])[0]
 
 
@@ -83,17 +78,14 @@ PROMPT_VERSION: Final = "rag-judge-v1"
 
 TEMPLATES: Final = Templates(PROMPT_VERSION)
 
-_WORDS: Final = frozenset({"answer", "evidence", "citation"})
-"""Fields of an answer that are no typed value."""
-
 
 def sections_of(request: RagJudgeRequest) -> list[Section]:
     """Return the untrusted texts of a request by their names, in the order of the first vote."""
     return [
         Section("question", request.question.question),
-        Section("expected", _expected(request.question)),
+        Section("expected", "\n".join(map(one_line, _expected(request.question)))),
         *(Section(f"page_{page.number}", page.text) for page in request.pages),
-        Section("answer", _answer(request.answer)),
+        Section("answer", "\n".join(_answer(request.answer))),
     ]
 
 
@@ -116,45 +108,33 @@ def compose(request: RagJudgeRequest, vote: int) -> Prompt:
     )
 
 
-def _expected(question: RagQuestion) -> str:
-    return "\n".join(one_line(line) for line in _expected_lines(question))
-
-
-def _expected_lines(question: RagQuestion) -> Iterator[str]:
+def _expected(question: RagQuestion) -> Iterator[str]:
     yield f"should_abstain: {_written(question.should_abstain)}"
-    for name, value in _plain(question.expected).items():
+    for name, value in msgspec.to_builtins(question.expected).items():
         if name == "key_points":
             yield from (f"key_points: {point}" for point in value)
         elif value is not None and name != "evidence_count_min":
             yield f"{name}: {_written(value)}"
     for each in question.required_evidence:
         yield f"required (page {each.page}): {each.must_include}"
-    for quote in (question.required_quote, *question.additional_quotes):
-        if quote:
-            yield f"required: {quote}"
+    for quote in filter(None, (question.required_quote, *question.additional_quotes)):
+        yield f"required: {quote}"
     if question.expected_behavior:
         yield f"expected_behavior: {question.expected_behavior}"
 
 
-def _answer(answer: RagAnswer) -> str:
-    lines = [answer.answer]
-    lines += [
-        f"{name}: {_written(value)}"
-        for name, value in _plain(answer).items()
-        if name not in _WORDS and value is not None
-    ]
-    lines += [f"evidence (page {_page(each.page)}): {each.text}" for each in answer.evidence]
-    lines += [f"citation (page {_page(each.page)}): {each.quote}" for each in answer.citation]
-    return "\n".join(lines)
+def _answer(answer: RagAnswer) -> Iterator[str]:
+    yield answer.answer
+    for name, value in msgspec.to_builtins(answer).items():
+        if name not in {"answer", "evidence", "citation"} and value is not None:
+            yield f"{name}: {_written(value)}"
+    for kind, page, text in _pieces(answer):
+        yield f"{kind} (page {'?' if page is None else page}): {text}"
 
 
-def _page(number: int | None) -> str:
-    return "?" if number is None else str(number)
-
-
-def _plain(record: msgspec.Struct) -> dict[str, Any]:
-    plain: dict[str, Any] = msgspec.to_builtins(record)
-    return plain
+def _pieces(answer: RagAnswer) -> Iterator[tuple[str, int | None, str]]:
+    yield from (("evidence", piece.page, piece.text) for piece in answer.evidence)
+    yield from (("citation", piece.page, piece.quote) for piece in answer.citation)
 
 
 def _written(value: Any) -> str:
@@ -219,22 +199,14 @@ def combined(votes: Sequence[RagVerdict]) -> RagVerdict:
 
     Each mark is the median, its reason that of the first vote whose mark is nearest to it.
     """
-    first = votes[0]
     if len(votes) == 1:
-        return first
-    marks: dict[str, float] = {}
-    reasons: dict[str, str] = {}
+        return votes[0]
+    fields: dict[str, Any] = {}
     for mark in MARKS:
-        middle = marks[mark] = float(median(vote[mark] for vote in votes))
+        middle = fields[mark] = float(median(vote[mark] for vote in votes))
         nearest = min(votes, key=lambda vote: abs(vote[mark] - middle))
-        reasons[mark] = nearest[f"{mark}_reason"]
-    return RagVerdict(
-        faithfulness=marks["faithfulness"],
-        answer_correctness=marks["answer_correctness"],
-        faithfulness_reason=reasons["faithfulness"],
-        answer_correctness_reason=reasons["answer_correctness"],
-        spread=_spread(votes),
-    )
+        fields[f"{mark}_reason"] = nearest[f"{mark}_reason"]
+    return RagVerdict(**fields, spread=_spread(votes))
 
 
 def _spread(votes: Sequence[RagVerdict]) -> float:
@@ -242,20 +214,24 @@ def _spread(votes: Sequence[RagVerdict]) -> float:
     return float(max(max(scores) - min(scores) for scores in of_marks))
 
 
-class RagPanel:
-    """Sums how far the votes on the same answers agree, a mark at a time; their order does not matter."""
+class RagTally(VoteTally):
+    """Counts of the votes on answers and of how far they agree, one mark at a time."""
 
     def __init__(self) -> None:
         self._marks = {mark: Coincidences[float]("interval") for mark in MARKS}
         self._spreads: Counter[float] = Counter()
+        super().__init__(self)
 
-    def add(self, votes: Sequence[RagVerdict]) -> None:
-        """Count the votes on one answer; a single vote pairs with nothing."""
-        if len(votes) < 2:  # noqa: PLR2004 - a pair takes two
-            return
-        for mark, coincidences in self._marks.items():
-            coincidences.add([vote[mark] for vote in votes])
-        self._spreads[_spread(votes)] += 1
+    def add(self, judgements: Iterable[RagJudgement]) -> None:
+        """Count votes, those on one answer in a row; one that failed leaves nothing to compare."""
+        for _, group in groupby(judgements, key=lambda vote: vote.question_index):
+            votes = list(group)
+            self.add_votes(votes)
+            verdicts = [vote.verdict for vote in votes if vote.verdict is not None]
+            if len(votes) == len(verdicts) > 1:
+                for mark, coincidences in self._marks.items():
+                    coincidences.add([verdict[mark] for verdict in verdicts])
+                self._spreads[_spread(verdicts)] += 1
 
     def agreement(self) -> dict[str, JudgeAgreement]:
         """Return the agreement on each mark; empty without several votes."""
@@ -269,23 +245,6 @@ class RagPanel:
             return None
         mean = sum(spread * count for spread, count in sorted(self._spreads.items())) / total
         return mean, max(self._spreads)
-
-
-class RagTally(VoteTally):
-    """Counts the votes on answers, and how far they agree."""
-
-    def __init__(self) -> None:
-        self._panel = RagPanel()
-        super().__init__(self._panel)
-
-    def add(self, judgements: Iterable[RagJudgement]) -> None:
-        """Count votes, those on one answer in a row; one that failed leaves nothing to compare."""
-        for _, group in groupby(judgements, key=lambda vote: vote.question_index):
-            votes = list(group)
-            self.add_votes(votes)
-            verdicts = [vote.verdict for vote in votes if vote.verdict is not None]
-            if len(verdicts) == len(votes):
-                self._panel.add(verdicts)
 
 
 RagJudge = Judge[RagJudgeRequest, RagVerdict]
@@ -328,110 +287,70 @@ class RagTask(JudgeTask[RagJudgeRequest, RagVerdict]):
 HIGHEST: Final = 5.0
 
 
-class MarkSums(msgspec.Struct, frozen=True):
-    """How many marks there are, their sum and that of their squares, without rounding."""
+def mark_of(scores: Mapping[float, int]) -> RagMark:
+    """Return the mean of counted scores with its 95 % interval by Student's t, kept within the scale.
 
-    count: int = 0
-    total: Fraction = Fraction()
-    squares: Fraction = Fraction()
-
-    @classmethod
-    def of(cls, mark: float | None) -> Self:
-        """Return the sums of one mark, or of none."""
-        if mark is None:
-            return cls()
-        value = Fraction(mark)
-        return cls(1, value, value * value)
-
-    def __add__(self, other: Self) -> Self:
-        return type(self)(self.count + other.count, self.total + other.total, self.squares + other.squares)
-
-    def mark(self) -> RagMark:
-        """Return the mean with its 95 % interval by Student's t, kept within the scale.
-
-        Questions are the sampling units. Below two marks there is no interval; where all are alike it
-        is a point.
-        """
-        n = self.count
-        if not n:
-            return RagMark()
-        mean = self.total / n
-        if n < 2:  # noqa: PLR2004 - no spread without a second answer
-            return RagMark(count=n, mean=float(mean))
-        variance = (self.squares - self.total * mean) / (n - 1)
-        half = student_t_quantile(n - 1) * math.sqrt(variance / n)
-        centre = float(mean)
-        return RagMark(count=n, mean=centre, ci95=(max(LOWEST, centre - half), min(HIGHEST, centre + half)))
-
-
-class JudgedSums:
-    """The marks of a group of questions."""
-
-    def __init__(self) -> None:
-        self.asked = 0
-        self.failed = 0
-        self.declined: Counter[str] = Counter()
-        self.faithfulness = MarkSums()
-        self.correctness = MarkSums()
-
-    def add(self, judged: RagJudged) -> None:
-        """Count what a judge said of one answer."""
-        self.asked += 1
-        self.failed += judged.error is not None
-        if judged.declined is not None:
-            self.declined[judged.declined] += 1
-        self.faithfulness += MarkSums.of(judged.faithfulness)
-        self.correctness += MarkSums.of(judged.answer_correctness)
-
-    def merge(self, other: Self) -> None:
-        """Take in what others have counted."""
-        self.asked += other.asked
-        self.failed += other.failed
-        self.declined += other.declined
-        self.faithfulness += other.faithfulness
-        self.correctness += other.correctness
-
-    def group(self) -> RagJudgeGroup:
-        """Return the sums as the summary has them."""
-        return RagJudgeGroup(
-            asked=self.asked,
-            failed=self.failed,
-            declined=dict(sorted(self.declined.items())),
-            faithfulness=self.faithfulness.mark(),
-            answer_correctness=self.correctness.mark(),
-        )
+    Questions are the sampling units. Below two scores there is no interval; where all are alike it is a
+    point.
+    """
+    n = sum(scores.values())
+    if not n:
+        return RagMark()
+    total = sum(Fraction(score) * count for score, count in scores.items())
+    mean = total / n
+    if n < 2:  # noqa: PLR2004 - no spread without a second answer
+        return RagMark(count=n, mean=float(mean))
+    squares = sum(Fraction(score) ** 2 * count for score, count in scores.items())
+    half = student_t_quantile(n - 1) * math.sqrt((squares - total * mean) / (n - 1) / n)
+    centre = float(mean)
+    return RagMark(count=n, mean=centre, ci95=(max(LOWEST, centre - half), min(HIGHEST, centre + half)))
 
 
 class JudgeState:
-    """The marks of a run, by type; its size does not depend on the number of questions."""
+    """Counts of the marks of a run, by type; states may be merged in any order."""
 
     def __init__(self) -> None:
         self._judge: str | None = None
-        self._types: dict[str, JudgedSums] = {}
+        self._types: dict[str, Counter[tuple[str, Any]]] = {}
 
     def add(self, kind: str, judged: RagJudged) -> None:
-        """Count what the judge said of an answer to a question of a type."""
+        """Count the judgement of an answer to a question of a type."""
         self._judge = judged.judge
-        self._types.setdefault(kind, JudgedSums()).add(judged)
+        counts = self._types.setdefault(kind, Counter())
+        counts["asked", None] += 1
+        counts["failed", None] += judged.error is not None
+        if judged.declined is not None:
+            counts["declined", judged.declined] += 1
+        counts.update((mark, judged[mark]) for mark in MARKS if judged[mark] is not None)
 
     def merge(self, other: Self) -> None:
-        """Take in what another state has counted; the other stays as it is."""
+        """Add the counts of another state, which stays as it is."""
         self._judge = self._judge or other._judge
-        for kind, sums in other._types.items():
-            self._types.setdefault(kind, JudgedSums()).merge(sums)
+        for kind, counts in other._types.items():
+            self._types.setdefault(kind, Counter()).update(counts)
 
     def summary(self) -> RagJudgeSummary | msgspec.UnsetType:
         """Return the judge's part of the summary; unset where no answer was judged."""
         if self._judge is None:
             return msgspec.UNSET
-        total = JudgedSums()
-        for sums in self._types.values():
-            total.merge(sums)
-        return RagJudgeSummary(
-            **dict(total.group()),
-            judge=self._judge,
-            by_type={kind: sums.group() for kind, sums in sorted(self._types.items())},
-        )
+        total: Counter[tuple[str, Any]] = Counter()
+        for counts in self._types.values():
+            total.update(counts)
+        by_type = {kind: _group(counts) for kind, counts in sorted(self._types.items())}
+        return RagJudgeSummary(**dict(_group(total)), judge=self._judge, by_type=by_type)
+
+
+def _group(counts: Counter[tuple[str, Any]]) -> RagJudgeGroup:
+    def counted(name: str) -> dict[Any, int]:
+        return {value: count for (key, value), count in counts.items() if key == name}
+
+    return RagJudgeGroup(
+        asked=counts["asked", None],
+        failed=counts["failed", None],
+        declined=dict(sorted(counted("declined").items())),
+        faithfulness=mark_of(counted("faithfulness")),
+        answer_correctness=mark_of(counted("answer_correctness")),
+    )
 
 
 QUESTIONS: Final = 3

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections import Counter
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -21,16 +22,15 @@ from memfin.judges.templates import MOST_CHARS, TooLong
 from memfin.rag.aggregation import RagState
 from memfin.rag.document import Document, Page
 from memfin.rag.judging import (
-    MOST_PAGE_CHARS,
+    MAX_PAGE_CHARS,
     SCHEMA,
     JudgeState,
-    MarkSums,
     RagControl,
-    RagPanel,
     RagTally,
     RagTask,
     combined,
     judge_request,
+    mark_of,
     rag_control_result,
     rag_control_warnings,
     rag_controls,
@@ -91,7 +91,7 @@ def test_required_pages_come_first_then_those_that_the_answer_points_at() -> Non
 
 
 def test_an_answer_that_points_everywhere_does_not_push_the_evidence_out() -> None:
-    pages = ["长" * (MOST_PAGE_CHARS // 3)] * 9
+    pages = ["长" * (MAX_PAGE_CHARS // 3)] * 9
     everywhere = answer(citation=[{"page": number, "quote": "长"} for number in range(1, 10)])
     asked = judge_request(
         question(required_evidence=[{"page": 8, "must_include": "长"}]), everywhere, index(*pages)
@@ -251,18 +251,6 @@ def test_a_verdict_is_scrubbed_in_both_reasons() -> None:
     assert (found.faithfulness_reason, found.answer_correctness_reason) == ("f***", "c***")
 
 
-def test_agreement_is_told_for_each_mark() -> None:
-    panel = RagPanel()
-    panel.add([vote(4, 2)])
-    assert (panel.agreement(), panel.spread()) == ({}, None)
-    panel.add([vote(4, 2), vote(4, 5)])
-    panel.add([vote(1, 3), vote(1, 3)])
-    found = panel.agreement()
-    assert (found["faithfulness"].alpha, found["faithfulness"].observed) == (1.0, 1.0)
-    assert found["answer_correctness"].observed == 0.5
-    assert panel.spread() == (1.5, 3.0)
-
-
 def judgement(number: int, vote_number: int, verdict: RagVerdict | None) -> RagJudgement:
     return RagJudgement(
         run_id="r",
@@ -277,6 +265,18 @@ def judgement(number: int, vote_number: int, verdict: RagVerdict | None) -> RagJ
     )
 
 
+def test_agreement_is_told_for_each_mark() -> None:
+    tally = RagTally()
+    tally.add([judgement(1, 1, vote(4, 2))])
+    assert (tally.agreement(), tally.spread()) == ({}, None)
+    tally.add([judgement(2, 1, vote(4, 2)), judgement(2, 2, vote(4, 5))])
+    tally.add([judgement(3, 1, vote(1, 3)), judgement(3, 2, vote(1, 3))])
+    found = tally.agreement()
+    assert (found["faithfulness"].alpha, found["faithfulness"].observed) == (1.0, 1.0)
+    assert found["answer_correctness"].observed == 0.5
+    assert tally.spread() == (1.5, 3.0)
+
+
 def test_votes_of_which_one_failed_leave_nothing_to_compare() -> None:
     tally = RagTally()
     tally.add([judgement(1, 1, vote(4, 2)), judgement(1, 2, vote(4, 3))])
@@ -287,15 +287,15 @@ def test_votes_of_which_one_failed_leave_nothing_to_compare() -> None:
 
 def test_a_mean_has_the_interval_of_students_t() -> None:
     scores = [5.0, 4.0, 2.0, 4.0]
-    mark = sum((MarkSums.of(score) for score in scores), MarkSums()).mark()
+    mark = mark_of(Counter(scores))
     assert (mark.count, mark.mean) == (4, 3.75)
     half = 3.182446305284263 * math.sqrt(sum((score - 3.75) ** 2 for score in scores) / 3 / 4)
     assert mark.ci95
     assert mark.ci95[0] == pytest.approx(3.75 - half)
     assert mark.ci95[1] == 5.0  # kept within the scale
-    assert MarkSums().mark().mean is None
-    assert MarkSums.of(4.0).mark().ci95 is None
-    assert (MarkSums.of(3.0) + MarkSums.of(3.0)).mark().ci95 == (3.0, 3.0)
+    assert mark_of({}).mean is None
+    assert mark_of({4.0: 1}).ci95 is None
+    assert mark_of({3.0: 2}).ci95 == (3.0, 3.0)
 
 
 def result(number: int, judged: RagJudged | None) -> RagResult:
