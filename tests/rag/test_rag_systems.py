@@ -21,7 +21,7 @@ from memfin.contracts.rag import RagAnswer, RagAnswerRange, RagCitation, RagEvid
 from memfin.errors import UsageError
 from memfin.rag.systems import Asked, RagReply, SystemUnderTest, load_system
 from memfin.rag.systems.protocol import LARGEST
-from memfin.rag.systems.under_test import MOST_STUCK
+from memfin.rag.systems.under_test import MAX_STUCK
 from tests.rag.rag_documents import RECORD
 from tests.support import each_case
 
@@ -403,12 +403,12 @@ async def test_no_more_is_asked_when_too_many_questions_hang(monkeypatch: pytest
     try:
         async with under_test(system(query), limit=0.001) as loaded:
             outcomes = [await loaded.ask("hang")]
-            while outcomes[-1].status == "timeout" and len(outcomes) < 50 * MOST_STUCK:
+            while outcomes[-1].status == "timeout" and len(outcomes) < 50 * MAX_STUCK:
                 # A thread that has not begun in time hangs nowhere.
                 outcomes.append(await loaded.ask("hang"))
-        assert len(outcomes) > MOST_STUCK
+        assert len(outcomes) > MAX_STUCK
         assert outcomes[-1].error == (
-            f"{MOST_STUCK} earlier questions still hang in their threads; no more are asked"
+            f"{MAX_STUCK} earlier questions still hang in their threads; no more are asked"
         )
     finally:
         release.set()
