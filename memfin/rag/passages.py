@@ -153,13 +153,12 @@ class PassageIndex:
         self._stemmed = [stemmed(f"{passage.question}\n{passage.answer}") for passage in passages]
 
     def search(self, units: list[Unit]) -> list[Hit]:
-        """Return the passages that meet a part of a question, nearest first."""
-        weighted = self.weighted(units)
+        """Return all passages, those first that meet most of the `weighted` units of a question."""
         hits = [
-            Hit(number, passage, share(text, weighted))
+            Hit(number, passage, share(text, units))
             for number, (passage, text) in enumerate(zip(self.passages, self._stemmed, strict=True))
         ]
-        return sorted((hit for hit in hits if hit.score), key=lambda hit: -hit.score)
+        return sorted(hits, key=lambda hit: -hit.score)
 
     def weighted(self, units: list[Unit]) -> list[Unit]:
         """Return the units with their shares weighted by how few passages meet them."""

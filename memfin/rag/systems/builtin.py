@@ -157,6 +157,7 @@ class BuiltinRag:
             if hit.passage.is_pair and asked.kin(hit.passage.question, "kinds")
             else hit
             for hit in self._index.search(units)
+            if hit.score
         ]
         hits.sort(key=lambda hit: -hit.score)
         return self._answer(asked, hits, units) if hits else _reply(asked, [], "none")

@@ -4,6 +4,7 @@ import hashlib
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -41,13 +42,6 @@ MARGIN_TOKENS: Final = 2
 _SHIPPED: Final = Path(__file__).parents[2] / "data" / "prompts"
 
 
-class Chunk(NamedTuple):
-    """A passage as the model gets it: the text on each of its pages."""
-
-    parts: tuple[tuple[int, str], ...]
-    tokens: int
-
-
 class Asked(NamedTuple):
     """The messages of a request; ``chunks`` of ``of`` are in them."""
 
@@ -66,9 +60,12 @@ class Chunks:
     """The passages of a document, the nearest to a question first."""
 
     def __init__(self, document: Document) -> None:
-        self._passages = passages_of(document)
-        self._index = PassageIndex(self._passages)
-        self._chunks = [_chunk(passage) for passage in self._passages]
+        passages = passages_of(document)
+        self._index = PassageIndex(passages)
+        self._chunks = [list(_pieces(passage)) for passage in passages]
+        self._tokens = [
+            sum(estimate_tokens(text) + MARGIN_TOKENS for _, text in chunk) for chunk in self._chunks
+        ]
 
     def messages(self, instructions: str, question: str, budget: int) -> Asked:
         """Return the messages within a budget of estimated tokens.
@@ -80,55 +77,37 @@ class Chunks:
         room = budget - estimate_tokens(instructions) - estimate_tokens(question)
         room -= ANSWER_TOKENS + FRAME_TOKENS
         kept: list[int] = []
-        for number in self._by_nearness(question):
-            room -= self._chunks[number].tokens
+        for hit in self._index.search(self._index.weighted(units_of(question))):
+            room -= self._tokens[hit.number]
             if room < 0:
                 break
-            kept.append(number)
-        text = "\n".join(self._lines(sorted(kept), language_of(question)))
+            kept.append(hit.number)
+        language = language_of(question)
+        pieces = [piece for number in sorted(kept) for piece in self._chunks[number]]
+        lines: list[str] = []
+        for page, texts in groupby(pieces, key=lambda piece: piece[0]):
+            lines += [_PAGE_LINE[language].format(page=page), *(text for _, text in texts)]
+        text = "\n".join(lines)
         # Every call has a nonce of its own, and the same question always the same prompt.
         nonce = hashlib.sha256(f"{question}\f{text}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
-        asked = f"{fenced('document', text, nonce)}\n\n{_ASKED[language_of(question)]}{question}"
+        asked = f"{fenced('document', text, nonce)}\n\n{_ASKED[language]}{question}"
         messages = [{"role": "system", "content": instructions}, {"role": "user", "content": asked}]
         return Asked(messages, len(kept), len(self._chunks))
-
-    def _by_nearness(self, question: str) -> list[int]:
-        ranked = [hit.number for hit in self._index.search(units_of(question))]
-        near = set(ranked)
-        return [*ranked, *(number for number in range(len(self._chunks)) if number not in near)]
-
-    def _lines(self, numbers: list[int], language: str) -> Iterator[str]:
-        page: int | None = None
-        for number in numbers:
-            for on_page, text in self._chunks[number].parts:
-                if on_page != page:
-                    page = on_page
-                    yield _PAGE_LINE[language].format(page=page)
-                yield text
 
 
 _PAGE_LINE: Final = {"zh": "第 {page} 页", "en": "Page {page}"}
 _ASKED: Final = {"zh": "问题：", "en": "Question: "}
 
 
-def _chunk(passage: Passage) -> Chunk:
-    asked, said = ("问：", "答：") if _is_chinese(passage) else ("Q: ", "A: ")
-    parts: list[tuple[int, str]] = []
-    for lead, sentences in ((asked, passage.asked), (said, passage.said)):
-        page: int | None = None
-        for sentence in sentences:
-            if sentence.page == page:
-                parts[-1] = (sentence.page, joined((parts[-1][1], sentence.text)))
-            else:
-                label = lead if passage.is_pair and page is None else ""
-                page = sentence.page
-                parts.append((page, label + sentence.text))
-    tokens = sum(estimate_tokens(text) + MARGIN_TOKENS for _, text in parts)
-    return Chunk(tuple(parts), tokens)
-
-
-def _is_chinese(passage: Passage) -> bool:
-    return language_of(passage.question + passage.answer) == "zh"
+def _pieces(passage: Passage) -> Iterator[tuple[int, str]]:
+    """Yield the text of a passage on each of its pages, the question and the answer labelled."""
+    chinese = language_of(passage.question + passage.answer) == "zh"
+    labels = ("问：", "答：") if chinese else ("Q: ", "A: ")
+    for label, sentences in zip(labels, (passage.asked, passage.said), strict=True):
+        lead = label if passage.is_pair else ""
+        for page, group in groupby(sentences, key=lambda sentence: sentence.page):
+            yield page, lead + joined(sentence.text for sentence in group)
+            lead = ""
 
 
 NAME: Final = "answer"
@@ -137,6 +116,8 @@ NAME: Final = "answer"
 LONGEST_ANSWER: Final = 262_144
 """Characters of an answer."""
 
+_TEXT: Final = {"type": "string"}
+_TEXT_OR_NULL: Final = {"type": ["string", "null"]}
 _PAGE: Final = {"type": ["integer", "null"]}
 
 
@@ -149,28 +130,23 @@ def _object(**properties: Any) -> dict[str, Any]:
     }
 
 
-_QUOTES: Final = {
-    "evidence": {"type": "array", "items": _object(page=_PAGE, text={"type": "string"})},
-    "citation": {"type": "array", "items": _object(page=_PAGE, quote={"type": "string"})},
-}
+def _or_null(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"anyOf": [schema, {"type": "null"}]}
+
 
 SCHEMA: Final[dict[str, Any]] = _object(
-    answer={"type": "string"},
+    answer=_TEXT,
     abstained={"type": "boolean"},
     amount={"type": ["number", "null"]},
-    amount_breakdown={"anyOf": [{"type": "array", "items": {"type": "number"}}, {"type": "null"}]},
-    date={"type": ["string", "null"]},
-    date_range={
-        "anyOf": [
-            _object(start={"type": ["string", "null"]}, end={"type": ["string", "null"]}),
-            {"type": "null"},
-        ]
-    },
+    amount_breakdown=_or_null({"type": "array", "items": {"type": "number"}}),
+    date=_TEXT_OR_NULL,
+    date_range=_or_null(_object(start=_TEXT_OR_NULL, end=_TEXT_OR_NULL)),
     count={"type": ["integer", "null"]},
     boolean={"type": ["boolean", "null"]},
-    entity={"type": ["string", "null"]},
-    text={"type": ["string", "null"]},
-    **_QUOTES,
+    entity=_TEXT_OR_NULL,
+    text=_TEXT_OR_NULL,
+    evidence={"type": "array", "items": _object(page=_PAGE, text=_TEXT)},
+    citation={"type": "array", "items": _object(page=_PAGE, quote=_TEXT)},
 )
 """The JSON schema of an answer, within what strict decoding on servers supports."""
 
