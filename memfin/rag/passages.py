@@ -30,12 +30,10 @@ REPEATED: Final = 3
 _FIRST_HAN: Final = "\u2e80"
 _HAN: Final = re.compile(r"[\u3400-\u9fff]")
 _SUFFIX: Final = re.compile(r"(?<=[a-z]{3})(?:ies|ing|ed|es|s|ly)\b")
-_PRONOUN: Final = re.compile(r"[他她]|\b(?:he|she|him|her|they|them)\b")
-_PRONOUN_SHARE: Final = 0.6
 _NAME_SHARE: Final = 0.5
 _PAIR_SHARE: Final = 0.6
 _SINGLE_SHARE: Final = 0.4
-"""Weights: a pronoun against the name; a name, a pair of characters and a single one against a known word."""
+"""Weights of a name, a pair of characters and a single one against a known word."""
 
 
 class Sentence(NamedTuple):
@@ -67,17 +65,10 @@ class Passage(NamedTuple):
 
 
 class Unit(NamedTuple):
-    """A part of a question that a passage meets by any of its forms; a pronoun meets a name in part."""
+    """A part of a question that a passage meets by any of its forms, and its share of the question."""
 
     forms: tuple[str, ...]
     share: float = 1.0
-    is_name: bool = False
-
-    def met(self, text: str) -> float:
-        """Return the share of the unit, from 0 to 1, that a `stemmed` text meets."""
-        if any(_has(text, form) for form in self.forms):
-            return 1.0
-        return _PRONOUN_SHARE if self.is_name and _PRONOUN.search(text) else 0.0
 
 
 class Hit(NamedTuple):
@@ -129,7 +120,7 @@ def units_of(question: str, names: Iterable[str] = ()) -> list[Unit]:
     known, rest = vocabulary(), stemmed(question)
     units: list[Unit] = []
     for name in filter(lambda name: name in rest, map(stemmed, names)):
-        units.append(Unit((name,), _NAME_SHARE, is_name=True))
+        units.append(Unit((name,), _NAME_SHARE))
         rest = rest.replace(name, " ")
     for group in known.synonyms:
         present = [word for word in sorted(group, key=len, reverse=True) if _has(rest, word)]
@@ -174,7 +165,8 @@ class PassageIndex:
 
 def share(text: str, units: list[Unit]) -> float:
     """Return the share of weighted units that a stemmed text meets."""
-    return sum(unit.share * unit.met(text) for unit in units) / (sum(unit.share for unit in units) or 1.0)
+    met = sum(unit.share for unit in units if any(_has(text, form) for form in unit.forms))
+    return met / (sum(unit.share for unit in units) or 1.0)
 
 
 def stemmed(text: str) -> str:

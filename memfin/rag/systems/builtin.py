@@ -1,7 +1,7 @@
 """Built-in RAG system: BM25 passage search and answer templates, offline and deterministic."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from memfin.contracts import ModelUsage, ParameterChange
@@ -111,15 +111,6 @@ class _Question(NamedTuple):
         return pattern is not None and pattern.search(plain(text).lower()) is not None
 
 
-class _Candidate(NamedTuple):
-    """A value in a sentence of a hit; ``score`` says how well they fit the question."""
-
-    value: Any
-    sentence: Sentence
-    hit: Hit
-    score: float
-
-
 def read_question(text: str) -> _Question:
     """Return the kind of answer that the words of a question ask for."""
     words, patterns = plain(text).lower(), vocabulary().patterns
@@ -180,8 +171,7 @@ class BuiltinRag:
         if asked.kind != "list" and (unknown := self._unknown(asked, near, units)) is not None:
             return _reply(asked, [unknown], "unknown")
         if asked.kind in _TYPED and best.score >= MIN_VALUE_SUPPORT:
-            found = max(self._candidates(asked, hits, units), key=lambda each: each.score, default=None)
-            return self._value(asked, found) if found else _reply(asked, quotes[:1], "none")
+            return self._value(asked, hits, units) or _reply(asked, quotes[:1], "none")
         if asked.kind in _TYPED or best.score < MIN_SUPPORT:
             return _reply(asked, quotes[:1], "none")
         return self._words(asked, best.passage, units)
@@ -200,8 +190,8 @@ class BuiltinRag:
     def _unknown(self, asked: _Question, near: list[Hit], units: list[Unit]) -> Sentence | None:
         """Return the sentence by which the document leaves the question open, if there is one.
 
-        It speaks of what is asked for and gives no nearer value (哪一天想不起来了), or stands in the best
-        passage.
+        It has a clause that speaks of what is asked for (哪一天想不起来了), unless a clause with a value
+        is nearer to the question; or it stands in the best passage, which gives no value.
         """
         details = "details" in asked.signs
         for hit in near:
@@ -213,23 +203,24 @@ class BuiltinRag:
                 parts = [Sentence(each.page, part) for part in clauses(each.text)]
                 left = [part for part in parts if _is_unknown(part) and asked.kin(part.text, "topics")]
                 given = [part for part in parts if self._values(asked, part.text)]
-                if asked.kin(each.text, "topics") and (details or not given):
-                    return each
-                if _nearest(left, units) >= _nearest(given, units) and left:
+                if left and _nearest(left, units) >= _nearest(given, units):
                     return each
             if told and best and (details or not any(self._values(asked, each.text) for each in said)):
                 return told[0]
         return None
 
-    def _candidates(self, asked: _Question, hits: list[Hit], units: list[Unit]) -> Iterator[_Candidate]:
-        """Yield the values of the asked kind in the best passages, those of a record's questions last."""
+    def _value(self, asked: _Question, hits: list[Hit], units: list[Unit]) -> RagAnswer | None:
+        """Return the nearest value of the asked kind in the best passages, a record's questions last."""
+        best: tuple[float, Any, Sentence, Hit] | None = None
         for hit in hits[:4]:
             passage = hit.passage
             for sentences, weight in ((passage.said, 1.0), (passage.asked if passage.is_pair else (), 0.45)):
                 for sentence in sentences:
                     score = hit.score * (0.5 + 0.5 * _share(sentence, units)) * weight
-                    for value in self._values(asked, sentence.text):
-                        yield _Candidate(value, sentence, hit, score)
+                    values = self._values(asked, sentence.text)
+                    if values and (best is None or score > best[0]):
+                        best = score, values[0], sentence, hit
+        return None if best is None else self._typed(asked, *best[1:])
 
     def _values(self, asked: _Question, text: str) -> list[Any]:
         """Return the values of the asked kind in a sentence, without those that the question names."""
@@ -258,24 +249,22 @@ class BuiltinRag:
         longest = [name for name in found if not any(name != other and name in other for other in found)]
         return sorted(longest, key=lambda name: (text.index(name), name))
 
-    def _value(self, asked: _Question, found: _Candidate) -> RagAnswer:
-        value, quotes, passage = found.value, [found.sentence], found.hit.passage
-        if found.sentence in passage.asked:  # the answer affirms what the question says
-            quotes += _parts(passage)
-        typed: dict[str, Any] = {"text": found.sentence.text}
+    def _typed(self, asked: _Question, value: Any, sentence: Sentence, hit: Hit) -> RagAnswer:
+        quotes = [sentence]
+        if sentence in hit.passage.asked:  # the answer affirms what the question says
+            quotes += _parts(hit.passage)
+        typed: dict[str, Any] = {"text": sentence.text}
         if asked.kind == "amount":
             typed = {"amount": value}
         elif asked.kind == "breakdown":
-            typed = {
-                "amount_breakdown": list(value),
-                "amount": sum(value) if "total" in asked.signs else None,
-            }
+            total = sum(value) if "total" in asked.signs else None
+            typed = {"amount_breakdown": list(value), "amount": total}
         elif asked.kind == "count" and value.is_integer():
             typed = {"count": int(value)}
         elif isinstance(value, PartialDate):
-            typed = {"date": self._dated(value, found.hit).iso()}
+            typed = {"date": self._dated(value, hit).iso()}
         elif isinstance(value, FoundRange):
-            first, last = (self._dated(end, found.hit).iso() for end in (value.first, value.last))
+            first, last = (self._dated(end, hit).iso() for end in (value.first, value.last))
             typed = {"date_range": RagAnswerRange(start=first, end=last)}
         elif asked.kind not in ("clock", "count"):
             typed = {"entity": value, "text": value}
