@@ -2,7 +2,7 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import islice
 from typing import Any, Final, Literal, NamedTuple
@@ -20,29 +20,37 @@ from memfin.rag.extraction.normalize import (
     occurrences,
     quote_parts,
 )
-from memfin.rag.transcript import segments
+from memfin.rag.transcript import Segment, segments
 
-_MOST_PLACES: Final = 256
+MAX_PLACES: Final = 256
 """Places of one quote that are looked at; a quote with more is too short to point at anything."""
+
+MAX_PASSAGE_PAGES: Final = 2
+MAX_PASSAGE_CHARS: Final = 5000
+"""Pages that a passage may run over, and its folded characters where there are no pages."""
 
 _SHORT_PAGE: Final = 60
 """Folded characters; a page with no more may well be the answer."""
 
+_COMPARED: Final = 8
+"""Places of a passage that are looked at to tell whether it is another one again."""
+
 _ID_SIGNS: Final = re.compile(r"[^0-9a-z]")
 _NOON: Final = 12
 
+Span = tuple[int, int]
 
-class _Words(NamedTuple):
-    """Folded offsets of a part of a record, with its section and speaker."""
+Mismatch = Literal["empty", "lacks_must_include", "wrong_page", "not_in_document", "other_place", "too_long"]
+"""Why a passage is not the evidence.
 
-    start: int
-    end: int
-    section: str
-    speaker: str | None
+``lacks_must_include``: the words required are not in it. ``wrong_page``: they are, but another page is
+named. ``not_in_document``: the document holds no such passage, not on the page named. ``other_place``: it
+does, but in another section, of another speaker. ``too_long``: no passage but a text of several pages.
+"""
 
 
 class DocumentIndex:
-    """What scoring asks of a document; build it once and score any number of answers with it.
+    """A document made ready for scoring; build it once and score any number of answers with it.
 
     ``text`` is the whole document, folded (see `memfin.rag.extraction.normalize`); all spans are half-open
     offsets into it. ``paged`` says whether it has more pages than one.
@@ -50,38 +58,36 @@ class DocumentIndex:
 
     def __init__(self, document: Document) -> None:
         self.document = document
-        pieces: list[str] = []
+        self.paged = len(document.pages) > 1
+        self.text = last = ""
         self._starts: list[int] = []
-        self._numbers = [page.number for page in document.pages]
-        origins: dict[int, tuple[int, list[int]]] = {}
-        length, last = 0, ""
+        origins: dict[int, list[int]] = {}
+        pieces: list[str] = []
+        length = 0
         for page in document.pages:
-            folded, kept = fold_with_origins(page.text)
+            folded, origins[page.number] = fold_with_origins(page.text)
             between = joint(last, folded)
             pieces.append(between + folded)
             self._starts.append(length + len(between))
-            origins[page.number] = (length + len(between), kept)
             length += len(between) + len(folded)
             last = folded or last
         self.text = "".join(pieces)
-        self._ends = [*self._starts[1:], len(self.text)]
-        self.paged = len(self._numbers) > 1
-        self._words = tuple(self._record(origins))
-        self._required: dict[tuple[int, str, str | None, str | None], tuple[tuple[int, int], ...]] = {}
+        self._numbers = [page.number for page in document.pages]
+        ends = [*self._starts[1:], len(self.text)]
+        self._pages = dict(zip(self._numbers, zip(self._starts, ends, strict=True), strict=True))
+        self._parts = [(self._folded(part, origins[part.page]), part) for part in segments(document)]
+        self._required: dict[tuple[int, str, str | None, str | None], tuple[Span, ...]] = {}
 
-    def _record(self, origins: dict[int, tuple[int, list[int]]]) -> Iterator[_Words]:
-        for part in segments(self.document):
-            base, kept = origins[part.page]
-            start, end = bisect_right(kept, part.start - 1), bisect_right(kept, part.end - 1)
-            if start < end:
-                yield _Words(base + start, base + end, part.section, part.speaker)
+    def _folded(self, part: Segment, origins: list[int]) -> Span:
+        base = self._pages[part.page][0]
+        return (
+            base + bisect_right(origins, part.start - 1),
+            base + bisect_right(origins, part.end - 1),
+        )
 
-    def page_span(self, number: int) -> tuple[int, int] | None:
+    def page_span(self, number: int) -> Span | None:
         """Return the span of a page, or None when the document has no page of that number."""
-        place = bisect_right(self._numbers, number) - 1
-        if place < 0 or self._numbers[place] != number:
-            return None
-        return self._starts[place], self._ends[place]
+        return self._pages.get(number)
 
     def pages_of(self, start: int, end: int) -> tuple[int, int]:
         """Return the numbers of the first and the last page that a span touches."""
@@ -95,32 +101,28 @@ class DocumentIndex:
 
     def is_recited(self, text: str) -> bool:
         """Say whether a text contains a whole page, so that what it says is no answer but the document."""
-        pages = [
-            span for span in zip(self._starts, self._ends, strict=True) if span[1] - span[0] > _SHORT_PAGE
-        ]
+        pages = [(start, end) for start, end in self._pages.values() if end - start > _SHORT_PAGE]
         if len(text) < min((end - start for start, end in pages), default=len(text) + 1):
             return False
         folded = fold(text)
         return any(self.text[start:end].strip() in folded for start, end in pages)
 
-    def locate(self, parts: tuple[str, ...], page: int | None = None) -> list[tuple[int, int]]:
+    def locate(self, parts: tuple[str, ...], page: int | None = None) -> list[Span]:
         """Return the spans where a quote stands, in whole or in part on the page when one is given.
 
         ``parts`` are the quote as `memfin.rag.extraction.normalize.quote_parts` returns it.
         """
         if page is None:
-            return list(islice(find_quote(parts, self.text), _MOST_PLACES))
+            return list(islice(find_quote(parts, self.text), MAX_PLACES))
         own = self.page_span(page)
         if own is None:
             return []
         room = sum(map(len, parts)) * 2 + 400 * (len(parts) - 1)
         spans = find_quote(parts, self.text, max(0, own[0] - room), min(len(self.text), own[1] + room))
         touching = (span for span in spans if span[0] < own[1] and span[1] > own[0])
-        return list(islice(touching, _MOST_PLACES))
+        return list(islice(touching, MAX_PLACES))
 
-    def required_spans(
-        self, required: RequiredEvidence, *, anywhere: bool = False
-    ) -> tuple[tuple[int, int], ...]:
+    def required_spans(self, required: RequiredEvidence, *, anywhere: bool = False) -> tuple[Span, ...]:
         """Return the spans where a required evidence stands, as its section and speaker say.
 
         It is looked for on its page, or on all with ``anywhere`` and where the document has no such page.
@@ -129,28 +131,22 @@ class DocumentIndex:
         """
         page = 0 if anywhere else required.page
         key = (page, required.must_include, required.section, required.speaker)
-        spans = self._required.get(key)
-        if spans is None:
-            own = self.page_span(page)
-            start, end = (0, len(self.text)) if own is None else own
-            found = tuple(
-                span
-                for span in occurrences(fold(required.must_include), self.text)
-                if span[0] < end and span[1] > start
-            )
-            meeting = tuple(span for span in found if self._meets(span, required))
-            spans = self._required[key] = meeting or found
-        return spans
+        if key not in self._required:
+            start, end = self.page_span(page) or (0, len(self.text))
+            spans = occurrences(fold(required.must_include), self.text)
+            found = tuple(span for span in spans if span[0] < end and span[1] > start)
+            self._required[key] = tuple(span for span in found if self._meets(span, required)) or found
+        return self._required[key]
 
-    def _meets(self, span: tuple[int, int], required: RequiredEvidence) -> bool:
+    def _meets(self, span: Span, required: RequiredEvidence) -> bool:
         if required.section is None and required.speaker is None:
             return True
         return any(
-            words.start < span[1]
-            and words.end > span[0]
-            and required.section in (None, words.section)
-            and required.speaker in (None, words.speaker)
-            for words in self._words
+            start < min(span[1], end)
+            and end > span[0]
+            and required.section in (None, part.section)
+            and required.speaker in (None, part.speaker)
+            for (start, end), part in self._parts
         )
 
     @cached_property
@@ -237,21 +233,6 @@ def _same_time(one: tuple[int, int | None], other: tuple[int, int | None]) -> bo
     return one[0] % _NOON == other[0] % _NOON and (one[1] is None or one[1] == (other[1] or 0))
 
 
-Mismatch = Literal["empty", "lacks_must_include", "wrong_page", "not_in_document", "other_place", "too_long"]
-"""Why a passage is not the evidence.
-
-``lacks_must_include``: the words required are not in it. ``wrong_page``: they are, but another page is
-named. ``not_in_document``: the document holds no such passage, not on the page named. ``other_place``: it
-does, but in another section, of another speaker. ``too_long``: no passage but a text of several pages.
-"""
-
-_LONGEST: Final = 5000
-"""Folded characters of a passage where there are no pages to measure it by."""
-_MOST_PAGES: Final = 2
-_COMPARED: Final = 8
-"""Places of a passage that are looked at to tell whether it is another one again."""
-
-
 class Passage(NamedTuple):
     """A piece of evidence or a quote, prepared for matching; ``spans`` are its places in the document."""
 
@@ -278,14 +259,14 @@ def passage(text: str, page: int | None, index: DocumentIndex | None) -> Passage
     if not parts:
         return Passage(page, folded, parts, None, "empty")
     if index is None or not index.paged:
-        if len(folded) > _LONGEST:
+        if len(folded) > MAX_PASSAGE_CHARS:
             return Passage(page, folded, parts, None, "too_long")
         if index is None:
             return Passage(page, folded, parts, None, None)
     spans = index.locate(parts, page if index.paged else None)
     if not spans:
         return Passage(page, folded, parts, (), "not_in_document")
-    short = tuple(span for span in spans if index.crossed(*span) <= _MOST_PAGES)
+    short = tuple(span for span in spans if index.crossed(*span) <= MAX_PASSAGE_PAGES)
     return Passage(page, folded, parts, short, None if short else "too_long")
 
 
@@ -354,13 +335,6 @@ def distinct(passages: list[Passage]) -> list[Passage]:
     return kept
 
 
-class Cited(NamedTuple):
-    """A value from 0 to 1, and what it is made of."""
-
-    value: float
-    details: dict[str, Any]
-
-
 def unique_required(required: Sequence[RequiredEvidence]) -> list[RequiredEvidence]:
     """Return the required evidence without items that the file repeats."""
     kept: dict[tuple[int, str, str | None, str | None], RequiredEvidence] = {}
@@ -369,30 +343,31 @@ def unique_required(required: Sequence[RequiredEvidence]) -> list[RequiredEviden
     return list(kept.values())
 
 
-def cited_items(
-    answer: RagAnswer, required: Sequence[RequiredEvidence], index: DocumentIndex | None
+def supported(
+    passages: Iterable[Passage], required: Sequence[RequiredEvidence], index: DocumentIndex | None
 ) -> tuple[list[bool], list[dict[str, Any]]]:
-    """Return which required items a citation supports, and for each citation what it supports or why nothing.
+    """Return which required items passages support, and for each passage its items or why it has none.
 
     Numbers under ``supports`` count required items from 0.
     """
-    cited = [False] * len(required)
-    told: list[dict[str, Any]] = []
-    for citation in answer.citation:
-        quoted = passage(citation.quote, citation.page, index)
-        results = [mismatch(quoted, item, index) for item in required]
+    found = [False] * len(required)
+    entries: list[dict[str, Any]] = []
+    for each in passages:
+        results = [mismatch(each, item, index) for item in required]
         supports = [place for place, result in enumerate(results) if result is None]
         for place in supports:
-            cited[place] = True
-        entry: dict[str, Any] = {"page": citation.page, "supports": supports}
+            found[place] = True
+        entry: dict[str, Any] = {"page": each.page, "supports": supports}
         if not supports:
-            entry["reason"] = reason(quoted, [result for result in results if result is not None])
-        told.append(entry)
-    return cited, told
+            entry["reason"] = reason(each, [result for result in results if result is not None])
+        entries.append(entry)
+    return found, entries
 
 
-def citation_correctness(question: RagQuestion, answer: RagAnswer, index: DocumentIndex | None) -> Cited:
-    """Return the share of the critical required evidence that is cited.
+def citation_correctness(
+    question: RagQuestion, answer: RagAnswer, index: DocumentIndex | None
+) -> tuple[float, dict[str, Any]]:
+    """Return the share of the critical required evidence that is cited, with its details (spec section 9).
 
     Where no evidence is critical all of it counts, and where none is required one quote that stands in the
     document is enough. Where citations are not required, an answer without them is not marked down, and one
@@ -400,41 +375,41 @@ def citation_correctness(question: RagQuestion, answer: RagAnswer, index: Docume
     """
     every = unique_required(question.required_evidence)
     critical = [item for item in every if item.is_critical] or every
+    cited, details = _cited(question, answer, critical, index)
+    if critical and "citations" in details:
+        details["evidence"] = [
+            {"page": item.page, "must_include": item.must_include, "cited": is_cited}
+            for item, is_cited in zip(critical, cited, strict=True)
+        ]
     needed = question.scoring.citation_required
-    if not answer.citation and not needed:
-        return Cited(1.0, {"required": False, "reason": "not_required"})
-    details: dict[str, Any] = {"required": needed}
-    if not critical:
-        quoted = [passage(citation.quote, citation.page, index) for citation in answer.citation]
-        value = float(any(one.problem is None for one in quoted))
-        return Cited(
-            value, {**details, "citations": [{"page": one.page, "reason": one.problem} for one in quoted]}
-        )
-    cited, told = cited_items(answer, critical, index)
-    share = sum(cited) / len(cited)
-    details["citations"] = told
-    details["evidence"] = [
-        {"page": item.page, "must_include": item.must_include, "cited": is_cited}
-        for item, is_cited in zip(critical, cited, strict=True)
-    ]
-    return Cited(share if needed else float(any(cited)), details)
+    return sum(cited) / len(cited) if needed else float(any(cited)), details
 
 
-def citation_provided(question: RagQuestion, answer: RagAnswer, index: DocumentIndex | None) -> Cited:
-    """Return 1 when a citation supports the answer: it is one of the required pieces of evidence.
+def citation_provided(
+    question: RagQuestion, answer: RagAnswer, index: DocumentIndex | None
+) -> tuple[float, dict[str, Any]]:
+    """Return 1 when a citation is one of the required pieces of evidence, with its details.
 
     Where none is required, a quote that stands in the document does. Where citations are not required, an
     answer without them has the 1 as well.
     """
+    cited, details = _cited(question, answer, unique_required(question.required_evidence), index)
+    return float(any(cited)), details
+
+
+def _cited(
+    question: RagQuestion,
+    answer: RagAnswer,
+    required: Sequence[RequiredEvidence],
+    index: DocumentIndex | None,
+) -> tuple[list[bool], dict[str, Any]]:
+    """Return which required items are cited; a single value where none or no citation is required."""
     needed = question.scoring.citation_required
     if not answer.citation and not needed:
-        return Cited(1.0, {"required": False, "reason": "not_required"})
-    required = unique_required(question.required_evidence)
+        return [True], {"required": False, "reason": "not_required"}
+    quoted = [passage(citation.quote, citation.page, index) for citation in answer.citation]
     if not required:
-        quoted = [passage(citation.quote, citation.page, index) for citation in answer.citation]
-        told = [{"page": one.page, "reason": one.problem} for one in quoted]
-        return Cited(
-            float(any(one.problem is None for one in quoted)), {"required": needed, "citations": told}
-        )
-    cited, told = cited_items(answer, required, index)
-    return Cited(float(any(cited)), {"required": needed, "citations": told})
+        entries = [{"page": one.page, "reason": one.problem} for one in quoted]
+        return [any(one.problem is None for one in quoted)], {"required": needed, "citations": entries}
+    cited, entries = supported(quoted, required, index)
+    return cited, {"required": needed, "citations": entries}

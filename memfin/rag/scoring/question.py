@@ -10,13 +10,11 @@ from memfin.rag.extraction.answers import Told
 from memfin.rag.extraction.normalize import find_quote, fold, quote_parts
 from memfin.rag.scoring.evidence import (
     DocumentIndex,
-    Passage,
     citation_correctness,
     citation_provided,
     distinct,
-    mismatch,
     passage,
-    reason,
+    supported,
     unique_required,
 )
 from memfin.rag.scoring.fields import Given, has_typed_answer, matches, stance
@@ -97,16 +95,16 @@ def _fact_exact(
     elif index and any(match["source"] == "answer" for match in found) and index.is_recited(answer.answer):
         void = "recites_a_page"
     exact = float(void is None and all(match["matched"] for match in found))
-    cited = citation_correctness(question, answer, index)
+    cited, citation = citation_correctness(question, answer, index)
     details: dict[str, Any] = {
         "exact_match": exact,
-        "citation_correctness": cited.value,
+        "citation_correctness": cited,
         "fields": found,
-        "citation": cited.details,
+        "citation": citation,
     }
     if void is not None:
         details["reason"] = void
-    return EXACT_MATCH * exact + CITATION_CORRECTNESS * cited.value, details
+    return EXACT_MATCH * exact + CITATION_CORRECTNESS * cited, details
 
 
 def _evidence_set(
@@ -117,25 +115,13 @@ def _evidence_set(
         item.key: item
         for item in (passage(evidence.text, evidence.page, index) for evidence in answer.evidence)
     }
-    found = [False] * len(required)
-    relevant: list[Passage] = []
-    told: list[dict[str, Any]] = []
-    for item in returned.values():
-        results = [mismatch(item, wanted, index) for wanted in required]
-        supports = [place for place, result in enumerate(results) if result is None]
-        for place in supports:
-            found[place] = True
-        entry: dict[str, Any] = {"page": item.page, "supports": supports}
-        if supports:
-            relevant.append(item)
-        else:
-            entry["reason"] = reason(item, [result for result in results if result is not None])
-        told.append(entry)
+    found, entries = supported(returned.values(), required, index)
+    relevant = [item for item, entry in zip(returned.values(), entries, strict=True) if entry["supports"]]
     good = len(distinct(relevant))
     total = good + len(returned) - len(relevant)
     recall = sum(found) / len(found) if found else 0.0
     precision = good / total if total else 0.0
-    cited = citation_provided(question, answer, index)
+    cited, citation = citation_provided(question, answer, index)
     scoring = question.scoring
     enough = recall >= scoring.evidence_recall_min - _SLACK
     precise = precision >= scoring.evidence_precision_min - _SLACK
@@ -144,7 +130,7 @@ def _evidence_set(
         "recall_min": scoring.evidence_recall_min,
         "precision": precision,
         "precision_min": scoring.evidence_precision_min,
-        "citation_provided": cited.value,
+        "citation_provided": cited,
         "returned": len(answer.evidence),
         "distinct": total,
         "relevant": good,
@@ -152,11 +138,11 @@ def _evidence_set(
             {"page": wanted.page, "must_include": wanted.must_include, "found": is_found}
             for wanted, is_found in zip(required, found, strict=True)
         ],
-        "passages": told,
-        "citation": cited.details,
+        "passages": entries,
+        "citation": citation,
         **_points(question, answer),
     }
-    share = RECALL * enough + PRECISION * precise + CITATION_PROVIDED * cited.value
+    share = RECALL * enough + PRECISION * precise + CITATION_PROVIDED * cited
     return share, details
 
 
