@@ -157,76 +157,62 @@ class DocumentIndex:
 
 
 class KnownFacts:
-    """The facts of a text, to be asked whether it holds another fact."""
+    """The facts of a text, to be asked whether it holds another fact.
+
+    A fact is known by keys: an amount also as a number, a bare number also as an amount and a count.
+    """
 
     def __init__(self, facts: Iterable[Fact], folded: str) -> None:
         self.text = folded
-        self._amounts: set[float] = set()
-        self._numbers: set[float] = set()
-        self._shares: set[float] = set()
-        self._counts: dict[float, set[str]] = {}
-        self._most: dict[str, float] = {}
+        self._keys: set[tuple[str, Any]] = set()
+        self._units: dict[float, set[str]] = {}
+        self._largest: dict[str, float] = {}
         self._dates: set[PartialDate] = set()
         self._times: set[tuple[int, int | None]] = set()
-        self._ids: set[str] = set()
         year: int | None = None
         for fact in facts:
             value = fact.value
             if isinstance(value, PartialDate):
-                year = value.year or year
-                self._dates.add(value)
-                # A day without a year is one of the year that was named last.
-                self._dates.add(value._replace(year=year))
-                if value.year is not None:
-                    self._numbers.add(float(value.year))
+                year = value.year or year  # a day without a year is one of the year that was named last
+                self._dates |= {value, value._replace(year=year)}
+                self._keys.add(("number", value.year))
             elif isinstance(value, tuple):
                 self._times.add(value)
             elif isinstance(value, str):
-                self._ids.add(_ID_SIGNS.sub("", value.lower()))
+                self._keys.add(("id", _ID_SIGNS.sub("", value.lower())))
             else:
                 self._add(fact, value)
 
     def _add(self, fact: Fact, value: float) -> None:
-        if fact.kind == "share":
-            self._shares.add(value)
-            return
-        self._numbers.add(value)
+        self._keys.add(("share" if fact.kind == "share" else "number", value))
         if fact.kind in ("amount", "number"):
-            self._amounts.add(value)
+            self._keys.add(("amount", value))
         if fact.kind in ("count", "number"):
-            self._counts.setdefault(value, set()).add(fact.unit)
-            self._most[fact.unit] = max(self._most.get(fact.unit, 0.0), value)
+            self._units.setdefault(value, set()).add(fact.unit)
+            self._largest[fact.unit] = max(self._largest.get(fact.unit, 0.0), value)
 
     def holds(self, fact: Fact, words: str) -> bool:
         """Say whether the text holds a fact, in any form, or the very words that the fact is written in."""
+        return self._knows(fact, words) or contains(
+            fold(fact.value if fact.kind == "name" and isinstance(fact.value, str) else words), self.text
+        )
+
+    def _knows(self, fact: Fact, words: str) -> bool:
         value = fact.value
         if isinstance(value, PartialDate):
-            known = any(value.within(date) for date in self._dates)
-        elif isinstance(value, tuple):
-            known = any(_same_time(value, time) for time in self._times)
-        elif isinstance(value, str):
-            known = fact.kind == "id" and self._holds_id(_ID_SIGNS.sub("", value.lower()))
-        else:
-            known = self._holds_number(fact, value, words)
-        if known:
-            return True
-        folded = fold(value if fact.kind == "name" and isinstance(value, str) else words)
-        return contains(folded, self.text)
-
-    def _holds_number(self, fact: Fact, value: float, words: str) -> bool:
-        if fact.kind == "share":
-            return value in self._shares
-        if fact.kind == "number":
-            return value in self._numbers
-        if fact.kind == "amount":
-            return value in self._amounts
+            return any(value.within(date) for date in self._dates)
+        if isinstance(value, tuple):
+            return any(_same_time(value, time) for time in self._times)
+        if isinstance(value, str):
+            known = _ID_SIGNS.sub("", value.lower())
+            number = ("number", float(known)) if known.isdigit() else None
+            return fact.kind == "id" and (("id", known) in self._keys or number in self._keys)
+        if fact.kind != "count":
+            return (fact.kind, value) in self._keys
         if words.startswith("第"):
-            return value <= self._most.get(fact.unit, 0.0)
-        units = self._counts.get(value, set())
+            return value <= self._largest.get(fact.unit, 0.0)
+        units = self._units.get(value, set())
         return bool(units) and (not fact.unit or "" in units or fact.unit in units)
-
-    def _holds_id(self, value: str) -> bool:
-        return value in self._ids or (value.isdigit() and float(value) in self._numbers)
 
 
 def _same_time(one: tuple[int, int | None], other: tuple[int, int | None]) -> bool:
