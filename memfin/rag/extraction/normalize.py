@@ -7,13 +7,16 @@ of numbers: ``2,000`` is ``2000``, ``4.2`` keeps its point, and ``1、2000元`` 
 """
 
 import re
+import tomllib
 import unicodedata
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
 from memfin.contracts import Language
 from memfin.text.numbers import NUMERALS
 
+_PATTERNS: Final = Path(__file__).parents[2] / "data" / "rag" / "patterns.toml"
 _CJK_FIRST: Final = "\u2e80"
 
 _ENUMERATING_COMMA: Final = re.compile("(?<=[0-9])，(?=[0-9])")
@@ -30,6 +33,20 @@ _ASIDE_LIMIT: Final = 400
 _MARKUP: Final = " \t\r\n\v\f*_`"
 _SCALES: Final = frozenset("百千万亿佰仟萬億")
 _NUMERAL_SET: Final = frozenset(NUMERALS)
+
+
+def load_patterns(table: str) -> dict[str, re.Pattern[str]]:
+    """Compile a table of the shipped patterns, in which ``<name>`` stands for a fragment."""
+    data = tomllib.loads(_PATTERNS.read_text("utf-8"))[table]
+    fragments = {name: "|".join(each) for name, each in data["fragments"].items()}
+    fragments["numerals"] = NUMERALS
+
+    def filled(text: str) -> str:
+        for name, fragment in fragments.items():
+            text = text.replace(f"<{name}>", fragment)
+        return text
+
+    return {name: re.compile(filled(filled("|".join(each)))) for name, each in data["patterns"].items()}
 
 
 def widths(text: str) -> str:
