@@ -83,10 +83,10 @@ class Vocabulary(NamedTuple):
     """The shipped words; ``patterns`` are tables of patterns, in the order in which they are tried."""
 
     synonyms: tuple[tuple[str, ...], ...]
-    surnames: str
     idle: re.Pattern[str]
     idle_english: frozenset[str]
     patterns: Mapping[str, Mapping[str, re.Pattern[str]]]
+    templates: Mapping[str, Mapping[str, str]]
     sha256: str
 
 
@@ -97,13 +97,13 @@ def vocabulary() -> Vocabulary:
     data = tomllib.loads(content.decode())
     return Vocabulary(
         synonyms=tuple(tuple(map(stemmed, group)) for group in data["synonyms"]),
-        surnames=data["surnames"],
         idle=re.compile("|".join(data["idle"])),
         idle_english=frozenset(stemmed(data["idle_english"]).split()),
         patterns={
             table: {name: re.compile("|".join(patterns)) for name, patterns in data[table].items()}
-            for table in ("kinds", "signs", "topics")
+            for table in ("kinds", "signs", "topics", "entities")
         },
+        templates=data["templates"],
         sha256=hashlib.sha256(content).hexdigest(),
     )
 

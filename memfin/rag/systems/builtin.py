@@ -1,24 +1,13 @@
-"""Built-in RAG system: BM25 passage search and answer templates, offline and deterministic."""
+"""Built-in RAG system: passage search and answer templates, offline and deterministic."""
 
-import re
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from memfin.contracts import ModelUsage, ParameterChange
 from memfin.contracts.rag import RagAnswer, RagAnswerRange, RagCitation, RagEvidence
 from memfin.rag.document import Document
-from memfin.rag.extraction.answers import (
-    Chosen,
-    Told,
-    choose_amount,
-    choose_breakdown,
-    choose_count,
-    choose_date,
-    choose_range,
-    leading_polarity,
-    polarity,
-    signs_of_not_knowing,
-)
+from memfin.rag.extraction import answers
+from memfin.rag.extraction.answers import Chosen, Told, leading_polarity, polarity, signs_of_not_knowing
 from memfin.rag.extraction.dates import FoundRange, PartialDate, find_dates
 from memfin.rag.extraction.facts import find_facts
 from memfin.rag.extraction.normalize import language_of, plain
@@ -47,55 +36,17 @@ NEAR: Final = 0.6
 
 MAX_QUOTE_CHARS: Final = 300
 
-_TEMPLATES: Final[dict[str, dict[Any, str]]] = {
-    "zh": {
-        "none": "原文没有说明，无法回答。",
-        "unknown": "原文没有给出答案，无法确定。",
-        "found": "第{page}页：“{quote}”",
-        True: "是。",
-        False: "否。",
-    },
-    "en": {
-        "none": "The document does not say; the question cannot be answered.",
-        "unknown": "The document gives no answer; it cannot be determined.",
-        "found": "Page {page}: “{quote}”",
-        True: "Yes.",
-        False: "No.",
-    },
-}
 _SAME_KIND: Final = 0.2
 """Bonus of a passage whose own question asks for the same kind of value."""
 
-_ENGLISH_NAME: Final = (
-    r"\b(?:Mr|Mrs|Ms|Dr)\.? [A-Z][a-z'-]+(?: [A-Z][\w'-]+)?|\b[A-Z][a-z'-]+(?: (?:of |and |& )?[A-Z][\w'-]+)+"
-)
-_PERSON: Final = (
-    "(?:^|(?<=[,。;:、!?是叫和与跟给向找由的让请被问事]))([{surnames}][\u4e00-\u9fff]{{1,2}})"
-    "(?=[,。;:、!?(的说在是和与及给把讲借]|$)"
-)
-_NO_PERSON: Final = re.compile(
-    "[了吗呢吧啊嘛么着过的地得不没未无是我你他她它们这那哪谁都也就还把被给让跟请说怎元万千百"
-    "个在到去来和与及或向从对为有会要问答年月日时分号次后前里外上下钱款账市县区镇村路街省州楼]"
-    "|知道|清楚|确定|明确|忘记|合同|公司|理财|先生|女士|老师|经理"
-)
-_ENTITIES: Final = {
-    "place": re.compile(
-        r"(?:在|到|去|于|住|来|:)((?:(?!的)[\u4e00-\u9fffA-Za-z0-9]|“|”){1,24}"
-        r"(?:[市县区镇村路街号楼室厅店馆房行站场校院园里心家处户]|门口|公司|大厦|广场))"
-    ),
-    "organization": re.compile(
-        r"(?:[在到去给和由被把是的了我他们]|一家|名?[叫为])*([\u4e00-\u9fff]{2,24}?(?:公司|集团|[支分银]行|中心|医院|学校|[小中大]学"
-        rf"|法院|检察院|派出所|公安局|事务所|协会|委员会|监管局))|({_ENGLISH_NAME})"
-    ),
-}
 _CHOOSERS: Final[dict[str, Callable[[Told], Chosen[Any]]]] = {
-    "amount": choose_amount,
-    "breakdown": choose_breakdown,
-    "count": choose_count,
-    "date": choose_date,
-    "range": choose_range,
+    "amount": answers.choose_amount,
+    "breakdown": answers.choose_breakdown,
+    "count": answers.choose_count,
+    "date": answers.choose_date,
+    "range": answers.choose_range,
 }
-_TYPED: Final = frozenset((*_CHOOSERS, *_ENTITIES, "person", "clock", "id"))
+_TYPED: Final = frozenset((*_CHOOSERS, "person", "place", "organization", "clock", "id"))
 
 
 class _Question(NamedTuple):
@@ -131,8 +82,8 @@ class BuiltinRag:
     def __init__(self, document: Document) -> None:
         text = plain(document.text)
         self._index = PassageIndex(passages_of(document))
-        named = re.findall(f"{_PERSON.format(surnames=vocabulary().surnames)}|({_ENGLISH_NAME})", text)
-        self._names = frozenset(name or english for name, english in named if not _NO_PERSON.search(name[1:]))
+        no_name = vocabulary().patterns["signs"]["no_name"]
+        self._names = {name for name in _entities("person", text) if not no_name.search(name[1:])}
 
     @property
     def inputs(self) -> dict[str, Any]:
@@ -235,8 +186,8 @@ class BuiltinRag:
             return [value for value in values if value not in known]
         if asked.kind == "person":
             found = self._names_in(words)
-        elif asked.kind in _ENTITIES:
-            found = ["".join(match.groups("")) for match in _ENTITIES[asked.kind].finditer(words)]
+        elif asked.kind in ("place", "organization"):
+            found = _entities(asked.kind, words)
         elif asked.kind == "clock":
             found = [text for fact in find_facts(words, names=False) if fact.kind == "time"]
         else:
@@ -287,6 +238,11 @@ def _nearest(parts: list[Sentence], units: list[Unit]) -> float:
     return max((_share(part, units) for part in parts), default=0.0)
 
 
+def _entities(kind: str, words: str) -> list[str]:
+    pattern = vocabulary().patterns["entities"][kind]
+    return ["".join(match.groups("")) for match in pattern.finditer(words)]
+
+
 def _is_unknown(sentence: Sentence) -> bool:
     words = plain(sentence.text)
     return bool(
@@ -306,8 +262,8 @@ def _parts(passage: Passage) -> list[Sentence]:
 
 
 def _reply(asked: _Question, quotes: list[Sentence], abstains: str = "", **typed: Any) -> RagAnswer:
-    words = _TEMPLATES[language_of(asked.text)]
-    lead = words.get(abstains or typed.get("boolean"), "")
+    words = vocabulary().templates[language_of(asked.text)]
+    lead = words.get(abstains or str(typed.get("boolean")), "")
     quoted = "；".join(words["found"].format(page=each.page, quote=each.text) for each in quotes)
     return RagAnswer(
         answer=f"{lead}{quoted}",
