@@ -490,7 +490,6 @@ def test_the_period_that_an_answer_gives() -> None:
         "not ",
         "twenty ",
     ],
-    ids=ascii,
 )
 def test_texts_of_one_piece_again_and_again_are_read(piece: str) -> None:
     text = piece * 2000

@@ -109,7 +109,7 @@ def test_a_needed_page_that_is_too_long_is_refused_and_not_cut() -> None:
         TASK.grading_prompt(asked, 0)
 
 
-@pytest.mark.parametrize("language", ["zh", "en"])
+@each_case("language", ["zh", "en"])
 def test_everything_untrusted_stands_in_a_fence_of_its_own(language: str) -> None:
     said = answer("一共42000元。", amount=42000, evidence=[{"page": 2, "text": "付了"}], abstained=False)
     asked = judge_request(question(), said, index()).replace(language=language)
@@ -215,14 +215,13 @@ def test_an_answer_is_read_as_strictly_as_it_is_asked_for() -> None:
         {"faithfulness_reason": "\ud83d"},
         {"score": 5},
     ],
-    ids=["zero", "six", "half", "text", "null", "boolean", "reason", "surrogate", "unknown"],
 )
 def test_what_is_no_verdict_is_refused(change: dict[str, Any]) -> None:
     with pytest.raises(InvalidAnswer, match="is no verdict"):
         read_answer(json.dumps(GOOD | change))
 
 
-@pytest.mark.parametrize("name", list(GOOD))
+@each_case("name", list(GOOD))
 def test_no_part_of_a_verdict_may_be_missing(name: str) -> None:
     with pytest.raises(InvalidAnswer, match=name):
         read_answer(json.dumps({key: value for key, value in GOOD.items() if key != name}))
@@ -394,7 +393,6 @@ def control(kind: ControlKind, faithfulness: float | None, correctness: float = 
         ([control("null", None), control("oracle", 5, 5)], ["1 of 2 controls could not be judged: HTTP 500"]),
         ([], []),
     ],
-    ids=["sound", "generous", "obeys", "obeys-without-null", "blind", "flat", "failed", "none"],
 )  # fmt: skip
 def test_what_is_wrong_with_a_judge_is_told(found: list[RagJudgeControl], told: list[str]) -> None:
     warnings = rag_control_warnings(found)

@@ -207,7 +207,7 @@ def test_the_schema_is_one_of_strict_decoding_and_holds_what_is_read() -> None:
 # --- how answers are read
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         json.dumps(ANSWER),
@@ -215,7 +215,6 @@ def test_the_schema_is_one_of_strict_decoding_and_holds_what_is_read() -> None:
         f"<think>算一下：3+1.5</think>\n{json.dumps(ANSWER)}",
         json.dumps({name: value for name, value in ANSWER.items() if value}),
     ],
-    ids=["plain", "block", "thoughts", "sparse"],
 )
 def test_structured_answers_are_read(text: str) -> None:
     read = read_answer(text)
@@ -256,7 +255,6 @@ def test_a_malformed_field_is_left_out_and_named() -> None:
         "<think>never ends",
         "{" * 5000,
     ],
-    ids=["prose", "no-answer", "null", "array", "more", "twice", "nan", "thoughts", "deep"],
 )
 def test_words_that_are_no_structured_answer_stand_as_they_are(text: str) -> None:
     read = read_answer(text)

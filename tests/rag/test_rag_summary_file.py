@@ -15,6 +15,7 @@ from memfin.runtime.bench_plan import make_bench_plan
 from memfin.runtime.outputs import pretty_json
 from memfin.runtime.run import Run
 from tests.rag.bench_support import Counting, mixed
+from tests.support import each_case
 
 AWKWARD = '"\n  ]\n    },\n  "individual_results": [\n'
 
@@ -48,7 +49,7 @@ def summary(results: list[RagIndividual]) -> RagSummary:
     )
 
 
-@pytest.mark.parametrize("number", [0, 1, 2, 400])
+@each_case("number", [0, 1, 2, 400])
 def test_the_pieces_are_the_bytes_of_the_whole(number: int) -> None:
     whole = summary([listed(place) for place in range(number)])
     pieces = list(summary_pieces(whole.replace(individual_results=[]), iter(whole.individual_results)))

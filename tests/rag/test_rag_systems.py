@@ -86,7 +86,6 @@ def refusal(given: Any, **options: Any) -> str:
         ("openai:m", "name it with --document"),
         (7, "got int"),
     ],
-    ids=str,
 )
 def test_references_that_name_no_system(given: Any, said: str) -> None:
     message = refusal(given)
@@ -104,7 +103,7 @@ def test_a_model_needs_a_name_and_an_endpoint(monkeypatch: pytest.MonkeyPatch) -
     assert "has no memory" in refusal("openai:m", document=RECORD, settings=memory)
 
 
-@pytest.mark.parametrize("given", ["builtin", "oracle", "http://127.0.0.1:1", dict])
+@each_case("given", ["builtin", "oracle", "http://127.0.0.1:1", dict])
 def test_settings_of_models_are_refused_by_other_systems(given: Any) -> None:
     settings = AgentSettings(temperature=0.5)
     assert "agent_temperature" in refusal(given, document=RECORD, settings=settings)
@@ -576,7 +575,7 @@ async def test_a_system_that_cannot_be_made_is_told_before_the_run_and_fails_its
     assert said in outcome.error
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("factory", "taken"), [(lambda: Plain(None), "()"), (lambda document, size: None, "(document, size)")]
 )
 def test_a_factory_that_takes_other_arguments_is_refused(factory: Any, taken: str) -> None:
