@@ -55,7 +55,7 @@ def decimal(score: float) -> Fraction:
 
 
 class RagState:
-    """What the results of a run add up to.
+    """Sums over the results of a run.
 
     States of any shards of a run may be merged in any order: the summary is the same to the last byte.
     The size of the state depends on how many groups there are, not on how many questions.

@@ -114,7 +114,7 @@ def load_benchmark(path: str | Path) -> Benchmark:
     for finding in validate_benchmark(place, take):
         findings.append(finding)  # noqa: PERF402 - one after another, since what is taken depends on them
     if findings:
-        raise UsageError(_told(findings, path))
+        raise UsageError(_summary(findings, path))
     document, name = find_document(place, documents)
     return Benchmark(
         path=place,
@@ -139,9 +139,9 @@ def find_document(path: Path, files: Mapping[Path, str | None]) -> tuple[Path | 
         UsageError: when files name different documents.
     """
     names: dict[str, Path] = {}
-    for file, said in files.items():
-        if said and said.strip():
-            names.setdefault(said.strip(), file)
+    for file, named in files.items():
+        if named and named.strip():
+            names.setdefault(named.strip(), file)
     if not names:
         return None, None
     if len(names) > 1:
@@ -197,11 +197,11 @@ def _questions(content: RagBenchmark) -> Iterator[RagQuestion]:
 
 
 def _asks_for_abstention(entry: RagQuestionEntry) -> bool:
-    said = entry.should_abstain if entry.should_abstain is not None else entry.scoring.abstention_required
-    return said is not False
+    wanted = entry.should_abstain if entry.should_abstain is not None else entry.scoring.abstention_required
+    return wanted is not False
 
 
-def _told(findings: list[Finding], path: str | Path) -> str:
+def _summary(findings: list[Finding], path: str | Path) -> str:
     more = len(findings) - 1
     return str(findings[0]) + (f" (and {more} more: memfin validate {path})" if more else "")
 
@@ -289,10 +289,10 @@ class Grounds:
             yield Violation((*steps, "must_include"), message)
         elif self._segments and not self._holds(words, number, evidence.section, evidence.speaker):
             spoken = evidence.speaker is not None and self._holds(words, number, evidence.section)
-            name, told = (
+            name, place = (
                 ("speaker", f"the {evidence.speaker}") if spoken else ("section", f"{evidence.section}")
             )
-            message = f"{shown(evidence.must_include)} does not stand in {told} on page {number}"
+            message = f"{shown(evidence.must_include)} does not stand in {place} on page {number}"
             yield Violation((*steps, name), message)
 
     def _quote(self, steps: Steps, quote: str, page: int | None) -> Iterator[Violation]:

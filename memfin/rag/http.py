@@ -52,14 +52,14 @@ PROTOCOL: Final = 1
 PATH: Final = "/query"
 """Where MemFin's own server answers; the root does so too."""
 
-LONGEST_QUESTION: Final = 100_000
+MAX_QUESTION_CHARS: Final = 100_000
 """Characters."""
 
 
 class QueryRequest(Record):
     """A question about the document that the service knows."""
 
-    question: Annotated[str, msgspec.Meta(max_length=LONGEST_QUESTION)]
+    question: Annotated[str, msgspec.Meta(max_length=MAX_QUESTION_CHARS)]
 
 
 class QueryAnswer(RagAnswer, omit_defaults=True):
@@ -202,7 +202,7 @@ DEFAULT_PORT: Final = 8766
 TIMEOUT: Final = 600.0
 """Seconds that the system may take for a question; the caller usually gives up earlier."""
 
-LARGEST_BODY: Final = 1024 * 1024
+MAX_BODY_BYTES: Final = 1024 * 1024
 """Bytes of a request."""
 
 
@@ -214,7 +214,7 @@ def application(
     names: Iterable[str] = (),
     token: str | None = None,
     timeout: float = TIMEOUT,
-    largest_body: int = LARGEST_BODY,
+    largest_body: int = MAX_BODY_BYTES,
 ) -> web.Application:
     """Return an aiohttp application that serves a RAG system; it may be a sub-application of another.
 

@@ -46,11 +46,11 @@ class Sentence(NamedTuple):
 class Passage(NamedTuple):
     """A question with its answer (``is_pair``), or prose under a heading.
 
-    ``asked`` is the question or the heading, ``said`` the rest.
+    ``asked`` is the question or the heading, ``body`` the rest.
     """
 
     asked: tuple[Sentence, ...]
-    said: tuple[Sentence, ...]
+    body: tuple[Sentence, ...]
     is_pair: bool
 
     @property
@@ -61,7 +61,7 @@ class Passage(NamedTuple):
     @property
     def answer(self) -> str:
         """The words of the rest."""
-        return joined(sentence.text for sentence in self.said)
+        return joined(sentence.text for sentence in self.body)
 
 
 class Unit(NamedTuple):
@@ -112,7 +112,7 @@ def passages_of(document: Document) -> tuple[Passage, ...]:
     """Return the passages of a document in its order."""
     parts = segments(document)
     found = _record(document, parts) if parts else _prose(document)
-    return tuple(passage for passage in found if passage.said or passage.asked)
+    return tuple(passage for passage in found if passage.body or passage.asked)
 
 
 def units_of(question: str, names: Iterable[str] = ()) -> list[Unit]:
@@ -195,8 +195,8 @@ def _record(document: Document, parts: tuple[Segment, ...]) -> Iterator[Passage]
     head = itertools.takewhile(lambda part: not part.pair, parts)
     for page, near in itertools.groupby(head, key=lambda part: part.page):
         lines = "".join(text[page][part.start : part.end] for part in near).split("\n")
-        said = (Sentence(page, words) for line in lines if (words := line.strip(" \t\u3000#>*")))
-        yield Passage((), tuple(said), is_pair=False)
+        body = (Sentence(page, words) for line in lines if (words := line.strip(" \t\u3000#>*")))
+        yield Passage((), tuple(body), is_pair=False)
     pairs = (part for part in parts if part.pair)
     for _, turns in itertools.groupby(pairs, key=lambda part: part.pair):
         sides: dict[str | None, list[Sentence]] = {"question": [], "answer": []}

@@ -20,7 +20,7 @@ from memfin.contracts import ModelUsage
 from memfin.contracts.rag import RagAnswer, RagAnswerRange, RagCitation, RagEvidence
 from memfin.errors import UsageError
 from memfin.rag.systems import Asked, RagReply, SystemUnderTest, load_system
-from memfin.rag.systems.protocol import LARGEST
+from memfin.rag.systems.protocol import MAX_ANSWER_BYTES
 from memfin.rag.systems.under_test import MAX_STUCK
 from tests.rag.rag_documents import RECORD
 from tests.support import each_case
@@ -234,7 +234,7 @@ def _nested(depth: int) -> Any:
         ({"answer": "a", "evidence": _nested(2000)}, "answer that is none"),
         ({"answer": object()}, "answer that is none"),
         ({"answer": "half a pair \ud83d"}, "lone surrogate"),
-        ({"answer": "x" * LARGEST}, f"at most {LARGEST} are taken"),
+        ({"answer": "x" * MAX_ANSWER_BYTES}, f"at most {MAX_ANSWER_BYTES} are taken"),
         (RagAnswer(answer=5), "$.answer"),  # type: ignore[arg-type] # as a careless system builds it
         ({"answer": "a", "usage": {"calls": -1}}, "a usage that is none"),
         (RagReply(answer=FULL, usage="much"), "a usage that is none"),  # type: ignore[arg-type] # as above

@@ -40,16 +40,16 @@ def polarity(text: str) -> bool | None:
     lead = leading_polarity(shown)
     if lead is not None:
         return lead
-    said = next((clause for clause in clauses(shown) if not _PATTERNS["setting"].match(clause)), shown)
-    if not said.strip() or _PATTERNS["open"].search(said):
+    clause = next((each for each in clauses(shown) if not _PATTERNS["setting"].match(each)), shown)
+    if not clause.strip() or _PATTERNS["open"].search(clause):
         return None
-    return not is_negated(said)
+    return not is_negated(clause)
 
 
-def is_negated(said: str) -> bool:
+def is_negated(clause: str) -> bool:
     """Say whether a `plain` clause has an odd number of negations."""
-    said = _PATTERNS["neutral"].sub("", _PATTERNS["double"].sub("", said))
-    return len(_PATTERNS["negation"].findall(said)) % 2 == 1
+    clause = _PATTERNS["neutral"].sub("", _PATTERNS["double"].sub("", clause))
+    return len(_PATTERNS["negation"].findall(clause)) % 2 == 1
 
 
 _BARE: Final = frozenset(
@@ -70,7 +70,7 @@ _BEFORE: Final = 24
 
 
 class Abstention(NamedTuple):
-    """Whether a text declines to answer, and the words that say so; ``reason`` names why it does not."""
+    """An abstention with its sign in the text, or the ``reason`` why a text is none."""
 
     abstains: bool
     sign: str | None = None
@@ -136,10 +136,10 @@ def recognize_abstention(text: str, question: str = "") -> Abstention:  # noqa: 
         return Abstention(abstains=False, reason="tells_a_conflict")
     parts = segments_of(shown)
     signs = [next(iter(signs_of_not_knowing(part)), None) for part in parts]
-    told = [place for place, sign in enumerate(signs) if sign is not None]
-    if not told:
+    places = [place for place, sign in enumerate(signs) if sign is not None]
+    if not places:
         return Abstention(abstains=False, reason="double_negation_or_question")
-    place = told[0]
+    place = places[0]
     sign = signs[place]
     if place:
         place, sign = _nearest(parts, signs, question)
@@ -192,7 +192,7 @@ class Chosen(NamedTuple, Generic[ValueT]):
     candidates: tuple[ValueT, ...] = ()
 
 
-class Told:
+class ReadAnswer:
     """An answer's text taken apart once, for every field that is asked of it."""
 
     def __init__(self, text: str, question: str = "") -> None:
@@ -229,34 +229,34 @@ class Told:
         return self._known[span]
 
 
-def _named(told: Told, facts: Sequence[Fact]) -> list[Fact]:
+def _named(read: ReadAnswer, facts: Sequence[Fact]) -> list[Fact]:
     """Return the candidates that the words before them name as total or as the answer."""
 
     def is_alone(fact: Fact) -> bool:
         rest = (other for other in facts if other.value != fact.value and other.start >= fact.end)
-        return not any(_PATTERNS["either"].fullmatch(told.text[fact.end : other.start]) for other in rest)
+        return not any(_PATTERNS["either"].fullmatch(read.text[fact.end : other.start]) for other in rest)
 
     named = (
         fact
         for fact in facts
-        if _PATTERNS["named"].search(told.text[max(0, fact.start - _BEFORE) : fact.start])
+        if _PATTERNS["named"].search(read.text[max(0, fact.start - _BEFORE) : fact.start])
     )
     return [fact for fact in named if is_alone(fact)]
 
 
-def _not_asked(told: Told, facts: Sequence[Fact]) -> list[Fact]:
-    asked = {fact.value for fact in told.asked}
+def _not_asked(read: ReadAnswer, facts: Sequence[Fact]) -> list[Fact]:
+    asked = {fact.value for fact in read.asked}
     return [fact for fact in facts if fact.value not in asked]
 
 
-def _not_parts(told: Told, facts: Sequence[Fact]) -> list[Fact]:
+def _not_parts(read: ReadAnswer, facts: Sequence[Fact]) -> list[Fact]:
     def lead(fact: Fact) -> str:
-        return told.text[between_marks(told.text, fact.start, fact.end, SENTENCE_MARKS)[0] : fact.start]
+        return read.text[between_marks(read.text, fact.start, fact.end, SENTENCE_MARKS)[0] : fact.start]
 
     return [fact for fact in facts if not _PATTERNS["part"].search(lead(fact))]
 
 
-def _sums(_: Told, facts: Sequence[Fact]) -> list[Fact]:
+def _sums(_: ReadAnswer, facts: Sequence[Fact]) -> list[Fact]:
     """Return the one amount that the others add up to."""
     values = [_value(fact) for fact in facts]
     for place, fact in enumerate(facts):
@@ -270,10 +270,10 @@ def _value(fact: Fact) -> float:
     return fact.value if isinstance(fact.value, float) else math.nan
 
 
-_Narrowing = Callable[[Told, Sequence[Fact]], list[Fact]]
+_Narrowing = Callable[[ReadAnswer, Sequence[Fact]], list[Fact]]
 
 
-def _numeric(told: Told, facts: Sequence[Fact], *narrowings: _Narrowing) -> Chosen[float]:
+def _numeric(read: ReadAnswer, facts: Sequence[Fact], *narrowings: _Narrowing) -> Chosen[float]:
     """Return the one number that is meant: the only one, or the one that a narrowing leaves."""
     values = tuple(dict.fromkeys(map(_value, facts)))
     if not facts:
@@ -281,83 +281,83 @@ def _numeric(told: Told, facts: Sequence[Fact], *narrowings: _Narrowing) -> Chos
     if len(values) == 1:
         return Chosen(values[0], "extracted", values)
     for narrow in narrowings if len(facts) <= MAX_CANDIDATES else ():
-        kept = {_value(fact) for fact in narrow(told, facts)}
+        kept = {_value(fact) for fact in narrow(read, facts)}
         if len(kept) == 1:
             return Chosen(kept.pop(), "extracted", values)
     return Chosen(None, "several_candidates", values)
 
 
-def amounts(told: Told) -> list[Fact]:
+def amounts(read: ReadAnswer) -> list[Fact]:
     """Return the sums of money that an answer gives; bare numbers when it names no unit of money."""
-    money = [fact for fact in told.facts if fact.kind in ("amount", "number")]
+    money = [fact for fact in read.facts if fact.kind in ("amount", "number")]
     kept: list[Fact] = []
     for fact in reversed(money):
         beside = (
-            bool(kept) and _PATTERNS["either"].fullmatch(told.text[fact.end : kept[-1].start]) is not None
+            bool(kept) and _PATTERNS["either"].fullmatch(read.text[fact.end : kept[-1].start]) is not None
         )
         if fact.kind == "amount" or beside:  # 42000或43000元 are two amounts
             kept.append(fact)
     return kept[::-1] or money
 
 
-def choose_amount(told: Told) -> Chosen[float]:
+def choose_amount(read: ReadAnswer) -> Chosen[float]:
     """Return the sum of money that an answer gives."""
-    return _numeric(told, amounts(told), _named, _not_asked, _not_parts, _sums)
+    return _numeric(read, amounts(read), _named, _not_asked, _not_parts, _sums)
 
 
-def choose_breakdown(told: Told) -> Chosen[tuple[float, ...]]:
+def choose_breakdown(read: ReadAnswer) -> Chosen[tuple[float, ...]]:
     """Return the parts that an answer divides a sum into; the sum itself, named or computed, is no part."""
-    facts = amounts(told)
+    facts = amounts(read)
     if not facts:
         return Chosen(None, "none_found")
     if len(facts) > MAX_CANDIDATES:
         return Chosen(None, "several_candidates")
-    outside = _not_parts(told, facts)
-    whole = _sums(told, facts) or _named(told, facts) or (outside if len(outside) < len(facts) else [])
+    outside = _not_parts(read, facts)
+    whole = _sums(read, facts) or _named(read, facts) or (outside if len(outside) < len(facts) else [])
     parts = tuple(
         _value(fact) for fact in facts if len(facts) == 1 or fact.value not in [one.value for one in whole]
     )
     return Chosen(parts or None, "extracted" if parts else "none_found")
 
 
-def counts(told: Told) -> list[Fact]:
+def counts(read: ReadAnswer) -> list[Fact]:
     """Return the counts that an answer gives, of the unit that is asked for where it has any."""
-    found = [fact for fact in told.facts if fact.kind == "count"]
-    if told.unit:
-        found = [fact for fact in found if fact.unit == told.unit] or found
-    if "第几" not in told.question:
-        found = [fact for fact in found if not told.text.startswith("第", fact.start)]
-    definite = [fact for fact in found if fact.value != 1 or told.text[fact.start].isdigit()]
-    return definite or found or [fact for fact in told.facts if fact.kind == "number"]
+    found = [fact for fact in read.facts if fact.kind == "count"]
+    if read.unit:
+        found = [fact for fact in found if fact.unit == read.unit] or found
+    if "第几" not in read.question:
+        found = [fact for fact in found if not read.text.startswith("第", fact.start)]
+    definite = [fact for fact in found if fact.value != 1 or read.text[fact.start].isdigit()]
+    return definite or found or [fact for fact in read.facts if fact.kind == "number"]
 
 
-def choose_count(told: Told) -> Chosen[float]:
+def choose_count(read: ReadAnswer) -> Chosen[float]:
     """Return the number of things that an answer gives."""
-    return _numeric(told, counts(told), _named, _not_asked, _not_parts)
+    return _numeric(read, counts(read), _named, _not_asked, _not_parts)
 
 
-def dates(told: Told) -> list[PartialDate]:
+def dates(read: ReadAnswer) -> list[PartialDate]:
     """Return the dates that an answer gives, without those that only repeat a part of another one."""
-    found = list(dict.fromkeys(found.date for found in dates_of(told.facts)))
+    found = list(dict.fromkeys(found.date for found in dates_of(read.facts)))
     if len(found) > MAX_CANDIDATES:
         return found
     return [date for date in found if not any(date != other and date.within(other) for other in found)]
 
 
-def choose_date(told: Told) -> Chosen[PartialDate]:
+def choose_date(read: ReadAnswer) -> Chosen[PartialDate]:
     """Return the date that an answer gives."""
-    found = dates(told)
-    asked = {date.date for date in dates_of(told.asked)}
+    found = dates(read)
+    asked = {date.date for date in dates_of(read.asked)}
     kept = found if len(found) == 1 else [date for date in found if date not in asked]
     if len(kept) == 1:
         return Chosen(kept[0], "extracted", tuple(found))
     return Chosen(None, "several_candidates" if kept else "none_found", tuple(found))
 
 
-def choose_range(told: Told) -> Chosen[FoundRange]:
+def choose_range(read: ReadAnswer) -> Chosen[FoundRange]:
     """Return the period that an answer gives: the only one in it, or from its first date to its second."""
-    found = dates_of(told.facts)
-    ranges = {(one.first, one.last): one for one in find_ranges(told.text, found)}
+    found = dates_of(read.facts)
+    ranges = {(one.first, one.last): one for one in find_ranges(read.text, found)}
     if len(ranges) == 1:
         return Chosen(next(iter(ranges.values())), "extracted")
     if not ranges and len(found) == _TWO_ENDS:

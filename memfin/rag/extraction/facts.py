@@ -137,7 +137,7 @@ def _count_pattern(number: str) -> re.Pattern[str]:
 
 
 UNIT_ASKED: Final = re.compile(rf"(?:多少|几)(?P<unit>{_MEASURE})|how many (?P<noun>[a-z]+)", re.IGNORECASE)
-"""What a question asks a count of."""
+"""The unit of a count that a question asks for."""
 
 _COUNT: Final = _count_pattern(NUMBER)
 _ENGLISH_COUNT: Final = _count_pattern(f"{ENGLISH_NUMBER}|{NUMBER}")

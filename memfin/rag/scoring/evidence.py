@@ -230,7 +230,7 @@ class Passage(NamedTuple):
 
     @property
     def key(self) -> tuple[int, str]:
-        """What two passages that are the same have in common."""
+        """Page and text, by which equal passages are one."""
         return (0 if self.page is None else self.page, self.text)
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from memfin.contracts.rag import RagAnswer, RagQuestion
 from memfin.rag.extraction.answers import (
     Chosen,
-    Told,
+    ReadAnswer,
     amounts,
     choose_amount,
     choose_breakdown,
@@ -95,12 +95,12 @@ class Given(NamedTuple):
 
     question: RagQuestion
     answer: RagAnswer
-    told: Told
+    read: ReadAnswer
     stance: Stance
 
-    def said_otherwise(self, said: Sequence[Any], *, agrees: bool) -> bool:
+    def contradicts(self, values: Sequence[Any], *, agrees: bool) -> bool:
         """Say whether the text gives other values than a field, not only those of the question."""
-        return bool(said) and not agrees and not {fact.value for fact in self.told.asked}.issuperset(said)
+        return bool(values) and not agrees and not {fact.value for fact in self.read.asked}.issuperset(values)
 
 
 def has_typed_answer(answer: RagAnswer) -> bool:
@@ -161,15 +161,17 @@ def _amount(given: Given) -> Match:
     exact = given.question.scoring.numeric_exact
     got = given.answer.amount
     if got is None:
-        chosen = choose_amount(given.told)
+        chosen = choose_amount(given.read)
         return _extracted("amount_total", expected, chosen, lambda value: _same(value, expected, exact=exact))
-    said = [
+    values = [
         float(fact.value)
-        for fact in amounts(given.told)
+        for fact in amounts(given.read)
         if fact.kind == "amount" and isinstance(fact.value, float)
     ]
-    if given.said_otherwise(said, agrees=any(_same(value, got, exact=True) for value in (*said, sum(said)))):
-        return Match("amount_total", expected, got, "field", "contradicts_text", said)
+    if given.contradicts(
+        values, agrees=any(_same(value, got, exact=True) for value in (*values, sum(values)))
+    ):
+        return Match("amount_total", expected, got, "field", "contradicts_text", values)
     return _compared("amount_total", expected, got, "field", same=_same(got, expected, exact=exact))
 
 
@@ -187,7 +189,7 @@ def _breakdown(given: Given) -> Match:
 
     got = given.answer.amount_breakdown
     if got is None:
-        return _extracted("amount_breakdown", expected, choose_breakdown(given.told), same, list)
+        return _extracted("amount_breakdown", expected, choose_breakdown(given.read), same, list)
     return _compared("amount_breakdown", expected, list(got), "field", same=same(got))
 
 
@@ -204,15 +206,15 @@ def _date(given: Given) -> Match:
     if expected is None:
         return Match("date", text, None, "answer", "expected_unreadable")
     if given.answer.date is None:
-        chosen = choose_date(given.told)
+        chosen = choose_date(given.read)
         return _extracted(
             "date", text, chosen, lambda date: _date_matches(date, expected, exact=exact), PartialDate.iso
         )
     got = parse_date(given.answer.date)
     if got is None:
         return Match("date", text, given.answer.date, "field", "unreadable")
-    said = [date for date in dates(given.told) if date.day is not None]
-    if given.said_otherwise(said, agrees=any(date.agrees(got) for date in said)):
+    values = [date for date in dates(given.read) if date.day is not None]
+    if given.contradicts(values, agrees=any(date.agrees(got) for date in values)):
         return Match("date", text, got.iso(), "field", "contradicts_text")
     return _compared("date", text, got.iso(), "field", same=_date_matches(got, expected, exact=exact))
 
@@ -225,7 +227,7 @@ def _range(given: Given) -> Match:
         return Match("date_range", expected, None, "answer", "expected_unreadable")
     period = given.answer.date_range
     if period is None:
-        chosen = choose_range(given.told)
+        chosen = choose_range(given.read)
         if chosen.value is None:
             return Match("date_range", expected, None, "answer", chosen.reason)
         got: tuple[PartialDate | None, PartialDate | None] = chosen.value.first, chosen.value.last
@@ -237,11 +239,13 @@ def _range(given: Given) -> Match:
 
 
 def _count(given: Given) -> Match:
-    expected, got, unit = given.question.expected.count, given.answer.count, given.told.unit
+    expected, got, unit = given.question.expected.count, given.answer.count, given.read.unit
     if got is None:
-        return _extracted("count", expected, choose_count(given.told), lambda value: value == expected)
-    said = {fact.value for fact in counts(given.told) if unit and fact.kind == "count" and fact.unit == unit}
-    if said and float(got) not in said:
+        return _extracted("count", expected, choose_count(given.read), lambda value: value == expected)
+    values = {
+        fact.value for fact in counts(given.read) if unit and fact.kind == "count" and fact.unit == unit
+    }
+    if values and float(got) not in values:
         return Match("count", expected, got, "field", "contradicts_text")
     return _compared("count", expected, got, "field", same=got == expected)
 

@@ -25,7 +25,7 @@ class Check(NamedTuple):
 
     @property
     def passed(self) -> bool:
-        """Whether nothing is invented."""
+        """No fact is invented."""
         return not self.invented
 
     def details(self) -> dict[str, Any]:

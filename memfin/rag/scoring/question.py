@@ -6,7 +6,7 @@ import msgspec
 
 from memfin.contracts.rag import RagAnswer, RagCitation, RagQuestion
 from memfin.rag.document import Document
-from memfin.rag.extraction.answers import Told
+from memfin.rag.extraction.answers import ReadAnswer
 from memfin.rag.extraction.normalize import find_quote, fold, quote_parts
 from memfin.rag.scoring.evidence import (
     DocumentIndex,
@@ -30,7 +30,7 @@ NO_HALLUCINATION: Final = 0.4
 QUOTE: Final = 0.2
 
 _SLACK: Final = 1e-9
-"""What a sum of the weights above may be off in binary."""
+"""Binary error of a sum of the weights above."""
 
 
 class QuestionScore(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,13 +84,13 @@ def _weighted(
 def _fact_exact(
     question: RagQuestion, answer: RagAnswer, index: DocumentIndex | None
 ) -> tuple[float, dict[str, Any]]:
-    told = stance(answer, question.question)
-    given = Given(question, answer, Told(answer.answer, question.question), told)
+    found_stance = stance(answer, question.question)
+    given = Given(question, answer, ReadAnswer(answer.answer, question.question), found_stance)
     found = [match.details() for match in matches(given)]
     void = None
     if not found:
         void = "nothing_expected"
-    elif told.abstains and told.source == "declared":
+    elif found_stance.abstains and found_stance.source == "declared":
         void = "abstained"
     elif index and any(match["source"] == "answer" for match in found) and index.is_recited(answer.answer):
         void = "recites_a_page"
@@ -161,9 +161,9 @@ def _points(question: RagQuestion, answer: RagAnswer) -> dict[str, Any]:
 def _conflict_gap(
     question: RagQuestion, answer: RagAnswer, index: DocumentIndex | None
 ) -> tuple[float, dict[str, Any]]:
-    told = stance(answer, question.question)
+    found_stance = stance(answer, question.question)
     answers = bool(answer.answer.strip() or (answer.text or "").strip() or has_typed_answer(answer))
-    correct = told.abstains if question.should_abstain else answers and not told.abstains
+    correct = found_stance.abstains if question.should_abstain else answers and not found_stance.abstains
     check = check_answer(question, answer, index)
     quoted, quote = _quote(question, answer, index)
     details: dict[str, Any] = {
@@ -171,7 +171,7 @@ def _conflict_gap(
         "no_hallucination": float(check.passed),
         "quote_included": float(quoted),
         "should_abstain": question.should_abstain,
-        "abstention": told.details(),
+        "abstention": found_stance.details(),
         "hallucination": check.details(),
         "quote": quote,
     }

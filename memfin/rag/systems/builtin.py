@@ -7,7 +7,7 @@ from memfin.contracts import ModelUsage, ParameterChange
 from memfin.contracts.rag import RagAnswer, RagAnswerRange, RagCitation, RagEvidence
 from memfin.rag.document import Document
 from memfin.rag.extraction import answers
-from memfin.rag.extraction.answers import Chosen, Told, leading_polarity, polarity, signs_of_not_knowing
+from memfin.rag.extraction.answers import Chosen, ReadAnswer, leading_polarity, polarity, signs_of_not_knowing
 from memfin.rag.extraction.dates import FoundRange, PartialDate, find_dates
 from memfin.rag.extraction.facts import find_facts
 from memfin.rag.extraction.normalize import language_of, plain
@@ -39,7 +39,7 @@ MAX_QUOTE_CHARS: Final = 300
 _SAME_KIND: Final = 0.2
 """Bonus of a passage whose own question asks for the same kind of value."""
 
-_CHOOSERS: Final[dict[str, Callable[[Told], Chosen[Any]]]] = {
+_CHOOSERS: Final[dict[str, Callable[[ReadAnswer], Chosen[Any]]]] = {
     "amount": answers.choose_amount,
     "breakdown": answers.choose_breakdown,
     "count": answers.choose_count,
@@ -129,7 +129,7 @@ class BuiltinRag:
 
     def _words(self, asked: _Question, passage: Passage, units: list[Unit]) -> RagAnswer:
         """Return yes or no, or the nearest sentence of a passage."""
-        sentence = max(passage.said or passage.asked, key=lambda each: _share(each, units))
+        sentence = max(passage.body or passage.asked, key=lambda each: _share(each, units))
         if asked.kind == "text":
             return _reply(asked, [sentence], text=sentence.text)
         says = leading_polarity(plain(passage.answer)) if passage.is_pair else None
@@ -146,18 +146,18 @@ class BuiltinRag:
         """
         details = "details" in asked.signs
         for hit in near:
-            said, best = hit.passage.said, hit is near[0]
-            told = sorted(filter(_is_unknown, said), key=lambda each: -_share(each, units))
-            if told and asked.kind not in _TYPED:
-                return told[0] if best and (details or said[0] in told) else None
-            for each in told:
+            body, best = hit.passage.body, hit is near[0]
+            open_ones = sorted(filter(_is_unknown, body), key=lambda each: -_share(each, units))
+            if open_ones and asked.kind not in _TYPED:
+                return open_ones[0] if best and (details or body[0] in open_ones) else None
+            for each in open_ones:
                 parts = [Sentence(each.page, part) for part in clauses(each.text)]
                 left = [part for part in parts if _is_unknown(part) and asked.kin(part.text, "topics")]
                 given = [part for part in parts if self._values(asked, part.text)]
                 if left and _nearest(left, units) >= _nearest(given, units):
                     return each
-            if told and best and (details or not any(self._values(asked, each.text) for each in said)):
-                return told[0]
+            if open_ones and best and (details or not any(self._values(asked, each.text) for each in body)):
+                return open_ones[0]
         return None
 
     def _value(self, asked: _Question, hits: list[Hit], units: list[Unit]) -> RagAnswer | None:
@@ -165,7 +165,7 @@ class BuiltinRag:
         best: tuple[float, Any, Sentence, Hit] | None = None
         for hit in hits[:4]:
             passage = hit.passage
-            for sentences, weight in ((passage.said, 1.0), (passage.asked if passage.is_pair else (), 0.45)):
+            for sentences, weight in ((passage.body, 1.0), (passage.asked if passage.is_pair else (), 0.45)):
                 for sentence in sentences:
                     score = hit.score * (0.5 + 0.5 * _share(sentence, units)) * weight
                     values = self._values(asked, sentence.text)
@@ -177,12 +177,12 @@ class BuiltinRag:
         """Return the values of the asked kind in a sentence, without those that the question names."""
         words = plain(text)
         if (choose := _CHOOSERS.get(asked.kind)) is not None:
-            told = Told(text.replace("是不是", "是"), asked.text)
-            chosen = choose(told)
+            read = ReadAnswer(text.replace("是不是", "是"), asked.text)
+            chosen = choose(read)
             values = list(chosen.candidates) if chosen.value is None else [chosen.value]
             if asked.kind == "amount" and "total" in asked.signs and chosen.value is None and values:
                 return [sum(values)]
-            known = {fact.value for fact in told.asked}
+            known = {fact.value for fact in read.asked}
             return [value for value in values if value not in known]
         if asked.kind == "person":
             found = self._names_in(words)
@@ -253,7 +253,7 @@ def _is_unknown(sentence: Sentence) -> bool:
 def _parts(passage: Passage) -> list[Sentence]:
     """Return the words of a passage in pieces to quote: one per page, of bounded length."""
     parts: list[Sentence] = []
-    for page, text in passage.said or passage.asked:
+    for page, text in passage.body or passage.asked:
         if parts and parts[-1].page == page and len(parts[-1].text) + len(text) <= MAX_QUOTE_CHARS:
             parts[-1] = Sentence(page, joined((parts[-1].text, text)))
         else:

@@ -37,7 +37,7 @@ FRAME_TOKENS: Final = 200
 """Estimated tokens that are left for the answer, and that the messages take besides their texts."""
 
 MARGIN_TOKENS: Final = 2
-"""What a line of the fence takes besides its words."""
+"""Tokens of a line of the fence besides its words."""
 
 _SHIPPED: Final = Path(__file__).parents[2] / "data" / "prompts"
 
@@ -103,7 +103,7 @@ def _pieces(passage: Passage) -> Iterator[tuple[int, str]]:
     """Yield the text of a passage on each of its pages, the question and the answer labelled."""
     chinese = language_of(passage.question + passage.answer) == "zh"
     labels = ("问：", "答：") if chinese else ("Q: ", "A: ")
-    for label, sentences in zip(labels, (passage.asked, passage.said), strict=True):
+    for label, sentences in zip(labels, (passage.asked, passage.body), strict=True):
         lead = label if passage.is_pair else ""
         for page, group in groupby(sentences, key=lambda sentence: sentence.page):
             yield page, lead + joined(sentence.text for sentence in group)
@@ -111,9 +111,9 @@ def _pieces(passage: Passage) -> Iterator[tuple[int, str]]:
 
 
 NAME: Final = "answer"
-"""What an answer is to be, in requests and errors."""
+"""Name of an answer in requests and errors."""
 
-LONGEST_ANSWER: Final = 262_144
+MAX_ANSWER_CHARS: Final = 262_144
 """Characters of an answer."""
 
 _TEXT: Final = {"type": "string"}
@@ -169,7 +169,7 @@ def read_answer(text: str) -> ModelAnswer:
     JSON object, or one without an answer, are the answer as they stand: nothing of them is repaired.
     """
     try:
-        value = read_document(text, NAME, LONGEST_ANSWER)
+        value = read_document(text, NAME, MAX_ANSWER_CHARS)
     except InvalidAnswer:
         return ModelAnswer(RagAnswer(answer=text.strip()), plain=True)
     if not isinstance(value, dict) or not isinstance(value.get("answer"), str):
@@ -237,7 +237,7 @@ class OpenAIRag:
         self.reference = f"openai:{model}"
         self.version: str | None = None
         self._endpoint = endpoint or Endpoint.from_environment("agent")
-        self._endpoint.headers()  # a key that no header can carry is told now
+        self._endpoint.headers()  # a key that no header can carry is refused now
         if system is None:
             self._instructions = shipped_instructions()
         else:
@@ -251,7 +251,7 @@ class OpenAIRag:
         self._usage = UsageTotal()
         self._first_format = 0
         self._notify: Callable[[str], None] = lambda _: None
-        self._told: set[str] = set()
+        self._notified: set[str] = set()
 
     @classmethod
     def from_settings(cls, model: str, document: Document, settings: AgentSettings) -> "OpenAIRag":
@@ -280,7 +280,9 @@ class OpenAIRag:
             self._instructions.text(language_of(question)), question, self._context_tokens
         )
         if asked.chunks < asked.of:
-            self._tell("chunks", "the document does not fit into --agent-context-tokens; parts are chosen")
+            self._notify_once(
+                "chunks", "the document does not fit into --agent-context-tokens; parts are chosen"
+            )
         answer = await self._answered(asked.messages)
         self._refuse_incomplete(answer)
         usage = _usage(answer)
@@ -289,19 +291,19 @@ class OpenAIRag:
             return RagReply(answer=RagAnswer(answer=answer.refusal), usage=usage)
         read = read_answer(answer.text)
         if read.plain:
-            self._tell("plain", "answers that are no JSON object are taken as they stand")
+            self._notify_once("plain", "answers that are no JSON object are taken as they stand")
         for name in read.dropped:
-            self._tell(name, f"malformed {name} in its answers is left out")
+            self._notify_once(name, f"malformed {name} in its answers is left out")
         return RagReply(answer=read.answer, usage=usage)
 
     @property
     def total_usage(self) -> ModelUsage | None:
-        """What the model took so far, failed questions included."""
+        """Usage of the model so far, failed questions included."""
         return self._usage.of_run()
 
     @property
     def inputs(self) -> dict[str, Any]:
-        """What the answers depend on besides the document, for the fingerprint; no secret is in it."""
+        """Settings that the answers depend on besides the document, for the fingerprint; no secrets."""
         return {
             "base_url": self._endpoint.base_url,
             "system_prompt_sha256": dict(self._instructions.hashes()),
@@ -312,7 +314,7 @@ class OpenAIRag:
         }
 
     def listen(self, on_notice: Callable[[str], None]) -> None:
-        """Tell what a user should know of the model while it answers."""
+        """Take the receiver of notes for the user."""
         self._notify = lambda line: on_notice(f"rag {self.reference}: {line}")
         self._chat.parameters.on_notice = self._notify
 
@@ -323,7 +325,7 @@ class OpenAIRag:
     async def close(self) -> None:
         """Close the connections and begin new counts; the next run opens new ones."""
         self._usage = UsageTotal()
-        self._told.clear()
+        self._notified.clear()
         self._chat.parameters.forget()
         await self._chat.close()
 
@@ -352,7 +354,7 @@ class OpenAIRag:
                 raise CallFailed(str(problem)) from problem
             if place > self._first_format:
                 self._first_format = place
-                self._tell(
+                self._notify_once(
                     "format", f"the server refuses structured answers; they are asked for as {FORMATS[place]}"
                 )
             return answer
@@ -377,10 +379,10 @@ class OpenAIRag:
         what = "cut the answer off" if answer.text.strip() else "withheld the answer"
         raise CallFailed(f"the server's content filter {what}")
 
-    def _tell(self, what: str, line: str) -> None:
-        """Tell a user something once a run."""
-        if what not in self._told:
-            self._told.add(what)
+    def _notify_once(self, what: str, line: str) -> None:
+        """Notify the user once per run."""
+        if what not in self._notified:
+            self._notified.add(what)
             self._notify(line)
 
 

@@ -66,14 +66,14 @@ class KnownSystem(Protocol):
 
     @property
     def total_usage(self) -> ModelUsage | None:
-        """What a language model took so far, failed questions included; None where none is known of."""
+        """Usage of a language model so far, failed questions included; None where none is known of."""
 
     def parameter_changes(self) -> list[ParameterChange]:
         """Return which parameters the model has refused so far."""
         ...
 
 
-LARGEST: Final = 8 * 1024 * 1024
+MAX_ANSWER_BYTES: Final = 8 * 1024 * 1024
 """Bytes of an answer as JSON."""
 
 _EXPECTED: Final = "expected RagAnswer, a mapping of its fields, or str"
@@ -123,8 +123,10 @@ def _checked(value: Any) -> RagAnswer:
         raise CallFailed(f"the system returned an answer that is none: {one_line(str(problem))}") from problem
     if (path := non_finite_path(plain)) is not None:
         raise CallFailed(f"the system returned an answer that is none: no finite number - at `{path}`")
-    if size > LARGEST:
-        raise CallFailed(f"the system returned an answer of {size} bytes; at most {LARGEST} are taken")
+    if size > MAX_ANSWER_BYTES:
+        raise CallFailed(
+            f"the system returned an answer of {size} bytes; at most {MAX_ANSWER_BYTES} are taken"
+        )
     return answer
 
 

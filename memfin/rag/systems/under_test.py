@@ -34,7 +34,7 @@ _PASSING: Final = (CallFailed, TransportError, ConnectionError)
 
 
 class Asked(Record):
-    """What came of a question: an answer, or one line that says why there is none.
+    """Outcome of a question: an answer, or one line that says why there is none.
 
     ``latency_ms`` is the time until then, pauses and retries included, the making of the system not.
     ``usage`` is what the answer says that a language model took.
@@ -104,7 +104,7 @@ class SystemUnderTest:
 
     @property
     def usage(self) -> ModelUsage | None:
-        """What the language models behind the system took so far; None where none is known of."""
+        """Usage of the language models behind the system so far; None where none is known of."""
         return self._usage.of_run() if self._known is None else self._known.total_usage
 
     def listen(self, on_notice: Callable[[str], None]) -> None:
