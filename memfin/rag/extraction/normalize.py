@@ -10,8 +10,9 @@ import re
 import tomllib
 import unicodedata
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from memfin.contracts import Language
 from memfin.text.numbers import NUMERALS
@@ -35,18 +36,24 @@ _SCALES: Final = frozenset("百千万亿佰仟萬億")
 _NUMERAL_SET: Final = frozenset(NUMERALS)
 
 
+@cache
+def _tables() -> dict[str, Any]:
+    return tomllib.loads(_PATTERNS.read_text("utf-8"))
+
+
 def load_patterns(table: str) -> dict[str, re.Pattern[str]]:
     """Compile a table of the shipped patterns, in which ``<name>`` stands for a fragment."""
-    data = tomllib.loads(_PATTERNS.read_text("utf-8"))[table]
+    data = _tables()[table]
     fragments = {name: "|".join(each) for name, each in data["fragments"].items()}
     fragments["numerals"] = NUMERALS
 
     def filled(text: str) -> str:
         for name, fragment in fragments.items():
-            text = text.replace(f"<{name}>", fragment)
+            if f"<{name}>" in text:
+                text = text.replace(f"<{name}>", filled(fragment))
         return text
 
-    return {name: re.compile(filled(filled("|".join(each)))) for name, each in data["patterns"].items()}
+    return {name: re.compile(filled("|".join(each))) for name, each in data["patterns"].items()}
 
 
 def widths(text: str) -> str:
