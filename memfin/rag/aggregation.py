@@ -9,14 +9,7 @@ from typing import Final, NamedTuple, Self
 import msgspec
 
 from memfin.contracts.base import Record
-from memfin.contracts.rag import (
-    RAG_SCHEMA_VERSION,
-    RagGroup,
-    RagIndividual,
-    RagResult,
-    RagSummary,
-    RagType,
-)
+from memfin.contracts.rag import RAG_SCHEMA_VERSION, RagGroup, RagIndividual, RagResult, RagSummary, RagType
 from memfin.contracts.reading import InvalidRecord, decode
 from memfin.rag.judging import MARKS, JudgeState
 

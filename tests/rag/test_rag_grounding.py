@@ -87,11 +87,7 @@ def test_what_stands_where_it_is_said_to_stand_is_fine(tmp_path: Path, question:
             "required_evidence[0].section",
             "'42000元' does not stand in header on page 1",
         ),
-        (
-            gap(required_quote="都记得"),
-            "required_quote",
-            "'都记得' does not stand in d.md",
-        ),
+        (gap(required_quote="都记得"), "required_quote", "'都记得' does not stand in d.md"),
         (
             gap(required_quote="都忘记了", evidence_location={"page": 1}),
             "required_quote",

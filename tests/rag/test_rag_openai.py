@@ -235,10 +235,7 @@ def test_a_malformed_field_is_left_out_and_named() -> None:
     read = read_answer(json.dumps(answer))
     assert read.dropped == ("amount", "count", "entity", "citation")
     assert read.answer == READ.replace(
-        amount=None,
-        date_range=RagAnswerRange(start="2020-01"),
-        evidence=[RagEvidence(text="x")],
-        citation=[],
+        amount=None, date_range=RagAnswerRange(start="2020-01"), evidence=[RagEvidence(text="x")], citation=[]
     )
 
 

@@ -80,10 +80,7 @@ class DocumentIndex:
 
     def _folded(self, part: Segment, origins: list[int]) -> Span:
         base = self._pages[part.page][0]
-        return (
-            base + bisect_right(origins, part.start - 1),
-            base + bisect_right(origins, part.end - 1),
-        )
+        return (base + bisect_right(origins, part.start - 1), base + bisect_right(origins, part.end - 1))
 
     def page_span(self, number: int) -> Span | None:
         """Return the span of a page, or None when the document has no page of that number."""
