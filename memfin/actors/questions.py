@@ -20,9 +20,9 @@ from memfin.errors import UsageError
 from memfin.journal import RAG_ANSWERS, RAG_JUDGEMENTS, RAG_RESULTS, CommittedDialog, Entry
 from memfin.judges.protocol import JudgeResult
 from memfin.rag.aggregation import RagState
-from memfin.rag.judging.controls import RagControl, rag_control_result, rag_control_warnings
-from memfin.rag.judging.panel import RagTally
-from memfin.rag.judging.request import judge_request
+from memfin.rag.judging import RagControl, rag_control_result, rag_control_warnings
+from memfin.rag.judging import RagTally
+from memfin.rag.judging import judge_request
 from memfin.rag.scoring import DocumentIndex, QuestionScore, score_failure, score_question
 from memfin.rag.systems.under_test import Asked, SystemUnderTest
 from memfin.sandbox.references import describe

@@ -11,7 +11,7 @@ from memfin.cli.output import counted, note
 from memfin.contracts.catalog import FILE_KINDS, QUESTIONS, contract
 from memfin.errors import GateFailed, RunFault, UsageError
 from memfin.journal.repair import repair as repair_run
-from memfin.rag.grounding import check_benchmark
+from memfin.rag.benchmark import check_benchmark
 from memfin.validation import Finding, validate_path
 from memfin.validation.files import holds_questions
 from memfin.validation.rag import is_benchmark

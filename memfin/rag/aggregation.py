@@ -1,21 +1,17 @@
-"""The summary of the RAG suite, from exact sums that may be added up in any order (spec section 9)."""
+"""Summary of the RAG suite, from exact sums that may be added up in any order (spec section 9)."""
 
+import operator
 from collections.abc import Container, Iterable, Iterator
 from fractions import Fraction
-from typing import Final, Self
+from pathlib import Path
+from typing import Final, NamedTuple, Self
 
 import msgspec
 
-from memfin.contracts.rag import (
-    RAG_SCHEMA_VERSION,
-    RagGroup,
-    RagIndividual,
-    RagResult,
-    RagSummary,
-    RagType,
-)
-from memfin.rag.judging.answers import MARKS
-from memfin.rag.judging.sums import JudgeState
+from memfin.contracts.base import Record
+from memfin.contracts.rag import RAG_SCHEMA_VERSION, RagGroup, RagIndividual, RagResult, RagSummary, RagType
+from memfin.contracts.reading import InvalidRecord, decode
+from memfin.rag.judging import MARKS, JudgeState
 
 _PERCENT: Final = 100
 
@@ -23,28 +19,23 @@ AnyResult = RagResult | RagIndividual
 """A line of the results, or what the summary has of it."""
 
 
-class Sums(msgspec.Struct, frozen=True):
-    """The sums of a group of questions; scores are fractions, so that their sum has no order."""
+class Sums(NamedTuple):
+    """Sums over a group of questions; scores are fractions, so that their sum has no order."""
 
-    count: int = 0
+    questions: int = 0
     passed: int = 0
     errors: int = 0
     score: Fraction = Fraction()
     max_score: Fraction = Fraction()
 
-    def __add__(self, other: Self) -> Self:
-        return type(self)(
-            self.count + other.count,
-            self.passed + other.passed,
-            self.errors + other.errors,
-            self.score + other.score,
-            self.max_score + other.max_score,
-        )
+    def plus(self, other: "Sums") -> "Sums":
+        """Return the sums of both groups."""
+        return Sums(*map(operator.add, self, other))
 
     def group(self) -> RagGroup:
-        """Return the sums as the summary has them."""
+        """Return the sums in the form of the summary."""
         return RagGroup(
-            count=self.count,
+            count=self.questions,
             passed=self.passed,
             total_score=float(self.score),
             max_score=float(self.max_score),
@@ -57,7 +48,7 @@ def decimal(score: float) -> Fraction:
 
 
 class RagState:
-    """What the results of a run add up to.
+    """Sums over the results of a run.
 
     States of any shards of a run may be merged in any order: the summary is the same to the last byte.
     The size of the state depends on how many groups there are, not on how many questions.
@@ -74,22 +65,17 @@ class RagState:
 
     def add(self, result: RagResult) -> None:
         """Count a result."""
-        sums = Sums(
-            1,
-            int(result.passed),
-            int(result.error is not None),
-            decimal(result.score),
-            decimal(result.max_score),
-        )
+        scores = decimal(result.score), decimal(result.max_score)
+        sums = Sums(1, int(result.passed), int(result.error is not None), *scores)
         for key in _groups_of(result):
-            self._groups[key] = self._groups.get(key, Sums()) + sums
+            self._groups[key] = self._groups.get(key, Sums()).plus(sums)
         if result.judge is not msgspec.UNSET:
             self._judged.add(result.type, result.judge)
 
     def merge(self, other: Self) -> None:
         """Take in what another state has counted; the other stays as it is."""
         for key, sums in other._groups.items():
-            self._groups[key] = self._groups.get(key, Sums()) + sums
+            self._groups[key] = self._groups.get(key, Sums()).plus(sums)
         self._judged.merge(other._judged)
 
     def _by(self, kind: str) -> dict[str, RagGroup]:
@@ -111,9 +97,9 @@ class RagState:
         return RagSummary(
             schema_version=RAG_SCHEMA_VERSION,
             run_id=run_id,
-            total_tests=total.count,
+            total_tests=total.questions,
             passed_tests=total.passed,
-            pass_rate=total.passed / total.count if total.count else 0.0,
+            pass_rate=total.passed / total.questions if total.questions else 0.0,
             overall_score=float(total.score),
             max_score=float(total.max_score),
             overall_percentage=float(_PERCENT * total.score / total.max_score) if total.max_score else 0.0,
@@ -180,3 +166,34 @@ def headline_values(summary: RagSummary) -> dict[str, float]:
             if mean is not None:
                 values[f"rag.judge.{mark}"] = mean
     return values
+
+
+class _Name(Record):
+    """The fields of a line that its place in the summary depends on."""
+
+    id: str
+    question_index: int
+
+
+def individual_results(path: Path) -> Iterator[RagIndividual]:
+    """Yield the summary's part of each committed result in ``rag_results.jsonl``, in the order of ids.
+
+    Memory holds ids and offsets, and one line.
+
+    Raises:
+        OSError: the file cannot be read.
+        InvalidRecord: a line is no result.
+    """
+    places: list[tuple[str, int, int]] = []
+    offset = 0
+    with path.open("rb") as file:
+        try:
+            for line in file:
+                name = decode(line, _Name)
+                places.append((name.id, name.question_index, offset))
+                offset += len(line)
+            for *_, place in sorted(places):
+                file.seek(place)
+                yield decode(file.readline(), RagIndividual)
+        except InvalidRecord as problem:
+            raise type(problem)(f"{path}: {problem}") from None

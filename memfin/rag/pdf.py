@@ -59,7 +59,7 @@ def _within(seconds: float, file: BinaryIO, path: Path) -> list[str]:
             done.set_exception(
                 problem
                 if isinstance(problem, UsageError)
-                else UsageError(f"document {path}: cannot be read as a PDF: {_told(problem)}")
+                else UsageError(f"document {path}: cannot be read as a PDF: {_reason(problem)}")
             )
         else:
             done.set_result(pages)
@@ -96,7 +96,7 @@ def _opened(reader: pypdf.PdfReader) -> bool:
         return False
 
 
-def _told(problem: Exception) -> str:
+def _reason(problem: Exception) -> str:
     return shown(str(problem) or type(problem).__name__, 120).strip("'\"")
 
 

@@ -21,12 +21,12 @@ _SPEAKERS: Final[dict[str, RagSpeaker]] = {
     "answer": "answer",
 }
 _DECORATION: Final = r"[ \t\u3000>*_#\-]*"
-_TURN: Final = re.compile(
+TURN: Final = re.compile(
     rf"^{_DECORATION}(?P<name>问|答|question|answer|q|a)[ \t\u3000]*+[0-9]{{0,4}}[.、]?[*_]*[ \t\u3000]*[:：]"
     r"|(?<=[。？！；?!])[ \t\u3000]*(?P<inner>[问答])[ \t\u3000]*[:：]",
     re.MULTILINE | re.IGNORECASE,
 )
-_FURNITURE: Final = re.compile(
+FURNITURE: Final = re.compile(
     rf"^{_DECORATION}(?:"
     r"第[ \t]*[0-9一二三四五六七八九十百]+[ \t]*页.{0,20}"
     r"|page[ \t]+[0-9]+.{0,20}"
@@ -72,7 +72,7 @@ def segments(document: Document) -> tuple[Segment, ...]:
 
 def _turns(text: str) -> Iterator[tuple[int, RagSpeaker]]:
     """Yield where turns begin, and whose they are."""
-    for match in _TURN.finditer(text):
+    for match in TURN.finditer(text):
         yield match.start(), _SPEAKERS[(match["name"] or match["inner"]).lower()]
 
 
@@ -80,7 +80,7 @@ def _parts(page: Page, start: int, end: int, speaker: RagSpeaker | None, pair: i
     """Yield what lies between two beginnings of turns; lines that are no one's words by themselves."""
     section: RagSection = "qa_pair" if pair else "header"
     position = start
-    for line in _FURNITURE.finditer(page.text, start, end):
+    for line in FURNITURE.finditer(page.text, start, end):
         if position < line.start():
             yield Segment(page.number, position, line.start(), section, speaker, pair)
         yield Segment(page.number, line.start(), line.end(), "header", None, 0)

@@ -25,13 +25,10 @@ from memfin.journal import (
     progress_path,
 )
 from memfin.judges.protocol import RecordingJudge
-from memfin.rag.benchmark import SAMPLE, Benchmark, load_benchmark
+from memfin.rag.aggregation import individual_results
+from memfin.rag.benchmark import SAMPLE, Benchmark, Packed, load_benchmark, unfounded
 from memfin.rag.document import Document, load_document
-from memfin.rag.grounding import unfounded
-from memfin.rag.judging.controls import RagControl, rag_controls
-from memfin.rag.judging.task import RagJudge, RagTask
-from memfin.rag.packed import Packed
-from memfin.rag.results import individual_results
+from memfin.rag.judging import RagControl, RagJudge, RagTask, rag_controls
 from memfin.rag.scoring import DocumentIndex
 from memfin.rag.systems import load_system
 from memfin.rag.systems.under_test import SystemUnderTest

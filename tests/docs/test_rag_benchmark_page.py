@@ -13,8 +13,7 @@ from memfin.contracts import (
     Record,
     RequiredEvidence,
 )
-from memfin.rag.benchmark import SAMPLE, load_benchmark
-from memfin.rag.grounding import check_benchmark
+from memfin.rag.benchmark import SAMPLE, check_benchmark, load_benchmark
 from tests.docs.pages import ROOT, blocks
 
 PAGE = ROOT / "docs" / "rag-benchmark.md"

@@ -14,7 +14,7 @@ import pytest
 from memfin.contracts import RagAnswer
 from memfin.contracts.reading import decode
 from memfin.rag.document import load_document
-from memfin.rag.http.openapi import openapi_document
+from memfin.rag.http import openapi_document
 from memfin.rag.systems import Asked, load_system
 from memfin.rag.systems.openai import OpenAIRag
 from tests.docs.pages import ROOT, blocks

@@ -134,12 +134,7 @@ async def test_questions_on_which_the_system_failed_are_asked_again_when_this_is
 
 
 @pytest.mark.parametrize(
-    ("what", "named"),
-    [
-        ("questions", "benchmark_sha256"),
-        ("document", "document_sha256"),
-        ("system", "rag"),
-    ],
+    ("what", "named"), [("questions", "benchmark_sha256"), ("document", "document_sha256"), ("system", "rag")]
 )
 async def test_what_is_not_as_it_was_is_named_and_forced_only_on_demand(
     tmp_path: Path, what: str, named: str

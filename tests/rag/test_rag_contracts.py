@@ -223,7 +223,7 @@ def test_an_answer_survives_the_wire() -> None:
     assert answer.citation[0].page is None
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "first", "last"),
     [
         ("2020-08-30", date(2020, 8, 30), date(2020, 8, 30)),

@@ -20,7 +20,7 @@ from memfin.errors import UsageError
 from memfin.rag import document as document_module
 from memfin.rag import pdf as pdf_module
 from memfin.rag.document import Document, Page, load_document, text_pages
-from tests.support import length
+from tests.support import each_case, length
 
 
 def pages(path: Path) -> list[tuple[int, str]]:
@@ -204,7 +204,7 @@ def test_what_is_no_file_is_one_line(tmp_path: Path, make: Callable[[Path], None
         load_document(tmp_path if inside else tmp_path / "1.md")
 
 
-@pytest.mark.parametrize("name", ["a\0b", "x" * 5000], ids=["nul", "long"])
+@each_case("name", ["a\0b", "x" * 5000])
 def test_a_path_that_no_file_can_have_is_refused(name: str) -> None:
     with pytest.raises(UsageError, match=r"cannot read|too long"):
         load_document(name)

@@ -2,9 +2,17 @@
 
 import math
 
+from memfin.rag.extraction.answers import (
+    ReadAnswer,
+    choose_amount,
+    choose_breakdown,
+    choose_count,
+    choose_date,
+    choose_range,
+    polarity,
+)
 from memfin.rag.extraction.dates import PartialDate, find_dates, find_ranges, find_times, parse_date
-from memfin.rag.extraction.facts import find_facts, ordering_masked
-from memfin.rag.extraction.names import find_names, is_name
+from memfin.rag.extraction.facts import find_facts, find_names, is_name, ordering_masked
 from memfin.rag.extraction.normalize import (
     contains,
     find_quote,
@@ -14,15 +22,6 @@ from memfin.rag.extraction.normalize import (
     occurrences,
     plain,
     quote_parts,
-)
-from memfin.rag.extraction.polarity import polarity
-from memfin.rag.extraction.values import (
-    Told,
-    choose_amount,
-    choose_breakdown,
-    choose_count,
-    choose_date,
-    choose_range,
 )
 from memfin.text.numbers import number_value
 from tests.support import each_case
@@ -399,12 +398,12 @@ TOTAL = "成龙飞总共给了多少钱？"
     ],
 )
 def test_the_amount_that_an_answer_gives(text: str, amount: float | None) -> None:
-    assert choose_amount(Told(text, TOTAL)).value == amount
+    assert choose_amount(ReadAnswer(text, TOTAL)).value == amount
 
 
 def test_an_amount_of_the_question_is_not_the_answer_when_there_is_another() -> None:
-    assert choose_amount(Told("42000元里退了10000元", "42000元里退了多少？")).value == 10000
-    assert choose_amount(Told("退了42000元", "42000元都退了吗？")).value == 42000
+    assert choose_amount(ReadAnswer("42000元里退了10000元", "42000元里退了多少？")).value == 10000
+    assert choose_amount(ReadAnswer("退了42000元", "42000元都退了吗？")).value == 42000
 
 
 @each_case(
@@ -419,7 +418,7 @@ def test_an_amount_of_the_question_is_not_the_answer_when_there_is_another() -> 
     ],
 )
 def test_the_parts_of_a_breakdown(text: str, parts: tuple[float, ...] | None) -> None:
-    assert choose_breakdown(Told(text)).value == parts
+    assert choose_breakdown(ReadAnswer(text)).value == parts
 
 
 @each_case(
@@ -439,7 +438,7 @@ def test_the_parts_of_a_breakdown(text: str, parts: tuple[float, ...] | None) ->
     ],
 )
 def test_the_count_that_an_answer_gives(text: str, question: str, count: float | None) -> None:
-    assert choose_count(Told(text, question)).value == count
+    assert choose_count(ReadAnswer(text, question)).value == count
 
 
 @each_case(
@@ -454,7 +453,7 @@ def test_the_count_that_an_answer_gives(text: str, question: str, count: float |
     ],
 )
 def test_the_date_that_an_answer_gives(text: str, date: str | None) -> None:
-    chosen = choose_date(Told(text)).value
+    chosen = choose_date(ReadAnswer(text)).value
     assert (chosen and chosen.iso()) == date
 
 
@@ -464,11 +463,11 @@ def test_the_period_that_an_answer_gives() -> None:
         "从2020年7月1日开始，当时还好，8月30日结束",
         "7月1日开始，2020年8月30日结束",
     ):
-        period = choose_range(Told(text)).value
+        period = choose_range(ReadAnswer(text)).value
         assert period is not None
         assert (period.first.iso(), period.last.iso()) == ("2020-07-01", "2020-08-30")
-    assert choose_range(Told("2020年7月1日")).value is None
-    assert choose_range(Told("无")).reason == "none_found"
+    assert choose_range(ReadAnswer("2020年7月1日")).value is None
+    assert choose_range(ReadAnswer("无")).reason == "none_found"
 
 
 @each_case(
@@ -491,11 +490,10 @@ def test_the_period_that_an_answer_gives() -> None:
         "not ",
         "twenty ",
     ],
-    ids=ascii,
 )
 def test_texts_of_one_piece_again_and_again_are_read(piece: str) -> None:
     text = piece * 2000
-    told = Told(text, text)
+    told = ReadAnswer(text, text)
     chosen = choose_amount(told).value
     assert chosen is None or math.isfinite(chosen)
     assert len({found.date for found in find_dates(plain(text))}) <= 1

@@ -1,6 +1,6 @@
 """Which answers decline to answer, in Chinese and English, and which only look so."""
 
-from memfin.rag.extraction.abstention import recognize_abstention
+from memfin.rag.extraction.answers import recognize_abstention
 from tests.support import each_case
 
 ASKED = "42000元具体用到哪里了？请详细说明。"

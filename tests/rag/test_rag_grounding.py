@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from memfin.errors import UsageError
+from memfin.rag.benchmark import Grounds, check_benchmark
 from memfin.rag.document import Document, Page
-from memfin.rag.grounding import Grounds, check_benchmark
 from memfin.validation import Finding
 
 TEXT = """# 笔录
@@ -87,11 +87,7 @@ def test_what_stands_where_it_is_said_to_stand_is_fine(tmp_path: Path, question:
             "required_evidence[0].section",
             "'42000元' does not stand in header on page 1",
         ),
-        (
-            gap(required_quote="都记得"),
-            "required_quote",
-            "'都记得' does not stand in d.md",
-        ),
+        (gap(required_quote="都记得"), "required_quote", "'都记得' does not stand in d.md"),
         (
             gap(required_quote="都忘记了", evidence_location={"page": 1}),
             "required_quote",

@@ -23,9 +23,7 @@ from memfin.agents.settings import AgentSettings
 from memfin.contracts import ModelUsage
 from memfin.contracts.rag import RagAnswer, RagAnswerRange, RagCitation, RagEvidence
 from memfin.errors import UsageError
-from memfin.rag.http import application, serve
-from memfin.rag.http.openapi import openapi_document
-from memfin.rag.http.protocol import CODES, LONGEST_QUESTION
+from memfin.rag.http import CODES, MAX_QUESTION_CHARS, application, openapi_document, serve
 from memfin.rag.systems import Asked, RagReply, load_system
 from tests.rag.rag_documents import RECORD
 
@@ -220,7 +218,7 @@ async def test_the_handlers_answer_as_the_document_says(monkeypatch: pytest.Monk
 
 async def test_a_question_that_is_too_long_is_refused() -> None:
     async with serving(application(System)) as url:
-        error = (await asked(url, "x" * (LONGEST_QUESTION + 1))).error
+        error = (await asked(url, "x" * (MAX_QUESTION_CHARS + 1))).error
     assert error is not None
     assert "HTTP 400 invalid_request" in error
 

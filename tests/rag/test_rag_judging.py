@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections import Counter
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -28,17 +29,21 @@ from memfin.judges.prompts import MAX_CHARS, TooLong
 from memfin.judges.protocol import JudgeResult
 from memfin.rag.aggregation import RagState
 from memfin.rag.document import Document, Page
-from memfin.rag.judging.answers import SCHEMA, read_answer
-from memfin.rag.judging.controls import (
+from memfin.rag.judging import (
+    MAX_PAGE_CHARS,
+    SCHEMA,
+    JudgeState,
     RagControl,
+    RagTally,
+    RagTask,
+    combined,
+    judge_request,
+    mark_of,
     rag_control_result,
     rag_control_warnings,
     rag_controls,
+    read_answer,
 )
-from memfin.rag.judging.panel import RagPanel, RagTally, combined
-from memfin.rag.judging.request import MOST_PAGE_CHARS, judge_request
-from memfin.rag.judging.sums import JudgeState, MarkSums
-from memfin.rag.judging.task import RagTask
 from memfin.rag.scoring import DocumentIndex
 from memfin.validation import validate_file
 from tests.judges.injections import injections
@@ -94,7 +99,7 @@ def test_required_pages_come_first_then_those_that_the_answer_points_at() -> Non
 
 
 def test_an_answer_that_points_everywhere_does_not_push_the_evidence_out() -> None:
-    pages = ["长" * (MOST_PAGE_CHARS // 3)] * 9
+    pages = ["长" * (MAX_PAGE_CHARS // 3)] * 9
     everywhere = answer(citation=[{"page": number, "quote": "长"} for number in range(1, 10)])
     asked = judge_request(
         question(required_evidence=[{"page": 8, "must_include": "长"}]), everywhere, index(*pages)
@@ -112,7 +117,7 @@ def test_a_needed_page_that_is_too_long_is_refused_and_not_cut() -> None:
         TASK.grading_prompt(asked, 0)
 
 
-@pytest.mark.parametrize("language", ["zh", "en"])
+@each_case("language", ["zh", "en"])
 def test_everything_untrusted_stands_in_a_fence_of_its_own(language: str) -> None:
     said = answer("一共42000元。", amount=42000, evidence=[{"page": 2, "text": "付了"}], abstained=False)
     asked = judge_request(question(), said, index()).replace(language=language)
@@ -218,14 +223,13 @@ def test_an_answer_is_read_as_strictly_as_it_is_asked_for() -> None:
         {"faithfulness_reason": "\ud83d"},
         {"score": 5},
     ],
-    ids=["zero", "six", "half", "text", "null", "boolean", "reason", "surrogate", "unknown"],
 )
 def test_what_is_no_verdict_is_refused(change: dict[str, Any]) -> None:
     with pytest.raises(InvalidAnswer, match="is no verdict"):
         read_answer(json.dumps(GOOD | change))
 
 
-@pytest.mark.parametrize("name", list(GOOD))
+@each_case("name", list(GOOD))
 def test_no_part_of_a_verdict_may_be_missing(name: str) -> None:
     with pytest.raises(InvalidAnswer, match=name):
         read_answer(json.dumps({key: value for key, value in GOOD.items() if key != name}))
@@ -254,18 +258,6 @@ def test_a_verdict_is_scrubbed_in_both_reasons() -> None:
     assert (found.faithfulness_reason, found.answer_correctness_reason) == ("f***", "c***")
 
 
-def test_agreement_is_told_for_each_mark() -> None:
-    panel = RagPanel()
-    panel.add([vote(4, 2)])
-    assert (panel.agreement(), panel.spread()) == ({}, None)
-    panel.add([vote(4, 2), vote(4, 5)])
-    panel.add([vote(1, 3), vote(1, 3)])
-    found = panel.agreement()
-    assert (found["faithfulness"].alpha, found["faithfulness"].observed) == (1.0, 1.0)
-    assert found["answer_correctness"].observed == 0.5
-    assert panel.spread() == (1.5, 3.0)
-
-
 def judgement(number: int, vote_number: int, verdict: RagVerdict | None) -> RagJudgement:
     return RagJudgement(
         run_id="r",
@@ -280,6 +272,20 @@ def judgement(number: int, vote_number: int, verdict: RagVerdict | None) -> RagJ
     )
 
 
+def test_agreement_is_computed_for_each_mark() -> None:
+    tally = RagTally()
+    tally.add([judgement(1, 1, vote(4, 2))])
+    stats = tally.statistics(tally.look_ups, [])
+    assert (stats.agreement, stats.spread_mean) == ({}, None)
+    tally.add([judgement(2, 1, vote(4, 2)), judgement(2, 2, vote(4, 5))])
+    tally.add([judgement(3, 1, vote(1, 3)), judgement(3, 2, vote(1, 3))])
+    stats = tally.statistics(tally.look_ups, [])
+    faithfulness = stats.agreement["faithfulness"]
+    assert (faithfulness.alpha, faithfulness.observed) == (1.0, 1.0)
+    assert stats.agreement["answer_correctness"].observed == 0.5
+    assert (stats.spread_mean, stats.spread_max) == (1.5, 3.0)
+
+
 def test_votes_of_which_one_failed_leave_nothing_to_compare() -> None:
     tally = RagTally()
     tally.add([judgement(1, 1, vote(4, 2)), judgement(1, 2, vote(4, 3))])
@@ -290,15 +296,15 @@ def test_votes_of_which_one_failed_leave_nothing_to_compare() -> None:
 
 def test_a_mean_has_the_interval_of_students_t() -> None:
     scores = [5.0, 4.0, 2.0, 4.0]
-    mark = sum((MarkSums.of(score) for score in scores), MarkSums()).mark()
+    mark = mark_of(Counter(scores))
     assert (mark.count, mark.mean) == (4, 3.75)
     half = 3.182446305284263 * math.sqrt(sum((score - 3.75) ** 2 for score in scores) / 3 / 4)
     assert mark.ci95
     assert mark.ci95[0] == pytest.approx(3.75 - half)
     assert mark.ci95[1] == 5.0  # kept within the scale
-    assert MarkSums().mark().mean is None
-    assert MarkSums.of(4.0).mark().ci95 is None
-    assert (MarkSums.of(3.0) + MarkSums.of(3.0)).mark().ci95 == (3.0, 3.0)
+    assert mark_of({}).mean is None
+    assert mark_of({4.0: 1}).ci95 is None
+    assert mark_of({3.0: 2}).ci95 == (3.0, 3.0)
 
 
 def result(number: int, judged: RagJudged | None) -> RagResult:
@@ -397,7 +403,6 @@ def control(kind: ControlKind, faithfulness: float | None, correctness: float = 
         ([control("null", None), control("oracle", 5, 5)], ["1 of 2 controls could not be judged: HTTP 500"]),
         ([], []),
     ],
-    ids=["sound", "generous", "obeys", "obeys-without-null", "blind", "flat", "failed", "none"],
 )  # fmt: skip
 def test_what_is_wrong_with_a_judge_is_told(found: list[RagJudgeControl], told: list[str]) -> None:
     warnings = rag_control_warnings(found)

@@ -18,9 +18,7 @@ from memfin.errors import UsageError
 from memfin.memory.tokens import estimate_tokens
 from memfin.rag.document import Document, Page
 from memfin.rag.systems import SystemUnderTest, load_system
-from memfin.rag.systems.openai import OpenAIRag
-from memfin.rag.systems.openai.answers import SCHEMA, read_answer
-from memfin.rag.systems.openai.prompts import Chunks, shipped_instructions
+from memfin.rag.systems.openai import SCHEMA, Chunks, OpenAIRag, read_answer, shipped_instructions
 from tests.agents.loopback_model import LoopbackModel, loopback_model
 from tests.client.faulty_server import STATUSES, FaultyServer
 from tests.rag.rag_documents import ENGLISH, PROSE, RECORD
@@ -209,7 +207,7 @@ def test_the_schema_is_one_of_strict_decoding_and_holds_what_is_read() -> None:
 # --- how answers are read
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         json.dumps(ANSWER),
@@ -217,7 +215,6 @@ def test_the_schema_is_one_of_strict_decoding_and_holds_what_is_read() -> None:
         f"<think>算一下：3+1.5</think>\n{json.dumps(ANSWER)}",
         json.dumps({name: value for name, value in ANSWER.items() if value}),
     ],
-    ids=["plain", "block", "thoughts", "sparse"],
 )
 def test_structured_answers_are_read(text: str) -> None:
     read = read_answer(text)
@@ -238,10 +235,7 @@ def test_a_malformed_field_is_left_out_and_named() -> None:
     read = read_answer(json.dumps(answer))
     assert read.dropped == ("amount", "count", "entity", "citation")
     assert read.answer == READ.replace(
-        amount=None,
-        date_range=RagAnswerRange(start="2020-01"),
-        evidence=[RagEvidence(text="x")],
-        citation=[],
+        amount=None, date_range=RagAnswerRange(start="2020-01"), evidence=[RagEvidence(text="x")], citation=[]
     )
 
 
@@ -258,7 +252,6 @@ def test_a_malformed_field_is_left_out_and_named() -> None:
         "<think>never ends",
         "{" * 5000,
     ],
-    ids=["prose", "no-answer", "null", "array", "more", "twice", "nan", "thoughts", "deep"],
 )
 def test_words_that_are_no_structured_answer_stand_as_they_are(text: str) -> None:
     read = read_answer(text)

@@ -94,7 +94,7 @@ def _parts(details: dict[str, Any]) -> list[float]:
     return [details["correct_abstention"], details["no_hallucination"], details["quote_included"]]
 
 
-@each_case("case", CASES, ids=[f"line {n}" for n in range(1, len(CASES) + 1)])
+@each_case("case", CASES)
 def test_an_answer_gets_what_the_formula_says(case: dict[str, Any]) -> None:
     asked = {"id": "case", **QUESTIONS[case["on"]], **case.get("ask", {})}
     question = msgspec.convert(asked, RagQuestion)

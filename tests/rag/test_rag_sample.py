@@ -11,9 +11,8 @@ import pytest
 
 from memfin.contracts import RagQuestion
 from memfin.contracts.catalog import CONTRACTS, json_schema
-from memfin.rag.benchmark import SAMPLE, load_benchmark
+from memfin.rag.benchmark import SAMPLE, check_benchmark, load_benchmark
 from memfin.rag.document import load_document
-from memfin.rag.grounding import check_benchmark
 from memfin.rag.transcript import segments
 
 BENCHMARK = load_benchmark(SAMPLE)

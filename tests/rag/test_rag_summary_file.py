@@ -9,11 +9,12 @@ import pytest
 
 from memfin.contracts.rag import RagIndividual, RagSummary, iter_individual_results, read_sums, summary_pieces
 from memfin.contracts.reading import InvalidRecord
-from memfin.rag.results import individual_results
+from memfin.rag.aggregation import individual_results
 from memfin.runtime.bench_plan import make_bench_plan
 from memfin.runtime.outputs import pretty_json
 from memfin.runtime.run import Run
 from tests.rag.bench_support import Counting, mixed
+from tests.support import each_case
 
 AWKWARD = '"\n  ]\n    },\n  "individual_results": [\n'
 
@@ -47,7 +48,7 @@ def summary(results: list[RagIndividual]) -> RagSummary:
     )
 
 
-@pytest.mark.parametrize("number", [0, 1, 2, 400])
+@each_case("number", [0, 1, 2, 400])
 def test_the_pieces_are_the_bytes_of_the_whole(number: int) -> None:
     whole = summary([listed(place) for place in range(number)])
     pieces = list(summary_pieces(whole.replace(individual_results=[]), iter(whole.individual_results)))

@@ -20,8 +20,8 @@ from memfin.contracts import ModelUsage
 from memfin.contracts.rag import RagAnswer, RagAnswerRange, RagCitation, RagEvidence
 from memfin.errors import UsageError
 from memfin.rag.systems import Asked, RagReply, SystemUnderTest, load_system
-from memfin.rag.systems.answers import LARGEST
-from memfin.rag.systems.instances import MOST_STUCK
+from memfin.rag.systems.protocol import MAX_ANSWER_BYTES
+from memfin.rag.systems.under_test import MAX_STUCK
 from tests.rag.rag_documents import RECORD
 from tests.support import each_case
 
@@ -86,7 +86,6 @@ def refusal(given: Any, **options: Any) -> str:
         ("openai:m", "name it with --document"),
         (7, "got int"),
     ],
-    ids=str,
 )
 def test_references_that_name_no_system(given: Any, said: str) -> None:
     message = refusal(given)
@@ -104,7 +103,7 @@ def test_a_model_needs_a_name_and_an_endpoint(monkeypatch: pytest.MonkeyPatch) -
     assert "has no memory" in refusal("openai:m", document=RECORD, settings=memory)
 
 
-@pytest.mark.parametrize("given", ["builtin", "oracle", "http://127.0.0.1:1", dict])
+@each_case("given", ["builtin", "oracle", "http://127.0.0.1:1", dict])
 def test_settings_of_models_are_refused_by_other_systems(given: Any) -> None:
     settings = AgentSettings(temperature=0.5)
     assert "agent_temperature" in refusal(given, document=RECORD, settings=settings)
@@ -235,7 +234,7 @@ def _nested(depth: int) -> Any:
         ({"answer": "a", "evidence": _nested(2000)}, "answer that is none"),
         ({"answer": object()}, "answer that is none"),
         ({"answer": "half a pair \ud83d"}, "lone surrogate"),
-        ({"answer": "x" * LARGEST}, f"at most {LARGEST} are taken"),
+        ({"answer": "x" * MAX_ANSWER_BYTES}, f"at most {MAX_ANSWER_BYTES} are taken"),
         (RagAnswer(answer=5), "$.answer"),  # type: ignore[arg-type] # as a careless system builds it
         ({"answer": "a", "usage": {"calls": -1}}, "a usage that is none"),
         (RagReply(answer=FULL, usage="much"), "a usage that is none"),  # type: ignore[arg-type] # as above
@@ -403,12 +402,12 @@ async def test_no_more_is_asked_when_too_many_questions_hang(monkeypatch: pytest
     try:
         async with under_test(system(query), limit=0.001) as loaded:
             outcomes = [await loaded.ask("hang")]
-            while outcomes[-1].status == "timeout" and len(outcomes) < 50 * MOST_STUCK:
+            while outcomes[-1].status == "timeout" and len(outcomes) < 50 * MAX_STUCK:
                 # A thread that has not begun in time hangs nowhere.
                 outcomes.append(await loaded.ask("hang"))
-        assert len(outcomes) > MOST_STUCK
+        assert len(outcomes) > MAX_STUCK
         assert outcomes[-1].error == (
-            f"{MOST_STUCK} earlier questions still hang in their threads; no more are asked"
+            f"{MAX_STUCK} earlier questions still hang in their threads; no more are asked"
         )
     finally:
         release.set()
@@ -576,7 +575,7 @@ async def test_a_system_that_cannot_be_made_is_told_before_the_run_and_fails_its
     assert said in outcome.error
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("factory", "taken"), [(lambda: Plain(None), "()"), (lambda document, size: None, "(document, size)")]
 )
 def test_a_factory_that_takes_other_arguments_is_refused(factory: Any, taken: str) -> None:
@@ -586,7 +585,7 @@ def test_a_factory_that_takes_other_arguments_is_refused(factory: Any, taken: st
 
 
 async def test_a_factory_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memfin.rag.systems.instances.OPEN_LIMIT", 0.02)
+    monkeypatch.setattr("memfin.rag.systems.under_test.OPEN_LIMIT", 0.02)
     release = threading.Event()
 
     def factory(document: object) -> Plain:
@@ -630,4 +629,4 @@ async def test_a_closed_run_can_be_followed_by_another() -> None:
     loaded = load_system(Plain)
     for _ in range(2):
         assert (await loaded.ask("q")).status == "ok"
-        await loaded.close(hasty=True)
+        await loaded.close(short_grace=True)

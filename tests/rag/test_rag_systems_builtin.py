@@ -13,11 +13,10 @@ from memfin.contracts.rag import RagAnswer, RagAnswerRange
 from memfin.rag.benchmark import load_benchmark
 from memfin.rag.document import Document, Page, load_document
 from memfin.rag.extraction.normalize import fold
+from memfin.rag.passages import passages_of
 from memfin.rag.scoring import DocumentIndex, score_question
 from memfin.rag.systems import SystemUnderTest, load_system
-from memfin.rag.systems.builtin import BuiltinRag
-from memfin.rag.systems.builtin.passages import passages_of
-from memfin.rag.systems.builtin.question import read_question
+from memfin.rag.systems.builtin import BuiltinRag, read_question
 from tests.rag.rag_documents import ENGLISH, PROSE, RECORD
 from tests.support import each_case
 
@@ -61,7 +60,6 @@ def quotes(given: RagAnswer) -> list[tuple[int | None, str]]:
         (PROSE, "What period was the fund closed for audit?", "date_range",
          RagAnswerRange(start="2021-03-01", end="2021-06-30"), 3),
     ],
-    ids=lambda value: value[:24] if isinstance(value, str) else "",
 )  # fmt: skip
 def test_values_of_the_asked_kind_are_found_and_quoted(
     document: Document, question: str, field: str, value: Any, page: int
@@ -97,7 +95,6 @@ def test_a_list_brings_the_passages_that_bear_on_it() -> None:
         (RECORD, "", ""),
         (RECORD, "？！…", ""),
     ],
-    ids=lambda value: value[:24] if isinstance(value, str) else "",
 )
 def test_what_nothing_supports_is_left_open(document: Document, question: str, quote: str) -> None:
     found = answer(document, question)
@@ -129,14 +126,13 @@ def test_a_value_in_the_question_that_is_affirmed_is_quoted_with_the_affirmation
     assert [text for _, text in quotes(found)] == ["定金是不是3000元？", "是的，没有错。"]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("turns", "expected"),
     [
         ([("哪年签的？", "2021年签的。"), ("哪天搬走的？", "8月30日搬走的。")], "2021-08-30"),
         ([("哪年签的？", "2021年，补签在2022年。"), ("哪天搬走的？", "8月30日搬走的。")], "2022-08-30"),
         ([("哪天搬走的？", "8月30日搬走的。")], "--08-30"),
     ],
-    ids=["year-before", "nearest-year", "no-year"],
 )
 def test_a_date_takes_its_year_from_what_was_said_before(turns: list[tuple[str, str]], expected: str) -> None:
     assert answer(record(*turns), "哪天搬走的？").date == expected
@@ -163,7 +159,7 @@ def test_a_clause_with_the_value_answers_although_another_is_left_open() -> None
     assert answer(record(turns), "电话打了多少次？").abstained is True
 
 
-@pytest.mark.parametrize("document", [RECORD, ENGLISH, PROSE], ids=lambda each: each.name)
+@each_case("document", [RECORD, ENGLISH, PROSE])
 def test_every_quote_stands_on_its_page(document: Document) -> None:
     for question in ("一共投了多少钱？", "店在哪里？", "Who was paid?", "When did it end?", "有哪些证据？"):
         for page, quote in quotes(answer(document, question)):

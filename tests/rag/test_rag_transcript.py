@@ -1,6 +1,5 @@
 """Whose words the parts of a record are."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -112,7 +111,7 @@ def test_lines_that_nobody_says_are_of_the_head(line: str) -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_case(
     "line",
     [
         "我没有签名，因为忙。",

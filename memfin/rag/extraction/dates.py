@@ -1,11 +1,12 @@
 """Dates, periods and times of day in Chinese, ISO and English forms, whole or partial."""
 
+import datetime as dt
 import re
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from memfin.rag.extraction.normalize import plain
+from memfin.rag.extraction.normalize import load_patterns, plain
 from memfin.text.numbers import informal, number_value
 
 
@@ -53,77 +54,16 @@ class FoundRange(NamedTuple):
     end: int
 
 
-_CN_YEAR: Final = "[一二][零〇○一二三四五六七八九]{3}"
-_CN_SHORT: Final = "[零〇一二三四五六七八九]{2}"
-_CN_MONTH: Final = "一?十[一二]|一十|[零〇]?[一二三四五六七八九]|[十正]"
-_CN_DAY: Final = (  # 一十八: the formal 壹拾捌 in plain numerals
-    r"三十一?|[一二]?十[一二三四五六七八九]|[一二]十|廿[一二三四五六七八九]?|[零〇初]?[一二三四五六七八九]"
-    r"|初?十"
-)
-_MONTH: Final = rf"1[0-2]|0?[1-9](?!\d)|{_CN_MONTH}"
-_DAY: Final = rf"3[01]|[12]\d|0?[1-9](?!\d)|{_CN_DAY}"
-_NO_NUMBER: Final = r"(?<![\d.零〇一二三四五六七八九十百千万第])"
-_YEAR: Final = (
-    rf"(?:(?P<year>(?:1[89]|20)\d\d|{_CN_YEAR})年?度?|(?P<short>\d\d|{_CN_SHORT})年)(?=[的]?(?:{_MONTH})月)"
-)
-_CHINESE: Final = re.compile(
-    rf"{_NO_NUMBER}(?:"
-    rf"(?:{_YEAR}的?)?(?P<month>{_MONTH})月份?(?:(?P<day>{_DAY})(?:[日号]"
-    rf"|(?![\d多几.,个名位人次笔元万千百天年月])))?"
-    rf"|(?P<only_year>(?:1[89]|20)\d\d|{_CN_YEAR})年(?!级)"
-    rf"|(?P<only_day>{_DAY})(?:号(?!楼|线|房|门|院|店|库|桌|案|证|文)|日(?!内|之内|后|以内|以后|前|以前"
-    rf"|均|利率)))"
-)
-_ISO: Final = re.compile(
-    r"(?:(?<![\d./-])|(?<=\d-\d\d/))(?P<year>(?:1[89]|20)\d\d)(?P<mark>[-/.])(?P<month>1[0-2]"
-    r"|0?[1-9])(?:(?P=mark)(?P<day>3[01]|[12]\d|0?[1-9]))?"
-    r"(?!\d|[-/.]\d(?<!-\d\d/\d))"
-)
-_COMPACT: Final = re.compile(
-    r"(?<!\d)(?P<year>(?:19|20)\d\d)(?P<month>0[1-9]|1[0-2])(?P<day>0[1-9]|[12]\d|3[01])(?!\d)"
-)
-_AMERICAN: Final = re.compile(r"(?<![\d/])(\d{1,2})/(\d{1,2})/((?:19|20)\d\d)(?![\d/])")
+_PATTERNS: Final = load_patterns("dates")
 _MONTHS: Final = (
     *("january", "february", "march", "april", "may", "june"),
     *("july", "august", "september", "october", "november", "december"),
 )
 """English month names. Those of the standard library depend on the locale."""
 _NUMBER_OF_MONTH: Final = {name[:3]: number for number, name in enumerate(_MONTHS, 1)}
-_NAME: Final = "|".join(f"{name[:3]}(?:{name[3:]})?" if name[3:] else name for name in _MONTHS).replace(
-    "sep(", "sept?("
-)
-_ENGLISH: Final = re.compile(
-    rf"(?<![a-z])(?:(?P<d1>\d{{1,2}})(?:st|nd|rd"
-    rf"|th)?\s(?:of\s)?(?P<m1>{_NAME})(?![a-z])\.?(?:,?\s(?P<y1>(?:1[89]|20)\d\d))?"
-    rf"|(?P<m2>{_NAME})\.?\s(?:the\s)?(?P<d2>\d{{1,2}})(?:st|nd|rd|th)?(?!\d)(?:,?\s(?P<y2>(?:1[89]"
-    rf"|20)\d\d)(?!\d))?"
-    rf"|(?P<m3>{_NAME})\.?,?\s(?:of\s)?(?P<y3>(?:1[89]|20)\d\d)(?!\d)"
-    rf"|(?:in|since|by|of|until|from|during|early|late|mid)\s(?:early\s|late\s|mid-?)?"
-    rf"(?:(?P<y4>(?:1[89]|20)\d\d)(?![\d,.]*\d|\s?[a-z]*(?:yuan|rmb|元))"
-    rf"|(?P<m4>{'|'.join(_MONTHS)})(?![a-z]|\s\d)))",
-    re.IGNORECASE,
-)
-_ENGLISH_DAYS: Final = re.compile(
-    rf"(?<![a-z])(?P<m1>{_NAME})\.?\s(?P<a1>\d{{1,2}})(?:st|nd|rd|th)?(?P<gap1>\s?(?:-|–|—|to|and)\s?)"
-    rf"(?P<b1>\d{{1,2}})(?:st|nd|rd|th)?(?!\d)(?:,?\s(?P<y1>(?:1[89]|20)\d\d)(?!\d))?"
-    rf"|(?<![\w.,])(?P<a2>\d{{1,2}})(?:st|nd|rd|th)?(?P<gap2>\s?(?:-|–|—|to|and)\s?)"
-    rf"(?P<b2>\d{{1,2}})(?:st|nd|rd|th)?\s(?:of\s)?(?P<m2>{_NAME})(?![a-z])(?:\.?,?\s(?P<y2>(?:1[89]|20)\d\d))?",
-    re.IGNORECASE,
-)
 _LATIN: Final = re.compile("[A-Za-z]{2}")
-_TO: Final = re.compile(
-    r"\s*(?:左右|前后|起|开始|初|中旬|底|末|上旬|下旬)?,?\s*(?:至|到|~|-|–|—|―|to|until|till|through|and)\s*",
-    re.IGNORECASE,
-)
-_LAST_DAYS: Final = (0, 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+_LEAP_YEAR: Final = 2000
 _CENTURY: Final = 2000
-_SHORT_YEARS: Final = 100
-_TIME: Final = re.compile(
-    r"(?<![\d:])(?P<h1>[01]?\d|2[0-4]):(?P<m1>[0-5]\d)(?::[0-5]\d)?(?![\d:])"
-    r"|(?P<half>凌晨|早上|上午|中午|下午|傍晚|晚上|当晚)?(?P<h2>[01]?\d|2[0-4]|[一二三四五六七八九]"
-    r"|十[一二三四五六七八九]?|二十[一二三四]?)"
-    r"(?P<hour>时(?!候|间|常|而|期|刻|不)|点钟?)(?:(?P<quarter>半|整|一刻)|(?P<m2>[0-5]?\d|[零〇一二三四五六七八九十]{1,3})分)?"
-)
 _AFTERNOON: Final = frozenset(("下午", "傍晚", "晚上", "当晚"))
 _NOON: Final = 12
 
@@ -139,11 +79,9 @@ def _number(text: str | None) -> int | None:
 
 def _checked(year: int | None, month: int | None, day: int | None) -> PartialDate | None:
     """Return the date, or None when the calendar has no such day."""
-    if month is not None and not 0 < month < len(_LAST_DAYS):
-        return None
-    if day is not None and not 0 < day <= (_LAST_DAYS[month] if month else 31):
-        return None
-    if (month, day) == (2, 29) and year is not None and (year % 4 or (year % 100 == 0 and year % 400)):
+    try:
+        dt.date(year or _LEAP_YEAR, 1 if month is None else month, 1 if day is None else day)
+    except ValueError:
         return None
     return PartialDate(year, month, day)
 
@@ -155,14 +93,14 @@ def _found(match: re.Match[str], year: int | None, month: int | None, day: int |
 
 
 def _chinese(text: str) -> Iterator[FoundDate]:
-    for match in _CHINESE.finditer(text):
+    for match in _PATTERNS["chinese"].finditer(text):
         short = _number(match["short"])
         year = _number(match["year"] or match["only_year"]) if short is None else _CENTURY + short
         yield from _found(match, year, _number(match["month"]), _number(match["day"] or match["only_day"]))
 
 
 def _english(text: str) -> Iterator[FoundDate]:
-    for match in _ENGLISH.finditer(text):
+    for match in _PATTERNS["english"].finditer(text):
         name = match["m1"] or match["m2"] or match["m3"] or match["m4"]
         year = _number(match["y1"] or match["y2"] or match["y3"] or match["y4"])
         yield from _found(
@@ -175,7 +113,7 @@ def _english(text: str) -> Iterator[FoundDate]:
 
 def _english_days(text: str) -> Iterator[FoundDate]:
     """Yield both ends of what names the month and the year once: March 2-5, 2021."""
-    for match in _ENGLISH_DAYS.finditer(text):
+    for match in _PATTERNS["english_days"].finditer(text):
         form = "1" if match["m1"] else "2"
         year, month = _number(match[f"y{form}"]), _NUMBER_OF_MONTH[match[f"m{form}"][:3].lower()]
         ends = (
@@ -189,13 +127,13 @@ def _english_days(text: str) -> Iterator[FoundDate]:
 
 
 def _numeric(text: str) -> Iterator[FoundDate]:
-    for pattern in (_ISO, _COMPACT):
+    for pattern in (_PATTERNS["iso"], _PATTERNS["compact"]):
         for match in pattern.finditer(text):
             if match["day"] is None and match["mark"] == ".":
                 continue  # 2020.8 is a number
             yield from _found(match, int(match["year"]), int(match["month"]), _number(match["day"]))
     if "/" in text:
-        for match in _AMERICAN.finditer(text):
+        for match in _PATTERNS["american"].finditer(text):
             first, second = int(match[1]), int(match[2])
             month, day = (second, first) if first > _NOON else (first, second)
             yield from _found(match, int(match[3]), month, day)
@@ -223,7 +161,7 @@ def find_ranges(text: str, dates: list[FoundDate] | None = None) -> list[FoundRa
     known = find_dates(text) if dates is None else dates
     for left, right in pairwise(known):
         between = text[left.end : right.start]
-        if _TO.fullmatch(between):
+        if _PATTERNS["to"].fullmatch(between):
             first, last = left.date, right.date
             if last.year is None:
                 month = first.month if last.month is None else last.month
@@ -257,7 +195,7 @@ def find_times(text: str) -> list[FoundTime]:
     if ":" not in text and "时" not in text and "点" not in text:
         return []
     found = []
-    for match in _TIME.finditer(text):
+    for match in _PATTERNS["time"].finditer(text):
         hour = _number(match["h1"] or match["h2"])
         quarter = match["quarter"]
         minute = {"半": 30, "整": 0, "一刻": 15}[quarter] if quarter else _number(match["m1"] or match["m2"])

@@ -1,9 +1,4 @@
-"""The facts of a text that can be looked up in a document: amounts, counts, dates, numbers, ids, names.
-
-One pass takes a `plain` text apart. What has been read as one kind is not read again as another: the
-figures of a date are no amounts, those of an id no counts, and figures that only order a text (numbers of
-list items, pages, lines, citations) are no facts at all.
-"""
+"""Facts of a text that can be looked up in a document: amounts, counts, dates, numbers, ids, names."""
 
 import re
 from bisect import bisect_right
@@ -11,10 +6,60 @@ from collections.abc import Callable, Iterator
 from typing import Final, Literal, NamedTuple
 
 from memfin.rag.extraction.dates import FoundDate, PartialDate, find_dates, find_times
-from memfin.rag.extraction.names import find_names
-from memfin.rag.extraction.normalize import plain, widths
+from memfin.rag.extraction.normalize import load_patterns, plain, widths
 from memfin.text.numbers import ENGLISH_NUMBER, NUMBER, NUMERALS, digit_string, number_value, number_values
 from memfin.text.quantities import quantities
+
+_PATTERNS: Final = load_patterns("facts")
+_CHINESE_NAME: Final = re.compile("[\u4e00-\u9fff]{2,6}(?:·[\u4e00-\u9fff]{1,8})?$")
+_FOREIGN_NAME: Final = re.compile(r"[A-Z][\w.'-]*(?:\s+(?:[A-Z&][\w.'-]*|of|and|de|van|von)){0,4}$")
+_TITLE_SIGN: Final = re.compile("[生士姐师板理任医官长记傅学姨某总]")
+_NO_NAMES: Final = frozenset(
+    ("某", "何", "任", "时", "和", "应", "成", "解", "项", "任何", "有关", "时任", "包括")
+)
+
+
+class FoundName(NamedTuple):
+    """A name at ``text[start:end]``."""
+
+    name: str
+    start: int
+    end: int
+
+
+def is_name(words: str) -> bool:
+    """Say whether quoted words are a name: short, with no word in them that only sentences have."""
+    words = words.strip()
+    if _FOREIGN_NAME.match(words):
+        return True
+    if not _CHINESE_NAME.match(words) and not _PATTERNS["institution"].search(words):
+        return False
+    return _PATTERNS["institution"].search(words) is not None or _PATTERNS["wordy"].search(words) is None
+
+
+def quotations(text: str) -> Iterator[FoundName]:
+    """Yield what stands in quotation marks or title marks in a text, without the marks."""
+    for match in _PATTERNS["quoted"].finditer(text):
+        group = match.lastindex
+        if group is not None:
+            yield FoundName(match.group(group), match.start(group), match.end(group))
+
+
+def find_names(text: str) -> list[FoundName]:
+    """Return the names that a `plain` text marks as names, in order."""
+    found = [quoted for quoted in quotations(text) if is_name(quoted.name)]
+    for match in _PATTERNS["titled"].finditer(text) if _TITLE_SIGN.search(text) else ():
+        name = match.group(1)
+        if name in _NO_NAMES:
+            continue
+        found.append(FoundName(match.group() if len(name) == 1 else name, match.start(), match.end()))
+    for pattern in (_PATTERNS["introduced"], _PATTERNS["mister"]):
+        for match in pattern.finditer(text):
+            group = match.lastindex
+            if group is not None:
+                found.append(FoundName(match.group(group), match.start(group), match.end(group)))
+    return sorted(found, key=lambda name: name.start)
+
 
 FactKind = Literal["amount", "share", "count", "number", "date", "time", "id", "name"]
 
@@ -34,21 +79,6 @@ class Fact(NamedTuple):
     unit: str = ""
 
 
-_ORDERING: Final = re.compile(
-    r"第\s?[\d零〇一二两三四五六七八九十百千、,,~-]+(?:至第?[\d一二三四五六七八九十]+)?(?:页|行|段|问|答"
-    r"|章|节|部分|点|条(?!人命)|款|项|轮|句|题|栏|卷)"
-    r"|(?:页码|页|行号?|P|p)[::]?\s?\d+(?:[-~–]\d+)?(?=[)\],.。;、行页]|$)"
-    r"|(?<!\d)\d{1,5}(?:[-~–]\d{1,5})?页(?!纸)"
-    r"|\b(?:pages?|pp?\.|lines?|sections?|paragraphs?|chapters?|items?|nos?\.|questions?)\s?\d+(?:\s?(?:-"
-    r"|–|to|and|,)\s?\d+)*"
-    r"|\[\d{1,3}\]|[(]\d{1,2}[)]|[(][一二三四五六七八九十]{1,2}[)]"
-    r"|第[一二三四五六七八九十\d]{1,2}(?=[,:、,:])",
-    re.IGNORECASE,
-)
-_ITEM: Final = re.compile(
-    r"(?m)^[ \t>#*-]*(?:\d{1,2}[.)、:](?!\d)|[一二三四五六七八九十]{1,2}[、.]|[(]?[a-hA-H][.)](?=\s))"
-    r"|(?<=[,;。:])[ ]?\d{1,2}[.)、](?=[^\d\s,.])"
-)
 _CIRCLED: Final = re.compile("[①-⑳❶-❿⑴-⒇]")
 _MONEY_UNIT: Final = (
     r"(?:元|圆|块钱|块(?![地砖])|人民币|美元|美金|港元|港币|欧元|日元|英镑"
@@ -72,16 +102,8 @@ def _money_pattern(number: str) -> re.Pattern[str]:
 
 _AMOUNT: Final = _money_pattern(NUMBER)
 _ENGLISH_AMOUNT: Final = _money_pattern(f"{ENGLISH_NUMBER}|{NUMBER}")
-_CARD: Final = re.compile(
-    r"(?<![\w.+-])(?:[\w.+-]+@[\w-]+(?:\.[\w-]+)+|(?:https?://|www\.)[^\s\u4e00-\u9fff,。]+"
-    r"|\+?\d{1,3}[- ]1[3-9]\d{9}|1[3-9]\d[- ]\d{4}[- ]\d{4}|0\d{2,3}-\d{7,8}|400-\d{3,4}-\d{3,4}"
-    r"|\d{4}(?:[ -]\d{4}){2,3}(?:[ -]\d{1,4})?|\d{2,}\*+\d{1,}"
-    r"|(?=[A-Za-z_-]*\d)(?=\d*[A-Za-z])[A-Za-z0-9](?:[A-Za-z0-9_-]{3,}))(?![\w])",
-    re.ASCII,
-)
 _LONG: Final = re.compile(r"(?<![\d.,])\d{7,}[Xx]?(?![\d]|[.,]\d|\s?(?:[万亿元块]|yuan|rmb))")
 _SPELT: Final = re.compile("[零〇○一二三四五六七八九幺]{3,}")
-_ONLY_LETTERS: Final = re.compile(r"[A-Za-z]+\d{0,1}$|\d+(?:st|nd|rd|th|k|w|px|pm|am)$", re.IGNORECASE)
 
 _UNITS: Final[dict[str, str]] = {
     **dict.fromkeys(("人", "名", "位", "口", "个人", "people", "persons", "person", "witnesses"), "人"),
@@ -115,7 +137,7 @@ def _count_pattern(number: str) -> re.Pattern[str]:
 
 
 UNIT_ASKED: Final = re.compile(rf"(?:多少|几)(?P<unit>{_MEASURE})|how many (?P<noun>[a-z]+)", re.IGNORECASE)
-"""What a question asks a count of."""
+"""The unit of a count that a question asks for."""
 
 _COUNT: Final = _count_pattern(NUMBER)
 _ENGLISH_COUNT: Final = _count_pattern(f"{ENGLISH_NUMBER}|{NUMBER}")
@@ -129,19 +151,8 @@ _WORD_COUNTS: Final = {
 _WORDS: Final = re.compile(
     r"(?<![他她你我咱们])[俩仨]人|\b(?:once|twice|thrice)\b(?!\s(?:as|the)\b)", re.IGNORECASE
 )
-_BESIDE: Final = rf"[{NUMERALS}\d.元块圆]"
-_IDIOM: Final = re.compile(
-    rf"(?<![{NUMERALS}\d.])(?:千万(?=[不别要记勿莫])|十分(?![钟之])|百分百"
-    r"|一(?:起|些|直|般|定|样|共|切|旦|并|律|方面|次性|点(?![零〇一二三四五六七八九])|下|致|边|面|带|向|时|度"
-    r"|会儿?|概|再|经|贯|旁|手|同|部分|系列|事|案|审|无|口|路|心|家人)"
-    r"|三番五次|五花八门|七上八下|四处|四周|乱七八糟|三三两两|两者|双方|再三|八成是|九牛一毛|一五一十"
-    r"|一清二楚|千方百计|百般|百姓|千丝万缕|成千上万|三方|四方|四川|三亚|五金|九龙|六合|八卦|二手|二审"
-    rf"|(?:[统唯第同单专万不逐之进再]一|星期[一二三四五六]|礼拜[一二三四五六]|张三|李四|王五|赵六)(?!{_BESIDE})"
-    r"|周[一二三四五六](?=[,。的上下早晚]|$))"
-)
 _VAGUE: Final = re.compile("[几数上多](?=[十百千万亿])[十百千万亿]+")
 _ONE: Final = frozenset(("一", "壹", "a", "one", "半"))
-_SHARE_SIGN: Final = re.compile("[%％]|[\\d一二两三四五六七八九十半][成折倍]|分之|百分|per\\s?cent|一半|半数")
 _ABOUT: Final = re.compile(rf"(?<=[{NUMERALS}\d])[多余来](?=[万亿])")
 _SHORT_NUMBER: Final = 1
 
@@ -151,8 +162,8 @@ def ordering_masked(text: str) -> str:
 
     They are the numbers of list items, pages, lines, sections and citations.
     """
-    masked = _ITEM.sub(_blank, widths(_CIRCLED.sub("\0", text)))
-    return _ORDERING.sub(_blank, _ABOUT.sub("", plain(masked)))
+    masked = _PATTERNS["item"].sub(_blank, widths(_CIRCLED.sub("\0", text)))
+    return _PATTERNS["ordering"].sub(_blank, _ABOUT.sub("", plain(masked)))
 
 
 def _blank(match: re.Match[str]) -> str:
@@ -202,7 +213,7 @@ def amounts_in(text: str) -> list[Fact]:
 
 
 def _shares(text: str) -> list[Fact]:
-    if _SHARE_SIGN.search(text) is None:
+    if _PATTERNS["share_sign"].search(text) is None:
         return []
     found: list[Fact] = []
     for share in quantities(text):
@@ -215,7 +226,11 @@ def _shares(text: str) -> list[Fact]:
 
 
 def _identifiers(text: str) -> list[Fact]:
-    cards = [match for match in _CARD.finditer(text) if not _ONLY_LETTERS.match(match.group())]
+    cards = [
+        match
+        for match in _PATTERNS["card"].finditer(text)
+        if not _PATTERNS["only_letters"].match(match.group())
+    ]
     ends = [match.end() for match in cards]
     found = [Fact("id", match.group(), *match.span()) for match in cards]
     for match in _LONG.finditer(text):
@@ -292,7 +307,7 @@ def facts_in(masked: str, *, names: bool = True, indefinite: bool = False) -> li
     facts: list[Fact] = []
     if names:
         facts.extend(Fact("name", name.name, name.start, name.end) for name in find_names(masked))
-    rest = _VAGUE.sub(_blank, _IDIOM.sub(_blank, masked))
+    rest = _VAGUE.sub(_blank, _PATTERNS["idiom"].sub(_blank, masked))
     for finder in _FINDERS:
         rest = _take(rest, facts, finder(rest))
     kept = facts if indefinite else [fact for fact in facts if not is_indefinite(fact, masked)]

@@ -1,18 +1,23 @@
-"""Two written forms that texts are compared in: *plain* for reading values, *folded* for finding quotes.
+"""Written forms in which texts are compared: *plain* for reading values, *folded* for finding quotes.
 
 Plain text is half-width (NFKC) and without the blanks that stand beside Chinese characters; punctuation
 stays, for it tells numbers apart. Folded text is lower case besides and has no punctuation: only where
-two words or two numbers would grow together is a single blank left between them. What folding keeps of a
-number is its value: ``2,000`` is ``2000``, ``4.2`` keeps its point, and ``1、2000元`` stays two numbers.
+two words or two numbers would grow together is a single blank left between them. Folding keeps the values
+of numbers: ``2,000`` is ``2000``, ``4.2`` keeps its point, and ``1、2000元`` stays two numbers.
 """
 
 import re
+import tomllib
 import unicodedata
 from collections.abc import Iterator
-from typing import Final
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
 
+from memfin.contracts import Language
 from memfin.text.numbers import NUMERALS
 
+_PATTERNS: Final = Path(__file__).parents[2] / "data" / "rag" / "patterns.toml"
 _CJK_FIRST: Final = "\u2e80"
 
 _ENUMERATING_COMMA: Final = re.compile("(?<=[0-9])，(?=[0-9])")
@@ -29,6 +34,26 @@ _ASIDE_LIMIT: Final = 400
 _MARKUP: Final = " \t\r\n\v\f*_`"
 _SCALES: Final = frozenset("百千万亿佰仟萬億")
 _NUMERAL_SET: Final = frozenset(NUMERALS)
+
+
+@cache
+def _tables() -> dict[str, Any]:
+    return tomllib.loads(_PATTERNS.read_text("utf-8"))
+
+
+def load_patterns(table: str) -> dict[str, re.Pattern[str]]:
+    """Compile a table of the shipped patterns, in which ``<name>`` stands for a fragment."""
+    data = _tables()[table]
+    fragments = {name: "|".join(each) for name, each in data["fragments"].items()}
+    fragments["numerals"] = NUMERALS
+
+    def filled(text: str) -> str:
+        for name, fragment in fragments.items():
+            if f"<{name}>" in text:
+                text = text.replace(f"<{name}>", filled(fragment))
+        return text
+
+    return {name: re.compile(filled("|".join(each))) for name, each in data["patterns"].items()}
 
 
 def widths(text: str) -> str:
@@ -179,3 +204,8 @@ def find_quote(
             reach = spot[1]
         else:
             yield first, reach
+
+
+def language_of(text: str) -> Language:
+    """Return ``zh`` where the text has a Chinese character, else ``en``."""
+    return "zh" if any("\u3400" <= mark <= "\u9fff" for mark in text) else "en"

@@ -1,4 +1,4 @@
-"""Typed values of an answer against the expected ones (RAG benchmark schema, ``expected`` of fact_exact)."""
+"""Typed values and abstention of an answer against the expected ones (spec section 9)."""
 
 import math
 import re
@@ -7,12 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from memfin.contracts.rag import RagAnswer, RagQuestion
-from memfin.rag.extraction.abstention import signs_of_not_knowing
-from memfin.rag.extraction.dates import PartialDate, parse_date
-from memfin.rag.extraction.normalize import contains, fold, plain
-from memfin.rag.extraction.polarity import leading_polarity, polarity
-from memfin.rag.extraction.values import (
-    Told,
+from memfin.rag.extraction.answers import (
+    Chosen,
+    ReadAnswer,
     amounts,
     choose_amount,
     choose_breakdown,
@@ -21,53 +18,22 @@ from memfin.rag.extraction.values import (
     choose_range,
     counts,
     dates,
+    leading_polarity,
+    polarity,
+    recognize_abstention,
+    signs_of_not_knowing,
 )
-from memfin.rag.scoring.abstaining import Stance
+from memfin.rag.extraction.dates import PartialDate, parse_date
+from memfin.rag.extraction.normalize import contains, fold, plain
 from memfin.text.clauses import clauses
 
-NOT_EXACT: Final = 0.01
+INEXACT_SHARE: Final = 0.01
 """The share by which an amount may be off where ``numeric_exact`` is false."""
 
+MAX_SHOWN_CANDIDATES: Final = 8
+MAX_SHOWN_TEXT: Final = 200
 
-class Match(NamedTuple):
-    """One expected field: what was expected, what the answer gives, from where, and why it does not match."""
-
-    field: str
-    matched: bool
-    expected: Any
-    got: Any
-    source: str
-    reason: str | None = None
-    candidates: Sequence[Any] = ()
-
-    def details(self) -> dict[str, Any]:
-        """Return what is recorded of it."""
-        return {
-            "field": self.field,
-            "matched": self.matched,
-            "expected": self.expected,
-            "got": self.got,
-            "source": self.source,
-            **({"reason": self.reason} if self.reason and not self.matched else {}),
-            **({"candidates": list(self.candidates)[:_SHOWN]} if len(self.candidates) > 1 else {}),
-        }
-
-
-class Given(NamedTuple):
-    """What the fields of an answer are read from."""
-
-    question: RagQuestion
-    answer: RagAnswer
-    told: Told
-    stance: Stance
-
-    @property
-    def words(self) -> str:
-        """The answer's text and its ``text`` field."""
-        return self.answer.answer if self.answer.text is None else f"{self.answer.answer}\n{self.answer.text}"
-
-
-_SHOWN: Final = 8
+_TYPED: Final = ("amount", "amount_breakdown", "date", "date_range", "count", "boolean", "entity")
 _TITLE: Final = re.compile(r"(?:先生|女士|小姐|同志)$|[(（].*[)）]$|^(?:mr|mrs|ms|dr)\.?\s", re.IGNORECASE)
 _DENIED: Final = re.compile(
     r"(?:不是|并非|而非|不[在叫姓住]|不位于|不属于|没有|不会是|\bnot|\bnever|n't|rather than|instead of)"
@@ -79,83 +45,156 @@ _OR_BEFORE: Final = re.compile(r"(?:或者?|还是|、|/|\bor)\s?$", re.IGNORECA
 _OR_AFTER: Final = re.compile(r"\s?(?:或者?|还是|、|/|or\b)", re.IGNORECASE)
 
 
-def _same(got: float, expected: float, *, exact: bool) -> bool:
-    return math.isclose(got, expected, rel_tol=1e-9 if exact else NOT_EXACT, abs_tol=1e-6)
+class Stance(NamedTuple):
+    """Abstention of an answer, its source (``declared``, ``text``, ``typed_answer``), sign, and reason."""
+
+    abstains: bool
+    source: str
+    sign: str | None = None
+    reason: str | None = None
+
+    def details(self) -> dict[str, Any]:
+        """Return the record of it."""
+        return {
+            "abstained": self.abstains,
+            "source": self.source,
+            **({"sign": self.sign} if self.sign else {}),
+            **({"reason": self.reason} if self.reason else {}),
+        }
 
 
-def _match(
+class Match(NamedTuple):
+    """One expected field, the value that the answer gives and its source, and why it does not match."""
+
+    field: str
+    expected: Any
+    got: Any
+    source: str
+    reason: str | None
+    candidates: Sequence[Any] = ()
+
+    def details(self) -> dict[str, Any]:
+        """Return the record of it."""
+        return {
+            "field": self.field,
+            "matched": self.reason is None,
+            "expected": self.expected,
+            "got": self.got,
+            "source": self.source,
+            **({"reason": self.reason} if self.reason else {}),
+            **(
+                {"candidates": list(self.candidates)[:MAX_SHOWN_CANDIDATES]}
+                if len(self.candidates) > 1
+                else {}
+            ),
+        }
+
+
+class Given(NamedTuple):
+    """An answer with its question, its text taken apart, and its stance."""
+
+    question: RagQuestion
+    answer: RagAnswer
+    read: ReadAnswer
+    stance: Stance
+
+    def contradicts(self, values: Sequence[Any], *, agrees: bool) -> bool:
+        """Say whether the text gives other values than a field, not only those of the question."""
+        return bool(values) and not agrees and not {fact.value for fact in self.read.asked}.issuperset(values)
+
+
+def has_typed_answer(answer: RagAnswer) -> bool:
+    """Say whether the answer fills a typed field; free ``text`` may say anything and is none."""
+    return any(getattr(answer, name) is not None for name in _TYPED)
+
+
+def stance(answer: RagAnswer, question: str) -> Stance:
+    """Say whether an answer abstains.
+
+    An answer with a typed field does not. Otherwise ``abstained`` decides where it is given, and the
+    answer's words where it is not.
+    """
+    if has_typed_answer(answer):
+        return Stance(abstains=False, source="typed_answer")
+    if answer.abstained is not None:
+        return Stance(abstains=answer.abstained, source="declared")
+    found = recognize_abstention(answer.answer, question)
+    if not found.abstains and found.reason == "empty" and answer.text:
+        found = recognize_abstention(answer.text, question)
+    return Stance(found.abstains, "text", found.sign, found.reason)
+
+
+def matches(given: Given) -> Iterator[Match]:
+    """Yield one match for every typed field that the question expects."""
+    for name, compare in _FIELDS.items():
+        if getattr(given.question.expected, name) is not None:
+            yield compare(given)
+
+
+def _compared(
     field: str, expected: Any, got: Any, source: str, *, same: bool, candidates: Sequence[Any] = ()
 ) -> Match:
-    return Match(field, same, expected, got, source, "differs", candidates)
+    return Match(field, expected, got, source, None if same else "differs", candidates)
 
 
-def _missing(field: str, expected: Any, reason: str, candidates: Sequence[Any] = ()) -> Match:
-    return Match(
-        field,
-        matched=False,
-        expected=expected,
-        got=None,
-        source="answer",
-        reason=reason,
-        candidates=candidates,
-    )
+def _extracted(
+    field: str,
+    expected: Any,
+    chosen: Chosen[Any],
+    same: Callable[[Any], bool],
+    shown: Callable[[Any], Any] = lambda value: value,
+) -> Match:
+    """Compare the value that was chosen from the text of an answer."""
+    candidates = tuple(map(shown, chosen.candidates))
+    if chosen.value is None:
+        return Match(field, expected, None, "answer", chosen.reason, candidates)
+    got, is_same = shown(chosen.value), same(chosen.value)
+    return _compared(field, expected, got, "answer", same=is_same, candidates=candidates)
+
+
+def _same(got: float, expected: float, *, exact: bool) -> bool:
+    return math.isclose(got, expected, rel_tol=1e-9 if exact else INEXACT_SHARE, abs_tol=1e-6)
 
 
 def _amount(given: Given) -> Match:
-    expected = given.question.expected.amount_total
+    expected = given.question.expected.amount_total or 0.0
     exact = given.question.scoring.numeric_exact
-    field = "amount_total"
     got = given.answer.amount
     if got is None:
-        chosen = choose_amount(given.told)
-        if chosen.value is None:
-            return _missing(field, expected, chosen.reason, chosen.candidates)
-        same = _same(chosen.value, expected or 0.0, exact=exact)
-        return _match(field, expected, chosen.value, "answer", same=same, candidates=chosen.candidates)
-    said = [
+        chosen = choose_amount(given.read)
+        return _extracted("amount_total", expected, chosen, lambda value: _same(value, expected, exact=exact))
+    values = [
         float(fact.value)
-        for fact in amounts(given.told)
+        for fact in amounts(given.read)
         if fact.kind == "amount" and isinstance(fact.value, float)
     ]
-    if said and not any(_same(value, got, exact=True) for value in (*said, sum(said))):
-        asked = {fact.value for fact in given.told.asked}
-        if not asked.issuperset(said):
-            return Match(
-                field,
-                matched=False,
-                expected=expected,
-                got=got,
-                source="field",
-                reason="contradicts_text",
-                candidates=said,
-            )
-    return _match(field, expected, got, "field", same=_same(got, expected or 0.0, exact=exact))
+    if given.contradicts(
+        values, agrees=any(_same(value, got, exact=True) for value in (*values, sum(values)))
+    ):
+        return Match("amount_total", expected, got, "field", "contradicts_text", values)
+    return _compared("amount_total", expected, got, "field", same=_same(got, expected, exact=exact))
 
 
 def _breakdown(given: Given) -> Match:
-    expected = given.question.expected.breakdown() or ()
-    got: Sequence[float] | None = given.answer.amount_breakdown
-    source = "field"
-    if got is None:
-        chosen = choose_breakdown(given.told)
-        if chosen.value is None:
-            return _missing("amount_breakdown", list(expected), chosen.reason)
-        got, source = chosen.value, "answer"
+    expected = list(given.question.expected.breakdown() or ())
     exact = given.question.scoring.numeric_exact
-    same = Counter(map(_cents, got)) == Counter(map(_cents, expected)) or (
-        not exact
-        and len(got) == len(expected)
-        and all(_same(a, b, exact=False) for a, b in zip(sorted(got), sorted(expected), strict=True))
-    )
-    return _match("amount_breakdown", list(expected), list(got), source, same=same)
+
+    def same(got: Sequence[float]) -> bool:
+        counted, wanted = (Counter(round(value, 4) for value in values) for values in (got, expected))
+        return counted == wanted or (
+            not exact
+            and len(got) == len(expected)
+            and all(_same(a, b, exact=False) for a, b in zip(sorted(got), sorted(expected), strict=True))
+        )
+
+    got = given.answer.amount_breakdown
+    if got is None:
+        return _extracted("amount_breakdown", expected, choose_breakdown(given.read), same, list)
+    return _compared("amount_breakdown", expected, list(got), "field", same=same(got))
 
 
-def _cents(value: float) -> float:
-    return round(value, 4)
-
-
-def _date_matches(got: PartialDate, expected: PartialDate, *, exact: bool) -> bool:
-    if exact:
+def _date_matches(got: PartialDate | None, expected: PartialDate, *, exact: bool) -> bool:
+    if got is None or exact:
         return got == expected
     return got.agrees(expected) and not (got.month is None and expected.month is not None)
 
@@ -165,99 +204,91 @@ def _date(given: Given) -> Match:
     expected = parse_date(text)
     exact = given.question.scoring.date_exact
     if expected is None:
-        return _missing("date", text, "expected_unreadable")
+        return Match("date", text, None, "answer", "expected_unreadable")
     if given.answer.date is None:
-        chosen = choose_date(given.told)
-        shown = tuple(date.iso() for date in chosen.candidates)
-        if chosen.value is None:
-            return _missing("date", text, chosen.reason, shown)
-        same = _date_matches(chosen.value, expected, exact=exact)
-        return _match("date", text, chosen.value.iso(), "answer", same=same, candidates=shown)
+        chosen = choose_date(given.read)
+        return _extracted(
+            "date", text, chosen, lambda date: _date_matches(date, expected, exact=exact), PartialDate.iso
+        )
     got = parse_date(given.answer.date)
     if got is None:
-        return Match(
-            "date", matched=False, expected=text, got=given.answer.date, source="field", reason="unreadable"
-        )
-    said = [date for date in dates(given.told) if date.day is not None]
-    asked = {fact.value for fact in given.told.asked}
-    if said and not any(date.agrees(got) for date in said) and not asked.issuperset(said):
-        return Match(
-            "date", matched=False, expected=text, got=got.iso(), source="field", reason="contradicts_text"
-        )
-    return _match("date", text, got.iso(), "field", same=_date_matches(got, expected, exact=exact))
+        return Match("date", text, given.answer.date, "field", "unreadable")
+    values = [date for date in dates(given.read) if date.day is not None]
+    if given.contradicts(values, agrees=any(date.agrees(got) for date in values)):
+        return Match("date", text, got.iso(), "field", "contradicts_text")
+    return _compared("date", text, got.iso(), "field", same=_date_matches(got, expected, exact=exact))
 
 
 def _range(given: Given) -> Match:
-    wanted = given.question.expected.date_range
+    wanted, exact = given.question.expected.date_range, given.question.scoring.date_exact
     first, last = (parse_date(wanted.start), parse_date(wanted.end)) if wanted else (None, None)
-    shown = {"start": wanted.start, "end": wanted.end} if wanted else None
+    expected = {"start": wanted.start, "end": wanted.end} if wanted else None
     if first is None or last is None:
-        return _missing("date_range", shown, "expected_unreadable")
-    source, period = "field", given.answer.date_range
+        return Match("date_range", expected, None, "answer", "expected_unreadable")
+    period = given.answer.date_range
     if period is None:
-        chosen = choose_range(given.told)
+        chosen = choose_range(given.read)
         if chosen.value is None:
-            return _missing("date_range", shown, chosen.reason)
+            return Match("date_range", expected, None, "answer", chosen.reason)
         got: tuple[PartialDate | None, PartialDate | None] = chosen.value.first, chosen.value.last
-        source = "answer"
     else:
         got = (parse_date(period.start or ""), parse_date(period.end or ""))
-    exact = given.question.scoring.date_exact
-    same = all(
-        end is not None and _date_matches(end, wish, exact=exact)
-        for end, wish in zip(got, (first, last), strict=True)
-    )
-    told = {name: None if end is None else end.iso() for name, end in zip(("start", "end"), got, strict=True)}
-    return _match("date_range", shown, told, source, same=same)
+    same = all(_date_matches(end, wish, exact=exact) for end, wish in zip(got, (first, last), strict=True))
+    shown = {name: end and end.iso() for name, end in zip(("start", "end"), got, strict=True)}
+    return _compared("date_range", expected, shown, "answer" if period is None else "field", same=same)
 
 
 def _count(given: Given) -> Match:
-    expected = given.question.expected.count
-    got = given.answer.count
+    expected, got, unit = given.question.expected.count, given.answer.count, given.read.unit
     if got is None:
-        chosen = choose_count(given.told)
-        if chosen.value is None:
-            return _missing("count", expected, chosen.reason, chosen.candidates)
-        return _match(
-            "count",
-            expected,
-            chosen.value,
-            "answer",
-            same=chosen.value == expected,
-            candidates=chosen.candidates,
-        )
-    unit = given.told.unit
-    said = {fact.value for fact in counts(given.told) if unit and fact.kind == "count" and fact.unit == unit}
-    if said and float(got) not in said:
-        return Match(
-            "count", matched=False, expected=expected, got=got, source="field", reason="contradicts_text"
-        )
-    return _match("count", expected, got, "field", same=got == expected)
+        return _extracted("count", expected, choose_count(given.read), lambda value: value == expected)
+    values = {
+        fact.value for fact in counts(given.read) if unit and fact.kind == "count" and fact.unit == unit
+    }
+    if values and float(got) not in values:
+        return Match("count", expected, got, "field", "contradicts_text")
+    return _compared("count", expected, got, "field", same=got == expected)
 
 
 def _boolean(given: Given) -> Match:
-    expected = given.question.expected.boolean_answer
-    got = given.answer.boolean
+    expected, got = given.question.expected.boolean_answer, given.answer.boolean
+    if got is None:
+        abstains = given.stance.abstains
+        got = None if abstains else polarity(_words(given))
+        if got is None:
+            reason = "abstains" if abstains else "undecided"
+            return Match("boolean_answer", expected, None, "answer", reason)
+        return _compared("boolean_answer", expected, got, "answer", same=got is expected)
     shown = plain(given.answer.answer)
     lead = False if _NOT_DONE.match(shown) else leading_polarity(shown)
-    if got is None:
-        got = None if given.stance.abstains else polarity(given.words)
-        if got is None:
-            return _missing("boolean_answer", expected, "abstains" if given.stance.abstains else "undecided")
-        return _match("boolean_answer", expected, got, "answer", same=got is expected)
     if lead is not None and lead is not got:
-        return Match(
-            "boolean_answer",
-            matched=False,
-            expected=expected,
-            got=got,
-            source="field",
-            reason="contradicts_text",
-        )
-    return _match("boolean_answer", expected, got, "field", same=got is expected)
+        return Match("boolean_answer", expected, got, "field", "contradicts_text")
+    return _compared("boolean_answer", expected, got, "field", same=got is expected)
 
 
-def _mentioned(expected: str, text: str, *, alone: bool) -> str | None:
+def _text(given: Given) -> Match:
+    expected = given.question.expected.text_answer or ""
+    answer = given.answer
+    source, got = ("answer", answer.answer) if answer.text is None else ("field", answer.text)
+    reason = _missing(expected, got, alone=False)
+    return Match("text_answer", expected, got[:MAX_SHOWN_TEXT], source, reason)
+
+
+def _entity(given: Given) -> Match:
+    expected, got = given.question.expected.entity or "", given.answer.entity
+    if got is not None:
+        same = fold(_TITLE.sub("", got.strip())) == fold(_TITLE.sub("", expected.strip()))
+        return _compared("entity", expected, got, "field", same=same or fold(got) == fold(expected))
+    reason = _missing(expected, _words(given), alone=True)
+    return Match("entity", expected, expected if reason is None else None, "answer", reason)
+
+
+def _words(given: Given) -> str:
+    answer = given.answer
+    return answer.answer if answer.text is None else f"{answer.answer}\n{answer.text}"
+
+
+def _missing(expected: str, text: str, *, alone: bool) -> str | None:
     """Return why a text does not give the expected words as its answer; None when it does.
 
     ``alone``: they may not be one of several that are listed or left open (甲、乙; 甲或乙).
@@ -265,61 +296,30 @@ def _mentioned(expected: str, text: str, *, alone: bool) -> str | None:
     needle, shown = fold(expected), plain(text)
     if not needle or not contains(needle, fold(shown)):
         return "not_mentioned"
-    reason = None
-    for clause in clauses(shown):
-        if not contains(needle, fold(clause)):
-            continue
-        reason = _denial(expected, clause, alone=alone)
-        if reason is None:
-            return None
-    return reason
+    reasons = [
+        _denial(expected, clause, alone=alone) for clause in clauses(shown) if contains(needle, fold(clause))
+    ]
+    return None if None in reasons or not reasons else reasons[-1]
 
 
 def _denial(expected: str, clause: str, *, alone: bool) -> str | None:
-    if signs_of_not_knowing(clause) and not signs_of_not_knowing(plain(expected)):
+    words = plain(expected)
+    if signs_of_not_knowing(clause) and not signs_of_not_knowing(words):
         return "nothing_known_of_it"
-    place = clause.casefold().find(plain(expected).casefold())
-    before, after = clause[: max(place, 0)], clause[place + len(plain(expected)) :] if place >= 0 else ""
+    place = clause.casefold().find(words.casefold())
+    before, after = (clause[:place], clause[place + len(words) :]) if place >= 0 else ("", "")
     if _DENIED.search(before):
         return "denied"
     return "one_of_several" if alone and (_OR_BEFORE.search(before) or _OR_AFTER.match(after)) else None
 
 
-def _text(given: Given) -> Match:
-    expected = given.question.expected.text_answer or ""
-    source, got = (
-        ("answer", given.answer.answer) if given.answer.text is None else ("field", given.answer.text)
-    )
-    reason = _mentioned(expected, got, alone=False)
-    return Match("text_answer", reason is None, expected, got[:_LONG], source, reason)
-
-
-def _entity(given: Given) -> Match:
-    expected = given.question.expected.entity or ""
-    got = given.answer.entity
-    if got is not None:
-        same = fold(_TITLE.sub("", got.strip())) == fold(_TITLE.sub("", expected.strip()))
-        return _match("entity", expected, got, "field", same=same or fold(got) == fold(expected))
-    reason = _mentioned(expected, given.words, alone=True)
-    return Match("entity", reason is None, expected, expected if reason is None else None, "answer", reason)
-
-
-_LONG: Final = 200
-_FIELDS: Final[tuple[tuple[str, Callable[[Given], Match]], ...]] = (
-    ("amount_total", _amount),
-    ("amount_breakdown", _breakdown),
-    ("date", _date),
-    ("date_range", _range),
-    ("count", _count),
-    ("text_answer", _text),
-    ("boolean_answer", _boolean),
-    ("entity", _entity),
-)
-
-
-def matches(given: Given) -> Iterator[Match]:
-    """Yield one match for every typed field that the question expects."""
-    expected = given.question.expected
-    for name, compare in _FIELDS:
-        if getattr(expected, name) is not None:
-            yield compare(given)
+_FIELDS: Final[dict[str, Callable[[Given], Match]]] = {
+    "amount_total": _amount,
+    "amount_breakdown": _breakdown,
+    "date": _date,
+    "date_range": _range,
+    "count": _count,
+    "text_answer": _text,
+    "boolean_answer": _boolean,
+    "entity": _entity,
+}

@@ -1,47 +1,38 @@
 """Facts in an answer that the document does not contain (RAG benchmark schema, hallucination_check)."""
 
 from collections.abc import Iterable, Iterator
+from functools import cache
 from typing import Any, NamedTuple
 
 from memfin.contracts.rag import RagAnswer, RagQuestion
-from memfin.rag.extraction.abstention import signs_of_not_knowing
-from memfin.rag.extraction.dates import PartialDate, parse_date
-from memfin.rag.extraction.facts import Fact, FactKind, facts_in, find_facts, ordering_masked
+from memfin.rag.extraction.answers import is_negated, signs_of_not_knowing
+from memfin.rag.extraction.dates import parse_date
+from memfin.rag.extraction.facts import Fact, facts_in, find_facts, ordering_masked
 from memfin.rag.extraction.normalize import fold, quote_parts
-from memfin.rag.extraction.polarity import is_negated
-from memfin.rag.scoring.index import DocumentIndex, KnownFacts
+from memfin.rag.scoring.evidence import DocumentIndex, KnownFacts
 from memfin.text.clauses import CLAUSE_MARKS, SENTENCE_MARKS, between_marks
 
 
-class Invention(NamedTuple):
-    """A fact that the document does not hold: its kind, its words, and the part of the answer it is in."""
-
-    kind: FactKind
-    words: str
-    where: str
-
-    def details(self) -> dict[str, str]:
-        """Return what is recorded of it."""
-        return {"kind": self.kind, "text": self.words, "where": self.where}
-
-
 class Check(NamedTuple):
-    """Whether there was anything to check against, what is invented, what only echoes the question."""
+    """The outcome of a check: the facts that are invented, and those that only repeat the question.
 
-    checked: bool
-    invented: tuple[Invention, ...]
-    echoed: tuple[str, ...]
+    ``checked`` is False where there was nothing to check against.
+    """
+
+    checked: bool = False
+    invented: tuple[dict[str, str], ...] = ()
+    echoed: tuple[str, ...] = ()
 
     @property
     def passed(self) -> bool:
-        """Whether nothing is invented."""
+        """No fact is invented."""
         return not self.invented
 
     def details(self) -> dict[str, Any]:
-        """Return what is recorded of it."""
+        """Return the record of it."""
         return {
             "checked": self.checked,
-            "invented": [invention.details() for invention in self.invented],
+            "invented": list(self.invented),
             **({"echoed": list(self.echoed)} if self.echoed else {}),
         }
 
@@ -59,23 +50,21 @@ def check_answer(question: RagQuestion, answer: RagAnswer, index: DocumentIndex 
     """
     if index is None:
         if not question.should_abstain:
-            return Check(checked=False, invented=(), echoed=())
+            return Check()
         known = _facts_of(_given(question))
     else:
         known = index.facts
-    invented: list[Invention] = []
+    invented: list[dict[str, str]] = []
     echoed: list[str] = []
-    asked: KnownFacts | None = None
+    asked = cache(lambda: _facts_of([question.question]))
     for fact, words, where, sentence, clause in _said(answer, index):
         if known.holds(fact, words):
             continue
-        if asked is None:
-            asked = _facts_of([question.question])
-        if asked.holds(fact, words) and (is_negated(clause) or signs_of_not_knowing(sentence)):
+        if (is_negated(clause) or signs_of_not_knowing(sentence)) and asked().holds(fact, words):
             echoed.append(words)
-        else:
-            invented.append(Invention(fact.kind, words, where))
-    return Check(checked=True, invented=tuple(dict.fromkeys(invented)), echoed=tuple(dict.fromkeys(echoed)))
+        elif (entry := {"kind": fact.kind, "text": words, "where": where}) not in invented:
+            invented.append(entry)
+    return Check(checked=True, invented=tuple(invented), echoed=tuple(dict.fromkeys(echoed)))
 
 
 def _given(question: RagQuestion) -> list[str]:
@@ -112,19 +101,16 @@ def _said(answer: RagAnswer, index: DocumentIndex | None) -> Iterator[tuple[Fact
 
 def _typed(answer: RagAnswer) -> Iterator[tuple[Fact, str, str]]:
     """Yield the facts of an answer's typed fields."""
-    for name, values in (("amount", [answer.amount]), ("amount_breakdown", answer.amount_breakdown or [])):
-        for value in values:
-            if value is not None:
-                yield Fact("amount", float(value), 0, 0), f"{value:g}", name
+    parts = answer.amount_breakdown or []
+    for name, value in (("amount", answer.amount), *(("amount_breakdown", part) for part in parts)):
+        if value is not None:
+            yield Fact("amount", float(value), 0, 0), f"{value:g}", name
     if answer.count is not None:
         yield Fact("count", float(answer.count), 0, 0), str(answer.count), "count"
     period = answer.date_range
-    for name, text in (
-        ("date", answer.date),
-        *(("date_range", end) for end in (period and (period.start, period.end)) or ()),
-    ):
-        date = parse_date(text) if text else None
-        if isinstance(date, PartialDate) and text:
+    ends = (period.start, period.end) if period else ()
+    for name, text in (("date", answer.date), *(("date_range", end) for end in ends)):
+        if text and (date := parse_date(text)) is not None:
             yield Fact("date", date, 0, 0), text, name
     if answer.entity:
         yield Fact("name", answer.entity, 0, 0), answer.entity, "entity"

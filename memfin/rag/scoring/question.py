@@ -6,14 +6,19 @@ import msgspec
 
 from memfin.contracts.rag import RagAnswer, RagCitation, RagQuestion
 from memfin.rag.document import Document
+from memfin.rag.extraction.answers import ReadAnswer
 from memfin.rag.extraction.normalize import find_quote, fold, quote_parts
-from memfin.rag.extraction.values import Told
-from memfin.rag.scoring.abstaining import has_typed_answer, stance
-from memfin.rag.scoring.citations import citation_correctness, citation_provided, unique_required
-from memfin.rag.scoring.fields import Given, matches
+from memfin.rag.scoring.evidence import (
+    DocumentIndex,
+    citation_correctness,
+    citation_provided,
+    distinct,
+    passage,
+    supported,
+    unique_required,
+)
+from memfin.rag.scoring.fields import Given, has_typed_answer, matches, stance
 from memfin.rag.scoring.hallucination import check_answer
-from memfin.rag.scoring.index import DocumentIndex
-from memfin.rag.scoring.matching import Passage, distinct, mismatch, passage, reason
 
 EXACT_MATCH: Final = 0.7
 CITATION_CORRECTNESS: Final = 0.3
@@ -25,7 +30,7 @@ NO_HALLUCINATION: Final = 0.4
 QUOTE: Final = 0.2
 
 _SLACK: Final = 1e-9
-"""What a sum of the weights above may be off in binary."""
+"""Binary error of a sum of the weights above."""
 
 
 class QuestionScore(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,27 +84,27 @@ def _weighted(
 def _fact_exact(
     question: RagQuestion, answer: RagAnswer, index: DocumentIndex | None
 ) -> tuple[float, dict[str, Any]]:
-    told = stance(answer, question.question)
-    given = Given(question, answer, Told(answer.answer, question.question), told)
+    found_stance = stance(answer, question.question)
+    given = Given(question, answer, ReadAnswer(answer.answer, question.question), found_stance)
     found = [match.details() for match in matches(given)]
     void = None
     if not found:
         void = "nothing_expected"
-    elif told.abstains and told.source == "declared":
+    elif found_stance.abstains and found_stance.source == "declared":
         void = "abstained"
     elif index and any(match["source"] == "answer" for match in found) and index.is_recited(answer.answer):
         void = "recites_a_page"
     exact = float(void is None and all(match["matched"] for match in found))
-    cited = citation_correctness(question, answer, index)
+    cited, citation = citation_correctness(question, answer, index)
     details: dict[str, Any] = {
         "exact_match": exact,
-        "citation_correctness": cited.value,
+        "citation_correctness": cited,
         "fields": found,
-        "citation": cited.details,
+        "citation": citation,
     }
     if void is not None:
         details["reason"] = void
-    return EXACT_MATCH * exact + CITATION_CORRECTNESS * cited.value, details
+    return EXACT_MATCH * exact + CITATION_CORRECTNESS * cited, details
 
 
 def _evidence_set(
@@ -110,25 +115,13 @@ def _evidence_set(
         item.key: item
         for item in (passage(evidence.text, evidence.page, index) for evidence in answer.evidence)
     }
-    found = [False] * len(required)
-    relevant: list[Passage] = []
-    told: list[dict[str, Any]] = []
-    for item in returned.values():
-        results = [mismatch(item, wanted, index) for wanted in required]
-        supports = [place for place, result in enumerate(results) if result is None]
-        for place in supports:
-            found[place] = True
-        entry: dict[str, Any] = {"page": item.page, "supports": supports}
-        if supports:
-            relevant.append(item)
-        else:
-            entry["reason"] = reason(item, [result for result in results if result is not None])
-        told.append(entry)
+    found, entries = supported(returned.values(), required, index)
+    relevant = [item for item, entry in zip(returned.values(), entries, strict=True) if entry["supports"]]
     good = len(distinct(relevant))
     total = good + len(returned) - len(relevant)
     recall = sum(found) / len(found) if found else 0.0
     precision = good / total if total else 0.0
-    cited = citation_provided(question, answer, index)
+    cited, citation = citation_provided(question, answer, index)
     scoring = question.scoring
     enough = recall >= scoring.evidence_recall_min - _SLACK
     precise = precision >= scoring.evidence_precision_min - _SLACK
@@ -137,7 +130,7 @@ def _evidence_set(
         "recall_min": scoring.evidence_recall_min,
         "precision": precision,
         "precision_min": scoring.evidence_precision_min,
-        "citation_provided": cited.value,
+        "citation_provided": cited,
         "returned": len(answer.evidence),
         "distinct": total,
         "relevant": good,
@@ -145,11 +138,11 @@ def _evidence_set(
             {"page": wanted.page, "must_include": wanted.must_include, "found": is_found}
             for wanted, is_found in zip(required, found, strict=True)
         ],
-        "passages": told,
-        "citation": cited.details,
+        "passages": entries,
+        "citation": citation,
         **_points(question, answer),
     }
-    share = RECALL * enough + PRECISION * precise + CITATION_PROVIDED * cited.value
+    share = RECALL * enough + PRECISION * precise + CITATION_PROVIDED * cited
     return share, details
 
 
@@ -168,9 +161,9 @@ def _points(question: RagQuestion, answer: RagAnswer) -> dict[str, Any]:
 def _conflict_gap(
     question: RagQuestion, answer: RagAnswer, index: DocumentIndex | None
 ) -> tuple[float, dict[str, Any]]:
-    told = stance(answer, question.question)
+    found_stance = stance(answer, question.question)
     answers = bool(answer.answer.strip() or (answer.text or "").strip() or has_typed_answer(answer))
-    correct = told.abstains if question.should_abstain else answers and not told.abstains
+    correct = found_stance.abstains if question.should_abstain else answers and not found_stance.abstains
     check = check_answer(question, answer, index)
     quoted, quote = _quote(question, answer, index)
     details: dict[str, Any] = {
@@ -178,7 +171,7 @@ def _conflict_gap(
         "no_hallucination": float(check.passed),
         "quote_included": float(quoted),
         "should_abstain": question.should_abstain,
-        "abstention": told.details(),
+        "abstention": found_stance.details(),
         "hallucination": check.details(),
         "quote": quote,
     }

@@ -62,9 +62,9 @@ def _found(question: RagQuestion) -> RagAnswer:
 def _conflict_gap(question: RagQuestion) -> RagAnswer:
     place = question.evidence_location
     quotes = [text for text in (question.required_quote, *question.additional_quotes) if text]
-    said = "；".join(quotes)
+    words = "；".join(quotes)
     return RagAnswer(
-        answer=f"{_DECLINED}{said}" if question.should_abstain else said or question.question,
+        answer=f"{_DECLINED}{words}" if question.should_abstain else words or question.question,
         citation=[RagCitation(page=None if place is None else place.page, quote=text) for text in quotes],
         abstained=question.should_abstain,
     )

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from memfin.agents.settings import AgentSettings
 from memfin.errors import UsageError
-from memfin.rag.systems.instances import Instances
 from memfin.rag.systems.protocol import KnownSystem
 from memfin.rag.systems.under_test import SystemUnderTest
-from memfin.sandbox.references import check_signature, import_reference, package_version, reference_of
+from memfin.sandbox.references import check_signature, import_reference, reference_of
 
 if TYPE_CHECKING:
     from memfin.rag.document import Document
@@ -62,7 +61,7 @@ def load_system(
 
         return _owned(BuiltinRag(_needed(system, document)), **limits)
     if system.lower().startswith(("http://", "https://")):
-        from memfin.rag.http.client import HttpRag  # noqa: PLC0415 - aiohttp loads slowly
+        from memfin.rag.http import HttpRag  # noqa: PLC0415 - aiohttp loads slowly
 
         return _owned(HttpRag(system, timeout=settings.turn_timeout), **limits)
     if _ADDRESS.match(system):
@@ -75,30 +74,20 @@ def _made(
     reference: str, factory: Callable[..., Any], document: "Document | None", limits: dict[str, Any]
 ) -> SystemUnderTest:
     check_signature(f"rag {reference!r}", factory, ("document",), EXPECTED)
-    version = package_version(reference.partition(":")[0])
-    return SystemUnderTest(
-        reference, Instances(reference, factory, document=document), version=version, **limits
-    )
+    return SystemUnderTest(reference, factory, document=document, **limits)
 
 
 def _object(system: Any, document: "Document | None", limits: dict[str, Any]) -> SystemUnderTest:
     if callable(getattr(system, "query", None)) and not isinstance(system, type):
-        name = reference_of(type(system))
-        instances = Instances(name, given=system)
-        known = system if isinstance(system, KnownSystem) else None
-        version = package_version(name.partition(":")[0])
-        return SystemUnderTest(name, instances, version=version, known=known, **limits)
+        return SystemUnderTest(reference_of(type(system)), given=system, **limits)
     if not callable(system):
         kind = type(system).__name__
         raise UsageError(f"rag: expected a reference, a factory or an object with a query method, got {kind}")
     return _made(reference_of(system), system, document, limits)
 
 
-def _owned(system: KnownSystem, *, sees_truth: bool = False, **limits: Any) -> SystemUnderTest:
-    instances = Instances(system.reference, given=system)
-    return SystemUnderTest(
-        system.reference, instances, known=system, owned=True, sees_truth=sees_truth, **limits
-    )
+def _owned(system: KnownSystem, **limits: Any) -> SystemUnderTest:
+    return SystemUnderTest(system.reference, given=system, owned=True, **limits)
 
 
 def _openai(reference: str, document: "Document | None", settings: AgentSettings) -> KnownSystem:

@@ -1,9 +1,11 @@
-"""The system under test as a run sees it: asked by several workers, whatever it does ends in an outcome."""
+"""System under test in a run: bounded calls into its instances, each of which ends in an outcome."""
 
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Literal, cast
+from typing import Any, Final, Literal, cast
+
+import anyio
 
 from memfin.agents.calls import TransportError
 from memfin.agents.masking import scrubber_of_replies
@@ -12,19 +14,26 @@ from memfin.agents.usage import UsageTotal
 from memfin.contracts import ModelUsage, ParameterChange, Record
 from memfin.contracts.rag import RagAnswer, RagQuestion
 from memfin.errors import UsageError
-from memfin.rag.systems.answers import masked
-from memfin.rag.systems.calls import SystemCalls
-from memfin.rag.systems.instances import Instances
-from memfin.rag.systems.protocol import KnownSystem, RagReply
-from memfin.sandbox.calls import CallFailed, CallTimedOut
-from memfin.sandbox.references import describe, one_line
+from memfin.rag.systems.protocol import KnownSystem, RagReply, as_reply, masked
+from memfin.sandbox.calls import CallFailed, CallTimedOut, FactoryCalls, is_async
+from memfin.sandbox.references import describe, kind_of, one_line, package_version
 from memfin.secrets import Scrubber
+
+OPEN_LIMIT: Final = 600.0
+CLOSE_LIMIT: Final = 10.0
+SHORT_CLOSE_LIMIT: Final = 0.2
+"""Seconds to make a system, such as to index the document; for its ``close``; for that of a cancelled run."""
+
+MAX_STUCK: Final = 16
+"""Questions that hang in threads of their own before no more are asked."""
 
 Status = Literal["ok", "timeout", "error"]
 
+_PASSING: Final = (CallFailed, TransportError, ConnectionError)
+
 
 class Asked(Record):
-    """What came of a question: an answer, or one line that says why there is none.
+    """Outcome of a question: an answer, or one line that says why there is none.
 
     ``latency_ms`` is the time until then, pauses and retries included, the making of the system not.
     ``usage`` is what the answer says that a language model took.
@@ -51,33 +60,35 @@ class SystemUnderTest:
     def __init__(
         self,
         reference: str,
-        instances: Instances,
+        make: Callable[[Any], Any] | None = None,
         *,
-        version: str | None = None,
-        known: KnownSystem | None = None,
+        given: Any = None,
+        document: Any = None,
         owned: bool = False,
         sees_truth: bool = False,
         timeout: float = 120.0,
         retries: int = 2,
     ) -> None:
-        """Take the instances.
+        """Prepare; nothing runs yet.
 
         Args:
-            reference: what the system is called.
-            instances: where the answers come from.
-            version: of the system's package.
-            known: the system itself, where it says more of itself.
-            owned: whether ``known`` is closed with the run.
+            reference: the name of the system.
+            make: its factory, which is called with the document.
+            given: the system itself, where there is no factory.
+            document: the document.
+            owned: whether the given system is closed with the run.
             sees_truth: whether the system gets the whole question, as only the oracle does.
             timeout: seconds for a question, retries included.
             retries: how often a question is asked again that failed on its way.
         """
-        self.reference = reference if known is None else known.reference
-        self.version = version if known is None else known.version
-        self.model_name = reference if known is None else known.model
-        self.inputs: dict[str, Any] = {} if known is None else dict(known.inputs)
-        self._instances = instances
-        self._known = known
+        known = self._known = given if isinstance(given, KnownSystem) else None
+        self.reference = self.model_name = reference
+        self.version = package_version(reference.partition(":")[0])
+        self.inputs: dict[str, Any] = {}
+        if known is not None:
+            self.reference, self.model_name, self.version = known.reference, known.model, known.version
+            self.inputs = dict(known.inputs)
+        self._instances = _Instances(reference, make, given, document)
         self._owned = owned
         self._sees_truth = sees_truth
         self._timeout = timeout
@@ -88,11 +99,11 @@ class SystemUnderTest:
     @property
     def abandoned(self) -> int:
         """Calls that ignored their cancellation and were left behind."""
-        return self._instances.abandoned
+        return sum(calls.abandoned for calls in self._instances.all)
 
     @property
     def usage(self) -> ModelUsage | None:
-        """What the language models behind the system took so far; None where none is known of."""
+        """Usage of the language models behind the system so far; None where none is known of."""
         return self._usage.of_run() if self._known is None else self._known.total_usage
 
     def listen(self, on_notice: Callable[[str], None]) -> None:
@@ -121,8 +132,9 @@ class SystemUnderTest:
         """Ask once and return the answer as it is.
 
         Raises:
-            CallFailed, CallTimedOut, TransportError, ConnectionError: as `SystemCalls.query`; a system that
-                could not be made has failed.
+            CallFailed: the system raised or could not be made, or its answer is none.
+            CallTimedOut: it did not answer in time.
+            TransportError, ConnectionError: the question failed on its way and may be asked again.
         """
         calls = await self._instances.lend()
         try:
@@ -131,7 +143,7 @@ class SystemUnderTest:
             self._instances.back(calls)
 
     async def ask(self, question: RagQuestion | str) -> Asked:
-        """Return what comes of a question; nothing that the system does is raised."""
+        """Return the outcome of a question; nothing that the system does is raised."""
         retries = 0
 
         def count() -> None:
@@ -139,13 +151,15 @@ class SystemUnderTest:
             retries += 1
 
         start = time.perf_counter()
-        calls: SystemCalls | None = None
-        reply: RagReply | None = None
-        status: Status = "ok"
-        error: str | None = None
+        made = False
+
+        def outcome(status: Status, error: str | None = None, **answer: Any) -> Asked:
+            elapsed = (time.perf_counter() - start) * 1000.0
+            return Asked(status=status, latency_ms=elapsed, error=error, retries=retries, **answer)
+
         try:
-            calls = lent = await self._instances.lend()
-            start = time.perf_counter()
+            lent = await self._instances.lend()
+            start, made = time.perf_counter(), True
             try:
                 reply = await with_retries(
                     lambda left: lent.query(self._words(question), left),
@@ -159,33 +173,147 @@ class SystemUnderTest:
                 )
             finally:
                 self._instances.back(lent)
-            if lent.blocked > self._timeout:
-                status, error = "timeout", f"answered after {lent.blocked:.1f} s, over {self._timeout:g} s"
         except CallTimedOut as problem:
-            over = calls is not None and time.perf_counter() - start >= self._timeout
-            status, error = "timeout", f"no answer within {self._timeout:g} s" if over else _text(problem)
-        except (CallFailed, TransportError, ConnectionError) as problem:
-            status, error = "error", _text(problem)
-        elapsed = (time.perf_counter() - start) * 1000.0
-        if reply is None or status != "ok":
-            return Asked(status=status, latency_ms=elapsed, error=error, retries=retries)
+            over = made and time.perf_counter() - start >= self._timeout
+            return outcome("timeout", f"no answer within {self._timeout:g} s" if over else _text(problem))
+        except _PASSING as problem:
+            return outcome("error", _text(problem))
+        if lent.blocked > self._timeout:
+            return outcome("timeout", f"answered after {lent.blocked:.1f} s, over {self._timeout:g} s")
+        found = outcome("ok")
         if self._scrubber is None:  # systems may load keys when they are made or first asked
             self._scrubber = scrubber_of_replies()
         reply = masked(reply, self._scrubber)
-        usage = reply.usage
-        if usage is not None:
-            self._usage.add(usage)
-        return Asked(status="ok", latency_ms=elapsed, answer=reply.answer, retries=retries, usage=usage)
+        if reply.usage is not None:
+            self._usage.add(reply.usage)
+        return found.replace(answer=reply.answer, usage=reply.usage)
 
-    async def close(self, *, hasty: bool = False) -> None:
-        """Let go of all that was made; ``hasty`` when the host cancels the run."""
-        await self._instances.close(hasty=hasty)
+    async def close(self, *, short_grace: bool = False) -> None:
+        """Let go of all that was made; ``short_grace`` when the host cancels the run."""
+        await self._instances.close(short_grace=short_grace)
         if self._owned:
             with suppress(Exception):
                 await cast("Any", self._known).close()
 
     def _words(self, question: RagQuestion | str) -> Any:
         return question if self._sees_truth or isinstance(question, str) else question.question
+
+
+class _Calls(FactoryCalls):
+    """Calls into one system, one question after another; an asynchronous one ``overlaps``."""
+
+    def __init__(self, name: str, system: Any = None) -> None:
+        super().__init__("system", name, passing=(TransportError, ConnectionError))
+        self.system: Any = system
+        self.overlaps = system is not None and is_async(system.query)
+
+    async def open(self, factory: Callable[..., Any], document: Any, limit: float) -> None:
+        await self.bounded(lambda: self._create(factory, document), limit)
+
+    async def query(self, question: Any, limit: float) -> RagReply:
+        return await self.bounded(lambda: self._query(question), limit)
+
+    async def _create(self, factory: Callable[..., Any], document: Any) -> None:
+        on_loop = isinstance(factory, type) and is_async(getattr(factory, "query", None))
+        system = await self.make(factory, document, on_loop=on_loop)
+        if not callable(getattr(system, "query", None)):
+            raise CallFailed(
+                f"the factory returned {kind_of(system)}; expected an object with a query method"
+            )
+        self.overlaps = is_async(system.query)
+        self.system = system
+
+    async def _query(self, question: Any) -> RagReply:
+        return as_reply(await self.invoke(self.system.query, question, on_loop=self.overlaps))
+
+
+class _Instances:
+    """Lends out calls into a system, which come `back` after each question.
+
+    1. An asynchronous system is made once and lent to as many as like.
+    2. A plain one is lent to one at a time, each in its own thread, and made again when all there are have
+       been lent out. One that hangs past its time is left behind, and made anew for the next question.
+    3. A plain system that was ``given`` cannot be made again: its callers queue.
+    """
+
+    def __init__(self, name: str, make: Callable[[Any], Any] | None, given: Any, document: Any) -> None:
+        self._name = name
+        self._make = make
+        self._document = document
+        self._idle: list[_Calls] = []
+        self.all: list[_Calls] = []
+        self._owners: list[_Calls] = []
+        self._shared: Any = given
+        self._plain = False
+        self._first = anyio.Lock()
+        queued = given is not None and not is_async(given.query)
+        self._queue = anyio.Semaphore(1) if queued else None
+
+    async def lend(self) -> _Calls:
+        """Return calls into an instance; raise `CallFailed` without one, or when too many are stuck."""
+        if sum(calls.stuck for calls in self.all) >= MAX_STUCK:
+            raise CallFailed(f"{MAX_STUCK} earlier questions still hang in their threads; no more are asked")
+        if self._queue is not None:
+            await self._queue.acquire()
+        if self._idle or self._shared is not None:
+            return self._known()
+        if self._plain:
+            return await self._made()
+        async with self._first:
+            return self._known() if self._idle or self._shared is not None else await self._made()
+
+    def back(self, calls: _Calls) -> None:
+        """Take back what was lent."""
+        if self._queue is not None:
+            self._queue.release()
+        if not calls.stuck:
+            self._idle.append(calls)
+            return
+        calls.stop()
+        if calls in self._owners:
+            self._owners.remove(calls)
+
+    async def close(self, *, short_grace: bool = False) -> None:
+        """Close every instance that was made; failures are ignored."""
+        owners, self._owners = self._owners, []
+        closed: set[int] = set()  # a factory may return the same object every time
+        for calls in owners:
+            if id(calls.system) not in closed:
+                closed.add(id(calls.system))
+                with suppress(*_PASSING):
+                    await calls.close(
+                        SHORT_CLOSE_LIMIT if short_grace else CLOSE_LIMIT, short_grace=short_grace
+                    )
+        for calls in self._idle:
+            calls.stop()
+        self._idle = []
+
+    def _known(self) -> _Calls:
+        if self._idle:
+            return self._idle.pop()
+        self.all.append(_Calls(self._name, self._shared))
+        return self.all[-1]
+
+    async def _made(self) -> _Calls:
+        if self._make is None:
+            raise CallFailed("the system is closed")
+        calls = _Calls(self._name)
+        self.all.append(calls)
+        try:
+            await calls.open(self._make, self._document, OPEN_LIMIT)
+        except BaseException as problem:
+            with anyio.CancelScope(shield=True), suppress(*_PASSING):
+                await calls.close(SHORT_CLOSE_LIMIT, short_grace=True)
+            if isinstance(problem, _PASSING):
+                reason = str(problem) if isinstance(problem, CallFailed) else describe(problem)
+                kind = CallTimedOut if isinstance(problem, CallTimedOut) else CallFailed
+                raise kind(f"the system could not be created: {reason}") from problem
+            raise
+        self._owners.append(calls)
+        self._plain = not calls.overlaps
+        if calls.overlaps:
+            self._shared = calls.system
+        return calls
 
 
 def _text(problem: BaseException) -> str:

@@ -1,29 +1,192 @@
-"""The system ``openai:MODEL``: one request a question, with the nearest parts of the document."""
+"""System ``openai:MODEL``: one request per question, with the nearest parts of the document."""
 
+import hashlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import groupby
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
+
+import msgspec
 
 from memfin.agents.calls import TransportError
-from memfin.agents.openai.prompts import SystemPrompt, prompt_from_file, prompt_of
+from memfin.agents.openai.prompts import LANGUAGES, SystemPrompt, prompt_from_file, prompt_of
 from memfin.agents.settings import AgentSettings
 from memfin.agents.usage import UsageTotal
 from memfin.client.chat import ChatClient, retry_without_refused
 from memfin.client.endpoint import Endpoint
 from memfin.client.errors import RequestError
 from memfin.client.messages import CUT, FILTERED, ChatAnswer, ChatRequest
-from memfin.client.structured import FORMATS, REFUSES_FORMAT, response_format
+from memfin.client.structured import FORMATS, REFUSES_FORMAT, InvalidAnswer, read_document, response_format
 from memfin.contracts import ModelUsage, ParameterChange
 from memfin.contracts.rag import RagAnswer
 from memfin.errors import UsageError
+from memfin.judges.prompts import fenced
+from memfin.memory.tokens import estimate_tokens
 from memfin.rag.document import Document
-from memfin.rag.language import language_of
-from memfin.rag.systems.openai.answers import NAME, SCHEMA, read_answer
-from memfin.rag.systems.openai.prompts import Chunks, shipped_instructions
+from memfin.rag.extraction.normalize import language_of
+from memfin.rag.passages import Passage, PassageIndex, joined, passages_of, units_of
 from memfin.rag.systems.protocol import RagReply
 from memfin.sandbox.calls import CallFailed
+
+ANSWER_TOKENS: Final = 1_000
+FRAME_TOKENS: Final = 200
+"""Estimated tokens that are left for the answer, and that the messages take besides their texts."""
+
+MARGIN_TOKENS: Final = 2
+"""Tokens of a line of the fence besides its words."""
+
+_SHIPPED: Final = Path(__file__).parents[2] / "data" / "prompts"
+
+
+class Asked(NamedTuple):
+    """The messages of a request; ``chunks`` of ``of`` are in them."""
+
+    messages: list[dict[str, Any]]
+    chunks: int
+    of: int
+
+
+def shipped_instructions() -> SystemPrompt:
+    """Return the instructions that ship with MemFin, in Chinese and English."""
+    texts = {name: (_SHIPPED / f"rag-v1.{name}.md").read_text("utf-8") for name in LANGUAGES}
+    return SystemPrompt(texts={name: text.strip() for name, text in texts.items()})
+
+
+class Chunks:
+    """The passages of a document, the nearest to a question first."""
+
+    def __init__(self, document: Document) -> None:
+        passages = passages_of(document)
+        self._index = PassageIndex(passages)
+        self._chunks = [list(_pieces(passage)) for passage in passages]
+        self._tokens = [
+            sum(estimate_tokens(text) + MARGIN_TOKENS for _, text in chunk) for chunk in self._chunks
+        ]
+
+    def messages(self, instructions: str, question: str, budget: int) -> Asked:
+        """Return the messages within a budget of estimated tokens.
+
+        The passages are added by falling score until the next does not fit any more, and stand in the
+        document's order; a document that fits is there as a whole. Passages that share no word with the
+        question come last, in the document's order.
+        """
+        room = budget - estimate_tokens(instructions) - estimate_tokens(question)
+        room -= ANSWER_TOKENS + FRAME_TOKENS
+        kept: list[int] = []
+        for hit in self._index.search(self._index.weighted(units_of(question))):
+            room -= self._tokens[hit.number]
+            if room < 0:
+                break
+            kept.append(hit.number)
+        language = language_of(question)
+        pieces = [piece for number in sorted(kept) for piece in self._chunks[number]]
+        lines: list[str] = []
+        for page, texts in groupby(pieces, key=lambda piece: piece[0]):
+            lines += [_PAGE_LINE[language].format(page=page), *(text for _, text in texts)]
+        text = "\n".join(lines)
+        # Every call has a nonce of its own, and the same question always the same prompt.
+        nonce = hashlib.sha256(f"{question}\f{text}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
+        asked = f"{fenced('document', text, nonce)}\n\n{_ASKED[language]}{question}"
+        messages = [{"role": "system", "content": instructions}, {"role": "user", "content": asked}]
+        return Asked(messages, len(kept), len(self._chunks))
+
+
+_PAGE_LINE: Final = {"zh": "第 {page} 页", "en": "Page {page}"}
+_ASKED: Final = {"zh": "问题：", "en": "Question: "}
+
+
+def _pieces(passage: Passage) -> Iterator[tuple[int, str]]:
+    """Yield the text of a passage on each of its pages, the question and the answer labelled."""
+    chinese = language_of(passage.question + passage.answer) == "zh"
+    labels = ("问：", "答：") if chinese else ("Q: ", "A: ")
+    for label, sentences in zip(labels, (passage.asked, passage.body), strict=True):
+        lead = label if passage.is_pair else ""
+        for page, group in groupby(sentences, key=lambda sentence: sentence.page):
+            yield page, lead + joined(sentence.text for sentence in group)
+            lead = ""
+
+
+NAME: Final = "answer"
+"""Name of an answer in requests and errors."""
+
+MAX_ANSWER_CHARS: Final = 262_144
+"""Characters of an answer."""
+
+_TEXT: Final = {"type": "string"}
+_TEXT_OR_NULL: Final = {"type": ["string", "null"]}
+_PAGE: Final = {"type": ["integer", "null"]}
+
+
+def _object(**properties: Any) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _or_null(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+SCHEMA: Final[dict[str, Any]] = _object(
+    answer=_TEXT,
+    abstained={"type": "boolean"},
+    amount={"type": ["number", "null"]},
+    amount_breakdown=_or_null({"type": "array", "items": {"type": "number"}}),
+    date=_TEXT_OR_NULL,
+    date_range=_or_null(_object(start=_TEXT_OR_NULL, end=_TEXT_OR_NULL)),
+    count={"type": ["integer", "null"]},
+    boolean={"type": ["boolean", "null"]},
+    entity=_TEXT_OR_NULL,
+    text=_TEXT_OR_NULL,
+    evidence={"type": "array", "items": _object(page=_PAGE, text=_TEXT)},
+    citation={"type": "array", "items": _object(page=_PAGE, quote=_TEXT)},
+)
+"""The JSON schema of an answer, within what strict decoding on servers supports."""
+
+_FIELDS: Final = {field.name: field for field in msgspec.structs.fields(RagAnswer)}
+
+
+class ModelAnswer(NamedTuple):
+    """An answer; ``dropped`` are the fields that were malformed, ``plain`` tells words without JSON."""
+
+    answer: RagAnswer
+    dropped: tuple[str, ...] = ()
+    plain: bool = False
+
+
+def read_answer(text: str) -> ModelAnswer:
+    """Return the answer that a model's words hold.
+
+    They are one JSON object, as `read_document` takes it. A field that is not what the contract says is
+    left out: what is missing is extracted from the words of the answer, as for any system. Words that are no
+    JSON object, or one without an answer, are the answer as they stand: nothing of them is repaired.
+    """
+    try:
+        value = read_document(text, NAME, MAX_ANSWER_CHARS)
+    except InvalidAnswer:
+        return ModelAnswer(RagAnswer(answer=text.strip()), plain=True)
+    if not isinstance(value, dict) or not isinstance(value.get("answer"), str):
+        return ModelAnswer(RagAnswer(answer=text.strip()), plain=True)
+    kept: dict[str, Any] = {}
+    dropped: list[str] = []
+    for name, field in _FIELDS.items():
+        if value.get(name) is None:
+            continue
+        try:
+            kept[name] = msgspec.convert(value[name], field.type)
+            msgspec.json.encode(kept[name])  # refuses text that cannot be written
+        except (msgspec.ValidationError, ValueError, OverflowError, RecursionError):
+            kept.pop(name, None)
+            dropped.append(name)
+    if "answer" not in kept:  # half a surrogate pair
+        return ModelAnswer(RagAnswer(answer=text.strip().encode("utf-8", "replace").decode()), plain=True)
+    return ModelAnswer(RagAnswer(**kept), tuple(dropped))
+
 
 BEYOND: Final = 30.0
 """Seconds for which a request outlives the question that it was made for; the run has given up by then."""
@@ -72,7 +235,7 @@ class OpenAIRag:
         self.reference = f"openai:{model}"
         self.version: str | None = None
         self._endpoint = endpoint or Endpoint.from_environment("agent")
-        self._endpoint.headers()  # a key that no header can carry is told now
+        self._endpoint.headers()  # a key that no header can carry is refused now
         if system is None:
             self._instructions = shipped_instructions()
         else:
@@ -86,7 +249,7 @@ class OpenAIRag:
         self._usage = UsageTotal()
         self._first_format = 0
         self._notify: Callable[[str], None] = lambda _: None
-        self._told: set[str] = set()
+        self._notified: set[str] = set()
 
     @classmethod
     def from_settings(cls, model: str, document: Document, settings: AgentSettings) -> "OpenAIRag":
@@ -115,7 +278,9 @@ class OpenAIRag:
             self._instructions.text(language_of(question)), question, self._context_tokens
         )
         if asked.chunks < asked.of:
-            self._tell("chunks", "the document does not fit into --agent-context-tokens; parts are chosen")
+            self._notify_once(
+                "chunks", "the document does not fit into --agent-context-tokens; parts are chosen"
+            )
         answer = await self._answered(asked.messages)
         self._refuse_incomplete(answer)
         usage = _usage(answer)
@@ -124,19 +289,19 @@ class OpenAIRag:
             return RagReply(answer=RagAnswer(answer=answer.refusal), usage=usage)
         read = read_answer(answer.text)
         if read.plain:
-            self._tell("plain", "answers that are no JSON object are taken as they stand")
+            self._notify_once("plain", "answers that are no JSON object are taken as they stand")
         for name in read.dropped:
-            self._tell(name, f"malformed {name} in its answers is left out")
+            self._notify_once(name, f"malformed {name} in its answers is left out")
         return RagReply(answer=read.answer, usage=usage)
 
     @property
     def total_usage(self) -> ModelUsage | None:
-        """What the model took so far, failed questions included."""
+        """Usage of the model so far, failed questions included."""
         return self._usage.of_run()
 
     @property
     def inputs(self) -> dict[str, Any]:
-        """What the answers depend on besides the document, for the fingerprint; no secret is in it."""
+        """Settings that the answers depend on besides the document, for the fingerprint; no secrets."""
         return {
             "base_url": self._endpoint.base_url,
             "system_prompt_sha256": dict(self._instructions.hashes()),
@@ -147,7 +312,7 @@ class OpenAIRag:
         }
 
     def listen(self, on_notice: Callable[[str], None]) -> None:
-        """Tell what a user should know of the model while it answers."""
+        """Take the receiver of notes for the user."""
         self._notify = lambda line: on_notice(f"rag {self.reference}: {line}")
         self._chat.parameters.on_notice = self._notify
 
@@ -158,7 +323,7 @@ class OpenAIRag:
     async def close(self) -> None:
         """Close the connections and begin new counts; the next run opens new ones."""
         self._usage = UsageTotal()
-        self._told.clear()
+        self._notified.clear()
         self._chat.parameters.forget()
         await self._chat.close()
 
@@ -187,7 +352,7 @@ class OpenAIRag:
                 raise CallFailed(str(problem)) from problem
             if place > self._first_format:
                 self._first_format = place
-                self._tell(
+                self._notify_once(
                     "format", f"the server refuses structured answers; they are asked for as {FORMATS[place]}"
                 )
             return answer
@@ -212,10 +377,10 @@ class OpenAIRag:
         what = "cut the answer off" if answer.text.strip() else "withheld the answer"
         raise CallFailed(f"the server's content filter {what}")
 
-    def _tell(self, what: str, line: str) -> None:
-        """Tell a user something once a run."""
-        if what not in self._told:
-            self._told.add(what)
+    def _notify_once(self, what: str, line: str) -> None:
+        """Notify the user once per run."""
+        if what not in self._notified:
+            self._notified.add(what)
             self._notify(line)
 
 

@@ -1,0 +1,370 @@
+"""Values, yes or no, and abstention in the text of an answer (spec section 9)."""
+
+import math
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from typing import Final, Generic, NamedTuple, TypeVar
+
+from memfin.rag.extraction.dates import FoundRange, PartialDate, find_ranges
+from memfin.rag.extraction.facts import (
+    UNIT_ASKED,
+    Fact,
+    canonical_unit,
+    dates_of,
+    facts_in,
+    find_facts,
+    ordering_masked,
+    quotations,
+)
+from memfin.rag.extraction.normalize import fold, load_patterns, plain
+from memfin.text.clauses import CLAUSE_MARKS, SENTENCE_MARKS, between_marks, clauses, sentences
+
+_PATTERNS: Final = load_patterns("answers")
+
+
+def leading_polarity(text: str) -> bool | None:
+    """Return what the first word of a `plain` text says when it is a yes or a no, else None."""
+    if _PATTERNS["yes"].match(text):
+        return True
+    return False if _PATTERNS["no"].match(text) else None
+
+
+def polarity(text: str) -> bool | None:
+    """Return whether a text answers yes or no, None when it stays open or says nothing.
+
+    A leading yes or no decides. Otherwise the first clause does that is more than a setting (根据笔录): an
+    odd number of negations is a no; 不是没有, 并非不, 不否认 count as two.
+    """
+    shown = plain(text)
+    lead = leading_polarity(shown)
+    if lead is not None:
+        return lead
+    clause = next((each for each in clauses(shown) if not _PATTERNS["setting"].match(each)), shown)
+    if not clause.strip() or _PATTERNS["open"].search(clause):
+        return None
+    return not is_negated(clause)
+
+
+def is_negated(clause: str) -> bool:
+    """Say whether a `plain` clause has an odd number of negations."""
+    clause = _PATTERNS["neutral"].sub("", _PATTERNS["double"].sub("", clause))
+    return len(_PATTERNS["negation"].findall(clause)) % 2 == 1
+
+
+_BARE: Final = frozenset(
+    (
+        *("na", "n a", "none", "null", "unknown", "idk", "i dont know", "unanswerable"),
+        *("无", "未知", "不详", "无答案", "拒答", "没有答案"),
+    )
+)
+MAX_CANDIDATES: Final = 100
+"""Candidates among which one is looked for; an answer with more lists figures and gives none."""
+
+_TWO_ENDS: Final = 2
+_MAX_SILENT: Final = 4
+"""Sentences without a sign that a text may have before one aside no longer makes it an abstention."""
+_REACH: Final = 14
+_BEFORE: Final = 24
+"""Characters before a sign, and before a value, that may turn it around."""
+
+
+class Abstention(NamedTuple):
+    """An abstention with its sign in the text, or the ``reason`` why a text is none."""
+
+    abstains: bool
+    sign: str | None = None
+    reason: str | None = None
+
+
+def signs_of_not_knowing(text: str) -> list[re.Match[str]]:
+    """Return the signs of not knowing in a `plain` text that nothing before them turns around."""
+    if _PATTERNS["hint"].search(text) is None:
+        return []
+    return [match for match in _PATTERNS["sign"].finditer(text) if not _is_guarded(text, match)]
+
+
+def _is_guarded(text: str, match: re.Match[str]) -> bool:
+    after = text[match.end() : match.end() + 1]
+    if after and after in "?吗么":
+        return True
+    is_chinese = match["chinese"] is not None
+    reach = _REACH if is_chinese else 3 * _REACH
+    before = text[max(0, match.start() - reach) : match.start()]
+    if is_chinese and match.group().startswith("没") and before.endswith("有"):
+        return True  # 有没有
+    names = ("negated" if is_chinese else "negated_english", "questioned", "condition")
+    return any(_PATTERNS[name].search(before) for name in names)
+
+
+def segments_of(text: str) -> list[str]:
+    """Return the sentences of a `plain` text, divided before but, however, 但, 不过 as well."""
+    found: list[str] = []
+    for sentence in sentences(text):
+        starts = [match.start() for match in _PATTERNS["contrast"].finditer(sentence) if match.start()]
+        found.extend(sentence[a:b] for a, b in zip([0, *starts], [*starts, len(sentence)], strict=True))
+    return [segment for segment in found if fold(segment)]
+
+
+def _shared(segment: str, question: frozenset[str]) -> int:
+    return len(question.intersection(_bigrams(segment)))
+
+
+def _bigrams(text: str) -> frozenset[str]:
+    folded = fold(_PATTERNS["common"].sub("", text))
+    pairs = (folded[place : place + 2] for place in range(len(folded) - 1))
+    return frozenset(pair for pair in pairs if pair.isalpha())
+
+
+def recognize_abstention(text: str, question: str = "") -> Abstention:  # noqa: PLR0911 - one a reason
+    """Say whether an answer declines to answer the question.
+
+    A sign of not knowing in the first sentence decides, unless a guess follows it. In a later sentence it
+    decides when that sentence is nearer to the question than the first one is, by the pairs of characters
+    they share, or as near when the answer does not begin with yes or no.
+    """
+    shown = plain(text)
+    folded = fold(shown)
+    if not folded:
+        return Abstention(abstains=False, reason="empty")
+    if folded in _BARE:
+        return Abstention(abstains=True, sign=shown.strip())
+    if not _PATTERNS["sign"].search(shown):
+        return Abstention(abstains=False, reason="no_sign")
+    unquoted = "".join(_outside_quotes(shown))
+    if _PATTERNS["conflict"].search(unquoted) and not signs_of_not_knowing(unquoted):
+        return Abstention(abstains=False, reason="tells_a_conflict")
+    parts = segments_of(shown)
+    signs = [next(iter(signs_of_not_knowing(part)), None) for part in parts]
+    places = [place for place, sign in enumerate(signs) if sign is not None]
+    if not places:
+        return Abstention(abstains=False, reason="double_negation_or_question")
+    place = places[0]
+    sign = signs[place]
+    if place:
+        place, sign = _nearest(parts, signs, question)
+        if sign is None:
+            return Abstention(abstains=False, reason="beside_the_point")
+    elif leading_polarity(parts[0]) is True:
+        return Abstention(abstains=False, reason="answers_yes")
+    beside = sign is not None and _PATTERNS["guess_beside"].search(parts[place], sign.end())
+    if beside or any(
+        signs[later] is None and _PATTERNS["guess"].search(parts[later])
+        for later in range(place + 1, len(parts))
+    ):
+        return Abstention(abstains=False, reason="guesses")
+    return Abstention(abstains=True, sign=None if sign is None else sign.group())
+
+
+def _outside_quotes(text: str) -> Iterator[str]:
+    done = 0
+    for quoted in quotations(text):
+        if quoted.start >= done:
+            yield text[done : quoted.start]
+            done = quoted.end
+    yield text[done:]
+
+
+def _nearest(
+    parts: list[str], signs: list[re.Match[str] | None], question: str
+) -> tuple[int, re.Match[str] | None]:
+    """Return the place and the sign of a later sentence that answers the question, if one does."""
+    asked = _bigrams(plain(question))
+    silent = [_shared(part, asked) for part, sign in zip(parts, signs, strict=True) if sign is None]
+    if len(silent) > _MAX_SILENT:
+        return 0, None
+    floor = max(silent) + (leading_polarity(parts[0]) is not None)
+    best = max(
+        (place for place, sign in enumerate(signs) if sign is not None),
+        key=lambda place: (_shared(parts[place], asked), -place),
+    )
+    return (best, signs[best]) if _shared(parts[best], asked) >= floor else (0, None)
+
+
+ValueT = TypeVar("ValueT")
+
+
+class Chosen(NamedTuple, Generic[ValueT]):
+    """A value, or None with the reason why there is none; ``candidates`` are all that were considered."""
+
+    value: ValueT | None
+    reason: str
+    candidates: tuple[ValueT, ...] = ()
+
+
+class ReadAnswer:
+    """An answer's text taken apart once, for every field that is asked of it."""
+
+    def __init__(self, text: str, question: str = "") -> None:
+        self.text = ordering_masked(_PATTERNS["inexact"].sub("\0", text))
+        self.question = question
+        self._known: dict[tuple[int, int], bool] = {}
+
+    @cached_property
+    def facts(self) -> list[Fact]:
+        """The facts of the answer that it does not deny."""
+        return [fact for fact in facts_in(self.text, names=False, indefinite=True) if not self.denies(fact)]
+
+    @cached_property
+    def asked(self) -> list[Fact]:
+        """The facts of the question."""
+        return find_facts(self.question, names=False) if self.question else []
+
+    @cached_property
+    def unit(self) -> str | None:
+        """The unit that the question asks a count of (几次, how many times), canonical; None for none."""
+        match = UNIT_ASKED.search(ordering_masked(self.question))
+        return None if match is None else canonical_unit(match["unit"] or match["noun"] or "")
+
+    def denies(self, fact: Fact) -> bool:
+        """Say whether the answer denies a fact, or says of it that nothing is known."""
+        before = self.text[max(0, fact.start - _BEFORE) : fact.start]
+        if _PATTERNS["not_done"].search(before) and not _PATTERNS["undone"].search(self.question):
+            return True
+        if _PATTERNS["denied"].search(before) or _PATTERNS["denied_after"].match(self.text, fact.end):
+            return True
+        span = between_marks(self.text, fact.start, fact.end, CLAUSE_MARKS)
+        if span not in self._known:
+            self._known[span] = bool(signs_of_not_knowing(self.text[span[0] : span[1]]))
+        return self._known[span]
+
+
+def _named(read: ReadAnswer, facts: Sequence[Fact]) -> list[Fact]:
+    """Return the candidates that the words before them name as total or as the answer."""
+
+    def is_alone(fact: Fact) -> bool:
+        rest = (other for other in facts if other.value != fact.value and other.start >= fact.end)
+        return not any(_PATTERNS["either"].fullmatch(read.text[fact.end : other.start]) for other in rest)
+
+    named = (
+        fact
+        for fact in facts
+        if _PATTERNS["named"].search(read.text[max(0, fact.start - _BEFORE) : fact.start])
+    )
+    return [fact for fact in named if is_alone(fact)]
+
+
+def _not_asked(read: ReadAnswer, facts: Sequence[Fact]) -> list[Fact]:
+    asked = {fact.value for fact in read.asked}
+    return [fact for fact in facts if fact.value not in asked]
+
+
+def _not_parts(read: ReadAnswer, facts: Sequence[Fact]) -> list[Fact]:
+    def lead(fact: Fact) -> str:
+        return read.text[between_marks(read.text, fact.start, fact.end, SENTENCE_MARKS)[0] : fact.start]
+
+    return [fact for fact in facts if not _PATTERNS["part"].search(lead(fact))]
+
+
+def _sums(_: ReadAnswer, facts: Sequence[Fact]) -> list[Fact]:
+    """Return the one amount that the others add up to."""
+    values = [_value(fact) for fact in facts]
+    for place, fact in enumerate(facts):
+        rest = values[:place] + values[place + 1 :]
+        if len(rest) > 1 and math.isclose(sum(rest), values[place], rel_tol=1e-9):
+            return [fact]
+    return []
+
+
+def _value(fact: Fact) -> float:
+    return fact.value if isinstance(fact.value, float) else math.nan
+
+
+_Narrowing = Callable[[ReadAnswer, Sequence[Fact]], list[Fact]]
+
+
+def _numeric(read: ReadAnswer, facts: Sequence[Fact], *narrowings: _Narrowing) -> Chosen[float]:
+    """Return the one number that is meant: the only one, or the one that a narrowing leaves."""
+    values = tuple(dict.fromkeys(map(_value, facts)))
+    if not facts:
+        return Chosen(None, "none_found")
+    if len(values) == 1:
+        return Chosen(values[0], "extracted", values)
+    for narrow in narrowings if len(facts) <= MAX_CANDIDATES else ():
+        kept = {_value(fact) for fact in narrow(read, facts)}
+        if len(kept) == 1:
+            return Chosen(kept.pop(), "extracted", values)
+    return Chosen(None, "several_candidates", values)
+
+
+def amounts(read: ReadAnswer) -> list[Fact]:
+    """Return the sums of money that an answer gives; bare numbers when it names no unit of money."""
+    money = [fact for fact in read.facts if fact.kind in ("amount", "number")]
+    kept: list[Fact] = []
+    for fact in reversed(money):
+        beside = (
+            bool(kept) and _PATTERNS["either"].fullmatch(read.text[fact.end : kept[-1].start]) is not None
+        )
+        if fact.kind == "amount" or beside:  # 42000或43000元 are two amounts
+            kept.append(fact)
+    return kept[::-1] or money
+
+
+def choose_amount(read: ReadAnswer) -> Chosen[float]:
+    """Return the sum of money that an answer gives."""
+    return _numeric(read, amounts(read), _named, _not_asked, _not_parts, _sums)
+
+
+def choose_breakdown(read: ReadAnswer) -> Chosen[tuple[float, ...]]:
+    """Return the parts that an answer divides a sum into; the sum itself, named or computed, is no part."""
+    facts = amounts(read)
+    if not facts:
+        return Chosen(None, "none_found")
+    if len(facts) > MAX_CANDIDATES:
+        return Chosen(None, "several_candidates")
+    outside = _not_parts(read, facts)
+    whole = _sums(read, facts) or _named(read, facts) or (outside if len(outside) < len(facts) else [])
+    parts = tuple(
+        _value(fact) for fact in facts if len(facts) == 1 or fact.value not in [one.value for one in whole]
+    )
+    return Chosen(parts or None, "extracted" if parts else "none_found")
+
+
+def counts(read: ReadAnswer) -> list[Fact]:
+    """Return the counts that an answer gives, of the unit that is asked for where it has any."""
+    found = [fact for fact in read.facts if fact.kind == "count"]
+    if read.unit:
+        found = [fact for fact in found if fact.unit == read.unit] or found
+    if "第几" not in read.question:
+        found = [fact for fact in found if not read.text.startswith("第", fact.start)]
+    definite = [fact for fact in found if fact.value != 1 or read.text[fact.start].isdigit()]
+    return definite or found or [fact for fact in read.facts if fact.kind == "number"]
+
+
+def choose_count(read: ReadAnswer) -> Chosen[float]:
+    """Return the number of things that an answer gives."""
+    return _numeric(read, counts(read), _named, _not_asked, _not_parts)
+
+
+def dates(read: ReadAnswer) -> list[PartialDate]:
+    """Return the dates that an answer gives, without those that only repeat a part of another one."""
+    found = list(dict.fromkeys(found.date for found in dates_of(read.facts)))
+    if len(found) > MAX_CANDIDATES:
+        return found
+    return [date for date in found if not any(date != other and date.within(other) for other in found)]
+
+
+def choose_date(read: ReadAnswer) -> Chosen[PartialDate]:
+    """Return the date that an answer gives."""
+    found = dates(read)
+    asked = {date.date for date in dates_of(read.asked)}
+    kept = found if len(found) == 1 else [date for date in found if date not in asked]
+    if len(kept) == 1:
+        return Chosen(kept[0], "extracted", tuple(found))
+    return Chosen(None, "several_candidates" if kept else "none_found", tuple(found))
+
+
+def choose_range(read: ReadAnswer) -> Chosen[FoundRange]:
+    """Return the period that an answer gives: the only one in it, or from its first date to its second."""
+    found = dates_of(read.facts)
+    ranges = {(one.first, one.last): one for one in find_ranges(read.text, found)}
+    if len(ranges) == 1:
+        return Chosen(next(iter(ranges.values())), "extracted")
+    if not ranges and len(found) == _TWO_ENDS:
+        first, last = (one.date for one in found)
+        if last.year is None:
+            last = PartialDate(first.year, last.month or first.month, last.day)
+        elif first.year is None:
+            first = PartialDate(last.year, first.month, first.day)
+        return Chosen(FoundRange(first, last, found[0].start, found[1].end), "extracted")
+    return Chosen(None, "several_candidates" if found else "none_found")

@@ -1,0 +1,309 @@
+"""RAG protocol over HTTP, version 1: messages, OpenAPI document, client, and server.
+
+A question is posted to the service's address, its answer comes back. Messages are JSON objects; unknown
+fields are ignored by both sides::
+
+    POST {"question": "..."} -> 200 QueryAnswer
+
+Errors are answered with a `QueryError` and a status of 400 or more. Ten lines make a service of a system::
+
+    from memfin.rag.http import serve
+
+    class MyRag:
+        def __init__(self, document):
+            self.document = document
+
+        async def query(self, question):
+            return {"answer": "...", "citation": [{"page": 1, "quote": "..."}]}
+
+    serve(MyRag, document="interview.md", port=8766)
+
+``memfin bench --rag http://127.0.0.1:8766/query`` then asks it.
+"""
+
+import os
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, Final, cast
+
+import anyio
+import msgspec
+from aiohttp import web
+
+from memfin.agents.calls import TransportError, asked_pause
+from memfin.agents.http.describing import content, protocol_document
+from memfin.agents.http.hosting import json_answer, protocol_application, read_json, require_token
+from memfin.agents.http.protocol import API_KEY, Problem
+from memfin.agents.http.protocol import CODES as AGENT_CODES
+from memfin.agents.http.service import JsonService
+from memfin.agents.http.sessions import Refusal
+from memfin.contracts import ModelUsage, ParameterChange, Record
+from memfin.contracts.rag import RagAnswer
+from memfin.hosting import run
+from memfin.rag.document import Document, load_document
+from memfin.rag.systems.registry import load_system
+from memfin.rag.systems.under_test import SystemUnderTest
+from memfin.sandbox.calls import CallFailed, CallTimedOut
+from memfin.sandbox.references import describe, one_line
+
+PROTOCOL: Final = 1
+
+PATH: Final = "/query"
+"""Where MemFin's own server answers; the root does so too."""
+
+MAX_QUESTION_CHARS: Final = 100_000
+"""Characters."""
+
+
+class QueryRequest(Record):
+    """A question about the document that the service knows."""
+
+    question: Annotated[str, msgspec.Meta(max_length=MAX_QUESTION_CHARS)]
+
+
+class QueryAnswer(RagAnswer, omit_defaults=True):
+    """The answer; only ``answer`` must be there.
+
+    A typed field that is left out is extracted from ``answer``, and so is whether the system declines to
+    answer, ``abstained``. Pages count from 1. ``usage`` is what the answer took of a language model.
+    """
+
+    usage: ModelUsage | None = None
+
+
+class QueryError(Record):
+    """A question that was not answered."""
+
+    error: Problem
+
+
+_FIELDS: Final = [(name, Any, msgspec.UNSET) for name in QueryAnswer.__struct_fields__]
+_AnyAnswer = cast("type[Record]", msgspec.defstruct("AnyAnswer", _FIELDS, bases=(Record,)))
+"""An answer as it came; it is checked where those of all systems are."""
+
+_SHARED: Final = (
+    *("invalid_json", "invalid_request", "unauthorized", "not_found", "method_not_allowed", "too_large"),
+    *("too_slow", "unknown_host", "foreign_origin"),
+)
+CODES: Final = {
+    **{code: AGENT_CODES[code] for code in _SHARED},
+    "system_failed": "the system broke its contract or raised; the message is its error",
+    "system_timed_out": "the system did not answer within the server's limit",
+    "system_unreachable": "what the system depends on could not be reached; send again",
+    "internal": "the server failed",
+}
+"""The codes of errors that MemFin's own server uses."""
+
+SPOKEN: Final = "RAG protocol"
+
+
+class HttpRag:
+    """A system that answers questions at an address.
+
+    Args:
+        url: where questions are posted, without credentials.
+        timeout: seconds that a question may take, at most.
+        environ: where the token, ``MEMFIN_AGENT_API_KEY``, is read from; None is the process's own.
+
+    Raises:
+        UsageError: the URL is unusable.
+    """
+
+    def __init__(self, url: str, *, timeout: float = 120.0, environ: Mapping[str, str] | None = None) -> None:
+        self._service = JsonService(url, what="system", protocol=SPOKEN, limit=timeout, environ=environ)
+        self.reference = self.model = self._service.url
+        self.version: str | None = None
+        self.inputs: dict[str, Any] = {}
+        self.total_usage: ModelUsage | None = None
+
+    async def query(self, question: str) -> Any:
+        """Return the answer as it came.
+
+        Raises:
+            TransportError: the call failed on its way and may be made again.
+            CallFailed: the system failed, the service refused, or its answer is no object.
+        """
+        request = QueryRequest(question=question)
+        answer = await self._service.call("POST", None, request, _AnyAnswer, QueryError)
+        return {name: value for name, value in dict(answer).items() if value is not msgspec.UNSET}
+
+    def parameter_changes(self) -> list[ParameterChange]:
+        """Return nothing: models behind a service are its own affair."""
+        return []
+
+    async def close(self) -> None:
+        """Close the connections; a later question opens new ones."""
+        await self._service.close()
+
+
+class Health(msgspec.Struct):
+    """The server is up."""
+
+    status: str
+    protocol: int
+    version: str
+
+
+_ERRORS: Final = {
+    400: "The body is not what the call takes.",
+    401: "The bearer token is missing or wrong.",
+    403: "The request comes from a page of another Origin.",
+    408: "The body did not come in time.",
+    413: "The body is too large.",
+    415: "The body is not sent as JSON.",
+    421: "The server is not known by this Host.",
+    500: "The system failed, or the server did.",
+    503: "Try again, after Retry-After seconds where the header says so.",
+}
+
+
+def openapi_document() -> dict[str, Any]:
+    """Return the OpenAPI 3.1 document of the protocol, made from the structs that the server decodes with."""
+    health = {"description": "Done.", "content": content(Health)}
+    responses = {
+        "200": {"description": "The answer.", "content": content(QueryAnswer)},
+        **{
+            str(status): {"description": meaning, "content": content(QueryError)}
+            for status, meaning in _ERRORS.items()
+        },
+    }
+    query = {
+        "summary": "Answer a question about the document.",
+        "requestBody": {"required": True, "content": content(QueryRequest)},
+        "responses": responses,
+    }
+    return protocol_document(
+        title="MemFin RAG protocol",
+        version=PROTOCOL,
+        summary="How MemFin asks a RAG system that runs as a service.",
+        preface=(
+            "MemFin posts questions to the very address that it is given; "
+            "these paths are of its own server.\n\n"
+        ),
+        codes=CODES,
+        types=(QueryRequest, QueryAnswer, QueryError, Health),
+        paths={
+            PATH: {"post": {"operationId": "query", **query}},
+            "/": {"post": {"operationId": "queryAtRoot", **query}},
+            "/healthz": {
+                "get": {
+                    "operationId": "health",
+                    "summary": "Say that the server is up.",
+                    "security": [{}],
+                    "responses": {"200": health},
+                }
+            },
+        },
+    )
+
+
+DEFAULT_PORT: Final = 8766
+TIMEOUT: Final = 600.0
+"""Seconds that the system may take for a question; the caller usually gives up earlier."""
+
+MAX_BODY_BYTES: Final = 1024 * 1024
+"""Bytes of a request."""
+
+
+def application(
+    system_factory: Callable[..., Any] | object,
+    *,
+    document: Document | str | Path | None = None,
+    host: str = "127.0.0.1",
+    names: Iterable[str] = (),
+    token: str | None = None,
+    timeout: float = TIMEOUT,
+    largest_body: int = MAX_BODY_BYTES,
+) -> web.Application:
+    """Return an aiohttp application that serves a RAG system; it may be a sub-application of another.
+
+    Args:
+        system_factory: as ``--rag pkg.module:factory`` would name it; it is called when the server starts. A
+            reference such as ``builtin`` or a system itself will do, too.
+        document: what the factory is called with, or where that is read from.
+        host: the address that the application is going to listen on.
+        names: further names under which it may be asked for, as in a network or behind a proxy.
+        token: the bearer token that callers must show; None asks for none.
+        timeout: seconds that the system may take for a question.
+        largest_body: bytes of a request's body, at most.
+
+    Raises:
+        UsageError: the system is none, or the document cannot be read.
+    """
+    loaded = document if isinstance(document, Document | None) else load_document(Path(document))
+    service = _Service(load_system(system_factory, document=loaded), timeout)
+    app = protocol_application(
+        openapi_document(),
+        lambda: {"protocol": PROTOCOL},
+        host=host,
+        names=names,
+        token=token,
+        largest_body=largest_body,
+    )
+    app.router.add_post(PATH, service.query)
+    app.router.add_post("/", service.query)
+    app.cleanup_ctx.append(service.running)
+    return app
+
+
+def serve(
+    system_factory: Callable[..., Any] | object,
+    *,
+    document: Document | str | Path | None = None,
+    host: str = "127.0.0.1",
+    port: int = DEFAULT_PORT,
+    token: str | None = None,
+    **options: Any,
+) -> None:
+    """Serve a RAG system until SIGINT or SIGTERM; prints one line with the address when it is ready.
+
+    Args:
+        system_factory: as for `application`.
+        document: as for `application`.
+        host: address to listen on.
+        port: port to listen on; 0 takes a free one, which the line names.
+        token: bearer token; None takes it from ``MEMFIN_AGENT_API_KEY``, if that is set.
+        options: ``names``, ``timeout`` and ``largest_body`` of `application`.
+
+    Raises:
+        UsageError: the address cannot be listened on, or is open to the network without a token; or the
+            system cannot be made.
+    """
+    token = token or os.environ.get(API_KEY) or None
+    require_token("rag", host, token)
+    app = application(system_factory, document=document, host=host, token=token, **options)
+    anyio.run(partial(run, path=PATH), app, "rag", host, port)
+
+
+class _Service:
+    """The handlers of the protocol's calls."""
+
+    def __init__(self, system: SystemUnderTest, timeout: float) -> None:
+        self._system = system
+        self._timeout = timeout
+
+    async def running(self, app: web.Application) -> AsyncIterator[None]:
+        del app
+        await self._system.open()
+        yield
+        await self._system.close()
+
+    async def query(self, request: web.Request) -> web.Response:
+        asked = await read_json(request, QueryRequest)
+        try:
+            reply = await self._system.query(asked.question, self._timeout)
+        except (CallFailed, TransportError, ConnectionError) as problem:
+            raise _refusal(problem) from problem
+        return json_answer(200, QueryAnswer(**dict(reply.answer), usage=reply.usage))
+
+
+def _refusal(problem: Exception) -> Refusal:
+    """Return how a question is answered on which the system failed."""
+    if isinstance(problem, CallTimedOut):
+        return Refusal(500, "system_timed_out", one_line(str(problem)))
+    if isinstance(problem, CallFailed):
+        return Refusal(500, "system_failed", one_line(str(problem)) or "CallFailed")
+    message = one_line(str(problem)) if isinstance(problem, TransportError) else ""
+    after = asked_pause(problem) or None
+    return Refusal(503, "system_unreachable", message or describe(problem), retry_after=after)

@@ -1,1 +1,0 @@
-"""Judging answers: what a judge is shown, what it is asked, and what its marks amount to (spec section 7)."""

@@ -1,0 +1,236 @@
+"""Passages of a document (questions with their answers, or paragraphs), and a word search over them."""
+
+import hashlib
+import itertools
+import math
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from memfin.agents.bm25 import terms
+from memfin.rag.document import Document
+from memfin.rag.extraction.normalize import plain
+from memfin.rag.transcript import FURNITURE, TURN, Segment, segments
+from memfin.text.clauses import sentences
+
+MAX_PASSAGE_CHARS: Final = 600
+"""Characters of a passage of prose, after which the next sentence begins another."""
+
+_VOCABULARY: Final = Path(__file__).parents[1] / "data" / "rag" / "builtin.toml"
+_BLANK_LINES: Final = re.compile(r"\n[ \t\u3000]*\n")
+_HEADING: Final = re.compile(r"#{1,6}\s[^\n]*")
+_WRAPPED: Final = re.compile(r"(?<=[\u2e80-\U0003ffff])[ \t]*\n[ \t]*(?=[\u2e80-\U0003ffff])")
+REPEATED: Final = 3
+"""Pages on which a line of prose stands that is no content."""
+
+_FIRST_HAN: Final = "\u2e80"
+_HAN: Final = re.compile(r"[\u3400-\u9fff]")
+_SUFFIX: Final = re.compile(r"(?<=[a-z]{3})(?:ies|ing|ed|es|s|ly)\b")
+_NAME_SHARE: Final = 0.5
+_PAIR_SHARE: Final = 0.6
+_SINGLE_SHARE: Final = 0.4
+"""Weights of a name, a pair of characters and a single one against a known word."""
+
+
+class Sentence(NamedTuple):
+    """A sentence as it stands on a page, without its line breaks."""
+
+    page: int
+    text: str
+
+
+class Passage(NamedTuple):
+    """A question with its answer (``is_pair``), or prose under a heading.
+
+    ``asked`` is the question or the heading, ``body`` the rest.
+    """
+
+    asked: tuple[Sentence, ...]
+    body: tuple[Sentence, ...]
+    is_pair: bool
+
+    @property
+    def question(self) -> str:
+        """The words of the question, or of the heading."""
+        return joined(sentence.text for sentence in self.asked)
+
+    @property
+    def answer(self) -> str:
+        """The words of the rest."""
+        return joined(sentence.text for sentence in self.body)
+
+
+class Unit(NamedTuple):
+    """A part of a question that a passage meets by any of its forms, and its share of the question."""
+
+    forms: tuple[str, ...]
+    share: float = 1.0
+
+
+class Hit(NamedTuple):
+    """A passage with its number; ``score`` is the share of the question that it meets, from 0 to 1."""
+
+    number: int
+    passage: Passage
+    score: float
+
+
+class Vocabulary(NamedTuple):
+    """The shipped words; ``patterns`` are tables of patterns, in the order in which they are tried."""
+
+    synonyms: tuple[tuple[str, ...], ...]
+    idle: re.Pattern[str]
+    idle_english: frozenset[str]
+    patterns: Mapping[str, Mapping[str, re.Pattern[str]]]
+    templates: Mapping[str, Mapping[str, str]]
+    sha256: str
+
+
+@cache
+def vocabulary() -> Vocabulary:
+    """Load the shipped words."""
+    content = _VOCABULARY.read_bytes()
+    data = tomllib.loads(content.decode())
+    return Vocabulary(
+        synonyms=tuple(tuple(map(stemmed, group)) for group in data["synonyms"]),
+        idle=re.compile("|".join(data["idle"])),
+        idle_english=frozenset(stemmed(data["idle_english"]).split()),
+        patterns={
+            table: {name: re.compile("|".join(patterns)) for name, patterns in data[table].items()}
+            for table in ("kinds", "signs", "topics", "entities")
+        },
+        templates=data["templates"],
+        sha256=hashlib.sha256(content).hexdigest(),
+    )
+
+
+def passages_of(document: Document) -> tuple[Passage, ...]:
+    """Return the passages of a document in its order."""
+    parts = segments(document)
+    found = _record(document, parts) if parts else _prose(document)
+    return tuple(passage for passage in found if passage.body or passage.asked)
+
+
+def units_of(question: str, names: Iterable[str] = ()) -> list[Unit]:
+    """Return the parts of a question that a passage should meet to answer it; ``names`` are names in it."""
+    known, rest = vocabulary(), stemmed(question)
+    units: list[Unit] = []
+    for name in filter(lambda name: name in rest, map(stemmed, names)):
+        units.append(Unit((name,), _NAME_SHARE))
+        rest = rest.replace(name, " ")
+    for group in known.synonyms:
+        present = [word for word in sorted(group, key=len, reverse=True) if _has(rest, word)]
+        units.extend(Unit(group) for _ in present[:1])
+        for word in present:
+            rest = rest.replace(word, " ")
+    rest = known.idle.sub(" ", rest)
+    for term in dict.fromkeys(terms(rest)):
+        if term < _FIRST_HAN and term not in known.idle_english:
+            units.append(Unit((term,)))
+        elif term >= _FIRST_HAN and len(term) > 1:
+            units.append(Unit((term,), _PAIR_SHARE))
+    return units + [Unit((mark,), _SINGLE_SHARE) for mark in dict.fromkeys(_HAN.findall(rest))]
+
+
+class PassageIndex:
+    """A search over passages by the share of a question that each meets, rare words weighing more."""
+
+    def __init__(self, passages: tuple[Passage, ...]) -> None:
+        self.passages = passages
+        self._stemmed = [stemmed(f"{passage.question}\n{passage.answer}") for passage in passages]
+
+    def search(self, units: list[Unit]) -> list[Hit]:
+        """Return all passages, those first that meet most of the `weighted` units of a question."""
+        hits = [
+            Hit(number, passage, share(text, units))
+            for number, (passage, text) in enumerate(zip(self.passages, self._stemmed, strict=True))
+        ]
+        return sorted(hits, key=lambda hit: -hit.score)
+
+    def weighted(self, units: list[Unit]) -> list[Unit]:
+        """Return the units with their shares weighted by how few passages meet them."""
+        total = len(self.passages)
+        weighted = []
+        for unit in units:
+            counts = [sum(_has(text, form) for text in self._stemmed) for form in unit.forms]
+            rarest = min(filter(None, counts), default=0)
+            weight = math.log1p(total / (rarest + 0.5))
+            weighted.append(unit._replace(share=unit.share * weight))
+        return weighted
+
+
+def share(text: str, units: list[Unit]) -> float:
+    """Return the share of weighted units that a stemmed text meets."""
+    met = sum(unit.share for unit in units if any(_has(text, form) for form in unit.forms))
+    return met / (sum(unit.share for unit in units) or 1.0)
+
+
+def stemmed(text: str) -> str:
+    """Return a text in the form in which words are looked for: plain, lower case, English words stemmed."""
+    return _SUFFIX.sub("", plain(text).lower())
+
+
+def joined(texts: Iterable[str]) -> str:
+    """Return sentences in one piece, with a blank between those in Latin letters."""
+    whole = ""
+    for text in texts:
+        blank = " " if whole and text and whole[-1] < _FIRST_HAN and text[0] < _FIRST_HAN else ""
+        whole += blank + text
+    return whole
+
+
+def _has(text: str, form: str) -> bool:
+    if form >= _FIRST_HAN:
+        return form in text
+    return re.search(rf"(?<![a-z0-9.]){re.escape(form)}(?![a-z0-9])", text) is not None
+
+
+def _record(document: Document, parts: tuple[Segment, ...]) -> Iterator[Passage]:
+    """Yield the head of a record page by page, then each question with its answer."""
+    text = {page.number: page.text for page in document.pages}
+    head = itertools.takewhile(lambda part: not part.pair, parts)
+    for page, near in itertools.groupby(head, key=lambda part: part.page):
+        lines = "".join(text[page][part.start : part.end] for part in near).split("\n")
+        body = (Sentence(page, words) for line in lines if (words := line.strip(" \t\u3000#>*")))
+        yield Passage((), tuple(body), is_pair=False)
+    pairs = (part for part in parts if part.pair)
+    for _, turns in itertools.groupby(pairs, key=lambda part: part.pair):
+        sides: dict[str | None, list[Sentence]] = {"question": [], "answer": []}
+        for part in turns:
+            words = TURN.sub("", text[part.page][part.start : part.end]).lstrip("*_ \t\u3000")
+            sides[part.speaker].extend(_sentences(part.page, words))
+        yield Passage(tuple(sides["question"]), tuple(sides["answer"]), is_pair=True)
+
+
+def _prose(document: Document) -> Iterator[Passage]:
+    """Yield the paragraphs under their headings, long ones in several passages."""
+    lines = Counter(line for page in document.pages for line in {*map(str.strip, page.text.split("\n"))})
+    heading: tuple[Sentence, ...] = ()
+    for page in document.pages:
+        kept = [
+            line
+            for line in FURNITURE.sub("", page.text).split("\n")
+            if not line.strip() or lines[line.strip()] < REPEATED
+        ]
+        for block in map(str.strip, _BLANK_LINES.split("\n".join(kept))):
+            if _HEADING.fullmatch(block):
+                heading = (Sentence(page.number, block.lstrip("# ")),)
+                continue
+            held: list[Sentence] = []
+            for sentence in _sentences(page.number, block):
+                if held and sum(len(each.text) for each in (*held, sentence)) > MAX_PASSAGE_CHARS:
+                    yield Passage(heading, tuple(held), is_pair=False)
+                    held = []
+                held.append(sentence)
+            if held:
+                yield Passage(heading, tuple(held), is_pair=False)
+
+
+def _sentences(page: int, text: str) -> Iterator[Sentence]:
+    for words in sentences(_WRAPPED.sub("", text)):
+        if words.strip(" \t\u3000\n*_|-"):
+            yield Sentence(page, words.strip())

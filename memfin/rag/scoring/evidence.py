@@ -1,0 +1,398 @@
+"""Required evidence: an index of the document, matching of passages, and the share that an answer cites."""
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from itertools import islice
+from typing import Any, Final, Literal, NamedTuple
+
+from memfin.contracts.rag import RagAnswer, RagQuestion, RequiredEvidence
+from memfin.rag.document import Document
+from memfin.rag.extraction.dates import PartialDate
+from memfin.rag.extraction.facts import Fact, find_facts
+from memfin.rag.extraction.normalize import (
+    contains,
+    find_quote,
+    fold,
+    fold_with_origins,
+    joint,
+    occurrences,
+    quote_parts,
+)
+from memfin.rag.transcript import Segment, segments
+
+MAX_PLACES: Final = 256
+"""Places of one quote that are looked at; a quote with more is too short to point at anything."""
+
+MAX_PASSAGE_PAGES: Final = 2
+MAX_PASSAGE_CHARS: Final = 5000
+"""Pages that a passage may run over, and its folded characters where there are no pages."""
+
+_SHORT_PAGE: Final = 60
+"""Folded characters; a page with no more may well be the answer."""
+
+_COMPARED: Final = 8
+"""Places of a passage that are looked at to tell whether it is another one again."""
+
+_ID_SIGNS: Final = re.compile(r"[^0-9a-z]")
+_NOON: Final = 12
+
+Span = tuple[int, int]
+
+Mismatch = Literal["empty", "lacks_must_include", "wrong_page", "not_in_document", "other_place", "too_long"]
+"""Why a passage is not the evidence.
+
+``lacks_must_include``: the words required are not in it. ``wrong_page``: they are, but another page is
+named. ``not_in_document``: the document holds no such passage, not on the page named. ``other_place``: it
+does, but in another section, of another speaker. ``too_long``: no passage but a text of several pages.
+"""
+
+
+class DocumentIndex:
+    """A document made ready for scoring; build it once and score any number of answers with it.
+
+    ``text`` is the whole document, folded (see `memfin.rag.extraction.normalize`); all spans are half-open
+    offsets into it. ``paged`` says whether it has more pages than one.
+    """
+
+    def __init__(self, document: Document) -> None:
+        self.document = document
+        self.paged = len(document.pages) > 1
+        self.text = last = ""
+        self._starts: list[int] = []
+        origins: dict[int, list[int]] = {}
+        pieces: list[str] = []
+        length = 0
+        for page in document.pages:
+            folded, origins[page.number] = fold_with_origins(page.text)
+            between = joint(last, folded)
+            pieces.append(between + folded)
+            self._starts.append(length + len(between))
+            length += len(between) + len(folded)
+            last = folded or last
+        self.text = "".join(pieces)
+        self._numbers = [page.number for page in document.pages]
+        ends = [*self._starts[1:], len(self.text)]
+        self._pages = dict(zip(self._numbers, zip(self._starts, ends, strict=True), strict=True))
+        self._parts = [(self._folded(part, origins[part.page]), part) for part in segments(document)]
+        self._required: dict[tuple[int, str, str | None, str | None], tuple[Span, ...]] = {}
+
+    def _folded(self, part: Segment, origins: list[int]) -> Span:
+        base = self._pages[part.page][0]
+        return (base + bisect_right(origins, part.start - 1), base + bisect_right(origins, part.end - 1))
+
+    def page_span(self, number: int) -> Span | None:
+        """Return the span of a page, or None when the document has no page of that number."""
+        return self._pages.get(number)
+
+    def pages_of(self, start: int, end: int) -> tuple[int, int]:
+        """Return the numbers of the first and the last page that a span touches."""
+        first = max(bisect_right(self._starts, start) - 1, 0)
+        last = max(bisect_right(self._starts, end - 1) - 1, 0)
+        return self._numbers[first], self._numbers[last]
+
+    def crossed(self, start: int, end: int) -> int:
+        """Return how many pages a span touches."""
+        return bisect_right(self._starts, max(start, end - 1)) - bisect_right(self._starts, start) + 1
+
+    def is_recited(self, text: str) -> bool:
+        """Say whether a text contains a whole page, so that what it says is no answer but the document."""
+        pages = [(start, end) for start, end in self._pages.values() if end - start > _SHORT_PAGE]
+        if len(text) < min((end - start for start, end in pages), default=len(text) + 1):
+            return False
+        folded = fold(text)
+        return any(self.text[start:end].strip() in folded for start, end in pages)
+
+    def locate(self, parts: tuple[str, ...], page: int | None = None) -> list[Span]:
+        """Return the spans where a quote stands, in whole or in part on the page when one is given.
+
+        ``parts`` are the quote as `memfin.rag.extraction.normalize.quote_parts` returns it.
+        """
+        if page is None:
+            return list(islice(find_quote(parts, self.text), MAX_PLACES))
+        own = self.page_span(page)
+        if own is None:
+            return []
+        room = sum(map(len, parts)) * 2 + 400 * (len(parts) - 1)
+        spans = find_quote(parts, self.text, max(0, own[0] - room), min(len(self.text), own[1] + room))
+        touching = (span for span in spans if span[0] < own[1] and span[1] > own[0])
+        return list(islice(touching, MAX_PLACES))
+
+    def required_spans(self, required: RequiredEvidence, *, anywhere: bool = False) -> tuple[Span, ...]:
+        """Return the spans where a required evidence stands, as its section and speaker say.
+
+        It is looked for on its page, or on all with ``anywhere`` and where the document has no such page.
+        Where no place meets section and speaker, as in documents that are no record, they are left aside.
+        Empty when the document does not hold it.
+        """
+        page = 0 if anywhere else required.page
+        key = (page, required.must_include, required.section, required.speaker)
+        if key not in self._required:
+            start, end = self.page_span(page) or (0, len(self.text))
+            spans = occurrences(fold(required.must_include), self.text)
+            found = tuple(span for span in spans if span[0] < end and span[1] > start)
+            self._required[key] = tuple(span for span in found if self._meets(span, required)) or found
+        return self._required[key]
+
+    def _meets(self, span: Span, required: RequiredEvidence) -> bool:
+        if required.section is None and required.speaker is None:
+            return True
+        return any(
+            start < min(span[1], end)
+            and end > span[0]
+            and required.section in (None, part.section)
+            and required.speaker in (None, part.speaker)
+            for (start, end), part in self._parts
+        )
+
+    @cached_property
+    def facts(self) -> "KnownFacts":
+        """The facts of the document, for looking up those of an answer."""
+        whole = "\n".join(page.text for page in self.document.pages)
+        return KnownFacts(find_facts(whole, names=False, indefinite=True), self.text)
+
+
+class KnownFacts:
+    """The facts of a text, to be asked whether it holds another fact.
+
+    A fact is known by keys: an amount also as a number, a bare number also as an amount and a count.
+    """
+
+    def __init__(self, facts: Iterable[Fact], folded: str) -> None:
+        self.text = folded
+        self._keys: set[tuple[str, Any]] = set()
+        self._units: dict[float, set[str]] = {}
+        self._largest: dict[str, float] = {}
+        self._dates: set[PartialDate] = set()
+        self._times: set[tuple[int, int | None]] = set()
+        year: int | None = None
+        for fact in facts:
+            value = fact.value
+            if isinstance(value, PartialDate):
+                year = value.year or year  # a day without a year is one of the year that was named last
+                self._dates |= {value, value._replace(year=year)}
+                self._keys.add(("number", value.year))
+            elif isinstance(value, tuple):
+                self._times.add(value)
+            elif isinstance(value, str):
+                self._keys.add(("id", _ID_SIGNS.sub("", value.lower())))
+            else:
+                self._add(fact, value)
+
+    def _add(self, fact: Fact, value: float) -> None:
+        self._keys.add(("share" if fact.kind == "share" else "number", value))
+        if fact.kind in ("amount", "number"):
+            self._keys.add(("amount", value))
+        if fact.kind in ("count", "number"):
+            self._units.setdefault(value, set()).add(fact.unit)
+            self._largest[fact.unit] = max(self._largest.get(fact.unit, 0.0), value)
+
+    def holds(self, fact: Fact, words: str) -> bool:
+        """Say whether the text holds a fact, in any form, or the very words that the fact is written in."""
+        return self._knows(fact, words) or contains(
+            fold(fact.value if fact.kind == "name" and isinstance(fact.value, str) else words), self.text
+        )
+
+    def _knows(self, fact: Fact, words: str) -> bool:
+        value = fact.value
+        if isinstance(value, PartialDate):
+            return any(value.within(date) for date in self._dates)
+        if isinstance(value, tuple):
+            return any(_same_time(value, time) for time in self._times)
+        if isinstance(value, str):
+            known = _ID_SIGNS.sub("", value.lower())
+            number = ("number", float(known)) if known.isdigit() else None
+            return fact.kind == "id" and (("id", known) in self._keys or number in self._keys)
+        if fact.kind != "count":
+            return (fact.kind, value) in self._keys
+        if words.startswith("第"):
+            return value <= self._largest.get(fact.unit, 0.0)
+        units = self._units.get(value, set())
+        return bool(units) and (not fact.unit or "" in units or fact.unit in units)
+
+
+def _same_time(one: tuple[int, int | None], other: tuple[int, int | None]) -> bool:
+    return one[0] % _NOON == other[0] % _NOON and (one[1] is None or one[1] == (other[1] or 0))
+
+
+class Passage(NamedTuple):
+    """A piece of evidence or a quote, prepared for matching; ``spans`` are its places in the document."""
+
+    page: int | None
+    text: str
+    parts: tuple[str, ...]
+    spans: tuple[tuple[int, int], ...] | None
+    problem: Mismatch | None
+
+    @property
+    def key(self) -> tuple[int, str]:
+        """Page and text, by which equal passages are one."""
+        return (0 if self.page is None else self.page, self.text)
+
+
+def passage(text: str, page: int | None, index: DocumentIndex | None) -> Passage:
+    """Prepare a passage: fold it and find its places in the document, if there is one.
+
+    A page is looked at only where the document has several. A passage that runs over more than two pages
+    (without pages: 5000 characters) is a dump, not evidence.
+    """
+    parts = quote_parts(text)
+    folded = " ".join(parts)
+    if not parts:
+        return Passage(page, folded, parts, None, "empty")
+    if index is None or not index.paged:
+        if len(folded) > MAX_PASSAGE_CHARS:
+            return Passage(page, folded, parts, None, "too_long")
+        if index is None:
+            return Passage(page, folded, parts, None, None)
+    spans = index.locate(parts, page if index.paged else None)
+    if not spans:
+        return Passage(page, folded, parts, (), "not_in_document")
+    short = tuple(span for span in spans if index.crossed(*span) <= MAX_PASSAGE_PAGES)
+    return Passage(page, folded, parts, short, None if short else "too_long")
+
+
+def mismatch(  # noqa: PLR0911 - one return a reason
+    passage: Passage, required: RequiredEvidence, index: DocumentIndex | None
+) -> Mismatch | None:
+    """Return why a passage is not the required evidence; None when it is.
+
+    It is when it contains ``must_include``, names its page or none, and stands in the document there,
+    around a place that section and speaker allow. Without a document words and page must do, and where the
+    document does not hold the required words at all, which is the benchmark's mistake, too.
+    """
+    if passage.problem in ("empty", "too_long"):
+        return passage.problem
+    words = fold(required.must_include)
+    if not any(contains(words, part) for part in passage.parts):
+        return "lacks_must_include"
+    pages_matter = index is None or index.paged or index.page_span(required.page) is not None
+    if pages_matter and passage.page is not None and passage.page != required.page:
+        return "wrong_page"
+    if index is None or passage.spans is None:
+        return None
+    places = index.required_spans(required, anywhere=passage.page is None or not pages_matter)
+    if not places:
+        return None
+    if passage.problem is not None:
+        return passage.problem
+    if any(start <= first and last <= end for start, end in passage.spans for first, last in places):
+        return None
+    return "other_place"
+
+
+def reason(passage: Passage, mismatches: Sequence[str]) -> str | None:
+    """Return why a passage is none of the required evidence, as what came nearest to it says."""
+    for near in ("other_place", "wrong_page"):
+        if near in mismatches:
+            return near
+    return passage.problem or (mismatches[0] if mismatches else None)
+
+
+def same_passage(one: Passage, other: Passage) -> bool:
+    """Say whether two passages are one: they share more than half of the shorter one's words.
+
+    That is told by their places in the document, without one by the text of one containing the other's.
+    """
+    if one.spans and other.spans:
+        return any(
+            2 * (min(a[1], b[1]) - max(a[0], b[0])) > min(a[1] - a[0], b[1] - b[0])
+            for a in one.spans[:_COMPARED]
+            for b in other.spans[:_COMPARED]
+        )
+    if one.page is not None and other.page is not None and one.page != other.page:
+        return False
+    return one.text in other.text or other.text in one.text
+
+
+def distinct(passages: list[Passage]) -> list[Passage]:
+    """Return the passages without those that repeat a shorter one, in an order of their own.
+
+    The shorter ones stay, so that a page around two separate answers does not make them one.
+    """
+    kept: list[Passage] = []
+    for one in sorted(passages, key=lambda item: (len(item.text), item.key)):
+        if not any(same_passage(one, other) for other in kept):
+            kept.append(one)
+    return kept
+
+
+def unique_required(required: Sequence[RequiredEvidence]) -> list[RequiredEvidence]:
+    """Return the required evidence without items that the file repeats."""
+    kept: dict[tuple[int, str, str | None, str | None], RequiredEvidence] = {}
+    for item in required:
+        kept.setdefault((item.page, item.must_include, item.section, item.speaker), item)
+    return list(kept.values())
+
+
+def supported(
+    passages: Iterable[Passage], required: Sequence[RequiredEvidence], index: DocumentIndex | None
+) -> tuple[list[bool], list[dict[str, Any]]]:
+    """Return which required items passages support, and for each passage its items or why it has none.
+
+    Numbers under ``supports`` count required items from 0.
+    """
+    found = [False] * len(required)
+    entries: list[dict[str, Any]] = []
+    for each in passages:
+        results = [mismatch(each, item, index) for item in required]
+        supports = [place for place, result in enumerate(results) if result is None]
+        for place in supports:
+            found[place] = True
+        entry: dict[str, Any] = {"page": each.page, "supports": supports}
+        if not supports:
+            entry["reason"] = reason(each, [result for result in results if result is not None])
+        entries.append(entry)
+    return found, entries
+
+
+def citation_correctness(
+    question: RagQuestion, answer: RagAnswer, index: DocumentIndex | None
+) -> tuple[float, dict[str, Any]]:
+    """Return the share of the critical required evidence that is cited, with its details (spec section 9).
+
+    Where no evidence is critical all of it counts, and where none is required one quote that stands in the
+    document is enough. Where citations are not required, an answer without them is not marked down, and one
+    citation that supports it is enough.
+    """
+    every = unique_required(question.required_evidence)
+    critical = [item for item in every if item.is_critical] or every
+    cited, details = _cited(question, answer, critical, index)
+    if critical and "citations" in details:
+        details["evidence"] = [
+            {"page": item.page, "must_include": item.must_include, "cited": is_cited}
+            for item, is_cited in zip(critical, cited, strict=True)
+        ]
+    needed = question.scoring.citation_required
+    return sum(cited) / len(cited) if needed else float(any(cited)), details
+
+
+def citation_provided(
+    question: RagQuestion, answer: RagAnswer, index: DocumentIndex | None
+) -> tuple[float, dict[str, Any]]:
+    """Return 1 when a citation is one of the required pieces of evidence, with its details.
+
+    Where none is required, a quote that stands in the document does. Where citations are not required, an
+    answer without them has the 1 as well.
+    """
+    cited, details = _cited(question, answer, unique_required(question.required_evidence), index)
+    return float(any(cited)), details
+
+
+def _cited(
+    question: RagQuestion,
+    answer: RagAnswer,
+    required: Sequence[RequiredEvidence],
+    index: DocumentIndex | None,
+) -> tuple[list[bool], dict[str, Any]]:
+    """Return which required items are cited; a single value where none or no citation is required."""
+    needed = question.scoring.citation_required
+    if not answer.citation and not needed:
+        return [True], {"required": False, "reason": "not_required"}
+    quoted = [passage(citation.quote, citation.page, index) for citation in answer.citation]
+    if not required:
+        entries = [{"page": one.page, "reason": one.problem} for one in quoted]
+        return [any(one.problem is None for one in quoted)], {"required": needed, "citations": entries}
+    cited, entries = supported(quoted, required, index)
+    return cited, {"required": needed, "citations": entries}
