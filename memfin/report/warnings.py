@@ -267,7 +267,7 @@ class JudgedTurns:
         yield ReportWarning(
             "Judgements failed",
             f"{failed} of {self._judged} judged turns ({percent(failed / self._judged)}) got no verdict, "
-            f"most often ({reason.count}) because: {reason.message}. The figures of the judge leave them out, "
+            f"most often ({reason.count}) because: {reason.message}. The judge's figures leave them out, "
             "as failed; if those are the hard ones, the rest looks better than it is.",
         )
         long, refused = self._left["too_long"], self._left["refused"]
