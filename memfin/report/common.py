@@ -105,10 +105,10 @@ def time_facts(
 def _usage(stats: RunStats) -> Iterable[tuple[str, str]]:
     if (usage := stats.usage) is not None:
         yield "Model calls of the agent", model.grouped(usage.calls)
-        unmetered = (
-            f"; {model.grouped(usage.unmetered_calls)} calls without a count" if usage.unmetered_calls else ""
-        )
-        yield "Tokens of the agent", _tokens(usage.prompt_tokens, usage.completion_tokens) + unmetered
+        tokens = _tokens(usage.prompt_tokens, usage.completion_tokens)
+        if usage.unmetered_calls:
+            tokens += f"; {model.grouped(usage.unmetered_calls)} calls without a count"
+        yield "Tokens of the agent", tokens
     if stats.agent_parameters:
         yield "Parameters the agent's model refuses", changed_parameters(stats.agent_parameters)
 

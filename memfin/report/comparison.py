@@ -13,13 +13,8 @@ from memfin.contracts.rag import iter_individual_results, read_sums
 from memfin.contracts.reading import iter_jsonl, read_json
 from memfin.contracts.run import ChangedCase, Comparison, Outcome, PairedValue
 from memfin.errors import UsageError
+from memfin.metrics.aggregate import MetricsState
 from memfin.metrics.interval import paired_difference
-from memfin.metrics.m1_context import M1State
-from memfin.metrics.m2_profile import M2State
-from memfin.metrics.m3_risk import M3State
-from memfin.metrics.m4_compliance import M4State
-from memfin.metrics.m5_explainability import M5State
-from memfin.metrics.state import RowState
 from memfin.report.glossary import MARK_SCALE, MARKS, METRICS
 from memfin.report.rag_report import RESULTS
 from memfin.report.reader import CONFIG, ROWS, SUMMARY
@@ -110,28 +105,22 @@ def _suite(path: Path) -> Suite:
 
 
 def _dialogs(path: Path) -> tuple[str, dict[str, Measured]]:
-    """Return the run's name and its values; those of M2, one a dialogue, stand in the summary."""
+    """Return the run's name and its values; those of M2, one per dialogue, are in the summary."""
     summary = read_json(path / SUMMARY, EvalSummary)
-    states: tuple[RowState[Any], ...] = (M1State(), M3State(), M4State(), M5State())
+    state = MetricsState()
     for _, row in iter_jsonl(path / ROWS, TurnEvalRow):
-        for state in states:
-            state.add_record(row)
+        state.add_row(row)
     values = {
-        f"{state.name}.{share.name}": Measured(
+        f"{part.name}.{share.name}": Measured(
             cases, share.low, share.high, share.name not in _LOWER_IS_BETTER
         )
-        for state in states
-        for share, cases in state.clusters()
+        for part in (state.m1, state.m3, state.m4, state.m5)
+        for share, cases in part.clusters()
     }
-    profile = summary.metrics.get(M2State.name)
-    for share in M2State.shares if profile is not None else ():
-        if share.broken_down and profile is not None:
-            cases = {
-                dialog_id: (found[share.name], 1.0)
-                for dialog_id, found in profile.by_dialog.items()
-                if share.name in found
-            }
-            values[f"{M2State.name}.{share.name}"] = Measured(cases)
+    if (profile := summary.metrics.get(state.m2.name)) is not None:
+        for name in (share.name for share in state.m2.shares if share.broken_down):
+            cases = {key: (found[name], 1.0) for key, found in profile.by_dialog.items() if name in found}
+            values[f"{state.m2.name}.{name}"] = Measured(cases)
     return summary.run_id, {name: values[name] for name in sorted(values) if values[name].cases}
 
 

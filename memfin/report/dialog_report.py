@@ -50,14 +50,17 @@ _DECIDES: Final[dict[JudgeScope, str]] = {
 def summary_report(summary: EvalSummary) -> model.Report:
     """Return the report of a summary without its run directory (metrics contract section 7)."""
     metrics, counters = summary.metrics, summary.counters
-    spread = {
-        text.code: [values.get(text.headline.key) for values in metrics[text.name].by_dialog.values()]
-        for text in METRICS
-        if text.name in metrics
-    }
+    values: dict[str, HeadlineValues] = {}
+    for text in METRICS:
+        for dialog_id, found in metrics[text.name].by_dialog.items() if text.name in metrics else ():
+            setattr(
+                values.setdefault(dialog_id, HeadlineValues()),
+                text.headline.key,
+                found.get(text.headline.key),
+            )
     versions = (("Trace version", summary.trace_version), ("Fingerprint", summary.config_fingerprint))
     sections = (
-        *_figures(metrics, spread, summary_warnings(metrics, counters.valid_dialogs)),
+        *_figures(metrics, values, summary_warnings(metrics, counters.valid_dialogs)),
         _values(metrics),
         common.configuration_section(versions, {}, {}),
     )
@@ -84,7 +87,7 @@ def load_dialog_report(run_dir: Path) -> model.Report:
     stats = DialogStats()
     for dialog in reader.scan(run_dir / reader.TRACES, reader.ScannedDialog):
         stats.add(dialog)
-    values, spread = _headline_values(run_dir, summary.metrics)
+    values = _headline_values(run_dir, summary.metrics)
     scope: JudgeScope = settings.judge_scope if settings else "m5"
     worst, baselines, judged, unread = WorstTurns(), Baselines(), JudgedTurns(scope), UnreadConstraints()
     cut, groups, strangers = CutReplies(), GroupedMetrics(), 0
@@ -128,7 +131,7 @@ def load_dialog_report(run_dir: Path) -> model.Report:
         ),
         summary.counters,
         (
-            *_figures(summary.metrics, spread, warnings),
+            *_figures(summary.metrics, values, warnings),
             model.section("By kind of dialogue", *groups.tables(stats, values), nav="Groups"),
             _dialogs(stats, values),
             model.section("Worst turns", *worst.blocks(run_dir, stats.facts)),
@@ -168,7 +171,7 @@ def _report(
 
 def _figures(
     metrics: Mapping[str, Figures],
-    spread: Mapping[str, Iterable[float | None]],
+    values: Mapping[str, HeadlineValues],
     warnings: Iterable[model.ReportWarning],
 ) -> Iterator[model.Section | None]:
     """Yield the sections of the cards, of the warnings, and of the main values."""
@@ -181,7 +184,7 @@ def _figures(
     charts = (
         model.Histogram(f"{text.code} {text.headline.label}", counts)
         for text, _ in known
-        if sum(counts := _bins(spread.get(text.code, ()))) > 1
+        if sum(counts := _bins(getattr(each, text.headline.key) for each in values.values())) > 1
     )
     histograms = model.Histograms(
         title="Distribution over dialogues",
@@ -285,22 +288,14 @@ def _bins(values: Iterable[float | None]) -> tuple[int, ...]:
     return tuple(counts)
 
 
-def _headline_values(
-    run_dir: Path, metrics: Mapping[str, reader.SummaryMetric]
-) -> tuple[dict[str, HeadlineValues], dict[str, list[float | None]]]:
-    """Return the headline values of every dialogue, and of every metric by its code."""
+def _headline_values(run_dir: Path, metrics: Mapping[str, reader.SummaryMetric]) -> dict[str, HeadlineValues]:
     values: dict[str, HeadlineValues] = {}
-    spread: dict[str, list[float | None]] = {}
     for text in METRICS:
-        if text.name not in metrics:
-            continue
-        key = text.headline.key
-        found = reader.by_dialog(run_dir, text.name, metrics[text.name])
-        for dialog_id, each in found.items():
-            kept = values.setdefault(dialog_id, each)
-            setattr(kept, key, getattr(each, key))
-        spread[text.code] = [getattr(each, key) for each in found.values()]
-    return values, spread
+        if text.name in metrics:
+            key = text.headline.key
+            for dialog_id, each in reader.by_dialog(run_dir, text.name, metrics[text.name]).items():
+                setattr(values.setdefault(dialog_id, each), key, getattr(each, key))
+    return values
 
 
 def _dialogs(stats: DialogStats, values: Mapping[str, HeadlineValues]) -> model.Section | None:

@@ -266,9 +266,9 @@ class JudgedTurns:
         reason = self._reasons.groups(1)[0]
         yield ReportWarning(
             "Judgements failed",
-            f"{_of(failed, self._judged)} judged turns got no verdict, most often ({reason.count}) because: "
-            f"{reason.message}. The figures of the judge leave them out, as failed; if those are the hard "
-            "ones, the rest looks better than it is.",
+            f"{failed} of {self._judged} judged turns ({percent(failed / self._judged)}) got no verdict, "
+            f"most often ({reason.count}) because: {reason.message}. The judge's figures leave them out, "
+            "as failed; if those are the hard ones, the rest looks better than it is.",
         )
         long, refused = self._left["too_long"], self._left["refused"]
         if long or refused:
