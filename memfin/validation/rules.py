@@ -188,11 +188,12 @@ class TurnEvalRules(RunRules):
 
     def rows(self, record: TurnEvalRow) -> Iterator[Row]:
         """Check one row against the earlier ones and the trace, then by itself."""
-        key, dialog_id = digest(record.dialog_id), record.dialog_id
+        key = digest(record.dialog_id)
         yield from _next_pair(record.turn_pair_id, self._last_pair.get(key, 0))
         self._last_pair[key] = record.turn_pair_id
         if self._trace is not None and key not in self._trace.turns:
-            yield True, "dialog_id", f"{shown(dialog_id)} is no valid dialogue of dialog_trace.jsonl"
+            message = f"{shown(record.dialog_id)} is no valid dialogue of dialog_trace.jsonl"
+            yield True, "dialog_id", message
         found = [row for check in (_eligibility, _keys, _hits) for row in check(record) if row[0]]
         yield from found
         # The metrics decide: a row that one of them would count as bad is a finding whatever the rules say.
@@ -212,11 +213,11 @@ def _eligibility(row: TurnEvalRow) -> Iterator[Row]:
         ("eligible_m5", "rubric_required", "empty"),
     ):
         yield row[name] and not row[need], name, f"true, though {need} is {state}"
-    status = row.turn_status
-    failed, unscored = status not in (None, "ok"), row.scoring_error is not None
-    for name in _ELIGIBLE:
-        yield row[name] and failed, name, f"true, though turn_status is {status!r}"
-        yield row[name] and unscored and not failed, name, "true, though scoring_error is set"
+    failed = row.turn_status not in (None, "ok")
+    if failed or row.scoring_error is not None:
+        reason = f"turn_status is {row.turn_status!r}" if failed else "scoring_error is set"
+        for name in _ELIGIBLE:
+            yield row[name], name, f"true, though {reason}"
 
 
 def _keys(row: TurnEvalRow) -> Iterator[Row]:
@@ -255,8 +256,8 @@ def _hits(row: TurnEvalRow) -> Iterator[Row]:
     yield differs, "risk_tag_hits", f"{hits}, but {met} required tags are predicted"
     yield not differs and hits > required, "risk_tag_hits", f"{hits}, but {required} tags are required"
     for index, item in enumerate(row.rubric_hit_items):
-        message = f"{shown(item)} is not among rubric_required"
-        yield item not in row.rubric_required, ("rubric_hit_items", index), message
+        if item not in row.rubric_required:
+            yield True, ("rubric_hit_items", index), f"{shown(item)} is not among rubric_required"
     score = row.judge_score_1_5
     off_scale = score is not None and not LOWEST_SCORE <= score <= HIGHEST_SCORE
     yield off_scale, "judge_score_1_5", f"{score} is not between 1 and 5"

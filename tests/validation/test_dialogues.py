@@ -51,12 +51,12 @@ def changed(path: list[str | int], value: object) -> dict[str, Any]:
     return dialog
 
 
-def told(value: object) -> list[str]:
+def reported(value: object) -> list[str]:
     return [f"{path_text(steps)}: {message}" for steps, message in dialogue_violations(value)]
 
 
 def test_what_the_loader_tolerates_is_no_finding() -> None:
-    assert told(DIALOG) == []
+    assert reported(DIALOG) == []
     assert SCHEMA.is_valid(DIALOG)
 
 
@@ -126,7 +126,7 @@ def test_what_the_loader_tolerates_is_no_finding() -> None:
 )
 def test_each_defect_of_a_dialogue(path: list[str | int], value: object, finding: str) -> None:
     dialog = changed(path, value)
-    assert told(dialog) == [finding]
+    assert reported(dialog) == [finding]
     # That roles alternate is beyond JSON Schema; the schema's description says it.
     assert not SCHEMA.is_valid(dialog) or "expected 'assistant', got 'user'" in finding
     valid, reason = classify_dialog_validity(dialog)
@@ -136,21 +136,21 @@ def test_each_defect_of_a_dialogue(path: list[str | int], value: object, finding
 
 def test_a_user_turn_at_the_end_has_no_answer() -> None:
     dialog = {**DIALOG, "turns": DIALOG["turns"][:3]}
-    assert told(dialog) == [
+    assert reported(dialog) == [
         "$.turns[2]: the last user turn has no assistant turn (skip_reason invalid_turn_sequence)"
     ]
 
 
 @pytest.mark.parametrize("value", [None, 1, "x", [], True])
 def test_a_line_that_is_no_object(value: object) -> None:
-    (only,) = told(value)
+    (only,) = reported(value)
     assert only.startswith("$: expected an object, got ")
     assert only.endswith("(skip_reason not_an_object)")
 
 
-def test_all_defects_of_a_dialogue_are_told() -> None:
+def test_all_defects_of_a_dialogue_are_reported() -> None:
     dialog = {"dialog_id": 1, "turns": [{"role": "user"}, {}, 3], "difficulty": [], "seed_data": "x"}
-    assert [finding.split(":")[0] for finding in told(dialog)] == [
+    assert [finding.split(":")[0] for finding in reported(dialog)] == [
         "$.dialog_id",
         "$.turns[0].text",
         "$.turns[1].role",
@@ -199,7 +199,7 @@ PATHS = st.sampled_from(
 @given(path=PATHS, value=VALUES)
 def test_findings_agree_with_the_loader_and_the_schema(path: list[str | int], value: object) -> None:
     dialog = changed(path, value)
-    found = told(dialog)
+    found = reported(dialog)
     valid, reason = classify_dialog_validity(dialog)
     reasons = [finding for finding in found if "skip_reason" in finding]
     assert valid == (not reasons)

@@ -201,7 +201,7 @@ def test_a_period_may_begin_within_its_end(tmp_path: Path, start: str, end: str)
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "reported"),
     [
         (file_of(), "4: $.questions: there are no questions"),
         ({"benchmark_type": "fact_exact"}, "1: $.questions: missing"),
@@ -228,12 +228,12 @@ def test_a_period_may_begin_within_its_end(tmp_path: Path, start: str, end: str)
         ([FACT], "1: $: expected an object, got an array"),
     ],
 )
-def test_what_is_wrong_with_a_file_is_told(tmp_path: Path, content: object, told: str) -> None:
+def test_what_is_wrong_with_a_file_is_reported(tmp_path: Path, content: object, reported: str) -> None:
     (found,) = findings(written(tmp_path / "questions" / "q.json", content))
-    assert found.endswith(told)
+    assert found.endswith(reported)
 
 
-def test_every_violation_is_told_with_its_line(tmp_path: Path) -> None:
+def test_every_violation_is_reported_with_its_line(tmp_path: Path) -> None:
     bad = changed(changed(FACT, "question", to=""), "metadata", "tags", to="x")
     worse = changed(changed(GAP, "evidence_location", "page", to="4"), "additional_quotes", 0, to=7)
     path = written(tmp_path / "questions" / "q.json", file_of(FACT, bad, worse))
@@ -247,7 +247,7 @@ def test_every_violation_is_told_with_its_line(tmp_path: Path) -> None:
     assert [lines[line - 1].strip() for line, _ in found] == ['"tags": "x",', "7", '"page": "4",']
 
 
-def test_an_id_that_stands_in_two_files_is_told(tmp_path: Path) -> None:
+def test_an_id_that_stands_in_two_files_is_reported(tmp_path: Path) -> None:
     first = written(tmp_path / "questions" / "a.json", file_of(FACT))
     second = written(tmp_path / "questions" / "b.json", file_of(EVIDENCE, FACT))
     (found,) = validate_path(tmp_path)
@@ -262,7 +262,7 @@ def test_what_people_save_is_read_with_a_byte_order_mark_and_crlf(tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("data", "told"),
+    ("data", "reported"),
     [
         (b"", "1: $: the file is empty"),
         (b"{", "1: $: invalid JSON"),
@@ -277,12 +277,12 @@ def test_what_people_save_is_read_with_a_byte_order_mark_and_crlf(tmp_path: Path
     ],
     ids=lambda value: str(value)[:24],
 )
-def test_what_is_no_sound_json_is_told(tmp_path: Path, data: bytes, told: str) -> None:
+def test_what_is_no_sound_json_is_reported(tmp_path: Path, data: bytes, reported: str) -> None:
     path = tmp_path / "questions" / "q.json"
     path.parent.mkdir()
     path.write_bytes(data)
     found = findings(path)
-    assert any(told in line for line in found)
+    assert any(reported in line for line in found)
     assert all("\n" not in line for line in found)
 
 
@@ -378,7 +378,7 @@ def test_the_command_tells_findings_in_questions_and_what_the_document_does_not_
     assert result.stderr == "memfin: 1 finding in 1 file\n"
 
 
-def test_a_huge_file_is_told_before_it_is_parsed(tmp_path: Path) -> None:
+def test_a_huge_file_is_reported_before_it_is_parsed(tmp_path: Path) -> None:
     path = tmp_path / "questions" / "q.json"
     path.parent.mkdir()
     with path.open("wb") as file:

@@ -42,16 +42,16 @@ TRACE: dict[str, Any] = {
 }
 
 
-def told(value: object, kind: object) -> list[str]:
+def reported(value: object, kind: object) -> list[str]:
     return [f"{path_text(steps)}: {message}" for steps, message in structure_violations(value, kind)]
 
 
 def test_a_sound_record_has_no_violations() -> None:
-    assert told(TRACE, DialogTrace) == []
+    assert reported(TRACE, DialogTrace) == []
     assert convert_or_violations(TRACE, DialogTrace) == (msgspec.convert(TRACE, DialogTrace), [])
 
 
-def test_every_violation_is_told_with_its_path() -> None:
+def test_every_violation_is_reported_with_its_path() -> None:
     turn = {
         **TURN,
         "turn_pair_id": "1",
@@ -63,7 +63,7 @@ def test_every_violation_is_told_with_its_path() -> None:
     del turn["user_text"]
     trace = {**TRACE, "valid_dialog": 1, "turns": [TURN, turn], "dialog_error": {}, "unknown": None}
     del trace["run_id"]
-    assert told(trace, DialogTrace) == [
+    assert reported(trace, DialogTrace) == [
         "$.run_id: missing",
         "$.valid_dialog: expected a boolean, got 1",
         "$.turns[1].turn_pair_id: expected an integer, got '1'",
@@ -79,7 +79,7 @@ def test_every_violation_is_told_with_its_path() -> None:
     ]
 
 
-def test_wrong_types_in_every_field_are_all_told() -> None:
+def test_wrong_types_in_every_field_are_all_reported() -> None:
     wrong: dict[str, object] = {name: {"no": "such"} for name in TurnEvalRow.__struct_fields__}
     wrong |= {"m1_source_hits": 5, "detectors": 5}
     found = {steps[0] for steps, _ in structure_violations(wrong, TurnEvalRow)}
@@ -101,36 +101,36 @@ def test_wrong_types_in_every_field_are_all_told() -> None:
     ],
 )
 def test_bounds_and_kinds_of_settings(field: str, value: object, message: str) -> None:
-    assert told({field: value}, RunConfig) == [message]
+    assert reported({field: value}, RunConfig) == [message]
 
 
 def test_bounds_themselves_are_allowed_or_not_as_declared() -> None:
     allowed = {"turn_timeout": 86_400, "workers_dialog": 1, "workers_judge": 10_000, "turn_retries": 0}
-    assert told(allowed, RunConfig) == []
+    assert reported(allowed, RunConfig) == []
 
 
-def test_tuples_are_told_by_length_and_item() -> None:
+def test_tuples_are_reported_by_length_and_item() -> None:
     metric = {"metric_name": "m", "micro": {}, "macro": {}, "counts": {}, "by_dialog": {}}
-    assert told({**metric, "ci95": {"a": [0, 1], "b": [0], "c": ["x", 1]}}, MetricResult) == [
+    assert reported({**metric, "ci95": {"a": [0, 1], "b": [0], "c": ["x", 1]}}, MetricResult) == [
         "$.ci95.b: expected 2 values, got 1",
         "$.ci95.c[0]: expected a number, got 'x'",
     ]
 
 
 def test_members_of_a_union_are_chosen_by_their_tag() -> None:
-    assert told({"event": "metrics_done", "ts": 1, "run_id": "r"}, AnyProgressEvent) == [
+    assert reported({"event": "metrics_done", "ts": 1, "run_id": "r"}, AnyProgressEvent) == [
         "$.ts: expected a string, got 1",
         "$.turn_rows: missing",
     ]
-    assert told({"ts": "t"}, AnyProgressEvent) == ["$.event: missing"]
-    (unknown,) = told({"event": "lunch"}, AnyProgressEvent)
+    assert reported({"ts": "t"}, AnyProgressEvent) == ["$.event: missing"]
+    (unknown,) = reported({"event": "lunch"}, AnyProgressEvent)
     assert unknown.startswith("$.event: 'lunch' is none of 'run_started', ")
-    assert told([], AnyProgressEvent) == ["$: expected an object, got an array"]
+    assert reported([], AnyProgressEvent) == ["$: expected an object, got an array"]
 
 
 def test_an_alternative_of_kinds_names_all_of_them() -> None:
     turn = {**TURN, "tools": [{"tool_name": "t", "args": 5}, {"tool_name": "t", "args": "{}"}]}
-    assert told({**TRACE, "turns": [turn]}, DialogTrace) == [
+    assert reported({**TRACE, "turns": [turn]}, DialogTrace) == [
         "$.turns[0].tools[0].args: expected an object or a string, got 5"
     ]
 
@@ -170,7 +170,7 @@ def test_the_walk_agrees_with_msgspec_on_what_is_sound(
         assert found == []
 
 
-def test_values_are_told_without_control_characters() -> None:
-    (message,) = told({**ROW, "turn_status": "\x1b[31m\u202e" + "x" * 500}, TurnEvalRow)
+def test_values_are_reported_without_control_characters() -> None:
+    (message,) = reported({**ROW, "turn_status": "\x1b[31m\u202e" + "x" * 500}, TurnEvalRow)
     assert message.isprintable()
     assert len(message) < 150

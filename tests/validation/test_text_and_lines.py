@@ -7,7 +7,7 @@ from memfin.validation.text import Locator, NotJsonError, parse
 from tests.support import each_case
 
 
-def told(data: bytes) -> list[str]:
+def reported(data: bytes) -> list[str]:
     return [f"{path_text(steps)}: {message}" for steps, message in parse(data)[1]]
 
 
@@ -16,7 +16,7 @@ def test_sound_text_gives_its_value() -> None:
 
 
 def test_repeated_names_are_found_where_they_stand() -> None:
-    assert told(b'{"a": [{"b": 1, "c": 2, "b": 3}], "d": 1, "d": 1, "d": 2}') == [
+    assert reported(b'{"a": [{"b": 1, "c": 2, "b": 3}], "d": 1, "d": 1, "d": 2}') == [
         "$.d: the name is repeated in its object",
         "$.a[0].b: the name is repeated in its object",
     ]
@@ -26,19 +26,19 @@ def test_repeated_names_are_found_where_they_stand() -> None:
     ("number", "shown"), [("NaN", "nan"), ("Infinity", "inf"), ("-Infinity", "-inf"), ("1e999", "inf")]
 )
 def test_numbers_that_are_not_finite_are_found_in_free_form_parts(number: str, shown: str) -> None:
-    assert told(f'{{"a": [0, {number}]}}'.encode()) == [f"$.a[1]: {shown} is no finite number"]
+    assert reported(f'{{"a": [0, {number}]}}'.encode()) == [f"$.a[1]: {shown} is no finite number"]
 
 
 def test_integers_that_no_double_can_stand_for_are_found() -> None:
     digits = "9" * 309
-    assert told(f'{{"a": [1, -{digits}], "b": "{digits}", "c": true}}'.encode()) == [
+    assert reported(f'{{"a": [1, -{digits}], "b": "{digits}", "c": true}}'.encode()) == [
         "$.a[1]: the integer is beyond the range of numbers"
     ]
-    assert told(str(10**308).encode()) == []
+    assert reported(str(10**308).encode()) == []
 
 
 def test_lone_surrogates_are_found_but_pairs_are_characters() -> None:
-    assert told(rb'{"a": "\ud83d\ude00", "b": ["x\udc00"], "\ud800": 1}') == [
+    assert reported(rb'{"a": "\ud83d\ude00", "b": ["x\udc00"], "\ud800": 1}') == [
         "$: a name holds a lone surrogate, which is no character",
         r"$.b[0]: 'x\udc00' holds a lone surrogate, which is no character",
     ]
