@@ -40,10 +40,6 @@ class Inflater:
         self._room = max_bytes
         self._member: zlib._Decompress | None = None
 
-    def feed(self, data: bytes) -> bytes:
-        """Return the decompressed piece."""
-        return b"".join(self.steps(data))
-
     def steps(self, data: bytes) -> Iterator[bytes]:
         """Yield the decompressed piece, `STEP` bytes at a time."""
         self._received += len(data)

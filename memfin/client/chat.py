@@ -83,7 +83,7 @@ class ChatClient:
         self.parameters = Parameters()
         self._total = total
         self._read = read
-        self._most_bytes = max_bytes
+        self._max_bytes = max_bytes
         self._url = endpoint.url("chat/completions")
         self._session: aiohttp.ClientSession | None = None
 
@@ -158,14 +158,14 @@ class ChatClient:
         """Read a response into the draft; return when the first word of a stream came."""
         events: bool | None = response.content_type == EVENTS
         larger = STREAM_OVERHEAD if stream or events else 1
-        body, head = Body(response, larger * self._most_bytes), b""
+        body, head = Body(response, larger * self._max_bytes), b""
         if stream and not events:
             # Some servers call a stream something else, and some answer in one piece all the same.
             while (events := is_event_stream(head)) is None and (piece := await body.read()):
                 head += piece
         if events:
             return await _take_events(body, head, draft)
-        draft.add_document(await rest_of(body, head, self._most_bytes))
+        draft.add_document(await rest_of(body, head, self._max_bytes))
         return None
 
     def _connections(self) -> aiohttp.ClientSession:
