@@ -22,10 +22,10 @@ Errors are answered with a `QueryError` and a status of 400 or more. Ten lines m
 """
 
 import os
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Final, cast
+from typing import Any, Final
 
 import anyio
 import msgspec
@@ -34,14 +34,12 @@ from aiohttp import web
 from memfin.agents.calls import TransportError, asked_pause
 from memfin.agents.http.describing import content, protocol_document
 from memfin.agents.http.hosting import json_answer, protocol_application, read_json, require_token
-from memfin.agents.http.protocol import API_KEY, Problem
+from memfin.agents.http.protocol import API_KEY
 from memfin.agents.http.protocol import CODES as AGENT_CODES
-from memfin.agents.http.service import JsonService
 from memfin.agents.http.sessions import Refusal
-from memfin.contracts import ModelUsage, ParameterChange, Record
-from memfin.contracts.rag import RagAnswer
 from memfin.hosting import run
 from memfin.rag.document import Document, load_document
+from memfin.rag.systems.http import QueryAnswer, QueryError, QueryRequest
 from memfin.rag.systems.registry import load_system
 from memfin.rag.systems.under_test import SystemUnderTest
 from memfin.sandbox.calls import CallFailed, CallTimedOut
@@ -51,36 +49,6 @@ PROTOCOL: Final = 1
 
 PATH: Final = "/query"
 """Where MemFin's own server answers; the root does so too."""
-
-MAX_QUESTION_CHARS: Final = 100_000
-"""Characters."""
-
-
-class QueryRequest(Record):
-    """A question about the document that the service knows."""
-
-    question: Annotated[str, msgspec.Meta(max_length=MAX_QUESTION_CHARS)]
-
-
-class QueryAnswer(RagAnswer, omit_defaults=True):
-    """The answer; only ``answer`` must be there.
-
-    A typed field that is left out is extracted from ``answer``, and so is whether the system declines to
-    answer, ``abstained``. Pages count from 1. ``usage`` is what the answer took of a language model.
-    """
-
-    usage: ModelUsage | None = None
-
-
-class QueryError(Record):
-    """A question that was not answered."""
-
-    error: Problem
-
-
-_FIELDS: Final = [(name, Any, msgspec.UNSET) for name in QueryAnswer.__struct_fields__]
-_AnyAnswer = cast("type[Record]", msgspec.defstruct("AnyAnswer", _FIELDS, bases=(Record,)))
-"""An answer as it came; it is checked where those of all systems are."""
 
 _SHARED: Final = (
     *("invalid_json", "invalid_request", "unauthorized", "not_found", "method_not_allowed", "too_large"),
@@ -94,47 +62,6 @@ CODES: Final = {
     "internal": "the server failed",
 }
 """The codes of errors that MemFin's own server uses."""
-
-SPOKEN: Final = "RAG protocol"
-
-
-class HttpRag:
-    """A system that answers questions at an address.
-
-    Args:
-        url: where questions are posted, without credentials.
-        timeout: seconds that a question may take, at most.
-        environ: where the token, ``MEMFIN_AGENT_API_KEY``, is read from; None is the process's own.
-
-    Raises:
-        UsageError: the URL is unusable.
-    """
-
-    def __init__(self, url: str, *, timeout: float = 120.0, environ: Mapping[str, str] | None = None) -> None:
-        self._service = JsonService(url, what="system", protocol=SPOKEN, limit=timeout, environ=environ)
-        self.reference = self.model = self._service.url
-        self.version: str | None = None
-        self.inputs: dict[str, Any] = {}
-        self.total_usage: ModelUsage | None = None
-
-    async def query(self, question: str) -> Any:
-        """Return the answer as it came.
-
-        Raises:
-            TransportError: the call failed on its way and may be made again.
-            CallFailed: the system failed, the service refused, or its answer is no object.
-        """
-        request = QueryRequest(question=question)
-        answer = await self._service.call("POST", None, request, _AnyAnswer, QueryError)
-        return {name: value for name, value in dict(answer).items() if value is not msgspec.UNSET}
-
-    def parameter_changes(self) -> list[ParameterChange]:
-        """Return nothing: models behind a service are its own affair."""
-        return []
-
-    async def close(self) -> None:
-        """Close the connections; a later question opens new ones."""
-        await self._service.close()
 
 
 class Health(msgspec.Struct):

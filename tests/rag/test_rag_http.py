@@ -23,8 +23,9 @@ from memfin.agents.settings import AgentSettings
 from memfin.contracts import ModelUsage
 from memfin.contracts.rag import RagAnswer, RagAnswerRange, RagCitation, RagEvidence
 from memfin.errors import UsageError
-from memfin.rag.http import CODES, MAX_QUESTION_CHARS, application, openapi_document, serve
+from memfin.rag.http import CODES, application, openapi_document, serve
 from memfin.rag.systems import Asked, RagReply, load_system
+from memfin.rag.systems.http import MAX_QUESTION_CHARS
 from tests.rag.rag_documents import RECORD
 
 ROOT = Path(__file__).resolve().parents[2]

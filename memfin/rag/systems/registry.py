@@ -61,7 +61,7 @@ def load_system(
 
         return _owned(BuiltinRag(_needed(system, document)), **limits)
     if system.lower().startswith(("http://", "https://")):
-        from memfin.rag.http import HttpRag  # noqa: PLC0415 - aiohttp loads slowly
+        from memfin.rag.systems.http import HttpRag  # noqa: PLC0415 - aiohttp loads slowly
 
         return _owned(HttpRag(system, timeout=settings.turn_timeout), **limits)
     if _ADDRESS.match(system):

@@ -1,0 +1,82 @@
+"""System behind HTTP: the messages of the RAG protocol, version 1, and its client."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, cast
+
+import msgspec
+
+from memfin.agents.http.protocol import Problem
+from memfin.agents.http.service import JsonService
+from memfin.contracts import ModelUsage, ParameterChange, Record
+from memfin.contracts.rag import RagAnswer
+
+SPOKEN: Final = "RAG protocol"
+
+MAX_QUESTION_CHARS: Final = 100_000
+"""Characters."""
+
+
+class QueryRequest(Record):
+    """A question about the document that the service knows."""
+
+    question: Annotated[str, msgspec.Meta(max_length=MAX_QUESTION_CHARS)]
+
+
+class QueryAnswer(RagAnswer, omit_defaults=True):
+    """The answer; only ``answer`` must be there.
+
+    A typed field that is left out is extracted from ``answer``, and so is whether the system declines to
+    answer, ``abstained``. Pages count from 1. ``usage`` is what the answer took of a language model.
+    """
+
+    usage: ModelUsage | None = None
+
+
+class QueryError(Record):
+    """A question that was not answered."""
+
+    error: Problem
+
+
+_FIELDS: Final = [(name, Any, msgspec.UNSET) for name in QueryAnswer.__struct_fields__]
+_AnyAnswer = cast("type[Record]", msgspec.defstruct("AnyAnswer", _FIELDS, bases=(Record,)))
+"""An answer as it came; it is checked where those of all systems are."""
+
+
+class HttpRag:
+    """A system that answers questions at an address.
+
+    Args:
+        url: where questions are posted, without credentials.
+        timeout: seconds that a question may take, at most.
+        environ: where the token, ``MEMFIN_AGENT_API_KEY``, is read from; None is the process's own.
+
+    Raises:
+        UsageError: the URL is unusable.
+    """
+
+    def __init__(self, url: str, *, timeout: float = 120.0, environ: Mapping[str, str] | None = None) -> None:
+        self._service = JsonService(url, what="system", protocol=SPOKEN, limit=timeout, environ=environ)
+        self.reference = self.model = self._service.url
+        self.version: str | None = None
+        self.inputs: dict[str, Any] = {}
+        self.total_usage: ModelUsage | None = None
+
+    async def query(self, question: str) -> Any:
+        """Return the answer as it came.
+
+        Raises:
+            TransportError: the call failed on its way and may be made again.
+            CallFailed: the system failed, the service refused, or its answer is no object.
+        """
+        request = QueryRequest(question=question)
+        answer = await self._service.call("POST", None, request, _AnyAnswer, QueryError)
+        return {name: value for name, value in dict(answer).items() if value is not msgspec.UNSET}
+
+    def parameter_changes(self) -> list[ParameterChange]:
+        """Return nothing: models behind a service are its own affair."""
+        return []
+
+    async def close(self) -> None:
+        """Close the connections; a later question opens new ones."""
+        await self._service.close()
