@@ -8,7 +8,7 @@ word, earlier ones that a question finds, and the client's profile read from her
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
-from memfin.agents.builtin.client import ClientFile
+from memfin.agents.builtin.memory import ClientFile
 from memfin.agents.protocol import Session
 from memfin.contracts import RecallTrace, Record, ShortTermTurn
 from memfin.sandbox.references import import_reference
@@ -65,12 +65,9 @@ class BuiltinMemory:
         block of the memory layer, at the end of the system message.
         """
         heard = self._client.hear(user_text)
-        recalled = "\n".join(item.content for item in heard.recall.items)
-        label = self._client.rules.labels["recalled"]
-        parts = (f"[{label}]\n{recalled}" if recalled else "", self._client.user_context())
         return MemoryContext(
-            context="\n\n".join(part for part in parts if part),
-            turns=heard.recall.short_term_turns(),
+            context=self._client.context(heard),
+            turns=self._client.memory.window,
             recall=self._client.recall_observation(heard),
             profile=self._client.profile_observation(),
         )

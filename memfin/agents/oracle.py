@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from memfin.agents.builtin.client import ClientFile, ClientState, decode_state
 from memfin.agents.builtin.compliance import compliance_rules, find_violations
+from memfin.agents.builtin.memory import ClientFile, ClientState, decode_state
 from memfin.agents.protocol import Observer, Session
 from memfin.contracts import Record
 from memfin.errors import MemfinError
@@ -47,9 +47,7 @@ class OracleAgent:
         answer = self._reference(user_text)
         self._observer.recall(**self._client.recall_observation(heard))
         violations = find_violations(answer, compliance_rules(heard.language))
-        self._observer.compliance(
-            is_compliant=not violations, violations=[violation.fields() for violation in violations]
-        )
+        self._observer.compliance(is_compliant=not violations, violations=violations)
         self._observer.profile(**self._client.profile_observation())
         return answer
 

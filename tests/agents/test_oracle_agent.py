@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from memfin.agents.builtin.client import StateError
+from memfin.agents.builtin.memory import StateError
 from memfin.agents.oracle import NoReferenceError, OracleAgent
 from memfin.agents.protocol import Agent, Session
 
