@@ -46,7 +46,7 @@ class OracleAgent:
         heard = self._client.hear(user_text)
         answer = self._reference(user_text)
         self._observer.recall(**self._client.recall_observation(heard))
-        violations = find_violations(answer, compliance_rules(heard.language))
+        violations = find_violations(answer, compliance_rules(self._client.language))
         self._observer.compliance(is_compliant=not violations, violations=violations)
         self._observer.profile(**self._client.profile_observation())
         return answer

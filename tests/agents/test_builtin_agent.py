@@ -318,7 +318,7 @@ async def test_bytes_that_are_no_state_are_refused() -> None:
 async def test_state_of_another_version_is_refused() -> None:
     agent = Talk().agent
     state = msgspec.msgpack.decode(agent.snapshot())
-    state["client"]["version"] = 99
+    state["version"] = 99
     with pytest.raises(StateError, match="version 99, not 2"):
         agent.restore(msgspec.msgpack.encode(state))
 

@@ -354,13 +354,10 @@ async def test_snapshots_of_the_builtin_agent_are_data_with_a_version() -> None:
     (talk, *_) = sample()
     told = await replay(resolve_agent("builtin").factory_for(talk), talk)
     states = [msgspec.msgpack.decode(begun.snapshot) for begun in told.begun]
-    assert {state["client"]["version"] for state in states} == {STATE_VERSION}
-    assert all(
-        len(later["client"]["exchanges"]) > len(earlier["client"]["exchanges"])
-        for earlier, later in pairwise(states)
-    )
+    assert {state["version"] for state in states} == {STATE_VERSION}
+    assert all(len(later["exchanges"]) > len(earlier["exchanges"]) for earlier, later in pairwise(states))
     state = states[0]
-    state["client"]["version"] = STATE_VERSION + 1
+    state["version"] = STATE_VERSION + 1
     other = told.begun[0].replace(snapshot=msgspec.msgpack.encode(state))
     again = await replay(resolve_agent("builtin").factory_for(talk), talk, other)
     assert [turns for turns, _ in again.resumed] == [0]

@@ -13,14 +13,12 @@ from memfin.agents.builtin.knowledge import Knowledge, Question, Topic, knowledg
 from memfin.agents.builtin.memory import ClientFile, ClientState, Heard, decode_state
 from memfin.agents.builtin.profile import LEVEL_FIELDS, Ban, Statement, position_lines, rules_out
 from memfin.agents.protocol import Observer, Session
-from memfin.contracts import Record
 from memfin.scoring.predicates import AllowedUniverse, Predicate
 
 T = TypeVar("T")
 
 _EXCERPT: Final = 200
-_NAMED: Final = 2
-"""Facts and constraints that one answer names; the others take their turn in later answers."""
+_NAMED: Final = 2  # facts and constraints that one answer names; the others take their turn later
 _STEPS: Final = 3
 _QUOTED: Final = 80
 
@@ -33,24 +31,12 @@ class Draft(NamedTuple):
     warning: str | None = None
 
 
-class BuiltinState(Record):
-    """The agent between two turns: the client file, and the topics so far."""
-
-    client: ClientState
-    topics: list[str]
-
-
 class BuiltinAgent:
-    """An adviser that remembers, explains, allocates and refuses what must be refused.
-
-    The client's profile comes from her own words, facts from a small body of knowledge, and every draft is
-    checked before it is given. Equal dialogues give equal replies; only the latencies it reports vary.
-    """
+    """A deterministic adviser that remembers, explains, allocates and refuses; every draft is checked."""
 
     def __init__(self, session: Session, observer: Observer) -> None:
         self._observer = observer
         self._client = ClientFile(session)
-        self._topics: list[str] = []
         for language in ("zh", "en"):  # no file is read later
             knowledge(language)
             compliance_rules(language)
@@ -66,7 +52,7 @@ class BuiltinAgent:
             "profile_extractor", {"text_length": len(user_text)}, lambda: client.hear(user_text)
         )
         self._observer.recall(**client.recall_observation(heard))
-        question = understand(heard, self._known, next(reversed(self._topics), None))
+        question = understand(heard, self._known, next(reversed(self._client.topics), None))
         reply = self._checked(self._draft(heard, question), self._confirmation(heard.statements))
         self._observer.profile(**client.profile_observation())
         return reply
@@ -80,13 +66,11 @@ class BuiltinAgent:
 
     def snapshot(self) -> bytes:
         """Return the full state between turns; an agent restored from it answers the same."""
-        return msgspec.msgpack.encode(BuiltinState(client=self._client.state(), topics=self._topics))
+        return msgspec.msgpack.encode(self._client.state())
 
     def restore(self, state: bytes) -> None:
         """Go on from a snapshot; raise `StateError` when the bytes are none."""
-        restored = decode_state(state, BuiltinState)
-        self._client.load(restored.client)
-        self._topics = restored.topics
+        self._client.load(decode_state(state, ClientState))
 
     def _draft(self, heard: Heard, question: Question) -> Draft:
         match question.intent:
@@ -105,7 +89,7 @@ class BuiltinAgent:
         text = self._allocation() if question.intent == "allocate" else self._explanation(topic)
         steps = [self._say("step", number=at, step=step) for at, step in enumerate(topic.steps[:_STEPS], 1)]
         text += ties + ("" if conflict else self._say("steps", steps=self._joined(steps)))
-        self._topics.append(name)
+        self._client.topics.append(name)
         return Draft(text, (topic.disclosure, "boundary"), warning)
 
     def _checked(self, draft: Draft, opening: str) -> str:
@@ -185,7 +169,7 @@ class BuiltinAgent:
 
     def _explanation(self, topic: Topic) -> str:
         """Return facts about a topic, others each time it comes up."""
-        discussed, count = self._topics.count(topic.id), len(topic.facts)
+        discussed, count = self._client.topics.count(topic.id), len(topic.facts)
         facts = [topic.facts[(discussed + at) % count] for at in range(min(_NAMED, count))]
         opening = topic.refusal or self._say(
             "understood_again" if discussed else "understood", name=topic.name

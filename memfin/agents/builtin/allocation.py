@@ -13,20 +13,15 @@ BOND_FALL: Final = 0.05
 _WHOLE: Final = 100
 _SLACK: Final = 1e-6
 _CLASSES: Final = ("cash", "bond", "equity")
+# Target shares of cash and stocks by risk level, and the part of the latter that a horizon leaves.
 _TARGETS: Final = {"low": (20, 15), "medium": (15, 35), "high": (10, 65)}
-"""Target shares of cash and stocks by risk level; bonds take the rest."""
 _STOCKS: Final = {"short": 0.0, "medium": 0.5, "long": 1.0}
-"""Part of the target for stocks that a horizon leaves."""
 _LIQUID_CASH: Final = 30
 _BANNED_CLASSES: Final = {"stocks": "equity", "债券": "bond", "bonds": "bond"}
 
 
 def allocate(profile: ClientProfile) -> dict[str, int] | None:
-    """Return example weights in whole percents that keep every constraint, or None where none do.
-
-    The nearest to the targets are taken, with no more stocks than the target unless a floor asks for them.
-    Unknown levels count as cautious ones.
-    """
+    """Return the whole percents nearest to the targets that keep every constraint, or None where none do."""
     cash, stocks = _TARGETS[profile.levels.get("risk_level", "low")]
     target = int(stocks * _STOCKS[profile.levels.get("horizon", "medium")])
     if profile.levels.get("liquidity_need") == "high":

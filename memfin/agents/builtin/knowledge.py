@@ -10,16 +10,11 @@ from memfin.agents.builtin.memory import Heard
 from memfin.agents.builtin.profile import Pattern, compiled, data_file
 from memfin.contracts import Language, Record
 
-_MAX_ASKED: Final = 2000
-"""Characters of a turn that are searched for topics; more is pasted material."""
+_MAX_ASKED: Final = 2000  # characters of a turn that are searched for topics; more is pasted material
 
 
 class Topic(Record):
-    """One subject of ``topics.<language>.toml``.
-
-    ``refusal`` is set for requests the agent turns down; ``fits`` are the risk levels an investment suits,
-    None for subjects that are no investment; ``within`` the universes of investments it belongs to.
-    """
+    """A subject; ``fits`` are the risk levels that an investment suits, ``within`` universes that hold it."""
 
     id: str
     name: str
@@ -47,11 +42,7 @@ class Knowledge(NamedTuple):
 
 
 class Question(NamedTuple):
-    """Intent of a turn, with its topics by falling weight and the keywords that showed them.
-
-    ``intent`` is one of ``none`` (the client only stated something), ``recall``, ``refuse``, ``allocate``,
-    ``explain``, ``small_talk``, ``unknown``.
-    """
+    """Intent of a turn, with its topics by falling weight and the keywords that showed them."""
 
     intent: str
     topics: list[str]

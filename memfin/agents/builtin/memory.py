@@ -1,8 +1,4 @@
-"""Memory of the built-in agent: recent exchanges, BM25 recall of older ones, a governed client profile.
-
-What the client says about herself goes through the memory layer (`memfin.memory`), and only what the layer
-keeps comes back as the context of a turn.
-"""
+"""Memory of the built-in agent: recent exchanges, BM25 recall of older ones, a governed client profile."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -30,23 +26,18 @@ from memfin.memory.tokens import estimate_tokens
 S = TypeVar("S", bound=Record)
 
 STATE_VERSION: Final = 2
-WINDOW: Final = 3
-RECALLED: Final = 3
-"""Exchanges in the short-term window, and exchanges that long-term recall returns at most."""
+WINDOW: Final = 3  # exchanges in the short-term window
+RECALLED: Final = 3  # exchanges that long-term recall returns at most
 
-_CLIENT_WEIGHT: Final = 3
-"""Weight of a term of the client's words against one of the longer, more uniform replies."""
+_CLIENT_WEIGHT: Final = 3  # of a term of the client's words against one of the longer, more uniform replies
 _CLIENT: Final = "client"
 _CONSENT: Final = ConsentScopes(
     create_task=True, save_to_profile=True, save_to_thread=True, training_use_allowed=False
 )
 _BEGIN: Final = datetime(2000, 1, 1, tzinfo=UTC)
-_MAX_ITEM: Final = 120
-"""Characters of one statement that the layer gets."""
-_REFRESHES: Final = 16
-"""Changes of one thread: refreshing costs as much as the thread holds, so a new one begins."""
-_MIN_LETTERS: Final = 8
-"""Latin letters, or per Chinese character, that show English; a single term such as ETF does not."""
+_MAX_ITEM: Final = 120  # characters of one statement that the layer gets
+_REFRESHES: Final = 16  # changes of one thread: each costs as much as the thread holds
+_MIN_LETTERS: Final = 8  # Latin letters, or such per Chinese character, that show English; ETF does not
 
 
 class StateError(MemfinError):
@@ -138,11 +129,7 @@ class DialogueMemory:
 
 
 class GovernedMemory:
-    """The memory layer of one dialogue, a store of its own whose client consents to profile and thread.
-
-    Each turn is a ``pre_execution`` task, the route on which an answer has to suit a client's position and
-    constraints. The clock moves one second per look, so that equal dialogues leave equal stores.
-    """
+    """The memory layer of one dialogue: an isolated store whose client consents to profile and thread."""
 
     def __init__(self, language: Language) -> None:
         self._now = _BEGIN
@@ -193,17 +180,14 @@ class GovernedMemory:
             self._store.patch_thread(_CLIENT, self._thread_id, status="closed")
         self._thread_id, self._refreshes = saved.thread_id, 0
 
-    def _tick(self) -> datetime:
+    def _tick(self) -> datetime:  # equal dialogues leave equal stores
         self._now += timedelta(seconds=1)
         return self._now
 
 
 @cache
 def _consented_store(language: Language) -> tuple[str, Mapping[str, bytes]]:
-    """Return the consent id and the files of a store whose client has consented.
-
-    All that a store reads from the package's files later is read here, once.
-    """
+    """Return the consent id and files of a store whose client has consented; reads all data files once."""
     store = IsolatedStore(lambda: _BEGIN)
     consent = store.grant_consent(_CLIENT, _CONSENT, Preferences(language_preference=language))
     files = store.contents()
@@ -223,13 +207,13 @@ class ClientState(Record):
     exchanges: list[Exchange]
     pending: str | None
     turn_index: int
+    topics: list[str]
 
 
 class Heard(NamedTuple):
     """A turn's words with their clauses and statements, and what is recalled for them."""
 
     text: str
-    language: Language
     clauses: list[Clause]
     statements: list[Statement]
     recalled: list[RecallItem]
@@ -243,6 +227,7 @@ class ClientFile:
         self.language: Language = "en" if session.language.lower().startswith("en") else "zh"
         self.memory = DialogueMemory(session.session_id)
         self.profile = ClientProfile()
+        self.topics: list[str] = []
         self._governed = GovernedMemory(self.language)
 
     @property
@@ -258,7 +243,7 @@ class ClientFile:
         self.profile = self.profile.after(statements)
         self._governed.keep(self.profile, self.rules)
         self.memory.hear(user_text)
-        return Heard(user_text, self.language, clauses, statements, self.memory.recall(user_text))
+        return Heard(user_text, clauses, statements, self.memory.recall(user_text))
 
     def context(self, heard: Heard) -> str:
         """Return the recalled exchanges under their label, and the block of the memory layer."""
@@ -299,6 +284,7 @@ class ClientFile:
             exchanges=self.memory.exchanges,
             pending=self.memory.pending,
             turn_index=self.memory.turn_index,
+            topics=self.topics,
         )
 
     def load(self, state: ClientState) -> None:
@@ -306,7 +292,7 @@ class ClientFile:
         if state.version != STATE_VERSION:
             problem = f"agent state has version {state.version}, not {STATE_VERSION}"
             raise StateError(f"{problem}: replay the dialogue")
-        self.language, self.profile = state.language, state.profile
+        self.language, self.profile, self.topics = state.language, state.profile, state.topics
         self.memory.load(state.exchanges, state.pending, state.turn_index)
         self._governed.keep(self.profile, self.rules)
 

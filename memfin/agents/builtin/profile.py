@@ -1,8 +1,4 @@
-"""Client profile of the built-in agent, extracted from the client's own words.
-
-Levels, horizon and preferences are found by the patterns of ``memfin/data/agents/profile.*.toml``,
-constraints by `memfin.scoring.constraint_texts`; questions, suppositions and words about others are left out.
-"""
+"""Client profile of the built-in agent, read from the client's own words by patterns and constraint texts."""
 
 import importlib.resources
 import re
@@ -25,17 +21,14 @@ Pattern = re.Pattern[str]
 LEVEL_FIELDS: Final = ("risk_level", "horizon", "liquidity_need")
 Ban = kinds.ForbiddenAsset | kinds.ForbiddenPractice
 
+# Things to rule out that the vocabulary does not name.
 _WHOLE_KINDS: Final = frozenset(("债券", "基金", "指数基金", "bonds", "funds", "mutual funds", "index funds"))
-"""Things to rule out that the vocabulary does not name."""
 _NOT_KEPT: Final = (kinds.Preferred, kinds.NoConstraint, kinds.MaxBudget, kinds.MaxPosition)
 _CLOSING: Final = "”」』\"'）) \n"
 _END_MARKS: Final = "。！？!?；;…. \n"
-_SHORT: Final = 24
-"""Characters of a clause that is about the client although it names nobody."""
-_MAX_CLAUSE: Final = 600
-"""Longer stretches without punctuation are pasted material."""
-_MAX_KEPT: Final = 24
-"""Constraints and preferences kept each, the newest."""
+_SHORT: Final = 24  # characters of a clause that is about the client although it names nobody
+_MAX_CLAUSE: Final = 600  # longer stretches without punctuation are pasted material
+_MAX_KEPT: Final = 24  # constraints and preferences each
 
 
 class Rules(NamedTuple):
@@ -72,10 +65,7 @@ def profile_rules(language: Language) -> Rules:
 
 
 class Clause(NamedTuple):
-    """A clause as written and in normal form, of the same length.
-
-    ``stated`` ones are no questions, suppositions or reports on others, ``personal`` ones about the client.
-    """
+    """A clause as written and in normal form; ``stated`` and ``personal`` ones are the client's own words."""
 
     words: str
     text: str
