@@ -5,7 +5,7 @@ from collections import Counter
 from memfin.actors.aggregator import Totals
 from memfin.actors.latencies import Latencies
 from memfin.actors.messages import DialogCommitted, DialogJudged
-from memfin.agents.usage import UsageTotal
+from memfin.agents.calls import UsageTotal
 from memfin.contracts import Counters, DialogTrace, Judgement, JudgeScope, LatencyStats, ModelUsage
 from memfin.judges.failures import JudgedTurns
 from memfin.judges.tally import JudgeTally

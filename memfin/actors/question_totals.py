@@ -5,7 +5,7 @@ from collections import Counter
 from memfin.actors.aggregator import Totals
 from memfin.actors.latencies import Latencies
 from memfin.actors.questions import QuestionScored
-from memfin.agents.usage import UsageTotal
+from memfin.agents.calls import UsageTotal
 import msgspec
 
 from memfin.contracts import Counters, LatencyStats, ModelUsage

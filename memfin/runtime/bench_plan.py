@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final
 import msgspec
 
 from memfin.actors.base import EventSender
-from memfin.agents.settings import AgentSettings
+from memfin.agents.registry import AgentSettings
 from memfin.contracts import NO_JUDGE, BenchConfig, ConfigFile, ModelUsage, ParameterChange
 from memfin.contracts.rag import RagQuestion, RagSummary
 from memfin.contracts.reading import shown

@@ -15,9 +15,8 @@ from memfin.actors.replayer import Replayer
 from memfin.actors.scorer import scoring_workers
 from memfin.actors.source import Source
 from memfin.agents.observer import TurnObserver
-from memfin.agents.registry import AgentSource, resolve_agent
+from memfin.agents.registry import AgentSettings, AgentSource, resolve_agent
 from memfin.agents.replay import ReplayOptions
-from memfin.agents.settings import AgentSettings
 from memfin.contracts import ConfigFile, EvalSummary, ModelUsage, ParameterChange, RunConfig
 from memfin.dataset import SAMPLE, check_dataset_file, digest_dataset
 from memfin.errors import UsageError

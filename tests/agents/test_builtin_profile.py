@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memfin.agents.builtin.allocation import BOND_FALL, STOCK_FALL, allocate
+from memfin.agents.builtin.agent import BOND_FALL, STOCK_FALL, allocate
 from memfin.agents.builtin.memory import detect_language
 from memfin.agents.builtin.profile import (
     ClientProfile,

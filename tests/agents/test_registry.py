@@ -8,13 +8,11 @@ from typing import Any
 import pytest
 
 import memfin
+from memfin.agents.bounds import EchoAgent, OracleAgent
 from memfin.agents.builtin import BuiltinAgent
-from memfin.agents.echo import EchoAgent
 from memfin.agents.observer import TurnObserver
-from memfin.agents.oracle import OracleAgent
-from memfin.agents.registry import resolve_agent
+from memfin.agents.registry import AgentSettings, resolve_agent
 from memfin.agents.replay import ReplayOptions, open_session, replay_dialog
-from memfin.agents.settings import AgentSettings
 from memfin.dataset import normalize_dialog
 from memfin.errors import UsageError
 from memfin.sandbox.references import LONGEST_LINE, describe, import_reference, one_line, package_version

@@ -21,10 +21,11 @@ from memfin.agents.replay import (
     HistoryUnsupportedError,
     Replay,
     ReplayOptions,
+    build_turn_trace,
+    dialog_status,
     open_session,
     replay_dialog,
 )
-from memfin.agents.traces import build_turn_trace, dialog_status
 from memfin.contracts import (
     ComplianceTrace,
     Dialog,

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-from memfin.agents.http.service import JsonService
+from memfin.agents.http.client import JsonService
 from memfin.contracts import ModelUsage, ParameterChange
 from memfin.rag.http.protocol import AnyAnswer, QueryError, QueryRequest
 

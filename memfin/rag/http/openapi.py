@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import msgspec
 
-from memfin.agents.http.describing import content, protocol_document
+from memfin.agents.http.openapi import content, protocol_document
 from memfin.rag.http.protocol import CODES, PATH, PROTOCOL, QueryAnswer, QueryError, QueryRequest
 
 

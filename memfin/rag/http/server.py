@@ -26,9 +26,8 @@ import anyio
 from aiohttp import web
 
 from memfin.agents.calls import TransportError, asked_pause
-from memfin.agents.http.hosting import json_answer, protocol_application, read_json, require_token
+from memfin.agents.http.hosting import Refusal, json_answer, protocol_application, read_json, require_token
 from memfin.agents.http.protocol import API_KEY
-from memfin.agents.http.sessions import Refusal
 from memfin.hosting import run
 from memfin.rag.document import Document, load_document
 from memfin.rag.http.openapi import openapi_document

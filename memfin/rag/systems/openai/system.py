@@ -6,10 +6,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from memfin.agents.calls import TransportError
+from memfin.agents.calls import TransportError, UsageTotal
 from memfin.agents.openai.prompts import SystemPrompt, prompt_from_file, prompt_of
-from memfin.agents.settings import AgentSettings
-from memfin.agents.usage import UsageTotal
+from memfin.agents.registry import AgentSettings
 from memfin.client.answers import CUT, FILTERED
 from memfin.client.chat import ChatClient
 from memfin.client.endpoint import Endpoint

@@ -1,8 +1,4 @@
-"""The upper bound: an agent that answers with the reference replies.
-
-It keeps the same client file as the builtin agent and observes what that recalls and extracts, so
-that the metrics of memory and profile still measure something: no ground truth is in them.
-"""
+"""Bounds of a score: an agent that gives the reference replies, and one that echoes."""
 
 from collections.abc import Sequence
 
@@ -77,3 +73,27 @@ class OracleAgent:
             f"oracle has no reference reply for user turn {self._client.memory.turn_index}: "
             "give it the turn pairs of the dialogue that is replayed"
         )
+
+
+class EchoAgent:
+    """Answers every turn with the user's words; it has no memory, so history is nothing to it."""
+
+    def __init__(self, session: Session, observer: Observer) -> None:
+        del session, observer  # the signature is the factory's; an echo has no use for either
+
+    async def reply(self, user_text: str) -> str:
+        """Return `user_text` unchanged."""
+        return user_text
+
+    async def commit(self, assistant_text: str) -> None:
+        """Accept a reply for the history, which an echo does not keep."""
+
+    async def close(self) -> None:
+        """End the session."""
+
+    def snapshot(self) -> bytes:
+        """Return the state between turns: there is none."""
+        return b""
+
+    def restore(self, state: bytes) -> None:
+        """Go on from a snapshot, which holds nothing."""
