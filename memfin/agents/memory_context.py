@@ -11,10 +11,14 @@ from typing import Any, Final, Protocol
 from memfin.agents.builtin.memory import ClientFile
 from memfin.agents.protocol import Session
 from memfin.contracts import RecallTrace, Record, ShortTermTurn
-from memfin.sandbox.references import import_reference
+from memfin.errors import UsageError
+from memfin.sandbox.references import check_signature, import_reference, reference_of
 
 NO_MEMORY: Final = "none"
 FORMS: Final = "none, builtin or pkg.module:factory"
+EXPECTED: Final = (
+    "a class, or a factory function (session), that gives an object with recall and record methods"
+)
 
 
 class MemoryContext(Record):
@@ -82,12 +86,17 @@ def resolve_memory(memory: str | MemoryFactory) -> MemoryFactory | None:
     """Return the factory that a reference stands for; None for ``none``.
 
     Raises:
-        UsageError: the reference has no known form or does not import.
+        UsageError: the reference has no known form or does not import, or the factory takes no session.
     """
-    if not isinstance(memory, str):
-        return memory
     if memory == NO_MEMORY:
         return None
     if memory == "builtin":
         return BuiltinMemory
-    return import_reference("agent memory", memory, FORMS)
+    if isinstance(memory, str):
+        label, factory = f"agent memory {memory!r}", import_reference("agent memory", memory, FORMS)
+    elif callable(memory):
+        label, factory = f"agent memory {reference_of(memory)!r}", memory
+    else:
+        raise UsageError(f"agent memory: expected a reference or a factory, got {type(memory).__name__}")
+    check_signature(label, factory, ("session",), EXPECTED)
+    return factory

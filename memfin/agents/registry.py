@@ -176,6 +176,14 @@ def resolve_agent(agent: str | Callable[..., Any], settings: AgentSettings | Non
     return _own(agent, import_reference("agent", agent, FORMS))
 
 
+def check_observer_factory(factory: Any) -> None:
+    """Raise `UsageError` for what cannot be called without arguments for a dialogue's `TurnObserver`."""
+    expected = "a subclass of TurnObserver, or a function () that gives one"
+    if not callable(factory):
+        raise UsageError(f"observer_factory: got {type(factory).__name__}; expected {expected}")
+    check_signature(f"observer_factory {reference_of(factory)!r}", factory, (), expected)
+
+
 def _no_factory(value: object) -> str:
     hint = "; name its class: every dialogue gets an agent of its own" if hasattr(value, "reply") else ""
     return f"agent: expected a reference or a factory, got {type(value).__name__}{hint}"

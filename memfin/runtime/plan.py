@@ -15,7 +15,7 @@ from memfin.actors.replayer import Replayer
 from memfin.actors.scorer import scoring_workers
 from memfin.actors.source import Source
 from memfin.agents.observer import TurnObserver
-from memfin.agents.registry import AgentSettings, AgentSource, resolve_agent
+from memfin.agents.registry import AgentSettings, AgentSource, check_observer_factory, resolve_agent
 from memfin.agents.replay import ReplayOptions
 from memfin.contracts import ConfigFile, EvalSummary, ModelUsage, ParameterChange, RunConfig
 from memfin.dataset import SAMPLE, check_dataset_file, digest_dataset
@@ -233,6 +233,8 @@ def make_plan(
             "agent": agent if isinstance(agent, str) else "",
         }
     )
+    if observer_factory is not None:
+        check_observer_factory(observer_factory)
     agents = resolve_agent(agent, AgentSettings.of(config))
     config = config.replace(agent=agents.reference)
     notices = Notices()

@@ -10,8 +10,9 @@ import pytest
 import memfin
 from memfin.agents.bounds import EchoAgent, OracleAgent
 from memfin.agents.builtin import BuiltinAgent
+from memfin.agents.memory_context import resolve_memory
 from memfin.agents.observer import TurnObserver
-from memfin.agents.registry import AgentSettings, resolve_agent
+from memfin.agents.registry import AgentSettings, check_observer_factory, resolve_agent
 from memfin.agents.replay import ReplayOptions, open_session, replay_dialog
 from memfin.dataset import normalize_dialog
 from memfin.errors import UsageError
@@ -297,3 +298,15 @@ def test_errors_are_described_in_one_line(error: BaseException, line: str) -> No
 def test_long_texts_are_cut() -> None:
     assert len(one_line("x" * 10**7)) == LONGEST_LINE
     assert len(describe(ValueError("\ud800" * 10**6))) == LONGEST_LINE
+
+
+@pytest.mark.parametrize("memory", [lambda: None, lambda session, more: None, 3])
+def test_a_memory_of_the_wrong_shape_is_refused_when_the_run_is_planned(memory: Any) -> None:
+    with pytest.raises(UsageError, match=r"agent memory.*expected"):
+        resolve_memory(memory)
+
+
+@pytest.mark.parametrize("factory", [lambda session: None, TurnObserver()])
+def test_an_observer_factory_of_the_wrong_shape_is_refused(factory: Any) -> None:
+    with pytest.raises(UsageError, match=r"observer_factory.*expected a subclass of TurnObserver"):
+        check_observer_factory(factory)
