@@ -23,6 +23,8 @@ from memfin.agents.protocol import Observer, Session
 from memfin.scoring import predicates as kinds
 from memfin.scoring.predicates import AllowedUniverse, Predicate
 
+T = TypeVar("T")
+
 STOCK_FALL: Final = 0.50
 BOND_FALL: Final = 0.05
 """Assumed falls of stocks and bonds in the stress case."""
@@ -90,9 +92,6 @@ def _bounds(profile: ClientProfile) -> tuple[dict[str, float], dict[str, float]]
     return least, most
 
 
-T = TypeVar("T")
-
-
 class Draft(NamedTuple):
     """An answer before its check, its kinds of disclosures, and a warning where it suits badly."""
 
@@ -118,9 +117,8 @@ class BuiltinAgent:
     async def reply(self, user_text: str) -> str:
         """Answer the client's words and observe recall, tools, compliance and profile."""
         client = self._client
-        heard = self._tool(
-            "profile_extractor", {"text_length": len(user_text)}, lambda: client.hear(user_text)
-        )
+        size = {"text_length": len(user_text)}
+        heard = self._tool("profile_extractor", size, lambda: client.hear(user_text))
         self._observer.recall(**client.recall_observation(heard))
         question = understand(heard, self._known, next(reversed(self._client.topics), None))
         reply = self._checked(self._draft(heard, question), self._confirmation(heard.statements))
@@ -165,9 +163,7 @@ class BuiltinAgent:
     def _checked(self, draft: Draft, opening: str) -> str:
         """Return the draft as it may be given: without forbidden sentences, with its disclosures."""
         kinds = {"kinds": [*draft.disclosures]}
-        texts = self._tool(
-            "risk_template", kinds, lambda: [self._variant(kind) for kind in draft.disclosures]
-        )
+        texts = self._tool("risk_template", kinds, lambda: [*map(self._variant, draft.disclosures)])
         parts = [(opening + draft.text).strip(), *texts]
         reply = "".join(f"{part} " if part.endswith((".", "?")) else part for part in parts).strip()
         rules = compliance_rules(self._client.language)
@@ -197,11 +193,8 @@ class BuiltinAgent:
         text: str = self._known.wording["phrases"][phrase]
         return text.format(**values)
 
-    def _listed(self, words: list[str]) -> str:
-        return self._say("enumerate").join(words)
-
-    def _joined(self, parts: list[str]) -> str:
-        return self._say("join").join(parts)
+    def _joined(self, parts: list[str], mark: str = "join") -> str:
+        return self._say(mark).join(parts)
 
     def _variant(self, kind: str) -> str:
         """Return a disclosure of a kind, another one every turn."""
@@ -220,50 +213,38 @@ class BuiltinAgent:
         """Return the sentence that confirms what the client has just said about herself, or nothing."""
         rules, items = self._client.rules, []
         for said in statements:
-            if not said.holds:
-                items.append(self._say("item_denied", words=said.words))
-            elif said.value:
-                word = rules.words[said.value][said.field]
-                items.append(self._say("item_level", label=rules.labels[said.field], word=word))
-            else:
-                items.append(self._say(f"item_{said.field}", words=said.words))
+            words = rules.words[said.value][said.field] if said.value else said.words
+            phrase = "item" if said.holds else "item_denied"
+            items.append(self._say(phrase, label=rules.labels[said.field], words=words))
         phrase = "noted" if all(said.holds for said in statements) else "corrected"
-        return self._say(phrase, items=self._listed(items)) if items else ""
+        return self._say(phrase, items=self._joined(items, "enumerate")) if items else ""
 
     def _summary(self) -> str:
         """Return what is known about the client so far and what is missing."""
         lines, rules = self._profile_lines(), self._client.rules
         missing = [rules.labels[field] for field in LEVEL_FIELDS if field not in self._client.profile.levels]
         text = self._say("summary", lines=self._joined(lines)) if lines else ""
-        return text + (self._say("missing", fields=self._listed(missing)) if missing else "")
+        return text + (self._say("missing", fields=self._joined(missing, "enumerate")) if missing else "")
 
     def _explanation(self, topic: Topic) -> str:
         """Return facts about a topic, others each time it comes up."""
         discussed, count = self._client.topics.count(topic.id), len(topic.facts)
         facts = [topic.facts[(discussed + at) % count] for at in range(min(_NAMED, count))]
-        opening = topic.refusal or self._say(
-            "understood_again" if discussed else "understood", name=topic.name
-        )
+        phrase = "understood_again" if discussed else "understood"
+        opening = (topic.refusal or self._say(phrase, name=topic.name)).strip() + self._say("space")
         balance = self._say("balance", benefit=topic.benefit, risk=topic.risk) if topic.benefit else ""
-        return (
-            f"{opening.strip()}{self._say('space')}{self._say('reason', facts=self._joined(facts))}{balance}"
-        )
+        return opening + self._say("reason", facts=self._joined(facts)) + balance
 
     def _ties(self, topic: Topic, conflict: str | None) -> tuple[str, str | None]:
         """Return how a topic bears on the client, and a warning where it does not suit her."""
-        levels, words, turn = (
-            self._client.profile.levels,
-            self._client.rules.words,
-            self._client.memory.turn_index,
-        )
-        clauses, warning = [], None
+        levels, words = self._client.profile.levels, self._client.rules.words
+        clauses, warning, turn = [], None, self._client.memory.turn_index
         if conflict is not None:
             clauses.append(self._say("constraint_conflict", words=conflict, name=topic.name))
         elif level := levels.get("risk_level"):
             values = {"level": words[level]["risk_level"], "name": topic.name}
-            suits = topic.fits is None or level in topic.fits
-            phrase = "level_only" if topic.fits is None else "fits" if suits else "does_not_fit"
-            warning = None if suits else self._say("suitability", **values)
+            phrase = "level_only" if topic.fits is None else "fits" if level in topic.fits else "does_not_fit"
+            warning = self._say("suitability", **values) if phrase == "does_not_fit" else None
             clauses.append(self._say(phrase, **values))
         # A long horizon warns of little and is named every other turn.
         if (horizon := levels.get("horizon")) and (horizon != "long" or turn % 2 == 0):
@@ -296,16 +277,13 @@ class BuiltinAgent:
         if weights is None:
             return self._say("allocation_conflict", constraints=self._joined(constraints))
         assumed = [labels[name] for name in LEVEL_FIELDS[:2] if name not in profile.levels]
-        text = self._say("allocation_assumed", fields=self._listed(assumed)) if assumed else ""
+        text = self._say("allocation_assumed", fields=self._joined(assumed, "enumerate")) if assumed else ""
         parts = [f"{self._known.wording['names'][name]} {share}%" for name, share in weights.items()]
-        text += self._say("allocation_head", parts=self._listed(parts))
+        text += self._say("allocation_head", parts=self._joined(parts, "enumerate"))
         loss, limit = f"{stress_loss(weights):g}", profile.max_acceptable_loss
         phrase = "allocation_stress" if limit is None else "allocation_within"
-        return (
-            text
-            + self._say(phrase, loss=loss, limit=f"{100 * (limit or 0.0):g}")
-            + self._say("allocation_reasons")
-        )
+        text += self._say(phrase, loss=loss, limit=f"{100 * (limit or 0.0):g}")
+        return text + self._say("allocation_reasons")
 
     def _recalled(self, heard: Heard) -> str:
         """Return what the client said earlier: from the profile where it is kept, else from memory."""
@@ -318,6 +296,4 @@ class BuiltinAgent:
             return self._say("nothing_recalled")
         shared = set(terms(heard.text))
         found = max(reversed(said), key=lambda each: len(shared.intersection(terms(each.user or ""))))
-        if self._known.intents["recall_first"].search(heard.text):
-            found = said[0]
         return self._say("recalled_text", words=(found.user or "")[:_QUOTED], turn=found.turn_index)

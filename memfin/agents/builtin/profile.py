@@ -75,10 +75,7 @@ class Clause(NamedTuple):
 
 
 class Statement(Record):
-    """One thing that the client said about herself; ``holds`` is False where she denies it or takes it back.
-
-    ``field`` is a level field, which has a ``value``, or ``constraint``, ``preference`` or ``principal``.
-    """
+    """One thing that the client said about herself, or takes back where it does not hold."""
 
     field: str
     words: str
