@@ -214,8 +214,10 @@ async def test_what_was_never_said_is_not_made_up() -> None:
 
 async def test_corrections_are_confirmed_as_corrections() -> None:
     talk = Talk()
-    assert (await talk.say("我比较保守，不用杠杆"))[0].startswith("记下了：风险等级“保守”、约束“不用杠杆”")
-    assert (await talk.say("更正一下，我偏进取"))[0].startswith("记下了：风险等级“进取”")
+    assert (await talk.say("我比较保守，不用杠杆"))[0].startswith(
+        "记下了：您的风险等级是保守、您的约束是不用杠杆"
+    )
+    assert (await talk.say("更正一下，我偏进取"))[0].startswith("记下了：您的风险等级是进取")
     assert (await talk.say("杠杆现在可以用"))[0].startswith("已按您的更正改过来")
 
 

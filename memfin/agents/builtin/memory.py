@@ -223,21 +223,21 @@ class ClientFile:
     """Memory and profile of the client of one session, for the built-in agent, the oracle and models."""
 
     def __init__(self, session: Session) -> None:
-        self._rules: dict[Language, Rules] = {"zh": profile_rules("zh"), "en": profile_rules("en")}
-        self.language: Language = "en" if session.language.lower().startswith("en") else "zh"
+        chinese, english = profile_rules("zh"), profile_rules("en")  # no file is read later
+        self.rules = english if session.language.lower().startswith("en") else chinese
         self.memory = DialogueMemory(session.session_id)
         self.profile = ClientProfile()
         self.topics: list[str] = []
         self._governed = GovernedMemory(self.language)
 
     @property
-    def rules(self) -> Rules:
-        """The rules of the language spoken last."""
-        return self._rules[self.language]
+    def language(self) -> Language:
+        """The language spoken last."""
+        return self.rules.language
 
     def hear(self, user_text: str) -> Heard:
         """Take in a turn of the client: extend the profile, open the turn, and recall."""
-        self.language = detect_language(user_text, self.language)
+        self.rules = profile_rules(detect_language(user_text, self.language))
         clauses = profiles.read_clauses(user_text, self.rules)
         statements = profiles.extract(clauses, self.rules, self.profile)
         self.profile = self.profile.after(statements)
@@ -292,7 +292,7 @@ class ClientFile:
         if state.version != STATE_VERSION:
             problem = f"agent state has version {state.version}, not {STATE_VERSION}"
             raise StateError(f"{problem}: replay the dialogue")
-        self.language, self.profile, self.topics = state.language, state.profile, state.topics
+        self.rules, self.profile, self.topics = profile_rules(state.language), state.profile, state.topics
         self.memory.load(state.exchanges, state.pending, state.turn_index)
         self._governed.keep(self.profile, self.rules)
 
