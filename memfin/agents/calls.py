@@ -48,7 +48,7 @@ def asked_pause(problem: Exception) -> float:
 
 
 def builds_async_agent(factory: object) -> bool:
-    """Whether the factory is a class of agents that answer asynchronously: it may need the loop."""
+    """Return whether the factory is a class of agents that answer asynchronously: it may need the loop."""
     return isinstance(factory, type) and is_async(getattr(factory, "reply", None))
 
 

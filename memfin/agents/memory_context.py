@@ -22,7 +22,7 @@ EXPECTED: Final = (
 
 
 class MemoryContext(Record):
-    """What memory has for one question of the client.
+    """Memory for one question of the client.
 
     Attributes:
         context: text that is put before the conversation, in the system message; may be empty.

@@ -1,4 +1,4 @@
-"""Agent references: from ``--agent`` to a factory for each dialogue (spec section 5)."""
+"""Agent references, their settings, and a factory for each dialogue (spec section 5)."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -16,7 +16,7 @@ _OF_MODELS: Final = ("system", "memory", "temperature", "max_tokens", "context_t
 
 
 class AgentSettings(Record):
-    """How agents are made; the fields are those of `RunConfig` with ``agent_`` before their names.
+    """Settings of agents; the fields are those of `RunConfig` with ``agent_`` before their names.
 
     All but ``turn_timeout`` and ``seed`` are for models, ``openai:MODEL``: ``system`` is a file with the
     system prompt, ``memory`` what is put before the model, ``context_tokens`` the budget of the prompt.
@@ -82,7 +82,7 @@ class SharedAgents(Protocol):
 
     @property
     def total_usage(self) -> ModelUsage | None:
-        """What the language models took so far; None where none is known of."""
+        """Usage of the language models so far; None where none is known."""
 
     def __call__(self, session: Session, observer: Observer) -> Any:
         """Return the agent of a dialogue, or an awaitable of it."""
@@ -123,7 +123,7 @@ class AgentSource:
 
     @property
     def usage(self) -> ModelUsage | None:
-        """What the language models behind the agents took so far, failed turns included."""
+        """Usage of the language models behind the agents so far, failed turns included."""
         return self._shared.total_usage if self._shared is not None else None
 
     def listen(self, on_notice: Callable[[str], None]) -> None:

@@ -44,7 +44,7 @@ T = TypeVar("T")
 
 CLOSE_LIMIT: Final = 10.0
 EARLY_CLOSE_LIMIT: Final = 1.0
-HASTY_CLOSE_LIMIT: Final = 0.2
+CANCELLED_CLOSE_LIMIT: Final = 0.2
 """Seconds that an agent's ``close`` may take, in the end, before the end of its dialogue, and when the host
 cancels the replay."""
 
@@ -63,7 +63,7 @@ OnResume = Callable[[Sequence[TurnTrace], str | None], Awaitable[None]]
 
 
 class ReplayOptions(Record):
-    """How dialogues are replayed; times in seconds."""
+    """Options of a replay; times in seconds."""
 
     run_id: str
     history: HistoryMode = "free"
@@ -319,7 +319,7 @@ class _DialogReplayer:
 
     async def leave(self, problem: BaseException) -> None:
         """Close the agent of a dialogue that is not replayed to its end."""
-        limit = EARLY_CLOSE_LIMIT if isinstance(problem, DialogLeftError) else HASTY_CLOSE_LIMIT
+        limit = EARLY_CLOSE_LIMIT if isinstance(problem, DialogLeftError) else CANCELLED_CLOSE_LIMIT
         await self.close(limit, hasty=True)
 
     async def close(self, limit: float, *, hasty: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""The client side: an agent behind the agent protocol, as the replay sees it."""
+"""Client of JSON services, and agents behind the agent protocol."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -279,7 +279,7 @@ class HttpAgents:
 
     @property
     def total_usage(self) -> ModelUsage | None:
-        """What the agents said that their language models took, so far."""
+        """Usage of language models that the agents reported so far."""
         return self.usage.of_run()
 
     async def close(self) -> None:

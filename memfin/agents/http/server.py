@@ -1,4 +1,4 @@
-"""The server side: puts a Python agent behind the agent protocol.
+"""Server of the agent protocol for a Python agent, and its sessions.
 
 Ten lines make a service of an agent::
 
@@ -97,7 +97,7 @@ class AgentSession:
 
     @property
     def busy(self) -> bool:
-        """Whether a turn is being answered."""
+        """Return whether a turn is being answered."""
         return self._turn is not None and not self._turn.task.done()
 
     async def turn(self, request: TurnRequest) -> TurnAnswer:

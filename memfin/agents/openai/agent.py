@@ -35,8 +35,8 @@ from memfin.memory.tokens import estimate_tokens
 from memfin.sandbox.calls import CallFailed, ForeignCalls, is_async
 from memfin.sandbox.references import one_line, package_version, reference_of
 
-MOST_ROUNDS: Final = 8
-MOST_CALLS: Final = 16
+MAX_ROUNDS: Final = 8
+MAX_CALLS: Final = 16
 """Rounds of tool calls in a turn, and calls in a round, that are heeded."""
 
 UNAVAILABLE: Final = "this tool is not available"
@@ -44,7 +44,7 @@ _MS: Final = 1e3
 _PASSING: Final = (TransportError, ConnectionError)
 
 MESSAGE_TOKENS: Final = 4
-"""What a message takes besides its words: its role and its ends."""
+"""Tokens of a message besides its words: its role and its ends."""
 
 
 class Exchange(Record):
@@ -136,7 +136,7 @@ BEYOND_TURN = 30.0
 
 
 class ChatModel(Protocol):
-    """What answers requests, one attempt each, such as `memfin.client.ChatClient`."""
+    """Endpoint of chat requests, one attempt each, such as `memfin.client.ChatClient`."""
 
     async def stream(self, request: ChatRequest) -> ChatAnswer:
         """Return the answer; raise `WireError` when there is none."""
@@ -144,7 +144,7 @@ class ChatModel(Protocol):
 
 
 class ModelSettings(Record):
-    """What the agents of one model have in common; times in seconds."""
+    """Settings of the agents of one model; times in seconds."""
 
     model: str
     temperature: float | None = 0.0
@@ -277,10 +277,10 @@ class OpenAIAgent:
             answer = await self._request(turn)
             if not answer.tool_calls:
                 return AgentReply(text=answer.text or answer.refusal or "", usage=turn.usage.total)
-            if turn.rounds >= MOST_ROUNDS:
-                raise CallFailed(f"the model went on calling tools after {MOST_ROUNDS} rounds")
+            if turn.rounds >= MAX_ROUNDS:
+                raise CallFailed(f"the model went on calling tools after {MAX_ROUNDS} rounds")
             turn.rounds += 1
-            results = [await self._execute(call) for call in answer.tool_calls[:MOST_CALLS]]
+            results = [await self._execute(call) for call in answer.tool_calls[:MAX_CALLS]]
             turn.add_round(answer, results)
 
     async def _request(self, turn: "_Turn") -> ChatAnswer:
@@ -293,7 +293,7 @@ class OpenAIAgent:
             seed=settings.seed,
             max_tokens=settings.max_tokens,
             tools=offers,
-            tool_choice="none" if offers and turn.rounds >= MOST_ROUNDS else None,
+            tool_choice="none" if offers and turn.rounds >= MAX_ROUNDS else None,
         )
         try:
             answer = await as_it_likes(partial(self._attempt, request))
