@@ -173,7 +173,7 @@ def pipeline(agent: str, dialogs: int, turns: int, workers: int) -> float:
 def scoring(agent: str, dialogs: int, turns: int, workers: int) -> float:
     """Score the same replies one after another and return the wall seconds."""
     from memfin.agents.observer import Observed  # noqa: PLC0415 - the floor must not pay for it
-    from memfin.agents.traces import build_turn_trace  # noqa: PLC0415 - as above
+    from memfin.agents.replay import build_turn_trace  # noqa: PLC0415 - as above
     from memfin.dataset import align_turn_pairs, read_entries  # noqa: PLC0415 - as above
     from memfin.scoring.rows import DialogScorer  # noqa: PLC0415 - as above
 

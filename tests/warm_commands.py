@@ -4,7 +4,7 @@ import pkgutil
 from importlib import import_module
 
 import memfin
-from memfin.agents.builtin.rules import profile_rules
+from memfin.agents.builtin.profile import profile_rules
 from memfin.report.render import environment
 from memfin.scoring.rows import prepare_scoring
 

@@ -8,7 +8,7 @@ from memfin.actors.base import Stage
 from memfin.actors.channels import Wires
 from memfin.metrics.percentiles import Percentiles
 from memfin.actors.messages import DialogJudged
-from memfin.agents.usage import UsageTotal
+from memfin.agents.calls import UsageTotal
 from memfin.contracts import Counters, DialogTrace, Judgement, JudgeScope, LatencyStats, ModelUsage
 from memfin.judges.stats import JudgedTurns
 from memfin.judges.stats import ReplyVoteStats, VoteStats

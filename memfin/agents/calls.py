@@ -1,9 +1,15 @@
-"""The calls into one dialogue's agent: create, ask, commit, close; each bounded in time."""
+"""Calls into one agent, bounded in time and repeated when they fail on their way; usage of its model."""
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+import random
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, TypeVar
+
+import anyio
+import msgspec
 
 from memfin.agents.protocol import AgentReply, Observer, Session
+from memfin.contracts import ModelUsage
 from memfin.sandbox.calls import CallFailed, FactoryCalls, is_async
 from memfin.sandbox.references import kind_of, one_line
 from memfin.sandbox.thread import CallThread
@@ -13,6 +19,9 @@ LONGEST_PAUSE: Final = 86_400.0
 
 SNAPSHOT_SIZE: Final = 4 << 20
 """Bytes of a snapshot at most: one of every dialogue that is under way may be in memory at a time."""
+FIRST_BACKOFF: Final = 0.25
+LONGEST_BACKOFF: Final = 8.0
+"""Seconds: the first and the longest pause before a retry."""
 
 
 class TransportError(Exception):
@@ -38,7 +47,7 @@ def asked_pause(problem: Exception) -> float:
 
 
 def builds_async_agent(factory: object) -> bool:
-    """Whether the factory is a class of agents that answer asynchronously: it may need the loop."""
+    """Return whether the factory is a class of agents that answer asynchronously: it may need the loop."""
     return isinstance(factory, type) and is_async(getattr(factory, "reply", None))
 
 
@@ -144,3 +153,80 @@ def as_reply(value: object) -> AgentReply:
         reply = reply.replace(observation_error=one_line(str.__str__(reply.observation_error)))
     # A subclass of str, such as a template library's safe text, cannot be written either.
     return reply if type(reply.text) is str else reply.replace(text=str.__str__(reply.text))
+
+
+T = TypeVar("T")
+
+
+async def with_retries(
+    call: Callable[[float], Awaitable[T]],
+    *retried: type[TransportError | ConnectionError],
+    limit: float,
+    retries: int,
+    first_pause: float,
+    longest_pause: float,
+    on_retry: Callable[[], None],
+) -> T:
+    """Return what the call returns, which gets the seconds that are left of ``limit``.
+
+    It is made again after one of the ``retried`` errors, ``retries`` times at most, after a pause that
+    doubles and is drawn at random, and is no shorter than the other side asked for. An error whose pause
+    would go past the limit is raised, as is any other.
+    """
+    deadline = time.perf_counter() + limit
+    attempt = 0
+    while True:
+        try:
+            return await call(deadline - time.perf_counter())
+        except retried as problem:
+            pause = min(longest_pause, first_pause * 2**attempt)
+            pause *= random.uniform(0.5, 1.0)  # noqa: S311 - jitter, not a secret
+            pause = max(pause, asked_pause(problem))
+            attempt += 1
+            if attempt > retries or time.perf_counter() + pause >= deadline:
+                raise
+            on_retry()
+            await anyio.sleep(pause)
+
+
+class UsageTotal:
+    """A sum of `ModelUsage`; ``total`` is None until something was added."""
+
+    def __init__(self) -> None:
+        self.total: ModelUsage | None = None
+        self._models: set[str | None] = set()
+
+    def add_failed(self, latency_ms: float) -> None:
+        """Add a request that brought no answer: what it took in tokens is not known, nor by which model."""
+        self._add(ModelUsage(calls=1, unmetered_calls=1, latency_ms=latency_ms))
+
+    def add(self, usage: ModelUsage | dict[str, Any]) -> None:
+        """Add what one turn took; what is no usage is left out, the replay says so in the turn's error.
+
+        The total names a model only while all turns name the same one; its ``first_token_ms`` is that
+        of what was added last.
+        """
+        if not isinstance(usage, ModelUsage):
+            try:
+                usage = msgspec.convert(usage, ModelUsage)
+            except msgspec.ValidationError:
+                return
+        self._models.add(usage.model)
+        self._add(usage)
+
+    def _add(self, usage: ModelUsage) -> None:
+        total = self.total or ModelUsage()
+        self.total = ModelUsage(
+            model=next(iter(self._models)) if len(self._models) == 1 else None,
+            calls=total.calls + usage.calls,
+            unmetered_calls=total.unmetered_calls + usage.unmetered_calls,
+            prompt_tokens=total.prompt_tokens + usage.prompt_tokens,
+            completion_tokens=total.completion_tokens + usage.completion_tokens,
+            latency_ms=total.latency_ms + usage.latency_ms,
+            first_token_ms=usage.first_token_ms,
+            trimmed_turns=total.trimmed_turns + usage.trimmed_turns,
+        )
+
+    def of_run(self) -> ModelUsage | None:
+        """Return the sum without what only one turn can have."""
+        return None if self.total is None else self.total.replace(first_token_ms=None)

@@ -8,17 +8,21 @@ word, earlier ones that a question finds, and the client's profile read from her
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
-from memfin.agents.builtin.client import ClientFile
+from memfin.agents.builtin.memory import ClientFile
 from memfin.agents.protocol import Session
 from memfin.contracts import RecallTrace, Record, ShortTermTurn
-from memfin.sandbox.references import import_reference
+from memfin.errors import UsageError
+from memfin.sandbox.references import check_signature, import_reference, reference_of
 
 NO_MEMORY: Final = "none"
 FORMS: Final = "none, builtin or pkg.module:factory"
+EXPECTED: Final = (
+    "a class, or a factory function (session), that gives an object with recall and record methods"
+)
 
 
 class MemoryContext(Record):
-    """What memory has for one question of the client.
+    """Memory for one question of the client.
 
     Attributes:
         context: text that is put before the conversation, in the system message; may be empty.
@@ -65,12 +69,9 @@ class BuiltinMemory:
         block of the memory layer, at the end of the system message.
         """
         heard = self._client.hear(user_text)
-        recalled = "\n".join(item.content for item in heard.recall.items)
-        label = self._client.rules.labels["recalled"]
-        parts = (f"[{label}]\n{recalled}" if recalled else "", self._client.user_context())
         return MemoryContext(
-            context="\n\n".join(part for part in parts if part),
-            turns=heard.recall.short_term_turns(),
+            context=self._client.context(heard),
+            turns=self._client.memory.window,
             recall=self._client.recall_observation(heard),
             profile=self._client.profile_observation(),
         )
@@ -85,12 +86,17 @@ def resolve_memory(memory: str | MemoryFactory) -> MemoryFactory | None:
     """Return the factory that a reference stands for; None for ``none``.
 
     Raises:
-        UsageError: the reference has no known form or does not import.
+        UsageError: the reference has no known form or does not import, or the factory takes no session.
     """
-    if not isinstance(memory, str):
-        return memory
     if memory == NO_MEMORY:
         return None
     if memory == "builtin":
         return BuiltinMemory
-    return import_reference("agent memory", memory, FORMS)
+    if isinstance(memory, str):
+        label, factory = f"agent memory {memory!r}", import_reference("agent memory", memory, FORMS)
+    elif callable(memory):
+        label, factory = f"agent memory {reference_of(memory)!r}", memory
+    else:
+        raise UsageError(f"agent memory: expected a reference or a factory, got {type(memory).__name__}")
+    check_signature(label, factory, ("session",), EXPECTED)
+    return factory

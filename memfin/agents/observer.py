@@ -1,4 +1,4 @@
-"""Collects what an agent tells about a turn and holds it against the contract."""
+"""Observer of one dialogue: the observations of a turn, checked against the contract."""
 
 from collections.abc import Mapping
 from contextvars import ContextVar, Token
@@ -123,7 +123,7 @@ class TurnObserver:
         )
 
     def _is_late(self) -> bool:
-        """Whether the call comes from an earlier turn; code without a turn of its own is current."""
+        """Return whether the call comes from an earlier turn; code without a turn of its own is current."""
         if _turn.get() in (None, self._turn_id):
             return False
         self.late += 1

@@ -1,4 +1,4 @@
-"""Agent references: from ``--agent`` to a factory for each dialogue (spec section 5)."""
+"""Agent references, their settings, and a factory for each dialogue (spec section 5)."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -6,12 +6,49 @@ from typing import Any, Final, Protocol, cast, runtime_checkable
 
 from memfin.agents.observer import TurnObserver
 from memfin.agents.protocol import Observer, Session
-from memfin.agents.settings import AgentSettings
-from memfin.contracts import Dialog, ModelUsage, ParameterChange
+from memfin.contracts import Dialog, ModelUsage, ParameterChange, Record, RunConfig
 from memfin.dataset import align_turn_pairs
 from memfin.errors import UsageError
 from memfin.sandbox.references import check_signature, import_reference, package_version, reference_of
 from memfin.version import __version__
+
+_OF_MODELS: Final = ("system", "memory", "temperature", "max_tokens", "context_tokens")
+
+
+class AgentSettings(Record):
+    """Settings of agents; the fields are those of `RunConfig` with ``agent_`` before their names.
+
+    All but ``turn_timeout`` and ``seed`` are for models, ``openai:MODEL``: ``system`` is a file with the
+    system prompt, ``memory`` what is put before the model, ``context_tokens`` the budget of the prompt.
+    """
+
+    system: str | None = None
+    memory: str = "none"
+    temperature: float = 0.0
+    max_tokens: int | None = None
+    context_tokens: int = 32_000
+    turn_timeout: float = 120.0
+    seed: int = 0
+
+    @classmethod
+    def of(cls, config: RunConfig) -> "AgentSettings":
+        """Return the settings of a run's agents."""
+        return cls(
+            **{name: getattr(config, f"agent_{name}") for name in _OF_MODELS},
+            turn_timeout=config.turn_timeout,
+            seed=config.seed,
+        )
+
+    def refuse_model_settings(self, agent: str) -> None:
+        """Raise `UsageError` when a setting for models is set, since this agent would not heed it."""
+        default = AgentSettings()
+        for name in _OF_MODELS:
+            if self[name] != default[name]:
+                option = f"agent_{name}"
+                raise UsageError(
+                    f"setting {option}: is for agents of the form openai:MODEL; {agent} takes none"
+                )
+
 
 FORMS: Final = "builtin, oracle, echo, http(s)://..., openai:MODEL or pkg.module:factory"
 
@@ -45,7 +82,7 @@ class SharedAgents(Protocol):
 
     @property
     def total_usage(self) -> ModelUsage | None:
-        """What the language models took so far; None where none is known of."""
+        """Usage of the language models so far; None where none is known."""
 
     def __call__(self, session: Session, observer: Observer) -> Any:
         """Return the agent of a dialogue, or an awaitable of it."""
@@ -86,7 +123,7 @@ class AgentSource:
 
     @property
     def usage(self) -> ModelUsage | None:
-        """What the language models behind the agents took so far, failed turns included."""
+        """Usage of the language models behind the agents so far, failed turns included."""
         return self._shared.total_usage if self._shared is not None else None
 
     def listen(self, on_notice: Callable[[str], None]) -> None:
@@ -139,6 +176,14 @@ def resolve_agent(agent: str | Callable[..., Any], settings: AgentSettings | Non
     return _own(agent, import_reference("agent", agent, FORMS))
 
 
+def check_observer_factory(factory: Any) -> None:
+    """Raise `UsageError` for what cannot be called without arguments for a dialogue's `TurnObserver`."""
+    expected = "a subclass of TurnObserver, or a function () that gives one"
+    if not callable(factory):
+        raise UsageError(f"observer_factory: got {type(factory).__name__}; expected {expected}")
+    check_signature(f"observer_factory {reference_of(factory)!r}", factory, (), expected)
+
+
 def _no_factory(value: object) -> str:
     hint = "; name its class: every dialogue gets an agent of its own" if hasattr(value, "reply") else ""
     return f"agent: expected a reference or a factory, got {type(value).__name__}{hint}"
@@ -156,7 +201,7 @@ def _http(url: str, settings: AgentSettings) -> AgentSource:
 
 
 def _openai(reference: str, settings: AgentSettings) -> AgentSource:
-    from memfin.agents.openai.source import OpenAIAgents  # noqa: PLC0415 - aiohttp loads slowly
+    from memfin.agents.openai.agent import OpenAIAgents  # noqa: PLC0415 - aiohttp loads slowly
 
     return AgentSource.of_shared(OpenAIAgents.from_settings(reference.removeprefix("openai:"), settings))
 
@@ -170,13 +215,13 @@ def _builtin() -> Callable[[Dialog], Factory]:
 
 
 def _echo() -> Callable[[Dialog], Factory]:
-    from memfin.agents.echo import EchoAgent  # noqa: PLC0415 - only when used
+    from memfin.agents.bounds import EchoAgent  # noqa: PLC0415 - only when used
 
     return lambda _: EchoAgent
 
 
 def _oracle() -> Callable[[Dialog], Factory]:
-    from memfin.agents.oracle import OracleAgent  # noqa: PLC0415 - only when used
+    from memfin.agents.bounds import OracleAgent  # noqa: PLC0415 - only when used
 
     def factory_for(dialog: Dialog) -> Factory:
         replies = [(pair.user_text, pair.gt_assistant_text) for pair in align_turn_pairs(dialog)]

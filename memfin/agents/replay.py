@@ -1,24 +1,29 @@
 """Replay of one dialogue: its user turns one after another, each answer recorded (spec section 5)."""
 
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 import anyio
 
-from memfin.agents.calls import AgentCalls, TransportError
+from memfin.agents.calls import (
+    FIRST_BACKOFF,
+    LONGEST_BACKOFF,
+    AgentCalls,
+    TransportError,
+    UsageTotal,
+    with_retries,
+)
 from memfin.agents.masking import masked_observations, masked_text, masked_usage, scrubber_of_replies
 from memfin.agents.observer import ObservationError, Observed, TurnObserver, check
 from memfin.agents.protocol import AgentReply, Session
-from memfin.agents.retrying import FIRST_BACKOFF, LONGEST_BACKOFF, with_retries
-from memfin.agents.traces import build_turn_trace, dialog_status
-from memfin.agents.usage import UsageTotal
 from memfin.contracts import (
     NO_JUDGE,
     TRACE_VERSION,
     TRACE_VERSION_EXTENDED,
     Dialog,
     DialogCheckpoint,
+    DialogStatus,
     DialogTrace,
     HistoryMode,
     ModelUsage,
@@ -28,6 +33,7 @@ from memfin.contracts import (
     TurnStatus,
     TurnTrace,
 )
+from memfin.contracts.reading import convert
 from memfin.dataset import align_turn_pairs, detect_language
 from memfin.errors import UsageError
 from memfin.sandbox.calls import CallFailed, CallTimedOut
@@ -38,7 +44,7 @@ T = TypeVar("T")
 
 CLOSE_LIMIT: Final = 10.0
 EARLY_CLOSE_LIMIT: Final = 1.0
-HASTY_CLOSE_LIMIT: Final = 0.2
+CANCELLED_CLOSE_LIMIT: Final = 0.2
 """Seconds that an agent's ``close`` may take, in the end, before the end of its dialogue, and when the host
 cancels the replay."""
 
@@ -57,7 +63,7 @@ OnResume = Callable[[Sequence[TurnTrace], str | None], Awaitable[None]]
 
 
 class ReplayOptions(Record):
-    """How dialogues are replayed; times in seconds."""
+    """Options of a replay; times in seconds."""
 
     run_id: str
     history: HistoryMode = "free"
@@ -313,12 +319,12 @@ class _DialogReplayer:
 
     async def leave(self, problem: BaseException) -> None:
         """Close the agent of a dialogue that is not replayed to its end."""
-        limit = EARLY_CLOSE_LIMIT if isinstance(problem, DialogLeftError) else HASTY_CLOSE_LIMIT
-        await self.close(limit, hasty=True)
+        limit = EARLY_CLOSE_LIMIT if isinstance(problem, DialogLeftError) else CANCELLED_CLOSE_LIMIT
+        await self.close(limit, short_grace=True)
 
-    async def close(self, limit: float, *, hasty: bool = False) -> None:
+    async def close(self, limit: float, *, short_grace: bool = False) -> None:
         try:
-            await self.calls.close(min(limit, self._options.turn_timeout), short_grace=hasty)
+            await self.calls.close(min(limit, self._options.turn_timeout), short_grace=short_grace)
         except (CallFailed, TransportError, ConnectionError):
             return  # the dialogue is over: its trace is complete without the agent's good-bye
 
@@ -425,3 +431,46 @@ def _carried(reply: AgentReply | None) -> tuple[ModelUsage | None, str | None]:
 def _text(problem: BaseException) -> str:
     # A failure already says what happened; an agent may raise one too, with any text.
     return one_line(str(problem)) or "CallFailed" if isinstance(problem, CallFailed) else describe(problem)
+
+
+def dialog_status(turns: list[TurnTrace]) -> DialogStatus:
+    """Return ``ok`` when all turns are, ``failed`` when none is, else ``partial`` (spec section 4)."""
+    answered = sum(turn.turn_status == "ok" for turn in turns)
+    if answered == len(turns):
+        return "ok"
+    return "partial" if answered else "failed"
+
+
+def build_turn_trace(
+    turn_pair: TurnPair | Mapping[str, Any],
+    pred_text: str | None,
+    observer_payload: Observed | Mapping[str, Any],
+    latency_ms: float | None,
+    turn_status: TurnStatus = "ok",
+    error: str | None = None,
+) -> TurnTrace:
+    """Return the trace of one turn; latency in milliseconds (metrics contract section 4).
+
+    Raises:
+        InvalidRecord: a plain mapping does not fit the contract; the message begins with its path.
+    """
+    if isinstance(turn_pair, Mapping):
+        turn_pair = convert(turn_pair, TurnPair)
+    if isinstance(observer_payload, Mapping):
+        observer_payload = convert(observer_payload, Observed)
+    return TurnTrace(
+        turn_pair_id=turn_pair.turn_pair_id,
+        user_turn_abs_idx=turn_pair.user_turn_abs_idx,
+        gt_assistant_abs_idx=turn_pair.gt_assistant_abs_idx,
+        user_text=turn_pair.user_text,
+        gt_assistant_text=turn_pair.gt_assistant_text,
+        gt_turn_tags=turn_pair.gt_turn_tags,
+        turn_status=turn_status,
+        pred_assistant_text=pred_text,
+        latency_ms=latency_ms,
+        error=error,
+        recall=observer_payload.recall,
+        tools=observer_payload.tools,
+        compliance=observer_payload.compliance,
+        profile_snapshot=observer_payload.profile_snapshot,
+    )

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, NamedTuple
 import msgspec
 from aiolimiter import AsyncLimiter
 
-from memfin.agents.calls import TransportError
-from memfin.agents.retrying import FIRST_BACKOFF, LONGEST_BACKOFF, with_retries
+from memfin.agents.calls import FIRST_BACKOFF, LONGEST_BACKOFF, TransportError, with_retries
 from memfin.contracts import HEURISTIC_JUDGE, NO_JUDGE, JudgeScope
 from memfin.errors import UsageError
 from memfin.judges.cache import AnswerCache, CachedAnswer, CacheMode, cache_key

@@ -32,11 +32,10 @@ import msgspec
 from aiohttp import web
 
 from memfin.agents.calls import TransportError, asked_pause
-from memfin.agents.http.describing import content, protocol_document
-from memfin.agents.http.hosting import json_answer, protocol_application, read_json, require_token
+from memfin.agents.http.hosting import Refusal, json_answer, protocol_application, read_json, require_token
+from memfin.agents.http.openapi import content, protocol_document
 from memfin.agents.http.protocol import API_KEY
 from memfin.agents.http.protocol import CODES as AGENT_CODES
-from memfin.agents.http.sessions import Refusal
 from memfin.hosting import run
 from memfin.rag.document import Document, load_document
 from memfin.rag.systems.http import QueryAnswer, QueryError, QueryRequest

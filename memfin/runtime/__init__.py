@@ -1,6 +1,6 @@
 """Evaluations: from settings to a run, its end and its files."""
 
-from memfin.agents.traces import build_turn_trace
+from memfin.agents.replay import build_turn_trace
 from memfin.runtime.aggregation import aggregate_rows
 from memfin.runtime.api import evaluate, evaluate_dialog_task, run_dialog_replay, run_eval_parallel
 from memfin.runtime.embedding import Evaluation

@@ -14,9 +14,8 @@ from memfin.actors.scorer import Scorer, scoring_workers
 from memfin.actors.source import Source
 from memfin.actors.warning_board import WarningBoard
 from memfin.agents.observer import TurnObserver
-from memfin.agents.registry import AgentSource, resolve_agent
+from memfin.agents.registry import AgentSettings, AgentSource, check_observer_factory, resolve_agent
 from memfin.agents.replay import ReplayOptions
-from memfin.agents.settings import AgentSettings
 from memfin.contracts import EvalSummary, RunConfig
 from memfin.dataset import SAMPLE, check_dataset_file, digest_dataset
 from memfin.errors import UsageError
@@ -194,6 +193,8 @@ def make_plan(
             "agent": agent if isinstance(agent, str) else "",
         }
     )
+    if observer_factory is not None:
+        check_observer_factory(observer_factory)
     agents = resolve_agent(agent, AgentSettings.of(config))
     config = config.replace(agent=agents.reference)
     board = WarningBoard()

@@ -15,7 +15,7 @@ from memfin.actors import scoring_process
 from memfin.actors.scoring_pool import DEATHS, ScoringPool, default_workers
 from memfin.actors.scoring_process import BOOT, PACKAGE, ScoringProcess
 from memfin.agents.observer import Observed
-from memfin.agents.traces import build_turn_trace
+from memfin.agents.replay import build_turn_trace
 from memfin.contracts import TurnEvalRow
 from memfin.dataset import align_turn_pairs, normalize_dialog
 from memfin.scoring.worker import ScoringJob, read_frame, score_job, write_frame

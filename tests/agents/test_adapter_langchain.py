@@ -23,8 +23,7 @@ from langchain_core.runnables.history import RunnableWithMessageHistory
 from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI
 
-from memfin.agents.adapters.langchain import reply_text, runnable_agent
-from memfin.agents.adapters.langchain_turn import shown_history
+from memfin.agents.adapters.langchain import reply_text, runnable_agent, shown_history
 from memfin.agents.replay import HistoryUnsupportedError
 from memfin.contracts import ModelUsage
 from tests.agents.adapter_replay import QUESTIONS, REFERENCES, replayed, stay_on_loopback

@@ -19,7 +19,7 @@ from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 from langgraph.types import interrupt
 
-from memfin.agents.adapters.langchain_turn import TurnRecorder
+from memfin.agents.adapters.langchain import TurnRecorder
 from memfin.agents.adapters.langgraph import ObservedStore, graph_agent
 from memfin.contracts import ModelUsage
 from tests.agents.adapter_replay import QUESTIONS, REFERENCES, replayed, stay_on_loopback

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from memfin.agents.echo import EchoAgent
+from memfin.agents.bounds import EchoAgent
 from memfin.agents.protocol import Agent, Session
 
 

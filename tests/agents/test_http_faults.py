@@ -13,7 +13,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 import memfin
-from memfin.agents.http.service import LARGEST_ANSWER
+from memfin.agents.http.client import LARGEST_ANSWER
 from memfin.errors import UsageError
 from tests.support import dataset, read_jsonl
 

@@ -237,7 +237,7 @@ def test_every_reference_in_the_document_leads_somewhere() -> None:
 async def test_a_failure_of_the_server_itself_is_json(monkeypatch: pytest.MonkeyPatch) -> None:
     async with door() as call:
         path = await opened(call)
-        monkeypatch.setattr("memfin.agents.http.sessions._answer", None)
+        monkeypatch.setattr("memfin.agents.http.server._answer", None)
         status, data = await call("POST", f"{path}/turns", {"turn": 1, "user_text": "x"})
         assert (status, data["error"]["code"]) == (500, "internal")
         monkeypatch.undo()

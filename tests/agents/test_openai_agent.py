@@ -12,7 +12,7 @@ import pytest
 import memfin
 from memfin.agents.memory_context import MemoryContext
 from memfin.agents.openai import OpenAIAgents, Tool
-from memfin.agents.openai.agent import MOST_ROUNDS
+from memfin.agents.openai.agent import MAX_ROUNDS
 from memfin.agents.openai.prompts import shipped_prompt
 from memfin.contracts import ConfigFile, RunManifest, RunStats
 from memfin.contracts.reading import decode
@@ -464,12 +464,12 @@ async def test_a_model_that_only_calls_tools_comes_to_an_end(
             turns=1,
             agent=lambda: OpenAIAgents("small", tools={"quote": quote}),
         )
-        assert len(server.arrivals) == MOST_ROUNDS + 1
-        assert [arrival.body.get("tool_choice") for arrival in server.arrivals] == [None] * MOST_ROUNDS + [
+        assert len(server.arrivals) == MAX_ROUNDS + 1
+        assert [arrival.body.get("tool_choice") for arrival in server.arrivals] == [None] * MAX_ROUNDS + [
             "none"
         ]
-    assert turns[0]["error"] == f"the model went on calling tools after {MOST_ROUNDS} rounds"
-    assert len(turns[0]["tools"]) == MOST_ROUNDS * 16
+    assert turns[0]["error"] == f"the model went on calling tools after {MAX_ROUNDS} rounds"
+    assert len(turns[0]["tools"]) == MAX_ROUNDS * 16
 
 
 async def test_no_tool_is_called_twice_when_a_request_is_retried(

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from memfin.agents.builtin.client import StateError
-from memfin.agents.oracle import NoReferenceError, OracleAgent
+from memfin.agents.bounds import NoReferenceError, OracleAgent
+from memfin.agents.builtin.memory import StateError
 from memfin.agents.protocol import Agent, Session
 
 REPLIES = [

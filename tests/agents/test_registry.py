@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 
 import memfin
+from memfin.agents.bounds import EchoAgent, OracleAgent
 from memfin.agents.builtin import BuiltinAgent
-from memfin.agents.echo import EchoAgent
+from memfin.agents.memory_context import resolve_memory
 from memfin.agents.observer import TurnObserver
-from memfin.agents.oracle import OracleAgent
-from memfin.agents.registry import resolve_agent
+from memfin.agents.registry import AgentSettings, check_observer_factory, resolve_agent
 from memfin.agents.replay import ReplayOptions, open_session, replay_dialog
-from memfin.agents.settings import AgentSettings
 from memfin.dataset import normalize_dialog
 from memfin.errors import UsageError
 from memfin.sandbox.references import MAX_LINE, describe, import_reference, one_line, package_version
@@ -299,3 +298,15 @@ def test_errors_are_described_in_one_line(error: BaseException, line: str) -> No
 def test_long_texts_are_cut() -> None:
     assert len(one_line("x" * 10**7)) == MAX_LINE
     assert len(describe(ValueError("\ud800" * 10**6))) == MAX_LINE
+
+
+@pytest.mark.parametrize("memory", [lambda: None, lambda session, more: None, 3])
+def test_a_memory_of_the_wrong_shape_is_refused_when_the_run_is_planned(memory: Any) -> None:
+    with pytest.raises(UsageError, match=r"agent memory.*expected"):
+        resolve_memory(memory)
+
+
+@pytest.mark.parametrize("factory", [lambda session: None, TurnObserver()])
+def test_an_observer_factory_of_the_wrong_shape_is_refused(factory: Any) -> None:
+    with pytest.raises(UsageError, match=r"observer_factory.*expected a subclass of TurnObserver"):
+        check_observer_factory(factory)

@@ -21,10 +21,11 @@ from memfin.agents.replay import (
     HistoryUnsupportedError,
     Replay,
     ReplayOptions,
+    build_turn_trace,
+    dialog_status,
     open_session,
     replay_dialog,
 )
-from memfin.agents.traces import build_turn_trace, dialog_status
 from memfin.contracts import (
     ComplianceTrace,
     Dialog,
@@ -878,7 +879,7 @@ async def test_a_host_that_cancels_gets_its_cancellation_and_the_agent_its_close
 async def test_a_host_that_cancels_does_not_wait_for_a_close_that_hangs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(replay_module, "HASTY_CLOSE_LIMIT", SHORT)
+    monkeypatch.setattr(replay_module, "CANCELLED_CLOSE_LIMIT", SHORT)
     started = asyncio.Event()
 
     class Waiting(Agent):

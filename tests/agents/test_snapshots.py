@@ -11,7 +11,7 @@ import pytest
 
 from memfin.agents import calls as agent_calls
 from memfin.agents import replay as replay_module
-from memfin.agents.builtin.client import STATE_VERSION
+from memfin.agents.builtin.memory import STATE_VERSION
 from memfin.agents.http.client import HttpAgent
 from memfin.agents.openai.agent import OpenAIAgent
 from memfin.agents.registry import resolve_agent
@@ -354,17 +354,14 @@ async def test_snapshots_of_the_builtin_agent_are_data_with_a_version() -> None:
     (talk, *_) = sample()
     told = await replay(resolve_agent("builtin").factory_for(talk), talk)
     states = [msgspec.msgpack.decode(begun.snapshot) for begun in told.begun]
-    assert {state["client"]["version"] for state in states} == {STATE_VERSION}
-    assert all(
-        len(later["client"]["memory"]["exchanges"]) > len(earlier["client"]["memory"]["exchanges"])
-        for earlier, later in pairwise(states)
-    )
+    assert {state["version"] for state in states} == {STATE_VERSION}
+    assert all(len(later["exchanges"]) > len(earlier["exchanges"]) for earlier, later in pairwise(states))
     state = states[0]
-    state["client"]["version"] = STATE_VERSION + 1
+    state["version"] = STATE_VERSION + 1
     other = told.begun[0].replace(snapshot=msgspec.msgpack.encode(state))
     again = await replay(resolve_agent("builtin").factory_for(talk), talk, other)
     assert [turns for turns, _ in again.resumed] == [0]
-    assert "version 2, not 1" in (again.resumed[0][1] or "")
+    assert f"version {STATE_VERSION + 1}, not {STATE_VERSION}" in (again.resumed[0][1] or "")
     assert without_times(again.trace) == without_times(told.trace)
 
 

@@ -18,8 +18,8 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 import memfin
-from memfin.agents.http.service import LARGEST_ANSWER
-from memfin.agents.settings import AgentSettings
+from memfin.agents.http.client import LARGEST_ANSWER
+from memfin.agents.registry import AgentSettings
 from memfin.contracts import ModelUsage
 from memfin.contracts.rag import RagAnswer, RagAnswerRange, RagCitation, RagEvidence
 from memfin.errors import UsageError

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memfin.agents.settings import AgentSettings
+from memfin.agents.registry import AgentSettings
 from memfin.client.endpoint import Endpoint
 from memfin.contracts.rag import RagAnswer, RagAnswerRange, RagCitation, RagEvidence
 from memfin.errors import UsageError

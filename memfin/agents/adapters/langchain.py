@@ -9,18 +9,259 @@ Three lines make an agent that ``memfin run --agent my_chain:agent`` evaluates::
 A runnable has no history of its own, so the adapter keeps the dialogue's and hands it over as messages.
 """
 
+import json
+import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
-
-from memfin.agents.adapters.langchain_turn import TurnRecorder, text_of  # isort: skip - names a missing extra
+from typing import Any, Final, NamedTuple
+from uuid import UUID
 
 import msgspec
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
-from langchain_core.runnables import Runnable, RunnableConfig
+
+try:
+    from langchain_core.callbacks import BaseCallbackHandler
+    from langchain_core.documents import Document
+    from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+    from langchain_core.outputs import ChatGeneration, LLMResult
+    from langchain_core.runnables import Runnable, RunnableConfig
+except ModuleNotFoundError as problem:
+    raise ModuleNotFoundError(
+        f"{problem}; the LangChain adapter needs the extra: pip install 'memfin[langchain]'"
+    ) from problem
 
 from memfin.agents.adapters.transport import as_told
 from memfin.agents.protocol import AgentReply, Observer, Session
+from memfin.contracts import ModelUsage, RecallItem, RecallTrace, ShortTermTurn, ToolTrace
 from memfin.secrets import scrubber_of_environment
+
+EXCERPT: Final = 500
+"""Characters of a tool's result that are kept."""
+
+_ROLES: Final = {"human": "user", "ai": "assistant"}
+
+
+class ModelCall:
+    """One call of a model: what was put before it, what it answered, what it took.
+
+    ``latency_ms`` is in milliseconds; ``answer`` stays None when the call failed.
+    """
+
+    def __init__(self, messages: Sequence[BaseMessage]) -> None:
+        self.messages = messages
+        self.answer: AIMessage | None = None
+        self.text: str | None = None
+        self.latency_ms = 0.0
+        self.started = time.perf_counter()
+
+
+class _ToolCall(NamedTuple):
+    call_id: str | None
+    trace: ToolTrace
+    started: float
+
+
+class TurnRecorder(BaseCallbackHandler):
+    """Collects what happens below a runnable during one turn.
+
+    Runnables call it from the event loop and from worker threads alike; a lock keeps its books.
+    """
+
+    run_inline = True
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._models: dict[UUID, ModelCall] = {}
+        self._tools: dict[UUID, _ToolCall] = {}
+        self._items: list[RecallItem] = []
+
+    def on_chat_model_start(
+        self, serialized: dict[str, Any], messages: list[list[BaseMessage]], *, run_id: UUID, **kwargs: Any
+    ) -> None:
+        """Note what was put before a chat model."""
+        del serialized, kwargs
+        with self._lock:
+            self._models[run_id] = ModelCall(messages[0] if messages else [])
+
+    def on_llm_start(
+        self, serialized: dict[str, Any], prompts: list[str], *, run_id: UUID, **kwargs: Any
+    ) -> None:
+        """Note the prompt of a completion model."""
+        del serialized, kwargs
+        with self._lock:
+            self._models[run_id] = ModelCall([HumanMessage(prompt) for prompt in prompts[:1]])
+
+    def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: Any) -> None:
+        """Note a model's answer and what it took."""
+        del kwargs
+        ended = time.perf_counter()
+        first = next((each for batch in response.generations for each in batch), None)
+        with self._lock:
+            call = self._models.get(run_id)
+            if call is None or first is None:
+                return
+            call.latency_ms = (ended - call.started) * 1000.0
+            call.text = first.text
+            if isinstance(first, ChatGeneration) and isinstance(first.message, AIMessage):
+                call.answer = first.message
+
+    def on_tool_start(
+        self,
+        serialized: dict[str, Any] | None,
+        input_str: str,
+        *,
+        run_id: UUID,
+        inputs: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Note a tool call."""
+        name = kwargs.get("name") or (serialized or {}).get("name") or "tool"
+        args = plain(inputs) if inputs is not None else input_str
+        call = ToolTrace(tool_name=str(name), args=args)
+        with self._lock:
+            self._tools[run_id] = _ToolCall(kwargs.get("tool_call_id"), call, time.perf_counter())
+
+    def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:
+        """Note what a tool gave back."""
+        del kwargs
+        failed = isinstance(output, ToolMessage) and output.status == "error"
+        self._end_tool(run_id, excerpt(output), excerpt(output) if failed else None)
+
+    def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
+        """Note how a tool failed."""
+        del kwargs
+        self._end_tool(run_id, "", f"{type(error).__name__}: {error}"[:EXCERPT])
+
+    def on_retriever_end(self, documents: Sequence[Document], **kwargs: Any) -> None:
+        """Note what a retriever brought back: long-term memory, as far as it can be seen."""
+        del kwargs
+        for document in documents:
+            score = document.metadata.get("score")
+            self.recalled(
+                document.page_content,
+                item_id=document.id,
+                score=score if isinstance(score, float) else None,
+                source=str(document.metadata.get("source", "retriever")),
+            )
+
+    def recalled(self, content: str, *, item_id: str | None, score: float | None, source: str) -> None:
+        """Add an entry of long-term memory that was read during the turn."""
+        with self._lock:
+            if not any(item.content == content and item.source == source for item in self._items):
+                rank = len(self._items) + 1
+                self._items.append(
+                    RecallItem(content=content, rank=rank, item_id=item_id, score=score, source=source)
+                )
+
+    def tools(self, messages: Sequence[BaseMessage] = ()) -> list[ToolTrace]:
+        """Return the turn's tool calls: those that ran here, then those that only messages tell of."""
+        with self._lock:
+            known = {call.call_id for call in self._tools.values()}
+            found = [call.trace for call in self._tools.values()]
+        return [*found, *(trace for call_id, trace in _told_tools(messages) if call_id not in known)]
+
+    def usage(self) -> ModelUsage | None:
+        """Return what the turn took of its models; None when none answered."""
+        with self._lock:
+            calls = [call for call in self._models.values() if call.text is not None]
+        if not calls:
+            return None
+        metered = [call.answer.usage_metadata for call in calls if call.answer and call.answer.usage_metadata]
+        answer = calls[-1].answer
+        return ModelUsage(
+            model=answer.response_metadata.get("model_name") if answer is not None else None,
+            calls=len(calls),
+            unmetered_calls=len(calls) - len(metered),
+            prompt_tokens=sum(usage["input_tokens"] for usage in metered),
+            completion_tokens=sum(usage["output_tokens"] for usage in metered),
+            latency_ms=sum(call.latency_ms for call in calls),
+        )
+
+    def recall(self, user_text: str, reply: str | None) -> RecallTrace:
+        """Return what memory put before the model that gave the reply.
+
+        Earlier utterances in its messages are the short-term window; retrieved documents and entries
+        read from a store are long-term items. ``token_count`` is the server's, 0 when it counts none.
+        """
+        with self._lock:
+            calls, items = list(self._models.values()), list(self._items)
+        call = next((each for each in reversed(calls) if each.text == reply), calls[-1] if calls else None)
+        if call is None:
+            return RecallTrace(query=user_text, items=items)
+        turns = shown_history(call.messages, user_text)
+        metered = call.answer.usage_metadata if call.answer is not None else None
+        return RecallTrace(
+            query=user_text,
+            short_term_context="\n".join(f"{turn.role}: {turn.content}" for turn in turns),
+            short_term_turns=turns,
+            packed_context="\n".join(f"{message.type}: {text_of(message)}" for message in call.messages),
+            token_count=metered["input_tokens"] if metered else 0,
+            items=items,
+        )
+
+    def _end_tool(self, run_id: UUID, result: str, error: str | None) -> None:
+        ended = time.perf_counter()
+        with self._lock:
+            call = self._tools.get(run_id)
+            if call is not None:
+                trace = call.trace.replace(
+                    result_excerpt=result, error=error, latency_ms=(ended - call.started) * 1000.0
+                )
+                self._tools[run_id] = call._replace(trace=trace)
+
+
+def shown_history(messages: Sequence[BaseMessage], user_text: str) -> list[ShortTermTurn]:
+    """Return the earlier utterances among a model's messages: those before the client's present words.
+
+    Where the present words were put in other words, the last human message counts as them.
+    """
+    human = [index for index, message in enumerate(messages) if message.type == "human"]
+    present = [index for index in human if text_of(messages[index]) == user_text] or human
+    return [
+        ShortTermTurn(role=_ROLES[message.type], content=text)
+        for message in messages[: present[-1] if present else len(messages)]
+        if message.type in _ROLES and (text := text_of(message))
+    ]
+
+
+def text_of(message: BaseMessage) -> str:
+    """Return the text of a message, without pictures, reasoning and tool calls."""
+    return str(message.text)
+
+
+def excerpt(value: object) -> str:
+    """Return the beginning of a tool's result as text."""
+    if isinstance(value, BaseMessage):
+        return text_of(value)[:EXCERPT]
+    return (value if isinstance(value, str) else json.dumps(plain(value), ensure_ascii=False))[:EXCERPT]
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON has it; what JSON does not know becomes its text."""
+    return json.loads(json.dumps(value, ensure_ascii=False, default=str, allow_nan=False))
+
+
+def _told_tools(messages: Sequence[BaseMessage]) -> list[tuple[str, ToolTrace]]:
+    """Return the tool calls that messages tell of, with the id of each."""
+    asked = {
+        call["id"]: call
+        for message in messages
+        if isinstance(message, AIMessage)
+        for call in message.tool_calls
+    }
+    found = []
+    for message in messages:
+        if isinstance(message, ToolMessage):
+            call: Mapping[str, Any] = asked.get(message.tool_call_id, {})
+            result = excerpt(message)
+            trace = ToolTrace(
+                tool_name=str(message.name or call.get("name") or "tool"),
+                args=plain(call.get("args", {})),
+                result_excerpt=result,
+                error=result if message.status == "error" else None,
+            )
+            found.append((message.tool_call_id, trace))
+    return found
+
 
 Inputs = Callable[[Sequence[BaseMessage], str], Any]
 """Makes a runnable's input of the history and the user's present words."""

@@ -20,11 +20,13 @@ from memfin.agents.adapters.langchain import (
     Inputs,
     Reading,
     RunnableAgent,
+    TurnRecorder,
     as_messages,
+    plain,
     reply_text,
     run_config,
+    text_of,
 )
-from memfin.agents.adapters.langchain_turn import TurnRecorder, plain, text_of
 
 try:
     from langchain_core.messages import AIMessage, BaseMessage, HumanMessage

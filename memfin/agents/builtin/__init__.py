@@ -1,4 +1,4 @@
-"""The adviser that ships with MemFin: offline, deterministic, honest about what it does not know."""
+"""Built-in agent: an offline adviser with memory, a client profile and a compliance check."""
 
 from memfin.agents.builtin.agent import BuiltinAgent
 

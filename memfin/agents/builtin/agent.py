@@ -1,79 +1,128 @@
-"""The builtin agent: an offline adviser whose replies follow from the dialogue and nothing else."""
+"""Built-in agent: an offline, deterministic adviser in Chinese and English that answers from templates."""
 
 import time
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable
+from itertools import product
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
-from memfin.agents.builtin import answers
-from memfin.agents.builtin.allocation import allocate
-from memfin.agents.builtin.answers import Speaker
-from memfin.agents.builtin.arithmetic import Growth, compute_growth
-from memfin.agents.builtin.client import ClientFile, ClientState, Heard, decode_state
-from memfin.agents.builtin.compliance import (
-    compliance_rules,
-    find_violations,
-    without_violations,
-)
+from memfin.agents.bm25 import terms
+from memfin.agents.builtin.compliance import compliance_rules, find_violations, without_violations
 from memfin.agents.builtin.knowledge import Knowledge, Question, Topic, knowledge, understand
-from memfin.agents.builtin.ties import Ties, tie
+from memfin.agents.builtin.memory import ClientFile, ClientState, Heard, decode_state
+from memfin.agents.builtin.profile import (
+    LEVEL_FIELDS,
+    Ban,
+    ClientProfile,
+    Statement,
+    position_lines,
+    rules_out,
+)
 from memfin.agents.protocol import Observer, Session
-from memfin.contracts import Language, Record
+from memfin.scoring import predicates as kinds
+from memfin.scoring.predicates import AllowedUniverse, Predicate
 
-_LANGUAGES: Final[tuple[Language, ...]] = ("zh", "en")
+T = TypeVar("T")
+
+STOCK_FALL: Final = 0.50
+BOND_FALL: Final = 0.05
+"""Assumed falls of stocks and bonds in the stress case."""
+
+_WHOLE: Final = 100
+_SLACK: Final = 1e-6
+_CLASSES: Final = ("cash", "bond", "equity")
+# Target shares of cash and stocks by risk level, and the part of the latter that a horizon leaves.
+_TARGETS: Final = {"low": (20, 15), "medium": (15, 35), "high": (10, 65)}
+_STOCKS: Final = {"short": 0.0, "medium": 0.5, "long": 1.0}
+_LIQUID_CASH: Final = 30
+_BANNED_CLASSES: Final = {"stocks": "equity", "债券": "bond", "bonds": "bond"}
 _EXCERPT: Final = 200
-_NS_PER_MS: Final = 1e6
+_NAMED: Final = 2  # facts and constraints that one answer names; the others take their turn later
+_STEPS: Final = 3
+_QUOTED: Final = 80
+
+
+def allocate(profile: ClientProfile) -> dict[str, int] | None:
+    """Return the whole percents nearest to the targets that keep every constraint, or None where none do."""
+    cash, stocks = _TARGETS[profile.levels.get("risk_level", "low")]
+    target = int(stocks * _STOCKS[profile.levels.get("horizon", "medium")])
+    if profile.levels.get("liquidity_need") == "high":
+        cash = max(cash, _LIQUID_CASH)
+    least, most = _bounds(profile)
+
+    def feasible(weights: dict[str, int]) -> bool:
+        return stress_loss(weights) <= most["loss"] + _SLACK and all(
+            least[name] - _SLACK <= share <= most[name] + _SLACK for name, share in weights.items()
+        )
+
+    def distance(weights: dict[str, int]) -> tuple[bool, int, int]:
+        equity = weights["equity"]
+        return equity > target, abs(equity - target), abs(weights["cash"] - cash)
+
+    shares = ((_WHOLE - bond - equity, bond, equity) for bond, equity in product(range(_WHOLE + 1), repeat=2))
+    possible = ({"cash": one, "bond": two, "equity": three} for one, two, three in shares if one >= 0)
+    return min(filter(feasible, possible), key=distance, default=None)
+
+
+def stress_loss(weights: dict[str, int]) -> float:
+    """Return the loss in percent in the stress case."""
+    return round(STOCK_FALL * weights["equity"] + BOND_FALL * weights["bond"], 2)
+
+
+def _bounds(profile: ClientProfile) -> tuple[dict[str, float], dict[str, float]]:
+    """Return the least and the greatest share of each class in percent, and the greatest ``loss``."""
+    least, most = dict.fromkeys(_CLASSES, 0.0), dict.fromkeys((*_CLASSES, "loss"), 100.0)
+    for found in profile.constraints:
+        match found.predicate:
+            case kinds.CashFloor(share=float(share)):
+                least["cash"] = max(least["cash"], _WHOLE * share)
+            case kinds.AssetClassFloor(asset_class=name, share=share):
+                least[name] = max(least.get(name, 0.0), _WHOLE * share)
+            case kinds.AssetClassCap(asset_class=name, limit=limit):
+                most[name] = min(most.get(name, 100.0), _WHOLE * limit)
+            case kinds.AllowedUniverse(universe="safe" | "liquid"):
+                most["equity"] = 0.0
+            case kinds.ForbiddenAsset(term=term) if term in _BANNED_CLASSES:
+                most[_BANNED_CLASSES[term]] = 0.0
+            case _:
+                pass
+    if profile.max_acceptable_loss is not None:
+        most["loss"] = _WHOLE * profile.max_acceptable_loss
+    return least, most
 
 
 class Draft(NamedTuple):
-    """An answer before its check: what it says, its disclosure, and a warning where it suits badly."""
+    """An answer before its check, its kinds of disclosures, and a warning where it suits badly."""
 
     text: str
-    disclosure: str = ""
+    disclosures: tuple[str, ...] = ()
     warning: str | None = None
 
 
-class BuiltinState(Record):
-    """The agent between two turns: the client file, and how often each topic came up."""
-
-    client: ClientState
-    discussed: dict[str, int]
-    last_topic: str | None
-
-
 class BuiltinAgent:
-    """An adviser that remembers, explains, calculates and refuses what must be refused.
-
-    It reads the client's profile from her own words, recalls earlier exchanges, answers from a small
-    body of knowledge in Chinese and English, and checks each draft before it is given. The same
-    dialogue gives the same replies; only the latencies it reports vary.
-    """
+    """A deterministic adviser that remembers, explains, allocates and refuses; every draft is checked."""
 
     def __init__(self, session: Session, observer: Observer) -> None:
         self._observer = observer
         self._client = ClientFile(session)
-        self._knowledge: dict[Language, Knowledge] = {name: knowledge(name) for name in _LANGUAGES}
-        for name in _LANGUAGES:
-            compliance_rules(name)
-        self._discussed: dict[str, int] = {}
-        self._last_topic: str | None = None
+        for language in ("zh", "en"):  # no file is read later
+            knowledge(language)
+            compliance_rules(language)
+
+    @property
+    def _known(self) -> Knowledge:
+        return knowledge(self._client.language)
 
     async def reply(self, user_text: str) -> str:
         """Answer the client's words and observe recall, tools, compliance and profile."""
-        start = time.perf_counter_ns()
-        heard = self._client.hear(user_text)
-        self._tool(
-            "profile_extractor",
-            {"text_length": len(user_text), "language": heard.language},
-            [f"{said.field}={said.value}" for said in heard.statements],
-            start,
-        )
-        self._observer.recall(**self._client.recall_observation(heard))
-        known = self._knowledge[heard.language]
-        question = understand(heard, known, self._last_topic)
-        speaker = Speaker(self._client.profile, known, self._client.rules)
-        reply = self._checked(self._draft(heard, question, speaker), heard.language)
-        self._observer.profile(**self._client.profile_observation())
+        client = self._client
+        size = {"text_length": len(user_text)}
+        heard = self._tool("profile_extractor", size, lambda: client.hear(user_text))
+        self._observer.recall(**client.recall_observation(heard))
+        question = understand(heard, self._known, next(reversed(self._client.topics), None))
+        reply = self._checked(self._draft(heard, question), self._confirmation(heard.statements))
+        self._observer.profile(**client.profile_observation())
         return reply
 
     async def commit(self, assistant_text: str) -> None:
@@ -81,134 +130,170 @@ class BuiltinAgent:
         self._client.memory.record(assistant_text)
 
     async def close(self) -> None:
-        """End the session; the agent holds nothing that needs closing."""
+        """End the session."""
 
     def snapshot(self) -> bytes:
         """Return the full state between turns; an agent restored from it answers the same."""
-        return msgspec.msgpack.encode(
-            BuiltinState(client=self._client.state(), discussed=self._discussed, last_topic=self._last_topic)
-        )
+        return msgspec.msgpack.encode(self._client.state())
 
     def restore(self, state: bytes) -> None:
         """Go on from a snapshot; raise `StateError` when the bytes are none."""
-        restored = decode_state(state, BuiltinState)
-        self._client.load(restored.client)
-        self._discussed, self._last_topic = dict(restored.discussed), restored.last_topic
+        self._client.load(decode_state(state, ClientState))
 
-    def _draft(self, heard: Heard, question: Question, speaker: Speaker) -> Draft:
-        """Return the answer before its check."""
-        opening = answers.acknowledge(heard, speaker)
-        growth = self._growth(heard.text)
-        if growth is not None:
-            draft = Draft(
-                answers.present_growth(growth, speaker.known), self._disclosure("general", speaker.known)
-            )
-        else:
-            draft = self._answer(heard, question, speaker)
-        return draft._replace(text=opening + draft.text)
-
-    def _answer(self, heard: Heard, question: Question, speaker: Speaker) -> Draft:
-        known = speaker.known
+    def _draft(self, heard: Heard, question: Question) -> Draft:
         match question.intent:
             case "recall":
-                text = answers.answer_recall(heard, self._client.memory.first(), speaker)
-                return Draft(text, self._boundary(known))
+                return Draft(self._recalled(heard), ("boundary",))
             case "small_talk":
-                return Draft(known.phrases["small_talk"])
+                return Draft(self._say("small_talk"))
             case "none":
-                return Draft(answers.take_stock(speaker), self._disclosure("general", known))
-            case "allocate":
-                return self._allocation(question, speaker)
+                return Draft(self._summary(), ("general", "boundary"))
             case "unknown":
-                return Draft(answers.unknown(known), self._boundary(known))
-        return self._on_topic(question, speaker)
+                return Draft(self._say("unknown") + self._say("unknown_offer"), ("boundary",))
+        name = "allocation" if question.intent == "allocate" else question.topics[0]
+        topic = self._tool("knowledge_lookup", {"topic": name}, lambda: self._known.topics[name])
+        conflict = self._conflict(topic, question.keywords)
+        ties, warning = self._ties(topic, conflict)
+        text = self._allocation() if question.intent == "allocate" else self._explanation(topic)
+        steps = [self._say("step", number=at, step=step) for at, step in enumerate(topic.steps[:_STEPS], 1)]
+        text += ties + ("" if conflict else self._say("steps", steps=self._joined(steps)))
+        self._client.topics.append(name)
+        return Draft(text, (topic.disclosure, "boundary"), warning)
 
-    def _on_topic(self, question: Question, speaker: Speaker) -> Draft:
-        topics = self._look_up(question, speaker.known)
-        topic = topics[0]
-        ties = self._tie(topic, question, speaker)
-        if question.intent == "compare":
-            other = self._tie(topics[1], question, speaker)
-            ties = other if ties.conflict is None and other.conflict is not None else ties
-            body = answers.compare(topic, topics[1], ties, speaker)
-        else:
-            body = answers.explain(topic, ties, speaker, discussed=self._discussed.get(topic.id, 0))
-        self._discussed[topic.id] = self._discussed.get(topic.id, 0) + 1
-        self._last_topic = topic.id
-        return Draft(body, self._disclosure(topic.disclosure, speaker.known), ties.warning)
-
-    def _tie(self, topic: Topic, question: Question, speaker: Speaker) -> Ties:
-        turn = self._client.memory.turn_index
-        return tie(speaker.profile, topic, question, speaker.known, speaker.rules, turn)
-
-    def _look_up(self, question: Question, known: Knowledge) -> list[Topic]:
-        start = time.perf_counter_ns()
-        topics = [known.topics[name] for name in question.topics]
-        self._tool("knowledge_lookup", {"keywords": question.keywords}, [topic.id for topic in topics], start)
-        return topics
-
-    def _growth(self, text: str) -> Growth | None:
-        start = time.perf_counter_ns()
-        growth = compute_growth(text)
-        if growth is not None:
-            self._tool("growth_calculator", {"kind": growth.phrase}, growth.numbers, start)
-        return growth
-
-    def _allocation(self, question: Question, speaker: Speaker) -> Draft:
-        start = time.perf_counter_ns()
-        result = allocate(speaker.profile, speaker.rules)
-        profile = self._client.profile_observation()
-        self._tool(
-            "allocation_calculator",
-            {name: profile[name] for name in ("risk_level", "investment_horizon", "constraints")},
-            result.weights if result.weights is not None else {"conflicting": result.conflicting},
-            start,
-        )
-        topic = speaker.known.topics["allocation"]
-        ties = self._tie(topic, question, speaker)
-        self._last_topic = topic.id
-        text = answers.present_allocation(result, ties, topic, speaker)
-        return Draft(text, self._disclosure("general", speaker.known), ties.warning)
-
-    def _disclosure(self, kind: str, known: Knowledge) -> str:
-        """Return the disclosure of a kind of product with the boundary statement, varied by turn."""
-        start = time.perf_counter_ns()
-        turn = self._client.memory.turn_index
-        text = known.disclosures[kind][turn % len(known.disclosures[kind])]
-        self._tool("risk_template", {"product_type": kind}, text, start)
-        return answers.spaced(text) + self._boundary(known)
-
-    def _boundary(self, known: Knowledge) -> str:
-        variants = known.disclosures["boundary"]
-        return variants[self._client.memory.turn_index % len(variants)]
-
-    def _checked(self, draft: Draft, language: Language) -> str:
-        """Return the draft as it may be given: without forbidden sentences, with its disclosure.
-
-        The observation is about the reply that is given; that the draft had to be changed shows in
-        ``needs_modification``.
-        """
-        rules, known = compliance_rules(language), self._knowledge[language]
-        text = draft.text.strip()
-        reply = answers.spaced(text) + draft.disclosure if draft.disclosure else text
+    def _checked(self, draft: Draft, opening: str) -> str:
+        """Return the draft as it may be given: without forbidden sentences, with its disclosures."""
+        kinds = {"kinds": [*draft.disclosures]}
+        texts = self._tool("risk_template", kinds, lambda: [*map(self._variant, draft.disclosures)])
+        parts = [(opening + draft.text).strip(), *texts]
+        reply = "".join(f"{part} " if part.endswith((".", "?")) else part for part in parts).strip()
+        rules = compliance_rules(self._client.language)
         found = left = find_violations(reply, rules)
         if found:
-            reply = without_violations(reply, found).strip() or answers.unknown(known).strip()
+            reply = without_violations(reply, rules).strip() or self._say("unknown").strip()
             left = find_violations(reply, rules)
         self._observer.compliance(
             is_compliant=not left,
             needs_modification=bool(found),
-            violations=[violation.fields() for violation in left],
-            risk_disclaimer_added=bool(draft.disclosure),
+            violations=left,
+            risk_disclaimer_added=bool(texts),
             suitability_warning=draft.warning,
         )
         return reply
 
-    def _tool(self, name: str, args: dict[str, Any], result: object, start: int) -> None:
-        """Observe a tool call that began at a monotonic time in nanoseconds."""
-        self._observer.tool(
-            tool_name=name,
-            args=args,
-            result_excerpt=msgspec.json.encode(result).decode()[:_EXCERPT],
-            latency_ms=(time.perf_counter_ns() - start) / _NS_PER_MS,
-        )
+    def _tool(self, name: str, args: dict[str, Any], call: Callable[[], T]) -> T:
+        """Return what a tool returns, and observe the call."""
+        start = time.perf_counter()
+        result = call()
+        excerpt = msgspec.json.encode(result).decode()[:_EXCERPT]
+        latency = (time.perf_counter() - start) * 1000
+        self._observer.tool(tool_name=name, args=args, result_excerpt=excerpt, latency_ms=latency)
+        return result
+
+    def _say(self, phrase: str, **values: object) -> str:
+        text: str = self._known.wording["phrases"][phrase]
+        return text.format(**values)
+
+    def _joined(self, parts: list[str], mark: str = "join") -> str:
+        return self._say(mark).join(parts)
+
+    def _variant(self, kind: str) -> str:
+        """Return a disclosure of a kind, another one every turn."""
+        variants: list[str] = self._known.wording["disclosures"][kind]
+        return variants[self._client.memory.turn_index % len(variants)]
+
+    def _constraints(self) -> list[str]:
+        return list(dict.fromkeys(found.words for found in self._client.profile.constraints))
+
+    def _profile_lines(self) -> list[str]:
+        label = self._client.rules.labels["constraint"]
+        constraints = [f"{label}: {words}" for words in self._constraints()]
+        return position_lines(self._client.profile, self._client.rules) + constraints
+
+    def _confirmation(self, statements: list[Statement]) -> str:
+        """Return the sentence that confirms what the client has just said about herself, or nothing."""
+        rules, items = self._client.rules, []
+        for said in statements:
+            words = rules.words[said.value][said.field] if said.value else said.words
+            phrase = "item" if said.holds else "item_denied"
+            items.append(self._say(phrase, label=rules.labels[said.field], words=words))
+        phrase = "noted" if all(said.holds for said in statements) else "corrected"
+        return self._say(phrase, items=self._joined(items, "enumerate")) if items else ""
+
+    def _summary(self) -> str:
+        """Return what is known about the client so far and what is missing."""
+        lines, rules = self._profile_lines(), self._client.rules
+        missing = [rules.labels[field] for field in LEVEL_FIELDS if field not in self._client.profile.levels]
+        text = self._say("summary", lines=self._joined(lines)) if lines else ""
+        return text + (self._say("missing", fields=self._joined(missing, "enumerate")) if missing else "")
+
+    def _explanation(self, topic: Topic) -> str:
+        """Return facts about a topic, others each time it comes up."""
+        discussed, count = self._client.topics.count(topic.id), len(topic.facts)
+        facts = [topic.facts[(discussed + at) % count] for at in range(min(_NAMED, count))]
+        phrase = "understood_again" if discussed else "understood"
+        opening = (topic.refusal or self._say(phrase, name=topic.name)).strip() + self._say("space")
+        balance = self._say("balance", benefit=topic.benefit, risk=topic.risk) if topic.benefit else ""
+        return opening + self._say("reason", facts=self._joined(facts)) + balance
+
+    def _ties(self, topic: Topic, conflict: str | None) -> tuple[str, str | None]:
+        """Return how a topic bears on the client, and a warning where it does not suit her."""
+        levels, words = self._client.profile.levels, self._client.rules.words
+        clauses, warning, turn = [], None, self._client.memory.turn_index
+        if conflict is not None:
+            clauses.append(self._say("constraint_conflict", words=conflict, name=topic.name))
+        elif level := levels.get("risk_level"):
+            values = {"level": words[level]["risk_level"], "name": topic.name}
+            phrase = "level_only" if topic.fits is None else "fits" if level in topic.fits else "does_not_fit"
+            warning = self._say("suitability", **values) if phrase == "does_not_fit" else None
+            clauses.append(self._say(phrase, **values))
+        # A long horizon warns of little and is named every other turn.
+        if (horizon := levels.get("horizon")) and (horizon != "long" or turn % 2 == 0):
+            clauses.append(self._say(f"horizon_{horizon}", word=words[horizon]["horizon"]))
+        if levels.get("liquidity_need") == "high":
+            clauses.append(self._say("liquidity_high"))
+        others = [self._say("quote", words=each) for each in self._constraints() if each != conflict]
+        named = [others[(turn * _NAMED + at) % len(others)] for at in range(min(_NAMED, len(others)))]
+        if named:
+            clauses.append(self._say("constraint_kept", constraints=self._joined(named)))
+        return self._say("ties" if clauses else "nothing_known", ties=self._joined(clauses)), warning
+
+    def _conflict(self, topic: Topic, keywords: list[str]) -> str | None:
+        """Return the words of the constraint by which the client excluded a topic, if any."""
+        named = [topic.name, *(word for word in topic.keywords if word.lower() in keywords)]
+
+        def excludes(each: Predicate) -> bool:
+            if isinstance(each, AllowedUniverse):
+                return each.universe not in topic.within
+            return isinstance(each, Ban) and any(rules_out(each, word) for word in named)
+
+        found = (each.words for each in self._client.profile.constraints if excludes(each.predicate))
+        return next(found, None) if topic.fits is not None else None
+
+    def _allocation(self) -> str:
+        """Return example weights in words, with their reasons and what they assume."""
+        profile, labels = self._client.profile, self._client.rules.labels
+        constraints = [self._say("quote", words=words) for words in self._constraints()]
+        weights = self._tool("allocation_calculator", {"constraints": constraints}, lambda: allocate(profile))
+        if weights is None:
+            return self._say("allocation_conflict", constraints=self._joined(constraints))
+        assumed = [labels[name] for name in LEVEL_FIELDS[:2] if name not in profile.levels]
+        text = self._say("allocation_assumed", fields=self._joined(assumed, "enumerate")) if assumed else ""
+        parts = [f"{self._known.wording['names'][name]} {share}%" for name, share in weights.items()]
+        text += self._say("allocation_head", parts=self._joined(parts, "enumerate"))
+        loss, limit = f"{stress_loss(weights):g}", profile.max_acceptable_loss
+        phrase = "allocation_stress" if limit is None else "allocation_within"
+        text += self._say(phrase, loss=loss, limit=f"{100 * (limit or 0.0):g}")
+        return text + self._say("allocation_reasons")
+
+    def _recalled(self, heard: Heard) -> str:
+        """Return what the client said earlier: from the profile where it is kept, else from memory."""
+        asked = [name for name, pattern in self._known.recall_fields.items() if pattern.search(heard.text)]
+        labels = tuple(f"{self._client.rules.labels[name]}: " for name in asked)
+        if words := [line for line in self._profile_lines() if line.startswith(labels)]:
+            return self._say("recalled_field", words=self._joined(words))
+        said = [each for each in self._client.memory.exchanges if each.user]
+        if asked or not said:
+            return self._say("nothing_recalled")
+        shared = set(terms(heard.text))
+        found = max(reversed(said), key=lambda each: len(shared.intersection(terms(each.user or ""))))
+        return self._say("recalled_text", words=(found.user or "")[:_QUOTED], turn=found.turn_index)

@@ -1,66 +1,42 @@
-"""The adviser's check of a reply against what must not be said."""
+"""Compliance check of a reply: forbidden phrases outside of sentences that refute them."""
 
-import functools
-import re
+from functools import cache
 from typing import NamedTuple
 
-from memfin.agents.builtin.rules import Pattern, data_file
+from memfin.agents.builtin.profile import Pattern, compiled, data_file
 from memfin.contracts import Language
 from memfin.text.clauses import sentence_bounds
 
 
-class Violation(NamedTuple):
-    """A forbidden phrase in a reply; ``start`` and ``end`` bound its sentence."""
-
-    category: str
-    match: str
-    start: int
-    end: int
-
-    def fields(self) -> dict[str, str]:
-        """Return the violation as an entry of a `ComplianceTrace`."""
-        return {"type": self.category, "match": self.match, "severity": "high"}
-
-
 class ComplianceRules(NamedTuple):
-    """The compiled check of one language; the groups of ``forbidden`` are its categories."""
+    """The check of one language; the groups of ``forbidden`` are categories."""
 
     forbidden: Pattern
     refuted_before: Pattern
     refuted_after: Pattern
 
 
-@functools.cache
+@cache
 def compliance_rules(language: Language) -> ComplianceRules:
     """Return the rules of ``compliance.toml`` for a language."""
     data = data_file("compliance.toml")[language]
-    groups = (f"(?P<{category}>{'|'.join(forms)})" for category, forms in data["forbidden"].items())
-    return ComplianceRules(
-        forbidden=re.compile("|".join(groups), re.IGNORECASE),
-        refuted_before=re.compile(data["refuted_before"], re.IGNORECASE),
-        refuted_after=re.compile(data["refuted_after"], re.IGNORECASE),
-    )
+    groups = [f"(?P<{name}>{'|'.join(forms)})" for name, forms in data["forbidden"].items()]
+    forms = {name: data[name] for name in ("refuted_before", "refuted_after")}
+    return ComplianceRules(**compiled({"forbidden": "|".join(groups), **forms}))
 
 
-def find_violations(reply: str, rules: ComplianceRules) -> list[Violation]:
-    """Return the forbidden phrases of a reply, except in sentences that refute or warn of them."""
-    hits = list(rules.forbidden.finditer(reply))
-    if not hits:
-        return []
+def find_violations(reply: str, rules: ComplianceRules) -> list[dict[str, str]]:
+    """Return the forbidden phrases of a reply, for a `ComplianceTrace`, unless the sentence refutes them."""
     return [
-        Violation(hit.lastgroup or "", hit[0], start, end)
+        {"type": hit.lastgroup or "", "match": hit[0], "severity": "high"}
         for start, end in sentence_bounds(reply)
-        for hit in hits
-        if start <= hit.start() < end
-        and rules.refuted_before.search(reply, start, hit.start()) is None
+        for hit in rules.forbidden.finditer(reply, start, end)
+        if rules.refuted_before.search(reply, start, hit.start()) is None
         and rules.refuted_after.search(reply, hit.end(), end) is None
     ]
 
 
-def without_violations(reply: str, violations: list[Violation]) -> str:
+def without_violations(reply: str, rules: ComplianceRules) -> str:
     """Return the reply without the sentences that hold violations."""
-    kept, at = [], 0
-    for violation in violations:
-        kept.append(reply[at : max(at, violation.start)])
-        at = max(at, violation.end)
-    return "".join([*kept, reply[at:]])
+    parts = (reply[start:end] for start, end in sentence_bounds(reply))
+    return "".join(part for part in parts if not find_violations(part, rules))

@@ -1,26 +1,20 @@
-"""What the builtin agent knows by topic, and how it recognises what a turn asks."""
+"""Knowledge of the built-in agent: topics and wording, intent of a question."""
 
-import functools
-import re
-from typing import Final, NamedTuple
+from functools import cache
+from typing import Any, Final, NamedTuple
 
 import ahocorasick_rs
 import msgspec
 
-from memfin.agents.builtin.client import Heard
-from memfin.agents.builtin.rules import Pattern, data_file
+from memfin.agents.builtin.memory import Heard
+from memfin.agents.builtin.profile import Pattern, compiled, data_file
 from memfin.contracts import Language, Record
 
-_MOST_ASKED: Final = 2000
-"""Characters of a turn that are searched for topics; what follows is pasted material."""
+_MAX_ASKED: Final = 2000  # characters of a turn that are searched for topics; more is pasted material
 
 
 class Topic(Record):
-    """One subject of ``topics.<language>.toml``.
-
-    ``refusal`` is set for requests the agent turns down; ``fits`` are the risk levels an investment
-    suits, None for subjects that are no investment; ``traits`` the dimensions of a comparison.
-    """
+    """A subject; ``fits`` are the risk levels that an investment suits, ``within`` universes that hold it."""
 
     id: str
     name: str
@@ -31,115 +25,82 @@ class Topic(Record):
     benefit: str = ""
     risk: str = ""
     refusal: str | None = None
-    assets: list[str] = []
     fits: list[str] | None = None
-    traits: dict[str, str] = {}
+    within: list[str] = []
 
 
 class Knowledge(NamedTuple):
-    """Topics, wording and intents of one language."""
+    """Topics, wording and intents of a language."""
 
+    language: Language
     topics: dict[str, Topic]
     matcher: ahocorasick_rs.AhoCorasick
     keyword_topics: tuple[str, ...]
+    wording: dict[str, Any]
     intents: dict[str, Pattern]
     recall_fields: dict[str, Pattern]
-    phrases: dict[str, str]
-    names: dict[str, str]
-    vehicles: dict[str, list[str]]
-    disclosures: dict[str, list[str]]
-    whole_words: bool
 
 
-class Question(Record):
-    """What a turn asks: topics by falling weight and the form of answer that is wanted.
+class Question(NamedTuple):
+    """Intent of a turn, with its topics by falling weight and the keywords that showed them."""
 
-    ``text`` holds the clauses that ask. ``intent`` is one of ``none`` (the client only stated
-    something), ``recall``, ``refuse``, ``compare``, ``allocate``, ``explain``, ``small_talk``, ``unknown``.
-    """
-
-    text: str
     intent: str
     topics: list[str]
     keywords: list[str]
 
 
-@functools.cache
+@cache
 def knowledge(language: Language) -> Knowledge:
     """Return the knowledge of a language."""
     topics = msgspec.convert(data_file(f"topics.{language}.toml")["topic"], list[Topic])
-    answers = data_file(f"answers.{language}.toml")
-    owners: dict[str, str] = {}
-    for topic in topics:
-        for keyword in topic.keywords:
-            owners.setdefault(keyword.lower(), topic.id)
-
-    def compiled(table: str) -> dict[str, Pattern]:
-        return {name: re.compile(pattern, re.IGNORECASE) for name, pattern in answers[table].items()}
-
+    wording = data_file(f"answers.{language}.toml")
+    owners = {word.lower(): topic.id for topic in reversed(topics) for word in topic.keywords}
     return Knowledge(
+        language=language,
         topics={topic.id: topic for topic in topics},
         matcher=ahocorasick_rs.AhoCorasick(list(owners), matchkind=ahocorasick_rs.MatchKind.LeftmostLongest),
         keyword_topics=tuple(owners.values()),
-        intents=compiled("intents"),
-        recall_fields=compiled("recall_fields"),
-        phrases=answers["phrases"],
-        names=answers["names"],
-        vehicles=answers["vehicles"],
-        disclosures=answers["disclosures"],
-        whole_words=language == "en",
+        wording=wording,
+        intents=compiled(wording["intents"]),
+        recall_fields=compiled(wording["recall_fields"]),
     )
 
 
 def understand(heard: Heard, known: Knowledge, last_topic: str | None) -> Question:
-    """Return what a turn asks; `last_topic` is what a follow-up without a subject refers to."""
+    """Return the question of a turn; a follow-up without a subject refers to ``last_topic``."""
     intents = known.intents
-    asking = [
-        clause.text for clause in heard.clauses if clause.question or intents["request"].search(clause.text)
-    ]
+    asking = [each.words for each in heard.clauses if each.question or intents["request"].search(each.words)]
     if not asking and heard.statements:
-        return Question(text="", intent="none", topics=[], keywords=[])
+        return Question("none", [], [])
     text = " ".join(asking) if asking else heard.text
     weights, keywords = _topics(text, known)
-    if not weights and asking:
-        # The subject often stands in an earlier clause: "这只债券基金跌了，怎么办？"
+    if not weights and asking:  # the subject may stand in an earlier clause
         weights, keywords = _topics(heard.text, known)
     topics = sorted(weights, key=lambda topic: (known.topics[topic].refusal is None, -weights[topic]))
-    products = [topic for topic in weights if known.topics[topic].traits]
-    if intents["recall"].search(heard.text) and intents["recall_question"].search(heard.text):
-        intent = "recall"
-    elif topics and known.topics[topics[0]].refusal is not None:
-        intent = "refuse"
-    elif len(products) > 1 and intents["compare"].search(heard.text):
-        intent, topics = "compare", products
-    elif intents["allocate"].search(text):
-        intent = "allocate"
-    elif topics:
-        intent = "explain"
-    elif intents["small_talk"].search(heard.text):
-        intent = "small_talk"
-    elif last_topic is not None and intents["follow_up"].search(text):
-        intent, topics = "explain", [last_topic]
-    else:
-        intent = "unknown"
-    return Question(text=text, intent=intent, topics=topics, keywords=keywords)
+    recalls = intents["recall"].search(heard.text) and intents["recall_question"].search(heard.text)
+    follows = not topics and last_topic is not None and intents["follow_up"].search(text)
+    checks = (
+        ("recall", recalls),
+        ("refuse", topics and known.topics[topics[0]].refusal),
+        ("allocate", intents["allocate"].search(text)),
+        ("explain", topics),
+        ("small_talk", intents["small_talk"].search(heard.text)),
+        ("explain", follows),
+    )
+    intent = next((name for name, holds in checks if holds), "unknown")
+    return Question(intent, topics or [last_topic or ""], keywords)
 
 
 def _topics(text: str, known: Knowledge) -> tuple[dict[str, int], list[str]]:
-    """Return the topics a text touches in order with their weight, and the words that showed them."""
-    lowered = text[:_MOST_ASKED].lower()
+    """Return the topics of a text with their weights, and the words that showed them."""
+    lowered = text[:_MAX_ASKED].lower()
     weights: dict[str, int] = {}
     words: list[str] = []
     for number, start, end in known.matcher.find_matches_as_indexes(lowered):
-        if known.whole_words and not _stands_alone(lowered, start, end):
-            continue
+        around = f"{lowered[:start][-1:]}{lowered[end : end + 1]}"
+        if known.language == "en" and any(map(str.isalnum, around)):
+            continue  # part of a longer word
         topic = known.keyword_topics[number]
         weights[topic] = weights.get(topic, 0) + end - start
         words.append(lowered[start:end])
     return weights, list(dict.fromkeys(words))
-
-
-def _stands_alone(text: str, start: int, end: int) -> bool:
-    before = text[start - 1] if start else " "
-    after = text[end] if end < len(text) else " "
-    return not (before.isalnum() or after.isalnum())

@@ -1,33 +1,59 @@
-"""What the adviser remembers of a dialogue: a short window word for word, and recall of the rest.
+"""Memory of the built-in agent: recent exchanges, BM25 recall of older ones, a governed client profile."""
 
-An exchange (the client's words and the reply) is the unit of memory. The last few exchanges are the
-short-term window; an exchange that leaves it goes into the long-term store, where later questions
-find it by BM25.
-"""
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple, TypeVar
 
-from collections import Counter, deque
-from itertools import chain
-from typing import Any, Final
+import msgspec
 
 from memfin.agents.bm25 import IncrementalBM25, terms
-from memfin.contracts import RecallItem, Record, ShortTermTurn
+from memfin.agents.builtin import profile as profiles
+from memfin.agents.builtin.profile import Clause, ClientProfile, Rules, Statement, profile_rules
+from memfin.agents.protocol import Session
+from memfin.contracts import Language, RecallItem, Record, ShortTermTurn
+from memfin.contracts.memory import ConsentScopes, ContextFields, Preferences
+from memfin.errors import MemfinError
+from memfin.memory.errors import MemoryRefusal
+from memfin.memory.isolated import IsolatedStore
+from memfin.memory.sensitive import find_sensitive
+from memfin.memory.slices import LoadedMemory
 from memfin.memory.tokens import estimate_tokens
 
-WINDOW: Final = 3
-"""Exchanges in the short-term window."""
+S = TypeVar("S", bound=Record)
 
-RECALLED: Final = 3
-"""Exchanges that long-term recall returns at most."""
+STATE_VERSION: Final = 2
+WINDOW: Final = 3  # exchanges in the short-term window
+RECALLED: Final = 3  # exchanges that long-term recall returns at most
 
-_CLIENT_WEIGHT: Final = 3
-"""How much a term of the client's words counts against one of the longer, more uniform replies."""
+_CLIENT_WEIGHT: Final = 3  # of a term of the client's words against one of the longer, more uniform replies
+_CLIENT: Final = "client"
+_CONSENT: Final = ConsentScopes(
+    create_task=True, save_to_profile=True, save_to_thread=True, training_use_allowed=False
+)
+_BEGIN: Final = datetime(2000, 1, 1, tzinfo=UTC)
+_MAX_ITEM: Final = 120  # characters of one statement that the layer gets
+_REFRESHES: Final = 16  # changes of one thread: each costs as much as the thread holds
+_MIN_LETTERS: Final = 8  # Latin letters, or such per Chinese character, that show English; ETF does not
+
+
+class StateError(MemfinError):
+    """A snapshot that cannot be restored."""
+
+
+def decode_state(state: bytes, form: type[S]) -> S:
+    """Return a snapshot's content; raise `StateError` for bytes that are none."""
+    try:
+        return msgspec.msgpack.decode(state, type=form)
+    except (msgspec.DecodeError, msgspec.ValidationError) as problem:
+        raise StateError(f"agent state cannot be restored: {problem}; replay the dialogue") from problem
 
 
 class Exchange(Record):
-    """The client's words at a turn and the reply; either is None when the host did not give it.
-
-    ``turn_index`` counts the client's turns from 1.
-    """
+    """The client's words at a turn, counted from 1, and the reply; either may be missing."""
 
     turn_index: int
     user: str | None = None
@@ -38,145 +64,243 @@ class Exchange(Record):
         said = (("user", self.user), ("assistant", self.assistant))
         return [ShortTermTurn(role=role, content=text) for role, text in said if text is not None]
 
-    def text(self) -> str:
-        """Return the exchange as ``user: ...`` and ``assistant: ...`` lines."""
-        return "\n".join(f"{turn.role}: {turn.content}" for turn in self.turns())
 
-
-class Recall(Record):
-    """What memory has to offer for a question; the question itself is not part of it.
-
-    ``exchanges`` are the recalled ones, best first, and ``items`` the same as they are observed.
-    """
-
-    short_term: list[Exchange]
-    exchanges: list[Exchange]
-    items: list[RecallItem]
-
-    def short_term_turns(self) -> list[ShortTermTurn]:
-        """Return the utterances of the window, oldest first."""
-        return [turn for exchange in self.short_term for turn in exchange.turns()]
-
-    def short_term_context(self) -> str:
-        """Return the window as ``user: ...`` and ``assistant: ...`` lines."""
-        return "\n".join(exchange.text() for exchange in self.short_term)
-
-
-class MemoryState(Record):
-    """Everything a `DialogueMemory` is made of: the index follows from the exchanges."""
-
-    exchanges: list[Exchange] = []
-    pending: str | None = None
-    turn_index: int = 0
+def as_text(turns: list[ShortTermTurn]) -> str:
+    """Return utterances as ``user: ...`` and ``assistant: ...`` lines."""
+    return "\n".join(f"{turn.role}: {turn.content}" for turn in turns)
 
 
 class DialogueMemory:
-    """The memory of one dialogue.
-
-    `hear` opens a turn and `record` closes it with the reply that entered the history; a host that
-    never records still has its clients' words remembered.
-    """
+    """The exchanges of one dialogue; `hear` opens a turn and `record` closes it with the reply."""
 
     def __init__(self, session_id: str) -> None:
         self.session_id = session_id
         self.turn_index = 0
-        self._pending: str | None = None
-        self._window: deque[Exchange] = deque()
-        self._archive: list[Exchange] = []
-        self._index = IncrementalBM25()
+        self.exchanges: list[Exchange] = []
+        self.index = IncrementalBM25()
+        self.pending: str | None = None
 
     @property
-    def postings_read(self) -> int:
-        """Return how many postings the queries so far have read, the measure of recall's cost."""
-        return self._index.postings_read
+    def window(self) -> list[ShortTermTurn]:
+        """The utterances of the last exchanges, oldest first."""
+        return [turn for exchange in self.exchanges[-WINDOW:] for turn in exchange.turns()]
 
     def hear(self, user_text: str) -> None:
         """Take in the client's words; they become history with the reply, not before."""
-        self._close_turn(None)
+        if self.pending is not None:
+            self._push(Exchange(turn_index=self.turn_index, user=self.pending))
         self.turn_index += 1
-        self._pending = user_text
+        self.pending = user_text
 
     def record(self, assistant_text: str) -> None:
-        """Complete the turn with the reply that counts as said."""
-        if self._pending is None:
-            self._push(Exchange(turn_index=self.turn_index, assistant=assistant_text))
-        else:
-            self._close_turn(assistant_text)
+        """Complete the turn with the reply that enters the history."""
+        self._push(Exchange(turn_index=self.turn_index, user=self.pending, assistant=assistant_text))
+        self.pending = None
 
-    def recall(self, query: str) -> Recall:
-        """Return the window and the best long-term matches for a query, best first."""
-        items: list[RecallItem] = []
-        exchanges: list[Exchange] = []
-        if self._archive:
-            for rank, match in enumerate(self._index.search(terms(query), RECALLED), start=1):
-                exchange = self._archive[match.document]
-                exchanges.append(exchange)
-                items.append(
-                    RecallItem(
-                        content=exchange.text(),
-                        rank=rank,
-                        item_id=f"{self.session_id}:{exchange.turn_index}:{match.document}",
-                        score=round(match.score, 6),
-                        source="bm25",
-                        turn_index=exchange.turn_index,
-                        session_id=self.session_id,
-                    )
-                )
-        return Recall(short_term=list(self._window), exchanges=exchanges, items=items)
+    def recall(self, query: str) -> list[RecallItem]:
+        """Return the best matches for a query among the exchanges before the window."""
+        matches = self.index.search(terms(query), RECALLED) if len(self.index) else []
+        return [
+            RecallItem(
+                content=as_text(self.exchanges[match.document].turns()),
+                rank=rank,
+                item_id=f"{self.session_id}:{self.exchanges[match.document].turn_index}:{match.document}",
+                score=round(match.score, 6),
+                source="bm25",
+                turn_index=self.exchanges[match.document].turn_index,
+                session_id=self.session_id,
+            )
+            for rank, match in enumerate(matches, start=1)
+        ]
 
-    def first(self) -> Exchange | None:
-        """Return the exchange the dialogue began with, or None before the first reply."""
-        return next(chain(self._archive, self._window), None)
-
-    def state(self) -> MemoryState:
-        """Return the memory's content; `load` makes an equal memory of it."""
-        return MemoryState(
-            exchanges=[*self._archive, *self._window], pending=self._pending, turn_index=self.turn_index
-        )
-
-    def load(self, state: MemoryState) -> None:
-        """Replace the content by a state's."""
-        self._archive, self._window, self._index = [], deque(), IncrementalBM25()
-        for exchange in state.exchanges:
+    def load(self, exchanges: list[Exchange], pending: str | None, turn_index: int) -> None:
+        """Replace the content."""
+        self.exchanges, self.index = [], IncrementalBM25()
+        for exchange in exchanges:
             self._push(exchange)
-        self._pending, self.turn_index = state.pending, state.turn_index
-
-    def _close_turn(self, assistant_text: str | None) -> None:
-        if self._pending is not None:
-            said = Exchange(turn_index=self.turn_index, user=self._pending, assistant=assistant_text)
-            self._pending = None
-            self._push(said)
+        self.pending, self.turn_index = pending, turn_index
 
     def _push(self, exchange: Exchange) -> None:
-        self._window.append(exchange)
-        if len(self._window) > WINDOW:
-            oldest = self._window.popleft()
-            self._archive.append(oldest)
-            frequencies = Counter(terms(oldest.user or "") * _CLIENT_WEIGHT)
-            frequencies.update(terms(oldest.assistant or ""))
-            self._index.add(frequencies)
+        self.exchanges.append(exchange)
+        if len(self.exchanges) > WINDOW:
+            oldest = self.exchanges[-WINDOW - 1]
+            weighted = terms(oldest.user or "") * _CLIENT_WEIGHT + terms(oldest.assistant or "")
+            self.index.add(Counter(weighted))
 
 
-def recall_fields(query: str, recall: Recall, profile_context: str, labels: dict[str, str]) -> dict[str, Any]:
-    """Return the fields of a `RecallTrace` for a turn.
+class GovernedMemory:
+    """The memory layer of one dialogue: an isolated store whose client consents to profile and thread."""
 
-    `labels` names the parts of the packed context (``recalled``, ``recent``) in the dialogue's
-    language; the profile, a block with tags of its own, stands where a system prompt would end.
-    """
-    short_term_context = recall.short_term_context()
-    recalled = "\n".join(item.content for item in recall.items)
-    parts = (
-        f"[{labels['recalled']}]\n{recalled}" if recalled else "",
-        profile_context,
-        f"[{labels['recent']}]\n{short_term_context}" if short_term_context else "",
-    )
-    packed = "\n\n".join(part for part in parts if part)
-    return {
-        "query": query,
-        "short_term_context": short_term_context,
-        "short_term_turns": recall.short_term_turns(),
-        "profile_context": profile_context,
-        "packed_context": packed,
-        "token_count": estimate_tokens(packed),
-        "items": recall.items,
-    }
+    def __init__(self, language: Language) -> None:
+        self._now = _BEGIN
+        self._consent_id, files = _consented_store(language)
+        self._store = IsolatedStore(self._tick, files)
+        self._known = (ClientProfile(), language)
+        self._kept = ContextFields()
+        self._loaded: LoadedMemory | None = None
+        self._thread_id = ""
+        self._refreshes = 0
+
+    def keep(self, profile: ClientProfile, rules: Rules) -> None:
+        """Keep in the thread what is known about the client now, as far as the layer takes it."""
+        if (profile, rules.language) == self._known:
+            return
+        self._known, self._loaded = (profile, rules.language), None
+        constraints = [found.words for found in reversed(profile.constraints)]
+        position = profiles.position_lines(profile, rules)
+        texts = [
+            [text[:_MAX_ITEM] for text in each if not find_sensitive(text)]
+            for each in (position, constraints)
+        ]
+        nothing: list[list[str]] = [[], []]
+        for position, constraints in (texts, nothing):  # texts may be sensitive together
+            stated = ("；" if rules.language == "zh" else "; ").join(position) or None
+            said = ContextFields(user_stated_position_context=stated, constraints=constraints)
+            self._kept = said.replace(language_preference=rules.language)
+            with suppress(MemoryRefusal):
+                self._save(self._kept)
+                return
+
+    def load(self) -> LoadedMemory:
+        """Return what the layer gives a turn: the block to inject, and the slices it is made of."""
+        if self._loaded is None:  # nothing was kept since, and the store has no other writers
+            task = self._kept.replace(language_preference=None)
+            thread_id = self._thread_id or None
+            self._loaded = self._store.load_memory_slices(_CLIENT, "pre_execution", thread_id, task)
+        return self._loaded
+
+    def _save(self, fields: ContextFields) -> None:
+        if self._thread_id and self._refreshes < _REFRESHES:
+            self._store.refresh_thread(_CLIENT, self._thread_id, user_supplied_context=fields)
+            self._refreshes += 1
+            return
+        options: dict[str, Any] = {"save_user_context": True, "consent_id": self._consent_id}
+        saved = self._store.save_thread(_CLIENT, "dialogue", "dialogue", {}, context=fields, **options)
+        if self._thread_id:
+            self._store.patch_thread(_CLIENT, self._thread_id, status="closed")
+        self._thread_id, self._refreshes = saved.thread_id, 0
+
+    def _tick(self) -> datetime:  # equal dialogues leave equal stores
+        self._now += timedelta(seconds=1)
+        return self._now
+
+
+@cache
+def _consented_store(language: Language) -> tuple[str, Mapping[str, bytes]]:
+    """Return the consent id and files of a store whose client has consented; reads all data files once."""
+    store = IsolatedStore(lambda: _BEGIN)
+    consent = store.grant_consent(_CLIENT, _CONSENT, Preferences(language_preference=language))
+    files = store.contents()
+    words = "1,000,000 of what I own, and no more than that, may be lost in any one year that is to come"
+    header = store.save_thread(_CLIENT, "dialogue", "dialogue", {})
+    said = ContextFields(user_stated_position_context=words, constraints=[words])
+    store.refresh_thread(_CLIENT, header.thread_id, user_supplied_context=said)
+    return consent.consent_id, MappingProxyType(files)
+
+
+class ClientState(Record):
+    """A client file between two turns."""
+
+    version: int
+    language: Language
+    profile: ClientProfile
+    exchanges: list[Exchange]
+    pending: str | None
+    turn_index: int
+    topics: list[str]
+
+
+class Heard(NamedTuple):
+    """A turn's words with their clauses and statements, and what is recalled for them."""
+
+    text: str
+    clauses: list[Clause]
+    statements: list[Statement]
+    recalled: list[RecallItem]
+
+
+class ClientFile:
+    """Memory and profile of the client of one session, for the built-in agent, the oracle and models."""
+
+    def __init__(self, session: Session) -> None:
+        chinese, english = profile_rules("zh"), profile_rules("en")  # no file is read later
+        self.rules = english if session.language.lower().startswith("en") else chinese
+        self.memory = DialogueMemory(session.session_id)
+        self.profile = ClientProfile()
+        self.topics: list[str] = []
+        self._governed = GovernedMemory(self.language)
+
+    @property
+    def language(self) -> Language:
+        """The language spoken last."""
+        return self.rules.language
+
+    def hear(self, user_text: str) -> Heard:
+        """Take in a turn of the client: extend the profile, open the turn, and recall."""
+        self.rules = profile_rules(detect_language(user_text, self.language))
+        clauses = profiles.read_clauses(user_text, self.rules)
+        statements = profiles.extract(clauses, self.rules, self.profile)
+        self.profile = self.profile.after(statements)
+        self._governed.keep(self.profile, self.rules)
+        self.memory.hear(user_text)
+        return Heard(user_text, clauses, statements, self.memory.recall(user_text))
+
+    def context(self, heard: Heard) -> str:
+        """Return the recalled exchanges under their label, and the block of the memory layer."""
+        recalled = "\n".join(item.content for item in heard.recalled)
+        block = self.user_context()
+        return f"[{self.rules.labels['recalled']}]\n{recalled}\n\n{block}" if recalled else block
+
+    def recall_observation(self, heard: Heard) -> dict[str, Any]:
+        """Return the fields of the turn's `RecallTrace`; the profile is the block of the memory layer."""
+        turns = self.memory.window
+        packed = self.context(heard)
+        if recent := as_text(turns):
+            packed += f"\n\n[{self.rules.labels['recent']}]\n{recent}"
+        return {
+            "query": heard.text,
+            "short_term_context": recent,
+            "short_term_turns": turns,
+            "profile_context": self.user_context(),
+            "packed_context": packed,
+            "token_count": estimate_tokens(packed),
+            "items": heard.recalled,
+        }
+
+    def user_context(self) -> str:
+        """Return the block of the client's memory that the layer gives for this turn."""
+        return self._governed.load().block.text
+
+    def profile_observation(self) -> dict[str, Any]:
+        """Return the fields of the turn's profile observation."""
+        return profiles.profile_snapshot(self.profile, self.rules)
+
+    def state(self) -> ClientState:
+        """Return the file's content."""
+        return ClientState(
+            version=STATE_VERSION,
+            language=self.language,
+            profile=self.profile,
+            exchanges=self.memory.exchanges,
+            pending=self.memory.pending,
+            turn_index=self.memory.turn_index,
+            topics=self.topics,
+        )
+
+    def load(self, state: ClientState) -> None:
+        """Replace the content by a state's."""
+        if state.version != STATE_VERSION:
+            problem = f"agent state has version {state.version}, not {STATE_VERSION}"
+            raise StateError(f"{problem}: replay the dialogue")
+        self.rules, self.profile, self.topics = profile_rules(state.language), state.profile, state.topics
+        self.memory.load(state.exchanges, state.pending, state.turn_index)
+        self._governed.keep(self.profile, self.rules)
+
+
+def detect_language(text: str, default: Language) -> Language:
+    """Return the language a text is in; one that does not show it has the default."""
+    han = sum("\u4e00" <= char <= "\u9fff" for char in text)
+    latin = sum(char.isascii() and char.isalpha() for char in text)
+    if latin > _MIN_LETTERS * max(han, 1):
+        return "en"
+    return "zh" if han else default

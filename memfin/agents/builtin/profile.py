@@ -1,190 +1,279 @@
-"""The client as the builtin agent has come to know her, from her own words and nothing else."""
+"""Client profile of the built-in agent, read from the client's own words by patterns and constraint texts."""
 
-from typing import Any, Final
+import importlib.resources
+import re
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, Final, NamedTuple
 
-from memfin.agents.builtin.extraction import Statement
-from memfin.agents.builtin.rules import LEVEL_FIELDS, ProfileRules
-from memfin.contracts import Record
+from memfin.contracts import Language, Record
+from memfin.scoring import predicates as kinds
+from memfin.scoring.constraint_texts import parse_constraints
+from memfin.scoring.predicates import Predicate
+from memfin.scoring.profile import canonical_horizon
+from memfin.scoring.vocabulary import finder_of, load_vocabulary
+from memfin.text.clauses import sentence_bounds
+from memfin.text.normalize import normalize
+from memfin.text.quantities import quantities
 
-_MANY: Final = frozenset({"forbidden", "class_cap", "class_floor"})
-"""Kinds of constraint that hold once per asset; of every other kind the last statement stands."""
+Pattern = re.Pattern[str]
+LEVEL_FIELDS: Final = ("risk_level", "horizon", "liquidity_need")
+Ban = kinds.ForbiddenAsset | kinds.ForbiddenPractice
 
-_MOST_KEPT: Final = 24
-"""Constraints and preferences kept each, the newest: nobody has more, and a turn's cost stays flat."""
+# Things to rule out that the vocabulary does not name.
+_WHOLE_KINDS: Final = frozenset(("债券", "基金", "指数基金", "bonds", "funds", "mutual funds", "index funds"))
+_NOT_KEPT: Final = (kinds.Preferred, kinds.NoConstraint, kinds.MaxBudget, kinds.MaxPosition)
+_CLOSING: Final = "”」』\"'）) \n"
+_END_MARKS: Final = "。！？!?；;…. \n"
+_SHORT: Final = 24  # characters of a clause that is about the client although it names nobody
+_MAX_CLAUSE: Final = 600  # longer stretches without punctuation are pasted material
+_MAX_KEPT: Final = 24  # constraints and preferences each
 
 
-class Level(Record):
-    """A classified field: its level (``low``, ``short``, ...) and the words it was read from."""
+class Rules(NamedTuple):
+    """The patterns and words of ``profile.<language>.toml``; the groups of ``levels`` are the levels."""
 
-    value: str
+    language: Language
+    patterns: dict[str, Pattern]
+    levels: dict[str, Pattern]
+    words: dict[str, dict[str, str]]
+    labels: dict[str, str]
+
+
+@cache
+def data_file(name: str) -> dict[str, Any]:
+    """Return a TOML file of ``memfin/data/agents``."""
+    source = importlib.resources.files("memfin").joinpath("data", "agents", name)
+    return tomllib.loads(source.read_text(encoding="utf-8"))
+
+
+def compiled(table: dict[str, str]) -> dict[str, Pattern]:
+    """Return the patterns of a table, compiled without regard to case."""
+    return {name: re.compile(pattern, re.IGNORECASE) for name, pattern in table.items()}
+
+
+@cache
+def profile_rules(language: Language) -> Rules:
+    """Return the compiled rules of a language."""
+    data = data_file(f"profile.{language}.toml")
+    levels = {
+        field: "|".join(f"(?P<{level}>{'|'.join(forms)})" for level, forms in table.items())
+        for field, table in data["levels"].items()
+    }
+    return Rules(language, compiled(data["reading"]), compiled(levels), data["words"], data["labels"])
+
+
+class Clause(NamedTuple):
+    """A clause as written and in normal form; ``stated`` and ``personal`` ones are the client's own words."""
+
     words: str
+    text: str
+    question: bool
+    stated: bool
+    personal: bool
+
+
+class Statement(Record):
+    """One thing that the client said about herself, or takes back where it does not hold."""
+
+    field: str
+    words: str
+    value: str = ""
+    predicate: Predicate | None = None
+    amount: float | None = None
+    holds: bool = True
+
+
+def read_clauses(text: str, rules: Rules) -> list[Clause]:
+    """Return the clauses of a client's words."""
+    reading, clauses = rules.patterns, []
+    for start, end in sentence_bounds(text):
+        sentence = text[start:end]
+        asks = sentence.rstrip(_CLOSING).endswith(("?", "？"))
+        personal = reading["first_person"].search(normalize(sentence)) is not None
+        parts = [part for part in reading["clause_end"].split(sentence.rstrip(_END_MARKS)) if part.strip()]
+        supposing = others = False
+        for at, words in enumerate(parts, 1):
+            part = normalize(words)
+            # A supposition lasts to the end of its sentence; a clause without a subject keeps the last one.
+            supposing = supposing or reading["hypothetical"].search(part) is not None
+            if mentions := list(reading["others"].finditer(part)):
+                others = reading["first_person"].search(part, mentions[-1].end()) is None
+            elif reading["first_person"].search(part):
+                others = False
+            question = (asks and at == len(parts)) or reading["question"].search(part) is not None
+            stated = not (question or supposing or others) and len(part) <= _MAX_CLAUSE
+            clauses.append(Clause(words, part, question, stated, personal or len(part.strip()) < _SHORT))
+    return clauses
+
+
+def extract(clauses: list[Clause], rules: Rules, profile: "ClientProfile") -> list[Statement]:
+    """Return the statements in the clauses of a turn, in order; ``profile`` is what was known before."""
+    found: list[Statement] = []
+    for clause in clauses:
+        if clause.stated:
+            if clause.personal:
+                found += [*_levels(clause, rules), *_horizon(clause, rules), *_principal(clause, rules)]
+            found += [*_preferences(clause, rules)] or [*_constraints(clause, rules, profile)]
+    return found
+
+
+def _levels(clause: Clause, rules: Rules) -> Iterator[Statement]:
+    if rules.patterns["not_the_client"].search(clause.text):
+        return
+    for field, pattern in rules.levels.items():
+        for match in pattern.finditer(clause.text):
+            denied = rules.patterns["negation"].search(clause.text, 0, match.start()) is not None
+            words = clause.words[match.start() : match.end()]
+            yield Statement(field=field, value=match.lastgroup or "", words=words, holds=not denied)
+
+
+def _horizon(clause: Clause, rules: Rules) -> Iterator[Statement]:
+    cue, not_cue = rules.patterns["horizon_cue"], rules.patterns["horizon_not_cue"]
+    durations = [each for each in quantities(clause.text) if each.kind == "duration" and each.unit != "日"]
+    if durations and cue.search(clause.text) and not not_cue.search(clause.text):
+        yield Statement(field="horizon", value=canonical_horizon(clause.text) or "medium", words=clause.words)
+
+
+def _principal(clause: Clause, rules: Rules) -> Iterator[Statement]:
+    for amount in quantities(clause.text):
+        if amount.kind == "money" and rules.patterns["principal"].search(clause.text, 0, amount.start):
+            words = clause.words[amount.start : amount.end]
+            yield Statement(field="principal", words=words, amount=amount.high)
+
+
+def _constraints(clause: Clause, rules: Rules, profile: "ClientProfile") -> Iterator[Statement]:
+    stated = [each for each in parse_constraints(clause.text) if _is_constraint(each, clause, rules)]
+    lifted: list[Predicate] = []
+    if not stated and rules.patterns["permission"].search(clause.text):
+        lifted += [ban for ban in profile.bans if rules_out(ban, clause.text)]
+    words = rules.patterns["lead"].sub("", clause.words.strip())
+    for predicate in stated or lifted:
+        yield Statement(field="constraint", words=words, predicate=predicate, holds=bool(stated))
+
+
+def _is_constraint(predicate: Predicate, clause: Clause, rules: Rules) -> bool:
+    """Return whether a predicate is one that the client states, and of something known."""
+    if isinstance(predicate, Ban):
+        return predicate.term in _WHOLE_KINDS or load_vocabulary().term(predicate.term) is not None
+    if isinstance(predicate, _NOT_KEPT) or rules.patterns["product"].search(clause.text):
+        return False  # "this fund's largest drawdown is 25 %" describes a product
+    if isinstance(predicate, kinds.MinHolding | kinds.MaxLockUp):
+        return rules.patterns["held"].search(clause.text) is not None
+    return max(getattr(predicate, "limit", 0.0), getattr(predicate, "share", None) or 0.0) <= 1.0
+
+
+def _preferences(clause: Clause, rules: Rules) -> Iterator[Statement]:
+    """Yield the investments listed after a word of liking."""
+    patterns = rules.patterns
+    if verb := patterns["liking"].search(clause.text):
+        holds = patterns["disliking"].search(clause.text, 0, verb.start()) is None
+        for words in patterns["list_separator"].split(clause.words[verb.end() :]):
+            if item := patterns["investment"].search(words):
+                yield Statement(field="preference", words=item[0].strip(), holds=holds)
 
 
 class Constraint(Record):
-    """A constraint in the client's words, and what of it can be calculated with."""
+    """A constraint in the client's words, and its meaning."""
 
     words: str
-    kind: str
-    asset: str | None = None
-    amount: float | None = None
-
-
-class Preference(Record):
-    """An investment the client said she likes, in her words, with its canonical name if it has one."""
-
-    words: str
-    asset: str | None = None
+    predicate: Predicate
 
 
 class ClientProfile(Record):
-    """What is known about the client; None and empty mean that she has not said."""
+    """Everything known about the client; ``levels`` are by classified field."""
 
-    risk_level: Level | None = None
-    horizon: Level | None = None
-    liquidity_need: Level | None = None
+    levels: dict[str, str] = {}
     constraints: list[Constraint] = []
-    preferences: list[Preference] = []
+    preferences: list[str] = []
     principal: float | None = None
+
+    @property
+    def bans(self) -> list[Ban]:
+        """Everything that she rules out."""
+        return [found.predicate for found in self.constraints if isinstance(found.predicate, Ban)]
+
+    @property
+    def max_acceptable_loss(self) -> float | None:
+        """The largest loss she accepts as a fraction, the tightest of what she said."""
+        limits = []
+        for found in self.constraints:
+            if isinstance(found.predicate, kinds.MaxDrawdown):
+                limits.append(found.predicate.limit)
+            elif isinstance(found.predicate, kinds.MaxLoss) and self.principal:
+                limits.append(round(found.predicate.amount / self.principal, 6))
+        return min((limit for limit in limits if limit <= 1.0), default=None)
 
     def after(self, statements: list[Statement]) -> "ClientProfile":
         """Return the profile with new statements taken in; later ones override earlier ones."""
         profile = self
         for statement in statements:
-            profile = _with(profile, statement)
+            profile = profile._with(statement)
         return profile
 
-    @property
-    def max_acceptable_loss(self) -> float | None:
-        """Return the largest loss she accepts as a fraction, the tightest of what she said."""
-        limits = [
-            found.amount
-            for found in self.constraints
-            if found.kind == "max_drawdown" and found.amount is not None
-        ]
-        limits += [0.0 for found in self.constraints if found.kind == "no_loss"]
-        if self.principal:
-            limits += [
-                round(found.amount / self.principal, 6)
-                for found in self.constraints
-                if found.kind == "max_loss_amount" and found.amount is not None
-            ]
-        return min((limit for limit in limits if limit <= 1.0), default=None)
-
-    @property
-    def forbidden(self) -> list[str]:
-        """Return the canonical names of what she does not want."""
-        return [found.asset for found in self.constraints if found.kind == "forbidden" and found.asset]
-
-    def known(self) -> bool:
-        """Return whether she has said anything about herself yet."""
-        return bool(
-            self.risk_level or self.horizon or self.liquidity_need or self.constraints or self.preferences
-        )
-
-
-def _with(profile: ClientProfile, said: Statement) -> ClientProfile:
-    if said.field in LEVEL_FIELDS:
-        current: Level | None = getattr(profile, said.field)
-        if said.holds:
-            return profile.replace(**{said.field: Level(value=said.value, words=said.words)})
+    def _with(self, said: Statement) -> "ClientProfile":
+        if said.predicate is not None:
+            others = [found for found in self.constraints if _key(found.predicate) != _key(said.predicate)]
+            if not said.holds:
+                return self.replace(constraints=others)
+            kept = [*others, Constraint(words=said.words, predicate=said.predicate)][-_MAX_KEPT:]
+            ban = said.predicate if isinstance(said.predicate, Ban) else None
+            liked = [words for words in self.preferences if ban is None or not rules_out(ban, words)]
+            return self.replace(constraints=kept, preferences=liked)
+        if said.field == "preference":
+            liked = [words for words in self.preferences if words.casefold() != said.words.casefold()]
+            return self.replace(preferences=[*liked, said.words][-_MAX_KEPT:] if said.holds else liked)
+        if said.field == "principal":
+            return self.replace(principal=said.amount)
         # "I am not conservative" takes the level back; which one holds instead, she has not said.
-        if current is not None and current.value == said.value:
-            return profile.replace(**{said.field: None})
-        return profile
-    if said.field == "principal":
-        return profile.replace(principal=said.amount)
-    if said.field == "preference":
-        return _with_preference(profile, said)
-    return _with_constraint(profile, said)
+        levels = {
+            name: level for name, level in self.levels.items() if (name, level) != (said.field, said.value)
+        }
+        return self.replace(levels=levels | {said.field: said.value} if said.holds else levels)
 
 
-def _with_preference(profile: ClientProfile, said: Statement) -> ClientProfile:
-    others = [found for found in profile.preferences if found.words.casefold() != said.words.casefold()]
-    if not said.holds:
-        return profile.replace(
-            preferences=[found for found in others if said.asset is None or found.asset != said.asset]
-        )
-    lifted = [
-        found
-        for found in profile.constraints
-        if not (found.kind == "forbidden" and said.asset and found.asset == said.asset)
-    ]
-    kept = [*others, Preference(words=said.words, asset=said.asset)][-_MOST_KEPT:]
-    return profile.replace(preferences=kept, constraints=lifted)
+def _key(predicate: Predicate) -> str:
+    """Return which constraint a predicate is: the later of two with one key holds."""
+    about: str | None = getattr(predicate, "term", None)
+    return about or f"{type(predicate).__name__} {getattr(predicate, 'asset_class', '')}"
 
 
-def _with_constraint(profile: ClientProfile, said: Statement) -> ClientProfile:
-    by_asset = said.value in _MANY
-    others = [
-        found
-        for found in profile.constraints
-        if found.kind != said.value or (by_asset and found.asset != said.asset)
-    ]
-    if not said.holds:
-        return profile.replace(constraints=others)
-    new = Constraint(words=said.words, kind=said.value, asset=said.asset, amount=said.amount)
-    preferences = profile.preferences
-    if said.value == "forbidden" and said.asset:
-        preferences = [found for found in preferences if found.asset != said.asset]
-    return profile.replace(constraints=[*others, new][-_MOST_KEPT:], preferences=preferences)
+def rules_out(ban: Ban, text: str) -> bool:
+    """Return whether a text names what a ban is about."""
+    form, term = normalize(text), load_vocabulary().term(ban.term)
+    names = (*term.names, *term.alone) if term else (ban.term,)
+    in_words = any(len(name) > 1 and name in form for name in names)
+    return in_words or bool(finder_of(load_vocabulary().closure(ban.term)).find(form))
 
 
-def profile_lines(profile: ClientProfile, rules: ProfileRules) -> list[str]:
-    """Return the profile as labelled lines: canonical words for levels, the client's own for the rest."""
+def _term_name(name: str, language: Language) -> str:
+    """Return what a vocabulary term is called in a language."""
+    term = load_vocabulary().term(name)
+    names = (*term.names, *term.alone, *term.words) if term else ()
+    return next((each for each in names if each.isascii() == (language == "en")), name)
+
+
+def position_lines(profile: ClientProfile, rules: Rules) -> list[str]:
+    """Return the profile without its constraints as labelled lines, the newest preference first."""
     labels = rules.labels
-    return [
-        *_level_lines(profile, rules),
-        *(f"{labels['constraint']}: {found.words}" for found in profile.constraints),
-        *_preference_lines(profile, rules),
-        *_amount_lines(profile, rules),
-    ]
-
-
-def position_lines(profile: ClientProfile, rules: ProfileRules) -> list[str]:
-    """Return all of the profile but its constraints as labelled lines, the newest preference first."""
-    preferences = _preference_lines(profile, rules)[::-1]
-    return [*_level_lines(profile, rules), *_amount_lines(profile, rules), *preferences]
-
-
-def _level_lines(profile: ClientProfile, rules: ProfileRules) -> list[str]:
-    labels = rules.labels
-    lines = []
-    for field in LEVEL_FIELDS:
-        level: Level | None = getattr(profile, field)
-        if level is not None:
-            word = rules.level_word(field, level.value)
-            own = f" ({labels['own_words']}: {level.words})" if level.words != word else ""
-            lines.append(f"{labels[field]}: {word}{own}")
-    return lines
-
-
-def _preference_lines(profile: ClientProfile, rules: ProfileRules) -> list[str]:
-    return [f"{rules.labels['preference']}: {found.words}" for found in profile.preferences]
-
-
-def _amount_lines(profile: ClientProfile, rules: ProfileRules) -> list[str]:
-    labels = rules.labels
-    lines = []
+    lines = [f"{labels[name]}: {rules.words[level][name]}" for name, level in sorted(profile.levels.items())]
     if (loss := profile.max_acceptable_loss) is not None:
         lines.append(f"{labels['max_acceptable_loss']}: {100 * loss:.4g}%")
     if profile.principal is not None:
         lines.append(f"{labels['principal']}: {profile.principal:.12g}")
-    return lines
+    return [*lines, *(f"{labels['preference']}: {words}" for words in reversed(profile.preferences))]
 
 
-def profile_snapshot(profile: ClientProfile) -> dict[str, Any]:
+def profile_snapshot(profile: ClientProfile, rules: Rules) -> dict[str, Any]:
     """Return the fields of a profile observation; a level that was not stated is ``unknown``."""
-
-    def level(known: Level | None) -> str:
-        return known.value if known is not None else "unknown"
-
     return {
-        "risk_level": level(profile.risk_level),
-        "investment_horizon": level(profile.horizon),
-        "liquidity_need": level(profile.liquidity_need),
-        "preferred_topics": [found.words for found in profile.preferences],
-        "forbidden_assets": profile.forbidden,
+        "risk_level": profile.levels.get("risk_level", "unknown"),
+        "investment_horizon": profile.levels.get("horizon", "unknown"),
+        "liquidity_need": profile.levels.get("liquidity_need", "unknown"),
+        "preferred_topics": profile.preferences,
+        "forbidden_assets": [_term_name(ban.term, rules.language) for ban in profile.bans],
         "max_acceptable_loss": profile.max_acceptable_loss,
-        "constraints": [found.words for found in profile.constraints],
+        "constraints": list(dict.fromkeys(found.words for found in profile.constraints)),
         "principal": profile.principal,
     }

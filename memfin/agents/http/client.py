@@ -1,26 +1,213 @@
-"""The client side: an agent behind the agent protocol, as the replay sees it."""
+"""Client of JSON services, and agents behind the agent protocol."""
 
-from collections.abc import Mapping
-from typing import Any, Final, TypeVar
+import os
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any, Final, Protocol, TypeVar
 
-from memfin.agents.calls import TransportError
+import aiohttp
+import msgspec
+from yarl import URL
+
+from memfin.agents.calls import TransportError, UsageTotal
 from memfin.agents.http.protocol import (
+    API_KEY,
     PROTOCOL,
+    TRANSPORT_STATUSES,
     CommitRequest,
     OpenSession,
     Problem,
     SessionOpened,
     TurnRequest,
 )
-from memfin.agents.http.service import JsonService
 from memfin.agents.protocol import AgentReply, Observer, Session
-from memfin.agents.usage import UsageTotal
+from memfin.client.body import ACCEPTED_ENCODING, read_body
+from memfin.client.endpoint import Endpoint, tls_hint
+from memfin.client.errors import RequestError
+from memfin.client.limiter import retry_after_seconds
 from memfin.contracts import ModelUsage, Record
-from memfin.sandbox.calls import CallFailed
+from memfin.errors import UsageError
+from memfin.sandbox.calls import CallFailed, CallTimedOut
+from memfin.sandbox.references import one_line
 
 R = TypeVar("R", bound=Record)
+F = TypeVar("F", bound="Failure")
 
-SPOKEN: Final = "agent protocol"
+LARGEST_ANSWER: Final = 8 * 1024 * 1024
+"""Bytes of an answer, decompressed: a reply with all that was recalled for it."""
+
+CONNECT_LIMIT: Final = 10.0
+BEYOND_TURN: Final = 30.0
+"""Seconds: what a connection may take, and how long a call outlives the turn that it was made for,
+which the replay has given up by then."""
+
+_NOT_THERE: Final = frozenset({404, 405})
+
+_ON_THE_WAY: Final = frozenset({"connect", "timeout", "closed", "truncated"})
+"""Kinds of failure that another attempt may mend."""
+
+_SUCCESS: Final = 2
+_REDIRECT: Final = 3
+"""First digits of a status."""
+
+
+class Failure(Protocol):
+    """The body of a refusal."""
+
+    @property
+    def error(self) -> Problem:
+        """What went wrong."""
+        ...
+
+
+class JsonService:
+    """A service and the connections to it.
+
+    Args:
+        url: base URL of the service, without credentials.
+        what: what it is, for errors: ``agent`` or ``system``.
+        protocol: what it should speak, for errors.
+        limit: seconds that a call may take, at most.
+        environ: where the token is read from; None is the process's own environment.
+
+    Raises:
+        UsageError: the URL is unusable.
+    """
+
+    def __init__(
+        self, url: str, *, what: str, protocol: str, limit: float, environ: Mapping[str, str] | None = None
+    ) -> None:
+        self.url = str(checked_url(url, what))
+        self._what = what
+        self._protocol = protocol
+        self._limit = limit
+        self._endpoint = Endpoint(self.url, API_KEY, environ=os.environ if environ is None else environ)
+        self._endpoint.headers()  # a token that no header can carry is told now
+        self._http: aiohttp.ClientSession | None = None
+
+    async def close(self) -> None:
+        """Close the connections; a later call opens new ones."""
+        session, self._http = self._http, None
+        if session is not None:
+            await session.close()
+
+    async def call(
+        self,
+        method: str,
+        path: str | None,
+        body: Record | None,
+        answer: type[R],
+        failure: type[F],
+        on_failure: Callable[[F], None] | None = None,
+    ) -> R:
+        """Make one call and return its answer; ``path`` None calls the base URL itself.
+
+        ``on_failure`` gets the body of a refusal, where it has one.
+
+        Raises:
+            TransportError: the call failed on its way and may be made again.
+            CallFailed: the agent failed, the service refused, or the answer is none.
+        """
+        status, headers, content = await self._send(method, path, body)
+        succeeded = status // 100 == _SUCCESS
+        if succeeded and answer is Record:  # a success that has no content
+            return answer()
+        refusal: Problem | None = None
+        try:
+            data = self._endpoint.scrubber().scrub_data(msgspec.json.decode(content))
+            if succeeded:
+                return msgspec.convert(data, answer)
+            failed = msgspec.convert(data, failure)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
+            if succeeded:
+                raise self.failed(f"the answer is none of the {self._protocol}: {problem}") from problem
+            refusal = Problem(code="", message="")  # a proxy's page, maybe
+        else:
+            refusal = failed.error
+            if on_failure is not None:
+                on_failure(failed)
+        raise self._refusal(status, headers, refusal)
+
+    def failed(self, text: str) -> CallFailed:
+        """Return an error of this service, without secrets."""
+        return CallFailed(self._told(text))
+
+    async def _send(
+        self, method: str, path: str | None, body: Record | None
+    ) -> tuple[int, Mapping[str, str], bytes]:
+        headers = {
+            "Accept": "application/json",
+            "Accept-Encoding": ACCEPTED_ENCODING,
+            **self._endpoint.headers(),
+        }
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        http = self._session()
+        try:
+            async with http.request(
+                method,
+                URL(self.url) if path is None else self._endpoint.url(path),
+                data=None if body is None else msgspec.json.encode(body),
+                headers=headers,
+                allow_redirects=False,
+            ) as response:
+                return response.status, response.headers, await read_body(response, LARGEST_ANSWER)
+        except RequestError as problem:
+            if problem.kind in _ON_THE_WAY:
+                raise TransportError(self._told(str(problem))) from problem
+            raise self.failed(str(problem)) from problem
+        except TimeoutError as problem:
+            raise TransportError(self._told("no answer in time")) from problem
+        except aiohttp.ClientConnectorSSLError as problem:
+            raise self.failed(f"{type(problem).__name__}: {problem}{tls_hint(problem)}") from problem
+        except (aiohttp.ClientError, OSError) as problem:
+            raise TransportError(self._told(f"{type(problem).__name__}: {problem}")) from problem
+
+    def _session(self) -> aiohttp.ClientSession:
+        """Return the shared connections, opened with the first call on the loop that makes it."""
+        if self._http is None:
+            self._http = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0),  # the run bounds how many calls there are
+                timeout=aiohttp.ClientTimeout(total=self._limit + BEYOND_TURN, sock_connect=CONNECT_LIMIT),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                auto_decompress=False,
+            )
+        return self._http
+
+    def _refusal(self, status: int, headers: Mapping[str, str], error: Problem) -> Exception:
+        if error.code == f"{self._what}_failed":
+            return CallFailed(error.message)  # its own error, told as if it were in this process
+        if error.code == f"{self._what}_timed_out":
+            return CallTimedOut(error.message)
+        line = " ".join(part for part in (f"HTTP {status}", error.code, error.message) if part)
+        if status in TRANSPORT_STATUSES:
+            after = retry_after_seconds(headers.get("Retry-After"), datetime.now(UTC))
+            return TransportError(error.message or self._told(line), retry_after=after)
+        if status // 100 == _REDIRECT:
+            line = f"HTTP {status}: redirections are not followed; name the service's own URL"
+        if status in _NOT_THERE and not error.code:
+            line += f"; is this the base URL of a service that speaks MemFin's {self._protocol}?"
+        return self.failed(line)
+
+    def _told(self, text: str) -> str:
+        return one_line(self._endpoint.scrubber().scrub(f"{self.url}: {text}"))
+
+
+def checked_url(text: str, what: str) -> URL:
+    """Return the base URL of a service; raise `UsageError` when it is none, without showing secrets."""
+    try:
+        url = URL(text)
+        usable = url.scheme in {"http", "https"} and bool(url.host) and url.port != 0
+    except ValueError:
+        url, usable = URL(), False
+    if not usable:
+        raise UsageError(f"{what}: this is no URL of HTTP; it should look like http://127.0.0.1:8765")
+    if url.user is not None or url.password is not None or url.query_string or url.fragment:
+        raise UsageError(
+            f"{what} {url.host}: the URL may have no user, query or fragment, since it goes into the run's "
+            f"artifacts; put a token into {API_KEY}"
+        )
+    return url
 
 
 class _Observed(Record):
@@ -65,7 +252,9 @@ class HttpAgents:
     def __init__(
         self, url: str, *, turn_timeout: float = 3600.0, environ: Mapping[str, str] | None = None
     ) -> None:
-        self._service = JsonService(url, what="agent", protocol=SPOKEN, limit=turn_timeout, environ=environ)
+        self._service = JsonService(
+            url, what="agent", protocol="agent protocol", limit=turn_timeout, environ=environ
+        )
         self.url = self.reference = self.model = self._service.url
         self.version: str | None = None
         self.inputs: dict[str, Any] = {}
@@ -90,7 +279,7 @@ class HttpAgents:
 
     @property
     def total_usage(self) -> ModelUsage | None:
-        """What the agents said that their language models took, so far."""
+        """Usage of language models that the agents reported so far."""
         return self.usage.of_run()
 
     async def close(self) -> None:

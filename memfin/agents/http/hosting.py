@@ -7,8 +7,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 from aiohttp import web
 
-from memfin.agents.http.protocol import API_KEY, ErrorAnswer, Problem
-from memfin.agents.http.sessions import Refusal
+from memfin.agents.http.protocol import API_KEY, CODES, ErrorAnswer, Observations, Problem
 from memfin.contracts import Record
 from memfin.errors import UsageError
 from memfin.hosting import Handler, HostCheck, is_loopback, read_body
@@ -18,6 +17,25 @@ from memfin.version import __version__
 R = TypeVar("R", bound=Record)
 
 _OPEN_PATHS: Final = frozenset({"/openapi.json", "/healthz"})
+
+
+class Refusal(Exception):  # noqa: N818 - an answer of the protocol, not a malfunction
+    """A call that is answered with an error: its status, code, message and what was observed."""
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        message: str | None = None,
+        *,
+        retry_after: float | None = None,
+        observations: Observations | None = None,
+    ) -> None:
+        super().__init__(message or CODES[code])
+        self.status = status
+        self.code = code
+        self.retry_after = retry_after
+        self.observations = observations or Observations()
 
 
 def protocol_application(

@@ -1,7 +1,6 @@
 """Models behind an OpenAI-compatible endpoint as agents, ``--agent openai:MODEL``."""
 
-from memfin.agents.openai.agent import OpenAIAgent
-from memfin.agents.openai.source import OpenAIAgents
+from memfin.agents.openai.agent import OpenAIAgent, OpenAIAgents
 from memfin.agents.openai.tools import Tool
 
 __all__ = ["OpenAIAgent", "OpenAIAgents", "Tool"]

@@ -1,37 +1,140 @@
 """A model behind a chat endpoint, as the agent of one dialogue."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, Final, Protocol
+from pathlib import Path
+from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 
-from memfin.agents.calls import TransportError
-from memfin.agents.memory_context import Memory, MemoryContext, MemoryFactory
-from memfin.agents.openai.conversation import Exchange, Prompt, build_prompt, trimmed_recall, utterances
-from memfin.agents.openai.tools import EXCERPT, BoundTool, arguments_of, result_text
+from memfin.agents.calls import TransportError, UsageTotal
+from memfin.agents.memory_context import BuiltinMemory, Memory, MemoryContext, MemoryFactory, resolve_memory
+from memfin.agents.openai.prompts import SystemPrompt, prompt_from_file, prompt_of, shipped_prompt
+from memfin.agents.openai.tools import (
+    EXCERPT,
+    BoundTool,
+    Tool,
+    arguments_of,
+    bind_tools,
+    result_text,
+    tools_hash,
+)
 from memfin.agents.protocol import AgentReply, Observer, Session
-from memfin.agents.usage import UsageTotal
-from memfin.client.chat import retry_without_refused
+from memfin.agents.registry import AgentSettings
+from memfin.client.chat import ChatClient, retry_without_refused
+from memfin.client.endpoint import Endpoint
 from memfin.client.errors import RequestError
 from memfin.client.messages import CUT, FILTERED, ChatAnswer, ChatRequest, ToolCall
-from memfin.contracts import ModelUsage, RecallTrace, Record
+from memfin.contracts import ModelUsage, ParameterChange, RecallTrace, Record, ShortTermTurn
+from memfin.errors import UsageError
+from memfin.memory.tokens import estimate_tokens
 from memfin.sandbox.calls import CallFailed, UserCalls, is_async
-from memfin.sandbox.references import one_line
+from memfin.sandbox.references import one_line, package_version, reference_of
 
-MOST_ROUNDS: Final = 8
-MOST_CALLS: Final = 16
+MAX_ROUNDS: Final = 8
+MAX_CALLS: Final = 16
 """Rounds of tool calls in a turn, and calls in a round, that are heeded."""
 
 UNAVAILABLE: Final = "this tool is not available"
 _MS: Final = 1e3
 _PASSING: Final = (TransportError, ConnectionError)
 
+MESSAGE_TOKENS: Final = 4
+"""Tokens of a message besides its words: its role and its ends."""
+
+
+class Exchange(Record):
+    """The client's words and the reply that counts as said; None where a turn got none."""
+
+    user: str
+    assistant: str | None = None
+
+
+class Prompt(NamedTuple):
+    """The messages of a request, and what did not fit.
+
+    ``kept`` are the utterances of the conversation before the question that are in it, ``trimmed`` the
+    number of the oldest turns that are not.
+    """
+
+    messages: list[dict[str, Any]]
+    kept: list[ShortTermTurn]
+    trimmed: int
+
+
+def utterances(history: Sequence[Exchange]) -> list[ShortTermTurn]:
+    """Return a history as utterances, oldest first."""
+    said: list[ShortTermTurn] = []
+    for exchange in history:
+        said.append(ShortTermTurn(role="user", content=exchange.user))
+        if exchange.assistant is not None:
+            said.append(ShortTermTurn(role="assistant", content=exchange.assistant))
+    return said
+
+
+def build_prompt(
+    system: str, context: str, said: Sequence[ShortTermTurn], question: str, budget: int
+) -> Prompt:
+    """Return the messages within a budget of estimated tokens.
+
+    The oldest turns are left out until the rest fits, each whole: the client's words with the reply.
+    System prompt, context and question always stay, whatever they take. Neighbouring messages of the
+    same role become one, since many chat templates want the roles to alternate.
+    """
+    head = f"{system}\n\n{context}" if context else system
+    room = budget - _tokens(head) - _tokens(question)
+    turns = _turns(said)
+    kept: list[list[ShortTermTurn]] = []
+    for turn in reversed(turns):
+        room -= sum(_tokens(utterance.content) for utterance in turn)
+        if room < 0:
+            break
+        kept.append(turn)
+    kept.reverse()
+    conversation = [utterance for turn in kept for utterance in turn]
+    messages: list[dict[str, Any]] = [{"role": "system", "content": head}]
+    for role, content in [*((each.role, each.content) for each in conversation), ("user", question)]:
+        if messages[-1]["role"] == role:
+            messages[-1]["content"] += f"\n\n{content}"
+        else:
+            messages.append({"role": role, "content": content})
+    return Prompt(messages, conversation, len(turns) - len(kept))
+
+
+def trimmed_recall(recall: RecallTrace, context: str, kept: Sequence[ShortTermTurn]) -> RecallTrace:
+    """Return the recall observation of a prompt that had no room for all of the conversation."""
+    words = "\n".join(f"{each.role}: {each.content}" for each in kept)
+    packed = "\n\n".join(part for part in (context, words) if part)
+    return recall.replace(
+        short_term_context=words,
+        short_term_turns=list(kept),
+        packed_context=packed,
+        token_count=estimate_tokens(packed),
+    )
+
+
+def _turns(said: Sequence[ShortTermTurn]) -> list[list[ShortTermTurn]]:
+    """Cut a conversation before every utterance of the client."""
+    turns: list[list[ShortTermTurn]] = []
+    for utterance in said:
+        if utterance.role == "user" or not turns:
+            turns.append([])
+        turns[-1].append(utterance)
+    return turns
+
+
+def _tokens(text: str) -> int:
+    return estimate_tokens(text) + MESSAGE_TOKENS
+
+
+BEYOND_TURN = 30.0
+"""Seconds for which a request outlives the turn that it was made for; the replay has given up by then."""
+
 
 class ChatModel(Protocol):
-    """What answers requests, one attempt each, such as `memfin.client.ChatClient`."""
+    """Endpoint of chat requests, one attempt each, such as `memfin.client.ChatClient`."""
 
     async def stream(self, request: ChatRequest) -> ChatAnswer:
         """Return the answer; raise `RequestError` when there is none."""
@@ -39,7 +142,7 @@ class ChatModel(Protocol):
 
 
 class ModelSettings(Record):
-    """What the agents of one model have in common; times in seconds."""
+    """Settings of the agents of one model; times in seconds."""
 
     model: str
     temperature: float | None = 0.0
@@ -172,10 +275,10 @@ class OpenAIAgent:
             answer = await self._request(turn)
             if not answer.tool_calls:
                 return AgentReply(text=answer.text or answer.refusal or "", usage=turn.usage.total)
-            if turn.rounds >= MOST_ROUNDS:
-                raise CallFailed(f"the model went on calling tools after {MOST_ROUNDS} rounds")
+            if turn.rounds >= MAX_ROUNDS:
+                raise CallFailed(f"the model went on calling tools after {MAX_ROUNDS} rounds")
             turn.rounds += 1
-            results = [await self._execute(call) for call in answer.tool_calls[:MOST_CALLS]]
+            results = [await self._execute(call) for call in answer.tool_calls[:MAX_CALLS]]
             turn.add_round(answer, results)
 
     async def _request(self, turn: "_Turn") -> ChatAnswer:
@@ -188,7 +291,7 @@ class OpenAIAgent:
             seed=settings.seed,
             max_tokens=settings.max_tokens,
             tools=offers,
-            tool_choice="none" if offers and turn.rounds >= MOST_ROUNDS else None,
+            tool_choice="none" if offers and turn.rounds >= MAX_ROUNDS else None,
         )
         try:
             answer = await retry_without_refused(partial(self._attempt, request))
@@ -319,3 +422,133 @@ class _Turn:
 def _sendable(arguments: str) -> str:
     """Return a call's arguments as they go back: some servers parse them, and fail on what is no object."""
     return arguments if arguments.strip() and isinstance(arguments_of(arguments), dict) else "{}"
+
+
+class OpenAIAgents:
+    """The agents of one model; an agent factory with `close`, for one run at a time.
+
+    ``memfin.evaluate(agent=OpenAIAgents("qwen3", tools={"quote": quote}))`` is what
+    ``--agent openai:qwen3`` does, with tools.
+
+    Args:
+        model: the model's name, as its server knows it.
+        endpoint: where it is reached; None takes ``MEMFIN_AGENT_BASE_URL`` or ``OPENAI_BASE_URL``,
+            and ``MEMFIN_AGENT_API_KEY`` or ``OPENAI_API_KEY``.
+        system: the system prompt's text; None for the one that ships with MemFin.
+        memory: ``none``, ``builtin``, ``pkg.module:factory``, or a factory.
+        tools: functions, or `Tool` records, by the name that the model is to call them by.
+        temperature, max_tokens, seed: sent with every request; None is not sent.
+        context_tokens: estimated tokens of a prompt; older turns of the history are left out.
+        turn_timeout: seconds that a request, a tool or the memory may take, at most. A run's own limit
+            for a turn is usually shorter.
+
+    Raises:
+        UsageError: the endpoint, the memory or a tool is unusable.
+
+    Attributes:
+        reference, model, version: what the artifacts of a run call the agent.
+    """
+
+    def __init__(  # noqa: PLR0913 - each setting stands alone and has a default
+        self,
+        model: str,
+        *,
+        endpoint: Endpoint | None = None,
+        system: str | SystemPrompt | None = None,
+        memory: str | MemoryFactory = "none",
+        tools: Mapping[str, Tool | Callable[..., Any]] | None = None,
+        temperature: float | None = 0.0,
+        max_tokens: int | None = None,
+        context_tokens: int = 32_000,
+        seed: int | None = 0,
+        turn_timeout: float = 3600.0,
+    ) -> None:
+        if not model.strip():
+            raise UsageError("agent 'openai:': name the model, such as openai:qwen3")
+        self.model = model
+        self.reference = f"openai:{model}"
+        self.version: str | None = None
+        self._endpoint = endpoint or Endpoint.from_environment("agent")
+        self._endpoint.headers()  # a key that no header can carry is told now
+        self._system = (
+            shipped_prompt() if system is None else prompt_of(system) if isinstance(system, str) else system
+        )
+        self._memory_name = memory if isinstance(memory, str) else reference_of(memory)
+        self._memory = resolve_memory(memory)
+        if self._memory is BuiltinMemory:
+            # The first one compiles the rules; done here, no event loop waits for it.
+            BuiltinMemory(Session(run_id="", dialog_id="", session_id="", user_id=""))
+        self._tools = bind_tools(tools)
+        self._settings = ModelSettings(
+            model=model,
+            temperature=temperature,
+            max_tokens=max_tokens,
+            context_tokens=context_tokens,
+            seed=seed,
+            call_timeout=turn_timeout,
+        )
+        limit = turn_timeout + BEYOND_TURN
+        self._chat = ChatClient(self._endpoint, total=limit, read=limit)
+        self._usage = UsageTotal()
+
+    @classmethod
+    def from_settings(cls, model: str, settings: AgentSettings) -> "OpenAIAgents":
+        """Return the agents of ``--agent openai:MODEL``; raise `UsageError` when a setting is unusable."""
+        return cls(
+            model,
+            system=None if settings.system is None else prompt_from_file(Path(settings.system)),
+            memory=settings.memory,
+            temperature=settings.temperature,
+            max_tokens=settings.max_tokens,
+            context_tokens=settings.context_tokens,
+            seed=settings.seed,
+            turn_timeout=settings.turn_timeout,
+        )
+
+    def __call__(self, session: Session, observer: Observer) -> OpenAIAgent:
+        """Return the agent of a dialogue."""
+        return OpenAIAgent(
+            session,
+            observer,
+            chat=self._chat,
+            settings=self._settings,
+            system=self._system.text(session.language),
+            memory=self._memory,
+            tools=self._tools,
+            usage=self._usage,
+        )
+
+    @property
+    def total_usage(self) -> ModelUsage | None:
+        """What the model took so far, failed turns included."""
+        return self._usage.of_run()
+
+    def listen(self, on_notice: Callable[[str], None]) -> None:
+        """Tell what a user should know of the model while it answers."""
+        self._chat.parameters.on_notice = lambda line: on_notice(f"agent {self.reference}: {line}")
+
+    def parameter_changes(self) -> list[ParameterChange]:
+        """Return which parameters the model has refused so far."""
+        return self._chat.parameters.changes()
+
+    @property
+    def inputs(self) -> dict[str, Any]:
+        """What the answers depend on, for the fingerprint; no secret is in it."""
+        settings = self._settings
+        return {
+            "base_url": self._endpoint.base_url,
+            "system_prompt_sha256": dict(self._system.hashes()),
+            "memory": self._memory_name,
+            "memory_version": package_version(self._memory_name.partition(":")[0]),
+            "tools_sha256": tools_hash(self._tools),
+            "temperature": settings.temperature,
+            "max_tokens": settings.max_tokens,
+            "context_tokens": settings.context_tokens,
+            "seed": settings.seed,
+        }
+
+    async def close(self) -> None:
+        """Close the connections and begin new counts; the next run opens new ones."""
+        self._usage = UsageTotal()
+        self._chat.parameters.forget()
+        await self._chat.close()

@@ -5,8 +5,8 @@ from typing import Annotated, Any, Final, cast
 
 import msgspec
 
+from memfin.agents.http.client import JsonService
 from memfin.agents.http.protocol import Problem
-from memfin.agents.http.service import JsonService
 from memfin.contracts import ModelUsage, ParameterChange, Record
 from memfin.contracts.rag import RagAnswer
 

@@ -10,10 +10,9 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from memfin.agents.calls import TransportError
+from memfin.agents.calls import TransportError, UsageTotal
 from memfin.agents.openai.prompts import LANGUAGES, SystemPrompt, prompt_from_file, prompt_of
-from memfin.agents.settings import AgentSettings
-from memfin.agents.usage import UsageTotal
+from memfin.agents.registry import AgentSettings
 from memfin.client.chat import ChatClient, retry_without_refused
 from memfin.client.endpoint import Endpoint
 from memfin.client.errors import RequestError

@@ -7,10 +7,8 @@ from typing import Any, Final, Literal, cast
 
 import anyio
 
-from memfin.agents.calls import TransportError
+from memfin.agents.calls import FIRST_BACKOFF, LONGEST_BACKOFF, TransportError, UsageTotal, with_retries
 from memfin.agents.masking import scrubber_of_replies
-from memfin.agents.retrying import FIRST_BACKOFF, LONGEST_BACKOFF, with_retries
-from memfin.agents.usage import UsageTotal
 from memfin.contracts import ModelUsage, ParameterChange, Record
 from memfin.contracts.rag import RagAnswer, RagQuestion
 from memfin.errors import UsageError

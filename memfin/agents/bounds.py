@@ -1,15 +1,11 @@
-"""The upper bound: an agent that answers with the reference replies.
-
-It keeps the same client file as the builtin agent and observes what that recalls and extracts, so
-that the metrics of memory and profile still measure something: no ground truth is in them.
-"""
+"""Bounds of a score: an agent that gives the reference replies, and one that echoes."""
 
 from collections.abc import Sequence
 
 import msgspec
 
-from memfin.agents.builtin.client import ClientFile, ClientState, decode_state
 from memfin.agents.builtin.compliance import compliance_rules, find_violations
+from memfin.agents.builtin.memory import ClientFile, ClientState, decode_state
 from memfin.agents.protocol import Observer, Session
 from memfin.contracts import Record
 from memfin.errors import MemfinError
@@ -46,10 +42,8 @@ class OracleAgent:
         heard = self._client.hear(user_text)
         answer = self._reference(user_text)
         self._observer.recall(**self._client.recall_observation(heard))
-        violations = find_violations(answer, compliance_rules(heard.language))
-        self._observer.compliance(
-            is_compliant=not violations, violations=[violation.fields() for violation in violations]
-        )
+        violations = find_violations(answer, compliance_rules(self._client.language))
+        self._observer.compliance(is_compliant=not violations, violations=violations)
         self._observer.profile(**self._client.profile_observation())
         return answer
 
@@ -79,3 +73,27 @@ class OracleAgent:
             f"oracle has no reference reply for user turn {self._client.memory.turn_index}: "
             "give it the turn pairs of the dialogue that is replayed"
         )
+
+
+class EchoAgent:
+    """Answers every turn with the user's words; it has no memory, so history is nothing to it."""
+
+    def __init__(self, session: Session, observer: Observer) -> None:
+        del session, observer  # the signature is the factory's; an echo has no use for either
+
+    async def reply(self, user_text: str) -> str:
+        """Return `user_text` unchanged."""
+        return user_text
+
+    async def commit(self, assistant_text: str) -> None:
+        """Accept a reply for the history, which an echo does not keep."""
+
+    async def close(self) -> None:
+        """End the session."""
+
+    def snapshot(self) -> bytes:
+        """Return the state between turns: there is none."""
+        return b""
+
+    def restore(self, state: bytes) -> None:
+        """Go on from a snapshot, which holds nothing."""
