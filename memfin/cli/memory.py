@@ -163,7 +163,7 @@ def verify(package: Path, data: Path | None) -> None:
 
     Exit code 0: all is as it was exported. 1: something differs, listed as file: what.
     """
-    from memfin.memory.verify import verify_package  # noqa: PLC0415 - see `_store`
+    from memfin.memory.package import verify_package  # noqa: PLC0415 - see `_store`
 
     del data
     verified = verify_package(package)

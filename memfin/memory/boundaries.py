@@ -1,7 +1,7 @@
 """The paths that no memory reaches, whoever asks (memory design §7.2).
 
 They are functions of a `Case`, which has no place for a slice, a context or a user: what it holds is
-the matter itself. Their prompts are an `ImpersonalPrompt`, which `memfin.memory.injection` does not
+the matter itself. Their prompts are an `ImpersonalPrompt`, which `memfin.memory.slices` does not
 take, and text that carries a block of memory makes no case. So personalising one of these paths takes
 a change of types, not a slip. This module imports nothing that reads memory, and a test keeps it so.
 """

@@ -6,15 +6,13 @@ a dictionary (``memfin/data/memory/feedback_keywords.toml``); no model reads the
 
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
-from datetime import datetime, timedelta
+from collections.abc import Mapping
+from datetime import timedelta
 from functools import cache
 from importlib.resources import files
-from typing import Any, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 import msgspec
-
-from memfin.contracts.memory import Feedback
 
 _TICK: Final = timedelta(microseconds=1)
 
@@ -59,30 +57,6 @@ def load_dictionary() -> Dictionary:
     """Read the dictionary, once a process."""
     source = files("memfin").joinpath("data", "memory", "feedback_keywords.toml")
     return msgspec.convert(tomllib.loads(source.read_text("utf-8")), Dictionary)
-
-
-def received(
-    feedback_id: str,
-    related_object_ref: str,
-    cognition_object: Mapping[str, Any],
-    rating: str,
-    comment: str | None,
-    now: datetime,
-) -> Feedback:
-    """Return the record of feedback as it stands in the review queue."""
-    return Feedback(
-        feedback_id=feedback_id,
-        related_object_ref=related_object_ref,
-        cognition_object=dict(cognition_object),
-        rating=rating,
-        created_at=now,
-        comment=comment,
-    )
-
-
-def later(now: datetime, history: Iterable[Feedback]) -> datetime:
-    """Return now, or the moment after the last feedback where the clock has not come so far."""
-    return max([now, *(each.created_at + _TICK for each in history)])
 
 
 def polarity(rating: str) -> Sign | None:

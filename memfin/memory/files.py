@@ -1,17 +1,24 @@
-"""The file operations of the memory layer: the one place where it changes the file system.
+"""Durable files, the locks of writers, the space kept for revocations, and staged imports.
 
 A file is written beside its place, synchronised, renamed, and its directory synchronised. The primitives
 are those of `memfin.journal.disk.Disk`; a test that overrides them sees, fails or kills every step.
 """
 
+import errno
+import hashlib
+import logging
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+from filelock import FileLock
+
 from memfin.journal.disk import Disk
+from memfin.memory.paths import Paths, folded
 
 _PRIVATE_FILE: Final = 0o600
 _PRIVATE_DIRECTORY: Final = 0o700
@@ -186,3 +193,116 @@ def _temporaries(directory: str) -> Iterator[str]:
             yield from _temporaries(f"{directory}/{name}")
         elif is_temporary(name):
             yield f"{directory}/{name}"
+
+
+SHARDS: Final = 256
+POLL: Final = 0.002
+"""Seconds between two attempts to take a lock that another process holds."""
+
+
+class Locks:
+    """The locks of a data root; ids that differ only in case share one."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._shards = [threading.Lock() for _ in range(SHARDS)]
+        self._everyone = threading.Lock()
+
+    def shard_of(self, user_id: str) -> int:
+        """Return which lock a user's is."""
+        return hashlib.sha256(folded(user_id).encode()).digest()[0]
+
+    @contextmanager
+    def of_user(self, user_id: str) -> Iterator[None]:
+        """Hold the lock of a user; a thread may hold one at a time."""
+        with self.of_shard(self.shard_of(user_id)):
+            yield
+
+    @contextmanager
+    def of_shard(self, shard: int) -> Iterator[None]:
+        """Hold the lock of all users who share it; a thread may hold one at a time."""
+        with self._shards[shard], self._file(f"{shard:02x}"):
+            yield
+
+    @contextmanager
+    def of_index(self) -> Iterator[None]:
+        """Hold the lock of building the index."""
+        with self._everyone, self._file("index"):
+            yield
+
+    def _file(self, name: str) -> FileLock:
+        return FileLock(self._directory / f"{name}.lock", poll_interval=POLL, mode=0o600)
+
+
+RESERVED: Final = 64 * 1024
+"""Bytes; a revocation or a deletion needs a few blocks at a time, however much it changes in all."""
+
+_SIZES: Final = tuple(RESERVED >> halvings for halvings in range(4))
+"""What is taken: all of it or, on a disk that is still nearly full, as much as there is."""
+
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
+_LOG: Final = logging.getLogger("memfin.memory")
+
+
+class Reserve:
+    """The file of a data root whose space can be given up."""
+
+    def __init__(self, files: Files, path: Path) -> None:
+        self._files = files
+        self._path = path
+
+    def keep(self) -> None:
+        """Take the space, or some more of it; where there is none, say so in the log and go on."""
+        taken = self._files.load(self._path) or b""
+        refused = ""
+        for size in _SIZES:
+            if len(taken) >= size:
+                return
+            try:
+                # Bytes that no file system can store in less space than they have.
+                self._files.save(self._path, hashlib.shake_256(b"reserve").digest(size))
+            except OSError as problem:
+                refused = problem.strerror or str(problem)
+            else:
+                return
+        _LOG.warning("memory: no space can be kept for revocations: %s", refused)
+
+    def give_up(self) -> None:
+        """Give the space back to the file system."""
+        self._files.remove(self._path)
+
+
+def is_full(problem: BaseException | None) -> bool:
+    """Say whether it is for want of space, or of a user's share of it, that the system refused something."""
+    if isinstance(problem, sqlite3.Error):
+        return getattr(problem, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
+    return isinstance(problem, OSError) and problem.errno in _FULL
+
+
+_STAGED: Final = "staged"
+
+
+def stage(files: Files, paths: Paths, user_id: str, contents: Mapping[Path, bytes]) -> None:
+    """Write files, by their paths, beside their places; the last one settles the import."""
+    staging = paths.staging(user_id)
+    files.remove_tree(staging)
+    for path, data in sorted(contents.items()):
+        files.save(staging / path.relative_to(paths.root), data)
+    files.save(staging / _STAGED, b"")
+
+
+def move_in(files: Files, paths: Paths, user_id: str) -> None:
+    """Finish an import that was settled, or remove what there is of one that was not.
+
+    Whole directories take their places, the consent last: until then nothing of it is read.
+    """
+    staging = paths.staging(user_id)
+    if files.exists(staging / _STAGED):
+        for place in (*paths.trees(user_id), paths.history(user_id), paths.consent(user_id)):
+            staged = staging / place.relative_to(paths.root)
+            if files.exists(staged):
+                files.make(place.parent)
+                files.replace(staged, place)
+                files.fsync_directory(place.parent)
+        files.remove(staging / _STAGED)
+    files.remove_tree(staging)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from memfin.memory.files import Files
-from memfin.memory.ids import folded
+from memfin.memory.paths import folded
 
 LAYOUT: Final = 1
 """The version of the tables, set once they are filled; an index of another one is built anew."""

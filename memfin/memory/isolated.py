@@ -10,66 +10,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
-from memfin.memory.consent import ConsentOnFile
-from memfin.memory.files import Files
-from memfin.memory.ids import folded
+from memfin.memory.files import Files, Locks, Reserve
 from memfin.memory.index import Index, TaskRow
-from memfin.memory.locks import Locks
-from memfin.memory.reserve import Reserve
+from memfin.memory.paths import folded
 from memfin.memory.sensitive import refuse_sensitive
 from memfin.memory.store import MemoryStore
-from memfin.memory.workspace import Clock
+from memfin.memory.workspace import Clock, Workspace
 
 ROOT: Final = Path("isolated")
 """What the names of an isolated store's files begin with; there is no such directory."""
 
 _NO_DESCRIPTOR: Final = -1
-
-
-class IsolatedStore(MemoryStore):
-    """A memory store of its own, gone with the object; it needs no closing.
-
-    Args:
-        clock: gives the time, with its zone.
-        contents: the files to begin with, as `contents` of another isolated store returned them.
-    """
-
-    def __init__(self, clock: Clock, contents: Mapping[str, bytes] | None = None) -> None:
-        self._in_memory = InMemoryFiles(contents or {})
-        self._last_consent = ConsentOnFile(None, None)
-        super().__init__(ROOT, clock=clock, gate=_refuse_values, files=self._in_memory)
-
-    def contents(self) -> dict[str, bytes]:
-        """Return every file by its name, sorted."""
-        return self._in_memory.contents()
-
-    def open_locks(self) -> Locks:
-        """Return locks that always are free."""
-        return _NoLocks(self.paths.locks)
-
-    def open_reserve(self) -> Reserve:
-        """Return a reserve that takes no space: there is no disk that could be full."""
-        return _NoReserve(self.files, self.paths.reserve)
-
-    def open_index(self) -> Index:
-        """Return an index in memory."""
-        return _InMemoryIndex(self.files.names(self.paths.consents, ".yaml"))
-
-    def consent_on_file(self, user_id: str) -> ConsentOnFile:
-        """Return the consent of a user; the one read last is not decoded again while it is the same."""
-        last = self._last_consent
-        if (
-            last.consent is None
-            or last.consent.user_id != user_id
-            or self._consent_data(user_id) != last.data
-        ):
-            self._last_consent = super().consent_on_file(user_id)
-        return self._last_consent
-
-    def _consent_data(self, user_id: str) -> bytes | None:
-        return self.files.load(self.paths.consent(user_id))
 
 
 class InMemoryFiles(Files):
@@ -232,3 +185,35 @@ class _InMemoryIndex(Index):
 
     def forget_user(self, user_id: str) -> None:
         self._tasks = {each: moment for each, moment in self._tasks.items() if each[0] != user_id}
+
+
+class _InMemoryWorkspace(Workspace):
+    """A workspace without a disk: locks always are free, and no space needs to be kept."""
+
+    def open_locks(self) -> Locks:
+        return _NoLocks(self.paths.locks)
+
+    def open_reserve(self) -> Reserve:
+        return _NoReserve(self.files, self.paths.reserve)
+
+    def open_index(self) -> Index:
+        return _InMemoryIndex(self.files.names(self.paths.consents, ".yaml"))
+
+
+class IsolatedStore(MemoryStore):
+    """A memory store of its own, gone with the object; it needs no closing.
+
+    Args:
+        clock: gives the time, with its zone.
+        contents: the files to begin with, as `contents` of another isolated store returned them.
+    """
+
+    workspace_type: ClassVar[type[Workspace]] = _InMemoryWorkspace
+
+    def __init__(self, clock: Clock, contents: Mapping[str, bytes] | None = None) -> None:
+        self._in_memory = InMemoryFiles(contents or {})
+        super().__init__(ROOT, clock=clock, gate=_refuse_values, files=self._in_memory)
+
+    def contents(self) -> dict[str, bytes]:
+        """Return every file by its name, sorted."""
+        return self._in_memory.contents()

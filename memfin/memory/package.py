@@ -1,5 +1,6 @@
-"""An export package as a directory or a zip archive: reading what strangers made, writing our own."""
+"""Export packages: manifest, reading a directory or a zip archive, verification (memory design §11.1)."""
 
+import hashlib
 import os
 import re
 import stat
@@ -9,11 +10,145 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
-from typing import BinaryIO, Final, Protocol
+from typing import Annotated, BinaryIO, Final, Protocol
 
+import msgspec
+
+from memfin.contracts.base import Count, Record
 from memfin.errors import UsageError
-from memfin.memory.manifest import MANIFEST, is_package_path
 from memfin.text.lines import printable
+
+MANIFEST: Final = "manifest.yaml"
+SCHEMA_VERSION: Final = "1.0"
+LARGEST_MANIFEST: Final = 16 << 20
+"""Bytes; what one user's memory lists is far below it."""
+
+Digest = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{64}\Z")]
+"""SHA-256 in lower-case hexadecimal digits."""
+
+
+class FileEntry(Record):
+    """One file of a package.
+
+    Attributes:
+        path: below the package's directory, with slashes.
+        size: bytes.
+        sha256: of its content.
+    """
+
+    path: str
+    size: Count
+    sha256: Digest
+
+
+class Manifest(Record, frozen=True, kw_only=True):
+    """What an export package holds (memory design §11.1).
+
+    Attributes:
+        schema_version: of the package's layout.
+        user_id: whose memory it is.
+        exported_at: when, as RFC 3339 in UTC.
+        files: all files but the manifest, by path.
+    """
+
+    schema_version: str = SCHEMA_VERSION
+    user_id: str
+    exported_at: str
+    files: tuple[FileEntry, ...]
+
+
+_PATH: Final = r"(?:[A-Za-z0-9_-][A-Za-z0-9_.-]{0,159}/){0,7}[A-Za-z0-9_-][A-Za-z0-9_.-]{0,159}"
+_HEAD: Final = re.compile(
+    rf'schema_version: "{re.escape(SCHEMA_VERSION)}"\n'
+    r'user_id: "(?P<user_id>[A-Za-z0-9_-]{1,64})"\n'
+    r'exported_at: "(?P<exported_at>[0-9TZ:.+-]{1,40})"\n'
+    r"files:(?: \[\])?\n"
+)
+_FILE: Final = re.compile(
+    rf'  - path: "(?P<path>{_PATH})"\n'
+    r"    size: (?P<size>[0-9]{1,15})\n"
+    r'    sha256: "(?P<sha256>[0-9a-f]{64})"\n'
+)
+_WHOLE_PATH: Final = re.compile(rf"{_PATH}\Z")
+
+
+def manifest_of(user_id: str, exported_at: str, files: Mapping[str, bytes]) -> Manifest:
+    """Return the manifest of a package with these files, path to content."""
+    entries = (
+        FileEntry(path=path, size=len(data), sha256=hashlib.sha256(data).hexdigest())
+        for path, data in sorted(files.items())
+    )
+    return Manifest(user_id=user_id, exported_at=exported_at, files=tuple(entries))
+
+
+def encode_manifest(manifest: Manifest) -> bytes:
+    """Return the one form in which a manifest is written: YAML, with its own checksum in the last line."""
+    lines = [
+        f'schema_version: "{manifest.schema_version}"',
+        f'user_id: "{manifest.user_id}"',
+        f'exported_at: "{manifest.exported_at}"',
+        "files:" if manifest.files else "files: []",
+    ]
+    for entry in manifest.files:
+        lines += [
+            f'  - path: "{entry.path}"',
+            f"    size: {entry.size}",
+            f'    sha256: "{entry.sha256}"',
+        ]
+    text = "".join(f"{line}\n" for line in lines).encode("ascii")
+    return text + _own_checksum(text)
+
+
+def decode_manifest(data: bytes) -> Manifest:
+    """Return what a manifest says.
+
+    Only the form that `encode_manifest` writes is taken, so that every byte of it counts, and no
+    general parser of YAML meets what a stranger wrote: libyaml's overflows the stack on deep nesting.
+
+    Raises:
+        UsageError: it is damaged, in another form, or lists a path that is no plain one or is there twice.
+    """
+    if len(data) > LARGEST_MANIFEST:
+        raise UsageError(f"{MANIFEST}: longer than {LARGEST_MANIFEST} bytes")
+    body = data[: data.rfind(b"\n", 0, -1) + 1]
+    if data != body + _own_checksum(body):
+        raise UsageError(f"{MANIFEST}: damaged: its last line is not the checksum of the lines before it")
+    manifest = _parsed(body.decode("latin-1"))
+    if encode_manifest(manifest) != data:
+        raise UsageError(f"{MANIFEST}: written in another form than an export's")
+    paths = [entry.path for entry in manifest.files]
+    folded = {path.casefold() for path in paths}
+    if paths != sorted(paths) or len(folded) != len(paths) or MANIFEST in folded:
+        raise UsageError(f"{MANIFEST}: the paths are not in order, or one is there twice")
+    return manifest
+
+
+def is_package_path(path: str) -> bool:
+    """Say whether a file of a package may have that path: plain names, and none that leads elsewhere."""
+    return _WHOLE_PATH.match(path) is not None
+
+
+def _parsed(text: str) -> Manifest:
+    head = _HEAD.match(text)
+    if head is None:
+        raise UsageError(
+            f"{MANIFEST}: does not begin with schema_version {SCHEMA_VERSION}, user_id, exported_at, files"
+        )
+    entries: list[FileEntry] = []
+    at = head.end()
+    while at < len(text):
+        entry = _FILE.match(text, at)
+        if entry is None:
+            line = text.count("\n", 0, at) + 1
+            raise UsageError(f"{MANIFEST}: line {line}: no entry of path, size and sha256 begins here")
+        entries.append(FileEntry(path=entry["path"], size=int(entry["size"]), sha256=entry["sha256"]))
+        at = entry.end()
+    return Manifest(user_id=head["user_id"], exported_at=head["exported_at"], files=tuple(entries))
+
+
+def _own_checksum(body: bytes) -> bytes:
+    return f"# sha256 of the lines above: {hashlib.sha256(body).hexdigest()}\n".encode()
+
 
 MOST_FILES: Final = 50_000
 LARGEST_PACKAGE: Final = 256 << 20
@@ -199,3 +334,121 @@ def _check_end(archive: BinaryIO, path: Path) -> None:
         raise UsageError(f"{path}: neither a directory nor a zip archive")
     if int.from_bytes(tail[at + 12 : at + 16], "little") > _LARGEST_DIRECTORY:
         raise UsageError(f"{path}: its list of files is too long for an export")
+
+
+_ARCHIVE: Final = "the archive"
+
+
+class Discrepancy(Record):
+    """One way in which a package differs from what its manifest says.
+
+    Attributes:
+        path: of the file, below the package's directory.
+        problem: what is wrong with it.
+    """
+
+    path: str
+    problem: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.problem}"
+
+
+class Verified(Record):
+    """A package that was looked through.
+
+    Attributes:
+        manifest: what it says to hold; None when the manifest itself is unusable.
+        discrepancies: all differences, by path; none for a package that is whole.
+    """
+
+    manifest: Manifest | None
+    discrepancies: tuple[Discrepancy, ...]
+
+
+def verify_package(path: Path) -> Verified:
+    """Compare every byte of a package, a directory or a zip archive, with its manifest.
+
+    Raises:
+        UsageError: there is no package at the path, or it cannot be read as one.
+    """
+    with open_package(path) as package:
+        verified = verify_opened(package)
+        if path.is_dir() or verified.manifest is None or verified.discrepancies:
+            return verified
+        found = (
+            ()
+            if _is_canonical(path, package, verified.manifest)
+            else (
+                Discrepancy(
+                    path=_ARCHIVE, problem="not byte for byte as an export writes it; the files in it are"
+                ),
+            )
+        )
+        return verified.replace(discrepancies=found)
+
+
+def verify_opened(package: Package) -> Verified:
+    """Compare the files of an opened package with its manifest."""
+    if MANIFEST not in package.paths:
+        return Verified(manifest=None, discrepancies=(Discrepancy(path=MANIFEST, problem="missing"),))
+    try:
+        manifest = decode_manifest(content(package, MANIFEST, LARGEST_MANIFEST))
+    except UsageError as problem:
+        detail = str(problem).removeprefix(f"{MANIFEST}: ")
+        return Verified(manifest=None, discrepancies=(Discrepancy(path=MANIFEST, problem=detail),))
+    return Verified(manifest=manifest, discrepancies=tuple(sorted(_differences(package, manifest), key=str)))
+
+
+def content(package: Package, path: str, most: int) -> bytes:
+    """Return the content of a file of at most that many bytes.
+
+    Raises:
+        UsageError: it is longer, or cannot be read.
+    """
+    data = bytearray()
+    for piece in package.pieces(path):
+        data += piece
+        if len(data) > most:
+            raise UsageError(f"{path}: longer than {most} bytes")
+    return bytes(data)
+
+
+def _differences(package: Package, manifest: Manifest) -> Iterator[Discrepancy]:
+    listed = {entry.path: entry for entry in manifest.files}
+    for path, what in package.foreign.items():
+        yield Discrepancy(path=path, problem=f"added: {what}")
+    for path in package.paths - listed.keys() - {MANIFEST}:
+        yield Discrepancy(path=path, problem="added: the manifest does not list it")
+    total = sum(entry.size for entry in manifest.files)
+    if total > LARGEST_PACKAGE:
+        yield Discrepancy(
+            path=MANIFEST, problem=f"lists {total} bytes; a package has at most {LARGEST_PACKAGE}"
+        )
+        return
+    for path, entry in listed.items():
+        if path not in package.paths:
+            yield Discrepancy(path=path, problem="missing")
+        elif problem := _change(package, entry):
+            yield Discrepancy(path=path, problem=problem)
+
+
+def _change(package: Package, entry: FileEntry) -> str | None:
+    """Return how a file differs from its entry; no more of it is read than it should have."""
+    digest, size = hashlib.sha256(), 0
+    try:
+        for piece in package.pieces(entry.path):
+            size += len(piece)
+            if size > entry.size:
+                return f"changed: longer than the {entry.size} bytes listed"
+            digest.update(piece)
+    except UsageError as problem:
+        return f"unreadable: {problem}"
+    if size < entry.size:
+        return f"changed: {size} bytes instead of the {entry.size} listed"
+    return None if digest.hexdigest() == entry.sha256 else "changed: another content than listed"
+
+
+def _is_canonical(path: Path, package: Package, manifest: Manifest) -> bool:
+    files = {entry.path: content(package, entry.path, entry.size) for entry in manifest.files}
+    return path.read_bytes() == zipped(manifest.user_id, files | {MANIFEST: encode_manifest(manifest)})

@@ -1,20 +1,101 @@
-"""Plans of writing: what an operation decides, as data, and the one place that carries it out.
+"""Write plans, and the token without which no profile is written.
 
 A plan is checked and encoded as a whole before its first byte is written. A profile can only be written
-with the write_token that `memfin.memory.profile` gives for onboarding and for an explicit review (memory
-design §5.1); every other plan that sets out to do so is refused.
+with the token that `onboarded` and `reviewed` give (memory design §5.1); every other plan that sets out
+to do so is refused.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, Final, Literal, NamedTuple
+
+import msgspec
 
 from memfin.contracts.base import Record
-from memfin.memory.errors import ProfileWriteRefused
+from memfin.contracts.memory import ContextFields, Preferences, UserContext
+from memfin.memory.errors import InvalidInput, ProfileWriteRefused
 from memfin.memory.files import Files
 from memfin.memory.paths import Paths
-from memfin.memory.profile import ProfileWriteToken, is_valid
 from memfin.memory.records import Gate, encode
+
+Entrance = Literal["onboarding", "review"]
+
+PREFERENCES: Final = Preferences.__struct_fields__
+"""The fields of a profile that onboarding asks for."""
+
+REVIEWABLE: Final = (
+    *PREFERENCES,
+    "research_style",
+    "user_stated_position_context",
+    "time_horizon",
+    "constraints",
+)
+"""The fields that a review may set; positions, horizon and constraints only when named as such (§10.2)."""
+
+_NO_FIELDS: Final = ContextFields()
+_KEY: Final = object()
+
+
+class ProfileWriteToken:
+    """Permission to write a profile; only `onboarded` and `reviewed` give one."""
+
+    __slots__ = ("_key", "entrance")
+
+    def __init__(self, entrance: Entrance, key: object = None) -> None:
+        self.entrance = entrance
+        self._key = key
+
+
+def is_valid(write_token: ProfileWriteToken | None) -> bool:
+    """Return whether this module gave the token."""
+    return write_token is not None and write_token._key is _KEY  # noqa: SLF001 - the key is this module's
+
+
+def onboarded(
+    user_id: str, context_id: str, preferences: Preferences, version: int, now: datetime
+) -> tuple[UserContext, ProfileWriteToken]:
+    """Return the profile that a grant saves, and the token to write it (memory design §5.2)."""
+    profile = UserContext(
+        context_id=context_id,
+        user_id=user_id,
+        scope="profile",
+        created_at=now,
+        updated_at=now,
+        consent_version=version,
+        **{name: getattr(preferences, name) for name in PREFERENCES},
+    )
+    return profile, ProfileWriteToken("onboarding", _KEY)
+
+
+def reviewed(
+    profile: UserContext, changes: Mapping[str, Any], version: int, now: datetime
+) -> tuple[UserContext, ProfileWriteToken]:
+    """Return the profile after its owner's edit, and the token to write it (memory design §5.1).
+
+    ``changes`` maps fields to new values; None deletes a field.
+
+    Raises:
+        InvalidInput: for a field that is not the owner's to set, or a value that does not fit.
+    """
+    for name in changes:
+        if name not in REVIEWABLE:
+            raise InvalidInput(f"{name[:40]!r}: is no field of a profile; there are {', '.join(REVIEWABLE)}")
+    said = {name: _NO_FIELDS[name] if value is None else value for name, value in changes.items()}
+    fields = msgspec.structs.asdict(profile) | said | {"updated_at": now, "consent_version": version}
+    try:
+        edited = msgspec.convert(fields, UserContext)
+    except msgspec.ValidationError as problem:
+        reason, _, where = str(problem).partition(" - at `$.")
+        raise InvalidInput(f"{where.removesuffix('`')}: {reason}") from None
+    return edited, ProfileWriteToken("review", _KEY)
+
+
+def preferences_of(profile: UserContext | None) -> Preferences:
+    """Return the preferences of a profile, those of nobody where there is none."""
+    if profile is None:
+        return Preferences()
+    return Preferences(**{name: getattr(profile, name) for name in PREFERENCES})
 
 
 class Put(NamedTuple):
@@ -53,6 +134,9 @@ class RemoveTree(NamedTuple):
 
 Step = Put | Append | Keep | Remove | RemoveTree
 
+Observer = Callable[[Step], None]
+"""Called for each step that has changed something."""
+
 Checked = list[tuple[Step, bytes]]
 """Steps that may be done, with the bytes that they write."""
 
@@ -60,9 +144,7 @@ Checked = list[tuple[Step, bytes]]
 class Writer:
     """Carries out plans."""
 
-    def __init__(
-        self, files: Files, paths: Paths, gate: Gate, observer: Callable[[Step], None] | None = None
-    ) -> None:
+    def __init__(self, files: Files, paths: Paths, gate: Gate, observer: Observer | None = None) -> None:
         self._files = files
         self._paths = paths
         self._gate = gate

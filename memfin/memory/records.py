@@ -1,9 +1,11 @@
-"""Records and the bytes of their files: checked, gated and encoded in one go, before anything is written."""
+"""Records and the bytes of their files: checked, gated and encoded before anything is written."""
 
 import functools
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 import yaml
@@ -11,9 +13,8 @@ from msgspec import inspect
 
 from memfin.contracts.base import Record, non_finite_path
 from memfin.errors import RunFault
-from memfin.memory.errors import InvalidInput
+from memfin.memory.errors import InvalidInput, MemoryRefusal
 from memfin.memory.files import Files
-from memfin.memory.plain_yaml import plain_of
 
 Gate = Callable[[Any, str], None]
 """Looks through plain data of a given name; raises `SensitiveInput` when some of it is never saved."""
@@ -83,7 +84,7 @@ def decode(data: bytes, path: Path, kind: type[RecordT]) -> RecordT:
     """
     try:
         if path.suffix == ".yaml":
-            return msgspec.convert(plain_of(data) or _plain_of(data), kind)
+            return msgspec.convert(_plain_of(data), kind)
         decoder: msgspec.json.Decoder[RecordT] = _decoder(kind)
         return decoder.decode(data)
     except _DAMAGES:
@@ -188,3 +189,71 @@ def _check_plain(value: object) -> None:
         raise InvalidInput(f"the record is nested more than {DEEPEST} levels deep")
     if (where := non_finite_path(value)) is not None:
         raise InvalidInput(f"{where.removeprefix('$.')}: is not a finite number")
+
+
+_UNREADABLE: Final = (TypeError, ValueError, OverflowError, RecursionError)
+
+
+class _Verdict(NamedTuple):
+    """A field that was read: its value, as it was then, and why it is refused, if it is."""
+
+    value: Any
+    refusal: MemoryRefusal | None
+
+
+class EarlyGate:
+    """A gate that remembers, for the time of one operation, what it found before that took a lock.
+
+    Refusals are told when the gate is asked, not before: so an operation fails for the same reason as if
+    nothing had been read early. What was read must be exactly what is asked about; all else is read then.
+    """
+
+    def __init__(self, gate: Gate) -> None:
+        self._gate = gate
+        self._here = threading.local()
+
+    @contextmanager
+    def reading(self, said: Mapping[str, Any]) -> Iterator[None]:
+        """Read what somebody said, by the names that it will have in records; remember that within."""
+        self._here.verdicts = dict(self._verdicts(said))
+        try:
+            yield
+        finally:
+            self._here.verdicts = {}
+
+    def __call__(self, texts: Any, field: str) -> None:
+        """Return when there is nothing in the texts that is never saved.
+
+        Raises:
+            SensitiveInput, InvalidInput: as the gate itself.
+        """
+        verdicts: Mapping[str, _Verdict] = getattr(self._here, "verdicts", {})
+        if field or not verdicts or not isinstance(texts, Mapping):
+            self._gate(texts, field)
+            return
+        unread: dict[str, Any] = {}
+        for name, value in texts.items():
+            verdict = verdicts.get(name)
+            if verdict is None or verdict.value != value:
+                unread[name] = value
+            elif verdict.refusal is not None:
+                raise verdict.refusal
+        if unread:
+            self._gate(unread, field)
+
+    def _verdicts(self, said: Mapping[str, Any]) -> Iterator[tuple[str, _Verdict]]:
+        for name, value in said.items():
+            try:
+                plain = msgspec.to_builtins(value)  # a copy, which nobody changes meanwhile
+                if len(msgspec.json.encode(plain)) > LARGEST:
+                    continue  # refused for its size, unread
+            except _UNREADABLE:
+                continue  # refused for what it is, unread
+            yield name, _Verdict(plain, self._refusal(name, plain))
+
+    def _refusal(self, name: str, plain: Any) -> MemoryRefusal | None:
+        try:
+            self._gate({name: plain}, "")
+        except MemoryRefusal as refusal:
+            return refusal
+        return None

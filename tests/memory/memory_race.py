@@ -94,8 +94,8 @@ class Grants:
         self._store = store
         store.grant_consent(USER, EVERYTHING, preferences("mark-0000001"))
         self.known = given(store)
-        self._consent = store.paths.consent(USER)
-        (self._profile,) = store.paths.profiles(USER).iterdir()
+        self._consent = store.workspace.paths.consent(USER)
+        (self._profile,) = store.workspace.paths.profiles(USER).iterdir()
         self._consent_data = self._consent.read_bytes()
         self._profile_data = self._profile.read_bytes()
         store.revoke_consent(USER)

@@ -5,18 +5,19 @@ from typing import Any, Final, get_args
 import pytest
 
 from memfin.contracts.memory import ConsentScopes, RiskPromptPreference, Route
-from memfin.memory.advisors import advisor_order, advisors_for
-from memfin.memory.skills import (
+from memfin.memory.slices import LoadedMemory, Material, assemble, plan_reads
+from memfin.memory.suggestions import (
     ANY_OBJECT,
     EXAMPLES,
     REFRESH_CONDITIONS,
     Skill,
+    advisor_order,
+    advisors_for,
     example_question,
     recommended,
     refresh_conditions,
     suggested_tasks,
 )
-from memfin.memory.slices import LoadedMemory, Material, assemble, plan_reads
 from tests.memory.stored_contexts import ALL, PROFILE, thread
 from tests.support import each_case
 

@@ -29,8 +29,7 @@ from memfin.memory.files import Files
 from memfin.memory.index import Index
 from memfin.memory.isolated import InMemoryFiles
 from memfin.memory.paths import Paths
-from memfin.memory.plans import Append, Keep, Put, RemoveTree, Writer
-from memfin.memory.profile import ProfileWriteToken
+from memfin.memory.plans import Append, Keep, ProfileWriteToken, Put, RemoveTree, Writer
 from memfin.memory.records import DEEPEST, LARGEST, RecordDamaged, encode, load, load_sound, text_fields
 from tests.memory.memory_disks import CountedFiles, tree
 from tests.memory.memory_world import EVERYTHING, START, Clock, open_store, preferences, settle_in
@@ -307,7 +306,7 @@ def test_the_index_is_rebuilt_from_the_files(tmp_path: Path) -> None:
         index.write_bytes(damage)
         with open_store(tmp_path, clock) as store:
             assert dump(tmp_path) == rows
-            assert store.index.users() == ["u1", "u2"]
+            assert store.workspace.index.users() == ["u1", "u2"]
 
 
 def dump(root: Path) -> list[str]:
@@ -346,7 +345,7 @@ def test_names_that_are_no_ids_are_left_alone(tmp_path: Path) -> None:
         for name in ("consents/read me.yaml", ".memfin/pending/no id", "threads/.keep", "feedback/x.txt"):
             (tmp_path / name).write_bytes(b"")
         store.rebuild_index()
-        assert store.index.users() == ["u1"]
+        assert store.workspace.index.users() == ["u1"]
 
 
 def test_a_root_that_cannot_be_used_is_told_in_one_line(tmp_path: Path) -> None:
@@ -357,7 +356,7 @@ def test_a_root_that_cannot_be_used_is_told_in_one_line(tmp_path: Path) -> None:
 
 def test_an_index_that_fails_is_told_in_one_line(tmp_path: Path) -> None:
     with open_store(tmp_path) as store:
-        store.index.close()
+        store.workspace.index.close()
         with pytest.raises(RunFault, match=r"index\.sqlite: Cannot operate on a closed database"):
             store.grant_consent("u1", EVERYTHING)
         assert tree(tmp_path) == {}

@@ -3,8 +3,8 @@
 from datetime import timedelta
 from typing import Any
 
-from memfin.memory.hints import PAUSE, TEXTS, hint_for, hint_text
 from memfin.memory.slices import Material, assemble, plan_reads
+from memfin.memory.suggestions import PAUSE, TEXTS, hint_for, hint_text
 from tests.memory.stored_contexts import ALL, NOW, PROFILE
 from tests.support import each_case
 

@@ -3,8 +3,7 @@
 from typing import Any
 
 from memfin.contracts.memory import ProfileConsent
-from memfin.memory.consent import ConsentOnFile
-from memfin.memory.onboarding import onboarding_state
+from memfin.memory.consent import ConsentOnFile, onboarding_state
 from tests.memory.stored_contexts import ALL, NOW
 from tests.support import each_case
 

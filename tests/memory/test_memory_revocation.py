@@ -12,9 +12,9 @@ import pytest
 
 from memfin.contracts.memory import Route
 from memfin.memory import MemoryStore
+from memfin.memory.consent import PURGED_WITHIN, is_overdue
 from memfin.memory.files import Files
-from memfin.memory.revocation import PURGED_WITHIN, is_overdue
-from memfin.memory.routes import MATRIX
+from memfin.memory.slices import MATRIX
 from tests.memory.memory_disks import (
     CountedFiles,
     DyingFiles,
@@ -117,7 +117,7 @@ def test_a_reader_that_meets_a_revocation_at_any_of_its_steps_gets_all_or_nothin
         store.grant_consent("u1", EVERYTHING, preferences("mark"))
         granted = store.read_profile("u1")
         disk = Snapshots(tmp_path)
-        store.files = store._writer._files = disk
+        store.workspace.files = store.workspace._writer._files = disk
         store.revoke_consent("u1")
         states = [*disk.states, tree(tmp_path)]
         committed = next(
@@ -129,7 +129,7 @@ def test_a_reader_that_meets_a_revocation_at_any_of_its_steps_gets_all_or_nothin
         outcomes: Counter[bool] = Counter()
         for looks in itertools.combinations_with_replacement(range(len(states)), 4):
             files = Replayed(states, looks, tmp_path)
-            store.files = files
+            store.workspace.files = files
             profile = store.read_profile("u1")
             assert profile in (None, granted)
             assert (profile == granted) == (files.seen[-1] < committed), (looks, files.seen)

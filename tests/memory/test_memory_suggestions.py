@@ -9,7 +9,7 @@ import pytest
 from memfin.contracts.memory import Preferences, Route
 from memfin.memory import MemoryStore
 from memfin.memory.errors import InvalidId
-from memfin.memory.skills import EXAMPLES, FIRST_TASKS
+from memfin.memory.suggestions import EXAMPLES, FIRST_TASKS
 from tests.memory.memory_world import EVERYTHING, NOTHING_KEPT, SECOND, Clock, open_store
 
 DAY = timedelta(hours=24)
@@ -70,7 +70,7 @@ def test_a_person_without_consent_is_suggested_what_everybody_is(store: MemorySt
 def test_what_cannot_be_read_and_is_another_users_is_passed_over(store: MemoryStore) -> None:
     store.grant_consent("u1", EVERYTHING)
     do(store, "evidence_audit", "pre_execution")
-    first, second = sorted(store.paths.tasks("u1").iterdir())
+    first, second = sorted(store.workspace.paths.tasks("u1").iterdir())
     first.write_bytes(first.read_bytes().replace(b'"user_id":"u1"', b'"user_id":"u2"'))
     second.write_bytes(b"{")
     assert store.suggestions("u1").task_types == FIRST_TASKS

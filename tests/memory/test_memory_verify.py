@@ -15,15 +15,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memfin.errors import UsageError
-from memfin.memory.manifest import (
+from memfin.memory.package import (
     MANIFEST,
     decode_manifest,
     encode_manifest,
     is_package_path,
     manifest_of,
+    verify_package,
+    zipped,
 )
-from memfin.memory.package import zipped
-from memfin.memory.verify import verify_package
 from tests.support import each_case
 
 FILES = {

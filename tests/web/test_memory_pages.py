@@ -454,7 +454,7 @@ async def test_pages_that_are_not_there_are_pages(visitor: Visitor) -> None:
 
 async def test_a_consent_that_cannot_be_read_can_be_taken_back(service: Service, visitor: Visitor) -> None:
     await service.grant()
-    service.store.paths.consent("alice").write_bytes(b"damaged")
+    service.store.workspace.paths.consent("alice").write_bytes(b"damaged")
     await visitor.sign_in()
     refused = await visitor.get("consent")
     assert refused.status == 200

@@ -10,7 +10,7 @@ from aiohttp import hdrs, web
 from memfin.hosting import Handler
 from memfin.memory.access_tokens import TokenFile
 from memfin.memory.errors import InvalidId
-from memfin.memory.ids import check_id
+from memfin.memory.paths import check_id
 from memfin.memory.store import MemoryStore
 from memfin.web.memory.problems import Problem, json_answer, not_found
 from memfin.web.memory.requests import read_json

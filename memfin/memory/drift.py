@@ -1,18 +1,164 @@
-"""The four detectors (memory design §9.1): functions of what is on file, the thresholds and the time.
+"""Persona drift: detectors, thresholds and the records of the log (memory design §4, §9).
 
-Each looks at a whole history and yields every signal in it, so that it does not matter what was looked at
-before, or what was interrupted; what is in the log already is told apart by `log.unrecorded`.
+Nothing here writes. Detectors are functions of the whole history on file, so it does not matter what was
+looked at before, or interrupted. No function is given a profile, or returns anything that could become one.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
-from typing import Any, Final, NamedTuple
+import re
+import tomllib
+import unicodedata
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, NamedTuple
 
-from memfin.contracts.memory import DriftSignal, Feedback, SignalKind, ThreadHeader, ThreadRefresh
-from memfin.memory.drift.keywords import jaccard, keywords
-from memfin.memory.drift.thresholds import Thresholds
+import msgspec
+
+from memfin.contracts.base import Count, Record
+from memfin.contracts.memory import (
+    DriftRecord,
+    DriftSignal,
+    Feedback,
+    Identifier,
+    Moment,
+    ObjectRef,
+    SignalKind,
+    ThreadHeader,
+    ThreadRefresh,
+)
+from memfin.contracts.reading import read_toml
+from memfin.errors import UsageError
 from memfin.memory.feedback import Word, polarity, read
+
+Positive = Annotated[float, msgspec.Meta(gt=0, le=36_500)]
+Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+AtLeastOne = Annotated[int, msgspec.Meta(ge=1)]
+
+
+class GradeReversal(Record, forbid_unknown_fields=True):
+    """How long after a rating its opposite counts as a reversal."""
+
+    within_days: Positive
+
+    @property
+    def within(self) -> timedelta:
+        """The same as a duration."""
+        return timedelta(days=self.within_days)
+
+
+class FeedbackConflict(Record, forbid_unknown_fields=True):
+    """How many comments contradict earlier ones before it counts."""
+
+    least_contrary: AtLeastOne
+
+
+class StanceFlip(Record, forbid_unknown_fields=True):
+    """How much a refresh must change, and how unlike the theses must be."""
+
+    more_inferences_than: Count
+    jaccard_below: Share
+    compared_with_days: Positive
+
+    @property
+    def compared_with(self) -> timedelta:
+        """How long ago the thesis was current that is compared."""
+        return timedelta(days=self.compared_with_days)
+
+
+class Reopened(Record, forbid_unknown_fields=True):
+    """How long after its resolution a question may be reopened, and when that is looked at."""
+
+    within_days: Positive
+    scan_delay_hours: Positive
+
+    @property
+    def within(self) -> timedelta:
+        """The first as a duration."""
+        return timedelta(days=self.within_days)
+
+    @property
+    def delay(self) -> timedelta:
+        """The second as a duration."""
+        return timedelta(hours=self.scan_delay_hours)
+
+
+class Downstream(Record, forbid_unknown_fields=True):
+    """What operators are warned of, and which kinds of signal raise an alert."""
+
+    burst_hours: Positive
+    burst_signals: AtLeastOne
+    conflicts_in_all: AtLeastOne
+    alerting: list[SignalKind]
+
+    @property
+    def burst(self) -> timedelta:
+        """The time that a burst takes at most."""
+        return timedelta(hours=self.burst_hours)
+
+
+class Keywords(Record, forbid_unknown_fields=True):
+    """Words that no thesis is told by."""
+
+    ignored: list[str]
+
+
+class Thresholds(Record, forbid_unknown_fields=True):
+    """The whole file."""
+
+    grade_reversal: GradeReversal
+    feedback_conflict: FeedbackConflict
+    refresh_stance_flip: StanceFlip
+    watch_question_resolved_then_reopened: Reopened
+    downstream: Downstream
+    keywords: Keywords
+
+
+def load_thresholds(path: Path | None = None) -> Thresholds:
+    """Read thresholds: those that ship with MemFin, or a file of the same form.
+
+    Raises:
+        UsageError: the file cannot be read, or is not of that form.
+    """
+    shipped = files("memfin").joinpath("data", "memory", "drift_thresholds.toml")
+    try:
+        content = tomllib.loads(shipped.read_text("utf-8")) if path is None else read_toml(path)
+        return msgspec.convert(content, Thresholds)
+    except (UsageError, msgspec.ValidationError) as problem:
+        raise UsageError(f"drift thresholds {path}: {problem}") from problem
+
+
+@cache
+def shipped_thresholds() -> Thresholds:
+    """Return the thresholds that ship with MemFin, read once a process."""
+    return load_thresholds()
+
+
+_HAN: Final = r"㐀-䶿一-鿿豈-﫿"
+_TOKEN: Final = re.compile(rf"[{_HAN}]+|[^\W_{_HAN}]+")
+
+
+def keywords(text: str, ignored: Collection[str] = ()) -> frozenset[str]:
+    """Return the keywords of a text: words, and for Chinese every pair of neighbouring characters.
+
+    Width and case make no difference. A Chinese character alone is a keyword by itself.
+    """
+    found: set[str] = set()
+    for token in _TOKEN.findall(unicodedata.normalize("NFKC", text).casefold()):
+        if not token.isascii() and re.match(f"[{_HAN}]", token) and len(token) > 1:
+            found.update(token[at : at + 2] for at in range(len(token) - 1))
+        elif token not in ignored:
+            found.add(token)
+    return frozenset(found)
+
+
+def jaccard(one: frozenset[str], other: frozenset[str]) -> float:
+    """Return how many of two sets' members are in both, as a share of all; 1 where there are none at all."""
+    everything = one | other
+    return len(one & other) / len(everything) if everything else 1.0
+
 
 _NAMES: Final = ("type", "kind", "id", "name", "symbol", "asset", "theme", "event")
 _TITLES: Final = ("asset", "theme", "event", "symbol", "name", "id")
@@ -227,3 +373,106 @@ def _cut(text: str) -> str:
 
 def _day(moment: datetime) -> str:
     return moment.date().isoformat()
+
+
+_STAMP: Final = "drift_%Y%m%dT%H%M%SZ"
+
+
+class DriftIndexLine(Record):
+    """A line of the index: what there is in the log, without what was said."""
+
+    drift_id: Identifier
+    signal_kind: SignalKind
+    object_ref: ObjectRef
+    triggers_alert: bool
+    recorded_at: Moment
+
+
+def drift_record(signal: Signal, drift_id: str, thresholds: Thresholds) -> DriftRecord:
+    """Return the record of a signal."""
+    return DriftRecord(
+        drift_id=drift_id,
+        object_ref=signal.object_ref,
+        cognition_object=signal.cognition_object,
+        signal_kind=signal.kind,
+        prior_signal=signal.prior,
+        current_signal=signal.current,
+        delta_summary=signal.summary,
+        triggers_alert=signal.kind in thresholds.downstream.alerting,
+    )
+
+
+def index_line(record: DriftRecord) -> DriftIndexLine:
+    """Return the index's line for a record; when it was recorded stands in its id, if MemFin made that."""
+    try:
+        moment = datetime.strptime(record.drift_id[:-7], _STAMP).replace(tzinfo=UTC)
+    except ValueError:
+        moment = record.current_signal.captured_at
+    return DriftIndexLine(
+        drift_id=record.drift_id,
+        signal_kind=record.signal_kind,
+        object_ref=record.object_ref,
+        triggers_alert=record.triggers_alert,
+        recorded_at=moment,
+    )
+
+
+def unrecorded(signals: Iterable[Signal], log: Iterable[DriftRecord]) -> Iterator[Signal]:
+    """Yield the signals that the log does not hold: the same two things said in the same two places."""
+    held = {_identity(each.signal_kind, each.prior_signal, each.current_signal) for each in log}
+    for signal in signals:
+        identity = _identity(signal.kind, signal.prior, signal.current)
+        if identity not in held:
+            held.add(identity)
+            yield signal
+
+
+def _identity(kind: SignalKind, prior: DriftSignal, current: DriftSignal) -> tuple[str, ...]:
+    return (
+        kind,
+        prior.captured_in_object_ref,
+        prior.value,
+        current.captured_in_object_ref,
+        current.value,
+    )
+
+
+WarningKind = Literal["many_in_a_day", "many_conflicts", "stance_flip"]
+
+TEXTS: Final[dict[WarningKind, str]] = {
+    "many_in_a_day": "persona drift: %d signals within the time of a burst",
+    "many_conflicts": "persona drift: %d feedback conflicts in all",
+    "stance_flip": "persona drift: %d stance flips found at once",
+}
+"""What the log says, by kind; there is nobody's name in it."""
+
+
+class DriftWarning(Record):
+    """A warning and the count that it is about."""
+
+    kind: WarningKind
+    count: Count
+
+
+def warnings_of(
+    log: Sequence[DriftIndexLine], new: Sequence[DriftIndexLine], now: datetime, thresholds: Thresholds
+) -> list[DriftWarning]:
+    """Return what new lines of a person's log give rise to, with the lines before them."""
+    if not new:
+        return []
+    limits = thresholds.downstream
+    lines = [*log, *new]
+    found: list[DriftWarning] = []
+    recent = sum(now - line.recorded_at <= limits.burst for line in lines)
+    if recent >= limits.burst_signals:
+        found.append(DriftWarning(kind="many_in_a_day", count=recent))
+    conflicts = _count(lines, "feedback_conflict")
+    if conflicts >= limits.conflicts_in_all and _count(new, "feedback_conflict"):
+        found.append(DriftWarning(kind="many_conflicts", count=conflicts))
+    if flips := _count(new, "refresh_stance_flip"):
+        found.append(DriftWarning(kind="stance_flip", count=flips))
+    return found
+
+
+def _count(lines: Sequence[DriftIndexLine], kind: str) -> int:
+    return sum(line.signal_kind == kind for line in lines)

@@ -1,10 +1,57 @@
-"""Text as the rules read it: one form for every width, digit, dash and blank, with the way back."""
+"""Normalized text and the vocabulary that the rules of the sensitive-input gate share."""
 
 import re
+import tomllib
 import unicodedata
-from collections.abc import Sequence
-from functools import lru_cache
-from typing import Final
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from functools import cache, lru_cache
+from importlib.resources import files
+from typing import Final, Literal, get_args
+
+import msgspec
+
+from memfin.contracts.base import Count, Record
+
+Kind = Literal[
+    "identity_number",
+    "person_name",
+    "email",
+    "phone",
+    "bank_card",
+    "wallet_address",
+    "private_key",
+    "seed_phrase",
+    "api_key",
+]
+KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+
+
+class Finding(Record):
+    """One piece of sensitive input (memory design §10.2).
+
+    ``start`` and ``end`` count characters of the text as it was given; ``rule`` names what found it;
+    ``field`` is the path within a structure, empty for plain text. The text is nowhere in a finding, so
+    it may be logged and shown.
+    """
+
+    kind: Kind
+    rule: str
+    start: Count
+    end: Count
+    field: str = ""
+
+
+def outermost(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Return the findings in order of their place, without those that lie inside another one."""
+    kept: list[Finding] = []
+    reached = -1  # the furthest end so far: in this order what lies inside another one ends no later
+    for each in sorted(findings, key=lambda each: (each.start, -each.end, KINDS.index(each.kind), each.rule)):
+        if each.end > reached:
+            reached = each.end
+            kept.append(each)
+    return tuple(kept)
+
 
 _KEPT_CONTROLS: Final = frozenset("\n\t")
 _INVISIBLE_LETTERS: Final = frozenset("ᅟᅠㅤﾠ⠀")
@@ -52,6 +99,11 @@ class View:
     def span(self, start: int, end: int) -> tuple[int, int]:
         """Return where a span of the view stands in the text that was given, the end exclusive."""
         return self.starts[start], self.starts[end - 1] + 1
+
+    def finding(self, kind: Kind, rule: str, start: int, end: int) -> Finding:
+        """Return the finding of a rule at a span of the view."""
+        begin, stop = self.span(start, end)
+        return Finding(kind=kind, rule=rule, start=begin, end=stop)
 
 
 def view_of(text: str) -> View:
@@ -127,3 +179,88 @@ def _plain(character: str) -> str:
     if category in {"Zl", "Zp"}:
         return "\n"
     return character
+
+
+Topic = Literal["identity", "passport", "social", "card", "phone", "wallet", "private", "phrase", "order"]
+"""What a label may be about."""
+
+_CLOSE: Final = 16
+"""Characters between a label and its identifier, at most."""
+
+_SENTENCE_END: Final = re.compile(r"[。!?;]")
+
+
+class Amounts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Units behind a number, signs before one."""
+
+    units: list[str]
+    signs: list[str]
+
+
+class Email(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Endings of names that are no domains, and endings of well-known domains."""
+
+    not_domains: frozenset[str]
+    common_domains: frozenset[str]
+
+
+class Names(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Surnames of one character, and words before a name."""
+
+    surnames: str
+    labels: list[str]
+
+
+class Vocabulary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The whole file."""
+
+    labels: dict[Topic, list[str]]
+    amounts: Amounts
+    email: Email
+    api_keys: dict[str, str]
+    names: Names
+
+
+@cache
+def load_vocabulary() -> Vocabulary:
+    """Read the gate's data, once a process."""
+    source = files("memfin").joinpath("data", "memory", "sensitive.toml")
+    return msgspec.convert(tomllib.loads(source.read_text("utf-8")), Vocabulary)
+
+
+@cache
+def ordinary_pairs() -> frozenset[str]:
+    """Return pairs of characters that stand side by side in much of ordinary Chinese.
+
+    The file holds one word for each first character: that character, and all that follow it.
+    """
+    source = files("memfin").joinpath("data", "memory", "ordinary_pairs.txt")
+    return frozenset(word[0] + second for word in source.read_text("utf-8").split() for second in word[1:])
+
+
+def alternatives(words: list[str]) -> str:
+    """Return a pattern for any of the words; words of Latin letters match whole words only."""
+    return "|".join(
+        rf"(?<![a-z]){re.escape(word)}(?![a-z])"
+        if word.isascii() and word.replace(" ", "").isalpha()
+        else re.escape(word)
+        for word in sorted(words, key=len, reverse=True)
+    )
+
+
+@cache
+def _labels(topic: Topic) -> re.Pattern[str]:
+    return re.compile(alternatives(load_vocabulary().labels[topic]))
+
+
+def labelled(view: View, at: int, topic: Topic, reach: int = _CLOSE) -> bool:
+    """Say whether a label of the topic stands up to ``reach`` characters before a place, in its sentence."""
+    ends = view.label_ends.get(topic)
+    if ends is None:
+        ends = view.label_ends[topic] = [label.end() for label in _labels(topic).finditer(view.lower)]
+    number = bisect_right(ends, at)
+    return (
+        number > 0
+        and at - ends[number - 1] <= reach
+        and _SENTENCE_END.search(view.lower, ends[number - 1], at) is None
+    )
