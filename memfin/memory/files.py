@@ -11,7 +11,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -25,15 +25,25 @@ _PRIVATE_DIRECTORY: Final = 0o700
 _AT_ONCE: Final = 32
 """Files of a directory that are open at the same time."""
 
+SHARDS: Final = 256
+POLL: Final = 0.002
+"""Seconds between two attempts to take a lock that another process holds."""
+
+RESERVED: Final = 64 * 1024
+"""Bytes; a revocation or a deletion needs a few blocks at a time, however much it changes in all."""
+
+_RESERVES: Final = tuple(RESERVED >> halvings for halvings in range(4))
+"""Sizes of the reserve: all of it or, on a disk that is still nearly full, as much as there is."""
+
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
+_LOG: Final = logging.getLogger("memfin.memory")
+_STAGED: Final = "staged"
+_MISSING: Final = (FileNotFoundError, NotADirectoryError)
+
 
 def temporary(path: Path) -> Path:
-    """Return where a file is written before it takes its name: no erasure needs to look for it."""
+    """Return the fixed path under which a file is written first, so that an erasure finds it."""
     return path.with_name(f".{path.name}.tmp")
-
-
-def is_temporary(name: str) -> bool:
-    """Say whether a name is that of a file that has not taken its name yet."""
-    return name.startswith(".") and name.endswith(".tmp")
 
 
 class Files(Disk):
@@ -42,15 +52,15 @@ class Files(Disk):
     def open(self, path: Path, flags: int) -> int:
         """Open a file, creating it when the flags say so, and return its descriptor.
 
-        What a killed writer has left under a temporary name is overwritten. The directories are the store's
-        own, so that nobody else can have put it there.
+        The temporary file of a killed writer is overwritten. The directories are the store's own, so that
+        nobody else can have put it there.
         """
         if flags & os.O_EXCL:
             flags = flags & ~os.O_EXCL | os.O_TRUNC
         return os.open(path, flags, _PRIVATE_FILE)
 
     def temporary(self, path: Path) -> Path:
-        """Return where a file is written before it takes its name."""
+        """Return the fixed path under which a file is written first."""
         return temporary(path)
 
     def mkdir(self, path: Path) -> None:
@@ -62,18 +72,18 @@ class Files(Disk):
         connection.execute("COMMIT")
 
     def sync(self) -> None:
-        """Return when everything done so far is on the medium, whichever files it was done to."""
+        """Return when everything done so far is on the medium, in whichever files."""
         os.sync()
 
     def exists(self, path: Path) -> bool:
-        """Say whether there is a file or a directory of that name."""
+        """Return whether there is a file or a directory of that name."""
         return path.exists()
 
     def load(self, path: Path) -> bytes | None:
         """Return the content of a file; None when there is none."""
         try:
             descriptor = os.open(path, os.O_RDONLY)
-        except (FileNotFoundError, NotADirectoryError):
+        except _MISSING:
             return None
         try:
             return self.read(descriptor, self.size(descriptor), 0)
@@ -88,7 +98,7 @@ class Files(Disk):
         """
         try:
             descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-        except (FileNotFoundError, NotADirectoryError):
+        except _MISSING:
             return
         try:
             names = [n for n in _names_in(descriptor) if n.endswith(suffix) and n[0] != "."]
@@ -102,7 +112,7 @@ class Files(Disk):
         found: list[tuple[str, int]] = []
         try:
             for name in names:
-                with suppress(FileNotFoundError, NotADirectoryError):
+                with suppress(*_MISSING):
                     found.append((name, os.open(name, os.O_RDONLY, dir_fd=directory)))
                     os.posix_fadvise(found[-1][1], 0, 0, os.POSIX_FADV_WILLNEED)
             return [(name, self.read(each, self.size(each), 0)) for name, each in found]
@@ -114,7 +124,7 @@ class Files(Disk):
         """Return all names in a directory, sorted; none where there is no such directory."""
         try:
             return _names_in(directory)
-        except (FileNotFoundError, NotADirectoryError):
+        except _MISSING:
             return []
 
     def names(self, directory: Path, suffix: str = ".json") -> list[str]:
@@ -123,7 +133,7 @@ class Files(Disk):
         return [name.removesuffix(suffix) for name in found if name.endswith(suffix) and name[0] != "."]
 
     def strays(self, directory: Path) -> Iterator[Path]:
-        """Yield, at any depth, the files that killed writers left behind."""
+        """Yield, at any depth, the temporary files that killed writers left behind."""
         yield from map(Path, _temporaries(str(directory)))
 
     def save(self, path: Path, data: bytes) -> None:
@@ -142,20 +152,16 @@ class Files(Disk):
         self.fsync_directory(directory.parent)
 
     def remove(self, path: Path) -> None:
-        """Remove a file, and what a killed writer left beside it, durably; that there is none is fine."""
+        """Remove a file and its temporary file, durably; that there is none is fine."""
         if path.parent.is_dir():
-            self.discard(path)
+            self.unlink(path)
+            self.unlink(temporary(path))
             self.fsync_directory(path.parent)
-
-    def discard(self, path: Path) -> None:
-        """Remove a file and what a killed writer left beside it, not yet durably."""
-        self.unlink(path)
-        self.unlink(temporary(path))
 
     def remove_tree(self, directory: Path) -> None:
         """Remove a directory and all that is in it, durably; that there is none is fine.
 
-        A link is removed itself: what it leads to may be anybody's.
+        A link is removed itself: its target may be anybody's.
         """
         if directory.is_symlink():
             self.unlink(directory)
@@ -166,9 +172,7 @@ class Files(Disk):
         self.fsync_directory(directory.parent)
 
     def _empty(self, directory: Path) -> None:
-        with os.scandir(directory) as entries:
-            found = sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
-        for name, is_directory in found:
+        for name, is_directory in _listed(directory):
             if is_directory:
                 self._empty(directory / name)
             else:
@@ -181,27 +185,31 @@ def _names_in(directory: Path | int) -> list[str]:
         return sorted(entry.name for entry in found)
 
 
+def _listed(directory: Path | str) -> list[tuple[str, bool]]:
+    """Return the names in a directory, sorted, each with whether it is a directory."""
+    with os.scandir(directory) as entries:
+        return sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
+
+
 def _temporaries(directory: str) -> Iterator[str]:
     """Yield the temporary files under a directory; most users' directories have none, or are not there."""
     try:
-        with os.scandir(directory) as entries:
-            found = sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
-    except (FileNotFoundError, NotADirectoryError):
+        found = _listed(directory)
+    except _MISSING:
         return
     for name, is_directory in found:
         if is_directory:
             yield from _temporaries(f"{directory}/{name}")
-        elif is_temporary(name):
+        elif name.startswith(".") and name.endswith(".tmp"):
             yield f"{directory}/{name}"
 
 
-SHARDS: Final = 256
-POLL: Final = 0.002
-"""Seconds between two attempts to take a lock that another process holds."""
-
-
 class Locks:
-    """The locks of a data root; ids that differ only in case share one."""
+    """The locks of a data root: one writer per user at a time, across threads and processes.
+
+    Ids that differ only in case share one. Lock files are shared by all users whose ids begin their hash
+    alike, stay empty, and are never removed: they reveal nobody, also once an account is deleted.
+    """
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -209,53 +217,45 @@ class Locks:
         self._everyone = threading.Lock()
 
     def shard_of(self, user_id: str) -> int:
-        """Return which lock a user's is."""
+        """Return the number of a user's lock."""
         return hashlib.sha256(folded(user_id).encode()).digest()[0]
 
-    @contextmanager
-    def of_user(self, user_id: str) -> Iterator[None]:
+    def of_user(self, user_id: str) -> AbstractContextManager[None]:
         """Hold the lock of a user; a thread may hold one at a time."""
-        with self.of_shard(self.shard_of(user_id)):
-            yield
+        return self.of_shard(self.shard_of(user_id))
 
-    @contextmanager
-    def of_shard(self, shard: int) -> Iterator[None]:
+    def of_shard(self, shard: int) -> AbstractContextManager[None]:
         """Hold the lock of all users who share it; a thread may hold one at a time."""
-        with self._shards[shard], self._file(f"{shard:02x}"):
-            yield
+        return self._held(self._shards[shard], f"{shard:02x}")
+
+    def of_index(self) -> AbstractContextManager[None]:
+        """Hold the lock of building the index."""
+        return self._held(self._everyone, "index")
 
     @contextmanager
-    def of_index(self) -> Iterator[None]:
-        """Hold the lock of building the index."""
-        with self._everyone, self._file("index"):
+    def _held(self, among_threads: threading.Lock, name: str) -> Iterator[None]:
+        path = self._directory / f"{name}.lock"
+        with among_threads, FileLock(path, poll_interval=POLL, mode=_PRIVATE_FILE):
             yield
-
-    def _file(self, name: str) -> FileLock:
-        return FileLock(self._directory / f"{name}.lock", poll_interval=POLL, mode=0o600)
-
-
-RESERVED: Final = 64 * 1024
-"""Bytes; a revocation or a deletion needs a few blocks at a time, however much it changes in all."""
-
-_SIZES: Final = tuple(RESERVED >> halvings for halvings in range(4))
-"""What is taken: all of it or, on a disk that is still nearly full, as much as there is."""
-
-_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
-_LOG: Final = logging.getLogger("memfin.memory")
 
 
 class Reserve:
-    """The file of a data root whose space can be given up."""
+    """A file whose space is given up on a full disk, so that taking consent back does not wait for it.
+
+    A revocation writes before it removes: the version that it supersedes, the new one, marks on threads.
+    So does a deletion. Where the disk refuses that, the reserve is given up, they are done in its space,
+    and it is taken again from the space of the removed files.
+    """
 
     def __init__(self, files: Files, path: Path) -> None:
         self._files = files
         self._path = path
 
     def keep(self) -> None:
-        """Take the space, or some more of it; where there is none, say so in the log and go on."""
+        """Take the space, or some more of it; where there is none, log that and go on."""
         taken = self._files.load(self._path) or b""
         refused = ""
-        for size in _SIZES:
+        for size in _RESERVES:
             if len(taken) >= size:
                 return
             try:
@@ -273,17 +273,17 @@ class Reserve:
 
 
 def is_full(problem: BaseException | None) -> bool:
-    """Say whether it is for want of space, or of a user's share of it, that the system refused something."""
+    """Return whether the system refused for want of space, or of a user's share of it."""
     if isinstance(problem, sqlite3.Error):
         return getattr(problem, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
     return isinstance(problem, OSError) and problem.errno in _FULL
 
 
-_STAGED: Final = "staged"
-
-
 def stage(files: Files, paths: Paths, user_id: str, contents: Mapping[Path, bytes]) -> None:
-    """Write files, by their paths, beside their places; the last one settles the import."""
+    """Write the files of an import, by their paths, beside their places; the last one settles it.
+
+    Call it and `move_in` under the user's lock and with the user marked, so that the next one finishes it.
+    """
     staging = paths.staging(user_id)
     files.remove_tree(staging)
     for path, data in sorted(contents.items()):
@@ -292,7 +292,7 @@ def stage(files: Files, paths: Paths, user_id: str, contents: Mapping[Path, byte
 
 
 def move_in(files: Files, paths: Paths, user_id: str) -> None:
-    """Finish an import that was settled, or remove what there is of one that was not.
+    """Finish an import that was settled, or remove the parts of one that was not.
 
     Whole directories take their places, the consent last: until then nothing of it is read.
     """

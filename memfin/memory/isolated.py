@@ -7,7 +7,7 @@ has to be synchronised, locked against other processes, or removed. One thread a
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -20,12 +20,12 @@ from memfin.memory.store import MemoryStore
 from memfin.memory.workspace import Clock, Workspace
 
 ROOT: Final = Path("isolated")
-"""What the names of an isolated store's files begin with; there is no such directory."""
+"""The first part of the names of an isolated store's files; there is no such directory."""
 
 _NO_DESCRIPTOR: Final = -1
 
 
-class InMemoryFiles(Files):
+class _InMemoryFiles(Files):
     """Files that are dictionaries: a directory maps names to contents, None for directories in it."""
 
     def __init__(self, contents: Mapping[str, bytes]) -> None:
@@ -33,8 +33,15 @@ class InMemoryFiles(Files):
         for name, data in contents.items():
             self.save(Path(name), data)
 
+    def contents(self) -> dict[str, bytes]:
+        return {
+            str(Path(directory, name)): data
+            for directory, names in sorted(self._directories.items())
+            for name, data in sorted(names.items())
+            if data is not None
+        }
+
     def exists(self, path: Path) -> bool:
-        """Say whether there is a file or a directory of that name."""
         return path.name in self._directories.get(str(path.parent), ()) or str(path) in self._directories
 
     def open(self, path: Path, flags: int) -> int:
@@ -44,44 +51,37 @@ class InMemoryFiles(Files):
         return _NO_DESCRIPTOR
 
     def close(self, descriptor: int) -> None:
-        """Close nothing."""
+        pass
 
     def unlink(self, path: Path | str) -> None:
-        """Remove a file; that there is none is fine."""
         path = Path(path)
         self._directories.get(str(path.parent), {}).pop(path.name, None)
 
     def sync(self) -> None:
-        """Return at once."""
+        pass
 
     def fsync_directory(self, path: Path) -> None:
-        """Return at once."""
+        pass
 
     def load(self, path: Path) -> bytes | None:
-        """Return the content of a file; None when there is none."""
         return self._directories.get(str(path.parent), {}).get(path.name)
 
     def loaded(self, directory: Path, suffix: str = ".json") -> Iterator[tuple[str, bytes]]:
-        """Yield the files in a directory whose names end so, name and content, sorted by name."""
         for name, data in sorted(self._directories.get(str(directory), {}).items()):
             if data is not None and name.endswith(suffix) and name[0] != ".":
                 yield name, data
 
     def entries(self, directory: Path) -> list[str]:
-        """Return all names in a directory, sorted; none where there is no such directory."""
         return sorted(self._directories.get(str(directory), ()))
 
     def strays(self, directory: Path) -> Iterator[Path]:  # noqa: ARG002 - there are none anywhere
-        """Yield nothing: a writer that is killed takes its files along."""
         return iter(())
 
     def save(self, path: Path, data: bytes) -> None:
-        """Write a whole file, and the directories above it that are missing."""
         self.make(path.parent)
         self._directories[str(path.parent)][path.name] = data
 
     def make(self, directory: Path) -> None:
-        """Create a directory and those above it where they are missing."""
         if str(directory) in self._directories:
             return
         self._directories[str(directory)] = {}
@@ -90,50 +90,27 @@ class InMemoryFiles(Files):
             self._directories[str(directory.parent)][directory.name] = None
 
     def remove(self, path: Path) -> None:
-        """Remove a file; that there is none is fine."""
-        self.unlink(path)
-
-    def discard(self, path: Path) -> None:
-        """Remove a file; that there is none is fine."""
         self.unlink(path)
 
     def remove_tree(self, directory: Path) -> None:
-        """Remove a directory and all that is in it; that there is none is fine."""
         for name in self._directories.pop(str(directory), {}):
             self.remove_tree(directory / name)
         self.unlink(directory)
 
-    def contents(self) -> dict[str, bytes]:
-        """Return every file by its name, sorted."""
-        return {
-            str(Path(directory, name)): data
-            for directory, names in sorted(self._directories.items())
-            for name, data in sorted(names.items())
-            if data is not None
-        }
-
-
-def _refuse_values(texts: Mapping[str, Any], _: str) -> None:
-    """Refuse what is sensitive in a record's texts; the names of its fields are the layer's own."""
-    for name, value in texts.items():
-        refuse_sensitive(value, name)
-
 
 class _NoLocks(Locks):
-    @contextmanager
-    def of_user(self, user_id: str) -> Iterator[None]:  # noqa: ARG002 - every user's is free
-        yield
+    """Locks that always are free."""
 
-    @contextmanager
-    def of_shard(self, shard: int) -> Iterator[None]:  # noqa: ARG002 - every user's is free
-        yield
+    def of_shard(self, shard: int) -> AbstractContextManager[None]:  # noqa: ARG002 - all are free
+        return nullcontext()
 
-    @contextmanager
-    def of_index(self) -> Iterator[None]:
-        yield
+    def of_index(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
 
 class _NoReserve(Reserve):
+    """A reserve that takes no space: there is no disk that could be full."""
+
     def keep(self) -> None:
         pass
 
@@ -142,8 +119,7 @@ class _InMemoryIndex(Index):
     """An index that has nothing to be rebuilt from: the files are as new as it is."""
 
     def __init__(self, users: Iterable[str]) -> None:
-        self._users = {folded(user_id): user_id for user_id in users}
-        self._tasks: dict[tuple[str, str], datetime] = {}
+        self.build(users, ())
 
     def close(self) -> None:
         pass
@@ -188,7 +164,7 @@ class _InMemoryIndex(Index):
 
 
 class _InMemoryWorkspace(Workspace):
-    """A workspace without a disk: locks always are free, and no space needs to be kept."""
+    """A workspace without a disk."""
 
     def open_locks(self) -> Locks:
         return _NoLocks(self.paths.locks)
@@ -211,9 +187,15 @@ class IsolatedStore(MemoryStore):
     workspace_type: ClassVar[type[Workspace]] = _InMemoryWorkspace
 
     def __init__(self, clock: Clock, contents: Mapping[str, bytes] | None = None) -> None:
-        self._in_memory = InMemoryFiles(contents or {})
+        self._in_memory = _InMemoryFiles(contents or {})
         super().__init__(ROOT, clock=clock, gate=_refuse_values, files=self._in_memory)
 
     def contents(self) -> dict[str, bytes]:
         """Return every file by its name, sorted."""
         return self._in_memory.contents()
+
+
+def _refuse_values(texts: Mapping[str, Any], _: str) -> None:
+    """Refuse sensitive text in a record; the names of its fields are the layer's own."""
+    for name, value in texts.items():
+        refuse_sensitive(value, name)

@@ -6,11 +6,11 @@ import re
 import stat
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
-from typing import Annotated, BinaryIO, Final, Protocol
+from typing import Annotated, BinaryIO, Final
 
 import msgspec
 
@@ -20,44 +20,23 @@ from memfin.text.lines import printable
 
 MANIFEST: Final = "manifest.yaml"
 SCHEMA_VERSION: Final = "1.0"
-LARGEST_MANIFEST: Final = 16 << 20
-"""Bytes; what one user's memory lists is far below it."""
+MAX_MANIFEST: Final = 16 << 20
+MAX_FILES: Final = 50_000
+MAX_PACKAGE: Final = 256 << 20
+"""Bytes of all files of a package together; one user's memory is a few megabytes."""
 
-Digest = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{64}\Z")]
-"""SHA-256 in lower-case hexadecimal digits."""
+_PIECE: Final = 1 << 20
+_EPOCH: Final = (1980, 1, 1, 0, 0, 0)
+_REGULAR: Final = (stat.S_IFREG | 0o600) << 16
+_UNIX: Final = 3
+_ENCRYPTED: Final = 1
+_END: Final = b"PK\x05\x06"
+_END_SIZE: Final = 22
+_MAX_END: Final = _END_SIZE + 0xFFFF
+_MAX_DIRECTORY: Final = 32 << 20
 
-
-class FileEntry(Record):
-    """One file of a package.
-
-    Attributes:
-        path: below the package's directory, with slashes.
-        size: bytes.
-        sha256: of its content.
-    """
-
-    path: str
-    size: Count
-    sha256: Digest
-
-
-class Manifest(Record, frozen=True, kw_only=True):
-    """What an export package holds (memory design §11.1).
-
-    Attributes:
-        schema_version: of the package's layout.
-        user_id: whose memory it is.
-        exported_at: when, as RFC 3339 in UTC.
-        files: all files but the manifest, by path.
-    """
-
-    schema_version: str = SCHEMA_VERSION
-    user_id: str
-    exported_at: str
-    files: tuple[FileEntry, ...]
-
-
-_PATH: Final = r"(?:[A-Za-z0-9_-][A-Za-z0-9_.-]{0,159}/){0,7}[A-Za-z0-9_-][A-Za-z0-9_.-]{0,159}"
+_PATH: Final = re.compile(r"(?:[A-Za-z0-9_-][A-Za-z0-9_.-]{0,159}/){0,7}[A-Za-z0-9_-][A-Za-z0-9_.-]{0,159}")
+_AT_TOP: Final = re.compile(rf"[A-Za-z0-9_-]+/{re.escape(MANIFEST)}")
 _HEAD: Final = re.compile(
     rf'schema_version: "{re.escape(SCHEMA_VERSION)}"\n'
     r'user_id: "(?P<user_id>[A-Za-z0-9_-]{1,64})"\n'
@@ -65,11 +44,32 @@ _HEAD: Final = re.compile(
     r"files:(?: \[\])?\n"
 )
 _FILE: Final = re.compile(
-    rf'  - path: "(?P<path>{_PATH})"\n'
+    rf'  - path: "(?P<path>{_PATH.pattern})"\n'
     r"    size: (?P<size>[0-9]{1,15})\n"
     r'    sha256: "(?P<sha256>[0-9a-f]{64})"\n'
 )
-_WHOLE_PATH: Final = re.compile(rf"{_PATH}\Z")
+_FOREIGN_KIND: Final = "neither a file nor a directory of a package"
+_FOREIGN_NAME: Final = "a name that no export writes"
+
+Digest = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{64}\Z")]
+"""SHA-256 in lower-case hexadecimal digits."""
+
+
+class FileEntry(Record):
+    """One file of a package: its path below the package's directory, its bytes, their checksum."""
+
+    path: str
+    size: Count
+    sha256: Digest
+
+
+class Manifest(Record, kw_only=True):
+    """The list of the files of a package, but for the manifest itself, by path."""
+
+    schema_version: str = SCHEMA_VERSION
+    user_id: str
+    exported_at: str
+    files: tuple[FileEntry, ...]
 
 
 def manifest_of(user_id: str, exported_at: str, files: Mapping[str, bytes]) -> Manifest:
@@ -83,52 +83,33 @@ def manifest_of(user_id: str, exported_at: str, files: Mapping[str, bytes]) -> M
 
 def encode_manifest(manifest: Manifest) -> bytes:
     """Return the one form in which a manifest is written: YAML, with its own checksum in the last line."""
-    lines = [
-        f'schema_version: "{manifest.schema_version}"',
-        f'user_id: "{manifest.user_id}"',
-        f'exported_at: "{manifest.exported_at}"',
-        "files:" if manifest.files else "files: []",
-    ]
-    for entry in manifest.files:
-        lines += [
-            f'  - path: "{entry.path}"',
-            f"    size: {entry.size}",
-            f'    sha256: "{entry.sha256}"',
-        ]
-    text = "".join(f"{line}\n" for line in lines).encode("ascii")
-    return text + _own_checksum(text)
+    text = (
+        f'schema_version: "{manifest.schema_version}"\n'
+        f'user_id: "{manifest.user_id}"\n'
+        f'exported_at: "{manifest.exported_at}"\n'
+        f"files:{'' if manifest.files else ' []'}\n"
+    ) + "".join(
+        f'  - path: "{entry.path}"\n    size: {entry.size}\n    sha256: "{entry.sha256}"\n'
+        for entry in manifest.files
+    )
+    return text.encode("ascii") + _own_checksum(text.encode("ascii"))
 
 
 def decode_manifest(data: bytes) -> Manifest:
-    """Return what a manifest says.
+    """Return the content of a manifest.
 
     Only the form that `encode_manifest` writes is taken, so that every byte of it counts, and no
-    general parser of YAML meets what a stranger wrote: libyaml's overflows the stack on deep nesting.
+    general parser of YAML meets a stranger's text: libyaml's overflows the stack on deep nesting.
 
     Raises:
         UsageError: it is damaged, in another form, or lists a path that is no plain one or is there twice.
     """
-    if len(data) > LARGEST_MANIFEST:
-        raise UsageError(f"{MANIFEST}: longer than {LARGEST_MANIFEST} bytes")
+    if len(data) > MAX_MANIFEST:
+        raise UsageError(f"{MANIFEST}: longer than {MAX_MANIFEST} bytes")
     body = data[: data.rfind(b"\n", 0, -1) + 1]
     if data != body + _own_checksum(body):
         raise UsageError(f"{MANIFEST}: damaged: its last line is not the checksum of the lines before it")
-    manifest = _parsed(body.decode("latin-1"))
-    if encode_manifest(manifest) != data:
-        raise UsageError(f"{MANIFEST}: written in another form than an export's")
-    paths = [entry.path for entry in manifest.files]
-    folded = {path.casefold() for path in paths}
-    if paths != sorted(paths) or len(folded) != len(paths) or MANIFEST in folded:
-        raise UsageError(f"{MANIFEST}: the paths are not in order, or one is there twice")
-    return manifest
-
-
-def is_package_path(path: str) -> bool:
-    """Say whether a file of a package may have that path: plain names, and none that leads elsewhere."""
-    return _WHOLE_PATH.match(path) is not None
-
-
-def _parsed(text: str) -> Manifest:
+    text = body.decode("latin-1")
     head = _HEAD.match(text)
     if head is None:
         raise UsageError(
@@ -143,46 +124,49 @@ def _parsed(text: str) -> Manifest:
             raise UsageError(f"{MANIFEST}: line {line}: no entry of path, size and sha256 begins here")
         entries.append(FileEntry(path=entry["path"], size=int(entry["size"]), sha256=entry["sha256"]))
         at = entry.end()
-    return Manifest(user_id=head["user_id"], exported_at=head["exported_at"], files=tuple(entries))
+    manifest = Manifest(user_id=head["user_id"], exported_at=head["exported_at"], files=tuple(entries))
+    if encode_manifest(manifest) != data:
+        raise UsageError(f"{MANIFEST}: written in another form than an export's")
+    paths = [entry.path for entry in entries]
+    folded = {path.casefold() for path in paths}
+    if paths != sorted(paths) or len(folded) != len(paths) or MANIFEST in folded:
+        raise UsageError(f"{MANIFEST}: the paths are not in order, or one is there twice")
+    return manifest
 
 
 def _own_checksum(body: bytes) -> bytes:
     return f"# sha256 of the lines above: {hashlib.sha256(body).hexdigest()}\n".encode()
 
 
-MOST_FILES: Final = 50_000
-LARGEST_PACKAGE: Final = 256 << 20
-"""Bytes of all files of a package together; one user's memory is a few megabytes."""
-
-_PIECE: Final = 1 << 20
-_EPOCH: Final = (1980, 1, 1, 0, 0, 0)
-_REGULAR: Final = (stat.S_IFREG | 0o600) << 16
-_UNIX: Final = 3
-_ENCRYPTED: Final = 1
-_END: Final = b"PK\x05\x06"
-_END_SIZE: Final = 22
-_LONGEST_END: Final = _END_SIZE + 0xFFFF
-_LARGEST_DIRECTORY: Final = 32 << 20
-_AT_TOP: Final = re.compile(rf"[A-Za-z0-9_-]+/{re.escape(MANIFEST)}\Z")
-
-_NO_FILE: Final = "neither a file nor a directory of a package"
-_NO_NAME: Final = "a name that no export writes"
-
-
-class Package(Protocol):
-    """A package opened for reading.
+class Package:
+    """A package opened for reading, a directory or a zip archive.
 
     Attributes:
-        paths: its regular files, by path below the package's directory, the manifest included.
-        foreign: what else is there, path to what it is: links, devices, names that no export writes.
+        files: its regular files, the manifest included: path below the package's directory to opener.
+        foreign: other entries, path to what is wrong: links, devices, names that no export writes.
     """
 
-    paths: frozenset[str]
-    foreign: dict[str, str]
+    def __init__(self) -> None:
+        self.files: dict[str, Callable[[], BinaryIO]] = {}
+        self.foreign: dict[str, str] = {}
 
     def pieces(self, path: str) -> Iterator[bytes]:
-        """Yield the content of a file; raise UsageError when it cannot be read."""
-        ...
+        """Yield the content of a file piece by piece; raise UsageError when it cannot be read."""
+        try:
+            with self.files[path]() as file:
+                while piece := file.read(_PIECE):
+                    yield piece
+        except (zipfile.BadZipFile, zlib.error, OSError, EOFError, RuntimeError) as problem:
+            raise UsageError(f"{path}: {getattr(problem, 'strerror', None) or problem}") from problem
+
+    def content(self, path: str, limit: int) -> bytes:
+        """Return the content of a file; raise UsageError when it is longer, or cannot be read."""
+        data = bytearray()
+        for piece in self.pieces(path):
+            data += piece
+            if len(data) > limit:
+                raise UsageError(f"{path}: longer than {limit} bytes")
+        return bytes(data)
 
 
 @contextmanager
@@ -192,124 +176,25 @@ def open_package(path: Path) -> Iterator[Package]:
     Raises:
         UsageError: there is no package, or its archive is broken, encrypted or too large.
     """
-    if path.is_dir():
-        yield DirectoryPackage(_package_directory(path))
-        return
+    package = Package()
+    archive: BinaryIO | None = None
     try:
-        archive = path.open("rb")
+        if path.is_dir():
+            _add_directory(package, str(_package_directory(path)), "")
+        else:
+            archive = path.open("rb")
     except OSError as problem:
-        raise UsageError(f"{path}: {problem.strerror or problem}") from problem
+        raise UsageError(f"{problem.filename or path}: {problem.strerror or problem}") from problem
+    if archive is None:
+        yield package
+        return
     with archive:
         try:
             _check_end(archive, path)
-            package = ZipPackage(zipfile.ZipFile(archive), path)
+            _add_archive(package, zipfile.ZipFile(archive), path)
         except (zipfile.BadZipFile, NotImplementedError, ValueError, EOFError) as problem:
             raise UsageError(f"{path}: no zip archive of an export: {problem}") from problem
         yield package
-
-
-class DirectoryPackage:
-    """A package as a directory; links in it are never followed."""
-
-    def __init__(self, root: Path) -> None:
-        self._root = root
-        found: set[str] = set()
-        self.foreign: dict[str, str] = {}
-        try:
-            self._look(str(root), "", found)
-        except OSError as problem:
-            raise UsageError(f"{problem.filename or root}: {problem.strerror or problem}") from problem
-        self.paths = frozenset(found)
-
-    def pieces(self, path: str) -> Iterator[bytes]:
-        """Yield the content of a file."""
-        try:
-            descriptor = os.open(self._root / path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-            with open(descriptor, "rb", buffering=0) as file:  # noqa: PTH123 - an open descriptor
-                while piece := file.read(_PIECE):
-                    yield piece
-        except OSError as problem:
-            raise UsageError(f"{self._root / path}: {problem.strerror or problem}") from problem
-
-    def _look(self, directory: str, below: str, found: set[str]) -> None:
-        with os.scandir(directory) as entries:
-            for entry in entries:
-                path = below + printable(entry.name)
-                if entry.is_dir(follow_symlinks=False) and is_package_path(path):
-                    self._look(entry.path, f"{path}/", found)
-                elif not entry.is_file(follow_symlinks=False):
-                    self.foreign[path] = _NO_FILE
-                elif is_package_path(path):
-                    found.add(path)
-                else:
-                    self.foreign[path] = _NO_NAME
-
-
-class ZipPackage:
-    """A package as a zip archive: one directory, named after the user, with the files in it."""
-
-    def __init__(self, archive: zipfile.ZipFile, where: Path) -> None:
-        """Look at the directory of an archive.
-
-        Raises:
-            UsageError: it has too many files, is encrypted, or has a file twice.
-        """
-        self._archive = archive
-        self._where = where
-        self._infos: dict[str, zipfile.ZipInfo] = {}
-        self.foreign: dict[str, str] = {}
-        infos = archive.infolist()
-        if len(infos) > MOST_FILES:
-            raise UsageError(f"{where}: {len(infos)} files; an export has at most {MOST_FILES}")
-        around = [info.filename.removesuffix(MANIFEST) for info in infos if _AT_TOP.match(info.filename)]
-        for info in infos:
-            self._take(info, around[0] if around else "/")
-        self.paths = frozenset(self._infos)
-
-    def pieces(self, path: str) -> Iterator[bytes]:
-        """Yield the content of a file, decompressed piece by piece."""
-        try:
-            with self._archive.open(self._infos[path]) as file:
-                while piece := file.read(_PIECE):
-                    yield piece
-        except (zipfile.BadZipFile, zlib.error, OSError, EOFError, RuntimeError) as problem:
-            raise UsageError(f"{self._where}: {path}: {problem}") from problem
-
-    def _take(self, info: zipfile.ZipInfo, top: str) -> None:
-        name = info.orig_filename  # the other one ends at a NUL
-        path = printable(name.removeprefix(top))
-        kind = stat.S_IFMT(info.external_attr >> 16)
-        if info.flag_bits & _ENCRYPTED:
-            raise UsageError(f"{self._where}: encrypted; an export is not")
-        if path in self._infos or path in self.foreign:
-            raise UsageError(f"{self._where}: {path} is there twice")
-        if kind not in {0, stat.S_IFREG, stat.S_IFDIR}:
-            self.foreign[path] = _NO_FILE
-        elif (
-            not name.startswith(top)
-            or name.startswith("/")
-            or not is_package_path(path.removesuffix("/") or "_")
-        ):
-            self.foreign[printable(name)] = _NO_NAME
-        elif not path.endswith("/") and path:
-            self._infos[path] = info
-        elif info.file_size:
-            self.foreign[path] = _NO_FILE
-
-
-def zipped(user_id: str, files: Mapping[str, bytes]) -> bytes:
-    """Return the zip archive of a package: the same files make the same bytes, on every machine.
-
-    Nothing is compressed, as compressors differ in what they write, and no time is in it.
-    """
-    target = BytesIO()
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
-        for path, data in sorted(files.items()):
-            info = zipfile.ZipInfo(f"{user_id}/{path}", _EPOCH)
-            info.create_system = _UNIX
-            info.external_attr = _REGULAR
-            archive.writestr(info, data)
-    return target.getvalue()
 
 
 def _package_directory(path: Path) -> Path:
@@ -322,30 +207,87 @@ def _package_directory(path: Path) -> Path:
     raise UsageError(f"{path}: no export package: there is no {MANIFEST} in it")
 
 
+def _add_directory(package: Package, directory: str, below: str) -> None:
+    """Add the files of a directory; links are never followed."""
+
+    def opener(path: str) -> Callable[[], BinaryIO]:
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+        return lambda: os.fdopen(os.open(path, flags), "rb", buffering=0)
+
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            path = below + printable(entry.name)
+            if entry.is_dir(follow_symlinks=False) and _PATH.fullmatch(path):
+                _add_directory(package, entry.path, f"{path}/")
+            elif not entry.is_file(follow_symlinks=False):
+                package.foreign[path] = _FOREIGN_KIND
+            elif _PATH.fullmatch(path):
+                package.files[path] = opener(entry.path)
+            else:
+                package.foreign[path] = _FOREIGN_NAME
+
+
 def _check_end(archive: BinaryIO, path: Path) -> None:
     """Look at the end of an archive before its directory is loaded, which may claim to be gigabytes."""
     size = archive.seek(0, os.SEEK_END)
-    if size > 2 * LARGEST_PACKAGE:
-        raise UsageError(f"{path}: {size} bytes; an export has at most {LARGEST_PACKAGE}")
-    archive.seek(max(0, size - _LONGEST_END), os.SEEK_SET)
-    tail = archive.read(_LONGEST_END)
+    if size > 2 * MAX_PACKAGE:
+        raise UsageError(f"{path}: {size} bytes; an export has at most {MAX_PACKAGE}")
+    archive.seek(max(0, size - _MAX_END), os.SEEK_SET)
+    tail = archive.read(_MAX_END)
     at = tail.rfind(_END)
     if at < 0 or len(tail) - at < _END_SIZE:
         raise UsageError(f"{path}: neither a directory nor a zip archive")
-    if int.from_bytes(tail[at + 12 : at + 16], "little") > _LARGEST_DIRECTORY:
+    if int.from_bytes(tail[at + 12 : at + 16], "little") > _MAX_DIRECTORY:
         raise UsageError(f"{path}: its list of files is too long for an export")
 
 
-_ARCHIVE: Final = "the archive"
+def _add_archive(package: Package, archive: zipfile.ZipFile, where: Path) -> None:
+    """Add the files of an archive: one directory, named after the user, with the files in it."""
+    infos = archive.infolist()
+    if len(infos) > MAX_FILES:
+        raise UsageError(f"{where}: {len(infos)} files; an export has at most {MAX_FILES}")
+    around = (info.filename for info in infos if _AT_TOP.fullmatch(info.filename))
+    top = next(around, "/").removesuffix(MANIFEST)
+
+    def opener(info: zipfile.ZipInfo) -> Callable[[], BinaryIO]:
+        return lambda: archive.open(info)  # type: ignore[return-value]
+
+    for info in infos:
+        name = info.orig_filename  # the other one ends at a NUL
+        path = printable(name.removeprefix(top))
+        kind = stat.S_IFMT(info.external_attr >> 16)
+        plain = name.startswith(top) and not name.startswith("/")
+        if info.flag_bits & _ENCRYPTED:
+            raise UsageError(f"{where}: encrypted; an export is not")
+        if path in package.files or path in package.foreign:
+            raise UsageError(f"{where}: {path} is there twice")
+        if kind not in {0, stat.S_IFREG, stat.S_IFDIR}:
+            package.foreign[path] = _FOREIGN_KIND
+        elif not plain or not _PATH.fullmatch(path.removesuffix("/") or "_"):
+            package.foreign[printable(name)] = _FOREIGN_NAME
+        elif not path.endswith("/") and path:
+            package.files[path] = opener(info)
+        elif info.file_size:
+            package.foreign[path] = _FOREIGN_KIND
+
+
+def zipped(user_id: str, files: Mapping[str, bytes]) -> bytes:
+    """Return the zip archive of a package: the same files make the same bytes, on every machine.
+
+    Nothing is compressed, as compressors differ in their output, and no time is in it.
+    """
+    target = BytesIO()
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
+        for path, data in sorted(files.items()):
+            info = zipfile.ZipInfo(f"{user_id}/{path}", _EPOCH)
+            info.create_system = _UNIX
+            info.external_attr = _REGULAR
+            archive.writestr(info, data)
+    return target.getvalue()
 
 
 class Discrepancy(Record):
-    """One way in which a package differs from what its manifest says.
-
-    Attributes:
-        path: of the file, below the package's directory.
-        problem: what is wrong with it.
-    """
+    """One difference between a package and its manifest: the path of the file, and the problem."""
 
     path: str
     problem: str
@@ -355,10 +297,10 @@ class Discrepancy(Record):
 
 
 class Verified(Record):
-    """A package that was looked through.
+    """The result of a verification.
 
     Attributes:
-        manifest: what it says to hold; None when the manifest itself is unusable.
+        manifest: the manifest; None when it is unusable.
         discrepancies: all differences, by path; none for a package that is whole.
     """
 
@@ -374,67 +316,48 @@ def verify_package(path: Path) -> Verified:
     """
     with open_package(path) as package:
         verified = verify_opened(package)
-        if path.is_dir() or verified.manifest is None or verified.discrepancies:
+        manifest = verified.manifest
+        if path.is_dir() or manifest is None or verified.discrepancies:
             return verified
-        found = (
-            ()
-            if _is_canonical(path, package, verified.manifest)
-            else (
-                Discrepancy(
-                    path=_ARCHIVE, problem="not byte for byte as an export writes it; the files in it are"
-                ),
-            )
-        )
-        return verified.replace(discrepancies=found)
+        files = {entry.path: package.content(entry.path, entry.size) for entry in manifest.files}
+        if path.read_bytes() == zipped(manifest.user_id, files | {MANIFEST: encode_manifest(manifest)}):
+            return verified
+        problem = "not byte for byte as an export writes it; the files in it are"
+        return verified.replace(discrepancies=(Discrepancy(path="the archive", problem=problem),))
 
 
 def verify_opened(package: Package) -> Verified:
     """Compare the files of an opened package with its manifest."""
-    if MANIFEST not in package.paths:
-        return Verified(manifest=None, discrepancies=(Discrepancy(path=MANIFEST, problem="missing"),))
     try:
-        manifest = decode_manifest(content(package, MANIFEST, LARGEST_MANIFEST))
+        if MANIFEST not in package.files:
+            raise UsageError("missing")
+        manifest = decode_manifest(package.content(MANIFEST, MAX_MANIFEST))
     except UsageError as problem:
         detail = str(problem).removeprefix(f"{MANIFEST}: ")
         return Verified(manifest=None, discrepancies=(Discrepancy(path=MANIFEST, problem=detail),))
-    return Verified(manifest=manifest, discrepancies=tuple(sorted(_differences(package, manifest), key=str)))
+    found = (Discrepancy(path=path, problem=detail) for path, detail in _differences(package, manifest))
+    return Verified(manifest=manifest, discrepancies=tuple(sorted(found, key=str)))
 
 
-def content(package: Package, path: str, most: int) -> bytes:
-    """Return the content of a file of at most that many bytes.
-
-    Raises:
-        UsageError: it is longer, or cannot be read.
-    """
-    data = bytearray()
-    for piece in package.pieces(path):
-        data += piece
-        if len(data) > most:
-            raise UsageError(f"{path}: longer than {most} bytes")
-    return bytes(data)
-
-
-def _differences(package: Package, manifest: Manifest) -> Iterator[Discrepancy]:
+def _differences(package: Package, manifest: Manifest) -> Iterator[tuple[str, str]]:
     listed = {entry.path: entry for entry in manifest.files}
-    for path, what in package.foreign.items():
-        yield Discrepancy(path=path, problem=f"added: {what}")
-    for path in package.paths - listed.keys() - {MANIFEST}:
-        yield Discrepancy(path=path, problem="added: the manifest does not list it")
+    for path, problem in package.foreign.items():
+        yield path, f"added: {problem}"
+    for path in package.files.keys() - listed.keys() - {MANIFEST}:
+        yield path, "added: the manifest does not list it"
     total = sum(entry.size for entry in manifest.files)
-    if total > LARGEST_PACKAGE:
-        yield Discrepancy(
-            path=MANIFEST, problem=f"lists {total} bytes; a package has at most {LARGEST_PACKAGE}"
-        )
+    if total > MAX_PACKAGE:
+        yield MANIFEST, f"lists {total} bytes; a package has at most {MAX_PACKAGE}"
         return
     for path, entry in listed.items():
-        if path not in package.paths:
-            yield Discrepancy(path=path, problem="missing")
-        elif problem := _change(package, entry):
-            yield Discrepancy(path=path, problem=problem)
+        if path not in package.files:
+            yield path, "missing"
+        elif (change := _change(package, entry)) is not None:
+            yield path, change
 
 
 def _change(package: Package, entry: FileEntry) -> str | None:
-    """Return how a file differs from its entry; no more of it is read than it should have."""
+    """Return the change of a file against its entry; no more of it is read than it should have."""
     digest, size = hashlib.sha256(), 0
     try:
         for piece in package.pieces(entry.path):
@@ -447,8 +370,3 @@ def _change(package: Package, entry: FileEntry) -> str | None:
     if size < entry.size:
         return f"changed: {size} bytes instead of the {entry.size} listed"
     return None if digest.hexdigest() == entry.sha256 else "changed: another content than listed"
-
-
-def _is_canonical(path: Path, package: Package, manifest: Manifest) -> bool:
-    files = {entry.path: content(package, entry.path, entry.size) for entry in manifest.files}
-    return path.read_bytes() == zipped(manifest.user_id, files | {MANIFEST: encode_manifest(manifest)})

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 import yaml
@@ -194,18 +194,11 @@ def _check_plain(value: object) -> None:
 _UNREADABLE: Final = (TypeError, ValueError, OverflowError, RecursionError)
 
 
-class _Verdict(NamedTuple):
-    """A field that was read: its value, as it was then, and why it is refused, if it is."""
-
-    value: Any
-    refusal: MemoryRefusal | None
-
-
 class EarlyGate:
-    """A gate that remembers, for the time of one operation, what it found before that took a lock.
+    """A gate that checks the texts of an operation before the operation takes a lock.
 
-    Refusals are told when the gate is asked, not before: so an operation fails for the same reason as if
-    nothing had been read early. What was read must be exactly what is asked about; all else is read then.
+    A refusal is kept until the gate is asked, so that an operation fails for the same reason as if nothing
+    had been checked early. It counts for exactly the value that was checked; others are checked when asked.
     """
 
     def __init__(self, gate: Gate) -> None:
@@ -213,47 +206,44 @@ class EarlyGate:
         self._here = threading.local()
 
     @contextmanager
-    def reading(self, said: Mapping[str, Any]) -> Iterator[None]:
-        """Read what somebody said, by the names that it will have in records; remember that within."""
-        self._here.verdicts = dict(self._verdicts(said))
+    def reading(self, texts: Mapping[str, Any]) -> Iterator[None]:
+        """Check texts, by the names of their fields in records, and remember the results within."""
+        self._here.results = dict(self._results(texts))
         try:
             yield
         finally:
-            self._here.verdicts = {}
+            self._here.results = {}
 
     def __call__(self, texts: Any, field: str) -> None:
-        """Return when there is nothing in the texts that is never saved.
+        """Refuse texts that are never saved.
 
         Raises:
             SensitiveInput, InvalidInput: as the gate itself.
         """
-        verdicts: Mapping[str, _Verdict] = getattr(self._here, "verdicts", {})
-        if field or not verdicts or not isinstance(texts, Mapping):
+        results: Mapping[str, tuple[Any, MemoryRefusal | None]] = getattr(self._here, "results", {})
+        if field or not results or not isinstance(texts, Mapping):
             self._gate(texts, field)
             return
         unread: dict[str, Any] = {}
         for name, value in texts.items():
-            verdict = verdicts.get(name)
-            if verdict is None or verdict.value != value:
+            if name not in results or results[name][0] != value:
                 unread[name] = value
-            elif verdict.refusal is not None:
-                raise verdict.refusal
+            elif (refusal := results[name][1]) is not None:
+                raise refusal
         if unread:
             self._gate(unread, field)
 
-    def _verdicts(self, said: Mapping[str, Any]) -> Iterator[tuple[str, _Verdict]]:
-        for name, value in said.items():
+    def _results(self, texts: Mapping[str, Any]) -> Iterator[tuple[str, tuple[Any, MemoryRefusal | None]]]:
+        for name, value in texts.items():
             try:
                 plain = msgspec.to_builtins(value)  # a copy, which nobody changes meanwhile
                 if len(msgspec.json.encode(plain)) > LARGEST:
                     continue  # refused for its size, unread
             except _UNREADABLE:
-                continue  # refused for what it is, unread
-            yield name, _Verdict(plain, self._refusal(name, plain))
-
-    def _refusal(self, name: str, plain: Any) -> MemoryRefusal | None:
-        try:
-            self._gate({name: plain}, "")
-        except MemoryRefusal as refusal:
-            return refusal
-        return None
+                continue  # refused for its type, unread
+            refused: MemoryRefusal | None = None
+            try:
+                self._gate({name: plain}, "")
+            except MemoryRefusal as refusal:
+                refused = refusal
+            yield name, (plain, refused)

@@ -31,7 +31,6 @@ from memfin.memory.errors import MemoryRefusal, NotFound
 from memfin.memory.files import Files, stage
 from memfin.memory.package import (
     MANIFEST,
-    content,
     encode_manifest,
     manifest_of,
     open_package,
@@ -331,7 +330,7 @@ def _verified(path: Path) -> tuple[str, dict[str, bytes]]:
             more = f", and {len(others)} more; memfin memory verify {path} lists them" if others else ""
             raise UsageError(f"{path}: not as it was exported: {first}{more}")
         contents = {
-            entry.path: content(package, entry.path, min(entry.size, LARGEST_FILE))
+            entry.path: package.content(entry.path, min(entry.size, LARGEST_FILE))
             for entry in verified.manifest.files
         }
     return check_id(verified.manifest.user_id), contents

@@ -27,7 +27,7 @@ from memfin.memory import MemoryStore
 from memfin.memory.errors import InvalidInput, ProfileWriteRefused, SensitiveInput
 from memfin.memory.files import Files
 from memfin.memory.index import Index
-from memfin.memory.isolated import InMemoryFiles
+from memfin.memory.isolated import _InMemoryFiles
 from memfin.memory.paths import Paths
 from memfin.memory.plans import Append, Keep, ProfileWriteToken, Put, RemoveTree, Writer
 from memfin.memory.records import DEEPEST, LARGEST, RecordDamaged, encode, load, load_sound, text_fields
@@ -96,11 +96,11 @@ def test_directories_are_listed_without_what_is_not_finished(tmp_path: Path) -> 
     assert files.load(tmp_path / "none") is files.load(tmp_path / "a.json" / "x") is None
 
 
-@pytest.mark.parametrize("kind", [Files, InMemoryFiles], ids=["disk", "in-memory"])
+@pytest.mark.parametrize("kind", [Files, _InMemoryFiles], ids=["disk", "in-memory"])
 def test_files_of_a_directory_are_read_by_name_without_those_that_vanish(
     kind: type[Files], tmp_path: Path
 ) -> None:
-    files = kind() if kind is Files else InMemoryFiles({})
+    files = kind() if kind is Files else _InMemoryFiles({})
     for name in ("b.json", "a.json", "c.json", ".d.json.tmp", ".e.json", "notes.txt", "sub/x.json"):
         files.save(tmp_path / name, name.encode())
     assert list(files.loaded(tmp_path)) == [(name, name.encode()) for name in ("a.json", "b.json", "c.json")]
