@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 
 import msgspec
 
@@ -39,74 +39,49 @@ AtLeastOne = Annotated[int, msgspec.Meta(ge=1)]
 
 
 class GradeReversal(Record, forbid_unknown_fields=True):
-    """How long after a rating its opposite counts as a reversal."""
+    """The time in which the opposite of a rating counts as a reversal."""
 
     within_days: Positive
 
-    @property
-    def within(self) -> timedelta:
-        """The same as a duration."""
-        return timedelta(days=self.within_days)
-
 
 class FeedbackConflict(Record, forbid_unknown_fields=True):
-    """How many comments contradict earlier ones before it counts."""
+    """The number of comments that contradict earlier ones from which on they count."""
 
     least_contrary: AtLeastOne
 
 
 class StanceFlip(Record, forbid_unknown_fields=True):
-    """How much a refresh must change, and how unlike the theses must be."""
+    """Changes that a refresh needs, and the likeness that the theses must stay below."""
 
     more_inferences_than: Count
     jaccard_below: Share
     compared_with_days: Positive
 
-    @property
-    def compared_with(self) -> timedelta:
-        """How long ago the thesis was current that is compared."""
-        return timedelta(days=self.compared_with_days)
-
 
 class Reopened(Record, forbid_unknown_fields=True):
-    """How long after its resolution a question may be reopened, and when that is looked at."""
+    """The time in which a resolved question may be reopened, and the delay of looking at it."""
 
     within_days: Positive
     scan_delay_hours: Positive
 
-    @property
-    def within(self) -> timedelta:
-        """The first as a duration."""
-        return timedelta(days=self.within_days)
-
-    @property
-    def delay(self) -> timedelta:
-        """The second as a duration."""
-        return timedelta(hours=self.scan_delay_hours)
-
 
 class Downstream(Record, forbid_unknown_fields=True):
-    """What operators are warned of, and which kinds of signal raise an alert."""
+    """The limits of warnings to operators, and the kinds of signal that raise an alert."""
 
     burst_hours: Positive
     burst_signals: AtLeastOne
     conflicts_in_all: AtLeastOne
     alerting: list[SignalKind]
 
-    @property
-    def burst(self) -> timedelta:
-        """The time that a burst takes at most."""
-        return timedelta(hours=self.burst_hours)
-
 
 class Keywords(Record, forbid_unknown_fields=True):
-    """Words that no thesis is told by."""
+    """Words that do not count for the likeness of theses."""
 
     ignored: list[str]
 
 
 class Thresholds(Record, forbid_unknown_fields=True):
-    """The whole file."""
+    """The thresholds of the detectors, as their file holds them (memory design §9.1)."""
 
     grade_reversal: GradeReversal
     feedback_conflict: FeedbackConflict
@@ -191,7 +166,7 @@ def grade_reversals(history: Iterable[Feedback], thresholds: Thresholds) -> Iter
         last[each.related_object_ref] = each
         if before is None or polarity(before.rating) == sign:
             continue
-        if each.created_at - before.created_at <= thresholds.grade_reversal.within:
+        if each.created_at - before.created_at <= timedelta(days=thresholds.grade_reversal.within_days):
             title = _title(each)
             yield Signal(
                 "grade_reversal",
@@ -270,7 +245,7 @@ def stance_flips(
         if thesis is None:
             continue
         if earlier and len(each.change_summary.changed_inferences) > limits.more_inferences_than:
-            then = each.created_at - limits.compared_with
+            then = each.created_at - timedelta(days=limits.compared_with_days)
             before, old = next((pair for pair in reversed(earlier) if pair[0].created_at <= then), earlier[0])
             if jaccard(keywords(old, ignored), keywords(thesis, ignored)) < limits.jaccard_below:
                 yield Signal(
@@ -294,6 +269,7 @@ def reopened_questions(
     mistake and is no signal.
     """
     limits = thresholds.watch_question_resolved_then_reopened
+    delay = timedelta(hours=limits.scan_delay_hours)
     signals: list[Signal] = []
     waiting: list[datetime] = []
     for question_id, updates in _by_question(refreshes).items():
@@ -301,8 +277,8 @@ def reopened_questions(
             follower = next((each for each in updates[at + 1 :] if each[1] != "open"), None)
             if status != "resolved" or follower is None or follower[1] != "reopened":
                 continue
-            reopened, looked_at = follower[0], resolved.created_at + limits.delay
-            if reopened.created_at - resolved.created_at > limits.within:
+            reopened, looked_at = follower[0], resolved.created_at + delay
+            if reopened.created_at - resolved.created_at > timedelta(days=limits.within_days):
                 continue
             if now < looked_at:
                 waiting.append(looked_at)
@@ -437,40 +413,26 @@ def _identity(kind: SignalKind, prior: DriftSignal, current: DriftSignal) -> tup
     )
 
 
-WarningKind = Literal["many_in_a_day", "many_conflicts", "stance_flip"]
-
-TEXTS: Final[dict[WarningKind, str]] = {
-    "many_in_a_day": "persona drift: %d signals within the time of a burst",
-    "many_conflicts": "persona drift: %d feedback conflicts in all",
-    "stance_flip": "persona drift: %d stance flips found at once",
-}
-"""What the log says, by kind; there is nobody's name in it."""
-
-
-class DriftWarning(Record):
-    """A warning and the count that it is about."""
-
-    kind: WarningKind
-    count: Count
-
-
 def warnings_of(
     log: Sequence[DriftIndexLine], new: Sequence[DriftIndexLine], now: datetime, thresholds: Thresholds
-) -> list[DriftWarning]:
-    """Return what new lines of a person's log give rise to, with the lines before them."""
+) -> list[str]:
+    """Return the warnings to operators that new lines of a person's log raise, with the lines before them.
+
+    They are counts (memory design §9.4), which change nothing; nobody's name is in them.
+    """
     if not new:
         return []
     limits = thresholds.downstream
     lines = [*log, *new]
-    found: list[DriftWarning] = []
-    recent = sum(now - line.recorded_at <= limits.burst for line in lines)
+    found: list[str] = []
+    recent = sum(now - line.recorded_at <= timedelta(hours=limits.burst_hours) for line in lines)
     if recent >= limits.burst_signals:
-        found.append(DriftWarning(kind="many_in_a_day", count=recent))
+        found.append(f"{recent} signals within the time of a burst")
     conflicts = _count(lines, "feedback_conflict")
     if conflicts >= limits.conflicts_in_all and _count(new, "feedback_conflict"):
-        found.append(DriftWarning(kind="many_conflicts", count=conflicts))
+        found.append(f"{conflicts} feedback conflicts in all")
     if flips := _count(new, "refresh_stance_flip"):
-        found.append(DriftWarning(kind="stance_flip", count=flips))
+        found.append(f"{flips} stance flips found at once")
     return found
 
 

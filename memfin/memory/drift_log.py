@@ -169,7 +169,7 @@ class DriftLog:
         added = [drift.index_line(each) for each in [*log, *new] if each.drift_id not in indexed]
         checked += workspace.check(Append(paths.drift_index(user_id), line) for line in added)
         for warning in drift.warnings_of(lines, added, now, self._thresholds):
-            _LOG.warning(drift.TEXTS[warning.kind], warning.count)
+            _LOG.warning("persona drift: %s", warning)
         return checked
 
     def _log_of(self, user_id: str) -> list[DriftRecord]:

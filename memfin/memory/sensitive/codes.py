@@ -23,7 +23,6 @@ _RESIDUES: Final = frozenset({1, 0x2BC830A3})
 
 _WORD: Final = re.compile(r"[0-9A-Za-z]+")
 _GAP: Final = re.compile(r"[ \t]?[-·][ \t]?|[ \t]{1,3}|[ \t]*\n[ \t]*")
-LONGEST: Final = 120
 _LEAST_PIECE: Final = 3
 """Characters of a piece, on average, of a code that is written in several."""
 
@@ -122,8 +121,7 @@ def emails(view: View) -> Iterator[Finding]:
             if match["local"] == "git" and _REMOTE.match(view.text, match.end()):
                 continue
             yield view.finding("email", "address", match.start(), match.end())
-        for match in _CHINESE_DOMAIN.finditer(view.text):
-            yield view.finding("email", "chinese_domain", match.start(), match.end())
+        yield from view.matches("email", "chinese_domain", _CHINESE_DOMAIN)
     for match in _spelt().finditer(view.text):
         if match["local"] == "git" and _REMOTE.match(view.text, match.end()):
             continue
@@ -216,37 +214,6 @@ _ETHEREUM: Final = re.compile(
 )
 _FIRST_BASE58: Final = re.compile(r"[13TLMDXAtmn2]")
 _BASE58_LENGTHS: Final = range(25, 37)
-_VERSIONS: Final[Mapping[int, str]] = {
-    0x00: "bitcoin",
-    0x05: "bitcoin",
-    0x41: "tron",
-    0x30: "litecoin",
-    0x32: "litecoin",
-    0x1E: "dogecoin",
-    0x16: "dogecoin",
-    0x4C: "dash",
-    0x6F: "bitcoin_test",
-    0xC4: "bitcoin_test",
-    0x17: "ark",
-}
-_PREFIXES: Final[Mapping[str, str]] = {
-    "bc": "bitcoin",
-    "tb": "bitcoin_test",
-    "ltc": "litecoin",
-    "addr": "cardano",
-    "cosmos": "cosmos",
-    "osmo": "cosmos",
-    "celestia": "cosmos",
-    "inj": "cosmos",
-    "terra": "cosmos",
-    "zil": "zilliqa",
-    "one": "harmony",
-    "bnb": "binance",
-    "egld": "elrond",
-    "npub": "nostr",
-    "lnbc": "lightning",
-}
-_FIRST_BECH32: Final = re.compile(rf"(?:{'|'.join(_PREFIXES)})(?=1|[0-9]+[munp]?1)", re.IGNORECASE)
 _FIRST_SOLANA: Final = re.compile(r"[1-9A-HJ-NP-Za-km-z]{6}")
 _SOLANA_LENGTHS: Final = range(32, 45)
 _SOLANA_BYTES: Final = 32
@@ -264,37 +231,41 @@ _UNCHECKED: Final = re.compile(
 """The form of an address whose checksum may be mistyped."""
 
 
+@cache
+def _first_bech32() -> re.Pattern[str]:
+    prefixes = "|".join(load_vocabulary().wallets.bech32)
+    return re.compile(rf"(?:{prefixes})(?=1|[0-9]+[munp]?1)", re.IGNORECASE)
+
+
 def wallet_addresses(view: View) -> Iterator[Finding]:
     """Yield addresses: by their checksum, by their form where there is none, or by form and label."""
-    for match in _ETHEREUM.finditer(view.text):
-        yield view.finding("wallet_address", "ethereum", match.start(), match.end())
+    known = load_vocabulary().wallets
+    yield from view.matches("wallet_address", "ethereum", _ETHEREUM)
     for code in coded(view, _FIRST_BASE58, _BASE58_LENGTHS):
         payload = base58check(code.text)
-        if payload is not None and len(payload) in _PAYLOADS and payload[0] in _VERSIONS:
-            yield view.finding("wallet_address", _VERSIONS[payload[0]], code.start, code.end)
+        version = "" if payload is None or len(payload) not in _PAYLOADS else f"{payload[0]:02x}"
+        if version in known.base58:
+            yield view.finding("wallet_address", known.base58[version], code.start, code.end)
         else:
             yield from _mistyped(view, code)
-    for code in coded(view, _FIRST_BECH32, _BECH32_LENGTHS):
+    for code in coded(view, _first_bech32(), _BECH32_LENGTHS):
         prefix = bech32_prefix(code.text)
         if prefix is not None:
-            yield view.finding("wallet_address", _PREFIXES.get(prefix, "lightning"), code.start, code.end)
+            rule = known.bech32.get(prefix, "lightning")
+            yield view.finding("wallet_address", rule, code.start, code.end)
         else:
             yield from _mistyped(view, code)
-    yield from _solana(view)
-
-
-def _mistyped(view: View, code: Coded) -> Iterator[Finding]:
-    if code.whole and _UNCHECKED.fullmatch(code.text) and labelled(view, code.start, "wallet"):
-        yield view.finding("wallet_address", "labelled_address", code.start, code.end)
-
-
-def _solana(view: View) -> Iterator[Finding]:
     for code in coded(view, _FIRST_SOLANA, _SOLANA_LENGTHS):
         touched = view.text[max(0, code.start - 1) : code.start] + view.text[code.end : code.end + 1]
         if not code.whole or _MIXED.match(code.text) is None or not _PART.isdisjoint(touched):
             continue
         if len(base58(code.text) or b"") == _SOLANA_BYTES:
             yield view.finding("wallet_address", "solana", code.start, code.end)
+
+
+def _mistyped(view: View, code: Coded) -> Iterator[Finding]:
+    if code.whole and _UNCHECKED.fullmatch(code.text) and labelled(view, code.start, "wallet"):
+        yield view.finding("wallet_address", "labelled_address", code.start, code.end)
 
 
 _PEM: Final = re.compile(
@@ -305,16 +276,8 @@ _HEX: Final = re.compile(
     r"(?<![0-9A-Za-z])(?:0[xX])?(?:[0-9a-fA-F](?>[ \t]?-?[ \t]?\n?[ \t]?)){63}[0-9a-fA-F](?![0-9A-Za-z])"
 )
 _REACH: Final = 40
-_WIF_FIRST: Final = re.compile(r"[5KLc9]")
 _WIF_VERSIONS: Final = frozenset({0x80, 0xEF, 0xB0, 0x9E, 0xCC})
-_EXTENDED_FIRST: Final = re.compile(r"[xyztuv]prv|6P")
-_BECH32_FIRST: Final = re.compile(r"(?i)nsec1|AGE|suiprivkey1")
-_PACKED_FIRST: Final = re.compile(r"[1-9A-HJ-NP-Za-km-z]{20}")
 _PACKED_BYTES: Final = 64
-_WIF_LENGTHS: Final = range(51, 53)
-_EXTENDED_LENGTHS: Final = range(58, 113)
-_BECH32_KEY_LENGTHS: Final = range(58, 75)
-_PACKED_LENGTHS: Final = range(86, 90)
 _BYTES: Final = re.compile(r"\[\s*(?:\d{1,3}\s*,\s*){63}\d{1,3}\s*\]")
 _JWK: Final = re.compile(r"\"kty\"\s*:")
 _JWK_PRIVATE: Final = re.compile(r"\"d\"\s*:\s*\"[A-Za-z0-9_-]{20,}\"")
@@ -328,51 +291,50 @@ def private_keys(view: View) -> Iterator[Finding]:
     64 hexadecimal digits are a key only behind a label, for digests and transactions look the same;
     keys with a checksum, a head or a prefix of their own count wherever they stand.
     """
-    yield from _headed(view)
-    yield from _labelled(view)
-    yield from _encoded(view)
-    yield from _in_json(view)
-
-
-def _headed(view: View) -> Iterator[Finding]:
     for pattern, rule in ((_PEM, "pem"), (_PUTTY, "putty"), (_AGE, "age")):
-        for match in pattern.finditer(view.text):
-            yield view.finding("private_key", rule, match.start(), match.end())
-
-
-def _labelled(view: View) -> Iterator[Finding]:
+        yield from view.matches("private_key", rule, pattern)
     for pattern, rule in ((_HEX, "labelled_hex"), (_STELLAR, "labelled_stellar")):
         for match in pattern.finditer(view.text):
             if labelled(view, match.start(), "private", _REACH):
                 yield view.finding("private_key", rule, match.start(), match.end())
-
-
-def _encoded(view: View) -> Iterator[Finding]:
-    for code in coded(view, _WIF_FIRST, _WIF_LENGTHS):
-        payload = base58check(code.text)
-        if payload is not None and payload[0] in _WIF_VERSIONS and len(payload) in {33, 34}:
-            yield view.finding("private_key", "wif", code.start, code.end)
-        elif code.whole and base58(code.text) and labelled(view, code.start, "private", _REACH):
-            yield view.finding("private_key", "labelled_wif", code.start, code.end)
-    for code in coded(view, _EXTENDED_FIRST, _EXTENDED_LENGTHS):
-        if base58check(code.text) is not None:
-            yield view.finding("private_key", "extended_key", code.start, code.end)
-    for code in coded(view, _BECH32_FIRST, _BECH32_KEY_LENGTHS):
-        if bech32_prefix(code.text) is not None:
-            yield view.finding("private_key", "bech32_key", code.start, code.end)
-    for code in coded(view, _PACKED_FIRST, _PACKED_LENGTHS):
-        if code.whole and len(base58(code.text) or b"") == _PACKED_BYTES:
-            yield view.finding("private_key", "solana_key", code.start, code.end)
-
-
-def _in_json(view: View) -> Iterator[Finding]:
+    for first, lengths, rule_of in _ENCODED_KEYS:
+        for code in coded(view, first, lengths):
+            if (found := rule_of(view, code)) is not None:
+                yield view.finding("private_key", found, code.start, code.end)
     for match in _BYTES.finditer(view.text):
         if all(int(each) < 256 for each in re.findall(r"\d+", match[0])):  # noqa: PLR2004 - bytes
             yield view.finding("private_key", "byte_array", match.start(), match.end())
     if _JWK.search(view.text):
-        for match in _JWK_PRIVATE.finditer(view.text):
-            yield view.finding("private_key", "jwk", match.start(), match.end())
+        yield from view.matches("private_key", "jwk", _JWK_PRIVATE)
 
+
+def _wif(view: View, code: Coded) -> str | None:
+    payload = base58check(code.text)
+    if payload is not None and payload[0] in _WIF_VERSIONS and len(payload) in {33, 34}:
+        return "wif"
+    known = code.whole and base58(code.text) and labelled(view, code.start, "private", _REACH)
+    return "labelled_wif" if known else None
+
+
+def _extended(_: View, code: Coded) -> str | None:
+    return "extended_key" if base58check(code.text) is not None else None
+
+
+def _bech32_key(_: View, code: Coded) -> str | None:
+    return "bech32_key" if bech32_prefix(code.text) is not None else None
+
+
+def _packed(_: View, code: Coded) -> str | None:
+    return "solana_key" if code.whole and len(base58(code.text) or b"") == _PACKED_BYTES else None
+
+
+_ENCODED_KEYS: Final = (
+    (re.compile(r"[5KLc9]"), range(51, 53), _wif),
+    (re.compile(r"[xyztuv]prv|6P"), range(58, 113), _extended),
+    (re.compile(r"(?i)nsec1|AGE|suiprivkey1"), range(58, 75), _bech32_key),
+    (re.compile(r"[1-9A-HJ-NP-Za-km-z]{20}"), range(86, 90), _packed),
+)
+"""The beginning and the lengths of keys in an encoding, and the rule that one fits, if any."""
 
 SIZES: Final = (12, 15, 18, 21, 24)
 _FEWEST: Final = 12

@@ -288,9 +288,8 @@ def bank_cards(view: View, written: list[Number]) -> Iterator[Finding]:
         elif labelled(view, number.start, "card"):
             yield view.finding("bank_card", "labelled_card", number.start, number.end)
     for match in _IBAN.finditer(view.text):
-        end = match.end()
         if iban.is_valid(match[1]):
-            yield view.finding("bank_card", "iban", match.start(), end)
+            yield view.finding("bank_card", "iban", match.start(), match.end())
 
 
 def card_codes(view: View) -> Iterator[Finding]:
@@ -313,26 +312,7 @@ _ROUND: Final = "00000"
 _AFTER_PLUS: Final = re.compile(r"(?:\+|(?<!\d)00)[ ]?[1-9](?:[ \t]?[-.()/]?[ \t]?\d){6,14}(?!\d)")
 _BRACKETED: Final = re.compile(r"\((0\d{2,4}|\d{3})\)[ \t]?-?[ \t]?(\d{3,4})[ \t.-]?(\d{3,4})(?!\d)")
 _WORD_BEFORE: Final = re.compile(r"[a-z]+$")
-_WORDS: Final = frozenset(
-    {
-        "tel",
-        "phone",
-        "mobile",
-        "mob",
-        "cell",
-        "call",
-        "wx",
-        "wechat",
-        "vx",
-        "v",
-        "whatsapp",
-        "sj",
-        "dh",
-        "t",
-        "m",
-        "p",
-    }
-)
+_WORDS: Final = frozenset("tel phone mobile mob cell call wx wechat vx v whatsapp sj dh t m p".split())
 """Words that may touch a number."""
 
 _SHAPED: Final = (

@@ -4,7 +4,7 @@ import re
 import tomllib
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Final, Literal, get_args
@@ -104,6 +104,11 @@ class View:
         """Return the finding of a rule at a span of the view."""
         begin, stop = self.span(start, end)
         return Finding(kind=kind, rule=rule, start=begin, end=stop)
+
+    def matches(self, kind: Kind, rule: str, pattern: re.Pattern[str]) -> Iterator[Finding]:
+        """Yield the finding of every match of a pattern."""
+        for match in pattern.finditer(self.text):
+            yield self.finding(kind, rule, match.start(), match.end())
 
 
 def view_of(text: str) -> View:
@@ -211,6 +216,13 @@ class Names(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     labels: list[str]
 
 
+class Wallets(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The rule of each version of a Base58Check address, and of each prefix of a Bech32 address."""
+
+    base58: dict[str, str]
+    bech32: dict[str, str]
+
+
 class Vocabulary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The whole file."""
 
@@ -218,6 +230,7 @@ class Vocabulary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     amounts: Amounts
     email: Email
     api_keys: dict[str, str]
+    wallets: Wallets
     names: Names
 
 
