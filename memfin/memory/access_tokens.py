@@ -75,7 +75,7 @@ class TokenFile:
 
     @property
     def exists(self) -> bool:
-        """Whether any token was ever added."""
+        """True once any token was added."""
         return self._path.exists()
 
     def add(self, user_id: str) -> tuple[AccessToken, str]:
@@ -101,11 +101,11 @@ class TokenFile:
         return added, shown
 
     def revoke(self, token_id: str) -> bool:
-        """Take a token back; return False when there is none of that id."""
+        """Revoke a token; return False when there is none of that id."""
         return self._remove(lambda token: token.token_id == token_id) > 0
 
     def forget_user(self, user_id: str) -> int:
-        """Take all tokens of a user back and return how many there were."""
+        """Revoke all tokens of a user and return their number."""
         return self._remove(lambda token: token.user_id == user_id)
 
     def all(self) -> tuple[AccessToken, ...]:

@@ -63,12 +63,12 @@ def _consent_of(data: bytes) -> ProfileConsent | None:
 
 
 def allows(consent: ProfileConsent | None, scope: ConsentScope) -> bool:
-    """Say whether a consent allows something; a revoked one, and none, allows nothing."""
+    """Return whether a consent allows something; a revoked one, and none, allows nothing."""
     return consent is not None and consent.revoked_at is None and bool(consent.scopes[scope])
 
 
 def may_create_task(consent: ProfileConsent | None) -> bool:
-    """Say whether a user may ask for a task.
+    """Return whether a user may ask for a task.
 
     A user whose consent is revoked may, as one of whom nothing is known (memory design §8.5); one who
     never gave consent may not (§8.4).
@@ -197,10 +197,6 @@ def onboarding_state(on_file: ConsentOnFile, *, known: bool = True) -> Onboardin
     """Return where a person stands.
 
     A consent that cannot be read is none: its person has to be asked again.
-
-    Args:
-        on_file: the person's consent as it is on file.
-        known: whether anything else names the person: an access token, a context.
     """
     if on_file.data is None:
         return "incomplete" if known else "brand_new"
@@ -210,11 +206,11 @@ def onboarding_state(on_file: ConsentOnFile, *, known: bool = True) -> Onboardin
 
 
 PURGED_WITHIN: Final = timedelta(hours=48)
-"""How long after a revocation its purge must be done; it is done at once, unless something stops it."""
+"""The time in which a revocation's purge must be done; it is done at once, unless something stops it."""
 
 
 def is_overdue(consent: ProfileConsent | None, now: datetime) -> bool:
-    """Say whether a purge that is not finished should have been."""
+    """Return whether a purge that is not finished should have been."""
     return consent is not None and consent.revoked_at is not None and now - consent.revoked_at > PURGED_WITHIN
 
 
@@ -299,6 +295,6 @@ def deletion_steps(paths: Paths, user_id: str) -> Iterator[Step]:
 
 
 def has_files(files: Files, paths: Paths, user_id: str) -> bool:
-    """Say whether there is anything of a user but a stub."""
+    """Return whether there is anything of a user but a stub."""
     places = (paths.consent(user_id), paths.history(user_id), *paths.trees(user_id))
     return any(map(files.exists, places))

@@ -183,11 +183,7 @@ class Consents:
             return edited
 
     def _moment_of_grant(self, user_id: str, on_file: rules.ConsentOnFile) -> datetime:
-        """Return now, or where the clock was set back, the moment after the last record on file.
-
-        A consent that begins anew begins after all records under those before it, so that drift is found
-        in the records under this one alone.
-        """
+        """Return now, or where the clock was set back, the moment after the last record on file."""
         workspace = self._workspace
         now = rules.not_before(on_file.consent, workspace.now())
         if on_file.in_force is not None:

@@ -137,7 +137,7 @@ def jaccard(one: frozenset[str], other: frozenset[str]) -> float:
 
 _NAMES: Final = ("type", "kind", "id", "name", "symbol", "asset", "theme", "event")
 _TITLES: Final = ("asset", "theme", "event", "symbol", "name", "id")
-_LONGEST: Final = 200
+_MAX_LENGTH: Final = 200
 """Characters of a thesis that a signal quotes."""
 
 
@@ -203,7 +203,7 @@ def feedback_conflicts(history: Iterable[Feedback], thresholds: Thresholds) -> I
 
 
 class _Comments:
-    """What was said of one cognition object so far."""
+    """The comments on one cognition object so far."""
 
     def __init__(self) -> None:
         self.contrary = 0
@@ -211,7 +211,7 @@ class _Comments:
         self._last: tuple[Feedback, str] | None = None
 
     def contradicted_by(self, feedback: Feedback) -> list[tuple[Feedback, str, str]]:
-        """Take note of feedback; return what it contradicts: earlier feedback, its word, the word now."""
+        """Note feedback; return its contradictions: earlier feedback, its word, the word now."""
         reading = read(feedback.comment)
         contrary = [
             (*self._words[opposite], word.word)
@@ -344,7 +344,7 @@ def _in_order(history: Iterable[Feedback]) -> list[Feedback]:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    return text if len(text) <= _MAX_LENGTH else f"{text[: _MAX_LENGTH - 1]}…"
 
 
 def _day(moment: datetime) -> str:

@@ -1,4 +1,4 @@
-"""What the memory layer refuses, each with a code that callers can tell apart.
+"""Refusals of the memory layer, each with a code for programs.
 
 Messages name fields and ids, never what a person wrote.
 """

@@ -1,7 +1,7 @@
 """Feedback: the record in the review queue, and what its rating and comment say (memory design §5.5).
 
 The review queue is ``feedback/<user_id>/<feedback_id>.json`` under the data root. Words are looked up in
-a dictionary (``memfin/data/memory/feedback_keywords.toml``); no model reads them, no profile hears of them.
+a dictionary (``memfin/data/memory/feedback_keywords.toml``); no model reads them, no profile holds them.
 """
 
 import re
@@ -28,7 +28,7 @@ class Word(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """What a comment says: at most one word a topic, and the words that take an earlier view back."""
+    """The content of a comment: at most one word per topic, and the words that retract an earlier view."""
 
     words: tuple[Word, ...]
     retraction: str | None

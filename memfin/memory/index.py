@@ -55,7 +55,7 @@ class Index:
             self._connection.close()
 
     def is_built(self) -> bool:
-        """Say whether the tables are there and of this layout."""
+        """Return whether the tables are there and of this layout."""
         with self._turn:
             return bool(self._one("PRAGMA user_version") == LAYOUT)
 

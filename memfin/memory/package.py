@@ -328,9 +328,9 @@ def verify_package(path: Path) -> Verified:
 
 def verify_opened(package: Package) -> Verified:
     """Compare the files of an opened package with its manifest."""
+    if MANIFEST not in package.files:
+        return Verified(manifest=None, discrepancies=(Discrepancy(path=MANIFEST, problem="missing"),))
     try:
-        if MANIFEST not in package.files:
-            raise UsageError("missing")
         manifest = decode_manifest(package.content(MANIFEST, MAX_MANIFEST))
     except UsageError as problem:
         detail = str(problem).removeprefix(f"{MANIFEST}: ")

@@ -19,7 +19,7 @@ _DIGITS: Final = 6
 
 
 def is_id(value: str) -> bool:
-    """Say whether a string is an id."""
+    """Return whether a string is an id."""
     return _ID.fullmatch(value) is not None
 
 
@@ -208,7 +208,7 @@ class Paths:
         return (self.locks, self.pending, *consents, *self.all_trees())
 
     def is_profile(self, path: Path) -> bool:
-        """Say whether a path is that of a profile context."""
+        """Return whether a path is that of a profile context."""
         parts = path.relative_to(self.root).parts
         return len(parts) > 2 and parts[0] == "user_contexts" and parts[2] == "_profile"  # noqa: PLR2004
 

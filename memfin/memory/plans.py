@@ -165,7 +165,7 @@ class Writer:
             OSError: the file system refused a step; those before it are done.
         """
         for step, data in checked:
-            # What is removed is looked for before, told of after.
+            # A removal is looked up before, and observed after.
             observer = self._observer if self._changes(step) else None
             match step:
                 case Put(path) | Keep(path):
@@ -199,5 +199,5 @@ class Writer:
                 return b""
 
     def _changes(self, step: Step) -> bool:
-        """Say whether a step is going to change anything: what is not there needs no removal."""
+        """Return whether a step is going to change anything: what is not there needs no removal."""
         return not isinstance(step, Remove | RemoveTree) or self._files.exists(step.path)

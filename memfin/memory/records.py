@@ -19,10 +19,10 @@ from memfin.memory.files import Files
 Gate = Callable[[Any, str], None]
 """Looks through plain data of a given name; raises `SensitiveInput` when some of it is never saved."""
 
-LARGEST: Final = 64 * 1024
+MAX_RECORD: Final = 64 * 1024
 """Bytes of the largest record."""
 
-DEEPEST: Final = 16
+MAX_DEPTH: Final = 16
 """Levels of lists and objects in a record."""
 
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -36,7 +36,7 @@ _WORDLESS: Final = (
 )
 
 _DAMAGES: Final = (msgspec.DecodeError, yaml.YAMLError, ValueError, TypeError, RecursionError)
-"""What reading bytes that hold no record ends in."""
+"""The errors of reading bytes that hold no record."""
 
 RecordT = TypeVar("RecordT", bound=Record)
 
@@ -69,8 +69,8 @@ def encode(record: Record, path: Path, gate: Gate, on_file: bytes | None = None)
         raise InvalidInput(f"{kind.__name__}: holds text that is not Unicode") from None
     except (TypeError, OverflowError, RecursionError):
         raise InvalidInput(f"{kind.__name__}: holds a value that JSON has no form for") from None
-    if len(data) > LARGEST:
-        raise InvalidInput(f"{kind.__name__}: is larger than {LARGEST} bytes")
+    if len(data) > MAX_RECORD:
+        raise InvalidInput(f"{kind.__name__}: is larger than {MAX_RECORD} bytes")
     if texts and (on_file is None or texts != _texts_on_file(on_file, path, kind)):
         gate(texts, "")
     return _yaml_of(plain) if path.suffix == ".yaml" else data
@@ -140,7 +140,7 @@ def _plain_of(data: bytes) -> object:
     depth = 0
     for event in yaml.parse(data, _LOADER):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > DEEPEST:
+        if depth > MAX_DEPTH:
             raise ValueError("nested too deeply")
     plain: object = yaml.load(data, _LOADER)  # noqa: S506 - a safe loader
     return plain
@@ -176,7 +176,7 @@ def _may_hold_text(kind: inspect.Type) -> bool:
 def _check_plain(value: object) -> None:
     """Refuse what is nested too deeply to walk through, and numbers that JSON has no form for."""
     level: list[object] = [value]
-    for _ in range(DEEPEST + 1):
+    for _ in range(MAX_DEPTH + 1):
         if not level:
             break
         level = [
@@ -186,7 +186,7 @@ def _check_plain(value: object) -> None:
             if isinstance(item, dict | list | tuple)
         ]
     else:
-        raise InvalidInput(f"the record is nested more than {DEEPEST} levels deep")
+        raise InvalidInput(f"the record is nested more than {MAX_DEPTH} levels deep")
     if (where := non_finite_path(value)) is not None:
         raise InvalidInput(f"{where.removeprefix('$.')}: is not a finite number")
 
@@ -215,11 +215,7 @@ class EarlyGate:
             self._here.results = {}
 
     def __call__(self, texts: Any, field: str) -> None:
-        """Refuse texts that are never saved.
-
-        Raises:
-            SensitiveInput, InvalidInput: as the gate itself.
-        """
+        """Refuse texts that are never saved."""
         results: Mapping[str, tuple[Any, MemoryRefusal | None]] = getattr(self._here, "results", {})
         if field or not results or not isinstance(texts, Mapping):
             self._gate(texts, field)
@@ -237,7 +233,7 @@ class EarlyGate:
         for name, value in texts.items():
             try:
                 plain = msgspec.to_builtins(value)  # a copy, which nobody changes meanwhile
-                if len(msgspec.json.encode(plain)) > LARGEST:
+                if len(msgspec.json.encode(plain)) > MAX_RECORD:
                     continue  # refused for its size, unread
             except _UNREADABLE:
                 continue  # refused for its type, unread

@@ -35,7 +35,7 @@ from memfin.memory.tokens import BUDGETS, estimate_tokens, fitted_items, fitted_
 from memfin.text.lines import flat, visible
 
 Condition = Literal["offered", "asked_for", "of_thread", "drifted"]
-"""When an optional slice is wanted: always (``offered``), when the prompt speaks of the user's threads
+"""Conditions of optional slices: always (``offered``), when the prompt speaks of the user's threads
 (``asked_for``), when the task belongs to a thread (``of_thread``), when there is drift (``drifted``)."""
 
 
@@ -69,11 +69,6 @@ def wanted_slices(route: Route, *, prompt: str = "", of_thread: bool = False) ->
     """Return the slices that a route wants for one task, in the order of injection.
 
     A slice whose condition is drift is among them; how much drift there is, only its value can tell.
-
-    Args:
-        route: one of the seven routes.
-        prompt: the user's words, read for whether they speak of her threads.
-        of_thread: whether the task belongs to a thread.
     """
     plan = MATRIX[route]
     met: dict[Condition, bool] = {
@@ -87,7 +82,7 @@ def wanted_slices(route: Route, *, prompt: str = "", of_thread: bool = False) ->
 
 
 def refers_to_threads(prompt: str) -> bool:
-    """Say whether a prompt, Chinese or English, speaks of the user's own threads."""
+    """Return whether a prompt, Chinese or English, speaks of the user's own threads."""
     return any(pattern.search(prompt) for pattern in _patterns())
 
 
@@ -159,7 +154,7 @@ def escaped(text: str) -> str:
 
 
 Source = Literal["task", "thread", "profile", "threads", "drift", "default"]
-"""Where a slice's value is from; the first three in the order in which they win (§6.4)."""
+"""Sources of a slice's value; the first three in the order in which they win (§6.4)."""
 
 SOURCES: Final[Mapping[SliceName, tuple[Source, ...]]] = {
     "S1": ("task", "thread", "profile", "default"),
@@ -180,7 +175,7 @@ CONSENT: Final[Mapping[Source, ConsentScope]] = {
     "profile": "save_to_profile",
     "drift": "save_to_profile",
 }
-"""What a person must consent to before a source is read; the others need no consent."""
+"""The consent that a source needs before it is read; the others need none."""
 
 FIELDS: Final[Mapping[SliceName, str]] = {
     "S1": "language_preference",
@@ -200,7 +195,7 @@ LABELS: Final[Mapping[SliceName, str]] = {
 }
 
 DEFAULTS: Final[Mapping[SliceName, str]] = {"S1": "en", "S2": "standard", "S3": "balanced"}
-"""What holds where nobody has said anything (§6.4, §8.3)."""
+"""Values of slices that no source has a value for (§6.4, §8.3)."""
 
 THREADS_NAMED: Final = 3
 """Active threads that S6 names, the last ones touched."""
@@ -233,7 +228,7 @@ class LoadedSlice(Record):
 
 
 class LoadedMemory(Record):
-    """What memory gives a task: the block to inject, and what was loaded, missing and blocked (§6.6)."""
+    """The memory of a task: the block to inject, and the slices loaded, missing and blocked (§6.6)."""
 
     route: Route
     slices: tuple[LoadedSlice, ...]
@@ -246,7 +241,7 @@ class LoadedMemory(Record):
 
 
 class ReadPlan(Record):
-    """What may be read for a task, and what the route wants of it.
+    """The sources that may be read for a task, and the slices that its route wants.
 
     Attributes:
         wanted: the slices that the route wants, in the order of injection.
@@ -263,7 +258,7 @@ class ReadPlan(Record):
 
 
 class Material(Record):
-    """What was read for a plan; what the plan leaves closed stays empty.
+    """Records read for a plan; sources that the plan leaves closed stay empty.
 
     Attributes:
         profile: the profile context in force.
@@ -283,14 +278,7 @@ class Material(Record):
 def plan_reads(
     route: Route, scopes: ConsentScopes | None, *, prompt: str = "", thread_id: str | None = None
 ) -> ReadPlan:
-    """Say what may be read for a task on a route (memory design §6.3, §6.5).
-
-    Args:
-        route: one of the seven routes.
-        scopes: what the consent in force allows; None where none is in force.
-        prompt: the user's words, for the slice that they have to ask for.
-        thread_id: the thread that the task belongs to.
-    """
+    """Plan the reads of a task on a route (memory design §6.3, §6.5)."""
     wanted = wanted_slices(route, prompt=prompt, of_thread=thread_id is not None)
     stored: set[Source] = {source for name in wanted for source in SOURCES[name] if source in CONSENT}
     allowed: set[Source] = {source for source in stored if scopes is not None and scopes[CONSENT[source]]}
@@ -304,7 +292,7 @@ def plan_reads(
 
 
 def assemble(plan: ReadPlan, material: Material, task: ContextFields | None = None) -> LoadedMemory:
-    """Make the block and its attributes of what was read and what the task itself says (§6.4).
+    """Return the block and its attributes, of the records read and the fields of the task itself (§6.4).
 
     A slice without a value is left out, not left empty, and named: as blocked where consent closes one
     of its sources, else as missing. That there is no drift is no lack, so S9 is then not named.
@@ -365,7 +353,7 @@ def _value(name: SliceName, source: Source, material: Material, task: ContextFie
 
 
 def _may_come_from(route: Route, name: SliceName, source: Source) -> bool:
-    """Say whether a route takes a slice from that source: some only from the task's thread (§6.3)."""
+    """Return whether a route takes a slice from that source: some only from the task's thread (§6.3)."""
     return source == "thread" or MATRIX[route].optional.get(name) != "of_thread"
 
 

@@ -1,4 +1,4 @@
-"""Advisor order, hints and suggestions: what preferences may change around a task (memory design §7, §8.3)."""
+"""Advisor order, hints and suggestions: preferences around a task (memory design §7, §8.3)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -77,14 +77,8 @@ def hint_for(
 ) -> Hint | None:
     """Return the hint that a result may carry, or None.
 
-    Somebody who revoked is told how to be remembered again; somebody with consent who set none of the
-    preferences, that there are some. Neither is told again before `PAUSE` is over.
-
-    Args:
-        state: where the user stands.
-        shown_at: when this user was shown a hint last, None for never.
-        now: the time of this result.
-        preferred: whether the user's profile holds any preference.
+    Somebody who revoked gets the hint to renew consent; somebody with consent who set no preferences, the
+    hint to set some. Neither gets one again before `PAUSE` is over.
     """
     if shown_at is not None and now - shown_at < PAUSE:
         return None
@@ -115,7 +109,7 @@ REFRESH_CONDITIONS: Final[Mapping[str, tuple[RefreshCondition, ...]]] = {
     "theme": ("policy_change", "flow_shift", "constituent_change"),
     "event": ("event_outcome", "date_reached", "policy_change"),
 }
-"""What is suggested to refresh a thread on, by the type of its cognition object."""
+"""Suggested conditions for refreshing a thread, by the type of its cognition object."""
 
 ANY_OBJECT: Final[tuple[RefreshCondition, ...]] = ("new_evidence",)
 """The suggestion for an object of no known type."""
@@ -146,7 +140,7 @@ class Skill(Record):
 
 
 class Suggestions(Record):
-    """What a page may suggest to a person.
+    """Suggestions of a page to a person.
 
     Attributes:
         task_types: three kinds of task, those done last first.

@@ -1,4 +1,4 @@
-"""What the memory layer tells operators: counters, spans and log events, without users and content."""
+"""Telemetry of the memory layer: counters, spans and log events, without users and content."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -71,36 +71,36 @@ class MemoryTelemetry:
         return observe
 
     def written(self, scope: str, *, slice_id: str = "", consent_id: str = "") -> None:
-        """Tell of one record written; scope is ``task``, ``thread``, ``profile`` or another kind's name."""
+        """Record one write; scope is ``task``, ``thread``, ``profile`` or another kind's name."""
         self._operation("write", scope, slice_id, consent_id)
 
     def deleted(self, scope: str, *, slice_id: str = "", consent_id: str = "") -> None:
-        """Tell of one record, or all of a scope, deleted."""
+        """Record one deletion, of a record or of all of a scope."""
         self._operation("delete", scope, slice_id, consent_id)
 
     def expired(self, count: int) -> None:
-        """Tell of task contexts that a sweep removed."""
+        """Record the task contexts that a sweep removed."""
         if count:
             self._operation("delete", "task", "", "", count)
 
     def consent_granted(self, consent_id: str, version: int) -> None:
-        """Tell of a consent granted, anew or in a further version."""
+        """Record a consent granted, anew or in a further version."""
         self._granted.inc()
         with self._tracer.start_as_current_span("profile_consent_grant") as span:
             span.set_attributes({"consent_id_ref": consent_id, "version": version})
 
     def onboarding_step(self, step: str) -> None:
-        """Tell of a step of onboarding that somebody came to; a name of a closed set."""
+        """Record a step of onboarding; a name of a closed set."""
         self._steps.labels(step).inc()
 
     def drifted(self, drift_id: str, signal_kind: str, *, triggers_alert: bool) -> None:
-        """Tell of a drift record written."""
+        """Record a drift record written."""
         self._drifts.labels(signal_kind, str(triggers_alert).lower()).inc()
         with self._tracer.start_as_current_span("persona_drift_detected") as span:
             span.set_attributes({"drift_id": drift_id, "signal_kind": signal_kind})
 
     def context_built(self, attributes: SliceAttributes) -> None:
-        """Tell which slices a task's context was built of, by name, and how many tokens they take."""
+        """Record the slices of a task's context, by name, and their tokens."""
         with self._tracer.start_as_current_span("context_built") as span:
             span.set_attributes(msgspec.to_builtins(attributes))
 

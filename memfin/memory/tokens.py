@@ -42,7 +42,7 @@ def boundary_before(text: str, at: int) -> int:
 
 
 def _joined(text: str, at: int) -> bool:
-    """Say whether the code points on both sides of a position are parts of one character."""
+    """Return whether the code points on both sides of a position are parts of one character."""
     left, right = text[at - 1], text[at]
     if left < "\u0300" and right < "\u0300":
         return left == "\r" and right == "\n"

@@ -38,11 +38,11 @@ from memfin.memory.package import (
     zipped,
 )
 from memfin.memory.paths import Paths, check_id
-from memfin.memory.records import LARGEST, Gate, RecordDamaged, decode, encode
+from memfin.memory.records import MAX_RECORD, Gate, RecordDamaged, decode, encode
 from memfin.memory.workspace import Workspace
 
 TASKS_KEPT: Final = timedelta(days=7)
-"""How old a task context may be to be exported; most are gone after a day."""
+"""The maximum age of a task context that is exported; most are gone after a day."""
 
 
 class Imported(Record):
@@ -194,13 +194,6 @@ def package_of(
     The caller holds the user's lock. What the consent no longer allows is not in it, even where a purge
     that was interrupted has left it on the disk.
 
-    Args:
-        files: the file system.
-        paths: of the data root.
-        user_id: whose memory.
-        consent: the last version of the consent; None where there is none that can be read.
-        now: the time that the manifest bears.
-
     Raises:
         NotFound: there is nothing of that user.
     """
@@ -273,7 +266,7 @@ def _is_exported(path: str, data: bytes, consent: ProfileConsent | None, now: da
     return True
 
 
-LARGEST_FILE: Final = 16 << 20
+MAX_FILE: Final = 16 << 20
 """Bytes; a record has at most 64 KiB, the index of a drift log is longer."""
 
 _OWN_ID: Final[Mapping[str, str]] = {
@@ -330,7 +323,7 @@ def _verified(path: Path) -> tuple[str, dict[str, bytes]]:
             more = f", and {len(others)} more; memfin memory verify {path} lists them" if others else ""
             raise UsageError(f"{path}: not as it was exported: {first}{more}")
         contents = {
-            entry.path: package.content(entry.path, min(entry.size, LARGEST_FILE))
+            entry.path: package.content(entry.path, min(entry.size, MAX_FILE))
             for entry in verified.manifest.files
         }
     return check_id(verified.manifest.user_id), contents
@@ -373,7 +366,7 @@ def _index_lines(data: bytes, name: str) -> list[Record]:
 
 def _consent(data: bytes, name: str) -> ProfileConsent:
     """Return a consent of a stranger's making, which no parser in C is given."""
-    if len(data) > LARGEST or _UNLIKE_A_CONSENT.search(data):
+    if len(data) > MAX_RECORD or _UNLIKE_A_CONSENT.search(data):
         raise RecordDamaged(f"{name}: is no readable ProfileConsent")
     try:
         plain = yaml.load(data.decode(), Loader=yaml.SafeLoader)

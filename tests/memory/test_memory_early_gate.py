@@ -16,7 +16,7 @@ from memfin.memory.errors import (
     NotFound,
     SensitiveInput,
 )
-from memfin.memory.records import LARGEST, EarlyGate
+from memfin.memory.records import MAX_RECORD, EarlyGate
 from memfin.memory.sensitive import refuse_sensitive
 from tests.memory.memory_disks import UnsyncedFiles, tree
 from tests.memory.memory_world import EVERYTHING, NOTHING_KEPT, Clock, everything_said, preferences
@@ -131,7 +131,7 @@ def test_what_changes_after_it_was_read_is_read_again() -> None:
 def test_what_cannot_be_a_record_is_not_read_early(tmp_path: Path) -> None:
     seen: list[Any] = []
     gate = EarlyGate(lambda value, field: seen.append(value))
-    with gate.reading({"a": object(), "b": "x" * LARGEST, "c": "\ud800"}):
+    with gate.reading({"a": object(), "b": "x" * MAX_RECORD, "c": "\ud800"}):
         assert seen == []
     with MemoryStore(tmp_path, clock=Clock(), files=UnsyncedFiles()) as store:
         store.grant_consent(USER, EVERYTHING)

@@ -30,7 +30,7 @@ from memfin.memory.index import Index
 from memfin.memory.isolated import _InMemoryFiles
 from memfin.memory.paths import Paths
 from memfin.memory.plans import Append, Keep, ProfileWriteToken, Put, RemoveTree, Writer
-from memfin.memory.records import DEEPEST, LARGEST, RecordDamaged, encode, load, load_sound, text_fields
+from memfin.memory.records import MAX_DEPTH, MAX_RECORD, RecordDamaged, encode, load, load_sound, text_fields
 from tests.memory.memory_disks import CountedFiles, tree
 from tests.memory.memory_world import EVERYTHING, START, Clock, open_store, preferences, settle_in
 from tests.support import each_case
@@ -196,9 +196,9 @@ def nested(levels: int) -> Any:
         ({"cognition_object": {"x": math.nan}}, "cognition_object.x: is not a finite number"),
         ({"cognition_object": {"x": [math.inf]}}, r"cognition_object.x\[0\]: is not a finite number"),
         ({"cognition_object": {"x": object()}}, "no form for"),
-        ({"cognition_object": {"x": nested(DEEPEST)}}, "levels deep"),
+        ({"cognition_object": {"x": nested(MAX_DEPTH)}}, "levels deep"),
         ({"cognition_object": {"x": nested(100_000)}}, "no form for"),
-        ({"cognition_object": {"x": "y" * LARGEST}}, "larger than"),
+        ({"cognition_object": {"x": "y" * MAX_RECORD}}, "larger than"),
         ({"snapshot_id": "../x"}, "snapshot_id: "),
         ({"user_id": "u" * 65}, "user_id: "),
         ({"status": "open"}, "status: "),
@@ -213,7 +213,7 @@ def test_a_record_that_does_not_fit_is_refused_in_one_line(changes: dict[str, An
 
 
 def test_records_are_read_as_they_were_written(tmp_path: Path) -> None:
-    deep = HEADER.replace(cognition_object={"x": nested(DEEPEST - 2), "名": [1, 2.5, None, True]})
+    deep = HEADER.replace(cognition_object={"x": nested(MAX_DEPTH - 2), "名": [1, 2.5, None, True]})
     Files().save(tmp_path / "x.json", encode(deep, Path("x.json"), passes))
     assert load(Files(), tmp_path / "x.json", ThreadHeader) == deep
 

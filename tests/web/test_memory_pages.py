@@ -377,7 +377,7 @@ async def test_cookies_behind_a_proxy_are_for_tls_and_this_host_alone(tmp_path: 
 
 
 def test_there_are_only_so_many_sessions(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
-    monkeypatch.setattr("memfin.web.memory.pages.sessions.MOST", 2)
+    monkeypatch.setattr("memfin.web.memory.pages.sessions.MAX_SESSIONS", 2)
     sessions = Sessions(clock)
     keys = [sessions.begin("alice", str(number)) for number in range(3)]
     assert [sessions.find(key) is not None for key in keys] == [False, True, True]

@@ -19,11 +19,11 @@ from memfin.memory.sensitive.text import (
 _BASE58: Final = frozenset("123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz")
 _BECH32: Final = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
 _RESIDUES: Final = frozenset({1, 0x2BC830A3})
-"""What the checksum leaves: Bech32 (BIP 173) and Bech32m (BIP 350)."""
+"""Residues of a right checksum: Bech32 (BIP 173) and Bech32m (BIP 350)."""
 
 _WORD: Final = re.compile(r"[0-9A-Za-z]+")
 _GAP: Final = re.compile(r"[ \t]?[-·][ \t]?|[ \t]{1,3}|[ \t]*\n[ \t]*")
-_LEAST_PIECE: Final = 3
+_MIN_PIECE: Final = 3
 """Characters of a piece, on average, of a code that is written in several."""
 
 
@@ -38,7 +38,7 @@ class Coded(NamedTuple):
 
 def coded(view: View, first: re.Pattern[str], lengths: range) -> Iterator[Coded]:
     """Yield words, and neighbouring words taken together, that begin like a code and have a length of one."""
-    most = max(2, lengths.stop // _LEAST_PIECE)
+    most = max(2, lengths.stop // _MIN_PIECE)
     words = [match.span() for match in _WORD.finditer(view.text)]
     for number, (start, end) in enumerate(words):
         if first.match(view.text, start, end) is None:
@@ -130,7 +130,7 @@ def emails(view: View) -> Iterator[Finding]:
 
 
 def _is_spelt(match: re.Match[str]) -> bool:
-    """Say whether both signs are marked or spelt: "meet at amazon.com" is a sentence."""
+    """Return whether both signs are marked or spelt: "meet at amazon.com" is a sentence."""
     between = match[0][len(match["local"]) : match.start("domain") - match.start()]
     return (
         any(sign in between for sign in "[({<【《")
@@ -155,8 +155,8 @@ _PASSWORD: Final = re.compile(
     + r")(?P<value>[!-~]{6,})",
     re.IGNORECASE,
 )
-_SHORTEST_PASSWORD: Final = 6
-_FEWEST_LETTERS: Final = 3
+_MIN_PASSWORD: Final = 6
+_MIN_LETTERS: Final = 3
 _CHANGES: Final = 4
 _DIGITS: Final = re.compile(r"\d{6,}")
 _HEX_DIGEST: Final = re.compile(r"(?i)(?:sha-?(?:1|256|512)|md5|hash|checksum|摘要|哈希|校验)")
@@ -190,11 +190,11 @@ def _is_mixed(value: str) -> bool:
 
 
 def _is_random(value: str) -> bool:
-    """Say whether a value has digits among letters, or letters of changing case, as prose has not."""
+    """Return whether a value has digits among letters, or letters of changing case, as prose has not."""
     letters = [each for each in value if each.isalpha()]
     changes = sum(one.isupper() and other.islower() for one, other in pairwise(letters))
     mixed = any(map(str.isdigit, value)) or changes >= _CHANGES
-    return len(letters) >= _FEWEST_LETTERS and mixed and "//" not in value
+    return len(letters) >= _MIN_LETTERS and mixed and "//" not in value
 
 
 def _is_password(value: str) -> bool:
@@ -203,7 +203,7 @@ def _is_password(value: str) -> bool:
     kinds = (str.isdigit, str.isalpha, lambda each: not each.isalnum())
     value = value.rstrip(".,;:!?)\"'")
     return (
-        len(value) >= _SHORTEST_PASSWORD
+        len(value) >= _MIN_PASSWORD
         and sum(any(map(kind, value)) for kind in kinds) > 1
         and any(map(str.isdigit, value))
     )
@@ -291,16 +291,20 @@ def private_keys(view: View) -> Iterator[Finding]:
     64 hexadecimal digits are a key only behind a label, for digests and transactions look the same;
     keys with a checksum, a head or a prefix of their own count wherever they stand.
     """
+    yield from _plain_keys(view)
+    for first, lengths, rule_of in _ENCODED_KEYS:
+        for code in coded(view, first, lengths):
+            if (found := rule_of(view, code)) is not None:
+                yield view.finding("private_key", found, code.start, code.end)
+
+
+def _plain_keys(view: View) -> Iterator[Finding]:
     for pattern, rule in ((_PEM, "pem"), (_PUTTY, "putty"), (_AGE, "age")):
         yield from view.matches("private_key", rule, pattern)
     for pattern, rule in ((_HEX, "labelled_hex"), (_STELLAR, "labelled_stellar")):
         for match in pattern.finditer(view.text):
             if labelled(view, match.start(), "private", _REACH):
                 yield view.finding("private_key", rule, match.start(), match.end())
-    for first, lengths, rule_of in _ENCODED_KEYS:
-        for code in coded(view, first, lengths):
-            if (found := rule_of(view, code)) is not None:
-                yield view.finding("private_key", found, code.start, code.end)
     for match in _BYTES.finditer(view.text):
         if all(int(each) < 256 for each in re.findall(r"\d+", match[0])):  # noqa: PLR2004 - bytes
             yield view.finding("private_key", "byte_array", match.start(), match.end())
@@ -337,7 +341,7 @@ _ENCODED_KEYS: Final = (
 """The beginning and the lengths of keys in an encoding, and the rule that one fits, if any."""
 
 SIZES: Final = (12, 15, 18, 21, 24)
-_FEWEST: Final = 12
+_MIN_WORDS: Final = 12
 _BITS: Final = 11
 _BETWEEN_WORDS: Final = r"[\s0-9,.、，;；:：|/\\_\-'\"“”()\[\]{}<>*#=+•·]{1,12}"
 _WORDS: Final = re.compile(rf"[a-z]{{3,8}}(?:{_BETWEEN_WORDS}[a-z]{{3,8}}){{11,}}")
@@ -348,7 +352,7 @@ _SINGLES: Final = re.compile(rf"[一-鿿](?:{_BETWEEN_WORDS}[一-鿿](?![一-鿿
 _HAN: Final = re.compile(r"[一-鿿]")
 _PHRASE_IS: Final = r"[\"'”]?\s{0,2}(?:[((][^))]{0,12}[))]\s?)?(?:[:=]|是|为|如下)[:=]?\s{0,4}[\"'“]?"
 _BESIDE: Final = 2
-_FEWEST_PAIRS: Final = 2
+_MIN_PAIRS: Final = 2
 """Ordinary pairs that make characters plain Chinese; one phrase of twelve in 14,000 holds so many."""
 
 Span = tuple[int, int]
@@ -388,7 +392,7 @@ def _english(view: View, run: re.Match[str]) -> Iterator[Finding]:
 
 
 def _in_row(view: View, places: Sequence[Span]) -> Iterator[Finding]:
-    if len(places) < _FEWEST:
+    if len(places) < _MIN_WORDS:
         return
     index = _index("english")
     numbers = [index[view.lower[slice(*place)]] for place in places]
@@ -423,7 +427,7 @@ def _chinese(view: View, runs: Iterable[Sequence[Span]], *, known: bool) -> Iter
 
 def _checked(numbers: Sequence[int]) -> Iterator[Span]:
     """Yield where a phrase with a right checksum begins, and its size."""
-    for first in range(len(numbers) - _FEWEST + 1):
+    for first in range(len(numbers) - _MIN_WORDS + 1):
         for size in SIZES:
             if first + size <= len(numbers) and _is_right(numbers[first : first + size]):
                 yield first, size
@@ -441,7 +445,7 @@ def _is_right(numbers: Sequence[int]) -> bool:
 def _reads_as_text(view: View, places: Sequence[Span]) -> bool:
     characters = [view.text[slice(*place)] for place in places]
     pairs = ordinary_pairs()
-    return sum(one + other in pairs for one, other in pairwise(characters)) >= _FEWEST_PAIRS
+    return sum(one + other in pairs for one, other in pairwise(characters)) >= _MIN_PAIRS
 
 
 @cache

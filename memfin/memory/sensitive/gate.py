@@ -20,7 +20,7 @@ from memfin.memory.sensitive.numbers import (
 )
 from memfin.memory.sensitive.text import Finding, View, outermost, spelt_out, view_of, without_breaks
 
-_FEWEST_DIGITS: Final = re.compile(r"(?:\d\D{0,6}){6}")
+_MIN_DIGITS: Final = re.compile(r"(?:\d\D{0,6}){6}")
 """Every number that is looked for holds six digits close to each other."""
 
 
@@ -53,7 +53,7 @@ def _in_words(view: View) -> Iterator[Finding]:
 
 
 def _in_numbers(view: View) -> Iterator[Finding]:
-    if _FEWEST_DIGITS.search(view.text) is None:
+    if _MIN_DIGITS.search(view.text) is None:
         return
     written = list(numbers(view))
     identities = list(identity_numbers(view, written))
@@ -63,7 +63,7 @@ def _in_numbers(view: View) -> Iterator[Finding]:
     yield from phones(view, written)
 
 
-_DEEPEST: Final = 64
+_MAX_DEPTH: Final = 64
 _SHOWN: Final = 40
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 
@@ -77,7 +77,7 @@ def findings_within(value: Any) -> Iterator[Finding]:
     Raises:
         InvalidInput: Lists and objects stand in each other more than 64 deep.
     """
-    yield from _within(value, "", _DEEPEST)
+    yield from _within(value, "", _MAX_DEPTH)
 
 
 def refuse_sensitive(value: Any, field: str = "text") -> None:
@@ -90,7 +90,7 @@ def refuse_sensitive(value: Any, field: str = "text") -> None:
             words for everybody, and never the text.
         InvalidInput: Lists and objects stand in each other more than 64 deep.
     """
-    found = tuple(_within(value, field, _DEEPEST))
+    found = tuple(_within(value, field, _MAX_DEPTH))
     if found:
         first = found[0].field or "text"
         raise SensitiveInput(
@@ -100,7 +100,7 @@ def refuse_sensitive(value: Any, field: str = "text") -> None:
 
 def _within(value: Any, path: str, depth: int) -> Iterator[Finding]:
     if depth < 0:
-        raise InvalidInput(f"{path[:_SHOWN]}...: nested more than {_DEEPEST} deep")
+        raise InvalidInput(f"{path[:_SHOWN]}...: nested more than {_MAX_DEPTH} deep")
     text = _as_text(value)
     if text is not None:
         for each in find_sensitive(text):

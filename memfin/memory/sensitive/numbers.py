@@ -17,11 +17,11 @@ _NOISE: Final = re.compile(
 )
 """UUIDs and digests, whose digits say nothing."""
 
-MOST_DIGITS: Final = 19
+MAX_DIGITS: Final = 19
 _TABLE: Final = 40
-"""So many groups are a table: no number in it is looked for digit by digit."""
+"""Groups that make a table: no number in it is looked for digit by digit."""
 
-_MOST_GROUPS: Final = 9
+_MAX_GROUPS: Final = 9
 
 
 class Number(NamedTuple):
@@ -39,22 +39,22 @@ class Number(NamedTuple):
 
     @property
     def whole(self) -> bool:
-        """Whether it is written in one piece."""
+        """True for a number in one piece."""
         return not self.gaps
 
     @property
     def broken(self) -> bool:
-        """Whether line ends, two at most, are all that divides it."""
+        """True for a number that is divided by line ends alone, two at most."""
         return 0 < len(self.gaps) <= 2 and set(self.gaps) == {"\n"}  # noqa: PLR2004 - as the docstring says
 
     @property
     def spaced(self) -> bool:
-        """Whether one and the same sign stands between all its digits."""
+        """True for a number with the same sign between all its digits."""
         return len(set(self.gaps)) == 1 and set(self.sizes) == {1}
 
     @property
     def uniform(self) -> bool:
-        """Whether its groups are divided in one way, line ends apart."""
+        """True for a number whose groups are divided in one way, line ends apart."""
         return len(set(self.gaps) - {"\n"}) <= 1
 
 
@@ -72,12 +72,12 @@ def numbers(view: View) -> Iterator[Number]:
     for sequence in _SEQUENCE.finditer(view.text):
         groups = [match.span() for match in _GROUP.finditer(view.text, *sequence.span())]
         gaps = [_sign(view.text[end:start]) for (_, end), (start, _) in pairwise(groups)]
-        most = MOST_DIGITS if len(groups) <= _TABLE else _MOST_GROUPS
+        most = MAX_DIGITS if len(groups) <= _TABLE else _MAX_GROUPS
         for first in range(len(groups)):
             digits = ""
             for last in range(first, min(first + most, len(groups))):
                 digits += view.text[slice(*groups[last])]
-                if len(digits) > MOST_DIGITS:
+                if len(digits) > MAX_DIGITS:
                     break
                 yield Number(
                     digits,
@@ -218,7 +218,7 @@ def _is_old(digits: str) -> bool:
 
 
 def _is_hong_kong(match: re.Match[str]) -> bool:
-    """Say whether the check digit is right and bracketed, as it is printed; other codes look alike."""
+    """Return whether the check digit is right and bracketed, as it is printed; other codes look alike."""
     if match[3] is None or match[5] is None:
         return False
     letters = [ord(letter) - 55 for letter in match[1].upper()]
@@ -312,7 +312,8 @@ _ROUND: Final = "00000"
 _AFTER_PLUS: Final = re.compile(r"(?:\+|(?<!\d)00)[ ]?[1-9](?:[ \t]?[-.()/]?[ \t]?\d){6,14}(?!\d)")
 _BRACKETED: Final = re.compile(r"\((0\d{2,4}|\d{3})\)[ \t]?-?[ \t]?(\d{3,4})[ \t.-]?(\d{3,4})(?!\d)")
 _WORD_BEFORE: Final = re.compile(r"[a-z]+$")
-_WORDS: Final = frozenset("tel phone mobile mob cell call wx wechat vx v whatsapp sj dh t m p".split())
+_TOUCHING: Final = "tel phone mobile mob cell call wx wechat vx v whatsapp sj dh t m p"
+_WORDS: Final = frozenset(_TOUCHING.split())
 """Words that may touch a number."""
 
 _SHAPED: Final = (
@@ -331,7 +332,7 @@ _SHAPED: Final = (
 """Region, first digits and groups of numbers that their form alone gives away."""
 
 _REGIONS: Final = ("CN", "HK", "TW", "MO", "SG", "US", "GB", "JP", "KR", "AU", "MY", "DE", "FR", "IN")
-"""Where a number behind a label may belong."""
+"""Regions that a number behind a label may belong to."""
 
 _SERVICE: Final = re.compile(r"[48]00\d{7}|95\d{3,6}")
 _CONTINUED: Final = re.compile(r"[-./]\d")

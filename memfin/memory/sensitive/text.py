@@ -59,14 +59,14 @@ _INVISIBLE_LETTERS: Final = frozenset("ᅟᅠㅤﾠ⠀")
 
 _NUMERALS: Final = str.maketrans("〇零一二三四五六七八九幺壹贰叁肆伍陆柒捌玖", "001234567891123456789")
 _SPELT_OUT: Final = re.compile(r"[〇零一二三四五六七八九幺壹贰叁肆伍陆柒捌玖0-9]{11,}")
-"""So many numerals in a row are read digit by digit."""
+"""Runs of numerals that are long enough to be read digit by digit."""
 
 
 _LIKE_DIGITS: Final = str.maketrans("lIoO", "1100")
 _MISSPELT: Final = re.compile(r"(?<![0-9A-Za-z_])[0-9lIoO](?:[ -]?[0-9lIoO]){10,}(?=[Xx]?(?![0-9A-Za-z_]))")
-"""What may be a number some of whose digits are letters that look like them."""
+"""Possible numbers with letters that look like digits."""
 
-_FEWEST_DIGITS: Final = 4
+_MIN_DIGITS: Final = 4
 _ALIKE: Final = str.maketrans(
     "АВЕКМНОРСТУХЅІЈаеорсухѕіјΑΒΕΖΗΙΚΜΝΟΡΤΥΧοχ", "ABEKMHOPCTYXSIJaeopcyxsijABEZHIKMNOPTYXox"
 )
@@ -133,7 +133,7 @@ def spelt_out(view: View) -> View:
 def _as_digits(match: re.Match[str]) -> str:
     """Return a run with letters for digits as digits; one with hardly a digit is left as it is."""
     digits = sum(map(str.isdigit, match[0]))
-    return match[0].translate(_LIKE_DIGITS) if digits >= _FEWEST_DIGITS else match[0]
+    return match[0].translate(_LIKE_DIGITS) if digits >= _MIN_DIGITS else match[0]
 
 
 def without_breaks(view: View) -> View | None:
@@ -187,7 +187,7 @@ def _plain(character: str) -> str:
 
 
 Topic = Literal["identity", "passport", "social", "card", "phone", "wallet", "private", "phrase", "order"]
-"""What a label may be about."""
+"""Topics of labels."""
 
 _CLOSE: Final = 16
 """Characters between a label and its identifier, at most."""
@@ -267,7 +267,7 @@ def _labels(topic: Topic) -> re.Pattern[str]:
 
 
 def labelled(view: View, at: int, topic: Topic, reach: int = _CLOSE) -> bool:
-    """Say whether a label of the topic stands up to ``reach`` characters before a place, in its sentence."""
+    """Return whether a label of the topic stands within ``reach`` before a place, in its sentence."""
     ends = view.label_ends.get(topic)
     if ends is None:
         ends = view.label_ends[topic] = [label.end() for label in _labels(topic).finditer(view.lower)]
