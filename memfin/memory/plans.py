@@ -8,18 +8,16 @@ to do so is refused.
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from memfin.contracts.base import Record
 from memfin.contracts.memory import ContextFields, Preferences, UserContext
-from memfin.memory.errors import InvalidInput, ProfileWriteRefused
+from memfin.memory.errors import InvalidInput, ProfileWriteRefused, invalid_value
 from memfin.memory.files import Files
 from memfin.memory.paths import Paths
 from memfin.memory.records import Gate, encode
-
-Entrance = Literal["onboarding", "review"]
 
 PREFERENCES: Final = Preferences.__struct_fields__
 """The fields of a profile that onboarding asks for."""
@@ -34,22 +32,15 @@ REVIEWABLE: Final = (
 """The fields that a review may set; positions, horizon and constraints only when named as such (§10.2)."""
 
 _NO_FIELDS: Final = ContextFields()
-_KEY: Final = object()
 
 
 class ProfileWriteToken:
-    """Permission to write a profile; only `onboarded` and `reviewed` give one."""
+    """Permission to write a profile; only `onboarded` and `reviewed` give the one that counts."""
 
-    __slots__ = ("_key", "entrance")
-
-    def __init__(self, entrance: Entrance, key: object = None) -> None:
-        self.entrance = entrance
-        self._key = key
+    __slots__ = ()
 
 
-def is_valid(write_token: ProfileWriteToken | None) -> bool:
-    """Return whether this module gave the token."""
-    return write_token is not None and write_token._key is _KEY  # noqa: SLF001 - the key is this module's
+_TOKEN: Final = ProfileWriteToken()
 
 
 def onboarded(
@@ -65,7 +56,7 @@ def onboarded(
         consent_version=version,
         **{name: getattr(preferences, name) for name in PREFERENCES},
     )
-    return profile, ProfileWriteToken("onboarding", _KEY)
+    return profile, _TOKEN
 
 
 def reviewed(
@@ -81,14 +72,13 @@ def reviewed(
     for name in changes:
         if name not in REVIEWABLE:
             raise InvalidInput(f"{name[:40]!r}: is no field of a profile; there are {', '.join(REVIEWABLE)}")
-    said = {name: _NO_FIELDS[name] if value is None else value for name, value in changes.items()}
-    fields = msgspec.structs.asdict(profile) | said | {"updated_at": now, "consent_version": version}
+    given = {name: _NO_FIELDS[name] if value is None else value for name, value in changes.items()}
+    fields = msgspec.structs.asdict(profile) | given | {"updated_at": now, "consent_version": version}
     try:
         edited = msgspec.convert(fields, UserContext)
     except msgspec.ValidationError as problem:
-        reason, _, where = str(problem).partition(" - at `$.")
-        raise InvalidInput(f"{where.removesuffix('`')}: {reason}") from None
-    return edited, ProfileWriteToken("review", _KEY)
+        raise invalid_value(problem) from None
+    return edited, _TOKEN
 
 
 def preferences_of(profile: UserContext | None) -> Preferences:
@@ -182,7 +172,7 @@ class Writer:
     def _checked(self, step: Step) -> bytes:
         match step:
             case Put(path, record, write_token):
-                if self._paths.is_profile(path) and not is_valid(write_token):
+                if self._paths.is_profile(path) and write_token is not _TOKEN:
                     raise ProfileWriteRefused(
                         "a profile is written by onboarding and by the person's own review, by nothing else"
                     )

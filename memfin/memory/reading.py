@@ -11,7 +11,7 @@ from memfin.contracts.base import Record
 from memfin.contracts.memory import ContextFields, ProfileConsent, Route, ThreadHeader, UserContext
 from memfin.memory import suggestions
 from memfin.memory.consent import onboarding_state
-from memfin.memory.errors import InvalidInput
+from memfin.memory.errors import InvalidInput, invalid_value
 from memfin.memory.paths import check_id, stamp
 from memfin.memory.plans import Put, preferences_of
 from memfin.memory.records import RecordDamaged, load, load_sound
@@ -234,5 +234,4 @@ def _fields(given: ContextFields | Mapping[str, Any] | None, name: str) -> Conte
     try:
         return msgspec.convert(dict(given), ContextFields)
     except msgspec.ValidationError as problem:
-        reason, _, where = str(problem).partition(" - at `$.")
-        raise InvalidInput(f"{name}.{where.removesuffix('`')}: {reason}") from None
+        raise invalid_value(problem, f"{name}.") from None

@@ -13,7 +13,7 @@ from msgspec import inspect
 
 from memfin.contracts.base import Record, non_finite_path
 from memfin.errors import RunFault
-from memfin.memory.errors import InvalidInput, MemoryRefusal
+from memfin.memory.errors import InvalidInput, MemoryRefusal, invalid_value
 from memfin.memory.files import Files
 
 Gate = Callable[[Any, str], None]
@@ -63,8 +63,7 @@ def encode(record: Record, path: Path, gate: Gate, on_file: bytes | None = None)
         msgspec.convert(plain, kind)
         data = msgspec.json.encode(record) + b"\n"
     except msgspec.ValidationError as problem:
-        reason, _, where = str(problem).partition(" - at `$.")
-        raise InvalidInput(f"{where.removesuffix('`') or kind.__name__}: {reason}") from None
+        raise invalid_value(problem, default=kind.__name__) from None
     except UnicodeEncodeError:
         raise InvalidInput(f"{kind.__name__}: holds text that is not Unicode") from None
     except (TypeError, OverflowError, RecursionError):

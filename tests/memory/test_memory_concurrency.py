@@ -17,7 +17,7 @@ from tests.memory.memory_world import EVERYTHING, Clock, open_store, preferences
 from tests.support import length
 
 PROCESSES = 8
-WRITERS = length(60, 200)
+WRITERS = length(25, 200)
 
 
 def test_eight_processes_of_many_writers_lose_no_update_and_leave_no_gap(tmp_path: Path) -> None:

@@ -262,10 +262,10 @@ def test_what_is_on_file_may_be_marked_under_a_gate_that_became_stricter(tmp_pat
 
 @pytest.mark.parametrize(
     "write_token",
-    [None, ProfileWriteToken("onboarding"), ProfileWriteToken("review", object())],
-    ids=["none", "own", "forged"],
+    [None, ProfileWriteToken()],
+    ids=["none", "own"],
 )
-def test_nothing_writes_a_profile_without_the_warrant_of_onboarding_or_review(
+def test_nothing_writes_a_profile_without_the_token_of_onboarding_or_review(
     write_token: ProfileWriteToken | None, tmp_path: Path
 ) -> None:
     path = Paths(tmp_path).profile("u1", "c")

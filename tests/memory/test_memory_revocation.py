@@ -29,7 +29,7 @@ from tests.memory.memory_race import READERS, Tally
 from tests.memory.memory_world import EVERYTHING, SECOND, START, Clock, open_store, preferences, settle_in
 from tests.support import length
 
-ROUNDS = length(300, 10_000)
+ROUNDS = length(100, 10_000)
 """How often consent is given and revoked while a hundred readers read."""
 
 
