@@ -10,7 +10,7 @@ import logging
 import os
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Final
@@ -22,8 +22,6 @@ from memfin.memory.paths import Paths, folded
 
 _PRIVATE_FILE: Final = 0o600
 _PRIVATE_DIRECTORY: Final = 0o700
-_AT_ONCE: Final = 32
-"""Files of a directory that are open at the same time."""
 
 SHARDS: Final = 256
 POLL: Final = 0.002
@@ -93,37 +91,19 @@ class Files(Disk):
     def loaded(self, directory: Path, suffix: str = ".json") -> Iterator[tuple[str, bytes]]:
         """Yield the files in a directory whose names end so, name and content, sorted by name.
 
-        None where there is no such directory; no temporary files, and none that vanish meanwhile. The
-        directory is looked up once, and a medium brings many files in the time of one.
+        None where there is no such directory; no temporary files, and none that vanish meanwhile.
         """
-        try:
-            descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-        except _MISSING:
-            return
-        try:
-            names = [n for n in _names_in(descriptor) if n.endswith(suffix) and n[0] != "."]
-            for first in range(0, len(names), _AT_ONCE):
-                yield from self._loaded(names[first : first + _AT_ONCE], descriptor)
-        finally:
-            os.close(descriptor)
-
-    def _loaded(self, names: Iterable[str], directory: int) -> list[tuple[str, bytes]]:
-        """Return files of an open directory; all are asked of the medium before the first is waited for."""
-        found: list[tuple[str, int]] = []
-        try:
-            for name in names:
-                with suppress(*_MISSING):
-                    found.append((name, os.open(name, os.O_RDONLY, dir_fd=directory)))
-                    os.posix_fadvise(found[-1][1], 0, 0, os.POSIX_FADV_WILLNEED)
-            return [(name, self.read(each, self.size(each), 0)) for name, each in found]
-        finally:
-            for _, each in found:
-                os.close(each)
+        for name in self.entries(directory):
+            if name.endswith(suffix) and name[0] != ".":
+                data = self.load(directory / name)
+                if data is not None:
+                    yield name, data
 
     def entries(self, directory: Path) -> list[str]:
         """Return all names in a directory, sorted; none where there is no such directory."""
         try:
-            return _names_in(directory)
+            with os.scandir(directory) as found:
+                return sorted(entry.name for entry in found)
         except _MISSING:
             return []
 
@@ -178,11 +158,6 @@ class Files(Disk):
             else:
                 self.unlink(directory / name)
         self.rmdir(directory)
-
-
-def _names_in(directory: Path | int) -> list[str]:
-    with os.scandir(directory) as found:
-        return sorted(entry.name for entry in found)
 
 
 def _listed(directory: Path | str) -> list[tuple[str, bool]]:
@@ -284,7 +259,7 @@ def stage(files: Files, paths: Paths, user_id: str, contents: Mapping[Path, byte
 
     Call it and `move_in` under the user's lock and with the user marked, so that the next one finishes it.
     """
-    staging = paths.staging(user_id)
+    staging = paths.tree("imports", user_id)
     files.remove_tree(staging)
     for path, data in sorted(contents.items()):
         files.save(staging / path.relative_to(paths.root), data)
@@ -296,7 +271,7 @@ def move_in(files: Files, paths: Paths, user_id: str) -> None:
 
     Whole directories take their places, the consent last: until then nothing of it is read.
     """
-    staging = paths.staging(user_id)
+    staging = paths.tree("imports", user_id)
     if files.exists(staging / _STAGED):
         for place in (*paths.trees(user_id), paths.history(user_id), paths.consent(user_id)):
             staged = staging / place.relative_to(paths.root)

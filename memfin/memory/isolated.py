@@ -66,11 +66,6 @@ class _InMemoryFiles(Files):
     def load(self, path: Path) -> bytes | None:
         return self._directories.get(str(path.parent), {}).get(path.name)
 
-    def loaded(self, directory: Path, suffix: str = ".json") -> Iterator[tuple[str, bytes]]:
-        for name, data in sorted(self._directories.get(str(directory), {}).items()):
-            if data is not None and name.endswith(suffix) and name[0] != ".":
-                yield name, data
-
     def entries(self, directory: Path) -> list[str]:
         return sorted(self._directories.get(str(directory), ()))
 

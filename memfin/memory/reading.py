@@ -136,7 +136,7 @@ class Reading:
             state = onboarding_state(on_file)
             if state in {"brand_new", "incomplete"}:
                 return None
-            path = workspace.paths.hints(user_id) / "last.json"
+            path = workspace.paths.tree("hints", user_id) / "last.json"
             shown: suggestions.HintShown | None = None
             with suppress(RecordDamaged):
                 shown = load(workspace.files, path, suggestions.HintShown)

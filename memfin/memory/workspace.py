@@ -29,7 +29,7 @@ from memfin.memory.consent import (
 from memfin.memory.errors import AccountDeleted, InvalidId, InvalidInput, MemoryRefusal
 from memfin.memory.files import Files, Locks, Reserve, is_full, move_in
 from memfin.memory.index import Index, TaskRow
-from memfin.memory.paths import Paths, Prefix, check_id, is_id, new_id
+from memfin.memory.paths import TREES, Paths, Prefix, check_id, is_id, new_id
 from memfin.memory.plans import Checked, Observer, Step, Writer
 from memfin.memory.records import EarlyGate, Gate, RecordDamaged, load
 
@@ -287,7 +287,7 @@ class Workspace:
         found = set(self.files.names(self.paths.pending, ""))
         for directory in (self.paths.consents, self.paths.stubs):
             found.update(self.files.names(directory, ".yaml"))
-        for directory in self.paths.all_trees():
+        for directory in map(self.root.joinpath, TREES):
             found.update(self.files.names(directory, ""))
         return sorted(filter(is_id, found))
 

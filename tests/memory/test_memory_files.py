@@ -1,7 +1,6 @@
 """The file layer, the records in it, the plans that write them, and the index beside them."""
 
 import math
-import os
 import sqlite3
 import stat
 from collections.abc import Hashable
@@ -113,25 +112,6 @@ def test_a_file_that_vanishes_before_it_is_opened_is_left_out(tmp_path: Path) ->
         (tmp_path / name).write_bytes(b"{}")
     (tmp_path / "b.json").symlink_to(tmp_path / "vanished")
     assert list(Files().loaded(tmp_path)) == [("a.json", b"{}"), ("c.json", b"{}")]
-
-
-def test_all_files_are_asked_for_before_the_first_is_read_and_few_are_open_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    steps: list[str] = []
-
-    class Watched(Files):
-        def read(self, descriptor: int, length: int, offset: int) -> bytes:
-            steps.append("read")
-            return super().read(descriptor, length, offset)
-
-    monkeypatch.setattr(os, "posix_fadvise", lambda *_: steps.append("ask"))
-    for number in range(35):
-        (tmp_path / f"{number}.json").write_bytes(b"%d" % number)
-    before = len(list(Path("/proc/self/fd").iterdir()))
-    assert sorted(int(data) for _, data in Watched().loaded(tmp_path)) == list(range(35))
-    assert steps == ["ask"] * 32 + ["read"] * 32 + ["ask"] * 3 + ["read"] * 3
-    assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
 def test_a_tree_is_removed_whole_and_a_link_in_it_is_not_followed(tmp_path: Path) -> None:

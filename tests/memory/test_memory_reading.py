@@ -286,6 +286,6 @@ def test_a_hint_is_taken_once_in_24_hours(store: MemoryStore, clock: Clock) -> N
 def test_a_note_of_a_hint_that_cannot_be_read_is_written_anew(store: MemoryStore) -> None:
     store.grant_consent("u1", ALL)
     store.take_hint("u1")
-    (store.workspace.paths.hints("u1") / "last.json").write_bytes(b"{")
+    (store.workspace.paths.tree("hints", "u1") / "last.json").write_bytes(b"{")
     assert store.take_hint("u1") == "set_preferences"
     assert store.take_hint("u1") is None
