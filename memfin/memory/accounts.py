@@ -8,8 +8,8 @@ from memfin.memory.errors import NotFound
 from memfin.memory.paths import check_id
 from memfin.memory.plans import Put
 from memfin.memory.records import load
-from memfin.memory.tasks import Sweep, sweep_tasks
-from memfin.memory.workspace import Workspace
+from memfin.memory.tasks import sweep_tasks
+from memfin.memory.workspace import Sweep, Workspace
 
 if TYPE_CHECKING:
     from memfin.memory.telemetry import MemoryTelemetry
@@ -55,11 +55,11 @@ class Accounts:
         now = workspace.now()
         with workspace.faults():
             done = workspace.finish_marked(now)
-            removed = sweep_tasks(workspace.files, workspace.paths, workspace.locks, workspace.index, now)
+            removed = sweep_tasks(workspace, now)
             workspace.reserve.keep()
         if self._telemetry is not None:
             self._telemetry.expired(removed.contexts)
-        return Sweep(task_contexts=removed.contexts, refused=len(removed.refused), **done._asdict())
+        return done.replace(task_contexts=removed.contexts, refused=len(removed.refused))
 
     def rebuild_index(self) -> None:
         """Build the index from the files anew, and make every user's files match their consent."""

@@ -9,13 +9,11 @@ from typing import Final, Literal, NamedTuple
 
 from msgspec import structs
 
-from memfin.contracts.base import Count, Record
 from memfin.contracts.memory import ContextFields, Route, UserContext
 from memfin.memory import consent as rules
 from memfin.memory.errors import ConsentRequired, NotFound
 from memfin.memory.files import Files, Locks
-from memfin.memory.index import Index
-from memfin.memory.paths import Paths, with_prefix
+from memfin.memory.paths import with_prefix
 from memfin.memory.plans import Put
 from memfin.memory.records import load
 from memfin.memory.threads import ThreadFiles
@@ -154,24 +152,6 @@ def is_expired(expires_at: datetime | None, now: datetime) -> bool:
     return expires_at is not None and now >= expires_at
 
 
-class Sweep(Record):
-    """The counts of a sweep.
-
-    Attributes:
-        task_contexts: task contexts that it removed.
-        finished: users with an interrupted operation, which it finished.
-        overdue: those of them that were revocations of more than 48 hours ago.
-        failed: users whose interrupted operation the system refuses to finish.
-        refused: task contexts that the system refuses to remove; a later sweep tries again.
-    """
-
-    task_contexts: Count = 0
-    finished: Count = 0
-    overdue: Count = 0
-    failed: Count = 0
-    refused: Count = 0
-
-
 class Removed(NamedTuple):
     """Task contexts that were removed.
 
@@ -194,7 +174,7 @@ class Batch(NamedTuple):
     due: list[tuple[str, list[str]]]
 
 
-def sweep_tasks(files: Files, paths: Paths, locks: Locks, index: Index, now: datetime) -> Removed:
+def sweep_tasks(workspace: Workspace, now: datetime) -> Removed:
     """Remove the task contexts whose 24 hours are over, each by itself.
 
     One that the system refuses to remove stops no other, and stays in the index for the next sweep.
@@ -204,12 +184,14 @@ def sweep_tasks(files: Files, paths: Paths, locks: Locks, index: Index, now: dat
     have to wait for another.
     """
 
+    files, locks, index = workspace.files, workspace.locks, workspace.index
+
     def remove(batch: Batch) -> Removed:
         count, gone, refused = 0, list[tuple[str, str]](), list[str]()
         with locks.of_shard(batch.shard):
             for user_id, context_ids in batch.due:
                 due = index.still_expired(user_id, context_ids, now)
-                for context_id, outcome in _discard(files, paths.tasks(user_id), due):
+                for context_id, outcome in _discard(files, workspace.paths.tasks(user_id), due):
                     if isinstance(outcome, OSError):
                         # The reason without the path, which names the person.
                         refused.append(outcome.strerror or type(outcome).__name__)

@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
+from memfin.contracts.base import Count, Record
 from memfin.contracts.memory import ProfileConsent, UserContext
 from memfin.errors import RunFault
 from memfin.memory.consent import (
@@ -43,18 +44,22 @@ _NO_TEXTS: Final[Mapping[str, Any]] = {}
 ValueT = TypeVar("ValueT")
 
 
-class Finished(NamedTuple):
-    """Counts of interrupted operations that were found.
+class Sweep(Record):
+    """The counts of a sweep.
 
     Attributes:
-        finished: users for whom they are finished now.
+        task_contexts: task contexts that it removed.
+        finished: users with an interrupted operation, which it finished.
         overdue: those of them that were revocations of more than 48 hours ago.
-        failed: users for whom the system refuses to finish them; the mark stays.
+        failed: users whose interrupted operation the system refuses to finish.
+        refused: task contexts that the system refuses to remove; a later sweep tries again.
     """
 
-    finished: int = 0
-    overdue: int = 0
-    failed: int = 0
+    task_contexts: Count = 0
+    finished: Count = 0
+    overdue: Count = 0
+    failed: Count = 0
+    refused: Count = 0
 
 
 class Workspace:
@@ -249,12 +254,12 @@ class Workspace:
                     self.build_index()
         self.finish_marked()
 
-    def finish_marked(self, now: datetime | None = None) -> Finished:
+    def finish_marked(self, now: datetime | None = None) -> Sweep:
         """Finish interrupted operations, each user's by itself: a refusal for one stops no other.
 
         Overdue ones are counted only when a time is given.
         """
-        done = Finished()
+        done = Sweep()
         for user_id in filter(is_id, self.files.names(self.paths.pending, "")):
             try:
                 with self.faults(), self.locks.of_user(user_id):
@@ -266,9 +271,9 @@ class Workspace:
                 # The reason without the path, which names the person.
                 reason = getattr(problem.__cause__, "strerror", None) or type(problem).__name__
                 _LOG.error("memory: an interrupted operation cannot be finished: %s", reason)
-                done = done._replace(failed=done.failed + 1)
+                done = done.replace(failed=done.failed + 1)
             else:
-                done = done._replace(finished=done.finished + 1, overdue=done.overdue + bool(late))
+                done = done.replace(finished=done.finished + 1, overdue=done.overdue + bool(late))
         return done
 
     def finish(self, user_id: str) -> None:

@@ -12,8 +12,8 @@ from filelock import FileLock, Timeout
 from memfin.contracts.memory import ContextFields
 from memfin.memory import MemoryStore, tasks
 from memfin.memory.errors import ConsentRequired, InvalidId, NotFound
-from memfin.memory.files import Locks
-from memfin.memory.tasks import KEPT, sweep_tasks
+from memfin.memory.files import Files, Locks
+from memfin.memory.tasks import KEPT, Removed, sweep_tasks
 from tests.memory.memory_disks import CountedFiles, DyingFiles, Killed, UnsyncedFiles, tree
 from tests.memory.memory_world import (
     EVERYTHING,
@@ -163,9 +163,7 @@ def test_the_sweep_of_many_users_synchronises_once(tmp_path: Path) -> None:
         for number in range(20):
             begin(store, user_id=f"u{number}")
         files = CountedFiles()
-        removed = sweep_tasks(
-            files, store.workspace.paths, store.workspace.locks, store.workspace.index, START + KEPT
-        ).contexts
+        removed = swept(store, files).contexts
         kinds = [kind for kind, _ in files.steps]
         assert (removed, kinds.count("unlink"), kinds.count("sync"), kinds.count("fsync")) == (20, 20, 1, 0)
         assert kinds[-1] == "sync"
@@ -190,6 +188,11 @@ class WatchedFiles(UnsyncedFiles):
         super().unlink(path)
 
 
+def swept(store: MemoryStore, files: Files) -> Removed:
+    store.workspace.files = files
+    return sweep_tasks(store.workspace, START + KEPT)
+
+
 def test_many_contexts_are_removed_by_many_threads_each_under_its_users_lock(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -198,22 +201,14 @@ def test_many_contexts_are_removed_by_many_threads_each_under_its_users_lock(
         for number in range(12):
             begin(store, user_id=f"u{number}")
         refusing = WatchedFiles(store, refused="u7")
-        done = sweep_tasks(
-            refusing, store.workspace.paths, store.workspace.locks, store.workspace.index, START + KEPT
-        )
+        done = swept(store, refusing)
         assert (done.contexts, done.refused) == (11, ["Input/output error"])
         assert list(store.workspace.index.expired(START + KEPT)) == ["u7"]
         assert refusing.threads
         assert all(name.startswith("memory-sweep") for name in refusing.threads)
         assert "u7" not in caplog.text
         assert "1 expired task contexts cannot be removed: Input/output error" in caplog.text
-        done = sweep_tasks(
-            WatchedFiles(store),
-            store.workspace.paths,
-            store.workspace.locks,
-            store.workspace.index,
-            START + KEPT,
-        )
+        done = swept(store, WatchedFiles(store))
         assert (done.contexts, done.refused) == (1, [])
         assert store.workspace.index.expired(START + KEPT) == {}
         assert [files_of_tasks(store, f"u{number}") for number in range(12)] == [[]] * 12
@@ -228,12 +223,7 @@ def test_few_contexts_are_removed_without_threads(
         for number in range(3):
             begin(store, user_id=f"u{number}")
         files = WatchedFiles(store)
-        assert (
-            sweep_tasks(
-                files, store.workspace.paths, store.workspace.locks, store.workspace.index, START + KEPT
-            ).contexts
-            == 3
-        )
+        assert swept(store, files).contexts == 3
         assert (threading.current_thread().name not in files.threads) is elsewhere
 
 
@@ -256,13 +246,7 @@ def test_a_sweep_that_is_killed_before_it_is_synchronised_is_done_again(tmp_path
     with open_store(tmp_path, clock) as store:
         begin(store)
         with pytest.raises(Killed):
-            sweep_tasks(
-                DyingFiles(2),
-                store.workspace.paths,
-                store.workspace.locks,
-                store.workspace.index,
-                START + KEPT,
-            )
+            swept(store, DyingFiles(2))
         assert store.workspace.index.expired(START + KEPT).keys() == {"u1"}
 
 
