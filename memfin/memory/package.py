@@ -297,12 +297,7 @@ class Discrepancy(Record):
 
 
 class Verified(Record):
-    """The result of a verification.
-
-    Attributes:
-        manifest: the manifest; None when it is unusable.
-        discrepancies: all differences, by path; none for a package that is whole.
-    """
+    """The result of a verification; the manifest is None when it is unusable."""
 
     manifest: Manifest | None
     discrepancies: tuple[Discrepancy, ...]

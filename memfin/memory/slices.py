@@ -40,12 +40,7 @@ Condition = Literal["offered", "asked_for", "of_thread", "drifted"]
 
 
 class RoutePlan(Record):
-    """The slices of one route, each in the order of injection.
-
-    Attributes:
-        required: loaded whenever there is a value.
-        optional: loaded when, besides, the slice's condition holds.
-    """
+    """The slices of one route, in the order of injection; optional ones also need their condition."""
 
     required: tuple[SliceName, ...]
     optional: Mapping[SliceName, Condition] = {}
@@ -210,15 +205,7 @@ _OBJECT_NAMES: Final = ("name", "symbol", "ticker", "title", "id")
 
 
 class LoadedSlice(Record):
-    """One slice as it is injected.
-
-    Attributes:
-        name: ``S1`` to ``S9``.
-        source: where the value is from.
-        value: the value after escaping and fitting.
-        line: its line in the block.
-        tokens: the estimated size of the line.
-    """
+    """One slice as it is injected: its source, its value after escaping and fitting, its line, its tokens."""
 
     name: SliceName
     source: Source
@@ -241,13 +228,10 @@ class LoadedMemory(Record):
 
 
 class ReadPlan(Record):
-    """The sources that may be read for a task, and the slices that its route wants.
+    """The slices that a route wants, in the order of injection, and the sources that may be read for them.
 
-    Attributes:
-        wanted: the slices that the route wants, in the order of injection.
-        open: the stored sources that consent lets a reader see and that the slices have use for.
-        closed: those that it does not.
-        thread_id: the thread that the task belongs to.
+    ``open`` are the stored sources that consent lets a reader see and that the slices have use for, and
+    ``closed`` those that it does not.
     """
 
     route: Route
@@ -260,12 +244,8 @@ class ReadPlan(Record):
 class Material(Record):
     """Records read for a plan; sources that the plan leaves closed stay empty.
 
-    Attributes:
-        profile: the profile context in force.
-        thread: the contexts of the task's thread, oldest first.
-        threads: the user's threads, in any order.
-        drift_signals: how many drift records the last `DRIFT_DAYS` days have.
-        thread_forgotten: whether the user had the thread's context forgotten (§11.2).
+    ``thread`` holds the contexts of the task's thread, oldest first; ``drift_signals`` counts the records of
+    the last `DRIFT_DAYS` days; ``thread_forgotten`` says that the thread's context was forgotten (§11.2).
     """
 
     profile: UserContext | None = None

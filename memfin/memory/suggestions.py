@@ -142,11 +142,7 @@ class Skill(Record):
 class Suggestions(Record):
     """Suggestions of a page to a person.
 
-    Attributes:
-        task_types: three kinds of task, those done last first.
-        example_question: a question in the language and depth that were set.
-        refresh_conditions: what to refresh a thread on, by the type of what it is about; ``other`` for
-            every other type. It is the same for everybody.
+    ``refresh_conditions`` are by the type of a thread's object, ``other`` for every other type.
     """
 
     task_types: tuple[Route, ...]

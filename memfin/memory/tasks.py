@@ -153,13 +153,7 @@ def is_expired(expires_at: datetime | None, now: datetime) -> bool:
 
 
 class Removed(NamedTuple):
-    """Task contexts that were removed.
-
-    Attributes:
-        contexts: their number.
-        gone: users and contexts that the index can forget.
-        refused: the reasons for which the system refuses to remove others, one for each of them.
-    """
+    """Task contexts that were removed: their number, those the index can forget, and reasons of refusals."""
 
     contexts: int
     gone: list[tuple[str, str]]
@@ -183,7 +177,6 @@ def sweep_tasks(workspace: Workspace, now: datetime) -> Removed:
     removed by several threads: a file system may wait for its medium at each one, and one wait does not
     have to wait for another.
     """
-
     files, locks, index = workspace.files, workspace.locks, workspace.index
 
     def remove(batch: Batch) -> Removed:

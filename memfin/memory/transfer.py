@@ -46,12 +46,7 @@ TASKS_KEPT: Final = timedelta(days=7)
 
 
 class Imported(Record):
-    """The result of an import.
-
-    Attributes:
-        user_id: whose memory it is.
-        files: the number of files.
-    """
+    """The result of an import: the user, and the number of files."""
 
     user_id: str
     files: Count
@@ -86,9 +81,22 @@ class Packages:
             NotFound, InvalidId, AccountDeleted: as for `export_user`.
         """
         package = self.export_user(user_id)
+        files = self._workspace.files
+        target = out / (f"{user_id}.zip" if as_zip else user_id)
+        if target.exists() or target.is_symlink():
+            raise UsageError(f"{target}: exists already; name another directory with --out, or move it away")
         with self._workspace.faults():
-            write = write_archive if as_zip else write_package
-            return write(self._workspace.files, out, user_id, package)
+            if as_zip:
+                files.save(target, zipped(user_id, package))
+                return target
+            # The directory appears with its last file; the next export removes an interrupted one.
+            unfinished = out / f".{user_id}.tmp"
+            files.remove_tree(unfinished)
+            for path, data in sorted(package.items()):
+                files.save(unfinished / path, data)
+            files.replace(unfinished, target)
+            files.fsync_directory(out)
+            return target
 
     def import_package(self, path: Path) -> Imported:
         """Take in an export, from here or elsewhere, of a user who is not known here.
@@ -140,13 +148,7 @@ _KINDS: Final[tuple[tuple[re.Pattern[str], type[Record]], ...]] = tuple(
 
 
 class Placed(NamedTuple):
-    """A file of a package.
-
-    Attributes:
-        path: its path in the data root.
-        kind: its record; one such record per line in the index of the drift log.
-        ids: the ids that its path in the package names.
-    """
+    """A file of a package: its path in the data root, its kind of record, the ids in its package path."""
 
     path: Path
     kind: type[Record]
@@ -210,44 +212,6 @@ def package_of(
     return found | {MANIFEST: encode_manifest(manifest)}
 
 
-def write_package(files: Files, out: Path, user_id: str, package: Mapping[str, bytes]) -> Path:
-    """Write a package as the directory ``out/user_id`` and return it.
-
-    The directory appears with its last file: what an interruption leaves has another name, and the next
-    export removes it.
-
-    Raises:
-        UsageError: there is one already.
-        OSError: the file system refused.
-    """
-    target = _free(out / user_id)
-    unfinished = out / f".{user_id}.tmp"
-    files.remove_tree(unfinished)
-    for path, data in sorted(package.items()):
-        files.save(unfinished / path, data)
-    files.replace(unfinished, target)
-    files.fsync_directory(out)
-    return target
-
-
-def write_archive(files: Files, out: Path, user_id: str, package: Mapping[str, bytes]) -> Path:
-    """Write a package as the file ``out/user_id.zip`` and return it.
-
-    Raises:
-        UsageError: there is one already.
-        OSError: the file system refused.
-    """
-    target = _free(out / f"{user_id}.zip")
-    files.save(target, zipped(user_id, package))
-    return target
-
-
-def _free(target: Path) -> Path:
-    if target.exists() or target.is_symlink():
-        raise UsageError(f"{target}: exists already; name another directory with --out, or move it away")
-    return target
-
-
 def _is_exported(path: str, data: bytes, consent: ProfileConsent | None, now: datetime) -> bool:
     kind, _, name = path.rpartition("/")
     if kind == "user_contexts/_profile":
@@ -283,13 +247,7 @@ _UNLIKE_A_CONSENT: Final = re.compile(rb"[^A-Za-z0-9_:.+' \n-]")
 
 
 class Admitted(NamedTuple):
-    """A package that may be taken in.
-
-    Attributes:
-        user_id: whose it is.
-        files: content by path under the data root.
-        tasks: the task contexts, which expire.
-    """
+    """A package that may be taken in: its user, content by path under the data root, task contexts."""
 
     user_id: str
     files: Mapping[Path, bytes]
@@ -337,7 +295,7 @@ def _place(paths: Paths, user_id: str, name: str) -> Placed:
 
 
 def _checked(paths: Paths, user_id: str, name: str, data: bytes, gate: Gate) -> list[Record]:
-    """Return the records of a file, which are hers, and in the form in which the layer writes them."""
+    """Return the records of a file, if they are the user's and in the form that the layer writes."""
     place = _place(paths, user_id, name)
     if name == DRIFT_INDEX:
         return _index_lines(data, name)
@@ -389,7 +347,7 @@ def _names_itself(user_id: str, name: str, place: Placed, record: Record) -> Non
 
 
 def _agree(user_id: str, records: Mapping[str, list[Record]], held: Iterable[Record]) -> None:
-    """Check that the records fit each other: what is there is what the consent allows to be there."""
+    """Check that the records fit each other, and that the consent allows them."""
     versions = sorted(each.version for each in held if isinstance(each, ProfileConsent))
     if versions != list(range(1, len(versions) + 1)):
         raise UsageError("consents: the versions are not 1, 2, 3 and so on without a gap")
