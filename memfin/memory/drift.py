@@ -107,7 +107,7 @@ def load_thresholds(path: Path | None = None) -> Thresholds:
 
 @cache
 def shipped_thresholds() -> Thresholds:
-    """Return the thresholds that ship with MemFin, read once a process."""
+    """Return the thresholds that ship with MemFin, read once per process."""
     return load_thresholds()
 
 
@@ -152,6 +152,14 @@ class Signal(NamedTuple):
     summary: str
 
 
+class _Side(NamedTuple):
+    """One side of a contradiction: the record, the value in it, and the words of the summary."""
+
+    source: Feedback | ThreadRefresh
+    value: str
+    words: str
+
+
 def grade_reversals(history: Iterable[Feedback], thresholds: Thresholds) -> Iterator[Signal]:
     """Yield ratings that are the opposite of the one before on the same object, soon enough after it.
 
@@ -167,16 +175,9 @@ def grade_reversals(history: Iterable[Feedback], thresholds: Thresholds) -> Iter
         if before is None or polarity(before.rating) == sign:
             continue
         if each.created_at - before.created_at <= timedelta(days=thresholds.grade_reversal.within_days):
-            title = _title(each)
-            yield Signal(
-                "grade_reversal",
-                each.related_object_ref,
-                simplified(each.cognition_object),
-                _said(before, before.rating),
-                _said(each, each.rating),
-                f"{_day(before.created_at)}: graded {title} {before.rating};"
-                f" {_day(each.created_at)}: graded it {each.rating}",
-            )
+            prior = _Side(before, before.rating, f"graded {_title(each)} {before.rating}")
+            current = _Side(each, each.rating, f"graded it {each.rating}")
+            yield _signal("grade_reversal", each, prior, current)
 
 
 def feedback_conflicts(history: Iterable[Feedback], thresholds: Thresholds) -> Iterator[Signal]:
@@ -191,15 +192,8 @@ def feedback_conflicts(history: Iterable[Feedback], thresholds: Thresholds) -> I
         contrary = before.contradicted_by(each)
         if contrary and before.contrary >= thresholds.feedback_conflict.least_contrary:
             earlier, said, word = contrary[0]
-            yield Signal(
-                "feedback_conflict",
-                each.related_object_ref,
-                simplified(each.cognition_object),
-                _said(earlier, said),
-                _said(each, word),
-                f"{_day(earlier.created_at)}: said {said!r} of {_title(each)};"
-                f" {_day(each.created_at)}: said {word!r}",
-            )
+            prior = _Side(earlier, said, f"said {said!r} of {_title(each)}")
+            yield _signal("feedback_conflict", each, prior, _Side(each, word, f"said {word!r}"))
 
 
 class _Comments:
@@ -248,15 +242,9 @@ def stance_flips(
             then = each.created_at - timedelta(days=limits.compared_with_days)
             before, old = next((pair for pair in reversed(earlier) if pair[0].created_at <= then), earlier[0])
             if jaccard(keywords(old, ignored), keywords(thesis, ignored)) < limits.jaccard_below:
-                yield Signal(
-                    "refresh_stance_flip",
-                    f"thread:{thread.thread_id}",
-                    simplified(thread.cognition_object),
-                    _found(before, _cut(old)),
-                    _found(each, _cut(thesis)),
-                    f"{_day(before.created_at)}: the thesis was {_cut(old)!r};"
-                    f" {_day(each.created_at)}: it is {_cut(thesis)!r}",
-                )
+                prior = _Side(before, _cut(old), f"the thesis was {_cut(old)!r}")
+                current = _Side(each, _cut(thesis), f"it is {_cut(thesis)!r}")
+                yield _signal("refresh_stance_flip", thread, prior, current)
         earlier.append((each, thesis))
 
 
@@ -286,7 +274,9 @@ def reopened_questions(
             soon = [state for refresh, state in updates[at + 1 :] if refresh.created_at < looked_at]
             if soon and soon[-1] == "resolved":
                 continue
-            signals.append(_reopening(thread, question_id, resolved, reopened))
+            prior = _Side(resolved, f"{question_id}: resolved", f"question {question_id} was resolved")
+            current = _Side(reopened, f"{question_id}: reopened", "it was reopened")
+            signals.append(_signal("watch_question_resolved_then_reopened", thread, prior, current))
     return signals, min(waiting, default=None)
 
 
@@ -296,20 +286,6 @@ def _by_question(refreshes: Iterable[ThreadRefresh]) -> Mapping[str, list[tuple[
         for update in each.watch_question_updates:
             found.setdefault(update.question_id, []).append((each, update.status))
     return dict(sorted(found.items()))
-
-
-def _reopening(
-    thread: ThreadHeader, question_id: str, resolved: ThreadRefresh, reopened: ThreadRefresh
-) -> Signal:
-    return Signal(
-        "watch_question_resolved_then_reopened",
-        f"thread:{thread.thread_id}",
-        simplified(thread.cognition_object),
-        _found(resolved, f"{question_id}: resolved"),
-        _found(reopened, f"{question_id}: reopened"),
-        f"{_day(resolved.created_at)}: question {question_id} was resolved;"
-        f" {_day(reopened.created_at)}: it was reopened",
-    )
 
 
 def simplified(cognition_object: Mapping[str, Any]) -> dict[str, Any]:
@@ -327,16 +303,25 @@ def _title(feedback: Feedback) -> str:
     return next((_cut(each) for each in named if isinstance(each, str) and each), feedback.related_object_ref)
 
 
-def _said(feedback: Feedback, value: str) -> DriftSignal:
-    return _signal(value, feedback.created_at, f"feedback:{feedback.feedback_id}")
+def _signal(kind: SignalKind, about: Feedback | ThreadHeader, prior: _Side, current: _Side) -> Signal:
+    """Return the signal of two sides, about the object of feedback or of a thread."""
+    return Signal(
+        kind,
+        about.related_object_ref if isinstance(about, Feedback) else f"thread:{about.thread_id}",
+        simplified(about.cognition_object),
+        _drift_signal(prior),
+        _drift_signal(current),
+        "; ".join(f"{side.source.created_at.date()}: {side.words}" for side in (prior, current)),
+    )
 
 
-def _found(refresh: ThreadRefresh, value: str) -> DriftSignal:
-    return _signal(value, refresh.created_at, f"refresh:{refresh.refresh_id}")
-
-
-def _signal(value: str, moment: datetime, reference: str) -> DriftSignal:
-    return DriftSignal(value=value, captured_at=moment, captured_in_object_ref=reference)
+def _drift_signal(side: _Side) -> DriftSignal:
+    source = side.source
+    if isinstance(source, Feedback):
+        reference = f"feedback:{source.feedback_id}"
+    else:
+        reference = f"refresh:{source.refresh_id}"
+    return DriftSignal(value=side.value, captured_at=source.created_at, captured_in_object_ref=reference)
 
 
 def _in_order(history: Iterable[Feedback]) -> list[Feedback]:
@@ -345,10 +330,6 @@ def _in_order(history: Iterable[Feedback]) -> list[Feedback]:
 
 def _cut(text: str) -> str:
     return text if len(text) <= _MAX_LENGTH else f"{text[: _MAX_LENGTH - 1]}…"
-
-
-def _day(moment: datetime) -> str:
-    return moment.date().isoformat()
 
 
 _STAMP: Final = "drift_%Y%m%dT%H%M%SZ"

@@ -54,7 +54,7 @@ class Dictionary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def load_dictionary() -> Dictionary:
-    """Read the dictionary, once a process."""
+    """Read the dictionary, once per process."""
     source = files("memfin").joinpath("data", "memory", "feedback_keywords.toml")
     return msgspec.convert(tomllib.loads(source.read_text("utf-8")), Dictionary)
 

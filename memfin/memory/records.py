@@ -112,11 +112,10 @@ def load_all(files: Files, directory: Path, kind: type[RecordT]) -> Iterator[Rec
 
 def load_sound(files: Files, directory: Path, kind: type[RecordT]) -> Iterator[RecordT]:
     """Yield the records of a directory by id, without those that cannot be read."""
-    decoder: msgspec.json.Decoder[RecordT] = _decoder(kind)
-    for _, data in files.loaded(directory):
+    for name, data in files.loaded(directory):
         try:
-            record = decoder.decode(data)
-        except _DAMAGES:
+            record = decode(data, directory / name, kind)
+        except RecordDamaged:
             continue
         yield record
 
@@ -135,7 +134,7 @@ def _decoder(kind: type[RecordT]) -> msgspec.json.Decoder[RecordT]:
 
 
 def _plain_of(data: bytes) -> object:
-    """Return what a YAML file holds; libyaml would overflow the stack on deep nesting."""
+    """Return the content of a YAML file; libyaml would overflow the stack on deep nesting."""
     depth = 0
     for event in yaml.parse(data, _LOADER):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)

@@ -14,22 +14,24 @@ from typing import Final
 from memfin.contracts.memory import SliceName
 from memfin.text.numbers import NUMERALS
 
-_ZWJ: Final = "\u200d"
+_MARKS: Final = frozenset(("Mn", "Me", "Mc"))
 _VIRAMA: Final = 9
 """The combining class of signs that join the consonants around them."""
 
-_MARKS: Final = frozenset(("Mn", "Me", "Mc"))
-_SKIN_TONES: Final = ("\U0001f3fb", "\U0001f3ff")
-_TAGS: Final = ("\U000e0020", "\U000e007f")
-_FLAG_LETTERS: Final = ("\U0001f1e6", "\U0001f1ff")
-_LEADING_JAMO: Final = (("\u1100", "\u115f"), ("\ua960", "\ua97c"))
-_SYLLABLES: Final = ("\uac00", "\ud7a3")
-_FOLLOWING_JAMO: Final = (("\u1160", "\u11ff"), ("\ud7b0", "\ud7fb"))
-_PREPENDED: Final = frozenset(
-    "\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\u0d4e\U000110bd\U000110cd"
+_PREPENDED: Final = "\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\u0d4e\U000110bd\U000110cd"
+_JOINERS: Final = "\u200c\u200d\u0e33\u0eb3\uff9e\uff9f"
+_SKIN_TONES_AND_TAGS: Final = "\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f"
+_LEADING_JAMO: Final = "\u1100-\u115f\ua960-\ua97c"
+_SYLLABLES: Final = "\uac00-\ud7a3"
+_FOLLOWING_JAMO: Final = "\u1160-\u11ff\ud7b0-\ud7fb"
+_PAIR: Final = re.compile(
+    rf"[\u200d{_PREPENDED}].|.[{_JOINERS}{_SKIN_TONES_AND_TAGS}{_FOLLOWING_JAMO}]"
+    rf"|[{_LEADING_JAMO}][{_LEADING_JAMO}{_SYLLABLES}]",
+    re.DOTALL,
 )
-_SPACING_VOWELS: Final = frozenset("\u0e33\u0eb3\uff9e\uff9f\u200c")
-"""Code points that extend the one before although their category does not say so."""
+"""Two code points of one character, as far as their categories do not tell."""
+
+_FLAG_LETTERS: Final = re.compile("[\U0001f1e6-\U0001f1ff]+")
 
 
 def boundary_before(text: str, at: int) -> int:
@@ -46,38 +48,13 @@ def _joined(text: str, at: int) -> bool:
     left, right = text[at - 1], text[at]
     if left < "\u0300" and right < "\u0300":
         return left == "\r" and right == "\n"
-    return (
-        _extends(right)
-        or left == _ZWJ
-        or left in _PREPENDED
-        or unicodedata.combining(left) == _VIRAMA
-        or (_within(left, *_LEADING_JAMO) and _within(right, _SYLLABLES, *_LEADING_JAMO))
-        or (
-            _within(left, _FLAG_LETTERS)
-            and _within(right, _FLAG_LETTERS)
-            and _flag_letters_before(text, at) % 2 == 1
-        )
-    )
-
-
-def _extends(character: str) -> bool:
-    return (
-        character == _ZWJ
-        or character in _SPACING_VOWELS
-        or unicodedata.category(character) in _MARKS
-        or _within(character, _SKIN_TONES, _TAGS, *_FOLLOWING_JAMO)
-    )
-
-
-def _within(character: str, *ranges: tuple[str, str]) -> bool:
-    return any(first <= character <= last for first, last in ranges)
-
-
-def _flag_letters_before(text: str, at: int) -> int:
-    start = at
-    while start > 0 and _within(text[start - 1], _FLAG_LETTERS):
-        start -= 1
-    return at - start
+    if unicodedata.category(right) in _MARKS or unicodedata.combining(left) == _VIRAMA:
+        return True
+    if _PAIR.fullmatch(text, at - 1, at + 1):
+        return True
+    # Two flag letters are one flag, counted from the first of their run.
+    runs = _FLAG_LETTERS.finditer(text) if _FLAG_LETTERS.match(right) else ()
+    return any(run.start() < at < run.end() and (at - run.start()) % 2 for run in runs)
 
 
 BUDGETS: Final[Mapping[SliceName, int]] = {
@@ -94,7 +71,7 @@ BUDGETS: Final[Mapping[SliceName, int]] = {
 """The tokens that each slice's line stays below (memory design §6.2)."""
 
 OMITTED: Final = "…"
-"""Stands for what was left out."""
+"""Stands for the omitted rest."""
 
 _CHARACTERS_A_TOKEN: Final = 4
 
@@ -107,7 +84,7 @@ _COMPARISON_AT_END: Final = re.compile(r"[<>][\s=+±¥￥$€£-]*$")
 
 
 def estimate_tokens(text: str) -> int:
-    """Estimate how many model tokens a text takes: one a Chinese character, one per four others."""
+    """Estimate how many model tokens a text takes: one per Chinese character, one per four others."""
     size = len(text)
     # A Chinese character takes three bytes and an ASCII one a single byte, so the surplus counts them.
     wide = (len(text.encode("utf-8", "surrogatepass")) - size) // 2

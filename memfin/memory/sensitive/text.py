@@ -236,7 +236,7 @@ class Vocabulary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def load_vocabulary() -> Vocabulary:
-    """Read the gate's data, once a process."""
+    """Read the gate's data, once per process."""
     source = files("memfin").joinpath("data", "memory", "sensitive.toml")
     return msgspec.convert(tomllib.loads(source.read_text("utf-8")), Vocabulary)
 
