@@ -25,6 +25,9 @@ MAX_RECORD: Final = 64 * 1024
 MAX_DEPTH: Final = 16
 """Levels of lists and objects in a record."""
 
+_MAX_UNCHECKED: Final = 1024
+"""Bytes of a YAML file that cannot be nested deeply enough to overflow the stack of libyaml."""
+
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _DUMPER: Final = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 _WORDLESS: Final = (
@@ -136,7 +139,7 @@ def _decoder(kind: type[RecordT]) -> msgspec.json.Decoder[RecordT]:
 def _plain_of(data: bytes) -> object:
     """Return the content of a YAML file; libyaml would overflow the stack on deep nesting."""
     depth = 0
-    for event in yaml.parse(data, _LOADER):
+    for event in yaml.parse(data, _LOADER) if len(data) > _MAX_UNCHECKED else ():
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > MAX_DEPTH:
             raise ValueError("nested too deeply")
