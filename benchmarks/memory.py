@@ -41,16 +41,14 @@ from memfin.contracts.memory import (
 from memfin.memory import MemoryStore
 from memfin.memory.consent import granted
 from memfin.memory.files import Files
-from memfin.memory.ids import Prefix, new_id
 from memfin.memory.index import Index, TaskRow
-from memfin.memory.paths import STATE, Paths
-from memfin.memory.profile import onboarded
+from memfin.memory.package import verify_package
+from memfin.memory.paths import STATE, Paths, Prefix, new_id
+from memfin.memory.plans import onboarded
 from memfin.memory.records import encode
 from memfin.memory.slices import Material, assemble, plan_reads
-from memfin.memory.tasks import KEPT, begun
-from memfin.memory.threads import context as thread_context
-from memfin.memory.threads import later, saved
-from memfin.memory.verify import verify_package
+from memfin.memory.tasks import KEPT, task_context
+from memfin.memory.threads import later, thread_context, thread_header
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 SCOPES = ConsentScopes(
@@ -185,14 +183,14 @@ def told(user_id: str, threads: int, tasks: int) -> Iterator[Filed]:
     yield Filed(consent, "consents", f"{user_id}.yaml", "consents", (user_id,))
     yield Filed(profile, f"{own}/_profile", f"{context_id}.json", "profiles", (user_id,))
     for number, thread_id in enumerate(ids("thread", user_id, threads)):
-        header = saved(user_id, thread_id, *_thread(number), NOW)
+        header = thread_header(user_id, thread_id, *_thread(number), NOW)
         context = thread_context(header, context_id, SAID, 1, later(NOW, [header]))
         name, row = f"{thread_id}.json", (user_id, thread_id)
         yield Filed(header, f"threads/{user_id}", name, "threads", row)
         directory = f"{own}/_thread/{thread_id}"
         yield Filed(context, directory, f"{context_id}.json", "contexts", (*row, context_id))
     for task_id in ids("ctx", user_id, tasks):
-        task = begun(user_id, task_id, "pre_execution", ASKED, NOW, consent_version=1)
+        task = task_context(user_id, task_id, "pre_execution", ASKED, NOW, consent_version=1)
         due = (user_id, task_id, (NOW + KEPT).timestamp())
         yield Filed(task, f"{own}/_task", f"{task_id}.json", "tasks", due)
 
@@ -245,7 +243,8 @@ def check_sample(root: Path, threads: int, tasks: int) -> None:
         raise AssertionError(f"not as the layer writes it: {sorted(name for name, _ in real ^ made)[:3]}")
     with MemoryStore(root / "lived") as first, MemoryStore(root / "told") as second:
         real_index, made_index = (
-            (store.index.users(), store.index.expired(NOW + KEPT)) for store in (first, second)
+            (store.workspace.index.users(), store.workspace.index.expired(NOW + KEPT))
+            for store in (first, second)
         )
     if real_index != made_index:
         raise AssertionError("not the index that the layer makes")

@@ -10,8 +10,8 @@ from memfin.memory import MemoryStore
 from memfin.memory.access_tokens import TOKENS_FILE, TokenFile
 from memfin.memory.drift import load_thresholds
 from memfin.memory.errors import NotFound
+from memfin.memory.package import verify_package
 from memfin.memory.paths import Paths
-from memfin.memory.verify import verify_package
 
 DEFAULT_PORT = 8766
 

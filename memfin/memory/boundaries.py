@@ -1,7 +1,7 @@
 """The paths that no memory reaches, whoever asks (memory design §7.2).
 
 They are functions of a `Case`, which has no place for a slice, a context or a user: what it holds is
-the matter itself. Their prompts are an `ImpersonalPrompt`, which `memfin.memory.injection` does not
+the matter itself. Their prompts are an `ImpersonalPrompt`, which `memfin.memory.slices` does not
 take, and text that carries a block of memory makes no case. So personalising one of these paths takes
 a change of types, not a slip. This module imports nothing that reads memory, and a test keeps it so.
 """
@@ -25,33 +25,14 @@ PromptedPath = Literal["counter_thesis", "invalidators", "data_quality_note", "b
 ImpersonalPath = Literal[PromptedPath, "evidence_order", "forbidden_execution_fields", "sensitive_classifier"]
 """All paths that are never personalised; `memfin.memory.sensitive` is the last one."""
 
-FORBIDDEN_EXECUTION_FIELDS: Final = frozenset(
-    (
-        "account_number",
-        "account_password",
-        "api_key",
-        "api_secret",
-        "auto_execute",
-        "broker_credentials",
-        "leverage",
-        "limit_price",
-        "margin",
-        "order_price",
-        "order_quantity",
-        "order_side",
-        "order_type",
-        "private_key",
-        "seed_phrase",
-        "signature",
-        "signed_transaction",
-        "stop_price",
-        "trade_instruction",
-        "transfer_address",
-        "wallet_address",
-        "withdrawal_address",
-    )
-)
-"""What a pre-execution checkpoint never holds, the same for everybody."""
+_FORBIDDEN: Final = """
+    account_number account_password api_key api_secret auto_execute broker_credentials leverage
+    limit_price margin order_price order_quantity order_side order_type private_key seed_phrase
+    signature signed_transaction stop_price trade_instruction transfer_address wallet_address
+    withdrawal_address
+    """
+FORBIDDEN_EXECUTION_FIELDS: Final = frozenset(_FORBIDDEN.split())
+"""Fields that a pre-execution checkpoint never has, the same for everybody."""
 
 _INSTRUCTIONS: Final[Mapping[PromptedPath, str]] = {
     "counter_thesis": (
@@ -79,7 +60,7 @@ class Evidence(Record):
 
 
 class Case(Record):
-    """What an impersonal path is given: a thesis about something, and the evidence.
+    """The input of an impersonal path: a thesis about something, and the evidence.
 
     Raises:
         UsageError: a text holds a block of memory.

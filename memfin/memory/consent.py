@@ -1,14 +1,28 @@
-"""What consent allows, and the version that each change of it makes (memory design §5.2, §8, §10.4)."""
+"""Consent: its versions, what each allows, and what has to go when it changes (memory design §8, §10).
 
-from collections.abc import Sequence
-from datetime import datetime
+The version of the consent is the authority, and its rename the moment of a revocation. What has to go is
+read off the consent and the files alone, so it is found again, and finished, after any interruption.
+"""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from functools import lru_cache
 from pathlib import Path
-from typing import Final, NamedTuple, get_args
+from typing import Final, Literal, NamedTuple, get_args
 
-from memfin.contracts.memory import ConsentScope, ConsentScopes, ProfileConsent
+from memfin.contracts.memory import (
+    ConsentScope,
+    ConsentScopes,
+    ProfileConsent,
+    ThreadHeader,
+    TrainingAssetCandidate,
+    UserContext,
+)
 from memfin.memory.errors import ConsentNotInForce, ConsentRequired, ConsentUnreadable, NotFound
-from memfin.memory.files import Files
-from memfin.memory.records import RecordDamaged, decode
+from memfin.memory.files import Files, temporary
+from memfin.memory.paths import Paths
+from memfin.memory.plans import Put, Remove, RemoveTree, Step
+from memfin.memory.records import RecordDamaged, decode, load_sound
 
 SCOPES: Final[tuple[ConsentScope, ...]] = get_args(ConsentScope)
 NOTHING: Final = ConsentScopes(
@@ -33,24 +47,28 @@ class ConsentOnFile(NamedTuple):
 
 
 def read_consent(files: Files, path: Path, user_id: str) -> ConsentOnFile:
-    """Read the consent of a user; whatever is wrong with the file, the answer allows nothing."""
+    """Read the consent of a user; a file that is damaged, or another user's, holds none."""
     data = files.load(path)
-    if data is None:
-        return ConsentOnFile(None, None)
+    consent = None if data is None else _consent_of(data)
+    return ConsentOnFile(data, consent if consent is not None and consent.user_id == user_id else None)
+
+
+@lru_cache(maxsize=1024)
+def _consent_of(data: bytes) -> ProfileConsent | None:
+    """Return the consent in the bytes of a file; it is read for every answer, and YAML is slow."""
     try:
-        consent = decode(data, path, ProfileConsent)
+        return decode(data, Path("consent.yaml"), ProfileConsent)
     except RecordDamaged:
-        return ConsentOnFile(data, None)
-    return ConsentOnFile(data, consent if consent.user_id == user_id else None)
+        return None
 
 
 def allows(consent: ProfileConsent | None, scope: ConsentScope) -> bool:
-    """Say whether a consent allows something; a revoked one, and none, allows nothing."""
+    """Return whether a consent allows something; a revoked one, and none, allows nothing."""
     return consent is not None and consent.revoked_at is None and bool(consent.scopes[scope])
 
 
 def may_create_task(consent: ProfileConsent | None) -> bool:
-    """Say whether a user may ask for a task.
+    """Return whether a user may ask for a task.
 
     A user whose consent is revoked may, as one of whom nothing is known (memory design §8.5); one who
     never gave consent may not (§8.4).
@@ -169,3 +187,114 @@ def to_revoke(
     if on_file.consent is not None and consent_id not in {None, on_file.consent.consent_id}:
         raise NotFound("consent: there is none of that id to revoke")
     return on_file.consent
+
+
+OnboardingState = Literal["brand_new", "incomplete", "revoked", "active"]
+"""Nothing on file; known but without consent; consent taken back; consent in force."""
+
+
+def onboarding_state(on_file: ConsentOnFile, *, known: bool = True) -> OnboardingState:
+    """Return where a person stands.
+
+    A consent that cannot be read is none: its person has to be asked again.
+    """
+    if on_file.data is None:
+        return "incomplete" if known else "brand_new"
+    if on_file.consent is None:
+        return "incomplete"
+    return "active" if on_file.in_force is not None else "revoked"
+
+
+PURGED_WITHIN: Final = timedelta(hours=48)
+"""The time in which a revocation's purge must be done; it is done at once, unless something stops it."""
+
+
+def is_overdue(consent: ProfileConsent | None, now: datetime) -> bool:
+    """Return whether a purge that is not finished should have been."""
+    return consent is not None and consent.revoked_at is not None and now - consent.revoked_at > PURGED_WITHIN
+
+
+def purge_steps(files: Files, paths: Paths, user_id: str, on_file: ConsentOnFile) -> Iterator[Step]:
+    """Yield the steps that make a user's files what the consent on file allows; none when they are.
+
+    They depend on nothing else, so it does not show afterwards whether there was an interruption. While
+    a consent cannot be read, nothing is read under it, and nothing is removed for it, either.
+    """
+    if on_file.data is not None and on_file.consent is None:
+        return
+    consent = on_file.consent
+    yield from _profiles(files, paths, user_id, consent)
+    if on_file.in_force is None:
+        yield RemoveTree(paths.drift(user_id))
+    if not allows(consent, "save_to_thread"):
+        yield from _threads(files, paths, user_id)
+    if not allows(consent, "training_use_allowed"):
+        yield from _candidates(files, paths, user_id, consent)
+
+
+def stray_steps(files: Files, paths: Paths, user_id: str) -> Iterator[Step]:
+    """Yield the steps that remove what killed writers of single files left in a user's own directories."""
+    for tree in paths.trees(user_id):
+        yield from map(Remove, files.strays(tree))
+
+
+def leftover_steps(files: Files, paths: Paths, user_id: str, on_file: ConsentOnFile) -> Iterator[Step]:
+    """Yield the steps that remove what an operation of several steps left behind unfinished.
+
+    The history of a consent, which only grows, is looked through here and not at every change of it.
+    """
+    strays = list(files.strays(paths.history(user_id)))
+    strays += [temporary(paths.consent(user_id)), temporary(paths.stub(user_id))]
+    if on_file.consent is not None:  # a version that was to be superseded, and was not
+        strays.append(paths.version(user_id, on_file.consent.version))
+    yield from (Remove(stray) for stray in strays if files.exists(stray))
+
+
+def block_steps(files: Files, directory: Path) -> Iterator[Step]:
+    """Yield the steps that block the contexts of a thread: they stay, and are read for no answer."""
+    for context in load_sound(files, directory, UserContext):
+        if not context.consent_blocked:
+            yield Put(directory / f"{context.context_id}.json", context.replace(consent_blocked=True))
+
+
+def _profiles(files: Files, paths: Paths, user_id: str, consent: ProfileConsent | None) -> Iterator[Step]:
+    """Remove every profile but the one in force: revoked, replaced, or of a grant that never came to be."""
+    directory = paths.profiles(user_id)
+    kept = consent.profile_context_id if consent is not None and allows(consent, "save_to_profile") else None
+    if kept is None:
+        yield RemoveTree(directory)
+        return
+    for name in files.entries(directory):
+        if name != f"{kept}.json":
+            yield Remove(directory / name)
+
+
+def _threads(files: Files, paths: Paths, user_id: str) -> Iterator[Step]:
+    for thread_id in files.names(paths.all_thread_contexts(user_id), ""):
+        yield from block_steps(files, paths.thread_contexts(user_id, thread_id))
+    directory = paths.threads(user_id)
+    for header in load_sound(files, directory, ThreadHeader):
+        if not header.consent_blocked:
+            yield Put(directory / f"{header.thread_id}.json", header.replace(consent_blocked=True))
+
+
+def _candidates(files: Files, paths: Paths, user_id: str, consent: ProfileConsent | None) -> Iterator[Step]:
+    directory = paths.candidates(user_id)
+    for found in load_sound(files, directory, TrainingAssetCandidate):
+        if found.withdrawal_status == "active":
+            moment = found.created_at if consent is None else consent.updated_at
+            withdrawn = found.replace(withdrawal_status="revoked", withdrawn_at=moment)
+            yield Put(directory / f"{found.candidate_id}.json", withdrawn)
+
+
+def deletion_steps(paths: Paths, user_id: str) -> Iterator[Step]:
+    """Yield the steps that remove all of a user; the consent first, so that nothing is read from then on."""
+    yield Remove(paths.consent(user_id))
+    yield RemoveTree(paths.history(user_id))
+    yield from (RemoveTree(tree) for tree in paths.trees(user_id))
+
+
+def has_files(files: Files, paths: Paths, user_id: str) -> bool:
+    """Return whether there is anything of a user but a stub."""
+    places = (paths.consent(user_id), paths.history(user_id), *paths.trees(user_id))
+    return any(map(files.exists, places))

@@ -1,4 +1,4 @@
-"""What the memory layer refuses, each with a code that callers can tell apart.
+"""Refusals of the memory layer, each with a code for programs.
 
 Messages name fields and ids, never what a person wrote.
 """
@@ -6,6 +6,8 @@ Messages name fields and ids, never what a person wrote.
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, ClassVar
+
+import msgspec
 
 from memfin.contracts.memory import ConsentScope
 from memfin.errors import UsageError
@@ -30,6 +32,12 @@ class InvalidInput(MemoryRefusal):
     """A value is not one of the contract; the message begins with its path."""
 
     code = "invalid_input"
+
+
+def invalid_value(problem: msgspec.ValidationError, prefix: str = "", default: str = "") -> InvalidInput:
+    """Return the refusal of a value that msgspec refuses, with its path, or a default, in front."""
+    reason, _, where = str(problem).partition(" - at `$.")
+    return InvalidInput(f"{prefix}{where.removesuffix('`') or default}: {reason}")
 
 
 class InvalidId(InvalidInput):

@@ -1,20 +1,18 @@
 """Feedback: the record in the review queue, and what its rating and comment say (memory design §5.5).
 
 The review queue is ``feedback/<user_id>/<feedback_id>.json`` under the data root. Words are looked up in
-a dictionary (``memfin/data/memory/feedback_keywords.toml``); no model reads them, no profile hears of them.
+a dictionary (``memfin/data/memory/feedback_keywords.toml``); no model reads them, no profile holds them.
 """
 
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
-from datetime import datetime, timedelta
+from collections.abc import Mapping
+from datetime import timedelta
 from functools import cache
 from importlib.resources import files
-from typing import Any, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 import msgspec
-
-from memfin.contracts.memory import Feedback
 
 _TICK: Final = timedelta(microseconds=1)
 
@@ -30,7 +28,7 @@ class Word(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """What a comment says: at most one word a topic, and the words that take an earlier view back."""
+    """The content of a comment: at most one word per topic, and the words that retract an earlier view."""
 
     words: tuple[Word, ...]
     retraction: str | None
@@ -56,33 +54,9 @@ class Dictionary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def load_dictionary() -> Dictionary:
-    """Read the dictionary, once a process."""
+    """Read the dictionary, once per process."""
     source = files("memfin").joinpath("data", "memory", "feedback_keywords.toml")
     return msgspec.convert(tomllib.loads(source.read_text("utf-8")), Dictionary)
-
-
-def received(
-    feedback_id: str,
-    related_object_ref: str,
-    cognition_object: Mapping[str, Any],
-    rating: str,
-    comment: str | None,
-    now: datetime,
-) -> Feedback:
-    """Return the record of feedback as it stands in the review queue."""
-    return Feedback(
-        feedback_id=feedback_id,
-        related_object_ref=related_object_ref,
-        cognition_object=dict(cognition_object),
-        rating=rating,
-        created_at=now,
-        comment=comment,
-    )
-
-
-def later(now: datetime, history: Iterable[Feedback]) -> datetime:
-    """Return now, or the moment after the last feedback where the clock has not come so far."""
-    return max([now, *(each.created_at + _TICK for each in history)])
 
 
 def polarity(rating: str) -> Sign | None:

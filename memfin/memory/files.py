@@ -1,32 +1,47 @@
-"""The file operations of the memory layer: the one place where it changes the file system.
+"""Durable files, the locks of writers, the space kept for revocations, and staged imports.
 
 A file is written beside its place, synchronised, renamed, and its directory synchronised. The primitives
 are those of `memfin.journal.disk.Disk`; a test that overrides them sees, fails or kills every step.
 """
 
+import errno
+import hashlib
+import logging
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+from filelock import FileLock
+
 from memfin.journal.disk import Disk
+from memfin.memory.paths import Paths, folded
 
 _PRIVATE_FILE: Final = 0o600
 _PRIVATE_DIRECTORY: Final = 0o700
-_AT_ONCE: Final = 32
-"""Files of a directory that are open at the same time."""
+
+SHARDS: Final = 256
+POLL: Final = 0.002
+"""Seconds between two attempts to take a lock that another process holds."""
+
+RESERVED: Final = 64 * 1024
+"""Bytes; a revocation or a deletion needs a few blocks at a time, however much it changes in all."""
+
+_RESERVES: Final = tuple(RESERVED >> halvings for halvings in range(4))
+"""Sizes of the reserve: all of it or, on a disk that is still nearly full, as much as there is."""
+
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
+_LOG: Final = logging.getLogger("memfin.memory")
+_STAGED: Final = "staged"
+_MISSING: Final = (FileNotFoundError, NotADirectoryError)
 
 
 def temporary(path: Path) -> Path:
-    """Return where a file is written before it takes its name: no erasure needs to look for it."""
+    """Return the fixed path under which a file is written first, so that an erasure finds it."""
     return path.with_name(f".{path.name}.tmp")
-
-
-def is_temporary(name: str) -> bool:
-    """Say whether a name is that of a file that has not taken its name yet."""
-    return name.startswith(".") and name.endswith(".tmp")
 
 
 class Files(Disk):
@@ -35,15 +50,15 @@ class Files(Disk):
     def open(self, path: Path, flags: int) -> int:
         """Open a file, creating it when the flags say so, and return its descriptor.
 
-        What a killed writer has left under a temporary name is overwritten. The directories are the store's
-        own, so that nobody else can have put it there.
+        The temporary file of a killed writer is overwritten. The directories are the store's own, so that
+        nobody else can have put it there.
         """
         if flags & os.O_EXCL:
             flags = flags & ~os.O_EXCL | os.O_TRUNC
         return os.open(path, flags, _PRIVATE_FILE)
 
     def temporary(self, path: Path) -> Path:
-        """Return where a file is written before it takes its name."""
+        """Return the fixed path under which a file is written first."""
         return temporary(path)
 
     def mkdir(self, path: Path) -> None:
@@ -55,18 +70,18 @@ class Files(Disk):
         connection.execute("COMMIT")
 
     def sync(self) -> None:
-        """Return when everything done so far is on the medium, whichever files it was done to."""
+        """Return when everything done so far is on the medium, in whichever files."""
         os.sync()
 
     def exists(self, path: Path) -> bool:
-        """Say whether there is a file or a directory of that name."""
+        """Return whether there is a file or a directory of that name."""
         return path.exists()
 
     def load(self, path: Path) -> bytes | None:
         """Return the content of a file; None when there is none."""
         try:
             descriptor = os.open(path, os.O_RDONLY)
-        except (FileNotFoundError, NotADirectoryError):
+        except _MISSING:
             return None
         try:
             return self.read(descriptor, self.size(descriptor), 0)
@@ -76,38 +91,20 @@ class Files(Disk):
     def loaded(self, directory: Path, suffix: str = ".json") -> Iterator[tuple[str, bytes]]:
         """Yield the files in a directory whose names end so, name and content, sorted by name.
 
-        None where there is no such directory; no temporary files, and none that vanish meanwhile. The
-        directory is looked up once, and a medium brings many files in the time of one.
+        None where there is no such directory; no temporary files, and none that vanish meanwhile.
         """
-        try:
-            descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-        except (FileNotFoundError, NotADirectoryError):
-            return
-        try:
-            names = [n for n in _names_in(descriptor) if n.endswith(suffix) and n[0] != "."]
-            for first in range(0, len(names), _AT_ONCE):
-                yield from self._loaded(names[first : first + _AT_ONCE], descriptor)
-        finally:
-            os.close(descriptor)
-
-    def _loaded(self, names: Iterable[str], directory: int) -> list[tuple[str, bytes]]:
-        """Return files of an open directory; all are asked of the medium before the first is waited for."""
-        found: list[tuple[str, int]] = []
-        try:
-            for name in names:
-                with suppress(FileNotFoundError, NotADirectoryError):
-                    found.append((name, os.open(name, os.O_RDONLY, dir_fd=directory)))
-                    os.posix_fadvise(found[-1][1], 0, 0, os.POSIX_FADV_WILLNEED)
-            return [(name, self.read(each, self.size(each), 0)) for name, each in found]
-        finally:
-            for _, each in found:
-                os.close(each)
+        for name in self.entries(directory):
+            if name.endswith(suffix) and name[0] != ".":
+                data = self.load(directory / name)
+                if data is not None:
+                    yield name, data
 
     def entries(self, directory: Path) -> list[str]:
         """Return all names in a directory, sorted; none where there is no such directory."""
         try:
-            return _names_in(directory)
-        except (FileNotFoundError, NotADirectoryError):
+            with os.scandir(directory) as found:
+                return sorted(entry.name for entry in found)
+        except _MISSING:
             return []
 
     def names(self, directory: Path, suffix: str = ".json") -> list[str]:
@@ -116,7 +113,7 @@ class Files(Disk):
         return [name.removesuffix(suffix) for name in found if name.endswith(suffix) and name[0] != "."]
 
     def strays(self, directory: Path) -> Iterator[Path]:
-        """Yield, at any depth, the files that killed writers left behind."""
+        """Yield, at any depth, the temporary files that killed writers left behind."""
         yield from map(Path, _temporaries(str(directory)))
 
     def save(self, path: Path, data: bytes) -> None:
@@ -135,20 +132,16 @@ class Files(Disk):
         self.fsync_directory(directory.parent)
 
     def remove(self, path: Path) -> None:
-        """Remove a file, and what a killed writer left beside it, durably; that there is none is fine."""
+        """Remove a file and its temporary file, durably; that there is none is fine."""
         if path.parent.is_dir():
-            self.discard(path)
+            self.unlink(path)
+            self.unlink(temporary(path))
             self.fsync_directory(path.parent)
-
-    def discard(self, path: Path) -> None:
-        """Remove a file and what a killed writer left beside it, not yet durably."""
-        self.unlink(path)
-        self.unlink(temporary(path))
 
     def remove_tree(self, directory: Path) -> None:
         """Remove a directory and all that is in it, durably; that there is none is fine.
 
-        A link is removed itself: what it leads to may be anybody's.
+        A link is removed itself: its target may be anybody's.
         """
         if directory.is_symlink():
             self.unlink(directory)
@@ -159,9 +152,7 @@ class Files(Disk):
         self.fsync_directory(directory.parent)
 
     def _empty(self, directory: Path) -> None:
-        with os.scandir(directory) as entries:
-            found = sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
-        for name, is_directory in found:
+        for name, is_directory in _listed(directory):
             if is_directory:
                 self._empty(directory / name)
             else:
@@ -169,20 +160,124 @@ class Files(Disk):
         self.rmdir(directory)
 
 
-def _names_in(directory: Path | int) -> list[str]:
-    with os.scandir(directory) as found:
-        return sorted(entry.name for entry in found)
+def _listed(directory: Path | str) -> list[tuple[str, bool]]:
+    """Return the names in a directory, sorted, each with whether it is a directory."""
+    with os.scandir(directory) as entries:
+        return sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
 
 
 def _temporaries(directory: str) -> Iterator[str]:
     """Yield the temporary files under a directory; most users' directories have none, or are not there."""
     try:
-        with os.scandir(directory) as entries:
-            found = sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
-    except (FileNotFoundError, NotADirectoryError):
+        found = _listed(directory)
+    except _MISSING:
         return
     for name, is_directory in found:
         if is_directory:
             yield from _temporaries(f"{directory}/{name}")
-        elif is_temporary(name):
+        elif name.startswith(".") and name.endswith(".tmp"):
             yield f"{directory}/{name}"
+
+
+class Locks:
+    """The locks of a data root: one writer per user at a time, across threads and processes.
+
+    Ids that differ only in case share one. Lock files are shared by all users whose ids begin their hash
+    alike, stay empty, and are never removed: they reveal nobody, also once an account is deleted.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._shards = [threading.Lock() for _ in range(SHARDS)]
+        self._everyone = threading.Lock()
+
+    def shard_of(self, user_id: str) -> int:
+        """Return the number of a user's lock."""
+        return hashlib.sha256(folded(user_id).encode()).digest()[0]
+
+    def of_user(self, user_id: str) -> AbstractContextManager[None]:
+        """Hold the lock of a user; a thread may hold one at a time."""
+        return self.of_shard(self.shard_of(user_id))
+
+    def of_shard(self, shard: int) -> AbstractContextManager[None]:
+        """Hold the lock of all users who share it; a thread may hold one at a time."""
+        return self._held(self._shards[shard], f"{shard:02x}")
+
+    def of_index(self) -> AbstractContextManager[None]:
+        """Hold the lock of building the index."""
+        return self._held(self._everyone, "index")
+
+    @contextmanager
+    def _held(self, among_threads: threading.Lock, name: str) -> Iterator[None]:
+        path = self._directory / f"{name}.lock"
+        with among_threads, FileLock(path, poll_interval=POLL, mode=_PRIVATE_FILE):
+            yield
+
+
+class Reserve:
+    """A file whose space is given up on a full disk, so that taking consent back does not wait for it.
+
+    A revocation writes before it removes: the version that it supersedes, the new one, marks on threads.
+    So does a deletion. Where the disk refuses that, the reserve is given up, they are done in its space,
+    and it is taken again from the space of the removed files.
+    """
+
+    def __init__(self, files: Files, path: Path) -> None:
+        self._files = files
+        self._path = path
+
+    def keep(self) -> None:
+        """Take the space, or some more of it; where there is none, log that and go on."""
+        taken = self._files.load(self._path) or b""
+        refused = ""
+        for size in _RESERVES:
+            if len(taken) >= size:
+                return
+            try:
+                # Bytes that no file system can store in less space than they have.
+                self._files.save(self._path, hashlib.shake_256(b"reserve").digest(size))
+            except OSError as problem:
+                refused = problem.strerror or str(problem)
+            else:
+                return
+        _LOG.warning("memory: no space can be kept for revocations: %s", refused)
+
+    def give_up(self) -> None:
+        """Give the space back to the file system."""
+        self._files.remove(self._path)
+
+
+def is_full(problem: BaseException | None) -> bool:
+    """Return whether the system refused for want of space, or of a user's share of it."""
+    if isinstance(problem, sqlite3.Error):
+        return getattr(problem, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
+    return isinstance(problem, OSError) and problem.errno in _FULL
+
+
+def stage(files: Files, paths: Paths, user_id: str, contents: Mapping[Path, bytes]) -> None:
+    """Write the files of an import, by their paths, beside their places; the last one settles it.
+
+    Call it and `move_in` under the user's lock and with the user marked, so that the next one finishes it.
+    """
+    staging = paths.tree("imports", user_id)
+    files.remove_tree(staging)
+    for path, data in sorted(contents.items()):
+        files.save(staging / path.relative_to(paths.root), data)
+    files.save(staging / _STAGED, b"")
+
+
+def move_in(files: Files, paths: Paths, user_id: str) -> None:
+    """Finish an import that was settled, or remove the parts of one that was not.
+
+    Whole directories take their places, the consent last: until then nothing of it is read.
+    """
+    staging = paths.tree("imports", user_id)
+    if files.exists(staging / _STAGED):
+        for place in (*paths.trees(user_id), paths.history(user_id), paths.consent(user_id)):
+            staged = staging / place.relative_to(paths.root)
+            if files.exists(staged):
+                files.make(place.parent)
+                files.replace(staged, place)
+                files.fsync_directory(place.parent)
+        files.remove(staging / _STAGED)
+    files.remove_tree(staging)

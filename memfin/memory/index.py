@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from memfin.memory.files import Files
-from memfin.memory.ids import folded
+from memfin.memory.paths import folded
 
 LAYOUT: Final = 1
 """The version of the tables, set once they are filled; an index of another one is built anew."""
@@ -55,7 +55,7 @@ class Index:
             self._connection.close()
 
     def is_built(self) -> bool:
-        """Say whether the tables are there and of this layout."""
+        """Return whether the tables are there and of this layout."""
         with self._turn:
             return bool(self._one("PRAGMA user_version") == LAYOUT)
 

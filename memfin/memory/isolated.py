@@ -7,72 +7,25 @@ has to be synchronised, locked against other processes, or removed. One thread a
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
-from memfin.memory.consent import ConsentOnFile
-from memfin.memory.files import Files
-from memfin.memory.ids import folded
+from memfin.memory.files import Files, Locks, Reserve
 from memfin.memory.index import Index, TaskRow
-from memfin.memory.locks import Locks
-from memfin.memory.reserve import Reserve
+from memfin.memory.paths import folded
 from memfin.memory.sensitive import refuse_sensitive
 from memfin.memory.store import MemoryStore
-from memfin.memory.workspace import Clock
+from memfin.memory.workspace import Clock, Workspace
 
 ROOT: Final = Path("isolated")
-"""What the names of an isolated store's files begin with; there is no such directory."""
+"""The first part of the names of an isolated store's files; there is no such directory."""
 
 _NO_DESCRIPTOR: Final = -1
 
 
-class IsolatedStore(MemoryStore):
-    """A memory store of its own, gone with the object; it needs no closing.
-
-    Args:
-        clock: gives the time, with its zone.
-        contents: the files to begin with, as `contents` of another isolated store returned them.
-    """
-
-    def __init__(self, clock: Clock, contents: Mapping[str, bytes] | None = None) -> None:
-        self._in_memory = InMemoryFiles(contents or {})
-        self._last_consent = ConsentOnFile(None, None)
-        super().__init__(ROOT, clock=clock, gate=_refuse_values, files=self._in_memory)
-
-    def contents(self) -> dict[str, bytes]:
-        """Return every file by its name, sorted."""
-        return self._in_memory.contents()
-
-    def open_locks(self) -> Locks:
-        """Return locks that always are free."""
-        return _NoLocks(self.paths.locks)
-
-    def open_reserve(self) -> Reserve:
-        """Return a reserve that takes no space: there is no disk that could be full."""
-        return _NoReserve(self.files, self.paths.reserve)
-
-    def open_index(self) -> Index:
-        """Return an index in memory."""
-        return _InMemoryIndex(self.files.names(self.paths.consents, ".yaml"))
-
-    def consent_on_file(self, user_id: str) -> ConsentOnFile:
-        """Return the consent of a user; the one read last is not decoded again while it is the same."""
-        last = self._last_consent
-        if (
-            last.consent is None
-            or last.consent.user_id != user_id
-            or self._consent_data(user_id) != last.data
-        ):
-            self._last_consent = super().consent_on_file(user_id)
-        return self._last_consent
-
-    def _consent_data(self, user_id: str) -> bytes | None:
-        return self.files.load(self.paths.consent(user_id))
-
-
-class InMemoryFiles(Files):
+class _InMemoryFiles(Files):
     """Files that are dictionaries: a directory maps names to contents, None for directories in it."""
 
     def __init__(self, contents: Mapping[str, bytes]) -> None:
@@ -80,8 +33,15 @@ class InMemoryFiles(Files):
         for name, data in contents.items():
             self.save(Path(name), data)
 
+    def contents(self) -> dict[str, bytes]:
+        return {
+            str(Path(directory, name)): data
+            for directory, names in sorted(self._directories.items())
+            for name, data in sorted(names.items())
+            if data is not None
+        }
+
     def exists(self, path: Path) -> bool:
-        """Say whether there is a file or a directory of that name."""
         return path.name in self._directories.get(str(path.parent), ()) or str(path) in self._directories
 
     def open(self, path: Path, flags: int) -> int:
@@ -91,44 +51,32 @@ class InMemoryFiles(Files):
         return _NO_DESCRIPTOR
 
     def close(self, descriptor: int) -> None:
-        """Close nothing."""
+        pass
 
     def unlink(self, path: Path | str) -> None:
-        """Remove a file; that there is none is fine."""
         path = Path(path)
         self._directories.get(str(path.parent), {}).pop(path.name, None)
 
     def sync(self) -> None:
-        """Return at once."""
+        pass
 
     def fsync_directory(self, path: Path) -> None:
-        """Return at once."""
+        pass
 
     def load(self, path: Path) -> bytes | None:
-        """Return the content of a file; None when there is none."""
         return self._directories.get(str(path.parent), {}).get(path.name)
 
-    def loaded(self, directory: Path, suffix: str = ".json") -> Iterator[tuple[str, bytes]]:
-        """Yield the files in a directory whose names end so, name and content, sorted by name."""
-        for name, data in sorted(self._directories.get(str(directory), {}).items()):
-            if data is not None and name.endswith(suffix) and name[0] != ".":
-                yield name, data
-
     def entries(self, directory: Path) -> list[str]:
-        """Return all names in a directory, sorted; none where there is no such directory."""
         return sorted(self._directories.get(str(directory), ()))
 
     def strays(self, directory: Path) -> Iterator[Path]:  # noqa: ARG002 - there are none anywhere
-        """Yield nothing: a writer that is killed takes its files along."""
         return iter(())
 
     def save(self, path: Path, data: bytes) -> None:
-        """Write a whole file, and the directories above it that are missing."""
         self.make(path.parent)
         self._directories[str(path.parent)][path.name] = data
 
     def make(self, directory: Path) -> None:
-        """Create a directory and those above it where they are missing."""
         if str(directory) in self._directories:
             return
         self._directories[str(directory)] = {}
@@ -137,50 +85,27 @@ class InMemoryFiles(Files):
             self._directories[str(directory.parent)][directory.name] = None
 
     def remove(self, path: Path) -> None:
-        """Remove a file; that there is none is fine."""
-        self.unlink(path)
-
-    def discard(self, path: Path) -> None:
-        """Remove a file; that there is none is fine."""
         self.unlink(path)
 
     def remove_tree(self, directory: Path) -> None:
-        """Remove a directory and all that is in it; that there is none is fine."""
         for name in self._directories.pop(str(directory), {}):
             self.remove_tree(directory / name)
         self.unlink(directory)
 
-    def contents(self) -> dict[str, bytes]:
-        """Return every file by its name, sorted."""
-        return {
-            str(Path(directory, name)): data
-            for directory, names in sorted(self._directories.items())
-            for name, data in sorted(names.items())
-            if data is not None
-        }
-
-
-def _refuse_values(texts: Mapping[str, Any], _: str) -> None:
-    """Refuse what is sensitive in a record's texts; the names of its fields are the layer's own."""
-    for name, value in texts.items():
-        refuse_sensitive(value, name)
-
 
 class _NoLocks(Locks):
-    @contextmanager
-    def of_user(self, user_id: str) -> Iterator[None]:  # noqa: ARG002 - every user's is free
-        yield
+    """Locks that always are free."""
 
-    @contextmanager
-    def of_shard(self, shard: int) -> Iterator[None]:  # noqa: ARG002 - every user's is free
-        yield
+    def of_shard(self, shard: int) -> AbstractContextManager[None]:  # noqa: ARG002 - all are free
+        return nullcontext()
 
-    @contextmanager
-    def of_index(self) -> Iterator[None]:
-        yield
+    def of_index(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
 
 class _NoReserve(Reserve):
+    """A reserve that takes no space: there is no disk that could be full."""
+
     def keep(self) -> None:
         pass
 
@@ -189,8 +114,7 @@ class _InMemoryIndex(Index):
     """An index that has nothing to be rebuilt from: the files are as new as it is."""
 
     def __init__(self, users: Iterable[str]) -> None:
-        self._users = {folded(user_id): user_id for user_id in users}
-        self._tasks: dict[tuple[str, str], datetime] = {}
+        self.build(users, ())
 
     def close(self) -> None:
         pass
@@ -232,3 +156,41 @@ class _InMemoryIndex(Index):
 
     def forget_user(self, user_id: str) -> None:
         self._tasks = {each: moment for each, moment in self._tasks.items() if each[0] != user_id}
+
+
+class _InMemoryWorkspace(Workspace):
+    """A workspace without a disk."""
+
+    def open_locks(self) -> Locks:
+        return _NoLocks(self.paths.locks)
+
+    def open_reserve(self) -> Reserve:
+        return _NoReserve(self.files, self.paths.reserve)
+
+    def open_index(self) -> Index:
+        return _InMemoryIndex(self.files.names(self.paths.consents, ".yaml"))
+
+
+class IsolatedStore(MemoryStore):
+    """A memory store of its own, gone with the object; it needs no closing.
+
+    Args:
+        clock: gives the time, with its zone.
+        contents: the files to begin with, as `contents` of another isolated store returned them.
+    """
+
+    workspace_type: ClassVar[type[Workspace]] = _InMemoryWorkspace
+
+    def __init__(self, clock: Clock, contents: Mapping[str, bytes] | None = None) -> None:
+        self._in_memory = _InMemoryFiles(contents or {})
+        super().__init__(ROOT, clock=clock, gate=_refuse_values, files=self._in_memory)
+
+    def contents(self) -> dict[str, bytes]:
+        """Return every file by its name, sorted."""
+        return self._in_memory.contents()
+
+
+def _refuse_values(texts: Mapping[str, Any], _: str) -> None:
+    """Refuse sensitive text in a record; the names of its fields are the layer's own."""
+    for name, value in texts.items():
+        refuse_sensitive(value, name)

@@ -1,22 +1,28 @@
-"""An export package as a directory or a zip archive: reading what strangers made, writing our own."""
+"""Export packages: manifest, reading a directory or a zip archive, verification (memory design §11.1)."""
 
+import hashlib
 import os
 import re
 import stat
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
-from typing import BinaryIO, Final, Protocol
+from typing import Annotated, BinaryIO, Final
 
+import msgspec
+
+from memfin.contracts.base import Count, Record
 from memfin.errors import UsageError
-from memfin.memory.manifest import MANIFEST, is_package_path
 from memfin.text.lines import printable
 
-MOST_FILES: Final = 50_000
-LARGEST_PACKAGE: Final = 256 << 20
+MANIFEST: Final = "manifest.yaml"
+SCHEMA_VERSION: Final = "1.0"
+MAX_MANIFEST: Final = 16 << 20
+MAX_FILES: Final = 50_000
+MAX_PACKAGE: Final = 256 << 20
 """Bytes of all files of a package together; one user's memory is a few megabytes."""
 
 _PIECE: Final = 1 << 20
@@ -26,28 +32,141 @@ _UNIX: Final = 3
 _ENCRYPTED: Final = 1
 _END: Final = b"PK\x05\x06"
 _END_SIZE: Final = 22
-_LONGEST_END: Final = _END_SIZE + 0xFFFF
-_LARGEST_DIRECTORY: Final = 32 << 20
-_AT_TOP: Final = re.compile(rf"[A-Za-z0-9_-]+/{re.escape(MANIFEST)}\Z")
+_MAX_END: Final = _END_SIZE + 0xFFFF
+_MAX_DIRECTORY: Final = 32 << 20
 
-_NO_FILE: Final = "neither a file nor a directory of a package"
-_NO_NAME: Final = "a name that no export writes"
+_PATH: Final = re.compile(r"(?:[A-Za-z0-9_-][A-Za-z0-9_.-]{0,159}/){0,7}[A-Za-z0-9_-][A-Za-z0-9_.-]{0,159}")
+_AT_TOP: Final = re.compile(rf"[A-Za-z0-9_-]+/{re.escape(MANIFEST)}")
+_HEAD: Final = re.compile(
+    rf'schema_version: "{re.escape(SCHEMA_VERSION)}"\n'
+    r'user_id: "(?P<user_id>[A-Za-z0-9_-]{1,64})"\n'
+    r'exported_at: "(?P<exported_at>[0-9TZ:.+-]{1,40})"\n'
+    r"files:(?: \[\])?\n"
+)
+_FILE: Final = re.compile(
+    rf'  - path: "(?P<path>{_PATH.pattern})"\n'
+    r"    size: (?P<size>[0-9]{1,15})\n"
+    r'    sha256: "(?P<sha256>[0-9a-f]{64})"\n'
+)
+_FOREIGN_KIND: Final = "neither a file nor a directory of a package"
+_FOREIGN_NAME: Final = "a name that no export writes"
+
+Digest = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{64}\Z")]
+"""SHA-256 in lower-case hexadecimal digits."""
 
 
-class Package(Protocol):
-    """A package opened for reading.
+class FileEntry(Record):
+    """One file of a package: its path below the package's directory, its bytes, their checksum."""
+
+    path: str
+    size: Count
+    sha256: Digest
+
+
+class Manifest(Record, kw_only=True):
+    """The list of the files of a package, but for the manifest itself, by path."""
+
+    schema_version: str = SCHEMA_VERSION
+    user_id: str
+    exported_at: str
+    files: tuple[FileEntry, ...]
+
+
+def manifest_of(user_id: str, exported_at: str, files: Mapping[str, bytes]) -> Manifest:
+    """Return the manifest of a package with these files, path to content."""
+    entries = (
+        FileEntry(path=path, size=len(data), sha256=hashlib.sha256(data).hexdigest())
+        for path, data in sorted(files.items())
+    )
+    return Manifest(user_id=user_id, exported_at=exported_at, files=tuple(entries))
+
+
+def encode_manifest(manifest: Manifest) -> bytes:
+    """Return the one form in which a manifest is written: YAML, with its own checksum in the last line."""
+    text = (
+        f'schema_version: "{manifest.schema_version}"\n'
+        f'user_id: "{manifest.user_id}"\n'
+        f'exported_at: "{manifest.exported_at}"\n'
+        f"files:{'' if manifest.files else ' []'}\n"
+    ) + "".join(
+        f'  - path: "{entry.path}"\n    size: {entry.size}\n    sha256: "{entry.sha256}"\n'
+        for entry in manifest.files
+    )
+    return text.encode("ascii") + _own_checksum(text.encode("ascii"))
+
+
+def decode_manifest(data: bytes) -> Manifest:
+    """Return the content of a manifest.
+
+    Only the form that `encode_manifest` writes is taken, so that every byte of it counts, and no
+    general parser of YAML meets a stranger's text: libyaml's overflows the stack on deep nesting.
+
+    Raises:
+        UsageError: it is damaged, in another form, or lists a path that is no plain one or is there twice.
+    """
+    if len(data) > MAX_MANIFEST:
+        raise UsageError(f"{MANIFEST}: longer than {MAX_MANIFEST} bytes")
+    body = data[: data.rfind(b"\n", 0, -1) + 1]
+    if data != body + _own_checksum(body):
+        raise UsageError(f"{MANIFEST}: damaged: its last line is not the checksum of the lines before it")
+    text = body.decode("latin-1")
+    head = _HEAD.match(text)
+    if head is None:
+        raise UsageError(
+            f"{MANIFEST}: does not begin with schema_version {SCHEMA_VERSION}, user_id, exported_at, files"
+        )
+    entries: list[FileEntry] = []
+    at = head.end()
+    while at < len(text):
+        entry = _FILE.match(text, at)
+        if entry is None:
+            line = text.count("\n", 0, at) + 1
+            raise UsageError(f"{MANIFEST}: line {line}: no entry of path, size and sha256 begins here")
+        entries.append(FileEntry(path=entry["path"], size=int(entry["size"]), sha256=entry["sha256"]))
+        at = entry.end()
+    manifest = Manifest(user_id=head["user_id"], exported_at=head["exported_at"], files=tuple(entries))
+    if encode_manifest(manifest) != data:
+        raise UsageError(f"{MANIFEST}: written in another form than an export's")
+    paths = [entry.path for entry in entries]
+    folded = {path.casefold() for path in paths}
+    if paths != sorted(paths) or len(folded) != len(paths) or MANIFEST in folded:
+        raise UsageError(f"{MANIFEST}: the paths are not in order, or one is there twice")
+    return manifest
+
+
+def _own_checksum(body: bytes) -> bytes:
+    return f"# sha256 of the lines above: {hashlib.sha256(body).hexdigest()}\n".encode()
+
+
+class Package:
+    """A package opened for reading, a directory or a zip archive.
 
     Attributes:
-        paths: its regular files, by path below the package's directory, the manifest included.
-        foreign: what else is there, path to what it is: links, devices, names that no export writes.
+        files: its regular files, the manifest included: path below the package's directory to opener.
+        foreign: other entries, path to what is wrong: links, devices, names that no export writes.
     """
 
-    paths: frozenset[str]
-    foreign: dict[str, str]
+    def __init__(self) -> None:
+        self.files: dict[str, Callable[[], BinaryIO]] = {}
+        self.foreign: dict[str, str] = {}
 
     def pieces(self, path: str) -> Iterator[bytes]:
-        """Yield the content of a file; raise UsageError when it cannot be read."""
-        ...
+        """Yield the content of a file piece by piece; raise UsageError when it cannot be read."""
+        try:
+            with self.files[path]() as file:
+                while piece := file.read(_PIECE):
+                    yield piece
+        except (zipfile.BadZipFile, zlib.error, OSError, EOFError, RuntimeError) as problem:
+            raise UsageError(f"{path}: {getattr(problem, 'strerror', None) or problem}") from problem
+
+    def content(self, path: str, limit: int) -> bytes:
+        """Return the content of a file; raise UsageError when it is longer, or cannot be read."""
+        data = bytearray()
+        for piece in self.pieces(path):
+            data += piece
+            if len(data) > limit:
+                raise UsageError(f"{path}: longer than {limit} bytes")
+        return bytes(data)
 
 
 @contextmanager
@@ -57,124 +176,25 @@ def open_package(path: Path) -> Iterator[Package]:
     Raises:
         UsageError: there is no package, or its archive is broken, encrypted or too large.
     """
-    if path.is_dir():
-        yield DirectoryPackage(_package_directory(path))
-        return
+    package = Package()
+    archive: BinaryIO | None = None
     try:
-        archive = path.open("rb")
+        if path.is_dir():
+            _add_directory(package, str(_package_directory(path)), "")
+        else:
+            archive = path.open("rb")
     except OSError as problem:
-        raise UsageError(f"{path}: {problem.strerror or problem}") from problem
+        raise UsageError(f"{problem.filename or path}: {problem.strerror or problem}") from problem
+    if archive is None:
+        yield package
+        return
     with archive:
         try:
             _check_end(archive, path)
-            package = ZipPackage(zipfile.ZipFile(archive), path)
+            _add_archive(package, zipfile.ZipFile(archive), path)
         except (zipfile.BadZipFile, NotImplementedError, ValueError, EOFError) as problem:
             raise UsageError(f"{path}: no zip archive of an export: {problem}") from problem
         yield package
-
-
-class DirectoryPackage:
-    """A package as a directory; links in it are never followed."""
-
-    def __init__(self, root: Path) -> None:
-        self._root = root
-        found: set[str] = set()
-        self.foreign: dict[str, str] = {}
-        try:
-            self._look(str(root), "", found)
-        except OSError as problem:
-            raise UsageError(f"{problem.filename or root}: {problem.strerror or problem}") from problem
-        self.paths = frozenset(found)
-
-    def pieces(self, path: str) -> Iterator[bytes]:
-        """Yield the content of a file."""
-        try:
-            descriptor = os.open(self._root / path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-            with open(descriptor, "rb", buffering=0) as file:  # noqa: PTH123 - an open descriptor
-                while piece := file.read(_PIECE):
-                    yield piece
-        except OSError as problem:
-            raise UsageError(f"{self._root / path}: {problem.strerror or problem}") from problem
-
-    def _look(self, directory: str, below: str, found: set[str]) -> None:
-        with os.scandir(directory) as entries:
-            for entry in entries:
-                path = below + printable(entry.name)
-                if entry.is_dir(follow_symlinks=False) and is_package_path(path):
-                    self._look(entry.path, f"{path}/", found)
-                elif not entry.is_file(follow_symlinks=False):
-                    self.foreign[path] = _NO_FILE
-                elif is_package_path(path):
-                    found.add(path)
-                else:
-                    self.foreign[path] = _NO_NAME
-
-
-class ZipPackage:
-    """A package as a zip archive: one directory, named after the user, with the files in it."""
-
-    def __init__(self, archive: zipfile.ZipFile, where: Path) -> None:
-        """Look at the directory of an archive.
-
-        Raises:
-            UsageError: it has too many files, is encrypted, or has a file twice.
-        """
-        self._archive = archive
-        self._where = where
-        self._infos: dict[str, zipfile.ZipInfo] = {}
-        self.foreign: dict[str, str] = {}
-        infos = archive.infolist()
-        if len(infos) > MOST_FILES:
-            raise UsageError(f"{where}: {len(infos)} files; an export has at most {MOST_FILES}")
-        around = [info.filename.removesuffix(MANIFEST) for info in infos if _AT_TOP.match(info.filename)]
-        for info in infos:
-            self._take(info, around[0] if around else "/")
-        self.paths = frozenset(self._infos)
-
-    def pieces(self, path: str) -> Iterator[bytes]:
-        """Yield the content of a file, decompressed piece by piece."""
-        try:
-            with self._archive.open(self._infos[path]) as file:
-                while piece := file.read(_PIECE):
-                    yield piece
-        except (zipfile.BadZipFile, zlib.error, OSError, EOFError, RuntimeError) as problem:
-            raise UsageError(f"{self._where}: {path}: {problem}") from problem
-
-    def _take(self, info: zipfile.ZipInfo, top: str) -> None:
-        name = info.orig_filename  # the other one ends at a NUL
-        path = printable(name.removeprefix(top))
-        kind = stat.S_IFMT(info.external_attr >> 16)
-        if info.flag_bits & _ENCRYPTED:
-            raise UsageError(f"{self._where}: encrypted; an export is not")
-        if path in self._infos or path in self.foreign:
-            raise UsageError(f"{self._where}: {path} is there twice")
-        if kind not in {0, stat.S_IFREG, stat.S_IFDIR}:
-            self.foreign[path] = _NO_FILE
-        elif (
-            not name.startswith(top)
-            or name.startswith("/")
-            or not is_package_path(path.removesuffix("/") or "_")
-        ):
-            self.foreign[printable(name)] = _NO_NAME
-        elif not path.endswith("/") and path:
-            self._infos[path] = info
-        elif info.file_size:
-            self.foreign[path] = _NO_FILE
-
-
-def zipped(user_id: str, files: Mapping[str, bytes]) -> bytes:
-    """Return the zip archive of a package: the same files make the same bytes, on every machine.
-
-    Nothing is compressed, as compressors differ in what they write, and no time is in it.
-    """
-    target = BytesIO()
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
-        for path, data in sorted(files.items()):
-            info = zipfile.ZipInfo(f"{user_id}/{path}", _EPOCH)
-            info.create_system = _UNIX
-            info.external_attr = _REGULAR
-            archive.writestr(info, data)
-    return target.getvalue()
 
 
 def _package_directory(path: Path) -> Path:
@@ -187,15 +207,161 @@ def _package_directory(path: Path) -> Path:
     raise UsageError(f"{path}: no export package: there is no {MANIFEST} in it")
 
 
+def _add_directory(package: Package, directory: str, below: str) -> None:
+    """Add the files of a directory; links are never followed."""
+
+    def opener(path: str) -> Callable[[], BinaryIO]:
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+        return lambda: os.fdopen(os.open(path, flags), "rb", buffering=0)
+
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            path = below + printable(entry.name)
+            if entry.is_dir(follow_symlinks=False) and _PATH.fullmatch(path):
+                _add_directory(package, entry.path, f"{path}/")
+            elif not entry.is_file(follow_symlinks=False):
+                package.foreign[path] = _FOREIGN_KIND
+            elif _PATH.fullmatch(path):
+                package.files[path] = opener(entry.path)
+            else:
+                package.foreign[path] = _FOREIGN_NAME
+
+
 def _check_end(archive: BinaryIO, path: Path) -> None:
     """Look at the end of an archive before its directory is loaded, which may claim to be gigabytes."""
     size = archive.seek(0, os.SEEK_END)
-    if size > 2 * LARGEST_PACKAGE:
-        raise UsageError(f"{path}: {size} bytes; an export has at most {LARGEST_PACKAGE}")
-    archive.seek(max(0, size - _LONGEST_END), os.SEEK_SET)
-    tail = archive.read(_LONGEST_END)
+    if size > 2 * MAX_PACKAGE:
+        raise UsageError(f"{path}: {size} bytes; an export has at most {MAX_PACKAGE}")
+    archive.seek(max(0, size - _MAX_END), os.SEEK_SET)
+    tail = archive.read(_MAX_END)
     at = tail.rfind(_END)
     if at < 0 or len(tail) - at < _END_SIZE:
         raise UsageError(f"{path}: neither a directory nor a zip archive")
-    if int.from_bytes(tail[at + 12 : at + 16], "little") > _LARGEST_DIRECTORY:
+    if int.from_bytes(tail[at + 12 : at + 16], "little") > _MAX_DIRECTORY:
         raise UsageError(f"{path}: its list of files is too long for an export")
+
+
+def _add_archive(package: Package, archive: zipfile.ZipFile, where: Path) -> None:
+    """Add the files of an archive: one directory, named after the user, with the files in it."""
+    infos = archive.infolist()
+    if len(infos) > MAX_FILES:
+        raise UsageError(f"{where}: {len(infos)} files; an export has at most {MAX_FILES}")
+    around = (info.filename for info in infos if _AT_TOP.fullmatch(info.filename))
+    top = next(around, "/").removesuffix(MANIFEST)
+
+    def opener(info: zipfile.ZipInfo) -> Callable[[], BinaryIO]:
+        return lambda: archive.open(info)  # type: ignore[return-value]
+
+    for info in infos:
+        name = info.orig_filename  # the other one ends at a NUL
+        path = printable(name.removeprefix(top))
+        kind = stat.S_IFMT(info.external_attr >> 16)
+        plain = name.startswith(top) and not name.startswith("/")
+        if info.flag_bits & _ENCRYPTED:
+            raise UsageError(f"{where}: encrypted; an export is not")
+        if path in package.files or path in package.foreign:
+            raise UsageError(f"{where}: {path} is there twice")
+        if kind not in {0, stat.S_IFREG, stat.S_IFDIR}:
+            package.foreign[path] = _FOREIGN_KIND
+        elif not plain or not _PATH.fullmatch(path.removesuffix("/") or "_"):
+            package.foreign[printable(name)] = _FOREIGN_NAME
+        elif not path.endswith("/") and path:
+            package.files[path] = opener(info)
+        elif info.file_size:
+            package.foreign[path] = _FOREIGN_KIND
+
+
+def zipped(user_id: str, files: Mapping[str, bytes]) -> bytes:
+    """Return the zip archive of a package: the same files make the same bytes, on every machine.
+
+    Nothing is compressed, as compressors differ in their output, and no time is in it.
+    """
+    target = BytesIO()
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
+        for path, data in sorted(files.items()):
+            info = zipfile.ZipInfo(f"{user_id}/{path}", _EPOCH)
+            info.create_system = _UNIX
+            info.external_attr = _REGULAR
+            archive.writestr(info, data)
+    return target.getvalue()
+
+
+class Discrepancy(Record):
+    """One difference between a package and its manifest: the path of the file, and the problem."""
+
+    path: str
+    problem: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.problem}"
+
+
+class Verified(Record):
+    """The result of a verification; the manifest is None when it is unusable."""
+
+    manifest: Manifest | None
+    discrepancies: tuple[Discrepancy, ...]
+
+
+def verify_package(path: Path) -> Verified:
+    """Compare every byte of a package, a directory or a zip archive, with its manifest.
+
+    Raises:
+        UsageError: there is no package at the path, or it cannot be read as one.
+    """
+    with open_package(path) as package:
+        verified = verify_opened(package)
+        manifest = verified.manifest
+        if path.is_dir() or manifest is None or verified.discrepancies:
+            return verified
+        files = {entry.path: package.content(entry.path, entry.size) for entry in manifest.files}
+        if path.read_bytes() == zipped(manifest.user_id, files | {MANIFEST: encode_manifest(manifest)}):
+            return verified
+        problem = "not byte for byte as an export writes it; the files in it are"
+        return verified.replace(discrepancies=(Discrepancy(path="the archive", problem=problem),))
+
+
+def verify_opened(package: Package) -> Verified:
+    """Compare the files of an opened package with its manifest."""
+    if MANIFEST not in package.files:
+        return Verified(manifest=None, discrepancies=(Discrepancy(path=MANIFEST, problem="missing"),))
+    try:
+        manifest = decode_manifest(package.content(MANIFEST, MAX_MANIFEST))
+    except UsageError as problem:
+        detail = str(problem).removeprefix(f"{MANIFEST}: ")
+        return Verified(manifest=None, discrepancies=(Discrepancy(path=MANIFEST, problem=detail),))
+    found = (Discrepancy(path=path, problem=detail) for path, detail in _differences(package, manifest))
+    return Verified(manifest=manifest, discrepancies=tuple(sorted(found, key=str)))
+
+
+def _differences(package: Package, manifest: Manifest) -> Iterator[tuple[str, str]]:
+    listed = {entry.path: entry for entry in manifest.files}
+    for path, problem in package.foreign.items():
+        yield path, f"added: {problem}"
+    for path in package.files.keys() - listed.keys() - {MANIFEST}:
+        yield path, "added: the manifest does not list it"
+    total = sum(entry.size for entry in manifest.files)
+    if total > MAX_PACKAGE:
+        yield MANIFEST, f"lists {total} bytes; a package has at most {MAX_PACKAGE}"
+        return
+    for path, entry in listed.items():
+        if path not in package.files:
+            yield path, "missing"
+        elif (change := _change(package, entry)) is not None:
+            yield path, change
+
+
+def _change(package: Package, entry: FileEntry) -> str | None:
+    """Return the change of a file against its entry; no more of it is read than it should have."""
+    digest, size = hashlib.sha256(), 0
+    try:
+        for piece in package.pieces(entry.path):
+            size += len(piece)
+            if size > entry.size:
+                return f"changed: longer than the {entry.size} bytes listed"
+            digest.update(piece)
+    except UsageError as problem:
+        return f"unreadable: {problem}"
+    if size < entry.size:
+        return f"changed: {size} bytes instead of the {entry.size} listed"
+    return None if digest.hexdigest() == entry.sha256 else "changed: another content than listed"

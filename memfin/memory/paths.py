@@ -1,15 +1,21 @@
-"""Where everything lies under the data root (memory design §3.2, §3.3.2, §10.4).
+"""Ids, and the paths of a data root (memory design §3.2, §3.3, §10.4).
 
-Every part of a path that is an id is checked to be one, so no path can leave the root or its user.
+Every part of a path that is an id is checked, so no path can leave the root or its user.
 """
 
+import hashlib
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
-from memfin.memory.ids import check_id
+from memfin.memory.errors import InvalidId
+
+Prefix = Literal["ctx", "consent", "thread", "task", "refresh", "feedback", "drift", "cand"]
 
 STATE: Final = ".memfin"
-"""The directory of what is not content: locks, markers of unfinished work, the index."""
+"""The directory of locks, markers of unfinished work, and the index."""
 
 TREES: Final = (
     "user_contexts",
@@ -21,11 +27,60 @@ TREES: Final = (
     "sensitive",
     "imports",
 )
-"""The directories that hold one directory a user; a hard delete removes the user's from each."""
+"""The directories that hold one directory per user; a hard delete removes the user's from each."""
+
+_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_DIGITS: Final = 6
+
+
+def is_id(value: str) -> bool:
+    """Return whether a string is an id."""
+    return _ID.fullmatch(value) is not None
+
+
+def check_id(value: object, what: str = "user id") -> str:
+    """Return an id as it is.
+
+    Raises:
+        InvalidId: it is no string of 1 to 64 ASCII letters, digits, ``_`` and ``-``.
+    """
+    if isinstance(value, str) and is_id(value):
+        return value
+    raise InvalidId(f"{what}: must be 1 to 64 ASCII letters, digits, '_' or '-'")
+
+
+def folded(user_id: str) -> str:
+    """Return the form in which ids that differ only in case are equal."""
+    return user_id.lower()
+
+
+def stamp(moment: datetime) -> str:
+    """Return a moment as it stands in ids: ``20261122T051100Z``."""
+    return moment.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
+
+
+def new_id(prefix: Prefix, user_id: str, moment: datetime, taken: Callable[[str], bool]) -> str:
+    """Return the next free id of a user: prefix, moment, six hexadecimal digits (memory design §3.3.1).
+
+    The digits follow from the other parts and from how many such ids are taken, so the same events
+    on the same clock get the same ids. ``taken`` must look under the user's lock.
+    """
+    head = f"{prefix}_{stamp(moment)}"
+    number = 0
+    while True:
+        digest = hashlib.sha256(f"{user_id}\n{head}\n{number}".encode()).hexdigest()[:_DIGITS]
+        if not taken(found := f"{head}_{digest}"):
+            return found
+        number += 1
+
+
+def with_prefix(prefix: Prefix, other: str) -> str:
+    """Return the id that shares all but its prefix with another one, as a task and its context do."""
+    return f"{prefix}_{other.partition('_')[2]}"
 
 
 class Paths:
-    """The paths of a data root."""
+    """The paths of a data root; of a user's records, by user id and the ids of the records."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -51,16 +106,16 @@ class Paths:
         return self.history(user_id) / f"{version}.yaml"
 
     def stub(self, user_id: str) -> Path:
-        """Return what is left of a deleted account."""
+        """Return the stub of a deleted account."""
         return self.stubs / f"{check_id(user_id)}.yaml"
 
     def marker(self, user_id: str) -> Path:
-        """Return the empty file that says that an operation on a user is not finished."""
+        """Return the empty file that marks an operation on a user as not finished."""
         return self.pending / check_id(user_id)
 
     def profiles(self, user_id: str) -> Path:
         """Return the directory of a user's profile contexts."""
-        return self._tree("user_contexts", user_id) / "_profile"
+        return self.tree("user_contexts", user_id) / "_profile"
 
     def profile(self, user_id: str, context_id: str) -> Path:
         """Return a profile context."""
@@ -68,15 +123,15 @@ class Paths:
 
     def tasks(self, user_id: str) -> Path:
         """Return the directory of a user's task contexts."""
-        return self._tree("user_contexts", user_id) / "_task"
+        return self.tree("user_contexts", user_id) / "_task"
 
     def task(self, user_id: str, context_id: str) -> Path:
         """Return a task context."""
         return _file(self.tasks(user_id), context_id, "context id")
 
     def all_thread_contexts(self, user_id: str) -> Path:
-        """Return the directory that holds a directory of contexts a thread."""
-        return self._tree("user_contexts", user_id) / "_thread"
+        """Return the directory that holds a directory of contexts per thread."""
+        return self.tree("user_contexts", user_id) / "_thread"
 
     def thread_contexts(self, user_id: str, thread_id: str) -> Path:
         """Return the directory of a thread's contexts."""
@@ -88,7 +143,7 @@ class Paths:
 
     def threads(self, user_id: str) -> Path:
         """Return the directory of a user's thread headers."""
-        return self._tree("threads", user_id)
+        return self.tree("threads", user_id)
 
     def thread(self, user_id: str, thread_id: str) -> Path:
         """Return a thread header."""
@@ -104,7 +159,7 @@ class Paths:
 
     def feedback(self, user_id: str) -> Path:
         """Return the directory of a user's feedback."""
-        return self._tree("feedback", user_id)
+        return self.tree("feedback", user_id)
 
     def feedback_item(self, user_id: str, feedback_id: str) -> Path:
         """Return one piece of feedback."""
@@ -112,52 +167,41 @@ class Paths:
 
     def drift(self, user_id: str) -> Path:
         """Return the directory of a user's drift log."""
-        return self._tree("persona_drift", user_id)
+        return self.tree("persona_drift", user_id)
 
     def drift_record(self, user_id: str, drift_id: str) -> Path:
         """Return a drift record."""
         return _file(self.drift(user_id), drift_id, "drift id")
 
     def drift_index(self, user_id: str) -> Path:
-        """Return the index of a user's drift log, one line a record."""
+        """Return the index of a user's drift log, one line per record."""
         return self.drift(user_id) / "_index.jsonl"
 
     def candidates(self, user_id: str) -> Path:
         """Return the directory of a user's training candidates."""
-        return self._tree("training_candidates", user_id)
+        return self.tree("training_candidates", user_id)
 
     def candidate(self, user_id: str, candidate_id: str) -> Path:
         """Return a training candidate."""
         return _file(self.candidates(user_id), candidate_id, "candidate id")
 
-    def hints(self, user_id: str) -> Path:
-        """Return the directory of when a user was last shown which hint."""
-        return self._tree("hints", user_id)
-
-    def staging(self, user_id: str) -> Path:
-        """Return where an import of a user lies until it is whole."""
-        return self._tree("imports", user_id)
+    def tree(self, name: str, user_id: str) -> Path:
+        """Return the directory of a user in one of `TREES`."""
+        return self._tops[name] / check_id(user_id)
 
     def trees(self, user_id: str) -> tuple[Path, ...]:
         """Return every directory that is a user's own."""
-        return tuple(self._tree(name, user_id) for name in TREES)
-
-    def all_trees(self) -> tuple[Path, ...]:
-        """Return the directories that hold one directory a user."""
-        return tuple(self._tops.values())
+        return tuple(self.tree(name, user_id) for name in TREES)
 
     def shared(self) -> tuple[Path, ...]:
         """Return the directories that are there before any user is; only users' own are made later."""
         consents = (self.consents, self.consents / "_history", self.stubs)
-        return (self.locks, self.pending, *consents, *self.all_trees())
+        return (self.locks, self.pending, *consents, *self._tops.values())
 
     def is_profile(self, path: Path) -> bool:
-        """Say whether a path is that of a profile context."""
+        """Return whether a path is that of a profile context."""
         parts = path.relative_to(self.root).parts
         return len(parts) > 2 and parts[0] == "user_contexts" and parts[2] == "_profile"  # noqa: PLR2004
-
-    def _tree(self, name: str, user_id: str) -> Path:
-        return self._tops[name] / check_id(user_id)
 
 
 def _file(directory: Path, name: str, what: str) -> Path:

@@ -1,20 +1,91 @@
-"""Plans of writing: what an operation decides, as data, and the one place that carries it out.
+"""Write plans, and the token without which no profile is written.
 
 A plan is checked and encoded as a whole before its first byte is written. A profile can only be written
-with the write_token that `memfin.memory.profile` gives for onboarding and for an explicit review (memory
-design §5.1); every other plan that sets out to do so is refused.
+with the token that `onboarded` and `reviewed` give (memory design §5.1); every other plan that sets out
+to do so is refused.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
+
+import msgspec
 
 from memfin.contracts.base import Record
-from memfin.memory.errors import ProfileWriteRefused
+from memfin.contracts.memory import ContextFields, Preferences, UserContext
+from memfin.memory.errors import InvalidInput, ProfileWriteRefused, invalid_value
 from memfin.memory.files import Files
 from memfin.memory.paths import Paths
-from memfin.memory.profile import ProfileWriteToken, is_valid
 from memfin.memory.records import Gate, encode
+
+PREFERENCES: Final = Preferences.__struct_fields__
+"""The fields of a profile that onboarding asks for."""
+
+REVIEWABLE: Final = (
+    *PREFERENCES,
+    "research_style",
+    "user_stated_position_context",
+    "time_horizon",
+    "constraints",
+)
+"""The fields that a review may set; positions, horizon and constraints only when named as such (§10.2)."""
+
+_NO_FIELDS: Final = ContextFields()
+
+
+class ProfileWriteToken:
+    """Permission to write a profile; only `onboarded` and `reviewed` give the one that counts."""
+
+    __slots__ = ()
+
+
+_TOKEN: Final = ProfileWriteToken()
+
+
+def onboarded(
+    user_id: str, context_id: str, preferences: Preferences, version: int, now: datetime
+) -> tuple[UserContext, ProfileWriteToken]:
+    """Return the profile that a grant saves, and the token to write it (memory design §5.2)."""
+    profile = UserContext(
+        context_id=context_id,
+        user_id=user_id,
+        scope="profile",
+        created_at=now,
+        updated_at=now,
+        consent_version=version,
+        **{name: getattr(preferences, name) for name in PREFERENCES},
+    )
+    return profile, _TOKEN
+
+
+def reviewed(
+    profile: UserContext, changes: Mapping[str, Any], version: int, now: datetime
+) -> tuple[UserContext, ProfileWriteToken]:
+    """Return the profile after its owner's edit, and the token to write it (memory design §5.1).
+
+    ``changes`` maps fields to new values; None deletes a field.
+
+    Raises:
+        InvalidInput: for a field that is not the owner's to set, or a value that does not fit.
+    """
+    for name in changes:
+        if name not in REVIEWABLE:
+            raise InvalidInput(f"{name[:40]!r}: is no field of a profile; there are {', '.join(REVIEWABLE)}")
+    given = {name: _NO_FIELDS[name] if value is None else value for name, value in changes.items()}
+    fields = msgspec.structs.asdict(profile) | given | {"updated_at": now, "consent_version": version}
+    try:
+        edited = msgspec.convert(fields, UserContext)
+    except msgspec.ValidationError as problem:
+        raise invalid_value(problem) from None
+    return edited, _TOKEN
+
+
+def preferences_of(profile: UserContext | None) -> Preferences:
+    """Return the preferences of a profile, those of nobody where there is none."""
+    if profile is None:
+        return Preferences()
+    return Preferences(**{name: getattr(profile, name) for name in PREFERENCES})
 
 
 class Put(NamedTuple):
@@ -53,6 +124,9 @@ class RemoveTree(NamedTuple):
 
 Step = Put | Append | Keep | Remove | RemoveTree
 
+Observer = Callable[[Step], None]
+"""Called for each step that has changed something."""
+
 Checked = list[tuple[Step, bytes]]
 """Steps that may be done, with the bytes that they write."""
 
@@ -60,9 +134,7 @@ Checked = list[tuple[Step, bytes]]
 class Writer:
     """Carries out plans."""
 
-    def __init__(
-        self, files: Files, paths: Paths, gate: Gate, observer: Callable[[Step], None] | None = None
-    ) -> None:
+    def __init__(self, files: Files, paths: Paths, gate: Gate, observer: Observer | None = None) -> None:
         self._files = files
         self._paths = paths
         self._gate = gate
@@ -83,7 +155,7 @@ class Writer:
             OSError: the file system refused a step; those before it are done.
         """
         for step, data in checked:
-            # What is removed is looked for before, told of after.
+            # A removal is looked up before, and observed after.
             observer = self._observer if self._changes(step) else None
             match step:
                 case Put(path) | Keep(path):
@@ -100,7 +172,7 @@ class Writer:
     def _checked(self, step: Step) -> bytes:
         match step:
             case Put(path, record, write_token):
-                if self._paths.is_profile(path) and not is_valid(write_token):
+                if self._paths.is_profile(path) and write_token is not _TOKEN:
                     raise ProfileWriteRefused(
                         "a profile is written by onboarding and by the person's own review, by nothing else"
                     )
@@ -117,5 +189,5 @@ class Writer:
                 return b""
 
     def _changes(self, step: Step) -> bool:
-        """Say whether a step is going to change anything: what is not there needs no removal."""
+        """Return whether a step is going to change anything: what is not there needs no removal."""
         return not isinstance(step, Remove | RemoveTree) or self._files.exists(step.path)

@@ -1,7 +1,9 @@
-"""Records and the bytes of their files: checked, gated and encoded in one go, before anything is written."""
+"""Records and the bytes of their files: checked, gated and encoded before anything is written."""
 
 import functools
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -11,18 +13,20 @@ from msgspec import inspect
 
 from memfin.contracts.base import Record, non_finite_path
 from memfin.errors import RunFault
-from memfin.memory.errors import InvalidInput
+from memfin.memory.errors import InvalidInput, MemoryRefusal, invalid_value
 from memfin.memory.files import Files
-from memfin.memory.plain_yaml import plain_of
 
 Gate = Callable[[Any, str], None]
 """Looks through plain data of a given name; raises `SensitiveInput` when some of it is never saved."""
 
-LARGEST: Final = 64 * 1024
+MAX_RECORD: Final = 64 * 1024
 """Bytes of the largest record."""
 
-DEEPEST: Final = 16
+MAX_DEPTH: Final = 16
 """Levels of lists and objects in a record."""
+
+_MAX_UNCHECKED: Final = 1024
+"""Bytes of a YAML file that cannot be nested deeply enough to overflow the stack of libyaml."""
 
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _DUMPER: Final = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
@@ -35,7 +39,7 @@ _WORDLESS: Final = (
 )
 
 _DAMAGES: Final = (msgspec.DecodeError, yaml.YAMLError, ValueError, TypeError, RecursionError)
-"""What reading bytes that hold no record ends in."""
+"""The errors of reading bytes that hold no record."""
 
 RecordT = TypeVar("RecordT", bound=Record)
 
@@ -62,14 +66,13 @@ def encode(record: Record, path: Path, gate: Gate, on_file: bytes | None = None)
         msgspec.convert(plain, kind)
         data = msgspec.json.encode(record) + b"\n"
     except msgspec.ValidationError as problem:
-        reason, _, where = str(problem).partition(" - at `$.")
-        raise InvalidInput(f"{where.removesuffix('`') or kind.__name__}: {reason}") from None
+        raise invalid_value(problem, default=kind.__name__) from None
     except UnicodeEncodeError:
         raise InvalidInput(f"{kind.__name__}: holds text that is not Unicode") from None
     except (TypeError, OverflowError, RecursionError):
         raise InvalidInput(f"{kind.__name__}: holds a value that JSON has no form for") from None
-    if len(data) > LARGEST:
-        raise InvalidInput(f"{kind.__name__}: is larger than {LARGEST} bytes")
+    if len(data) > MAX_RECORD:
+        raise InvalidInput(f"{kind.__name__}: is larger than {MAX_RECORD} bytes")
     if texts and (on_file is None or texts != _texts_on_file(on_file, path, kind)):
         gate(texts, "")
     return _yaml_of(plain) if path.suffix == ".yaml" else data
@@ -83,7 +86,7 @@ def decode(data: bytes, path: Path, kind: type[RecordT]) -> RecordT:
     """
     try:
         if path.suffix == ".yaml":
-            return msgspec.convert(plain_of(data) or _plain_of(data), kind)
+            return msgspec.convert(_plain_of(data), kind)
         decoder: msgspec.json.Decoder[RecordT] = _decoder(kind)
         return decoder.decode(data)
     except _DAMAGES:
@@ -112,11 +115,10 @@ def load_all(files: Files, directory: Path, kind: type[RecordT]) -> Iterator[Rec
 
 def load_sound(files: Files, directory: Path, kind: type[RecordT]) -> Iterator[RecordT]:
     """Yield the records of a directory by id, without those that cannot be read."""
-    decoder: msgspec.json.Decoder[RecordT] = _decoder(kind)
-    for _, data in files.loaded(directory):
+    for name, data in files.loaded(directory):
         try:
-            record = decoder.decode(data)
-        except _DAMAGES:
+            record = decode(data, directory / name, kind)
+        except RecordDamaged:
             continue
         yield record
 
@@ -135,11 +137,11 @@ def _decoder(kind: type[RecordT]) -> msgspec.json.Decoder[RecordT]:
 
 
 def _plain_of(data: bytes) -> object:
-    """Return what a YAML file holds; libyaml would overflow the stack on deep nesting."""
+    """Return the content of a YAML file; libyaml would overflow the stack on deep nesting."""
     depth = 0
-    for event in yaml.parse(data, _LOADER):
+    for event in yaml.parse(data, _LOADER) if len(data) > _MAX_UNCHECKED else ():
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > DEEPEST:
+        if depth > MAX_DEPTH:
             raise ValueError("nested too deeply")
     plain: object = yaml.load(data, _LOADER)  # noqa: S506 - a safe loader
     return plain
@@ -175,7 +177,7 @@ def _may_hold_text(kind: inspect.Type) -> bool:
 def _check_plain(value: object) -> None:
     """Refuse what is nested too deeply to walk through, and numbers that JSON has no form for."""
     level: list[object] = [value]
-    for _ in range(DEEPEST + 1):
+    for _ in range(MAX_DEPTH + 1):
         if not level:
             break
         level = [
@@ -185,6 +187,60 @@ def _check_plain(value: object) -> None:
             if isinstance(item, dict | list | tuple)
         ]
     else:
-        raise InvalidInput(f"the record is nested more than {DEEPEST} levels deep")
+        raise InvalidInput(f"the record is nested more than {MAX_DEPTH} levels deep")
     if (where := non_finite_path(value)) is not None:
         raise InvalidInput(f"{where.removeprefix('$.')}: is not a finite number")
+
+
+_UNREADABLE: Final = (TypeError, ValueError, OverflowError, RecursionError)
+
+
+class EarlyGate:
+    """A gate that checks the texts of an operation before the operation takes a lock.
+
+    A refusal is kept until the gate is asked, so that an operation fails for the same reason as if nothing
+    had been checked early. It counts for exactly the value that was checked; others are checked when asked.
+    """
+
+    def __init__(self, gate: Gate) -> None:
+        self._gate = gate
+        self._here = threading.local()
+
+    @contextmanager
+    def reading(self, texts: Mapping[str, Any]) -> Iterator[None]:
+        """Check texts, by the names of their fields in records, and remember the results within."""
+        self._here.results = dict(self._results(texts))
+        try:
+            yield
+        finally:
+            self._here.results = {}
+
+    def __call__(self, texts: Any, field: str) -> None:
+        """Refuse texts that are never saved."""
+        results: Mapping[str, tuple[Any, MemoryRefusal | None]] = getattr(self._here, "results", {})
+        if field or not results or not isinstance(texts, Mapping):
+            self._gate(texts, field)
+            return
+        unread: dict[str, Any] = {}
+        for name, value in texts.items():
+            if name not in results or results[name][0] != value:
+                unread[name] = value
+            elif (refusal := results[name][1]) is not None:
+                raise refusal
+        if unread:
+            self._gate(unread, field)
+
+    def _results(self, texts: Mapping[str, Any]) -> Iterator[tuple[str, tuple[Any, MemoryRefusal | None]]]:
+        for name, value in texts.items():
+            try:
+                plain = msgspec.to_builtins(value)  # a copy, which nobody changes meanwhile
+                if len(msgspec.json.encode(plain)) > MAX_RECORD:
+                    continue  # refused for its size, unread
+            except _UNREADABLE:
+                continue  # refused for its type, unread
+            refused: MemoryRefusal | None = None
+            try:
+                self._gate({name: plain}, "")
+            except MemoryRefusal as refusal:
+                refused = refusal
+            yield name, (plain, refused)

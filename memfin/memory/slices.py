@@ -1,13 +1,22 @@
-"""What of memory a task gets to see: from consent and stored contexts to the block (memory design §6).
+"""Memory slices: what a route may read, and the block that goes into its prompt (memory design §6).
 
-Two pure steps with the reading between them: `plan_reads` says what may be read at all, and
-`assemble` makes the block of what was read. Where consent is not in force, whether it was never
-given, was revoked or cannot be read, there is nothing to plan, so the three cannot come out
-differently.
+Two pure steps with the reading between them: `plan_reads` decides what may be read at all, and `assemble`
+makes the block of what was read. Where no consent is in force there is nothing to plan, so consent that was
+never given, was revoked or cannot be read gives the same result.
+
+Each slice is one line, ``name: value``, between two tags. What people wrote stands as JSON strings, so no
+text begins a line or a value of its own; characters of tags and control tokens become full-width forms.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, Literal
+import re
+import tomllib
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final, Literal, get_args
+
+import msgspec
 
 from memfin.contracts import Record
 from memfin.contracts.memory import (
@@ -20,12 +29,127 @@ from memfin.contracts.memory import (
     ThreadHeader,
     UserContext,
 )
-from memfin.memory.injection import UserContextBlock, block_of, escaped, line_of
-from memfin.memory.routes import MATRIX, wanted_slices
+from memfin.errors import UsageError
+from memfin.memory.boundaries import CLOSING, OPENING
 from memfin.memory.tokens import BUDGETS, estimate_tokens, fitted_items, fitted_text
+from memfin.text.lines import flat, visible
+
+Condition = Literal["offered", "asked_for", "of_thread", "drifted"]
+"""Conditions of optional slices: always (``offered``), when the prompt speaks of the user's threads
+(``asked_for``), when the task belongs to a thread (``of_thread``), when there is drift (``drifted``)."""
+
+
+class RoutePlan(Record):
+    """The slices of one route, in the order of injection; optional ones also need their condition."""
+
+    required: tuple[SliceName, ...]
+    optional: Mapping[SliceName, Condition] = {}
+
+
+MATRIX: Final[Mapping[Route, RoutePlan]] = {
+    "snapshot": RoutePlan(required=("S1", "S2", "S3"), optional={"S6": "asked_for"}),
+    "thread_refresh": RoutePlan(required=("S1", "S2", "S3", "S4", "S5"), optional={"S9": "drifted"}),
+    "risk_challenge": RoutePlan(required=("S1", "S3"), optional={"S5": "of_thread"}),
+    "pre_execution": RoutePlan(required=("S1", "S2", "S3"), optional={"S7": "offered", "S8": "offered"}),
+    "evidence_audit": RoutePlan(required=("S1",)),
+    "narrative_mapper": RoutePlan(required=("S1", "S2"), optional={"S6": "offered"}),
+    "event_impact_reader": RoutePlan(required=("S1", "S2"), optional={"S6": "offered"}),
+}
+
+SLICES: Final[tuple[SliceName, ...]] = get_args(SliceName)
+"""All slices in the order of injection."""
+
+
+def wanted_slices(route: Route, *, prompt: str = "", of_thread: bool = False) -> tuple[SliceName, ...]:
+    """Return the slices that a route wants for one task, in the order of injection.
+
+    A slice whose condition is drift is among them; how much drift there is, only its value can tell.
+    """
+    plan = MATRIX[route]
+    met: dict[Condition, bool] = {
+        "offered": True,
+        "drifted": True,
+        "of_thread": of_thread,
+        "asked_for": "asked_for" in plan.optional.values() and refers_to_threads(prompt),
+    }
+    wanted = {*plan.required, *(name for name, condition in plan.optional.items() if met[condition])}
+    return tuple(name for name in SLICES if name in wanted)
+
+
+def refers_to_threads(prompt: str) -> bool:
+    """Return whether a prompt, Chinese or English, speaks of the user's own threads."""
+    return any(pattern.search(prompt) for pattern in _patterns())
+
+
+@cache
+def _patterns() -> tuple[re.Pattern[str], ...]:
+    source = files("memfin").joinpath("data", "memory", "references.toml")
+    table = tomllib.loads(source.read_text("utf-8"))
+    parts: dict[str, str] = table["parts"]
+    return tuple(
+        re.compile(re.sub(r"<<(\w+)>>", lambda found: parts[found[1]], text), re.IGNORECASE)
+        for texts in table["patterns"].values()
+        for text in texts
+    )
+
+
+_NUMBER: Final = r"(?!\s?=?\s?[-+±]?[¥￥$€£]?\s?[0-9０-９零〇一二两三四五六七八九十百半])"
+_BRACKETS: Final = re.compile(rf"[<>]{_NUMBER}|[\[\]]")
+_WIDE: Final = dict(zip("<>[]", "＜＞［］", strict=True))
+_NAME: Final = "user_context"
+_HARMLESS_NAME: Final = "user context"
+
+
+class UserContextBlock(Record):
+    """The text that memory adds to a system prompt; made by `block_of` alone.
+
+    It is a type of its own, no string, so that what must not be personalised cannot be given it.
+    """
+
+    text: str
+
+
+def block_of(lines: Iterable[str]) -> UserContextBlock:
+    """Return the block of slices' lines, as `line_of` makes them (memory design §6.2)."""
+    return UserContextBlock(text="\n".join((OPENING, *lines, CLOSING)))
+
+
+def injected(system_prompt: str, block: UserContextBlock) -> str:
+    """Return a system prompt with memory at its end, right before the user's message (§6.4).
+
+    Raises:
+        TypeError: the prompt is no text, such as one that must stay impersonal.
+        UsageError: the prompt holds such a block already.
+    """
+    if not isinstance(system_prompt, str):
+        raise TypeError(f"memory goes into a prompt of text, not into {type(system_prompt).__name__}")
+    if OPENING in system_prompt or CLOSING in system_prompt:
+        raise UsageError(f"the system prompt holds {OPENING} already: inject memory once, into the prompt")
+    return f"{system_prompt}\n\n{block.text}" if system_prompt else block.text
+
+
+def line_of(label: str, value: str | int | Sequence[str], *, quoted: bool) -> str:
+    """Return a slice's line; ``quoted`` for what people wrote, which `escaped` has seen already."""
+    if quoted:
+        return f"{label}: {msgspec.json.encode(value).decode()}"
+    return f"{label}: {value}"
+
+
+def escaped(text: str) -> str:
+    """Return a person's words as one line without tags, control tokens and what cannot be seen.
+
+    Numbers with a comparison keep it: "<10%" and ">= 3" stay what they are.
+    """
+    text = flat(visible(text, spell=lambda _: ""))
+    text = _BRACKETS.sub(lambda found: _WIDE[found.group()], text)
+    # Full-width and other forms of the tag's name count as the name.
+    if _NAME in (plain := unicodedata.normalize("NFKC", text).casefold()):
+        text = _BRACKETS.sub(lambda found: _WIDE[found.group()], plain.replace(_NAME, _HARMLESS_NAME))
+    return text.strip()
+
 
 Source = Literal["task", "thread", "profile", "threads", "drift", "default"]
-"""Where a slice's value is from; the first three in the order in which they win (§6.4)."""
+"""Sources of a slice's value; the first three in the order in which they win (§6.4)."""
 
 SOURCES: Final[Mapping[SliceName, tuple[Source, ...]]] = {
     "S1": ("task", "thread", "profile", "default"),
@@ -46,7 +170,7 @@ CONSENT: Final[Mapping[Source, ConsentScope]] = {
     "profile": "save_to_profile",
     "drift": "save_to_profile",
 }
-"""What a person must consent to before a source is read; the others need no consent."""
+"""The consent that a source needs before it is read; the others need none."""
 
 FIELDS: Final[Mapping[SliceName, str]] = {
     "S1": "language_preference",
@@ -66,7 +190,7 @@ LABELS: Final[Mapping[SliceName, str]] = {
 }
 
 DEFAULTS: Final[Mapping[SliceName, str]] = {"S1": "en", "S2": "standard", "S3": "balanced"}
-"""What holds where nobody has said anything (§6.4, §8.3)."""
+"""Values of slices that no source has a value for (§6.4, §8.3)."""
 
 THREADS_NAMED: Final = 3
 """Active threads that S6 names, the last ones touched."""
@@ -81,15 +205,7 @@ _OBJECT_NAMES: Final = ("name", "symbol", "ticker", "title", "id")
 
 
 class LoadedSlice(Record):
-    """One slice as it is injected.
-
-    Attributes:
-        name: ``S1`` to ``S9``.
-        source: where the value is from.
-        value: the value after escaping and fitting.
-        line: its line in the block.
-        tokens: the estimated size of the line.
-    """
+    """One slice as it is injected: its source, its value after escaping and fitting, its line, its tokens."""
 
     name: SliceName
     source: Source
@@ -99,7 +215,7 @@ class LoadedSlice(Record):
 
 
 class LoadedMemory(Record):
-    """What memory gives a task: the block to inject, and what was loaded, missing and blocked (§6.6)."""
+    """The memory of a task: the block to inject, and the slices loaded, missing and blocked (§6.6)."""
 
     route: Route
     slices: tuple[LoadedSlice, ...]
@@ -112,13 +228,10 @@ class LoadedMemory(Record):
 
 
 class ReadPlan(Record):
-    """What may be read for a task, and what the route wants of it.
+    """The slices that a route wants, in the order of injection, and the sources that may be read for them.
 
-    Attributes:
-        wanted: the slices that the route wants, in the order of injection.
-        open: the stored sources that consent lets a reader see and that the slices have use for.
-        closed: those that it does not.
-        thread_id: the thread that the task belongs to.
+    ``open`` are the stored sources that consent lets a reader see and that the slices have use for, and
+    ``closed`` those that it does not.
     """
 
     route: Route
@@ -129,14 +242,10 @@ class ReadPlan(Record):
 
 
 class Material(Record):
-    """What was read for a plan; what the plan leaves closed stays empty.
+    """Records read for a plan; sources that the plan leaves closed stay empty.
 
-    Attributes:
-        profile: the profile context in force.
-        thread: the contexts of the task's thread, oldest first.
-        threads: the user's threads, in any order.
-        drift_signals: how many drift records the last `DRIFT_DAYS` days have.
-        thread_forgotten: whether the user had the thread's context forgotten (§11.2).
+    ``thread`` holds the contexts of the task's thread, oldest first; ``drift_signals`` counts the records of
+    the last `DRIFT_DAYS` days; ``thread_forgotten`` says that the thread's context was forgotten (§11.2).
     """
 
     profile: UserContext | None = None
@@ -149,14 +258,7 @@ class Material(Record):
 def plan_reads(
     route: Route, scopes: ConsentScopes | None, *, prompt: str = "", thread_id: str | None = None
 ) -> ReadPlan:
-    """Say what may be read for a task on a route (memory design §6.3, §6.5).
-
-    Args:
-        route: one of the seven routes.
-        scopes: what the consent in force allows; None where none is in force.
-        prompt: the user's words, for the slice that they have to ask for.
-        thread_id: the thread that the task belongs to.
-    """
+    """Plan the reads of a task on a route (memory design §6.3, §6.5)."""
     wanted = wanted_slices(route, prompt=prompt, of_thread=thread_id is not None)
     stored: set[Source] = {source for name in wanted for source in SOURCES[name] if source in CONSENT}
     allowed: set[Source] = {source for source in stored if scopes is not None and scopes[CONSENT[source]]}
@@ -170,7 +272,7 @@ def plan_reads(
 
 
 def assemble(plan: ReadPlan, material: Material, task: ContextFields | None = None) -> LoadedMemory:
-    """Make the block and its attributes of what was read and what the task itself says (§6.4).
+    """Return the block and its attributes, of the records read and the fields of the task itself (§6.4).
 
     A slice without a value is left out, not left empty, and named: as blocked where consent closes one
     of its sources, else as missing. That there is no drift is no lack, so S9 is then not named.
@@ -231,7 +333,7 @@ def _value(name: SliceName, source: Source, material: Material, task: ContextFie
 
 
 def _may_come_from(route: Route, name: SliceName, source: Source) -> bool:
-    """Say whether a route takes a slice from that source: some only from the task's thread (§6.3)."""
+    """Return whether a route takes a slice from that source: some only from the task's thread (§6.3)."""
     return source == "thread" or MATRIX[route].optional.get(name) != "of_thread"
 
 

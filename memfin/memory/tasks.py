@@ -1,18 +1,126 @@
-"""Task contexts: written at the begin and the end of a task, gone 24 hours later (memory design §5.6)."""
+"""Task contexts: begin, end, and the sweep 24 hours later (memory design §5.6, §8.4, §10.1)."""
 
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
-from typing import Final, Literal
+from pathlib import Path
+from typing import Final, Literal, NamedTuple
 
-import msgspec
+from msgspec import structs
 
 from memfin.contracts.memory import ContextFields, Route, UserContext
-from memfin.memory.ids import with_prefix
+from memfin.memory import consent as rules
+from memfin.memory.errors import ConsentRequired, NotFound
+from memfin.memory.files import Files, Locks
+from memfin.memory.paths import with_prefix
+from memfin.memory.plans import Put
+from memfin.memory.records import load
+from memfin.memory.threads import ThreadFiles
+from memfin.memory.workspace import Workspace
+
+_LOG: Final = logging.getLogger("memfin.memory")
 
 KEPT: Final = timedelta(hours=24)
-"""How long a task context is kept after the task's end, and after its begin when it never ends."""
+"""Time for which a task context is kept after the task's end, and after its begin when it never ends."""
+
+WORKERS: Final = 8
+"""Threads that remove files; they mostly wait, and more of them get into each other's way."""
+
+FEW: Final = 256
+"""Contexts that one thread removes by itself."""
+
+AT_A_TIME: Final = 64
+"""Contexts after which a lock is given back, a user's last one included."""
 
 
-def begun(
+class Tasks:
+    """The service of tasks: records that are known for the time of one task."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+
+    def begin_task(
+        self,
+        user_id: str,
+        route: Route,
+        *,
+        fields: ContextFields | None = None,
+        thread_id: str | None = None,
+    ) -> UserContext:
+        """Write the context of a task that begins, for 24 hours.
+
+        It may hold fields that the person did not consent to keep. A person whose consent is revoked may
+        ask for tasks, as one of whom nothing is known.
+
+        Raises:
+            ConsentRequired: the person never consented to tasks, or took that back.
+            NotFound: the user has no such thread.
+            InvalidId, InvalidInput, SensitiveInput: nothing was written.
+        """
+        workspace = self._workspace
+        with workspace.writing(user_id, {} if fields is None else structs.asdict(fields)):
+            consent = rules.readable(workspace.consent_on_file(user_id))
+            if not rules.may_create_task(consent):
+                raise ConsentRequired("tasks need the person's consent; ask for it first", ["create_task"])
+            if thread_id is not None:
+                ThreadFiles(workspace).header(user_id, thread_id)
+            now = workspace.now()
+            context = task_context(
+                user_id,
+                workspace.id_for("ctx", user_id, workspace.paths.tasks(user_id), now),
+                route,
+                fields or ContextFields(),
+                now,
+                thread_id=thread_id,
+                consent_version=consent.version if consent and consent.revoked_at is None else None,
+            )
+            self._write(context)
+            return context
+
+    def end_task(
+        self, user_id: str, task_id: str, status: Literal["finished", "failed"] = "finished"
+    ) -> UserContext:
+        """Note the end of a task; its context expires 24 hours from now.
+
+        Raises:
+            NotFound: the user has no such task, or not any more.
+        """
+        with self._workspace.writing(user_id):
+            now = self._workspace.now()
+            context = self.task_context(user_id, task_id)
+            context = context.replace(task_status=status, updated_at=now, expires_at=now + KEPT)
+            self._write(context)
+            return context
+
+    def task_context(self, user_id: str, task_id: str) -> UserContext:
+        """Return the context of a task.
+
+        Raises:
+            NotFound: the user has no such task, or its 24 hours are over.
+        """
+        workspace = self._workspace
+        with workspace.faults():
+            path = workspace.paths.task(user_id, with_prefix("ctx", task_id))
+            found = load(workspace.files, path, UserContext)
+        if found is None or found.user_id != user_id or is_expired(found.expires_at, workspace.now()):
+            raise NotFound("task: there is none of that id")
+        return found
+
+    def _write(self, context: UserContext) -> None:
+        """Write a context, and its expiry where the index never has a later one than the file."""
+        workspace, user_id = self._workspace, context.user_id
+        checked = workspace.check([Put(workspace.paths.task(user_id, context.context_id), context)])
+        expires_at = context.expires_at or context.created_at
+        if context.task_status == "running":
+            workspace.index.expect(user_id, context.context_id, expires_at)
+            workspace.do(user_id, checked)
+        else:
+            workspace.do(user_id, checked)
+            workspace.index.expect(user_id, context.context_id, expires_at)
+
+
+def task_context(
     user_id: str,
     context_id: str,
     route: Route,
@@ -35,20 +143,103 @@ def begun(
         task_id=with_prefix("task", context_id),
         route=route,
         task_status="running",
-        **msgspec.structs.asdict(fields),
+        **structs.asdict(fields),
     )
 
 
-def ended(context: UserContext, status: Literal["finished", "failed"], now: datetime) -> UserContext:
-    """Return the context of a task that ends; from now on the 24 hours count."""
-    return context.replace(task_status=status, updated_at=now, expires_at=now + KEPT)
-
-
 def is_expired(expires_at: datetime | None, now: datetime) -> bool:
-    """Say whether a moment of expiry has come; nothing is read any more from that very moment on."""
+    """Return whether a moment of expiry has come; nothing is read any more from that very moment on."""
     return expires_at is not None and now >= expires_at
 
 
-def context_of(task_id: str) -> str:
-    """Return the id of the context of a task."""
-    return with_prefix("ctx", task_id)
+class Removed(NamedTuple):
+    """Task contexts that were removed: their number, those the index can forget, and reasons of refusals."""
+
+    contexts: int
+    gone: list[tuple[str, str]]
+    refused: list[str]
+
+
+class Batch(NamedTuple):
+    """Contexts that one thread removes while it holds one lock, and their number; ``due`` is by user."""
+
+    shard: int
+    contexts: int
+    due: list[tuple[str, list[str]]]
+
+
+def sweep_tasks(workspace: Workspace, now: datetime) -> Removed:
+    """Remove the task contexts whose 24 hours are over, each by itself.
+
+    One that the system refuses to remove stops no other, and stays in the index for the next sweep.
+
+    All removals share one synchronisation, and the index forgets them only after it. Many of them are
+    removed by several threads: a file system may wait for its medium at each one, and one wait does not
+    have to wait for another.
+    """
+    files, locks, index = workspace.files, workspace.locks, workspace.index
+
+    def remove(batch: Batch) -> Removed:
+        count, gone, refused = 0, list[tuple[str, str]](), list[str]()
+        with locks.of_shard(batch.shard):
+            for user_id, context_ids in batch.due:
+                due = index.still_expired(user_id, context_ids, now)
+                for context_id, outcome in _discard(files, workspace.paths.tasks(user_id), due):
+                    if isinstance(outcome, OSError):
+                        # The reason without the path, which names the person.
+                        refused.append(outcome.strerror or type(outcome).__name__)
+                    else:
+                        count += outcome
+                        gone.append((user_id, context_id))
+        return Removed(count, gone, refused)
+
+    batches = batches_of(index.expired(now), locks)
+    if sum(each.contexts for each in batches) <= FEW:
+        done = list(map(remove, batches))
+    else:
+        with ThreadPoolExecutor(WORKERS, "memory-sweep") as pool:
+            done = list(pool.map(remove, batches))
+    if gone := sorted(context for each in done for context in each.gone):
+        files.sync()
+        index.forget(gone, now)
+    if refused := [reason for each in done for reason in each.refused]:
+        _LOG.error("memory: %d expired task contexts cannot be removed: %s", len(refused), refused[0])
+    return Removed(sum(each.contexts for each in done), gone, refused)
+
+
+def batches_of(due: Mapping[str, list[str]], locks: Locks) -> list[Batch]:
+    """Return the contexts that are due by lock, in batches after which other writers have their turn.
+
+    Batches of one lock stand apart, so that threads seldom wait for each other.
+    """
+    batches: dict[tuple[int, int], Batch] = {}
+    turns: dict[int, int] = {}
+    for user_id, context_ids in due.items():
+        shard = locks.shard_of(user_id)
+        turn = turns.get(shard, 0)
+        batch = batches.get((turn, shard), Batch(shard, 0, []))
+        batch = batch._replace(contexts=batch.contexts + len(context_ids))
+        batch.due.append((user_id, context_ids))
+        batches[turn, shard] = batch
+        turns[shard] = turn + (batch.contexts >= AT_A_TIME)
+    return [batches[key] for key in sorted(batches)]
+
+
+def _discard(
+    files: Files, directory: Path, context_ids: Sequence[str]
+) -> Iterator[tuple[str, bool | OSError]]:
+    """Remove contexts and their temporary files; yield for each whether there was one, or the refusal."""
+    try:
+        there = set(files.entries(directory))
+    except OSError as problem:
+        yield from ((context_id, problem) for context_id in context_ids)
+        return
+    for context_id in context_ids:
+        name = f"{context_id}.json"
+        try:
+            for each in there.intersection((f".{name}.tmp", name)):
+                files.unlink(f"{directory}/{each}")
+        except OSError as problem:
+            yield context_id, problem
+        else:
+            yield context_id, name in there

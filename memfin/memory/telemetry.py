@@ -1,4 +1,4 @@
-"""What the memory layer tells operators: counters, spans and log events, without users and content."""
+"""Telemetry of the memory layer: counters, spans and log events, without users and content."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -23,14 +23,14 @@ _SCOPES: Final[Mapping[str, str]] = {
     "feedback": "feedback",
     "hints": "hint",
 }
-"""The scope of what is no context, by the directory it lies in."""
+"""The scopes of records that are no contexts, by their directory."""
 
 
 class MemoryTelemetry:
     """Counts and traces what a memory store does (memory design §5.2, §6.6, §8.2, §9.3, §11.4).
 
-    Labels and attributes are names of closed sets, numbers and ids of records; never who it was about,
-    and never what they said. Without a tracer provider set up by the host, spans cost next to nothing.
+    Labels and attributes are names of closed sets, numbers and ids of records; never a person,
+    and never a text. Without a tracer provider set up by the host, spans cost next to nothing.
 
     Attributes:
         registry: the Prometheus registry that holds the counters.
@@ -55,54 +55,45 @@ class MemoryTelemetry:
         )
 
     def observer(self, root: Path) -> Callable[[Step], None]:
-        """Return what tells of each step that is done under a data root."""
+        """Return the observer of the steps that are done under a data root."""
 
         def observe(step: Step) -> None:
             scope, slice_id = _scope_of(step.path.relative_to(root))
             record = step.record if isinstance(step, Put | Append) else None
             consent_id = str(record.get("consent_id") or "") if record is not None else ""
             if isinstance(step, Remove | RemoveTree):
-                self.deleted(scope, slice_id=slice_id)
+                self._operation("delete", scope, slice_id, "")
             else:
-                self.written(scope, slice_id=slice_id, consent_id=consent_id)
+                self._operation("write", scope, slice_id, consent_id)
             if isinstance(record, DriftRecord) and isinstance(step, Put):
-                self.drifted(record.drift_id, record.signal_kind, triggers_alert=record.triggers_alert)
+                self._drifted(record)
 
         return observe
 
-    def written(self, scope: str, *, slice_id: str = "", consent_id: str = "") -> None:
-        """Tell of one record written; scope is ``task``, ``thread``, ``profile`` or another kind's name."""
-        self._operation("write", scope, slice_id, consent_id)
-
-    def deleted(self, scope: str, *, slice_id: str = "", consent_id: str = "") -> None:
-        """Tell of one record, or all of a scope, deleted."""
-        self._operation("delete", scope, slice_id, consent_id)
-
     def expired(self, count: int) -> None:
-        """Tell of task contexts that a sweep removed."""
+        """Record the task contexts that a sweep removed."""
         if count:
             self._operation("delete", "task", "", "", count)
 
     def consent_granted(self, consent_id: str, version: int) -> None:
-        """Tell of a consent granted, anew or in a further version."""
+        """Record a consent granted, anew or in a further version."""
         self._granted.inc()
         with self._tracer.start_as_current_span("profile_consent_grant") as span:
             span.set_attributes({"consent_id_ref": consent_id, "version": version})
 
     def onboarding_step(self, step: str) -> None:
-        """Tell of a step of onboarding that somebody came to; a name of a closed set."""
+        """Record a step of onboarding; a name of a closed set."""
         self._steps.labels(step).inc()
 
-    def drifted(self, drift_id: str, signal_kind: str, *, triggers_alert: bool) -> None:
-        """Tell of a drift record written."""
-        self._drifts.labels(signal_kind, str(triggers_alert).lower()).inc()
-        with self._tracer.start_as_current_span("persona_drift_detected") as span:
-            span.set_attributes({"drift_id": drift_id, "signal_kind": signal_kind})
-
     def context_built(self, attributes: SliceAttributes) -> None:
-        """Tell which slices a task's context was built of, by name, and how many tokens they take."""
+        """Record the slices of a task's context, by name, and their tokens."""
         with self._tracer.start_as_current_span("context_built") as span:
             span.set_attributes(msgspec.to_builtins(attributes))
+
+    def _drifted(self, record: DriftRecord) -> None:
+        self._drifts.labels(record.signal_kind, str(record.triggers_alert).lower()).inc()
+        with self._tracer.start_as_current_span("persona_drift_detected") as span:
+            span.set_attributes({"drift_id": record.drift_id, "signal_kind": record.signal_kind})
 
     def _operation(self, op: str, scope: str, slice_id: str, consent_id: str, count: int = 1) -> None:
         self._operations.labels(op, scope).inc(count)

@@ -1,33 +1,41 @@
-"""Threads: headers, contexts, which are only ever added to, and refreshes (memory design §5.3, §5.4)."""
+"""Threads: headers, contexts, refreshes, and training candidates (memory design §3.4, §5.3, §5.4, §11.2)."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
+from msgspec import structs
 
 from memfin.contracts.memory import (
     ChangeSummary,
     ContextFields,
+    Feedback,
+    ProfileConsent,
     ThreadHeader,
     ThreadRefresh,
+    ThreadStatus,
+    TrainingAssetCandidate,
     UserContext,
     WatchQuestionUpdate,
 )
-from memfin.memory.errors import ConsentRequired, NotFound, ThreadClosed
-from memfin.memory.files import Files
-from memfin.memory.paths import Paths
+from memfin.memory import consent as rules
+from memfin.memory.errors import ConsentRequired, InvalidInput, NotFound, ThreadClosed
+from memfin.memory.plans import Put, Step
 from memfin.memory.records import load, load_all
+from memfin.memory.workspace import Workspace
+
+if TYPE_CHECKING:
+    from memfin.memory.drift_log import DriftLog
 
 _TICK: Final = timedelta(microseconds=1)
 
 
-class Threads:
-    """The threads of a data root, for reading; unknown ones and those of others look the same."""
+class ThreadFiles:
+    """The threads on file, for reading; unknown ones and those of others look the same."""
 
-    def __init__(self, files: Files, paths: Paths) -> None:
-        self._files = files
-        self._paths = paths
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._paths = workspace.paths
 
     def header(self, user_id: str, thread_id: str) -> ThreadHeader:
         """Return a thread.
@@ -35,27 +43,211 @@ class Threads:
         Raises:
             NotFound: the user has none of that id.
         """
-        found = load(self._files, self._paths.thread(user_id, thread_id), ThreadHeader)
+        found = load(self._workspace.files, self._paths.thread(user_id, thread_id), ThreadHeader)
         if found is None or (found.user_id, found.thread_id) != (user_id, thread_id):
             raise NotFound("thread: there is none of that id")
         return found
 
     def headers(self, user_id: str) -> list[ThreadHeader]:
         """Return the threads of a user, the one touched last first."""
-        found = load_all(self._files, self._paths.threads(user_id), ThreadHeader)
-        return sorted(found, key=lambda header: (header.updated_at, header.thread_id), reverse=True)
+        found = load_all(self._workspace.files, self._paths.threads(user_id), ThreadHeader)
+        return sorted(found, key=lambda each: (each.updated_at, each.thread_id), reverse=True)
 
     def contexts(self, user_id: str, thread_id: str) -> list[UserContext]:
         """Return the contexts of a thread, blocked ones too, oldest first."""
-        return _in_order(load_all(self._files, self._paths.thread_contexts(user_id, thread_id), UserContext))
+        directory = self._paths.thread_contexts(user_id, thread_id)
+        found = load_all(self._workspace.files, directory, UserContext)
+        return sorted(found, key=lambda each: (each.created_at, each.context_id))
 
     def refreshes(self, user_id: str, thread_id: str) -> list[ThreadRefresh]:
         """Return the refreshes of a thread, oldest first."""
-        found = load_all(self._files, self._paths.refreshes(user_id, thread_id), ThreadRefresh)
-        return sorted(found, key=lambda refresh: (refresh.created_at, refresh.refresh_id))
+        directory = self._paths.refreshes(user_id, thread_id)
+        found = load_all(self._workspace.files, directory, ThreadRefresh)
+        return sorted(found, key=lambda each: (each.created_at, each.refresh_id))
 
 
-def saved(
+class Threads(ThreadFiles):
+    """The service of threads. A thread's context never makes its way into the profile."""
+
+    def __init__(self, workspace: Workspace, drift: "DriftLog") -> None:
+        super().__init__(workspace)
+        self._drift = drift
+
+    def save_thread(
+        self,
+        user_id: str,
+        snapshot_id: str,
+        title: str,
+        cognition_object: Mapping[str, Any],
+        *,
+        save_user_context: bool = False,
+        consent_id: str | None = None,
+        context: ContextFields | None = None,
+    ) -> ThreadHeader:
+        """Save a snapshot as a thread, with the context that its person gives (memory design §5.3).
+
+        Without ``save_user_context`` the thread is saved without a context, whatever ``context`` holds.
+
+        Raises:
+            ConsentRequired: there is no consent in force; a context needs ``save_to_thread``.
+            ConsentNotInForce: ``consent_id`` is given, or needed for a context, and is another one.
+            InvalidId, InvalidInput, SensitiveInput: nothing was written.
+        """
+        texts = {"snapshot_id": snapshot_id, "title": title, "cognition_object": cognition_object}
+        workspace = self._workspace
+        with workspace.writing(user_id, texts | _fields(context if save_user_context else None)):
+            on_file = workspace.consent_on_file(user_id)
+            if save_user_context or on_file.in_force is None:
+                consent = rules.require(on_file, "save_to_thread")
+            else:
+                consent = rules.require(on_file)
+            if save_user_context or consent_id is not None:
+                rules.acknowledged(consent, consent_id)
+            now = workspace.now()
+            thread_id = workspace.id_for("thread", user_id, self._paths.threads(user_id), now)
+            header = thread_header(user_id, thread_id, snapshot_id, title, cognition_object, now)
+            plan: list[Step] = [Put(self._paths.thread(user_id, thread_id), header)]
+            if save_user_context and context is not None and context != ContextFields():
+                plan.append(self._context(header, context, consent))
+            plan += self._candidate(consent, f"snapshot:{snapshot_id}")
+            workspace.do(user_id, workspace.check(plan))
+            return header
+
+    def refresh_thread(
+        self,
+        user_id: str,
+        thread_id: str,
+        *,
+        user_supplied_context: ContextFields | None = None,
+        main_thesis: str | None = None,
+        change_summary: ChangeSummary | None = None,
+        watch_question_updates: Iterable[WatchQuestionUpdate] = (),
+    ) -> ThreadRefresh:
+        """Record a refresh; a context that its person gives is added to those before (memory design §5.4).
+
+        Raises:
+            NotFound: the user has no such thread.
+            ThreadClosed: it is closed.
+            ConsentRequired: threads are read-only without ``save_to_thread``, and a thread whose
+                preferences were forgotten takes no others.
+            InvalidInput, SensitiveInput: nothing was written.
+        """
+        updates = list(watch_question_updates)
+        texts = {
+            "main_thesis": main_thesis,
+            "change_summary": change_summary,
+            "watch_question_updates": updates,
+        }
+        workspace = self._workspace
+        with workspace.writing(user_id, texts | _fields(user_supplied_context)):
+            header = self.header(user_id, thread_id)
+            consent = rules.require(workspace.consent_on_file(user_id), "save_to_thread")
+            given = user_supplied_context if user_supplied_context != ContextFields() else None
+            _check_refreshable(header, with_context=given is not None)
+            before = self.refreshes(user_id, thread_id)
+            now = later(rules.not_before(consent, workspace.now()), [header, *before])
+            context = None if given is None else self._context(header, given, consent)
+            directory = self._paths.refreshes(user_id, thread_id)
+            refreshed = ThreadRefresh(
+                refresh_id=workspace.id_for("refresh", user_id, directory, now),
+                thread_id=thread_id,
+                created_at=now,
+                main_thesis=main_thesis,
+                change_summary=change_summary or ChangeSummary(),
+                watch_question_updates=updates,
+                context_id=None if context is None else context.path.stem,
+            )
+            plan: list[Step] = [] if context is None else [context]
+            plan.append(Put(self._paths.refresh(user_id, thread_id, refreshed.refresh_id), refreshed))
+            plan.append(Put(self._paths.thread(user_id, thread_id), header.replace(updated_at=now)))
+            plan += self._candidate(consent, f"thread:{thread_id}")
+            checked = workspace.check(plan)
+            checked += self._drift.refresh_steps(consent, header, [*before, refreshed], now)
+            workspace.do(user_id, checked)
+            return refreshed
+
+    def patch_thread(
+        self,
+        user_id: str,
+        thread_id: str,
+        *,
+        consent_blocked: bool = False,
+        status: ThreadStatus | None = None,
+    ) -> ThreadHeader:
+        """Forget a thread's preferences, or close it (memory design §11.2); neither can be undone.
+
+        Both are a person's right with and without consent in force.
+
+        Raises:
+            NotFound: the user has no such thread.
+            InvalidInput: the thread is closed and ``status`` would open it.
+        """
+        workspace = self._workspace
+        with workspace.writing(user_id):
+            header = self.header(user_id, thread_id)
+            if status == "active" and header.status == "closed":
+                raise InvalidInput("status: a closed thread stays closed")
+            changed = header.replace(
+                status=status or header.status, consent_blocked=consent_blocked or header.consent_blocked
+            )
+            plan: list[Step] = []
+            if changed != header:
+                changed = changed.replace(updated_at=later(workspace.now(), [header]))
+                plan.append(Put(self._paths.thread(user_id, thread_id), changed))
+            if consent_blocked:
+                directory = self._paths.thread_contexts(user_id, thread_id)
+                plan += rules.block_steps(workspace.files, directory)
+            workspace.do(user_id, workspace.check(plan))
+            return changed
+
+    def list_threads(self, user_id: str) -> list[ThreadHeader]:
+        """Return the threads of a user for their owner to see, the one touched last first."""
+        with self._workspace.faults():
+            return self.headers(user_id)
+
+    def thread_contexts(self, user_id: str, thread_id: str) -> list[UserContext]:
+        """Return the contexts of a thread for its owner to see, blocked ones too, oldest first."""
+        with self._workspace.faults():
+            return self.contexts(user_id, thread_id)
+
+    def add_candidate(self, user_id: str, source_object_ref: str) -> str | None:
+        """Note that an object may be asked for as training material one day (memory design §3.4).
+
+        Returns the candidate's id; None, and nothing is written, when training use is not allowed.
+        """
+        workspace = self._workspace
+        with workspace.writing(user_id):
+            consent = workspace.consent_on_file(user_id).in_force
+            if consent is None or not (plan := self._candidate(consent, source_object_ref)):
+                return None
+            workspace.do(user_id, workspace.check(plan))
+            return plan[0].path.stem
+
+    def _context(self, header: ThreadHeader, fields: ContextFields, consent: ProfileConsent) -> Put:
+        user_id, thread_id = header.user_id, header.thread_id
+        now = later(self._workspace.now(), [header, *self.contexts(user_id, thread_id)])
+        directory = self._paths.thread_contexts(user_id, thread_id)
+        context_id = self._workspace.id_for("ctx", user_id, directory, now)
+        record = thread_context(header, context_id, fields, consent.version, now)
+        return Put(self._paths.thread_context(user_id, thread_id, context_id), record)
+
+    def _candidate(self, consent: ProfileConsent, source_object_ref: str) -> list[Put]:
+        """Return the step that records a candidate; it is pending, and nothing trains on it."""
+        if not rules.allows(consent, "training_use_allowed"):
+            return []
+        user_id, now = consent.user_id, self._workspace.now()
+        directory = self._paths.candidates(user_id)
+        record = TrainingAssetCandidate(
+            candidate_id=self._workspace.id_for("cand", user_id, directory, now),
+            source_object_ref=source_object_ref,
+            consent_id=consent.consent_id,
+            consent_version=consent.version,
+            created_at=now,
+        )
+        return [Put(self._paths.candidate(user_id, record.candidate_id), record)]
+
+
+def thread_header(
     user_id: str,
     thread_id: str,
     snapshot_id: str,
@@ -75,7 +267,7 @@ def saved(
     )
 
 
-def context(
+def thread_context(
     header: ThreadHeader, context_id: str, fields: ContextFields, consent_version: int, now: datetime
 ) -> UserContext:
     """Return another context of a thread; those before it stay as they are."""
@@ -87,39 +279,20 @@ def context(
         updated_at=now,
         consent_version=consent_version,
         thread_id=header.thread_id,
-        **msgspec.structs.asdict(fields),
+        **structs.asdict(fields),
     )
 
 
-def refresh(
-    header: ThreadHeader,
-    refresh_id: str,
-    now: datetime,
-    *,
-    main_thesis: str | None = None,
-    change_summary: ChangeSummary | None = None,
-    watch_question_updates: Iterable[WatchQuestionUpdate] = (),
-    context_id: str | None = None,
-) -> ThreadRefresh:
-    """Return the record of a refresh."""
-    return ThreadRefresh(
-        refresh_id=refresh_id,
-        thread_id=header.thread_id,
-        created_at=now,
-        main_thesis=main_thesis,
-        change_summary=change_summary or ChangeSummary(),
-        watch_question_updates=list(watch_question_updates),
-        context_id=context_id,
-    )
+def later(now: datetime, others: Iterable[ThreadRefresh | UserContext | ThreadHeader | Feedback]) -> datetime:
+    """Return now, or the moment after the last of the others where the clock has not come so far.
 
-
-def refreshable(header: ThreadHeader, *, with_context: bool) -> None:
-    """Return when a thread can be refreshed.
-
-    Raises:
-        ThreadClosed: it is closed.
-        ConsentRequired: its person had its preferences forgotten, and the refresh brings new ones.
+    Records are thus in the order of their moments, also under a clock that stands still or is set back.
     """
+    return max([now, *(other.created_at + _TICK for other in others)])
+
+
+def _check_refreshable(header: ThreadHeader, *, with_context: bool) -> None:
+    """Refuse to refresh a closed thread, or to add a context to one whose preferences were forgotten."""
     if header.status == "closed":
         raise ThreadClosed("thread: is closed; it can be read, not changed")
     if with_context and header.consent_blocked:
@@ -129,19 +302,5 @@ def refreshable(header: ThreadHeader, *, with_context: bool) -> None:
         )
 
 
-def later(now: datetime, others: Iterable[ThreadRefresh | UserContext | ThreadHeader]) -> datetime:
-    """Return now, or the moment after the last of the others where the clock has not come so far.
-
-    The order of what is added to a thread is thus that of its moments, also under a clock that
-    stands still or is set back.
-    """
-    return max([now, *(other.created_at + _TICK for other in others)])
-
-
-def said_nothing(fields: ContextFields) -> bool:
-    """Say whether a caller gave no field of a context."""
-    return fields == ContextFields()
-
-
-def _in_order(contexts: Iterable[UserContext]) -> list[UserContext]:
-    return sorted(contexts, key=lambda each: (each.created_at, each.context_id))
+def _fields(context: ContextFields | None) -> dict[str, Any]:
+    return {} if context is None else structs.asdict(context)

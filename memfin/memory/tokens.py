@@ -1,17 +1,61 @@
-"""How many model tokens memory takes, and what to leave out when it is too many.
+"""Token estimates, and cutting text to a budget at safe boundaries.
 
-The layer runs no model and so has no tokenizer: `estimate_tokens` counts one token a Chinese
-character and one per four others. Tokenizers of current models take between half and one and a half
-times as many, so the budgets keep a prompt small; they are no exact measure of it.
+The layer runs no model and so has no tokenizer: `estimate_tokens` counts one token per Chinese character
+and one per four others. Tokenizers of current models take between half and one and a half times as many.
+Cuts respect Unicode's extended grapheme clusters (UAX #29), as far as the standard library's character
+properties tell them: a cut may come out earlier than the standard's, and never inside a cluster.
 """
 
 import re
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from memfin.contracts.memory import SliceName
-from memfin.memory.graphemes import boundary_before
 from memfin.text.numbers import NUMERALS
+
+_MARKS: Final = frozenset(("Mn", "Me", "Mc"))
+_VIRAMA: Final = 9
+"""The combining class of signs that join the consonants around them."""
+
+_PREPENDED: Final = "\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\u0d4e\U000110bd\U000110cd"
+_JOINERS: Final = "\u200c\u200d\u0e33\u0eb3\uff9e\uff9f"
+_SKIN_TONES_AND_TAGS: Final = "\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f"
+_LEADING_JAMO: Final = "\u1100-\u115f\ua960-\ua97c"
+_SYLLABLES: Final = "\uac00-\ud7a3"
+_FOLLOWING_JAMO: Final = "\u1160-\u11ff\ud7b0-\ud7fb"
+_PAIR: Final = re.compile(
+    rf"[\u200d{_PREPENDED}].|.[{_JOINERS}{_SKIN_TONES_AND_TAGS}{_FOLLOWING_JAMO}]"
+    rf"|[{_LEADING_JAMO}][{_LEADING_JAMO}{_SYLLABLES}]",
+    re.DOTALL,
+)
+"""Two code points of one character, as far as their categories do not tell."""
+
+_FLAG_LETTERS: Final = re.compile("[\U0001f1e6-\U0001f1ff]+")
+
+
+def boundary_before(text: str, at: int) -> int:
+    """Return the last position not after ``at`` at which no character is cut in two."""
+    if at >= len(text):
+        return len(text)
+    while at > 0 and _joined(text, at):
+        at -= 1
+    return max(at, 0)
+
+
+def _joined(text: str, at: int) -> bool:
+    """Return whether the code points on both sides of a position are parts of one character."""
+    left, right = text[at - 1], text[at]
+    if left < "\u0300" and right < "\u0300":
+        return left == "\r" and right == "\n"
+    if unicodedata.category(right) in _MARKS or unicodedata.combining(left) == _VIRAMA:
+        return True
+    if _PAIR.fullmatch(text, at - 1, at + 1):
+        return True
+    # Two flag letters are one flag, counted from the first of their run.
+    runs = _FLAG_LETTERS.finditer(text) if _FLAG_LETTERS.match(right) else ()
+    return any(run.start() < at < run.end() and (at - run.start()) % 2 for run in runs)
+
 
 BUDGETS: Final[Mapping[SliceName, int]] = {
     "S1": 20,
@@ -27,7 +71,7 @@ BUDGETS: Final[Mapping[SliceName, int]] = {
 """The tokens that each slice's line stays below (memory design §6.2)."""
 
 OMITTED: Final = "…"
-"""Stands for what was left out."""
+"""Stands for the omitted rest."""
 
 _CHARACTERS_A_TOKEN: Final = 4
 
@@ -40,7 +84,7 @@ _COMPARISON_AT_END: Final = re.compile(r"[<>][\s=+±¥￥$€£-]*$")
 
 
 def estimate_tokens(text: str) -> int:
-    """Estimate how many model tokens a text takes: one a Chinese character, one per four others."""
+    """Estimate how many model tokens a text takes: one per Chinese character, one per four others."""
     size = len(text)
     # A Chinese character takes three bytes and an ASCII one a single byte, so the surplus counts them.
     wide = (len(text.encode("utf-8", "surrogatepass")) - size) // 2

@@ -1,8 +1,8 @@
-"""The workspace: what all operations of the store share: files, locks, the index, and recovery.
+"""The workspace of a data root: files, locks, index and recovery, shared by all services of a store.
 
-An operation of more than one step marks its user beforehand and takes the mark away afterwards. A mark
-that is found means that an operation was interrupted; whoever comes next finishes it: the next writer of
-that user, the next process that opens the store, or ``expire``.
+An operation of more than one step marks its user beforehand and removes the mark afterwards. A mark that is
+found means that an operation was interrupted; the next writer of that user, the next process that opens the
+store, or ``expire`` finishes it.
 """
 
 import logging
@@ -12,98 +12,72 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeVar
+from typing import Any, Final, TypeVar
 
+from memfin.contracts.base import Count, Record
 from memfin.contracts.memory import ProfileConsent, UserContext
 from memfin.errors import RunFault
-from memfin.memory import deletion, revocation
-from memfin.memory.consent import ConsentOnFile, read_consent
-from memfin.memory.drift.thresholds import Thresholds, shipped_thresholds
-from memfin.memory.early_gate import EarlyGate
+from memfin.memory.consent import (
+    ConsentOnFile,
+    deletion_steps,
+    has_files,
+    is_overdue,
+    leftover_steps,
+    purge_steps,
+    read_consent,
+    stray_steps,
+)
 from memfin.memory.errors import AccountDeleted, InvalidId, InvalidInput, MemoryRefusal
-from memfin.memory.files import Files
-from memfin.memory.ids import Prefix, check_id, is_id, new_id
+from memfin.memory.files import Files, Locks, Reserve, is_full, move_in
 from memfin.memory.index import Index, TaskRow
-from memfin.memory.locks import Locks
-from memfin.memory.paths import Paths
-from memfin.memory.plans import Checked, Step, Writer
-from memfin.memory.records import Gate, RecordDamaged, load
-from memfin.memory.reserve import Reserve, is_full
-from memfin.memory.sensitive import refuse_sensitive
-from memfin.memory.staging import move_in
-from memfin.memory.threads import Threads
-
-if TYPE_CHECKING:
-    from memfin.memory.telemetry import MemoryTelemetry
+from memfin.memory.paths import TREES, Paths, Prefix, check_id, is_id, new_id
+from memfin.memory.plans import Checked, Observer, Step, Writer
+from memfin.memory.records import EarlyGate, Gate, RecordDamaged, load
 
 Clock = Callable[[], datetime]
 
 _CREATE: Final = os.O_RDWR | os.O_CREAT
 _LOG: Final = logging.getLogger("memfin.memory")
 _LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_NOTHING_SAID: Final[Mapping[str, Any]] = {}
+_NO_TEXTS: Final[Mapping[str, Any]] = {}
 
 ValueT = TypeVar("ValueT")
 
 
-def utc_now() -> datetime:
-    """Return the time of this machine."""
-    return datetime.now(UTC)
-
-
-class Finished(NamedTuple):
-    """What became of operations that were found interrupted.
+class Sweep(Record):
+    """The counts of a sweep.
 
     Attributes:
-        finished: users for whom they are finished now.
-        overdue: how many of those were revocations of more than 48 hours ago.
-        failed: users for whom the system refuses to finish them; the mark stays.
+        task_contexts: task contexts that it removed.
+        finished: users with an interrupted operation, which it finished.
+        overdue: those of them that were revocations of more than 48 hours ago.
+        failed: users whose interrupted operation the system refuses to finish.
+        refused: task contexts that the system refuses to remove; a later sweep tries again.
     """
 
-    finished: int = 0
-    overdue: int = 0
-    failed: int = 0
+    task_contexts: Count = 0
+    finished: Count = 0
+    overdue: Count = 0
+    failed: Count = 0
+    refused: Count = 0
 
 
 class Workspace:
-    """A data root that is open for reading and writing.
-
-    Args:
-        root: the directory of the data; created when it is missing.
-        clock: gives the time, with its zone.
-        gate: looks through all text before it is written.
-        files: the file system; a test gives one that fails.
-        telemetry: hears of every write and deletion; nobody does by default.
-        thresholds: of the drift detectors; those that ship with MemFin by default.
-
-    Raises:
-        RunFault: the directory cannot be used.
-    """
+    """A data root, open for reading and writing; see `memfin.memory.MemoryStore` for the arguments."""
 
     def __init__(
-        self,
-        root: str | Path,
-        *,
-        clock: Clock = utc_now,
-        gate: Gate = refuse_sensitive,
-        files: Files | None = None,
-        telemetry: "MemoryTelemetry | None" = None,
-        thresholds: Thresholds | None = None,
+        self, root: Path, clock: Clock, gate: Gate, files: Files, observer: Observer | None = None
     ) -> None:
-        self.root = Path(root)
-        self.paths = Paths(self.root)
-        self.files = files or Files()
-        self.threads = Threads(self.files, self.paths)
+        self.root = root
+        self.paths = Paths(root)
+        self.files = files
         self._clock = clock
-        self.locks = self.open_locks()
         self.gate = EarlyGate(gate)
-        self.telemetry = telemetry
-        self.thresholds = thresholds or shipped_thresholds()
-        observer = None if telemetry is None else telemetry.observer(self.root)
-        self._writer = Writer(self.files, self.paths, self.gate, observer)
+        self._writer = Writer(files, self.paths, self.gate, observer)
+        self.locks = self.open_locks()
         with self.faults():
             for directory in self.paths.shared():
-                self.files.make(directory)
+                files.make(directory)
             self.reserve = self.open_reserve()
             self.index = self.open_index()
             self._recover()
@@ -122,14 +96,8 @@ class Workspace:
         return Reserve(self.files, self.paths.reserve)
 
     def close(self) -> None:
-        """Close the index; the store is of no use afterwards."""
+        """Close the index."""
         self.index.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def now(self) -> datetime:
         """Return the time, in UTC."""
@@ -141,12 +109,12 @@ class Workspace:
     # Reading takes no lock.
 
     def consent_on_file(self, user_id: str) -> ConsentOnFile:
-        """Return the consent of a user as it is on file; whatever is wrong with it allows nothing."""
+        """Return the consent of a user as it is on file; one that is damaged allows nothing."""
         with self.faults():
             return read_consent(self.files, self.paths.consent(user_id), user_id)
 
     def consistently(self, user_id: str, read: Callable[[ProfileConsent | None], ValueT]) -> ValueT:
-        """Return what ``read`` makes of the consent in force, if that was still the same afterwards.
+        """Return the result of ``read`` for the consent in force, if that was still the same afterwards.
 
         It is given None where no consent is in force. When another version appears while it reads, it
         reads anew, so nothing that a revocation forbade is ever returned after it.
@@ -172,11 +140,11 @@ class Workspace:
     # Writing happens under the user's lock.
 
     @contextmanager
-    def writing(self, user_id: str, said: Mapping[str, Any] = _NOTHING_SAID) -> Iterator[None]:
+    def writing(self, user_id: str, texts: Mapping[str, Any] = _NO_TEXTS) -> Iterator[None]:
         """Hold the user's lock, with nothing left to finish from before.
 
-        What the person ``said``, by the names that it will have in records, is looked through before the
-        lock is taken, however long that takes.
+        The texts of the person, by the names of their fields in records, pass the gate before the lock is
+        taken, however long that takes.
 
         Raises:
             InvalidId: it is no id, or another user's but for case.
@@ -184,7 +152,7 @@ class Workspace:
             RunFault: the file system refuses.
         """
         check_id(user_id)
-        with self.gate.reading(said), self.faults(), self.locks.of_user(user_id):
+        with self.gate.reading(texts), self.faults(), self.locks.of_user(user_id):
             if self.files.exists(self.paths.marker(user_id)):
                 self.finish(user_id)
             if self.files.exists(self.paths.stub(user_id)):
@@ -192,10 +160,10 @@ class Workspace:
             yield
 
     def despite_full_disk(self, work: Callable[[], ValueT]) -> ValueT:
-        """Return what work returns that can be done anew; on a full disk it is, in the reserve's space.
+        """Return the result of repeatable work; on a full disk it is done again in the reserve's space.
 
         Raises:
-            RunFault: that was not enough; what readers see is what it was before, or what it is to be.
+            RunFault: that was not enough; readers see the state before the work, or after it.
         """
         try:
             return work()
@@ -214,13 +182,13 @@ class Workspace:
         return self._writer.check(plan)
 
     def do(self, user_id: str, checked: Checked, *, settle: bool = False) -> None:
-        """Do checked steps in order, under the user's lock; with ``settle``, what consent asks for, too."""
+        """Do checked steps in order, under the user's lock; with ``settle``, the steps of consent, too."""
         several = settle or len(checked) > 1
         if several:
             self.mark(user_id)
         self._writer.do(checked)
         if settle:
-            self.settle(user_id)
+            self._settle(user_id)
         if several:
             self.files.unlink(self.paths.marker(user_id))
 
@@ -230,19 +198,18 @@ class Workspace:
         self.files.close(self.files.open(marker, _CREATE))
         self.files.fsync_directory(marker.parent)
 
-    def settle(self, user_id: str) -> None:
-        """Make a user's files what the consent on file allows (memory design §10.4)."""
+    def _settle(self, user_id: str) -> None:
+        """Make a user's files match the consent on file (memory design §10.4)."""
         on_file = self.consent_on_file(user_id)
-        self._writer.do(self.check(revocation.strays(self.files, self.paths, user_id)))
-        self._writer.do(self.check(revocation.consequences(self.files, self.paths, user_id, on_file)))
+        self._writer.do(self.check(stray_steps(self.files, self.paths, user_id)))
+        self._writer.do(self.check(purge_steps(self.files, self.paths, user_id, on_file)))
 
     def version_on_file(self, user_id: str) -> int:
         """Return the number of the last version of a consent, readable or not; 0 where there is none."""
         on_file = self.consent_on_file(user_id)
         if on_file.consent is not None:
             return on_file.consent.version
-        kept = self.consent_versions(user_id)
-        last = kept[-1] if kept else 0
+        last = max(self.consent_versions(user_id), default=0)
         superseded = self.files.load(self.paths.version(user_id, last)) if last else None
         return last if on_file.data == superseded else last + 1
 
@@ -264,21 +231,16 @@ class Workspace:
         namesake = self.index.namesake(user_id)
         if namesake == user_id:
             return
-        if namesake is not None and self._is_known(namesake):
+        if namesake is not None and (
+            self.files.exists(self.paths.stub(namesake)) or has_files(self.files, self.paths, namesake)
+        ):
             raise InvalidId("user id: differs from that of another user only in case; choose another one")
         self.index.claim(user_id)
 
-    def _is_known(self, user_id: str) -> bool:
-        return self.files.exists(self.paths.stub(user_id)) or deletion.exists(self.files, self.paths, user_id)
-
     # Recovery.
 
-    def marked_users(self) -> list[str]:
-        """Return the users with an operation under way, or interrupted."""
-        return list(filter(is_id, self.files.names(self.paths.pending, "")))
-
     def build_index(self) -> None:
-        """Finish whatever the files of any user leave to do, then build the index from the files."""
+        """Finish interrupted operations of all users, then build the index from the files."""
         users = self._users_on_file()
         for user_id in users:
             with self.locks.of_user(user_id):
@@ -292,45 +254,45 @@ class Workspace:
                     self.build_index()
         self.finish_marked()
 
-    def finish_marked(self, now: datetime | None = None) -> Finished:
-        """Finish what was interrupted, of each user by itself: what is refused for one stops no other.
+    def finish_marked(self, now: datetime | None = None) -> Sweep:
+        """Finish interrupted operations, each user's by itself: a refusal for one stops no other.
 
-        What is overdue is told only of a given time.
+        Overdue ones are counted only when a time is given.
         """
-        done = Finished()
-        for user_id in self.marked_users():
+        done = Sweep()
+        for user_id in filter(is_id, self.files.names(self.paths.pending, "")):
             try:
                 with self.faults(), self.locks.of_user(user_id):
                     if not self.files.exists(self.paths.marker(user_id)):
                         continue
-                    late = now and revocation.is_overdue(self.consent_on_file(user_id).consent, now)
+                    late = now and is_overdue(self.consent_on_file(user_id).consent, now)
                     self.finish(user_id)
             except (RunFault, MemoryRefusal) as problem:
                 # The reason without the path, which names the person.
                 reason = getattr(problem.__cause__, "strerror", None) or type(problem).__name__
                 _LOG.error("memory: an interrupted operation cannot be finished: %s", reason)
-                done = done._replace(failed=done.failed + 1)
+                done = done.replace(failed=done.failed + 1)
             else:
-                done = done._replace(finished=done.finished + 1, overdue=done.overdue + bool(late))
+                done = done.replace(finished=done.finished + 1, overdue=done.overdue + bool(late))
         return done
 
     def finish(self, user_id: str) -> None:
-        """Finish what was interrupted, under the user's lock: a deletion, or what the consent asks for."""
+        """Finish an interrupted operation, under the user's lock: a deletion, an import or a revocation."""
         if self.files.exists(self.paths.stub(user_id)):
-            self._writer.do(self.check(deletion.removals(self.paths, user_id)))
+            self._writer.do(self.check(deletion_steps(self.paths, user_id)))
             self.index.forget_user(user_id)
         else:
             move_in(self.files, self.paths, user_id)
             on_file = self.consent_on_file(user_id)
-            self._writer.do(self.check(revocation.leftovers(self.files, self.paths, user_id, on_file)))
-            self.settle(user_id)
+            self._writer.do(self.check(leftover_steps(self.files, self.paths, user_id, on_file)))
+            self._settle(user_id)
         self.files.unlink(self.paths.marker(user_id))
 
     def _users_on_file(self) -> list[str]:
         found = set(self.files.names(self.paths.pending, ""))
         for directory in (self.paths.consents, self.paths.stubs):
             found.update(self.files.names(directory, ".yaml"))
-        for directory in self.paths.all_trees():
+        for directory in map(self.root.joinpath, TREES):
             found.update(self.files.names(directory, ""))
         return sorted(filter(is_id, found))
 
@@ -346,11 +308,11 @@ class Workspace:
 
     @contextmanager
     def faults(self) -> Iterator[None]:
-        """Tell in one line what the system refuses."""
+        """Turn refusals of the system into one-line faults."""
         try:
             yield
         except OSError as problem:
-            what = problem.filename or self.root
-            raise RunFault(f"memory {self.root}: {what}: {problem.strerror}") from problem
+            where = problem.filename or self.root
+            raise RunFault(f"memory {self.root}: {where}: {problem.strerror}") from problem
         except sqlite3.Error as problem:
             raise RunFault(f"memory {self.root}: {self.paths.index}: {problem}") from problem

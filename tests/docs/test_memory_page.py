@@ -10,11 +10,10 @@ from typing import Final, get_args
 import pytest
 
 from memfin.contracts.memory import ConsentScope, SliceAttributes
-from memfin.memory.advisors import ORDERS
 from memfin.memory.boundaries import IMPERSONAL, ImpersonalPath
-from memfin.memory.onboarding import OnboardingState
-from memfin.memory.routes import MATRIX, SLICES, Condition
-from memfin.memory.slices import CONSENT, DEFAULTS, LABELS, SOURCES
+from memfin.memory.consent import OnboardingState
+from memfin.memory.slices import CONSENT, DEFAULTS, LABELS, MATRIX, SLICES, SOURCES, Condition
+from memfin.memory.suggestions import ORDERS
 from memfin.memory.tokens import BUDGETS
 from tests.docs.pages import ROOT, blocks, prose
 

@@ -3,7 +3,7 @@
 ``python -m tests.memory.memory_race ROOT ROUNDS`` grants and revokes again and again. Every reader is a
 process of its own that stops itself somewhere in a read. In each round one of them goes on beside the
 revocation, and all the others are in the middle of a read. Every read is compared with the versions that
-were acknowledged before it and begun until its end. Prints a `Tally` as JSON.
+were acknowledged before it and begun until its end. Prints a `Stats` as JSON.
 """
 
 import gc
@@ -30,20 +30,20 @@ _MARK: Final = re.compile(rb"mark-([0-9]{7})")
 _BEGUN, _ACKNOWLEDGED, _OVER = range(3)
 
 
-class Tally(msgspec.Struct):
+class Stats(msgspec.Struct):
     """What the readers found.
 
     Attributes:
         reads: by each reader.
         known: how many reads gave a profile.
-        fewest_met: in the middle of how many reads a revocation came, at least.
+        min_met: in the middle of how many reads a revocation came, at least.
         wrong: how many reads gave what no version gives from the last acknowledged before them to the
             last begun until their end.
     """
 
     reads: list[int]
     known: int
-    fewest_met: int
+    min_met: int
     wrong: int
 
 
@@ -58,10 +58,10 @@ class Board:
         )
         self.rows = [memoryview(mmap.mmap(-1, 2 * rounds + 3)) for _ in range(READERS)]
 
-    def tally(self) -> Tally:
+    def stats(self) -> Stats:
         """Return what is on the board; the first revocation is that of the preparations."""
         met = map(sum, zip(*(row[4::2] for row in self.rows), strict=True))
-        return Tally(list(self.reads), sum(self.known), min(met), sum(self.wrong))
+        return Stats(list(self.reads), sum(self.known), min(met), sum(self.wrong))
 
 
 class HaltingFiles(UnsyncedFiles):
@@ -94,8 +94,8 @@ class Grants:
         self._store = store
         store.grant_consent(USER, EVERYTHING, preferences("mark-0000001"))
         self.known = given(store)
-        self._consent = store.paths.consent(USER)
-        (self._profile,) = store.paths.profiles(USER).iterdir()
+        self._consent = store.workspace.paths.consent(USER)
+        (self._profile,) = store.workspace.paths.profiles(USER).iterdir()
         self._consent_data = self._consent.read_bytes()
         self._profile_data = self._profile.read_bytes()
         store.revoke_consent(USER)
@@ -176,7 +176,7 @@ def race(store: MemoryStore, board: Board, grants: Grants, readers: list[int]) -
 
 
 def main(root: Path, rounds: int) -> None:
-    """Race, and print the tally."""
+    """Race, and print the stats."""
     board = Board(rounds)
     with open_store(root) as store:
         stranger = given(store)
@@ -196,7 +196,7 @@ def main(root: Path, rounds: int) -> None:
             raise
         for process in readers:
             os.waitpid(process, 0)
-    sys.stdout.buffer.write(msgspec.json.encode(board.tally()))
+    sys.stdout.buffer.write(msgspec.json.encode(board.stats()))
 
 
 if __name__ == "__main__":

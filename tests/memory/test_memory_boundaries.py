@@ -27,8 +27,15 @@ from memfin.memory.boundaries import (
     impersonal_prompt,
     order_evidence,
 )
-from memfin.memory.injection import UserContextBlock, block_of
-from memfin.memory.slices import LoadedMemory, LoadedSlice, Material, assemble, plan_reads
+from memfin.memory.slices import (
+    LoadedMemory,
+    LoadedSlice,
+    Material,
+    UserContextBlock,
+    assemble,
+    block_of,
+    plan_reads,
+)
 from tests.memory.stored_contexts import ALL, NOW, PROFILE, THREAD
 from tests.support import each_case
 

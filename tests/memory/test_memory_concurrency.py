@@ -8,8 +8,8 @@ from pathlib import Path
 
 from memfin.contracts.memory import ProfileConsent
 from memfin.memory.errors import InvalidId
+from memfin.memory.files import Locks
 from memfin.memory.index import Index
-from memfin.memory.locks import Locks
 from memfin.memory.records import decode
 from tests.memory.memory_crowd import REFRESHERS
 from tests.memory.memory_disks import UnsyncedFiles, tree
@@ -17,7 +17,7 @@ from tests.memory.memory_world import EVERYTHING, Clock, open_store, preferences
 from tests.support import length
 
 PROCESSES = 8
-WRITERS = length(60, 200)
+WRITERS = length(25, 200)
 
 
 def test_eight_processes_of_many_writers_lose_no_update_and_leave_no_gap(tmp_path: Path) -> None:
@@ -30,22 +30,22 @@ def test_eight_processes_of_many_writers_lose_no_update_and_leave_no_gap(tmp_pat
     total = PROCESSES * WRITERS
     assert sorted(map(int, done.stdout.split())) == list(range(2, total + 2))
     with open_store(tmp_path, Clock()) as store:
-        assert store.consent_versions("u1") == list(range(1, total + 1))
+        assert store.workspace.consent_versions("u1") == list(range(1, total + 1))
         numbers = []
         for number in range(1, total + 1):
-            path = store.paths.version("u1", number)
+            path = store.workspace.paths.version("u1", number)
             numbers.append(decode(path.read_bytes(), path, ProfileConsent).version)
         assert numbers == list(range(1, total + 1))
         profile = store.read_profile("u1")
         assert profile is not None
         written = {f"{process}-{writer}" for process in range(PROCESSES) for writer in range(WRITERS)}
         assert profile.user_focus_reason in written
-        assert store.files.names(store.paths.profiles("u1")) == [profile.context_id]
+        assert store.workspace.files.names(store.workspace.paths.profiles("u1")) == [profile.context_id]
         refreshed = {f"{process}-{writer}" for process in range(PROCESSES) for writer in range(REFRESHERS)}
         refreshes = store.threads.refreshes("u1", thread.thread_id)
         assert {each.main_thesis for each in refreshes} == refreshed
         assert len({each.created_at for each in refreshes}) == len(refreshes) == len(refreshed)
-        assert len(store.files.names(store.paths.candidates("u1"))) == len(refreshed) + 1
+        assert len(store.workspace.files.names(store.workspace.paths.candidates("u1"))) == len(refreshed) + 1
     assert [name for name in tree(tmp_path, state=True) if "pending" in name or name.endswith(".tmp")] == []
 
 
@@ -68,7 +68,7 @@ def test_ids_that_differ_only_in_case_are_given_to_one_of_many_who_ask_at_once(t
             thread.join()
         assert len(granted) > 1
         assert len(set(granted)) == 1
-        assert store.files.names(tmp_path / "consents", ".yaml") == granted[:1]
+        assert store.workspace.files.names(tmp_path / "consents", ".yaml") == granted[:1]
 
 
 def test_ids_that_differ_only_in_case_share_a_lock(tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ def test_stores_opened_at_once_build_one_index(tmp_path: Path) -> None:
     def look() -> None:
         barrier.wait()
         with open_store(tmp_path) as store:
-            found.append(store.index.users())
+            found.append(store.workspace.index.users())
 
     threads = [threading.Thread(target=look) for _ in range(6)]
     for thread in threads:

@@ -37,8 +37,10 @@ def store(tmp_path: Path) -> Iterator[MemoryStore]:
 
 def versions(store: MemoryStore, user_id: str) -> list[ProfileConsent]:
     """Return every version of a consent, read from its file."""
-    paths = [store.paths.version(user_id, number) for number in store.consent_versions(user_id)]
-    paths.append(store.paths.consent(user_id))
+    paths = [
+        store.workspace.paths.version(user_id, number) for number in store.workspace.consent_versions(user_id)
+    ]
+    paths.append(store.workspace.paths.consent(user_id))
     return [decode(path.read_bytes(), path, ProfileConsent) for path in paths]
 
 
@@ -80,7 +82,7 @@ def test_versions_count_from_one_without_gaps_and_keep_every_byte(store: MemoryS
             store.revoke_consent("u1")
         kept.append((store.root / "consents" / "u1.yaml").read_bytes())
     assert [each.version for each in versions(store, "u1")] == list(range(1, 12))
-    history = [(store.paths.version("u1", number)).read_bytes() for number in range(1, 11)]
+    history = [(store.workspace.paths.version("u1", number)).read_bytes() for number in range(1, 11)]
     assert history == kept[:-1]
 
 
@@ -115,7 +117,7 @@ def test_preferences_of_a_later_grant_replace_the_profile_and_none_leave_it(stor
         None,
         None,
     )
-    assert store.files.names(store.paths.profiles("u1")) == [second.context_id]
+    assert store.workspace.files.names(store.workspace.paths.profiles("u1")) == [second.context_id]
     assert not any(b"first" in data for data in tree(store.root).values())
 
 
@@ -139,7 +141,7 @@ def test_a_review_edits_and_deletes_single_fields(store: MemoryStore) -> None:
     assert (profile.research_depth, profile.user_focus_reason) == ("deep", "gold")
     assert (profile.research_style, profile.risk_prompt_preference) == ("slow", "risk_first")
     assert profile.updated_at > profile.created_at
-    assert len(store.files.names(store.paths.profiles("u1"))) == 1
+    assert len(store.workspace.files.names(store.workspace.paths.profiles("u1"))) == 1
 
 
 @pytest.mark.parametrize(
@@ -169,7 +171,7 @@ def test_a_review_that_does_not_fit_changes_nothing(
 
 def test_only_grant_and_review_ever_touch_a_profile(store: MemoryStore) -> None:
     store.grant_consent("u1", EVERYTHING, preferences("gold"))
-    directory = store.paths.profiles("u1")
+    directory = store.workspace.paths.profiles("u1")
     profile = tree(directory)
     consent = store.consent_on_file("u1").in_force
     assert consent is not None
@@ -220,7 +222,7 @@ def test_what_is_not_there_cannot_be_revoked(store: MemoryStore) -> None:
         store.revoke_consent("u1", consent.consent_id, scope="everything")  # type: ignore[arg-type]
     with pytest.raises(ConsentRequired):
         store.on_consent_revoked("u1")
-    assert store.consent_versions("u1") == []
+    assert store.workspace.consent_versions("u1") == []
 
 
 @pytest.mark.parametrize(
@@ -244,11 +246,11 @@ def test_a_consent_that_cannot_be_read_allows_nothing_and_can_be_revoked(
         with pytest.raises(ConsentUnreadable):
             attempt()
     store.rebuild_index()
-    assert store.paths.profiles("u1").exists()  # the file may yet be restored
+    assert store.workspace.paths.profiles("u1").exists()  # the file may yet be restored
     done = store.revoke_consent("u1")
     assert (done.version, done.whole) == (3, True)
-    assert store.paths.version("u1", 2).read_bytes() == data
-    assert not store.paths.profiles("u1").exists()
+    assert store.workspace.paths.version("u1", 2).read_bytes() == data
+    assert not store.workspace.paths.profiles("u1").exists()
     assert store.grant_consent("u1", EVERYTHING).version == 4
 
 
@@ -257,15 +259,15 @@ def test_a_damaged_consent_whose_bytes_are_kept_already_is_that_version(store: M
     store.grant_consent("u1", EVERYTHING)
     path = store.root / "consents" / "u1.yaml"
     path.write_bytes(b"}")
-    store.files.save(store.paths.version("u1", 2), b"}")
-    assert store.version_on_file("u1") == 2
+    store.workspace.files.save(store.workspace.paths.version("u1", 2), b"}")
+    assert store.workspace.version_on_file("u1") == 2
     assert store.revoke_consent("u1").version == 3
-    assert store.version_on_file("u2") == 0
+    assert store.workspace.version_on_file("u2") == 0
 
 
 def test_a_damaged_profile_is_none_and_a_grant_replaces_it(store: MemoryStore) -> None:
     consent = store.grant_consent("u1", EVERYTHING, preferences("gold"))
-    path = store.paths.profile("u1", str(consent.profile_context_id))
+    path = store.workspace.paths.profile("u1", str(consent.profile_context_id))
     path.write_bytes(b"{")
     assert store.read_profile("u1") is None
     with pytest.raises(ConsentUnreadable, match="grant consent with preferences anew"):

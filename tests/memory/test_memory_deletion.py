@@ -75,7 +75,7 @@ def test_the_id_stands_in_the_stub_and_the_claim_alone(tmp_path: Path) -> None:
 def test_the_index_keeps_no_id_of_anything_that_a_deleted_person_did(tmp_path: Path) -> None:
     with open_store(tmp_path, Clock(pace=SECOND)) as store:
         settle_in(store, "u1", CANARY)
-        tasks = store.files.names(store.paths.tasks("u1"))
+        tasks = store.workspace.files.names(store.workspace.paths.tasks("u1"))
         index = tmp_path / ".memfin" / "index.sqlite"
         assert all(task.encode() in index.read_bytes() for task in tasks)
         store.delete_user("u1")
@@ -168,8 +168,12 @@ def test_a_link_in_the_root_is_removed_and_what_it_leads_to_stays(tmp_path: Path
     (elsewhere / "keep.json").write_text("somebody else's")
     with open_store(tmp_path / "data") as store:
         settle_in(store, "ada", CANARY)
-        for directory in (store.paths.profiles("ada"), store.paths.drift("ada"), store.paths.feedback("ada")):
-            store.files.remove_tree(directory)
+        for directory in (
+            store.workspace.paths.profiles("ada"),
+            store.workspace.paths.drift("ada"),
+            store.workspace.paths.feedback("ada"),
+        ):
+            store.workspace.files.remove_tree(directory)
             directory.symlink_to(elsewhere, target_is_directory=True)
         store.revoke_consent("ada")
         store.delete_user("ada")

@@ -282,7 +282,7 @@ def test_a_scan_passes_over_a_person_whose_threads_cannot_be_read(
     whole = thread_of(store)
     for user_id, thread_id in (("aaron", spoilt), ("li", whole)):
         reopen(store, user_id, thread_id)
-    store.paths.thread("aaron", spoilt).write_text("{")
+    store.workspace.paths.thread("aaron", spoilt).write_text("{")
     clock.now += 2 * HOUR
     assert store.scan_drift() == 1
     assert kinds(store) == ["watch_question_resolved_then_reopened"]
@@ -299,7 +299,7 @@ def test_a_scan_passes_over_a_person_who_is_deleted_meanwhile(
             thread_id = store.save_thread(user_id, "snap_1", "SOL", SOL).thread_id
             reopen(store, user_id, thread_id)
         clock.now += 2 * HOUR
-        looked_for = store.files.exists
+        looked_for = store.workspace.files.exists
 
         def exists(path: Path) -> bool:
             there = looked_for(path)
@@ -308,7 +308,7 @@ def test_a_scan_passes_over_a_person_who_is_deleted_meanwhile(
                 store.delete_user("aaron")
             return there
 
-        monkeypatch.setattr(store.files, "exists", exists)
+        monkeypatch.setattr(store.workspace.files, "exists", exists)
         assert store.scan_drift() == 1
         assert kinds(store) == ["watch_question_resolved_then_reopened"]
 
@@ -321,14 +321,14 @@ def test_a_scan_passes_over_a_person_whose_files_the_system_refuses(
         thread = store.save_thread(user_id, "snap_1", "SOL", SOL)
         reopen(store, user_id, thread.thread_id)
     clock.now += HOUR + SECOND
-    headers = store.threads.headers
+    headers = store.drift._threads.headers
 
     def refused(user_id: str) -> list[ThreadHeader]:
         if user_id == "li":
             raise OSError(5, "Input/output error")
         return headers(user_id)
 
-    monkeypatch.setattr(store.threads, "headers", refused)
+    monkeypatch.setattr(store.drift._threads, "headers", refused)
     assert store.scan_drift() == 1
     assert len(store.drift_log("mo")) == 1
 

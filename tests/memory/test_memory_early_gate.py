@@ -9,7 +9,6 @@ import pytest
 
 from memfin.contracts.memory import ContextFields, WatchQuestionUpdate
 from memfin.memory import MemoryStore
-from memfin.memory.early_gate import EarlyGate
 from memfin.memory.errors import (
     ConsentRequired,
     InvalidInput,
@@ -17,7 +16,7 @@ from memfin.memory.errors import (
     NotFound,
     SensitiveInput,
 )
-from memfin.memory.records import LARGEST
+from memfin.memory.records import MAX_RECORD, EarlyGate
 from memfin.memory.sensitive import refuse_sensitive
 from tests.memory.memory_disks import UnsyncedFiles, tree
 from tests.memory.memory_world import EVERYTHING, NOTHING_KEPT, Clock, everything_said, preferences
@@ -55,7 +54,7 @@ class Watched:
     def __call__(self, value: Any, field: str) -> None:
         assert self.store is not None
         shard = next(
-            (each for each in self.store.locks._shards if each.locked()),
+            (each for each in self.store.workspace.locks._shards if each.locked()),
             None,
         )
         if shard is not None:
@@ -132,7 +131,7 @@ def test_what_changes_after_it_was_read_is_read_again() -> None:
 def test_what_cannot_be_a_record_is_not_read_early(tmp_path: Path) -> None:
     seen: list[Any] = []
     gate = EarlyGate(lambda value, field: seen.append(value))
-    with gate.reading({"a": object(), "b": "x" * LARGEST, "c": "\ud800"}):
+    with gate.reading({"a": object(), "b": "x" * MAX_RECORD, "c": "\ud800"}):
         assert seen == []
     with MemoryStore(tmp_path, clock=Clock(), files=UnsyncedFiles()) as store:
         store.grant_consent(USER, EVERYTHING)

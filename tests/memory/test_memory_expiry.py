@@ -10,11 +10,10 @@ import pytest
 from filelock import FileLock, Timeout
 
 from memfin.contracts.memory import ContextFields
-from memfin.memory import MemoryStore, expiry
+from memfin.memory import MemoryStore, tasks
 from memfin.memory.errors import ConsentRequired, InvalidId, NotFound
-from memfin.memory.expiry import sweep_tasks
-from memfin.memory.locks import Locks
-from memfin.memory.tasks import KEPT
+from memfin.memory.files import Files, Locks
+from memfin.memory.tasks import KEPT, Removed, sweep_tasks
 from tests.memory.memory_disks import CountedFiles, DyingFiles, Killed, UnsyncedFiles, tree
 from tests.memory.memory_world import (
     EVERYTHING,
@@ -28,7 +27,7 @@ from tests.memory.memory_world import (
 
 
 def files_of_tasks(store: MemoryStore, user_id: str = "u1") -> list[str]:
-    return store.files.entries(store.paths.tasks(user_id))
+    return store.workspace.files.entries(store.workspace.paths.tasks(user_id))
 
 
 def begin(store: MemoryStore, mark: str = "mark", user_id: str = "u1") -> str:
@@ -128,12 +127,12 @@ def test_a_context_that_was_written_anew_is_not_swept_by_what_was_known_before(t
     with open_store(tmp_path, clock) as store:
         task_id = begin(store)
         clock.now += KEPT - SECOND
-        stale = store.index.expired(clock.now + SECOND)
+        stale = store.workspace.index.expired(clock.now + SECOND)
         store.end_task("u1", task_id)
         clock.now += SECOND
         assert stale == {"u1": [f"ctx_{task_id.removeprefix('task_')}"]}
-        assert store.index.still_expired("u1", stale["u1"], clock.now) == []
-        store.index.forget([("u1", stale["u1"][0])], clock.now)
+        assert store.workspace.index.still_expired("u1", stale["u1"], clock.now) == []
+        store.workspace.index.forget([("u1", stale["u1"][0])], clock.now)
         assert store.expire().task_contexts == 0
         clock.now += KEPT - SECOND
         assert store.expire().task_contexts == 1
@@ -164,7 +163,7 @@ def test_the_sweep_of_many_users_synchronises_once(tmp_path: Path) -> None:
         for number in range(20):
             begin(store, user_id=f"u{number}")
         files = CountedFiles()
-        removed = sweep_tasks(files, store.paths, store.locks, store.index, START + KEPT).contexts
+        removed = swept(store, files).contexts
         kinds = [kind for kind, _ in files.steps]
         assert (removed, kinds.count("unlink"), kinds.count("sync"), kinds.count("fsync")) == (20, 20, 1, 0)
         assert kinds[-1] == "sync"
@@ -183,30 +182,35 @@ class WatchedFiles(UnsyncedFiles):
         if user_id == self.refused:
             raise OSError(errno.EIO, os.strerror(errno.EIO), str(path))
         self.threads.add(threading.current_thread().name)
-        lock = self.store.paths.locks / f"{self.store.locks.shard_of(user_id):02x}.lock"
+        lock = self.store.workspace.paths.locks / f"{self.store.workspace.locks.shard_of(user_id):02x}.lock"
         with pytest.raises(Timeout), FileLock(lock, timeout=0):
             pass
         super().unlink(path)
 
 
+def swept(store: MemoryStore, files: Files) -> Removed:
+    store.workspace.files = files
+    return sweep_tasks(store.workspace, START + KEPT)
+
+
 def test_many_contexts_are_removed_by_many_threads_each_under_its_users_lock(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(expiry, "FEW", 11)
+    monkeypatch.setattr(tasks, "FEW", 11)
     with open_store(tmp_path, Clock()) as store:
         for number in range(12):
             begin(store, user_id=f"u{number}")
         refusing = WatchedFiles(store, refused="u7")
-        done = sweep_tasks(refusing, store.paths, store.locks, store.index, START + KEPT)
+        done = swept(store, refusing)
         assert (done.contexts, done.refused) == (11, ["Input/output error"])
-        assert list(store.index.expired(START + KEPT)) == ["u7"]
+        assert list(store.workspace.index.expired(START + KEPT)) == ["u7"]
         assert refusing.threads
         assert all(name.startswith("memory-sweep") for name in refusing.threads)
         assert "u7" not in caplog.text
         assert "1 expired task contexts cannot be removed: Input/output error" in caplog.text
-        done = sweep_tasks(WatchedFiles(store), store.paths, store.locks, store.index, START + KEPT)
+        done = swept(store, WatchedFiles(store))
         assert (done.contexts, done.refused) == (1, [])
-        assert store.index.expired(START + KEPT) == {}
+        assert store.workspace.index.expired(START + KEPT) == {}
         assert [files_of_tasks(store, f"u{number}") for number in range(12)] == [[]] * 12
 
 
@@ -214,24 +218,24 @@ def test_many_contexts_are_removed_by_many_threads_each_under_its_users_lock(
 def test_few_contexts_are_removed_without_threads(
     few: int, elsewhere: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(expiry, "FEW", few)
+    monkeypatch.setattr(tasks, "FEW", few)
     with open_store(tmp_path, Clock()) as store:
         for number in range(3):
             begin(store, user_id=f"u{number}")
         files = WatchedFiles(store)
-        assert sweep_tasks(files, store.paths, store.locks, store.index, START + KEPT).contexts == 3
+        assert swept(store, files).contexts == 3
         assert (threading.current_thread().name not in files.threads) is elsewhere
 
 
 def test_what_is_due_is_divided_by_locks_and_no_lock_is_held_for_long(tmp_path: Path) -> None:
     locks = Locks(tmp_path)
     due = {f"user-{number}": [f"ctx_{each}" for each in range(number % 30)] for number in range(2000)}
-    batches = expiry.batches_of(due, locks)
+    batches = tasks.batches_of(due, locks)
     assert sorted(each for batch in batches for each in batch.due) == sorted(due.items())
     for batch in batches:
         assert {locks.shard_of(user_id) for user_id, _ in batch.due} == {batch.shard}
         assert batch.contexts == sum(len(context_ids) for _, context_ids in batch.due)
-        assert batch.contexts - len(batch.due[-1][1]) < expiry.AT_A_TIME
+        assert batch.contexts - len(batch.due[-1][1]) < tasks.AT_A_TIME
     assert len(batches) < sum(map(len, due.values())) / 40
     first = [batch.shard for batch in batches[:200]]
     assert len(set(first)) == len(first)
@@ -242,8 +246,8 @@ def test_a_sweep_that_is_killed_before_it_is_synchronised_is_done_again(tmp_path
     with open_store(tmp_path, clock) as store:
         begin(store)
         with pytest.raises(Killed):
-            sweep_tasks(DyingFiles(2), store.paths, store.locks, store.index, START + KEPT)
-        assert store.index.expired(START + KEPT).keys() == {"u1"}
+            swept(store, DyingFiles(2))
+        assert store.workspace.index.expired(START + KEPT).keys() == {"u1"}
 
 
 def test_expiry_does_not_depend_on_the_zone_of_the_clock(tmp_path: Path) -> None:

@@ -21,13 +21,11 @@ from memfin.contracts.memory import (
 )
 from memfin.errors import RunFault, UsageError
 from memfin.memory import MemoryStore
-from memfin.memory.drift.log import index_line
+from memfin.memory.drift import index_line
 from memfin.memory.errors import AccountDeleted, NotFound
 from memfin.memory.files import Files
-from memfin.memory.manifest import MANIFEST, encode_manifest, manifest_of
-from memfin.memory.package import zipped
+from memfin.memory.package import MANIFEST, encode_manifest, manifest_of, verify_package, zipped
 from memfin.memory.plans import Append, Put, Step
-from memfin.memory.verify import verify_package
 from tests.support import length
 
 START = datetime(2026, 5, 16, 8, tzinfo=UTC)
@@ -70,7 +68,7 @@ def fill(store: MemoryStore, user: str) -> str:
     )
     object_ref, about = f"thread:{thread}", {"type": "theme", "name": "光伏"}
     signals = [
-        DriftSignal(value=value, captured_at=store.now(), captured_in_object_ref=object_ref)
+        DriftSignal(value=value, captured_at=store.workspace.now(), captured_in_object_ref=object_ref)
         for value in ("thumbs_up", "not_helpful")
     ]
     feedback = Feedback(
@@ -78,7 +76,7 @@ def fill(store: MemoryStore, user: str) -> str:
         related_object_ref=object_ref,
         cognition_object=about,
         rating="not_helpful",
-        created_at=store.now(),
+        created_at=store.workspace.now(),
     )
     drift = DriftRecord(
         drift_id="drift_1",
@@ -90,13 +88,13 @@ def fill(store: MemoryStore, user: str) -> str:
         delta_summary="先赞后否",
         triggers_alert=True,
     )
-    with store.writing(user):
+    with store.workspace.writing(user):
         plan: list[Step] = [
-            Put(store.paths.feedback_item(user, "feedback_1"), feedback),
-            Put(store.paths.drift_record(user, "drift_1"), drift),
-            Append(store.paths.drift_index(user), index_line(drift)),
+            Put(store.workspace.paths.feedback_item(user, "feedback_1"), feedback),
+            Put(store.workspace.paths.drift_record(user, "drift_1"), drift),
+            Append(store.workspace.paths.drift_index(user), index_line(drift)),
         ]
-        store.do(user, store.check(plan))
+        store.workspace.do(user, store.workspace.check(plan))
     task = store.begin_task(user, "snapshot", fields=ContextFields(time_horizon="三年"), thread_id=thread)
     return str(task.task_id)
 
@@ -167,22 +165,22 @@ def test_the_same_memory_at_the_same_time_makes_the_same_bytes(tmp_path: Path) -
 
 
 def test_task_contexts_are_exported_for_seven_days(store: MemoryStore) -> None:
-    clock = store._clock
+    clock = store.workspace._clock
     assert isinstance(clock, Clock)
-    begun = next(iter(store.files.names(store.paths.tasks("alice"))))
+    begun = next(iter(store.workspace.files.names(store.workspace.paths.tasks("alice"))))
     moment = datetime.strptime(begun.split("_")[1], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
     path = f"user_contexts/_task/{begun}.json"
     clock.now = moment + timedelta(days=7) - timedelta(seconds=1)
     assert path in store.export_user("alice")
     assert path not in store.export_user("alice")  # the clock went on by a second
-    store.paths.task("alice", begun).write_bytes(b"damaged")
+    store.workspace.paths.task("alice", begun).write_bytes(b"damaged")
     assert store.export_user("alice")[path] == b"damaged"
 
 
 def test_what_consent_forbids_is_not_exported_even_where_it_still_lies(store: MemoryStore) -> None:
     files = {
         path: path.read_bytes()
-        for directory in (store.paths.profiles("alice"), store.paths.drift("alice"))
+        for directory in (store.workspace.paths.profiles("alice"), store.workspace.paths.drift("alice"))
         for path in directory.iterdir()
     }
     assert len(files) >= 3
@@ -251,7 +249,7 @@ class Dying(Files):
 @pytest.mark.parametrize("as_zip", [False, True], ids=["directory", "zip"])
 def test_an_import_brings_back_every_byte(store: MemoryStore, tmp_path: Path, as_zip: bool) -> None:
     where = store.export_to("alice", tmp_path / "out", as_zip=as_zip)
-    with MemoryStore(tmp_path / "other", clock=store._clock) as other:
+    with MemoryStore(tmp_path / "other", clock=store.workspace._clock) as other:
         imported = other.import_package(where)
         assert (imported.user_id, imported.files) == ("alice", len(store.export_user("alice")) - 1)
         assert tree(other.root) == {
@@ -295,7 +293,7 @@ def test_an_import_is_for_users_who_are_not_known(store: MemoryStore, tmp_path: 
 def import_with(files: Files, where: Path, root: Path) -> bool:
     """Import with a file system that may die; return whether it lived."""
     with MemoryStore(root, clock=Clock()) as other:
-        other.files = other._writer._files = files
+        other.workspace.files = other.workspace._writer._files = files
         try:
             other.import_package(where)
         except RunFault:

@@ -10,8 +10,8 @@ import pytest
 
 from memfin.errors import RunFault
 from memfin.memory import MemoryStore
+from memfin.memory.files import RESERVED, is_full
 from memfin.memory.paths import STATE
-from memfin.memory.reserve import RESERVED, is_full
 from tests.memory.memory_disks import UnsyncedFiles, laid_out, tree
 from tests.memory.memory_endings import CHANGES, EXPORTS, LATER, OTHER, USER, begun, changed
 from tests.memory.memory_world import EVERYTHING, Clock, open_store, preferences

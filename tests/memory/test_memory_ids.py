@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memfin.memory.errors import InvalidId
-from memfin.memory.ids import check_id, new_id, stamp, with_prefix
-from memfin.memory.paths import Paths
+from memfin.memory.paths import Paths, check_id, new_id, stamp, with_prefix
 from tests.memory.memory_world import EVERYTHING, START, open_store
 from tests.support import each_case
 
@@ -132,7 +131,7 @@ def test_it_is_refused_by_another_process_without_an_index_and_after_the_account
 
 def test_an_id_claimed_by_a_grant_that_never_came_to_be_is_free(tmp_path: Path) -> None:
     with open_store(tmp_path) as store:
-        store.index.claim("Bob")
+        store.workspace.index.claim("Bob")
         assert store.grant_consent("bob", EVERYTHING).user_id == "bob"
         with pytest.raises(InvalidId):
             store.grant_consent("Bob", EVERYTHING)

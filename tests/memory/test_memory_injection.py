@@ -11,8 +11,16 @@ from hypothesis import strategies as st
 from memfin.contracts.memory import ContextFields
 from memfin.errors import UsageError
 from memfin.memory.boundaries import CLOSING, OPENING, ImpersonalPrompt
-from memfin.memory.injection import block_of, escaped, injected
-from memfin.memory.slices import LABELS, LoadedMemory, Material, assemble, plan_reads
+from memfin.memory.slices import (
+    LABELS,
+    LoadedMemory,
+    Material,
+    assemble,
+    block_of,
+    escaped,
+    injected,
+    plan_reads,
+)
 from tests.memory.stored_contexts import ALL, thread, thread_context
 from tests.support import each_case
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from memfin.contracts.memory import ContextFields, Preferences
 from memfin.memory.errors import AccountDeleted, InvalidId, MemoryRefusal, SensitiveInput
-from memfin.memory.isolated import ROOT, InMemoryFiles, IsolatedStore
+from memfin.memory.isolated import ROOT, IsolatedStore, _InMemoryFiles
 from memfin.memory.store import MemoryStore
 from tests.memory.stored_contexts import ALL, NOTHING, NOW, TASK
 
@@ -168,7 +168,7 @@ def test_the_store_in_memory_keeps_the_layers_rules() -> None:
 
 
 def test_files_in_memory_answer_as_files_do() -> None:
-    files = InMemoryFiles({"a/b/c.json": b"1", "a/d.json": b"2"})
+    files = _InMemoryFiles({"a/b/c.json": b"1", "a/d.json": b"2"})
     assert files.entries(Path("a")) == ["b", "d.json"]
     assert files.names(Path("a")) == ["d"]
     assert files.entries(Path("x")) == []
@@ -180,7 +180,7 @@ def test_files_in_memory_answer_as_files_do() -> None:
     assert files.exists(Path("a/b"))
     assert files.exists(Path("a"))
     assert not files.exists(Path("a/b/x"))
-    files.discard(Path("a/d.json"))
+    files.unlink(Path("a/d.json"))
     files.remove_tree(Path("a/b"))
     files.remove_tree(Path("nothing"))
     assert files.entries(Path("a")) == []

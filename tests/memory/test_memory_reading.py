@@ -7,11 +7,11 @@ from typing import Any, Final, get_args
 import pytest
 
 from memfin.contracts.memory import ConsentScopes, ContextFields, Preferences, Route
-from memfin.memory.advisors import advisor_order
 from memfin.memory.errors import ConsentRequired, InvalidId, InvalidInput, NotFound
-from memfin.memory.ids import new_id
+from memfin.memory.paths import new_id
 from memfin.memory.slices import LoadedMemory
 from memfin.memory.store import MemoryStore
+from memfin.memory.suggestions import advisor_order
 from tests.memory.stored_contexts import ALL, NOW, TASK
 
 ROUTES: Final[tuple[Route, ...]] = get_args(Route)
@@ -66,7 +66,7 @@ def settle_in(store: MemoryStore, user_id: str, scopes: ConsentScopes = ALL) -> 
 
 def drifted(store: MemoryStore, user_id: str, at: datetime) -> None:
     name = new_id("drift", user_id, at, lambda _: False)
-    store.files.save(store.paths.drift_record(user_id, name), b"{}")
+    store.workspace.files.save(store.workspace.paths.drift_record(user_id, name), b"{}")
 
 
 def all_of(store: MemoryStore, user_id: str, thread_id: str | None, task: Any = None) -> list[LoadedMemory]:
@@ -109,7 +109,7 @@ def test_after_revocation_everything_is_as_for_somebody_who_was_never_known(
 
 def test_a_consent_that_cannot_be_read_opens_nothing(store: MemoryStore) -> None:
     thread_id = settle_in(store, "u1")
-    store.paths.consent("u1").write_bytes(b"user_id: [")
+    store.workspace.paths.consent("u1").write_bytes(b"user_id: [")
     assert all_of(store, "u1", thread_id, TASK) == all_of(store, "nobody", thread_id, TASK)
 
 
@@ -174,28 +174,28 @@ def test_drift_counts_for_thirty_days_to_the_second(store: MemoryStore, clock: C
 def test_files_that_cannot_be_read_cost_their_own_slices(store: MemoryStore) -> None:
     thread_id = settle_in(store, "u1")
     (context,) = store.thread_contexts("u1", thread_id)
-    store.paths.thread_context("u1", thread_id, context.context_id).write_bytes(b"{")
+    store.workspace.paths.thread_context("u1", thread_id, context.context_id).write_bytes(b"{")
     found = store.load_memory_slices("u1", "thread_refresh", thread_id)
     assert (found.value("S2"), found.attributes.slices_skipped_missing) == ("deep", ["S5"])
-    store.paths.thread("u1", thread_id).write_bytes(b"{")
+    store.workspace.paths.thread("u1", thread_id).write_bytes(b"{")
     found = store.load_memory_slices("u1", "thread_refresh", thread_id)
     assert found.attributes.slices_blocked_by_consent == ["S5"]
     assert store.load_memory_slices("u1", "snapshot", prompt=PROMPT).value("S6") is None
     profile = store.read_profile("u1")
     assert profile is not None
-    store.paths.profile("u1", profile.context_id).write_bytes(b"{")
+    store.workspace.paths.profile("u1", profile.context_id).write_bytes(b"{")
     assert store.load_memory_slices("u1", "snapshot").value("S2") == "standard"
 
 
 def test_a_thread_or_context_under_anothers_name_is_not_read(store: MemoryStore) -> None:
     thread_id = settle_in(store, "u1")
-    header = store.paths.thread("u1", thread_id)
+    header = store.workspace.paths.thread("u1", thread_id)
     own = header.read_bytes()
     header.write_bytes(own.replace(b'"user_id":"u1"', b'"user_id":"u9"'))
     assert store.load_memory_slices("u1", "snapshot", prompt=PROMPT).value("S6") is None
     header.write_bytes(own)
     (context,) = store.thread_contexts("u1", thread_id)
-    path = store.paths.thread_context("u1", thread_id, context.context_id)
+    path = store.workspace.paths.thread_context("u1", thread_id, context.context_id)
     path.write_bytes(path.read_bytes().replace(b'"user_id":"u1"', b'"user_id":"u9"'))
     assert store.load_memory_slices("u1", "thread_refresh", thread_id).value("S5") is None
 
@@ -286,6 +286,6 @@ def test_a_hint_is_taken_once_in_24_hours(store: MemoryStore, clock: Clock) -> N
 def test_a_note_of_a_hint_that_cannot_be_read_is_written_anew(store: MemoryStore) -> None:
     store.grant_consent("u1", ALL)
     store.take_hint("u1")
-    (store.paths.hints("u1") / "last.json").write_bytes(b"{")
+    (store.workspace.paths.tree("hints", "u1") / "last.json").write_bytes(b"{")
     assert store.take_hint("u1") == "set_preferences"
     assert store.take_hint("u1") is None

@@ -6,8 +6,15 @@ from pathlib import Path
 from typing import Any, Final, get_args
 
 from memfin.contracts.memory import ConsentScopes, ContextFields, Route, SliceName
-from memfin.memory.routes import MATRIX, SLICES, refers_to_threads, wanted_slices
-from memfin.memory.slices import Material, assemble, plan_reads
+from memfin.memory.slices import (
+    MATRIX,
+    SLICES,
+    Material,
+    assemble,
+    plan_reads,
+    refers_to_threads,
+    wanted_slices,
+)
 from tests.memory.stored_contexts import ALL, NOTHING, PROFILE, TASK, THREAD, thread, thread_context
 from tests.support import each_case
 

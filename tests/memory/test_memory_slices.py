@@ -7,9 +7,16 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memfin.contracts.memory import ContextFields, SliceName
-from memfin.memory.graphemes import boundary_before
 from memfin.memory.slices import LABELS, SOURCES, Material, assemble, plan_reads
-from memfin.memory.tokens import BUDGETS, OMITTED, estimate_tokens, fitted_items, fitted_text, safe_cut
+from memfin.memory.tokens import (
+    BUDGETS,
+    OMITTED,
+    boundary_before,
+    estimate_tokens,
+    fitted_items,
+    fitted_text,
+    safe_cut,
+)
 from tests.memory.stored_contexts import ALL, PROFILE, TASK, THREAD, thread, thread_context
 from tests.support import each_case
 

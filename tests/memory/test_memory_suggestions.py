@@ -1,16 +1,213 @@
-"""What is suggested to a person: what they did last, under the consent in force, and nothing else."""
+"""Advisors, skills, hints, suggestions and onboarding: the parts of a task that preferences change."""
 
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Any, Final, get_args
 
 import pytest
 
-from memfin.contracts.memory import Preferences, Route
+from memfin.contracts.memory import ConsentScopes, Preferences, ProfileConsent, RiskPromptPreference, Route
 from memfin.memory import MemoryStore
+from memfin.memory.consent import ConsentOnFile, onboarding_state
 from memfin.memory.errors import InvalidId
-from memfin.memory.skills import EXAMPLES, FIRST_TASKS
+from memfin.memory.slices import LoadedMemory, Material, assemble, plan_reads
+from memfin.memory.suggestions import (
+    ANY_OBJECT,
+    EXAMPLES,
+    FIRST_TASKS,
+    PAUSE,
+    REFRESH_CONDITIONS,
+    TEXTS,
+    Skill,
+    advisor_order,
+    advisors_for,
+    example_question,
+    hint_for,
+    hint_text,
+    recommended,
+    refresh_conditions,
+    suggested_tasks,
+)
 from tests.memory.memory_world import EVERYTHING, NOTHING_KEPT, SECOND, Clock, open_store
+from tests.memory.stored_contexts import ALL, NOW, PROFILE, thread
+from tests.support import each_case
+
+ROUTES: Final[tuple[Route, ...]] = get_args(Route)
+PREFERENCES: Final[tuple[RiskPromptPreference, ...]] = get_args(RiskPromptPreference)
+
+
+def memory(route: Route, scopes: ConsentScopes | None = ALL, **profile: Any) -> LoadedMemory:
+    return assemble(plan_reads(route, scopes), Material(profile=PROFILE.replace(**profile)))
+
+
+@pytest.mark.parametrize(
+    ("preference", "order"),
+    [
+        (None, ["asset_research", "market_macro", "risk", "counter_thesis"]),
+        ("balanced", ["asset_research", "market_macro", "risk", "counter_thesis"]),
+        ("counter_first", ["counter_thesis", "asset_research", "market_macro", "risk"]),
+        ("risk_first", ["risk", "asset_research", "counter_thesis", "market_macro"]),
+        ("permission_or_credential", ["asset_research", "market_macro", "risk", "counter_thesis"]),
+    ],
+)
+def test_advisors_speak_in_the_order_of_the_preference(preference: Any, order: list[str]) -> None:
+    assert list(advisor_order("snapshot", preference)) == order
+
+
+@pytest.mark.parametrize("preference", [None, *PREFERENCES])
+def test_before_execution_its_advisor_is_first_only_where_permissions_come_first(preference: Any) -> None:
+    order = advisor_order("pre_execution", preference)
+    assert order.index("pre_execution") == (0 if preference == "permission_or_credential" else 4)
+
+
+@each_case("route", ROUTES)
+def test_no_preference_adds_an_advisor_or_leaves_one_out(route: Route) -> None:
+    orders = [advisor_order(route, preference) for preference in (None, *PREFERENCES)]
+    assert len({frozenset(order) for order in orders}) == 1
+    assert all(len(set(order)) == len(order) for order in orders)
+    assert ("pre_execution" in orders[0]) == (route == "pre_execution")
+
+
+@each_case("route", ROUTES)
+def test_the_order_is_that_of_the_preference_where_the_route_loads_it(route: Route) -> None:
+    first = advisors_for(memory(route, risk_prompt_preference="counter_first"))[0]
+    loads = route in {"snapshot", "thread_refresh", "risk_challenge", "pre_execution"}
+    assert (first == "counter_thesis") == loads
+
+
+def test_without_consent_the_order_is_everybodys() -> None:
+    assert advisors_for(memory("snapshot", None)) == advisor_order("snapshot", None)
+
+
+SKILLS: Final = [
+    Skill(skill_id="rates", topics=("利率", "rates")),
+    Skill(skill_id="crypto", topics=("SOL", "ETH")),
+    Skill(skill_id="plain"),
+    Skill(skill_id="funds", topics=("fund", "")),
+]
+
+
+def with_threads(*titles: str, scopes: ConsentScopes | None = ALL) -> LoadedMemory:
+    threads = tuple(thread(number, title=title, cognition_object={}) for number, title in enumerate(titles))
+    return assemble(plan_reads("narrative_mapper", scopes), Material(threads=threads))
+
+
+def ids(skills: list[Skill]) -> list[str]:
+    return [skill.skill_id for skill in skills]
+
+
+def test_skills_that_recent_threads_are_about_come_first_the_newest_before_older_ones() -> None:
+    assert ids(recommended(SKILLS, with_threads("Index Funds", "sol staking"))) == [
+        "crypto",
+        "funds",
+        "rates",
+        "plain",
+    ]
+
+
+def test_skills_stay_in_their_order_without_threads_or_consent() -> None:
+    expected = ["rates", "crypto", "plain", "funds"]
+    assert ids(recommended(SKILLS, with_threads())) == expected
+    assert ids(recommended(SKILLS, with_threads("sol", scopes=None))) == expected
+    assert ids(recommended(SKILLS, memory("snapshot"))) == expected
+
+
+def test_the_tasks_used_last_are_suggested_and_the_usual_ones_fill_up() -> None:
+    assert suggested_tasks([]) == ("snapshot", "thread_refresh", "risk_challenge")
+    assert suggested_tasks(["risk_challenge"]) == ("risk_challenge", "snapshot", "thread_refresh")
+    used: list[Route] = ["evidence_audit", "evidence_audit", "pre_execution", "snapshot", "risk_challenge"]
+    assert suggested_tasks(used) == (
+        "evidence_audit",
+        "pre_execution",
+        "snapshot",
+    )
+
+
+@pytest.mark.parametrize("kind", ["asset", "theme", "event"])
+def test_what_to_refresh_a_thread_on_follows_from_its_kind(kind: str) -> None:
+    assert refresh_conditions({"type": kind, "owner": "u1"}) == REFRESH_CONDITIONS[kind]
+    assert len(set(REFRESH_CONDITIONS.values())) == 3
+
+
+@pytest.mark.parametrize("about", [{}, {"type": "dream"}, {"type": ["asset"]}])
+def test_an_unknown_kind_has_the_general_suggestion(about: dict[str, Any]) -> None:
+    assert refresh_conditions(about) == ANY_OBJECT
+
+
+def test_the_example_question_is_in_the_language_and_depth_that_were_set() -> None:
+    assert example_question(memory("snapshot")) == EXAMPLES["zh"]["deep"]
+    assert example_question(memory("snapshot", None)) == EXAMPLES["en"]["standard"]
+    assert example_question(memory("evidence_audit")) == EXAMPLES["zh"]["standard"]
+
+
+@each_case(
+    ("state", "preferred", "hint"),
+    [
+        ("active", False, "set_preferences"),
+        ("active", True, None),
+        ("revoked", False, "renew_consent"),
+        ("revoked", True, "renew_consent"),
+        ("brand_new", False, None),
+        ("incomplete", False, None),
+    ],
+)
+def test_hints_are_for_those_they_help(state: Any, preferred: bool, hint: str | None) -> None:
+    assert hint_for(state, None, NOW, preferred=preferred) == hint
+
+
+@each_case("state", ["active", "revoked"])
+@each_case(
+    ("later", "due"),
+    [
+        (timedelta(0), False),
+        (timedelta(hours=24) - SECOND, False),
+        (timedelta(hours=24), True),
+        (timedelta(hours=24) + SECOND, True),
+        (-SECOND, False),
+    ],
+    ids=["at once", "a second early", "on time", "a second late", "clock set back"],
+)
+def test_no_hint_comes_again_within_24_hours(state: Any, later: timedelta, due: bool) -> None:
+    assert (hint_for(state, NOW, NOW + later, preferred=False) is not None) == due
+    assert timedelta(hours=24) == PAUSE
+
+
+def test_hints_speak_the_language_of_the_result() -> None:
+    chinese = assemble(plan_reads("snapshot", ALL), Material(profile=PROFILE))
+    nobody = assemble(plan_reads("snapshot", None), Material())
+    for hint, texts in TEXTS.items():
+        assert hint_text(hint, chinese) == texts["zh"]
+        assert hint_text(hint, nobody) == texts["en"]
+
+
+def on_file(**fields: Any) -> ConsentOnFile:
+    known: dict[str, Any] = {
+        "consent_id": "c1",
+        "user_id": "u1",
+        "version": 1,
+        "scopes": ALL,
+        "granted_at": NOW,
+        "updated_at": NOW,
+    }
+    return ConsentOnFile(b"...", ProfileConsent(**(known | fields)))
+
+
+@each_case(
+    ("consent", "known", "state"),
+    [
+        (ConsentOnFile(None, None), False, "brand_new"),
+        (ConsentOnFile(None, None), True, "incomplete"),
+        (ConsentOnFile(b"{", None), False, "incomplete"),
+        (ConsentOnFile(b"{", None), True, "incomplete"),
+        (on_file(), True, "active"),
+        (on_file(revoked_at=NOW), True, "revoked"),
+    ],
+    ids=["nothing", "token alone", "unreadable", "unreadable and known", "active", "revoked"],
+)
+def test_a_person_stands_where_the_file_says(consent: ConsentOnFile, known: bool, state: str) -> None:
+    assert onboarding_state(consent, known=known) == state
+
 
 DAY = timedelta(hours=24)
 
@@ -70,7 +267,7 @@ def test_a_person_without_consent_is_suggested_what_everybody_is(store: MemorySt
 def test_what_cannot_be_read_and_is_another_users_is_passed_over(store: MemoryStore) -> None:
     store.grant_consent("u1", EVERYTHING)
     do(store, "evidence_audit", "pre_execution")
-    first, second = sorted(store.paths.tasks("u1").iterdir())
+    first, second = sorted(store.workspace.paths.tasks("u1").iterdir())
     first.write_bytes(first.read_bytes().replace(b'"user_id":"u1"', b'"user_id":"u2"'))
     second.write_bytes(b"{")
     assert store.suggestions("u1").task_types == FIRST_TASKS

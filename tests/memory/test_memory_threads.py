@@ -54,7 +54,9 @@ def saved(store: MemoryStore, title: str = "gold", context: ContextFields | None
 
 
 def candidates(store: MemoryStore) -> list[TrainingAssetCandidate]:
-    return list(load_all(store.files, store.paths.candidates("u1"), TrainingAssetCandidate))
+    return list(
+        load_all(store.workspace.files, store.workspace.paths.candidates("u1"), TrainingAssetCandidate)
+    )
 
 
 def test_a_thread_is_saved_with_the_context_that_is_given(store: MemoryStore) -> None:
@@ -116,7 +118,7 @@ def test_a_context_needs_the_consent_in_force_acknowledged(
 
 def test_a_refresh_adds_a_context_and_changes_none(store: MemoryStore, clock: Clock) -> None:
     thread_id = saved(store)
-    directory = store.paths.thread_contexts("u1", thread_id)
+    directory = store.workspace.paths.thread_contexts("u1", thread_id)
     before = tree(directory)
     clock.now += SECOND
     done = store.refresh_thread(

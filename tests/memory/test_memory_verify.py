@@ -15,15 +15,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memfin.errors import UsageError
-from memfin.memory.manifest import (
+from memfin.memory.package import (
+    _PATH,
     MANIFEST,
     decode_manifest,
     encode_manifest,
-    is_package_path,
     manifest_of,
+    verify_package,
+    zipped,
 )
-from memfin.memory.package import zipped
-from memfin.memory.verify import verify_package
 from tests.support import each_case
 
 FILES = {
@@ -174,7 +174,7 @@ def test_a_manifest_that_was_rewritten_with_a_right_checksum_is_refused(
 
 @given(
     st.dictionaries(
-        st.from_regex(r"\A[a-z_]{1,5}(/[a-zA-Z0-9][a-z.-]{0,4}){0,3}\Z").filter(is_package_path),
+        st.from_regex(r"\A[a-z_]{1,5}(/[a-zA-Z0-9][a-z.-]{0,4}){0,3}\Z").filter(_PATH.fullmatch),
         st.binary(max_size=9),
         max_size=5,
     ).filter(lambda files: len({path.casefold() for path in files} - {MANIFEST}) == len(files))
@@ -209,7 +209,7 @@ def test_a_manifest_reads_as_it_was_written(files: dict[str, bytes]) -> None:
     ],
 )
 def test_paths_that_lead_elsewhere_are_no_package_paths(path: str) -> None:
-    assert not is_package_path(path)
+    assert not _PATH.fullmatch(path)
 
 
 def hostile() -> Iterator[tuple[str, list[tuple[zipfile.ZipInfo, bytes]], str]]:
@@ -258,7 +258,7 @@ def test_an_archive_with_a_file_twice_or_too_many_is_refused(
             file.writestr("alice/a", b"")
     with pytest.raises(UsageError, match="twice"):
         verify_package(path)
-    monkeypatch.setattr("memfin.memory.package.MOST_FILES", 5)
+    monkeypatch.setattr("memfin.memory.package.MAX_FILES", 5)
     with zipfile.ZipFile(path, "w") as file:
         for number in range(6):
             file.writestr(f"alice/{number}", b"")

@@ -377,7 +377,7 @@ async def test_cookies_behind_a_proxy_are_for_tls_and_this_host_alone(tmp_path: 
 
 
 def test_there_are_only_so_many_sessions(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
-    monkeypatch.setattr("memfin.web.memory.pages.sessions.MOST", 2)
+    monkeypatch.setattr("memfin.web.memory.pages.sessions.MAX_SESSIONS", 2)
     sessions = Sessions(clock)
     keys = [sessions.begin("alice", str(number)) for number in range(3)]
     assert [sessions.find(key) is not None for key in keys] == [False, True, True]
@@ -454,7 +454,7 @@ async def test_pages_that_are_not_there_are_pages(visitor: Visitor) -> None:
 
 async def test_a_consent_that_cannot_be_read_can_be_taken_back(service: Service, visitor: Visitor) -> None:
     await service.grant()
-    service.store.paths.consent("alice").write_bytes(b"damaged")
+    service.store.workspace.paths.consent("alice").write_bytes(b"damaged")
     await visitor.sign_in()
     refused = await visitor.get("consent")
     assert refused.status == 200

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from memfin.memory.store import MemoryStore
-from memfin.memory.verify import verify_package
+from memfin.memory.package import verify_package
 from tests.web.memory_service import FEEDBACK, PREFERENCES, SCOPES, THREAD, Service, serving
 
 
@@ -307,7 +306,7 @@ async def test_faults_are_told_without_what_they_say(
         (OSError(28, "No space left: 光伏"), 503, "storage_failed"),
         (ValueError("光伏"), 500, "internal"),
     ):
-        monkeypatch.setattr(MemoryStore, "list_threads", fails(problem))
+        monkeypatch.setattr(service.store, "list_threads", fails(problem))
         answer = await service.ask("GET", "/api/threads")
         assert (answer.status, answer.code) == (status, code)
         assert "光伏" not in answer.body.decode() + caplog.text
@@ -323,7 +322,7 @@ async def test_the_loop_goes_on_while_the_store_waits(
         assert waits.wait(30)
         return []
 
-    monkeypatch.setattr(MemoryStore, "list_threads", waiting)
+    monkeypatch.setattr(service.store, "list_threads", waiting)
     slow = asyncio.create_task(service.ask("GET", "/api/threads"))
     assert (await service.ask("GET", "/healthz", user=None)).status == 200
     assert (await service.ask("GET", "/api/users/alice/profile")).status == 200

@@ -1,4 +1,4 @@
-"""The gate in front of every write: sensitive input is refused, whichever field it stands in."""
+"""The sensitive-input gate in front of every write: all rules over text, data and records."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,10 +8,62 @@ from typing import Any, Final
 import msgspec
 
 from memfin.memory.errors import InvalidInput, SensitiveInput
-from memfin.memory.sensitive.findings import Finding
-from memfin.memory.sensitive.scan import find_sensitive
+from memfin.memory.sensitive.codes import api_keys, emails, private_keys, seed_phrases, wallet_addresses
+from memfin.memory.sensitive.numbers import (
+    bank_cards,
+    card_codes,
+    identity_numbers,
+    names_beside,
+    numbers,
+    phones,
+    quiet,
+)
+from memfin.memory.sensitive.text import Finding, View, outermost, spelt_out, view_of, without_breaks
 
-_DEEPEST: Final = 64
+_MIN_DIGITS: Final = re.compile(r"(?:\d\D{0,6}){6}")
+"""Every number that is looked for holds six digits close to each other."""
+
+
+def find_sensitive(text: str) -> tuple[Finding, ...]:
+    """Return what of a text must never be saved, in order of its place (memory design §10.2).
+
+    The classifier knows the text and nothing else: no user, no profile, no setting changes its answer
+    (memory design §7.2). Whatever the width of characters, invisible ones, separators and line breaks
+    within an identifier, and whatever script stands beside it, the answer is the same.
+    """
+    view = view_of(text)
+    if not view.text:
+        return ()
+    found = list(_in_words(view))
+    joined = without_breaks(view)
+    if joined is not None:
+        found += emails(joined)
+        found += api_keys(joined)
+    found += _in_numbers(quiet(spelt_out(view)))
+    return outermost(found)
+
+
+def _in_words(view: View) -> Iterator[Finding]:
+    yield from emails(view)
+    yield from wallet_addresses(view)
+    yield from private_keys(view)
+    yield from seed_phrases(view)
+    yield from api_keys(view)
+    yield from card_codes(view)
+
+
+def _in_numbers(view: View) -> Iterator[Finding]:
+    if _MIN_DIGITS.search(view.text) is None:
+        return
+    written = list(numbers(view))
+    identities = list(identity_numbers(view, written))
+    yield from identities
+    yield from names_beside(view, identities)
+    yield from bank_cards(view, written)
+    yield from phones(view, written)
+
+
+_MAX_DEPTH: Final = 64
 _SHOWN: Final = 40
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 
@@ -25,7 +77,7 @@ def findings_within(value: Any) -> Iterator[Finding]:
     Raises:
         InvalidInput: Lists and objects stand in each other more than 64 deep.
     """
-    yield from _within(value, "", _DEEPEST)
+    yield from _within(value, "", _MAX_DEPTH)
 
 
 def refuse_sensitive(value: Any, field: str = "text") -> None:
@@ -38,7 +90,7 @@ def refuse_sensitive(value: Any, field: str = "text") -> None:
             words for everybody, and never the text.
         InvalidInput: Lists and objects stand in each other more than 64 deep.
     """
-    found = tuple(_within(value, field, _DEEPEST))
+    found = tuple(_within(value, field, _MAX_DEPTH))
     if found:
         first = found[0].field or "text"
         raise SensitiveInput(
@@ -48,7 +100,7 @@ def refuse_sensitive(value: Any, field: str = "text") -> None:
 
 def _within(value: Any, path: str, depth: int) -> Iterator[Finding]:
     if depth < 0:
-        raise InvalidInput(f"{path[:_SHOWN]}...: nested more than {_DEEPEST} deep")
+        raise InvalidInput(f"{path[:_SHOWN]}...: nested more than {_MAX_DEPTH} deep")
     text = _as_text(value)
     if text is not None:
         for each in find_sensitive(text):

@@ -10,10 +10,10 @@ from memfin.memory.access_tokens import TokenFile
 from memfin.memory.store import MemoryStore
 from memfin.memory.telemetry import MemoryTelemetry
 from memfin.web.memory.calls import ROUTES
-from memfin.web.memory.endpoints import Desk
+from memfin.web.memory.endpoints import Dependencies
 from memfin.web.memory.metering import metering
 from memfin.web.memory.pages.application import pages_application
-from memfin.web.memory.pages.door import see_other
+from memfin.web.memory.pages.auth import see_other
 from memfin.web.memory.pages.rendering import PREFIX
 from memfin.web.memory.problems import Problem, json_problems, problem_answer
 from memfin.web.memory.requests import LARGEST_BODY
@@ -44,7 +44,7 @@ def memory_application(
         clock: for the sessions of the pages.
     """
     telemetry = telemetry or MemoryTelemetry()
-    desk = Desk(store, tokens)
+    deps = Dependencies(store, tokens)
     app = web.Application(
         client_max_size=largest_body,
         middlewares=[
@@ -55,10 +55,10 @@ def memory_application(
     )
     for route in ROUTES:
         app.router.add_route(
-            route.method, route.path, desk.handler(route), name=route.name, expect_handler=_on_expect
+            route.method, route.path, deps.handler(route), name=route.name, expect_handler=_on_expect
         )
     OpenCalls(ROUTES, telemetry.registry).add_to(app)
-    app.add_subapp(PREFIX, pages_application(desk, telemetry, clock, secure_cookies=secure_cookies))
+    app.add_subapp(PREFIX, pages_application(deps, telemetry, clock, secure_cookies=secure_cookies))
     app.router.add_get("/", _to_the_pages, allow_head=False, name="root")
     return app
 

@@ -25,8 +25,7 @@ from memfin.contracts.memory import (
     Version,
     WatchQuestionUpdate,
 )
-from memfin.memory.hints import Hint
-from memfin.memory.skills import RefreshCondition
+from memfin.memory.suggestions import Hint, RefreshCondition
 
 
 class Strict(Record, forbid_unknown_fields=True):

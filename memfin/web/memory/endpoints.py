@@ -1,4 +1,4 @@
-"""Turns routes into handlers: who calls, for whom, with what; then the work, in a thread."""
+"""Handlers of routes: they authenticate the caller, decode the call, and do its work in a thread."""
 
 from functools import partial
 from typing import Any, Final
@@ -10,18 +10,18 @@ from aiohttp import hdrs, web
 from memfin.hosting import Handler
 from memfin.memory.access_tokens import TokenFile
 from memfin.memory.errors import InvalidId
-from memfin.memory.ids import check_id
+from memfin.memory.paths import check_id
 from memfin.memory.store import MemoryStore
 from memfin.web.memory.problems import Problem, json_answer, not_found
 from memfin.web.memory.requests import read_json
 from memfin.web.memory.routes import Call, Download, Route
 
-MOST_THREADS: Final = 16
+MAX_THREADS: Final = 16
 """Calls whose work is done at a time; further ones wait for their turn."""
 
 
-class Desk:
-    """Does work on a store, and looks tokens up, in a bounded number of threads."""
+class Dependencies:
+    """The store and the tokens that handlers depend on, and a bounded number of threads to use them in."""
 
     def __init__(self, store: MemoryStore, tokens: TokenFile) -> None:
         self.store = store
@@ -29,9 +29,9 @@ class Desk:
         self._limiter: anyio.CapacityLimiter | None = None
 
     async def do(self, work: Any, *args: Any) -> Any:
-        """Return what a function returns that may wait for files; once begun, it goes on to its end."""
+        """Return the result of a function that may wait for files; once begun, it goes on to its end."""
         if self._limiter is None:
-            self._limiter = anyio.CapacityLimiter(MOST_THREADS)
+            self._limiter = anyio.CapacityLimiter(MAX_THREADS)
         return await anyio.to_thread.run_sync(partial(work, *args), limiter=self._limiter)
 
     def handler(self, route: Route) -> Handler:
@@ -60,7 +60,7 @@ class Desk:
 
 
 async def _call(request: web.Request, route: Route, user_id: str) -> Call:
-    """Return what is asked; who is not asked for by its own token, and what no id names, is not there."""
+    """Return the decoded call; other people's resources, and paths that are no ids, are not found."""
     params = dict(request.match_info)
     if params.pop("user_id", user_id) != user_id:
         raise not_found()

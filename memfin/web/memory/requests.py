@@ -14,7 +14,7 @@ R = TypeVar("R", bound=Record)
 
 LARGEST_BODY: Final = 1 << 20
 """Bytes."""
-DEEPEST: Final = 32
+MAX_DEPTH: Final = 32
 """Objects and arrays within each other."""
 
 
@@ -36,7 +36,7 @@ async def read_json(request: web.Request, kind: type[R]) -> R:
         raise Problem(400, "invalid_json", one_line(str(problem))) from problem
     except RecursionError as problem:
         raise too_deep() from problem
-    if is_deeper(plain, DEEPEST):
+    if is_deeper(plain, MAX_DEPTH):
         raise too_deep()
     try:
         return msgspec.convert(plain, kind)
@@ -45,7 +45,7 @@ async def read_json(request: web.Request, kind: type[R]) -> R:
 
 
 def is_deeper(value: Any, most: int) -> bool:
-    """Say whether plain data has more than so many objects and arrays within each other."""
+    """Return whether plain data has more than so many objects and arrays within each other."""
     level = [value]
     for _ in range(most + 1):
         inner = [
@@ -62,4 +62,4 @@ def is_deeper(value: Any, most: int) -> bool:
 
 def too_deep() -> Problem:
     """Return the problem of data nested too deep."""
-    return Problem(400, "too_deep", f"more than {DEEPEST} objects and arrays within each other")
+    return Problem(400, "too_deep", f"more than {MAX_DEPTH} objects and arrays within each other")

@@ -1,4 +1,4 @@
-"""What anyone may ask: whether the service is up, its counters, its description."""
+"""Open endpoints: health, counters and the OpenAPI description."""
 
 from collections.abc import Sequence
 

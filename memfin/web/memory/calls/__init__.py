@@ -1,4 +1,4 @@
-"""What the service's calls do, by subject: plain functions over the store, run in worker threads."""
+"""The calls of the service, by subject: plain functions over the store, run in worker threads."""
 
 from typing import Final
 

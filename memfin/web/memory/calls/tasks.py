@@ -34,7 +34,7 @@ def end(store: MemoryStore, call: Call) -> EndedTask:
 
 
 def suggest(store: MemoryStore, call: Call) -> Suggested:
-    """Say what a page may suggest before a task (memory design §7.4)."""
+    """Return the suggestions of a page before a task (memory design §7.4)."""
     found = store.suggestions(call.user_id)
     return Suggested(
         task_types=list(found.task_types),

@@ -43,7 +43,7 @@ def every(store: MemoryStore, call: Call) -> Threads:
 
 
 def refresh(store: MemoryStore, call: Call) -> Refreshed:
-    """Take down what a refresh found."""
+    """Record the findings of a refresh."""
     asked: Refresh = call.body
     refreshed = store.refresh_thread(
         call.user_id,

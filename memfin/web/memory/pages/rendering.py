@@ -1,4 +1,4 @@
-"""Makes pages of templates: everything is escaped, and nothing but the service's own style is loaded."""
+"""Rendering of page templates: everything is escaped, and nothing but the service's own style is loaded."""
 
 from functools import cache
 from typing import Any, Final

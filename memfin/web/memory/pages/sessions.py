@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 from typing import Final
 
 IDLE: Final = timedelta(minutes=30)
-LONGEST: Final = timedelta(hours=8)
-MOST: Final = 10_000
+MAX_AGE: Final = timedelta(hours=8)
+MAX_SESSIONS: Final = 10_000
 """Sessions at a time; the oldest end when there are more."""
 MOST_OF_ONE: Final = 20
 """Sessions of one person at a time, likewise: nobody signs the others out."""
@@ -59,7 +59,7 @@ class Sessions:
         own = [key for key, session in self._sessions.items() if session.user_id == user_id]
         for key in own[: len(own) + 1 - MOST_OF_ONE] if len(own) >= MOST_OF_ONE else ():
             del self._sessions[key]
-        while len(self._sessions) >= MOST:
+        while len(self._sessions) >= MAX_SESSIONS:
             del self._sessions[next(iter(self._sessions))]
         key = fresh_secret()
         self._sessions[key] = Session(user_id, token_id, now, now)
@@ -83,4 +83,4 @@ class Sessions:
 
     @staticmethod
     def _is_over(session: Session, now: datetime) -> bool:
-        return now - session.seen >= IDLE or now - session.begun >= LONGEST
+        return now - session.seen >= IDLE or now - session.begun >= MAX_AGE

@@ -16,11 +16,11 @@ from memfin.contracts.memory import (
 )
 from memfin.memory.errors import MemoryRefusal
 from memfin.memory.package import zipped
-from memfin.memory.profile import PREFERENCES, preferences_of
+from memfin.memory.plans import PREFERENCES, preferences_of
 from memfin.memory.store import MemoryStore
 from memfin.memory.telemetry import MemoryTelemetry
-from memfin.web.memory.endpoints import Desk
-from memfin.web.memory.pages.door import Form, see_other
+from memfin.web.memory.endpoints import Dependencies
+from memfin.web.memory.pages.auth import Form, see_other
 from memfin.web.memory.pages.rendering import HEADERS, PREFIX, page, words_of_problem
 from memfin.web.memory.pages.sessions import Session
 from memfin.web.memory.pages.texts import language_of, packaged, texts
@@ -38,8 +38,8 @@ _SETTINGS: Final = f"{PREFIX}/settings"
 class Views:
     """The pages of people who are signed in."""
 
-    def __init__(self, desk: Desk, telemetry: MemoryTelemetry) -> None:
-        self._desk = desk
+    def __init__(self, deps: Dependencies, telemetry: MemoryTelemetry) -> None:
+        self._deps = deps
         self._telemetry = telemetry
 
     async def home(self, request: web.Request) -> web.StreamResponse:
@@ -54,7 +54,7 @@ class Views:
 
     async def consent(self, request: web.Request, session: Session) -> web.StreamResponse:
         """Show the consent dialogue."""
-        state = await self._desk.do(_state, self._desk.store, session.user_id)
+        state = await self._deps.do(_state, self._deps.store, session.user_id)
         if state["consent"] is None:
             self._telemetry.onboarding_step("acknowledgement")
         return self._page(request, session, "consent", state)
@@ -67,7 +67,7 @@ class Views:
             return await self._consent_again(request, session, scopes, given, 400, "nothing")
         try:
             preferences = _preferences(given)
-            await self._desk.do(self._desk.store.grant_consent, session.user_id, scopes, preferences)
+            await self._deps.do(self._deps.store.grant_consent, session.user_id, scopes, preferences)
         except (MemoryRefusal, Problem) as refusal:
             problem = problem_of(refusal)
             return await self._consent_again(request, session, scopes, given, problem.status, problem.code)
@@ -76,7 +76,7 @@ class Views:
 
     async def settings(self, request: web.Request, session: Session) -> web.StreamResponse:
         """Show what is saved, what is allowed, and what can be done about it."""
-        state = await self._desk.do(_state, self._desk.store, session.user_id)
+        state = await self._deps.do(_state, self._deps.store, session.user_id)
         done = request.query.get("done")
         known = texts(language_of(request))["done"]
         return self._page(request, session, "settings", state, done=done if done in known else None)
@@ -97,7 +97,7 @@ class Views:
         scope = request.match_info["scope"]
         if scope not in SCOPES:
             raise not_found()
-        await self._desk.do(_revoke, self._desk.store, session.user_id, scope)
+        await self._deps.do(_revoke, self._deps.store, session.user_id, scope)
         return see_other(f"{_SETTINGS}?done=scope")
 
     async def revoke(self, request: web.Request, session: Session, form: Form) -> web.StreamResponse:
@@ -105,19 +105,19 @@ class Views:
         del request
         if form.get("confirm") != "yes":
             raise Problem(400, "invalid_input", "confirm it")
-        await self._desk.do(_revoke, self._desk.store, session.user_id, None)
+        await self._deps.do(_revoke, self._deps.store, session.user_id, None)
         return see_other(f"{_SETTINGS}?done=revoked")
 
     async def forget(self, request: web.Request, session: Session, form: Form) -> web.StreamResponse:
         """Forget the contexts of a thread."""
         del form
-        await self._desk.do(_forget, self._desk.store, session.user_id, request.match_info["thread_id"])
+        await self._deps.do(_forget, self._deps.store, session.user_id, request.match_info["thread_id"])
         return see_other(f"{_SETTINGS}?done=forgotten")
 
     async def export(self, request: web.Request, session: Session) -> web.StreamResponse:
         """Return the visitor's export."""
         del request
-        data = await self._desk.do(_export, self._desk.store, session.user_id)
+        data = await self._deps.do(_export, self._deps.store, session.user_id)
         headers = {**HEADERS, "Content-Disposition": f'attachment; filename="{session.user_id}.zip"'}
         return web.Response(body=data, content_type="application/zip", headers=headers)
 
@@ -125,10 +125,10 @@ class Views:
         self, request: web.Request, session: Session, changes: dict[str, Any], done: str
     ) -> web.StreamResponse:
         try:
-            await self._desk.do(self._desk.store.review_profile, session.user_id, changes)
+            await self._deps.do(self._deps.store.review_profile, session.user_id, changes)
         except MemoryRefusal as refusal:
             problem = problem_of(refusal)
-            state = await self._desk.do(_state, self._desk.store, session.user_id)
+            state = await self._deps.do(_state, self._deps.store, session.user_id)
             shown = state | {
                 "given": state["given"] | changes,
                 "problem": words_of_problem(request, problem.code),
@@ -146,7 +146,7 @@ class Views:
         code: str,
     ) -> web.Response:
         """Show the dialogue as it was filled in, with what is wrong with it."""
-        state = await self._desk.do(_state, self._desk.store, session.user_id)
+        state = await self._deps.do(_state, self._deps.store, session.user_id)
         nothing = texts(language_of(request))["consent"]["nothing"]
         words = nothing if code == "nothing" else words_of_problem(request, code)
         ticked = [name for name in SCOPES if scopes[name]]

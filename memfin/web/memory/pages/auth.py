@@ -1,4 +1,4 @@
-"""The door of the pages: cookies, sessions, and forms that can only have come from a page of this service."""
+"""Authentication of the pages: cookies, sessions, and forms that only a page of this service can send."""
 
 import hmac
 import secrets
@@ -10,9 +10,9 @@ from aiohttp import web
 from yarl import URL
 
 from memfin.hosting import Handler, read_body
-from memfin.web.memory.endpoints import Desk
+from memfin.web.memory.endpoints import Dependencies
 from memfin.web.memory.pages.rendering import FORM_FIELD, HEADERS, PREFIX, page, words_of_problem
-from memfin.web.memory.pages.sessions import LONGEST, Session, Sessions, fresh_secret, same
+from memfin.web.memory.pages.sessions import MAX_AGE, Session, Sessions, fresh_secret, same
 from memfin.web.memory.problems import Problem, problem_of
 
 SESSION_COOKIE: Final = "memfin_session"
@@ -24,14 +24,14 @@ View = Callable[[web.Request, Session], Awaitable[web.StreamResponse]]
 FormView = Callable[[web.Request, Session, Form], Awaitable[web.StreamResponse]]
 
 
-class Door:
-    """Lets people in with their access token, and out again.
+class Auth:
+    """Signing in with an access token, and out again.
 
     With ``secure`` the cookies are for TLS and this very host alone, which their names have browsers check.
     """
 
-    def __init__(self, desk: Desk, sessions: Sessions, *, secure: bool = False) -> None:
-        self._desk = desk
+    def __init__(self, deps: Dependencies, sessions: Sessions, *, secure: bool = False) -> None:
+        self._deps = deps
         self._sessions = sessions
         self._secure = secure
         self._key = secrets.token_bytes(32)
@@ -70,7 +70,7 @@ class Door:
         """Begin a session for the person of a token."""
         form = await read_form(request, self._sign_in_secret(request.cookies.get(self._form_cookie, "")))
         token = form.get("token", "").strip()
-        user_id = await self._desk.do(self._desk.tokens.user_of, token)
+        user_id = await self._deps.do(self._deps.tokens.user_of, token)
         if user_id is None:
             return self._asking(request, wrong=True)
         key = self._sessions.begin(user_id, token.split("_")[1])
@@ -93,7 +93,7 @@ class Door:
         """Return the session of a visitor; one whose token was taken back is over."""
         key = request.cookies.get(self._session_cookie, "")
         session = self._sessions.find(key)
-        if session is not None and not await self._desk.do(self._desk.tokens.holds, session.token_id):
+        if session is not None and not await self._deps.do(self._deps.tokens.holds, session.token_id):
             self._sessions.end(key)
             return None
         return session
@@ -124,7 +124,7 @@ class Door:
             httponly=True,
             samesite="Strict",
             secure=self._secure or request.secure,
-            max_age=int(LONGEST.total_seconds()) if value else 0,
+            max_age=int(MAX_AGE.total_seconds()) if value else 0,
         )
 
 
@@ -156,7 +156,7 @@ def see_other(path: str) -> web.Response:
 
 @web.middleware
 async def page_problems(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Answer what goes wrong on a page with a page."""
+    """Answer an error on a page with a page."""
     try:
         return await handler(request)
     except Exception as failure:  # noqa: BLE001 - the visitor learns of it, the service goes on

@@ -1,15 +1,96 @@
-"""What is suggested to a person before a task, and to whom nothing is (memory design §7.4).
-
-Skills come in the order of the threads that S6 names. What a thread is refreshed on follows from the
-kind of thing it is about, and from nothing that its owner did. Pages that refuse are alike for all.
-"""
+"""Advisor order, hints and suggestions: preferences around a task (memory design §7, §8.3)."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any, Final, Literal
 
-from memfin.contracts import Language, Record
-from memfin.contracts.memory import Route
+from memfin.contracts.base import Language, Record
+from memfin.contracts.memory import Moment, RiskPromptPreference, Route, SchemaVersion
+from memfin.memory.consent import OnboardingState
 from memfin.memory.slices import LoadedMemory
+
+Advisor = Literal["asset_research", "market_macro", "risk", "counter_thesis", "pre_execution"]
+
+ORDERS: Final[Mapping[RiskPromptPreference, tuple[Advisor, ...]]] = {
+    "balanced": ("asset_research", "market_macro", "risk", "counter_thesis"),
+    "counter_first": ("counter_thesis", "asset_research", "market_macro", "risk"),
+    "risk_first": ("risk", "asset_research", "counter_thesis", "market_macro"),
+    "permission_or_credential": ("asset_research", "market_macro", "risk", "counter_thesis"),
+}
+"""The four advisors that every route asks, in the order of each preference."""
+
+
+def advisor_order(route: Route, preference: RiskPromptPreference | None) -> tuple[Advisor, ...]:
+    """Return a route's advisors in the order of a preference; None stands for ``balanced``.
+
+    Before execution there is a fifth advisor. It comes first for ``permission_or_credential`` and last
+    otherwise; on the other routes that preference orders as ``balanced`` does.
+    """
+    order = ORDERS[preference or "balanced"]
+    if route != "pre_execution":
+        return order
+    if preference == "permission_or_credential":
+        return ("pre_execution", *order)
+    return (*order, "pre_execution")
+
+
+def advisors_for(memory: LoadedMemory) -> tuple[Advisor, ...]:
+    """Return the advisors of a task in the order that its slice S3 asks for.
+
+    A route that does not load S3 has the order of ``balanced``, whoever asks.
+    """
+    loaded = memory.value("S3")
+    for preference in ORDERS:
+        if preference == loaded:
+            return advisor_order(memory.route, preference)
+    return advisor_order(memory.route, None)
+
+
+Hint = Literal["set_preferences", "renew_consent"]
+
+
+class HintShown(Record):
+    """The last hint that a user was shown, as it is on file."""
+
+    hint: Hint
+    shown_at: Moment
+    schema_version: SchemaVersion = "1.0"
+
+
+PAUSE: Final = timedelta(hours=24)
+"""A user sees at most one hint in this time."""
+
+TEXTS: Final[Mapping[Hint, Mapping[Language, str]]] = {
+    "set_preferences": {
+        "zh": "在设置里填写偏好，结果会更贴合您。",
+        "en": "Results fit you better once you set your preferences.",
+    },
+    "renew_consent": {
+        "zh": "您已撤回个人资料授权；如需个性化结果，请重新授权。",
+        "en": "You revoked consent to your profile; give it again for results made for you.",
+    },
+}
+
+
+def hint_for(
+    state: OnboardingState, shown_at: datetime | None, now: datetime, *, preferred: bool
+) -> Hint | None:
+    """Return the hint that a result may carry, or None.
+
+    Somebody who revoked gets the hint to renew consent; somebody with consent who set no preferences, the
+    hint to set some. Neither gets one again before `PAUSE` is over.
+    """
+    if shown_at is not None and now - shown_at < PAUSE:
+        return None
+    if state == "revoked":
+        return "renew_consent"
+    return "set_preferences" if state == "active" and not preferred else None
+
+
+def hint_text(hint: Hint, memory: LoadedMemory) -> str:
+    """Return a hint's words in the language of the result."""
+    return TEXTS[hint]["zh" if memory.value("S1") == "zh" else "en"]
+
 
 RefreshCondition = Literal[
     "price_move",
@@ -28,7 +109,7 @@ REFRESH_CONDITIONS: Final[Mapping[str, tuple[RefreshCondition, ...]]] = {
     "theme": ("policy_change", "flow_shift", "constituent_change"),
     "event": ("event_outcome", "date_reached", "policy_change"),
 }
-"""What is suggested to refresh a thread on, by the type of its cognition object."""
+"""Suggested conditions for refreshing a thread, by the type of its cognition object."""
 
 ANY_OBJECT: Final[tuple[RefreshCondition, ...]] = ("new_evidence",)
 """The suggestion for an object of no known type."""
@@ -59,13 +140,9 @@ class Skill(Record):
 
 
 class Suggestions(Record):
-    """What a page may suggest to a person.
+    """Suggestions of a page to a person.
 
-    Attributes:
-        task_types: three kinds of task, those done last first.
-        example_question: a question in the language and depth that were set.
-        refresh_conditions: what to refresh a thread on, by the type of what it is about; ``other`` for
-            every other type. It is the same for everybody.
+    ``refresh_conditions`` are by the type of a thread's object, ``other`` for every other type.
     """
 
     task_types: tuple[Route, ...]
@@ -95,7 +172,7 @@ def suggested_tasks(used: Iterable[Route]) -> tuple[Route, ...]:
     return tuple(dict.fromkeys((*used, *FIRST_TASKS)))[: len(FIRST_TASKS)]
 
 
-def suggestions(used: Iterable[Route], memory: LoadedMemory) -> Suggestions:
+def suggestions_for(used: Iterable[Route], memory: LoadedMemory) -> Suggestions:
     """Return what to suggest, from the kinds of task done, the latest first, and what memory gives a task."""
     return Suggestions(
         task_types=suggested_tasks(used),

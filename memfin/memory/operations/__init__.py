@@ -1,1 +1,0 @@
-"""The operations of the store, a module for each kind of thing that they are about."""

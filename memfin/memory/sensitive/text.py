@@ -1,0 +1,279 @@
+"""Normalized text and the vocabulary that the rules of the sensitive-input gate share."""
+
+import re
+import tomllib
+import unicodedata
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache, lru_cache
+from importlib.resources import files
+from typing import Final, Literal, get_args
+
+import msgspec
+
+from memfin.contracts.base import Count, Record
+
+Kind = Literal[
+    "identity_number",
+    "person_name",
+    "email",
+    "phone",
+    "bank_card",
+    "wallet_address",
+    "private_key",
+    "seed_phrase",
+    "api_key",
+]
+KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+
+
+class Finding(Record):
+    """One piece of sensitive input (memory design §10.2).
+
+    ``start`` and ``end`` count characters of the text as it was given; ``rule`` names what found it;
+    ``field`` is the path within a structure, empty for plain text. The text is nowhere in a finding, so
+    it may be logged and shown.
+    """
+
+    kind: Kind
+    rule: str
+    start: Count
+    end: Count
+    field: str = ""
+
+
+def outermost(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Return the findings in order of their place, without those that lie inside another one."""
+    kept: list[Finding] = []
+    reached = -1  # the furthest end so far: in this order what lies inside another one ends no later
+    for each in sorted(findings, key=lambda each: (each.start, -each.end, KINDS.index(each.kind), each.rule)):
+        if each.end > reached:
+            reached = each.end
+            kept.append(each)
+    return tuple(kept)
+
+
+_KEPT_CONTROLS: Final = frozenset("\n\t")
+_INVISIBLE_LETTERS: Final = frozenset("ᅟᅠㅤﾠ⠀")
+"""Fillers that are letters or symbols by category and show nothing."""
+
+_NUMERALS: Final = str.maketrans("〇零一二三四五六七八九幺壹贰叁肆伍陆柒捌玖", "001234567891123456789")
+_SPELT_OUT: Final = re.compile(r"[〇零一二三四五六七八九幺壹贰叁肆伍陆柒捌玖0-9]{11,}")
+"""Runs of numerals that are long enough to be read digit by digit."""
+
+
+_LIKE_DIGITS: Final = str.maketrans("lIoO", "1100")
+_MISSPELT: Final = re.compile(r"(?<![0-9A-Za-z_])[0-9lIoO](?:[ -]?[0-9lIoO]){10,}(?=[Xx]?(?![0-9A-Za-z_]))")
+"""Possible numbers with letters that look like digits."""
+
+_MIN_DIGITS: Final = 4
+_ALIKE: Final = str.maketrans(
+    "АВЕКМНОРСТУХЅІЈаеорсухѕіјΑΒΕΖΗΙΚΜΝΟΡΤΥΧοχ", "ABEKMHOPCTYXSIJaeopcyxsijABEZHIKMNOPTYXox"
+)
+"""Cyrillic and Greek letters that look like Latin ones."""
+
+
+class View:
+    """Normalized text; character ``i`` of it stands at ``starts[i]`` of the text that was given.
+
+    Widths and styles of letters are unified (NFKC), letters of other scripts that look like Latin ones
+    are Latin, digits of every script are ASCII digits, dashes are
+    ``-``, blanks are a space and line ends a line feed; what shows nothing (zero-width characters,
+    variation selectors, combining marks, control characters) is gone.
+
+    Attributes:
+        text: the normalized text.
+        lower: the same in lower case, places kept.
+        starts: where its characters stand.
+        label_ends: where labels end, by topic, as far as that was asked for.
+    """
+
+    __slots__ = ("label_ends", "lower", "starts", "text")
+
+    def __init__(self, text: str, starts: Sequence[int]) -> None:
+        self.text = text
+        self.lower = _lowered(text)
+        self.starts = starts
+        self.label_ends: dict[str, list[int]] = {}
+
+    def span(self, start: int, end: int) -> tuple[int, int]:
+        """Return where a span of the view stands in the text that was given, the end exclusive."""
+        return self.starts[start], self.starts[end - 1] + 1
+
+    def finding(self, kind: Kind, rule: str, start: int, end: int) -> Finding:
+        """Return the finding of a rule at a span of the view."""
+        begin, stop = self.span(start, end)
+        return Finding(kind=kind, rule=rule, start=begin, end=stop)
+
+    def matches(self, kind: Kind, rule: str, pattern: re.Pattern[str]) -> Iterator[Finding]:
+        """Yield the finding of every match of a pattern."""
+        for match in pattern.finditer(self.text):
+            yield self.finding(kind, rule, match.start(), match.end())
+
+
+def view_of(text: str) -> View:
+    """Return the normalized text."""
+    pieces: list[str] = []
+    starts: list[int] = []
+    for at, character in enumerate(text.replace("\r\n", "\u200b\n")):
+        form = character if " " <= character <= "~" else _form(character)
+        pieces.append(form)
+        starts.extend([at] * len(form))
+    normalized = "".join(pieces)
+    return View(normalized, starts)
+
+
+def spelt_out(view: View) -> View:
+    """Return the view with long runs of numerals as digits: 一三八… as 138…, l38O… as 1380…."""
+    text = _SPELT_OUT.sub(lambda match: match[0].translate(_NUMERALS), view.text)
+    text = _MISSPELT.sub(_as_digits, text)
+    return view if text == view.text else View(text, view.starts)
+
+
+def _as_digits(match: re.Match[str]) -> str:
+    """Return a run with letters for digits as digits; one with hardly a digit is left as it is."""
+    digits = sum(map(str.isdigit, match[0]))
+    return match[0].translate(_LIKE_DIGITS) if digits >= _MIN_DIGITS else match[0]
+
+
+def without_breaks(view: View) -> View | None:
+    """Return the view with line breaks inside words taken out, or None when there are none."""
+    kept: list[int] = []
+    last = 0
+    for match in _BREAK.finditer(view.text):
+        kept.extend(range(last, match.start()))
+        last = match.end()
+    if not last:
+        return None
+    kept.extend(range(last, len(view.text)))
+    return View("".join(view.text[at] for at in kept), [view.starts[at] for at in kept])
+
+
+_BREAK: Final = re.compile(r"(?<=[!-~])[ \t]*\n\s*(?=[!-~])")
+
+
+def _lowered(text: str) -> str:
+    """Return the text in lower case, character by character, so that places stay the same."""
+    lowered = text.lower()
+    if len(lowered) == len(text):
+        return lowered
+    return "".join(low if len(low := each.lower()) == 1 else each for each in text)
+
+
+@lru_cache(maxsize=65536)
+def _form(character: str) -> str:
+    if character in _KEPT_CONTROLS:
+        return character
+    if character == "\r":
+        return "\n"
+    if character in _INVISIBLE_LETTERS:
+        return ""
+    return "".join(map(_plain, unicodedata.normalize("NFKC", character).translate(_ALIKE)))
+
+
+def _plain(character: str) -> str:
+    category = unicodedata.category(character)
+    if category in {"Cf", "Cc", "Cs", "Mn", "Me"}:
+        return ""
+    if category == "Nd":
+        return str(unicodedata.decimal(character))
+    if category == "Pd" or character == "−":
+        return "-"
+    if category == "Zs":
+        return " "
+    if category in {"Zl", "Zp"}:
+        return "\n"
+    return character
+
+
+Topic = Literal["identity", "passport", "social", "card", "phone", "wallet", "private", "phrase", "order"]
+"""Topics of labels."""
+
+_CLOSE: Final = 16
+"""Characters between a label and its identifier, at most."""
+
+_SENTENCE_END: Final = re.compile(r"[。!?;]")
+
+
+class Amounts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Units behind a number, signs before one."""
+
+    units: list[str]
+    signs: list[str]
+
+
+class Email(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Endings of names that are no domains, and endings of well-known domains."""
+
+    not_domains: frozenset[str]
+    common_domains: frozenset[str]
+
+
+class Names(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Surnames of one character, and words before a name."""
+
+    surnames: str
+    labels: list[str]
+
+
+class Wallets(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The rule of each version of a Base58Check address, and of each prefix of a Bech32 address."""
+
+    base58: dict[str, str]
+    bech32: dict[str, str]
+
+
+class Vocabulary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The whole file."""
+
+    labels: dict[Topic, list[str]]
+    amounts: Amounts
+    email: Email
+    api_keys: dict[str, str]
+    wallets: Wallets
+    names: Names
+
+
+@cache
+def load_vocabulary() -> Vocabulary:
+    """Read the gate's data, once per process."""
+    source = files("memfin").joinpath("data", "memory", "sensitive.toml")
+    return msgspec.convert(tomllib.loads(source.read_text("utf-8")), Vocabulary)
+
+
+@cache
+def ordinary_pairs() -> frozenset[str]:
+    """Return pairs of characters that stand side by side in much of ordinary Chinese.
+
+    The file holds one word for each first character: that character, and all that follow it.
+    """
+    source = files("memfin").joinpath("data", "memory", "ordinary_pairs.txt")
+    return frozenset(word[0] + second for word in source.read_text("utf-8").split() for second in word[1:])
+
+
+def alternatives(words: list[str]) -> str:
+    """Return a pattern for any of the words; words of Latin letters match whole words only."""
+    return "|".join(
+        rf"(?<![a-z]){re.escape(word)}(?![a-z])"
+        if word.isascii() and word.replace(" ", "").isalpha()
+        else re.escape(word)
+        for word in sorted(words, key=len, reverse=True)
+    )
+
+
+@cache
+def _labels(topic: Topic) -> re.Pattern[str]:
+    return re.compile(alternatives(load_vocabulary().labels[topic]))
+
+
+def labelled(view: View, at: int, topic: Topic, reach: int = _CLOSE) -> bool:
+    """Return whether a label of the topic stands within ``reach`` before a place, in its sentence."""
+    ends = view.label_ends.get(topic)
+    if ends is None:
+        ends = view.label_ends[topic] = [label.end() for label in _labels(topic).finditer(view.lower)]
+    number = bisect_right(ends, at)
+    return (
+        number > 0
+        and at - ends[number - 1] <= reach
+        and _SENTENCE_END.search(view.lower, ends[number - 1], at) is None
+    )
