@@ -152,5 +152,5 @@ class OpenFiles:
 
 
 def is_row_file(name: str) -> bool:
-    """Say whether a name is one that a file of rows may have."""
-    return name.endswith(".jsonl") and not name.startswith(".")
+    """Return whether a file of that name may hold rows; a scored trace has its progress log beside them."""
+    return name.endswith(".jsonl") and name != "progress.jsonl" and not name.startswith(".")

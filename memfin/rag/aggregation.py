@@ -30,7 +30,7 @@ class Sums(NamedTuple):
 
     def plus(self, other: "Sums") -> "Sums":
         """Return the sums of both groups."""
-        return Sums(*map(operator.add, self, other))
+        return Sums(*map(operator.add, self, other))  # pyright: ignore[reportArgumentType]
 
     def group(self) -> RagGroup:
         """Return the sums in the form of the summary."""

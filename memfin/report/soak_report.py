@@ -196,7 +196,7 @@ def _trends(metrics: Mapping[str, Drift]) -> Iterator[model.Table]:
 
 def _operation(summary: SoakSummary, words: SoakWords) -> model.Table | None:
     names = {"unit": words.unit.capitalize(), "units": words.units.capitalize()}
-    rows = [
+    rows: list[tuple[str, Unit, Drift]] = [
         (label.format(**names), unit, summary.operation[name])
         for name, (label, unit) in _OPERATION.items()
         if name in summary.operation

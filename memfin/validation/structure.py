@@ -37,8 +37,10 @@ def _type_info(kind: Hashable) -> mi.Type:
     return mi.type_info(kind)
 
 
-def _walk(value: object, node: mi.Type, steps: Steps) -> Iterator[Violation]:  # noqa: C901 - a case a type
+def _walk(value: object, node: mi.Type, steps: Steps) -> Iterator[Violation]:  # noqa: C901, PLR0912 - one case per type
     match node:
+        case mi.Metadata(type=inner):
+            yield from _walk(value, inner, steps)
         case mi.UnionType():
             yield from _walk_union(value, node, steps)
         case mi.StructType() if isinstance(value, dict):

@@ -204,7 +204,7 @@ async def test_values_that_the_epochs_do_not_bear_out_are_found(tmp_path: Path) 
     line["metrics"]["rag.pass_rate"] = 0.25
     path.write_text(json.dumps(line) + "\n")
     (found,) = findings(tmp_path)
-    assert "$.metrics.rag.pass_rate: 0.25, but the epoch's summary says" in found
+    assert "$.metrics['rag.pass_rate']: 0.25, but the epoch's summary says" in found
 
 
 async def test_gates_hold_the_mean_all_failures_and_the_facts_of_the_last_epoch(tmp_path: Path) -> None:

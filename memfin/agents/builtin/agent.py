@@ -72,7 +72,8 @@ def stress_loss(weights: dict[str, int]) -> float:
 
 def _bounds(profile: ClientProfile) -> tuple[dict[str, float], dict[str, float]]:
     """Return the least and the greatest share of each class in percent, and the greatest ``loss``."""
-    least, most = dict.fromkeys(_CLASSES, 0.0), dict.fromkeys((*_CLASSES, "loss"), 100.0)
+    least: dict[str, float] = dict.fromkeys(_CLASSES, 0.0)
+    most: dict[str, float] = dict.fromkeys((*_CLASSES, "loss"), 100.0)
     for found in profile.constraints:
         match found.predicate:
             case kinds.CashFloor(share=float(share)):

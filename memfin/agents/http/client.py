@@ -201,7 +201,7 @@ def checked_url(text: str, what: str) -> URL:
     except ValueError:
         url, usable = URL(), False
     if not usable:
-        raise UsageError(f"{what}: this is no URL of HTTP; it should look like http://127.0.0.1:8765")
+        raise UsageError(f"{what}: not an HTTP URL; it should look like http://127.0.0.1:8765")
     if url.user is not None or url.password is not None or url.query_string or url.fragment:
         raise UsageError(
             f"{what} {url.host}: the URL may have no user, query or fragment, since it goes into the run's "

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import msgspec
 
@@ -22,7 +22,6 @@ from memfin.agents.openai.tools import (
     tools_hash,
 )
 from memfin.agents.protocol import AgentReply, Observer, Session
-from memfin.agents.registry import AgentSettings
 from memfin.client.chat import ChatClient, retry_without_refused
 from memfin.client.endpoint import Endpoint
 from memfin.client.errors import RequestError
@@ -32,6 +31,9 @@ from memfin.errors import UsageError
 from memfin.memory.tokens import estimate_tokens
 from memfin.sandbox.calls import CallFailed, UserCalls, is_async
 from memfin.sandbox.references import one_line, package_version, reference_of
+
+if TYPE_CHECKING:
+    from memfin.agents.registry import AgentSettings
 
 MAX_ROUNDS: Final = 8
 MAX_CALLS: Final = 16
@@ -492,7 +494,7 @@ class OpenAIAgents:
         self._usage = UsageTotal()
 
     @classmethod
-    def from_settings(cls, model: str, settings: AgentSettings) -> "OpenAIAgents":
+    def from_settings(cls, model: str, settings: "AgentSettings") -> "OpenAIAgents":
         """Return the agents of ``--agent openai:MODEL``; raise `UsageError` when a setting is unusable."""
         return cls(
             model,
