@@ -6,12 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Final, Generic, NamedTuple, TypeVar
 
-from memfin.rag.extraction.dates import FoundRange, PartialDate, find_ranges
+from memfin.rag.extraction.dates import Fact, FactKind, FoundRange, PartialDate, find_ranges, period
 from memfin.rag.extraction.facts import (
     UNIT_ASKED,
-    Fact,
     canonical_unit,
-    dates_of,
     facts_in,
     find_facts,
     ordering_masked,
@@ -205,6 +203,10 @@ class ReadAnswer:
         """The facts of the answer that it does not deny."""
         return [fact for fact in facts_in(self.text, names=False, indefinite=True) if not self.denies(fact)]
 
+    def of_kind(self, *kinds: FactKind) -> list[Fact]:
+        """Return the facts of the answer of the given kinds."""
+        return [fact for fact in self.facts if fact.kind in kinds]
+
     @cached_property
     def asked(self) -> list[Fact]:
         """The facts of the question."""
@@ -258,7 +260,7 @@ def _not_parts(read: ReadAnswer, facts: Sequence[Fact]) -> list[Fact]:
 
 def _sums(_: ReadAnswer, facts: Sequence[Fact]) -> list[Fact]:
     """Return the one amount that the others add up to."""
-    values = [_value(fact) for fact in facts]
+    values = [fact.value for fact in facts]
     for place, fact in enumerate(facts):
         rest = values[:place] + values[place + 1 :]
         if len(rest) > 1 and math.isclose(sum(rest), values[place], rel_tol=1e-9):
@@ -266,22 +268,18 @@ def _sums(_: ReadAnswer, facts: Sequence[Fact]) -> list[Fact]:
     return []
 
 
-def _value(fact: Fact) -> float:
-    return fact.value if isinstance(fact.value, float) else math.nan
-
-
 _Narrowing = Callable[[ReadAnswer, Sequence[Fact]], list[Fact]]
 
 
 def _numeric(read: ReadAnswer, facts: Sequence[Fact], *narrowings: _Narrowing) -> Chosen[float]:
     """Return the one number that is meant: the only one, or the one that a narrowing leaves."""
-    values = tuple(dict.fromkeys(map(_value, facts)))
+    values = tuple(dict.fromkeys(fact.value for fact in facts))
     if not facts:
         return Chosen(None, "none_found")
     if len(values) == 1:
         return Chosen(values[0], "extracted", values)
     for narrow in narrowings if len(facts) <= MAX_CANDIDATES else ():
-        kept = {_value(fact) for fact in narrow(read, facts)}
+        kept = {fact.value for fact in narrow(read, facts)}
         if len(kept) == 1:
             return Chosen(kept.pop(), "extracted", values)
     return Chosen(None, "several_candidates", values)
@@ -289,7 +287,7 @@ def _numeric(read: ReadAnswer, facts: Sequence[Fact], *narrowings: _Narrowing) -
 
 def amounts(read: ReadAnswer) -> list[Fact]:
     """Return the sums of money that an answer gives; bare numbers when it names no unit of money."""
-    money = [fact for fact in read.facts if fact.kind in ("amount", "number")]
+    money = read.of_kind("amount", "number")
     kept: list[Fact] = []
     for fact in reversed(money):
         beside = (
@@ -314,21 +312,20 @@ def choose_breakdown(read: ReadAnswer) -> Chosen[tuple[float, ...]]:
         return Chosen(None, "several_candidates")
     outside = _not_parts(read, facts)
     whole = _sums(read, facts) or _named(read, facts) or (outside if len(outside) < len(facts) else [])
-    parts = tuple(
-        _value(fact) for fact in facts if len(facts) == 1 or fact.value not in [one.value for one in whole]
-    )
+    known = {fact.value for fact in whole}
+    parts = tuple(fact.value for fact in facts if len(facts) == 1 or fact.value not in known)
     return Chosen(parts or None, "extracted" if parts else "none_found")
 
 
 def counts(read: ReadAnswer) -> list[Fact]:
     """Return the counts that an answer gives, of the unit that is asked for where it has any."""
-    found = [fact for fact in read.facts if fact.kind == "count"]
+    found = read.of_kind("count")
     if read.unit:
         found = [fact for fact in found if fact.unit == read.unit] or found
     if "第几" not in read.question:
         found = [fact for fact in found if not read.text.startswith("第", fact.start)]
     definite = [fact for fact in found if fact.value != 1 or read.text[fact.start].isdigit()]
-    return definite or found or [fact for fact in read.facts if fact.kind == "number"]
+    return definite or found or read.of_kind("number")
 
 
 def choose_count(read: ReadAnswer) -> Chosen[float]:
@@ -338,7 +335,7 @@ def choose_count(read: ReadAnswer) -> Chosen[float]:
 
 def dates(read: ReadAnswer) -> list[PartialDate]:
     """Return the dates that an answer gives, without those that only repeat a part of another one."""
-    found = list(dict.fromkeys(found.date for found in dates_of(read.facts)))
+    found = list(dict.fromkeys(fact.value for fact in read.of_kind("date")))
     if len(found) > MAX_CANDIDATES:
         return found
     return [date for date in found if not any(date != other and date.within(other) for other in found)]
@@ -347,7 +344,7 @@ def dates(read: ReadAnswer) -> list[PartialDate]:
 def choose_date(read: ReadAnswer) -> Chosen[PartialDate]:
     """Return the date that an answer gives."""
     found = dates(read)
-    asked = {date.date for date in dates_of(read.asked)}
+    asked = {fact.value for fact in read.asked}
     kept = found if len(found) == 1 else [date for date in found if date not in asked]
     if len(kept) == 1:
         return Chosen(kept[0], "extracted", tuple(found))
@@ -356,15 +353,10 @@ def choose_date(read: ReadAnswer) -> Chosen[PartialDate]:
 
 def choose_range(read: ReadAnswer) -> Chosen[FoundRange]:
     """Return the period that an answer gives: the only one in it, or from its first date to its second."""
-    found = dates_of(read.facts)
-    ranges = {(one.first, one.last): one for one in find_ranges(read.text, found)}
-    if len(ranges) == 1:
-        return Chosen(next(iter(ranges.values())), "extracted")
+    found = read.of_kind("date")
+    ranges = set(find_ranges(read.text, found))
     if not ranges and len(found) == _TWO_ENDS:
-        first, last = (one.date for one in found)
-        if last.year is None:
-            last = PartialDate(first.year, last.month or first.month, last.day)
-        elif first.year is None:
-            first = PartialDate(last.year, first.month, first.day)
-        return Chosen(FoundRange(first, last, found[0].start, found[1].end), "extracted")
+        ranges = {period(found[0].value, found[1].value)}
+    if len(ranges) == 1:
+        return Chosen(ranges.pop(), "extracted")
     return Chosen(None, "several_candidates" if found else "none_found")

@@ -9,8 +9,8 @@ from typing import Any, Final, Literal, NamedTuple
 
 from memfin.contracts.rag import RagAnswer, RagQuestion, RequiredEvidence
 from memfin.rag.document import Document
-from memfin.rag.extraction.dates import PartialDate
-from memfin.rag.extraction.facts import Fact, find_facts
+from memfin.rag.extraction.dates import Fact, PartialDate
+from memfin.rag.extraction.facts import find_facts
 from memfin.rag.extraction.normalize import (
     contains,
     find_quote,

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 from memfin.contracts.rag import RagAnswer, RagQuestion
 from memfin.rag.extraction.answers import is_negated, signs_of_not_knowing
-from memfin.rag.extraction.dates import parse_date
-from memfin.rag.extraction.facts import Fact, facts_in, find_facts, ordering_masked
+from memfin.rag.extraction.dates import Fact, parse_date
+from memfin.rag.extraction.facts import facts_in, find_facts, ordering_masked
 from memfin.rag.extraction.normalize import fold, quote_parts
 from memfin.rag.scoring.evidence import DocumentIndex, KnownFacts
 from memfin.text.clauses import CLAUSE_MARKS, SENTENCE_MARKS, between_marks

@@ -224,7 +224,7 @@ class BuiltinRag:
     def _dated(self, date: PartialDate, hit: Hit) -> PartialDate:
         """Return a date with the year that the words before it speak of, where it has none itself."""
         for passage in reversed(self._index.passages[: hit.number + 1] if date.year is None else ()):
-            years = [found.date.year for found in find_dates(plain(f"{passage.question}\n{passage.answer}"))]
+            years = [found.value.year for found in find_dates(plain(f"{passage.question}\n{passage.answer}"))]
             if passage.is_pair and any(years):
                 return date._replace(year=[year for year in years if year][-1])
         return date
