@@ -39,7 +39,6 @@ _ID_SIGNS: Final = re.compile(r"[^0-9a-z]")
 _NOON: Final = 12
 
 Span = tuple[int, int]
-
 Mismatch = Literal["empty", "lacks_must_include", "wrong_page", "not_in_document", "other_place", "too_long"]
 """Why a passage is not the evidence.
 
@@ -75,12 +74,12 @@ class DocumentIndex:
         self._numbers = [page.number for page in document.pages]
         ends = [*self._starts[1:], len(self.text)]
         self._pages = dict(zip(self._numbers, zip(self._starts, ends, strict=True), strict=True))
-        self._parts = [(self._folded(part, origins[part.page]), part) for part in segments(document)]
+        self._parts: list[tuple[int, int, Segment]] = []
+        for part in segments(document):
+            base, places = self._pages[part.page][0], origins[part.page]
+            start, end = (base + bisect_right(places, place - 1) for place in (part.start, part.end))
+            self._parts.append((start, end, part))
         self._required: dict[tuple[int, str, str | None, str | None], tuple[Span, ...]] = {}
-
-    def _folded(self, part: Segment, origins: list[int]) -> Span:
-        base = self._pages[part.page][0]
-        return (base + bisect_right(origins, part.start - 1), base + bisect_right(origins, part.end - 1))
 
     def page_span(self, number: int) -> Span | None:
         """Return the span of a page, or None when the document has no page of that number."""
@@ -143,7 +142,7 @@ class DocumentIndex:
             and end > span[0]
             and required.section in (None, part.section)
             and required.speaker in (None, part.speaker)
-            for (start, end), part in self._parts
+            for start, end, part in self._parts
         )
 
     @cached_property
@@ -165,55 +164,46 @@ class KnownFacts:
         self._units: dict[float, set[str]] = {}
         self._largest: dict[str, float] = {}
         self._dates: set[PartialDate] = set()
-        self._times: set[tuple[int, int | None]] = set()
         year: int | None = None
-        for fact in facts:
-            value = fact.value
-            if isinstance(value, PartialDate):
+        for kind, value, _, _, unit in facts:
+            if kind == "date":
                 year = value.year or year  # a day without a year is one of the year that was named last
                 self._dates |= {value, value._replace(year=year)}
                 self._keys.add(("number", value.year))
-            elif isinstance(value, tuple):
-                self._times.add(value)
-            elif isinstance(value, str):
-                self._keys.add(("id", _ID_SIGNS.sub("", value.lower())))
+            elif kind == "time":
+                hour, minute = value
+                self._keys |= {("time", (hour % _NOON, minute or 0)), ("time", (hour % _NOON, None))}
+            elif kind in ("id", "name"):
+                self._keys.add((kind, _ID_SIGNS.sub("", value.lower())))
             else:
-                self._add(fact, value)
-
-    def _add(self, fact: Fact, value: float) -> None:
-        self._keys.add(("share" if fact.kind == "share" else "number", value))
-        if fact.kind in ("amount", "number"):
-            self._keys.add(("amount", value))
-        if fact.kind in ("count", "number"):
-            self._units.setdefault(value, set()).add(fact.unit)
-            self._largest[fact.unit] = max(self._largest.get(fact.unit, 0.0), value)
+                self._keys.add(("share" if kind == "share" else "number", value))
+                if kind in ("amount", "number"):
+                    self._keys.add(("amount", value))
+                if kind in ("count", "number"):
+                    self._units.setdefault(value, set()).add(unit)
+                    self._largest[unit] = max(self._largest.get(unit, 0.0), value)
 
     def holds(self, fact: Fact, words: str) -> bool:
-        """Say whether the text holds a fact, in any form, or the very words that the fact is written in."""
-        return self._knows(fact, words) or contains(
-            fold(fact.value if fact.kind == "name" and isinstance(fact.value, str) else words), self.text
-        )
+        """Return True if the text holds a fact in any form, or the very words that the fact is written in."""
+        written = fact.value if fact.kind == "name" else words
+        return self._knows(fact, words) or contains(fold(written), self.text)
 
     def _knows(self, fact: Fact, words: str) -> bool:
-        value = fact.value
-        if isinstance(value, PartialDate):
+        kind, value = fact.kind, fact.value
+        if kind == "date":
             return any(value.within(date) for date in self._dates)
-        if isinstance(value, tuple):
-            return any(_same_time(value, time) for time in self._times)
-        if isinstance(value, str):
-            known = _ID_SIGNS.sub("", value.lower())
-            number = ("number", float(known)) if known.isdigit() else None
-            return fact.kind == "id" and (("id", known) in self._keys or number in self._keys)
-        if fact.kind != "count":
-            return (fact.kind, value) in self._keys
-        if words.startswith("第"):
-            return value <= self._largest.get(fact.unit, 0.0)
-        units = self._units.get(value, set())
-        return bool(units) and (not fact.unit or "" in units or fact.unit in units)
-
-
-def _same_time(one: tuple[int, int | None], other: tuple[int, int | None]) -> bool:
-    return one[0] % _NOON == other[0] % _NOON and (one[1] is None or one[1] == (other[1] or 0))
+        if kind == "time":
+            value = (value[0] % _NOON, value[1])
+        elif kind == "id":
+            value = _ID_SIGNS.sub("", value.lower())
+            if value.isdigit() and ("number", float(value)) in self._keys:
+                return True
+        elif kind == "count":
+            if words.startswith("第"):
+                return bool(value <= self._largest.get(fact.unit, 0.0))
+            units = self._units.get(value, set())
+            return bool(units) and (not fact.unit or "" in units or fact.unit in units)
+        return kind != "name" and (kind, value) in self._keys
 
 
 class Passage(NamedTuple):
@@ -241,11 +231,10 @@ def passage(text: str, page: int | None, index: DocumentIndex | None) -> Passage
     folded = " ".join(parts)
     if not parts:
         return Passage(page, folded, parts, None, "empty")
-    if index is None or not index.paged:
-        if len(folded) > MAX_PASSAGE_CHARS:
-            return Passage(page, folded, parts, None, "too_long")
-        if index is None:
-            return Passage(page, folded, parts, None, None)
+    if not (index and index.paged) and len(folded) > MAX_PASSAGE_CHARS:
+        return Passage(page, folded, parts, None, "too_long")
+    if index is None:
+        return Passage(page, folded, parts, None, None)
     spans = index.locate(parts, page if index.paged else None)
     if not spans:
         return Passage(page, folded, parts, (), "not_in_document")
@@ -280,14 +269,6 @@ def mismatch(  # noqa: PLR0911 - one return a reason
     if any(start <= first and last <= end for start, end in passage.spans for first, last in places):
         return None
     return "other_place"
-
-
-def reason(passage: Passage, mismatches: Sequence[str]) -> str | None:
-    """Return why a passage is none of the required evidence, as what came nearest to it says."""
-    for near in ("other_place", "wrong_page"):
-        if near in mismatches:
-            return near
-    return passage.problem or (mismatches[0] if mismatches else None)
 
 
 def same_passage(one: Passage, other: Passage) -> bool:
@@ -341,8 +322,9 @@ def supported(
         for place in supports:
             found[place] = True
         entry: dict[str, Any] = {"page": each.page, "supports": supports}
-        if not supports:
-            entry["reason"] = reason(each, [result for result in results if result is not None])
+        if not supports:  # the reason of the item that came nearest
+            near = [result for result in ("other_place", "wrong_page") if result in results]
+            entry["reason"] = next(iter([*near, each.problem or next(iter(results), None)]))
         entries.append(entry)
     return found, entries
 
@@ -364,8 +346,9 @@ def citation_correctness(
             {"page": item.page, "must_include": item.must_include, "cited": is_cited}
             for item, is_cited in zip(critical, cited, strict=True)
         ]
-    needed = question.scoring.citation_required
-    return sum(cited) / len(cited) if needed else float(any(cited)), details
+    if question.scoring.citation_required:
+        return sum(cited) / len(cited), details
+    return float(any(cited)), details
 
 
 def citation_provided(
