@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from memfin.rag.extraction.dates import Fact, FactKind, FoundRange, PartialDate, find_ranges, period
 from memfin.rag.extraction.facts import (
@@ -360,3 +360,13 @@ def choose_range(read: ReadAnswer) -> Chosen[FoundRange]:
     if len(ranges) == 1:
         return Chosen(ranges.pop(), "extracted")
     return Chosen(None, "several_candidates" if found else "none_found")
+
+
+CHOOSERS: Final[dict[str, Callable[[ReadAnswer], Chosen[Any]]]] = {
+    "amount": choose_amount,
+    "breakdown": choose_breakdown,
+    "count": choose_count,
+    "date": choose_date,
+    "range": choose_range,
+}
+"""The readers of values by the kind of value."""

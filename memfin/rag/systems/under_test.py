@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal
 
 import anyio
 
@@ -189,9 +189,9 @@ class SystemUnderTest:
     async def close(self, *, short_grace: bool = False) -> None:
         """Let go of all that was made; ``short_grace`` when the host cancels the run."""
         await self._instances.close(short_grace=short_grace)
-        if self._owned:
+        if self._owned and self._known is not None:
             with suppress(Exception):
-                await cast("Any", self._known).close()
+                await self._known.close()
 
     def _words(self, question: RagQuestion | str) -> Any:
         return question if self._sees_truth or isinstance(question, str) else question.question
