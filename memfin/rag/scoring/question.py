@@ -37,7 +37,7 @@ class QuestionScore(msgspec.Struct, frozen=True, kw_only=True):
     """The score of one answer.
 
     ``score`` is between 0 and ``max_score``, the question's weight; ``passed`` compares their quotient with
-    the question's threshold. ``details`` hold the value of every part of the formula and why it is so.
+    the question's threshold. ``details`` hold the value of every part of the formula with its reason.
     """
 
     score: float
@@ -55,13 +55,8 @@ def score_question(
     of evidence are compared with the question alone, and quotes cannot be verified.
     """
     index = DocumentIndex(document) if isinstance(document, Document) else document
-    if question.type == "fact_exact":
-        share, details = _fact_exact(question, answer, index)
-    elif question.type == "evidence_set":
-        share, details = _evidence_set(question, answer, index)
-    else:
-        share, details = _conflict_gap(question, answer, index)
-    return _weighted(question, share, details)
+    formulas = {"fact_exact": _fact_exact, "evidence_set": _evidence_set, "conflict_gap": _conflict_gap}
+    return _weighted(question, *formulas[question.type](question, answer, index))
 
 
 def score_failure(question: RagQuestion, error: str) -> QuestionScore:
@@ -87,34 +82,25 @@ def _fact_exact(
     found_stance = stance(answer, question.question)
     given = Given(question, answer, ReadAnswer(answer.answer, question.question), found_stance)
     found = [match.details() for match in matches(given)]
-    void = None
+    void = {}
     if not found:
-        void = "nothing_expected"
+        void = {"reason": "nothing_expected"}
     elif found_stance.abstains and found_stance.source == "declared":
-        void = "abstained"
+        void = {"reason": "abstained"}
     elif index and any(match["source"] == "answer" for match in found) and index.is_recited(answer.answer):
-        void = "recites_a_page"
-    exact = float(void is None and all(match["matched"] for match in found))
+        void = {"reason": "recites_a_page"}
+    exact = float(not void and all(match["matched"] for match in found))
     cited, citation = citation_correctness(question, answer, index)
-    details: dict[str, Any] = {
-        "exact_match": exact,
-        "citation_correctness": cited,
-        "fields": found,
-        "citation": citation,
-    }
-    if void is not None:
-        details["reason"] = void
-    return EXACT_MATCH * exact + CITATION_CORRECTNESS * cited, details
+    details = {"exact_match": exact, "citation_correctness": cited, "fields": found, "citation": citation}
+    return EXACT_MATCH * exact + CITATION_CORRECTNESS * cited, details | void
 
 
 def _evidence_set(
     question: RagQuestion, answer: RagAnswer, index: DocumentIndex | None
 ) -> tuple[float, dict[str, Any]]:
     required = unique_required(question.required_evidence)
-    returned = {
-        item.key: item
-        for item in (passage(evidence.text, evidence.page, index) for evidence in answer.evidence)
-    }
+    passages = (passage(evidence.text, evidence.page, index) for evidence in answer.evidence)
+    returned = {item.key: item for item in passages}
     found, entries = supported(returned.values(), required, index)
     relevant = [item for item, entry in zip(returned.values(), entries, strict=True) if entry["supports"]]
     good = len(distinct(relevant))
@@ -140,22 +126,14 @@ def _evidence_set(
         ],
         "passages": entries,
         "citation": citation,
-        **_points(question, answer),
     }
-    share = RECALL * enough + PRECISION * precise + CITATION_PROVIDED * cited
-    return share, details
-
-
-def _points(question: RagQuestion, answer: RagAnswer) -> dict[str, Any]:
-    """Return what is recorded of key points and of the least number of pieces of evidence; neither scores."""
-    expected = question.expected
-    recorded: dict[str, Any] = {}
+    expected = question.expected  # key points and the number of pieces of evidence do not score
     if expected.key_points:
-        said = fold(answer.answer)
-        recorded["key_points_in_answer"] = [fold(point) in said for point in expected.key_points]
+        words = fold(answer.answer)
+        details["key_points_in_answer"] = [fold(point) in words for point in expected.key_points]
     if expected.evidence_count_min is not None:
-        recorded["evidence_count_met"] = len(answer.evidence) >= expected.evidence_count_min
-    return recorded
+        details["evidence_count_met"] = len(answer.evidence) >= expected.evidence_count_min
+    return RECALL * enough + PRECISION * precise + CITATION_PROVIDED * cited, details
 
 
 def _conflict_gap(
@@ -183,9 +161,9 @@ def _conflict_gap(
 def _quote(
     question: RagQuestion, answer: RagAnswer, index: DocumentIndex | None
 ) -> tuple[bool, dict[str, Any]]:
-    """Say whether the answer quotes the required words, in its text or in a citation of the right page.
+    """Return True if the answer quotes the required words, in its text or in a citation of the right page.
 
-    Where the file asks for a quote without a ``required_quote``, one of the additional ones will do.
+    If the file asks for a quote without a ``required_quote``, one of the additional ones is enough.
     """
     wanted = [question.required_quote] if question.required_quote else list(question.additional_quotes)
     required = question.scoring.quote_required

@@ -73,10 +73,6 @@ class KnownSystem(Protocol):
         """Return the parameters that the model has refused so far."""
         return []
 
-    async def close(self) -> None:
-        """Release the resources of the system."""
-        del self
-
 
 MAX_ANSWER_BYTES: Final = 8 * 1024 * 1024
 """Bytes of an answer as JSON."""
