@@ -32,9 +32,7 @@ _REPEATED: Final = 3
 _FIRST_HAN: Final = "\u2e80"
 _HAN: Final = re.compile(r"[\u3400-\u9fff]")
 _SUFFIX: Final = re.compile(r"(?<=[a-z]{3})(?:ies|ing|ed|es|s|ly)\b")
-_NAME_SHARE: Final = 0.5
-_PAIR_SHARE: Final = 0.6
-_SINGLE_SHARE: Final = 0.4
+_NAME_SHARE, _PAIR_SHARE, _SINGLE_SHARE = 0.5, 0.6, 0.4
 """Weights of a name, a pair of characters and a single one against a known word."""
 
 
@@ -92,7 +90,7 @@ class Hit(NamedTuple):
 
 
 class Vocabulary(NamedTuple):
-    """The shipped words; ``patterns`` are tables of patterns, in the order in which they are tried."""
+    """The shipped words; ``patterns`` are tables of patterns in the order of matching."""
 
     synonyms: tuple[tuple[str, ...], ...]
     idle: re.Pattern[str]
@@ -128,7 +126,7 @@ def passages_of(document: Document) -> tuple[Passage, ...]:
 
 
 def units_of(question: str, names: Iterable[str] = ()) -> list[Unit]:
-    """Return the parts of a question that a passage should meet to answer it; ``names`` are names in it."""
+    """Return the parts of a question, with the ``names`` in it, for a search of passages that meet them."""
     known, rest = vocabulary(), stemmed(question)
     units: list[Unit] = []
     for name in map(stemmed, names):
@@ -158,10 +156,8 @@ class PassageIndex:
 
     def search(self, units: Sequence[Unit]) -> list[Hit]:
         """Return all passages, those first that meet most of the `weighted` units of a question."""
-        hits = [
-            Hit(number, passage, share(text, units))
-            for number, (passage, text) in enumerate(zip(self.passages, self._stemmed, strict=True))
-        ]
+        pairs = enumerate(zip(self.passages, self._stemmed, strict=True))
+        hits = [Hit(number, passage, share(text, units)) for number, (passage, text) in pairs]
         return sorted(hits, key=lambda hit: -hit.score)
 
     def weighted(self, units: list[Unit]) -> list[Unit]:
@@ -220,11 +216,8 @@ def _prose(document: Document) -> Iterator[Passage]:
     lines = Counter(line for page in document.pages for line in {*map(str.strip, page.text.split("\n"))})
     heading: tuple[Sentence, ...] = ()
     for page in document.pages:
-        kept = [
-            line
-            for line in FURNITURE.sub("", page.text).split("\n")
-            if not line.strip() or lines[line.strip()] < _REPEATED
-        ]
+        kept = FURNITURE.sub("", page.text).split("\n")
+        kept = [line for line in kept if not line.strip() or lines[line.strip()] < _REPEATED]
         for block in map(str.strip, _BLANK_LINES.split("\n".join(kept))):
             if _HEADING.fullmatch(block):
                 heading = (Sentence(page.number, block.lstrip("# ")),)

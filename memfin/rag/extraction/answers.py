@@ -22,21 +22,20 @@ _PATTERNS: Final = load_patterns("answers")
 
 
 def leading_polarity(text: str) -> bool | None:
-    """Return what the first word of a `plain` text says when it is a yes or a no, else None."""
+    """Return True or False for a `plain` text that begins with a yes or a no, else None."""
     if _PATTERNS["yes"].match(text):
         return True
     return False if _PATTERNS["no"].match(text) else None
 
 
 def polarity(text: str) -> bool | None:
-    """Return whether a text answers yes or no, None when it stays open or says nothing.
+    """Return True or False for an answer of yes or no, None for an open one.
 
     A leading yes or no decides. Otherwise the first clause does that is more than a setting (根据笔录): an
     odd number of negations is a no; 不是没有, 并非不, 不否认 count as two.
     """
     shown = plain(text)
-    lead = leading_polarity(shown)
-    if lead is not None:
+    if (lead := leading_polarity(shown)) is not None:
         return lead
     clause = next((each for each in clauses(shown) if not _PATTERNS["setting"].match(each)), shown)
     if not clause.strip() or _PATTERNS["open"].search(clause):
@@ -45,7 +44,7 @@ def polarity(text: str) -> bool | None:
 
 
 def is_negated(clause: str) -> bool:
-    """Say whether a `plain` clause has an odd number of negations."""
+    """Return True if a `plain` clause has an odd number of negations."""
     clause = _PATTERNS["neutral"].sub("", _PATTERNS["double"].sub("", clause))
     return len(_PATTERNS["negation"].findall(clause)) % 2 == 1
 
@@ -57,14 +56,14 @@ _BARE: Final = frozenset(
     )
 )
 MAX_CANDIDATES: Final = 100
-"""Candidates among which one is looked for; an answer with more lists figures and gives none."""
+"""Candidates of a value; an answer with more lists figures and gives none."""
 
 _TWO_ENDS: Final = 2
 _MAX_SILENT: Final = 4
-"""Sentences without a sign that a text may have before one aside no longer makes it an abstention."""
+"""Sentences without a sign in an abstention whose sign is not in the first sentence."""
 _REACH: Final = 14
 _BEFORE: Final = 24
-"""Characters before a sign, and before a value, that may turn it around."""
+"""Characters before a sign, and before a value, in which a negation or question counts."""
 
 
 class Abstention(NamedTuple):
@@ -76,15 +75,14 @@ class Abstention(NamedTuple):
 
 
 def signs_of_not_knowing(text: str) -> list[re.Match[str]]:
-    """Return the signs of not knowing in a `plain` text that nothing before them turns around."""
+    """Return the signs of not knowing in a `plain` text, without negated and questioned ones."""
     if _PATTERNS["hint"].search(text) is None:
         return []
     return [match for match in _PATTERNS["sign"].finditer(text) if not _is_guarded(text, match)]
 
 
 def _is_guarded(text: str, match: re.Match[str]) -> bool:
-    after = text[match.end() : match.end() + 1]
-    if after and after in "?吗么":
+    if text.startswith(("?", "吗", "么"), match.end()):
         return True
     is_chinese = match["chinese"] is not None
     reach = _REACH if is_chinese else 3 * _REACH
@@ -95,17 +93,13 @@ def _is_guarded(text: str, match: re.Match[str]) -> bool:
     return any(_PATTERNS[name].search(before) for name in names)
 
 
-def segments_of(text: str) -> list[str]:
+def _segments(text: str) -> list[str]:
     """Return the sentences of a `plain` text, divided before but, however, 但, 不过 as well."""
     found: list[str] = []
     for sentence in sentences(text):
         starts = [match.start() for match in _PATTERNS["contrast"].finditer(sentence) if match.start()]
         found.extend(sentence[a:b] for a, b in zip([0, *starts], [*starts, len(sentence)], strict=True))
     return [segment for segment in found if fold(segment)]
-
-
-def _shared(segment: str, question: frozenset[str]) -> int:
-    return len(question.intersection(_bigrams(segment)))
 
 
 def _bigrams(text: str) -> frozenset[str]:
@@ -115,7 +109,7 @@ def _bigrams(text: str) -> frozenset[str]:
 
 
 def recognize_abstention(text: str, question: str = "") -> Abstention:  # noqa: PLR0911 - one a reason
-    """Say whether an answer declines to answer the question.
+    """Return the abstention of an answer from the question, or the reason why it is none.
 
     A sign of not knowing in the first sentence decides, unless a guess follows it. In a later sentence it
     decides when that sentence is nearer to the question than the first one is, by the pairs of characters
@@ -132,26 +126,21 @@ def recognize_abstention(text: str, question: str = "") -> Abstention:  # noqa: 
     unquoted = "".join(_outside_quotes(shown))
     if _PATTERNS["conflict"].search(unquoted) and not signs_of_not_knowing(unquoted):
         return Abstention(abstains=False, reason="tells_a_conflict")
-    parts = segments_of(shown)
+    parts = _segments(shown)
     signs = [next(iter(signs_of_not_knowing(part)), None) for part in parts]
-    places = [place for place, sign in enumerate(signs) if sign is not None]
-    if not places:
+    if not any(signs):
         return Abstention(abstains=False, reason="double_negation_or_question")
-    place = places[0]
-    sign = signs[place]
-    if place:
-        place, sign = _nearest(parts, signs, question)
-        if sign is None:
-            return Abstention(abstains=False, reason="beside_the_point")
-    elif leading_polarity(parts[0]) is True:
+    place, sign = (0, signs[0]) if signs[0] else _nearest(parts, signs, question)
+    if sign is None:
+        return Abstention(abstains=False, reason="beside_the_point")
+    if not place and leading_polarity(parts[0]) is True:
         return Abstention(abstains=False, reason="answers_yes")
-    beside = sign is not None and _PATTERNS["guess_beside"].search(parts[place], sign.end())
-    if beside or any(
+    if _PATTERNS["guess_beside"].search(parts[place], sign.end()) or any(
         signs[later] is None and _PATTERNS["guess"].search(parts[later])
         for later in range(place + 1, len(parts))
     ):
         return Abstention(abstains=False, reason="guesses")
-    return Abstention(abstains=True, sign=None if sign is None else sign.group())
+    return Abstention(abstains=True, sign=sign.group())
 
 
 def _outside_quotes(text: str) -> Iterator[str]:
@@ -168,15 +157,13 @@ def _nearest(
 ) -> tuple[int, re.Match[str] | None]:
     """Return the place and the sign of a later sentence that answers the question, if one does."""
     asked = _bigrams(plain(question))
-    silent = [_shared(part, asked) for part, sign in zip(parts, signs, strict=True) if sign is None]
+    shared = [len(asked & _bigrams(part)) for part in parts]
+    silent = [count for count, sign in zip(shared, signs, strict=True) if sign is None]
     if len(silent) > _MAX_SILENT:
         return 0, None
     floor = max(silent) + (leading_polarity(parts[0]) is not None)
-    best = max(
-        (place for place, sign in enumerate(signs) if sign is not None),
-        key=lambda place: (_shared(parts[place], asked), -place),
-    )
-    return (best, signs[best]) if _shared(parts[best], asked) >= floor else (0, None)
+    best = max((place for place, sign in enumerate(signs) if sign is not None), key=shared.__getitem__)
+    return (best, signs[best]) if shared[best] >= floor else (0, None)
 
 
 ValueT = TypeVar("ValueT")
@@ -218,9 +205,13 @@ class ReadAnswer:
         match = UNIT_ASKED.search(ordering_masked(self.question))
         return None if match is None else canonical_unit(match["unit"] or match["noun"] or "")
 
+    def before(self, fact: Fact) -> str:
+        """Return the words before a fact."""
+        return self.text[max(0, fact.start - _BEFORE) : fact.start]
+
     def denies(self, fact: Fact) -> bool:
-        """Say whether the answer denies a fact, or says of it that nothing is known."""
-        before = self.text[max(0, fact.start - _BEFORE) : fact.start]
+        """Return True if the answer denies a fact, or says of it that nothing is known."""
+        before = self.before(fact)
         if _PATTERNS["not_done"].search(before) and not _PATTERNS["undone"].search(self.question):
             return True
         if _PATTERNS["denied"].search(before) or _PATTERNS["denied_after"].match(self.text, fact.end):
@@ -238,12 +229,7 @@ def _named(read: ReadAnswer, facts: Sequence[Fact]) -> list[Fact]:
         rest = (other for other in facts if other.value != fact.value and other.start >= fact.end)
         return not any(_PATTERNS["either"].fullmatch(read.text[fact.end : other.start]) for other in rest)
 
-    named = (
-        fact
-        for fact in facts
-        if _PATTERNS["named"].search(read.text[max(0, fact.start - _BEFORE) : fact.start])
-    )
-    return [fact for fact in named if is_alone(fact)]
+    return [fact for fact in facts if _PATTERNS["named"].search(read.before(fact)) and is_alone(fact)]
 
 
 def _not_asked(read: ReadAnswer, facts: Sequence[Fact]) -> list[Fact]:
@@ -268,11 +254,10 @@ def _sums(_: ReadAnswer, facts: Sequence[Fact]) -> list[Fact]:
     return []
 
 
-_Narrowing = Callable[[ReadAnswer, Sequence[Fact]], list[Fact]]
-
-
-def _numeric(read: ReadAnswer, facts: Sequence[Fact], *narrowings: _Narrowing) -> Chosen[float]:
-    """Return the one number that is meant: the only one, or the one that a narrowing leaves."""
+def _numeric(
+    read: ReadAnswer, facts: Sequence[Fact], *narrowings: Callable[[ReadAnswer, Sequence[Fact]], list[Fact]]
+) -> Chosen[float]:
+    """Return the only number, or the only one that a narrowing leaves."""
     values = tuple(dict.fromkeys(fact.value for fact in facts))
     if not facts:
         return Chosen(None, "none_found")
@@ -290,10 +275,12 @@ def amounts(read: ReadAnswer) -> list[Fact]:
     money = read.of_kind("amount", "number")
     kept: list[Fact] = []
     for fact in reversed(money):
-        beside = (
-            bool(kept) and _PATTERNS["either"].fullmatch(read.text[fact.end : kept[-1].start]) is not None
-        )
-        if fact.kind == "amount" or beside:  # 42000或43000元 are two amounts
+        if (
+            fact.kind == "amount"
+            or (  # 42000或43000元 are two amounts
+                kept and _PATTERNS["either"].fullmatch(read.text[fact.end : kept[-1].start])
+            )
+        ):
             kept.append(fact)
     return kept[::-1] or money
 

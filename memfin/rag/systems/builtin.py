@@ -1,32 +1,15 @@
 """Built-in RAG system: passage search and answer templates, offline and deterministic."""
 
-from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 from memfin.contracts.rag import RagAnswer, RagAnswerRange, RagCitation, RagEvidence
+from memfin.rag import passages
 from memfin.rag.document import Document
-from memfin.rag.extraction.answers import (
-    CHOOSERS,
-    ReadAnswer,
-    leading_polarity,
-    polarity,
-    signs_of_not_knowing,
-)
+from memfin.rag.extraction import answers
 from memfin.rag.extraction.dates import PartialDate, find_dates
 from memfin.rag.extraction.facts import find_facts
 from memfin.rag.extraction.normalize import language_of, plain
-from memfin.rag.passages import (
-    Hit,
-    Passage,
-    PassageIndex,
-    Sentence,
-    Unit,
-    passages_of,
-    share,
-    stemmed,
-    units_of,
-    vocabulary,
-)
+from memfin.rag.passages import Hit, Passage, Sentence, Unit, vocabulary
 from memfin.rag.systems.protocol import KnownSystem
 from memfin.text.clauses import clauses
 from memfin.version import __version__
@@ -41,7 +24,7 @@ NEAR: Final = 0.6
 _SAME_KIND: Final = 0.2
 """Bonus of a passage whose own question asks for the same kind of value."""
 
-_TYPED: Final = frozenset((*CHOOSERS, "person", "place", "organization", "clock", "id"))
+_TYPED: Final = frozenset((*answers.CHOOSERS, "person", "place", "organization", "clock", "id"))
 
 
 class _Question(NamedTuple):
@@ -59,11 +42,7 @@ class _Question(NamedTuple):
 
     def share(self, sentence: Sentence) -> float:
         """Return the share of the question that a sentence meets."""
-        return share(stemmed(sentence.text), self.units)
-
-    def nearest(self, sentences: Iterable[Sentence]) -> float:
-        """Return the highest share of the sentences."""
-        return max(map(self.share, sentences), default=0.0)
+        return passages.share(passages.stemmed(sentence.text), self.units)
 
 
 def read_question(text: str) -> _Question:
@@ -81,7 +60,7 @@ class BuiltinRag(KnownSystem):
     version = __version__
 
     def __init__(self, document: Document) -> None:
-        self._index = PassageIndex(passages_of(document))
+        self._index = passages.PassageIndex(passages.passages_of(document))
         no_name = vocabulary().patterns["signs"]["no_name"]
         names = _entities("person", plain(document.text))
         self._names = {name for name in names if not no_name.search(name[1:])}
@@ -93,7 +72,7 @@ class BuiltinRag(KnownSystem):
 
     async def query(self, question: str) -> RagAnswer:
         """Return the answer with its evidence, or an abstention with the nearest words."""
-        units = self._index.weighted(units_of(question, self._names_in(question)))
+        units = self._index.weighted(passages.units_of(question, self._names_in(question)))
         asked = read_question(question)._replace(units=tuple(units))
         hits: list[Hit] = []
         for hit in self._index.search(units):
@@ -125,9 +104,8 @@ class BuiltinRag(KnownSystem):
         sentence = max(passage.body or passage.asked, key=asked.share)
         if asked.kind == "text":
             return _reply(asked, [sentence], text=sentence.text)
-        says = leading_polarity(plain(passage.answer)) if passage.is_pair else None
-        says = polarity(sentence.text) if says is None else says
-        if says is None:
+        says = answers.leading_polarity(plain(passage.answer)) if passage.is_pair else None
+        if says is None and (says := answers.polarity(sentence.text)) is None:
             return _reply(asked, [sentence], "unknown")
         return _reply(asked, passage.quotes(), boolean=says)
 
@@ -146,8 +124,8 @@ class BuiltinRag(KnownSystem):
             for each in open_ones:
                 parts = [Sentence(each.page, part) for part in clauses(each.text)]
                 left = [part for part in parts if _is_unknown(part) and asked.kin(part.text, "topics")]
-                given = (part for part in parts if self._values(asked, part.text))
-                if left and asked.nearest(left) >= asked.nearest(given):
+                given = [asked.share(part) for part in parts if self._values(asked, part.text)]
+                if left and max(map(asked.share, left)) >= max(given, default=0.0):
                     return each
             if open_ones and best and (details or not any(self._values(asked, each.text) for each in body)):
                 return open_ones[0]
@@ -169,8 +147,8 @@ class BuiltinRag(KnownSystem):
     def _values(self, asked: _Question, text: str) -> list[Any]:
         """Return the values of the asked kind in a sentence, without those that the question names."""
         words = plain(text)
-        if (choose := CHOOSERS.get(asked.kind)) is not None:
-            read = ReadAnswer(text.replace("是不是", "是"), asked.text)
+        if (choose := answers.CHOOSERS.get(asked.kind)) is not None:
+            read = answers.ReadAnswer(text.replace("是不是", "是"), asked.text)
             chosen = choose(read)
             values = list(chosen.candidates) if chosen.value is None else [chosen.value]
             if asked.kind == "amount" and "total" in asked.signs and chosen.value is None and values:
@@ -182,9 +160,9 @@ class BuiltinRag(KnownSystem):
         elif asked.kind in ("place", "organization"):
             found = _entities(asked.kind, words)
         else:
-            kind = "time" if asked.kind == "clock" else "id"
-            facts = [fact for fact in find_facts(words, names=False) if fact.kind == kind]
-            found = [text if kind == "time" else fact.value for fact in facts]
+            facts = find_facts(words, names=False)
+            times = [text for fact in facts if fact.kind == "time"]
+            found = times if asked.kind == "clock" else [fact.value for fact in facts if fact.kind == "id"]
         return [value for value in found if value not in asked.text]
 
     def _names_in(self, text: str) -> list[str]:
@@ -231,7 +209,7 @@ def _entities(kind: str, words: str) -> list[str]:
 def _is_unknown(sentence: Sentence) -> bool:
     words = plain(sentence.text)
     unknown = vocabulary().patterns["signs"]["unknown"]
-    return bool(signs_of_not_knowing(words) or unknown.search(words.lower()))
+    return bool(answers.signs_of_not_knowing(words) or unknown.search(words.lower()))
 
 
 def _reply(asked: _Question, quotes: list[Sentence], abstains: str = "", **typed: Any) -> RagAnswer:
