@@ -60,12 +60,9 @@ def judge_request(question: RagQuestion, answer: RagAnswer, index: DocumentIndex
         else:
             room -= len(text)
             pages.append(RagPage(number=number, text=text))
+    language = language_of(question.question)
     return RagJudgeRequest(
-        question=question,
-        answer=answer,
-        language=language_of(question.question),
-        pages=pages,
-        pages_left_out=left_out,
+        question=question, answer=answer, language=language, pages=pages, pages_left_out=left_out
     )
 
 
@@ -153,12 +150,10 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 def read_answer(text: str) -> RagVerdict:
-    """Return the verdict that an answer holds.
-
-    The text is one JSON object, see `read_document`; nothing is guessed or repaired.
+    """Return the verdict of an answer: one JSON object, see `read_document`.
 
     Raises:
-        InvalidAnswer: it is anything else.
+        InvalidAnswer: it is anything else; nothing is repaired.
     """
     value = read_document(text, NAME, MAX_ANSWER)
     try:
@@ -315,8 +310,7 @@ def _group(counts: Counter[tuple[str, Any]]) -> RagJudgeGroup:
         asked=counts["asked", None],
         failed=counts["failed", None],
         declined=dict(sorted(counted("declined").items())),
-        faithfulness=mark_of(counted("faithfulness")),
-        answer_correctness=mark_of(counted("answer_correctness")),
+        **{mark: mark_of(counted(mark)) for mark in MARKS},
     )
 
 

@@ -7,14 +7,7 @@ from functools import cached_property
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from memfin.rag.extraction.dates import Fact, FactKind, FoundRange, PartialDate, find_ranges, period
-from memfin.rag.extraction.facts import (
-    UNIT_ASKED,
-    canonical_unit,
-    facts_in,
-    find_facts,
-    ordering_masked,
-    quotations,
-)
+from memfin.rag.extraction.facts import facts_in, find_facts, ordering_masked, quotations, unit_asked
 from memfin.rag.extraction.normalize import fold, load_patterns, plain
 from memfin.text.clauses import CLAUSE_MARKS, SENTENCE_MARKS, between_marks, clauses, sentences
 
@@ -178,7 +171,7 @@ class Chosen(NamedTuple, Generic[ValueT]):
 
 
 class ReadAnswer:
-    """An answer's text taken apart once, for every field that is asked of it."""
+    """The facts of an answer's text and of its question, read once for all fields."""
 
     def __init__(self, text: str, question: str = "") -> None:
         self.text = ordering_masked(_PATTERNS["inexact"].sub("\0", text))
@@ -201,9 +194,8 @@ class ReadAnswer:
 
     @cached_property
     def unit(self) -> str | None:
-        """The unit that the question asks a count of (几次, how many times), canonical; None for none."""
-        match = UNIT_ASKED.search(ordering_masked(self.question))
-        return None if match is None else canonical_unit(match["unit"] or match["noun"] or "")
+        """The unit that the question asks a count of, canonical; None for none."""
+        return unit_asked(self.question)
 
     def before(self, fact: Fact) -> str:
         """Return the words before a fact."""

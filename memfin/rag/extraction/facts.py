@@ -2,7 +2,7 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from memfin.rag.extraction.dates import Fact, FactKind, find_dates, find_times
@@ -20,13 +20,11 @@ _NO_NAMES: Final = frozenset(
 
 
 def is_name(words: str) -> bool:
-    """Say whether quoted words are a name: short, with no word in them that only sentences have."""
+    """Return True if quoted words are a name: short, with no word in them that only sentences have."""
     words = words.strip()
-    if _FOREIGN_NAME.match(words):
+    if _FOREIGN_NAME.match(words) or _PATTERNS["institution"].search(words):
         return True
-    if not _CHINESE_NAME.match(words) and not _PATTERNS["institution"].search(words):
-        return False
-    return _PATTERNS["institution"].search(words) is not None or _PATTERNS["wordy"].search(words) is None
+    return _CHINESE_NAME.match(words) is not None and _PATTERNS["wordy"].search(words) is None
 
 
 def _last_groups(pattern: str, text: str) -> Iterator[Fact]:
@@ -107,8 +105,7 @@ def _count_pattern(number: str) -> re.Pattern[str]:
     )
 
 
-UNIT_ASKED: Final = re.compile(rf"(?:多少|几)(?P<unit>{_MEASURE})|how many (?P<noun>[a-z]+)", re.IGNORECASE)
-"""The unit of a count that a question asks for."""
+_UNIT_ASKED: Final = re.compile(rf"(?:多少|几)(?P<unit>{_MEASURE})|how many (?P<noun>[a-z]+)", re.IGNORECASE)
 
 _COUNT: Final = _count_pattern(NUMBER)
 _ENGLISH_COUNT: Final = _count_pattern(f"{ENGLISH_NUMBER}|{NUMBER}")
@@ -125,7 +122,6 @@ _WORDS: Final = re.compile(
 _VAGUE: Final = re.compile("[几数上多](?=[十百千万亿])[十百千万亿]+")
 _ONE: Final = frozenset(("一", "壹", "a", "one", "半"))
 _ABOUT: Final = re.compile(rf"(?<=[{NUMERALS}\d])[多余来](?=[万亿])")
-_SHORT_NUMBER: Final = 1
 
 
 def ordering_masked(text: str) -> str:
@@ -185,11 +181,8 @@ def _shares(text: str) -> list[Fact]:
 
 
 def _identifiers(text: str) -> list[Fact]:
-    cards = [
-        match
-        for match in _PATTERNS["card"].finditer(text)
-        if not _PATTERNS["only_letters"].match(match.group())
-    ]
+    letters = _PATTERNS["only_letters"]
+    cards = [match for match in _PATTERNS["card"].finditer(text) if not letters.match(match.group())]
     ends = [match.end() for match in cards]
     found = [Fact("id", match.group(), *match.span()) for match in cards]
     for match in _LONG.finditer(text):
@@ -219,9 +212,9 @@ def _counts(text: str) -> list[Fact]:
 
 def _count(match: re.Match[str]) -> Iterator[Fact]:
     written, unit, noun = match["number"], match["unit"], match["noun"]
-    if unit is None and noun is None and len(written) == _SHORT_NUMBER and not written.isdigit():
+    if unit is None and noun is None and len(written) == 1 and not written.isdigit():
         return
-    canonical = canonical_unit(unit or noun or "")
+    canonical = _canonical_unit(unit or noun or "")
     kind: FactKind = "number" if unit is None and noun is None else "count"
     end = match.end("unit") if unit else match.end("number")
     for value in number_values(written):
@@ -229,17 +222,21 @@ def _count(match: re.Match[str]) -> Iterator[Fact]:
 
 
 def _is_indefinite(fact: Fact, text: str) -> bool:
-    """Say whether a count is no more than an article: 一名, 第一次, one of."""
+    """Return True if a count is no more than an article: 一名, 第一次, one of."""
     start = fact.start + (text[fact.start] == "第")
     return fact.kind in ("count", "number") and fact.value == 1 and not text[start].isdigit()
 
 
-_FINDERS: Final[tuple[Callable[[str], list[Fact]], ...]] = (
-    *(find_dates, find_times, _amounts, _identifiers, _shares, _counts),
-)
+_FINDERS: Final = (find_dates, find_times, _amounts, _identifiers, _shares, _counts)
 
 
-def canonical_unit(written: str) -> str:
+def unit_asked(question: str) -> str | None:
+    """Return the unit that a question asks a count of (几次, how many times), canonical; None for none."""
+    match = _UNIT_ASKED.search(ordering_masked(question))
+    return None if match is None else _canonical_unit(match["unit"] or match["noun"] or "")
+
+
+def _canonical_unit(written: str) -> str:
     """Return the unit of counts that a word stands for: 位 and ``people`` are 人; empty for any."""
     return _UNITS.get(written.lower(), "" if written.isascii() else written)
 

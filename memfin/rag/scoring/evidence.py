@@ -9,17 +9,9 @@ from typing import Any, Final, Literal, NamedTuple
 
 from memfin.contracts.rag import RagAnswer, RagQuestion, RequiredEvidence
 from memfin.rag.document import Document
+from memfin.rag.extraction import normalize
 from memfin.rag.extraction.dates import Fact, PartialDate
 from memfin.rag.extraction.facts import find_facts
-from memfin.rag.extraction.normalize import (
-    contains,
-    find_quote,
-    fold,
-    fold_with_origins,
-    joint,
-    occurrences,
-    quote_parts,
-)
 from memfin.rag.transcript import Segment, segments
 
 MAX_PLACES: Final = 256
@@ -64,8 +56,8 @@ class DocumentIndex:
         pieces: list[str] = []
         length = 0
         for page in document.pages:
-            folded, origins[page.number] = fold_with_origins(page.text)
-            between = joint(last, folded)
+            folded, origins[page.number] = normalize.fold_with_origins(page.text)
+            between = normalize.joint(last, folded)
             pieces.append(between + folded)
             self._starts.append(length + len(between))
             length += len(between) + len(folded)
@@ -96,11 +88,11 @@ class DocumentIndex:
         return bisect_right(self._starts, max(start, end - 1)) - bisect_right(self._starts, start) + 1
 
     def is_recited(self, text: str) -> bool:
-        """Say whether a text contains a whole page, so that what it says is no answer but the document."""
+        """Return True if a text contains a whole page: a copy of the document is no answer."""
         pages = [(start, end) for start, end in self._pages.values() if end - start > _SHORT_PAGE]
         if len(text) < min((end - start for start, end in pages), default=len(text) + 1):
             return False
-        folded = fold(text)
+        folded = normalize.fold(text)
         return any(self.text[start:end].strip() in folded for start, end in pages)
 
     def locate(self, parts: tuple[str, ...], page: int | None = None) -> list[Span]:
@@ -109,12 +101,13 @@ class DocumentIndex:
         ``parts`` are the quote as `memfin.rag.extraction.normalize.quote_parts` returns it.
         """
         if page is None:
-            return list(islice(find_quote(parts, self.text), MAX_PLACES))
+            return list(islice(normalize.find_quote(parts, self.text), MAX_PLACES))
         own = self.page_span(page)
         if own is None:
             return []
         room = sum(map(len, parts)) * 2 + 400 * (len(parts) - 1)
-        spans = find_quote(parts, self.text, max(0, own[0] - room), min(len(self.text), own[1] + room))
+        start, end = max(0, own[0] - room), min(len(self.text), own[1] + room)
+        spans = normalize.find_quote(parts, self.text, start, end)
         touching = (span for span in spans if span[0] < own[1] and span[1] > own[0])
         return list(islice(touching, MAX_PLACES))
 
@@ -129,7 +122,7 @@ class DocumentIndex:
         key = (page, required.must_include, required.section, required.speaker)
         if key not in self._required:
             start, end = self.page_span(page) or (0, len(self.text))
-            spans = occurrences(fold(required.must_include), self.text)
+            spans = normalize.occurrences(normalize.fold(required.must_include), self.text)
             found = tuple(span for span in spans if span[0] < end and span[1] > start)
             self._required[key] = tuple(span for span in found if self._meets(span, required)) or found
         return self._required[key]
@@ -186,7 +179,7 @@ class KnownFacts:
     def holds(self, fact: Fact, words: str) -> bool:
         """Return True if the text holds a fact in any form, or the very words that the fact is written in."""
         written = fact.value if fact.kind == "name" else words
-        return self._knows(fact, words) or contains(fold(written), self.text)
+        return self._knows(fact, words) or normalize.contains(normalize.fold(written), self.text)
 
     def _knows(self, fact: Fact, words: str) -> bool:
         kind, value = fact.kind, fact.value
@@ -227,7 +220,7 @@ def passage(text: str, page: int | None, index: DocumentIndex | None) -> Passage
     A page is looked at only where the document has several. A passage that runs over more than two pages
     (without pages: 5000 characters) is a dump, not evidence.
     """
-    parts = quote_parts(text)
+    parts = normalize.quote_parts(text)
     folded = " ".join(parts)
     if not parts:
         return Passage(page, folded, parts, None, "empty")
@@ -245,7 +238,7 @@ def passage(text: str, page: int | None, index: DocumentIndex | None) -> Passage
 def mismatch(  # noqa: PLR0911 - one return a reason
     passage: Passage, required: RequiredEvidence, index: DocumentIndex | None
 ) -> Mismatch | None:
-    """Return why a passage is not the required evidence; None when it is.
+    """Return the reason why a passage is not the required evidence; None when it is.
 
     It is when it contains ``must_include``, names its page or none, and stands in the document there,
     around a place that section and speaker allow. Without a document words and page must do, and where the
@@ -253,8 +246,8 @@ def mismatch(  # noqa: PLR0911 - one return a reason
     """
     if passage.problem in ("empty", "too_long"):
         return passage.problem
-    words = fold(required.must_include)
-    if not any(contains(words, part) for part in passage.parts):
+    words = normalize.fold(required.must_include)
+    if not any(normalize.contains(words, part) for part in passage.parts):
         return "lacks_must_include"
     pages_matter = index is None or index.paged or index.page_span(required.page) is not None
     if pages_matter and passage.page is not None and passage.page != required.page:
@@ -272,9 +265,9 @@ def mismatch(  # noqa: PLR0911 - one return a reason
 
 
 def same_passage(one: Passage, other: Passage) -> bool:
-    """Say whether two passages are one: they share more than half of the shorter one's words.
+    """Return True if two passages share more than half of the shorter one's words.
 
-    That is told by their places in the document, without one by the text of one containing the other's.
+    Their places in the document decide; without places, one text that contains the other.
     """
     if one.spans and other.spans:
         return any(
@@ -310,7 +303,7 @@ def unique_required(required: Sequence[RequiredEvidence]) -> list[RequiredEviden
 def supported(
     passages: Iterable[Passage], required: Sequence[RequiredEvidence], index: DocumentIndex | None
 ) -> tuple[list[bool], list[dict[str, Any]]]:
-    """Return which required items passages support, and for each passage its items or why it has none.
+    """Return, for every required item, True if a passage supports it; and the record of each passage.
 
     Numbers under ``supports`` count required items from 0.
     """
@@ -369,7 +362,7 @@ def _cited(
     required: Sequence[RequiredEvidence],
     index: DocumentIndex | None,
 ) -> tuple[list[bool], dict[str, Any]]:
-    """Return which required items are cited; a single value where none or no citation is required."""
+    """Return True for every required item that is cited; one value if no item or citation is required."""
     needed = question.scoring.citation_required
     if not answer.citation and not needed:
         return [True], {"required": False, "reason": "not_required"}

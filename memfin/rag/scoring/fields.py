@@ -8,22 +8,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from memfin.contracts.rag import RagAnswer, RagQuestion
-from memfin.rag.extraction.answers import (
-    Chosen,
-    ReadAnswer,
-    amounts,
-    choose_amount,
-    choose_breakdown,
-    choose_count,
-    choose_date,
-    choose_range,
-    counts,
-    dates,
-    leading_polarity,
-    polarity,
-    recognize_abstention,
-    signs_of_not_knowing,
-)
+from memfin.rag.extraction import answers
 from memfin.rag.extraction.dates import PartialDate, parse_date
 from memfin.rag.extraction.normalize import contains, fold, plain
 from memfin.text.clauses import clauses
@@ -86,7 +71,7 @@ class Given(NamedTuple):
 
     question: RagQuestion
     answer: RagAnswer
-    read: ReadAnswer
+    read: answers.ReadAnswer
     stance: Stance
 
     def contradicts(self, values: Sequence[Any], *, agrees: bool) -> bool:
@@ -105,9 +90,9 @@ def stance(answer: RagAnswer, question: str) -> Stance:
         return Stance(abstains=False, source="typed_answer")
     if answer.abstained is not None:
         return Stance(abstains=answer.abstained, source="declared")
-    found = recognize_abstention(answer.answer, question)
+    found = answers.recognize_abstention(answer.answer, question)
     if not found.abstains and found.reason == "empty" and answer.text:
-        found = recognize_abstention(answer.text, question)
+        found = answers.recognize_abstention(answer.text, question)
     return Stance(found.abstains, "text", found.sign, found.reason)
 
 
@@ -125,7 +110,7 @@ def _compared(field: str, expected: Any, got: Any, source: str = "field", *, sam
 def _extracted(
     field: str,
     expected: Any,
-    chosen: Chosen[Any],
+    chosen: answers.Chosen[Any],
     same: Callable[[Any], bool],
     shown: Callable[[Any], Any] = lambda value: value,
 ) -> Match:
@@ -146,9 +131,9 @@ def _amount(given: Given) -> Match:
     exact = given.question.scoring.numeric_exact
     got = given.answer.amount
     if got is None:
-        chosen = choose_amount(given.read)
+        chosen = answers.choose_amount(given.read)
         return _extracted("amount_total", expected, chosen, lambda value: _same(value, expected, exact=exact))
-    values = [fact.value for fact in amounts(given.read) if fact.kind == "amount"]
+    values = [fact.value for fact in answers.amounts(given.read) if fact.kind == "amount"]
     agrees = any(_same(value, got, exact=True) for value in (*values, sum(values)))
     if given.contradicts(values, agrees=agrees):
         return Match("amount_total", expected, got, "field", "contradicts_text", values)
@@ -169,7 +154,7 @@ def _breakdown(given: Given) -> Match:
 
     got = given.answer.amount_breakdown
     if got is None:
-        return _extracted("amount_breakdown", expected, choose_breakdown(given.read), same, list)
+        return _extracted("amount_breakdown", expected, answers.choose_breakdown(given.read), same, list)
     return _compared("amount_breakdown", expected, list(got), same=same(got))
 
 
@@ -186,13 +171,13 @@ def _date(given: Given) -> Match:
     if expected is None:
         return Match("date", text, None, "answer", "expected_unreadable")
     if given.answer.date is None:
-        chosen = choose_date(given.read)
+        chosen = answers.choose_date(given.read)
         same = partial(_date_matches, expected=expected, exact=exact)
         return _extracted("date", text, chosen, same, PartialDate.iso)
     got = parse_date(given.answer.date)
     if got is None:
         return Match("date", text, given.answer.date, "field", "unreadable")
-    values = [date for date in dates(given.read) if date.day is not None]
+    values = [date for date in answers.dates(given.read) if date.day is not None]
     if given.contradicts(values, agrees=any(date.agrees(got) for date in values)):
         return Match("date", text, got.iso(), "field", "contradicts_text")
     return _compared("date", text, got.iso(), same=_date_matches(got, expected, exact=exact))
@@ -206,7 +191,7 @@ def _range(given: Given) -> Match:
         return Match("date_range", expected, None, "answer", "expected_unreadable")
     period = given.answer.date_range
     if period is None:
-        chosen = choose_range(given.read)
+        chosen = answers.choose_range(given.read)
         if chosen.value is None:
             return Match("date_range", expected, None, "answer", chosen.reason)
         got: tuple[PartialDate | None, PartialDate | None] = chosen.value.first, chosen.value.last
@@ -220,8 +205,10 @@ def _range(given: Given) -> Match:
 def _count(given: Given) -> Match:
     expected, got, unit = given.question.expected.count, given.answer.count, given.read.unit
     if got is None:
-        return _extracted("count", expected, choose_count(given.read), lambda value: value == expected)
-    values = {fact.value for fact in counts(given.read) if fact.kind == "count" and fact.unit == unit}
+        return _extracted(
+            "count", expected, answers.choose_count(given.read), lambda value: value == expected
+        )
+    values = {fact.value for fact in answers.counts(given.read) if fact.kind == "count" and fact.unit == unit}
     if unit and values and float(got) not in values:
         return Match("count", expected, got, "field", "contradicts_text")
     return _compared("count", expected, got, same=got == expected)
@@ -232,11 +219,11 @@ def _boolean(given: Given) -> Match:
     if got is None:
         if given.stance.abstains:
             return Match("boolean_answer", expected, None, "answer", "abstains")
-        if (got := polarity(_words(given))) is None:
+        if (got := answers.polarity(_words(given))) is None:
             return Match("boolean_answer", expected, None, "answer", "undecided")
         return _compared("boolean_answer", expected, got, "answer", same=got is expected)
     shown = plain(given.answer.answer)
-    lead = False if _NOT_DONE.match(shown) else leading_polarity(shown)
+    lead = False if _NOT_DONE.match(shown) else answers.leading_polarity(shown)
     if lead is not None and lead is not got:
         return Match("boolean_answer", expected, got, "field", "contradicts_text")
     return _compared("boolean_answer", expected, got, same=got is expected)
@@ -280,7 +267,7 @@ def _missing(expected: str, text: str, *, alone: bool) -> str | None:
 
 def _denial(expected: str, clause: str, *, alone: bool) -> str | None:
     words = plain(expected)
-    if signs_of_not_knowing(clause) and not signs_of_not_knowing(words):
+    if answers.signs_of_not_knowing(clause) and not answers.signs_of_not_knowing(words):
         return "nothing_known_of_it"
     place = clause.casefold().find(words.casefold())
     before, after = (clause[:place], clause[place + len(words) :]) if place >= 0 else ("", "")

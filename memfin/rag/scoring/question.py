@@ -8,15 +8,8 @@ from memfin.contracts.rag import RagAnswer, RagCitation, RagQuestion
 from memfin.rag.document import Document
 from memfin.rag.extraction.answers import ReadAnswer
 from memfin.rag.extraction.normalize import find_quote, fold, quote_parts
-from memfin.rag.scoring.evidence import (
-    DocumentIndex,
-    citation_correctness,
-    citation_provided,
-    distinct,
-    passage,
-    supported,
-    unique_required,
-)
+from memfin.rag.scoring import evidence
+from memfin.rag.scoring.evidence import DocumentIndex
 from memfin.rag.scoring.fields import Given, has_typed_answer, matches, stance
 from memfin.rag.scoring.hallucination import check_answer
 
@@ -90,7 +83,7 @@ def _fact_exact(
     elif index and any(match["source"] == "answer" for match in found) and index.is_recited(answer.answer):
         void = {"reason": "recites_a_page"}
     exact = float(not void and all(match["matched"] for match in found))
-    cited, citation = citation_correctness(question, answer, index)
+    cited, citation = evidence.citation_correctness(question, answer, index)
     details = {"exact_match": exact, "citation_correctness": cited, "fields": found, "citation": citation}
     return EXACT_MATCH * exact + CITATION_CORRECTNESS * cited, details | void
 
@@ -98,16 +91,16 @@ def _fact_exact(
 def _evidence_set(
     question: RagQuestion, answer: RagAnswer, index: DocumentIndex | None
 ) -> tuple[float, dict[str, Any]]:
-    required = unique_required(question.required_evidence)
-    passages = (passage(evidence.text, evidence.page, index) for evidence in answer.evidence)
+    required = evidence.unique_required(question.required_evidence)
+    passages = (evidence.passage(item.text, item.page, index) for item in answer.evidence)
     returned = {item.key: item for item in passages}
-    found, entries = supported(returned.values(), required, index)
+    found, entries = evidence.supported(returned.values(), required, index)
     relevant = [item for item, entry in zip(returned.values(), entries, strict=True) if entry["supports"]]
-    good = len(distinct(relevant))
+    good = len(evidence.distinct(relevant))
     total = good + len(returned) - len(relevant)
     recall = sum(found) / len(found) if found else 0.0
     precision = good / total if total else 0.0
-    cited, citation = citation_provided(question, answer, index)
+    cited, citation = evidence.citation_provided(question, answer, index)
     scoring = question.scoring
     enough = recall >= scoring.evidence_recall_min - _SLACK
     precise = precision >= scoring.evidence_precision_min - _SLACK
