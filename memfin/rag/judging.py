@@ -269,7 +269,7 @@ def mark_of(scores: Mapping[float, int]) -> RagMark:
 
 
 class JudgeState:
-    """Counts of the marks of a run, by type; states may be merged in any order."""
+    """Sums of the marks of a run, by type; states may be merged in any order."""
 
     def __init__(self) -> None:
         self._judge: str | None = None

@@ -177,7 +177,7 @@ def share(text: str, units: Sequence[Unit]) -> float:
 
 
 def stemmed(text: str) -> str:
-    """Return a text in the form in which words are looked for: plain, lower case, English words stemmed."""
+    """Return a text in the form of the word search: plain, lower case, English words stemmed."""
     return _SUFFIX.sub("", plain(text).lower())
 
 

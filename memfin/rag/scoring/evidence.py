@@ -333,7 +333,7 @@ def citation_correctness(
     """
     every = unique_required(question.required_evidence)
     critical = [item for item in every if item.is_critical] or every
-    cited, details = _cited(question, answer, critical, index)
+    cited, details = cited_items(question, answer, critical, index)
     if critical and "citations" in details:
         details["evidence"] = [
             {"page": item.page, "must_include": item.must_include, "cited": is_cited}
@@ -344,25 +344,16 @@ def citation_correctness(
     return float(any(cited)), details
 
 
-def citation_provided(
-    question: RagQuestion, answer: RagAnswer, index: DocumentIndex | None
-) -> tuple[float, dict[str, Any]]:
-    """Return 1 when a citation is one of the required pieces of evidence, with its details.
-
-    Where none is required, a quote that stands in the document does. Where citations are not required, an
-    answer without them has the 1 as well.
-    """
-    cited, details = _cited(question, answer, unique_required(question.required_evidence), index)
-    return float(any(cited)), details
-
-
-def _cited(
+def cited_items(
     question: RagQuestion,
     answer: RagAnswer,
     required: Sequence[RequiredEvidence],
     index: DocumentIndex | None,
 ) -> tuple[list[bool], dict[str, Any]]:
-    """Return True for every required item that is cited; one value if no item or citation is required."""
+    """Return True for every required item that is cited; one value if no item or citation is required.
+
+    Without a required item, a quote that stands in the document counts as cited.
+    """
     needed = question.scoring.citation_required
     if not answer.citation and not needed:
         return [True], {"required": False, "reason": "not_required"}

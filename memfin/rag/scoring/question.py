@@ -100,7 +100,8 @@ def _evidence_set(
     total = good + len(returned) - len(relevant)
     recall = sum(found) / len(found) if found else 0.0
     precision = good / total if total else 0.0
-    cited, citation = evidence.citation_provided(question, answer, index)
+    cited_each, citation = evidence.cited_items(question, answer, required, index)
+    cited = float(any(cited_each))
     scoring = question.scoring
     enough = recall >= scoring.evidence_recall_min - _SLACK
     precise = precision >= scoring.evidence_precision_min - _SLACK

@@ -61,19 +61,17 @@ class Chunks:
         passages = passages_of(document)
         self._index = PassageIndex(passages)
         self._chunks = [list(_pieces(passage)) for passage in passages]
-        self._tokens = [
-            sum(estimate_tokens(text) + _MARGIN_TOKENS for _, text in chunk) for chunk in self._chunks
-        ]
+        lines = ((estimate_tokens(text) + _MARGIN_TOKENS for _, text in chunk) for chunk in self._chunks)
+        self._tokens = [sum(tokens) for tokens in lines]
 
     def messages(self, instructions: str, question: str, budget: int) -> Asked:
         """Return the messages within a budget of estimated tokens.
 
         The passages are added by falling score until the next does not fit any more, and stand in the
-        document's order; a document that fits is there as a whole. Passages that share no word with the
-        question come last, in the document's order.
+        document's order; a document that fits is there as a whole.
         """
-        room = budget - estimate_tokens(instructions) - estimate_tokens(question)
-        room -= _ANSWER_TOKENS + _FRAME_TOKENS
+        frame = _ANSWER_TOKENS + _FRAME_TOKENS
+        room = budget - estimate_tokens(instructions) - estimate_tokens(question) - frame
         kept: list[int] = []
         for hit in self._index.search(self._index.weighted(units_of(question))):
             room -= self._tokens[hit.number]
@@ -253,7 +251,7 @@ class OpenAIRag(KnownSystem):
         )
 
     async def query(self, question: str) -> RagReply:
-        """Return the model's answer with what it took; a refusal in the model's words is an answer.
+        """Return the model's answer with its usage; a refusal in the model's words is an answer.
 
         Raises:
             TransportError: the request failed on its way; the question may be asked again.

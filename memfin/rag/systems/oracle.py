@@ -22,10 +22,8 @@ class Oracle(KnownSystem):
 
 def right_answer(question: RagQuestion) -> RagAnswer:
     """Return the answer that the benchmark expects to a question."""
-    return _conflict_gap(question) if question.type == "conflict_gap" else _found(question)
-
-
-def _found(question: RagQuestion) -> RagAnswer:
+    if question.type == "conflict_gap":
+        return _conflict_gap(question)
     expected = question.expected
     required = question.required_evidence
     breakdown = expected.breakdown()

@@ -66,8 +66,7 @@ def load_system(
         return _owned(HttpRag(system, timeout=settings.turn_timeout), **limits)
     if _ADDRESS.match(system):
         raise UsageError(f"rag {system!r}: an address needs its scheme, as in http://{system}")
-    factory = import_reference("rag", system, FORMS)
-    return _made(system, factory, document, limits)
+    return _made(system, import_reference("rag", system, FORMS), document, limits)
 
 
 def _made(
@@ -80,10 +79,10 @@ def _made(
 def _object(system: Any, document: "Document | None", limits: dict[str, Any]) -> SystemUnderTest:
     if callable(getattr(system, "query", None)) and not isinstance(system, type):
         return SystemUnderTest(reference_of(type(system)), given=system, **limits)
-    if not callable(system):
-        kind = type(system).__name__
-        raise UsageError(f"rag: expected a reference, a factory or an object with a query method, got {kind}")
-    return _made(reference_of(system), system, document, limits)
+    if callable(system):
+        return _made(reference_of(system), system, document, limits)
+    kind = type(system).__name__
+    raise UsageError(f"rag: expected a reference, a factory or an object with a query method, got {kind}")
 
 
 def _owned(system: KnownSystem, **limits: Any) -> SystemUnderTest:
