@@ -44,7 +44,7 @@ class DocumentIndex:
     """A document made ready for scoring; build it once and score any number of answers with it.
 
     ``text`` is the whole document, folded (see `memfin.rag.extraction.normalize`); all spans are half-open
-    offsets into it. ``paged`` says whether it has more pages than one.
+    offsets into it. ``paged`` is True if it has several pages.
     """
 
     def __init__(self, document: Document) -> None:
@@ -145,6 +145,11 @@ class DocumentIndex:
         return KnownFacts(find_facts(whole, names=False, indefinite=True), self.text)
 
 
+AnyIndex = DocumentIndex | None
+Scored = tuple[float, dict[str, Any]]
+"""A share of a score with its details."""
+
+
 class KnownFacts:
     """The facts of a text, to be asked whether it holds another fact.
 
@@ -214,7 +219,7 @@ class Passage(NamedTuple):
         return (0 if self.page is None else self.page, self.text)
 
 
-def passage(text: str, page: int | None, index: DocumentIndex | None) -> Passage:
+def passage(text: str, page: int | None, index: AnyIndex) -> Passage:
     """Prepare a passage: fold it and find its places in the document, if there is one.
 
     A page is looked at only where the document has several. A passage that runs over more than two pages
@@ -236,7 +241,7 @@ def passage(text: str, page: int | None, index: DocumentIndex | None) -> Passage
 
 
 def mismatch(  # noqa: PLR0911 - one return a reason
-    passage: Passage, required: RequiredEvidence, index: DocumentIndex | None
+    passage: Passage, required: RequiredEvidence, index: AnyIndex
 ) -> Mismatch | None:
     """Return the reason why a passage is not the required evidence; None when it is.
 
@@ -301,7 +306,7 @@ def unique_required(required: Sequence[RequiredEvidence]) -> list[RequiredEviden
 
 
 def supported(
-    passages: Iterable[Passage], required: Sequence[RequiredEvidence], index: DocumentIndex | None
+    passages: Iterable[Passage], required: Sequence[RequiredEvidence], index: AnyIndex
 ) -> tuple[list[bool], list[dict[str, Any]]]:
     """Return, for every required item, True if a passage supports it; and the record of each passage.
 
@@ -322,14 +327,11 @@ def supported(
     return found, entries
 
 
-def citation_correctness(
-    question: RagQuestion, answer: RagAnswer, index: DocumentIndex | None
-) -> tuple[float, dict[str, Any]]:
+def citation_correctness(question: RagQuestion, answer: RagAnswer, index: AnyIndex) -> Scored:
     """Return the share of the critical required evidence that is cited, with its details (spec section 9).
 
-    Where no evidence is critical all of it counts, and where none is required one quote that stands in the
-    document is enough. Where citations are not required, an answer without them is not marked down, and one
-    citation that supports it is enough.
+    Without critical evidence all of it counts, and without required evidence one quote that stands in the
+    document is enough. If citations are optional, none or one that supports the answer is enough.
     """
     every = unique_required(question.required_evidence)
     critical = [item for item in every if item.is_critical] or every
@@ -345,10 +347,7 @@ def citation_correctness(
 
 
 def cited_items(
-    question: RagQuestion,
-    answer: RagAnswer,
-    required: Sequence[RequiredEvidence],
-    index: DocumentIndex | None,
+    question: RagQuestion, answer: RagAnswer, required: Sequence[RequiredEvidence], index: AnyIndex
 ) -> tuple[list[bool], dict[str, Any]]:
     """Return True for every required item that is cited; one value if no item or citation is required.
 

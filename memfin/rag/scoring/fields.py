@@ -67,7 +67,7 @@ class Match(NamedTuple):
 
 
 class Given(NamedTuple):
-    """An answer with its question, its text taken apart, and its stance."""
+    """An answer with its question, the facts of its text, and its stance."""
 
     question: RagQuestion
     answer: RagAnswer

@@ -9,7 +9,7 @@ from memfin.rag.document import Document
 from memfin.rag.extraction.answers import ReadAnswer
 from memfin.rag.extraction.normalize import find_quote, fold, quote_parts
 from memfin.rag.scoring import evidence
-from memfin.rag.scoring.evidence import DocumentIndex
+from memfin.rag.scoring.evidence import AnyIndex, DocumentIndex, Scored
 from memfin.rag.scoring.fields import Given, has_typed_answer, matches, stance
 from memfin.rag.scoring.hallucination import check_answer
 
@@ -69,9 +69,7 @@ def _weighted(
     )
 
 
-def _fact_exact(
-    question: RagQuestion, answer: RagAnswer, index: DocumentIndex | None
-) -> tuple[float, dict[str, Any]]:
+def _fact_exact(question: RagQuestion, answer: RagAnswer, index: AnyIndex) -> Scored:
     found_stance = stance(answer, question.question)
     given = Given(question, answer, ReadAnswer(answer.answer, question.question), found_stance)
     found = [match.details() for match in matches(given)]
@@ -88,9 +86,7 @@ def _fact_exact(
     return EXACT_MATCH * exact + CITATION_CORRECTNESS * cited, details | void
 
 
-def _evidence_set(
-    question: RagQuestion, answer: RagAnswer, index: DocumentIndex | None
-) -> tuple[float, dict[str, Any]]:
+def _evidence_set(question: RagQuestion, answer: RagAnswer, index: AnyIndex) -> Scored:
     required = evidence.unique_required(question.required_evidence)
     passages = (evidence.passage(item.text, item.page, index) for item in answer.evidence)
     returned = {item.key: item for item in passages}
@@ -130,9 +126,7 @@ def _evidence_set(
     return RECALL * enough + PRECISION * precise + CITATION_PROVIDED * cited, details
 
 
-def _conflict_gap(
-    question: RagQuestion, answer: RagAnswer, index: DocumentIndex | None
-) -> tuple[float, dict[str, Any]]:
+def _conflict_gap(question: RagQuestion, answer: RagAnswer, index: AnyIndex) -> Scored:
     found_stance = stance(answer, question.question)
     answers = bool(answer.answer.strip() or (answer.text or "").strip() or has_typed_answer(answer))
     correct = found_stance.abstains if question.should_abstain else answers and not found_stance.abstains
@@ -152,9 +146,7 @@ def _conflict_gap(
     return ABSTENTION * correct + NO_HALLUCINATION * check.passed + QUOTE * quoted, details
 
 
-def _quote(
-    question: RagQuestion, answer: RagAnswer, index: DocumentIndex | None
-) -> tuple[bool, dict[str, Any]]:
+def _quote(question: RagQuestion, answer: RagAnswer, index: AnyIndex) -> tuple[bool, dict[str, Any]]:
     """Return True if the answer quotes the required words, in its text or in a citation of the right page.
 
     If the file asks for a quote without a ``required_quote``, one of the additional ones is enough.
@@ -181,7 +173,7 @@ def _quote(
 
 
 def _right_page(
-    question: RagQuestion, citation: RagCitation, parts: tuple[str, ...], index: DocumentIndex | None
+    question: RagQuestion, citation: RagCitation, parts: tuple[str, ...], index: AnyIndex
 ) -> bool:
     if citation.page is None or (index is not None and not index.paged):
         return True

@@ -185,7 +185,7 @@ _BEYOND: Final = 30.0
 
 
 class OpenAIRag(KnownSystem):
-    """A model that answers from the parts of a document that its prompt has room for.
+    """A model that answers from the parts of a document that fit into its prompt.
 
     ``memfin bench --rag openai:qwen3`` uses it; in Python give it to `BenchmarkRunner` or `load_system`.
 
@@ -325,9 +325,8 @@ class OpenAIRag(KnownSystem):
                 raise CallFailed(str(problem)) from problem
             if place > self._first_format:
                 self._first_format = place
-                self._notify_once(
-                    f"the server refuses structured answers; they are asked for as {FORMATS[place]}"
-                )
+                form = FORMATS[place]
+                self._notify_once(f"the server refuses structured answers; they are asked for as {form}")
             return answer
         raise AssertionError("the last format returns or raises")
 

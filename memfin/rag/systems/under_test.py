@@ -72,8 +72,8 @@ class SystemUnderTest:
 
         Args:
             reference: the name of the system.
-            make: its factory, which is called with the document.
-            given: the system itself, where there is no factory.
+            make: the factory of the system, which is called with the document.
+            given: the system itself, if there is no factory.
             document: the document.
             owned: True to close the given system with the run.
             sees_truth: True for a system that gets the whole question, as only the oracle does.
@@ -213,11 +213,11 @@ class _Calls(FactoryCalls):
 
 
 class _Instances:
-    """Lends out calls into a system, which come `back` after each question.
+    """Pool of calls into a system, which come `back` after each question.
 
-    1. An asynchronous system is made once and lent to as many as like.
-    2. A plain one is lent to one at a time, each in its own thread, and made again when all there are have
-       been lent out. One that hangs past its time is left behind, and made anew for the next question.
+    1. An asynchronous system is made once and shared by all callers.
+    2. A plain one has one caller at a time, in its own thread, and is made again when all are in use. One
+       that hangs past its time is left behind.
     3. A plain system that was ``given`` cannot be made again: its callers queue.
     """
 
