@@ -39,10 +39,9 @@ class Sums(NamedTuple):
 
 
 class RagState:
-    """Sums over the results of a run.
+    """Sums over the results of a run, by group.
 
     States of any shards of a run may be merged in any order: the summary is the same to the last byte.
-    The size of the state depends on how many groups there are, not on how many questions.
     """
 
     def __init__(self) -> None:
@@ -83,7 +82,7 @@ class RagState:
         type_filter: RagType | None = None,
         config_fingerprint: str | None = None,
     ) -> RagSummary:
-        """Return the summary of everything counted so far, but for the individual results."""
+        """Return the summary so far, without the individual results."""
         total = self.total
         return RagSummary(
             schema_version=RAG_SCHEMA_VERSION,

@@ -137,9 +137,8 @@ def _blank(match: re.Match[str]) -> str:
     return "\0" * len(match.group())
 
 
-def _take(text: str, facts: list[Fact], found: list[Fact]) -> str:
-    """Add what was found to the facts and return the text with it blanked out."""
-    facts.extend(found)
+def _without(text: str, found: list[Fact]) -> str:
+    """Return the text with the facts blanked out."""
     pieces: list[str] = []
     done = 0
     for fact in found:
@@ -163,7 +162,7 @@ def _amounts(text: str) -> list[Fact]:
     found: list[Fact] = []
     pattern = _ENGLISH_AMOUNT if _LATIN.search(text) else _AMOUNT
     for match in pattern.finditer(text):
-        named = match["unit"] is not None or match["coin"] is not None
+        named = match["unit"] or match["coin"]
         if named and not (match["number"] in _ONE and match["unit"] in ("块", "元")):
             found.extend(Fact("amount", value, *match.span()) for value in _money(match))
     return found
@@ -250,11 +249,13 @@ def find_facts(text: str, *, names: bool = True, indefinite: bool = False) -> li
 
 
 def facts_in(masked: str, *, names: bool = True, indefinite: bool = False) -> list[Fact]:
-    """Return what `find_facts` returns, for a text that is masked already."""
+    """Return the facts of a text that is masked already, see `find_facts`."""
     facts = find_names(masked) if names else []
     rest = _VAGUE.sub(_blank, _PATTERNS["idiom"].sub(_blank, masked))
     for finder in _FINDERS:
-        rest = _take(rest, facts, finder(rest))
+        found = finder(rest)
+        facts += found
+        rest = _without(rest, found)
     kept = facts if indefinite else [fact for fact in facts if not _is_indefinite(fact, masked)]
     kept.sort(key=lambda fact: (fact.start, fact.end, fact.kind))
     return kept

@@ -98,8 +98,7 @@ def _typed(answer: RagAnswer) -> Iterator[tuple[Fact, str, str]]:
             yield Fact("amount", float(value), 0, 0), f"{value:g}", name
     if answer.count is not None:
         yield Fact("count", float(answer.count), 0, 0), str(answer.count), "count"
-    period = answer.date_range
-    ends = (period.start, period.end) if period else ()
+    ends = (answer.date_range.start, answer.date_range.end) if answer.date_range else ()
     for name, text in (("date", answer.date), *(("date_range", end) for end in ends)):
         if text and (date := parse_date(text)) is not None:
             yield Fact("date", date, 0, 0), text, name
